@@ -44,23 +44,6 @@ type Attempt struct {
 	Note       string       // what else a person should know: a rule that failed and was skipped
 }
 
-// AttemptPage is a page of the attempts of a job, in the order of execution.
-type AttemptPage struct {
-	Attempts  []Attempt
-	Total     int      // how many there are
-	Earlier   int      // how many are older than these
-	Following *Attempt // the one after these; nil: these are the newest
-}
-
-// Before is the execution from which the page of earlier attempts counts back; 0: there are
-// none.
-func (p AttemptPage) Before() int {
-	if p.Earlier == 0 || len(p.Attempts) == 0 {
-		return 0
-	}
-	return p.Attempts[0].Execution
-}
-
 // DeadLetter is the record of a run that ended in the dead-letter queue, or
 // should have. Rows are history: one for each (job, run), completed by what
 // became of the letter.

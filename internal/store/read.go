@@ -194,7 +194,7 @@ func (s *Store) JobBefore(ctx context.Context, id string, execution int) (histor
 		if d.Job, err = s.policies.ByID(src, id); err != nil {
 			return err
 		}
-		if d.AttemptPage, err = rows.Attempts(src, d.Job.Seq, execution); err != nil {
+		if d.AttemptPage, err = attempts(src, d.Job.Seq, execution); err != nil {
 			return err
 		}
 		if d.Letters, err = letters(src, d.Job); err != nil {
@@ -219,6 +219,23 @@ func (s *Store) JobBefore(ctx context.Context, id string, execution int) (histor
 		return addEarlier(src, s.policies, d.Job.Seq, d.Replays)
 	})
 	return d, err
+}
+
+// attempts is the page of the newest attempts of a job before an execution.
+func attempts(src db.Source, seq int64, before int) (page history.AttemptPage, err error) {
+	const count = `SELECT count(*), count(*) FILTER (WHERE execution < $2) FROM executions WHERE job_seq = $1`
+	if page.Attempts, err = rows.Attempts(src, seq, before); err != nil {
+		return page, err
+	}
+	first := before
+	if len(page.Attempts) > 0 {
+		first = page.Attempts[0].Execution
+	}
+	if _, err = db.Row(src, count, []any{&page.Total, &page.Earlier}, seq, first); err != nil {
+		return page, err
+	}
+	page.Following, err = rows.AttemptFrom(src, seq, before)
+	return page, err
 }
 
 func letters(src db.Source, j job.Job) ([]job.DeadLetter, error) {

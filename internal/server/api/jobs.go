@@ -78,7 +78,11 @@ func (a *API) trash(c echo.Context) (web.Object, error) {
 
 // job is GET /jobs/{id}, with its newest attempts or those of an older page.
 func (a *API) job(c echo.Context) (web.Object, error) {
-	d, err := a.JobBefore(c, "attempts_after")
+	before, err := web.Number(c, "attempts_after")
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.Job(c, before)
 	if err != nil {
 		return nil, err
 	}

@@ -111,25 +111,14 @@ func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 	return nil
 }
 
-// Job is everything about the job that the address names.
-func (s *Site) Job(c echo.Context) (history.Detail, error) { return s.jobBefore(c, math.MaxInt) }
-
-// JobBefore is Job with the attempts before the execution that a parameter of the address
-// names; with the newest attempts if the address does not have the parameter.
-func (s *Site) JobBefore(c echo.Context, parameter string) (history.Detail, error) {
-	before, err := Number(c, parameter)
-	if err != nil {
-		return history.Detail{}, err
-	}
-	return s.jobBefore(c, int(cmp.Or(before, math.MaxInt)))
-}
-
-func (s *Site) jobBefore(c echo.Context, execution int) (history.Detail, error) {
+// Job is everything about the job that the address names, with the newest attempts before
+// an execution; 0: the newest of all.
+func (s *Site) Job(c echo.Context, before int64) (history.Detail, error) {
 	id, err := ParamID(c)
 	if err != nil {
 		return history.Detail{}, err
 	}
-	d, err := s.View.JobBefore(c.Request().Context(), id, execution)
+	d, err := s.View.JobBefore(c.Request().Context(), id, int(cmp.Or(before, math.MaxInt)))
 	d.Job = s.Begun(d.Job)
 	return d, err
 }

@@ -309,7 +309,10 @@ func (b *Book) sample(src db.Source, number int64) (found failures.Sample, err e
 		return found, err
 	}
 	found.Job = jobs[0]
-	found.Attempt, err = rows.Attempt(src, seq, execution)
+	a, err := rows.AttemptFrom(src, seq, execution)
+	if a != nil && a.Execution == execution {
+		found.Attempt = *a
+	}
 	return found, err
 }
 

@@ -304,50 +304,31 @@ const (
 	pageAttemptText = 2 << 20
 )
 
-// Attempts is the page of the newest attempts of a job before an execution.
-func Attempts(src db.Source, seq int64, before int) (page job.AttemptPage, err error) {
-	const newest = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution < $2 ORDER BY execution DESC LIMIT $3 + 0`
+// Attempts are the newest attempts of a job before an execution, as many as one page
+// has, in the order of execution.
+func Attempts(src db.Source, seq int64, before int) (all []job.Attempt, err error) {
+	const query = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution < $2 ORDER BY execution DESC LIMIT $3 + 0`
 	size := 0
-	err = src.Query(newest, func(rows *sql.Rows) error {
+	err = src.Query(query, func(rows *sql.Rows) error {
 		if size >= pageAttemptText {
 			return db.ErrEnough
 		}
 		a, err := scanAttempt(rows)
 		size += len(a.Error.Message) + len(a.Trace)
-		page.Attempts = append(page.Attempts, a)
+		all = append(all, a)
 		return err
 	}, seq, before, pageAttempts)
-	if err != nil {
-		return page, err
-	}
-	slices.Reverse(page.Attempts)
-	return page, placeAttempts(src, seq, before, &page)
+	slices.Reverse(all)
+	return all, err
 }
 
-// placeAttempts says where a page is among all attempts of a job.
-func placeAttempts(src db.Source, seq int64, before int, page *job.AttemptPage) error {
-	const count = `SELECT count(*), count(*) FILTER (WHERE execution < $2) FROM executions WHERE job_seq = $1`
-	const next = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution >= $2 ORDER BY execution LIMIT 1`
-	first := before
-	if len(page.Attempts) > 0 {
-		first = page.Attempts[0].Execution
-	}
-	if _, err := db.Row(src, count, []any{&page.Total, &page.Earlier}, seq, first); err != nil {
-		return err
-	}
-	return src.Query(next, func(rows *sql.Rows) error {
+// AttemptFrom is the first attempt of a job from an execution on, or nil.
+func AttemptFrom(src db.Source, seq int64, execution int) (found *job.Attempt, err error) {
+	const query = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution >= $2 ORDER BY execution LIMIT 1`
+	err = src.Query(query, func(rows *sql.Rows) error {
 		a, err := scanAttempt(rows)
-		page.Following = &a
-		return err
-	}, seq, before)
-}
-
-// Attempt is one attempt of a job, the zero Attempt when there is no such.
-func Attempt(src db.Source, seq int64, execution int) (a job.Attempt, err error) {
-	const query = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution = $2`
-	err = src.Query(query, func(rows *sql.Rows) (err error) {
-		a, err = scanAttempt(rows)
+		found = &a
 		return err
 	}, seq, execution)
-	return a, err
+	return found, err
 }

@@ -245,7 +245,7 @@ func (r *jobRun) settled(i int) bool {
 }
 
 // placeOf says which attempts are on a page.
-func placeOf(p job.AttemptPage) string {
+func placeOf(p history.AttemptPage) string {
 	return fmt.Sprintf("%s to %s of %s, the newest first.",
 		format.Number(p.Earlier+1), format.Number(p.Earlier+len(p.Attempts)), format.Number(p.Total))
 }

@@ -117,7 +117,7 @@ func attempts(run int, ends ...time.Duration) []job.Attempt {
 func TestTimeline_RunsShareOneScale(t *testing.T) {
 	d := history.Detail{
 		Job:         job.Job{Token: job.Token{Run: 2}, State: job.Completed, Policy: retry.Default()},
-		AttemptPage: job.AttemptPage{Attempts: append(attempts(1, 0, 100*time.Second), attempts(2, time.Hour, time.Hour+50*time.Second)...)},
+		AttemptPage: history.AttemptPage{Attempts: append(attempts(1, 0, 100*time.Second), attempts(2, time.Hour, time.Hour+50*time.Second)...)},
 	}
 	runs := runsOf(d)
 	s := timelineOf(d, runs, forecast{}, noon.Add(2*time.Hour))
@@ -129,7 +129,7 @@ func TestTimeline_RunsShareOneScale(t *testing.T) {
 func TestTimeline_LeavesOutLabelsWithoutRoom(t *testing.T) {
 	d := history.Detail{
 		Job:         job.Job{Token: job.Token{Run: 1}, State: job.Discarded, Policy: retry.Default()},
-		AttemptPage: job.AttemptPage{Attempts: attempts(1, 0, time.Second, 2*time.Second, 3*time.Second, 100*time.Second, 200*time.Second)},
+		AttemptPage: history.AttemptPage{Attempts: attempts(1, 0, time.Second, 2*time.Second, 3*time.Second, 100*time.Second, 200*time.Second)},
 	}
 	runs := runsOf(d)
 	l := timelineOf(d, runs, forecast{}, noon.Add(time.Hour)).lanes[0]
