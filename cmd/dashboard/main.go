@@ -374,6 +374,9 @@ func checkListen(address string, allowed bool) error {
 	if err != nil || port == "" {
 		return usage("--listen %q is not an address, for example 127.0.0.1:8080", address)
 	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return usage("--listen %s: %s is not a port; choose one from 1 to 65535, or 0 for any that is free", address, port)
+	}
 	if !allowed && !isLoopback(address) {
 		return usage("--listen %s can be reached from the network, and no login is configured; "+
 			"add a user (dashboard user add NAME --role admin), listen on 127.0.0.1, or add --insecure-no-auth", address)

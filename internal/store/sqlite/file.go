@@ -87,8 +87,8 @@ func checkHeader(main io.ReaderAt, path string) error {
 		return nil
 	}
 	if sound && id != 0 {
-		return fmt.Errorf("the file is an SQLite database of another program (application id %#x); it was left as it is: "+
-			"name another file", id)
+		return fmt.Errorf("the file is an SQLite database of another program (application id %#x) and %w; it was left as it is: "+
+			"name another file", id, ErrForeign)
 	}
 	switch made, hot, err := journalOf(path); {
 	case err != nil:
@@ -96,7 +96,7 @@ func checkHeader(main io.ReaderAt, path string) error {
 	case made:
 		return nil
 	case !sound:
-		return errors.New("the file is not an SQLite database; it was left as it is: name another file")
+		return fmt.Errorf("%s is %w: it is not an SQLite database; it was left as it is: name another file", path, ErrForeign)
 	case hot:
 		return fmt.Errorf("the file is an SQLite database of another program, with an unfinished write, and %w; it was left as it is: "+
 			"name another file", ErrForeign)
@@ -208,8 +208,8 @@ func checkVersion(ctx context.Context, path string, newest int64) (version int64
 	case id != applicationID && tables > 0:
 		return 0, fmt.Errorf("the file is an SQLite database of another program and %w; it was left as it is: name another file", ErrForeign)
 	case version > newest:
-		return 0, fmt.Errorf("the file has schema %d, this program knows schemas up to %d; it was left as it is: "+
-			"use a newer version of the program", version, newest)
+		return 0, unsafe(path, "the database %s has schema %d, this program knows schemas up to %d; it was left as it is: "+
+			"use a newer version of the program", path, version, newest)
 	}
 	return version, nil
 }
