@@ -353,14 +353,16 @@ const usualConfig = "redrive.yaml"
 
 // loadConfig reads the named file. Without a name it reads the usual one where that
 // exists, and takes the built-in configuration otherwise.
-func loadConfig(path string) (*config.Config, error) {
+func loadConfig(path string) (*config.Config, error) { return loadConfigBy(config.Load, path) }
+
+func loadConfigBy(load func(path string) (*config.Config, error), path string) (*config.Config, error) {
 	if path == "" {
 		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
 			return config.Default(), nil
 		}
 		path = usualConfig
 	}
-	c, err := config.Load(path)
+	c, err := load(path)
 	if err != nil {
 		return nil, usageError{err}
 	}
