@@ -227,8 +227,8 @@ func (r rest) mode() []string {
 // checkVersion returns the version of the schema, 0 for an empty file, and
 // refuses one that this program does not know, through a connection that cannot
 // write.
-func checkVersion(ctx context.Context, path string, newest int64) (version int64, err error) {
-	pool, err := sql.Open("sqlite", dsn(path, restOf(path).mode()...))
+func checkVersion(ctx context.Context, path string, mode []string) (version int64, err error) {
+	pool, err := sql.Open("sqlite", dsn(path, mode...))
 	if err != nil {
 		return 0, err
 	}
@@ -244,9 +244,9 @@ func checkVersion(ctx context.Context, path string, newest int64) (version int64
 		return 0, fmt.Errorf("read the schema's version: %w", err)
 	case id != applicationID && tables > 0:
 		return 0, fmt.Errorf("the file is an SQLite database of another program and %w; it was left as it is: name another file", ErrForeign)
-	case version > newest:
+	case version > schemaVersion:
 		return 0, unsafe(path, "the database %s has schema %d, this program knows schemas up to %d; it was left as it is: "+
-			"use a newer version of the program", path, version, newest)
+			"use a newer version of the program", path, version, schemaVersion)
 	}
 	return version, nil
 }

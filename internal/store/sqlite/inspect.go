@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/job"
@@ -69,7 +70,7 @@ func examinable(ctx context.Context, path string) error {
 	if err := cmp.Or(checkNames(path), checkThere(path, false), missing); err != nil {
 		return denied(path, err)
 	}
-	version, err := checkVersion(ctx, path, schemaVersion)
+	version, err := checkVersion(ctx, path, restOf(path).mode())
 	if refused := unreadable(path, err); refused != nil {
 		return refused
 	}
@@ -80,6 +81,8 @@ func examinable(ctx context.Context, path string) error {
 		return classify(path, err)
 	case version == 0:
 		return fmt.Errorf("%s is %w: it is empty", path, ErrForeign)
+	case errors.Is(access(path+indexSuffix, unix.R_OK), fs.ErrPermission):
+		return denied(path, fmt.Errorf("read %s: %w", path+indexSuffix, fs.ErrPermission))
 	case version < schemaVersion:
 		return fmt.Errorf("%s has schema %d, this program looks at schema %d: start the dashboard with it once", path, version, schemaVersion)
 	}

@@ -90,12 +90,12 @@ const readers = 4
 
 // open does everything that needs the locks.
 func (e *engine) open(ctx context.Context) (err error) {
-	version, err := checkVersion(ctx, e.path, schemaVersion)
+	version, err := checkVersion(ctx, e.path, rest{}.mode())
 	if halfWritten(err) {
 		if err := rollBack(ctx, e.path); err != nil {
 			return fmt.Errorf("undo what was half written: %w", err)
 		}
-		version, err = checkVersion(ctx, e.path, schemaVersion)
+		version, err = checkVersion(ctx, e.path, rest{}.mode())
 	}
 	if err != nil {
 		return err
