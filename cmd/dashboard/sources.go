@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"redrive/internal/source"
+	"redrive/internal/source/amqpsource"
 	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource"
@@ -29,6 +30,8 @@ func (a *app) attachSources() {
 // openSource connects with a source, by the family of its preset.
 func openSource(ctx context.Context, p *preset.Preset, url string, s preset.Settings) (source.Origin, error) {
 	switch p.Family {
+	case "amqp":
+		return amqpsource.Open(ctx, url, p, s)
 	case "redis":
 		return redissource.Open(ctx, url, p, s)
 	case "sql":

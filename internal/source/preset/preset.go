@@ -29,6 +29,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -62,7 +63,9 @@ type Preset struct {
 	Refused string                       `yaml:"refused"` // why an act changes no row although the record lies there unchanged
 	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements
 
-	Redis *Redis `yaml:"redis"` // of the family redis, in place of all from Columns to Same
+	Redis *Redis        `yaml:"redis"` // of the family redis, in place of all from Columns to Same
+	AMQP  *AMQP         `yaml:"amqp"`  // of the family amqp, in place of all from Columns to Discard
+	Every time.Duration `yaml:"every"` // between two looks, unless redrive.yaml says otherwise; 0: the default of all
 }
 
 //go:embed presets/*.yaml
@@ -108,6 +111,7 @@ type Settings struct {
 	Where   string // these three are of an own table
 	Replay  []string
 	Discard []string
+	Queues  []string // of the family amqp: the dead-letter queues
 }
 
 // Complete gives settings what the preset says where they say nothing, and the preset
@@ -133,6 +137,11 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if names[name] == "" && completed.needs(name) {
 			return nil, s, fmt.Errorf("needs a field %s", name)
+		}
+	}
+	if p.AMQP != nil {
+		if err := p.AMQP.check(s); err != nil {
+			return nil, s, err
 		}
 	}
 	return &completed, s, completed.Check()
@@ -198,6 +207,9 @@ func (p *Preset) Check() error {
 
 // Has reports whether the preset knows how an act is done.
 func (p *Preset) Has(k source.Kind) bool {
+	if p.AMQP != nil {
+		return true
+	}
 	if k == source.Discard {
 		return len(p.Discard) > 0
 	}
@@ -212,6 +224,9 @@ func (p *Preset) options() []string {
 	}
 	if p.Own {
 		all = append(all, "where", "replay", "discard")
+	}
+	if p.AMQP != nil {
+		all = append(all, "queues")
 	}
 	slices.Sort(all)
 	return all
