@@ -49,7 +49,8 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	locks := r.inDocuments(s, token, nested)
 	t := scanner{
 		s: s, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1,
-		word: span{-1, -1},
+		tables: strings.Contains(s, "|") || strings.Contains(s, "</t"),
+		word:   span{-1, -1},
 	}
 	for i := 0; i < len(s); {
 		found, next := t.secret(i)
@@ -69,7 +70,7 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 
 // announces reports whether a text has anything behind which a secret can stand,
 // or can be a token itself.
-func announces(s string) bool { return len(s) >= leastToken || strings.ContainsAny(s, `=: >%,&;\`) }
+func announces(s string) bool { return len(s) >= leastToken || strings.ContainsAny(s, `=: >%,&;|\`) }
 
 type span struct{ from, to int }
 
@@ -83,6 +84,7 @@ type scanner struct {
 	nested   int
 	found    []span
 	mailed   bool // there is an @ in it
+	tables   bool // there may be a table in it
 	word     span // the last one
 	dotted   int  // where the words begin that it ends, with dots between them
 	runEnd   int  // the end of the newest run without blanks and quotes, in which
@@ -135,6 +137,9 @@ func (t *scanner) secret(i int) (found span, next int) {
 	k, announced := separator(s, i, j)
 	switch {
 	case !announced:
+		if found = t.beside(before, i, j); found.from < found.to {
+			return found, found.to
+		}
 		return t.inStatement(i, j), j
 	case t.hides(before, i, j):
 		return t.value(k, i, j), j
@@ -271,7 +276,7 @@ func separator(s string, i, j int) (k int, ok bool) {
 	if j+1 < len(s) && s[j] == ' ' && isWord(s[j+1]) && s[i] != '-' { // as most words of a sentence
 		return j, false
 	}
-	quoted := false
+	quoted, closed, named := false, true, false // closed: the name, or an index behind it, ended there
 	k = j
 	for {
 		c, n := char(s, k)
@@ -279,19 +284,24 @@ func separator(s string, i, j int) (k int, ok bool) {
 			break // the end of a line
 		} else if c == '\\' || c == '"' || c == '\'' || c == '`' {
 			quoted = true
-		} else if c == '[' && k == j {
-			if n = index(s, k); n == 0 {
+		} else if c == '[' && closed {
+			var word bool
+			if n, word = index(s, k); n == 0 {
 				break
 			}
+			k, named = k+n, named || word
+			continue
 		} else if c != ']' && c != '*' && c != '_' && // of a form's field[password], of Markdown's **password**
 			!(c == ')' && i > 0 && s[i-1] == '(') { // of Key (password)=(S)
 			break
 		}
-		k += n
+		k, closed = k+n, c == ']'
 	}
 	sep := blanks(s, afterVisibility(s, k))
 	c, n := char(s, sep)
 	switch {
+	case named && c != '=': // children[password].children[first]: it is too short
+		return k, false
 	case c == '=' || c == ':':
 		for c == '=' || c == ':' || c == '>' {
 			sep += n
@@ -325,19 +335,23 @@ func afterEmphasis(s string, i, j, k int) int {
 	return k
 }
 
-// index is the length of [] or [0] at k, as forms have it behind a name, or zero.
-func index(s string, k int) int {
-	for i := k; i < len(s); {
+// index is the length of [], [0] or [first] at k, as forms have it behind a name, or zero.
+// word says that there is more than digits in it.
+func index(s string, k int) (n int, word bool) {
+	for i := k; i < len(s) && i < k+64; {
 		c, n := char(s, i)
 		i += n
-		if c == ']' {
-			return i - k
-		}
-		if c != '[' && (c < '0' || c > '9') || i > k+16 {
-			break
+		switch {
+		case c == ']':
+			return i - k, word
+		case c == '[' && i == k+n || '0' <= c && c <= '9':
+		case isWord(c):
+			word = true
+		default:
+			return 0, false
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // afterVisibility passes what PHP writes after the name of a property:

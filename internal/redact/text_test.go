@@ -35,6 +35,11 @@ func secretForms() []string {
 		`error:\npassword=S1`, `a\napi_key=S1`, `user%5Bpassword%5D=S1`, `user[password]=S1`,
 		// colours
 		"\x1b[36mpassword\x1b[0m\x1b[2m=\x1b[0mS1", "\x1b[34;1m\"pass\"\x1b[0m\x1b[1m:\x1b[0m \x1b[32m\"S1 S2\"\x1b[0m", `\u001b[1mpin\u001b[m: S1`,
+		// tables, and the forms of Symfony
+		`user[password][first]=S1&a=1`, `user%5Bpassword%5D%5Bfirst%5D=S1`, `user[plainPassword][a_b][0]=S1`,
+		"| name | ana |\n| password | S1 S2 |\n| role | admin |", "| **password** | `S1` |", `|password|S1|`,
+		`<tr><td>password</td><td>S1</td><td>b</td></tr>`, "<th class=\"k\">Password </th>\n  <td class=\"v\">S1 S2</td>",
+		`<td><b>password</b></td><td><code>S1</code></td>`,
 		// Markdown
 		"**password**: S1", "**pin:** `S1 S2`", "__secret:__ S1", "- **`token`** = S1",
 		// names of several words
@@ -105,7 +110,8 @@ func TestText_HidesInDocumentsBehindBracketsThatStayOpen(t *testing.T) {
 func TestText_LeavesOrdinarySentencesAlone(t *testing.T) {
 	r := Default()
 	for _, said := range []string{
-		"password reset mail sent to bob", "token expired", "no such key: 42", "the password is wrong", "passwordless: yes, secretary=ann",
+		"| user | password | role |\n|---|:--|---|\n| ana | x | admin |", "children[password].children[first]: This value is too short.",
+		"<td>password</td></tr>", "password | less", "<p>password</p><p>S</p>", "password reset mail sent to bob", "token expired", "no such key: 42", "the password is wrong", "passwordless: yes, secretary=ann",
 		"wrong password for bob", "password, token and secret are required", "unexpected token } in JSON at position 4",
 		"token_count: 12, max_tokens=5, password_reset_at=2026-01-02", "author: ann, compass: north, bypass=1", "duplicate key: 7",
 		"primary key = 7", "foreign key (order_id)=(7) is not present", "bearer token missing", "basic authentication failed",

@@ -144,3 +144,22 @@ func TestJob_DrawsTheNewestOfItsType(t *testing.T) {
 		t.Errorf("%d marks of failure, bars at %v; want 2, and the newest right", marks, x)
 	}
 }
+
+// The row of a queue has as many lines when it runs as when it is paused, so that Pause moves
+// no other row.
+func TestQueues_PauseAddsNoLineToARow(t *testing.T) {
+	d := doc{parse(t, pages()["queues"]).root}
+	paused := 0
+	for _, cell := range d.all("td.at-state") {
+		lines := cell.all("span.one")
+		if len(lines) != 1 || lines[0].FirstChild == nil {
+			t.Errorf("%q has %d lines below the state, want one", cell.text(), len(lines))
+		}
+		if strings.Contains(cell.text(), " by ") {
+			paused++
+		}
+	}
+	if paused == 0 {
+		t.Error("no queue is paused")
+	}
+}
