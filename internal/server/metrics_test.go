@@ -270,7 +270,7 @@ func TestMetrics_DecidersAreBounded(t *testing.T) {
 func TestMetrics_OddTypesAreStillReadable(t *testing.T) {
 	h := start(t)
 	for _, evil := range nasty() {
-		text, err := json.Marshal(evil)
+		text, err := json.Marshal(typeOf(evil))
 		if err != nil {
 			t.Fatal(err)
 		}

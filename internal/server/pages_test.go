@@ -325,6 +325,9 @@ func nasty() []string {
 	}
 }
 
+// typeOf makes a text the type of a job, which has neither NUL nor star.
+func typeOf(text string) string { return strings.NewReplacer("\x00", "", "*", "x").Replace(text) }
+
 func TestPages_ShowEverythingAsText(t *testing.T) {
 	h := start(t)
 	clean := map[string]int{}
@@ -335,7 +338,11 @@ func TestPages_ShowEverythingAsText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := h.enqueue(fmt.Sprintf(`{"type":%s,"queue":"orders","payload":{%s:%s},"meta":{%s:%s}}`, text, text, text, text, text))
+		typ, err := json.Marshal(typeOf(evil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := h.enqueue(fmt.Sprintf(`{"type":%s,"queue":"orders","payload":{%s:%s},"meta":{%s:%s}}`, typ, text, text, text, text))
 		h.fail("orders", evil, evil, evil)
 		for _, path := range []string{"/", "/jobs", "/jobs?type=" + url.QueryEscape(evil), "/jobs?error=" + url.QueryEscape(evil), "/jobs/" + id,
 			"/dead-letters", "/dead-letters?type=" + url.QueryEscape(evil), "/queues", "/jobs?q=" + url.QueryEscape(evil)} {
