@@ -157,6 +157,9 @@ func (s shop) judge(words []string) {
 	}
 }
 
+// typeOf makes a word the type of a job, which has neither NUL nor star.
+func typeOf(word string) string { return strings.NewReplacer("\x00", "", "*", "∗").Replace(word) }
+
 func (s shop) enqueue(queue string, words []string) {
 	s.t.Helper()
 	var jobs []job.Job
@@ -166,7 +169,7 @@ func (s shop) enqueue(queue string, words []string) {
 			s.t.Fatal(err)
 		}
 		j := job.Job{
-			Token: job.Token{ID: hostileID(queue, i)}, Queue: queue, Type: word, Payload: text, Meta: text,
+			Token: job.Token{ID: hostileID(queue, i)}, Queue: queue, Type: typeOf(word), Payload: text, Meta: text,
 			Key: fmt.Sprintf("%s%s%d", word, queue, i), TraceID: word, Note: word,
 		}
 		if queue == "done" {

@@ -170,7 +170,20 @@ func (s *site) open(path string) (status int) {
 			}
 		}
 	}
+	if response.Request.URL.RawQuery == "" && s.isJob(path) { // where a link leads to it, the job has many
+		s.lead(path + "/attempts")
+	}
 	return response.StatusCode
+}
+
+// isJob reports whether an address is the page of a job.
+func (s *site) isJob(path string) bool {
+	u, err := url.Parse(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	route, _ := s.kind(u)
+	return route == "/jobs/:id"
 }
 
 // everyState is the page of a job in each of the states that the dashboard has.
