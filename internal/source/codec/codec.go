@@ -42,17 +42,18 @@ func Get(name string) (c Codec, ok bool) {
 }
 
 var codecs = map[string]Codec{
-	"json":      {func(r *source.Record) { r.Payload = r.Raw }, asItIs},
-	"laravel":   {readLaravel, cleanLaravel},
-	"babel":     {readBabel, cleanBabel},
-	"yii2":      {readYii, asItIs},
-	"frame":     {readFrame, cleanFrame},    // babel, for consumers that know frames
-	"unframe":   {readFrame, cleanUnframed}, // and for those that do not
-	"asynq":     {readAsynq, cleanAsynq},
-	"sidekiq":   {readSidekiq, cleanSidekiq},
-	"daycry":    {readDaycry, cleanDaycry},
-	"oban":      {readOban, asItIs},
-	"activejob": {readActiveJob, cleanActiveJob},
+	"json":         {func(r *source.Record) { r.Payload = r.Raw }, asItIs},
+	"laravel":      {readLaravel, cleanLaravel},
+	"babel":        {readBabel, cleanBabel},
+	"yii2":         {readYii, asItIs},
+	"frame":        {readFrame, cleanFrame},    // babel, for consumers that know frames
+	"unframe":      {readFrame, cleanUnframed}, // and for those that do not
+	"asynq":        {readAsynq, cleanAsynq},
+	"sidekiq":      {readSidekiq, cleanSidekiq},
+	"daycry":       {readDaycry, cleanDaycry},
+	"daycry-redis": {readWaiting, cleanWaiting},
+	"oban":         {readOban, asItIs},
+	"activejob":    {readActiveJob, cleanActiveJob},
 }
 
 func asItIs(raw []byte, _ Run) ([]byte, error) { return raw, nil }

@@ -226,3 +226,37 @@ func fieldsOf(command [][]byte) codec.Fields {
 	}
 	return fields
 }
+
+func FuzzDaycryRedis(f *testing.F) {
+	for _, command := range commands(f, "daycry-jobs/redis-commands.json") {
+		for _, arg := range command {
+			f.Add(arg)
+		}
+	}
+	f.Add([]byte(`{"data":{"payload":{"_dlq_metadata":{"original_queue":"a"}}}}`))
+	c, _ := codec.Get("daycry-redis")
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r := read(t, "daycry-redis", raw)
+		b, err := c.Clean(bytes.Clone(raw), codec.Run{Mode: source.Once, Now: now, Target: "mail"})
+		if err != nil {
+			return
+		}
+		if again := read(t, "daycry-redis", b); again.Type != r.Type || again.Attempts > 1 || !json.Valid(b) {
+			t.Fatalf("it makes another job: %q", b)
+		}
+	})
+}
+
+func FuzzYiiRedis(f *testing.F) {
+	for _, command := range commands(f, "yii2-queue/redis-commands.json") {
+		for _, arg := range command {
+			f.Add(string(arg), "RuntimeException", "1", "1795206827.25")
+		}
+	}
+	readKept, _ := codec.Hash("yii2-redis")
+	f.Fuzz(func(t *testing.T, message, class, attempt, at string) {
+		r := source.Record{Queue: "queue"}
+		readKept(&r, codec.Fields{"message": message, "exception": class, "attempt": attempt, "failed_at": at})
+		sound(t, r)
+	})
+}

@@ -23,10 +23,12 @@ type Redis struct {
 	Least  string            `yaml:"least"`  // version of Redis
 	Expect map[string]string `yaml:"expect"` // keys and their types; one that is absent is no fault
 	Queues Queues            `yaml:"queues"`
-	Dead   string            `yaml:"dead"` // the key in which the dead letters of a queue lie
-	Type   string            `yaml:"type"` // of that key: a list, the newest last, or a zset, the newest with the highest score
-	Hash   *Hash             `yaml:"hash"` // nil: the record itself lies in the key dead
-	Keys   map[string]string `yaml:"keys"` // of the scripts
+	Dead   string            `yaml:"dead"`   // the key in which the dead letters of a queue lie
+	Type   string            `yaml:"type"`   // of that key: a list, the newest last, or a zset, the newest with the highest score
+	Newest string            `yaml:"newest"` // of a list: first when the newest is there
+	Target string            `yaml:"target"` // the queue of a record, when neither its key nor the record says it
+	Hash   *Hash             `yaml:"hash"`   // nil: the record itself lies in the key dead
+	Keys   map[string]string `yaml:"keys"`   // of the scripts
 	Writes Writes            `yaml:"writes"`
 }
 

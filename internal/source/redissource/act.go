@@ -1,6 +1,7 @@
 package redissource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (o *Origin) call(a source.Act) call {
 	now, clean := time.Now(), []byte(nil)
 	if a.Kind == source.Replay {
 		var err error
-		if clean, err = o.clean(a, now); err != nil {
+		if clean, err = o.clean(a, codec.Run{Mode: a.Mode, Now: now, Target: queue}); err != nil {
 			return refuse(err.Error())
 		}
 	}
@@ -116,7 +117,7 @@ func (o *Origin) named(a source.Act) (queue, id, witness string) {
 	queue, _ = queueIn(o.at.Dead, meant(a.Place))
 	switch {
 	case o.at.Hash == nil:
-		r := source.Record{Queue: queue, Raw: slices.Clone(a.Raw)}
+		r := source.Record{Queue: cmp.Or(queue, o.at.Target), Raw: slices.Clone(a.Raw)}
 		o.codec.Read(&r)
 		return r.Queue, string(a.Raw), string(a.Raw)
 	case o.at.Hash.Witness == "":
@@ -127,11 +128,11 @@ func (o *Origin) named(a source.Act) (queue, id, witness string) {
 
 // clean is the bytes of the next run. A record that is a hash is changed field by field,
 // by the script.
-func (o *Origin) clean(a source.Act, now time.Time) ([]byte, error) {
+func (o *Origin) clean(a source.Act, run codec.Run) ([]byte, error) {
 	if o.hash != nil {
 		return nil, nil
 	}
-	return o.codec.Clean(a.Raw, codec.Run{Mode: a.Mode, Now: now})
+	return o.codec.Clean(a.Raw, run)
 }
 
 // keysOf are the keys of a script for one record.
