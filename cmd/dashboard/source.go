@@ -46,7 +46,7 @@ func (k *sourceCheck) Run(c console) error {
 	failed := 0
 	for _, s := range all {
 		fmt.Fprintf(c.stdout, "%s: %s\n", s.Name, s.Preset.Title)
-		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Settings)
+		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 		if err != nil {
 			failed++
 			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(oneLine(err.Error()))))
@@ -73,10 +73,10 @@ type seen struct {
 }
 
 // lookAt connects with a source and reads what lies dead there.
-func lookAt(p *preset.Preset, url string, s preset.Settings) (found seen, err error) {
+func lookAt(p *preset.Preset, url, work string, s preset.Settings) (found seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
 	defer cancel()
-	origin, err := openSource(ctx, p, url, s)
+	origin, err := openSource(ctx, p, url, work, s)
 	if err != nil {
 		return seen{}, err
 	}
@@ -170,7 +170,7 @@ func (d *sourceDiscover) Run(c console) error {
 	fits := 0
 	var last error
 	for _, p := range presetsFor(d.URL) {
-		found, err := lookAt(p, d.URL, preset.Settings{})
+		found, err := lookAt(p, d.URL, "", preset.Settings{})
 		if err != nil {
 			last = err
 			continue
@@ -191,7 +191,7 @@ func (d *sourceDiscover) Run(c console) error {
 }
 
 // presetsFor are the presets for servers of this kind, but for that of own tables, which
-// fits nothing before its columns are named.
+// fits nothing before its columns are named, and for those that need a second URL.
 func presetsFor(url string) (all []*preset.Preset) {
 	scheme, _, _ := strings.Cut(url, "://")
 	engine := map[string]string{"postgresql": "postgres", "mariadb": "mysql"}[scheme]
@@ -201,7 +201,7 @@ func presetsFor(url string) (all []*preset.Preset) {
 	presets := preset.All()
 	for _, name := range preset.Names() {
 		p, redis := presets[name], scheme == "redis" || scheme == "rediss"
-		if !p.Own && slices.Contains(p.Engines, engine) || redis && p.Family == "redis" {
+		if !p.Own && p.Work == nil && slices.Contains(p.Engines, engine) || redis && p.Family == "redis" {
 			all = append(all, p)
 		}
 	}

@@ -17,6 +17,7 @@ type Source struct {
 	Name     string
 	Preset   *preset.Preset
 	URL      Secret // with its password
+	Work     Secret // likewise of the queue that replays go to, where that is elsewhere
 	Allow    []source.Kind
 	Every    time.Duration // between two looks
 	Settings preset.Settings
@@ -51,7 +52,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	if err := v.mapping(); err != nil {
 		return err
 	}
-	var urls []Secret
+	var urls, works []Secret
 	secrets := secretFields(&urls)
 	known := map[string]func(value) error{
 		"url": secrets["secret"], "url_env": secrets["secret_env"], "url_file": secrets["secret_file"],
@@ -73,6 +74,10 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	}
 	if p := presets[v.peek("preset")]; p != nil {
 		s.ofPreset(p, known)
+		if p.Work != nil {
+			secrets := secretFields(&works)
+			known["work_url"], known["work_url_env"], known["work_url_file"] = secrets["secret"], secrets["secret_env"], secrets["secret_file"]
+		}
 	}
 	err := v.fields(known)
 	switch {
@@ -82,8 +87,12 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		return v.wrong("needs a preset; use one of %s", strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
 	case len(urls) != 1:
 		return v.wrong("needs exactly one of url, url_env and url_file")
+	case s.Preset.Work != nil && len(works) != 1:
+		return v.wrong("needs exactly one of work_url, work_url_env and work_url_file: the Redis where the queue is")
 	}
-	s.URL = urls[0]
+	if s.URL = urls[0]; s.Preset.Work != nil {
+		s.Work = works[0]
+	}
 	return s.complete(v)
 }
 

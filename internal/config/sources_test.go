@@ -67,6 +67,8 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 			"must compare :witness"},
 		{"an act without statements", "sources: {shop: {preset: table, url: 'sqlite:///x', table: dead, allow: [replay]}}",
 			"there are no statements for that"},
+		{"no queue in Redis", "sources: {shop: {preset: laravel-redis, url: 'sqlite:///x'}}", "needs exactly one of work_url"},
+		{"a queue in the database", "sources: {shop: {preset: laravel, url: 'sqlite:///x', work_url: 'redis://x'}}", "work_url"},
 		{"another zone", "sources: {shop: {preset: laravel, url: 'sqlite:///x', zone: Mars/Base}}", "is not a time zone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -62,6 +62,7 @@ type Preset struct {
 	Refused string                       `yaml:"refused"` // why an act changes no row although the record lies there unchanged
 	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements
 
+	Work  *Work  `yaml:"work"`  // the queue that a replay goes to, when it is in Redis; nil: it is in the database
 	Redis *Redis `yaml:"redis"` // of the family redis, in place of all from Columns to Same
 }
 

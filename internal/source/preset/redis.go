@@ -60,6 +60,21 @@ type Writes struct {
 	Discard []string `yaml:"discard"`
 }
 
+// Work is a queue in Redis to which dead letters go that lie in a database. Its script has
+// the locals of the others, and those under values in its keys; its id names the dead
+// letter together with its witness. The record is locked meanwhile, and removed only then.
+// The script does nothing the second time: it is repeated when the database has failed.
+type Work struct {
+	Keys   map[string]string `yaml:"keys"`
+	Writes []string          `yaml:"writes"`
+	Push   string            `yaml:"push"`
+}
+
+// Refusal is why a queue does not take a job: it said so, and nothing was changed.
+type Refusal struct{ Why string }
+
+func (r *Refusal) Error() string { return r.Why }
+
 // What a script returns.
 const (
 	Done     = 1

@@ -104,9 +104,11 @@ func (o *Origin) call(a source.Act) call {
 	if c.keys = o.keysOf(queue, id); o.cluster && !together(c.keys) {
 		return refuse(apart)
 	}
-	c.args = []any{id, witness, clean, queue, strconv.FormatInt(now.UnixNano(), 10), now.UTC().Format("2006-01-02T15:04:05.000000Z")}
+	c.args = []any{id, witness, clean, queue, strconv.FormatInt(now.UnixNano(), 10), now.UTC().Format(isoMicros)}
 	return c
 }
+
+const isoMicros = "2006-01-02T15:04:05.000000Z"
 
 // apart says why a Cluster cannot act.
 const apart = "The keys of this act are in different hash slots of the Redis Cluster, so that no script can change them as one. " +

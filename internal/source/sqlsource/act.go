@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"redrive/internal/source"
 	"redrive/internal/source/codec"
+	"redrive/internal/source/preset"
 )
 
 // Act does what the acts say, each in a transaction of its own.
@@ -104,8 +106,18 @@ func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 }
 
 func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string, values map[string]any) (source.Result, error) {
-	done, committing, err := o.transact(ctx, statements, values)
+	push := func() error { return nil }
+	if a.Kind == source.Replay && o.work != nil {
+		push = func() error {
+			return o.work.Push(ctx, values["target"].(string), a.Key+":"+a.Witness, []byte(values["clean"].(string)))
+		}
+	}
+	done, committing, err := o.transact(ctx, statements, values, push)
+	var refusal *preset.Refusal
 	switch {
+	case errors.As(err, &refusal):
+		why := "Its queue does not take the job: " + strings.TrimRight(refusal.Why, ".") + "."
+		return source.Result{ID: a.ID, State: source.Refused, Why: why}, nil
 	case committing: // the answer was lost on the way
 		return source.Result{}, err
 	case err != nil:
@@ -123,9 +135,11 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 	return o.why(ctx, a)
 }
 
-// transact runs statements, of which the last one must change one row. committing says
-// that the commit failed: nobody knows whether it took place.
-func (o *Origin) transact(ctx context.Context, statements []string, values map[string]any) (done, committing bool, err error) {
+// transact runs statements, of which the last one must change one row, and then push.
+// committing says that the commit failed, or the push: nobody knows whether it took place.
+func (o *Origin) transact(
+	ctx context.Context, statements []string, values map[string]any, push func() error,
+) (done, committing bool, err error) {
 	t, err := o.db.BeginTx(ctx, nil)
 	if err != nil {
 		return false, false, err
@@ -148,6 +162,9 @@ func (o *Origin) transact(ctx context.Context, statements []string, values map[s
 	}
 	if changed != 1 {
 		return false, false, t.Rollback()
+	}
+	if err := push(); err != nil {
+		return false, true, errors.Join(err, t.Rollback())
 	}
 	if err := t.Commit(); err != nil {
 		return false, true, err

@@ -30,7 +30,23 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 	if err := o.rights(ctx, &r); err != nil {
 		return r, err
 	}
+	if err := o.reaches(ctx, &r); err != nil {
+		return r, err
+	}
 	return r, o.plan(ctx, &r)
+}
+
+// reaches looks whether replays get to a queue that is elsewhere.
+func (o *Origin) reaches(ctx context.Context, r *source.Report) error {
+	if o.work == nil {
+		return nil
+	}
+	warnings, err := o.work.Check(ctx)
+	if len(warnings) > 0 {
+		r.Warnings = append(r.Warnings, warnings...)
+		r.May = slices.DeleteFunc(r.May, func(k source.Kind) bool { return k == source.Replay })
+	}
+	return err
 }
 
 // shape compares tables with what the preset expects.
