@@ -201,7 +201,7 @@ func presetsFor(url string) (all []*preset.Preset) {
 	presets := preset.All()
 	for _, name := range preset.Names() {
 		p, redis := presets[name], scheme == "redis" || scheme == "rediss"
-		if !p.Own && p.Work == nil && slices.Contains(p.Engines, engine) || redis && p.Family == "redis" {
+		if !p.Own && p.Work == nil && slices.Contains(p.Engines, engine) || redis && !p.Own && p.Family == "redis" {
 			all = append(all, p)
 		}
 	}

@@ -107,7 +107,7 @@ func (s *Source) ofPreset(p *preset.Preset, known map[string]func(value) error) 
 	if p.Zone {
 		known["zone"] = into(&s.Settings.Zone, zone)
 	}
-	if p.Own {
+	if p.Own && p.Family == "sql" {
 		known["where"] = into(&s.Settings.Where, value.text)
 		known["replay"] = into(&s.Settings.Replay, textList)
 		known["discard"] = into(&s.Settings.Discard, textList)
@@ -122,9 +122,13 @@ func (s *Source) complete(v value) error {
 		return v.wrong("%s", err)
 	}
 	for _, k := range s.Allow {
-		if !p.Has(k) {
-			return v.wrong("allows %s, and there are no statements for that: add a field %s", k, k)
+		if p.Has(k) {
+			continue
 		}
+		if p.Family == "redis" {
+			return v.wrong("allows %s, and nothing says where to: add a field work", k)
+		}
+		return v.wrong("allows %s, and there are no statements for that: add a field %s", k, k)
 	}
 	return nil
 }

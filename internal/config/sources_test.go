@@ -69,6 +69,18 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 			"there are no statements for that"},
 		{"no queue in Redis", "sources: {shop: {preset: laravel-redis, url: 'sqlite:///x'}}", "needs exactly one of work_url"},
 		{"a queue in the database", "sources: {shop: {preset: laravel, url: 'sqlite:///x', work_url: 'redis://x'}}", "work_url"},
+		{"two keys", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, sorted_set: dead}}", "exactly one of list and sorted_set"},
+		{"a replay to nowhere", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, allow: [replay]}}", "add a field work"},
+		{"a hash without a witness", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, hash: 'job:{id}', payload: body}}",
+			"needs the fields witness and payload"},
+		{"a hash for all", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, hash: job, witness: at, payload: body}}", "needs {id}"},
+		{"a witness of bytes", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, witness: at}}", "known by its bytes"},
+		{"a queue that nothing tells", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, work: 'w:{queue}', hash: 'job:{id}', witness: at, payload: body}}",
+			"nothing tells the queue"},
+		{"Lua in a name", `sources: {shop: {preset: keys, url: 'redis://x', list: dead, hash: 'job:{id}', payload: body, witness: "a') os.exit("}}`,
+			"characters other than"},
+		{"another side", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, push: up}}", "use left or right"},
+		{"statements in Redis", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, replay: ['x']}}", "replay"},
 		{"another zone", "sources: {shop: {preset: laravel, url: 'sqlite:///x', zone: Mars/Base}}", "is not a time zone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -80,12 +92,16 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// TestSources_OfTheDocumentCanBeUsed reads every configuration in docs/sources.md, which
-// has one for each preset.
-func TestSources_OfTheDocumentCanBeUsed(t *testing.T) {
-	text, err := os.ReadFile("../../docs/sources.md")
-	if err != nil {
-		t.Fatal(err)
+// TestSources_OfTheDocumentsCanBeUsed reads every configuration in the documents about
+// sources, which have one for each preset.
+func TestSources_OfTheDocumentsCanBeUsed(t *testing.T) {
+	var text []byte
+	for _, file := range []string{"sources.md", "sources-redis.md"} {
+		part, err := os.ReadFile("../../docs/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, part...)
 	}
 	shown := map[string]bool{}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
@@ -101,9 +117,9 @@ func TestSources_OfTheDocumentCanBeUsed(t *testing.T) {
 			shown[s.Preset.Name] = true
 		}
 	}
-	for name, p := range preset.All() {
-		if p.Family == "sql" && !shown[name] {
-			t.Errorf("docs/sources.md does not show how to attach %s", name)
+	for _, name := range preset.Names() {
+		if !shown[name] {
+			t.Errorf("the documents do not show how to attach %s", name)
 		}
 	}
 }

@@ -60,7 +60,7 @@ type Preset struct {
 	Discard []string                     `yaml:"discard"`
 	Errors  map[string]source.State      `yaml:"errors"`  // what an error of the database means, by its code
 	Refused string                       `yaml:"refused"` // why an act changes no row although the record lies there unchanged
-	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements
+	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements, or describes the keys
 
 	Work  *Work  `yaml:"work"`  // the queue that a replay goes to, when it is in Redis; nil: it is in the database
 	Redis *Redis `yaml:"redis"` // of the family redis, in place of all from Columns to Same
@@ -128,7 +128,10 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	}
 	s.Names, s.Values = names, values
 	completed := *p
-	if p.Own {
+	switch {
+	case p.Own && p.Family == "redis":
+		return &completed, s, completed.ownKeys(names)
+	case p.Own:
 		completed.own(s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -211,7 +214,7 @@ func (p *Preset) options() []string {
 	if p.Zone {
 		all = append(all, "zone")
 	}
-	if p.Own {
+	if p.Own && p.Family == "sql" {
 		all = append(all, "where", "replay", "discard")
 	}
 	slices.Sort(all)
