@@ -18,7 +18,7 @@ func (a *app) attachSources() {
 	var all []attach.Attached
 	for _, s := range a.config.Sources() {
 		all = append(all, attach.Attached{
-			Name: s.Name, Preset: s.Preset, Allow: s.Allow, Every: s.Every,
+			Name: s.Name, Preset: s.Preset, Profile: s.Profile, Allow: s.Allow, Every: s.Every,
 			Open: func(ctx context.Context) (source.Origin, error) {
 				return openSource(ctx, s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 			},

@@ -16,6 +16,7 @@ import (
 type Source struct {
 	Name     string
 	Preset   *preset.Preset
+	Profile  source.Profile
 	URL      Secret // with its password
 	Work     Secret // likewise of the queue that replays go to, where that is elsewhere
 	Allow    []source.Kind
@@ -121,6 +122,7 @@ func (s *Source) complete(v value) error {
 	if err != nil {
 		return v.wrong("%s", err)
 	}
+	s.Profile = p.Profile
 	for _, k := range s.Allow {
 		if p.Has(k) {
 			continue

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"redrive/internal/audit"
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -298,6 +297,11 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act,
 	if err != nil {
 		return err
 	}
+	if len(act.Payload) > 0 {
+		if err := s.takeBack(t, to); err != nil {
+			return err
+		}
+	}
 	err = addLetter(t, to.Seq, job.DeadLetter{
 		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
 		Queue: to.Queue, Attempts: to.Attempts, Problem: why,
@@ -307,18 +311,31 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act,
 	return err
 }
 
+// takeBack gives a job the payload that still lies at its source, which a replay would
+// have changed.
+func (s *Store) takeBack(t *db.Tx, j job.Job) error {
+	const restore = `UPDATE bodies SET payload = e.payload FROM earlier_runs AS e
+		WHERE bodies.job_seq = $1 AND e.job_seq = $1 AND e.run = $2`
+	const forget = `DELETE FROM earlier_runs WHERE job_seq = $1 AND run = $2`
+	return db.Steps(t, db.Exactly(1, restore, j.Seq, j.Run-1), db.Exactly(1, forget, j.Seq, j.Run-1))
+}
+
 // Refuses says why an act on a job is not allowed at the source where it lies; empty
 // when it is, and for jobs that lie at no source.
 func (s *Store) Refuses(j job.Job, kind operation.Kind) string {
+	return s.refusesWish(j, source.Wish{Kind: source.Kind(kind)})
+}
+
+func (s *Store) refusesWish(j job.Job, w source.Wish) string {
 	if j.Source() == "" || s.refuses == nil {
 		return ""
 	}
-	return s.refuses(j.Source(), source.Kind(kind))
+	return s.refuses(j.Source(), w)
 }
 
 // ask sends jobs on their way to their source, or asks it to delete their records. They
 // are as they are after the act.
-func (s *Store) ask(t *db.Tx, kind source.Kind, mode source.Mode, jobs []job.Job, now time.Time, by audit.Actor, bulk int64) error {
+func (s *Store) ask(t *db.Tx, ask book.Ask, jobs []job.Job) error {
 	var foreign []job.Job
 	for i := range jobs {
 		if jobs[i].Source() != "" {
@@ -328,5 +345,6 @@ func (s *Store) ask(t *db.Tx, kind source.Kind, mode source.Mode, jobs []job.Job
 	if len(foreign) == 0 {
 		return nil
 	}
-	return s.books.Asked(t, book.Ask{Kind: kind, Mode: mode, Jobs: foreign, At: now, By: by, Operation: bulk})
+	ask.Jobs = foreign
+	return s.books.Asked(t, ask)
 }

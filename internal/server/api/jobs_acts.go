@@ -101,7 +101,7 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 	var want Change
 	if web.IsForm(c) {
 		run, err = ReadRun(c)
-		want.Fresh = c.FormValue("mode") == string(source.Fresh)
+		err = cmp.Or(err, checkMode("mode", source.Mode(c.FormValue("mode")), &want.Mode))
 	} else {
 		run, want, err = readChange(c)
 	}
@@ -248,12 +248,12 @@ type Change struct {
 	Priority *int
 	RunAt    time.Time
 	Patch    retry.Patch
-	Fresh    bool // at a source: its attempts count from zero
+	Mode     source.Mode // at a source; empty: once
 }
 
 // empty reports whether the next run should be like the last one.
 func (w Change) empty() bool {
-	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{}) && !w.Fresh
+	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{}) && w.Mode == ""
 }
 
 // readChange reads the body of a replay: the run that the caller looked at, and
@@ -280,7 +280,7 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 		"run_at": moment(&when.runAt),
 		"delay":  wait(&when.delay),
 		"policy": policy(&w.Patch),
-		"mode":   mode(&w.Fresh),
+		"mode":   mode(&w.Mode),
 	}.read("", data)
 	if err == nil {
 		err = checkRun(run)
@@ -302,7 +302,7 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 			wrong = append(wrong, err)
 		}
 	}
-	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority, Fresh: w.Fresh}
+	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority, Mode: string(w.Mode)}
 	var err error
 	if w.Payload != nil {
 		e.Body, e.Paths, err = a.View.Rewrite(original, w.Payload)
@@ -320,17 +320,27 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 }
 
 // mode reads how a replay at a source counts attempts.
-func mode(fresh *bool) func(path string, raw json.RawMessage) error {
+func mode(to *source.Mode) func(path string, raw json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
 		var m source.Mode
 		if err := value(&m, aString)(path, raw); err != nil {
 			return err
 		}
-		if *fresh = m == source.Fresh; !*fresh && m != source.Once {
-			return invalid.Errorf(path, "%q is unknown; use once or fresh", clip.Text(string(m), 64))
+		if m == "" {
+			m = "none"
 		}
+		return checkMode(path, m, to)
+	}
+}
+
+// checkMode takes over a mode; a form without one has an empty one.
+func checkMode(path string, m source.Mode, to *source.Mode) error {
+	switch m {
+	case "", source.Once, source.Fresh, source.New:
+		*to = m
 		return nil
 	}
+	return invalid.Errorf(path, "%q is unknown; use once, fresh or new", clip.Text(string(m), 64))
 }
 
 // checkKnown refuses a queue that nobody uses: no worker would ever take the

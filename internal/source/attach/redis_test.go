@@ -29,7 +29,7 @@ func newRedisBench(t *testing.T, name, file string) (*bench, *redis.Client) {
 	redistest.Load(t, client, "../testdata", file)
 	p, b := preset.All()[name], &bench{T: t}
 	b.sources = attach.New([]attach.Attached{{
-		Name: "shop", Preset: p, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
+		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
 		Open: func(ctx context.Context) (source.Origin, error) {
 			return redissource.Open(ctx, redistest.URL(client), p, preset.Settings{})
 		},
@@ -39,7 +39,7 @@ func newRedisBench(t *testing.T, name, file string) (*bench, *redis.Client) {
 	b.store, err = store.Open(t.Context(), store.Options{
 		Database: sqlite.File{Path: file, Relaxed: true},
 		OnCommit: func(changes []job.Change) { b.sources.Changed(changes) },
-		Refuses:  func(name string, kind source.Kind) string { return b.sources.Refuses(name, kind) },
+		Refuses:  func(name string, w source.Wish) string { return b.sources.Refuses(name, w) },
 	})
 	check(t, err)
 	t.Cleanup(func() {

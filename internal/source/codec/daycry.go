@@ -100,3 +100,12 @@ func cleanWaiting(raw []byte, run Run) ([]byte, error) {
 	}
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return data, name == "data" }), nil
 }
+
+// editWaiting gives a job another payload, with the id around it.
+func editWaiting(raw, payload []byte) ([]byte, error) {
+	data, err := inMember("payload", "")(member(raw, "data"), payload)
+	if err != nil {
+		return nil, err
+	}
+	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return data, name == "data" }), nil
+}

@@ -14,7 +14,7 @@ import (
 // records that are objects of JSON, and hash for those that are hashes.
 func Own(names map[string]string, traces []string) (c Codec, hash func(*source.Record, Fields)) {
 	o := own{names, traces}
-	return Codec{o.read, o.clean}, o.hash
+	return Codec{o.read, o.clean, o.edit}, o.hash
 }
 
 type own struct {
@@ -102,4 +102,12 @@ func (o own) clean(raw []byte, _ Run) ([]byte, error) {
 		}
 		return nil, slices.Contains(left, name)
 	}), nil
+}
+
+// edit gives a record another payload: its member, or all of it.
+func (o own) edit(raw, payload []byte) ([]byte, error) {
+	if name := o.names["payload"]; name != "" && isObject(raw) {
+		return inMember(name, "")(raw, payload)
+	}
+	return payload, nil
 }

@@ -44,7 +44,7 @@ func (p *Preset) ownKeys(names map[string]string) error {
 			r.Hash.Fields = append(r.Hash.Fields, names[m])
 		}
 	}
-	p.Redis = r
+	p.Redis, p.Edits = r, r.Hash == nil
 	p.Replay, p.Discard = nil, []string{p.removal(names)}
 	if names["work"] != "" {
 		r.Keys["work"] = names["work"]

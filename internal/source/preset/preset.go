@@ -14,6 +14,9 @@
 //	:target          the queue for the next run, where the preset looks it up
 //	:unix            seconds since 1970, now
 //	:wall            now, by the clock on the system's wall
+//	:due             seconds since 1970, when the job shall run: now, or later
+//	:wait            seconds until then
+//	:due_wall        then, by the clock on the wall; NULL for now
 //	:a, :b           the place in the list from where it goes on
 //
 // and those under values. The list of dead records is put together from fields, from,
@@ -167,6 +170,8 @@ func (p *Preset) own(s Settings) {
 	p.Replay, p.Discard = map[source.Mode][]string{}, s.Discard
 	if len(s.Replay) > 0 {
 		p.Replay = map[source.Mode][]string{source.Once: s.Replay, source.Fresh: s.Replay}
+		p.Edits = Uses(s.Replay, "clean")
+		p.Delays = Uses(s.Replay, "due") || Uses(s.Replay, "wait") || Uses(s.Replay, "due_wall")
 	}
 }
 

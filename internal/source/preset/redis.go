@@ -14,6 +14,8 @@ package preset
 //	queue    that the record goes to
 //	now      nanoseconds since 1970, as a text
 //	iso      the same instant, as in 2026-11-22T11:01:23.591394Z
+//	due      milliseconds since 1970, when the job shall run; empty: at once
+//	payload  that the job shall have, where its record is a hash; empty: as it is
 //
 // and the keys under keys, each by its name. All keys of a script have to be there, so
 // that a Cluster can be asked whether they lie together. The numbers are [Done] and its

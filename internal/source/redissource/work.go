@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"redrive/internal/source"
@@ -48,15 +47,14 @@ func (w *Work) Check(ctx context.Context) (warnings []string, err error) {
 	return r.Warnings, err
 }
 
-// Push adds a job to a queue, once for each id. A refusal is a *preset.Refusal: nothing
+// Push adds a job to a queue, to run at a time or at once, and once for each id. A refusal is a *preset.Refusal: nothing
 // was changed. After any other error nobody knows, and the same push can be repeated.
-func (w *Work) Push(ctx context.Context, queue, id string, clean []byte) error {
+func (w *Work) Push(ctx context.Context, queue, id string, clean []byte, at time.Time) error {
 	c := call{script: w.origin.scripts[act{source.Replay, source.Once}], keys: w.origin.keysOf(queue, id)}
 	if w.origin.cluster && !together(c.keys) {
 		return &preset.Refusal{Why: apart}
 	}
-	now := time.Now()
-	c.args = []any{id, "", clean, queue, strconv.FormatInt(now.UnixNano(), 10), now.UTC().Format(isoMicros)}
+	c.args = append(arguments(id, "", clean, queue, time.Now()), due(at), "")
 	results, err := w.origin.run(ctx, []call{c})
 	switch {
 	case err != nil:

@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
+	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
@@ -44,9 +46,13 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		"key": a.Key, "witness": a.Witness,
 		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
 	}
+	o.setDue(a, now, values)
 	statements := o.preset.Discard
 	if a.Kind == source.Replay {
 		statements = o.preset.Replay[a.Mode]
+	}
+	if lacks := o.preset.Lacks(a.Wish()); lacks != "" {
+		return refuse("It cannot be replayed: " + lacks + ".")
 	}
 	if len(statements) == 0 {
 		return refuse(fmt.Sprintf("%s has no %s for this.", o.preset.Title, a.Kind))
@@ -59,6 +65,16 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		}
 	}
 	return o.carryOut(ctx, a, statements, values)
+}
+
+// setDue makes the values that say when a job shall run.
+func (o *Origin) setDue(a source.Act, now time.Time, values map[string]any) {
+	values["wait"], values["due"], values["due_wall"] = inline("0"), values["unix"], nil
+	if a.Due.After(now) {
+		seconds := int64(math.Ceil(a.Due.Sub(now).Seconds()))
+		values["wait"], values["due"] = inline(fmt.Sprint(seconds)), inline(fmt.Sprint(now.Unix()+seconds))
+		values["due_wall"] = now.Add(time.Duration(seconds) * time.Second).In(o.zone).Format("2006-01-02 15:04:05")
+	}
 }
 
 // errUnfit says that there can be no next run.
@@ -83,7 +99,7 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 		o.codec.Read(&r) // which may know it when the database does not
 		values["target"] = r.Queue
 	}
-	clean, err := o.codec.Clean(a.Raw, codec.Run{Mode: a.Mode, Now: now, Target: r.Queue})
+	clean, err := o.codec.Next(a.Raw, codec.Run{Mode: a.Mode, Now: now, Target: r.Queue, ID: job.NewID(), Payload: a.Payload})
 	if err != nil {
 		return unfit{err}
 	}
@@ -109,7 +125,7 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 	push := func() error { return nil }
 	if a.Kind == source.Replay && o.work != nil {
 		push = func() error {
-			return o.work.Push(ctx, values["target"].(string), a.Key+":"+a.Witness, []byte(values["clean"].(string)))
+			return o.work.Push(ctx, values["target"].(string), a.Key+":"+a.Witness, []byte(values["clean"].(string)), a.Due)
 		}
 	}
 	done, committing, err := o.transact(ctx, statements, values, push)

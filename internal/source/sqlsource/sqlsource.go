@@ -48,9 +48,9 @@ type Origin struct {
 type Work interface {
 	// Check looks whether jobs can be pushed, and says why not.
 	Check(ctx context.Context) (warnings []string, err error)
-	// Push adds a job, once for each id. An error that is no *preset.Refusal leaves open
-	// whether it did.
-	Push(ctx context.Context, queue, id string, job []byte) error
+	// Push adds a job, to run at a time or at once, and once for each id. An error that is
+	// no *preset.Refusal leaves open whether it did.
+	Push(ctx context.Context, queue, id string, job []byte, at time.Time) error
 	Close() error
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -134,8 +135,8 @@ type brokenWork struct {
 	pushed bool
 }
 
-func (b *brokenWork) Push(ctx context.Context, queue, id string, job []byte) error {
-	err := b.Work.Push(ctx, queue, id, job)
+func (b *brokenWork) Push(ctx context.Context, queue, id string, job []byte, at time.Time) error {
+	err := b.Work.Push(ctx, queue, id, job, at)
 	if !b.pushed {
 		b.pushed = true
 		return errors.Join(errLost, err)
