@@ -101,7 +101,9 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 	var want Change
 	if web.IsForm(c) {
 		run, err = ReadRun(c)
-		err = cmp.Or(err, checkMode("mode", source.Mode(c.FormValue("mode")), &want.Mode))
+		if text := c.FormValue("mode"); text != "" && err == nil {
+			err = modeInto("mode", text, &want.Mode)
+		}
 	} else {
 		run, want, err = readChange(c)
 	}
@@ -322,25 +324,30 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 // mode reads how a replay at a source counts attempts.
 func mode(to *source.Mode) func(path string, raw json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
-		var m source.Mode
-		if err := value(&m, aString)(path, raw); err != nil {
+		var text string
+		if err := value(&text, aString)(path, raw); err != nil {
 			return err
 		}
-		if m == "" {
-			m = "none"
-		}
-		return checkMode(path, m, to)
+		return modeInto(path, text, to)
 	}
 }
 
-// checkMode takes over a mode; a form without one has an empty one.
-func checkMode(path string, m source.Mode, to *source.Mode) error {
-	switch m {
-	case "", source.Once, source.Fresh, source.New:
-		*to = m
-		return nil
+func modeInto(path, text string, to *source.Mode) error {
+	m, err := ReadMode(text)
+	if err != nil {
+		return &invalid.Error{Field: path, Problem: err.Error()}
 	}
-	return invalid.Errorf(path, "%q is unknown; use once, fresh or new", clip.Text(string(m), 64))
+	*to = m
+	return nil
+}
+
+// ReadMode reads a mode of a replay.
+func ReadMode(text string) (source.Mode, error) {
+	switch m := source.Mode(text); m {
+	case source.Once, source.Fresh, source.New:
+		return m, nil
+	}
+	return "", fmt.Errorf("%q is unknown; use once, fresh or new", clip.Text(text, 64))
 }
 
 // checkKnown refuses a queue that nobody uses: no worker would ever take the

@@ -189,7 +189,7 @@ func (o *Origin) explain(ctx context.Context, statements []string) error {
 		return err
 	}
 	nothing := map[string]any{}
-	for _, name := range append(slices.Collect(maps.Keys(o.settings.Values)), "key", "witness", "clean", "target", "unix", "wall", "wait", "due", "due_wall") {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(o.settings.Values)), preset.Given) {
 		nothing[name] = inline("NULL")
 	}
 	for _, statement := range statements {
