@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"redrive/internal/source"
+	"redrive/internal/source/preset"
 )
 
 // Check looks whether the tables are those of the preset, what the rights allow, and how
