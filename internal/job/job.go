@@ -136,7 +136,7 @@ type Job struct {
 	StartedAt  time.Time // of the newest execution
 	FinishedAt time.Time // when the run ended
 	ChangedAt  time.Time // when the job entered its state
-	Worker     string    // who holds it, while active
+	Worker     string    // who holds it, while active; the source that has it back, while pending
 	LeaseUntil time.Time // while active
 	LastSeen   time.Time // last sign of life of the worker, while active
 	Reason     retry.Reason
@@ -181,6 +181,21 @@ func (j Job) Source() string {
 		return ""
 	}
 	return j.Queue[at+1:]
+}
+
+// ReturnedAfter is when it is said of a job that was given back to its source that it is
+// not back.
+const ReturnedAfter = 10 * time.Minute
+
+// Returned reports whether a job was given back to its source that long ago, or was to run
+// there, and has not died again. It may have succeeded, still wait, or be gone: only the
+// source knows.
+func (j Job) Returned(now time.Time) bool {
+	since := j.ChangedAt
+	if j.RunAt.After(since) {
+		since = j.RunAt
+	}
+	return j.Source() != "" && j.State == Pending && j.Worker != "" && now.Sub(since) >= ReturnedAfter
 }
 
 // Replayable reports whether the current run can be followed by another one. A job of

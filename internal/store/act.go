@@ -258,6 +258,7 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask book.Ask) error {
 	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, held = 0, letter = '',
 			state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE 'available' END,
 			list_state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE '' END,
+			worker = CASE WHEN instr(queue, '@') > 0 THEN '' ELSE worker END,
 			group_id = 0, run_at = $3, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at, due := rows.Seqs(from), db.Micros(ask.At), db.Micros(ask.At)
@@ -277,7 +278,7 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask book.Ask) error {
 	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
 		if j.Source() != "" {
-			j.State = job.Pending
+			j.State, j.Worker = job.Pending, ""
 		}
 		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(due), db.FromMicros(at), time.Time{}
 		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0

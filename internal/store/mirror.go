@@ -274,7 +274,9 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 		return err
 	}
 	switch {
-	case act.Kind == source.Replay && (r.State == source.Done || r.State == source.Unknown):
+	case act.Kind == source.Replay && r.State == source.Done:
+		return s.handOver(t, now, from)
+	case act.Kind == source.Replay && r.State == source.Unknown:
 		return sources.Left(t, []int64{seq})
 	case act.Kind == source.Replay && r.State == source.Gone:
 		return s.vanish(t, now, []job.Job{from})
@@ -284,6 +286,17 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 		return sources.Left(t, []int64{seq})
 	}
 	return s.RestoreAll(t, []job.Job{from})
+}
+
+// handOver writes down that the source has a job again: from now on it is its worker.
+func (s *Store) handOver(t *db.Tx, now time.Time, from job.Job) error {
+	const update = `UPDATE jobs SET worker = $2, changed_at = max(changed_at, $3) WHERE seq = $1`
+	to, err := s.change(t, from, update, from.Seq, from.Source(), db.Micros(now))
+	if err != nil {
+		return err
+	}
+	s.moved(&from, &to, job.Totals{})
+	return sources.Left(t, []int64{from.Seq})
 }
 
 // comesBack puts a job back among the dead letters whose replay the source did not

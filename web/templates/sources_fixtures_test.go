@@ -104,6 +104,9 @@ func sourceJobs() map[string]jobpage.View {
 			v.Job.Run, v.Job.State, v.Job.Letter, v.Job.Reason, v.Job.Attempts = 2, job.Pending, job.NoLetter, "", 0
 			v.Job.Error, v.Job.ChangedAt, v.Job.FinishedAt = job.ErrorInfo{}, now.Add(-time.Minute), time.Time{}
 			v.Mirrored.Lies = state == source.Begun
+			if state == source.Done {
+				v.Job.Worker = "shop"
+			}
 			v.Mirrored.Acts = []source.Act{{Kind: source.Replay, State: state, AskedAt: now.Add(-time.Minute), Why: "the process ended"}}
 		}
 	}

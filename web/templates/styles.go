@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"time"
+
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -29,6 +31,15 @@ func StyleOf(s job.Status) Style {
 		}
 	}
 	return Style{"is-pending", "unknown", format.Visible(string(s))}
+}
+
+// StyleOfJob draws the status of a job. One that was given back to its source is returned
+// after a while: it is not known to have succeeded.
+func StyleOfJob(j job.Job, now time.Time) Style {
+	if j.Returned(now) {
+		return Style{"is-pending", "unknown", "returned"}
+	}
+	return StyleOf(j.Status())
 }
 
 // StyleOfOutcome draws how an attempt ended. The form of its bar says the same

@@ -180,7 +180,7 @@ func shapeJob(j job.Job) web.Object {
 		"policy", json.RawMessage(wire.EncodePolicy(j.Policy)), "origins?", j.Origins, "ttr", j.Timeout,
 		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt,
 		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,
-		"error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
+		"returned?", j.Returned(time.Now()), "error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
 	}
 }
 

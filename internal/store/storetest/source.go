@@ -7,6 +7,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/source"
 )
@@ -16,7 +17,8 @@ var mirroring = []func(*kit){
 	Mirror_AThreadIsOneJob, Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource,
 	Source_AReplayIsAskedOfIt, Source_AReplayThatFailsAgainEndsItsRun, Source_ARefusedReplayComesBack, Source_AReplayOfWhatIsGoneEndsTheJob,
 	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_AnActUnderWayLeavesTheJobAlone,
-	Source_JobsCannotBeChanged, Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack, Source_OperationsActThere,
+	Source_JobsCannotBeChanged, Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack,
+	Source_WhatIsNotBackIsReturnedAndKeptAsCompleted, Source_OperationsActThere,
 }
 
 // deadAt is a record that lies at a source.
@@ -251,6 +253,37 @@ func Source_ARefusedEditIsTakenBack(k *kit) {
 	_, err = k.edited(got, `{"order":9}`, time.Time{})
 	k.check(err)
 	k.same("the act", string(k.asked(1)[0].Payload), `{"order":9}`)
+}
+
+// Source_WhatIsNotBackIsReturnedAndKeptAsCompleted: counted from when the source took the
+// job, and not before it did. It is never said to have succeeded.
+func Source_WhatIsNotBackIsReturnedAndKeptAsCompleted(k *kit) {
+	j := k.mirror(1, k.deadAt("7"))[0]
+	late := k.mirror(1, k.deadAt("8"))[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	_, err = k.Replay(k.ctx, k.now, late.ID, 1, eve)
+	k.check(err)
+	acts := k.asked(2)
+	k.pass(30 * time.Minute)
+	k.same("asked for", k.job(j.ID).Returned(k.now), false)
+	k.answer(acts[0], source.Done, "")
+	k.pass(job.ReturnedAfter - time.Millisecond)
+	k.same("within ten minutes", k.job(j.ID).Returned(k.now), false)
+	k.pass(time.Millisecond)
+	k.same("not back", []any{k.job(j.ID).Returned(k.now), k.job(j.ID).State}, []any{true, job.Pending})
+	limits := retention.Limits{Ages: retention.Ages{retention.Completed: day, retention.Discarded: time.Hour, retention.DeadLetters: time.Hour}}
+	k.pass(day - job.ReturnedAfter)
+	k.same("removed after a day", k.sweep(limits), removed("", 0))
+	k.pass(time.Millisecond)
+	k.same("removed", k.sweep(limits).Of(retention.Completed), int64(1))
+	k.same("the one on its way", k.job(late.ID).State, job.Pending)
+	k.answer(acts[1], source.Done, "")
+	k.pass(time.Minute)
+	r := k.deadAt("8")
+	r.Witness, r.FailedAt = "2", k.now
+	k.mirror(1, r)
+	k.same("back", []any{k.job(late.ID).Status(), k.job(late.ID).Run}, []any{job.StatusDeadLetter, 2})
 }
 
 // Source_AReplayOfWhatIsGoneEndsTheJob.

@@ -123,7 +123,7 @@ func (v View) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.Badge(v.Job.Status()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.StyleBadge(templates.StyleOfJob(v.Job, v.Now)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -3,7 +3,6 @@ package jobpage
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/source"
@@ -11,9 +10,6 @@ import (
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
-
-// longAway is when it is said of a replay that its job has not come back.
-const longAway = 10 * time.Minute
 
 // sourceActs are what can be done to the dead letter of a source, the primary act last:
 // it is discarded there, or replayed, with fresh attempts or as the source's own button
@@ -111,4 +107,12 @@ func newestAct(v View) *source.Act {
 		return nil
 	}
 	return &v.Mirrored.Acts[0]
+}
+
+// styleOfRun draws the status of a run; the current one of a source's job can be returned.
+func styleOfRun(v View, r jobRun) templates.Style {
+	if r.current && v.Job.Returned(v.Now) {
+		return templates.StyleOfJob(v.Job, v.Now)
+	}
+	return templates.StyleOf(r.status)
 }
