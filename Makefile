@@ -66,6 +66,7 @@ fuzz: ## Feed the decoders of envelopes, durations, policies, filters and foreig
 	go test -run '^$$' -fuzz '^FuzzFrame$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 	go test -run '^$$' -fuzz '^FuzzBullMQ$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 	go test -run '^$$' -fuzz '^FuzzRQ$$' -fuzztime $(FUZZTIME) ./internal/source/codec
+	go test -run '^$$' -fuzz '^FuzzMessage$$' -fuzztime $(FUZZTIME) ./internal/source/amqpsource
 
 MINUTES = 30
 

@@ -45,6 +45,8 @@ var rooms = map[string]string{
 	"source/sqlsource":             "source/codec source/preset",
 	"source/redissource":           "source/codec source/preset",
 	"source/redissource/redistest": "",
+	"source/amqpsource":            "rawjson source/codec source/preset",
+	"source/amqpsource/amqptest":   "",
 	"source/attach":                "source/preset store/sources",
 	"demo":                         "engine",
 	"store/db":                     "",
@@ -84,7 +86,7 @@ var rooms = map[string]string{
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
 	"web/templates/sourcepage":    "access web/templates web/templates/format web/templates/link",
 	"cmd/dashboard": "access bulk client config demo engine handler live resource seed server server/pages server/view server/web " +
-		"source/attach source/preset source/redissource source/sqlsource store store/counters store/db store/search store/sqlite " +
+		"source/amqpsource source/attach source/preset source/redissource source/sqlsource store store/counters store/db store/search store/sqlite " +
 		"web/static web/templates web/templates/policypage webhook",
 }
 
@@ -109,6 +111,7 @@ var owners = map[string]string{
 	"github.com/goccy/go-yaml":           "config source/preset",
 	"github.com/google/uuid":             "job",
 	"github.com/hashicorp/golang-lru/v2": "store/db",
+	"github.com/rabbitmq/amqp091-go":     "source/amqpsource source/amqpsource/amqptest",
 	"github.com/redis/go-redis/v9":       "source/redissource source/redissource/redistest",
 	"github.com/sosodev/duration":        "wire",
 	"golang.org/x/crypto":                "access",

@@ -197,7 +197,20 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		return usageError{err}
 	}
 	if err == nil {
-		a.onStop("store", func(context.Context) error { return a.store.Close() })
+		a.onStop("store", func(context.Context) error { return a.closeStore() })
+	}
+	return err
+}
+
+// closeStore leaves no new database behind after a start that failed before anybody could
+// send a request.
+func (a *app) closeStore() error {
+	if a.address != nil || !a.store.Made() {
+		return a.store.Close()
+	}
+	err := a.store.Abandon()
+	if err == nil {
+		a.log.Info("Removed the new database, because Redrive did not start.", "path", a.db)
 	}
 	return err
 }

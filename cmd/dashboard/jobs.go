@@ -156,6 +156,8 @@ type showCommand struct {
 type detailAnswer struct {
 	Job      jobAnswer
 	Attempts []attemptAnswer
+	Total    int `json:"attempts_total"`
+	Next     int `json:"attempts_next"` // 0: there are no earlier attempts
 }
 
 // attemptAnswer is an attempt, or the execution under way.
@@ -219,7 +221,12 @@ func (d detailAnswer) print(out io.Writer) error {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, a.number(), second(a.Started), a.took(),
 			cmp.Or(a.Outcome, "running"), a.decision(), a.Error.line(80))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || d.Next == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nThese are the newest of %d attempts. Earlier ones: GET /api/v1/jobs/%s?attempts_after=%d\n",
+		d.Total, j.ID, d.Next)
+	return err
 }
 
 // number is the number of the attempt; an execution that counts as none has a dash.

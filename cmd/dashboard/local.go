@@ -99,7 +99,7 @@ type policy struct {
 
 // Run prints the delays of the policy, and what they add up to.
 func (p *policy) Run(c console) error {
-	settings, err := loadConfig(p.Config)
+	settings, err := loadConfigBy(config.LoadPolicies, p.Config)
 	if err != nil {
 		return err
 	}

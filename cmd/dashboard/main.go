@@ -353,14 +353,16 @@ const usualConfig = "redrive.yaml"
 
 // loadConfig reads the named file. Without a name it reads the usual one where that
 // exists, and takes the built-in configuration otherwise.
-func loadConfig(path string) (*config.Config, error) {
+func loadConfig(path string) (*config.Config, error) { return loadConfigBy(config.Load, path) }
+
+func loadConfigBy(load func(path string) (*config.Config, error), path string) (*config.Config, error) {
 	if path == "" {
 		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
 			return config.Default(), nil
 		}
 		path = usualConfig
 	}
-	c, err := config.Load(path)
+	c, err := load(path)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -373,6 +375,9 @@ func checkListen(address string, allowed bool) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
 		return usage("--listen %q is not an address, for example 127.0.0.1:8080", address)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return usage("--listen %s: %s is not a port; choose one from 1 to 65535, or 0 for any that is free", address, port)
 	}
 	if !allowed && !isLoopback(address) {
 		return usage("--listen %s can be reached from the network, and no login is configured; "+

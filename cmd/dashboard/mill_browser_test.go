@@ -34,7 +34,7 @@ type mill struct {
 const millConfig = `
 policy: {max_attempts: 1, jitter: false}
 queues:
-  grind: {workers: 50, policy: {strategy: constant, initial_interval: 200ms, max_attempts: 1000000}}
+  grind: {workers: 50, policy: {strategy: constant, initial_interval: 200ms, max_attempts: 10000}}
   sieve: {workers: 20}
   rest: {workers: 20, policy: {strategy: constant, initial_interval: 1h, max_attempts: 2}}
 rules:

@@ -101,6 +101,16 @@ func (b *browser) firstPaint(w *traffic, url string) (requests []string, size fl
 // day of jobs, so that its lists are full.
 func TestBrowser_FirstPaintIsSmall(t *testing.T) {
 	t.Parallel()
+	firstPaintIsSmall(t, "gzip")
+}
+
+// With brotli, every page is smaller still.
+func TestLong_BrowserFirstPaintIsSmallWithBrotli(t *testing.T) {
+	t.Parallel()
+	firstPaintIsSmall(t, "br")
+}
+
+func firstPaintIsSmall(t *testing.T, coding string) {
 	url := startDemo(t)
 	b := openBrowser(t)
 	w := &traffic{more: make(chan struct{}, 1)}
@@ -117,8 +127,7 @@ func TestBrowser_FirstPaintIsSmall(t *testing.T) {
 			paths = append(paths, p.path)
 		}
 	})
-	b.paints(w, url, "gzip", paths)
-	b.paints(w, url, "br", paths)
+	b.paints(w, url, coding, paths)
 	b.quiet("404")
 	b.calm()
 }

@@ -114,3 +114,23 @@ func TestPolicy_TakesNamesAndFiles(t *testing.T) {
 		})
 	}
 }
+
+// A policy is looked at where the secrets of the configuration are not: on the machine of
+// a developer.
+func TestPolicy_NeedsNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", policyConfig+`
+handlers:
+  email.*: {http: {url: "https://${MAIL_HOST}/", headers: {Authorization: "Bearer ${MAIL_TOKEN}"}, secret_env: MAIL_SECRET}}
+sources:
+  shop: {preset: laravel, url_env: SHOP_URL}
+  other: {preset: laravel, url_file: none}
+`)
+	code, stdout, stderr := finish(t, command(t, dir, "policy", "queue:orders"))
+	if code != 0 || stdout != ordersTable || stderr != "" {
+		t.Errorf("exit %d, %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr = finish(t, command(t, dir, "check", "redrive.yaml")); code != 2 || strings.Count(stderr, "\n") != 4 {
+		t.Errorf("check: exit %d, want an error for each of the four secrets: %s", code, stderr)
+	}
+}

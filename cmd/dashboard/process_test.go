@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"redrive/internal/source/amqpsource/amqptest"
 )
 
 // binary is the program, built once for all tests of this package.
@@ -35,6 +37,7 @@ var binary = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	amqptest.Stop()
 	if err := chromium.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "the browser did not end:", err)
 		code = 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -73,10 +74,10 @@ type seen struct {
 }
 
 // lookAt connects with a source and reads what lies dead there.
-func lookAt(p *preset.Preset, url, work string, s preset.Settings) (found seen, err error) {
+func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
 	defer cancel()
-	origin, err := openSource(ctx, p, url, work, s)
+	origin, err := openSource(ctx, p, address, work, s)
 	if err != nil {
 		return seen{}, err
 	}
@@ -162,15 +163,20 @@ func printActs(w io.Writer, s config.Source, r source.Report) {
 
 // sourceDiscover is dashboard source discover.
 type sourceDiscover struct {
-	URL string `arg:"" help:"For example postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file."`
+	URL string `arg:"" help:"For example postgres://user@host/database, sqlite:///path/to/file or amqp://user@host/?queues=orders.dlq."`
 }
 
 // Run prints the presets that fit, and fails when none does.
 func (d *sourceDiscover) Run(c console) error {
+	queues := queuesOf(d.URL)
+	if scheme, _, _ := strings.Cut(d.URL, "://"); families[scheme] == "amqp" && len(queues) == 0 {
+		return usage("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +
+			"Redrive does not look for them, because a look at a queue of work would hurt")
+	}
 	fits := 0
 	var last error
 	for _, p := range presetsFor(d.URL) {
-		found, err := lookAt(p, d.URL, "", preset.Settings{})
+		found, err := lookAt(p, d.URL, "", preset.Settings{Queues: queues})
 		if err != nil {
 			last = err
 			continue
@@ -178,30 +184,50 @@ func (d *sourceDiscover) Run(c console) error {
 		fits++
 		fmt.Fprintf(c.stdout, "%s: %s\n", p.Name, p.Title)
 		found.print(c.stdout, func(s string) string { return s })
-		fmt.Fprintf(c.stdout, "\nsources:\n  NAME:\n    preset: %s\n    url_env: NAME_URL\n\n", p.Name)
+		fmt.Fprintf(c.stdout, "\nsources:\n  NAME:\n    preset: %s\n    url_env: NAME_URL\n", p.Name)
+		if p.AMQP != nil {
+			fmt.Fprintf(c.stdout, "    queues: [%s]\n", strings.Join(queues, ", "))
+		}
+		fmt.Fprintln(c.stdout)
 	}
 	switch {
 	case fits > 0:
 		return nil
 	case last == nil:
-		return usage("no preset is for such a URL; use postgres://, mysql://, sqlite:// or redis://")
+		return usage("no preset is for such a URL; use postgres://, mysql://, sqlite://, redis:// or amqp://")
 	}
 	return fmt.Errorf("no preset fits what lies there under the usual names. Tables with other names can be named in redrive.yaml, "+
 		"see docs/sources.md. The last answer was: %w", last)
 }
 
+// families are those of the servers that one kind of URL names.
+var families = map[string]string{"redis": "redis", "rediss": "redis", "amqp": "amqp", "amqps": "amqp"}
+
+// queuesOf are the dead-letter queues that a URL of RabbitMQ names for discover, as in
+// ?queues=orders.dlq,mail.dlq.
+func queuesOf(address string) []string {
+	u, err := url.Parse(address)
+	if err != nil || u.Query().Get("queues") == "" {
+		return nil
+	}
+	return strings.Split(u.Query().Get("queues"), ",")
+}
+
 // presetsFor are the presets for servers of this kind, but for that of own tables, which
 // fits nothing before its columns are named, and for those that need a second URL.
-func presetsFor(url string) (all []*preset.Preset) {
-	scheme, _, _ := strings.Cut(url, "://")
+func presetsFor(address string) (all []*preset.Preset) {
+	scheme, _, _ := strings.Cut(address, "://")
 	engine := map[string]string{"postgresql": "postgres", "mariadb": "mysql"}[scheme]
 	if engine == "" {
 		engine = scheme
 	}
 	presets := preset.All()
 	for _, name := range preset.Names() {
-		p, redis := presets[name], scheme == "redis" || scheme == "rediss"
-		if !p.Own && p.Work == nil && slices.Contains(p.Engines, engine) || redis && !p.Own && p.Family == "redis" {
+		p := presets[name]
+		if p.Own || p.Work != nil {
+			continue
+		}
+		if slices.Contains(p.Engines, engine) || p.Family == families[scheme] {
 			all = append(all, p)
 		}
 	}

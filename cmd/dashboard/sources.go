@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"redrive/internal/source"
+	"redrive/internal/source/amqpsource"
 	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource"
@@ -31,6 +32,8 @@ func (a *app) attachSources() {
 // work if that is elsewhere.
 func openSource(ctx context.Context, p *preset.Preset, url, work string, s preset.Settings) (source.Origin, error) {
 	switch p.Family {
+	case "amqp":
+		return amqpsource.Open(ctx, url, p, s)
 	case "redis":
 		return redissource.Open(ctx, url, p, s)
 	case "sql":

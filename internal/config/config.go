@@ -208,6 +208,21 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data)
 }
 
+// LoadPolicies is Load for whoever only looks at policies: a secret that is missing is no
+// error, and none can be used.
+func LoadPolicies(path string) (*Config, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	c, err := parseAll(path, data)
+	wrong := slices.DeleteFunc(split(err), func(err error) bool { return errors.As(err, new(noSecret)) })
+	if err := errors.Join(wrong...); err != nil {
+		return nil, collect(err)
+	}
+	return c, nil
+}
+
 // readFile reads no more of a file than shows that it is too large.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
@@ -221,6 +236,15 @@ func readFile(path string) ([]byte, error) {
 // Parse reads the content of a file. The name is for errors. It returns an
 // *Error, or Errors.
 func Parse(name string, data []byte) (*Config, error) {
+	c, err := parseAll(name, data)
+	if err != nil {
+		return nil, collect(err)
+	}
+	return c, nil
+}
+
+// parseAll returns what could be read together with all errors.
+func parseAll(name string, data []byte) (*Config, error) {
 	c := &Config{
 		Handlers: map[string]handler.Config{}, UnknownType: retry.UnknownHold,
 		file: newFile(name), workers: defaultWorkers, expired: retry.DeadLetter,
@@ -235,10 +259,7 @@ func Parse(name string, data []byte) (*Config, error) {
 	if err == nil && root.node != nil {
 		err = c.read(root)
 	}
-	if err = errors.Join(err, c.link(), c.check(), c.compileRules(split(err))); err != nil {
-		return nil, collect(err)
-	}
-	return c, nil
+	return c, errors.Join(err, c.link(), c.check(), c.compileRules(split(err)))
 }
 
 // File is the name of the file; empty for the built-in configuration.

@@ -157,6 +157,7 @@ func badPolicies() []badFile {
 		{"unknown field below", "queues:\n  a:\n    wrokers: 1", "redrive.yaml:3: queues.a.wrokers: no such field; did you mean workers?; the fields are dead_letter, expired, policy, retention, ttr, workers"},
 		{"unknown policy field", "policy:\n  attempts: 3", "redrive.yaml:2: policy.attempts: no such field"},
 		{"negative attempts", "queues:\n  orders:\n    policy:\n      strategy: linear\n      max_attempts: -1", "redrive.yaml:5: queues.orders.policy.max_attempts: -1 is negative"},
+		{"too many attempts", "policy:\n  max_attempts: 1000000000000000000", "redrive.yaml:2: policy.max_attempts: 1000000000000000000 is too many; a run has at most 10,000 attempts"},
 		{"fractional attempts", "policy:\n  max_attempts: 1.5", "redrive.yaml:2: policy.max_attempts: must be a whole number"},
 		{"unknown strategy", "types:\n  a.b:\n    policy: {strategy: fast}", "redrive.yaml:3: types.a.b.policy.strategy: \"fast\" is unknown"},
 		{"strategy of the wrong type", "policy: {strategy: [1]}", "redrive.yaml:1: policy.strategy: must be a string"},

@@ -168,12 +168,12 @@ func readExec(v value) (e handler.Exec, err error) {
 // checkPattern refuses what is neither a type of job nor a prefix, as
 // "report.*". The error is about the value at that name.
 func checkPattern(pattern string, v value) error {
-	if err := job.CheckType(pattern); err != nil {
-		return v.wrong("%s", problem(err))
-	}
 	name := strings.TrimSuffix(pattern, ".*")
-	if name == "" || strings.Contains(name, "*") {
+	if strings.Contains(name, "*") || name == "" && pattern != "" {
 		return v.wrong(`is not a pattern; write a job type, or a prefix such as "report.*"`)
+	}
+	if err := job.CheckType(name); err != nil {
+		return v.wrong("%s", problem(err))
 	}
 	return nil
 }

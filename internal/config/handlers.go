@@ -77,7 +77,7 @@ func expanded(v value, text string) (_ string, err error) {
 		name := variable.FindStringSubmatch(place)[1]
 		value := os.Getenv(name)
 		if value == "" && err == nil {
-			err = v.wrong("the environment variable %q is missing or empty", clip.Text(name, 64))
+			err = v.missing("the environment variable %q is missing or empty", clip.Text(name, 64))
 		}
 		return value
 	})

@@ -338,7 +338,7 @@ func secretEnv(v value) (string, error) {
 	}
 	text := os.Getenv(name)
 	if text == "" {
-		err = v.wrong("the environment variable %q is missing or empty", clip.Text(name, 64))
+		err = v.missing("the environment variable %q is missing or empty", clip.Text(name, 64))
 	}
 	return text, err
 }
@@ -350,11 +350,11 @@ func secretFile(v value) (string, error) {
 		return "", err
 	}
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSecret {
-		return "", v.wrong("%q is not a readable file of at most %d bytes", clip.Text(name, 200), maxSecret)
+		return "", v.missing("%q is not a readable file of at most %d bytes", clip.Text(name, 200), maxSecret)
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return "", v.wrong("%v", err)
+		return "", v.missing("%v", err)
 	}
 	return string(bytes.TrimRight(data, "\r\n")), nil
 }

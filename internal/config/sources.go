@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ type Source struct {
 
 // How often a source is looked at.
 const (
-	defaultEvery = 5 * time.Second
+	defaultEvery = 5 * time.Second // unless the preset has another one
 	leastEvery   = time.Second
 )
 
@@ -37,7 +38,7 @@ func (c *Config) Sources() []Source { return c.sources }
 func (c *Config) readSources(v value) error {
 	presets := preset.All()
 	return v.entries(func(name string, v value) error {
-		s := Source{Name: name, Every: defaultEvery, Settings: preset.Settings{Names: map[string]string{}, Values: map[string]string{}}}
+		s := Source{Name: name, Settings: preset.Settings{Names: map[string]string{}, Values: map[string]string{}}}
 		if err := source.CheckName(name); err != nil {
 			return v.wrong("%s", problem(err))
 		}
@@ -94,6 +95,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	if s.URL = urls[0]; s.Preset.Work != nil {
 		s.Work = works[0]
 	}
+	s.Every = cmp.Or(s.Every, s.Preset.Every, defaultEvery)
 	return s.complete(v)
 }
 
@@ -107,6 +109,9 @@ func (s *Source) ofPreset(p *preset.Preset, known map[string]func(value) error) 
 	}
 	if p.Zone {
 		known["zone"] = into(&s.Settings.Zone, zone)
+	}
+	if p.AMQP != nil {
+		known["queues"] = into(&s.Settings.Queues, textList)
 	}
 	if p.Own && p.Family == "sql" {
 		known["where"] = into(&s.Settings.Where, value.text)

@@ -21,6 +21,11 @@ sources:
     every: 30s
     table: shop_failed_jobs
     zone: Europe/Berlin
+  mail:
+    preset: rabbitmq
+    url: amqp://redrive:secret@rabbit.internal/shop
+    queues: [mail.dlq, "orders dead"]
+    quorum: allow
   legacy:
     preset: table
     url: sqlite:///srv/legacy.db
@@ -41,13 +46,17 @@ func TestSources_AreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := c.Sources()
-	if len(all) != 2 {
+	if len(all) != 3 {
 		t.Fatalf("%d sources", len(all))
 	}
 	shop := all[slices.IndexFunc(all, func(s Source) bool { return s.Name == "shop" })]
 	if shop.Preset.Name != "laravel" || shop.Every != 30*time.Second || !slices.Equal(shop.Allow, []source.Kind{source.Replay}) ||
 		shop.Settings.Names["table"] != "shop_failed_jobs" || shop.Settings.Zone != "Europe/Berlin" {
 		t.Errorf("%+v", shop)
+	}
+	mail := all[slices.IndexFunc(all, func(s Source) bool { return s.Name == "mail" })]
+	if mail.Every != 5*time.Minute || !slices.Equal(mail.Settings.Queues, []string{"mail.dlq", "orders dead"}) || mail.Settings.Values["quorum"] != preset.Allow {
+		t.Errorf("every %s, %+v", mail.Every, mail.Settings)
 	}
 	legacy := all[slices.IndexFunc(all, func(s Source) bool { return s.Name == "legacy" })]
 	if len(legacy.Settings.Replay) != 2 || len(legacy.Settings.Discard) != 1 {
@@ -81,6 +90,10 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 			"characters other than"},
 		{"another side", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, push: up}}", "use left or right"},
 		{"statements in Redis", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, replay: ['x']}}", "replay"},
+		{"no dead-letter queues", "sources: {shop: {preset: rabbitmq, url: 'amqp://x'}}", "needs a field queues"},
+		{"a work queue", "sources: {shop: {preset: initphp-amqp, url: 'amqp://x', queues: [orders]}}", "is not the name of a dead-letter queue"},
+		{"the suffix alone", "sources: {shop: {preset: initphp-amqp, url: 'amqp://x', queues: [.failed]}}", "is not the name of a dead-letter queue"},
+		{"another answer", "sources: {shop: {preset: rabbitmq, url: 'amqp://x', queues: [a], quorum: maybe}}", "use refuse or allow"},
 		{"another zone", "sources: {shop: {preset: laravel, url: 'sqlite:///x', zone: Mars/Base}}", "is not a time zone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,16 +105,18 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// TestSources_OfTheDocumentsCanBeUsed reads every configuration in the documents about
-// sources, which have one for each preset.
+// TestSources_OfTheDocumentsCanBeUsed reads every configuration in a document, which has
+// one for each preset of its family.
 func TestSources_OfTheDocumentsCanBeUsed(t *testing.T) {
-	var text []byte
-	for _, file := range []string{"sources.md", "sources-redis.md"} {
-		part, err := os.ReadFile("../../docs/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = append(text, part...)
+	for family, document := range map[string]string{"sql": "sources.md", "redis": "sources-redis.md", "amqp": "sources-amqp.md"} {
+		t.Run(family, func(t *testing.T) { sourcesOf(t, family, document) })
+	}
+}
+
+func sourcesOf(t *testing.T, family, document string) {
+	text, err := os.ReadFile("../../docs/" + document)
+	if err != nil {
+		t.Fatal(err)
 	}
 	shown := map[string]bool{}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
@@ -117,9 +132,9 @@ func TestSources_OfTheDocumentsCanBeUsed(t *testing.T) {
 			shown[s.Preset.Name] = true
 		}
 	}
-	for _, name := range preset.Names() {
-		if !shown[name] {
-			t.Errorf("the documents do not show how to attach %s", name)
+	for name, p := range preset.All() {
+		if p.Family == family && !shown[name] {
+			t.Errorf("%s does not show how to attach %s", document, name)
 		}
 	}
 }

@@ -88,6 +88,14 @@ func (v value) wrong(format string, args ...any) error {
 	return v.file.wrong(v.path, fmt.Sprintf(format, args...))
 }
 
+// noSecret is an error about a secret that is not on this machine.
+type noSecret struct{ error }
+
+func (n noSecret) Unwrap() error { return n.error }
+
+// missing is an error about a secret that the value names.
+func (v value) missing(format string, args ...any) error { return noSecret{v.wrong(format, args...)} }
+
 // fields reads a mapping whose keys are known.
 func (v value) fields(known map[string]func(value) error) error {
 	return v.entries(func(name string, v value) error {

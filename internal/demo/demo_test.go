@@ -255,7 +255,7 @@ func TestWorld_BreakAndFix(t *testing.T) {
 				}
 			}
 			e = start(t, s)
-			ctx, stop := context.WithTimeout(t.Context(), 20*time.Minute)
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer stop()
 			if err := s.Feed(ctx, s.Store); err != nil {
 				t.Fatal(err)

@@ -226,10 +226,25 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 			return nil, err
 		}
 	}
-	if len(orphans) > 0 {
-		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", len(orphans))
-	}
+	e.logOrphans(orphans)
 	return letters, e.unhold(ctx)
+}
+
+// logOrphans says what a dead process left. Jobs that it had only claimed in advance lost
+// nothing.
+func (e *Engine) logOrphans(orphans []job.Job) {
+	unbegun := 0
+	for _, j := range orphans {
+		if j.Unbegun {
+			unbegun++
+		}
+	}
+	if begun := len(orphans) - unbegun; begun > 0 {
+		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", begun)
+	}
+	if unbegun > 0 {
+		e.o.Log.Info("Jobs that a dead process had claimed and that had not begun were put back.", "jobs", unbegun)
+	}
 }
 
 // tookOver ends the taking over: from now on leases that ran out are looked

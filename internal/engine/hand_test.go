@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -263,7 +264,17 @@ func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 			t.Fatal("no process was killed with its hand full")
 		}
 	}
-	r.start(func(o *options) { o.Workers = func(string) int { return 0 } })
+	var log journal
+	r.start(func(o *options) {
+		o.Workers, o.Log = func(string) int { return 0 }, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	for _, want := range []string{
+		fmt.Sprintf(`were settled as lost." jobs=%d`, len(running)), fmt.Sprintf(`had not begun were put back." jobs=%d`, len(held)),
+	} {
+		if !log.has(want) {
+			t.Errorf("the log does not say %q", want)
+		}
+	}
 	for id := range held {
 		if attempts := r.want(id, "available", 0); len(attempts) != 1 || attempts[0].Outcome != job.Interrupted {
 			t.Errorf("attempts of a job that had not begun: %+v", attempts)

@@ -342,10 +342,10 @@ func CheckPattern(field, s string) error {
 	switch {
 	case s == "":
 		return nil
-	case job.CheckType(s) != nil:
-		return invalid.Errorf(field, "%q is not a type, or a prefix of types such as http.*", clip.Text(s, 64))
 	case strings.HasSuffix(s, "*") && !strings.HasSuffix(s, ".*"):
 		return invalid.Errorf(field, "%q has a * in the wrong place; use a name, or a prefix up to a dot such as email.*", clip.Text(s, 64))
+	case len(s) > job.MaxType || !utf8.ValidString(s):
+		return invalid.Errorf(field, "%q is not a type, or a prefix of types such as http.*", clip.Text(s, 64))
 	}
 	return nil
 }

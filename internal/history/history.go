@@ -13,16 +13,33 @@ import (
 	"redrive/internal/source"
 )
 
-// Detail is everything that is known of one job. Attempts are in the order of
-// execution; Letters and Replays in the order of runs.
+// Detail is everything that is known of one job, with one page of its attempts.
+// Letters and Replays are in the order of runs.
 type Detail struct {
-	Job      job.Job
-	Attempts []job.Attempt
+	Job job.Job
+	AttemptPage
 	Letters  []job.DeadLetter
 	Replays  []Replay
 	Group    failures.Group // of the newest failure in this run, without queues and hours; zero when none failed
 	Bulk     []operation.Act
 	Mirrored *source.Mirrored // nil: the job is no source's
+}
+
+// AttemptPage is a page of the attempts of a job, in the order of execution.
+type AttemptPage struct {
+	Attempts  []job.Attempt
+	Total     int          // how many there are
+	Earlier   int          // how many are older than these
+	Following *job.Attempt // the one after these; nil: these are the newest
+}
+
+// Before is the execution from which the page of earlier attempts counts back; 0: there are
+// none.
+func (p AttemptPage) Before() int {
+	if p.Earlier == 0 || len(p.Attempts) == 0 {
+		return 0
+	}
+	return p.Attempts[0].Execution
 }
 
 // RunAs is the job as it was in one of its runs, as far as a replay can change

@@ -343,6 +343,10 @@ func CheckType(s string) error {
 	if s == "" || len(s) > MaxType || !utf8.ValidString(s) {
 		return invalid.Errorf("type", "%q is not a job type: use 1 to %d bytes of valid UTF-8", clip.Text(s, 64), MaxType)
 	}
+	if strings.ContainsAny(s, "\x00*") {
+		return invalid.Errorf("type", "%q is not a job type: it contains a NUL character, or a *, which stands for all types "+
+			"with a prefix (email.*) in filters and in the configuration; use other characters", clip.Text(s, 64))
+	}
 	return nil
 }
 

@@ -18,7 +18,7 @@ const MaxSoon = 1_000_000
 // Outlook is what is kept of one kind, and what of it will be removed soon.
 type Outlook struct {
 	Kind   Kind
-	Kept   int64     // of Excess: how many are too many
+	Jobs   int64     // how many there are; the jobs of Excess are those that are too many
 	Oldest time.Time // when the oldest ended; zero when there is none
 	Soon   int64     // how many will be removed within [Soon], if nobody acts on them; of Excess, by the next sweep
 	More   bool      // there are more than that
@@ -41,8 +41,8 @@ func (f Forecast) Of(k Kind) Outlook {
 	return Outlook{Kind: k}
 }
 
-// Kept is how many jobs of a kind there are; of Excess, how many are too many.
-func (l Limits) Kept(k Kind, depths job.Depths) int64 {
+// Jobs is how many jobs of a kind there are.
+func (l Limits) Jobs(k Kind, depths job.Depths) int64 {
 	switch k {
 	case Completed:
 		return depths[job.Status(job.Completed)]

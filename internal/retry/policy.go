@@ -32,8 +32,9 @@ import (
 
 // The limits of what a policy lists.
 const (
-	MaxEntries   = 100 // of its schedule, and of its errors that are never retried
-	MaxErrorType = 255 // bytes of an error's type
+	MaxEntries   = 100    // of its schedule, and of its errors that are never retried
+	MaxAttempts  = 10_000 // of a run; a job that was stored before there was a limit may have more
+	MaxErrorType = 255    // bytes of an error's type
 )
 
 // Strategy names the curve along which the delays of a policy grow.
@@ -64,7 +65,7 @@ func (j Jitter) On() bool { return j != Jitter{} }
 // Policy says how often a job is tried, how long it waits in between, and what
 // becomes of it in the end. Durations are never negative in a valid policy.
 type Policy struct {
-	MaxAttempts     int             // executions in one run, the first included; 0 and 1 mean never retried
+	MaxAttempts     int             // executions in one run, the first included, at most [MaxAttempts]; 0 and 1 mean never retried
 	Strategy        Strategy        // curve of the delays
 	InitialInterval time.Duration   // the first retry's delay
 	Coefficient     float64         // base of the power, or the exponent of Polynomial; at least 1
@@ -178,6 +179,9 @@ func (p Policy) Validate() error {
 func (p Policy) Problems() (all []error) {
 	if p.MaxAttempts < 0 {
 		all = append(all, invalid.Errorf("max_attempts", "%d is negative; it counts executions, the first included", p.MaxAttempts))
+	}
+	if p.MaxAttempts > MaxAttempts {
+		all = append(all, invalid.Errorf("max_attempts", "%d is too many; a run has at most 10,000 attempts", p.MaxAttempts))
 	}
 	if !slices.Contains(Strategies(), p.Strategy) {
 		all = append(all, invalid.Errorf("strategy", "%q is unknown%s; use immediate, constant, linear, exponential, polynomial or schedule",

@@ -48,6 +48,8 @@ func TestPolicyValidate_NamesTheField(t *testing.T) {
 		{"coefficient", func(p *retry.Policy) { p.Coefficient = math.Inf(1) }},
 		{"initial_interval", func(p *retry.Policy) { p.InitialInterval = 0 }},
 		{"initial_interval", func(p *retry.Policy) { p.InitialInterval = -time.Second }},
+		{"max_attempts", func(p *retry.Policy) { p.MaxAttempts = retry.MaxAttempts + 1 }},
+		{"max_attempts", func(p *retry.Policy) { p.MaxAttempts = math.MaxInt }},
 		{"max_interval", func(p *retry.Policy) { p.MaxInterval = 0 }},
 		{"max_interval", func(p *retry.Policy) { p.MaxInterval = p.InitialInterval - 1 }},
 		{"schedule", func(p *retry.Policy) { p.Schedule = []time.Duration{time.Second, -1} }},

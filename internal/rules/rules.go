@@ -228,6 +228,9 @@ func (r *failureRule) compile(names map[string]bool) (wrong problems) {
 		if r.MaxAttempts < 0 {
 			wrong.add("max_attempts", "must be at least 1")
 		}
+		if r.MaxAttempts > retry.MaxAttempts {
+			wrong.add("max_attempts", "%d is too many; a run has at most 10,000 attempts", r.MaxAttempts)
+		}
 	case retry.DeadLetter, retry.Discard:
 		if r.Delay != "" {
 			wrong.add("delay", "requires the action retry")

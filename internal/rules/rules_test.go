@@ -59,6 +59,7 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		{"delay", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "soon"}), "after_failure[1].delay: is neither a duration such as 30s nor a valid expression: soon is unknown here"},
 		{"a delay that is a number", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, Delay: "30"}), "after_failure[1].delay: is neither a duration such as 30s nor a valid expression: must give a duration"},
 		{"delay of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, Delay: "1s"}), "after_failure[1].delay: requires the action"},
+		{"bound beyond all", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, MaxAttempts: retry.MaxAttempts + 1}), "after_failure[1].max_attempts: 10001 is too many; a run has at most 10,000 attempts"},
 		{"bound of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, MaxAttempts: 3}), "after_failure[1].max_attempts: requires the action retry"},
 		{"too much work together", nil, busy(7), "after_failure[5].when: from here on, the rules of this list together cost too much"},
 		{"too many", nil, make([]FailureRule, maxRules+1), "after_failure: has more than 100 rules"},

@@ -30,6 +30,8 @@ func badForms() []badInput {
 		{"two values", jobs, `{"type":"t"} {}`, 400, "malformed", ""},
 		{"trailing comma", jobs, `{"type":"t",}`, 400, "malformed", ""},
 		{"invalid UTF-8", jobs, "{\"type\":\"\xff\"}", 400, "malformed", ""},
+		{"NUL in a type", jobs, `{"type":"a\u0000b"}`, 422, "invalid_value", "type"},
+		{"star in a type", jobs, `{"type":"email.*"}`, 422, "invalid_value", "type"},
 		{"UTF-8 in the payload", jobs, "{\"type\":\"t\",\"payload\":\"\xc3\x28\"}", 400, "malformed", ""},
 		{"too deep", jobs, `{"type":"t","payload":` + deep + `}`, 400, "malformed", ""},
 		{"very deep", jobs, strings.Repeat("[", 1_000_000), 400, "malformed", ""},

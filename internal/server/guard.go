@@ -160,7 +160,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 	f := *web.Describe(err)
 	status := f.Kind.Status
 	if status >= http.StatusInternalServerError && f.Kind != web.Overloaded {
-		s.Log.Error("request failed", "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
+		s.failures.failed(f.Kind, "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
 	}
 	if f.Kind == web.QueuesFull {
 		s.metrics.Refused(limitQueues, limit.ByAll)

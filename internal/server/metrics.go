@@ -238,7 +238,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	read(s, "redrive_retention_removed_total", s.removals)(c.View.Removals(ctx))
 	for _, o := range c.View.Retention().Kinds {
 		if o.Kind != retention.Excess { // they are dead letters too, and a sum has each once
-			s.gauge("redrive_retention_kept_jobs", float64(o.Kept), string(o.Kind))
+			s.gauge("redrive_retention_kept_jobs", float64(o.Jobs), string(o.Kind))
 		}
 		s.gauge("redrive_retention_removed_within_day_jobs", float64(o.Soon), string(o.Kind))
 	}

@@ -92,6 +92,7 @@ type Server struct {
 	proxied   proxied
 	logins    *access.Limiter
 	passwords *access.Passwords
+	failures  failureLog
 }
 
 // Notices is what every page says about the whole program: what keeps jobs from being
@@ -112,6 +113,7 @@ func New(o Options) (*Server, error) {
 		Routes: web.NewRoutes(e), closed: o.Closed, local: o.Local, basePath: o.BasePath, metrics: o.Metrics, echo: e,
 		hosts: newHosts(o.Config.Hosts), proxy: o.Config.Proxy(), limits: o.limits(),
 		logins: access.NewLimiter(o.Config.Limits().Logins), passwords: access.NewPasswords(),
+		failures: failureLog{log: o.Log},
 	}
 	s.api = api.New(s.Site, s.passwords, began)
 	s.pages = pages.New(s.Site, s.api, began, pages.Options{

@@ -22,8 +22,8 @@
 // at sign and the name of the source, as in "orders@shop". No worker of Redrive claims
 // from it.
 //
-// The package does no input or output. A family (packages sqlsource and redissource)
-// speaks with the systems of its kind, and a preset (package preset) says where one
+// The package does no input or output. A family (packages sqlsource, redissource
+// and amqpsource) speaks with the systems of its kind, and a preset (package preset) says where one
 // system keeps what.
 package source
 
@@ -245,11 +245,12 @@ type Origin interface {
 	// Scan reads the records after a place, which is empty or came with the page before,
 	// the newest first where the system knows an order.
 	Scan(ctx context.Context, after string, limit int) (Page, error)
-	// Act does to the records what the acts say, each alone: a result for each act.
+	// Act does to the records what the acts say, each alone: a result for each act. One
+	// that comes with an error can be Asked: then the source was not told.
 	Act(ctx context.Context, acts []Act) ([]Result, error)
 	// Find says of each act whether its record still lies there as it was: then the
-	// result is Asked; Gone and Changed say so; Done when the source can tell that it is
-	// under way again.
+	// result is Asked, or Unknown where an act that had begun does not show in that; Gone
+	// and Changed say so; Done when the source can tell that it is under way again.
 	Find(ctx context.Context, acts []Act) ([]Result, error)
 	Close() error
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,34 @@ func TestExamine_FindsNothingWrongBesideARunningStore(t *testing.T) {
 	if got := problems(t, pathOf(t, s)); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
+}
+
+// A database that nobody has open is looked at without a trace: SQLite would leave a log and
+// its index beside it, and another start would take them for those of a killed process.
+func TestExamine_LeavesNothingBesideAClosedDatabase(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "jobs.db")
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	live(t, s)
+	check(t, s.Close())
+	before := namesIn(t, dir)
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	if after := namesIn(t, dir); !slices.Equal(after, before) {
+		t.Errorf("%q were there before and %q are now", before, after)
+	}
+}
+
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	check(t, err)
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 func TestExamine_FindsWhatWasChanged(t *testing.T) {

@@ -57,13 +57,13 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
 		FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS some ORDER BY n DESC LIMIT 1`
-	o.Kind, o.Kept = retention.Excess, limits.Kept(retention.Excess, s.Snapshot().Depths)
-	if o.Kept == 0 {
+	o.Kind, o.Jobs = retention.Excess, limits.Jobs(retention.Excess, s.Snapshot().Depths)
+	if o.Jobs == 0 {
 		return o, last, nil
 	}
-	most := min(o.Kept, retention.MaxSoon)
+	most := min(o.Jobs, retention.MaxSoon)
 	_, err = db.Row(s.reader.In(ctx), query, []any{&o.Soon, db.Time(&o.Oldest), &last.at, &last.seq}, most)
-	o.More = o.Soon == most && most < o.Kept
+	o.More = o.Soon == most && most < o.Jobs
 	return o, last, err
 }
 
@@ -72,8 +72,8 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
 	retention.Outlook, error,
 ) {
-	o := retention.Outlook{Kind: kind, Kept: limits.Kept(kind, s.Snapshot().Depths)}
-	if o.Kept == 0 {
+	o := retention.Outlook{Kind: kind, Jobs: limits.Jobs(kind, s.Snapshot().Depths)}
+	if o.Jobs == 0 {
 		return o, nil
 	}
 	if kind == retention.Trash {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 	"time"
 
@@ -180,15 +181,20 @@ func (s *Store) Problems(ctx context.Context, jobs []job.Job) (map[int64]string,
 	return db.Map[int64, string](s.reader.In(ctx), query, rows.Seqs(jobs))
 }
 
-// Job returns everything that is known of one job, as of one commit, or
-// job.ErrNotFound.
+// Job returns everything that is known of one job, with its newest attempts, as of one
+// commit, or job.ErrNotFound.
 func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
+	return s.JobBefore(ctx, id, math.MaxInt)
+}
+
+// JobBefore is Job with the newest attempts before an execution.
+func (s *Store) JobBefore(ctx context.Context, id string, execution int) (history.Detail, error) {
 	var d history.Detail
 	err := s.reader.Consistently(ctx, func(src db.Source) (err error) {
 		if d.Job, err = s.policies.ByID(src, id); err != nil {
 			return err
 		}
-		if d.Attempts, err = rows.Attempts(src, d.Job.Seq); err != nil {
+		if d.AttemptPage, err = attempts(src, d.Job.Seq, execution); err != nil {
 			return err
 		}
 		if d.Letters, err = letters(src, d.Job); err != nil {
@@ -213,6 +219,23 @@ func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
 		return addEarlier(src, s.policies, d.Job.Seq, d.Replays)
 	})
 	return d, err
+}
+
+// attempts is the page of the newest attempts of a job before an execution.
+func attempts(src db.Source, seq int64, before int) (page history.AttemptPage, err error) {
+	const count = `SELECT count(*), count(*) FILTER (WHERE execution < $2) FROM executions WHERE job_seq = $1`
+	if page.Attempts, err = rows.Attempts(src, seq, before); err != nil {
+		return page, err
+	}
+	first := before
+	if len(page.Attempts) > 0 {
+		first = page.Attempts[0].Execution
+	}
+	if _, err = db.Row(src, count, []any{&page.Total, &page.Earlier}, seq, first); err != nil {
+		return page, err
+	}
+	page.Following, err = rows.AttemptFrom(src, seq, before)
+	return page, err
 }
 
 func letters(src db.Source, j job.Job) ([]job.DeadLetter, error) {

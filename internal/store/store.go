@@ -93,6 +93,7 @@ type Store struct {
 	news     news
 	refuses  func(string, source.Wish) string
 	close    func() error
+	abandon  func() error
 }
 
 // Open opens the database, makes it when there is none, and brings its schema up
@@ -113,12 +114,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s.reader = db.NewReader(s.engine, s.health, cmp.Or(o.Statements, 256))
 	s.close = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Close()) })
+	s.abandon = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Abandon()) })
 	s.register(o)
 	if err = s.load(ctx); err == nil {
 		err = s.writer.Start()
 	}
 	if err != nil {
-		return nil, errors.Join(s.engine.Fault(err), s.Close())
+		return nil, errors.Join(s.engine.Fault(err), s.Abandon())
 	}
 	return s, nil
 }
@@ -167,6 +169,10 @@ func (s *Store) Made() bool { return s.engine.Made() }
 // Close finishes what has queued, stops the writer and closes the database.
 // Closing again does nothing.
 func (s *Store) Close() error { return s.close() }
+
+// Abandon closes a store that nobody has written to, in place of Close: a database that
+// was made for it is removed.
+func (s *Store) Abandon() error { return s.abandon() }
 
 // Problem says why nothing can be written, as far as the last attempt showed,
 // or nil. It costs nothing.

@@ -44,7 +44,7 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.Dead
 			return said + "; it was not tried again: " + context.Cause(ctx).Error(), nil
 		}
 		v := f.try(ctx, h, key, body)
-		said = "it " + v.problem
+		said = strings.TrimPrefix("it "+v.problem, "it failed: ") // who reads it knows that
 		if n > 1 {
 			said = fmt.Sprintf("%d tries, the last %s", n, v.problem)
 		}

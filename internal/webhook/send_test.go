@@ -209,5 +209,9 @@ func TestDeliver_SaysWhatTheNetworkSaid(t *testing.T) {
 		if !strings.HasPrefix(d.Problem, "POST "+url+": 2 tries, the last failed: ") || !strings.Contains(d.Problem, want) {
 			t.Errorf("problem = %q, want …%q", d.Problem, want)
 		}
+		d = to(t, webhook.Webhook{URL: url, Sending: tries(7*time.Second, 1)}).Deliver(t.Context(), j, letter)
+		if !strings.HasPrefix(d.Problem, "POST "+url+": ") || strings.Contains(d.Problem, "failed") || !strings.Contains(d.Problem, want) {
+			t.Errorf("of one try: problem = %q, want …%q", d.Problem, want)
+		}
 	}
 }

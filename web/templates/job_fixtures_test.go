@@ -134,6 +134,7 @@ func (l *life) page(change ...func(*jobpage.View)) jobpage.View {
 		Frame:  templates.Frame{Title: l.Job.Type, Section: "jobs", Now: now, QueueCount: 9},
 		Detail: l.Detail, DeadLetters: true, Preview: 64 << 10,
 	}
+	v.Total = len(v.Attempts)
 	for _, c := range change {
 		c(&v)
 	}

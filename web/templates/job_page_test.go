@@ -263,10 +263,28 @@ func TestJob_LongLifeStaysBounded(t *testing.T) {
 		t.Errorf("the page has %d bytes, more than %d", len(page), limit)
 	}
 	text := doc{parse(t, v).root}.text()
-	for _, want := range []string{"70 older runs and 140 older attempts are not on this page.", "The first 8 KiB of 195.3 KiB.", "The first 2 KiB of 64 KiB. Full text, as JSON"} {
+	for _, want := range []string{"70 older runs and 140 older attempts are not on this page. Earlier attempts", "The first 8 KiB of 195.3 KiB.", "The first 2 KiB of 64 KiB. Full text, as JSON"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
+	}
+}
+
+// A page of the attempts of a job says how many are older, and leads to them.
+func TestJob_LeadsToEarlierAttempts(t *testing.T) {
+	v := manyRuns(1).page(func(v *jobpage.View) {
+		v.Attempts[0].Number, v.Attempts[0].Execution = 4199, 4199
+		v.Attempts[1].Number, v.Attempts[1].Execution = 4200, 4200
+		v.Earlier, v.Total, v.Job.Attempts = 4198, 4200, 4200
+	})
+	d := doc{parse(t, v).root}
+	for _, want := range []string{"One run, 4,200 attempts", "4,198 earlier attempts", "the newest 2", "4,198 older attempts are not on this page. Earlier attempts"} {
+		if !strings.Contains(d.text(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if n := strings.Count(string(render(t, v)), `href="/jobs/`+v.Job.ID+`/attempts?after=4199"`); n != 2 {
+		t.Errorf("%d links to the earlier attempts, want one at the timeline and one below the attempts", n)
 	}
 }
 

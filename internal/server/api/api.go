@@ -68,7 +68,7 @@ func (a *API) Routes(r *web.Routes) {
 	}
 	list("/jobs", a.jobs, web.ListParameters()...)
 	get("/jobs/count", access.View, a.countJobs, web.FilterParameters()...)
-	get("/jobs/:id", access.View, a.job)
+	get("/jobs/:id", access.View, a.job, "attempts_after")
 	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope, "original")
 	list("/dead-letters", a.letters, web.ListParameters()...)
 	get("/dead-letters/fill", access.View, a.usage)

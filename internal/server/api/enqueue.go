@@ -388,7 +388,7 @@ func describeEnvelopes(c echo.Context, done []job.Enqueued) (status int, answer 
 // envelope is GET /jobs/{id}/envelope: the envelope as a consumer of BabelQueue
 // would have left it, or with original=1 exactly as it came.
 func (a *API) envelope(c echo.Context) error {
-	d, err := a.Job(c)
+	d, err := a.Job(c, 0)
 	if err != nil {
 		return err
 	}

@@ -76,9 +76,13 @@ func (a *API) trash(c echo.Context) (web.Object, error) {
 	return page("trash", rows, found.Next.String(), slow), err
 }
 
-// job is GET /jobs/{id}.
+// job is GET /jobs/{id}, with its newest attempts or those of an older page.
 func (a *API) job(c echo.Context) (web.Object, error) {
-	d, err := a.Job(c)
+	before, err := web.Number(c, "attempts_after")
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.Job(c, before)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +93,8 @@ func (a *API) job(c echo.Context) (web.Object, error) {
 func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
 	trail, err := a.Trail(c, d.Job.ID)
 	return web.Object{
-		"job", shapeWholeJob(d.Job), "attempts", shapeAttempts(d), "dead_letters", web.List(d.Letters, shapeLetter),
+		"job", shapeWholeJob(d.Job), "attempts", shapeAttempts(d), "attempts_total", d.Total, "attempts_next?", d.Before(),
+		"dead_letters", web.List(d.Letters, shapeLetter),
 		"replays", web.List(d.Replays, shapeReplay), "operations", web.List(d.Bulk, shapeBulkAct),
 		"group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
 	}, err
@@ -203,7 +208,7 @@ func shapeError(e job.ErrorInfo, trace string) web.Object {
 	return web.Object{"type", e.Type, "message", e.Message, "trace?", trace}
 }
 
-// shapeAttempts lists the attempts of a job, and last the execution under way.
+// shapeAttempts lists a page of the attempts of a job, and last the execution under way.
 func shapeAttempts(d history.Detail) []web.Object {
 	all := web.List(d.Attempts, func(a job.Attempt) web.Object {
 		o := web.Object{
@@ -219,7 +224,7 @@ func shapeAttempts(d history.Detail) []web.Object {
 		}
 		return append(o, "note?", a.Note)
 	})
-	if j := d.Job; j.State == job.Active {
+	if j := d.Job; j.State == job.Active && d.Following == nil {
 		all = append(all, web.Object{"run", j.Run, "execution", j.Execution, "worker?", j.Worker, "started_at?", j.StartedAt})
 	}
 	return all

@@ -52,7 +52,7 @@ func (a *API) retention(c echo.Context) (web.Object, error) {
 			age = limits.Trash
 		}
 		return web.Object{
-			"kind", o.Kind, "kept", o.Kept, "oldest?", o.Oldest, "age?", age, "removed_within_day", o.Soon, "more?", o.More,
+			"kind", o.Kind, "kept", o.Jobs, "oldest?", o.Oldest, "age?", age, "removed_within_day", o.Soon, "more?", o.More,
 		}
 	})
 	return web.Object{

@@ -184,7 +184,7 @@ const (
 // job is the page /jobs/{id}. A job that was removed may still be in the audit
 // log; then the page says so.
 func (p *Pages) job(c echo.Context) error {
-	d, err := p.Job(c)
+	d, err := p.Job(c, 0)
 	if errors.Is(err, job.ErrNotFound) {
 		return p.gone(c, err)
 	}
@@ -195,6 +195,21 @@ func (p *Pages) job(c echo.Context) error {
 		return p.jobPage(c, d, moreLimit, false)
 	}
 	return p.jobPage(c, d, previewLimit, false)
+}
+
+// attempts is the page /jobs/{id}/attempts, with attempts that the page of the job has no
+// space for.
+func (p *Pages) attempts(c echo.Context) error {
+	before, err := web.Number(c, "after")
+	if err != nil {
+		return err
+	}
+	d, err := p.Job(c, before)
+	if err != nil {
+		return err
+	}
+	v := jobpage.View{Frame: p.frame(c, "Attempts "+d.Job.ID[len(d.Job.ID)-8:], "jobs"), Detail: d}
+	return p.Show(c, http.StatusOK, v.EarlierAttempts())
 }
 
 // jobPage draws a job with so much of its payload. It is redacted unless its reader
@@ -223,7 +238,7 @@ func (p *Pages) jobPage(c echo.Context, d history.Detail, preview int, revealed 
 // payload sends the payload as a file: the bytes that the job was given, apart
 // from what is redacted.
 func (p *Pages) payload(c echo.Context) error {
-	d, err := p.Job(c)
+	d, err := p.Job(c, 0)
 	if err != nil {
 		return err
 	}
@@ -274,7 +289,7 @@ const maxEdit = 6*jobpage.MaxEditor + web.MaxSmall
 // edit is the page /jobs/{id}/replay, where the next run can be given another
 // payload, queue, priority, time or policy.
 func (p *Pages) edit(c echo.Context) error {
-	d, err := p.Job(c)
+	d, err := p.Job(c, 0)
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,7 @@ func (p *Pages) Routes(r *web.Routes) {
 	r.Page("/", access.View, p.overview)
 	r.Page("/jobs", access.View, p.jobs, web.ListParameters()...)
 	r.Page("/jobs/:id", access.View, p.job, "payload")
+	r.Page("/jobs/:id/attempts", access.View, p.attempts, "after")
 	r.Get("/jobs/:id/payload", access.View, p.payload)
 	r.Page("/jobs/:id/replay", access.View, p.edit)
 	r.Post("/jobs/:id/reveal", access.Reveal, p.reveal)

@@ -16,9 +16,9 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Job is everything about a job.
-func (v *View) Job(ctx context.Context, id string) (history.Detail, error) {
-	d, err := v.store.Job(ctx, id)
+// JobBefore is everything about a job, with the newest attempts before an execution.
+func (v *View) JobBefore(ctx context.Context, id string, execution int) (history.Detail, error) {
+	d, err := v.store.JobBefore(ctx, id, execution)
 	return v.detail(d), err
 }
 

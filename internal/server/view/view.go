@@ -133,6 +133,10 @@ func (v *View) replay(r history.Replay) history.Replay {
 func (v *View) detail(d history.Detail) history.Detail {
 	d.Job, d.Group = v.HideJob(d.Job), v.group(d.Group)
 	d.Attempts = each(slices.Clone(d.Attempts), v.attempt)
+	if d.Following != nil {
+		following := v.attempt(*d.Following)
+		d.Following = &following
+	}
 	d.Letters = each(slices.Clone(d.Letters), v.letter)
 	d.Replays = each(slices.Clone(d.Replays), v.replay)
 	return d

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -141,7 +142,9 @@ func (w *world) original() job.Job {
 // calls has a call of each method that returns what may have to be hidden.
 func calls() map[string]func(*world, context.Context) []any {
 	return map[string]func(*world, context.Context) []any{
-		"Job": func(w *world, ctx context.Context) []any { return all(w.view.Job(ctx, w.replayed)) },
+		"JobBefore": func(w *world, ctx context.Context) []any {
+			return append(all(w.view.JobBefore(ctx, w.replayed, math.MaxInt)), all(w.view.JobBefore(ctx, w.replayed, 1))...)
+		},
 		"Jobs": func(w *world, ctx context.Context) []any {
 			return all(w.view.Jobs(ctx, filter.Filter{}, filter.Cursor{}, 9))
 		},

@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"math"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -110,13 +111,14 @@ func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 	return nil
 }
 
-// Job is everything about the job that the address names.
-func (s *Site) Job(c echo.Context) (history.Detail, error) {
+// Job is everything about the job that the address names, with the newest attempts before
+// an execution; 0: the newest of all.
+func (s *Site) Job(c echo.Context, before int64) (history.Detail, error) {
 	id, err := ParamID(c)
 	if err != nil {
 		return history.Detail{}, err
 	}
-	d, err := s.View.Job(c.Request().Context(), id)
+	d, err := s.View.JobBefore(c.Request().Context(), id, int(cmp.Or(before, math.MaxInt)))
 	d.Job = s.Begun(d.Job)
 	return d, err
 }

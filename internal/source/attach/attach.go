@@ -14,6 +14,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -354,6 +355,10 @@ func (a *attached) act(ctx context.Context) error {
 		telling, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		results, err := a.origin.Act(telling, acts)
 		cancel()
+		results, untold := sorted(results)
+		if len(untold) > 0 {
+			err = errors.Join(err, a.ledger.Reopen(context.WithoutCancel(ctx), untold))
+		}
 		if settled := a.settle(context.WithoutCancel(ctx), acts, results); settled != nil || err != nil {
 			a.settled = false // the others have begun, and nobody knows more
 			if err == nil {
@@ -363,6 +368,19 @@ func (a *attached) act(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sorted are the results of acts that have ended, and those of which the source was not
+// told: they are asked for as before.
+func sorted(results []source.Result) (ended []source.Result, untold []int64) {
+	for _, r := range results {
+		if r.State == source.Asked {
+			untold = append(untold, r.ID)
+		} else {
+			ended = append(ended, r)
+		}
+	}
+	return ended, untold
 }
 
 // settle writes down how acts ended, and counts them.

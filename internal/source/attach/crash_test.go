@@ -61,6 +61,13 @@ func (c *crash) happened() bool {
 	return c.dead
 }
 
+// set ends the process, or begins another one.
+func (c *crash) set(dead bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = dead
+}
+
 // mortal are the store and the ledger of a process that can end.
 type mortal struct {
 	*store.Store

@@ -27,15 +27,21 @@ func newRedisBench(t *testing.T, name, file string) (*bench, *redis.Client) {
 	t.Helper()
 	client := redistest.Start(t)
 	redistest.Load(t, client, "../testdata", file)
-	p, b := preset.All()[name], &bench{T: t}
+	p := preset.All()[name]
+	return newBenchOf(t, p, func(ctx context.Context) (source.Origin, error) {
+		return redissource.Open(ctx, redistest.URL(client), p, preset.Settings{})
+	}), client
+}
+
+// newBenchOf attaches a source of any kind.
+func newBenchOf(t *testing.T, p *preset.Preset, open func(context.Context) (source.Origin, error)) *bench {
+	t.Helper()
+	b := &bench{T: t}
 	b.sources = attach.New([]attach.Attached{{
-		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
-		Open: func(ctx context.Context) (source.Origin, error) {
-			return redissource.Open(ctx, redistest.URL(client), p, preset.Settings{})
-		},
+		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond, Open: open,
 	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	var err error
-	file = sqlitetest.New(t)
+	file := sqlitetest.New(t)
 	b.store, err = store.Open(t.Context(), store.Options{
 		Database: sqlite.File{Path: file, Relaxed: true},
 		OnCommit: func(changes []job.Change) { b.sources.Changed(changes) },
@@ -54,7 +60,7 @@ func newRedisBench(t *testing.T, name, file string) (*bench, *redis.Client) {
 	})
 	b.sources.Start(b.store, b.store.Sources)
 	t.Cleanup(b.sources.Close)
-	return b, client
+	return b
 }
 
 // failAgain is Sidekiq's worker: it takes the job from the queue and puts it back among

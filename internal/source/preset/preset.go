@@ -32,6 +32,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -65,8 +66,10 @@ type Preset struct {
 	Refused string                       `yaml:"refused"` // why an act changes no row although the record lies there unchanged
 	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements, or describes the keys
 
-	Work  *Work  `yaml:"work"`  // the queue that a replay goes to, when it is in Redis; nil: it is in the database
-	Redis *Redis `yaml:"redis"` // of the family redis, in place of all from Columns to Same
+	Work  *Work         `yaml:"work"`  // the queue that a replay goes to, when it is in Redis; nil: it is in the database
+	Redis *Redis        `yaml:"redis"` // of the family redis, in place of all from Columns to Same
+	AMQP  *AMQP         `yaml:"amqp"`  // of the family amqp, in place of all from Columns to Discard
+	Every time.Duration `yaml:"every"` // between two looks, unless redrive.yaml says otherwise; 0: the default of all
 }
 
 //go:embed presets/*.yaml
@@ -112,6 +115,7 @@ type Settings struct {
 	Where   string // these three are of an own table
 	Replay  []string
 	Discard []string
+	Queues  []string // of the family amqp: the dead-letter queues
 }
 
 // Complete gives settings what the preset says where they say nothing, and the preset
@@ -140,6 +144,11 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if names[name] == "" && completed.needs(name) {
 			return nil, s, fmt.Errorf("needs a field %s", name)
+		}
+	}
+	if p.AMQP != nil {
+		if err := p.AMQP.check(s); err != nil {
+			return nil, s, err
 		}
 	}
 	return &completed, s, completed.Check()
@@ -207,6 +216,9 @@ func (p *Preset) Check() error {
 
 // Has reports whether the preset knows how an act is done.
 func (p *Preset) Has(k source.Kind) bool {
+	if p.AMQP != nil {
+		return true
+	}
 	if k == source.Discard {
 		return len(p.Discard) > 0
 	}
@@ -221,6 +233,9 @@ func (p *Preset) options() []string {
 	}
 	if p.Own && p.Family == "sql" {
 		all = append(all, "where", "replay", "discard")
+	}
+	if p.AMQP != nil {
+		all = append(all, "queues")
 	}
 	slices.Sort(all)
 	return all

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"redrive/internal/source"
 	"redrive/internal/source/codec"
@@ -88,6 +89,22 @@ func TestPresets_ActsFindOnlyWhatWasSeen(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestPresets_OfAMQPLookSeldom holds what a look at a queue needs: queues that are named,
+// and a pause that is long unless someone chose another one.
+func TestPresets_OfAMQPLookSeldom(t *testing.T) {
+	for name, p := range preset.All() {
+		if p.Family != "amqp" {
+			continue
+		}
+		if _, ok := codec.Get(p.Codec); !ok || p.AMQP == nil || p.Every < time.Minute || p.Values["quorum"] != preset.Refuse {
+			t.Errorf("%s: codec %q, every %s, quorum %q", name, p.Codec, p.Every, p.Values["quorum"])
+		}
+		if _, _, err := p.Complete(preset.Settings{}); err == nil || !strings.Contains(err.Error(), "needs a field queues") {
+			t.Errorf("%s: without queues, %v", name, err)
+		}
+	}
 }
 
 func own(s preset.Settings) error {

@@ -78,6 +78,8 @@ type Engine interface {
 	// belongs to the user who runs it: nobody else must be able to read it.
 	Announce(url, key string) error
 	Close() error
+	// Abandon is Close, and removes what was made when it was opened.
+	Abandon() error
 }
 
 // Conn is a connection that writes. One goroutine uses it.

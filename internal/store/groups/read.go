@@ -309,9 +309,9 @@ func (b *Book) sample(src db.Source, number int64) (found failures.Sample, err e
 		return found, err
 	}
 	found.Job = jobs[0]
-	all, err := rows.Attempts(src, seq)
-	if i := slices.IndexFunc(all, func(a job.Attempt) bool { return a.Execution == execution }); i >= 0 {
-		found.Attempt = all[i]
+	a, err := rows.AttemptFrom(src, seq, execution)
+	if a != nil && a.Execution == execution {
+		found.Attempt = *a
 	}
 	return found, err
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -284,21 +285,53 @@ func AddAttempt(t *db.Tx, to *db.Batch, seq int64, a job.Attempt) error {
 		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, string(delay), a.Note, a.Trace)
 }
 
-// Attempts are the attempts of a job in the order of execution.
-func Attempts(src db.Source, seq int64) (all []job.Attempt, err error) {
-	const query = `SELECT execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
-		action, decided_by, delay, note, trace FROM executions WHERE job_seq = $1 ORDER BY execution`
+// attemptColumns are those that scanAttempt reads.
+const attemptColumns = `execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+	action, decided_by, delay, note, trace`
+
+func scanAttempt(rows *sql.Rows) (a job.Attempt, err error) {
+	var delay []byte
+	err = rows.Scan(&a.Execution, &a.Run, &a.Number, &a.Worker, db.Time(&a.StartedAt), db.Time(&a.FinishedAt), &a.Outcome,
+		&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Note, &a.Trace)
+	if err == nil && len(delay) > 0 {
+		a.Delay = new(retry.Delay)
+		err = json.Unmarshal(delay, a.Delay)
+	}
+	return a, err
+}
+
+// What a page of attempts holds: one more attempt begins as long as the texts of those
+// before it are smaller than that.
+const (
+	pageAttempts    = 200
+	pageAttemptText = 2 << 20
+)
+
+// Attempts are the newest attempts of a job before an execution, as many as one page
+// has, in the order of execution.
+func Attempts(src db.Source, seq int64, before int) (all []job.Attempt, err error) {
+	const query = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution < $2 ORDER BY execution DESC LIMIT $3 + 0`
+	size := 0
 	err = src.Query(query, func(rows *sql.Rows) error {
-		var a job.Attempt
-		var delay []byte
-		err := rows.Scan(&a.Execution, &a.Run, &a.Number, &a.Worker, db.Time(&a.StartedAt), db.Time(&a.FinishedAt), &a.Outcome,
-			&a.Error.Type, &a.Error.Message, &a.Action, &a.DecidedBy, &delay, &a.Note, &a.Trace)
-		if err == nil && len(delay) > 0 {
-			a.Delay = new(retry.Delay)
-			err = json.Unmarshal(delay, a.Delay)
+		if size >= pageAttemptText {
+			return db.ErrEnough
 		}
+		a, err := scanAttempt(rows)
+		size += len(a.Error.Message) + len(a.Trace)
 		all = append(all, a)
 		return err
-	}, seq)
+	}, seq, before, pageAttempts)
+	slices.Reverse(all)
 	return all, err
+}
+
+// AttemptFrom is the first attempt of a job from an execution on, or nil.
+func AttemptFrom(src db.Source, seq int64, execution int) (found *job.Attempt, err error) {
+	const query = `SELECT ` + attemptColumns + ` FROM executions WHERE job_seq = $1 AND execution >= $2 ORDER BY execution LIMIT 1`
+	err = src.Query(query, func(rows *sql.Rows) error {
+		a, err := scanAttempt(rows)
+		found = &a
+		return err
+	}, seq, execution)
+	return found, err
 }

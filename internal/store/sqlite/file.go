@@ -87,8 +87,8 @@ func checkHeader(main io.ReaderAt, path string) error {
 		return nil
 	}
 	if sound && id != 0 {
-		return fmt.Errorf("the file is an SQLite database of another program (application id %#x); it was left as it is: "+
-			"name another file", id)
+		return fmt.Errorf("the file is an SQLite database of another program (application id %#x) and %w; it was left as it is: "+
+			"name another file", id, ErrForeign)
 	}
 	switch made, hot, err := journalOf(path); {
 	case err != nil:
@@ -96,7 +96,7 @@ func checkHeader(main io.ReaderAt, path string) error {
 	case made:
 		return nil
 	case !sound:
-		return errors.New("the file is not an SQLite database; it was left as it is: name another file")
+		return fmt.Errorf("%s is %w: it is not an SQLite database; it was left as it is: name another file", path, ErrForeign)
 	case hot:
 		return fmt.Errorf("the file is an SQLite database of another program, with an unfinished write, and %w; it was left as it is: "+
 			"name another file", ErrForeign)
@@ -187,11 +187,48 @@ func access(name string, right uint32) error {
 	return unix.Faccessat(unix.AT_FDCWD, name, right, unix.AT_EACCESS)
 }
 
+// rest is the state of a database that no program has open: it has no log, and nothing to
+// undo. what is nil when a program has it open, or was killed.
+type rest struct {
+	path string
+	what os.FileInfo
+}
+
+func restOf(path string) rest {
+	for _, main := range []string{path, path + indexSuffix} {
+		for _, suffix := range besides {
+			if _, err := os.Lstat(main + suffix); !errors.Is(err, fs.ErrNotExist) {
+				return rest{path: path}
+			}
+		}
+	}
+	what, err := os.Stat(path)
+	if err != nil {
+		return rest{path: path}
+	}
+	return rest{path, what}
+}
+
+// lasts reports whether the database is still as it was.
+func (r rest) lasts() bool {
+	now := restOf(r.path).what
+	return now != nil && os.SameFile(now, r.what) && now.Size() == r.what.Size() && now.ModTime().Equal(r.what.ModTime())
+}
+
+// mode is how a connection that only reads opens the database. SQLite would make a log for
+// one at rest, and leave it there.
+func (r rest) mode() []string {
+	if r.what == nil {
+		return []string{"mode=ro"}
+	}
+	return []string{"mode=ro", "immutable=1"}
+}
+
 // checkVersion returns the version of the schema, 0 for an empty file, and
 // refuses one that this program does not know, through a connection that cannot
 // write.
-func checkVersion(ctx context.Context, path string, newest int64) (version int64, err error) {
-	pool, err := sql.Open("sqlite", dsn(path, "mode=ro"))
+func checkVersion(ctx context.Context, path string, mode []string) (version int64, err error) {
+	pool, err := sql.Open("sqlite", dsn(path, mode...))
 	if err != nil {
 		return 0, err
 	}
@@ -207,9 +244,9 @@ func checkVersion(ctx context.Context, path string, newest int64) (version int64
 		return 0, fmt.Errorf("read the schema's version: %w", err)
 	case id != applicationID && tables > 0:
 		return 0, fmt.Errorf("the file is an SQLite database of another program and %w; it was left as it is: name another file", ErrForeign)
-	case version > newest:
-		return 0, fmt.Errorf("the file has schema %d, this program knows schemas up to %d; it was left as it is: "+
-			"use a newer version of the program", version, newest)
+	case version > schemaVersion:
+		return 0, unsafe(path, "the database %s has schema %d, this program knows schemas up to %d; it was left as it is: "+
+			"use a newer version of the program", path, version, schemaVersion)
 	}
 	return version, nil
 }

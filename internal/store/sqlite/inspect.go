@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/job"
@@ -17,8 +18,8 @@ import (
 )
 
 // Inspect runs do on one state of the file, without writing to it, also while a
-// program has it open, and tells it what SQLite itself finds. SQLite may leave
-// its files for the log beside it, empty. It returns an error that is
+// program has it open, and tells it what SQLite itself finds. When a program opens the
+// file meanwhile, do runs again. It returns an error that is
 // job.ErrCorrupt when the file cannot be read as a whole, and ErrForeign for what
 // is none of ours.
 func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
@@ -32,12 +33,22 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 	if err := examinable(ctx, path); err != nil {
 		return err
 	}
-	pool, err := sql.Open("sqlite", dsn(path, append(safety(), "mode=ro", pragma("busy_timeout", "2000"), pragma("query_only", "1"))...))
+	before := restOf(path)
+	err = look(ctx, path, before.mode(), do)
+	if before.what != nil && !before.lasts() {
+		return look(ctx, path, rest{}.mode(), do)
+	}
+	return err
+}
+
+// look is Inspect of a file that can be examined.
+func look(ctx context.Context, path string, mode []string, do func(src db.Source, found []db.Finding)) (err error) {
+	pool, err := sql.Open("sqlite", dsn(path, append(safety(), append(mode, pragma("busy_timeout", "2000"), pragma("query_only", "1"))...)...))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	src, err := inspect(ctx, pool, path)
+	src, err := inspect(ctx, pool, path, mode)
 	if err != nil {
 		return classify(path, err)
 	}
@@ -59,7 +70,7 @@ func examinable(ctx context.Context, path string) error {
 	if err := cmp.Or(checkNames(path), checkThere(path, false), missing); err != nil {
 		return denied(path, err)
 	}
-	version, err := checkVersion(ctx, path, schemaVersion)
+	version, err := checkVersion(ctx, path, restOf(path).mode())
 	if refused := unreadable(path, err); refused != nil {
 		return refused
 	}
@@ -70,6 +81,8 @@ func examinable(ctx context.Context, path string) error {
 		return classify(path, err)
 	case version == 0:
 		return fmt.Errorf("%s is %w: it is empty", path, ErrForeign)
+	case errors.Is(access(path+indexSuffix, unix.R_OK), fs.ErrPermission):
+		return denied(path, fmt.Errorf("read %s: %w", path+indexSuffix, fs.ErrPermission))
 	case version < schemaVersion:
 		return fmt.Errorf("%s has schema %d, this program looks at schema %d: start the dashboard with it once", path, version, schemaVersion)
 	}
@@ -85,14 +98,14 @@ type inspected struct {
 }
 
 // inspect begins to look at the file at a path, and at its search index.
-func inspect(ctx context.Context, pool *sql.DB, path string) (i inspected, err error) {
+func inspect(ctx context.Context, pool *sql.DB, path string, mode []string) (i inspected, err error) {
 	const attach = `ATTACH DATABASE ? AS search_file`
 	i.ctx = ctx
 	if i.conn, err = pool.Conn(ctx); err != nil {
 		return i, err
 	}
 	if _, i.index = os.Stat(path + indexSuffix); i.index == nil {
-		_, i.index = i.conn.ExecContext(ctx, attach, dsn(path+indexSuffix, "mode=ro"))
+		_, i.index = i.conn.ExecContext(ctx, attach, dsn(path+indexSuffix, mode...))
 	}
 	for range pins {
 		if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {

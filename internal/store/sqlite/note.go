@@ -53,6 +53,14 @@ func (l *locks) noteMade() error {
 	return l.describe()
 }
 
+// noteGone takes back noteMade.
+func (l *locks) noteGone() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file.note = note{}
+	return l.file.write("", "")
+}
+
 // describe fills the lock file. l.mu is held.
 func (l *locks) describe() error {
 	main, err := identify(l.main.File)

@@ -55,10 +55,14 @@ func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
 	return e, nil
 }
 
-// openingError names the file, unless the error does.
+// openingError names the file, unless the error does. What this user may not open is as
+// little use to another start as a file that is not safe.
 func openingError(path string, err error) error {
 	if errors.As(err, new(*db.FileError)) || errors.As(err, new(*db.LockedError)) {
 		return err
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return unsafe(path, "open %s: %w", path, err)
 	}
 	return fmt.Errorf("open %s: %w", path, err)
 }
@@ -74,11 +78,11 @@ type engine struct {
 	reads       *sql.DB
 	index       index
 	checkpoints *checkpointer
-	made        bool      // there was no database before
-	apart       bool      // the files were found apart, and the log was emptied; owned by the writer
-	unlisted    bool      // the lock file was removed and cannot be made anew; owned by the writer
-	listed      time.Time // when the lock file was looked at; owned by the writer
-	close       func() error
+	made        bool         // there was no database before
+	apart       bool         // the files were found apart, and the log was emptied; owned by the writer
+	unlisted    bool         // the lock file was removed and cannot be made anew; owned by the writer
+	listed      time.Time    // when the lock file was looked at; owned by the writer
+	disconnect  func() error // closes all connections
 }
 
 // readers is the size of the pool that serves pages.
@@ -86,12 +90,12 @@ const readers = 4
 
 // open does everything that needs the locks.
 func (e *engine) open(ctx context.Context) (err error) {
-	version, err := checkVersion(ctx, e.path, schemaVersion)
+	version, err := checkVersion(ctx, e.path, rest{}.mode())
 	if halfWritten(err) {
 		if err := rollBack(ctx, e.path); err != nil {
 			return fmt.Errorf("undo what was half written: %w", err)
 		}
-		version, err = checkVersion(ctx, e.path, schemaVersion)
+		version, err = checkVersion(ctx, e.path, rest{}.mode())
 	}
 	if err != nil {
 		return err
@@ -113,8 +117,8 @@ func (e *engine) open(ctx context.Context) (err error) {
 		return errors.Join(err, e.writes.Close())
 	}
 	e.checkpoints = startCheckpointer(e)
-	e.close = sync.OnceValue(func() error {
-		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.close(), e.writes.Close(), e.locks.Close())
+	e.disconnect = sync.OnceValue(func() error {
+		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.close(), e.writes.Close())
 	})
 	return nil
 }
@@ -178,7 +182,21 @@ func (e *engine) Search() db.Search { return e.index }
 func (e *engine) Committed(rows int) { e.checkpoints.wrote(rows) }
 
 // Close is called after the writer's connection was closed.
-func (e *engine) Close() error { return e.close() }
+func (e *engine) Close() error { return errors.Join(e.disconnect(), e.locks.Close()) }
+
+// Abandon removes the files while they are locked: nobody else has them open.
+func (e *engine) Abandon() error {
+	err := e.disconnect()
+	if !e.made || e.locks.main.checkPath() != nil {
+		return errors.Join(err, e.locks.Close())
+	}
+	for _, name := range filesOf(e.path) {
+		if problem := os.Remove(name); !errors.Is(problem, fs.ErrNotExist) {
+			err = errors.Join(err, problem)
+		}
+	}
+	return errors.Join(err, e.locks.noteGone(), e.locks.abandon())
+}
 
 // lookAtLock is how often the lock file is looked at. It only tells others who has
 // the database: that it is missing for a moment does no harm.

@@ -342,7 +342,7 @@ func ForecastTellsWhatGoesSoon(k *kit) {
 	k.cancelled(simple())
 	outlook := func(kind retention.Kind, kept int64, oldest time.Time, soon int64) {
 		k.Helper()
-		k.same("the outlook", k.Retention().Of(kind), retention.Outlook{Kind: kind, Kept: kept, Oldest: oldest, Soon: soon})
+		k.same("the outlook", k.Retention().Of(kind), retention.Outlook{Kind: kind, Jobs: kept, Oldest: oldest, Soon: soon})
 	}
 	f, err := k.Forecast(k.ctx, k.now, limits)
 	k.check(err)
@@ -374,12 +374,12 @@ func ForecastAnnouncesWhatIsTooMany(k *kit) {
 	k.deads(5)
 	k.same("without a number", k.foresee(retention.Limits{}, retention.Excess), retention.Outlook{Kind: retention.Excess})
 	k.same("at the number", k.foresee(retention.Limits{Count: 5}, retention.Excess), retention.Outlook{Kind: retention.Excess})
-	want := retention.Outlook{Kind: retention.Excess, Kept: 3, Oldest: oldest, Soon: 3}
+	want := retention.Outlook{Kind: retention.Excess, Jobs: 3, Oldest: oldest, Soon: 3}
 	k.same("beyond it", k.foresee(retention.Limits{Count: 2}, retention.Excess), want)
 	k.same("the newest forecast", k.Retention().Of(retention.Excess), want)
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{})
-	k.same("held by an operation", k.foresee(retention.Limits{Count: 2}, retention.Excess), retention.Outlook{Kind: retention.Excess, Kept: 3})
+	k.same("held by an operation", k.foresee(retention.Limits{Count: 2}, retention.Excess), retention.Outlook{Kind: retention.Excess, Jobs: 3})
 }
 
 // ForecastCountsNoLetterTwice: what goes for its number does not go for its age.

@@ -15,7 +15,7 @@ var settling = []func(*kit){
 	SettleSuccess, SettleRetry, SettleRetryAtOnce, SettleDeadLetter, SettleRefusedLetter, SettleDiscard, SettleInterrupted,
 	SettleSuccessClearsTheError, SettleKeepsTheExplanation, SettleCountsByTheMinute,
 	SettleIsFencedByANewerClaim, SettleIsFencedByCancel, SettleTwiceIsStale, SettleOfStrangersIsStale,
-	SettleAndClaimShareATransaction, SettleManyAtOnce,
+	SettleAndClaimShareATransaction, SettleManyAtOnce, SettleUnderAPolicyBeyondTheLimit,
 }
 
 // SettleRetryAtOnce: a job whose retry is due when its attempt ends is available, and
@@ -305,4 +305,14 @@ func TextsOfAnyBytes(k *kit) {
 	_, err = k.Replay(k.ctx, k.now, dead.ID, 1, audit.Actor{Name: dirty})
 	k.check(err)
 	k.same("who replayed it", k.detail(dead.ID).Replays[0].By, clean)
+}
+
+// SettleUnderAPolicyBeyondTheLimit: a job that was stored with more attempts than a
+// policy may have today is read, runs and is replayed as before.
+func SettleUnderAPolicyBeyondTheLimit(k *kit) {
+	j := k.begin(lasting(1_000_000_000_000_000_000))
+	k.same("its state", k.settle(j, job.Failed).State, job.Retryable)
+	next, err := k.Replay(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
+	k.check(err)
+	k.same("its policy in the next run", next.Policy.MaxAttempts, 1_000_000_000_000_000_000)
 }

@@ -2,6 +2,7 @@ package jobpage
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,12 +18,11 @@ import (
 
 // What one page shows of a job that lived long; the whole is in the API.
 const (
-	maxShownAttempts = 200
-	maxShownRuns     = 50
-	openRuns         = 4 // the newest runs; older ones are folded
-	maxShownTrace    = 8 << 10
-	maxErrorLine     = 300     // bytes; a longer error stands in a box
-	maxShownError    = 2 << 10 // of an attempt that is not the newest
+	maxShownRuns  = 50
+	openRuns      = 4 // the newest runs; older ones are folded
+	maxShownTrace = 8 << 10
+	maxErrorLine  = 300     // bytes; a longer error stands in a box
+	maxShownError = 2 << 10 // of an attempt that is not the newest
 )
 
 // jobRun is one life of a job, from its enqueueing or replay to its end. An
@@ -35,47 +35,81 @@ type jobRun struct {
 	by       string    // who replayed the run before, or empty
 	status   job.Status
 	reason   retry.Reason
-	attempts []job.Attempt // in the order of execution
+	attempts []job.Attempt // those on this page, in the order of execution
+	cut      bool          // earlier ones are on another page
+	next     *job.Attempt  // the one that followed them, on another page
+	used     int           // how many cycles the run completed, on this page and on others
 	letter   *job.DeadLetter
 	replay   *history.Replay // what followed
 	foreign  bool            // it ran at a source
 }
 
+// after is what followed attempt i in its run, or nil.
+func (r *jobRun) after(i int) *job.Attempt {
+	if i+1 < len(r.attempts) {
+		return &r.attempts[i+1]
+	}
+	return r.next
+}
+
+// newest reports whether attempt i is the newest of the job's current run.
+func (r *jobRun) newest(i int) bool { return r.current && r.after(i) == nil }
+
 // uncounted reports whether the source of a job does not tell how often it tried.
 func (r *jobRun) uncounted() bool { return r.foreign && (r.letter == nil || r.letter.Attempts == 0) }
 
-// runsOf arranges what is known of a job by its runs, oldest first, and says
-// how many attempts were left out.
-func runsOf(d history.Detail) (runs []jobRun, left int) {
-	left = max(0, len(d.Attempts)-maxShownAttempts)
-	attempts := d.Attempts[left:]
-	first := max(1, d.Job.Run-maxShownRuns+1)
-	for number := first; number <= d.Job.Run; number++ {
-		runs = append(runs, runOf(d, attempts, number))
+// runsOf arranges a page of attempts by their runs, oldest first. The newest page has
+// the newest runs of the job, with attempts or without.
+func runsOf(d history.Detail) (runs []jobRun) {
+	last := d.Job.Run
+	if d.Following != nil {
+		last = d.Attempts[len(d.Attempts)-1].Run
 	}
-	for _, a := range attempts {
-		if a.Run < first {
-			left++
+	first := max(1, last-maxShownRuns+1)
+	if d.Following != nil {
+		first = max(first, d.Attempts[0].Run)
+	}
+	for number := first; number <= last; number++ {
+		runs = append(runs, runOf(d, number))
+	}
+	return runs
+}
+
+// earlierThan counts the attempts that are older than the runs on a page, and says from
+// which execution the page of them counts back.
+func earlierThan(d history.Detail, runs []jobRun) (n, before int) {
+	n = d.Earlier
+	for _, a := range d.Attempts {
+		if a.Run >= runs[0].number {
+			return n, a.Execution
 		}
+		n++
 	}
-	return runs, left
+	return n, math.MaxInt
 }
 
 // runOf gathers what is known of one run. It began when the job was enqueued, or
 // when the run before it was replayed.
-func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
+func runOf(d history.Detail, number int) jobRun {
 	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt, foreign: d.Job.Source() != ""}
 	r.over = !r.current || !d.Job.Cancellable() && d.Job.State != job.Pending
-	for _, a := range attempts {
+	for _, a := range d.Attempts {
 		if a.Run == number {
 			r.attempts = append(r.attempts, a)
 		}
+	}
+	r.cut = d.Earlier > 0 && len(r.attempts) > 0 && r.attempts[0].Execution == d.Before() && r.attempts[0].Number != 1
+	if d.Following != nil && d.Following.Run == number {
+		r.next = d.Following
 	}
 	r.letter, r.replay = letterOf(d.Letters, number), replayOf(d.Replays, number)
 	if begun := replayOf(d.Replays, number-1); begun != nil {
 		r.began, r.by = begun.At, begun.By
 	}
 	r.ended(d.Job)
+	for _, a := range r.attempts { // a source knows of some what it does not count
+		r.used = max(r.used, a.Number)
+	}
 	return r
 }
 
@@ -84,11 +118,11 @@ func runOf(d history.Detail, attempts []job.Attempt, number int) jobRun {
 // a dead letter, which says more.
 func (r *jobRun) ended(j job.Job) {
 	if r.current {
-		r.status, r.reason = j.Status(), j.Reason
+		r.status, r.reason, r.used = j.Status(), j.Reason, j.Attempts
 		return
 	}
 	if r.replay != nil {
-		r.status, r.reason = job.Status(r.replay.State), r.replay.Reason
+		r.status, r.reason, r.used = job.Status(r.replay.State), r.replay.Reason, r.replay.Attempts
 	}
 	if l := r.letter; l != nil && l.DiscardedAt.IsZero() {
 		r.status = job.StatusDeadLetter
@@ -108,15 +142,6 @@ func (r jobRun) word() string {
 		return "replayed"
 	}
 	return templates.StyleOf(r.status).Word
-}
-
-// used is how many cycles the run completed.
-func (r jobRun) used() int {
-	n := 0
-	for _, a := range r.attempts {
-		n = max(n, a.Number)
-	}
-	return n
 }
 
 // took is the time from the start of its first attempt to the end of its last.
@@ -150,18 +175,18 @@ func (r jobRun) progress(j job.Job) string {
 		return ""
 	}
 	limit := j.Policy.Limit()
-	if more := r.used() - limit; more > 0 && len(r.rules(limit)) > 0 {
-		return fmt.Sprintf("%s (%s + %s by rule %s)", format.Counted(r.used(), "attempt", "attempts"),
+	if more := r.used - limit; more > 0 && len(r.rules(limit)) > 0 {
+		return fmt.Sprintf("%s (%s + %s by rule %s)", format.Counted(r.used, "attempt", "attempts"),
 			format.Number(limit), format.Number(more), format.Visible(strings.Join(r.rules(limit), ", ")))
 	}
 	if !r.current {
-		s := format.Counted(r.used(), "attempt", "attempts")
-		if took := r.took(); took > 0 {
+		s := format.Counted(r.used, "attempt", "attempts")
+		if took := r.took(); took > 0 && !r.cut && r.next == nil {
 			s += ", " + format.Duration(took)
 		}
 		return s
 	}
-	return fmt.Sprintf("%s of %s", format.Number(r.used()), format.Counted(j.MaxAttempts(), "attempt", "attempts"))
+	return fmt.Sprintf("%s of %s", format.Number(r.used), format.Counted(j.MaxAttempts(), "attempt", "attempts"))
 }
 
 // lead is the progress, before how the run came about.
@@ -209,7 +234,7 @@ func tookOn(a job.Attempt) string {
 
 // settled reports whether anything is to be said of what followed attempt i.
 func (r *jobRun) settled(i int) bool {
-	a, last := r.attempts[i], i == len(r.attempts)-1
+	a, last := r.attempts[i], r.after(i) == nil
 	switch {
 	case a.Outcome == job.Interrupted, a.Outcome == job.CancelledBy, a.Action == retry.DeadLetter, a.Action == retry.Discard:
 		return true
@@ -217,6 +242,12 @@ func (r *jobRun) settled(i int) bool {
 		return !last || r.current || r.replay != nil
 	}
 	return last && (r.replay != nil || r.letter != nil && !r.letter.DiscardedAt.IsZero())
+}
+
+// placeOf says which attempts are on a page.
+func placeOf(p history.AttemptPage) string {
+	return fmt.Sprintf("%s to %s of %s, the newest first.",
+		format.Number(p.Earlier+1), format.Number(p.Earlier+len(p.Attempts)), format.Number(p.Total))
 }
 
 // leftOut names what a long life leaves out of the page: "3 older runs and 41

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -99,11 +100,10 @@ type span struct {
 // timelineOf draws the runs of a job, and its forecast in the last one. The length
 // of the longest run is known before the forecast is added: attempts to come may
 // stretch the scale, but not so far that the past cannot be read any more.
-func timelineOf(j job.Job, runs []jobRun, f forecast, now time.Time) timeline {
-	s := timeline{}
-	total, attempts := time.Millisecond, 0
+func timelineOf(d history.Detail, runs []jobRun, f forecast, now time.Time) timeline {
+	s, j := timeline{}, d.Job
+	total, attempts := time.Millisecond, d.Total
 	for _, r := range runs {
-		attempts += len(r.attempts)
 		l := laneOf(j, r, now)
 		if r.current {
 			l.addForecast(f, now, total)
@@ -130,7 +130,10 @@ func laneOf(j job.Job, r jobRun, now time.Time) lane {
 	l := lane{run: r, now: -1, zero: latest(j.RunAt, now)}
 	attempts := r.attempts
 	if over := len(attempts) - maxBars; over > 0 {
-		attempts, l.note = attempts[over:], "the newest "+strconv.Itoa(maxBars)
+		attempts = attempts[over:]
+	}
+	if len(attempts) < len(r.attempts) || r.cut {
+		l.note = "the newest " + strconv.Itoa(len(attempts))
 	}
 	active := r.current && j.State == job.Active
 	switch {

@@ -182,7 +182,11 @@ func endWord(r jobRun) (class, text string) {
 // drawing shows, in the same order.
 func saidOf(l lane) string {
 	n := len(l.run.attempts)
-	s := fmt.Sprintf("Run %d: %s", l.run.number, format.InWords(n, "attempt", "attempts"))
+	said := format.InWords(n, "attempt", "attempts")
+	if l.run.cut {
+		said = "the newest " + said
+	}
+	s := fmt.Sprintf("Run %d: %s", l.run.number, said)
 	if took := l.run.took(); took > 0 {
 		s += " in " + format.Duration(took)
 	}

@@ -57,8 +57,8 @@ func TestTimeline_BarsAreInOrderAndOnThePage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyLife(t)
 		now := latestOf(d).Add(time.Duration(rapid.Int64Range(0, int64(format.Day)).Draw(t, "now")))
-		runs, _ := runsOf(d)
-		s := timelineOf(d.Job, runs, forecastOf(d.Job, d.Attempts, true, now), now)
+		runs := runsOf(d)
+		s := timelineOf(d, runs, forecastOf(d.Job, d.Attempts, true, now), now)
 		for _, l := range s.lanes {
 			checkLane(t, l)
 		}
@@ -116,11 +116,11 @@ func attempts(run int, ends ...time.Duration) []job.Attempt {
 
 func TestTimeline_RunsShareOneScale(t *testing.T) {
 	d := history.Detail{
-		Job:      job.Job{Token: job.Token{Run: 2}, State: job.Completed, Policy: retry.Default()},
-		Attempts: append(attempts(1, 0, 100*time.Second), attempts(2, time.Hour, time.Hour+50*time.Second)...),
+		Job:         job.Job{Token: job.Token{Run: 2}, State: job.Completed, Policy: retry.Default()},
+		AttemptPage: history.AttemptPage{Attempts: append(attempts(1, 0, 100*time.Second), attempts(2, time.Hour, time.Hour+50*time.Second)...)},
 	}
-	runs, _ := runsOf(d)
-	s := timelineOf(d.Job, runs, forecast{}, noon.Add(2*time.Hour))
+	runs := runsOf(d)
+	s := timelineOf(d, runs, forecast{}, noon.Add(2*time.Hour))
 	if one, two := s.lanes[0].bars[0], s.lanes[1].bars[0]; math.Abs(one.w-2*two.w) > 0.01 || one.x != 0 || two.x != 0 {
 		t.Errorf("100 s are %+v, 50 s are %+v; both should begin at 0, one twice as wide", one.box, two.box)
 	}
@@ -128,11 +128,11 @@ func TestTimeline_RunsShareOneScale(t *testing.T) {
 
 func TestTimeline_LeavesOutLabelsWithoutRoom(t *testing.T) {
 	d := history.Detail{
-		Job:      job.Job{Token: job.Token{Run: 1}, State: job.Discarded, Policy: retry.Default()},
-		Attempts: attempts(1, 0, time.Second, 2*time.Second, 3*time.Second, 100*time.Second, 200*time.Second),
+		Job:         job.Job{Token: job.Token{Run: 1}, State: job.Discarded, Policy: retry.Default()},
+		AttemptPage: history.AttemptPage{Attempts: attempts(1, 0, time.Second, 2*time.Second, 3*time.Second, 100*time.Second, 200*time.Second)},
 	}
-	runs, _ := runsOf(d)
-	l := timelineOf(d.Job, runs, forecast{}, noon.Add(time.Hour)).lanes[0]
+	runs := runsOf(d)
+	l := timelineOf(d, runs, forecast{}, noon.Add(time.Hour)).lanes[0]
 	if len(l.delays) != 1 || l.delays[0].text != "1 min 37 s" {
 		t.Errorf("labels %+v, want the long gap only: 1 min 37 s", l.delays)
 	}

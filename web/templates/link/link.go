@@ -106,7 +106,17 @@ func Payload(id string) templ.SafeURL { return JobAction(id, "payload") }
 // Envelope is the envelope that a job came in, marked with what became of it.
 func Envelope(id string) templ.SafeURL { return "/api/v1" + JobAction(id, "envelope") }
 
-// JobData is the whole job as JSON, with nothing left out.
+// Attempts is the page of the attempts of a job before an execution.
+func Attempts(id string, before int) templ.SafeURL {
+	return with(JobAction(id, "attempts"), "after", decimal(int64(before)))
+}
+
+// AttemptData is a job as JSON, with no newer attempt than an execution.
+func AttemptData(id string, execution int) templ.SafeURL {
+	return with(JobData(id), "attempts_after", decimal(int64(execution)+1))
+}
+
+// JobData is the job as JSON, with its newest attempts.
 func JobData(id string) templ.SafeURL { return "/api/v1" + Job(id) }
 
 // Jobs is the list of the jobs that match f, from the cursor after on.

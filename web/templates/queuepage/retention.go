@@ -53,7 +53,7 @@ func (v Retention) kinds() []kind {
 	var all []kind
 	for _, o := range v.Forecast.Kinds {
 		k := kind{Outlook: o, name: kindName(o.Kind), kept: v.kept(o.Kind)}
-		k.Kept = v.Limits.Kept(o.Kind, v.Snapshot.Depths)
+		k.Jobs = v.Limits.Jobs(o.Kind, v.Snapshot.Depths)
 		for _, r := range v.Removals {
 			if r.Kind == o.Kind {
 				k.removed += r.Jobs

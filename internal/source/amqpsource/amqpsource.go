@@ -1,0 +1,207 @@
+// Package amqpsource attaches dead-letter queues of RabbitMQ, as a preset describes them.
+//
+// AMQP cannot look at a queue. What comes nearest is to take the messages out without
+// acknowledging them and to put them back: RabbitMQ keeps their order, but marks them as
+// redelivered, and nobody else gets them meanwhile. There are consumers that drop a
+// redelivered message without running it, and queues that drop a message which was
+// delivered too often. So only queues that the operator names are looked at, never one
+// that somebody consumes from, and one that counts deliveries only when the operator
+// allows it. Messages are held for the length of one look.
+//
+// AMQP has no unit either that moves a message from one queue to another. A replay
+// publishes a copy, waits until the broker has confirmed it, and acknowledges the dead
+// letter then. If that is interrupted, the message is in both queues, and in no case in
+// none. Nobody can tell afterwards whether the copy was made, so such an act is unknown,
+// and is never carried out again by itself.
+package amqpsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"redrive/internal/source"
+	"redrive/internal/source/codec"
+	"redrive/internal/source/preset"
+)
+
+// What a look may cost.
+const (
+	maxHeld      = 1000     // messages of a queue
+	maxHeldBytes = 64 << 20 // of their bodies
+	maxPageBytes = 8 << 20  // after which a page ends
+	maxLook      = 10 * time.Second
+	dialTimeout  = 10 * time.Second
+)
+
+// Origin is an attached virtual host of RabbitMQ.
+type Origin struct {
+	conn   *amqp.Connection
+	socket net.Conn
+	preset *preset.Preset
+	at     *preset.AMQP
+	codec  codec.Codec
+	queues []string // with dead letters
+	values map[string]string
+
+	looks  *amqp.Channel   // on which messages are held
+	seen   []source.Record // what the last look has found
+	copies copies
+}
+
+// Open connects with the virtual host that a URL names, amqp://user:password@host:port/vhost,
+// or amqps:// with TLS.
+func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (*Origin, error) {
+	p, s, err := p.Complete(s)
+	if err != nil {
+		return nil, err
+	}
+	o := &Origin{preset: p, at: p.AMQP, queues: s.Queues, values: s.Values, copies: copies{}}
+	var known bool
+	if o.codec, known = codec.Get(p.Codec); !known {
+		return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
+	}
+	if _, err := amqp.ParseURI(address); err != nil { // the error could have the password
+		return nil, errors.New("the URL cannot be read; it is like amqp://user:password@host:5672/vhost, or amqps:// with TLS")
+	}
+	config := amqp.Config{
+		Heartbeat: 10 * time.Second, Properties: amqp.Table{"product": "Redrive", "connection_name": "Redrive"},
+		Dial: func(network, host string) (conn net.Conn, err error) {
+			dialer := net.Dialer{Timeout: dialTimeout, Deadline: time.Now().Add(dialTimeout)}
+			if conn, err = dialer.DialContext(ctx, network, host); err == nil {
+				o.socket = conn
+				err = conn.SetDeadline(time.Now().Add(dialTimeout)) // of the handshake; the library lifts it
+			}
+			return conn, err
+		},
+	}
+	if o.conn, err = amqp.DialConfig(address, config); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return o, nil
+}
+
+// Close ends the connection. Messages that are held go back to their queues.
+func (o *Origin) Close() error {
+	if o.conn.IsClosed() {
+		return nil
+	}
+	return o.conn.Close()
+}
+
+// inTime is when a look has to stop reading: halfway to the end of ctx, so that there is
+// time to put everything back.
+func inTime(ctx context.Context) time.Time {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return time.Now().Add(maxLook)
+	}
+	return time.Now().Add(time.Until(end) / 2)
+}
+
+// until breaks the connection when ctx ends: the library's calls do not end with one. The
+// function that it returns has to be called when the work is done.
+func (o *Origin) until(ctx context.Context) (done func() bool) {
+	return context.AfterFunc(ctx, func() { _ = o.socket.Close() })
+}
+
+// Check looks whether the queues are there and bear to be looked at, counts what lies in
+// them, and asks what the user may do.
+func (o *Origin) Check(ctx context.Context) (source.Report, error) {
+	defer o.until(ctx)()
+	r := source.Report{Version: o.preset.Version}
+	if version, ok := o.conn.Properties["version"].(string); ok {
+		r.Sees = append(r.Sees, "RabbitMQ "+version)
+	}
+	for _, queue := range o.queues {
+		n, err := o.inspect(queue)
+		if err != nil {
+			return r, err
+		}
+		r.Sees = append(r.Sees, fmt.Sprintf("the queue %s, messages: %d", shown(queue), n))
+		if n > maxHeld {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d messages of %s are seen.", maxHeld, shown(queue)))
+		}
+	}
+	r.May = []source.Kind{source.Discard} // who may read may remove
+	problem, err := o.mayPublish()
+	switch {
+	case err != nil:
+		return r, err
+	case problem != "":
+		r.Warnings = append(r.Warnings, "The user may not replay: "+problem)
+	default:
+		r.May = []source.Kind{source.Replay, source.Discard}
+	}
+	return r, nil
+}
+
+// inspect counts the messages of a queue, and refuses one that must not be looked at.
+// Its type is told without a look: RabbitMQ refuses a consumer that shares its prefetch
+// with others at every queue that is not a classic one. A classic one may deliver its
+// first message, which goes back when the channel closes.
+func (o *Origin) inspect(queue string) (messages int, err error) {
+	channel, err := o.conn.Channel()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closed(channel)) }()
+	if messages, err = idle(channel, queue); err != nil || o.values["quorum"] == preset.Allow {
+		return messages, err
+	}
+	const shared, exclusive = true, true
+	if err = channel.Qos(1, 0, shared); err == nil {
+		_, err = channel.Consume(queue, "", false, exclusive, false, false, nil)
+	}
+	var refused *amqp.Error
+	switch {
+	case errors.As(err, &refused) && (refused.Code == amqp.NotImplemented || refused.Code == amqp.PreconditionFailed):
+		return 0, fmt.Errorf("%s is not a classic queue. A quorum queue counts each look as a delivery, and drops a message that "+
+			"was delivered too often: 20 times, unless it is set otherwise, since RabbitMQ 4. "+
+			"If it has no delivery limit, set quorum: allow in redrive.yaml. A stream cannot be attached", shown(queue))
+	case err != nil:
+		return 0, fmt.Errorf("the queue %s: %w", shown(queue), err)
+	}
+	return messages, nil
+}
+
+// idle counts the messages of a queue, and refuses one that somebody consumes from.
+func idle(channel *amqp.Channel, queue string) (messages int, err error) {
+	q, err := channel.QueueDeclarePassive(queue, false, false, false, false, nil)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("the queue %s: %w", shown(queue), err)
+	case q.Consumers > 0:
+		return 0, fmt.Errorf("the queue %s has consumers (%d). Redrive only looks at a queue that no one works off, "+
+			"because a look marks its messages as redelivered. Take it out of queues in redrive.yaml, or stop them", shown(queue), q.Consumers)
+	}
+	return q.Messages, nil
+}
+
+// mayPublish says why the user may not publish to queues; empty when that is allowed. It
+// publishes to a queue that there is not, which RabbitMQ returns.
+func (o *Origin) mayPublish() (problem string, err error) {
+	out := publisher{conn: o.conn}
+	defer out.close()
+	if err := out.open(); err != nil {
+		return "", err
+	}
+	problem, err = out.publish("redrive.is.this.allowed", amqp.Publishing{})
+	if strings.HasPrefix(problem, returned) {
+		problem = ""
+	}
+	return problem, err
+}
+
+// closed closes a channel, unless RabbitMQ has.
+func closed(channel *amqp.Channel) error {
+	if err := channel.Close(); err != nil && !errors.Is(err, amqp.ErrClosed) {
+		return err
+	}
+	return nil
+}

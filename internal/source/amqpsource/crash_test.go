@@ -1,0 +1,176 @@
+package amqpsource_test
+
+import (
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"redrive/internal/source"
+	"redrive/internal/source/amqpsource"
+	"redrive/internal/source/preset"
+)
+
+// cut is a line to the broker that breaks at one of its steps: before what the client
+// sends then gets there, or after that and before the answer comes back.
+type cut struct {
+	mu     sync.Mutex
+	at     int // two for each step; 0: never
+	steps  int
+	broken bool
+}
+
+// through returns the address of a listener that passes everything on to another one,
+// until the line breaks.
+func (c *cut) through(t *testing.T, address string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		broker, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		defer broker.Close()
+		go c.answers(client, broker)
+		for part := make([]byte, 1<<16); ; {
+			n, err := client.Read(part)
+			if err != nil || !c.step(func() { _, err = broker.Write(part[:n]) }) || err != nil {
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// answers passes on what the broker says, as long as the line holds.
+func (c *cut) answers(client io.Writer, broker io.Reader) {
+	for part := make([]byte, 1<<16); ; {
+		n, err := broker.Read(part)
+		if err != nil || c.broke() {
+			return
+		}
+		if _, err := client.Write(part[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (c *cut) broke() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+// step sends something on, and reports whether the line holds.
+func (c *cut) step(send func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps += 2
+	if c.steps != c.at {
+		send()
+	}
+	c.broken = c.steps == c.at || c.steps+1 == c.at
+	return !c.broken
+}
+
+// The line breaks at each step of a replay and a discard in turn. No message is ever
+// lost, one that is in both queues is never called done, and what was not told to RabbitMQ
+// is still asked for.
+func TestOrigin_ALineThatBreaksAtAnyStepLosesNothing(t *testing.T) {
+	states := map[source.State]int{}
+	broke := true
+	for at := 2; broke && !t.Failed(); at++ {
+		broke = breakAt(t, at, states)
+	}
+	if states[source.Asked] == 0 || states[source.Unknown] == 0 || states[source.Done] == 0 {
+		t.Errorf("the acts ended as %v", states)
+	}
+}
+
+// breakAt replays one of three messages and discards another over a line that breaks at a
+// step, and reports whether it did.
+func breakAt(t *testing.T, at int, states map[source.State]int) (broke bool) {
+	b := newOrders(t, order("1"), order("2"), order("3"))
+	acts := []source.Act{act(source.Replay, source.Once, b.record("/2")), act(source.Discard, "", b.record("/3"))}
+	acts[1].ID = 2
+	line := &cut{at: at}
+	url := strings.Replace(b.URL(), b.Address, line.through(t, b.Address), 1)
+	results := overLine(b, url, acts)
+	broke = line.broke()
+	b.back("1")
+	for _, a := range acts {
+		if results[a.ID] == "" { // nobody knows: it is looked up
+			found, err := b.origin.Find(t.Context(), []source.Act{a})
+			b.check(err)
+			results[a.ID] = found[0].State
+		}
+	}
+	dead, work := bodies(b.Take("orders.dlq")), bodies(b.Take("orders"))
+	copied, lies := slices.Contains(work, "order 2"), slices.Contains(dead, "order 2")
+	replay, discard := results[1], results[2]
+	states[replay]++
+	states[discard]++
+	switch {
+	case !slices.Contains(dead, "order 1") || !copied && !lies || len(dead)+len(work) > 4:
+		t.Errorf("step %d: dead are %q, and at work %q", at, dead, work)
+	case replay == source.Done && (!copied || lies), replay == source.Asked && (copied || !lies), copied && lies && replay != source.Unknown:
+		t.Errorf("step %d: the replay is %q; dead are %q, and at work %q", at, replay, dead, work)
+	}
+	if lies := slices.Contains(dead, "order 3"); lies != (discard == source.Asked) {
+		t.Errorf("step %d: the discard is %q; dead are %q", at, discard, dead)
+	}
+	for _, queue := range []string{"orders", "orders.dlq"} {
+		_, err := b.QueueDelete(queue, false, false, false)
+		b.check(err)
+	}
+	return broke
+}
+
+// back waits until the first message is at the head of the dead letters again: then all
+// that was held is.
+func (b *bench) back(id string) {
+	b.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		d, ok, err := b.Get("orders.dlq", false)
+		b.check(err)
+		if ok {
+			b.check(d.Nack(false, true))
+		}
+		switch {
+		case ok && d.MessageId == id:
+			return
+		case time.Now().After(end):
+			b.Fatal("a message does not come back")
+		}
+	}
+}
+
+// overLine acts over a line that can break. Without a connection, nothing was told.
+func overLine(b *bench, url string, acts []source.Act) map[int64]source.State {
+	all := map[int64]source.State{}
+	o, err := amqpsource.Open(b.Context(), url, b.preset, preset.Settings{Queues: b.queues})
+	if err != nil {
+		return map[int64]source.State{1: source.Asked, 2: source.Asked}
+	}
+	results, err := o.Act(b.Context(), acts)
+	if err == nil && len(results) != len(acts) {
+		b.Errorf("%d results without an error", len(results))
+	}
+	for _, r := range results {
+		all[r.ID] = r.State
+	}
+	_ = o.Close() // the line may be broken
+	return all
+}

@@ -1,0 +1,77 @@
+package amqpsource_test
+
+import (
+	"strings"
+	"testing"
+
+	"redrive/internal/source"
+)
+
+// systems are those that can be attached, each with genuine messages.
+var systems = []struct {
+	name, preset, file string
+	queues             []string
+	thread             string // of the message that is replayed
+	target             string // that it comes to
+	from               string // where it lay
+	modes              []source.Mode
+}{
+	{"rabbitmq", "rabbitmq", "rabbitmq-dlx/amqp-dump.json", []string{"orders.dlq", "orders-q.dlq", "ttl.dlq", "max.dlq"}, "/m2", "orders", "orders.dlq", both},
+	{"initphp", "initphp-amqp", "initphp-queue/amqp-dump.json",
+		[]string{"orders.failed", "q2.failed", "q3.failed", "q4.failed", "q5.failed", "q6.failed", "q7.failed"},
+		"orders/09539cbf-2e71-4a2b-9f49-cb4668a50eb6", "orders", "orders.failed", both},
+	{"babelqueue", "babelqueue-amqp", "babelqueue-go/amqp-dump.json",
+		[]string{"orders.dlq", "q2.dlq", "q3.dlq", "q4.dlq", "q6.dlq", "q7.dlq"},
+		"orders/2dfef806-45e1-451c-a28c-fe6773f908f4", "orders", "orders.dlq", both},
+	{"celery", "celery-amqp", "celery/amqp-dlq-dump.json", []string{"cel.dlq"}, "9ca46b5e-0723-46bb-8424-879e8b50db0f", "cel", "cel.dlq", []source.Mode{source.Once}},
+	{"celery-fresh", "celery-amqp", "celery/amqp-dlq-dump.json", []string{"cel.dlq"}, "9ca46b5e-0723-46bb-8424-879e8b50db0f", "cel", "cel.dlq", []source.Mode{source.Fresh}},
+}
+
+var both = []source.Mode{source.Once, source.Fresh} // which do the same
+
+func TestSystems_AreShown(t *testing.T) {
+	for _, s := range systems {
+		t.Run(s.name, func(t *testing.T) {
+			b := newBench(t, s.preset, s.file, s.queues...)
+			all := b.all(100)
+			b.golden(s.name, text(all))
+			if again := text(b.all(2)); again != text(all) {
+				t.Errorf("in pages of two, the second look has\n%s", again)
+			}
+		})
+	}
+}
+
+func TestSystems_ReplayOneMessageAndLeaveTheOthers(t *testing.T) {
+	for _, s := range systems {
+		for _, mode := range s.modes {
+			t.Run(s.name+" "+string(mode), func(t *testing.T) {
+				b := newBench(t, s.preset, s.file, s.queues...)
+				before := b.all(100)
+				r := b.record(s.thread)
+				b.finds(act(source.Discard, "", r), source.Asked)
+				b.does(act(source.Replay, mode, r), source.Done)
+				b.finds(act(source.Replay, mode, r), source.Gone)
+				b.does(act(source.Replay, mode, r), source.Gone)
+				b.golden(s.name+"-replayed", b.Dump(s.target))
+				if after, want := text(b.all(100)), strings.Replace(text(before), text([]source.Record{r}), "", 1); after != want {
+					t.Errorf("what stays has changed:\n%s", after)
+				}
+			})
+		}
+	}
+}
+
+func TestSystems_DiscardTakesOneMessageAway(t *testing.T) {
+	for _, s := range systems {
+		t.Run(s.name, func(t *testing.T) {
+			b := newBench(t, s.preset, s.file, s.queues...)
+			n, r := len(b.all(100)), b.record(s.thread)
+			b.does(act(source.Discard, "", r), source.Done)
+			b.does(act(source.Discard, "", r), source.Gone)
+			if left, came := len(b.all(100)), b.Take(s.target); left != n-1 || len(came) != 0 {
+				t.Errorf("%d of %d messages are left, and %d came to work", left, n, len(came))
+			}
+		})
+	}
+}
