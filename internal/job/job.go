@@ -183,21 +183,6 @@ func (j Job) Source() string {
 	return j.Queue[at+1:]
 }
 
-// ReturnedAfter is when it is said of a job that was given back to its source that it is
-// not back.
-const ReturnedAfter = 10 * time.Minute
-
-// Returned reports whether a job was given back to its source that long ago, or was to run
-// there, and has not died again. It may have succeeded, still wait, or be gone: only the
-// source knows.
-func (j Job) Returned(now time.Time) bool {
-	since := j.ChangedAt
-	if j.RunAt.After(since) {
-		since = j.RunAt
-	}
-	return j.Source() != "" && j.State == Pending && j.Worker != "" && now.Sub(since) >= ReturnedAfter
-}
-
 // Replayable reports whether the current run can be followed by another one. A job of
 // a source can be replayed as long as its dead letter lies there.
 func (j Job) Replayable() bool {

@@ -271,6 +271,21 @@ func CheckName(s string) error {
 // Of names the source whose queue this is; empty for a queue of Redrive's own.
 func Of(queue string) string { return job.Job{Queue: queue}.Source() }
 
+// ReturnedAfter is when it is said of a job that was given back to its source that it is
+// not back.
+const ReturnedAfter = 10 * time.Minute
+
+// Returned reports whether a job was given back to its source that long ago, or was to run
+// there, and has not died again. It may have succeeded, still wait, or be gone: only the
+// source knows.
+func Returned(j job.Job, now time.Time) bool {
+	since := j.ChangedAt
+	if j.RunAt.After(since) {
+		since = j.RunAt
+	}
+	return j.Source() != "" && j.State == job.Pending && j.Worker != "" && now.Sub(since) >= ReturnedAfter
+}
+
 // maxQueue is how long the name of a queue may be.
 const maxQueue = 128
 

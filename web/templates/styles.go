@@ -6,6 +6,7 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/web/templates/format"
 )
 
@@ -36,7 +37,7 @@ func StyleOf(s job.Status) Style {
 // StyleOfJob draws the status of a job. One that was given back to its source is returned
 // after a while: it is not known to have succeeded.
 func StyleOfJob(j job.Job, now time.Time) Style {
-	if j.Returned(now) {
+	if source.Returned(j, now) {
 		return Style{"is-pending", "unknown", "returned"}
 	}
 	return StyleOf(j.Status())

@@ -12,6 +12,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/source"
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
@@ -185,7 +186,8 @@ func shapeJob(j job.Job) web.Object {
 		"policy", json.RawMessage(wire.EncodePolicy(j.Policy)), "origins?", j.Origins, "ttr", j.Timeout,
 		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt,
 		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,
-		"returned?", j.Returned(time.Now()), "error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
+		"returned?", source.Returned(j, time.Now()),
+		"error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
 	}
 }
 

@@ -111,7 +111,7 @@ func newestAct(v View) *source.Act {
 
 // styleOfRun draws the status of a run; the current one of a source's job can be returned.
 func styleOfRun(v View, r jobRun) templates.Style {
-	if r.current && v.Job.Returned(v.Now) {
+	if r.current && source.Returned(v.Job, v.Now) {
 		return templates.StyleOfJob(v.Job, v.Now)
 	}
 	return templates.StyleOf(r.status)

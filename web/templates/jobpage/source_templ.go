@@ -58,7 +58,7 @@ func sourceAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.Returned(v.Now):
+		case source.Returned(v.Job, v.Now):
 			templ_7745c5c3_Err = answers(v, v.Job.Source()+" has had the job for "+format.About(v.Now.Sub(v.Job.ChangedAt)), ", since %v, and it is not back: "+
 				"it succeeded there, still waits, or was removed. Redrive hears of it again only if it fails there.", v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
