@@ -12,9 +12,9 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
-	"redrive/internal/source"
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
