@@ -57,7 +57,7 @@ type commands struct {
 	Enqueue enqueue        `cmd:"" help:"Send jobs to a running dashboard."`
 	List    listCommand    `cmd:"" help:"List the jobs that match a filter."`
 	Show    showCommand    `cmd:"" help:"Show a job with its attempts and errors."`
-	Replay  replayCommand  `cmd:"" help:"Replay the jobs that match a filter, through a running dashboard."`
+	Replay  replayCommand  `cmd:"" help:"Replay one job, or the jobs that match a filter, through a running dashboard."`
 	Discard discardCommand `cmd:"" help:"Discard the jobs that match a filter, through a running dashboard."`
 	Check   check          `cmd:"" help:"Check a configuration file."`
 	Source  sourceCommand  `cmd:"" help:"Look at queues of other programs whose dead letters Redrive can show."`

@@ -21,7 +21,7 @@ import (
 // bulkFlags are the flags of the commands that act on many jobs: on which, how
 // fast and how carefully.
 type bulkFlags struct {
-	Filter  string `help:"${filter}" required:"" placeholder:"FILTER"`
+	Filter  string `help:"${filter}" placeholder:"FILTER"`
 	Rate    string `help:"Rate, for example 20/s, 300/m or 1000/h (no limit)." placeholder:"RATE"`
 	Spread  string `help:"Instead of a rate: spread the jobs over this time, for example 10m." placeholder:"DURATION"`
 	Canary  *int   `help:"Pause after this many jobs until someone resumes it (5 for more than 100 jobs; 0 never pauses)." placeholder:"N"`
@@ -30,12 +30,6 @@ type bulkFlags struct {
 	Yes     bool   `help:"Do not ask for confirmation."`
 	dashboardFlags
 }
-
-// replayCommand is dashboard replay: it replays the jobs that a filter selects.
-type replayCommand struct{ bulkFlags }
-
-// Run replays through a running dashboard.
-func (r *replayCommand) Run(c console) error { return r.act(c, operation.Replay) }
 
 // discardCommand is dashboard discard: it discards the jobs that a filter selects.
 type discardCommand struct{ bulkFlags }

@@ -47,7 +47,7 @@ func (k *sourceCheck) Run(c console) error {
 	failed := 0
 	for _, s := range all {
 		fmt.Fprintf(c.stdout, "%s: %s\n", s.Name, s.Preset.Title)
-		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Settings)
+		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 		if err != nil {
 			failed++
 			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(oneLine(err.Error()))))
@@ -74,10 +74,10 @@ type seen struct {
 }
 
 // lookAt connects with a source and reads what lies dead there.
-func lookAt(p *preset.Preset, address string, s preset.Settings) (found seen, err error) {
+func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
 	defer cancel()
-	origin, err := openSource(ctx, p, address, s)
+	origin, err := openSource(ctx, p, address, work, s)
 	if err != nil {
 		return seen{}, err
 	}
@@ -176,7 +176,7 @@ func (d *sourceDiscover) Run(c console) error {
 	fits := 0
 	var last error
 	for _, p := range presetsFor(d.URL) {
-		found, err := lookAt(p, d.URL, preset.Settings{Queues: queues})
+		found, err := lookAt(p, d.URL, "", preset.Settings{Queues: queues})
 		if err != nil {
 			last = err
 			continue
@@ -214,7 +214,7 @@ func queuesOf(address string) []string {
 }
 
 // presetsFor are the presets for servers of this kind, but for that of own tables, which
-// fits nothing before its columns are named.
+// fits nothing before its columns are named, and for those that need a second URL.
 func presetsFor(address string) (all []*preset.Preset) {
 	scheme, _, _ := strings.Cut(address, "://")
 	engine := map[string]string{"postgresql": "postgres", "mariadb": "mysql"}[scheme]
@@ -224,7 +224,10 @@ func presetsFor(address string) (all []*preset.Preset) {
 	presets := preset.All()
 	for _, name := range preset.Names() {
 		p := presets[name]
-		if !p.Own && slices.Contains(p.Engines, engine) || p.Family == families[scheme] {
+		if p.Own || p.Work != nil {
+			continue
+		}
+		if slices.Contains(p.Engines, engine) || p.Family == families[scheme] {
 			all = append(all, p)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"redrive/internal/source"
@@ -18,24 +19,34 @@ func (a *app) attachSources() {
 	var all []attach.Attached
 	for _, s := range a.config.Sources() {
 		all = append(all, attach.Attached{
-			Name: s.Name, Preset: s.Preset, Allow: s.Allow, Every: s.Every,
+			Name: s.Name, Preset: s.Preset, Profile: s.Profile, Allow: s.Allow, Every: s.Every,
 			Open: func(ctx context.Context) (source.Origin, error) {
-				return openSource(ctx, s.Preset, s.URL.Reveal(), s.Settings)
+				return openSource(ctx, s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 			},
 		})
 	}
 	a.sources = attach.New(all, a.config.Redactor().Text, a.log)
 }
 
-// openSource connects with a source, by the family of its preset.
-func openSource(ctx context.Context, p *preset.Preset, url string, s preset.Settings) (source.Origin, error) {
+// openSource connects with a source, by the family of its preset, and with its queue at
+// work if that is elsewhere.
+func openSource(ctx context.Context, p *preset.Preset, url, work string, s preset.Settings) (source.Origin, error) {
 	switch p.Family {
 	case "amqp":
 		return amqpsource.Open(ctx, url, p, s)
 	case "redis":
 		return redissource.Open(ctx, url, p, s)
 	case "sql":
-		return sqlsource.Open(ctx, url, p, s)
+		o, err := sqlsource.Open(ctx, url, p, s)
+		if err != nil || p.Work == nil {
+			return o, err
+		}
+		queue, err := redissource.OpenWork(ctx, work, p, s)
+		if err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+		o.SendTo(queue)
+		return o, nil
 	}
 	return nil, fmt.Errorf("the preset %s is of no known family", p.Name) // unreachable: a test reads them all
 }

@@ -118,10 +118,13 @@ func unreached(err error) bool {
 func (c *Client) Call(ctx context.Context, method, path string, send, into any) error {
 	var body []byte
 	if send != nil {
-		var err error
-		if body, err = json.Marshal(send); err != nil {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false) // a payload goes as it was written
+		if err := e.Encode(send); err != nil {
 			return err
 		}
+		body = text.Bytes()
 	}
 	response, err := c.do(ctx, method, path, http.Header{}, body)
 	if err != nil {

@@ -17,7 +17,9 @@ import (
 type Source struct {
 	Name     string
 	Preset   *preset.Preset
+	Profile  source.Profile
 	URL      Secret // with its password
+	Work     Secret // likewise of the queue that replays go to, where that is elsewhere
 	Allow    []source.Kind
 	Every    time.Duration // between two looks
 	Settings preset.Settings
@@ -52,7 +54,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	if err := v.mapping(); err != nil {
 		return err
 	}
-	var urls []Secret
+	var urls, works []Secret
 	secrets := secretFields(&urls)
 	known := map[string]func(value) error{
 		"url": secrets["secret"], "url_env": secrets["secret_env"], "url_file": secrets["secret_file"],
@@ -74,6 +76,10 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	}
 	if p := presets[v.peek("preset")]; p != nil {
 		s.ofPreset(p, known)
+		if p.Work != nil {
+			secrets := secretFields(&works)
+			known["work_url"], known["work_url_env"], known["work_url_file"] = secrets["secret"], secrets["secret_env"], secrets["secret_file"]
+		}
 	}
 	err := v.fields(known)
 	switch {
@@ -83,8 +89,13 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		return v.wrong("needs a preset; use one of %s", strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
 	case len(urls) != 1:
 		return v.wrong("needs exactly one of url, url_env and url_file")
+	case s.Preset.Work != nil && len(works) != 1:
+		return v.wrong("needs exactly one of work_url, work_url_env and work_url_file: the Redis where the queue is")
 	}
-	s.URL, s.Every = urls[0], cmp.Or(s.Every, s.Preset.Every, defaultEvery)
+	if s.URL = urls[0]; s.Preset.Work != nil {
+		s.Work = works[0]
+	}
+	s.Every = cmp.Or(s.Every, s.Preset.Every, defaultEvery)
 	return s.complete(v)
 }
 
@@ -102,7 +113,7 @@ func (s *Source) ofPreset(p *preset.Preset, known map[string]func(value) error) 
 	if p.AMQP != nil {
 		known["queues"] = into(&s.Settings.Queues, textList)
 	}
-	if p.Own {
+	if p.Own && p.Family == "sql" {
 		known["where"] = into(&s.Settings.Where, value.text)
 		known["replay"] = into(&s.Settings.Replay, textList)
 		known["discard"] = into(&s.Settings.Discard, textList)
@@ -116,10 +127,15 @@ func (s *Source) complete(v value) error {
 	if err != nil {
 		return v.wrong("%s", err)
 	}
+	s.Profile = p.Profile
 	for _, k := range s.Allow {
-		if !p.Has(k) {
-			return v.wrong("allows %s, and there are no statements for that: add a field %s", k, k)
+		if p.Has(k) {
+			continue
 		}
+		if p.Family == "redis" {
+			return v.wrong("allows %s, and nothing says where to: add a field work", k)
+		}
+		return v.wrong("allows %s, and there are no statements for that: add a field %s", k, k)
 	}
 	return nil
 }

@@ -76,6 +76,20 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 			"must compare :witness"},
 		{"an act without statements", "sources: {shop: {preset: table, url: 'sqlite:///x', table: dead, allow: [replay]}}",
 			"there are no statements for that"},
+		{"no queue in Redis", "sources: {shop: {preset: laravel-redis, url: 'sqlite:///x'}}", "needs exactly one of work_url"},
+		{"a queue in the database", "sources: {shop: {preset: laravel, url: 'sqlite:///x', work_url: 'redis://x'}}", "work_url"},
+		{"two keys", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, sorted_set: dead}}", "exactly one of list and sorted_set"},
+		{"a replay to nowhere", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, allow: [replay]}}", "add a field work"},
+		{"a hash without a witness", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, hash: 'job:{id}', payload: body}}",
+			"needs the fields witness and payload"},
+		{"a hash for all", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, hash: job, witness: at, payload: body}}", "needs {id}"},
+		{"a witness of bytes", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, witness: at}}", "known by its bytes"},
+		{"a queue that nothing tells", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, work: 'w:{queue}', hash: 'job:{id}', witness: at, payload: body}}",
+			"nothing tells the queue"},
+		{"Lua in a name", `sources: {shop: {preset: keys, url: 'redis://x', list: dead, hash: 'job:{id}', payload: body, witness: "a') os.exit("}}`,
+			"characters other than"},
+		{"another side", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, push: up}}", "use left or right"},
+		{"statements in Redis", "sources: {shop: {preset: keys, url: 'redis://x', list: dead, replay: ['x']}}", "replay"},
 		{"no dead-letter queues", "sources: {shop: {preset: rabbitmq, url: 'amqp://x'}}", "needs a field queues"},
 		{"a work queue", "sources: {shop: {preset: initphp-amqp, url: 'amqp://x', queues: [orders]}}", "is not the name of a dead-letter queue"},
 		{"the suffix alone", "sources: {shop: {preset: initphp-amqp, url: 'amqp://x', queues: [.failed]}}", "is not the name of a dead-letter queue"},
@@ -94,7 +108,7 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 // TestSources_OfTheDocumentsCanBeUsed reads every configuration in a document, which has
 // one for each preset of its family.
 func TestSources_OfTheDocumentsCanBeUsed(t *testing.T) {
-	for family, document := range map[string]string{"sql": "sources.md", "amqp": "sources-amqp.md"} {
+	for family, document := range map[string]string{"sql": "sources.md", "redis": "sources-redis.md", "amqp": "sources-amqp.md"} {
 		t.Run(family, func(t *testing.T) { sourcesOf(t, family, document) })
 	}
 }

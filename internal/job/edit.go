@@ -19,7 +19,7 @@ type Edit struct {
 	Policy   *retry.Policy
 	Origins  Origins       // of Policy
 	Timeout  time.Duration // ttr
-	Fresh    bool          // of a source's job: its attempts count from zero
+	Mode     string        // of a source's job: how its attempts count; empty: as its own retry does it
 	Paths    []string      // in the payload where something was changed: for the audit log, which never sees values
 }
 

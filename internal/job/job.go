@@ -136,7 +136,7 @@ type Job struct {
 	StartedAt  time.Time // of the newest execution
 	FinishedAt time.Time // when the run ended
 	ChangedAt  time.Time // when the job entered its state
-	Worker     string    // who holds it, while active
+	Worker     string    // who holds it, while active; the source that has it back, while pending
 	LeaseUntil time.Time // while active
 	LastSeen   time.Time // last sign of life of the worker, while active
 	Reason     retry.Reason

@@ -92,13 +92,28 @@ const (
 	Discard Kind = "discard"
 )
 
-// Mode is how a replay counts attempts.
+// Wish is what somebody asks of a source, as far as one source does it and another does
+// not.
+type Wish struct {
+	Kind   Kind
+	Mode   Mode // of a replay
+	Later  bool // it shall run at a time to come
+	Edited bool // it shall have another payload
+}
+
+// Wish is what an act wants of its source.
+func (a *Act) Wish() Wish {
+	return Wish{Kind: a.Kind, Mode: a.Mode, Later: !a.Due.IsZero(), Edited: a.Payload != nil}
+}
+
+// Mode is how a replay counts attempts, and as what the job runs.
 type Mode string
 
 // The modes of a replay.
 const (
 	Once  Mode = "once"  // as the source's own button does: most grant one more attempt
 	Fresh Mode = "fresh" // attempts count from zero
+	New   Mode = "new"   // as a new message: with an id of its own, and attempts count from zero
 )
 
 // State is how far an act has come.
@@ -125,7 +140,9 @@ type Act struct {
 	Kind    Kind
 	Mode    Mode
 	State   State
-	Record  // without what only pages show
+	Due     time.Time // before which the replayed job shall not run; zero: at once
+	Payload []byte    // that it shall have; nil: as it is
+	Record            // without what only pages show
 	JobID   string
 	Run     int // that the act began; of a discard: the one that it ends
 	AskedAt time.Time
@@ -162,6 +179,8 @@ type Profile struct {
 	Version  string          `yaml:"version"`  // those that are known
 	Attempts string          `yaml:"attempts"` // what the system counts
 	Modes    map[Mode]string `yaml:"modes"`    // what a replay does
+	Delays   bool            `yaml:"delays"`   // a replay can wait for a time to come
+	Edits    bool            `yaml:"edits"`    // a replay can have another payload
 	Grants   []string        `yaml:"grants"`
 	Hazards  []string        `yaml:"hazards"`
 	Blank    []string        `yaml:"blank"` // what the system does not keep
@@ -182,6 +201,21 @@ type Health struct {
 	Problem string        // why the last look failed; empty: it did not
 	Since   time.Time     // since when looks fail
 	Acts    map[End]int64 // that ended since the start of the program
+}
+
+// Lacks says what of a wish the system does not know how to do; empty when it does all.
+func (p Profile) Lacks(w Wish) string {
+	switch {
+	case w.Kind != Replay:
+		return ""
+	case w.Mode != "" && p.Modes[w.Mode] == "":
+		return "it has no mode " + string(w.Mode)
+	case w.Later && !p.Delays:
+		return "it has no delay for that: replay the job at once"
+	case w.Edited && !p.Edits:
+		return "its payload cannot be changed there"
+	}
+	return ""
 }
 
 // Allows reports whether an act is allowed.
@@ -236,6 +270,21 @@ func CheckName(s string) error {
 
 // Of names the source whose queue this is; empty for a queue of Redrive's own.
 func Of(queue string) string { return job.Job{Queue: queue}.Source() }
+
+// ReturnedAfter is when it is said of a job that was given back to its source that it is
+// not back.
+const ReturnedAfter = 10 * time.Minute
+
+// Returned reports whether a job was given back to its source that long ago, or was to run
+// there, and has not died again. It may have succeeded, still wait, or be gone: only the
+// source knows.
+func Returned(j job.Job, now time.Time) bool {
+	since := j.ChangedAt
+	if j.RunAt.After(since) {
+		since = j.RunAt
+	}
+	return j.Source() != "" && j.State == job.Pending && j.Worker != "" && now.Sub(since) >= ReturnedAfter
+}
 
 // maxQueue is how long the name of a queue may be.
 const maxQueue = 128

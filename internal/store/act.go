@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -197,12 +198,10 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		if from.Run != run || !from.Replayable() {
 			return job.Job{}, s.missed(t, from, run)
 		}
-		if why := s.Refuses(from, operation.Replay); why != "" {
-			return refuse(from, "%s", why)
-		}
 		change := edit.Effective(from)
-		if from.Source() != "" && (!change.Empty() || !edit.RunAt.IsZero()) {
-			return refuse(from, "a job of the source %s can only be replayed as it is", from.Source())
+		ask := book.Ask{Kind: source.Replay, Mode: source.Mode(cmp.Or(edit.Mode, string(source.Once))), At: now, By: by}
+		if why := s.refusesEdit(from, change, &ask); why != "" {
+			return refuse(from, "%s", why)
 		}
 		if change.Queue != "" {
 			if err := s.Counters.Admit(slices.Values([]string{change.Queue})); err != nil {
@@ -213,20 +212,35 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		if err != nil {
 			return job.Job{}, err
 		}
-		mode := source.Once
-		if edit.Fresh {
-			mode = source.Fresh
-		}
-		if err := s.replayAll(t, []job.Job{changed}, now, by, 0, mode); err != nil {
+		if err := s.replayAll(t, []job.Job{changed}, ask); err != nil {
 			return job.Job{}, fmt.Errorf("replay job %s: %w", id, err)
 		}
 		to, err := s.policies.ByID(t, id)
-		if err == nil && edit.RunAt.After(now) {
+		if err == nil && edit.RunAt.After(now) && from.Source() == "" {
 			to, err = s.postpone(t, to, edit.RunAt)
 		}
 		e.Before, e.After = edited(from, change, nil), edited(to, change, edit.Paths)
 		return to, err
 	})
+}
+
+// refusesEdit says why a job cannot be replayed with a change, and completes what its
+// source is asked for: there, only the time and the payload can be others.
+func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *book.Ask) string {
+	if from.Source() == "" {
+		return ""
+	}
+	if change.RunAt.After(ask.At) {
+		ask.Due = change.RunAt
+	}
+	if change.Body != nil {
+		ask.Payload = append([]byte{}, change.Body.Payload...)
+		change.Body = nil
+	}
+	if !change.Empty() {
+		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source())
+	}
+	return s.refusesWish(from, source.Wish{Kind: source.Replay, Mode: ask.Mode, Later: !ask.Due.IsZero(), Edited: ask.Payload != nil})
 }
 
 // ReplayAll starts the next run of jobs that can be replayed, each as it is in
@@ -235,24 +249,28 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 // spares SQLite a journal for each statement: after an error the whole
 // transaction is rolled back anyway.
 func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
-	return s.replayAll(t, from, now, by, bulk, source.Once)
+	return s.replayAll(t, from, book.Ask{Kind: source.Replay, Mode: source.Once, At: now, By: by, Operation: bulk})
 }
 
-func (s *Store) replayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64, mode source.Mode) error {
+func (s *Store) replayAll(t *db.Tx, from []job.Job, ask book.Ask) error {
 	const record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, held = 0, letter = '',
 			state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE 'available' END,
 			list_state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE '' END,
-			group_id = 0, run_at = $2, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
+			worker = CASE WHEN instr(queue, '@') > 0 THEN '' ELSE worker END,
+			group_id = 0, run_at = $3, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
-	these, at := rows.Seqs(from), db.Micros(now)
-	err := db.Steps(t, db.Exactly(len(from), record, these, at, by.Name, bulk), db.Exactly(len(from), update, these, at))
+	these, at, due := rows.Seqs(from), db.Micros(ask.At), db.Micros(ask.At)
+	if !ask.Due.IsZero() { // which only one job of a source has
+		due = db.Micros(ask.Due)
+	}
+	err := db.Steps(t, db.Exactly(len(from), record, these, at, ask.By.Name, ask.Operation), db.Exactly(len(from), update, these, at, due))
 	if err != nil {
 		return fmt.Errorf("start the next run: %w", err)
 	}
 	for i := range from {
-		s.tx.ended(&from[i], operation.RunDropped, now)
+		s.tx.ended(&from[i], operation.RunDropped, ask.At)
 	}
 	if err := s.leaveTrash(t, from); err != nil {
 		return err
@@ -260,12 +278,12 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Acto
 	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
 		if j.Source() != "" {
-			j.State = job.Pending
+			j.State, j.Worker = job.Pending, ""
 		}
-		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at), time.Time{}
+		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(due), db.FromMicros(at), time.Time{}
 		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0
 	})
-	return s.ask(t, source.Replay, mode, from, now, by, bulk)
+	return s.ask(t, ask, from)
 }
 
 // rework changes a job that is over, before it is replayed: from here on it

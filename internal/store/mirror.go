@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"redrive/internal/audit"
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -275,7 +274,9 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 		return err
 	}
 	switch {
-	case act.Kind == source.Replay && (r.State == source.Done || r.State == source.Unknown):
+	case act.Kind == source.Replay && r.State == source.Done:
+		return s.handOver(t, now, from)
+	case act.Kind == source.Replay && r.State == source.Unknown:
 		return sources.Left(t, []int64{seq})
 	case act.Kind == source.Replay && r.State == source.Gone:
 		return s.vanish(t, now, []job.Job{from})
@@ -285,6 +286,17 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 		return sources.Left(t, []int64{seq})
 	}
 	return s.RestoreAll(t, []job.Job{from})
+}
+
+// handOver writes down that the source has a job again: from now on it is its worker.
+func (s *Store) handOver(t *db.Tx, now time.Time, from job.Job) error {
+	const update = `UPDATE jobs SET worker = $2, changed_at = max(changed_at, $3) WHERE seq = $1`
+	to, err := s.change(t, from, update, from.Seq, from.Source(), db.Micros(now))
+	if err != nil {
+		return err
+	}
+	s.moved(&from, &to, job.Totals{})
+	return sources.Left(t, []int64{from.Seq})
 }
 
 // comesBack puts a job back among the dead letters whose replay the source did not
@@ -298,6 +310,11 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act,
 	if err != nil {
 		return err
 	}
+	if len(act.Payload) > 0 {
+		if err := s.takeBack(t, to); err != nil {
+			return err
+		}
+	}
 	err = addLetter(t, to.Seq, job.DeadLetter{
 		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
 		Queue: to.Queue, Attempts: to.Attempts, Problem: why,
@@ -307,18 +324,31 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act,
 	return err
 }
 
+// takeBack gives a job the payload that still lies at its source, which a replay would
+// have changed.
+func (s *Store) takeBack(t *db.Tx, j job.Job) error {
+	const restore = `UPDATE bodies SET payload = e.payload FROM earlier_runs AS e
+		WHERE bodies.job_seq = $1 AND e.job_seq = $1 AND e.run = $2`
+	const forget = `DELETE FROM earlier_runs WHERE job_seq = $1 AND run = $2`
+	return db.Steps(t, db.Exactly(1, restore, j.Seq, j.Run-1), db.Exactly(1, forget, j.Seq, j.Run-1))
+}
+
 // Refuses says why an act on a job is not allowed at the source where it lies; empty
 // when it is, and for jobs that lie at no source.
 func (s *Store) Refuses(j job.Job, kind operation.Kind) string {
+	return s.refusesWish(j, source.Wish{Kind: source.Kind(kind)})
+}
+
+func (s *Store) refusesWish(j job.Job, w source.Wish) string {
 	if j.Source() == "" || s.refuses == nil {
 		return ""
 	}
-	return s.refuses(j.Source(), source.Kind(kind))
+	return s.refuses(j.Source(), w)
 }
 
 // ask sends jobs on their way to their source, or asks it to delete their records. They
 // are as they are after the act.
-func (s *Store) ask(t *db.Tx, kind source.Kind, mode source.Mode, jobs []job.Job, now time.Time, by audit.Actor, bulk int64) error {
+func (s *Store) ask(t *db.Tx, ask book.Ask, jobs []job.Job) error {
 	var foreign []job.Job
 	for i := range jobs {
 		if jobs[i].Source() != "" {
@@ -328,5 +358,6 @@ func (s *Store) ask(t *db.Tx, kind source.Kind, mode source.Mode, jobs []job.Job
 	if len(foreign) == 0 {
 		return nil
 	}
-	return s.books.Asked(t, book.Ask{Kind: kind, Mode: mode, Jobs: foreign, At: now, By: by, Operation: bulk})
+	ask.Jobs = foreign
+	return s.books.Asked(t, ask)
 }

@@ -65,7 +65,7 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 		j.State, j.Letter, j.Held, j.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
 	})
-	return s.ask(t, source.Discard, "", from, now, by, bulk)
+	return s.ask(t, book.Ask{Kind: source.Discard, At: now, By: by, Operation: bulk}, from)
 }
 
 // Restore takes a job out of the trash and puts it back where it was: its dead

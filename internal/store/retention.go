@@ -37,13 +37,18 @@ const notHeld = `NOT EXISTS (SELECT 1 FROM operation_items AS i JOIN operations 
 // always stays.
 const notNewest = `seq <> (SELECT seq FROM jobs WHERE letter = 'stored' AND letter <> '' ORDER BY changed_at DESC, seq DESC LIMIT 1)`
 
+// handed is the condition that a job was given back to its source, which tells of it only
+// if it dies again. Nothing is known of its end, so it is kept as long as a completed one,
+// from when it was to run.
+const handed = `state = 'pending' AND worker <> '' AND instr(queue, '@') > 0`
+
 // ended are the conditions by which jobs of a kind are found, each with what the
 // index of its list repeats. Completed jobs have no such index (see the table jobs):
 // they are read in the order of their numbers.
 func ended(k retention.Kind) (where, at string) {
 	switch k {
 	case retention.Completed:
-		return `state = 'completed'`, `finished_at`
+		return `(state = 'completed' OR ` + handed + `)`, `CASE state WHEN 'completed' THEN finished_at ELSE max(changed_at, run_at) END`
 	case retention.Cancelled:
 		return `list_state = 'cancelled' AND list_state <> ''`, `changed_at`
 	case retention.Discarded:
@@ -150,7 +155,7 @@ func (p *sweep) due(ctx context.Context, kind retention.Kind, before time.Time, 
 		AND (changed_at, seq) > ($2, $3) ORDER BY changed_at, seq LIMIT $4 + 0`
 	args := []any{db.Micros(before), after.at, after.seq, duePage}
 	if kind == retention.Completed {
-		query = `SELECT ` + at + `, seq, queue, type FROM jobs WHERE ` + where + ` AND finished_at < $1
+		query = `SELECT ` + at + `, seq, queue, type FROM jobs WHERE ` + where + ` AND ` + at + ` < $1
 			AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4 + 0`
 		args = []any{db.Micros(before), after.seq, last, duePage}
 	}
@@ -240,7 +245,11 @@ func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into par
 	}
 	jobs := found[:0]
 	for _, j := range found {
-		if p.over(kind, j.Queue, j.Type, j.ChangedAt) {
+		at := j.ChangedAt
+		if j.State == job.Pending && j.RunAt.After(at) {
+			at = j.RunAt
+		}
+		if p.over(kind, j.Queue, j.Type, at) {
 			jobs = append(jobs, j)
 		}
 	}

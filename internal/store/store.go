@@ -66,7 +66,7 @@ type Options struct {
 
 	// Refuses says why a source does not do what somebody asks for; empty when it does.
 	// nil: every source does everything.
-	Refuses func(source string, kind source.Kind) string
+	Refuses func(source string, w source.Wish) string
 
 	Statements int // texts of queries that are kept prepared for readers; default 256
 }
@@ -91,7 +91,7 @@ type Store struct {
 	excess   *announcement
 	tx       gathered
 	news     news
-	refuses  func(source string, kind source.Kind) string
+	refuses  func(string, source.Wish) string
 	close    func() error
 	abandon  func() error
 }

@@ -58,6 +58,24 @@ func sourceStates(all map[string]page) {
 	for name, v := range sourceJobs() {
 		all[name] = v
 	}
+	v := editing()
+	v.Job.Queue, v.Origin = "orders@queue", new(source.Health)
+	*v.Origin = guarded()
+	v.Form["delay"], v.Form["mode"], v.Checked, v.RunAt = "5m", "new", true, now.Add(5*time.Minute)
+	all["edit-source"] = v
+	v = editing()
+	v.Job.Queue, v.Origin = "orders@shop", new(source.Health)
+	*v.Origin = shop()
+	v.Fixed = "The payload cannot be changed at this source. A replay keeps every byte."
+	all["edit-source-as-it-is"] = v
+}
+
+// guarded is a source that can wait, change a payload, and make a message a new one.
+func guarded() source.Health {
+	p := presets.All()["initphp-redis"]
+	h := shop()
+	h.Name, h.Preset, h.Profile, h.Report = "queue", p.Name, p.Profile, source.Report{}
+	return h
 }
 
 // sourceJobs are jobs that were mirrored.
@@ -86,6 +104,9 @@ func sourceJobs() map[string]jobpage.View {
 			v.Job.Run, v.Job.State, v.Job.Letter, v.Job.Reason, v.Job.Attempts = 2, job.Pending, job.NoLetter, "", 0
 			v.Job.Error, v.Job.ChangedAt, v.Job.FinishedAt = job.ErrorInfo{}, now.Add(-time.Minute), time.Time{}
 			v.Mirrored.Lies = state == source.Begun
+			if state == source.Done {
+				v.Job.Worker = "shop"
+			}
 			v.Mirrored.Acts = []source.Act{{Kind: source.Replay, State: state, AskedAt: now.Add(-time.Minute), Why: "the process ended"}}
 		}
 	}
@@ -96,6 +117,13 @@ func sourceJobs() map[string]jobpage.View {
 		"job-source-away": died(func(v *jobpage.View) {
 			replayed(source.Done)(v)
 			v.Job.ChangedAt = now.Add(-25 * time.Minute)
+		}),
+		"job-source-later": died(func(v *jobpage.View) {
+			replayed(source.Done)(v)
+			v.Job.RunAt = now.Add(3 * time.Hour)
+		}),
+		"job-source-guarded": died(func(v *jobpage.View) {
+			v.Job.Queue, *v.Origin = "orders@queue", guarded()
 		}),
 		"job-source-unknown":   died(replayed(source.Unknown)),
 		"job-source-detached":  died(func(v *jobpage.View) { v.Origin = nil }),

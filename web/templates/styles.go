@@ -1,9 +1,12 @@
 package templates
 
 import (
+	"time"
+
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/web/templates/format"
 )
 
@@ -29,6 +32,15 @@ func StyleOf(s job.Status) Style {
 		}
 	}
 	return Style{"is-pending", "unknown", format.Visible(string(s))}
+}
+
+// StyleOfJob draws the status of a job. One that was given back to its source is returned
+// after a while: it is not known to have succeeded.
+func StyleOfJob(j job.Job, now time.Time) Style {
+	if source.Returned(j, now) {
+		return Style{"is-pending", "unknown", "returned"}
+	}
+	return StyleOf(j.Status())
 }
 
 // StyleOfOutcome draws how an attempt ended. The form of its bar says the same

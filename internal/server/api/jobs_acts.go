@@ -101,7 +101,9 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 	var want Change
 	if web.IsForm(c) {
 		run, err = ReadRun(c)
-		want.Fresh = c.FormValue("mode") == string(source.Fresh)
+		if text := c.FormValue("mode"); text != "" && err == nil {
+			err = modeInto("mode", text, &want.Mode)
+		}
 	} else {
 		run, want, err = readChange(c)
 	}
@@ -248,12 +250,12 @@ type Change struct {
 	Priority *int
 	RunAt    time.Time
 	Patch    retry.Patch
-	Fresh    bool // at a source: its attempts count from zero
+	Mode     source.Mode // at a source; empty: once
 }
 
 // empty reports whether the next run should be like the last one.
 func (w Change) empty() bool {
-	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{}) && !w.Fresh
+	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{}) && w.Mode == ""
 }
 
 // readChange reads the body of a replay: the run that the caller looked at, and
@@ -280,7 +282,7 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 		"run_at": moment(&when.runAt),
 		"delay":  wait(&when.delay),
 		"policy": policy(&w.Patch),
-		"mode":   mode(&w.Fresh),
+		"mode":   mode(&w.Mode),
 	}.read("", data)
 	if err == nil {
 		err = checkRun(run)
@@ -302,7 +304,7 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 			wrong = append(wrong, err)
 		}
 	}
-	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority, Fresh: w.Fresh}
+	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority, Mode: string(w.Mode)}
 	var err error
 	if w.Payload != nil {
 		e.Body, e.Paths, err = a.View.Rewrite(original, w.Payload)
@@ -320,17 +322,32 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 }
 
 // mode reads how a replay at a source counts attempts.
-func mode(fresh *bool) func(path string, raw json.RawMessage) error {
+func mode(to *source.Mode) func(path string, raw json.RawMessage) error {
 	return func(path string, raw json.RawMessage) error {
-		var m source.Mode
-		if err := value(&m, aString)(path, raw); err != nil {
+		var text string
+		if err := value(&text, aString)(path, raw); err != nil {
 			return err
 		}
-		if *fresh = m == source.Fresh; !*fresh && m != source.Once {
-			return invalid.Errorf(path, "%q is unknown; use once or fresh", clip.Text(string(m), 64))
-		}
-		return nil
+		return modeInto(path, text, to)
 	}
+}
+
+func modeInto(path, text string, to *source.Mode) error {
+	m, err := ReadMode(text)
+	if err != nil {
+		return &invalid.Error{Field: path, Problem: err.Error()}
+	}
+	*to = m
+	return nil
+}
+
+// ReadMode reads a mode of a replay.
+func ReadMode(text string) (source.Mode, error) {
+	switch m := source.Mode(text); m {
+	case source.Once, source.Fresh, source.New:
+		return m, nil
+	}
+	return "", fmt.Errorf("%q is unknown; use once, fresh or new", clip.Text(text, 64))
 }
 
 // checkKnown refuses a queue that nobody uses: no worker would ever take the

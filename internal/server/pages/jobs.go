@@ -371,6 +371,12 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit 
 		Policy: j.Policy, Queues: p.QueueChoices(), Uses: p.policyNames(),
 	}
 	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
+	if j.Source() != "" {
+		v.Origin = p.api.SourceOf(j)
+		if v.Fixed == "" && (v.Origin == nil || !v.Origin.Profile.Edits) {
+			v.Fixed = "The payload cannot be changed at this source. A replay keeps every byte."
+		}
+	}
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
 	for _, field := range v.Fields() {
@@ -402,6 +408,9 @@ func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 		w.Patch.OnExhaustion = &action
 	}
 	w.Priority = read(q, "priority", wholeNumber)
+	if mode := read(q, "mode", api.ReadMode); mode != nil {
+		w.Mode = *mode
+	}
 	w.RunAt = startOf(q, time.Now())
 	if form.Has("payload") && v.Fixed == "" {
 		w.Payload = typed(form.Get("payload"), v.Job)

@@ -59,11 +59,12 @@ const (
 
 // Attached is a source as redrive.yaml names it.
 type Attached struct {
-	Name   string
-	Preset *preset.Preset
-	Allow  []source.Kind
-	Every  time.Duration
-	Open   func(ctx context.Context) (source.Origin, error)
+	Name    string
+	Preset  *preset.Preset
+	Profile source.Profile // of the preset, with what redrive.yaml says
+	Allow   []source.Kind
+	Every   time.Duration
+	Open    func(ctx context.Context) (source.Origin, error)
 }
 
 // Sources are all attached sources. The methods are safe for concurrent use.
@@ -105,7 +106,7 @@ func New(all []Attached, hide func(string) string, log *slog.Logger) *Sources {
 	for _, a := range all {
 		s.all[a.Name] = &attached{
 			Attached: a, hide: hide, log: log.With("source", a.Name), wake: make(chan struct{}, 1),
-			health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Preset.Profile, Allow: a.Allow, Every: a.Every,
+			health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Profile, Allow: a.Allow, Every: a.Every,
 				Acts: map[source.End]int64{}},
 		}
 	}
@@ -145,13 +146,16 @@ func (s *Sources) Health() []source.Health {
 }
 
 // Refuses says why a source does not do what somebody asks for; empty when it does.
-func (s *Sources) Refuses(name string, kind source.Kind) string {
-	a := s.all[name]
+func (s *Sources) Refuses(name string, w source.Wish) string {
+	a, kind := s.all[name], w.Kind
 	switch {
 	case a == nil:
 		return fmt.Sprintf("the source %s is not attached: name it under sources in redrive.yaml", name)
 	case !slices.Contains(a.Allow, kind):
 		return fmt.Sprintf("the source %s does not allow a %s: add %s to its field allow in redrive.yaml", name, kind, kind)
+	}
+	if lacks := a.Profile.Lacks(w); lacks != "" {
+		return fmt.Sprintf("the source %s cannot do this: %s", name, lacks)
 	}
 	return ""
 }

@@ -65,7 +65,7 @@ func newBench(t *testing.T) *bench {
 		OnCommit: func(changes []job.Change) {
 			b.sources.Changed(changes)
 		},
-		Refuses: func(name string, kind source.Kind) string { return b.sources.Refuses(name, kind) },
+		Refuses: func(name string, w source.Wish) string { return b.sources.Refuses(name, w) },
 	})
 	check(t, err)
 	t.Cleanup(func() {
@@ -86,7 +86,7 @@ func newBench(t *testing.T) *bench {
 // attach makes the source.
 func (b *bench) attach(path string, p *preset.Preset) {
 	b.sources = attach.New([]attach.Attached{{
-		Name: "shop", Preset: p, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
+		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
 		Open: func(ctx context.Context) (source.Origin, error) {
 			return sqlsource.Open(ctx, "sqlite://"+path, p, preset.Settings{Zone: "Europe/Berlin"})
 		},

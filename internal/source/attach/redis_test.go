@@ -38,14 +38,14 @@ func newBenchOf(t *testing.T, p *preset.Preset, open func(context.Context) (sour
 	t.Helper()
 	b := &bench{T: t}
 	b.sources = attach.New([]attach.Attached{{
-		Name: "shop", Preset: p, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond, Open: open,
+		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond, Open: open,
 	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	var err error
 	file := sqlitetest.New(t)
 	b.store, err = store.Open(t.Context(), store.Options{
 		Database: sqlite.File{Path: file, Relaxed: true},
 		OnCommit: func(changes []job.Change) { b.sources.Changed(changes) },
-		Refuses:  func(name string, kind source.Kind) string { return b.sources.Refuses(name, kind) },
+		Refuses:  func(name string, w source.Wish) string { return b.sources.Refuses(name, w) },
 	})
 	check(t, err)
 	t.Cleanup(func() {

@@ -90,7 +90,7 @@ func cleanFrame(raw []byte, run Run) ([]byte, error) {
 }
 
 // cleanUnframed is the envelope for the next attempt, without its frame.
-func cleanUnframed(raw []byte, _ Run) ([]byte, error) {
+func cleanUnframed(raw []byte, run Run) ([]byte, error) {
 	inner, _, _ := unframed(raw)
 	if rawjson.Kind(inner) == '{' && lost(inner) {
 		return nil, errors.New("the body of the message was lost when it was set aside")
@@ -99,5 +99,29 @@ func cleanUnframed(raw []byte, _ Run) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("the message is not a JSON object that can be read exactly")
 	}
-	return clean, nil
+	return renamed(clean, run)
+}
+
+// renamed gives an envelope the id of a new message, if it shall be one. The one that it
+// has is what a guard against repeats knows it by.
+func renamed(raw []byte, run Run) ([]byte, error) {
+	meta := member(raw, "meta")
+	switch {
+	case run.Mode != source.New:
+		return raw, nil
+	case text(meta, "id") == "":
+		return nil, errors.New("the message has no id that could be another one")
+	}
+	meta = edited(meta, func(name string, _ []byte) ([]byte, bool) { return rawjson.Quote(run.ID), name == "id" })
+	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return meta, name == "meta" }), nil
+}
+
+// editFrame gives an envelope other data, in its frame if it has one.
+func editFrame(raw, payload []byte) ([]byte, error) {
+	inner, _, framed := unframed(raw)
+	with, err := inMember("data", "{[")(inner, payload)
+	if err != nil || !framed {
+		return with, err
+	}
+	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return rawjson.Encode(string(with)), name == "body" }), nil
 }

@@ -7,6 +7,7 @@ package codec
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -26,13 +27,32 @@ type Codec struct {
 	Read func(r *source.Record)
 	// Clean makes the bytes for the next run, or says why there can be none.
 	Clean func(raw []byte, run Run) ([]byte, error)
+	// Edit gives bytes another payload; nil where that cannot be done.
+	Edit func(raw, payload []byte) ([]byte, error)
+}
+
+// Next makes the bytes for the next run, with another payload if it shall have one.
+func (c Codec) Next(raw []byte, run Run) ([]byte, error) {
+	if run.Payload == nil {
+		return c.Clean(raw, run)
+	}
+	if c.Edit == nil {
+		return nil, errors.New("its payload cannot be changed")
+	}
+	edited, err := c.Edit(raw, run.Payload)
+	if err != nil {
+		return nil, err
+	}
+	return c.Clean(edited, run)
 }
 
 // Run is what bytes are made for.
 type Run struct {
-	Mode   source.Mode
-	Now    time.Time
-	Target string // the queue, where the preset looks it up
+	Mode    source.Mode
+	Now     time.Time
+	Target  string // the queue, where the preset looks it up
+	ID      string // of a new message
+	Payload []byte // nil: as it is
 }
 
 // Get is the codec of a name; ok is false when there is none.
@@ -42,17 +62,46 @@ func Get(name string) (c Codec, ok bool) {
 }
 
 var codecs = map[string]Codec{
-	"json":      {func(r *source.Record) { r.Payload = r.Raw }, asItIs},
-	"laravel":   {readLaravel, cleanLaravel},
-	"babel":     {readBabel, cleanBabel},
-	"yii2":      {readYii, asItIs},
-	"frame":     {readFrame, cleanFrame},    // babel, for consumers that know frames
-	"unframe":   {readFrame, cleanUnframed}, // and for those that do not
-	"asynq":     {readAsynq, cleanAsynq},
-	"sidekiq":   {readSidekiq, cleanSidekiq},
-	"daycry":    {readDaycry, cleanDaycry},
-	"oban":      {readOban, asItIs},
-	"activejob": {readActiveJob, cleanActiveJob},
+	"json":         {func(r *source.Record) { r.Payload = r.Raw }, asItIs, replaced},
+	"laravel":      {readLaravel, cleanLaravel, wholeObject},
+	"babel":        {readBabel, cleanBabel, inMember("data", "{[")},
+	"yii2":         {readYii, asItIs, nil},
+	"frame":        {readFrame, cleanFrame, editFrame},    // babel, for consumers that know frames
+	"unframe":      {readFrame, cleanUnframed, editFrame}, // and for those that do not
+	"asynq":        {readAsynq, cleanAsynq, nil},
+	"sidekiq":      {readSidekiq, cleanSidekiq, inMember("args", "[")},
+	"daycry":       {readDaycry, cleanDaycry, inMember("payload", "")},
+	"daycry-redis": {readWaiting, cleanWaiting, editWaiting},
+	"oban":         {readOban, asItIs, nil},
+	"activejob":    {readActiveJob, cleanActiveJob, nil},
+}
+
+// replaced edits records that are nothing but the payload.
+func replaced(_, payload []byte) ([]byte, error) { return payload, nil }
+
+// wholeObject is replaced for records that must be objects.
+func wholeObject(_, payload []byte) ([]byte, error) {
+	if !isObject(payload) {
+		return nil, errors.New("the payload must be a JSON object")
+	}
+	return payload, nil
+}
+
+// inMember edits records whose payload is a member of an object, and begins with one of
+// these characters.
+func inMember(name, kinds string) func(raw, payload []byte) ([]byte, error) {
+	return func(raw, payload []byte) ([]byte, error) {
+		if !isObject(raw) || member(raw, name) == nil {
+			return nil, fmt.Errorf("the record is not a JSON object with a member %s", name)
+		}
+		if !json.Valid(payload) {
+			return nil, errors.New("the payload must be JSON")
+		}
+		if kinds != "" && !strings.ContainsRune(kinds, rune(rawjson.Kind(payload))) {
+			return nil, errors.New("the payload must be " + map[string]string{"[": "an array", "{[": "an object or an array"}[kinds])
+		}
+		return edited(raw, func(n string, _ []byte) ([]byte, bool) { return payload, n == name }), nil
+	}
 }
 
 func asItIs(raw []byte, _ Run) ([]byte, error) { return raw, nil }
@@ -196,7 +245,7 @@ func readBabel(r *source.Record) {
 }
 
 // cleanBabel takes the block of the dead letter away and counts attempts from zero.
-func cleanBabel(raw []byte, _ Run) ([]byte, error) {
+func cleanBabel(raw []byte, run Run) ([]byte, error) {
 	if member(raw, "data") == nil && text(raw, "job") == "" && text(raw, "urn") == "" {
 		return nil, fmt.Errorf("the body of the message was lost when it was set aside")
 	}
@@ -204,7 +253,7 @@ func cleanBabel(raw []byte, _ Run) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("the message is not a JSON object that can be read exactly")
 	}
-	return clean, nil
+	return renamed(clean, run)
 }
 
 // readYii reads a job of yii2-queue: its class, from the beginning of what PHP

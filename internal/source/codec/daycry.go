@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"redrive/internal/rawjson"
 	"redrive/internal/source"
@@ -42,7 +43,7 @@ func cleanDaycry(raw []byte, run Run) ([]byte, error) {
 		return nil, fmt.Errorf("the payload is not a JSON object")
 	}
 	if run.Target == "" {
-		return nil, fmt.Errorf("nothing says which queue the job came from")
+		return nil, fmt.Errorf("nothing says which queue the job came from; name one in redrive.yaml, as default_queue on Redis")
 	}
 	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
 		for m := range rawjson.Members(raw) {
@@ -65,4 +66,46 @@ func withoutBlock(payload []byte) []byte {
 		return nil
 	}
 	return without(payload, func(name string) bool { return name == block })
+}
+
+// readWaiting reads an element of a list of daycry/jobs: the job with an id around it.
+// What the job says of its queue goes before what its reader supposes.
+func readWaiting(r *source.Record) {
+	raw, supposed := r.Raw, r.Queue
+	data := member(raw, "data")
+	if !isObject(raw) || rawjson.Kind(data) != '{' {
+		unreadable(r, "it is not a job in JSON")
+		return
+	}
+	if r.Queue = text(member(member(data, "payload"), "_dlq_metadata"), "original_queue"); r.Queue == "" {
+		r.Queue = supposed
+	}
+	r.Raw = data
+	readDaycry(r)
+	r.Raw, r.Meta = raw, metaOf(data, "payload")
+	if at, ok := number(raw, "time"); ok && at > 0 && at < 1e11 {
+		r.FailedAt = time.Unix(at, 0).UTC()
+	}
+	warn(r, r.Limit > 1, "Its maxRetries is 1 or more. On Redis, daycry/jobs runs such a job again without end while it fails.")
+}
+
+// cleanWaiting sends a job back to its queue, with the id around it.
+func cleanWaiting(raw []byte, run Run) ([]byte, error) {
+	if !isObject(raw) {
+		return nil, fmt.Errorf("the record is not a JSON object that can be read exactly")
+	}
+	data, err := cleanDaycry(member(raw, "data"), run)
+	if err != nil {
+		return nil, err
+	}
+	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return data, name == "data" }), nil
+}
+
+// editWaiting gives a job another payload, with the id around it.
+func editWaiting(raw, payload []byte) ([]byte, error) {
+	data, err := inMember("payload", "")(member(raw, "data"), payload)
+	if err != nil {
+		return nil, err
+	}
+	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return data, name == "data" }), nil
 }

@@ -226,3 +226,61 @@ func fieldsOf(command [][]byte) codec.Fields {
 	}
 	return fields
 }
+
+func FuzzDaycryRedis(f *testing.F) {
+	for _, command := range commands(f, "daycry-jobs/redis-commands.json") {
+		for _, arg := range command {
+			f.Add(arg)
+		}
+	}
+	f.Add([]byte(`{"data":{"payload":{"_dlq_metadata":{"original_queue":"a"}}}}`))
+	c, _ := codec.Get("daycry-redis")
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r := read(t, "daycry-redis", raw)
+		b, err := c.Clean(bytes.Clone(raw), codec.Run{Mode: source.Once, Now: now, Target: "mail"})
+		if err != nil {
+			return
+		}
+		if again := read(t, "daycry-redis", b); again.Type != r.Type || again.Attempts > 1 || !json.Valid(b) {
+			t.Fatalf("it makes another job: %q", b)
+		}
+	})
+}
+
+func FuzzYiiRedis(f *testing.F) {
+	for _, command := range commands(f, "yii2-queue/redis-commands.json") {
+		for _, arg := range command {
+			f.Add(string(arg), "RuntimeException", "1", "1795206827.25")
+		}
+	}
+	readKept, _ := codec.Hash("yii2-redis")
+	f.Fuzz(func(t *testing.T, message, class, attempt, at string) {
+		r := source.Record{Queue: "queue"}
+		readKept(&r, codec.Fields{"message": message, "exception": class, "attempt": attempt, "failed_at": at})
+		sound(t, r)
+	})
+}
+
+func FuzzOwn(f *testing.F) {
+	f.Add([]byte(`{"id":"7","body":{"n":1.0},"tries":3,"why":"refused","died":1795206827}`), "2026-11-20 20:33:47")
+	f.Add([]byte("no JSON"), "1795206827000")
+	names := map[string]string{"thread": "id", "payload": "body", "attempts": "tries", "error": "why", "failed_at": "died", "limit": "of"}
+	c, hash := codec.Own(names, []string{"error", "failed_at", "trace"})
+	f.Fuzz(func(t *testing.T, raw []byte, at string) {
+		r := source.Record{Queue: "orders", Raw: bytes.Clone(raw)}
+		c.Read(&r)
+		sound(t, r)
+		b, err := c.Clean(bytes.Clone(raw), codec.Run{Mode: source.Once, Now: now})
+		if err != nil || json.Valid(raw) && !json.Valid(b) || len(r.Warnings) > 0 && !bytes.Equal(b, raw) {
+			t.Fatalf("%q, %v", b, err)
+		}
+		again := source.Record{Queue: "orders", Raw: b}
+		c.Read(&again)
+		if again.Thread != r.Thread || again.Attempts != 0 || again.Error.Message != "" {
+			t.Fatalf("it makes another job: %q", b)
+		}
+		h := source.Record{Queue: "orders"}
+		hash(&h, codec.Fields{"id": string(raw), "body": at, "tries": at, "died": at, "of": string(raw)})
+		sound(t, h)
+	})
+}

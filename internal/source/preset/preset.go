@@ -14,6 +14,9 @@
 //	:target          the queue for the next run, where the preset looks it up
 //	:unix            seconds since 1970, now
 //	:wall            now, by the clock on the system's wall
+//	:due             seconds since 1970, when the job shall run: now, or later
+//	:wait            seconds until then
+//	:due_wall        then, by the clock on the wall; NULL for now
 //	:a, :b           the place in the list from where it goes on
 //
 // and those under values. The list of dead records is put together from fields, from,
@@ -62,8 +65,9 @@ type Preset struct {
 	Discard []string                     `yaml:"discard"`
 	Errors  map[string]source.State      `yaml:"errors"`  // what an error of the database means, by its code
 	Refused string                       `yaml:"refused"` // why an act changes no row although the record lies there unchanged
-	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements
+	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements, or describes the keys
 
+	Work  *Work         `yaml:"work"`  // the queue that a replay goes to, when it is in Redis; nil: it is in the database
 	Redis *Redis        `yaml:"redis"` // of the family redis, in place of all from Columns to Same
 	AMQP  *AMQP         `yaml:"amqp"`  // of the family amqp, in place of all from Columns to Discard
 	Every time.Duration `yaml:"every"` // between two looks, unless redrive.yaml says otherwise; 0: the default of all
@@ -132,7 +136,10 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	}
 	s.Names, s.Values = names, values
 	completed := *p
-	if p.Own {
+	switch {
+	case p.Own && p.Family == "redis":
+		return &completed, s, completed.ownKeys(names)
+	case p.Own:
 		completed.own(s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -173,6 +180,8 @@ func (p *Preset) own(s Settings) {
 	p.Replay, p.Discard = map[source.Mode][]string{}, s.Discard
 	if len(s.Replay) > 0 {
 		p.Replay = map[source.Mode][]string{source.Once: s.Replay, source.Fresh: s.Replay}
+		p.Edits = Uses(s.Replay, "clean")
+		p.Delays = Uses(s.Replay, "due") || Uses(s.Replay, "wait") || Uses(s.Replay, "due_wall")
 	}
 }
 
@@ -223,7 +232,7 @@ func (p *Preset) options() []string {
 	if p.Zone {
 		all = append(all, "zone")
 	}
-	if p.Own {
+	if p.Own && p.Family == "sql" {
 		all = append(all, "where", "replay", "discard")
 	}
 	if p.AMQP != nil {

@@ -14,6 +14,8 @@ package preset
 //	queue    that the record goes to
 //	now      nanoseconds since 1970, as a text
 //	iso      the same instant, as in 2026-11-22T11:01:23.591394Z
+//	due      milliseconds since 1970, when the job shall run; empty: at once
+//	payload  that the job shall have, where its record is a hash; empty: as it is
 //
 // and the keys under keys, each by its name. All keys of a script have to be there, so
 // that a Cluster can be asked whether they lie together. The numbers are [Done] and its
@@ -23,10 +25,12 @@ type Redis struct {
 	Least  string            `yaml:"least"`  // version of Redis
 	Expect map[string]string `yaml:"expect"` // keys and their types; one that is absent is no fault
 	Queues Queues            `yaml:"queues"`
-	Dead   string            `yaml:"dead"` // the key in which the dead letters of a queue lie
-	Type   string            `yaml:"type"` // of that key: a list, the newest last, or a zset, the newest with the highest score
-	Hash   *Hash             `yaml:"hash"` // nil: the record itself lies in the key dead
-	Keys   map[string]string `yaml:"keys"` // of the scripts
+	Dead   string            `yaml:"dead"`   // the key in which the dead letters of a queue lie
+	Type   string            `yaml:"type"`   // of that key: a list, the newest last, or a zset, the newest with the highest score
+	Newest string            `yaml:"newest"` // of a list: first when the newest is there
+	Target string            `yaml:"target"` // the queue of a record, when neither its key nor the record says it
+	Hash   *Hash             `yaml:"hash"`   // nil: the record itself lies in the key dead
+	Keys   map[string]string `yaml:"keys"`   // of the scripts
 	Writes Writes            `yaml:"writes"`
 }
 
@@ -57,6 +61,21 @@ type Writes struct {
 	Replay  []string `yaml:"replay"`
 	Discard []string `yaml:"discard"`
 }
+
+// Work is a queue in Redis to which dead letters go that lie in a database. Its script has
+// the locals of the others, and those under values in its keys; its id names the dead
+// letter together with its witness. The record is locked meanwhile, and removed only then.
+// The script does nothing the second time: it is repeated when the database has failed.
+type Work struct {
+	Keys   map[string]string `yaml:"keys"`
+	Writes []string          `yaml:"writes"`
+	Push   string            `yaml:"push"`
+}
+
+// Refusal is why a queue does not take a job: it said so, and nothing was changed.
+type Refusal struct{ Why string }
+
+func (r *Refusal) Error() string { return r.Why }
 
 // What a script returns.
 const (

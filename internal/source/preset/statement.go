@@ -45,8 +45,8 @@ func Uses(statements []string, value string) bool {
 	})
 }
 
-// given are the values that every act has.
-var given = []string{"key", "witness", "clean", "target", "unix", "wall"}
+// Given are the values that every act has.
+var Given = []string{"key", "witness", "clean", "target", "unix", "wall", "wait", "due", "due_wall"}
 
 // checkAct refuses statements that could change what the person did not see: the last
 // one, which decides whether the others count, must name the record and its witness.
@@ -68,8 +68,8 @@ func (p *Preset) checkAct(act string, statements []string) error {
 			}
 		}
 		for _, value := range values {
-			if _, ok := p.Values[value]; !ok && !slices.Contains(given, value) {
-				return fmt.Errorf("%s has the value :%s; there are :%s", act, value, strings.Join(given, ", :"))
+			if _, ok := p.Values[value]; !ok && !slices.Contains(Given, value) {
+				return fmt.Errorf("%s has the value :%s; there are :%s", act, value, strings.Join(Given, ", :"))
 			}
 		}
 	}

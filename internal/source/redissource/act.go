@@ -1,7 +1,9 @@
 package redissource
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
@@ -20,7 +23,7 @@ import (
 const scriptsAtOnce = 50
 
 // header gives a script its locals.
-const header = `local id, witness, clean, queue, now, iso = unpack(ARGV)
+const header = `local id, witness, clean, queue, now, iso, due, payload = unpack(ARGV)
 local %s = unpack(KEYS)
 %s`
 
@@ -89,6 +92,9 @@ func (o *Origin) call(a source.Act) call {
 	if a.Kind == source.Discard {
 		does.mode = ""
 	}
+	if lacks := o.preset.Lacks(a.Wish()); lacks != "" {
+		return refuse(lacks)
+	}
 	if c.script = o.scripts[does]; c.script == nil {
 		return refuse(fmt.Sprintf("%s has no %s %s", o.preset.Title, a.Kind, a.Mode))
 	}
@@ -96,16 +102,33 @@ func (o *Origin) call(a source.Act) call {
 	now, clean := time.Now(), []byte(nil)
 	if a.Kind == source.Replay {
 		var err error
-		if clean, err = o.clean(a, now); err != nil {
+		if clean, err = o.clean(a, codec.Run{
+			Mode: a.Mode, Now: now, Target: queue, ID: job.NewID(), Payload: a.Payload,
+		}); err != nil {
 			return refuse(err.Error())
 		}
 	}
 	if c.keys = o.keysOf(queue, id); o.cluster && !together(c.keys) {
 		return refuse(apart)
 	}
-	c.args = []any{id, witness, clean, queue, strconv.FormatInt(now.UnixNano(), 10), now.UTC().Format("2006-01-02T15:04:05.000000Z")}
+	c.args = append(arguments(id, witness, clean, queue, now), due(a.Due), a.Payload)
 	return c
 }
+
+// arguments are those of every script.
+func arguments(id, witness string, clean []byte, queue string, now time.Time) []any {
+	return []any{id, witness, clean, queue, strconv.FormatInt(now.UnixNano(), 10), now.UTC().Format(isoMicros)}
+}
+
+// due is a time in milliseconds since 1970; empty for at once.
+func due(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(at.UnixMilli(), 10)
+}
+
+const isoMicros = "2006-01-02T15:04:05.000000Z"
 
 // apart says why a Cluster cannot act.
 const apart = "The keys of this act are in different hash slots of the Redis Cluster, so that no script can change them as one. " +
@@ -116,7 +139,7 @@ func (o *Origin) named(a source.Act) (queue, id, witness string) {
 	queue, _ = queueIn(o.at.Dead, meant(a.Place))
 	switch {
 	case o.at.Hash == nil:
-		r := source.Record{Queue: queue, Raw: slices.Clone(a.Raw)}
+		r := source.Record{Queue: cmp.Or(queue, o.at.Target), Raw: slices.Clone(a.Raw)}
 		o.codec.Read(&r)
 		return r.Queue, string(a.Raw), string(a.Raw)
 	case o.at.Hash.Witness == "":
@@ -127,11 +150,14 @@ func (o *Origin) named(a source.Act) (queue, id, witness string) {
 
 // clean is the bytes of the next run. A record that is a hash is changed field by field,
 // by the script.
-func (o *Origin) clean(a source.Act, now time.Time) ([]byte, error) {
+func (o *Origin) clean(a source.Act, run codec.Run) ([]byte, error) {
 	if o.hash != nil {
+		if run.Payload != nil && !json.Valid(run.Payload) {
+			return nil, errors.New("the payload must be JSON")
+		}
 		return nil, nil
 	}
-	return o.codec.Clean(a.Raw, codec.Run{Mode: a.Mode, Now: now})
+	return o.codec.Next(a.Raw, run)
 }
 
 // keysOf are the keys of a script for one record.

@@ -39,7 +39,7 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 	if err := o.count(ctx, &r); err != nil {
 		return r, err
 	}
-	return r, o.rights(ctx, &r, facts["role"])
+	return r, o.may(ctx, &r, facts["role"], source.Replay, source.Discard)
 }
 
 // older reports whether a version comes before another one.
@@ -133,8 +133,8 @@ func (o *Origin) versions(ctx context.Context, r *source.Report) error {
 	return nil
 }
 
-// rights asks what the user may do, with the keys of some queue.
-func (o *Origin) rights(ctx context.Context, r *source.Report, role string) error {
+// may asks which acts the user may do, with the keys of some queue.
+func (o *Origin) may(ctx context.Context, r *source.Report, role string, acts ...source.Kind) error {
 	queue := "default"
 	if len(o.queues.names) > 0 {
 		queue = cmp.Or(o.queues.names[0], queue)
@@ -148,17 +148,18 @@ func (o *Origin) rights(ctx context.Context, r *source.Report, role string) erro
 		r.Warnings = append(r.Warnings, apart)
 		return nil
 	}
-	for _, may := range []struct {
-		kind   source.Kind
-		writes []string
-	}{{source.Replay, o.at.Writes.Replay}, {source.Discard, o.at.Writes.Discard}} {
-		script := redis.NewScript(o.head(may.writes) + "return 1")
+	for _, kind := range acts {
+		writes := o.at.Writes.Replay
+		if kind == source.Discard {
+			writes = o.at.Writes.Discard
+		}
+		script := redis.NewScript(o.head(writes) + "return 1")
 		err := script.Eval(ctx, o.client, keys, "", "", "", "", "", "").Err()
 		switch {
 		case err == nil:
-			r.May = append(r.May, may.kind)
+			r.May = append(r.May, kind)
 		case refused(err):
-			r.Warnings = append(r.Warnings, fmt.Sprintf("The user may not %s: %s.", may.kind, err))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("The user may not %s: %s.", kind, err))
 		default:
 			return err
 		}

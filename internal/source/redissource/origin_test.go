@@ -20,6 +20,7 @@ import (
 // genuine are the records of each preset.
 var genuine = map[string]string{
 	"sidekiq": sidekiqFile, "asynq": asynqFile, "initphp-redis": initphpFile, "babelqueue-redis": babelFile, "bullmq": bull6File, "rq": rqFile,
+	"daycry-redis": daycryFile,
 }
 
 // archive fills an archive of asynq with so many tasks.

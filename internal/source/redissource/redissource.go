@@ -59,12 +59,9 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	if err != nil {
 		return nil, err
 	}
-	o := &Origin{preset: p, at: named(*p.Redis, s.Names), keys: slices.Sorted(maps.Keys(p.Redis.Keys))}
-	var known bool
-	if o.codec, known = codec.Get(p.Codec); !known {
-		if o.hash, known = codec.Hash(p.Codec); !known {
-			return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
-		}
+	o := &Origin{preset: p, keys: slices.Sorted(maps.Keys(p.Redis.Keys))}
+	if err := o.describe(s.Names); err != nil {
+		return nil, err
 	}
 	o.compose()
 	options, err := redis.ParseURL(address)
@@ -75,6 +72,28 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	return o, nil
+}
+
+// describe sets where the records lie and how they are read.
+func (o *Origin) describe(names map[string]string) error {
+	p := o.preset
+	if p.Own {
+		o.at = *p.Redis
+		var hash func(*source.Record, codec.Fields)
+		if o.codec, hash = codec.Own(names, preset.Traces); p.Redis.Hash != nil {
+			o.hash = hash
+		}
+		return nil
+	}
+	o.at = named(*p.Redis, names)
+	var known bool
+	if o.codec, known = codec.Get(p.Codec); known {
+		return nil
+	}
+	if o.hash, known = codec.Hash(p.Codec); !known { // unreachable: a test reads all presets
+		return fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
+	}
+	return nil
 }
 
 // connect opens a client, which is another one when the server is a node of a Cluster.

@@ -23,9 +23,10 @@ var update = flag.Bool("update", false, "write the golden files")
 // bench is a Redis with the records of a real system, and the source that reads them.
 type bench struct {
 	*testing.T
-	redis  *redis.Client
-	preset *preset.Preset
-	origin *redissource.Origin
+	redis    *redis.Client
+	preset   *preset.Preset
+	settings preset.Settings
+	origin   *redissource.Origin
 }
 
 // newBench starts a Redis with the records of files below testdata.
@@ -41,7 +42,7 @@ func newBench(t *testing.T, name string, files ...string) *bench {
 
 func (b *bench) open() *redissource.Origin {
 	b.Helper()
-	o, err := redissource.Open(b.Context(), redistest.URL(b.redis), b.preset, preset.Settings{})
+	o, err := redissource.Open(b.Context(), redistest.URL(b.redis), b.preset, b.settings)
 	b.check(err)
 	b.Cleanup(func() { b.check(o.Close()) })
 	return o

@@ -1,6 +1,7 @@
 package redissource
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -186,6 +187,9 @@ func (o *Origin) chunk(ctx context.Context, queue string, from, n int64) ([]stri
 	if o.at.Type != "list" {
 		return o.client.ZRevRange(ctx, key, from, from+n-1).Result()
 	}
+	if o.at.Newest == "first" {
+		return o.client.LRange(ctx, key, from, from+n-1).Result()
+	}
 	members, err := o.client.LRange(ctx, key, -from-n, -from-1).Result()
 	slices.Reverse(members)
 	return members, err
@@ -226,7 +230,8 @@ func (o *Origin) records(ctx context.Context, queue string, members []string) ([
 func (o *Origin) whole(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
 	r := source.Record{
-		Key: keyOf(queue, hex.EncodeToString(digest[:16])), Place: shown(fill(o.at.Dead, queue, "")), Queue: queue, Raw: []byte(member),
+		Key: keyOf(queue, hex.EncodeToString(digest[:16])), Place: shown(fill(o.at.Dead, queue, "")), Raw: []byte(member),
+		Queue: cmp.Or(queue, o.at.Target),
 	}
 	o.codec.Read(&r)
 	finish(&r)
@@ -237,8 +242,8 @@ func (o *Origin) whole(queue, member string) source.Record {
 func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 	h := o.at.Hash
 	r := source.Record{
-		Key: keyOf(queue, id), Thread: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")), Queue: queue,
-		Witness: fields[h.Witness],
+		Key: keyOf(queue, id), Thread: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")),
+		Queue: cmp.Or(queue, o.at.Target), Witness: fields[h.Witness],
 	}
 	switch {
 	case len(fields) == 0:

@@ -5,10 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
+	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/codec"
+	"redrive/internal/source/preset"
 )
 
 // Act does what the acts say, each in a transaction of its own.
@@ -42,9 +46,13 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		"key": a.Key, "witness": a.Witness,
 		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
 	}
+	o.setDue(a, now, values)
 	statements := o.preset.Discard
 	if a.Kind == source.Replay {
 		statements = o.preset.Replay[a.Mode]
+	}
+	if lacks := o.preset.Lacks(a.Wish()); lacks != "" {
+		return refuse("It cannot be replayed: " + lacks + ".")
 	}
 	if len(statements) == 0 {
 		return refuse(fmt.Sprintf("%s has no %s for this.", o.preset.Title, a.Kind))
@@ -57,6 +65,16 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		}
 	}
 	return o.carryOut(ctx, a, statements, values)
+}
+
+// setDue makes the values that say when a job shall run.
+func (o *Origin) setDue(a source.Act, now time.Time, values map[string]any) {
+	values["wait"], values["due"], values["due_wall"] = inline("0"), values["unix"], nil
+	if a.Due.After(now) {
+		seconds := int64(math.Ceil(a.Due.Sub(now).Seconds()))
+		values["wait"], values["due"] = inline(fmt.Sprint(seconds)), inline(fmt.Sprint(now.Unix()+seconds))
+		values["due_wall"] = now.Add(time.Duration(seconds) * time.Second).In(o.zone).Format("2006-01-02 15:04:05")
+	}
 }
 
 // errUnfit says that there can be no next run.
@@ -81,7 +99,7 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 		o.codec.Read(&r) // which may know it when the database does not
 		values["target"] = r.Queue
 	}
-	clean, err := o.codec.Clean(a.Raw, codec.Run{Mode: a.Mode, Now: now, Target: r.Queue})
+	clean, err := o.codec.Next(a.Raw, codec.Run{Mode: a.Mode, Now: now, Target: r.Queue, ID: job.NewID(), Payload: a.Payload})
 	if err != nil {
 		return unfit{err}
 	}
@@ -104,8 +122,18 @@ func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 }
 
 func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string, values map[string]any) (source.Result, error) {
-	done, committing, err := o.transact(ctx, statements, values)
+	push := func() error { return nil }
+	if a.Kind == source.Replay && o.work != nil {
+		push = func() error {
+			return o.work.Push(ctx, values["target"].(string), a.Key+":"+a.Witness, []byte(values["clean"].(string)), a.Due)
+		}
+	}
+	done, committing, err := o.transact(ctx, statements, values, push)
+	var refusal *preset.Refusal
 	switch {
+	case errors.As(err, &refusal):
+		why := "Its queue does not take the job: " + strings.TrimRight(refusal.Why, ".") + "."
+		return source.Result{ID: a.ID, State: source.Refused, Why: why}, nil
 	case committing: // the answer was lost on the way
 		return source.Result{}, err
 	case err != nil:
@@ -123,9 +151,11 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 	return o.why(ctx, a)
 }
 
-// transact runs statements, of which the last one must change one row. committing says
-// that the commit failed: nobody knows whether it took place.
-func (o *Origin) transact(ctx context.Context, statements []string, values map[string]any) (done, committing bool, err error) {
+// transact runs statements, of which the last one must change one row, and then push.
+// committing says that the commit failed, or the push: nobody knows whether it took place.
+func (o *Origin) transact(
+	ctx context.Context, statements []string, values map[string]any, push func() error,
+) (done, committing bool, err error) {
 	t, err := o.db.BeginTx(ctx, nil)
 	if err != nil {
 		return false, false, err
@@ -148,6 +178,9 @@ func (o *Origin) transact(ctx context.Context, statements []string, values map[s
 	}
 	if changed != 1 {
 		return false, false, t.Rollback()
+	}
+	if err := push(); err != nil {
+		return false, true, errors.Join(err, t.Rollback())
 	}
 	if err := t.Commit(); err != nil {
 		return false, true, err

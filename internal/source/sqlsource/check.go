@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"redrive/internal/source"
+	"redrive/internal/source/preset"
 )
 
 // Check looks whether the tables are those of the preset, what the rights allow, and how
@@ -30,7 +31,23 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 	if err := o.rights(ctx, &r); err != nil {
 		return r, err
 	}
+	if err := o.reaches(ctx, &r); err != nil {
+		return r, err
+	}
 	return r, o.plan(ctx, &r)
+}
+
+// reaches looks whether replays get to a queue that is elsewhere.
+func (o *Origin) reaches(ctx context.Context, r *source.Report) error {
+	if o.work == nil {
+		return nil
+	}
+	warnings, err := o.work.Check(ctx)
+	if len(warnings) > 0 {
+		r.Warnings = append(r.Warnings, warnings...)
+		r.May = slices.DeleteFunc(r.May, func(k source.Kind) bool { return k == source.Replay })
+	}
+	return err
 }
 
 // shape compares tables with what the preset expects.
@@ -173,7 +190,7 @@ func (o *Origin) explain(ctx context.Context, statements []string) error {
 		return err
 	}
 	nothing := map[string]any{}
-	for _, name := range append(slices.Collect(maps.Keys(o.settings.Values)), "key", "witness", "clean", "target", "unix", "wall") {
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(o.settings.Values)), preset.Given) {
 		nothing[name] = inline("NULL")
 	}
 	for _, statement := range statements {

@@ -4,6 +4,11 @@
 // Reading takes a transaction that can only read, and ends after a while. An act is one
 // transaction, whose last statement must find the record as the person saw it. When it
 // does not, nothing was changed, and the row says why: it is gone, or has died again.
+//
+// Where the queue of a system is not in the database, the job is pushed there between the
+// last statement and the commit, while the transaction holds the row. When the commit
+// fails, the job is in both places. The act is then looked up, found undone and repeated,
+// and a push that is repeated does nothing.
 package sqlsource
 
 import (
@@ -36,7 +41,21 @@ type Origin struct {
 	same     string   // the witness of :key
 	clean    bool     // an act needs the raw bytes
 	lies     string   // the table of the list
+	work     Work     // the queue, where it is in another store; else nil
 }
+
+// Work is the queue of a system that is not in its database.
+type Work interface {
+	// Check looks whether jobs can be pushed, and says why not.
+	Check(ctx context.Context) (warnings []string, err error)
+	// Push adds a job, to run at a time or at once, and once for each id. An error that is
+	// no *preset.Refusal leaves open whether it did.
+	Push(ctx context.Context, queue, id string, job []byte, at time.Time) error
+	Close() error
+}
+
+// SendTo lets replays go to a queue, which the origin closes.
+func (o *Origin) SendTo(w Work) { o.work = w }
 
 // Open connects with the database that a URL names, as postgres://user:password@host/name,
 // mysql://user:password@host/name or sqlite:///path/to/file. With ?mode=ro, a file is never
@@ -75,7 +94,12 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 }
 
 // Close ends the connections.
-func (o *Origin) Close() error { return o.db.Close() }
+func (o *Origin) Close() error {
+	if o.work != nil {
+		return errors.Join(o.work.Close(), o.db.Close())
+	}
+	return o.db.Close()
+}
 
 // compose makes the statements of the list.
 func (o *Origin) compose() {
@@ -114,6 +138,7 @@ func (o *Origin) compose() {
 		o.lies = cmp.Or(o.lies, o.settings.Names[name])
 		return ""
 	}, func(string) string { return "" })
+	o.clean = p.Work != nil
 	for _, statements := range p.Replay {
 		o.clean = o.clean || preset.Uses(statements, "clean") || preset.Uses(statements, "target")
 	}

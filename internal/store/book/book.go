@@ -69,6 +69,8 @@ type Remover interface {
 type Ask struct {
 	Kind      source.Kind
 	Mode      source.Mode // of a replay
+	Due       time.Time   // likewise; zero: at once
+	Payload   []byte      // likewise; nil: as it is
 	Jobs      []job.Job   // of sources, as they are afterwards
 	At        time.Time
 	By        audit.Actor

@@ -90,7 +90,10 @@ func (r *row) read() job.Job {
 	j.StartedAt, j.FinishedAt = db.FromMicros(r.started), db.FromMicros(r.finished)
 	j.ChangedAt, j.LeaseUntil, j.LastSeen = db.FromMicros(r.changed), db.FromMicros(r.lease), db.FromMicros(r.seen)
 	if j.State != job.Active { // what the last claim left behind
-		j.Worker, j.LeaseUntil, j.LastSeen = "", time.Time{}, time.Time{}
+		j.LeaseUntil, j.LastSeen = time.Time{}, time.Time{}
+		if j.State != job.Pending || j.Source() == "" { // which has the job then
+			j.Worker = ""
+		}
 	}
 	switch j.State {
 	case job.Active:

@@ -39,10 +39,12 @@ func (*Book) Committed(*db.Tx) {}
 
 // Asked writes down what a person asked sources to do to these jobs.
 func (*Book) Asked(t *db.Tx, ask book.Ask) error {
-	acts := db.NewBatch(8, `INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, by, operation_id)
-		SELECT a.column1, a.column2, a.column3, a.column4, a.column5, 'asked', a.column6, a.column7, a.column8 FROM (VALUES `, `) AS a`)
+	acts := db.NewBatch(10, `INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, by, operation_id, due, payload)
+		SELECT a.column1, a.column2, a.column3, a.column4, a.column5, 'asked', a.column6, a.column7, a.column8, a.column9, a.column10
+		FROM (VALUES `, `) AS a`)
 	for _, j := range ask.Jobs {
-		err := acts.Add(t, j.Source(), j.Seq, j.Run, string(ask.Kind), string(ask.Mode), db.Micros(ask.At), ask.By.Name, ask.Operation)
+		err := acts.Add(t, j.Source(), j.Seq, j.Run, string(ask.Kind), string(ask.Mode), db.Micros(ask.At), ask.By.Name, ask.Operation,
+			db.Micros(ask.Due), ask.Payload)
 		if err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ func Left(t *db.Tx, seqs []int64) error {
 }
 
 // actColumns are those of an act, with what the mirror knows of its record.
-const actColumns = `a.id, a.kind, a.mode, a.state, a.run, a.asked_at, a.ended_at, a.by, a.operation_id, a.why,
+const actColumns = `a.id, a.kind, a.mode, a.state, a.run, a.asked_at, a.ended_at, a.by, a.operation_id, a.why, a.due, a.payload,
 	j.id, j.queue, j.type, coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw`
 
 const actTables = ` FROM source_acts AS a JOIN jobs AS j ON j.seq = a.job_seq LEFT JOIN mirrored AS m ON m.job_seq = a.job_seq`
@@ -175,7 +177,7 @@ const actTables = ` FROM source_acts AS a JOIN jobs AS j ON j.seq = a.job_seq LE
 func actFields(a *source.Act) []any {
 	return []any{
 		&a.ID, (*string)(&a.Kind), (*string)(&a.Mode), (*string)(&a.State), &a.Run,
-		db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why,
+		db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why, db.Time(&a.Due), &a.Payload,
 		&a.JobID, &a.Queue, &a.Type, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw,
 	}
 }
@@ -218,9 +220,10 @@ func (b *Book) Reopen(ctx context.Context, ids []int64) error {
 	return b.writer.Do(ctx, len(ids), func(t *db.Tx) error { return t.Run(update, db.Numbers(ids)) })
 }
 
-// End writes down how an act ended, and reports whether it was under way.
+// End writes down how an act ended, and reports whether it was under way. The payload that
+// it had is the job's by now.
 func End(t *db.Tx, now time.Time, r source.Result) (bool, error) {
-	const update = `UPDATE source_acts SET state = $2, ended_at = $3, why = $4 WHERE id = $1 AND state IN ('asked', 'begun')`
+	const update = `UPDATE source_acts SET state = $2, ended_at = $3, why = $4, payload = NULL WHERE id = $1 AND state IN ('asked', 'begun')`
 	n, err := t.Exec(update, r.ID, string(r.State), db.Micros(now), r.Why)
 	return n == 1, err
 }

@@ -7,6 +7,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/source"
 )
@@ -16,7 +17,8 @@ var mirroring = []func(*kit){
 	Mirror_AThreadIsOneJob, Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource,
 	Source_AReplayIsAskedOfIt, Source_AReplayThatFailsAgainEndsItsRun, Source_ARefusedReplayComesBack, Source_AReplayOfWhatIsGoneEndsTheJob,
 	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_AnActUnderWayLeavesTheJobAlone,
-	Source_JobsCannotBeChanged, Source_OperationsActThere,
+	Source_JobsCannotBeChanged, Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack,
+	Source_WhatIsNotBackIsReturnedAndKeptAsCompleted, Source_OperationsActThere,
 }
 
 // deadAt is a record that lies at a source.
@@ -168,7 +170,7 @@ func Mirror_IsListedBySource(k *kit) {
 func Source_AReplayIsAskedOfIt(k *kit) {
 	j := k.mirror(1, k.deadAt("7"))[0]
 	k.pass(time.Minute)
-	to, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, job.Edit{Fresh: true}, eve)
+	to, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, job.Edit{Mode: string(source.Fresh)}, eve)
 	k.check(err)
 	k.same("the job", []any{to.State, to.Run}, []any{job.Pending, 2})
 	act := k.asked(1)[0]
@@ -216,6 +218,72 @@ func Source_ARefusedReplayComesBack(k *kit) {
 	k.same("why", got.Letters[1].Problem, "no rights")
 	k.same("it lies there", got.Mirrored.Lies, true)
 	k.mirror(0, r)
+}
+
+// edited asks for a replay of a job with another payload, at a time to come.
+func (k *kit) edited(j job.Job, payload string, at time.Time) (job.Job, error) {
+	body := j.Body()
+	body.Payload = []byte(payload)
+	return k.ReplayWith(k.ctx, k.now, j.ID, j.Run, job.Edit{Body: &body, RunAt: at}, eve)
+}
+
+// Source_AReplayHasAnotherPayloadLater: the act has both, the job shows both, and the run
+// before keeps what it had.
+func Source_AReplayHasAnotherPayloadLater(k *kit) {
+	j := k.job(k.mirror(1, k.deadAt("7"))[0].ID)
+	at := k.now.Add(time.Hour)
+	to, err := k.edited(j, `{"order":8}`, at)
+	k.check(err)
+	k.same("the job", []any{to.State, to.RunAt, string(k.job(j.ID).Payload)}, []any{job.Pending, at, `{"order":8}`})
+	act := k.asked(1)[0]
+	k.same("the act", []any{act.Due, string(act.Payload)}, []any{at, `{"order":8}`})
+	k.same("the run before", string(k.detail(j.ID).Replays[0].Earlier.Body.Payload), `{"order":7}`)
+	k.answer(act, source.Done, "")
+	k.same("what the ledger keeps", k.detail(j.ID).Mirrored.Acts[0].Payload, []byte(nil))
+}
+
+// Source_ARefusedEditIsTakenBack: what lies at the source has the payload that it had.
+func Source_ARefusedEditIsTakenBack(k *kit) {
+	j := k.job(k.mirror(1, k.deadAt("7"))[0].ID)
+	_, err := k.edited(j, `{"order":8}`, time.Time{})
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Refused, "no rights")
+	got := k.job(j.ID)
+	k.same("the job", []any{got.Status(), got.Run, string(got.Payload)}, []any{job.StatusDeadLetter, 2, `{"order":7}`})
+	_, err = k.edited(got, `{"order":9}`, time.Time{})
+	k.check(err)
+	k.same("the act", string(k.asked(1)[0].Payload), `{"order":9}`)
+}
+
+// Source_WhatIsNotBackIsReturnedAndKeptAsCompleted: counted from when the source took the
+// job, and not before it did. It is never said to have succeeded.
+func Source_WhatIsNotBackIsReturnedAndKeptAsCompleted(k *kit) {
+	j := k.mirror(1, k.deadAt("7"))[0]
+	late := k.mirror(1, k.deadAt("8"))[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	_, err = k.Replay(k.ctx, k.now, late.ID, 1, eve)
+	k.check(err)
+	acts := k.asked(2)
+	k.pass(30 * time.Minute)
+	k.same("asked for", source.Returned(k.job(j.ID), k.now), false)
+	k.answer(acts[0], source.Done, "")
+	k.pass(source.ReturnedAfter - time.Millisecond)
+	k.same("within ten minutes", source.Returned(k.job(j.ID), k.now), false)
+	k.pass(time.Millisecond)
+	k.same("not back", []any{source.Returned(k.job(j.ID), k.now), k.job(j.ID).State}, []any{true, job.Pending})
+	limits := retention.Limits{Ages: retention.Ages{retention.Completed: day, retention.Discarded: time.Hour, retention.DeadLetters: time.Hour}}
+	k.pass(day - source.ReturnedAfter)
+	k.same("removed after a day", k.sweep(limits), removed("", 0))
+	k.pass(time.Millisecond)
+	k.same("removed", k.sweep(limits).Of(retention.Completed), int64(1))
+	k.same("the one on its way", k.job(late.ID).State, job.Pending)
+	k.answer(acts[1], source.Done, "")
+	k.pass(time.Minute)
+	r := k.deadAt("8")
+	r.Witness, r.FailedAt = "2", k.now
+	k.mirror(1, r)
+	k.same("back", []any{k.job(late.ID).Status(), k.job(late.ID).Run}, []any{job.StatusDeadLetter, 2})
 }
 
 // Source_AReplayOfWhatIsGoneEndsTheJob.
@@ -287,10 +355,8 @@ func Source_AnActUnderWayLeavesTheJobAlone(k *kit) {
 // Source_JobsCannotBeChanged: a job of a source is replayed as it is, and not moved.
 func Source_JobsCannotBeChanged(k *kit) {
 	j := k.job(k.mirror(1, k.deadAt("7"))[0].ID)
-	for i, edit := range []job.Edit{{Queue: "other"}, {RunAt: k.now.Add(time.Hour)}, {Priority: new(int)}} {
-		if i == 2 {
-			*edit.Priority = 5
-		}
+	five := 5
+	for _, edit := range []job.Edit{{Queue: "other"}, {Priority: &five}} {
 		_, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, edit, eve)
 		k.conflict(err)
 	}

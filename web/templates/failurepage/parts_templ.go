@@ -145,7 +145,7 @@ func jobsPanel(v View) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.StateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.StateCell(templates.StyleOfJob(j, v.Now)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

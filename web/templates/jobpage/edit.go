@@ -14,6 +14,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
@@ -25,6 +26,7 @@ const MaxEditor = 128 << 10
 type Edit struct {
 	templates.Frame
 	Job      job.Job
+	Origin   *source.Health    // the attached source of the job; nil: it has none, or none is attached
 	Form     map[string]string // by field: what stands in it
 	Errors   map[string]string // by field: what is wrong with it
 	Fixed    string            // why the payload cannot be edited here, or empty
@@ -44,7 +46,7 @@ type Edit struct {
 
 // Fields are the names of the form's fields, in their order.
 func (Edit) Fields() []string {
-	names := []string{"payload", "queue", "priority", "delay", "run_at", "use", "strategy"}
+	names := []string{"payload", "queue", "priority", "delay", "run_at", "mode", "use", "strategy"}
 	for _, f := range templates.PolicyFields() {
 		names = append(names, f.Name)
 	}
@@ -81,6 +83,8 @@ func (v Edit) denied() string {
 		return v.Denied(access.Operate, "replay jobs")
 	case !v.Job.Replayable():
 		return format.UpperFirst(whyNoReplay(v.Job))
+	case v.Job.Source() != "" && (v.Origin == nil || !v.Origin.Allows(source.Replay)):
+		return format.UpperFirst(whyNotAllowed(v.Job, v.Origin, source.Replay))
 	}
 	return ""
 }

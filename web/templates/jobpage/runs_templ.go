@@ -207,7 +207,7 @@ func runPanel(v View, r jobRun) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templates.Badge(r.status).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.StyleBadge(styleOfRun(v, r)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

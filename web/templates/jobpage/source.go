@@ -3,7 +3,6 @@ package jobpage
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/source"
@@ -11,9 +10,6 @@ import (
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
-
-// longAway is when it is said of a replay that its job has not come back.
-const longAway = 10 * time.Minute
 
 // sourceActs are what can be done to the dead letter of a source, the primary act last:
 // it is discarded there, or replayed, with fresh attempts or as the source's own button
@@ -26,24 +22,29 @@ func sourceActs(v View) (all []templates.Act) {
 		a := templates.JobAct(v.Frame, v.Job, string(kind), class, link.Job(v.Job.ID))
 		a.Word = cmp.Or(word, a.Word)
 		all = append(all, a)
-		templates.Deny(&all[len(all)-1], v.Origin != nil && v.Origin.Allows(kind), whyNotAllowed(v, kind))
+		templates.Deny(&all[len(all)-1], v.Origin != nil && v.Origin.Allows(kind), whyNotAllowed(v.Job, v.Origin, kind))
 		return &all[len(all)-1]
 	}
 	add(source.Discard, "danger", "")
-	if modes := v.modes(); modes[source.Fresh] != modes[source.Once] {
+	modes := v.modes()
+	if modes[source.Fresh] != modes[source.Once] {
 		a := add(source.Replay, "", "Replay with fresh attempts")
 		*a = a.Sending("mode", string(source.Fresh))
+	}
+	if modes[source.New] != "" {
+		a := add(source.Replay, "", "Replay as a new message")
+		*a = a.Sending("mode", string(source.New))
 	}
 	add(source.Replay, "primary", "Replay to "+v.Job.Source())
 	return all
 }
 
 // whyNotAllowed says why an act cannot be done at the source.
-func whyNotAllowed(v View, kind source.Kind) string {
-	if v.Origin == nil {
-		return "the source " + v.Job.Source() + " is not attached"
+func whyNotAllowed(j job.Job, origin *source.Health, kind source.Kind) string {
+	if origin == nil {
+		return "the source " + j.Source() + " is not attached"
 	}
-	return "the source " + v.Job.Source() + " is read only; allow " + string(kind) + " in the configuration file"
+	return "the source " + j.Source() + " is read only; allow " + string(kind) + " in the configuration file"
 }
 
 // modes say what a replay does, by its mode.
@@ -52,6 +53,26 @@ func (v View) modes() map[source.Mode]string {
 		return nil
 	}
 	return v.Origin.Profile.Modes
+}
+
+// modeWords name the modes of a replay at a source.
+var modeWords = map[source.Mode]string{
+	source.Once: "as the source's own retry", source.Fresh: "with fresh attempts", source.New: "as a new message",
+}
+
+// modesOf are the modes of a source that differ.
+func modesOf(origin *source.Health) []source.Mode {
+	if origin == nil {
+		return nil
+	}
+	all, modes := []source.Mode{source.Once}, origin.Profile.Modes
+	if modes[source.Fresh] != modes[source.Once] {
+		all = append(all, source.Fresh)
+	}
+	if modes[source.New] != "" {
+		all = append(all, source.New)
+	}
+	return all
 }
 
 // sourceName is the source with its system, as "shop (Laravel)".
@@ -86,4 +107,12 @@ func newestAct(v View) *source.Act {
 		return nil
 	}
 	return &v.Mirrored.Acts[0]
+}
+
+// styleOfRun draws the status of a run; the current one of a source's job can be returned.
+func styleOfRun(v View, r jobRun) templates.Style {
+	if r.current && source.Returned(v.Job, v.Now) {
+		return templates.StyleOfJob(v.Job, v.Now)
+	}
+	return templates.StyleOf(r.status)
 }

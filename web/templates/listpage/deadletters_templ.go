@@ -363,7 +363,7 @@ func refusedPanel(v DeadLetters) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.StateCell(j.Job.Status()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.StateCell(templates.StyleOf(j.Job.Status())).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -801,11 +801,11 @@ func jobsTable(v Jobs) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.StateCell(j.Status()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.StateCell(templates.StyleOfJob(j, v.Now)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.WhyCell(j).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.WhyCell(j, v.Now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/wire"
+)
+
+// replayCommand is dashboard replay: it replays one job, or the jobs that a filter selects.
+type replayCommand struct {
+	ID      string        `arg:"" optional:"" help:"The id of one job, instead of a filter."`
+	Mode    string        `help:"One job of a source: once, fresh (attempts from zero) or new (a new message)." placeholder:"MODE"`
+	In      time.Duration `help:"One job: start after this time, for example 5m." placeholder:"DURATION"`
+	Payload string        `help:"One job: another payload, any JSON." placeholder:"JSON"`
+	bulkFlags
+}
+
+// Run replays through a running dashboard.
+func (r *replayCommand) Run(c console) error {
+	if r.ID != "" {
+		return r.one(c)
+	}
+	switch {
+	case r.Mode != "" || r.In != 0 || r.Payload != "":
+		return usage("--mode, --in and --payload are for one job: name its id")
+	case r.Filter == "":
+		return usage("name the id of a job, or select jobs with --filter: state:dead_letter for all dead letters")
+	}
+	return r.act(c, operation.Replay)
+}
+
+// one replays a job, in the run that is the newest now.
+func (r *replayCommand) one(c console) error {
+	id, err := job.ParseID(r.ID)
+	switch {
+	case err != nil:
+		return usageError{err}
+	case r.Filter != "" || r.Rate != "" || r.Spread != "" || r.Canary != nil || r.NoGuard || r.DryRun || r.Yes:
+		return usage("a replay of one job has only the flags --mode, --in and --payload")
+	case r.Payload != "" && !json.Valid([]byte(r.Payload)):
+		return usage(`the payload is not JSON; a string needs quotes, for example '"text"'`)
+	case r.In < 0:
+		return usage("--in must not be negative")
+	}
+	dashboard, err := r.connect()
+	if err != nil {
+		return err
+	}
+	var was detailAnswer
+	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &was); err != nil {
+		return err
+	}
+	var is struct{ Job jobAnswer }
+	if err := dashboard.Call(context.Background(), http.MethodPost, "jobs/"+id+"/replay", r.change(was.Job.Run), &is); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "Replayed, run %d: %s\n", is.Job.Run, is.Job.Status)
+	return nil
+}
+
+// change asks for the next run after one.
+func (r *replayCommand) change(run int) map[string]any {
+	ask := map[string]any{"run": run}
+	if r.Mode != "" {
+		ask["mode"] = r.Mode
+	}
+	if r.In > 0 {
+		ask["delay"] = wire.FormatDuration(r.In)
+	}
+	if r.Payload != "" {
+		ask["payload"] = json.RawMessage(r.Payload)
+	}
+	return ask
+}

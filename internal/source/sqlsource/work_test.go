@@ -1,0 +1,188 @@
+package sqlsource_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redrive/internal/source"
+	"redrive/internal/source/preset"
+	"redrive/internal/source/redissource"
+	"redrive/internal/source/redissource/redistest"
+	"redrive/internal/source/sqlsource"
+)
+
+// twoStores are the systems whose queue is in Redis and whose dead letters are not.
+var twoStores = []system{
+	{"laravel-redis", "sqlite", "laravel/sqlite-dump.sql", nil, shopPrefix, "", nil},
+	{"laravel-redis", "postgres", "laravel/postgres-dump.sql", []string{"UPDATE failed_jobs SET connection = 'redis'"}, shopPrefix, "", nil},
+	{"laravel-redis", "mysql", "", nil, shopPrefix, "", nil},
+}
+
+var shopPrefix = preset.Settings{Zone: "Europe/Berlin", Values: map[string]string{"prefix": "shop_database_"}}
+
+// attachWork opens a database with a queue in Redis.
+func (s system) attachWork(t *testing.T, address, redisURL string) *sqlsource.Origin {
+	t.Helper()
+	o := s.origin(t, address)
+	w, err := redissource.OpenWork(t.Context(), redisURL, preset.All()[s.preset], s.settings)
+	check(t, err)
+	o.SendTo(w)
+	return o
+}
+
+func eachTwo(t *testing.T, do func(t *testing.T, s system, address string, queue *redis.Client)) {
+	for _, s := range twoStores {
+		t.Run(s.engine, func(t *testing.T) {
+			address := s.load(t)
+			do(t, s, address, redistest.Start(t))
+		})
+	}
+}
+
+func TestWork_ReplaysFromTheDatabaseToRedis(t *testing.T) {
+	eachTwo(t, func(t *testing.T, s system, address string, queue *redis.Client) {
+		o := s.attachWork(t, address, redistest.URL(queue))
+		report, err := o.Check(t.Context())
+		check(t, err)
+		if len(report.May) != 2 {
+			t.Errorf("%+v", report)
+		}
+		r := s.fit(t, o)
+		if got := act(t, o, source.Replay, source.Once, r); got.State != source.Done {
+			t.Fatalf("%+v", got)
+		}
+		if got := act(t, o, source.Replay, source.Once, r); got.State != source.Gone {
+			t.Fatalf("the second time: %+v", got)
+		}
+		pushed := queue.LRange(t.Context(), "shop_database_queues:"+r.Queue, 0, -1).Val()
+		if len(pushed) != 1 || !strings.Contains(pushed[0], `"uuid":"`+r.Key+`"`) || strings.Contains(pushed[0], `"attempts":1`) {
+			t.Errorf("in the queue: %q", pushed)
+		}
+		if n := queue.LLen(t.Context(), "shop_database_queues:"+r.Queue+":notify").Val(); n != 1 {
+			t.Errorf("workers were told %d times", n)
+		}
+	})
+}
+
+func TestWork_EightReplaysAtOnceAreOne(t *testing.T) {
+	eachTwo(t, func(t *testing.T, s system, address string, queue *redis.Client) {
+		r := s.fit(t, s.origin(t, address))
+		states := make(chan source.State, 8)
+		var all sync.WaitGroup
+		for range 8 {
+			o := s.attachWork(t, address, redistest.URL(queue))
+			all.Go(func() {
+				results, err := o.Act(t.Context(), []source.Act{{ID: 1, Kind: source.Replay, Mode: source.Once, Record: r}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				states <- results[0].State
+			})
+		}
+		all.Wait()
+		close(states)
+		count := map[source.State]int{}
+		for state := range states {
+			count[state]++
+		}
+		if n := queue.LLen(t.Context(), "shop_database_queues:"+r.Queue).Val(); n != 1 || count[source.Done] != 1 {
+			t.Errorf("%d jobs in the queue, %v", n, count)
+		}
+	})
+}
+
+// TestWork_ANewTryPushesNothing loses the commit, by a push that fails after it has pushed:
+// the row lies there, and the job is in the queue. The act is found undone, is repeated,
+// and there is one job.
+func TestWork_ANewTryPushesNothing(t *testing.T) {
+	eachTwo(t, func(t *testing.T, s system, address string, queue *redis.Client) {
+		o := s.origin(t, address)
+		w, err := redissource.OpenWork(t.Context(), redistest.URL(queue), preset.All()[s.preset], s.settings)
+		check(t, err)
+		broken := &brokenWork{Work: w}
+		o.SendTo(broken)
+		r := s.fit(t, o)
+		a := source.Act{ID: 7, Kind: source.Replay, Mode: source.Once, Record: r}
+		if _, err := o.Act(t.Context(), []source.Act{a}); !errors.Is(err, errLost) {
+			t.Fatalf("%v", err)
+		}
+		found, err := o.Find(t.Context(), []source.Act{a})
+		check(t, err)
+		if found[0].State != source.Asked || queue.LLen(t.Context(), "shop_database_queues:"+r.Queue).Val() != 1 {
+			t.Fatalf("%+v", found)
+		}
+		if got := act(t, o, a.Kind, a.Mode, a.Record); got.State != source.Done {
+			t.Fatalf("%+v", got)
+		}
+		if n := queue.LLen(t.Context(), "shop_database_queues:"+r.Queue).Val(); n != 1 {
+			t.Errorf("%d jobs in the queue", n)
+		}
+	})
+}
+
+var errLost = errors.New("the answer was lost")
+
+// brokenWork loses the answer to its first push.
+type brokenWork struct {
+	*redissource.Work
+	pushed bool
+}
+
+func (b *brokenWork) Push(ctx context.Context, queue, id string, job []byte, at time.Time) error {
+	err := b.Work.Push(ctx, queue, id, job, at)
+	if !b.pushed {
+		b.pushed = true
+		return errors.Join(errLost, err)
+	}
+	return err
+}
+
+// TestWork_RefusesWhatTheUserOfRedisMayNot takes a right away: the row stays.
+func TestWork_RefusesWhatTheUserOfRedisMayNot(t *testing.T) {
+	s := twoStores[0]
+	queue := redistest.Start(t)
+	check(t, queue.Do(t.Context(), "ACL", "SETUSER", "op", "on", ">secret", "allkeys", "+@all", "-rpush").Err())
+	o := s.attachWork(t, s.load(t), "redis://op:secret@"+queue.Options().Addr)
+	report, err := o.Check(t.Context())
+	check(t, err)
+	if len(report.May) != 1 || report.May[0] != source.Discard {
+		t.Errorf("%+v", report)
+	}
+	r := s.fit(t, o)
+	if got := act(t, o, source.Replay, source.Once, r); got.State != source.Refused || !strings.Contains(got.Why, "may not run RPUSH") {
+		t.Errorf("%+v", got)
+	}
+	if got := act(t, o, source.Discard, "", r); got.State != source.Done {
+		t.Errorf("%+v", got)
+	}
+	if keys := queue.Keys(t.Context(), "*").Val(); len(keys) != 0 {
+		t.Errorf("in Redis: %q", keys)
+	}
+}
+
+// TestWork_GrantsAreEnough has the rights of the preset's grants in Redis.
+func TestWork_GrantsAreEnough(t *testing.T) {
+	s := twoStores[0]
+	s.settings.Values = nil
+	queue := redistest.Start(t)
+	p := preset.All()[s.preset]
+	_, list, _ := strings.Cut(p.Grants[1], "to replay: ")
+	rules := []any{"ACL", "SETUSER", "op", "on", ">secret", "resetkeys"}
+	for _, rule := range strings.Fields(list) {
+		rules = append(rules, rule)
+	}
+	check(t, queue.Do(t.Context(), rules...).Err())
+	o := s.attachWork(t, s.load(t), "redis://op:secret@"+queue.Options().Addr)
+	report, err := o.Check(t.Context())
+	check(t, err)
+	if got := act(t, o, source.Replay, source.Once, s.fit(t, o)); got.State != source.Done || len(report.May) != 2 {
+		t.Errorf("%+v, %+v", got, report)
+	}
+}
