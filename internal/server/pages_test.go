@@ -335,7 +335,7 @@ func TestPages_ShowEverythingAsText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := h.enqueue(fmt.Sprintf(`{"type":%s,"queue":"orders","payload":{%s:%s},"meta":{%s:%s}}`, text, text, text, text, text))
+		id := h.enqueue(fmt.Sprintf(`{"type":%s,"queue":"orders","payload":{%s:%s},"meta":{%s:%s}}`, asType(t, evil), text, text, text, text))
 		h.fail("orders", evil, evil, evil)
 		for _, path := range []string{"/", "/jobs", "/jobs?type=" + url.QueryEscape(evil), "/jobs?error=" + url.QueryEscape(evil), "/jobs/" + id,
 			"/dead-letters", "/dead-letters?type=" + url.QueryEscape(evil), "/queues", "/jobs?q=" + url.QueryEscape(evil)} {
