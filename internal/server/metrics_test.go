@@ -267,16 +267,6 @@ func TestMetrics_DecidersAreBounded(t *testing.T) {
 	}
 }
 
-// asType is a text as JSON, without what no type may contain.
-func asType(t *testing.T, text string) string {
-	t.Helper()
-	data, err := json.Marshal(strings.ReplaceAll(text, "\x00", "\x01"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 func TestMetrics_OddTypesAreStillReadable(t *testing.T) {
 	h := start(t)
 	for _, evil := range nasty() {
