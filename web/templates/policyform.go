@@ -22,9 +22,9 @@ type PolicyField struct {
 func PolicyFields() []PolicyField {
 	return []PolicyField{
 		{Name: "max_attempts", Label: "Attempts", Hint: "the first included"},
-		{Name: "initial_interval", Label: "First delay", Hint: "as 5s, 2m or PT1H", Class: "for-growth"},
+		{Name: "initial_interval", Label: "First delay", Hint: "5s, 2m or PT1H", Class: "for-growth"},
 		{Name: "coefficient", Label: "Coefficient", Hint: "at least 1", Class: "for-power"},
-		{Name: "schedule", Label: "Schedule", Hint: "as 1s, 5s, 15s; the last repeats", Class: "for-schedule", List: true},
+		{Name: "schedule", Label: "Schedule", Hint: "1s, 5s, 15s; the last repeats", Class: "for-schedule", List: true},
 		{Name: "max_interval", Label: "Cap", Hint: "of every delay", Class: "for-delay"},
 		{Name: "jitter_low", Label: "Jitter, from", Hint: "both empty: none", Class: "for-delay"},
 		{Name: "jitter_high", Label: "Jitter, to", Hint: "times the delay", Class: "for-delay"},

@@ -104,8 +104,8 @@ type editField struct {
 // starts are the fields that say when.
 func starts() []editField {
 	return []editField{
-		{name: "delay", label: "Start in", hint: "as 30s, 5m or 2h", placeholder: "at once", id: "later"},
-		{name: "run_at", label: "or at, in UTC", hint: "as 2026-01-31 15:04", placeholder: "at once", wide: true},
+		{name: "delay", label: "Start in", hint: "30s, 5m or 2h", placeholder: "at once", id: "later"},
+		{name: "run_at", label: "or at, in UTC", hint: "2026-01-31 15:04", placeholder: "at once", wide: true},
 	}
 }
 
