@@ -22,19 +22,26 @@ var update = flag.Bool("update", false, "write testdata/golden.txt anew")
 // sample is an envelope that a program stored, and where it lay.
 type sample struct{ place, raw string }
 
+// dumps are the stores of the real programs, which sources are tested with, too.
+const dumps = "../source/testdata/"
+
 // corpus is every envelope in the dumps of the real programs' stores.
 func corpus(t testing.TB) (all []sample) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*/*")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, program := range []string{"babelqueue-go", "initphp-queue"} {
+		some, err := filepath.Glob(dumps + program + "/*")
+		if err != nil || len(some) == 0 {
+			t.Fatalf("%d dumps of %s, %v", len(some), program, err)
+		}
+		files = append(files, some...)
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		place := strings.TrimPrefix(filepath.ToSlash(file), "testdata/")
+		place := strings.TrimPrefix(filepath.ToSlash(file), dumps)
 		if strings.HasSuffix(file, ".sql") {
 			all = append(all, fromSQL(place, string(data))...)
 			continue
