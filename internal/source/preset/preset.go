@@ -32,6 +32,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -76,8 +77,9 @@ type Preset struct {
 //go:embed presets/*.yaml
 var files embed.FS
 
-// All are the presets by their names.
-func All() map[string]*Preset {
+// All are the presets by their names, read once. Nobody may change them: Complete
+// makes a copy.
+var All = sync.OnceValue(func() map[string]*Preset {
 	entries, err := files.ReadDir("presets")
 	if err != nil { // unreachable: the files are part of the program
 		panic(err)
@@ -91,7 +93,7 @@ func All() map[string]*Preset {
 		all[p.Name] = p
 	}
 	return all
-}
+})
 
 func read(file string) (*Preset, error) {
 	text, err := files.ReadFile(path.Join("presets", file))
