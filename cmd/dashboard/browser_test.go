@@ -170,12 +170,13 @@ func (b *browser) pollFor(longest time.Duration, expression string) error {
 }
 
 // arrive waits until the expression is true on the page to which the last key
-// or click leads: the page that it begins on may end under it.
+// or click leads, once all of that page is read: the page that it begins on may end
+// under it.
 func (b *browser) arrive(what, expression string) {
 	b.t.Helper()
 	var err error
 	for range 10 {
-		if err = b.poll(expression); err == nil {
+		if err = b.poll(`document.readyState !== "loading" && (` + expression + `)`); err == nil {
 			return
 		}
 	}
