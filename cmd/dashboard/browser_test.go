@@ -249,6 +249,7 @@ func startDemoIn(t *testing.T, dir string) string {
 // reload, a failed job is opened, its attempts, delays and reason are read,
 // the fault is fixed, replay is clicked, and run 2 appears and succeeds.
 func TestBrowser_FromFailureToReplay(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 
@@ -286,6 +287,7 @@ func TestBrowser_FromFailureToReplay(t *testing.T) {
 
 // A row is replayed where it stands; a second click changes nothing.
 func TestBrowser_ReplayOnARow(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/dead-letters"))
@@ -313,6 +315,7 @@ func TestBrowser_ReplayOnARow(t *testing.T) {
 
 // Without scripts every page is complete, and the replay button works.
 func TestBrowser_WithoutScripts(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})

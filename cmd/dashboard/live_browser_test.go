@@ -93,6 +93,7 @@ func TestLive_ATickMeansItsRun(t *testing.T) {
 // After a replay the row says how the run fares, and offers no other replay until it
 // failed for good.
 func TestLive_ARowFollowsItsReplay(t *testing.T) {
+	t.Parallel()
 	m := startMill(t)
 	p, b := &process{t: t, url: m.url}, openBrowser(t)
 	const row, button = `document.querySelector("tr[data-job]")`, `document.querySelector('tr[data-job] form[data-act="replay"] button')`

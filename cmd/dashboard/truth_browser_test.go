@@ -269,6 +269,7 @@ func TestTruth_OfADeadLetterThatIsForwarded(t *testing.T) {
 
 // A job that waits is moved: by its reader and by somebody else.
 func TestTruth_OfAJobThatIsRescheduled(t *testing.T) {
+	t.Parallel()
 	v := watchTruth(t)
 	id := v.enqueue(1, "corn.rests", "rest")[0]
 	v.on("/jobs/" + id)
