@@ -72,7 +72,7 @@ var systems = []system{
 	{"daycry", "mysql", "daycry-jobs/mariadb-dump.sql", nil, preset.Settings{}, "SELECT * FROM queues ORDER BY id", nil},
 	{"graphile-worker", "postgres", "graphile-worker/postgres-dump.sql", nil, preset.Settings{},
 		"SELECT * FROM graphile_worker._private_jobs ORDER BY id", nil},
-	{"pg-boss", "postgres", "pg-boss/postgres-dump-v10.sql", nil, preset.Settings{}, "SELECT * FROM pgboss.job ORDER BY id", nil},
+	{"pg-boss", "postgres", "pg-boss/postgres-dump-v10.sql", []string{"UPDATE pgboss.job SET keep_until = start_after + interval '1 hour'"}, preset.Settings{}, "SELECT * FROM pgboss.job ORDER BY id", nil},
 	{"oban", "postgres", "written/oban.sql", nil, preset.Settings{}, "SELECT * FROM oban_jobs ORDER BY id", nil},
 	{"good-job", "postgres", "written/good-job.sql", nil, preset.Settings{}, "SELECT * FROM good_jobs ORDER BY id", nil},
 	{"solid-queue", "sqlite", "written/solid-queue-sqlite.sql", nil, preset.Settings{}, solid, []string{"2"}},
@@ -227,8 +227,8 @@ func visible(text string) string {
 	return text
 }
 
-// added are the rows that were not there before, with the time of the test and that an
-// hour later taken out.
+// added are the rows that were not there before, with the time of the test and those some
+// hours later taken out.
 func added(before, after []string, began time.Time) (all []string) {
 	for _, row := range after {
 		if !slices.Contains(before, row) {
@@ -246,7 +246,7 @@ func timeless(row string, began time.Time) string {
 		if seconds, number := strconv.ParseInt(text, 10, 64); number == nil {
 			at, err = time.Unix(seconds, 0), nil
 		}
-		for later, word := range map[time.Duration]string{0: "(now)", time.Hour: "(in an hour)"} {
+		for later, word := range map[time.Duration]string{0: "(now)", time.Hour: "(in an hour)", 2 * time.Hour: "(in two hours)"} {
 			if err == nil && at.After(began.Add(later-2*time.Second)) && at.Before(time.Now().Add(later+2*time.Second)) {
 				return word
 			}
