@@ -34,21 +34,26 @@ type system struct {
 
 	attempts int // of a job that has failed permanently; 0: the system does not count
 	fresh    int // executions that a replay with fresh attempts grants
+
+	payload string // of an order, as a format; empty: it cannot be changed
 }
 
 var systems = []system{
-	{name: "Asynq", preset: "asynq", server: redisServer, command: []string{"asynq"}, attempts: 2, fresh: 2},
-	{name: "Sidekiq", preset: "sidekiq", server: redisServer, command: []string{ruby, "sidekiq.rb"}, attempts: 2, fresh: 2,
+	{name: "Asynq", preset: "asynq", server: redisServer, command: []string{"asynq"}, attempts: 2, fresh: 2, payload: object},
+	{name: "Sidekiq", preset: "sidekiq", server: redisServer, command: []string{ruby, "sidekiq.rb"}, attempts: 2, fresh: 2, payload: "[%q]",
 		probe: []string{ruby, "-e", "require 'sidekiq'"}, install: "sudo apt-get install ruby-sidekiq"},
 	{name: "RQ", preset: "rq", server: redisServer, command: []string{python, "shop_rq.py"}, fresh: 1,
 		probe: []string{python, "-c", "import rq"}, install: "sudo apt-get install python3-rq"},
 	node("BullMQ 6", "bullmq", redisServer, "bullmq.mjs", "bullmq"),
 	node("BullMQ 5", "bullmq", redisServer, "bullmq.mjs", "bullmq-5"),
-	{name: "River", preset: "river", server: postgresDatabase, command: []string{"river"}, attempts: 2, fresh: 2},
+	{name: "River", preset: "river", server: postgresDatabase, command: []string{"river"}, attempts: 2, fresh: 2, payload: object},
 	node("graphile-worker", "graphile-worker", postgresDatabase, "graphile-worker.mjs", "graphile-worker"),
 	node("pg-boss 10", "pg-boss", postgresDatabase, "pg-boss.mjs", "pg-boss"),
 	node("pg-boss 12", "pg-boss", postgresDatabase, "pg-boss.mjs", "pg-boss-12"),
 }
+
+// object is a payload that names its order.
+const object = `{"order":%q}`
 
 // Debian's packages are for Debian's interpreters, which need not be the first in the path.
 const (
@@ -59,7 +64,7 @@ const (
 // node is a system of a package from npm.
 func node(name, preset string, server func(testing.TB) string, script, pkg string) system {
 	return system{
-		name: name, preset: preset, server: server, command: []string{"node", script, pkg}, attempts: 2, fresh: 2,
+		name: name, preset: preset, server: server, command: []string{"node", script, pkg}, attempts: 2, fresh: 2, payload: object,
 		probe:   []string{"node", "-e", "import('" + pkg + "').catch(() => process.exit(1))"},
 		install: "sudo apt-get install nodejs npm, and npm ci --ignore-scripts in test/workers",
 	}
@@ -110,9 +115,9 @@ func newBench(t testing.TB, s system) *bench {
 
 // play is the whole story.
 func (b *bench) play() {
-	b.run("enqueue", "failing", "fresh", "discarded", "raced", "mended")
+	b.run("enqueue", "failing", "fresh", "discarded", "raced", "mended", "later")
 	b.startWorker()
-	b.until("five dead letters are shown", func() bool { return len(b.dashboard.letters()) == 5 })
+	b.until("six dead letters are shown", func() bool { return len(b.dashboard.letters()) == 6 })
 	first := map[string]letter{}
 	for _, l := range b.dashboard.letters() {
 		order, ok := strings.CutPrefix(l.Job.Error.Message, "card declined: order ")
@@ -120,7 +125,7 @@ func (b *bench) play() {
 			b.Fatalf("%+v", l)
 		}
 	}
-	b.counts(5, map[string]int{"failing": 2, "fresh": 2, "discarded": 2, "raced": 2, "mended": 2})
+	b.counts(6, map[string]int{"failing": 2, "fresh": 2, "discarded": 2, "raced": 2, "mended": 2, "later": 2})
 
 	b.dashboard.act(first["failing"], "replay", `{"run": 1}`)
 	b.failsAgain(first["failing"], 3)
@@ -134,14 +139,33 @@ func (b *bench) play() {
 	b.until("the raced job has run", func() bool { return b.ran("raced") == 3 })
 	b.dashboard.act(first["mended"], "replay", `{"run": 1}`)
 	b.until("the mended job has run", func() bool { return b.ran("mended") == 3 })
-	b.until("all replays are done", func() bool { return b.dashboard.ended("replay", "done") == 4 })
+	b.later(first["later"])
+	b.until("all replays are done", func() bool { return b.dashboard.ended("replay", "done") == 5 })
 	b.counts(2, map[string]int{"failing": 3, "fresh": 2 + b.fresh, "discarded": 2, "raced": 3, "mended": 3})
-	for _, order := range []string{"raced", "mended"} {
+	for _, order := range []string{"raced", "mended", "later"} {
 		if j := b.dashboard.job(first[order].Job.ID); j.Run != 2 || j.State != "pending" {
 			b.Errorf("%s is %s in run %d", order, j.State, j.Run)
 		}
 	}
 	b.dashboard.examine()
+}
+
+// later replays a job that waits first, and then runs another order where its payload can
+// be changed.
+func (b *bench) later(l letter) {
+	b.Helper()
+	const wait = 3 * time.Second
+	order, body, ran := "later", `{"run": 1, "delay": "PT3S"}`, 3
+	if b.payload != "" {
+		order, ran = "corrected", 1
+		body = fmt.Sprintf(`{"run": 1, "delay": "PT3S", "payload": %s}`, fmt.Sprintf(b.payload, order))
+	}
+	asked := time.Now()
+	b.dashboard.act(l, "replay", body)
+	b.until("the delayed job has run", func() bool { return b.ran(order) == ran })
+	if waited := time.Since(asked); waited < wait {
+		b.Errorf("the delayed job ran after %s", waited)
+	}
 }
 
 // failsAgain waits for the next failure of a replayed job, which has then run so often.

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -179,4 +180,28 @@ func cleanAsynq(raw []byte, run Run) ([]byte, error) {
 		}
 	}
 	return clean, nil
+}
+
+// editAsynq puts another payload where the old one was, or after the type of a task that
+// had none, as asynq orders its fields.
+func editAsynq(raw, payload []byte) ([]byte, error) {
+	all, ok := fieldsIn(raw)
+	if !ok || len(all) == 0 {
+		return nil, errors.New("the record is not a task of asynq that can be read exactly")
+	}
+	if !json.Valid(payload) {
+		return nil, errors.New("the payload must be JSON")
+	}
+	text := binary.AppendUvarint([]byte{taskPayload<<3 | 2}, uint64(len(payload)))
+	text = append(text, payload...)
+	at, edited := 0, slices.Clone(raw)
+	for _, f := range slices.Backward(all) {
+		switch {
+		case f.name == taskPayload:
+			edited, at = slices.Delete(edited, f.from, f.to), f.from
+		case f.name == taskType && at == 0:
+			at = f.to
+		}
+	}
+	return slices.Insert(edited, at, text...), nil
 }

@@ -33,17 +33,22 @@ type Codec struct {
 
 // Next makes the bytes for the next run, with another payload if it shall have one.
 func (c Codec) Next(raw []byte, run Run) ([]byte, error) {
-	if run.Payload == nil {
-		return c.Clean(raw, run)
-	}
-	if c.Edit == nil {
-		return nil, errors.New("its payload cannot be changed")
-	}
-	edited, err := c.Edit(raw, run.Payload)
+	edited, err := c.Edited(raw, run.Payload)
 	if err != nil {
 		return nil, err
 	}
 	return c.Clean(edited, run)
+}
+
+// Edited gives bytes another payload; nil leaves them as they are.
+func (c Codec) Edited(raw, payload []byte) ([]byte, error) {
+	if payload == nil {
+		return raw, nil
+	}
+	if c.Edit == nil {
+		return nil, errors.New("its payload cannot be changed")
+	}
+	return c.Edit(raw, payload)
 }
 
 // Run is what bytes are made for.
@@ -68,12 +73,12 @@ var codecs = map[string]Codec{
 	"yii2":         {readYii, asItIs, nil},
 	"frame":        {readFrame, cleanFrame, editFrame},    // babel, for consumers that know frames
 	"unframe":      {readFrame, cleanUnframed, editFrame}, // and for those that do not
-	"asynq":        {readAsynq, cleanAsynq, nil},
+	"asynq":        {readAsynq, cleanAsynq, editAsynq},
 	"sidekiq":      {readSidekiq, cleanSidekiq, inMember("args", "[")},
 	"daycry":       {readDaycry, cleanDaycry, inMember("payload", "")},
 	"daycry-redis": {readWaiting, cleanWaiting, editWaiting},
-	"oban":         {readOban, asItIs, nil},
-	"activejob":    {readActiveJob, cleanActiveJob, nil},
+	"oban":         {readOban, asItIs, wholeObject},
+	"activejob":    {readActiveJob, cleanActiveJob, inMember("arguments", "[")},
 }
 
 // replaced edits records that are nothing but the payload.

@@ -165,6 +165,11 @@ func FuzzAsynq(f *testing.F) {
 		if again := read(t, "asynq", fresh); again.Attempts != 1 || again.Type != r.Type || !bytes.Equal(again.Payload, r.Payload) {
 			t.Fatalf("fresh makes %q", fresh)
 		}
+		c, _ := codec.Get("asynq")
+		edited, err := c.Edited(bytes.Clone(raw), []byte("[7]"))
+		if again := read(t, "asynq", edited); err != nil || again.Type != r.Type || string(again.Payload) != "[7]" || !bytes.Equal(again.Meta, r.Meta) {
+			t.Fatalf("edited, it is %q, %v", edited, err)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@
 //
 //	:key, :witness   of the record, as they were read
 //	:clean           the payload for the next run, made by the codec
+//	:edited          the record with another payload, and nothing else changed; NULL when it keeps its own
 //	:target          the queue for the next run, where the preset looks it up
 //	:unix            seconds since 1970, now
 //	:wall            now, by the clock on the system's wall
@@ -182,7 +183,7 @@ func (p *Preset) own(s Settings) {
 	p.Replay, p.Discard = map[source.Mode][]string{}, s.Discard
 	if len(s.Replay) > 0 {
 		p.Replay = map[source.Mode][]string{source.Once: s.Replay, source.Fresh: s.Replay}
-		p.Edits = Uses(s.Replay, "clean")
+		p.Edits = Uses(s.Replay, "clean") || Uses(s.Replay, "edited")
 		p.Delays = Uses(s.Replay, "due") || Uses(s.Replay, "wait") || Uses(s.Replay, "due_wall")
 	}
 }

@@ -45,6 +45,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	values := map[string]any{
 		"key": a.Key, "witness": a.Witness,
 		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
+		"edited": nil,
 	}
 	o.setDue(a, now, values)
 	statements := o.preset.Discard
@@ -57,7 +58,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	if len(statements) == 0 {
 		return refuse(fmt.Sprintf("%s has no %s for this.", o.preset.Title, a.Kind))
 	}
-	if a.Kind == source.Replay && o.clean {
+	if a.Kind == source.Replay {
 		if err := o.prepare(ctx, a, now, values); errors.Is(err, errUnfit) {
 			return refuse("It cannot be replayed: " + errors.Unwrap(err).Error() + ".")
 		} else if err != nil {
@@ -86,9 +87,19 @@ type unfit struct{ error }
 func (u unfit) Is(err error) bool { return err == errUnfit }
 func (u unfit) Unwrap() error     { return u.error }
 
-// prepare makes the values that only a replay has: the queue and the bytes for the next
-// run.
+// prepare makes the values that only a replay has: the bytes with another payload, the
+// queue and the bytes for the next run.
 func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, values map[string]any) error {
+	if a.Payload != nil {
+		edited, err := o.codec.Edited(a.Raw, a.Payload)
+		if err != nil {
+			return unfit{err}
+		}
+		values["edited"] = string(edited)
+	}
+	if !o.clean {
+		return nil
+	}
 	r := source.Record{Raw: a.Raw}
 	if o.preset.Target != "" {
 		target, err := o.target(ctx, a)

@@ -1,30 +1,37 @@
 package sqlsource_test
 
 import (
+	"cmp"
 	"context"
-	"strconv"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource/redistest"
 )
 
+// edited are the payloads of systems that want another one than an object.
+var edited = map[string]string{"good-job": `[{"changed":true}]`, "solid-queue": `[{"changed":true}]`}
+
 // TestReplay_WaitsAndHasAnotherPayload asks each system for what its preset says that it
-// can do, and for what it cannot.
+// can do, and for what it cannot. The rows are then those that the system itself writes.
 func TestReplay_WaitsAndHasAnotherPayload(t *testing.T) {
 	each(t, func(t *testing.T, s system, address string) {
 		o, p := s.origin(t, address), preset.All()[s.preset]
 		a := source.Act{ID: 7, Kind: source.Replay, Mode: source.Once, Record: s.fit(t, o)}
-		before := rows(t, address, s.work)
+		before, began := rows(t, address, s.work), time.Now()
 		for _, change := range []struct {
 			can    bool
 			change func(*source.Act)
 		}{
 			{p.Delays, func(a *source.Act) { a.Due = time.Now().Add(time.Hour) }},
-			{p.Edits, func(a *source.Act) { a.Payload = []byte(`{"changed":true}`) }},
+			{p.Edits, func(a *source.Act) { a.Payload = []byte(cmp.Or(edited[s.preset], `{"changed":true}`)) }},
 		} {
 			if change.can {
 				change.change(&a)
@@ -39,14 +46,72 @@ func TestReplay_WaitsAndHasAnotherPayload(t *testing.T) {
 		if got := actOne(t, o, a); got.State != source.Done {
 			t.Fatalf("%+v", got)
 		}
-		work := strings.Join(added(before, rows(t, address, s.work), time.Now()), "\n")
-		if p.Edits && !strings.Contains(work, `{"changed":true}`) {
+		work := strings.Join(added(before, rows(t, address, s.work), began), "\n") + "\n"
+		if p.Edits && !strings.Contains(strings.ReplaceAll(work, ": ", ":"), `{"changed":true}`) {
 			t.Errorf("it has not the other payload: %s", work)
 		}
-		if p.Delays {
-			s.waits(t, address)
+		golden(t, work)
+	})
+}
+
+// TestReplay_APayloadThatItsSystemCannotReadIsRefused leaves the record where it lies.
+func TestReplay_APayloadThatItsSystemCannotReadIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, s system, address string) {
+		o := s.origin(t, address)
+		a := source.Act{ID: 7, Kind: source.Replay, Mode: source.Fresh, Record: s.fit(t, o)}
+		before := rows(t, address, s.work)
+		for _, wrong := range []string{`{"n":`, ""} {
+			a.Payload = []byte(wrong)
+			if got := actOne(t, o, a); got.State != source.Refused || got.Why == "" {
+				t.Errorf("%q: %+v", wrong, got)
+			}
+		}
+		if after := rows(t, address, s.work); !slices.Equal(before, after) {
+			t.Errorf("the queue changed: %q", after)
 		}
 	})
+}
+
+// TestReplay_KeepsWhatWasChangedInPlace holds that a replay which is not edited writes no
+// payload: what someone has corrected at the source since it was read stays.
+func TestReplay_KeepsWhatWasChangedInPlace(t *testing.T) {
+	s := systemOf("river", "postgres")
+	address := s.load(t)
+	o := s.origin(t, address)
+	r := s.fit(t, o)
+	execute(t, address, `UPDATE river_job SET args = '{"corrected": true}' WHERE id = `+r.Key)
+	if got := act(t, o, source.Replay, source.Fresh, r); got.State != source.Done {
+		t.Fatalf("%+v", got)
+	}
+	if got := rows(t, address, "SELECT args FROM river_job WHERE id = "+r.Key); !slices.Equal(got, []string{`args={"corrected": true}`}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestReplay_OfGoodJobTellsItsWorkersWhen listens as they do: without the time they would
+// look at once, and then only when they look anyway.
+func TestReplay_OfGoodJobTellsItsWorkersWhen(t *testing.T) {
+	s := systemOf("good-job", "postgres")
+	address := s.load(t)
+	worker, err := pgx.Connect(t.Context(), address)
+	check(t, err)
+	defer worker.Close(context.Background())
+	_, err = worker.Exec(t.Context(), "LISTEN good_job")
+	check(t, err)
+	o := s.origin(t, address)
+	due := time.Now().Add(time.Hour)
+	if got := actOne(t, o, source.Act{ID: 7, Kind: source.Replay, Mode: source.Once, Due: due, Record: s.fit(t, o)}); got.State != source.Done {
+		t.Fatalf("%+v", got)
+	}
+	told, err := worker.WaitForNotification(t.Context())
+	check(t, err)
+	var state struct {
+		ScheduledAt time.Time `json:"scheduled_at"`
+	}
+	check(t, json.Unmarshal([]byte(told.Payload), &state))
+	if d := state.ScheduledAt.Sub(due); d < 0 || d > 2*time.Second {
+		t.Errorf("%s is %s later than was asked for", told.Payload, d)
+	}
 }
 
 func actOne(t *testing.T, o interface {
@@ -56,25 +121,6 @@ func actOne(t *testing.T, o interface {
 	results, err := o.Act(t.Context(), []source.Act{a})
 	check(t, err)
 	return results[0]
-}
-
-// waits wants one job that is due in an hour, by the clock of the system.
-func (s system) waits(t *testing.T, address string) {
-	t.Helper()
-	in := time.Now().Add(time.Hour)
-	zone, err := time.LoadLocation(s.settings.Zone)
-	check(t, err)
-	wall := "'" + in.Add(-10*time.Minute).In(zone).Format("2006-01-02 15:04:05") + "'"
-	unix := strconv.FormatInt(in.Add(-10*time.Minute).Unix(), 10)
-	query := map[string]string{
-		"laravel": "SELECT id FROM jobs WHERE available_at > " + unix,
-		"initphp": "SELECT id FROM jobs WHERE available_at > " + wall,
-		"yii2-db": "SELECT id FROM queue WHERE pushed_at + delay > " + unix,
-		"daycry":  "SELECT id FROM queues WHERE queue <> 'dead' AND schedule > " + wall,
-	}[s.preset]
-	if waiting := rows(t, address, query); len(waiting) != 1 {
-		t.Errorf("%d jobs wait for an hour", len(waiting))
-	}
 }
 
 func TestWork_WaitsInRedis(t *testing.T) {

@@ -46,6 +46,12 @@ func captured(create string) []string {
 		FROM queue WHERE id IN (1, 4, 7) ORDER BY id`}
 }
 
+// solid lists the jobs of Solid Queue, each with its execution.
+const solid = `SELECT j.*, r.queue_name AS ready_in, r.priority AS ready_priority, r.created_at AS ready_at,
+	s.queue_name AS scheduled_in, s.priority AS scheduled_priority, s.scheduled_at AS scheduled_for, s.created_at AS scheduled_on
+	FROM solid_queue_jobs AS j LEFT JOIN solid_queue_ready_executions AS r ON r.job_id = j.id
+	LEFT JOIN solid_queue_scheduled_executions AS s ON s.job_id = j.id ORDER BY j.id`
+
 var systems = []system{
 	{"laravel", "sqlite", "laravel/sqlite-dump.sql", nil, berlin, "SELECT * FROM jobs ORDER BY id", nil},
 	{"laravel", "postgres", "laravel/postgres-dump.sql", nil, berlin, "SELECT * FROM public.jobs ORDER BY id", nil},
@@ -66,12 +72,12 @@ var systems = []system{
 	{"daycry", "mysql", "daycry-jobs/mariadb-dump.sql", nil, preset.Settings{}, "SELECT * FROM queues ORDER BY id", nil},
 	{"graphile-worker", "postgres", "graphile-worker/postgres-dump.sql", nil, preset.Settings{},
 		"SELECT * FROM graphile_worker._private_jobs ORDER BY id", nil},
-	{"pg-boss", "postgres", "pg-boss/postgres-dump-v10.sql", nil, preset.Settings{}, "SELECT * FROM pgboss.job ORDER BY id", nil},
+	{"pg-boss", "postgres", "pg-boss/postgres-dump-v10.sql", []string{"UPDATE pgboss.job SET keep_until = start_after + interval '1 hour'"}, preset.Settings{}, "SELECT * FROM pgboss.job ORDER BY id", nil},
 	{"oban", "postgres", "written/oban.sql", nil, preset.Settings{}, "SELECT * FROM oban_jobs ORDER BY id", nil},
 	{"good-job", "postgres", "written/good-job.sql", nil, preset.Settings{}, "SELECT * FROM good_jobs ORDER BY id", nil},
-	{"solid-queue", "sqlite", "written/solid-queue-sqlite.sql", nil, preset.Settings{}, "SELECT * FROM solid_queue_ready_executions ORDER BY id", []string{"2"}},
-	{"solid-queue", "postgres", "written/solid-queue-postgres.sql", nil, preset.Settings{}, "SELECT * FROM solid_queue_ready_executions ORDER BY id", []string{"2"}},
-	{"solid-queue", "mysql", "written/solid-queue-mysql.sql", nil, preset.Settings{}, "SELECT * FROM solid_queue_ready_executions ORDER BY id", []string{"2"}},
+	{"solid-queue", "sqlite", "written/solid-queue-sqlite.sql", nil, preset.Settings{}, solid, []string{"2"}},
+	{"solid-queue", "postgres", "written/solid-queue-postgres.sql", nil, preset.Settings{}, solid, []string{"2"}},
+	{"solid-queue", "mysql", "written/solid-queue-mysql.sql", nil, preset.Settings{}, solid, []string{"2"}},
 }
 
 // origins opens the same database, each with connections of its own.
@@ -221,7 +227,8 @@ func visible(text string) string {
 	return text
 }
 
-// added are the rows that were not there before, with the time of the test taken out.
+// added are the rows that were not there before, with the time of the test and those some
+// hours later taken out.
 func added(before, after []string, began time.Time) (all []string) {
 	for _, row := range after {
 		if !slices.Contains(before, row) {
@@ -239,8 +246,10 @@ func timeless(row string, began time.Time) string {
 		if seconds, number := strconv.ParseInt(text, 10, 64); number == nil {
 			at, err = time.Unix(seconds, 0), nil
 		}
-		if err == nil && at.After(began.Add(-2*time.Second)) && at.Before(time.Now().Add(2*time.Second)) {
-			return "(now)"
+		for later, word := range map[time.Duration]string{0: "(now)", time.Hour: "(in an hour)", 2 * time.Hour: "(in two hours)"} {
+			if err == nil && at.After(began.Add(later-2*time.Second)) && at.Before(time.Now().Add(later+2*time.Second)) {
+				return word
+			}
 		}
 		return text
 	})

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"os"
@@ -19,6 +20,19 @@ func main() {
 	}
 }
 
+// charge is the payload of an order.
+type charge struct {
+	Order string `json:"order"`
+}
+
+func work(dir string, t *asynq.Task) error {
+	var c charge
+	if err := json.Unmarshal(t.Payload(), &c); err != nil {
+		return err
+	}
+	return shop.Charge(dir, c.Order)
+}
+
 func run(verb string, args []string) error {
 	redis, err := asynq.ParseRedisURI(os.Getenv("REDIS_URL"))
 	if err != nil {
@@ -31,13 +45,17 @@ func run(verb string, args []string) error {
 			RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
 		})
 		return server.Run(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
-			return shop.Charge(args[0], string(t.Payload()))
+			return work(args[0], t)
 		}))
 	case "enqueue":
 		client := asynq.NewClient(redis)
 		defer client.Close()
 		for _, order := range args {
-			if _, err := client.Enqueue(asynq.NewTask("charge", []byte(order), asynq.Queue("orders"), asynq.MaxRetry(1))); err != nil {
+			payload, err := json.Marshal(charge{order})
+			if err != nil {
+				return err
+			}
+			if _, err := client.Enqueue(asynq.NewTask("charge", payload, asynq.Queue("orders"), asynq.MaxRetry(1))); err != nil {
 				return err
 			}
 		}

@@ -22,7 +22,7 @@ if __name__ == "__main__":
     queue = rq.Queue("orders", connection=connection)
     if verb == "work":
         os.environ["SHOP"] = args[0]
-        rq.Worker([queue], connection=connection).work()
+        rq.Worker([queue], connection=connection).work(with_scheduler=True)
     elif verb == "enqueue":
         for order in args:
             queue.enqueue(shop_rq.charge, order, retry=rq.Retry(max=1))

@@ -4,6 +4,8 @@ CREATE TABLE solid_queue_failed_executions (id bigint AUTO_INCREMENT PRIMARY KEY
   FOREIGN KEY (job_id) REFERENCES solid_queue_jobs (id) ON DELETE CASCADE);
 CREATE TABLE solid_queue_ready_executions (id bigint AUTO_INCREMENT PRIMARY KEY, job_id bigint NOT NULL UNIQUE, queue_name varchar(255) NOT NULL, priority int NOT NULL DEFAULT 0, created_at datetime(6) NOT NULL,
   FOREIGN KEY (job_id) REFERENCES solid_queue_jobs (id) ON DELETE CASCADE);
+CREATE TABLE solid_queue_scheduled_executions (id bigint AUTO_INCREMENT PRIMARY KEY, job_id bigint NOT NULL UNIQUE, queue_name varchar(255) NOT NULL, priority int NOT NULL DEFAULT 0,
+  scheduled_at datetime(6) NOT NULL, created_at datetime(6) NOT NULL, FOREIGN KEY (job_id) REFERENCES solid_queue_jobs (id) ON DELETE CASCADE);
 INSERT INTO solid_queue_jobs (id, queue_name, class_name, arguments, priority, active_job_id, concurrency_key, created_at, updated_at) VALUES
   (1, 'mail', 'MailJob', '{"job_class":"MailJob","job_id":"aj-1","arguments":[{"_aj_globalid":"gid://shop/User/1"},9007199254740993],"executions":3,"exception_executions":{"[StandardError]":3}}', 2, 'aj-1', NULL, '2026-11-22 09:00:00', '2026-11-22 09:00:00'),
   (2, 'mail', 'LimitedJob', '{"job_class":"LimitedJob","job_id":"aj-2","arguments":[],"executions":1,"exception_executions":{}}', 0, 'aj-2', 'LimitedJob/1', '2026-11-22 09:01:00', '2026-11-22 09:01:00'),
