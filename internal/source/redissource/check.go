@@ -146,7 +146,7 @@ func (o *Origin) some() string {
 }
 
 // tells looks whether the user may read which jobs have succeeded. One who may not sees the
-// dead letters all the same.
+// dead letters and replays them all the same.
 func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	if o.at.Succeeded == "" {
 		return nil
@@ -156,7 +156,7 @@ func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	case err == nil || errors.Is(err, redis.Nil):
 		r.Tells = true
 	case refused(err):
-		r.Warnings = append(r.Warnings, fmt.Sprintf("The user may not read which replayed jobs have succeeded: %s.", err))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("Which replayed jobs have succeeded cannot be read: %s.", err))
 	default:
 		return err
 	}

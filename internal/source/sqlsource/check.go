@@ -41,7 +41,7 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 }
 
 // tells looks whether the user may read which jobs have succeeded. One who may not sees the
-// dead letters all the same.
+// dead letters and replays them all the same.
 func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	if o.preset.Succeeded == "" {
 		return nil
@@ -59,7 +59,7 @@ func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	if k == lost {
 		return err
 	}
-	r.Warnings = append(r.Warnings, fmt.Sprintf("The database user may not read which replayed jobs have succeeded: %s.", says))
+	r.Warnings = append(r.Warnings, fmt.Sprintf("Which replayed jobs have succeeded cannot be read: %s.", says))
 	return nil
 }
 
