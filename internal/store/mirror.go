@@ -355,7 +355,7 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 		return err
 	}
 	s.tx.ended(&to, operation.RunSucceeded, at)
-	s.moved(from, &to, job.Totals{})
+	s.moved(from, &to, job.Totals{Succeeded: 1})
 	return nil
 }
 

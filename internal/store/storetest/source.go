@@ -422,8 +422,8 @@ func (k *kit) replayedAtSource(key string) job.Job {
 	return k.job(j.ID)
 }
 
-// Source_ItSaysThatAJobSucceeded: the run is over at the time that the source says, and
-// nothing is counted as a success of a worker of Redrive.
+// Source_ItSaysThatAJobSucceeded: the run is over at the time that the source says, and is
+// counted as one that a worker of Redrive ended.
 func Source_ItSaysThatAJobSucceeded(k *kit) {
 	j := k.replayedAtSource("7")
 	h := k.handed(source.Handed{}, 10)
@@ -440,7 +440,7 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 	last := d.Attempts[len(d.Attempts)-1]
 	k.same("attempts", []any{len(d.Attempts), last.Run, last.Number, last.Outcome, last.DecidedBy, last.FinishedAt},
 		[]any{2, 2, 4, job.Succeeded, "source", at})
-	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1})
+	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1, Succeeded: 1})
 	k.same("depths", []int64{k.Snapshot().Depths[job.Status(job.Completed)], k.Snapshot().Depths[job.Status(job.Pending)]}, []int64{1, 0})
 	k.same("said twice", k.succeeded(h...), 0)
 	k.same("handed", len(k.handed(source.Handed{}, 10)), 0)

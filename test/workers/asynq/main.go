@@ -37,7 +37,8 @@ func run(verb string, args []string) error {
 		client := asynq.NewClient(redis)
 		defer client.Close()
 		for _, order := range args {
-			if _, err := client.Enqueue(asynq.NewTask("charge", []byte(order), asynq.Queue("orders"), asynq.MaxRetry(1))); err != nil {
+			if _, err := client.Enqueue(asynq.NewTask("charge", []byte(order), asynq.Queue("orders"), asynq.MaxRetry(1),
+				asynq.Retention(time.Hour))); err != nil {
 				return err
 			}
 		}
