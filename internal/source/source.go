@@ -299,7 +299,7 @@ func Of(queue string) string { return job.Job{Queue: queue}.Source() }
 const ReturnedAfter = 10 * time.Minute
 
 // Returned reports whether a job was given back to its source that long ago, or was to run
-// there, and has not died again. It may have succeeded, still wait, or be gone: only the
+// there, and nothing is known since. It may have succeeded, still wait, or be gone: only the
 // source knows.
 func Returned(j job.Job, now time.Time) bool {
 	since := j.ChangedAt
