@@ -67,7 +67,7 @@ func (v violation) String() string {
 func TestBrowser_AxeFindsNothing(t *testing.T) {
 	t.Parallel()
 	url := startDemo(t)
-	axeFindsNothing(t, url, 1, []string{"/nowhere"}, inTurn)
+	axeFindsNothing(t, url, 1, []string{deadLetter(t, url), "/nowhere"}, inTurn)
 }
 
 // Axe finds nothing on any page, a job's in each of its states, in either theme, wide or

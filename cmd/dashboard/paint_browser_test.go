@@ -103,7 +103,7 @@ func (b *browser) firstPaint(w *traffic, url string) (requests []string, size fl
 func TestBrowser_FirstPaintIsSmall(t *testing.T) {
 	t.Parallel()
 	url := startDemo(t)
-	firstPaintIsSmall(t, url, 1, fullLists(t, url), "gzip")
+	firstPaintIsSmall(t, url, 1, append(fullLists(t, url), deadLetter(t, url)), "gzip")
 }
 
 // So does one to a job's page in each of its states, and to more pages of each kind. With
