@@ -196,21 +196,22 @@ func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
 func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	query, args := itemsQuery(id, f, after, limit)
 	var list operation.ItemList
-	var err error
-	src := b.reader.In(ctx)
-	list.Items, err = db.All(src, query, func(it *operation.Item) []any {
-		return []any{
-			&it.N, &it.Job.Seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, db.Time(&it.At), &it.Outcome, &it.Same, db.Time(&it.EndedAt),
+	err := b.reader.Consistently(ctx, func(src db.Source) (err error) {
+		list.Items, err = db.All(src, query, func(it *operation.Item) []any {
+			return []any{
+				&it.N, &it.Job.Seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, db.Time(&it.At), &it.Outcome, &it.Same, db.Time(&it.EndedAt),
+			}
+		}, args...)
+		if err != nil {
+			return err
 		}
-	}, args...)
-	if err != nil {
-		return list, err
-	}
-	if len(list.Items) > limit {
-		list.Items = list.Items[:limit]
-		list.Next = list.Items[limit-1].N
-	}
-	return list, b.withJobs(src, list.Items)
+		if len(list.Items) > limit {
+			list.Items = list.Items[:limit]
+			list.Next = list.Items[limit-1].N
+		}
+		return b.withJobs(src, list.Items)
+	})
+	return list, err
 }
 
 // itemsQuery is the query of one page of items, and of one item more.

@@ -12,7 +12,7 @@ import (
 )
 
 var operating = []func(*kit){
-	Operation_WorksInOrderAndAddsUp, Operation_SkipsWhatMovedOn, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
+	Operation_WorksInOrderAndAddsUp, Operation_ItemsAndTheirJobsAreOfOneMoment, Operation_SkipsWhatMovedOn, Operation_TwoOverOneScope, Operation_AbortLeavesTheRest,
 	Operation_PauseSurvivesARestart, Operation_PreviewExpires, Operation_KeyAnswersWithTheFirst, Operation_KeyBelongsToItsCaller, Operation_SpreadBecomesARate,
 	Operation_FailedItemIsPassed, Operation_Discards, Operation_StartsByItself,
 }
@@ -144,6 +144,36 @@ func Operation_WorksInOrderAndAddsUp(k *kit) {
 	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("open letters by reason", len(reasons), 0)
+}
+
+// Operation_ItemsAndTheirJobsAreOfOneMoment: an item that waits is never shown with the run
+// that its replay began.
+func Operation_ItemsAndTheirJobsAreOfOneMoment(k *kit) {
+	const many = 200
+	k.deads(many)
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{Rate: many})
+	worked := make(chan error)
+	go func() {
+		var err error
+		for n := 0; n < many && err == nil; n++ {
+			_, err = k.Operations.Work(k.ctx, func() time.Time { return k.now }, o.ID, 1)
+		}
+		worked <- err
+	}()
+	for {
+		for _, it := range k.items(o.ID, operation.ItemFilter{}) {
+			if run := map[operation.ItemState]int{operation.ItemPending: 1, operation.ItemDone: 2}[it.State]; it.Job.Run != run {
+				k.Errorf("item %d is %s, and its job in run %d", it.N, it.State, it.Job.Run)
+			}
+		}
+		select {
+		case err := <-worked:
+			k.check(err)
+			return
+		default:
+		}
+	}
 }
 
 // Operation_SkipsWhatMovedOn: an item whose job is no longer what the person
