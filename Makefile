@@ -39,7 +39,7 @@ LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func TestLong' cmd 
 
 test: ## Run the tests that every change needs, with the race detector, browser tests included
 	@.ci/prepare
-	@. .ci/env && tests -skip '^TestLong' ./...
+	@. .ci/env && tests -skip '^TestLong' ./cmd/... ./internal/store ./internal/server ./...
 	@.ci/skipped
 
 test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, the workers of other systems, then fuzz

@@ -170,12 +170,13 @@ func (b *browser) pollFor(longest time.Duration, expression string) error {
 }
 
 // arrive waits until the expression is true on the page to which the last key
-// or click leads: the page that it begins on may end under it.
+// or click leads, once all of that page is read: the page that it begins on may end
+// under it.
 func (b *browser) arrive(what, expression string) {
 	b.t.Helper()
 	var err error
 	for range 10 {
-		if err = b.poll(expression); err == nil {
+		if err = b.poll(`document.readyState !== "loading" && (` + expression + `)`); err == nil {
 			return
 		}
 	}
@@ -248,6 +249,7 @@ func startDemoIn(t *testing.T, dir string) string {
 // reload, a failed job is opened, its attempts, delays and reason are read,
 // the fault is fixed, replay is clicked, and run 2 appears and succeeds.
 func TestBrowser_FromFailureToReplay(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 
@@ -285,6 +287,7 @@ func TestBrowser_FromFailureToReplay(t *testing.T) {
 
 // A row is replayed where it stands; a second click changes nothing.
 func TestBrowser_ReplayOnARow(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/dead-letters"))
@@ -312,6 +315,7 @@ func TestBrowser_ReplayOnARow(t *testing.T) {
 
 // Without scripts every page is complete, and the replay button works.
 func TestBrowser_WithoutScripts(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})

@@ -10,6 +10,7 @@ import (
 // What a switch of the demo has done stands beside it, in place of the text of the
 // fault, and goes when the fault is back.
 func TestBrowser_DemoAnswersBesideTheFault(t *testing.T) {
+	t.Parallel()
 	url := startDemo(t)
 	b := openBrowser(t)
 	const fault = `.faults li:has(form[action="/demo/faults/imports"])`

@@ -165,13 +165,14 @@ const watch = `
 	}).observe(document, { subtree: true, childList: true });
 	window.shift = 0;
 	window.shifted = [];
-	// Half a page may be drawn while it is read: the frame after that ends it.
+	// Half a page may be drawn while it is read: the frame after that ends it, which a busy
+	// machine draws as late as it has read.
 	window.read = performance.getEntriesByType("navigation")[0].domInteractive;
 	window.whole = 0;
 	new PerformanceObserver((list) => {
 		for (const e of list.getEntries()) {
 			if (e.startTime < read) continue;
-			whole ||= e.startTime < read + 250 ? e.startTime : -1;
+			whole ||= e.startTime < 2 * read + 250 ? e.startTime : -1;
 			if (e.startTime === whole) continue;
 			window.shift += e.value;
 			for (const s of e.sources) {

@@ -130,20 +130,10 @@ func TestOperation_PageWithoutScripts(t *testing.T) {
 	b.calm()
 }
 
-// Axe finds nothing on the page of an operation in any of its states, and none
-// is wider than its screen, each in one view.
-func TestOperation_EveryStateIsSound(t *testing.T) {
-	t.Parallel()
-	everyStateIsSound(t, inTurn)
-}
-
-// Nor in any other view.
+// Axe finds nothing on the page of an operation in any of its states, and none is wider
+// than its screen, in any view. TestBrowser_AxeFindsNothing opens the demo's operation.
 func TestLong_OperationEveryStateIsSoundInEveryView(t *testing.T) {
 	t.Parallel()
-	everyStateIsSound(t, inAll)
-}
-
-func everyStateIsSound(t *testing.T, in choice) {
 	axe := findAxe(t)
 	m := startMill(t)
 	m.letters(600) // so many that the guard has seen enough long before the last one is replayed
@@ -153,15 +143,13 @@ func everyStateIsSound(t *testing.T, in choice) {
 		m.starts(path)
 		return path
 	}
-	pages := 0
 	shows := func(path, want string) {
 		t.Helper()
 		b.run(chromedp.Navigate(m.url + path))
 		if got := b.text("main"); !strings.Contains(got, want) {
 			t.Errorf("%s does not say %q:\n%s", path, want, got)
 		}
-		b.sound(axe, path+" where it says "+want, in(pages))
-		pages++
+		b.sound(axe, path+" where it says "+want, looks)
 	}
 	shows(begin(`"rate":1`), "600 jobs are eligible")
 	guarded := begin(`"rate":20,"canary":0,"start":true`)

@@ -202,3 +202,10 @@ func everyState(t *testing.T, url string) []string {
 	}
 	return paths
 }
+
+// deadLetter is the page of a job that can be replayed, which leads to more pages than
+// those of other jobs do.
+func deadLetter(t *testing.T, url string) string {
+	t.Helper()
+	return everyState(t, url)[0]
+}

@@ -97,22 +97,29 @@ func (b *browser) firstPaint(w *traffic, url string) (requests []string, size fl
 	}
 }
 
-// A first visit to any page takes few requests and few bytes, also to a list with
+// A first visit to any kind of page takes few requests and few bytes, also to a list with
 // charts, and even from a browser that reads nothing but gzip. The demo begins with a
 // day of jobs, so that its lists are full.
 func TestBrowser_FirstPaintIsSmall(t *testing.T) {
 	t.Parallel()
-	firstPaintIsSmall(t, "gzip")
-}
-
-// With brotli, every page is smaller still.
-func TestLong_BrowserFirstPaintIsSmallWithBrotli(t *testing.T) {
-	t.Parallel()
-	firstPaintIsSmall(t, "br")
-}
-
-func firstPaintIsSmall(t *testing.T, coding string) {
 	url := startDemo(t)
+	firstPaintIsSmall(t, url, 1, append(fullLists(t, url), deadLetter(t, url)), "gzip")
+}
+
+// So does one to a job's page in each of its states, and to more pages of each kind. With
+// brotli, every page is smaller still.
+func TestLong_BrowserFirstPaintIsSmallEverywhere(t *testing.T) {
+	for _, coding := range []string{"gzip", "br"} {
+		t.Run(coding, func(t *testing.T) {
+			t.Parallel()
+			url := startDemo(t)
+			firstPaintIsSmall(t, url, 2, slices.Concat(everyState(t, url), fullLists(t, url), []string{"/nowhere"}), coding)
+		})
+	}
+}
+
+func firstPaintIsSmall(t *testing.T, url string, kinds int, more []string, coding string) {
+	more = append(more, enqueueLong(t, url))
 	b := openBrowser(t)
 	w := &traffic{more: make(chan struct{}, 1)}
 	w.begin()
@@ -122,8 +129,7 @@ func firstPaintIsSmall(t *testing.T, coding string) {
 	call(b, network.Enable, network.EnableParams{})
 	call(b, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true})
 	var paths []string
-	more := slices.Concat(everyState(t, url), fullLists(t, url), []string{enqueueLong(t, url), "/nowhere"})
-	walk(t, url, reach{addresses: 1, kinds: 2}, more, func(p sitePage) {
+	walk(t, url, reach{addresses: 1, kinds: kinds}, more, func(p sitePage) {
 		if !strings.Contains(p.path, "payload=more") { // somebody asked for much
 			paths = append(paths, p.path)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // flaky is a store whose first sweeps fail, or its first counts of dead letters.
@@ -44,7 +44,7 @@ func (f *flaky) LetterUsage(ctx context.Context, now time.Time) (retention.Usage
 // faults say. open tells how many are left.
 func pruning(t *testing.T, r retention.Limits, faults flaky, log *transcript) (s *store.Store, open func() int64) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "q.db")}})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,6 +161,23 @@ func TestTruth_OfListsAndQueues(t *testing.T) {
 	v.calm()
 }
 
+// A cell stays in its column when its number becomes zero, so that whoever has selected
+// it or put the focus into it keeps that.
+func TestTruth_ACellStaysInItsColumn(t *testing.T) {
+	t.Parallel()
+	v := watchTruth(t)
+	id := v.letters(1)[0]
+	v.on("/queues")
+	eval[chromedp.Void](v.browser, `window.cells = [...document.querySelector("tbody tr").cells]`)
+	v.act(id, "discard", `{"run":1}`)
+	v.counts(0)
+	v.says()
+	if !eval[bool](v.browser, `[...document.querySelector("tbody tr").cells].every((cell, i) => cell === window.cells[i])`) {
+		t.Error("a cell has moved to another column")
+	}
+	v.calm()
+}
+
 // The page of an operation says the same of it everywhere, in each of its states.
 func TestTruth_OfAnOperation(t *testing.T) {
 	t.Parallel()
@@ -252,6 +269,7 @@ func TestTruth_OfADeadLetterThatIsForwarded(t *testing.T) {
 
 // A job that waits is moved: by its reader and by somebody else.
 func TestTruth_OfAJobThatIsRescheduled(t *testing.T) {
+	t.Parallel()
 	v := watchTruth(t)
 	id := v.enqueue(1, "corn.rests", "rest")[0]
 	v.on("/jobs/" + id)

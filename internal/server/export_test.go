@@ -38,7 +38,7 @@ func (h *house) failed(n int, queue string, payload []byte) {
 }
 
 func TestExport_StreamsEveryJobOfTheFilter(t *testing.T) {
-	const many = 20_000
+	const many = 5_000
 	h := start(t)
 	h.failed(many, "orders", []byte(`{"n":1}`))
 	h.failed(3, "mail", []byte(`{"n":2}`))

@@ -197,6 +197,7 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_source_up", "1 while the last look at a source succeeded.", "source")
 	add("redrive_source_polled_timestamp_seconds", "When a source was looked at last.", "source")
 	add("redrive_source_acts_total", "Acts on a source, by kind and by how they ended.", "source", "kind", "state")
+	add("redrive_source_succeeded_total", "Replayed jobs that succeeded, as their source says.", "source")
 	add("redrive_dead_letters_refused", "Jobs whose dead letter was refused and that need attention.")
 	add("redrive_dead_letter_queue_letters", "Dead letters in the dead-letter queue.")
 	add("redrive_dead_letter_queue_limit_letters", "Number of dead letters above which the oldest are removed; 0 means no limit.")
@@ -284,6 +285,7 @@ func (s collection) sources(ctx context.Context) {
 		if !h.Polled.IsZero() {
 			s.gauge("redrive_source_polled_timestamp_seconds", float64(h.Polled.UnixMilli())/1000, h.Name)
 		}
+		s.out <- prometheus.MustNewConstMetric(s.descs["redrive_source_succeeded_total"], prometheus.CounterValue, float64(h.Succeeded), h.Name)
 		for end, n := range h.Acts {
 			s.out <- prometheus.MustNewConstMetric(s.descs["redrive_source_acts_total"], prometheus.CounterValue, float64(n),
 				h.Name, string(end.Kind), string(end.State))

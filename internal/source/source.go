@@ -17,6 +17,8 @@
 //	        settled with what it answered
 //	settle  what had begun when the process ended is looked up at the source, and never
 //	        carried out again without an answer
+//	hear    where the system keeps what has succeeded, it is asked for the jobs that were
+//	        replayed
 //
 // The job of a record is in a queue that no other job can be in: the record's queue, an
 // at sign and the name of the source, as in "orders@shop". No worker of Redrive claims
@@ -188,19 +190,20 @@ type Profile struct {
 
 // Health is how a source fares.
 type Health struct {
-	Name    string
-	Preset  string
-	Profile Profile
-	Allow   []Kind
-	Every   time.Duration // between two looks
-	Report  Report
-	Ready   bool      // it was reached, and everything that lies there was read once
-	Reading int       // records that the reading under way has met
-	Polled  time.Time // when it was looked at last; zero: never
-	Took    time.Duration
-	Problem string        // why the last look failed; empty: it did not
-	Since   time.Time     // since when looks fail
-	Acts    map[End]int64 // that ended since the start of the program
+	Name      string
+	Preset    string
+	Profile   Profile
+	Allow     []Kind
+	Every     time.Duration // between two looks
+	Report    Report
+	Ready     bool      // it was reached, and everything that lies there was read once
+	Reading   int       // records that the reading under way has met
+	Polled    time.Time // when it was looked at last; zero: never
+	Took      time.Duration
+	Problem   string        // why the last look failed; empty: it did not
+	Since     time.Time     // since when looks fail
+	Acts      map[End]int64 // that ended since the start of the program
+	Succeeded int64         // replayed jobs that the source said have succeeded, since then
 }
 
 // Lacks says what of a wish the system does not know how to do; empty when it does all.
@@ -232,7 +235,24 @@ type Report struct {
 	Version  string   // of the system or its schema, as far as it can be told
 	Sees     []string // what can be read, in sentences
 	May      []Kind   // what the source's rights allow
+	Tells    bool     // it can be asked which jobs have succeeded
 	Warnings []string
+}
+
+// Handed is a job that was given back to its source. Nothing is known since of the run
+// that began then.
+type Handed struct {
+	Seq    int64 // of the job
+	Run    int
+	Since  time.Time
+	Record // where it lay, and under which key
+}
+
+// Success is a run of which its source says that it succeeded.
+type Success struct {
+	Handed
+	At       time.Time // zero when the source does not say
+	Attempts int       // as the source counts them; 0 when it does not say
 }
 
 // Origin is an attached system. Its methods may be called by one goroutine at a time,
@@ -252,6 +272,9 @@ type Origin interface {
 	// result is Asked, or Unknown where an act that had begun does not show in that; Gone
 	// and Changed say so; Done when the source can tell that it is under way again.
 	Find(ctx context.Context, acts []Act) ([]Result, error)
+	// Succeeded says which of these jobs the system keeps as ones that have succeeded. It is
+	// called only if the report of the check says that the system tells.
+	Succeeded(ctx context.Context, handed []Handed) ([]Success, error)
 	Close() error
 }
 
@@ -276,7 +299,7 @@ func Of(queue string) string { return job.Job{Queue: queue}.Source() }
 const ReturnedAfter = 10 * time.Minute
 
 // Returned reports whether a job was given back to its source that long ago, or was to run
-// there, and has not died again. It may have succeeded, still wait, or be gone: only the
+// there, and nothing is known since. It may have succeeded, still wait, or be gone: only the
 // source knows.
 func Returned(j job.Job, now time.Time) bool {
 	since := j.ChangedAt

@@ -299,6 +299,66 @@ func (s *Store) handOver(t *db.Tx, now time.Time, from job.Job) error {
 	return sources.Left(t, []int64{from.Seq})
 }
 
+// Succeeded takes note that runs have succeeded at their source, which says so. A job that
+// is not in that run any more, or that the source does not have, is left as it is. It returns
+// how many jobs changed.
+func (s *Store) Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	bySeq, seqs := make(map[int64]source.Success, len(all)), make([]int64, len(all))
+	for i, success := range all {
+		bySeq[success.Seq], seqs[i] = success, success.Seq
+	}
+	return db.Write(ctx, s.writer, 2*len(all), func(t *db.Tx) (n int, err error) {
+		jobs, err := s.policies.Jobs(t, query, db.Numbers(seqs))
+		if err != nil {
+			return 0, err
+		}
+		for i := range jobs {
+			from := &jobs[i]
+			success := bySeq[from.Seq]
+			if from.Source() != name || from.Run != success.Run || from.State != job.Pending || from.Worker == "" {
+				continue
+			}
+			if err := s.succeed(t, now, from, success); err != nil {
+				return 0, fmt.Errorf("job %s succeeded at its source: %w", from.ID, err)
+			}
+			n++
+		}
+		return n, nil
+	})
+}
+
+// succeed ends the run of a job that has succeeded at its source. When that was is told by
+// another clock: not before the source took the job, and not later than now.
+func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.Success) error {
+	const update = `UPDATE jobs SET state = 'completed', list_state = '', attempts = $2, execution = $3, changed_at = $4, finished_at = $4
+		WHERE seq = $1`
+	at := success.At
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	if at.Before(from.ChangedAt) {
+		at = from.ChangedAt
+	}
+	at = db.FromMicros(db.Micros(at))
+	to := *from
+	to.State, to.Worker, to.Attempts, to.ChangedAt, to.FinishedAt = job.Completed, "", success.Attempts, at, at
+	to.Execution++
+	err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, job.Attempt{
+		Run: to.Run, Execution: to.Execution, Number: max(1, to.Attempts), StartedAt: at, FinishedAt: at,
+		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.ExecExactly(1, update, to.Seq, to.Attempts, to.Execution, db.Micros(at)); err != nil {
+		return err
+	}
+	s.tx.ended(&to, operation.RunSucceeded, at)
+	s.moved(from, &to, job.Totals{Succeeded: 1})
+	return nil
+}
+
 // comesBack puts a job back among the dead letters whose replay the source did not
 // carry out. Its run has no failure of its own: it has that of the run before.
 func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act, why string) error {

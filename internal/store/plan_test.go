@@ -222,6 +222,22 @@ func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 	}
 }
 
+// The jobs that a source has are read in their order, and nothing is read when there are none.
+func TestPlans_OfHandedJobsFollowTheirIndex(t *testing.T) {
+	s, recorded := openRecorded(t)
+	_, err := s.Sources.Handed(t.Context(), "shop", source.Handed{}, 10)
+	check(t, err)
+	for _, query := range recorded.all() {
+		if strings.Contains(query, "AS j JOIN mirrored") {
+			if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "USING INDEX jobs_handed (<expr>=?") || strings.Contains(got, "TEMP B-TREE") {
+				t.Errorf("%s\n%s", query, got)
+			}
+			return
+		}
+	}
+	t.Error("the statement was not looked at")
+}
+
 // Every statement that a busy life of the store prepares is looked at.
 func TestPlans_OfEveryStatementAvoidFullScans(t *testing.T) {
 	s, recorded := openRecorded(t)

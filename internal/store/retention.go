@@ -37,8 +37,8 @@ const notHeld = `NOT EXISTS (SELECT 1 FROM operation_items AS i JOIN operations 
 // always stays.
 const notNewest = `seq <> (SELECT seq FROM jobs WHERE letter = 'stored' AND letter <> '' ORDER BY changed_at DESC, seq DESC LIMIT 1)`
 
-// handed is the condition that a job was given back to its source, which tells of it only
-// if it dies again. Nothing is known of its end, so it is kept as long as a completed one,
+// handed is the condition that a job was given back to its source, which has told nothing of
+// it since. Nothing is known of its end, so it is kept as long as a completed one,
 // from when it was to run.
 const handed = `state = 'pending' AND worker <> '' AND instr(queue, '@') > 0`
 

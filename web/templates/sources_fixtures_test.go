@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"redrive/internal/filter"
+	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/source"
@@ -17,7 +18,7 @@ func shop() source.Health {
 	p := presets.All()["river"]
 	return source.Health{
 		Name: "shop", Preset: p.Name, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 5 * time.Second,
-		Report: source.Report{Version: "7", Warnings: []string{"No index fits the list of dead records, so each look reads the whole table."}}, Ready: true, Reading: 1204, Polled: now.Add(-3 * time.Second), Took: 12 * time.Millisecond,
+		Report: source.Report{Version: "7", Tells: true, Warnings: []string{"No index fits the list of dead records, so each look reads the whole table."}}, Ready: true, Reading: 1204, Polled: now.Add(-3 * time.Second), Took: 12 * time.Millisecond,
 	}
 }
 
@@ -125,6 +126,15 @@ func sourceJobs() map[string]jobpage.View {
 		}),
 		"job-source-guarded": died(func(v *jobpage.View) {
 			v.Job.Queue, *v.Origin = "orders@queue", guarded()
+		}),
+		"job-source-succeeded": died(func(v *jobpage.View) {
+			replayed(source.Done)(v)
+			at := now.Add(-30 * time.Second)
+			v.Job.State, v.Job.Worker, v.Job.Attempts, v.Job.Execution, v.Job.ChangedAt, v.Job.FinishedAt = job.Completed, "", 4, 2, at, at
+			v.Replays = []history.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 3, At: now.Add(-time.Minute), By: "ana"}}
+			v.Attempts = append(v.Attempts, job.Attempt{
+				Run: 2, Number: 4, Execution: 2, StartedAt: at, FinishedAt: at, Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
+			})
 		}),
 		"job-source-unknown":   died(replayed(source.Unknown)),
 		"job-source-detached":  died(func(v *jobpage.View) { v.Origin = nil }),

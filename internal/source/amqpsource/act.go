@@ -262,3 +262,6 @@ func asError(e *amqp.Error) error {
 	}
 	return e
 }
+
+// Succeeded knows of no job: RabbitMQ keeps nothing of a message that was acknowledged.
+func (*Origin) Succeeded(context.Context, []source.Handed) ([]source.Success, error) { return nil, nil }

@@ -6,7 +6,9 @@
 // out what the ledger asks for, and reads what lies dead: the newest records first, as
 // long as they bring news, and then a slice of all others, from where the last round
 // ended. A record that was not met between the beginning and the end of a whole pass is
-// asked for once more by its name, and is gone only if the source says so.
+// asked for once more by its name, and is gone only if the source says so. At last the
+// source is asked, where its system keeps that, which of the jobs that it took have
+// succeeded: nothing when there are none.
 //
 // A round that fails is tried again after a pause that grows. Nothing of a source is
 // forgotten meanwhile: its page says since when it has not answered.
@@ -34,6 +36,7 @@ type Store interface {
 	Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error)
 	Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error)
 	SettleActs(ctx context.Context, now time.Time, results []source.Result) error
+	Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error)
 }
 
 // Ledger is what people ask of sources, and what is known to lie there.
@@ -45,6 +48,7 @@ type Ledger interface {
 	Waiting(ctx context.Context, name string) (bool, error)
 	Begun(ctx context.Context, name string, most int) ([]source.Act, error)
 	Reopen(ctx context.Context, ids []int64) error
+	Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error)
 }
 
 // The rhythm of a source.
@@ -91,6 +95,7 @@ type attached struct {
 	origin  source.Origin
 	settled bool // what had begun before was looked up
 	pass    pass
+	asked   source.Handed // up to which the source was asked for successes; the newest are asked for each time
 }
 
 // pass is one reading of all that lies at a source.
@@ -261,7 +266,7 @@ func (a *attached) note(began time.Time, err error) {
 
 // round does everything once.
 func (a *attached) round(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{a.open, a.lookUp, a.act, a.newest, a.sweep} {
+	for _, step := range []func(context.Context) error{a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -531,6 +536,49 @@ func (a *attached) missed(ctx context.Context, lying []sources.Lying) error {
 	}
 	_, err = a.store.Vanished(ctx, time.Now(), a.Name, gone)
 	return err
+}
+
+// hear asks the source which of the jobs that it took have succeeded: those that it took
+// last, and a page of the others, from where the last round ended.
+func (a *attached) hear(ctx context.Context) error {
+	a.mu.Lock()
+	tells := a.health.Report.Tells
+	a.mu.Unlock()
+	if !tells {
+		return nil
+	}
+	last, more, err := a.hearOf(ctx, source.Handed{})
+	if err != nil || !more {
+		a.asked = source.Handed{}
+		return err
+	}
+	if a.asked.Seq == 0 {
+		a.asked = last
+	}
+	if a.asked, more, err = a.hearOf(ctx, a.asked); !more {
+		a.asked = source.Handed{}
+	}
+	return err
+}
+
+// hearOf asks for the jobs of a page, and returns the last of them and whether there are
+// more.
+func (a *attached) hearOf(ctx context.Context, before source.Handed) (last source.Handed, more bool, err error) {
+	handed, err := a.ledger.Handed(ctx, a.Name, before, pageSize)
+	if err != nil || len(handed) == 0 {
+		return last, false, err
+	}
+	asking, cancel := context.WithTimeout(ctx, patience)
+	succeeded, err := a.origin.Succeeded(asking, handed)
+	cancel()
+	if err == nil && len(succeeded) > 0 {
+		var n int
+		n, err = a.store.Succeeded(ctx, time.Now(), a.Name, succeeded)
+		a.mu.Lock()
+		a.health.Succeeded += int64(n)
+		a.mu.Unlock()
+	}
+	return handed[len(handed)-1], len(handed) == pageSize, err
 }
 
 // keyMark is a key in eight bytes: a pass can meet a million.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,6 +56,11 @@ func check(t *testing.T, err error) {
 
 func newBench(t *testing.T) *bench {
 	path, db := laravel(t)
+	return dashboard(t, path, db)
+}
+
+// dashboard is one whose source is that database of Laravel.
+func dashboard(t *testing.T, path string, db *sql.DB) *bench {
 	b := &bench{T: t, db: db}
 	p := preset.All()["laravel"]
 	var err error
@@ -187,6 +193,54 @@ func TestSources_AReplayThatIsRefusedComesBack(t *testing.T) {
 	_, err := b.store.Replay(t.Context(), time.Now(), redis.ID, 1, ana)
 	check(t, err)
 	b.until("the job is back", func() bool { return b.job(redis.ID).Status() == job.StatusDeadLetter && b.job(redis.ID).Run == 2 })
+}
+
+// Two dashboards that look at one system replay the same six records at the same time:
+// each record is pushed once, by one of them, and the other one sees that it is gone.
+func TestSources_TwoDashboardsReplayARecordOnce(t *testing.T) {
+	path, db := laravel(t)
+	both := []*bench{dashboard(t, path, db), dashboard(t, path, db)}
+	count := func(query string) (n int) {
+		check(t, db.QueryRow(query).Scan(&n))
+		return n
+	}
+	waiting := count("SELECT count(*) FROM jobs")
+	var ids [2][]string
+	for i, b := range both {
+		b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
+		for _, letter := range b.letters() {
+			ids[i] = append(ids[i], letter.Job.ID)
+		}
+	}
+	for n := range ids[0] {
+		for i, b := range both {
+			_, err := b.store.Replay(t.Context(), time.Now(), ids[i][n], 1, ana)
+			check(t, err)
+		}
+	}
+	done := 0
+	for i, b := range both {
+		var acts []source.Act
+		b.until("every act has ended", func() bool {
+			var err error
+			acts, err = b.store.Sources.Acts(t.Context(), "shop", 10)
+			check(t, err)
+			return len(acts) == 6 && !slices.ContainsFunc(acts, func(a source.Act) bool { return a.State.Open() })
+		})
+		for _, a := range acts {
+			switch a.State {
+			case source.Done:
+				done++
+			case source.Refused, source.Gone, source.Changed:
+			default:
+				t.Errorf("dashboard %d: an act is %s: %s", i, a.State, a.Why)
+			}
+		}
+	}
+	left := count("SELECT count(*) FROM failed_jobs")
+	if pushed := count("SELECT count(*) FROM jobs") - waiting; pushed != done || left != 6-done || done == 0 {
+		t.Errorf("%d replays are done, %d jobs were pushed, and %d of 6 failed jobs are left", done, pushed, left)
+	}
 }
 
 func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {

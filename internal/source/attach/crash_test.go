@@ -182,6 +182,8 @@ func (q *queue) Find(_ context.Context, acts []source.Act) (results []source.Res
 	return results, nil
 }
 
+func (*queue) Succeeded(context.Context, []source.Handed) ([]source.Success, error) { return nil, nil }
+
 // life is a database that outlives the processes that work on it.
 type life struct {
 	*testing.T

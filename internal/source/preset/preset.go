@@ -52,22 +52,23 @@ type Preset struct {
 	Zone           bool              `yaml:"zone"`    // times are those of a clock on the wall, in the zone that redrive.yaml names
 	Codec          string            `yaml:"codec"`
 
-	Columns map[string][]string          `yaml:"columns"` // by table: what must be there
-	Words   map[string]map[string]string `yaml:"words"`   // by engine: what the databases write differently
-	Probe   string                       `yaml:"probe"`   // reads the version; empty: there is none
-	From    string                       `yaml:"from"`
-	Where   string                       `yaml:"where"`
-	Each    []string                     `yaml:"each"`   // conditions for lists of their own, which are merged; Order then has two
-	Fields  map[string]string            `yaml:"fields"` // of a record, as SQL
-	Order   []string                     `yaml:"order"`  // one or two fields that fall from row to row
-	Same    string                       `yaml:"same"`   // finds the row of :key
-	Alive   string                       `yaml:"alive"`  // counts the jobs of :key that are under way
-	Target  string                       `yaml:"target"` // reads the queue for the next run of :key
-	Replay  map[source.Mode][]string     `yaml:"replay"`
-	Discard []string                     `yaml:"discard"`
-	Errors  map[string]source.State      `yaml:"errors"`  // what an error of the database means, by its code
-	Refused string                       `yaml:"refused"` // why an act changes no row although the record lies there unchanged
-	Own     bool                         `yaml:"own"`     // redrive.yaml describes the table and has the statements, or describes the keys
+	Columns   map[string][]string          `yaml:"columns"` // by table: what must be there
+	Words     map[string]map[string]string `yaml:"words"`   // by engine: what the databases write differently
+	Probe     string                       `yaml:"probe"`   // reads the version; empty: there is none
+	From      string                       `yaml:"from"`
+	Where     string                       `yaml:"where"`
+	Each      []string                     `yaml:"each"`   // conditions for lists of their own, which are merged; Order then has two
+	Fields    map[string]string            `yaml:"fields"` // of a record, as SQL
+	Order     []string                     `yaml:"order"`  // one or two fields that fall from row to row
+	Same      string                       `yaml:"same"`   // finds the row of :key
+	Alive     string                       `yaml:"alive"`  // counts the jobs of :key that are under way
+	Target    string                       `yaml:"target"` // reads the queue for the next run of :key
+	Replay    map[source.Mode][]string     `yaml:"replay"`
+	Discard   []string                     `yaml:"discard"`
+	Errors    map[string]source.State      `yaml:"errors"`    // what an error of the database means, by its code
+	Refused   string                       `yaml:"refused"`   // why an act changes no row although the record lies there unchanged
+	Succeeded string                       `yaml:"succeeded"` // finds those of :keys that have succeeded; empty: they are not kept
+	Own       bool                         `yaml:"own"`       // redrive.yaml describes the table and has the statements, or describes the keys
 
 	Work  *Work         `yaml:"work"`  // the queue that a replay goes to, when it is in Redis; nil: it is in the database
 	Redis *Redis        `yaml:"redis"` // of the family redis, in place of all from Columns to Same

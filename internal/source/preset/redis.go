@@ -22,16 +22,17 @@ package preset
 // neighbours. A script writes to the work place before it removes from the dead one: when
 // Redis refuses a command in between, the job is there twice, not lost.
 type Redis struct {
-	Least  string            `yaml:"least"`  // version of Redis
-	Expect map[string]string `yaml:"expect"` // keys and their types; one that is absent is no fault
-	Queues Queues            `yaml:"queues"`
-	Dead   string            `yaml:"dead"`   // the key in which the dead letters of a queue lie
-	Type   string            `yaml:"type"`   // of that key: a list, the newest last, or a zset, the newest with the highest score
-	Newest string            `yaml:"newest"` // of a list: first when the newest is there
-	Target string            `yaml:"target"` // the queue of a record, when neither its key nor the record says it
-	Hash   *Hash             `yaml:"hash"`   // nil: the record itself lies in the key dead
-	Keys   map[string]string `yaml:"keys"`   // of the scripts
-	Writes Writes            `yaml:"writes"`
+	Least     string            `yaml:"least"`  // version of Redis
+	Expect    map[string]string `yaml:"expect"` // keys and their types; one that is absent is no fault
+	Queues    Queues            `yaml:"queues"`
+	Dead      string            `yaml:"dead"`      // the key in which the dead letters of a queue lie
+	Type      string            `yaml:"type"`      // of that key: a list, the newest last, or a zset, the newest with the highest score
+	Succeeded string            `yaml:"succeeded"` // the sorted set in which the ids are of jobs that have succeeded; empty: there is none
+	Newest    string            `yaml:"newest"`    // of a list: first when the newest is there
+	Target    string            `yaml:"target"`    // the queue of a record, when neither its key nor the record says it
+	Hash      *Hash             `yaml:"hash"`      // nil: the record itself lies in the key dead
+	Keys      map[string]string `yaml:"keys"`      // of the scripts
+	Writes    Writes            `yaml:"writes"`
 }
 
 // Queues says how the names of queues are found. Without any, there is one place for all.

@@ -341,3 +341,24 @@ func (o *Origin) changed(a source.Act, fields map[string]string) bool {
 	}
 	return fields[o.at.Hash.Raw] != string(a.Raw)
 }
+
+// Succeeded says which jobs are in the sorted set of those that have succeeded.
+func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
+	pipe, found := o.client.Pipeline(), make([]*redis.FloatCmd, len(handed))
+	for i, h := range handed {
+		queue, id, _ := o.named(source.Act{Record: h.Record})
+		found[i] = pipe.ZScore(ctx, fill(o.at.Succeeded, queue, ""), id)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		return nil, err
+	}
+	for i, f := range found {
+		switch err := f.Err(); {
+		case err == nil:
+			all = append(all, source.Success{Handed: handed[i]})
+		case !errors.Is(err, redis.Nil):
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -3,6 +3,7 @@ package redissource
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -37,6 +38,9 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 		return r, err
 	}
 	if err := o.count(ctx, &r); err != nil {
+		return r, err
+	}
+	if err := o.tells(ctx, &r); err != nil {
 		return r, err
 	}
 	return r, o.may(ctx, &r, facts["role"], source.Replay, source.Discard)
@@ -133,13 +137,35 @@ func (o *Origin) versions(ctx context.Context, r *source.Report) error {
 	return nil
 }
 
+// some is a queue, to ask for rights with its keys.
+func (o *Origin) some() string {
+	if len(o.queues.names) > 0 {
+		return cmp.Or(o.queues.names[0], "default")
+	}
+	return "default"
+}
+
+// tells looks whether the user may read which jobs have succeeded. One who may not sees the
+// dead letters and replays them all the same.
+func (o *Origin) tells(ctx context.Context, r *source.Report) error {
+	if o.at.Succeeded == "" {
+		return nil
+	}
+	err := o.client.ZScore(ctx, fill(o.at.Succeeded, o.some(), ""), "0").Err()
+	switch {
+	case err == nil || errors.Is(err, redis.Nil):
+		r.Tells = true
+	case refused(err):
+		r.Warnings = append(r.Warnings, fmt.Sprintf("Which replayed jobs have succeeded cannot be read: %s.", err))
+	default:
+		return err
+	}
+	return nil
+}
+
 // may asks which acts the user may do, with the keys of some queue.
 func (o *Origin) may(ctx context.Context, r *source.Report, role string, acts ...source.Kind) error {
-	queue := "default"
-	if len(o.queues.names) > 0 {
-		queue = cmp.Or(o.queues.names[0], queue)
-	}
-	keys := o.keysOf(queue, "0")
+	keys := o.keysOf(o.some(), "0")
 	switch {
 	case role == "slave":
 		r.Warnings = append(r.Warnings, "This Redis is a replica, which can only be read.")

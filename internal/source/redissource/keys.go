@@ -19,7 +19,7 @@ func named(r preset.Redis, names map[string]string) preset.Redis {
 	}
 	replace := strings.NewReplacer(pairs...).Replace
 	r.Dead, r.Queues.Set, r.Queues.Scan = replace(r.Dead), replace(r.Queues.Set), replace(r.Queues.Scan)
-	r.Queues.Member, r.Target = replace(r.Queues.Member), replace(r.Target)
+	r.Queues.Member, r.Target, r.Succeeded = replace(r.Queues.Member), replace(r.Target), replace(r.Succeeded)
 	r.Keys = replaceIn(r.Keys, func(name, key string) (string, string) { return name, replace(key) })
 	r.Expect = replaceIn(r.Expect, func(key, kind string) (string, string) { return replace(key), kind })
 	if r.Hash != nil {

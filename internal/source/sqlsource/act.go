@@ -260,3 +260,30 @@ func (o *Origin) alive(ctx context.Context, t *sql.Tx, a source.Act, r *source.R
 	}
 	return err
 }
+
+// Succeeded says which jobs the database keeps as ones that have succeeded.
+func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
+	byKey, keys := make(map[string]source.Handed, len(handed)), make([]string, len(handed))
+	for i, h := range handed {
+		byKey[h.Key], keys[i] = h, h.Key
+	}
+	query, args := o.bind(o.preset.Succeeded, map[string]any{"keys": keys})
+	err = o.reading(ctx, func(t *sql.Tx) error {
+		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var key, at, attempts any
+			if err := rows.Scan(&key, &at, &attempts); err != nil {
+				return err
+			}
+			if h, asked := byKey[textOf(key)]; asked {
+				all = append(all, source.Success{Handed: h, At: o.timeOf(at), Attempts: int(numberOf(attempts))})
+			}
+		}
+		return rows.Err()
+	})
+	return all, err
+}

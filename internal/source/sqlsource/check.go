@@ -34,7 +34,33 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 	if err := o.reaches(ctx, &r); err != nil {
 		return r, err
 	}
+	if err := o.tells(ctx, &r); err != nil {
+		return r, err
+	}
 	return r, o.plan(ctx, &r)
+}
+
+// tells looks whether the user may read which jobs have succeeded. One who may not sees the
+// dead letters and replays them all the same.
+func (o *Origin) tells(ctx context.Context, r *source.Report) error {
+	if o.preset.Succeeded == "" {
+		return nil
+	}
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		query, _ := o.bind(o.preset.Succeeded, map[string]any{"keys": inline("NULL")})
+		_, err := t.ExecContext(ctx, "EXPLAIN "+query)
+		return err
+	})
+	if err == nil {
+		r.Tells = true
+		return nil
+	}
+	_, k, says := errorOf(err)
+	if k == lost {
+		return err
+	}
+	r.Warnings = append(r.Warnings, fmt.Sprintf("Which replayed jobs have succeeded cannot be read: %s.", says))
+	return nil
 }
 
 // reaches looks whether replays get to a queue that is elsewhere.

@@ -73,6 +73,14 @@ func (e engine) quote(name string) string {
 	return e.quotes + strings.ReplaceAll(name, e.quotes, e.quotes+e.quotes) + e.quotes
 }
 
+// mark is the placeholder of the value with a number, from 1.
+func (e engine) mark(n int) string {
+	if e.numbered {
+		return fmt.Sprintf("$%d", n)
+	}
+	return "?"
+}
+
 // table is the name of a table, perhaps with its schema.
 func (e engine) table(name string) string {
 	parts := strings.Split(name, ".")

@@ -268,7 +268,7 @@ func (o *Origin) record(row map[string]any) source.Record {
 type inline string
 
 // bind puts the names of tables into a statement, and gives it the placeholders of the
-// database with their values.
+// database with their values. A list has a placeholder for each of its values.
 func (o *Origin) bind(statement string, values map[string]any) (query string, args []any) {
 	numbers := map[string]int{}
 	name := func(name string) string { return o.engine.table(o.settings.Names[name]) }
@@ -277,18 +277,23 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 		if !ok {
 			value = o.settings.Values[name]
 		}
-		if text, ok := value.(inline); ok {
-			return string(text)
+		switch value := value.(type) {
+		case inline:
+			return string(value)
+		case []string:
+			marks := make([]string, len(value))
+			for i, v := range value {
+				args = append(args, v)
+				marks[i] = o.engine.mark(len(args))
+			}
+			return strings.Join(marks, ", ")
 		}
 		if n := numbers[name]; n > 0 && o.engine.numbered {
-			return fmt.Sprintf("$%d", n)
+			return o.engine.mark(n)
 		}
 		args = append(args, value)
 		numbers[name] = len(args)
-		if o.engine.numbered {
-			return fmt.Sprintf("$%d", len(args))
-		}
-		return "?"
+		return o.engine.mark(len(args))
 	})
 	return query, args
 }

@@ -265,8 +265,8 @@ func Numbers(jobs []job.Job) []int64 {
 // one statement.
 func Seqs(jobs []job.Job) string { return db.Numbers(Numbers(jobs)) }
 
-// Recording appends attempts that did not succeed. The record of a success is
-// the row of its job (see the view executions).
+// Recording appends attempts that did not succeed, or at a source. The record of any other
+// success is the row of its job (see the view executions).
 func Recording() db.Batch {
 	return db.NewBatch(15, `INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at,
 		outcome, error_type, error_message, action, decided_by, delay, note, trace) VALUES `, "")

@@ -10,6 +10,7 @@ package sources
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
@@ -282,6 +283,21 @@ func (b *Book) Lies(ctx context.Context, name string, before time.Time, after in
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE source = $1 AND lies = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
 	return db.All(b.reader.In(ctx), query, (*Lying).fields, name, after, db.Micros(before), limit)
+}
+
+// Handed pages through the jobs that a source has and of whose runs nothing is known since:
+// those that it took before the last one of the page before, the newest first.
+func (b *Book) Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
+	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j JOIN mirrored AS m ON m.job_seq = j.seq
+		WHERE substr(j.queue, instr(j.queue, '@') + 1) = $1 AND j.state = 'pending' AND j.worker <> '' AND instr(j.queue, '@') > 0
+			AND (j.changed_at, j.seq) < ($2, $3) ORDER BY j.changed_at DESC, j.seq DESC LIMIT $4 + 0`
+	since := int64(math.MaxInt64)
+	if !before.Since.IsZero() {
+		since = db.Micros(before.Since)
+	}
+	return db.All(b.reader.In(ctx), query, func(h *source.Handed) []any {
+		return []any{&h.Seq, &h.Run, db.Time(&h.Since), &h.Key, &h.Thread, &h.Place}
+	}, name, since, before.Seq, limit)
 }
 
 // Invariants are what holds after every commit.

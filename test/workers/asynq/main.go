@@ -55,7 +55,8 @@ func run(verb string, args []string) error {
 			if err != nil {
 				return err
 			}
-			if _, err := client.Enqueue(asynq.NewTask("charge", payload, asynq.Queue("orders"), asynq.MaxRetry(1))); err != nil {
+			if _, err := client.Enqueue(asynq.NewTask("charge", payload, asynq.Queue("orders"), asynq.MaxRetry(1),
+				asynq.Retention(time.Hour))); err != nil {
 				return err
 			}
 		}

@@ -93,11 +93,13 @@ function longest(a, b) {
 }
 
 // What a node is, as far as it says so: two of one name are the same thing. A line for
-// notes is the same line in whichever class: what it said would go with it.
+// notes is the same line in whichever class: what it said would go with it. A cell is
+// what its column is, also when a number in it becomes zero and its class changes.
 const names = ["id", "data-job", "data-keep", "data-key", "data-note", "data-when", "aria-labelledby", "aria-label", "action", "href", "for", "name"];
 
 function name(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;
+  if ("cellIndex" in node) return `${node.localName} ${node.cellIndex}`;
   const said = node.namespaceURI.endsWith("svg") ? null : names.find((attribute) => node.hasAttribute(attribute));
   return `${node.localName} ${said ? node.getAttribute(said) : node.getAttribute("class")}`;
 }

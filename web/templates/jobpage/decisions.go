@@ -60,6 +60,9 @@ func decidersUnrun(a job.Attempt, who string) []decider {
 	case "unknown_type":
 		return []decider{rules, decided("Handler: none for this type, so "+action, a), {text: notAsked}}
 	case "source":
+		if a.Outcome == job.Succeeded {
+			return []decider{{text: "Its source: it succeeded", decided: true}}
+		}
 		return []decider{{text: "Its source: no more attempts", decided: true}}
 	case "expired":
 		return []decider{decided("Time to live: ended before it ran, so "+action, a), rules, {text: unasked}, {text: notAsked}}

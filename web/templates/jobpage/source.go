@@ -93,6 +93,14 @@ func refusedReplay(v View) string {
 	return ""
 }
 
+// hearsAgain says when Redrive will know more of a job that its source has.
+func hearsAgain(v View) string {
+	if v.Origin != nil && v.Origin.Report.Tells {
+		return "Redrive hears of the job again when it fails there, and when it succeeds if " + v.Job.Source() + " keeps it then."
+	}
+	return "Redrive hears of the job again only if it fails there."
+}
+
 // tries says how often the source tried the job, as far as it tells.
 func tries(j job.Job) string {
 	if j.Attempts == 0 {

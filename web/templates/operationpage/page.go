@@ -244,6 +244,8 @@ func itemWords(o operation.Operation, it operation.Item) string {
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
 		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
+	case it.Outcome == operation.RunSucceeded && j.Source() != "":
+		return fmt.Sprintf("run %d, as %s says", j.Run, j.Source())
 	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}
