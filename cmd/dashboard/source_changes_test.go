@@ -73,13 +73,15 @@ func TestSource_AReplayIsChangedFromTheCommandLineAndTheForm(t *testing.T) {
 	}
 }
 
-// TestSource_RefusesAChangeThatItDoesNotKnow before anything happens.
+// TestSource_RefusesAChangeThatItDoesNotKnow before anything happens. The keys are those of
+// RQ, described in the configuration, which has no words for a schedule.
 func TestSource_RefusesAChangeThatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t)
 	redistest.Load(t, client, filepath.Join("..", "..", "internal", "source", "testdata", "rq", "redis-commands.json"))
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "sources: {py: {preset: rq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
+	write(t, dir, "redrive.yaml", "sources: {py: {preset: keys, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s, "+
+		"sorted_set: 'rq:failed:{queue}', hash: 'rq:job:{id}', witness: ended_at, payload: description, work: 'rq:queue:{queue}'}}\n")
 	p := startProcess(t, dir)
 	untilSource(t, p.url, "py", "everything was read", func(s shownSource) bool { return s.Ready })
 	id := lettersOf(t, p.url, "py")[0]

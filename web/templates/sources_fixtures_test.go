@@ -67,6 +67,7 @@ func sourceStates(all map[string]page) {
 	v = editing()
 	v.Job.Queue, v.Origin = "orders@shop", new(source.Health)
 	*v.Origin = shop()
+	v.Origin.Profile.Delays, v.Origin.Profile.Edits = false, false
 	v.Fixed = "The payload cannot be changed at this source. A replay keeps every byte."
 	all["edit-source-as-it-is"] = v
 }

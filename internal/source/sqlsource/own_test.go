@@ -80,3 +80,36 @@ func TestOpen_OwnTableNamesItsColumns(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestReplay_OfAnOwnTableKnowsAPayloadThatWasChanged has a statement that keeps the column
+// as it lies there, unless the replay has another payload.
+func TestReplay_OfAnOwnTableKnowsAPayloadThatWasChanged(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres", "mysql"} {
+		t.Run(engine, func(t *testing.T) {
+			address := newDatabase(t, engine)
+			for _, statement := range []string{
+				"CREATE TABLE dead (id int PRIMARY KEY, body text, state varchar(9))",
+				`INSERT INTO dead VALUES (1, '{"n":1}', 'dead'), (2, '{"n":2}', 'dead')`,
+			} {
+				execute(t, address, statement)
+			}
+			s := system{preset: "table", engine: engine, settings: preset.Settings{
+				Names: map[string]string{"table": "dead", "payload": "body"}, Where: "state = 'dead'",
+				Replay: []string{"UPDATE {table} SET state = 'new', body = coalesce(:edited, body) WHERE id = :key AND id = :witness"},
+			}}
+			o := s.origin(t, address)
+			all := scan(t, o, 10)
+			execute(t, address, `UPDATE dead SET body = '{"corrected":true}'`)
+			for i, payload := range [][]byte{nil, []byte(`{"changed":true}`)} {
+				a := source.Act{ID: 7, Kind: source.Replay, Mode: source.Once, Payload: payload, Record: all[i]}
+				if got := actOne(t, o, a); got.State != source.Done {
+					t.Fatalf("%+v", got)
+				}
+			}
+			want := []string{`body={"changed":true} state=new`, `body={"corrected":true} state=new`}
+			if got := rows(t, address, "SELECT body, state FROM dead ORDER BY id"); !slices.Equal(got, want) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
