@@ -20,6 +20,7 @@ var mirroring = []func(*kit){
 	Source_JobsCannotBeChanged, Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack,
 	Source_WhatIsNotBackIsReturnedAndKeptAsCompleted, Source_OperationsActThere,
 	Source_ItSaysThatAJobSucceeded, Source_WhatSucceededCanDieAgain, Source_ASuccessIsOfItsRun, Source_TheNewestHandedComeFirst,
+	Source_ACanaryPassesWhenItSaysSo,
 }
 
 // deadAt is a record that lies at a source.
@@ -482,6 +483,27 @@ func Source_ASuccessIsOfItsRun(k *kit) {
 	_, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{Handed: k.handed(source.Handed{}, 10)[0], At: k.now.Add(time.Hour)}})
 	k.check(err)
 	k.same("by a clock that is ahead", k.job(other.ID).FinishedAt, k.now)
+}
+
+// Source_ACanaryPassesWhenItSaysSo: nobody waits until its jobs are returned.
+func Source_ACanaryPassesWhenItSaysSo(k *kit) {
+	k.mirror(3, k.deadAt("1"), k.deadAt("2"), k.deadAt("3"))
+	k.pass(time.Minute)
+	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
+	k.run(o.ID, operation.Pace{Canary: 2})
+	k.same("after the canary", k.workAll(o.ID).State, operation.Paused)
+	for _, act := range k.asked(2) {
+		k.answer(act, source.Done, "")
+	}
+	canary := func() operation.Canary {
+		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
+		k.check(err)
+		return p.Canary
+	}
+	k.same("under way", canary(), operation.Canary{Done: 2})
+	k.pass(time.Second)
+	k.same("successes", k.succeeded(k.handed(source.Handed{}, 10)...), 2)
+	k.same("passed", canary(), operation.Canary{Done: 2, Succeeded: 2, EndedAt: k.now})
 }
 
 // Source_TheNewestHandedComeFirst: in pages.
