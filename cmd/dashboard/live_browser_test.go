@@ -27,7 +27,7 @@ func TestLive_NothingMovesUnderLoad(t *testing.T) {
 	const attempts = `[...document.querySelectorAll('[data-cell="attempts"] [data-value]')].reduce((n, c) => n + parseInt(c.textContent), 0)`
 	stop := m.news(40, "corn.ground", "sieve")
 	before := eval[int](b, attempts)
-	b.wait("the cells follow", attempts+` > `+strconv.Itoa(before+300))
+	b.wait("the cells follow", attempts+` > `+strconv.Itoa(before+1000))
 	b.still()
 	if n := eval[int](b, `document.querySelectorAll("[data-pick]:checked").length`); n != 50 {
 		t.Errorf("%d rows are still ticked, want 50", n)

@@ -37,8 +37,12 @@ func (h *house) failed(n int, queue string, payload []byte) {
 	}
 }
 
-func TestExport_StreamsEveryJobOfTheFilter(t *testing.T) {
-	const many = 5_000
+func TestExport_StreamsEveryJobOfTheFilter(t *testing.T) { exportStreams(t, 5_000) }
+
+func TestLong_ExportStreamsTwentyThousandJobs(t *testing.T) { exportStreams(t, 20_000) }
+
+func exportStreams(t *testing.T, many int) {
+	t.Helper()
 	h := start(t)
 	h.failed(many, "orders", []byte(`{"n":1}`))
 	h.failed(3, "mail", []byte(`{"n":2}`))

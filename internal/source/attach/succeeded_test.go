@@ -3,6 +3,7 @@ package attach_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,9 +64,9 @@ func TestSources_HearOfAllInTurn(t *testing.T) {
 	check(t, err)
 	const jobs = 520
 	for _, statement := range []string{string(dump), "DELETE FROM solid_queue_failed_executions",
-		`INSERT INTO solid_queue_jobs (id, queue_name, class_name, arguments, active_job_id, created_at, updated_at)
-			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 520)
-			SELECT 1000 + i, 'mail', 'MailJob', '{"arguments":[]}', 'many-' || i, '2026-11-22 09:00:00', '2026-11-22 09:00:00' FROM n`,
+		fmt.Sprintf(`INSERT INTO solid_queue_jobs (id, queue_name, class_name, arguments, active_job_id, created_at, updated_at)
+			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+			SELECT 1000 + i, 'mail', 'MailJob', '{"arguments":[]}', 'many-' || i, '2026-11-22 09:00:00', '2026-11-22 09:00:00' FROM n`, jobs),
 		`INSERT INTO solid_queue_failed_executions (job_id, error, created_at)
 			SELECT id, '{"exception_class":"E","message":"m"}', '2026-11-22 10:00:00' FROM solid_queue_jobs WHERE id > 1000`} {
 		_, err := db.Exec(statement)
