@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -50,8 +51,13 @@ func openBrowser(t *testing.T) *browser {
 	t.Cleanup(cancel)
 	call(b, cdplog.Enable, cdp.Empty{})
 	call(b, runtime.Enable, cdp.Empty{})
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: tellsWhenDrawn})
 	return b
 }
+
+// tellsWhenDrawn notes when a page has been read and the frame after that is drawn.
+const tellsWhenDrawn = `addEventListener("DOMContentLoaded", () =>
+	requestAnimationFrame(() => requestAnimationFrame((now) => { window.drawn = now; })));`
 
 // chromium is the browser of all tests: to start one takes as long as most tests.
 var chromium sharedBrowser

@@ -43,6 +43,21 @@ func TestLive_NothingMovesUnderLoad(t *testing.T) {
 	b.calm()
 }
 
+// The watch over the layout sees what moves after the page is drawn.
+func TestLive_TheWatchSeesAShift(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	m.letters(3)
+	b := openBrowser(t)
+	b.open(m.url + "/dead-letters")
+	b.still()
+	eval[chromedp.Void](b, `
+		const block = document.createElement("div");
+		block.style.height = "100px";
+		document.querySelector("main").prepend(block)`)
+	b.wait("the shift is seen", `window.shift > 0`)
+}
+
 // Rules 2 and 4: a row that leaves the list stays, greyed, and says where its
 // job went; its tick is kept, means the run that was shown, and is marked.
 func TestLive_ARowThatLeavesStays(t *testing.T) {

@@ -165,15 +165,9 @@ const watch = `
 	}).observe(document, { subtree: true, childList: true });
 	window.shift = 0;
 	window.shifted = [];
-	// Half a page may be drawn while it is read: the frame after that ends it, which a busy
-	// machine draws as late as it has read.
-	window.read = performance.getEntriesByType("navigation")[0].domInteractive;
-	window.whole = 0;
 	new PerformanceObserver((list) => {
 		for (const e of list.getEntries()) {
-			if (e.startTime < read) continue;
-			whole ||= e.startTime < 2 * read + 250 ? e.startTime : -1;
-			if (e.startTime === whole) continue;
+			if (!(e.startTime >= window.drawn)) continue; // half a page may be drawn while it is read
 			window.shift += e.value;
 			for (const s of e.sources) {
 				const { previousRect: p, currentRect: c } = s;
@@ -194,6 +188,7 @@ func (b *browser) still() {
 	if !eval[bool](b, `window.order() === window.firstOrder`) {
 		b.t.Error("the rows are in another order")
 	}
+	b.wait("the page is drawn", `window.drawn > 0`)
 	if shift := eval[float64](b, `window.shift`); shift != 0 {
 		b.t.Errorf("the layout has shifted by %v, at %s", shift, strings.Join(eval[[]string](b, `window.shifted`), "\n"))
 	}
