@@ -156,7 +156,7 @@ func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	case err == nil || errors.Is(err, redis.Nil):
 		r.Tells = true
 	case refused(err):
-		r.Warnings = append(r.Warnings, fmt.Sprintf("Which replayed jobs have succeeded cannot be read: %s.", err))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("Redrive cannot read which replayed jobs have succeeded: %s.", err))
 	default:
 		return err
 	}

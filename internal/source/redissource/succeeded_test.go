@@ -68,7 +68,7 @@ func TestSucceeded_IsNoConditionForTheRest(t *testing.T) {
 		b.origin = b.as("op")
 		report, err := b.origin.Check(t.Context())
 		b.check(err)
-		if report.Tells || !strings.Contains(strings.Join(report.Warnings, " "), "Which replayed jobs have succeeded cannot be read: NOPERM") {
+		if report.Tells || !strings.Contains(strings.Join(report.Warnings, " "), "Redrive cannot read which replayed jobs have succeeded: NOPERM") {
 			t.Errorf("%s: %+v", k.file, report)
 		}
 		b.does(act(source.Replay, source.Once, b.record(k.record)), source.Done)

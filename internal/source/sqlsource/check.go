@@ -59,7 +59,7 @@ func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	if k == lost {
 		return err
 	}
-	r.Warnings = append(r.Warnings, fmt.Sprintf("Which replayed jobs have succeeded cannot be read: %s.", says))
+	r.Warnings = append(r.Warnings, fmt.Sprintf("Redrive cannot read which replayed jobs have succeeded: %s.", says))
 	return nil
 }
 

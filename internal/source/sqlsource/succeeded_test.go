@@ -106,7 +106,7 @@ func TestSucceeded_IsNoConditionForTheRest(t *testing.T) {
 			o := s.origin(t, address)
 			report, err := o.Check(t.Context())
 			check(t, err)
-			if report.Tells || !strings.HasPrefix(strings.Join(report.Warnings, " "), "Which replayed jobs have succeeded cannot be read: ") {
+			if report.Tells || !strings.HasPrefix(strings.Join(report.Warnings, " "), "Redrive cannot read which replayed jobs have succeeded: ") {
 				t.Errorf("%+v", report)
 			}
 			if got := act(t, o, source.Replay, source.Once, s.fit(t, o)); got.State != source.Done {

@@ -96,7 +96,7 @@ func refusedReplay(v View) string {
 // hearsAgain says when Redrive will know more of a job that its source has.
 func hearsAgain(v View) string {
 	if v.Origin != nil && v.Origin.Report.Tells {
-		return "Redrive hears of the job again when it fails there, and when it succeeds if " + v.Job.Source() + " keeps it then."
+		return "Redrive hears of the job again when it fails there, or when " + v.Job.Source() + " records that it succeeded."
 	}
 	return "Redrive hears of the job again only if it fails there."
 }
