@@ -13,8 +13,13 @@ help: ## Show this list
 
 OUT = bin/dashboard
 
+# All that is not tested is compiled as the program is: what lint, the benchmarks and the
+# releases need is then compiled once.
+export CGO_ENABLED = 0
+export GOFLAGS = -trimpath -buildvcs=false
+
 build: ## Build the one static binary, bin/dashboard
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o $(OUT) ./cmd/dashboard
+	go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(OUT) ./cmd/dashboard
 
 run: build ## Run the dashboard, the engine and redrive.db at http://127.0.0.1:8080
 	bin/dashboard serve

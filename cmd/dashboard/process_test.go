@@ -21,16 +21,16 @@ import (
 	"redrive/internal/source/amqpsource/amqptest"
 )
 
-// binary is the program, built once for all tests of this package.
+// binary is the program as it is released, built once for all tests of this package.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "dashboard")
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, "dashboard")
-	out, err := exec.Command("go", "build", "-ldflags", "-X main.version=v9", "-o", path, ".").CombinedOutput()
+	out, err := exec.Command("make", "-s", "-C", "../..", "build", "VERSION=v9", "OUT="+path).CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("go build: %w: %s", err, out)
+		err = fmt.Errorf("make build: %w: %s", err, out)
 	}
 	return path, err
 })
