@@ -235,15 +235,15 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	b.press("j")
 	b.press("j")
 	b.press("X")
-	b.wait("three rows are ticked", bulkSays+` === "3 ticked"`)
+	b.wait("three rows are ticked", bulkSays+` === "3 selected"`)
 	b.press("x")
-	b.wait("two are", bulkSays+` === "2 ticked"`)
+	b.wait("two are", bulkSays+` === "2 selected"`)
 
 	b.press("/")
 	b.wait("the focus is in the search field", `document.activeElement.type === "search"`)
 	eval[chromedp.Void](b, `document.activeElement.value = ""`) // the protocol types "/" although the page took the key
 	b.press("xjr")
-	if got := eval[string](b, `document.activeElement.value + " " + `+bulkSays); got != "xjr 2 ticked" {
+	if got := eval[string](b, `document.activeElement.value + " " + `+bulkSays); got != "xjr 2 selected" {
 		t.Errorf("what was typed did %q", got)
 	}
 	b.press("\x1b")

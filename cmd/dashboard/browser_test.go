@@ -340,33 +340,27 @@ func TestBrowser_WithoutScripts(t *testing.T) {
 	b.calm()
 }
 
-// No page is wider than its screen, at any width, in either theme.
-func TestBrowser_FitsItsScreen(t *testing.T) {
-	t.Parallel()
-	fitsItsScreen(t, []string{"light"}, 320, 1280)
+// mainPages are those that people look at most, and that of a dead letter.
+func mainPages(letter string) []string {
+	return []string{
+		"/", "/failures", "/dead-letters", "/operations", "/operations/1", "/trash", "/jobs", "/jobs?state=retryable",
+		"/queues", "/queues/payments", "/workers", "/policies", "/retention", "/audit", letter, letter + "/replay", "/nowhere",
+	}
 }
 
+// No page is wider than its screen, at any width, in either theme. TestBrowser_AxeFindsNothing
+// looks at each in one of them.
 func TestLong_BrowserFitsEveryScreen(t *testing.T) {
 	t.Parallel()
-	fitsItsScreen(t, []string{"light", "dark"}, 320, 390, 768, 1280, 1920)
-}
-
-func fitsItsScreen(t *testing.T, themes []string, widths ...int64) {
-	t.Helper()
 	url := startDemo(t)
 	b := openBrowser(t)
-	b.run(chromedp.Navigate(url + "/jobs?state=dead_letter"))
-	job := eval[string](b, `document.querySelector("tbody th a").getAttribute("href")`)
-	for _, theme := range themes {
+	for _, theme := range []string{"light", "dark"} {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
 		})
-		for _, path := range []string{
-			"/", "/failures", "/dead-letters", "/operations", "/operations/1", "/trash", "/jobs", "/jobs?state=retryable",
-			"/queues", "/queues/payments", "/workers", "/policies", "/retention", "/audit", job, job + "/replay", "/nowhere",
-		} {
+		for _, path := range mainPages(deadLetter(t, url)) {
 			b.run(chromedp.Navigate(url + path))
-			b.fits(path+" in "+theme, widths...)
+			b.fits(path+" in "+theme, 320, 390, 768, 1280, 1920)
 			b.showsItsLists(path + " in " + theme)
 		}
 	}
@@ -397,7 +391,7 @@ func (b *browser) fits(page string, widths ...int64) {
 }
 
 // Nor is it when every name, text and key is long and has no place to break.
-func TestBrowser_LongNamesFitTheirScreen(t *testing.T) {
+func TestLong_BrowserLongNamesFitTheirScreen(t *testing.T) {
 	t.Parallel()
 	var words []string
 	for i := range 48 {

@@ -22,7 +22,7 @@ func TestLive_NothingMovesUnderLoad(t *testing.T) {
 		t.Fatalf("the page has %d rows, want 50", n)
 	}
 	eval[chromedp.Void](b, `document.querySelector("[data-pick-all]").click()`)
-	b.wait("fifty rows are ticked", bulkSays+`.startsWith("50 ticked")`)
+	b.wait("fifty rows are ticked", bulkSays+`.startsWith("50 selected")`)
 
 	const attempts = `[...document.querySelectorAll('[data-cell="attempts"] [data-value]')].reduce((n, c) => n + parseInt(c.textContent), 0)`
 	stop := m.news(40, "corn.ground", "sieve")
@@ -77,7 +77,7 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 	b.wait("the replayed row is greyed", row(ids[0])+`.classList.contains("gone")`)
 	b.wait("it says so in words", row(ids[0])+`.innerText.includes("Run 2 succeeded")`)
 	b.wait("its tick is kept and marked", row(ids[0])+`.querySelector("[data-pick]").checked && `+row(ids[0])+`.innerText.includes("will be skipped")`)
-	b.wait("the bar counts it", bulkSays+` === "2 ticked, 1 will be skipped"`)
+	b.wait("the bar counts it", bulkSays+` === "2 selected, 1 will be skipped"`)
 	b.wait("the discarded row says so", row(ids[2])+`.classList.contains("gone") && `+row(ids[2])+`.innerText.match(/discarded|trash/i) !== null`)
 	if eval[bool](b, row(ids[1])+`.classList.contains("gone") || `+row(ids[1])+`.innerText.includes("skipped")`) {
 		t.Error("a row that has not moved is marked")
@@ -85,7 +85,7 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 	b.still()
 
 	b.run(chromedp.Reload())
-	b.wait("the ticks survive", bulkSays+` === "2 ticked, 1 on other pages"`)
+	b.wait("the ticks survive", bulkSays+` === "2 selected, 1 on other pages"`)
 	b.calm()
 }
 
@@ -99,9 +99,9 @@ func TestLive_ATickMeansItsRun(t *testing.T) {
 	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click()`)
 	m.act(id, "replay", `{"run":1}`)
 	b.wait("run 2 is dead too", `document.querySelector("tr[data-job]").dataset.run === "2" && !document.querySelector("tr[data-job]").classList.contains("gone")`)
-	b.wait("the tick is of run 1", bulkSays+` === "1 ticked, 1 will be skipped"`)
+	b.wait("the tick is of run 1", bulkSays+` === "1 selected, 1 will be skipped"`)
 	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click(); document.querySelector("[data-pick]").click()`)
-	b.wait("a new tick is of run 2", bulkSays+` === "1 ticked"`)
+	b.wait("a new tick is of run 2", bulkSays+` === "1 selected"`)
 	b.calm()
 }
 
@@ -153,19 +153,19 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 	}
 	click(2, "false")
 	click(6, "true")
-	b.wait("a range of five", bulkSays+` === "5 ticked"`)
+	b.wait("a range of five", bulkSays+` === "5 selected"`)
 	click(4, "false")
-	b.wait("one less", bulkSays+` === "4 ticked"`)
+	b.wait("one less", bulkSays+` === "4 selected"`)
 	eval[chromedp.Void](b, `document.querySelector("[data-pick-all]").click()`)
-	b.wait("all that are shown", bulkSays+` === "50 ticked"`)
+	b.wait("all that are shown", bulkSays+` === "50 selected"`)
 
 	b.run(chromedp.Navigate(eval[string](b, `document.querySelector('a[rel="next"]').href`)))
-	b.wait("they are remembered", bulkSays+` === "50 ticked, 50 on other pages"`)
+	b.wait("they are remembered", bulkSays+` === "50 selected, 50 on other pages"`)
 	click(0, "false")
-	b.wait("one of this page", bulkSays+` === "51 ticked, 50 on other pages"`)
+	b.wait("one of this page", bulkSays+` === "51 selected, 50 on other pages"`)
 	b.run(chromedp.Navigate(m.url + "/dead-letters?queue=grind"))
 	b.run(chromedp.Navigate(m.url + "/dead-letters"))
-	b.wait("one more on the older page", bulkSays+` === "51 ticked, 1 on other pages"`)
+	b.wait("one more on the older page", bulkSays+` === "51 selected, 1 on other pages"`)
 
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
 	b.wait("all that match", bulkSays+`.match(/^All 60 matching \(as of \d\d:\d\d:\d\d\) are selected\.$/) !== null`)
@@ -174,7 +174,7 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 		t.Error("what is selected is cut")
 	}
 	click(3, "false")
-	b.wait("all shown but one, and the one elsewhere", bulkSays+` === "50 ticked, 1 on other pages"`)
+	b.wait("all shown but one, and the one elsewhere", bulkSays+` === "50 selected, 1 on other pages"`)
 	b.run(chromedp.Navigate(m.url + "/dead-letters?q=attempts%3A1"))
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
 	b.wait("all that match a filter", bulkSays+`.match(/^All 60 matching \(as of \d\d:\d\d:\d\d\) are selected\.$/) !== null`)

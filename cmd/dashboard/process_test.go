@@ -21,12 +21,16 @@ import (
 	"redrive/internal/source/amqpsource/amqptest"
 )
 
+// built is where the program is, once a test has asked for it.
+var built string
+
 // binary is the program as it is released, built once for all tests of this package.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "dashboard")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "dashboard")
 	out, err := exec.Command("make", "-s", "-C", "../..", "build", "VERSION=v9", "OUT="+path).CombinedOutput()
 	if err != nil {
@@ -42,8 +46,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "the browser did not end:", err)
 		code = 1
 	}
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if built != "" {
+		os.RemoveAll(built)
 	}
 	os.Exit(code)
 }

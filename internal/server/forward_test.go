@@ -212,7 +212,7 @@ func TestAPI_EnqueueTakesExpiryTraceAndNamedPolicy(t *testing.T) {
 	}
 	id := j["id"].(string)
 	if text := h.get("/jobs/" + id).dom(t).text(); !strings.Contains(text, "preset daycry, named by the job itself") || !strings.Contains(text, "7b3f") || !strings.Contains(text, "Expires") {
-		t.Error("the page says neither whose word the policy is, nor the trace id, nor when the job expires")
+		t.Error("the page does not name who chose the policy, the trace id and when the job expires")
 	}
 }
 

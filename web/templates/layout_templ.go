@@ -2125,11 +2125,11 @@ func keysHelp() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = shortcut("tick", "x").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = shortcut("select", "x").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = shortcut("tick up to here", "⇧", "x").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = shortcut("select up to here", "⇧", "x").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

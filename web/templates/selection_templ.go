@@ -172,12 +172,12 @@ func selectionForms(b Selection) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if b.Noun != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "None ticked.")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "None selected.")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "Tick rows to act on several at once. <span class=\"hint scripted\"><kbd>x</kbd> ticks the focused row.</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "Select rows to act on several at once. <span class=\"hint scripted\"><kbd>x</kbd> selects the focused row.</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

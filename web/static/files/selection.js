@@ -151,7 +151,7 @@ function showBar(skipped, elsewhere) {
   find("[data-bulk-idle]", bar).hidden = used;
   find("[data-bulk-used]", bar).hidden = !used || every;
   find("[data-bulk-every]", bar).hidden = !every;
-  setText(find("[data-bulk-count]", bar), `${number(ticks.size)} ticked`);
+  setText(find("[data-bulk-count]", bar), `${number(ticks.size)} selected`);
   setText(find("[data-bulk-more]", bar), more(skipped, elsewhere));
   find("[data-bulk-all]", bar)?.classList.toggle("off", every);
   find("[data-bulk-clear]", bar).classList.toggle("off", !used);

@@ -350,7 +350,7 @@ func factsPanel(v View) templ.Component {
 }
 
 // policyFold is the policy that was merged at enqueue, in one line; unfolded, each
-// field and whose word it is.
+// field and where it comes from.
 func policyFold(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
