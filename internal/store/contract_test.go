@@ -10,7 +10,7 @@ import (
 	"redrive/internal/store/storetest"
 )
 
-// Here with a quarter of the random histories.
+// Here with a tenth of the random histories.
 func TestContract(t *testing.T) {
 	checks := flag.Lookup("rapid.checks")
 	if all := checks.Value.String(); all == checks.DefValue {
@@ -19,7 +19,7 @@ func TestContract(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		set("25")
+		set("10")
 		t.Cleanup(func() { set(all) })
 	}
 	storetest.Run(t, relaxed)

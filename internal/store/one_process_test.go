@@ -555,9 +555,9 @@ func TestOpen_UndoesNothingOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// Here at every twentieth call of a kind, the first one included.
+// Here at every sixtieth call of a kind, the first one included.
 func TestOpen_AfterAFirstStartThatWasKilled(t *testing.T) {
-	opensAfterAKill(t, 20)
+	opensAfterAKill(t, 60)
 }
 
 func TestLong_OpenAfterAFirstStartThatWasKilledAtAnyWrite(t *testing.T) {

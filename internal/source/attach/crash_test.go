@@ -297,13 +297,18 @@ func (l *life) settled() {
 	}
 }
 
-// The process ends at each of its steps in turn. Whatever it was doing, no act is lost
-// and none is done twice, and where the source tells what is under way, nothing is left
-// unknown.
-func TestSources_ACrashAtAnyStepLosesAndDoublesNothing(t *testing.T) {
+// The process ends at every fourth of its steps in turn. Whatever it was doing, no act is
+// lost and none is done twice, and where the source tells what is under way, nothing is
+// left unknown.
+func TestSources_ACrashLosesAndDoublesNothing(t *testing.T) { crashes(t, 4) }
+
+func TestLong_SourcesACrashAtAnyStepLosesAndDoublesNothing(t *testing.T) { crashes(t, 1) }
+
+func crashes(t *testing.T, stride int) {
+	t.Helper()
 	for _, tells := range []bool{true, false} {
 		crashes := 0
-		for at, crashed := 2, true; crashed && !t.Failed(); at++ {
+		for at, crashed := 2, true; crashed && !t.Failed(); at += stride {
 			t.Run(fmt.Sprintf("tells %v, step %d", tells, at), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { crashed = tell(t, tells, at) })
 			})
@@ -311,7 +316,7 @@ func TestSources_ACrashAtAnyStepLosesAndDoublesNothing(t *testing.T) {
 				crashes++
 			}
 		}
-		if crashes < 12 {
+		if crashes < 12/stride {
 			t.Errorf("%d steps ended a process, want all of a mirror, three acts and their ledger", crashes)
 		}
 	}

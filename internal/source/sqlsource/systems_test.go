@@ -377,11 +377,16 @@ func other(witness string) string {
 	return "00000000-0000-0000-0000-000000000000"
 }
 
-func TestOrigin_OfTwentyReplaysOneWins(t *testing.T) {
+func TestOrigin_OfReplaysAtOnceOneWins(t *testing.T) { ofReplaysOneWins(t, 5) }
+
+func TestLong_OriginOfTwentyReplaysOneWins(t *testing.T) { ofReplaysOneWins(t, 20) }
+
+func ofReplaysOneWins(t *testing.T, n int) {
+	t.Helper()
 	each(t, func(t *testing.T, s system, address string) {
 		r := s.fit(t, s.origin(t, address))
 		before, began := rows(t, address, s.work), time.Now()
-		results, failures := make([]source.Result, 20), make([]error, 20)
+		results, failures := make([]source.Result, n), make([]error, n)
 		var start, end sync.WaitGroup
 		start.Add(1)
 		for i := range results {
