@@ -121,13 +121,13 @@ func outline(root *html.Node) map[string]bool {
 }
 
 // Whatever is enqueued, fails, is asked for or done: nothing on a page runs, styles or
-// leads out by itself. Here with one hostile word of 32, on fewer pages; that the
+// leads out by itself. Here with one hostile word of 16, on fewer pages; that the
 // words stand there as text is tested in internal/server.
 func TestPages_NothingOfTheDataActs(t *testing.T) {
 	t.Parallel()
 	var some []string
 	for i, word := range hostile(t) {
-		if i%32 == 0 {
+		if i%16 == 0 {
 			some = append(some, word)
 		}
 	}
