@@ -53,6 +53,8 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 		if err != nil {
 			return 0, err
 		}
+		var fresh []*mirrored
+		deaths := newDeaths(now, name)
 		for i := range all {
 			r := &all[i]
 			known, ok := byKey[r.Key]
@@ -64,17 +66,38 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 			case ok && (known.UnderWay || known.Lies && known.Mark == r.Mark()):
 				continue
 			case ok:
-				err = s.diedAgain(t, now, name, known.Seq, r)
+				err = s.diedAgain(t, deaths, known.Seq, r)
 			default:
-				err = s.appears(t, now, name, r)
+				fresh = append(fresh, r)
 			}
 			if err != nil {
 				return 0, fmt.Errorf("mirror %s of source %s: %w", r.Key, name, err)
 			}
 			n++
 		}
-		return n, nil
+		return n, db.Steps(t, func(t *db.Tx) error { return s.appear(t, deaths, fresh) }, deaths.flush)
 	})
+}
+
+// deaths gathers what is written of many jobs that died at a source.
+type deaths struct {
+	now                  time.Time
+	name                 string // of the source
+	jobs, letters, notes db.Batch
+}
+
+func newDeaths(now time.Time, name string) *deaths {
+	return &deaths{
+		now: now, name: name, letters: db.NewBatch(14, insertLetters, ""), notes: sources.NewNotes(),
+		jobs: db.NewBatch(9, `UPDATE jobs SET run = d.column2, attempts = d.column3, execution = d.column4, state = 'discarded',
+				list_state = 'discarded', letter = 'stored', changed_at = d.column5, finished_at = d.column5, reason = d.column6,
+				error_type = d.column7, error_message = d.column8, group_id = d.column9
+			FROM (VALUES `, `) AS d WHERE seq = d.column1`),
+	}
+}
+
+func (d *deaths) flush(t *db.Tx) error {
+	return db.Steps(t, d.jobs.Flush, d.letters.Flush, d.notes.Flush)
 }
 
 // mirrored is the job that a record makes. A time that the source does not know, or
@@ -106,23 +129,30 @@ func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored 
 	return mirrored{Record: r, job: j, cause: fingerprint.Of(j.Type, j.Error.Type, j.Error.Message, r.Trace)}
 }
 
-// appears makes the job of a record that is new.
-func (s *Store) appears(t *db.Tx, now time.Time, name string, r *mirrored) error {
-	policy, err := s.policies.ID(t, r.policy)
-	if err != nil {
-		return err
+// appear makes the jobs of records that are new: all of them first, since other statements
+// between them would have each written alone.
+func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
+	for _, r := range fresh {
+		policy, err := s.policies.ID(t, r.policy)
+		if err != nil {
+			return err
+		}
+		r.job.Seq = s.known.number()
+		if err := s.tx.arrivals.add(t, &r.job, policy); err != nil {
+			return err
+		}
 	}
-	j := r.job
-	j.Seq = s.known.number()
-	if err := s.tx.arrivals.add(t, &j, policy); err != nil {
-		return err
+	for _, r := range fresh {
+		if err := s.die(t, d, nil, &r.job, r); err != nil {
+			return fmt.Errorf("mirror %s of source %s: %w", r.Key, d.name, err)
+		}
 	}
-	return s.die(t, now, name, nil, &j, r)
+	return nil
 }
 
 // diedAgain ends the run of a job whose record died again: the one that a replay began,
 // or one that somebody began elsewhere.
-func (s *Store) diedAgain(t *db.Tx, now time.Time, name string, seq int64, r *mirrored) error {
+func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	const query = rows.Whole + ` WHERE seq = $1`
 	from, err := rows.One(s.policies.Whole(t, query, seq))
 	if err != nil {
@@ -137,11 +167,17 @@ func (s *Store) diedAgain(t *db.Tx, now time.Time, name string, seq int64, r *mi
 	to.FinishedAt = to.ChangedAt
 	if from.State != job.Pending {
 		to.Run++
-		if err := s.replayedElsewhere(t, from, name, to.ChangedAt); err != nil {
+		if err := s.replayedElsewhere(t, from, d.name, to.ChangedAt); err != nil {
 			return err
 		}
 	}
-	return s.die(t, now, name, &from, &to, r)
+	if err := sources.Forget(t, d.name, to.Seq, r.Key); err != nil {
+		return err
+	}
+	if err := s.die(t, d, &from, &to, r); err != nil {
+		return err
+	}
+	return d.flush(t) // the next record can be of the same job
 }
 
 // replayedElsewhere writes down that a run was followed by another one that nobody
@@ -160,31 +196,28 @@ func (s *Store) replayedElsewhere(t *db.Tx, from job.Job, name string, at time.T
 func elsewhere(name string) string { return "the source " + name }
 
 // die writes down that a job died at its source, from nil when it is new.
-func (s *Store) die(t *db.Tx, now time.Time, name string, from, to *job.Job, r *mirrored) error {
-	const update = `UPDATE jobs SET run = $2, attempts = $3, execution = $4, state = 'discarded', list_state = 'discarded',
-			letter = 'stored', changed_at = $5, finished_at = $5, reason = $6, error_type = $7, error_message = $8, group_id = $9
-		WHERE seq = $1`
+func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 	if err := s.addFailures(t, to, r); err != nil {
 		return err
 	}
 	if err := s.books.Failed(t, book.Failure{Cause: r.cause, Job: to, Execution: to.Execution, Final: true}); err != nil {
 		return err
 	}
-	err := t.ExecExactly(1, update, to.Seq, to.Run, to.Attempts, to.Execution, db.Micros(to.ChangedAt), string(to.Reason),
+	err := d.jobs.Add(t, to.Seq, to.Run, to.Attempts, to.Execution, db.Micros(to.ChangedAt), string(to.Reason),
 		to.Error.Type, to.Error.Message, to.Group)
 	if err != nil {
 		return err
 	}
-	err = addLetter(t, to.Seq, job.DeadLetter{
+	err = d.letters.Add(t, letterRow(to.Seq, job.DeadLetter{
 		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
 		Queue: to.Queue, Attempts: to.Attempts,
-	})
+	})...)
 	if err != nil {
 		return err
 	}
 	s.tx.ended(to, operation.RunRelapsed, to.ChangedAt)
 	s.moved(from, to, job.Totals{})
-	return sources.Note(t, name, to.Seq, now, r.Record)
+	return sources.Note(t, &d.notes, d.name, to.Seq, d.now, r.Record)
 }
 
 // addFailures writes down the failures that a source knows of: those before the last

@@ -176,12 +176,18 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 
 // addLetter stores the dead letter of a job.
 func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
-	const insert = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
-			cause, forwarded_at, forwarded_to, problem)
-		VALUES ($1, $2, 0, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
-	err := t.Run(insert, seq, l.Run, l.Refused, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
-		string(l.Cause), db.Micros(l.ForwardedAt), l.ForwardedTo, l.Problem)
-	return db.Wrap(err, "store the dead letter")
+	const one = insertLetters + `($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
+	return db.Wrap(t.Run(one, letterRow(seq, l)...), "store the dead letter")
+}
+
+const insertLetters = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
+	cause, forwarded_at, forwarded_to, problem) VALUES `
+
+func letterRow(seq int64, l job.DeadLetter) []any {
+	return []any{
+		seq, l.Run, 0, l.Refused, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
+		string(l.Cause), db.Micros(l.ForwardedAt), l.ForwardedTo, l.Problem,
+	}
 }
 
 // Extend is the heartbeat: it moves the leases of executions to until. It

@@ -151,17 +151,25 @@ func (b *Book) News(ctx context.Context, name string, records []source.Record) (
 	}), err
 }
 
-// Note writes down that a record lies at the source, and which job shows it.
-func Note(t *db.Tx, name string, seq int64, now time.Time, r *source.Record) error {
-	const forget = `DELETE FROM mirrored WHERE job_seq = $1 OR source = $2 AND key = $3`
-	const insert = `INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings, raw)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10)`
+// Forget forgets what lay at the source of a job, and what lay there under a key.
+func Forget(t *db.Tx, name string, seq int64, key string) error {
+	return t.Run(`DELETE FROM mirrored WHERE job_seq = $1 OR source = $2 AND key = $3`, seq, name, key)
+}
+
+// NewNotes returns a batch for Note.
+func NewNotes() db.Batch {
+	return db.NewBatch(11, `INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings, raw)
+		VALUES `, "")
+}
+
+// Note writes down that a record lies at the source, and which job shows it. Whatever the
+// mirror knew of the job and of the record's key was forgotten before.
+func Note(t *db.Tx, notes *db.Batch, name string, seq int64, now time.Time, r *source.Record) error {
 	warnings, err := json.Marshal(append([]string{}, r.Warnings...))
 	if err != nil {
 		return err
 	}
-	return db.Steps(t, db.Any(forget, seq, name, r.Key),
-		db.Exactly(1, insert, seq, name, r.Key, r.Thread, r.Place, r.Witness, r.Mark(), db.Micros(now), string(warnings), r.Raw))
+	return notes.Add(t, seq, name, r.Key, r.Thread, r.Place, r.Witness, r.Mark(), 1, db.Micros(now), string(warnings), r.Raw)
 }
 
 // Left writes down that the records of these jobs lie at their source no more.
