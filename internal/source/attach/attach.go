@@ -54,7 +54,8 @@ type Ledger interface {
 // The rhythm of a source.
 const (
 	pageSize   = 500  // records that are read at once
-	sliceSize  = 1500 // records of a round that bring no news, once a whole pass was made
+	firstSlice = 5000 // records of a round, before a whole pass was made
+	sliceSize  = 1500 // records of a round, afterwards
 	actsAtOnce = 100
 	retryLeast = time.Second
 	retryMost  = time.Minute
@@ -103,6 +104,7 @@ type pass struct {
 	began time.Time
 	next  string         // where it goes on; empty at its beginning
 	seen  map[int64]bool // marks of keys
+	fresh bool           // all records of the last page were new
 }
 
 // New returns sources that do nothing yet.
@@ -414,55 +416,98 @@ func (a *attached) newest(ctx context.Context) error {
 		return nil
 	}
 	for after, more := "", true; more; {
-		page, news, err := a.read(ctx, after)
+		page, err := a.scan(ctx, after)
 		if err != nil {
 			return err
 		}
-		after, more = page.Next, news > 0 && page.Next != ""
+		news, err := a.ledger.News(ctx, a.Name, page.Records)
+		if err == nil {
+			err = a.prepare(ctx, news)
+		}
+		if err != nil {
+			return err
+		}
+		n, err := a.mirror(ctx, news)
+		if err != nil {
+			return err
+		}
+		after, more = page.Next, n > 0 && page.Next != ""
 	}
 	return nil
 }
 
 // sweep goes on with the pass through all that lies at the source, and ends it.
 func (a *attached) sweep(ctx context.Context) error {
-	for read := 0; read < sliceSize; {
-		if a.pass.seen == nil {
-			a.pass = pass{began: time.Now(), seen: map[int64]bool{}}
-		}
-		page, _, err := a.read(ctx, a.pass.next)
-		if err != nil {
-			return err
-		}
-		for i := range page.Records {
-			a.pass.seen[keyMark(page.Records[i].Key)] = true
-		}
-		read += len(page.Records)
-		a.reading(len(a.pass.seen))
-		if a.pass.next = page.Next; page.Next == "" {
-			return a.passed(ctx)
-		}
+	if a.pass.seen == nil {
+		a.pass = pass{began: time.Now(), seen: map[int64]bool{}}
 	}
-	return nil
+	page, err := a.scan(ctx, a.pass.next)
+	for read, slice := 0, a.slice(); err == nil; {
+		read += len(page.Records)
+		last := page.Next == "" || read >= slice
+		var next source.Page
+		if next, err = a.pages(ctx, page, last); err != nil || last {
+			break
+		}
+		page = next
+	}
+	if err == nil && a.pass.next == "" {
+		err = a.passed(ctx)
+	}
+	return err
 }
 
-func (a *attached) reading(n int) {
+// pages takes over a page of the pass. While the store does that, the source is asked for
+// the next page, unless this is the last one.
+func (a *attached) pages(ctx context.Context, page source.Page, last bool) (next source.Page, err error) {
+	news := page.Records
+	if !a.pass.fresh { // a first reading is nothing but news, and the store looks anyhow
+		if news, err = a.ledger.News(ctx, a.Name, page.Records); err != nil {
+			return next, err
+		}
+	}
+	if err := a.prepare(ctx, news); err != nil {
+		return next, err
+	}
+	var n int
+	var taken error
+	var taking sync.WaitGroup
+	taking.Go(func() { n, taken = a.mirror(ctx, news) })
+	if !last {
+		next, err = a.scan(ctx, page.Next)
+	}
+	if taking.Wait(); taken != nil {
+		return next, taken
+	}
+	for i := range page.Records {
+		a.pass.seen[keyMark(page.Records[i].Key)] = true
+	}
+	a.pass.next, a.pass.fresh = page.Next, n > 0 && n == len(page.Records)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.health.Reading = n
+	a.health.Reading = len(a.pass.seen)
+	return next, err
 }
 
-// read reads a page and takes over what is new in it.
-func (a *attached) read(ctx context.Context, after string) (source.Page, int, error) {
-	scanning, cancel := context.WithTimeout(ctx, patience)
+// slice is how many records of a pass are read in a round.
+func (a *attached) slice() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.health.Ready {
+		return sliceSize
+	}
+	return firstSlice
+}
+
+// scan reads a page.
+func (a *attached) scan(ctx context.Context, after string) (source.Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	page, err := a.origin.Scan(scanning, after, pageSize)
-	if err != nil {
-		return page, 0, err
-	}
-	news, err := a.ledger.News(ctx, a.Name, page.Records)
-	if err != nil || len(news) == 0 {
-		return page, 0, err
-	}
+	return a.origin.Scan(ctx, after, pageSize)
+}
+
+// prepare makes records ready for the store.
+func (a *attached) prepare(ctx context.Context, news []source.Record) error {
 	for i := range news {
 		a.hideIn(&news[i])
 	}
@@ -470,11 +515,15 @@ func (a *attached) read(ctx context.Context, after string) (source.Page, int, er
 	if err == nil { // one that has left was replayed elsewhere, and its job has died again
 		err = a.missed(ctx, twins)
 	}
-	if err != nil {
-		return page, 0, err
+	return err
+}
+
+// mirror takes records over, and returns how many jobs came or changed.
+func (a *attached) mirror(ctx context.Context, news []source.Record) (int, error) {
+	if len(news) == 0 {
+		return 0, nil
 	}
-	n, err := a.store.Mirror(ctx, time.Now(), a.Name, news)
-	return page, n, err
+	return a.store.Mirror(ctx, time.Now(), a.Name, news)
 }
 
 // hideIn takes secrets out of what a record says of its failures, as out of what a
