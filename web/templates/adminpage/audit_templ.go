@@ -338,7 +338,7 @@ func auditTable(entries []audit.Entry, now time.Time) templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<table class=\"table fixed stack\"><caption class=\"vh\">Audit log, newest first</caption> <colgroup><col class=\"w-time\"> <col class=\"w-job\"> <col class=\"w-job2\"> <col class=\"w-job2\"> <col class=\"w-num3\"> <col></colgroup> <thead><tr><th scope=\"col\">When</th><th scope=\"col\">Who</th><th scope=\"col\">What</th><th scope=\"col\">Subject</th><th scope=\"col\" class=\"num\">Count</th><th scope=\"col\">Before and after</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<table class=\"table fixed stack\"><caption class=\"vh\">Audit log, newest first</caption> <colgroup><col class=\"w-since\"> <col class=\"w-actor\"> <col class=\"w-words\"> <col class=\"w-job2\"> <col class=\"w-num3\"> <col></colgroup> <thead><tr><th scope=\"col\">When</th><th scope=\"col\">Who</th><th scope=\"col\">What</th><th scope=\"col\">Subject</th><th scope=\"col\" class=\"num\">Count</th><th scope=\"col\">Before and after</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
