@@ -249,7 +249,10 @@ func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 	r := newRig(t)
 	r.enqueue(repeat(dies(), 10_000)...)
 	var running, held map[string]bool
-	for tries := 0; len(held) < 4*crowd; tries++ { // the hand may be given back between the last look at it and the kill
+	for tries := 0; len(running) != crowd || len(held) < 4*crowd; tries++ { // the hand may be given back between the last look at it and the kill
+		if tries == 20 {
+			t.Fatal("no process was killed with its hand full")
+		}
 		r.restartAfter(r.die)
 		running, held = map[string]bool{}, map[string]bool{}
 		for _, j := range r.leases() {
@@ -260,9 +263,6 @@ func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 			}
 		}
 		t.Logf("%d jobs ran and %d were in hand when the process was killed", len(running), len(held))
-		if len(running) != crowd || tries == 20 {
-			t.Fatal("no process was killed with its hand full")
-		}
 	}
 	var log journal
 	r.start(func(o *options) {

@@ -283,12 +283,15 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 // back out of the trash. An act that had ended before changes nothing.
 func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
 	return s.writer.Do(ctx, 2*len(results), func(t *db.Tx) error {
-		for _, r := range results {
-			if err := s.settleAct(t, now, r); err != nil {
-				return fmt.Errorf("settle act %d: %w", r.ID, err)
+		handed, err := s.handOver(t, now, results)
+		for i := 0; i < len(results) && err == nil; i++ {
+			if r := results[i]; !handed[r.ID] {
+				if err = s.settleAct(t, now, r); err != nil {
+					err = fmt.Errorf("settle act %d: %w", r.ID, err)
+				}
 			}
 		}
-		return nil
+		return err
 	})
 }
 
@@ -307,8 +310,6 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 		return err
 	}
 	switch {
-	case act.Kind == source.Replay && r.State == source.Done:
-		return s.handOver(t, now, from)
 	case act.Kind == source.Replay && r.State == source.Unknown:
 		return sources.Left(t, []int64{seq})
 	case act.Kind == source.Replay && r.State == source.Gone:
@@ -321,15 +322,32 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 	return s.RestoreAll(t, []job.Job{from})
 }
 
-// handOver writes down that the source has a job again: from now on it is its worker.
-func (s *Store) handOver(t *db.Tx, now time.Time, from job.Job) error {
-	const update = `UPDATE jobs SET worker = $2, changed_at = max(changed_at, $3) WHERE seq = $1`
-	to, err := s.change(t, from, update, from.Seq, from.Source(), db.Micros(now))
-	if err != nil {
-		return err
+// handOver ends the replays that a source carried out, all at once, and returns their acts.
+// The source has their jobs again: from now on it is their worker.
+func (s *Store) handOver(t *db.Tx, now time.Time, results []source.Result) (acts map[int64]bool, err error) {
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+	const update = `UPDATE jobs SET worker = substr(queue, instr(queue, '@') + 1), changed_at = max(changed_at, $2)
+		WHERE seq IN (SELECT value FROM json_each($1))`
+	acts, seqs, err := sources.EndReplays(t, now, results)
+	if err != nil || len(acts) == 0 {
+		return nil, err
 	}
-	s.moved(&from, &to, job.Totals{})
-	return sources.Left(t, []int64{from.Seq})
+	jobs, err := s.policies.Jobs(t, query, db.Numbers(seqs))
+	if err == nil {
+		err = t.ExecExactly(len(acts), update, db.Numbers(seqs), db.Micros(now))
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Touch()
+	at := db.FromMicros(db.Micros(now))
+	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
+		j.Worker = j.Source()
+		if at.After(j.ChangedAt) {
+			j.ChangedAt = at
+		}
+	})
+	return acts, sources.Left(t, seqs)
 }
 
 // Succeeded takes note that runs have succeeded at their source, which says so. A job that

@@ -237,6 +237,38 @@ func End(t *db.Tx, now time.Time, r source.Result) (bool, error) {
 	return n == 1, err
 }
 
+// EndReplays writes down that the source carried out replays, as far as they were under
+// way, and returns those, by their acts, with the numbers of their jobs.
+func EndReplays(t *db.Tx, now time.Time, results []source.Result) (acts map[int64]bool, seqs []int64, err error) {
+	const query = `SELECT id, job_seq FROM source_acts WHERE id IN (SELECT value FROM json_each($1))
+		AND kind = 'replay' AND state IN ('asked', 'begun')`
+	type under struct{ act, job int64 }
+	var done []int64
+	why := map[int64]string{}
+	for _, r := range results {
+		if r.State == source.Done {
+			done, why[r.ID] = append(done, r.ID), r.Why
+		}
+	}
+	if len(done) == 0 {
+		return nil, nil, nil
+	}
+	found, err := db.All(t, query, func(u *under) []any { return []any{&u.act, &u.job} }, db.Numbers(done))
+	if err != nil {
+		return nil, nil, err
+	}
+	ended := db.NewBatch(3, `UPDATE source_acts SET state = 'done', ended_at = e.column2, why = e.column3, payload = NULL
+		FROM (VALUES `, `) AS e WHERE id = e.column1`)
+	acts = map[int64]bool{}
+	for _, u := range found {
+		acts[u.act], seqs = true, append(seqs, u.job)
+		if err := ended.Add(t, u.act, db.Micros(now), why[u.act]); err != nil {
+			return nil, nil, err
+		}
+	}
+	return acts, seqs, ended.Flush(t)
+}
+
 // ByID is an act as the transaction sees it, with the number of its job.
 func ByID(src db.Source, id int64) (a source.Act, seq int64, err error) {
 	const query = `SELECT ` + actColumns + `, a.job_seq` + actTables + ` WHERE a.id = $1`
