@@ -14,7 +14,9 @@ func TestBrowser_DemoAnswersBesideTheFault(t *testing.T) {
 	url := startDemo(t)
 	b := openBrowser(t)
 	const fault = `.faults li:has(form[action="/demo/faults/imports"])`
-	b.run(chromedp.Navigate(url), chromedp.Click(chromedp.CSS(fault+" button")))
+	b.run(chromedp.Navigate(url))
+	b.wait("the page is live", isLive)
+	b.run(chromedp.Click(chromedp.CSS(fault + " button")))
 	b.wait("the fix is told", `document.querySelector('`+fault+` p').innerText.trim() === "Fixed."`)
 	b.wait("the panel counts what is broken", `document.querySelector(".demo summary").innerText.includes("8 of 9 broken")`)
 	if n := strings.Count(b.text("main"), "Fixed."); n != 1 {

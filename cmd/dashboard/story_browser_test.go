@@ -55,9 +55,7 @@ func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 		t.Fatalf("the preview names %d jobs, want the hundreds of a day", all)
 	}
 	for _, want := range []string{fmt.Sprintf("%d jobs are eligible", all), fmt.Sprintf("Replay %d × upstream.unavailable", all), "payments.capture"} {
-		if got := b.text("main"); !strings.Contains(got, want) {
-			t.Errorf("the preview does not say %q:\n%s", want, got)
-		}
+		b.wait("the preview says "+want, `document.querySelector("main").innerText.includes(`+strconv.Quote(want)+`)`)
 	}
 	if got := eval[string](b, `new URLSearchParams(new FormData(document.querySelector('form[action$="/start"]'))).toString()`); got != "rate=20&spread=&canary=5" {
 		t.Errorf("what is usual is %q", got)

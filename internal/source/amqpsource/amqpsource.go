@@ -35,9 +35,11 @@ const (
 	maxHeld      = 1000     // messages of a queue
 	maxHeldBytes = 64 << 20 // of their bodies
 	maxPageBytes = 8 << 20  // after which a page ends
-	maxLook      = 10 * time.Second
 	dialTimeout  = 10 * time.Second
 )
+
+// maxLook is how long a look may take. Only tests change it.
+var maxLook = 10 * time.Second
 
 // Origin is an attached virtual host of RabbitMQ.
 type Origin struct {

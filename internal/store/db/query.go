@@ -160,8 +160,9 @@ func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 // query has no error then.
 var ErrEnough = errors.New("enough was read")
 
-// Patience is how long a list may search, which could be the whole table.
-const Patience = 2 * time.Second
+// Patience is how long a list may search, which could be the whole table. Only tests
+// change it.
+var Patience = 2 * time.Second
 
 // TimedOut tells the end of a deadline from other errors.
 func TimedOut(ctx context.Context, err error) error {

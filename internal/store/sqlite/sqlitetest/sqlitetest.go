@@ -11,10 +11,14 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
 )
+
+// A list that takes long on a busy machine is no failure of a test.
+func init() { db.Patience = 10 * time.Minute }
 
 // New returns the path of an empty database in a folder of its own.
 func New(tb testing.TB) (path string) {
