@@ -152,7 +152,7 @@ func TestTogether_OneNumberOfDeadLetters(t *testing.T) {
 	m.fixed.Store(true)
 	b := openBrowser(t)
 	for path, ways := range map[string]int{"/dead-letters": 6, "/": 3, "/jobs?state=dead_letter": 3} {
-		operation := m.operate(20)
+		operation := m.operate(5) // slowly: a busy browser draws once in a few seconds
 		m.starts(operation)
 		b.open(m.url + path)
 		b.always(deadLetters)
