@@ -390,7 +390,8 @@ func (b *browser) fits(page string, widths ...int64) {
 	}
 }
 
-// Nor is it when every name, text and key is long and has no place to break.
+// Nor is it when every name, text and key is long and has no place to break. The shorter
+// test looks at the pages of the demo only.
 func TestLong_BrowserLongNamesFitTheirScreen(t *testing.T) {
 	t.Parallel()
 	var words []string
