@@ -73,8 +73,8 @@ func newDashboard(t *testing.T, work *service) *dashboard {
 	dir := t.TempDir()
 	d := &dashboard{t: t, binary: filepath.Join(dir, "dashboard"), dir: dir, db: filepath.Join(dir, "data", "redrive.db"),
 		config: filepath.Join(dir, "redrive.yaml")}
-	if out, err := exec.Command("go", "build", "-o", d.binary, "redrive/cmd/dashboard").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, out)
+	if out, err := exec.Command("make", "-s", "-C", "../..", "build", "OUT="+d.binary).CombinedOutput(); err != nil {
+		t.Fatalf("make build: %v: %s", err, out)
 	}
 	if err := os.WriteFile(d.config, []byte(work.configuration()), 0o600); err != nil {
 		t.Fatal(err)
