@@ -49,7 +49,7 @@ test: ## Run the tests that every change needs, with the race detector, browser 
 
 test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, the workers of other systems, then fuzz
 	@.ci/prepare
-	@. .ci/env && tests -run '^TestLong' $(LONG:%=./%)
+	@. .ci/env && tests -run '^TestLong' ./cmd/dashboard ./internal/store $(LONG:%=./%)
 	@. .ci/env && cd bench/peers && tests ./...
 	@$(MAKE) --no-print-directory test-workers
 	@$(MAKE) --no-print-directory fuzz
