@@ -60,7 +60,7 @@ test-workers: ## Let the real workers of nine systems run what is replayed at a 
 
 # A number of inputs, not of seconds: with a time limit, go test sometimes fails with
 # "context deadline exceeded", because an input is still running when the time is up.
-FUZZTIME = 100000x
+FUZZTIME = 50000x
 
 fuzz: ## Feed the decoders of envelopes, durations, policies, filters and foreign records with garbage
 	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/envelope
