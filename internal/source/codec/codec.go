@@ -230,10 +230,10 @@ func readBabel(r *source.Record) {
 	meta, block := member(r.Raw, "meta"), member(r.Raw, "dead_letter")
 	r.Meta, r.Thread = meta, text(meta, "id")
 	if made, ok := number(meta, "created_at"); ok {
-		r.CreatedAt = time.UnixMilli(made)
+		r.CreatedAt = millis(made)
 	}
 	if failed, ok := number(block, "failed_at"); ok {
-		r.FailedAt = time.UnixMilli(failed)
+		r.FailedAt = millis(failed)
 	}
 	r.Error = job.ErrorInfo{Type: text(block, "exception"), Message: text(block, "error")}
 	if r.Error.Type == "" {

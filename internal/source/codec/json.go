@@ -116,6 +116,15 @@ func instant(value []byte) time.Time {
 	return time.UnixMicro(int64(math.Round(seconds * 1e6))).UTC()
 }
 
+// millis is a time in whole milliseconds, zero for one that no calendar shows.
+func millis(n int64) time.Time {
+	const year10000 = 253_402_300_800_000
+	if n <= 0 || n >= year10000 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n)
+}
+
 // inflated unpacks what zlib has packed, as far as a trace is kept. It is empty for bytes
 // that zlib has not packed.
 func inflated(packed []byte) []byte {
