@@ -31,8 +31,8 @@ type mirrored struct {
 // Mirror takes over what lies dead at a source. A record that is new there becomes a
 // job in the dead-letter queue, at the time when it died. One that was replayed, or
 // that lay there before, and died again since, is a run of the same job that failed.
-// A record on which an act is under way is left alone: the source is asked again when
-// that has ended. It returns how many jobs came or changed.
+// A key that comes twice is one record. A record on which an act is under way is left
+// alone: the source is asked again when that has ended. It returns how many jobs came or changed.
 func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
 	all := make([]mirrored, len(records))
 	jobs := make([]job.Job, len(records))
@@ -54,6 +54,7 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 			return 0, err
 		}
 		var fresh []*mirrored
+		met := make(map[string]bool, len(all))
 		deaths := newDeaths(now, name)
 		for i := range all {
 			r := &all[i]
@@ -62,8 +63,10 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 				known, ok = byThread[r.Thread]
 				ok = ok && (!known.Lies || known.UnderWay)
 			}
+			twice := met[r.Key]
+			met[r.Key] = true
 			switch {
-			case ok && (known.UnderWay || known.Lies && known.Mark == r.Mark()):
+			case twice || ok && (known.UnderWay || known.Lies && known.Mark == r.Mark()):
 				continue
 			case ok:
 				err = s.diedAgain(t, deaths, known.Seq, r)
@@ -334,7 +337,7 @@ func (s *Store) handOver(t *db.Tx, now time.Time, results []source.Result) (acts
 	}
 	jobs, err := s.policies.Jobs(t, query, db.Numbers(seqs))
 	if err == nil {
-		err = t.ExecExactly(len(acts), update, db.Numbers(seqs), db.Micros(now))
+		err = t.ExecExactly(len(jobs), update, db.Numbers(seqs), db.Micros(now))
 	}
 	if err != nil {
 		return nil, err

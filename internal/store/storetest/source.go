@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"redrive/internal/filter"
@@ -14,9 +15,9 @@ import (
 
 var mirroring = []func(*kit){
 	Mirror_ARecordIsADeadLetter, Mirror_TheSameRecordIsNoNews, Mirror_KnowsWhatASourceDoesNotCount, Mirror_DyingElsewhereIsTheNextRun,
-	Mirror_AThreadIsOneJob, Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource,
+	Mirror_AThreadIsOneJob, Mirror_APageIsTakenOverTogether, Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource,
 	Source_AReplayIsAskedOfIt, Source_AReplayThatFailsAgainEndsItsRun, Source_ARefusedReplayComesBack, Source_AReplayOfWhatIsGoneEndsTheJob,
-	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_AnActUnderWayLeavesTheJobAlone,
+	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_ActsEndTogether, Source_AnActUnderWayLeavesTheJobAlone,
 	Source_JobsCannotBeChanged, Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack,
 	Source_WhatIsNotBackIsReturnedAndKeptAsCompleted, Source_OperationsActThere,
 	Source_ItSaysThatAJobSucceeded, Source_WhatSucceededCanDieAgain, Source_ASuccessIsOfItsRun, Source_TheNewestHandedComeFirst,
@@ -130,6 +131,33 @@ func Mirror_AThreadIsOneJob(k *kit) {
 	r.Key, r.Witness, r.FailedAt = "23", "23", k.now
 	all = k.mirror(1, r)
 	k.same("jobs of two records", []any{len(all), all[0].Run, all[1].ID, all[1].Run}, []any{2, 1, first.ID, 2})
+}
+
+// Mirror_APageIsTakenOverTogether: of more records than one statement writes, those that
+// are new, one that died again and one that is no news. The same key twice is one record.
+func Mirror_APageIsTakenOverTogether(k *kit) {
+	again, known := k.deadAt("1"), k.deadAt("2")
+	k.mirror(2, again, known)
+	k.pass(time.Minute)
+	again.Witness, again.FailedAt, again.Error.Message = "2", k.now, "no answer"
+	page := []source.Record{again, known}
+	for i := range 90 {
+		page = append(page, k.deadAt(strconv.Itoa(100+i)))
+	}
+	all := k.mirror(91, append(page, page[50])...)
+	k.same("jobs", len(all), 92)
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(92))
+	for _, j := range all {
+		d := k.detail(j.ID)
+		runs := 1
+		if d.Mirrored.Key == "1" {
+			runs = 2
+		}
+		k.same("runs, letters and status of "+d.Mirrored.Key, []any{j.Run, len(d.Letters), j.Status(), d.Mirrored.Lies}, []any{runs, runs, job.StatusDeadLetter, true})
+		k.same("payload of "+d.Mirrored.Key, string(d.Job.Payload), `{"order":`+d.Mirrored.Key+`}`)
+		k.same("error of "+d.Mirrored.Key, d.Attempts[len(d.Attempts)-1].Error, j.Error)
+	}
+	k.mirror(0, page...)
 }
 
 // Mirror_WhatVanishedIsGoneUntilItLiesThereAgain.
@@ -332,6 +360,50 @@ func Source_AnActEndsOnce(k *kit) {
 	acts, err := k.Sources.Acts(k.ctx, "shop", 10)
 	k.check(err)
 	k.same("the ledger", []any{len(acts), acts[0].State}, []any{1, source.Done})
+}
+
+// Source_ActsEndTogether: each as the source says, the replays that it carried out among
+// others that it did not.
+func Source_ActsEndTogether(k *kit) {
+	said := []source.Result{
+		{State: source.Done}, {State: source.Refused, Why: "it may not"}, {State: source.Done, Why: "it has died again since"},
+		{State: source.Gone}, {State: source.Done}, {State: source.Unknown, Why: "the line broke"},
+	}
+	var page []source.Record
+	for i := range said {
+		page = append(page, k.deadAt(strconv.Itoa(i)))
+	}
+	jobs := map[string]job.Job{}
+	for _, j := range k.mirror(len(said), page...) {
+		jobs[k.detail(j.ID).Mirrored.Key] = j
+	}
+	for i := range said {
+		j := jobs[strconv.Itoa(i)]
+		if i == 4 {
+			_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)
+			k.check(err)
+			continue
+		}
+		_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+		k.check(err)
+	}
+	k.pass(time.Minute)
+	for i, act := range k.asked(len(said)) {
+		said[i].ID = act.ID
+	}
+	k.check(k.SettleActs(k.ctx, k.now, append(said, said[0]))) // the first one is told twice
+	acts, err := k.Sources.Acts(k.ctx, "shop", 10)
+	k.check(err)
+	ends := map[int64]source.Act{}
+	for _, a := range acts {
+		ends[a.ID] = a
+	}
+	for i, want := range []string{"pending in run 2, shop", "dead_letter in run 2, ", "pending in run 2, shop", "discarded in run 2, ", "trashed in run 1, ", "pending in run 2, "} {
+		j, end := k.job(jobs[strconv.Itoa(i)].ID), ends[said[i].ID]
+		k.same(fmt.Sprintf("job %d", i), fmt.Sprintf("%s in run %d, %s", j.Status(), j.Run, j.Worker), want)
+		k.same(fmt.Sprintf("act %d", i), []any{end.State, end.Why, end.EndedAt}, []any{said[i].State, said[i].Why, k.now})
+	}
+	k.same("when the source took it", k.job(jobs["0"].ID).ChangedAt, k.now)
 }
 
 // Source_AnActUnderWayLeavesTheJobAlone: what is read of its record meanwhile changes
