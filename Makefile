@@ -13,8 +13,8 @@ help: ## Show this list
 
 OUT = bin/dashboard
 
-# All that is not tested is compiled as the program is: what lint, the benchmarks and the
-# releases need is then compiled once.
+# Lint, benchmarks and releases compile everything with the flags of the program, so that
+# each package is compiled once for all of them.
 export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 

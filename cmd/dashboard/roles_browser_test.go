@@ -144,7 +144,7 @@ func TestLong_RolesAnAdminManagesAccessInEveryView(t *testing.T) {
 	anAdminManagesAccess(t, len(looks))
 }
 
-// anAdminManagesAccess looks at each page in some of the views, at each in others.
+// anAdminManagesAccess looks at each page in so many views.
 func anAdminManagesAccess(t *testing.T, views int) {
 	t.Helper()
 	in := func(n int) []look { return slices.Concat(looks, looks)[n : n+views] }

@@ -24,7 +24,6 @@ import (
 	"sync"
 	"time"
 
-	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
@@ -410,183 +409,6 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 	return nil
 }
 
-// newest reads from the beginning as long as that brings news.
-func (a *attached) newest(ctx context.Context) error {
-	if a.pass.next == "" { // the pass begins there anyhow
-		return nil
-	}
-	for after, more := "", true; more; {
-		page, err := a.scan(ctx, after)
-		if err != nil {
-			return err
-		}
-		news, err := a.ledger.News(ctx, a.Name, page.Records)
-		if err == nil {
-			err = a.prepare(ctx, news)
-		}
-		if err != nil {
-			return err
-		}
-		n, err := a.mirror(ctx, news)
-		if err != nil {
-			return err
-		}
-		after, more = page.Next, n > 0 && page.Next != ""
-	}
-	return nil
-}
-
-// sweep goes on with the pass through all that lies at the source, and ends it.
-func (a *attached) sweep(ctx context.Context) error {
-	if a.pass.seen == nil {
-		a.pass = pass{began: time.Now(), seen: map[int64]bool{}}
-	}
-	page, err := a.scan(ctx, a.pass.next)
-	for read, slice := 0, a.slice(); err == nil; {
-		read += len(page.Records)
-		last := page.Next == "" || read >= slice
-		var next source.Page
-		if next, err = a.pages(ctx, page, last); err != nil || last {
-			break
-		}
-		page = next
-	}
-	if err == nil && a.pass.next == "" {
-		err = a.passed(ctx)
-	}
-	return err
-}
-
-// pages takes over a page of the pass. While the store does that, the source is asked for
-// the next page, unless this is the last one.
-func (a *attached) pages(ctx context.Context, page source.Page, last bool) (next source.Page, err error) {
-	news := page.Records
-	if !a.pass.fresh { // a first reading is nothing but news, and the store looks anyhow
-		if news, err = a.ledger.News(ctx, a.Name, page.Records); err != nil {
-			return next, err
-		}
-	}
-	if err := a.prepare(ctx, news); err != nil {
-		return next, err
-	}
-	var n int
-	var taken error
-	var taking sync.WaitGroup
-	taking.Go(func() { n, taken = a.mirror(ctx, news) })
-	if !last {
-		next, err = a.scan(ctx, page.Next)
-	}
-	if taking.Wait(); taken != nil {
-		return next, taken
-	}
-	for i := range page.Records {
-		a.pass.seen[keyMark(page.Records[i].Key)] = true
-	}
-	a.pass.next, a.pass.fresh = page.Next, n > 0 && n == len(page.Records)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.health.Reading = len(a.pass.seen)
-	return next, err
-}
-
-// slice is how many records of a pass are read in a round.
-func (a *attached) slice() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.health.Ready {
-		return sliceSize
-	}
-	return firstSlice
-}
-
-// scan reads a page.
-func (a *attached) scan(ctx context.Context, after string) (source.Page, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return a.origin.Scan(ctx, after, pageSize)
-}
-
-// prepare makes records ready for the store.
-func (a *attached) prepare(ctx context.Context, news []source.Record) error {
-	for i := range news {
-		a.hideIn(&news[i])
-	}
-	twins, err := a.ledger.Twins(ctx, a.Name, news)
-	if err == nil { // one that has left was replayed elsewhere, and its job has died again
-		err = a.missed(ctx, twins)
-	}
-	return err
-}
-
-// mirror takes records over, and returns how many jobs came or changed.
-func (a *attached) mirror(ctx context.Context, news []source.Record) (int, error) {
-	if len(news) == 0 {
-		return 0, nil
-	}
-	return a.store.Mirror(ctx, time.Now(), a.Name, news)
-}
-
-// hideIn takes secrets out of what a record says of its failures, as out of what a
-// handler says. What an act needs is left as it is.
-func (a *attached) hideIn(r *source.Record) {
-	hide := func(e *job.ErrorInfo, trace *string) {
-		e.Type, e.Message, *trace = clip.Text(a.hide(e.Type), job.MaxType), clip.Text(a.hide(e.Message), job.MaxErrorMessage),
-			clip.Text(a.hide(*trace), job.MaxTrace)
-	}
-	hide(&r.Error, &r.Trace)
-	for i := range r.History {
-		hide(&r.History[i].Error, &r.History[i].Trace)
-	}
-}
-
-// passed ends a whole pass: what was not met is asked for by its name, and has left
-// when the source does not have it.
-func (a *attached) passed(ctx context.Context) error {
-	done := a.pass
-	a.pass = pass{}
-	for after, more := int64(0), true; more; {
-		lying, err := a.ledger.Lies(ctx, a.Name, done.began, after, pageSize)
-		if err != nil {
-			return err
-		}
-		if more = len(lying) == pageSize; len(lying) > 0 {
-			after = lying[len(lying)-1].Seq
-		}
-		lying = slices.DeleteFunc(lying, func(l sources.Lying) bool { return done.seen[keyMark(l.Key)] })
-		if err := a.missed(ctx, lying); err != nil {
-			return err
-		}
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.health.Ready, a.health.Reading = true, len(done.seen)
-	return nil
-}
-
-// missed asks the source for records that a pass has not met.
-func (a *attached) missed(ctx context.Context, lying []sources.Lying) error {
-	if len(lying) == 0 {
-		return nil
-	}
-	acts, seqs := make([]source.Act, len(lying)), make(map[int64]int64, len(lying))
-	for i, l := range lying {
-		acts[i] = source.Act{ID: int64(i), Kind: source.Discard, Record: l.Record}
-		seqs[int64(i)] = l.Seq
-	}
-	found, err := a.find(ctx, acts)
-	if err != nil {
-		return err
-	}
-	var gone []int64
-	for _, r := range found {
-		if r.State == source.Gone || r.State == source.Done {
-			gone = append(gone, seqs[r.ID])
-		}
-	}
-	_, err = a.store.Vanished(ctx, time.Now(), a.Name, gone)
-	return err
-}
-
 // hear asks the source which of the jobs that it took have succeeded: those that it took
 // last, and a page of the others, from where the last round ended.
 func (a *attached) hear(ctx context.Context) error {
@@ -629,9 +451,6 @@ func (a *attached) hearOf(ctx context.Context, before source.Handed) (last sourc
 	}
 	return handed[len(handed)-1], len(handed) == pageSize, err
 }
-
-// keyMark is a key in eight bytes: a pass can meet a million.
-func keyMark(key string) int64 { return (&source.Record{Witness: key}).Mark() }
 
 func sleep(ctx context.Context, d time.Duration) {
 	select {
