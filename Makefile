@@ -55,7 +55,7 @@ test-long: ## Run all other tests: every variant, every seed, the peers of bench
 	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
 
-test-workers: ## Let the real workers of nine systems run what is replayed at a source, in about two minutes
+test-workers: ## Let the real workers of ten systems run what is replayed at a source, in about two minutes
 	@. .ci/env && cd test/workers && tests -parallel 4 ./...
 
 # A number of inputs, not of seconds: with a time limit, go test sometimes fails with

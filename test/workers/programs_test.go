@@ -189,6 +189,14 @@ func (d *dashboard) job(id string) shownJob {
 	return get[letter](d, "/api/v1/jobs/"+id).Job
 }
 
+// payload is what a job was enqueued with, as JSON.
+func (d *dashboard) payload(id string) string {
+	d.t.Helper()
+	return string(get[struct {
+		Job struct{ Payload json.RawMessage }
+	}](d, "/api/v1/jobs/"+id).Job.Payload)
+}
+
 // act asks for a replay or a discard.
 func (d *dashboard) act(l letter, kind, body string) {
 	d.t.Helper()

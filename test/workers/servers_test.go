@@ -43,6 +43,29 @@ func freeAddress() (address, port string, err error) {
 	return address, port, errors.Join(err, l.Close())
 }
 
+// free is an address on loopback where no program listens.
+func free(t testing.TB) (address, port string) {
+	t.Helper()
+	address, port, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address, port
+}
+
+// answers waits until a server takes connections.
+func answers(t testing.TB, address string) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if c, err := net.Dial("tcp", address); err == nil {
+			_ = c.Close()
+			return
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // redisServer starts a Redis for one test and returns its URL.
 func redisServer(t testing.TB) string {
 	t.Helper()
@@ -50,19 +73,10 @@ func redisServer(t testing.TB) string {
 	if err != nil {
 		missing(t, "redis-server is missing: sudo apt-get install redis-server")
 	}
-	address, port, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	address, port := free(t)
 	start(t, exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()))
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
-			_ = c.Close()
-			return "redis://" + address + "/0"
-		} else if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	answers(t, address)
+	return "redis://" + address + "/0"
 }
 
 // server is the PostgreSQL in which each test has a database.

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,6 +33,10 @@ type system struct {
 	probe   []string // fails where the system is missing
 	install string   // what then helps
 
+	settings string // of the source, beside its preset, address and rights
+	silent   bool   // it keeps no errors
+	atOnce   bool   // a replay cannot wait
+
 	attempts int  // of a job that has failed permanently; 0: the system does not count
 	fresh    int  // executions that a replay with fresh attempts grants
 	keeps    bool // jobs that have succeeded, and so tells of them
@@ -45,6 +50,9 @@ var systems = []system{
 		probe: []string{ruby, "-e", "require 'sidekiq'"}, install: "sudo apt-get install ruby-sidekiq"},
 	{name: "RQ", preset: "rq", server: redisServer, command: []string{python, "shop_rq.py"}, fresh: 1,
 		probe: []string{python, "-c", "import rq"}, install: "sudo apt-get install python3-rq"},
+	{name: "Celery", preset: "celery-amqp", server: rabbitServer, command: []string{python, "shop_celery.py"}, attempts: 2, fresh: 2,
+		settings: ", queues: [orders.dlq]", silent: true, atOnce: true,
+		probe: []string{python, "-c", "import celery"}, install: "sudo apt-get install python3-celery"},
 	node("BullMQ 6", "bullmq", redisServer, "bullmq.mjs", "bullmq"),
 	node("BullMQ 5", "bullmq", redisServer, "bullmq.mjs", "bullmq-5"),
 	{name: "River", preset: "river", server: postgresDatabase, command: []string{"river"}, attempts: 2, fresh: 2, keeps: true, payload: object},
@@ -108,23 +116,46 @@ func newBench(t testing.TB, s system) *bench {
 	t.Helper()
 	url := s.server(t)
 	b := &bench{TB: t, system: s, dir: t.TempDir()}
-	b.env = append(os.Environ(), "REDIS_URL="+url, "DATABASE_URL="+url, "PYTHONDONTWRITEBYTECODE=1")
+	b.env = append(os.Environ(), "REDIS_URL="+url, "DATABASE_URL="+url, "AMQP_URL="+url, "PYTHONDONTWRITEBYTECODE=1")
 	b.breakShop()
 	b.run("enqueue") // nothing: the system makes its tables
-	b.dashboard = startDashboard(t, fmt.Sprintf("sources: {shop: {preset: %s, url: %q, allow: [replay, discard], every: 1s}}\n", s.preset, url))
+	b.dashboard = startDashboard(t, fmt.Sprintf("sources: {shop: {preset: %s, url: %q, allow: [replay, discard], every: 1s%s}}\n",
+		s.preset, url, s.settings))
 	return b
+}
+
+// orders are the jobs of the story, by what becomes of them.
+var orders = []string{"failing", "fresh", "discarded", "raced", "mended", "later"}
+
+// order is the one of a dead letter: of its error or, where the system keeps none, of its
+// payload.
+func (b *bench) order(l letter) string {
+	b.Helper()
+	if b.silent {
+		payload := b.dashboard.payload(l.Job.ID)
+		i := slices.IndexFunc(orders, func(order string) bool { return strings.Contains(payload, strconv.Quote(order)) })
+		if i < 0 {
+			b.Fatalf("the payload of %+v is %s", l, payload)
+		}
+		return orders[i]
+	}
+	order, ok := strings.CutPrefix(l.Job.Error.Message, "card declined: order ")
+	if !ok {
+		b.Fatalf("the error of %+v", l)
+	}
+	return order
 }
 
 // play is the whole story.
 func (b *bench) play() {
-	b.run("enqueue", "failing", "fresh", "discarded", "raced", "mended", "later")
+	b.run(append([]string{"enqueue"}, orders...)...)
 	b.startWorker()
 	b.until("six dead letters are shown", func() bool { return len(b.dashboard.letters()) == 6 })
 	first := map[string]letter{}
 	for _, l := range b.dashboard.letters() {
-		order, ok := strings.CutPrefix(l.Job.Error.Message, "card declined: order ")
-		if first[order] = l; !ok || l.Job.Run != 1 || l.Job.Attempts != b.attempts || !strings.HasSuffix(l.Job.Queue, "@shop") {
-			b.Fatalf("%+v", l)
+		first[b.order(l)] = l
+		if l.Job.Run != 1 || l.Job.Attempts != b.attempts || !strings.HasSuffix(l.Job.Queue, "@shop") {
+			b.Errorf("%+v", l)
 		}
 	}
 	b.counts(6, map[string]int{"failing": 2, "fresh": 2, "discarded": 2, "raced": 2, "mended": 2, "later": 2})
@@ -150,12 +181,15 @@ func (b *bench) play() {
 	b.dashboard.examine()
 }
 
-// later replays a job that waits first, and then runs another order where its payload can
-// be changed.
+// later replays a job that waits first, where a replay can, and then runs another order
+// where its payload can be changed.
 func (b *bench) later(l letter) {
 	b.Helper()
 	const wait = 3 * time.Second
 	order, body, ran := "later", `{"run": 1, "delay": "PT3S"}`, 3
+	if b.atOnce {
+		body = `{"run": 1}`
+	}
 	if b.payload != "" {
 		order, ran = "corrected", 1
 		body = fmt.Sprintf(`{"run": 1, "delay": "PT3S", "payload": %s}`, fmt.Sprintf(b.payload, order))
@@ -163,7 +197,7 @@ func (b *bench) later(l letter) {
 	asked := time.Now()
 	b.dashboard.act(l, "replay", body)
 	b.until("the delayed job has run", func() bool { return b.ran(order) == ran })
-	if waited := time.Since(asked); waited < wait {
+	if waited := time.Since(asked); waited < wait && !b.atOnce {
 		b.Errorf("the delayed job ran after %s", waited)
 	}
 }
@@ -190,9 +224,8 @@ func (b *bench) failsAgain(l letter, ran int) {
 		i := slices.IndexFunc(again, func(a letter) bool { return a.Job.ID == l.Job.ID && a.Job.Run == 2 })
 		return i >= 0 && again[i].Job.Error.Message == l.Job.Error.Message
 	})
-	order := strings.TrimPrefix(l.Job.Error.Message, "card declined: order ")
-	if n := b.ran(order); n != ran {
-		b.Errorf("%s ran %d times, not %d", order, n, ran)
+	if order := b.order(l); b.ran(order) != ran {
+		b.Errorf("%s ran %d times, not %d", order, b.ran(order), ran)
 	}
 }
 
