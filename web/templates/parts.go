@@ -54,8 +54,8 @@ func (a Act) Sending(name, value string) Act {
 	return a
 }
 
-// AboutJob names a job to readers who hear a button alone.
-func AboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.BriefID(j.ID) }
+// AboutJob names a job to readers who hear a button alone, with the end of its id that its row shows.
+func AboutJob(j job.Job) string { return format.Visible(j.Type) + " " + format.ShortID(j.ID) }
 
 // faceOf is the word and the icon of a button that acts on a job.
 func faceOf(kind string) (word, symbol string) {

@@ -74,12 +74,12 @@ func ShortID(id string) string {
 	return id[len(id)-6:]
 }
 
-// BriefID is the id with its middle left out.
+// BriefID is the id with its middle left out. It ends like [ShortID].
 func BriefID(id string) string {
-	if len(id) <= 13 {
+	if len(id) <= 15 {
 		return id
 	}
-	return id[:8] + "…" + id[len(id)-4:]
+	return id[:8] + "…" + ShortID(id)
 }
 
 // Sentence makes s a sentence: it begins with a capital and ends with a full
