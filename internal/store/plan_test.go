@@ -238,6 +238,37 @@ func TestPlans_OfHandedJobsFollowTheirIndex(t *testing.T) {
 	t.Error("the statement was not looked at")
 }
 
+// Retention finds discarded jobs without reading past dead letters, of which there can be a
+// million.
+func TestPlans_OfDiscardedJobsReadNoDeadLetters(t *testing.T) {
+	s, recorded := openRecorded(t)
+	_, err := s.Enqueue(t.Context(), testTime, []job.Job{{Queue: "orders", Type: "charge", Policy: retry.Default(), Timeout: time.Minute}})
+	check(t, err)
+	claim := job.Claim{Worker: "w", Now: testTime.Add(time.Second), Lease: time.Minute, Free: map[string]int{"orders": 1}}
+	begun, _, err := s.Exchange(t.Context(), nil, claim)
+	check(t, err)
+	dropped := begun[0].Settle(job.Ending{Outcome: job.Failed, FinishedAt: testTime, Answer: retry.Answer{Code: retry.CodeDiscard}}, nil)
+	_, _, err = s.Exchange(t.Context(), []job.Settlement{dropped}, job.Claim{})
+	check(t, err)
+	limits := retention.Limits{Ages: retention.Ages{retention.Discarded: time.Hour}}
+	_, err = s.Forecast(t.Context(), testTime.Add(2*time.Hour), limits)
+	check(t, err)
+	_, err = s.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
+	check(t, err)
+	looked := 0
+	for _, query := range recorded.all() {
+		if strings.Contains(query, "list_state = 'discarded' AND letter = ''") && !strings.Contains(query, "json_each") {
+			looked++
+			if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "INDEX jobs_dropped") || strings.Contains(got, "TEMP B-TREE FOR ORDER BY") {
+				t.Errorf("%s\n%s", query, got)
+			}
+		}
+	}
+	if looked != 3 {
+		t.Errorf("%d statements were looked at", looked)
+	}
+}
+
 // Every statement that a busy life of the store prepares is looked at.
 func TestPlans_OfEveryStatementAvoidFullScans(t *testing.T) {
 	s, recorded := openRecorded(t)

@@ -52,7 +52,7 @@ func ended(k retention.Kind) (where, at string) {
 	case retention.Cancelled:
 		return `list_state = 'cancelled' AND list_state <> ''`, `changed_at`
 	case retention.Discarded:
-		return `list_state = 'discarded' AND list_state <> '' AND letter = ''`, `changed_at`
+		return `list_state = 'discarded' AND letter = ''`, `changed_at`
 	}
 	return `letter = 'stored' AND letter <> ''`, `changed_at`
 }
