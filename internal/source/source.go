@@ -278,6 +278,14 @@ type Origin interface {
 	Close() error
 }
 
+// Untold are the results of acts of which a source was told nothing.
+func Untold(acts []Act) (all []Result) {
+	for _, a := range acts {
+		all = append(all, Result{ID: a.ID, State: Asked})
+	}
+	return all
+}
+
 // MaxName is how long the name of a source may be.
 const MaxName = 32
 

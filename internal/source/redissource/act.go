@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,14 +70,16 @@ type call struct {
 
 // Act does what the acts say, each with one script.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
-	for some := range slices.Chunk(acts, scriptsAtOnce) {
+	for len(acts) > 0 {
+		some := acts[:min(len(acts), scriptsAtOnce)]
+		acts = acts[len(some):]
 		calls := make([]call, len(some))
 		for i, a := range some {
 			calls[i] = o.call(a)
 		}
 		results, err := o.run(ctx, calls)
 		if all = append(all, results...); err != nil {
-			return all, err
+			return append(all, source.Untold(acts)...), err
 		}
 	}
 	return all, nil
@@ -187,11 +190,20 @@ func (o *Origin) run(ctx context.Context, calls []call) (all []source.Result, er
 		r, problem := o.outcome(calls[i], answer)
 		if problem != nil {
 			err = errors.Join(err, problem)
+			if neverSent(problem) {
+				all = append(all, source.Result{ID: calls[i].result.ID, State: source.Asked})
+			}
 			continue
 		}
 		all = append(all, r)
 	}
 	return all, err
+}
+
+// neverSent reports whether there was no connection over which anything could be sent.
+func neverSent(err error) bool {
+	dialing, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, redis.ErrClosed) || ok && dialing.Op == "dial"
 }
 
 // send sends calls in one go. A call without a script has no answer.

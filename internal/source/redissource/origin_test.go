@@ -248,6 +248,25 @@ func TestAct_IsNotSentTwice(t *testing.T) {
 	}
 }
 
+// What a server was not told is asked for again when it is back, and never unknown.
+func TestAct_SaysWhatItWasNotTold(t *testing.T) {
+	b := newBench(t, "sidekiq", sidekiqFile)
+	r := b.record("84aa00c0b4f43ea65f51a423")
+	o, err := redissource.Open(t.Context(), "redis://"+b.redis.Options().Addr, b.preset, preset.Settings{})
+	b.check(err)
+	b.check(o.Close())
+	var asked []source.Act
+	for id := range int64(60) { // more than are sent at once
+		a := act(source.Discard, "", r)
+		a.ID = id
+		asked = append(asked, a)
+	}
+	results, err := o.Act(t.Context(), asked)
+	if err == nil || !slices.EqualFunc(results, asked, func(r source.Result, a source.Act) bool { return r.ID == a.ID && r.State == source.Asked }) {
+		t.Errorf("%+v, %v", results, err)
+	}
+}
+
 // deafAfter passes on what a client says, and what the server answers until a word comes.
 func deafAfter(t *testing.T, server string, words ...string) (address string) {
 	t.Helper()

@@ -17,18 +17,24 @@ import (
 
 // Act does what the acts say, each in a transaction of its own.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
-	return each(acts, func(a source.Act) (source.Result, error) { return o.act(ctx, a) })
+	var all []source.Result
+	for i, a := range acts {
+		r, err := o.act(ctx, a)
+		if err == nil || r.State == source.Asked {
+			all = append(all, r)
+		}
+		if err != nil {
+			return append(all, source.Untold(acts[i+1:])...), err
+		}
+	}
+	return all, nil
 }
 
 // Find says where the records of acts are.
 func (o *Origin) Find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
-	return each(acts, func(a source.Act) (source.Result, error) { return o.find(ctx, a) })
-}
-
-func each(acts []source.Act, do func(source.Act) (source.Result, error)) ([]source.Result, error) {
 	var all []source.Result
 	for _, a := range acts {
-		r, err := do(a)
+		r, err := o.find(ctx, a)
 		if err != nil {
 			return all, err
 		}
@@ -37,6 +43,7 @@ func each(acts []source.Act, do func(source.Act) (source.Result, error)) ([]sour
 	return all, nil
 }
 
+// act carries out an act. With an error, a result that is Asked says that nothing happened.
 func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	refuse := func(why string) (source.Result, error) {
 		return source.Result{ID: a.ID, State: source.Refused, Why: why}, nil
@@ -62,7 +69,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		if err := o.prepare(ctx, a, now, values); errors.Is(err, errUnfit) {
 			return refuse("It cannot be replayed: " + errors.Unwrap(err).Error() + ".")
 		} else if err != nil {
-			return source.Result{}, err
+			return source.Result{ID: a.ID, State: source.Asked}, err
 		}
 	}
 	return o.carryOut(ctx, a, statements, values)
@@ -150,7 +157,7 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 	case err != nil:
 		state, why, ok := answer(err, o.preset.Errors)
 		if !ok {
-			return source.Result{}, err
+			return source.Result{ID: a.ID, State: source.Asked}, err // without a commit
 		}
 		if r, err := o.why(ctx, a); err == nil && r.State != source.Refused { // another act was faster
 			return r, nil

@@ -458,6 +458,23 @@ func TestOrigin_WhatCannotRunIsRefused(t *testing.T) {
 	})
 }
 
+// What a source was not told is asked for again when it is back, and never unknown.
+func TestOrigin_SaysWhatItWasNotTold(t *testing.T) {
+	each(t, func(t *testing.T, s system, address string) {
+		o := s.origin(t, address)
+		r := s.fit(t, o)
+		away, leave := context.WithCancel(t.Context())
+		leave()
+		asked := []source.Act{
+			{ID: 1, Kind: source.Replay, Mode: source.Once, Record: r}, {ID: 2, Kind: source.Discard, Record: r},
+		}
+		results, err := o.Act(away, asked)
+		if err == nil || !slices.EqualFunc(results, asked, func(r source.Result, a source.Act) bool { return r.ID == a.ID && r.State == source.Asked }) {
+			t.Errorf("%+v, %v", results, err)
+		}
+	})
+}
+
 func TestOrigin_FindsWhatLiesThere(t *testing.T) {
 	each(t, func(t *testing.T, s system, address string) {
 		o := s.origin(t, address)
