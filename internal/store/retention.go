@@ -127,6 +127,9 @@ func (p *sweep) agedOf(ctx context.Context, kind retention.Kind) error {
 	}
 	var last int64
 	if kind == retention.Completed {
+		if depths := p.store.Snapshot().Depths; depths[job.Status(job.Completed)]+depths[job.Status(job.Pending)] == 0 {
+			return nil // all other jobs would be read to find none, which can be a million dead letters
+		}
 		var err error
 		if last, err = p.store.enqueuedBefore(ctx, p.now.Add(-ages[0])); err != nil {
 			return err
