@@ -317,17 +317,17 @@ func (a *attached) lookUp(ctx context.Context) error {
 		var again []int64
 		var ended []source.Result
 		for i, r := range found {
-			switch r.State {
-			case source.Asked: // it lies there as it was: nothing has happened
+			discards := acts[i].Kind == source.Discard
+			switch {
+			case r.State == source.Asked: // it lies there as it was: nothing has happened
 				again = append(again, r.ID)
 				continue
-			case source.Changed: // it ran, and died again
-				r.State = source.Done
-			case source.Gone:
+			case discards && r.State == source.Done: // the job is under way, so it was not removed
+				r.State, r.Why = source.Gone, "It was replayed elsewhere and is under way again."
+			case discards && r.State == source.Gone, !discards && r.State == source.Changed: // removed; ran, and died again
+				r.State, r.Why = source.Done, ""
+			case r.State == source.Gone:
 				r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record lies there no more"
-				if acts[i].Kind == source.Discard {
-					r.State = source.Done
-				}
 			}
 			ended = append(ended, r)
 		}

@@ -320,6 +320,39 @@ func (l *life) settled() {
 	}
 }
 
+// What had begun when a process ended and did not happen is not said to be done: the
+// record has died again meanwhile, or somebody else replayed it.
+func TestSources_WhatDidNotHappenIsNotDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		l.process(&crash{}).Close()
+		for _, key := range []string{"k0", "k1"} {
+			_, err := l.store.Discard(t.Context(), time.Now(), l.jobs()["charge "+key].ID, 1, ana)
+			check(t, err)
+		}
+		begun, err := l.store.Sources.Take(t.Context(), "shop", 10)
+		if len(begun) != 2 || err != nil {
+			t.Fatalf("%+v, %v", begun, err)
+		}
+		l.queue.die("k0", "2")
+		l.queue.act(source.Act{Kind: source.Replay, Record: source.Record{Key: "k1", Witness: "1"}})
+		defer l.process(&crash{}).Close()
+		acts, err := l.store.Sources.Acts(t.Context(), "shop", 10)
+		check(t, err)
+		ended := map[string]source.State{}
+		for _, a := range acts {
+			ended[a.Key] = a.State
+		}
+		if want := map[string]source.State{"k0": source.Changed, "k1": source.Gone}; !maps.Equal(ended, want) {
+			t.Errorf("the discards are %v, not %v", ended, want)
+		}
+		if j := l.jobs()["charge k0"]; j.Status() != job.StatusDeadLetter {
+			t.Errorf("what lies dead is %s", j.Status())
+		}
+	})
+}
+
 // The process ends at every fourth of its steps in turn. Whatever it was doing, no act is
 // lost and none is done twice, and where the source tells what is under way, nothing is
 // left unknown.

@@ -252,6 +252,7 @@ func (o *Origin) outcome(c call, answer *redis.Cmd) (source.Result, error) {
 // passing are errors that say nothing about an act: the server cannot answer now.
 var passing = []string{
 	"LOADING", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "MASTERDOWN", "NOAUTH", "WRONGPASS", "NOSCRIPT", "NOREPLICAS",
+	"READONLY", // a server that became a replica: another one is the master now
 	"max number of clients",
 }
 

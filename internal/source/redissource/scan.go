@@ -203,7 +203,7 @@ func (r *reading) add(records []source.Record) {
 			r.Records = append(r.Records, record)
 		}
 		r.met[record.Key] = true
-		r.bytes += len(record.Raw) + len(record.Payload) + len(record.Trace)
+		r.bytes += len(record.Raw) + len(record.Payload) + len(record.Meta) + len(record.Trace) + len(record.Error.Message)
 	}
 }
 
