@@ -1,8 +1,11 @@
 package redissource_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/source"
 	"redrive/internal/source/redissource/redistest"
@@ -34,6 +37,23 @@ func TestBullMQ_ShowsItsFailedJobs(t *testing.T) {
 		if len(report.May) != 2 || !strings.HasPrefix(report.Version, "bullmq:"+version) {
 			t.Errorf("%+v", report)
 		}
+	}
+}
+
+// A page whose errors are large ends early, although its payloads are small.
+func TestBullMQ_APageEndsWhenItsErrorsAreLarge(t *testing.T) {
+	b := newBench(t, "bullmq", bull6File)
+	long := strings.Repeat("declined ", 40_000)
+	const n = 60
+	for i := range n {
+		id := fmt.Sprint("large-", i)
+		b.check(b.redis.HSet(t.Context(), "bull:orders:"+id, "name", "charge", "data", "{}", "failedReason", long).Err())
+		b.check(b.redis.ZAdd(t.Context(), "bull:orders:failed", redis.Z{Score: 2e12 + float64(i), Member: id}).Err())
+	}
+	page, err := b.origin.Scan(t.Context(), "", 500)
+	b.check(err)
+	if len(page.Records) >= n || page.Next == "" {
+		t.Errorf("%d records of %d bytes each in a page, and after it %q", len(page.Records), len(long), page.Next)
 	}
 }
 
