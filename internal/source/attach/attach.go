@@ -56,6 +56,7 @@ const (
 	firstSlice = 5000 // records of a round, before a whole pass was made
 	sliceSize  = 1500 // records of a round, afterwards
 	actsAtOnce = 100
+	checkEvery = 10 * time.Minute
 	retryLeast = time.Second
 	retryMost  = time.Minute
 	patience   = 30 * time.Second // for one answer of a source
@@ -93,7 +94,8 @@ type attached struct {
 
 	// Owned by the goroutine.
 	origin  source.Origin
-	settled bool // what had begun before was looked up
+	checked time.Time // when it was looked at whether the source is what it should be
+	settled bool      // what had begun before was looked up
 	pass    pass
 	asked   source.Handed // up to which the source was asked for successes; the newest are asked for each time
 }
@@ -237,6 +239,7 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 
 // drop closes the connection; the next round opens another.
 func (a *attached) drop() {
+	a.checked = time.Time{}
 	if a.origin == nil {
 		return
 	}
@@ -275,23 +278,26 @@ func (a *attached) round(ctx context.Context) error {
 	return nil
 }
 
-// open connects with the source and looks whether it is what its preset describes.
+// open connects with the source and looks whether it is what its preset describes. It looks
+// again now and then: rights, versions and limits change while a source is attached.
 func (a *attached) open(ctx context.Context) error {
-	if a.origin != nil {
+	if a.origin != nil && time.Since(a.checked) < checkEvery {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	origin, err := a.Open(ctx)
+	if a.origin == nil {
+		origin, err := a.Open(ctx)
+		if err != nil {
+			return err
+		}
+		a.origin = origin
+	}
+	report, err := a.origin.Check(ctx)
 	if err != nil {
 		return err
 	}
-	report, err := origin.Check(ctx)
-	if err != nil {
-		_ = origin.Close() // it is of no use
-		return err
-	}
-	a.origin = origin
+	a.checked = time.Now()
 	a.mu.Lock()
 	a.health.Report = report
 	a.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,19 @@ type guest struct {
 	away  bool
 	slow  time.Duration // each answer takes so long
 	asked int           // how often something was
+	warns string        // what a check says
+}
+
+func (g *guest) Check(context.Context) (source.Report, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return source.Report{Warnings: []string{g.warns}}, nil
+}
+
+func (g *guest) warn(what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.warns = what
 }
 
 // answer is what every call begins with.
@@ -144,6 +158,27 @@ func TestSources_AnHourAwayLosesNothing(t *testing.T) {
 		}
 	})
 }
+
+// What changes at a source while it is attached, such as a right that is taken away, is
+// said within ten minutes.
+func TestSources_AreCheckedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		g := &guest{queue: l.queue}
+		l.open = g.open
+		now := l.process(&crash{})
+		defer now.Close()
+		g.warn("The user may not replay.")
+		time.Sleep(checkedWithin)
+		if got := now.Health()[0].Report.Warnings; !slices.Equal(got, []string{"The user may not replay."}) {
+			t.Errorf("the page warns %q", got)
+		}
+	})
+}
+
+// checkedWithin is ten minutes, and a look.
+const checkedWithin = 10*time.Minute + 2*time.Second
 
 // A source that fails over to a server which has not heard of the replay has the record
 // still: it is shown as dead again, and nothing is replayed unasked.

@@ -272,12 +272,12 @@ func TestAct_SaysWhatItWasNotTold(t *testing.T) {
 func TestAct_WaitsForAMaster(t *testing.T) {
 	b := newBench(t, "sidekiq", sidekiqFile)
 	r := b.record("84aa00c0b4f43ea65f51a423")
-	b.check(b.redis.SlaveOf(t.Context(), "127.0.0.1", "1").Err())
+	b.check(b.redis.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	results, err := b.origin.Act(t.Context(), []source.Act{act(source.Replay, source.Once, r)})
 	if err == nil || len(results) != 0 {
 		t.Errorf("a replica answered %+v, %v", results, err)
 	}
-	b.check(b.redis.SlaveOf(t.Context(), "NO", "ONE").Err())
+	b.check(b.redis.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	b.does(act(source.Replay, source.Once, r), source.Done)
 }
 
