@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +267,32 @@ func TestPlans_OfDiscardedJobsReadNoDeadLetters(t *testing.T) {
 	}
 	if looked != 3 {
 		t.Errorf("%d statements were looked at", looked)
+	}
+}
+
+// Completed jobs have no index by their ends: to find that there are none, a sweep would read
+// all other jobs.
+func TestPlans_RetentionLooksForNoCompletedJobsWhereThereAreNone(t *testing.T) {
+	s, recorded := openRecorded(t)
+	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour}}
+	sweep := func() bool {
+		_, err := s.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
+		check(t, err)
+		return slices.ContainsFunc(recorded.all(), func(query string) bool { return strings.Contains(query, "state = 'completed' OR") })
+	}
+	_, err := s.Enqueue(t.Context(), testTime, []job.Job{{Queue: "orders", Type: "charge", Policy: retry.Default(), Timeout: time.Minute}})
+	check(t, err)
+	if sweep() {
+		t.Error("a sweep looks for completed jobs while there are none")
+	}
+	claim := job.Claim{Worker: "w", Now: testTime.Add(time.Second), Lease: time.Minute, Free: map[string]int{"orders": 1}}
+	begun, _, err := s.Exchange(t.Context(), nil, claim)
+	check(t, err)
+	done := begun[0].Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: claim.Now}, nil)
+	_, _, err = s.Exchange(t.Context(), []job.Settlement{done}, job.Claim{})
+	check(t, err)
+	if !sweep() {
+		t.Error("a sweep looks for no completed job although there is one")
 	}
 }
 
