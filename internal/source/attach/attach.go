@@ -10,7 +10,9 @@
 // source is asked, where its system keeps that, which of the jobs that it took have
 // succeeded: nothing when there are none.
 //
-// A round that fails is tried again after a pause that grows. Nothing of a source is
+// When a source is connected, and every ten minutes after that, it is looked at whether it
+// is what its preset describes, and what it allows. A round that fails is tried again after
+// a pause that grows. Nothing of a source is
 // forgotten meanwhile: its page says since when it has not answered.
 package attach
 
@@ -239,7 +241,6 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 
 // drop closes the connection; the next round opens another.
 func (a *attached) drop() {
-	a.checked = time.Time{}
 	if a.origin == nil {
 		return
 	}

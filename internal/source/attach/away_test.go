@@ -100,6 +100,20 @@ func (g *guest) Find(ctx context.Context, acts []source.Act) ([]source.Result, e
 	return g.queue.Find(ctx, acts)
 }
 
+// visited runs a test in fake time whose source is a guest.
+func visited(t *testing.T, test func(t *testing.T, l *life, g *guest, now *attach.Sources)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		g := &guest{queue: l.queue}
+		l.open = g.open
+		now := l.process(&crash{})
+		defer now.Close()
+		test(t, l, g, now)
+	})
+}
+
 // replay asks for a replay of the job of a key.
 func (l *life) replay(key string) {
 	l.Helper()
@@ -110,13 +124,7 @@ func (l *life) replay(key string) {
 // A source is away for an hour. What was asked for meanwhile is done once it is back, what
 // changed there is seen then, and it is tried once a minute at most.
 func TestSources_AnHourAwayLosesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
-		defer func() { check(t, l.store.Close()) }()
-		g := &guest{queue: l.queue}
-		l.open = g.open
-		now := l.process(&crash{})
-		defer now.Close()
+	visited(t, func(t *testing.T, l *life, g *guest, now *attach.Sources) {
 		g.leave(true)
 		g.tries()
 		l.replay("k1")
@@ -162,34 +170,19 @@ func TestSources_AnHourAwayLosesNothing(t *testing.T) {
 // What changes at a source while it is attached, such as a right that is taken away, is
 // said within ten minutes.
 func TestSources_AreCheckedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
-		defer func() { check(t, l.store.Close()) }()
-		g := &guest{queue: l.queue}
-		l.open = g.open
-		now := l.process(&crash{})
-		defer now.Close()
+	visited(t, func(t *testing.T, _ *life, g *guest, now *attach.Sources) {
 		g.warn("The user may not replay.")
-		time.Sleep(checkedWithin)
+		time.Sleep(10*time.Minute + 2*time.Second) // and a look
 		if got := now.Health()[0].Report.Warnings; !slices.Equal(got, []string{"The user may not replay."}) {
 			t.Errorf("the page warns %q", got)
 		}
 	})
 }
 
-// checkedWithin is ten minutes, and a look.
-const checkedWithin = 10*time.Minute + 2*time.Second
-
 // A source that fails over to a server which has not heard of the replay has the record
 // still: it is shown as dead again, and nothing is replayed unasked.
 func TestSources_AFailoverThatForgetsAReplayShowsTheLetterAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
-		defer func() { check(t, l.store.Close()) }()
-		g := &guest{queue: l.queue}
-		l.open = g.open
-		now := l.process(&crash{})
-		defer now.Close()
+	visited(t, func(t *testing.T, l *life, g *guest, _ *attach.Sources) {
 		l.replay("k1")
 		time.Sleep(10 * time.Second)
 		g.leave(true)
