@@ -10,10 +10,10 @@
 // source is asked, where its system keeps that, which of the jobs that it took have
 // succeeded: nothing when there are none.
 //
-// When a source is connected, and every ten minutes after that, it is looked at whether it
-// is what its preset describes, and what it allows. A round that fails is tried again after
-// a pause that grows. Nothing of a source is
-// forgotten meanwhile: its page says since when it has not answered.
+// A source is checked when it is connected, and every ten minutes after that: whether it is
+// what its preset describes, and what it allows. A round that fails is tried again after a
+// pause that grows. Nothing of a source is forgotten meanwhile: its page says since when it
+// has not answered.
 package attach
 
 import (
@@ -96,7 +96,7 @@ type attached struct {
 
 	// Owned by the goroutine.
 	origin  source.Origin
-	checked time.Time // when it was looked at whether the source is what it should be
+	checked time.Time // when the source was checked last
 	settled bool      // what had begun before was looked up
 	pass    pass
 	asked   source.Handed // up to which the source was asked for successes; the newest are asked for each time
@@ -279,8 +279,8 @@ func (a *attached) round(ctx context.Context) error {
 	return nil
 }
 
-// open connects with the source and looks whether it is what its preset describes. It looks
-// again now and then: rights, versions and limits change while a source is attached.
+// open connects with the source and checks it. It is checked again now and then, because
+// rights, versions and limits change while a source is attached.
 func (a *attached) open(ctx context.Context) error {
 	if a.origin != nil && time.Since(a.checked) < checkEvery {
 		return nil
@@ -331,7 +331,9 @@ func (a *attached) lookUp(ctx context.Context) error {
 				continue
 			case discards && r.State == source.Done: // the job is under way, so it was not removed
 				r.State, r.Why = source.Gone, "It was replayed elsewhere and is under way again."
-			case discards && r.State == source.Gone, !discards && r.State == source.Changed: // removed; ran, and died again
+			case discards && r.State == source.Gone: // the record was removed
+				r.State = source.Done
+			case !discards && r.State == source.Changed: // the job ran, and died again
 				r.State, r.Why = source.Done, ""
 			case r.State == source.Gone:
 				r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record lies there no more"
