@@ -250,6 +250,9 @@ func stalled(d *dashboard, random *rand.Rand) {
 	d.inject(random, "fsync,fdatasync:delay_enter=500000")
 }
 
+// letGo is how long strace may take to leave the dashboard alone.
+const letGo = 10 * time.Second
+
 // full lets every write to a file fail as on a full disk.
 func full(d *dashboard, random *rand.Rand) {
 	d.inject(random, "pwrite64,ftruncate,fallocate:error=ENOSPC")
@@ -266,6 +269,8 @@ func (d *dashboard) inject(random *rand.Rand, what string) {
 	if err := tracer.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+	stuck := time.AfterFunc(patience, func() { _ = tracer.Process.Kill() }) // an error says that it has ended
+	defer stuck.Stop()
 	var words bytes.Buffer
 	attached := bufio.NewScanner(said)
 	for attached.Scan() && !strings.Contains(attached.Text(), "attached") {
@@ -275,7 +280,11 @@ func (d *dashboard) inject(random *rand.Rand, what string) {
 		d.t.Fatalf("strace cannot follow the dashboard: %s", words.String())
 	}
 	time.Sleep(time.Second + upTo(random, 3*time.Second))
-	_ = tracer.Process.Signal(os.Interrupt) // it lets go of the dashboard; an error says that it has ended
+	// An interrupted strace can wait forever if the dashboard is starting a program at this
+	// moment: the thread that starts it waits for the program, and the program waits for
+	// strace. Killing strace frees both.
+	_ = tracer.Process.Signal(os.Interrupt) // an error says that it has ended
+	stuck.Reset(letGo)
 	for attached.Scan() {
 		continue // until the pipe ends
 	}
