@@ -265,12 +265,14 @@ type Origin interface {
 	// Scan reads the records after a place, which is empty or came with the page before,
 	// the newest first where the system knows an order.
 	Scan(ctx context.Context, after string, limit int) (Page, error)
-	// Act does to the records what the acts say, each alone: a result for each act. One
-	// that comes with an error can be Asked: then the source was not told.
+	// Act does to the records what the acts say, each alone: a result for each act. One can
+	// be Asked: then the source was not told, because there was an error, or because it
+	// cannot tell yet whether the record has left.
 	Act(ctx context.Context, acts []Act) ([]Result, error)
 	// Find says of each act whether its record still lies there as it was: then the
 	// result is Asked, or Unknown where an act that had begun does not show in that; Gone
-	// and Changed say so; Done when the source can tell that it is under way again.
+	// and Changed say so; Done when the source can tell that it is under way again. An act
+	// has no result if the source cannot tell yet, but will in less than a minute.
 	Find(ctx context.Context, acts []Act) ([]Result, error)
 	// Succeeded says which of these jobs the system keeps as ones that have succeeded. It is
 	// called only if the report of the check says that the system tells.

@@ -113,6 +113,9 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Refused}
 	m := h.find(a.Key)
 	switch {
+	case m == nil && h.whole && !h.alone:
+		r.State = source.Asked
+		return r, nil
 	case m == nil && h.whole, m != nil && m.acked: // two acts on one message are one
 		r.State = source.Gone
 		return r, nil
@@ -172,6 +175,9 @@ func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Resu
 			return all, err
 		}
 		for _, a := range some {
+			if h.find(a.Key) == nil && h.whole && !h.alone {
+				continue // nobody can tell yet
+			}
 			all = append(all, h.trace(a))
 		}
 		if err := h.release(); err != nil {

@@ -36,14 +36,20 @@ const (
 	maxHeldBytes = 64 << 20 // of their bodies
 	maxPageBytes = 8 << 20  // after which a page ends
 	dialTimeout  = 10 * time.Second
+	heartbeat    = 10 * time.Second // unless the URL or RabbitMQ wants another one
 )
 
 // maxLook is how long a look may take. Only tests change it.
 var maxLook = 10 * time.Second
 
+// maxBeats is after how many heartbeats RabbitMQ has noticed for certain that an earlier
+// connection broke: it waits for up to two, and the third is a reserve. Only tests change it.
+var maxBeats time.Duration = 3
+
 // Origin is an attached virtual host of RabbitMQ.
 type Origin struct {
 	conn   *amqp.Connection
+	opened time.Time
 	socket net.Conn
 	preset *preset.Preset
 	at     *preset.AMQP
@@ -72,7 +78,7 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 		return nil, errors.New("the URL cannot be read; it is like amqp://user:password@host:5672/vhost, or amqps:// with TLS")
 	}
 	config := amqp.Config{
-		Heartbeat: 10 * time.Second, Properties: amqp.Table{"product": "Redrive", "connection_name": "Redrive"},
+		Heartbeat: heartbeat, Properties: amqp.Table{"product": "Redrive", "connection_name": "Redrive"},
 		Dial: func(network, host string) (conn net.Conn, err error) {
 			dialer := net.Dialer{Timeout: dialTimeout, Deadline: time.Now().Add(dialTimeout)}
 			if conn, err = dialer.DialContext(ctx, network, host); err == nil {
@@ -85,7 +91,18 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	if o.conn, err = amqp.DialConfig(address, config); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+	o.opened = time.Now()
 	return o, nil
+}
+
+// alone reports whether messages that are not found have left their queue. Before that, an
+// earlier connection of Redrive's that broke can still hold them.
+func (o *Origin) alone() bool {
+	beat := o.conn.Config.Heartbeat
+	if beat == 0 { // it is switched off
+		beat = heartbeat
+	}
+	return time.Since(o.opened) >= maxBeats*beat
 }
 
 // Close ends the connection. Messages that are held go back to their queues.

@@ -19,6 +19,7 @@ type held struct {
 	queue    string
 	messages []message
 	whole    bool // the queue has no others
+	alone    bool // nor has an earlier connection
 }
 
 // message is one of them.
@@ -35,7 +36,7 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 	if err != nil {
 		return nil, err
 	}
-	h := &held{channel: channel, queue: queue}
+	h := &held{channel: channel, queue: queue, alone: o.alone()}
 	if o.values["quorum"] == preset.Allow {
 		// A quorum queue puts messages behind all that were put back before, so that it keeps
 		// their order only if all are held. And it counts what was just held as consumers.

@@ -65,9 +65,10 @@ func (s *shop) work(orders int) {
 	}
 }
 
-// open attaches the dead letters by an address of the broker.
+// open attaches the dead letters by an address of the broker. With a heartbeat each second,
+// a message that is not there has left for certain three seconds after that.
 func (s *shop) open(ctx context.Context, address string) (source.Origin, error) {
-	url := strings.Replace(s.URL(), s.Address, address, 1)
+	url := strings.Replace(s.URL(), s.Address, address, 1) + "?heartbeat=1"
 	return amqpsource.Open(ctx, url, preset.All()["rabbitmq"], preset.Settings{Queues: []string{"orders.dlq"}})
 }
 
@@ -114,6 +115,46 @@ func TestLong_AMQPSourcesMirrorReplayFailAgainAndVanish(t *testing.T) {
 	_, err = s.QueuePurge("orders.dlq", false)
 	check(t, err)
 	b.until("the others are gone", func() bool { return b.job(j.ID).Reason == retry.GoneAtSource && len(b.letters()) == 0 })
+}
+
+// A connection that broke keeps its messages until RabbitMQ notices. What people ask for is
+// done then, and no job was gone meanwhile.
+func TestLong_AMQPSourcesMissNothingThatABrokenConnectionHolds(t *testing.T) {
+	l := &again{bench: &bench{T: t}, shop: newShop(t, "k0", "k1", "k2"), every: time.Hour}
+	l.open(t)
+	first := l.process(&crash{})
+	l.until("the messages are mirrored", func() bool { return len(l.letters()) == 3 && first.Health()[0].Ready })
+	first.Close()
+	broken, err := amqp.Dial(l.shop.URL())
+	check(t, err)
+	channel, err := broken.Channel()
+	check(t, err)
+	for range 3 {
+		_, held, err := channel.Get("orders.dlq", false)
+		check(t, err)
+		if !held {
+			t.Fatal("a message is missing")
+		}
+	}
+
+	second := l.process(&crash{})
+	defer second.Close()
+	_, err = l.store.Replay(t.Context(), time.Now(), l.typed("charge k0").ID, 1, ana)
+	check(t, err)
+	l.until("the source was read once", func() bool { return second.Health()[0].Ready })
+	check(t, broken.Close())
+	l.until("the replay has ended", func() bool { return len(l.waiting()) == 0 })
+	if a := l.acts()[0]; a.State != source.Done {
+		t.Errorf("the replay is %s: %s", a.State, a.Why)
+	}
+	if came := l.shop.Take("orders"); len(came) != 1 {
+		t.Errorf("%d messages came to work", len(came))
+	}
+	for _, name := range []string{"charge k1", "charge k2"} {
+		if j := l.typed(name); j.Status() != job.StatusDeadLetter || j.Run != 1 {
+			t.Errorf("%s is %s in run %d", name, j.Status(), j.Run)
+		}
+	}
 }
 
 // line passes on what a client and a broker say, until the process of the client ends. What
@@ -167,7 +208,7 @@ func pass(from, to net.Conn, do func(step func() error) error) {
 // A connection that had broken before the source was told anything leaves nothing in
 // doubt: the act is carried out on the next one.
 func TestLong_AMQPSourcesToldLaterWhatTheyWereNotTold(t *testing.T) {
-	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "k0", "k1", "k2")}, &crash{}
+	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "k0", "k1", "k2"), every: time.Hour}, &crash{}
 	l.open(t)
 	defer l.process(c).Close()
 	l.until("the messages are mirrored", func() bool { return len(l.letters()) == 3 && l.sources.Health()[0].Ready })
@@ -192,8 +233,9 @@ func TestLong_AMQPSourcesToldLaterWhatTheyWereNotTold(t *testing.T) {
 // again is a store that outlives the processes that work on it, with a shop of its own.
 type again struct {
 	*bench
-	shop *shop
-	now  atomic.Pointer[attach.Sources]
+	shop  *shop
+	every time.Duration
+	now   atomic.Pointer[attach.Sources]
 }
 
 // open makes the store.
@@ -211,11 +253,11 @@ func (l *again) open(t *testing.T) {
 	t.Cleanup(func() { check(t, l.store.Close()) })
 }
 
-// process works until it is closed, or ends at a step. It looks at the source once.
+// process works until it is closed, or ends at a step.
 func (l *again) process(c *crash) *attach.Sources {
 	address := l.shop.line(c)
 	now := attach.New([]attach.Attached{{
-		Name: "shop", Preset: preset.All()["rabbitmq"], Allow: []source.Kind{source.Replay, source.Discard}, Every: time.Hour,
+		Name: "shop", Preset: preset.All()["rabbitmq"], Allow: []source.Kind{source.Replay, source.Discard}, Every: l.every,
 		Open: func(ctx context.Context) (source.Origin, error) { return l.shop.open(ctx, address) },
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.sources = now
@@ -223,6 +265,20 @@ func (l *again) process(c *crash) *attach.Sources {
 	m := mortal{l.store, l.store.Sources, c}
 	now.Start(m, m)
 	return now
+}
+
+// back waits until the first message is at the head of the dead letters: then nobody holds
+// any.
+func (l *again) back() {
+	l.Helper()
+	l.until("what the process held is back", func() bool {
+		d, ok, err := l.shop.Get("orders.dlq", false)
+		check(l.T, err)
+		if ok {
+			check(l.T, d.Nack(false, true))
+		}
+		return ok && d.MessageId == "first"
+	})
 }
 
 // ask asks for two replays and a discard, and waits until they have ended, or the process.
@@ -253,7 +309,7 @@ func (l *again) acts() []source.Act {
 // crashAt lives one life with a crash at a step, and reports whether there was one. A new
 // process follows.
 func crashAt(t *testing.T, at int) (crashed bool) {
-	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "first", "k0", "k1", "k2")}, &crash{at: at}
+	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "first", "k0", "k1", "k2"), every: time.Hour}, &crash{at: at}
 	l.open(t)
 	first := l.process(c)
 	l.until("the messages are mirrored", func() bool { return c.happened() || len(l.letters()) == 4 && first.Health()[0].Ready })
@@ -263,22 +319,22 @@ func crashAt(t *testing.T, at int) (crashed bool) {
 	}
 	crashed = c.happened()
 	first.Close()
-	l.until("what the process held is back", func() bool {
-		d, ok, err := l.shop.Get("orders.dlq", false)
-		check(t, err)
-		if ok {
-			check(t, d.Nack(false, true))
-		}
-		return ok && d.MessageId == "first"
-	})
+	l.back()
+	l.every = time.Second
 	alive := &crash{}
 	second := l.process(alive)
 	defer second.Close()
-	l.until("all was read once more", func() bool { return second.Health()[0].Ready && len(l.waiting()) == 0 })
+	l.until("what had begun has ended", func() bool { return second.Health()[0].Ready && len(l.waiting()) == 0 })
 	if early {
 		l.ask(alive)
 	}
+	ended := time.Now()
+	l.until("all was read once more", func() bool {
+		h := second.Health()[0]
+		return h.Polled.Add(-h.Took).After(ended)
+	})
 	second.Close()
+	l.back()
 	l.settled()
 	return crashed
 }

@@ -6,7 +6,8 @@
 // out what the ledger asks for, and reads what lies dead: the newest records first, as
 // long as they bring news, and then a slice of all others, from where the last round
 // ended. A record that was not met between the beginning and the end of a whole pass is
-// asked for once more by its name, and is gone only if the source says so. At last the
+// asked for once more by its name, and is gone only if the source says so. A source that
+// cannot tell that yet is asked again a few seconds later. At last the
 // source is asked, where its system keeps that, which of the jobs that it took have
 // succeeded: nothing when there are none.
 //
@@ -59,6 +60,7 @@ const (
 	sliceSize  = 1500 // records of a round, afterwards
 	actsAtOnce = 100
 	checkEvery = 10 * time.Minute
+	askAgain   = 5 * time.Second // what the source could not tell
 	retryLeast = time.Second
 	retryMost  = time.Minute
 	patience   = 30 * time.Second // for one answer of a source
@@ -98,6 +100,7 @@ type attached struct {
 	origin  source.Origin
 	checked time.Time // when the source was checked last
 	settled bool      // what had begun before was looked up
+	unclear bool      // there was something in this round that the source could not tell yet
 	pass    pass
 	asked   source.Handed // up to which the source was asked for successes; the newest are asked for each time
 }
@@ -216,10 +219,14 @@ func (a *attached) run(ctx context.Context) {
 func (a *attached) pause() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.health.Ready {
+	d := max(a.Every, 10*a.health.Took) // a source that is slow is asked less often
+	switch {
+	case a.unclear:
+		return min(d, askAgain)
+	case !a.health.Ready:
 		return 0
 	}
-	return max(a.Every, 10*a.health.Took) // a source that is slow is asked less often
+	return d
 }
 
 // rest waits, and carries out meanwhile what people ask for.
@@ -234,6 +241,9 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 			if err := a.act(ctx); err != nil {
 				a.note(time.Now(), err)
 				return
+			}
+			if a.unclear {
+				end = time.After(min(d, askAgain))
 			}
 		}
 	}
@@ -271,6 +281,7 @@ func (a *attached) note(began time.Time, err error) {
 
 // round does everything once.
 func (a *attached) round(ctx context.Context) error {
+	a.unclear = false
 	for _, step := range []func(context.Context) error{a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
 		if err := step(ctx); err != nil {
 			return err
@@ -321,33 +332,43 @@ func (a *attached) lookUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var again []int64
-		var ended []source.Result
-		for i, r := range found {
-			discards := acts[i].Kind == source.Discard
-			switch {
-			case r.State == source.Asked: // it lies there as it was: nothing has happened
-				again = append(again, r.ID)
-				continue
-			case discards && r.State == source.Done: // the job is under way, so it was not removed
-				r.State, r.Why = source.Gone, "It was replayed elsewhere and is under way again."
-			case discards && r.State == source.Gone: // the record was removed
-				r.State = source.Done
-			case !discards && r.State == source.Changed: // the job ran, and died again
-				r.State, r.Why = source.Done, ""
-			case r.State == source.Gone:
-				r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record lies there no more"
-			}
-			ended = append(ended, r)
-		}
+		again, ended := outcomes(acts, found)
 		if err := a.settle(ctx, acts, ended); err != nil {
 			return err
 		}
 		if err := a.ledger.Reopen(ctx, again); err != nil {
 			return err
 		}
+		if len(found) < len(acts) {
+			a.unclear = true
+			return nil
+		}
 	}
 	return nil
+}
+
+// outcomes says of acts that had begun, by where their records were found, which of them
+// have not happened and how the others ended.
+func outcomes(acts []source.Act, found []source.Result) (again []int64, ended []source.Result) {
+	for _, r := range found {
+		i := slices.IndexFunc(acts, func(a source.Act) bool { return a.ID == r.ID })
+		discards := acts[i].Kind == source.Discard
+		switch {
+		case r.State == source.Asked: // it lies there as it was: nothing has happened
+			again = append(again, r.ID)
+			continue
+		case discards && r.State == source.Done: // the job is under way, so it was not removed
+			r.State, r.Why = source.Gone, "It was replayed elsewhere and is under way again."
+		case discards && r.State == source.Gone: // the record was removed
+			r.State = source.Done
+		case !discards && r.State == source.Changed: // the job ran, and died again
+			r.State, r.Why = source.Done, ""
+		case r.State == source.Gone:
+			r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record lies there no more"
+		}
+		ended = append(ended, r)
+	}
+	return again, ended
 }
 
 func (a *attached) find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
@@ -380,6 +401,10 @@ func (a *attached) act(ctx context.Context) error {
 				err = settled
 			}
 			return err
+		}
+		if len(untold) > 0 {
+			a.unclear = true
+			return nil
 		}
 	}
 	return nil

@@ -202,10 +202,11 @@ type life struct {
 	now   atomic.Pointer[attach.Sources]
 	queue *queue
 	open  func(context.Context) (source.Origin, error) // the queue, unless a test says otherwise
+	every time.Duration
 }
 
 func newLife(t *testing.T, tells bool) *life {
-	l := &life{T: t, queue: newQueue(tells)}
+	l := &life{T: t, queue: newQueue(tells), every: time.Second}
 	l.open = func(context.Context) (source.Origin, error) { return l.queue, nil }
 	var err error
 	l.store, err = store.Open(t.Context(), store.Options{
@@ -224,7 +225,7 @@ func newLife(t *testing.T, tells bool) *life {
 func (l *life) process(c *crash) *attach.Sources {
 	l.queue.crash = c
 	now := attach.New([]attach.Attached{{
-		Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay, source.Discard}, Every: time.Second,
+		Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay, source.Discard}, Every: l.every,
 		Open: l.open,
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.now.Store(now)
@@ -257,6 +258,14 @@ func (l *life) all() map[string]job.Job {
 		l.Errorf("%d jobs of %d records", len(list.Jobs), len(all))
 	}
 	return all
+}
+
+// acts are what the ledger has, the newest first.
+func (l *life) acts() []source.Act {
+	l.Helper()
+	acts, err := l.store.Sources.Acts(l.Context(), "shop", 10)
+	check(l.T, err)
+	return acts
 }
 
 // ask asks for two replays and a discard, unless that was done before.
@@ -305,8 +314,7 @@ func (l *life) settled() {
 	if dead, work := l.queue.now(); dead != 0 || !maps.Equal(work, map[string]int{"k0": 1, "k1": 1}) {
 		l.Errorf("%d lie dead and %v came to work, want k0 and k1 once each", dead, work)
 	}
-	acts, err := l.store.Sources.Acts(l.Context(), "shop", 10)
-	check(l.T, err)
+	acts := l.acts()
 	if len(acts) != 3 {
 		l.Errorf("%d acts in the ledger", len(acts))
 	}
@@ -338,10 +346,8 @@ func TestSources_WhatDidNotHappenIsNotDone(t *testing.T) {
 		l.queue.die("k0", "2")
 		l.queue.act(source.Act{Kind: source.Replay, Record: source.Record{Key: "k1", Witness: "1"}})
 		defer l.process(&crash{}).Close()
-		acts, err := l.store.Sources.Acts(t.Context(), "shop", 10)
-		check(t, err)
 		ended := map[string]source.State{}
-		for _, a := range acts {
+		for _, a := range l.acts() {
 			ended[a.Key] = a.State
 		}
 		if want := map[string]source.State{"k0": source.Changed, "k1": source.Gone}; !maps.Equal(ended, want) {

@@ -24,7 +24,7 @@ func (a *attached) newest(ctx context.Context) error {
 		}
 		news, err := a.ledger.News(ctx, a.Name, page.Records)
 		if err == nil {
-			err = a.prepare(ctx, news)
+			news, err = a.prepare(ctx, news)
 		}
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 			return next, err
 		}
 	}
-	if err := a.prepare(ctx, news); err != nil {
+	if news, err = a.prepare(ctx, news); err != nil {
 		return next, err
 	}
 	var n int
@@ -108,16 +108,21 @@ func (a *attached) scan(ctx context.Context, after string) (source.Page, error) 
 	return a.origin.Scan(ctx, after, pageSize)
 }
 
-// prepare makes records ready for the store.
-func (a *attached) prepare(ctx context.Context, news []source.Record) error {
+// prepare makes records ready for the store, without those of which it is not known yet
+// whether they are the next run of a job or another job with the same thread: the record
+// of the job would have left, and the source cannot tell.
+func (a *attached) prepare(ctx context.Context, news []source.Record) ([]source.Record, error) {
 	for i := range news {
 		a.hideIn(&news[i])
 	}
 	twins, err := a.ledger.Twins(ctx, a.Name, news)
-	if err == nil { // one that has left was replayed elsewhere, and its job has died again
-		err = a.missed(ctx, twins)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	unclear, err := a.missed(ctx, twins) // one that has left was replayed elsewhere, and its job has died again
+	return slices.DeleteFunc(news, func(r source.Record) bool {
+		return slices.ContainsFunc(unclear, func(l sources.Lying) bool { return l.Thread == r.Thread })
+	}), err
 }
 
 // mirror takes records over, and returns how many jobs came or changed.
@@ -155,7 +160,7 @@ func (a *attached) passed(ctx context.Context) error {
 			after = lying[len(lying)-1].Seq
 		}
 		lying = slices.DeleteFunc(lying, func(l sources.Lying) bool { return done.seen[keyMark(l.Key)] })
-		if err := a.missed(ctx, lying); err != nil {
+		if _, err := a.missed(ctx, lying); err != nil {
 			return err
 		}
 	}
@@ -165,28 +170,36 @@ func (a *attached) passed(ctx context.Context) error {
 	return nil
 }
 
-// missed asks the source for records that a pass has not met.
-func (a *attached) missed(ctx context.Context, lying []sources.Lying) error {
+// missed asks the source for records that a pass has not met, and returns those of which
+// the source cannot tell yet.
+func (a *attached) missed(ctx context.Context, lying []sources.Lying) (unclear []sources.Lying, err error) {
 	if len(lying) == 0 {
-		return nil
+		return nil, nil
 	}
-	acts, seqs := make([]source.Act, len(lying)), make(map[int64]int64, len(lying))
+	acts := make([]source.Act, len(lying))
 	for i, l := range lying {
 		acts[i] = source.Act{ID: int64(i), Kind: source.Discard, Record: l.Record}
-		seqs[int64(i)] = l.Seq
 	}
 	found, err := a.find(ctx, acts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var gone []int64
+	told := make([]bool, len(lying))
 	for _, r := range found {
+		told[r.ID] = true
 		if r.State == source.Gone || r.State == source.Done {
-			gone = append(gone, seqs[r.ID])
+			gone = append(gone, lying[r.ID].Seq)
 		}
 	}
+	for i, l := range lying {
+		if !told[i] {
+			unclear = append(unclear, l)
+		}
+	}
+	a.unclear = a.unclear || len(unclear) > 0
 	_, err = a.store.Vanished(ctx, time.Now(), a.Name, gone)
-	return err
+	return unclear, err
 }
 
 // keyMark is a key in eight bytes: a pass can meet a million.
