@@ -67,6 +67,48 @@ func TestScan_BeginsWithTheNewestOfEveryQueue(t *testing.T) {
 	}
 }
 
+// newest reads pages from the beginning for as long as they bring records that were not met
+// before, and returns how many it met.
+func (b *bench) newest(met map[string]bool) (news int) {
+	b.Helper()
+	for after, more := "", true; more; {
+		page, err := b.origin.Scan(b.Context(), after, 500)
+		b.check(err)
+		before := len(met)
+		for _, r := range page.Records {
+			met[r.Key] = true
+		}
+		news += len(met) - before
+		after, more = page.Next, len(met) > before && page.Next != ""
+	}
+	return news
+}
+
+// A thousand new records of one queue are seen at once, although another queue has many old
+// ones: also when what was the newest record has left, and in an archive that is cut.
+func TestScan_MeetsABurstInOneOfSeveralQueuesAtOnce(t *testing.T) {
+	b := newBench(t, "asynq")
+	b.archive("a", 3000)
+	b.archive("z", 100)
+	met := map[string]bool{}
+	for _, r := range b.all(500) {
+		met[r.Key] = true
+	}
+	b.archive("z", 1100)
+	if n := b.newest(met); n != 1000 {
+		t.Errorf("%d of 1000 new records were met", n)
+	}
+	b.archive("z", 2100)
+	b.check(b.redis.ZRem(t.Context(), "asynq:{z}:archived", "z-01099").Err())
+	b.check(b.redis.ZRemRangeByRank(t.Context(), "asynq:{z}:archived", 0, 999).Err())
+	if n := b.newest(met); n != 1000 {
+		t.Errorf("%d of 1000 new records were met in an archive as large as before", n)
+	}
+	if n := b.newest(met); n != 0 {
+		t.Errorf("%d records are new although none came", n)
+	}
+}
+
 func TestScan_GoesOnWithANewConnection(t *testing.T) {
 	b := newBench(t, "asynq")
 	b.archive("a", 120)
@@ -78,6 +120,14 @@ func TestScan_GoesOnWithANewConnection(t *testing.T) {
 	b.check(err)
 	if len(page.Records) != 100 || len(rest.Records) != 20 || rest.Next != "" {
 		t.Errorf("%d and %d records", len(page.Records), len(rest.Records))
+	}
+	b.archive("b", 120)
+	page, err = b.origin.Scan(t.Context(), "", 1)
+	b.check(err)
+	page, err = b.open().Scan(t.Context(), page.Next, 1)
+	b.check(err)
+	if len(page.Records) != 1 || page.Records[0].Key != "b/b-00119" {
+		t.Errorf("the newest record of the second queue is not met: %+v", page.Records)
 	}
 }
 

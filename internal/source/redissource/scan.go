@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,23 +22,33 @@ const (
 	chunkSize    = 50      // records that are read with one command
 	maxPageBytes = 8 << 20 // after which a page ends
 	lengthsAsked = 500     // queues whose lengths are asked for at once
+	mostNew      = 5000    // records of a queue that can be new at once; the pass has the others
 )
 
-// place is where a reading goes on: so many records into a queue.
+// place is where a reading goes on: so many records into a queue, of the newest ones of all
+// queues or of all records.
 type place struct {
 	queue string
 	n     int64
+	heads bool
 }
 
-func (p place) String() string { return shown(p.queue) + "\n" + strconv.FormatInt(p.n, 10) }
+func (p place) String() string {
+	text := shown(p.queue) + "\n" + strconv.FormatInt(p.n, 10)
+	if p.heads {
+		text += "\nheads"
+	}
+	return text
+}
 
 func placeOf(text string) (place, error) {
-	queue, number, _ := strings.Cut(text, "\n")
+	queue, rest, _ := strings.Cut(text, "\n")
+	number, stage, _ := strings.Cut(rest, "\n")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
 		return place{}, fmt.Errorf("%q is not a place in Redis", text)
 	}
-	return place{meant(queue), n}, nil
+	return place{meant(queue), n, stage == "heads"}, nil
 }
 
 // reading is the making of a page.
@@ -49,58 +60,100 @@ type reading struct {
 
 func (r *reading) full() bool { return len(r.Records) >= r.limit || r.bytes >= maxPageBytes }
 
-// Scan reads a page of what lies dead. The first page has the newest records of every
+// Scan reads a page of what lies dead. The first pages have the newest records of every
 // queue, so that one with a million of them does not hide what is new in another; those
-// after it go through the queues one by one.
+// after them go through the queues one by one.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
 	r := &reading{limit: limit, met: map[string]bool{}}
-	if after == "" {
-		err := o.heads(ctx, r)
-		return r.Page, err
+	if after == "" || o.queues.names == nil { // a new connection goes on with the pass of the one before
+		if err := o.discover(ctx); err != nil {
+			return r.Page, err
+		}
 	}
-	from, err := placeOf(after)
-	if err == nil {
-		err = o.walk(ctx, r, from)
+	read, from := o.heads, place{}
+	if after != "" {
+		var err error
+		if from, err = placeOf(after); err != nil {
+			return r.Page, err
+		}
+		if !from.heads {
+			read = o.walk
+		}
 	}
+	err := read(ctx, r, from)
 	return r.Page, err
 }
 
-// heads reads the newest records of every queue.
-func (o *Origin) heads(ctx context.Context, r *reading) error {
-	if err := o.discover(ctx); err != nil {
-		return err
-	}
+// heads reads on from a place in the newest records of every queue: the same number of
+// each, and more of one for as long as it meets none that lay at its head at the last look.
+func (o *Origin) heads(ctx context.Context, r *reading, from place) error {
 	lengths, err := o.lengths(ctx, o.queues.names)
 	if err != nil {
 		return err
 	}
-	busy := slices.DeleteFunc(slices.Clone(o.queues.names), func(q string) bool { return lengths[q] == 0 })
-	share, whole := max(1, r.limit/max(1, len(busy))), true
-	for _, q := range busy {
-		n := min(int64(share), lengths[q])
-		if r.full() {
-			n = 0
+	maps.DeleteFunc(lengths, func(_ string, n int64) bool { return n == 0 })
+	maps.DeleteFunc(o.fronts, func(q string, _ *front) bool { return lengths[q] == 0 })
+	busy := slices.Sorted(maps.Keys(lengths))
+	share, longer := int64(max(1, r.limit/max(1, len(busy)))), false
+	at, _ := slices.BinarySearch(busy, from.queue)
+	for i, q := range busy {
+		if longer = longer || lengths[q] > share; i < at {
+			continue
 		}
-		if n > 0 {
-			if n, err = o.part(ctx, r, place{q, 0}, n); err != nil {
+		if q != from.queue {
+			from = place{queue: q, heads: true}
+		}
+		for more := true; more && from.n < min(lengths[q], mostNew); {
+			if r.full() {
+				r.Next = from.String()
+				return nil
+			}
+			most := share - from.n
+			if most <= 0 {
+				most = chunkSize
+			}
+			passed, known, err := o.newest(ctx, r, from, most)
+			if err != nil {
 				return err
 			}
+			from.n += passed
+			more = from.n < share || !known
 		}
-		whole = whole && n >= lengths[q]
 	}
-	if !whole {
-		r.Next = place{busy[0], 0}.String()
+	if longer {
+		r.Next = place{queue: busy[0]}.String()
 	}
 	return nil
 }
 
-// walk reads on from a place, through as many queues as a page has room for.
-func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
-	if o.queues.names == nil { // a new connection goes on with the pass of the one before
-		if err := o.discover(ctx); err != nil {
-			return err
+// front is what lay at the head of a queue when it was read last, and the time before: the
+// keys of a few records.
+type front struct{ last, before map[string]bool }
+
+// newest reads at most so many records from a place in the newest ones of a queue, and
+// reports whether those after them are known: one of these lay at the head at the last
+// look, or there was none.
+func (o *Origin) newest(ctx context.Context, r *reading, from place, most int64) (passed int64, known bool, err error) {
+	f := o.fronts[from.queue]
+	if f == nil {
+		f = &front{}
+		o.fronts[from.queue] = f
+	}
+	if from.n == 0 {
+		f.last, f.before = map[string]bool{}, f.last
+	}
+	met := len(r.Records)
+	passed, err = o.part(ctx, r, from, most)
+	for _, record := range r.Records[met:] {
+		if known = known || f.before[record.Key]; from.n == 0 && len(f.last) < chunkSize {
+			f.last[record.Key] = true
 		}
 	}
+	return passed, known || len(f.before) == 0, err
+}
+
+// walk reads on from a place, through as many queues as a page has room for.
+func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 	at, found := slices.BinarySearch(o.queues.names, from.queue)
 	if !found { // the queue was removed
 		from.n = 0
@@ -113,7 +166,7 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 		}
 		for i, q := range some {
 			if q != from.queue {
-				from = place{q, 0}
+				from = place{queue: q}
 			}
 			n, err := o.part(ctx, r, from, lengths[q]-from.n)
 			if err != nil {
@@ -124,7 +177,7 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 				return nil
 			}
 			if r.full() && i+1 < len(names) {
-				r.Next = place{names[i+1], 0}.String()
+				r.Next = place{queue: names[i+1]}.String()
 				return nil
 			}
 		}
