@@ -51,7 +51,7 @@ type Hash struct {
 	Fields  []string `yaml:"fields"`  // what the codec reads
 	Raw     string   `yaml:"raw"`     // the field that is the whole record, or none
 	Witness string   `yaml:"witness"` // the field that changes when the job dies again; none: the record
-	State   string   `yaml:"state"`   // a field that says how the job fares
+	State   string   `yaml:"state"`   // a field that says how the job fares; the witness, if a job that is under way has none
 	Dead    []string `yaml:"dead"`    // its values for a job that is not under way
 	Stream  string   `yaml:"stream"`  // the key of a stream whose last entry the codec reads too
 }

@@ -332,7 +332,7 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	}
 	fields := fieldsOf(o.fields(), found.hash.Val())
 	switch {
-	case !lies && o.alive(fields[o.at.Hash.State]):
+	case !lies && o.alive(a, fields):
 		r.State = source.Done
 	case !lies:
 		r.State = source.Gone
@@ -342,9 +342,18 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	return r, nil
 }
 
-// alive reports whether a state is that of a job which is under way, or has succeeded.
-func (o *Origin) alive(state string) bool {
-	return state != "" && !slices.Contains(o.at.Hash.Dead, state)
+// alive reports whether the fields of a record that does not lie dead are those of a job
+// which is under way, or has succeeded.
+func (o *Origin) alive(a source.Act, fields codec.Fields) bool {
+	h := o.at.Hash
+	switch state := fields[h.State]; {
+	case h.State == "" || len(fields) == 0:
+		return false
+	case h.State == h.Witness: // what is left over is as it was
+		return o.changed(a, fields)
+	default:
+		return state != "" && !slices.Contains(h.Dead, state)
+	}
 }
 
 // changed reports whether the witness of a record is another one than it was.

@@ -121,6 +121,19 @@ func TestBullMQ_RefusesAJobThatDiedAgain(t *testing.T) {
 	}
 }
 
+// A hash that is as it was when the job failed, and in no list, is left over: the job is not
+// under way. One that ran and ended since has another time of its end.
+func TestBullMQ_KnowsWhatIsLeftOverFromWhatRan(t *testing.T) {
+	b := newBench(t, "bullmq", bull6File)
+	r := b.record("orders/1")
+	b.check(b.redis.ZRem(t.Context(), "bull:orders:failed", "1").Err())
+	b.finds(r, source.Gone)
+	b.check(b.redis.HSet(t.Context(), "bull:orders:1", "finishedOn", "1795344263750").Err())
+	b.finds(r, source.Done)
+	b.check(b.redis.HDel(t.Context(), "bull:orders:1", "finishedOn").Err())
+	b.finds(r, source.Done)
+}
+
 func TestBullMQ_TwentyReplaysAtOnceAreOne(t *testing.T) {
 	for _, file := range []string{bull5File, bull6File} {
 		b := newBench(t, "bullmq", file)
