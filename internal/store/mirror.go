@@ -280,8 +280,8 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 }
 
 // SettleActs writes down how acts on a source ended, and moves their jobs. A replay
-// that the source carried out leaves its job pending; one whose record was gone ends
-// the job; any other puts the job back among the dead letters, in the run that the
+// that the source carried out leaves its job pending, and so does one whose record had died
+// again; one whose record was gone ends the job; any other puts the job back among the dead letters, in the run that the
 // replay began, with what the source said. A discard that was refused brings the job
 // back out of the trash. An act that had ended before changes nothing.
 func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
@@ -317,6 +317,8 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 		return sources.Left(t, []int64{seq})
 	case act.Kind == source.Replay && r.State == source.Gone:
 		return s.vanish(t, now, []job.Job{from})
+	case act.Kind == source.Replay && r.State == source.Changed:
+		return s.ranElsewhere(t, now, from, act)
 	case act.Kind == source.Replay:
 		return s.comesBack(t, now, from, act, r.Why)
 	case r.State == source.Done || r.State == source.Gone || r.State == source.Unknown:
@@ -329,28 +331,45 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 // The source has their jobs again: from now on it is their worker.
 func (s *Store) handOver(t *db.Tx, now time.Time, results []source.Result) (acts map[int64]bool, err error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
-	const update = `UPDATE jobs SET worker = substr(queue, instr(queue, '@') + 1), changed_at = max(changed_at, $2)
-		WHERE seq IN (SELECT value FROM json_each($1))`
 	acts, seqs, err := sources.EndReplays(t, now, results)
 	if err != nil || len(acts) == 0 {
 		return nil, err
 	}
 	jobs, err := s.policies.Jobs(t, query, db.Numbers(seqs))
 	if err == nil {
-		err = t.ExecExactly(len(jobs), update, db.Numbers(seqs), db.Micros(now))
+		err = s.hand(t, now, jobs)
 	}
-	if err != nil {
-		return nil, err
+	return acts, err
+}
+
+// hand leaves jobs to their source, which is their worker from now on.
+func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
+	const update = `UPDATE jobs SET worker = substr(queue, instr(queue, '@') + 1), changed_at = max(changed_at, $2)
+		WHERE seq IN (SELECT value FROM json_each($1))`
+	seqs, at := rows.Numbers(jobs), db.FromMicros(db.Micros(now))
+	if err := t.ExecExactly(len(jobs), update, db.Numbers(seqs), db.Micros(now)); err != nil {
+		return err
 	}
 	t.Touch()
-	at := db.FromMicros(db.Micros(now))
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.Worker = j.Source()
 		if at.After(j.ChangedAt) {
 			j.ChangedAt = at
 		}
 	})
-	return acts, sources.Left(t, seqs)
+	return sources.Left(t, seqs)
+}
+
+// ranElsewhere takes note that somebody else began the run of a job that a replay was to
+// begin. The job has died again, and its record is about to be read.
+func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act) error {
+	if len(act.Payload) > 0 {
+		if err := s.takeBack(t, j); err != nil {
+			return err
+		}
+	}
+	s.tx.ended(&j, operation.RunDropped, now)
+	return s.hand(t, now, []job.Job{j})
 }
 
 // Succeeded takes note that runs have succeeded at their source, which says so. A job that

@@ -100,7 +100,7 @@ type attached struct {
 	origin  source.Origin
 	checked time.Time // when the source was checked last
 	settled bool      // what had begun before was looked up
-	unclear bool      // there was something in this round that the source could not tell yet
+	soon    bool      // the source is asked again soon: it could not tell something yet, or has a newer record
 	pass    pass
 	asked   source.Handed // up to which the source was asked for successes; the newest are asked for each time
 }
@@ -221,7 +221,7 @@ func (a *attached) pause() time.Duration {
 	defer a.mu.Unlock()
 	d := max(a.Every, 10*a.health.Took) // a source that is slow is asked less often
 	switch {
-	case a.unclear:
+	case a.soon:
 		return min(d, askAgain)
 	case !a.health.Ready:
 		return 0
@@ -242,7 +242,7 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 				a.note(time.Now(), err)
 				return
 			}
-			if a.unclear {
+			if a.soon {
 				end = time.After(min(d, askAgain))
 			}
 		}
@@ -281,7 +281,7 @@ func (a *attached) note(began time.Time, err error) {
 
 // round does everything once.
 func (a *attached) round(ctx context.Context) error {
-	a.unclear = false
+	a.soon = false
 	for _, step := range []func(context.Context) error{a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
 		if err := step(ctx); err != nil {
 			return err
@@ -340,7 +340,7 @@ func (a *attached) lookUp(ctx context.Context) error {
 			return err
 		}
 		if len(found) < len(acts) {
-			a.unclear = true
+			a.soon = true
 			return nil
 		}
 	}
@@ -403,7 +403,7 @@ func (a *attached) act(ctx context.Context) error {
 			return err
 		}
 		if len(untold) > 0 {
-			a.unclear = true
+			a.soon = true
 			return nil
 		}
 	}
@@ -439,6 +439,7 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 	defer a.mu.Unlock()
 	for _, r := range results {
 		a.health.Acts[source.End{Kind: kinds[r.ID], State: r.State}]++
+		a.soon = a.soon || r.State == source.Changed
 	}
 	return nil
 }

@@ -179,6 +179,28 @@ func TestSources_AreCheckedAgain(t *testing.T) {
 	})
 }
 
+// A worker runs a job and lets it fail again between the page and the click: the replay
+// does nothing, and the job is shown with its new failure, in one run more.
+func TestSources_AJobThatDiedAgainBetweenPageAndClickHasOneRunMore(t *testing.T) {
+	visited(t, func(t *testing.T, l *life, g *guest, _ *attach.Sources) {
+		l.replay("k1")
+		g.die("k0", "2")
+		g.die("k2", "2")
+		l.replay("k0")
+		_, err := l.store.Discard(t.Context(), time.Now(), l.all()["charge k2"].ID, 1, ana)
+		check(t, err)
+		time.Sleep(10 * time.Second)
+		for _, key := range []string{"k0", "k2"} {
+			if j := l.all()["charge "+key]; j.Status() != job.StatusDeadLetter || j.Run != 2 {
+				t.Errorf("the job of %s is %s in run %d", key, j.Status(), j.Run)
+			}
+		}
+		if dead, work := g.now(); dead != 2 || !maps.Equal(work, map[string]int{"k1": 1}) {
+			t.Errorf("%d lie dead and %v came to work", dead, work)
+		}
+	})
+}
+
 // A source that fails over to a server which has not heard of the replay has the record
 // still: it is shown as dead again, and nothing is replayed unasked.
 func TestSources_AFailoverThatForgetsAReplayShowsTheLetterAgain(t *testing.T) {

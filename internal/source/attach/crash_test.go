@@ -164,8 +164,11 @@ func (q *queue) Act(_ context.Context, acts []source.Act) (results []source.Resu
 func (q *queue) act(a source.Act) source.Result {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r, ok := q.dead[a.Key]; !ok || r.Witness != a.Witness {
+	switch r, lies := q.dead[a.Key]; {
+	case !lies:
 		return source.Result{ID: a.ID, State: source.Gone}
+	case r.Witness != a.Witness:
+		return source.Result{ID: a.ID, State: source.Changed}
 	}
 	delete(q.dead, a.Key)
 	if a.Kind == source.Replay {

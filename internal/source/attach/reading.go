@@ -197,7 +197,7 @@ func (a *attached) missed(ctx context.Context, lying []sources.Lying) (unclear [
 			unclear = append(unclear, l)
 		}
 	}
-	a.unclear = a.unclear || len(unclear) > 0
+	a.soon = a.soon || len(unclear) > 0
 	_, err = a.store.Vanished(ctx, time.Now(), a.Name, gone)
 	return unclear, err
 }

@@ -423,7 +423,7 @@ func Source_AnActUnderWayLeavesTheJobAlone(k *kit) {
 	k.check(k.Sources.Reopen(k.ctx, []int64{act.ID}))
 	k.answer(k.asked(1)[0], source.Changed, "it has died again since")
 	k.mirror(1, r)
-	k.same("the job", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, 3})
+	k.same("the job", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, 2})
 }
 
 // Source_JobsCannotBeChanged: a job of a source is replayed as it is, and not moved.
