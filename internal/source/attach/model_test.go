@@ -262,13 +262,13 @@ func (p *play) click() {
 func (p *play) settled() {
 	p.Helper()
 	w, jobs := p.world, p.all()
-	idle := map[string]int{} // acts that changed nothing, by record
+	idle := map[string]int{} // acts that changed nothing and that no run elsewhere explains, by record
 	acts, err := p.store.Sources.Acts(p.Context(), "shop", 1000)
 	check(p.T, err)
 	unknown := map[string]bool{}
 	for _, a := range acts {
 		n := w.effects[a.ID]
-		if n == 0 {
+		if n == 0 && a.State != source.Changed {
 			idle[a.Key]++
 		}
 		unknown[a.Key] = unknown[a.Key] || a.State == source.Unknown
