@@ -45,7 +45,8 @@ type Store interface {
 type Ledger interface {
 	News(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
 	Twins(ctx context.Context, name string, records []source.Record) ([]sources.Lying, error)
-	Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]sources.Lying, error)
+	Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]sources.Named, error)
+	Lying(ctx context.Context, seqs []int64) ([]sources.Lying, error)
 	Take(ctx context.Context, name string, most int) ([]source.Act, error)
 	Waiting(ctx context.Context, name string) (bool, error)
 	Begun(ctx context.Context, name string, most int) ([]source.Act, error)
@@ -58,6 +59,7 @@ const (
 	pageSize   = 500  // records that are read at once
 	firstSlice = 5000 // records of a round, before a whole pass was made
 	sliceSize  = 1500 // records of a round, afterwards
+	namesOnce  = 5000 // keys of what lies there that the store is asked for at once
 	actsAtOnce = 100
 	checkEvery = 10 * time.Minute
 	askAgain   = 5 * time.Second // what the source could not tell

@@ -152,21 +152,40 @@ func (a *attached) passed(ctx context.Context) error {
 	done := a.pass
 	a.pass = pass{}
 	for after, more := int64(0), true; more; {
-		lying, err := a.ledger.Lies(ctx, a.Name, done.began, after, pageSize)
+		lie, err := a.ledger.Lies(ctx, a.Name, done.began, after, namesOnce)
 		if err != nil {
 			return err
 		}
-		if more = len(lying) == pageSize; len(lying) > 0 {
-			after = lying[len(lying)-1].Seq
+		if more = len(lie) == namesOnce; len(lie) > 0 {
+			after = lie[len(lie)-1].Seq
 		}
-		lying = slices.DeleteFunc(lying, func(l sources.Lying) bool { return done.seen[keyMark(l.Key)] })
-		if _, err := a.missed(ctx, lying); err != nil {
+		if err := a.unmet(ctx, lie, done.seen); err != nil {
 			return err
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.health.Ready, a.health.Reading = true, len(done.seen)
+	return nil
+}
+
+// unmet asks the source for those of its records that a pass has not met.
+func (a *attached) unmet(ctx context.Context, lie []sources.Named, seen map[int64]bool) error {
+	var seqs []int64
+	for _, n := range lie {
+		if !seen[keyMark(n.Key)] {
+			seqs = append(seqs, n.Seq)
+		}
+	}
+	for some := range slices.Chunk(seqs, pageSize) {
+		lying, err := a.ledger.Lying(ctx, some)
+		if err == nil {
+			_, err = a.missed(ctx, lying)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -317,12 +317,25 @@ func (l *Lying) fields() []any {
 	return []any{&l.Seq, &l.Key, &l.Thread, &l.Place, &l.Witness, &l.Raw}
 }
 
+// Named is a job and the key of its record.
+type Named struct {
+	Seq int64
+	Key string
+}
+
 // Lies pages through the records of a source that lie there, as far as it is known, and
 // that were read before a time: those after a job's number, in their order.
-func (b *Book) Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]Lying, error) {
-	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
+func (b *Book) Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]Named, error) {
+	const query = `SELECT job_seq, key FROM mirrored
 		WHERE source = $1 AND lies = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
-	return db.All(b.reader.In(ctx), query, (*Lying).fields, name, after, db.Micros(before), limit)
+	return db.All(b.reader.In(ctx), query, func(n *Named) []any { return []any{&n.Seq, &n.Key} }, name, after, db.Micros(before), limit)
+}
+
+// Lying are the records of jobs, by their numbers, as far as they lie at the source.
+func (b *Book) Lying(ctx context.Context, seqs []int64) ([]Lying, error) {
+	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND lies <> 0`
+	return db.All(b.reader.In(ctx), query, (*Lying).fields, db.Numbers(seqs))
 }
 
 // Handed pages through the jobs that a source has and of whose runs nothing is known since:
