@@ -11,6 +11,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"redrive/internal/fingerprint"
 	"redrive/internal/source"
 	"redrive/internal/source/amqpsource"
 	"redrive/internal/source/amqpsource/amqptest"
@@ -129,7 +130,8 @@ func text(records []source.Record) string {
 	for _, r := range records {
 		fmt.Fprintf(&b, "%s\n  thread %s, in %s, witness %q, %d raw bytes\n", r.Key, r.Thread, r.Place, r.Witness, len(r.Raw))
 		fmt.Fprintf(&b, "  %s in %s, %d of %d attempts, failed %s, created %s\n", r.Type, r.Queue, r.Attempts, r.Limit, instant(r.FailedAt), instant(r.CreatedAt))
-		fmt.Fprintf(&b, "  error %q: %q\n  trace %.160q\n  payload %q\n  meta %s\n", r.Error.Type, r.Error.Message, r.Trace, r.Payload, r.Meta)
+		group := fingerprint.Of(r.Type, r.Error.Type, r.Error.Message, r.Trace).Fingerprint
+		fmt.Fprintf(&b, "  error %q: %q\n  group %s\n  trace %.160q\n  payload %q\n  meta %s\n", r.Error.Type, r.Error.Message, group, r.Trace, r.Payload, r.Meta)
 		for _, w := range r.Warnings {
 			fmt.Fprintf(&b, "  warning: %s\n", w)
 		}

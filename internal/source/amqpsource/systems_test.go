@@ -1,6 +1,8 @@
 package amqpsource_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +59,30 @@ func TestSystems_ReplayOneMessageAndLeaveTheOthers(t *testing.T) {
 				if after, want := text(b.all(100)), strings.Replace(text(before), text([]source.Record{r}), "", 1); after != want {
 					t.Errorf("what stays has changed:\n%s", after)
 				}
+			})
+		}
+	}
+}
+
+// Every message of every system is replayed in each mode: what lies in the queues to which
+// they go is a golden.
+func TestSystems_ReplayEveryMessage(t *testing.T) {
+	for _, s := range systems {
+		for _, mode := range s.modes {
+			t.Run(s.name+" "+string(mode), func(t *testing.T) {
+				b := newBench(t, s.preset, s.file, s.queues...)
+				var text string
+				var targets []string
+				for _, r := range b.all(100) {
+					results, err := b.origin.Act(t.Context(), []source.Act{act(source.Replay, mode, r)})
+					b.check(err)
+					text += strings.TrimSpace(fmt.Sprintf("%s: %s %s", r.Key, results[0].State, results[0].Why)) + "\n"
+					if results[0].State == source.Done {
+						targets = append(targets, r.Queue)
+					}
+				}
+				slices.Sort(targets)
+				b.golden("every-"+s.name, text+b.Dump(slices.Compact(targets)...))
 			})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -175,13 +176,56 @@ func TestScan_ChangesNothing(t *testing.T) {
 	}
 }
 
-// everything is all that lies in the Redis, byte for byte.
-func (b *bench) everything() (text string) {
+// Every record of every system is replayed in each of its modes: what lies in Redis then,
+// and did not before, is a golden.
+func TestReplay_OfEveryRecord(t *testing.T) {
+	for name, file := range genuine {
+		for mode := range preset.All()[name].Modes {
+			t.Run(name+" "+string(mode), func(t *testing.T) {
+				b := newBench(t, name, file)
+				before, text := b.dump(), ""
+				for _, r := range b.all(100) {
+					results, err := b.origin.Act(t.Context(), []source.Act{act(source.Replay, mode, r)})
+					b.check(err)
+					text += strings.TrimSpace(fmt.Sprintf("%s: %s %s", r.Key, results[0].State, results[0].Why)) + "\n"
+				}
+				for line := range strings.Lines(b.dump()) {
+					if !strings.Contains(before, line) {
+						text += line
+					}
+				}
+				b.golden("every-"+name+"-"+string(mode), fleeting.ReplaceAllStringFunc(text, func(part string) string {
+					if strings.Contains(before, part) {
+						return part
+					}
+					return "NEW"
+				}))
+			})
+		}
+	}
+}
+
+// fleeting are times and ids, which a replay can make anew.
+var fleeting = regexp.MustCompile(`\b\d{10,}[-.0-9]*\b|\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// dump is all that lies in the Redis, as text.
+func (b *bench) dump() string {
+	b.Helper()
+	return redistest.Dump(b.T, b.redis, b.everyKey()...)
+}
+
+func (b *bench) everyKey() []string {
 	b.Helper()
 	keys, err := b.redis.Keys(b.Context(), "*").Result()
 	b.check(err)
 	slices.Sort(keys)
-	for _, key := range keys {
+	return keys
+}
+
+// everything is all that lies in the Redis, byte for byte.
+func (b *bench) everything() (text string) {
+	b.Helper()
+	for _, key := range b.everyKey() {
 		text += fmt.Sprintf("%s=%q\n", key, b.content(key))
 	}
 	return text

@@ -139,6 +139,14 @@ func Dump(t *testing.T, c *redis.Client, keys ...string) (text string) {
 			value, err = c.HGetAll(t.Context(), key).Result()
 		case "string":
 			value, err = c.Get(t.Context(), key).Result()
+		case "stream":
+			var entries []redis.XMessage
+			entries, err = c.XRange(t.Context(), key, "-", "+").Result()
+			var values []map[string]any // without the ids, which are times
+			for _, e := range entries {
+				values = append(values, e.Values)
+			}
+			value = values
 		}
 		if err != nil {
 			t.Fatal(err)
