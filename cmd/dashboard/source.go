@@ -91,7 +91,9 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 			return seen{}, err
 		}
 		if room := newestOf - len(found.newest); room > 0 {
-			found.newest = append(found.newest, page.Records[:min(room, len(page.Records))]...)
+			newest := page.Records[:min(room, len(page.Records))]
+			page.Complete(newest)
+			found.newest = append(found.newest, newest...)
 		}
 		found.dead += len(page.Records)
 		after = page.Next

@@ -224,10 +224,22 @@ func (p Profile) Lacks(w Wish) string {
 // Allows reports whether an act is allowed.
 func (h Health) Allows(k Kind) bool { return slices.Contains(h.Allow, k) }
 
-// Page is a part of what lies dead at a source.
+// Page is a part of what lies dead at a source. Reading one says little more than which
+// records lie there and whether they have changed: most of them are known.
 type Page struct {
 	Records []Record
-	Next    string // where the next part begins; empty after the last one
+	Next    string        // where the next part begins; empty after the last one
+	Read    func(*Record) // reads the rest of a record from its bytes; nil if nothing is missing
+}
+
+// Complete reads the rest of records of the page.
+func (p Page) Complete(records []Record) {
+	if p.Read == nil {
+		return
+	}
+	for i := range records {
+		p.Read(&records[i])
+	}
 }
 
 // Report is what a source says about itself.

@@ -24,7 +24,7 @@ func (a *attached) newest(ctx context.Context) error {
 		}
 		news, err := a.ledger.News(ctx, a.Name, page.Records)
 		if err == nil {
-			news, err = a.prepare(ctx, news)
+			news, err = a.prepare(ctx, page, news)
 		}
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 			return next, err
 		}
 	}
-	if news, err = a.prepare(ctx, news); err != nil {
+	if news, err = a.prepare(ctx, page, news); err != nil {
 		return next, err
 	}
 	var n int
@@ -108,10 +108,11 @@ func (a *attached) scan(ctx context.Context, after string) (source.Page, error) 
 	return a.origin.Scan(ctx, after, pageSize)
 }
 
-// prepare makes records ready for the store, without those of which it is not known yet
+// prepare makes records of a page ready for the store, without those of which it is not known yet
 // whether they are the next run of a job or another job with the same thread: the record
 // of the job would have left, and the source cannot tell.
-func (a *attached) prepare(ctx context.Context, news []source.Record) ([]source.Record, error) {
+func (a *attached) prepare(ctx context.Context, page source.Page, news []source.Record) ([]source.Record, error) {
+	page.Complete(news)
 	for i := range news {
 		a.hideIn(&news[i])
 	}

@@ -62,6 +62,16 @@ func (b *bench) all(limit int) (all []source.Record) {
 	for after, n := "", 0; n == 0 || after != ""; n++ {
 		page, err := b.origin.Scan(b.Context(), after, limit)
 		b.check(err)
+		marks := make([]int64, len(page.Records))
+		for i := range page.Records {
+			marks[i] = page.Records[i].Mark()
+		}
+		page.Complete(page.Records)
+		for i := range page.Records {
+			if page.Records[i].Mark() != marks[i] {
+				b.Errorf("%s counts as changed when it is read", page.Records[i].Key)
+			}
+		}
 		all, after = append(all, page.Records...), page.Next
 		if n > 1000 {
 			b.Fatal("a pass does not end")

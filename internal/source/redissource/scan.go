@@ -65,6 +65,9 @@ func (r *reading) full() bool { return len(r.Records) >= r.limit || r.bytes >= m
 // after them go through the queues one by one.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
 	r := &reading{limit: limit, met: map[string]bool{}}
+	if o.hash == nil {
+		r.Read = o.read
+	}
 	if after == "" || o.queues.names == nil { // a new connection goes on with the pass of the one before
 		if err := o.discover(ctx); err != nil {
 			return r.Page, err
@@ -282,13 +285,18 @@ func (o *Origin) records(ctx context.Context, queue string, members []string) ([
 // whole is a record whose bytes lie in the key dead.
 func (o *Origin) whole(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
-	r := source.Record{
+	return source.Record{
 		Key: keyOf(queue, hex.EncodeToString(digest[:16])), Place: shown(fill(o.at.Dead, queue, "")), Raw: []byte(member),
 		Queue: cmp.Or(queue, o.at.Target),
 	}
-	o.codec.Read(&r)
-	finish(&r)
-	return r
+}
+
+// read reads a record from its bytes, if it has them.
+func (o *Origin) read(r *source.Record) {
+	if r.Raw != nil {
+		o.codec.Read(r)
+	}
+	r.Type = cmp.Or(r.Type, "unknown")
 }
 
 // hashed is a record that is a hash, or lies in a field of one.
@@ -296,29 +304,21 @@ func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 	h := o.at.Hash
 	r := source.Record{
 		Key: keyOf(queue, id), Thread: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")),
-		Queue: cmp.Or(queue, o.at.Target), Witness: fields[h.Witness],
+		Queue: cmp.Or(queue, o.at.Target), Witness: shown(fields[h.Witness]),
 	}
 	switch {
 	case len(fields) == 0:
 		r.Payload = []byte(shown(id))
 		r.Warnings = []string{"Only its name lies here: the hash " + shown(fill(h.Key, queue, id)) +
 			" is missing, so it cannot be replayed. A discard takes the name away."}
+		r.Type = "unknown"
 	case o.hash != nil:
 		o.hash(&r, fields)
+		r.Type = cmp.Or(r.Type, "unknown")
 	default:
 		r.Raw = []byte(fields[h.Raw])
-		o.codec.Read(&r)
 	}
-	finish(&r)
 	return r
-}
-
-// finish gives a record what a job must have.
-func finish(r *source.Record) {
-	if r.Type == "" {
-		r.Type = "unknown"
-	}
-	r.Witness = shown(r.Witness)
 }
 
 // hashes reads the fields of records, and the last entry of each one's stream. One that
