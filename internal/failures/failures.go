@@ -141,11 +141,12 @@ const (
 
 // Filter selects groups. Empty fields select everything.
 type Filter struct {
-	State State
-	Queue string
-	Type  string // exact, or a prefix such as "email.*"
-	Text  string // in the class, the message or the note, case ignored
-	Sort  Sort
+	State  State
+	Queue  string
+	Source string // the name of a source: groups with failures of its jobs
+	Type   string // exact, or a prefix such as "email.*"
+	Text   string // in the class, the message or the note, case ignored
+	Sort   Sort
 }
 
 // Check returns a *invalid.Error for the first field that no group can match.
@@ -163,13 +164,13 @@ func (f Filter) Check() error {
 			return err
 		}
 	}
-	return cmp.Or(filter.CheckPattern("type", f.Type), filter.CheckText("q", f.Text))
+	return cmp.Or(filter.CheckSource(f.Source), filter.CheckPattern("type", f.Type), filter.CheckText("q", f.Text))
 }
 
 // String says what the filter selects, for the audit log; empty for everything.
 func (f Filter) String() string {
 	var parts []string
-	for _, part := range [][2]string{{"state", string(f.State)}, {"queue", f.Queue}, {"type", f.Type}, {"text", f.Text}} {
+	for _, part := range [][2]string{{"state", string(f.State)}, {"queue", f.Queue}, {"source", f.Source}, {"type", f.Type}, {"text", f.Text}} {
 		if part[1] != "" {
 			parts = append(parts, part[0]+":"+part[1])
 		}
@@ -187,6 +188,8 @@ func (f Filter) Without(field string) Filter {
 		f.State = ""
 	case "queue":
 		f.Queue = ""
+	case "source":
+		f.Source = ""
 	case "type":
 		f.Type = ""
 	case "q":

@@ -291,10 +291,7 @@ func (f Filter) checkEach() error {
 			return err
 		}
 	}
-	if f.Source != "" && job.CheckQueue(f.Source) != nil {
-		return invalid.Errorf("source", "%q is not the name of a source", clip.Text(f.Source, 64))
-	}
-	if err := cmp.Or(CheckPattern("type", f.Type), CheckPattern("class", f.Class)); err != nil {
+	if err := cmp.Or(CheckSource(f.Source), CheckPattern("type", f.Type), CheckPattern("class", f.Class)); err != nil {
 		return err
 	}
 	for _, name := range []string{"error", "payload", "meta", "text"} {
@@ -334,6 +331,14 @@ func CheckQueue(s string) error {
 		return job.CheckQueue(s)
 	}
 	return cmp.Or(job.CheckQueue(queue), job.CheckQueue(source))
+}
+
+// CheckSource returns a *invalid.Error unless s can name a source, or is empty.
+func CheckSource(s string) error {
+	if s != "" && job.CheckQueue(s) != nil {
+		return invalid.Errorf("source", "%q is not the name of a source", clip.Text(s, 64))
+	}
+	return nil
 }
 
 // CheckPattern refuses what is neither a type, of a job or of an error, nor a

@@ -48,8 +48,14 @@ func about(id, action string, now time.Time, by audit.Actor) audit.Entry {
 	return audit.Entry{At: now, Actor: by, Action: action, Subject: id, Count: 1}
 }
 
-// describe says in a few words what state a job is in.
-func describe(j job.Job) string { return fmt.Sprintf("%s, run %d", j.Status(), j.Run) }
+// describe says in a few words what state a job is in, and at which source it lies.
+func describe(j job.Job) string {
+	text := fmt.Sprintf("%s, run %d", j.Status(), j.Run)
+	if source := j.Source(); source != "" {
+		text += ", source " + source
+	}
+	return text
+}
 
 // change runs a statement that changes the job and returns it as it is then.
 func (s *Store) change(t *db.Tx, j job.Job, update string, args ...any) (job.Job, error) {

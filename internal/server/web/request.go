@@ -211,7 +211,7 @@ func queryOf(values url.Values, only job.Status, row string) (f filter.Filter, a
 // TypedGroups is the filter of a list of error groups as it was typed.
 func TypedGroups(values url.Values) failures.Filter {
 	return failures.Filter{
-		State: failures.State(values.Get("state")), Queue: values.Get("queue"), Type: values.Get("type"),
+		State: failures.State(values.Get("state")), Queue: values.Get("queue"), Source: values.Get("source"), Type: values.Get("type"),
 		Text: strings.TrimSpace(values.Get("q")), Sort: failures.Sort(values.Get("sort")),
 	}
 }

@@ -208,15 +208,16 @@ func GroupKeepsANote(k *kit) {
 	}
 }
 
-// GroupsByFilter: by state, queue, type and text, in which % and _ mean
+// GroupsByFilter: by state, queue, source, type and text, in which % and _ mean
 // themselves.
 func GroupsByFilter(k *kit) {
 	k.fails("50% of it")
 	k.settle(k.begin(in("mail")), job.Failed)
 	k.decide(k.fails("other"), failures.Decision{State: failures.Resolved})
+	k.mirror(1, k.deadAt("7"))
 	for f, want := range map[failures.Filter]int{
-		{}: 3, {State: failures.Open}: 2, {State: failures.Resolved}: 1, {Queue: "mail"}: 1, {Queue: "none"}: 0,
-		{Type: "email.*"}: 3, {Type: "sms"}: 0, {Text: "% OF"}: 1, {Text: "_"}: 0, {Text: "http."}: 3, {Sort: failures.NewestSeen}: 3,
+		{}: 4, {State: failures.Open}: 3, {Source: "shop"}: 1, {Source: "hop"}: 0, {Source: "orders"}: 0, {State: failures.Resolved}: 1, {Queue: "mail"}: 1, {Queue: "none"}: 0,
+		{Type: "email.*"}: 3, {Type: "sms"}: 0, {Text: "% OF"}: 1, {Text: "_"}: 0, {Text: "http."}: 3, {Sort: failures.NewestSeen}: 4,
 	} {
 		page, err := k.Groups.List(k.ctx, k.now, f, failures.Cursor{}, 10)
 		k.check(err)
@@ -225,7 +226,7 @@ func GroupsByFilter(k *kit) {
 	tallies, err := k.Groups.Tallies(k.ctx)
 	k.check(err)
 	k.same("the tallies", tallies, []failures.Tally{
-		{State: failures.Open, Groups: 2, Retrying: 2}, {State: failures.Resolved, Groups: 1, Retrying: 1}, {State: failures.Ignored},
+		{State: failures.Open, Groups: 3, Dead: 1, Retrying: 2}, {State: failures.Resolved, Groups: 1, Retrying: 1}, {State: failures.Ignored},
 	})
 }
 

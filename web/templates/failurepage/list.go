@@ -108,6 +108,7 @@ func groupChips(f failures.Filter) []templates.Chip {
 		}
 	}
 	add("queue", f.Queue, f.Without("queue"))
+	add("source", f.Source, f.Without("source"))
 	add("type", f.Type, f.Without("type"))
 	add("text", f.Text, f.Without("q"))
 	return all

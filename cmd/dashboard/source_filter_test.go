@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// failedOrders are two jobs of one type and one of another that failed in the shop.
+var failedOrders = []failedJob{
+	{"00000000-0000-4000-8000-000000000001", "database", "orders", `{"uuid":"00000000-0000-4000-8000-000000000001","displayName":"App\\Jobs\\Charge","maxTries":1,"attempts":1}`, "App\\Declined: card 51"},
+	{"00000000-0000-4000-8000-000000000002", "database", "orders", `{"uuid":"00000000-0000-4000-8000-000000000002","displayName":"App\\Jobs\\Charge","maxTries":1,"attempts":1}`, "App\\Declined: card 52"},
+	{"00000000-0000-4000-8000-000000000003", "database", "mail", `{"uuid":"00000000-0000-4000-8000-000000000003","displayName":"App\\Jobs\\Mail","maxTries":1,"attempts":1}`, "App\\NoRoute: example.org"},
+}
+
+// TestSource_IsAFilterWhereverJobsAreFiltered has dead letters of its own beside those of a
+// source: lists, facets, groups, counts and exports tell them apart.
+func TestSource_IsAFilterWhereverJobsAreFiltered(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	section := attachedShop(t, dir, "shop", failedOrders)
+	write(t, dir, "redrive.yaml", section+"policy: {max_attempts: 1}\nhandlers: {own: {exec: {command: [/bin/false]}}}\n")
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 3 })
+	own := p.post(`{"type": "own", "queue": "orders"}`)
+	p.until(func(now totals) bool { return now.States["dead_letter"] == 4 })
+
+	ids := lettersOf(t, p.url, "shop")
+	slices.Sort(ids)
+	if len(ids) != 3 || slices.Contains(ids, own) {
+		t.Errorf("dead letters of the source: %v", ids)
+	}
+	if got := lettersOf(t, p.url, "shop+type:own"); len(got) != 0 {
+		t.Errorf("of a type that the source does not have: %v", got)
+	}
+	type values []struct {
+		Value string
+		Count int
+	}
+	facets := get[struct{ Queues, Types values }](t, p.url+"/api/v1/facets?q=source:shop+state:dead_letter")
+	if want := (values{{"orders@shop", 2}, {"mail@shop", 1}}); !slices.Equal(facets.Queues, want) {
+		t.Errorf("queues: %v", facets.Queues)
+	}
+	if want := (values{{`App\Jobs\Charge`, 2}, {`App\Jobs\Mail`, 1}}); !slices.Equal(facets.Types, want) {
+		t.Errorf("types: %v", facets.Types)
+	}
+	if got := jobsIn(t, p.url+"/export.ndjson?q=source:shop"); !slices.Equal(got, ids) {
+		t.Errorf("exported: %v, not %v", got, ids)
+	}
+	if n := get[struct{ Count int }](t, p.url+"/api/v1/jobs/count?q=source:shop").Count; n != 3 {
+		t.Errorf("counted: %d", n)
+	}
+	type group struct {
+		Class string
+		Dead  int
+	}
+	groups := get[struct{ Groups []group }](t, p.url+"/api/v1/failures?source=shop").Groups
+	if want := (group{`App\Declined`, 2}); len(groups) != 2 || groups[0] != want {
+		t.Errorf("groups: %+v", groups)
+	}
+	if all := get[struct{ Groups []group }](t, p.url+"/api/v1/failures").Groups; len(all) != 3 {
+		t.Errorf("all groups: %+v", all)
+	}
+	if page := text(t, p.url+"/failures?source=shop"); !strings.Contains(page, "card") || strings.Contains(page, "exec.") {
+		t.Error("the page of failures does not have the groups of the source alone")
+	}
+}
+
+// TestSource_ActsAreInTheAuditLogAndTheMetrics with the name of the source.
+func TestSource_ActsAreInTheAuditLogAndTheMetrics(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", attachedShop(t, dir, "shop", failedOrders))
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 3 })
+	ids := lettersOf(t, p.url, "shop")
+	actAtSource(t, p.url, "shop", ids[0], "replay")
+	actAtSource(t, p.url, "shop", ids[1], "discard")
+
+	log := get[struct {
+		Entries []struct{ Action, Subject, After string }
+	}](t, p.url+"/api/v1/audit")
+	for i, want := range []string{"trashed, run 1, source shop", "pending, run 2, source shop"} {
+		if len(log.Entries) != 2 || log.Entries[i].After != want {
+			t.Errorf("the audit log has %+v, not %q", log.Entries, want)
+		}
+	}
+	metrics := text(t, p.url+"/metrics")
+	for _, want := range []string{
+		`redrive_source_dead_letters{source="shop"} 1`, `redrive_source_up{source="shop"} 1`,
+		`redrive_source_acts_total{kind="replay",source="shop",state="done"} 1`,
+		`redrive_source_acts_total{kind="discard",source="shop",state="done"} 1`,
+	} {
+		if !strings.Contains(metrics, want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
+
+func text(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, response.Status, err)
+	}
+	return string(all)
+}
+
+// jobsIn are the ids of the jobs in an export, in their order.
+func jobsIn(t *testing.T, url string) (ids []string) {
+	t.Helper()
+	for lines := bufio.NewScanner(strings.NewReader(text(t, url))); lines.Scan(); {
+		var line struct{ ID string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		ids = append(ids, line.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
