@@ -46,7 +46,9 @@ func FilterParameters() []string {
 func ListParameters() []string { return append(FilterParameters(), "after") }
 
 // GroupParameters are those of a page of the list of error groups.
-func GroupParameters() []string { return []string{"q", "state", "queue", "source", "type", "sort", "after"} }
+func GroupParameters() []string {
+	return []string{"q", "state", "queue", "source", "type", "sort", "after"}
+}
 
 // AuditParameters are those of a page of the audit log.
 func AuditParameters() []string {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,12 @@ var genuine = map[string]string{
 // archive fills an archive of asynq with so many tasks.
 func (b *bench) archive(queue string, n int) {
 	b.Helper()
-	pipe := b.redis.Pipeline()
+	b.archiveIn(b.redis, queue, n)
+}
+
+func (b *bench) archiveIn(c redis.UniversalClient, queue string, n int) {
+	b.Helper()
+	pipe := c.Pipeline()
 	pipe.SAdd(b.Context(), "asynq:queues", queue)
 	for i := range n {
 		id := fmt.Sprintf("%s-%05d", queue, i)
@@ -445,21 +451,92 @@ func TestOpen_SaysNothingOfAPassword(t *testing.T) {
 	}
 }
 
-// newCluster starts a Cluster of one node, which has all slots.
-func newCluster(t *testing.T, name string) *bench {
-	b := &bench{T: t, redis: redistest.Start(t, "--cluster-enabled", "yes"), preset: preset.All()[name]}
-	b.check(b.redis.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(b.redis.ClusterInfo(t.Context()).Val(), "cluster_state:ok"); {
+// newCluster starts a Cluster of so many nodes, which share the slots. The bench has a
+// client of the first one.
+func newCluster(t *testing.T, name string, nodes int) *bench {
+	b := &bench{T: t, preset: preset.All()[name]}
+	var all []*redis.Client
+	for i := range nodes {
+		node := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		b.check(node.ClusterAddSlotsRange(t.Context(), i*16384/nodes, (i+1)*16384/nodes-1).Err())
+		host, port, err := net.SplitHostPort(node.Options().Addr)
+		b.check(err)
+		all = append(all, node)
+		b.check(all[0].ClusterMeet(t.Context(), host, port).Err())
+	}
+	b.redis = all[0]
+	waits := func(node *redis.Client) bool {
+		info := node.ClusterInfo(t.Context()).Val()
+		return !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, fmt.Sprintf("cluster_size:%d\r", nodes))
+	}
+	for end := time.Now().Add(time.Minute); slices.ContainsFunc(all, waits); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the Cluster is not ready")
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	return b
 }
 
+// Queues lie on all nodes of a Cluster. Each is found, and its records are replayed where
+// they lie. When a node is away, a look fails, and nothing of it is gone.
+func TestCluster_HasQueuesOnAllOfItsNodes(t *testing.T) {
+	b := newCluster(t, "asynq", 3)
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{b.redis.Options().Addr}, Protocol: 2})
+	t.Cleanup(func() { b.check(cluster.Close()) })
+	const queues = 12
+	for i := range queues {
+		b.archiveIn(cluster, fmt.Sprint("q", i), 3)
+	}
+	var alone sync.Mutex
+	owners := map[string]int64{}
+	b.check(cluster.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		keys, err := node.DBSize(ctx).Result()
+		alone.Lock()
+		defer alone.Unlock()
+		owners[node.Options().Addr] = keys
+		return err
+	}))
+	for node, keys := range owners {
+		if keys < 4 || len(owners) != 3 {
+			t.Fatalf("%s has %d keys of %v", node, keys, owners)
+		}
+	}
+	b.origin = b.open()
+	met := map[string]bool{}
+	for _, r := range b.all(10) {
+		met[r.Key] = true
+	}
+	if len(met) != 3*queues {
+		t.Errorf("%d records were met, not %d", len(met), 3*queues)
+	}
+	for i := range queues {
+		b.does(act(source.Replay, source.Once, b.record(fmt.Sprintf("q%d/q%d-00000", i, i))), source.Done)
+	}
+	pending := int64(0)
+	for i := range queues {
+		pending += cluster.LLen(t.Context(), fmt.Sprintf("asynq:{q%d}:pending", i)).Val()
+	}
+	if pending != queues {
+		t.Errorf("%d of %d records came to work", pending, queues)
+	}
+
+	last := b.record("q0/q0-00001")
+	b.check(cluster.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		if node.Options().Addr != b.redis.Options().Addr {
+			node.ShutdownNoSave(ctx) // the connection ends with it
+		}
+		return nil
+	}))
+	if page, err := b.origin.Scan(t.Context(), "", 100); err == nil {
+		t.Errorf("a look without two nodes finds %d records", len(page.Records))
+	}
+	if found, err := b.origin.Find(t.Context(), []source.Act{act(source.Discard, "", last)}); err == nil && found[0].State == source.Gone {
+		t.Error("what lies on a node that is away counts as gone")
+	}
+}
+
 func TestCluster_ActsWhereTheKeysLieTogether(t *testing.T) {
-	b := newCluster(t, "asynq")
+	b := newCluster(t, "asynq", 1)
 	redistest.Load(t, b.redis, "../testdata", asynqFile)
 	b.origin = b.open()
 	report, err := b.origin.Check(t.Context())
@@ -471,7 +548,7 @@ func TestCluster_ActsWhereTheKeysLieTogether(t *testing.T) {
 }
 
 func TestCluster_RefusesWhatLiesInDifferentSlots(t *testing.T) {
-	b := newCluster(t, "initphp-redis")
+	b := newCluster(t, "initphp-redis", 1)
 	b.check(b.redis.RPush(t.Context(), "orders:failed", `{"job":"a","data":{},"meta":{"id":"1"}}`).Err())
 	b.check(b.redis.RPush(t.Context(), "{shop}mail:failed", `{"job":"b","data":{},"meta":{"id":"2"}}`).Err())
 	b.origin = b.open()
