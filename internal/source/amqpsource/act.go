@@ -3,12 +3,14 @@ package amqpsource
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/codec"
 )
@@ -124,7 +126,7 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 		return r, nil
 	}
 	if a.Kind == source.Replay {
-		target, next, err := d.next(h.queue, m, a.Mode)
+		target, next, err := d.next(h.queue, m, a)
 		if err != nil {
 			r.Why = err.Error()
 			return r, nil
@@ -145,8 +147,8 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 	return r, nil
 }
 
-// next is the message for the next run, and the queue that it goes to.
-func (o *Origin) next(queue string, m *message, mode source.Mode) (target string, p amqp.Publishing, err error) {
+// next is the message for the next run that an act wants, and the queue that it goes to.
+func (o *Origin) next(queue string, m *message, a source.Act) (target string, p amqp.Publishing, err error) {
 	switch target = o.target(queue, m.Headers); target {
 	case "":
 		return "", p, errors.New("nothing says from which queue the message came. Name one under target in redrive.yaml")
@@ -154,14 +156,27 @@ func (o *Origin) next(queue string, m *message, mode source.Mode) (target string
 		return "", p, errors.New("the message died in this very queue, to which a replay would bring it back. " +
 			"Name another one under target in redrive.yaml")
 	}
-	body, err := o.codec.Clean(m.Body, codec.Run{Mode: mode})
+	switch lacks := o.preset.Lacks(a.Wish()); {
+	case lacks != "":
+		return "", p, errors.New(lacks)
+	case a.Payload != nil && !json.Valid(m.Body):
+		return "", p, errors.New("the body of the message is not JSON, so it cannot be changed")
+	case a.Payload != nil && !json.Valid(a.Payload):
+		return "", p, errors.New("the payload must be JSON")
+	}
+	run := codec.Run{Mode: a.Mode, ID: job.NewID(), Payload: a.Payload}
+	body, err := o.codec.Next(m.Body, run)
 	if err == nil {
 		err = m.Headers.Validate()
 	}
+	id := m.MessageId
+	if a.Mode == source.New && id != "" {
+		id = run.ID
+	}
 	return target, amqp.Publishing{
-		Headers: o.clean(m.Headers, mode), Body: body,
+		Headers: o.clean(m.Headers, a.Mode, a.Due), Body: body,
 		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, DeliveryMode: m.DeliveryMode, Priority: m.Priority,
-		CorrelationId: m.CorrelationId, ReplyTo: m.ReplyTo, MessageId: m.MessageId, Timestamp: m.Timestamp, Type: m.Type, AppId: m.AppId,
+		CorrelationId: m.CorrelationId, ReplyTo: m.ReplyTo, MessageId: id, Timestamp: m.Timestamp, Type: m.Type, AppId: m.AppId,
 	}, err
 }
 

@@ -151,8 +151,8 @@ func deadly(name string) bool {
 		strings.HasPrefix(name, "x-opt-") || slices.Contains(volatile, name)
 }
 
-// clean makes the headers for the next run. CC and BCC would send it to other queues too.
-func (o *Origin) clean(headers amqp.Table, mode source.Mode) amqp.Table {
+// clean makes the headers for the next run, which shall not be before due unless that is zero. CC and BCC would send it to other queues too.
+func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp.Table {
 	next := maps.Clone(headers)
 	maps.DeleteFunc(next, func(name string, _ any) bool {
 		return deadly(name) || name == "CC" || name == "BCC" || slices.Contains(o.at.Drop, name)
@@ -167,6 +167,9 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode) amqp.Table {
 	set(o.at.Set)
 	if mode == source.Fresh {
 		set(o.at.Fresh)
+	}
+	if !due.IsZero() {
+		next[o.at.Due] = due.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
 	if passed(headers[o.at.Expires], time.Now()) {
 		next[o.at.Expires] = nil

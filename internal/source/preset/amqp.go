@@ -21,6 +21,7 @@ type AMQP struct {
 	Message  []string `yaml:"message"`  // and its message
 	Trace    []string `yaml:"trace"`    // and its trace
 	Failures string   `yaml:"failures"` // a header that counts the attempts before the last one
+	Due      string   `yaml:"due"`      // a header with the time before which a consumer does not run the job
 	Expires  string   `yaml:"expires"`  // a header with a time after which the job is dropped; a replay clears one that has passed
 
 	Drop  []string       `yaml:"drop"`  // headers that a replay leaves out, beside those of RabbitMQ itself
