@@ -170,7 +170,9 @@ func (f Filter) Check() error {
 // String says what the filter selects, for the audit log; empty for everything.
 func (f Filter) String() string {
 	var parts []string
-	for _, part := range [][2]string{{"state", string(f.State)}, {"queue", f.Queue}, {"source", f.Source}, {"type", f.Type}, {"text", f.Text}} {
+	for _, part := range [][2]string{
+		{"state", string(f.State)}, {"queue", f.Queue}, {"source", f.Source}, {"type", f.Type}, {"text", f.Text},
+	} {
 		if part[1] != "" {
 			parts = append(parts, part[0]+":"+part[1])
 		}

@@ -151,7 +151,8 @@ func deadly(name string) bool {
 		strings.HasPrefix(name, "x-opt-") || slices.Contains(volatile, name)
 }
 
-// clean makes the headers for the next run, which shall not be before due unless that is zero. CC and BCC would send it to other queues too.
+// clean makes the headers for the next run, which shall not be before due unless that is
+// zero. CC and BCC would send it to other queues too.
 func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp.Table {
 	next := maps.Clone(headers)
 	maps.DeleteFunc(next, func(name string, _ any) bool {

@@ -93,7 +93,8 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
 	}
 	if f.Source != "" { // the queues of its jobs end with an at sign and its name
-		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND instr(queue, '@') > 0 AND substr(queue, instr(queue, '@') + 1) = %s)", f.Source)
+		where.Add(`EXISTS (SELECT 1 FROM group_queues
+			WHERE group_id = g.id AND instr(queue, '@') > 0 AND substr(queue, instr(queue, '@') + 1) = %s)`, f.Source)
 	}
 	where.Pattern("g.type", f.Type)
 	if f.Text != "" {
