@@ -457,12 +457,13 @@ func newCluster(t *testing.T, name string, nodes int) *bench {
 	b := &bench{T: t, preset: preset.All()[name]}
 	var all []*redis.Client
 	for i := range nodes {
-		node := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		bus := redistest.FreePort(t)
+		node := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", bus)
 		b.check(node.ClusterAddSlotsRange(t.Context(), i*16384/nodes, (i+1)*16384/nodes-1).Err())
 		host, port, err := net.SplitHostPort(node.Options().Addr)
 		b.check(err)
 		all = append(all, node)
-		b.check(all[0].ClusterMeet(t.Context(), host, port).Err())
+		b.check(all[0].Do(t.Context(), "CLUSTER", "MEET", host, port, bus).Err())
 	}
 	b.redis = all[0]
 	waits := func(node *redis.Client) bool {

@@ -38,11 +38,21 @@ type server struct {
 	port string
 	epmd *exec.Cmd
 	node *exec.Cmd
+
+	ended chan error // gets how the node has ended
 }
 
-var start = sync.OnceValues(func() (*server, error) {
-	started = &server{}
-	return started, started.start()
+// start tries other ports if the server ends: another program can take a port between its
+// choice and its use.
+var start = sync.OnceValues(func() (s *server, err error) {
+	for range 3 {
+		started = &server{ended: make(chan error, 1)}
+		if err = started.start(); err == nil {
+			return started, nil
+		}
+		started.stop()
+	}
+	return nil, err
 })
 
 var started *server
@@ -112,15 +122,21 @@ func (s *server) start() (err error) {
 			return err
 		}
 	}
-	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	go func() { s.ended <- s.node.Wait() }()
+	for late := time.After(5 * time.Minute); ; {
 		conn, err := amqp.Dial(URL("127.0.0.1:"+s.port, "guest"))
 		if err == nil {
 			return conn.Close()
 		}
-		if time.Now().After(end) {
-			text, _ := os.ReadFile(printed.Name()) // it only helps to understand
-			return fmt.Errorf("rabbitmq-server does not answer: %w\n%s", err, text)
+		select {
+		case <-time.After(50 * time.Millisecond):
+			continue
+		case err = <-s.ended:
+			s.ended <- err // for stop
+		case <-late:
 		}
+		text, _ := os.ReadFile(printed.Name()) // it only helps to understand
+		return fmt.Errorf("rabbitmq-server does not answer: %w\n%s", err, text)
 	}
 }
 
@@ -147,8 +163,13 @@ func (s *server) stop() {
 	for _, c := range []*exec.Cmd{s.node, s.epmd} {
 		if c != nil && c.Process != nil {
 			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-			_ = c.Wait() // it was killed
 		}
+	}
+	if s.epmd != nil && s.epmd.Process != nil {
+		_ = s.epmd.Wait() // it was killed
+	}
+	if s.node != nil && s.node.Process != nil {
+		<-s.ended
 	}
 	_ = os.RemoveAll(s.dir)
 }

@@ -23,7 +23,7 @@ import (
 // fails.
 func Start(t *testing.T, options ...string) *redis.Client {
 	t.Helper()
-	return StartAt(t, freePort(t), options...)
+	return StartAt(t, FreePort(t), options...)
 }
 
 // StartAt is Start at the port of a server that has ended.
@@ -55,7 +55,8 @@ func StartAt(t *testing.T, port string, options ...string) *redis.Client {
 	return client
 }
 
-func freePort(t *testing.T) string {
+// FreePort is a port that nobody listens on.
+func FreePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
