@@ -97,7 +97,7 @@ func (o *Origin) heads(ctx context.Context, r *reading, from place) error {
 	maps.DeleteFunc(lengths, func(_ string, n int64) bool { return n == 0 })
 	maps.DeleteFunc(o.fronts, func(q string, _ *front) bool { return lengths[q] == 0 })
 	busy := slices.Sorted(maps.Keys(lengths))
-	share, longer := int64(max(1, r.limit/max(1, len(busy)))), false
+	share, longer := int64(min(mostNew, max(1, r.limit/max(1, len(busy))))), false
 	at, _ := slices.BinarySearch(busy, from.queue)
 	for i, q := range busy {
 		if longer = longer || lengths[q] > share; i < at {
