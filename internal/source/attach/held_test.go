@@ -77,13 +77,13 @@ func TestSources_WhatCannotBeToldYetIsAskedAgain(t *testing.T) {
 		l.replay("k0")
 		_, err := l.store.Discard(t.Context(), time.Now(), l.jobs()["charge k2"].ID, 1, ana)
 		check(t, err)
-		time.Sleep(15 * time.Second)
+		time.Sleep(13 * time.Second) // not when the source is asked, every five
 		for _, a := range l.acts() {
 			if a.State != source.Asked && a.Key != "k1" {
 				t.Errorf("the %s of %s is %s while nobody can tell", a.Kind, a.Key, a.State)
 			}
 		}
-		time.Sleep(15 * time.Second)
+		time.Sleep(17 * time.Second)
 		for _, a := range l.acts() {
 			if a.State != source.Done {
 				t.Errorf("the %s of %s is %s: %s", a.Kind, a.Key, a.State, a.Why)
