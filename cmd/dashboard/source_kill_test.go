@@ -47,8 +47,11 @@ func TestSource_KillsLoseAndDoubleNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range kills {
-		for before := pushed(); pushed() == before && before < all; {
-			time.Sleep(time.Millisecond)
+		late := time.Now().Add(3 * time.Minute)
+		for before := pushed(); pushed() == before && before < all; time.Sleep(time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("after %d kills, %d of %d jobs came to work, and no more come", n, before, all)
+			}
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
 		if p.stop(syscall.SIGKILL); n == 0 {
@@ -56,8 +59,17 @@ func TestSource_KillsLoseAndDoubleNothing(t *testing.T) {
 		}
 		p = startProcess(t, dir)
 	}
-	untilSource(t, p.url, "shop", "every job has left", func(s shownSource) bool {
-		return count(`SELECT count(*) FROM failed_jobs`) == 0 && s.dead() == 0
+	own, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "redrive.db")+"?mode=ro&_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	untilSource(t, p.url, "shop", "every job has left, and the ledger says how", func(s shownSource) bool {
+		open := 0
+		if err := own.QueryRow(`SELECT count(*) FROM source_acts WHERE state IN ('asked', 'begun')`).Scan(&open); err != nil {
+			t.Fatal(err)
+		}
+		return count(`SELECT count(*) FROM failed_jobs`) == 0 && s.dead() == 0 && open == 0
 	})
 
 	different := count(`SELECT count(DISTINCT json_extract(payload, '$.uuid')) FROM jobs WHERE queue = 'bulk'`)
@@ -65,11 +77,6 @@ func TestSource_KillsLoseAndDoubleNothing(t *testing.T) {
 		t.Errorf("%d jobs came to work, %d different ones", pushed(), different)
 	}
 	states := map[string]int{}
-	own, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "redrive.db")+"?mode=ro&_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer own.Close()
 	rows, err := own.Query(`SELECT state, count(*) FROM source_acts GROUP BY state`)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"redrive/internal/source"
 )
 
@@ -79,6 +81,30 @@ func TestReplay_WaitsForATimeToCome(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// A task that would have expired when its delay is over, and one without headers.
+func TestReplay_ThatWaitsOutlivesItsMessage(t *testing.T) {
+	b := newBench(t, "celery-amqp", "", "cel.dlq")
+	b.values["target"] = "cel"
+	b.origin = b.open(b.URL())
+	b.Queue("cel.dlq", nil)
+	b.Queue("cel", nil)
+	due := time.Now().Add(2 * time.Hour)
+	b.Put("cel.dlq", amqp.Publishing{MessageId: "1", Body: []byte(`[[],{},{}]`)})
+	b.Put("cel.dlq", amqp.Publishing{MessageId: "2", Body: []byte(`[[],{},{}]`), Headers: amqp.Table{
+		"task": "charge", "id": "c2", "eta": nil, "expires": due.Add(-time.Hour).UTC().Format(time.RFC3339),
+	}})
+	for _, r := range b.all(100) {
+		a := act(source.Replay, source.Once, r)
+		a.Due = due
+		b.does(a, source.Done)
+	}
+	for _, m := range b.Take("cel") {
+		if eta, _ := m.Headers["eta"].(string); !strings.HasPrefix(eta, due.UTC().Format("2006-01-02T15:04:05")) || m.Headers["expires"] != nil {
+			t.Errorf("%s has the headers %v", m.MessageId, m.Headers)
+		}
 	}
 }
 

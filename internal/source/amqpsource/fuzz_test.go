@@ -73,6 +73,9 @@ func readAndClean(t *testing.T, name string, o *Origin, queue string, m *message
 	if place, n := numberIn(r.Key); n != 1 || !strings.HasPrefix(place, r.Place) || meant(r.Place) != queue || !utf8.ValidString(r.Place) {
 		t.Fatalf("%s: %q in %q, number %d", name, r.Key, r.Place, n)
 	}
+	for _, headers := range []amqp.Table{m.Headers, nil} {
+		o.clean(headers, source.Once, time.Now())
+	}
 	target, p, err := o.next(queue, m, source.Act{Kind: source.Replay, Mode: source.Fresh})
 	if err != nil {
 		return

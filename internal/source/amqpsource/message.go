@@ -154,7 +154,8 @@ func deadly(name string) bool {
 // clean makes the headers for the next run, which shall not be before due unless that is
 // zero. CC and BCC would send it to other queues too.
 func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp.Table {
-	next := maps.Clone(headers)
+	next := amqp.Table{}
+	maps.Copy(next, headers)
 	maps.DeleteFunc(next, func(name string, _ any) bool {
 		return deadly(name) || name == "CC" || name == "BCC" || slices.Contains(o.at.Drop, name)
 	})
@@ -172,7 +173,7 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp
 	if !due.IsZero() {
 		next[o.at.Due] = due.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
-	if passed(headers[o.at.Expires], time.Now()) {
+	if now := time.Now(); passed(headers[o.at.Expires], now) || passed(headers[o.at.Expires], due) {
 		next[o.at.Expires] = nil
 	}
 	return next

@@ -233,19 +233,19 @@ func (a *attached) pause() time.Duration {
 
 // rest waits, and carries out meanwhile what people ask for.
 func (a *attached) rest(ctx context.Context, d time.Duration) {
-	for end := time.After(d); ; {
+	for end := time.Now().Add(d); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-end:
+		case <-time.After(time.Until(end)):
 			return
 		case <-a.wake:
 			if err := a.act(ctx); err != nil {
 				a.note(time.Now(), err)
 				return
 			}
-			if a.soon {
-				end = time.After(min(d, askAgain))
+			if again := time.Now().Add(askAgain); a.soon && again.Before(end) {
+				end = again // and no later for what is asked meanwhile
 			}
 		}
 	}
