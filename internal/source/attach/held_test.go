@@ -153,6 +153,23 @@ func TestSources_ADeathDuringTheWaitIsTheNextRun(t *testing.T) {
 	})
 }
 
+// What people ask for meanwhile does not put off the look that was to come soon.
+func TestSources_ClicksDoNotPutOffALook(t *testing.T) {
+	brokered(t, func(t *testing.T, l *life, b *broker) {
+		l.every = 10 * time.Minute
+		defer l.process(&crash{}).Close()
+		b.die("k0", "2")
+		l.replay("k0")
+		for _, key := range []string{"k1", "k2"} {
+			time.Sleep(4 * time.Second)
+			l.replay(key)
+		}
+		if j := l.jobs()["charge k0"]; j.Status() != job.StatusDeadLetter || j.Run != 2 {
+			t.Errorf("after eight seconds, the job that died again is %s in run %d", j.Status(), j.Run)
+		}
+	})
+}
+
 // early is a broker at which one record can be met before the others.
 type early struct {
 	*broker
