@@ -116,6 +116,49 @@ func TestScan_MeetsABurstInOneOfSeveralQueuesAtOnce(t *testing.T) {
 	}
 }
 
+// A burst into a queue that was empty, or that there was not, is seen at once, also when the
+// newest records of another queue have left at each look.
+func TestScan_MeetsABurstInAnEmptyQueueBesideOneThatIsWorkedOff(t *testing.T) {
+	b := newBench(t, "asynq")
+	b.archive("a", 3000)
+	b.archive("empty", 0)
+	met := map[string]bool{}
+	b.newest(met)
+	for _, r := range b.all(500) {
+		met[r.Key] = true
+	}
+	for i, queue := range []string{"empty", "newly"} {
+		b.check(b.redis.ZRemRangeByRank(t.Context(), "asynq:{a}:archived", -60, -1).Err())
+		b.archive(queue, 1000)
+		if n := b.newest(met); n != 1000 {
+			t.Errorf("look %d: %d of 1000 new records of %s were met", i, n, queue)
+		}
+	}
+}
+
+// A quiet look at a queue whose records are so large that its share takes several pages reads
+// no more than the share.
+func TestScan_AQuietLookReadsItsShare(t *testing.T) {
+	b := newBench(t, "babelqueue-redis")
+	pipe := b.redis.Pipeline()
+	for i := range 1200 {
+		pipe.RPush(t.Context(), "orders.dlq", fmt.Sprintf(`{"job":"a","data":"%d %s"}`, i, strings.Repeat("x", 60_000)))
+	}
+	_, err := pipe.Exec(t.Context())
+	b.check(err)
+	for look := range 2 {
+		records, after := 0, ""
+		for page := 0; page == 0 || strings.HasSuffix(after, "500"); page++ { // within the first level
+			p, err := b.origin.Scan(t.Context(), after, 500)
+			b.check(err)
+			records, after = records+len(p.Records), p.Next
+		}
+		if records != 500 || !strings.HasSuffix(after, "\n0\n0\n0") {
+			t.Errorf("look %d reads %d records and goes on at %q", look, records, after)
+		}
+	}
+}
+
 func TestScan_GoesOnWithANewConnection(t *testing.T) {
 	b := newBench(t, "asynq")
 	b.archive("a", 120)

@@ -44,7 +44,7 @@ type Origin struct {
 	keys    []string                           // names of the keys of the scripts
 	scripts map[act]*redis.Script
 	queues  discovery
-	fronts  map[string]*front // by queue
+	fronts  map[string]*front // by queue; nil before the first look
 }
 
 // act is what a script does.
@@ -60,7 +60,7 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	if err != nil {
 		return nil, err
 	}
-	o := &Origin{preset: p, keys: slices.Sorted(maps.Keys(p.Redis.Keys)), fronts: map[string]*front{}}
+	o := &Origin{preset: p, keys: slices.Sorted(maps.Keys(p.Redis.Keys))}
 	if err := o.describe(s.Names); err != nil {
 		return nil, err
 	}

@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -25,30 +23,25 @@ const (
 	mostNew      = 5000    // records of a queue that can be new at once; the pass has the others
 )
 
-// place is where a reading goes on: so many records into a queue, of the newest ones of all
-// queues or of all records.
+// place is where a reading goes on: so many records into a queue. Among the newest records
+// of all queues, it is in a level: those of each queue between two depths.
 type place struct {
-	queue string
-	n     int64
-	heads bool
+	queue    string
+	n        int64
+	from, to int64 // of the level; 0: all records are read, one queue after the other
 }
 
 func (p place) String() string {
-	text := shown(p.queue) + "\n" + strconv.FormatInt(p.n, 10)
-	if p.heads {
-		text += "\nheads"
-	}
-	return text
+	return fmt.Sprintf("%s\n%d\n%d\n%d", shown(p.queue), p.n, p.from, p.to)
 }
 
-func placeOf(text string) (place, error) {
-	queue, rest, _ := strings.Cut(text, "\n")
-	number, stage, _ := strings.Cut(rest, "\n")
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return place{}, fmt.Errorf("%q is not a place in Redis", text)
+func placeOf(text string) (p place, err error) {
+	queue, numbers, _ := strings.Cut(text, "\n")
+	if _, err := fmt.Sscanf(numbers, "%d\n%d\n%d", &p.n, &p.from, &p.to); err != nil {
+		return p, fmt.Errorf("%q is not a place in Redis", text)
 	}
-	return place{meant(queue), n, stage == "heads"}, nil
+	p.queue = meant(queue)
+	return p, nil
 }
 
 // reading is the making of a page.
@@ -79,7 +72,7 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page
 		if from, err = placeOf(after); err != nil {
 			return r.Page, err
 		}
-		if !from.heads {
+		if from.to == 0 {
 			read = o.walk
 		}
 	}
@@ -87,72 +80,100 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page
 	return r.Page, err
 }
 
-// heads reads on from a place in the newest records of every queue: the same number of
-// each, and more of one for as long as it meets none that lay at its head at the last look.
-func (o *Origin) heads(ctx context.Context, r *reading, from place) error {
+// front is what lay at the head of a queue when it was read last, and the time before: the
+// keys of a few records.
+type front struct {
+	last, before map[string]bool
+	met          bool // what lay there before was met in this look, or nobody knows what did
+}
+
+// begin begins a look at all queues. At the first one, nothing is known of any.
+func (o *Origin) begin() {
+	all := make(map[string]*front, len(o.queues.names))
+	for _, q := range o.queues.names {
+		f := &front{last: map[string]bool{}, met: o.fronts == nil}
+		if old := o.fronts[q]; old != nil {
+			f.before = old.last
+		}
+		all[q] = f
+	}
+	o.fronts = all
+}
+
+// heads reads on from a place in the newest records of every queue, a level for each page:
+// first the same number of each, and then more of those of which no record was met that lay
+// at the head at the last look.
+func (o *Origin) heads(ctx context.Context, r *reading, at place) error {
 	lengths, err := o.lengths(ctx, o.queues.names)
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(lengths, func(_ string, n int64) bool { return n == 0 })
-	maps.DeleteFunc(o.fronts, func(q string, _ *front) bool { return lengths[q] == 0 })
-	busy := slices.Sorted(maps.Keys(lengths))
-	share, longer := int64(min(mostNew, max(1, r.limit/max(1, len(busy))))), false
-	at, _ := slices.BinarySearch(busy, from.queue)
-	for i, q := range busy {
-		if longer = longer || lengths[q] > share; i < at {
-			continue
-		}
-		if q != from.queue {
-			from = place{queue: q, heads: true}
-		}
-		for more := true; more && from.n < min(lengths[q], mostNew); {
-			if r.full() {
-				r.Next = from.String()
-				return nil
+	longer := func(than int64, among func(q string) bool) (all []string) {
+		for _, q := range o.queues.names {
+			if lengths[q] > than && among(q) {
+				all = append(all, q)
 			}
-			most := share - from.n
-			if most <= 0 {
-				most = chunkSize
-			}
-			passed, known, err := o.newest(ctx, r, from, most)
-			if err != nil {
-				return err
-			}
-			from.n += passed
-			more = from.n < share || !known
 		}
+		return all
 	}
-	if longer {
-		r.Next = place{queue: busy[0]}.String()
+	every, unmet := func(string) bool { return true }, func(q string) bool { return o.fronts[q] != nil && !o.fronts[q].met }
+	share := func(queues []string) int64 { return int64(min(mostNew, max(1, r.limit/max(1, len(queues))))) }
+	if at.to == 0 || o.fronts == nil { // a new connection knows nothing
+		o.begin()
+		at.to = cmp.Or(at.to, share(longer(0, every)))
+	}
+	queues := longer(at.from, every)
+	if at.from > 0 {
+		queues = longer(at.from, unmet)
+	}
+	if full, err := o.level(ctx, r, at, queues, lengths); full || err != nil {
+		return err
+	}
+	switch more := longer(at.to, unmet); {
+	case len(more) > 0 && at.to < mostNew:
+		r.Next = place{queue: more[0], n: at.to, from: at.to, to: at.to + share(more)}.String()
+	case len(o.queues.names) > 0 && (at.from > 0 || len(longer(at.to, every)) > 0):
+		r.Next = place{queue: o.queues.names[0]}.String()
 	}
 	return nil
 }
 
-// front is what lay at the head of a queue when it was read last, and the time before: the
-// keys of a few records.
-type front struct{ last, before map[string]bool }
+// level reads the records of a level, from a place in it, and reports whether the page was
+// full before its end: then Next says where it goes on.
+func (o *Origin) level(ctx context.Context, r *reading, at place, queues []string, lengths map[string]int64) (full bool, err error) {
+	for _, q := range queues {
+		if q < at.queue {
+			continue
+		}
+		if q != at.queue {
+			at.queue, at.n = q, at.from
+		}
+		for at.n < min(lengths[q], at.to) {
+			if r.full() {
+				r.Next = at.String()
+				return true, nil
+			}
+			passed, err := o.newest(ctx, r, at)
+			if err != nil {
+				return false, err
+			}
+			at.n += passed
+		}
+	}
+	return false, nil
+}
 
-// newest reads at most so many records from a place in the newest ones of a queue, and
-// reports whether those after them are known: one of these lay at the head at the last
-// look, or there was none.
-func (o *Origin) newest(ctx context.Context, r *reading, from place, most int64) (passed int64, known bool, err error) {
-	f := o.fronts[from.queue]
-	if f == nil {
-		f = &front{}
-		o.fronts[from.queue] = f
-	}
-	if from.n == 0 {
-		f.last, f.before = map[string]bool{}, f.last
-	}
+// newest reads the rest of a level in one queue, as far as the page has room.
+func (o *Origin) newest(ctx context.Context, r *reading, at place) (passed int64, err error) {
 	met := len(r.Records)
-	passed, err = o.part(ctx, r, from, most)
+	passed, err = o.part(ctx, r, at, at.to-at.n)
+	f := o.fronts[at.queue]
 	for _, record := range r.Records[met:] {
-		if known = known || f.before[record.Key]; from.n == 0 && len(f.last) < chunkSize {
+		if f.met = f.met || f.before[record.Key]; at.from == 0 && len(f.last) < chunkSize {
 			f.last[record.Key] = true
 		}
 	}
-	return passed, known || len(f.before) == 0, err
+	return passed, err
 }
 
 // walk reads on from a place, through as many queues as a page has room for.
