@@ -249,7 +249,7 @@ func (s *Store) addFailures(t *db.Tx, to *job.Job, r *mirrored) error {
 // although nobody replayed or discarded them here: they were, elsewhere, or the source
 // removed them. Their jobs stay for as long as other discarded jobs.
 func (s *Store) Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error) {
-	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE letter = 'stored' AND seq IN (
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE (letter = 'stored' OR state = 'pending' AND worker <> '') AND seq IN (
 		SELECT job_seq FROM mirrored WHERE source = $1 AND lies = 1 AND job_seq IN (SELECT value FROM json_each($2)))
 		AND seq NOT IN (SELECT job_seq FROM source_acts WHERE source = $1 AND state IN ('asked', 'begun'))`
 	return db.Write(ctx, s.writer, len(seqs), func(t *db.Tx) (int, error) {
@@ -339,6 +339,9 @@ func (s *Store) handOver(t *db.Tx, now time.Time, results []source.Result) (acts
 	if err == nil {
 		err = s.hand(t, now, jobs)
 	}
+	if err == nil {
+		err = sources.Left(t, seqs)
+	}
 	return acts, err
 }
 
@@ -357,11 +360,12 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 			j.ChangedAt = at
 		}
 	})
-	return sources.Left(t, seqs)
+	return nil
 }
 
 // ranElsewhere takes note that somebody else began the run of a job that a replay was to
-// begin. The job has died again, and its record is about to be read.
+// begin. The job has died again: its record ends the run when it is read, and if the record
+// has left by then, the job is gone.
 func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act) error {
 	if len(act.Payload) > 0 {
 		if err := s.takeBack(t, j); err != nil {

@@ -201,6 +201,21 @@ func TestSources_AJobThatDiedAgainBetweenPageAndClickHasOneRunMore(t *testing.T)
 	})
 }
 
+// A job that died again, and whose record is removed before anybody reads it, is gone.
+func TestSources_AJobThatDiedAgainAndWasRemovedIsGone(t *testing.T) {
+	brokered(t, func(t *testing.T, l *life, b *broker) {
+		defer l.process(&crash{}).Close()
+		b.die("k0", "2")
+		l.replay("k0")
+		time.Sleep(time.Second) // the source has answered, and was not read again yet
+		b.take("k0")
+		time.Sleep(5 * time.Minute)
+		if j := l.all()["charge k0"]; j.State != job.Discarded || j.Reason != retry.GoneAtSource {
+			t.Errorf("the job is %s in run %d: %s", j.Status(), j.Run, j.Reason)
+		}
+	})
+}
+
 // A source that fails over to a server which has not heard of the replay has the record
 // still: it is shown as dead again, and nothing is replayed unasked.
 func TestSources_AFailoverThatForgetsAReplayShowsTheLetterAgain(t *testing.T) {
