@@ -284,7 +284,7 @@ type Origin interface {
 	// Find says of each act whether its record still lies there as it was: then the
 	// result is Asked, or Unknown where an act that had begun does not show in that; Gone
 	// and Changed say so; Done when the source can tell that it is under way again. An act
-	// has no result if the source cannot tell yet, but will in less than a minute.
+	// has no result if the source cannot tell yet, but will after some time.
 	Find(ctx context.Context, acts []Act) ([]Result, error)
 	// Succeeded says which of these jobs the system keeps as ones that have succeeded. It is
 	// called only if the report of the check says that the system tells.
