@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -157,6 +158,11 @@ func TestLong_OperationEveryStateIsSoundInEveryView(t *testing.T) {
 	shows(guarded, "replays failed permanently with the same error")
 	canary := begin(`"rate":100,"canary":5,"start":true`)
 	m.leaves(canary, "running")
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); { // it pauses before its jobs have ended
+		if o := get[operationNow](t, m.url+"/api/v1"+canary).Operation; o.Done == 5 && o.Unsettled == 0 {
+			break
+		}
+	}
 	shows(canary, "Canary failed: 0 of 5 succeeded. Fix the cause first.")
 	m.change(strings.TrimPrefix(canary, "/operations")+"/abort", "")
 	shows(canary, "Aborted by API client (127.0.0.1)")
