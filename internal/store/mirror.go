@@ -281,9 +281,9 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 
 // SettleActs writes down how acts on a source ended, and moves their jobs. A replay
 // that the source carried out leaves its job pending, and so does one whose record had died
-// again; one whose record was gone ends the job; any other puts the job back among the dead letters, in the run that the
-// replay began, with what the source said. A discard that was refused brings the job
-// back out of the trash. An act that had ended before changes nothing.
+// again; one whose record was gone ends the job; any other puts the job back among the dead
+// letters, in the run that the replay began, with what the source said. A discard that was
+// refused brings the job back out of the trash. An act that had ended before changes nothing.
 func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
 	return s.writer.Do(ctx, 2*len(results), func(t *db.Tx) error {
 		handed, err := s.handOver(t, now, results)

@@ -105,8 +105,8 @@ func sourceJobs() map[string]jobpage.View {
 		return func(v *jobpage.View) {
 			v.Job.Run, v.Job.State, v.Job.Letter, v.Job.Reason, v.Job.Attempts = 2, job.Pending, job.NoLetter, "", 0
 			v.Job.Error, v.Job.ChangedAt, v.Job.FinishedAt = job.ErrorInfo{}, now.Add(-time.Minute), time.Time{}
-			v.Mirrored.Lies = state == source.Begun
-			if state == source.Done {
+			v.Mirrored.Lies = state == source.Begun || state == source.Changed
+			if state == source.Done || state == source.Changed {
 				v.Job.Worker = "shop"
 			}
 			v.Mirrored.Acts = []source.Act{{Kind: source.Replay, State: state, AskedAt: now.Add(-time.Minute), Why: "the process ended"}}
@@ -137,6 +137,7 @@ func sourceJobs() map[string]jobpage.View {
 			})
 		}),
 		"job-source-unknown":   died(replayed(source.Unknown)),
+		"job-source-changed":   died(replayed(source.Changed)),
 		"job-source-detached":  died(func(v *jobpage.View) { v.Origin = nil }),
 		"job-source-read-only": died(func(v *jobpage.View) { *v.Origin = legacy() }),
 		"job-source-gone": died(func(v *jobpage.View) {

@@ -62,7 +62,7 @@ const (
 	namesOnce  = 5000 // keys of what lies there that the store is asked for at once
 	actsAtOnce = 100
 	checkEvery = 10 * time.Minute
-	askAgain   = 5 * time.Second // what the source could not tell
+	askAgain   = 5 * time.Second // when something is to be learned soon
 	retryLeast = time.Second
 	retryMost  = time.Minute
 	patience   = 30 * time.Second // for one answer of a source

@@ -108,9 +108,9 @@ func (a *attached) scan(ctx context.Context, after string) (source.Page, error) 
 	return a.origin.Scan(ctx, after, pageSize)
 }
 
-// prepare makes records of a page ready for the store, without those of which it is not known yet
-// whether they are the next run of a job or another job with the same thread: the record
-// of the job would have left, and the source cannot tell.
+// prepare makes records of a page ready for the store, without those of which it is not
+// known yet whether they are the next run of a job or another job with the same thread: the
+// source cannot tell whether the record of that job has left.
 func (a *attached) prepare(ctx context.Context, page source.Page, news []source.Record) ([]source.Record, error) {
 	page.Complete(news)
 	for i := range news {
