@@ -87,7 +87,7 @@ func outcome(a source.Act) (word, class string) {
 	case source.Gone:
 		return "was gone", "is-cancelled"
 	case source.Changed:
-		return "had failed again", "is-discarded"
+		return "failed again", "is-discarded"
 	case source.Replaced:
 		return "replaced", "is-discarded"
 	case source.Unknown:
