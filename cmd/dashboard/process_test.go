@@ -204,7 +204,8 @@ func (p *process) post(body string) string {
 	return answer.Job.ID
 }
 
-func get[T any](t testing.TB, url string) T {
+// text is what an address answers, which must be a page or a document that is there.
+func text(t testing.TB, url string) string {
 	t.Helper()
 	response, err := http.Get(url)
 	if err != nil {
@@ -212,11 +213,17 @@ func get[T any](t testing.TB, url string) T {
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s answers %s, %v: %s", url, response.Status, err, data)
 	}
+	return string(data)
+}
+
+func get[T any](t testing.TB, url string) T {
+	t.Helper()
+	data := text(t, url)
 	var v T
-	if err := json.Unmarshal(data, &v); err != nil {
+	if err := json.Unmarshal([]byte(data), &v); err != nil {
 		t.Fatalf("%s: %v in %s", url, err, data)
 	}
 	return v

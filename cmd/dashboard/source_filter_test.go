@@ -3,8 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -103,20 +101,6 @@ func TestSource_ActsAreInTheAuditLogAndTheMetrics(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
-}
-
-func text(t *testing.T, url string) string {
-	t.Helper()
-	response, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	all, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", url, response.Status, err)
-	}
-	return string(all)
 }
 
 // jobsIn are the ids of the jobs in an export, in their order.
