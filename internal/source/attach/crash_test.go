@@ -182,18 +182,24 @@ func (q *queue) Find(_ context.Context, acts []source.Act) (results []source.Res
 	defer q.mu.Unlock()
 	for _, a := range acts {
 		r, lies := q.dead[a.Key]
-		state := source.Gone
-		switch {
-		case lies && r.Witness == a.Witness:
-			state = source.Asked
-		case lies:
-			state = source.Changed
-		case q.tells && q.work[a.Key] > 0:
-			state = source.Done
-		}
-		results = append(results, source.Result{ID: a.ID, State: state})
+		results = append(results, found(a, lies, r.Witness, q.tells && q.work[a.Key] > 0))
 	}
 	return results, nil
+}
+
+// found is what a source knows of an act: whether its record lies dead, with which witness,
+// or came to work.
+func found(a source.Act, lies bool, witness string, works bool) source.Result {
+	state := source.Gone
+	switch {
+	case lies && witness == a.Witness:
+		state = source.Asked
+	case lies:
+		state = source.Changed
+	case works:
+		state = source.Done
+	}
+	return source.Result{ID: a.ID, State: state}
 }
 
 func (*queue) Succeeded(context.Context, []source.Handed) ([]source.Success, error) { return nil, nil }

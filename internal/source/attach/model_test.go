@@ -155,16 +155,8 @@ func (w *world) Find(_ context.Context, acts []source.Act) (results []source.Res
 		return nil, nil
 	}
 	for _, a := range acts {
-		state := source.Gone
-		switch where := w.at[a.Key]; {
-		case where == dead && w.witness(a.Key) == a.Witness:
-			state = source.Asked
-		case where == dead:
-			state = source.Changed
-		case w.tells && (where == working || where == done):
-			state = source.Done
-		}
-		results = append(results, source.Result{ID: a.ID, State: state})
+		where := w.at[a.Key]
+		results = append(results, found(a, where == dead, w.witness(a.Key), w.tells && (where == working || where == done)))
 	}
 	return results, nil
 }

@@ -108,34 +108,50 @@ func (o *Origin) heads(ctx context.Context, r *reading, at place) error {
 	if err != nil {
 		return err
 	}
-	longer := func(than int64, among func(q string) bool) (all []string) {
-		for _, q := range o.queues.names {
-			if lengths[q] > than && among(q) {
-				all = append(all, q)
-			}
-		}
-		return all
-	}
-	every, unmet := func(string) bool { return true }, func(q string) bool { return o.fronts[q] != nil && !o.fronts[q].met }
-	share := func(queues []string) int64 { return int64(min(mostNew, max(1, r.limit/max(1, len(queues))))) }
 	if at.to == 0 || o.fronts == nil { // a new connection knows nothing
 		o.begin()
-		at.to = cmp.Or(at.to, share(longer(0, every)))
+		at.to = cmp.Or(at.to, r.share(longer(o.queues.names, lengths, 0)))
 	}
-	queues := longer(at.from, every)
+	queues := longer(o.queues.names, lengths, at.from)
 	if at.from > 0 {
-		queues = longer(at.from, unmet)
+		queues = o.unmet(queues)
 	}
 	if full, err := o.level(ctx, r, at, queues, lengths); full || err != nil {
 		return err
 	}
-	switch more := longer(at.to, unmet); {
-	case len(more) > 0 && at.to < mostNew:
-		r.Next = place{queue: more[0], n: at.to, from: at.to, to: at.to + share(more)}.String()
-	case len(o.queues.names) > 0 && (at.from > 0 || len(longer(at.to, every)) > 0):
+	deeper := longer(o.queues.names, lengths, at.to)
+	switch unmet := o.unmet(deeper); {
+	case len(unmet) > 0 && at.to < mostNew:
+		r.Next = place{queue: unmet[0], n: at.to, from: at.to, to: at.to + r.share(unmet)}.String()
+	case len(o.queues.names) > 0 && (at.from > 0 || len(deeper) > 0):
 		r.Next = place{queue: o.queues.names[0]}.String()
 	}
 	return nil
+}
+
+// longer are the queues in which more than so many records lie dead.
+func longer(queues []string, lengths map[string]int64, than int64) (all []string) {
+	for _, q := range queues {
+		if lengths[q] > than {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// unmet are the queues of which this look has met nothing yet that lay at the head before.
+func (o *Origin) unmet(queues []string) (all []string) {
+	for _, q := range queues {
+		if f := o.fronts[q]; f != nil && !f.met {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// share is how many records of each queue fit into a page.
+func (r *reading) share(queues []string) int64 {
+	return int64(min(mostNew, max(1, r.limit/max(1, len(queues)))))
 }
 
 // level reads the records of a level, from a place in it, and reports whether the page was

@@ -1,0 +1,152 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/source"
+)
+
+var succeeding = []func(*kit){
+	Source_ItSaysThatAJobSucceeded, Source_WhatSucceededCanDieAgain, Source_ASuccessIsOfItsRun, Source_TheNewestHandedComeFirst,
+	Source_ACanaryPassesWhenItSaysSo,
+}
+
+// handed is a page of the jobs that the source has.
+func (k *kit) handed(before source.Handed, limit int) []source.Handed {
+	k.Helper()
+	all, err := k.Sources.Handed(k.ctx, "shop", before, limit)
+	k.check(err)
+	return all
+}
+
+// succeeded lets the source say that runs have succeeded, just now and in two attempts.
+func (k *kit) succeeded(handed ...source.Handed) int {
+	k.Helper()
+	all := make([]source.Success, len(handed))
+	for i, h := range handed {
+		all[i] = source.Success{Handed: h, At: k.now, Attempts: 2}
+	}
+	n, err := k.Succeeded(k.ctx, k.now, "shop", all)
+	k.check(err)
+	return n
+}
+
+// replayedAtSource replays a job, and the source takes it.
+func (k *kit) replayedAtSource(key string) job.Job {
+	k.Helper()
+	j := k.mirror(1, k.deadAt(key))[0]
+	k.pass(time.Minute)
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.same("handed before the source took it", len(k.handed(source.Handed{}, 1)), 0)
+	k.answer(k.asked(1)[0], source.Done, "")
+	return k.job(j.ID)
+}
+
+// Source_ItSaysThatAJobSucceeded: the run is over at the time that the source says, and is
+// counted as one that a worker of Redrive ended.
+func Source_ItSaysThatAJobSucceeded(k *kit) {
+	j := k.replayedAtSource("7")
+	h := k.handed(source.Handed{}, 10)
+	k.same("handed", []any{len(h), h[0].Seq, h[0].Run, h[0].Since, h[0].Key, h[0].Place}, []any{1, j.Seq, 2, k.now, "7", "failed"})
+	k.pass(time.Minute)
+	at := k.now
+	k.pass(time.Minute)
+	n, err := k.Succeeded(k.ctx, k.now, "shop", []source.Success{{Handed: h[0], At: at, Attempts: 4}})
+	k.check(err)
+	k.same("jobs that changed", n, 1)
+	got := k.job(j.ID)
+	k.same("the job", []any{got.State, got.Run, got.Attempts, got.FinishedAt, got.ChangedAt}, []any{job.Completed, 2, 4, at, at})
+	d := k.detail(j.ID)
+	last := d.Attempts[len(d.Attempts)-1]
+	k.same("attempts", []any{len(d.Attempts), last.Run, last.Number, last.Outcome, last.DecidedBy, last.FinishedAt},
+		[]any{2, 2, 4, job.Succeeded, "source", at})
+	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1, Succeeded: 1})
+	k.same("depths", []int64{k.Snapshot().Depths[job.Status(job.Completed)], k.Snapshot().Depths[job.Status(job.Pending)]}, []int64{1, 0})
+	k.same("said twice", k.succeeded(h...), 0)
+	k.same("handed", len(k.handed(source.Handed{}, 10)), 0)
+	k.same("the group from which it was replayed", k.group(k.mirror(1, k.deadAt("8"))[0]).Recovered, int64(1))
+}
+
+// Source_WhatSucceededCanDieAgain: somebody ran it elsewhere. Its success stays in its
+// history.
+func Source_WhatSucceededCanDieAgain(k *kit) {
+	j := k.replayedAtSource("7")
+	k.succeeded(k.handed(source.Handed{}, 10)...)
+	k.pass(time.Minute)
+	r := k.deadAt("7")
+	r.Witness, r.FailedAt = "2", k.now
+	k.mirror(1, r)
+	d := k.detail(j.ID)
+	k.same("the job", []any{d.Job.Status(), d.Job.Run}, []any{job.StatusDeadLetter, 3})
+	k.same("attempts", []any{len(d.Attempts), d.Attempts[1].Outcome, d.Attempts[2].Outcome}, []any{3, job.Succeeded, job.Failed})
+	k.same("runs", []any{len(d.Replays), d.Replays[1].State, d.Replays[1].By}, []any{2, job.Completed, "the source shop"})
+	k.same("depths", k.Snapshot().Depths[job.Status(job.Completed)], int64(0))
+}
+
+// Source_ASuccessIsOfItsRun: one of a run that is over, of a job of another source, or of one
+// that is no more, changes nothing. Its time is within those that are known here.
+func Source_ASuccessIsOfItsRun(k *kit) {
+	j := k.replayedAtSource("7")
+	h := k.handed(source.Handed{}, 10)[0]
+	n, err := k.Succeeded(k.ctx, k.now, "mail", []source.Success{{Handed: h}})
+	k.check(err)
+	k.same("by another source", n, 0)
+	earlier, removed := h, h
+	earlier.Run, removed.Seq = 1, h.Seq+100
+	k.same("of others", k.succeeded(earlier, removed), 0)
+	k.pass(time.Minute)
+	n, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{Handed: h, At: j.ChangedAt.Add(-time.Hour)}})
+	k.check(err)
+	k.same("by a clock that is behind", []any{n, k.job(j.ID).FinishedAt, k.job(j.ID).Attempts}, []any{1, j.ChangedAt, 0})
+	other := k.replayedAtSource("8")
+	_, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{Handed: k.handed(source.Handed{}, 10)[0], At: k.now.Add(time.Hour)}})
+	k.check(err)
+	k.same("by a clock that is ahead", k.job(other.ID).FinishedAt, k.now)
+}
+
+// Source_ACanaryPassesWhenItSaysSo: nobody waits until its jobs are returned.
+func Source_ACanaryPassesWhenItSaysSo(k *kit) {
+	k.mirror(3, k.deadAt("1"), k.deadAt("2"), k.deadAt("3"))
+	k.pass(time.Minute)
+	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
+	k.run(o.ID, operation.Pace{Canary: 2})
+	k.same("after the canary", k.workAll(o.ID).State, operation.Paused)
+	for _, act := range k.asked(2) {
+		k.answer(act, source.Done, "")
+	}
+	canary := func() operation.Canary {
+		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
+		k.check(err)
+		return p.Canary
+	}
+	k.same("under way", canary(), operation.Canary{Done: 2})
+	k.pass(time.Second)
+	k.same("successes", k.succeeded(k.handed(source.Handed{}, 10)...), 2)
+	k.same("passed", canary(), operation.Canary{Done: 2, Succeeded: 2, EndedAt: k.now})
+}
+
+// Source_TheNewestHandedComeFirst: in pages.
+func Source_TheNewestHandedComeFirst(k *kit) {
+	var want []int64
+	for i := range 5 {
+		j := k.mirror(1, k.deadAt(fmt.Sprint(i)))[0]
+		_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+		k.check(err)
+		if k.answer(k.asked(1)[0], source.Done, ""); i%2 == 0 { // some at the same time
+			k.pass(time.Minute)
+		}
+		want = append([]int64{j.Seq}, want...)
+	}
+	var got []int64
+	for page := k.handed(source.Handed{}, 2); len(page) > 0; page = k.handed(page[len(page)-1], 2) {
+		for _, h := range page {
+			got = append(got, h.Seq)
+		}
+	}
+	k.same("in pages of two", got, want)
+}
