@@ -128,14 +128,14 @@ func TestWriter_LittleJoinsMuch(t *testing.T) {
 	})
 }
 
-// Who comes too late to join waits for the next who writes much, and joins that.
-func TestWriter_MuchHasItsTurnAfterLittleHasJoined(t *testing.T) {
+// Who comes too late to join goes before the next who writes much.
+func TestWriter_LittleGoesBeforeMuchAfterMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t)
-		comes := func(*db.Tx) error { l.queue("later", 1, nothing); return nil }
+		comes := func(*db.Tx) error { l.queue("late", 1, nothing); return nil }
 		l.queue("little", 1, comes)
 		l.queue("much", muchRows, nothing)
-		if got, want := l.open(), []string{"first", "little", "much", "later"}; !slices.Equal(got, want) {
+		if got, want := l.open(), []string{"first", "little", "late", "much"}; !slices.Equal(got, want) {
 			t.Errorf("they went in the order %q, want %q", got, want)
 		}
 	})

@@ -117,7 +117,7 @@ type Writer struct {
 	waiting  []*op
 	bytes    int  // of those that wait and those under way
 	busy     bool // somebody has the connection and the participants
-	tookMuch bool // the newest transaction was a heavy one, and no light one joined it
+	tookMuch bool // the newest transaction was a heavy one
 	shared   bool // the newest transaction had several operations
 	closed   bool
 	arrived  chan struct{} // one slot: something is waiting
@@ -337,9 +337,9 @@ func (w *Writer) look() {
 	}
 }
 
-// join takes the light operations that came while a heavy one was carried out. They
-// share its commit, so that they wait for one commit less, and so does the next heavy
-// one: a replay of a million while its jobs run takes JOINGAIN of the time without it.
+// join takes the light operations that came while a heavy one was carried out: they
+// share its commit, and wait for one less. Those that come later go before the next
+// heavy one.
 func (w *Writer) join() (taken []*op) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -347,7 +347,7 @@ func (w *Writer) join() (taken []*op) {
 		return nil
 	}
 	taken = w.take(isLight)
-	w.tookMuch, w.shared = len(taken) == 0, len(taken) > 0
+	w.shared = len(taken) > 0
 	return taken
 }
 
