@@ -96,20 +96,27 @@ func timed(do func()) time.Duration {
 }
 
 // decodings is how many decodings an expression costs for a job. One that seems
-// to cost more than the costliest so far is asked again, next to a decoding each
-// time: a busy machine makes anything slow once but not twenty times, and what
-// it slows for minutes it slows on both sides of the ratio.
+// to cost more than the costliest so far is asked again, next to decodings that take
+// about as long: what a busy machine does to one side it does to the other, which
+// would not hold for a single decoding that fits between two interruptions.
 func decodings(x *expression, f failureFacts, y yardstick, soFar float64) float64 {
 	took, beside := time.Duration(1<<62), time.Duration(1<<62)
-	for n := 0; n < 20 && float64(took) > soFar*float64(y.took); n++ {
+	for n := 0; n < 10 && float64(took) > soFar*float64(y.took); n++ {
 		took = min(took, timed(func() { _, _ = x.holds(f, f.Job) })) // that it fails is fine
 		if n > 0 {
-			beside = min(beside, timed(y.decode))
-			y.took = beside
+			beside = min(beside, timed(func() {
+				for range asLong {
+					y.decode()
+				}
+			}))
+			y.took = beside / asLong
 		}
 	}
 	return float64(took) / float64(y.took)
 }
+
+// asLong is how many decodings the costliest expressions take with the race detector.
+const asLong = 20
 
 // costlyJobs are jobs with costly payloads, and the costliest of them to decode.
 func costlyJobs(t testing.TB, bytes int) (map[string]failureFacts, yardstick) {

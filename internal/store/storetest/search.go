@@ -304,8 +304,9 @@ func FiltersMeanWhatTheySay(k *kit) {
 	for i, j := range jobs {
 		documents[i] = k.document(j.ID)
 	}
-	matched := 0
+	drawn, matched := 0, 0
 	rapid.Check(k.T, func(t *rapid.T) {
+		drawn++
 		f := drawFilter(t, jobs)
 		got, want := ids(k.all(f, 1000)), selected(f, jobs, documents, func(job.Job) bool { return true })
 		slices.Sort(got)
@@ -325,8 +326,8 @@ func FiltersMeanWhatTheySay(k *kit) {
 			t.Fatalf("%v lists %d letters, want %d", f, len(got), len(want))
 		}
 	})
-	if matched < 3 { // half of the filters are drawn so that they do
-		k.Errorf("only %d filters found something", matched)
+	if drawn >= 100 && matched < drawn/10 { // half of the filters are drawn so that they do; of ten, all others can come
+		k.Errorf("only %d of %d filters found something", matched, drawn)
 	}
 }
 
