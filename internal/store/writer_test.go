@@ -68,88 +68,34 @@ func TestWriter_CommitsWhatHasQueuedTogether(t *testing.T) {
 	})
 }
 
-// line is a queue before the writer, behind an operation that writes much and that ends
-// when open is called. What joins it is carried out in its transaction.
-type line struct {
-	*testing.T
-	store   *Store
-	gate    chan struct{}
-	callers sync.WaitGroup
-	order   []string // in which operations are begun, again after a rollback
-	in      map[string]*db.Tx
-}
-
-const muchRows = 250
-
-func newLine(t *testing.T) *line {
-	l := &line{T: t, store: open(t, Options{}), gate: make(chan struct{}), in: map[string]*db.Tx{}}
-	l.queue("first", muchRows, func(*db.Tx) error { <-l.gate; return nil })
-	return l
-}
-
-// queue lets an operation wait for its turn.
-func (l *line) queue(name string, rows int, do func(*db.Tx) error) {
-	l.callers.Go(func() {
-		err := l.store.writer.Do(context.Background(), rows, func(t *db.Tx) error {
-			l.order, l.in[name] = append(l.order, name), t
-			return do(t)
-		})
-		if err != nil {
-			l.order = append(l.order, name+" failed")
-		}
-	})
-	synctest.Wait()
-}
-
-// open lets all go on, and returns the order in which they did.
-func (l *line) open() []string {
-	close(l.gate)
-	l.callers.Wait()
-	return l.order
-}
-
-func nothing(*db.Tx) error { return nil }
-
-// Who writes little does not wait for two others in turn who write much, and needs no
-// commit of its own.
-func TestWriter_LittleJoinsMuch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t)
-		l.queue("much", muchRows, nothing)
-		l.queue("little", 1, nothing)
-		l.queue("more", muchRows, nothing)
-		l.queue("too", muchRows-1, nothing)
-		if got, want := l.open(), []string{"first", "little", "too", "much", "more"}; !slices.Equal(got, want) {
-			t.Errorf("they went in the order %q, want %q", got, want)
-		}
-		if l.in["little"] != l.in["first"] || l.in["too"] != l.in["first"] || l.in["much"] == l.in["first"] || l.in["more"] == l.in["much"] {
-			t.Error("little has another transaction than what was under way, or much has the same")
-		}
-	})
-}
-
-// Who comes too late to join goes before the next who writes much.
+// Who writes little does not wait for two others in turn who write much.
 func TestWriter_LittleGoesBeforeMuchAfterMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t)
-		comes := func(*db.Tx) error { l.queue("late", 1, nothing); return nil }
-		l.queue("little", 1, comes)
-		l.queue("much", muchRows, nothing)
-		if got, want := l.open(), []string{"first", "little", "late", "much"}; !slices.Equal(got, want) {
-			t.Errorf("they went in the order %q, want %q", got, want)
+		s := open(t, Options{})
+		const muchRows = 250
+		var order []string // in which the writer runs them
+		var callers sync.WaitGroup
+		queue := func(rows int, do func()) {
+			callers.Go(func() {
+				if _, err := db.Write(context.Background(), s.writer, rows, func(*db.Tx) (int, error) { do(); return 0, nil }); err != nil {
+					t.Error(err)
+				}
+			})
 		}
-	})
-}
-
-// A fault of one that has joined meets nobody else: all are carried out once more, alone.
-func TestWriter_AFaultThatJoinedMeetsItsOwnerAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t)
-		l.queue("good", 1, nothing)
-		l.queue("bad", 1, func(*db.Tx) error { return errors.New("bad") })
-		want := []string{"first", "good", "bad", "first", "good", "bad", "bad failed"}
-		if got := l.open(); !slices.Equal(got, want) {
-			t.Errorf("they went in the order %q, want %q", got, want)
+		entered, gate := make(chan struct{}), make(chan struct{})
+		queue(muchRows, func() { close(entered); <-gate })
+		<-entered
+		for _, o := range []struct {
+			name string
+			rows int
+		}{{"much", muchRows}, {"little", 1}, {"more", muchRows}, {"too", muchRows - 1}} {
+			queue(o.rows, func() { order = append(order, o.name) })
+			synctest.Wait() // all stand in the queue
+		}
+		close(gate)
+		callers.Wait()
+		if want := []string{"little", "too", "much", "more"}; !slices.Equal(order, want) {
+			t.Errorf("they went in the order %q, want %q", order, want)
 		}
 	})
 }

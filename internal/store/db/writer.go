@@ -180,8 +180,7 @@ func (w *Writer) probe() error {
 	if w.unplaced > 0 && w.engine.Room(w.unplaced) == nil {
 		w.unplaced = 0
 	}
-	_, err := w.commit([]*op{{do: w.prove}}, nobody)
-	return err
+	return w.commit([]*op{{do: w.prove}})
 }
 
 // admit lets an operation lead, or puts it into the queue. One that finds nobody at
@@ -274,13 +273,19 @@ func (w *Writer) next() (batch []*op, closed bool) {
 	if w.busy || len(w.waiting) == 0 {
 		return nil, w.closed && !w.busy
 	}
-	kind := isLight
-	if isHeavy(w.waiting[0]) && !(w.tookMuch && slices.ContainsFunc(w.waiting, isLight)) {
-		kind = isHeavy
+	much := isHeavy(w.waiting[0]) && !(w.tookMuch && slices.ContainsFunc(w.waiting, isLight))
+	var taken, left []*op
+	weight := 0
+	for _, o := range w.waiting {
+		fits := len(taken) == 0 || !much && len(taken) < maxOps && weight+o.size.Rows <= maxWeight
+		if isHeavy(o) == much && fits {
+			taken, weight = append(taken, o), weight+o.size.Rows
+		} else {
+			left = append(left, o)
+		}
 	}
-	batch = w.take(kind)
-	w.busy, w.tookMuch, w.shared = true, isHeavy(batch[0]), len(batch) > 1
-	return batch, false
+	w.waiting, w.busy, w.tookMuch, w.shared = left, true, much, len(taken) > 1
+	return taken, false
 }
 
 func isHeavy(o *op) bool { return o.size.Rows >= heavy }
@@ -337,44 +342,14 @@ func (w *Writer) look() {
 	}
 }
 
-// join takes the light operations that came while a heavy one was carried out: they
-// share its commit, and wait for one less. Those that come later go before the next
-// heavy one.
-func (w *Writer) join() (taken []*op) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.tookMuch {
-		return nil
-	}
-	taken = w.take(isLight)
-	w.shared = len(taken) > 0
-	return taken
-}
-
-// take takes operations of a kind out of the queue, as many as fit into a transaction.
-func (w *Writer) take(kind func(*op) bool) (taken []*op) {
-	var left []*op
-	weight := 0
-	for _, o := range w.waiting {
-		fits := len(taken) == 0 || isLight(o) && len(taken) < maxOps && weight+o.size.Rows <= maxWeight
-		if kind(o) && fits {
-			taken, weight = append(taken, o), weight+o.size.Rows
-		} else {
-			left = append(left, o)
-		}
-	}
-	w.waiting = left
-	return taken
-}
-
-// process commits a batch, and what joins it, and answers it; when that fails for the
-// fault of one operation, each is tried alone.
+// process commits a batch and answers it; when that fails for the fault of one
+// operation, each is tried alone.
 func (w *Writer) process(batch []*op) {
-	batch, err := w.commit(batch, w.join)
+	err := w.commit(batch)
 	alone := err != nil && len(batch) > 1 && !Common(err)
 	for _, o := range batch {
 		if alone {
-			_, err = w.commit([]*op{o}, nobody)
+			err = w.commit([]*op{o})
 		}
 		w.answer(o, cmp.Or(err, o.refusal))
 	}
@@ -389,28 +364,16 @@ func isOne(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-func nobody() []*op { return nil }
-
-// commit runs the operations in one transaction, and those that join them, and makes it
-// known. It returns all of them.
-func (w *Writer) commit(batch []*op, join func() []*op) ([]*op, error) {
+// commit runs the operations in one transaction and makes it known.
+func (w *Writer) commit(batch []*op) error {
 	if w.health.broken() {
-		return batch, w.health.Problem()
+		return w.health.Problem()
 	}
 	if err := w.conn.Begin(w.ctx); err != nil {
-		return batch, w.report(err)
+		return w.report(err)
 	}
 	t := &Tx{conn: w.conn}
-	w.begin()
 	err := w.run(t, batch)
-	if err == nil {
-		joined := join()
-		batch = append(batch, joined...)
-		err = w.run(t, joined)
-	}
-	if err == nil {
-		err = w.flush(t)
-	}
 	if err == nil {
 		err = w.conn.Commit()
 	}
@@ -420,7 +383,7 @@ func (w *Writer) commit(batch []*op, join func() []*op) ([]*op, error) {
 			w.unplaced = max(w.unplaced, batch[0].size.Bytes)
 		}
 		w.begin() // what it gathered is forgotten
-		return batch, err
+		return err
 	}
 	rows, bytes := t.grew, 0
 	for _, o := range batch {
@@ -435,11 +398,13 @@ func (w *Writer) commit(batch []*op, join func() []*op) ([]*op, error) {
 	for _, p := range w.participants {
 		p.Committed(t)
 	}
-	return batch, nil
+	return nil
 }
 
-// run runs operations.
+// run runs the operations and then lets the participants write what they
+// gathered.
 func (w *Writer) run(t *Tx, batch []*op) error {
+	w.begin()
 	for _, o := range batch {
 		err := o.do(t)
 		if o.refusal = nil; err != nil && w.o.Refused(err) {
@@ -449,11 +414,6 @@ func (w *Writer) run(t *Tx, batch []*op) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// flush lets the participants write what they gathered.
-func (w *Writer) flush(t *Tx) error {
 	for _, p := range w.participants {
 		if err := p.Flush(t); err != nil {
 			return err

@@ -27,7 +27,7 @@ type checkpointer struct {
 }
 
 const (
-	checkpointPages = 7000 // to move at once
+	checkpointPages = 4000 // to move at once
 	commitPages     = 8    // that a commit writes beside those of its rows
 	tryAgain        = time.Second
 )
@@ -92,7 +92,7 @@ func (c *checkpointer) judge(err error) error {
 func (c *checkpointer) wrote(rows int) {
 	if c.moved.CompareAndSwap(true, false) {
 		_, err := c.engine.writer.Exec(movePages)
-		_ = c.judge(err) // remembered as the problem
+		_ = c.judge(err) // what keeps the file from working is remembered as the problem
 	}
 	if c.grown += rows + commitPages; c.grown < checkpointPages {
 		return
