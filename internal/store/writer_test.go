@@ -18,6 +18,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/source"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
 )
@@ -486,4 +487,41 @@ func TestStore_TellsThatAQueueWasPausedAndResumed(t *testing.T) {
 			t.Errorf("told of %d changes, and %d times more; want one call without changes", n, len(calls))
 		}
 	}
+}
+
+// A page of a source that is rolled back for another one's fault is taken over anew, with
+// all that is known of its records.
+func TestMirror_IsRepeatedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		taken := enqueue(t, s, 1)[0].Job
+		release := block(t, s)
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			earlier := source.Failure{Number: 1, At: testTime, Error: job.ErrorInfo{Message: "first"}}
+			r := source.Record{
+				Key: "1", Thread: "1", Place: "failed", Queue: "orders", Type: "charge", Attempts: 2, FailedAt: testTime,
+				CreatedAt: testTime, Payload: []byte("{}"), Error: job.ErrorInfo{Message: "second"}, History: []source.Failure{earlier},
+			}
+			if n, err := s.Mirror(context.Background(), testTime, "shop", []source.Record{r}); n != 1 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+		})
+		synctest.Wait()
+		callers.Go(func() {
+			bad := []job.Job{testJob("a")}
+			bad[0].ID = taken.ID
+			if _, err := s.Enqueue(context.Background(), testTime, bad); err == nil {
+				t.Error("an id that is taken was accepted")
+			}
+		})
+		synctest.Wait()
+		release()
+		callers.Wait()
+		var n, newest int
+		check(t, s.engine.Reads().QueryRow("SELECT count(*), max(execution) FROM attempts").Scan(&n, &newest))
+		if n != 2 || newest != 2 {
+			t.Errorf("%d attempts up to number %d, want both failures", n, newest)
+		}
+	})
 }
