@@ -1,18 +1,13 @@
 package store
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
 )
 
@@ -26,50 +21,10 @@ func TestCheckpointer_MovesPagesBesideTheWriter(t *testing.T) {
 		return info.Size()
 	}
 	before := size()
-	for range 8 {
+	for range 4 {
 		enqueue(t, s, 1000)
 	}
 	wait(t, func() bool { return size() > before })
-}
-
-// Pages that are committed while others are moved keep the log from beginning anew. The
-// writer moves them: otherwise it would have to move all of a large log at last.
-func TestCheckpointer_LetsTheLogBeginAnewUnderLoad(t *testing.T) {
-	s := open(t, Options{})
-	enqueue(t, s, 1000)
-	log := func() [8]byte { // the numbers of the log, which are others each time that it begins
-		file, err := os.ReadFile(pathOf(t, s) + "-wal")
-		check(t, err)
-		return [8]byte(file[16:24])
-	}
-	before := log()
-	entered, gate := make(chan struct{}), make(chan struct{})
-	var writes sync.WaitGroup
-	writes.Go(func() { // in a transaction that began before pages were moved
-		err := s.writer.Do(context.Background(), 1, func(t *db.Tx) error { close(entered); <-gate; t.Touch(); return nil })
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	<-entered
-	s.engine.Committed(10_000) // as many rows as make a checkpoint due
-	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
-	check(t, err)
-	t.Cleanup(func() { check(t, other.Close()) })
-	wait(t, func() bool {
-		var busy, pages, moved int
-		check(t, other.QueryRow(`PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &pages, &moved))
-		return busy == 0 && pages == moved
-	})
-	close(gate)
-	writes.Wait()
-	for range 100 { // far from enough for another checkpoint
-		if enqueue(t, s, 1); log() != before {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("the log goes on after 100 commits")
 }
 
 // A file that cannot grow while the log still has room is no problem by itself,

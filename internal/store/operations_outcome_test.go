@@ -129,7 +129,7 @@ func TestWork_EndsSoonOnceSomebodyWaits(t *testing.T) {
 				t.Errorf("the step has %d items, want %d; then the operation is %s", done.Items, want, done.Operation.State)
 			}
 		}
-		step(slow, 3*64) // chunks
-		step(func() time.Time { return turn }, 800-3*64)
+		step(slow, 200)
+		step(func() time.Time { return turn }, 600)
 	})
 }

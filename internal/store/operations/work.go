@@ -32,8 +32,8 @@ type workItem struct {
 const (
 	itemRows = 4 // that an item writes
 
-	chunk      = 64 // items
-	othersWait = 6 * time.Millisecond
+	chunk      = 100 // items
+	othersWait = 5 * time.Millisecond
 )
 
 // Work takes the next items of a running operation, at most n, as far as its

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"redrive/internal/job"
@@ -13,21 +12,19 @@ import (
 
 // checkpointer moves committed pages from the log into the file, beside the
 // writer. SQLite would do so by itself at the end of a commit, thousands of
-// pages at once, for which everybody waits: 20 ms in a large file. The log begins
-// anew with a commit that finds all pages moved, which does not happen while one
-// commit follows the other. So the writer itself moves the few pages that came while
-// the others were moved.
+// pages at once, for which everybody waits. It still does when the log is large
+// all the same, because only a commit can begin the log anew; there is little
+// left to move then.
 type checkpointer struct {
 	engine *engine
 	db     *sql.DB
 	due    chan struct{} // one slot; closed at the end
-	moved  atomic.Bool   // since the writer looked
 	ended  sync.WaitGroup
 	grown  int // pages since the last checkpoint, roughly; owned by the writer
 }
 
 const (
-	checkpointPages = 4000 // to move at once
+	checkpointPages = 2000 // to move at once
 	commitPages     = 8    // that a commit writes beside those of its rows
 	tryAgain        = time.Second
 )
@@ -67,17 +64,11 @@ func (c *checkpointer) loop() {
 	}
 }
 
-const movePages = `PRAGMA wal_checkpoint(PASSIVE)`
-
 // move moves pages. That the file cannot grow is no problem of the store's yet:
 // the log may have room for a while, and the writer finds out by itself.
 func (c *checkpointer) move() error {
-	_, err := c.db.ExecContext(context.Background(), movePages)
-	c.moved.Store(err == nil)
-	return c.judge(err)
-}
-
-func (c *checkpointer) judge(err error) error {
+	const query = `PRAGMA wal_checkpoint(PASSIVE)`
+	_, err := c.db.ExecContext(context.Background(), query)
 	err = classify(c.engine.path, err)
 	switch {
 	case errors.Is(err, job.ErrBusy): // somebody else moves them
@@ -88,12 +79,8 @@ func (c *checkpointer) judge(err error) error {
 	return c.engine.health.Report(err)
 }
 
-// wrote notes a commit of so many rows. It is called by the writer.
+// wrote notes a commit of so many rows.
 func (c *checkpointer) wrote(rows int) {
-	if c.moved.CompareAndSwap(true, false) {
-		_, err := c.engine.writer.Exec(movePages)
-		_ = c.judge(err) // what keeps the file from working is remembered as the problem
-	}
 	if c.grown += rows + commitPages; c.grown < checkpointPages {
 		return
 	}
