@@ -141,7 +141,7 @@ func Operation_ScopeIsTheList(k *kit) {
 			jobs = append(jobs, p.job(id))
 		}
 		for range 6 {
-			f := drawFilter(t, jobs)
+			f, _ := drawFilter(t, jobs)
 			f.Status = job.StatusDeadLetter
 			if groups := p.fingerprints(); rapid.Bool().Draw(t, "in a group") {
 				f.Group = strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom(groups), 1, len(groups), rapid.ID).Draw(t, "groups"), ",")
