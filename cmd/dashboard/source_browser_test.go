@@ -21,16 +21,7 @@ func outletOf(t *testing.T, dir string) *sql.DB {
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the demo has the outlets %v, %v", found, err)
 	}
-	db, err := sql.Open("sqlite", "file:"+found[0]+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
+	return openBeside(t, found[0])
 }
 
 // untilGone waits until a job neither waits at the outlet nor lies dead there.

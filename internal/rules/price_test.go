@@ -101,7 +101,7 @@ func timed(do func()) time.Duration {
 // would not hold for a single decoding that fits between two interruptions.
 func decodings(x *expression, f failureFacts, y yardstick, soFar float64) float64 {
 	took, beside := time.Duration(1<<62), time.Duration(1<<62)
-	for n := 0; n < 10 && float64(took) > soFar*float64(y.took); n++ {
+	for n := range 10 {
 		took = min(took, timed(func() { _, _ = x.holds(f, f.Job) })) // that it fails is fine
 		if n > 0 {
 			beside = min(beside, timed(func() {
@@ -110,6 +110,10 @@ func decodings(x *expression, f failureFacts, y yardstick, soFar float64) float6
 				}
 			}))
 			y.took = beside / asLong
+		}
+		surely := n == 0 || n >= 3 // one slow decoding makes anything look cheap
+		if surely && float64(took) <= soFar*float64(y.took) {
+			break
 		}
 	}
 	return float64(took) / float64(y.took)

@@ -140,7 +140,8 @@ func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
 		if err != nil {
 			return err
 		}
-		r.job.Seq, r.job.Execution, r.job.Group = s.known.number(), 0, 0 // as before, if this is repeated after a rollback
+		r.job.Seq = s.known.number()
+		r.job.Execution, r.job.Group = 0, 0 // die has set them, if this is a repeat after a rollback
 		if err := s.tx.arrivals.add(t, &r.job, policy); err != nil {
 			return err
 		}

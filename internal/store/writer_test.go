@@ -110,14 +110,7 @@ func TestWriter_AFaultMeetsItsOwnerAlone(t *testing.T) {
 		for range 20 {
 			callers.Go(func() { enqueue(t, s, 2) })
 		}
-		callers.Go(func() {
-			bad := []job.Job{testJob("a"), testJob("b")}
-			bad[1].ID = taken.ID
-			var conflict *job.Conflict
-			if _, err := s.Enqueue(context.Background(), testTime, bad); !errors.As(err, &conflict) {
-				t.Errorf("got %v, want a conflict", err)
-			}
-		})
+		callers.Go(func() { enqueueTaken(t, s, taken.ID, testJob("a"), testJob("b")) })
 		synctest.Wait() // all stand in the queue
 		release()
 		callers.Wait()
@@ -126,6 +119,16 @@ func TestWriter_AFaultMeetsItsOwnerAlone(t *testing.T) {
 		}
 		sums(t, s)
 	})
+}
+
+// enqueueTaken enqueues jobs of which the last has an id that another one has: a fault
+// that the writer meets in the middle of its transaction.
+func enqueueTaken(t *testing.T, s *Store, id string, jobs ...job.Job) {
+	t.Helper()
+	jobs[len(jobs)-1].ID = id
+	if _, err := s.Enqueue(context.Background(), testTime, jobs); !errors.As(err, new(*job.Conflict)) {
+		t.Errorf("got %v, want a conflict", err)
+	}
 }
 
 // sums checks that the rollups in memory are those of the tables.
@@ -508,13 +511,7 @@ func TestMirror_IsRepeatedWhole(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		callers.Go(func() {
-			bad := []job.Job{testJob("a")}
-			bad[0].ID = taken.ID
-			if _, err := s.Enqueue(context.Background(), testTime, bad); err == nil {
-				t.Error("an id that is taken was accepted")
-			}
-		})
+		callers.Go(func() { enqueueTaken(t, s, taken.ID, testJob("a")) })
 		synctest.Wait()
 		release()
 		callers.Wait()
