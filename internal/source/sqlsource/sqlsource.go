@@ -183,6 +183,7 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 		}
 	}
 	query, args := o.bind(statement, values)
+	read := map[identity]row{}
 	last, full := "", false
 	err = o.reading(ctx, func(t *sql.Tx) error {
 		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
@@ -195,14 +196,14 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 			if err != nil {
 				return err
 			}
-			page.Records, last = append(page.Records, o.record(row)), o.place(row)
-			for _, cell := range row {
-				size += len(textOf(cell))
-			}
+			r := o.record(row)
+			page.Records, read[identityOf(&r)], last = append(page.Records, r), row, o.place(row)
+			size += row.size()
 			full = len(page.Records) == limit || size > pageBytes
 		}
 		return rows.Err()
 	})
+	page.Read = func(r *source.Record) { o.complete(r, read[identityOf(r)]) }
 	if full {
 		page.Next = last
 	}
@@ -212,56 +213,83 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 	return page, err
 }
 
-// row reads a row by the names of its fields.
-func (o *Origin) row(rows *sql.Rows) (map[string]any, error) {
+// identity is what tells the records of a page apart.
+type identity struct{ key, witness string }
+
+func identityOf(r *source.Record) identity { return identity{r.Key, r.Witness} }
+
+// row is a row of the list.
+type row struct {
+	columns []string // as in Origin
+	cells   []any
+}
+
+// row reads the row at which a list is.
+func (o *Origin) row(rows *sql.Rows) (row, error) {
 	cells := make([]any, len(o.columns))
 	places := make([]any, len(cells))
 	for i := range cells {
 		places[i] = &cells[i]
 	}
-	if err := rows.Scan(places...); err != nil {
-		return nil, err
+	return row{o.columns, cells}, rows.Scan(places...)
+}
+
+// value is a field of the row, nil where the preset does not have it.
+func (r row) value(name string) any {
+	if i := slices.Index(r.columns, name); i >= 0 {
+		return r.cells[i]
 	}
-	row := map[string]any{}
-	for i, name := range o.columns {
-		row[name] = cells[i]
+	return nil
+}
+
+func (r row) text(name string) string { return textOf(r.value(name)) }
+
+// size is the number of bytes of the row's texts.
+func (r row) size() (n int) {
+	for _, cell := range r.cells {
+		switch cell := cell.(type) {
+		case string:
+			n += len(cell)
+		case []byte:
+			n += len(cell)
+		}
 	}
-	return row, nil
+	return n
 }
 
 // place is where the list goes on after a row.
-func (o *Origin) place(row map[string]any) string {
+func (o *Origin) place(r row) string {
 	if slices.Contains(o.columns, "b") {
-		return textOf(row["a"]) + "\n" + textOf(row["b"])
+		return r.text("a") + "\n" + r.text("b")
 	}
-	return textOf(row["a"])
+	return r.text("a")
 }
 
-// record makes a record of a row.
-func (o *Origin) record(row map[string]any) source.Record {
-	text := func(name string) string { return textOf(row[name]) }
-	r := source.Record{
-		Key: text("key"), Thread: text("thread"), Witness: text("witness"), Place: o.lies,
-		Queue: text("queue"), Type: text("type"), Trace: text("trace"),
-		Attempts: int(numberOf(row["attempts"])), Limit: int(numberOf(row["limit"])),
-		FailedAt: o.timeOf(row["failed_at"]), CreatedAt: o.timeOf(row["created_at"]),
-	}
-	r.Raw = []byte(text("raw"))
-	r.Error.Type, r.Error.Message = text("error_type"), text("error")
-	if h := text("history"); h != "" {
+// record says which record a row is, and as what it lies there.
+func (o *Origin) record(r row) source.Record {
+	return source.Record{Key: r.text("key"), Thread: r.text("thread"), Witness: r.text("witness"), Place: o.lies}
+}
+
+// complete reads the rest of a record from its row.
+func (o *Origin) complete(r *source.Record, row row) {
+	r.Queue, r.Type, r.Trace = row.text("queue"), row.text("type"), row.text("trace")
+	r.Attempts, r.Limit = int(numberOf(row.value("attempts"))), int(numberOf(row.value("limit")))
+	r.FailedAt, r.CreatedAt = o.timeOf(row.value("failed_at")), o.timeOf(row.value("created_at"))
+	r.Raw = []byte(row.text("raw"))
+	r.Error.Type, r.Error.Message = row.text("error_type"), row.text("error")
+	if h := row.text("history"); h != "" {
 		r.History = historyOf(h)
 	}
-	o.codec.Read(&r)
+	o.codec.Read(r)
 	if !o.clean {
 		r.Raw = nil
 	}
-	if numberOf(row["elsewhere"]) != 0 {
+	if numberOf(row.value("elsewhere")) != 0 {
 		r.Warnings = append(r.Warnings, o.preset.Refused)
 	}
 	if r.Type == "" {
 		r.Type = "unknown"
 	}
-	return r
 }
 
 // inline is SQL of our own that stands in the statement itself.

@@ -144,6 +144,7 @@ func scan(t *testing.T, o *sqlsource.Origin, limit int) (all []source.Record) {
 	for after := ""; ; {
 		page, err := o.Scan(t.Context(), after, limit)
 		check(t, err)
+		page.Complete(page.Records)
 		all = append(all, page.Records...)
 		if after = page.Next; after == "" {
 			return all
