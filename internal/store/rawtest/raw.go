@@ -64,31 +64,41 @@ type Queue struct {
 // Open makes a database that lives as long as the test.
 func Open(tb testing.TB) *Queue {
 	tb.Helper()
-	return open(tb, Pragmas())
+	return OpenFile(tb, filepath.Join(tb.TempDir(), "raw.db"), false).made()
 }
 
 // OpenRelaxed makes one whose commits do not wait for the disk, as a store that
 // is relaxed.
 func OpenRelaxed(tb testing.TB) *Queue {
 	tb.Helper()
-	pragmas := Pragmas()
-	pragmas["synchronous"] = "1"
-	return open(tb, pragmas)
+	return OpenFile(tb, filepath.Join(tb.TempDir(), "raw.db"), true).made()
 }
 
-func open(tb testing.TB, pragmas map[string]string) *Queue {
+// OpenFile opens a database of the store, with nothing of the store around it: what its
+// statements cost by themselves.
+func OpenFile(tb testing.TB, path string, relaxed bool) *Queue {
 	tb.Helper()
+	pragmas := Pragmas()
+	if relaxed {
+		pragmas["synchronous"] = "1"
+	}
 	params := url.Values{"_txlock": {"immediate"}}
 	for name, value := range pragmas {
 		params.Add("_pragma", name+"("+value+")")
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(tb.TempDir(), "raw.db")+"?"+params.Encode())
+	db, err := sql.Open("sqlite", "file:"+path+"?"+params.Encode())
 	q := &Queue{tb: tb, stmts: map[string]*sql.Stmt{}}
 	q.check(err)
 	q.conn, err = db.Conn(context.Background())
 	q.check(err)
 	tb.Cleanup(func() { q.check(q.conn.Close()); q.check(db.Close()) })
-	_, err = q.conn.ExecContext(context.Background(), schema)
+	return q
+}
+
+// made is the database with its table.
+func (q *Queue) made() *Queue {
+	q.tb.Helper()
+	_, err := q.conn.ExecContext(context.Background(), schema)
 	q.check(err)
 	return q
 }
@@ -111,7 +121,8 @@ func (q *Queue) prepare(query string) *sql.Stmt {
 	return q.stmts[query]
 }
 
-func (q *Queue) exec(query string, args ...any) {
+// Exec runs a statement, which is prepared once.
+func (q *Queue) Exec(query string, args ...any) {
 	q.tb.Helper()
 	_, err := q.prepare(query).Exec(args...)
 	q.check(err)
@@ -122,7 +133,7 @@ func (q *Queue) Insert(n int) {
 	q.tb.Helper()
 	payload := Payload()
 	for range n {
-		q.exec(insert, job.NewID(), time.Now().UnixMicro(), payload)
+		q.Exec(insert, job.NewID(), time.Now().UnixMicro(), payload)
 	}
 }
 
@@ -134,23 +145,23 @@ func (q *Queue) InsertThousand() {
 	for range 1000 {
 		args = append(args, job.NewID(), now, payload)
 	}
-	q.exec(columns+row+strings.Repeat(", "+row, 999), args...)
+	q.Exec(columns+row+strings.Repeat(", "+row, 999), args...)
 }
 
 // Fill enqueues n jobs in one commit.
 func (q *Queue) Fill(n int) {
 	q.tb.Helper()
-	q.exec("BEGIN IMMEDIATE")
+	q.Exec("BEGIN IMMEDIATE")
 	q.Insert(n)
-	q.exec("COMMIT")
+	q.Exec("COMMIT")
 }
 
 // FillDead makes n dead jobs, which an index finds.
 func (q *Queue) FillDead(n int) {
 	q.tb.Helper()
 	q.Fill(n)
-	q.exec("UPDATE jobs SET state = 'dead'")
-	q.exec("CREATE INDEX dead ON jobs (seq) WHERE state = 'dead'")
+	q.Exec("UPDATE jobs SET state = 'dead'")
+	q.Exec("CREATE INDEX dead ON jobs (seq) WHERE state = 'dead'")
 }
 
 // Replay makes every dead job available again, 500 with each commit.
@@ -169,13 +180,13 @@ func (q *Queue) Replay() {
 func (q *Queue) WorkOff() {
 	q.tb.Helper()
 	for active := q.claim(); len(active) > 0; {
-		q.exec("BEGIN IMMEDIATE")
+		q.Exec("BEGIN IMMEDIATE")
 		now := time.Now().UnixMicro()
 		for _, id := range active {
-			q.exec(complete, now, id)
+			q.Exec(complete, now, id)
 		}
 		active = q.claim()
-		q.exec("COMMIT")
+		q.Exec("COMMIT")
 	}
 }
 
