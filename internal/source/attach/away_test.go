@@ -286,6 +286,7 @@ type flood struct {
 	*queue
 	mu          sync.Mutex
 	oldest, end int // the records that lie there, by their numbers
+	read        int // records
 }
 
 func (f *flood) change(replayed, died int) {
@@ -311,6 +312,7 @@ func (f *flood) Scan(_ context.Context, after string, limit int) (page source.Pa
 	if next > f.oldest {
 		page.Next = strconv.Itoa(next)
 	}
+	f.read += len(page.Records)
 	return page, nil
 }
 
@@ -369,6 +371,31 @@ func TestSources_AQueueThatGrowsQuicklyIsFollowed(t *testing.T) {
 			t.Errorf("something is asked of the source: %v", err)
 		}
 	})
+}
+
+// A look at a source with nothing new reads the newest records and some of the others, in
+// turn, so that all are read after a while.
+func TestSources_AQuietLookReadsLittle(t *testing.T) {
+	const lie, looks = 3000, 6
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		f := &flood{queue: l.queue, end: lie}
+		l.open = func(context.Context) (source.Origin, error) { return f, nil }
+		defer l.process(&crash{}).Close()
+		before := f.records()
+		time.Sleep(looks * time.Second)
+		if read := f.records() - before; read < looks*lie/4 || read > (looks+1)*1100 {
+			t.Errorf("%d looks have read %d records of %d", looks, read, lie)
+		}
+	})
+}
+
+// records is how many were read.
+func (f *flood) records() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read
 }
 
 // record is one that lies dead.

@@ -129,6 +129,26 @@ func TestOrigin_APageEndsWhenItIsLarge(t *testing.T) {
 	}
 }
 
+// TestOrigin_ReadsNoMoreThanTellsWhetherARecordIsKnown: most records are.
+func TestOrigin_ReadsNoMoreThanTellsWhetherARecordIsKnown(t *testing.T) {
+	s := systemOf("river", "postgres")
+	page, err := s.origin(t, s.load(t)).Scan(t.Context(), "", 100)
+	check(t, err)
+	if len(page.Records) < 2 {
+		t.Fatalf("%d records", len(page.Records))
+	}
+	last := page.Records[len(page.Records)-1:]
+	page.Complete(last)
+	for i, r := range page.Records {
+		if r.Key == "" || r.Witness == "" || r.Place == "" {
+			t.Errorf("%+v", r)
+		}
+		if read := r.Type != "" && r.Error.Message != "" && !r.FailedAt.IsZero(); read != (i == len(page.Records)-1) {
+			t.Errorf("the record %s is read whole: %v", r.Key, read)
+		}
+	}
+}
+
 func TestOrigin_ANewerTwinExcludesAReplay(t *testing.T) {
 	s := systemOf("river", "postgres")
 	address := s.load(t)
