@@ -57,7 +57,6 @@ type Ledger interface {
 // The rhythm of a source.
 const (
 	pageSize   = 500  // records that are read at once
-	glance     = 100  // of the newest records, of which mostly none is new
 	firstSlice = 5000 // records of a round, before a whole pass was made
 	sliceSize  = 1000 // records of a round, afterwards
 	namesOnce  = 5000 // keys of what lies there that the store is asked for at once

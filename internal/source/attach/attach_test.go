@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type bench struct {
 	store   *store.Store
 	sources *attach.Sources
 	db      *sql.DB // of the source
+	path    string  // of the source
 }
 
 // laravel makes a database of Laravel with the failed jobs of the fixture.
@@ -61,7 +63,7 @@ func newBench(t *testing.T) *bench {
 
 // dashboard is one whose source is that database of Laravel.
 func dashboard(t *testing.T, path string, db *sql.DB) *bench {
-	b := &bench{T: t, db: db}
+	b := &bench{T: t, db: db, path: path}
 	p := preset.All()["laravel"]
 	var err error
 	file := sqlite.File{Path: sqlitetest.New(t), Relaxed: true}
@@ -132,6 +134,35 @@ func TestSources_MirrorWhatLiesDead(t *testing.T) {
 	}
 	if got := first.ChangedAt.Format(time.RFC3339); got != "2026-11-22T10:49:16Z" {
 		t.Errorf("failed at %s", got)
+	}
+}
+
+// counted is a store that counts the records that it is given.
+type counted struct {
+	*store.Store
+	records atomic.Int64
+}
+
+func (c *counted) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
+	c.records.Add(int64(len(records)))
+	return c.Store.Mirror(ctx, now, name, records)
+}
+
+// Looks at a source of which nothing is new leave the store alone.
+func TestSources_AQuietTableGivesTheStoreNothing(t *testing.T) {
+	b := newBench(t)
+	b.until("all are read", func() bool { return b.sources.Health()[0].Ready })
+	b.sources.Close()
+	c := &counted{Store: b.store}
+	b.attach(b.path, preset.All()["laravel"])
+	b.sources.Start(c, b.store.Sources)
+	t.Cleanup(b.sources.Close)
+	for range 3 {
+		last := b.sources.Health()[0].Polled
+		b.until("it is looked at again", func() bool { return b.sources.Health()[0].Polled.After(last) })
+	}
+	if n := c.records.Load(); n != 0 {
+		t.Errorf("the store was given %d records that it knew", n)
 	}
 }
 

@@ -17,9 +17,8 @@ func (a *attached) newest(ctx context.Context) error {
 	if a.pass.next == "" { // the pass begins there anyhow
 		return nil
 	}
-	size := glance
-	for after, more := "", true; more; size = pageSize {
-		page, err := a.scan(ctx, after, size)
+	for after, more := "", true; more; {
+		page, err := a.scan(ctx, after)
 		if err != nil {
 			return err
 		}
@@ -44,7 +43,7 @@ func (a *attached) sweep(ctx context.Context) error {
 	if a.pass.seen == nil {
 		a.pass = pass{began: time.Now(), seen: map[int64]bool{}}
 	}
-	page, err := a.scan(ctx, a.pass.next, pageSize)
+	page, err := a.scan(ctx, a.pass.next)
 	for read, slice := 0, a.slice(); err == nil; {
 		read += len(page.Records)
 		last := page.Next == "" || read >= slice
@@ -77,7 +76,7 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 	var taking sync.WaitGroup
 	taking.Go(func() { n, taken = a.mirror(ctx, news) })
 	if !last {
-		next, err = a.scan(ctx, page.Next, pageSize)
+		next, err = a.scan(ctx, page.Next)
 	}
 	if taking.Wait(); taken != nil {
 		return next, taken
@@ -103,10 +102,10 @@ func (a *attached) slice() int {
 }
 
 // scan reads a page.
-func (a *attached) scan(ctx context.Context, after string, size int) (source.Page, error) {
+func (a *attached) scan(ctx context.Context, after string) (source.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return a.origin.Scan(ctx, after, size)
+	return a.origin.Scan(ctx, after, pageSize)
 }
 
 // prepare makes records of a page ready for the store, without those of which it is not

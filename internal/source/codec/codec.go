@@ -130,8 +130,8 @@ func member(object []byte, name string) []byte {
 	return nil
 }
 
-// members are those of a JSON object, for a reader that wants many of them: every look at
-// a source reads thousands of records.
+// members are those of a JSON object, for a reader that wants many of them: the first
+// reading of a source can take a million records.
 type members map[string][]byte
 
 func membersOf(object []byte) members {

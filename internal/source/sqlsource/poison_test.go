@@ -131,21 +131,44 @@ func TestOrigin_APageEndsWhenItIsLarge(t *testing.T) {
 
 // TestOrigin_ReadsNoMoreThanTellsWhetherARecordIsKnown: most records are.
 func TestOrigin_ReadsNoMoreThanTellsWhetherARecordIsKnown(t *testing.T) {
-	s := systemOf("river", "postgres")
-	page, err := s.origin(t, s.load(t)).Scan(t.Context(), "", 100)
-	check(t, err)
-	if len(page.Records) < 2 {
-		t.Fatalf("%d records", len(page.Records))
+	each(t, func(t *testing.T, s system, address string) {
+		page, err := s.origin(t, address).Scan(t.Context(), "", 100)
+		check(t, err)
+		if len(page.Records) == 0 {
+			t.Fatal("no records")
+		}
+		for i := range page.Records {
+			r := &page.Records[i]
+			if r.Type != "" || r.Error.Message != "" || r.Trace != "" || r.History != nil {
+				t.Errorf("the record %s is read whole: %+v", r.Key, r)
+			}
+			known := r.Mark()
+			page.Complete(page.Records[i : i+1])
+			if r.Mark() != known {
+				t.Errorf("the record %s counts as changed once it is read whole", r.Key)
+			}
+			if r.Type == "" {
+				t.Errorf("the record %s is not read whole: %+v", r.Key, r)
+			}
+		}
+	})
+}
+
+// Where a system has the identifier of a dead job twice, the row that comes first says from
+// which queue it came, as in the mirror.
+func TestOrigin_OfTwoRowsWithOneKeyTheFirstCounts(t *testing.T) {
+	s := systemOf("daycry", "sqlite")
+	address := s.load(t)
+	execute(t, address, `INSERT INTO queues (identifier, queue, payload) SELECT o.identifier, 'another', o.payload FROM queues AS o
+		JOIN queues AS d ON d.id = 4 AND o.identifier = json_extract(d.payload, '$.jobId') WHERE o.queue <> 'dead'`)
+	var from []string
+	for _, r := range scan(t, s.origin(t, address), 100) {
+		if r.Key == "4" {
+			from = append(from, r.Queue)
+		}
 	}
-	last := page.Records[len(page.Records)-1:]
-	page.Complete(last)
-	for i, r := range page.Records {
-		if r.Key == "" || r.Witness == "" || r.Place == "" {
-			t.Errorf("%+v", r)
-		}
-		if read := r.Type != "" && r.Error.Message != "" && !r.FailedAt.IsZero(); read != (i == len(page.Records)-1) {
-			t.Errorf("the record %s is read whole: %v", r.Key, read)
-		}
+	if len(from) != 2 || from[0] != "orders" {
+		t.Errorf("the job came from %q", from)
 	}
 }
 

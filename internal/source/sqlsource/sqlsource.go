@@ -173,37 +173,31 @@ const pageBytes = 16 << 20
 
 // Scan reads the records after a place, the newest first.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source.Page, err error) {
-	statement, values := o.list, map[string]any{"limit": inline(fmt.Sprint(limit))}
-	if after != "" {
-		statement = o.more
-		place := strings.SplitN(after, "\n", 2)
-		values["a"] = place[0]
-		if len(place) == 2 {
-			values["b"] = place[1]
-		}
-	}
-	query, args := o.bind(statement, values)
-	read := map[identity]row{}
+	query, args := o.after(after, limit)
+	rowOf := map[identity]row{}
 	last, full := "", false
 	err = o.reading(ctx, func(t *sql.Tx) error {
-		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
+		rows, err := t.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for size := 0; !full && rows.Next(); {
-			row, err := o.row(rows)
+			from, err := o.row(rows)
 			if err != nil {
 				return err
 			}
-			r := o.record(row)
-			page.Records, read[identityOf(&r)], last = append(page.Records, r), row, o.place(row)
-			size += row.size()
+			r := o.record(from)
+			if _, twice := rowOf[identityOf(&r)]; !twice { // the mirror, too, keeps the first one
+				rowOf[identityOf(&r)] = from
+			}
+			page.Records, last = append(page.Records, r), o.place(from)
+			size += from.size()
 			full = len(page.Records) == limit || size > pageBytes
 		}
 		return rows.Err()
 	})
-	page.Read = func(r *source.Record) { o.complete(r, read[identityOf(r)]) }
+	page.Read = func(r *source.Record) { o.complete(r, rowOf[identityOf(r)]) }
 	if full {
 		page.Next = last
 	}
@@ -213,12 +207,27 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 	return page, err
 }
 
-// identity is what tells the records of a page apart.
+// after is the query of the list from a place on.
+func (o *Origin) after(place string, limit int) (query string, args []any) {
+	statement, values := o.list, map[string]any{"limit": inline(fmt.Sprint(limit))}
+	if place != "" {
+		statement = o.more
+		parts := strings.SplitN(place, "\n", 2)
+		values["a"] = parts[0]
+		if len(parts) == 2 {
+			values["b"] = parts[1]
+		}
+	}
+	query, args = o.bind(statement, values)
+	return o.engine.bounded + query, args
+}
+
+// identity tells the records of a page apart.
 type identity struct{ key, witness string }
 
 func identityOf(r *source.Record) identity { return identity{r.Key, r.Witness} }
 
-// row is a row of the list.
+// row has the cells of one row of the list, in the order of the columns.
 type row struct {
 	columns []string // as in Origin
 	cells   []any
@@ -265,26 +274,30 @@ func (o *Origin) place(r row) string {
 	return r.text("a")
 }
 
-// record says which record a row is, and as what it lies there.
-func (o *Origin) record(r row) source.Record {
-	return source.Record{Key: r.text("key"), Thread: r.text("thread"), Witness: r.text("witness"), Place: o.lies}
+// record is what identifies the record of a row and tells whether it has changed.
+func (o *Origin) record(from row) source.Record {
+	r := source.Record{Key: from.text("key"), Thread: from.text("thread"), Witness: from.text("witness"), Place: o.lies}
+	if o.clean { // it is part of the mark
+		r.Raw = []byte(from.text("raw"))
+	}
+	return r
 }
 
 // complete reads the rest of a record from its row.
-func (o *Origin) complete(r *source.Record, row row) {
-	r.Queue, r.Type, r.Trace = row.text("queue"), row.text("type"), row.text("trace")
-	r.Attempts, r.Limit = int(numberOf(row.value("attempts"))), int(numberOf(row.value("limit")))
-	r.FailedAt, r.CreatedAt = o.timeOf(row.value("failed_at")), o.timeOf(row.value("created_at"))
-	r.Raw = []byte(row.text("raw"))
-	r.Error.Type, r.Error.Message = row.text("error_type"), row.text("error")
-	if h := row.text("history"); h != "" {
+func (o *Origin) complete(r *source.Record, from row) {
+	r.Queue, r.Type, r.Trace = from.text("queue"), from.text("type"), from.text("trace")
+	r.Attempts, r.Limit = int(numberOf(from.value("attempts"))), int(numberOf(from.value("limit")))
+	r.FailedAt, r.CreatedAt = o.timeOf(from.value("failed_at")), o.timeOf(from.value("created_at"))
+	r.Raw = []byte(from.text("raw"))
+	r.Error.Type, r.Error.Message = from.text("error_type"), from.text("error")
+	if h := from.text("history"); h != "" {
 		r.History = historyOf(h)
 	}
 	o.codec.Read(r)
 	if !o.clean {
 		r.Raw = nil
 	}
-	if numberOf(row.value("elsewhere")) != 0 {
+	if numberOf(from.value("elsewhere")) != 0 {
 		r.Warnings = append(r.Warnings, o.preset.Refused)
 	}
 	if r.Type == "" {
