@@ -71,6 +71,7 @@ func (o outlet) dead(t *testing.T) []source.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page.Complete(page.Records)
 	return page.Records
 }
 
