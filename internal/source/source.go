@@ -229,7 +229,7 @@ func (h Health) Allows(k Kind) bool { return slices.Contains(h.Allow, k) }
 type Page struct {
 	Records []Record
 	Next    string        // where the next part begins; empty after the last one
-	Read    func(*Record) // reads the rest of a record, which has its mark before; nil if nothing is missing
+	Read    func(*Record) // reads the rest of a record, whose mark stays the same; nil if nothing is missing
 }
 
 // Complete reads the rest of records of the page.
