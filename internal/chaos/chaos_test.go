@@ -4,7 +4,9 @@
 // promised.
 //
 // A producer sends jobs and replays dead letters, a service and a program carry
-// them out, and all three write their own logs. Meanwhile faults strike at random
+// them out, and all three write their own logs. Two foreign queues are attached as
+// sources: jobs die in them, are replayed and discarded through the dashboard, and
+// run by workers that the test brings. Meanwhile faults strike at random
 // moments (faults_test.go): kill -9, also while the dashboard starts, too few
 // descriptors, a full, a stalled and a busy disk, a moved database, two starts at
 // once. At the end the dashboard is left alone until no job is left to run. Then
@@ -36,10 +38,11 @@ func TestLong_ChaosNothingIsLostOrRunTwice(t *testing.T) {
 	t.Logf("%d minutes with REDRIVE_CHAOS_SEED=%d", minutes, seed)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 
-	work := startService(t)
-	d := newDashboard(t, work)
+	work, shops := startService(t), startShops(t)
+	d := newDashboard(t, work.configuration()+attachedAll(shops))
 	d.start()
 	producers := startProducers(d, seed)
+	trade := startTrade(d, shops, seed)
 
 	end := time.Now().Add(time.Duration(minutes) * time.Minute)
 	struck := map[string]int{}
@@ -54,11 +57,17 @@ func TestLong_ChaosNothingIsLostOrRunTwice(t *testing.T) {
 		d.awaitReady()
 	}
 	producers.stop()
+	trade.stop()
 	d.awaitIdle()
+	d.awaitShops(shops)
+	trade.close()
 	d.end()
 	d.examine()
 
 	h := history{producers: producers.log, runs: work.log(), kills: d.kills, workers: workers}
+	for _, s := range shops {
+		h.shops = append(h.shops, s.outcome(t))
+	}
 	v := judge(t, d.db, h)
 	for _, problem := range v.problems[:min(len(v.problems), maxShown)] {
 		t.Error(problem)
@@ -107,6 +116,8 @@ func report(t *testing.T, struck map[string]int, d *dashboard, answers map[int]i
 		{answers[http.StatusServiceUnavailable] + answers[http.StatusInsufficientStorage], "requests refused with 503 or 507"},
 		{v.replays, "replays acknowledged"}, {v.executions, "executions seen by the service and the program"},
 		{v.lost, "attempts ended as lost"}, {v.unseen, "of them claimed at the kill, their request not yet seen by the service"},
+		{len(v.shops), "sources attached"}, {v.shopJobs, "dead letters at sources"}, {v.shopReplays, "replays at sources acknowledged"},
+		{v.shopExecutions, "executions seen by the workers of the sources"}, {v.shopUnknown, "replays at sources of which the end is unknown"},
 	} {
 		t.Logf("%6d  %s", line.n, line.what)
 	}

@@ -68,7 +68,7 @@ func (l *lines) String() string {
 	return string(all[max(0, len(all)-4000):])
 }
 
-func newDashboard(t *testing.T, work *service) *dashboard {
+func newDashboard(t *testing.T, configuration string) *dashboard {
 	t.Helper()
 	dir := t.TempDir()
 	d := &dashboard{t: t, binary: filepath.Join(dir, "dashboard"), dir: dir, db: filepath.Join(dir, "data", "redrive.db"),
@@ -76,7 +76,7 @@ func newDashboard(t *testing.T, work *service) *dashboard {
 	if out, err := exec.Command("make", "-s", "-C", "../..", "build", "OUT="+d.binary).CombinedOutput(); err != nil {
 		t.Fatalf("make build: %v: %s", err, out)
 	}
-	if err := os.WriteFile(d.config, []byte(work.configuration()), 0o600); err != nil {
+	if err := os.WriteFile(d.config, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Dir(d.db), 0o700); err != nil {

@@ -20,12 +20,17 @@ type history struct {
 	runs      runs
 	kills     []time.Time
 	workers   int
+	shops     []outcome
 }
 
 // verdict is what a run showed.
 type verdict struct {
 	problems                                        []string
 	acknowledged, replays, executions, lost, unseen int
+
+	// What the attached sources showed.
+	shops                                              []string
+	shopJobs, shopReplays, shopExecutions, shopUnknown int
 }
 
 func (v *verdict) accuse(format string, args ...any) {
@@ -58,6 +63,11 @@ func judge(t *testing.T, path string, h history) verdict {
 	v.checkJobs(jobs, h.producers)
 	v.checkReplays(jobs, h.producers)
 	v.checkAttempts(attempts, h)
+	for _, o := range h.shops {
+		v.shops = append(v.shops, o.name)
+		v.shopJobs += o.born
+		v.checkShop(readMirrored(t, db, o.name), o)
+	}
 	for _, job := range h.runs.twice {
 		v.accuse("job %s was run twice at once", job)
 	}
@@ -169,7 +179,7 @@ func killedBetween(kills []time.Time, from, to time.Time) bool {
 
 func readJobs(t *testing.T, db *sql.DB) (all []kept) {
 	t.Helper()
-	each(t, db, "SELECT id, type, state, letter, reason, run, payload FROM jobs JOIN bodies ON job_seq = seq", func(rows *sql.Rows) error {
+	each(t, db, "SELECT id, type, state, letter, reason, run, payload FROM jobs JOIN bodies ON job_seq = seq WHERE instr(queue, '@') = 0", func(rows *sql.Rows) error {
 		var j kept
 		var payload []byte
 		err := rows.Scan(&j.id, &j.typ, &j.state, &j.letter, &j.reason, &j.run, &payload)
@@ -187,10 +197,10 @@ func readJobs(t *testing.T, db *sql.DB) (all []kept) {
 func readAttempts(t *testing.T, db *sql.DB) (all []attempt) {
 	t.Helper()
 	each(t, db, `SELECT id, a.run, number, outcome, a.error_type, a.started_at, a.finished_at, a.execution
-			FROM attempts a JOIN jobs ON seq = job_seq
+			FROM attempts a JOIN jobs ON seq = job_seq WHERE instr(queue, '@') = 0
 		UNION ALL
 		SELECT id, run, attempts, 'succeeded', '', started_at, finished_at, execution FROM jobs
-			WHERE state = 'completed' AND NOT EXISTS (SELECT 1 FROM attempts a WHERE job_seq = seq AND a.execution = jobs.execution)
+			WHERE state = 'completed' AND instr(queue, '@') = 0 AND NOT EXISTS (SELECT 1 FROM attempts a WHERE job_seq = seq AND a.execution = jobs.execution)
 		ORDER BY id, execution`, func(rows *sql.Rows) error {
 		var a attempt
 		var began, settled, number int64
