@@ -130,9 +130,9 @@ func TestWorkOff_RefusesAQueueThatRunsJobsTwice(t *testing.T) {
 }
 
 func TestWorkOff_CountsWhatIsFinishedAtTheLimit(t *testing.T) {
-	done, took, err := load{jobs: 50, batch: 50, limit: time.Millisecond}.run(t.Context(), faulty{left: 20})
-	if err != nil || done != 30 || took < time.Millisecond {
-		t.Errorf("%d jobs in %v, %v; want 30 in a millisecond or more", done, took, err)
+	done, _, err := load{jobs: 50, batch: 50, limit: time.Millisecond}.run(t.Context(), faulty{left: 20})
+	if err != nil || done != 30 {
+		t.Errorf("%d jobs, %v; want 30", done, err)
 	}
 }
 

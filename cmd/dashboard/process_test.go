@@ -255,6 +255,19 @@ func (p *process) until(wanted func(totals) bool) totals {
 	}
 }
 
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	late := time.After(3 * time.Minute)
+	for !is() {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-late:
+			t.Fatalf("it never came so far: %s", what)
+		}
+	}
+}
+
 // holding is a real service that can hold back its answers.
 type holding struct {
 	mu    sync.Mutex

@@ -6,20 +6,18 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // beating is a program whose first attempt writes a line every few milliseconds,
 // itself or by what it starts, until somebody ends it. Each line says the attempt
-// and the time. A later attempt works for a while and succeeds.
+// and the process. A later attempt works for a while and succeeds.
 const beating = `#!/bin/sh
 log=$1 way=$2 attempt=${3:-$REDRIVE_JOB_ATTEMPT}
 trap '' TERM
-line() { [ -e "$log" ] && echo "$attempt $(date +%s%N)" >> "$log"; }
+line() { [ -e "$log" ] && echo "$attempt $$" >> "$log"; }
 beat() { while line; do sleep 0.01; done; }
 if [ "$attempt" != 1 ]; then
 	line; sleep 0.5; line; exit
@@ -31,26 +29,22 @@ session) setsid "$0" "$log" itself 1 & wait ;;
 esac
 `
 
-// beats are the times that the attempts wrote down, in nanoseconds.
-func beats(t *testing.T, log string) (first, later []int) {
+// beats are the lines that the attempts wrote, in their order: the number of the attempt and
+// the process of its program.
+func beats(t *testing.T, log string) (attempts, processes []string) {
 	t.Helper()
 	text, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		attempt, at, _ := strings.Cut(strings.TrimSpace(line), " ")
-		nanoseconds, err := strconv.Atoi(at)
-		if err != nil {
-			t.Fatalf("%q: %v", line, err)
+		attempt, process, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if !ok {
+			t.Fatalf("%q", line)
 		}
-		if attempt == "1" {
-			first = append(first, nanoseconds)
-		} else {
-			later = append(later, nanoseconds)
-		}
+		attempts, processes = append(attempts, attempt), append(processes, process)
 	}
-	return first, later
+	return attempts, processes
 }
 
 // startBeating starts a dashboard and a job that beats, and returns when it does.
@@ -66,9 +60,7 @@ func startBeating(t *testing.T, dir, way string) (p *process, log string) {
 	}
 	p = startProcess(t, dir)
 	p.post(`{"type":"beat"}`)
-	for first, _ := beats(t, log); len(first) < 3; first, _ = beats(t, log) {
-		<-time.After(time.Millisecond)
-	}
+	eventually(t, "the program beats", func() bool { attempts, _ := beats(t, log); return len(attempts) >= 3 })
 	return p, log
 }
 
@@ -85,17 +77,15 @@ func TestPrograms_NeverRunTwiceAtOnce(t *testing.T) {
 			p = startProcess(t, dir)
 			p.until(func(now totals) bool { return now.Succeeded == 1 })
 
-			first, later := beats(t, log)
-			if len(later) != 2 {
-				t.Fatalf("the later attempts wrote %v", later)
-			}
-			if over := slices.Max(first) - later[0]; over > 0 {
-				t.Errorf("the first attempt went on for %v beside the second", time.Duration(over))
+			attempts, _ := beats(t, log)
+			later := slices.IndexFunc(attempts, func(attempt string) bool { return attempt != "1" })
+			if later < 0 || len(attempts)-later != 2 || slices.Contains(attempts[later:], "1") {
+				t.Errorf("the attempts wrote %v, want two lines of a later one after all of the first", attempts)
 			}
 			var outcomes []string
-			type attempts struct{ Attempts []struct{ Outcome string } }
+			type history struct{ Attempts []struct{ Outcome string } }
 			id := get[struct{ Jobs []struct{ ID string } }](t, p.url+"/api/v1/jobs").Jobs[0].ID
-			for _, a := range get[attempts](t, p.url+"/api/v1/jobs/"+id).Attempts {
+			for _, a := range get[history](t, p.url+"/api/v1/jobs/"+id).Attempts {
 				outcomes = append(outcomes, a.Outcome)
 			}
 			if slices.Sort(outcomes); !slices.Equal(outcomes, []string{"lost", "succeeded"}) {
@@ -119,16 +109,12 @@ func TestPrograms_DieWithTheDashboard(t *testing.T) {
 	dir := t.TempDir()
 	p, log := startBeating(t, dir, "itself")
 	p.stop(syscall.SIGKILL)
-	written := -1
-	for range 20 { // as long as it goes on, there is another line in a while
-		first, _ := beats(t, log)
-		if len(first) == written {
-			return
-		}
-		written = len(first)
-		<-time.After(time.Second)
-	}
-	t.Error("the program goes on")
+	_, processes := beats(t, log)
+	eventually(t, "the program has ended", func() bool {
+		stat, err := os.ReadFile("/proc/" + processes[0] + "/stat") // PID (NAME) STATE …
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return err != nil || strings.HasPrefix(state, "Z")
+	})
 }
 
 func TestPrograms_TheLogSaysThatTheyRunAsRoot(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -98,19 +97,6 @@ func ask(t *testing.T, client *http.Client, url string) (status int, text string
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	late := time.After(3 * time.Minute)
-	for !is() {
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-late:
-			t.Fatalf("it never came so far: %s", what)
-		}
-	}
 }
 
 func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {

@@ -242,8 +242,8 @@ func (d *dashboard) await(what string, came func() bool) {
 // awaitIdle waits until no job is left to run.
 func (d *dashboard) awaitIdle() {
 	d.t.Helper()
-	left, before, since := 0, -1, time.Now()
-	for time.Since(since) < patience {
+	left, before := 0, -1
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(200 * time.Millisecond) {
 		var now struct {
 			Counters struct{ States map[string]int }
 		}
@@ -258,9 +258,8 @@ func (d *dashboard) awaitIdle() {
 			return
 		}
 		if left != before {
-			before, since = left, time.Now()
+			before, late = left, time.Now().Add(patience)
 		}
-		time.Sleep(200 * time.Millisecond)
 	}
 	d.t.Fatalf("%d jobs are still to run, and none of them ended for %v: %s", left, patience, d.running.stderr)
 }

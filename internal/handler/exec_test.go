@@ -98,11 +98,11 @@ func part(args []string) {
 }
 
 func waitForFile(name string) {
-	for {
-		if _, err := os.Stat(name); err == nil {
-			return
-		}
-		time.Sleep(time.Millisecond)
+	exists := func() bool {
+		_, err := os.Stat(name)
+		return err == nil
+	}
+	for ; !exists(); time.Sleep(time.Millisecond) {
 	}
 }
 
@@ -255,13 +255,11 @@ func TestExec_ProgramThatReadsNoPayload(t *testing.T) {
 // gone waits until a process has ended.
 func gone(t *testing.T, pidFile string) {
 	t.Helper()
-	for range 1000 {
-		if !alive(t, pidFile) {
-			return
+	for late := time.Now().Add(time.Minute); alive(t, pidFile); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("the process of %s is still alive", pidFile)
 		}
-		<-time.After(time.Millisecond)
 	}
-	t.Errorf("the process of %s is still alive", pidFile)
 }
 
 // alive reports whether a process still executes anything. A zombie does not.

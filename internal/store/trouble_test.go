@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redrive/internal/filter"
@@ -112,33 +113,35 @@ func TestProblem_LastsUntilTheSizeThatWasRefusedFits(t *testing.T) {
 		t.Skip("a small disk cannot be mounted here:", err)
 	}
 	t.Cleanup(func() { check(t, syscall.Unmount(dir, 0)) })
-	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
-	check(t, err)
-	t.Cleanup(func() { check(t, s.Close()) })
-	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
-		t.Fatalf("filling the disk: %v", err)
-	}
-	info, err := os.Stat(filler)
-	check(t, err)
-	check(t, os.Truncate(filler, info.Size()-512<<10))
-	large := testJob(strings.Repeat("x", 1<<20-10))
-	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{large}); !errors.Is(err, job.ErrStorageFull) {
-		t.Fatalf("a job of 1 MB is stored on a disk with 512 kB: %v", err)
-	}
-	enqueue(t, s, 1)
-	time.Sleep(lookedTwice)
-	check(t, s.Ping(t.Context()))
-	if problem := s.Problem(); problem == nil || problem.Kind != job.ErrStorageFull {
-		t.Errorf("after small writes the problem is %v", s.Problem())
-	}
-	check(t, os.Remove(filler))
-	wait(t, func() bool { return s.Problem() == nil })
-	_, err = s.Enqueue(t.Context(), testTime, []job.Job{large})
-	check(t, err)
-	if left, err := filepath.Glob(filepath.Join(dir, "*room*")); len(left) > 0 || err != nil {
-		t.Errorf("what is left: %v, %v", left, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(t.Context(), Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
+		check(t, err)
+		t.Cleanup(func() { check(t, s.Close()) })
+		filler := filepath.Join(dir, "filler")
+		if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("filling the disk: %v", err)
+		}
+		info, err := os.Stat(filler)
+		check(t, err)
+		check(t, os.Truncate(filler, info.Size()-512<<10))
+		large := testJob(strings.Repeat("x", 1<<20-10))
+		if _, err := s.Enqueue(t.Context(), testTime, []job.Job{large}); !errors.Is(err, job.ErrStorageFull) {
+			t.Fatalf("a job of 1 MB is stored on a disk with 512 kB: %v", err)
+		}
+		enqueue(t, s, 1)
+		time.Sleep(lookedTwice)
+		check(t, s.Ping(t.Context()))
+		if problem := s.Problem(); problem == nil || problem.Kind != job.ErrStorageFull {
+			t.Errorf("after small writes the problem is %v", s.Problem())
+		}
+		check(t, os.Remove(filler))
+		wait(t, func() bool { return s.Problem() == nil })
+		_, err = s.Enqueue(t.Context(), testTime, []job.Job{large})
+		check(t, err)
+		if left, err := filepath.Glob(filepath.Join(dir, "*room*")); len(left) > 0 || err != nil {
+			t.Errorf("what is left: %v, %v", left, err)
+		}
+	})
 }
 
 // lookedTwice is how long a store takes to look after its trouble twice.

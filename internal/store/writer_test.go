@@ -319,37 +319,41 @@ func rival(t *testing.T, s *Store) *sql.Conn {
 }
 
 func TestWriter_BusyDatabaseIsTriedAgainThenReported(t *testing.T) {
-	s := open(t, Options{})
-	other := rival(t, s)
-	_, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	check(t, err)
-	start := time.Now()
-	_, err = s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
-	if !errors.Is(err, job.ErrBusy) {
-		t.Errorf("got %v", err)
-	}
-	if waited := time.Since(start); waited < 500*time.Millisecond || waited > time.Minute {
-		t.Errorf("gave up after %v", waited)
-	}
-	_, err = other.ExecContext(t.Context(), "COMMIT")
-	check(t, err)
-	enqueue(t, s, 1)
-	if n := s.Snapshot().Depths.Jobs(); n != 1 {
-		t.Errorf("%d jobs, want 1", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		other := rival(t, s)
+		_, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+		check(t, err)
+		start := time.Now()
+		_, err = s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
+		if !errors.Is(err, job.ErrBusy) {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(start); waited < 500*time.Millisecond || waited > time.Minute {
+			t.Errorf("gave up after %v", waited)
+		}
+		_, err = other.ExecContext(t.Context(), "COMMIT")
+		check(t, err)
+		enqueue(t, s, 1)
+		if n := s.Snapshot().Depths.Jobs(); n != 1 {
+			t.Errorf("%d jobs, want 1", n)
+		}
+	})
 }
 
 func TestWriter_BusyDatabaseThatIsSoonFreeIsNoError(t *testing.T) {
-	s := open(t, Options{})
-	other := rival(t, s)
-	_, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	check(t, err)
-	var caller sync.WaitGroup
-	caller.Go(func() { enqueue(t, s, 1) })
-	<-time.After(100 * time.Millisecond) // while the writer tries: it waits at most 80 ms before its fifth try
-	_, err = other.ExecContext(t.Context(), "ROLLBACK")
-	check(t, err)
-	caller.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{})
+		other := rival(t, s)
+		_, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
+		check(t, err)
+		var caller sync.WaitGroup
+		caller.Go(func() { enqueue(t, s, 1) })
+		time.Sleep(100 * time.Millisecond) // while the writer tries again
+		_, err = other.ExecContext(t.Context(), "ROLLBACK")
+		check(t, err)
+		caller.Wait()
+	})
 }
 
 func TestWriter_FullDiskIsReportedAndSurvived(t *testing.T) {

@@ -17,97 +17,128 @@ import (
 	"redrive/internal/webhook"
 )
 
-// All tries of a letter carry the same key and body; pauses grow.
+// All tries of a letter carry the same key and body, and each but the first comes after a
+// pause.
 func TestDeliver_TriesAgain(t *testing.T) {
 	r := receive(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 		if n < 3 {
 			w.WriteHeader(502)
 		}
 	})
+	pauses := 0
+	f := toAtRandom(t, webhook.Webhook{URL: r.URL}, func() float64 {
+		if pauses++; r.got() != pauses {
+			t.Errorf("pause %d comes after %d tries", pauses, r.got())
+		}
+		return 0
+	})
 	j, letter := failed()
-	if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" || r.got() != 3 {
-		t.Fatalf("delivery = %+v after %d tries", d, r.got())
+	if d := f.Deliver(t.Context(), j, letter); d.Problem != "" || r.got() != 3 || pauses != 2 {
+		t.Fatalf("delivery = %+v after %d tries and %d pauses", d, r.got(), pauses)
 	}
 	for i := range r.bodies {
 		if !bytes.Equal(r.bodies[i], r.bodies[0]) || r.heads[i].Get("Idempotency-Key") != r.heads[0].Get("Idempotency-Key") {
 			t.Errorf("try %d differs", i+1)
 		}
 	}
-	if first, second := r.at[1].Sub(r.at[0]), r.at[2].Sub(r.at[1]); first < 250*time.Millisecond || second < 500*time.Millisecond {
-		t.Errorf("pauses of %v and %v", first, second)
-	}
 }
 
-func TestDeliver_HonoursRetryAfter(t *testing.T) {
+// closing is a context whose end is an hour away until the receiver has been asked, and
+// then has come so near that no pause fits. It never ends by itself.
+type closing struct {
+	context.Context
+	r *receiver
+}
+
+func (c closing) Deadline() (time.Time, bool) {
+	if c.r.got() > 0 {
+		return time.Now(), true
+	}
+	return time.Now().Add(time.Hour), true
+}
+
+func TestDeliver_BeginsNoPauseThatWouldOutlastItsContext(t *testing.T) {
 	asks := func(value string) func(int, http.ResponseWriter, *http.Request) {
-		return func(n int, w http.ResponseWriter, _ *http.Request) {
-			if n == 1 {
-				w.Header().Set("Retry-After", value)
-				w.WriteHeader(429)
-			}
+		return func(_ int, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", value)
+			w.WriteHeader(429)
 		}
 	}
+	const answered = "it was answered 429 Too Many Requests; the next try would come after "
 	tests := []struct {
-		name, value string
-		least       time.Duration
-		problem     string
+		name    string
+		answer  func(int, http.ResponseWriter, *http.Request)
+		timeout time.Duration
+		problem string
 	}{
-		{"a second", "1", time.Second, ""},
-		{"nonsense", "soon", 250 * time.Millisecond, ""},
-		{"a date that is over", "Mon, 02 Jan 2006 15:04:05 GMT", 250 * time.Millisecond, ""},
-		{"an hour", "3600", 0, "the next try would come after 1h0m0s, too late for this delivery"},
-		{"for ever", "99999999999999999999999", 0, "too late for this delivery"},
+		{"of a second", asks("1"), time.Hour, answered + "1s, too late for this delivery"},
+		{"of an hour", asks("3600"), time.Hour, answered + "1h0m0s, too late for this delivery"},
+		{"for ever", asks("99999999999999999999999"), time.Hour, "too late for this delivery"},
+		{"nonsense", asks("soon"), time.Hour, answered + "250ms, too late for this delivery"},
+		{"until a date that is over", asks("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour, answered + "250ms, too late for this delivery"},
+		{"of its own, after silence", silent, time.Second, "got no answer within 1s; the next try would come after "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := receive(t, asks(test.value))
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
+			r := receive(t, test.answer)
 			j, letter := failed()
-			d := to(t, webhook.Webhook{URL: r.URL}).Deliver(ctx, j, letter)
-			switch {
-			case test.problem != "":
-				if !strings.Contains(d.Problem, test.problem) || r.got() != 1 {
-					t.Errorf("problem = %q after %d tries", d.Problem, r.got())
-				}
-			case d.Problem != "" || r.got() != 2:
-				t.Errorf("problem = %q after %d tries", d.Problem, r.got())
-			case r.at[1].Sub(r.at[0]) < test.least:
-				t.Errorf("tried again after %v", r.at[1].Sub(r.at[0]))
+			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(test.timeout, 10)}).Deliver(closing{t.Context(), r}, j, letter)
+			if !strings.Contains(d.Problem, test.problem) || r.got() != 1 {
+				t.Errorf("problem = %q after %d tries, want %q", d.Problem, r.got(), test.problem)
 			}
 		})
 	}
 }
 
+// silent answers only when the other side has given up.
+func silent(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+func TestDeliver_TriesAgainAfterTheWaitThatIsAskedFor(t *testing.T) {
+	r := receive(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(429)
+		}
+	})
+	j, letter := failed()
+	if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" || r.got() != 2 {
+		t.Errorf("problem = %q after %d tries", d.Problem, r.got())
+	}
+}
+
+// A receiver that never answers keeps a delivery no longer than a try, and no longer than
+// its context.
 func TestDeliver_BoundsTime(t *testing.T) {
-	hang := func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	errBudget := errors.New("the budget is used up")
 	tests := []struct {
-		name            string
-		timeout, budget time.Duration
-		tries           int
-		problem         string
+		name    string
+		timeout time.Duration
+		ends    int // the context ends with that try; -1: before all tries, 0: never
+		problem string
 	}{
-		{"one try", time.Second, time.Minute, 2, "2 tries, the last got no answer within 1s"},
-		{"all tries", time.Minute, time.Second, 1, "it got no answer: the budget is used up"},
-		{"the pause", 2 * time.Second, 2240 * time.Millisecond, 1, "it got no answer within 2s; the next try would come after 250ms, too late"},
-		{"nothing", time.Minute, -time.Second, 0, "nothing was sent; it was not tried again: the budget is used up"},
+		{"one try", time.Second, 0, "2 tries, the last got no answer within 1s"},
+		{"all tries", time.Hour, 1, "it got no answer: the budget is used up"},
+		{"nothing", time.Hour, -1, "nothing was sent; it was not tried again: the budget is used up"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := receive(t, hang)
-			ctx, cancel := context.WithTimeoutCause(t.Context(), test.budget, errBudget)
-			defer cancel()
-			j, letter := failed()
-			begin := time.Now()
-			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(test.timeout, 2)}).Deliver(ctx, j, letter)
-			if !strings.Contains(d.Problem, test.problem) || time.Since(begin) > 50*time.Second {
-				t.Errorf("problem = %q after %v", d.Problem, time.Since(begin))
+			ctx, end := context.WithCancelCause(t.Context())
+			defer end(nil)
+			if test.ends < 0 {
+				end(errBudget)
 			}
-			if r.got() != test.tries {
-				t.Errorf("%d tries", r.got())
+			r := receive(t, func(n int, w http.ResponseWriter, request *http.Request) {
+				if n == test.ends {
+					end(errBudget)
+				}
+				silent(n, w, request)
+			})
+			j, letter := failed()
+			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(test.timeout, 2)}).Deliver(ctx, j, letter)
+			if !strings.Contains(d.Problem, test.problem) {
+				t.Errorf("problem = %q, want %q", d.Problem, test.problem)
 			}
 		})
 	}
@@ -132,37 +163,37 @@ func TestDeliver_EndsAPauseWithItsContext(t *testing.T) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(503)
 	})
-	const want = "it was answered 503 Service Unavailable; it was not tried again: the engine is stopping"
-	problem := ""
-	for wait := 100 * time.Millisecond; wait < time.Minute && !strings.HasSuffix(problem, want); wait *= 2 { // for the answer
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(wait, func() { cancel(errors.New("the engine is stopping")) })
-		j, letter := failed()
-		problem = to(t, webhook.Webhook{URL: r.URL}).Deliver(ctx, j, letter).Problem
-	}
-	if !strings.HasSuffix(problem, want) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var stop sync.WaitGroup
+	f := toAtRandom(t, webhook.Webhook{URL: r.URL}, func() float64 { // the pause begins
+		stop.Go(func() { cancel(errors.New("the engine is stopping")) })
+		return 0
+	})
+	j, letter := failed()
+	problem := f.Deliver(ctx, j, letter).Problem
+	stop.Wait()
+	if want := "it was answered 503 Service Unavailable; it was not tried again: the engine is stopping"; !strings.HasSuffix(problem, want) {
 		t.Errorf("problem = %q", problem)
 	}
 }
 
 // A receiver that has accepted a letter cannot keep us by never ending its
-// answer.
+// answer: it would be given up after the hour of a try.
 func TestDeliver_BelievesTheStatusOfASlowDrip(t *testing.T) {
 	r := receive(t, func(_ int, w http.ResponseWriter, r *http.Request) {
-		for r.Context().Err() == nil {
+		for pause := time.Tick(50 * time.Millisecond); r.Context().Err() == nil; {
 			fmt.Fprint(w, ".")
 			w.(http.Flusher).Flush()
 			select {
 			case <-r.Context().Done():
-			case <-time.After(50 * time.Millisecond):
+			case <-pause:
 			}
 		}
 	})
 	j, letter := failed()
-	begin := time.Now()
-	d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(time.Minute, 3)}).Deliver(t.Context(), j, letter)
-	if d.Problem != "" || time.Since(begin) > 50*time.Second {
-		t.Errorf("delivery = %+v after %v", d, time.Since(begin))
+	d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(time.Hour, 3)}).Deliver(t.Context(), j, letter)
+	if d.Problem != "" || r.got() != 1 {
+		t.Errorf("delivery = %+v after %d tries", d, r.got())
 	}
 }
 

@@ -230,7 +230,9 @@ func newLife(t *testing.T, tells bool) *life {
 	return l
 }
 
-// process works until it is closed, or ends at a step.
+// process works until it is closed, or ends at a step. It returns between two rounds: what a
+// test does next happens at one moment of the fake clock, in which the source is not read
+// unless it takes time.
 func (l *life) process(c *crash) *attach.Sources {
 	l.queue.crash = c
 	now := attach.New([]attach.Attached{{
@@ -240,7 +242,7 @@ func (l *life) process(c *crash) *attach.Sources {
 	l.now.Store(now)
 	m := mortal{l.store, l.store.Sources, c}
 	now.Start(m, m)
-	time.Sleep(10 * time.Second)
+	time.Sleep(10*time.Second + time.Second/2)
 	return now
 }
 
