@@ -55,9 +55,9 @@ func (s *Store) Retention() retention.Forecast {
 func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o retention.Outlook, last place, err error) {
 	const query = `SELECT n, min_at, changed_at, seq FROM (SELECT changed_at, seq, row_number() OVER (ORDER BY changed_at, seq) AS n,
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
-		FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `
+		FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS some ORDER BY n DESC LIMIT 1`
-	o.Kind, o.Jobs = retention.Excess, limits.Jobs(retention.Excess, s.Snapshot().Depths)
+	o.Kind, o.Jobs = retention.Excess, limits.Jobs(retention.Excess, s.Snapshot().Depths, s.Counters.SourceLetters())
 	if o.Jobs == 0 {
 		return o, last, nil
 	}
@@ -72,7 +72,7 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
 	retention.Outlook, error,
 ) {
-	o := retention.Outlook{Kind: kind, Jobs: limits.Jobs(kind, s.Snapshot().Depths)}
+	o := retention.Outlook{Kind: kind, Jobs: limits.Jobs(kind, s.Snapshot().Depths, s.Counters.SourceLetters())}
 	if o.Jobs == 0 {
 		return o, nil
 	}
@@ -101,6 +101,7 @@ func (s *Store) soon(
 	ctx context.Context, before time.Time, limits retention.Limits, age time.Duration, after place, o *retention.Outlook,
 ) error {
 	where, at := ended(o.Kind)
+	where += ` AND ` + notAtSource
 	args := []any{db.Micros(before), retention.MaxSoon + 1 - o.Soon}
 	switch o.Kind {
 	case retention.Completed:
@@ -132,7 +133,7 @@ func (s *Store) soon(
 
 func (s *Store) trashOutlook(ctx context.Context, now time.Time, limits retention.Limits, o *retention.Outlook) error {
 	const oldest = `SELECT coalesce(min(at), 0) FROM trash`
-	const soon = `SELECT count(*) FROM trash WHERE at < $1`
+	const soon = `SELECT count(*) FROM trash JOIN jobs ON jobs.seq = trash.job_seq WHERE trash.at < $1 AND ` + notAtSource
 	src := s.reader.In(ctx)
 	if _, err := db.Row(src, oldest, []any{db.Time(&o.Oldest)}); err != nil || limits.Trash <= 0 {
 		return err

@@ -24,7 +24,8 @@ func shapeUsage(u retention.Usage, r retention.Limits, now time.Time) web.Object
 	warnsAt, _ := u.Reaches(r, retention.WarnShare, now)
 	fullAt, _ := u.Reaches(r, 1, now)
 	return web.Object{
-		"open", u.Open, "limit?", r.Count, "share", u.Share(r),
+		"open", u.Open, "at_sources", u.AtSources, // not among the open ones, and not limited
+		"limit?", r.Count, "share", u.Share(r),
 		"last_day", u.LastDay, // of the open ones, failed in this hour or the 23 before
 		"oldest?", u.Oldest, "max_age?", r.Ages[retention.DeadLetters],
 		"warns_at?", warnsAt, "full_at?", fullAt, // at the pace of the last day

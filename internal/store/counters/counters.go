@@ -17,6 +17,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 )
@@ -40,7 +41,7 @@ type Book struct {
 	mu      sync.RWMutex // for those who read the counts below
 	queued  map[depthKey]int64
 	letters map[letterKey]int64
-	opened  map[int64]int64      // open letters by the hour in which their jobs failed
+	opened  map[int64]int64      // our own open letters by the hour in which their jobs failed
 	recent  map[int64]job.Totals // of the last hour, by the minute
 
 	names atomic.Pointer[[]string] // of queues, sorted
@@ -88,11 +89,25 @@ func (b *Book) Depth(queue string, status job.Status) int64 {
 	return b.queued[k] + b.sums.depths[k]
 }
 
-// OpenLetters is the number of open dead letters, as the transaction sees it.
-func (b *Book) OpenLetters() int64 {
-	n := b.depths[job.StatusDeadLetter]
+// OwnLetters is the number of open dead letters that lie at no source, as the
+// transaction sees it.
+func (b *Book) OwnLetters() int64 {
+	n := b.depths[job.StatusDeadLetter] - b.SourceLetters()
 	for k, d := range b.sums.depths {
-		if k.status == job.StatusDeadLetter {
+		if k.status == job.StatusDeadLetter && source.Of(k.queue) == "" {
+			n += d
+		}
+	}
+	return n
+}
+
+// SourceLetters is the number of open dead letters that lie at sources, as of the last
+// commit.
+func (b *Book) SourceLetters() (n int64) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for k, d := range b.queued {
+		if k.status == job.StatusDeadLetter && source.Of(k.queue) != "" {
 			n += d
 		}
 	}
@@ -151,7 +166,7 @@ type sums struct {
 	counters map[label]job.Totals
 	minutes  map[minuteKey]job.Totals
 	letters  map[letterKey]int64
-	opened   map[int64]int64 // open letters by the hour in which their jobs failed, since 1970
+	opened   map[int64]int64 // our own open letters by the hour in which their jobs failed, since 1970
 }
 
 type depthKey struct {
@@ -205,7 +220,9 @@ func (b *Book) job(j *job.Job, n int64) {
 		s.held[label{j.Queue, j.Type}] += n
 	case job.StatusDeadLetter:
 		s.letters[letterKey{label{queue, b.typeLabels.of(j.Type, false)}, j.Reason}] += n
-		s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
+		if j.Source() == "" {
+			s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
+		}
 	}
 }
 

@@ -176,13 +176,13 @@ func (b *Book) loadLetters(src db.Source) error {
 	})
 }
 
-// loadOpened counts open dead letters by the hour in which their jobs failed, as
+// loadOpened counts our own open dead letters by the hour in which their jobs failed, as
 // far as anybody asks: those of the day before the newest. All of them would make a
 // start take longer with every letter that is kept.
 func (b *Book) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
-		WHERE letter = 'stored' AND letter <> '' AND changed_at >= (
-			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND letter <> '') - 24 * CAST($1 AS BIGINT) GROUP BY hour`
+		WHERE letter = 'stored' AND instr(queue, '@') = 0 AND changed_at >= (
+			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND instr(queue, '@') = 0) - 24 * CAST($1 AS BIGINT) GROUP BY hour`
 	b.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
 	return err
 }

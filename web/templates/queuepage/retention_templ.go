@@ -98,9 +98,9 @@ func (v Retention) Page() templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(maximum(v.Limits) + " Jobs in a running operation, refused dead letters and the newest dead letter are not removed. Idempotency keys are removed with their jobs.")
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(maximum(v.Limits) + " Jobs in a running operation, refused dead letters and the newest dead letter are not removed. Idempotency keys are removed with their jobs." + templates.AtSources(v.Usage))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `queuepage/retention.templ`, Line: 34, Col: 168}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `queuepage/retention.templ`, Line: 34, Col: 199}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
