@@ -21,6 +21,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 )
 
 // Metrics is what /metrics shows: the counters of package job as the database
@@ -179,11 +180,11 @@ func newCollector(s *web.Site) *collector {
 	}
 	add("redrive_jobs", "Jobs by queue and state.", "queue", "state")
 	add("redrive_workers", "Workers by queue, busy or free.", "queue", "state")
-	add("redrive_queues", "Queues that exist.")
+	add("redrive_queues", "Queues that exist, without those of sources.")
 	add("redrive_queues_limit", "The largest number of queues that may exist.")
 	add("redrive_types", "Types of jobs that are counted separately.")
 	add("redrive_types_limit", "The largest number of types that are counted separately; later ones count as other.")
-	add("redrive_error_groups", "Error groups.")
+	add("redrive_error_groups", "Error groups, without those that sources brought.")
 	add("redrive_error_groups_limit", "The largest number of error groups; new failures above it fall into one group, other.")
 	add("redrive_ready", "1 while jobs are accepted and run, otherwise 0.")
 	add("redrive_held", "1 while no jobs are claimed because a resource has run out, otherwise 0.", "resource")
@@ -227,7 +228,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s, now := collection{c, out}, time.Now()
 	read(s, "jobs_failed_total", s.tallies)(c.View.Tallies(ctx))
 	s.queues()
-	s.gauge("redrive_queues", float64(len(c.View.QueueNames())))
+	s.gauge("redrive_queues", float64(ownQueues(c.View.QueueNames())))
 	s.gauge("redrive_queues_limit", float64(c.Config.Limits().Queues))
 	s.gauge("redrive_types", float64(c.View.CountedTypes()))
 	s.gauge("redrive_types_limit", float64(c.Config.Limits().Types))
@@ -390,6 +391,16 @@ func (s collection) removals(all []retention.Removal) {
 		desc := s.descs["redrive_retention_removed_total"]
 		s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), string(part.Kind), part.Queue)
 	}
+}
+
+// ownQueues counts the queues that belong to no source: only these are limited.
+func ownQueues(names []string) (n int) {
+	for _, name := range names {
+		if source.Of(name) == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // readable makes a value that every reader of metrics accepts.

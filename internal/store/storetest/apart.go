@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"redrive/internal/audit"
@@ -19,6 +20,8 @@ var apart = []func(*kit){
 	Retention_ASourceDoesNotHoldUpTheRemovalOfOurs, Retention_WhatLiesAtASourceHasNoAge, Retention_WhatDiedAgainAtItsSourceStays,
 	Retention_AReplayUnderWayKeepsItsJob, Retention_WhatLeftItsSourceGoesByAge, Trash_ADiscardThatTheSourceWasNotToldOfStays,
 	Trash_ADiscardThatTheSourceCarriedOutIsPurged,
+	Source_ItsQueuesTakeNoPlaceFromOurs, Source_QueuesBeyondItsBoundShareOne, Source_AReplayFromTheSharedQueueNamesItsRecord,
+	Source_ItsQueuesTakeNoPlaceFromAnotherSource, Source_ItsQueuesAndTypesTakeNoLabelFromOurs, Source_ItsCausesTakeNoGroupFromOurs,
 }
 
 // lying are records that lie at the source shop, each failed an hour ago.
@@ -201,4 +204,116 @@ func Trash_ADiscardThatTheSourceCarriedOutIsPurged(k *kit) {
 	k.same("forecast", k.foresee(limits, retention.Trash).Soon, int64(2))
 	k.same("purged", k.sweep(limits).Of(retention.Trash), int64(2))
 	k.same("left", k.job(acts[2].JobID).Status(), job.StatusTrashed)
+}
+
+// inQueues are records of a source in as many queues, and of as many types and causes.
+func (k *kit) inQueues(n int) []source.Record {
+	all := k.lying(n)
+	for i := range all {
+		name := "n" + strings.Map(func(r rune) rune { return r + 'a' - '0' }, fmt.Sprintf("%04d", i)) // digits are alike to a fingerprint
+		all[i].Queue, all[i].Type, all[i].Error.Type = name, "type."+name, "Error"+name
+	}
+	return all
+}
+
+// Source_ItsQueuesTakeNoPlaceFromOurs: neither before they come nor after.
+func Source_ItsQueuesTakeNoPlaceFromOurs(k *kit) {
+	k.manyQueues(queueLimit - 1)
+	k.mirror(250, k.inQueues(250)...)
+	k.restart()
+	k.add(in("last"))
+	_, err := k.Enqueue(k.ctx, k.now, []job.Job{in("late")})
+	k.full(err, "late")
+	k.same("records, with one that came later", len(k.mirror(1, k.deadAt("9999"))), 251)
+}
+
+// Source_QueuesBeyondItsBoundShareOne: everything is shown, the queue of each record stays
+// in its metadata, and queues that have their places go on.
+func Source_QueuesBeyondItsBoundShareOne(k *kit) {
+	records := k.inQueues(130)
+	records[129].Meta = []byte(`{"queue":"x","tries":12345678901234567890}`)
+	k.mirror(130, records...)
+	k.restart()
+	k.mirror(0, records...)
+	k.same("queues", len(k.QueueNames()), 101)
+	shared := k.all(filter.Filter{Queue: source.Overflow("shop")}, 100)
+	k.same("jobs in the shared queue", len(shared), 30)
+	meta := map[string]string{}
+	for _, j := range shared {
+		d := k.detail(j.ID)
+		meta[d.Mirrored.Key] = string(d.Job.Meta)
+	}
+	k.same("metadata", []string{meta["100"], meta["129"]},
+		[]string{`{"queue":"` + records[100].Queue + `"}`, `{"queue":"x","source_queue":"` + records[129].Queue + `","tries":12345678901234567890}`})
+	again := k.deadAt("more")
+	again.Queue = records[7].Queue
+	k.mirror(1, again)
+	k.same("jobs in a queue with a place", len(k.all(filter.Filter{Queue: source.Queue("shop", again.Queue)}, 10)), 2)
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(131))
+}
+
+// Source_AReplayFromTheSharedQueueNamesItsRecord: an act finds its record by its key.
+func Source_AReplayFromTheSharedQueueNamesItsRecord(k *kit) {
+	records := k.inQueues(101)
+	k.mirror(101, records...)
+	j := k.all(filter.Filter{Queue: source.Overflow("shop")}, 10)[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	act := k.asked(1)[0]
+	k.same("the act", []any{act.Key, act.Place, act.Witness}, []any{records[100].Key, records[100].Place, records[100].Witness})
+	k.answer(act, source.Done, "")
+	k.pass(time.Minute)
+	r := records[100]
+	r.Witness, r.FailedAt = "2", k.now
+	k.mirror(1, r)
+	got := k.job(j.ID)
+	k.same("when it failed again", []any{got.Queue, got.Status(), got.Run}, []any{source.Overflow("shop"), job.StatusDeadLetter, 2})
+}
+
+// Source_ItsQueuesTakeNoPlaceFromAnotherSource.
+func Source_ItsQueuesTakeNoPlaceFromAnotherSource(k *kit) {
+	k.mirror(150, k.inQueues(150)...)
+	_, err := k.Mirror(k.ctx, k.now, "mail", k.inQueues(5))
+	k.check(err)
+	for _, j := range k.all(filter.Filter{Source: "mail"}, 10) {
+		k.same("shared", j.Queue == source.Overflow("mail"), false)
+	}
+}
+
+// Source_ItsQueuesAndTypesTakeNoLabelFromOurs: what grows with the names tells ours apart
+// as if there were no source, and what is counted in is counted out.
+func Source_ItsQueuesAndTypesTakeNoLabelFromOurs(k *kit) {
+	for page := range 3 {
+		records := k.inQueues(1500)[page*500 : (page+1)*500]
+		k.mirror(500, records...)
+	}
+	k.same("types of our own", k.Counters.CountedTypes(), 0)
+	own := in("orders")
+	own.Type = "type.of.ours"
+	k.dead(own)
+	k.same("the queue of our own", k.Counters.Label("orders"), "orders")
+	k.restart()
+	facets, err := k.Counters.Facets(k.ctx, filter.Filter{Status: job.StatusDeadLetter, Queue: "orders"})
+	k.check(err)
+	k.same("types of dead letters", facets.Types, []filter.NameCount{{Name: "type.of.ours", Count: 1}})
+	gone := k.all(filter.Filter{Source: "shop"}, 100)
+	seqs := make([]int64, len(gone))
+	for i, j := range gone {
+		seqs[i] = j.Seq
+	}
+	_, err = k.Vanished(k.ctx, k.now, "shop", seqs)
+	k.check(err)
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+}
+
+// Source_ItsCausesTakeNoGroupFromOurs: a source has a tenth as many beside ours.
+func Source_ItsCausesTakeNoGroupFromOurs(k *kit) {
+	before := k.Groups.Size()
+	for page := range 3 {
+		k.mirror(500, k.inQueues(1500)[page*500:(page+1)*500]...)
+	}
+	k.same("groups that count against ours, with the one for all others", k.Groups.Size()-before, 1)
+	k.same("open groups", k.Snapshot().OpenGroups, int64(1001))
+	k.restart()
+	k.same("groups after a restart", []any{k.Groups.Size() - before, k.Snapshot().OpenGroups}, []any{1, int64(1001)})
 }
