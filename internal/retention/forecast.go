@@ -29,6 +29,7 @@ type Forecast struct {
 	At    time.Time // zero: nothing was counted yet
 	Kinds []Outlook // in the order of [Kinds]; no job counts as removed in two of them
 	Since time.Time // from when on the defaults apply to a database that is new to them; zero: they do
+	Clock Clock     // whether nothing is removed because the clock moved forward
 }
 
 // Of is the outlook of a kind.

@@ -208,6 +208,7 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_dead_letter_queue_oldest_age_seconds", "Age of the oldest dead letter; 0 when there is none.")
 	add("redrive_dead_letter_queue_max_age_seconds", "Age at which dead letters are removed; 0 means they are kept forever.")
 	add("redrive_retention_kept_jobs", "Finished jobs, by how they ended, without dead letters that are in sources.", "kind")
+	add("redrive_retention_held", "1 while retention removes nothing because the clock of the machine moved forward, otherwise 0.")
 	add("redrive_retention_removed_within_day_jobs", "Jobs that retention will remove within 24 hours.", "kind")
 	add("redrive_retention_removed_total", "Jobs that retention removed.", "kind", "queue")
 	add("redrive_search_lag_jobs", "Jobs whose newest failure cannot be searched yet.")
@@ -238,7 +239,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	read(s, "redrive_search_lag_jobs", func(lag int) { s.gauge("redrive_search_lag_jobs", float64(lag)) })(c.View.SearchLag(ctx))
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))
 	read(s, "redrive_retention_removed_total", s.removals)(c.View.Removals(ctx))
-	for _, o := range c.View.Retention().Kinds {
+	forecast := c.View.Retention()
+	held := 0.
+	if forecast.Clock.Held() {
+		held = 1
+	}
+	s.gauge("redrive_retention_held", held)
+	for _, o := range forecast.Kinds {
 		if o.Kind != retention.Excess { // they are dead letters too, and a sum has each once
 			s.gauge("redrive_retention_kept_jobs", float64(o.Jobs), string(o.Kind))
 		}

@@ -25,4 +25,11 @@ INSERT INTO reasons (queue, type, reason, n)
 -- number of groups of its own.
 ALTER TABLE groups ADD COLUMN source TEXT NOT NULL DEFAULT '';
 
+-- The time that retention goes by: see retention.Clock.
+CREATE TABLE retention_clock (
+    trusted_at INTEGER NOT NULL, -- the newest time that is believed, 0 when none was written yet
+    hold       INTEGER NOT NULL  -- for how many microseconds more nothing is removed, 0 when the clock is believed
+) STRICT;
+INSERT INTO retention_clock (trusted_at, hold) VALUES (0, 0);
+
 PRAGMA user_version = 23;
