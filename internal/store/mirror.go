@@ -46,6 +46,7 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 	}
 	size := sizeOf(jobs)
 	size.Rows *= mirrorRows
+	size.Account = name
 	return db.WriteLarge(ctx, s.writer, size, func(t *db.Tx) (n int, err error) {
 		s.place(name, all)
 		byKey, byThread, err := sources.Lookup(t, name, records)
