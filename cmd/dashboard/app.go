@@ -430,7 +430,7 @@ func (a *app) inBackground(name string, run func(context.Context)) {
 // dead letters, opens error groups and makes failures searchable. Each of them
 // tries again after an error, so none of them can end the app.
 func (a *app) startBackground(context.Context) error {
-	a.inBackground("pruner", (&pruner{store: a.store, limits: a.config.Retention, log: a.log}).run)
+	a.inBackground("pruner", newPruner(a.store, a.config.Retention, a.log).run)
 	a.inBackground("error groups", func(ctx context.Context) { everyMinute(ctx, a.reopenGroups) })
 	a.inBackground("search index", a.search.run)
 	a.inBackground("notices", a.watchNotices)

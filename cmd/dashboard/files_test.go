@@ -43,6 +43,34 @@ func TestCommands_RefuseAMissingDatabaseBesideItsLog(t *testing.T) {
 	}
 }
 
+// So is one whose log is missing, which held the newest jobs when its process was killed.
+// Without the lock file it starts with what is left.
+func TestCommands_RefuseADatabaseWithoutItsLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	p.post(`{"type":"t"}`)
+	p.stop(syscall.SIGKILL)
+	if err := os.Remove(filepath.Join(dir, "redrive.db-wal")); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"doctor"}, {"backup", "copy.db"}} {
+		code, out, problems := finish(t, command(t, dir, args...))
+		if code != 3 || !strings.Contains(problems, "redrive.db-wal is missing or empty") || strings.Count(problems, "\n") != 1 {
+			t.Errorf("%q: exit %d: %s%s", args, code, out, problems)
+		}
+	}
+
+	if err := os.Remove(filepath.Join(dir, "redrive.db.lock")); err != nil {
+		t.Fatal(err)
+	}
+	p = startProcess(t, dir)
+	if status, body := p.answer("GET", "/readyz", ""); status != http.StatusOK {
+		t.Errorf("without the lock file: %d %s", status, body)
+	}
+}
+
 // answer is the status and the body of a request.
 func (p *process) answer(method, path, body string) (int, string) {
 	p.t.Helper()

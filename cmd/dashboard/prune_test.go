@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,9 @@ type flaky struct {
 	failures    int
 	uncounted   int
 	takesSoLong time.Duration // a sweep
+
+	ahead  *atomic.Int64           // by which the clock of the machine is, in nanoseconds; nil: it is right
+	limits func() retention.Limits // at the moment; nil: they stay
 }
 
 func (f *flaky) Prune(ctx context.Context, now time.Time, l retention.Limits) (retention.Pruned, error) {
@@ -62,9 +66,17 @@ func pruning(t *testing.T, r retention.Limits, faults flaky, log *transcript) (s
 		time.Sleep(time.Second)
 	}
 	faults.Store = s
+	if faults.ahead == nil {
+		faults.ahead = new(atomic.Int64)
+	}
+	if faults.limits == nil {
+		faults.limits = func() retention.Limits { return r }
+	}
 	go func() {
 		defer close(done)
-		(&pruner{store: &faults, limits: func() retention.Limits { return r }, log: slog.New(slog.NewTextHandler(log, nil))}).run(ctx)
+		p := newPruner(&faults, faults.limits, slog.New(slog.NewTextHandler(log, nil)))
+		p.wall = func() time.Time { return time.Now().Add(time.Duration(faults.ahead.Load())) }
+		p.run(ctx)
 	}()
 	synctest.Wait()
 	return s, func() int64 {
@@ -253,6 +265,142 @@ func TestPruner_RemovesNothingThatTheLogDidNotAnnounce(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := open(); n != 3 {
 			t.Errorf("a minute later %d are left, want 3; the log:\n%s", n, log.String())
+		}
+	})
+}
+
+// A clock that is a year ahead makes everything old at once.
+func TestPruner_AClockThatMovesForwardRemovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		ahead := new(atomic.Int64)
+		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}, Trash: time.Hour}
+		s, open := pruning(t, limits, flaky{ahead: ahead}, &log)
+		ahead.Store(int64(366 * 24 * time.Hour))
+		time.Sleep(23 * time.Hour)
+		if n := open(); n != 5 {
+			t.Errorf("%d are left, want all", n)
+		}
+		if clock := s.Retention().Clock; !clock.Held() || clock.Ahead != 366*24*time.Hour {
+			t.Errorf("the page says %+v", clock)
+		}
+		const warning = `level=WARN msg="The clock of this machine moved forward, so retention removes nothing for now.`
+		if strings.Count(log.String(), warning) != 1 {
+			t.Errorf("the log says\n%s", log.String())
+		}
+		ahead.Store(0)
+		time.Sleep(2 * 24 * time.Hour)
+		if n := open(); n != 5 || s.Retention().Clock.Held() || strings.Count(log.String(), "Retention goes on by the clock of this machine.") != 1 {
+			t.Errorf("with the right clock %d are left; the log says\n%s", n, log.String())
+		}
+	})
+}
+
+// A clock that stays where it is for a day is believed. Until then the log warned of what
+// is removed.
+func TestPruner_AClockThatStaysIsBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		ahead := new(atomic.Int64)
+		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}}
+		_, open := pruning(t, limits, flaky{ahead: ahead}, &log)
+		ahead.Store(int64(366 * 24 * time.Hour))
+		time.Sleep(24*time.Hour + 3*time.Minute)
+		if n := open(); n != 1 || !strings.Contains(log.String(), "Dead letters will be removed within 24 hours") {
+			t.Errorf("%d are left, want the newest; the log says\n%s", n, log.String())
+		}
+	})
+}
+
+func TestPruner_AClockThatMovesBackRemovesNothingTooEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		ahead := new(atomic.Int64)
+		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}
+		_, open := pruning(t, limits, flaky{ahead: ahead}, &log)
+		ahead.Store(int64(-24 * time.Hour))
+		time.Sleep(49 * time.Hour)
+		if n := open(); n != 5 || strings.Contains(log.String(), "moved forward") {
+			t.Errorf("%d are left, want all; the log says\n%s", n, log.String())
+		}
+		time.Sleep(24 * time.Hour)
+		if n := open(); n != 1 {
+			t.Errorf("%d are left, want the newest", n)
+		}
+	})
+}
+
+// At a start, the newest time in the database tells that the clock is ahead. Another start
+// does not begin the wait again, and one with the right clock ends it.
+func TestPruner_AStartWithAWrongClockRemovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		ahead := new(atomic.Int64)
+		limits := func() retention.Limits {
+			return retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}}
+		}
+		s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		bury(t, s, 5)
+		left := func() int64 { return s.Snapshot().Depths[job.StatusDeadLetter] }
+		restart := func(lasts time.Duration) retention.Clock {
+			ctx, cancel := context.WithCancel(t.Context())
+			p := newPruner(s, limits, slog.New(slog.NewTextHandler(&log, nil)))
+			p.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				p.run(ctx)
+			}()
+			time.Sleep(lasts)
+			synctest.Wait()
+			cancel()
+			<-done
+			return p.clock
+		}
+
+		if clock := restart(time.Hour); clock.Held() {
+			t.Errorf("with the right clock at first it is %+v", clock)
+		}
+		ahead.Store(int64(366 * 24 * time.Hour))
+		if clock := restart(10*time.Hour + time.Second); clock.Left.Round(time.Minute) != 14*time.Hour {
+			t.Errorf("after ten hours the clock is %+v", clock)
+		}
+		if clock := restart(10*time.Hour + time.Second); clock.Left.Round(time.Minute) != 4*time.Hour || left() != 5 {
+			t.Errorf("after ten hours more the clock is %+v, and %d are left", clock, left())
+		}
+		ahead.Store(0)
+		if clock := restart(time.Hour); clock.Held() || left() != 5 {
+			t.Errorf("with the right clock it is %+v, and %d are left", clock, left())
+		}
+	})
+}
+
+// Ages that are shorter by another configuration are announced before they remove anything.
+func TestPruner_AnnouncesShorterAgesBeforeItRemovesByThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		var short atomic.Bool
+		limits := func() retention.Limits {
+			age := 1000 * 24 * time.Hour
+			if short.Load() {
+				age = time.Minute
+			}
+			return retention.Limits{Ages: retention.Ages{retention.DeadLetters: age}}
+		}
+		_, open := pruning(t, retention.Limits{}, flaky{limits: limits}, &log)
+		time.Sleep(10*time.Minute + time.Second)
+		short.Store(true)
+		time.Sleep(time.Minute)
+		if n := open(); n != 5 || strings.Count(log.String(), "Dead letters will be removed within 24 hours") != 1 {
+			t.Errorf("%d are left when it was announced; the log says\n%s", n, log.String())
+		}
+		time.Sleep(time.Minute)
+		if n := open(); n != 1 {
+			t.Errorf("%d are left a minute later, want the newest", n)
 		}
 	})
 }

@@ -340,14 +340,22 @@ func CheckType(s string) error {
 var (
 	ErrNotFound    = errors.New("no such job")
 	ErrBusy        = errors.New("another process is keeping the database busy") // nothing was changed; try again
-	ErrStarved     = fmt.Errorf("the database lacks memory or file descriptors: %w", ErrBusy)
-	ErrOverloaded  = fmt.Errorf("too many bytes are waiting to be written: %w", ErrBusy)
+	ErrStarved     = error(busyError("the database lacks memory or file descriptors"))
+	ErrOverloaded  = error(busyError("too many bytes are waiting to be written"))
 	ErrStorageFull = errors.New("the disk is full")                                 // nothing was changed
 	ErrReadOnly    = errors.New("the database is read-only")                        // nothing was changed
 	ErrUnsafe      = errors.New("the database files are not safe to use")           // nothing was changed; a person has to act
 	ErrBroken      = errors.New("the database failed; the last writes may be lost") // stop and restart
 	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)      // a restart does not help
 )
+
+// busyError is an ErrBusy for another reason than another process: it says only its own.
+type busyError string
+
+func (e busyError) Error() string { return string(e) }
+
+// Unwrap makes the error an ErrBusy.
+func (busyError) Unwrap() error { return ErrBusy }
 
 // OwnFault reports whether a write failed for what it writes, and not for the
 // state of the database or for want of time.

@@ -29,6 +29,7 @@ type Forecast struct {
 	At    time.Time // zero: nothing was counted yet
 	Kinds []Outlook // in the order of [Kinds]; no job counts as removed in two of them
 	Since time.Time // from when on the defaults apply to a database that is new to them; zero: they do
+	Clock Clock     // whether nothing is removed because the clock moved forward
 }
 
 // Of is the outlook of a kind.
@@ -41,8 +42,9 @@ func (f Forecast) Of(k Kind) Outlook {
 	return Outlook{Kind: k}
 }
 
-// Jobs is how many jobs of a kind there are.
-func (l Limits) Jobs(k Kind, depths job.Depths) int64 {
+// Jobs is how many jobs of a kind there are. Dead letters that lie at a source count in no
+// kind: retention does not remove them.
+func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
 	switch k {
 	case Completed:
 		return depths[job.Status(job.Completed)]
@@ -56,16 +58,19 @@ func (l Limits) Jobs(k Kind, depths job.Depths) int64 {
 		if l.Count <= 0 {
 			return 0
 		}
-		return max(0, depths[job.StatusDeadLetter]-l.Count)
+		return max(0, depths[job.StatusDeadLetter]-atSources-l.Count)
 	}
-	return depths[job.StatusDeadLetter]
+	return depths[job.StatusDeadLetter] - atSources
 }
 
-// Usage is how full the dead-letter queue is.
+// Usage is how full the dead-letter queue is. Dead letters that lie at a source take no
+// room in it.
 type Usage struct {
 	Open    int64     // letters that are neither replayed nor discarded
 	LastDay int64     // of these, failed in this hour or the 23 before
 	Oldest  time.Time // when the oldest failed; zero when there is none
+
+	AtSources int64 // open letters beside these that lie at sources
 }
 
 // WarnShare is the share of its limit from which the dead-letter queue warns.

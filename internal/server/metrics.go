@@ -21,6 +21,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 )
 
 // Metrics is what /metrics shows: the counters of package job as the database
@@ -179,11 +180,11 @@ func newCollector(s *web.Site) *collector {
 	}
 	add("redrive_jobs", "Jobs by queue and state.", "queue", "state")
 	add("redrive_workers", "Workers by queue, busy or free.", "queue", "state")
-	add("redrive_queues", "Queues that exist.")
+	add("redrive_queues", "Queues that exist, without those of sources.")
 	add("redrive_queues_limit", "The largest number of queues that may exist.")
 	add("redrive_types", "Types of jobs that are counted separately.")
 	add("redrive_types_limit", "The largest number of types that are counted separately; later ones count as other.")
-	add("redrive_error_groups", "Error groups.")
+	add("redrive_error_groups", "Error groups, without those that sources brought.")
 	add("redrive_error_groups_limit", "The largest number of error groups; new failures above it fall into one group, other.")
 	add("redrive_ready", "1 while jobs are accepted and run, otherwise 0.")
 	add("redrive_held", "1 while no jobs are claimed because a resource has run out, otherwise 0.", "resource")
@@ -199,14 +200,15 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_source_acts_total", "Acts on a source, by kind and by how they ended.", "source", "kind", "state")
 	add("redrive_source_succeeded_total", "Replayed jobs that succeeded, as their source says.", "source")
 	add("redrive_dead_letters_refused", "Jobs whose dead letter was refused and that need attention.")
-	add("redrive_dead_letter_queue_letters", "Dead letters in the dead-letter queue.")
+	add("redrive_dead_letter_queue_letters", "Dead letters in the dead-letter queue, without those that are in sources.")
 	add("redrive_dead_letter_queue_limit_letters", "Number of dead letters above which the oldest are removed; 0 means no limit.")
 	add("redrive_dead_letter_queue_full_timestamp_seconds",
 		"When the dead-letter queue will be full at the rate of the last 24 hours; absent if it will not.")
 	add("redrive_dead_letter_queue_fill_ratio", "How full the dead-letter queue is; at 1, the oldest dead letters are removed.")
 	add("redrive_dead_letter_queue_oldest_age_seconds", "Age of the oldest dead letter; 0 when there is none.")
 	add("redrive_dead_letter_queue_max_age_seconds", "Age at which dead letters are removed; 0 means they are kept forever.")
-	add("redrive_retention_kept_jobs", "Finished jobs, by how they ended.", "kind")
+	add("redrive_retention_kept_jobs", "Finished jobs, by how they ended, without dead letters that are in sources.", "kind")
+	add("redrive_retention_held", "1 while retention removes nothing because the clock of the machine moved forward, otherwise 0.")
 	add("redrive_retention_removed_within_day_jobs", "Jobs that retention will remove within 24 hours.", "kind")
 	add("redrive_retention_removed_total", "Jobs that retention removed.", "kind", "queue")
 	add("redrive_search_lag_jobs", "Jobs whose newest failure cannot be searched yet.")
@@ -227,7 +229,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s, now := collection{c, out}, time.Now()
 	read(s, "jobs_failed_total", s.tallies)(c.View.Tallies(ctx))
 	s.queues()
-	s.gauge("redrive_queues", float64(len(c.View.QueueNames())))
+	s.gauge("redrive_queues", float64(ownQueues(c.View.QueueNames())))
 	s.gauge("redrive_queues_limit", float64(c.Config.Limits().Queues))
 	s.gauge("redrive_types", float64(c.View.CountedTypes()))
 	s.gauge("redrive_types_limit", float64(c.Config.Limits().Types))
@@ -237,7 +239,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	read(s, "redrive_search_lag_jobs", func(lag int) { s.gauge("redrive_search_lag_jobs", float64(lag)) })(c.View.SearchLag(ctx))
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))
 	read(s, "redrive_retention_removed_total", s.removals)(c.View.Removals(ctx))
-	for _, o := range c.View.Retention().Kinds {
+	forecast := c.View.Retention()
+	held := 0.
+	if forecast.Clock.Held() {
+		held = 1
+	}
+	s.gauge("redrive_retention_held", held)
+	for _, o := range forecast.Kinds {
 		if o.Kind != retention.Excess { // they are dead letters too, and a sum has each once
 			s.gauge("redrive_retention_kept_jobs", float64(o.Jobs), string(o.Kind))
 		}
@@ -390,6 +398,16 @@ func (s collection) removals(all []retention.Removal) {
 		desc := s.descs["redrive_retention_removed_total"]
 		s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), string(part.Kind), part.Queue)
 	}
+}
+
+// ownQueues counts the queues that belong to no source: only these are limited.
+func ownQueues(names []string) (n int) {
+	for _, name := range names {
+		if source.Of(name) == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // readable makes a value that every reader of metrics accepts.

@@ -331,6 +331,9 @@ func Returned(j job.Job, now time.Time) bool {
 	return j.Source() != "" && j.State == job.Pending && j.Worker != "" && now.Sub(since) >= ReturnedAfter
 }
 
+// Overflow is the queue of a source's jobs whose own queues would be too many.
+func Overflow(source string) string { return Queue(source, "other-queues") }
+
 // maxQueue is how long the name of a queue may be.
 const maxQueue = 128
 

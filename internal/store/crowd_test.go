@@ -15,6 +15,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/sqlite"
 )
@@ -120,4 +121,41 @@ func TestQueues_BeyondALoweredLimitGoOn(t *testing.T) {
 		t.Errorf("%d jobs were claimed, want 6", len(claimed))
 	}
 	check(t, s.Pause(t.Context(), testTime, "b", audit.Actor{Name: "ana"}))
+}
+
+// More queues, types and causes of a source than it has places for are counted in and out as
+// they are.
+func TestMirror_CountsOfManyNamesMatchTheirJobs(t *testing.T) {
+	s := open(t, Options{Groups: 100, Limits: counters.Limits{Queues: 5, Types: 5}})
+	var records []source.Record
+	for i := range 150 {
+		name := fmt.Sprintf("n%c%c", 'a'+i/26, 'a'+i%26)
+		records = append(records, source.Record{Key: name, Queue: name, Type: name, Error: job.ErrorInfo{Type: name}, FailedAt: testTime})
+	}
+	_, err := s.Mirror(t.Context(), testTime, "shop", records)
+	check(t, err)
+	enqueue(t, s, 1)
+	if n := s.Groups.Size(); n != 1 {
+		t.Errorf("%d groups, want the one for all others", n)
+	}
+	if got := problems(t, pathOf(t, s)); len(got) > 0 {
+		t.Errorf("mirrored: %q", got)
+	}
+
+	all, err := s.Sources.Lies(t.Context(), "shop", testTime.Add(time.Hour), 0, 1000)
+	check(t, err)
+	seqs := make([]int64, len(all))
+	for i, named := range all {
+		seqs[i] = named.Seq
+	}
+	_, err = s.Vanished(t.Context(), testTime, "shop", seqs)
+	check(t, err)
+	_, err = s.Prune(t.Context(), testTime.Add(2*time.Hour), retention.Limits{Ages: retention.Ages{retention.Discarded: time.Hour}})
+	check(t, err)
+	if got := problems(t, pathOf(t, s)); len(got) > 0 {
+		t.Errorf("removed: %q", got)
+	}
+	if n := s.Snapshot().OpenGroups; n > 10 {
+		t.Errorf("%d groups are left; those of a source make room for its next ones", n)
+	}
 }

@@ -41,12 +41,66 @@ func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Li
 	return f, nil
 }
 
-// Retention is the newest forecast, from memory.
-func (s *Store) Retention() retention.Forecast {
-	if f := s.news.forecast.Load(); f != nil {
-		return *f
+// Retention is the newest forecast, from memory, with the clock that retention goes by.
+func (s *Store) Retention() (f retention.Forecast) {
+	if newest := s.news.forecast.Load(); newest != nil {
+		f = *newest
 	}
-	return retention.Forecast{}
+	if clock := s.news.clock.Load(); clock != nil {
+		f.Clock = *clock
+	}
+	return f
+}
+
+// Clock is the time that retention went by when it was written down last. In a database that
+// never had one, it is the newest time of what happened here.
+func (s *Store) Clock(ctx context.Context) (c retention.Clock, err error) {
+	const query = `SELECT trusted_at, hold FROM retention_clock`
+	const newest = `SELECT max(
+		coalesce((SELECT at FROM audit ORDER BY seq DESC LIMIT 1), 0),
+		coalesce((SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1), 0),
+		coalesce((SELECT max(minute) FROM minutes), 0) * CAST($1 AS BIGINT),
+		coalesce((SELECT enqueued_at FROM jobs ORDER BY seq DESC LIMIT 1), 0))`
+	src := s.reader.In(ctx)
+	var trusted, hold int64
+	if _, err := db.Row(src, query, []any{&trusted, &hold}); err != nil {
+		return c, db.Wrap(err, "read the clock of retention")
+	}
+	if trusted == 0 {
+		trusted, err = db.Value[int64](src, newest, int64(db.MicrosPerMinute))
+		if err != nil {
+			return c, db.Wrap(err, "find the newest time in the database")
+		}
+	}
+	if trusted > 0 {
+		c.Trusted = db.FromMicros(trusted)
+	}
+	c.Left = time.Duration(hold) * time.Microsecond
+	return c, nil
+}
+
+// clockEvery is how often the clock of retention is written down while it is believed.
+const clockEvery = time.Hour
+
+// SetClock makes known by which time retention goes from now on. It is written down when
+// nothing is removed, when that ends, and otherwise every hour: an idle database is hardly
+// written to.
+func (s *Store) SetClock(ctx context.Context, c retention.Clock) error {
+	const update = `UPDATE retention_clock SET trusted_at = $1, hold = $2`
+	const written = `SELECT trusted_at, hold FROM retention_clock`
+	s.news.clock.Store(&c)
+
+	var at, hold int64
+	if _, err := db.Row(s.reader.In(ctx), written, []any{&at, &hold}); err != nil {
+		return db.Wrap(err, "read the clock of retention")
+	}
+	moved := c.Trusted.Sub(db.FromMicros(at))
+	if hold == 0 && !c.Held() && moved >= 0 && moved < clockEvery {
+		return nil
+	}
+	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
+		return t.ExecExactly(1, update, db.Micros(c.Trusted), c.Left.Microseconds())
+	})
 }
 
 // countExcess counts the dead letters that are more than there may be, and finds the
@@ -55,9 +109,9 @@ func (s *Store) Retention() retention.Forecast {
 func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o retention.Outlook, last place, err error) {
 	const query = `SELECT n, min_at, changed_at, seq FROM (SELECT changed_at, seq, row_number() OVER (ORDER BY changed_at, seq) AS n,
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
-		FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `
+		FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS some ORDER BY n DESC LIMIT 1`
-	o.Kind, o.Jobs = retention.Excess, limits.Jobs(retention.Excess, s.Snapshot().Depths)
+	o.Kind, o.Jobs = retention.Excess, limits.Jobs(retention.Excess, s.Snapshot().Depths, s.Counters.SourceLetters())
 	if o.Jobs == 0 {
 		return o, last, nil
 	}
@@ -72,7 +126,7 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
 	retention.Outlook, error,
 ) {
-	o := retention.Outlook{Kind: kind, Jobs: limits.Jobs(kind, s.Snapshot().Depths)}
+	o := retention.Outlook{Kind: kind, Jobs: limits.Jobs(kind, s.Snapshot().Depths, s.Counters.SourceLetters())}
 	if o.Jobs == 0 {
 		return o, nil
 	}
@@ -101,6 +155,7 @@ func (s *Store) soon(
 	ctx context.Context, before time.Time, limits retention.Limits, age time.Duration, after place, o *retention.Outlook,
 ) error {
 	where, at := ended(o.Kind)
+	where += ` AND ` + notAtSource
 	args := []any{db.Micros(before), retention.MaxSoon + 1 - o.Soon}
 	switch o.Kind {
 	case retention.Completed:
@@ -132,7 +187,7 @@ func (s *Store) soon(
 
 func (s *Store) trashOutlook(ctx context.Context, now time.Time, limits retention.Limits, o *retention.Outlook) error {
 	const oldest = `SELECT coalesce(min(at), 0) FROM trash`
-	const soon = `SELECT count(*) FROM trash WHERE at < $1`
+	const soon = `SELECT count(*) FROM trash JOIN jobs ON jobs.seq = trash.job_seq WHERE trash.at < $1 AND ` + notAtSource
 	src := s.reader.In(ctx)
 	if _, err := db.Row(src, oldest, []any{db.Time(&o.Oldest)}); err != nil || limits.Trash <= 0 {
 		return err

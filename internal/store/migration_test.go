@@ -213,3 +213,27 @@ func TestMigrations_RefusedLettersAreCountedApart(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// An earlier version counted the types of a source among those of its own queues.
+func TestMigrations_TypesOfASourceAreCountedApart(t *testing.T) {
+	path := databaseOf(t, 22)
+	edit(t, path, `UPDATE jobs SET queue = 'orders@shop', state = 'discarded', list_state = 'discarded', letter = 'stored', reason = 'attempts_exhausted'`)
+	edit(t, path, `UPDATE depths SET status = 'discarded', queue = 'orders@shop'`)
+	edit(t, path, `INSERT INTO depths VALUES ('orders@shop', 'dead_letter', 1)`)
+	edit(t, path, `INSERT INTO labels VALUES ('queue', 'orders@shop'), ('type', 'email.send')`)
+	edit(t, path, `INSERT INTO reasons VALUES ('orders@shop', 'email.send', 'attempts_exhausted', 1)`)
+	edit(t, path, `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, cause, failed_at, queue, attempts, forwarded_at,
+			forwarded_to, problem, error) VALUES (1, 1, 1, 0, 'attempts_exhausted', '', '', 6, 'orders@shop', 1, 0, '', '', '')`)
+	edit(t, path, `INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings)
+			VALUES (1, 'shop', '7', '', 'failed', '', 0, 1, 6, '[]')`)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	facets, err := s.Counters.Facets(t.Context(), filter.Filter{Status: job.StatusDeadLetter, Queue: "orders@shop"})
+	if err != nil || len(facets.Types) != 1 || facets.Types[0] != (filter.NameCount{Name: "email.send", Count: 1}) {
+		t.Errorf("the letters by type are %+v, %v", facets.Types, err)
+	}
+	_, err = s.Vanished(t.Context(), testTime, "shop", []int64{1})
+	check(t, errors.Join(err, s.Close()))
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -45,10 +46,9 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 	}
 	size := sizeOf(jobs)
 	size.Rows *= mirrorRows
+	size.Account = name
 	return db.WriteLarge(ctx, s.writer, size, func(t *db.Tx) (n int, err error) {
-		if err := s.Counters.Admit(queuesOf(jobs, repeats{})); err != nil {
-			return 0, err
-		}
+		s.place(name, all)
 		byKey, byThread, err := sources.Lookup(t, name, records)
 		if err != nil {
 			return 0, err
@@ -130,6 +130,51 @@ func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored 
 		j.Payload = []byte{}
 	}
 	return mirrored{Record: r, job: j, cause: fingerprint.Of(j.Type, j.Error.Type, j.Error.Message, r.Trace)}
+}
+
+// place puts the jobs of records into the queues for which their source has places. All
+// others share one queue: where a record belongs stays in its metadata, and at the source,
+// which is where a replay takes it from.
+func (s *Store) place(name string, all []mirrored) {
+	wanted := make([]string, len(all))
+	for i := range all {
+		wanted[i] = source.Queue(name, all[i].Record.Queue)
+	}
+
+	refused := s.Counters.Claim(name, wanted)
+
+	for i := range all {
+		r := &all[i]
+		r.job.Queue, r.job.Meta = wanted[i], r.Record.Meta
+		if refused[wanted[i]] {
+			r.job.Queue, r.job.Meta = source.Overflow(name), withQueue(r.Record.Meta, r.Record.Queue)
+		}
+	}
+}
+
+// withQueue adds the name of a queue to metadata, under a name that these do not have.
+// Metadata that are no JSON object stay as they are.
+func withQueue(meta []byte, queue string) []byte {
+	members := map[string]json.RawMessage{}
+	if len(meta) > 0 && json.Unmarshal(meta, &members) != nil || members == nil {
+		return meta
+	}
+
+	name := "queue"
+	for members[name] != nil {
+		name = "source_" + name
+	}
+
+	value, err := json.Marshal(queue)
+	if err != nil {
+		return meta
+	}
+	members[name] = value
+	together, err := json.Marshal(members)
+	if err != nil {
+		return meta
+	}
+	return together
 }
 
 // appear makes the jobs of records that are new: all of them first, since other statements

@@ -197,6 +197,18 @@ var refusals = []refusal{
 		check(t, os.Remove(path))
 		check(t, os.Remove(path+"-wal"))
 	}, []string{"is missing", ".lock"}},
+	{"a missing log", func(t *testing.T, path string) {
+		check(t, os.Remove(path+"-wal"))
+	}, []string{"-wal is missing or empty", "Put it back", "remove "}},
+	{"a missing log and its index", func(t *testing.T, path string) {
+		check(t, errors.Join(os.Remove(path+"-wal"), os.Remove(path+"-shm")))
+	}, []string{"-wal is missing or empty", "Put it back", "remove "}},
+	{"an empty log", func(t *testing.T, path string) {
+		check(t, os.Truncate(path+"-wal", 0))
+	}, []string{"-wal is missing or empty", "Put it back", "remove "}},
+	{"a log under another name", func(t *testing.T, path string) {
+		check(t, os.Rename(path+"-wal", path+".before-wal"))
+	}, []string{"-wal is missing or empty"}},
 	{"a hard link", func(t *testing.T, path string) {
 		check(t, os.Link(path, path+".second"))
 	}, []string{"2 names", "find -samefile"}},
@@ -279,6 +291,120 @@ func TestOpen_RefusesFilesThatAreNotAsTheyMustBe(t *testing.T) {
 				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}
 		})
+	}
+}
+
+// lockText changes what the lock file of a database says.
+func lockText(t *testing.T, path string, change func(string) string) {
+	t.Helper()
+	text, err := os.ReadFile(path + ".lock")
+	check(t, err)
+	check(t, os.WriteFile(path+".lock", []byte(change(string(text))), 0o600))
+}
+
+// The log is missing for a reason, or the person who starts knows that it is lost.
+func TestOpen_TakesAMissingLogThatIsNotMissed(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, path string){
+		"without the lock file": func(t *testing.T, path string) {
+			check(t, os.Remove(path+".lock"))
+		},
+		"with the lock file of an earlier version": func(t *testing.T, path string) {
+			lockText(t, path, func(text string) string { return strings.Replace(text, " logged\n", "\n", 1) })
+		},
+		"a backup in the place of the file": func(t *testing.T, path string) {
+			backup := path + ".backup"
+			check(t, sqlite.File{Path: path + ".other"}.Backup(t.Context(), backup, false, unheard))
+			check(t, os.Rename(backup, path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "jobs.db")
+			other := open(t, Options{Database: sqlite.File{Path: path + ".other"}})
+			kill(t, holder(t, path))
+			check(t, os.Remove(path+"-wal"))
+			harm(t, path)
+			s, err := openAt(path)
+			check(t, err)
+			check(t, errors.Join(s.Close(), other.Close()))
+		})
+	}
+}
+
+// What a process that stops leaves behind needs no log, whenever it is killed: the note goes
+// before the log does.
+func TestOpen_AfterAStopTheLogIsNotMissed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	for range 3 {
+		s, err := openAt(path)
+		check(t, err)
+		enqueue(t, s, 1)
+		text, err := os.ReadFile(path + ".lock")
+		check(t, err)
+		if !strings.Contains(string(text), " logged\n") {
+			t.Errorf("the lock file says %q while the log holds jobs", text)
+		}
+		check(t, s.Close())
+		text, err = os.ReadFile(path + ".lock")
+		check(t, err)
+		if strings.Contains(string(text), "logged") || exists(t, path+"-wal") {
+			t.Errorf("the lock file says %q after a stop", text)
+		}
+	}
+}
+
+// A reader that outlives the store keeps its log from being removed. Its content is in the
+// file all the same.
+func TestOpen_AReaderOfAnotherProgramDoesNotMakeTheLogMissed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := openAt(path)
+	check(t, err)
+	enqueue(t, s, 3)
+	reader, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	check(t, err)
+	var jobs int64
+	check(t, reader.QueryRow(`SELECT count(*) FROM jobs`).Scan(&jobs))
+	check(t, errors.Join(s.Close(), reader.Close()))
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(path + suffix); !errors.Is(err, fs.ErrNotExist) {
+			check(t, err)
+		}
+	}
+	s = open(t, Options{Database: sqlite.File{Path: path}})
+	if n := s.Snapshot().Depths.Jobs(); n != 3 {
+		t.Errorf("%d jobs, want 3", n)
+	}
+}
+
+// A log that was removed while the store had it open was moved into the file when that was
+// found: nothing is missing then.
+func TestOpen_ALogThatWasRemovedInTimeIsNotMissed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	other := holder(t, path)
+	check(t, os.Remove(path+"-wal"))
+	wait(t, func() bool {
+		text, err := os.ReadFile(path + ".lock")
+		return err == nil && !strings.Contains(string(text), "logged")
+	})
+	kill(t, other)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	if n := s.Snapshot().Depths.Jobs(); n != 7 {
+		t.Errorf("%d jobs, want 7", n)
+	}
+}
+
+// Who only looks, or copies, is told as well.
+func TestFile_ALogThatIsMissedIsToldToReaders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	kill(t, holder(t, path))
+	check(t, os.Remove(path+"-wal"))
+	f := sqlite.File{Path: path}
+	_, examining := Examine(t.Context(), f)
+	copying := f.Backup(t.Context(), path+".backup", false, unheard)
+	for what, err := range map[string]error{"examine": examining, "back up": copying} {
+		if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "-wal is missing or empty") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

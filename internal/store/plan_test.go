@@ -270,6 +270,43 @@ func TestPlans_OfDiscardedJobsReadNoDeadLetters(t *testing.T) {
 	}
 }
 
+// Retention counts and removes our own dead letters without reading those of sources, of
+// which there can be a million.
+func TestPlans_OfOwnDeadLettersReadNoneOfASource(t *testing.T) {
+	s, recorded := openRecorded(t)
+	enqueue(t, s, 3)
+	claim := job.Claim{Worker: "w", Now: testTime.Add(time.Second), Lease: time.Minute, Free: map[string]int{"orders": 3}}
+	begun, _, err := s.Exchange(t.Context(), nil, claim)
+	check(t, err)
+	var dead []job.Settlement
+	for _, j := range begun {
+		dead = append(dead, j.Settle(job.Ending{Outcome: job.Failed, FinishedAt: claim.Now, Answer: retry.Answer{Code: retry.CodeDeadLetter}}, nil))
+	}
+	_, _, err = s.Exchange(t.Context(), dead, job.Claim{})
+	check(t, err)
+	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 100 * time.Hour}, Count: 2}
+	for range 2 { // the second sweep removes what the first forecast announced
+		_, err = s.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
+		check(t, err)
+		_, err = s.Forecast(t.Context(), testTime.Add(2*time.Hour), limits)
+		check(t, err)
+	}
+	_, err = s.LetterUsage(t.Context(), testTime)
+	check(t, err)
+	looked := 0
+	for _, query := range recorded.all() {
+		if strings.Contains(query, ownLetter) && !strings.Contains(query, "json_each") {
+			looked++
+			if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "INDEX jobs_letter_own") || strings.Contains(got, "INDEX jobs_letter_queue") {
+				t.Errorf("%s\n%s", query, got)
+			}
+		}
+	}
+	if looked < 5 {
+		t.Errorf("%d statements were looked at", looked)
+	}
+}
+
 // Completed jobs have no index by their ends: to find that there are none, a sweep would read
 // all other jobs.
 func TestPlans_RetentionLooksForNoCompletedJobsWhereThereAreNone(t *testing.T) {

@@ -164,11 +164,15 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 	}
 }
 
-// LetterUsage tells how full the dead-letter queue is.
+// LetterUsage tells how full the dead-letter queue is. It counts our own dead letters, and
+// apart from them those that lie at sources.
 func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	const query = `SELECT changed_at FROM jobs WHERE letter = 'stored' AND letter <> '' ORDER BY changed_at, seq LIMIT 1`
+	const query = `SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at, seq LIMIT 1`
 	firstHour := db.Micros(now)/db.MicrosPerHour - 23
-	u := retention.Usage{Open: s.Snapshot().Depths[job.StatusDeadLetter], LastDay: s.Counters.OpenedSince(firstHour)}
+	atSources := s.Counters.SourceLetters()
+	u := retention.Usage{
+		Open: s.Snapshot().Depths[job.StatusDeadLetter] - atSources, LastDay: s.Counters.OpenedSince(firstHour), AtSources: atSources,
+	}
 	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
 	return u, err
 }

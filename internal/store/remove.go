@@ -224,11 +224,13 @@ func (p *sweep) purge(t *db.Tx, last purged) (purged, error) {
 }
 
 // oldTrash looks at the jobs in the trash after the last ones that came there
-// before a time, and names those that nobody needs.
+// before a time, and names those that nobody needs. A discard that its source has not
+// answered is needed: forgotten, the record would come back as a dead letter.
 func oldTrash(t *db.Tx, before time.Time, last purged) (next purged, old []int64, err error) {
 	const query = `SELECT at, job_seq, EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay') AND o.state IN ('running', 'paused'))
-		FROM trash WHERE at < $1 AND (at, job_seq) > ($2, $3) ORDER BY at, job_seq LIMIT $4 + 0`
+			OR NOT ` + notAtSource + `
+		FROM trash JOIN jobs ON jobs.seq = trash.job_seq WHERE at < $1 AND (at, job_seq) > ($2, $3) ORDER BY at, job_seq LIMIT $4 + 0`
 	next = purged{at: last.at, seq: last.seq}
 	err = t.Query(query, func(rows *sql.Rows) error {
 		var held bool

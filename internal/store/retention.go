@@ -33,9 +33,20 @@ const (
 const notHeld = `NOT EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 	WHERE i.job_seq = jobs.seq AND o.state IN ('running', 'paused'))`
 
-// notNewest is the condition that the job is not the newest dead letter, which
-// always stays.
-const notNewest = `seq <> (SELECT seq FROM jobs WHERE letter = 'stored' AND letter <> '' ORDER BY changed_at DESC, seq DESC LIMIT 1)`
+// ownLetter is the condition that a dead letter is held here alone. A dead letter of a
+// source is in its source too, which alone decides how long it stays: retention
+// neither counts nor removes it.
+const ownLetter = `letter = 'stored' AND instr(queue, '@') = 0`
+
+// notNewest is the condition that the job is not the newest dead letter of our own,
+// which always stays.
+const notNewest = `seq <> (SELECT seq FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1)`
+
+// notAtSource is the condition that a source has nothing of the job any more: its record
+// has left, and no act on it is under way. Otherwise the source would bring the job back
+// as a new one, and an act that was asked for would be forgotten.
+const notAtSource = `(instr(queue, '@') = 0 OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.lies <> 0)
+	AND NOT EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = jobs.seq AND a.state IN ('asked', 'begun')))`
 
 // handed is the condition that a job was given back to its source, which has told nothing of
 // it since. Nothing is known of its end, so it is kept as long as a completed one,
@@ -54,7 +65,7 @@ func ended(k retention.Kind) (where, at string) {
 	case retention.Discarded:
 		return `list_state = 'discarded' AND letter = ''`, `changed_at`
 	}
-	return `letter = 'stored' AND letter <> ''`, `changed_at`
+	return ownLetter, `changed_at`
 }
 
 // parts counts jobs that were removed.
@@ -81,7 +92,8 @@ func (p *sweep) count(removed parts) {
 // long ago as dead letters are kept, whose counts stay; and error groups in which
 // nothing failed for so long and to which no job belongs, sooner when there is
 // hardly room for new ones. What an operation under way needs stays, and so do
-// refused dead letters and the newest dead letter. Other writers come in between.
+// refused dead letters and the newest dead letter. What still lies at a source, or is on
+// its way there, is not ours to remove. Other writers come in between.
 func (s *Store) Prune(ctx context.Context, now time.Time, limits retention.Limits) (retention.Pruned, error) {
 	p := &sweep{store: s, now: now, limits: limits, done: retention.Pruned{Jobs: parts{}}}
 	since, err := s.retentionSince(ctx)
@@ -154,12 +166,12 @@ func (p *sweep) due(ctx context.Context, kind retention.Kind, before time.Time, 
 	due []int64, next place, more bool, err error,
 ) {
 	where, at := ended(kind)
-	query := `SELECT ` + at + `, seq, queue, type FROM jobs WHERE ` + where + ` AND changed_at < $1
+	query := `SELECT ` + at + `, seq, queue, type FROM jobs WHERE ` + where + ` AND ` + notAtSource + ` AND changed_at < $1
 		AND (changed_at, seq) > ($2, $3) ORDER BY changed_at, seq LIMIT $4 + 0`
 	args := []any{db.Micros(before), after.at, after.seq, duePage}
 	if kind == retention.Completed {
-		query = `SELECT ` + at + `, seq, queue, type FROM jobs WHERE ` + where + ` AND ` + at + ` < $1
-			AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4 + 0`
+		query = `SELECT ` + at + `, seq, queue, type FROM jobs WHERE ` + where + ` AND ` + notAtSource + `
+			AND ` + at + ` < $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4 + 0`
 		args = []any{db.Micros(before), after.seq, last, duePage}
 	}
 	type row struct {
@@ -238,7 +250,8 @@ const heavyStep = 500
 // removeSome removes those of the jobs whose time has still come.
 func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into parts) error {
 	where, _ := ended(kind)
-	query := `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1)) AND ` + where + ` AND ` + notHeld
+	query := `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1)) AND ` + where + `
+		AND ` + notHeld + ` AND ` + notAtSource
 	if kind == retention.DeadLetters {
 		query += ` AND ` + notNewest
 	}
@@ -263,7 +276,7 @@ func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into par
 	return err
 }
 
-// excess removes the oldest of the dead letters that are more than there may be, up
+// excess removes the oldest of our own dead letters that are more than there may be, up
 // to the last that was announced.
 func (p *sweep) excess(ctx context.Context) error {
 	for more := p.limits.Count > 0 && p.store.excess.end() != (place{}); more; {
@@ -278,9 +291,9 @@ func (p *sweep) excess(ctx context.Context) error {
 }
 
 func (p *sweep) removeExcess(t *db.Tx) (parts, error) {
-	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE letter = 'stored' AND letter <> '' AND ` + notHeld + ` AND ` + notNewest + `
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		AND (changed_at, seq) <= ($1, $2) ORDER BY changed_at, seq LIMIT $3 + 0`
-	most := min(p.store.Counters.OpenLetters()-p.limits.Count, dueChunk)
+	most := min(p.store.Counters.OwnLetters()-p.limits.Count, dueChunk)
 	if most <= 0 {
 		return nil, nil
 	}

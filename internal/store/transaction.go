@@ -161,6 +161,7 @@ type news struct {
 	revision int64                           // of the database: it rises with each commit that changed something
 	paused   atomic.Pointer[map[string]bool] // the queues that are
 	forecast atomic.Pointer[retention.Forecast]
+	clock    atomic.Pointer[retention.Clock]
 
 	mu       sync.RWMutex
 	snapshot job.Snapshot

@@ -526,3 +526,39 @@ func TestMirror_IsRepeatedWhole(t *testing.T) {
 		}
 	})
 }
+
+// What a source brings waits in a place of its own: it is never counted against producers, nor
+// they against it.
+func TestWriter_BytesOfASourceTakeNoRoomFromProducers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Options{MaxBytes: 1000})
+		begin := block(t, s)
+		var callers sync.WaitGroup
+		large := source.Record{Key: "1", Queue: "q", Type: "t", Payload: []byte(strings.Repeat("x", 5000))}
+		callers.Go(func() {
+			if n, err := s.Mirror(t.Context(), testTime, "shop", []source.Record{large}); n != 1 || err != nil {
+				t.Errorf("%d records, %v", n, err)
+			}
+		})
+		synctest.Wait()
+		callers.Go(func() {
+			if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob(strings.Repeat("x", 900))}); err != nil {
+				t.Errorf("a producer: %v", err)
+			}
+		})
+		synctest.Wait()
+		if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob(strings.Repeat("x", 900))}); !errors.Is(err, job.ErrOverloaded) {
+			t.Errorf("a second producer: %v", err)
+		} else if strings.Contains(err.Error(), "another process") {
+			t.Errorf("%v blames another process", err)
+		}
+		callers.Go(func() {
+			if _, err := s.Mirror(t.Context(), testTime, "mail", []source.Record{large}); err != nil {
+				t.Errorf("another source: %v", err)
+			}
+		})
+		synctest.Wait()
+		begin()
+		callers.Wait()
+	})
+}

@@ -452,6 +452,10 @@ func queuesStates(all map[string]page) {
 	starts := retained(f)
 	starts.Forecast.Since, starts.Removals, starts.Limits.Queues, starts.Limits.Types = now.Add(20*time.Hour), nil, nil, nil
 	all["retention-starts"] = starts
+	moved := retained(f)
+	moved.Forecast.Clock = retention.Clock{Trusted: now.Add(-366 * 24 * time.Hour), Left: 23 * time.Hour, Ahead: 366 * 24 * time.Hour}
+	moved.Usage.AtSources = 1200
+	all["retention-clock-moved"] = moved
 	all["queues-first-run"] = queuepage.List{Frame: fresh("queues", "Queues")}
 }
 

@@ -110,7 +110,19 @@ func (r LetterUsage) pruning() string {
 		bounds = append(bounds, "beyond "+format.Number(r.Count))
 	}
 	return "Dead letters " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and history. " +
-		"The newest one always stays."
+		"The newest one always stays." + AtSources(r.Usage)
+}
+
+// AtSources says that dead letters of sources are neither counted nor removed, as a
+// sentence behind another one; empty when there are none.
+func AtSources(u retention.Usage) string {
+	switch u.AtSources {
+	case 0:
+		return ""
+	case 1:
+		return " One more is in its source: it is not counted, and stays until it has left there."
+	}
+	return fmt.Sprintf(" %s more are in their sources: they are not counted, and stay until they have left there.", format.Number(u.AtSources))
 }
 
 // RefusedTitle says how many dead letters were refused.

@@ -24,7 +24,8 @@ func shapeUsage(u retention.Usage, r retention.Limits, now time.Time) web.Object
 	warnsAt, _ := u.Reaches(r, retention.WarnShare, now)
 	fullAt, _ := u.Reaches(r, 1, now)
 	return web.Object{
-		"open", u.Open, "limit?", r.Count, "share", u.Share(r),
+		"open", u.Open, "at_sources", u.AtSources, // not among the open ones, and not limited
+		"limit?", r.Count, "share", u.Share(r),
 		"last_day", u.LastDay, // of the open ones, failed in this hour or the 23 before
 		"oldest?", u.Oldest, "max_age?", r.Ages[retention.DeadLetters],
 		"warns_at?", warnsAt, "full_at?", fullAt, // at the pace of the last day
@@ -42,9 +43,15 @@ func (a *API) usage(c echo.Context) (web.Object, error) {
 
 // retention is GET /retention: how long jobs are kept, what will be removed within
 // 24 hours, and what was removed since the beginning. An age of zero, which keeps for
-// ever, is left out; dead letters beyond their number have none.
+// ever, is left out; dead letters beyond their number have none. While the clock of the
+// machine is not believed, it says until when nothing is removed.
 func (a *API) retention(c echo.Context) (web.Object, error) {
-	limits, f := a.Config.Retention(), a.View.Retention()
+	limits := a.Config.Retention()
+	f := a.View.Retention()
+	var heldUntil time.Time // zero: it is not held
+	if f.Clock.Held() {
+		heldUntil = time.Now().Add(f.Clock.Left)
+	}
 	removals, err := a.View.Removals(c.Request().Context())
 	kinds := web.List(f.Kinds, func(o retention.Outlook) web.Object {
 		age := limits.Ages[o.Kind]
@@ -56,7 +63,7 @@ func (a *API) retention(c echo.Context) (web.Object, error) {
 		}
 	})
 	return web.Object{
-		"as_of?", f.At, "starts_at?", f.Since, "max_dead_letters?", limits.Count, "kinds", kinds,
+		"as_of?", f.At, "starts_at?", f.Since, "held_until?", heldUntil, "max_dead_letters?", limits.Count, "kinds", kinds,
 		"removed", web.List(removals, func(r retention.Removal) web.Object {
 			return web.Object{"kind", r.Kind, "queue", r.Queue, "jobs", r.Jobs, "last_at", r.Last}
 		}),

@@ -105,7 +105,7 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 // elsewhere.
 func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
-	f.Open = totals.Depths[job.StatusDeadLetter]
+	f.Open = totals.Depths[job.StatusDeadLetter] - f.AtSources
 	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 )
@@ -30,17 +31,22 @@ type Book struct {
 	depths  job.Depths // over all queues
 	limits  Limits
 	queues  map[string]bool // those that are known: true when it had a job, false when it was only paused
+	foreign int             // how many of these belong to sources
 	changed bool            // queues has other names than names
 	minute  int64           // the newest one that was counted
 
-	admitted                map[string]bool // new queues of the transaction that is under way
-	removed                 map[string]bool // queues that it removed
-	queueLabels, typeLabels labels
+	admitted map[string]bool // new queues of our own of the transaction that is under way
+	claimed  map[string]bool // its new queues of sources
+	removed  map[string]bool // queues that it removed
+
+	queueLabels labels
+	typeLabels  labels
+	sourceTypes map[string]*labels // the types of each source
 
 	mu      sync.RWMutex // for those who read the counts below
 	queued  map[depthKey]int64
 	letters map[letterKey]int64
-	opened  map[int64]int64      // open letters by the hour in which their jobs failed
+	opened  map[int64]int64      // our own open letters by the hour in which their jobs failed
 	recent  map[int64]job.Totals // of the last hour, by the minute
 
 	names atomic.Pointer[[]string] // of queues, sorted
@@ -51,10 +57,11 @@ func New(reader *db.Reader, limits Limits) *Book {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 	b := &Book{
 		reader: reader, sums: newSums(), limits: limits, depths: job.Depths{}, queues: map[string]bool{},
-		admitted: map[string]bool{}, removed: map[string]bool{},
-		queueLabels: newLabels("queue", maxQueueLabels), typeLabels: newLabels("type", limits.Types),
+		admitted: map[string]bool{}, claimed: map[string]bool{}, removed: map[string]bool{},
+		queueLabels: newLabels("queue", maxQueueLabels), typeLabels: newLabels("type", limits.Types), sourceTypes: map[string]*labels{},
 		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]job.Totals{},
 	}
+	b.queueLabels.free = isForeign
 	for _, status := range job.Statuses() {
 		b.depths[status] = 0
 	}
@@ -65,9 +72,13 @@ func New(reader *db.Reader, limits Limits) *Book {
 func (b *Book) Begin() {
 	b.sums.clear()
 	clear(b.admitted)
+	clear(b.claimed)
 	clear(b.removed)
 	b.queueLabels.begin()
 	b.typeLabels.begin()
+	for _, l := range b.sourceTypes {
+		l.begin()
+	}
 }
 
 // Moved counts a job out of where it was and in where it is.
@@ -88,11 +99,25 @@ func (b *Book) Depth(queue string, status job.Status) int64 {
 	return b.queued[k] + b.sums.depths[k]
 }
 
-// OpenLetters is the number of open dead letters, as the transaction sees it.
-func (b *Book) OpenLetters() int64 {
-	n := b.depths[job.StatusDeadLetter]
+// OwnLetters is the number of open dead letters that lie at no source, as the
+// transaction sees it.
+func (b *Book) OwnLetters() int64 {
+	n := b.depths[job.StatusDeadLetter] - b.SourceLetters()
 	for k, d := range b.sums.depths {
-		if k.status == job.StatusDeadLetter {
+		if k.status == job.StatusDeadLetter && source.Of(k.queue) == "" {
+			n += d
+		}
+	}
+	return n
+}
+
+// SourceLetters is the number of open dead letters that lie at sources, as of the last
+// commit.
+func (b *Book) SourceLetters() (n int64) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for k, d := range b.queued {
+		if k.status == job.StatusDeadLetter && source.Of(k.queue) != "" {
 			n += d
 		}
 	}
@@ -125,6 +150,9 @@ func (b *Book) Committed(*db.Tx) {
 	maps.DeleteFunc(b.recent, func(minute int64, _ job.Totals) bool { return minute <= b.minute-lastHour })
 	b.queueLabels.committed()
 	b.typeLabels.committed()
+	for _, l := range b.sourceTypes {
+		l.committed()
+	}
 	b.publishNames()
 }
 
@@ -151,7 +179,7 @@ type sums struct {
 	counters map[label]job.Totals
 	minutes  map[minuteKey]job.Totals
 	letters  map[letterKey]int64
-	opened   map[int64]int64 // open letters by the hour in which their jobs failed, since 1970
+	opened   map[int64]int64 // our own open letters by the hour in which their jobs failed, since 1970
 }
 
 type depthKey struct {
@@ -204,8 +232,10 @@ func (b *Book) job(j *job.Job, n int64) {
 	case job.StatusHeld:
 		s.held[label{j.Queue, j.Type}] += n
 	case job.StatusDeadLetter:
-		s.letters[letterKey{label{queue, b.typeLabels.of(j.Type, false)}, j.Reason}] += n
-		s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
+		s.letters[letterKey{label{queue, b.typeLabel(j.Queue, j.Type)}, j.Reason}] += n
+		if j.Source() == "" {
+			s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
+		}
 	}
 }
 
@@ -216,7 +246,7 @@ func (b *Book) count(j *job.Job, t job.Totals) {
 	if t == (job.Totals{}) {
 		return
 	}
-	s, l := &b.sums, label{b.queueLabel(j.Queue), b.typeLabels.of(j.Type, false)}
+	s, l := &b.sums, label{b.queueLabel(j.Queue), b.typeLabel(j.Queue, j.Type)}
 	m := minuteKey{db.Micros(j.ChangedAt) / db.MicrosPerMinute, label{j.Queue, l.typ}}
 	s.counters[l] = s.counters[l].Add(t)
 	s.minutes[m] = s.minutes[m].Add(t)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"redrive/internal/queues"
+	"redrive/internal/source"
 	"redrive/internal/store/db"
 )
 
@@ -21,13 +22,21 @@ import (
 // "other". The table labels says which these are. A label is decided once, with
 // the first job of a queue or the first count of a type, so that what was counted
 // in under a name is counted out under it, also after a restart.
+//
+// The names at a source are chosen by other people's programs. Each source has bounds of
+// its own, so that it takes no place from our own queues and types, or from those of
+// another source: Claim gives its queues their places, and its types have labels that
+// count for it alone.
 
 const (
 	maxQueueLabels = 1000
 	otherLabel     = "other"
+
+	maxSourceQueues = 100 // of one source, beside the one for all others
+	maxSourceTypes  = 100 // of one source that are told apart
 )
 
-// Limits bound the names of queues and types.
+// Limits bound the names of our own queues and types.
 type Limits struct {
 	Queues   int      // how many there may be; 0: a thousand
 	Types    int      // how many are told apart; 0: a thousand
@@ -42,8 +51,10 @@ const (
 
 // labels are the names of one kind under which is counted.
 type labels struct {
-	kind string          // as the table labels calls it
-	most int             // names that are kept
+	kind string                 // as the table labels calls it
+	most int                    // names that are kept, without the exempt ones
+	free func(name string) bool // the names that are exempt: they are bounded elsewhere; nil: none
+
 	kept map[string]bool // as of the last commit
 	now  map[string]bool // by the transaction that is under way
 	gone map[string]bool // given back by it
@@ -65,12 +76,35 @@ func (l *labels) of(name string, counted bool) string {
 	switch {
 	case l.kept[name] && !l.gone[name], l.now[name]:
 		return name
-	case counted || len(l.kept)+len(l.now) >= l.most:
+	case counted || !l.hasRoom(name):
 		return otherLabel
 	}
 	l.now[name] = true
 	return name
 }
+
+// hasRoom reports whether a new name can be kept.
+func (l *labels) hasRoom(name string) bool {
+	if l.free == nil {
+		return len(l.kept)+len(l.now) < l.most
+	}
+	if l.free(name) {
+		return true
+	}
+
+	bounded := 0
+	for _, names := range []map[string]bool{l.kept, l.now} {
+		for kept := range names {
+			if !l.free(kept) {
+				bounded++
+			}
+		}
+	}
+	return bounded < l.most
+}
+
+// isForeign reports whether a queue belongs to a source.
+func isForeign(queue string) bool { return source.Of(queue) != "" }
 
 func (l *labels) committed() {
 	for name := range l.gone {
@@ -94,7 +128,55 @@ func (b *Book) queueLabel(name string) string {
 	return b.queueLabels.of(name, b.queues[name] && !b.removed[name])
 }
 
-// CountedTypes is how many types are told apart.
+// typeLabel is what a type is counted under, in a queue of our own or of a source.
+func (b *Book) typeLabel(queue, typ string) string {
+	name := source.Of(queue)
+	if name == "" {
+		return b.typeLabels.of(typ, false)
+	}
+	return b.sourceTypesOf(name).of(typ, false)
+}
+
+// sourceTypesOf are the labels of the types of one source.
+func (b *Book) sourceTypesOf(name string) *labels {
+	l, ok := b.sourceTypes[name]
+	if !ok {
+		made := newLabels(sourceTypeKind+name, maxSourceTypes)
+		l = &made
+		b.sourceTypes[name] = l
+	}
+	return l
+}
+
+// sourceTypeKind is what the table labels calls the types of a source, before its name.
+const sourceTypeKind = "type@"
+
+// loadSourceTypes reads the labels of the types of every source.
+func (b *Book) loadSourceTypes(src db.Source) error {
+	const query = `SELECT DISTINCT substr(kind, 6) FROM labels WHERE substr(kind, 1, 5) = '` + sourceTypeKind + `'`
+	names, err := db.All(src, query, func(name *string) []any { return []any{name} })
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := b.sourceTypesOf(name).load(src); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushSourceTypes writes the types of sources that are kept from now on.
+func (b *Book) flushSourceTypes(t *db.Tx) error {
+	for _, l := range b.sourceTypes {
+		if err := l.flush(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CountedTypes is how many types are told apart, without those of sources.
 func (b *Book) CountedTypes() int {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -134,10 +216,40 @@ func (b *Book) Admit(names iter.Seq[string]) error {
 	return nil
 }
 
-// places is how many queues there are, those included that have their place
+// Claim lets records of a source come into queues, as far as the source has places for
+// them, and names those for which it has none. It must be asked before the transaction
+// writes.
+func (b *Book) Claim(name string, wanted []string) (refused map[string]bool) {
+	taken := 0
+	for queue := range b.queues {
+		if source.Of(queue) == name && queue != source.Overflow(name) {
+			taken++
+		}
+	}
+	for queue := range b.claimed {
+		if source.Of(queue) == name {
+			taken++
+		}
+	}
+
+	refused = map[string]bool{}
+	for _, queue := range wanted {
+		switch {
+		case b.KnowsQueue(queue) || b.claimed[queue] || queue == source.Overflow(name):
+		case taken < maxSourceQueues:
+			b.claimed[queue] = true
+			taken++
+		default:
+			refused[queue] = true
+		}
+	}
+	return refused
+}
+
+// places is how many queues of our own there are, those included that have their place
 // before their first job.
 func (b *Book) places() int {
-	n := len(b.queues) + len(b.admitted)
+	n := len(b.queues) - b.foreign + len(b.admitted)
 	for _, name := range b.limits.Reserved {
 		if _, known := b.queues[name]; !known {
 			n++
@@ -150,15 +262,24 @@ func (b *Book) places() int {
 // writer runs may call it.
 func (b *Book) LearnQueue(name string) {
 	if _, known := b.queues[name]; !known {
-		b.queues[name], b.changed = false, true
+		b.learn(name, false)
 	}
 }
 
 // counted makes a queue known that had a job.
 func (b *Book) counted(name string) {
 	if !b.queues[name] {
-		b.queues[name], b.changed = true, true
+		b.learn(name, true)
 	}
+}
+
+// learn takes a queue over among those that are known.
+func (b *Book) learn(name string, hadJob bool) {
+	if _, known := b.queues[name]; !known && isForeign(name) {
+		b.foreign++
+	}
+	b.queues[name] = hadJob
+	b.changed = true
 }
 
 // KnowsQueue reports whether a queue had a job or was paused, and was not
@@ -191,6 +312,9 @@ func (b *Book) Remove(t *db.Tx, name string) error {
 // forget takes over that queues were removed.
 func (b *Book) forget() {
 	for name := range b.removed {
+		if _, known := b.queues[name]; known && isForeign(name) {
+			b.foreign--
+		}
 		delete(b.queues, name)
 		b.changed = true
 	}

@@ -306,7 +306,7 @@ func (b *Book) NoLetters(f filter.Filter) bool {
 	return none
 }
 
-// OpenedSince counts the open letters whose jobs failed in an hour (since 1970)
+// OpenedSince counts our own open letters whose jobs failed in an hour (since 1970)
 // or later.
 func (b *Book) OpenedSince(first int64) (n int64) {
 	b.mu.RLock()

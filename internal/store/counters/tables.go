@@ -48,7 +48,8 @@ var (
 
 // Flush writes the sums, each row once and none that would not change.
 func (b *Book) Flush(t *db.Tx) error {
-	err := db.Steps(t, b.queueLabels.flush, b.typeLabels.flush, b.flushDepths, b.flushHeld, b.flushCounters, b.flushMinutes, b.flushLetters)
+	err := db.Steps(t, b.queueLabels.flush, b.typeLabels.flush, b.flushSourceTypes, b.flushDepths, b.flushHeld, b.flushCounters,
+		b.flushMinutes, b.flushLetters)
 	return db.Wrap(err, "write the counters")
 }
 
@@ -111,8 +112,8 @@ func (b *Book) flushLetters(t *db.Tx) error {
 
 // Load reads the counts at the start.
 func (b *Book) Load(src db.Source) error {
-	err := db.Steps(src, b.queueLabels.load, b.typeLabels.load, b.loadMinutes, b.loadDepths, b.loadCounters, b.loadLetters,
-		b.loadOpened, b.loadQueues)
+	err := db.Steps(src, b.queueLabels.load, b.typeLabels.load, b.loadSourceTypes, b.loadMinutes, b.loadDepths, b.loadCounters,
+		b.loadLetters, b.loadOpened, b.loadQueues)
 	b.publishNames()
 	return db.Wrap(err, "read the counters")
 }
@@ -138,7 +139,7 @@ func (b *Book) loadDepths(src db.Source) error {
 	for _, d := range all {
 		b.depths[d.status] += d.n
 		b.queued[d.depthKey] = d.n
-		b.queues[d.queue] = true
+		b.learn(d.queue, true)
 	}
 	return err
 }
@@ -176,13 +177,13 @@ func (b *Book) loadLetters(src db.Source) error {
 	})
 }
 
-// loadOpened counts open dead letters by the hour in which their jobs failed, as
+// loadOpened counts our own open dead letters by the hour in which their jobs failed, as
 // far as anybody asks: those of the day before the newest. All of them would make a
 // start take longer with every letter that is kept.
 func (b *Book) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
-		WHERE letter = 'stored' AND letter <> '' AND changed_at >= (
-			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND letter <> '') - 24 * CAST($1 AS BIGINT) GROUP BY hour`
+		WHERE letter = 'stored' AND instr(queue, '@') = 0 AND changed_at >= (
+			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND instr(queue, '@') = 0) - 24 * CAST($1 AS BIGINT) GROUP BY hour`
 	b.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
 	return err
 }

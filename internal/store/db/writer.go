@@ -46,6 +46,8 @@ type op struct {
 type Size struct {
 	Rows  int
 	Bytes int // of the texts that it holds while it waits; zero: too few to be counted
+
+	Account string // whose bytes these are; each account has the whole bound for itself
 }
 
 // Write runs an operation and waits for its commit, or for the end of ctx. An
@@ -115,8 +117,8 @@ type Writer struct {
 
 	mu       sync.Mutex
 	waiting  []*op
-	bytes    int  // of those that wait and those under way
-	busy     bool // somebody has the connection and the participants
+	bytes    map[string]int // of those that wait and those under way, by account
+	busy     bool           // somebody has the connection and the participants
 	tookMuch bool // the newest transaction was a heavy one
 	shared   bool // the newest transaction had several operations
 	closed   bool
@@ -133,7 +135,7 @@ func NewWriter(ctx context.Context, engine Engine, health *Health, o Options) (*
 		return nil, err
 	}
 	o.MaxBytes = cmp.Or(o.MaxBytes, maxBytes)
-	w := &Writer{engine: engine, conn: conn, health: health, o: o, arrived: make(chan struct{}, 1)}
+	w := &Writer{engine: engine, conn: conn, health: health, o: o, bytes: map[string]int{}, arrived: make(chan struct{}, 1)}
 	w.ctx, w.stopping = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -192,10 +194,10 @@ func (w *Writer) admit(o *op) (leads bool, err error) {
 	switch {
 	case w.closed:
 		return false, ErrClosed
-	case w.bytes > 0 && w.bytes+o.size.Bytes > w.o.MaxBytes && o.size.Bytes > 0:
-		return false, fmt.Errorf("%w: %d bytes wait already", job.ErrOverloaded, w.bytes)
+	case !w.hasRoom(o.size):
+		return false, fmt.Errorf("%w: %d bytes wait already", job.ErrOverloaded, w.bytes[o.size.Account])
 	}
-	w.bytes += o.size.Bytes
+	w.bytes[o.size.Account] += o.size.Bytes
 	if !w.busy && !w.shared && len(w.waiting) == 0 {
 		w.busy, w.tookMuch = true, isHeavy(o)
 		return true, nil
@@ -252,14 +254,29 @@ func (w *Writer) leave(o *op) {
 	defer w.mu.Unlock()
 	if i := slices.Index(w.waiting, o); i >= 0 {
 		w.waiting = slices.Delete(w.waiting, i, i+1)
-		w.bytes -= o.size.Bytes
+		w.free(o)
+	}
+}
+
+// hasRoom reports whether an operation may wait beside those of its account. One alone
+// always may. The caller holds the mutex.
+func (w *Writer) hasRoom(size Size) bool {
+	waiting := w.bytes[size.Account]
+	return size.Bytes == 0 || waiting == 0 || waiting+size.Bytes <= w.o.MaxBytes
+}
+
+// free gives the bytes of an operation free. The caller holds the mutex.
+func (w *Writer) free(o *op) {
+	w.bytes[o.size.Account] -= o.size.Bytes
+	if w.bytes[o.size.Account] == 0 {
+		delete(w.bytes, o.size.Account)
 	}
 }
 
 // answer ends an operation that was under way, and gives its place free.
 func (w *Writer) answer(o *op, err error) {
 	w.mu.Lock()
-	w.bytes -= o.size.Bytes
+	w.free(o)
 	w.mu.Unlock()
 	o.done <- err
 }

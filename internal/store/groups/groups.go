@@ -41,17 +41,18 @@ type Book struct {
 	policies *rows.Policies
 	log      book.Log
 	redact   func(string) string
-	most     int // groups that there may be
+	most     int // groups that there may be, without those that sources brought
 
 	mu           sync.RWMutex      // for those who read the groups beside the writer
 	known        map[string]*group // by fingerprint
 	fingerprints map[int64]string  // of the groups, by their numbers
 	open         int64             // groups that nobody has dealt with
 	newest       int64             // the number of the newest group
+	sizes        map[string]int    // groups by the source that brought them, '' for our own
 
 	// Of the transaction that is under way.
 	changed   map[string]*group // groups to be known otherwise; nil: removed
-	added     int               // how many more groups there are; fewer when negative
+	added     map[string]int    // how many more groups there are, as sizes; fewer when negative
 	newestNow int64
 	sums      sums
 }
@@ -62,13 +63,28 @@ func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book
 	return &Book{
 		most:   cmp.Or(most, failures.DefaultGroups),
 		writer: writer, reader: reader, policies: policies, log: log, redact: redact,
-		known: map[string]*group{}, fingerprints: map[int64]string{},
+		known: map[string]*group{}, fingerprints: map[int64]string{}, sizes: map[string]int{},
 	}
 }
+
+// sourceShare is which part of the groups that there may be each source has beside them.
+const sourceShare = 10
+
+// bound is how many groups a source may bring, or our own failures for an empty name.
+func (b *Book) bound(source string) int {
+	if source == "" {
+		return b.most
+	}
+	return max(1, b.most/sourceShare)
+}
+
+// size is how many groups a source has brought, as the transaction sees it.
+func (b *Book) size(source string) int { return b.sizes[source] + b.added[source] }
 
 // group is what is kept in memory of an error group.
 type group struct {
 	id       int64
+	source   string // that brought it
 	state    failures.State
 	patience failures.Patience
 	failures int64
@@ -78,7 +94,7 @@ type group struct {
 
 // Begin starts a transaction, with no group changed and nothing counted.
 func (b *Book) Begin() {
-	b.changed, b.added, b.newestNow, b.sums = map[string]*group{}, 0, b.newest, newSums()
+	b.changed, b.added, b.newestNow, b.sums = map[string]*group{}, map[string]int{}, b.newest, newSums()
 }
 
 // Moved counts a job out of its group and in the one that it has now.
@@ -97,7 +113,7 @@ func (b *Book) Moved(m book.Move) {
 // Failed counts a failure, and tells the job its group.
 func (b *Book) Failed(t *db.Tx, f book.Failure) error {
 	at := db.Micros(f.Job.ChangedAt)
-	g, err := b.groupOf(t, f.Cause, f.Job.Type, at)
+	g, err := b.groupOf(t, f.Cause, f.Job, at)
 	if err != nil {
 		return fmt.Errorf("count a failure in group %s: %w", f.Cause.Fingerprint, err)
 	}
@@ -130,30 +146,35 @@ func (g *group) opens(now time.Time) failures.Reopening {
 }
 
 // groupOf returns the group of a cause as this transaction sees it, a new one
-// for a cause that was never seen. Past the bound, that is the group "other".
-func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, typ string, at int64) (*group, error) {
+// for a cause that was never seen. Past the bound, that is the group "other". A source has
+// a bound of its own, so that its causes take no group from those of others.
+func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (*group, error) {
 	if g := b.group(c.Fingerprint); g != nil {
 		return g, nil
 	}
-	if len(b.known)+b.added >= b.most {
+
+	typ, source := j.Type, j.Source()
+	if b.size(source) >= b.bound(source) {
 		c = fingerprint.Cause{
 			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup,
 			Message: "new causes that came after the limit of error groups was reached",
 		}
-		if typ = ""; b.group(c.Fingerprint) != nil {
-			return b.group(c.Fingerprint), nil
+		typ, source = "", ""
+		if other := b.group(c.Fingerprint); other != nil {
+			return other, nil
 		}
 	}
+
 	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
-			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed)
-		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0)`
-	g := &group{id: b.newestNow + 1, state: failures.Open}
-	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at); err != nil {
+			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed, source)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0, $8)`
+	g := &group{id: b.newestNow + 1, source: source, state: failures.Open}
+	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at, source); err != nil {
 		return nil, err
 	}
 	b.newestNow = g.id
 	b.changed[c.Fingerprint] = g
-	b.added++
+	b.added[source]++
 	return g, nil
 }
 
@@ -187,6 +208,7 @@ func (b *Book) learn(changed map[string]*group) {
 			if before.state == failures.Open {
 				b.open--
 			}
+			b.sizes[before.source]--
 			delete(b.known, fingerprint)
 			delete(b.fingerprints, before.id)
 		}
@@ -197,6 +219,7 @@ func (b *Book) learn(changed map[string]*group) {
 			b.open++
 		}
 		b.newest = max(b.newest, g.id)
+		b.sizes[g.source]++
 		b.known[fingerprint], b.fingerprints[g.id] = g, fingerprint
 	}
 }
@@ -208,7 +231,7 @@ func (b *Book) Open() int64 { return b.open }
 // Load reads the groups at the start, each with the newest hour in which it had
 // failures: an ignored group may open when there are too many within an hour.
 func (b *Book) Load(src db.Source) error {
-	const query = `SELECT fingerprint, id, state, until, until_count, until_rate, failures,
+	const query = `SELECT fingerprint, id, source, state, until, until_count, until_rate, failures,
 			coalesce((SELECT hour FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0),
 			coalesce((SELECT failures FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0)
 		FROM groups`
@@ -218,7 +241,8 @@ func (b *Book) Load(src db.Source) error {
 	}
 	all, err := db.All(src, query, func(r *row) []any {
 		return []any{
-			&r.fingerprint, &r.id, &r.state, db.Time(&r.patience.Until), &r.patience.Count, &r.patience.Rate, &r.failures, &r.hour, &r.inHour,
+			&r.fingerprint, &r.id, &r.source, &r.state,
+			db.Time(&r.patience.Until), &r.patience.Count, &r.patience.Rate, &r.failures, &r.hour, &r.inHour,
 		}
 	})
 	if err != nil {
@@ -369,21 +393,31 @@ func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 	})
 }
 
-// Size is how many groups there are.
+// Size is how many groups there are, without those that sources brought: these have a bound
+// of their own.
 func (b *Book) Size() int {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return len(b.known)
+	return b.sizes[""]
 }
 
 // MakeRoom prunes groups of any age, the oldest first, while more than nine tenths
-// of those that there may be are there.
-func (b *Book) MakeRoom(t *db.Tx, now time.Time, most int64) (int, error) {
-	over := int64(len(b.known) + b.added - b.most*9/10)
-	if over <= 0 {
-		return 0, nil
+// of those that there may be are there. Our own groups and those that each source brought
+// are looked at one after the other, and those of one make no room for another.
+func (b *Book) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int, err error) {
+	for _, source := range slices.Sorted(maps.Keys(b.sizes)) {
+		over := int64(b.size(source) - b.bound(source)*9/10)
+		over = min(over, most-int64(removed))
+		if over <= 0 {
+			continue
+		}
+		n, err := b.prune(t, `source = $4`, now, over, source)
+		if err != nil {
+			return removed, err
+		}
+		removed += n
 	}
-	return b.Prune(t, now, min(over, most))
+	return removed, nil
 }
 
 // Prune removes error groups that no job belongs to any more and in which
@@ -391,9 +425,14 @@ func (b *Book) MakeRoom(t *db.Tx, now time.Time, most int64) (int, error) {
 // or that a person resolved or ignores; and so does the newest, because the
 // next number follows from it and none is given twice.
 func (b *Book) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
-	const query = `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
-		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) ORDER BY last_seen, id LIMIT $3 + 0`
-	old, err := db.Map[int64, string](t, query, db.Micros(before), b.newestNow, most)
+	return b.prune(t, `true`, before, most)
+}
+
+// prune is Prune of the groups for which a condition holds.
+func (b *Book) prune(t *db.Tx, condition string, before time.Time, most int64, args ...any) (int, error) {
+	query := `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
+		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) AND ` + condition + ` ORDER BY last_seen, id LIMIT $3 + 0`
+	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), b.newestNow, most}, args...)...)
 	if err != nil {
 		return 0, err
 	}
@@ -409,9 +448,9 @@ func (b *Book) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
 		return 0, fmt.Errorf("remove old error groups: %w", err)
 	}
 	for _, fingerprint := range old {
+		b.added[b.group(fingerprint).source]--
 		b.changed[fingerprint] = nil
 	}
-	b.added -= len(old)
 	t.Touch()
 	return len(old), nil
 }

@@ -196,6 +196,9 @@ func unwritable(dir string, err error) error {
 
 // copyable refuses what is no database of this program, or of a newer one.
 func copyable(ctx context.Context, path string) error {
+	if err := checkLog(path); err != nil {
+		return err
+	}
 	version, err := checkVersion(ctx, path, rest{}.mode())
 	if refused := unreadable(path, err); refused != nil {
 		return refused

@@ -67,7 +67,7 @@ func look(ctx context.Context, path string, mode []string, do func(src db.Source
 // because that would drop the locks of a store in this process.
 func examinable(ctx context.Context, path string) error {
 	_, missing := os.Stat(path)
-	if err := cmp.Or(checkNames(path), checkThere(path, false), missing); err != nil {
+	if err := cmp.Or(checkNames(path), checkThere(path, false), missing, checkLog(path)); err != nil {
 		return denied(path, err)
 	}
 	version, err := checkVersion(ctx, path, restOf(path).mode())

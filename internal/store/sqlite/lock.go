@@ -24,10 +24,11 @@ import (
 type locks struct {
 	main *mainFile
 
-	mu   sync.Mutex
-	file *lockFile
-	url  string // where this process answers requests, once it does
-	key  string // what it takes for the word of its own user
+	mu     sync.Mutex
+	file   *lockFile
+	url    string // where this process answers requests, once it does
+	key    string // what it takes for the word of its own user
+	logged bool   // see note
 }
 
 // How long a lock is waited for. After a kill it can still be held for a moment:
@@ -81,7 +82,7 @@ func tryLock(path string) (*locks, error) {
 	main, err := openMain(path, file.note)
 	if err == nil {
 		if err = file.write("", ""); err == nil {
-			return &locks{file: file, main: main}, nil
+			return &locks{file: file, main: main, logged: file.note.logged}, nil
 		}
 		err = errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), main.Close())
 	}

@@ -6,25 +6,35 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // note is what a lock file says of the database beside it: that there is one, and
 // which file it is. The log beside the same name belongs to that file and to no
 // other. A lock file that was copied knows it no more: the database was copied too.
 type note struct {
-	made bool
-	main string // see identify; empty when it cannot be told
-	lock string // the lock file itself
+	made   bool
+	main   string // see identify; empty when it cannot be told
+	lock   string // the lock file itself
+	logged bool   // the log of the database has held jobs since it was opened, and was not yet moved into it
 }
 
-// wasMade is the first word of a note about a database that was made.
-const wasMade = "made"
+// The words of a note: the first of one about a database that was made, and the last while
+// its log holds jobs. Earlier versions do not write the last one, and do not read it.
+const (
+	wasMade   = "made"
+	wasLogged = "logged"
+)
 
 func (n note) String() string {
 	if !n.made {
 		return ""
 	}
-	return strings.Join([]string{wasMade, n.main, n.lock}, " ")
+	words := []string{wasMade, n.main, n.lock}
+	if n.logged {
+		words = append(words, wasLogged)
+	}
+	return strings.Join(words, " ")
 }
 
 // readNote reads the note of a lock file.
@@ -34,7 +44,7 @@ func readNote(lock *os.File) (n note, err error) {
 		return note{}, err
 	}
 	lines := append(strings.Split(text, "\n"), "", "", "")
-	words := append(strings.Split(lines[2], " "), "", "", "")
+	words := append(strings.Split(lines[2], " "), "", "", "", "")
 	own, err := identify(lock)
 	if err != nil || words[0] != wasMade {
 		return note{}, err
@@ -42,7 +52,7 @@ func readNote(lock *os.File) (n note, err error) {
 	if words[2] != own {
 		return note{made: true}, nil
 	}
-	return note{true, words[1], own}, nil
+	return note{true, words[1], own, words[3] == wasLogged}, nil
 }
 
 // noteMade writes that there is a database now: when it is gone one day, none is
@@ -68,8 +78,47 @@ func (l *locks) describe() error {
 	if err := errors.Join(err, problem); err != nil {
 		return err
 	}
-	l.file.note = note{true, main, lock}
+	l.file.note = note{true, main, lock, l.logged}
 	return l.file.write(l.url, l.key)
+}
+
+// noteLog writes that the log of the database holds jobs from now on, or that it holds none
+// any more. The log is on the disk before the first is written, and the second before the
+// log is removed: a power cut leaves no note about a log that is rightly missing.
+func (l *locks) noteLog(holds bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.logged == holds {
+		return nil
+	}
+	if holds {
+		if err := syncLog(l.main.path); err != nil {
+			return err
+		}
+	}
+
+	before := l.logged
+	l.logged = holds
+	err := l.describe()
+	if err == nil && !holds {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		l.logged = before
+	}
+	return err
+}
+
+// syncLog waits until the log of a database is on the disk, with its name.
+func syncLog(path string) error {
+	log, err := os.Open(path + "-wal")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(log.Sync(), log.Close()); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // checkLog refuses a main file beside the log of another one, which would be
@@ -93,11 +142,69 @@ func (n note) checkLog(m *mainFile) error {
 			m.path, m.path, m.path, m.path, m.path)
 	}
 	before, err := nameBefore(m.path, mine)
-	if err != nil || before == "" {
+	if err != nil {
 		return err
+	}
+	if before == "" {
+		return n.checkLeft(m.path, mine)
 	}
 	return unsafe(m.path, "%s was named %s when its process was killed, and its log still has the old name; nothing was changed. "+
 		"Move the log too and start again: mv '%s-wal' '%s-wal'", m.path, before, before, m.path)
+}
+
+// checkLeft refuses a main file without the log that held the newest jobs when its process
+// was killed. It is asked when there is no log.
+func (n note) checkLeft(path, main string) error {
+	if !n.logged || n.main != main {
+		return nil
+	}
+	return unsafe(path, "the log %s-wal is missing or empty, but it held the newest jobs when the last process was killed; nothing was "+
+		"changed. Put it back beside %s and start again. If it is lost, or if another program has moved it into the database, "+
+		"remove %s.lock to start with the jobs that %s holds", path, path, path, path)
+}
+
+// checkLog is the same for who only reads the database at a path. While a process has the
+// database open, the log is its own.
+func checkLog(path string) (err error) {
+	if isOpen(path) {
+		return nil
+	}
+	logs, err := hasLog(path)
+	if err != nil || logs {
+		return err
+	}
+	lock, err := os.Open(path + lockSuffix)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+
+	before, err := readNote(lock)
+	if err != nil {
+		return err
+	}
+	main, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	mine, err := identify(main)
+	if err := errors.Join(err, main.Close()); err != nil {
+		return err
+	}
+	if mine == "" {
+		return nil
+	}
+	return before.checkLeft(path, mine)
 }
 
 // hasLog reports whether there is something in the log of a database.

@@ -79,6 +79,7 @@ type engine struct {
 	index       index
 	checkpoints *checkpointer
 	made        bool         // there was no database before
+	logged      bool         // it was noted that the log holds jobs, or cannot be; owned by the writer
 	apart       bool         // the files were found apart, and the log was emptied; owned by the writer
 	unlisted    bool         // the lock file was removed and cannot be made anew; owned by the writer
 	listed      time.Time    // when the lock file was looked at; owned by the writer
@@ -111,16 +112,36 @@ func (e *engine) open(ctx context.Context) (err error) {
 		err = e.locks.noteMade()
 	}
 	if err != nil {
-		return errors.Join(err, e.writes.Close())
+		return errors.Join(err, e.closeWrites())
 	}
 	if err := e.openReads(ctx); err != nil {
-		return errors.Join(err, e.writes.Close())
+		return errors.Join(err, e.closeWrites())
 	}
 	e.checkpoints = startCheckpointer(e)
 	e.disconnect = sync.OnceValue(func() error {
-		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.close(), e.writes.Close())
+		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.close(), e.closeWrites())
 	})
 	return nil
+}
+
+// closeWrites closes the last connection. SQLite moves the log into the file then, and removes
+// it. The note about the log goes before that, so that a kill in between leaves a log too many
+// and never one too few; where not all of it could be moved, it goes afterwards, if at all.
+func (e *engine) closeWrites() error {
+	const move = `PRAGMA wal_checkpoint(FULL)`
+	var busy, pages, moved int
+	var noting error
+	err := e.writes.QueryRowContext(context.Background(), move).Scan(&busy, &pages, &moved)
+	if err == nil && busy == 0 && pages == moved {
+		noting = e.locks.noteLog(false)
+	}
+
+	closing := e.writes.Close()
+
+	if logs, err := hasLog(e.path); err == nil && !logs && e.locks.main.checkPath() == nil {
+		noting = e.locks.noteLog(false)
+	}
+	return errors.Join(closing, noting)
 }
 
 // openReads opens the index, and the connections that read, which have it attached.
@@ -179,7 +200,18 @@ func (e *engine) Fault(err error) error { return classify(e.path, err) }
 
 func (e *engine) Search() db.Search { return e.index }
 
-func (e *engine) Committed(rows int) { e.checkpoints.wrote(rows) }
+// Committed also notes, after the first commit, that the log holds jobs: when it is gone at the
+// next start, although this process was killed, they are lost.
+func (e *engine) Committed(rows int) {
+	if !e.logged {
+		e.logged = true
+		if err := e.locks.noteLog(true); err != nil {
+			e.health.Log().Warn("The lock file could not be written. If this process is killed and the log of the database is removed, "+
+				"the next start will not know that jobs are missing.", "path", e.path, "error", err)
+		}
+	}
+	e.checkpoints.wrote(rows)
+}
 
 // Close is called after the writer's connection was closed.
 func (e *engine) Close() error { return errors.Join(e.disconnect(), e.locks.Close()) }
@@ -219,6 +251,9 @@ func (e *engine) Check() error {
 		var problem error
 		if e.apart, problem = e.writer.emptyLog(); problem != nil {
 			e.health.Log().Warn("The log could not be moved into the database file. Redrive will try again.", "path", e.path, "error", problem)
+		}
+		if e.apart && e.locks.noteLog(false) == nil {
+			e.logged = false // until the next commit
 		}
 	}
 	return err
@@ -270,7 +305,7 @@ var migrations embed.FS
 // schemaVersion is the newest version that this program knows. Each migration
 // ends by writing its number to user_version, which can be read without knowing
 // any table.
-const schemaVersion = 22
+const schemaVersion = 23
 
 // migrate brings the schema up to date: forward only, one transaction for each
 // step together with its record.

@@ -21,6 +21,7 @@ var retaining = []func(*kit){
 	ForecastAnnouncesWhatIsTooMany, ForecastCountsNoLetterTwice, PruneByCountRemovesOnlyWhatWasAnnounced, PruneByCountSparesWhatWasNotAnnounced,
 	PruneByCountSparesWhatCameBack, PruneByCountSparesWhatBulkRestored, PruneByCountSparesWhatWasForwarded,
 	PruneByCountSparesWhatCameLate, PruneByCountSparesWhatAnOperationHeld,
+	Retention_ItsClockOutlivesARestart, Retention_ItsClockBeginsWithTheNewestTime,
 }
 
 const day = 24 * time.Hour
@@ -504,4 +505,51 @@ func PruneByCountSparesWhatAnOperationHeld(k *kit) {
 	_, err := k.Operations.Abort(k.ctx, k.now, replay, sam)
 	k.check(err)
 	k.announcedFirst(limits, 5)
+}
+
+// Retention_ItsClockOutlivesARestart: when nothing is removed, to the moment; otherwise to the
+// hour. What is known from memory is exact.
+func Retention_ItsClockOutlivesARestart(k *kit) {
+	stored := func(c retention.Clock) retention.Clock {
+		k.Helper()
+		k.check(k.SetClock(k.ctx, c))
+		k.same("from memory", k.Retention().Clock, c)
+		k.restart()
+		got, err := k.Clock(k.ctx)
+		k.check(err)
+		return got
+	}
+	first := retention.Clock{Trusted: k.now}
+	k.same("the first", stored(first), first)
+	k.same("a minute later", stored(retention.Clock{Trusted: k.now.Add(time.Minute)}), first)
+	later := retention.Clock{Trusted: k.now.Add(time.Hour)}
+	k.same("an hour later", stored(later), later)
+	held := retention.Clock{Trusted: k.now.Add(61 * time.Minute), Left: 23*time.Hour + time.Second}
+	k.same("held", stored(held), held)
+	held.Left -= time.Minute
+	k.same("held for less", stored(held), held)
+	back := retention.Clock{Trusted: k.now.Add(-day)}
+	k.same("back", stored(back), back)
+}
+
+// Retention_ItsClockBeginsWithTheNewestTime: of what happened in a database that never had
+// one. A new database knows none.
+func Retention_ItsClockBeginsWithTheNewestTime(k *kit) {
+	clock := func() time.Time {
+		k.Helper()
+		c, err := k.Clock(k.ctx)
+		k.check(err)
+		k.same("held for", c.Left, time.Duration(0))
+		return c.Trusted
+	}
+	k.same("a new database", clock(), time.Time{})
+	j := k.add(simple())[0]
+	k.same("a job", clock(), k.now)
+	k.pass(time.Hour)
+	k.settle(k.claim("orders", 1)[0], job.Failed)
+	k.same("a failure", clock().After(k.now.Add(-time.Minute)), true)
+	k.pass(time.Hour)
+	_, err := k.Cancel(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.same("an act", clock(), k.now)
 }

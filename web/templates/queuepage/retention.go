@@ -53,7 +53,7 @@ func (v Retention) kinds() []kind {
 	var all []kind
 	for _, o := range v.Forecast.Kinds {
 		k := kind{Outlook: o, name: kindName(o.Kind), kept: v.kept(o.Kind)}
-		k.Jobs = v.Limits.Jobs(o.Kind, v.Snapshot.Depths)
+		k.Jobs = v.Limits.Jobs(o.Kind, v.Snapshot.Depths, v.AtSources)
 		for _, r := range v.Removals {
 			if r.Kind == o.Kind {
 				k.removed += r.Jobs
