@@ -34,6 +34,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -228,6 +229,7 @@ func (h Health) Allows(k Kind) bool { return slices.Contains(h.Allow, k) }
 // records lie there and whether they have changed: most of them are known.
 type Page struct {
 	Records []Record
+	Refused []Refusal     // records of this part that are not among the others
 	Next    string        // where the next part begins; empty after the last one
 	Read    func(*Record) // reads the rest of a record, whose mark stays the same; nil if nothing is missing
 }
@@ -298,6 +300,33 @@ func Untold(acts []Act) (all []Result) {
 		all = append(all, Result{ID: a.ID, State: Asked})
 	}
 	return all
+}
+
+// MaxRecord is how many bytes a record may have. A larger one is quarantined.
+const MaxRecord = 8_000_000
+
+// Size is a number of bytes in words.
+func Size(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1_000_000)
+	case n >= 1000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// Refusal is a record that lies at a source and could not be taken over.
+type Refusal struct {
+	Key string
+	Why string // a sentence
+}
+
+// TooLarge is the refusal of a record of so many bytes.
+func TooLarge(key string, size int64) Refusal {
+	return Refusal{key, fmt.Sprintf("It has %s, which is larger than the limit of %s for a record.", Size(size), Size(MaxRecord))}
 }
 
 // MaxName is how long the name of a source may be.
