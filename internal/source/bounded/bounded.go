@@ -64,6 +64,7 @@ type Line struct {
 	read  int64 // bytes that were
 	kept  int64 // bytes of them that went on to a driver
 	fault error // the first limit that was exceeded in this request
+	cut   bool  // connections were closed from here
 }
 
 // New returns a line of connections that speak a protocol.
@@ -104,9 +105,21 @@ func (l *Line) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.conns {
+		l.cut = true
 		_ = c.Close() // it is of no use any more
 	}
 	clear(l.conns)
+}
+
+// Closed is the error of a driver that was closed: nil when it only complains about
+// connections that the line had closed before.
+func (l *Line) Closed(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		return nil
+	}
+	return err
 }
 
 // Dial opens a connection of the line, with TLS unless secure is nil.

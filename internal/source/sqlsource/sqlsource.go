@@ -102,10 +102,11 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 
 // Close ends the connections.
 func (o *Origin) Close() error {
+	err := o.line.Closed(o.db.Close())
 	if o.work != nil {
-		return errors.Join(o.work.Close(), o.db.Close())
+		err = errors.Join(o.work.Close(), err)
 	}
-	return o.db.Close()
+	return err
 }
 
 // compose makes the statements of the list.
