@@ -201,11 +201,56 @@ type Health struct {
 	Reading   int       // records that the reading under way has met
 	Polled    time.Time // when it was looked at last; zero: never
 	Took      time.Duration
+	Next      time.Time     // when it is looked at next; zero while it is
 	Problem   string        // why the last look failed; empty: it did not
+	Own       bool          // the problem is one of this side: the source has answered
 	Since     time.Time     // since when looks fail
 	Acts      map[End]int64 // that ended since the start of the program
 	Succeeded int64         // replayed jobs that the source said have succeeded, since then
+
+	Quarantined []Quarantined // the newest first
+	Beyond      int           // records in quarantine that are too many to be listed
 }
+
+// Quarantined is a record that lies at a source and cannot be taken over. All others of
+// the source are, and this one is as soon as that is possible.
+type Quarantined struct {
+	Refusal
+	Since time.Time // when it was met first since the start of the program
+}
+
+// Standing is how well what is shown of a source is known to be true.
+type Standing string
+
+// The standings of a source.
+const (
+	Starting Standing = "starting" // not everything that lies there was read yet
+	Current  Standing = "current"
+	Late     Standing = "late"    // the last look is longer ago than it should be
+	Blocked  Standing = "blocked" // it answers, and this side cannot keep what it says
+	Down     Standing = "down"    // it does not answer
+)
+
+// grace is how much later than it should be a look may end.
+const grace = 5 * time.Second
+
+// Standing is how well the source is known at a time.
+func (h Health) Standing(now time.Time) Standing {
+	switch {
+	case h.Problem != "" && h.Own:
+		return Blocked
+	case h.Problem != "":
+		return Down
+	case !h.Ready:
+		return Starting
+	case now.Sub(h.Polled) > 2*h.Every+grace:
+		return Late
+	}
+	return Current
+}
+
+// Quarantine is how many records are in quarantine.
+func (h Health) Quarantine() int { return len(h.Quarantined) + h.Beyond }
 
 // Lacks says what of a wish the system does not know how to do; empty when it does all.
 func (p Profile) Lacks(w Wish) string {

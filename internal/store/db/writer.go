@@ -46,6 +46,18 @@ type op struct {
 type Size struct {
 	Rows  int
 	Bytes int // of the texts that it holds while it waits; zero: too few to be counted
+
+	// Apart says that the caller has a bound of its own for what it holds. The bytes are not
+	// counted among those that wait, so they shut out nobody, and nothing shuts out them.
+	Apart bool
+}
+
+// held is how many bytes count against what may wait.
+func (s Size) held() int {
+	if s.Apart {
+		return 0
+	}
+	return s.Bytes
 }
 
 // Write runs an operation and waits for its commit, or for the end of ctx. An
@@ -192,10 +204,10 @@ func (w *Writer) admit(o *op) (leads bool, err error) {
 	switch {
 	case w.closed:
 		return false, ErrClosed
-	case w.bytes > 0 && w.bytes+o.size.Bytes > w.o.MaxBytes && o.size.Bytes > 0:
+	case w.bytes > 0 && w.bytes+o.size.held() > w.o.MaxBytes && o.size.held() > 0:
 		return false, fmt.Errorf("%w: %d bytes wait already", job.ErrOverloaded, w.bytes)
 	}
-	w.bytes += o.size.Bytes
+	w.bytes += o.size.held()
 	if !w.busy && !w.shared && len(w.waiting) == 0 {
 		w.busy, w.tookMuch = true, isHeavy(o)
 		return true, nil
@@ -252,14 +264,14 @@ func (w *Writer) leave(o *op) {
 	defer w.mu.Unlock()
 	if i := slices.Index(w.waiting, o); i >= 0 {
 		w.waiting = slices.Delete(w.waiting, i, i+1)
-		w.bytes -= o.size.Bytes
+		w.bytes -= o.size.held()
 	}
 }
 
 // answer ends an operation that was under way, and gives its place free.
 func (w *Writer) answer(o *op, err error) {
 	w.mu.Lock()
-	w.bytes -= o.size.Bytes
+	w.bytes -= o.size.held()
 	w.mu.Unlock()
 	o.done <- err
 }
