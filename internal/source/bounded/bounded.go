@@ -9,7 +9,7 @@
 //	            too large is left out of the answer, and what stands in its place says so
 //	RabbitMQ    frames, and the announced size of a message
 //	MySQL       messages that are split into packets, and the number of columns
-//	PostgreSQL  the driver has a limit of its own for a message; the line counts bytes
+//	PostgreSQL  messages
 //
 // A line counts the bytes of all connections of its source together, for each request
 // alone, and closes them when the context of the request ends: not every driver heeds that.

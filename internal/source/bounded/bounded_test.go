@@ -135,7 +135,8 @@ func TestFrames_WhatIsWithinTheLimitsPassesUnchanged(t *testing.T) {
 			amqpFrame(8, nil), amqpHeader(0)}, nil)},
 		"MySQL": {bounded.MySQL, bytes.Join([][]byte{mysqlPacket(0, []byte("greeting")...), mysqlPacket(1, 3), mysqlPacket(2, make([]byte, 70_000)...),
 			mysqlPacket(1, 0xfc, 0, 16), mysqlPacket(1, 0, 0, 0, 2, 0), mysqlPacket(1, 0xfe, 0, 0), mysqlPacket(2)}, nil)},
-		"bytes": {bounded.Plain, []byte("anything")},
+		"PostgreSQL": {bounded.Postgres, []byte("R\x00\x00\x00\x08\x00\x00\x00\x00Z\x00\x00\x00\x05I1\x00\x00\x00\x04")},
+		"bytes":      {bounded.Plain, []byte("anything")},
 	} {
 		for how, from := range map[string]io.Reader{
 			"at once": bytes.NewReader(c.answer), "byte by byte": iotest.OneByteReader(bytes.NewReader(c.answer)),
@@ -154,14 +155,17 @@ func TestFrames_WhatIsTooMuchEndsTheConnection(t *testing.T) {
 		protocol bounded.Protocol
 		answer   []byte
 	}{
-		"a frame of 4 GB":          {bounded.AMQP, []byte{3, 0, 1, 0xff, 0xff, 0xff, 0xff}},
-		"a message of 2^64":        {bounded.AMQP, amqpHeader(1<<64 - 1)},
-		"a message of 1.6 GB":      {bounded.AMQP, amqpHeader(1_600_000_000)},
-		"2^63 columns":             {bounded.MySQL, mysqlPacket(1, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0x80)},
-		"a hundred million":        {bounded.MySQL, mysqlPacket(1, 0xfe, 0, 0xe1, 0xf5, 5, 0, 0, 0, 0)},
-		"sixteen million columns":  {bounded.MySQL, mysqlPacket(1, 0xfd, 0xff, 0xff, 0xff)},
-		"65,535 columns":           {bounded.MySQL, mysqlPacket(1, 0xfc, 0xff, 0xff)},
-		"a message of full frames": {bounded.MySQL, bytes.Repeat(full, 4)},
+		"a frame of 4 GB":                     {bounded.AMQP, []byte{3, 0, 1, 0xff, 0xff, 0xff, 0xff}},
+		"a message of 2^64":                   {bounded.AMQP, amqpHeader(1<<64 - 1)},
+		"a message of 1.6 GB":                 {bounded.AMQP, amqpHeader(1_600_000_000)},
+		"2^63 columns":                        {bounded.MySQL, mysqlPacket(1, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0x80)},
+		"a hundred million":                   {bounded.MySQL, mysqlPacket(1, 0xfe, 0, 0xe1, 0xf5, 5, 0, 0, 0, 0)},
+		"sixteen million columns":             {bounded.MySQL, mysqlPacket(1, 0xfd, 0xff, 0xff, 0xff)},
+		"65,535 columns":                      {bounded.MySQL, mysqlPacket(1, 0xfc, 0xff, 0xff)},
+		"2 GB of PostgreSQL":                  {bounded.Postgres, []byte("D\x7f\xff\xff\xff")},
+		"a negative length":                   {bounded.Postgres, []byte("D\xff\xff\xff\xff")},
+		"a length that does not count itself": {bounded.Postgres, []byte("D\x00\x00\x00\x03")},
+		"a message of full frames":            {bounded.MySQL, bytes.Repeat(full, 4)},
 	} {
 		_, err := through(bounded.New(c.protocol), bytes.NewReader(c.answer))
 		if err == nil || !strings.Contains(err.Error(), "closed the connection to the source, because it") {
@@ -231,7 +235,7 @@ func FuzzFilters(f *testing.F) {
 	f.Add(mysqlPacket(1, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0x80), uint8(2))
 	f.Add(bytes.Repeat([]byte("*1\r\n"), 40), uint8(0))
 	f.Fuzz(func(t *testing.T, answer []byte, kind uint8) {
-		protocol := []bounded.Protocol{bounded.Redis, bounded.AMQP, bounded.MySQL}[kind%3]
+		protocol := []bounded.Protocol{bounded.Redis, bounded.AMQP, bounded.MySQL, bounded.Postgres}[kind%4]
 		whole, err := through(bounded.New(protocol), bytes.NewReader(answer))
 		if !strings.HasPrefix(string(answer), whole) {
 			t.Fatalf("%q is not the beginning of %q", whole, answer)

@@ -85,6 +85,26 @@ func AMQP(l *Line) Filter {
 	}
 }
 
+// Postgres is the protocol of PostgreSQL, from its first message on: a type, a length that
+// counts itself, and the rest.
+func Postgres(l *Line) Filter {
+	const length = 4
+	return &frames{
+		head: 1 + length,
+		size: func(head []byte) (int64, error) {
+			n := int64(int32(binary.BigEndian.Uint32(head[1:])))
+			switch {
+			case n < length:
+				return 0, l.exceeded("it announced a message of %d bytes", n)
+			case n > MaxMessage:
+				return 0, l.exceeded("it announced a message of %d bytes, and the limit is %s", n, source.Size(MaxMessage))
+			}
+			return n - length, nil
+		},
+		look: func([]byte, []byte) error { return nil },
+	}
+}
+
 // What a MySQL may answer.
 const (
 	fullPacket = 1<<24 - 1 // one after which the message goes on

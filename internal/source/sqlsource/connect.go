@@ -22,8 +22,8 @@ import (
 // dialTimeout is how long a connection may take to be made.
 const dialTimeout = 10 * time.Second
 
-// postgres connects with the PostgreSQL that a URL names. The driver has a limit for the
-// length of a message, which is told to it above the encryption.
+// postgres connects with the PostgreSQL that a URL names. The line reads above the
+// encryption.
 func postgres(address string) func(*bounded.Line) (driver.Connector, error) {
 	return func(line *bounded.Line) (driver.Connector, error) {
 		c, err := pgx.ParseConfig(address)
@@ -34,9 +34,7 @@ func postgres(address string) func(*bounded.Line) (driver.Connector, error) {
 			return line.Watch(ctx, &net.Dialer{Timeout: dialTimeout, KeepAlive: 5 * time.Minute}, network, address)
 		}
 		c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-			f := pgproto3.NewFrontend(line.Reader(r), w)
-			f.SetMaxBodyLen(bounded.MaxMessage)
-			return f
+			return pgproto3.NewFrontend(line.Reader(r), w)
 		}
 		return stdlib.GetConnector(*c), nil
 	}

@@ -36,7 +36,7 @@ func engineOf(address string) (engine, error) {
 	}
 	switch u.Scheme {
 	case "postgres", "postgresql":
-		return engine{name: "postgres", protocol: bounded.Plain, connects: postgres(address), quotes: `"`, numbered: true,
+		return engine{name: "postgres", protocol: bounded.Postgres, connects: postgres(address), quotes: `"`, numbered: true,
 			tables: `SELECT table_schema || '.' || table_name FROM information_schema.tables
 				WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`}, nil
 	case "mysql", "mariadb":

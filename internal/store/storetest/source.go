@@ -60,7 +60,7 @@ func (k *kit) answer(act source.Act, state source.State, why string) {
 // second look finds what the first one kept.
 func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	odd := []source.Record{k.deadAt("1"), k.deadAt("2"), k.deadAt("3"), k.deadAt("4")}
-	for i, key := range []string{"a\x00b", "\xff\xfe", "\x00", "well"} {
+	for i, key := range []string{"a\x00b", "\xff\xfe", "c\x00", "well"} {
 		odd[i].Key, odd[i].Thread, odd[i].Witness = key, key, key
 	}
 	k.mirror(4, odd...)
