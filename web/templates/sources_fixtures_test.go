@@ -27,7 +27,7 @@ func shop() source.Health {
 func quarantined() source.Health {
 	h := shop()
 	h.Polled, h.Took, h.Next = now.Add(-40*time.Second), 7*time.Second, now.Add(30*time.Second)
-	h.Beyond = 1200
+	h.Name, h.Beyond = "orders", 1200
 	for i, why := range []string{
 		source.TooLarge("", 20_000_000).Why,
 		"It cannot be kept: the name of a queue is too long.",
@@ -78,7 +78,7 @@ func sourceStates(all map[string]page) {
 	full := shop()
 	full.Problem, full.Own, full.Since = "the disk is full", true, now.Add(-time.Minute)
 	all["source-own-fault"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: full, Queues: queues}}
-	all["source-quarantine"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: quarantined(), Queues: queues}}
+	all["source-quarantine"] = sourcepage.View{Frame: frame("sources", "orders"), Source: sourcepage.Source{Health: quarantined(), Queues: queues}}
 	all["source-first"] = sourcepage.View{Frame: frame("sources", "fresh"), Source: sourcepage.Source{Health: first}}
 	for name, v := range sourceJobs() {
 		all[name] = v

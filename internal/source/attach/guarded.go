@@ -13,16 +13,16 @@ import (
 
 // What is kept of the texts of a source.
 const (
-	maxRead     = 64 << 10 // of a text, before secrets are taken out of it
 	maxProblem  = 2 << 10
 	maxSentence = 500
 	maxVersion  = 200
 	maxList     = 50 // sentences of a report
 )
 
-// said is a text of a source as it is kept: without secrets, and not too long.
+// said is a text of a source as it is kept: without secrets, and not too long. Nothing is
+// looked for in what is cut off anyway; a secret that the first cut goes through is there.
 func (a *attached) said(text string, most int) string {
-	return clip.Text(a.hide(clip.Text(text, maxRead)), most)
+	return clip.Text(a.hide(clip.Text(text, 2*most+maxProblem)), most)
 }
 
 // brief is a report as it is kept.

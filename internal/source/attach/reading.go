@@ -133,8 +133,8 @@ func (a *attached) prepare(ctx context.Context, page source.Page, news []source.
 // handler says. What an act needs is left as it is.
 func (a *attached) hideIn(r *source.Record) {
 	hide := func(e *job.ErrorInfo, trace *string) {
-		e.Type, e.Message, *trace = clip.Text(a.hide(e.Type), job.MaxType), clip.Text(a.hide(e.Message), job.MaxErrorMessage),
-			clip.Text(a.hide(*trace), job.MaxTrace)
+		e.Type, e.Message = a.said(e.Type, job.MaxType), a.said(e.Message, job.MaxErrorMessage)
+		*trace = a.said(*trace, job.MaxTrace)
 	}
 	r.Type = clip.Text(r.Type, job.MaxType)
 	hide(&r.Error, &r.Trace)
