@@ -50,7 +50,7 @@ func (k *sourceCheck) Run(c console) error {
 		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 		if err != nil {
 			failed++
-			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(oneLine(err.Error()))))
+			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(oneLine(clip.Text(err.Error(), 4000)))))
 			continue
 		}
 		seen.print(c.stdout, settings.Redactor().Text)
@@ -71,6 +71,9 @@ type seen struct {
 	newest []source.Record
 	dead   int
 	more   bool // than that
+
+	refused []source.Refusal // the first of the records that cannot be taken over
+	large   int              // how many these are
 }
 
 // lookAt connects with a source and reads what lies dead there.
@@ -95,7 +98,10 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 			page.Complete(newest)
 			found.newest = append(found.newest, newest...)
 		}
-		found.dead += len(page.Records)
+		found.dead += len(page.Records) + len(page.Refused)
+		found.large += len(page.Refused)
+		room := max(0, newestOf-len(found.refused))
+		found.refused = append(found.refused, page.Refused[:min(room, len(page.Refused))]...)
 		after = page.Next
 		if found.more = after != ""; !found.more || found.dead >= countedTo {
 			return found, nil
@@ -105,7 +111,7 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 
 // print says what was found.
 func (s seen) print(w io.Writer, hide func(string) string) {
-	line(w, "Version", s.report.Version)
+	line(w, "Version", clip.Text(hide(s.report.Version), 200))
 	how := counted(s.dead, "dead letter")
 	if s.more {
 		how = "more than " + how
@@ -119,8 +125,14 @@ func (s seen) print(w io.Writer, hide func(string) string) {
 		}
 		line(w, "", clip.Text(fmt.Sprintf("%s %s %s %s", at, r.Queue, r.Type, hide(what)), 160))
 	}
+	if s.large > 0 {
+		line(w, "Leaves", counted(s.large, "record")+" in quarantine: Redrive cannot take them over")
+	}
+	for _, r := range s.refused {
+		line(w, "", clip.Text(hide(r.Key)+": "+r.Why, 160))
+	}
 	for _, sentence := range append(s.report.Sees, s.report.Warnings...) {
-		line(w, "Note", sentence)
+		line(w, "Note", clip.Text(hide(sentence), 500))
 	}
 }
 

@@ -195,7 +195,8 @@ func newCollector(s *web.Site) *collector {
 	// as failures become searchable.
 	add("redrive_dead_letters", "Dead letters that are neither replayed nor discarded, by reason.", "reason")
 	add("redrive_source_dead_letters", "Dead letters that lie at a source, as Redrive last saw it.", "source")
-	add("redrive_source_up", "1 while the last look at a source succeeded.", "source")
+	add("redrive_source_up", "1 while a source answered the last look at it.", "source")
+	add("redrive_source_quarantined", "Records of a source that could not be taken over.", "source")
 	add("redrive_source_polled_timestamp_seconds", "When a source was looked at last.", "source")
 	add("redrive_source_acts_total", "Acts on a source, by kind and by how they ended.", "source", "kind", "state")
 	add("redrive_source_succeeded_total", "Replayed jobs that succeeded, as their source says.", "source")
@@ -286,10 +287,11 @@ func (s collection) gauge(name string, value float64, labels ...string) {
 func (s collection) sources(ctx context.Context) {
 	for _, h := range s.Engine.Sources() {
 		up := 0.
-		if h.Problem == "" && !h.Polled.IsZero() {
+		if (h.Problem == "" || h.Own) && !h.Polled.IsZero() {
 			up = 1
 		}
 		s.gauge("redrive_source_up", up, h.Name)
+		s.gauge("redrive_source_quarantined", float64(h.Quarantine()), h.Name)
 		if !h.Polled.IsZero() {
 			s.gauge("redrive_source_polled_timestamp_seconds", float64(h.Polled.UnixMilli())/1000, h.Name)
 		}

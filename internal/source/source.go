@@ -34,6 +34,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -200,11 +201,56 @@ type Health struct {
 	Reading   int       // records that the reading under way has met
 	Polled    time.Time // when it was looked at last; zero: never
 	Took      time.Duration
+	Next      time.Time     // when it is looked at next; zero while it is
 	Problem   string        // why the last look failed; empty: it did not
+	Own       bool          // the problem is one of this side: the source has answered
 	Since     time.Time     // since when looks fail
 	Acts      map[End]int64 // that ended since the start of the program
 	Succeeded int64         // replayed jobs that the source said have succeeded, since then
+
+	Quarantined []Quarantined // the newest first
+	Beyond      int           // records in quarantine that are too many to be listed
 }
+
+// Quarantined is a record that lies at a source and cannot be taken over. All others of
+// the source are, and this one is as soon as that is possible.
+type Quarantined struct {
+	Refusal
+	Since time.Time // when it was met first since the start of the program
+}
+
+// Standing is how well what is shown of a source is known to be true.
+type Standing string
+
+// The standings of a source.
+const (
+	Starting Standing = "starting" // not everything that lies there was read yet
+	Current  Standing = "current"
+	Late     Standing = "late"    // the last look is longer ago than it should be
+	Blocked  Standing = "blocked" // it answers, and this side cannot keep what it says
+	Down     Standing = "down"    // it does not answer
+)
+
+// grace is how much later than it should be a look may end.
+const grace = 5 * time.Second
+
+// Standing is how well the source is known at a time.
+func (h Health) Standing(now time.Time) Standing {
+	switch {
+	case h.Problem != "" && h.Own:
+		return Blocked
+	case h.Problem != "":
+		return Down
+	case !h.Ready:
+		return Starting
+	case now.Sub(h.Polled) > 2*h.Every+grace:
+		return Late
+	}
+	return Current
+}
+
+// Quarantine is how many records are in quarantine.
+func (h Health) Quarantine() int { return len(h.Quarantined) + h.Beyond }
 
 // Lacks says what of a wish the system does not know how to do; empty when it does all.
 func (p Profile) Lacks(w Wish) string {
@@ -228,6 +274,7 @@ func (h Health) Allows(k Kind) bool { return slices.Contains(h.Allow, k) }
 // records lie there and whether they have changed: most of them are known.
 type Page struct {
 	Records []Record
+	Refused []Refusal     // records of this part that are not among the others
 	Next    string        // where the next part begins; empty after the last one
 	Read    func(*Record) // reads the rest of a record, whose mark stays the same; nil if nothing is missing
 }
@@ -298,6 +345,33 @@ func Untold(acts []Act) (all []Result) {
 		all = append(all, Result{ID: a.ID, State: Asked})
 	}
 	return all
+}
+
+// MaxRecord is how many bytes a record may have. A larger one is quarantined.
+const MaxRecord = 8_000_000
+
+// Size is a number of bytes in words.
+func Size(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1_000_000)
+	case n >= 1000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// Refusal is a record that lies at a source and could not be taken over.
+type Refusal struct {
+	Key string
+	Why string // a sentence
+}
+
+// TooLarge is the refusal of a record of so many bytes.
+func TooLarge(key string, size int64) Refusal {
+	return Refusal{key, fmt.Sprintf("It has %s, which is larger than the limit of %s for a record.", Size(size), Size(MaxRecord))}
 }
 
 // MaxName is how long the name of a source may be.

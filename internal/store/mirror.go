@@ -58,13 +58,14 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 		deaths := newDeaths(now, name)
 		for i := range all {
 			r := &all[i]
-			known, ok := byKey[r.Key]
+			key := db.Clean(r.Key)
+			known, ok := byKey[key]
 			if !ok { // one that lies there beside it is another job, although it has the same thread
-				known, ok = byThread[r.Thread]
+				known, ok = byThread[db.Clean(r.Thread)]
 				ok = ok && (!known.Lies || known.UnderWay)
 			}
-			twice := met[r.Key]
-			met[r.Key] = true
+			twice := met[key]
+			met[key] = true
 			switch {
 			case twice || ok && (known.UnderWay || known.Lies && known.Mark == r.Mark()):
 				continue

@@ -18,8 +18,27 @@ func shop() source.Health {
 	p := presets.All()["river"]
 	return source.Health{
 		Name: "shop", Preset: p.Name, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 5 * time.Second,
-		Report: source.Report{Version: "7", Tells: true, Warnings: []string{"No index fits the list of dead records, so each look reads the whole table."}}, Ready: true, Reading: 1204, Polled: now.Add(-3 * time.Second), Took: 12 * time.Millisecond,
+		Report: source.Report{Version: "7", Tells: true, Warnings: []string{"No index fits the list of dead records, so each look reads the whole table."}}, Ready: true, Reading: 1204,
+		Polled: now.Add(-3 * time.Second), Took: 12 * time.Millisecond, Next: now.Add(2 * time.Second),
 	}
+}
+
+// quarantined is a source with records that cannot be taken over, and that is looked at late.
+func quarantined() source.Health {
+	h := shop()
+	h.Polled, h.Took, h.Next = now.Add(-40*time.Second), 7*time.Second, now.Add(30*time.Second)
+	h.Name, h.Beyond = "orders", 1200
+	for i, why := range []string{
+		source.TooLarge("", 20_000_000).Why,
+		"It cannot be kept: the name of a queue is too long.",
+		"Its key has 20 kB, which is larger than the limit of 1 kB.",
+	} {
+		h.Quarantined = append(h.Quarantined, source.Quarantined{
+			Refusal: source.Refusal{Key: []string{"1180", "x'00ff'", "a-name-without-an-end-0123456789-0123456789-0123456789-0123456789-0123456789"}[i], Why: why},
+			Since:   now.Add(-time.Duration(i+1) * time.Hour),
+		})
+	}
+	return h
 }
 
 // legacy is one that does not answer, and may only be read.
@@ -27,7 +46,7 @@ func legacy() source.Health {
 	p := presets.All()["laravel"]
 	return source.Health{
 		Name: "legacy", Preset: p.Name, Profile: p.Profile, Every: 5 * time.Second, Ready: true, Polled: now.Add(-12 * time.Minute),
-		Problem: "connect: dial tcp 10.1.2.3:5432: connection refused", Since: now.Add(-11 * time.Minute),
+		Problem: "connect: dial tcp 10.1.2.3:5432: connection refused", Since: now.Add(-11 * time.Minute), Next: now.Add(40 * time.Second),
 	}
 }
 
@@ -39,6 +58,7 @@ func sourceStates(all map[string]page) {
 	all["sources-none"] = sourcepage.List{Frame: f}
 	all["sources"] = sourcepage.List{Frame: f, Sources: []sourcepage.Source{
 		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Handed: 12},
+		{Health: quarantined(), Queues: queues},
 	}}
 	act := func(n int64, kind source.Kind, state source.State, why string) source.Act {
 		a := source.Act{ID: n, Kind: kind, State: state, JobID: id(int(n)), Run: 2, AskedAt: now.Add(-time.Duration(n) * time.Minute), By: "ana", Why: why}
@@ -55,6 +75,10 @@ func sourceStates(all map[string]page) {
 		},
 	}
 	all["source-away"] = sourcepage.View{Frame: frame("sources", "legacy"), Source: sourcepage.Source{Health: legacy()}}
+	full := shop()
+	full.Problem, full.Own, full.Since = "the disk is full", true, now.Add(-time.Minute)
+	all["source-own-fault"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: full, Queues: queues}}
+	all["source-quarantine"] = sourcepage.View{Frame: frame("sources", "orders"), Source: sourcepage.Source{Health: quarantined(), Queues: queues}}
 	all["source-first"] = sourcepage.View{Frame: frame("sources", "fresh"), Source: sourcepage.Source{Health: first}}
 	for name, v := range sourceJobs() {
 		all[name] = v

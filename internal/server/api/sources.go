@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -38,7 +39,10 @@ func (a *API) source(c echo.Context) (web.Object, error) {
 		return nil, err
 	}
 	shaped, err := a.shapeSource(c.Request().Context(), h)
-	return append(shaped, "hazards", h.Profile.Hazards, "acts", web.List(acts, shapeAct)), err
+	quarantined := web.List(h.Quarantined, func(q source.Quarantined) web.Object {
+		return web.Object{"key", q.Key, "why", q.Why, "since", q.Since}
+	})
+	return append(shaped, "hazards", h.Profile.Hazards, "acts", web.List(acts, shapeAct), "quarantined", quarantined), err
 }
 
 // Source is the attached source that the address names.
@@ -74,7 +78,9 @@ func (a *API) shapeSource(ctx context.Context, h source.Health) (web.Object, err
 	queues, handed, err := a.Letters(ctx, h.Name)
 	return web.Object{
 		"name", h.Name, "preset", h.Preset, "system", h.Profile.Title, "version?", h.Report.Version, "allow", append([]source.Kind{}, h.Allow...),
-		"ready", h.Ready, "polled_at?", h.Polled, "took?", h.Took, "problem?", h.Problem, "failing_since?", h.Since,
+		"state", h.Standing(time.Now()),
+		"ready", h.Ready, "polled_at?", h.Polled, "took?", h.Took, "next_look_at?", h.Next, "problem?", h.Problem, "failing_since?", h.Since,
+		"quarantine", h.Quarantine(),
 		"queues", web.List(queues, func(q filter.NameCount) web.Object { return web.Object{"name", q.Name, "dead_letters", q.Count} }),
 		"handed", handed,
 	}, err

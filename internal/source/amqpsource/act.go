@@ -28,7 +28,7 @@ type acting struct {
 // Act does what the acts say, one after the other, so that at most one message is in two
 // queues when this is interrupted. What was not told to RabbitMQ then is still asked for.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
-	defer o.until(ctx)()
+	defer o.line.Begin(ctx, maxLookBytes)(&err)
 	d := &acting{Origin: o, out: publisher{conn: o.conn}, begun: map[int64]bool{}}
 	defer d.out.close()
 	for queue, some := range byQueue(acts) {
@@ -124,6 +124,9 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 	case m == nil:
 		r.Why = beyond
 		return r, nil
+	case m.large > 0 && a.Kind == source.Replay: // its body is not held
+		r.Why = source.TooLarge(m.key, m.large).Why
+		return r, nil
 	}
 	if a.Kind == source.Replay {
 		target, next, err := d.next(h.queue, m, a)
@@ -183,7 +186,7 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 // Find says where the records of acts are. A replay that had begun may have copied a
 // message that still lies there.
 func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
-	defer o.until(ctx)()
+	defer o.line.Begin(ctx, maxLookBytes)(&err)
 	for queue, some := range byQueue(acts) {
 		h, err := o.hold(ctx, queue, wanted(some))
 		if err != nil {

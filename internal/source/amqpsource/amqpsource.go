@@ -16,27 +16,37 @@
 package amqpsource
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
 )
 
 // What a look may cost.
 const (
-	maxHeld      = 1000     // messages of a queue
-	maxHeldBytes = 64 << 20 // of their bodies
-	maxPageBytes = 8 << 20  // after which a page ends
-	dialTimeout  = 10 * time.Second
-	heartbeat    = 10 * time.Second // unless the URL or RabbitMQ wants another one
+	maxHeld       = 1000                             // messages of a queue
+	maxHeldBytes  = 64 << 20                         // of their bodies, in all queues together
+	maxSentBytes  = 500 << 20                        // of bodies that RabbitMQ sends, with those that are too large to be held
+	maxPageBytes  = 8 << 20                          // after which a page ends
+	maxLookBytes  = maxSentBytes + 2*bounded.MaxBody // that RabbitMQ sends to a look
+	maxCheckBytes = bounded.MaxBody + maxPageBytes   // that RabbitMQ sends to a check, which can get one message
+	dialTimeout   = 10 * time.Second
+	closeTimeout  = 2 * time.Second
+	heartbeat     = 10 * time.Second // unless the URL or RabbitMQ wants another one
 )
 
 // maxLook is how long a look may take. Only tests change it.
@@ -50,7 +60,7 @@ var maxBeats time.Duration = 3
 type Origin struct {
 	conn   *amqp.Connection
 	opened time.Time
-	socket net.Conn
+	line   *bounded.Line // of the connection
 	preset *preset.Preset
 	at     *preset.AMQP
 	codec  codec.Codec
@@ -59,40 +69,73 @@ type Origin struct {
 
 	looks  *amqp.Channel   // on which messages are held
 	seen   []source.Record // what the last look has found
+	large  []source.Refusal
 	copies copies
 }
 
 // Open connects with the virtual host that a URL names, amqp://user:password@host:port/vhost,
 // or amqps:// with TLS.
-func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (*Origin, error) {
-	p, s, err := p.Complete(s)
+func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (_ *Origin, err error) {
+	p, s, err = p.Complete(s)
 	if err != nil {
 		return nil, err
 	}
-	o := &Origin{preset: p, at: p.AMQP, queues: s.Queues, values: s.Values, copies: copies{}}
+	o := &Origin{preset: p, at: p.AMQP, queues: s.Queues, values: s.Values, copies: copies{}, line: bounded.New(bounded.AMQP)}
+	defer o.line.Begin(ctx, maxCheckBytes)(&err)
 	var known bool
 	if o.codec, known = codec.Get(p.Codec); !known {
 		return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
-	if _, err := amqp.ParseURI(address); err != nil { // the error could have the password
+	uri, err := amqp.ParseURI(address)
+	if err != nil { // the error could have the password
 		return nil, errors.New("the URL cannot be read; it is like amqp://user:password@host:5672/vhost, or amqps:// with TLS")
+	}
+	var secure *tls.Config
+	if uri.Scheme == "amqps" {
+		if secure, err = encryption(uri); err != nil {
+			return nil, err
+		}
 	}
 	config := amqp.Config{
 		Heartbeat: heartbeat, Properties: amqp.Table{"product": "Redrive", "connection_name": "Redrive"},
-		Dial: func(network, host string) (conn net.Conn, err error) {
-			dialer := net.Dialer{Timeout: dialTimeout, Deadline: time.Now().Add(dialTimeout)}
-			if conn, err = dialer.DialContext(ctx, network, host); err == nil {
-				o.socket = conn
+		Dial: func(network, _ string) (net.Conn, error) {
+			dialer := &net.Dialer{Timeout: dialTimeout, Deadline: time.Now().Add(dialTimeout)}
+			conn, err := o.line.Dial(ctx, dialer, network, net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)), secure)
+			if err == nil {
 				err = conn.SetDeadline(time.Now().Add(dialTimeout)) // of the handshake; the library lifts it
 			}
 			return conn, err
 		},
 	}
-	if o.conn, err = amqp.DialConfig(address, config); err != nil {
+
+	// The encryption is made here and not by the library, so that the line sees what is in it.
+	plain := "amqp" + strings.TrimPrefix(address, uri.Scheme)
+	if o.conn, err = amqp.DialConfig(plain, config); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	o.opened = time.Now()
 	return o, nil
+}
+
+// encryption is how the library would encrypt a connection, by what the URL says.
+func encryption(uri amqp.URI) (*tls.Config, error) {
+	config := &tls.Config{ServerName: cmp.Or(uri.ServerName, uri.Host), MinVersion: tls.VersionTLS12}
+	if uri.CACertFile != "" {
+		text, err := os.ReadFile(uri.CACertFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate of the authority: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM(text)
+	}
+	if uri.CertFile != "" && uri.KeyFile != "" {
+		certificate, err := tls.LoadX509KeyPair(uri.CertFile, uri.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate of the client: %w", err)
+		}
+		config.Certificates = []tls.Certificate{certificate}
+	}
+	return config, nil
 }
 
 // alone reports whether messages that are not found have left their queue. Before that, an
@@ -110,7 +153,7 @@ func (o *Origin) Close() error {
 	if o.conn.IsClosed() {
 		return nil
 	}
-	return o.conn.Close()
+	return o.conn.CloseDeadline(time.Now().Add(closeTimeout))
 }
 
 // inTime is when a look has to stop reading: halfway to the end of ctx, so that there is
@@ -123,17 +166,11 @@ func inTime(ctx context.Context) time.Time {
 	return time.Now().Add(time.Until(end) / 2)
 }
 
-// until breaks the connection when ctx ends: the library's calls do not end with one. The
-// function that it returns has to be called when the work is done.
-func (o *Origin) until(ctx context.Context) (done func() bool) {
-	return context.AfterFunc(ctx, func() { _ = o.socket.Close() })
-}
-
 // Check looks whether the queues are there and bear to be looked at, counts what lies in
 // them, and asks what the user may do.
-func (o *Origin) Check(ctx context.Context) (source.Report, error) {
-	defer o.until(ctx)()
-	r := source.Report{Version: o.preset.Version}
+func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
+	defer o.line.Begin(ctx, maxCheckBytes)(&err)
+	r = source.Report{Version: o.preset.Version}
 	if version, ok := o.conn.Properties["version"].(string); ok {
 		r.Sees = append(r.Sees, "RabbitMQ "+version)
 	}

@@ -10,6 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"redrive/internal/source"
 	"redrive/internal/source/preset"
 )
 
@@ -26,6 +27,7 @@ type held struct {
 type message struct {
 	amqp.Delivery
 	key   string // of its record
+	large int64  // bytes of its body, which is not held because it has too many; else 0
 	acked bool
 }
 
@@ -44,9 +46,11 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 	} else if _, err := idle(channel, queue); err != nil {
 		return nil, err
 	}
+	o.line.Renew()
 	numbers := o.copies.count(queue)
 	end := inTime(ctx)
-	for size, done := 0, false; !done && len(h.messages) < maxHeld && size < maxHeldBytes && time.Now().Before(end); {
+	size, sent, done := 0, 0, false
+	for !done && len(h.messages) < maxHeld && size < maxHeldBytes/len(o.queues) && sent < maxSentBytes && time.Now().Before(end) {
 		d, more, err := channel.Get(queue, false)
 		if err != nil { // the channel is closed, and what was held is back
 			return nil, fmt.Errorf("the queue %s: %w", shown(queue), err)
@@ -56,7 +60,11 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 			break
 		}
 		m := message{Delivery: d, key: numbers.name(digest(&d))}
-		h.messages, size = append(h.messages, m), size+len(d.Body)
+		if sent += len(m.Body); len(m.Body) > source.MaxRecord {
+			m.large, m.Body = int64(len(m.Body)), nil
+		}
+		size += len(m.Body)
+		h.messages = append(h.messages, m)
 		done = enough(m.key)
 	}
 	return h, nil

@@ -33,13 +33,16 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 	if page.Records = rest[:n]; n < len(rest) {
 		page.Next = strconv.Itoa(from + n)
 	}
+	if from == 0 {
+		page.Refused = o.large
+	}
 	return page, nil
 }
 
 // look reads the messages of all queues, and puts them back. The newest come first.
-func (o *Origin) look(ctx context.Context) error {
-	defer o.until(ctx)()
-	o.seen = []source.Record{}
+func (o *Origin) look(ctx context.Context) (err error) {
+	defer o.line.Begin(ctx, maxLookBytes)(&err)
+	o.seen, o.large = []source.Record{}, nil
 	for _, queue := range o.queues {
 		h, err := o.hold(ctx, queue, func(string) bool { return false })
 		if err != nil {
@@ -49,7 +52,11 @@ func (o *Origin) look(ctx context.Context) error {
 			return err
 		}
 		for _, m := range slices.Backward(h.messages) {
-			o.seen = append(o.seen, o.record(queue, &m))
+			if m.large > 0 {
+				o.large = append(o.large, source.TooLarge(m.key, m.large))
+			} else {
+				o.seen = append(o.seen, o.record(queue, &m))
+			}
 		}
 	}
 	slices.SortStableFunc(o.seen, func(a, b source.Record) int { return b.FailedAt.Compare(a.FailedAt) })

@@ -33,6 +33,7 @@ func (a *attached) newest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		a.release(page)
 		after, more = page.Next, n > 0 && page.Next != ""
 	}
 	return nil
@@ -42,6 +43,7 @@ func (a *attached) newest(ctx context.Context) error {
 func (a *attached) sweep(ctx context.Context) error {
 	if a.pass.seen == nil {
 		a.pass = pass{began: time.Now(), seen: map[int64]bool{}}
+		a.anew()
 	}
 	page, err := a.scan(ctx, a.pass.next)
 	for read, slice := 0, a.slice(); err == nil; {
@@ -84,6 +86,10 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 	for i := range page.Records {
 		a.pass.seen[keyMark(page.Records[i].Key)] = true
 	}
+	for _, r := range page.Refused {
+		a.pass.seen[keyMark(r.Key)] = true
+	}
+	a.release(page)
 	a.pass.next, a.pass.fresh = page.Next, n > 0 && n == len(page.Records)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,10 +118,7 @@ func (a *attached) scan(ctx context.Context, after string) (source.Page, error) 
 // known yet whether they are the next run of a job or another job with the same thread: the
 // source cannot tell whether the record of that job has left.
 func (a *attached) prepare(ctx context.Context, page source.Page, news []source.Record) ([]source.Record, error) {
-	page.Complete(news)
-	for i := range news {
-		a.hideIn(&news[i])
-	}
+	news = a.readable(page, news)
 	twins, err := a.ledger.Twins(ctx, a.Name, news)
 	if err != nil {
 		return nil, err
@@ -126,24 +129,22 @@ func (a *attached) prepare(ctx context.Context, page source.Page, news []source.
 	}), err
 }
 
-// mirror takes records over, and returns how many jobs came or changed.
-func (a *attached) mirror(ctx context.Context, news []source.Record) (int, error) {
-	if len(news) == 0 {
-		return 0, nil
-	}
-	return a.store.Mirror(ctx, time.Now(), a.Name, news)
-}
-
 // hideIn takes secrets out of what a record says of its failures, as out of what a
 // handler says. What an act needs is left as it is.
 func (a *attached) hideIn(r *source.Record) {
 	hide := func(e *job.ErrorInfo, trace *string) {
-		e.Type, e.Message, *trace = clip.Text(a.hide(e.Type), job.MaxType), clip.Text(a.hide(e.Message), job.MaxErrorMessage),
-			clip.Text(a.hide(*trace), job.MaxTrace)
+		e.Type, e.Message = a.said(e.Type, job.MaxType), a.said(e.Message, job.MaxErrorMessage)
+		*trace = a.said(*trace, job.MaxTrace)
 	}
+	r.Type = clip.Text(r.Type, job.MaxType)
 	hide(&r.Error, &r.Trace)
+	r.History = r.History[max(0, len(r.History)-maxFailures):]
 	for i := range r.History {
 		hide(&r.History[i].Error, &r.History[i].Trace)
+	}
+	r.Warnings = r.Warnings[:min(len(r.Warnings), maxWarnings)]
+	for i := range r.Warnings {
+		r.Warnings[i] = a.said(r.Warnings[i], maxSentence)
 	}
 }
 
@@ -164,6 +165,7 @@ func (a *attached) passed(ctx context.Context) error {
 			return err
 		}
 	}
+	a.forget(done.beyond)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.health.Ready, a.health.Reading = true, len(done.seen)

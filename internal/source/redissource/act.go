@@ -16,6 +16,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
 )
@@ -70,6 +71,7 @@ type call struct {
 
 // Act does what the acts say, each with one script.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
+	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 	for len(acts) > 0 {
 		some := acts[:min(len(acts), scriptsAtOnce)]
 		acts = acts[len(some):]
@@ -270,6 +272,7 @@ func isReply(err error) bool {
 // Find says where the records of acts are. It only reads, so that it also works where
 // scripts are forbidden.
 func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
+	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 	for some := range slices.Chunk(acts, scriptsAtOnce) {
 		results, err := o.find(ctx, some)
 		if all = append(all, results...); err != nil {
@@ -286,6 +289,7 @@ type traces struct {
 }
 
 func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
+	o.line.Renew()
 	pipe, found := o.client.Pipeline(), make([]traces, len(acts))
 	for i, a := range acts {
 		queue, id, _ := o.named(a)
@@ -302,13 +306,26 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return nil, err
 	}
-	all := make([]source.Result, len(acts))
+	all := make([]source.Result, 0, len(acts))
 	for i, a := range acts {
+		// A hash that did not fit into one answer with the others is asked for alone.
+		if found[i].hash != nil && len(acts) > 1 {
+			left, omitted := o.omitted(fieldsOf(o.fields(), found[i].hash.Val()))
+			if omitted && left.Later {
+				alone, err := o.find(ctx, acts[i:i+1])
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, alone...)
+				continue
+			}
+		}
+
 		r, err := o.trace(a, found[i])
 		if err != nil {
 			return nil, err
 		}
-		all[i] = r
+		all = append(all, r)
 	}
 	return all, nil
 }
@@ -366,6 +383,7 @@ func (o *Origin) changed(a source.Act, fields map[string]string) bool {
 
 // Succeeded says which jobs are in the sorted set of those that have succeeded.
 func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
+	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 	pipe, found := o.client.Pipeline(), make([]*redis.FloatCmd, len(handed))
 	for i, h := range handed {
 		queue, id, _ := o.named(source.Act{Record: h.Record})

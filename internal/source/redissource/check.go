@@ -14,14 +14,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/preset"
 )
 
 // Check looks whether the system is the one that the preset describes, counts what lies
 // dead there, and asks what the user may do.
-func (o *Origin) Check(ctx context.Context) (source.Report, error) {
-	r := source.Report{Version: o.preset.Version}
-	facts, err := info(ctx, o.client)
+func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
+	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+	r = source.Report{Version: o.preset.Version}
+	facts, err := o.info(ctx, o.client)
 	if err != nil {
 		return r, err
 	}

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
 )
@@ -33,9 +35,13 @@ import (
 // The library would write to standard error what its callers are told anyway.
 func init() { logging.Disable() }
 
+// dialTimeout is how long a connection may take to be made.
+const dialTimeout = 10 * time.Second
+
 // Origin is an attached Redis.
 type Origin struct {
 	client  redis.UniversalClient
+	line    *bounded.Line // of its connections
 	cluster bool
 	preset  *preset.Preset
 	at      preset.Redis // with the names of redrive.yaml in its keys
@@ -45,6 +51,7 @@ type Origin struct {
 	scripts map[act]*redis.Script
 	queues  discovery
 	fronts  map[string]*front // by queue; nil before the first look
+	step    int64             // records that are read with the next command
 }
 
 // act is what a script does.
@@ -55,12 +62,13 @@ type act struct {
 
 // Open connects with the Redis that a URL names, redis://user:password@host:port/database,
 // or rediss:// with TLS.
-func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (*Origin, error) {
-	p, s, err := p.Complete(s)
+func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (_ *Origin, err error) {
+	p, s, err = p.Complete(s)
 	if err != nil {
 		return nil, err
 	}
-	o := &Origin{preset: p, keys: slices.Sorted(maps.Keys(p.Redis.Keys))}
+	o := &Origin{preset: p, keys: slices.Sorted(maps.Keys(p.Redis.Keys)), line: bounded.New(bounded.Redis), step: 1}
+	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 	if err := o.describe(s.Names); err != nil {
 		return nil, err
 	}
@@ -100,8 +108,9 @@ func (o *Origin) describe(names map[string]string) error {
 // connect opens a client, which is another one when the server is a node of a Cluster.
 func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 	careful(options)
+	options.Dialer = o.dial(options.TLSConfig)
 	single := redis.NewClient(options)
-	facts, err := info(ctx, single)
+	facts, err := o.info(ctx, single)
 	if err != nil || facts["cluster_enabled"] != "1" {
 		o.client = single
 		if err != nil {
@@ -118,7 +127,7 @@ func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 	o.cluster = true
 	o.client = redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{options.Addr}, Username: options.Username, Password: options.Password, TLSConfig: options.TLSConfig,
-		Protocol: options.Protocol, MaxRedirects: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
+		Dialer: options.Dialer, Protocol: options.Protocol, MaxRedirects: -1, ContextTimeoutEnabled: true, DisableIdentity: true,
 		DialTimeout: options.DialTimeout, ReadTimeout: options.ReadTimeout, PoolSize: options.PoolSize,
 		MaintNotificationsConfig: options.MaintNotificationsConfig,
 	})
@@ -131,7 +140,7 @@ func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 func careful(o *redis.Options) {
 	o.MaxRetries, o.PoolSize, o.Protocol = -1, 2, 2
 	o.ContextTimeoutEnabled, o.DisableIdentity = true, true
-	o.DialTimeout, o.ReadTimeout = 10*time.Second, 20*time.Second
+	o.DialTimeout, o.ReadTimeout = dialTimeout, 20*time.Second
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if o.TLSConfig != nil {
 		o.TLSConfig.MinVersion = tls.VersionTLS12
@@ -141,9 +150,20 @@ func careful(o *redis.Options) {
 // Close ends the connections.
 func (o *Origin) Close() error { return o.client.Close() }
 
+// dial opens connections that are bounded.
+func (o *Origin) dial(secure *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 5 * time.Minute}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return o.line.Dial(ctx, dialer, network, address, secure)
+	}
+}
+
 // info reads what the server says about itself.
-func info(ctx context.Context, client redis.Cmdable) (map[string]string, error) {
+func (o *Origin) info(ctx context.Context, client redis.Cmdable) (map[string]string, error) {
 	text, err := client.Info(ctx).Result()
+	if left, ok := o.line.Omitted(text); ok {
+		return nil, fmt.Errorf("this is not Redis: what it says about itself has %s", source.Size(left.Size))
+	}
 	facts := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/codec"
 )
 
@@ -47,16 +48,20 @@ func placeOf(text string) (p place, err error) {
 // reading is the making of a page.
 type reading struct {
 	source.Page
-	limit, bytes int
-	met          map[string]bool // keys, since the same bytes can lie in a list twice
+	limit int
+	bytes int64           // that were sent
+	met   map[string]bool // keys, since the same bytes can lie in a list twice
 }
 
-func (r *reading) full() bool { return len(r.Records) >= r.limit || r.bytes >= maxPageBytes }
+func (r *reading) full() bool {
+	return len(r.Records)+len(r.Refused) >= r.limit || r.bytes >= maxPageBytes
+}
 
 // Scan reads a page of what lies dead. The first pages have the newest records of every
 // queue, so that one with a million of them does not hide what is new in another; those
 // after them go through the queues one by one.
-func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
+func (o *Origin) Scan(ctx context.Context, after string, limit int) (_ source.Page, err error) {
+	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 	r := &reading{limit: limit, met: map[string]bool{}}
 	if o.hash == nil {
 		r.Read = o.read
@@ -68,7 +73,6 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page
 	}
 	read, from := o.heads, place{}
 	if after != "" {
-		var err error
 		if from, err = placeOf(after); err != nil {
 			return r.Page, err
 		}
@@ -76,7 +80,7 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (source.Page
 			read = o.walk
 		}
 	}
-	err := read(ctx, r, from)
+	err = read(ctx, r, from)
 	return r.Page, err
 }
 
@@ -181,12 +185,21 @@ func (o *Origin) level(ctx context.Context, r *reading, at place, queues []strin
 
 // newest reads the rest of a level in one queue, as far as the page has room.
 func (o *Origin) newest(ctx context.Context, r *reading, at place) (passed int64, err error) {
-	met := len(r.Records)
+	records, refused := len(r.Records), len(r.Refused)
 	passed, err = o.part(ctx, r, at, at.to-at.n)
+
+	var keys []string
+	for _, record := range r.Records[records:] {
+		keys = append(keys, record.Key)
+	}
+	for _, refusal := range r.Refused[refused:] {
+		keys = append(keys, refusal.Key)
+	}
 	f := o.fronts[at.queue]
-	for _, record := range r.Records[met:] {
-		if f.met = f.met || f.before[record.Key]; at.from == 0 && len(f.last) < chunkSize {
-			f.last[record.Key] = true
+	for _, key := range keys {
+		f.met = f.met || f.before[key]
+		if at.from == 0 && len(f.last) < chunkSize {
+			f.last[key] = true
 		}
 	}
 	return passed, err
@@ -256,7 +269,8 @@ func (o *Origin) lengths(ctx context.Context, queues []string) (map[string]int64
 // and tells how many it has passed.
 func (o *Origin) part(ctx context.Context, r *reading, from place, most int64) (passed int64, err error) {
 	for passed < most && !r.full() {
-		n := min(chunkSize, most-passed, int64(r.limit-len(r.Records)))
+		n := min(o.step, most-passed, int64(r.limit-len(r.Records)-len(r.Refused)))
+		o.line.Renew()
 		members, err := o.chunk(ctx, from.queue, from.n+passed, n)
 		if err != nil {
 			return passed, err
@@ -264,12 +278,15 @@ func (o *Origin) part(ctx context.Context, r *reading, from place, most int64) (
 		if len(members) == 0 { // the queue has shrunk
 			return most, nil
 		}
-		records, err := o.records(ctx, from.queue, members)
+		read, err := o.records(ctx, from.queue, members)
 		if err != nil {
 			return passed, err
 		}
-		r.add(records)
-		passed += int64(len(members))
+		r.add(read)
+		passed += int64(read.passed)
+
+		// The next chunk has more records as long as even the largest ones would fit.
+		o.step = max(1, min(2*o.step, chunkSize, maxPageBytes/(read.largest+1)))
 	}
 	return passed, nil
 }
@@ -288,42 +305,112 @@ func (o *Origin) chunk(ctx context.Context, queue string, from, n int64) ([]stri
 	return members, err
 }
 
+// batch is what was read of some members.
+type batch struct {
+	records []source.Record
+	refused []source.Refusal
+	passed  int   // members
+	bytes   int64 // that were sent
+	largest int64 // bytes of a record
+}
+
+// sent counts the bytes of a record.
+func (c *batch) sent(bytes int64) {
+	c.bytes += bytes
+	c.largest = max(c.largest, bytes)
+}
+
 // add puts records into the page. The same bytes twice are one record: nobody can tell
 // which of them an act would take.
-func (r *reading) add(records []source.Record) {
-	for _, record := range records {
+func (r *reading) add(c batch) {
+	for _, record := range c.records {
 		if !r.met[record.Key] {
 			r.Records = append(r.Records, record)
 		}
 		r.met[record.Key] = true
-		r.bytes += len(record.Raw) + len(record.Payload) + len(record.Meta) + len(record.Trace) + len(record.Error.Message)
 	}
+	for _, refusal := range c.refused {
+		if !r.met[refusal.Key] {
+			r.Refused = append(r.Refused, refusal)
+		}
+		r.met[refusal.Key] = true
+	}
+	r.bytes += c.bytes
 }
 
-// records makes records of members.
-func (o *Origin) records(ctx context.Context, queue string, members []string) ([]source.Record, error) {
-	all := make([]source.Record, len(members))
-	if o.at.Hash == nil {
-		for i, m := range members {
-			all[i] = o.whole(queue, m)
+// records makes records of members. It passes fewer of them when their answer would have
+// been too large.
+func (o *Origin) records(ctx context.Context, queue string, members []string) (c batch, err error) {
+	var there []string // members that were read
+	var at []int       // where they were
+	for i, m := range members {
+		left, omitted := o.line.Omitted(m)
+		if omitted && left.Later && i > 0 {
+			break
 		}
-		return all, nil
+		c.passed++
+		if omitted {
+			c.refused = append(c.refused, source.TooLarge(keyOf(queue, left.Digest[:2*digestBytes]), left.Size))
+			c.sent(left.Size)
+			continue
+		}
+		there, at = append(there, m), append(at, i)
 	}
-	hashes, err := o.hashes(ctx, queue, members)
+	if o.at.Hash == nil {
+		for _, m := range there {
+			c.records = append(c.records, o.whole(queue, m))
+			c.sent(int64(len(m)))
+		}
+		return c, nil
+	}
+
+	hashes, err := o.hashes(ctx, queue, there)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	for i, id := range members {
-		all[i] = o.hashed(queue, id, hashes[i])
+	for i, id := range there {
+		left, omitted := o.omitted(hashes[i])
+		if omitted && left.Later && i > 0 {
+			c.passed = at[i]
+			break
+		}
+		c.sent(sizeOf(hashes[i]) + left.Size)
+		if omitted {
+			c.refused = append(c.refused, source.TooLarge(keyOf(queue, id), left.Size))
+		} else {
+			c.records = append(c.records, o.hashed(queue, id, hashes[i]))
+		}
 	}
-	return all, nil
+	return c, nil
 }
+
+// omitted are the fields of a record that were left out of its answer, taken together.
+func (o *Origin) omitted(fields codec.Fields) (all bounded.Omitted, some bool) {
+	for _, value := range fields {
+		left, omitted := o.line.Omitted(value)
+		if omitted {
+			all.Size, all.Later, some = all.Size+left.Size, all.Later || left.Later, true
+		}
+	}
+	return all, some
+}
+
+// sizeOf is how many bytes the fields of a record have.
+func sizeOf(fields codec.Fields) (n int64) {
+	for name, value := range fields {
+		n += int64(len(name) + len(value))
+	}
+	return n
+}
+
+// digestBytes are those of the digest that names a record without a name.
+const digestBytes = 16
 
 // whole is a record whose bytes lie in the key dead.
 func (o *Origin) whole(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
 	return source.Record{
-		Key: keyOf(queue, hex.EncodeToString(digest[:16])), Place: shown(fill(o.at.Dead, queue, "")), Raw: []byte(member),
+		Key: keyOf(queue, hex.EncodeToString(digest[:digestBytes])), Place: shown(fill(o.at.Dead, queue, "")), Raw: []byte(member),
 		Queue: cmp.Or(queue, o.at.Target),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/preset"
 )
 
@@ -38,7 +39,8 @@ func (w *Work) Close() error { return w.origin.Close() }
 
 // Check looks whether jobs can be pushed, and says why not.
 func (w *Work) Check(ctx context.Context) (warnings []string, err error) {
-	facts, err := info(ctx, w.origin.client)
+	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
+	facts, err := w.origin.info(ctx, w.origin.client)
 	if err != nil {
 		return nil, fmt.Errorf("the queue in Redis: %w", err)
 	}
@@ -49,7 +51,8 @@ func (w *Work) Check(ctx context.Context) (warnings []string, err error) {
 
 // Push adds a job to a queue, to run at a time or at once, and once for each id. A refusal is a *preset.Refusal: nothing
 // was changed. After any other error nobody knows, and the same push can be repeated.
-func (w *Work) Push(ctx context.Context, queue, id string, clean []byte, at time.Time) error {
+func (w *Work) Push(ctx context.Context, queue, id string, clean []byte, at time.Time) (err error) {
+	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
 	c := call{script: w.origin.scripts[act{source.Replay, source.Once}], keys: w.origin.keysOf(queue, id)}
 	if w.origin.cluster && !together(c.keys) {
 		return &preset.Refusal{Why: apart}

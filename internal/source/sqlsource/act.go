@@ -11,13 +11,14 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
 )
 
 // Act does what the acts say, each in a transaction of its own.
-func (o *Origin) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
-	var all []source.Result
+func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
+	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
 	for i, a := range acts {
 		r, err := o.act(ctx, a)
 		if err == nil || r.State == source.Asked {
@@ -31,8 +32,8 @@ func (o *Origin) Act(ctx context.Context, acts []source.Act) ([]source.Result, e
 }
 
 // Find says where the records of acts are.
-func (o *Origin) Find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
-	var all []source.Result
+func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
+	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
 	for _, a := range acts {
 		r, err := o.find(ctx, a)
 		if err != nil {
@@ -50,7 +51,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	}
 	now := time.Now()
 	values := map[string]any{
-		"key": a.Key, "witness": a.Witness,
+		"key": meant(a.Key), "witness": meant(a.Witness),
 		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
 		"edited": nil,
 	}
@@ -129,7 +130,7 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 	var target sql.NullString
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.preset.Target, map[string]any{"key": a.Key})
+		query, args := o.bind(o.preset.Target, map[string]any{"key": meant(a.Key)})
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&target)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -236,11 +237,11 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Gone}
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.same, map[string]any{"key": a.Key})
+		query, args := o.bind(o.same, map[string]any{"key": meant(a.Key)})
 		var witness any
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&witness)
 		switch {
-		case err == nil && textOf(witness) == a.Witness:
+		case err == nil && o.keep(witness) == a.Witness:
 			r.State = source.Asked
 		case err == nil:
 			r.State, r.Why = source.Changed, "It has died again since it was read."
@@ -259,7 +260,7 @@ func (o *Origin) alive(ctx context.Context, t *sql.Tx, a source.Act, r *source.R
 	if o.preset.Alive == "" {
 		return nil
 	}
-	query, args := o.bind(o.preset.Alive, map[string]any{"key": a.Key})
+	query, args := o.bind(o.preset.Alive, map[string]any{"key": meant(a.Key)})
 	n := 0
 	err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
 	if n > 0 {
@@ -270,9 +271,10 @@ func (o *Origin) alive(ctx context.Context, t *sql.Tx, a source.Act, r *source.R
 
 // Succeeded says which jobs the database keeps as ones that have succeeded.
 func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
-	byKey, keys := make(map[string]source.Handed, len(handed)), make([]string, len(handed))
+	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
+	byKey, keys := make(map[string]source.Handed, len(handed)), make([]any, len(handed))
 	for i, h := range handed {
-		byKey[h.Key], keys[i] = h, h.Key
+		byKey[h.Key], keys[i] = h, meant(h.Key)
 	}
 	query, args := o.bind(o.preset.Succeeded, map[string]any{"keys": keys})
 	err = o.reading(ctx, func(t *sql.Tx) error {
@@ -286,7 +288,9 @@ func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []s
 			if err := rows.Scan(&key, &at, &attempts); err != nil {
 				return err
 			}
-			if h, asked := byKey[textOf(key)]; asked {
+			name := o.keep(key)
+			if h, asked := byKey[name]; asked {
+				delete(byKey, name) // each is told once
 				all = append(all, source.Success{Handed: h, At: o.timeOf(at), Attempts: int(numberOf(attempts))})
 			}
 		}

@@ -12,22 +12,21 @@ import (
 	"strings"
 
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/preset"
 )
 
 // Check looks whether the tables are those of the preset, what the rights allow, and how
 // much work the list is, and reads one record.
-func (o *Origin) Check(ctx context.Context) (source.Report, error) {
-	r := source.Report{Version: o.preset.Version}
-	if err := o.shape(ctx); err != nil {
-		return r, err
-	}
-	if err := o.version(ctx, &r); err != nil {
+func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
+	r = source.Report{Version: o.preset.Version}
+	if err := o.describe(ctx, &r); err != nil {
 		return r, err
 	}
 	if _, err := o.Scan(ctx, "", 1); err != nil {
 		return r, err
 	}
+	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
 	if err := o.rights(ctx, &r); err != nil {
 		return r, err
 	}
@@ -38,6 +37,15 @@ func (o *Origin) Check(ctx context.Context) (source.Report, error) {
 		return r, err
 	}
 	return r, o.plan(ctx, &r)
+}
+
+// describe looks whether the tables are those of the preset, and which version wrote them.
+func (o *Origin) describe(ctx context.Context, r *source.Report) (err error) {
+	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
+	if err := o.shape(ctx); err != nil {
+		return err
+	}
+	return o.version(ctx, r)
 }
 
 // tells looks whether the user may read which jobs have succeeded. One who may not sees the
@@ -112,6 +120,9 @@ func (o *Origin) columnsOf(ctx context.Context, table string) (columns []string,
 	return columns, err
 }
 
+// mostTables are named in an error.
+const mostTables = 20
+
 // stranger is the error about a database that does not have the tables of the preset.
 func (o *Origin) stranger(ctx context.Context, table string, columns []string, cause error) error {
 	_, _, says := errorOf(cause)
@@ -122,7 +133,7 @@ func (o *Origin) stranger(ctx context.Context, table string, columns []string, c
 			return err
 		}
 		defer rows.Close()
-		for rows.Next() {
+		for len(there) <= mostTables && rows.Next() {
 			name := ""
 			if err := rows.Scan(&name); err != nil {
 				return err
@@ -131,12 +142,11 @@ func (o *Origin) stranger(ctx context.Context, table string, columns []string, c
 		}
 		return rows.Err()
 	})
-	const most = 20
 	switch {
 	case len(there) == 0:
 		there = []string{"none"}
-	case len(there) > most:
-		there = append(there[:most], "and others")
+	case len(there) > mostTables:
+		there = append(there[:mostTables], "and others")
 	}
 	return errors.Join(fmt.Errorf("this is not %s, or its tables have other names: expected a table %s with the columns %s; "+
 		"the tables that this user can see are: %s (the database says: %s)",
@@ -297,7 +307,10 @@ func (e engine) reads(step map[string]string) bool {
 		strings.HasPrefix(detail, "SCAN") && strings.HasSuffix(detail, "LEFT-JOIN")
 }
 
-// allOf are rows by the names of their columns.
+// mostRows are read of a plan.
+const mostRows = 1000
+
+// allOf are rows by the names of their columns, the first ones when there are too many.
 func allOf(rows *sql.Rows) (all []map[string]string, err error) {
 	columns, err := rows.Columns()
 	if err != nil {
@@ -307,7 +320,7 @@ func allOf(rows *sql.Rows) (all []map[string]string, err error) {
 	for i := range cells {
 		places[i] = &cells[i]
 	}
-	for rows.Next() {
+	for len(all) < mostRows && rows.Next() {
 		if err := rows.Scan(places...); err != nil {
 			return nil, err
 		}

@@ -1,28 +1,31 @@
 package sqlsource
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of PostgreSQL
 	"modernc.org/sqlite"
 
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 )
 
 // engine is what differs between databases.
 type engine struct {
-	name, driver, dsn string
-	quotes            string // around a name
-	numbered          bool   // placeholders have numbers
-	bounded           string // before a question, so that the database ends it after a while
-	tables            string // lists tables
+	name     string
+	protocol bounded.Protocol
+	connects func(*bounded.Line) (driver.Connector, error)
+
+	quotes   string // around a name
+	numbered bool   // placeholders have numbers
+	bounded  string // before a question, so that the database ends it after a while
+	tables   string // lists tables
 }
 
 // engineOf reads a URL. Errors never have its password.
@@ -33,11 +36,15 @@ func engineOf(address string) (engine, error) {
 	}
 	switch u.Scheme {
 	case "postgres", "postgresql":
-		return engine{name: "postgres", driver: "pgx", dsn: address, quotes: `"`, numbered: true,
+		return engine{name: "postgres", protocol: bounded.Postgres, connects: postgres(address), quotes: `"`, numbered: true,
 			tables: `SELECT table_schema || '.' || table_name FROM information_schema.tables
 				WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`}, nil
 	case "mysql", "mariadb":
-		return engine{name: "mysql", driver: "mysql", dsn: mysqlDSN(u), quotes: "`",
+		protocol := bounded.MySQL
+		if secure := u.Query().Get("tls"); secure != "" && secure != "false" {
+			protocol = bounded.Plain // the driver encrypts, so that only bytes can be counted
+		}
+		return engine{name: "mysql", protocol: protocol, connects: mariadb(u), quotes: "`",
 			bounded: "/*M! SET STATEMENT max_statement_time = 20 FOR */ ", // MySQL takes it for a comment
 			tables:  "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"}, nil
 	case "sqlite":
@@ -45,32 +52,24 @@ func engineOf(address string) (engine, error) {
 		if u.Query().Get("mode") == "ro" {
 			query.Set("mode", "ro")
 		}
-		file := url.URL{Scheme: "file", Opaque: (&url.URL{Path: u.Path}).EscapedPath(), RawQuery: query.Encode()}
-		return engine{name: "sqlite", driver: "sqlite", dsn: file.String(), quotes: `"`,
+		name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: u.Path}).EscapedPath(), RawQuery: query.Encode()}
+		return engine{name: "sqlite", protocol: bounded.Plain, connects: file(name.String()), quotes: `"`,
 			tables: "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY 1"}, nil
 	}
 	return engine{}, fmt.Errorf("a URL of %q names no database: use postgres, mysql or sqlite", u.Scheme)
 }
 
-// mysqlDSN is what the driver of MySQL wants in the place of a URL.
-func mysqlDSN(u *url.URL) string {
-	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
-	c.Passwd, _ = u.User.Password()
-	if u.Port() == "" && u.Host != "" {
-		c.Addr += ":3306"
-	}
-	if socket := u.Query().Get("socket"); socket != "" {
-		c.Net, c.Addr = "unix", socket
-	}
-	c.TLSConfig = u.Query().Get("tls")
-	c.ClientFoundRows, c.Timeout = true, 10*time.Second
-	return c.FormatDSN()
-}
-
 // quote makes a name of any text.
 func (e engine) quote(name string) string {
 	return e.quotes + strings.ReplaceAll(name, e.quotes, e.quotes+e.quotes) + e.quotes
+}
+
+// length is how many bytes an expression has as a text.
+func (e engine) length(expression string) string {
+	if e.name == "postgres" {
+		expression = "(" + expression + ")::text"
+	}
+	return "octet_length(" + expression + ")"
 }
 
 // mark is the placeholder of the value with a number, from 1.

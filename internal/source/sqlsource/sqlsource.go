@@ -23,6 +23,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/source"
+	"redrive/internal/source/bounded"
 	"redrive/internal/source/codec"
 	"redrive/internal/source/preset"
 )
@@ -30,6 +31,7 @@ import (
 // Origin is an attached database.
 type Origin struct {
 	db       *sql.DB
+	line     *bounded.Line // of its connections
 	engine   engine
 	preset   *preset.Preset
 	codec    codec.Codec
@@ -42,6 +44,7 @@ type Origin struct {
 	clean    bool     // an act needs the raw bytes
 	lies     string   // the table of the list
 	work     Work     // the queue, where it is in another store; else nil
+	step     int      // rows that the next page asks for
 }
 
 // Work is the queue of a system that is not in its database.
@@ -60,12 +63,12 @@ func (o *Origin) SendTo(w Work) { o.work = w }
 // Open connects with the database that a URL names, as postgres://user:password@host/name,
 // mysql://user:password@host/name or sqlite:///path/to/file. With ?mode=ro, a file is never
 // written.
-func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (*Origin, error) {
-	p, s, err := p.Complete(s)
+func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (_ *Origin, err error) {
+	p, s, err = p.Complete(s)
 	if err != nil {
 		return nil, err
 	}
-	o := &Origin{preset: p, settings: s, zone: time.UTC}
+	o := &Origin{preset: p, settings: s, zone: time.UTC, step: maxStep}
 	if s.Zone != "" {
 		if o.zone, err = time.LoadLocation(s.Zone); err != nil {
 			return nil, fmt.Errorf("zone %q: %w", s.Zone, err)
@@ -78,12 +81,16 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	if o.engine, err = engineOf(address); err != nil {
 		return nil, err
 	}
+	o.line = bounded.New(o.engine.protocol)
 	if !slices.Contains(p.Engines, o.engine.name) {
 		return nil, fmt.Errorf("the preset %s is for %s, and the URL names %s", p.Name, strings.Join(p.Engines, ", "), o.engine.name)
 	}
-	if o.db, err = sql.Open(o.engine.driver, o.engine.dsn); err != nil {
+	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
+	connector, err := o.engine.connects(o.line)
+	if err != nil {
 		return nil, errors.New("the URL cannot be read") // the error could have the password
 	}
+	o.db = sql.OpenDB(careful{connector})
 	o.db.SetMaxOpenConns(2)
 	o.db.SetConnMaxIdleTime(time.Minute)
 	o.compose()
@@ -95,21 +102,34 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 
 // Close ends the connections.
 func (o *Origin) Close() error {
+	err := o.line.Closed(o.db.Close())
 	if o.work != nil {
-		return errors.Join(o.work.Close(), o.db.Close())
+		err = errors.Join(o.work.Close(), err)
 	}
-	return o.db.Close()
+	return err
 }
 
 // compose makes the statements of the list.
 func (o *Origin) compose() {
 	p := o.preset
 	var fields []string
+	var sizes []string // what is too large, and how large that is
 	for _, name := range fieldNames {
-		if text, ok := p.Fields[name]; ok {
-			o.columns = append(o.columns, name)
-			fields = append(fields, text+" AS "+o.engine.quote("f_"+name))
+		text, ok := p.Fields[name]
+		if !ok {
+			continue
 		}
+		if most := longest[name]; most > 0 {
+			length := o.engine.length(text)
+			sizes = append(sizes, fmt.Sprintf("WHEN %s > %d THEN %s", length, most, length))
+			text = fmt.Sprintf("CASE WHEN %s > %d THEN NULL ELSE %s END", length, most, text)
+		}
+		o.columns = append(o.columns, name)
+		fields = append(fields, text+" AS "+o.engine.quote("f_"+name))
+	}
+	if len(sizes) > 0 {
+		o.columns = append(o.columns, "size")
+		fields = append(fields, "CASE "+strings.Join(sizes, " ")+" ELSE 0 END AS "+o.engine.quote("f_size"))
 	}
 	order := make([]string, len(p.Order))
 	for i, field := range p.Order {
@@ -150,6 +170,13 @@ var fieldNames = []string{
 	"attempts", "limit", "failed_at", "created_at", "elsewhere", "a", "b",
 }
 
+// longest are the bytes that fields may have. The database leaves one out that has more,
+// because the driver would have to hold all of it.
+var longest = map[string]int{
+	"raw": source.MaxRecord, "error": source.MaxRecord, "trace": source.MaxRecord, "history": source.MaxRecord,
+	"thread": 100_000, "queue": 100_000, "type": 100_000, "error_type": 100_000, "reason": 100_000,
+}
+
 // patience is how long the database works at one question, in milliseconds. A
 // connection that is closed from here does not end the work there.
 const patience = "20000"
@@ -168,35 +195,63 @@ func (o *Origin) reading(ctx context.Context, do func(*sql.Tx) error) error {
 	return errors.Join(do(t), t.Rollback())
 }
 
-// pageBytes is how much a page holds before it ends, whatever its limit.
-const pageBytes = 16 << 20
+// What a page may cost.
+const (
+	pageBytes = 16 << 20 // after which it ends, whatever its limit
+	maxStep   = 500      // rows
+)
 
 // Scan reads the records after a place, the newest first.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source.Page, err error) {
+	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+	limit = min(limit, o.step)
 	query, args := o.after(after, limit)
 	rowOf := map[identity]row{}
-	last, full := "", false
-	err = o.reading(ctx, func(t *sql.Tx) error {
-		rows, err := t.QueryContext(ctx, query, args...)
+	last, n, size := "", 0, 0
+
+	// A page that is full before its last row ends the connection: the driver would read
+	// all the others first.
+	reading, enough := context.WithCancel(ctx)
+	defer enough()
+	full := false
+	err = o.reading(reading, func(t *sql.Tx) error {
+		rows, err := t.QueryContext(reading, query, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		for size := 0; !full && rows.Next(); {
+		for !full && rows.Next() {
 			from, err := o.row(rows)
 			if err != nil {
 				return err
 			}
-			r := o.record(from)
-			if _, twice := rowOf[identityOf(&r)]; !twice { // the mirror, too, keeps the first one
-				rowOf[identityOf(&r)] = from
+			last = o.place(from)
+			if large := numberOf(from.value("size")); large > 0 {
+				page.Refused = append(page.Refused, source.TooLarge(o.keep(from.value("key")), large))
+			} else {
+				r := o.record(from)
+				if _, twice := rowOf[identityOf(&r)]; !twice { // the mirror, too, keeps the first one
+					rowOf[identityOf(&r)] = from
+				}
+				page.Records = append(page.Records, r)
 			}
-			page.Records, last = append(page.Records, r), o.place(from)
+			n++
 			size += from.size()
-			full = len(page.Records) == limit || size > pageBytes
+			full = n == limit || size > pageBytes
+		}
+		if n < limit && full {
+			enough()
+			return nil
 		}
 		return rows.Err()
 	})
+	if full && n < limit {
+		err = nil // it was ended from here
+	}
+	if err == nil {
+		o.fit(n, size)
+	}
+
 	page.Read = func(r *source.Record) { o.complete(r, rowOf[identityOf(r)]) }
 	if full {
 		page.Next = last
@@ -207,15 +262,25 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 	return page, err
 }
 
+// fit sets how many rows the next page asks for, by how large those of this one were.
+func (o *Origin) fit(rows, bytes int) {
+	switch {
+	case bytes > pageBytes:
+		o.step = max(1, rows-1)
+	case bytes < pageBytes/4:
+		o.step = min(maxStep, 2*o.step)
+	}
+}
+
 // after is the query of the list from a place on.
 func (o *Origin) after(place string, limit int) (query string, args []any) {
 	statement, values := o.list, map[string]any{"limit": inline(fmt.Sprint(limit))}
 	if place != "" {
 		statement = o.more
 		parts := strings.SplitN(place, "\n", 2)
-		values["a"] = parts[0]
+		values["a"] = meant(parts[0])
 		if len(parts) == 2 {
-			values["b"] = parts[1]
+			values["b"] = meant(parts[1])
 		}
 	}
 	query, args = o.bind(statement, values)
@@ -269,14 +334,16 @@ func (r row) size() (n int) {
 // place is where the list goes on after a row.
 func (o *Origin) place(r row) string {
 	if slices.Contains(o.columns, "b") {
-		return r.text("a") + "\n" + r.text("b")
+		return o.keep(r.value("a")) + "\n" + o.keep(r.value("b"))
 	}
-	return r.text("a")
+	return o.keep(r.value("a"))
 }
 
 // record is what identifies the record of a row and tells whether it has changed.
 func (o *Origin) record(from row) source.Record {
-	r := source.Record{Key: from.text("key"), Thread: from.text("thread"), Witness: from.text("witness"), Place: o.lies}
+	r := source.Record{
+		Key: o.keep(from.value("key")), Thread: o.keep(from.value("thread")), Witness: o.keep(from.value("witness")), Place: o.lies,
+	}
 	if o.clean { // it is part of the mark
 		r.Raw = []byte(from.text("raw"))
 	}
@@ -321,7 +388,7 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 		switch value := value.(type) {
 		case inline:
 			return string(value)
-		case []string:
+		case []any:
 			marks := make([]string, len(value))
 			for i, v := range value {
 				args = append(args, v)

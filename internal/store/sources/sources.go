@@ -88,14 +88,15 @@ func (k *Known) fields() []any {
 }
 
 // Lookup tells what the mirror knows of records: by their keys, and by the threads of
-// those whose keys are new.
+// those whose keys are new. A key and a thread are as the database keeps them, see
+// [db.Clean]: a NUL would end them on their way to the query.
 func Lookup(src db.Source, name string, records []source.Record) (byKey, byThread map[string]Known, err error) {
 	const keys = `SELECT ` + knownColumns + ` FROM mirrored AS m WHERE m.source = $1 AND m.key IN (SELECT value FROM json_each($2))`
 	const threads = `SELECT ` + knownColumns + ` FROM mirrored AS m
 		WHERE m.source = $1 AND m.thread IN (SELECT value FROM json_each($2)) ORDER BY m.job_seq`
 	wanted := make([]string, len(records))
 	for i, r := range records {
-		wanted[i] = r.Key
+		wanted[i] = db.Clean(r.Key)
 	}
 	byKey, byThread = map[string]Known{}, map[string]Known{}
 	found, err := db.All(src, keys, (*Known).fields, name, db.Rows(wanted))
@@ -106,8 +107,8 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 		return nil, nil, err
 	}
 	for _, r := range records {
-		if _, known := byKey[r.Key]; !known && r.Thread != "" {
-			wanted = append(wanted, r.Thread)
+		if _, known := byKey[db.Clean(r.Key)]; !known && r.Thread != "" {
+			wanted = append(wanted, db.Clean(r.Thread))
 		}
 	}
 	if len(wanted) == 0 {
@@ -132,8 +133,9 @@ func (b *Book) Twins(ctx context.Context, name string, records []source.Record) 
 			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
 	var threads, keys []string
 	for _, r := range records {
-		if keys = append(keys, r.Key); r.Thread != "" {
-			threads = append(threads, r.Thread)
+		keys = append(keys, db.Clean(r.Key))
+		if r.Thread != "" {
+			threads = append(threads, db.Clean(r.Thread))
 		}
 	}
 	if len(threads) == 0 {
@@ -146,7 +148,7 @@ func (b *Book) Twins(ctx context.Context, name string, records []source.Record) 
 func (b *Book) News(ctx context.Context, name string, records []source.Record) ([]source.Record, error) {
 	byKey, _, err := Lookup(b.reader.In(ctx), name, records)
 	return slices.DeleteFunc(slices.Clone(records), func(r source.Record) bool {
-		k, known := byKey[r.Key]
+		k, known := byKey[db.Clean(r.Key)]
 		return known && k.Lies && k.Mark == r.Mark()
 	}), err
 }

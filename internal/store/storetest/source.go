@@ -14,7 +14,7 @@ import (
 )
 
 var mirroring = []func(*kit){
-	Mirror_ARecordIsADeadLetter, Mirror_TheSameRecordIsNoNews, Mirror_KnowsWhatASourceDoesNotCount, Mirror_DyingElsewhereIsTheNextRun,
+	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordIsNoNews, Mirror_KnowsWhatASourceDoesNotCount, Mirror_DyingElsewhereIsTheNextRun,
 	Mirror_AThreadIsOneJob, Mirror_APageIsTakenOverTogether, Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource,
 	Source_AReplayIsAskedOfIt, Source_AReplayThatFailsAgainEndsItsRun, Source_ARefusedReplayComesBack, Source_AReplayOfWhatIsGoneEndsTheJob,
 	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_ActsEndTogether, Source_AnActUnderWayLeavesTheJobAlone,
@@ -54,6 +54,27 @@ func (k *kit) asked(want int) []source.Act {
 func (k *kit) answer(act source.Act, state source.State, why string) {
 	k.Helper()
 	k.check(k.SettleActs(k.ctx, k.now, []source.Result{{ID: act.ID, State: state, Why: why}}))
+}
+
+// Mirror_AKeyThatIsNoTextIsOneRecord: whatever bytes a source names its records by, the
+// second look finds what the first one kept.
+func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
+	odd := []source.Record{k.deadAt("1"), k.deadAt("2"), k.deadAt("3"), k.deadAt("4")}
+	for i, key := range []string{"a\x00b", "\xff\xfe", "c\x00", "well"} {
+		odd[i].Key, odd[i].Thread, odd[i].Witness = key, key, key
+	}
+	k.mirror(4, odd...)
+	k.mirror(0, odd...)
+	news, err := k.Sources.News(k.ctx, "shop", odd)
+	k.check(err)
+	k.same("news", len(news), 0)
+	twins, err := k.Sources.Twins(k.ctx, "shop", odd)
+	k.check(err)
+	k.same("records under another key", len(twins), 0)
+
+	odd[0].Witness = "it died again"
+	j := k.mirror(1, odd...)
+	k.same("jobs", len(j), 4)
 }
 
 // Mirror_ARecordIsADeadLetter: at the time when it died, with everything that the

@@ -47,15 +47,25 @@ func (s Source) dead() (n int64) {
 // state is how a source fares, as a badge.
 type state struct{ word, class, icon string }
 
-func (s Source) state() state {
-	switch {
-	case s.Problem != "":
+func (s Source) state(now time.Time) state {
+	switch s.Standing(now) {
+	case source.Down:
 		return state{"no answer", "is-failed", "failed"}
-	case !s.Ready:
+	case source.Blocked:
+		return state{"not kept", "is-failed", "failed"}
+	case source.Starting:
 		return state{"reading", "is-active", "active"}
+	case source.Late:
+		return state{"late", "is-scheduled", "scheduled"}
 	}
 	return state{"current", "is-completed", "completed"}
 }
+
+// maxListed is how many records in quarantine are listed.
+const maxListed = 50
+
+// listed are the newest records in quarantine.
+func (s Source) listed() []source.Quarantined { return s.Quarantined[:min(len(s.Quarantined), maxListed)] }
 
 // rights says what may be done at a source.
 func (s Source) rights() string {
@@ -112,6 +122,18 @@ func (v View) abilities() []ability {
 			ability{"Replay with fresh attempts", fresh, v.Allows(source.Replay)})
 	}
 	return append(all, ability{"Discard", "Deletes the job at the source. It cannot be restored.", v.Allows(source.Discard)})
+}
+
+// trouble is what is said of a source of which nothing new is shown.
+type trouble struct{ what, so string }
+
+// trouble says on which side the fault is.
+func (s Source) trouble(now time.Time) trouble {
+	if s.Own {
+		return trouble{"Redrive cannot keep what " + s.Name + " says.", "The source answers, and the fault is on this side. " +
+			"Its rows say what was known before. Redrive tries again automatically."}
+	}
+	return trouble{s.Name + " does not answer.", s.since(now) + " Redrive tries again automatically."}
 }
 
 // since says since when a source does not answer.

@@ -1,0 +1,233 @@
+package attach_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"redrive/internal/source"
+	"redrive/internal/source/amqpsource"
+	"redrive/internal/source/attach"
+	"redrive/internal/source/preset"
+	"redrive/internal/source/redissource"
+	"redrive/internal/source/sqlsource"
+)
+
+// hostile is a server that greets each client as its protocol wants, and answers everything
+// else with what it was given.
+func hostile(t *testing.T, greet func(net.Conn) error, answer func(io.Writer) error) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { check(t, l.Close()) })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				if greet(c) != nil {
+					return
+				}
+				for {
+					if _, err := c.Read(make([]byte, 4096)); err != nil {
+						return
+					}
+					if answer(c) != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// says is a fixed answer.
+func says(what string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, what)
+		return err
+	}
+}
+
+// repeats is an answer without an end.
+func repeats(first, what string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		err := says(first)(w)
+		for err == nil {
+			err = says(what)(w)
+		}
+		return err
+	}
+}
+
+func silent(net.Conn) error { return nil }
+
+// greetMySQL lets a client in.
+func greetMySQL(c net.Conn) error {
+	greeting := "\x0a8.0.0\x00\x01\x00\x00\x0012345678\x00" + "\xff\xf7\x21\x02\x00\xff\x81\x15" + strings.Repeat("\x00", 10) +
+		"123456789012\x00mysql_native_password\x00"
+	if err := says(mysqlPacket(0, greeting))(c); err != nil {
+		return err
+	}
+	if _, err := c.Read(make([]byte, 4096)); err != nil {
+		return err
+	}
+	return says(mysqlPacket(2, "\x00\x00\x00\x02\x00\x00\x00"))(c)
+}
+
+// mysqlPacket is a packet with a number.
+func mysqlPacket(number byte, payload string) string {
+	return string([]byte{byte(len(payload)), byte(len(payload) >> 8), byte(len(payload) >> 16), number}) + payload
+}
+
+// fullPackets are those of a message without an end.
+func fullPackets(w io.Writer) error {
+	for number := byte(1); ; number++ {
+		if err := says("\xff\xff\xff" + string([]byte{number}) + strings.Repeat("\x00", 1<<24-1))(w); err != nil {
+			return err
+		}
+	}
+}
+
+// greetPostgres lets a client in, without encryption.
+func greetPostgres(c net.Conn) error {
+	if _, err := c.Read(make([]byte, 4096)); err != nil {
+		return err
+	}
+	return says("R\x00\x00\x00\x08\x00\x00\x00\x00Z\x00\x00\x00\x05I")(c)
+}
+
+// opened connects with a hostile server through a preset.
+func opened(p *preset.Preset, scheme, address string) func(context.Context) (source.Origin, error) {
+	return func(ctx context.Context) (source.Origin, error) {
+		switch p.Family {
+		case "redis":
+			return redissource.Open(ctx, "redis://"+address+"/0", p, preset.Settings{})
+		case "amqp":
+			return amqpsource.Open(ctx, "amqp://guest:guest@"+address+"/", p, preset.Settings{Queues: []string{"dead"}})
+		}
+		return sqlsource.Open(ctx, scheme+"://root:secret@"+address+"/shop?sslmode=disable", p, preset.Settings{})
+	}
+}
+
+// TestSource_AHostileServerEndsNothingButItsOwnConnection attaches servers that announce
+// what no memory has, beside a source that is well.
+func TestSource_AHostileServerEndsNothingButItsOwnConnection(t *testing.T) {
+	presets := preset.All()
+	redis, rabbit, laravel := presets["sidekiq"], presets["rabbitmq"], presets["laravel"]
+	for _, c := range []struct {
+		what   string
+		preset *preset.Preset
+		scheme string
+		greet  func(net.Conn) error
+		answer func(io.Writer) error
+		says   string // of the problem
+	}{
+		{"a length that no memory has", redis, "", silent, says("$9223372036854775000\r\n"), "announced a value of 9223372036854775000 bytes"},
+		{"20 GB", redis, "", silent, says("$20000000000\r\n"), "announced a value of 20000000000 bytes"},
+		{"two thousand million elements", redis, "", silent, says("*2000000000\r\n"), "announced 2000000000 elements"},
+		{"arrays within arrays", redis, "", silent, repeats("", "*1\r\n"), "levels deep"},
+		{"a line without an end", redis, "", silent, repeats("+", strings.Repeat("a", 10_000)), "sent a line of more than 64 kB"},
+		{"a frame of 4 GB", rabbit, "", silent, says("\x01\x00\x00\xff\xff\xff\xff"), "announced a frame of 4294967295 bytes"},
+		{"a body of 2^63", rabbit, "", silent, says("\x02\x00\x01\x00\x00\x00\x0e\x00\x3c\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\xce"), "announced a message"},
+		{"2^63 columns", laravel, "mysql", greetMySQL, says(mysqlPacket(1, "\xfe\x00\x00\x00\x00\x00\x00\x00\x80")), "announced 9223372036854775808 columns"},
+		{"a hundred million columns", laravel, "mysql", greetMySQL, says(mysqlPacket(1, "\xfe\x00\xe1\xf5\x05\x00\x00\x00\x00")), "announced 100000000 columns"},
+		{"packets without an end", laravel, "mysql", greetMySQL,
+			fullPackets, "sent a message of more than 40 MB"},
+		{"nonsense", laravel, "mysql", greetMySQL, says(mysqlPacket(1, "\xfe")), ""},
+		{"a message of 2 GB", laravel, "postgres", greetPostgres, says("D\x7f\xff\xff\xff"), "announced a message of 2147483647 bytes"},
+		{"a negative length", laravel, "postgres", greetPostgres, says("D\xff\xff\xff\xff"), "announced a message of -1 bytes"},
+	} {
+		t.Run(c.preset.Family+" "+c.what, func(t *testing.T) {
+			t.Parallel()
+			refusesHostile(t, c.preset, opened(c.preset, c.scheme, hostile(t, c.greet, c.answer)), c.says)
+		})
+	}
+}
+
+// refusesHostile waits until the source says what is wrong with it.
+func refusesHostile(t *testing.T, p *preset.Preset, open func(context.Context) (source.Origin, error), want string) {
+	t.Helper()
+	b := newBenchOf(t, p, open)
+	b.until("the source is down and says why", func() bool {
+		h := b.sources.Health()[0]
+		return h.Standing(time.Now()) == source.Down && strings.Contains(h.Problem, want)
+	})
+}
+
+// TestSource_WhatItSaysIsCut says that no text of a source is kept whole.
+func TestSource_WhatItSaysIsCut(t *testing.T) {
+	long := strings.Repeat("0123456789", 200_000)
+	failure := "SERROR\x00C42601\x00M" + long + "\x00\x00"
+	answer := string(binary.BigEndian.AppendUint32([]byte("E"), uint32(len(failure)+4))) + failure
+	p := preset.All()["laravel"]
+	b := newBenchOf(t, p, opened(p, "postgres", hostile(t, silent, says(answer))))
+	b.until("it is down", func() bool { return b.sources.Health()[0].Problem != "" })
+	if problem := b.sources.Health()[0].Problem; len(problem) > 4000 || !strings.Contains(problem, "0123456789") {
+		t.Errorf("%d bytes are kept", len(problem))
+	}
+}
+
+// TestSource_APanicInItsDriverIsAnErrorOfIt is about drivers that do not check what they read.
+func TestSource_APanicInItsDriverIsAnErrorOfIt(t *testing.T) {
+	p := preset.All()["laravel"]
+	b := newBenchOf(t, p, func(context.Context) (source.Origin, error) {
+		var columns []int
+		return nil, fmt.Errorf("unreachable: %d", columns[7])
+	})
+	b.until("it is down", func() bool { return b.sources.Health()[0].Standing(time.Now()) == source.Down })
+	if problem := b.sources.Health()[0].Problem; !strings.Contains(problem, "does not understand") {
+		t.Error(problem)
+	}
+}
+
+// TestSource_AServerThatDoesNotAnswerDelaysNoStop: not every driver heeds the end of a context.
+func TestSource_AServerThatDoesNotAnswerDelaysNoStop(t *testing.T) {
+	presets := preset.All()
+	nothing := func(io.Writer) error { return nil }
+	for _, c := range []struct {
+		preset *preset.Preset
+		scheme string
+		greet  func(net.Conn) error
+	}{
+		{presets["sidekiq"], "", silent}, {presets["rabbitmq"], "", silent}, {presets["laravel"], "mysql", greetMySQL},
+		{presets["laravel"], "mysql", silent}, {presets["laravel"], "postgres", greetPostgres}, {presets["laravel"], "postgres", silent},
+	} {
+		t.Run(c.preset.Name+" "+c.scheme, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{}, 100)
+			address := hostile(t, func(conn net.Conn) error {
+				asked <- struct{}{}
+				return c.greet(conn)
+			}, nothing)
+			sources := attach.New([]attach.Attached{{
+				Name: "shop", Preset: c.preset, Profile: c.preset.Profile, Every: time.Second, Open: opened(c.preset, c.scheme, address),
+			}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+			sources.Start(nil, nil)
+			<-asked
+
+			// The drivers' own limits are 10 and 20 seconds: what ends without them ends at once.
+			closed := make(chan struct{})
+			go func() {
+				sources.Close()
+				close(closed)
+			}()
+			select {
+			case <-closed:
+			case <-time.After(9 * time.Second):
+				t.Fatal("it still waits for the server")
+			}
+		})
+	}
+}

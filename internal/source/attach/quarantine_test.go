@@ -1,0 +1,294 @@
+package attach_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/source"
+	"redrive/internal/source/attach"
+	"redrive/internal/source/preset"
+)
+
+// quarantined are the keys of the records in quarantine.
+func quarantined(s *attach.Sources) (keys []string) {
+	for _, q := range s.Health()[0].Quarantined {
+		keys = append(keys, q.Key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestSource_AKeyThatIsNoTextStopsNoOther has a producer who chooses Laravel's uuid. The
+// record is shown like any other, and is replayed and discarded.
+func TestSource_AKeyThatIsNoTextStopsNoOther(t *testing.T) {
+	b := newBench(t)
+	b.until("the fixture is read", func() bool { return b.sources.Health()[0].Ready })
+	before := len(b.letters())
+	odd := []string{"'a' || char(0) || 'b'", "CAST(x'ff00fe' AS TEXT)", "'well'"}
+	for _, key := range odd {
+		_, err := b.db.Exec(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
+			SELECT ` + key + `, connection, queue, payload, exception, failed_at FROM failed_jobs LIMIT 1`)
+		check(t, err)
+	}
+	b.until("all of them are shown", func() bool { return len(b.letters()) == before+len(odd) })
+
+	// Another one that comes later is shown too, and each can be discarded.
+	for range 3 {
+		polled := b.sources.Health()[0].Polled
+		b.until("another look", func() bool { return b.sources.Health()[0].Polled.After(polled) })
+	}
+	if h := b.sources.Health()[0]; h.Problem != "" || h.Quarantine() != 0 {
+		t.Errorf("%q, %+v", h.Problem, h.Quarantined)
+	}
+	for _, l := range b.letters() {
+		_, err := b.store.Discard(t.Context(), time.Now(), l.Job.ID, l.Job.Run, ana)
+		check(t, err)
+	}
+	b.until("nothing is left there", func() bool { return count(t, b.db) == 0 })
+}
+
+func count(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	check(t, db.QueryRow("SELECT count(*) FROM failed_jobs").Scan(&n))
+	return n
+}
+
+// picky is a store that refuses some records, as one does whose schema they do not fit.
+type picky struct {
+	attach.Store
+	mu      sync.Mutex
+	refuses map[string]bool
+	calls   int
+}
+
+func (p *picky) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
+	p.mu.Lock()
+	p.calls++
+	refused := slices.ContainsFunc(records, func(r source.Record) bool { return p.refuses[r.Key] })
+	p.mu.Unlock()
+	if refused {
+		return 0, errors.New("CHECK constraint failed")
+	}
+	return p.Store.Mirror(ctx, now, name, records)
+}
+
+func (p *picky) refuse(keys ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuses = map[string]bool{}
+	for _, k := range keys {
+		p.refuses[k] = true
+	}
+}
+
+// crowd is a system with many records, some of which end a codec in a panic.
+type crowd struct {
+	*queue
+	mu      sync.Mutex
+	keys    []string
+	panics  map[string]bool
+	refuses []source.Refusal
+}
+
+func (c *crowd) Scan(context.Context, string, int) (page source.Page, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range c.keys {
+		page.Records = append(page.Records, record(key, "1"))
+	}
+	page.Refused = c.refuses
+	panics := c.panics
+	page.Read = func(r *source.Record) {
+		if panics[r.Key] {
+			panic("index out of range")
+		}
+	}
+	return page, nil
+}
+
+// Find knows what lies there.
+func (c *crowd) Find(_ context.Context, acts []source.Act) (all []source.Result, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range acts {
+		r := source.Result{ID: a.ID, State: source.Gone}
+		if slices.Contains(c.keys, a.Key) {
+			r.State = source.Asked
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone refuses three of fifty records,
+// each for another reason, and lets them be well again one after the other.
+func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		c := &crowd{queue: l.queue, panics: map[string]bool{"k-20": true}, refuses: []source.Refusal{source.TooLarge("huge", 20_000_000)}}
+		for i := range 50 {
+			c.keys = append(c.keys, fmt.Sprintf("k-%02d", i))
+		}
+		store := &picky{Store: l.store}
+		store.refuse("k-07", "k-31")
+		sources := l.attached(c)
+		sources.Start(store, l.store.Sources)
+		defer sources.Close()
+		shown := func() int {
+			list, err := l.store.Letters(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
+			check(t, err)
+			return len(list.Letters)
+		}
+
+		time.Sleep(time.Minute)
+		h := sources.Health()[0]
+		if h.Problem != "" || h.Standing(time.Now()) != source.Current || shown() != 47 {
+			t.Errorf("%q, %s, %d records are shown", h.Problem, h.Standing(time.Now()), shown())
+		}
+		if got := quarantined(sources); !slices.Equal(got, []string{"huge", "k-07", "k-20", "k-31"}) {
+			t.Errorf("%q", got)
+		}
+		if i := slices.IndexFunc(h.Quarantined, func(q source.Quarantined) bool { return q.Key == "k-07" }); !strings.Contains(h.Quarantined[i].Why, "CHECK constraint failed") {
+			t.Errorf("%+v", h.Quarantined[i])
+		}
+
+		// The store takes one of them after some time, one can be read, and the others leave.
+		store.refuse("k-31")
+		c.mu.Lock()
+		c.panics, c.refuses = nil, nil
+		c.keys = slices.DeleteFunc(c.keys, func(key string) bool { return key == "k-31" })
+		c.mu.Unlock()
+		time.Sleep(20 * time.Minute)
+		if got := quarantined(sources); len(got) != 0 || shown() != 49 {
+			t.Errorf("%q, %d are shown", got, shown())
+		}
+	})
+}
+
+// TestSource_ItsQuarantineIsBounded counts what it does not list.
+func TestSource_ItsQuarantineIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		c := &crowd{queue: l.queue}
+		for i := range 1500 {
+			c.refuses = append(c.refuses, source.Refusal{Key: fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1200)), Why: strings.Repeat("y", 600)})
+		}
+		sources := l.attached(c)
+		sources.Start(l.store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(3 * time.Second)
+		h := sources.Health()[0]
+		if len(h.Quarantined) != 1000 || h.Quarantine() != 1500 {
+			t.Errorf("%d of %d are listed", len(h.Quarantined), h.Quarantine())
+		}
+		if q := h.Quarantined[0]; len(q.Key) > 1000 || len(q.Why) > 500 {
+			t.Errorf("a key of %d bytes, a reason of %d", len(q.Key), len(q.Why))
+		}
+	})
+}
+
+// full is a store without room.
+type full struct{ attach.Store }
+
+func (full) Mirror(context.Context, time.Time, string, []source.Record) (int, error) {
+	return 0, fmt.Errorf("mirror: %w", job.ErrStorageFull)
+}
+
+// TestSource_AFaultOfThisSideIsNotTheSources: it answers, and the disk here is full.
+func TestSource_AFaultOfThisSideIsNotTheSources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		sources := l.attached(&crowd{queue: l.queue, keys: []string{"a", "b"}})
+		sources.Start(full{l.store}, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(time.Minute)
+		h := sources.Health()[0]
+		if !h.Own || h.Standing(time.Now()) != source.Blocked || !strings.Contains(h.Problem, "disk is full") || h.Quarantine() != 0 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+// TestSource_OneSlowLookMakesItLateAndNothingElse: the next look is not put off for it, and
+// what is shown meanwhile is not called current.
+func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		l.every = 10 * time.Second
+		defer func() { check(t, l.store.Close()) }()
+		g := &guest{queue: l.queue}
+		l.open = func(context.Context) (source.Origin, error) { return g, nil }
+		sources := l.attached(g)
+		sources.Start(l.store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(time.Minute)
+		h := sources.Health()[0]
+		if h.Standing(time.Now()) != source.Current || h.Next.Before(time.Now()) || h.Next.Sub(time.Now()) > l.every {
+			t.Errorf("%s, the next look is at %s", h.Standing(time.Now()), h.Next)
+		}
+
+		g.mu.Lock()
+		g.slow = 20 * time.Second // each answer
+		g.mu.Unlock()
+		time.Sleep(28 * time.Second)
+		if h = sources.Health()[0]; h.Standing(time.Now()) != source.Late || !h.Next.IsZero() {
+			t.Errorf("in a slow look: %s, next %s", h.Standing(time.Now()), h.Next)
+		}
+		time.Sleep(5 * time.Second)
+		if h = sources.Health()[0]; h.Standing(time.Now()) != source.Current || h.Next.Sub(time.Now()) > l.every {
+			t.Errorf("after it: %s, next %s", h.Standing(time.Now()), h.Next)
+		}
+	})
+}
+
+// attached is a source that is not started.
+func (l *life) attached(o source.Origin) *attach.Sources {
+	return attach.New([]attach.Attached{{
+		Name: "shop", Preset: preset.All()["sidekiq"], Every: l.every,
+		Open: func(context.Context) (source.Origin, error) { return o, nil },
+	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
+}
+
+// TestSource_LargeRecordsComeAndHugeOnesAreQuarantined fills the dead set of Sidekiq with
+// both, beside small ones.
+func TestSource_LargeRecordsComeAndHugeOnesAreQuarantined(t *testing.T) {
+	b, client := newRedisBench(t, "sidekiq", "sidekiq/redis-commands.json")
+	b.until("the fixture is read", func() bool { return b.sources.Health()[0].Ready })
+	before := len(b.letters())
+	add := func(name string, bytes int) {
+		text := fmt.Sprintf(`{"class":%q,"args":[%q],"queue":"default","jid":%q,"retry_count":3,"failed_at":1}`, name, strings.Repeat("x", bytes), name)
+		check(t, client.ZAdd(t.Context(), "dead", redis.Z{Score: float64(time.Now().Unix()), Member: text}).Err())
+	}
+	for i := range 4 {
+		if i < 2 {
+			add(fmt.Sprintf("Huge%d", i), 9_000_000)
+		}
+		add(fmt.Sprintf("Large%d", i), 600_000)
+		add(fmt.Sprintf("Small%d", i), 10)
+	}
+	b.until("all that can be taken over is", func() bool { return len(b.letters()) == before+8 && len(quarantined(b.sources)) == 2 })
+	h := b.sources.Health()[0]
+	if h.Problem != "" || h.Quarantined[0].Why != "It has 9.0 MB, which is larger than the limit of 8.0 MB for a record." {
+		t.Errorf("%q, %+v", h.Problem, h.Quarantined[0])
+	}
+
+	// One that is removed there is not in quarantine any more.
+	check(t, client.ZRemRangeByRank(t.Context(), "dead", 0, -1).Err())
+	b.until("the quarantine is empty", func() bool { return len(quarantined(b.sources)) == 0 })
+}

@@ -1,0 +1,177 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// run works in rounds until the end of ctx.
+func (a *attached) run(ctx context.Context) {
+	defer a.drop()
+	for wait := time.Duration(0); ctx.Err() == nil; {
+		began := time.Now()
+		a.look()
+		err := a.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		a.note(began, err)
+		if err == nil {
+			wait = 0
+			a.rest(ctx, a.pause())
+			continue
+		}
+		a.drop()
+		wait = min(max(2*wait, retryLeast), retryMost)
+		a.due(wait)
+		sleep(ctx, wait)
+	}
+}
+
+// pause is how long the source is left alone: not at all before the first whole pass.
+func (a *attached) pause() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d := max(a.Every, 10*min(a.health.Took, a.before)) // a source that is slow twice is asked less often
+	switch {
+	case a.soon:
+		return min(d, askAgain)
+	case !a.health.Ready:
+		return 0
+	}
+	return d
+}
+
+// rest waits, and carries out meanwhile what people ask for.
+func (a *attached) rest(ctx context.Context, d time.Duration) {
+	a.due(d)
+	for end := time.Now().Add(d); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Until(end)):
+			return
+		case <-a.wake:
+			if err := a.act(ctx); err != nil {
+				a.note(time.Now(), err)
+				return
+			}
+			if again := time.Now().Add(askAgain); a.soon && again.Before(end) {
+				end = again // and no later for what is asked meanwhile
+				a.due(askAgain)
+			}
+		}
+	}
+}
+
+// drop closes the connection; the next round opens another.
+func (a *attached) drop() {
+	if a.origin == nil {
+		return
+	}
+	if err := a.origin.Close(); err != nil {
+		a.log.Debug("The connection to a source did not close.", "error", err)
+	}
+	a.origin = nil
+}
+
+// look says that the source is looked at now.
+func (a *attached) look() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.health.Next = time.Time{}
+}
+
+// due says when the source is looked at next.
+func (a *attached) due(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.health.Next = time.Now().Add(d)
+}
+
+// note remembers how a round ended, and logs when that changes.
+func (a *attached) note(began time.Time, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := &a.health
+	if err == nil {
+		if h.Problem != "" {
+			a.log.Info(recovered[h.Own], "after", time.Since(h.Since).Round(time.Second))
+		}
+		a.before = h.Took
+		h.Problem, h.Own, h.Since = "", false, time.Time{}
+		h.Polled, h.Took = time.Now(), time.Since(began)
+		return
+	}
+
+	text, own := a.said(err.Error(), maxProblem), !fromSource(err)
+	if h.Problem == "" {
+		h.Since = time.Now()
+	}
+	if h.Problem == "" || h.Own != own {
+		a.log.Warn(failed[own], "error", text)
+	}
+	h.Problem, h.Own = text, own
+}
+
+// What the log says of looks that fail and of those that work again: of the source, and of
+// this side.
+var (
+	failed = map[bool]string{
+		false: "A source does not answer. Redrive will try again.",
+		true:  "Redrive cannot keep what a source says. It will try again.",
+	}
+	recovered = map[bool]string{false: "A source answers again.", true: "Redrive keeps what a source says again."}
+)
+
+// round does everything once. A panic is an error of this source and of no other.
+func (a *attached) round(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("A look at a source ended in a panic. Please report it.", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("a look ended in a panic: %v", p)
+		}
+	}()
+	a.soon = false
+	for _, step := range []func(context.Context) error{a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open connects with the source and checks it. It is checked again now and then, because
+// rights, versions and limits change while a source is attached.
+func (a *attached) open(ctx context.Context) error {
+	if a.origin != nil && time.Since(a.checked) < checkEvery {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if a.origin == nil {
+		origin, err := a.connect(ctx)
+		if err != nil {
+			return err
+		}
+		a.origin = origin
+	}
+	report, err := a.origin.Check(ctx)
+	if err != nil {
+		return err
+	}
+	a.checked = time.Now()
+	a.mu.Lock()
+	a.health.Report = a.brief(report)
+	a.mu.Unlock()
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
