@@ -59,6 +59,7 @@ type testPackage struct {
 	functions map[string][]*ast.FuncDecl // by name; methods of several types can share one
 	variables []*ast.GenDecl             // of the package
 	measures  map[measure]bool
+	mentioned map[ast.Node][]*ast.FuncDecl // see mentions
 }
 
 // measure is what holds a measured time: a variable of a function, a ".field" of any type,
@@ -88,6 +89,7 @@ func testPackages(t *testing.T) map[string]*testPackage {
 			if all[dir] == nil {
 				all[dir] = &testPackage{
 					dir: dir, files: token.NewFileSet(), functions: map[string][]*ast.FuncDecl{}, measures: map[measure]bool{},
+					mentioned: map[ast.Node][]*ast.FuncDecl{},
 				}
 			}
 			return all[dir].read(path)
@@ -127,6 +129,11 @@ func (p *testPackage) each(visit func(f *ast.FuncDecl)) {
 // mentions are the functions and methods of the package that n may call: those whose names
 // stand there and are not the names of its variables.
 func (p *testPackage) mentions(n ast.Node) (all []*ast.FuncDecl) {
+	if known, ok := p.mentioned[n]; ok {
+		return known
+	}
+	defer func() { p.mentioned[n] = all }()
+
 	local := map[string]bool{}
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -95,17 +95,20 @@ func (p *process) operation(id int64) operationNow {
 	return r
 }
 
-// Ten thousand jobs are replayed at a rate; the program is killed half way and
+// Jobs are replayed at a rate; the program is killed half way and
 // started again. Each job has exactly one second run, and the meters add up.
-func TestReplay_SurvivesAKillHalfWay(t *testing.T) {
+func TestReplay_SurvivesAKillHalfWay(t *testing.T) { survivesAKillHalfWay(t, 2000) }
+
+func TestLong_ReplaySurvivesAKillHalfWay(t *testing.T) { survivesAKillHalfWay(t, 10_000) }
+
+func survivesAKillHalfWay(t *testing.T, all int) {
 	t.Parallel()
-	const all = 10_000
 	p, dir, service := shipments(t, all)
 	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--dry-run"))
-	if code != 0 || !strings.Contains(out, "10000 eligible") || !strings.Contains(out, "Nothing was done") {
+	if code != 0 || !strings.Contains(out, strconv.Itoa(all)+" eligible") || !strings.Contains(out, "Nothing was done") {
 		t.Fatalf("a dry run: exit %d, %s%s", code, out, problems)
 	}
-	watching := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "2000/s", "--canary", "0", "--yes")
+	watching := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", strconv.Itoa(all/5)+"/s", "--canary", "0", "--yes")
 	if err := watching.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +126,7 @@ func TestReplay_SurvivesAKillHalfWay(t *testing.T) {
 	if now.States["dead_letter"] != 0 || now.Failed < all || now.Succeeded != all {
 		t.Errorf("at the end: %+v", now)
 	}
-	if o := p.operation(2).Operation; o.State != operation.Finished || o.Done != all || o.Succeeded != all || o.Unsettled != 0 {
+	if o := p.operation(2).Operation; o.State != operation.Finished || o.Done != int64(all) || o.Succeeded != int64(all) || o.Unsettled != 0 {
 		t.Errorf("at the end: %+v", o)
 	}
 	runs := service.runs()

@@ -131,7 +131,7 @@ func TestServe_StartsAtOnceAfterAKillWithPrograms(t *testing.T) {
 	write(t, dir, "redrive.yaml", "workers: 8\nhandlers: {t: {exec: {command: [/bin/true]}}}\n")
 	for range 5 {
 		p := startProcess(t, dir)
-		for range 100 {
+		for range 30 {
 			p.post(`{"type":"t"}`)
 		}
 		p.stop(syscall.SIGKILL)

@@ -11,7 +11,12 @@ import (
 // Rules 1, 3 and 5: while 200 jobs a second fail, in the rows shown and beyond
 // them, fifty ticked rows stay where they are, ticked; their cells follow, and
 // the number of newer ones waits until nothing is ticked any more.
-func TestLive_NothingMovesUnderLoad(t *testing.T) {
+func TestLive_NothingMovesUnderLoad(t *testing.T) { nothingMovesUnderLoad(t, 200) }
+
+func TestLong_LiveNothingMovesUnderLoad(t *testing.T) { nothingMovesUnderLoad(t, 1000) }
+
+// nothingMovesUnderLoad watches the page until so many attempts have come to its rows.
+func nothingMovesUnderLoad(t *testing.T, come int) {
 	t.Parallel()
 	m := startMill(t)
 	m.enqueue(40, "stone.turns", "grind") // fails five times a second each
@@ -27,7 +32,7 @@ func TestLive_NothingMovesUnderLoad(t *testing.T) {
 	const attempts = `[...document.querySelectorAll('[data-cell="attempts"] [data-value]')].reduce((n, c) => n + parseInt(c.textContent), 0)`
 	stop := m.news(40, "corn.ground", "sieve")
 	before := eval[int](b, attempts)
-	b.wait("the cells follow", attempts+` > `+strconv.Itoa(before+1000))
+	b.wait("the cells follow", attempts+` > `+strconv.Itoa(before+come))
 	b.still()
 	if n := eval[int](b, `document.querySelectorAll("[data-pick]:checked").length`); n != 50 {
 		t.Errorf("%d rows are still ticked, want 50", n)

@@ -302,7 +302,7 @@ func TestTogether_ASwitchAnswersWithoutADrawing(t *testing.T) {
 	g.closed.Store(true)
 	eval[chromedp.Void](b, `document.querySelector('tr:has([href="/queues/sieve"]) form[data-act="flip"] button').click()`)
 	for what, says := range map[string]string{"the voice": "[data-announce]", "the page": "[data-note][data-said]"} {
-		if err := b.poll(`document.querySelector("`+says+`")?.textContent.startsWith("Paused")`); err != nil {
+		if err := b.poll(`document.querySelector("` + says + `")?.textContent.startsWith("Paused")`); err != nil {
 			t.Errorf("%s does not say that the queue is paused: %v", what, err)
 		}
 	}
