@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -244,4 +246,78 @@ func TestRestore_RefusesWhatIsNoSoundBackup(t *testing.T) {
 	if after := filesIn(t, dir); after != before {
 		t.Errorf("the files are %s, and were %s", after, before)
 	}
+}
+
+// smallDisk is the directory of a disk with room for two megabytes.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("a small disk cannot be mounted here:", err)
+	}
+	t.Cleanup(func() { check(t, syscall.Unmount(dir, 0)) })
+	return dir
+}
+
+// A copy that finds no room names the disk where it should be, and not the database that it
+// is made of.
+func TestBackup_AFullDiskIsThatOfTheCopy(t *testing.T) {
+	small := smallDisk(t)
+	f := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
+	s := open(t, Options{Database: f})
+	for range 4 {
+		_, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob(`"` + strings.Repeat("x", 900<<10) + `"`)})
+		check(t, err)
+	}
+	err := f.Backup(t.Context(), filepath.Join(small, "backup.db"), false, unheard)
+	blames(t, err, "the disk that holds the directory "+small+" is full", f.Path+" was only read", "the disk that holds the database")
+
+	whole := filepath.Join(t.TempDir(), "backup.db")
+	check(t, f.Backup(t.Context(), whole, false, unheard))
+	_, err = sqlite.File{Path: filepath.Join(small, "jobs.db")}.Restore(t.Context(), whole, false, unheard)
+	blames(t, err, "the disk that holds the directory "+small+" is full", whole+" was only read", "the disk that holds the database")
+	if left := filesIn(t, small); strings.Contains(left, ".redrive-copy") {
+		t.Errorf("it left %s", left)
+	}
+}
+
+// blames checks that an error has some words and not others, and is of no kind that stops a
+// database.
+func blames(t *testing.T, err error, who, whoNot, never string) {
+	t.Helper()
+	switch {
+	case err == nil || errors.Is(err, job.ErrBroken) || errors.Is(err, job.ErrCorrupt):
+		t.Errorf("got %v", err)
+	case !strings.Contains(err.Error(), who) || !strings.Contains(err.Error(), whoNot) || strings.Contains(err.Error(), never):
+		t.Errorf("got %v, want %q and %q, and not %q", err, who, whoNot, never)
+	}
+}
+
+// A disk that refuses to be written is the one of the copy as well.
+func TestBackup_ABrokenDiskIsThatOfTheCopy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	enqueue(t, open(t, Options{Database: sqlite.File{Path: path}}), 7)
+	other := exec.Command(os.Args[0], "-test.run=^TestHelperCopies$")
+	other.Env = append(os.Environ(), "STORE_TEST_COPY="+path)
+	out, err := other.CombinedOutput()
+	dir := filepath.Dir(path)
+	if err != nil || !strings.Contains(string(out), "the disk that holds the directory "+dir+" could not be written") ||
+		!strings.Contains(string(out), path+" was only read") || strings.Contains(string(out), "the last writes may be lost") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestHelperCopies copies a database in a process that cannot write more than a page to a file.
+func TestHelperCopies(t *testing.T) {
+	path := os.Getenv("STORE_TEST_COPY")
+	if path == "" {
+		t.Skip("helps other tests")
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	var limit syscall.Rlimit
+	check(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
+	check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: limit.Max}))
+	err := sqlite.File{Path: path}.Backup(context.Background(), path+".backup", false, unheard)
+	check(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+	fmt.Println("copied:", err)
 }

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"redrive/internal/audit"
+	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 func problems(t *testing.T, path string) (all []string) {
@@ -193,5 +195,58 @@ func TestExamine_SaysByHowMuchACountDiffers(t *testing.T) {
 	want := "counts of open dead letters by queue, type and reason match the jobs: exceptions: 1, the first is q1000 email.send poison (counted -1, found 0)"
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("%q", got)
+	}
+}
+
+// What no migration made is named, whatever it is. A trigger runs with every write to its
+// table, and a view can stand in the place of one that Redrive made.
+func TestExamine_NamesWhatNoMigrationMade(t *testing.T) {
+	path := sqlitetest.New(t)
+	check(t, open(t, Options{Database: sqlite.File{Path: path}}).Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Fatalf("%q", got)
+	}
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	for statement, name := range map[string]string{
+		`CREATE TRIGGER evil AFTER INSERT ON jobs BEGIN UPDATE jobs SET queue = 'x' WHERE seq = new.seq; END`: "trigger evil on jobs",
+		`CREATE VIEW spy AS SELECT * FROM bodies`:                                                             "view spy",
+		`CREATE TABLE notes (a)`:                                                 "table notes",
+		`CREATE INDEX slow ON jobs (priority)`:                                   "index slow on jobs",
+		`DROP VIEW executions; CREATE VIEW executions AS SELECT * FROM attempts`: "view executions",
+	} {
+		f := sqlite.File{Path: filepath.Join(t.TempDir(), "harmed.db")}
+		check(t, sqlite.File{Path: path}.Backup(t.Context(), f.Path, false, unheard))
+		edit(t, f.Path, statement)
+		got := problems(t, f.Path)
+		if len(got) != 1 || !strings.Contains(got[0], "Redrive did not make the "+name) {
+			t.Errorf("%s: %q", statement, got)
+		}
+
+		check(t, f.Backup(t.Context(), backup, true, unheard))
+		to := filepath.Join(t.TempDir(), "restored.db")
+		_, err := sqlite.File{Path: to}.Restore(t.Context(), backup, false, unheard)
+		if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "the "+name) {
+			t.Errorf("restored with the %s: %v", name, err)
+		}
+		if left := filesIn(t, filepath.Dir(to)); left != "" {
+			t.Errorf("it left %s", left)
+		}
+	}
+}
+
+// A backup of an earlier version has what its migrations made, and no more.
+func TestRestore_TakesAnEarlierVersion(t *testing.T) {
+	for _, version := range []int64{1, 20} {
+		f := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
+		_, err := f.Restore(t.Context(), databaseOf(t, version), false, unheard)
+		check(t, err)
+		s := open(t, Options{Database: f})
+		if n := s.Snapshot().Depths.Jobs(); n != 1 {
+			t.Errorf("version %d: %d jobs", version, n)
+		}
+		check(t, s.Close())
+		if got := problems(t, f.Path); len(got) > 0 {
+			t.Errorf("version %d: %q", version, got)
+		}
 	}
 }

@@ -119,8 +119,8 @@ type Writer struct {
 	waiting  []*op
 	bytes    map[string]int // of those that wait and those under way, by account
 	busy     bool           // somebody has the connection and the participants
-	tookMuch bool // the newest transaction was a heavy one
-	shared   bool // the newest transaction had several operations
+	tookMuch bool           // the newest transaction was a heavy one
+	shared   bool           // the newest transaction had several operations
 	closed   bool
 	arrived  chan struct{} // one slot: something is waiting
 	ctx      context.Context

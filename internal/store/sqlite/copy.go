@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,6 +139,9 @@ func (f File) Restore(ctx context.Context, from string, replace bool, heard Prog
 	if err != nil {
 		return "", err
 	}
+	if err := checkSchema(ctx, copied, from); err != nil {
+		return "", errors.Join(err, os.Remove(copied))
+	}
 	if old.there {
 		kept = path + ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
 	}
@@ -170,7 +175,7 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
+			err = errors.Join(err, removeCopy(f.Name()))
 		}
 	}()
 	pool, err := sql.Open("sqlite", dsn(from, append(safety(), "mode=ro", pragma("busy_timeout", "2000"))...))
@@ -178,10 +183,81 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 		return "", err
 	}
 	err = vacuum(ctx, pool, f, heard)
-	if err = errors.Join(classify(from, err), pool.Close()); err == nil {
-		err = sound(ctx, f.Name())
+	if err == nil {
+		err = soundCopy(ctx, pool, from, f.Name())
+	} else {
+		err = atFault(from, f, err)
 	}
-	return f.Name(), errors.Join(err, f.Sync())
+	if err := errors.Join(err, pool.Close()); err != nil {
+		return f.Name(), err
+	}
+
+	if err := f.Sync(); err != nil {
+		return f.Name(), unkept(from, f, err)
+	}
+	return f.Name(), nil
+}
+
+// removeCopy removes what is left of a copy that failed, with the journal that SQLite keeps
+// while it writes.
+func removeCopy(name string) error {
+	err := os.Remove(name + "-journal")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(name))
+}
+
+// soundCopy checks a copy. What is wrong with it is the fault of the disk that holds it, unless
+// the database that it was made of has it too.
+func soundCopy(ctx context.Context, pool *sql.DB, from, copied string) error {
+	problem, err := check(ctx, copied)
+	if err == nil && problem == "" {
+		return nil
+	}
+	var whole string
+	if err := pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&whole); err != nil {
+		return classify(from, err)
+	}
+	if whole != "ok" {
+		return &db.FileError{Path: from, Kind: job.ErrCorrupt, Err: errors.New(whole)}
+	}
+	if err == nil {
+		err = errors.New(problem)
+	}
+	return fmt.Errorf("the copy could not be read back as it was written (%w): check the disk that holds %s, or name another directory; "+
+		"%s is intact", err, filepath.Dir(copied), from)
+}
+
+// atFault is the error of copying with the name of the disk that failed: a copy reads from one
+// and writes to another, and SQLite does not say which it was.
+func atFault(from string, to *os.File, err error) error {
+	switch {
+	case primary(err) == lib.SQLITE_FULL, slices.Contains(writeFailures, code(err)):
+		return unkept(from, to, err)
+	case primary(err) == lib.SQLITE_IOERR:
+		if _, reading := io.Copy(io.Discard, io.NewSectionReader(to, 0, math.MaxInt64)); reading != nil {
+			return unkept(from, to, err)
+		}
+	}
+	return classify(from, err)
+}
+
+// writeFailures are SQLite's codes for what only the copy can cause: what is copied is not
+// written to.
+var writeFailures = []int{
+	lib.SQLITE_IOERR_WRITE, lib.SQLITE_IOERR_FSYNC, lib.SQLITE_IOERR_DIR_FSYNC, lib.SQLITE_IOERR_TRUNCATE, lib.SQLITE_IOERR_CLOSE,
+}
+
+// unkept is the error of a copy that its disk does not take.
+func unkept(from string, to *os.File, err error) error {
+	dir := filepath.Dir(to.Name())
+	if primary(err) == lib.SQLITE_FULL || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the disk that holds the directory %s is full: make room there, or name another directory; "+
+			"%s was only read (%w)", dir, from, err)
+	}
+	return fmt.Errorf("the disk that holds the directory %s could not be written: check it, or name another directory; "+
+		"%s was only read (%w)", dir, from, err)
 }
 
 // unwritable is the error of a directory into which a copy cannot be written; it says
@@ -235,19 +311,18 @@ func vacuum(ctx context.Context, from *sql.DB, to *os.File, heard Progress) erro
 	}
 }
 
-// sound returns job.ErrCorrupt for a copy in which SQLite finds something wrong. Nobody
-// else has it open.
-func sound(ctx context.Context, path string) error {
+// check says what SQLite finds wrong in a copy that no other program has open; empty when it is
+// intact.
+func check(ctx context.Context, path string) (problem string, err error) {
 	pool, err := sql.Open("sqlite", dsn(path, append(safety(), "immutable=1")...))
 	if err != nil {
-		return err
+		return "", err
 	}
-	var first string
-	err = pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&first)
-	if err == nil && first != "ok" {
-		err = &db.FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(first)}
+	err = pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&problem)
+	if problem == "ok" {
+		problem = ""
 	}
-	return errors.Join(classify(path, err), pool.Close())
+	return problem, errors.Join(err, pool.Close())
 }
 
 // settle gives a copy its name.

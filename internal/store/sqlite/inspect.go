@@ -54,7 +54,7 @@ func look(ctx context.Context, path string, mode []string, do func(src db.Source
 	}
 	defer func() { err = errors.Join(err, src.close()) }()
 	whole := integrity(src, "main", "the database file is intact")
-	found := []db.Finding{whole, keepsAudit().Examine(src)}
+	found := []db.Finding{whole, onlyOwn(ctx, src, schemaVersion), keepsAudit().Examine(src)}
 	do(src, append(found, src.searchable()...))
 	if whole.Problem != "" {
 		return &db.FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(whole.Problem)}

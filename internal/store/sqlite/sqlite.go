@@ -22,8 +22,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pressly/goose/v3"
-
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 )
@@ -310,12 +308,7 @@ const schemaVersion = 23
 // migrate brings the schema up to date: forward only, one transaction for each
 // step together with its record.
 func migrate(ctx context.Context, writes *sql.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	steps, err := goose.NewProvider(goose.DialectSQLite3, writes, files,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	steps, err := migrator(writes)
 	if err != nil {
 		return err
 	}
