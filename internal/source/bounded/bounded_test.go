@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -245,4 +247,34 @@ func FuzzFilters(f *testing.F) {
 			t.Errorf("at once: %v; byte by byte: %v", err, cut)
 		}
 	})
+}
+
+// TestLine_LooksIntoWhatIsEncrypted says that a limit holds for what a driver gets.
+func TestLine_LooksIntoWhatIsEncrypted(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "+OK\r\n$9223372036854775000\r\n"); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	secure := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	secure.ServerName = "example.com"
+	line := bounded.New(bounded.Redis)
+	c, err := line.Dial(t.Context(), &net.Dialer{}, "tcp", server.Listener.Addr().String(), secure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); err == nil || !strings.Contains(err.Error(), "9223372036854775000") {
+		t.Errorf("%q, %v", got, err)
+	}
 }
