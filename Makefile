@@ -62,10 +62,11 @@ test-workers: ## Let the real workers of ten systems run what is replayed at a s
 # "context deadline exceeded", because an input is still running when the time is up.
 FUZZTIME = 50000x
 
-fuzz: ## Feed the decoders of envelopes, durations, policies, filters and foreign records with garbage
+fuzz: ## Feed the readers of envelopes, durations, policies, the configuration, filters and foreign records with garbage
 	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/envelope
 	go test -run '^$$' -fuzz '^FuzzParseDuration$$' -fuzztime $(FUZZTIME) ./internal/wire
 	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/wire
+	go test -run '^$$' -fuzz '^FuzzParse_StaysShallow$$' -fuzztime $(FUZZTIME) ./internal/config
 	go test -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME) ./internal/filter
 	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
 	go test -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(FUZZTIME) ./internal/errortext
