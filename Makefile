@@ -69,6 +69,7 @@ fuzz: ## Feed the readers of envelopes, durations, policies, the configuration, 
 	go test -run '^$$' -fuzz '^FuzzParse_StaysShallow$$' -fuzztime $(FUZZTIME) ./internal/config
 	go test -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME) ./internal/filter
 	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
+	go test -run '^$$' -fuzz '^FuzzText_Foreign$$' -fuzztime $(FUZZTIME) ./internal/redact
 	go test -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzOutput$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzSidekiq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
