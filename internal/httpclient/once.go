@@ -164,8 +164,11 @@ type countedConn struct {
 	failed  atomic.Pointer[error]
 }
 
+// dialer opens a connection.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
 // counting makes dial return connections of which underlying finds the count.
-func counting(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+func counting(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

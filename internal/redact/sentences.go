@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -102,23 +103,19 @@ func isGrammar(word string) bool {
 
 // isObject reports whether a text goes on as one about a thing that has a name.
 func isObject(after string) bool {
-	for _, begin := range [...]string{"not found", "already", "does not exist", "doesn't exist", "exists", "is forbidden", "could not be found", "in namespace"} {
-		if strings.HasPrefix(after, begin) {
-			return true
-		}
-	}
-	return false
+	return begins(after, "not found", "could not be found", "already", "exists", "does not exist", "doesn't exist",
+		"is forbidden", "in namespace")
 }
 
 // isVerdict reports whether a text goes on as one about a value that was tried.
 func isVerdict(after string) bool {
-	for _, begin := range [...]string{"rejected", "denied", "refused", "incorrect", "invalid", "wrong", "is wrong", "is incorrect",
-		"is invalid", "is not", "was rejected", "was refused", "was denied", "does not", "did not", "didn't", "doesn't"} {
-		if strings.HasPrefix(after, begin) {
-			return true
-		}
-	}
-	return false
+	return begins(after, "rejected", "denied", "refused", "incorrect", "invalid", "wrong", "is wrong", "is incorrect", "is invalid", "is not",
+		"was rejected", "was refused", "was denied", "does not", "did not", "didn't", "doesn't")
+}
+
+// begins reports whether a text begins with one of some words.
+func begins(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(text, word) })
 }
 
 // isPassword reports whether what is called so is a value that a person types.
@@ -244,11 +241,9 @@ func isState(text string) bool {
 // base64-encoded, 2024-01-31, /run/secrets/db1.
 func isNotation(text string) bool {
 	lower := strings.ToLower(text)
-	for _, begin := range [...]string{"base64", "base32", "sha1", "sha2", "sha3", "sha5", "md5", "utf", "ascii", "bcrypt", "argon2", "pbkdf2",
-		"oauth", "rs256", "hs256", "es256", "x509", "http", "rfc", "ipv", "/", "./", "../", "~/"} {
-		if strings.HasPrefix(lower, begin) && len(text) < 64 {
-			return true
-		}
+	if len(text) < 64 && begins(lower, "base64", "base32", "sha1", "sha2", "sha3", "sha5", "md5", "utf", "ascii", "bcrypt", "argon2", "pbkdf2",
+		"oauth", "rs256", "hs256", "es256", "x509", "http", "rfc", "ipv", "/", "./", "../", "~/") {
+		return true
 	}
 	return len(text) >= 8 && strings.Trim(text[:8], "0123456789-:.TZ") == "" && strings.ContainsAny(text, "-:") // a time
 }
