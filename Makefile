@@ -62,13 +62,16 @@ test-workers: ## Let the real workers of ten systems run what is replayed at a s
 # "context deadline exceeded", because an input is still running when the time is up.
 FUZZTIME = 50000x
 
-fuzz: ## Feed the decoders of envelopes, durations, policies, filters and foreign records with garbage
+fuzz: ## Feed the readers of envelopes, durations, policies, the configuration, filters and foreign records with garbage
 	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/envelope
 	go test -run '^$$' -fuzz '^FuzzParseDuration$$' -fuzztime $(FUZZTIME) ./internal/wire
 	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/wire
+	go test -run '^$$' -fuzz '^FuzzParse_StaysShallow$$' -fuzztime $(FUZZTIME) ./internal/config
 	go test -run '^$$' -fuzz '^FuzzParseFilter$$' -fuzztime $(FUZZTIME) ./internal/filter
 	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
+	go test -run '^$$' -fuzz '^FuzzText_Foreign$$' -fuzztime $(FUZZTIME) ./internal/redact
 	go test -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzComplete$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzOutput$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzSidekiq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 	go test -run '^$$' -fuzz '^FuzzAsynq$$' -fuzztime $(FUZZTIME) ./internal/source/codec

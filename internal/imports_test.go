@@ -111,7 +111,6 @@ var owners = map[string]string{
 	"github.com/go-sql-driver/mysql":     "source/sqlsource",
 	"github.com/goccy/go-yaml":           "config source/preset",
 	"github.com/google/uuid":             "job",
-	"github.com/hashicorp/golang-lru/v2": "store/db",
 	"github.com/rabbitmq/amqp091-go":     "source/amqpsource source/amqpsource/amqptest",
 	"github.com/redis/go-redis/v9":       "source/redissource source/redissource/redistest",
 	"github.com/sosodev/duration":        "wire",

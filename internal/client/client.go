@@ -219,9 +219,14 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	return send(r)
 }
 
+// transport has the connections to dashboards. What a person asked for once is not asked
+// again when no answer comes: see [Unchanged].
+var transport = httpclient.Once(http.DefaultTransport.(*http.Transport).Clone())
+
 // send sends a request, and follows no redirect: the token is for this address alone.
 func send(r *http.Request) (*http.Response, error) {
 	h := http.Client{
+		Transport:     transport,
 		Timeout:       Timeout + time.Duration(r.ContentLength)*time.Second/leastRate,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

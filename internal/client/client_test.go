@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"redrive/internal/client"
@@ -101,5 +102,41 @@ func TestEnqueueBatch_SendsEachJobAsItIs(t *testing.T) {
 	made, err := c.EnqueueBatch(t.Context(), [][]byte{[]byte(`{"n": 1.0}`), []byte(`{ }`)}, "")
 	if want := `/api/v1/jobs/batch {"jobs":[{"n": 1.0},{ }]}`; err != nil || got != want || len(made.Jobs) != 2 {
 		t.Errorf("it sent %s, want %s: %v", got, want, err)
+	}
+}
+
+// What the command line asks for is done once: a dashboard that dies before it answers
+// must not be asked again without a word.
+func TestClient_AsksOnceAlthoughTheDashboardDies(t *testing.T) {
+	var asked atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Header.Get("Authorization") == "Bearer last" {
+			asked.Add(1)
+			panic(http.ErrAbortHandler) // closes the connection
+		}
+		_, _ = io.WriteString(w, `{"job": {"id": "1"}}`)
+	}))
+	defer s.Close()
+	c, err := client.New(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enqueue := func() error {
+		_, err := c.Enqueue(t.Context(), []byte(`{"type": "a"}`), "key")
+		return err
+	}
+	pause := func() error { return c.Call(t.Context(), http.MethodPost, "queues/mail/pause", nil, nil) }
+	read := func() error { return c.Call(t.Context(), http.MethodGet, "queues", nil, nil) }
+	for name, call := range map[string]func() error{"enqueue": enqueue, "pause": pause, "read": read} {
+		c.Token = "first"
+		if err := call(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		asked.Store(0)
+		c.Token = "last"
+		if err := call(); err == nil || client.Unchanged(err) || asked.Load() != 1 {
+			t.Errorf("%s: asked %d times, %v", name, asked.Load(), err)
+		}
 	}
 }

@@ -174,9 +174,10 @@ func (all Errors) Unwrap() []error {
 // one, otherwise Errors.
 func collect(err error) error {
 	var all Errors
+	seen := map[Error]bool{}
 	for _, err := range split(err) {
-		same := func(e *Error) bool { return e.Error() == err.Error() }
-		if e, ok := errors.AsType[*Error](err); ok && !slices.ContainsFunc(all, same) {
+		if e, ok := errors.AsType[*Error](err); ok && !seen[*e] {
+			seen[*e] = true
 			all = append(all, e)
 		}
 	}

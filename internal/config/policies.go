@@ -227,16 +227,17 @@ func (c *Config) base(queue, typ string) merged {
 // patterns are the entries of types that match, the most exact one last.
 func (c *Config) patterns(typ string) []string {
 	var matching []string
-	for pattern := range c.types {
-		if retry.Matches(pattern, typ) {
+	for i := range len(typ) {
+		if typ[i] != '.' {
+			continue
+		}
+		pattern := typ[:i+1] + "*"
+		if _, ok := c.types[pattern]; ok && pattern != typ && retry.Matches(pattern, typ) {
 			matching = append(matching, pattern)
 		}
 	}
-	slices.SortFunc(matching, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(b, a))
-	})
-	if i := slices.Index(matching, typ); i >= 0 {
-		matching = append(slices.Delete(matching, i, i+1), typ)
+	if _, ok := c.types[typ]; ok {
+		matching = append(matching, typ)
 	}
 	return matching
 }
@@ -421,11 +422,16 @@ func (c *Config) check() error {
 		wrong("policies."+name, m.policy.Validate())
 	}
 	for _, name := range append([]string{""}, c.Queues()...) {
+		if name != "" && len(c.queues[name].steps) == 0 {
+			continue // as for a queue without a name
+		}
 		if wrong("queues."+name+".policy", c.Policy(name).Validate()) {
 			continue
 		}
 		for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
-			wrong("types."+pattern+".policy", c.base(name, sample(pattern)).policy.Validate())
+			if len(c.types[pattern].steps) > 0 {
+				wrong("types."+pattern+".policy", c.base(name, sample(pattern)).policy.Validate())
+			}
 		}
 	}
 	return errors.Join(all...)

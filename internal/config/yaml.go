@@ -47,7 +47,11 @@ func (f *file) parse(data []byte) (value, error) {
 	if len(data) > maxFile {
 		return root, &Error{File: f.name, Problem: fmt.Sprintf("is larger than %d bytes", maxFile)}
 	}
-	doc, err := parser.ParseBytes(bytes.TrimPrefix(data, []byte("\ufeff")), 0) // some editors mark UTF-8
+	tokens, err := f.tokens(string(bytes.TrimPrefix(data, []byte("\ufeff")))) // some editors mark UTF-8
+	if err != nil {
+		return root, err
+	}
+	doc, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return root, f.syntax(err)
 	}

@@ -73,7 +73,8 @@ func (s *service) run(ctx context.Context, j job.Job) error {
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}
-	return s.refused(answer.Response, []byte(s.hide(string(answer.Words()), 0)))
+	words := s.hide(string(answer.Words()), 0)
+	return s.refused(answer.Response, []byte(words), answer.Cut())
 }
 
 // within is context.WithTimeout, where zero means no timeout.
@@ -143,16 +144,21 @@ func (s *service) failure(typ, problem string) *job.Failure {
 // maxExcerpt is how much of a body that is plain text goes into the message.
 const maxExcerpt = 512
 
-// refused turns an answer that is no success into a failure.
-func (s *service) refused(response *http.Response, body []byte) error {
+// refused turns an answer that is no success into a failure. Of a body that is cut, what
+// came of the error in it counts.
+func (s *service) refused(response *http.Response, body []byte, cut bool) error {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)))
 	f := s.failure(fmt.Sprintf("http.%d", response.StatusCode), status)
 	if wait, ok := httpclient.RetryAfter(response); ok {
 		f.Answer.RetryAfter = &wait
 	}
-	if said, ok := parseRefusal(body); ok {
+	document := body
+	if whole, ok := errortext.Complete(body); ok && cut {
+		document = whole
+	}
+	if said, ok := parseRefusal(document); ok {
 		said.refine(f)
-	} else if said, ok := errortext.Body(string(body)); ok {
+	} else if said, ok := errortext.Body(string(document)); ok {
 		f.Trace, f.Message = f.Message+"\n"+said.Trace, said.String()
 	} else if text := excerpt(body); text != "" {
 		f.Message += ": " + text
@@ -188,14 +194,23 @@ func parseRefusal(body []byte) (refusal, bool) {
 		return refusal{}, false
 	}
 	r := refusal{
-		Type:    field[string](envelope.Error, "type"),
+		Type:    word(envelope.Error, "type"),
 		Message: field[string](envelope.Error, "message"),
-		Code:    field[string](envelope.Error, "code"),
+		Code:    word(envelope.Error, "code"),
 		Trace:   cmp.Or(field[string](envelope.Error, "trace"), field[string](envelope.Error, "stack")),
 		Details: envelope.Error["details"],
 	}
 	r.Retryable = field[*bool](envelope.Error, "retryable")
 	return r, true
+}
+
+// word is a text that others are compared with. One of which the end is missing is none.
+func word(object map[string]json.RawMessage, name string) string {
+	text := field[string](object, name)
+	if strings.HasSuffix(text, errortext.CutMark) {
+		return ""
+	}
+	return text
 }
 
 // field returns the zero value for a field that is absent or of another type.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 )
 
 // What the body of an answer may take. Its status has arrived by then, and the
@@ -33,6 +34,7 @@ type Answer struct {
 	cancel context.CancelFunc
 	unbind func() bool // parts the exchange from ctx
 	read   bool        // by Words
+	cut    bool        // it read only the beginning
 }
 
 // Do sends a request and returns as soon as the status is known. When the
@@ -69,8 +71,28 @@ func (a *Answer) Words() []byte {
 	}
 	timer := time.AfterFunc(wait, a.cancel)
 	defer timer.Stop()
-	words, _ := io.ReadAll(io.LimitReader(a.Body, MaxWords)) // what came before an error counts
+	words, err := io.ReadAll(io.LimitReader(a.Body, MaxWords)) // what came before an error counts
+	a.cut = err != nil || len(words) == MaxWords
+	if a.cut {
+		words = wholeCharacters(words)
+	}
 	return words
+}
+
+// Cut reports whether the body may go on behind what Words returned.
+func (a *Answer) Cut() bool { return a.cut }
+
+// wholeCharacters leaves out the beginning of a character at the end.
+func wholeCharacters(text []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if begin := text[len(text)-n:]; utf8.RuneStart(begin[0]) {
+			if !utf8.FullRune(begin) {
+				return text[:len(text)-n]
+			}
+			break
+		}
+	}
+	return text
 }
 
 // Done gives the answer back and does not wait for its body. A short body is read

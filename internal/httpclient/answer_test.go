@@ -17,6 +17,7 @@ type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	dialed atomic.Int32
+	far    func(net.Conn) // is told of the server's end of each connection; nil: none
 }
 
 func (p *pipes) Accept() (net.Conn, error) {
@@ -34,6 +35,9 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes"} }
 func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	near, far := net.Pipe()
 	p.dialed.Add(1)
+	if p.far != nil {
+		p.far(far)
+	}
 	p.conns <- far
 	return near, nil
 }
@@ -45,7 +49,7 @@ func calls(t *testing.T, answer http.HandlerFunc) (*Client, *pipes) {
 	go server.Serve(p)
 	t.Cleanup(func() { server.Close() })
 	c := New(128, nil)
-	c.client.Transport.(*http.Transport).DialContext = p.dial
+	c.client.Transport.(*once).transport.DialContext = counting(p.dial)
 	return c, p
 }
 

@@ -17,6 +17,11 @@ import (
 	"time"
 )
 
+// idleTime is how long a connection waits for the next request. It is below the five
+// seconds after which many servers (Node, Apache, Uvicorn) close an idle connection: a
+// request that is sent at that moment fails, and cannot be sent again.
+const idleTime = 4 * time.Second
+
 // New returns a client that keeps so many idle connections to each host. secure says
 // whom it trusts and as whom it comes; nil: the authorities of the system trust, and
 // as nobody. It obeys no proxy of the environment and follows no redirect: the service that is
@@ -26,16 +31,16 @@ func New(idlePerHost int, secure *tls.Config) *Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &Client{
 		client: http.Client{
-			Transport: &http.Transport{
+			Transport: Once(&http.Transport{
 				DialContext:            dialer.DialContext,
 				ForceAttemptHTTP2:      true,
 				TLSClientConfig:        secure,
 				TLSHandshakeTimeout:    10 * time.Second,
 				MaxIdleConns:           512,
 				MaxIdleConnsPerHost:    idlePerHost,
-				IdleConnTimeout:        90 * time.Second,
+				IdleConnTimeout:        idleTime,
 				MaxResponseHeaderBytes: 64 << 10,
-			},
+			}),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		drains: make(chan struct{}, maxDrains), life: life, end: end,

@@ -10,8 +10,9 @@ import (
 type colours []colour
 
 type colour struct {
-	at   int // where it stood in what is left
-	gone int // how many bytes were left out up to there
+	at      int  // where it stood in what is left
+	gone    int  // how many bytes were left out up to there
+	instead bool // what stands before it in what is left was put in its place
 }
 
 // colourless is a text without the sequences that colour it on a terminal. They
@@ -34,7 +35,7 @@ func colourless(s string) (text string, out colours) {
 		}
 		b.WriteString(s[from : from+begin])
 		from, k = end+1, end+1
-		out = append(out, colour{b.Len(), from - b.Len()})
+		out = append(out, colour{at: b.Len(), gone: from - b.Len()})
 	}
 	if out == nil {
 		return s, nil
@@ -71,4 +72,13 @@ func (c colours) place(i int) int {
 		return i
 	}
 	return i + c[n-1].gone
+}
+
+// places is where a part of what is left lies in the whole text.
+func (c colours) places(at span) span {
+	to := c.place(at.to-1) + 1
+	if n, ok := slices.BinarySearchFunc(c, at.to, func(one colour, i int) int { return cmp.Compare(one.at, i) }); ok && c[n].instead {
+		to = at.to + c[n].gone
+	}
+	return span{c.place(at.from), to}
 }

@@ -71,7 +71,7 @@ const (
 // hide reports whether values under this name are hidden.
 func (n *names) hide(name string) bool {
 	if !ascii(name) {
-		name = strings.ToLower(name)
+		name = strings.ToLower(visible(name))
 	}
 	var buffer [maxKey]byte
 	var bounds [8]int

@@ -187,7 +187,7 @@ func (r *Redactor) under(places []string) *Redactor {
 func (r *Redactor) ByKey() *Redactor { return &Redactor{names: r.names} }
 
 // rules changes whenever something else is hidden with the same options.
-const rules = "9"
+const rules = "10"
 
 // Fingerprint tells redactors apart that do not hide the same.
 func (r *Redactor) Fingerprint() string {

@@ -47,30 +47,56 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	}
 	s, out := colourless(s)
 	locks := r.inDocuments(s, token, nested)
-	t := scanner{
-		s: s, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(s, "@"), runEnd: -1, closings: -1,
-		tables: strings.Contains(s, "|") || strings.Contains(s, "</t"),
-		word:   span{-1, -1},
-	}
-	for i := 0; i < len(s); {
-		found, next := t.secret(i)
-		t.add(found)
-		i = max(next, found.to)
-	}
-	for _, at := range t.found {
+	for _, at := range r.inText(s, nested) {
 		locks = append(locks, lock{Edit: rawjson.Edit{From: at.from, To: at.to, Text: []byte(token)}})
 	}
 	locks = joined(locks, []byte(s), token)
+
 	for i := range locks {
 		l := &locks[i]
-		l.From, l.To = out.place(l.From), out.place(l.To-1)+1
+		at := out.places(span{l.From, l.To})
+		l.From, l.To = at.from, at.to
 	}
 	return locks
 }
 
+// inText is where the secrets lie that stand behind names, or show by their form what
+// they are.
+func (r *Redactor) inText(s string, nested int) []span {
+	text, foreign := asciiText(s)
+	t := scanner{
+		s: text, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(text, "@"), runEnd: -1, closings: -1,
+		tables: strings.Contains(text, "|") || strings.Contains(text, "</t"),
+		word:   span{-1, -1},
+	}
+	for i := 0; i < len(t.s); {
+		found, next := t.secret(i)
+		t.add(found)
+		i = max(next, found.to)
+	}
+	if foreign == nil {
+		return t.found
+	}
+
+	// Back to the characters that are written. What lies within the value before is not
+	// extended, so that each part of the text is looked at once.
+	end := 0
+	for i := range t.found {
+		at := foreign.places(t.found[i])
+		if at.from >= end {
+			at = withSpaces(s, at)
+		}
+		end = max(end, at.to)
+		t.found[i] = at
+	}
+	return t.found
+}
+
 // announces reports whether a text has anything behind which a secret can stand,
 // or can be a token itself.
-func announces(s string) bool { return len(s) >= leastToken || strings.ContainsAny(s, `=: >%,&;|\`) }
+func announces(s string) bool {
+	return len(s) >= leastToken || strings.ContainsAny(s, `=: >%,&;|\@`) || !ascii(s)
+}
 
 type span struct{ from, to int }
 
@@ -97,6 +123,8 @@ type scanner struct {
 	columns  int  // the end of the columns of a statement that were looked at
 	pair     couple
 	command  command
+
+	speaksOracle int // of a database of Oracle: 1 yes, -1 no, 0 not known yet
 }
 
 func (t *scanner) add(at span) {
@@ -140,6 +168,9 @@ func (t *scanner) secret(i int) (found span, next int) {
 		if found = t.beside(before, i, j); found.from < found.to {
 			return found, found.to
 		}
+		if found = t.said(before, i, j); found.from < found.to {
+			return found, found.to
+		}
 		return t.inStatement(i, j), j
 	case t.hides(before, i, j):
 		return t.value(k, i, j), j
@@ -169,6 +200,9 @@ func (t *scanner) byItself(i, j int) span {
 		}
 	}
 	if found := t.option(i, j); found.from < found.to {
+		return found
+	}
+	if found := t.connectString(i, j); found.from < found.to {
 		return found
 	}
 	return t.token(i, j)

@@ -189,6 +189,8 @@ func takesNoLonger(t *testing.T, stride int) {
 		"password.", "a.password=", "a.b=", "password.x: ", "password.x</name>",
 		"**password", "password**", "**pin:**", "**pin:** ", "SG.", "hvs.a", "/services/TAAAAAA/BAAAAAA/", "services/T",
 		"%25", "%253D", "%2526", "name=password&", "value=x&name=password&",
+		"password is ", "password '", "password -> ", "password->", "password is '", "pin is set to ", "a/b@", "a/b", "password\u00a0", "\u00a0", "\u200b", "password=x\u00a0",
+		`\u00a0`, `\\u`, "&nbsp;", "%C2", "“", "“password” ‘", "→", "password→", "password is \"",
 	} {
 		if i%stride != 0 {
 			continue

@@ -43,6 +43,20 @@ var assigned = []string{
 	`**¤**: §`, `- **¤** = §`, `**¤:** §`, `__¤__: §`, `__¤:__ §`, `*¤*: §`, `***¤***: §`, "`¤`: §", "**`¤`**: `§`", "__`¤`__ = `§`", "**`¤`:** §", "* **\"¤\"**: §",
 }
 
+// foreign are those in which names, signs and quotes are not all of ASCII, or are parted by
+// characters that are not seen.
+var foreign = []string{
+	"¤\u00a0=\u00a0§", "¤\u00a0: §", "¤\u202f:\u202f«\u00a0§\u00a0»", "¤\u3000＝\u3000§", "¤：§", "¤\u200b=§", "\ufeff¤: §", "¤=\u200b§", "¤\u2060\u00a0\u00ad=\u2009§",
+	"¤ → §", "¤ ⇒ §", "¤→§", "¤ ➜ “§”", "¤ ≔ §", "¤=“§”", "¤: „§“", "¤ = ‘§’", "‘¤’: ‘§’", "¤ = 「§」", "（¤＝§）", "¤&nbsp;=&nbsp;§", "¤&#160;:&#160;§", `¤\u00a0=\u00a0§`, `¤\u200b: §`,
+	"¤&#x200b;=§", "¤%C2%A0=%C2%A0§", "¤ &rarr; §", "¤\u2028: §", `¤\u{200b}=§`, "¤\u202e=§", "¤️: §",
+}
+
+// sentences tell a secret in words.
+var sentences = []string{
+	`¤ is §`, `the ¤ was §.`, `¤ is "§"`, `your ¤ is now §`, `the ¤ was changed to §, and the job failed`, `¤ set to §`, `"¤" is §`, `das ¤ ist §`, `le ¤ est « § »`, `¤ is: §`, `¤ equals '§'`,
+	`¤ -> §`, `¤ --> §`, `¤ ~> '§'`, `'¤' -> '§'`, `¤->§`, `¤ '§' rejected`, `¤ "§" is wrong`, "¤ `§` was refused", `invalid ¤ '§'`, `wrong ¤ “§” for ana`, "¤\u00a0is\u00a0§",
+}
+
 // coloured are the same on a terminal, as loggers and tools write them there.
 var coloured = []string{
 	"\x1b[36m¤\x1b[0m=§", "\x1b[3m¤\x1b[0m\x1b[2m=\x1b[0m\"§\"", "\x1b[36m¤\x1b[0m=\x1b[35m§\x1b[0m \x1b[36mn\x1b[0m=1", "\x1b[35m¤\x1b[39m: \x1b[32m\"§\"\x1b[39m",
@@ -72,6 +86,8 @@ var plain = []string{
 	"-----BEGIN OPENSSH PRIVATE KEY-----\r\nb3Bl§\r\n-----END OPENSSH PRIVATE KEY-----", `{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\n§\n-----END PRIVATE KEY-----\n"}`,
 	`name=password&value=§`, `value=§&name=password`, `a=1%2526api_key%253D§`, `["Host","x","Cookie","sid=§"]`, `{"rawHeaders":["Host","x","X-Api-Key","§"]}`, `[["Host","x"],["X-Api-Key","§"]]`,
 	"SG.0xxxxxxxxxxxxxxxxxxxxx.§", "hvs.xxxxxxxx§", "GET /invite/ghp_xxxxxxxxxxxxxxxx§ HTTP/1.1", "GET /invite/eyJhbGciOiJub25lIn0.xxxx§.x HTTP/1.1", "dop_v1_xxxxxxxxxxxxx§", "https://hooks.slack.com/services/T0AAAAAAA/B0AAAAAAA/xxxxxxxx§", "POST /services/T0AAAAAAA/B0AAAAAAA/xxxxxxxx§ HTTP/1.1",
+	`sqlplus ana/§@db`, `ORA-01017: invalid username; logon denied for ana/§@orcl`, `ana/§@db`, `ana/§@//db:1521/shop`, `dsn=ana/§@(DESCRIPTION=(ADDRESS=(HOST=db)))`, `jdbc:oracle:thin:ana/§@db:1521:orcl`,
+	`cannot connect: ana/§@10.0.0.1:1521/x`, `('ana/§@db')`, "pass\u200bword=§", "passw\u00adord: §", "p\u200da\u200ds\u200ds\u200dwd = §", "ｐａｓｓｗｏｒｄ＝§", `pass\u200bword=§`, `pass&#8203;word=§`, "api\u00a0key: §", "api\u200b_key=§",
 	"it used ghp_xxxxxxxxxxxxxxxx§ to push", "xoxb-123456789012-§", "sk_live_xxxxxxxxxxxxxxxx§", "glpat-xxxxxxxx§", "github_pat_xxxxxxxx§", "npm_xxxxxxxxxxxxxxxx§",
 }
 
@@ -131,13 +147,13 @@ func Shapes(seed uint64) []Shape {
 		return Shape{form, strings.NewReplacer("¤", name, "§", secret).Replace(form), secret}
 	}
 	name := func() string { return names[random.IntN(len(names))] }
-	for _, form := range slices.Concat(assigned, coloured, plain) {
+	for _, form := range slices.Concat(assigned, foreign, sentences, coloured, plain) {
 		all = append(all, filled(form, name()))
 	}
 	for _, name := range names {
 		all = append(all, filled(assigned[random.IntN(len(assigned))], name))
 	}
-	named := slices.Concat(assigned, coloured)
+	named := slices.Concat(assigned, foreign, sentences, coloured)
 	for range 8 {
 		for _, w := range wrappings() {
 			s := filled(named[random.IntN(len(named))], name())
