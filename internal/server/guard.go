@@ -26,6 +26,12 @@ import (
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// referrerPolicy keeps addresses of the dashboard, with the filters and ids in them,
+// from every other site. It must not be "no-referrer": browsers then send a form with
+// "Origin: null", also to the page's own server, which could not be told from a form of
+// another site.
+const referrerPolicy = "same-origin"
+
 // requestTimeout is how long a request may wait for the database: less than the
 // writeTimeout of the server, so that the answer still gets out.
 const requestTimeout = 25 * time.Second
@@ -39,7 +45,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Content-Security-Policy", contentPolicy)
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", referrerPolicy)
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		h.Set(echo.HeaderXRequestID, newRequestID())
@@ -89,8 +95,8 @@ func (s *Server) checkRequest(r *http.Request) error {
 		return web.Fail(web.WrongHost, fmt.Sprintf(
 			"%q is not a known name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
-	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r, overHTTPS(s.proxy, r)) {
-		return web.Fail(web.CrossOrigin, "a page of another site sent this request; open the dashboard itself and try again")
+	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r) {
+		return web.Fail(web.CrossOrigin, s.hosts.stranger(r))
 	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
 		return web.Fail(web.BadParameter, "the query string cannot be read: "+err.Error())

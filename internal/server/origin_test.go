@@ -126,7 +126,7 @@ func TestOrigin_TwoValuesAreNone(t *testing.T) {
 // A host is asked for by name, also where only its origin was configured, because
 // proxies leave the port out.
 func TestOrigin_ConfiguredOriginIsAHostToo(t *testing.T) {
-	h := newHosts([]string{"https://Secure:8443", "plain:8080", "name"})
+	h := newHosts([]string{"https://Secure:8443", "plain:8080", "name"}, nil)
 	for host, want := range map[string]bool{
 		"secure": true, "secure:8443": true, "SECURE": true, "plain:8080": true, "plain": false, "plain:81": false, "name:99": true, "other": false,
 	} {
