@@ -418,7 +418,7 @@ func forBrowsers(c echo.Context) bool {
 
 // sendToLogin redirects a browser to the login page.
 func (s *Server) sendToLogin(c echo.Context) {
-	if err := c.Redirect(http.StatusSeeOther, toLogin(c.Request())); err != nil {
+	if err := c.Redirect(http.StatusSeeOther, toLogin(c.Request())); err != nil && !s.deserted(c, err) {
 		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)
 	}
 }
