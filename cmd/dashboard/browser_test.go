@@ -75,6 +75,8 @@ func (s *sharedBrowser) start(path string) (context.Context, error) {
 		options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 			chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 			chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+			// A name of this machine that the browser does not take for this machine's.
+			chromedp.Flag("host-resolver-rules", "MAP redrive.example 127.0.0.1"),
 			chromedp.WindowSize(1280, 900))
 		s.ctx, _ = chromedp.NewExecAllocator(context.Background(), options...) // stop ends it
 		s.ctx, _ = chromedp.NewContext(s.ctx)

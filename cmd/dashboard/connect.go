@@ -69,6 +69,9 @@ func own(names ...string) bool {
 // clientByDB returns a client of the dashboard that has a database open. That needs
 // no token: the lock file has a key that only the user who runs the dashboard reads.
 func clientByDB(path string) (*client.Client, error) {
+	if err := checkDatabase(path); err != nil {
+		return nil, err
+	}
 	held, err := sqlite.File{Path: path}.Holder()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

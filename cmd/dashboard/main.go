@@ -115,6 +115,7 @@ func main() {
 
 // run executes one command line and returns the exit code.
 func run(args []string, c console) int {
+	c = c.hiding(args)
 	answered := false // by --help
 	parser, err := kong.New(&commands{},
 		kong.Name("dashboard"), kong.Description("Run background jobs, see why they failed, run them again."),
@@ -133,6 +134,9 @@ func run(args []string, c console) int {
 	}
 	if err != nil {
 		return fail(c, misused(err, args, parser.Model.Children))
+	}
+	if err := checkDatabases(command.Flags()); err != nil {
+		return fail(c, err)
 	}
 	if err := command.Run(); err != nil {
 		return fail(c, err)

@@ -26,6 +26,12 @@ import (
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// referrerPolicy keeps addresses of the dashboard, with the filters and ids in them,
+// from every other site. It must not be "no-referrer": browsers then send a form with
+// "Origin: null", also to the page's own server, which could not be told from a form of
+// another site.
+const referrerPolicy = "same-origin"
+
 // requestTimeout is how long a request may wait for the database: less than the
 // writeTimeout of the server, so that the answer still gets out.
 const requestTimeout = 25 * time.Second
@@ -39,18 +45,55 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Content-Security-Policy", contentPolicy)
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", referrerPolicy)
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		h.Set(echo.HeaderXRequestID, newRequestID())
+
+		way := &delivery{ResponseWriter: c.Response().Writer}
+		c.Response().Writer = way
+		c.Set(deliveryKey, way)
 		if err := next(c); err != nil {
 			s.refuse(err, c)
 		}
+
 		s.Log.Debug("request", "request", web.RequestID(c), "method", clip.Text(c.Request().Method, 16),
 			"path", clip.Text(c.Request().URL.EscapedPath(), 256),
 			"status", c.Response().Status, "took", time.Since(begin), "peer", c.RealIP())
 		return nil
 	}
+}
+
+// delivery is the way of an answer to its client. It remembers that it broke off.
+type delivery struct {
+	http.ResponseWriter
+	broken error
+}
+
+func (d *delivery) Write(p []byte) (int, error) {
+	n, err := d.ResponseWriter.Write(p)
+	if err != nil {
+		d.broken = err
+	}
+	return n, err
+}
+
+// Unwrap lets the rest of net/http reach what is below.
+func (d *delivery) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+// deliveryKey is where the context of a request keeps the delivery of its answer.
+const deliveryKey = "delivery"
+
+// deserted reports whether an error means only that the client left, before the answer
+// or in the middle of it, or stopped reading. Nothing is wrong then, and an answer would
+// reach no one.
+func (s *Server) deserted(c echo.Context, err error) bool {
+	way, ok := c.Get(deliveryKey).(*delivery)
+	left := errors.Is(err, context.Canceled) || ok && way.broken != nil && errors.Is(err, way.broken)
+	if left {
+		s.Log.Debug("the client left", "request", web.RequestID(c), "path", c.Path(), "error", err)
+	}
+	return left
 }
 
 // recover turns a panic into an error. The stack goes into the log only.
@@ -89,8 +132,8 @@ func (s *Server) checkRequest(r *http.Request) error {
 		return web.Fail(web.WrongHost, fmt.Sprintf(
 			"%q is not a known name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
-	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r, overHTTPS(s.proxy, r)) {
-		return web.Fail(web.CrossOrigin, "a page of another site sent this request; open the dashboard itself and try again")
+	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r) {
+		return web.Fail(web.CrossOrigin, s.hosts.stranger(r))
 	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
 		return web.Fail(web.BadParameter, "the query string cannot be read: "+err.Error())
@@ -153,8 +196,7 @@ const metricsNeed = "/metrics needs the token of a viewer: create one with " +
 // refuse answers an error. It is echo's HTTPErrorHandler. What went wrong inside
 // is only in the log; the answer names the request under which to find it.
 func (s *Server) refuse(err error, c echo.Context) {
-	if errors.Is(err, context.Canceled) { // the client has left: nobody reads an answer, and nothing is wrong
-		s.Log.Debug("the client left", "request", web.RequestID(c), "path", c.Path(), "error", err)
+	if s.deserted(c, err) {
 		return
 	}
 	f := *web.Describe(err)
@@ -198,7 +240,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 	default:
 		err = s.pages.Problem(c, f)
 	}
-	if err != nil {
+	if err != nil && !s.deserted(c, err) {
 		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)
 	}
 	if !c.Response().Committed {

@@ -51,7 +51,7 @@ func TestGuard_HeadersOnEveryAnswer(t *testing.T) {
 		}
 		for name, want := range map[string]string{
 			"Content-Security-Policy": policy, "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
-			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 		} {
 			if got := a.Header.Get(name); got != want {
 				t.Errorf("%s %s: %s is %q", route[0], route[1], name, got)

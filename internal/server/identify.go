@@ -80,8 +80,8 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 	case who.Means.Ambient() && !fromOwnPage(c.Request()):
 		return web.Fail(web.CrossOrigin, "requests with a login must say which page they come from "+
 			"(Sec-Fetch-Site or Origin); programs use a token instead")
-	case s.IsFile(c.Path()) && !s.hosts.linked(c.Request(), overHTTPS(s.proxy, c.Request()), who.Means.Ambient()):
-		return web.Fail(web.CrossOrigin, "a page of another site opened this export; start the export on a page of the dashboard")
+	case s.IsFile(c.Path()) && !s.hosts.linked(c.Request(), who.Means.Ambient()):
+		return web.Fail(web.CrossOrigin, "this export was not opened on a page of the dashboard; open the list and start the export there")
 	}
 	return nil
 }
@@ -418,7 +418,7 @@ func forBrowsers(c echo.Context) bool {
 
 // sendToLogin redirects a browser to the login page.
 func (s *Server) sendToLogin(c echo.Context) {
-	if err := c.Redirect(http.StatusSeeOther, toLogin(c.Request())); err != nil {
+	if err := c.Redirect(http.StatusSeeOther, toLogin(c.Request())); err != nil && !s.deserted(c, err) {
 		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)
 	}
 }

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -155,7 +157,17 @@ func (m *Metrics) handler(log *slog.Logger) http.Handler {
 // scrapeLog logs what a scrape could not read.
 type scrapeLog struct{ *slog.Logger }
 
-func (l scrapeLog) Println(v ...any) { l.Warn("metrics are incomplete", "error", fmt.Sprint(v...)) }
+// Println logs what the metrics package says, unless that is only that the one who asked
+// has left: it says so for each metric.
+func (l scrapeLog) Println(v ...any) {
+	for _, part := range v {
+		var network *net.OpError
+		if err, ok := part.(error); ok && errors.As(err, &network) && network.Op == "write" {
+			return
+		}
+	}
+	l.Warn("metrics are incomplete", "error", fmt.Sprint(v...))
+}
 
 // collector reads the numbers that are in the database and the engine.
 type collector struct {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"redrive/internal/clip"
 	"redrive/internal/config"
 )
 
@@ -41,20 +42,24 @@ func originOf(scheme, host string) origin {
 type hosts struct {
 	names   map[string]bool // as a request names its host, with its port or without
 	origins map[origin]bool // of pages that are the dashboard's own
+
+	proxy *config.Proxy // whose word on scheme and host counts; nil: none is trusted
 }
 
 // newHosts reads what is configured: a name stands for the ports of http and
 // https, name:port for that port alone, and https://name:port for that origin.
-func newHosts(configured []string) hosts {
-	h := hosts{map[string]bool{}, map[origin]bool{}}
+func newHosts(configured []string, proxy *config.Proxy) hosts {
+	h := hosts{map[string]bool{}, map[origin]bool{}, proxy}
 	for _, text := range configured {
-		text = strings.ToLower(text)
 		if scheme, host, ok := strings.Cut(text, "://"); ok {
-			o := originOf(scheme, host)
-			h.names[o.name], h.origins[o] = true, true // a proxy may pass the host on without its port
+			o := originOf(strings.ToLower(scheme), host)
+			h.names[o.name] = true // a proxy may pass the host on without its port
+			h.origins[o] = true
 			continue
 		}
-		h.names[text], h.origins[originOf("http", text)], h.origins[originOf("https", text)] = true, true, true
+		h.names[withPort(text)] = true
+		h.origins[originOf("http", text)] = true
+		h.origins[originOf("https", text)] = true
 	}
 	return h
 }
@@ -66,15 +71,21 @@ func (h hosts) allow(r *http.Request) bool {
 	case "localhost", "127.0.0.1", "::1":
 		return true
 	}
-	return h.names[strings.ToLower(r.Host)] || h.names[name] || isLocalAddress(r, name)
+	return h.configured(r.Host) || isLocalAddress(r, name)
+}
+
+// configured reports whether a host, with its port or without, is one of the
+// configured names.
+func (h hosts) configured(host string) bool {
+	return h.names[withPort(host)] || h.names[hostname(host)]
 }
 
 // ownPage reports whether no page of another origin made a browser send a
-// request. What Sec-Fetch-Site says was found out by the browser and is final; a
-// browser that does not send it sends the origin. Whoever sends neither is no
-// browser, and cannot be tricked by a page. A proxy in front changes the host that
-// a request names, but not the origin, which is then a configured one.
-func (h hosts) ownPage(r *http.Request, https bool) bool {
+// request. What Sec-Fetch-Site says was found out by the browser and is final.
+// Browsers send it to https and to this machine only; to all other addresses they
+// send the origin, which is "null" for a page that may not say where it is from.
+// What sends neither is no browser, and cannot be tricked by a page.
+func (h hosts) ownPage(r *http.Request) bool {
 	sites, origins := r.Header.Values("Sec-Fetch-Site"), r.Header.Values("Origin")
 	if len(sites) > 1 || len(origins) > 1 {
 		return false
@@ -82,40 +93,67 @@ func (h hosts) ownPage(r *http.Request, https bool) bool {
 	if len(sites) == 1 {
 		return sites[0] == "same-origin" || sites[0] == "none"
 	}
-	return len(origins) == 0 || h.own(r, origins[0], https)
+	return len(origins) == 0 || h.own(r, origins[0])
 }
 
 // own reports whether an origin is the server's: the one that the request itself
-// is addressed to, or a configured one. A page without https is not its own when
-// the browser speaks https: whoever is on the way could have written it.
-func (h hosts) own(r *http.Request, text string, https bool) bool {
+// is addressed to, the one that a trusted proxy names, or a configured one. A page
+// without https is not its own when the browser speaks https: it could have been
+// written by anyone on the way.
+func (h hosts) own(r *http.Request, text string) bool {
 	o, ok := parseOrigin(text)
-	if !ok || https && o.scheme == "http" {
+	if !ok || o.scheme == "http" && overHTTPS(h.proxy, r) {
 		return false
 	}
-	return o == originOf(o.scheme, r.Host) || h.origins[o]
+	if o == originOf(o.scheme, r.Host) || h.origins[o] {
+		return true
+	}
+
+	// A proxy that changes the host tells in a header which one the browser asked for.
+	asked := forwardedHost(h.proxy, r)
+	return h.configured(asked) && o == originOf(o.scheme, asked)
 }
 
 // linked reports whether no page of another origin led to an address. A browser
 // that says nothing else of a link tells the page that it is on, as the links to
 // files ask for. One that sends a login along by itself has to say something.
-func (h hosts) linked(r *http.Request, https, ambient bool) bool {
-	if !h.ownPage(r, https) {
+func (h hosts) linked(r *http.Request, ambient bool) bool {
+	if !h.ownPage(r) {
 		return false
 	}
 	switch page := r.Referer(); {
 	case r.Header.Get("Sec-Fetch-Site") != "":
 		return true
 	case page != "":
-		return h.own(r, page, https)
+		return h.own(r, page)
 	}
 	return !ambient
 }
 
+// stranger says why a request does not count as one of the dashboard's own pages,
+// and what to do about it.
+func (h hosts) stranger(r *http.Request) string {
+	const again = "open the dashboard itself and try again"
+	from := r.Header.Get("Origin")
+	if r.Header.Get("Sec-Fetch-Site") != "" {
+		return "a page of another site sent this request; " + again
+	}
+	if from == "null" {
+		return "the browser does not say which page sent this request (Origin: null); " + again +
+			", and if it happens there too, let no proxy or extension set Referrer-Policy: no-referrer"
+	}
+
+	// Only a known name is worth adding: the rest may be a trap.
+	if o, ok := parseOrigin(from); ok && h.configured(net.JoinHostPort(o.name, o.port)) {
+		return "a page at " + clip.Text(from, 128) + " sent this request, and the dashboard is not known to be there; " +
+			"if that is its address, add " + clip.Text(from, 128) + " to hosts in the configuration"
+	}
+	return "a page of another site sent this request; " + again
+}
+
 // CheckOrigin reports whether a page may open a websocket.
 func CheckOrigin(c *config.Config) func(*http.Request) bool {
-	h, proxy := newHosts(c.Hosts), c.Proxy()
-	return func(r *http.Request) bool { return h.ownPage(r, overHTTPS(proxy, r)) }
+	return newHosts(c.Hosts, c.Proxy()).ownPage
 }
 
 // isLocalAddress reports whether the name is the address at which this very
@@ -130,10 +168,23 @@ func isLocalAddress(r *http.Request, name string) bool {
 	return err == nil && asked.Unmap() == local.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// hostname is a host without its port, in lower case.
+// hostname is a host without its port, as it is compared: in lower case, and an
+// IPv6 address in its shortest form.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return strings.ToLower(strings.Trim(host, "[]"))
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.String()
+	}
+	return host
+}
+
+// withPort is a host as it is compared, with its port if it has one.
+func withPort(host string) string {
+	if _, port, err := net.SplitHostPort(host); err == nil && port != "" {
+		return net.JoinHostPort(hostname(host), port)
+	}
+	return hostname(host)
 }

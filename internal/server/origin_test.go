@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"redrive/internal/config"
@@ -126,7 +127,7 @@ func TestOrigin_TwoValuesAreNone(t *testing.T) {
 // A host is asked for by name, also where only its origin was configured, because
 // proxies leave the port out.
 func TestOrigin_ConfiguredOriginIsAHostToo(t *testing.T) {
-	h := newHosts([]string{"https://Secure:8443", "plain:8080", "name"})
+	h := newHosts([]string{"https://Secure:8443", "plain:8080", "name"}, nil)
 	for host, want := range map[string]bool{
 		"secure": true, "secure:8443": true, "SECURE": true, "plain:8080": true, "plain": false, "plain:81": false, "name:99": true, "other": false,
 	} {
@@ -134,6 +135,67 @@ func TestOrigin_ConfiguredOriginIsAHostToo(t *testing.T) {
 		r.Host = host
 		if got := h.allow(r); got != want {
 			t.Errorf("Host %s is allowed: %v, want %v", host, got, want)
+		}
+	}
+}
+
+// A trusted proxy that changes the host tells which one the browser asked for. Its word
+// counts for configured names only, and no one else's counts at all.
+func TestOrigin_AProxyTellsTheHost(t *testing.T) {
+	c, err := config.Parse("redrive.yaml", []byte("hosts: [redrive.example]\naccess: {proxy: {networks: [192.0.2.0/24], user_header: X-User, role: admin}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		peer, forwarded, origin string
+		own                     bool
+	}{
+		"the name and its port":         {"192.0.2.1:1", "redrive.example:8000", "http://redrive.example:8000", true},
+		"the first of two proxies":      {"192.0.2.1:1", "redrive.example:8000, inner:80", "http://redrive.example:8000", true},
+		"another port":                  {"192.0.2.1:1", "redrive.example:8000", "http://redrive.example:8001", false},
+		"a name that is not configured": {"192.0.2.1:1", "evil.example", "http://evil.example", false},
+		"not from the proxy":            {"203.0.113.1:1", "redrive.example:8000", "http://redrive.example:8000", false},
+		"a page that may not say":       {"192.0.2.1:1", "null", "null", false},
+		"nothing":                       {"192.0.2.1:1", "", "http://redrive.example:8000", false},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1:8080/login", http.NoBody)
+		r.RemoteAddr = test.peer
+		r.Header.Set("X-Forwarded-Host", test.forwarded)
+		r.Header.Set("Origin", test.origin)
+		if got := newHosts(c.Hosts, c.Proxy()).ownPage(r); got != test.own {
+			t.Errorf("%s: own %v, want %v", name, got, test.own)
+		}
+	}
+}
+
+// An address of IPv6 is one host, however it is written.
+func TestOrigin_AddressesOfIPv6AreHosts(t *testing.T) {
+	for _, entry := range []string{"fd00::1", "[fd00::1]", "FD00:0::1", "[fd00::1]:8080", "http://[fd00::1]:8080"} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/login", http.NoBody)
+		r.Host = "[fd00::1]:8080"
+		r.Header.Set("Origin", "http://[fd00::1]:8080")
+		if h := newHosts([]string{entry}, nil); !h.allow(r) || !h.ownPage(r) {
+			t.Errorf("hosts: [%q] does not allow http://%s", entry, r.Host)
+		}
+	}
+}
+
+// A refusal says why: a page elsewhere, a browser that does not say, or a name that the
+// configuration lacks.
+func TestOrigin_RefusalsSayWhatToDo(t *testing.T) {
+	h := start(t)
+	for name, test := range map[string]struct {
+		headers []string
+		want    string
+	}{
+		"another site":       {[]string{"Sec-Fetch-Site", "cross-site"}, "a page of another site sent this request"},
+		"an unknown name":    {[]string{"Origin", "https://evil.example"}, "a page of another site sent this request"},
+		"no word":            {[]string{"Origin", "null"}, "the browser does not say which page sent this request (Origin: null)"},
+		"a port of its name": {[]string{"Origin", "http://redrive.example:9999"}, "add http://redrive.example:9999 to hosts in the configuration"},
+	} {
+		a := h.post("/api/v1/queues/orders/pause", "{}", test.headers...).want(t, http.StatusForbidden)
+		if got := decode[fault](t, a).Error.Message; !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q does not say %q", name, got, test.want)
 		}
 	}
 }

@@ -3,10 +3,13 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/search"
 	"redrive/internal/store/sqlite"
+	"redrive/web/static"
 )
 
 // late is a context whose time is over.
@@ -67,6 +71,39 @@ func TestAPI_SlowListIsIncomplete(t *testing.T) {
 	}
 	if p := decode[page](t, h.get("/api/v1/jobs")); p.Incomplete || len(p.Jobs) != 1 {
 		t.Errorf("%+v, want a complete list", p)
+	}
+}
+
+// cut is a connection that breaks off in the middle of an answer.
+type cut struct {
+	*httptest.ResponseRecorder
+	after int // bytes
+}
+
+func (w *cut) Write(p []byte) (int, error) {
+	if w.after -= len(p); w.after < 0 {
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", syscall.EPIPE)}
+	}
+	return w.ResponseRecorder.Write(p)
+}
+
+// The log tells of failures of the server, not of visitors who leave while their answer
+// is on its way.
+func TestErrors_AClientThatLeavesInMidAnswerIsNoFailure(t *testing.T) {
+	var log lines
+	h := start(t, func(o *Options) {
+		o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	id := h.dead()
+	for _, path := range []string{
+		"/", "/jobs", "/jobs/" + id, "/jobs/" + id + "/payload", "/api/v1/jobs", "/api/v1/jobs/" + id, "/metrics",
+		"/live?ids=" + id, "/healthz", "/nowhere", "/api/v1/nowhere", static.Script().Path,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, http.NoBody)
+		h.http.Config.Handler.ServeHTTP(&cut{httptest.NewRecorder(), 1}, r)
+	}
+	if said := log.all(); said != "" {
+		t.Errorf("logged: %s", said)
 	}
 }
 

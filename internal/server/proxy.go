@@ -125,6 +125,17 @@ func overHTTPS(p *config.Proxy, r *http.Request) bool {
 	return p != nil && trusts(p.Networks, r) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
+// forwardedHost is the host that the browser asked for, as the trusted proxy in
+// front tells it, or nothing. Behind several proxies, the first one saw the browser.
+func forwardedHost(p *config.Proxy, r *http.Request) string {
+	hosts := r.Header.Values("X-Forwarded-Host")
+	if p == nil || len(hosts) != 1 || !trusts(p.Networks, r) {
+		return ""
+	}
+	first, _, _ := strings.Cut(hosts[0], ",")
+	return strings.TrimSpace(first)
+}
+
 // realIP finds the address of a request: its peer's, or the one that trusted
 // proxies report.
 func realIP(p *config.Proxy) echo.IPExtractor {

@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Limits: o.handlerLimits(), Log: o.Log},
 		Routes: web.NewRoutes(e), closed: o.Closed, local: o.Local, basePath: o.BasePath, metrics: o.Metrics, echo: e,
-		hosts: newHosts(o.Config.Hosts), proxy: o.Config.Proxy(), limits: o.limits(),
+		hosts: newHosts(o.Config.Hosts, o.Config.Proxy()), proxy: o.Config.Proxy(), limits: o.limits(),
 		logins: access.NewLimiter(o.Config.Limits().Logins), passwords: access.NewPasswords(),
 		failures: failureLog{log: o.Log},
 	}

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -200,32 +203,54 @@ func asCSV(w io.Writer) format {
 	}
 }
 
+// formulaSigns begin a formula, in some languages also as wide as a Chinese letter.
+const formulaSigns = "=+-@\uFF1D\uFF0B\uFF0D\uFF20"
+
 // harmless keeps a spreadsheet from running a cell as a formula. Payloads and
 // error messages come from outside, so a cell may well begin with an equals
-// sign.
+// sign, behind characters that the spreadsheet leaves out or does not show.
 func harmless(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+	shown := strings.TrimLeftFunc(cell, unseen)
+	first, _ := utf8.DecodeRuneInString(shown)
+	if shown != "" && strings.ContainsRune(formulaSigns, first) || cell != "" && strings.ContainsRune("\t\r\n", rune(cell[0])) {
 		return "'" + cell
 	}
 	return cell
 }
 
-// exportJobs is the list of jobs that the address selects.
+// unseen reports whether a spreadsheet may leave a character out at the beginning of a
+// cell: blanks, controls, marks of direction and of byte order, and what has no shape of
+// its own, as well as bytes that are no text.
+func unseen(r rune) bool {
+	return r == utf8.RuneError || unicode.IsSpace(r) ||
+		unicode.In(r, unicode.C, unicode.Z, unicode.M, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// exportJobs is the list of jobs that the address selects, in the order in which the
+// page and the API list it.
 func (a *API) exportJobs(c echo.Context) (export, error) {
 	f, after, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
 		return export{}, web.InAddress(wrong[0])
 	}
-	if f.Order() == filter.Next { // jobs that are tried again meanwhile would come twice
-		f.Sort = filter.Newest
-	}
-	left := exportLimit
+	left, seen := exportLimit, map[int64]bool{}
 	next := func(ctx context.Context) (exportPage, error) {
 		found, slow, err := web.InTime(a.View.WholeJobs(ctx, f, after, min(jobsAtOnce, left)))
 		if err != nil {
 			return exportPage{}, err
 		}
 		after, left = found.Next, left-len(found.Jobs)
+
+		// Read from its oldest end or by what runs next, a list meets a job again that
+		// was moved meanwhile to where it has not been yet.
+		if f.Order() != filter.Newest {
+			found.Jobs = slices.DeleteFunc(found.Jobs, func(j job.Job) bool {
+				again := seen[j.Seq]
+				seen[j.Seq] = true
+				return again
+			})
+		}
+
 		p := pageOf(found.Jobs, jobRow, after != filter.Cursor{}, slow)
 		switch {
 		case slow && f.Searches() && a.View.Reindexing():

@@ -22,6 +22,28 @@ func TestExport_SaysWhereItEndsTooEarly(t *testing.T) {
 	}
 }
 
+// A cell that begins with the sign of a formula is text, also behind what is left out or
+// not seen. Every other cell stays as it is.
+func TestExport_NoHiddenCharacterMakesACellAFormula(t *testing.T) {
+	for _, before := range []string{
+		"", " ", "   ", "\t", "\r", "\n", "\r\n ", "\v", "\f", "\x00", "\x1b", "\x7f", "\u0085", "\u00a0", "\u00ad", "\u034f", "\u061c",
+		"\u115f", "\u180e", "\u2003", "\u200b", "\u200d", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202e", "\u2060", "\u2066",
+		"\u2069", "\u3000", "\u3164", "\ufe0f", "\ufeff", "\ufff9", "\ufffd", "\U000e0001", "\U000e0100", "\xff", " \ufeff \u202e\t",
+	} {
+		for _, sign := range []string{"=", "+", "-", "@", "＝", "＋", "－", "＠"} {
+			cell := before + sign + "cmd|' /C calc'!A0"
+			if got := harmless(cell); got != "'"+cell {
+				t.Errorf("%q is written as %q", cell, got)
+			}
+		}
+	}
+	for _, cell := range []string{"", " ", "a", " a", "\ufeffa", "1-1", "a=b", " {\"a\":-1}", "é", "'=", "\ufeff"} {
+		if got := harmless(cell); got != cell {
+			t.Errorf("%q is written as %q", cell, got)
+		}
+	}
+}
+
 func TestExport_WaitsForItsTurn(t *testing.T) {
 	site, s := newSite(t, web.Engine{})
 	refuse(t, s)

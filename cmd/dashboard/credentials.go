@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// What is written on a command line, or in a variable that stands for a flag, can be a URL
+// with a password. The program has a use for it in few places, and prints it in none: all
+// that a command writes passes through [hiding], which knows the passwords of its command
+// line.
+
+// credentialForms are the ways to write a password within an argument: in a URL, in a
+// name of a data source as drivers for MySQL read it, and as a parameter.
+var credentialForms = []*regexp.Regexp{
+	regexp.MustCompile(`://([^\s:/]*):(\S+)@`),
+	regexp.MustCompile(`^(?:-+[\w-]+=)?([^\s:/@]+):([^\s/]\S*)@(?:[\w.-]*\(|[\w.\[\]:-]+/)`),
+	regexp.MustCompile(`(?i)(?:^|[?&;\s"'])((?:ssl)?password|passwd|pwd|secret|token|auth)=([^&;\s"']+)`),
+}
+
+// bareLength is how long a password has to be to be hidden also where nothing around it
+// says that it is one: what is shorter is a part of too many words.
+const bareLength = 6
+
+// stars are what stands for a password.
+const stars = "***"
+
+// credentialsIn returns what has to be replaced in the output of a command, and by what:
+// pairs, as [strings.NewReplacer] takes them.
+func credentialsIn(texts []string) (pairs []string) {
+	for _, text := range texts {
+		for i, form := range credentialForms {
+			for _, found := range form.FindAllStringSubmatch(text, -1) {
+				before, after := ":", "@"
+				if i == len(credentialForms)-1 {
+					before, after = found[1]+"=", ""
+				}
+				for _, password := range spellings(found[2]) {
+					pairs = append(pairs, before+password+after, before+stars+after)
+					if len(password) >= bareLength && password != found[1] {
+						pairs = append(pairs, password, stars)
+					}
+				}
+			}
+		}
+	}
+	return pairs
+}
+
+// spellings are a password as it was written, as the part of a URL that it means, and
+// each as a log quotes it.
+func spellings(password string) []string {
+	all := []string{password, url.QueryEscape(password)}
+	if plain, err := url.PathUnescape(password); err == nil {
+		all = append(all, plain)
+	}
+	for _, s := range all {
+		all = append(all, strings.Trim(strconv.Quote(s), `"`))
+	}
+
+	// The longest first, since one can be a part of another.
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(all)
+}
+
+// hiding is a console that prints no password of the command line and the environment.
+// Where there is none, it is the console itself, which may be a terminal.
+func (c console) hiding(args []string) console {
+	texts := slices.Clone(args)
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "REDRIVE_") {
+			texts = append(texts, value)
+		}
+	}
+	pairs := credentialsIn(texts)
+	if len(pairs) == 0 {
+		return c
+	}
+	r := strings.NewReplacer(pairs...)
+	return console{c.stdin, &hider{c.stdout, r}, &hider{c.stderr, r}}
+}
+
+// hider replaces passwords in what is written. Commands and the log write a line at once.
+type hider struct {
+	to     io.Writer
+	secret *strings.Replacer
+}
+
+func (h *hider) Write(p []byte) (int, error) {
+	var out bytes.Buffer
+	if _, err := h.secret.WriteString(&out, string(p)); err != nil {
+		return 0, err
+	}
+	if _, err := h.to.Write(out.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// checkDatabases refuses a URL where a flag names a database file.
+func checkDatabases(flags []*kong.Flag) error {
+	for _, f := range flags {
+		if f.Name == "db" {
+			if err := checkDatabase(f.Target.String()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkDatabase refuses a URL of a database that is not Redrive's own.
+func checkDatabase(path string) error {
+	if scheme, _, ok := strings.Cut(path, "://"); ok {
+		return usage("--db %s is a URL of %s, and Redrive keeps its jobs in a file: name that file. "+
+			"To see dead letters that are in another database, add it to sources in the configuration (docs/sources.md)", path, scheme)
+	}
+	return nil
+}

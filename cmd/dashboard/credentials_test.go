@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestCommands_PrintNoCredentials gives each command URLs and data sources with passwords
+// in every place that takes one, also those in which they are wrong.
+func TestCommands_PrintNoCredentials(t *testing.T) {
+	const secret = "s3cr-hush"
+	urls := []string{
+		"postgres://ana:" + secret + "@127.0.0.1:1/db", "mysql://ana:" + secret + "@127.0.0.1:1/db?tls=x", "redis://:" + secret + "@127.0.0.1:1/0",
+		"amqp://ana:" + secret + "@127.0.0.1:1/?queues=a", "http://ana:" + secret + "@127.0.0.1:1", "postgres://127.0.0.1:1/db?password=" + secret,
+		"postgres://ana:" + secret + "/" + secret + "@127.0.0.1:1/db", "postgres://ana:" + secret + "%zz@127.0.0.1:1/db", "ana:" + secret + "@tcp(127.0.0.1:1)/db",
+		"postgres://ana:" + secret + `\"x@127.0.0.1:1/db`, "none/host=127.0.0.1 port=1 password=" + secret, "sqlite://ana:" + secret + "@none/x.db",
+		"http://ana:" + secret + "/" + secret + "@127.0.0.1:1",
+	}
+	for i, url := range urls {
+		discover := []string{"source", "discover", url}
+		if i > 0 && !strings.Contains(url, "%zz") && !strings.Contains(url, "/"+secret) {
+			discover = []string{"source", "check", url} // an address that does not answer takes its time
+		}
+		for _, args := range [][]string{discover,
+			{"serve", "--db", url, "--listen", "127.0.0.1:0"}, {"serve", "--db=" + url, "--log-format", "json", "--listen", "127.0.0.1:0"},
+			{"--listen", url}, {"--config", url}, {"--base-path", url}, {"--log-level", url}, {"serve", url}, {url},
+			{"list", "--db", url}, {"list", "--server", url}, {"health", "--server", url}, {"doctor", "--db", url}, {"doctor", url},
+			{"backup", "--db", url, url}, {"restore", url, "--db", url}, {"restore", url}, {"check", url}, {"source", "check", url},
+			{"user", "list", "--db", url}, {"token", "list", "--server", url}, {"enqueue", url, "{}", "--server", url},
+			{"show", url, "--server", url}, {"policy", url},
+		} {
+			var out bytes.Buffer
+			code := run(args, console{strings.NewReader(""), &out, &out})
+			if code == 0 || strings.Contains(out.String(), "s3cr") || strings.Contains(out.String(), "hush") {
+				t.Errorf("%q: exit %d\n%s", args, code, &out)
+			}
+		}
+	}
+}
+
+// The environment stands for flags, so its passwords are not printed either.
+func TestCommands_PrintNoCredentialsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, variable := range []string{"REDRIVE_DB", "REDRIVE_SERVER", "REDRIVE_CONFIG", "REDRIVE_LISTEN", "REDRIVE_BASE_PATH"} {
+		for _, name := range []string{"serve", "list"} {
+			cmd := command(t, t.TempDir(), name)
+			cmd.Env = append(cmd.Env, variable+"=postgres://ana:s3cr-hush@127.0.0.1:1/db", "REDRIVE_TOKEN=x")
+			if name == "serve" && variable == "REDRIVE_SERVER" {
+				continue // which only other commands read
+			}
+			if code, stdout, stderr := finish(t, cmd); code == 0 || strings.Contains(stdout+stderr, "s3cr") {
+				t.Errorf("%s with %s: exit %d\n%s%s", name, variable, code, stdout, stderr)
+			}
+		}
+	}
+}
+
+// A URL of a database that is not Redrive's is refused in words that say what to do.
+func TestCommands_RefuseTheURLOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := finish(t, command(t, t.TempDir(), "serve", "--db", "postgres://ana:s3cr-hush@db/shop"))
+	want := "dashboard: --db postgres://ana:***@db/shop is a URL of postgres, and Redrive keeps its jobs in a file: name that file."
+	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+// What is only a part of another word is left alone.
+func TestCredentials_HideNoMoreThanTheyMust(t *testing.T) {
+	r := strings.NewReplacer(credentialsIn([]string{"--db=amqp://guest:guest@host/", "redis://:abc@host", "error:x@y", "error:timeout", "a=b", "http://h/x"})...)
+	for text, want := range map[string]string{
+		"a guest asks amqp://guest:guest@host/": "a guest asks amqp://guest:***@host/",
+		"abc of redis://:abc@host":              "abc of redis://:***@host",
+		"error:x@y and error:timeout":           "error:x@y and error:timeout",
+	} {
+		if got := r.Replace(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
