@@ -88,7 +88,7 @@ func (a *API) operation(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.View.QuickProgress(ctx, o)
+	p, err := a.View.QuickProgress(ctx, time.Now(), o)
 	if err != nil {
 		return nil, err
 	}

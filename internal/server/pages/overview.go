@@ -129,7 +129,7 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 	all, err := p.View.OpenOperations(ctx)
 	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
 	for _, o := range all[:min(len(all), openLimit)] {
-		progress, err := p.View.QuickProgress(ctx, o)
+		progress, err := p.View.QuickProgress(ctx, time.Now(), o)
 		if err != nil {
 			return nil, err
 		}

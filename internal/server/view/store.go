@@ -297,8 +297,8 @@ func (v *View) Progress(ctx context.Context, now time.Time, o operation.Operatio
 }
 
 // QuickProgress is Progress without what takes longer the more items there are.
-func (v *View) QuickProgress(ctx context.Context, o operation.Operation) (operation.Progress, error) {
-	return v.store.Operations.CheapProgress(ctx, o)
+func (v *View) QuickProgress(ctx context.Context, now time.Time, o operation.Operation) (operation.Progress, error) {
+	return v.store.Operations.CheapProgress(ctx, now, o)
 }
 
 func (v *View) changed(o operation.Operation, err error) (operation.Operation, error) {
