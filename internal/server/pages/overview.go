@@ -133,14 +133,16 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 		if err != nil {
 			return nil, err
 		}
-		shown = append(shown, shownOperation(o, progress.Canary))
+		shown = append(shown, p.shownOperation(o, progress))
 	}
 	return shown, err
 }
 
 // shownOperation is an operation as the navigation and the overview show it.
-func shownOperation(o operation.Operation, c operation.Canary) templates.OpenOperation {
-	s := operationpage.Standing{Operation: o, Canary: c}
+func (p *Pages) shownOperation(o operation.Operation, progress operation.Progress) templates.OpenOperation {
+	s := operationpage.Standing{
+		Operation: o, Canary: progress.Canary, Handed: progress.Handed, Origin: p.api.SourceNamed(progress.Canary.Handed.Source),
+	}
 	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
 
@@ -410,9 +412,10 @@ func (p *Pages) operation(c echo.Context) error {
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
 	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
+	v.Origin = p.api.SourceNamed(v.Progress.Handed.Source)
 	for i, o := range v.UnderWay { // the navigation says of it what the page says
 		if o.ID == id {
-			v.UnderWay[i] = shownOperation(v.Operation, v.Progress.Canary)
+			v.UnderWay[i] = p.shownOperation(v.Operation, v.Progress)
 		}
 	}
 	if v.Operation.State == operation.Collecting { // until there is something to decide

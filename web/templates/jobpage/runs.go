@@ -144,9 +144,10 @@ func (r jobRun) word() string {
 	return templates.StyleOf(r.status).Word
 }
 
-// took is the time from the start of its first attempt to the end of its last.
+// took is the time from the start of its first attempt to the end of its last; 0 when it is
+// not known.
 func (r jobRun) took() time.Duration {
-	if len(r.attempts) == 0 {
+	if len(r.attempts) == 0 || r.attempts[0].StartedAt.IsZero() {
 		return 0
 	}
 	last := r.attempts[len(r.attempts)-1]
@@ -173,6 +174,9 @@ func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 func (r jobRun) progress(j job.Job) string {
 	if r.uncounted() {
 		return ""
+	}
+	if r.foreign && j.MaxAttempts() == 0 {
+		return format.Counted(r.used, "attempt", "attempts")
 	}
 	limit := j.Policy.Limit()
 	if more := r.used - limit; more > 0 && len(r.rules(limit)) > 0 {
@@ -213,6 +217,17 @@ func attemptName(a job.Attempt) string {
 		return "Attempt " + format.Number(a.Number)
 	}
 	return "Execution " + format.Number(a.Execution)
+}
+
+// foreignName is what attempt i of a run at a source is called. The source may not number it.
+func (r *jobRun) foreignName(i int) string {
+	switch a := r.attempts[i]; {
+	case !r.uncounted() && a.Number > 0:
+		return attemptName(a)
+	case r.after(i) == nil:
+		return "Last attempt"
+	}
+	return "Earlier attempt"
 }
 
 // running is the execution in progress as an attempt, which it will become. It
