@@ -19,6 +19,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/queues"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
 	"redrive/web/templates/operationpage"
@@ -172,6 +173,10 @@ func (p *Pages) queues(c echo.Context) error {
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
 	v.Configs = p.queueConfigs(names...)
 	for _, name := range all {
+		if source.Of(name) != "" {
+			v.Foreign++
+			continue
+		}
 		v.Workers += p.Config.Workers(name)
 	}
 	return p.show(c, r, v.Page())
@@ -269,6 +274,10 @@ func (p *Pages) workers(c echo.Context) error {
 	}
 	for _, name := range p.QueueNames() {
 		v.Total++
+		if source.Of(name) != "" {
+			v.Foreign++
+			continue
+		}
 		v.Places += p.Config.Workers(name)
 	}
 	all, err := p.WorkerQueues(c.Request().Context(), queuesLimit)
