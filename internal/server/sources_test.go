@@ -75,9 +75,9 @@ func TestSource_WhatItDoesNotSayIsUnknownOnPages(t *testing.T) {
 	h := start(t)
 	j := h.mirror("shop", source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: []byte(`{}`), Limit: 2})
 	for path, wants := range map[string][]string{
-		"/jobs/" + j.ID:       {"shop does not say when. Redrive saw it first", "Enqueuedunknown", "Last attempt failed", "reason unknown"},
-		"/dead-letters":       {"reason unknown", "unknownseen"},
-		"/queues":             {"source shop", "of its source"},
+		"/jobs/" + j.ID:       {"shop does not say when. Redrive saw it first", "Enqueuedunknown", "Last attempt failed", "unknown"},
+		"/dead-letters":       {"unknownorders@shop", "unknownseen"},
+		"/queues":             {"source shop", "of its source", "1 queue of sources"},
 		"/queues/orders@shop": {"source shop", "by its own rules"},
 		"/workers":            {"source shop"},
 	} {

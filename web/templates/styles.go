@@ -116,7 +116,7 @@ func Explain(r retry.Reason) Explanation {
 		return Explanation{"gone", "gone", "gone from its source",
 			"The dead letter is gone from its source: it was replayed or deleted elsewhere, or the source removed it.", "No action is needed."}
 	case retry.ReasonUnknown:
-		return Explanation{"unknown", "reason unknown", "its source does not say why",
+		return Explanation{"unknown", "unknown", "its source does not say why",
 			"The source does not say why it gave the job up: its attempts may be used up, or the error is one that it never retries.", thenReplay}
 	case retry.Manual:
 		return Explanation{"manual", "by hand", "by hand", "A person made the job a dead letter.", "The job's history shows who."}

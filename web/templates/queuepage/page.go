@@ -82,10 +82,10 @@ func andForeign(n int) string {
 	return ", and " + format.Counted(n, "queue", "queues") + " of sources"
 }
 
-// workersOf says how busy the workers of a queue are. Those of a source are not known.
+// workersOf says how busy the workers of a queue are, or at which source they are.
 func workersOf(q queues.Info, c templates.QueueConfig) string {
 	if source.Of(q.Name) != "" {
-		return "workers of its source"
+		return "source " + source.Of(q.Name)
 	}
 	return workers(c)
 }
