@@ -58,6 +58,10 @@ func (r *jobRun) newest(i int) bool { return r.current && r.after(i) == nil }
 // uncounted reports whether the source of a job does not tell how often it tried.
 func (r *jobRun) uncounted() bool { return r.foreign && (r.letter == nil || r.letter.Attempts == 0) }
 
+// untold reports whether a run at a source has no attempt of which the source tells: it took
+// the reason and the attempts over from the run before.
+func (r *jobRun) untold() bool { return r.foreign && len(r.attempts) == 0 && r.next == nil }
+
 // runsOf arranges a page of attempts by their runs, oldest first. The newest page has
 // the newest runs of the job, with attempts or without.
 func runsOf(d history.Detail) (runs []jobRun) {
@@ -172,7 +176,7 @@ func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 // policy does: "4 attempts (3 + 1 by rule mail-once-more)". It is empty when nobody
 // knows. j is the job as it was in the run.
 func (r jobRun) progress(j job.Job) string {
-	if r.uncounted() {
+	if r.uncounted() || r.untold() {
 		return ""
 	}
 	if r.foreign && j.MaxAttempts() == 0 {
