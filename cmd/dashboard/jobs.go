@@ -18,6 +18,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/source"
 )
 
 // listCommand is dashboard list: it lists the jobs that a filter selects.
@@ -45,14 +46,15 @@ func (l *listCommand) Run(c console) error {
 		return usage("--limit must be 0 or more")
 	}
 	var wrong *invalid.Error
-	if _, err := filter.Parse(q, time.Now()); errors.As(err, &wrong) {
+	f, err := filter.Parse(q, time.Now())
+	if errors.As(err, &wrong) {
 		return usage("%s", wrong.Problem)
 	}
 	dashboard, err := l.connect()
 	if err != nil {
 		return err
 	}
-	show := l.printer(c)
+	show := l.printer(c, f)
 	for listed, after := 0, ""; ; {
 		size := maxPage
 		if l.Limit > 0 {
@@ -81,10 +83,10 @@ func (l *listCommand) Run(c console) error {
 }
 
 // printer returns a function that prints a page.
-func (l *listCommand) printer(c console) func(jobsPage) error {
+func (l *listCommand) printer(c console, f filter.Filter) func(jobsPage) error {
 	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	if !l.JSON {
-		fmt.Fprintln(w, "ID\tSTATE\tTYPE\tQUEUE\tATTEMPTS\tENQUEUED\tERROR")
+		fmt.Fprintln(w, "ID\tSTATE\tTYPE\tQUEUE\tATTEMPTS\t"+timeColumn(f)+"\tERROR")
 	}
 	return func(page jobsPage) error {
 		for _, raw := range page.Jobs {
@@ -98,8 +100,8 @@ func (l *listCommand) printer(c console) func(jobsPage) error {
 			if err := json.Unmarshal(raw, &j); err != nil {
 				return fmt.Errorf("read the dashboard's answer: %w", err)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", j.ID, j.Status, printable(j.Type), printable(j.Queue),
-				j.Attempts, j.MaxAttempts, second(j.Enqueued), j.Error.line(60))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.state(), printable(j.Type), printable(j.Queue),
+				j.tries("/"), j.sortedBy(f), j.Error.line(60))
 		}
 		if page.Incomplete {
 			fmt.Fprintln(c.stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
@@ -112,17 +114,76 @@ func (l *listCommand) printer(c console) func(jobsPage) error {
 type jobAnswer struct {
 	ID, Type, Queue, Status, Reason string
 	Run, Attempts                   int
-	MaxAttempts                     int `json:"max_attempts"`
-	TTR                             string
-	Policy                          struct {
+	MaxAttempts                     int  `json:"max_attempts"` // 0: the source of the job does not say it
+	Returned                        bool // the source of the job has not said for long what became of it
+	ReplayUnknown                   bool `json:"replay_unknown"`
+
+	TTR    string
+	Policy *struct { // nil: the source of the job has its own
 		MaxAttempts int `json:"max_attempts"`
 		Strategy    string
 	}
+
 	Enqueued time.Time `json:"enqueued_at"`
+	Changed  time.Time `json:"changed_at"`
 	RunAt    time.Time `json:"run_at"`
 	Finished time.Time `json:"finished_at"`
-	Error    errorAnswer
-	Payload  json.RawMessage
+
+	Error   errorAnswer
+	Payload json.RawMessage
+}
+
+// foreign reports whether the job is one of a source, which says of it what it wants.
+func (j jobAnswer) foreign() bool { return source.Of(j.Queue) != "" }
+
+// state is where the job stands, as far as it is known.
+func (j jobAnswer) state() string {
+	switch {
+	case j.ReplayUnknown:
+		return "unknown"
+	case j.Returned:
+		return "returned"
+	}
+	return j.Status
+}
+
+// tries is how often the job was tried, of how many times that it may be; a dash where the
+// source of the job does not say it.
+func (j jobAnswer) tries(of string) string {
+	switch {
+	case j.foreign() && j.Attempts == 0:
+		return "–"
+	case j.MaxAttempts == 0:
+		return strconv.Itoa(j.Attempts)
+	}
+	return strconv.Itoa(j.Attempts) + of + strconv.Itoa(j.MaxAttempts)
+}
+
+// timeColumn names the time by which a list is sorted.
+func timeColumn(f filter.Filter) string {
+	switch {
+	case f.Order() == filter.Next:
+		return "NEXT RUN"
+	case f.ByEnqueueing():
+		return "ENQUEUED"
+	}
+	return "SINCE"
+}
+
+// sortedBy is the time of the job by which a list is sorted. A job of a source came to the
+// list when it was dead, so that this is told of it.
+func (j jobAnswer) sortedBy(f filter.Filter) string {
+	switch {
+	case f.Order() == filter.Next:
+		return second(j.RunAt)
+	case !f.ByEnqueueing():
+		return second(j.Changed)
+	case j.foreign() && j.Finished.IsZero():
+		return "seen " + second(j.Changed)
+	case j.foreign():
+		return "died " + second(j.Finished)
+	}
+	return second(j.Enqueued)
 }
 
 // errorAnswer is an error as the API shows it.
@@ -195,18 +256,44 @@ func (s *showCommand) Run(c console) error {
 	return d.print(c.stdout)
 }
 
+// policy says how the job is retried; of a job of a source, Redrive has no policy.
+func (j jobAnswer) policy() string {
+	if j.Policy == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.TTR)
+}
+
+// time is a time that the source of the job may not say.
+func (j jobAnswer) time(t time.Time) string {
+	if j.foreign() && t.IsZero() {
+		return "unknown"
+	}
+	return second(t)
+}
+
+// ended is when the run of the job ended, if it has.
+func (j jobAnswer) ended() string {
+	if j.Status == string(job.Pending) {
+		return second(j.Finished)
+	}
+	return j.time(j.Finished)
+}
+
 // print prints the job, what was decided about it, and its attempts.
 func (d detailAnswer) print(out io.Writer) error {
 	j, w := d.Job, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	state := j.Status
+	state := j.state()
+	if j.ReplayUnknown {
+		state = "unknown: it is not known whether " + source.Of(j.Queue) + " took the replay"
+	}
 	if j.Reason != "" {
 		state += ", " + j.Reason
 	}
 	for _, line := range [][2]string{
 		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state},
-		{"Run", fmt.Sprintf("%d, attempts %d of %d", j.Run, j.Attempts, j.MaxAttempts)},
-		{"Policy", fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.TTR)},
-		{"Enqueued", second(j.Enqueued)}, {"Runs at", second(j.RunAt)}, {"Finished", second(j.Finished)},
+		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
+		{"Enqueued", j.time(j.Enqueued)}, {"Runs at", second(j.RunAt)}, {"Finished", j.ended()},
 		{"Error", j.Error.line(1000)}, {"Payload", string(j.Payload)},
 	} {
 		if line[1] != "-" {
@@ -216,9 +303,13 @@ func (d detailAnswer) print(out io.Writer) error {
 	if err := w.Flush(); err != nil || len(d.Attempts) == 0 {
 		return err
 	}
-	fmt.Fprintln(w, "\nRUN\tATTEMPT\tSTARTED\tTOOK\tOUTCOME\tDECISION\tERROR")
+	when, at := "STARTED", func(a attemptAnswer) time.Time { return a.Started }
+	if j.foreign() {
+		when, at = "ENDED", func(a attemptAnswer) time.Time { return a.Finished }
+	}
+	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
 	for _, a := range d.Attempts {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, a.number(), second(a.Started), a.took(),
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, a.number(), second(at(a)), a.took(),
 			cmp.Or(a.Outcome, "running"), a.decision(), a.Error.line(80))
 	}
 	if err := w.Flush(); err != nil || d.Next == 0 {
@@ -237,9 +328,9 @@ func (a attemptAnswer) number() string {
 	return strconv.Itoa(a.Number)
 }
 
-// took is how long the attempt ran.
+// took is how long the attempt ran. A source says when it ended, and not when it began.
 func (a attemptAnswer) took() string {
-	if a.Finished.IsZero() {
+	if a.Finished.IsZero() || a.Started.IsZero() {
 		return "-"
 	}
 	return a.Finished.Sub(a.Started).Round(time.Millisecond).String()

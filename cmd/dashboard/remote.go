@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,10 @@ func (d *discardCommand) Run(c console) error { return d.act(c, operation.Discar
 // operationAnswer is an operation as the API shows it.
 type operationAnswer struct {
 	Operation struct {
-		ID                                                         int64
-		State                                                      operation.State
-		Why, Filter                                                string
-		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed int64
+		ID                                                                  int64
+		State                                                               operation.State
+		Why, Filter                                                         string
+		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed, Unknown int64
 	}
 	Breakdown struct {
 		Scope []operation.ScopePart
@@ -54,7 +55,24 @@ type operationAnswer struct {
 		Unsettled int64 `json:"canary_unsettled"`
 		Relapsed  int64 `json:"canary_relapsed"`
 		Dropped   int64 `json:"canary_dropped"`
+		Unknown   int64 `json:"canary_unknown"`
+		AtSource  int64 `json:"canary_at_source"`
+		Returned  int64 `json:"canary_returned"`
+
+		Source  string    // that has replayed jobs
+		Reports string    `json:"source_reports"` // what it tells of them
+		Until   time.Time `json:"returned_until"` // when the last of them will count as returned
 	}
+}
+
+// open reports whether more is expected of the canary soon: runs of Redrive's own end, and
+// some sources say how theirs did. Others say nothing unless a run fails.
+func (a operationAnswer) open() bool {
+	c := a.Progress
+	if c.Unsettled > c.AtSource {
+		return true
+	}
+	return c.AtSource > c.Returned && c.Reports != "failures"
 }
 
 // act begins an operation, which first collects its jobs, shows the preview, and
@@ -243,7 +261,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	for {
 		w.progress()
 		o := w.now.Operation
-		if o.State != operation.Running && !(o.State == operation.Paused && w.now.Progress.Unsettled > 0) {
+		if o.State != operation.Running && !(o.State == operation.Paused && w.now.open()) {
 			return w.end()
 		}
 		if err := w.look(ctx, wait); err != nil {
@@ -263,6 +281,9 @@ func (w *watcher) progress() {
 	o := w.now.Operation
 	line := fmt.Sprintf("%d of %d: %d done, %d skipped, %d failed; %d succeeded, %d failed again",
 		o.Total-o.Pending, o.Total, o.Done, o.Skipped, o.Failed, o.Succeeded, o.Relapsed)
+	if o.Unknown > 0 {
+		line += fmt.Sprintf(", %d unknown", o.Unknown)
+	}
 	if line == w.printed {
 		return
 	}
@@ -302,9 +323,16 @@ func (w *watcher) end() error {
 func (w *watcher) paused() error {
 	o, c := w.now.Operation, w.now.Progress
 	resume, abort := "curl -X POST "+w.dashboard.URL(w.path("resume")), "curl -X POST "+w.dashboard.URL(w.path("abort"))
-	switch canary := c.Succeeded + c.Relapsed + c.Dropped; {
+	failed := c.Relapsed + c.Dropped
+	switch canary := c.Succeeded + failed + c.Unknown + c.AtSource; {
 	case canary == 0 || canary < o.Done:
 		return fmt.Errorf("operation %d is paused: %s; to resume it: %s", o.ID, o.Why, resume)
+	case failed > 0 && c.Unknown+c.AtSource > 0:
+		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d failed again. Fix the cause, then resume it: %s\n"+
+			"or abort it: %s", o.ID, failed, canary, resume, abort)
+	case failed == 0 && c.Unknown+c.AtSource > 0:
+		return fmt.Errorf("operation %d is paused after its canary: %s Look there whether the jobs ran, then replay the rest: %s\n"+
+			"or abort it: %s", o.ID, w.atSource(canary), resume, abort)
 	case c.Succeeded < canary:
 		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it: %s\n"+
 			"or abort it: %s", o.ID, c.Succeeded, canary, resume, abort)
@@ -312,4 +340,29 @@ func (w *watcher) paused() error {
 		return fmt.Errorf("operation %d is paused after its canary, which passed: %d of %d succeeded. To replay the rest: %s",
 			o.ID, c.Succeeded, canary, resume)
 	}
+}
+
+// atSource says in sentences what is known of a canary that a source has, or may have.
+func (w *watcher) atSource(canary int64) string {
+	c := w.now.Progress
+	text := ""
+	if c.AtSource > 0 {
+		text += fmt.Sprintf("%d of %d handed to %s.", c.AtSource, canary, cmp.Or(c.Source, "their sources"))
+	}
+	if c.Reports == "failures" {
+		text += " It reports only failures."
+	}
+	switch {
+	case c.Returned > 0 && c.Returned == c.AtSource:
+		text += " None came back within 10 minutes."
+	case c.AtSource > 0:
+		text += " What is not back by " + second(c.Until) + " counts as returned."
+	}
+	if c.Unknown > 0 {
+		text += fmt.Sprintf(" It is unknown whether the source took %d of %d.", c.Unknown, canary)
+	}
+	if c.Succeeded > 0 {
+		text += fmt.Sprintf(" %d succeeded.", c.Succeeded)
+	}
+	return strings.TrimSpace(text)
 }

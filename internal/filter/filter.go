@@ -18,6 +18,7 @@
 package filter
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
@@ -107,8 +109,15 @@ func (f Filter) Zero() bool { f.Sort = ""; return f == Filter{} }
 // ByEnqueueing reports whether the filter's jobs are listed in the order of their
 // enqueueing: those of some statuses, and those that a search finds. The others
 // are listed by the time of their last change, or by the time at which they run next
-// (see [Filter.Order]).
-func (f Filter) ByEnqueueing() bool { return f.Searches() || f.Status.ByEnqueueing() }
+// (see [Filter.Order]). Jobs of a source came to Redrive in the order in which it read them,
+// which says nothing, so they are listed by the time of their last change, too.
+func (f Filter) ByEnqueueing() bool {
+	return f.Searches() || f.Status.ByEnqueueing() && !(f.Status == "" && f.Foreign() != "")
+}
+
+// Foreign is the source of which the filter wants jobs, by its name or by that of a queue;
+// empty when it wants others too.
+func (f Filter) Foreign() string { return cmp.Or(f.Source, source.Of(f.Queue)) }
 
 // Searches reports whether the filter looks for text, which only jobs have that
 // failed.

@@ -122,21 +122,21 @@ type Job struct {
 	State      State
 	Letter     Letter
 	Held       bool // available, but no handler knows its type
-	Unbegun    bool // active: not known to have begun; available: it was not when its process died
-	Attempts   int  // completed cycles in this run
+	Unbegun    bool // active: not known to have begun; available: it was not when its process died; pending: its source may not have it
+	Attempts   int  // completed cycles in this run; 0 where a source does not say it
 	Priority   int  // higher first
 	Payload    []byte
 	Meta       json.RawMessage // a JSON object, or nil
-	Policy     retry.Policy    // effective: merged at enqueue
+	Policy     retry.Policy    // effective: merged at enqueue; of a source's job, no more than the limit that the source says
 	Origins    Origins         // of the policy and the ttr
-	Timeout    time.Duration   // ttr: the longest that an execution may take
+	Timeout    time.Duration   // ttr: the longest that an execution may take; 0 of a source's job
 	RunAt      time.Time       // not before
 	ExpiresAt  time.Time       // the first attempt begins before that; zero: no bound
 	EnqueuedAt time.Time
 	StartedAt  time.Time // of the newest execution
 	FinishedAt time.Time // when the run ended
 	ChangedAt  time.Time // when the job entered its state
-	Worker     string    // who holds it, while active; the source that has it back, while pending
+	Worker     string    // who holds it, while active; the source that has it back, or may have it, while pending
 	LeaseUntil time.Time // while active
 	LastSeen   time.Time // last sign of life of the worker, while active
 	Reason     retry.Reason
@@ -201,8 +201,12 @@ func (j Job) Expired(now time.Time) bool {
 
 // MaxAttempts is the number of attempts that the current run may have: those of the
 // policy, and those that rules have added so far. The attempt that the job waits for, or
-// is in, may be one of them.
+// is in, may be one of them. It is 0 where the source of a job does not say it; Redrive has
+// no policy of its own for such a job.
 func (j Job) MaxAttempts() int {
+	if j.Source() != "" {
+		return j.Policy.MaxAttempts
+	}
 	if j.Cancellable() {
 		return j.Policy.LimitAt(j.Attempts + 1)
 	}
@@ -239,7 +243,7 @@ type Change struct {
 	Letter      Letter
 	Held        bool
 	Attempts    int
-	MaxAttempts int // those of the policy, and those that rules added
+	MaxAttempts int // those of the policy, and those that rules added; 0: it is not known how many were used, or may be
 	Priority    int
 	RunAt       time.Time
 	ChangedAt   time.Time
@@ -253,9 +257,13 @@ func (c Change) Status() Status {
 
 // Changed describes the job as it is now.
 func (j Job) Changed() Change {
+	limit := j.MaxAttempts()
+	if j.Source() != "" && j.Attempts == 0 {
+		limit = 0
+	}
 	return Change{
 		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
-		Attempts: j.Attempts, MaxAttempts: j.MaxAttempts(), Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
+		Attempts: j.Attempts, MaxAttempts: limit, Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 	}
 }
 

@@ -70,7 +70,7 @@ type Operation struct {
 
 	Position                              int64 // the item up to which all were worked through
 	Total, Pending, Done, Skipped, Failed int64 // items
-	Succeeded, Relapsed, Dropped          int64 // of those done: how the replayed runs ended, see RunOutcome
+	Succeeded, Relapsed, Dropped, Unknown int64 // of those done: how the replayed runs ended, see RunOutcome
 }
 
 // Open reports whether something may still be done to its jobs.
@@ -81,7 +81,7 @@ func (o Operation) Unsettled() int64 {
 	if o.Kind != Replay {
 		return 0
 	}
-	return o.Done - o.Succeeded - o.Relapsed - o.Dropped
+	return o.Done - o.Succeeded - o.Relapsed - o.Dropped - o.Unknown
 }
 
 // Planned is the pace of an operation; of a preview, the one at which it goes when
@@ -294,6 +294,7 @@ const (
 	RunSucceeded RunOutcome = "succeeded"
 	RunRelapsed  RunOutcome = "relapsed"  // it failed for good again
 	RunDropped   RunOutcome = "dropped"   // a person ended it, or replayed the job once more
+	RunUnknown   RunOutcome = "unknown"   // it is unknown whether the job's source began it; what is learned later takes its place
 	RunUnsettled RunOutcome = "unsettled" // in filters: it has not ended yet
 )
 
@@ -368,20 +369,32 @@ type Act struct {
 // Progress is how an operation went so far, beyond its meters.
 type Progress struct {
 	Canary Canary
-	Ended  int64 // of the last GuardWindow replays that ended since it was started or resumed
-	Same   int64 // of those: they failed in the same group as before
+	Handed Handed // of all replayed runs
+	Ended  int64  // of the last GuardWindow replays that ended since it was started or resumed
+	Same   int64  // of those: they failed in the same group as before
 	Rate   Rate
 	Pruned bool // its items were removed, as the retention says
 }
 
 // Canary is what became of the first items, after which an operation paused.
 type Canary struct {
-	Done, Succeeded, Relapsed, Dropped int64
-	EndedAt                            time.Time // of the last run; zero while one has not ended
+	Done, Succeeded, Relapsed, Dropped, Unknown int64
+
+	Handed  Handed    // of those that are unsettled
+	EndedAt time.Time // of the last run; zero while one has not ended
 }
 
 // Unsettled is how many of the replayed runs have not ended.
-func (c Canary) Unsettled() int64 { return c.Done - c.Succeeded - c.Relapsed - c.Dropped }
+func (c Canary) Unsettled() int64 { return c.Done - c.Succeeded - c.Relapsed - c.Dropped - c.Unknown }
+
+// Handed counts replayed runs that a source has, and of which it has not said how they
+// ended. Most sources tell only of failures.
+type Handed struct {
+	AtSource int64     // runs, those that are returned included
+	Returned int64     // of them: nothing was heard of them for so long that no more is expected, see [source.Returned]
+	Source   string    // that has them; empty when several have
+	Until    time.Time // when the last of the others will be returned; zero when all are
+}
 
 // Rate is how many items were done in each step of an operation's time.
 type Rate struct {

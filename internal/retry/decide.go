@@ -47,6 +47,7 @@ const (
 	Expired           Reason = "expired"             // its time to live ended before it ran
 	Manual            Reason = "manual"              // a person decided
 	GoneAtSource      Reason = "gone_at_source"      // the dead letter of a source lies there no more
+	ReasonUnknown     Reason = "unknown"             // the source of the job does not say
 )
 
 // The reasons for which an envelope of BabelQueue is set aside before anything
@@ -75,7 +76,7 @@ func (r Reason) ReplayHelps() bool {
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return append([]Reason{
-		AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, RuleDecided, UnknownType, Expired, Manual, GoneAtSource,
+		AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, RuleDecided, UnknownType, Expired, Manual, GoneAtSource, ReasonUnknown,
 	}, Poison()...)
 }
 

@@ -103,7 +103,7 @@ func TestReasons_AreReachable(t *testing.T) {
 		failures = append(failures, retry.Failure{Attempt: 1, Answer: retry.Answer{Poison: reason}})
 	}
 	p := with(func(p *retry.Policy) { p.NonRetryable = []string{"auth.*"} })
-	reached := []retry.Reason{retry.Manual, retry.GoneAtSource}
+	reached := []retry.Reason{retry.Manual, retry.GoneAtSource, retry.ReasonUnknown}
 	for _, f := range failures {
 		reached = append(reached, p.Decide(f, noRandom(t)).Reason)
 	}

@@ -23,7 +23,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,7 +128,7 @@ func New(o Options) (*Server, error) {
 	e.IPExtractor = realIP(s.proxy)
 	e.HTTPErrorHandler = s.refuse
 	e.Pre(s.observe, s.recover, s.bound, s.guard, s.rebase)
-	e.Use(s.permit)
+	e.Use(unescape, s.permit)
 	s.routes()
 	s.api.Routes(s.Routes)
 	s.pages.Routes(s.Routes)
@@ -143,6 +145,29 @@ func (s *Server) routes() {
 	s.Get("/metrics", access.View, echo.WrapHandler(s.metrics.handler(s.Log)), web.AnyParameter)
 	s.Get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }, web.AnyParameter)
 	s.Get("/readyz", access.Public, s.ready, web.AnyParameter)
+}
+
+// unescape decodes the names in an address, such as "orders%40shop". The router takes them
+// from the address as it was sent if that is encoded otherwise than Go would.
+func unescape(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Request().URL.RawPath == "" {
+			return next(c)
+		}
+		values := slices.Clone(c.ParamValues())
+		for i, name := range c.ParamNames() {
+			if name == "*" { // a path, of which the separators matter
+				continue
+			}
+			value, err := url.PathUnescape(values[i])
+			if err != nil {
+				return web.Fail(web.BadParameter, "the address has a percent sign that is not followed by two hexadecimal digits")
+			}
+			values[i] = value
+		}
+		c.SetParamValues(values...)
+		return next(c)
+	}
 }
 
 // ready is GET /readyz: whether jobs are taken and run. A load balancer stops

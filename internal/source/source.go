@@ -43,6 +43,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // Record is what lies dead at a source, as it was read.
@@ -59,9 +60,9 @@ type Record struct {
 	Meta      []byte // a JSON object of what else the record says, or nil
 	Error     job.ErrorInfo
 	Trace     string
-	Attempts  int // as the source counts them, see the preset; 0 when it does not say
-	Limit     int // of attempts; 0 when it does not say
-	FailedAt  time.Time
+	Attempts  int       // as the source counts them, see the preset; 0 when it does not say
+	Limit     int       // of attempts; 0 when it does not say
+	FailedAt  time.Time // zero when the source does not say
 	CreatedAt time.Time // zero when the source does not say
 	History   []Failure // earlier failures, the oldest first, where the source keeps them
 	Warnings  []string  // what a person should know before acting on it, in sentences
@@ -73,6 +74,15 @@ type Failure struct {
 	At     time.Time
 	Error  job.ErrorInfo
 	Trace  string
+}
+
+// ReasonOf is why a record died, as far as its source says: it says as much only where it
+// counts attempts up to a limit.
+func ReasonOf(r *Record) retry.Reason {
+	if r.Limit > 0 && r.Attempts >= r.Limit {
+		return retry.AttemptsExhausted
+	}
+	return retry.ReasonUnknown
 }
 
 // Mark tells a record from what lay under its key before: it changes when the record
@@ -398,11 +408,24 @@ const ReturnedAfter = 10 * time.Minute
 // there, and nothing is known since. It may have succeeded, still wait, or be gone: only the
 // source knows.
 func Returned(j job.Job, now time.Time) bool {
+	return AtSource(j) && !now.Before(ReturnsAt(j))
+}
+
+// AtSource reports whether a job was given back to its source, of which nothing is known since.
+func AtSource(j job.Job) bool {
+	return j.Source() != "" && j.State == job.Pending && j.Worker != "" && !j.Unbegun
+}
+
+// InDoubt reports whether it is unknown whether the source of a job took its replay.
+func InDoubt(j job.Job) bool { return j.Source() != "" && j.State == job.Pending && j.Unbegun }
+
+// ReturnsAt is when it will be said of a job that its source has that it is not back.
+func ReturnsAt(j job.Job) time.Time {
 	since := j.ChangedAt
 	if j.RunAt.After(since) {
 		since = j.RunAt
 	}
-	return j.Source() != "" && j.State == job.Pending && j.Worker != "" && now.Sub(since) >= ReturnedAfter
+	return since.Add(ReturnedAfter)
 }
 
 // Overflow is the queue of a source's jobs whose own queues would be too many.

@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -236,4 +237,58 @@ func TestMigrations_TypesOfASourceAreCountedApart(t *testing.T) {
 	if got := problems(t, path); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
+}
+
+// What an earlier version had made up for jobs of sources is unknown now, as far as it can be
+// told from what the source had said.
+func TestMigrations_WhatASourceHadNotSaidIsUnknown(t *testing.T) {
+	path := databaseOf(t, 22)
+	for i, attempts := range []int{0, 3} {
+		seq, made := 2+i, 40+10*i // the second source says when the job was made
+		for _, insert := range []string{
+			`INSERT INTO jobs (seq, id, queue, type, state, list_state, letter, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
+				changed_at, finished_at, reason) VALUES (%[1]d, 'job %[1]d', 'orders@shop', 'charge', 'discarded', 'discarded', 'stored', %[2]d, 1, 0,
+				1, 60000000, 90-%[3]d, 90-%[3]d, 50, 50, 'attempts_exhausted')`,
+			`INSERT INTO bodies (job_seq, expires_at, trace_id, message_id, note, payload) VALUES (%[1]d, 0, '', '', '', x'01')`,
+			`INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+				action, decided_by, delay, note, trace) VALUES (%[1]d, 1, 1, max(1, %[2]d), '', 50, 50, 'failed', '', '', 'dead_letter', '', '', '', '')`,
+			`INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error, cause, forwarded_at,
+				forwarded_to, problem) VALUES (%[1]d, 1, 0, 0, 'attempts_exhausted', '', 50, 'orders@shop', %[2]d, '', '', 0, '', '')`,
+			`INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings)
+				VALUES (%[1]d, 'shop', '%[1]d', '', '', '', 1, 1, 60, '[]')`,
+		} {
+			edit(t, path, fmt.Sprintf(insert, seq, attempts, made))
+		}
+	}
+	edit(t, path, `INSERT INTO depths (queue, status, n) VALUES ('orders@shop', 'discarded', 2), ('orders@shop', 'dead_letter', 2)`)
+	edit(t, path, `INSERT INTO labels (kind, name) VALUES ('queue', 'orders@shop'), ('type', 'charge')`)
+	edit(t, path, `INSERT INTO reasons (queue, type, reason, n) VALUES ('orders@shop', 'charge', 'attempts_exhausted', 2)`)
+	edit(t, path, `UPDATE revision SET newest = 3`)
+
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	for id, want := range map[string]string{
+		"job 2": "0 attempts, unknown, enqueued 0, ttr 0s, number 0, started 0",
+		"job 3": "3 attempts, attempts_exhausted, enqueued 40, ttr 0s, number 3, started 0",
+	} {
+		d, err := s.Job(t.Context(), id)
+		check(t, err)
+		j, a := d.Job, d.Attempts[0]
+		got := fmt.Sprintf("%d attempts, %s, enqueued %d, ttr %s, number %d, started %d", j.Attempts, j.Reason, micros(j.EnqueuedAt), j.Timeout,
+			a.Number, micros(a.StartedAt))
+		if got != want || d.Letters[0].Reason != j.Reason {
+			t.Errorf("%s has %s, want %s; its letter %s", id, got, want, d.Letters[0].Reason)
+		}
+	}
+	check(t, s.Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// micros is a time in microseconds, and 0 when it is unknown.
+func micros(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMicro()
 }

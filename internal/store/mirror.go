@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/fingerprint"
@@ -58,17 +59,18 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 		deaths := newDeaths(now, name)
 		for i := range all {
 			r := &all[i]
+			known, ok := recognised(r, byKey, byThread)
+
 			key := db.Clean(r.Key)
-			known, ok := byKey[key]
-			if !ok { // one that lies there beside it is another job, although it has the same thread
-				known, ok = byThread[db.Clean(r.Thread)]
-				ok = ok && (!known.Lies || known.UnderWay)
-			}
 			twice := met[key]
 			met[key] = true
+
+			same := ok && known.Mark == r.Mark()
 			switch {
-			case twice || ok && (known.UnderWay || known.Lies && known.Mark == r.Mark()):
+			case twice || ok && (known.UnderWay || known.Lies && same):
 				continue
+			case ok && same && known.Doubt != 0:
+				err = s.foundAgain(t, now, known)
 			case ok:
 				err = s.diedAgain(t, deaths, known.Seq, r)
 			default:
@@ -83,6 +85,22 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 	})
 }
 
+// recognised is what the mirror knows of a record, by its key or else by its thread. A record
+// that is at the source beside the one of its thread is another job: the mirror believes
+// that the other one is there, or the same page has it.
+func recognised(r *mirrored, byKey, byThread map[string]sources.Known) (known sources.Known, ok bool) {
+	known, ok = byKey[db.Clean(r.Key)]
+	if ok {
+		return known, true
+	}
+	known, ok = byThread[db.Clean(r.Thread)]
+	if !ok || known.UnderWay {
+		return known, ok
+	}
+	_, beside := byKey[known.Key]
+	return known, !known.Lies && !beside
+}
+
 // deaths gathers what is written of many jobs that died at a source.
 type deaths struct {
 	now                  time.Time
@@ -93,9 +111,10 @@ type deaths struct {
 func newDeaths(now time.Time, name string) *deaths {
 	return &deaths{
 		now: now, name: name, letters: db.NewBatch(14, insertLetters, ""), notes: sources.NewNotes(),
-		jobs: db.NewBatch(9, `UPDATE jobs SET run = d.column2, attempts = d.column3, execution = d.column4, state = 'discarded',
-				list_state = 'discarded', letter = 'stored', changed_at = d.column5, finished_at = d.column5, reason = d.column6,
-				error_type = d.column7, error_message = d.column8, group_id = d.column9
+		jobs: db.NewBatch(10, `UPDATE jobs SET run = d.column2, attempts = d.column3, execution = d.column4, state = 'discarded',
+				list_state = 'discarded', letter = 'stored', changed_at = d.column5, reason = d.column6,
+				error_type = d.column7, error_message = d.column8, group_id = d.column9, unbegun = 0,
+				finished_at = d.column10
 			FROM (VALUES `, `) AS d WHERE seq = d.column1`),
 	}
 }
@@ -104,25 +123,30 @@ func (d *deaths) flush(t *db.Tx) error {
 	return db.Steps(t, d.jobs.Flush, d.letters.Flush, d.notes.Flush)
 }
 
-// mirrored is the job that a record makes. A time that the source does not know, or
-// that is to come by the clock of this machine, is now.
+// mirrored is the job that a record makes. What the source does not say stays unknown: a time
+// is zero, a number of attempts too, and no policy or time limit of Redrive is made up for a
+// job that Redrive never runs. Only when the job came where it is must be a time: that is
+// when it failed, or when Redrive saw it first. A time that is to come by the clock of
+// this machine is now.
 func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored {
 	now = now.UTC().Truncate(time.Microsecond)
-	failed := r.FailedAt.UTC().Truncate(time.Microsecond)
-	if failed.IsZero() || failed.After(now) {
-		failed = now
-	}
-	made := r.CreatedAt.UTC().Truncate(time.Microsecond)
-	if made.IsZero() || made.After(failed) {
+	failed := said(now, r.FailedAt)
+	made := said(now, r.CreatedAt)
+	if !failed.IsZero() && made.After(failed) {
 		made = failed
 	}
-	policy := retry.Default()
-	policy.MaxAttempts = max(1, r.Limit, r.Attempts)
+	since := failed
+	if since.IsZero() {
+		since = now
+	}
+
 	j := job.Job{
 		Token: job.Token{ID: job.NewID(), Run: 1}, Queue: source.Queue(name, r.Queue), Type: r.Type, State: job.Discarded,
-		Payload: r.Payload, Meta: r.Meta, Policy: policy, Origins: job.Origins{"max_attempts": "source:" + name},
-		Timeout: time.Minute, RunAt: made, EnqueuedAt: made, ChangedAt: failed, FinishedAt: failed,
-		Letter: job.LetterStored, Attempts: r.Attempts, Reason: retry.AttemptsExhausted, Error: r.Error,
+		Payload: r.Payload, Meta: r.Meta, RunAt: made, EnqueuedAt: made, ChangedAt: since, FinishedAt: failed,
+		Letter: job.LetterStored, Attempts: r.Attempts, Reason: source.ReasonOf(r), Error: r.Error,
+	}
+	if r.Limit > 0 {
+		j.Policy.MaxAttempts, j.Origins = max(r.Limit, r.Attempts), job.Origins{"max_attempts": "source:" + name}
 	}
 	for _, text := range []*string{&j.Type, &j.Error.Type, &j.Error.Message, &r.Trace} {
 		*text = db.Clean(*text)
@@ -178,9 +202,23 @@ func withQueue(meta []byte, queue string) []byte {
 	return together
 }
 
+// said is a time that a source says; zero when it does not.
+func said(now, t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	if t.After(now) {
+		return now
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
 // appear makes the jobs of records that are new: all of them first, since other statements
-// between them would have each written alone.
+// between them would have each written alone. What failed first comes first, so that lists
+// in the order of arrival have it in that order, too.
 func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
+	slices.SortStableFunc(fresh, func(a, b *mirrored) int { return a.job.ChangedAt.Compare(b.job.ChangedAt) })
+
 	for _, r := range fresh {
 		policy, err := s.policies.ID(t, r.policy)
 		if err != nil {
@@ -210,16 +248,21 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	}
 	to := from
 	to.State, to.Letter, to.Attempts, to.Error = job.Discarded, job.LetterStored, r.job.Attempts, r.job.Error
+	to.Unbegun, to.Worker = false, ""
 	to.Reason = r.job.Reason
-	if to.ChangedAt = r.job.ChangedAt; !to.ChangedAt.After(from.ChangedAt) { // by two clocks
+	to.FinishedAt, to.ChangedAt = r.job.FinishedAt, r.job.ChangedAt
+	if !to.ChangedAt.After(from.ChangedAt) { // by two clocks
 		to.ChangedAt = from.ChangedAt.Add(time.Microsecond)
 	}
-	to.FinishedAt = to.ChangedAt
-	if from.State != job.Pending {
+	switch {
+	case from.State != job.Pending:
 		to.Run++
-		if err := s.replayedElsewhere(t, from, d.name, to.ChangedAt); err != nil {
-			return err
-		}
+		err = s.replayedElsewhere(t, from, d.name, to.ChangedAt)
+	case from.Unbegun:
+		err = sources.Happened(t, from.Seq, from.Run, "The job has run and failed again since.")
+	}
+	if err != nil {
+		return err
 	}
 	if err := sources.Forget(t, d.name, to.Seq, r.Key); err != nil {
 		return err
@@ -228,6 +271,32 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 		return err
 	}
 	return d.flush(t) // the next record can be of the same job
+}
+
+// foundAgain puts a job back whose record is at the source as it was, although an act on it
+// had begun. Whether the act happened is still unknown: a copy of the job may be in its
+// queue. No run has failed, so nothing is counted.
+func (s *Store) foundAgain(t *db.Tx, now time.Time, known sources.Known) error {
+	act, seq, err := sources.ByID(t, known.Doubt)
+	if err != nil {
+		return err
+	}
+	from, err := rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, seq))
+	if err != nil {
+		return err
+	}
+	if err := sources.Present(t, seq); err != nil {
+		return err
+	}
+	t.Touch()
+
+	switch {
+	case act.Kind == source.Replay && from.State == job.Pending && from.Run == act.Run:
+		return s.comesBack(t, now, from, act)
+	case act.Kind == source.Discard && from.Letter == job.LetterTrashed:
+		return s.RestoreAll(t, []job.Job{from})
+	}
+	return fmt.Errorf("the act %d, whose fate is unknown, does not fit its job %s: %s in run %d", act.ID, from.ID, from.Status(), from.Run)
 }
 
 // replayedElsewhere writes down that a run was followed by another one that nobody
@@ -254,7 +323,7 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 		return err
 	}
 	err := d.jobs.Add(t, to.Seq, to.Run, to.Attempts, to.Execution, db.Micros(to.ChangedAt), string(to.Reason),
-		to.Error.Type, to.Error.Message, to.Group)
+		to.Error.Type, to.Error.Message, to.Group, db.Micros(to.FinishedAt))
 	if err != nil {
 		return err
 	}
@@ -271,15 +340,15 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 }
 
 // addFailures writes down the failures that a source knows of: those before the last
-// one when the job is new here, and the last one. A source that does not count its
-// attempts has one.
+// one when the job is new here, and the last one. Sources say when an attempt failed, and
+// not when it began. A source that does not count its attempts has one, without a number.
 func (s *Store) addFailures(t *db.Tx, to *job.Job, r *mirrored) error {
 	failed := job.Attempt{Run: to.Run, Outcome: job.Failed, DecidedBy: "source"}
 	if to.Execution == 0 {
 		for _, f := range r.History {
 			to.Execution++
 			a := failed
-			a.Execution, a.Number, a.StartedAt, a.FinishedAt, a.Error, a.Trace = to.Execution, f.Number, f.At, f.At, f.Error, f.Trace
+			a.Execution, a.Number, a.FinishedAt, a.Error, a.Trace = to.Execution, f.Number, f.At, f.Error, f.Trace
 			if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, a); err != nil {
 				return err
 			}
@@ -287,7 +356,7 @@ func (s *Store) addFailures(t *db.Tx, to *job.Job, r *mirrored) error {
 	}
 	to.Execution++
 	a := failed
-	a.Execution, a.Number, a.StartedAt, a.FinishedAt = to.Execution, max(1, to.Attempts), to.ChangedAt, to.ChangedAt
+	a.Execution, a.Number, a.FinishedAt = to.Execution, to.Attempts, to.FinishedAt
 	a.Error, a.Trace, a.Action = to.Error, r.Trace, retry.DeadLetter
 	return rows.AddAttempt(t, &s.tx.attempts, to.Seq, a)
 }
@@ -310,7 +379,7 @@ func (s *Store) Vanished(ctx context.Context, now time.Time, name string, seqs [
 
 // vanish ends jobs whose records are gone.
 func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
-	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = '', reason = $2, changed_at = $3, finished_at = $3
+	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = '', unbegun = 0, reason = $2, changed_at = $3, finished_at = $3
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	at := db.FromMicros(db.Micros(now))
 	if err := t.ExecExactly(len(jobs), update, rows.Seqs(jobs), string(retry.GoneAtSource), db.Micros(now)); err != nil {
@@ -322,13 +391,14 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 	numbers := rows.Numbers(jobs)
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Letter, j.Reason, j.ChangedAt, j.FinishedAt = job.Discarded, job.NoLetter, retry.GoneAtSource, at, at
+		j.Unbegun = false
 	})
 	return sources.Left(t, numbers)
 }
 
 // SettleActs writes down how acts on a source ended, and moves their jobs. A replay
 // that the source carried out leaves its job pending, and so does one whose record had died
-// again; one whose record was gone ends the job; any other puts the job back among the dead
+// again, or one of which it is unknown whether it happened; one whose record was gone ends the job; any other puts the job back among the dead
 // letters, in the run that the replay began, with what the source said. A discard that was
 // refused brings the job back out of the trash. An act that had ended before changes nothing.
 func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
@@ -361,13 +431,14 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 	}
 	switch {
 	case act.Kind == source.Replay && r.State == source.Unknown:
-		return sources.Left(t, []int64{seq})
+		return s.unsure(t, now, from)
 	case act.Kind == source.Replay && r.State == source.Gone:
 		return s.vanish(t, now, []job.Job{from})
 	case act.Kind == source.Replay && r.State == source.Changed:
 		return s.ranElsewhere(t, now, from, act)
 	case act.Kind == source.Replay:
-		return s.comesBack(t, now, from, act, r.Why)
+		act.State, act.Why = r.State, r.Why
+		return s.comesBack(t, now, from, act)
 	case r.State == source.Done || r.State == source.Gone || r.State == source.Unknown:
 		return sources.Left(t, []int64{seq})
 	}
@@ -408,6 +479,18 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 		}
 	})
 	return nil
+}
+
+// unsure leaves a job to its source, of which it is unknown whether it took the job.
+func (s *Store) unsure(t *db.Tx, now time.Time, j job.Job) error {
+	s.tx.ended(&j, operation.RunUnknown, now)
+	if err := s.hand(t, now, []job.Job{j}); err != nil {
+		return err
+	}
+	if err := t.ExecExactly(1, `UPDATE jobs SET unbegun = 1 WHERE seq = $1`, j.Seq); err != nil {
+		return err
+	}
+	return sources.Left(t, []int64{j.Seq})
 }
 
 // ranElsewhere takes note that somebody else began the run of a job that a replay was to
@@ -455,7 +538,7 @@ func (s *Store) Succeeded(ctx context.Context, now time.Time, name string, all [
 // succeed ends the run of a job that has succeeded at its source. When that was is told by
 // another clock: not before the source took the job, and not later than now.
 func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.Success) error {
-	const update = `UPDATE jobs SET state = 'completed', list_state = '', attempts = $2, execution = $3, changed_at = $4, finished_at = $4
+	const update = `UPDATE jobs SET state = 'completed', list_state = '', unbegun = 0, attempts = $2, execution = $3, changed_at = $4, finished_at = $4
 		WHERE seq = $1`
 	at := success.At
 	if at.IsZero() || at.After(now) {
@@ -467,9 +550,15 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 	at = db.FromMicros(db.Micros(at))
 	to := *from
 	to.State, to.Worker, to.Attempts, to.ChangedAt, to.FinishedAt = job.Completed, "", success.Attempts, at, at
+	to.Unbegun = false
 	to.Execution++
+	if from.Unbegun {
+		if err := sources.Happened(t, from.Seq, from.Run, "The source has said since that the job succeeded."); err != nil {
+			return err
+		}
+	}
 	err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, job.Attempt{
-		Run: to.Run, Execution: to.Execution, Number: max(1, to.Attempts), StartedAt: at, FinishedAt: at,
+		Run: to.Run, Execution: to.Execution, Number: to.Attempts, FinishedAt: at,
 		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
 	})
 	if err != nil {
@@ -483,11 +572,13 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 	return nil
 }
 
-// comesBack puts a job back among the dead letters whose replay the source did not
-// carry out. Its run has no failure of its own: it has that of the run before.
-func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act, why string) error {
-	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'stored', changed_at = $2, finished_at = $2,
-			attempts = l.attempts, reason = l.reason, error_type = l.exception, error_message = l.error, group_id = r.group_id
+// comesBack puts a job back among the dead letters whose replay the source did not carry
+// out, or whose replay is unknown and whose record is still there. Its run has no failure of
+// its own: it has that of the run before, with the time of that.
+func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act) error {
+	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'stored', unbegun = 0, changed_at = $2,
+			finished_at = l.failed_at, attempts = l.attempts, reason = l.reason, error_type = l.exception, error_message = l.error,
+			group_id = r.group_id
 		FROM dead_letters AS l JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run
 		WHERE jobs.seq = $1 AND l.job_seq = jobs.seq AND l.run = jobs.run - 1`
 	to, err := s.change(t, from, update, from.Seq, db.Micros(now))
@@ -501,9 +592,13 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act,
 	}
 	err = addLetter(t, to.Seq, job.DeadLetter{
 		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
-		Queue: to.Queue, Attempts: to.Attempts, Problem: why,
+		Queue: to.Queue, Attempts: to.Attempts, Problem: act.Why,
 	})
-	s.tx.ended(&to, operation.RunDropped, now)
+	outcome := operation.RunDropped
+	if act.State == source.Unknown {
+		outcome = operation.RunUnknown
+	}
+	s.tx.ended(&to, outcome, now)
 	s.moved(&from, &to, job.Totals{})
 	return err
 }

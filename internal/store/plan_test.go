@@ -229,7 +229,7 @@ func TestPlans_OfHandedJobsFollowTheirIndex(t *testing.T) {
 	_, err := s.Sources.Handed(t.Context(), "shop", source.Handed{}, 10)
 	check(t, err)
 	for _, query := range recorded.all() {
-		if strings.Contains(query, "AS j JOIN mirrored") {
+		if strings.Contains(query, "JOIN mirrored AS m") {
 			if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "USING INDEX jobs_handed (<expr>=?") || strings.Contains(got, "TEMP B-TREE") {
 				t.Errorf("%s\n%s", query, got)
 			}

@@ -157,9 +157,13 @@ type openLetter struct {
 
 // of is the letter of a job.
 func (l openLetter) of(j job.Job) job.DeadLetter {
+	failed := j.ChangedAt
+	if j.Source() != "" { // which may not say it, and may have refused a replay since
+		failed = j.FinishedAt
+	}
 	return job.DeadLetter{
 		JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
-		FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: j.Attempts,
+		FailedAt: failed, Queue: j.Queue, Attempts: j.Attempts,
 		Cause: job.Outcome(l.cause), ForwardedAt: db.FromMicros(l.forwardedAt), ForwardedTo: l.forwardedTo,
 	}
 }

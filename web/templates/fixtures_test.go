@@ -443,6 +443,11 @@ func queuesStates(all map[string]page) {
 		Frame: f, Queues: queueInfos(), Found: 9, Total: 9, Workers: 62, LastHour: hour(700, 60, 5), Configs: configs(),
 		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
+	outlet := queue("orders@outlet", 0, job.Depths{"pending": 3, "dead_letter": 288})
+	outlet.LastHour = make([]job.Totals, 60)
+	all["queues-source"] = queuepage.List{
+		Frame: f, Queues: append([]queues.Info{outlet}, queueInfos()[:2]...), Found: 3, Total: 3, Foreign: 1, Workers: 14, Configs: configs(),
+	}
 	f.Problem = "The disk of the database is full. Make room; writing starts again by itself."
 	all["queues-read-only"] = queuepage.List{Frame: f, Queues: queueInfos()[:2], Found: 2, Total: 2, Workers: 14, Configs: configs()}
 	all["queues-many"] = queuepage.List{Frame: f, Queues: queueInfos(), Found: 503, Total: 503, Workers: 62, Configs: configs()}

@@ -8,6 +8,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/operationpage"
 )
@@ -64,6 +65,44 @@ func operationPage(o operation.Operation) operationpage.View {
 	return v
 }
 
+// addHandedCanaries adds the states of a canary whose jobs a source has, which tells only of failures.
+func addHandedCanaries(all map[string]page, o operation.Operation) {
+	o.Filter, o.Succeeded, o.Relapsed = "state:dead_letter source:legacy", 0, 0
+	add := func(name string, c operation.Canary, h operation.Handed) operationpage.View {
+		o := o
+		o.Relapsed, o.Unknown = c.Relapsed, c.Unknown
+		v := operationPage(o)
+		c.Done, c.Handed = 5, h
+		v.Log, v.Progress.Canary, v.Progress.Handed, v.Progress.Rate.Done = v.Log[1:], c, h, []int64{5}
+		v.Origin = new(source.Health)
+		*v.Origin = legacy()
+
+		j := v.Items.Items[0].Job
+		j.Queue, j.State, j.Letter, j.Reason, j.Worker, j.ChangedAt = "orders@legacy", job.Pending, job.NoLetter, "", "legacy", now.Add(-4*time.Minute)
+		if h.Until.IsZero() {
+			j.ChangedAt = now.Add(-14 * time.Minute)
+		}
+		j.Unbegun = c.Unknown > 0
+		j.RunAt, j.Run = time.Time{}, 2
+		v.Items.Items[0] = operation.Item{N: 1, Job: j, Run: 1, State: operation.ItemDone, At: now.Add(-4 * time.Minute)}
+		if j.Unbegun {
+			v.Items.Items[0].Outcome = operation.RunUnknown
+		}
+		all[name] = v
+		return v
+	}
+	until := now.Add(6 * time.Minute)
+	add("operation-canary-handed", operation.Canary{}, operation.Handed{AtSource: 5, Source: "legacy", Until: until})
+	add("operation-canary-returned", operation.Canary{}, operation.Handed{AtSource: 5, Returned: 5, Source: "legacy"})
+	add("operation-canary-unknown", operation.Canary{Unknown: 2}, operation.Handed{AtSource: 3, Returned: 3, Source: "legacy"})
+	add("operation-canary-relapsed", operation.Canary{Relapsed: 2}, operation.Handed{AtSource: 3, Source: "legacy", Until: until})
+
+	v := add("operation-handed", operation.Canary{}, operation.Handed{AtSource: 2360, Returned: 2100, Source: "legacy", Until: until})
+	v.Operation.State, v.Operation.Done, v.Operation.Pending, v.Operation.Skipped, v.Operation.Failed = operation.Finished, 2372, 0, 38, 2
+	v.Operation.Relapsed, v.Operation.Unknown, v.Operation.FinishedAt = 10, 2, now.Add(-time.Minute)
+	all["operation-handed"] = v
+}
+
 // operationStates are the states of the pages of operations.
 func operationStates(all map[string]page) {
 	running := replaying(operation.Running)
@@ -74,6 +113,7 @@ func operationStates(all map[string]page) {
 	v := operationPage(canary)
 	v.Log, v.Progress.Canary, v.Progress.Rate.Done = v.Log[1:], operation.Canary{Done: 5, Succeeded: 3, Relapsed: 1}, []int64{5}
 	all["operation-canary"] = v
+	addHandedCanaries(all, canary)
 	guarded := replaying(operation.Paused)
 	guarded.Why, guarded.CanaryAt, guarded.Pace.Canary = "31 of the last 50 replays failed permanently with the same error", time.Time{}, 0
 	all["operation-guarded"] = operationPage(guarded)

@@ -131,3 +131,12 @@ func Disabled(why string) templ.Attributes {
 	}
 	return templ.Attributes{"disabled": true, "title": why}
 }
+
+// unknownAttempts says that a source does not count attempts, and what else it says.
+func unknownAttempts(j job.Job) string {
+	text := j.Source() + " does not say how often it has tried the job"
+	if limit := j.MaxAttempts(); limit > 0 {
+		text += ", only that it tries it at most " + format.Counted(limit, "time", "times")
+	}
+	return text
+}

@@ -516,7 +516,7 @@ func (v Conflict) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = attemptsOf(v.Err.Job).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = AttemptsOf(v.Err.Job).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

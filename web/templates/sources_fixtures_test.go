@@ -96,6 +96,17 @@ func sourceStates(all map[string]page) {
 	all["edit-source-as-it-is"] = v
 }
 
+// silent is a job of a source that says little: neither times nor attempts, nor why it died.
+func silent(v *jobpage.View) {
+	j := &v.Job
+	j.Queue, j.Reason, j.Attempts, j.Policy = "orders@legacy", retry.ReasonUnknown, 0, retry.Policy{}
+	j.EnqueuedAt, j.RunAt, j.FinishedAt = time.Time{}, time.Time{}, time.Time{}
+	v.Attempts[0].Number, v.Attempts[0].FinishedAt = 0, time.Time{}
+	v.Letters[0].Reason, v.Letters[0].Attempts, v.Letters[0].FailedAt = j.Reason, 0, time.Time{}
+	*v.Origin = legacy()
+	v.Origin.Problem = ""
+}
+
 // guarded is a source that can wait, change a payload, and make a message a new one.
 func guarded() source.Health {
 	p := presets.All()["initphp-redis"]
@@ -114,7 +125,7 @@ func sourceJobs() map[string]jobpage.View {
 		j.Policy.MaxAttempts, j.Key, j.Priority = 3, "", 0
 		j.ChangedAt, j.FinishedAt = now.Add(-time.Hour), now.Add(-time.Hour)
 		l.Attempts = []job.Attempt{{
-			Run: 1, Number: 3, Execution: 1, StartedAt: j.ChangedAt, FinishedAt: j.ChangedAt, Outcome: job.Failed, Error: j.Error,
+			Run: 1, Number: 3, Execution: 1, FinishedAt: j.ChangedAt, Outcome: job.Failed, Error: j.Error,
 			Trace: "at charge()\nat main()", Action: retry.DeadLetter, DecidedBy: "source",
 		}}
 		l.Letters = []job.DeadLetter{{Run: 1, Reason: j.Reason, Error: j.Error.Message, FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: 3}}
@@ -133,7 +144,8 @@ func sourceJobs() map[string]jobpage.View {
 			if state == source.Done || state == source.Changed {
 				v.Job.Worker = "shop"
 			}
-			v.Mirrored.Acts = []source.Act{{Kind: source.Replay, State: state, AskedAt: now.Add(-time.Minute), Why: "the process ended"}}
+			v.Job.Unbegun = state == source.Unknown
+			v.Mirrored.Acts = []source.Act{{Kind: source.Replay, State: state, Run: 2, AskedAt: now.Add(-time.Minute), Why: "the process ended"}}
 		}
 	}
 	return map[string]jobpage.View{
@@ -157,7 +169,7 @@ func sourceJobs() map[string]jobpage.View {
 			v.Job.State, v.Job.Worker, v.Job.Attempts, v.Job.Execution, v.Job.ChangedAt, v.Job.FinishedAt = job.Completed, "", 4, 2, at, at
 			v.Replays = []history.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 3, At: now.Add(-time.Minute), By: "ana"}}
 			v.Attempts = append(v.Attempts, job.Attempt{
-				Run: 2, Number: 4, Execution: 2, StartedAt: at, FinishedAt: at, Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
+				Run: 2, Number: 4, Execution: 2, FinishedAt: at, Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
 			})
 		}),
 		"job-source-unknown":   died(replayed(source.Unknown)),
@@ -170,6 +182,21 @@ func sourceJobs() map[string]jobpage.View {
 		"job-source-refused": died(func(v *jobpage.View) {
 			v.Job.Run = 2
 			v.Letters = append(v.Letters, job.DeadLetter{Run: 2, Problem: "permission denied for table river_job", FailedAt: v.Job.ChangedAt})
+			v.Mirrored.Acts = []source.Act{{
+				Kind: source.Replay, State: source.Refused, Run: 2, AskedAt: now.Add(-time.Minute), EndedAt: now.Add(-59 * time.Second),
+				Why: "permission denied for table river_job",
+			}}
 		}),
+		"job-source-doubted": died(func(v *jobpage.View) {
+			why := "the process or the connection ended while the message was copied"
+			v.Job.Run, v.Job.ChangedAt = 2, now.Add(-50*time.Second)
+			v.Replays = []history.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 3, At: now.Add(-time.Minute), By: "ana"}}
+			v.Letters = append(v.Letters, job.DeadLetter{Run: 2, Reason: v.Job.Reason, Problem: why, FailedAt: v.Job.FinishedAt, Attempts: 3})
+			v.Mirrored.Acts = []source.Act{{
+				Kind: source.Replay, State: source.Unknown, Run: 2, AskedAt: now.Add(-time.Minute), EndedAt: now.Add(-55 * time.Second), Why: why,
+			}}
+		}),
+		"job-source-silent":  died(silent),
+		"job-source-at-work": died(func(v *jobpage.View) { silent(v); replayed(source.Done)(v); v.Job.Worker = "legacy" }),
 	}
 }

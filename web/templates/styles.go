@@ -34,11 +34,16 @@ func StyleOf(s job.Status) Style {
 	return Style{"is-pending", "unknown", format.Visible(string(s))}
 }
 
-// StyleOfJob draws the status of a job. One that was given back to its source is returned
-// after a while: it is not known to have succeeded.
+// StyleOfJob draws the status of a job. One that was given back to its source is there, and
+// returned after a while: it is not known to have succeeded.
 func StyleOfJob(j job.Job, now time.Time) Style {
-	if source.Returned(j, now) {
+	switch {
+	case source.InDoubt(j):
+		return Style{"is-warn", "unknown", "unknown"}
+	case source.Returned(j, now):
 		return Style{"is-pending", "unknown", "returned"}
+	case source.AtSource(j):
+		return Style{"is-pending", "pending", "at " + j.Source()}
 	}
 	return StyleOf(j.Status())
 }
@@ -110,6 +115,9 @@ func Explain(r retry.Reason) Explanation {
 	case retry.GoneAtSource:
 		return Explanation{"gone", "gone", "gone from its source",
 			"The dead letter is gone from its source: it was replayed or deleted elsewhere, or the source removed it.", "No action is needed."}
+	case retry.ReasonUnknown:
+		return Explanation{"unknown", "unknown", "its source does not say why",
+			"The source does not say why it gave the job up: its attempts may be used up, or the error is one that it never retries.", thenReplay}
 	case retry.Manual:
 		return Explanation{"manual", "by hand", "by hand", "A person made the job a dead letter.", "The job's history shows who."}
 	}

@@ -38,6 +38,10 @@ func workersStates(all map[string]page) {
 	v := workersView(f)
 	v.Jobs, v.Stuck = nil, nil
 	all["workers-quiet"] = v
+	v = workersView(frame("workers", "Workers"))
+	v.Jobs, v.Stuck, v.Total, v.Foreign = nil, nil, 5, 1
+	v.Queues = append(v.Queues, queuepage.WorkerQueue{Name: "orders@outlet"})
+	all["workers-source"] = v
 	f = frame("workers", "Workers")
 	f.Problem = "The disk is full."
 	all["workers-read-only"] = workersView(f)

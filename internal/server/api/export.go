@@ -271,10 +271,18 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 func jobRow(j job.Job) row {
 	return row{web.Encode(shapeWholeJob(j)), []string{
 		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
-		strconv.Itoa(j.Attempts), strconv.Itoa(j.Run), strconv.Itoa(j.Priority),
+		cell(said(j, j.Attempts)), strconv.Itoa(j.Run), cell(own(j, j.Priority)),
 		wire.FormatTime(j.EnqueuedAt), wire.FormatTime(j.ChangedAt), wire.FormatTime(j.RunAt), wire.FormatTime(j.FinishedAt),
 		strings.ToValidUTF8(string(j.Payload), "\uFFFD"), strings.ToValidUTF8(string(bytes.TrimSpace(j.Meta)), "\uFFFD"),
 	}}
+}
+
+// cell is a number that may not be known: the cell is empty then.
+func cell(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
 }
 
 // exportAudit is the log as far as the address selects it, newest first.

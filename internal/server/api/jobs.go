@@ -93,11 +93,15 @@ func (a *API) job(c echo.Context) (web.Object, error) {
 // Detail is everything about a job, with what people did to it.
 func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
 	trail, err := a.Trail(c, d.Job.ID)
+	replay := func(r history.Replay) web.Object { return shapeReplay(d.Job, r) }
+	var acts []source.Act // on the source of the job
+	if d.Mirrored != nil {
+		acts = d.Mirrored.Acts
+	}
 	return web.Object{
 		"job", shapeWholeJob(d.Job), "attempts", shapeAttempts(d), "attempts_total", d.Total, "attempts_next?", d.Before(),
-		"dead_letters", web.List(d.Letters, shapeLetter),
-		"replays", web.List(d.Replays, shapeReplay), "operations", web.List(d.Bulk, shapeBulkAct),
-		"group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
+		"dead_letters", web.List(d.Letters, shapeLetter), "replays", web.List(d.Replays, replay), "operations", web.List(d.Bulk, shapeBulkAct),
+		"acts?", web.List(acts, shapeAct), "group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
 	}, err
 }
 
@@ -182,13 +186,46 @@ func shapeJob(j job.Job) web.Object {
 	return web.Object{
 		"id", j.ID, "type", j.Type, "queue", j.Queue, "state", j.State,
 		"status", j.Status(), // the state, told apart: dead_letter, dlq_failed, held
-		"run", j.Run, "attempts", j.Attempts, "max_attempts", j.MaxAttempts(), "execution", j.Execution, "priority", j.Priority, "meta?", j.Meta,
-		"policy", json.RawMessage(wire.EncodePolicy(j.Policy)), "origins?", j.Origins, "ttr", j.Timeout,
-		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt,
+		"run", j.Run, "attempts?", said(j, j.Attempts), "max_attempts?", said(j, j.MaxAttempts()), "execution", j.Execution,
+		"priority?", own(j, j.Priority), "meta?", j.Meta, "policy?", policyOf(j), "origins?", j.Origins, "ttr?", timeLimitOf(j),
+		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt, "changed_at?", j.ChangedAt,
 		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,
-		"returned?", source.Returned(j, time.Now()),
+		"returned?", source.Returned(j, time.Now()), "replay_unknown?", source.InDoubt(j),
 		"error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
 	}
+}
+
+// own is a number that Redrive decides for its own jobs. It says nothing of a job of a
+// source, which it never runs.
+func own(j job.Job, n int) *int {
+	if j.Source() != "" {
+		return nil
+	}
+	return &n
+}
+
+// timeLimitOf is the longest that an attempt may take; nothing for a job of a source.
+func timeLimitOf(j job.Job) web.Raw {
+	if j.Source() != "" {
+		return nil
+	}
+	return web.Encode(j.Timeout)
+}
+
+// said is a number that a source may not say of its job, which is zero then.
+func said(j job.Job, n int) *int {
+	if n == 0 {
+		return own(j, n)
+	}
+	return &n
+}
+
+// policyOf is the policy by which Redrive retries a job; nothing for a job of a source.
+func policyOf(j job.Job) json.RawMessage {
+	if j.Source() != "" {
+		return nil
+	}
+	return wire.EncodePolicy(j.Policy)
 }
 
 // shapeWholeJob is a job with its payload, which is written as the bytes that
@@ -234,9 +271,9 @@ func shapeAttempts(d history.Detail) []web.Object {
 
 // shapeReplay is a run that was replayed. The member changed says that the next
 // run differs in something.
-func shapeReplay(r history.Replay) web.Object {
+func shapeReplay(j job.Job, r history.Replay) web.Object {
 	return web.Object{
-		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts", r.Attempts, "at", r.At, "by", r.By, "changed?", r.Earlier != nil,
+		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts?", said(j, r.Attempts), "at", r.At, "by", r.By, "changed?", r.Earlier != nil,
 	}
 }
 
@@ -249,8 +286,8 @@ func shapeBulkAct(a operation.Act) web.Object {
 // again.
 func shapeLetter(l job.DeadLetter) web.Object {
 	return web.Object{
-		"job_id", l.JobID, "run", l.Run, "reason", l.Reason, "error", l.Error, "exception", l.Exception, "failed_at", l.FailedAt,
-		"original_queue", l.Queue, "attempts", l.Attempts, "cause?", l.Cause, "refused?", l.Refused, "problem?", l.Problem,
+		"job_id", l.JobID, "run", l.Run, "reason", l.Reason, "error", l.Error, "exception", l.Exception, "failed_at?", l.FailedAt,
+		"original_queue", l.Queue, "attempts?", said(job.Job{Queue: l.Queue}, l.Attempts), "cause?", l.Cause, "refused?", l.Refused, "problem?", l.Problem,
 		"forwarded_to?", l.ForwardedTo, "forwarded_at?", l.ForwardedAt, "replayed_at?", l.ReplayedAt, "replayed_by?", l.ReplayedBy,
 		"discarded_at?", l.DiscardedAt, "discarded_by?", l.DiscardedBy,
 	}

@@ -13,12 +13,13 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
 // shapeOperation is an operation as the API shows it. The numbers are absolute:
 // total = pending + done + skipped + failed, and for a replay done = succeeded +
-// relapsed + dropped + unsettled.
+// relapsed + dropped + unknown + unsettled.
 func shapeOperation(o operation.Operation) web.Object {
 	pace, canary := o.Planned(), (*int64)(nil) // left out while it depends on a scope that is not known
 	if pace.Canary >= 0 {
@@ -34,7 +35,8 @@ func shapeOperation(o operation.Operation) web.Object {
 		"spread?", pace.Spread, "canary?", canary, "guard", pace.Guard,
 		"created_at", o.CreatedAt, "created_by", o.CreatedBy, "started_at?", o.StartedAt, "started_by?", o.StartedBy,
 		"finished_at?", o.FinishedAt, "total", o.Total, "pending", o.Pending, "done", o.Done, "skipped", o.Skipped, "failed", o.Failed,
-		"succeeded", o.Succeeded, "relapsed", o.Relapsed, "dropped", o.Dropped, "unsettled", o.Unsettled(), "left?", left,
+		"succeeded", o.Succeeded, "relapsed", o.Relapsed, "dropped", o.Dropped, "unknown", o.Unknown,
+		"unsettled", o.Unsettled(), "left?", left,
 	}
 }
 
@@ -50,10 +52,20 @@ func shapeBreakdown(b operation.Breakdown) web.Object {
 
 // shapeProgress says how the canary fared, and what the guard sees of the
 // replays that ended last. Of those, guard_same failed again in the same way.
-func shapeProgress(p operation.Progress) web.Object {
-	c := p.Canary
+// Of the unsettled ones, sources have some, and of the returned ones among those they
+// have said nothing for so long that no more is expected.
+func (a *API) shapeProgress(p operation.Progress) web.Object {
+	c, h := p.Canary, p.Handed
+	reports := ""
+	if s := a.SourceNamed(h.Source); s != nil && s.Report.Tells {
+		reports = "failures and successes"
+	} else if s != nil {
+		reports = "failures"
+	}
 	return web.Object{
-		"canary_succeeded", c.Succeeded, "canary_relapsed", c.Relapsed, "canary_dropped", c.Dropped, "canary_unsettled", c.Unsettled(),
+		"canary_succeeded", c.Succeeded, "canary_relapsed", c.Relapsed, "canary_dropped", c.Dropped, "canary_unknown", c.Unknown,
+		"canary_unsettled", c.Unsettled(), "canary_at_source", c.Handed.AtSource, "canary_returned", c.Handed.Returned,
+		"at_source", h.AtSource, "returned", h.Returned, "source?", h.Source, "source_reports?", reports, "returned_until?", h.Until,
 		"guard_ended", p.Ended, "guard_same", p.Same,
 	}
 }
@@ -63,6 +75,7 @@ func shapeItem(it operation.Item) web.Object {
 	return web.Object{
 		"n", it.N, "job_id?", it.Job.ID, "type?", it.Job.Type, "queue?", it.Job.Queue, "run", it.Run, "state", it.State,
 		"code?", it.Code, "why?", it.Why, "other_operation?", it.Other, "at?", it.At, "outcome?", it.Outcome, "ended_at?", it.EndedAt,
+		"returned?", it.Outcome == "" && it.Job.Run == it.Run+1 && source.Returned(it.Job, time.Now()),
 	}
 }
 
@@ -88,13 +101,17 @@ func (a *API) operation(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.View.QuickProgress(ctx, o)
+	now := time.Now()
+	p, err := a.View.QuickProgress(ctx, now, o)
 	if err != nil {
+		return nil, err
+	}
+	if p.Handed, err = a.View.Handed(ctx, now, o); err != nil {
 		return nil, err
 	}
 	log, err := a.View.OperationLog(ctx, o.ID)
 	return web.Object{
-		"operation", shapeOperation(o), "progress", shapeProgress(p), "breakdown", shapeBreakdown(b),
+		"operation", shapeOperation(o), "progress", a.shapeProgress(p), "breakdown", shapeBreakdown(b),
 		"skipped", web.List(b.Skipped, shapeItem), "log", web.List(log, shapeEntry),
 	}, err
 }

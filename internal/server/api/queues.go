@@ -15,6 +15,7 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
@@ -110,14 +111,18 @@ func (a *API) shapeQueue(q queues.Info, running map[string]int) web.Object {
 	for _, status := range job.Statuses() { // every status, also at zero
 		depths[status] = q.Depths[status]
 	}
-	return web.Object{
-		"name", q.Name, "jobs_succeeded", t.Succeeded, "jobs_failed", t.Failed, "jobs_requeued", t.Requeued,
+	name := source.Of(q.Name)
+	o := web.Object{
+		"name", q.Name, "source?", name, "jobs_succeeded", t.Succeeded, "jobs_failed", t.Failed, "jobs_requeued", t.Requeued,
 		"jobs_failed_permanently", t.FailedPermanently, "jobs_dlq_failed", t.DLQFailed, "jobs_replayed", t.Replayed,
-		"states", depths, "workers", a.Config.Workers(q.Name), "running", running[q.Name],
-		"dead_letter", a.Config.DeadLetters(q.Name),
-		"forward?", a.WebhookHost(q.Name), // to which dead letters are sent
-		"oldest?", q.Oldest, "paused_at?", q.PausedAt, "paused_by?", q.PausedBy,
+		"states", depths, "oldest?", q.Oldest, "paused_at?", q.PausedAt, "paused_by?", q.PausedBy,
 	}
+	if name != "" { // which has workers and rules of its own
+		return o
+	}
+	return append(o,
+		"workers", a.Config.Workers(q.Name), "running", running[q.Name], "dead_letter", a.Config.DeadLetters(q.Name),
+		"forward?", a.WebhookHost(q.Name)) // to which dead letters are sent
 }
 
 // queueActs pause and resume queues, and the worker in this process.
@@ -135,6 +140,10 @@ func (a *API) queueAct(name string, do func(context.Context, time.Time, string, 
 		queue, err := a.ParamQueue(c)
 		if err == nil {
 			err = readNothing(c)
+		}
+		if name := source.Of(queue); err == nil && paused && name != "" {
+			err = web.Fail(web.Conflict, "the workers of the source "+name+" run the jobs of the queue "+queue+
+				", so Redrive cannot pause it; pause it there")
 		}
 		if err == nil {
 			err = do(c.Request().Context(), time.Now(), queue, web.Actor(c))
@@ -185,6 +194,7 @@ func (a *API) workers(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(q queues.Info) bool { return source.Of(q.Name) != "" }) // which no worker here runs
 	claimed, _, slow, err := a.Claimed(c.Request().Context())
 	pause, running := queues.Pause{}, a.Engine.Running()
 	if p := a.Paused(); p != nil {

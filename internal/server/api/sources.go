@@ -58,9 +58,12 @@ func (a *API) Source(c echo.Context) (source.Health, error) {
 
 // SourceOf is the attached source of a job; nil when it has none, or when that is not
 // attached any more.
-func (a *API) SourceOf(j job.Job) *source.Health {
+func (a *API) SourceOf(j job.Job) *source.Health { return a.SourceNamed(j.Source()) }
+
+// SourceNamed is how the attached source with a name fares; nil when there is none.
+func (a *API) SourceNamed(name string) *source.Health {
 	for _, h := range a.Engine.Sources() {
-		if h.Name == j.Source() {
+		if h.Name == name {
 			return &h
 		}
 	}

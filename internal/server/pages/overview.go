@@ -19,6 +19,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/queues"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
 	"redrive/web/templates/operationpage"
@@ -129,18 +130,20 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 	all, err := p.View.OpenOperations(ctx)
 	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
 	for _, o := range all[:min(len(all), openLimit)] {
-		progress, err := p.View.QuickProgress(ctx, o)
+		progress, err := p.View.QuickProgress(ctx, time.Now(), o)
 		if err != nil {
 			return nil, err
 		}
-		shown = append(shown, shownOperation(o, progress.Canary))
+		shown = append(shown, p.shownOperation(o, progress))
 	}
 	return shown, err
 }
 
 // shownOperation is an operation as the navigation and the overview show it.
-func shownOperation(o operation.Operation, c operation.Canary) templates.OpenOperation {
-	s := operationpage.Standing{Operation: o, Canary: c}
+func (p *Pages) shownOperation(o operation.Operation, progress operation.Progress) templates.OpenOperation {
+	s := operationpage.Standing{
+		Operation: o, Canary: progress.Canary, Handed: progress.Handed, Origin: p.api.SourceNamed(progress.Canary.Handed.Source),
+	}
 	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
 
@@ -170,6 +173,10 @@ func (p *Pages) queues(c echo.Context) error {
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
 	v.Configs = p.queueConfigs(names...)
 	for _, name := range all {
+		if source.Of(name) != "" {
+			v.Foreign++
+			continue
+		}
 		v.Workers += p.Config.Workers(name)
 	}
 	return p.show(c, r, v.Page())
@@ -267,6 +274,10 @@ func (p *Pages) workers(c echo.Context) error {
 	}
 	for _, name := range p.QueueNames() {
 		v.Total++
+		if source.Of(name) != "" {
+			v.Foreign++
+			continue
+		}
 		v.Places += p.Config.Workers(name)
 	}
 	all, err := p.WorkerQueues(c.Request().Context(), queuesLimit)
@@ -410,9 +421,10 @@ func (p *Pages) operation(c echo.Context) error {
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
 	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
+	v.Origin = p.api.SourceNamed(v.Progress.Handed.Source)
 	for i, o := range v.UnderWay { // the navigation says of it what the page says
 		if o.ID == id {
-			v.UnderWay[i] = shownOperation(v.Operation, v.Progress.Canary)
+			v.UnderWay[i] = p.shownOperation(v.Operation, v.Progress)
 		}
 	}
 	if v.Operation.State == operation.Collecting { // until there is something to decide

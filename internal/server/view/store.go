@@ -296,9 +296,14 @@ func (v *View) Progress(ctx context.Context, now time.Time, o operation.Operatio
 	return v.store.Operations.Progress(ctx, now, o)
 }
 
+// Handed counts the replayed runs of an operation that sources have.
+func (v *View) Handed(ctx context.Context, now time.Time, o operation.Operation) (operation.Handed, error) {
+	return v.store.Operations.Handed(ctx, now, o)
+}
+
 // QuickProgress is Progress without what takes longer the more items there are.
-func (v *View) QuickProgress(ctx context.Context, o operation.Operation) (operation.Progress, error) {
-	return v.store.Operations.CheapProgress(ctx, o)
+func (v *View) QuickProgress(ctx context.Context, now time.Time, o operation.Operation) (operation.Progress, error) {
+	return v.store.Operations.CheapProgress(ctx, now, o)
 }
 
 func (v *View) changed(o operation.Operation, err error) (operation.Operation, error) {

@@ -271,7 +271,7 @@ func paramTime(c echo.Context, name string) (time.Time, error) {
 func ItemQuery(c echo.Context) (operation.ItemFilter, error) {
 	text := c.QueryParam("state")
 	switch o := operation.RunOutcome(text); o {
-	case operation.RunSucceeded, operation.RunRelapsed, operation.RunDropped, operation.RunUnsettled:
+	case operation.RunSucceeded, operation.RunRelapsed, operation.RunDropped, operation.RunUnknown, operation.RunUnsettled:
 		return operation.ItemFilter{Outcome: o}, nil
 	}
 	switch s := operation.ItemState(text); s {
@@ -279,5 +279,5 @@ func ItemQuery(c echo.Context) (operation.ItemFilter, error) {
 		return operation.ItemFilter{State: s}, nil
 	}
 	return operation.ItemFilter{}, FailIn(BadParameter, "state",
-		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped or unsettled")
+		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped, unknown or unsettled")
 }

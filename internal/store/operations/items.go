@@ -10,6 +10,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
@@ -297,20 +298,24 @@ func (b *Book) Progress(ctx context.Context, now time.Time, o operation.Operatio
 			return p, err
 		}
 	}
-	return p, cheap(src, o, &p)
+	if err := cheap(src, now, o, &p); err != nil {
+		return p, err
+	}
+	p.Handed, err = handedOf(src, now, o, unsettledItems)
+	return p, err
 }
 
-// cheap reads what is cheap to know of an operation's progress: its canary, and
-// what its guard sees.
-func cheap(src db.Source, o operation.Operation, p *operation.Progress) (err error) {
+// cheap reads what is cheap to know of an operation's progress: its canary, and what its
+// guard sees.
+func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Progress) (err error) {
 	const canary = `SELECT count(*), count(*) FILTER (WHERE outcome = 'succeeded'), count(*) FILTER (WHERE outcome = 'relapsed'),
-			count(*) FILTER (WHERE outcome = 'dropped'), coalesce(max(ended_at), 0)
+			count(*) FILTER (WHERE outcome = 'dropped'), count(*) FILTER (WHERE outcome = 'unknown'), coalesce(max(ended_at), 0)
 		FROM (SELECT outcome, ended_at FROM operation_items WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0) AS canary`
 	if o.Kind != operation.Replay {
 		return nil
 	}
 	if c := &p.Canary; !o.CanaryAt.IsZero() {
-		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
+		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &c.Unknown, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
 		if c.Unsettled() > 0 {
 			c.EndedAt = time.Time{}
 		}
@@ -318,12 +323,63 @@ func cheap(src db.Source, o operation.Operation, p *operation.Progress) (err err
 	if err == nil && o.Pace.Guard {
 		p.Ended, p.Same, err = guardSees(src, o)
 	}
+	if err == nil && p.Canary.Unsettled() > 0 {
+		p.Canary.Handed, err = handedOf(src, now, o, unsettledCanary)
+	}
 	return err
 }
 
+// The items of an operation whose replayed runs have not ended: all of them, and those of
+// its canary.
+const (
+	unsettledItems = `SELECT job_seq, run FROM operation_items INDEXED BY operation_items_unsettled
+		WHERE operation_id = $1 AND state = 'done' AND outcome = '' AND $3 IS NOT NULL`
+	unsettledCanary = `SELECT job_seq, run FROM (SELECT job_seq, run, outcome FROM operation_items
+		WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $3 + 0) AS canary WHERE outcome = ''`
+)
+
+// handedOf counts which of an operation's items sources have. Operations on jobs of Redrive's
+// own are spared that: of a million jobs, as many may wait for a worker.
+func handedOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.Handed, err error) {
+	const atSources = `SELECT EXISTS (SELECT 1 FROM operation_scope WHERE operation_id = $1 AND instr(queue, '@') > 0)`
+	if o.Unsettled() == 0 {
+		return h, nil
+	}
+	some, err := db.Value[bool](src, atSources, o.ID)
+	if err != nil || !some {
+		return h, err
+	}
+
+	query := `SELECT count(*), count(*) FILTER (WHERE since <= $2), coalesce(min(source), ''), coalesce(max(source), ''),
+			coalesce(max(since) FILTER (WHERE since > $2), 0)
+		FROM (SELECT max(j.changed_at, j.run_at) AS since, substr(j.queue, instr(j.queue, '@') + 1) AS source
+			FROM (` + items + `) AS i JOIN jobs AS j ON j.seq = i.job_seq AND j.run = i.run + 1
+			WHERE j.state = 'pending' AND j.worker <> '' AND j.unbegun = 0 AND instr(j.queue, '@') > 0) AS handed`
+	var last string
+	var newest time.Time
+	_, err = db.Row(src, query, []any{&h.AtSource, &h.Returned, &h.Source, &last, db.Time(&newest)},
+		o.ID, db.Micros(now.Add(-source.ReturnedAfter)), o.Pace.Canary)
+
+	if h.Source != last { // several sources have them
+		h.Source = ""
+	}
+	if !newest.IsZero() {
+		h.Until = newest.Add(source.ReturnedAfter)
+	}
+	return h, err
+}
+
+// Handed counts the replayed runs of an operation that sources have.
+func (b *Book) Handed(ctx context.Context, now time.Time, o operation.Operation) (operation.Handed, error) {
+	if o.Kind != operation.Replay {
+		return operation.Handed{}, nil
+	}
+	return handedOf(b.reader.In(ctx), now, o, unsettledItems)
+}
+
 // CheapProgress is Progress without what takes longer the more items there are.
-func (b *Book) CheapProgress(ctx context.Context, o operation.Operation) (p operation.Progress, err error) {
-	return p, cheap(b.reader.In(ctx), o, &p)
+func (b *Book) CheapProgress(ctx context.Context, now time.Time, o operation.Operation) (p operation.Progress, err error) {
+	return p, cheap(b.reader.In(ctx), now, o, &p)
 }
 
 // itemless reports whether all items of an operation are gone.

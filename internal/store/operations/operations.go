@@ -93,14 +93,14 @@ func (b *Book) Committed(*db.Tx) { b.underWay += b.delta }
 // columns are those of an operation, and fields the places to which they go.
 const columns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,
 	created_at, created_by, started_at, started_by, resumed_at, finished_at,
-	position, total, pending, done, skipped, failed, succeeded, relapsed, dropped, key`
+	position, total, pending, done, skipped, failed, succeeded, relapsed, dropped, unknown, key`
 
 func fields(o *operation.Operation) []any {
 	return []any{
 		&o.ID, &o.Kind, &o.State, &o.Why, &o.Filter, &o.Source, db.Time(&o.Until), &o.Start, &o.Pace.Rate, db.Duration(&o.Pace.Spread),
 		&o.Pace.Canary, db.Time(&o.CanaryAt), &o.Pace.Guard, db.Time(&o.CreatedAt), &o.CreatedBy, db.Time(&o.StartedAt), &o.StartedBy,
 		db.Time(&o.ResumedAt), db.Time(&o.FinishedAt),
-		&o.Position, &o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Key,
+		&o.Position, &o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Unknown, &o.Key,
 	}
 }
 
@@ -200,8 +200,9 @@ func (*Book) Invariants() []db.Invariant {
 // them may be gone already.
 const miscounted = `SELECT id FROM operations AS o LEFT JOIN (
 		SELECT operation_id, count(*) AS n, sum(state = 'pending') AS waiting, sum(state = 'done') AS did, sum(state = 'skipped') AS passed,
-			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad, sum(outcome = 'dropped') AS gave_up
+			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad, sum(outcome = 'dropped') AS gave_up,
+			sum(outcome = 'unknown') AS unsure
 		FROM operation_items GROUP BY operation_id) AS i ON i.operation_id = o.id
 	WHERE (coalesce(i.n, 0) = o.total OR o.state NOT IN ('finished', 'aborted')) AND o.total + coalesce(i.n, 0) > 0
-		AND (i.n IS NULL OR (i.n, waiting, did, passed, broke, good, bad, gave_up) <>
-			(o.total, o.pending, o.done, o.skipped, o.failed, o.succeeded, o.relapsed, o.dropped))`
+		AND (i.n IS NULL OR (i.n, waiting, did, passed, broke, good, bad, gave_up, unsure) <>
+			(o.total, o.pending, o.done, o.skipped, o.failed, o.succeeded, o.relapsed, o.dropped, o.unknown))`

@@ -313,8 +313,8 @@ const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
 // that replayed them, and to their meters.
 func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
 	// A single UPDATE with the runs as JSON and RETURNING took twice as long.
-	const unsettled = `SELECT i.operation_id, i.n, i.job_seq, i.run + 1 FROM json_each($1) AS e
-		JOIN operation_items AS i ON i.job_seq = e.value WHERE i.state = 'done' AND i.outcome = ''`
+	const unsettled = `SELECT i.operation_id, i.n, i.job_seq, i.run + 1, i.outcome FROM json_each($1) AS e
+		JOIN operation_items AS i ON i.job_seq = e.value WHERE i.state = 'done' AND i.outcome IN ('', 'unknown')`
 	update := db.NewBatch(5, `UPDATE operation_items SET outcome = e.column3, ended_at = e.column4, same = e.column5 FROM (VALUES `,
 		`) AS e WHERE operation_items.operation_id = e.column1 AND operation_items.n = e.column2`)
 	type jobRun struct {
@@ -335,8 +335,9 @@ func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
 	type item struct {
 		operation, n int64
 		jobRun
+		outcome operation.RunOutcome
 	}
-	items, err := db.All(t, unsettled, func(it *item) []any { return []any{&it.operation, &it.n, &it.seq, &it.run} },
+	items, err := db.All(t, unsettled, func(it *item) []any { return []any{&it.operation, &it.n, &it.seq, &it.run, &it.outcome} },
 		db.Numbers(slices.Compact(seqs)))
 	if err != nil {
 		return fmt.Errorf("read which items have ended: %w", err)
@@ -347,6 +348,20 @@ func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
 		if it.operation != r.Operation {
 			continue
 		}
+
+		// A run whose fate was unknown is settled only by what its source says of it since.
+		if it.outcome == operation.RunUnknown {
+			if r.Outcome != operation.RunSucceeded && r.Outcome != operation.RunRelapsed {
+				continue
+			}
+			counts.add(it.operation, operation.RunUnknown, -1)
+		}
+
+		// It is not known that a run of unknown fate has ended: the guard does not count it.
+		if r.Outcome == operation.RunUnknown {
+			r.At = 0
+		}
+
 		same := r.Outcome == operation.RunRelapsed && r.Group == r.Origin // it failed in the same group as before
 		if err := update.Add(t, it.operation, it.n, string(r.Outcome), r.At, same); err != nil {
 			return fmt.Errorf("write the outcomes of replayed runs: %w", err)
@@ -386,9 +401,11 @@ func (m meters) add(id int64, outcome operation.RunOutcome, n int64) {
 
 // write adds the counts to those of the operations.
 func (m meters) write(t *db.Tx) error {
-	const update = `UPDATE operations SET succeeded = succeeded + $2, relapsed = relapsed + $3, dropped = dropped + $4 WHERE id = $1`
+	const update = `UPDATE operations SET succeeded = succeeded + $2, relapsed = relapsed + $3, dropped = dropped + $4,
+		unknown = unknown + $5 WHERE id = $1`
 	for _, id := range slices.Sorted(maps.Keys(m)) {
-		err := t.ExecExactly(1, update, id, m[id][operation.RunSucceeded], m[id][operation.RunRelapsed], m[id][operation.RunDropped])
+		err := t.ExecExactly(1, update, id, m[id][operation.RunSucceeded], m[id][operation.RunRelapsed], m[id][operation.RunDropped],
+			m[id][operation.RunUnknown])
 		if err != nil {
 			return fmt.Errorf("count the outcomes of operation %d: %w", id, err)
 		}

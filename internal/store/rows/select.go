@@ -51,13 +51,16 @@ func statusTerm(s job.Status) string {
 // changed is when the job came where it is.
 func match(where *db.Where, f filter.Filter, changed string) {
 	where.Equal("j.queue", f.Queue)
-	if f.Source != "" {
-		where.Add("instr(j.queue, '@') > 0 AND substr(j.queue, instr(j.queue, '@') + 1) = %s", f.Source)
+	if name := f.Foreign(); name != "" {
+		where.Add("instr(j.queue, '@') > 0 AND substr(j.queue, instr(j.queue, '@') + 1) = %s", name)
 	}
 	where.Equal("j.reason", string(f.Reason))
 	where.Pattern("j.type", f.Type)
 	where.Pattern("j.error_type", f.Class)
 	span(where, "j.attempts", f.Attempts)
+	if f.Attempts.Max > 0 && f.Attempts.Min == 0 { // a number that a source does not say is not a small one
+		where.Add("(j.attempts > 0 OR instr(j.queue, '@') = 0)")
+	}
 	span(where, "j.run", f.Run)
 	where.Between(changed, f.From, f.To)
 	if f.ID != "" {
@@ -104,6 +107,9 @@ func Select(search db.Search, columns, join string, f filter.Filter, after filte
 	}
 	if !f.ByEnqueueing() {
 		order = []string{changed, "j.seq"}
+		if f.Status == "" { // jobs of a source, of which none is active
+			order[0] = "j.changed_at"
+		}
 	}
 	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, after, limit)
 }

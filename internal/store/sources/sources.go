@@ -78,13 +78,19 @@ type Known struct {
 	Mark     int64
 	Lies     bool
 	UnderWay bool // an act on it has not ended
+
+	// Doubt is the newest act on the record, if the fate of that act is unknown and the
+	// record has not been seen since; else 0.
+	Doubt int64
 }
 
 const knownColumns = `m.job_seq, m.key, m.thread, m.mark, m.lies,
-	EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = m.job_seq AND a.state IN ('asked', 'begun'))`
+	EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = m.job_seq AND a.state IN ('asked', 'begun')),
+	CASE m.lies WHEN 0 THEN coalesce((SELECT CASE a.state WHEN 'unknown' THEN a.id END
+		FROM source_acts AS a WHERE a.job_seq = m.job_seq ORDER BY a.id DESC LIMIT 1), 0) ELSE 0 END`
 
 func (k *Known) fields() []any {
-	return []any{&k.Seq, &k.Key, &k.Thread, &k.Mark, &k.Lies, &k.UnderWay}
+	return []any{&k.Seq, &k.Key, &k.Thread, &k.Mark, &k.Lies, &k.UnderWay, &k.Doubt}
 }
 
 // Lookup tells what the mirror knows of records: by their keys, and by the threads of
@@ -179,6 +185,19 @@ func Left(t *db.Tx, seqs []int64) error {
 	return t.Run(`UPDATE mirrored SET lies = 0 WHERE job_seq IN (SELECT value FROM json_each($1))`, db.Numbers(seqs))
 }
 
+// Present writes down that the record of a job is at its source after all.
+func Present(t *db.Tx, seq int64) error {
+	return t.ExecExactly(1, `UPDATE mirrored SET lies = 1 WHERE job_seq = $1`, seq)
+}
+
+// Happened writes down that the unknown act that began a run did happen, as its source
+// says by now.
+func Happened(t *db.Tx, seq int64, run int, why string) error {
+	const update = `UPDATE source_acts SET state = 'done', why = $3, payload = NULL
+		WHERE job_seq = $1 AND run = $2 AND kind = 'replay' AND state = 'unknown'`
+	return t.Run(update, seq, run, why)
+}
+
 // actColumns are those of an act, with what the mirror knows of its record.
 const actColumns = `a.id, a.kind, a.mode, a.state, a.run, a.asked_at, a.ended_at, a.by, a.operation_id, a.why, a.due, a.payload,
 	j.id, j.queue, j.type, coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw`
@@ -232,9 +251,11 @@ func (b *Book) Reopen(ctx context.Context, ids []int64) error {
 }
 
 // End writes down how an act ended, and reports whether it was under way. The payload that
-// it had is the job's by now.
+// it had is the job's by now. It is kept only while the fate of the act is unknown: if the
+// record is still at its source, the job gets its earlier payload back.
 func End(t *db.Tx, now time.Time, r source.Result) (bool, error) {
-	const update = `UPDATE source_acts SET state = $2, ended_at = $3, why = $4, payload = NULL WHERE id = $1 AND state IN ('asked', 'begun')`
+	const update = `UPDATE source_acts SET state = $2, ended_at = $3, why = $4, payload = CASE $2 WHEN 'unknown' THEN payload END
+		WHERE id = $1 AND state IN ('asked', 'begun')`
 	n, err := t.Exec(update, r.ID, string(r.State), db.Micros(now), r.Why)
 	return n == 1, err
 }
@@ -340,10 +361,12 @@ func (b *Book) Lying(ctx context.Context, seqs []int64) ([]Lying, error) {
 	return db.All(b.reader.In(ctx), query, (*Lying).fields, db.Numbers(seqs))
 }
 
-// Handed pages through the jobs that a source has and of whose runs nothing is known since:
-// those that it took before the last one of the page before, the newest first.
+// Handed pages through the jobs that a source has, or may have because the fate of their
+// replay is unknown, and of whose runs nothing is known since: those that it took before the
+// last one of the page before, the newest first.
 func (b *Book) Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
-	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j JOIN mirrored AS m ON m.job_seq = j.seq
+	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_handed
+		JOIN mirrored AS m ON m.job_seq = j.seq
 		WHERE substr(j.queue, instr(j.queue, '@') + 1) = $1 AND j.state = 'pending' AND j.worker <> '' AND instr(j.queue, '@') > 0
 			AND (j.changed_at, j.seq) < ($2, $3) ORDER BY j.changed_at DESC, j.seq DESC LIMIT $4 + 0`
 	since := int64(math.MaxInt64)

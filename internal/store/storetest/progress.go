@@ -51,7 +51,7 @@ func Operation_TellsHowItGoes(k *kit) {
 		o := k.operation(id)
 		p, err := k.Operations.Progress(k.ctx, k.now, o)
 		k.check(err)
-		early, err := k.Operations.CheapProgress(k.ctx, o)
+		early, err := k.Operations.CheapProgress(k.ctx, k.now, o)
 		k.check(err)
 		k.same("what is cheap", []any{early.Canary, early.Ended, early.Same}, []any{p.Canary, p.Ended, p.Same})
 		return p

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,7 +16,9 @@ import (
 )
 
 var mirroring = []func(*kit){
-	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordIsNoNews, Mirror_KnowsWhatASourceDoesNotCount, Mirror_DyingElsewhereIsTheNextRun,
+	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordIsNoNews, Mirror_KnowsWhatASourceDoesNotCount,
+	Mirror_WhatASourceDoesNotSayStaysUnknown, Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo,
+	Mirror_AnUnknownNumberOfAttemptsMatchesNone, Mirror_ListsInTheOrderOfFailure, Mirror_DyingElsewhereIsTheNextRun,
 	Mirror_AThreadIsOneJob, Mirror_APageIsTakenOverTogether, Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource,
 	Source_AReplayIsAskedOfIt, Source_AReplayThatFailsAgainEndsItsRun, Source_ARefusedReplayComesBack, Source_AReplayOfWhatIsGoneEndsTheJob,
 	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_ActsEndTogether, Source_AnActUnderWayLeavesTheJobAlone,
@@ -37,7 +41,9 @@ func (k *kit) mirror(want int, records ...source.Record) []job.Job {
 	n, err := k.Mirror(k.ctx, k.now, "shop", records)
 	k.check(err)
 	k.same("jobs that came or changed", n, want)
-	return k.all(filter.Filter{Source: "shop"}, 100)
+	jobs := k.all(filter.Filter{Source: "shop"}, 100)
+	slices.SortFunc(jobs, func(a, b job.Job) int { return cmp.Compare(b.Seq, a.Seq) })
+	return jobs
 }
 
 // asked takes the acts that the source is asked for.
@@ -110,7 +116,75 @@ func Mirror_TheSameRecordIsNoNews(k *kit) {
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
 
-// Mirror_KnowsWhatASourceDoesNotCount: attempts are zero, and times that are missing or
+// Mirror_WhatASourceDoesNotSayStaysUnknown: times, attempts, their limit, the reason and the
+// policy. Only when the job came where it is must be known: when Redrive saw it first.
+func Mirror_WhatASourceDoesNotSayStaysUnknown(k *kit) {
+	j := k.mirror(1, source.Record{Key: "k", Queue: "orders", Type: "charge"})[0]
+	k.same("times", []time.Time{j.EnqueuedAt, j.RunAt, j.FinishedAt, j.StartedAt}, make([]time.Time, 4))
+	k.same("since when it is where it is", j.ChangedAt, k.now)
+	k.same("attempts", []int{j.Attempts, j.MaxAttempts()}, []int{0, 0})
+	k.same("reason, time limit, policy", []any{j.Reason, j.Timeout, j.Policy}, []any{retry.ReasonUnknown, time.Duration(0), retry.Policy{}})
+	a := k.detail(j.ID).Attempts[0]
+	k.same("its attempt", []any{a.Number, a.StartedAt, a.FinishedAt, a.Outcome}, []any{0, time.Time{}, time.Time{}, job.Failed})
+	l := k.letters(filter.Filter{}, 10)[0]
+	k.same("its letter", []any{l.FailedAt, l.Attempts, l.Reason}, []any{time.Time{}, 0, retry.ReasonUnknown})
+	k.same("the letter of its run", k.detail(j.ID).Letters[0].FailedAt, time.Time{})
+}
+
+// Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo: where it counts them, up to a limit.
+func Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo(k *kit) {
+	for i, c := range []struct {
+		used, limit, shown int
+		reason             retry.Reason
+	}{
+		{3, 3, 3, retry.AttemptsExhausted}, {4, 3, 4, retry.AttemptsExhausted}, {1, 3, 3, retry.ReasonUnknown},
+		{0, 3, 3, retry.ReasonUnknown}, {3, 0, 0, retry.ReasonUnknown},
+	} {
+		r := k.deadAt(strconv.Itoa(i))
+		r.Attempts, r.Limit, r.FailedAt = c.used, c.limit, k.now
+		j := k.mirror(1, r)[0]
+		k.same(fmt.Sprint(c), []any{j.Attempts, j.MaxAttempts(), j.Reason}, []any{c.used, c.shown, c.reason})
+		k.pass(time.Second)
+	}
+}
+
+// Mirror_AnUnknownNumberOfAttemptsMatchesNone: neither a small one nor a large one.
+func Mirror_AnUnknownNumberOfAttemptsMatchesNone(k *kit) {
+	unknown, known := k.deadAt("1"), k.deadAt("2")
+	unknown.Attempts = 0
+	k.mirror(2, unknown, known)
+	k.dead(simple())
+	for text, want := range map[string]int{"attempts:<9": 2, "attempts:<=2": 1, "attempts:>0": 2, "attempts:3": 1, "attempts:>3": 0, "": 3} {
+		f, err := filter.Parse("state:dead_letter "+text, k.now)
+		k.check(err)
+		k.same(text, len(k.letters(f, 10)), want)
+	}
+}
+
+// Mirror_ListsInTheOrderOfFailure: what was read in one look, and later what failed before.
+func Mirror_ListsInTheOrderOfFailure(k *kit) {
+	at := func(key string, minutes int) source.Record {
+		r := k.deadAt(key)
+		r.FailedAt, r.Thread = k.now.Add(-time.Duration(minutes)*time.Minute), key
+		return r
+	}
+	keys := func(jobs []job.Job) (all []string) {
+		for _, j := range jobs {
+			all = append(all, k.detail(j.ID).Mirrored.Key)
+		}
+		return all
+	}
+	k.mirror(3, at("new", 10), at("old", 30), at("middle", 20))
+	k.same("all jobs", keys(k.all(filter.Filter{}, 1)), []string{"new", "middle", "old"})
+	k.mirror(1, at("older", 40))
+	want := []string{"new", "middle", "old", "older"}
+	k.same("of the source", keys(k.all(filter.Filter{Source: "shop"}, 1)), want)
+	k.same("of its queue", keys(k.all(filter.Filter{Queue: "orders@shop"}, 3)), want)
+	slices.Reverse(want)
+	k.same("oldest first", keys(k.all(filter.Filter{Source: "shop", Sort: filter.Oldest}, 2)), want)
+}
+
+// Mirror_KnowsWhatASourceDoesNotCount: attempts are zero, and times that are
 // to come are now.
 func Mirror_KnowsWhatASourceDoesNotCount(k *kit) {
 	r := source.Record{Key: "k", FailedAt: k.now.Add(time.Hour), Type: "t\x00\xff"}
@@ -423,7 +497,7 @@ func Source_ActsEndTogether(k *kit) {
 	for _, a := range acts {
 		ends[a.ID] = a
 	}
-	for i, want := range []string{"pending in run 2, shop", "dead_letter in run 2, ", "pending in run 2, shop", "discarded in run 2, ", "trashed in run 1, ", "pending in run 2, "} {
+	for i, want := range []string{"pending in run 2, shop", "dead_letter in run 2, ", "pending in run 2, shop", "discarded in run 2, ", "trashed in run 1, ", "pending in run 2, shop"} {
 		j, end := k.job(jobs[strconv.Itoa(i)].ID), ends[said[i].ID]
 		k.same(fmt.Sprintf("job %d", i), fmt.Sprintf("%s in run %d, %s", j.Status(), j.Run, j.Worker), want)
 		k.same(fmt.Sprintf("act %d", i), []any{end.State, end.Why, end.EndedAt}, []any{said[i].State, said[i].Why, k.now})

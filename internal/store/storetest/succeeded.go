@@ -12,7 +12,7 @@ import (
 
 var succeeding = []func(*kit){
 	Source_ItSaysThatAJobSucceeded, Source_WhatSucceededCanDieAgain, Source_ASuccessIsOfItsRun, Source_TheNewestHandedComeFirst,
-	Source_ACanaryPassesWhenItSaysSo,
+	Source_ACanaryPassesWhenItSaysSo, Source_ACanaryIsReturnedWhenNothingIsHeard,
 }
 
 // handed is a page of the jobs that the source has.
@@ -124,10 +124,50 @@ func Source_ACanaryPassesWhenItSaysSo(k *kit) {
 		k.check(err)
 		return p.Canary
 	}
-	k.same("under way", canary(), operation.Canary{Done: 2})
+	at := operation.Handed{AtSource: 2, Source: "shop", Until: k.now.Add(source.ReturnedAfter)}
+	k.same("under way", canary(), operation.Canary{Done: 2, Handed: at})
 	k.pass(time.Second)
 	k.same("successes", k.succeeded(k.handed(source.Handed{}, 10)...), 2)
 	k.same("passed", canary(), operation.Canary{Done: 2, Succeeded: 2, EndedAt: k.now})
+}
+
+// Source_ACanaryIsReturnedWhenNothingIsHeard: its jobs are counted from when the source took
+// them, until one of them is back.
+func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
+	k.mirror(3, k.deadAt("1"), k.deadAt("2"), k.deadAt("3"))
+	k.pass(time.Minute)
+	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
+	k.run(o.ID, operation.Pace{Canary: 2})
+	k.workAll(o.ID)
+	acts := k.asked(2)
+	handed := func() [2]operation.Handed {
+		k.Helper()
+		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
+		k.check(err)
+		cheap, err := k.Operations.CheapProgress(k.ctx, k.now, k.operation(o.ID))
+		k.check(err)
+		k.same("what is cheap", cheap.Canary, p.Canary)
+		return [2]operation.Handed{p.Canary.Handed, p.Handed}
+	}
+	both := func(h operation.Handed) [2]operation.Handed { return [2]operation.Handed{h, h} }
+
+	k.same("asked for", handed(), both(operation.Handed{}))
+	k.answer(acts[0], source.Done, "")
+	first := k.now.Add(source.ReturnedAfter)
+	k.same("one is handed", handed(), both(operation.Handed{AtSource: 1, Source: "shop", Until: first}))
+	k.pass(time.Minute)
+	k.answer(acts[1], source.Done, "")
+	last := k.now.Add(source.ReturnedAfter)
+	k.pass(source.ReturnedAfter - time.Minute)
+	k.same("one is returned", handed(), both(operation.Handed{AtSource: 2, Returned: 1, Source: "shop", Until: last}))
+	k.pass(time.Minute)
+	k.same("both are returned", handed(), both(operation.Handed{AtSource: 2, Returned: 2, Source: "shop"}))
+
+	r := k.deadAt(acts[0].Key)
+	r.Witness, r.FailedAt = "2", k.now
+	k.mirror(1, r)
+	k.same("one is back", handed(), both(operation.Handed{AtSource: 1, Returned: 1, Source: "shop"}))
+	k.same("outcomes", []int64{k.operation(o.ID).Relapsed, k.operation(o.ID).Unsettled()}, []int64{1, 1})
 }
 
 // Source_TheNewestHandedComeFirst: in pages.

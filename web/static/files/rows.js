@@ -82,9 +82,9 @@ function setBadge(cell, status) {
 }
 
 function setAttempts(cell, { attempts: used, max_attempts: limit, status }) {
-  if (!limit) return;
+  if (!limit) find(".pips", cell)?.remove(); // the source of the job does not say it
   find(".pips", cell)?.classList.toggle("done", status === "completed");
-  const text = `${used}/${limit}`;
+  const text = limit ? `${used}/${limit}` : used ? String(used) : "–";
   const value = find("[data-value]", cell);
   if (!value || value.textContent === text) return;
   value.textContent = text;

@@ -63,7 +63,7 @@ func decidersUnrun(a job.Attempt, who string) []decider {
 		if a.Outcome == job.Succeeded {
 			return []decider{{text: "Its source: it succeeded", decided: true}}
 		}
-		return []decider{{text: "Its source: no more attempts", decided: true}}
+		return []decider{{text: "Its source", decided: true}}
 	case "expired":
 		return []decider{decided("Time to live: ended before it ran, so "+action, a), rules, {text: unasked}, {text: notAsked}}
 	}

@@ -60,6 +60,14 @@ func timeLimit(d time.Duration) string {
 	return format.Duration(d) + " per attempt"
 }
 
+// priorityWords follow the queue of a job. A source may have priorities of its own.
+func priorityWords(j job.Job) string {
+	if j.Source() != "" {
+		return ""
+	}
+	return ", priority " + format.Number(j.Priority)
+}
+
 // metaFacts are the top-level entries of a job's meta object, as they were
 // written; the trace id among them.
 func metaFacts(meta json.RawMessage) []node {
@@ -111,6 +119,7 @@ func historyOf(v View) []event {
 	for _, l := range v.Letters {
 		step = 2*l.Run + 1
 		switch {
+		case j.Source() != "" && l.Problem != "": // it came back: its act tells when
 		case l.Refused:
 			add(l.FailedAt, "", "dead letter refused: "+templates.Explain(l.Reason).Short)
 		case l.Attempts == 0 && slices.Contains(retry.Poison(), l.Reason):
@@ -123,6 +132,14 @@ func historyOf(v View) []event {
 		add(l.ForwardedAt, "", "dead letter sent to "+format.Visible(l.ForwardedTo))
 		if !v.byOperation(operation.Discard, l.DiscardedAt) {
 			add(l.DiscardedAt, format.By(l.DiscardedBy), "discarded the dead letter")
+		}
+	}
+	if v.Mirrored != nil {
+		for _, a := range v.Mirrored.Acts {
+			if word := endOfAct(j.Source(), a); word != "" {
+				step = 2*a.Run + 1
+				add(a.EndedAt, "", word)
+			}
 		}
 	}
 	for _, r := range v.Replays {

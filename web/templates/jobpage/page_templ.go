@@ -168,7 +168,7 @@ func (v View) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(v.Attempts)+len(f.coming) > 0 || v.Job.State == job.Active {
+			if len(timed(v.Attempts))+len(f.coming) > 0 || v.Job.State == job.Active {
 				templ_7745c5c3_Err = timelineFigure(v, timelineOf(v.Detail, runs, f, v.Now)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -58,6 +58,10 @@ func (r *jobRun) newest(i int) bool { return r.current && r.after(i) == nil }
 // uncounted reports whether the source of a job does not tell how often it tried.
 func (r *jobRun) uncounted() bool { return r.foreign && (r.letter == nil || r.letter.Attempts == 0) }
 
+// untold reports whether a run at a source has no attempt of which the source tells: it took
+// the reason and the attempts over from the run before.
+func (r *jobRun) untold() bool { return r.foreign && len(r.attempts) == 0 && r.next == nil }
+
 // runsOf arranges a page of attempts by their runs, oldest first. The newest page has
 // the newest runs of the job, with attempts or without.
 func runsOf(d history.Detail) (runs []jobRun) {
@@ -144,9 +148,10 @@ func (r jobRun) word() string {
 	return templates.StyleOf(r.status).Word
 }
 
-// took is the time from the start of its first attempt to the end of its last.
+// took is the time from the start of its first attempt to the end of its last; 0 when it is
+// not known.
 func (r jobRun) took() time.Duration {
-	if len(r.attempts) == 0 {
+	if len(r.attempts) == 0 || r.attempts[0].StartedAt.IsZero() {
 		return 0
 	}
 	last := r.attempts[len(r.attempts)-1]
@@ -171,8 +176,11 @@ func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 // policy does: "4 attempts (3 + 1 by rule mail-once-more)". It is empty when nobody
 // knows. j is the job as it was in the run.
 func (r jobRun) progress(j job.Job) string {
-	if r.uncounted() {
+	if r.uncounted() || r.untold() {
 		return ""
+	}
+	if r.foreign && j.MaxAttempts() == 0 {
+		return format.Counted(r.used, "attempt", "attempts")
 	}
 	limit := j.Policy.Limit()
 	if more := r.used - limit; more > 0 && len(r.rules(limit)) > 0 {
@@ -213,6 +221,17 @@ func attemptName(a job.Attempt) string {
 		return "Attempt " + format.Number(a.Number)
 	}
 	return "Execution " + format.Number(a.Execution)
+}
+
+// foreignName is what attempt i of a run at a source is called. The source may not number it.
+func (r *jobRun) foreignName(i int) string {
+	switch a := r.attempts[i]; {
+	case !r.uncounted() && a.Number > 0:
+		return attemptName(a)
+	case r.after(i) == nil:
+		return "Last attempt"
+	}
+	return "Earlier attempt"
 }
 
 // running is the execution in progress as an attempt, which it will become. It

@@ -80,8 +80,7 @@ func sourceName(v View) string {
 	if v.Origin == nil {
 		return v.Job.Source() + ", which is not attached"
 	}
-	system, _, _ := strings.Cut(v.Origin.Profile.Title, " (")
-	return v.Job.Source() + " (" + system + ")"
+	return v.Job.Source() + " (" + systemName(v) + ")"
 }
 
 // refusedReplay is what the source said when it did not carry out the replay that began
@@ -93,20 +92,56 @@ func refusedReplay(v View) string {
 	return ""
 }
 
+// doubt is the replay that began this run, if it is unknown whether the source took it.
+func doubt(v View) *source.Act {
+	a := newestAct(v)
+	if a == nil || a.Kind != source.Replay || a.State != source.Unknown || a.Run != v.Job.Run {
+		return nil
+	}
+	return a
+}
+
+// whyInDoubt says in a sentence what is known of a replay whose fate is unknown.
+func whyInDoubt(a *source.Act) string {
+	return format.UpperFirst(strings.TrimRight(format.Visible(a.Why), ".")) + "."
+}
+
 // hearsAgain says when Redrive will know more of a job that its source has.
 func hearsAgain(v View) string {
 	if v.Origin != nil && v.Origin.Report.Tells {
 		return "Redrive hears of the job again when it fails there, or when " + v.Job.Source() + " records that it succeeded."
 	}
-	return "Redrive hears of the job again only if it fails there."
+	return systemName(v) + " reports only failures, so Redrive hears of the job again only if it fails there."
 }
 
-// tries says how often the source tried the job, as far as it tells.
-func tries(j job.Job) string {
-	if j.Attempts == 0 {
-		return ""
+// untilReturned says until when Redrive waits for news of a job that its source has.
+func untilReturned(v View) string {
+	if v.Origin != nil && v.Origin.Report.Tells {
+		return systemName(v) + " reports failures and successes: if neither is known by %v, the job counts as returned."
 	}
-	return " after " + format.Counted(j.Attempts, "attempt", "attempts")
+	return systemName(v) + " reports only failures: if the job is not back by %v, it counts as returned."
+}
+
+// systemName is the system of the job's source, as "Laravel", or else the source.
+func systemName(v View) string {
+	if v.Origin == nil {
+		return v.Job.Source()
+	}
+	name, _, _ := strings.Cut(v.Origin.Profile.Title, " (")
+	return name
+}
+
+// diedAt says when a dead letter of a source died, and after how many attempts, as far as
+// the source tells.
+func diedAt(j job.Job) string {
+	text := "It failed permanently at " + j.Source()
+	if j.Attempts > 0 {
+		text += " after " + format.Counted(j.Attempts, "attempt", "attempts")
+	}
+	if !j.FinishedAt.IsZero() {
+		text += " %v"
+	}
+	return text
 }
 
 // newestAct is what was asked of the source last; nil when nothing was.
@@ -117,9 +152,49 @@ func newestAct(v View) *source.Act {
 	return &v.Mirrored.Acts[0]
 }
 
-// styleOfRun draws the status of a run; the current one of a source's job can be returned.
+// noAttempt says why nothing is told of a run of a source's job.
+func noAttempt(v View, r jobRun) string {
+	name := v.Job.Source()
+	switch a := actOf(v, r.number); {
+	case a != nil && a.State.Open():
+		return "The replay that begins this run is on its way to " + name + "."
+	case a != nil && a.State == source.Unknown:
+		return "It is unknown whether " + name + " took the replay that began this run. No attempt of it is known."
+	case a != nil && !a.State.Open() && a.State != source.Done && a.State != source.Changed:
+		return name + " did not take the replay that began this run, so no attempt of it was made."
+	case r.over:
+		return "No attempt of this run is known."
+	}
+	return name + " has not said anything of this run yet."
+}
+
+// actOf is the replay that began a run of a source's job; nil when none is known.
+func actOf(v View, run int) *source.Act {
+	if v.Mirrored == nil {
+		return nil
+	}
+	for i := range v.Mirrored.Acts {
+		if a := &v.Mirrored.Acts[i]; a.Kind == source.Replay && a.Run == run {
+			return a
+		}
+	}
+	return nil
+}
+
+// endOfAct says how an act on a source ended that it did not carry out; empty for others.
+func endOfAct(name string, a source.Act) string {
+	switch a.State {
+	case source.Unknown:
+		return "it is unknown whether " + name + " carried out the " + string(a.Kind)
+	case source.Refused, source.Replaced:
+		return name + " did not carry out the " + string(a.Kind)
+	}
+	return ""
+}
+
+// styleOfRun draws the status of a run; the current one of a source's job can be there.
 func styleOfRun(v View, r jobRun) templates.Style {
-	if r.current && source.Returned(v.Job, v.Now) {
+	if r.current && v.Job.State == job.Pending {
 		return templates.StyleOfJob(v.Job, v.Now)
 	}
 	return templates.StyleOf(r.status)

@@ -41,60 +41,76 @@ func sourceAnswer(v View) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		at, ago := templates.On(v.Job.ChangedAt), v.ago(v.Job.ChangedAt)
+		j, name := v.Job, v.Job.Source()
+		at, ago := templates.On(j.ChangedAt), v.ago(j.ChangedAt)
 		switch {
-		case v.Job.State == job.Pending && newestAct(v) != nil && newestAct(v).State.Open():
-			templ_7745c5c3_Err = answers(v, "The replay is on its way to "+v.Job.Source(), ", asked for %v.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
+		case j.State == job.Pending && newestAct(v) != nil && newestAct(v).State.Open():
+			templ_7745c5c3_Err = answers(v, "The replay is on its way to "+name, ", asked for %v.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.State == job.Pending && newestAct(v) != nil && newestAct(v).State == source.Unknown:
-			templ_7745c5c3_Err = answers(v, "It is unknown whether "+v.Job.Source()+" took the replay", ": %v. Look there before you enqueue the job again.", newestAct(v).Why).Render(ctx, templ_7745c5c3_Buffer)
+		case j.State == job.Pending && doubt(v) != nil:
+			templ_7745c5c3_Err = answers(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v Either "+name+" has the job, or it is lost there. "+
+				"Look in its queue before you enqueue the job again. "+hearsAgain(v), templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.State == job.Pending && newestAct(v) != nil && newestAct(v).State == source.Changed:
-			templ_7745c5c3_Err = answers(v, "The job ran at "+v.Job.Source()+" and failed again before the replay", ", so the replay changed nothing. Its new error is about to be shown.").Render(ctx, templ_7745c5c3_Buffer)
+		case j.State == job.Pending && newestAct(v) != nil && newestAct(v).State == source.Changed:
+			templ_7745c5c3_Err = answers(v, "The job ran at "+name+" and failed again before the replay", ", so the replay changed nothing. Its new error is about to be shown.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.State == job.Pending && v.Job.RunAt.After(v.Now):
-			templ_7745c5c3_Err = answers(v, v.Job.Source()+" has the job and runs it %v", ". "+hearsAgain(v), templates.On(v.Job.RunAt)).Render(ctx, templ_7745c5c3_Buffer)
+		case j.State == job.Pending && j.RunAt.After(v.Now):
+			templ_7745c5c3_Err = answers(v, "Handed to "+name+", to run %v", ". "+hearsAgain(v), templates.On(j.RunAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case source.Returned(v.Job, v.Now):
-			templ_7745c5c3_Err = answers(v, v.Job.Source()+" has had the job for "+format.About(v.Now.Sub(v.Job.ChangedAt)), ", since %v, and it is not back: "+
-				"it succeeded there, still waits, or was removed. "+hearsAgain(v), v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, name+" has had the job for "+format.About(v.Now.Sub(j.ChangedAt)), ", since %v, and it is not back: "+
+				"it succeeded there, still waits, or was removed. "+hearsAgain(v), j.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.State == job.Pending:
-			templ_7745c5c3_Err = answers(v, v.Job.Source()+" runs the job now", ", since %v. "+hearsAgain(v), v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
+		case j.State == job.Pending:
+			templ_7745c5c3_Err = answers(v, "Handed to "+name+" %v", ". "+untilReturned(v), at, source.ReturnsAt(j)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.State == job.Completed:
-			templ_7745c5c3_Err = answers(v, "The source "+v.Job.Source()+" says that the job succeeded %v", ", %v. The replay worked. Nothing more will run.", at, ago).Render(ctx, templ_7745c5c3_Buffer)
+		case j.State == job.Completed:
+			templ_7745c5c3_Err = answers(v, "The source "+name+" says that the job succeeded %v", ", %v. The replay worked. Nothing more will run.", at, ago).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.Letter == job.LetterStored && refusedReplay(v) != "":
-			templ_7745c5c3_Err = answers(v, v.Job.Source()+" did not take the replay", ", %v: %v. The dead letter still lies there.", ago, refusedReplay(v)).Render(ctx, templ_7745c5c3_Buffer)
+		case j.Letter == job.LetterStored && doubt(v) != nil:
+			templ_7745c5c3_Err = answers(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v The dead letter is still there, and nothing says that the job ran. "+
+				"Before you replay it again, look for a copy in its queue at "+name+": with one, it would run twice.",
+				templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.Letter == job.LetterStored:
-			templ_7745c5c3_Err = answers(v, "It failed permanently at "+v.Job.Source()+tries(v.Job)+" %v", ", %v. It will not run again unless you replay it.", at, ago).Render(ctx, templ_7745c5c3_Buffer)
+		case j.Letter == job.LetterStored && refusedReplay(v) != "":
+			templ_7745c5c3_Err = answers(v, name+" did not take the replay", ", %v: %v. The dead letter still lies there.", ago, refusedReplay(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.Reason == retry.GoneAtSource:
-			templ_7745c5c3_Err = answers(v, "Its dead letter is gone from "+v.Job.Source(), ", as Redrive saw %v: it was replayed or deleted elsewhere, or "+v.Job.Source()+" removed it.", at).Render(ctx, templ_7745c5c3_Buffer)
+		case j.Letter == job.LetterStored:
+			if j.FinishedAt.IsZero() {
+				templ_7745c5c3_Err = answers(v, diedAt(j), "; "+name+" does not say when. Redrive saw it first %v. It will not run again unless you replay it.", ago).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			} else {
+				templ_7745c5c3_Err = answers(v, diedAt(j), ", %v. It will not run again unless you replay it.", templates.On(j.FinishedAt), v.ago(j.FinishedAt)).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
+		case j.Reason == retry.GoneAtSource:
+			templ_7745c5c3_Err = answers(v, "Its dead letter is gone from "+name, ", as Redrive saw %v: it was replayed or deleted elsewhere, or "+name+" removed it.", at).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.Letter == job.LetterTrashed:
+		case j.Letter == job.LetterTrashed:
 			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -103,12 +119,12 @@ func sourceAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = say(v, " It was deleted at %v, so it cannot be restored.", v.Job.Source()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " It was deleted at %v, so it cannot be restored.", name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "It is %v", ", since %v.", v.Job.State, v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "It is %v", ", since %v.", j.State, j.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -147,7 +163,7 @@ func sourcePanel(v View) templ.Component {
 			var templ_7745c5c3_Var3 templ.SafeURL
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(link.Source(v.Job.Source()))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 53, Col: 44}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 63, Col: 44}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -160,7 +176,7 @@ func sourcePanel(v View) templ.Component {
 			var templ_7745c5c3_Var4 string
 			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(sourceName(v))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 53, Col: 62}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 63, Col: 62}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 			if templ_7745c5c3_Err != nil {
@@ -174,7 +190,7 @@ func sourcePanel(v View) templ.Component {
 				var templ_7745c5c3_Var5 string
 				templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs("in " + format.Visible(m.Place) + ", ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 59, Col: 46}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 69, Col: 46}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 				if templ_7745c5c3_Err != nil {
@@ -187,7 +203,7 @@ func sourcePanel(v View) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(format.Visible(m.Key))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 60, Col: 48}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 70, Col: 48}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -223,7 +239,7 @@ func sourcePanel(v View) templ.Component {
 				var templ_7745c5c3_Var7 string
 				templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(v.Origin.Profile.Attempts)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 71, Col: 36}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 81, Col: 36}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 				if templ_7745c5c3_Err != nil {
@@ -241,7 +257,7 @@ func sourcePanel(v View) templ.Component {
 					var templ_7745c5c3_Var8 string
 					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(text)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 74, Col: 16}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 84, Col: 16}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {
@@ -264,7 +280,7 @@ func sourcePanel(v View) templ.Component {
 					var templ_7745c5c3_Var9 string
 					templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(text)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 78, Col: 16}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 88, Col: 16}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 					if templ_7745c5c3_Err != nil {
@@ -293,7 +309,7 @@ func sourcePanel(v View) templ.Component {
 					var templ_7745c5c3_Var10 string
 					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(w)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 85, Col: 13}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 95, Col: 13}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 					if templ_7745c5c3_Err != nil {
@@ -402,7 +418,7 @@ func sourceHow(v Edit) templ.Component {
 			var templ_7745c5c3_Var13 string
 			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(strconv.FormatBool(v.Errors["mode"] != ""))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 119, Col: 125}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 129, Col: 125}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 			if templ_7745c5c3_Err != nil {
@@ -420,7 +436,7 @@ func sourceHow(v Edit) templ.Component {
 				var templ_7745c5c3_Var14 string
 				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(string(m))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 121, Col: 34}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 131, Col: 34}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 				if templ_7745c5c3_Err != nil {
@@ -443,7 +459,7 @@ func sourceHow(v Edit) templ.Component {
 				var templ_7745c5c3_Var15 string
 				templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(modeWords[m])
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 121, Col: 93}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 131, Col: 93}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 				if templ_7745c5c3_Err != nil {

@@ -2,6 +2,7 @@ package jobpage
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -128,17 +129,17 @@ func timelineOf(d history.Detail, runs []jobRun, f forecast, now time.Time) time
 // Of a run with very many attempts the newest are drawn.
 func laneOf(j job.Job, r jobRun, now time.Time) lane {
 	l := lane{run: r, now: -1, zero: latest(j.RunAt, now)}
-	attempts := r.attempts
+	attempts := timed(r.attempts)
 	if over := len(attempts) - maxBars; over > 0 {
 		attempts = attempts[over:]
 	}
-	if len(attempts) < len(r.attempts) || r.cut {
+	if len(attempts) == maxBars && len(attempts) < len(r.attempts) || r.cut {
 		l.note = "the newest " + strconv.Itoa(len(attempts))
 	}
 	active := r.current && j.State == job.Active
 	switch {
 	case len(attempts) > 0:
-		l.zero = attempts[0].StartedAt
+		l.zero = began(attempts[0])
 	case active:
 		l.zero = j.StartedAt
 	}
@@ -155,12 +156,25 @@ func laneOf(j job.Job, r jobRun, now time.Time) lane {
 	return l
 }
 
+// timed are the attempts of which at least the end is known: sources may not say it.
+func timed(all []job.Attempt) []job.Attempt {
+	return slices.DeleteFunc(slices.Clone(all), func(a job.Attempt) bool { return a.FinishedAt.IsZero() })
+}
+
+// began is when an attempt began, or when it ended if its source says no more.
+func began(a job.Attempt) time.Time {
+	if a.StartedAt.IsZero() {
+		return a.FinishedAt
+	}
+	return a.StartedAt
+}
+
 // delayBefore is the wait before attempt i, in words.
 func delayBefore(attempts []job.Attempt, i int) string {
 	if i == 0 {
 		return ""
 	}
-	return waited(attempts[i-1], attempts[i].StartedAt)
+	return waited(attempts[i-1], began(attempts[i]))
 }
 
 // waited is the time between an attempt and the next one: the delay that was
@@ -179,13 +193,18 @@ func waited(a job.Attempt, next time.Time) string {
 // add puts an attempt on the time of the lane. An attempt whose clock ran
 // backwards has no length.
 func (l *lane) add(a job.Attempt, style templates.Style, end time.Time, delay string) {
-	from := max(0, a.StartedAt.Sub(l.zero))
+	from := max(0, began(a).Sub(l.zero))
 	to := max(from, end.Sub(l.zero))
 	b := bar{style: style, anchor: anchor(a), title: fmt.Sprintf("Run %d, %s: %s", a.Run, strings.ToLower(attemptName(a)), style.Word)}
 	if a.Number > 0 {
 		b.number = format.Number(a.Number)
 	}
-	b.title += " after " + format.Duration(to-from)
+	if l.run.foreign && a.Number == 0 {
+		b.title = fmt.Sprintf("Run %d, an attempt: %s", a.Run, style.Word)
+	}
+	if !a.StartedAt.IsZero() {
+		b.title += " after " + format.Duration(to-from)
+	}
 	if style.Word == string(job.Active) {
 		b.title = fmt.Sprintf("Run %d, attempt %d: running for %s", a.Run, a.Number, format.Duration(to-from))
 	}

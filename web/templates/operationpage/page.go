@@ -20,6 +20,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
@@ -41,9 +42,10 @@ type View struct {
 	Progress  operation.Progress
 	Show      string // which items, as the address says it
 	After     int64
-	Log       []audit.Entry // newest first
-	Indexing  bool          // a scope found by its text has to wait: the index is filled anew
-	Lag       int           // failures that such a scope cannot have, because they cannot be searched yet
+	Log       []audit.Entry  // newest first
+	Indexing  bool           // a scope found by its text has to wait: the index is filled anew
+	Origin    *source.Health // that has replayed jobs of it; nil: several have, or it is not attached
+	Lag       int            // failures that such a scope cannot have, because they cannot be searched yet
 }
 
 // asOf is when the scope was frozen: when the page was drawn on which it was chosen,
@@ -86,14 +88,20 @@ func rateWords(rate float64) string {
 	return format.Decimal(rate*3600, 1) + " per hour"
 }
 
-// outcomeParts are how the replays of an operation ended.
-func outcomeParts(o operation.Operation) []templates.MeterPart {
-	return []templates.MeterPart{
+// outcomeParts are how the replays of an operation ended, and what sources have of them.
+func outcomeParts(o operation.Operation, h operation.Handed) []templates.MeterPart {
+	all := []templates.MeterPart{
 		{Name: "succeeded", Class: "is-succeeded", Word: "succeeded", N: o.Succeeded},
 		{Name: "relapsed", Class: "is-failed", Word: "failed again", N: o.Relapsed},
 		{Name: "dropped", Class: "is-skipped", Word: "stopped manually", N: o.Dropped},
-		{Name: "unsettled", Class: "", Word: "pending", N: o.Unsettled()},
+		{Name: "unknown", Class: "is-warn", Word: "unknown", N: o.Unknown},
+		{Name: "returned", Class: "is-pending", Word: "not back", N: h.Returned},
+		{Name: "at_source", Class: "is-accent", Word: "at " + sourceWord(h), N: h.AtSource - h.Returned},
+		{Name: "unsettled", Class: "", Word: "pending", N: max(0, o.Unsettled()-h.AtSource)},
 	}
+	return slices.DeleteFunc(all, func(p templates.MeterPart) bool {
+		return p.N == 0 && slices.Contains([]string{"unknown", "returned", "at_source"}, p.Name)
+	})
 }
 
 // itemTabs are the choices of items.
@@ -113,6 +121,9 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	if o.Dropped > 0 {
 		tabs = append(tabs, tab("dropped", "stopped manually", o.Dropped))
 	}
+	if o.Unknown > 0 {
+		tabs = append(tabs, tab("unknown", "unknown", o.Unknown))
+	}
 	return tabs
 }
 
@@ -124,7 +135,7 @@ func room(o operation.Operation, n int64) string {
 }
 
 // styleOfItem draws what became of an item.
-func styleOfItem(o operation.Operation, it operation.Item) templates.Style {
+func styleOfItem(o operation.Operation, it operation.Item, now time.Time) templates.Style {
 	style := func(class, icon, word string) templates.Style {
 		return templates.Style{Class: class, Icon: icon, Word: word}
 	}
@@ -145,6 +156,10 @@ func styleOfItem(o operation.Operation, it operation.Item) templates.Style {
 		return style("is-failed", "failed", "failed again")
 	case it.Outcome == operation.RunDropped:
 		return style("is-cancelled", "cancelled", "ended")
+	case it.Outcome == operation.RunUnknown:
+		return style("is-warn", "unknown", "unknown")
+	case o.Kind == operation.Replay && it.Job.Run == it.Run+1 && source.AtSource(it.Job):
+		return templates.StyleOfJob(it.Job, now)
 	case o.Kind == operation.Replay:
 		return style("is-available", "available", "pending")
 	}
@@ -223,9 +238,17 @@ func widthUpTo(n int64) string {
 	return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11))
 }
 
+// atSourceWords says of a job that its source has until when something may be heard of it.
+func atSourceWords(j job.Job, now time.Time) string {
+	if source.Returned(j, now) {
+		return "not back from " + j.Source()
+	}
+	return "handed to " + j.Source()
+}
+
 // itemWords says what happened to an item's job. What the operation itself wrote
 // down comes first; the rest is told from the job as it is now.
-func itemWords(o operation.Operation, it operation.Item) string {
+func itemWords(o operation.Operation, it operation.Item, now time.Time) string {
 	j, status := it.Job, templates.StyleOf(it.Job.Status()).Word
 	switch {
 	case it.Why != "":
@@ -240,8 +263,16 @@ func itemWords(o operation.Operation, it operation.Item) string {
 		return fmt.Sprintf("run %d, %s", j.Run, status)
 	case o.Kind != operation.Replay:
 		return fmt.Sprintf("run %d, now %s", it.Run, status)
+	case it.Outcome == operation.RunUnknown && source.InDoubt(j):
+		return fmt.Sprintf("run %d: it is unknown whether %s took the replay", it.Run+1, j.Source())
+	case it.Outcome == operation.RunUnknown:
+		return fmt.Sprintf("run %d: it is unknown whether %s took the replay; the job is in run %d, %s", it.Run+1, j.Source(), j.Run, status)
+	case it.Outcome == "" && j.Run == it.Run+1 && source.AtSource(j):
+		return fmt.Sprintf("run %d, %s", j.Run, atSourceWords(j, now))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
+	case it.Outcome == operation.RunRelapsed && j.Error.Type != "" && j.Source() != "" && j.Attempts == 0:
+		return fmt.Sprintf("run %d: %s", j.Run, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
 		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
 	case it.Outcome == operation.RunSucceeded && j.Source() != "":

@@ -96,6 +96,12 @@ func rateRows(r operation.Rate) (all []int) {
 func canaryStyle(c operation.Canary) templates.Style {
 	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
 	switch {
+	case c.Relapsed+c.Dropped == 0 && c.Handed.Returned > 0 && c.Handed.Returned == c.Unsettled():
+		of = strconv.FormatInt(c.Handed.Returned, 10) + " of " + strconv.FormatInt(c.Done, 10) + " not back"
+		return templates.Style{Class: "is-pending auto", Icon: "unknown", Word: of}
+	case c.Unsettled() == 0 && c.Relapsed+c.Dropped == 0 && c.Unknown > 0:
+		of = strconv.FormatInt(c.Unknown, 10) + " of " + strconv.FormatInt(c.Done, 10) + " unknown"
+		return templates.Style{Class: "is-warn auto", Icon: "unknown", Word: of}
 	case c.Unsettled() > 0:
 		return templates.Style{Class: "is-active auto", Icon: "active", Word: of}
 	case c.Succeeded == c.Done:
@@ -106,11 +112,23 @@ func canaryStyle(c operation.Canary) templates.Style {
 
 // canaryParts are how the jobs that went first ended.
 func canaryParts(c operation.Canary) []templates.MeterPart {
-	return []templates.MeterPart{
+	h := c.Handed
+	parts := []templates.MeterPart{
 		{Name: "canary_succeeded", Class: "is-succeeded", Word: "succeeded", N: c.Succeeded},
 		{Name: "canary_relapsed", Class: "is-failed", Word: "failed again", N: c.Relapsed},
-		{Name: "canary_unsettled", Class: "", Word: "pending", N: c.Unsettled()},
 	}
+	add := func(name, class, word string, n int64) {
+		if n > 0 {
+			parts = append(parts, templates.MeterPart{Name: name, Class: class, Word: word, N: n})
+		}
+	}
+	add("canary_unknown", "is-warn", "unknown", c.Unknown)
+	add("canary_returned", "is-pending", "not back", h.Returned)
+	add("canary_at_source", "is-accent", "at "+sourceWord(h), h.AtSource-h.Returned)
+	if rest := c.Unsettled() - h.AtSource; rest > 0 || h.AtSource+c.Unknown == 0 {
+		parts = append(parts, templates.MeterPart{Name: "canary_unsettled", Word: "pending", N: rest})
+	}
+	return parts
 }
 
 // released is the entry of the log, whose newest entries come first, with which

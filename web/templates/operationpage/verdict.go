@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
@@ -20,6 +21,9 @@ type canary int
 const (
 	noCanary canary = iota // the operation does not wait for one
 	canaryRuns
+	canaryHanded   // its source has some of its jobs, and may still say how they fared
+	canaryReturned // its source has said nothing of some, and no more is expected
+	canaryUnknown  // it is unknown whether its source took some
 	canaryPassed
 	canaryFailed
 )
@@ -28,17 +32,43 @@ const (
 type Standing struct {
 	operation.Operation
 	Canary operation.Canary
+	Handed operation.Handed // of all its replayed runs
+	Origin *source.Health   // that has them; nil: several have, or it is not attached
 }
 
-func (v View) standing() Standing { return Standing{v.Operation, v.Progress.Canary} }
+func (v View) standing() Standing {
+	return Standing{v.Operation, v.Progress.Canary, v.Progress.Handed, v.Origin}
+}
+
+// again is after how many seconds the page is drawn again, because it changes with the time
+// alone: the operation works, or nothing may be heard of jobs that a source has. It is empty
+// where nothing does.
+func (v View) again() string {
+	switch {
+	case working(v.Operation):
+		return "1"
+	case !v.Progress.Handed.Until.IsZero() || !v.Progress.Canary.Handed.Until.IsZero():
+		return "10"
+	}
+	return ""
+}
 
 func (s Standing) canary() canary {
 	released := s.ResumedAt.After(s.CanaryAt)
+	c, h := s.Canary, s.Canary.Handed
 	switch {
 	case s.State != operation.Paused || s.CanaryAt.IsZero() || released:
 		return noCanary
-	case s.Canary.Unsettled() > 0:
+	case c.Unsettled() > h.AtSource:
 		return canaryRuns
+	case c.Relapsed+c.Dropped > 0:
+		return canaryFailed
+	case h.AtSource > h.Returned:
+		return canaryHanded
+	case c.Unknown > 0:
+		return canaryUnknown
+	case h.Returned > 0:
+		return canaryReturned
 	case s.Canary.Succeeded == s.Canary.Done:
 		return canaryPassed
 	}
@@ -48,7 +78,8 @@ func (s Standing) canary() canary {
 // resumeClass keeps Resume from being the obvious button while it would repeat a
 // failure.
 func resumeClass(v View) string {
-	if c := v.standing().canary(); c == canaryFailed || c == canaryRuns {
+	switch v.standing().canary() {
+	case canaryFailed, canaryRuns, canaryHanded, canaryUnknown:
 		return "button"
 	}
 	return "button primary"
@@ -62,6 +93,12 @@ func (s Standing) Verdict() templates.Style {
 	}
 	of := fmt.Sprintf("%d of %d", c.Succeeded, c.Done)
 	switch canary := s.canary(); {
+	case canary == canaryHanded, canary == canaryReturned:
+		return s.handedVerdict()
+	case canary == canaryUnknown:
+		return s.unknownVerdict()
+	case canary == canaryFailed && c.Handed.AtSource+c.Unknown > 0: // of which some may have succeeded
+		return say("is-dead", "failed", "Canary failed: %d of %d failed again.", c.Relapsed+c.Dropped, c.Done)
 	case canary == canaryRuns:
 		return say("is-active", "active", "The canary is running: %d of %d jobs finished.", c.Done-c.Unsettled(), c.Done)
 	case canary == canaryPassed:
@@ -80,7 +117,7 @@ func (s Standing) Verdict() templates.Style {
 	case o.State == operation.Aborted:
 		return say("", "cancelled", "%s.", format.UpperFirst(format.Visible(o.Why)))
 	}
-	return result(o)
+	return s.result()
 }
 
 // Brief is the verdict in the few words that the navigation has room for.
@@ -89,6 +126,12 @@ func (s Standing) Brief() string {
 	switch canary := s.canary(); {
 	case canary == canaryRuns:
 		return fmt.Sprintf("canary: %d of %d finished", c.Done-c.Unsettled(), c.Done)
+	case canary == canaryHanded:
+		return fmt.Sprintf("canary: %d of %d handed over", c.Handed.AtSource, c.Done)
+	case canary == canaryReturned:
+		return fmt.Sprintf("canary: %d of %d not back", c.Handed.Returned, c.Done)
+	case canary == canaryUnknown:
+		return fmt.Sprintf("canary: %d of %d unknown", c.Unknown, c.Done)
 	case canary != noCanary:
 		return fmt.Sprintf("canary: %d of %d passed", c.Succeeded, c.Done)
 	case o.State == operation.Collecting:
@@ -100,14 +143,17 @@ func (s Standing) Brief() string {
 }
 
 // result is how an operation ended.
-func result(o operation.Operation) templates.Style {
+func (s Standing) result() templates.Style {
+	o := s.Operation
 	succeeded := format.Counted(o.Succeeded, "job", "jobs") + " succeeded."
 	switch {
 	case o.Kind != operation.Replay || o.Done == 0:
 		return templates.Style{Class: "is-completed", Icon: "completed", Word: fmt.Sprintf("Finished: %s of %s %s.",
 			format.Number(o.Done), format.Counted(o.Total, "job", "jobs"), templates.DoneWord(o.Kind))}
+	case s.Handed.AtSource+o.Unknown > 0 && o.Unsettled() == s.Handed.AtSource:
+		return s.handedResult()
 	case o.Unsettled() > 0:
-		return templates.Style{Class: "is-active", Icon: "active", Word: "All jobs are enqueued; " + outcomeWords(o) + "."}
+		return templates.Style{Class: "is-active", Icon: "active", Word: "All jobs are enqueued; " + s.outcomeWords() + "."}
 	case o.Relapsed > 0:
 		again := format.Counted(o.Relapsed, "job", "jobs")
 		return templates.Style{Class: "is-failed", Icon: "failed", Word: "Finished: " + again + " failed again, " + succeeded}
@@ -122,6 +168,10 @@ func (s Standing) Advice() string {
 	switch canary := s.canary(); {
 	case canary == canaryRuns:
 		return "Wait for the others before you resume."
+	case canary == canaryReturned:
+		return "Look at " + sourceWord(s.Canary.Handed) + " whether they ran. Resume to " + string(o.Kind) + " the " + rest + "."
+	case canary == canaryUnknown:
+		return "Copies may be in its queue: look there first. Resume then replays the " + rest + "."
 	case canary == canaryPassed:
 		return "Resume to " + string(o.Kind) + " the " + rest + "."
 	case canary == canaryFailed:
@@ -148,13 +198,20 @@ func (s Standing) Outcome() string {
 	if s.Kind != operation.Replay || s.Done == 0 || s.canary() != noCanary {
 		return ""
 	}
-	return format.UpperFirst(outcomeWords(s.Operation)) + "."
+	return format.UpperFirst(s.outcomeWords()) + "."
 }
 
 // outcomeWords is how the replayed runs ended so far.
-func outcomeWords(o operation.Operation) string {
+func (s Standing) outcomeWords() string {
+	o, h := s.Operation, s.Handed
 	settled := o.Succeeded + o.Relapsed + o.Dropped
-	if settled == 0 {
+	switch {
+	case h.AtSource > 0 && o.Succeeded == 0:
+		return fmt.Sprintf("%s at %s, %s not back; %s failed again", format.Number(h.AtSource), sourceWord(h), format.Number(h.Returned),
+			format.Number(o.Relapsed))
+	case settled == 0 && o.Unknown > 0:
+		return format.Number(o.Unknown) + " unknown"
+	case settled == 0:
 		return "no replayed run has finished yet"
 	}
 	return fmt.Sprintf("%s of %s succeeded (%d %%)",

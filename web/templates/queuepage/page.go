@@ -18,6 +18,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
@@ -30,6 +31,7 @@ type List struct {
 	Queues   []queues.Info // all of those, or some
 	Found    int           // how many those are
 	Total    int           // queues
+	Foreign  int           // of them: queues of sources
 	Workers  int           // of all queues
 	LastHour []job.Totals  // of all queues, by the minute
 	Configs  map[string]templates.QueueConfig
@@ -50,9 +52,14 @@ func (v List) shown() string {
 // maxStuck is how many handlers that do not return are listed.
 const maxStuck = 100
 
-// unattended reports whether nobody here works the queue off.
+// pausable reports whether a queue can be paused or resumed here: that of a source cannot be
+// paused, and may have been before that was known.
+func pausable(q queues.Info) bool { return source.Of(q.Name) == "" || !q.PausedAt.IsZero() }
+
+// unattended reports whether nobody here works the queue off. The jobs of a source have
+// its workers.
 func (v List) unattended(q queues.Info) bool {
-	return q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
+	return source.Of(q.Name) == "" && q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
 }
 
 // waiting is how many jobs of a queue could run or will.
@@ -63,8 +70,24 @@ func waiting(q queues.Info) int64 {
 // summary says how much all queues do.
 func summary(v List) string {
 	hour := templates.Sum(templates.Series(v.LastHour, templates.Executions))
-	return fmt.Sprintf("%s, %s, %s in the last hour", format.Counted(v.Total, "queue", "queues"),
-		format.Counted(v.Workers, "worker", "workers"), format.Counted(hour, "attempt", "attempts"))
+	return fmt.Sprintf("%s, %s, %s in the last hour%s", format.Counted(v.Total-v.Foreign, "queue", "queues"),
+		format.Counted(v.Workers, "worker", "workers"), format.Counted(hour, "attempt", "attempts"), andForeign(v.Foreign))
+}
+
+// andForeign adds the queues of sources, which are not counted among those of Redrive.
+func andForeign(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ", and " + format.Counted(n, "queue", "queues") + " of sources"
+}
+
+// workersOf says how busy the workers of a queue are, or at which source they are.
+func workersOf(q queues.Info, c templates.QueueConfig) string {
+	if source.Of(q.Name) != "" {
+		return "source " + source.Of(q.Name)
+	}
+	return workers(c)
 }
 
 // workers says how busy a queue's workers are.
@@ -155,7 +178,9 @@ type View struct {
 }
 
 // unattended reports whether nobody here works the queue off.
-func (v View) unattended() bool { return v.Queue.PausedAt.IsZero() && v.Config.Workers == 0 }
+func (v View) unattended() bool {
+	return source.Of(v.Queue.Name) == "" && v.Queue.PausedAt.IsZero() && v.Config.Workers == 0
+}
 
 // statuses are the depths that the page lists.
 func (v View) statuses() []job.Status {
@@ -232,16 +257,17 @@ func policyOfQueue(v View) string {
 // Workers is the page /workers: who runs jobs, and what they run now.
 type Workers struct {
 	templates.Frame
-	Name   string        // of the worker in this process
-	Since  time.Time     // when it began
-	Queues []WorkerQueue // all of them, or those in which something runs or waits
-	Total  int           // queues
-	Places int           // of the workers of all queues
-	Jobs   []job.Job     // that are claimed, the newest first
-	More   bool          // there are more of them
-	Stuck  []job.Stuck
-	Waits  map[string]bool // jobs that are claimed and have not begun, by their id
-	Slow   bool
+	Name    string        // of the worker in this process
+	Since   time.Time     // when it began
+	Queues  []WorkerQueue // all of them, or those in which something runs or waits
+	Total   int           // queues
+	Foreign int           // of them: queues of sources
+	Places  int           // of the workers of all queues
+	Jobs    []job.Job     // that are claimed, the newest first
+	More    bool          // there are more of them
+	Stuck   []job.Stuck
+	Waits   map[string]bool // jobs that are claimed and have not begun, by their id
+	Slow    bool
 }
 
 // WorkerQueue is how busy the workers of one queue are.
@@ -268,8 +294,8 @@ func (v Workers) summary() string {
 	for _, q := range v.Queues { // all in which something runs are among them
 		busy += q.Running
 	}
-	queues := format.Counted(v.Total, "queue", "queues")
-	return fmt.Sprintf("%s, %s of %s", queues, format.Number(busy), format.Counted(v.Places, "place busy", "places busy"))
+	queues := format.Counted(v.Total-v.Foreign, "queue", "queues")
+	return fmt.Sprintf("%s, %s of %s%s", queues, format.Number(busy), format.Counted(v.Places, "place busy", "places busy"), andForeign(v.Foreign))
 }
 
 // share is how much of a queue's workers is in use.
@@ -282,6 +308,9 @@ func (q WorkerQueue) share() string {
 
 // busy says the same in words.
 func (q WorkerQueue) busy() string {
+	if source.Of(q.Name) != "" {
+		return "–"
+	}
 	if q.Workers == 0 && q.Running == 0 {
 		return "no workers"
 	}
