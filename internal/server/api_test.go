@@ -119,12 +119,17 @@ func TestAPI_KeyOfABatchIsNoSingleJobsKey(t *testing.T) {
 	}
 }
 
-func TestAPI_BatchOfTenThousand(t *testing.T) {
+func TestAPI_BatchOfAThousand(t *testing.T) { largeBatch(t, 1000) }
+
+func TestLong_APIBatchOfTenThousand(t *testing.T) { largeBatch(t, job.MaxBatch) }
+
+func largeBatch(t *testing.T, many int) {
+	t.Helper()
 	h := start(t)
-	jobs := strings.Repeat(`{"type":"a"},`, job.MaxBatch-1) + `{"type":"a"}`
+	jobs := strings.Repeat(`{"type":"a"},`, many-1) + `{"type":"a"}`
 	h.post("/api/v1/jobs/batch", `{"jobs":[`+jobs+`]}`).want(t, http.StatusCreated)
-	if n := h.store.Snapshot().Depths[job.Status(job.Available)]; n != job.MaxBatch {
-		t.Errorf("%d jobs, want %d", n, job.MaxBatch)
+	if n := h.store.Snapshot().Depths[job.Status(job.Available)]; n != int64(many) {
+		t.Errorf("%d jobs, want %d", n, many)
 	}
 }
 

@@ -23,16 +23,17 @@ func (h *house) failOften(attempts, trace int) (id string) {
 }
 
 func TestAPI_AttemptsOfAJobComeInPages(t *testing.T) {
+	const attempts = 150 // more bytes than a page has
 	h := start(t)
-	id := h.failOften(250, 30_000)
-	seen, query := 250, ""
+	id := h.failOften(attempts, 30_000)
+	seen, query := attempts, ""
 	for seen > 0 {
 		a := h.get("/api/v1/jobs/"+id+query).want(t, http.StatusOK)
 		if limit := 4 << 20; len(a.body) > limit {
 			t.Fatalf("%d bytes, more than %d", len(a.body), limit)
 		}
 		p := decode[attemptsPage](t, a)
-		if p.Total != 250 || len(p.Attempts) == 0 {
+		if p.Total != attempts || len(p.Attempts) == 0 {
 			t.Fatalf("%d attempts of %d", len(p.Attempts), p.Total)
 		}
 		for i := len(p.Attempts) - 1; i >= 0; i-- {
@@ -53,8 +54,8 @@ func TestAPI_AttemptsOfAJobComeInPages(t *testing.T) {
 // Each attempt says what followed it, the newest one of an older page too.
 func TestPages_EarlierAttemptsLeadBackToTheFirst(t *testing.T) {
 	h := start(t)
-	id := h.failOften(450, 100)
-	path, left := "/jobs/"+id, 450
+	id := h.failOften(250, 100)
+	path, left := "/jobs/"+id, 250
 	for pages := 1; path != ""; pages++ {
 		body := h.get(path).want(t, http.StatusOK).body
 		shown, retried := strings.Count(body, `<li class="attempt `), strings.Count(body, ">retried at ")

@@ -267,10 +267,15 @@ func TestEnvelopes_LinesStandForThemselves(t *testing.T) {
 	}
 }
 
-func TestEnvelopes_TenThousandLines(t *testing.T) {
+func TestEnvelopes_ManyLines(t *testing.T) { manyLines(t, 1000) }
+
+func TestLong_EnvelopesTenThousandLines(t *testing.T) { manyLines(t, job.MaxBatch) }
+
+func manyLines(t *testing.T, n int) {
+	t.Helper()
 	h := start(t)
-	a := h.do(http.MethodPost, "/api/v1/queues/shop/envelopes", strings.Repeat("{}\n", job.MaxBatch), "Content-Type", "application/x-ndjson")
-	if got := decode[taken](t, a.want(t, http.StatusCreated)); got.Poison != job.MaxBatch {
+	a := h.do(http.MethodPost, "/api/v1/queues/shop/envelopes", strings.Repeat("{}\n", n), "Content-Type", "application/x-ndjson")
+	if got := decode[taken](t, a.want(t, http.StatusCreated)); got.Poison != n {
 		t.Errorf("poison %d", got.Poison)
 	}
 }
