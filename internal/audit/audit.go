@@ -4,6 +4,7 @@ package audit
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -44,11 +45,29 @@ func Name(by string) string {
 
 // The actions that other packages ask for by name.
 const (
-	Reveal = "job.reveal" // somebody viewed hidden values; others see it only if they may manage
+	Reveal = "job.reveal" // somebody viewed hidden values
 	Export = "export"     // somebody took a list away as a file
 
 	ExportBegin = "export.begin" // somebody began to take a long list away; its end is an entry of its own
 )
+
+// Guarded are the actions, as [Filter.Action] writes them, that only those see of others
+// who may manage: reveals, logins, and the management of users and tokens.
+func Guarded() []string {
+	return []string{Reveal, "login", "login.*", "logout", "session.*", "user.*", "token.*"}
+}
+
+// WithoutAddresses is an entry for those who may not manage. The hash goes too: an
+// address could be found by trying all that there are.
+func (e Entry) WithoutAddresses() Entry {
+	e.Actor.Address, e.Hash = "", nil
+	if name, rest, ok := strings.Cut(e.Actor.Name, " ("); ok {
+		if _, err := netip.ParseAddr(strings.TrimSuffix(rest, ")")); err == nil {
+			e.Actor.Name = name
+		}
+	}
+	return e
+}
 
 // Filter selects entries of the audit log. Empty fields select everything.
 type Filter struct {
@@ -57,7 +76,7 @@ type Filter struct {
 	Subject string // exact
 	From    time.Time
 	To      time.Time // until before
-	Reveals string    // of the entries about reveals, only those of this actor
+	Own     string    // of the entries about what is [Guarded], only those of this actor
 }
 
 // String writes what was asked for as the audit log keeps it.

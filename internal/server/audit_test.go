@@ -86,6 +86,29 @@ func TestAudit_TellsWhatOneMaySee(t *testing.T) {
 	}
 }
 
+// Addresses, and the logins of others that failed or not, are for those who manage.
+func TestAudit_ShowsAddressesAndLoginsToAdminsOnly(t *testing.T) {
+	h := start(t)
+	h.form("/queues/orders/pause", "").want(t, http.StatusSeeOther) // before there was a login
+	tokens := h.staff()
+	h.logIn("admin")
+	h.form("/login", "name=admin&password=a+wrong+password").want(t, http.StatusUnauthorized)
+	h.post("/api/v1/queues/orders/resume", "", "Authorization", "Bearer "+tokens[access.Operator]).want(t, http.StatusOK)
+	for _, path := range []string{"/audit", "/audit.csv", "/audit.ndjson", "/api/v1/audit"} {
+		for role, all := range map[access.Role]bool{access.Viewer: false, access.Operator: false, access.Admin: true} {
+			body := h.get(path, "Authorization", "Bearer "+tokens[role]).want(t, http.StatusOK).body
+			if !strings.Contains(body, "token operator") || !strings.Contains(body, "local user") {
+				t.Errorf("%s for the %s does not tell who paused and resumed: %s", path, role, clip.Text(body, 300))
+			}
+			for _, guarded := range []string{"127.0.0.1", "unknown user"} {
+				if strings.Contains(body, guarded) != all {
+					t.Errorf("%s for the %s has %q: %v, want %v", path, role, guarded, !all, all)
+				}
+			}
+		}
+	}
+}
+
 // The log is filtered by who, what and when, and paged.
 func TestAudit_FiltersAndPages(t *testing.T) {
 	h := start(t)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"os"
@@ -273,6 +274,26 @@ func TestProxy_SaysWhoItIs(t *testing.T) {
 	}
 	if _, by, err := h.store.Paused(t.Context(), "orders"); err != nil || by != "ana" {
 		t.Errorf("paused by %q, %v", by, err)
+	}
+}
+
+// A header that comes twice has been sent by someone else as well, so neither counts.
+func TestProxy_RefusesHeadersThatComeTwice(t *testing.T) {
+	h := start(t, withProxy)
+	for name, header := range map[string]http.Header{
+		"groups, the second stronger": {"X-Forwarded-User": {"ana"}, "X-Forwarded-Groups": {"none", "sre"}},
+		"groups, the first stronger":  {"X-Forwarded-User": {"ana"}, "X-Forwarded-Groups": {"sre", "none"}},
+		"groups, twice the same":      {"X-Forwarded-User": {"ana"}, "X-Forwarded-Groups": {"all", "all"}},
+		"groups, the second empty":    {"X-Forwarded-User": {"ana"}, "X-Forwarded-Groups": {"sre", ""}},
+		"users":                       {"X-Forwarded-User": {"ana", "bo"}, "X-Forwarded-Groups": {"sre"}},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/api/v1/jobs", http.NoBody)
+		r.RemoteAddr, r.Header = "127.0.0.1:1", header
+		w := httptest.NewRecorder()
+		h.http.Config.Handler.ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s, want 401", name, w.Code, w.Body)
+		}
 	}
 }
 

@@ -68,6 +68,14 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
 			"the proxy sent no usable name in %s: it must be one name without spaces, at most %d bytes", s.proxy.UserHeader, maxProxyName))
 	}
+
+	// A proxy that adds its header to one that a visitor has sent must not be believed.
+	if groups := s.proxy.RoleHeader; groups != "" && len(r.Header.Values(groups)) > 1 {
+		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
+			"the proxy sent %s more than once: it must send all groups in one header, separated by commas, "+
+				"and remove what a visitor has sent", groups))
+	}
+
 	role := proxyRole(*s.proxy, r.Header)
 	if s.proxied.note(names[0], role) { // what is open may be so no longer
 		s.Hub.Recheck()
@@ -85,11 +93,9 @@ func proxyRole(p config.Proxy, h http.Header) access.Role {
 	if p.RoleHeader == "" {
 		return role
 	}
-	for _, value := range h.Values(p.RoleHeader) {
-		for group := range strings.SplitSeq(value, ",") {
-			if group = strings.TrimSpace(group); group != "" {
-				role = role.Stronger(p.Roles[group])
-			}
+	for group := range strings.SplitSeq(h.Get(p.RoleHeader), ",") {
+		if group = strings.TrimSpace(group); group != "" {
+			role = role.Stronger(p.Roles[group])
 		}
 	}
 	return role

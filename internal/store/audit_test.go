@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -49,12 +50,38 @@ func TestAudit_Filters(t *testing.T) {
 		"by kind":     {audit.Filter{Action: "job.*"}, []int64{5, 4, 2, 1}},
 		"by subject":  {audit.Filter{Subject: "s0", Actor: "ana"}, []int64{5, 3, 1}},
 		"by time":     {audit.Filter{From: testTime.Add(time.Hour), To: testTime.Add(3 * time.Hour)}, []int64{3, 2}},
-		"own reveals": {audit.Filter{Reveals: "ana"}, []int64{5, 4, 3, 1}},
+		"own reveals": {audit.Filter{Own: "ana"}, []int64{5, 4, 3, 1}},
 	} {
 		page, err := s.Accounts.Audit(t.Context(), c.f, 0, 10)
 		if got := seqsOf(page.Entries); err != nil || !slices.Equal(got, c.want) || page.Next != 0 {
 			t.Errorf("%s: %v next %d, %v; want %v", name, got, page.Next, err, c.want)
 		}
+	}
+}
+
+// Those who may not manage see of reveals, logins, users and tokens only their own.
+func TestAudit_GuardedEntriesAreSeenByTheirActor(t *testing.T) {
+	s := open(t, Options{})
+	want := map[string]bool{}
+	for action, open := range map[string]bool{
+		"job.replay": true, "job.reveal": false, "queue.pause": true, "operation.start": true, "export": true, "config.reload": true, "logins": true,
+		"login": false, "login.failed": false, "logout": false, "session.end": false, "user.add": false, "user.role": false, "token.create": false,
+	} {
+		for _, name := range []string{"ana", "eve"} {
+			check(t, s.Accounts.Record(t.Context(), audit.Entry{At: testTime, Actor: audit.Actor{Name: name}, Action: action}))
+			if open || name == "ana" {
+				want[action+" "+name] = true
+			}
+		}
+	}
+	page, err := s.Accounts.Audit(t.Context(), audit.Filter{Own: "ana"}, 0, 100)
+	check(t, err)
+	got := map[string]bool{}
+	for _, e := range page.Entries {
+		got[e.Action+" "+e.Actor.Name] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("ana sees %v, want %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 }
 

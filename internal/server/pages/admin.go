@@ -255,11 +255,11 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 	})
 }
 
-// audit is the page /audit. Those who may not manage see everything but the reveals
-// of others.
+// audit is the page /audit. Those who may not manage see everything but addresses, and
+// the reveals and logins of others.
 func (p *Pages) audit(c echo.Context) error {
 	f, after, err := web.AuditQuery(c)
-	v := adminpage.Audit{Frame: p.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Reveals != ""}
+	v := adminpage.Audit{Frame: p.frame(c, "Audit", "audit"), Filter: f, After: after, Own: f.Own != ""}
 	if wrong := new(invalid.Error); errors.As(err, &wrong) {
 		v.Errors = byField([]*invalid.Error{wrong})
 		return p.Show(c, http.StatusBadRequest, v.Page())

@@ -349,10 +349,14 @@ func (v *View) SourceActs(ctx context.Context, name string, most int) ([]source.
 	return each(acts, func(a source.Act) source.Act { a.Why, a.Raw = v.Text(a.Why), nil; return a }), err
 }
 
-// Audit is a page of the audit log, the newest first.
+// Audit is a page of the audit log, the newest first. Who sees only their own of some
+// entries sees no addresses.
 func (v *View) Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error) {
 	list, err := v.store.Accounts.Audit(ctx, f, before, limit)
 	each(list.Entries, v.entry)
+	if f.Own != "" {
+		each(list.Entries, audit.Entry.WithoutAddresses)
+	}
 	return list, err
 }
 

@@ -237,10 +237,10 @@ func GroupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wr
 }
 
 // AuditQuery reads the filter of the audit log. Those who may not manage see
-// only their own reveals.
+// only their own reveals and logins.
 func AuditQuery(c echo.Context) (f audit.Filter, after int64, err error) {
 	f = audit.Filter{
-		Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject"), Reveals: ownReveals(c),
+		Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject"), Own: ownOnly(c),
 	}
 	if f.From, err = paramTime(c, "from"); err != nil {
 		return f, 0, err

@@ -136,14 +136,14 @@ func (s *Site) Begun(j job.Job) job.Job {
 
 // Trail is what the audit log knows of a job, as far as the caller may see it.
 func (s *Site) Trail(c echo.Context, id string) ([]audit.Entry, error) {
-	page, err := s.View.Audit(c.Request().Context(), audit.Filter{Subject: id, Reveals: ownReveals(c)}, 0, PageLimit)
+	page, err := s.View.Audit(c.Request().Context(), audit.Filter{Subject: id, Own: ownOnly(c)}, 0, PageLimit)
 	_, err = Tolerate(err)
 	return page.Entries, err
 }
 
-// ownReveals names the caller if they may not manage: of the reveals they see
-// only their own.
-func ownReveals(c echo.Context) string {
+// ownOnly names the caller if they may not manage: of what is guarded in the audit log,
+// they see only their own entries.
+func ownOnly(c echo.Context) string {
 	if who := CallerOf(c); !who.Role.May(access.Manage) {
 		return who.Name
 	}

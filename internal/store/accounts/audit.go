@@ -40,8 +40,9 @@ func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
 	where.Equal("subject", f.Subject)
 	where.Pattern("action", f.Action)
 	where.Between("at", f.From, f.To)
-	if f.Reveals != "" {
-		where.Add("(action <> %s OR actor = %s)", audit.Reveal, f.Reveals)
+	if f.Own != "" {
+		where.Add("(actor = %s OR NOT EXISTS (SELECT 1 FROM json_each(%s) AS guarded WHERE action GLOB guarded.value))",
+			f.Own, db.Rows(audit.Guarded()))
 	}
 	last, args := where.Limit(limit + 1)
 	return auditColumns + where.String() + " ORDER BY seq DESC" + last, args

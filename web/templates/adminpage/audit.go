@@ -117,6 +117,14 @@ func actionKinds() []actionKind {
 	}
 }
 
+// byWhom says in full who did something, and from where if that may be shown.
+func byWhom(a audit.Actor) string {
+	if a.Address == "" {
+		return format.Visible(a.Name)
+	}
+	return format.Visible(a.Name) + " from " + format.Visible(a.Address)
+}
+
 // actionWords says what an action is.
 func actionWords(action string) string {
 	for _, kind := range actionKinds() {

@@ -238,9 +238,9 @@ func (v Audit) Page() templ.Component {
 				}
 				if v.Own {
 					var templ_7745c5c3_Var9 string
-					templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Of the entries about revealed jobs, only your own are shown.")
+					templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Of the entries about revealed jobs, logins, users and tokens, you see your own. Admins see all, with addresses.")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminpage/audit.templ`, Line: 56, Col: 71}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminpage/audit.templ`, Line: 56, Col: 122}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 					if templ_7745c5c3_Err != nil {
@@ -356,9 +356,9 @@ func auditTable(entries []audit.Entry, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var12 string
-			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(format.Visible(e.Actor.Name) + " from " + format.Visible(e.Actor.Address))
+			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(byWhom(e.Actor))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminpage/audit.templ`, Line: 109, Col: 105}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adminpage/audit.templ`, Line: 109, Col: 47}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
@@ -381,7 +381,7 @@ func auditTable(entries []audit.Entry, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if !strings.Contains(e.Actor.Name, e.Actor.Address) {
+			if e.Actor.Address != "" && !strings.Contains(e.Actor.Name, e.Actor.Address) {
 				var templ_7745c5c3_Var14 string
 				templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 				if templ_7745c5c3_Err != nil {
