@@ -21,7 +21,7 @@ func shopDatabase(t *testing.T, dir string) (path string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(string(dump)); err != nil {
+	if _, err := db.Exec(string(dump) + ";UPDATE failed_jobs SET connection = 'database'"); err != nil { // some have failed on Redis
 		t.Fatal(err)
 	}
 	return path

@@ -72,7 +72,25 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 			return source.Result{ID: a.ID, State: source.Asked}, err
 		}
 	}
+	if n, err := o.shared(ctx, a); err != nil {
+		return source.Result{ID: a.ID, State: source.Asked}, err
+	} else if n > 1 {
+		return refuse(fmt.Sprintf("%d rows of %s have its key, and the statements could change all of them.", n, o.lies))
+	}
 	return o.carryOut(ctx, a, statements, values)
+}
+
+// shared counts the rows that have the key of a record, in a table of which nobody but its
+// owner knows what its statements do: they can name the key alone.
+func (o *Origin) shared(ctx context.Context, a source.Act) (n int, err error) {
+	if !o.preset.Own {
+		return 1, nil
+	}
+	err = o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind("SELECT count(*) FROM "+o.preset.From+" WHERE "+o.preset.Same, map[string]any{"key": a.Key})
+		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
+	})
+	return n, err
 }
 
 // setDue makes the values that say when a job shall run.
@@ -129,7 +147,7 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 	var target sql.NullString
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.preset.Target, map[string]any{"key": a.Key})
+		query, args := o.bind(o.preset.Target, map[string]any{"key": a.Key, "witness": a.Witness})
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&target)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -178,7 +196,7 @@ func (o *Origin) transact(
 	if err != nil {
 		return false, false, err
 	}
-	if o.engine.name == "mysql" && len(statements) > 1 {
+	if o.engine.name == "mysql" {
 		if err := o.lock(ctx, t, values); err != nil {
 			return false, false, errors.Join(err, t.Rollback())
 		}
@@ -207,15 +225,28 @@ func (o *Origin) transact(
 }
 
 // lock keeps a record for one transaction. In MySQL, two transactions that insert what
-// they select hold locks on it that neither can raise to delete it.
+// they select hold locks on it that neither can raise to delete it. And a statement that
+// names two columns can lock their indexes in another order than the system's own
+// statements do: of two transactions that wait for each other, the database ends one,
+// which can be the system's.
 func (o *Origin) lock(ctx context.Context, t *sql.Tx, values map[string]any) error {
-	query, args := o.bind("SELECT 1 FROM "+o.preset.From+" WHERE "+o.preset.Same+" FOR UPDATE", values)
-	rows, err := t.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
+	from, conditions := o.preset.From, []string{o.preset.Same}
+	if len(o.preset.Lock) > 0 {
+		from, conditions = o.engine.table(o.lies), o.preset.Lock
 	}
-	_, err = allOf(rows)
-	return errors.Join(err, rows.Close())
+	for _, condition := range conditions {
+		query, args := o.bind("SELECT 1 FROM "+from+" WHERE "+condition+" FOR UPDATE", values)
+		rows, err := t.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+
+		found, err := allOf(rows)
+		if err := errors.Join(err, rows.Close()); err != nil || len(found) > 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 // why says why an act found no row.
@@ -236,7 +267,7 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Gone}
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.same, map[string]any{"key": a.Key})
+		query, args := o.bind(o.same, map[string]any{"key": a.Key, "witness": a.Witness})
 		var witness any
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&witness)
 		switch {

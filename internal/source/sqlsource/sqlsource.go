@@ -116,8 +116,12 @@ func (o *Origin) compose() {
 		order[i] = field + " DESC"
 	}
 	tail := " ORDER BY " + strings.Join(order, ", ") + " LIMIT :limit"
+	where := p.Where
+	if p.Unique != nil && p.Unique.By == p.Fields["key"] { // the check tells of rows without a key
+		where += " AND " + p.Unique.By + " IS NOT NULL"
+	}
 	list := func(after string) string {
-		head := "SELECT " + strings.Join(fields, ", ") + " FROM " + p.From + " WHERE " + p.Where
+		head := "SELECT " + strings.Join(fields, ", ") + " FROM " + p.From + " WHERE " + where
 		if len(p.Each) == 0 {
 			return head + after + tail
 		}
