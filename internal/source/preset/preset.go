@@ -18,6 +18,7 @@
 //	:due             seconds since 1970, when the job shall run: now, or later
 //	:wait            seconds until then
 //	:due_wall        then, by the clock on the wall; NULL for now
+//	:allowed         attempts that the job had when it was seen first; 0 when that is not known
 //	:a, :b           the place in the list from where it goes on
 //
 // and those under values. The list of dead records is put together from fields, from,

@@ -52,7 +52,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	values := map[string]any{
 		"key": a.Key, "witness": a.Witness,
 		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
-		"edited": nil,
+		"edited": nil, "allowed": inline(fmt.Sprint(a.Limit)),
 	}
 	o.setDue(a, now, values)
 	statements := o.preset.Discard

@@ -177,9 +177,11 @@ func Left(t *db.Tx, seqs []int64) error {
 	return t.Run(`UPDATE mirrored SET lies = 0 WHERE job_seq IN (SELECT value FROM json_each($1))`, db.Numbers(seqs))
 }
 
-// actColumns are those of an act, with what the mirror knows of its record.
+// actColumns are those of an act, with what the mirror knows of its record. Its limit of
+// attempts is that of the job's first run: at the source, a replay can have raised it.
 const actColumns = `a.id, a.kind, a.mode, a.state, a.run, a.asked_at, a.ended_at, a.by, a.operation_id, a.why, a.due, a.payload,
-	j.id, j.queue, j.type, coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw`
+	j.id, j.queue, j.type, coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw,
+	coalesce((SELECT json_extract(p.policy, '$.max_attempts') FROM policies AS p WHERE p.id = j.policy_id), 0)`
 
 const actTables = ` FROM source_acts AS a JOIN jobs AS j ON j.seq = a.job_seq LEFT JOIN mirrored AS m ON m.job_seq = a.job_seq`
 
@@ -187,7 +189,7 @@ func actFields(a *source.Act) []any {
 	return []any{
 		&a.ID, (*string)(&a.Kind), (*string)(&a.Mode), (*string)(&a.State), &a.Run,
 		db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why, db.Time(&a.Due), &a.Payload,
-		&a.JobID, &a.Queue, &a.Type, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw,
+		&a.JobID, &a.Queue, &a.Type, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw, &a.Limit,
 	}
 }
 
