@@ -146,9 +146,9 @@ func (o *Origin) reaches(ctx context.Context, r *source.Report) error {
 	if o.work == nil {
 		return nil
 	}
-	warnings, err := o.work.Check(ctx)
-	if len(warnings) > 0 {
-		r.Warnings = append(r.Warnings, warnings...)
+	queue, err := o.work.Check(ctx)
+	r.Warnings = append(r.Warnings, queue.Warnings...)
+	if !slices.Contains(queue.May, source.Replay) {
 		r.May = slices.DeleteFunc(r.May, func(k source.Kind) bool { return k == source.Replay })
 	}
 	return err

@@ -46,8 +46,8 @@ type Origin struct {
 
 // Work is the queue of a system that is not in its database.
 type Work interface {
-	// Check looks whether jobs can be pushed, and says why not.
-	Check(ctx context.Context) (warnings []string, err error)
+	// Check looks whether jobs can be pushed: then the report says that a replay may be done.
+	Check(ctx context.Context) (source.Report, error)
 	// Push adds a job, to run at a time or at once, and once for each id. An error that is
 	// no *preset.Refusal leaves open whether it did.
 	Push(ctx context.Context, queue, id string, job []byte, at time.Time) error
