@@ -108,7 +108,7 @@ func (o *Origin) compose() {
 	for _, name := range fieldNames {
 		if text, ok := p.Fields[name]; ok {
 			o.columns = append(o.columns, name)
-			fields = append(fields, text+" AS "+o.engine.quote("f_"+name))
+			fields = append(fields, o.plain(name, text)+" AS "+o.engine.quote("f_"+name))
 		}
 	}
 	order := make([]string, len(p.Order))
@@ -137,7 +137,7 @@ func (o *Origin) compose() {
 		after = " AND " + p.Order[0] + " <= :a AND (" + strings.Join(p.Order, ", ") + ") < (:a, :b)"
 	}
 	o.list, o.more = list(""), list(after)
-	o.same = "SELECT " + p.Fields["witness"] + " FROM " + p.From + " WHERE " + p.Same
+	o.same = "SELECT " + o.plain("witness", p.Fields["witness"]) + " FROM " + p.From + " WHERE " + p.Same
 	preset.Expand(p.From, func(name string) string {
 		o.lies = cmp.Or(o.lies, o.settings.Names[name])
 		return ""
@@ -146,6 +146,16 @@ func (o *Origin) compose() {
 	for _, statements := range p.Replay {
 		o.clean = o.clean || preset.Uses(statements, "clean") || preset.Uses(statements, "target")
 	}
+}
+
+// plain is a field as the database keeps it. SQLite keeps a time as a text, of which the
+// driver would make a time without its offset, and a statement could not compare that with
+// the text any more. It leaves a text alone that no column has declared.
+func (o *Origin) plain(name, text string) string {
+	if o.engine.name == "sqlite" && slices.Contains([]string{"witness", "failed_at", "created_at"}, name) {
+		return "(" + text + ") || ''"
+	}
+	return text
 }
 
 // fieldNames are what a record can have, in the order in which it is read.
