@@ -63,7 +63,8 @@ type Preset struct {
 	Order     []string                     `yaml:"order"`  // one or two fields that fall from row to row
 	Same      string                       `yaml:"same"`   // finds the row of :key; can also name the :witness
 	Lock      []string                     `yaml:"lock"`   // finds that row in the first table, the first condition that finds one; empty: as Same does
-	Alive     string                       `yaml:"alive"`  // counts the jobs of :key that are under way
+	Alive     string                       `yaml:"alive"`  // counts the jobs of :key that are under way, or have succeeded
+	Pushed    string                       `yaml:"pushed"` // counts the jobs of :thread among the newest in the queue, where a replay makes another row
 	Target    string                       `yaml:"target"` // reads the queue for the next run of :key
 	Replay    map[source.Mode][]string     `yaml:"replay"`
 	Discard   []string                     `yaml:"discard"`

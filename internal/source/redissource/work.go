@@ -117,6 +117,16 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 	return false, slices.Sorted(maps.Keys(found)), nil
 }
 
+// Pushed reports whether a push with an id has left its mark, which a user without the right
+// to look is not told.
+func (w *Work) Pushed(ctx context.Context, queue, id string) (bool, error) {
+	n, err := w.origin.client.Exists(ctx, fill(w.origin.at.Keys["mark"], queue, id)).Result()
+	if err != nil && refused(err) {
+		return false, nil
+	}
+	return n > 0, err
+}
+
 // Push adds a job to a queue, to run at a time or at once, and once for each id. A refusal is a *preset.Refusal: nothing
 // was changed. After any other error nobody knows, and the same push can be repeated.
 func (w *Work) Push(ctx context.Context, queue, id string, clean []byte, at time.Time) error {

@@ -161,10 +161,18 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 	push := func() error { return nil }
 	if a.Kind == source.Replay && o.work != nil {
 		push = func() error {
-			return o.work.Push(ctx, values["target"].(string), a.Key+":"+a.Witness, []byte(values["clean"].(string)), a.Due)
+			return o.work.Push(ctx, values["target"].(string), mark(a), []byte(values["clean"].(string)), a.Due)
 		}
 	}
 	done, committing, err := o.transact(ctx, statements, values, push)
+	if landed := new(commitError); errors.As(err, &landed) {
+		switch o.landed(ctx, landed.transaction) {
+		case "committed":
+			return source.Result{ID: a.ID, State: source.Done}, nil
+		case "aborted":
+			return source.Result{ID: a.ID, State: source.Asked}, err
+		}
+	}
 	var refusal *preset.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -215,13 +223,49 @@ func (o *Origin) transact(
 	if changed != 1 {
 		return false, false, t.Rollback()
 	}
+	transaction := ""
+	if o.engine.name == "postgres" { // whose answer to the commit can be asked for again
+		if err := t.QueryRowContext(ctx, "SELECT CAST(txid_current() AS text)").Scan(&transaction); err != nil {
+			return false, false, errors.Join(err, t.Rollback())
+		}
+	}
 	if err := push(); err != nil {
 		return false, true, errors.Join(err, t.Rollback())
 	}
 	if err := t.Commit(); err != nil {
-		return false, true, err
+		return false, true, &commitError{err, transaction}
 	}
 	return true, false, nil
+}
+
+// commitError is one of a commit of which nobody knows yet whether it took place.
+type commitError struct {
+	error
+	transaction string // as PostgreSQL numbers it; empty elsewhere
+}
+
+func (e *commitError) Unwrap() error { return e.error }
+
+// landed asks PostgreSQL, over another connection, how a transaction ended: "committed" or
+// "aborted", or nothing if it does not say.
+func (o *Origin) landed(ctx context.Context, transaction string) string {
+	if transaction == "" {
+		return ""
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var status sql.NullString
+		err := o.db.QueryRowContext(ctx, "SELECT txid_status(CAST($1 AS bigint))", transaction).Scan(&status)
+		if err != nil || status.String != "in progress" {
+			return status.String
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-tick.C:
+		}
+	}
 }
 
 // lock keeps a record for one transaction. In MySQL, two transactions that insert what
@@ -276,7 +320,7 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 		case err == nil:
 			r.State, r.Why = source.Changed, "It has died again since it was read."
 		case errors.Is(err, sql.ErrNoRows):
-			return o.alive(ctx, t, a, &r)
+			return o.underWay(ctx, t, a, &r)
 		default:
 			return err
 		}
@@ -285,19 +329,44 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 	return r, err
 }
 
-// alive looks whether the job of a record that lies there no more is under way.
-func (o *Origin) alive(ctx context.Context, t *sql.Tx, a source.Act, r *source.Result) error {
-	if o.preset.Alive == "" {
+// underWay looks whether the job of a record that lies there no more is under way. Where a
+// replay makes another row of it, that row is looked for only if a replay asks: it takes more.
+func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *source.Result) error {
+	query := o.preset.Alive
+	switch {
+	case query == "" && a.Kind != source.Replay:
+		return nil
+	case o.work != nil:
+		queue := a.Queue
+		if at := strings.LastIndexByte(queue, '@'); at >= 0 { // of the job that shows the record
+			queue = queue[:at]
+		}
+		pushed, err := o.work.Pushed(ctx, queue, mark(a))
+		if pushed {
+			r.State = source.Done
+		}
+		return err
+	case query == "":
+		query = o.preset.Pushed
+	}
+	if query == "" {
 		return nil
 	}
-	query, args := o.bind(o.preset.Alive, map[string]any{"key": a.Key})
+
+	query, args := o.bind(query, map[string]any{"key": a.Key, "thread": a.Thread})
 	n := 0
 	err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
 	if n > 0 {
 		r.State = source.Done
 	}
+	if _, k, _ := errorOf(err); err != nil && k == denied { // who may not look cannot tell
+		return nil
+	}
 	return err
 }
+
+// mark names a record together with its witness in the queue of another store.
+func mark(a source.Act) string { return a.Key + ":" + a.Witness }
 
 // Succeeded says which jobs the database keeps as ones that have succeeded.
 func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {

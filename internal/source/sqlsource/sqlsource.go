@@ -51,6 +51,8 @@ type Work interface {
 	// Push adds a job, to run at a time or at once, and once for each id. An error that is
 	// no *preset.Refusal leaves open whether it did.
 	Push(ctx context.Context, queue, id string, job []byte, at time.Time) error
+	// Pushed reports whether a job was pushed with an id, as far as that can be told.
+	Pushed(ctx context.Context, queue, id string) (bool, error)
 	Close() error
 }
 

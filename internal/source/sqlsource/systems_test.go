@@ -485,7 +485,7 @@ func TestOrigin_FindsWhatLiesThere(t *testing.T) {
 		o := s.origin(t, address)
 		r := s.fit(t, o)
 		find := func(r source.Record) source.State {
-			results, err := o.Find(t.Context(), []source.Act{{Record: r}})
+			results, err := o.Find(t.Context(), []source.Act{{Kind: source.Replay, Record: r}})
 			check(t, err)
 			return results[0].State
 		}
@@ -499,7 +499,7 @@ func TestOrigin_FindsWhatLiesThere(t *testing.T) {
 		}
 		act(t, o, source.Replay, source.Once, r)
 		want := source.Gone
-		if preset.All()[s.preset].Alive != "" {
+		if p := preset.All()[s.preset]; p.Alive != "" || p.Pushed != "" {
 			want = source.Done
 		}
 		if got := find(r); got != want {
