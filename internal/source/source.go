@@ -269,6 +269,7 @@ type Report struct {
 	Sees     []string // what can be read, in sentences
 	May      []Kind   // what the source's rights allow
 	Tells    bool     // it can be asked which jobs have succeeded
+	Absent   bool     // nothing of the system lies there yet
 	Warnings []string
 }
 

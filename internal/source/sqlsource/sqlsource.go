@@ -17,6 +17,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -82,6 +84,9 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	}
 	if !slices.Contains(p.Engines, o.engine.name) {
 		return nil, fmt.Errorf("the preset %s is for %s, and the URL names %s", p.Name, strings.Join(p.Engines, ", "), o.engine.name)
+	}
+	if _, err := os.Stat(o.engine.file); o.engine.file != "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such file", o.engine.file)
 	}
 	if o.db, err = sql.Open(o.engine.driver, o.engine.dsn); err != nil {
 		return nil, errors.New("the URL cannot be read") // the error could have the password
@@ -152,10 +157,10 @@ func (o *Origin) compose() {
 
 // plain is a field as the database keeps it. SQLite keeps a time as a text, of which the
 // driver would make a time without its offset, and a statement could not compare that with
-// the text any more. It leaves a text alone that no column has declared.
+// the text any more. It leaves alone what is an expression.
 func (o *Origin) plain(name, text string) string {
 	if o.engine.name == "sqlite" && slices.Contains([]string{"witness", "failed_at", "created_at"}, name) {
-		return "(" + text + ") || ''"
+		return "+(" + text + ")"
 	}
 	return text
 }
