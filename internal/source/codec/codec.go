@@ -188,15 +188,15 @@ func readLaravel(r *source.Record) {
 // plainID is an id as Laravel makes it.
 var plainID = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// faultOfLaravel says why a worker of Laravel cannot run a payload; empty when it can. It
-// would take the job out of its queue, fail to read it, and fail again when it writes down
-// the failure: nothing would be left of the job.
+// faultOfLaravel says why a worker of Laravel would lose a job with this payload; empty when
+// it would not. It would take the job out of its queue, fail to read it, and fail again when
+// it writes down the failure. One without a job fails and is written down under its uuid.
 func faultOfLaravel(raw []byte) string {
 	switch problem := faultOfPHP(raw); {
 	case problem != "":
 		return "its payload " + problem + ", so a worker of Laravel would lose the job"
-	case text(raw, "job") == "":
-		return "its payload does not name a job, so a worker of Laravel would lose it"
+	case text(raw, "job") == "" && text(raw, "uuid") == "":
+		return "its payload has neither a job nor a uuid, so a worker of Laravel would lose the job"
 	}
 	return ""
 }
@@ -220,7 +220,7 @@ func faultOfPHP(raw []byte) string {
 	case rawjson.Kind(raw) != '{':
 		return "is not a JSON object"
 	case half != "":
-		return "has " + half + ", which is no character"
+		return "has " + half + ", which is half of a character"
 	}
 	return ""
 }
