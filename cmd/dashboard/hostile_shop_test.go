@@ -50,7 +50,7 @@ func openShop(t *testing.T, words []string) (url string) {
 	url = startProcess(t, dir).url
 	untilSource(t, url, "annex", "everything was read", func(s shownSource) bool { return s.Ready })
 	ids := lettersOf(t, url, "annex")
-	for _, id := range ids[:4] { // one of each way, of which one is refused
+	for _, id := range ids[:4] { // of which one is refused
 		actAtSource(t, url, "annex", id, "replay")
 	}
 	actAtSource(t, url, "annex", ids[4], "discard")
@@ -58,11 +58,11 @@ func openShop(t *testing.T, words []string) (url string) {
 }
 
 // hostileFailed are failed jobs of another system, with every sixth word in each field.
-// Some are of another queue connection, and some have a payload that cannot be read.
+// Some are of another queue connection, which the page of the source names, and some have a payload that cannot be read.
 func hostileFailed(words []string) (all []failedJob) {
 	for i := 0; i < len(words); i += 6 {
 		word := words[i]
-		payload := asJSON(map[string]any{"displayName": word, "maxTries": 3, "retryUntil": 1, "data": map[string]any{word: word}})
+		payload := asJSON(map[string]any{"displayName": word, "job": word, "maxTries": 3, "retryUntil": 1, "data": map[string]any{word: word}})
 		j := failedJob{fmt.Sprint(word, i), "database", word, payload, word + "\nStack trace:\n" + word}
 		switch i / 6 % 4 {
 		case 1:

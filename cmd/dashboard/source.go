@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"redrive/internal/clip"
@@ -82,7 +86,7 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 	defer cancel()
 	origin, err := openSource(ctx, p, address, work, s)
 	if err != nil {
-		return seen{}, err
+		return seen{}, &unreachedError{err}
 	}
 	defer func() { err = errors.Join(err, origin.Close()) }()
 	if found.report, err = origin.Check(ctx); err != nil {
@@ -108,6 +112,11 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 		}
 	}
 }
+
+// unreachedError is why a source could not be looked at.
+type unreachedError struct{ error }
+
+func (e *unreachedError) Unwrap() error { return e.error }
 
 // print says what was found.
 func (s seen) print(w io.Writer, hide func(string) string) {
@@ -187,31 +196,126 @@ func (d *sourceDiscover) Run(c console) error {
 		return usage("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +
 			"Redrive does not look for them, because a look at a queue of work would hurt")
 	}
-	fits := 0
+	found, nothing, err := discover(d.URL, queues)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		f.print(c.stdout, queues)
+	}
+	if len(found) > 0 && len(nothing) > 0 {
+		fmt.Fprintf(c.stderr, "Nothing found for: %s.\n", strings.Join(nothing, ", "))
+	}
+	return nil
+}
+
+// fit is a preset with what it sees at a URL.
+type fit struct {
+	*preset.Preset
+	seen
+}
+
+// discover looks at a URL with each preset that is for such a server. It returns those that
+// see something, the ones with the most evidence first, and the names of the others.
+func discover(address string, queues []string) (found []fit, nothing []string, err error) {
+	presets := presetsFor(address)
+	if len(presets) == 0 {
+		return nil, nil, usage("no preset is for such a URL; use postgres://, mysql://, sqlite://, redis:// or amqp://")
+	}
 	var last error
-	for _, p := range presetsFor(d.URL) {
-		found, err := lookAt(p, d.URL, "", preset.Settings{Queues: queues})
-		if err != nil {
-			last = err
+	for _, p := range presets {
+		settings := preset.Settings{Queues: queues}
+		if _, _, err := p.Complete(settings); err != nil { // the queues have other names there
+			nothing, last = append(nothing, p.Name), err
 			continue
 		}
-		fits++
-		fmt.Fprintf(c.stdout, "%s: %s\n", p.Name, p.Title)
-		found.print(c.stdout, func(s string) string { return s })
-		fmt.Fprintf(c.stdout, "\nsources:\n  NAME:\n    preset: %s\n    url_env: NAME_URL\n", p.Name)
-		if p.AMQP != nil {
-			fmt.Fprintf(c.stdout, "    queues: [%s]\n", strings.Join(queues, ", "))
+		s, err := lookAt(p, address, "", settings)
+		if unreached := new(unreachedError); errors.As(err, &unreached) {
+			return nil, nil, cannotConnect(address, unreached.error)
 		}
-		fmt.Fprintln(c.stdout)
+		f := fit{p, s}
+		if err == nil && f.evidence() > 0 {
+			found = append(found, f)
+			continue
+		}
+		nothing = append(nothing, p.Name)
+		if err != nil {
+			last = err
+		}
 	}
+	if len(found) == 0 {
+		err = fmt.Errorf("no preset fits what lies there under the usual names. Nothing found for: %s. "+
+			"Tables and keys with other names can be named in redrive.yaml, see docs/sources.md", strings.Join(nothing, ", "))
+		if last != nil {
+			err = fmt.Errorf("%w. The last answer was: %w", err, last)
+		}
+		return nil, nil, err
+	}
+	slices.SortStableFunc(found, func(a, b fit) int {
+		return cmp.Or(cmp.Compare(b.evidence(), a.evidence()), cmp.Compare(b.dead, a.dead))
+	})
+	return found, nothing, nil
+}
+
+// evidence is how much speaks for the preset: nothing, places of the system without dead
+// letters, dead letters that any system could have, or those that only this one has.
+func (f fit) evidence() int {
+	amqp := f.Family == "amqp"
 	switch {
-	case fits > 0:
-		return nil
-	case last == nil:
-		return usage("no preset is for such a URL; use postgres://, mysql://, sqlite://, redis:// or amqp://")
+	case f.report.Absent, amqp && f.dead == 0:
+		return 0
+	case f.dead == 0:
+		return 1
+	case amqp && f.Codec == "json" && len(f.AMQP.Type) == 0:
+		return 2
+	case f.Family == "sql" || slices.ContainsFunc(f.newest, f.wrote):
+		return 3
 	}
-	return fmt.Errorf("no preset fits what lies there under the usual names. Tables with other names can be named in redrive.yaml, "+
-		"see docs/sources.md. The last answer was: %w", last)
+	return 0
+}
+
+// wrote reports whether a record looks as the system writes it: it can be read, and it has a
+// header with its type, where the system sends one.
+func (f fit) wrote(r source.Record) bool {
+	if r.Type == "unknown" || slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "The record is shown raw") }) {
+		return false
+	}
+	if f.AMQP == nil || len(f.AMQP.Type) == 0 {
+		return true
+	}
+	var meta struct{ Headers map[string]json.RawMessage }
+	if json.Unmarshal(r.Meta, &meta) != nil {
+		return false
+	}
+	return slices.ContainsFunc(f.AMQP.Type, func(name string) bool { return meta.Headers[name] != nil })
+}
+
+// print says what the preset sees and how to attach the source.
+func (f fit) print(w io.Writer, queues []string) {
+	fmt.Fprintf(w, "%s: %s\n", f.Name, f.Title)
+	f.seen.print(w, func(s string) string { return s })
+	fmt.Fprintf(w, "\nsources:\n  NAME:\n    preset: %s\n    url_env: NAME_URL\n", f.Name)
+	if f.AMQP != nil {
+		fmt.Fprintf(w, "    queues: [%s]\n", strings.Join(queues, ", "))
+	}
+	fmt.Fprintln(w)
+}
+
+// cannotConnect says where there is no answer, in the words of the system.
+func cannotConnect(address string, err error) error {
+	u, parsed := url.Parse(address)
+	if parsed != nil || u.Host == "" || u.Scheme == "sqlite" {
+		return err
+	}
+	why := strings.TrimPrefix(err.Error(), "connect: ")
+	name := new(net.DNSError)
+	switch errno := syscall.Errno(0); {
+	case errors.As(err, &errno):
+		why = errno.Error()
+	case errors.As(err, &name):
+		why = name.Err
+	}
+	return fmt.Errorf("cannot connect to %s: %s", u.Host, why)
 }
 
 // families are those of the servers that one kind of URL names.

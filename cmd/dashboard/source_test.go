@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"redrive/internal/source/redissource/redistest"
 )
 
 // shopDatabase is a database of Laravel with six failed jobs.
@@ -21,7 +23,7 @@ func shopDatabase(t *testing.T, dir string) (path string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(string(dump)); err != nil {
+	if _, err := db.Exec(string(dump) + ";UPDATE failed_jobs SET connection = 'database'"); err != nil { // some have failed on Redis
 		t.Fatal(err)
 	}
 	return path
@@ -91,5 +93,55 @@ func TestSourceDiscover_NamesThePresetThatFits(t *testing.T) {
 	}
 	if code, _, stderr = finish(t, command(t, dir, "source", "discover", "ftp://x")); code != 2 {
 		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// The presets that see something come first, with their sections; the others are one line.
+func TestSourceDiscover_OffersWhatLiesThere(t *testing.T) {
+	dir := t.TempDir()
+	queue := redistest.Start(t)
+	address := redistest.URL(queue)
+	code, stdout, stderr := finish(t, command(t, dir, "source", "discover", address))
+	if code != 1 || stdout != "" || !strings.Contains(stderr, "no preset fits") || !strings.Contains(stderr, "Nothing found for: asynq, ") {
+		t.Errorf("an empty Redis: exit %d: %s%s", code, stdout, stderr)
+	}
+
+	redistest.Load(t, queue, "../../internal/source/testdata/sidekiq/redis-commands.json")
+	code, stdout, stderr = finish(t, command(t, dir, "source", "discover", address))
+	if code != 0 || !strings.HasPrefix(stdout, "sidekiq: Sidekiq\n") || strings.Count(stdout, "preset: ") != 1 {
+		t.Errorf("a Redis of Sidekiq: exit %d: %s%s", code, stdout, stderr)
+	}
+	if !strings.Contains(stderr, "Nothing found for: asynq, babelqueue-redis, bullmq, ") {
+		t.Errorf("a Redis of Sidekiq: %s", stderr)
+	}
+
+	// A list that another program filled is of no system that is known.
+	if err := queue.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := queue.RPush(t.Context(), "orders:failed", "no envelope").Err(); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = finish(t, command(t, dir, "source", "discover", address))
+	if code != 1 || stdout != "" {
+		t.Errorf("a Redis of another program: exit %d: %s%s", code, stdout, stderr)
+	}
+}
+
+func TestSourceDiscover_SaysThatThereIsNoConnection(t *testing.T) {
+	dir := t.TempDir()
+	port := redistest.FreePort(t)
+	for address, want := range map[string]string{
+		"redis://127.0.0.1:" + port:                     "cannot connect to 127.0.0.1:" + port + ": connection refused",
+		"postgres://u:hunter2@127.0.0.1:" + port + "/x": "cannot connect to 127.0.0.1:" + port + ": connection refused",
+		"mysql://u:hunter2@127.0.0.1:" + port + "/x":    "cannot connect to 127.0.0.1:" + port + ": connection refused",
+		"amqp://127.0.0.1:" + port + "/?queues=dead":    "cannot connect to 127.0.0.1:" + port + ": connection refused",
+		"sqlite://data/x.db":                            "data/x.db: no such file: write the path from the root, with three slashes, as in sqlite:///srv/data/x.db",
+		"sqlite:///no/x.db":                             "/no/x.db: no such file",
+	} {
+		code, stdout, stderr := finish(t, command(t, dir, "source", "discover", address))
+		if code != 1 || stdout != "" || !strings.Contains(stderr, want) || strings.Contains(stderr, "hunter2") || strings.Contains(stderr, "no preset fits") {
+			t.Errorf("%s: exit %d: %s%s", address, code, stdout, stderr)
+		}
 	}
 }

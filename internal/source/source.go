@@ -30,6 +30,7 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -112,11 +113,13 @@ type Wish struct {
 	Mode   Mode // of a replay
 	Later  bool // it shall run at a time to come
 	Edited bool // it shall have another payload
+
+	Payload []byte // the other payload
 }
 
 // Wish is what an act wants of its source.
 func (a *Act) Wish() Wish {
-	return Wish{Kind: a.Kind, Mode: a.Mode, Later: !a.Due.IsZero(), Edited: a.Payload != nil}
+	return Wish{Kind: a.Kind, Mode: a.Mode, Later: !a.Due.IsZero(), Edited: a.Payload != nil, Payload: a.Payload}
 }
 
 // Mode is how a replay counts attempts, and as what the job runs.
@@ -194,6 +197,7 @@ type Profile struct {
 	Modes    map[Mode]string `yaml:"modes"`    // what a replay does
 	Delays   bool            `yaml:"delays"`   // a replay can wait for a time to come
 	Edits    bool            `yaml:"edits"`    // a replay can have another payload
+	Takes    []string        `yaml:"takes"`    // which kinds of JSON that can be: object, array; empty: any payload
 	Grants   []string        `yaml:"grants"`
 	Hazards  []string        `yaml:"hazards"`
 	Blank    []string        `yaml:"blank"` // what the system does not keep
@@ -273,8 +277,25 @@ func (p Profile) Lacks(w Wish) string {
 		return "it has no delay for that: replay the job at once"
 	case w.Edited && !p.Edits:
 		return "its payload cannot be changed there"
+	case w.Edited && !p.takes(w.Payload):
+		return "its payload there must be a JSON " + strings.Join(p.Takes, " or ")
 	}
 	return ""
+}
+
+// takes reports whether a payload is of a kind that the system takes. Whether it is JSON
+// at all was looked at before.
+func (p Profile) takes(payload []byte) bool {
+	kind := ""
+	switch text := bytes.TrimSpace(payload); {
+	case len(p.Takes) == 0:
+		return true
+	case bytes.HasPrefix(text, []byte("{")):
+		kind = "object"
+	case bytes.HasPrefix(text, []byte("[")):
+		kind = "array"
+	}
+	return slices.Contains(p.Takes, kind)
 }
 
 // Allows reports whether an act is allowed.
@@ -305,6 +326,7 @@ type Report struct {
 	Sees     []string // what can be read, in sentences
 	May      []Kind   // what the source's rights allow
 	Tells    bool     // it can be asked which jobs have succeeded
+	Absent   bool     // nothing of the system lies there yet
 	Warnings []string
 }
 

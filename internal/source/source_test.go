@@ -6,6 +6,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/source"
+	"redrive/internal/source/preset"
 )
 
 // A person can always ask for the queue of a source's jobs.
@@ -20,6 +21,24 @@ func TestQueue_CanBeAskedFor(t *testing.T) {
 		}
 		if err := filter.CheckQueue(got); err != nil {
 			t.Errorf("%q: %v", queue, err)
+		}
+	}
+}
+
+// A person is told at once, and not by the ledger later.
+func TestProfile_APayloadOfAnotherKindThanTheSystemTakesIsRefused(t *testing.T) {
+	for _, tt := range []struct{ preset, payload, want string }{
+		{"solid-queue", ` {"n":1}`, "its payload there must be a JSON array"},
+		{"good-job", `"text"`, "its payload there must be a JSON array"},
+		{"sidekiq", `1`, "its payload there must be a JSON array"},
+		{"oban", `[1]`, "its payload there must be a JSON object"},
+		{"laravel", `null`, "its payload there must be a JSON object"},
+		{"initphp", `7`, "its payload there must be a JSON object or array"},
+		{"solid-queue", ` [1]`, ""}, {"oban", `{}`, ""}, {"initphp", `[]`, ""}, {"river", `7`, ""},
+	} {
+		wish := source.Wish{Kind: source.Replay, Mode: source.Once, Edited: true, Payload: []byte(tt.payload)}
+		if got := preset.All()[tt.preset].Lacks(wish); got != tt.want {
+			t.Errorf("%s, %s: %q, want %q", tt.preset, tt.payload, got, tt.want)
 		}
 	}
 }

@@ -114,9 +114,9 @@ type attached struct {
 // pass is one reading of all that lies at a source.
 type pass struct {
 	began time.Time
-	next  string         // where it goes on; empty at its beginning
-	seen  map[int64]bool // marks of keys
-	fresh bool           // all records of the last page were new
+	next  string          // where it goes on; empty at its beginning
+	seen  map[int64]int64 // marks of records by those of their keys
+	fresh bool            // all records of the last page were new
 
 	beyond int // records that found no place in the quarantine
 }

@@ -33,6 +33,8 @@ type bench struct {
 	sources *attach.Sources
 	db      *sql.DB // of the source
 	path    string  // of the source
+
+	settings preset.Settings
 }
 
 // laravel makes a database of Laravel with the failed jobs of the fixture.
@@ -45,6 +47,8 @@ func laravel(t *testing.T) (path string, db *sql.DB) {
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	_, err = db.Exec(string(dump))
+	check(t, err)
+	_, err = db.Exec("UPDATE failed_jobs SET connection = 'database'") // some have failed on Redis
 	check(t, err)
 	return path, db
 }
@@ -63,8 +67,13 @@ func newBench(t *testing.T) *bench {
 
 // dashboard is one whose source is that database of Laravel.
 func dashboard(t *testing.T, path string, db *sql.DB) *bench {
-	b := &bench{T: t, db: db, path: path}
-	p := preset.All()["laravel"]
+	return benchOf(t, path, db, "laravel", preset.Settings{Zone: "Europe/Berlin"})
+}
+
+// benchOf is a dashboard whose source is a database of another system.
+func benchOf(t *testing.T, path string, db *sql.DB, name string, s preset.Settings) *bench {
+	b := &bench{T: t, db: db, path: path, settings: s}
+	p := preset.All()[name]
 	var err error
 	file := sqlite.File{Path: sqlitetest.New(t), Relaxed: true}
 	b.attach(path, p)
@@ -96,7 +105,7 @@ func (b *bench) attach(path string, p *preset.Preset) {
 	b.sources = attach.New([]attach.Attached{{
 		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
 		Open: func(ctx context.Context) (source.Origin, error) {
-			return sqlsource.Open(ctx, "sqlite://"+path, p, preset.Settings{Zone: "Europe/Berlin"})
+			return sqlsource.Open(ctx, "sqlite://"+path, p, b.settings)
 		},
 	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 }
@@ -218,12 +227,15 @@ func TestSources_DiscardDeletesTheRecord(t *testing.T) {
 }
 
 func TestSources_AReplayThatIsRefusedComesBack(t *testing.T) {
-	b := newBench(t)
-	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
-	redis := b.letters()[0].Job // of another connection
-	_, err := b.store.Replay(t.Context(), time.Now(), redis.ID, 1, ana)
+	path, db := laravel(t)
+	_, err := db.Exec(`UPDATE failed_jobs SET payload = '{"job":"cut' WHERE id = 6`)
 	check(t, err)
-	b.until("the job is back", func() bool { return b.job(redis.ID).Status() == job.StatusDeadLetter && b.job(redis.ID).Run == 2 })
+	b := dashboard(t, path, db)
+	b.until("the record with a payload that is cut is mirrored", func() bool { return len(b.letters()) == 6 })
+	cut := b.letters()[0].Job
+	_, err = b.store.Replay(t.Context(), time.Now(), cut.ID, 1, ana)
+	check(t, err)
+	b.until("the job is back", func() bool { return b.job(cut.ID).Status() == job.StatusDeadLetter && b.job(cut.ID).Run == 2 })
 }
 
 // Two dashboards that look at one system replay the same six records at the same time:
@@ -293,4 +305,37 @@ func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {
 	mirror(2, record("1"), record("2"))
 	mirror(1, record("1"), record("2"), record("3"))
 	mirror(0, record("1"), record("2"), record("3"))
+}
+
+// Rows that share a key are one record, whose first row counts. None of the others is a run
+// that died again, however often the table is looked at, on one page or on several.
+func TestSources_OfTwoRecordsOfOneKeyNoneHasDiedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "own.sqlite")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	check(t, err)
+	t.Cleanup(func() { check(t, db.Close()) })
+	_, err = db.Exec(`CREATE TABLE dead (id int, body text, died_at text);
+		WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 699)
+		INSERT INTO dead SELECT min(i, 500), '{}', '2026-11-22 10:00:' || i FROM n`)
+	check(t, err)
+	b := benchOf(t, path, db, "table", preset.Settings{Names: map[string]string{
+		"table": "dead", "payload": "body", "witness": "died_at",
+	}})
+	b.until("all are read", func() bool { return b.sources.Health()[0].Ready })
+	for range 5 {
+		last := b.sources.Health()[0].Polled
+		b.until("it is looked at again", func() bool { return b.sources.Health()[0].Polled.After(last) })
+	}
+
+	// The 501 keys are one job each, in its first run.
+	n, _, err := b.store.Count(t.Context(), filter.Filter{}, 1000)
+	check(t, err)
+	if n != 501 {
+		t.Errorf("%d jobs", n)
+	}
+	for _, letter := range b.letters() {
+		if letter.Job.Run != 1 {
+			t.Errorf("the job %s is in run %d", letter.Job.ID, letter.Job.Run)
+		}
+	}
 }

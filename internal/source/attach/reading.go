@@ -22,6 +22,7 @@ func (a *attached) newest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		page.Records = oneOfEachKey(page.Records, nil)
 		news, err := a.ledger.News(ctx, a.Name, page.Records)
 		if err == nil {
 			news, err = a.prepare(ctx, page, news)
@@ -42,7 +43,7 @@ func (a *attached) newest(ctx context.Context) error {
 // sweep goes on with the pass through all that lies at the source, and ends it.
 func (a *attached) sweep(ctx context.Context) error {
 	if a.pass.seen == nil {
-		a.pass = pass{began: time.Now(), seen: map[int64]bool{}}
+		a.pass = pass{began: time.Now(), seen: map[int64]int64{}}
 		a.anew()
 	}
 	page, err := a.scan(ctx, a.pass.next)
@@ -64,6 +65,7 @@ func (a *attached) sweep(ctx context.Context) error {
 // takeOver takes over a page of the pass. While the store does that, the source is asked for
 // the next page, unless this is the last one.
 func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (next source.Page, err error) {
+	page.Records = oneOfEachKey(page.Records, a.pass.seen)
 	news := page.Records
 	if !a.pass.fresh { // a first reading is nothing but news, and the store looks anyhow
 		if news, err = a.ledger.News(ctx, a.Name, page.Records); err != nil {
@@ -84,10 +86,11 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 		return next, taken
 	}
 	for i := range page.Records {
-		a.pass.seen[keyMark(page.Records[i].Key)] = true
+		r := &page.Records[i]
+		a.pass.seen[keyMark(r.Key)] = r.Mark()
 	}
 	for _, r := range page.Refused {
-		a.pass.seen[keyMark(r.Key)] = true
+		a.pass.seen[keyMark(r.Key)] = 0 // its mark is not known
 	}
 	a.release(page)
 	a.pass.next, a.pass.fresh = page.Next, n > 0 && n == len(page.Records)
@@ -95,6 +98,25 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 	defer a.mu.Unlock()
 	a.health.Reading = len(a.pass.seen)
 	return next, err
+}
+
+// oneOfEachKey leaves out records whose key another record of the same page has, or one
+// that the pass has met before: the first one counts. Taken for one that died again, each
+// of them would be a run more of the same job at every look. A record that has really died
+// again since the pass met it is met by the next one.
+func oneOfEachKey(records []source.Record, seen map[int64]int64) (kept []source.Record) {
+	met := make(map[string]bool, len(records))
+	for i := range records {
+		r := &records[i]
+		if met[r.Key] {
+			continue
+		}
+		met[r.Key] = true
+		if mark, before := seen[keyMark(r.Key)]; !before || mark == r.Mark() {
+			kept = append(kept, *r)
+		}
+	}
+	return kept
 }
 
 // slice is how many records of a pass are read in a round.
@@ -173,10 +195,10 @@ func (a *attached) passed(ctx context.Context) error {
 }
 
 // unmet asks the source for those of its records that a pass has not met.
-func (a *attached) unmet(ctx context.Context, lie []sources.Named, seen map[int64]bool) error {
+func (a *attached) unmet(ctx context.Context, lie []sources.Named, seen map[int64]int64) error {
 	var seqs []int64
 	for _, n := range lie {
-		if !seen[keyMark(n.Key)] {
+		if _, met := seen[keyMark(n.Key)]; !met {
 			seqs = append(seqs, n.Seq)
 		}
 	}

@@ -12,8 +12,9 @@ import (
 )
 
 // readActiveJob reads a job of Active Job: its arguments, with what Rails marks in them
-// shown as it is, how often it ran, and its error. GoodJob writes that as a text, and
-// Solid Queue as JSON.
+// shown as it is, how often it ran, and its error, which GoodJob writes as a text and Solid
+// Queue as JSON. Active Job writes down how often a job ran when it enqueues it: the
+// execution that failed is not among these.
 func readActiveJob(r *source.Record) {
 	if rawjson.Kind([]byte(r.Error.Message)) == '{' && json.Valid([]byte(r.Error.Message)) {
 		e := []byte(r.Error.Message)
@@ -30,7 +31,7 @@ func readActiveJob(r *source.Record) {
 		r.Payload = r.Raw
 	}
 	if n, ok := number(r.Raw, "executions"); ok && n >= 0 && n < 1<<16 && r.Attempts == 0 {
-		r.Attempts = int(n)
+		r.Attempts = int(n) + 1
 	}
 }
 

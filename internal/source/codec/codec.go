@@ -164,10 +164,15 @@ func number(object []byte, name string) (int64, bool) {
 func readLaravel(r *source.Record) {
 	r.Error, r.Trace = exception(r.Error.Message)
 	if !json.Valid(r.Raw) || rawjson.Kind(r.Raw) != '{' {
-		unreadable(r, "its payload is not a JSON object")
+		unreadable(r, "its payload is not a JSON object, so it cannot be replayed")
 		return
 	}
+	fault := faultOfLaravel(r.Raw)
+	warn(r, fault != "", "It cannot be replayed: "+fault+".")
 	r.Payload, r.Type = r.Raw, text(r.Raw, "displayName")
+	if id := text(r.Raw, "uuid"); r.Thread == "" && plainID.MatchString(id) { // the row has none
+		r.Thread = id
+	}
 	if n, ok := number(r.Raw, "maxTries"); ok && n > 0 && n < 1<<16 {
 		r.Limit = int(n)
 	}
@@ -183,12 +188,51 @@ func readLaravel(r *source.Record) {
 	}
 }
 
+// plainID is an id as Laravel makes it.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+// faultOfLaravel says why a worker of Laravel would lose a job with this payload; empty when
+// it would not. It would take the job out of its queue, fail to read it, and fail again when
+// it writes down the failure. One without a job fails and is written down under its uuid.
+func faultOfLaravel(raw []byte) string {
+	switch problem := faultOfPHP(raw); {
+	case problem != "":
+		return "its payload " + problem + ", so a worker of Laravel would lose the job"
+	case text(raw, "job") == "" && text(raw, "uuid") == "":
+		return "its payload has neither a job nor a uuid, so a worker of Laravel would lose the job"
+	}
+	return ""
+}
+
+// depthOfPHP is how deep PHP reads JSON.
+const depthOfPHP = 512
+
+// faultOfPHP says why PHP cannot read a JSON object; empty when it can. It is stricter than
+// the readers of most languages.
+func faultOfPHP(raw []byte) string {
+	problem := rawjson.Check(raw, depthOfPHP)
+	half := ""
+	if problem == "" {
+		half = rawjson.HalfPair(raw)
+	}
+	switch {
+	case len(bytes.TrimSpace(raw)) == 0:
+		return "is empty"
+	case problem != "":
+		return problem
+	case rawjson.Kind(raw) != '{':
+		return "is not a JSON object"
+	case half != "":
+		return "has " + half + ", which is half of a character"
+	}
+	return ""
+}
+
 // cleanLaravel counts attempts from zero, where the payload counts them, and takes a
-// time away that has passed: Laravel would fail the job without running it. A payload
-// that is not JSON goes back as it was.
+// time away that has passed: Laravel would fail the job without running it.
 func cleanLaravel(raw []byte, run Run) ([]byte, error) {
-	if !json.Valid(raw) || rawjson.Kind(raw) != '{' {
-		return raw, nil
+	if fault := faultOfLaravel(raw); fault != "" {
+		return nil, errors.New(fault)
 	}
 	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
 		for m := range rawjson.Members(raw) {

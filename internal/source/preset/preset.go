@@ -18,6 +18,7 @@
 //	:due             seconds since 1970, when the job shall run: now, or later
 //	:wait            seconds until then
 //	:due_wall        then, by the clock on the wall; NULL for now
+//	:allowed         attempts that the job had when it was seen first; 0 when that is not known
 //	:a, :b           the place in the list from where it goes on
 //
 // and those under values. The list of dead records is put together from fields, from,
@@ -60,20 +61,39 @@ type Preset struct {
 	Each      []string                     `yaml:"each"`   // conditions for lists of their own, which are merged; Order then has two
 	Fields    map[string]string            `yaml:"fields"` // of a record, as SQL
 	Order     []string                     `yaml:"order"`  // one or two fields that fall from row to row
-	Same      string                       `yaml:"same"`   // finds the row of :key
-	Alive     string                       `yaml:"alive"`  // counts the jobs of :key that are under way
+	Same      string                       `yaml:"same"`   // finds the row of :key; can also name the :witness
+	Lock      []string                     `yaml:"lock"`   // finds that row in the first table, the first condition that finds one; empty: as Same does
+	Alive     string                       `yaml:"alive"`  // counts the jobs of :key that are under way, or have succeeded
+	Pushed    string                       `yaml:"pushed"` // counts the jobs of :thread among the newest in the queue, where a replay makes another row
 	Target    string                       `yaml:"target"` // reads the queue for the next run of :key
 	Replay    map[source.Mode][]string     `yaml:"replay"`
 	Discard   []string                     `yaml:"discard"`
 	Errors    map[string]source.State      `yaml:"errors"`    // what an error of the database means, by its code
 	Refused   string                       `yaml:"refused"`   // why an act changes no row although the record lies there unchanged
 	Succeeded string                       `yaml:"succeeded"` // finds those of :keys that have succeeded; empty: they are not kept
+	Unique    *Unique                      `yaml:"unique"`    // what tells rows apart; nil: a key of the database does
+	Others    *Others                      `yaml:"others"`    // rows of the table that belong to another source; nil: there are none
 	Own       bool                         `yaml:"own"`       // redrive.yaml describes the table and has the statements, or describes the keys
 
 	Work  *Work         `yaml:"work"`  // the queue that a replay goes to, when it is in Redis; nil: it is in the database
 	Redis *Redis        `yaml:"redis"` // of the family redis, in place of all from Columns to Same
 	AMQP  *AMQP         `yaml:"amqp"`  // of the family amqp, in place of all from Columns to Discard
 	Every time.Duration `yaml:"every"` // between two looks, unless redrive.yaml says otherwise; 0: the default of all
+}
+
+// Unique is what tells the rows of a table apart, where the database does not see to it
+// that no two rows have the same, and that none has nothing.
+type Unique struct {
+	Column   string `yaml:"column"`
+	By       string `yaml:"by"`       // what is read of it, as SQL
+	Nameless string `yaml:"nameless"` // what becomes of rows in which that is NULL, in a sentence
+	Mend     string `yaml:"mend"`     // the statement that gives these rows one
+}
+
+// Others are rows that lie in the table of the dead records and are not listed.
+type Others struct {
+	Count string `yaml:"count"` // reads what they have in common, and how many there are
+	Why   string `yaml:"why"`   // in a sentence
 }
 
 //go:embed presets/*.yaml
@@ -170,6 +190,9 @@ func (p *Preset) own(s Settings) {
 	if s.Names["witness"] == "" {
 		p.Fields["witness"] = p.Fields["key"]
 	}
+	unique := *p.Unique
+	unique.Column = s.Names["key"]
+	p.Unique = &unique
 	p.Columns = map[string][]string{"table": nil}
 	for _, text := range p.Fields {
 		names, _ := placeholders(text)

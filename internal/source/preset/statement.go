@@ -46,7 +46,7 @@ func Uses(statements []string, value string) bool {
 }
 
 // Given are the values that every act has.
-var Given = []string{"key", "witness", "clean", "edited", "target", "unix", "wall", "wait", "due", "due_wall"}
+var Given = []string{"key", "witness", "clean", "edited", "target", "unix", "wall", "wait", "due", "due_wall", "allowed"}
 
 // checkAct refuses statements that could change what the person did not see: the last
 // one, which decides whether the others count, must name the record and its witness.

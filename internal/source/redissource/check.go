@@ -77,6 +77,7 @@ func (o *Origin) expect(ctx context.Context, r *source.Report) error {
 		}
 	}
 	if absent == len(keys) && absent > 0 {
+		r.Absent = true
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("Nothing of %s lies here yet: there is no %s.", o.preset.Title, strings.Join(keys, " and no ")))
 	}
@@ -108,6 +109,7 @@ func (o *Origin) count(ctx context.Context, r *source.Report) error {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d queues are looked at.", maxQueues))
 	}
 	if len(lengths) == 0 && o.at.Queues.Scan != "" {
+		r.Absent = true
 		r.Warnings = append(r.Warnings, "Nothing of "+o.preset.Title+" lies here yet: there is no key "+glob(o.at.Queues.Scan)+".")
 	}
 	return o.versions(ctx, r)

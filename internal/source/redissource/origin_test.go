@@ -138,6 +138,26 @@ func TestGrants_AreEnough(t *testing.T) {
 	}
 }
 
+// A URL with another database than 0 has Redis select it.
+func TestGrants_AreEnoughForEveryDatabase(t *testing.T) {
+	for name, file := range genuine {
+		b := newBench(t, name, file)
+		rules := granted(b.preset, "look")
+		b.check(b.redis.Do(t.Context(), slices.Concat([]any{"ACL", "SETUSER", "op", "on", ">secret", "resetkeys"}, rules)...).Err())
+		b.check(b.redis.Do(t.Context(), "SWAPDB", 0, 3).Err())
+		o, err := redissource.Open(t.Context(), "redis://op:secret@"+b.redis.Options().Addr+"/3", b.preset, preset.Settings{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		page, err := o.Scan(t.Context(), "", 100)
+		if err != nil || len(page.Records) == 0 {
+			t.Errorf("%s: %d records, %v", name, len(page.Records), err)
+		}
+		b.check(o.Close())
+	}
+}
+
 // TestAct_RefusesBeforeItLosesAJob takes one command away that a script needs late.
 func TestAct_RefusesBeforeItLosesAJob(t *testing.T) {
 	b := newBench(t, "sidekiq", sidekiqFile)

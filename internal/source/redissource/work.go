@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"redrive/internal/clip"
 	"redrive/internal/source"
 	"redrive/internal/source/bounded"
 	"redrive/internal/source/preset"
@@ -14,7 +18,11 @@ import (
 // Work is a queue in Redis to which jobs go back whose dead letters lie in a database.
 // No transaction spans both, so pushing a job is an act that can be repeated: the script
 // leaves a mark with the name of the dead letter, and pushes nothing where it finds one.
-type Work struct{ origin *Origin }
+type Work struct {
+	origin *Origin
+	prefix string // of its keys
+	after  string // what comes after it in the keys of all queues
+}
 
 // OpenWork connects with the Redis of a preset's work.
 func OpenWork(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (*Work, error) {
@@ -31,22 +39,95 @@ func OpenWork(ctx context.Context, address string, p *preset.Preset, s preset.Se
 	if err != nil {
 		return nil, fmt.Errorf("the queue in Redis: %w", err)
 	}
-	return &Work{o}, nil
+	after, _, _ := strings.Cut(strings.TrimPrefix(p.Work.Keys["work"], "{prefix}"), "{queue}")
+	return &Work{o, s.Values["prefix"], after}, nil
 }
 
 // Close ends the connections.
 func (w *Work) Close() error { return w.origin.Close() }
 
-// Check looks whether jobs can be pushed, and says why not.
-func (w *Work) Check(ctx context.Context) (warnings []string, err error) {
+// Check looks whether jobs can be pushed, and warns when they would go where no worker looks.
+func (w *Work) Check(ctx context.Context) (r source.Report, err error) {
 	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
 	facts, err := w.origin.info(ctx, w.origin.client)
 	if err != nil {
-		return nil, fmt.Errorf("the queue in Redis: %w", err)
+		return r, fmt.Errorf("the queue in Redis: %w", err)
 	}
-	var r source.Report
-	err = w.origin.may(ctx, &r, facts["role"], source.Replay)
-	return r.Warnings, err
+	if err := w.origin.may(ctx, &r, facts["role"], source.Replay); err != nil {
+		return r, err
+	}
+	return r, w.placed(ctx, &r)
+}
+
+// placed warns when Redis has no key of a queue with the prefix that is configured. A queue
+// that is empty has no key: where others are found, their prefixes are named.
+func (w *Work) placed(ctx context.Context, r *source.Report) error {
+	here, others, err := w.prefixes(ctx)
+	switch {
+	case err != nil && refused(err):
+		r.Warnings = append(r.Warnings, fmt.Sprintf("Redrive cannot tell whether the prefix %s is that of the application: %s.", w.prefix, err))
+		return nil
+	case err != nil || here:
+		return err
+	}
+
+	says := fmt.Sprintf("Redis has no key that begins with %s%s. ", w.prefix, w.after)
+	if len(others) == 0 {
+		says += "The queues are empty, or the prefix is not that of the application. A job that is pushed with another prefix is never run."
+	} else {
+		says += fmt.Sprintf("Keys of queues with another prefix are there: set the field prefix to %s, if that is the application's. "+
+			"A job that is pushed with another prefix is never run.", strings.Join(others, " or "))
+	}
+	r.Warnings = append(r.Warnings, says)
+	return nil
+}
+
+// otherPrefixes is how many prefixes are named.
+const otherPrefixes = 3
+
+// prefixes looks for keys of queues, with the prefix and with others.
+func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err error) {
+	nodes, err := w.origin.nodes(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	found := map[string]bool{}
+	for _, node := range nodes {
+		cursor := uint64(0)
+		for range firstScans {
+			var keys []string
+			if keys, cursor, err = node.Scan(ctx, cursor, "*"+w.after+"*", scanCount).Result(); err != nil {
+				return false, nil, err
+			}
+			for _, key := range keys {
+				if strings.Contains(key, ":redrive:") { // a mark that a push has left
+					continue
+				}
+				prefix, _, _ := strings.Cut(key, w.after)
+				if prefix == w.prefix {
+					return true, nil, nil
+				}
+				if len(found) < otherPrefixes {
+					found[clip.Text(shown(prefix), 64)] = true
+				}
+			}
+			if cursor == 0 {
+				break
+			}
+		}
+	}
+	return false, slices.Sorted(maps.Keys(found)), nil
+}
+
+// Pushed reports whether a push with an id has left its mark, which a user without the right
+// to look is not told.
+func (w *Work) Pushed(ctx context.Context, queue, id string) (found bool, err error) {
+	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
+	n, err := w.origin.client.Exists(ctx, fill(w.origin.at.Keys["mark"], queue, id)).Result()
+	if err != nil && refused(err) {
+		return false, nil
+	}
+	return n > 0, err
 }
 
 // Push adds a job to a queue, to run at a time or at once, and once for each id. A refusal is a *preset.Refusal: nothing

@@ -53,7 +53,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	values := map[string]any{
 		"key": meant(a.Key), "witness": meant(a.Witness),
 		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
-		"edited": nil,
+		"edited": nil, "allowed": inline(fmt.Sprint(a.Limit)),
 	}
 	o.setDue(a, now, values)
 	statements := o.preset.Discard
@@ -73,7 +73,25 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 			return source.Result{ID: a.ID, State: source.Asked}, err
 		}
 	}
+	if n, err := o.shared(ctx, a); err != nil {
+		return source.Result{ID: a.ID, State: source.Asked}, err
+	} else if n > 1 {
+		return refuse(fmt.Sprintf("%d rows of %s have its key, and the statements could change all of them.", n, o.lies))
+	}
 	return o.carryOut(ctx, a, statements, values)
+}
+
+// shared counts the rows that have the key of a record, in a table of which nobody but its
+// owner knows what its statements do: they can name the key alone.
+func (o *Origin) shared(ctx context.Context, a source.Act) (n int, err error) {
+	if !o.preset.Own {
+		return 1, nil
+	}
+	err = o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind("SELECT count(*) FROM "+o.preset.From+" WHERE "+o.preset.Same, map[string]any{"key": a.Key})
+		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
+	})
+	return n, err
 }
 
 // setDue makes the values that say when a job shall run.
@@ -130,7 +148,7 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 	var target sql.NullString
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.preset.Target, map[string]any{"key": meant(a.Key)})
+		query, args := o.bind(o.preset.Target, map[string]any{"key": meant(a.Key), "witness": meant(a.Witness)})
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&target)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -144,10 +162,18 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 	push := func() error { return nil }
 	if a.Kind == source.Replay && o.work != nil {
 		push = func() error {
-			return o.work.Push(ctx, values["target"].(string), a.Key+":"+a.Witness, []byte(values["clean"].(string)), a.Due)
+			return o.work.Push(ctx, values["target"].(string), mark(a), []byte(values["clean"].(string)), a.Due)
 		}
 	}
 	done, committing, err := o.transact(ctx, statements, values, push)
+	if landed := new(commitError); errors.As(err, &landed) {
+		switch o.landed(ctx, landed.transaction) {
+		case "committed":
+			return source.Result{ID: a.ID, State: source.Done}, nil
+		case "aborted":
+			return source.Result{ID: a.ID, State: source.Asked}, err
+		}
+	}
 	var refusal *preset.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -179,7 +205,7 @@ func (o *Origin) transact(
 	if err != nil {
 		return false, false, err
 	}
-	if o.engine.name == "mysql" && len(statements) > 1 {
+	if o.engine.name == "mysql" {
 		if err := o.lock(ctx, t, values); err != nil {
 			return false, false, errors.Join(err, t.Rollback())
 		}
@@ -198,25 +224,74 @@ func (o *Origin) transact(
 	if changed != 1 {
 		return false, false, t.Rollback()
 	}
+	transaction := ""
+	if o.engine.name == "postgres" { // whose answer to the commit can be asked for again
+		if err := t.QueryRowContext(ctx, "SELECT CAST(txid_current() AS text)").Scan(&transaction); err != nil {
+			return false, false, errors.Join(err, t.Rollback())
+		}
+	}
 	if err := push(); err != nil {
 		return false, true, errors.Join(err, t.Rollback())
 	}
 	if err := t.Commit(); err != nil {
-		return false, true, err
+		return false, true, &commitError{err, transaction}
 	}
 	return true, false, nil
 }
 
-// lock keeps a record for one transaction. In MySQL, two transactions that insert what
-// they select hold locks on it that neither can raise to delete it.
-func (o *Origin) lock(ctx context.Context, t *sql.Tx, values map[string]any) error {
-	query, args := o.bind("SELECT 1 FROM "+o.preset.From+" WHERE "+o.preset.Same+" FOR UPDATE", values)
-	rows, err := t.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
+// commitError is one of a commit of which nobody knows yet whether it took place.
+type commitError struct {
+	error
+	transaction string // as PostgreSQL numbers it; empty elsewhere
+}
+
+func (e *commitError) Unwrap() error { return e.error }
+
+// landed asks PostgreSQL, over another connection, how a transaction ended: "committed" or
+// "aborted", or nothing if it does not say.
+func (o *Origin) landed(ctx context.Context, transaction string) string {
+	if transaction == "" {
+		return ""
 	}
-	_, err = allOf(rows)
-	return errors.Join(err, rows.Close())
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var status sql.NullString
+		err := o.db.QueryRowContext(ctx, "SELECT txid_status(CAST($1 AS bigint))", transaction).Scan(&status)
+		if err != nil || status.String != "in progress" {
+			return status.String
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-tick.C:
+		}
+	}
+}
+
+// lock keeps a record for one transaction. In MySQL, two transactions that insert what
+// they select hold locks on it that neither can raise to delete it. And a statement that
+// names two columns can lock their indexes in another order than the system's own
+// statements do: of two transactions that wait for each other, the database ends one,
+// which can be the system's.
+func (o *Origin) lock(ctx context.Context, t *sql.Tx, values map[string]any) error {
+	from, conditions := o.preset.From, []string{o.preset.Same}
+	if len(o.preset.Lock) > 0 {
+		from, conditions = o.engine.table(o.lies), o.preset.Lock
+	}
+	for _, condition := range conditions {
+		query, args := o.bind("SELECT 1 FROM "+from+" WHERE "+condition+" FOR UPDATE", values)
+		rows, err := t.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+
+		found, err := allOf(rows)
+		if err := errors.Join(err, rows.Close()); err != nil || len(found) > 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 // why says why an act found no row.
@@ -237,7 +312,7 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Gone}
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.same, map[string]any{"key": meant(a.Key)})
+		query, args := o.bind(o.same, map[string]any{"key": meant(a.Key), "witness": meant(a.Witness)})
 		var witness any
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&witness)
 		switch {
@@ -246,7 +321,7 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 		case err == nil:
 			r.State, r.Why = source.Changed, "It has died again since it was read."
 		case errors.Is(err, sql.ErrNoRows):
-			return o.alive(ctx, t, a, &r)
+			return o.underWay(ctx, t, a, &r)
 		default:
 			return err
 		}
@@ -255,19 +330,44 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 	return r, err
 }
 
-// alive looks whether the job of a record that lies there no more is under way.
-func (o *Origin) alive(ctx context.Context, t *sql.Tx, a source.Act, r *source.Result) error {
-	if o.preset.Alive == "" {
+// underWay looks whether the job of a record that lies there no more is under way. Where a
+// replay makes another row of it, that row is looked for only if a replay asks: it takes more.
+func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *source.Result) error {
+	query := o.preset.Alive
+	switch {
+	case query == "" && a.Kind != source.Replay:
+		return nil
+	case o.work != nil:
+		queue := a.Queue
+		if at := strings.LastIndexByte(queue, '@'); at >= 0 { // of the job that shows the record
+			queue = queue[:at]
+		}
+		pushed, err := o.work.Pushed(ctx, queue, mark(a))
+		if pushed {
+			r.State = source.Done
+		}
+		return err
+	case query == "":
+		query = o.preset.Pushed
+	}
+	if query == "" {
 		return nil
 	}
-	query, args := o.bind(o.preset.Alive, map[string]any{"key": meant(a.Key)})
+
+	query, args := o.bind(query, map[string]any{"key": meant(a.Key), "thread": meant(a.Thread)})
 	n := 0
 	err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
 	if n > 0 {
 		r.State = source.Done
 	}
+	if _, k, _ := errorOf(err); err != nil && k == denied { // who may not look cannot tell
+		return nil
+	}
 	return err
 }
+
+// mark names a record together with its witness in the queue of another store.
+func mark(a source.Act) string { return a.Key + ":" + a.Witness }
 
 // Succeeded says which jobs the database keeps as ones that have succeeded.
 func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {

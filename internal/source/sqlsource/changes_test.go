@@ -16,8 +16,10 @@ import (
 	"redrive/internal/source/redissource/redistest"
 )
 
-// edited are the payloads of systems that want another one than an object.
-var edited = map[string]string{"good-job": `[{"changed":true}]`, "solid-queue": `[{"changed":true}]`}
+// edited are the payloads of systems that want another one than any object.
+var edited = map[string]string{
+	"good-job": `[{"changed":true}]`, "solid-queue": `[{"changed":true}]`, "laravel": `{"job":"Charge@handle","data":{"changed":true}}`,
+}
 
 // TestReplay_WaitsAndHasAnotherPayload asks each system for what its preset says that it
 // can do, and for what it cannot. The rows are then those that the system itself writes.
@@ -130,12 +132,12 @@ func TestWork_WaitsInRedis(t *testing.T) {
 	o := s.attachWork(t, s.load(t), redistest.URL(queue))
 	r := s.fit(t, o)
 	due := time.Now().Add(time.Hour)
-	a := source.Act{ID: 7, Kind: source.Replay, Mode: source.Once, Due: due, Payload: []byte(`{"uuid":"x","attempts":2}`), Record: r}
+	a := source.Act{ID: 7, Kind: source.Replay, Mode: source.Once, Due: due, Payload: []byte(`{"uuid":"x","job":"y","attempts":2}`), Record: r}
 	if got := actOne(t, o, a); got.State != source.Done {
 		t.Fatalf("%+v", got)
 	}
 	waiting := queue.ZRangeWithScores(t.Context(), "shop_database_queues:"+r.Queue+":delayed", 0, -1).Val()
-	if len(waiting) != 1 || waiting[0].Member != `{"uuid":"x","attempts":0}` || waiting[0].Score < float64(due.Unix()) || waiting[0].Score > float64(due.Unix()+1) {
+	if len(waiting) != 1 || waiting[0].Member != `{"uuid":"x","job":"y","attempts":0}` || waiting[0].Score < float64(due.Unix()) || waiting[0].Score > float64(due.Unix()+1) {
 		t.Errorf("%+v", waiting)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"redrive/internal/clip"
 	"redrive/internal/source"
 	"redrive/internal/source/bounded"
 	"redrive/internal/source/preset"
@@ -27,8 +28,10 @@ func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 		return r, err
 	}
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
-	if err := o.rights(ctx, &r); err != nil {
-		return r, err
+	for _, look := range []func(context.Context, *source.Report) error{o.tellsApart, o.others, o.rights} {
+		if err := look(ctx, &r); err != nil {
+			return r, err
+		}
 	}
 	if err := o.reaches(ctx, &r); err != nil {
 		return r, err
@@ -71,14 +74,89 @@ func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	return nil
 }
 
+// countedRows is how many rows are looked at to see whether they can be told apart.
+const countedRows = 100_000
+
+// tellsApart looks whether each row has a key of its own, where the database does not see
+// to that, and says how many rows do not and which statement gives them one.
+func (o *Origin) tellsApart(ctx context.Context, r *source.Report) error {
+	u := o.preset.Unique
+	if u == nil {
+		return nil
+	}
+
+	// Count rows by what should tell them apart.
+	const query = `SELECT coalesce(sum(CASE WHEN k IS NULL THEN n ELSE 0 END), 0),
+		coalesce(sum(CASE WHEN k IS NOT NULL AND n > 1 THEN n ELSE 0 END), 0)
+		FROM (SELECT k, count(*) AS n FROM (SELECT %s AS k FROM %s WHERE %s LIMIT %d) AS looked GROUP BY k) AS counted`
+	var nameless, shared int64
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind(fmt.Sprintf(query, u.By, o.preset.From, o.preset.Where, countedRows), nil)
+		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&nameless, &shared)
+	})
+	if err != nil {
+		return err
+	}
+
+	// Say which rows have none, and which have the same as another row.
+	mend, _ := o.bind(u.Mend, nil)
+	if nameless > 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have no %s. %s To give each row one: %s",
+			nameless, o.lies, u.Column, u.Nameless, mend))
+	}
+	if shared > 0 {
+		how := "To give each row its own: " + mend
+		if !o.preset.Own {
+			how = fmt.Sprintf("To find them: SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING count(*) > 1", u.Column, o.lies)
+		}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have the same %s as another row. "+
+			"Redrive shows one row of each %[3]s. %[4]s", shared, o.lies, u.Column, how))
+	}
+	return nil
+}
+
+// others says how many rows of the table are left to another source.
+func (o *Origin) others(ctx context.Context, r *source.Report) error {
+	if o.preset.Others == nil {
+		return nil
+	}
+	var groups []string
+	total := 0
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind(o.preset.Others.Count, nil)
+		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name sql.NullString
+			n := 0
+			if err := rows.Scan(&name, &n); err != nil {
+				return err
+			}
+			total += n
+			groups = append(groups, fmt.Sprintf("%s (%d)", clip.Text(name.String, 64), n))
+		}
+		return rows.Err()
+	})
+	if err != nil || total == 0 {
+		return err
+	}
+	slices.Sort(groups)
+	r.Warnings = append(r.Warnings, fmt.Sprintf("%d more rows of %s are not shown here: %s. %s",
+		total, o.lies, strings.Join(groups[:min(len(groups), 10)], ", "), o.preset.Others.Why))
+	return nil
+}
+
 // reaches looks whether replays get to a queue that is elsewhere.
 func (o *Origin) reaches(ctx context.Context, r *source.Report) error {
 	if o.work == nil {
 		return nil
 	}
-	warnings, err := o.work.Check(ctx)
-	if len(warnings) > 0 {
-		r.Warnings = append(r.Warnings, warnings...)
+	queue, err := o.work.Check(ctx)
+	r.Warnings = append(r.Warnings, queue.Warnings...)
+	if !slices.Contains(queue.May, source.Replay) {
 		r.May = slices.DeleteFunc(r.May, func(k source.Kind) bool { return k == source.Replay })
 	}
 	return err

@@ -22,6 +22,7 @@ type engine struct {
 	protocol bounded.Protocol
 	connects func(*bounded.Line) (driver.Connector, error)
 
+	file     string // of SQLite
 	quotes   string // around a name
 	numbered bool   // placeholders have numbers
 	bounded  string // before a question, so that the database ends it after a while
@@ -48,12 +49,16 @@ func engineOf(address string) (engine, error) {
 			bounded: "/*M! SET STATEMENT max_statement_time = 20 FOR */ ", // MySQL takes it for a comment
 			tables:  "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"}, nil
 	case "sqlite":
+		if u.Host != "" {
+			return engine{}, fmt.Errorf("%s%s: no such file: write the path from the root, with three slashes, as in sqlite:///srv/%[1]s%[2]s",
+				u.Host, u.Path)
+		}
 		query := url.Values{"_pragma": {"busy_timeout(5000)", "foreign_keys(1)"}, "_txlock": {"immediate"}, "mode": {"rw"}}
 		if u.Query().Get("mode") == "ro" {
 			query.Set("mode", "ro")
 		}
 		name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: u.Path}).EscapedPath(), RawQuery: query.Encode()}
-		return engine{name: "sqlite", protocol: bounded.Plain, connects: file(name.String()), quotes: `"`,
+		return engine{name: "sqlite", protocol: bounded.Plain, connects: file(name.String()), file: u.Path, quotes: `"`,
 			tables: "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY 1"}, nil
 	}
 	return engine{}, fmt.Errorf("a URL of %q names no database: use postgres, mysql or sqlite", u.Scheme)

@@ -113,3 +113,49 @@ func TestReplay_OfAnOwnTableKnowsAPayloadThatWasChanged(t *testing.T) {
 		})
 	}
 }
+
+// A time with an offset is an instant, in SQLite, too, whose driver makes a time of some
+// texts that were declared as one. One without an offset is what the clock of the zone said.
+func TestScan_ATimeWithAnOffsetIsAnInstant(t *testing.T) {
+	const ten = "2026-11-22 10:00:00"
+	texts := map[string]string{
+		"2026-11-22 11:00:00+01:00": ten, "2026-11-22T11:00:00+01:00": ten, "2026-11-22 11:00:00.000+0100": ten,
+		"2026-11-22 15:30:00 +05:30": ten, "2026-11-22 05:00:00-05": ten, "2026-11-22T10:00:00Z": ten, "2026-11-22 10:00:00 UTC": ten,
+		"2026-11-22 10:00:00 +0000 UTC": ten, "1795341600": ten,
+		"2026-11-22 05:00:00": ten, "2026-11-22T05:00:00": ten, "2026-11-22 05:00": ten,
+		"2026-11-22 05:00:00.5": "2026-11-22 10:00:00.5", "soon": "0001-01-01 00:00:00",
+	}
+	for _, kind := range []string{"datetime", "timestamp", "text", "date", ""} {
+		address := newDatabase(t, "sqlite")
+		execute(t, address, "CREATE TABLE dead (id integer PRIMARY KEY, body text, died_at "+kind+")")
+		for text := range texts {
+			execute(t, address, "INSERT INTO dead (body, died_at) VALUES ('"+text+"', '"+text+"')")
+		}
+		s := system{preset: "table", settings: preset.Settings{Zone: "America/New_York",
+			Names: map[string]string{"table": "dead", "payload": "body", "failed_at": "died_at"}}}
+		for _, r := range scan(t, s.origin(t, address), 100) {
+			if got := r.FailedAt.Format("2006-01-02 15:04:05.999999999"); got != texts[string(r.Payload)] {
+				t.Errorf("%q in a column of %q was %s, want %s", r.Payload, kind, got, texts[string(r.Payload)])
+			}
+		}
+	}
+}
+
+// The witness that docs/sources.md names, the time of death, is compared as it lies there.
+func TestReplay_ATimeIsAWitness(t *testing.T) {
+	for engine, kind := range map[string]string{"sqlite": "datetime", "postgres": "timestamp", "mysql": "datetime"} {
+		t.Run(engine, func(t *testing.T) {
+			address := newDatabase(t, engine)
+			execute(t, address, "CREATE TABLE dead (id int PRIMARY KEY, died_at "+kind+")")
+			execute(t, address, "INSERT INTO dead VALUES (1, '2026-11-22 05:00:00')")
+			s := system{preset: "table", settings: preset.Settings{
+				Names:  map[string]string{"table": "dead", "witness": "died_at", "failed_at": "died_at"},
+				Replay: []string{"DELETE FROM {table} WHERE id = :key AND died_at = :witness"},
+			}}
+			o := s.origin(t, address)
+			if got := act(t, o, source.Replay, source.Once, scan(t, o, 10)[0]); got.State != source.Done {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

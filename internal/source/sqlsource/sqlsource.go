@@ -17,6 +17,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -49,11 +51,13 @@ type Origin struct {
 
 // Work is the queue of a system that is not in its database.
 type Work interface {
-	// Check looks whether jobs can be pushed, and says why not.
-	Check(ctx context.Context) (warnings []string, err error)
+	// Check looks whether jobs can be pushed: then the report says that a replay may be done.
+	Check(ctx context.Context) (source.Report, error)
 	// Push adds a job, to run at a time or at once, and once for each id. An error that is
 	// no *preset.Refusal leaves open whether it did.
 	Push(ctx context.Context, queue, id string, job []byte, at time.Time) error
+	// Pushed reports whether a job was pushed with an id, as far as that can be told.
+	Pushed(ctx context.Context, queue, id string) (bool, error)
 	Close() error
 }
 
@@ -84,6 +88,12 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	o.line = bounded.New(o.engine.protocol)
 	if !slices.Contains(p.Engines, o.engine.name) {
 		return nil, fmt.Errorf("the preset %s is for %s, and the URL names %s", p.Name, strings.Join(p.Engines, ", "), o.engine.name)
+	}
+	if o.engine.file != "" {
+		_, err := os.Stat(o.engine.file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: no such file", o.engine.file)
+		}
 	}
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
 	connector, err := o.engine.connects(o.line)
@@ -119,6 +129,7 @@ func (o *Origin) compose() {
 		if !ok {
 			continue
 		}
+		text = o.plain(name, text)
 		if most := longest[name]; most > 0 {
 			length := o.engine.length(text)
 			sizes = append(sizes, fmt.Sprintf("WHEN %s > %d THEN %s", length, most, length))
@@ -136,8 +147,12 @@ func (o *Origin) compose() {
 		order[i] = field + " DESC"
 	}
 	tail := " ORDER BY " + strings.Join(order, ", ") + " LIMIT :limit"
+	where := p.Where
+	if p.Unique != nil && p.Unique.By == p.Fields["key"] { // the check tells of rows without a key
+		where += " AND " + p.Unique.By + " IS NOT NULL"
+	}
 	list := func(after string) string {
-		head := "SELECT " + strings.Join(fields, ", ") + " FROM " + p.From + " WHERE " + p.Where
+		head := "SELECT " + strings.Join(fields, ", ") + " FROM " + p.From + " WHERE " + where
 		if len(p.Each) == 0 {
 			return head + after + tail
 		}
@@ -153,7 +168,7 @@ func (o *Origin) compose() {
 		after = " AND " + p.Order[0] + " <= :a AND (" + strings.Join(p.Order, ", ") + ") < (:a, :b)"
 	}
 	o.list, o.more = list(""), list(after)
-	o.same = "SELECT " + p.Fields["witness"] + " FROM " + p.From + " WHERE " + p.Same
+	o.same = "SELECT " + o.plain("witness", p.Fields["witness"]) + " FROM " + p.From + " WHERE " + p.Same
 	preset.Expand(p.From, func(name string) string {
 		o.lies = cmp.Or(o.lies, o.settings.Names[name])
 		return ""
@@ -162,6 +177,16 @@ func (o *Origin) compose() {
 	for _, statements := range p.Replay {
 		o.clean = o.clean || preset.Uses(statements, "clean") || preset.Uses(statements, "target")
 	}
+}
+
+// plain is a field as the database keeps it. SQLite keeps a time as a text, of which the
+// driver would make a time without its offset, and a statement could not compare that with
+// the text any more. It leaves alone what is an expression.
+func (o *Origin) plain(name, text string) string {
+	if o.engine.name == "sqlite" && slices.Contains([]string{"witness", "failed_at", "created_at"}, name) {
+		return "+(" + text + ")"
+	}
+	return text
 }
 
 // fieldNames are what a record can have, in the order in which it is read.

@@ -44,6 +44,13 @@ func numberOf(v any) int64 {
 	return n
 }
 
+// offsets are how databases and programs write a time with its offset, or a Z for none.
+var offsets = []string{
+	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 Z07:00", "2006-01-02 15:04:05.999999999Z0700",
+	"2006-01-02 15:04:05.999999999 -0700", "2006-01-02 15:04:05.999999999-07", "2006-01-02 15:04:05.999999999 -0700 MST",
+	"2006-01-02 15:04:05.999999999 UTC", "2006-01-02 15:04Z07:00",
+}
+
 // timeOf reads a time: seconds since 1970, an instant, or what a clock on the wall said
 // in the zone of the system. It is zero when there is none.
 func (o *Origin) timeOf(v any) time.Time {
@@ -58,9 +65,19 @@ func (o *Origin) timeOf(v any) time.Time {
 		}
 		return v.UTC()
 	}
-	text := strings.Replace(textOf(v), "T", " ", 1)
-	if at, err := time.ParseInLocation("2006-01-02 15:04:05.999999999", text, o.zone); err == nil {
-		return at.UTC()
+	text := strings.TrimSpace(textOf(v))
+	if date, clock, ok := strings.Cut(text, "T"); ok && len(date) == len(time.DateOnly) {
+		text = date + " " + clock
+	}
+	for _, layout := range offsets { // a time with an offset is an instant, whatever the zone
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UTC()
+		}
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05.999999999", "2006-01-02 15:04", "2006-01-02"} {
+		if at, err := time.ParseInLocation(layout, text, o.zone); err == nil {
+			return at.UTC()
+		}
 	}
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC()

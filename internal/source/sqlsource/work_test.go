@@ -3,8 +3,10 @@ package sqlsource_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,5 +186,101 @@ func TestWork_GrantsAreEnough(t *testing.T) {
 	check(t, err)
 	if got := act(t, o, source.Replay, source.Once, s.fit(t, o)); got.State != source.Done || len(report.May) != 2 {
 		t.Errorf("%+v, %+v", got, report)
+	}
+}
+
+// Laravel's own queue:retry deletes a row by its uuid. Each row is replayed from here at the
+// same time: one of the two finds no row, and neither is ended by a deadlock.
+func TestWork_AReplayNeverEndsARetryOfLaravelByADeadlock(t *testing.T) {
+	const jobs = 300
+	for _, preset := range []string{"laravel-redis", "laravel"} {
+		t.Run(preset, func(t *testing.T) {
+			s := system{preset: preset, engine: "mysql"}
+			connection, address := "database", ""
+			var o *sqlsource.Origin
+			if preset == "laravel-redis" {
+				connection = "redis"
+				address = upgradedLaravel(t, "mysql", connection)
+				o = s.attachWork(t, address, redistest.URL(redistest.Start(t)))
+			} else {
+				address = upgradedLaravel(t, "mysql", connection)
+				o = s.origin(t, address)
+			}
+			execute(t, address, fmt.Sprintf(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception)
+				SELECT uuid(), '%s', 'mail', '{"job":"Mail@handle"}', 'E: no' FROM seq_1_to_%d`, connection, jobs))
+			laravel := open(t, address)
+			defer laravel.Close()
+
+			var retried atomic.Int64
+			for i, r := range scan(t, o, 500) {
+				if len(r.Key) < 32 {
+					continue
+				}
+				// Both start together, and the retry deletes a little later each time.
+				var start, end sync.WaitGroup
+				start.Add(1)
+				end.Go(func() {
+					start.Wait()
+					_, err := laravel.Exec("DO SLEEP(?)", float64(i)*10e-6)
+					if err != nil {
+						t.Error(err)
+					}
+					result, err := laravel.Exec("DELETE FROM failed_jobs WHERE uuid = ?", r.Key)
+					if err != nil {
+						t.Errorf("queue:retry of %s: %v", r.Key, err)
+						return
+					}
+					n, err := result.RowsAffected()
+					if err != nil {
+						t.Error(err)
+					}
+					retried.Add(n)
+				})
+				start.Done()
+				if got := act(t, o, source.Replay, source.Once, r); got.State == source.Done {
+					retried.Add(1)
+				}
+				end.Wait()
+			}
+			if n := retried.Load(); n != jobs+1 { // one of the table's first rows has a uuid, too
+				t.Errorf("%d of %d jobs were retried once", n, jobs+1)
+			}
+		})
+	}
+}
+
+// A job that is pushed with another prefix than the application's is never run.
+func TestCheck_WarnsOfAPrefixThatNoQueueHas(t *testing.T) {
+	s := twoStores[0]
+	queue := redistest.Start(t)
+	o := s.attachWork(t, s.load(t), redistest.URL(queue))
+	warning := func() string {
+		report, err := o.Check(t.Context())
+		check(t, err)
+		if len(report.May) != 2 {
+			t.Errorf("%+v", report)
+		}
+		for _, w := range report.Warnings {
+			if strings.HasPrefix(w, "Redis has no key that begins with shop_database_queues:. ") {
+				return w
+			}
+		}
+		return ""
+	}
+
+	// All queues are empty: a mark that a push has left is no queue.
+	check(t, queue.Set(t.Context(), "shop_database_queues:orders:redrive:u:1", "1", 0).Err())
+	if w := warning(); !strings.Contains(w, "The queues are empty, or the prefix is not that of the application") {
+		t.Errorf("with no queue: %q", w)
+	}
+
+	// The application has another prefix, and then the same.
+	check(t, queue.RPush(t.Context(), "app_queues:orders", "{}").Err())
+	if w := warning(); !strings.Contains(w, "set the field prefix to app_,") {
+		t.Errorf("with a queue of another prefix: %q", w)
+	}
+	check(t, queue.ZAdd(t.Context(), "shop_database_queues:orders:delayed", redis.Z{Member: "{}"}).Err())
+	if w := warning(); w != "" {
+		t.Errorf("with a queue: %q", w)
 	}
 }

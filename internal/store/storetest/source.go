@@ -24,6 +24,7 @@ var mirroring = []func(*kit){
 	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_ActsEndTogether, Source_AnActUnderWayLeavesTheJobAlone,
 	Source_JobsCannotBeChanged, Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack,
 	Source_WhatIsNotBackIsReturnedAndKeptAsCompleted, Source_OperationsActThere,
+	Source_AnActKnowsTheLimitOfTheFirstRun,
 }
 
 // deadAt is a record that lies at a source.
@@ -315,6 +316,24 @@ func Source_AReplayIsAskedOfIt(k *kit) {
 	k.same("replayed", k.Snapshot().Totals, job.Totals{Replayed: 1})
 	_, err = k.Cancel(k.ctx, k.now, j.ID, 2, eve)
 	k.conflict(err)
+}
+
+// Source_AnActKnowsTheLimitOfTheFirstRun: a replay can have raised it at the source.
+func Source_AnActKnowsTheLimitOfTheFirstRun(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	for run := 1; run <= 3; run++ {
+		k.pass(time.Minute)
+		_, err := k.Replay(k.ctx, k.now, j.ID, run, eve)
+		k.check(err)
+		act := k.asked(1)[0]
+		k.same("the limit", act.Limit, 3)
+		k.answer(act, source.Done, "")
+		r.Witness, r.FailedAt = strconv.Itoa(run+1), k.now.Add(time.Second)
+		r.Attempts, r.Limit = r.Attempts+3, r.Limit+3
+		k.pass(time.Minute)
+		k.mirror(1, r)
+	}
 }
 
 // Source_AReplayThatFailsAgainEndsItsRun.

@@ -1,0 +1,226 @@
+package sqlsource_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"redrive/internal/source"
+	"redrive/internal/source/preset"
+	"redrive/internal/source/redissource/redistest"
+)
+
+var engines = []string{"sqlite", "postgres", "mysql"}
+
+// upgradedLaravel makes the tables of a Laravel application that was upgraded from version
+// 7: its failed jobs may have no uuid.
+func upgradedLaravel(t *testing.T, engine, connection string) (address string) {
+	t.Helper()
+	address = newDatabase(t, engine)
+	id := map[string]string{
+		"sqlite":   "integer PRIMARY KEY AUTOINCREMENT",
+		"postgres": "bigserial PRIMARY KEY",
+		"mysql":    "bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY",
+	}[engine]
+	execute(t, address, `CREATE TABLE failed_jobs (id `+id+`, uuid varchar(255) NULL UNIQUE, connection text NOT NULL, queue text NOT NULL,
+		payload text NOT NULL, exception text NOT NULL, failed_at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)`)
+	execute(t, address, `CREATE TABLE jobs (id `+id+`, queue varchar(255) NOT NULL, payload text NOT NULL, attempts int NOT NULL,
+		reserved_at int NULL, available_at int NOT NULL, created_at int NOT NULL)`)
+	for i, uuid := range []string{"NULL", "'55555555-5555-4555-8555-555555555555'", "NULL", "NULL"} {
+		execute(t, address, fmt.Sprintf(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception)
+			VALUES (%s, '%s', 'mail', '{"uuid":"%d","job":"Mail@handle"}', 'RuntimeException: mailbox full')`, uuid, connection, i))
+	}
+	return address
+}
+
+// keysOf are the keys of records.
+func keysOf(all []source.Record) (keys []string) {
+	for _, r := range all {
+		keys = append(keys, r.Key)
+	}
+	return keys
+}
+
+// Rows without a uuid are known by their id, and one with a uuid by that.
+func TestSource_ARecordOfLaravelWithoutAUUIDIsShownAndReplayed(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			address := upgradedLaravel(t, engine, "database")
+			s := system{preset: "laravel", engine: engine}
+			o := s.origin(t, address)
+			all := scan(t, o, 2)
+			if got := keysOf(all); !slices.Equal(got, []string{"4", "3", "55555555-5555-4555-8555-555555555555", "1"}) {
+				t.Fatalf("keys %q", got)
+			}
+			if all[0].Thread != "3" { // of the payload: the next run has it, too
+				t.Errorf("its runs are joined by %q", all[0].Thread)
+			}
+
+			// One is discarded, the others are replayed, each once.
+			kinds := []source.Kind{source.Replay, source.Discard, source.Replay, source.Replay}
+			for i, r := range all {
+				if got := act(t, o, kinds[i], source.Once, r); got.State != source.Done {
+					t.Errorf("%s of %s: %+v", kinds[i], r.Key, got)
+				}
+				if got := act(t, o, source.Replay, source.Once, r); got.State != source.Gone {
+					t.Errorf("%s a second time: %+v", r.Key, got)
+				}
+			}
+			want := []string{`payload={"uuid":"0","job":"Mail@handle"}`, `payload={"uuid":"1","job":"Mail@handle"}`, `payload={"uuid":"3","job":"Mail@handle"}`}
+			if got := rows(t, address, "SELECT payload FROM jobs ORDER BY payload"); !slices.Equal(got, want) {
+				t.Errorf("in the queue: %q", got)
+			}
+		})
+	}
+}
+
+func TestWork_ARecordOfLaravelWithoutAUUIDIsPushed(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			queue := redistest.Start(t)
+			s := system{preset: "laravel-redis", engine: engine}
+			o := s.attachWork(t, upgradedLaravel(t, engine, "redis"), redistest.URL(queue))
+			for _, r := range scan(t, o, 10) {
+				if got := act(t, o, source.Replay, source.Once, r); got.State != source.Done {
+					t.Errorf("%s: %+v", r.Key, got)
+				}
+			}
+			if n := queue.LLen(t.Context(), "laravel_database_queues:mail").Val(); n != 4 {
+				t.Errorf("%d jobs in the queue", n)
+			}
+		})
+	}
+}
+
+// The check counts the rows without a uuid and names a statement that gives them one. After
+// it, each has a key that Laravel knows, too.
+func TestCheck_SaysHowManyRowsOfLaravelHaveNoUUID(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			address := upgradedLaravel(t, engine, "database")
+			o := system{preset: "laravel", engine: engine}.origin(t, address)
+			mend := mendOf(t, o, "3 rows of failed_jobs have no uuid. ")
+			execute(t, address, mend)
+			for _, key := range keysOf(scan(t, o, 10)) {
+				if len(key) < 32 {
+					t.Errorf("after %s, a row has the key %q", mend, key)
+				}
+			}
+		})
+	}
+}
+
+// mendOf is the statement in the warning of a check that begins with these words.
+func mendOf(t *testing.T, o interface {
+	Check(ctx context.Context) (source.Report, error)
+}, words string) string {
+	t.Helper()
+	report, err := o.Check(t.Context())
+	check(t, err)
+	for _, w := range report.Warnings {
+		if _, mend, ok := strings.Cut(w, ": "); ok && strings.HasPrefix(w, words) {
+			return mend
+		}
+	}
+	t.Fatalf("no warning begins with %q: %q", words, report.Warnings)
+	return ""
+}
+
+// looseTable is a table of failed jobs whose column id is neither unique nor filled.
+func looseTable(t *testing.T, engine string) (address string, s system) {
+	t.Helper()
+	address = newDatabase(t, engine)
+	execute(t, address, "CREATE TABLE dead (id bigint NULL, body text, died_at varchar(32))")
+	execute(t, address, "CREATE TABLE work (body text)")
+	execute(t, address, `INSERT INTO dead VALUES (1, '{"n":1}', '10:00'), (2, '{"n":2}', '10:01'), (2, '{"n":3}', '10:02'),
+		(NULL, '{"n":4}', '10:03'), (NULL, '{"n":5}', '10:04')`)
+	return address, system{preset: "table", engine: engine, settings: preset.Settings{
+		Names: map[string]string{"table": "dead", "payload": "body", "witness": "died_at"},
+		Replay: []string{"INSERT INTO work (body) SELECT body FROM {table} WHERE id = :key",
+			"DELETE FROM {table} WHERE id = :key AND died_at = :witness"},
+		Discard: []string{"DELETE FROM {table} WHERE id = :key AND died_at = :witness"},
+	}}
+}
+
+func TestCheck_SaysHowManyRowsHaveNoKeyOfTheirOwn(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			address, s := looseTable(t, engine)
+			o := s.origin(t, address)
+			mendOf(t, o, "2 rows of dead have the same id as another row. ")
+			execute(t, address, mendOf(t, o, "2 rows of dead have no id. "))
+
+			// In SQLite the statement gives each row an id; elsewhere it adds a column to name as the key.
+			if engine != "sqlite" {
+				s.settings.Names["key"] = "row_id"
+			}
+			fixed := s.origin(t, address)
+			report, err := fixed.Check(t.Context())
+			check(t, err)
+			keys := keysOf(scan(t, fixed, 2))
+			slices.Sort(keys)
+			if n := len(slices.Compact(keys)); n != 5 {
+				t.Errorf("%d keys of 5 rows: %q", n, keys)
+			}
+			for _, w := range report.Warnings {
+				if strings.Contains(w, " rows of dead have ") {
+					t.Errorf("it still warns: %s", w)
+				}
+			}
+		})
+	}
+}
+
+// A statement that names the key alone would insert both rows, and delete one.
+func TestSource_ARowWhoseKeyAnotherRowHasIsNotReplayed(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			address, s := looseTable(t, engine)
+			o := s.origin(t, address)
+			for _, r := range scan(t, o, 10) {
+				want := source.Done
+				if r.Key == "2" {
+					want = source.Refused
+				}
+				if r.Key == "" {
+					t.Errorf("a row without a key is listed: %+v", r)
+				}
+				if got := act(t, o, source.Replay, source.Once, r); got.State != want {
+					t.Errorf("%s: %+v", r.Key, got)
+				}
+			}
+			if got := rows(t, address, "SELECT body FROM work"); !slices.Equal(got, []string{`body={"n":1}`}) {
+				t.Errorf("in the queue: %q", got)
+			}
+		})
+	}
+}
+
+// A row belongs to the preset of its queue connection: with both attached, each row is
+// counted once.
+func TestSource_ARowOfAnotherQueueConnectionIsLeftToItsPreset(t *testing.T) {
+	for _, s := range []system{systemOf("laravel", "sqlite"), systemOf("laravel", "mysql")} {
+		t.Run(s.engine, func(t *testing.T) {
+			address := s.load(t)
+			redis := twoStores[0]
+			redis.engine = s.engine
+			here, there := keysOf(scan(t, s.origin(t, address), 10)), keysOf(scan(t, redis.origin(t, address), 10))
+			both := slices.Concat(here, there)
+			slices.Sort(both)
+			if len(here) != 3 || len(there) != 3 || len(slices.Compact(both)) != 6 {
+				t.Errorf("laravel has %q, laravel-redis has %q", here, there)
+			}
+
+			// What is not shown is said, with the connections.
+			report, err := s.origin(t, address).Check(t.Context())
+			check(t, err)
+			if !slices.ContainsFunc(report.Warnings, func(w string) bool {
+				return strings.HasPrefix(w, "3 more rows of failed_jobs are not shown here: redis (3). They failed on another queue connection.")
+			}) {
+				t.Errorf("%q", report.Warnings)
+			}
+		})
+	}
+}
