@@ -104,7 +104,7 @@ func TestFillSearch_JoinsSegments(t *testing.T) {
 // few.
 func TestSweep_BoundsTheSegments(t *testing.T) {
 	s := open(t, Options{})
-	const sweeps = 500
+	const sweeps = 300 // more than may be segments
 	for range sweeps {
 		failWith(t, s, 1, "alpha")
 		_, err := s.Search.Sweep(t.Context())
