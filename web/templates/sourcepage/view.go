@@ -65,7 +65,9 @@ func (s Source) state(now time.Time) state {
 const maxListed = 50
 
 // listed are the newest records in quarantine.
-func (s Source) listed() []source.Quarantined { return s.Quarantined[:min(len(s.Quarantined), maxListed)] }
+func (s Source) listed() []source.Quarantined {
+	return s.Quarantined[:min(len(s.Quarantined), maxListed)]
+}
 
 // rights says what may be done at a source.
 func (s Source) rights() string {
