@@ -170,7 +170,8 @@ func unfit(r *source.Record) string {
 		{"key", r.Key}, {"name of its job", r.Thread}, {"name of its place", r.Place}, {"version", r.Witness},
 	} {
 		if len(part.text) > maxName {
-			return fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", part.what, source.Size(int64(len(part.text))), source.Size(maxName))
+			size, limit := source.Size(int64(len(part.text))), source.Size(maxName)
+			return fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", part.what, size, limit)
 		}
 	}
 	if !isText(r.Key) || !isText(r.Place) || !isText(r.Witness) { // unreachable: the families see to it

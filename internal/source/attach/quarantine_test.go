@@ -237,7 +237,7 @@ func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
 		sources := l.attached(g)
 		sources.Start(l.store, l.store.Sources)
 		defer sources.Close()
-		time.Sleep(time.Minute)
+		time.Sleep(65 * time.Second) // between two looks
 		h := sources.Health()[0]
 		if h.Standing(time.Now()) != source.Current || h.Next.Before(time.Now()) || h.Next.Sub(time.Now()) > l.every {
 			t.Errorf("%s, the next look is at %s", h.Standing(time.Now()), h.Next)
@@ -246,7 +246,7 @@ func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
 		g.mu.Lock()
 		g.slow = 20 * time.Second // each answer
 		g.mu.Unlock()
-		time.Sleep(28 * time.Second)
+		time.Sleep(22 * time.Second) // the look has begun after 5 s
 		if h = sources.Health()[0]; h.Standing(time.Now()) != source.Late || !h.Next.IsZero() {
 			t.Errorf("in a slow look: %s, next %s", h.Standing(time.Now()), h.Next)
 		}
