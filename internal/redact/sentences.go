@@ -134,10 +134,13 @@ func afterCopula(s string, k int) (at int, colon bool) {
 	const maxWords = 4
 	for n := range maxWords {
 		end := k
-		for end < len(s) && unicode.IsLetter(rune(s[end])) {
+		for end < len(s) && (s[end]|0x20 >= 'a' && s[end]|0x20 <= 'z') {
 			end++
 		}
-		kind := copulas[strings.ToLower(s[k:min(end, k+12)])]
+		if end-k < 2 || end-k > 9 {
+			break
+		}
+		kind := copulas[strings.ToLower(s[k:end])]
 		if n == 0 && kind == "" || n > 0 && kind != "filler" && kind != "both" || n == 0 && kind == "filler" {
 			break
 		}

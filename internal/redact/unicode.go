@@ -15,6 +15,10 @@ func asciiText(s string) (text string, out colours) {
 	var b strings.Builder
 	from, gone := 0, 0
 	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf && c != '\\' && c != '&' && c != '%' { // as nearly all
+			i++
+			continue
+		}
 		r, n := foreign(s, i)
 		instead, known := asciiOf(r)
 		if n == 0 || !known {
@@ -40,7 +44,7 @@ func foreign(s string, i int) (r rune, n int) {
 	switch c := s[i]; {
 	case c >= utf8.RuneSelf:
 		return utf8.DecodeRuneInString(s[i:])
-	case c == '\\':
+	case c == '\\' && i+1 < len(s) && (s[i+1] == 'u' || s[i+1] == '\\'):
 		r, n = unescaped(s[i:min(i+16, len(s))])
 	case c == '&':
 		r, n = unicodeEntity(s[i:min(i+16, len(s))])
