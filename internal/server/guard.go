@@ -50,6 +50,10 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Cache-Control", "no-store")
 		h.Set(echo.HeaderXRequestID, newRequestID())
 
+		if limit.Ambiguous(c.Request().Context()) {
+			h.Set(echo.HeaderConnection, "close")
+		}
+
 		way := &delivery{ResponseWriter: c.Response().Writer}
 		c.Response().Writer = way
 		c.Set(deliveryKey, way)

@@ -44,6 +44,32 @@ func rawPost(path, headers, body string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + headers + "\r\n\r\n" + body
 }
 
+// A proxy and this server may disagree about where a request with two lengths ends, so
+// that its connection is closed. All others stay open.
+func TestBody_WithTwoLengthsClosesItsConnection(t *testing.T) {
+	h := start(t)
+	const coded, chunk = "Transfer-Encoding: chunked", "2\r\n{}\r\n0\r\n\r\n"
+	for name, test := range map[string]struct {
+		headers, body string
+		closed        bool
+	}{
+		"length":               {"Content-Length: 2", "{}", false},
+		"chunks":               {coded, chunk, false},
+		"both":                 {"Content-Length: 2\r\n" + coded, chunk, true},
+		"both, the other way":  {coded + "\r\ncontent-length:2", chunk, true},
+		"both, far apart":      {"CONTENT-LENGTH: 2\r\nX-Far: " + strings.Repeat("x", 9000) + "\r\nTRANSFER-ENCODING: chunked", chunk, true},
+		"both, with no value":  {"Content-Length: \r\n" + coded, chunk, true},
+		"names within a value": {"Content-Length: 2\r\nX-Note: transfer-encoding: chunked", "{}", false},
+	} {
+		for _, path := range []string{"/api/v1/jobs", "/queues/orders/pause", "/nowhere"} {
+			request := rawPost(path, test.headers, test.body)
+			if a := h.raw(request); a.Close != test.closed {
+				t.Errorf("%s: %s is answered with %d, and its connection is closed: %v, want %v", name, path, a.StatusCode, a.Close, test.closed)
+			}
+		}
+	}
+}
+
 func TestBody_EndsEarlyOrIsBadlyChunked(t *testing.T) {
 	var log lines
 	h := start(t, func(o *Options) {

@@ -342,6 +342,26 @@ func TestProxy_OpenSocketsEndWithTheRole(t *testing.T) {
 	}
 }
 
+// Who guesses from somebody's own address cannot be told from that person: there the right
+// password waits as well. Elsewhere it is accepted, and an open session goes on.
+func TestLogin_GuessesFromOnesOwnAddressCount(t *testing.T) {
+	h := limited(t, "access: {proxy: {networks: [127.0.0.1], user_header: X-User, role: viewer}}")
+	h.user("ana", access.Admin)
+	try := func(from, secret string) answer {
+		fields := url.Values{"name": {"ana"}, "password": {secret}}.Encode()
+		return h.form("/login", fields, "X-Forwarded-For", from, "Accept", "application/json")
+	}
+	cookie, _, _ := strings.Cut(try("192.0.2.1", password).want(t, http.StatusOK).Header.Get("Set-Cookie"), ";")
+	for range 5 {
+		try("192.0.2.1", "wrong password").want(t, http.StatusUnauthorized)
+	}
+	if a := try("192.0.2.1", password).want(t, http.StatusTooManyRequests); a.Header.Get("Retry-After") == "" {
+		t.Error("the answer does not say when to try again")
+	}
+	try("192.0.2.2", password).want(t, http.StatusOK)
+	h.get("/api/v1/jobs", "Cookie", cookie, "X-Forwarded-For", "192.0.2.1").want(t, http.StatusOK)
+}
+
 // An address that guesses, under any names, is told to wait. Whoever logged in from
 // their own before still does, also when the server was started anew.
 func TestLogin_OthersCannotShutSomebodyOut(t *testing.T) {

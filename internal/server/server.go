@@ -213,6 +213,7 @@ func (s *Server) HTTP() *http.Server {
 		IdleTimeout:       120 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ConnState:         s.limits.connections.State,
+		ConnContext:       limit.WithConnection,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 }

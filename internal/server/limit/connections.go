@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,6 +42,9 @@ type connection struct {
 	from  Address
 	all   *Connections
 	place *list.Element // among the idle ones, or nil
+
+	framing   framing     // for Read alone
+	ambiguous atomic.Bool // what it found
 }
 
 // NewConnections bounds connections by a share. Trusted networks, those of a proxy
