@@ -246,7 +246,9 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *book.Ask) string
 	if !change.Empty() {
 		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source())
 	}
-	return s.refusesWish(from, source.Wish{Kind: source.Replay, Mode: ask.Mode, Later: !ask.Due.IsZero(), Edited: ask.Payload != nil, Payload: ask.Payload})
+	return s.refusesWish(from, source.Wish{
+		Kind: source.Replay, Mode: ask.Mode, Later: !ask.Due.IsZero(), Edited: ask.Payload != nil, Payload: ask.Payload,
+	})
 }
 
 // ReplayAll starts the next run of jobs that can be replayed, each as it is in

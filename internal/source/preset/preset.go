@@ -62,9 +62,9 @@ type Preset struct {
 	Fields    map[string]string            `yaml:"fields"` // of a record, as SQL
 	Order     []string                     `yaml:"order"`  // one or two fields that fall from row to row
 	Same      string                       `yaml:"same"`   // finds the row of :key; can also name the :witness
-	Lock      []string                     `yaml:"lock"`   // finds that row in the first table, the first condition that finds one; empty: as Same does
+	Lock      []string                     `yaml:"lock"`   // finds that row in the first table, as the first of these that does; empty: Same
 	Alive     string                       `yaml:"alive"`  // counts the jobs of :key that are under way, or have succeeded
-	Pushed    string                       `yaml:"pushed"` // counts the jobs of :thread among the newest in the queue, where a replay makes another row
+	Pushed    string                       `yaml:"pushed"` // counts the jobs of :thread among the newest of the queue, for a replay
 	Target    string                       `yaml:"target"` // reads the queue for the next run of :key
 	Replay    map[source.Mode][]string     `yaml:"replay"`
 	Discard   []string                     `yaml:"discard"`
