@@ -173,6 +173,27 @@ func TestDone_LetsTheConnectionBeUsedAgain(t *testing.T) {
 	})
 }
 
+func TestWords_LetTheConnectionBeUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := calls(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			io.WriteString(w, strings.Repeat("x", 50_000))
+		})
+		defer c.Close()
+		for range 5 {
+			a := c.post(t, t.Context())
+			if n := len(a.Words()); n != 50_000 || a.Cut() {
+				t.Errorf("%d bytes were read, cut %t", n, a.Cut())
+			}
+			a.Done()
+			synctest.Wait()
+		}
+		if n := p.dialed.Load(); n != 1 {
+			t.Errorf("five requests took %d connections", n)
+		}
+	})
+}
+
 func TestDone_BodyThatStaysOpenCostsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan time.Time, 1)
