@@ -7,7 +7,7 @@ import "testing"
 func TestFraming_FindsBothLengthsInPieces(t *testing.T) {
 	for text, want := range map[string]bool{
 		"POST / HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n": true,
-		"POST / HTTP/1.1\ntransfer-encoding:chunked\ncontent-length:2\n\n":            true,
+		"POST / HTTP/1.1\ntransfer-encoding:chunked\ncontent-length:2\n\n":           true,
 		"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}":                             false,
 		"POST /\r\nContent-Length: 2\r\nX: Transfer-Encoding: chunked\r\n\r\n":       false,
 		"POST /\r\nContent-Length: 2\r\nTransfer-Encodings: chunked\r\n\r\n":         false,
