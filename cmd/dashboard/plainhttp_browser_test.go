@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,14 +213,25 @@ var proxyWays = map[string]struct {
 }
 
 // Behind a proxy, below a path, the same forms work, whatever the proxy makes of the host.
-func TestBrowser_FormsWorkBehindEveryProxy(t *testing.T) {
+func TestBrowser_FormsWorkBehindAProxy(t *testing.T) {
 	t.Parallel()
+	formsWorkBehind(t, "plain, tells the host", "TLS, tells the scheme")
+}
+
+func TestLong_BrowserFormsWorkBehindEveryProxy(t *testing.T) {
+	t.Parallel()
+	formsWorkBehind(t, slices.Collect(maps.Keys(proxyWays))...)
+}
+
+func formsWorkBehind(t *testing.T, names ...string) {
+	t.Helper()
 	s := startPlain(t, "base_path: /redrive", "access: {proxy: {networks: [127.0.0.0/8], user_header: X-User, role: viewer}}")
 	target, err := url.Parse(strings.TrimSuffix(s.local, "/redrive"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, way := range proxyWays {
+	for _, name := range names {
+		way := proxyWays[name]
 		s.letters(1)
 		front := httptest.NewUnstartedServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
