@@ -27,7 +27,6 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
@@ -117,7 +116,7 @@ func (f Filter) ByEnqueueing() bool {
 
 // Foreign is the source of which the filter wants jobs, by its name or by that of a queue;
 // empty when it wants others too.
-func (f Filter) Foreign() string { return cmp.Or(f.Source, source.Of(f.Queue)) }
+func (f Filter) Foreign() string { return cmp.Or(f.Source, job.Job{Queue: f.Queue}.Source()) }
 
 // Searches reports whether the filter looks for text, which only jobs have that
 // failed.
