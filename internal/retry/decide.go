@@ -76,7 +76,8 @@ func (r Reason) ReplayHelps() bool {
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return append([]Reason{
-		AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, RuleDecided, UnknownType, Expired, Manual, GoneAtSource, ReasonUnknown,
+		AttemptsExhausted, NonRetryable, HandlerDeadLetter, HandlerDiscard, RuleDecided, UnknownType, Expired, Manual, GoneAtSource,
+		ReasonUnknown,
 	}, Poison()...)
 }
 

@@ -379,7 +379,8 @@ func (s *Store) Vanished(ctx context.Context, now time.Time, name string, seqs [
 
 // vanish ends jobs whose records are gone.
 func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
-	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = '', unbegun = 0, reason = $2, changed_at = $3, finished_at = $3
+	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = '', unbegun = 0, reason = $2,
+			changed_at = $3, finished_at = $3
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	at := db.FromMicros(db.Micros(now))
 	if err := t.ExecExactly(len(jobs), update, rows.Seqs(jobs), string(retry.GoneAtSource), db.Micros(now)); err != nil {
@@ -398,7 +399,8 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 
 // SettleActs writes down how acts on a source ended, and moves their jobs. A replay
 // that the source carried out leaves its job pending, and so does one whose record had died
-// again, or one of which it is unknown whether it happened; one whose record was gone ends the job; any other puts the job back among the dead
+// again, or one of which it is unknown whether it happened; one whose record was gone ends
+// the job; any other puts the job back among the dead
 // letters, in the run that the replay began, with what the source said. A discard that was
 // refused brings the job back out of the trash. An act that had ended before changes nothing.
 func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
@@ -538,7 +540,8 @@ func (s *Store) Succeeded(ctx context.Context, now time.Time, name string, all [
 // succeed ends the run of a job that has succeeded at its source. When that was is told by
 // another clock: not before the source took the job, and not later than now.
 func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.Success) error {
-	const update = `UPDATE jobs SET state = 'completed', list_state = '', unbegun = 0, attempts = $2, execution = $3, changed_at = $4, finished_at = $4
+	const update = `UPDATE jobs SET state = 'completed', list_state = '', unbegun = 0, attempts = $2, execution = $3,
+			changed_at = $4, finished_at = $4
 		WHERE seq = $1`
 	at := success.At
 	if at.IsZero() || at.After(now) {

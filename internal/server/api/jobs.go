@@ -273,7 +273,8 @@ func shapeAttempts(d history.Detail) []web.Object {
 // run differs in something.
 func shapeReplay(j job.Job, r history.Replay) web.Object {
 	return web.Object{
-		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts?", said(j, r.Attempts), "at", r.At, "by", r.By, "changed?", r.Earlier != nil,
+		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts?", said(j, r.Attempts),
+		"at", r.At, "by", r.By, "changed?", r.Earlier != nil,
 	}
 }
 
@@ -287,7 +288,8 @@ func shapeBulkAct(a operation.Act) web.Object {
 func shapeLetter(l job.DeadLetter) web.Object {
 	return web.Object{
 		"job_id", l.JobID, "run", l.Run, "reason", l.Reason, "error", l.Error, "exception", l.Exception, "failed_at?", l.FailedAt,
-		"original_queue", l.Queue, "attempts?", said(job.Job{Queue: l.Queue}, l.Attempts), "cause?", l.Cause, "refused?", l.Refused, "problem?", l.Problem,
+		"original_queue", l.Queue, "attempts?", said(job.Job{Queue: l.Queue}, l.Attempts),
+		"cause?", l.Cause, "refused?", l.Refused, "problem?", l.Problem,
 		"forwarded_to?", l.ForwardedTo, "forwarded_at?", l.ForwardedAt, "replayed_at?", l.ReplayedAt, "replayed_by?", l.ReplayedBy,
 		"discarded_at?", l.DiscardedAt, "discarded_by?", l.DiscardedBy,
 	}

@@ -200,7 +200,8 @@ func (*Book) Invariants() []db.Invariant {
 // them may be gone already.
 const miscounted = `SELECT id FROM operations AS o LEFT JOIN (
 		SELECT operation_id, count(*) AS n, sum(state = 'pending') AS waiting, sum(state = 'done') AS did, sum(state = 'skipped') AS passed,
-			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad, sum(outcome = 'dropped') AS gave_up,
+			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad,
+			sum(outcome = 'dropped') AS gave_up,
 			sum(outcome = 'unknown') AS unsure
 		FROM operation_items GROUP BY operation_id) AS i ON i.operation_id = o.id
 	WHERE (coalesce(i.n, 0) = o.total OR o.state NOT IN ('finished', 'aborted')) AND o.total + coalesce(i.n, 0) > 0

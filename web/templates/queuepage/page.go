@@ -295,7 +295,8 @@ func (v Workers) summary() string {
 		busy += q.Running
 	}
 	queues := format.Counted(v.Total-v.Foreign, "queue", "queues")
-	return fmt.Sprintf("%s, %s of %s%s", queues, format.Number(busy), format.Counted(v.Places, "place busy", "places busy"), andForeign(v.Foreign))
+	places := format.Counted(v.Places, "place busy", "places busy")
+	return fmt.Sprintf("%s, %s of %s%s", queues, format.Number(busy), places, andForeign(v.Foreign))
 }
 
 // share is how much of a queue's workers is in use.
