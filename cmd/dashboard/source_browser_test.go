@@ -80,7 +80,7 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 
 	b.fix("warehouse")
 	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"] button`)))
-	b.wait("the outlet has it", `document.querySelector("main").innerText.includes("outlet runs the job now")`)
+	b.wait("the outlet has it", `document.querySelector("main").innerText.includes("Handed to outlet")`)
 	untilGone(t, outlet, uuid)
 
 	gone := uuidOf(t, url, discarded)
@@ -142,7 +142,7 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 
 	redistest.StartAt(t, port, "--dir", folder)
 	p.stderr.await(t, "A source answers again.")
-	b.wait("the replay was carried out", `document.querySelector("main").innerText.includes("shop runs the job now")`)
+	b.wait("the replay was carried out", `document.querySelector("main").innerText.includes("Handed to shop")`)
 	b.run(chromedp.Navigate(p.url + "/sources/shop"))
 	if got := b.text("main"); !strings.Contains(got, "current") || strings.Contains(got, "does not answer") {
 		t.Errorf("the page of a source that is back says:\n%s", got)

@@ -238,7 +238,8 @@ func invariants() []db.Invariant {
 		{What: "every dead letter belongs to a discarded job", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
 		{What: "every job that is dead or refused has a dead letter that matches it", Query: `SELECT j.id AS id FROM jobs AS j
 			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE j.letter IN ('stored', 'refused') AND (l.run IS NULL
-				OR (l.refused, l.failed_at, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.changed_at, j.reason, j.queue, j.attempts))`},
+				OR (l.refused, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.reason, j.queue, j.attempts)
+				OR l.failed_at <> CASE WHEN instr(j.queue, '@') > 0 THEN j.finished_at ELSE j.changed_at END)`},
 		{What: "every job in the trash has a record of its discard, and no other job has one", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
 		{What: "the number of attempts of every job matches its history", Query: `SELECT id FROM jobs AS j

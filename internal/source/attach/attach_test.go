@@ -138,7 +138,7 @@ func TestSources_MirrorWhatLiesDead(t *testing.T) {
 	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
 	first := b.letters()[5].Job
 	if first.Queue != "orders@shop" || first.Type != `App\Jobs\Charge` || first.Error.Type != `App\Jobs\Declined` ||
-		first.Error.Message != "card declined: 51 for order 1" || first.Reason != retry.AttemptsExhausted {
+		first.Error.Message != "card declined: 51 for order 1" || first.Reason != retry.ReasonUnknown {
 		t.Errorf("%+v", first)
 	}
 	if got := first.ChangedAt.Format(time.RFC3339); got != "2026-11-22T10:49:16Z" {
