@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -262,36 +261,6 @@ func TestWriter_BoundsTheBytesThatWait(t *testing.T) {
 		callers.Wait()
 		_, err := s.Enqueue(t.Context(), testTime, of(5000)) // alone, it is not refused
 		check(t, err)
-	})
-}
-
-// What a source sends takes no place from those who enqueue, and they take none from it.
-func TestWriter_ASourceShutsOutNoProducer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Options{MaxBytes: 1000})
-		release := block(t, s)
-		large := source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: bytes.Repeat([]byte("x"), 100_000)}
-		var callers sync.WaitGroup
-		mirror := func(key string) {
-			callers.Go(func() {
-				r := large
-				r.Key = key
-				if _, err := s.Mirror(t.Context(), testTime, "shop", []source.Record{r}); err != nil {
-					t.Errorf("the source: %v", err)
-				}
-			})
-			synctest.Wait()
-		}
-		mirror("1")
-		callers.Go(func() {
-			if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob(strings.Repeat("x", 900))}); err != nil {
-				t.Errorf("a producer beside a source: %v", err)
-			}
-		})
-		synctest.Wait()
-		mirror("2")
-		release()
-		callers.Wait()
 	})
 }
 
