@@ -239,7 +239,7 @@ func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
 		defer sources.Close()
 		time.Sleep(65 * time.Second) // between two looks
 		h := sources.Health()[0]
-		if h.Standing(time.Now()) != source.Current || h.Next.Before(time.Now()) || h.Next.Sub(time.Now()) > l.every {
+		if h.Standing(time.Now()) != source.Current || h.Next.Before(time.Now()) || time.Until(h.Next) > l.every {
 			t.Errorf("%s, the next look is at %s", h.Standing(time.Now()), h.Next)
 		}
 
@@ -251,7 +251,7 @@ func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
 			t.Errorf("in a slow look: %s, next %s", h.Standing(time.Now()), h.Next)
 		}
 		time.Sleep(5 * time.Second)
-		if h = sources.Health()[0]; h.Standing(time.Now()) != source.Current || h.Next.Sub(time.Now()) > l.every {
+		if h = sources.Health()[0]; h.Standing(time.Now()) != source.Current || time.Until(h.Next) > l.every {
 			t.Errorf("after it: %s, next %s", h.Standing(time.Now()), h.Next)
 		}
 	})
