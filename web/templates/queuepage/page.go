@@ -67,6 +67,14 @@ func waiting(q queues.Info) int64 {
 	return q.Depths[job.Status(job.Available)] + q.Depths[job.Status(job.Retryable)] + q.Depths[job.Status(job.Scheduled)]
 }
 
+// depthColumns are those of jobs that wait or run.
+const depthColumns = 4
+
+// untold says why numbers of a source's queue are missing.
+func untold(q queues.Info) string {
+	return fmt.Sprintf("Redrive does not know what waits or runs at %s.", source.Of(q.Name))
+}
+
 // summary says how much all queues do.
 func summary(v List) string {
 	hour := templates.Sum(templates.Series(v.LastHour, templates.Executions))
@@ -184,11 +192,24 @@ func (v View) unattended() bool {
 
 // statuses are the depths that the page lists.
 func (v View) statuses() []job.Status {
+	if source.Of(v.Queue.Name) != "" { // the others are the source's, which does not tell them
+		return []job.Status{job.StatusDeadLetter, job.Status(job.Pending), job.Status(job.Completed)}
+	}
+
 	var all []job.Status
 	for _, s := range templates.LiveStates() {
 		all = append(all, job.Status(s))
 	}
 	return append(all, job.StatusHeld, job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Completed), job.Status(job.Cancelled))
+}
+
+// word names a status of the queue's jobs. One that is pending in the queue of a source was
+// handed to that source.
+func (v View) word(s job.Status) string {
+	if name := source.Of(v.Queue.Name); name != "" && s == job.Status(job.Pending) {
+		return "at " + name
+	}
+	return templates.StyleOf(s).Word
 }
 
 // finished is how many of the queue's jobs are over, and in nobody's hands.
@@ -239,6 +260,10 @@ func (v View) removeWord() string {
 
 // rate is how many attempts ended in the last hour, and how many of them failed.
 func (v View) rate() string {
+	if source.Of(v.Queue.Name) != "" {
+		return untold(v.Queue)
+	}
+
 	s := format.Counted(templates.Sum(templates.Series(v.Queue.LastHour, templates.Executions)), "attempt", "attempts") + " in the last hour"
 	if share, known := failingShare(v.Queue); known {
 		s += ", " + partOf(share) + " failed"
