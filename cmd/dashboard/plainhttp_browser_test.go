@@ -18,7 +18,6 @@ import (
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/security"
 	"github.com/chromedp/chromedp"
 )
 
@@ -245,7 +244,6 @@ func formsWorkBehind(t *testing.T, names ...string) {
 		t.Cleanup(front.Close)
 
 		b := openBrowser(t)
-		call(b, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true})
 		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 		site := strings.Replace(front.URL, "127.0.0.1", "redrive.example", 1) + "/redrive"
 		t.Log(name)
