@@ -16,6 +16,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/wire"
 )
@@ -282,6 +283,128 @@ func TestMigrations_WhatASourceHadNotSaidIsUnknown(t *testing.T) {
 	check(t, s.Close())
 	if got := problems(t, path); len(got) > 0 {
 		t.Errorf("%q", got)
+	}
+}
+
+// foreign adds jobs of the source "shop" to a database of version 22, each dead there and
+// without a number of attempts, as that version wrote them. The first of them has the number 2.
+func foreign(t *testing.T, path string, jobs int) {
+	t.Helper()
+	for seq := 2; seq < 2+jobs; seq++ {
+		for _, insert := range []string{
+			`INSERT INTO jobs (seq, id, queue, type, state, list_state, letter, attempts, execution, priority, policy_id, ttr, run_at, enqueued_at,
+				changed_at, finished_at, reason) VALUES (%[1]d, 'job %[1]d', 'orders@shop', 'charge', 'discarded', 'discarded', 'stored', 0, 1, 0,
+				1, 60000000, 50, 50, 50, 50, 'attempts_exhausted')`,
+			`INSERT INTO bodies (job_seq, expires_at, trace_id, message_id, note, payload) VALUES (%[1]d, 0, '', '', '', x'01')`,
+			`INSERT INTO attempts (job_seq, execution, run, number, worker, started_at, finished_at, outcome, error_type, error_message,
+				action, decided_by, delay, note, trace) VALUES (%[1]d, 1, 1, 1, '', 50, 50, 'failed', '', '', 'dead_letter', '', '', '', '')`,
+			`INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error, cause, forwarded_at,
+				forwarded_to, problem) VALUES (%[1]d, 1, 0, 0, 'attempts_exhausted', '', 50, 'orders@shop', 0, '', '', 0, '', '')`,
+			fmt.Sprintf(`INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings)
+				VALUES (%%[1]d, 'shop', '%%[1]d', '', '', '', %d, 1, 60, '[]')`, new(source.Record).Mark()),
+		} {
+			edit(t, path, fmt.Sprintf(insert, seq))
+		}
+	}
+	edit(t, path, fmt.Sprintf(`INSERT INTO depths (queue, status, n) VALUES ('orders@shop', 'discarded', %[1]d), ('orders@shop', 'dead_letter', %[1]d);
+		INSERT INTO labels (kind, name) VALUES ('queue', 'orders@shop'), ('type', 'charge');
+		INSERT INTO reasons (queue, type, reason, n) VALUES ('orders@shop', 'charge', 'attempts_exhausted', %[1]d);
+		UPDATE revision SET newest = %[2]d`, jobs, 1+jobs))
+}
+
+// An earlier version left a job alone whose replay had ended as unknown: it stayed pending
+// without a worker, as if its source had still to be asked.
+func TestMigrations_AnUnknownReplayIsItsSourcesToTell(t *testing.T) {
+	path := databaseOf(t, 22)
+	foreign(t, path, 1)
+	edit(t, path, `UPDATE jobs SET state = 'pending', list_state = 'pending', letter = '', run = 2, changed_at = 70, finished_at = 0, reason = '',
+			attempts = 0 WHERE seq = 2;
+		UPDATE depths SET status = 'pending' WHERE queue = 'orders@shop' AND status = 'discarded';
+		DELETE FROM depths WHERE queue = 'orders@shop' AND status = 'dead_letter'; DELETE FROM reasons;
+		UPDATE mirrored SET lies = 0; UPDATE bodies SET payload = x'02' WHERE job_seq = 2;
+		INSERT INTO replays VALUES (2, 1, 'discarded', 'attempts_exhausted', 0, 70, 'ana', 0, 1);
+		INSERT INTO earlier_runs (job_seq, run, queue, type, priority, policy_id, ttr, payload) VALUES (2, 1, 'orders@shop', 'charge', 0, 1, 0, x'01');
+		INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, ended_at, by, operation_id, why)
+			VALUES ('shop', 2, 2, 'replay', '', 'unknown', 70, 80, 'ana', 1, 'the line broke');
+		INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard, created_at, created_by, key,
+			total, done, position) VALUES ('replay', 'finished', '', 0, 65, '', 0, 0, 0, 0, 0, 65, 'ana', '', 1, 1, 1);
+		INSERT INTO operation_items (operation_id, n, job_seq, run, state, at) VALUES (1, 1, 2, 1, 'done', 70);
+		INSERT INTO operation_pace VALUES (1, 0, 1)`)
+
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	d, err := s.Job(t.Context(), "job 2")
+	check(t, err)
+	if j := d.Job; j.Worker != "shop" || !j.Unbegun || micros(j.ChangedAt) != 80 {
+		t.Errorf("the job has the worker %q, unbegun %t, changed at %d", j.Worker, j.Unbegun, micros(j.ChangedAt))
+	}
+	handed, err := s.Sources.Handed(t.Context(), "shop", source.Handed{}, 9)
+	if err != nil || len(handed) != 1 {
+		t.Errorf("the source is asked for %+v, %v", handed, err)
+	}
+	o, err := s.Operations.Get(t.Context(), 1)
+	if err != nil || o.Unknown != 1 || o.Unsettled() != 0 {
+		t.Errorf("the operation counts %d unknown and %d unsettled, %v", o.Unknown, o.Unsettled(), err)
+	}
+
+	_, err = s.Mirror(t.Context(), testTime, "shop", []source.Record{{Key: "2", Queue: "orders", Type: "charge"}})
+	check(t, err)
+	d, err = s.Job(t.Context(), "job 2")
+	if j := d.Job; err != nil || j.Status() != job.StatusDeadLetter || j.Run != 2 || string(j.Payload) != "\x01" || j.Unbegun {
+		t.Errorf("found again, the job is %s in run %d with %q, unbegun %t, %v", j.Status(), j.Run, j.Payload, j.Unbegun, err)
+	}
+	check(t, s.Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// What is in the trash is put back with the reason that it has by now.
+func TestMigrations_WhatIsInTheTrashHasNoMadeUpReason(t *testing.T) {
+	path := databaseOf(t, 22)
+	foreign(t, path, 1)
+	edit(t, path, `UPDATE jobs SET letter = 'trashed', reason = 'manual', changed_at = 70 WHERE seq = 2;
+		UPDATE depths SET status = 'trashed' WHERE queue = 'orders@shop' AND status = 'dead_letter'; DELETE FROM reasons;
+		INSERT INTO trash VALUES (2, 70, 'ana', 'discarded', 'stored', 'attempts_exhausted', 50, 50, 0);
+		INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, by, operation_id)
+			VALUES ('shop', 2, 1, 'discard', '', 'begun', 70, 'ana', 0)`)
+
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	check(t, s.SettleActs(t.Context(), testTime, []source.Result{{ID: 1, State: source.Refused, Why: "no rights"}}))
+	d, err := s.Job(t.Context(), "job 2")
+	if err != nil || d.Job.Status() != job.StatusDeadLetter || d.Job.Reason != retry.ReasonUnknown {
+		t.Errorf("put back, the job is %s for the reason %q, %v", d.Job.Status(), d.Job.Reason, err)
+	}
+	check(t, s.Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// Groups of an earlier version are those of the source that brought all of their failures. Any
+// other, and the group of all that came past the limit, counts against the limit of our own.
+func TestMigrations_GroupsOfASourceAreCountedApart(t *testing.T) {
+	path := databaseOf(t, 22)
+	for i, queues := range [][]string{
+		{"orders@shop", "mail@shop"}, {"orders@shop", "orders"}, {"orders@shop", "orders@mail"}, {"orders"}, {}, {"orders@shop"},
+	} {
+		edit(t, path, fmt.Sprintf(`INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
+				sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed)
+			VALUES (%[1]d, 'f%[1]d', 'email.send', 'c', 'm', '', 'open', 5, 6, 1, 1, %[2]d, 0, 0, 0, 0, 0, 0)`, i+1, len(queues)))
+		for _, queue := range queues {
+			edit(t, path, fmt.Sprintf(`INSERT INTO group_queues (group_id, queue, failures) VALUES (%d, '%s', 1)`, i+1, queue))
+		}
+	}
+	edit(t, path, `UPDATE groups SET fingerprint = 'other', type = '', class = 'other' WHERE id = 6`)
+
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	check(t, s.Close())
+	pool, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	var got string
+	err = pool.QueryRow(`SELECT group_concat(id || ' ' || source, ', ') FROM (SELECT id, source FROM groups ORDER BY id)`).Scan(&got)
+	check(t, errors.Join(err, pool.Close()))
+	if want := "1 shop, 2 , 3 , 4 , 5 , 6 "; got != want {
+		t.Errorf("the groups and their sources are %q, want %q", got, want)
 	}
 }
 

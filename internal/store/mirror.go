@@ -65,7 +65,8 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 			twice := met[key]
 			met[key] = true
 
-			same := ok && known.Mark == r.Mark()
+			// A record under another key is another death, even if nothing else tells the two apart.
+			same := ok && known.Key == key && known.Mark == r.Mark()
 			switch {
 			case twice || ok && (known.UnderWay || known.Lies && same):
 				continue
@@ -202,9 +203,14 @@ func withQueue(meta []byte, queue string) []byte {
 	return together
 }
 
-// said is a time that a source says; zero when it does not.
+// endOfTime is the first second after the year 9999, since 1970.
+const endOfTime = 253402300800
+
+// said is a time that a source says; zero when it does not, or says one that cannot be: not
+// after the first second of 1970, or after the year 9999. The bounds come first, since a time
+// that has overflowed is neither before nor after another one.
 func said(now, t time.Time) time.Time {
-	if t.IsZero() {
+	if seconds := t.Unix(); seconds <= 0 || seconds >= endOfTime {
 		return time.Time{}
 	}
 	if t.After(now) {
@@ -290,13 +296,10 @@ func (s *Store) foundAgain(t *db.Tx, now time.Time, known sources.Known) error {
 	}
 	t.Touch()
 
-	switch {
-	case act.Kind == source.Replay && from.State == job.Pending && from.Run == act.Run:
-		return s.comesBack(t, now, from, act)
-	case act.Kind == source.Discard && from.Letter == job.LetterTrashed:
+	if act.Kind == source.Discard {
 		return s.RestoreAll(t, []job.Job{from})
 	}
-	return fmt.Errorf("the act %d, whose fate is unknown, does not fit its job %s: %s in run %d", act.ID, from.ID, from.Status(), from.Run)
+	return s.comesBack(t, now, from, act)
 }
 
 // replayedElsewhere writes down that a run was followed by another one that nobody
@@ -316,7 +319,7 @@ func elsewhere(name string) string { return "the source " + name }
 
 // die writes down that a job died at its source, from nil when it is new.
 func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
-	if err := s.addFailures(t, to, r); err != nil {
+	if err := s.addFailures(t, d.now, to, r); err != nil {
 		return err
 	}
 	if err := s.books.Failed(t, book.Failure{Cause: r.cause, Job: to, Execution: to.Execution, Final: true}); err != nil {
@@ -342,13 +345,14 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 // addFailures writes down the failures that a source knows of: those before the last
 // one when the job is new here, and the last one. Sources say when an attempt failed, and
 // not when it began. A source that does not count its attempts has one, without a number.
-func (s *Store) addFailures(t *db.Tx, to *job.Job, r *mirrored) error {
+func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) error {
 	failed := job.Attempt{Run: to.Run, Outcome: job.Failed, DecidedBy: "source"}
 	if to.Execution == 0 {
 		for _, f := range r.History {
 			to.Execution++
 			a := failed
-			a.Execution, a.Number, a.FinishedAt, a.Error, a.Trace = to.Execution, f.Number, f.At, f.Error, f.Trace
+			a.Execution, a.Number, a.FinishedAt = to.Execution, f.Number, said(now, f.At)
+			a.Error, a.Trace = f.Error, f.Trace
 			if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, a); err != nil {
 				return err
 			}

@@ -393,6 +393,40 @@ func TestOpen_ALogThatWasRemovedInTimeIsNotMissed(t *testing.T) {
 	}
 }
 
+// The note goes before the log is cut, so that a kill in between leaves a log too many and not
+// one too few. A reader that needs the log shows the moment between the two.
+func TestStore_NotesThatItsLogCanGoBeforeItIsCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	enqueue(t, s, 3)
+	noted := func() bool {
+		text, err := os.ReadFile(path + ".lock")
+		return err == nil && strings.Contains(string(text), " logged\n")
+	}
+
+	pool, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	check(t, err)
+	reader, err := pool.Begin()
+	check(t, err)
+	var jobs int
+	check(t, reader.QueryRow(`SELECT count(*) FROM jobs`).Scan(&jobs))
+	check(t, os.Rename(path, path+".moved"))
+	wait(t, func() bool { return !noted() })
+	log, err := os.Stat(path + "-wal")
+	check(t, err)
+	if log.Size() == 0 {
+		t.Error("the log was cut while a reader needed it")
+	}
+
+	check(t, errors.Join(reader.Rollback(), pool.Close()))
+	check(t, os.Rename(path+".moved", path))
+	wait(t, func() bool { return s.Problem() == nil })
+	enqueue(t, s, 1)
+	if !noted() {
+		t.Error("the lock file does not say that the log holds jobs again")
+	}
+}
+
 // Who only looks, or copies, is told as well.
 func TestFile_ALogThatIsMissedIsToldToReaders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")

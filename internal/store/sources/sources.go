@@ -80,14 +80,17 @@ type Known struct {
 	UnderWay bool // an act on it has not ended
 
 	// Doubt is the newest act on the record, if the fate of that act is unknown and the
-	// record has not been seen since; else 0.
+	// record has not been seen since; else 0. It lasts while the job is where the act has
+	// moved it: pending in the run of a replay, or in the trash.
 	Doubt int64
 }
 
 const knownColumns = `m.job_seq, m.key, m.thread, m.mark, m.lies,
 	EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = m.job_seq AND a.state IN ('asked', 'begun')),
-	CASE m.lies WHEN 0 THEN coalesce((SELECT CASE a.state WHEN 'unknown' THEN a.id END
-		FROM source_acts AS a WHERE a.job_seq = m.job_seq ORDER BY a.id DESC LIMIT 1), 0) ELSE 0 END`
+	CASE m.lies WHEN 0 THEN coalesce((SELECT CASE WHEN a.state = 'unknown' AND j.run = a.run
+			AND CASE a.kind WHEN 'replay' THEN j.state = 'pending' ELSE j.letter = 'trashed' END THEN a.id END
+		FROM source_acts AS a JOIN jobs AS j ON j.seq = m.job_seq WHERE a.job_seq = m.job_seq
+		ORDER BY a.id DESC LIMIT 1), 0) ELSE 0 END`
 
 func (k *Known) fields() []any {
 	return []any{&k.Seq, &k.Key, &k.Thread, &k.Mark, &k.Lies, &k.UnderWay, &k.Doubt}

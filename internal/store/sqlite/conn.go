@@ -124,13 +124,19 @@ func pause(ctx context.Context, try int) bool {
 	return sleep(ctx, wait/2+rand.N(wait/2))
 }
 
-// emptyLog moves everything from the log into the main file, and cuts the log to
-// nothing. It reports whether it could: a reader may still need the log.
+// moveLog moves everything from the log into the main file. It reports whether it could.
+func (c *conn) moveLog() (done bool, err error) { return c.checkpoint(`PRAGMA wal_checkpoint(FULL)`) }
+
+// emptyLog does the same, and cuts the log to nothing. It reports whether it could: a
+// reader may still need the log.
 func (c *conn) emptyLog() (done bool, err error) {
-	const query = `PRAGMA wal_checkpoint(TRUNCATE)`
+	return c.checkpoint(`PRAGMA wal_checkpoint(TRUNCATE)`)
+}
+
+func (c *conn) checkpoint(query string) (done bool, err error) {
 	var busy, pages, moved int
 	_, err = db.Row(c, query, []any{&busy, &pages, &moved})
-	return err == nil && busy == 0, c.engine.Fault(err)
+	return err == nil && busy == 0 && pages == moved, c.engine.Fault(err)
 }
 
 func (c *session) Commit() error {

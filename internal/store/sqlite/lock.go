@@ -80,13 +80,18 @@ func tryLock(path string) (*locks, error) {
 		return nil, err
 	}
 	main, err := openMain(path, file.note)
-	if err == nil {
-		if err = file.write("", ""); err == nil {
-			return &locks{file: file, main: main, logged: file.note.logged}, nil
-		}
-		err = errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), main.Close())
+	if err != nil {
+		return nil, errors.Join(err, file.abandon())
 	}
-	return nil, errors.Join(err, file.abandon())
+
+	logged, err := file.note.ofLog(main)
+	if err == nil {
+		err = file.write("", "")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), main.Close(), file.abandon())
+	}
+	return &locks{file: file, main: main, logged: logged}, nil
 }
 
 // restore makes the lock file anew after somebody has removed it. The lock on the

@@ -121,6 +121,19 @@ func syncLog(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// ofLog reports whether the note says that the log of this main file holds jobs. What it says
+// of another file, in whose place this one was put, says nothing about this one.
+func (n note) ofLog(m *mainFile) (bool, error) {
+	if !n.logged {
+		return false, nil
+	}
+	mine, err := identify(m.File)
+	if err != nil || mine != n.main {
+		return false, err
+	}
+	return hasLog(m.path)
+}
+
 // checkLog refuses a main file beside the log of another one, which would be
 // written into it, and one whose log was left behind under its name of before.
 func (n note) checkLog(m *mainFile) error {

@@ -247,14 +247,28 @@ func (e *engine) Check() error {
 	}
 	if !e.apart {
 		var problem error
-		if e.apart, problem = e.writer.emptyLog(); problem != nil {
+		if e.apart, problem = e.gather(); problem != nil {
 			e.health.Log().Warn("The log could not be moved into the database file. Redrive will try again.", "path", e.path, "error", problem)
-		}
-		if e.apart && e.locks.noteLog(false) == nil {
-			e.logged = false // until the next commit
 		}
 	}
 	return err
+}
+
+// gather moves the log into the main file and cuts it. The note about the log goes in between,
+// so that a kill leaves a log too many and never one too few. It reports false when it has to be
+// called again.
+func (e *engine) gather() (done bool, err error) {
+	moved, err := e.writer.moveLog()
+	if err != nil || !moved {
+		return false, err
+	}
+
+	if err := e.locks.noteLog(false); err != nil {
+		return false, err
+	}
+	e.logged = false // until the next commit
+
+	return e.writer.emptyLog()
 }
 
 // Room writes the bytes into a file that goes at once: the log may have room of its

@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -24,7 +25,7 @@ var mirroring = []func(*kit){
 	Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce, Source_ActsEndTogether, Source_AnActUnderWayLeavesTheJobAlone,
 	Source_JobsCannotBeChanged, Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack,
 	Source_WhatIsNotBackIsReturnedAndKeptAsCompleted, Source_OperationsActThere,
-	Source_AnActKnowsTheLimitOfTheFirstRun,
+	Source_AnActKnowsTheLimitOfTheFirstRun, Mirror_ATimeOutOfBoundsIsUnknown,
 }
 
 // deadAt is a record that lies at a source.
@@ -193,6 +194,24 @@ func Mirror_KnowsWhatASourceDoesNotCount(k *kit) {
 	k.same("queue and type", []string{j.Queue, j.Type}, []string{"default@shop", "t\uFFFD\uFFFD"})
 	k.same("attempts", j.Attempts, 0)
 	k.same("when it failed", j.ChangedAt, k.now)
+}
+
+// Mirror_ATimeOutOfBoundsIsUnknown: before 1970, after the year 9999, or so large that it
+// overflows.
+func Mirror_ATimeOutOfBoundsIsUnknown(k *kit) {
+	for i, at := range []time.Time{
+		time.Unix(0, 5000), time.Unix(-1, 0), time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Unix(253402300800, 0),
+		time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64/1000, 0),
+	} {
+		r := k.deadAt(strconv.Itoa(i))
+		r.FailedAt, r.CreatedAt = at, at
+		r.History = []source.Failure{{Number: 1, At: at}}
+		j := k.mirror(1, r)[0]
+		k.same(fmt.Sprint("times for ", at.Unix()), []time.Time{j.EnqueuedAt, j.RunAt, j.FinishedAt}, make([]time.Time, 3))
+		k.same("since when it is where it is", j.ChangedAt, k.now)
+		d := k.detail(j.ID)
+		k.same("its letter and attempts", []time.Time{d.Letters[0].FailedAt, d.Attempts[0].FinishedAt, d.Attempts[1].FinishedAt}, make([]time.Time, 3))
+	}
 }
 
 // Mirror_DyingElsewhereIsTheNextRun: somebody replayed it elsewhere, and it died again.

@@ -13,12 +13,19 @@ var doubting = []func(*kit){
 	Source_AnUnknownReplayWhoseRecordIsThereIsNoFailure, Source_AnUnknownReplayThatDiedAgainIsAFailure,
 	Source_AnUnknownReplayThatSucceededIsASuccess, Source_AnUnknownEditIsTakenBack, Source_AnUnknownDiscardComesBack,
 	Source_AnUnknownReplayIsAskedFor, Source_ACopyBesideItsRecordIsAnotherJob, Source_AnOperationCountsUnknownReplays,
+	Source_AnUnknownReplayThatDiedUnderAnotherKeyIsAFailure, Source_ADoubtThatHasEndedDoesNotComeBack,
 }
 
 // inDoubt replays a job of the source, which does not answer: whether it took the job is unknown.
 func (k *kit) inDoubt(key string) job.Job {
 	k.Helper()
-	j := k.mirror(1, k.deadAt(key))[0]
+	return k.inDoubtOf(k.deadAt(key))
+}
+
+// inDoubtOf is inDoubt for a record that is new.
+func (k *kit) inDoubtOf(r source.Record) job.Job {
+	k.Helper()
+	j := k.mirror(1, r)[0]
 	k.pass(time.Minute)
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
@@ -154,4 +161,46 @@ func Source_AnOperationCountsUnknownReplays(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, first.ID, first.Run, eve)
 	k.check(err)
 	count("when one is replayed again", 0, 0, 0, 2, 0, 2, 0, 0)
+}
+
+// Source_AnUnknownReplayThatDiedUnderAnotherKeyIsAFailure: its source gives each death a key,
+// and tells nothing else by which two records of one job differ.
+func Source_AnUnknownReplayThatDiedUnderAnotherKeyIsAFailure(k *kit) {
+	r := k.deadAt("7")
+	r.Witness, r.Raw = "", nil
+	j := k.inDoubtOf(r)
+	k.pass(time.Minute)
+	r.Key, r.FailedAt = "8", k.now
+	k.mirror(1, r)
+
+	d := k.detail(j.ID)
+	k.same("the job", []any{d.Job.Status(), d.Job.Run, d.Job.Unbegun, len(d.Attempts)}, []any{job.StatusDeadLetter, 2, false, 2})
+	k.same("its record", []any{d.Mirrored.Key, d.Mirrored.Lies}, []any{"8", true})
+	k.same("the ledger", d.Mirrored.Acts[0].State, source.Done)
+	k.mirror(0, r)
+}
+
+// Source_ADoubtThatHasEndedDoesNotComeBack: the record was found, went later, and is there once
+// more, as it was. That is a new run, as for any other job.
+func Source_ADoubtThatHasEndedDoesNotComeBack(k *kit) {
+	again := func(what string, r source.Record, j job.Job, run int) {
+		k.Helper()
+		k.mirror(1, r)
+		n, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
+		k.check(err)
+		k.same(what+": gone", []any{n, k.job(j.ID).Status()}, []any{1, job.Status(job.Discarded)})
+		k.pass(time.Minute)
+		k.mirror(1, r)
+		k.same(what+": there again", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, run})
+	}
+
+	replayed := k.deadAt("7")
+	again("replayed", replayed, k.inDoubtOf(replayed), 3)
+
+	discarded := k.deadAt("8")
+	j := k.mirror(1, discarded)[0]
+	_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Unknown, "the line broke")
+	again("discarded", discarded, j, 2)
 }

@@ -24,6 +24,11 @@ INSERT INTO reasons (queue, type, reason, n)
 -- Which source brought the group; '' when it was a failure of our own. Each source has a
 -- number of groups of its own.
 ALTER TABLE groups ADD COLUMN source TEXT NOT NULL DEFAULT '';
+UPDATE groups SET source = one.name
+    FROM (SELECT group_id, min(name) AS name
+        FROM (SELECT group_id, CASE instr(queue, '@') WHEN 0 THEN '' ELSE substr(queue, instr(queue, '@') + 1) END AS name FROM group_queues)
+        GROUP BY group_id HAVING min(name) = max(name)) AS one
+    WHERE one.group_id = groups.id AND groups.fingerprint <> 'other';
 
 -- The time that retention goes by: see retention.Clock.
 CREATE TABLE retention_clock (
