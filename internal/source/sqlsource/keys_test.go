@@ -95,6 +95,42 @@ func actsByKey(t *testing.T, o *sqlsource.Origin, r source.Record) {
 	}
 }
 
+// TestReplay_RefusesARowWhoseKeyAnotherRowHasToo is about keys that are no plain text: the
+// statements name the key alone, and would change both rows.
+func TestReplay_RefusesARowWhoseKeyAnotherRowHasToo(t *testing.T) {
+	for name, c := range keyed {
+		t.Run(name, func(t *testing.T) {
+			address := newDatabase(t, c.engine)
+			execute(t, address, "CREATE TABLE dead (k "+c.column+", body text)")
+			execute(t, address, "CREATE TABLE work (body text)")
+			for range 2 {
+				for _, key := range c.keys {
+					execute(t, address, "INSERT INTO dead VALUES ("+key+", '{}')")
+				}
+			}
+			o := keyedOrigin(t, c.engine, address)
+			page, err := o.Scan(t.Context(), "", 100)
+			check(t, err)
+			for _, r := range page.Records {
+				for _, kind := range []source.Kind{source.Replay, source.Discard} {
+					got := act(t, o, kind, source.Once, r)
+					if got.State != source.Refused || got.Why != "2 rows of dead have its key, and the statements could change all of them." {
+						t.Errorf("%s of %q: %+v", kind, r.Key, got)
+					}
+				}
+			}
+			if left := rows(t, address, "SELECT body FROM dead"); len(left) != 2*len(c.keys) {
+				t.Errorf("%d rows are left", len(left))
+			}
+
+			execute(t, address, "DELETE FROM dead")
+			if got := act(t, o, source.Replay, source.Once, page.Records[0]); got.State != source.Gone {
+				t.Errorf("with no row: %+v", got)
+			}
+		})
+	}
+}
+
 // TestSource_AFieldThatIsTooLargeIsNeverRead has a row in each database that the driver
 // would have to hold.
 func TestSource_AFieldThatIsTooLargeIsNeverRead(t *testing.T) {
