@@ -197,3 +197,19 @@ func TestSource_APageOfLargeRowsEndsBeforeItIsTooLarge(t *testing.T) {
 		})
 	}
 }
+
+// TestScan_ReadsKeysThatBeginLikeManyColumns has more rows than the packets of MySQL have
+// numbers, in each of which the first column is large.
+func TestScan_ReadsKeysThatBeginLikeManyColumns(t *testing.T) {
+	address := newDatabase(t, "mysql")
+	execute(t, address, "CREATE TABLE dead (k varchar(6000), body text)")
+	execute(t, address, `INSERT INTO dead SELECT RPAD(seq + 1000, 5000, 'x'), '{}' FROM seq_1_to_600`)
+	o := keyedOrigin(t, "mysql", address)
+	page, err := o.Scan(t.Context(), "", 500)
+	check(t, err)
+	rest, err := o.Scan(t.Context(), page.Next, 500)
+	check(t, err)
+	if len(page.Records) != 500 || len(rest.Records) != 100 {
+		t.Errorf("%d and %d of 600 rows", len(page.Records), len(rest.Records))
+	}
+}
