@@ -343,11 +343,7 @@ func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *sourc
 	case query == "" && a.Kind != source.Replay:
 		return nil
 	case o.work != nil:
-		queue := a.Queue
-		if at := strings.LastIndexByte(queue, '@'); at >= 0 { // of the job that shows the record
-			queue = queue[:at]
-		}
-		pushed, err := o.work.Pushed(ctx, queue, mark(a))
+		pushed, err := o.work.Pushed(ctx, source.QueueAtSource(a.Queue, a.Meta), mark(a))
 		if pushed {
 			r.State = source.Done
 		}
