@@ -2,6 +2,7 @@ package sqlsource_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -158,6 +159,35 @@ func TestSource_AFieldThatIsTooLargeIsNeverRead(t *testing.T) {
 			}
 			want := "It has 9.0 MB, which is larger than the limit of 8.0 MB for a record."
 			if len(page.Refused) != 1 || page.Refused[0] != (source.Refusal{Key: "2", Why: want}) {
+				t.Errorf("%+v", page.Refused)
+			}
+		})
+	}
+}
+
+// TestScan_NamesTheFieldThatIsTooLarge and the limit of that field.
+func TestScan_NamesTheFieldThatIsTooLarge(t *testing.T) {
+	for engine, repeat := range map[string]string{
+		"sqlite": "CAST(zeroblob(%d) AS TEXT)", "postgres": "repeat('x', %d)", "mysql": "REPEAT('x', %d)",
+	} {
+		t.Run(engine, func(t *testing.T) {
+			address, kind := newDatabase(t, engine), "text"
+			if engine == "mysql" {
+				kind = "longtext"
+			}
+			execute(t, address, "CREATE TABLE dead (k int, body "+kind+", name "+kind+", why "+kind+")")
+			execute(t, address, "INSERT INTO dead VALUES (1, '{}', "+fmt.Sprintf(repeat, 150_000)+", 'no')")
+			execute(t, address, "INSERT INTO dead VALUES (2, '{}', 'mail', "+fmt.Sprintf(repeat, 9_000_000)+")")
+			s := system{preset: "table", engine: engine, settings: preset.Settings{
+				Names: map[string]string{"table": "dead", "key": "k", "payload": "body", "queue": "name", "error": "why"},
+			}}
+			page, err := s.origin(t, address).Scan(t.Context(), "", 100)
+			check(t, err)
+			want := []source.Refusal{
+				{Key: "2", Why: "Its error message has 9.0 MB, which is larger than the limit of 8.0 MB."},
+				{Key: "1", Why: "Its queue's name has 150 kB, which is larger than the limit of 100 kB."},
+			}
+			if !slices.Equal(page.Refused, want) || len(page.Records) != 0 {
 				t.Errorf("%+v", page.Refused)
 			}
 		})
