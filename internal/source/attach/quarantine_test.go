@@ -219,6 +219,8 @@ func (p *paged) Scan(_ context.Context, after string, _ int) (page source.Page, 
 		}
 	}
 	p.before(n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	page = p.page(n)
 	if n+1 < p.pages {
 		page.Next = strconv.Itoa(n + 1)
@@ -270,19 +272,25 @@ func TestSource_ActsWaitForNoMoreThanASliceOfRefusedRecords(t *testing.T) {
 // TestSource_TheCountOfItsQuarantineStaysTheSame has more records than a look reads, of which
 // more are refused than are listed: the newest are read at every look.
 func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
-	const pages, many = 6, 300
+	const many = 300
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
 		defer func() { check(t, l.store.Close()) }()
-		p := &paged{queue: l.queue, pages: pages, before: func(int) {}}
-		p.page = func(n int) source.Page { return refusals(pages-n, many) }
+		p := &paged{queue: l.queue, pages: 4, before: func(int) {}}
+		p.page = func(n int) source.Page { return refusals(p.pages-n, many) }
 		sources := l.attached(p)
 		sources.Start(l.store, l.store.Sources)
 		defer sources.Close()
+		time.Sleep(20 * time.Second)
+
+		// Those that come now are not listed.
+		p.mu.Lock()
+		p.pages = 8
+		p.mu.Unlock()
 		for range 3 {
 			time.Sleep(20 * time.Second)
-			if h := sources.Health()[0]; h.Quarantine() != pages*many {
-				t.Errorf("%d records in quarantine, want %d", h.Quarantine(), pages*many)
+			if h := sources.Health()[0]; h.Quarantine() != 8*many {
+				t.Errorf("%d records in quarantine, want %d", h.Quarantine(), 8*many)
 			}
 		}
 	})
