@@ -182,18 +182,23 @@ func (b *browser) pollFor(longest time.Duration, expression string) error {
 	}
 }
 
-// arrive waits until the expression is true on the page to which the last key
-// or click leads, once all of that page is read: the page that it begins on may end
-// under it.
+// arrive waits until the expression is true on the page to which the last key or click
+// leads, once all of that page is read. It asks from outside: the page that it begins on may
+// end meanwhile, and a page whose scripts are switched off has no timers to wait by.
 func (b *browser) arrive(what, expression string) {
 	b.t.Helper()
 	var err error
-	for range 10 {
-		if err = b.poll(`document.readyState !== "loading" && (` + expression + `)`); err == nil {
-			return
+	there := func() bool {
+		var is bool
+		is, err = chromedp.Run(b.ctx, chromedp.Evaluate[bool](`document.readyState !== "loading" && !!(`+expression+`)`))
+		return err == nil && is
+	}
+
+	for late := time.Now().Add(3 * time.Minute); !there(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(late) {
+			b.t.Fatalf("%s: %v\nthe page says:\n%s\nit said: %v", what, err, b.text("body"), b.complaints())
 		}
 	}
-	b.t.Fatalf("%s: %v\nthe page says:\n%s\nit said: %v", what, err, b.text("body"), b.complaints())
 }
 
 func (b *browser) text(selector string) string {

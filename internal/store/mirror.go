@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -159,8 +158,8 @@ func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored 
 }
 
 // place puts the jobs of records into the queues for which their source has places. All
-// others share one queue: where a record belongs stays in its metadata, and at the source,
-// which is where a replay takes it from.
+// others share one queue. Where a record belongs stays in its metadata when its job is in a
+// queue of another name, and at the source, which is where a replay takes it from.
 func (s *Store) place(name string, all []mirrored) {
 	wanted := make([]string, len(all))
 	for i := range all {
@@ -171,36 +170,12 @@ func (s *Store) place(name string, all []mirrored) {
 
 	for i := range all {
 		r := &all[i]
-		r.job.Queue, r.job.Meta = wanted[i], r.Record.Meta
+		r.job.Queue = wanted[i]
 		if refused[wanted[i]] {
-			r.job.Queue, r.job.Meta = source.Overflow(name), withQueue(r.Record.Meta, r.Record.Queue)
+			r.job.Queue = source.Overflow(name)
 		}
+		r.job.Meta = source.WithQueue(r.Record.Meta, r.job.Queue, r.Record.Queue)
 	}
-}
-
-// withQueue adds the name of a queue to metadata, under a name that these do not have.
-// Metadata that are no JSON object stay as they are.
-func withQueue(meta []byte, queue string) []byte {
-	members := map[string]json.RawMessage{}
-	if len(meta) > 0 && json.Unmarshal(meta, &members) != nil || members == nil {
-		return meta
-	}
-
-	name := "queue"
-	for members[name] != nil {
-		name = "source_" + name
-	}
-
-	value, err := json.Marshal(queue)
-	if err != nil {
-		return meta
-	}
-	members[name] = value
-	together, err := json.Marshal(members)
-	if err != nil {
-		return meta
-	}
-	return together
 }
 
 // endOfTime is the first second after the year 9999, since 1970.

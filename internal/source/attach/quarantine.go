@@ -40,6 +40,13 @@ type held struct {
 	page  int       // the last one in which it was refused
 }
 
+// late is a record that came when the quarantine was full.
+type late struct {
+	mark  int64     // of the record, where it was read
+	tried time.Time // when the store refused it last; zero: it never came that far
+	page  int       // the last one in which it was refused
+}
+
 // refuse puts a record into quarantine.
 func (a *attached) refuse(r source.Refusal, mark int64, tried time.Time) {
 	key, why := clip.Text(r.Key, maxName), a.said(r.Why, maxSentence)
@@ -47,9 +54,10 @@ func (a *attached) refuse(r source.Refusal, mark int64, tried time.Time) {
 	switch {
 	case known:
 	case len(a.apart) == maxQuarantined:
-		a.pass.beyond++
+		a.pass.beyond[keyMark(r.Key)] = late{mark, tried, a.page}
 		return
 	default:
+		delete(a.pass.beyond, keyMark(r.Key))
 		h = &held{Quarantined: source.Quarantined{Since: time.Now()}}
 		a.apart[key] = h
 		level := slog.LevelDebug
@@ -65,23 +73,42 @@ func (a *attached) refuse(r source.Refusal, mark int64, tried time.Time) {
 
 // waits reports whether the store refused a record as it is not long ago.
 func (a *attached) waits(r *source.Record) bool {
-	h := a.apart[clip.Text(r.Key, maxName)]
-	if h == nil || h.tried.IsZero() || h.mark != r.Mark() || time.Since(h.tried) >= tryAgain {
+	recent := func(mark int64, tried time.Time) bool {
+		return !tried.IsZero() && mark == r.Mark() && time.Since(tried) < tryAgain
+	}
+	if h := a.apart[clip.Text(r.Key, maxName)]; h != nil {
+		if !recent(h.mark, h.tried) {
+			return false
+		}
+		h.met, h.page = true, a.page
+		return true
+	}
+
+	key := keyMark(r.Key)
+	l, again := a.pass.beyond[key]
+	if !again {
+		l = a.beyond[key]
+	}
+	if !recent(l.mark, l.tried) {
 		return false
 	}
-	h.met, h.page = true, a.page
+	a.pass.beyond[key] = late{l.mark, l.tried, a.page}
 	return true
 }
 
 // release takes the records of a page out of quarantine that were not refused in it.
 func (a *attached) release(page source.Page) {
-	if len(a.apart) == 0 {
+	if len(a.apart) == 0 && len(a.pass.beyond) == 0 {
 		return
 	}
 	for i := range page.Records {
 		key := clip.Text(page.Records[i].Key, maxName)
 		if h := a.apart[key]; h != nil && h.page != a.page {
 			delete(a.apart, key)
+		}
+		mark := keyMark(page.Records[i].Key)
+		if l, refused := a.pass.beyond[mark]; refused && l.page != a.page {
+			delete(a.pass.beyond, mark)
 		}
 	}
 	a.tellQuarantine()
@@ -95,7 +122,8 @@ func (a *attached) anew() {
 }
 
 // forget takes the records out of quarantine that a whole pass has not met.
-func (a *attached) forget(beyond int) {
+func (a *attached) forget(beyond map[int64]late) {
+	a.beyond = beyond
 	for key, h := range a.apart {
 		if !h.met {
 			delete(a.apart, key)
@@ -104,7 +132,7 @@ func (a *attached) forget(beyond int) {
 	a.tellQuarantine()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.health.Beyond = beyond
+	a.health.Beyond = len(beyond)
 }
 
 // tellQuarantine lets the health of the source say which records are in quarantine.

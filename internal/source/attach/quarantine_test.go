@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -198,6 +199,137 @@ func TestSource_ItsQuarantineIsBounded(t *testing.T) {
 		}
 		if q := h.Quarantined[0]; len(q.Key) > 1000 || len(q.Why) > 500 {
 			t.Errorf("a key of %d bytes, a reason of %d", len(q.Key), len(q.Why))
+		}
+	})
+}
+
+// paged is a system of many pages, which are asked for in turn.
+type paged struct {
+	*queue
+	pages  int
+	page   func(n int) source.Page
+	before func(n int) // a page is read
+}
+
+func (p *paged) Scan(_ context.Context, after string, _ int) (page source.Page, err error) {
+	n := 0
+	if after != "" {
+		if n, err = strconv.Atoi(after); err != nil {
+			return page, err
+		}
+	}
+	p.before(n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	page = p.page(n)
+	if n+1 < p.pages {
+		page.Next = strconv.Itoa(n + 1)
+	}
+	return page, nil
+}
+
+// refusals are a page of records that cannot be read.
+func refusals(n, many int) (page source.Page) {
+	for i := range many {
+		page.Refused = append(page.Refused, source.Refusal{Key: fmt.Sprintf("%d-%d", n, i), Why: "It cannot be read."})
+	}
+	return page
+}
+
+// TestSource_ActsWaitForNoMoreThanASliceOfRefusedRecords asks for a discard while a source is
+// read that has little but records that cannot be taken over.
+func TestSource_ActsWaitForNoMoreThanASliceOfRefusedRecords(t *testing.T) {
+	const pages = 40
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		early, first := false, true // the discard took place before the last page was read first
+		p := &paged{queue: l.queue, pages: pages}
+		p.page = func(n int) source.Page {
+			page := refusals(n, 500)
+			if n == 0 {
+				page.Records = []source.Record{record("k0", "1")}
+			}
+			return page
+		}
+		p.before = func(n int) {
+			switch lie, _ := l.queue.now(); {
+			case n == 3 && lie == 3 && len(l.acts()) == 0: // the first page is in the store
+				_, err := l.store.Discard(t.Context(), time.Now(), l.all()["charge k0"].ID, 1, ana)
+				check(t, err)
+			case n == pages-1 && first:
+				early, first = lie == 2, false
+			}
+		}
+		l.open = func(context.Context) (source.Origin, error) { return p, nil }
+		defer l.process(&crash{}).Close()
+		if !early {
+			t.Error("the discard waited until everything was read")
+		}
+	})
+}
+
+// TestSource_TheCountOfItsQuarantineStaysTheSame has more records than a look reads, of which
+// more are refused than are listed: the newest are read at every look.
+func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
+	const many = 300
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		p := &paged{queue: l.queue, pages: 4, before: func(int) {}}
+		p.page = func(n int) source.Page { return refusals(p.pages-n, many) }
+		sources := l.attached(p)
+		sources.Start(l.store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(20 * time.Second)
+
+		// Those that come now are not listed.
+		p.mu.Lock()
+		p.pages = 8
+		p.mu.Unlock()
+		for range 3 {
+			time.Sleep(20 * time.Second)
+			if h := sources.Health()[0]; h.Quarantine() != 8*many {
+				t.Errorf("%d records in quarantine, want %d", h.Quarantine(), 8*many)
+			}
+		}
+	})
+}
+
+// TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater is about those, too, that are too
+// many to be listed.
+func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		c := &crowd{queue: l.queue, refuses: refusals(0, 1000).Refused}
+		var keys []string
+		for i := range 20 {
+			keys = append(keys, fmt.Sprintf("k-%02d", i))
+		}
+		c.keys = keys
+		store := &picky{Store: l.store}
+		store.refuse(keys...)
+		calls := func() int {
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			return store.calls
+		}
+		sources := l.attached(c)
+		sources.Start(store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(30 * time.Second)
+		first := calls()
+		time.Sleep(5 * time.Minute)
+		if n := calls(); n != first || sources.Health()[0].Quarantine() != 1020 {
+			t.Errorf("%d tries more, %d records in quarantine", n-first, sources.Health()[0].Quarantine())
+		}
+
+		// After a while they are tried again, and the store takes them.
+		store.refuse()
+		time.Sleep(10 * time.Minute)
+		if n := sources.Health()[0].Quarantine(); n != 1000 {
+			t.Errorf("%d records in quarantine", n)
 		}
 	})
 }

@@ -43,12 +43,12 @@ func (a *attached) newest(ctx context.Context) error {
 // sweep goes on with the pass through all that lies at the source, and ends it.
 func (a *attached) sweep(ctx context.Context) error {
 	if a.pass.seen == nil {
-		a.pass = pass{began: time.Now(), seen: map[int64]int64{}}
+		a.pass = pass{began: time.Now(), seen: map[int64]int64{}, beyond: map[int64]late{}}
 		a.anew()
 	}
 	page, err := a.scan(ctx, a.pass.next)
 	for read, slice := 0, a.slice(); err == nil; {
-		read += len(page.Records)
+		read += max(1, len(page.Records)+len(page.Refused)) // a page without any is work, too
 		last := page.Next == "" || read >= slice
 		var next source.Page
 		if next, err = a.takeOver(ctx, page, last); err != nil || last {
@@ -119,7 +119,7 @@ func oneOfEachKey(records []source.Record, seen map[int64]int64) (kept []source.
 	return kept
 }
 
-// slice is how many records of a pass are read in a round.
+// slice is how many records of a pass, with those that are refused, are read in a round.
 func (a *attached) slice() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

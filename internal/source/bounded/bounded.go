@@ -52,6 +52,12 @@ type Filter interface {
 	Pass(in []byte) (out []byte, err error)
 }
 
+// asker is a filter that is told of commands before they are sent. An error keeps the
+// command back.
+type asker interface {
+	Asked() error
+}
+
 // Line has the connections of a source, and what they may say. Its methods are safe for
 // concurrent use.
 type Line struct {
@@ -212,6 +218,18 @@ type conn struct {
 
 // Read reads what the line lets pass.
 func (c *conn) Read(p []byte) (int, error) { return c.reader.Read(p) }
+
+// Write sends a command, or a part of one.
+func (c *conn) Write(p []byte) (int, error) {
+	if r, ok := c.reader.(*reader); ok {
+		if a, ok := r.filter.(asker); ok {
+			if err := a.Asked(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return c.Conn.Write(p)
+}
 
 // Close ends the connection.
 func (c *conn) Close() error {

@@ -176,6 +176,95 @@ func TestFrames_WhatIsTooMuchEndsTheConnection(t *testing.T) {
 	}
 }
 
+// mysqlAnswer is an answer of one column, in the older form with two packets of five bytes
+// and in the newer one, with rows that begin like a large number of columns.
+func mysqlAnswer(older bool, rows int) []byte {
+	number := byte(0)
+	var answer []byte
+	add := func(payload ...byte) {
+		number++
+		answer = append(answer, mysqlPacket(number, payload...)...)
+	}
+	add(1)
+	add(append([]byte{3}, "def and more"...)...)
+	if older {
+		add(0xfe, 0, 0, 2, 0)
+	}
+	for range rows {
+		add(append([]byte{0xfc, 0x88, 0x13}, make([]byte, 5000)...)...)
+	}
+	if older {
+		add(0xfe, 0, 0, 2, 0)
+	} else {
+		add(0xfe, 0, 0, 2, 0, 0, 0)
+	}
+	return answer
+}
+
+// TestMySQL_ARowIsNoAnnouncementOfColumns has answers so long that the numbers of their
+// packets begin again, whose rows begin as an answer of 5,000 columns does.
+func TestMySQL_ARowIsNoAnnouncementOfColumns(t *testing.T) {
+	announcement := mysqlPacket(1, 0xfc, 0x88, 0x13)
+	for _, older := range []bool{true, false} {
+		long := mysqlAnswer(older, 600)
+		answers := bytes.Join([][]byte{long, mysqlPacket(1, 0, 0, 0, 2, 0, 0, 0), mysqlAnswer(older, 0), long}, nil)
+		if got, err := through(bounded.New(bounded.MySQL), bytes.NewReader(answers)); err != nil || got != string(answers) {
+			t.Errorf("older %t: %d bytes of %d passed, error %v", older, len(got), len(answers), err)
+		}
+
+		// The announcement of the next answer is seen for what it is.
+		for _, rows := range []int{0, 253, 254, 255, 600} {
+			_, err := through(bounded.New(bounded.MySQL), bytes.NewReader(append(mysqlAnswer(older, rows), announcement...)))
+			if err == nil || !strings.Contains(err.Error(), "announced 5000 columns") {
+				t.Errorf("older %t, after %d rows: %v", older, rows, err)
+			}
+		}
+	}
+}
+
+// TestMySQL_NoCommandIsSentWithinAnAnswer is about drivers that give up an answer: they would
+// take the rest of it for the answer to the next command.
+func TestMySQL_NoCommandIsSentWithinAnAnswer(t *testing.T) {
+	answer := mysqlAnswer(false, 2)
+	for what, c := range map[string]struct {
+		answer []byte
+		sends  bool
+	}{"the whole": {answer, true}, "its beginning": {answer[:len(answer)-100], false}} {
+		server, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		line := bounded.New(bounded.MySQL)
+		client, err := line.Dial(t.Context(), &net.Dialer{}, "tcp", server.Addr().String(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		accepted, err := server.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer accepted.Close()
+
+		if _, err := accepted.Write(c.answer); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(client, make([]byte, 5000)); err != nil {
+			t.Fatal(err)
+		}
+		if c.sends {
+			if _, err := io.ReadFull(client, make([]byte, len(answer)-5000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = client.Write(mysqlPacket(0, []byte("\x03SELECT 1")...))
+		if sent := err == nil; sent != c.sends {
+			t.Errorf("after %s: %v", what, err)
+		}
+	}
+}
+
 func TestLine_CountsTheBytesOfARequest(t *testing.T) {
 	line := bounded.New(bounded.Plain)
 	end := line.Begin(t.Context(), 10)

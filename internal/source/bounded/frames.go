@@ -115,29 +115,100 @@ const (
 // payload. The first packet after a command has the number 1, and announces how many
 // columns the answer has, unless it begins with a byte that says otherwise.
 func MySQL(l *Line) Filter {
-	message := int64(0) // bytes of the message of which this packet is a part
-	return &frames{
-		head: 4, peek: 9,
-		size: func(head []byte) (int64, error) {
-			n := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16
-			if message += n; message > MaxMessage {
-				return 0, l.exceeded("it sent a message of more than %s", source.Size(MaxMessage))
-			}
-			if n < fullPacket {
-				message = 0
-			}
-			return n, nil
-		},
-		look: func(head, first []byte) error {
-			if head[3] != 1 || len(first) == 0 {
-				return nil
-			}
-			if n := columnsIn(first); n > maxColumns {
-				return l.exceeded("it announced %d columns, and the limit is %d", n, maxColumns)
-			}
-			return nil
-		},
+	p := &packets{line: l}
+	p.frames = frames{head: 4, peek: 9, size: p.size, look: p.look}
+	return p
+}
+
+// packets follows the packets of MySQL. Their numbers are bytes, which begin again in a long
+// answer: the packet after row 255 can have the number 1, too, and begins with a value.
+type packets struct {
+	frames
+	line *Line
+
+	message int64 // bytes of the message of which this packet is a part
+	full    bool  // the message goes on after this packet
+	goes    bool  // this packet goes on with a message
+
+	number      byte   // of the last packet
+	rows        bool   // the rows of an answer are under way, or the definitions before them
+	definitions uint64 // of columns that can still come: MariaDB does not repeat those that the driver knows
+	defined     bool   // the packet between the definitions and the rows has passed
+}
+
+// size reads how many bytes a packet has.
+func (p *packets) size(head []byte) (int64, error) {
+	n := int64(head[0]) | int64(head[1])<<8 | int64(head[2])<<16
+	p.goes, p.full = p.full, n == fullPacket
+
+	if !p.goes {
+		p.message = 0
 	}
+	if p.message += n; p.message > MaxMessage {
+		return 0, p.line.exceeded("it sent a message of more than %s", source.Size(MaxMessage))
+	}
+	return n, nil
+}
+
+// look finds out whether a packet is the first one of an answer, and reads how many columns
+// that announces.
+func (p *packets) look(head, first []byte) error {
+	next := head[3] == p.number+1
+	p.number = head[3]
+	if p.goes || len(first) == 0 {
+		return nil
+	}
+	if !next { // whatever was under way, the driver does not take this packet for a part of it
+		p.rows = false
+	}
+
+	switch {
+	case p.rows && p.ends(first):
+		p.rows = false
+		return nil
+	case p.rows && p.definitions == 0:
+		return nil
+	case p.rows:
+		p.definitions--
+	}
+	if head[3] != 1 {
+		return nil
+	}
+	columns := columnsIn(first)
+	if columns > maxColumns {
+		return p.line.exceeded("it announced %d columns, and the limit is %d", columns, maxColumns)
+	}
+	if !p.rows {
+		p.rows, p.definitions, p.defined = columns > 0, columns, false
+	}
+	return nil
+}
+
+// ends reports whether a packet ends the rows of an answer: an error does, and a packet that
+// begins like a value of more than 16 MB and is shorter. One of five bytes ends the
+// definitions first, where the server sends such packets at all.
+func (p *packets) ends(first []byte) bool {
+	const failure, end = 0xff, 0xfe
+	switch {
+	case first[0] == failure:
+		return true
+	case first[0] != end || p.full:
+		return false
+	case len(first) == 5 && !p.defined:
+		p.defined = true
+		return false
+	}
+	return true
+}
+
+// Asked is told that a command is sent. No driver sends one before it has read the answer to
+// the last one, unless it has given that up: then it would take what it has not read of it
+// for the answer to this one.
+func (p *packets) Asked() error {
+	if p.rows {
+		return p.line.exceeded("it sent an answer that the driver could not read to its end")
+	}
+	return nil
 }
 
 // columnsIn is the number of columns that the first packet of an answer announces; 0 when
@@ -152,8 +223,10 @@ func columnsIn(first []byte) uint64 {
 		length = 3
 	case 0xfe:
 		length = 8
-	default: // one byte: a small number, success, an error, or a file that it wants
+	case 0xfb, 0xff: // a file that it wants, or an error
 		return 0
+	default: // success, or a small number
+		return uint64(first[0])
 	}
 	copy(number[:length], first[1:])
 	return binary.LittleEndian.Uint64(number[:])

@@ -73,9 +73,14 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 			return source.Result{ID: a.ID, State: source.Asked}, err
 		}
 	}
-	if n, err := o.shared(ctx, a); err != nil {
+
+	n, err := o.shared(ctx, a)
+	switch {
+	case err != nil:
 		return source.Result{ID: a.ID, State: source.Asked}, err
-	} else if n > 1 {
+	case n == 0:
+		return source.Result{ID: a.ID, State: source.Gone}, nil
+	case n > 1:
 		return refuse(fmt.Sprintf("%d rows of %s have its key, and the statements could change all of them.", n, o.lies))
 	}
 	return o.carryOut(ctx, a, statements, values)
@@ -88,7 +93,7 @@ func (o *Origin) shared(ctx context.Context, a source.Act) (n int, err error) {
 		return 1, nil
 	}
 	err = o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind("SELECT count(*) FROM "+o.preset.From+" WHERE "+o.preset.Same, map[string]any{"key": a.Key})
+		query, args := o.bind("SELECT count(*) FROM "+o.preset.From+" WHERE "+o.preset.Same, map[string]any{"key": meant(a.Key)})
 		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
 	})
 	return n, err
@@ -338,11 +343,7 @@ func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *sourc
 	case query == "" && a.Kind != source.Replay:
 		return nil
 	case o.work != nil:
-		queue := a.Queue
-		if at := strings.LastIndexByte(queue, '@'); at >= 0 { // of the job that shows the record
-			queue = queue[:at]
-		}
-		pushed, err := o.work.Pushed(ctx, queue, mark(a))
+		pushed, err := o.work.Pushed(ctx, source.QueueAtSource(a.Queue, a.Meta), mark(a))
 		if pushed {
 			r.State = source.Done
 		}

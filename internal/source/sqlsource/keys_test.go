@@ -2,6 +2,7 @@ package sqlsource_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,42 @@ func actsByKey(t *testing.T, o *sqlsource.Origin, r source.Record) {
 	}
 }
 
+// TestReplay_RefusesARowWhoseKeyAnotherRowHasToo is about keys that are no plain text: the
+// statements name the key alone, and would change both rows.
+func TestReplay_RefusesARowWhoseKeyAnotherRowHasToo(t *testing.T) {
+	for name, c := range keyed {
+		t.Run(name, func(t *testing.T) {
+			address := newDatabase(t, c.engine)
+			execute(t, address, "CREATE TABLE dead (k "+c.column+", body text)")
+			execute(t, address, "CREATE TABLE work (body text)")
+			for range 2 {
+				for _, key := range c.keys {
+					execute(t, address, "INSERT INTO dead VALUES ("+key+", '{}')")
+				}
+			}
+			o := keyedOrigin(t, c.engine, address)
+			page, err := o.Scan(t.Context(), "", 100)
+			check(t, err)
+			for _, r := range page.Records {
+				for _, kind := range []source.Kind{source.Replay, source.Discard} {
+					got := act(t, o, kind, source.Once, r)
+					if got.State != source.Refused || got.Why != "2 rows of dead have its key, and the statements could change all of them." {
+						t.Errorf("%s of %q: %+v", kind, r.Key, got)
+					}
+				}
+			}
+			if left := rows(t, address, "SELECT body FROM dead"); len(left) != 2*len(c.keys) {
+				t.Errorf("%d rows are left", len(left))
+			}
+
+			execute(t, address, "DELETE FROM dead")
+			if got := act(t, o, source.Replay, source.Once, page.Records[0]); got.State != source.Gone {
+				t.Errorf("with no row: %+v", got)
+			}
+		})
+	}
+}
+
 // TestSource_AFieldThatIsTooLargeIsNeverRead has a row in each database that the driver
 // would have to hold.
 func TestSource_AFieldThatIsTooLargeIsNeverRead(t *testing.T) {
@@ -122,6 +159,35 @@ func TestSource_AFieldThatIsTooLargeIsNeverRead(t *testing.T) {
 			}
 			want := "It has 9.0 MB, which is larger than the limit of 8.0 MB for a record."
 			if len(page.Refused) != 1 || page.Refused[0] != (source.Refusal{Key: "2", Why: want}) {
+				t.Errorf("%+v", page.Refused)
+			}
+		})
+	}
+}
+
+// TestScan_NamesTheFieldThatIsTooLarge and the limit of that field.
+func TestScan_NamesTheFieldThatIsTooLarge(t *testing.T) {
+	for engine, repeat := range map[string]string{
+		"sqlite": "CAST(zeroblob(%d) AS TEXT)", "postgres": "repeat('x', %d)", "mysql": "REPEAT('x', %d)",
+	} {
+		t.Run(engine, func(t *testing.T) {
+			address, kind := newDatabase(t, engine), "text"
+			if engine == "mysql" {
+				kind = "longtext"
+			}
+			execute(t, address, "CREATE TABLE dead (k int, body "+kind+", name "+kind+", why "+kind+")")
+			execute(t, address, "INSERT INTO dead VALUES (1, '{}', "+fmt.Sprintf(repeat, 150_000)+", 'no')")
+			execute(t, address, "INSERT INTO dead VALUES (2, '{}', 'mail', "+fmt.Sprintf(repeat, 9_000_000)+")")
+			s := system{preset: "table", engine: engine, settings: preset.Settings{
+				Names: map[string]string{"table": "dead", "key": "k", "payload": "body", "queue": "name", "error": "why"},
+			}}
+			page, err := s.origin(t, address).Scan(t.Context(), "", 100)
+			check(t, err)
+			want := []source.Refusal{
+				{Key: "2", Why: "Its error message has 9.0 MB, which is larger than the limit of 8.0 MB."},
+				{Key: "1", Why: "Its queue's name has 150 kB, which is larger than the limit of 100 kB."},
+			}
+			if !slices.Equal(page.Refused, want) || len(page.Records) != 0 {
 				t.Errorf("%+v", page.Refused)
 			}
 		})
@@ -159,5 +225,21 @@ func TestSource_APageOfLargeRowsEndsBeforeItIsTooLarge(t *testing.T) {
 				t.Errorf("%q in pages of %v", keys, sizes)
 			}
 		})
+	}
+}
+
+// TestScan_ReadsKeysThatBeginLikeManyColumns has more rows than the packets of MySQL have
+// numbers, in each of which the first column is large.
+func TestScan_ReadsKeysThatBeginLikeManyColumns(t *testing.T) {
+	address := newDatabase(t, "mysql")
+	execute(t, address, "CREATE TABLE dead (k varchar(6000), body text)")
+	execute(t, address, `INSERT INTO dead SELECT RPAD(seq + 1000, 5000, 'x'), '{}' FROM seq_1_to_600`)
+	o := keyedOrigin(t, "mysql", address)
+	page, err := o.Scan(t.Context(), "", 500)
+	check(t, err)
+	rest, err := o.Scan(t.Context(), page.Next, 500)
+	check(t, err)
+	if len(page.Records) != 500 || len(rest.Records) != 100 {
+		t.Errorf("%d and %d of 600 rows", len(page.Records), len(rest.Records))
 	}
 }

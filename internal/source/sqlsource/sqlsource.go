@@ -123,7 +123,7 @@ func (o *Origin) Close() error {
 func (o *Origin) compose() {
 	p := o.preset
 	var fields []string
-	var sizes []string // what is too large, and how large that is
+	var sizes, large []string // how large a field is that is too large, and its name
 	for _, name := range fieldNames {
 		text, ok := p.Fields[name]
 		if !ok {
@@ -133,14 +133,16 @@ func (o *Origin) compose() {
 		if most := longest[name]; most > 0 {
 			length := o.engine.length(text)
 			sizes = append(sizes, fmt.Sprintf("WHEN %s > %d THEN %s", length, most, length))
+			large = append(large, fmt.Sprintf("WHEN %s > %d THEN '%s'", length, most, name))
 			text = fmt.Sprintf("CASE WHEN %s > %d THEN NULL ELSE %s END", length, most, text)
 		}
 		o.columns = append(o.columns, name)
 		fields = append(fields, text+" AS "+o.engine.quote("f_"+name))
 	}
 	if len(sizes) > 0 {
-		o.columns = append(o.columns, "size")
-		fields = append(fields, "CASE "+strings.Join(sizes, " ")+" ELSE 0 END AS "+o.engine.quote("f_size"))
+		o.columns = append(o.columns, "size", "large")
+		fields = append(fields, "CASE "+strings.Join(sizes, " ")+" ELSE 0 END AS "+o.engine.quote("f_size"),
+			"CASE "+strings.Join(large, " ")+" ELSE '' END AS "+o.engine.quote("f_large"))
 	}
 	order := make([]string, len(p.Order))
 	for i, field := range p.Order {
@@ -202,6 +204,22 @@ var longest = map[string]int{
 	"thread": 100_000, "queue": 100_000, "type": 100_000, "error_type": 100_000, "reason": 100_000,
 }
 
+// fieldsAs are the names of fields in sentences.
+var fieldsAs = map[string]string{
+	"thread": "job's name", "queue": "queue's name", "type": "type", "error_type": "error's type", "reason": "reason",
+	"error": "error message", "trace": "stack trace", "history": "history of failures",
+}
+
+// tooLarge is the refusal of a record with a field of so many bytes.
+func tooLarge(key, field string, size int64) source.Refusal {
+	if field == "raw" { // which is the record as other families know it
+		return source.TooLarge(key, size)
+	}
+	limit := source.Size(int64(longest[field]))
+	why := fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", fieldsAs[field], source.Size(size), limit)
+	return source.Refusal{Key: key, Why: why}
+}
+
 // patience is how long the database works at one question, in milliseconds. A
 // connection that is closed from here does not end the work there.
 const patience = "20000"
@@ -251,8 +269,8 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 				return err
 			}
 			last = o.place(from)
-			if large := numberOf(from.value("size")); large > 0 {
-				page.Refused = append(page.Refused, source.TooLarge(o.keep(from.value("key")), large))
+			if size := numberOf(from.value("size")); size > 0 {
+				page.Refused = append(page.Refused, tooLarge(o.keep(from.value("key")), from.text("large"), size))
 			} else {
 				r := o.record(from)
 				if _, twice := rowOf[identityOf(&r)]; !twice { // the mirror, too, keeps the first one

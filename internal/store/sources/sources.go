@@ -204,7 +204,8 @@ func Happened(t *db.Tx, seq int64, run int, why string) error {
 // actColumns are those of an act, with what the mirror knows of its record. Its limit of
 // attempts is that of the job's first run: at the source, a replay can have raised it.
 const actColumns = `a.id, a.kind, a.mode, a.state, a.run, a.asked_at, a.ended_at, a.by, a.operation_id, a.why, a.due, a.payload,
-	j.id, j.queue, j.type, coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw,
+	j.id, j.queue, j.type, (SELECT b.meta FROM bodies AS b WHERE b.job_seq = j.seq),
+	coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw,
 	coalesce((SELECT json_extract(p.policy, '$.max_attempts') FROM policies AS p WHERE p.id = j.policy_id), 0)`
 
 const actTables = ` FROM source_acts AS a JOIN jobs AS j ON j.seq = a.job_seq LEFT JOIN mirrored AS m ON m.job_seq = a.job_seq`
@@ -213,7 +214,7 @@ func actFields(a *source.Act) []any {
 	return []any{
 		&a.ID, (*string)(&a.Kind), (*string)(&a.Mode), (*string)(&a.State), &a.Run,
 		db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why, db.Time(&a.Due), &a.Payload,
-		&a.JobID, &a.Queue, &a.Type, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw, &a.Limit,
+		&a.JobID, &a.Queue, &a.Type, &a.Meta, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw, &a.Limit,
 	}
 }
 

@@ -1,0 +1,66 @@
+package source
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// WithQueue adds the name that a queue has at its source to the metadata of a job, under a
+// name that these do not have, if the queue of the job does not say it. Metadata that are no
+// JSON object stay as they are.
+func WithQueue(meta []byte, queue, atSource string) []byte {
+	if atSource == "" || nameIn(queue) == atSource {
+		return meta
+	}
+	members := map[string]json.RawMessage{}
+	if len(meta) > 0 && json.Unmarshal(meta, &members) != nil || members == nil {
+		return meta
+	}
+
+	name := "queue"
+	for members[name] != nil {
+		name = "source_" + name
+	}
+
+	value, err := json.Marshal(atSource)
+	if err != nil {
+		return meta
+	}
+	members[name] = value
+	together, err := json.Marshal(members)
+	if err != nil {
+		return meta
+	}
+	return together
+}
+
+// QueueAtSource is the name that the queue of a job has at its source, as WithQueue has
+// noted it.
+func QueueAtSource(queue string, meta []byte) string {
+	members := map[string]json.RawMessage{}
+	if len(meta) == 0 || json.Unmarshal(meta, &members) != nil {
+		return nameIn(queue)
+	}
+
+	// The last of these names is the one that was added. Another member of the record can
+	// have it when none was: that says of another queue.
+	noted := ""
+	for name := "queue"; members[name] != nil; name = "source_" + name {
+		var text string
+		if json.Unmarshal(members[name], &text) == nil {
+			noted = text
+		}
+	}
+	if name := Of(queue); noted != "" && (queue == Overflow(name) || queue == Queue(name, noted)) {
+		return noted
+	}
+	return nameIn(queue)
+}
+
+// nameIn is the name of a queue of a source without the name of the source.
+func nameIn(queue string) string {
+	if at := strings.LastIndexByte(queue, '@'); at >= 0 {
+		return queue[:at]
+	}
+	return queue
+}
