@@ -109,7 +109,7 @@ func (a *API) operation(c echo.Context) (web.Object, error) {
 	if p.Handed, err = a.View.Handed(ctx, now, o); err != nil {
 		return nil, err
 	}
-	log, err := a.View.OperationLog(ctx, o.ID)
+	log, err := a.OperationTrail(c, o.ID)
 	return web.Object{
 		"operation", shapeOperation(o), "progress", a.shapeProgress(p), "breakdown", shapeBreakdown(b),
 		"skipped", web.List(b.Skipped, shapeItem), "log", web.List(log, shapeEntry),

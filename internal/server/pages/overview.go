@@ -419,7 +419,7 @@ func (p *Pages) operation(c echo.Context) error {
 	}
 	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
-	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
+	into(&r, &v.Log)(p.OperationTrail(c, id))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
 	v.Origin = p.api.SourceNamed(v.Progress.Handed.Source)
 	for i, o := range v.UnderWay { // the navigation says of it what the page says

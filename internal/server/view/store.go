@@ -285,10 +285,15 @@ func (v *View) Breakdown(ctx context.Context, id int64) (operation.Breakdown, er
 	return b, err
 }
 
-// OperationLog is what the audit log says about an operation.
-func (v *View) OperationLog(ctx context.Context, id int64) ([]audit.Entry, error) {
+// OperationLog is what the audit log says about an operation. As in [View.Audit], who sees
+// only their own of some entries sees no addresses.
+func (v *View) OperationLog(ctx context.Context, id int64, own string) ([]audit.Entry, error) {
 	entries, err := v.store.Operations.Log(ctx, id)
-	return each(entries, v.entry), err
+	each(entries, v.entry)
+	if own != "" {
+		each(entries, audit.Entry.WithoutAddresses)
+	}
+	return entries, err
 }
 
 // Progress is how far an operation is.
