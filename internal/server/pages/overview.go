@@ -103,10 +103,10 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 }
 
 // letterUsage is how full the dead-letter queue is, with as many letters as the page says
-// elsewhere.
+// elsewhere. Those at sources may have become more since the page took its totals.
 func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
-	f.Open = totals.Depths[job.StatusDeadLetter] - f.AtSources
+	f.Open = max(0, totals.Depths[job.StatusDeadLetter]-f.AtSources)
 	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
 }
 
