@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
@@ -419,7 +420,7 @@ func (p *Pages) operation(c echo.Context) error {
 	}
 	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
-	into(&r, &v.Log)(p.OperationTrail(c, id))
+	into(&r, &v.Log)(p.View.OperationLog(ctx, id, web.CallerOf(c).Role.May(access.Manage)))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
 	v.Origin = p.api.SourceNamed(v.Progress.Handed.Source)
 	for i, o := range v.UnderWay { // the navigation says of it what the page says

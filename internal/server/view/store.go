@@ -285,12 +285,12 @@ func (v *View) Breakdown(ctx context.Context, id int64) (operation.Breakdown, er
 	return b, err
 }
 
-// OperationLog is what the audit log says about an operation. As in [View.Audit], who sees
-// only their own of some entries sees no addresses.
-func (v *View) OperationLog(ctx context.Context, id int64, own string) ([]audit.Entry, error) {
+// OperationLog is what the audit log says about an operation. Those who may not manage see
+// no addresses, as in [View.Audit].
+func (v *View) OperationLog(ctx context.Context, id int64, manages bool) ([]audit.Entry, error) {
 	entries, err := v.store.Operations.Log(ctx, id)
 	each(entries, v.entry)
-	if own != "" {
+	if !manages {
 		each(entries, audit.Entry.WithoutAddresses)
 	}
 	return entries, err

@@ -141,12 +141,6 @@ func (s *Site) Trail(c echo.Context, id string) ([]audit.Entry, error) {
 	return page.Entries, err
 }
 
-// OperationTrail is what the audit log knows of an operation, as far as the caller may see
-// it.
-func (s *Site) OperationTrail(c echo.Context, id int64) ([]audit.Entry, error) {
-	return s.View.OperationLog(c.Request().Context(), id, ownOnly(c))
-}
-
 // ownOnly names the caller if they may not manage: of what is guarded in the audit log,
 // they see only their own entries.
 func ownOnly(c echo.Context) string {
