@@ -16,16 +16,24 @@ import (
 
 // What is written on a command line, or in a variable that stands for a flag, can be a URL
 // with a password. The program has a use for it in few places, and prints it in none: all
-// that a command writes passes through [hiding], which knows the passwords of its command
-// line.
+// that a command writes passes through [console.hiding], which knows the passwords of its
+// command line.
 
-// credentialForms are the ways to write a password within an argument: in a URL, in a
-// name of a data source as drivers for MySQL read it, and as a parameter.
+// credentialForms are the ways to write a password between a name and a host: in a URL, and
+// in a name of a data source as drivers for MySQL read it.
 var credentialForms = []*regexp.Regexp{
 	regexp.MustCompile(`://([^\s:/]*):(\S+)@`),
 	regexp.MustCompile(`^(?:-+[\w-]+=)?([^\s:/@]+):([^\s/]\S*)@(?:[\w.-]*\(|[\w.\[\]:-]+/)`),
-	regexp.MustCompile(`(?i)(?:^|[?&;\s"'])((?:ssl)?password|passwd|pwd|secret|token|auth)=([^&;\s"']+)`),
 }
+
+// credentialParameter is a password that is a parameter. Filters and payloads have such
+// words too, in which they mean something else: it counts only in a [dataSource].
+var credentialParameter = regexp.MustCompile(`(?i)(?:^|[?&;\s"'])((?:ssl)?password|passwd|pwd|secret|token|auth)=([^&;\s"']+)`)
+
+// dataSource is an argument, or the value of a flag, that says as a whole where something
+// is: a URL, or parameters with a host or a database among them.
+var dataSource = regexp.MustCompile(`(?i)^(?:-+[\w-]+=)?` +
+	`(?:[a-z][a-z0-9+.-]*://|[^\s{\["]*\?|(?:[^{\["]*[\s/;])?(?:host|hostaddr|server|dbname|database)=)`)
 
 // bareLength is how long a password has to be to be hidden also where nothing around it
 // says that it is one: what is shorter is a part of too many words.
@@ -34,26 +42,40 @@ const bareLength = 6
 // stars are what stands for a password.
 const stars = "***"
 
-// credentialsIn returns what has to be replaced in the output of a command, and by what:
-// pairs, as [strings.NewReplacer] takes them.
-func credentialsIn(texts []string) (pairs []string) {
+// credentials are what has to be replaced in the output of a command, and by what: pairs,
+// as [strings.NewReplacer] takes them.
+type credentials struct {
+	forms []string // passwords with what is around them
+	bare  []string // passwords alone, which can be words that mean something else
+}
+
+// credentialsIn finds the passwords in a command line.
+func credentialsIn(texts []string) (all credentials) {
 	for _, text := range texts {
-		for i, form := range credentialForms {
+		for _, form := range credentialForms {
 			for _, found := range form.FindAllStringSubmatch(text, -1) {
-				before, after := ":", "@"
-				if i == len(credentialForms)-1 {
-					before, after = found[1]+"=", ""
-				}
-				for _, password := range spellings(found[2]) {
-					pairs = append(pairs, before+password+after, before+stars+after)
-					if len(password) >= bareLength && password != found[1] {
-						pairs = append(pairs, password, stars)
-					}
-				}
+				all.add(found[1], ":", found[2], "@")
 			}
 		}
+
+		if !dataSource.MatchString(text) {
+			continue
+		}
+		for _, found := range credentialParameter.FindAllStringSubmatch(text, -1) {
+			all.add(found[1], found[1]+"=", found[2], "")
+		}
 	}
-	return pairs
+	return all
+}
+
+// add notes a password that belongs to a name, and what is written before and after it.
+func (all *credentials) add(name, before, password, after string) {
+	for _, spelt := range spellings(password) {
+		all.forms = append(all.forms, before+spelt+after, before+stars+after)
+		if len(spelt) >= bareLength && spelt != name {
+			all.bare = append(all.bare, spelt, stars)
+		}
+	}
 }
 
 // spellings are a password as it was written, as the part of a URL that it means, and
@@ -73,7 +95,9 @@ func spellings(password string) []string {
 }
 
 // hiding is a console that prints no password of the command line and the environment.
-// Where there is none, it is the console itself, which may be a terminal.
+// A password alone is hidden in messages and the log only: in what a command was asked for,
+// the same word can be the name of a queue or a member of JSON. Where there is none, it is
+// the console itself, which may be a terminal.
 func (c console) hiding(args []string) console {
 	texts := slices.Clone(args)
 	for _, variable := range os.Environ() {
@@ -81,12 +105,13 @@ func (c console) hiding(args []string) console {
 			texts = append(texts, value)
 		}
 	}
-	pairs := credentialsIn(texts)
-	if len(pairs) == 0 {
+	found := credentialsIn(texts)
+	if len(found.forms) == 0 {
 		return c
 	}
-	r := strings.NewReplacer(pairs...)
-	return console{c.stdin, &hider{c.stdout, r}, &hider{c.stderr, r}}
+	inOutput := strings.NewReplacer(found.forms...)
+	inMessages := strings.NewReplacer(slices.Concat(found.forms, found.bare)...)
+	return console{c.stdin, &hider{c.stdout, inOutput}, &hider{c.stderr, inMessages}}
 }
 
 // hider replaces passwords in what is written. Commands and the log write a line at once.

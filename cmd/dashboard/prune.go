@@ -122,7 +122,12 @@ func (p *pruner) lookAtClock(ctx context.Context) error {
 // tellClock logs that retention removes nothing because of the clock, and when that ends.
 func (p *pruner) tellClock(before, next retention.Clock) {
 	switch {
-	case next.Held() && (!p.begun || !before.Held()):
+	case next.Held() && !p.begun:
+		now := p.wall().UTC()
+		p.log.Warn("The dashboard was last open more than a day ago by the clock of this machine, so retention removes nothing for now. "+
+			"If the clock is right, nothing needs to be done.",
+			"clock", now, "last_open", next.Trusted, "until", now.Add(next.Left))
+	case next.Held() && !before.Held():
 		p.log.Warn("The clock of this machine moved forward, so retention removes nothing for now. Check the clock. "+
 			"Retention goes on when the clock is back, or when it has stayed for 24 hours.",
 			"clock", p.wall().UTC(), "expected", next.Trusted, "held_for", next.Left)

@@ -296,6 +296,24 @@ func TestPruner_AClockThatMovesForwardRemovesNothing(t *testing.T) {
 	})
 }
 
+// After a weekend without the dashboard, nothing is wrong with the clock.
+func TestPruner_AStartAfterAWeekendDoesNotBlameTheClock(t *testing.T) {
+	var log transcript
+	friday := time.Date(2026, 3, 13, 17, 0, 0, 0, time.UTC)
+	monday := friday.Add(64 * time.Hour)
+	p := &pruner{log: slog.New(slog.NewTextHandler(&log, nil)), wall: func() time.Time { return monday }}
+	before := retention.Clock{Trusted: friday}
+	p.tellClock(before, before.Begin(monday))
+	for _, want := range []string{
+		"The dashboard was last open more than a day ago", "If the clock is right, nothing needs to be done.",
+		"last_open=2026-03-13T17:00:00", "until=2026-03-17T09:00:00",
+	} {
+		if got := log.String(); !strings.Contains(got, want) || strings.Contains(got, "moved forward") {
+			t.Errorf("the log does not say %q: %s", want, got)
+		}
+	}
+}
+
 // A clock that stays where it is for a day is believed. Until then the log warned of what
 // is removed.
 func TestPruner_AClockThatStaysIsBelieved(t *testing.T) {

@@ -106,6 +106,28 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	b.calm()
 }
 
+// rowSaysNoAttempts replays a job of a source in its row of the list. How often the new run
+// was tried is unknown, and the row says so as the server draws it.
+func rowSaysNoAttempts(t *testing.T, b *browser, url, id string) {
+	t.Helper()
+	b.run(chromedp.Navigate(url + "/jobs?state=dead_letter"))
+	b.wait("the list is live", isLive)
+	row := `document.querySelector('tr[data-job="` + id + `"]')`
+	attempts := row + `.querySelector('[data-cell="attempts"]')`
+	if got := eval[string](b, attempts+`.innerText.trim()`); !strings.Contains(got, "/") {
+		t.Errorf("before its replay the row says %q of attempts", got)
+	}
+
+	eval[chromedp.Void](b, row+`.querySelector('form[data-act="replay"] button').click()`)
+	b.wait("the row shows the new run", row+`.dataset.run === "2" && `+row+`.classList.contains("gone")`)
+	if got := eval[string](b, attempts+`.innerText.trim()`); got != "–" {
+		t.Errorf("after its replay the row says %q of attempts", got)
+	}
+	if eval[bool](b, attempts+`.querySelector(".pips") !== null`) {
+		t.Error("after its replay the row draws attempts")
+	}
+}
+
 // A source goes away and comes back. Meanwhile its page says since when, its jobs are
 // shown as they were, and a replay waits; afterwards it is carried out.
 func TestSource_GoesAwayAndComesBack(t *testing.T) {
@@ -147,5 +169,6 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 	if got := b.text("main"); !strings.Contains(got, "current") || strings.Contains(got, "does not answer") {
 		t.Errorf("the page of a source that is back says:\n%s", got)
 	}
+	rowSaysNoAttempts(t, b, p.url, lettersOf(t, p.url, "shop")[0])
 	b.calm()
 }

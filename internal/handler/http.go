@@ -153,8 +153,10 @@ func (s *service) refused(response *http.Response, body []byte, cut bool) error 
 		f.Answer.RetryAfter = &wait
 	}
 	document := body
-	if whole, ok := errortext.Complete(body); ok && cut {
-		document = whole
+	if cut {
+		if whole, ok := errortext.Complete(body); ok {
+			document = whole
+		}
 	}
 	if said, ok := parseRefusal(document); ok {
 		said.refine(f)

@@ -355,28 +355,3 @@ func TestHTTP_IgnoresProxiesOfTheEnvironment(t *testing.T) {
 		t.Errorf("failure = %v", f)
 	}
 }
-
-// A longer body would take time to search for secrets, in which a busy machine can let the
-// connection go; see TestWords_LetTheConnectionBeUsedAgain.
-func TestHTTP_UsesConnectionsAgain(t *testing.T) {
-	conns := 0
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		w.WriteHeader(500)
-		io.WriteString(w, strings.Repeat("x", 500))
-	}))
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			conns++
-		}
-	}
-	server.Start()
-	t.Cleanup(server.Close)
-	h := build(t, handler.Config{HTTP: &handler.HTTP{URL: server.URL}})
-	for range 10 {
-		failed(t, h, testJob())
-	}
-	if conns != 1 {
-		t.Errorf("ten requests took %d connections", conns)
-	}
-}

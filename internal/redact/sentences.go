@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -299,15 +300,17 @@ func isHost(text string) bool {
 	return version == "" || version[0] < '0' || version[0] > '9'
 }
 
+// oracleWords are what texts about databases of Oracle say. The short words are parts of
+// others: of "permanent", of "German" and of "flora-1".
+var oracleWords = regexp.MustCompile(`(?i)oracle|sqlplus|sqlldr|expdp|impdp|tnsnames|` +
+	`(?:^|[^a-z])(?:ora-[0-9]|(?:rman|tns)(?:[^a-z]|$))`)
+
 // oracle reports whether the text is about a database of Oracle.
 func (t *scanner) oracle() bool {
 	if t.speaksOracle == 0 {
 		t.speaksOracle = -1
-		lower := strings.ToLower(t.s)
-		for _, word := range [...]string{"oracle", "ora-", "sqlplus", "sqlldr", "expdp", "impdp", "tns", "rman"} {
-			if strings.Contains(lower, word) {
-				t.speaksOracle = 1
-			}
+		if oracleWords.MatchString(t.s) {
+			t.speaksOracle = 1
 		}
 	}
 	return t.speaksOracle > 0

@@ -16,7 +16,7 @@ func TestText_HidesSecretsThatSentencesTell(t *testing.T) {
 		"wrong password 'hunter2' for ana", "password 'hunter' does not match", "passwd “hunter” incorrect", "password -> hunter2", "password -> hunter", "password --> hunter, user -> ana",
 		"password->hunter2", "password → hunter", "token ~> hunter2", "password-&gt;hunter2", "password\u00a0->\u00a0hunter2", "password\u00a0is\u00a0hunter2", "passwd\u00a0=\u00a0hunter2",
 		"pass\u200bword is hunter2", "password: \u201chunter\u201d", "password = \u00abhunter\u00bb", "password\uff1dhunter", "password=hunter2\u00a0hunter",
-		"user/hunter2@db", "scott/hunter@//db:1521/orcl", "ORA-01017 for scott/hunter@orcl", "sqlplus scott/hunter@orcl", `sqlplus scott/"hunter"@orcl`, "jdbc:oracle:thin:scott/hunter@db:1521:x",
+		"user/hunter2@db", "scott/hunter@//db:1521/orcl", "ORA-01017 for scott/hunter@orcl", "RMAN: scott/hunter@orcl", "TNS-12154: scott/hunter@orcl", "see tnsnames.ora: scott/hunter@orcl", "sqlplus scott/hunter@orcl", `sqlplus scott/"hunter"@orcl`, "jdbc:oracle:thin:scott/hunter@db:1521:x",
 		"connect scott/hunter@(DESCRIPTION=(ADDRESS=(HOST=db)))", "dsn: scott/hunter2@10.0.0.1/x",
 	} {
 		shown := r.Text(said)
@@ -72,6 +72,8 @@ var innocent = []string{
 	"node_modules/lodash@4.17.21", "actions/checkout@v4", "/root/go/pkg/mod/github.com/go-sql-driver/mysql2x@v1.10.1/packets.go:58", "registry.example.org/shop/app7x@sha256:0123456789abcdef",
 	"@types/node18x@18.0.1", "octocat/hello2world@main", "uses: actions/setup1go@master", "img/logo123@2x.png", "mail/bob@example.org", "see /users/bob7smith@example.org", "team/app@latest",
 	"https://example.org/a1b2c3d/x@y", "user/bob@example.org", "a/b@c", "orders/ana@shop",
+	"550 permanent failure for mail/bob@example.org", "failed permanently: types/node@workspace", "high performance: types/node@workspace",
+	"the German mail/bob@example.org", "ratns: mail/bob@example.org", "flora-1 and aurora-2: mail/bob@example.org", "ora-et-labora: mail/bob@example.org",
 	"password policy is strict", "password_reset is on", "token_count is 123456", "max_tokens is 123456", "the key is abc123def", "primary key is 12345678", "name is hunter2", "it was hunter2",
 }
 

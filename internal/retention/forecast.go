@@ -43,7 +43,8 @@ func (f Forecast) Of(k Kind) Outlook {
 }
 
 // Jobs is how many jobs of a kind there are. Dead letters that lie at a source count in no
-// kind: retention does not remove them.
+// kind: retention does not remove them. They may have become more since the depths were
+// counted.
 func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
 	switch k {
 	case Completed:
@@ -60,7 +61,7 @@ func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
 		}
 		return max(0, depths[job.StatusDeadLetter]-atSources-l.Count)
 	}
-	return depths[job.StatusDeadLetter] - atSources
+	return max(0, depths[job.StatusDeadLetter]-atSources)
 }
 
 // Usage is how full the dead-letter queue is. Dead letters that lie at a source take no

@@ -109,6 +109,26 @@ func TestAudit_ShowsAddressesAndLoginsToAdminsOnly(t *testing.T) {
 	}
 }
 
+// What the audit log says about an operation obeys the same rule where the operation is shown.
+func TestAudit_ShowsAddressesOfAnOperationToAdminsOnly(t *testing.T) {
+	h := start(t)
+	h.dead()
+	tokens := h.staff()
+	as := func(role access.Role) []string { return []string{"Authorization", "Bearer " + tokens[role]} }
+	h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter"}`, as(access.Operator)...).want(t, http.StatusCreated)
+
+	for role, all := range map[access.Role]bool{access.Viewer: false, access.Operator: false, access.Admin: true} {
+		told := h.get("/api/v1/operations/1", as(role)...).want(t, http.StatusOK).body
+		if !strings.Contains(told, "operation.new") || strings.Contains(told, "127.0.0.1") != all {
+			t.Errorf("the API tells the %s an address: %v, want %v: %s", role, !all, all, told)
+		}
+		shown := h.get("/operations/1", as(role)...).want(t, http.StatusOK).body
+		if !strings.Contains(shown, "token operator") || !all && strings.Contains(shown, "127.0.0.1") {
+			t.Errorf("the page shows the %s an address", role)
+		}
+	}
+}
+
 // The log is filtered by who, what and when, and paged.
 func TestAudit_FiltersAndPages(t *testing.T) {
 	h := start(t)

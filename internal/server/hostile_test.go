@@ -70,6 +70,36 @@ func TestBody_WithTwoLengthsClosesItsConnection(t *testing.T) {
 	}
 }
 
+// A client that says where its bodies end in one way, and then in the other, keeps its
+// connection.
+func TestBody_OfEitherLengthInTurnKeepsItsConnection(t *testing.T) {
+	h := start(t)
+	conn, err := net.Dial("tcp", h.http.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+
+	answers := bufio.NewReader(conn)
+	plain := rawPost("/api/v1/jobs", "Content-Length: 12", `{"type":"t"}`)
+	chunked := rawPost("/api/v1/jobs", "Transfer-Encoding: chunked", "c\r\n{\"type\":\"t\"}\r\n0\r\n\r\n")
+	for i, request := range []string{plain, chunked, plain, chunked} {
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusCreated || response.Close {
+			t.Errorf("request %d is answered with %d, and its connection is closed: %v", i+1, response.StatusCode, response.Close)
+		}
+	}
+}
+
 func TestBody_EndsEarlyOrIsBadlyChunked(t *testing.T) {
 	var log lines
 	h := start(t, func(o *Options) {

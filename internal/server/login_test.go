@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -277,9 +278,11 @@ func TestProxy_SaysWhoItIs(t *testing.T) {
 	}
 }
 
-// A header that comes twice has been sent by someone else as well, so neither counts.
+// A header that comes twice has been sent by someone else as well, so neither counts. A
+// login would not help: pages say what is wrong, and so does the log, once.
 func TestProxy_RefusesHeadersThatComeTwice(t *testing.T) {
-	h := start(t, withProxy)
+	var log lines
+	h := start(t, withProxy, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	for name, header := range map[string]http.Header{
 		"groups, the second stronger": {"X-Forwarded-User": {"ana"}, "X-Forwarded-Groups": {"none", "sre"}},
 		"groups, the first stronger":  {"X-Forwarded-User": {"ana"}, "X-Forwarded-Groups": {"sre", "none"}},
@@ -287,13 +290,21 @@ func TestProxy_RefusesHeadersThatComeTwice(t *testing.T) {
 		"groups, the second empty":    {"X-Forwarded-User": {"ana"}, "X-Forwarded-Groups": {"sre", ""}},
 		"users":                       {"X-Forwarded-User": {"ana", "bo"}, "X-Forwarded-Groups": {"sre"}},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/api/v1/jobs", http.NoBody)
-		r.RemoteAddr, r.Header = "127.0.0.1:1", header
-		w := httptest.NewRecorder()
-		h.http.Config.Handler.ServeHTTP(w, r)
-		if w.Code != http.StatusUnauthorized {
-			t.Errorf("%s: %d %s, want 401", name, w.Code, w.Body)
+		for _, path := range []string{"/api/v1/jobs", "/jobs"} {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+path, http.NoBody)
+			r.RemoteAddr, r.Header = "127.0.0.1:1", header.Clone()
+			if path == "/jobs" {
+				r.Header.Set("Accept", "text/html")
+			}
+			w := httptest.NewRecorder()
+			h.http.Config.Handler.ServeHTTP(w, r)
+			if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "more than once") {
+				t.Errorf("%s, %s: %d %s, want 403", name, path, w.Code, w.Body)
+			}
 		}
+	}
+	if said := log.all(); strings.Count(said, "level=WARN") != 1 || !strings.Contains(said, "more than once") {
+		t.Errorf("the log says %s", said)
 	}
 }
 

@@ -19,17 +19,19 @@ import (
 )
 
 const (
-	maxProxyName = 128       // bytes of the name that a proxy gives
-	maxProxied   = 10_000    // people whose roles are remembered
-	proxiedFor   = time.Hour // that a websocket stays open before the proxy is asked again
+	maxProxyName = 128         // bytes of the name that a proxy gives
+	maxProxied   = 10_000      // people whose roles are remembered
+	warnEvery    = time.Minute // for headers that come twice, which may be those of each request
+	proxiedFor   = time.Hour   // that a websocket stays open before the proxy is asked again
 )
 
 // proxied remembers which role the proxy last gave to each user. Nobody reports
 // that a role was taken away, but the next request of the same user shows it,
 // and then connections that stay open are checked again.
 type proxied struct {
-	mu    sync.Mutex
-	roles map[string]access.Role
+	mu     sync.Mutex
+	roles  map[string]access.Role
+	warned time.Time // when the log last said that a header of the proxy came twice
 }
 
 // note remembers a role, "" when the proxy gives none, and reports whether it
@@ -64,16 +66,17 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	if len(names) == 0 {
 		return web.Caller{}, nil
 	}
-	if len(names) > 1 || !isName(names[0]) {
+	if len(names) > 1 {
+		return web.Caller{}, s.twice(s.proxy.UserHeader, "it must send one name")
+	}
+	if !isName(names[0]) {
 		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
 			"the proxy sent no usable name in %s: it must be one name without spaces, at most %d bytes", s.proxy.UserHeader, maxProxyName))
 	}
 
 	// A proxy that adds its header to one that a visitor has sent must not be believed.
 	if groups := s.proxy.RoleHeader; groups != "" && len(r.Header.Values(groups)) > 1 {
-		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
-			"the proxy sent %s more than once: it must send all groups in one header, separated by commas, "+
-				"and remove what a visitor has sent", groups))
+		return web.Caller{}, s.twice(groups, "it must send all groups in one header, separated by commas")
 	}
 
 	role := proxyRole(*s.proxy, r.Header)
@@ -84,6 +87,28 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 		return web.Caller{}, web.Fail(web.Forbidden, "the proxy gives you no role here; an admin can add one under access.proxy.roles")
 	}
 	return web.Caller{Means: web.ByProxy, Name: names[0], Role: role, Seen: time.Now()}, nil
+}
+
+// twice refuses a request in which a header of the proxy comes more than once. A login would
+// not help, and all requests can be like it: the log says so now and then.
+func (s *Server) twice(header, must string) error {
+	if s.proxied.warns(time.Now()) {
+		s.Log.Warn("The proxy sent a header more than once, so requests are refused. It must remove what a visitor has sent.",
+			"header", header)
+	}
+	return web.Fail(web.Forbidden, fmt.Sprintf(
+		"the proxy sent %s more than once: %s, and remove what a visitor has sent", header, must))
+}
+
+// warns reports whether it is time for a warning.
+func (p *proxied) warns(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.warned) < warnEvery {
+		return false
+	}
+	p.warned = now
+	return true
 }
 
 // proxyRole is the strongest role that the header gives, or the role of

@@ -159,11 +159,9 @@ func unescape(next echo.HandlerFunc) echo.HandlerFunc {
 			if name == "*" { // a path, of which the separators matter
 				continue
 			}
-			value, err := url.PathUnescape(values[i])
-			if err != nil {
-				return web.Fail(web.BadParameter, "the address has a percent sign that is not followed by two hexadecimal digits")
+			if value, err := url.PathUnescape(values[i]); err == nil { // net/http refuses an address that is not encoded well
+				values[i] = value
 			}
-			values[i] = value
 		}
 		c.SetParamValues(values...)
 		return next(c)

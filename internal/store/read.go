@@ -173,10 +173,8 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
 	const query = `SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at, seq LIMIT 1`
 	firstHour := db.Micros(now)/db.MicrosPerHour - 23
-	atSources := s.Counters.SourceLetters()
-	u := retention.Usage{
-		Open: s.Snapshot().Depths[job.StatusDeadLetter] - atSources, LastDay: s.Counters.OpenedSince(firstHour), AtSources: atSources,
-	}
+	own, atSources := s.Counters.Letters()
+	u := retention.Usage{Open: own, LastDay: s.Counters.OpenedSince(firstHour), AtSources: atSources}
 	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
 	return u, err
 }

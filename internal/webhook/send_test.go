@@ -43,15 +43,15 @@ func TestDeliver_TriesAgain(t *testing.T) {
 	}
 }
 
-// closing is a context whose end is an hour away until the receiver has been asked, and
-// then has come so near that no pause fits. It never ends by itself.
+// closing is a context whose end is an hour away until a pause is asked for, and then has
+// come so near that none fits. It never ends by itself.
 type closing struct {
 	context.Context
-	r *receiver
+	near *bool
 }
 
 func (c closing) Deadline() (time.Time, bool) {
-	if c.r.got() > 0 {
+	if *c.near {
 		return time.Now(), true
 	}
 	return time.Now().Add(time.Hour), true
@@ -82,10 +82,16 @@ func TestDeliver_BeginsNoPauseThatWouldOutlastItsContext(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := receive(t, test.answer)
+			pauses, near := 0, false
+			f := toAtRandom(t, webhook.Webhook{URL: r.URL, Sending: tries(test.timeout, 10)}, func() float64 {
+				pauses++
+				near = true
+				return 0
+			})
 			j, letter := failed()
-			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(test.timeout, 10)}).Deliver(closing{t.Context(), r}, j, letter)
-			if !strings.Contains(d.Problem, test.problem) || r.got() != 1 {
-				t.Errorf("problem = %q after %d tries, want %q", d.Problem, r.got(), test.problem)
+			d := f.Deliver(closing{t.Context(), &near}, j, letter)
+			if !strings.Contains(d.Problem, test.problem) || pauses != 1 {
+				t.Errorf("problem = %q after %d pauses were asked for, want %q", d.Problem, pauses, test.problem)
 			}
 		})
 	}

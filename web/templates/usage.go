@@ -120,9 +120,10 @@ func AtSources(u retention.Usage) string {
 	case 0:
 		return ""
 	case 1:
-		return " One more is in its source: it is not counted, and stays until it has left there."
+		return " One more is still in its source. It is not counted, and Redrive keeps it as long as it is there."
 	}
-	return fmt.Sprintf(" %s more are in their sources: they are not counted, and stay until they have left there.", format.Number(u.AtSources))
+	return fmt.Sprintf(" %s more are still in their sources. They are not counted, and Redrive keeps them as long as they are there.",
+		format.Number(u.AtSources))
 }
 
 // RefusedTitle says how many dead letters were refused.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/audit"
 	"redrive/internal/invalid"
 	"redrive/internal/operation"
@@ -109,7 +110,7 @@ func (a *API) operation(c echo.Context) (web.Object, error) {
 	if p.Handed, err = a.View.Handed(ctx, now, o); err != nil {
 		return nil, err
 	}
-	log, err := a.View.OperationLog(ctx, o.ID)
+	log, err := a.View.OperationLog(ctx, o.ID, web.CallerOf(c).Role.May(access.Manage))
 	return web.Object{
 		"operation", shapeOperation(o), "progress", a.shapeProgress(p), "breakdown", shapeBreakdown(b),
 		"skipped", web.List(b.Skipped, shapeItem), "log", web.List(log, shapeEntry),

@@ -12,12 +12,12 @@ import (
 // the answer. net/http takes the length out before a handler sees the head, so the bytes
 // are looked at here.
 
-// framing looks for lines that begin with one of the two headers. It does not know where a
-// head ends: a body with such a line, or a connection that is used in both ways, is closed
-// after its answer as well, which does no harm.
+// framing looks for lines that begin with one of the two headers, without an empty line
+// between them, as a head has none. It does not know where a body ends: the connection of a
+// body with such lines may be closed after its answer as well, which does no harm.
 type framing struct {
 	line          []byte // the beginning of a line that is not over, as far as it matters
-	length, coded bool
+	length, coded bool   // the headers since the last empty line
 }
 
 // The headers that say where a body ends.
@@ -44,9 +44,19 @@ func (f *framing) read(p []byte) {
 		f.length = f.length || begins(f.line, lengthHeader)
 		f.coded = f.coded || begins(f.line, codingHeader)
 		if end >= 0 {
-			f.line = f.line[:0]
+			f.endLine()
 		}
 	}
+}
+
+// endLine forgets a line. An empty one is the end of a head, and the next head may say in
+// another way where its body ends.
+func (f *framing) endLine() {
+	empty := len(bytes.TrimSuffix(f.line, []byte("\r"))) == 0
+	if empty && !f.ambiguous() {
+		f.length, f.coded = false, false
+	}
+	f.line = f.line[:0]
 }
 
 func begins(line, name []byte) bool {

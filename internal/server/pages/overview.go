@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/access"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
@@ -103,10 +104,10 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 }
 
 // letterUsage is how full the dead-letter queue is, with as many letters as the page says
-// elsewhere.
+// elsewhere. Those at sources may have become more since the page took its totals.
 func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.LetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
-	f.Open = totals.Depths[job.StatusDeadLetter] - f.AtSources
+	f.Open = max(0, totals.Depths[job.StatusDeadLetter]-f.AtSources)
 	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
 }
 
@@ -419,7 +420,7 @@ func (p *Pages) operation(c echo.Context) error {
 	}
 	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
-	into(&r, &v.Log)(p.View.OperationLog(ctx, id))
+	into(&r, &v.Log)(p.View.OperationLog(ctx, id, web.CallerOf(c).Role.May(access.Manage)))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
 	v.Origin = p.api.SourceNamed(v.Progress.Handed.Source)
 	for i, o := range v.UnderWay { // the navigation says of it what the page says

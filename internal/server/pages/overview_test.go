@@ -14,6 +14,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
+	"redrive/internal/source"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
@@ -75,5 +76,23 @@ func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
 	r = reads{}
 	if p.refused(late, &r, filter.Filter{}); !r.slow || r.err != nil {
 		t.Errorf("refused: %+v", r)
+	}
+}
+
+// A page shows the totals of one commit, and the letters at sources can be those of a later
+// one: a number of letters is never negative for it.
+func TestPages_DeadLettersOfSourcesThatAreNewerThanTheTotalsMakeNoNegativeNumber(t *testing.T) {
+	site, s := newSite(t, web.Engine{})
+	now := time.Now()
+	before := s.Snapshot()
+	record := source.Record{Key: "1", Thread: "1", Place: "failed", Witness: "1", Queue: "q", Type: "t", Payload: []byte("{}"), FailedAt: now}
+	if _, err := s.Mirror(t.Context(), now, "shop", []source.Record{record}); err != nil {
+		t.Fatal(err)
+	}
+
+	p := &Pages{Site: site}
+	u, err := p.letterUsage(t.Context(), now, before)
+	if err != nil || u.AtSources != 1 || u.Open != 0 {
+		t.Errorf("%d dead letters are open and %d at sources, %v; want 0 and 1", u.Open, u.AtSources, err)
 	}
 }

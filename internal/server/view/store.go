@@ -285,10 +285,15 @@ func (v *View) Breakdown(ctx context.Context, id int64) (operation.Breakdown, er
 	return b, err
 }
 
-// OperationLog is what the audit log says about an operation.
-func (v *View) OperationLog(ctx context.Context, id int64) ([]audit.Entry, error) {
+// OperationLog is what the audit log says about an operation. Those who may not manage see
+// no addresses, as in [View.Audit].
+func (v *View) OperationLog(ctx context.Context, id int64, manages bool) ([]audit.Entry, error) {
 	entries, err := v.store.Operations.Log(ctx, id)
-	return each(entries, v.entry), err
+	each(entries, v.entry)
+	if !manages {
+		each(entries, audit.Entry.WithoutAddresses)
+	}
+	return entries, err
 }
 
 // Progress is how far an operation is.

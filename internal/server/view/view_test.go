@@ -210,7 +210,7 @@ func calls() map[string]func(*world, context.Context) []any {
 		},
 		"OpenOperations":  func(w *world, ctx context.Context) []any { return all(w.view.OpenOperations(ctx)) },
 		"GroupOperations": func(w *world, ctx context.Context) []any { return all(w.view.GroupOperations(ctx, w.grouped(ctx))) },
-		"OperationLog":    func(w *world, ctx context.Context) []any { return all(w.view.OperationLog(ctx, w.operation)) },
+		"OperationLog":    func(w *world, ctx context.Context) []any { return all(w.view.OperationLog(ctx, w.operation, true)) },
 		"NewOperation": func(w *world, ctx context.Context) []any {
 			return all(w.view.NewOperation(ctx, w.now, w.request(), by))
 		},

@@ -111,11 +111,24 @@ func (b *Book) OwnLetters() int64 {
 	return n
 }
 
-// SourceLetters is the number of open dead letters that lie at sources, as of the last
-// commit.
-func (b *Book) SourceLetters() (n int64) {
+// Letters is the number of open dead letters that lie at no source, and of those that do,
+// both as of the last commit.
+func (b *Book) Letters() (own, atSources int64) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	atSources = b.sourceLetters()
+	return b.depths[job.StatusDeadLetter] - atSources, atSources
+}
+
+// SourceLetters is the number of open dead letters that lie at sources, as of the last
+// commit.
+func (b *Book) SourceLetters() int64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.sourceLetters()
+}
+
+func (b *Book) sourceLetters() (n int64) {
 	for k, d := range b.queued {
 		if k.status == job.StatusDeadLetter && source.Of(k.queue) != "" {
 			n += d

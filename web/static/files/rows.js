@@ -82,9 +82,10 @@ function setBadge(cell, status) {
 }
 
 function setAttempts(cell, { attempts: used, max_attempts: limit, status }) {
-  if (!limit) find(".pips", cell)?.remove(); // the source of the job does not say it
+  const known = used !== undefined, drawn = known && limit; // the source of a job may not say either
+  if (!drawn) find(".pips", cell)?.remove();
   find(".pips", cell)?.classList.toggle("done", status === "completed");
-  const text = limit ? `${used}/${limit}` : used ? String(used) : "–";
+  const text = drawn ? `${used}/${limit}` : used ? String(used) : "–";
   const value = find("[data-value]", cell);
   if (!value || value.textContent === text) return;
   value.textContent = text;
