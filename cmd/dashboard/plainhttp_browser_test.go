@@ -131,7 +131,8 @@ func (b *browser) logInAsAna(at string) {
 		chromedp.SendKeys(chromedp.CSS(`input[name="name"]`), "ana"),
 		chromedp.SendKeys(chromedp.CSS(`input[name="password"]`), anaPassword),
 		chromedp.Click(chromedp.CSS(`.login button`)))
-	b.arrive("the login is answered", `document.querySelector(".user summary") || document.body.innerText.includes("403")`)
+	b.arrive("the login is answered", `document.readyState === "complete" &&
+		(document.querySelector(".user summary") || document.body.innerText.includes("403"))`)
 	if !eval[bool](b, `!!document.querySelector(".user summary")`) {
 		b.t.Fatalf("the login at %s was answered with:\n%s", at, b.text("main"))
 	}
@@ -321,5 +322,6 @@ func TestBrowser_OtherSitesLearnNoAddress(t *testing.T) {
 		if got := <-told; got != "" {
 			t.Errorf("%s was told %q", to, got)
 		}
+		b.arrive("the other page is read", `location.pathname === "/led" && document.readyState === "complete"`)
 	}
 }
