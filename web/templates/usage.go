@@ -120,9 +120,10 @@ func AtSources(u retention.Usage) string {
 	case 0:
 		return ""
 	case 1:
-		return " One more is still in its source. It is not counted, and Redrive keeps it as long as it is there."
+		return " One more dead letter is still in its source. It is not counted, and Redrive keeps it as long as it is there."
 	}
-	return fmt.Sprintf(" %s more are still in their sources. They are not counted, and Redrive keeps them as long as they are there.",
+	return fmt.Sprintf(" %s more dead letters are still in their sources. "+
+		"They are not counted, and Redrive keeps them as long as they are there.",
 		format.Number(u.AtSources))
 }
 
