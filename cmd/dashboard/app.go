@@ -191,7 +191,8 @@ func (a *app) openStore(ctx context.Context) (err error) {
 			a.search.changed(changes)
 			a.sources.Changed(changes)
 		},
-		Refuses: a.sources.Refuses,
+		Refuses:  a.sources.Refuses,
+		Attached: a.sources.Attached,
 	})
 	if errors.As(err, new(*db.LockedError)) {
 		return usageError{err}

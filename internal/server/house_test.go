@@ -59,7 +59,9 @@ func start(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
 	var h *house
 	path := sqlitetest.New(t)
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path}, OnCommit: func(c []job.Change) { h.hub.Changed(c) }})
+	s, err := store.Open(t.Context(), store.Options{
+		Database: sqlite.File{Path: path}, OnCommit: func(c []job.Change) { h.hub.Changed(c) }, Attached: attached,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

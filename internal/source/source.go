@@ -145,6 +145,7 @@ const (
 	Replaced State = "replaced" // the source has another job that excludes this one
 	Refused  State = "refused"  // the source said no, or the rights do not allow it
 	Unknown  State = "unknown"  // nobody can tell whether it happened
+	NotTold  State = "untold"   // of a discard: the source was not attached, so it was not told
 )
 
 // Open reports whether the act is under way.

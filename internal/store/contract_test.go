@@ -31,7 +31,7 @@ func TestLong_ContractOfRandomHistories(t *testing.T) { storetest.RunRandom(t, r
 func relaxed(t *testing.T) func() *store.Store {
 	path := sqlitetest.New(t)
 	return func() *store.Store {
-		s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path, Relaxed: true}})
+		s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path, Relaxed: true}, Attached: storetest.Attached})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -608,17 +608,33 @@ func (s *Store) refusesWish(j job.Job, w source.Wish) string {
 }
 
 // ask sends jobs on their way to their source, or asks it to delete their records. They
-// are as they are after the act.
+// are as they are after the act. A source that is not attached cannot be asked: it keeps
+// its records, and the jobs are given up here alone.
 func (s *Store) ask(t *db.Tx, ask book.Ask, jobs []job.Job) error {
-	var foreign []job.Job
-	for i := range jobs {
-		if jobs[i].Source() != "" {
-			foreign = append(foreign, jobs[i])
+	var foreign, unattached []job.Job
+	for _, j := range jobs {
+		switch name := j.Source(); {
+		case name == "":
+		case s.attached != nil && !s.attached(name):
+			unattached = append(unattached, j)
+		default:
+			foreign = append(foreign, j)
 		}
 	}
-	if len(foreign) == 0 {
-		return nil
-	}
+
+	untold := ask
+	untold.Jobs, untold.Untold = unattached, true
 	ask.Jobs = foreign
-	return s.books.Asked(t, ask)
+
+	return db.Steps(t, s.tell(ask), s.tell(untold))
+}
+
+// tell tells the books what sources are asked to do, if it is anything.
+func (s *Store) tell(ask book.Ask) func(*db.Tx) error {
+	return func(t *db.Tx) error {
+		if len(ask.Jobs) == 0 {
+			return nil
+		}
+		return s.books.Asked(t, ask)
+	}
 }

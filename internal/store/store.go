@@ -68,6 +68,10 @@ type Options struct {
 	// nil: every source does everything.
 	Refuses func(source string, w source.Wish) string
 
+	// Attached reports whether a source is attached. A discard of the dead letter of one
+	// that is not is Redrive's alone. nil: every source is attached.
+	Attached func(source string) bool
+
 	Statements int // texts of queries that are kept prepared for readers; default 256
 }
 
@@ -92,6 +96,7 @@ type Store struct {
 	tx       gathered
 	news     news
 	refuses  func(string, source.Wish) string
+	attached func(string) bool
 	close    func() error
 	abandon  func() error
 }
@@ -102,7 +107,7 @@ type Store struct {
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: new(rows.Policies),
-		tx: newGathered(), refuses: o.Refuses, news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
+		tx: newGathered(), refuses: o.Refuses, attached: o.Attached, news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
 	var err error
 	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {

@@ -15,17 +15,24 @@ import (
 // MaxActs is how many rows of a source's ledger are shown.
 const MaxActs = 50
 
-// sources is GET /sources: the attached sources, and how they fare.
+// sources is GET /sources: the attached sources, how they fare, and the dead letters of
+// those that are no longer attached.
 func (a *API) sources(c echo.Context) (web.Object, error) {
-	all, err := []web.Object{}, error(nil)
+	ctx := c.Request().Context()
+
+	all := []web.Object{}
 	for _, h := range a.Engine.Sources() {
-		var shaped web.Object
-		if shaped, err = a.shapeSource(c.Request().Context(), h); err != nil {
-			break
+		shaped, err := a.shapeSource(ctx, h)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, shaped)
 	}
-	return web.Object{"sources", all}, err
+
+	unattached, err := a.Unattached(ctx)
+	return web.Object{"sources", all, "unattached", web.List(unattached, func(s filter.NameCount) web.Object {
+		return web.Object{"name", s.Name, "dead_letters", s.Count}
+	})}, err
 }
 
 // source is GET /sources/{name}: one of them, with the newest rows of its ledger.
@@ -75,6 +82,23 @@ func (a *API) SourceNamed(name string) *source.Health {
 func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, handed int64, err error) {
 	letters, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
 	return letters.Facets.Queues, letters.States[job.Status(job.Pending)], err
+}
+
+// Unattached counts the dead letters of each source that is no longer attached, by its name.
+func (a *API) Unattached(ctx context.Context) ([]filter.NameCount, error) {
+	facets, err := a.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter})
+	if err != nil {
+		return nil, err
+	}
+
+	counts := map[string]int64{}
+	for _, q := range facets.Queues {
+		name := source.Of(q.Name)
+		if name != "" && a.SourceNamed(name) == nil {
+			counts[name] += q.Count
+		}
+	}
+	return filter.NameCounts(counts), nil
 }
 
 func (a *API) shapeSource(ctx context.Context, h source.Health) (web.Object, error) {

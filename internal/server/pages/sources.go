@@ -18,6 +18,7 @@ func (p *Pages) sources(c echo.Context) error {
 		into(&r, &s)(s, err)
 		v.Sources = append(v.Sources, s)
 	}
+	into(&r, &v.Unattached)(p.api.Unattached(c.Request().Context()))
 	return p.show(c, r, v.Page())
 }
 

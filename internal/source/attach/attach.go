@@ -167,10 +167,16 @@ func (s *Sources) Health() []source.Health {
 	return all
 }
 
-// Refuses says why a source does not do what somebody asks for; empty when it does.
+// Attached reports whether a source is attached.
+func (s *Sources) Attached(name string) bool { return s.all[name] != nil }
+
+// Refuses says why a source does not do what somebody asks for; empty when it does. What a
+// source that is not attached has can be discarded: Redrive alone gives it up.
 func (s *Sources) Refuses(name string, w source.Wish) string {
 	a, kind := s.all[name], w.Kind
 	switch {
+	case a == nil && kind == source.Discard:
+		return ""
 	case a == nil:
 		return fmt.Sprintf("the source %s is not attached: name it under sources in redrive.yaml", name)
 	case !slices.Contains(a.Allow, kind):

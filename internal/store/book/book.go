@@ -75,6 +75,7 @@ type Ask struct {
 	At        time.Time
 	By        audit.Actor
 	Operation int64 // 0: a person asked
+	Untold    bool  // their sources are not attached, and hear nothing of it
 }
 
 // Asker hears what sources are asked to do.

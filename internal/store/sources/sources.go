@@ -38,19 +38,32 @@ func (*Book) Flush(*db.Tx) error { return nil }
 // Committed has nothing to make known.
 func (*Book) Committed(*db.Tx) {}
 
-// Asked writes down what a person asked sources to do to these jobs.
+// Asked writes down what a person asked sources to do to these jobs. What a source is not
+// told has ended at once: Redrive no longer counts on the record, and if the source is
+// attached again and still has it, the job comes back.
 func (*Book) Asked(t *db.Tx, ask book.Ask) error {
-	acts := db.NewBatch(10, `INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, by, operation_id, due, payload)
-		SELECT a.column1, a.column2, a.column3, a.column4, a.column5, 'asked', a.column6, a.column7, a.column8, a.column9, a.column10
-		FROM (VALUES `, `) AS a`)
-	for _, j := range ask.Jobs {
+	state, ended, why := source.Asked, time.Time{}, ""
+	if ask.Untold {
+		state, ended, why = source.NotTold, ask.At, "the source was not attached"
+	}
+
+	acts := db.NewBatch(13, `INSERT INTO source_acts
+		(source, job_seq, run, kind, mode, asked_at, by, operation_id, due, payload, state, ended_at, why) VALUES `, "")
+	seqs := make([]int64, len(ask.Jobs))
+	for i, j := range ask.Jobs {
+		seqs[i] = j.Seq
 		err := acts.Add(t, j.Source(), j.Seq, j.Run, string(ask.Kind), string(ask.Mode), db.Micros(ask.At), ask.By.Name, ask.Operation,
-			db.Micros(ask.Due), ask.Payload)
+			db.Micros(ask.Due), ask.Payload, string(state), db.Micros(ended), why)
 		if err != nil {
 			return err
 		}
 	}
-	return acts.Flush(t)
+
+	err := acts.Flush(t)
+	if err != nil || !ask.Untold {
+		return err
+	}
+	return Left(t, seqs)
 }
 
 // Removed forgets what lay at the source of jobs that are removed.
@@ -79,15 +92,15 @@ type Known struct {
 	Lies     bool
 	UnderWay bool // an act on it has not ended
 
-	// Doubt is the newest act on the record, if the fate of that act is unknown and the
-	// record has not been seen since; else 0. It lasts while the job is where the act has
+	// Doubt is the newest act on the record, if its fate is unknown, or the source was not
+	// told, and the record has not been seen since; else 0. It lasts while the job is where the act has
 	// moved it: pending in the run of a replay, or in the trash.
 	Doubt int64
 }
 
 const knownColumns = `m.job_seq, m.key, m.thread, m.mark, m.lies,
 	EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = m.job_seq AND a.state IN ('asked', 'begun')),
-	CASE m.lies WHEN 0 THEN coalesce((SELECT CASE WHEN a.state = 'unknown' AND j.run = a.run
+	CASE m.lies WHEN 0 THEN coalesce((SELECT CASE WHEN a.state IN ('unknown', 'untold') AND j.run = a.run
 			AND CASE a.kind WHEN 'replay' THEN j.state = 'pending' ELSE j.letter = 'trashed' END THEN a.id END
 		FROM source_acts AS a JOIN jobs AS j ON j.seq = m.job_seq WHERE a.job_seq = m.job_seq
 		ORDER BY a.id DESC LIMIT 1), 0) ELSE 0 END`

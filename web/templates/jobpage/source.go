@@ -13,19 +13,30 @@ import (
 
 // sourceActs are what can be done to the dead letter of a source, the primary act last:
 // it is discarded there, or replayed, with fresh attempts or as the source's own button
-// does.
+// does. A source that is not attached does nothing, and its dead letters can be given up
+// here alone.
 func sourceActs(v View) (all []templates.Act) {
 	if !v.Job.Replayable() {
 		return nil
+	}
+	allowed := func(kind source.Kind) bool {
+		if v.Origin == nil {
+			return kind == source.Discard
+		}
+		return v.Origin.Allows(kind)
 	}
 	add := func(kind source.Kind, class, word string) *templates.Act {
 		a := templates.JobAct(v.Frame, v.Job, string(kind), class, link.Job(v.Job.ID))
 		a.Word = cmp.Or(word, a.Word)
 		all = append(all, a)
-		templates.Deny(&all[len(all)-1], v.Origin != nil && v.Origin.Allows(kind), whyNotAllowed(v.Job, v.Origin, kind))
+		templates.Deny(&all[len(all)-1], allowed(kind), whyNotAllowed(v.Job, v.Origin, kind))
 		return &all[len(all)-1]
 	}
-	add(source.Discard, "danger", "")
+	if v.Origin == nil {
+		add(source.Discard, "danger", "Discard in Redrive only")
+	} else {
+		add(source.Discard, "danger", "")
+	}
 	modes := v.modes()
 	if modes[source.Fresh] != modes[source.Once] {
 		a := add(source.Replay, "", "Replay with fresh attempts")

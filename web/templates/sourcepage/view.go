@@ -19,7 +19,8 @@ import (
 // List is the page of all sources.
 type List struct {
 	templates.Frame
-	Sources []Source
+	Sources    []Source
+	Unattached []filter.NameCount // dead letters of sources that are no longer attached
 }
 
 // Source is an attached source with what lies dead there, by its queues.
@@ -104,6 +105,8 @@ func outcome(a source.Act) (word, class string) {
 		return "replaced", "is-discarded"
 	case source.Unknown:
 		return "unknown", "is-failed"
+	case source.NotTold:
+		return "not told", "is-cancelled"
 	}
 	return "refused", "is-failed"
 }

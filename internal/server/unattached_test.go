@@ -1,0 +1,45 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"redrive/internal/job"
+	"redrive/internal/source"
+)
+
+// attached reports whether the store's sources are attached: all but one.
+func attached(name string) bool { return name != "closed" }
+
+// A source that was taken out of the configuration leaves dead letters behind, which a person
+// finds and can give up.
+func TestSource_TheDeadLettersOfAnUnattachedOneCanBeGivenUp(t *testing.T) {
+	h := start(t)
+	j := h.mirror("closed", source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)})
+
+	page := h.get("/sources").want(t, http.StatusOK).dom(t).text()
+	if text := strings.Join(strings.Fields(page), " "); !strings.Contains(text, "No longer attached") || !strings.Contains(text, "closed1") {
+		t.Errorf("the page of sources does not count the dead letter: %s", text)
+	}
+	listed := member(t, h.get("/api/v1/sources").want(t, http.StatusOK), "unattached")
+	if got := fmt.Sprint(listed); got != "[map[dead_letters:1 name:closed]]" {
+		t.Errorf("the API lists %s", got)
+	}
+
+	d := h.get("/jobs/"+j.ID).want(t, http.StatusOK).dom(t)
+	if text := d.text(); !strings.Contains(text, "Discard in Redrive only") {
+		t.Error("the page of the job does not say that a discard is Redrive's alone")
+	}
+	h.post("/api/v1/jobs/"+j.ID+"/discard", `{"run":1}`).want(t, http.StatusOK)
+
+	got, err := h.store.Job(t.Context(), j.ID)
+	if err != nil || got.Job.Status() != job.StatusTrashed {
+		t.Errorf("the job is %s, %v", got.Job.Status(), err)
+	}
+	d = h.get("/jobs/"+j.ID).want(t, http.StatusOK).dom(t)
+	if text := strings.Join(strings.Fields(d.text()), " "); !strings.Contains(text, "was not attached, so it was not told") {
+		t.Errorf("the page of the job does not say what its source knows: %s", text)
+	}
+}
