@@ -107,7 +107,8 @@ type Store struct {
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: new(rows.Policies),
-		tx: newGathered(), refuses: o.Refuses, attached: o.Attached, news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
+		tx: newGathered(), refuses: o.Refuses, attached: o.Attached,
+		news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
 	var err error
 	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {
