@@ -20,7 +20,7 @@ import (
 	"redrive/internal/source/redissource/redistest"
 )
 
-// laravel is an application in Laravel whose queue is in SQLite.
+// laravel imitates an application in Laravel whose queue is in SQLite. It is a foreign.
 type laravel struct {
 	file string
 	db   *sql.DB
@@ -61,25 +61,25 @@ func (l *laravel) section() string {
 	return fmt.Sprintf("preset: laravel, url: %q", address.String())
 }
 
-const laravelID = "00000000-0000-4000-8000-"
+const uuidPrefix = "00000000-0000-4000-8000-"
 
 func (l *laravel) number(uuid string) (int, error) {
-	if len(uuid) <= len(laravelID) {
+	if len(uuid) <= len(uuidPrefix) {
 		return 0, fmt.Errorf("%q is not the uuid of a job", uuid)
 	}
-	return strconv.Atoi(uuid[len(laravelID):])
+	return strconv.Atoi(uuid[len(uuidPrefix):])
 }
 
 func (l *laravel) die(n int) error {
 	const class = `App\Jobs\Order`
 	payload, err := json.Marshal(map[string]any{
-		"uuid": fmt.Sprintf("%s%012d", laravelID, n), "displayName": class, "job": `Illuminate\Queue\CallQueuedHandler@call`, "maxTries": 1,
+		"uuid": fmt.Sprintf("%s%012d", uuidPrefix, n), "displayName": class, "job": `Illuminate\Queue\CallQueuedHandler@call`, "maxTries": 1,
 		"data": map[string]any{"commandName": class, "command": fmt.Sprintf(`O:%d:"%s":1:{s:5:"order";i:%d;}`, len(class), class, n)},
 	})
 	if err != nil {
 		return err
 	}
-	_, err = l.db.Exec(insertFailed, fmt.Sprintf("%s%012d", laravelID, n), payload, time.Now().UTC().Format(time.DateTime))
+	_, err = l.db.Exec(insertFailed, fmt.Sprintf("%s%012d", uuidPrefix, n), payload, time.Now().UTC().Format(time.DateTime))
 	return err
 }
 
@@ -150,7 +150,7 @@ func (l *laravel) waiting() (n int, err error) {
 	return n, err
 }
 
-// sidekiq is an application in Ruby whose queue is in Redis.
+// sidekiq imitates an application in Ruby whose queue is in Redis. It is a foreign.
 type sidekiq struct{ client *redis.Client }
 
 // newSidekiq starts a Redis; nil where none is installed.

@@ -2,12 +2,12 @@ package retention
 
 import "time"
 
-// Step is how far the clock of the machine may move away from the time that has passed
-// before retention holds. Corrections of a clock that runs are smaller.
+// Step is how far the machine's clock may run ahead of the time that has passed before
+// retention pauses. The usual corrections of a running clock are smaller.
 const Step = time.Minute
 
-// Hold is for how long retention removes nothing after the clock moved forward, unless it
-// moves back. What is older than its age by then was announced for as long.
+// Hold is for how long, in running time, retention removes nothing after the clock moved
+// forward, unless the clock moves back. The pages announce meanwhile what will be removed.
 const Hold = 24 * time.Hour
 
 // Clock is the time that retention goes by. A clock that moves forward makes everything
@@ -22,8 +22,9 @@ type Clock struct {
 // Held reports whether nothing is removed because the clock moved forward.
 func (c Clock) Held() bool { return c.Left > 0 }
 
-// Begin is the clock at a start. Nothing tells how long the program was away, but what
-// became old within a day was announced before.
+// Begin returns the clock at a start. Nothing tells how long the program was away. If the
+// machine's clock is more than [Soon] past Trusted, retention pauses for [Hold], since
+// nothing has announced what became old after that; what became old before was announced.
 func (c Clock) Begin(now time.Time) Clock {
 	now = now.Round(0)
 	ahead := now.Sub(c.Trusted)
@@ -37,8 +38,8 @@ func (c Clock) Begin(now time.Time) Clock {
 	return c
 }
 
-// Next is the clock when it is looked at again after some time, as a clock measures it that
-// nobody sets.
+// Next returns the clock at the next look. Passed is the time since the last one, by the
+// monotonic clock.
 func (c Clock) Next(now time.Time, passed time.Duration) Clock {
 	now = now.Round(0)
 	expected := c.Trusted.Add(passed)

@@ -37,8 +37,8 @@ func originOf(scheme, host string) origin {
 	return origin{scheme, hostname(host), port}
 }
 
-// hosts are the names under which the server may be addressed, beside the
-// address that it is reached at and the names of this machine.
+// hosts are the names under which the server may be addressed, beside the address that it is
+// reached at, localhost, 127.0.0.1 and ::1.
 type hosts struct {
 	names   map[string]bool // as a request names its host, with its port or without
 	origins map[origin]bool // of pages that are the dashboard's own
@@ -46,8 +46,9 @@ type hosts struct {
 	proxy *config.Proxy // whose word on scheme and host counts; nil: none is trusted
 }
 
-// newHosts reads what is configured: a name stands for the ports of http and
-// https, name:port for that port alone, and https://name:port for that origin.
+// newHosts reads what is configured. A request may be addressed to a name with any port, or
+// to name:port alone. Pages are the dashboard's own on ports 80 and 443 of a name, and on the
+// port of name:port, by http and https; or at the one origin that an entry with a scheme names.
 func newHosts(configured []string, proxy *config.Proxy) hosts {
 	h := hosts{map[string]bool{}, map[origin]bool{}, proxy}
 	for _, text := range configured {
@@ -57,7 +58,7 @@ func newHosts(configured []string, proxy *config.Proxy) hosts {
 			h.origins[o] = true
 			continue
 		}
-		h.names[withPort(text)] = true
+		h.names[canonical(text)] = true
 		h.origins[originOf("http", text)] = true
 		h.origins[originOf("https", text)] = true
 	}
@@ -77,7 +78,7 @@ func (h hosts) allow(r *http.Request) bool {
 // configured reports whether a host, with its port or without, is one of the
 // configured names.
 func (h hosts) configured(host string) bool {
-	return h.names[withPort(host)] || h.names[hostname(host)]
+	return h.names[canonical(host)] || h.names[hostname(host)]
 }
 
 // ownPage reports whether no page of another origin made a browser send a
@@ -96,10 +97,10 @@ func (h hosts) ownPage(r *http.Request) bool {
 	return len(origins) == 0 || h.own(r, origins[0])
 }
 
-// own reports whether an origin is the server's: the one that the request itself
-// is addressed to, the one that a trusted proxy names, or a configured one. A page
-// without https is not its own when the browser speaks https: it could have been
-// written by anyone on the way.
+// own reports whether an origin is the server's: the one that the request itself is
+// addressed to, a configured one, or the one that a trusted proxy forwards, if its host is
+// configured. A page over http is not the server's own if the browser speaks https: anyone on
+// the way could have written it.
 func (h hosts) own(r *http.Request, text string) bool {
 	o, ok := parseOrigin(text)
 	if !ok || o.scheme == "http" && overHTTPS(h.proxy, r) {
@@ -114,9 +115,10 @@ func (h hosts) own(r *http.Request, text string) bool {
 	return h.configured(asked) && o == originOf(o.scheme, asked)
 }
 
-// linked reports whether no page of another origin led to an address. A browser
-// that says nothing else of a link tells the page that it is on, as the links to
-// files ask for. One that sends a login along by itself has to say something.
+// linked reports whether a link to a file was followed from the dashboard, and not from a
+// page of another origin. It goes by Sec-Fetch-Site, or else by the Referer, for which the
+// links to files ask. A request with neither passes only if its credentials are not ambient,
+// that is, if the browser does not send them by itself.
 func (h hosts) linked(r *http.Request, ambient bool) bool {
 	if !h.ownPage(r) {
 		return false
@@ -130,8 +132,7 @@ func (h hosts) linked(r *http.Request, ambient bool) bool {
 	return !ambient
 }
 
-// stranger says why a request does not count as one of the dashboard's own pages,
-// and what to do about it.
+// stranger explains why [hosts.ownPage] refused a request, and what to do about it.
 func (h hosts) stranger(r *http.Request) string {
 	const again = "open the dashboard itself and try again"
 	from := r.Header.Get("Origin")
@@ -151,7 +152,8 @@ func (h hosts) stranger(r *http.Request) string {
 	return "a page of another site sent this request; " + again
 }
 
-// CheckOrigin reports whether a page may open a websocket.
+// CheckOrigin returns a function that reports whether the page that sent a request may open
+// a websocket.
 func CheckOrigin(c *config.Config) func(*http.Request) bool {
 	return newHosts(c.Hosts, c.Proxy()).ownPage
 }
@@ -181,8 +183,8 @@ func hostname(host string) string {
 	return host
 }
 
-// withPort is a host as it is compared, with its port if it has one.
-func withPort(host string) string {
+// canonical is a host as it is compared, with its port if it has one.
+func canonical(host string) string {
 	if _, port, err := net.SplitHostPort(host); err == nil && port != "" {
 		return net.JoinHostPort(hostname(host), port)
 	}

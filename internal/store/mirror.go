@@ -29,11 +29,16 @@ type mirrored struct {
 	cause  fingerprint.Cause
 }
 
-// Mirror takes over what lies dead at a source. A record that is new there becomes a
-// job in the dead-letter queue, at the time when it died. One that was replayed, or
-// that lay there before, and died again since, is a run of the same job that failed.
-// A key that comes twice is one record. A record on which an act is under way is left
-// alone: the source is asked again when that has ended. It returns how many jobs came or changed.
+// Mirror takes over the dead letters of a source:
+//
+//   - A new record becomes a job in the dead-letter queue, at the time when it died.
+//   - A record that has died again, or that is back after it had left, is another run of
+//     its job, which has failed.
+//   - A record that is still there as it was, although an act took its job out of the dead
+//     letters, brings the job back: the source did not do it, or was never told.
+//   - A record on which an act is under way is left alone until the act has ended.
+//
+// Two records with one key are one record. Mirror returns how many jobs came or changed.
 func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
 	all := make([]mirrored, len(records))
 	jobs := make([]job.Job, len(records))
@@ -85,9 +90,8 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 	})
 }
 
-// recognised is what the mirror knows of a record, by its key or else by its thread. A record
-// that is at the source beside the one of its thread is another job: the mirror believes
-// that the other one is there, or the same page has it.
+// recognised returns what the mirror knows of a record, by its key or else by its thread. A
+// record whose thread belongs to another record that is at the source, too, is another job.
 func recognised(r *mirrored, byKey, byThread map[string]sources.Known) (known sources.Known, ok bool) {
 	known, ok = byKey[db.Clean(r.Key)]
 	if ok {
@@ -125,13 +129,12 @@ func (d *deaths) flush(t *db.Tx) error {
 
 // mirrored is the job that a record makes. What the source does not say stays unknown: a time
 // is zero, a number of attempts too, and no policy or time limit of Redrive is made up for a
-// job that Redrive never runs. Only when the job came where it is must be a time: that is
-// when it failed, or when Redrive saw it first. A time that is to come by the clock of
-// this machine is now.
+// job that Redrive never runs. Only ChangedAt must be set: to when the job failed, or to
+// now, when Redrive saw it first. A time in the future becomes now.
 func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored {
 	now = now.UTC().Truncate(time.Microsecond)
-	failed := said(now, r.FailedAt)
-	made := said(now, r.CreatedAt)
+	failed := plausible(now, r.FailedAt)
+	made := plausible(now, r.CreatedAt)
 	if !failed.IsZero() && made.After(failed) {
 		made = failed
 	}
@@ -181,10 +184,10 @@ func (s *Store) place(name string, all []mirrored) {
 // endOfTime is the first second after the year 9999, since 1970.
 const endOfTime = 253402300800
 
-// said is a time that a source says; zero when it does not, or says one that cannot be: not
-// after the first second of 1970, or after the year 9999. The bounds come first, since a time
-// that has overflowed is neither before nor after another one.
-func said(now, t time.Time) time.Time {
+// plausible is a time that a source says. It is zero if the source says none, or one that
+// cannot be: not after the first second of 1970, or after the year 9999. The bounds come
+// first, since a time that has overflowed is neither before nor after another one.
+func plausible(now, t time.Time) time.Time {
 	if seconds := t.Unix(); seconds <= 0 || seconds >= endOfTime {
 		return time.Time{}
 	}
@@ -194,8 +197,8 @@ func said(now, t time.Time) time.Time {
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// appear makes the jobs of records that are new: all of them first, since other statements
-// between them would have each written alone. What failed first comes first, so that lists
+// appear makes the jobs of new records. It inserts all jobs first, because statements in
+// between would split the batch. What failed first comes first, so that lists
 // in the order of arrival have it in that order, too.
 func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
 	slices.SortStableFunc(fresh, func(a, b *mirrored) int { return a.job.ChangedAt.Compare(b.job.ChangedAt) })
@@ -254,9 +257,10 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	return d.flush(t) // the next record can be of the same job
 }
 
-// foundAgain puts a job back whose record is at the source as it was, although an act on it
-// had begun. Whether the act happened is still unknown: a copy of the job may be in its
-// queue. No run has failed, so nothing is counted.
+// foundAgain puts a job back whose record is still at the source as it was, although an act
+// took the job out of the dead letters. Either the fate of the act is unknown, and a copy of
+// the job may be in its queue, or the source was never told. No run has failed, so nothing
+// is counted.
 func (s *Store) foundAgain(t *db.Tx, now time.Time, known sources.Known) error {
 	act, seq, err := sources.ByID(t, known.Doubt)
 	if err != nil {
@@ -277,8 +281,8 @@ func (s *Store) foundAgain(t *db.Tx, now time.Time, known sources.Known) error {
 	return s.comesBack(t, now, from, act)
 }
 
-// replayedElsewhere writes down that a run was followed by another one that nobody
-// began here.
+// replayedElsewhere writes down that a run was followed by another one that began at the
+// source, and takes the job out of the trash if it is there.
 func (s *Store) replayedElsewhere(t *db.Tx, from job.Job, name string, at time.Time) error {
 	const record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, 0 FROM jobs WHERE seq = $1`
@@ -289,7 +293,7 @@ func (s *Store) replayedElsewhere(t *db.Tx, from job.Job, name string, at time.T
 	return s.leaveTrash(t, []job.Job{from})
 }
 
-// elsewhere is who replays what nobody replayed here.
+// elsewhere names who began a run that was not begun here.
 func elsewhere(name string) string { return "the source " + name }
 
 // die writes down that a job died at its source, from nil when it is new.
@@ -326,7 +330,7 @@ func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) e
 		for _, f := range r.History {
 			to.Execution++
 			a := failed
-			a.Execution, a.Number, a.FinishedAt = to.Execution, f.Number, said(now, f.At)
+			a.Execution, a.Number, a.FinishedAt = to.Execution, f.Number, plausible(now, f.At)
 			a.Error, a.Trace = f.Error, f.Trace
 			if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, a); err != nil {
 				return err
@@ -340,9 +344,9 @@ func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) e
 	return rows.AddAttempt(t, &s.tx.attempts, to.Seq, a)
 }
 
-// Vanished takes note that the records of these jobs lie at their source no more,
-// although nobody replayed or discarded them here: they were, elsewhere, or the source
-// removed them. Their jobs stay for as long as other discarded jobs.
+// Vanished ends the jobs whose records have left their source: they were replayed or
+// discarded there, or the source removed them. It skips jobs on which an act is under way.
+// The jobs are kept for as long as other discarded jobs. It returns how many jobs it ended.
 func (s *Store) Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE (letter = 'stored' OR state = 'pending' AND worker <> '') AND seq IN (
 		SELECT job_seq FROM mirrored WHERE source = $1 AND lies = 1 AND job_seq IN (SELECT value FROM json_each($2)))

@@ -15,30 +15,42 @@ import (
 	"redrive/internal/store/sources"
 )
 
-// What people ask of sources is written into the ledger with the step of its job. This file
-// moves the jobs again when a source has answered: it took a replay, carried out a discard,
-// said no, or said that a job has succeeded.
+// What people ask of a source is written into the ledger in the transaction that moves its
+// job. When the source has answered, its job moves again: the source took a replay, carried
+// out a discard, said no, or said that a job has succeeded.
 
-// SettleActs writes down how acts on a source ended, and moves their jobs. A replay
-// that the source carried out leaves its job pending, and so does one whose record had died
-// again, or one of which it is unknown whether it happened; one whose record was gone ends
-// the job; any other puts the job back among the dead
-// letters, in the run that the replay began, with what the source said. A discard that was
-// refused brings the job back out of the trash. An act that had ended before changes nothing.
+// SettleActs writes down how acts on a source ended, and moves their jobs. After a replay,
+// the job
+//
+//   - is pending if the source took it, if the record had died again, and if it is unknown
+//     what happened;
+//   - has ended if the record was gone;
+//   - is a dead letter again otherwise, in the run that the replay began, with what the
+//     source said.
+//
+// After a discard, the job stays in the trash if the record is gone or its fate is unknown,
+// and is a dead letter again otherwise. An act that had ended before changes nothing.
 func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
 	return s.writer.Do(ctx, 2*len(results), func(t *db.Tx) error {
 		handed, err := s.handOver(t, now, results)
-		for i := 0; i < len(results) && err == nil; i++ {
-			if r := results[i]; !handed[r.ID] {
-				if err = s.settleAct(t, now, r); err != nil {
-					err = fmt.Errorf("settle act %d: %w", r.ID, err)
-				}
+		if err != nil {
+			return err
+		}
+
+		for _, r := range results {
+			if handed[r.ID] {
+				continue
+			}
+			err := s.settleAct(t, now, r)
+			if err != nil {
+				return fmt.Errorf("settle act %d: %w", r.ID, err)
 			}
 		}
-		return err
+		return nil
 	})
 }
 
+// settleAct settles one act. The replays that a source took are settled by handOver.
 func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 	act, seq, err := sources.ByID(t, r.ID)
 	if err != nil {
@@ -53,6 +65,7 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case act.Kind == source.Replay && r.State == source.Unknown:
 		return s.unsure(t, now, from)
@@ -122,7 +135,7 @@ func (s *Store) unsure(t *db.Tx, now time.Time, j job.Job) error {
 // has left by then, the job is gone.
 func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act) error {
 	if len(act.Payload) > 0 {
-		if err := s.takeBack(t, j); err != nil {
+		if err := s.restorePayload(t, j); err != nil {
 			return err
 		}
 	}
@@ -198,8 +211,8 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 }
 
 // comesBack puts a job back among the dead letters whose replay the source did not carry
-// out, or whose replay is unknown and whose record is still there. Its run has no failure of
-// its own: it has that of the run before, with the time of that.
+// out, or whose replay is unknown and whose record is still there. The run did not fail
+// itself, so the job has the failure of the run before, and its time.
 func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act) error {
 	const update = `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'stored', unbegun = 0, changed_at = $2,
 			finished_at = l.failed_at, attempts = l.attempts, reason = l.reason, error_type = l.exception, error_message = l.error,
@@ -211,34 +224,40 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act)
 		return err
 	}
 	if len(act.Payload) > 0 {
-		if err := s.takeBack(t, to); err != nil {
+		err := s.restorePayload(t, to)
+		if err != nil {
 			return err
 		}
 	}
+
 	err = addLetter(t, to.Seq, job.DeadLetter{
 		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
 		Queue: to.Queue, Attempts: to.Attempts, Problem: act.Why,
 	})
+	if err != nil {
+		return err
+	}
+
 	outcome := operation.RunDropped
 	if act.State == source.Unknown {
 		outcome = operation.RunUnknown
 	}
 	s.tx.ended(&to, outcome, now)
 	s.moved(&from, &to, job.Totals{})
-	return err
+	return nil
 }
 
-// takeBack gives a job the payload that still lies at its source, which a replay would
-// have changed.
-func (s *Store) takeBack(t *db.Tx, j job.Job) error {
+// restorePayload gives a job the payload of the run before, which the record at the source
+// still has, in place of the one of a replay that did not happen.
+func (s *Store) restorePayload(t *db.Tx, j job.Job) error {
 	const restore = `UPDATE bodies SET payload = e.payload FROM earlier_runs AS e
 		WHERE bodies.job_seq = $1 AND e.job_seq = $1 AND e.run = $2`
 	const forget = `DELETE FROM earlier_runs WHERE job_seq = $1 AND run = $2`
 	return db.Steps(t, db.Exactly(1, restore, j.Seq, j.Run-1), db.Exactly(1, forget, j.Seq, j.Run-1))
 }
 
-// Refuses says why an act on a job is not allowed at the source where it lies; empty
-// when it is, and for jobs that lie at no source.
+// Refuses says why an act on a job is not allowed at its source. It is empty if the act is
+// allowed, and for jobs that have no source.
 func (s *Store) Refuses(j job.Job, kind operation.Kind) string {
 	return s.refusesWish(j, source.Wish{Kind: source.Kind(kind)})
 }
@@ -250,26 +269,26 @@ func (s *Store) refusesWish(j job.Job, w source.Wish) string {
 	return s.refuses(j.Source(), w)
 }
 
-// ask sends jobs on their way to their source, or asks it to delete their records. They
-// are as they are after the act. A source that is not attached cannot be asked: it keeps
-// its records, and the jobs are given up here alone.
+// ask writes into the ledger what the sources of jobs are to do. The jobs are as they are
+// after the act, and those without a source are left out. A source that is not attached is
+// never told, so the act on its record ends at once.
 func (s *Store) ask(t *db.Tx, ask book.Ask, jobs []job.Job) error {
-	var foreign, unattached []job.Job
+	var attached, unattached []job.Job
 	for _, j := range jobs {
 		switch name := j.Source(); {
 		case name == "":
 		case s.attached != nil && !s.attached(name):
 			unattached = append(unattached, j)
 		default:
-			foreign = append(foreign, j)
+			attached = append(attached, j)
 		}
 	}
 
-	untold := ask
-	untold.Jobs, untold.Untold = unattached, true
-	ask.Jobs = foreign
+	aside := ask
+	aside.Jobs, aside.Unattached = unattached, true
+	ask.Jobs = attached
 
-	return db.Steps(t, s.tell(ask), s.tell(untold))
+	return db.Steps(t, s.tell(ask), s.tell(aside))
 }
 
 // tell tells the books what sources are asked to do, if it is anything.

@@ -1,9 +1,10 @@
-// Package bounded lets a source say only so much.
+// Package bounded limits what a source may send.
 //
 // Drivers believe what a server announces: they allocate a value of 20 GB before its first
 // byte has come, and end the program when that fails. So each connection of a source is
 // read through a [Line], which understands just enough of its protocol to see what is
-// announced, and closes the connection before the driver sees too much.
+// announced, and fails every later read before the driver sees too much, so that the driver
+// closes the connection.
 //
 //	Redis       lines, announced lengths, elements and depth of an answer; a value that is
 //	            too large is left out of the answer, and what stands in its place says so
@@ -37,7 +38,7 @@ import (
 // What a source may say.
 const (
 	MaxRequest = 1_000_000_000 // bytes in answer to one request, with those that are left out
-	MaxAnswer  = 64_000_000    // bytes of an answer, of which nothing is left out
+	MaxAnswer  = 64_000_000    // bytes of an answer that reach the driver
 	MaxMessage = 40_000_000    // bytes of a message of a database, which is a row
 	MaxBody    = 135_000_000   // bytes of a message of RabbitMQ, whose own limit is not higher by default
 )
@@ -46,8 +47,8 @@ const (
 type Protocol func(*Line) Filter
 
 // Filter reads along with a connection. Pass returns what the driver gets of the next
-// bytes, which can be more or less; the result is valid until the next call. An error
-// ends the connection.
+// bytes, which can be more or less; the result is valid until the next call. After an
+// error, every read of the connection fails with it.
 type Filter interface {
 	Pass(in []byte) (out []byte, err error)
 }
@@ -78,10 +79,9 @@ func New(p Protocol) *Line {
 	return &Line{protocol: p, marker: "(left out " + rand.Text() + ")", conns: map[net.Conn]bool{}, limit: MaxRequest}
 }
 
-// Begin begins a request that may be answered with so many bytes. The function that it
-// returns ends it, and must be called with the request's error before its context ends
-// otherwise: when a limit was exceeded, it says so in the place of what the driver made of
-// that. When the context ends first, all connections are closed.
+// Begin starts a request whose answer may have at most limit bytes. The caller must call end
+// with the request's error before it cancels ctx. If a limit was exceeded, end replaces that
+// error with the reason. If ctx ends first, the line closes all of its connections.
 func (l *Line) Begin(ctx context.Context, limit int64) (end func(*error)) {
 	l.mu.Lock()
 	l.limit, l.fault = limit, nil
@@ -117,9 +117,9 @@ func (l *Line) Close() {
 	clear(l.conns)
 }
 
-// Closed is the error of a driver that was closed: nil when it only complains about
-// connections that the line had closed before.
-func (l *Line) Closed(err error) error {
+// CloseError is err, with which a driver was closed. It is nil if the line has closed a
+// connection before, because then the driver only complains about that.
+func (l *Line) CloseError(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut {
@@ -148,7 +148,8 @@ func (l *Line) Dial(ctx context.Context, d *net.Dialer, network, address string,
 	return c, nil
 }
 
-// Watch opens a connection that is read through a Reader of the line.
+// Watch opens a connection whose bytes are not filtered: the caller reads it through
+// [Line.Reader], above the encryption. Close closes it like the others.
 func (l *Line) Watch(ctx context.Context, d *net.Dialer, network, address string) (net.Conn, error) {
 	raw, err := d.DialContext(ctx, network, address)
 	if err != nil {
@@ -194,7 +195,7 @@ func (l *Line) keep(n int) int64 {
 
 // refuse is the error of a limit that was exceeded. The caller holds the mutex.
 func (l *Line) refuse(format string, args ...any) error {
-	err := fmt.Errorf("Redrive closed the connection to the source, because "+format, args...)
+	err := fmt.Errorf("Redrive read no further from the source, because "+format, args...)
 	if l.fault == nil {
 		l.fault = err
 	}
@@ -208,7 +209,7 @@ func (l *Line) exceeded(format string, args ...any) error {
 	return l.refuse(format, args...)
 }
 
-// conn is a connection that is read through the line.
+// conn is a connection of the line.
 type conn struct {
 	net.Conn
 	raw    net.Conn // without encryption

@@ -66,7 +66,7 @@ func TestRedis_WhatIsTooMuchEndsTheConnection(t *testing.T) {
 		"an element of a deeper announce": "*1\r\n*1\r\n*2000000000\r\n",
 	} {
 		got, err := through(bounded.New(bounded.Redis), strings.NewReader(answer))
-		if err == nil || !strings.Contains(err.Error(), "closed the connection to the source, because it") {
+		if err == nil || !strings.Contains(err.Error(), "read no further from the source, because it") {
 			t.Errorf("%s: passed %d bytes, error %v", name, len(got), err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestFrames_WhatIsTooMuchEndsTheConnection(t *testing.T) {
 		"a message of full frames":            {bounded.MySQL, bytes.Repeat(full, 4)},
 	} {
 		_, err := through(bounded.New(c.protocol), bytes.NewReader(c.answer))
-		if err == nil || !strings.Contains(err.Error(), "closed the connection to the source, because it") {
+		if err == nil || !strings.Contains(err.Error(), "read no further from the source, because it") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -112,7 +112,7 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 
 // Close ends the connections.
 func (o *Origin) Close() error {
-	err := o.line.Closed(o.db.Close())
+	err := o.line.CloseError(o.db.Close())
 	if o.work != nil {
 		err = errors.Join(o.work.Close(), err)
 	}

@@ -67,15 +67,15 @@ type Remover interface {
 // Ask is what a person, or an operation, wants done to dead letters where they lie: at
 // their sources.
 type Ask struct {
-	Kind      source.Kind
-	Mode      source.Mode // of a replay
-	Due       time.Time   // likewise; zero: at once
-	Payload   []byte      // likewise; nil: as it is
-	Jobs      []job.Job   // of sources, as they are afterwards
-	At        time.Time
-	By        audit.Actor
-	Operation int64 // 0: a person asked
-	Untold    bool  // their sources are not attached, and hear nothing of it
+	Kind       source.Kind
+	Mode       source.Mode // of a replay
+	Due        time.Time   // likewise; zero: at once
+	Payload    []byte      // likewise; nil: as it is
+	Jobs       []job.Job   // of sources, as they are afterwards
+	At         time.Time
+	By         audit.Actor
+	Operation  int64 // 0: a person asked
+	Unattached bool  // their sources are not attached, and are never told
 }
 
 // Asker hears what sources are asked to do.

@@ -43,7 +43,7 @@ func (*Book) Committed(*db.Tx) {}
 // attached again and still has it, the job comes back.
 func (*Book) Asked(t *db.Tx, ask book.Ask) error {
 	state, ended, why := source.Asked, time.Time{}, ""
-	if ask.Untold {
+	if ask.Unattached {
 		state, ended, why = source.NotTold, ask.At, "the source was not attached"
 	}
 
@@ -60,7 +60,7 @@ func (*Book) Asked(t *db.Tx, ask book.Ask) error {
 	}
 
 	err := acts.Flush(t)
-	if err != nil || !ask.Untold {
+	if err != nil || !ask.Unattached {
 		return err
 	}
 	return Left(t, seqs)

@@ -53,8 +53,8 @@ func Unattached_ADiscardIsRedrivesAlone(k *kit) {
 	k.same("purged", k.sweep(limits).Of(retention.Trash), int64(1))
 }
 
-// Unattached_WhatTheSourceStillHasComesBack: when it is attached again, as the dead letter
-// that it was.
+// Unattached_WhatTheSourceStillHasComesBack: once its record is mirrored again, the job is
+// the dead letter that it was.
 func Unattached_WhatTheSourceStillHasComesBack(k *kit) {
 	r := k.deadAt("7")
 	j := k.job(k.ofUnattached(1, r)[0].ID)
