@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,7 +19,8 @@ import (
 
 // The configuration is a snapshot that never changes. Every part of the app has the
 // first one, which passes each question on to the newest: to reload is to read the
-// file, to build what is built of it, and to swap both. What runs keeps what it has.
+// file, to build what is built of it, and to swap both. What runs keeps what it has, but
+// for a source, which starts again when what the file says about it has changed.
 
 // readAgain reads the configuration again. A file that is wrong anywhere changes
 // nothing.
@@ -50,6 +52,10 @@ func (a *app) readAgain(ctx context.Context) (changed, restart []string, err err
 	}
 	changed, restart = a.config.Replace(settings)
 	a.set.Store(set)
+	a.sources.Replace(attached(a.config))
+	if slices.Contains(changed, "sources") {
+		a.hub.Redraw() // no job moves because of that, and open pages say what a source allows
+	}
 	a.log.Info("The configuration was reloaded.", "config", a.reload, "changed", changed, "needs_restart", restart)
 	a.engine.Reloaded(ctx)
 	return changed, restart, nil

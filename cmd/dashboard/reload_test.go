@@ -2,11 +2,20 @@ package main
 
 import (
 	"database/sql"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/redis/go-redis/v9"
+
+	"redrive/internal/source/redissource/redistest"
 )
 
 const beforeReload = `
@@ -50,6 +59,7 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	p := startProcess(t, dir)
 	for text, want := range map[string]string{
 		"":                                     "is empty",
+		"sources: {a: {preset: nosuch}}\n":     "sources.a.preset: is not a preset",
 		afterReload + "hadnlers: {}\nttr: 5\n": "did you mean handlers?",
 		afterReload + "queues: {a: {policy: nosuch}}\n":                                           `there is no policy "nosuch"`,
 		strings.ReplaceAll(afterReload, "/bin/true", "/bin/none"):                                 "handlers.shell.new.exec.command: cannot be run",
@@ -170,4 +180,133 @@ func TestReload_NeedsADashboard(t *testing.T) {
 	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no dashboard has redrive.db open") {
 		t.Errorf("without a dashboard: exit %d, %s", code, stderr)
 	}
+}
+
+// Sources come, change and go with a reload, and those that the file names as before keep
+// their connections.
+func TestReload_ReplacesSources(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kept, gone := redistest.Start(t), redistest.Start(t)
+	for _, client := range []*redis.Client{kept, gone} {
+		redistest.Load(t, client, filepath.Join("..", "..", "internal", "source", "testdata", "initphp-queue", "redis-dump.json"))
+	}
+	queue := func(name string, client *redis.Client) string {
+		return "  " + name + ": {preset: initphp-redis, url: '" + redistest.URL(client) + "', allow: [replay], every: 1s}\n"
+	}
+	shop := func(name, path, allow string) string {
+		return "  " + name + ": {preset: laravel, url: 'sqlite://" + path + "', allow: [" + allow + "], every: 1s}\n"
+	}
+	first, second := shopDatabase(t, dir), shopDatabase(t, t.TempDir())
+	ownKept, ownGone := connections(t, kept, nil), connections(t, gone, nil) // of this test
+	write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+queue("gone", gone)+shop("shop", first, "discard"))
+	p := startProcess(t, dir)
+	for _, name := range []string{"kept", "gone", "shop"} {
+		untilSource(t, p.url, name, "everything was read", func(s shownSource) bool { return s.Ready && s.dead() > 0 })
+	}
+	connected := connections(t, kept, ownKept)
+	ids, left := lettersOf(t, p.url, "shop"), lettersOf(t, p.url, "gone")
+	if why := p.refused(ids[0], "replay"); !strings.Contains(why, "does not allow a replay") {
+		t.Errorf("before the reload, a replay is answered with %s", why)
+	}
+	page, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.url, "http")+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+
+	write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+shop("shop", first, "replay")+shop("outlet", second, "replay"))
+	if code, stdout, stderr := finish(t, command(t, dir, "reload")); code != 0 || stdout != "Reloaded: sources.\n" {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	p.says(`msg="The configuration was reloaded." config=redrive.yaml changed=[sources] needs_restart=[]`)
+	if all := p.sourceNames(); !slices.Equal(all, []string{"kept", "outlet", "shop"}) {
+		t.Errorf("the sources are %q", all)
+	}
+	if why := p.refused(ids[0], "discard"); !strings.Contains(why, "does not allow a discard") {
+		t.Errorf("after the reload, a discard is answered with %s", why)
+	}
+	actAtSource(t, p.url, "shop", ids[0], "replay")
+	untilSource(t, p.url, "outlet", "the new source is mirrored", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
+	untilRedrawn(t, page)
+
+	// The dead letters of a source that was taken out stay, and no one is connected with it.
+	for late := time.Now().Add(3 * time.Minute); len(connections(t, gone, ownGone)) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("%q are still connected", connections(t, gone, ownGone))
+		}
+	}
+	if after := lettersOf(t, p.url, "gone"); len(after) == 0 || !slices.Equal(after, left) {
+		t.Errorf("of the dead letters %q there are %q", left, after)
+	}
+	if why := p.refused(left[0], "replay"); !strings.Contains(why, "the source gone is not attached") {
+		t.Errorf("a replay at a source that was taken out is answered with %s", why)
+	}
+	if metrics := text(t, p.url+"/metrics"); strings.Contains(metrics, `source="gone"`) || !strings.Contains(metrics, `redrive_source_up{source="outlet"} 1`) {
+		t.Error("the metrics do not follow")
+	}
+	if now := connections(t, kept, ownKept); !slices.Contains(now, connected[0]) {
+		t.Errorf("the connections %q are now %q", connected, now)
+	}
+	if _, stdout, _ := finish(t, command(t, dir, "reload")); stdout != "The configuration has not changed.\n" {
+		t.Errorf("of the same file: %s", stdout)
+	}
+}
+
+// connections are the ids of the connections with a Redis, without those of others.
+func connections(t *testing.T, client *redis.Client, others []string) (all []string) {
+	t.Helper()
+	list, err := client.ClientList(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(list) {
+		id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+		if !slices.Contains(others, id) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// untilRedrawn waits until the server tells an open page that it has to be drawn again.
+func untilRedrawn(t *testing.T, page *websocket.Conn) {
+	t.Helper()
+	if err := page.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		var message struct{ Type string }
+		if err := page.ReadJSON(&message); err != nil {
+			t.Fatalf("the page was not told that it has changed: %v", err)
+		}
+		if message.Type == "page" {
+			return
+		}
+	}
+}
+
+// refused is what the answer says to an act on the first run of a job.
+func (p *process) refused(id, kind string) string {
+	p.t.Helper()
+	response, err := http.Post(p.url+"/api/v1/jobs/"+id+"/"+kind, "application/json", strings.NewReader(`{"run": 1}`))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode == http.StatusOK {
+		p.t.Fatalf("the %s is answered with %s, %v", kind, response.Status, err)
+	}
+	return string(data)
+}
+
+// sourceNames are the names of the attached sources.
+func (p *process) sourceNames() (names []string) {
+	p.t.Helper()
+	type list struct{ Sources []struct{ Name string } }
+	for _, s := range get[list](p.t, p.url+"/api/v1/sources").Sources {
+		names = append(names, s.Name)
+	}
+	return names
 }

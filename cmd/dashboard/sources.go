@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"redrive/internal/config"
 	"redrive/internal/source"
 	"redrive/internal/source/amqpsource"
 	"redrive/internal/source/attach"
@@ -16,16 +17,21 @@ import (
 // attachSources makes the sources of the configuration, which do nothing before their
 // start. They come before the store, which asks them what they allow.
 func (a *app) attachSources() {
-	var all []attach.Attached
-	for _, s := range a.config.Sources() {
+	a.sources = attach.New(attached(a.config), a.config.Redactor().Text, a.log)
+}
+
+// attached are the sources that a configuration names, with how each is opened.
+func attached(c *config.Config) (all []attach.Attached) {
+	for _, s := range c.Sources() {
 		all = append(all, attach.Attached{
 			Name: s.Name, Preset: s.Preset, Profile: s.Profile, Allow: s.Allow, Every: s.Every,
+			Fingerprint: s.Fingerprint(),
 			Open: func(ctx context.Context) (source.Origin, error) {
 				return openSource(ctx, s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 			},
 		})
 	}
-	a.sources = attach.New(all, a.config.Redactor().Text, a.log)
+	return all
 }
 
 // openSource connects with a source, by the family of its preset, and with its queue at

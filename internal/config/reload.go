@@ -11,7 +11,7 @@ import (
 // change while it is in use. The search index, for one, has what the redaction of its
 // time left of each text.
 var onlyAtStart = []string{
-	"access", "base_path", "hosts", "limits", "redaction", "sources", "unknown_type",
+	"access", "base_path", "hosts", "limits", "redaction", "unknown_type",
 }
 
 // Replace makes this configuration, which every part of the program has, say what
@@ -40,7 +40,7 @@ func (c *Config) Replace(by *Config) (changed, restart []string) {
 		}
 	}
 	by.proxy, by.basePath, by.Hosts, by.limits = now.proxy, now.basePath, now.Hosts, now.limits
-	by.redactor, by.UnknownType, by.sources = now.redactor, now.UnknownType, now.sources
+	by.redactor, by.UnknownType = now.redactor, now.UnknownType
 	c.newest.Store(by)
 	return changed, restart
 }
@@ -53,7 +53,8 @@ func (c *Config) now() *Config {
 	return c
 }
 
-// noteSections keeps the text of each section, to tell what a later version changes.
+// noteSections keeps the text of each section, to tell what a later version changes. The
+// section sources writes over its text what it says.
 func (c *Config) noteSections(root value) {
 	if mapping, ok := root.node.(ast.MapNode); ok {
 		for entry := mapping.MapRange(); entry.Next(); {

@@ -1,12 +1,16 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 )
 
 func TestReplace_IsSeenThroughTheFirstVersion(t *testing.T) {
@@ -46,5 +50,37 @@ func TestReplace_ComparesWithWhatIsInUse(t *testing.T) {
 	}
 	if changed, restart := c.Replace(parse(t, "workers: 3\nhosts: [a.example]\n")); len(changed)+len(restart) > 0 {
 		t.Errorf("back as it was: changed %v, after a restart %v", changed, restart)
+	}
+}
+
+func TestReplace_TakesOverSources(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "url")
+	text := "sources: {shop: {preset: laravel, url_file: '" + file + "'}}\n"
+	c := parse(t, "")
+	for _, step := range []struct {
+		what, secret, text string
+		changed            []string
+	}{
+		{"one is added", "mysql://redrive:first@db/shop", text, []string{"sources"}},
+		{"nothing changes", "mysql://redrive:first@db/shop", text, []string{}},
+		{"the text changes, and not what it says", "mysql://redrive:first@db/shop", "# the shop\n" + text + "\n", []string{}},
+		{"the secret is another one", "mysql://redrive:second@db/shop", text, []string{"sources"}},
+		{"it allows something", "mysql://redrive:second@db/shop", strings.Replace(text, "}}", ", allow: [replay]}}", 1), []string{"sources"}},
+	} {
+		if err := os.WriteFile(file, []byte(step.secret), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		changed, restart := c.Replace(parse(t, step.text))
+		if !slices.Equal(changed, step.changed) || len(restart) > 0 {
+			t.Errorf("%s: changed %v, after a restart %v", step.what, changed, restart)
+		}
+	}
+
+	all := c.Sources()
+	if len(all) != 1 || all[0].URL.Reveal() != "mysql://redrive:second@db/shop" || !slices.Equal(all[0].Allow, []source.Kind{source.Replay}) {
+		t.Errorf("the sources are %+v", all)
+	}
+	if changed, _ := c.Replace(parse(t, "")); !slices.Equal(changed, []string{"sources"}) || len(c.Sources()) > 0 {
+		t.Errorf("without the section: changed %v, the sources are %+v", changed, c.Sources())
 	}
 }

@@ -2,6 +2,9 @@ package config
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -31,13 +34,33 @@ const (
 	leastEvery   = time.Second
 )
 
+// Fingerprint tells two versions of a source apart. It changes with everything that the
+// file says about the source, and with the secrets that the file names. It must not be
+// logged: a weak password could be guessed from it.
+func (s *Source) Fingerprint() string {
+	type said Source // without a method, but with all fields
+	text, err := json.Marshal(struct {
+		said
+		Preset, URL, Work string // in place of the fields of these names
+	}{said(*s), s.Preset.Name, s.URL.Reveal(), s.Work.Reveal()})
+	if err != nil { // unreachable: these are texts, numbers, and lists and maps of them
+		panic(err)
+	}
+
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
 // Sources are those of the file, by their names.
-func (c *Config) Sources() []Source { return c.sources }
+func (c *Config) Sources() []Source {
+	c = c.now()
+	return c.sources
+}
 
 // readSources reads the section sources.
 func (c *Config) readSources(v value) error {
 	presets := preset.All()
-	return v.entries(func(name string, v value) error {
+	err := v.entries(func(name string, v value) error {
 		s := Source{Name: name, Settings: preset.Settings{Names: map[string]string{}, Values: map[string]string{}}}
 		if err := source.CheckName(name); err != nil {
 			return v.wrong("%s", problem(err))
@@ -46,6 +69,18 @@ func (c *Config) readSources(v value) error {
 		c.sources = append(c.sources, s)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+
+	// A secret in a file can change while the text of the section stays as it was.
+	var all []string
+	for i := range c.sources {
+		all = append(all, c.sources[i].Fingerprint())
+	}
+	slices.Sort(all)
+	c.sections["sources"] = strings.Join(all, " ")
+	return nil
 }
 
 // read reads one source. The fields that it can have beside the common ones are those of

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/httpclient"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 )
@@ -135,6 +136,45 @@ func sourcesOf(t *testing.T, family, document string) {
 	for name, p := range preset.All() {
 		if p.Family == family && !shown[name] {
 			t.Errorf("%s does not show how to attach %s", document, name)
+		}
+	}
+}
+
+// Every field of a source counts: a change of one that the fingerprint did not know would not
+// be seen by a reload.
+func TestSource_FingerprintChangesWithEachField(t *testing.T) {
+	const least = "sources: {a: {preset: table, url: 'sqlite:///a', table: dead, key: id, payload: body"
+	seen := map[string]string{}
+	for _, more := range []string{
+		"}}", ", allow: [replay], replay: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
+		", replay: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
+		", discard: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
+		", every: 7s}}", ", where: 'a = 1'}}", ", zone: Europe/Berlin}}", ", type: kind}}",
+	} {
+		s := parse(t, least+more).Sources()[0]
+		if other, twice := seen[s.Fingerprint()]; twice {
+			t.Errorf("%q and %q look the same", other, more)
+		}
+		if again := parse(t, least+more).Sources()[0]; again.Fingerprint() != s.Fingerprint() {
+			t.Errorf("%q looks different when it is read again", more)
+		}
+		seen[s.Fingerprint()] = more
+	}
+
+	s := parse(t, least+"}}").Sources()[0]
+	for what, change := range map[string]func(*Source){
+		"name":    func(s *Source) { s.Name = "b" },
+		"preset":  func(s *Source) { s.Preset = preset.All()["laravel"] },
+		"profile": func(s *Source) { s.Profile.Title = "Another" },
+		"url":     func(s *Source) { s.URL = httpclient.NewSecret("sqlite:///b") },
+		"work":    func(s *Source) { s.Work = httpclient.NewSecret("redis://b") },
+		"values":  func(s *Source) { s.Settings.Values = map[string]string{"quorum": "allow"} },
+		"queues":  func(s *Source) { s.Settings.Queues = []string{"dead"} },
+	} {
+		changed := s
+		change(&changed)
+		if changed.Fingerprint() == s.Fingerprint() {
+			t.Errorf("another %s looks the same", what)
 		}
 	}
 }

@@ -220,7 +220,7 @@ type Health struct {
 	Problem   string        // why the last look failed; empty: it did not
 	Own       bool          // the problem is one of this side: the source has answered
 	Since     time.Time     // since when looks fail
-	Acts      map[End]int64 // that ended since the start of the program
+	Acts      map[End]int64 // that ended since it was attached
 	Succeeded int64         // replayed jobs that the source said have succeeded, since then
 
 	Quarantined []Quarantined // the newest first
@@ -231,7 +231,7 @@ type Health struct {
 // the source are, and this one is as soon as that is possible.
 type Quarantined struct {
 	Refusal
-	Since time.Time // when it was met first since the start of the program
+	Since time.Time // when it was met first since the source was attached or changed
 }
 
 // Standing is how well what is shown of a source is known to be true.

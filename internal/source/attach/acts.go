@@ -142,10 +142,8 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 	for _, act := range acts {
 		kinds[act.ID] = act.Kind
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.tally.end(kinds, results)
 	for _, r := range results {
-		a.health.Acts[source.End{Kind: kinds[r.ID], State: r.State}]++
 		a.soon = a.soon || r.State == source.Changed
 	}
 	return nil
@@ -187,9 +185,7 @@ func (a *attached) hearOf(ctx context.Context, before source.Handed) (last sourc
 	if err == nil && len(succeeded) > 0 {
 		var n int
 		n, err = a.store.Succeeded(ctx, time.Now(), a.Name, succeeded)
-		a.mu.Lock()
-		a.health.Succeeded += int64(n)
-		a.mu.Unlock()
+		a.tally.succeed(n)
 	}
 	return handed[len(handed)-1], len(handed) == pageSize, err
 }

@@ -15,15 +15,17 @@
 // what its preset describes, and what it allows. A round that fails is tried again after a
 // pause that grows. Nothing of a source is forgotten meanwhile: its page says since when it
 // has not answered.
+//
+// The list of sources can change while they work, see [Sources.Replace].
 package attach
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redrive/internal/job"
@@ -77,14 +79,34 @@ type Attached struct {
 	Allow   []source.Kind
 	Every   time.Duration
 	Open    func(ctx context.Context) (source.Origin, error)
+
+	// Fingerprint is the same as long as redrive.yaml says the same of the source. It must
+	// not be logged.
+	Fingerprint string
 }
 
 // Sources are all attached sources. The methods are safe for concurrent use.
 type Sources struct {
+	hide func(string) string // takes secrets out of texts
+	log  *slog.Logger
+
+	// What pages and commits read. They wait for no source.
+	list atomic.Pointer[list]
+
+	// Start, Replace and Close hold the mutex while they change what follows.
+	changing sync.Mutex
+	working  bool // between Start and Close
+	store    Store
+	ledger   Ledger
+	last     map[string]<-chan struct{} // by name: closed when the goroutine that was started last has ended
+
+	running sync.WaitGroup // the goroutines
+}
+
+// list has the sources as redrive.yaml names them at one time. It never changes.
+type list struct {
 	all   map[string]*attached
 	names []string
-	quit  context.CancelFunc
-	ended sync.WaitGroup
 }
 
 // attached is a source at work.
@@ -95,9 +117,11 @@ type attached struct {
 	hide   func(string) string // takes secrets out of texts
 	log    *slog.Logger
 	wake   chan struct{}
+	quit   context.CancelFunc // ends the goroutine
+	tally  *tally
 
 	mu     sync.Mutex
-	health source.Health
+	health source.Health // without what the tally counts
 
 	// Owned by the goroutine.
 	origin  *guarded
@@ -124,56 +148,58 @@ type pass struct {
 
 // New returns sources that do nothing yet.
 func New(all []Attached, hide func(string) string, log *slog.Logger) *Sources {
-	s := &Sources{all: map[string]*attached{}, quit: func() {}}
-	for _, a := range all {
-		s.all[a.Name] = &attached{
-			Attached: a, hide: hide, log: log.With("source", a.Name), wake: make(chan struct{}, 1), apart: quarantine{},
-			health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Profile, Allow: a.Allow, Every: a.Every,
-				Acts: map[source.End]int64{}},
-		}
-	}
-	s.names = slices.Sorted(maps.Keys(s.all))
+	s := &Sources{hide: hide, log: log, last: map[string]<-chan struct{}{}}
+	s.list.Store(&list{})
+	s.Replace(all)
 	return s
 }
 
 // Start begins to keep the mirrors current, until Close.
 func (s *Sources) Start(store Store, ledger Ledger) {
-	ctx, quit := context.WithCancel(context.Background())
-	s.quit = quit
-	for _, a := range s.all {
-		a.store, a.ledger = store, ledger
-		s.ended.Go(func() { a.run(ctx) })
+	s.changing.Lock()
+	defer s.changing.Unlock()
+
+	s.store, s.ledger, s.working = store, ledger, true
+	for _, a := range s.list.Load().all {
+		s.start(a)
 	}
 }
 
 // Close ends all sources. An act that is under way is settled first, or looked up at the
 // next start.
 func (s *Sources) Close() {
-	s.quit()
-	s.ended.Wait()
+	s.changing.Lock()
+	s.working = false
+	for _, a := range s.list.Load().all {
+		a.quit()
+	}
+	s.changing.Unlock()
+
+	s.running.Wait()
 }
 
 // Health tells how the sources fare, by their names.
 func (s *Sources) Health() []source.Health {
 	var all []source.Health
-	for _, name := range s.names {
-		a := s.all[name]
+	now := s.list.Load()
+	for _, name := range now.names {
+		a := now.all[name]
 		a.mu.Lock()
 		h := a.health
-		h.Acts = maps.Clone(h.Acts)
 		a.mu.Unlock()
+		h.Acts, h.Succeeded = a.tally.read()
 		all = append(all, h)
 	}
 	return all
 }
 
 // Attached reports whether a source is attached.
-func (s *Sources) Attached(name string) bool { return s.all[name] != nil }
+func (s *Sources) Attached(name string) bool { return s.list.Load().all[name] != nil }
 
 // Refuses says why a source does not do what somebody asks for; empty when it does. What a
 // source that is not attached has can be discarded: Redrive alone gives it up.
 func (s *Sources) Refuses(name string, w source.Wish) string {
-	a, kind := s.all[name], w.Kind
+	a, kind := s.list.Load().all[name], w.Kind
 	switch {
 	case a == nil && kind == source.Discard:
 		return ""
@@ -191,12 +217,13 @@ func (s *Sources) Refuses(name string, w source.Wish) string {
 // Changed is told what a commit did, and wakes the sources that are asked for
 // something. It never waits.
 func (s *Sources) Changed(changes []job.Change) {
+	now := s.list.Load()
 	for _, c := range changes {
 		name := source.Of(c.Queue)
 		if name == "" {
 			continue
 		}
-		if a := s.all[name]; a != nil && (c.State == job.Pending || c.Letter == job.LetterTrashed) {
+		if a := now.all[name]; a != nil && (c.State == job.Pending || c.Letter == job.LetterTrashed) {
 			a.notify()
 		}
 	}

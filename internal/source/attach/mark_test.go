@@ -42,8 +42,8 @@ func TestSources_TheMarkOfAPushTellsInAQueueOfAnyName(t *testing.T) {
 	}
 	names = append(names, "{mail}", "low priority")
 	for i, name := range names {
-		_, err := db.Exec(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception)
-			VALUES (?, 'redis', ?, '{"job":"Mail@handle"}', 'E: no')`, fmt.Sprintf("u-%d", i), name)
+		_, err := db.Exec(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
+			VALUES (?, 'redis', ?, '{"job":"Mail@handle"}', 'E: no', '2026-11-23 10:00:00')`, fmt.Sprintf("u-%d", i), name)
 		check(t, err)
 	}
 

@@ -208,7 +208,7 @@ func none() templ.Component {
 			templ_7745c5c3_Var8 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<section class=\"panel empty\" aria-labelledby=\"h-none\"><div class=\"body\"><h2 id=\"h-none\">No source is attached</h2><p>Redrive can show the dead jobs of a queue that you already run, and replay or discard them there. Add the queue to the configuration file and restart:</p><pre class=\"code\" tabindex=\"0\"><code>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<section class=\"panel empty\" aria-labelledby=\"h-none\"><div class=\"body\"><h2 id=\"h-none\">No source is attached</h2><p>Redrive can show the dead jobs of a queue that you already run, and replay or discard them there. Add the queue to the configuration file, and run dashboard reload:</p><pre class=\"code\" tabindex=\"0\"><code>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
