@@ -216,9 +216,7 @@ func TestReload_ReplacesSources(t *testing.T) {
 	defer page.Close()
 
 	write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+shop("shop", first, "replay")+shop("outlet", second, "replay"))
-	if code, stdout, stderr := finish(t, command(t, dir, "reload")); code != 0 || stdout != "Reloaded: sources.\n" {
-		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
-	}
+	reloaded(t, dir, "Reloaded: sources.\n")
 	p.says(`msg="The configuration was reloaded." config=redrive.yaml changed=[sources] needs_restart=[]`)
 	if all := p.sourceNames(); !slices.Equal(all, []string{"kept", "outlet", "shop"}) {
 		t.Errorf("the sources are %q", all)
@@ -309,4 +307,47 @@ func (p *process) sourceNames() (names []string) {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+// A dead letter that is discarded while its source is not attached is given up here alone. The
+// source still has it, so it is back when the source is.
+func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	attached := "sources:\n  shop: {preset: laravel, url: 'sqlite://" + shopDatabase(t, dir) + "', allow: [discard], every: 1s}\n"
+	write(t, dir, "redrive.yaml", attached)
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
+	before := lettersOf(t, p.url, "shop")
+
+	write(t, dir, "redrive.yaml", "{}\n")
+	reloaded(t, dir, "Reloaded: sources.\n")
+	response, err := http.Post(p.url+"/api/v1/jobs/"+before[0]+"/discard", "application/json", strings.NewReader(`{"run": 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("a discard is answered with %s", response.Status)
+	}
+	if all := text(t, p.url+"/api/v1/sources"); !strings.Contains(all, `"unattached":[{"name":"shop","dead_letters":5}]`) {
+		t.Errorf("the sources are %s", all)
+	}
+
+	write(t, dir, "redrive.yaml", attached)
+	reloaded(t, dir, "Reloaded: sources.\n")
+	untilSource(t, p.url, "shop", "the discarded dead letter is back", func(s shownSource) bool { return s.dead() == 6 })
+	if after := lettersOf(t, p.url, "shop"); !slices.Equal(after, before) {
+		t.Errorf("the dead letters %q are now %q", before, after)
+	}
+}
+
+// reloaded has the dashboard of a directory read its configuration again, and checks what
+// the command says.
+func reloaded(t *testing.T, dir, want string) {
+	t.Helper()
+	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	if code != 0 || stdout != want {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
 }
