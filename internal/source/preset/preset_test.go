@@ -1,6 +1,8 @@
 package preset_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +42,38 @@ func TestPresets_AreComplete(t *testing.T) {
 				t.Errorf("%s: %q does not end with a full stop", name, text)
 			}
 		}
+	}
+}
+
+// rightsInRedis are the keys of a grant, where it names some, and the first commands after them.
+var rightsInRedis = regexp.MustCompile(`(~[a-z][^ ]* )*\+[a-z]+( \+[a-z]+)*`)
+
+// The documents name the rights that a look needs, and those of a queue in Redis.
+func TestPresets_RightsInRedisAreInTheDocuments(t *testing.T) {
+	docs := ""
+	for _, name := range []string{"sources.md", "sources-redis.md"} {
+		text, err := os.ReadFile("../../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs += strings.ReplaceAll(string(text), "~shop_database_", "~laravel_database_") // which is the default
+	}
+
+	checked := 0
+	for name, p := range preset.All() {
+		for _, grant := range p.Grants {
+			rights := rightsInRedis.FindString(grant)
+			if rights == "" || strings.HasPrefix(grant, "to replay: ") || strings.HasPrefix(grant, "to discard: ") {
+				continue
+			}
+			checked++
+			if !strings.Contains(docs, rights) {
+				t.Errorf("no document says that %s needs %q", name, rights)
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d grants were looked for", checked)
 	}
 }
 

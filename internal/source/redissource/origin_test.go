@@ -100,12 +100,16 @@ func (b *bench) content(key string) any {
 	return content
 }
 
-// granted are the rules of a line of a preset's grants.
+// granted are the rules of a line of a preset's grants, without the words between them.
 func granted(p *preset.Preset, purpose string) (rules []any) {
 	for _, line := range p.Grants {
-		if list, ok := strings.CutPrefix(line, "to "+purpose+": "); ok {
-			for _, rule := range strings.Fields(list) {
-				rules = append(rules, rule)
+		list, _ := strings.CutPrefix(line, "to "+purpose+": ")
+		if list == line {
+			continue
+		}
+		for word := range strings.FieldsSeq(list) {
+			if strings.HasPrefix(word, "+") || strings.HasPrefix(word, "~") {
+				rules = append(rules, strings.TrimSuffix(word, ","))
 			}
 		}
 	}
@@ -141,21 +145,33 @@ func TestGrants_AreEnough(t *testing.T) {
 // A URL with another database than 0 has Redis select it.
 func TestGrants_AreEnoughForEveryDatabase(t *testing.T) {
 	for name, file := range genuine {
-		b := newBench(t, name, file)
-		rules := granted(b.preset, "look")
-		b.check(b.redis.Do(t.Context(), slices.Concat([]any{"ACL", "SETUSER", "op", "on", ">secret", "resetkeys"}, rules)...).Err())
-		b.check(b.redis.Do(t.Context(), "SWAPDB", 0, 3).Err())
-		o, err := redissource.Open(t.Context(), "redis://op:secret@"+b.redis.Options().Addr+"/3", b.preset, preset.Settings{})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		page, err := o.Scan(t.Context(), "", 100)
-		if err != nil || len(page.Records) == 0 {
-			t.Errorf("%s: %d records, %v", name, len(page.Records), err)
-		}
-		b.check(o.Close())
+		newBench(t, name, file).looksIntoAnotherDatabase()
 	}
+	yii := newBench(t, "yii2-redis", yiiFile)
+	keepFailed(yii, "1")
+	yii.looksIntoAnotherDatabase()
+	for _, own := range owns {
+		newOwn(t, own.names, own.commands...).looksIntoAnotherDatabase("~*")
+	}
+}
+
+// looksIntoAnotherDatabase moves what is there to the database 3, where a user finds it who has
+// the rights to look, and these.
+func (b *bench) looksIntoAnotherDatabase(rights ...any) {
+	b.Helper()
+	rules := slices.Concat([]any{"ACL", "SETUSER", "op", "on", ">secret", "resetkeys"}, granted(b.preset, "look"), rights)
+	b.check(b.redis.Do(b.Context(), rules...).Err())
+	b.check(b.redis.Do(b.Context(), "SWAPDB", 0, 3).Err())
+	o, err := redissource.Open(b.Context(), "redis://op:secret@"+b.redis.Options().Addr+"/3", b.preset, b.settings)
+	if err != nil {
+		b.Errorf("%s: %v", b.preset.Name, err)
+		return
+	}
+	page, err := o.Scan(b.Context(), "", 100)
+	if err != nil || len(page.Records) == 0 {
+		b.Errorf("%s: %d records, %v", b.preset.Name, len(page.Records), err)
+	}
+	b.check(o.Close())
 }
 
 // TestAct_RefusesBeforeItLosesAJob takes one command away that a script needs late.

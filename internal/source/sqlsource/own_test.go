@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
@@ -127,17 +128,46 @@ func TestScan_ATimeWithAnOffsetIsAnInstant(t *testing.T) {
 	}
 	for _, kind := range []string{"datetime", "timestamp", "text", "date", ""} {
 		address := newDatabase(t, "sqlite")
-		execute(t, address, "CREATE TABLE dead (id integer PRIMARY KEY, body text, died_at "+kind+")")
+		execute(t, address, "CREATE TABLE dead (id integer PRIMARY KEY, body text, died_at "+kind+", made_at "+kind+")")
 		for text := range texts {
-			execute(t, address, "INSERT INTO dead (body, died_at) VALUES ('"+text+"', '"+text+"')")
+			execute(t, address, "INSERT INTO dead (body, died_at, made_at) VALUES ('"+text+"', '"+text+"', '"+text+"')")
 		}
 		s := system{preset: "table", settings: preset.Settings{Zone: "America/New_York",
-			Names: map[string]string{"table": "dead", "payload": "body", "failed_at": "died_at"}}}
+			Names: map[string]string{"table": "dead", "payload": "body", "failed_at": "died_at", "created_at": "made_at"}}}
 		for _, r := range scan(t, s.origin(t, address), 100) {
-			if got := r.FailedAt.Format("2006-01-02 15:04:05.999999999"); got != texts[string(r.Payload)] {
-				t.Errorf("%q in a column of %q was %s, want %s", r.Payload, kind, got, texts[string(r.Payload)])
+			for name, at := range map[string]time.Time{"died": r.FailedAt, "was made": r.CreatedAt} {
+				if got := at.Format("2006-01-02 15:04:05.999999999"); got != texts[string(r.Payload)] {
+					t.Errorf("what %s at %q in a column of %q was %s, want %s", name, r.Payload, kind, got, texts[string(r.Payload)])
+				}
 			}
 		}
+	}
+}
+
+// So it is in the other databases, which have a type for an instant: its time does not depend on
+// the zone of the system, nor on that of this machine.
+func TestScan_AnInstantOfADatabaseIsOne(t *testing.T) {
+	for _, c := range []struct{ engine, kind, text, want string }{
+		{"postgres", "timestamptz", "2026-11-22 11:00:00+01", "10:00"},
+		{"postgres", "timestamp", "2026-11-22 05:00:00", "10:00"},
+		{"postgres", "timestamptz", "2026-07-22 11:00:00+01", "10:00"},
+		{"postgres", "text", "2026-11-22 11:00:00+01:00", "10:00"},
+		{"postgres", "bigint", "1795341600", "10:00"},
+		{"mysql", "datetime", "2026-11-22 05:00:00", "10:00"},
+		{"mysql", "varchar(64)", "2026-11-22T11:00:00+01:00", "10:00"},
+		{"mysql", "bigint", "1795341600", "10:00"},
+	} {
+		t.Run(c.engine+" "+c.kind, func(t *testing.T) {
+			address := newDatabase(t, c.engine)
+			execute(t, address, "CREATE TABLE dead (id int PRIMARY KEY, body text, died_at "+c.kind+")")
+			execute(t, address, "INSERT INTO dead VALUES (1, '{}', '"+c.text+"')")
+			s := system{preset: "table", engine: c.engine, settings: preset.Settings{Zone: "America/New_York",
+				Names: map[string]string{"table": "dead", "payload": "body", "failed_at": "died_at"}}}
+			all := scan(t, s.origin(t, address), 100)
+			if got := all[0].FailedAt.Format("15:04"); got != c.want {
+				t.Errorf("%s is %s", c.text, got)
+			}
+		})
 	}
 }
 

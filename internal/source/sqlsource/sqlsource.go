@@ -263,8 +263,12 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 			return err
 		}
 		defer rows.Close()
+		instants, err := instantsOf(rows)
+		if err != nil {
+			return err
+		}
 		for !full && rows.Next() {
-			from, err := o.row(rows)
+			from, err := o.row(rows, instants)
 			if err != nil {
 				return err
 			}
@@ -341,14 +345,25 @@ type row struct {
 	cells   []any
 }
 
-// row reads the row at which a list is.
-func (o *Origin) row(rows *sql.Rows) (row, error) {
+// row reads the row at which a list is. instants says which of its columns have an instant.
+func (o *Origin) row(rows *sql.Rows, instants []bool) (row, error) {
 	cells := make([]any, len(o.columns))
 	places := make([]any, len(cells))
 	for i := range cells {
 		places[i] = &cells[i]
 	}
-	return row{o.columns, cells}, rows.Scan(places...)
+	err := rows.Scan(places...)
+	if err != nil {
+		return row{}, err
+	}
+
+	for i := range cells {
+		at, ok := cells[i].(time.Time)
+		if ok && instants[i] {
+			cells[i] = instant(at)
+		}
+	}
+	return row{o.columns, cells}, nil
 }
 
 // value is a field of the row, nil where the preset does not have it.

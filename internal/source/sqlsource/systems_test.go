@@ -141,6 +141,7 @@ func each(t *testing.T, do func(t *testing.T, s system, address string)) {
 
 func scan(t *testing.T, o *sqlsource.Origin, limit int) (all []source.Record) {
 	t.Helper()
+	places := map[string]bool{}
 	for after := ""; ; {
 		page, err := o.Scan(t.Context(), after, limit)
 		check(t, err)
@@ -149,6 +150,10 @@ func scan(t *testing.T, o *sqlsource.Origin, limit int) (all []source.Record) {
 		if after = page.Next; after == "" {
 			return all
 		}
+		if places[after] {
+			t.Fatalf("the list comes to %q twice", after)
+		}
+		places[after] = true
 	}
 }
 

@@ -1,6 +1,7 @@
 package sqlsource
 
 import (
+	"database/sql"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -9,6 +10,19 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/source"
 )
+
+// instant is a time that the database keeps as one, and not as what a clock on the wall said.
+type instant time.Time
+
+// instantsOf tells for each column of an answer whether it has instants. The driver makes the
+// same of both, but PostgreSQL has a type for each.
+func instantsOf(rows *sql.Rows) (instants []bool, err error) {
+	kinds, err := rows.ColumnTypes()
+	for _, kind := range kinds {
+		instants = append(instants, kind.DatabaseTypeName() == "TIMESTAMPTZ")
+	}
+	return instants, err
+}
 
 // textOf is a value as a text. A time is one that the database reads again.
 func textOf(v any) string {
@@ -27,6 +41,8 @@ func textOf(v any) string {
 		return strconv.FormatBool(v)
 	case time.Time:
 		return v.UTC().Format("2006-01-02T15:04:05.999999999Z")
+	case instant:
+		return textOf(time.Time(v))
 	}
 	text, err := json.Marshal(v)
 	if err != nil { // unreachable: drivers give no other values
@@ -64,6 +80,8 @@ func (o *Origin) timeOf(v any) time.Time {
 			return time.Date(v.Year(), v.Month(), v.Day(), v.Hour(), v.Minute(), v.Second(), v.Nanosecond(), o.zone).UTC()
 		}
 		return v.UTC()
+	case instant:
+		return time.Time(v).UTC()
 	}
 	text := strings.TrimSpace(textOf(v))
 	if date, clock, ok := strings.Cut(text, "T"); ok && len(date) == len(time.DateOnly) {

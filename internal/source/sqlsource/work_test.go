@@ -169,7 +169,8 @@ func TestWork_RefusesWhatTheUserOfRedisMayNot(t *testing.T) {
 	}
 }
 
-// TestWork_GrantsAreEnough has the rights of the preset's grants in Redis.
+// TestWork_GrantsAreEnough has the rights of the preset's grants in Redis, and a queue that is not
+// in its first database, so that Redis has to select one.
 func TestWork_GrantsAreEnough(t *testing.T) {
 	s := twoStores[0]
 	s.settings.Values = nil
@@ -181,7 +182,7 @@ func TestWork_GrantsAreEnough(t *testing.T) {
 		rules = append(rules, rule)
 	}
 	check(t, queue.Do(t.Context(), rules...).Err())
-	o := s.attachWork(t, s.load(t), "redis://op:secret@"+queue.Options().Addr)
+	o := s.attachWork(t, s.load(t), "redis://op:secret@"+queue.Options().Addr+"/3")
 	report, err := o.Check(t.Context())
 	check(t, err)
 	if got := act(t, o, source.Replay, source.Once, s.fit(t, o)); got.State != source.Done || len(report.May) != 2 {
