@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"os"
 	"regexp"
@@ -114,7 +116,8 @@ func (c console) hiding(args []string) console {
 	return console{c.stdin, &hider{c.stdout, inOutput}, &hider{c.stderr, inMessages}}
 }
 
-// hider replaces passwords in what is written. Commands and the log write a line at once.
+// hider replaces passwords in what is written. Commands write a line at once. The log hides
+// them by [hider.attribute] instead.
 type hider struct {
 	to     io.Writer
 	secret *strings.Replacer
@@ -129,6 +132,34 @@ func (h *hider) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// attribute replaces passwords in the message of the log or in a value. Names, times and
+// numbers stay as they are.
+func (h *hider) attribute(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindString {
+		a.Value = slog.StringValue(h.secret.Replace(a.Value.String()))
+		return a
+	}
+	if a.Value.Kind() != slog.KindAny {
+		return a
+	}
+
+	if list, ok := a.Value.Any().([]string); ok {
+		hidden := slices.Clone(list)
+		for i := range hidden {
+			hidden[i] = h.secret.Replace(hidden[i])
+		}
+		a.Value = slog.AnyValue(hidden)
+		return a
+	}
+
+	// An error, or the cause of a panic. It stays what it is unless it has a password.
+	text := fmt.Sprintf("%+v", a.Value.Any())
+	if hidden := h.secret.Replace(text); hidden != text {
+		a.Value = slog.StringValue(hidden)
+	}
+	return a
 }
 
 // checkDatabases refuses a URL where a flag names a database file.

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestCommands_PrintNoCredentials gives each command URLs and data sources with passwords
@@ -83,7 +85,7 @@ func TestCredentials_HideNoMoreThanTheyMust(t *testing.T) {
 		{text: "0 failed of auth=failed", stdout: "0 failed of auth=failed"},
 		{text: "the queues orders and payments, completed", stdout: "the queues orders and payments, completed"},
 		{text: "type=x token=orders", stdout: "type=x token=orders"},
-		{text: `{"seq":12345678,"state":"discarded"}`, stdout: `{"seq":12345678,"state":"discarded"}`, stderr: `{"seq":***,"state":"***"}`},
+		{text: "12345678 were discarded", stdout: "12345678 were discarded", stderr: "*** were ***"},
 		{text: "mysql://ana:12345678@h", stdout: "mysql://ana:***@h"},
 		{text: "?password=retryable of retryable", stdout: "?password=*** of retryable", stderr: "?password=*** of ***"},
 		{text: "password=available of available", stdout: "password=*** of available", stderr: "password=*** of ***"},
@@ -98,6 +100,39 @@ func TestCredentials_HideNoMoreThanTheyMust(t *testing.T) {
 		}
 		if got, want := stderr.String(), cmp.Or(test.stderr, test.stdout); got != want {
 			t.Errorf("in messages %q became %q, want %q", test.text, got, want)
+		}
+	}
+}
+
+// A password can be a number, the name of an attribute, or have the syntax of JSON in it.
+// Lines of the log stay what a reader of logs understands.
+func TestCredentials_HideInTheValuesOfTheLogOnly(t *testing.T) {
+	args := []string{
+		"mysql://ana:12345678@h/db", "redis://:source@h", `amqp://ana:lost","x@h`, "postgres://ana:n0000000@h/db", "redis://:ab%07cdef@h",
+	}
+	about := []any{
+		"seq", 12345678, "took", 12345678 * time.Second, "since", time.Date(2026, 1, 2, 3, 4, 5, 12345678, time.UTC), "source", "shop",
+		"error", errors.New("12345678 is wrong"), "queues", []string{"orders", "12345678"}, "queue", "lost", "x", "\n0000000 n0000000",
+		"url", "mysql://ana:12345678@h", "bell", "ab\acdef", "fine", errors.New("no password"), "panic", []int{12345678},
+	}
+	json := `"level":"INFO","msg":"The *** of ***.","seq":12345678,"took":12345678000000000,"since":"2026-01-02T03:04:05.012345678Z","source":"shop",` +
+		`"error":"*** is wrong","queues":["orders","***"],"queue":"lost","x":"\n0000000 ***","url":"mysql://ana:***@h","bell":"***",` +
+		`"fine":"no password","panic":"[***]"`
+	text := `level=INFO msg="The *** of ***." seq=12345678 took=3429h21m18s since=2026-01-02T03:04:05.012Z source=shop ` +
+		`error="*** is wrong" queues="[orders ***]" queue=lost x="\n0000000 ***" url=mysql://ana:***@h bell=*** fine="no password" panic=[***]`
+
+	for format, want := range map[string]string{"json": json, "text": text} {
+		var out bytes.Buffer
+		c := console{strings.NewReader(""), io.Discard, &out}.hiding(args)
+		log, err := newLog(c.stderr, "info", format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("The source of 12345678.", about...)
+
+		_, got, _ := strings.Cut(strings.Trim(strings.TrimSpace(out.String()), "{}"), map[string]string{"json": ",", "text": " "}[format])
+		if got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", format, got, want)
 		}
 	}
 }

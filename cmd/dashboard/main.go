@@ -346,6 +346,13 @@ func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 		return nil, usageError{err}
 	}
 	options := &slog.HandlerOptions{Level: least}
+
+	// A password is hidden in the values before a line is made of them. In the line, it
+	// could also be a number, or a part of the syntax.
+	if h, ok := w.(*hider); ok {
+		w, options.ReplaceAttr = h.to, h.attribute
+	}
+
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}

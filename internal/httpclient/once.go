@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // The errors of a request whose fate is unknown: the service may have done its work.
@@ -28,7 +29,8 @@ var errNotRepeated = errors.New("the request was sent, and is not sent again")
 // request to be idempotent, for example because of an Idempotency-Key. But a failed
 // connection does not tell whether the service did its work. So a request of which
 // at least one byte was written is not repeated. One of which nothing was written
-// is: its connection was closed while it was idle.
+// is: its connection was closed while it was idle. The goodbye that TLS writes when this
+// side closes a connection in turn is no part of a request.
 type once struct{ transport *http.Transport }
 
 // Once returns a transport that sends each request at most once, by means of t, which
@@ -84,7 +86,7 @@ type sending struct {
 
 	mu      sync.Mutex
 	conn    *countedConn // of the current try; nil: unknown
-	before  int64        // bytes that were written to conn before this try
+	before  int64        // the count of conn before this try
 	shared  bool         // conn carries other requests as well (HTTP/2)
 	begun   bool         // this try has a connection
 	headers bool         // the headers of this try were written, or it was attempted
@@ -99,7 +101,7 @@ func (s *sending) sent() bool {
 	case s.conn == nil:
 		return true
 	}
-	return s.conn.written.Load() != s.before
+	return s.conn.count(s.shared) != s.before
 }
 
 // mayBeRepeated reports whether nothing was sent so far. If it was, the request ends.
@@ -130,7 +132,7 @@ func (s *sending) gotConnection(got httptrace.GotConnInfo) {
 	defer s.mu.Unlock()
 	s.conn, s.shared, s.begun, s.headers = counted, shared, true, false
 	if counted != nil {
-		s.before = counted.written.Load()
+		s.before = counted.count(shared)
 	}
 }
 
@@ -158,10 +160,26 @@ func (s *sending) explain(err error) error {
 }
 
 // countedConn is a connection that knows how much was written to it, and why it failed.
+//
+// The layer of TLS sets a deadline for a write only when it is about to close the
+// connection: it then holds back all other writes, and writes nothing but its goodbye
+// (close_notify). Over HTTP/1, which sets no such deadline itself, what is written after
+// it is therefore no byte of a request.
 type countedConn struct {
 	net.Conn
-	written atomic.Int64
+	written atomic.Int64 // bytes before the first deadline for a write
+	leaving atomic.Bool  // there was such a deadline
+	goodbye atomic.Int64 // bytes after it
 	failed  atomic.Pointer[error]
+}
+
+// count returns how many bytes were written that can be a part of a request.
+func (c *countedConn) count(shared bool) int64 {
+	n := c.written.Load()
+	if shared {
+		n += c.goodbye.Load() // HTTP/2 may be told to set deadlines of its own
+	}
+	return n
 }
 
 // dialer opens a connection.
@@ -195,10 +213,20 @@ func (c *countedConn) Read(p []byte) (int, error) {
 }
 
 func (c *countedConn) Write(p []byte) (int, error) {
+	counter := &c.written
+	if c.leaving.Load() {
+		counter = &c.goodbye
+	}
+
 	n, err := c.Conn.Write(p)
-	c.written.Add(int64(n))
+	counter.Add(int64(n))
 	c.remember(err)
 	return n, err
+}
+
+func (c *countedConn) SetWriteDeadline(t time.Time) error {
+	c.leaving.Store(true)
+	return c.Conn.SetWriteDeadline(t)
 }
 
 // remember keeps the first error that tells more than that the connection is closed.

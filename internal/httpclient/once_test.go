@@ -11,11 +11,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -60,6 +63,127 @@ func TestDo_ConnectionThatTheServerClosedWhileIdleCostsNoRequest(t *testing.T) {
 			if served.Load() != 2 || p.dialed.Load() != 2 {
 				t.Errorf("%d requests were served on %d connections, want two of each", served.Load(), p.dialed.Load())
 			}
+		})
+	}
+}
+
+// Gunicorn closes a connection that has been idle for 2 seconds, the shortest time of the
+// common servers.
+func TestDo_RequestJustBeforeAServerClosesItsConnectionTakesAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := calls(t, func(http.ResponseWriter, *http.Request) {})
+		defer c.Close()
+		c.succeed(t, "{}", 2)
+		if n := p.dialed.Load(); n != 1 {
+			t.Errorf("%d connections for requests that follow one another", n)
+		}
+
+		time.Sleep(2*time.Second - time.Microsecond)
+		c.succeed(t, "{}", 1)
+		if n := p.dialed.Load(); n != 2 {
+			t.Errorf("%d connections, want a second one", n)
+		}
+	})
+}
+
+// recorded keeps the last connection that it accepts over TLS.
+type recorded struct {
+	net.Listener
+	last *tls.Conn
+}
+
+func (r *recorded) Accept() (net.Conn, error) {
+	conn, err := r.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	r.last = conn.(*tls.Conn)
+	return conn, nil
+}
+
+// certificate returns one for a server, and a configuration that trusts it.
+func certificate() (server, client *tls.Config) {
+	known := httptest.NewTLSServer(nil)
+	defer known.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(known.Certificate())
+	return &tls.Config{Certificates: known.TLS.Certificates}, &tls.Config{RootCAs: roots, ServerName: "example.com"}
+}
+
+// secureCalls is calls over TLS and HTTP/1. The listener knows the server's connection.
+func secureCalls(t *testing.T, server, client *tls.Config, answer http.HandlerFunc) (*Client, *pipes, *recorded) {
+	t.Helper()
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	listener := &recorded{Listener: tls.NewListener(p, server)}
+	s := &http.Server{Handler: answer}
+	go s.Serve(listener)
+	t.Cleanup(func() { s.Close() })
+	c := New(128, client)
+	c.client.Transport.(*once).transport.DialContext = counting(p.dial)
+	return c, p, listener
+}
+
+// A server closes an idle connection when the next request already has it. The client
+// then closes its end too, and TLS writes its goodbye.
+func TestDo_GoodbyeOfTLSIsNoByteOfARequest(t *testing.T) {
+	server, client := certificate()
+	for version, name := range map[uint16]string{tls.VersionTLS12: "1.2", tls.VersionTLS13: "1.3"} {
+		for _, body := range []string{"{}", ""} {
+			server.MaxVersion = version
+			synctest.Test(t, func(t *testing.T) {
+				var served atomic.Int32
+				c, p, listener := secureCalls(t, server, client, func(http.ResponseWriter, *http.Request) { served.Add(1) })
+				defer c.Close()
+				var closes sync.Once // not the connection that follows
+				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+					if got.Reused {
+						closes.Do(func() {
+							_ = listener.last.CloseWrite()
+							synctest.Wait()
+						})
+					}
+				}})
+
+				for range 2 {
+					answer, err := c.Do(keyed(t, ctx, "https://service/", body))
+					if err != nil {
+						t.Errorf("TLS %s, %d bytes: %v", name, len(body), err)
+						return
+					}
+					answer.Done()
+					synctest.Wait()
+				}
+				if served.Load() != 2 || p.dialed.Load() != 2 {
+					t.Errorf("TLS %s, %d bytes: %d requests were served on %d connections, want two of each",
+						name, len(body), served.Load(), p.dialed.Load())
+				}
+			})
+		}
+	}
+}
+
+func TestDo_RequestOverTLSOfWhichOneByteWasWrittenIsNotSentAgain(t *testing.T) {
+	server, client := certificate()
+	for _, body := range []string{"{}", strings.Repeat("x", 1<<20), ""} {
+		synctest.Test(t, func(t *testing.T) {
+			c, p, _ := secureCalls(t, server, client, func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+			})
+			defer c.Close()
+			fail := p.breakable(c, 1)
+			answer, err := c.Do(keyed(t, t.Context(), "https://service/", body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Done()
+			synctest.Wait()
+			fail()
+
+			_, err = c.Do(keyed(t, t.Context(), "https://service/", body))
+			if n := p.dialed.Load(); n != 1 || !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("%d bytes: it went out on %d connections, and failed with %v", len(body), n, err)
+			}
+			time.Sleep(time.Second) // the server lingers at a connection that broke off
 		})
 	}
 }
@@ -216,10 +340,9 @@ func (s *refusing) serve(conn net.Conn) error {
 // listen starts the server and returns its address and a client of it.
 func (s *refusing) listen(t *testing.T) (address string, c *Client) {
 	t.Helper()
-	known := httptest.NewTLSServer(nil) // for its certificate
-	defer known.Close()
-	config := &tls.Config{Certificates: known.TLS.Certificates, NextProtos: []string{"h2"}}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	server, client := certificate()
+	server.NextProtos = []string{"h2"}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,9 +356,7 @@ func (s *refusing) listen(t *testing.T) (address string, c *Client) {
 			go func() { _ = s.serve(conn) }() // ends with the connection
 		}
 	}()
-	roots := x509.NewCertPool()
-	roots.AddCert(known.Certificate())
-	return "https://" + listener.Addr().String(), New(8, &tls.Config{RootCAs: roots})
+	return "https://" + listener.Addr().String(), New(8, client)
 }
 
 func TestDo_RequestThatAnHTTP2ServerRefusesIsNotSentAgain(t *testing.T) {
