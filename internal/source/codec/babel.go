@@ -93,12 +93,59 @@ func cleanFrame(raw []byte, run Run) ([]byte, error) {
 func cleanUnframed(raw []byte, run Run) ([]byte, error) {
 	inner, _, _ := unframed(raw)
 	if rawjson.Kind(inner) == '{' && lost(inner) {
-		return nil, errors.New("the body of the message was lost when it was set aside")
+		return nil, errLost
 	}
 	clean, ok := envelope.Tried(inner, 0)
 	if !ok {
 		return nil, errors.New("the message is not a JSON object that can be read exactly")
 	}
+	return renamed(clean, run)
+}
+
+// cleanUnframedForPHP is cleanUnframed for the workers of InitPHP Queue.
+func cleanUnframedForPHP(raw []byte, run Run) ([]byte, error) {
+	inner, _, _ := unframed(raw)
+	if rawjson.Kind(inner) == '{' && lost(inner) {
+		return nil, errLost
+	}
+	return cleanForPHP(inner, run)
+}
+
+// errLost says that a message cannot be replayed because nothing is left of it.
+var errLost = errors.New("the body of the message was lost when it was set aside")
+
+// forPHP warns of records that PHP cannot read.
+func forPHP(read func(*source.Record)) func(*source.Record) {
+	return func(r *source.Record) {
+		read(r)
+		inner, _, _ := unframed(r.Raw)
+		fault := faultOfInitPHP(inner)
+		warn(r, fault != "", "It cannot be replayed: "+fault+".")
+	}
+}
+
+// faultOfInitPHP says why a worker of InitPHP Queue would lose a message. It takes what
+// PHP cannot decode for an empty message, and sets that aside in its place.
+func faultOfInitPHP(raw []byte) string {
+	if fault := faultOfPHP(raw); fault != "" {
+		return "its payload " + fault + ", so a worker of InitPHP Queue would lose it"
+	}
+	return ""
+}
+
+// cleanForPHP takes the block of the dead letter away and counts attempts from zero. Of a
+// member that comes twice PHP takes the last one, so all of them are changed.
+func cleanForPHP(raw []byte, run Run) ([]byte, error) {
+	if fault := faultOfInitPHP(raw); fault != "" {
+		return nil, errors.New(fault)
+	}
+	clean := edited(raw, func(name string, value []byte) ([]byte, bool) {
+		if name == "attempts" {
+			_, ok := count(value)
+			return []byte("0"), ok
+		}
+		return nil, name == "dead_letter"
+	})
 	return renamed(clean, run)
 }
 
@@ -111,6 +158,8 @@ func renamed(raw []byte, run Run) ([]byte, error) {
 		return raw, nil
 	case text(meta, "id") == "":
 		return nil, errors.New("the message has no id that could be another one")
+	case !isObject(raw):
+		return nil, errors.New("the message has a member twice or is nested too deep, so that its id cannot be another one")
 	}
 	meta = edited(meta, func(name string, _ []byte) ([]byte, bool) { return rawjson.Quote(run.ID), name == "id" })
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return meta, name == "meta" }), nil

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/envelope"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/source"
@@ -66,13 +65,27 @@ func Get(name string) (c Codec, ok bool) {
 	return c, ok
 }
 
+// Fault returns what finds the reason for which the workers of a system could not read the
+// fields of a record; empty if they can. It is for a system whose records are moved by the
+// source itself, so that no codec cleans them. ok is false for all others.
+func Fault(name string) (find func(Fields) string, ok bool) {
+	find, ok = faults[name]
+	return find, ok
+}
+
+var faults = map[string]func(Fields) string{
+	"yii2":       func(f Fields) string { return faultOfYii([]byte(f["raw"])) },
+	"yii2-redis": faultOfKept,
+}
+
 var codecs = map[string]Codec{
 	"json":         {func(r *source.Record) { r.Payload = r.Raw }, asItIs, replaced},
 	"laravel":      {readLaravel, cleanLaravel, wholeObject},
-	"babel":        {readBabel, cleanBabel, inMember("data", "{[")},
+	"babel":        {forPHP(readBabel), cleanBabel, inMember("data", "{[")},
 	"yii2":         {readYii, asItIs, nil},
 	"frame":        {readFrame, cleanFrame, editFrame},    // babel, for consumers that know frames
 	"unframe":      {readFrame, cleanUnframed, editFrame}, // and for those that do not
+	"unframe-php":  {forPHP(readFrame), cleanUnframedForPHP, editFrame},
 	"asynq":        {readAsynq, cleanAsynq, editAsynq},
 	"sidekiq":      {readSidekiq, cleanSidekiq, inMember("args", "[")},
 	"daycry":       {readDaycry, cleanDaycry, inMember("payload", "")},
@@ -204,8 +217,9 @@ func faultOfLaravel(raw []byte) string {
 	return ""
 }
 
-// depthOfPHP is how deep PHP reads JSON.
-const depthOfPHP = 512
+// depthOfPHP is how deep the arrays and objects can be that PHP's json_decode reads. Its
+// limit of 512 levels counts what is in the innermost of them as a level too.
+const depthOfPHP = 511
 
 // faultOfPHP says why PHP cannot read a JSON object; empty when it can. It is stricter than
 // the readers of most languages.
@@ -298,29 +312,8 @@ func readBabel(r *source.Record) {
 
 // cleanBabel takes the block of the dead letter away and counts attempts from zero.
 func cleanBabel(raw []byte, run Run) ([]byte, error) {
-	if member(raw, "data") == nil && text(raw, "job") == "" && text(raw, "urn") == "" {
-		return nil, fmt.Errorf("the body of the message was lost when it was set aside")
+	if rawjson.Kind(raw) == '{' && member(raw, "data") == nil && text(raw, "job") == "" && text(raw, "urn") == "" {
+		return nil, errLost
 	}
-	clean, ok := envelope.Tried(raw, 0)
-	if !ok {
-		return nil, fmt.Errorf("the message is not a JSON object that can be read exactly")
-	}
-	return renamed(clean, run)
+	return cleanForPHP(raw, run)
 }
-
-// readYii reads a job of yii2-queue: its class, from the beginning of what PHP
-// serialised or from the member "class" of JSON.
-func readYii(r *source.Record) {
-	r.Payload = r.Raw
-	if rawjson.Kind(r.Raw) == '{' && json.Valid(r.Raw) {
-		r.Type = text(r.Raw, "class")
-		return
-	}
-	if m := object.FindSubmatch(r.Raw); m != nil {
-		r.Type = string(m[1])
-		return
-	}
-	unreadable(r, "it is neither a serialised object of PHP nor JSON")
-}
-
-var object = regexp.MustCompile(`^O:\d+:"([\\A-Za-z0-9_]+)":\d+:\{`)

@@ -107,20 +107,3 @@ func utc(text string) time.Time {
 	}
 	return at
 }
-
-// readKept reads what the listener of docs/sources-redis.md keeps of a job of yii2-queue:
-// its message, which is the time to run, a semicolon and the job, and how it failed.
-func readKept(r *source.Record, f Fields) {
-	ttr, body, found := strings.Cut(f["message"], ";")
-	if !found {
-		r.Payload = []byte(f["message"])
-		r.Warnings = append(r.Warnings, "The record is shown raw: its message has no time to run.")
-	} else {
-		r.Raw = []byte(body)
-		readYii(r)
-		r.Raw = nil
-		r.Meta = facts("ttr", ttr)
-	}
-	r.Error = job.ErrorInfo{Type: f["exception"], Message: f["error"]}
-	r.Attempts, r.FailedAt = whole(f["attempt"]), instant([]byte(f["failed_at"]))
-}

@@ -73,18 +73,49 @@ type call struct {
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 	for len(acts) > 0 {
-		some := acts[:min(len(acts), scriptsAtOnce)]
-		acts = acts[len(some):]
-		calls := make([]call, len(some))
-		for i, a := range some {
-			calls[i] = o.call(a)
+		calls, err := o.calls(ctx, acts[:min(len(acts), scriptsAtOnce)])
+		if err != nil {
+			return append(all, source.Untold(acts)...), err
 		}
+		acts = acts[len(calls):]
 		results, err := o.run(ctx, calls)
 		if all = append(all, results...); err != nil {
 			return append(all, source.Untold(acts)...), err
 		}
 	}
 	return all, nil
+}
+
+// calls makes the scripts of acts. An error says that nothing has happened yet.
+func (o *Origin) calls(ctx context.Context, acts []source.Act) ([]call, error) {
+	calls := make([]call, len(acts))
+	for i, a := range acts {
+		calls[i] = o.call(a)
+		if o.fault == nil || a.Kind != source.Replay || calls[i].script == nil {
+			continue
+		}
+
+		fault, err := o.examine(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		if fault != "" {
+			calls[i] = call{result: source.Result{ID: a.ID, State: source.Refused, Why: fault}}
+		}
+	}
+	return calls, nil
+}
+
+// examine says why the workers of the system could not read a record, which a script moves
+// as it is. It is empty for one that is missing: the script says that.
+func (o *Origin) examine(ctx context.Context, a source.Act) (fault string, err error) {
+	o.line.Renew()
+	queue, id, _ := o.named(a)
+	fields, err := o.hashes(ctx, queue, []string{id})
+	if err != nil || len(fields[0]) == 0 {
+		return "", err
+	}
+	return o.fault(fields[0]), nil
 }
 
 // call makes the script of an act.

@@ -108,3 +108,36 @@ func TestYii_TwentyReplaysAtOnceAreOne(t *testing.T) {
 	keepFailed(b, "1")
 	b.race(b.all(100)[0])
 }
+
+func TestYii_RefusesAReplayThatItsWorkersCannotRead(t *testing.T) {
+	b := newBench(t, "yii2-redis", yiiFile)
+	keepFailed(b, "1")
+	message := b.redis.HGet(t.Context(), "queue.failed.1", "message").Val()
+	for _, poison := range []string{"", "300", "300;", "300;garbage", ";" + message, "soon;" + message, "-1" + message, message[:len(message)-1], `300;{"class":`, "300;[]"} {
+		b.check(b.redis.HSet(t.Context(), "queue.failed.1", "message", poison).Err())
+		before := redistest.Dump(t, b.redis, "queue.failed", "queue.failed.1", "queue.message_id", "queue.messages", "queue.waiting")
+		r := b.all(100)[0]
+		got := b.does(act(source.Replay, source.Once, r), source.Refused)
+		if !strings.Contains(got.Why, "a worker of yii2-queue could not read it") || !strings.Contains(strings.Join(r.Warnings, "\n"), "It cannot be replayed: ") {
+			t.Errorf("%q: %q, and warns %q", poison, got.Why, r.Warnings)
+		}
+		if redistest.Dump(t, b.redis, "queue.failed", "queue.failed.1", "queue.message_id", "queue.messages", "queue.waiting") != before {
+			t.Errorf("%q: something has changed", poison)
+		}
+	}
+	b.check(b.redis.HSet(t.Context(), "queue.failed.1", "message", `300;{"class":"app\\jobs\\ChargeJob"}`).Err())
+	b.does(act(source.Replay, source.Once, b.all(100)[0]), source.Done)
+}
+
+func TestInitPHP_RefusesAReplayThatItsWorkersCannotRead(t *testing.T) {
+	b := newBench(t, "initphp-redis", "initphp-queue/redis-dump.json")
+	for _, poison := range []string{`{"job":"urn:p","data":{"n":"\ud800"}}`, "{\"job\":\"urn:p\",\"data\":[\"caf\xe9\"]}", `{"job":"urn:p","data":{}`} {
+		b.check(b.redis.Del(t.Context(), "orders:failed").Err())
+		b.check(b.redis.RPush(t.Context(), "orders:failed", poison).Err())
+		r := b.all(100)[0]
+		got := b.does(act(source.Replay, source.Once, r), source.Refused)
+		if !strings.Contains(got.Why, "a worker of InitPHP Queue would lose it") || !strings.Contains(strings.Join(r.Warnings, "\n"), "It cannot be replayed: ") {
+			t.Errorf("%q: %q, and warns %q", poison, got.Why, r.Warnings)
+		}
+	}
+}

@@ -47,6 +47,7 @@ type Origin struct {
 	at      preset.Redis // with the names of redrive.yaml in its keys
 	codec   codec.Codec
 	hash    func(*source.Record, codec.Fields) // for records that are hashes; else nil
+	fault   func(codec.Fields) string          // why workers could not read such a record; nil: they can
 	keys    []string                           // names of the keys of the scripts
 	scripts map[act]*redis.Script
 	queues  discovery
@@ -99,6 +100,7 @@ func (o *Origin) describe(names map[string]string) error {
 	if o.codec, known = codec.Get(p.Codec); known {
 		return nil
 	}
+	o.fault, _ = codec.Fault(p.Codec)
 	if o.hash, known = codec.Hash(p.Codec); !known { // unreachable: a test reads all presets
 		return fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}

@@ -128,6 +128,9 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 		}
 		values["edited"] = string(edited)
 	}
+	if o.raw != "" {
+		return o.examine(ctx, a)
+	}
 	if !o.clean {
 		return nil
 	}
@@ -146,6 +149,28 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 		return unfit{err}
 	}
 	values["clean"] = string(clean)
+	return nil
+}
+
+// examine refuses a record whose bytes the statements move inside the database, and which
+// its workers could not read.
+func (o *Origin) examine(ctx context.Context, a source.Act) error {
+	var raw []byte
+	err := o.reading(ctx, func(t *sql.Tx) error {
+		query, args := o.bind(o.raw, map[string]any{"key": meant(a.Key)})
+		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&raw)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // the statements say that it is gone
+	}
+	if err != nil {
+		return err
+	}
+
+	find, _ := codec.Fault(o.preset.Codec)
+	if fault := find(codec.Fields{"raw": string(raw)}); fault != "" {
+		return unfit{errors.New(fault)}
+	}
 	return nil
 }
 

@@ -221,7 +221,7 @@ func unreadableByPHP(engine string) map[string]string {
 		"empty": "", "a blank": " ", "not JSON": "O:8:\"stdClass\":0:{}", "cut": `{"uuid":"u1","job":"Charge@handle","data":{"n":`,
 		"a list": "[]", "an empty object": "{}", "null": "null", "a text": `"job"`, "without a job": `{"displayName":"Charge","data":{}}`,
 		"half a character": `{"uuid":"u1","job":"Charge@handle","data":"\ud800"}`,
-		"too deep":         `{"job":"Charge@handle","data":` + strings.Repeat("[", 512) + strings.Repeat("]", 512) + "}",
+		"too deep":         `{"job":"Charge@handle","data":` + strings.Repeat("[", 511) + strings.Repeat("]", 511) + "}",
 		"two objects":      `{"job":"Charge@handle"}{"job":"Charge@handle"}`,
 	}
 	if engine == "sqlite" { // the others do not keep it

@@ -44,6 +44,7 @@ type Origin struct {
 	more     string   // the list from :a and :b on
 	same     string   // the witness of :key
 	clean    bool     // an act needs the raw bytes
+	raw      string   // the raw bytes of :key, where a replay has to look at them; else empty
 	lies     string   // the table of the list
 	work     Work     // the queue, where it is in another store; else nil
 	step     int      // rows that the next page asks for
@@ -171,6 +172,9 @@ func (o *Origin) compose() {
 	}
 	o.list, o.more = list(""), list(after)
 	o.same = "SELECT " + o.plain("witness", p.Fields["witness"]) + " FROM " + p.From + " WHERE " + p.Same
+	if _, ok := codec.Fault(p.Codec); ok {
+		o.raw = "SELECT " + o.plain("raw", p.Fields["raw"]) + " FROM " + p.From + " WHERE " + p.Same
+	}
 	preset.Expand(p.From, func(name string) string {
 		o.lies = cmp.Or(o.lies, o.settings.Names[name])
 		return ""

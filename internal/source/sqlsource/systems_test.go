@@ -59,15 +59,15 @@ var systems = []system{
 	{"laravel", "mysql", "", nil, berlin, "SELECT * FROM jobs ORDER BY id", nil},
 	{"initphp", "sqlite", "initphp-queue/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM jobs ORDER BY id", []string{"4"}},
 	{"initphp", "mysql", "initphp-queue/mariadb-dump.sql", nil, preset.Settings{}, "SELECT * FROM jobs ORDER BY id", []string{"4"}},
-	{"yii2-db", "sqlite", "yii2-queue/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM queue ORDER BY id", nil},
+	{"yii2-db", "sqlite", "yii2-queue/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM queue ORDER BY id", []string{"2"}},
 	{"yii2-db", "postgres", "yii2-queue/postgres-dump.sql", captured(`CREATE TABLE queue_failed (
 		id serial PRIMARY KEY, job_id integer NOT NULL, channel varchar(255) NOT NULL, job bytea NOT NULL, pushed_at integer NOT NULL,
 		ttr integer NOT NULL, priority integer NOT NULL, attempt integer NOT NULL, exception varchar(255), error text, failed_at integer NOT NULL)`),
-		preset.Settings{}, "SELECT * FROM queue ORDER BY id", nil},
+		preset.Settings{}, "SELECT * FROM queue ORDER BY id", []string{"3"}},
 	{"yii2-db", "mysql", "yii2-queue/mariadb-dump.sql", captured(`CREATE TABLE queue_failed (
 		id int AUTO_INCREMENT PRIMARY KEY, job_id int NOT NULL, channel varchar(255) NOT NULL, job longblob NOT NULL, pushed_at int NOT NULL,
 		ttr int NOT NULL, priority int NOT NULL, attempt int NOT NULL, exception varchar(255), error longtext, failed_at int NOT NULL)`),
-		preset.Settings{}, "SELECT * FROM queue ORDER BY id", nil},
+		preset.Settings{}, "SELECT * FROM queue ORDER BY id", []string{"3"}},
 	{"river", "postgres", "river/postgres-dump.sql", nil, preset.Settings{}, "SELECT * FROM river_job ORDER BY id", nil},
 	{"daycry", "sqlite", "daycry-jobs/sqlite-dump.sql", nil, preset.Settings{}, "SELECT * FROM queues ORDER BY id", nil},
 	{"daycry", "mysql", "daycry-jobs/mariadb-dump.sql", nil, preset.Settings{}, "SELECT * FROM queues ORDER BY id", nil},
