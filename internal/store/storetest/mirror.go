@@ -1,0 +1,293 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/source"
+)
+
+var mirroring = []func(*kit){
+	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordIsNoNews,
+	Mirror_KnowsWhatASourceDoesNotCount, Mirror_WhatASourceDoesNotSayStaysUnknown,
+	Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo, Mirror_AnUnknownNumberOfAttemptsMatchesNone, Mirror_ListsInTheOrderOfFailure,
+	Mirror_DyingElsewhereIsTheNextRun, Mirror_AThreadIsOneJob, Mirror_APageIsTakenOverTogether,
+	Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource, Mirror_ATimeOutOfBoundsIsUnknown,
+}
+
+// deadAt is a record that lies at a source.
+func (k *kit) deadAt(key string) source.Record {
+	return source.Record{
+		Key: key, Thread: "thread-" + key, Place: "failed", Witness: "1", Queue: "orders", Type: "charge",
+		Payload: []byte(`{"order":` + key + `}`), Error: job.ErrorInfo{Type: "Declined", Message: "card declined"}, Trace: "at charge()",
+		Attempts: 3, Limit: 3, FailedAt: k.now.Add(-time.Hour), CreatedAt: k.now.Add(-2 * time.Hour), Warnings: []string{"Mind the step."},
+	}
+}
+
+// mirror takes records over, and returns the jobs of the source, the newest first.
+func (k *kit) mirror(want int, records ...source.Record) []job.Job {
+	k.Helper()
+	n, err := k.Mirror(k.ctx, k.now, "shop", records)
+	k.check(err)
+	k.same("jobs that came or changed", n, want)
+	jobs := k.all(filter.Filter{Source: "shop"}, 100)
+	slices.SortFunc(jobs, func(a, b job.Job) int { return cmp.Compare(b.Seq, a.Seq) })
+	return jobs
+}
+
+// Mirror_AKeyThatIsNoTextIsOneRecord: whatever bytes a source names its records by, the
+// second look finds what the first one kept.
+func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
+	odd := []source.Record{k.deadAt("1"), k.deadAt("2"), k.deadAt("3"), k.deadAt("4")}
+	for i, key := range []string{"a\x00b", "\xff\xfe", "c\x00", "well"} {
+		odd[i].Key, odd[i].Thread, odd[i].Witness = key, key, key
+	}
+	k.mirror(4, odd...)
+	k.mirror(0, odd...)
+	news, err := k.Sources.News(k.ctx, "shop", odd)
+	k.check(err)
+	k.same("news", len(news), 0)
+	twins, err := k.Sources.Twins(k.ctx, "shop", odd)
+	k.check(err)
+	k.same("records under another key", len(twins), 0)
+
+	odd[0].Witness = "it died again"
+	j := k.mirror(1, odd...)
+	k.same("jobs", len(j), 4)
+}
+
+// Mirror_ARecordIsADeadLetter: at the time when it died, with everything that the
+// source says, and nothing of it counts as a failure of a worker of Redrive.
+func Mirror_ARecordIsADeadLetter(k *kit) {
+	r := k.deadAt("7")
+	r.History = []source.Failure{{Number: 1, At: k.now.Add(-90 * time.Minute), Error: job.ErrorInfo{Message: "first"}}}
+	j := k.mirror(1, r)[0]
+	k.same("queue, type, status", []any{j.Queue, j.Type, j.Status()}, []any{"orders@shop", "charge", job.StatusDeadLetter})
+	k.same("reason, error", []any{j.Reason, j.Error}, []any{retry.AttemptsExhausted, r.Error})
+	k.same("attempts", []int{j.Attempts, j.Policy.Limit()}, []int{3, 3})
+	k.same("times", []time.Time{j.EnqueuedAt, j.FinishedAt, j.ChangedAt}, []time.Time{r.CreatedAt, r.FailedAt, r.FailedAt})
+	d := k.detail(j.ID)
+	k.same("payload", string(d.Job.Payload), `{"order":7}`)
+	k.same("attempts that are known", []string{d.Attempts[0].Error.Message, d.Attempts[1].Error.Message, d.Attempts[1].Trace},
+		[]string{"first", "card declined", "at charge()"})
+	k.same("where it lies", []any{d.Mirrored.Place, d.Mirrored.Key, d.Mirrored.Lies, d.Mirrored.Warnings}, []any{"failed", "7", true, r.Warnings})
+	k.same("counters", k.Snapshot().Totals, job.Totals{})
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+	k.same("nothing to claim", len(k.claim("orders@shop", 10)), 0)
+	k.restart()
+	k.same("dead letters after a restart", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+}
+
+// Mirror_TheSameRecordIsNoNews.
+func Mirror_TheSameRecordIsNoNews(k *kit) {
+	r := k.deadAt("7")
+	k.mirror(1, r)
+	k.mirror(0, r)
+	news, err := k.Sources.News(k.ctx, "shop", []source.Record{r, k.deadAt("8")})
+	k.check(err)
+	k.same("news", []any{len(news), news[0].Key}, []any{1, "8"})
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+}
+
+// Mirror_WhatASourceDoesNotSayStaysUnknown: times, attempts, their limit, the reason and the
+// policy. Only when the job came where it is must be known: when Redrive saw it first.
+func Mirror_WhatASourceDoesNotSayStaysUnknown(k *kit) {
+	j := k.mirror(1, source.Record{Key: "k", Queue: "orders", Type: "charge"})[0]
+	k.same("times", []time.Time{j.EnqueuedAt, j.RunAt, j.FinishedAt, j.StartedAt}, make([]time.Time, 4))
+	k.same("since when it is where it is", j.ChangedAt, k.now)
+	k.same("attempts", []int{j.Attempts, j.MaxAttempts()}, []int{0, 0})
+	k.same("reason, time limit, policy", []any{j.Reason, j.Timeout, j.Policy}, []any{retry.ReasonUnknown, time.Duration(0), retry.Policy{}})
+	a := k.detail(j.ID).Attempts[0]
+	k.same("its attempt", []any{a.Number, a.StartedAt, a.FinishedAt, a.Outcome}, []any{0, time.Time{}, time.Time{}, job.Failed})
+	l := k.letters(filter.Filter{}, 10)[0]
+	k.same("its letter", []any{l.FailedAt, l.Attempts, l.Reason}, []any{time.Time{}, 0, retry.ReasonUnknown})
+	k.same("the letter of its run", k.detail(j.ID).Letters[0].FailedAt, time.Time{})
+}
+
+// Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo: where it counts them, up to a limit.
+func Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo(k *kit) {
+	for i, c := range []struct {
+		used, limit, shown int
+		reason             retry.Reason
+	}{
+		{3, 3, 3, retry.AttemptsExhausted}, {4, 3, 4, retry.AttemptsExhausted}, {1, 3, 3, retry.ReasonUnknown},
+		{0, 3, 3, retry.ReasonUnknown}, {3, 0, 0, retry.ReasonUnknown},
+	} {
+		r := k.deadAt(strconv.Itoa(i))
+		r.Attempts, r.Limit, r.FailedAt = c.used, c.limit, k.now
+		j := k.mirror(1, r)[0]
+		k.same(fmt.Sprint(c), []any{j.Attempts, j.MaxAttempts(), j.Reason}, []any{c.used, c.shown, c.reason})
+		k.pass(time.Second)
+	}
+}
+
+// Mirror_AnUnknownNumberOfAttemptsMatchesNone: neither a small one nor a large one.
+func Mirror_AnUnknownNumberOfAttemptsMatchesNone(k *kit) {
+	unknown, known := k.deadAt("1"), k.deadAt("2")
+	unknown.Attempts = 0
+	k.mirror(2, unknown, known)
+	k.dead(simple())
+	for text, want := range map[string]int{"attempts:<9": 2, "attempts:<=2": 1, "attempts:>0": 2, "attempts:3": 1, "attempts:>3": 0, "": 3} {
+		f, err := filter.Parse("state:dead_letter "+text, k.now)
+		k.check(err)
+		k.same(text, len(k.letters(f, 10)), want)
+	}
+}
+
+// Mirror_ListsInTheOrderOfFailure: what was read in one look, and later what failed before.
+func Mirror_ListsInTheOrderOfFailure(k *kit) {
+	at := func(key string, minutes int) source.Record {
+		r := k.deadAt(key)
+		r.FailedAt, r.Thread = k.now.Add(-time.Duration(minutes)*time.Minute), key
+		return r
+	}
+	keys := func(jobs []job.Job) (all []string) {
+		for _, j := range jobs {
+			all = append(all, k.detail(j.ID).Mirrored.Key)
+		}
+		return all
+	}
+	k.mirror(3, at("new", 10), at("old", 30), at("middle", 20))
+	k.same("all jobs", keys(k.all(filter.Filter{}, 1)), []string{"new", "middle", "old"})
+	k.mirror(1, at("older", 40))
+	want := []string{"new", "middle", "old", "older"}
+	k.same("of the source", keys(k.all(filter.Filter{Source: "shop"}, 1)), want)
+	k.same("of its queue", keys(k.all(filter.Filter{Queue: "orders@shop"}, 3)), want)
+	slices.Reverse(want)
+	k.same("oldest first", keys(k.all(filter.Filter{Source: "shop", Sort: filter.Oldest}, 2)), want)
+}
+
+// Mirror_KnowsWhatASourceDoesNotCount: attempts are zero, and times that are
+// to come are now.
+func Mirror_KnowsWhatASourceDoesNotCount(k *kit) {
+	r := source.Record{Key: "k", FailedAt: k.now.Add(time.Hour), Type: "t\x00\xff"}
+	j := k.mirror(1, r)[0]
+	k.same("queue and type", []string{j.Queue, j.Type}, []string{"default@shop", "t\uFFFD\uFFFD"})
+	k.same("attempts", j.Attempts, 0)
+	k.same("when it failed", j.ChangedAt, k.now)
+}
+
+// Mirror_ATimeOutOfBoundsIsUnknown: before 1970, after the year 9999, or so large that it
+// overflows.
+func Mirror_ATimeOutOfBoundsIsUnknown(k *kit) {
+	for i, at := range []time.Time{
+		time.Unix(0, 5000), time.Unix(-1, 0), time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Unix(253402300800, 0),
+		time.Unix(math.MaxInt64, 0), time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64/1000, 0),
+	} {
+		r := k.deadAt(strconv.Itoa(i))
+		r.FailedAt, r.CreatedAt = at, at
+		r.History = []source.Failure{{Number: 1, At: at}}
+		j := k.mirror(1, r)[0]
+		k.same(fmt.Sprint("times for ", at.Unix()), []time.Time{j.EnqueuedAt, j.RunAt, j.FinishedAt}, make([]time.Time, 3))
+		k.same("since when it is where it is", j.ChangedAt, k.now)
+		d := k.detail(j.ID)
+		k.same("its letter and attempts", []time.Time{d.Letters[0].FailedAt, d.Attempts[0].FinishedAt, d.Attempts[1].FinishedAt}, make([]time.Time, 3))
+	}
+}
+
+// Mirror_DyingElsewhereIsTheNextRun: somebody replayed it elsewhere, and it died again.
+func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
+	r := k.deadAt("7")
+	k.mirror(1, r)
+	k.pass(time.Minute)
+	r.Witness, r.FailedAt, r.Error.Message = "2", k.now, "no answer"
+	j := k.mirror(1, r)[0]
+	k.same("run, status, error", []any{j.Run, j.Status(), j.Error.Message}, []any{2, job.StatusDeadLetter, "no answer"})
+	d := k.detail(j.ID)
+	k.same("who replayed it", []any{len(d.Replays), d.Replays[0].By}, []any{1, "the source shop"})
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+}
+
+// Mirror_AThreadIsOneJob: a record with another key and the same thread is the next run
+// of a job that has left, and another job beside one that still lies there.
+func Mirror_AThreadIsOneJob(k *kit) {
+	r := k.deadAt("7")
+	first := k.mirror(1, r)[0]
+	lying, err := k.Sources.Lies(k.ctx, "shop", k.now.Add(time.Second), 0, 10)
+	k.check(err)
+	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	k.check(err)
+	k.pass(time.Minute)
+	r.Key, r.Witness, r.FailedAt = "19", "19", k.now
+	all := k.mirror(1, r)
+	k.same("jobs", []any{len(all), all[0].ID, all[0].Run}, []any{1, first.ID, 2})
+	k.pass(time.Minute)
+	r.Key, r.Witness, r.FailedAt = "23", "23", k.now
+	all = k.mirror(1, r)
+	k.same("jobs of two records", []any{len(all), all[0].Run, all[1].ID, all[1].Run}, []any{2, 1, first.ID, 2})
+}
+
+// Mirror_APageIsTakenOverTogether: of more records than one statement writes, those that
+// are new, one that died again and one that is no news. The same key twice is one record.
+func Mirror_APageIsTakenOverTogether(k *kit) {
+	again, known := k.deadAt("1"), k.deadAt("2")
+	k.mirror(2, again, known)
+	k.pass(time.Minute)
+	again.Witness, again.FailedAt, again.Error.Message = "2", k.now, "no answer"
+	page := []source.Record{again, known}
+	for i := range 90 {
+		page = append(page, k.deadAt(strconv.Itoa(100+i)))
+	}
+	all := k.mirror(91, append(page, page[50])...)
+	k.same("jobs", len(all), 92)
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(92))
+	for _, j := range all {
+		d := k.detail(j.ID)
+		runs := 1
+		if d.Mirrored.Key == "1" {
+			runs = 2
+		}
+		k.same("runs, letters and status of "+d.Mirrored.Key, []any{j.Run, len(d.Letters), j.Status(), d.Mirrored.Lies}, []any{runs, runs, job.StatusDeadLetter, true})
+		k.same("payload of "+d.Mirrored.Key, string(d.Job.Payload), `{"order":`+d.Mirrored.Key+`}`)
+		k.same("error of "+d.Mirrored.Key, d.Attempts[len(d.Attempts)-1].Error, j.Error)
+	}
+	k.mirror(0, page...)
+}
+
+// Mirror_WhatVanishedIsGoneUntilItLiesThereAgain.
+func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	k.pass(time.Minute)
+	lying, err := k.Sources.Lies(k.ctx, "shop", k.now, 0, 10)
+	k.check(err)
+	k.same("what lies there", []any{len(lying), lying[0].Key}, []any{1, "7"})
+	records, err := k.Sources.Lying(k.ctx, []int64{lying[0].Seq})
+	k.check(err)
+	k.same("its record", []any{len(records), records[0].Seq, records[0].Witness, string(records[0].Raw)}, []any{1, j.Seq, r.Witness, string(r.Raw)})
+	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	k.check(err)
+	k.same("gone", []any{n, k.job(j.ID).Status(), k.job(j.ID).Reason}, []any{1, job.Status(job.Discarded), retry.GoneAtSource})
+	n, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	k.check(err)
+	k.same("gone again", n, 0)
+	records, err = k.Sources.Lying(k.ctx, []int64{j.Seq})
+	k.check(err)
+	k.same("records of what is gone", len(records), 0)
+	_, err = k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.conflict(err)
+	k.pass(time.Minute)
+	k.mirror(1, r)
+	k.same("there again", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, 2})
+}
+
+// Mirror_IsListedBySource: among the jobs of others, and its letters and counts alone.
+func Mirror_IsListedBySource(k *kit) {
+	k.dead(simple())
+	k.mirror(2, k.deadAt("1"), k.deadAt("2"))
+	_, err := k.Mirror(k.ctx, k.now, "mail", []source.Record{k.deadAt("1")})
+	k.check(err)
+	f := filter.Filter{Status: job.StatusDeadLetter, Source: "shop"}
+	k.same("letters", len(k.letters(f, 10)), 2)
+	k.same("letters of all", len(k.letters(filter.Filter{Status: job.StatusDeadLetter}, 10)), 4)
+	t, complete, err := k.Counters.Known(k.ctx, f)
+	k.check(err)
+	k.same("counted", []any{t.Total, complete, len(t.Facets.Queues)}, []any{int64(2), true, 1})
+}
