@@ -33,7 +33,7 @@ type Database func(t *testing.T) (open func() *store.Store)
 func Run(t *testing.T, db Database) {
 	run(t, db,
 		enqueueing, claiming, handing, settling, acting, rescheduling, lettering, trashing, retaining, listing, searching, whole, counting, grouping, histories,
-		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing, mirroring, asking, succeeding, apart, doubting)
+		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing, mirroring, asking, ownNames, succeeding, apart, doubting)
 }
 
 // RunRandom runs the part of the suite that tries long random histories.
