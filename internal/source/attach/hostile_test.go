@@ -192,32 +192,50 @@ func TestSource_APanicInItsDriverIsAnErrorOfIt(t *testing.T) {
 	}
 }
 
-// TestSource_AServerThatDoesNotAnswerDelaysNoStop: not every driver heeds the end of a context.
+// TestSource_AServerThatDoesNotAnswerDelaysNoStop: not every driver heeds the end of a context
+// once it waits for an answer. One that does not would wait until its own time limit.
 func TestSource_AServerThatDoesNotAnswerDelaysNoStop(t *testing.T) {
 	presets := preset.All()
-	nothing := func(io.Writer) error { return nil }
 	for _, c := range []struct {
 		preset *preset.Preset
 		scheme string
 		greet  func(net.Conn) error
+		first  bool // the client waits for a greeting before it says anything
 	}{
-		{presets["sidekiq"], "", silent}, {presets["rabbitmq"], "", silent}, {presets["laravel"], "mysql", greetMySQL},
-		{presets["laravel"], "mysql", silent}, {presets["laravel"], "postgres", greetPostgres}, {presets["laravel"], "postgres", silent},
+		{presets["sidekiq"], "", silent, false}, {presets["rabbitmq"], "", silent, false},
+		{presets["laravel"], "mysql", greetMySQL, false}, {presets["laravel"], "mysql", silent, true},
+		{presets["laravel"], "postgres", greetPostgres, false}, {presets["laravel"], "postgres", silent, false},
 	} {
 		t.Run(c.preset.Name+" "+c.scheme, func(t *testing.T) {
 			t.Parallel()
 			asked := make(chan struct{}, 100)
-			address := hostile(t, func(conn net.Conn) error {
-				asked <- struct{}{}
+			greet := func(conn net.Conn) error {
+				if c.first {
+					asked <- struct{}{}
+				}
 				return c.greet(conn)
-			}, nothing)
+			}
+			open := opened(c.preset, c.scheme, hostile(t, greet, func(io.Writer) error {
+				asked <- struct{}{}
+				return nil
+			}))
+
+			var ended error // why the source ended its attempt to connect
 			sources := attach.New([]attach.Attached{{
-				Name: "shop", Preset: c.preset, Profile: c.preset.Profile, Every: time.Second, Open: opened(c.preset, c.scheme, address),
+				Name: "shop", Preset: c.preset, Profile: c.preset.Profile, Every: time.Second,
+				Open: func(ctx context.Context) (origin source.Origin, err error) {
+					origin, err = open(ctx)
+					ended = err
+					return origin, err
+				},
 			}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 			sources.Start(nil, nil)
 			<-asked
 
-			sources.Close() // returns when the source has stopped; a hang ends with the test's own limit
+			sources.Close()
+			if ended == nil || strings.Contains(ended.Error(), "i/o timeout") {
+				t.Errorf("the stop waited for the time limit of the driver: %v", ended)
+			}
 		})
 	}
 }
