@@ -47,7 +47,7 @@ func Once(t *http.Transport) http.RoundTripper {
 
 // RoundTrip implements [http.RoundTripper].
 func (o *once) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(request.Context()) // the context of an answer ends with that of the request
+	ctx, cancel := context.WithCancelCause(request.Context()) // not cancelled on success: the body of the response still uses it
 	s := &sending{cancel: cancel}
 	watched := request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      s.wantsConnection,
@@ -56,10 +56,10 @@ func (o *once) RoundTrip(request *http.Request) (*http.Response, error) {
 	}))
 	if body := request.GetBody; body != nil {
 		watched.GetBody = func() (io.ReadCloser, error) {
-			if s.mayBeRepeated() {
-				return body()
+			if s.stopRepeat() {
+				return nil, errNotRepeated
 			}
-			return nil, errNotRepeated
+			return body()
 		}
 	}
 
@@ -80,7 +80,8 @@ func (o *once) CloseIdleConnections() { o.transport.CloseIdleConnections() }
 // The transport asks for the body again before it repeats a request that has one. For
 // those without a body, the only sign of a repeat is that it wants another connection.
 // The context then ends before anything is written: at HTTP/2, it is checked under the
-// lock of the writer. At HTTP/1, a connection can still be handed over, which is closed.
+// lock of the writer. With HTTP/1, the transport may still hand over a connection, and
+// gotConnection closes it.
 type sending struct {
 	cancel context.CancelCauseFunc
 
@@ -104,24 +105,25 @@ func (s *sending) sent() bool {
 	return s.conn.count(s.shared) != s.before
 }
 
-// mayBeRepeated reports whether nothing was sent so far. If it was, the request ends.
-func (s *sending) mayBeRepeated() bool {
+// stopRepeat cancels the request if a byte of it may have been sent, and reports whether the
+// request is cancelled.
+func (s *sending) stopRepeat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended && s.sent() {
 		s.ended = true
 		s.cancel(errNotRepeated)
 	}
-	return !s.ended
+	return s.ended
 }
 
 // wantsConnection is called before each try.
-func (s *sending) wantsConnection(string) { s.mayBeRepeated() }
+func (s *sending) wantsConnection(string) { s.stopRepeat() }
 
 // gotConnection is called for each try, before anything is written.
 func (s *sending) gotConnection(got httptrace.GotConnInfo) {
 	counted, shared := underlying(got.Conn)
-	if !s.mayBeRepeated() {
+	if s.stopRepeat() {
 		if !shared {
 			_ = got.Conn.Close() // so that nothing can be written; the request has its own error
 		}

@@ -97,6 +97,14 @@ func (r *Record) Mark() int64 {
 	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
 }
 
+// FullName names a record where its key names others as well.
+func (r *Record) FullName() string {
+	if r.Witness == "" || r.Witness == r.Key {
+		return r.Key
+	}
+	return r.Key + " (" + r.Witness + ")"
+}
+
 // Kind is what somebody asks a source to do.
 type Kind string
 
@@ -328,6 +336,7 @@ type Report struct {
 	May      []Kind   // what the source's rights allow
 	Tells    bool     // it can be asked which jobs have succeeded
 	Absent   bool     // nothing of the system lies there yet
+	Shared   string   // why the first record with a key is taken over and no other that has the same; empty: none has
 	Warnings []string
 }
 

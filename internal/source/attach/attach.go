@@ -130,10 +130,10 @@ type attached struct {
 	soon    bool      // the source is asked again soon: it could not tell something yet, or has a newer record
 	pass    pass
 	apart   quarantine
-	beyond  map[int64]late // records that found no place in it in the last whole pass
-	page    int            // counts the pages that were read
-	before  time.Duration  // how long the look before the last one took
-	asked   source.Handed  // up to which the source was asked for successes; the newest are asked for each time
+	beyond  map[int64]overflow // records that found no place in it in the last whole pass
+	page    int                // counts the pages that were read
+	before  time.Duration      // how long the look before the last one took
+	asked   source.Handed      // up to which the source was asked for successes; the newest are asked for each time
 }
 
 // pass is one reading of all that lies at a source.
@@ -143,7 +143,7 @@ type pass struct {
 	seen  map[int64]int64 // marks of records by those of their keys
 	fresh bool            // all records of the last page were new
 
-	beyond map[int64]late // records that found no place in the quarantine, by the marks of their keys
+	beyond map[int64]overflow // records that found no place in the quarantine, by the marks of their keys
 }
 
 // New returns sources that do nothing yet.

@@ -307,35 +307,83 @@ func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {
 	mirror(0, record("1"), record("2"), record("3"))
 }
 
-// Rows that share a key are one record, whose first row counts. None of the others is a run
-// that died again, however often the table is looked at, on one page or on several.
-func TestSources_OfTwoRecordsOfOneKeyNoneHasDiedAgain(t *testing.T) {
+// lookAgain waits until the source was looked at some more times.
+func (b *bench) lookAgain(times int) {
+	b.Helper()
+	for range times {
+		last := b.sources.Health()[0].Polled
+		b.until("it is looked at again", func() bool { return b.sources.Health()[0].Polled.After(last) })
+	}
+}
+
+// Rows of an own table that share a key are in quarantine, however often the table is looked
+// at, on one page or on several. None of them is a job, and all others are one each.
+func TestSources_RowsOfAnOwnTableWithOneKeyAreInQuarantine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "own.sqlite")
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	_, err = db.Exec(`CREATE TABLE dead (id int, body text, died_at text);
 		WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 699)
-		INSERT INTO dead SELECT min(i, 500), '{}', '2026-11-22 10:00:' || i FROM n`)
+		INSERT INTO dead SELECT max(i, 200), '{}', '2026-11-22 10:00:' || i FROM n;
+		INSERT INTO dead VALUES (NULL, '{}', 'noon'), (NULL, '{}', 'one')`)
 	check(t, err)
 	b := benchOf(t, path, db, "table", preset.Settings{Names: map[string]string{
 		"table": "dead", "payload": "body", "witness": "died_at",
 	}})
 	b.until("all are read", func() bool { return b.sources.Health()[0].Ready })
-	for range 5 {
-		last := b.sources.Health()[0].Polled
-		b.until("it is looked at again", func() bool { return b.sources.Health()[0].Polled.After(last) })
-	}
+	b.lookAgain(5)
 
-	// The 501 keys are one job each, in its first run.
+	// The key 200 is that of 201 rows, which the first page of 500 rows would cut.
 	n, _, err := b.store.Count(t.Context(), filter.Filter{}, 1000)
 	check(t, err)
-	if n != 501 {
-		t.Errorf("%d jobs", n)
+	apart := quarantined(b.sources)
+	if n != 499 || len(apart) != 203 || !slices.Contains(apart, "200 (2026-11-22 10:00:7)") || !slices.Contains(apart, "no id (noon)") {
+		t.Errorf("%d jobs; in quarantine %d: %q", n, len(apart), apart)
 	}
 	for _, letter := range b.letters() {
 		if letter.Job.Run != 1 {
 			t.Errorf("the job %s is in run %d", letter.Job.ID, letter.Job.Run)
 		}
 	}
+}
+
+// sharedUUID is a table of failed jobs of Laravel that was made by hand, without a key. All
+// of its rows but the first one have the same uuid.
+func sharedUUID(t *testing.T) *bench {
+	t.Helper()
+	path, db := laravel(t)
+	_, err := db.Exec(`CREATE TABLE loose AS SELECT * FROM failed_jobs; DROP TABLE failed_jobs; ALTER TABLE loose RENAME TO failed_jobs;
+		UPDATE failed_jobs SET uuid = 'same' WHERE id <> 1`)
+	check(t, err)
+	return dashboard(t, path, db)
+}
+
+// Of the failures of Laravel with one uuid, the newest is shown. The others are in quarantine
+// until it has left.
+func TestSources_OfRowsOfLaravelWithOneUUIDTheNewestIsShown(t *testing.T) {
+	b := sharedUUID(t)
+	for _, want := range [][]string{{"same (2)", "same (3)", "same (4)", "same (5)"}, {"same (2)", "same (3)", "same (4)"}} {
+		b.until("all but the newest are in quarantine", func() bool { return slices.Equal(quarantined(b.sources), want) })
+		b.lookAgain(5)
+		if got := quarantined(b.sources); !slices.Equal(got, want) {
+			t.Errorf("in quarantine: %q, want %q", got, want)
+		}
+		if why := b.sources.Health()[0].Quarantined[0].Why; why != "A newer row of failed_jobs has the same uuid. This one is shown when that has left." {
+			t.Error(why)
+		}
+		if n := len(b.letters()); n != 2 {
+			t.Fatalf("%d jobs", n)
+		}
+		newest := b.letters()[0].Job
+		_, err := b.store.Discard(t.Context(), time.Now(), newest.ID, newest.Run, ana)
+		check(t, err)
+		b.until("it has left", func() bool {
+			return b.job(newest.ID).Status() == job.StatusTrashed || b.job(newest.ID).Run > newest.Run
+		})
+	}
+
+	_, err := b.db.Exec("UPDATE failed_jobs SET uuid = uuid || id")
+	check(t, err)
+	b.until("all are shown", func() bool { return count(t, b.db) == len(b.letters()) && b.sources.Health()[0].Quarantine() == 0 })
 }

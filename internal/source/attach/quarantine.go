@@ -19,60 +19,70 @@ import (
 )
 
 const (
-	maxQuarantined = 1000 // records of a source that are remembered
+	maxQuarantined = 1000 // records of a source that are listed; others are counted
 	maxName        = 1000 // bytes of a key and of what else identifies a record
 	maxFailures    = 100  // of a record, the newest ones
 	maxWarnings    = 20   // of a record
 	tryAgain       = 10 * time.Minute
 )
 
-// quarantine has the records of a source that cannot be taken over, by their keys. It is
-// made new by each pass through the source, also after a restart, because the records are
-// met again for as long as they are there.
-type quarantine map[string]*held
+// quarantine holds the records of a source that Redrive cannot take over, by their keys. It
+// is kept from pass to pass, and the end of a pass removes the records that the pass has not
+// met. It is not stored: after a restart, the first pass fills it again.
+type quarantine map[string]*entry
 
-// held is a record in quarantine.
-type held struct {
+// entry is a record in quarantine.
+type entry struct {
 	source.Quarantined
 	mark  int64     // of the record, where it was read
 	tried time.Time // when the store refused it last; zero: it never came that far
 	met   bool      // in the pass that is under way
-	page  int       // the last one in which it was refused
+	page  int       // the last one in which it was refused or skipped
 }
 
-// late is a record that came when the quarantine was full.
-type late struct {
+// overflow is a record that came when the quarantine was full.
+type overflow struct {
 	mark  int64     // of the record, where it was read
 	tried time.Time // when the store refused it last; zero: it never came that far
-	page  int       // the last one in which it was refused
+	page  int       // the last one in which it was refused or skipped
 }
 
-// refuse puts a record into quarantine.
+// refuse puts a record into quarantine, or only counts it if the quarantine is full.
 func (a *attached) refuse(r source.Refusal, mark int64, tried time.Time) {
 	key, why := clip.Text(r.Key, maxName), a.said(r.Why, maxSentence)
-	h, known := a.apart[key]
-	switch {
-	case known:
-	case len(a.apart) == maxQuarantined:
-		a.pass.beyond[keyMark(r.Key)] = late{mark, tried, a.page}
+	e, known := a.apart[key]
+
+	if !known && len(a.apart) == maxQuarantined {
+		a.pass.beyond[keyMark(r.Key)] = overflow{mark, tried, a.page}
 		return
-	default:
-		delete(a.pass.beyond, keyMark(r.Key))
-		h = &held{Quarantined: source.Quarantined{Since: time.Now()}}
-		a.apart[key] = h
-		level := slog.LevelDebug
-		if len(a.apart) == 1 {
-			level = slog.LevelWarn
-		}
-		a.log.Log(context.Background(), level, "A record of a source cannot be taken over. All others are.", "key", key, "why", why)
 	}
-	h.Refusal = source.Refusal{Key: key, Why: why}
-	h.mark, h.tried = mark, tried
-	h.met, h.page = true, a.page
+
+	if !known {
+		delete(a.pass.beyond, keyMark(r.Key))
+		e = &entry{Quarantined: source.Quarantined{Since: time.Now()}}
+		a.apart[key] = e
+		a.logRefusal(key, why)
+	}
+
+	e.Refusal = source.Refusal{Key: key, Why: why}
+	e.mark, e.tried = mark, tried
+	e.met, e.page = true, a.page
 }
 
-// waits reports whether the store refused a record as it is not long ago.
-func (a *attached) waits(r *source.Record) bool {
+// logRefusal logs that a record was put into quarantine: the first one as a warning, the
+// others for those who look for them.
+func (a *attached) logRefusal(key, why string) {
+	level := slog.LevelDebug
+	if len(a.apart) == 1 {
+		level = slog.LevelWarn
+	}
+	a.log.Log(context.Background(), level,
+		"A record of a source is in quarantine, because it cannot be taken over. The others are not affected.", "key", key, "why", why)
+}
+
+// skipRefused reports whether the store refused this version of a record less than tryAgain
+// ago. If so, the record stays in quarantine.
+func (a *attached) skipRefused(r *source.Record) bool {
 	recent := func(mark int64, tried time.Time) bool {
 		return !tried.IsZero() && mark == r.Mark() && time.Since(tried) < tryAgain
 	}
@@ -92,7 +102,7 @@ func (a *attached) waits(r *source.Record) bool {
 	if !recent(l.mark, l.tried) {
 		return false
 	}
-	a.pass.beyond[key] = late{l.mark, l.tried, a.page}
+	a.pass.beyond[key] = overflow{l.mark, l.tried, a.page}
 	return true
 }
 
@@ -114,15 +124,15 @@ func (a *attached) release(page source.Page) {
 	a.tellQuarantine()
 }
 
-// anew begins to look which records in quarantine are still met.
-func (a *attached) anew() {
+// startPass begins to look which records in quarantine a pass meets.
+func (a *attached) startPass() {
 	for _, h := range a.apart {
 		h.met = false
 	}
 }
 
-// forget takes the records out of quarantine that a whole pass has not met.
-func (a *attached) forget(beyond map[int64]late) {
+// endPass takes the records out of quarantine that the pass has not met.
+func (a *attached) endPass(beyond map[int64]overflow) {
 	a.beyond = beyond
 	for key, h := range a.apart {
 		if !h.met {
@@ -149,18 +159,22 @@ func (a *attached) tellQuarantine() {
 	a.health.Quarantined = all
 }
 
-// readable reads the rest of the records of a page, and puts those into quarantine with
-// which that is not possible.
-func (a *attached) readable(page source.Page, news []source.Record) (all []source.Record) {
+// readRecords reads the rest of the new records of a page. It puts the records into
+// quarantine that the page has refused, that cannot be read, or that cannot be kept, and
+// leaves out those that the store refused a short time ago.
+func (a *attached) readRecords(page source.Page, news []source.Record) (all []source.Record) {
 	a.page++
 	for _, r := range page.Refused {
 		a.refuse(r, 0, time.Time{})
 	}
 	for _, r := range news {
-		if a.waits(&r) {
+		if a.skipRefused(&r) {
 			continue
 		}
 		why := a.complete(page, &r)
+		if !isText(r.Thread) { // any text does that is the same one each time
+			r.Thread = strconv.QuoteToASCII(r.Thread)
+		}
 		if why == "" {
 			why = unfit(&r)
 		}
@@ -188,12 +202,10 @@ func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 	return ""
 }
 
-// unfit says why a record cannot be kept; empty when it can. A thread only has to be the
-// same one each time.
+// unfit says why a record cannot be kept; empty when it can. A family may hand over a record
+// in two forms, as it was read and as its payload, so both together can be twice as large.
 func unfit(r *source.Record) string {
-	if !isText(r.Thread) {
-		r.Thread = strconv.QuoteToASCII(r.Thread)
-	}
+	const most = 2 * source.MaxRecord
 	for _, part := range []struct{ what, text string }{
 		{"key", r.Key}, {"name of its job", r.Thread}, {"name of its place", r.Place}, {"version", r.Witness},
 	} {
@@ -205,8 +217,9 @@ func unfit(r *source.Record) string {
 	if !isText(r.Key) || !isText(r.Place) || !isText(r.Witness) { // unreachable: the families see to it
 		return "What names it is not text."
 	}
-	if n := sizeOf(r); n > 2*source.MaxRecord {
-		return source.TooLarge(r.Key, int64(n)).Why
+	if n := sizeOf(r); n > most {
+		return fmt.Sprintf("With its payload and its earlier failures, it has %s, which is larger than the limit of %s.",
+			source.Size(int64(n)), source.Size(most))
 	}
 	return ""
 }
@@ -241,12 +254,12 @@ func (a *attached) mirror(ctx context.Context, news []source.Record) (changed in
 	return changed, nil
 }
 
-// step takes records over in one transaction. When that fails for a reason of a record, it
-// is found by halves, and all others are taken over.
+// step takes records over in one transaction. If a record makes the transaction fail, step
+// splits the records in half until it has found that record, and takes over the others.
 func (a *attached) step(ctx context.Context, news []source.Record) (changed int, err error) {
 	now := time.Now()
 	changed, err = a.keep(ctx, now, news)
-	if err == nil || ctx.Err() != nil || meetsAll(err) {
+	if err == nil || ctx.Err() != nil || affectsAll(err) {
 		return changed, err
 	}
 	if len(news) == 1 {
@@ -272,9 +285,8 @@ func (a *attached) keep(ctx context.Context, now time.Time, news []source.Record
 	return a.store.Mirror(ctx, now, a.Name, news)
 }
 
-// meetsAll reports whether an error of the store says nothing about the records that it was
-// given: it would refuse any others as well.
-func meetsAll(err error) bool {
+// affectsAll reports whether an error of the store would refuse any other record as well.
+func affectsAll(err error) bool {
 	return slices.ContainsFunc([]error{
 		job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrUnsafe, job.ErrBroken, context.Canceled, context.DeadlineExceeded,
 	}, func(kind error) bool { return errors.Is(err, kind) })

@@ -424,3 +424,51 @@ func TestSource_LargeRecordsComeAndHugeOnesAreQuarantined(t *testing.T) {
 	check(t, client.ZRemRangeByRank(t.Context(), "dead", 0, -1).Err())
 	b.until("the quarantine is empty", func() bool { return len(quarantined(b.sources)) == 0 })
 }
+
+// sharing is a system whose records can have the same key.
+type sharing struct{ *paged }
+
+func (s sharing) Check(context.Context) (source.Report, error) {
+	return source.Report{Shared: "A newer one has the same key."}, nil
+}
+
+// Records that come while a pass is under way are read first, from several pages. The older
+// one of a pair on a later page is no run of the newer one that died again.
+func TestSource_OfTwoRecordsOfOneKeyOnTwoPagesTheFirstIsShown(t *testing.T) {
+	const many = 300
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		p := &paged{queue: l.queue, pages: 5}
+		p.page = func(n int) (page source.Page) {
+			for i := range many {
+				page.Records = append(page.Records, record(fmt.Sprintf("%d-%d", p.pages-n, i), "1"))
+			}
+			if p.pages == 7 && n < 2 { // the new ones
+				page.Records[0] = record("pair", strconv.Itoa(2-n))
+			}
+			return page
+		}
+		reads := 0
+		p.before = func(n int) {
+			if n != 3 {
+				return
+			}
+			if reads++; reads == 2 { // after the first pass, the last page of a look
+				p.mu.Lock()
+				p.pages = 7
+				p.mu.Unlock()
+			}
+		}
+		sources := l.attached(sharing{p})
+		sources.Start(l.store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(time.Minute)
+
+		pair, err := l.store.Jobs(t.Context(), filter.Filter{Type: "charge pair"}, filter.Cursor{}, 10)
+		check(t, err)
+		if reads < 2 || len(pair.Jobs) != 1 || pair.Jobs[0].Run != 1 || !slices.Equal(quarantined(sources), []string{"pair (1)"}) {
+			t.Errorf("after %d passes, in quarantine are %q, and shown %+v", reads, quarantined(sources), pair.Jobs)
+		}
+	})
+}

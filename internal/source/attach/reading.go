@@ -17,12 +17,14 @@ func (a *attached) newest(ctx context.Context) error {
 	if a.pass.next == "" { // the pass begins there anyhow
 		return nil
 	}
+	seen := map[int64]int64{}
 	for after, more := "", true; more; {
 		page, err := a.scan(ctx, after)
 		if err != nil {
 			return err
 		}
-		page.Records = oneOfEachKey(page.Records, nil)
+		a.oneOfEachKey(&page, seen)
+		see(seen, page)
 		news, err := a.ledger.News(ctx, a.Name, page.Records)
 		if err == nil {
 			news, err = a.prepare(ctx, page, news)
@@ -43,8 +45,8 @@ func (a *attached) newest(ctx context.Context) error {
 // sweep goes on with the pass through all that lies at the source, and ends it.
 func (a *attached) sweep(ctx context.Context) error {
 	if a.pass.seen == nil {
-		a.pass = pass{began: time.Now(), seen: map[int64]int64{}, beyond: map[int64]late{}}
-		a.anew()
+		a.pass = pass{began: time.Now(), seen: map[int64]int64{}, beyond: map[int64]overflow{}}
+		a.startPass()
 	}
 	page, err := a.scan(ctx, a.pass.next)
 	for read, slice := 0, a.slice(); err == nil; {
@@ -65,7 +67,7 @@ func (a *attached) sweep(ctx context.Context) error {
 // takeOver takes over a page of the pass. While the store does that, the source is asked for
 // the next page, unless this is the last one.
 func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (next source.Page, err error) {
-	page.Records = oneOfEachKey(page.Records, a.pass.seen)
+	a.oneOfEachKey(&page, a.pass.seen)
 	news := page.Records
 	if !a.pass.fresh { // a first reading is nothing but news, and the store looks anyhow
 		if news, err = a.ledger.News(ctx, a.Name, page.Records); err != nil {
@@ -85,13 +87,7 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 	if taking.Wait(); taken != nil {
 		return next, taken
 	}
-	for i := range page.Records {
-		r := &page.Records[i]
-		a.pass.seen[keyMark(r.Key)] = r.Mark()
-	}
-	for _, r := range page.Refused {
-		a.pass.seen[keyMark(r.Key)] = 0 // its mark is not known
-	}
+	see(a.pass.seen, page)
 	a.release(page)
 	a.pass.next, a.pass.fresh = page.Next, n > 0 && n == len(page.Records)
 	a.mu.Lock()
@@ -100,23 +96,44 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 	return next, err
 }
 
-// oneOfEachKey leaves out records whose key another record of the same page has, or one
-// that the pass has met before: the first one counts. Taken for one that died again, each
-// of them would be a run more of the same job at every look. A record that has really died
-// again since the pass met it is met by the next one.
-func oneOfEachKey(records []source.Record, seen map[int64]int64) (kept []source.Record) {
-	met := make(map[string]bool, len(records))
-	for i := range records {
-		r := &records[i]
-		if met[r.Key] {
-			continue
+// see notes the records of a page among those that were met.
+func see(seen map[int64]int64, page source.Page) {
+	for i := range page.Records {
+		r := &page.Records[i]
+		seen[keyMark(r.Key)] = r.Mark()
+	}
+	for _, r := range page.Refused {
+		seen[keyMark(r.Key)] = 0 // its mark is not known
+	}
+}
+
+// oneOfEachKey leaves out records whose key another record of the page has, or one that was
+// met before: the first one counts. Taken for one that died again, each of them would be a
+// run more of the same job at every look. A record that has really died again since it was
+// met is met by the next pass. Where the source says that records can have the same key, the
+// others are refused, so that people see which they are.
+func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
+	a.mu.Lock()
+	shared := a.health.Report.Shared
+	a.mu.Unlock()
+
+	met := make(map[string]*source.Record, len(page.Records))
+	var kept []source.Record
+	for i := range page.Records {
+		r := &page.Records[i]
+		first := met[r.Key]
+		if first == nil {
+			met[r.Key] = r
+			if mark, before := seen[keyMark(r.Key)]; !before || mark == r.Mark() {
+				kept = append(kept, *r)
+				continue
+			}
 		}
-		met[r.Key] = true
-		if mark, before := seen[keyMark(r.Key)]; !before || mark == r.Mark() {
-			kept = append(kept, *r)
+		if shared != "" && (first == nil || first.Mark() != r.Mark()) {
+			page.Refused = append(page.Refused, source.Refusal{Key: r.FullName(), Why: shared})
 		}
 	}
-	return kept
+	page.Records = kept
 }
 
 // slice is how many records of a pass, with those that are refused, are read in a round.
@@ -140,7 +157,7 @@ func (a *attached) scan(ctx context.Context, after string) (source.Page, error) 
 // known yet whether they are the next run of a job or another job with the same thread: the
 // source cannot tell whether the record of that job has left.
 func (a *attached) prepare(ctx context.Context, page source.Page, news []source.Record) ([]source.Record, error) {
-	news = a.readable(page, news)
+	news = a.readRecords(page, news)
 	twins, err := a.ledger.Twins(ctx, a.Name, news)
 	if err != nil {
 		return nil, err
@@ -187,7 +204,7 @@ func (a *attached) passed(ctx context.Context) error {
 			return err
 		}
 	}
-	a.forget(done.beyond)
+	a.endPass(done.beyond)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.health.Ready, a.health.Reading = true, len(done.seen)

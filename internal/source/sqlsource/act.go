@@ -339,23 +339,32 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 	return r, err
 }
 
+// find looks for a record by its key. Where other rows have the same key, the one with its
+// witness counts.
 func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Gone}
 	err := o.reading(ctx, func(t *sql.Tx) error {
 		query, args := o.bind(o.same, map[string]any{"key": meant(a.Key), "witness": meant(a.Witness)})
-		var witness any
-		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&witness)
-		switch {
-		case err == nil && o.keep(witness) == a.Witness:
-			r.State = source.Asked
-		case err == nil:
-			r.State, r.Why = source.Changed, "It has died again since it was read."
-		case errors.Is(err, sql.ErrNoRows):
-			return o.underWay(ctx, t, a, &r)
-		default:
+		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
+		if err != nil {
 			return err
 		}
-		return nil
+		defer rows.Close()
+		for r.State != source.Asked && rows.Next() {
+			var witness any
+			if err := rows.Scan(&witness); err != nil {
+				return err
+			}
+			if o.keep(witness) == a.Witness {
+				r.State, r.Why = source.Asked, ""
+			} else {
+				r.State, r.Why = source.Changed, "It has died again since it was read."
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || r.State != source.Gone {
+			return err
+		}
+		return o.underWay(ctx, t, a, &r)
 	})
 	return r, err
 }

@@ -99,18 +99,26 @@ func (o *Origin) tellsApart(ctx context.Context, r *source.Report) error {
 	}
 
 	// Say which rows have none, and which have the same as another row.
+	isKey := u.By == o.preset.Fields["key"] // else rows without it have another key
+	o.nameless, o.shares = nil, shared > 0
 	mend, _ := o.bind(u.Mend, nil)
 	if nameless > 0 {
+		if isKey {
+			if err := o.readNameless(ctx); err != nil {
+				return err
+			}
+		}
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have no %s. %s To give each row one: %s",
 			nameless, o.lies, u.Column, u.Nameless, mend))
 	}
 	if shared > 0 {
-		how := "To give each row its own: " + mend
+		how := "They are in quarantine, because no act could be on one of them alone. To give each row its own: " + mend
 		if !o.preset.Own {
-			how = fmt.Sprintf("To find them: SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING count(*) > 1", u.Column, o.lies)
+			how = fmt.Sprintf("Redrive shows the newest row of each %[1]s, and has the others in quarantine. "+
+				"To find them: SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING count(*) > 1", u.Column, o.lies)
+			r.Shared = fmt.Sprintf("A newer row of %s has the same %s. This one is shown when that has left.", o.lies, u.Column)
 		}
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have the same %s as another row. "+
-			"Redrive shows one row of each %[3]s. %[4]s", shared, o.lies, u.Column, how))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have the same %s as another row. %s", shared, o.lies, u.Column, how))
 	}
 	return nil
 }

@@ -96,22 +96,25 @@ func actsByKey(t *testing.T, o *sqlsource.Origin, r source.Record) {
 	}
 }
 
-// TestReplay_RefusesARowWhoseKeyAnotherRowHasToo is about keys that are no plain text: the
-// statements name the key alone, and would change both rows.
+// TestReplay_RefusesARowWhoseKeyAnotherRowHasToo is about keys that are no plain text, and
+// rows that came after the others were read: the statements name the key alone, and would
+// change both.
 func TestReplay_RefusesARowWhoseKeyAnotherRowHasToo(t *testing.T) {
 	for name, c := range keyed {
 		t.Run(name, func(t *testing.T) {
 			address := newDatabase(t, c.engine)
 			execute(t, address, "CREATE TABLE dead (k "+c.column+", body text)")
 			execute(t, address, "CREATE TABLE work (body text)")
-			for range 2 {
+			insert := func() {
 				for _, key := range c.keys {
 					execute(t, address, "INSERT INTO dead VALUES ("+key+", '{}')")
 				}
 			}
+			insert()
 			o := keyedOrigin(t, c.engine, address)
 			page, err := o.Scan(t.Context(), "", 100)
 			check(t, err)
+			insert()
 			for _, r := range page.Records {
 				for _, kind := range []source.Kind{source.Replay, source.Discard} {
 					got := act(t, o, kind, source.Once, r)

@@ -48,6 +48,9 @@ type Origin struct {
 	lies     string   // the table of the list
 	work     Work     // the queue, where it is in another store; else nil
 	step     int      // rows that the next page asks for
+
+	nameless []source.Refusal // rows without a key, as the last check found them
+	shares   bool             // rows of an own table had the same key when it was checked last
 }
 
 // Work is the queue of a system that is not in its database.
@@ -301,6 +304,12 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 	}
 	if err == nil {
 		o.fit(n, size)
+	}
+	if o.preset.Own {
+		last = o.apart(&page, last, full)
+	}
+	if after == "" {
+		page.Refused = append(page.Refused, o.nameless...)
 	}
 
 	page.Read = func(r *source.Record) { o.complete(r, rowOf[identityOf(r)]) }

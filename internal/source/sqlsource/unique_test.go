@@ -10,6 +10,7 @@ import (
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource/redistest"
+	"redrive/internal/source/sqlsource"
 )
 
 var engines = []string{"sqlite", "postgres", "mysql"}
@@ -173,26 +174,143 @@ func TestCheck_SaysHowManyRowsHaveNoKeyOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A statement that names the key alone would insert both rows, and delete one.
+// refusedBy are the names of the records of a source that are refused, and each with its
+// reason.
+func refusedBy(t *testing.T, o *sqlsource.Origin, limit int) (keys []string, why map[string]string) {
+	t.Helper()
+	why = map[string]string{}
+	for after := ""; ; {
+		page, err := o.Scan(t.Context(), after, limit)
+		check(t, err)
+		for _, r := range page.Refused {
+			keys, why[r.Key] = append(keys, r.Key), r.Why
+		}
+		if after = page.Next; after == "" {
+			slices.Sort(keys)
+			return keys, why
+		}
+	}
+}
+
+// A statement that names the key alone would insert both rows, and delete one. So neither is
+// taken over, and a row that was read before the other came is not acted on.
 func TestSource_ARowWhoseKeyAnotherRowHasIsNotReplayed(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) {
 			address, s := looseTable(t, engine)
 			o := s.origin(t, address)
-			for _, r := range scan(t, o, 10) {
-				want := source.Done
-				if r.Key == "2" {
-					want = source.Refused
-				}
-				if r.Key == "" {
-					t.Errorf("a row without a key is listed: %+v", r)
-				}
-				if got := act(t, o, source.Replay, source.Once, r); got.State != want {
-					t.Errorf("%s: %+v", r.Key, got)
-				}
+			all := scan(t, o, 10)
+			if got := keysOf(all); !slices.Equal(got, []string{"1"}) {
+				t.Fatalf("records %q", got)
+			}
+			execute(t, address, `INSERT INTO dead VALUES (1, '{"n":6}', '10:05')`)
+			if got := act(t, o, source.Replay, source.Once, all[0]); got.State != source.Refused {
+				t.Errorf("%+v", got)
+			}
+			execute(t, address, "DELETE FROM dead WHERE died_at = '10:05'")
+			if got := act(t, o, source.Replay, source.Once, all[0]); got.State != source.Done {
+				t.Errorf("%+v", got)
 			}
 			if got := rows(t, address, "SELECT body FROM work"); !slices.Equal(got, []string{`body={"n":1}`}) {
 				t.Errorf("in the queue: %q", got)
+			}
+		})
+	}
+}
+
+// Each row without a key of its own is refused, with what tells it from the others and with
+// the reason, until the table was mended and checked again.
+func TestSource_RowsWithoutAKeyOfTheirOwnAreRefusedOneByOne(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			address, s := looseTable(t, engine)
+			execute(t, address, "INSERT INTO dead VALUES (NULL, '{}', '10:04')")
+			o := s.origin(t, address)
+			_, err := o.Check(t.Context())
+			check(t, err)
+			keys, why := refusedBy(t, o, 10)
+			if want := []string{"2 (10:01)", "2 (10:02)", "no id (10:03)", "no id (10:04)", "no id (10:04), row 2"}; !slices.Equal(keys, want) {
+				t.Errorf("refused are %q, want %q", keys, want)
+			}
+			if got := why["2 (10:01)"]; got != "2 rows of dead have this id, so that no act could be on one of them alone." {
+				t.Error(got)
+			}
+			if got := why["no id (10:03)"]; got != "It has no id, so that nothing names it for an act." {
+				t.Error(got)
+			}
+
+			execute(t, address, "DELETE FROM dead WHERE id IS NULL OR died_at = '10:01'")
+			_, err = o.Check(t.Context())
+			check(t, err)
+			if keys, _ := refusedBy(t, o, 10); len(keys) > 0 {
+				t.Errorf("refused are %q", keys)
+			}
+			if got := keysOf(scan(t, o, 10)); !slices.Equal(got, []string{"2", "1"}) {
+				t.Errorf("records %q", got)
+			}
+		})
+	}
+}
+
+// The rows of a key come together, however long the pages are.
+func TestSource_RowsOfOneKeyAreRefusedAlsoAcrossPages(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			address, s := looseTable(t, engine)
+			execute(t, address, "DELETE FROM dead")
+			for i, key := range []int{1, 2, 2, 3, 4, 4, 4, 5, 6, 6} {
+				execute(t, address, fmt.Sprintf("INSERT INTO dead VALUES (%d, '{}', 't%d')", key, i))
+			}
+			o := s.origin(t, address)
+			_, err := o.Check(t.Context())
+			check(t, err)
+			for limit := 3; limit < 12; limit++ { // as many as the rows of a key
+				keys, _ := refusedBy(t, o, limit)
+				if want := []string{"2 (t1)", "2 (t2)", "4 (t4)", "4 (t5)", "4 (t6)", "6 (t8)", "6 (t9)"}; !slices.Equal(keys, want) {
+					t.Errorf("pages of %d: refused are %q, want %q", limit, keys, want)
+				}
+				if got := keysOf(scan(t, o, limit)); !slices.Equal(got, []string{"5", "3", "1"}) {
+					t.Errorf("pages of %d: records %q", limit, got)
+				}
+			}
+		})
+	}
+}
+
+// Of rows of Laravel with one uuid, each is found and acted on as itself.
+func TestSource_ARowOfLaravelIsFoundAmongOthersWithItsUUID(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			address := upgradedLaravel(t, engine, "database")
+			execute(t, address, map[string]string{
+				"sqlite":   "CREATE TABLE loose AS SELECT * FROM failed_jobs; DROP TABLE failed_jobs; ALTER TABLE loose RENAME TO failed_jobs",
+				"postgres": "ALTER TABLE failed_jobs DROP CONSTRAINT failed_jobs_uuid_key",
+				"mysql":    "ALTER TABLE failed_jobs DROP INDEX uuid",
+			}[engine])
+			execute(t, address, "UPDATE failed_jobs SET uuid = '55555555-5555-4555-8555-555555555555'")
+			o := system{preset: "laravel", engine: engine}.origin(t, address)
+			report, err := o.Check(t.Context())
+			check(t, err)
+			if report.Shared != "A newer row of failed_jobs has the same uuid. This one is shown when that has left." {
+				t.Errorf("it says of the others: %q", report.Shared)
+			}
+
+			all := scan(t, o, 10)
+			for i, r := range all {
+				for n, other := range all {
+					want := source.Asked
+					if n < i { // it was discarded
+						want = source.Changed
+					}
+					found, err := o.Find(t.Context(), []source.Act{{Kind: source.Discard, Record: other}})
+					check(t, err)
+					if found[0].State != want {
+						t.Errorf("the row %s is %s, want %s", other.Witness, found[0].State, want)
+					}
+				}
+				if got := act(t, o, source.Discard, source.Once, r); got.State != source.Done {
+					t.Errorf("%+v", got)
+				}
 			}
 		})
 	}
