@@ -85,8 +85,15 @@ func missingFile(path string) error {
 	return invalid.Errorf("config", "%s: no such file; create it and reload again", path)
 }
 
-// refusedFile is the error of a file that is wrong, with a line for each thing.
-func refusedFile(err error) error { return invalid.Errorf("config", "%v", err) }
+// refusedFile is the error of a file that is wrong, with a line for each thing. A variable that
+// is missing can be set where the person is who asks.
+func refusedFile(err error) error {
+	text := err.Error()
+	if strings.Contains(text, "environment variable") {
+		text += "\nThis dashboard has the environment of its start: restart it with the variable, or name a file, as in url_file."
+	}
+	return invalid.Errorf("config", "%s", text)
+}
 
 // reloadOnHangup reloads on SIGHUP, until the app is stopped.
 func (a *app) reloadOnHangup() {

@@ -62,6 +62,7 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 		"sources: {a: {preset: nosuch}}\n":     "sources.a.preset: is not a preset",
 		afterReload + "hadnlers: {}\nttr: 5\n": "did you mean handlers?",
 		afterReload + "queues: {a: {policy: nosuch}}\n":                                           `there is no policy "nosuch"`,
+		"sources: {a: {preset: laravel, url_env: REDRIVE_NOTHING}}\n":                             "restart it with the variable",
 		strings.ReplaceAll(afterReload, "/bin/true", "/bin/none"):                                 "handlers.shell.new.exec.command: cannot be run",
 		strings.ReplaceAll(afterReload, "exec: {command: [/bin/true]}", "http: {url: 'ftp://x'}"): "handlers.shell.new.http.url: ",
 	} {

@@ -89,6 +89,9 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="discard"] button`)))
 	b.wait("it is deleted there", `document.querySelector("main").innerText.includes("It was deleted at outlet")`)
 	untilGone(t, outlet, gone)
+	if eval[bool](b, `document.querySelector("[data-toast]") !== null`) {
+		t.Errorf("a discard that cannot be undone offers %q", b.text("[data-toast]"))
+	}
 
 	polled := time.Now()
 	untilSource(t, url, "outlet", "another look", func(s shownSource) bool { return s.Polled.After(polled) })

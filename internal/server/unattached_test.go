@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -41,5 +42,23 @@ func TestSource_TheDeadLettersOfAnUnattachedOneCanBeGivenUp(t *testing.T) {
 	d = h.get("/jobs/"+j.ID).want(t, http.StatusOK).dom(t)
 	if text := strings.Join(strings.Fields(d.text()), " "); !strings.Contains(text, "was not attached, so it was not told") {
 		t.Errorf("the page of the job does not say what its source knows: %s", text)
+	}
+}
+
+// Without scripts, too, a discard that cannot be undone offers no way back, and says why it is
+// none.
+func TestSource_ADiscardOffersNoUndo(t *testing.T) {
+	h := start(t)
+	j := h.mirror("shop", source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)})
+
+	to := h.form("/jobs/"+j.ID+"/discard", "run=1&back="+url.QueryEscape("/jobs?state=discarded")).want(t, http.StatusSeeOther).Header.Get("Location")
+	d := h.get(to).want(t, http.StatusOK).dom(t)
+	if !strings.Contains(d.text(), "Done.") || d.formOf("/jobs/"+j.ID+"/restore") != nil {
+		t.Error("the list does not say that the job is discarded, or offers to undo that")
+	}
+
+	a := h.post("/api/v1/jobs/"+j.ID+"/restore", `{"run":1}`).want(t, http.StatusConflict)
+	if !strings.Contains(a.body, "a job of a source cannot be restored") {
+		t.Errorf("a restore is answered with %s", a.body)
 	}
 }

@@ -1312,7 +1312,7 @@ func acted(f Frame, c job.Change) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if c.Status() == job.StatusTrashed {
+		if restorable(c) {
 			templ_7745c5c3_Err = ActForm(undo(f, c)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -67,6 +67,11 @@ func faceOf(kind string) (word, symbol string) {
 	return face[0], face[1]
 }
 
+// restorable reports whether a job that was just discarded can be taken out of the trash.
+func restorable(c job.Change) bool {
+	return job.Job{State: c.State, Letter: c.Letter, Queue: c.Queue}.Restorable()
+}
+
 // undo takes the job that was just discarded out of the trash again.
 func undo(f Frame, c job.Change) Act {
 	a := JobAct(f, job.Job{Token: job.Token{ID: c.ID, Run: c.Run}, Type: c.Type}, "restore", "", templ.SafeURL(f.Here))

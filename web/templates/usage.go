@@ -120,10 +120,10 @@ func AtSources(u retention.Usage) string {
 	case 0:
 		return ""
 	case 1:
-		return " One more dead letter is still in its source. It is not counted, and Redrive keeps it as long as it is there."
+		return " One dead letter is still in its source. Redrive keeps it as long as it is there, and does not count it for this."
 	}
-	return fmt.Sprintf(" %s more dead letters are still in their sources. "+
-		"They are not counted, and Redrive keeps them as long as they are there.",
+	return fmt.Sprintf(" %s dead letters are still in their sources. "+
+		"Redrive keeps them as long as they are there, and does not count them for this.",
 		format.Number(u.AtSources))
 }
 

@@ -109,8 +109,8 @@ func TestLetterUsage_SaysWhatWillBeRemovedForItsNumber(t *testing.T) {
 
 func TestLetterUsage_SaysThatDeadLettersOfSourcesAreNotCounted(t *testing.T) {
 	for atSources, want := range map[int64]string{
-		0: "always stays.", 1: "One more dead letter is still in its source. It is not counted, and Redrive keeps it as long as it is there.",
-		1200: "1,200 more dead letters are still in their sources. They are not counted, and Redrive keeps them as long as they are there.",
+		0: "always stays.", 1: "One dead letter is still in its source. Redrive keeps it as long as it is there, and does not count it for this.",
+		1200: "1,200 dead letters are still in their sources. Redrive keeps them as long as they are there, and does not count them for this.",
 	} {
 		r := LetterUsage{Usage: retention.Usage{AtSources: atSources}, Limits: retention.Limits{Count: 10}}
 		if got := r.pruning(); !strings.HasSuffix(got, want) {

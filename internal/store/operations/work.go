@@ -271,6 +271,9 @@ func unfit(code operation.Skip, j job.Job, run int) string {
 	case operation.SkipNoRun:
 		return fmt.Sprintf("the job never had run %d; it is %s in run %d", run, j.Status(), j.Run)
 	case operation.Skip(job.StatusTrashed):
+		if name := j.Source(); name != "" {
+			return "discarded at " + name + ", cannot be restored"
+		}
 		return "discarded, in the trash"
 	case operation.Skip(job.Completed):
 		return fmt.Sprintf("run %d succeeded", j.Run)

@@ -166,8 +166,8 @@ func ReplayNeedsAnEndedRun(k *kit) {
 		run  int
 		want string
 	}{
-		{active.ID, 1, "run 1 is active; a job can be replayed only while it is discarded, cancelled or waiting for a retry"},
-		{waiting.ID, 1, "run 1 is available; a job can be replayed only while it is discarded, cancelled or waiting for a retry"},
+		{active.ID, 1, "run 1 is active; only a dead letter, a job that was cancelled or discarded, or one that waits for a retry can be replayed"},
+		{waiting.ID, 1, "run 1 is available; only a dead letter, a job that was cancelled or discarded, or one that waits for a retry can be replayed"},
 		{active.ID, 2, "the job has no run 2; it is active in run 1"},
 	} {
 		_, err := k.Replay(k.ctx, k.now, c.id, c.run, audit.Actor{Name: "eve"})

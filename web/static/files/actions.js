@@ -64,8 +64,12 @@ function succeed(form, body) {
   if (groups || body.job && !answers(form)) unsay(form, text);
   else note(form, text, false);
   if (groups) document.dispatchEvent(new CustomEvent("decided", { detail: { groups, text } }));
-  if (body.job && form.dataset.act === "discard") offerUndo(form, body.job);
+  if (body.job && form.dataset.act === "discard" && !hasSource(body.job)) offerUndo(form, body.job);
 }
+
+// The queue of a job of a source names the source behind an at sign. Its discard cannot be
+// taken back: the source deletes the job, or was never told.
+const hasSource = (job) => job.queue.includes("@");
 
 // What is on or off is drawn again, with another line for notes. If no drawing comes, the
 // line that is there has to do.

@@ -256,7 +256,7 @@ func (v Trash) kept() string {
 	if v.Keeps <= 0 {
 		return "Jobs are kept until you restore or replay them."
 	}
-	return "Jobs are purged " + format.About(v.Keeps) + " after they were discarded; until then you can restore them."
+	return "Jobs are purged " + format.About(v.Keeps) + " after they were discarded; until then you can restore those of Redrive's own queues."
 }
 
 // purged says when a job goes: "purged in 6 d".
