@@ -16,6 +16,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/retry"
+	"regexp"
 )
 
 // file remembers where each field stands, for errors that come later.
@@ -35,11 +36,18 @@ func (f *file) wrong(path, problem string) error {
 	}
 	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
 		if line, ok := f.lines[at]; ok {
-			return &Error{f.name, line, path, problem}
+			return &Error{f.name, line, withoutLogins(path), withoutLogins(problem)}
 		}
 	}
-	return &Error{f.name, 0, path, problem}
+	return &Error{f.name, 0, withoutLogins(path), withoutLogins(problem)}
 }
+
+// urlLogin is the login of a URL, or what was left of it where the URL was cut.
+var urlLogin = regexp.MustCompile(`://\S*(@|…)`)
+
+// withoutLogins takes the logins out of the URLs in a message: what is wrong with a file is
+// printed and logged.
+func withoutLogins(text string) string { return urlLogin.ReplaceAllString(text, "://…@") }
 
 // parse returns the one document of a file; without a node when it is empty.
 func (f *file) parse(data []byte) (value, error) {

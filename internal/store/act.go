@@ -300,9 +300,15 @@ func (s *Store) rework(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	if edit.Empty() {
 		return from, nil
 	}
-	if err := s.keepEarlier(t, from, edit); err != nil {
+	err := s.keepEarlier(t, from, from.Run, edit)
+	if err != nil {
 		return job.Job{}, fmt.Errorf("keep what run %d of job %s had: %w", from.Run, from.ID, err)
 	}
+	return s.apply(t, from, edit)
+}
+
+// apply writes a change of a job.
+func (s *Store) apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	want := edit.Apply(from)
 	policy, err := s.policies.ID(t, rows.TextOf(want))
 	if err != nil {
@@ -324,15 +330,15 @@ func (s *Store) rework(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	return to, nil
 }
 
-// keepEarlier writes down what the run has that is about to be changed.
-func (s *Store) keepEarlier(t *db.Tx, j job.Job, edit job.Edit) error {
+// keepEarlier writes down what a run has that is about to be changed.
+func (s *Store) keepEarlier(t *db.Tx, j job.Job, run int, edit job.Edit) error {
 	const insert = `INSERT INTO earlier_runs
 			(job_seq, run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope)
-		SELECT seq, run, queue, type, priority, policy_id, ttr,
+		SELECT seq, $3, queue, type, priority, policy_id, ttr,
 			CASE WHEN $2 = 1 THEN trace_id END, CASE WHEN $2 = 1 THEN message_id END, CASE WHEN $2 = 1 THEN meta END,
 			CASE WHEN $2 = 1 THEN payload END, CASE WHEN $2 = 1 THEN envelope END
 		FROM jobs JOIN bodies ON job_seq = seq WHERE seq = $1`
-	return t.ExecExactly(1, insert, j.Seq, edit.Body != nil)
+	return t.ExecExactly(1, insert, j.Seq, edit.Body != nil, run)
 }
 
 // postpone lets a job that was just replayed wait for a time to come.

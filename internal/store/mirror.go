@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -230,6 +231,11 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	if err != nil {
 		return err
 	}
+	from, err = s.renew(t, from, r)
+	if err != nil {
+		return fmt.Errorf("take over what has changed of job %s: %w", from.ID, err)
+	}
+
 	to := from
 	to.State, to.Letter, to.Attempts, to.Error = job.Discarded, job.LetterStored, r.job.Attempts, r.job.Error
 	to.Unbegun, to.Worker = false, ""
@@ -255,6 +261,33 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 		return err
 	}
 	return d.flush(t) // the next record can be of the same job
+}
+
+// renew gives a job the type and the payload that its record has by now, if they are others:
+// somebody has changed the record, or the source has given its key to another job. A replay
+// runs what the source has, so that is what the job shows. The run before keeps what it had.
+func (s *Store) renew(t *db.Tx, from job.Job, r *mirrored) (job.Job, error) {
+	if r.job.Type == from.Type && bytes.Equal(r.job.Payload, from.Payload) {
+		return from, nil
+	}
+	change := job.Edit{Body: &job.Body{
+		Type: r.job.Type, TraceID: from.TraceID, MessageID: from.MessageID, Meta: r.job.Meta, Payload: r.job.Payload, Envelope: from.Envelope,
+	}}
+
+	if from.State != job.Pending {
+		return s.rework(t, from, change)
+	}
+
+	// A replay has begun the next run already. If it changed the payload, the run before has
+	// its own.
+	earlier, err := db.Value[bool](t, `SELECT EXISTS (SELECT 1 FROM earlier_runs WHERE job_seq = $1 AND run = $2)`, from.Seq, from.Run-1)
+	if err == nil && !earlier {
+		err = s.keepEarlier(t, from, from.Run-1, change)
+	}
+	if err != nil {
+		return from, err
+	}
+	return s.apply(t, from, change)
 }
 
 // foundAgain puts a job back whose record is still at the source as it was, although an act

@@ -118,7 +118,7 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 	if all := b.sources.Health(); len(all) != 1 || all[0].Name != "shop" || all[0].Acts[done] != 1 {
 		t.Errorf("when one is taken out, the sources are %+v", all)
 	}
-	if why := b.sources.Refuses("outlet", source.Wish{Kind: discard}); !strings.Contains(why, "is not attached") {
+	if why := b.sources.Refuses("outlet", source.Wish{Kind: replay}); !strings.Contains(why, "is not attached") {
 		t.Errorf("a source that was taken out says %q", why)
 	}
 	b.until("the connection is closed", func() bool { _, closed := d.times("outlet"); return closed == 2 })

@@ -34,7 +34,7 @@ func Run(t *testing.T, db Database) {
 	run(t, db,
 		enqueueing, claiming, handing, settling, acting, rescheduling, lettering, trashing, retaining, listing, searching, whole, counting, grouping, histories,
 		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing, mirroring,
-		asking, ownNames, succeeding, apart, doubting, unattaching)
+		asking, ownNames, succeeding, apart, doubting, unattaching, renewing)
 }
 
 // RunRandom runs the part of the suite that tries long random histories.

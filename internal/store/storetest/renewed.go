@@ -1,0 +1,84 @@
+package storetest
+
+import (
+	"redrive/internal/filter"
+	"redrive/internal/job"
+	"redrive/internal/source"
+)
+
+// renewing are the behaviours of records that are not what they were when they die again.
+var renewing = []func(*kit){
+	Renewed_AChangedRecordIsShownAsItIs, Renewed_AnotherJobUnderTheKeyIsShownAsItIs, Renewed_AReplayedRecordIsShownAsItIs,
+	Renewed_AnEditedReplayKeepsTheFirstPayload, Renewed_TheSamePayloadIsNoChange,
+}
+
+// Renewed_AChangedRecordIsShownAsItIs: somebody repaired the payload at the source, and the job
+// failed again. The run before keeps the payload that it had.
+func Renewed_AChangedRecordIsShownAsItIs(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
+	k.mirror(1, r)
+
+	d := k.detail(j.ID)
+	k.same("the job", []any{d.Job.Run, string(d.Job.Payload)}, []any{2, `{"order":8}`})
+	k.same("the run before", string(d.Replays[0].Earlier.Body.Payload), `{"order":7}`)
+}
+
+// Renewed_AnotherJobUnderTheKeyIsShownAsItIs: the source counts its keys from 1 again. The job
+// is found by the type that it has, and no longer by the one that it had.
+func Renewed_AnotherJobUnderTheKeyIsShownAsItIs(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	r.Witness, r.Type, r.Payload = "2", "email", []byte(`{"to":"ana"}`)
+	k.mirror(1, r)
+
+	got := k.job(j.ID)
+	k.same("the job", []any{got.Type, string(got.Payload)}, []any{"email", `{"to":"ana"}`})
+	for typ, want := range map[string]int{"email": 1, "charge": 0} {
+		k.same("dead letters of type "+typ, len(k.all(filter.Filter{Status: job.StatusDeadLetter, Type: typ}, 10)), want)
+	}
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
+	k.same("the run before", k.detail(j.ID).Replays[0].Earlier.Type, "charge")
+}
+
+// Renewed_AReplayedRecordIsShownAsItIs: the payload was changed between a replay and the death.
+func Renewed_AReplayedRecordIsShownAsItIs(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Done, "")
+	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
+	k.mirror(1, r)
+
+	d := k.detail(j.ID)
+	k.same("the job", []any{d.Job.Run, string(d.Job.Payload)}, []any{2, `{"order":8}`})
+	k.same("the run before", string(d.Replays[0].Earlier.Body.Payload), `{"order":7}`)
+}
+
+// Renewed_AnEditedReplayKeepsTheFirstPayload: also when the source writes the new one in other
+// words.
+func Renewed_AnEditedReplayKeepsTheFirstPayload(k *kit) {
+	r := k.deadAt("7")
+	j := k.job(k.mirror(1, r)[0].ID)
+	edit := job.Edit{Body: &job.Body{Type: j.Type, Meta: j.Meta, Payload: []byte(`{"order": 8}`)}}
+	_, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, edit, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Done, "")
+	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
+	k.mirror(1, r)
+
+	d := k.detail(j.ID)
+	k.same("the job", string(d.Job.Payload), `{"order":8}`)
+	k.same("the run before", string(d.Replays[0].Earlier.Body.Payload), `{"order":7}`)
+}
+
+// Renewed_TheSamePayloadIsNoChange: what nothing has changed is not told as a change.
+func Renewed_TheSamePayloadIsNoChange(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	r.Witness = "2"
+	k.mirror(1, r)
+	k.same("the run before", k.detail(j.ID).Replays[0].Earlier == nil, true)
+}
