@@ -12,17 +12,19 @@ import (
 	"redrive/internal/store/sources"
 )
 
-// newest reads from the beginning as long as that brings news.
+// newest reads from the beginning as long as that brings news. Of the records that share a
+// key, it meets the first one first, which counts for the rest of the pass, too.
 func (a *attached) newest(ctx context.Context) error {
 	if a.pass.next == "" { // the pass begins there anyhow
 		return nil
 	}
+	met := map[int64]int64{} // as in a pass
 	for after, more := "", true; more; {
 		page, err := a.scan(ctx, after)
 		if err != nil {
 			return err
 		}
-		page.Records = oneOfEachKey(page.Records, nil)
+		page.Records = oneOfEachKey(page.Records, met)
 		news, err := a.ledger.News(ctx, a.Name, page.Records)
 		if err == nil {
 			news, err = a.prepare(ctx, page, news)
@@ -33,6 +35,11 @@ func (a *attached) newest(ctx context.Context) error {
 		n, err := a.mirror(ctx, news)
 		if err != nil {
 			return err
+		}
+		for i := range page.Records {
+			r := &page.Records[i]
+			met[keyMark(r.Key)] = r.Mark()
+			a.pass.seen[keyMark(r.Key)] = r.Mark()
 		}
 		a.release(page)
 		after, more = page.Next, n > 0 && page.Next != ""
