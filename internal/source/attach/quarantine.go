@@ -195,7 +195,7 @@ func unfit(r *source.Record) string {
 		r.Thread = strconv.QuoteToASCII(r.Thread)
 	}
 	for _, part := range []struct{ what, text string }{
-		{"key", r.Key}, {"name of its job", r.Thread}, {"name of its place", r.Place}, {"version", r.Witness},
+		{"key", r.Key}, {"job's name", r.Thread}, {"place's name", r.Place}, {"version", r.Witness},
 	} {
 		if len(part.text) > maxName {
 			size, limit := source.Size(int64(len(part.text))), source.Size(maxName)
