@@ -85,7 +85,8 @@ func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 	case run != j.Run:
 		c.Problem = fmt.Sprintf("the job has no run %d; it is %s in run %d", run, j.State, j.Run)
 	default:
-		c.Problem = fmt.Sprintf("run %d is %s; only a dead letter, a job that was cancelled or discarded, or one that waits for a retry can be replayed", run, j.State)
+		c.Problem = fmt.Sprintf("run %d is %s; only a dead letter, a job that was cancelled or discarded, "+
+			"or one that waits for a retry can be replayed", run, j.State)
 	}
 	return c
 }

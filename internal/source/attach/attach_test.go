@@ -3,12 +3,15 @@ package attach_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redrive/internal/audit"
@@ -386,4 +389,79 @@ func TestSources_OfRowsOfLaravelWithOneUUIDTheNewestIsShown(t *testing.T) {
 	_, err := b.db.Exec("UPDATE failed_jobs SET uuid = uuid || id")
 	check(t, err)
 	b.until("all are shown", func() bool { return count(t, b.db) == len(b.letters()) && b.sources.Health()[0].Quarantine() == 0 })
+}
+
+// listed is a system whose records are in a list, the newest first, in which a key can come
+// more than once.
+type listed struct {
+	*queue
+	records []source.Record
+}
+
+// add puts records before all others.
+func (l *listed) add(records ...source.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records = append(records, l.records...)
+}
+
+func (l *listed) Scan(_ context.Context, after string, limit int) (page source.Page, err error) {
+	from := 0
+	if after != "" {
+		from, err = strconv.Atoi(after)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to := min(from+limit, len(l.records))
+	page.Records = slices.Clone(l.records[from:to])
+	if to < len(l.records) {
+		page.Next = strconv.Itoa(to)
+	}
+	return page, err
+}
+
+// A pass takes several looks, and the newest records are read before each. Of the records that
+// share a key, the first one counts, wherever the others are and whatever comes meanwhile.
+func TestSources_OfTwoRecordsOfOneKeyOnOtherPagesNoneHasDiedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		life := newLife(t, true)
+		defer func() { check(t, life.store.Close()) }()
+		l := &listed{queue: life.queue}
+		for n := range 1600 {
+			l.records = append(l.records, record(fmt.Sprintf("k%04d", n), "1"))
+		}
+		for _, n := range []int{10, 20, 700, 1300} {
+			l.records[n] = record("shared", strconv.Itoa(2000-n))
+		}
+		for n := range 4 {
+			l.records[1400+n] = record(fmt.Sprint("deep", n), "1")
+		}
+		life.open = func(context.Context) (source.Origin, error) { return l, nil }
+		defer life.process(&crash{}).Close()
+		runs := func(what string, shared, deep int) {
+			t.Helper()
+			for key, want := range map[string]int{"shared": shared, "deep0": deep, "deep1": deep, "deep2": deep, "deep3": deep} {
+				list, err := life.store.Jobs(t.Context(), filter.Filter{Type: "charge " + key}, filter.Cursor{}, 10)
+				check(t, err)
+				if len(list.Jobs) != 1 || list.Jobs[0].Run != want {
+					t.Errorf("%s: %d jobs of the key %s, the first in run %d, want %d", what, len(list.Jobs), key, list.Jobs[0].Run, want)
+				}
+			}
+		}
+		runs("at first", 1, 1)
+
+		// Others come at the beginning of a pass, and in its midst.
+		for n := range 6 {
+			l.add(record(fmt.Sprint("new", n), "1"))
+			time.Sleep(time.Second)
+		}
+		runs("when others have come", 1, 1)
+
+		// Those that die again do so once each.
+		for n := range 4 {
+			l.add(record("shared", fmt.Sprint("again", n)), record(fmt.Sprint("deep", n), "again"))
+			time.Sleep(3 * time.Second)
+		}
+		runs("when they have died again", 5, 2)
+	})
 }

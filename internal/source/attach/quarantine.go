@@ -207,7 +207,7 @@ func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 func unfit(r *source.Record) string {
 	const most = 2 * source.MaxRecord
 	for _, part := range []struct{ what, text string }{
-		{"key", r.Key}, {"name of its job", r.Thread}, {"name of its place", r.Place}, {"version", r.Witness},
+		{"key", r.Key}, {"job's name", r.Thread}, {"place's name", r.Place}, {"version", r.Witness},
 	} {
 		if len(part.text) > maxName {
 			size, limit := source.Size(int64(len(part.text))), source.Size(maxName)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/source"
@@ -70,6 +72,7 @@ func count(t *testing.T, db *sql.DB) (n int) {
 // picky is a store that refuses some records, as one does whose schema they do not fit.
 type picky struct {
 	attach.Store
+	panics  bool // instead of an error
 	mu      sync.Mutex
 	refuses map[string]bool
 	calls   int
@@ -80,6 +83,9 @@ func (p *picky) Mirror(ctx context.Context, now time.Time, name string, records 
 	p.calls++
 	refused := slices.ContainsFunc(records, func(r source.Record) bool { return p.refuses[r.Key] })
 	p.mu.Unlock()
+	if refused && p.panics {
+		panic("a nil map")
+	}
 	if refused {
 		return 0, errors.New("CHECK constraint failed")
 	}
@@ -177,6 +183,75 @@ func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
 		if got := quarantined(sources); len(got) != 0 || shown() != 49 {
 			t.Errorf("%q, %d are shown", got, shown())
 		}
+	})
+}
+
+// TestSource_ARecordThatNoStoreCouldKeepIsQuarantined has one of each kind, beside others.
+func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		long := strings.Repeat("x", 3000)
+		records := map[string]source.Record{}
+		for _, key := range []string{"well", "thread", "place", "witness", "payload", "panic", "odd", "even", long} {
+			records[key] = record(key, "1")
+		}
+		change := func(key string, do func(r *source.Record)) {
+			r := records[key]
+			do(&r)
+			records[key] = r
+		}
+		change("thread", func(r *source.Record) { r.Thread = long })
+		change("place", func(r *source.Record) { r.Place = long })
+		change("witness", func(r *source.Record) { r.Witness = long })
+		change("payload", func(r *source.Record) { r.Payload = make([]byte, 2*source.MaxRecord+1) })
+		change("odd", func(r *source.Record) { r.Thread = "\x00\xff" })
+		change("even", func(r *source.Record) { r.Thread = "\x00\xfe" })
+		p := &paged{queue: l.queue, pages: 1, before: func(int) {}}
+		p.page = func(int) source.Page { return source.Page{Records: slices.Collect(maps.Values(records))} }
+		store := &picky{Store: l.store, panics: true}
+		store.refuse("panic")
+		sources := l.attached(p)
+		sources.Start(store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(10*time.Second + time.Second/2)
+
+		why := map[string]string{}
+		for _, q := range sources.Health()[0].Quarantined {
+			why[q.Key] = q.Why
+		}
+		for key, want := range map[string]string{
+			clip.Text(long, 1000): "Its key has 3 kB, which is larger than the limit of 1 kB.", "thread": "Its job's name has 3 kB",
+			"place": "Its place's name has 3 kB", "witness": "Its version has 3 kB", "payload": "it has 16 MB",
+			"panic": "It cannot be kept: panic: a nil map",
+		} {
+			if !strings.Contains(why[key], want) {
+				t.Errorf("%.20s is in quarantine because of %q, want %q", key, why[key], want)
+			}
+		}
+		if h := sources.Health()[0]; h.Problem != "" || len(why) != 6 {
+			t.Errorf("%q, %d records in quarantine", h.Problem, len(why))
+		}
+		runs := func(want map[string]int) {
+			t.Helper()
+			got := map[string]int{}
+			for kind, j := range l.all() {
+				got[kind] = j.Run
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("the runs are %v, want %v", got, want)
+			}
+		}
+		runs(map[string]int{"charge well": 1, "charge odd": 1, "charge even": 1})
+
+		// A name of a job that is no text is the same one each time, and that of no other job.
+		p.mu.Lock()
+		for _, key := range []string{"odd", "even"} {
+			change(key, func(r *source.Record) { r.Key, r.Witness = "later "+r.Key, "2" })
+		}
+		p.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		runs(map[string]int{"charge well": 1, "charge odd": 2, "charge even": 2})
 	})
 }
 

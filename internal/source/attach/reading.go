@@ -12,7 +12,8 @@ import (
 	"redrive/internal/store/sources"
 )
 
-// newest reads from the beginning as long as that brings news.
+// newest reads from the beginning as long as that brings news. Of the records that share a
+// key, it meets the first one first, which counts for the rest of the pass, too.
 func (a *attached) newest(ctx context.Context) error {
 	if a.pass.next == "" { // the pass begins there anyhow
 		return nil
@@ -36,6 +37,7 @@ func (a *attached) newest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		see(a.pass.seen, page)
 		a.release(page)
 		after, more = page.Next, n > 0 && page.Next != ""
 	}

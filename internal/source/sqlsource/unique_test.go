@@ -16,7 +16,7 @@ import (
 var engines = []string{"sqlite", "postgres", "mysql"}
 
 // upgradedLaravel makes the tables of a Laravel application that was upgraded from version
-// 7: its failed jobs may have no uuid.
+// 7: its failed jobs may have no uuid, or an empty one.
 func upgradedLaravel(t *testing.T, engine, connection string) (address string) {
 	t.Helper()
 	address = newDatabase(t, engine)
@@ -29,11 +29,24 @@ func upgradedLaravel(t *testing.T, engine, connection string) (address string) {
 		payload text NOT NULL, exception text NOT NULL, failed_at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)`)
 	execute(t, address, `CREATE TABLE jobs (id `+id+`, queue varchar(255) NOT NULL, payload text NOT NULL, attempts int NOT NULL,
 		reserved_at int NULL, available_at int NOT NULL, created_at int NOT NULL)`)
-	for i, uuid := range []string{"NULL", "'55555555-5555-4555-8555-555555555555'", "NULL", "NULL"} {
+	for i, uuid := range []string{"NULL", "'55555555-5555-4555-8555-555555555555'", "NULL", "NULL", "''"} {
 		execute(t, address, fmt.Sprintf(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception)
 			VALUES (%s, '%s', 'mail', '{"uuid":"%d","job":"Mail@handle"}', 'RuntimeException: mailbox full')`, uuid, connection, i))
 	}
 	return address
+}
+
+// keysOfUpgraded are those of the failed jobs of upgradedLaravel, the newest first.
+var keysOfUpgraded = []string{"5", "4", "3", "55555555-5555-4555-8555-555555555555", "1"}
+
+// isThere finds a record where it was read.
+func isThere(t *testing.T, o *sqlsource.Origin, r source.Record) {
+	t.Helper()
+	found, err := o.Find(t.Context(), []source.Act{{Kind: source.Discard, Record: r}})
+	check(t, err)
+	if found[0].State != source.Asked {
+		t.Errorf("%s is not found: %+v", r.Key, found[0])
+	}
 }
 
 // keysOf are the keys of records.
@@ -52,16 +65,17 @@ func TestSource_ARecordOfLaravelWithoutAUUIDIsShownAndReplayed(t *testing.T) {
 			s := system{preset: "laravel", engine: engine}
 			o := s.origin(t, address)
 			all := scan(t, o, 2)
-			if got := keysOf(all); !slices.Equal(got, []string{"4", "3", "55555555-5555-4555-8555-555555555555", "1"}) {
+			if got := keysOf(all); !slices.Equal(got, keysOfUpgraded) {
 				t.Fatalf("keys %q", got)
 			}
-			if all[0].Thread != "3" { // of the payload: the next run has it, too
-				t.Errorf("its runs are joined by %q", all[0].Thread)
+			if all[0].Thread != "4" || all[1].Thread != "3" { // of the payload: the next run has it, too
+				t.Errorf("their runs are joined by %q and %q", all[0].Thread, all[1].Thread)
 			}
 
-			// One is discarded, the others are replayed, each once.
-			kinds := []source.Kind{source.Replay, source.Discard, source.Replay, source.Replay}
+			// Each is found by its key. One is discarded, the others are replayed, each once.
+			kinds := []source.Kind{source.Replay, source.Replay, source.Discard, source.Replay, source.Replay}
 			for i, r := range all {
+				isThere(t, o, r)
 				if got := act(t, o, kinds[i], source.Once, r); got.State != source.Done {
 					t.Errorf("%s of %s: %+v", kinds[i], r.Key, got)
 				}
@@ -69,7 +83,8 @@ func TestSource_ARecordOfLaravelWithoutAUUIDIsShownAndReplayed(t *testing.T) {
 					t.Errorf("%s a second time: %+v", r.Key, got)
 				}
 			}
-			want := []string{`payload={"uuid":"0","job":"Mail@handle"}`, `payload={"uuid":"1","job":"Mail@handle"}`, `payload={"uuid":"3","job":"Mail@handle"}`}
+			want := []string{`payload={"uuid":"0","job":"Mail@handle"}`, `payload={"uuid":"1","job":"Mail@handle"}`, `payload={"uuid":"3","job":"Mail@handle"}`,
+				`payload={"uuid":"4","job":"Mail@handle"}`}
 			if got := rows(t, address, "SELECT payload FROM jobs ORDER BY payload"); !slices.Equal(got, want) {
 				t.Errorf("in the queue: %q", got)
 			}
@@ -83,12 +98,17 @@ func TestWork_ARecordOfLaravelWithoutAUUIDIsPushed(t *testing.T) {
 			queue := redistest.Start(t)
 			s := system{preset: "laravel-redis", engine: engine}
 			o := s.attachWork(t, upgradedLaravel(t, engine, "redis"), redistest.URL(queue))
-			for _, r := range scan(t, o, 10) {
+			all := scan(t, o, 10)
+			if got := keysOf(all); !slices.Equal(got, keysOfUpgraded) {
+				t.Fatalf("keys %q", got)
+			}
+			for _, r := range all {
+				isThere(t, o, r)
 				if got := act(t, o, source.Replay, source.Once, r); got.State != source.Done {
 					t.Errorf("%s: %+v", r.Key, got)
 				}
 			}
-			if n := queue.LLen(t.Context(), "laravel_database_queues:mail").Val(); n != 4 {
+			if n := queue.LLen(t.Context(), "laravel_database_queues:mail").Val(); n != 5 {
 				t.Errorf("%d jobs in the queue", n)
 			}
 		})
@@ -99,17 +119,19 @@ func TestWork_ARecordOfLaravelWithoutAUUIDIsPushed(t *testing.T) {
 // it, each has a key that Laravel knows, too.
 func TestCheck_SaysHowManyRowsOfLaravelHaveNoUUID(t *testing.T) {
 	for _, engine := range engines {
-		t.Run(engine, func(t *testing.T) {
-			address := upgradedLaravel(t, engine, "database")
-			o := system{preset: "laravel", engine: engine}.origin(t, address)
-			mend := mendOf(t, o, "3 rows of failed_jobs have no uuid. ")
-			execute(t, address, mend)
-			for _, key := range keysOf(scan(t, o, 10)) {
-				if len(key) < 32 {
-					t.Errorf("after %s, a row has the key %q", mend, key)
+		for name, connection := range map[string]string{"laravel": "database", "laravel-redis": "redis"} {
+			t.Run(engine+" "+name, func(t *testing.T) {
+				address := upgradedLaravel(t, engine, connection)
+				o := system{preset: name, engine: engine}.origin(t, address)
+				mend := mendOf(t, o, "4 rows of failed_jobs have no uuid. ")
+				execute(t, address, mend)
+				for _, key := range keysOf(scan(t, o, 10)) {
+					if len(key) < 32 {
+						t.Errorf("after %s, a row has the key %q", mend, key)
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

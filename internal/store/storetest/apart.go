@@ -222,6 +222,7 @@ func Source_ItsQueuesTakeNoPlaceFromOurs(k *kit) {
 	k.mirror(250, k.inQueues(250)...)
 	k.restart()
 	k.add(in("last"))
+	k.same("the name under which the last queue is counted", k.Counters.Label("last"), "last")
 	_, err := k.Enqueue(k.ctx, k.now, []job.Job{in("late")})
 	k.full(err, "late")
 	k.same("records, with one that came later", len(k.mirror(1, k.deadAt("9999"))), 251)
@@ -296,6 +297,9 @@ func Source_ItsQueuesAndTypesTakeNoLabelFromOurs(k *kit) {
 	facets, err := k.Counters.Facets(k.ctx, filter.Filter{Status: job.StatusDeadLetter, Queue: "orders"})
 	k.check(err)
 	k.same("types of dead letters", facets.Types, []filter.NameCount{{Name: "type.of.ours", Count: 1}})
+	facets, err = k.Counters.Facets(k.ctx, filter.Filter{Status: job.StatusDeadLetter, Queue: source.Overflow("shop")})
+	k.check(err)
+	k.same("types of the source beyond its places", facets.Types, []filter.NameCount{{Name: "other", Count: 1400}})
 	gone := k.all(filter.Filter{Source: "shop"}, 100)
 	seqs := make([]int64, len(gone))
 	for i, j := range gone {

@@ -61,6 +61,19 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	odd[0].Witness = "it died again"
 	j := k.mirror(1, odd...)
 	k.same("jobs", len(j), 4)
+
+	// One that left and died again under another key is known by the name of its job.
+	left := j[2].Seq
+	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{left})
+	k.check(err)
+	k.pass(time.Minute)
+	odd[1].Key, odd[1].Witness = "later", "later"
+	for _, j := range k.mirror(1, odd...) {
+		if j.Seq == left {
+			k.same("its run, and the status", []any{j.Run, j.Status()}, []any{2, job.StatusDeadLetter})
+		}
+	}
+	k.same("jobs", len(k.mirror(0, odd...)), 4)
 }
 
 // Mirror_ARecordIsADeadLetter: at the time when it died, with everything that the
@@ -109,6 +122,12 @@ func Mirror_WhatASourceDoesNotSayStaysUnknown(k *kit) {
 	l := k.letters(filter.Filter{}, 10)[0]
 	k.same("its letter", []any{l.FailedAt, l.Attempts, l.Reason}, []any{time.Time{}, 0, retry.ReasonUnknown})
 	k.same("the letter of its run", k.detail(j.ID).Letters[0].FailedAt, time.Time{})
+
+	k.pass(time.Minute)
+	r := k.deadAt("8")
+	r.CreatedAt = time.Time{}
+	j = k.mirror(1, r)[0]
+	k.same("times of one that says only when it failed", []time.Time{j.EnqueuedAt, j.RunAt, j.FinishedAt}, []time.Time{{}, {}, r.FailedAt})
 }
 
 // Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo: where it counts them, up to a limit.
@@ -124,6 +143,12 @@ func Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo(k *kit) {
 		r.Attempts, r.Limit, r.FailedAt = c.used, c.limit, k.now
 		j := k.mirror(1, r)[0]
 		k.same(fmt.Sprint(c), []any{j.Attempts, j.MaxAttempts(), j.Reason}, []any{c.used, c.shown, c.reason})
+		k.pass(time.Second)
+
+		// And when it dies again, of which it says nothing.
+		r.Witness, r.Attempts, r.Limit, r.FailedAt = "2", 0, 0, k.now
+		j = k.mirror(1, r)[0]
+		k.same(fmt.Sprint(c, " again"), []any{j.Run, j.Attempts, j.Reason}, []any{2, 0, retry.ReasonUnknown})
 		k.pass(time.Second)
 	}
 }
