@@ -10,35 +10,67 @@ import (
 	"time"
 )
 
-// TestCommands_PrintNoCredentials gives each command URLs and data sources with passwords
-// in every place that takes one, also those in which they are wrong.
+const testPassword = "s3cr-hush"
+
+// withPassword are URLs and data sources with a password in every place that takes one, also
+// those in which it is wrong. The first four differ in how it is found.
+var withPassword = []string{
+	"postgres://ana:" + testPassword + "@127.0.0.1:1/db", "redis://:" + testPassword + "@127.0.0.1:1/0", "postgres://127.0.0.1:1/db?password=" + testPassword,
+	"none/host=127.0.0.1 port=1 password=" + testPassword,
+
+	"mysql://ana:" + testPassword + "@127.0.0.1:1/db?tls=x", "amqp://ana:" + testPassword + "@127.0.0.1:1/?queues=a", "http://ana:" + testPassword + "@127.0.0.1:1",
+	"postgres://ana:" + testPassword + "/" + testPassword + "@127.0.0.1:1/db", "postgres://ana:" + testPassword + "%zz@127.0.0.1:1/db", "ana:" + testPassword + "@tcp(127.0.0.1:1)/db",
+	"postgres://ana:" + testPassword + `\"x@127.0.0.1:1/db`, "sqlite://ana:" + testPassword + "@none/x.db", "http://ana:" + testPassword + "/" + testPassword + "@127.0.0.1:1",
+}
+
+// TestCommands_PrintNoCredentials gives every command each way to find a password, and one
+// command of each kind every URL.
 func TestCommands_PrintNoCredentials(t *testing.T) {
-	const secret = "s3cr-hush"
-	urls := []string{
-		"postgres://ana:" + secret + "@127.0.0.1:1/db", "mysql://ana:" + secret + "@127.0.0.1:1/db?tls=x", "redis://:" + secret + "@127.0.0.1:1/0",
-		"amqp://ana:" + secret + "@127.0.0.1:1/?queues=a", "http://ana:" + secret + "@127.0.0.1:1", "postgres://127.0.0.1:1/db?password=" + secret,
-		"postgres://ana:" + secret + "/" + secret + "@127.0.0.1:1/db", "postgres://ana:" + secret + "%zz@127.0.0.1:1/db", "ana:" + secret + "@tcp(127.0.0.1:1)/db",
-		"postgres://ana:" + secret + `\"x@127.0.0.1:1/db`, "none/host=127.0.0.1 port=1 password=" + secret, "sqlite://ana:" + secret + "@none/x.db",
-		"http://ana:" + secret + "/" + secret + "@127.0.0.1:1",
-	}
-	for i, url := range urls {
-		discover := []string{"source", "discover", url}
-		if i > 0 && !strings.Contains(url, "%zz") && !strings.Contains(url, "/"+secret) {
-			discover = []string{"source", "check", url} // an address that does not answer takes its time
+	for i, url := range withPassword {
+		runWithPassword(t, someCommands(url))
+		if i < 4 {
+			runWithPassword(t, otherCommands(url))
 		}
-		for _, args := range [][]string{discover,
-			{"serve", "--db", url, "--listen", "127.0.0.1:0"}, {"serve", "--db=" + url, "--log-format", "json", "--listen", "127.0.0.1:0"},
-			{"--listen", url}, {"--config", url}, {"--base-path", url}, {"--log-level", url}, {"serve", url}, {url},
-			{"list", "--db", url}, {"list", "--server", url}, {"health", "--server", url}, {"doctor", "--db", url}, {"doctor", url},
-			{"backup", "--db", url, url}, {"restore", url, "--db", url}, {"restore", url}, {"check", url}, {"source", "check", url},
-			{"user", "list", "--db", url}, {"token", "list", "--server", url}, {"enqueue", url, "{}", "--server", url},
-			{"show", url, "--server", url}, {"policy", url},
-		} {
-			var out bytes.Buffer
-			code := run(args, console{strings.NewReader(""), &out, &out})
-			if code == 0 || strings.Contains(out.String(), "s3cr") || strings.Contains(out.String(), "hush") {
-				t.Errorf("%q: exit %d\n%s", args, code, &out)
-			}
+	}
+}
+
+// TestLong_CommandsPrintNoCredentials gives every command the other URLs too.
+func TestLong_CommandsPrintNoCredentials(t *testing.T) {
+	for _, url := range withPassword[4:] {
+		runWithPassword(t, otherCommands(url))
+	}
+}
+
+// someCommands are one of each kind of those that get a URL.
+func someCommands(url string) [][]string {
+	look := "check"
+	if url == withPassword[0] || strings.Contains(url, "%zz") || strings.Contains(url, "/"+testPassword) {
+		look = "discover" // an address that does not answer takes its time
+	}
+	return [][]string{
+		{"source", look, url}, {"serve", "--db", url, "--listen", "127.0.0.1:0"}, {"list", "--server", url}, {"restore", url}, {url},
+	}
+}
+
+func otherCommands(url string) [][]string {
+	return [][]string{
+		{"serve", "--db=" + url, "--log-format", "json", "--listen", "127.0.0.1:0"},
+		{"--listen", url}, {"--config", url}, {"--base-path", url}, {"--log-level", url}, {"serve", url},
+		{"list", "--db", url}, {"health", "--server", url}, {"doctor", "--db", url}, {"doctor", url},
+		{"backup", "--db", url, url}, {"restore", url, "--db", url}, {"check", url}, {"source", "check", url},
+		{"user", "list", "--db", url}, {"token", "list", "--server", url}, {"enqueue", url, "{}", "--server", url},
+		{"show", url, "--server", url}, {"policy", url},
+	}
+}
+
+// runWithPassword runs commands that must fail without a word of the password.
+func runWithPassword(t *testing.T, commands [][]string) {
+	t.Helper()
+	for _, args := range commands {
+		var out bytes.Buffer
+		code := run(args, console{strings.NewReader(""), &out, &out})
+		if code == 0 || strings.Contains(out.String(), "s3cr") || strings.Contains(out.String(), "hush") {
+			t.Errorf("%q: exit %d\n%s", args, code, &out)
 		}
 	}
 }

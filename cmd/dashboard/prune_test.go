@@ -44,11 +44,20 @@ func (f *flaky) LetterUsage(ctx context.Context, now time.Time) (retention.Usage
 	return f.Store.LetterUsage(ctx, now)
 }
 
+// storeOptions are those of an empty database that days pass by. Nothing happens to its
+// files, and to check them in each of those seconds would be most of the work of a test.
+func storeOptions(t *testing.T) store.Options {
+	return store.Options{Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true}, CheckEvery: time.Hour}
+}
+
+// slowly has a sweep take so long that the pause after it is ten minutes, for tests of days.
+const slowly = 10 * time.Minute / restShare
+
 // pruning prunes a real database of five dead letters until the test ends, as flaky as
 // faults say. open tells how many are left.
 func pruning(t *testing.T, r retention.Limits, faults flaky, log *transcript) (s *store.Store, open func() int64) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true}})
+	s, err := store.Open(t.Context(), storeOptions(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +182,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 func TestPruner_WarnsOnceADayBeforeDeadLettersAreRemovedForTheirAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		_, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, flaky{}, &log)
+		_, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, flaky{takesSoLong: slowly}, &log)
 		const warning = `level=WARN msg="Dead letters will be removed within 24 hours`
 		open()
 		if strings.Contains(log.String(), warning) {
@@ -209,7 +218,7 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log transcript
-		s, open := pruning(t, retention.Limits{Count: 1000}, flaky{}, &log)
+		s, open := pruning(t, retention.Limits{Count: 1000}, flaky{takesSoLong: slowly}, &log)
 		bury(t, s, 794)
 		const filling = `level=WARN msg="The dead-letter queue is at least 80 percent full`
 		time.Sleep(26 * time.Hour) // longer than the pace is measured
@@ -275,7 +284,7 @@ func TestPruner_AClockThatMovesForwardRemovesNothing(t *testing.T) {
 		var log transcript
 		ahead := new(atomic.Int64)
 		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}, Trash: time.Hour}
-		s, open := pruning(t, limits, flaky{ahead: ahead}, &log)
+		s, open := pruning(t, limits, flaky{ahead: ahead, takesSoLong: slowly}, &log)
 		ahead.Store(int64(366 * 24 * time.Hour))
 		time.Sleep(23 * time.Hour)
 		if n := open(); n != 5 {
@@ -321,9 +330,9 @@ func TestPruner_AClockThatStaysIsBelieved(t *testing.T) {
 		var log transcript
 		ahead := new(atomic.Int64)
 		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}}
-		_, open := pruning(t, limits, flaky{ahead: ahead}, &log)
+		_, open := pruning(t, limits, flaky{ahead: ahead, takesSoLong: slowly}, &log)
 		ahead.Store(int64(366 * 24 * time.Hour))
-		time.Sleep(24*time.Hour + 3*time.Minute)
+		time.Sleep(24*time.Hour + 30*time.Minute)
 		if n := open(); n != 1 || !strings.Contains(log.String(), "Dead letters will be removed within 24 hours") {
 			t.Errorf("%d are left, want the newest; the log says\n%s", n, log.String())
 		}
@@ -335,7 +344,7 @@ func TestPruner_AClockThatMovesBackRemovesNothingTooEarly(t *testing.T) {
 		var log transcript
 		ahead := new(atomic.Int64)
 		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}
-		_, open := pruning(t, limits, flaky{ahead: ahead}, &log)
+		_, open := pruning(t, limits, flaky{ahead: ahead, takesSoLong: slowly}, &log)
 		ahead.Store(int64(-24 * time.Hour))
 		time.Sleep(49 * time.Hour)
 		if n := open(); n != 5 || strings.Contains(log.String(), "moved forward") {
@@ -357,7 +366,7 @@ func TestPruner_AStartWithAWrongClockRemovesNothing(t *testing.T) {
 		limits := func() retention.Limits {
 			return retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}}
 		}
-		s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true}})
+		s, err := store.Open(t.Context(), storeOptions(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/queues"
@@ -72,7 +73,8 @@ type Options struct {
 	// that is not is Redrive's alone. nil: every source is attached.
 	Attached func(source string) bool
 
-	Statements int // texts of queries that are kept prepared for readers; default 256
+	Statements int           // texts of queries that are kept prepared for readers; default 256
+	CheckEvery time.Duration // how often an idle store checks its files; zero: each second
 }
 
 // Store is an open database. Its methods can be used by many goroutines.
@@ -114,7 +116,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {
 		return nil, err
 	}
-	s.writer, err = db.NewWriter(ctx, s.engine, s.health, db.Options{Refused: refused, Probe: probe, MaxBytes: o.MaxBytes})
+	s.writer, err = db.NewWriter(ctx, s.engine, s.health, db.Options{
+		Refused: refused, Probe: probe, MaxBytes: o.MaxBytes, CheckEvery: o.CheckEvery,
+	})
 	if err != nil {
 		return nil, errors.Join(s.engine.Fault(err), s.engine.Close())
 	}

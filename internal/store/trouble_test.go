@@ -17,6 +17,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // damage overwrites the beginning of the pages that hold jobs, in a database that
@@ -140,6 +141,29 @@ func TestProblem_LastsUntilTheSizeThatWasRefusedFits(t *testing.T) {
 		check(t, err)
 		if left, err := filepath.Glob(filepath.Join(dir, "*room*")); len(left) > 0 || err != nil {
 			t.Errorf("what is left: %v, %v", left, err)
+		}
+	})
+}
+
+// Tests in which days pass have it look seldom.
+func TestStore_ChecksItsFilesAsOftenAsItIsTold(t *testing.T) {
+	path := sqlitetest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}, CheckEvery: time.Hour})
+		check(t, err)
+		t.Cleanup(func() { check(t, s.Close()) })
+		check(t, os.Rename(path, path+".moved"))
+
+		time.Sleep(59 * time.Minute)
+		synctest.Wait()
+		if problem := s.Problem(); problem != nil {
+			t.Errorf("before it looked, the problem is %v", problem)
+		}
+
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if problem := s.Problem(); problem == nil || problem.Kind != job.ErrUnsafe {
+			t.Errorf("after an hour the problem is %v, want that the file is away", problem)
 		}
 	})
 }

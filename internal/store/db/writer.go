@@ -100,6 +100,10 @@ type Options struct {
 	MaxBytes int              // of the operations that wait or are under way; zero: 128 MiB
 	Refused  func(error) bool // whether an operation wrote nothing and said no: its answer, not a fault
 	Probe    func(*Tx) error  // writes something that changes nothing, to find out whether that is possible
+
+	// CheckEvery is how often a writer that has nothing to do checks the database; zero: each
+	// second.
+	CheckEvery time.Duration
 }
 
 // ErrClosed answers calls that come after the writer was stopped.
@@ -135,6 +139,7 @@ func NewWriter(ctx context.Context, engine Engine, health *Health, o Options) (*
 		return nil, err
 	}
 	o.MaxBytes = cmp.Or(o.MaxBytes, maxBytes)
+	o.CheckEvery = cmp.Or(o.CheckEvery, time.Second)
 	w := &Writer{engine: engine, conn: conn, health: health, o: o, bytes: map[string]int{}, arrived: make(chan struct{}, 1)}
 	w.ctx, w.stopping = context.WithCancel(context.Background())
 	return w, nil
@@ -329,16 +334,13 @@ func (w *Writer) loop() {
 	}
 }
 
-// lookEvery is how often a writer that has nothing to do looks after the database.
-const lookEvery = time.Second
-
 // again fires when the writer shall look after the database. After the end it
 // never does.
 func (w *Writer) again() <-chan time.Time {
 	if w.health.broken() {
 		return nil
 	}
-	return time.After(lookEvery)
+	return time.After(w.o.CheckEvery)
 }
 
 // look finds out whether the trouble is over, or has begun, which is remembered as
