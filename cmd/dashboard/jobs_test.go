@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -79,5 +80,54 @@ func TestShow_PrintsAJobWithItsAttempts(t *testing.T) {
 	code, _, stderr := finish(t, command(t, dir, "show", "01890000-0000-7000-8000-000000000000", "--server", p.url))
 	if code != 2 || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a job that does not exist: exit %d, %s", code, stderr)
+	}
+}
+
+// Of a job of a source, no attempts, times or policy are made up that the source does not tell.
+func TestShow_OfASourceMakesNothingUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	told := `{"uuid":"00000000-0000-4000-8000-000000000002","job":"Mail@handle","displayName":"App\\Jobs\\Mail","createdAt":1795341600,"maxTries":3,"attempts":1}`
+	section := attachedShop(t, dir, "shop", []failedJob{
+		{"00000000-0000-4000-8000-000000000001", "database", "orders", `{"job":"Charge@handle","displayName":"App\\Jobs\\Charge","maxTries":3}`, "App\\Declined: card 51"},
+		{"00000000-0000-4000-8000-000000000002", "database", "mail", told, "App\\NoRoute: example.org"},
+	})
+	statement(t, filepath.Join(dir, "shop.sqlite"), "UPDATE failed_jobs SET failed_at = 'soon' WHERE queue = 'orders'")
+	write(t, dir, "redrive.yaml", section)
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 2 })
+	run := func(args ...string) string {
+		t.Helper()
+		code, stdout, stderr := finish(t, command(t, dir, append(args, "--server", p.url)...))
+		if code != 0 {
+			t.Fatalf("%q: exit %d: %s", args, code, stderr)
+		}
+		return strings.Join(strings.Fields(stdout), " ")
+	}
+
+	list := run("list")
+	for queue, wants := range map[string]struct {
+		row  string
+		show []string
+	}{
+		"orders@shop": {`App\Jobs\Charge orders@shop – seen 20`,
+			[]string{"dead_letter, unknown", "Run 1, attempts – ", "Enqueued unknown Finished unknown", "RUN ATTEMPT ENDED"}},
+		"mail@shop": {`App\Jobs\Mail mail@shop 2/3 died 20`,
+			[]string{"dead_letter, unknown", "Run 1, attempts 2 of 3 ", "Enqueued 2026-11-22 10:00:00", "RUN ATTEMPT ENDED"}},
+	} {
+		shown := run("show", lettersOf(t, p.url, "shop+queue:"+queue)[0])
+		if !strings.Contains(list, wants.row) {
+			t.Errorf("%q is missing in\n%s", wants.row, list)
+		}
+		for _, want := range wants.show {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%q is missing in\n%s", want, shown)
+			}
+		}
+		for _, no := range []string{"0/3", "0 of 3", "0001-01-01", "2562047h", "1970-01-01", "exhausted", "Policy", "exponential"} {
+			if strings.Contains(list+shown, no) {
+				t.Errorf("it says %q in\n%s\n%s", no, list, shown)
+			}
+		}
 	}
 }

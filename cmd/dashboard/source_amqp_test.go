@@ -11,6 +11,7 @@ import (
 func TestLong_SourceRabbitMQIsCheckedAndDiscovered(t *testing.T) {
 	b := amqptest.Open(t)
 	b.Load("..", "..", "internal", "source", "testdata", "initphp-queue", "amqp-dump.json")
+	b.Queue("empty.failed", nil)
 	dir := t.TempDir()
 	write(t, dir, "redrive.yaml", "sources: {shop: {preset: initphp-amqp, url: '"+b.URL()+"', queues: [orders.failed, q2.failed], allow: [replay]}}\n")
 	for _, tt := range []struct {
@@ -26,6 +27,7 @@ func TestLong_SourceRabbitMQIsCheckedAndDiscovered(t *testing.T) {
 			"initphp-amqp: InitPHP", "  Sees      7 dead letters\n", "    preset: initphp-amqp\n    url_env: NAME_URL\n    queues: [orders.failed, q5.failed]\n", "rabbitmq: ",
 		}},
 		{"discover " + b.URL(), 2, []string{"name the dead-letter queues in the URL"}},
+		{"discover " + b.URL() + "?queues=empty.failed", 1, []string{"no preset fits", "Nothing found for: babelqueue-amqp, celery-amqp, initphp-amqp, rabbitmq."}},
 		{"discover " + b.URL() + "?queues=nowhere", 1, []string{"no queue 'nowhere'"}},
 	} {
 		code, stdout, stderr := finish(t, command(t, dir, append([]string{"source"}, strings.Fields(tt.args)...)...))

@@ -39,6 +39,12 @@ func TestSource_AReplayIsChangedFromTheCommandLineAndTheForm(t *testing.T) {
 		t.Errorf("in the schedule: %s", got)
 	}
 
+	// What the system does not take is refused at once, and not by the ledger later.
+	code, _, problems := finish(t, command(t, dir, "replay", ids[1], "--server", p.url, "--payload", "7"))
+	if code != 2 || !strings.Contains(problems, "its payload there must be a JSON object or array") {
+		t.Fatalf("a number as the payload: exit %d, %s", code, problems)
+	}
+
 	form := url.Values{
 		"changes": {"1"}, "run": {"1"}, "payload": {`{"n":8}`}, "mode": {"once"},
 	}

@@ -115,6 +115,15 @@ func TestSourceDiscover_OffersWhatLiesThere(t *testing.T) {
 		t.Errorf("a Redis of Sidekiq: %s", stderr)
 	}
 
+	// One that is there without dead letters comes after it, although its name comes before.
+	if err := queue.SAdd(t.Context(), "asynq:queues", "default").Err(); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = finish(t, command(t, dir, "source", "discover", address))
+	if code != 0 || !strings.HasPrefix(stdout, "sidekiq: Sidekiq\n") || !strings.Contains(stdout, "\nasynq: Asynq\n") {
+		t.Errorf("a Redis of Sidekiq and Asynq: exit %d: %s%s", code, stdout, stderr)
+	}
+
 	// A list that another program filled is of no system that is known.
 	if err := queue.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)

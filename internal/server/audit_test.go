@@ -84,6 +84,25 @@ func TestAudit_TellsWhatOneMaySee(t *testing.T) {
 			}
 		}
 	}
+
+	// So do the page and the API of the job, beside what happened to it.
+	for _, path := range []string{"/jobs/" + id, "/api/v1/jobs/" + id} {
+		for role, reveals := range map[access.Role]bool{access.Viewer: false, access.Operator: false, access.Admin: true} {
+			body := h.get(path, as(role)...).want(t, http.StatusOK).body
+			if !strings.Contains(body, "token operator") {
+				t.Errorf("%s for the %s has no discard", path, role)
+			}
+			if strings.Contains(body, "token admin") != reveals {
+				t.Errorf("%s for the %s tells of the reveal: %v, want %v", path, role, !reveals, reveals)
+			}
+		}
+	}
+	for role, all := range map[access.Role]bool{access.Viewer: false, access.Operator: false, access.Admin: true} {
+		body := h.get("/api/v1/jobs/"+id, as(role)...).want(t, http.StatusOK).body
+		if strings.Contains(body, "127.0.0.1") != all {
+			t.Errorf("the trail of a job tells the %s an address: %v, want %v: %s", role, !all, all, body)
+		}
+	}
 }
 
 // Addresses, and the logins of others that failed or not, are for those who manage.
@@ -99,6 +118,9 @@ func TestAudit_ShowsAddressesAndLoginsToAdminsOnly(t *testing.T) {
 			body := h.get(path, "Authorization", "Bearer "+tokens[role]).want(t, http.StatusOK).body
 			if !strings.Contains(body, "token operator") || !strings.Contains(body, "local user") {
 				t.Errorf("%s for the %s does not tell who paused and resumed: %s", path, role, clip.Text(body, 300))
+			}
+			if strings.Contains(body, `"hash":`) != all && (path == "/audit.ndjson" || path == "/api/v1/audit") {
+				t.Errorf("%s for the %s has hashes, in which an address could be found: %v, want %v", path, role, !all, all)
 			}
 			for _, guarded := range []string{"127.0.0.1", "unknown user"} {
 				if strings.Contains(body, guarded) != all {

@@ -17,6 +17,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/source"
 )
 
 // settle ends the executions of a queue in one way.
@@ -242,6 +243,17 @@ redrive_workers{queue="orders",state="free"} 19
 	}
 	if a := h.get("/metrics", "Accept", "application/openmetrics-text"); !strings.Contains(a.body, "# TYPE jobs_failed counter") || !strings.HasSuffix(a.body, "# EOF\n") {
 		t.Error("no OpenMetrics")
+	}
+}
+
+// What sources bring counts against no limit of ours, so it does not count beside them either.
+func TestMetrics_QueuesAndGroupsAreThoseOfOurOwn(t *testing.T) {
+	h := start(t)
+	h.dead()
+	before := h.exposition("redrive_queues", "redrive_error_groups")
+	h.mirror("shop", source.Record{Key: "1", Queue: "orders", Type: "charge", Error: job.ErrorInfo{Type: "Declined"}})
+	if after := h.exposition("redrive_queues", "redrive_error_groups"); after != before || !strings.Contains(before, "redrive_queues 1\n") {
+		t.Errorf("before\n%s\nafter\n%s", before, after)
 	}
 }
 

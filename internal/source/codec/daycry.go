@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,28 @@ import (
 // readDaycry reads a job of daycry/jobs. What the worker counts are its cycles: one in
 // which the handler is tried several times, and at the end of which a new row is made.
 func readDaycry(r *source.Record) {
+	readCycles(r)
+	warnDaycry(r)
+}
+
+// warnDaycry says of a record that a worker could not read it.
+func warnDaycry(r *source.Record) {
+	fault := faultOfDaycry(r.Raw)
+	warn(r, fault != "", "It cannot be replayed: "+fault+".")
+}
+
+// faultOfDaycry says why a worker of daycry/jobs would lose a job that is written like this;
+// empty when it would not. It would take the job out of its queue, and fail to read it.
+func faultOfDaycry(raw []byte) string {
+	problem := faultOfPHP(raw)
+	if problem == "" {
+		return ""
+	}
+	return "its payload " + problem + ", so a worker of daycry/jobs would lose the job"
+}
+
+// readCycles reads the job itself.
+func readCycles(r *source.Record) {
 	if !json.Valid(r.Raw) || rawjson.Kind(r.Raw) != '{' {
 		unreadable(r, "its payload is not a JSON object")
 		return
@@ -39,8 +62,9 @@ func readDaycry(r *source.Record) {
 // cleanDaycry sends a job back to its queue with its cycles counted from zero. Without
 // its schedule, a failure does not make it wait for an hour.
 func cleanDaycry(raw []byte, run Run) ([]byte, error) {
-	if !json.Valid(raw) || rawjson.Kind(raw) != '{' {
-		return nil, fmt.Errorf("the payload is not a JSON object")
+	fault := faultOfDaycry(raw)
+	if fault != "" {
+		return nil, errors.New(fault)
 	}
 	if run.Target == "" {
 		return nil, fmt.Errorf("nothing says which queue the job came from; name one in redrive.yaml, as default_queue on Redis")
@@ -81,8 +105,9 @@ func readWaiting(r *source.Record) {
 		r.Queue = supposed
 	}
 	r.Raw = data
-	readDaycry(r)
+	readCycles(r)
 	r.Raw, r.Meta = raw, metaOf(data, "payload")
+	warnDaycry(r)
 	if at, ok := number(raw, "time"); ok && at > 0 && at < 1e11 {
 		r.FailedAt = time.Unix(at, 0).UTC()
 	}
@@ -91,6 +116,10 @@ func readWaiting(r *source.Record) {
 
 // cleanWaiting sends a job back to its queue, with the id around it.
 func cleanWaiting(raw []byte, run Run) ([]byte, error) {
+	fault := faultOfDaycry(raw) // its worker reads the job with the id around it
+	if fault != "" {
+		return nil, errors.New(fault)
+	}
 	if !isObject(raw) {
 		return nil, fmt.Errorf("the record is not a JSON object that can be read exactly")
 	}

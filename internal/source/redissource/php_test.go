@@ -53,6 +53,26 @@ func TestDaycry_AsksForAQueueWhereNothingNamesIt(t *testing.T) {
 	}
 }
 
+// A worker of daycry/jobs takes a job out of its list, and loses it when it cannot read it.
+func TestDaycry_RefusesAJobThatPHPCannotRead(t *testing.T) {
+	b := newBench(t, "daycry-redis", daycryFile)
+	const head = `{"id":"1","time":1795206827,"data":{"job":"mail","queue":"dead","payload":{"_dlq_metadata":{"original_queue":"mail"},"n":`
+	for name, body := range map[string]string{
+		"half a character": `"\ud800"}}}`, "half a character around it": `1}},"note":"\udc00"}`,
+		"too deep": strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}}}`, "cut": `1}}`,
+	} {
+		b.check(b.redis.Del(t.Context(), "jobs:dead-waiting").Err())
+		b.check(b.redis.LPush(t.Context(), "jobs:dead-waiting", head+body).Err())
+		r := b.all(100)[0]
+		if got := b.does(act(source.Replay, source.Once, r), source.Refused); !strings.Contains(got.Why, "would lose the job") {
+			t.Errorf("%s: %q", name, got.Why)
+		}
+		if len(r.Warnings) == 0 || b.redis.LLen(t.Context(), "jobs:dead-waiting").Val() != 1 || b.redis.Exists(t.Context(), "jobs:mail-waiting").Val() != 0 {
+			t.Errorf("%s: warnings %q", name, r.Warnings)
+		}
+	}
+}
+
 func TestDaycry_TwentyReplaysAtOnceAreOne(t *testing.T) {
 	b := newBench(t, "daycry-redis", daycryFile)
 	b.race(b.all(100)[0])

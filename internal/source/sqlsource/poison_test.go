@@ -259,8 +259,47 @@ func TestReplay_APayloadThatLaravelCannotReadIsRefusedAndStays(t *testing.T) {
 	}
 }
 
+// A worker of daycry/jobs takes a job out of its queue, and loses it when it cannot read it.
+// MariaDB keeps most of these payloads out of the column.
+func TestReplay_APayloadThatDaycryCannotReadIsRefusedAndStays(t *testing.T) {
+	s := systemOf("daycry", "sqlite")
+	address := s.load(t)
+	o := s.origin(t, address)
+	first := s.fit(t, o)
+	for name, payload := range unreadableByPHP(s.engine) {
+		if name == "an empty object" || name == "without a job" { // which fail, and are kept
+			continue
+		}
+		setColumn(t, address, "queues", payload)
+		poisoned := recordOf(t, o, first.Key)
+		if !slices.ContainsFunc(poisoned.Warnings, func(w string) bool { return strings.HasPrefix(w, "It cannot be replayed: its payload ") }) {
+			t.Errorf("%s: %q", name, poisoned.Warnings)
+		}
+		before := rows(t, address, "SELECT * FROM queues ORDER BY id")
+		if got := act(t, o, source.Replay, source.Once, poisoned); got.State != source.Refused || !strings.Contains(got.Why, "would lose the job") {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if after := rows(t, address, "SELECT * FROM queues ORDER BY id"); !slices.Equal(before, after) {
+			t.Errorf("%s: the table has changed", name)
+		}
+	}
+
+	// Nor is such a payload taken in the place of the job's own.
+	setColumn(t, address, "queues", `{"job":"mail","payload":{"n":1}}`)
+	edited := source.Act{ID: 7, Kind: source.Replay, Mode: source.Once, Payload: []byte(`"\ud800"`), Record: recordOf(t, o, first.Key)}
+	if got := actOne(t, o, edited); got.State != source.Refused || !strings.Contains(got.Why, "would lose the job") {
+		t.Errorf("as another payload: %+v", got)
+	}
+}
+
 // setPayload gives all failed jobs of Laravel a payload.
 func setPayload(t *testing.T, address, payload string) {
+	t.Helper()
+	setColumn(t, address, "failed_jobs", payload)
+}
+
+// setColumn gives all rows of a table a payload.
+func setColumn(t *testing.T, address, table, payload string) {
 	t.Helper()
 	db := open(t, address)
 	defer db.Close()
@@ -268,7 +307,7 @@ func setPayload(t *testing.T, address, payload string) {
 	if strings.HasPrefix(address, "postgres:") {
 		mark = "$1"
 	}
-	_, err := db.Exec("UPDATE failed_jobs SET payload = "+mark, payload)
+	_, err := db.Exec("UPDATE "+table+" SET payload = "+mark, payload)
 	check(t, err)
 }
 
