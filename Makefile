@@ -19,7 +19,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 
 build: ## Build the one static binary, bin/dashboard
-	go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(OUT) ./cmd/dashboard
+	GOGC=400 go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(OUT) ./cmd/dashboard
 
 run: build ## Run the dashboard, the engine and redrive.db at http://127.0.0.1:8080
 	bin/dashboard serve
