@@ -263,16 +263,23 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	return d.flush(t) // the next record can be of the same job
 }
 
-// renew gives a job the type and the payload that its record has by now, if they are others:
-// somebody has changed the record, or the source has given its key to another job. A replay
-// runs what the source has, so that is what the job shows. The run before keeps what it had.
+// renew gives a job the queue, the type and the payload that its record has by now, if they
+// are others: somebody has changed the record, or the source has given its key to another
+// job. A replay runs what the source has, so that is what the job shows. The run before keeps
+// what it had.
 func (s *Store) renew(t *db.Tx, from job.Job, r *mirrored) (job.Job, error) {
-	if r.job.Type == from.Type && bytes.Equal(r.job.Payload, from.Payload) {
+	var change job.Edit
+	if r.job.Queue != from.Queue {
+		change.Queue = r.job.Queue
+	}
+	if r.job.Type != from.Type || !bytes.Equal(r.job.Payload, from.Payload) {
+		body := from.Body()
+		body.Type, body.Meta, body.Payload = r.job.Type, r.job.Meta, r.job.Payload
+		change.Body = &body
+	}
+	if change.Empty() {
 		return from, nil
 	}
-	change := job.Edit{Body: &job.Body{
-		Type: r.job.Type, TraceID: from.TraceID, MessageID: from.MessageID, Meta: r.job.Meta, Payload: r.job.Payload, Envelope: from.Envelope,
-	}}
 
 	if from.State != job.Pending {
 		return s.rework(t, from, change)

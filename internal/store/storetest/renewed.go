@@ -9,6 +9,7 @@ import (
 // renewing are the behaviours of records that are not what they were when they die again.
 var renewing = []func(*kit){
 	Renewed_AChangedRecordIsShownAsItIs, Renewed_AnotherJobUnderTheKeyIsShownAsItIs, Renewed_AReplayedRecordIsShownAsItIs,
+	Renewed_ARecordInAnotherQueueIsShownThere, Renewed_AReplayedRecordInAnotherQueueIsShownThere,
 	Renewed_AnEditedReplayKeepsTheFirstPayload, Renewed_TheSamePayloadIsNoChange,
 }
 
@@ -81,4 +82,40 @@ func Renewed_TheSamePayloadIsNoChange(k *kit) {
 	r.Witness = "2"
 	k.mirror(1, r)
 	k.same("the run before", k.detail(j.ID).Replays[0].Earlier == nil, true)
+}
+
+// Renewed_ARecordInAnotherQueueIsShownThere: which is where a replay takes it.
+func Renewed_ARecordInAnotherQueueIsShownThere(k *kit) {
+	r := k.deadAt("7")
+	k.mirror(1, r)
+	r.Witness, r.Queue = "2", "mail"
+	k.mirror(1, r)
+	k.inQueueOnly("mail@shop", "orders@shop")
+}
+
+// Renewed_AReplayedRecordInAnotherQueueIsShownThere: it was moved between a replay and the death.
+func Renewed_AReplayedRecordInAnotherQueueIsShownThere(k *kit) {
+	r := k.deadAt("7")
+	j := k.mirror(1, r)[0]
+	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
+	k.check(err)
+	k.answer(k.asked(1)[0], source.Done, "")
+	r.Witness, r.Queue = "2", "mail"
+	k.mirror(1, r)
+	k.inQueueOnly("mail@shop", "orders@shop")
+}
+
+// inQueueOnly checks that the one dead letter is listed and counted in one queue and not in
+// another, and that its first run was in the other.
+func (k *kit) inQueueOnly(queue, other string) {
+	k.Helper()
+	for name, want := range map[string]int{queue: 1, other: 0} {
+		f := filter.Filter{Status: job.StatusDeadLetter, Queue: name}
+		k.same("listed in "+name, len(k.all(f, 10)), want)
+		facets, err := k.Counters.Facets(k.ctx, f)
+		k.check(err)
+		k.same("counted in "+name, len(facets.Types), want)
+	}
+	d := k.detail(k.all(filter.Filter{Queue: queue}, 10)[0].ID)
+	k.same("the run, and the queue of the run before", []any{d.Job.Run, d.Replays[0].Earlier.Queue}, []any{2, other})
 }
