@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"redrive/internal/client"
+	"redrive/internal/config"
 	"redrive/internal/invalid"
 )
 
@@ -86,10 +87,10 @@ func missingFile(path string) error {
 }
 
 // refusedFile is the error of a file that is wrong, with a line for each thing. A variable that
-// is missing can be set where the person is who asks.
+// the dashboard lacks may be set where the person runs the command.
 func refusedFile(err error) error {
 	text := err.Error()
-	if strings.Contains(text, "environment variable") {
+	if config.LacksVariable(err) {
 		text += "\nThis dashboard has the environment of its start: restart it with the variable, or name a file, as in url_file."
 	}
 	return invalid.Errorf("config", "%s", text)

@@ -40,6 +40,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,10 +121,12 @@ type Error struct {
 	Line    int    // 0 when it is about the whole file
 	Field   string // the path, as queues.orders.policy.max_attempts; may be empty
 	Problem string
+
+	Unset bool // it is about a variable of the environment that is missing or empty
 }
 
 // Error is one line, FILE:LINE: FIELD: PROBLEM, so that editors find the
-// place.
+// place. It is printed and logged, so it has no login of a URL.
 func (e *Error) Error() string {
 	var place strings.Builder
 	place.WriteString(e.File)
@@ -131,10 +134,16 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&place, ":%d", e.Line)
 	}
 	if e.Field != "" {
-		place.WriteString(": " + printable(e.Field))
+		place.WriteString(": " + printable(withoutLogins(e.Field)))
 	}
-	return place.String() + ": " + printable(strings.ReplaceAll(e.Problem, "\n", " "))
+	return place.String() + ": " + printable(withoutLogins(strings.ReplaceAll(e.Problem, "\n", " ")))
 }
+
+// urlLogin is the login of a URL, or what was left of it where the URL was cut.
+var urlLogin = regexp.MustCompile(`://\S*(@|…)`)
+
+// withoutLogins takes the logins out of the URLs in a text.
+func withoutLogins(text string) string { return urlLogin.ReplaceAllString(text, "://…@") }
 
 // printable escapes what a terminal obeys or does not show.
 func printable(s string) string {
@@ -189,6 +198,15 @@ func collect(err error) error {
 	}
 	slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
 	return all
+}
+
+// LacksVariable reports whether one of the errors of a file is about a variable of the
+// environment that is missing or empty.
+func LacksVariable(err error) bool {
+	return slices.ContainsFunc(split(err), func(err error) bool {
+		wrong, ok := errors.AsType[*Error](err)
+		return ok && wrong.Unset
+	})
 }
 
 // Default is the configuration of an empty file.

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"redrive/internal/clip"
 	"redrive/internal/handler"
 	"redrive/internal/httpclient"
 )
@@ -77,7 +76,7 @@ func expanded(v value, text string) (_ string, err error) {
 		name := variable.FindStringSubmatch(place)[1]
 		value := os.Getenv(name)
 		if value == "" && err == nil {
-			err = v.missing("the environment variable %q is missing or empty", clip.Text(name, 64))
+			err = v.unset(name)
 		}
 		return value
 	})

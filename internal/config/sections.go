@@ -338,7 +338,7 @@ func secretEnv(v value) (string, error) {
 	}
 	text := os.Getenv(name)
 	if text == "" {
-		err = v.missing("the environment variable %q is missing or empty", clip.Text(name, 64))
+		err = v.unset(name)
 	}
 	return text, err
 }

@@ -34,10 +34,10 @@ func (f *file) tokens(text string) (token.Tokens, error) {
 		for _, t := range next {
 			all.Add(t)
 			if problem := nested.add(t); problem != "" {
-				return nil, &Error{f.name, t.Position.Line, "", problem}
+				return nil, &Error{File: f.name, Line: t.Position.Line, Problem: problem}
 			}
 			if len(all) > maxTokens {
-				return nil, &Error{f.name, t.Position.Line, "", fmt.Sprintf(
+				return nil, &Error{File: f.name, Line: t.Position.Line, Problem: fmt.Sprintf(
 					"is too large: more than %d names, values and signs up to here", maxTokens)}
 			}
 		}

@@ -16,7 +16,6 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/retry"
-	"regexp"
 )
 
 // file remembers where each field stands, for errors that come later.
@@ -32,22 +31,15 @@ func newFile(name string) *file { return &file{name, map[string]int{}} }
 // file, about the closest one around it that is.
 func (f *file) wrong(path, problem string) error {
 	if path == "" { // the whole file
-		return &Error{f.name, f.lines[""], "", problem}
+		return &Error{File: f.name, Line: f.lines[""], Problem: problem}
 	}
 	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
 		if line, ok := f.lines[at]; ok {
-			return &Error{f.name, line, withoutLogins(path), withoutLogins(problem)}
+			return &Error{File: f.name, Line: line, Field: path, Problem: problem}
 		}
 	}
-	return &Error{f.name, 0, withoutLogins(path), withoutLogins(problem)}
+	return &Error{File: f.name, Field: path, Problem: problem}
 }
-
-// urlLogin is the login of a URL, or what was left of it where the URL was cut.
-var urlLogin = regexp.MustCompile(`://\S*(@|…)`)
-
-// withoutLogins takes the logins out of the URLs in a message: what is wrong with a file is
-// printed and logged.
-func withoutLogins(text string) string { return urlLogin.ReplaceAllString(text, "://…@") }
 
 // parse returns the one document of a file; without a node when it is empty.
 func (f *file) parse(data []byte) (value, error) {
@@ -70,7 +62,7 @@ func (f *file) parse(data []byte) (value, error) {
 		}
 	}
 	if len(bodies) > 1 {
-		return root, &Error{f.name, lineOf(bodies[1]), "", "a second document; write everything into one"}
+		return root, &Error{File: f.name, Line: lineOf(bodies[1]), Problem: "a second document; write everything into one"}
 	}
 	if len(bodies) == 1 {
 		root.node, f.lines[""] = bodies[0], lineOf(bodies[0])
@@ -83,7 +75,7 @@ func (f *file) parse(data []byte) (value, error) {
 func (f *file) syntax(err error) error {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
-		return &Error{f.name, at.GetToken().Position.Line, "", at.GetMessage()}
+		return &Error{File: f.name, Line: at.GetToken().Position.Line, Problem: at.GetMessage()}
 	}
 	return &Error{File: f.name, Problem: err.Error()}
 }
@@ -107,6 +99,15 @@ func (n noSecret) Unwrap() error { return n.error }
 
 // missing is an error about a secret that the value names.
 func (v value) missing(format string, args ...any) error { return noSecret{v.wrong(format, args...)} }
+
+// unset is an error about a variable of the environment that the value names.
+func (v value) unset(name string) error {
+	err := v.missing("the environment variable %q is missing or empty", clip.Text(name, 64))
+	if wrong, ok := errors.AsType[*Error](err); ok {
+		wrong.Unset = true
+	}
+	return err
+}
 
 // fields reads a mapping whose keys are known.
 func (v value) fields(known map[string]func(value) error) error {
@@ -168,7 +169,12 @@ func (v value) key(key ast.MapKeyNode) (string, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 		return k.GetToken().Value, nil
 	}
-	return "", &Error{v.file.name, lineOf(key), v.path, "anchors, merge keys and keys that are no plain names are not supported; write it out"}
+	return "", &Error{
+		File:    v.file.name,
+		Line:    lineOf(key),
+		Field:   v.path,
+		Problem: "anchors, merge keys and keys that are no plain names are not supported; write it out",
+	}
 }
 
 // text reads a string. Numbers and words such as yes are refused: YAML would change

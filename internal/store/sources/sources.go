@@ -93,8 +93,8 @@ type Known struct {
 	UnderWay bool // an act on it has not ended
 
 	// Doubt is the newest act on the record, if its fate is unknown, or the source was not
-	// told, and the record has not been seen since; else 0. It lasts while the job is where the act has
-	// moved it: pending in the run of a replay, or in the trash.
+	// told, and the record has not been seen since; else 0. It lasts while the job is where
+	// the act has moved it: pending in the run of a replay, or in the trash.
 	Doubt int64
 }
 
