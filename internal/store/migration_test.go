@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,43 @@ func databaseOf(t *testing.T, version int64) (path string) {
 	}
 	check(t, pool.Close())
 	return path
+}
+
+// Earlier programs left the files to goose, which splits them into statements. A schema that
+// another way of reading made would be refused as one that Redrive did not make.
+func TestMigrations_MakeTheSchemaThatEarlierProgramsMade(t *testing.T) {
+	schemaOf := func(path string) map[string]string {
+		pool, err := sql.Open("sqlite", "file:"+path)
+		check(t, err)
+		defer func() { check(t, pool.Close()) }()
+		rows, err := pool.Query(`SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema`)
+		check(t, err)
+		texts := map[string]string{}
+		for rows.Next() {
+			var object, text string
+			check(t, rows.Scan(&object, &text))
+			texts[object] = text
+		}
+		check(t, errors.Join(rows.Err(), rows.Close()))
+		return texts
+	}
+
+	files, err := filepath.Glob("sqlite/migrations/*.sql")
+	check(t, err)
+	earlier := schemaOf(databaseOf(t, int64(len(files))))
+	path := filepath.Join(t.TempDir(), "new.db")
+	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
+	check(t, err)
+	check(t, s.Close())
+
+	if now := schemaOf(path); !maps.Equal(now, earlier) {
+		for object := range now {
+			if now[object] != earlier[object] {
+				t.Errorf("%s is %q, was %q", object, now[object], earlier[object])
+			}
+		}
+		t.Errorf("%d objects, were %d", len(now), len(earlier))
+	}
 }
 
 func TestMigrations_OfTheVersionBefore(t *testing.T) {

@@ -78,13 +78,31 @@ func madeBy(ctx context.Context, version int64) (s schema, err error) {
 	return s, err
 }
 
-// migrator are the migrations of a database.
+// migrator are the migrations of a database. Each file is run as one text: SQLite finds the ends
+// of its statements itself.
 func migrator(writes *sql.DB) (*goose.Provider, error) {
-	files, err := fs.Sub(migrations, "migrations")
+	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(goose.DialectSQLite3, writes, files,
+
+	var steps []*goose.Migration
+	for _, name := range names {
+		version, err := goose.NumericComponent(name)
+		if err != nil {
+			return nil, err
+		}
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		run := func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, string(text))
+			return err
+		}
+		steps = append(steps, goose.NewGoMigration(version, &goose.GoFunc{RunTx: run}, nil))
+	}
+	return goose.NewProvider(goose.DialectSQLite3, writes, nil, goose.WithGoMigrations(steps...),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 }
 
