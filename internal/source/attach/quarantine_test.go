@@ -376,6 +376,7 @@ func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
 func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
+		l.every = 5 * time.Second
 		defer func() { check(t, l.store.Close()) }()
 		c := &crowd{queue: l.queue, refuses: refusals(0, 1000).Refused}
 		var keys []string
