@@ -127,9 +127,17 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	case s.Preset.Work != nil && len(works) != 1:
 		return v.wrong("needs exactly one of work_url, work_url_env and work_url_file: the Redis where the queue is")
 	}
-	if s.URL = urls[0]; s.Preset.Work != nil {
+
+	s.URL = urls[0]
+	err = s.Preset.CheckURL(s.URL.Reveal())
+	if s.Preset.Work != nil {
 		s.Work = works[0]
+		err = cmp.Or(err, s.Preset.CheckWorkURL(s.Work.Reveal()))
 	}
+	if err != nil {
+		return v.wrong("%s", err)
+	}
+
 	s.Every = cmp.Or(s.Every, s.Preset.Every, defaultEvery)
 	return s.complete(v)
 }
