@@ -343,6 +343,41 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	}
 }
 
+// A URL that names another database under the same name is not used, and the same database
+// under another address is when the file says so.
+func TestReload_AnotherDatabaseUnderTheNameOfASource(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old := shopDatabase(t, dir)
+	other := shopDatabase(t, t.TempDir())
+	attached := func(path, more string) string {
+		return "sources:\n  shop: {preset: laravel, url: 'sqlite://" + path + "', every: 1s" + more + "}\n"
+	}
+	write(t, dir, "redrive.yaml", attached(old, ""))
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
+	before := lettersOf(t, p.url, "shop")
+
+	write(t, dir, "redrive.yaml", attached(other, ""))
+	reloaded(t, dir, "Reloaded: sources.\n")
+	const moved = `"state":"moved"`
+	for end := time.Now().Add(time.Minute); !strings.Contains(text(t, p.url+"/api/v1/sources/shop"), moved); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the other database is not refused: %s", text(t, p.url+"/api/v1/sources/shop"))
+		}
+	}
+	if page := text(t, p.url+"/sources/shop"); !strings.Contains(page, "names another place") || !strings.Contains(page, old+", table failed_jobs") {
+		t.Errorf("the page does not say what is wrong: %s", page)
+	}
+
+	write(t, dir, "redrive.yaml", attached(other, ", moved_from: '"+old+", table failed_jobs'"))
+	reloaded(t, dir, "Reloaded: sources.\n")
+	untilSource(t, p.url, "shop", "it is read at its new address", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
+	if after := lettersOf(t, p.url, "shop"); !slices.Equal(after, before) {
+		t.Errorf("the dead letters %q are now %q", before, after)
+	}
+}
+
 // reloaded has the dashboard of a directory read its configuration again, and checks what
 // the command says.
 func reloaded(t *testing.T, dir, want string) {

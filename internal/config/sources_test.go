@@ -173,7 +173,7 @@ func TestSource_FingerprintChangesWithEachField(t *testing.T) {
 		"}}", ", allow: [replay], replay: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
 		", replay: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
 		", discard: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
-		", every: 7s}}", ", where: 'a = 1'}}", ", zone: Europe/Berlin}}", ", type: kind}}",
+		", every: 7s}}", ", where: 'a = 1'}}", ", zone: Europe/Berlin}}", ", type: kind}}", ", moved_from: /srv/b}}",
 	} {
 		s := parse(t, least+more).Sources()[0]
 		if other, twice := seen[s.Fingerprint()]; twice {

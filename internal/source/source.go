@@ -227,6 +227,7 @@ type Health struct {
 	Next      time.Time     // when it is looked at next; zero while it is
 	Problem   string        // why the last look failed; empty: it did not
 	Own       bool          // the problem is one of this side: the source has answered
+	Moved     bool          // the problem is that its URL names another place than the one that its jobs are from
 	Since     time.Time     // since when looks fail
 	Acts      map[End]int64 // that ended since it was attached
 	Succeeded int64         // replayed jobs that the source said have succeeded, since then
@@ -252,6 +253,7 @@ const (
 	Late     Standing = "late"    // the last look is longer ago than it should be
 	Blocked  Standing = "blocked" // it answers, and this side cannot keep what it says
 	Down     Standing = "down"    // it does not answer
+	Moved    Standing = "moved"   // its URL names another place than the one that its jobs are from, and is not used
 )
 
 // grace is how much later than it should be a look may end.
@@ -260,6 +262,8 @@ const grace = 5 * time.Second
 // Standing is how well the source is known at a time.
 func (h Health) Standing(now time.Time) Standing {
 	switch {
+	case h.Problem != "" && h.Moved:
+		return Moved
 	case h.Problem != "" && h.Own:
 		return Blocked
 	case h.Problem != "":

@@ -79,6 +79,12 @@ func sourceStates(all map[string]page) {
 	full := shop()
 	full.Problem, full.Own, full.Since = "the disk is full", true, now.Add(-time.Minute)
 	all["source-own-fault"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: full, Queues: queues}}
+	moved := shop()
+	moved.Moved, moved.Own, moved.Since = true, true, now.Add(-time.Minute)
+	moved.Problem = `its jobs are from db1.internal/shop, table failed_jobs, and its URL now names db2.internal/shop, table failed_jobs. ` +
+		`Attach what is there under another name, or name the old place in the URL again. ` +
+		`If it is the same queue at another address, add to the source: moved_from: "db1.internal/shop, table failed_jobs"`
+	all["source-moved"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: moved, Queues: queues}}
 	all["source-quarantine"] = sourcepage.View{Frame: frame("sources", "orders"), Source: sourcepage.Source{Health: quarantined(), Queues: queues}}
 	all["source-first"] = sourcepage.View{Frame: frame("sources", "fresh"), Source: sourcepage.Source{Health: first}}
 	for name, v := range sourceJobs() {

@@ -1,8 +1,11 @@
 package preset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -11,16 +14,16 @@ import (
 type server struct {
 	titles  []string
 	schemes []string // the usual one first
-	port    string   // unless the URL has another one
+	ports   []string // without and with encryption, unless the URL has another one
 }
 
 // servers are those that a preset can read, by their family or their engine.
 var servers = map[string]server{
-	"amqp":     {[]string{"RabbitMQ"}, []string{"amqp", "amqps"}, "5672"},
-	"redis":    {[]string{"Redis"}, []string{"redis", "rediss", "unix"}, "6379"},
-	"sqlite":   {[]string{"SQLite"}, []string{"sqlite"}, ""},
-	"postgres": {[]string{"PostgreSQL"}, []string{"postgres", "postgresql"}, "5432"},
-	"mysql":    {[]string{"MySQL", "MariaDB"}, []string{"mysql", "mariadb"}, "3306"},
+	"amqp":     {[]string{"RabbitMQ"}, []string{"amqp", "amqps"}, []string{"5672", "5671"}},
+	"redis":    {[]string{"Redis"}, []string{"redis", "rediss", "unix"}, []string{"6379"}},
+	"sqlite":   {[]string{"SQLite"}, []string{"sqlite"}, nil},
+	"postgres": {[]string{"PostgreSQL"}, []string{"postgres", "postgresql"}, []string{"5432"}},
+	"mysql":    {[]string{"MySQL", "MariaDB"}, []string{"mysql", "mariadb"}, []string{"3306"}},
 }
 
 // reads are the servers in which dead letters of the preset can lie.
@@ -73,6 +76,92 @@ func beginning(scheme string) string {
 		return "sqlite:///"
 	}
 	return scheme + "://"
+}
+
+// Address is where the dead letters of a source are, as in "db.internal/shop, table
+// failed_jobs": what tells the places apart in which the same key can name different records.
+// It has no login and no password, and is the same with and without encryption. It is empty
+// if the URL cannot be read.
+func (p *Preset) Address(address string, s Settings) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	p, s, err = p.Complete(s)
+	if err != nil { // unreachable: the configuration was read with these settings
+		return ""
+	}
+
+	switch {
+	case p.Family == "amqp":
+		return hosts(u.Host, "amqp") + ", virtual host " + cmp.Or(strings.TrimPrefix(u.Path, "/"), "/")
+	case p.Family == "redis":
+		return inRedis(u) + ", key " + p.dead(s.Names)
+	}
+	return inSQL(u) + ", table " + p.table(s.Names)
+}
+
+// inRedis is the server of a URL with the number of its database.
+func inRedis(u *url.URL) string {
+	number := u.Query().Get("db")
+	if u.Scheme == "unix" {
+		return u.Path + "/" + cmp.Or(number, "0")
+	}
+	return hosts(u.Host, "redis") + "/" + cmp.Or(strings.Trim(u.Path, "/"), number, "0")
+}
+
+// inSQL is the database of a URL: a file, or a server with the name of the database.
+func inSQL(u *url.URL) string {
+	name, query := strings.TrimPrefix(u.Path, "/"), u.Query()
+	switch u.Scheme {
+	case "sqlite":
+		return u.Path
+	case "mysql", "mariadb":
+		return cmp.Or(query.Get("socket"), hosts(u.Host, "mysql")) + "/" + name
+	}
+
+	host := cmp.Or(query.Get("host"), u.Hostname())
+	port := cmp.Or(query.Get("port"), u.Port())
+	if port != "" {
+		host = net.JoinHostPort(host, port)
+	}
+	return hosts(host, "postgres") + "/" + cmp.Or(query.Get("dbname"), name)
+}
+
+// hosts are the hosts of a URL in one order, each without a port that it has anyway.
+func hosts(text, of string) string {
+	all := strings.Split(strings.ToLower(text), ",")
+	for i := range all {
+		for _, port := range servers[of].ports {
+			all[i] = strings.TrimSuffix(all[i], ":"+port)
+		}
+		all[i] = cmp.Or(all[i], "localhost")
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
+
+// dead is the key in which the dead letters lie. That of an own system has its names already.
+func (p *Preset) dead(names map[string]string) string {
+	key := p.Redis.Dead
+	if p.Own {
+		return key
+	}
+	for name, value := range names {
+		key = strings.ReplaceAll(key, "{"+name+"}", value)
+	}
+	return key
+}
+
+// table is the table in which the dead letters lie.
+func (p *Preset) table(names map[string]string) string {
+	all, _ := placeholders(p.From)
+	for _, name := range all {
+		if table, ok := names[name]; ok {
+			return table
+		}
+	}
+	return "" // unreachable: a test reads all presets
 }
 
 // either is a list of alternatives, as in "a, b or c".

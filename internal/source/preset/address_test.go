@@ -74,3 +74,56 @@ func TestCheckWorkURL_TakesRedisOnly(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAddress_TellsPlacesApart(t *testing.T) {
+	named := func(name, value string) preset.Settings {
+		return preset.Settings{Names: map[string]string{name: value}}
+	}
+	queue := preset.Settings{Queues: []string{"mail.dlq"}}
+	for _, tt := range []struct {
+		preset, url string
+		settings    preset.Settings
+		want        string
+	}{
+		{"laravel", "mysql://ana:hunter2@DB.internal:3306/shop?tls=true", preset.Settings{}, "db.internal/shop, table failed_jobs"},
+		{"laravel", "mariadb://db.internal/shop", preset.Settings{}, "db.internal/shop, table failed_jobs"},
+		{"laravel", "mysql://ana@/shop?socket=/run/mysqld.sock", preset.Settings{}, "/run/mysqld.sock/shop, table failed_jobs"},
+		{"laravel", "mysql://db.internal:3307/shop", named("table", "dead"), "db.internal:3307/shop, table dead"},
+		{"laravel", "sqlite:///srv/shop.db?mode=ro", preset.Settings{}, "/srv/shop.db, table failed_jobs"},
+		{"river", "postgres://ana:hunter2@db.internal:5432/shop?sslmode=verify-full", preset.Settings{}, "db.internal/shop, table river_job"},
+		{"river", "postgresql://b.internal,a.internal/shop", preset.Settings{}, "a.internal,b.internal/shop, table river_job"},
+		{"river", "postgres:///?host=/run/postgresql&dbname=shop&password=hunter2", preset.Settings{}, "/run/postgresql/shop, table river_job"},
+		{"solid-queue", "postgres://[::1]:5433/shop", preset.Settings{}, "[::1]:5433/shop, table solid_queue_failed_executions"},
+		{"sidekiq", "rediss://:hunter2@redis.internal:6379", preset.Settings{}, "redis.internal/0, key dead"},
+		{"sidekiq", "redis://redis.internal/3", named("prefix", "shop:"), "redis.internal/3, key shop:dead"},
+		{"sidekiq", "unix:///run/redis.sock?db=2", preset.Settings{}, "/run/redis.sock/2, key dead"},
+		{"bullmq", "redis://redis.internal?db=1", preset.Settings{}, "redis.internal/1, key bull:{queue}:failed"},
+		{"asynq", "redis://redis.internal", preset.Settings{}, "redis.internal/0, key asynq:{{queue}}:archived"},
+		{"keys", "redis://redis.internal", named("list", "dead:{queue}"), "redis.internal/0, key dead:{queue}"},
+		{"rabbitmq", "amqp://ana:hunter2@rabbit.internal", queue, "rabbit.internal, virtual host /"},
+		{"rabbitmq", "amqps://rabbit.internal:5671/%2f", queue, "rabbit.internal, virtual host /"},
+		{"rabbitmq", "amqp://rabbit.internal/shop", queue, "rabbit.internal, virtual host shop"},
+		{"laravel", "mysql://%zz", preset.Settings{}, ""},
+	} {
+		if got := preset.All()[tt.preset].Address(tt.url, tt.settings); got != tt.want {
+			t.Errorf("%s at %s is %q, want %q", tt.preset, tt.url, got, tt.want)
+		}
+	}
+}
+
+// A preset without a table or a key in its address would not tell two of them apart.
+func TestAddress_NamesWhatEachPresetReads(t *testing.T) {
+	own := map[string]preset.Settings{
+		"table": {Names: map[string]string{"table": "jobs"}}, "keys": {Names: map[string]string{"list": "dead"}},
+	}
+	urls := map[string]string{"sql": "postgres://db/x", "redis": "redis://db"}
+	for name, p := range preset.All() {
+		if p.Family == "amqp" {
+			continue
+		}
+		address := p.Address(urls[p.Family], own[name])
+		if address == "" || strings.HasSuffix(address, "table ") || strings.HasSuffix(address, "key ") {
+			t.Errorf("%s is at %q", name, address)
+		}
+	}
+}

@@ -52,6 +52,8 @@ func (s Source) state(now time.Time) state {
 	switch s.Standing(now) {
 	case source.Down:
 		return state{"no answer", "is-failed", "failed"}
+	case source.Moved:
+		return state{"moved", "is-failed", "failed"}
 	case source.Blocked:
 		return state{"not kept", "is-failed", "failed"}
 	case source.Starting:
@@ -134,6 +136,10 @@ type trouble struct{ what, so string }
 
 // trouble says on which side the fault is.
 func (s Source) trouble(now time.Time) trouble {
+	if s.Moved {
+		return trouble{"The URL of " + s.Name + " names another place than the one that its jobs are from.", "Redrive reads nothing there, " +
+			"and what was requested waits. Other jobs could have the same keys there."}
+	}
 	if s.Own {
 		return trouble{"Redrive cannot keep what " + s.Name + " says.", "The source answers, and the fault is on this side. " +
 			"Its rows say what was known before. Redrive tries again automatically."}
