@@ -409,6 +409,16 @@ func Size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
+// Sizes are a number of bytes and the limit that it exceeds, in words. Where both would round
+// to the same words, both are exact.
+func Sizes(n, limit int64) (size, most string) {
+	size, most = Size(n), Size(limit)
+	if size == most {
+		size, most = fmt.Sprintf("%d bytes", n), fmt.Sprintf("%d bytes", limit)
+	}
+	return size, most
+}
+
 // Refusal is a record that lies at a source and could not be taken over.
 type Refusal struct {
 	Key string
@@ -417,7 +427,8 @@ type Refusal struct {
 
 // TooLarge is the refusal of a record of so many bytes.
 func TooLarge(key string, size int64) Refusal {
-	return Refusal{key, fmt.Sprintf("It has %s, which is larger than the limit of %s for a record.", Size(size), Size(MaxRecord))}
+	has, limit := Sizes(size, MaxRecord)
+	return Refusal{key, fmt.Sprintf("It has %s, which is larger than the limit of %s for a record.", has, limit)}
 }
 
 // MaxName is how long the name of a source may be.
