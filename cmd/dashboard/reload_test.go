@@ -321,8 +321,17 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
 	before := lettersOf(t, p.url, "shop")
 
+	discard := func(want string) {
+		t.Helper()
+		code, stdout, stderr := finish(t, command(t, dir, "discard", "--server", p.url, "--filter", "source:shop state:dead_letter", "--dry-run"))
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("a discard of all: exit %d, %s%s", code, stdout, stderr)
+		}
+	}
+	discard("Of these, 6 are deleted at the source shop and cannot be restored.\n")
 	write(t, dir, "redrive.yaml", "{}\n")
 	reloaded(t, dir, "Reloaded: sources.\n")
+	discard("Of these, 6 are discarded in Redrive only: the source shop is not attached, so it is not told")
 	response, err := http.Post(p.url+"/api/v1/jobs/"+before[0]+"/discard", "application/json", strings.NewReader(`{"run": 1}`))
 	if err != nil {
 		t.Fatal(err)

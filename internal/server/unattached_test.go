@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/source"
 )
 
@@ -42,6 +43,37 @@ func TestSource_TheDeadLettersOfAnUnattachedOneCanBeGivenUp(t *testing.T) {
 	d = h.get("/jobs/"+j.ID).want(t, http.StatusOK).dom(t)
 	if text := strings.Join(strings.Fields(d.text()), " "); !strings.Contains(text, "was not attached, so it was not told") {
 		t.Errorf("the page of the job does not say what its source knows: %s", text)
+	}
+}
+
+// The preview of a discard of many says what becomes of the jobs at their sources. That of a
+// replay does not speak of it.
+func TestOperations_APreviewOfADiscardSaysWhatItDoesAtSources(t *testing.T) {
+	h := operated(t, func(o *Options) {
+		o.Engine.Sources = func() []source.Health { return []source.Health{{Name: "shop"}} }
+	})
+	for _, name := range []string{"shop", "closed"} {
+		h.mirror(name, source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)})
+	}
+
+	text := func(id int64, kind string) string {
+		h.post("/api/v1/operations", `{"kind":"`+kind+`","filter":"state:dead_letter"}`).want(t, http.StatusCreated)
+		h.reaches(id, operation.Preview)
+		page := h.get(fmt.Sprint("/operations/", id)).want(t, http.StatusOK).dom(t).text()
+		return strings.Join(strings.Fields(page), " ")
+	}
+	says := []string{
+		"1 job is deleted at the source shop and cannot be restored.", "1 job is discarded in Redrive only: the source closed is not attached",
+	}
+	discard, replay := text(1, "discard"), text(2, "replay")
+	for _, want := range says {
+		if !strings.Contains(discard, want) || strings.Contains(replay, want) {
+			t.Errorf("%q is not said of a discard, or said of a replay: %s", want, discard)
+		}
+	}
+	listed := member(t, h.get("/api/v1/operations/1").want(t, http.StatusOK), "breakdown", "sources")
+	if got := fmt.Sprint(listed); got != "[map[attached:false count:1 name:closed] map[attached:true count:1 name:shop]]" {
+		t.Errorf("the API lists %s", got)
 	}
 }
 
