@@ -340,7 +340,7 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("a discard is answered with %s", response.Status)
 	}
-	if all := text(t, p.url+"/api/v1/sources"); !strings.Contains(all, `"unattached":[{"name":"shop","dead_letters":5}]`) {
+	if all := text(t, p.url+"/api/v1/sources"); !strings.Contains(all, `"unattached":[{"name":"shop","dead_letters":5,"waiting":0}]`) {
 		t.Errorf("the sources are %s", all)
 	}
 

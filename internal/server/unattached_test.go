@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"redrive/internal/job"
@@ -22,11 +23,11 @@ func TestSource_TheDeadLettersOfAnUnattachedOneCanBeGivenUp(t *testing.T) {
 	j := h.mirror("closed", source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)})
 
 	page := h.get("/sources").want(t, http.StatusOK).dom(t).text()
-	if text := strings.Join(strings.Fields(page), " "); !strings.Contains(text, "No longer attached") || !strings.Contains(text, "closed1") {
+	if text := strings.Join(strings.Fields(page), " "); !strings.Contains(text, "No longer attached") || !strings.Contains(text, "closed10") {
 		t.Errorf("the page of sources does not count the dead letter: %s", text)
 	}
 	listed := member(t, h.get("/api/v1/sources").want(t, http.StatusOK), "unattached")
-	if got := fmt.Sprint(listed); got != "[map[dead_letters:1 name:closed]]" {
+	if got := fmt.Sprint(listed); got != "[map[dead_letters:1 name:closed waiting:0]]" {
 		t.Errorf("the API lists %s", got)
 	}
 
@@ -44,6 +45,40 @@ func TestSource_TheDeadLettersOfAnUnattachedOneCanBeGivenUp(t *testing.T) {
 	if text := strings.Join(strings.Fields(d.text()), " "); !strings.Contains(text, "was not attached, so it was not told") {
 		t.Errorf("the page of the job does not say what its source knows: %s", text)
 	}
+}
+
+// What was requested of a source before it was taken out waits for it, and is counted even if
+// no dead letter is left.
+func TestSource_WhatWaitsForAnUnattachedOneIsCounted(t *testing.T) {
+	var now atomic.Pointer[[]source.Health]
+	now.Store(&[]source.Health{{Name: "shop"}, {Name: "outlet"}})
+	h := start(t, func(o *Options) {
+		o.Engine.Sources = func() []source.Health { return *now.Load() }
+	})
+	for key, act := range map[string]string{"1": "replay", "2": "discard"} {
+		j := h.mirror("shop", source.Record{Key: key, Queue: "orders", Type: "charge", Payload: []byte(`{}`)})
+		h.post("/api/v1/jobs/"+j.ID+"/"+act, `{"run":1}`).want(t, http.StatusOK)
+	}
+	h.mirror("outlet", source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)})
+	look := func(wantListed, wantPage string) {
+		t.Helper()
+		listed := member(t, h.get("/api/v1/sources").want(t, http.StatusOK), "unattached")
+		if got := fmt.Sprint(listed); got != wantListed {
+			t.Errorf("the API lists %s, want %s", got, wantListed)
+		}
+		page := strings.Join(strings.Fields(h.get("/sources").want(t, http.StatusOK).dom(t).text()), " ")
+		if !strings.Contains(page, wantPage) {
+			t.Errorf("the page does not say %q: %s", wantPage, page)
+		}
+	}
+	look("[]", "Sources")
+
+	now.Store(&[]source.Health{{Name: "outlet"}})
+	look("[map[dead_letters:0 name:shop waiting:2]]", "shop02")
+	look("[map[dead_letters:0 name:shop waiting:2]]", "carried out when the source is attached again")
+
+	now.Store(&[]source.Health{})
+	look("[map[dead_letters:1 name:outlet waiting:0] map[dead_letters:0 name:shop waiting:2]]", "outlet10shop02")
 }
 
 // The preview of a discard of many says what becomes of the jobs at their sources. That of a

@@ -243,6 +243,13 @@ type Quarantined struct {
 	Since time.Time // when it was met first since the source was attached or changed
 }
 
+// Unattached is what is left of a source that redrive.yaml no longer names.
+type Unattached struct {
+	Name    string
+	Letters int64 // dead letters
+	Waiting int64 // acts that were asked for before: they are carried out when it is attached again
+}
+
 // Standing is how well what is shown of a source is known to be true.
 type Standing string
 

@@ -56,7 +56,7 @@ func sourceStates(all map[string]page) {
 	first.Problem, first.Ready, first.Polled, first.Reading, first.Name = "", false, time.Time{}, 48_500, "fresh"
 	f := frame("sources", "Sources")
 	all["sources-none"] = sourcepage.List{Frame: f}
-	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []filter.NameCount{{Name: "old-shop", Count: 4120}, {Name: "legacy", Count: 3}}}
+	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []source.Unattached{{Name: "old-shop", Letters: 4120, Waiting: 12}, {Name: "legacy", Letters: 3}}}
 	all["sources"] = sourcepage.List{Frame: f, Sources: []sourcepage.Source{
 		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Handed: 12},
 		{Health: quarantined(), Queues: queues},

@@ -256,6 +256,13 @@ func (b *Book) Waiting(ctx context.Context, name string) (bool, error) {
 	return db.Value[bool](b.reader.In(ctx), query, name)
 }
 
+// Open counts the acts of each source that have not ended.
+func (b *Book) Open(ctx context.Context) (map[string]int64, error) {
+	const query = `SELECT source, count(*) FROM source_acts
+		WHERE state IN ('asked', 'begun') AND state IN ('asked', 'begun', 'unknown') GROUP BY source`
+	return db.Map[string, int64](b.reader.In(ctx), query)
+}
+
 // Locate notes where a source is, unless its jobs are from another address. It returns that
 // one then: a record at the new address could have the key of an old one. If the source was
 // moved from there, its jobs go with it.

@@ -20,7 +20,12 @@ import (
 type List struct {
 	templates.Frame
 	Sources    []Source
-	Unattached []filter.NameCount // dead letters of sources that are no longer attached
+	Unattached []source.Unattached
+}
+
+// waits reports whether something was asked of a source before it was taken out.
+func (v List) waits() bool {
+	return slices.ContainsFunc(v.Unattached, func(u source.Unattached) bool { return u.Waiting > 0 })
 }
 
 // Source is an attached source with what lies dead there, by its queues.
