@@ -321,8 +321,17 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
 	before := lettersOf(t, p.url, "shop")
 
+	discard := func(want string) {
+		t.Helper()
+		code, stdout, stderr := finish(t, command(t, dir, "discard", "--server", p.url, "--filter", "source:shop state:dead_letter", "--dry-run"))
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("a discard of all: exit %d, %s%s", code, stdout, stderr)
+		}
+	}
+	discard("Of these, 6 are deleted at the source shop and cannot be restored.\n")
 	write(t, dir, "redrive.yaml", "{}\n")
 	reloaded(t, dir, "Reloaded: sources.\n")
+	discard("Of these, 6 are discarded in Redrive only: the source shop is not attached, so it is not told")
 	response, err := http.Post(p.url+"/api/v1/jobs/"+before[0]+"/discard", "application/json", strings.NewReader(`{"run": 1}`))
 	if err != nil {
 		t.Fatal(err)
@@ -331,13 +340,48 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("a discard is answered with %s", response.Status)
 	}
-	if all := text(t, p.url+"/api/v1/sources"); !strings.Contains(all, `"unattached":[{"name":"shop","dead_letters":5}]`) {
+	if all := text(t, p.url+"/api/v1/sources"); !strings.Contains(all, `"unattached":[{"name":"shop","dead_letters":5,"waiting":0}]`) {
 		t.Errorf("the sources are %s", all)
 	}
 
 	write(t, dir, "redrive.yaml", attached)
 	reloaded(t, dir, "Reloaded: sources.\n")
 	untilSource(t, p.url, "shop", "the discarded dead letter is back", func(s shownSource) bool { return s.dead() == 6 })
+	if after := lettersOf(t, p.url, "shop"); !slices.Equal(after, before) {
+		t.Errorf("the dead letters %q are now %q", before, after)
+	}
+}
+
+// A URL that names another database under the same name is not used, and the same database
+// under another address is when the file says so.
+func TestReload_AnotherDatabaseUnderTheNameOfASource(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old := shopDatabase(t, dir)
+	other := shopDatabase(t, t.TempDir())
+	attached := func(path, more string) string {
+		return "sources:\n  shop: {preset: laravel, url: 'sqlite://" + path + "', every: 1s" + more + "}\n"
+	}
+	write(t, dir, "redrive.yaml", attached(old, ""))
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
+	before := lettersOf(t, p.url, "shop")
+
+	write(t, dir, "redrive.yaml", attached(other, ""))
+	reloaded(t, dir, "Reloaded: sources.\n")
+	const moved = `"state":"moved"`
+	for end := time.Now().Add(time.Minute); !strings.Contains(text(t, p.url+"/api/v1/sources/shop"), moved); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the other database is not refused: %s", text(t, p.url+"/api/v1/sources/shop"))
+		}
+	}
+	if page := text(t, p.url+"/sources/shop"); !strings.Contains(page, "names another place") || !strings.Contains(page, old+", table failed_jobs") {
+		t.Errorf("the page does not say what is wrong: %s", page)
+	}
+
+	write(t, dir, "redrive.yaml", attached(other, ", moved_from: '"+old+", table failed_jobs'"))
+	reloaded(t, dir, "Reloaded: sources.\n")
+	untilSource(t, p.url, "shop", "it is read at its new address", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
 	if after := lettersOf(t, p.url, "shop"); !slices.Equal(after, before) {
 		t.Errorf("the dead letters %q are now %q", before, after)
 	}

@@ -47,8 +47,9 @@ type operationAnswer struct {
 		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed, Unknown int64
 	}
 	Breakdown struct {
-		Scope []operation.ScopePart
-		Skips []operation.SkipCount
+		Scope   []operation.ScopePart
+		Sources []operation.SourcePart
+		Skips   []operation.SkipCount
 	}
 	Progress struct {
 		Succeeded int64 `json:"canary_succeeded"`
@@ -219,8 +220,23 @@ func (w *watcher) preview(pace map[string]any) {
 	for _, s := range b.Skips {
 		fmt.Fprintf(w.stdout, "%16d %s\n", s.Count, s.Code)
 	}
+	w.warnOfSources()
 	if rate, ok := pace["rate"].(float64); ok && o.Pending > 0 {
 		fmt.Fprintf(w.stdout, "At this rate it takes about %s.\n", time.Duration(float64(o.Pending)/rate*float64(time.Second)).Round(time.Second))
+	}
+}
+
+// warnOfSources says what a discard does at the sources of the jobs.
+func (w *watcher) warnOfSources() {
+	if w.kind != operation.Discard || w.now.Operation.Pending == 0 {
+		return
+	}
+	for _, p := range w.now.Breakdown.Sources {
+		are := "are"
+		if p.Count == 1 {
+			are = "is"
+		}
+		fmt.Fprintf(w.stdout, "Of these, %d %s %s.\n", p.Count, are, printable(p.Discarded()))
 	}
 }
 

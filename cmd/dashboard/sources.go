@@ -25,7 +25,7 @@ func attached(c *config.Config) (all []attach.Attached) {
 	for _, s := range c.Sources() {
 		all = append(all, attach.Attached{
 			Name: s.Name, Preset: s.Preset, Profile: s.Profile, Allow: s.Allow, Every: s.Every,
-			Fingerprint: s.Fingerprint(),
+			Fingerprint: s.Fingerprint(), Address: s.Address(), MovedFrom: s.MovedFrom,
 			Open: func(ctx context.Context) (source.Origin, error) {
 				return openSource(ctx, s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 			},

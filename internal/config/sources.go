@@ -26,6 +26,8 @@ type Source struct {
 	Allow    []source.Kind
 	Every    time.Duration // between two looks
 	Settings preset.Settings
+
+	MovedFrom string // the address that it had before, if what is there now is the same
 }
 
 // How often a source is looked at.
@@ -50,6 +52,9 @@ func (s *Source) Fingerprint() string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
+
+// Address is where the dead letters of the source are, without a login, see [preset.Preset.Address].
+func (s *Source) Address() string { return s.Preset.Address(s.URL.Reveal(), s.Settings) }
 
 // Sources are those of the file, by their names.
 func (c *Config) Sources() []Source {
@@ -93,7 +98,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	secrets := secretFields(&urls)
 	known := map[string]func(value) error{
 		"url": secrets["secret"], "url_env": secrets["secret_env"], "url_file": secrets["secret_file"],
-		"allow": into(&s.Allow, listOf(sourceKind)),
+		"allow": into(&s.Allow, listOf(sourceKind)), "moved_from": into(&s.MovedFrom, value.text),
 		"every": func(v value) (err error) {
 			if s.Every, err = positive(v); err == nil && s.Every < leastEvery {
 				err = v.wrong("is too often; once a second at most")
@@ -127,9 +132,17 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	case s.Preset.Work != nil && len(works) != 1:
 		return v.wrong("needs exactly one of work_url, work_url_env and work_url_file: the Redis where the queue is")
 	}
-	if s.URL = urls[0]; s.Preset.Work != nil {
+
+	s.URL = urls[0]
+	err = s.Preset.CheckURL(s.URL.Reveal())
+	if s.Preset.Work != nil {
 		s.Work = works[0]
+		err = cmp.Or(err, s.Preset.CheckWorkURL(s.Work.Reveal()))
 	}
+	if err != nil {
+		return v.wrong("%s", err)
+	}
+
 	s.Every = cmp.Or(s.Every, s.Preset.Every, defaultEvery)
 	return s.complete(v)
 }

@@ -95,6 +95,11 @@ func TestSources_WhatIsWrongIsSaid(t *testing.T) {
 		{"a work queue", "sources: {shop: {preset: initphp-amqp, url: 'amqp://x', queues: [orders]}}", "is not the name of a dead-letter queue"},
 		{"the suffix alone", "sources: {shop: {preset: initphp-amqp, url: 'amqp://x', queues: [.failed]}}", "is not the name of a dead-letter queue"},
 		{"another answer", "sources: {shop: {preset: rabbitmq, url: 'amqp://x', queues: [a], quorum: maybe}}", "use refuse or allow"},
+		{"a database for Redis", "sources: {shop: {preset: sidekiq, url: 'postgres://u:hunter2@db/shop'}}",
+			"the preset sidekiq reads Redis: url must begin with redis://"},
+		{"a file with two slashes", "sources: {shop: {preset: laravel, url: 'sqlite://x'}}", "a file needs three slashes"},
+		{"a queue of Laravel elsewhere", "sources: {shop: {preset: laravel-redis, url: 'sqlite:///x', work_url: 'mysql://x'}}",
+			"work_url must begin with redis://"},
 		{"another zone", "sources: {shop: {preset: laravel, url: 'sqlite:///x', zone: Mars/Base}}", "is not a time zone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,9 +126,7 @@ func sourcesOf(t *testing.T, family, document string) {
 	}
 	shown := map[string]bool{}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
-		for _, env := range regexp.MustCompile(`url_env: (\w+)`).FindAllSubmatch(block[1], -1) {
-			t.Setenv(string(env[1]), "sqlite:///srv/x")
-		}
+		setURLs(t, string(block[1]))
 		c, err := Parse("redrive.yaml", block[1])
 		if err != nil {
 			t.Errorf("%v in\n%s", err, block[1])
@@ -140,6 +143,27 @@ func sourcesOf(t *testing.T, family, document string) {
 	}
 }
 
+// setURLs gives the variables that a file names URLs that fit: those of queues in Redis, and
+// those of sources by their presets.
+func setURLs(t *testing.T, file string) {
+	var of *preset.Preset
+	for _, field := range regexp.MustCompile(`\b(preset|url_env|work_url_env): ([\w-]+)`).FindAllStringSubmatch(file, -1) {
+		switch field[1] {
+		case "preset":
+			of = preset.All()[field[2]]
+			continue
+		case "work_url_env":
+			t.Setenv(field[2], "redis://redis.internal")
+			continue
+		}
+		for _, address := range []string{"postgres://db.internal/x", "sqlite:///srv/x", "redis://redis.internal", "amqp://rabbit.internal"} {
+			if of.CheckURL(address) == nil {
+				t.Setenv(field[2], address)
+			}
+		}
+	}
+}
+
 // Every field of a source counts: a change of one that the fingerprint did not know would not
 // be seen by a reload.
 func TestSource_FingerprintChangesWithEachField(t *testing.T) {
@@ -149,7 +173,7 @@ func TestSource_FingerprintChangesWithEachField(t *testing.T) {
 		"}}", ", allow: [replay], replay: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
 		", replay: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
 		", discard: ['DELETE FROM {table} WHERE id = :key AND id = :witness']}}",
-		", every: 7s}}", ", where: 'a = 1'}}", ", zone: Europe/Berlin}}", ", type: kind}}",
+		", every: 7s}}", ", where: 'a = 1'}}", ", zone: Europe/Berlin}}", ", type: kind}}", ", moved_from: /srv/b}}",
 	} {
 		s := parse(t, least+more).Sources()[0]
 		if other, twice := seen[s.Fingerprint()]; twice {

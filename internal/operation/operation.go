@@ -333,15 +333,33 @@ type List struct {
 
 // Breakdown is what an operation's scope is made of.
 type Breakdown struct {
-	Scope   []ScopePart // what could run when it was collected, the largest first
-	Skips   []SkipCount // the most frequent first
-	Skipped []Item      // the first 25 of them
+	Scope   []ScopePart  // what could run when it was collected, the largest first
+	Sources []SourcePart // of the scope, the largest first
+	Skips   []SkipCount  // the most frequent first
+	Skipped []Item       // the first 25 of them
 }
 
 // ScopePart is the jobs of one queue and type in a scope.
 type ScopePart struct {
 	Queue, Type string
 	Count       int64
+}
+
+// SourcePart is the jobs of one source in a scope.
+type SourcePart struct {
+	Name     string
+	Count    int64
+	Attached bool // at the time of the answer
+}
+
+// Discarded is what a discard does to these jobs, after "3 jobs are". At its source it cannot
+// be taken back, and one that is not attached is not told.
+func (p SourcePart) Discarded() string {
+	if p.Attached {
+		return "deleted at the source " + p.Name + " and cannot be restored"
+	}
+	return "discarded in Redrive only: the source " + p.Name + " is not attached, so it is not told, and what it still has comes back " +
+		"when it is attached again"
 }
 
 // SkipCount is how many items were skipped for one reason.

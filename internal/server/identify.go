@@ -231,11 +231,16 @@ func toLogin(r *http.Request) string {
 	return "/login?next=" + url.QueryEscape(r.URL.RequestURI())
 }
 
-// me is GET /me: who the caller is, and what they may do.
+// me is GET /me: who the caller is, and what they may do. The route is open to all, so it
+// says itself what is wrong with the proof of a caller, as the other routes do.
 func (s *Server) me(c echo.Context) error {
 	who := web.CallerOf(c)
 	if who.Means == web.ByNothing {
-		return web.Fail(web.UnknownCaller, s.howToLogIn())
+		_, err := s.identify(c)
+		if err == nil {
+			err = web.Fail(web.UnknownCaller, s.howToLogIn())
+		}
+		return err
 	}
 	var may []access.Permission
 	for _, p := range access.Permissions() {

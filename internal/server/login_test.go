@@ -18,6 +18,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/config"
+	"redrive/internal/job"
 	"redrive/internal/server/web"
 )
 
@@ -305,6 +306,34 @@ func TestProxy_RefusesHeadersThatComeTwice(t *testing.T) {
 	}
 	if said := log.all(); strings.Count(said, "level=WARN") != 1 || !strings.Contains(said, "more than once") {
 		t.Errorf("the log says %s", said)
+	}
+}
+
+// Every route of the API refuses what a proxy says badly with the same status, also the one
+// that is open to all.
+func TestProxy_RoutesAgreeAboutWhatItSaysBadly(t *testing.T) {
+	h := start(t, withProxy)
+	for _, route := range h.server().echo.Routes() {
+		if !strings.HasPrefix(route.Path, "/api/") {
+			continue
+		}
+		for name, test := range map[string]struct {
+			header http.Header
+			status int
+		}{
+			"two users":  {http.Header{"X-Forwarded-User": {"ana", "bo"}, "X-Forwarded-Groups": {"sre"}}, http.StatusForbidden},
+			"no role":    {http.Header{"X-Forwarded-User": {"ana"}}, http.StatusForbidden},
+			"blank user": {http.Header{"X-Forwarded-User": {""}}, http.StatusUnauthorized},
+			"no user":    {http.Header{}, http.StatusUnauthorized},
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), route.Method, "http://localhost"+fillRoute(job.NewID(), route.Path), http.NoBody)
+			r.RemoteAddr, r.Header = "127.0.0.1:1", test.header.Clone()
+			w := httptest.NewRecorder()
+			h.http.Config.Handler.ServeHTTP(w, r)
+			if w.Code != test.status {
+				t.Errorf("%s, %s %s: %d %s, want %d", name, route.Method, route.Path, w.Code, w.Body, test.status)
+			}
+		}
 	}
 }
 

@@ -299,7 +299,7 @@ func (s collection) gauge(name string, value float64, labels ...string) {
 func (s collection) sources(ctx context.Context) {
 	for _, h := range s.Engine.Sources() {
 		up := 0.
-		if (h.Problem == "" || h.Own) && !h.Polled.IsZero() {
+		if (h.Problem == "" || h.Own && !h.Moved) && !h.Polled.IsZero() {
 			up = 1
 		}
 		s.gauge("redrive_source_up", up, h.Name)

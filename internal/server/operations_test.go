@@ -14,10 +14,10 @@ import (
 )
 
 // operated is a house in which operations are carried through.
-func operated(t *testing.T) *house {
+func operated(t *testing.T, change ...func(*Options)) *house {
 	t.Helper()
 	var runner *bulk.Runner
-	h := start(t, func(o *Options) { o.Engine.Notify = func() { runner.Notify() } })
+	h := start(t, append(change, func(o *Options) { o.Engine.Notify = func() { runner.Notify() } })...)
 	runner = bulk.Start(h.store.Operations, nil)
 	t.Cleanup(runner.Close)
 	return h

@@ -227,6 +227,7 @@ type Health struct {
 	Next      time.Time     // when it is looked at next; zero while it is
 	Problem   string        // why the last look failed; empty: it did not
 	Own       bool          // the problem is one of this side: the source has answered
+	Moved     bool          // the problem is that its URL names another place than the one that its jobs are from
 	Since     time.Time     // since when looks fail
 	Acts      map[End]int64 // that ended since it was attached
 	Succeeded int64         // replayed jobs that the source said have succeeded, since then
@@ -242,6 +243,13 @@ type Quarantined struct {
 	Since time.Time // when it was met first since the source was attached or changed
 }
 
+// Unattached is what is left of a source that redrive.yaml no longer names.
+type Unattached struct {
+	Name    string
+	Letters int64 // dead letters
+	Waiting int64 // acts that were asked for before: they are carried out when it is attached again
+}
+
 // Standing is how well what is shown of a source is known to be true.
 type Standing string
 
@@ -252,6 +260,7 @@ const (
 	Late     Standing = "late"    // the last look is longer ago than it should be
 	Blocked  Standing = "blocked" // it answers, and this side cannot keep what it says
 	Down     Standing = "down"    // it does not answer
+	Moved    Standing = "moved"   // its URL names another place than the one that its jobs are from, and is not used
 )
 
 // grace is how much later than it should be a look may end.
@@ -260,6 +269,8 @@ const grace = 5 * time.Second
 // Standing is how well the source is known at a time.
 func (h Health) Standing(now time.Time) Standing {
 	switch {
+	case h.Problem != "" && h.Moved:
+		return Moved
 	case h.Problem != "" && h.Own:
 		return Blocked
 	case h.Problem != "":
@@ -405,6 +416,16 @@ func Size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
+// Sizes are a number of bytes and the limit that it exceeds, in words. Where both would round
+// to the same words, both are exact.
+func Sizes(n, limit int64) (size, most string) {
+	size, most = Size(n), Size(limit)
+	if size == most {
+		size, most = fmt.Sprintf("%d bytes", n), fmt.Sprintf("%d bytes", limit)
+	}
+	return size, most
+}
+
 // Refusal is a record that lies at a source and could not be taken over.
 type Refusal struct {
 	Key string
@@ -413,7 +434,8 @@ type Refusal struct {
 
 // TooLarge is the refusal of a record of so many bytes.
 func TooLarge(key string, size int64) Refusal {
-	return Refusal{key, fmt.Sprintf("It has %s, which is larger than the limit of %s for a record.", Size(size), Size(MaxRecord))}
+	has, limit := Sizes(size, MaxRecord)
+	return Refusal{key, fmt.Sprintf("It has %s, which is larger than the limit of %s for a record.", has, limit)}
 }
 
 // MaxName is how long the name of a source may be.

@@ -25,6 +25,26 @@ func TestQueue_CanBeAskedFor(t *testing.T) {
 	}
 }
 
+// A size and the limit that it exceeds never read the same.
+func TestSizes_AreExactWhereTheyWouldReadTheSame(t *testing.T) {
+	for _, tt := range []struct {
+		n, limit int64
+		want     string
+	}{
+		{3000, 1000, "3 kB, 1 kB"}, {1023, 1000, "1023 bytes, 1000 bytes"}, {8_000_001, 8_000_000, "8000001 bytes, 8000000 bytes"},
+		{9_000_000, 8_000_000, "9.0 MB, 8.0 MB"}, {16_000_300, 16_000_000, "16000300 bytes, 16000000 bytes"},
+	} {
+		size, limit := source.Sizes(tt.n, tt.limit)
+		if got := size + ", " + limit; got != tt.want {
+			t.Errorf("%d and %d are %q, want %q", tt.n, tt.limit, got, tt.want)
+		}
+	}
+	const want = "It has 8000001 bytes, which is larger than the limit of 8000000 bytes for a record."
+	if got := source.TooLarge("7", source.MaxRecord+1).Why; got != want {
+		t.Errorf("a record that is one byte too large: %q", got)
+	}
+}
+
 // A person is told at once, and not by the ledger later.
 func TestProfile_APayloadOfAnotherKindThanTheSystemTakesIsRefused(t *testing.T) {
 	for _, tt := range []struct{ preset, payload, want string }{

@@ -396,6 +396,22 @@ func TestMigrations_AnUnknownReplayIsItsSourcesToTell(t *testing.T) {
 	}
 }
 
+// Earlier versions did not note where a source is. It is where it is first looked for.
+func TestMigrations_ASourceIsWhereItIsFoundFirst(t *testing.T) {
+	path := databaseOf(t, 22)
+	foreign(t, path, 1)
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	earlier, err := s.Sources.Locate(t.Context(), "shop", "db1/shop", "")
+	if err != nil || earlier != "" {
+		t.Errorf("at the first look, the jobs are from %q, %v", earlier, err)
+	}
+	earlier, err = s.Sources.Locate(t.Context(), "shop", "db2/shop", "")
+	if err != nil || earlier != "db1/shop" {
+		t.Errorf("at another address, the jobs are from %q, %v", earlier, err)
+	}
+	check(t, s.Close())
+}
+
 // What is in the trash is put back with the reason that it has by now.
 func TestMigrations_WhatIsInTheTrashHasNoMadeUpReason(t *testing.T) {
 	path := databaseOf(t, 22)

@@ -141,6 +141,15 @@ func operationStates(all map[string]page) {
 		v.Filter.Error, v.Lag, v.Indexing = "timeout", 12, state == operation.Collecting
 		all["operation-"+name+"-lagging"] = v
 	}
+	discarding := replaying(operation.Preview)
+	discarding.Kind, discarding.StartedAt, discarding.CanaryAt = operation.Discard, time.Time{}, time.Time{}
+	discarding.Done, discarding.Pending, discarding.Failed, discarding.Succeeded, discarding.Relapsed = 0, 2374, 0, 0, 0
+	v = operationPage(discarding)
+	v.Breakdown.Scope = []operation.ScopePart{
+		{Queue: "orders@shop", Type: "charge", Count: 2362}, {Queue: "orders@closed", Type: "charge", Count: 11}, {Queue: "email", Type: "email.receipt", Count: 1},
+	}
+	v.Breakdown.Sources = []operation.SourcePart{{Name: "shop", Count: 2362, Attached: true}, {Name: "closed", Count: 11}}
+	all["operation-preview-discard"] = v
 	var list []operation.Operation
 	for name := range strings.FieldsSeq("collecting preview running paused finished aborted") {
 		list = append(list, replaying(operation.State(name)))

@@ -56,7 +56,7 @@ func sourceStates(all map[string]page) {
 	first.Problem, first.Ready, first.Polled, first.Reading, first.Name = "", false, time.Time{}, 48_500, "fresh"
 	f := frame("sources", "Sources")
 	all["sources-none"] = sourcepage.List{Frame: f}
-	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []filter.NameCount{{Name: "old-shop", Count: 4120}, {Name: "legacy", Count: 3}}}
+	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []source.Unattached{{Name: "old-shop", Letters: 4120, Waiting: 12}, {Name: "legacy", Letters: 3}}}
 	all["sources"] = sourcepage.List{Frame: f, Sources: []sourcepage.Source{
 		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Handed: 12},
 		{Health: quarantined(), Queues: queues},
@@ -79,6 +79,12 @@ func sourceStates(all map[string]page) {
 	full := shop()
 	full.Problem, full.Own, full.Since = "the disk is full", true, now.Add(-time.Minute)
 	all["source-own-fault"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: full, Queues: queues}}
+	moved := shop()
+	moved.Moved, moved.Own, moved.Since = true, true, now.Add(-time.Minute)
+	moved.Problem = `its jobs are from db1.internal/shop, table failed_jobs, and its URL now names db2.internal/shop, table failed_jobs. ` +
+		`Attach what is there under another name, or name the old place in the URL again. ` +
+		`If it is the same queue at another address, add to the source: moved_from: "db1.internal/shop, table failed_jobs"`
+	all["source-moved"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: moved, Queues: queues}}
 	all["source-quarantine"] = sourcepage.View{Frame: frame("sources", "orders"), Source: sourcepage.Source{Health: quarantined(), Queues: queues}}
 	all["source-first"] = sourcepage.View{Frame: frame("sources", "fresh"), Source: sourcepage.Source{Health: first}}
 	for name, v := range sourceJobs() {

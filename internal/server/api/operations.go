@@ -41,11 +41,24 @@ func shapeOperation(o operation.Operation) web.Object {
 	}
 }
 
+// Breakdown is what the scope of an operation consists of, and which of its sources are
+// attached.
+func (a *API) Breakdown(ctx context.Context, id int64) (operation.Breakdown, error) {
+	b, err := a.View.Breakdown(ctx, id)
+	for i := range b.Sources {
+		b.Sources[i].Attached = a.SourceNamed(b.Sources[i].Name) != nil
+	}
+	return b, err
+}
+
 // shapeBreakdown says what the scope of an operation consists of.
 func shapeBreakdown(b operation.Breakdown) web.Object {
 	return web.Object{
 		"scope", web.List(b.Scope, func(p operation.ScopePart) web.Object {
 			return web.Object{"queue", p.Queue, "type", p.Type, "count", p.Count}
+		}),
+		"sources", web.List(b.Sources, func(p operation.SourcePart) web.Object {
+			return web.Object{"name", p.Name, "count", p.Count, "attached", p.Attached}
 		}),
 		"skips", web.List(b.Skips, func(s operation.SkipCount) web.Object { return web.Object{"code", s.Code, "count", s.Count} }),
 	}
@@ -98,7 +111,7 @@ func (a *API) operation(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := a.View.Breakdown(ctx, o.ID)
+	b, err := a.Breakdown(ctx, o.ID)
 	if err != nil {
 		return nil, err
 	}

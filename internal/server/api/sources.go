@@ -1,7 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -15,8 +18,8 @@ import (
 // MaxActs is how many rows of a source's ledger are shown.
 const MaxActs = 50
 
-// sources is GET /sources: the attached sources, how they fare, and the dead letters of
-// those that are no longer attached.
+// sources is GET /sources: the attached sources, how they fare, and what is left of those that
+// are no longer attached.
 func (a *API) sources(c echo.Context) (web.Object, error) {
 	ctx := c.Request().Context()
 
@@ -30,8 +33,8 @@ func (a *API) sources(c echo.Context) (web.Object, error) {
 	}
 
 	unattached, err := a.Unattached(ctx)
-	return web.Object{"sources", all, "unattached", web.List(unattached, func(s filter.NameCount) web.Object {
-		return web.Object{"name", s.Name, "dead_letters", s.Count}
+	return web.Object{"sources", all, "unattached", web.List(unattached, func(u source.Unattached) web.Object {
+		return web.Object{"name", u.Name, "dead_letters", u.Letters, "waiting", u.Waiting}
 	})}, err
 }
 
@@ -84,21 +87,35 @@ func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCou
 	return letters.Facets.Queues, letters.States[job.Status(job.Pending)], err
 }
 
-// Unattached counts the dead letters of each source that is no longer attached, by its name.
-func (a *API) Unattached(ctx context.Context) ([]filter.NameCount, error) {
+// Unattached is what is left of each source that is no longer attached, the one with the most
+// dead letters first.
+func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 	facets, err := a.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter})
 	if err != nil {
 		return nil, err
 	}
-
-	counts := map[string]int64{}
-	for _, q := range facets.Queues {
-		name := source.Of(q.Name)
-		if name != "" && a.SourceNamed(name) == nil {
-			counts[name] += q.Count
-		}
+	open, err := a.View.OpenActs(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return filter.NameCounts(counts), nil
+
+	left := map[string]source.Unattached{}
+	add := func(name string, letters, waiting int64) {
+		if name == "" || a.SourceNamed(name) != nil {
+			return
+		}
+		u := left[name]
+		left[name] = source.Unattached{Name: name, Letters: u.Letters + letters, Waiting: u.Waiting + waiting}
+	}
+	for _, q := range facets.Queues {
+		add(source.Of(q.Name), q.Count, 0)
+	}
+	for name, n := range open {
+		add(name, 0, n)
+	}
+	return slices.SortedFunc(maps.Values(left), func(a, b source.Unattached) int {
+		return cmp.Or(cmp.Compare(b.Letters, a.Letters), cmp.Compare(a.Name, b.Name))
+	}), nil
 }
 
 func (a *API) shapeSource(ctx context.Context, h source.Health) (web.Object, error) {

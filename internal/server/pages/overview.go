@@ -418,7 +418,7 @@ func (p *Pages) operation(c echo.Context) error {
 		v.Indexing = p.View.Reindexing()
 		into(&r, &v.Lag)(p.View.SearchLag(ctx))
 	}
-	into(&r, &v.Breakdown)(p.View.Breakdown(ctx, id))
+	into(&r, &v.Breakdown)(p.api.Breakdown(ctx, id))
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
 	into(&r, &v.Log)(p.View.OperationLog(ctx, id, web.CallerOf(c).Role.May(access.Manage)))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))

@@ -347,6 +347,11 @@ func (v *View) AbortOperation(ctx context.Context, now time.Time, id int64, by a
 	return v.changed(v.store.Operations.Abort(ctx, now, id, by))
 }
 
+// OpenActs counts the acts of each source that have not ended.
+func (v *View) OpenActs(ctx context.Context) (map[string]int64, error) {
+	return v.store.Sources.Open(ctx)
+}
+
 // SourceActs are rows of a source's ledger: those that nobody can tell the end of, then
 // the newest.
 func (v *View) SourceActs(ctx context.Context, name string, most int) ([]source.Act, error) {

@@ -11,6 +11,10 @@
 // source is asked, where its system keeps that, which of the jobs that it took have
 // succeeded: nothing when there are none.
 //
+// Before all that, its address is compared with the one that its jobs are from. A source
+// whose URL names another place is neither read nor asked for anything: records there could
+// have the keys of the old ones.
+//
 // A source is checked when it is connected, and every ten minutes after that: whether it is
 // what its preset describes, and what it allows. A round that fails is tried again after a
 // pause that grows. Nothing of a source is forgotten meanwhile: its page says since when it
@@ -50,6 +54,7 @@ type Ledger interface {
 	Lying(ctx context.Context, seqs []int64) ([]sources.Lying, error)
 	Take(ctx context.Context, name string, most int) ([]source.Act, error)
 	Waiting(ctx context.Context, name string) (bool, error)
+	Locate(ctx context.Context, name, address, movedFrom string) (earlier string, err error)
 	Begun(ctx context.Context, name string, most int) ([]source.Act, error)
 	Reopen(ctx context.Context, ids []int64) error
 	Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error)
@@ -79,6 +84,10 @@ type Attached struct {
 	Allow   []source.Kind
 	Every   time.Duration
 	Open    func(ctx context.Context) (source.Origin, error)
+
+	// Address is where its dead letters are, and MovedFrom where they were before, if what is
+	// at Address now is the same. Without an address, the source can be anywhere.
+	Address, MovedFrom string
 
 	// Fingerprint is the same as long as redrive.yaml says the same of the source. It must
 	// not be logged.
@@ -125,6 +134,7 @@ type attached struct {
 
 	// Owned by the goroutine.
 	origin  *guarded
+	located bool      // its jobs are from where it is
 	checked time.Time // when the source was checked last
 	settled bool      // what had begun before was looked up
 	soon    bool      // the source is asked again soon: it could not tell something yet, or has a newer record
@@ -207,6 +217,9 @@ func (s *Sources) Refuses(name string, w source.Wish) string {
 		return fmt.Sprintf("the source %s is not attached: name it under sources in redrive.yaml", name)
 	case !slices.Contains(a.Allow, kind):
 		return fmt.Sprintf("the source %s does not allow a %s: add %s to its field allow in redrive.yaml", name, kind, kind)
+	}
+	if a.moved() {
+		return fmt.Sprintf("the URL of the source %s names another place than the one that its jobs are from: see its page", name)
 	}
 	if lacks := a.Profile.Lacks(w); lacks != "" {
 		return fmt.Sprintf("the source %s cannot do this: %s", name, lacks)

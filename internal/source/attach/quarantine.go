@@ -210,7 +210,7 @@ func unfit(r *source.Record) string {
 		{"key", r.Key}, {"job's name", r.Thread}, {"place's name", r.Place}, {"version", r.Witness},
 	} {
 		if len(part.text) > maxName {
-			size, limit := source.Size(int64(len(part.text))), source.Size(maxName)
+			size, limit := source.Sizes(int64(len(part.text)), maxName)
 			return fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", part.what, size, limit)
 		}
 	}
@@ -218,8 +218,8 @@ func unfit(r *source.Record) string {
 		return "What names it is not text."
 	}
 	if n := sizeOf(r); n > most {
-		return fmt.Sprintf("With its payload and its earlier failures, it has %s, which is larger than the limit of %s.",
-			source.Size(int64(n)), source.Size(most))
+		size, limit := source.Sizes(int64(n), most)
+		return fmt.Sprintf("With its payload and its earlier failures, it has %s, which is larger than the limit of %s.", size, limit)
 	}
 	return ""
 }

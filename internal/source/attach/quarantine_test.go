@@ -202,7 +202,7 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 			records[key] = r
 		}
 		change("thread", func(r *source.Record) { r.Thread = long })
-		change("place", func(r *source.Record) { r.Place = long })
+		change("place", func(r *source.Record) { r.Place = long[:1001] })
 		change("witness", func(r *source.Record) { r.Witness = long })
 		change("payload", func(r *source.Record) { r.Payload = make([]byte, 2*source.MaxRecord+1) })
 		change("odd", func(r *source.Record) { r.Thread = "\x00\xff" })
@@ -222,7 +222,7 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 		}
 		for key, want := range map[string]string{
 			clip.Text(long, 1000): "Its key has 3 kB, which is larger than the limit of 1 kB.", "thread": "Its job's name has 3 kB",
-			"place": "Its place's name has 3 kB", "witness": "Its version has 3 kB", "payload": "it has 16 MB",
+			"place": "Its place's name has 1001 bytes, which is larger than the limit of 1000 bytes.", "witness": "Its version has 3 kB", "payload": "larger than the limit of 16000000 bytes",
 			"panic": "It cannot be kept: panic: a nil map",
 		} {
 			if !strings.Contains(why[key], want) {

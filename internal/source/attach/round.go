@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -101,19 +102,24 @@ func (a *attached) note(began time.Time, err error) {
 			a.log.Info(recovered[h.Own], "after", time.Since(h.Since).Round(time.Second))
 		}
 		a.before = h.Took
-		h.Problem, h.Own, h.Since = "", false, time.Time{}
+		h.Problem, h.Own, h.Moved, h.Since = "", false, false, time.Time{}
 		h.Polled, h.Took = time.Now(), time.Since(began)
 		return
 	}
 
 	text, own := a.said(err.Error(), maxProblem), !fromSource(err)
+	_, moved := errors.AsType[*movedError](err)
 	if h.Problem == "" {
 		h.Since = time.Now()
 	}
-	if h.Problem == "" || h.Own != own {
-		a.log.Warn(failed[own], "error", text)
+	if h.Problem == "" || h.Own != own || h.Moved != moved {
+		what := failed[own]
+		if moved {
+			what = "The URL of a source names another place than the one that its jobs are from. It is not used."
+		}
+		a.log.Warn(what, "error", text)
 	}
-	h.Problem, h.Own = text, own
+	h.Problem, h.Own, h.Moved = text, own, moved
 }
 
 // What the log says of looks that fail and of those that work again: of the source, and of
@@ -135,7 +141,7 @@ func (a *attached) round(ctx context.Context) (err error) {
 		}
 	}()
 	a.soon = false
-	for _, step := range []func(context.Context) error{a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
+	for _, step := range []func(context.Context) error{a.locate, a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -179,7 +179,7 @@ func TestScan_NamesTheFieldThatIsTooLarge(t *testing.T) {
 				kind = "longtext"
 			}
 			execute(t, address, "CREATE TABLE dead (k int, body "+kind+", name "+kind+", why "+kind+")")
-			execute(t, address, "INSERT INTO dead VALUES (1, '{}', "+fmt.Sprintf(repeat, 150_000)+", 'no')")
+			execute(t, address, "INSERT INTO dead VALUES (1, '{}', "+fmt.Sprintf(repeat, 100_001)+", 'no')")
 			execute(t, address, "INSERT INTO dead VALUES (2, '{}', 'mail', "+fmt.Sprintf(repeat, 9_000_000)+")")
 			s := system{preset: "table", engine: engine, settings: preset.Settings{
 				Names: map[string]string{"table": "dead", "key": "k", "payload": "body", "queue": "name", "error": "why"},
@@ -188,7 +188,7 @@ func TestScan_NamesTheFieldThatIsTooLarge(t *testing.T) {
 			check(t, err)
 			want := []source.Refusal{
 				{Key: "2", Why: "Its error message has 9.0 MB, which is larger than the limit of 8.0 MB."},
-				{Key: "1", Why: "Its queue's name has 150 kB, which is larger than the limit of 100 kB."},
+				{Key: "1", Why: "Its queue's name has 100001 bytes, which is larger than the limit of 100000 bytes."},
 			}
 			if !slices.Equal(page.Refused, want) || len(page.Records) != 0 {
 				t.Errorf("%+v", page.Refused)

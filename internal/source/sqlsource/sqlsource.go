@@ -222,8 +222,8 @@ func tooLarge(key, field string, size int64) source.Refusal {
 	if field == "raw" { // which is the record as other families know it
 		return source.TooLarge(key, size)
 	}
-	limit := source.Size(int64(longest[field]))
-	why := fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", fieldsAs[field], source.Size(size), limit)
+	has, limit := source.Sizes(size, int64(longest[field]))
+	why := fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", fieldsAs[field], has, limit)
 	return source.Refusal{Key: key, Why: why}
 }
 

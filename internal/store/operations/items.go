@@ -404,9 +404,15 @@ func (b *Book) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
 // Breakdown tells what an operation's scope is made of.
 func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
 	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
+	const sources = `SELECT substr(queue, instr(queue, '@') + 1), sum(n) FROM operation_scope
+		WHERE operation_id = $1 AND instr(queue, '@') > 0 GROUP BY 1 ORDER BY 2 DESC, 1`
 	const skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
 	src := b.reader.In(ctx)
 	made.Scope, err = db.All(src, scope, func(p *operation.ScopePart) []any { return []any{&p.Queue, &p.Type, &p.Count} }, id)
+	if err != nil {
+		return made, err
+	}
+	made.Sources, err = db.All(src, sources, func(p *operation.SourcePart) []any { return []any{&p.Name, &p.Count} }, id)
 	if err != nil {
 		return made, err
 	}

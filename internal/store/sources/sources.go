@@ -256,6 +256,35 @@ func (b *Book) Waiting(ctx context.Context, name string) (bool, error) {
 	return db.Value[bool](b.reader.In(ctx), query, name)
 }
 
+// Open counts the acts of each source that have not ended.
+func (b *Book) Open(ctx context.Context) (map[string]int64, error) {
+	const query = `SELECT source, count(*) FROM source_acts
+		WHERE state IN ('asked', 'begun') AND state IN ('asked', 'begun', 'unknown') GROUP BY source`
+	return db.Map[string, int64](b.reader.In(ctx), query)
+}
+
+// Locate notes where a source is, unless its jobs are from another address. It returns that
+// one then: a record at the new address could have the key of an old one. If the source was
+// moved from there, its jobs go with it.
+func (b *Book) Locate(ctx context.Context, name, address, movedFrom string) (earlier string, err error) {
+	const note = `INSERT INTO source_addresses (source, address) VALUES ($1, $2)
+		ON CONFLICT (source) DO UPDATE SET address = excluded.address`
+	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (string, error) {
+		noted, err := db.Value[string](t, `SELECT address FROM source_addresses WHERE source = $1`, name)
+		if err != nil || noted == address {
+			return "", err
+		}
+
+		if noted != "" && noted != movedFrom {
+			has, err := db.Value[bool](t, `SELECT EXISTS (SELECT 1 FROM mirrored WHERE source = $1)`, name)
+			if err != nil || has {
+				return noted, err
+			}
+		}
+		return "", t.Run(note, name, address)
+	})
+}
+
 // Begun are the acts of a source of which nobody knows how they ended.
 func (b *Book) Begun(ctx context.Context, name string, most int) ([]source.Act, error) {
 	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'begun'

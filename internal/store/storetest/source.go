@@ -18,7 +18,7 @@ var asking = []func(*kit){
 	Source_AReplayOfWhatIsGoneEndsTheJob, Source_ADiscardIsAskedOfIt, Source_ARefusedDiscardComesBack, Source_AnActEndsOnce,
 	Source_ActsEndTogether, Source_AnActUnderWayLeavesTheJobAlone, Source_JobsCannotBeChanged,
 	Source_AReplayHasAnotherPayloadLater, Source_ARefusedEditIsTakenBack, Source_WhatIsNotBackIsReturnedAndKeptAsCompleted,
-	Source_OperationsActThere, Source_AnActKnowsTheLimitOfTheFirstRun,
+	Source_OperationsActThere, Source_AnActKnowsTheLimitOfTheFirstRun, Source_IsWhereItsJobsAreFrom,
 }
 
 // asked takes the acts that the source is asked for.
@@ -321,4 +321,30 @@ func Source_OperationsActThere(k *kit) {
 	k.same("successes", k.succeeded(k.handed(source.Handed{}, 10)...), 3)
 	got := k.operation(o.ID)
 	k.same("how the runs ended", []int64{got.Succeeded, got.Relapsed, got.Dropped, got.Unsettled()}, []int64{3, 1, 1, 0})
+}
+
+// Source_IsWhereItsJobsAreFrom: another address is noted only while no job is from the one
+// before, or if the source was moved from there.
+func Source_IsWhereItsJobsAreFrom(k *kit) {
+	locate := func(name, address, movedFrom, want string) {
+		k.Helper()
+		earlier, err := k.Sources.Locate(k.ctx, name, address, movedFrom)
+		k.check(err)
+		k.same("the jobs are from", earlier, want)
+	}
+	locate("shop", "db0/shop", "", "")
+	locate("shop", "db1/shop", "", "") // a typing error was mended before the first look
+	j := k.mirror(1, k.deadAt("7"))[0]
+
+	locate("shop", "db1/shop", "", "")
+	locate("shop", "db2/shop", "", "db1/shop")
+	locate("shop", "db2/shop", "db0/shop", "db1/shop")
+	locate("outlet", "db2/shop", "", "")
+	locate("shop", "db2/shop", "db1/shop", "")
+	locate("shop", "db1/shop", "", "db2/shop")
+
+	// An act that has not ended belongs to a job, and a job that has left is of the old place, too.
+	_, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
+	k.check(err)
+	locate("shop", "db3/shop", "", "db2/shop")
 }

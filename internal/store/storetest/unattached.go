@@ -100,7 +100,21 @@ func Unattached_OthersAreStillAsked(k *kit) {
 	k.ofUnattached(1, k.deadAt("7"))
 	k.mirror(1, k.deadAt("7"))
 	o := k.operate(operation.Discard, filter.Filter{})
+	made, err := k.Operations.Breakdown(k.ctx, o.ID)
+	k.check(err)
+	k.same("the sources in its scope", made.Sources, []operation.SourcePart{{Name: unattached, Count: 1}, {Name: "shop", Count: 1}})
 	k.run(o.ID, operation.Pace{})
 	k.same("done", k.workAll(o.ID).Done, int64(2))
-	k.same("the act", k.asked(1)[0].Kind, source.Discard)
+	open := func(want map[string]int64) {
+		k.Helper()
+		acts, err := k.Sources.Open(k.ctx)
+		k.check(err)
+		k.same("acts that have not ended", acts, want)
+	}
+	open(map[string]int64{"shop": 1})
+	act := k.asked(1)[0]
+	k.same("the act", act.Kind, source.Discard)
+	open(map[string]int64{"shop": 1})
+	k.answer(act, source.Unknown, "")
+	open(map[string]int64{})
 }

@@ -106,6 +106,9 @@ func TestWordsOfNumbers(t *testing.T) {
 		{Size(412), "412 bytes"},
 		{Size(12700), "12.4 KiB"},
 		{Size(1 << 20), "1 MiB"},
+		{FirstOf(64<<10, 70<<10), "The first 64 KiB of 70 KiB"},
+		{FirstOf(64<<10, 64<<10+3), "The first 65,536 bytes of 65,539 bytes"},
+		{FirstOf(64<<10, 64<<10), "The first 64 KiB of 64 KiB"},
 		{Factor(2), "2"},
 		{Factor(0.85), "0.85"},
 	} {

@@ -58,6 +58,22 @@ func Size(n int) string {
 	return Decimal(float64(n)/(1<<20), 1) + " MiB"
 }
 
+// Sizes are two numbers of bytes, such as one and the limit that it exceeds. Where both would
+// round to the same words, both are exact.
+func Sizes(a, b int) (first, second string) {
+	first, second = Size(a), Size(b)
+	if first == second && a != b {
+		first, second = Counted(a, "byte", "bytes"), Counted(b, "byte", "bytes")
+	}
+	return first, second
+}
+
+// FirstOf says how much of a text is shown.
+func FirstOf(shown, total int) string {
+	part, whole := Sizes(shown, total)
+	return "The first " + part + " of " + whole
+}
+
 // Coord writes a coordinate of a drawing.
 func Coord(x float64) string { return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64) }
 

@@ -59,8 +59,8 @@ func (Edit) Fields() []string {
 func EditorText(payload []byte) (text, why string) {
 	switch {
 	case len(payload) > MaxEditor:
-		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API accepts all of it.",
-			format.Size(len(payload)), format.Size(MaxEditor))
+		size, limit := format.Sizes(len(payload), MaxEditor)
+		return "", fmt.Sprintf("It has %s, and up to %s can be edited here. The API accepts all of it.", size, limit)
 	case !utf8.Valid(payload):
 		return "", "The payload is not text, so it cannot be edited here. A replay keeps every byte."
 	case rawjson.Valid(payload):

@@ -20,7 +20,12 @@ import (
 type List struct {
 	templates.Frame
 	Sources    []Source
-	Unattached []filter.NameCount // dead letters of sources that are no longer attached
+	Unattached []source.Unattached
+}
+
+// waits reports whether something was asked of a source before it was taken out.
+func (v List) waits() bool {
+	return slices.ContainsFunc(v.Unattached, func(u source.Unattached) bool { return u.Waiting > 0 })
 }
 
 // Source is an attached source with what lies dead there, by its queues.
@@ -52,6 +57,8 @@ func (s Source) state(now time.Time) state {
 	switch s.Standing(now) {
 	case source.Down:
 		return state{"no answer", "is-failed", "failed"}
+	case source.Moved:
+		return state{"moved", "is-failed", "failed"}
 	case source.Blocked:
 		return state{"not kept", "is-failed", "failed"}
 	case source.Starting:
@@ -134,6 +141,10 @@ type trouble struct{ what, so string }
 
 // trouble says on which side the fault is.
 func (s Source) trouble(now time.Time) trouble {
+	if s.Moved {
+		return trouble{"The URL of " + s.Name + " names another place than the one that its jobs are from.", "Redrive reads nothing there, " +
+			"and what was requested waits. Other jobs could have the same keys there."}
+	}
 	if s.Own {
 		return trouble{"Redrive cannot keep what " + s.Name + " says.", "The source answers, and the fault is on this side. " +
 			"Its rows say what was known before. Redrive tries again automatically."}
