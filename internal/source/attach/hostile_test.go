@@ -1,6 +1,7 @@
 package attach_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redrive/internal/source"
@@ -189,6 +191,82 @@ func TestSource_APanicInItsDriverIsAnErrorOfIt(t *testing.T) {
 	b.until("it is down", func() bool { return b.sources.Health()[0].Standing(time.Now()) == source.Down })
 	if problem := b.sources.Health()[0].Problem; !strings.Contains(problem, "does not understand") {
 		t.Error(problem)
+	}
+}
+
+// talkative is a system that has something to say about itself and about each act.
+type talkative struct {
+	*queue
+	version, why string
+}
+
+func (o talkative) Check(context.Context) (source.Report, error) {
+	return source.Report{Version: o.version}, nil
+}
+
+func (o talkative) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
+	results, err := o.queue.Act(ctx, acts)
+	for i := range results {
+		results[i].Why = o.why
+	}
+	return results, err
+}
+
+// TestSource_APanicOfThisSideIsAnErrorOfThatSource: wherever in the work it happens, here over
+// a text in which secrets are looked for. What the source was told of is looked up then.
+func TestSource_APanicOfThisSideIsAnErrorOfThatSource(t *testing.T) {
+	const odd = "a text that ends in a panic"
+	for name, c := range map[string]struct {
+		version, why string
+		refuses      []string
+		lasts        bool // the panic comes at each look
+	}{
+		"while it is checked":          {version: odd, lasts: true},
+		"while records are taken over": {refuses: []string{"k1"}, lasts: true},
+		"while an act is carried out":  {why: odd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t, true)
+				defer func() { check(t, l.store.Close()) }()
+				l.queue.crash = &crash{}
+				kept := &picky{Store: l.store}
+				kept.refuse(c.refuses...)
+				var log bytes.Buffer
+				sources := attach.New([]attach.Attached{{
+					Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Hour,
+					Open: func(context.Context) (source.Origin, error) { return talkative{l.queue, c.version, c.why}, nil },
+				}}, func(text string) string {
+					if strings.Contains(text, odd) || strings.Contains(text, "CHECK constraint") {
+						panic("index out of range")
+					}
+					return text
+				}, slog.New(slog.NewTextHandler(&log, nil)))
+				l.now.Store(sources)
+				sources.Start(kept, l.store.Sources)
+				defer sources.Close()
+				time.Sleep(30 * time.Second)
+
+				h := sources.Health()[0]
+				blocked := h.Standing(time.Now()) == source.Blocked && strings.Contains(h.Problem, "a look ended in a panic: index out of range")
+				if blocked != c.lasts {
+					t.Errorf("after half a minute: %+v", h)
+				}
+				if c.lasts {
+					return
+				}
+
+				j := l.jobs()["charge k1"]
+				_, err := l.store.Replay(t.Context(), time.Now(), j.ID, 1, ana)
+				check(t, err)
+				time.Sleep(10 * time.Minute)
+				sources.Close()
+				_, work := l.queue.now()
+				if act := l.acts()[0]; act.State != source.Done || work["k1"] != 1 || !strings.Contains(log.String(), "Please report it") {
+					t.Errorf("the act ended as %s, the work is %v, and the log says\n%s", act.State, work, log.String())
+				}
+			})
+		})
 	}
 }
 
