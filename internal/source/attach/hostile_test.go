@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -197,12 +198,11 @@ func TestSource_APanicInItsDriverIsAnErrorOfIt(t *testing.T) {
 // talkative is a system that has something to say about itself and about each act.
 type talkative struct {
 	*queue
-	version, why string
+	says source.Report
+	why  string
 }
 
-func (o talkative) Check(context.Context) (source.Report, error) {
-	return source.Report{Version: o.version}, nil
-}
+func (o talkative) Check(context.Context) (source.Report, error) { return o.says, nil }
 
 func (o talkative) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	results, err := o.queue.Act(ctx, acts)
@@ -210,6 +210,41 @@ func (o talkative) Act(ctx context.Context, acts []source.Act) ([]source.Result,
 		results[i].Why = o.why
 	}
 	return results, err
+}
+
+// TestSource_WhatItSaysOfItselfIsCutAndHidden says the same of what a source answers without an
+// error: to a check, and to an act.
+func TestSource_WhatItSaysOfItselfIsCutAndHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		l.queue.crash = &crash{}
+		long := "hunter2 " + strings.Repeat("0123456789", 1000)
+		many := slices.Repeat([]string{long}, 1000)
+		says := source.Report{Version: long, Sees: many, Warnings: many, Shared: long}
+		sources := attach.New([]attach.Attached{{
+			Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Second,
+			Open: func(context.Context) (source.Origin, error) { return talkative{l.queue, says, long}, nil },
+		}}, func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") }, slog.New(slog.DiscardHandler))
+		l.now.Store(sources)
+		sources.Start(l.store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(30 * time.Second)
+		_, err := l.store.Replay(t.Context(), time.Now(), l.jobs()["charge k1"].ID, 1, ana)
+		check(t, err)
+		time.Sleep(30 * time.Second)
+
+		report := sources.Health()[0].Report
+		if len(report.Sees) != 50 || len(report.Warnings) != 50 {
+			t.Errorf("%d sentences of what it sees and %d warnings are kept", len(report.Sees), len(report.Warnings))
+		}
+		kept := slices.Concat(report.Sees, report.Warnings, []string{report.Version, report.Shared, l.acts()[0].Why})
+		for _, text := range kept {
+			if !strings.HasPrefix(text, "••• 0123456789") || len(text) > 600 {
+				t.Fatalf("%d bytes are kept: %.40s", len(text), text)
+			}
+		}
+	})
 }
 
 // TestSource_APanicOfThisSideIsAnErrorOfThatSource: wherever in the work it happens, here over
@@ -235,7 +270,9 @@ func TestSource_APanicOfThisSideIsAnErrorOfThatSource(t *testing.T) {
 				var log bytes.Buffer
 				sources := attach.New([]attach.Attached{{
 					Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Hour,
-					Open: func(context.Context) (source.Origin, error) { return talkative{l.queue, c.version, c.why}, nil },
+					Open: func(context.Context) (source.Origin, error) {
+						return talkative{l.queue, source.Report{Version: c.version}, c.why}, nil
+					},
 				}}, func(text string) string {
 					if strings.Contains(text, odd) || strings.Contains(text, "CHECK constraint") {
 						panic("index out of range")
