@@ -23,6 +23,7 @@ type flaky struct {
 	*store.Store
 	failures    int
 	uncounted   int
+	untimed     int           // looks at the clock
 	takesSoLong time.Duration // a sweep
 
 	ahead  *atomic.Int64           // by which the clock of the machine is, in nanoseconds; nil: it is right
@@ -42,6 +43,13 @@ func (f *flaky) LetterUsage(ctx context.Context, now time.Time) (retention.Usage
 		return retention.Usage{}, errors.New("the disk is gone")
 	}
 	return f.Store.LetterUsage(ctx, now)
+}
+
+func (f *flaky) Clock(ctx context.Context) (retention.Clock, error) {
+	if f.untimed--; f.untimed >= 0 {
+		return retention.Clock{}, errors.New("the disk is away")
+	}
+	return f.Store.Clock(ctx)
 }
 
 // storeOptions are those of an empty database that days pass by. Nothing happens to its
@@ -274,6 +282,42 @@ func TestPruner_RemovesNothingThatTheLogDidNotAnnounce(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := open(); n != 3 {
 			t.Errorf("a minute later %d are left, want 3; the log:\n%s", n, log.String())
+		}
+	})
+}
+
+// Nothing is removed, for its number neither, before the time is known that retention goes by.
+func TestPruner_RemovesNothingBeforeItKnowsTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		_, open := pruning(t, retention.Limits{Count: 3}, flaky{untimed: 2}, &log)
+		const untold = `"Retention could not read or write the time that it goes by. Redrive will try again." error="the disk is away"`
+		time.Sleep(time.Minute)
+		if n := open(); n != 5 || strings.Count(log.String(), untold) != 2 {
+			t.Errorf("after a minute %d are left, want all; the log:\n%s", n, log.String())
+		}
+		time.Sleep(time.Minute)
+		if n := open(); n != 3 {
+			t.Errorf("a minute later %d are left, want 3; the log:\n%s", n, log.String())
+		}
+	})
+}
+
+// While the clock is ahead, nothing is removed for its number either.
+func TestPruner_AClockThatMovesForwardRemovesNothingForItsNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log transcript
+		ahead := new(atomic.Int64)
+		_, open := pruning(t, retention.Limits{Count: 3}, flaky{ahead: ahead, takesSoLong: slowly}, &log)
+		ahead.Store(int64(366 * 24 * time.Hour))
+		time.Sleep(time.Hour)
+		if n := open(); n != 5 {
+			t.Errorf("%d are left, want all", n)
+		}
+		ahead.Store(0)
+		time.Sleep(time.Hour)
+		if n := open(); n != 3 {
+			t.Errorf("with the right clock %d are left, want 3; the log says\n%s", n, log.String())
 		}
 	})
 }

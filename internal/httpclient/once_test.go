@@ -306,6 +306,23 @@ func TestDo_ServiceThatDiesAtWorkIsAskedOnceAndKeepsItsOtherConnections(t *testi
 	}
 }
 
+// A new connection is not one of those that a transport repeats a request for.
+func TestDo_ServiceThatDiesAtTheFirstRequestIsSaidToHaveClosedItsConnection(t *testing.T) {
+	for _, body := range []string{"{}", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			c, p := calls(t, func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				panic(http.ErrAbortHandler)
+			})
+			defer c.Close()
+			_, err := c.Do(keyed(t, t.Context(), "http://service/", body))
+			if n := p.dialed.Load(); n != 1 || !errors.Is(err, errClosed) {
+				t.Errorf("%d bytes: %d connections, failed with %v", len(body), n, err)
+			}
+		})
+	}
+}
+
 // refusing is an HTTP/2 server that reads a request whole, counts it as done, and then
 // refuses it in a way that makes clients send it again.
 type refusing struct {
@@ -381,6 +398,9 @@ func TestDo_RequestThatAnHTTP2ServerRefusesIsNotSentAgain(t *testing.T) {
 				_, err := c.Do(keyed(t, t.Context(), address, body))
 				if n := s.done.Load(); err == nil || n != 1 {
 					t.Errorf("it was sent %d times, and failed with %v", n, err)
+				}
+				if closed := name == "a connection that closes"; errors.Is(err, errNoAnswer) == closed {
+					t.Errorf("it failed with %v", err)
 				}
 			})
 		}

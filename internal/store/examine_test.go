@@ -234,6 +234,17 @@ func TestExamine_NamesWhatNoMigrationMade(t *testing.T) {
 	}
 }
 
+// What a migration made and somebody removed is named as well.
+func TestExamine_NamesWhatWasRemoved(t *testing.T) {
+	path := sqlitetest.New(t)
+	check(t, open(t, Options{Database: sqlite.File{Path: path}}).Close())
+	edit(t, path, "DROP VIEW executions")
+	got := problems(t, path)
+	if len(got) != 1 || !strings.Contains(got[0], "the view executions was removed: restore a backup") {
+		t.Errorf("%q", got)
+	}
+}
+
 // A backup of an earlier version has what its migrations made, and no more.
 func TestRestore_TakesAnEarlierVersion(t *testing.T) {
 	for _, version := range []int64{1, 20} {

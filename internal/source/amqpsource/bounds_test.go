@@ -2,6 +2,8 @@ package amqpsource_test
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,5 +33,24 @@ func TestSource_AHugeMessageHoldsUpNoOther(t *testing.T) {
 	}
 	if left := b.Take(b.queues[0]); len(left) != 3 || len(left[1].Body) != len(huge.Body) {
 		t.Errorf("%d messages are left", len(left))
+	}
+}
+
+// A page of large messages ends early, and the next one goes on after it.
+func TestSource_APageOfLargeMessagesEndsBeforeItIsTooLarge(t *testing.T) {
+	var many []amqp.Publishing
+	for i := range 12 {
+		many = append(many, amqp.Publishing{MessageId: fmt.Sprint(i), Body: bytes.Repeat([]byte("x"), 1<<20)})
+	}
+	b := newOrders(t, many...)
+	var pages []int
+	for after := ""; len(pages) == 0 || after != ""; {
+		page, err := b.origin.Scan(t.Context(), after, 500)
+		b.check(err)
+		pages = append(pages, len(page.Records))
+		after = page.Next
+	}
+	if !slices.Equal(pages, []int{8, 4}) {
+		t.Errorf("the pages have %d messages", pages)
 	}
 }

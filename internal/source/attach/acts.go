@@ -81,18 +81,21 @@ func (a *attached) act(ctx context.Context) error {
 		if err != nil || len(acts) == 0 {
 			return err
 		}
+		earlier := a.settled
+		a.settled = false // until the ledger knows how these ended, also if this ends in a panic
+
 		results, err := a.tell(ctx, acts)
 		results, untold := sorted(results)
 		if len(untold) > 0 {
 			err = errors.Join(err, a.ledger.Reopen(context.WithoutCancel(ctx), untold))
 		}
 		if settled := a.settle(context.WithoutCancel(ctx), acts, results); settled != nil || err != nil {
-			a.settled = false // the others have begun, and nobody knows more
 			if err == nil {
 				err = settled
 			}
 			return err
 		}
+		a.settled = earlier
 		if len(untold) > 0 {
 			a.soon = true
 			return nil

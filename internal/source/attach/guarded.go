@@ -33,7 +33,7 @@ func (a *attached) brief(r source.Report) source.Report {
 		}
 		return kept
 	}
-	r.Version = a.said(r.Version, maxVersion)
+	r.Version, r.Shared = a.said(r.Version, maxVersion), a.said(r.Shared, maxSentence)
 	r.Sees, r.Warnings = sentences(r.Sees), sentences(r.Warnings)
 	return r
 }

@@ -1,6 +1,7 @@
 package attach_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -8,8 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"redrive/internal/source"
@@ -189,6 +192,118 @@ func TestSource_APanicInItsDriverIsAnErrorOfIt(t *testing.T) {
 	b.until("it is down", func() bool { return b.sources.Health()[0].Standing(time.Now()) == source.Down })
 	if problem := b.sources.Health()[0].Problem; !strings.Contains(problem, "does not understand") {
 		t.Error(problem)
+	}
+}
+
+// talkative is a system that has something to say about itself and about each act.
+type talkative struct {
+	*queue
+	says source.Report
+	why  string
+}
+
+func (o talkative) Check(context.Context) (source.Report, error) { return o.says, nil }
+
+func (o talkative) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
+	results, err := o.queue.Act(ctx, acts)
+	for i := range results {
+		results[i].Why = o.why
+	}
+	return results, err
+}
+
+// TestSource_WhatItSaysOfItselfIsCutAndHidden says the same of what a source answers without an
+// error: to a check, and to an act.
+func TestSource_WhatItSaysOfItselfIsCutAndHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		l.queue.crash = &crash{}
+		long := "hunter2 " + strings.Repeat("0123456789", 1000)
+		many := slices.Repeat([]string{long}, 1000)
+		says := source.Report{Version: long, Sees: many, Warnings: many, Shared: long}
+		sources := attach.New([]attach.Attached{{
+			Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Second,
+			Open: func(context.Context) (source.Origin, error) { return talkative{l.queue, says, long}, nil },
+		}}, func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") }, slog.New(slog.DiscardHandler))
+		l.now.Store(sources)
+		sources.Start(l.store, l.store.Sources)
+		defer sources.Close()
+		time.Sleep(30 * time.Second)
+		_, err := l.store.Replay(t.Context(), time.Now(), l.jobs()["charge k1"].ID, 1, ana)
+		check(t, err)
+		time.Sleep(30 * time.Second)
+
+		report := sources.Health()[0].Report
+		if len(report.Sees) != 50 || len(report.Warnings) != 50 {
+			t.Errorf("%d sentences of what it sees and %d warnings are kept", len(report.Sees), len(report.Warnings))
+		}
+		kept := slices.Concat(report.Sees, report.Warnings, []string{report.Version, report.Shared, l.acts()[0].Why})
+		for _, text := range kept {
+			if !strings.HasPrefix(text, "••• 0123456789") || len(text) > 600 {
+				t.Fatalf("%d bytes are kept: %.40s", len(text), text)
+			}
+		}
+	})
+}
+
+// TestSource_APanicOfThisSideIsAnErrorOfThatSource: wherever in the work it happens, here over
+// a text in which secrets are looked for. What the source was told of is looked up then.
+func TestSource_APanicOfThisSideIsAnErrorOfThatSource(t *testing.T) {
+	const odd = "a text that ends in a panic"
+	for name, c := range map[string]struct {
+		version, why string
+		refuses      []string
+		lasts        bool // the panic comes at each look
+	}{
+		"while it is checked":          {version: odd, lasts: true},
+		"while records are taken over": {refuses: []string{"k1"}, lasts: true},
+		"while an act is carried out":  {why: odd},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t, true)
+				defer func() { check(t, l.store.Close()) }()
+				l.queue.crash = &crash{}
+				kept := &picky{Store: l.store}
+				kept.refuse(c.refuses...)
+				var log bytes.Buffer
+				sources := attach.New([]attach.Attached{{
+					Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Hour,
+					Open: func(context.Context) (source.Origin, error) {
+						return talkative{l.queue, source.Report{Version: c.version}, c.why}, nil
+					},
+				}}, func(text string) string {
+					if strings.Contains(text, odd) || strings.Contains(text, "CHECK constraint") {
+						panic("index out of range")
+					}
+					return text
+				}, slog.New(slog.NewTextHandler(&log, nil)))
+				l.now.Store(sources)
+				sources.Start(kept, l.store.Sources)
+				defer sources.Close()
+				time.Sleep(30 * time.Second)
+
+				h := sources.Health()[0]
+				blocked := h.Standing(time.Now()) == source.Blocked && strings.Contains(h.Problem, "a look ended in a panic: index out of range")
+				if blocked != c.lasts {
+					t.Errorf("after half a minute: %+v", h)
+				}
+				if c.lasts {
+					return
+				}
+
+				j := l.jobs()["charge k1"]
+				_, err := l.store.Replay(t.Context(), time.Now(), j.ID, 1, ana)
+				check(t, err)
+				time.Sleep(10 * time.Minute)
+				sources.Close()
+				_, work := l.queue.now()
+				if act := l.acts()[0]; act.State != source.Done || work["k1"] != 1 || !strings.Contains(log.String(), "Please report it") {
+					t.Errorf("the act ended as %s, the work is %v, and the log says\n%s", act.State, work, log.String())
+				}
+			})
+		})
 	}
 }
 

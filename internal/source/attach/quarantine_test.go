@@ -410,6 +410,54 @@ func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
 	})
 }
 
+// weighing is a store that notes how many bytes of payloads it was given at once.
+type weighing struct {
+	attach.Store
+	mu    sync.Mutex
+	steps []int
+}
+
+func (w *weighing) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
+	bytes := 0
+	for i := range records {
+		bytes += len(records[i].Payload)
+	}
+	w.mu.Lock()
+	w.steps = append(w.steps, bytes)
+	w.mu.Unlock()
+	return w.Store.Mirror(ctx, now, name, records)
+}
+
+// heavy is a system whose records have payloads of 1.5 MB.
+type heavy struct{ *queue }
+
+func (h heavy) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
+	page, err := h.queue.Scan(ctx, after, limit)
+	for i := range page.Records {
+		page.Records[i].Payload = []byte(`"` + strings.Repeat("x", 1_500_000) + `"`)
+	}
+	return page, err
+}
+
+// TestSource_APageOfLargeRecordsGoesToTheStoreInSteps: others write in between.
+func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, true)
+		defer func() { check(t, l.store.Close()) }()
+		for i := range 4 {
+			l.queue.die(fmt.Sprint("more", i), "1")
+		}
+		kept := &weighing{Store: l.store}
+		sources := l.attached(heavy{l.queue})
+		sources.Start(kept, l.store.Sources)
+		time.Sleep(30 * time.Second)
+		sources.Close()
+		if n := len(l.all()); n != 7 || len(kept.steps) < 4 || slices.Max(kept.steps) > 4_000_000 {
+			t.Errorf("%d jobs in steps of %d bytes", n, kept.steps)
+		}
+	})
+}
+
 // full is a store without room.
 type full struct{ attach.Store }
 

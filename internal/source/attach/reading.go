@@ -82,7 +82,12 @@ func (a *attached) takeOver(ctx context.Context, page source.Page, last bool) (n
 	var n int
 	var taken error
 	var taking sync.WaitGroup
-	taking.Go(func() { n, taken = a.mirror(ctx, news) })
+	taking.Go(func() {
+		taken = a.safely(func() (err error) {
+			n, err = a.mirror(ctx, news)
+			return err
+		})
+	})
 	if !last {
 		next, err = a.scan(ctx, page.Next)
 	}

@@ -14,7 +14,7 @@ func (a *attached) run(ctx context.Context) {
 	for wait := time.Duration(0); ctx.Err() == nil; {
 		began := time.Now()
 		a.look()
-		err := a.round(ctx)
+		err := a.safely(func() error { return a.round(ctx) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -55,7 +55,7 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 		case <-time.After(time.Until(end)):
 			return
 		case <-a.wake:
-			if err := a.act(ctx); err != nil {
+			if err := a.safely(func() error { return a.act(ctx) }); err != nil {
 				a.note(time.Now(), err)
 				return
 			}
@@ -94,6 +94,11 @@ func (a *attached) due(d time.Duration) {
 
 // note remembers how a round ended, and logs when that changes.
 func (a *attached) note(began time.Time, err error) {
+	text := ""
+	if err != nil {
+		text = a.said(err.Error(), maxProblem)
+	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := &a.health
@@ -107,7 +112,7 @@ func (a *attached) note(began time.Time, err error) {
 		return
 	}
 
-	text, own := a.said(err.Error(), maxProblem), !fromSource(err)
+	own := !fromSource(err)
 	_, moved := errors.AsType[*movedError](err)
 	if h.Problem == "" {
 		h.Since = time.Now()
@@ -132,14 +137,19 @@ var (
 	recovered = map[bool]string{false: "A source answers again.", true: "Redrive keeps what a source says again."}
 )
 
-// round does everything once. A panic is an error of this source and of no other.
-func (a *attached) round(ctx context.Context) (err error) {
+// safely does a part of the work. A panic in it is an error of this source and of no other.
+func (a *attached) safely(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Error("A look at a source ended in a panic. Please report it.", "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("a look ended in a panic: %v", p)
 		}
 	}()
+	return do()
+}
+
+// round does everything once.
+func (a *attached) round(ctx context.Context) error {
 	a.soon = false
 	for _, step := range []func(context.Context) error{a.locate, a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
 		if err := step(ctx); err != nil {
@@ -168,10 +178,12 @@ func (a *attached) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	report = a.brief(report)
 	a.checked = time.Now()
+
 	a.mu.Lock()
-	a.health.Report = a.brief(report)
-	a.mu.Unlock()
+	defer a.mu.Unlock()
+	a.health.Report = report
 	return nil
 }
 

@@ -49,6 +49,7 @@ func TestRedis_WhatIsTooMuchEndsTheConnection(t *testing.T) {
 		"a length that comes later":       "$?\r\n",
 		"an error of 1 GB":                "!1000000000\r\n",
 		"a text of a format, of 1 GB":     "=1000000000\r\n",
+		"an error of 100 MB":              "!100000000\r\n", // only a value may be so large, which can be left out
 		"two thousand million elements":   "*2000000000\r\n",
 		"a set of as many":                "~2000000000\r\n",
 		"a message of as many":            ">2000000000\r\n",

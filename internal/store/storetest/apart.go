@@ -17,7 +17,7 @@ import (
 // source takes nothing from anybody else, and nothing of it is removed as if it were ours.
 var apart = []func(*kit){
 	Retention_DeadLettersOfASourceTakeNoRoomFromOurs, Retention_TheNewestDeadLetterIsOneOfOurs,
-	Retention_ASourceDoesNotHoldUpTheRemovalOfOurs, Retention_WhatLiesAtASourceHasNoAge, Retention_WhatDiedAgainAtItsSourceStays,
+	Retention_ASourceDoesNotHoldUpTheRemovalOfOurs, Retention_OursThatAreNoLongerTooManyStay, Retention_WhatLiesAtASourceHasNoAge, Retention_WhatDiedAgainAtItsSourceStays,
 	Retention_AReplayUnderWayKeepsItsJob, Retention_WhatLeftItsSourceGoesByAge, Trash_ADiscardThatTheSourceWasNotToldOfStays,
 	Trash_ADiscardThatTheSourceCarriedOutIsPurged,
 	Source_ItsQueuesTakeNoPlaceFromOurs, Source_QueuesBeyondItsBoundShareOne, Source_AReplayFromTheSharedQueueNamesItsRecord,
@@ -101,6 +101,17 @@ func Retention_ASourceDoesNotHoldUpTheRemovalOfOurs(k *kit) {
 	k.same("removed", k.sweep(limits), removed(retention.Excess, 1))
 }
 
+// Retention_OursThatAreNoLongerTooManyStay: however many dead letters lie at a source, those
+// that were announced stay when others have left before the sweep.
+func Retention_OursThatAreNoLongerTooManyStay(k *kit) {
+	letters := k.deads(3)
+	limits := retention.Limits{Count: 2}
+	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(1))
+	k.mirror(5, k.lying(5)...)
+	k.discard(letters[2].ID)
+	k.same("removed", k.sweep(limits), removed("", 0))
+}
+
 // Retention_WhatLiesAtASourceHasNoAge: it is not removed, not counted again in its group,
 // and the audit log does not grow.
 func Retention_WhatLiesAtASourceHasNoAge(k *kit) {
@@ -130,8 +141,9 @@ func Retention_WhatDiedAgainAtItsSourceStays(k *kit) {
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Changed, "it has died again since")
 	k.pass(30 * day)
+	k.completed(simple())
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour}}
-	k.same("forecast", k.foresee(limits, retention.Completed).Soon, int64(0))
+	k.same("forecast, with one of our own", k.foresee(limits, retention.Completed).Soon, int64(1))
 	k.same("removed", k.sweep(limits), removed("", 0))
 	r.Witness, r.FailedAt = "2", k.now
 	k.mirror(1, r)
