@@ -336,6 +336,7 @@ func checkHistory(t *testing.T, d detail, id string, wasRunning bool) {
 // error in the middle of a write.
 func TestServe_StoreFailureEndsTheProcess(t *testing.T) {
 	dir := t.TempDir()
+	startProcess(t, dir).stop(os.Interrupt) // to make a database takes nearly as much as the limit allows
 	p := startLimited(t, dir)
 	payload := strings.Repeat("x", 1<<18)
 	sent := 0
