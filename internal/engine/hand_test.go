@@ -246,13 +246,14 @@ const crowd = 250
 // A process that is killed with a thousand jobs in hand has begun some: these have
 // lost an attempt afterwards, and nobody else has.
 func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
-	r := newRig(t)
-	r.enqueue(repeat(dies(), 10_000)...)
+	var r *rig
 	var running, held map[string]bool
 	for tries := 0; len(running) != crowd || len(held) < 4*crowd; tries++ { // the hand may be given back between the last look at it and the kill
 		if tries == 20 {
 			t.Fatal("no process was killed with its hand full")
 		}
+		r = newRig(t) // jobs that an earlier process has claimed have an attempt more
+		r.enqueue(repeat(dies(), 10_000)...)
 		r.restartAfter(r.die)
 		running, held = map[string]bool{}, map[string]bool{}
 		for _, j := range r.leases() {
