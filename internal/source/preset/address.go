@@ -120,10 +120,9 @@ func inSQL(u *url.URL) string {
 		return cmp.Or(query.Get("socket"), hosts(u.Host, "mysql")) + "/" + name
 	}
 
-	host := cmp.Or(query.Get("host"), u.Hostname())
-	port := cmp.Or(query.Get("port"), u.Port())
-	if port != "" {
-		host = net.JoinHostPort(host, port)
+	host := u.Host // of several, each with a port of its own
+	if query.Has("host") || query.Has("port") {
+		host = net.JoinHostPort(cmp.Or(query.Get("host"), u.Hostname()), cmp.Or(query.Get("port"), u.Port(), servers["postgres"].ports[0]))
 	}
 	return hosts(host, "postgres") + "/" + cmp.Or(query.Get("dbname"), name)
 }

@@ -92,6 +92,8 @@ func TestAddress_TellsPlacesApart(t *testing.T) {
 		{"laravel", "sqlite:///srv/shop.db?mode=ro", preset.Settings{}, "/srv/shop.db, table failed_jobs"},
 		{"river", "postgres://ana:hunter2@db.internal:5432/shop?sslmode=verify-full", preset.Settings{}, "db.internal/shop, table river_job"},
 		{"river", "postgresql://b.internal,a.internal/shop", preset.Settings{}, "a.internal,b.internal/shop, table river_job"},
+		{"river", "postgres://b.internal:5432,a.internal:5433/shop", preset.Settings{}, "a.internal:5433,b.internal/shop, table river_job"},
+		{"river", "postgres://db.internal/shop?port=5433", preset.Settings{}, "db.internal:5433/shop, table river_job"},
 		{"river", "postgres:///?host=/run/postgresql&dbname=shop&password=hunter2", preset.Settings{}, "/run/postgresql/shop, table river_job"},
 		{"solid-queue", "postgres://[::1]:5433/shop", preset.Settings{}, "[::1]:5433/shop, table solid_queue_failed_executions"},
 		{"sidekiq", "rediss://:hunter2@redis.internal:6379", preset.Settings{}, "redis.internal/0, key dead"},

@@ -258,6 +258,7 @@ func (b *Book) Waiting(ctx context.Context, name string) (bool, error) {
 
 // Open counts the acts of each source that have not ended.
 func (b *Book) Open(ctx context.Context) (map[string]int64, error) {
+	// The second condition is that of the index, which SQLite takes only if it is written out.
 	const query = `SELECT source, count(*) FROM source_acts
 		WHERE state IN ('asked', 'begun') AND state IN ('asked', 'begun', 'unknown') GROUP BY source`
 	return db.Map[string, int64](b.reader.In(ctx), query)
