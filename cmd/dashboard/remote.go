@@ -231,6 +231,7 @@ func (w *watcher) warnOfSources() {
 	if w.kind != operation.Discard || w.now.Operation.Pending == 0 {
 		return
 	}
+
 	for _, p := range w.now.Breakdown.Sources {
 		are := "are"
 		if p.Count == 1 {

@@ -142,8 +142,8 @@ type trouble struct{ what, so string }
 // trouble says on which side the fault is.
 func (s Source) trouble(now time.Time) trouble {
 	if s.Moved {
-		return trouble{"The URL of " + s.Name + " names another place than the one that its jobs are from.", "Redrive reads nothing there, " +
-			"and what was requested waits. Other jobs could have the same keys there."}
+		return trouble{"The URL of " + s.Name + " names another place than the one that its jobs are from.", "Other jobs could have the " +
+			"same keys there, so Redrive reads nothing and carries out no request."}
 	}
 	if s.Own {
 		return trouble{"Redrive cannot keep what " + s.Name + " says.", "The source answers, and the fault is on this side. " +
