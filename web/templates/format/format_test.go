@@ -130,3 +130,23 @@ func TestCoord_WritesWhatAFloatIsToItsDigits(t *testing.T) {
 		}
 	}
 }
+
+func TestNumberOf_IsAsWideAsItsTotal(t *testing.T) {
+	const figure, comma = "\u2007", "\u2008"
+	for _, c := range []struct {
+		n, total int
+		want     string
+	}{
+		{5, 9, "5"},
+		{9, 164, figure + figure + "9"},
+		{10, 164, figure + "10"},
+		{164, 164, "164"},
+		{5, 1640, figure + comma + figure + figure + "5"},
+		{1000, 12_640, figure + "1,000"},
+		{11, 9, "11"}, // more than was known
+	} {
+		if got := NumberOf(c.n, c.total); got != c.want {
+			t.Errorf("%d of %d: %q, want %q", c.n, c.total, got, c.want)
+		}
+	}
+}

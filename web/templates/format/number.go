@@ -15,6 +15,21 @@ func Number[N int | int64](n N) string {
 	return s
 }
 
+// NumberOf writes a count that grows up to a total as wide as the total is, so that what
+// stands behind the count never moves: figure and punctuation spaces, which are as wide as
+// a digit and a comma, stand before it.
+func NumberOf[N int | int64](n, total N) string {
+	short, long := Number(n), Number(total)
+	missing := long[:max(len(long)-len(short), 0)]
+	spaces := strings.Map(func(r rune) rune {
+		if r == ',' {
+			return '\u2008'
+		}
+		return '\u2007'
+	}, missing)
+	return spaces + short
+}
+
 // Counted writes a count with its noun: "1 job", "1,204 jobs".
 func Counted[N int | int64](n N, one, many string) string {
 	if n == 1 {

@@ -106,12 +106,12 @@ func (s Standing) Verdict() templates.Style {
 	case canary == canaryFailed:
 		return say("is-dead", "failed", "Canary failed: %s succeeded.", of)
 	case o.State == operation.Collecting:
-		return say("", "search", "Selecting jobs: %s so far.", format.Number(o.Total))
+		return say("", "search", "Selecting jobs.")
 	case o.State == operation.Preview:
 		return say("", "info", "This is a preview.")
 	case o.State == operation.Running:
 		done := format.UpperFirst(templates.DoneWord(o.Kind))
-		return say("is-active", "active", "%s %s of %s.", done, format.Number(o.Done), format.Number(o.Total))
+		return say("is-active", "active", "%s %s of %s.", done, format.NumberOf(o.Done, o.Total), format.Number(o.Total))
 	case o.State == operation.Paused:
 		return say("is-warn", "pause", "%s.", format.UpperFirst(format.Visible(o.Why)))
 	case o.State == operation.Aborted:
@@ -176,8 +176,8 @@ func (s Standing) Advice() string {
 		return "Resume to " + string(o.Kind) + " the " + rest + "."
 	case canary == canaryFailed:
 		return "Fix the cause first. Resume then replays the " + rest + "."
-	case o.State == operation.Collecting:
-		return "Nothing happens to any job before you start the operation."
+	case o.State == operation.Collecting: // the number that grows stands last, where it moves nothing
+		return "Nothing happens to any job before you start the operation. Selected so far: " + format.Number(o.Total) + "."
 	case o.State == operation.Preview:
 		return "Nothing happens to any job before you start the operation."
 	case o.State == operation.Running:
