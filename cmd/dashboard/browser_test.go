@@ -228,16 +228,21 @@ func (b *browser) fix(fault string) {
 	b.wait("the "+fault+" works", `document.querySelector('`+button+`').innerText.includes("Break")`)
 }
 
-// startDemo runs the demo and returns its address.
+// startDemo runs the demo with a short history and returns its address.
 func startDemo(t *testing.T) string {
 	t.Helper()
-	return startDemoIn(t, t.TempDir())
+	return startDemoIn(t, t.TempDir(), shortHistory)
 }
 
-// startDemoIn runs the demo with its databases below a directory.
-func startDemoIn(t *testing.T, dir string) string {
+// shortHistory is a number of jobs that has failures of every kind and takes little time
+// to write.
+const shortHistory = 8000
+
+// startDemoIn runs the demo with its databases below a directory, and with so many jobs
+// before its start.
+func startDemoIn(t *testing.T, dir string, jobs int) string {
 	t.Helper()
-	cmd := command(t, dir, "demo", "--listen", "127.0.0.1:0")
+	cmd := command(t, dir, "demo", "--listen", "127.0.0.1:0", "--jobs", strconv.Itoa(jobs))
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -23,14 +23,24 @@ import (
 type demoCommand struct {
 	Listen   string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
 	Seed     uint64 `help:"Random seed; the same seed produces the same demo (${default})." default:"1" placeholder:"N"`
+	Jobs     int    `help:"Number of jobs that the day before the demo has, from 2000 (${default})." default:"20000" placeholder:"N"`
 	LogLevel string `help:"${level} (${default})." default:"warn" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
 }
+
+// Fewer jobs than these show too few failures, and more take minutes to write.
+const (
+	fewestJobs = 2_000
+	mostJobs   = 1_000_000
+)
 
 // Run runs the demo until a signal, and from the start again after each reset. The
 // socket stays open during a reset: a browser that connects meanwhile waits.
 func (d *demoCommand) Run(c console) error {
 	if !isLoopback(d.Listen) {
 		return usage("--listen %s: the demo listens only on this machine, for example on 127.0.0.1:8080", d.Listen)
+	}
+	if d.Jobs < fewestJobs || d.Jobs > mostJobs {
+		return usage("--jobs must be from %d to %d, and is %d", fewestJobs, mostJobs, d.Jobs)
 	}
 	log, err := newLog(c.stderr, d.LogLevel, "text")
 	if err != nil {
@@ -76,7 +86,7 @@ func (d *demoCommand) tell(
 		return false, err
 	}
 	w := world{demo.New(d.Seed, settings), make(chan struct{}, 1)}
-	if err := w.writeHistory(ctx, c, db, settings.Redactor().Text); err != nil {
+	if err := w.writeHistory(ctx, c, db, d.Jobs, settings.Redactor().Text); err != nil {
 		return false, unlessInterrupted(ctx, log, err)
 	}
 	outlet, err := w.OpenOutlet(ctx, elsewhere, time.Now())
@@ -135,14 +145,14 @@ func (w world) Reset(context.Context) error {
 
 // writeHistory writes what happened in the day before the start, and shows the
 // progress.
-func (w world) writeHistory(ctx context.Context, c console, db string, hide func(string) string) error {
+func (w world) writeHistory(ctx context.Context, c console, db string, jobs int, hide func(string) string) error {
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
 	if err != nil {
 		return err
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many small things are made and forgotten within seconds
 	desk := demo.Desk{Operations: s.Operations, Groups: s.Groups, Hide: hide}
-	err = w.History(ctx, s, desk, time.Now(), c.progress("Writing a day of history:"))
+	err = w.History(ctx, s, desk, demo.Day{End: time.Now(), Jobs: jobs}, c.progress("Writing a day of history:"))
 	fmt.Fprint(c.stderr, "\r\033[K")
 	return errors.Join(err, s.Close())
 }

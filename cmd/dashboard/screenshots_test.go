@@ -17,6 +17,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"redrive/internal/demo"
 )
 
 // shot is a page to take pictures of.
@@ -81,7 +83,7 @@ func TestScreenshots(t *testing.T) {
 	if docs == "" || pages == "" {
 		t.Skip("REDRIVE_SCREENSHOTS and REDRIVE_SCREENSHOTS_PAGES name no directories; see make screenshots")
 	}
-	url := startDemo(t)
+	url := startDemoIn(t, t.TempDir(), demo.Usual)
 	b := openBrowser(t)
 	for _, s := range shots() {
 		b.show("light", 1280, s.height)

@@ -54,7 +54,7 @@ func uuidOf(t *testing.T, url, id string) string {
 func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	url := startDemoIn(t, dir)
+	url := startDemoIn(t, dir, shortHistory)
 	outlet := outletOf(t, dir)
 	b := openBrowser(t)
 	first := 0

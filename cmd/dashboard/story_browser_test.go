@@ -52,7 +52,7 @@ func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 	operation := eval[string](b, `location.pathname`)
 	all := get[shownOperation](t, url+"/api/v1"+operation).Operation.Pending
 	if all < 100 {
-		t.Fatalf("the preview names %d jobs, want the hundreds of a day", all)
+		t.Fatalf("the preview names %d jobs, want more than a hundred", all)
 	}
 	for _, want := range []string{fmt.Sprintf("%d jobs are eligible", all), fmt.Sprintf("Replay %d × upstream.unavailable", all), "payments.capture"} {
 		b.wait("the preview says "+want, `document.querySelector("main").innerText.includes(`+strconv.Quote(want)+`)`)

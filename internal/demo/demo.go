@@ -62,12 +62,14 @@ type Rules interface {
 
 // World is the state of the demo. Its methods may be called concurrently.
 type World struct {
-	seed   uint64
-	rules  Rules
-	kinds  []kind
+	seed  uint64
+	rules Rules
+	kinds []kind
+
 	mu     sync.Mutex
 	faults []Fault
 	used   bool
+	jobs   int // of the history
 }
 
 // New returns a world in which everything is broken that can be.
@@ -100,6 +102,13 @@ func (w *World) Used() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.used
+}
+
+// written is the number of jobs of the history.
+func (w *World) written() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.jobs
 }
 
 // broken reports whether a fault is on; the empty name, of kinds that nothing

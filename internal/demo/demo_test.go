@@ -2,7 +2,6 @@ package demo_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
@@ -51,39 +50,30 @@ func open(t *testing.T, seed uint64, changed func([]job.Change)) shop {
 	return shop{demo.New(seed, c), s, c, file}
 }
 
-func history(t *testing.T, seed uint64) shop {
+func history(t *testing.T, seed uint64, jobs int) shop {
 	t.Helper()
 	s := open(t, seed, nil)
-	if err := s.past(t.Context(), func(int, int) {}); err != nil {
+	if err := s.past(t.Context(), jobs, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 // past writes the shop's history.
-func (s shop) past(ctx context.Context, progress func(done, all int)) error {
-	return s.History(ctx, s.Store, demo.Desk{Operations: s.Operations, Groups: s.Groups, Hide: s.config.Redactor().Text}, now, progress)
+func (s shop) past(ctx context.Context, jobs int, progress func(done, all int)) error {
+	return s.History(ctx, s.Store, demo.Desk{Operations: s.Operations, Groups: s.Groups, Hide: s.config.Redactor().Text}, demo.Day{End: now, Jobs: jobs}, progress)
 }
 
-// beginning writes the first thousands of the jobs of a history, and no more.
-func beginning(t *testing.T, seed uint64) shop {
-	t.Helper()
-	s := open(t, seed, nil)
-	ctx, stop := context.WithCancel(t.Context())
-	err := s.past(ctx, func(done, _ int) {
-		if done >= 3000 {
-			stop()
-		}
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v, want the end that was asked for", err)
-	}
-	return s
-}
+// few is a day that takes little time to write.
+const few = 4000
 
-func TestWorldHistory(t *testing.T) {
-	s := history(t, 7)
-	t.Run("counts about 20,000 jobs, and every counter", func(t *testing.T) { countsSomething(t, s) })
+func TestWorldHistory(t *testing.T) { worldHistory(t, few) }
+
+func TestLong_WorldHistoryOfAUsualDay(t *testing.T) { worldHistory(t, demo.Usual) }
+
+func worldHistory(t *testing.T, jobs int) {
+	s := history(t, 7, jobs)
+	t.Run("has about its number of jobs, and counts everything", func(t *testing.T) { countsSomething(t, s, jobs) })
 	t.Run("has failed in different ways", func(t *testing.T) { failedDifferently(t, s) })
 	t.Run("has operations that ended", func(t *testing.T) { theyOperated(t, s) })
 	t.Run("has groups that people dealt with", func(t *testing.T) { theyJudged(t, s) })
@@ -101,18 +91,16 @@ func TestWorldHistory(t *testing.T) {
 	t.Run("is sound", func(t *testing.T) { isSound(t, s) })
 }
 
-// Here by the beginnings of three histories.
 func TestWorldHistory_FollowsFromTheSeed(t *testing.T) {
-	a, b := beginning(t, 7), beginning(t, 8)
-	toldTwice(t, a, beginning(t, 7))
+	a, b := history(t, 7, few), history(t, 8, few)
+	toldTwice(t, a, history(t, 7, few))
 	if x, y := a.Snapshot().Totals, b.Snapshot().Totals; x == y {
 		t.Errorf("two seeds told one story: %+v", x)
 	}
 }
 
-// And so does the whole of it.
 func TestLong_WorldHistoryIsTheSameForTheSameSeed(t *testing.T) {
-	a, b := history(t, 7), history(t, 7)
+	a, b := history(t, 7, demo.Usual), history(t, 7, demo.Usual)
 	toldTwice(t, a, b)
 	if x, y := newest(t, a, "payments.capture"), newest(t, b, "payments.capture"); x.ID != y.ID || string(x.Payload) != string(y.Payload) {
 		t.Errorf("the newest dead letters differ: %s and %s", x.ID, y.ID)
@@ -190,10 +178,10 @@ func isSound(t *testing.T, s shop) {
 	}
 }
 
-func countsSomething(t *testing.T, s shop) {
+func countsSomething(t *testing.T, s shop, jobs int) {
 	got := s.Snapshot()
-	if n := got.Depths.Jobs(); n < 18_000 || n > 22_000 {
-		t.Errorf("%d jobs, want about 20,000", n)
+	if n := int(got.Depths.Jobs()); n < jobs*9/10 || n > jobs*11/10 {
+		t.Errorf("%d jobs, want about %d", n, jobs)
 	}
 	for _, c := range got.Totals.Counters() {
 		if c.Value == 0 {
@@ -243,7 +231,7 @@ func newest(t *testing.T, s shop, typ string) job.Job {
 }
 
 // Every fault makes its jobs fail while it is broken, and none when it is
-// fixed: twenty minutes of the shop, worked off by the real engine.
+// fixed: six minutes of the shop each, worked off by the real engine.
 func TestWorld_BreakAndFix(t *testing.T) {
 	for _, broken := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -255,7 +243,7 @@ func TestWorld_BreakAndFix(t *testing.T) {
 				}
 			}
 			e = start(t, s)
-			ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+			ctx, stop := context.WithTimeout(t.Context(), 6*time.Minute)
 			defer stop()
 			if err := s.Feed(ctx, s.Store); err != nil {
 				t.Fatal(err)

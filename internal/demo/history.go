@@ -20,39 +20,65 @@ type Store interface {
 	Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error
 }
 
-// The day before the demo starts: 20,000 jobs, most of them in the last hour,
-// where they come as fast as the live feed's.
+// Day is the day before the demo starts.
+type Day struct {
+	End  time.Time
+	Jobs int // about so many
+}
+
+// Usual is the number of jobs of a day whose last hour has as many a minute as the live
+// feed.
+const Usual = 20_000
+
 const (
-	historyJobs = 20_000
-	lastHour    = 100 // jobs a minute
-	day         = 24 * time.Hour
-	workers     = 4
+	// A third of a day's jobs come in its last hour.
+	lastHour = 0.3
+	early    = 23 * time.Hour
+	day      = 24 * time.Hour
+	workers  = 4
 )
 
 // atOnce is how many jobs come before the workers take them: a few large
 // transactions cost half of many small ones.
 const atOnce = 1000
 
-// History writes the day that ends at now, step by step, through the same
-// calls as the engine and the people at the dashboard. progress is told how many
-// of all jobs are written.
-func (w *World) History(ctx context.Context, store Store, desk Desk, now time.Time, progress func(done, all int)) error {
-	h := history{World: w, store: store, desk: desk, random: rand.New(rand.NewPCG(w.seed, 1)), now: now}
-	const earlier = (historyJobs - 60*lastHour) / (23 * 60)
-	for t := now.Add(-day); t.Before(now.Add(-longest)); t = t.Add(h.long(t)) {
-		count := earlier + h.random.IntN(3) - 1
-		if h.inLastHour(t) {
-			count = lastHour / 10
-		}
-		if err := h.step(ctx, t, count); err != nil {
+// History writes a day, step by step, through the same calls as the engine and the
+// people at the dashboard. progress is told how many of all jobs are written.
+func (w *World) History(ctx context.Context, store Store, desk Desk, d Day, progress func(done, all int)) error {
+	h := history{World: w, store: store, desk: desk, random: rand.New(rand.NewPCG(w.seed, 1)), now: d.End}
+
+	for t := d.End.Add(-day); t.Before(d.End.Add(-longest)); t = t.Add(h.long(t)) {
+		if err := h.step(ctx, t, h.come(d.Jobs, t)); err != nil {
 			return fmt.Errorf("write the demo's history: %w", err)
 		}
-		progress(h.written, historyJobs)
+		progress(h.written, d.Jobs)
 	}
-	if err := h.work(ctx, now.Add(-longest)); err != nil {
+
+	if err := h.work(ctx, d.End.Add(-longest)); err != nil {
 		return fmt.Errorf("write the demo's history: %w", err)
 	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jobs = h.written
 	return nil
+}
+
+// come is how many of a day's jobs come in the step that begins at t. Before the last
+// hour it differs from step to step.
+func (h *history) come(jobs int, t time.Time) int {
+	mean := float64(jobs) * (1 - lastHour) / float64(early/h.long(t))
+	if h.inLastHour(t) {
+		mean = float64(jobs) * lastHour / float64(time.Hour/h.long(t))
+	}
+	count := int(mean)
+	if h.random.Float64() < mean-float64(count) {
+		count++
+	}
+	if !h.inLastHour(t) {
+		count += h.random.IntN(3) - 1
+	}
+	return max(count, 0)
 }
 
 // history is the state of one walk through the day.
@@ -212,8 +238,8 @@ func newID(at time.Time, random *rand.Rand) string {
 		ms>>16&0xffffffff, ms&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
 }
 
-// feedEvery spaces the live jobs: as many in an hour as the history's last one.
-const feedEvery = time.Minute / lastHour // 600 ms
+// feedEvery spaces the live jobs: as many in an hour as a usual day's last one.
+const feedEvery = time.Duration(float64(time.Hour) / (Usual * lastHour)) // 600 ms
 
 // Feed enqueues a steady trickle of jobs until the context ends, and a few of
 // a type that nobody handles. It returns the first error of the store, and nil
@@ -225,7 +251,7 @@ func (w *World) Feed(ctx context.Context, store Store) error {
 	}
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
-	for n := historyJobs; ; n++ {
+	for n := w.written(); ; n++ {
 		now := time.Now()
 		j, err := w.next(random, n, now)
 		if err == nil {

@@ -53,7 +53,7 @@ func acts() []act {
 			"Documents without pages. Fixed in 4.2.1; the thumbnails are not needed again.", ana)},
 		{5*time.Hour + 25*time.Minute, bulk(operation.Discard, filter.Filter{Queue: "images"}, 500, ana)},
 		{5 * time.Hour, decide("image.thumbnail", failures.Decision{State: failures.Resolved}, ana)},
-		{3*time.Hour + 20*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 8, ben)}, // too early, and taken back
+		{3*time.Hour + 20*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 3, ben)}, // too early, and taken back
 		{3*time.Hour - 10*time.Minute, note("sms.send", "The gateway had lowered our limit; back to normal since 11:00.", ben)},
 		{2*time.Hour + 30*time.Minute, bulk(operation.Replay, filter.Filter{Queue: "sms"}, 500, ana)},
 		{2 * time.Hour, decide("email.receipt", failures.Decision{State: failures.Ignored, Patience: failures.Patience{Rate: 5000}}, ana)},
