@@ -214,17 +214,21 @@ func TestEnqueue_ABatchOfLinesIsAllOrNothing(t *testing.T) {
 }
 
 func TestEnqueue_SaysWhichLinesWereEnqueuedBeforeAnError(t *testing.T) {
+	saysWhichLinesWereEnqueued(t, "{", "line 20003 of standard input is not JSON")
+}
+
+func TestLong_EnqueueSaysWhichLinesWereEnqueuedBeforeAWrongValue(t *testing.T) {
+	saysWhichLinesWereEnqueued(t, `{"type": "t", "ttr": "x"}`, "line 20003, ttr: ")
+}
+
+func saysWhichLinesWereEnqueued(t *testing.T, wrong, want string) {
+	t.Helper()
 	p := startProcess(t, t.TempDir())
-	send := enqueueAt(t, p)
-	for wrong, want := range map[string]string{
-		"{":                         "line 20003 of standard input is not JSON",
-		`{"type": "t", "ttr": "x"}`: "line 20003, ttr: ",
-	} {
-		made, stderr := send(lines(job.MaxBatch+1)+wrong+"\n", "--ndjson")
-		if len(made) != job.MaxBatch || !strings.Contains(stderr, want) ||
-			!strings.Contains(stderr, "; lines 1 to 19999 were enqueued, and nothing after them: continue with line 20000") {
-			t.Errorf("%s: %d jobs, %s; want %q", wrong, len(made), stderr, want)
-		}
+	made, stderr := enqueueAt(t, p)(lines(job.MaxBatch+1)+wrong+"\n", "--ndjson")
+
+	if len(made) != job.MaxBatch || !strings.Contains(stderr, want) ||
+		!strings.Contains(stderr, "; lines 1 to 19999 were enqueued, and nothing after them: continue with line 20000") {
+		t.Errorf("%s: %d jobs, %s; want %q", wrong, len(made), stderr, want)
 	}
 }
 

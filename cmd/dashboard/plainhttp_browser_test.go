@@ -143,42 +143,51 @@ func (b *browser) logInAsAna(at string) {
 // work there as well, under a name and under an address, without scripts.
 func TestBrowser_FormsWorkOverPlainHTTP(t *testing.T) {
 	t.Parallel()
+	formsWorkAt(t, "redrive.example")
+}
+
+func TestLong_BrowserFormsWorkOverPlainHTTP(t *testing.T) {
+	t.Parallel()
+	formsWorkAt(t, hostOfThisMachine(t))
+}
+
+func formsWorkAt(t *testing.T, host string) {
+	t.Helper()
 	s := startPlain(t)
-	for i, host := range []string{"redrive.example", hostOfThisMachine(t)} {
-		s.letters(4)
-		b := openBrowser(t)
-		b.downloads()
-		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-		site := "http://" + host + ":" + s.port
-		b.logInAsAna(site + "/dead-letters")
+	s.letters(4)
+	b := openBrowser(t)
+	b.downloads()
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	site := "http://" + host + ":" + s.port
+	b.logInAsAna(site + "/dead-letters")
 
-		b.run(chromedp.Click(chromedp.CSS(`tbody form[data-act="replay"] button`)), chromedp.WaitVisible(chromedp.CSS("[data-answer]")))
-		if got := b.text("[data-answer]"); !strings.Contains(got, "run 2") {
-			t.Errorf("%s: the answer to Replay is %q", host, got)
-		}
-		b.run(chromedp.Navigate(site+"/dead-letters"), chromedp.Click(chromedp.CSS(`tbody form[data-act="discard"] button`)),
-			chromedp.WaitVisible(chromedp.CSS(`form[data-act="restore"]`)))
-
-		b.run(chromedp.Navigate(site+"/dead-letters"), chromedp.Click(chromedp.CSS(`form.unscripted button[value="replay"]`)),
-			chromedp.WaitVisible(chromedp.CSS(`form[action$="/start"] button`)),
-			chromedp.Click(chromedp.CSS(`form[action$="/start"] button`)), chromedp.WaitNotPresent(chromedp.CSS(`form[action$="/start"]`)))
-		if got := b.text("main"); strings.Contains(got, "site") {
-			t.Errorf("%s: the operation was answered with:\n%s", host, got)
-		}
-
-		b.run(chromedp.Navigate(site+"/jobs"), chromedp.Click(chromedp.CSS(`a[href*="export.csv"]`)))
-		s.exported(i + 1)
-		b.run(chromedp.Navigate(site + "/jobs"))
-		eval[chromedp.Void](b, `document.querySelector(".user form button").click()`)
-		b.run(chromedp.WaitVisible(chromedp.CSS(`input[name="password"]`)))
-		b.quiet("Cross-Origin-Opener-Policy") // which browsers heed over https only
-		b.calm()
+	b.run(chromedp.Click(chromedp.CSS(`tbody form[data-act="replay"] button`)), chromedp.WaitVisible(chromedp.CSS("[data-answer]")))
+	if got := b.text("[data-answer]"); !strings.Contains(got, "run 2") {
+		t.Errorf("%s: the answer to Replay is %q", host, got)
 	}
+	b.run(chromedp.Navigate(site+"/dead-letters"), chromedp.Click(chromedp.CSS(`tbody form[data-act="discard"] button`)),
+		chromedp.WaitVisible(chromedp.CSS(`form[data-act="restore"]`)))
+
+	b.run(chromedp.Navigate(site+"/dead-letters"), chromedp.Click(chromedp.CSS(`form.unscripted button[value="replay"]`)),
+		chromedp.WaitVisible(chromedp.CSS(`form[action$="/start"] button`)),
+		chromedp.Click(chromedp.CSS(`form[action$="/start"] button`)), chromedp.WaitNotPresent(chromedp.CSS(`form[action$="/start"]`)))
+	if got := b.text("main"); strings.Contains(got, "site") {
+		t.Errorf("%s: the operation was answered with:\n%s", host, got)
+	}
+
+	b.run(chromedp.Navigate(site+"/jobs"), chromedp.Click(chromedp.CSS(`a[href*="export.csv"]`)))
+	s.exported(1)
+	b.run(chromedp.Navigate(site + "/jobs"))
+	eval[chromedp.Void](b, `document.querySelector(".user form button").click()`)
+	b.run(chromedp.WaitVisible(chromedp.CSS(`input[name="password"]`)))
+	b.quiet("Cross-Origin-Opener-Policy") // which browsers heed over https only
+	b.calm()
 }
 
 // With scripts, the login, the exports and the logout are the same forms and links, and
-// the rest goes through fetch and a websocket.
-func TestBrowser_PagesWorkOverPlainHTTP(t *testing.T) {
+// the rest goes through fetch and a websocket. TestBrowser_FormsWorkOverPlainHTTP does most
+// of it without scripts.
+func TestLong_BrowserPagesWorkOverPlainHTTP(t *testing.T) {
 	t.Parallel()
 	s := startPlain(t)
 	s.letters(2)
@@ -215,7 +224,7 @@ var proxyWays = map[string]struct {
 // Behind a proxy, below a path, the same forms work, whatever the proxy makes of the host.
 func TestBrowser_FormsWorkBehindAProxy(t *testing.T) {
 	t.Parallel()
-	formsWorkBehind(t, "plain, tells the host", "TLS, tells the scheme")
+	formsWorkBehind(t, "TLS, tells the scheme")
 }
 
 func TestLong_BrowserFormsWorkBehindEveryProxy(t *testing.T) {
@@ -272,6 +281,16 @@ var hostilePages = map[string]struct{ header, markup string }{
 // form of it changes anything, however it hides.
 func TestBrowser_FormsOfOtherOriginsAreRefusedOverPlainHTTP(t *testing.T) {
 	t.Parallel()
+	formsOfOtherOriginsAreRefused(t, "a page without referrers", "a sandboxed frame")
+}
+
+func TestLong_BrowserFormsOfOtherOriginsAreRefusedOverPlainHTTP(t *testing.T) {
+	t.Parallel()
+	formsOfOtherOriginsAreRefused(t, slices.Collect(maps.Keys(hostilePages))...)
+}
+
+func formsOfOtherOriginsAreRefused(t *testing.T, ways ...string) {
+	t.Helper()
 	s := startPlain(t)
 	site := "http://redrive.example:" + s.port
 	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -287,7 +306,7 @@ func TestBrowser_FormsOfOtherOriginsAreRefusedOverPlainHTTP(t *testing.T) {
 	b := openBrowser(t)
 	b.logInAsAna(site + "/queues")
 
-	for way := range hostilePages {
+	for _, way := range ways {
 		for _, path := range []string{"/queues/orders/pause", "/logout"} {
 			b.run(chromedp.Navigate(other + "?" + url.Values{"way": {way}, "to": {site + path}}.Encode()))
 			b.arrive(way+" is refused "+path, `location.port === "`+s.port+`" && document.body.innerText.includes("403")`)
