@@ -174,6 +174,7 @@ func TestIndex_IsNotNeededToRead(t *testing.T) {
 // A database of somebody else is not removed because it lies where the index would.
 func TestIndex_KeepsWhatBelongsToOthers(t *testing.T) {
 	path := sqlitetest.New(t)
+	check(t, os.Remove(path+"-search"))
 	edit(t, path+"-search", `CREATE TABLE notes (text)`, `INSERT INTO notes VALUES ('mine')`)
 	check(t, os.Chmod(path+"-search", 0o600))
 	s := open(t, Options{Database: sqlite.File{Path: path}})

@@ -21,6 +21,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // holder is another process that has the database open, with 7 jobs in it.
@@ -105,7 +106,7 @@ func TestOpen_OneProcessForEachDatabaseWhateverItsName(t *testing.T) {
 	for _, second := range aliases {
 		t.Run(second.name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "jobs.db")
+			path := sqlitetest.New(t)
 			first := holder(t, path)
 			s, err := openAt(second.make(t, path))
 			if err == nil {
@@ -271,7 +272,7 @@ func TestOpen_RefusesFilesThatAreNotAsTheyMustBe(t *testing.T) {
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "jobs.db")
+			path := sqlitetest.New(t)
 			kill(t, holder(t, path))
 			r.harm(t, path)
 			before := contents(t, filepath.Dir(path))
@@ -715,9 +716,9 @@ func TestOpen_UndoesNothingOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// Here at every sixtieth call of a kind, the first one included.
+// Here at every 120th call of a kind, the first one included.
 func TestOpen_AfterAFirstStartThatWasKilled(t *testing.T) {
-	opensAfterAKill(t, 60)
+	opensAfterAKill(t, 120)
 }
 
 func TestLong_OpenAfterAFirstStartThatWasKilledAtAnyWrite(t *testing.T) {

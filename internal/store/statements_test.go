@@ -20,7 +20,7 @@ func TestReader_SnapshotsDoNotWaitForEachOther(t *testing.T) {
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			for range 25 {
+			for range 10 {
 				if d, err := s.Job(ctx, id); err != nil || d.Job.ID != id {
 					t.Errorf("job %s: %v", d.Job.ID, err)
 					return

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/sources"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // errCrash is all that a process says that has ended.
@@ -219,7 +219,7 @@ func newLife(t *testing.T, tells bool) *life {
 	l.open = func(context.Context) (source.Origin, error) { return l.queue, nil }
 	var err error
 	l.store, err = store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: filepath.Join(t.TempDir(), "life.db"), Relaxed: true},
+		Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true},
 		OnCommit: func(changes []job.Change) {
 			if now := l.now.Load(); now != nil {
 				now.Changed(changes)

@@ -325,7 +325,7 @@ func lives(t *testing.T, many int) (met map[string]int) {
 
 // Whatever happens at a source and to the processes that work on it, in any order: nothing
 // is done twice, and in the end the ledger and the jobs say what happened.
-func TestSources_AnyLifeLosesAndDoublesNothing(t *testing.T) { lives(t, 12) }
+func TestSources_AnyLifeLosesAndDoublesNothing(t *testing.T) { lives(t, 6) }
 
 func TestLong_SourcesAnyLifeLosesAndDoublesNothing(t *testing.T) {
 	met := lives(t, 300)

@@ -145,6 +145,7 @@ func (c *crowd) Find(_ context.Context, acts []source.Act) (all []source.Result,
 func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
+		l.every = 10 * time.Second
 		defer func() { check(t, l.store.Close()) }()
 		c := &crowd{queue: l.queue, panics: map[string]bool{"k-20": true}, refuses: []source.Refusal{source.TooLarge("huge", 20_000_000)}}
 		for i := range 50 {
@@ -356,14 +357,14 @@ func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
 		sources := l.attached(p)
 		sources.Start(l.store, l.store.Sources)
 		defer sources.Close()
-		time.Sleep(20 * time.Second)
+		time.Sleep(6 * time.Second)
 
 		// Those that come now are not listed.
 		p.mu.Lock()
 		p.pages = 8
 		p.mu.Unlock()
 		for range 3 {
-			time.Sleep(20 * time.Second)
+			time.Sleep(6 * time.Second)
 			if h := sources.Health()[0]; h.Quarantine() != 8*many {
 				t.Errorf("%d records in quarantine, want %d", h.Quarantine(), 8*many)
 			}
@@ -376,7 +377,7 @@ func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
 func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
-		l.every = 5 * time.Second
+		l.every = 15 * time.Second
 		defer func() { check(t, l.store.Close()) }()
 		c := &crowd{queue: l.queue, refuses: refusals(0, 1000).Refused}
 		var keys []string
@@ -433,8 +434,9 @@ type heavy struct{ *queue }
 
 func (h heavy) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
 	page, err := h.queue.Scan(ctx, after, limit)
+	payload := []byte(`"` + strings.Repeat("x", 1_500_000) + `"`)
 	for i := range page.Records {
-		page.Records[i].Payload = []byte(`"` + strings.Repeat("x", 1_500_000) + `"`)
+		page.Records[i].Payload = payload
 	}
 	return page, err
 }
@@ -450,7 +452,7 @@ func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
 		kept := &weighing{Store: l.store}
 		sources := l.attached(heavy{l.queue})
 		sources.Start(kept, l.store.Sources)
-		time.Sleep(30 * time.Second)
+		time.Sleep(3 * time.Second)
 		sources.Close()
 		if n := len(l.all()); n != 7 || len(kept.steps) < 4 || slices.Max(kept.steps) > 4_000_000 {
 			t.Errorf("%d jobs in steps of %d bytes", n, kept.steps)
@@ -528,19 +530,19 @@ func TestSource_LargeRecordsComeAndHugeOnesAreQuarantined(t *testing.T) {
 	b.until("the fixture is read", func() bool { return b.sources.Health()[0].Ready })
 	before := len(b.letters())
 	add := func(name string, bytes int) {
-		text := fmt.Sprintf(`{"class":%q,"args":[%q],"queue":"default","jid":%q,"retry_count":3,"failed_at":1}`, name, strings.Repeat("x", bytes), name)
+		text := fmt.Sprintf(`{"class":%q,"args":["%s"],"queue":"default","jid":%q,"retry_count":3,"failed_at":1}`, name, strings.Repeat("x", bytes), name)
 		check(t, client.ZAdd(t.Context(), "dead", redis.Z{Score: float64(time.Now().Unix()), Member: text}).Err())
 	}
 	for i := range 4 {
 		if i < 2 {
-			add(fmt.Sprintf("Huge%d", i), 9_000_000)
+			add(fmt.Sprintf("Huge%d", i), 8_100_000)
 		}
 		add(fmt.Sprintf("Large%d", i), 600_000)
 		add(fmt.Sprintf("Small%d", i), 10)
 	}
 	b.until("all that can be taken over is", func() bool { return len(b.letters()) == before+8 && len(quarantined(b.sources)) == 2 })
 	h := b.sources.Health()[0]
-	if h.Problem != "" || h.Quarantined[0].Why != "It has 9.0 MB, which is larger than the limit of 8.0 MB for a record." {
+	if h.Problem != "" || h.Quarantined[0].Why != "It has 8.1 MB, which is larger than the limit of 8.0 MB for a record." {
 		t.Errorf("%q, %+v", h.Problem, h.Quarantined[0])
 	}
 
@@ -587,7 +589,7 @@ func TestSource_OfTwoRecordsOfOneKeyOnTwoPagesTheFirstIsShown(t *testing.T) {
 		sources := l.attached(sharing{p})
 		sources.Start(l.store, l.store.Sources)
 		defer sources.Close()
-		time.Sleep(time.Minute)
+		time.Sleep(15 * time.Second)
 
 		pair, err := l.store.Jobs(t.Context(), filter.Filter{Type: "charge pair"}, filter.Cursor{}, 10)
 		check(t, err)

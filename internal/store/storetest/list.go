@@ -45,7 +45,8 @@ func (k *kit) all(f filter.Filter, limit int) []job.Job {
 // the same, and returns them as they are stored.
 func (k *kit) variety() []job.Job {
 	k.Helper()
-	for i := range 240 {
+	var together []job.Job // those that are enqueued next
+	for i := range 170 {
 		j := simple()
 		j.Queue = []string{"orders", "mail", "mail.slow"}[i%3]
 		j.Type = []string{"email.send", "email.send.now", "emailx", "report"}[i%4]
@@ -54,20 +55,31 @@ func (k *kit) variety() []job.Job {
 		if i%7 == 6 {
 			j.RunAt = k.now.Add(time.Hour)
 		}
-		k.add(j)
+		together = append(together, j)
 		if i%5 == 0 {
+			k.add(together...)
+			together = nil
 			k.pass(time.Second)
 		}
 	}
+	k.add(together...)
+
 	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.TimedOut, job.Lost, job.Interrupted}
 	for _, queue := range []string{"orders", "mail", "mail.slow"} {
-		for i, j := range k.claim(queue, 50) {
+		var ended []job.Settlement // at the same time
+		for i, j := range k.claim(queue, 33) {
 			if i%6 != 5 {
-				k.settleAs(j.Settle(k.ending(outcomes[i%5]), nil).Delivered(job.InDeadLetters(j.Queue, i%4 != 0)))
+				ended = append(ended, j.Settle(k.ending(outcomes[i%5]), nil).Delivered(job.InDeadLetters(j.Queue, i%4 != 0)))
 			}
-			k.pass(time.Duration(i%2) * time.Second)
+			if i%2 == 1 {
+				k.settleAll(ended)
+				ended = nil
+				k.pass(time.Second)
+			}
 		}
+		k.settleAll(ended)
 	}
+
 	_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Free: map[string]int{"mail": 3}, Knows: func(typ string) bool { return typ != "report" }})
 	k.check(err)
 	jobs := k.all(filter.Filter{}, 1000)

@@ -17,7 +17,7 @@ var operating = []func(*kit){
 	Operation_FailedItemIsPassed, Operation_Discards, Operation_StartsByItself,
 }
 
-// deads enqueues jobs that die at once, and returns them as dead letters.
+// deads enqueues jobs that die at once, and returns them as they were claimed.
 func (k *kit) deads(n int) []job.Job {
 	k.Helper()
 	jobs := many(n)
@@ -28,7 +28,7 @@ func (k *kit) deads(n int) []job.Job {
 	return k.dieAll(n, job.Failed)
 }
 
-// dieAll claims n jobs and ends their executions.
+// dieAll claims n jobs, ends their executions, and returns the jobs as they were claimed.
 func (k *kit) dieAll(n int, o job.Outcome) []job.Job {
 	k.Helper()
 	var all []job.Job
@@ -41,13 +41,8 @@ func (k *kit) dieAll(n int, o job.Outcome) []job.Job {
 		for _, c := range claimed {
 			ends = append(ends, c.Settle(k.ending(o), nil))
 		}
-		if _, stale := k.exchange(ends, "", 0); len(stale) > 0 {
-			k.Fatalf("%d settlements are stale", len(stale))
-		}
+		k.settleAll(ends)
 		all = append(all, claimed...)
-	}
-	for i := range all {
-		all[i] = k.job(all[i].ID)
 	}
 	return all
 }

@@ -52,7 +52,8 @@ func Operation_ScopeShownIsScopeRun(k *kit) {
 // Operation_CollectsInChunksAcrossRestarts: a restart goes on where the
 // collection was, and no job is in the scope twice.
 func Operation_CollectsInChunksAcrossRestarts(k *kit) {
-	k.deads(2100)
+	const n = 2001 // more than two transactions collect
+	k.deads(n)
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
 	o, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
@@ -67,12 +68,12 @@ func Operation_CollectsInChunksAcrossRestarts(k *kit) {
 	k.check(err)
 	k.same("more to collect", more, false)
 	o = k.operation(o.ID)
-	k.same("the scope", []any{o.State, o.Total}, []any{operation.Preview, int64(2100)})
+	k.same("the scope", []any{o.State, o.Total}, []any{operation.Preview, int64(n)})
 	seen := map[string]bool{}
 	for _, it := range k.items(o.ID, operation.ItemFilter{}) {
 		seen[it.Job.ID] = true
 	}
-	k.same("jobs in the scope", len(seen), 2100)
+	k.same("jobs in the scope", len(seen), n)
 }
 
 // Operation_NamedJobsBecomeItems: jobs that a person ticked are the scope, each

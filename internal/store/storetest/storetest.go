@@ -200,6 +200,14 @@ func (k *kit) settleAs(s job.Settlement) job.Job {
 	return k.job(s.ID)
 }
 
+// settleAll ends executions in one transaction.
+func (k *kit) settleAll(all []job.Settlement) {
+	k.Helper()
+	if _, stale := k.exchange(all, "", 0); len(stale) > 0 {
+		k.Fatalf("%d settlements are stale", len(stale))
+	}
+}
+
 // dead is a job whose only attempt failed, with its dead letter.
 func (k *kit) dead(j job.Job) job.Job {
 	k.Helper()

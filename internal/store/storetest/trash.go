@@ -174,7 +174,8 @@ func TrashIsListed(k *kit) {
 func TrashIsPurgedByAge(k *kit) {
 	const n = 501
 	for _, j := range k.add(many(n)...) {
-		k.discard(j.ID)
+		_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, eve)
+		k.check(err)
 	}
 	old := k.dead(simple())
 	k.discard(old.ID)

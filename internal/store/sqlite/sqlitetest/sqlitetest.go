@@ -23,31 +23,43 @@ func init() { db.Patience = 10 * time.Minute }
 // New returns the path of an empty database in a folder of its own.
 func New(tb testing.TB) (path string) {
 	tb.Helper()
-	content, err := empty()
+	files, err := empty()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	path = filepath.Join(tb.TempDir(), "redrive.db")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		tb.Fatal(err)
+	path = filepath.Join(tb.TempDir(), name)
+	for file, content := range files {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), file), content, 0o600); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	return path
 }
 
-// empty is the content of an empty database.
-var empty = sync.OnceValues(func() (content []byte, err error) {
+// name is that of the main file, with which the names of the others begin.
+const name = "redrive.db"
+
+// empty is the content of the files of an empty database, by name: the main one and the
+// index of texts, which belongs to it.
+var empty = sync.OnceValues(func() (files map[string][]byte, err error) {
 	dir, err := os.MkdirTemp("", "redrive-empty")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "redrive.db")
-	engine, err := sqlite.File{Path: path, Relaxed: true}.Open(context.Background(), db.NewHealth(slog.New(slog.DiscardHandler)))
+	engine, err := sqlite.File{Path: filepath.Join(dir, name), Relaxed: true}.Open(context.Background(), db.NewHealth(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
 	if err := engine.Close(); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(path)
+
+	files = map[string][]byte{}
+	for _, file := range []string{name, name + "-search"} {
+		if files[file], err = os.ReadFile(filepath.Join(dir, file)); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 })
