@@ -275,7 +275,7 @@ func TestLimiter_ALoginTakesBackItsOwnTriesOnly(t *testing.T) {
 func TestLimiter_ForgetsThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
-		for range 24 * 60 {
+		for range 3 * 60 {
 			for range 100 {
 				_, name, _ := access.NewToken()
 				l.Try(time.Now(), name, name, stranger)

@@ -223,8 +223,8 @@ func TestExpression_PaysForEachInstruction(t *testing.T) {
 }
 
 // TestExpression_WorstEnds runs the worst expressions on costly payloads: with anything that
-// is worse than linear they would not end. Here one in eight.
-func TestExpression_WorstEnds(t *testing.T) { worstEnds(t, 8) }
+// is worse than linear they would not end. Here one in sixteen.
+func TestExpression_WorstEnds(t *testing.T) { worstEnds(t, 16) }
 
 func TestLong_ExpressionWorstEnds(t *testing.T) { worstEnds(t, 1) }
 

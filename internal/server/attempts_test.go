@@ -23,9 +23,9 @@ func (h *house) failOften(attempts, trace int) (id string) {
 }
 
 func TestAPI_AttemptsOfAJobComeInPages(t *testing.T) {
-	const attempts = 150 // more bytes than a page has
+	const attempts = 40 // more bytes than a page has
 	h := start(t)
-	id := h.failOften(attempts, 30_000)
+	id := h.failOften(attempts, 120_000)
 	seen, query := attempts, ""
 	for seen > 0 {
 		a := h.get("/api/v1/jobs/"+id+query).want(t, http.StatusOK)

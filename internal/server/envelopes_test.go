@@ -163,7 +163,7 @@ func badEnvelopes() []badEnvelope {
 		{"an array", "[" + anEnvelope + "]", retry.NotJSON},
 		{"two", anEnvelope + anEnvelope, retry.NotJSON},
 		{"1 MiB", data(`["` + strings.Repeat("x", room) + `"]`), ""},
-		{"many brackets", strings.Repeat("[", job.MaxPayload/16), retry.NotJSON},
+		{"many brackets", strings.Repeat("[", job.MaxPayload/64), retry.NotJSON},
 		{"deeper than 128", data(strings.Repeat("[", 128) + strings.Repeat("]", 128)), retry.NotJSON},
 		{"version 2", with(`"schema_version":1`, `"schema_version":2`), retry.UnsupportedVersion},
 		{"version in quotes", with(`"schema_version":1`, `"schema_version":"1"`), retry.UnsupportedVersion},

@@ -37,7 +37,7 @@ func (h *house) failed(n int, queue string, payload []byte) {
 	}
 }
 
-func TestExport_StreamsEveryJobOfTheFilter(t *testing.T) { exportStreams(t, 2_500) }
+func TestExport_StreamsEveryJobOfTheFilter(t *testing.T) { exportStreams(t, 600) }
 
 func TestLong_ExportStreamsTwentyThousandJobs(t *testing.T) { exportStreams(t, 20_000) }
 

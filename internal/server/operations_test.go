@@ -26,7 +26,7 @@ func operated(t *testing.T, change ...func(*Options)) *house {
 // reaches waits until an operation is in a state, and returns it.
 func (h *house) reaches(id int64, state operation.State) operation.Operation {
 	h.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		o, err := h.store.Operations.Get(h.t.Context(), id)
 		if err != nil {
 			h.t.Fatal(err)

@@ -145,14 +145,15 @@ func TestPolicies_SaysWhatIsWrongBesideTheField(t *testing.T) {
 	}
 }
 
-// Whatever is typed, there is an answer, soon.
-func TestPolicies_AnswersEveryGarbage(t *testing.T) { answersEveryGarbage(t, "exponential") }
+// Whatever is typed, there is an answer, soon. Here each garbage is typed into every third
+// field.
+func TestPolicies_AnswersEveryGarbage(t *testing.T) { answersEveryGarbage(t, 3, "exponential") }
 
 func TestLong_PoliciesAnswerEveryGarbageUnderEveryStrategy(t *testing.T) {
-	answersEveryGarbage(t, "schedule", "polynomial", "linear")
+	answersEveryGarbage(t, 1, "exponential", "schedule", "polynomial", "linear")
 }
 
-func answersEveryGarbage(t *testing.T, strategies ...string) {
+func answersEveryGarbage(t *testing.T, stride int, strategies ...string) {
 	t.Helper()
 	h := startWithPolicies(t)
 	garbage := []string{
@@ -161,8 +162,12 @@ func answersEveryGarbage(t *testing.T, strategies ...string) {
 	}
 	names := []string{"preset", "strategy", "max_attempts", "initial_interval", "coefficient", "schedule", "max_interval", "jitter_low", "jitter_high", "utm_other"}
 	for _, strategy := range strategies {
-		for _, name := range names {
-			for _, g := range garbage {
+		for i, name := range names {
+			for k, g := range garbage {
+				if (i+k)%stride != 0 {
+					continue
+				}
+
 				q := url.Values{"strategy": {strategy}, "max_attempts": {"1000000000"}}
 				q.Set(name, g)
 				a := h.get("/policies?" + q.Encode())

@@ -328,12 +328,6 @@ func neverBecomesMarkupOfAJob(t *testing.T, texts []string) {
 	}
 }
 
-func TestJob_PagesAreInert(t *testing.T) {
-	for name, v := range jobPages() {
-		checkJobInert(t, parse(t, v), name)
-	}
-}
-
 func TestJob_DrawingsAreMeasured(t *testing.T) {
 	for name, v := range jobPages() {
 		for _, n := range parse(t, v).elements("rect") {

@@ -350,7 +350,8 @@ func TestProblem_SaysWhatAndWhichRequest(t *testing.T) {
 	d.says("class", "empty is-dead", "Status 503 · request 01JP5X9C")
 }
 
-func TestPages_AreMadeOfNamedParts(t *testing.T) {
+// One test asks both, since to draw and to read every page is most of its work.
+func TestPages_AreInertAndMadeOfNamedParts(t *testing.T) {
 	for name, p := range everyPage() {
 		t.Run(name, func(t *testing.T) {
 			d := parse(t, p)
@@ -360,6 +361,7 @@ func TestPages_AreMadeOfNamedParts(t *testing.T) {
 			if n := len(d.with("aria-live", "polite")); n != 1 {
 				t.Errorf("%d polite live regions, want one", n)
 			}
+			checkInert(t, d, name)
 			checkTables(t, d)
 			checkNames(t, d)
 			checkIDs(t, d)

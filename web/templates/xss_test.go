@@ -147,12 +147,6 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d elements, want %d", len(g), len(w))
 }
 
-func TestPages_AreInert(t *testing.T) {
-	for name, p := range everyPage() {
-		checkInert(t, parse(t, p), name)
-	}
-}
-
 // checkInert: nothing on the page runs, styles or leads out by itself.
 func checkInert(t *testing.T, d tree, where string) {
 	t.Helper()

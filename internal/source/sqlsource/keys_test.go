@@ -209,7 +209,7 @@ func TestSource_APageOfLargeRowsEndsBeforeItIsTooLarge(t *testing.T) {
 				kind = "longtext"
 			}
 			execute(t, address, "CREATE TABLE dead (k int, body "+kind+")")
-			for _, key := range []string{"1", "2", "3", "4", "5", "6", "7"} {
+			for _, key := range []string{"1", "2", "3", "4"} {
 				execute(t, address, "INSERT INTO dead VALUES ("+key+", "+large+")")
 			}
 			o := keyedOrigin(t, engine, address)
@@ -224,7 +224,7 @@ func TestSource_APageOfLargeRowsEndsBeforeItIsTooLarge(t *testing.T) {
 				}
 				after = page.Next
 			}
-			if !slices.Equal(keys, []string{"7", "6", "5", "4", "3", "2", "1"}) || slices.Max(sizes) > 3 {
+			if !slices.Equal(keys, []string{"4", "3", "2", "1"}) || slices.Max(sizes) > 3 {
 				t.Errorf("%q in pages of %v", keys, sizes)
 			}
 		})

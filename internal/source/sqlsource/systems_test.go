@@ -387,7 +387,7 @@ func other(witness string) string {
 	return "00000000-0000-0000-0000-000000000000"
 }
 
-func TestOrigin_OfReplaysAtOnceOneWins(t *testing.T) { ofReplaysOneWins(t, 5) }
+func TestOrigin_OfReplaysAtOnceOneWins(t *testing.T) { ofReplaysOneWins(t, 3) }
 
 func TestLong_OriginOfTwentyReplaysOneWins(t *testing.T) { ofReplaysOneWins(t, 20) }
 
