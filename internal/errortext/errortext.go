@@ -1,17 +1,23 @@
-// Package errortext finds the error in what frameworks and languages write about
-// it: its class, its message and its trace.
+// Package errortext finds the error in what frameworks, languages and tools write about
+// it: its class, its message and its trace. Whatever an attempt leaves behind goes through
+// it, the output of a program as well as the body of an answer or the columns of a source.
 //
-// [Body] reads the body of an HTTP answer that is no success. What JSON objects
-// mean is told by a table of shapes, one for each family of frameworks; pages and
-// plain text are searched for a traceback. [Output] reads the standard error of a
-// program, by a table of languages. The first entry of a table that finds an error
-// has the word, so an entry that is sure stands before one that guesses.
+// [Program] reads what a program wrote before it ended, and [Body] the body of an HTTP
+// answer that is no success. What text means is told by a table of forms, one file for each
+// language or family of tools; what JSON objects mean by a table of shapes. The first entry
+// of a table that finds an error has the word, so an entry that is sure stands before one
+// that guesses. Where no form fits, [likeliest] picks the line that a person would.
 //
-// To teach the package another framework, put a body as the framework writes it
-// into testdata, and add a line to a table.
+// An error that another one caused names that one: the message of "job failed", below which
+// a refused connection stands, says both, and the class is that of the error that was
+// thrown last, for which rules can ask. See [Error.because].
 //
-// The package does no input or output. What it returns is taken from its input and
-// no longer than that, apart from labels.
+// To teach the package another language, put texts as its programs write them into
+// testdata/corpus, with the class, the message and the cause that a person reads out of
+// them, and add a form.
+//
+// The package does no input or output. What it returns is taken from its input and no
+// longer than that, apart from labels, and it takes time in proportion to its input.
 package errortext
 
 import (
@@ -64,10 +70,38 @@ func Body(body string) (Error, bool) {
 	return e, e.found()
 }
 
-// Output finds the error in what a program wrote before it ended. The trace is
-// left to the caller, who has the whole output.
+// Output finds the error that a form knows in what a program wrote before it ended. The
+// trace is left to the caller, who has the whole output.
 func Output(output string) (Error, bool) {
 	e := fromText(output).clean()
 	e.Trace = ""
 	return e, e.found()
+}
+
+// Program finds the error of a program that failed: the one that a form knows in its
+// standard error or else in its standard output, where PHP prints its errors by default, or
+// else the likeliest line of its standard error. It is empty if the program wrote nothing
+// there.
+func Program(stderr, stdout string) Error {
+	for _, output := range []string{stderr, stdout} {
+		e, found := Output(output)
+		if found {
+			return e
+		}
+	}
+	return Error{Message: likeliest(stderr)}
+}
+
+// because says of an error what caused it in the end, unless its message says so already.
+func (e Error) because(class, message string) Error {
+	cause := Error{Class: class, Message: strings.TrimSpace(message)}
+	if !cause.found() || cause.Message != "" && strings.Contains(e.Message, cause.Message) || strings.Contains(e.Message, cause.String()) {
+		return e
+	}
+	if e.Message == "" {
+		e.Message = "caused by " + cause.String()
+		return e
+	}
+	e.Message += "; caused by " + cause.String()
+	return e
 }

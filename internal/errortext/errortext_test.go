@@ -127,7 +127,7 @@ func FuzzOutput(f *testing.F) {
 	seed(f, "outputs")
 	f.Fuzz(func(t *testing.T, output string) {
 		e, found := errortext.Output(output)
-		if found != (e.String() != "") || len(e.String()) > len(output)+2 || e.Trace != "" {
+		if found != (e.String() != "") || len(e.String()) > len(output)+len(": ; caused by : ") || e.Trace != "" {
 			t.Errorf("found is %t of %+v", found, e)
 		}
 	})

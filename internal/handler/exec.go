@@ -157,12 +157,8 @@ func (p *program) unstarted(ctx context.Context, err error) error {
 // language printed, or else its last words, are the message, and everything that was
 // kept of its output is the trace.
 func (p *program) failed(state *os.ProcessState, stdout, stderr string) *job.Failure {
-	f := &job.Failure{ErrorInfo: job.ErrorInfo{Message: lastLine(stderr)}, Trace: stderr}
-	if said, ok := errortext.Output(stderr); ok {
-		f.Message = said.String()
-	} else if said, ok := errortext.Output(stdout); ok { // PHP prints its errors there by default
-		f.Message = said.String()
-	}
+	said := errortext.Program(stderr, stdout)
+	f := &job.Failure{ErrorInfo: job.ErrorInfo{Message: said.String()}, Trace: stderr}
 	if f.Message == "" {
 		f.Message = fmt.Sprintf("%s: %v, and nothing on stderr", p.command[0], state)
 	}

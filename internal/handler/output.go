@@ -3,7 +3,6 @@ package handler
 import (
 	"fmt"
 	"strings"
-	"unicode"
 )
 
 // tail is a writer that keeps the end of what is written to it: what is shown,
@@ -54,21 +53,4 @@ func (t *tail) shown(hide Hide) string {
 		return "[cut] …" + text
 	}
 	return text
-}
-
-// lastLine is the last line that says something: one of nothing but brackets or
-// hidden values does only when there is no other.
-func lastLine(text string) string {
-	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
-	last := ""
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := strings.TrimSpace(lines[i])
-		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-			return line
-		}
-		if last == "" {
-			last = line
-		}
-	}
-	return last
 }
