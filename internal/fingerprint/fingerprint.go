@@ -132,10 +132,8 @@ func Normalise(message string) string {
 	}
 	s = withoutStatement(s)
 	n := scanner{in: s, out: make([]byte, 0, len(s)+64), close: -1}
-	for n.pos < len(n.in) {
-		n.step()
-	}
-	return clip(strings.TrimSpace(string(n.out)), maxMessage)
+	n.values, n.named = schemaNames(s)
+	return clip(n.all(), maxMessage)
 }
 
 // clip returns the beginning of s, as valid UTF-8 of at most limit bytes.
@@ -171,6 +169,18 @@ type scanner struct {
 	pos   int
 	out   []byte
 	close int // where the quote ends that is being read like any other text
+	tried int // how many brackets were read as objects
+
+	named  bool // quotes hold names of the schema of a database
+	values int  // but for so many of the next
+}
+
+// all reads the whole message.
+func (n *scanner) all() string {
+	for n.pos < len(n.in) {
+		n.step()
+	}
+	return strings.TrimSpace(string(n.out))
 }
 
 // step takes over the next thing of the message, or what stands for it.
@@ -184,7 +194,10 @@ func (n *scanner) step() {
 		return
 	}
 	if length := foreignQuote(rest); length > 0 { // before the words: its bytes are those of letters
-		n.replace(length, text)
+		n.foreignQuote(length)
+		return
+	}
+	if strings.IndexByte("{[(<", rest[0]) >= 0 && n.object() {
 		return
 	}
 	if (n.pos == 0 || !isWord(n.in[n.pos-1])) && n.value() {
@@ -221,7 +234,10 @@ func (n *scanner) value() bool {
 func (n *scanner) quote(length int) {
 	inside, end := n.in[n.pos+1:n.pos+length-1], n.pos+length
 	switch {
-	case isName(inside) && (namedBefore(n.in[:n.pos]) || !strings.Contains(inside, ".") && namedAfter(n.in[end:])):
+	case isMethod(inside) && isMethodBefore(n.in[:n.pos]):
+		n.pos = end
+		n.out = append(append(append(n.out, '\''), inside...), '\'')
+	case isName(inside) && (n.schemaName() || namedBefore(n.in[:n.pos]) || !strings.Contains(inside, ".") && namedAfter(n.in[end:])):
 		n.pos++
 		n.out = append(n.out, '\'')
 		for n.pos < end-1 {
@@ -239,6 +255,28 @@ func (n *scanner) quote(length int) {
 	default:
 		n.replace(length, text)
 	}
+}
+
+// foreignQuote takes over a text in quotes that are not ASCII: a name that a database
+// says, or else a value.
+func (n *scanner) foreignQuote(length int) {
+	inside := strings.Trim(n.in[n.pos:n.pos+length], "«»„“”‘’「」『』 \u00a0\u202f")
+	if isName(inside) && n.schemaName() {
+		n.out = append(append(append(n.out, '\''), inside...), '\'')
+		n.pos += length
+		return
+	}
+	n.replace(length, text)
+}
+
+// schemaName reports whether the quote that was reached holds a name of the schema of a
+// database, which says so.
+func (n *scanner) schemaName() bool {
+	if n.values > 0 {
+		n.values--
+		return false
+	}
+	return n.named
 }
 
 func (n *scanner) keep(length int) {
@@ -263,6 +301,10 @@ func (n *scanner) replace(length int, as string) {
 // word takes over a word: ids as a whole, and of any other the letters, because
 // the digits of "user42" and "attempt_3" differ.
 func (n *scanner) word(length int) {
+	if n.literal(n.in[n.pos : n.pos+length]) {
+		n.replace(length, text)
+		return
+	}
 	for end := n.pos + length; n.pos < end; {
 		part := n.in[n.pos:end]
 		if i := strings.IndexByte(part, '_'); i >= 0 {

@@ -14,6 +14,15 @@ func isName(s string) bool {
 		run(s, func(c byte) bool { return c < 0x80 && isWord(c) || strings.IndexByte(`$.:\()-`, c) >= 0 }) == len(s)
 }
 
+// operators are the methods of Ruby, Scala and Kotlin whose names have no letters.
+var operators = strings.Fields("[] []= + - * / % ** == != === =~ !~ < <= > >= <=> << >> & | ^ ~ ! +@ -@ ++ :: ->")
+
+// isMethod reports whether a text can be the name of a method: one that asks or changes
+// ends with a mark of its own.
+func isMethod(s string) bool {
+	return slices.Contains(operators, s) || isName(strings.TrimRight(s, "?!="))
+}
+
 func isLower(r rune) bool { return 'a' <= r && r <= 'z' || r == '_' }
 
 // naming are the words before a name, sorted.
@@ -25,6 +34,12 @@ var naming = strings.Fields(`argument arguments attribute because class column c
 func namedBefore(s string) bool {
 	_, found := slices.BinarySearch(naming, strings.ToLower(lastWord(s)))
 	return found
+}
+
+// isMethodBefore reports whether a text ends with a word that the name of a method follows.
+func isMethodBefore(s string) bool {
+	word := strings.ToLower(lastWord(s))
+	return word == "method" || word == "function" || word == "operator"
 }
 
 // namedAfter reports whether a text goes on as it does after a plain name: "user" is null.
@@ -65,7 +80,7 @@ func tellsError(s string) bool {
 
 // quotes are those that are not ASCII: how they begin, and how they can end.
 var quotes = [...]struct{ open, close string }{
-	{"«", "»"}, {"„", "“”"}, {"“", "”"}, {"‘", "’"}, {"「", "」"}, {"『", "』"},
+	{"«", "»"}, {"»", "«"}, {"„", "“”"}, {"“", "”"}, {"‘", "’"}, {"「", "」"}, {"『", "』"},
 }
 
 // untilQuote is the length of the word at the beginning of a text, or of what is
@@ -103,7 +118,8 @@ func foreignQuote(s string) int {
 // kind of value was replaced, how values are joined, and the class or the word
 // "error" before a sentence say nothing about the cause.
 func essence(message string) string {
-	message = withoutClass(message)
+	message = withoutClass(untranslated(message))
+	message = strings.ReplaceAll(message, "nil:NilClass", "nil") // as Ruby says it up to 3.3
 	out := make([]byte, 0, len(message))
 	const value = "‹›"
 	for i := 0; i < len(message); {

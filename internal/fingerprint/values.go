@@ -299,6 +299,9 @@ func codeLength(s string, from int) int {
 	if n == 0 || n > longest || isWord(at(s, from+n)) {
 		return 0
 	}
+	if ofPDO(s[:from]) {
+		return n
+	}
 	before := strings.ToLower(strings.TrimRight(s[max(0, from-16):from], " :=[("))
 	for _, word := range codes {
 		if strings.HasSuffix(before, word) {
@@ -306,6 +309,15 @@ func codeLength(s string, from int) int {
 		}
 	}
 	return 0
+}
+
+// ofPDO reports whether a text ends as PDO does before the number of an error: with the
+// state, and what it calls such states.
+func ofPDO(before string) bool {
+	const longest = 80
+	before, colon := strings.CutSuffix(before, ": ")
+	i := strings.LastIndex(before, "SQLSTATE[")
+	return colon && i >= 0 && len(before)-i < longest && strings.Count(before[i:], ": ") == 1
 }
 
 // sqlStates are the spellings of the name before a state of SQL, in small letters.
