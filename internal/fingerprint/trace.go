@@ -11,7 +11,9 @@ const maxTrace = 8 << 10
 // frame is a function on the stack.
 type frame struct {
 	name string
-	own  bool // of the program itself, as far as its place tells
+
+	own    bool // of the program itself, as far as its place tells
+	isFile bool // the name is that of the file: the function has none
 }
 
 // frames returns the names of the innermost functions of a trace: those of the
@@ -42,7 +44,7 @@ func top(all []frame, own bool) []string {
 	var names []string
 	for _, f := range all {
 		if f.own || !own {
-			if len(names) > 0 && names[len(names)-1] == f.name {
+			if !f.isFile && len(names) > 0 && names[len(names)-1] == f.name {
 				continue
 			}
 			if names = append(names, f.name); len(names) == MaxFrames {
@@ -59,6 +61,7 @@ type parser struct {
 	places []frame // files with a line in text that is no frame
 	call   string  // Go: the function whose place is on the next line
 	inside string  // PHP: where the function of the next line is
+	rust   string  // Rust: the function whose place is on the next line
 	over   bool    // the rest is who started it
 }
 
@@ -85,12 +88,16 @@ func (p *parser) line(line string) {
 		p.over = true
 	case strings.HasPrefix(trimmed, "Caused by: "), strings.HasPrefix(trimmed, "panic("):
 		p.found = p.found[:0] // what follows is nearer to the cause
+	case strings.HasPrefix(trimmed, "at ") && p.rust != "":
+		p.rustFrame(trimmed[len("at "):])
 	case strings.HasPrefix(trimmed, "at "):
 		p.atFrame(strings.TrimPrefix(trimmed[len("at "):], "async "))
 	case strings.HasPrefix(trimmed, `File "`):
 		p.pythonFrame(trimmed[len(`File "`):])
 	case trimmed[0] == '#' && isDigit(at(trimmed, 1)):
 		p.phpFrame(trimmed)
+	case p.rustName(line):
+	case p.elixirFrame(trimmed):
 	case strings.Contains(trimmed, ":in "):
 		p.rubyFrame(strings.TrimPrefix(trimmed, "from "))
 	case line == trimmed && strings.HasSuffix(line, ")") && strings.Contains(line, "(") && !strings.Contains(line, ": "):
@@ -104,10 +111,14 @@ func (p *parser) line(line string) {
 	}
 }
 
-// add takes over a frame, unless its name is no text.
-func (p *parser) add(name string, own bool) {
-	if name = stable(name); name != "" {
-		p.found = append(p.found, frame{name, own})
+// add takes over a function.
+func (p *parser) add(name string, own bool) { p.take(frame{name: name, own: own}) }
+
+// take takes over a frame, unless its name is no text.
+func (p *parser) take(f frame) {
+	f.name = stable(f.name)
+	if f.name != "" {
+		p.found = append(p.found, f)
 	}
 }
 
@@ -165,13 +176,18 @@ func (p *parser) atFrame(s string) {
 		place = file
 	}
 	name = strings.TrimSpace(name)
-	if !called && strings.ContainsAny(name, `/\`) {
+	isFile := !called && strings.ContainsAny(name, `/\`)
+	if isFile {
 		name = file(name)
 	}
-	if i := strings.LastIndexByte(name, '/'); i >= 0 && !strings.HasPrefix(name, "/") { // Java: the module
-		name = name[i+1:]
+	name = withoutModule(name)
+	if called && mangled(place) {
+		name = withoutShortNames(name)
 	}
-	p.add(strings.TrimPrefix(name, "new "), !foreign(place) && !library(name))
+	if name == "" {
+		name, isFile = file(place), true
+	}
+	p.take(frame{strings.TrimPrefix(readable(name), "new "), !foreign(place) && !library(name), isFile})
 }
 
 func (p *parser) pythonFrame(s string) {
@@ -210,7 +226,7 @@ func (p *parser) place(s string) {
 		if ok && isDigit(at(line, 0)) && strings.LastIndexByte(name, '.') > strings.LastIndexByte(name, '/') && !isDigit(at(name, 0)) {
 			p.inside = word
 			if name = stable(file(name)); name != "" {
-				p.places = append(p.places, frame{name, !foreign(word)})
+				p.places = append(p.places, frame{name: name, own: !foreign(word)})
 			}
 			return
 		}
@@ -231,7 +247,8 @@ func foreign(place string) bool {
 		"site-packages", "dist-packages", "/lib/python", "<frozen", // Python
 		"node_modules", "node:", "(internal/", "<anonymous>", // JavaScript
 		"/gems/", "/lib/ruby/", "<internal:", ") lib/", ") app/", // Ruby, and how Rails names a gem: "rack (3.0.8) lib/rack.rb"
-		"Native Method", "[internal function",
+		"Native Method", "[internal function", "phar://", "/usr/share/php/", // Java, PHP
+		"/rustc/", "/.cargo/registry/", "/library/std/src/", "/library/core/src/", // Rust
 	}, func(mark string) bool { return strings.Contains(place, mark) })
 }
 
@@ -242,30 +259,4 @@ func library(name string) bool {
 		"java.", "javax.", "jakarta.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.", "org.springframework.", "org.apache.",
 		"System.", "Microsoft.",
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
-// stable is the name of a function without what changes from build to build and
-// from process to process: numbers of closures and proxies, and addresses.
-func stable(name string) string {
-	name = clip(strings.TrimSpace(name), maxFrame)
-	if strings.IndexFunc(name, func(r rune) bool { return r < ' ' }) >= 0 {
-		return ""
-	}
-	out := make([]byte, 0, len(name))
-	for i := 0; i < len(name); {
-		c := name[i]
-		if c == '$' || c == '.' || c == '@' {
-			if n := run(name[i+1:], isHex); n > 0 && !isWord(at(name, i+1+n)) && strings.ContainsAny(name[i+1:i+1+n], "0123456789") {
-				i += 1 + n
-				continue
-			}
-		}
-		if strings.HasPrefix(name[i:], ".func") && isDigit(at(name, i+len(".func"))) { // a closure of Go
-			i += len(".func") + run(name[i+len(".func"):], isDigit)
-			continue
-		}
-		out = append(out, c)
-		i++
-	}
-	return string(out)
 }

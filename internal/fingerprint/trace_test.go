@@ -101,8 +101,27 @@ func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
 			"at payments.(*Client).Capture     payments/client.go:142\nat payments.HandleCapture          payments/capture.go:58\nshop/worker.Loop[...] /root/go/pkg/mod/shop/worker@v1.0.0/loop.go:7",
 			[]string{"payments.(*Client).Capture", "payments.HandleCapture"},
 		},
-		"go, runtime":    {"runtime.gopanic\n\t/usr/local/go/src/runtime/panic.go:787\nmain.main\n\tmain.go:3", []string{"main.main"}},
-		"names in text":  {"see example.org\n\tfor more\nexample.org says no\nno.\n\tx.go:1\n", []string{"x.go"}},
+		"go, runtime":   {"runtime.gopanic\n\t/usr/local/go/src/runtime/panic.go:787\nmain.main\n\tmain.go:3", []string{"main.main"}},
+		"names in text": {"see example.org\n\tfor more\nexample.org says no\nno.\n\tx.go:1\n", []string{"x.go"}},
+		"rust": {
+			"thread 'main' panicked at src/main.rs:4:5:\nno rate\nstack backtrace:\n   0: rust_begin_unwind\n             at /rustc/9fc6b431/library/std/src/panicking.rs:652:5\n" +
+				"   1: core::panicking::panic_fmt\n             at /rustc/9fc6b431/library/core/src/panicking.rs:72:14\n   2: feeds::import::{{closure}}::h0123456789abcdef\n             at ./src/main.rs:4:5\n" +
+				"   3: <feeds::Job as feeds::Run>::run\n             at ./src/job.rs:9:2\n   4: tokio::task::poll\n             at /root/.cargo/registry/src/index.crates.io-6f17d22bba15001f/tokio-1.28.0/src/a.rs:1:1\n",
+			[]string{"feeds::import", "<feeds::Job as feeds::Run>::run"},
+		},
+		"elixir": {
+			"** (RuntimeError) no\n    (elixir 1.13.4) lib/gen_server.ex:1030: GenServer.call/3\n    (shop 0.1.0) lib/shop/lead.ex:12: Shop.Lead.perform/1\n    lib/shop/run.exs:3: anonymous fn/2 in Shop.Run.all/1\n",
+			[]string{"Shop.Lead.perform/1", "anonymous fn/2 in Shop.Run.all/1"},
+		},
+		"dotnet, asynchronous": {
+			"   at Shop.Mailer.<SendAsync>d__5.MoveNext() in /src/Mailer.cs:line 12\n   at Shop.Jobs.<>c__DisplayClass3_0.<<Run>b__0>d.MoveNext()\n   at Shop.Jobs.<>c.<All>b__3_0(String to)\n",
+			[]string{"Shop.Mailer.SendAsync", "Shop.Jobs.Run", "Shop.Jobs.All"},
+		},
+		"java, a lambda": {"at com.shop.Worker$$Lambda$14/0x0000000800c03000.run(Unknown Source)\nat com.shop.ReaderImpl.read(ReaderImpl.java:3)\n", []string{"com.shop.Worker$$Lambda.run", "com.shop.ReaderImpl.read"}},
+		"js, built": {
+			"TypeError: x\n    at t.value (/srv/app/dist/server.4f3a2b1c.js:1:23456)\n    at async n (/srv/app/dist/chunk-BfXk29aQ.js:1:991)\n    at async /srv/app/dist/chunk-Dq81Lm3_.js:1:1402\n",
+			[]string{"value", "chunk.js", "chunk.js"},
+		},
 		"none":           {"503 Service Unavailable\n", nil},
 		"only libraries": {"at Object.x (/app/node_modules/a.js:1:2)\nat Object.y (node:internal/b:1:2)", []string{"Object.x", "Object.y"}},
 	} {
