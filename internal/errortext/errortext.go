@@ -73,9 +73,24 @@ func Body(body string) (Error, bool) {
 // Output finds the error that a form knows in what a program wrote before it ended. The
 // trace is left to the caller, who has the whole output.
 func Output(output string) (Error, bool) {
-	e := fromText(output).clean()
+	e := fromText(bounded(output)).clean()
 	e.Trace = ""
 	return e, e.found()
+}
+
+// maxRead is how much of a text is read: errors stand at its beginning or at its end.
+const maxRead = 256 << 10
+
+// bounded is the beginning and the end of a text, in whole lines, if all of it is too long.
+func bounded(text string) string {
+	if len(text) <= maxRead {
+		return text
+	}
+
+	head, tail := text[:maxRead/2], text[len(text)-maxRead/2:]
+	head = head[:strings.LastIndexByte(head, '\n')+1]
+	_, tail, _ = strings.Cut(tail, "\n")
+	return head + tail
 }
 
 // Program finds the error of a program that failed: the one that a form knows in its
@@ -99,9 +114,12 @@ func (e Error) because(class, message string) Error {
 		return e
 	}
 	if e.Message == "" {
-		e.Message = "caused by " + cause.String()
+		e.Message = strings.TrimPrefix(causedBy, "; ") + cause.String()
 		return e
 	}
-	e.Message += "; caused by " + cause.String()
+	e.Message += causedBy + cause.String()
 	return e
 }
+
+// causedBy stands between an error and what caused it.
+const causedBy = "; caused by "

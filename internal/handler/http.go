@@ -197,10 +197,14 @@ func parseRefusal(body []byte) (refusal, bool) {
 	}
 	r := refusal{
 		Type:    word(envelope.Error, "type"),
-		Message: field[string](envelope.Error, "message"),
 		Code:    word(envelope.Error, "code"),
-		Trace:   cmp.Or(field[string](envelope.Error, "trace"), field[string](envelope.Error, "stack")),
 		Details: envelope.Error["details"],
+	}
+	trace := cmp.Or(field[string](envelope.Error, "trace"), field[string](envelope.Error, "stack"))
+	said := errortext.Fields(r.Type, field[string](envelope.Error, "message"), trace)
+	r.Message, r.Trace = said.Message, said.Trace
+	if r.Type == "" { // the status stays the type, and the class is told
+		r.Message = said.String()
 	}
 	r.Retryable = field[*bool](envelope.Error, "retryable")
 	return r, true

@@ -198,6 +198,7 @@ func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 	if page.Read != nil {
 		page.Read(r)
 	}
+	understand(r)
 	a.hideIn(r)
 	return ""
 }

@@ -65,22 +65,11 @@ func cleanActiveJob(raw []byte, _ Run) ([]byte, error) {
 	}), nil
 }
 
-// banner is the first line of an error of Elixir.
-var banner = regexp.MustCompile(`^\*\* \(([A-Za-z0-9_.]+)\) ((?s).*)$`)
-
 // readOban reads a job of Oban. Its errors have their class and their trace in one text.
 func readOban(r *source.Record) {
 	r.Payload = r.Raw
-	r.Error, r.Trace = elixir(r.Error.Message)
+	r.Error, r.Trace = said(r.Error.Message)
 	for i := range r.History {
-		r.History[i].Error, r.History[i].Trace = elixir(r.History[i].Error.Message)
+		r.History[i].Error, r.History[i].Trace = said(r.History[i].Error.Message)
 	}
-}
-
-func elixir(text string) (job.ErrorInfo, string) {
-	text, trace, _ := strings.Cut(text, "\n    ")
-	if m := banner.FindStringSubmatch(text); m != nil {
-		return job.ErrorInfo{Type: m[1], Message: m[2]}, trace
-	}
-	return job.ErrorInfo{Message: text}, trace
 }

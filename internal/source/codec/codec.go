@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/errortext"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/source"
@@ -175,7 +176,7 @@ func number(object []byte, name string) (int64, bool) {
 // readLaravel reads a job of Laravel: the payload's class, data and limit, and the
 // class, message and trace of its exception, which the record has as its error.
 func readLaravel(r *source.Record) {
-	r.Error, r.Trace = exception(r.Error.Message)
+	r.Error, r.Trace = said(r.Error.Message)
 	if !json.Valid(r.Raw) || rawjson.Kind(r.Raw) != '{' {
 		unreadable(r, "its payload is not a JSON object, so it cannot be replayed")
 		return
@@ -265,16 +266,10 @@ func cleanLaravel(raw []byte, run Run) ([]byte, error) {
 	}), nil
 }
 
-// thrown is the first line of an exception as PHP writes it.
-var thrown = regexp.MustCompile(`^([\\A-Za-z_][\\A-Za-z0-9_]*): (?s:(.*?))(?: in [^\n]*:\d+)?$`)
-
-// exception reads what PHP writes of an exception: class, message and trace.
-func exception(text string) (job.ErrorInfo, string) {
-	head, trace, _ := strings.Cut(text, "\nStack trace:\n")
-	if m := thrown.FindStringSubmatch(strings.TrimSpace(head)); m != nil {
-		return job.ErrorInfo{Type: m[1], Message: m[2]}, trace
-	}
-	return job.ErrorInfo{Message: head}, trace
+// said is an error that its system keeps as one text: everything that its language prints.
+func said(text string) (job.ErrorInfo, string) {
+	e := errortext.Text(text)
+	return job.ErrorInfo{Type: e.Class, Message: e.Message}, e.Trace
 }
 
 // readBabel reads an envelope of BabelQueue, with or without its block of the dead

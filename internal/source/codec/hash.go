@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/source"
 )
@@ -86,10 +85,7 @@ func readRQ(r *source.Record, f Fields) {
 		packed = []byte(f["exc_info"]) // of RQ before 1.12, and on Redis before 5
 	}
 	r.Trace = string(inflated(packed))
-	r.Error = job.ErrorInfo{Message: lastLine(r.Trace)}
-	if name, message, found := strings.Cut(r.Error.Message, ": "); found && !strings.ContainsAny(name, " \t") {
-		r.Error = job.ErrorInfo{Type: name, Message: message}
-	}
+	r.Error, r.Trace = said(r.Trace)
 	r.FailedAt, r.CreatedAt = utc(f["ended_at"]), utc(f["created_at"])
 	r.Meta = facts("description", string(rawjson.Quote(f["description"])), "origin", string(rawjson.Quote(f["origin"])),
 		"timeout", f["timeout"], "retries_left", f["retries_left"], "enqueued_at", f["enqueued_at"], "worker", f["worker_name"],

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"redrive/internal/job"
@@ -141,10 +140,4 @@ func warn(r *source.Record, when bool, sentence string) {
 	if when {
 		r.Warnings = append(r.Warnings, sentence)
 	}
-}
-
-// lastLine is the last line of a text that says anything.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
 }
