@@ -3,6 +3,7 @@ package filter
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,10 @@ func Parse(q string, now time.Time) (Filter, error) {
 	if err == nil {
 		err = f.Check()
 	}
+	if err != nil && isPasted(q) {
+		f = Filter{Text: strings.Join(strings.Fields(q), " ")}
+		err = f.Check()
+	}
 	if wrong, ok := err.(*invalid.Error); ok && wrong.Field != "q" {
 		err = &invalid.Error{Field: "q", Problem: wrong.Error()}
 	}
@@ -29,6 +34,25 @@ func Parse(q string, now time.Time) (Filter, error) {
 		return Filter{}, err
 	}
 	return f, nil
+}
+
+// isPasted reports whether a query that is no filter reads as a line of a log that somebody
+// pasted: some words, of which none is a qualifier with its value. Its colons and quotation
+// marks are then those of the line.
+func isPasted(q string) bool {
+	const fewest = 3
+	words := strings.Fields(q)
+	if len(words) < fewest || len(q) > maxQuery || strings.HasPrefix(q, `"`) {
+		return false
+	}
+
+	for i, w := range words {
+		name, value := qualifierOf(w)
+		if name != "" && qualifierNamed(name) != nil && (value != "" || i == 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // parse reads a filter without checking whether a job can match it.
@@ -40,6 +64,10 @@ func parse(q string, now time.Time) (f Filter, err error) {
 	var text []string
 	phrase, seen := false, map[string]bool{}
 	for _, w := range words {
+		if w.isBareID() && hasText(words) {
+			text = append(text, w.value)
+			continue
+		}
 		if name := w.qualifier(); name != "" {
 			if err := f.read(name, w, now, seen); err != nil {
 				return f, err
@@ -85,18 +113,28 @@ type word struct {
 }
 
 // qualifier is the name of the qualifier that the word uses; empty when it is
-// text. What is pasted from an error, "dial:" or "https://…", is text as long as
-// it names no qualifier; a whole id is a job.
+// text. What is pasted from an error, "dial:", "https://…" or "PG::Error", is text as long
+// as it names no qualifier; a whole id is a job.
 func (w word) qualifier() string {
 	switch {
-	case w.name != "" && (qualifierNamed(w.name) != nil || w.quoted || w.value != "" && !strings.HasPrefix(w.value, "//")):
+	case w.name != "" && (qualifierNamed(w.name) != nil || w.quoted || w.value != "" && !strings.HasPrefix(w.value, "//") && !strings.HasPrefix(w.value, ":")):
 		return w.name
-	case w.name == "" && !w.quoted:
-		if _, err := job.ParseID(w.value); err == nil {
-			return "id"
-		}
+	case w.isBareID():
+		return "id"
 	}
 	return ""
+}
+
+// isBareID reports whether a word is nothing but a whole id.
+func (w word) isBareID() bool {
+	_, err := job.ParseID(w.value)
+	return w.name == "" && !w.quoted && err == nil
+}
+
+// hasText reports whether words are looked for: an id among them is one of them, as in a
+// line of a log.
+func hasText(words []word) bool {
+	return slices.ContainsFunc(words, func(w word) bool { return w.qualifier() == "" })
 }
 
 // splitQuery cuts a query into its words.
@@ -131,9 +169,10 @@ func firstWord(q string) (w word, rest string, err error) {
 	if end < 0 {
 		end = len(rest)
 	}
+	asWritten := q[:len(q)-len(rest)+end]
 	w.value, rest = rest[:end], rest[end:]
 	if w.qualifier() == "" && w.name != "" {
-		w.name, w.value = "", w.name+":"+w.value
+		w.name, w.value = "", asWritten
 	}
 	return w, rest, nil
 }

@@ -224,3 +224,27 @@ func FuzzParseFilter(f *testing.F) {
 		}
 	})
 }
+
+// A line of a log is found as it stands, whatever colons and quotation marks it has.
+func TestParse_ALineOfALogIsText(t *testing.T) {
+	for q, want := range map[string]string{
+		`duplicate key value violates unique constraint "users_email_key"`: `duplicate key value violates unique constraint "users_email_key"`,
+		`pg_dump: error: connection to server failed`:                      `pg_dump: error: connection to server failed`,
+		"PG::ConnectionBad: connection  refused\tby db":                    "PG::ConnectionBad: connection refused by db",
+		`PG::ConnectionBad`:                                        `PG::ConnectionBad`,
+		"error 5:in `block' is not closed \"":                      "error 5:in `block' is not closed \"",
+		"job 0198c1f2-aaaa-7bbb-8ccc-0123456789ab is gone":         "job 0198c1f2-aaaa-7bbb-8ccc-0123456789ab is gone",
+		`time=12:01 level=error msg="no rate" at:charge.go in job`: `time=12:01 level=error msg="no rate" at:charge.go in job`,
+	} {
+		f, err := filter.Parse(q, time.Now())
+		if err != nil || f != (filter.Filter{Text: want}) {
+			t.Errorf("%s: %+v, %v; want the text %q", q, f, err, want)
+		}
+	}
+
+	for _, q := range []string{"qeue:orders state:dead_letter", "queue: orders timeout error", `"a b" c d`, "a b qeue:x state:dead_letter"} {
+		if f, err := filter.Parse(q, time.Now()); err == nil {
+			t.Errorf("%s is taken for %+v", q, f)
+		}
+	}
+}

@@ -185,31 +185,42 @@ func (index) From() (from, order string) {
 }
 
 func (index) Match(where *db.Where, f filter.Filter) {
-	const anywhere = "(instr(x.failure, %[1]s) > 0 OR instr(x.content, %[1]s) > 0 OR instr(x.kind, %[1]s) > 0" +
-		" OR instr(x.ident, %[1]s) > 0 OR instr(x.meta_text, %[1]s) > 0)"
+	const anywhere = "(instr(x.failure, %[1]s) > 0 OR instr(x.failure, %[2]s) > 0 OR instr(x.content, %[1]s) > 0 OR instr(x.content, %[2]s) > 0 OR instr(x.kind, %[1]s) > 0" +
+		" OR instr(x.ident, %[1]s) > 0 OR instr(x.meta_text, %[1]s) > 0 OR instr(x.meta_text, %[2]s) > 0)"
 	trigrams := selective(typeText(f))
 	for _, part := range []struct{ text, condition string }{
-		{f.Error, "instr(x.failure, %s) > 0"}, {f.Payload, "instr(x.content, %s) > 0"}, {f.Meta, "instr(x.meta_text, %s) > 0"},
+		{f.Error, "(instr(x.failure, %[1]s) > 0 OR instr(x.failure, %[2]s) > 0)"},
+		{f.Payload, "(instr(x.content, %[1]s) > 0 OR instr(x.content, %[2]s) > 0)"},
+		{f.Meta, "(instr(x.meta_text, %[1]s) > 0 OR instr(x.meta_text, %[2]s) > 0)"},
 		{f.Text, anywhere},
 	} {
 		if text := fold(db.Unescape(part.text)); text != "" {
 			trigrams = append(trigrams, selective(text)...)
-			where.Add(part.condition, text)
+			where.Add(part.condition, text, inString.Replace(text))
 		}
 	}
 	where.Add("s.search MATCH %s", strings.Join(trigrams, " AND "))
 }
+
+// inString writes a text as it stands in a string of JSON: the class App\Jobs\Charge of a
+// page is App\\Jobs\\Charge in a payload.
+var inString = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // mostTrigrams of a text are looked up. Each is read in every failure that has it,
 // so common ones cost more than they spare.
 const mostTrigrams = 4
 
 // selective are those trigrams of a text that the fewest failures may have, as the
-// index reads them.
+// index reads them. Those with a character that is written otherwise within a string of
+// JSON are left out, as long as there are others.
 func selective(text string) (all []string) {
 	runes := []rune(text)
 	for i := range max(0, len(runes)-2) {
 		all = append(all, string(runes[i:i+3]))
+	}
+	plain := slices.DeleteFunc(slices.Clone(all), func(trigram string) bool { return strings.ContainsAny(trigram, `\"`) })
+	if len(plain) > 0 {
+		all = plain
 	}
 	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(rarity(b), rarity(a)) })
 	all = all[:min(len(all), mostTrigrams)]

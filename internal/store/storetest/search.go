@@ -20,7 +20,7 @@ import (
 )
 
 var searching = []func(*kit){
-	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchRefusesShortText, SearchFindsTheNewestFailure,
+	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchFindsWhatAPageShows, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
 	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, TalliesAreCounts, SearchedJobsHaveWhatIsSearched, CountsUpToALimit, NewerCountsWhatStandsBefore,
 }
@@ -115,6 +115,23 @@ func SearchReadsEscapedLetters(k *kit) {
 		k.same("what is found by "+f.String(), ids(k.all(f, 10)), []string{j.ID})
 	}
 	k.same("what is found by another letter", len(k.all(filter.Filter{Payload: "käln"}, 10)), 0)
+}
+
+// SearchFindsWhatAPageShows: a name that has backslashes or quotation marks is found in a
+// payload as a page shows it, and as JSON writes it.
+func SearchFindsWhatAPageShows(k *kit) {
+	j := simple()
+	j.Payload = []byte(`{"displayName":"App\\Jobs\\Charge","note":"the \"large\" one"}`)
+	j = k.failing(j, "http.500", "no")
+	k.failing(simple(), "other", "nothing of this")
+	k.fill()
+
+	for _, f := range []filter.Filter{
+		{Payload: `App\Jobs\Charge`}, {Payload: `App\\Jobs\\Charge`}, {Text: `app\jobs\charge`}, {Payload: `the "large" one`}, {Text: `the \"large\" one`},
+	} {
+		k.same("what is found by "+f.String(), ids(k.all(f, 10)), []string{j.ID})
+	}
+	k.same("what is found by another class", len(k.all(filter.Filter{Payload: `App\Jobs\Refund`}, 10)), 0)
 }
 
 // SearchRefusesShortText: a text that the index cannot answer is no empty list.
