@@ -1,12 +1,206 @@
 package errortext
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
-var elixirForm = regexp.MustCompile(`(?m)^\s*\*\* \(([A-Za-z][\w.]*)\) (.*)$`)
+// elixirForms are asked in this order. An array that nobody changes.
+var elixirForms = [...]func(lines []string) Error{elixirThrown, erlangThrown, erlangBoot, erlangReason}
 
+// elixir reads what Elixir, Mix, Erlang and their supervisors write.
 func elixir(text string) Error {
-	if m := elixirForm.FindStringSubmatch(text); m != nil {
-		return Error{Class: m[1], Message: m[2]}
+	lines := strings.Split(text, "\n")
+	for _, read := range elixirForms {
+		e := read(lines)
+		if e.found() {
+			return e
+		}
 	}
 	return Error{}
+}
+
+var elixirForm = regexp.MustCompile(`^(\s*|.*?[\]:] )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
+
+// elixirThrown reads the last error that begins with "** (Class)". Those that are indented
+// below it led to it, the innermost at the end.
+func elixirThrown(lines []string) Error {
+	var c chain
+	depth := 0 // of the last error that is no cause
+	for i, line := range lines {
+		if !strings.Contains(line, "** (") {
+			continue
+		}
+		m := elixirForm.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+
+		indent := 0
+		if strings.TrimSpace(m[1]) == "" {
+			indent = len(m[1])
+		}
+		e := Error{Class: m[2], Message: elixirMessage(strings.TrimSpace(m[3]), lines[i+1:])}
+		if c.last.found() && indent > depth {
+			c.first = e
+			continue
+		}
+		c, depth = chain{last: e, first: e}, indent
+	}
+
+	if strings.Contains(c.last.Message, "(errors have been logged)") {
+		return c.last.because("", compilerSaid(lines))
+	}
+	return exited(c)
+}
+
+// wasRaised is all that a process says that ended because of an exception, which follows.
+const wasRaised = "an exception was raised:"
+
+// exited is an error of Elixir and what caused it. The reason of an exit has no class, and a
+// process that an exception ended has nothing to say of its own.
+func exited(c chain) Error {
+	if c.first == c.last {
+		return c.last
+	}
+	if c.last.Message == wasRaised {
+		return c.first
+	}
+	if c.first.Class == "EXIT" {
+		c.first.Class = ""
+	}
+	return c.last.because(c.first.Class, c.first.Message)
+}
+
+// elixirMessage is the message that begins with a first line: with what follows at once, or
+// with a list of what is wrong, below a line that announces it. A list of other names says
+// nothing about the cause.
+func elixirMessage(first string, rest []string) string {
+	sentence, _, guesses := strings.Cut(first, ". Did you mean")
+	switch {
+	case guesses:
+		return sentence
+	case strings.HasPrefix(first, "could not perform ") && strings.HasSuffix(first, "because changeset is invalid."):
+		return first + changesetErrors(rest)
+	case strings.HasSuffix(first, ":") && isElixirList(rest):
+		return first + continuedUntil(rest[1:], isElixirEnd)
+	}
+	return first + continuedUntil(rest, isElixirEnd)
+}
+
+// isElixirList reports whether some lines begin with a list, below an empty line.
+func isElixirList(lines []string) bool {
+	return len(lines) > 1 && strings.TrimSpace(lines[0]) == "" && strings.HasPrefix(strings.TrimSpace(lines[1]), "* ")
+}
+
+// compilerSaid is the first error that the compiler wrote above the one that ended it.
+func compilerSaid(lines []string) string {
+	for _, line := range lines {
+		said, ok := strings.CutPrefix(strings.TrimSpace(line), "error: ")
+		if ok {
+			return said
+		}
+	}
+	return ""
+}
+
+// changesetErrors is what Ecto found wrong with a changeset. The values follow later.
+func changesetErrors(lines []string) string {
+	for i, line := range lines {
+		if strings.TrimSpace(line) == "Errors" && i+2 < len(lines) {
+			return continuedUntil(lines[i+2:], isElixirEnd)
+		}
+		if strings.TrimSpace(line) != "" {
+			break
+		}
+	}
+	return ""
+}
+
+var elixirFrame = regexp.MustCompile(
+	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?\S+\.(?:exs?|erl|eex|heex):\d+: |^\s+\(\w+ [\w.+-]+\) |^\s+:?[\w.]+\(.*\)$|^\s+:\w+\.|^\s+[A-Z]\w*(?:\.[A-Z]\w*)*\.\w+[(/]`)
+
+// isElixirEnd reports whether a line is no part of the message above it: a frame, the cause,
+// or what a process tells of itself.
+func isElixirEnd(line string) bool {
+	return elixirFrame.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "** (") ||
+		beginsWithAny(line, []string{"Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: "})
+}
+
+// erlangKinds stand before an error in what the shell, escript and reports of crashes say.
+var erlangKinds = [...]string{"exception error: ", "exception exit: ", "exception throw: "}
+
+// erlangThrown reads the last error that Erlang formatted.
+func erlangThrown(lines []string) (found Error) {
+	for i, line := range lines {
+		for _, kind := range erlangKinds {
+			_, message, ok := strings.Cut(line, kind)
+			if ok {
+				class := strings.TrimSuffix(strings.TrimPrefix(kind, "exception "), ": ")
+				found = Error{Class: class, Message: message + continuedUntil(lines[i+1:], isErlangEnd)}
+			}
+		}
+	}
+	return found
+}
+
+// isErlangEnd reports whether a line is one of the frames below an error, or what a report
+// tells next.
+func isErlangEnd(line string) bool {
+	line = strings.TrimSpace(line)
+	return beginsWithAny(line, []string{"in function ", "in call from ", "ancestors: ", "=", "*** "})
+}
+
+// erlangBoots are what the runtime says when it cannot start.
+var erlangBoots = [...]string{
+	"init terminating in do_boot (", "Runtime terminating during boot (", "Kernel pid terminated (application_controller) (",
+}
+
+// erlangBoot reads why the runtime could not start: the reason, without the stack behind it.
+func erlangBoot(lines []string) Error {
+	for _, line := range lines {
+		for _, boot := range erlangBoots {
+			reason, ok := strings.CutPrefix(line, boot)
+			if ok {
+				return Error{Class: "exit", Message: withoutErlangStack(strings.TrimSuffix(reason, ")"))}
+			}
+		}
+	}
+	return Error{}
+}
+
+// withoutErlangStack is a reason without the list of functions that it is in a pair with.
+// Of a function that does not exist, that list says which.
+func withoutErlangStack(reason string) string {
+	inner, stack, ok := strings.Cut(reason, ",[{")
+	inner = strings.TrimPrefix(strings.TrimSuffix(inner, ","), "{")
+	if !ok {
+		if strings.HasSuffix(reason, ",") {
+			return inner
+		}
+		return reason
+	}
+
+	function := strings.SplitN(stack, ",", 3)
+	if (inner == "undef" || inner == "function_clause") && len(function) == 3 {
+		return inner + ": " + function[0] + ":" + function[1]
+	}
+	return inner
+}
+
+// erlangReason reads the last reason for which a process says that it terminates.
+func erlangReason(lines []string) (found Error) {
+	for i, line := range lines {
+		_, reason, ok := strings.Cut(line, "** Reason for termination =")
+		if !ok {
+			continue
+		}
+
+		reason = strings.TrimSpace(strings.TrimPrefix(reason, "="))
+		if reason == "" && i+1 < len(lines) {
+			reason = strings.TrimPrefix(strings.TrimSpace(lines[i+1]), "** ")
+		}
+		found = Error{Class: "exit", Message: withoutErlangStack(reason)}
+	}
+	return found
 }

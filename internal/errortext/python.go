@@ -21,23 +21,372 @@ func django(text string) Error {
 	return Error{m[1], m[2], trace}
 }
 
-// python reads the last traceback: the one that ended the program. Its error is on
-// the first line that is not indented.
+// pythonForms are asked in this order. An array that nobody changes.
+var pythonForms = [...]func(lines []string) Error{
+	fatalPython, tracebacks, cutTraceback, argparse, clickBox, djangoCommand, pip,
+}
+
+// python reads what the interpreter, the libraries of command lines and pip write.
 func python(text string) Error {
-	i := strings.LastIndex(text, "Traceback (most recent call last):\n")
-	if i < 0 {
-		return Error{}
-	}
-	lines := strings.Split(text[i:], "\n")[1:]
-	for i, line := range lines {
-		if line == "" || line[0] == ' ' || line[0] == '\t' {
-			continue
+	lines := strings.Split(text, "\n")
+	for _, read := range pythonForms {
+		e := read(lines)
+		if e.found() {
+			return e
 		}
-		class, first, _ := strings.Cut(line, ": ")
-		if !isClass(class) {
-			return Error{}
-		}
-		return Error{Class: class, Message: first + continued(lines[i+1:])}
 	}
 	return Error{}
+}
+
+// fatalPython reads why the interpreter itself gave up.
+func fatalPython(lines []string) Error {
+	const class = "Fatal Python error"
+	for _, line := range lines {
+		message, ok := strings.CutPrefix(line, class+": ")
+		if ok {
+			return Error{Class: class, Message: message}
+		}
+	}
+	return Error{}
+}
+
+// tracebackHead is how a traceback begins, behind what a log or a group writes before it.
+const tracebackHead = "Traceback (most recent call last)"
+
+// tracebackLinks are between the traceback of a cause and the one of what it caused.
+var tracebackLinks = [...]string{
+	"The above exception was the direct cause of the following exception:",
+	"During handling of the above exception, another exception occurred:",
+}
+
+// tracebackAsides announce a traceback that ended nothing.
+var tracebackAsides = [...]string{"Exception ignored in", "--- Logging error ---", "Task exception was never retrieved"}
+
+// chain is an error and what caused it.
+type chain struct{ last, first Error }
+
+// error says both.
+func (c chain) error() Error {
+	if c.first == c.last {
+		return c.last
+	}
+	return c.last.because(c.first.Class, c.first.Message)
+}
+
+// tracebackReader goes through tracebacks, of which a cause comes before what it caused.
+type tracebackReader struct {
+	lines []string
+	own   chain // the last one that may have ended the program
+	aside chain // the last one that did not
+
+	current  *chain // the one that a link continues
+	linkedAt int    // the line of the last link
+	asideAt  int    // the line that announced the last aside
+}
+
+// tracebacks reads the last chain of tracebacks: the one that ended the program.
+func tracebacks(lines []string) Error {
+	const never = -10
+	r := tracebackReader{lines: lines, linkedAt: never, asideAt: never}
+	r.current = &r.own
+	for i := 0; i < len(lines); {
+		i = r.line(i)
+	}
+
+	if r.own.last.found() {
+		return r.own.error()
+	}
+	return r.aside.error()
+}
+
+// line reads what begins at a line, and returns the line behind it.
+func (r *tracebackReader) line(i int) int {
+	line := r.lines[i]
+	switch {
+	case strings.Contains(line, tracebackHead):
+		return r.traceback(i)
+	case containsAny(line, tracebackLinks[:]):
+		r.linkedAt = i
+	case containsAny(line, tracebackAsides[:]):
+		r.asideAt = i
+	case strings.HasPrefix(strings.TrimLeft(line, " "), "+-") && i+1 < len(r.lines):
+		return r.member(i + 1)
+	}
+	return i + 1
+}
+
+// traceback reads the one whose head is at a line.
+func (r *tracebackReader) traceback(i int) int {
+	before, after, _ := strings.Cut(r.lines[i], tracebackHead)
+	prefix, group := strings.CutSuffix(before, "Exception Group ")
+	class := strings.TrimSpace(before)
+	if !strings.HasPrefix(after, ":") && isClass(class) {
+		return r.notebook(i, class)
+	}
+
+	e, end := pythonError(r.lines, i+1, prefix)
+	if !e.found() {
+		return end
+	}
+	inside := strings.HasPrefix(strings.TrimLeft(prefix, " "), "|")
+	r.add(i, e, group, inside)
+	return end
+}
+
+// member reads the member of a group that begins at a line without a traceback.
+func (r *tracebackReader) member(i int) int {
+	line := r.lines[i]
+	bar := strings.Index(line, "| ")
+	if bar < 0 || strings.TrimSpace(line[:bar]) != "" || strings.Contains(line, tracebackHead) {
+		return i
+	}
+
+	e, end := pythonError(r.lines, i, line[:bar+2])
+	if e.found() {
+		r.add(i, e, strings.HasSuffix(e.Class, "ExceptionGroup"), true)
+	}
+	return end
+}
+
+// notebook reads the traceback of IPython below a line that begins with its class: its
+// frames are not indented.
+func (r *tracebackReader) notebook(head int, class string) int {
+	for i := head + 1; i < len(r.lines); i++ {
+		line := r.lines[i]
+		if strings.Contains(line, tracebackHead) {
+			return i
+		}
+		if line == class || strings.HasPrefix(line, class+": ") {
+			e, end := pythonError(r.lines, i, "")
+			r.add(head, e, false, false)
+			return end
+		}
+	}
+	return len(r.lines)
+}
+
+// add takes over the error of a traceback whose head is at a line. A group is not the cause
+// of anything: the first of its members is, and that of what stands inside a group ends no
+// chain.
+func (r *tracebackReader) add(head int, e Error, group, inside bool) {
+	const near = 3 // lines from a link or an aside to the traceback that it speaks of
+	linked := head-r.linkedAt <= near
+	if !linked && !inside {
+		r.current = &r.own
+		if head-r.asideAt <= near {
+			r.current = &r.aside
+		}
+		*r.current = chain{}
+	}
+
+	if !group && !r.current.first.found() {
+		r.current.first = e
+	}
+	if !inside || !r.current.last.found() {
+		r.current.last = e
+	}
+}
+
+// pythonError reads the error below the frames that begin at a line: it is on the first
+// line that is not indented, behind what stands before each line. It returns the line
+// behind it.
+func pythonError(lines []string, from int, prefix string) (Error, int) {
+	for i := from; i < len(lines); i++ {
+		line, prefixed := withoutPrefix(lines[i], prefix)
+		if strings.Contains(line, tracebackHead) {
+			return Error{}, i
+		}
+		if isPythonFrame(line) {
+			continue
+		}
+
+		class, first, _ := strings.Cut(line, ": ")
+		class = strings.TrimSuffix(class, ":")
+		if !isPythonClass(class) {
+			return Error{}, i
+		}
+		if !prefixed {
+			prefix = ""
+		}
+		first = subExceptions.ReplaceAllString(first, "")
+		return Error{Class: class, Message: first + pythonContinued(lines[i+1:], prefix)}, i + 1
+	}
+	return Error{}, len(lines)
+}
+
+// subExceptions are how many members a group has, which says nothing about the cause.
+var subExceptions = regexp.MustCompile(` \(\d+ sub-exceptions?\)$`)
+
+// isPythonFrame reports whether a line is one above the error of a traceback.
+func isPythonFrame(line string) bool {
+	return line == "" || line[0] == ' ' || line[0] == '\t' || strings.HasPrefix(line, "│") || strings.HasPrefix(line, "╰")
+}
+
+// isPythonClass reports whether a text is the name of a class: also of one in a function,
+// and of one that stands for another, like RayTaskError(ValueError).
+func isPythonClass(s string) bool {
+	s = strings.ReplaceAll(s, ".<locals>", "")
+	name, inside, ok := strings.Cut(s, "(")
+	if ok && strings.HasSuffix(inside, ")") {
+		s = name
+	}
+	return isClass(s)
+}
+
+// pythonEnds are how lines begin that follow a message and are no part of it: what
+// SQLAlchemy, multiprocessing, asyncio and others add.
+var pythonEnds = [...]string{
+	"[SQL: ", "(Background on this error at: ", `"""`, "[end of output]", "Exception ignored in", "Unclosed ", "Task was destroyed",
+	"Task exception was never retrieved", "Sentry is attempting to send ", "--- Logging error ---", "Call stack:", "+---",
+}
+
+var pythonWarning = regexp.MustCompile(`^\S+:\d+: \w*Warning: `)
+
+// pythonContinued is the rest of a message of several lines, each of them behind a prefix.
+// The links that pydantic adds are left out.
+func pythonContinued(lines []string, prefix string) string {
+	var rest []string
+	for _, line := range lines {
+		line, prefixed := withoutPrefix(line, prefix)
+		if len(rest) == maxContinued || !prefixed || strings.TrimSpace(line) == "" {
+			break
+		}
+		if !strings.HasPrefix(strings.TrimSpace(line), "For further information visit ") {
+			rest = append(rest, line)
+		}
+	}
+	return continuedUntil(rest, func(line string) bool {
+		return beginsWithAny(strings.TrimSpace(line), pythonEnds[:]) || pythonWarning.MatchString(line)
+	})
+}
+
+// withoutPrefix is a line without what stands before each line of a log or of a group, and
+// whether it stands there. Times differ from line to line, and a group begins with "+".
+func withoutPrefix(line, prefix string) (string, bool) {
+	if len(line) < len(prefix) {
+		return line, strings.TrimSpace(line) == "" && strings.TrimSpace(prefix) == ""
+	}
+	for i := range len(prefix) {
+		a, b := line[i], prefix[i]
+		digits := '0' <= a && a <= '9' && '0' <= b && b <= '9'
+		if a != b && !digits && !(a == '|' && b == '+') {
+			return line, false
+		}
+	}
+	return line[len(prefix):], true
+}
+
+// cutTraceback reads a traceback without a head: that of a file that cannot be parsed, and
+// one whose beginning is missing.
+func cutTraceback(lines []string) (found Error) {
+	for i := 0; i < len(lines); {
+		trimmed := strings.TrimLeft(lines[i], " ")
+		if !strings.HasPrefix(trimmed, `File "`) || !strings.Contains(trimmed, `", line `) {
+			i++
+			continue
+		}
+
+		indent := max(0, len(lines[i])-len(trimmed)-len("  "))
+		e, end := pythonError(lines, i+1, strings.Repeat(" ", indent))
+		if e.found() {
+			found = e
+		}
+		i = max(end, i+1)
+	}
+	return found
+}
+
+// argparse reads what a parser of arguments says below its usage.
+func argparse(lines []string) (found Error) {
+	usage := false
+	for i, line := range lines {
+		if strings.HasPrefix(line, "usage: ") {
+			usage = true
+		}
+		_, message, ok := strings.Cut(line, ": error: ")
+		if ok && usage {
+			found = Error{Message: message + pythonContinued(lines[i+1:], "")}
+		}
+	}
+	return found
+}
+
+// clickBox reads the box that Click draws around an error when it is dressed up by Rich.
+func clickBox(lines []string) Error {
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "╭─ Error ─") {
+			continue
+		}
+
+		var said []string
+		for _, line := range lines[i+1:] {
+			inside, ok := strings.CutPrefix(line, "│")
+			if !ok || len(said) > maxContinued {
+				break
+			}
+			said = append(said, strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(inside), "│")))
+		}
+		return Error{Message: strings.Join(said, " ")}
+	}
+	return Error{}
+}
+
+// djangoCommand reads what manage.py says without a traceback. Of the checks of a project
+// the first one that failed says what is wrong.
+func djangoCommand(lines []string) (found Error) {
+	for i, line := range lines {
+		class, message, _ := strings.Cut(line, ": ")
+		switch class {
+		case "CommandError":
+			found = Error{Class: class, Message: message + pythonContinued(lines[i+1:], "")}
+		case "SystemCheckError":
+			found = Error{Class: class, Message: message}
+			for j, line := range lines[i:] {
+				if line == "ERRORS:" {
+					found.Message += continued(lines[i+j+1:])
+					break
+				}
+			}
+			return found
+		}
+	}
+	return found
+}
+
+// pipMarks are in what pip says of a package that it cannot install.
+var pipMarks = [...]string{
+	"Could not find a version that satisfies the requirement ", "No matching distribution found for ", "ResolutionImpossible",
+	"Could not install packages due to ", "Could not open requirements file", "Cannot install ", "Invalid requirement: ",
+	"Failed building wheel for ", "No module named pip", "externally-managed-environment", "Could not build wheels for ",
+}
+
+// pip reads the first error of several that pip prints, which are of one cause.
+func pip(lines []string) Error {
+	for _, line := range lines {
+		message, ok := strings.CutPrefix(strings.TrimSpace(line), "ERROR: ")
+		if ok && containsAny(message, pipMarks[:]) {
+			return Error{Message: message}
+		}
+	}
+	return Error{}
+}
+
+// containsAny reports whether one of some texts is in a line.
+func containsAny(line string, texts []string) bool {
+	for _, text := range texts {
+		if strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// beginsWithAny reports whether a line begins with one of some texts.
+func beginsWithAny(line string, texts []string) bool {
+	for _, text := range texts {
+		if strings.HasPrefix(line, text) {
+			return true
+		}
+	}
+	return false
 }
