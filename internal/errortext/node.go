@@ -36,50 +36,74 @@ func nodeTrace(text string) Error {
 // block reads the lines before some frames: those of an error, or of one that led to it.
 func (t *nodeTraces) block(lines []string, framed bool) {
 	var head heads
+	start := func(end int) {
+		if head.found {
+			*t = nodeTraces{last: nodeError(lines[head.line:end]), indent: head.indent}
+		}
+		head = heads{}
+	}
+
 	for i, line := range lines {
 		if strings.TrimSpace(line) == "[errors]: [" {
+			start(i)
 			continue
 		}
 		key, said := nodeKey(line)
 		found, ok := nodeThrown(said)
 		switch {
 		case !ok:
-		case key != "" || t.last.found() && indent(line) > t.indent && namesError(found.class):
-			if t.led(key, line, found) {
-				head = heads{}
-			}
+		case key != "":
+			start(i)
+			t.led(key, line, found)
+		case t.last.found() && indent(line) > t.indent && namesError(found.class):
+			t.led(key, line, found)
 		case framed || strings.HasSuffix(line, "] {"):
 			head.offer(i, line, found)
 		}
 	}
+	start(len(lines))
+}
 
-	if head.found {
-		message := head.message + continued(withoutFields(lines[head.line+1:]))
-		*t = nodeTraces{last: Error{Class: head.class, Message: message}, indent: head.indent}
+// nodeError is the error that begins on the first of some lines. In brackets, it is one
+// without a stack.
+func nodeError(lines []string) Error {
+	t, _ := nodeThrown(lines[0])
+	e := Error{Class: t.class, Message: t.message}
+	if !strings.HasPrefix(lines[0], "[") {
+		e.Message += continued(withoutSource(lines[1:]))
 	}
+	return e
 }
 
 // led takes over an error within the braces of another one.
-func (t *nodeTraces) led(key, line string, found throw) bool {
+func (t *nodeTraces) led(key, line string, found throw) {
 	deep := indent(line)
-	if !t.last.found() || deep <= t.deep && key != "caused by" {
-		return false
+	if t.last.found() && (deep > t.deep || key == "caused by") {
+		t.cause, t.deep = found, deep
 	}
-	t.cause, t.deep = found, deep
-	return true
 }
 
-// withoutFields ends before what is printed in braces behind an error without a stack.
-func withoutFields(lines []string) []string {
-	for i, line := range lines {
-		if strings.HasPrefix(line, "  [errors]: [") || strings.HasPrefix(line, "  [cause]: ") || strings.HasPrefix(line, "Emitted 'error' event ") {
+// withoutSource ends before what stands between a message and the stack: where the error
+// was emitted, or a line of the source and what points at a place in it.
+func withoutSource(lines []string) []string {
+	for i, line := range lines[:min(len(lines), maxContinued+2)] {
+		if strings.HasPrefix(line, "Emitted 'error' event ") {
 			return lines[:i]
+		}
+		if i > 0 && pointsAtSource(line) {
+			return lines[:i-1]
 		}
 	}
 	return lines
 }
 
-var nodeField = regexp.MustCompile(`^\s+(\[cause\]|[A-Za-z_]\w*): (?:\[?[A-Za-z_$][\w$.]*)(?: \[\w+\])?: `)
+// pointsAtSource reports whether a line is nothing but a mark below a line of the source.
+func pointsAtSource(line string) bool {
+	trimmed := strings.TrimSpace(line)
+	return trimmed != "" && strings.Trim(trimmed, "^~") == ""
+}
+
+var nodeField = regexp.MustCompile(`^\s+(\[cause\]|[a-z_]\w*): (?:\[?[A-Za-z_$][\w$.]*)(?: \[\w+\])?: `)
 
 // nodeKey cuts off the name of the field in which an error stands: "[cause]: Error: …",
 // "original: error: …".
@@ -167,13 +191,9 @@ func nodeEnd(text string) Error {
 		if said, ok := strings.CutPrefix(line, "FATAL ERROR: "); ok {
 			return Error{Class: "FATAL ERROR", Message: said}
 		}
-		if trimmed := strings.TrimSpace(line); trimmed == "" || strings.Trim(trimmed, "^~") != "" {
-			continue
+		if i > 1 && pointsAtSource(line) && sourcePlace.MatchString(lines[i-2]) {
+			found = nodeSaid(lines[i+1:])
 		}
-		if i < 2 || !sourcePlace.MatchString(lines[i-2]) {
-			continue
-		}
-		found = nodeSaid(lines[i+1:])
 	}
 	return found
 }
@@ -198,10 +218,7 @@ func nodeSaid(lines []string) Error {
 
 	t, ok := nodeThrown(said[0])
 	if ok && (t.sure || strings.HasPrefix(said[0], "[")) {
-		if strings.HasPrefix(said[0], "[") {
-			said = said[:1]
-		}
-		return unhandled(Error{Class: t.class, Message: t.message + continued(said[1:])})
+		return unhandled(nodeError(said))
 	}
 	return Error{Message: strings.Join(said, "\n")}
 }

@@ -7,7 +7,7 @@ import (
 
 // rust reads what programs in Rust write, and those that build them.
 func rust(text string) Error {
-	for _, read := range [...]func(string) Error{rustPanic, rustReport, eyreReport, mietteReport, rustAbort, rustc} {
+	for _, read := range [...]func(string) Error{rustPanic, rustReport, eyreReport, mietteReport, rustMain, rustAbort, rustc} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -25,10 +25,18 @@ var (
 // a value that was dropped because of a panic, was caused by the panic before it.
 func rustPanic(text string) Error {
 	var last, before string
+	aborted := false
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
+		if strings.HasPrefix(line, "thread panicked while ") {
+			aborted = true
+		}
 		said, ok := panicked(line, lines[i+1:])
-		if ok && said != "panic in a destructor during cleanup" {
+		switch {
+		case !ok:
+		case strings.HasPrefix(said, "panic in a destructor ") || strings.HasPrefix(said, "panic in a function that cannot unwind"):
+			aborted = true
+		default:
 			last, before = said, last
 		}
 	}
@@ -37,22 +45,18 @@ func rustPanic(text string) Error {
 	}
 
 	e := Error{Class: "panic", Message: last}
-	aborted := strings.Contains(text, "thread panicked while panicking.") || strings.Contains(text, "thread caused non-unwinding panic.")
 	if aborted || strings.Contains(last, "Any { .. }") || strings.Contains(last, "PoisonError") {
 		e = e.because("", firstLine(before))
 	}
-	if strings.Contains(text, "\nCaused by:\n") {
-		_, cause := rustCauses(text)
-		e = e.because("", cause)
-	}
-	return e
+	_, cause := rustCauses(lines)
+	return e.because("", cause)
 }
 
 // panicked reads what a thread panicked with, if a line says that one did: in quotes
 // before its place, or since Rust 1.73 below it.
 func panicked(line string, below []string) (said string, ok bool) {
-	if message, ok := strings.CutPrefix(line, "Message:  "); ok && len(below) > 0 && strings.HasPrefix(below[0], "Location: ") {
-		return message, true
+	if said, ok := strings.CutPrefix(line, "Message:  "); ok && len(below) > 0 && strings.HasPrefix(below[0], "Location: ") {
+		return said, true
 	}
 	m := rustThread.FindStringSubmatch(line)
 	if m == nil {
@@ -62,28 +66,27 @@ func panicked(line string, below []string) (said string, ok bool) {
 		return strings.TrimPrefix(continued(untilNote(below)), "\n"), true
 	}
 
-	first, quoted := strings.CutPrefix(m[1], "'")
-	if !quoted {
+	first, ok := strings.CutPrefix(m[1], "'")
+	if !ok {
 		return "", false
 	}
-	var said1 []string
-	for i, line := range append([]string{first}, below[:min(len(below), maxContinued)]...) {
+	lines := append([]string{first}, below[:min(len(below), maxContinued)]...)
+	for i, line := range lines {
 		if end := oldEnd.FindStringIndex(line); end != nil {
-			return strings.Join(append(said1, line[:end[0]]), "\n"), true
+			lines[i] = line[:end[0]]
+			return strings.Join(lines[:i+1], "\n"), true
 		}
-		if i > maxContinued {
-			break
-		}
-		said1 = append(said1, line)
 	}
 	return first, true
 }
 
-// untilNote ends before what the runtime says about backtraces.
+// untilNote ends before what the runtime says about backtraces and about how it ends.
 func untilNote(lines []string) []string {
 	for i, line := range lines[:min(len(lines), maxContinued+1)] {
-		if strings.HasPrefix(line, "note: ") || line == "stack backtrace:" {
-			return lines[:i]
+		for _, note := range [...]string{"note: ", "stack backtrace:", "thread ", "fatal runtime error: "} {
+			if strings.HasPrefix(line, note) {
+				return lines[:i]
+			}
 		}
 	}
 	return lines
@@ -91,7 +94,7 @@ func untilNote(lines []string) []string {
 
 // rustReport reads the last error with its causes, as anyhow, eyre and Cargo write them.
 func rustReport(text string) Error {
-	said, cause := rustCauses(text)
+	said, cause := rustCauses(strings.Split(text, "\n"))
 	if said == "" {
 		return Error{}
 	}
@@ -102,8 +105,7 @@ var numbered = regexp.MustCompile(`^\s+\d+: (.*)$`)
 
 // rustCauses finds the last list of causes, below "Caused by:": what it explains, and the
 // innermost one. Each may have a list of its own.
-func rustCauses(text string) (said, cause string) {
-	lines := strings.Split(text, "\n")
+func rustCauses(lines []string) (said, cause string) {
 	open := false
 	for i, line := range lines {
 		switch {
@@ -193,6 +195,20 @@ func mietteReport(text string) Error {
 		return Error{}
 	}
 	return e.because("", cause)
+}
+
+// rustValue is an error that the function main returned, as it is printed for a programmer:
+// a structure, a case of an enumeration, a text.
+var rustValue = regexp.MustCompile(`^Error: ([A-Z]\w*(?: \{.*\}|\(.*\))?|".*")$`)
+
+// rustMain reads the error that the function main returned.
+func rustMain(text string) Error {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	m := rustValue.FindStringSubmatch(lines[len(lines)-1])
+	if m == nil {
+		return Error{}
+	}
+	return Error{Message: strings.Trim(m[1], `"`)}
 }
 
 var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed)$`)
