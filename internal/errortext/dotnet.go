@@ -19,8 +19,10 @@ func aspnetText(text string) Error {
 
 // dotnet reads what programs for .NET write, and those that build and start them.
 func dotnet(text string) Error {
-	if e := dotnetTrace(text); e.found() {
-		return e
+	for _, read := range [...]func(string) Error{vstest, dotnetTrace, powershell} {
+		if e := read(text); e.found() {
+			return e
+		}
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, form := range dotnetEnds {
@@ -90,9 +92,9 @@ func dotnetError(lines []string) Error {
 		e.Message += continued(withoutCauses(lines[1:]))
 	}
 
-	for _, line := range lines[1:] {
+	for i, line := range lines {
 		if arrow, ok := strings.CutPrefix(strings.TrimSpace(line), "---> "); ok {
-			inner = arrow
+			inner = withHeading(arrow, lines[i+1:])
 		}
 	}
 	if i := strings.LastIndex(inner, " ---> "); i >= 0 {
@@ -131,4 +133,38 @@ func dotnetFrame(line string) bool {
 		return false
 	}
 	return strings.HasSuffix(rest, ")") || strings.Contains(rest, ") in ") || strings.Contains(rest, ") +")
+}
+
+// vstest reads the first test that failed.
+func vstest(text string) Error {
+	_, report, ok := strings.Cut(text, "\n  Error Message:\n")
+	if !ok {
+		return Error{}
+	}
+	said, _, _ := strings.Cut(report, "\n  Stack Trace:")
+	return Error{Message: firstLines(said)}
+}
+
+// powershell reads the last error of PowerShell: below the line of the script, and below
+// what marks a part of it.
+func powershell(text string) Error {
+	i := strings.LastIndex(text, "\nLine |\n")
+	if i < 0 {
+		return Error{}
+	}
+
+	var said []string
+	marked := false
+	for line := range strings.SplitSeq(text[i+len("\nLine |\n"):], "\n") {
+		_, behind, ok := strings.Cut(line, "| ")
+		switch {
+		case !ok || len(said) > maxContinued:
+			return Error{Message: strings.Join(said, "\n")}
+		case marked:
+			said = append(said, strings.TrimSpace(behind))
+		case strings.Trim(behind, " ~") == "":
+			marked = true
+		}
+	}
+	return Error{Message: strings.Join(said, "\n")}
 }

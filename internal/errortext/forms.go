@@ -55,7 +55,25 @@ func plain(text string) string {
 	if strings.Contains(text, "\x1b[") {
 		text = colour.ReplaceAllString(text, "")
 	}
-	return strings.ReplaceAll(text, "\r\n", "\n")
+	return withoutService(strings.ReplaceAll(text, "\r\n", "\n"))
+}
+
+// withoutService leaves out what Docker Compose writes before each line: "worker-1  | ".
+func withoutService(text string) string {
+	name, _, ok := strings.Cut(firstLine(text), " | ")
+	if !ok || strings.Trim(name, " ") == "" || strings.Contains(strings.TrimRight(name, " "), " ") {
+		return text
+	}
+
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		rest, ok := strings.CutPrefix(line, name+" | ")
+		if !ok && line != "" && line != name+" |" {
+			return text
+		}
+		lines[i] = rest
+	}
+	return strings.Join(lines, "\n")
 }
 
 // maxContinued is how many lines of a message are read after its first one.

@@ -1,6 +1,7 @@
 package errortext
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -11,7 +12,7 @@ func jvm(text string) Error {
 	if strings.Contains(text, "[error] ") { // sbt before each line
 		text = strings.ReplaceAll(text, "[error] ", "")
 	}
-	for _, read := range [...]func(string) Error{springBoot, javaLauncher, javaTrace, javaEnd, gradle, maven} {
+	for _, read := range [...]func(string) Error{springBoot, javaLauncher, javaTrace, javaEnd, clojure, javac, gradle, maven} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -69,7 +70,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	for i, line := range lines {
 		mark, name, _ := strings.Cut(strings.TrimLeft(line, " \t"), ": ")
 		if mark == "Caused by" || framed && (mark == "Suppressed" || mark == "Wrapped by") {
-			t.chain(mark, name, indent(line))
+			t.chain(mark, withHeading(name, lines[i+1:]), indent(line))
 			chained = true
 			continue
 		}
@@ -116,6 +117,16 @@ func (t *javaTraces) chain(mark, name string, indent int) {
 func firstLine(text string) string {
 	first, _, _ := strings.Cut(text, "\n")
 	return first
+}
+
+// withHeading is a line, together with the next one if it is no more than its heading:
+// "Configuration validation failed:".
+func withHeading(line string, below []string) string {
+	line = strings.TrimRight(line, " ")
+	if strings.HasSuffix(line, ":") && len(below) > 0 {
+		return line + " " + strings.TrimSpace(below[0])
+	}
+	return line
 }
 
 // withoutThread leaves out whose error it is: `Exception in thread "main" `.
@@ -195,6 +206,9 @@ func javaEnd(text string) Error {
 		if said, ok := strings.CutPrefix(line, "#  "); ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
 			return Error{Message: said}
 		}
+		if said, ok := strings.CutPrefix(line, "# There is insufficient memory "); ok {
+			return Error{Message: "There is insufficient memory " + said}
+		}
 		said, ok := strings.CutPrefix(line, "Terminating due to ")
 		if !ok && !strings.HasPrefix(line, "java.") && !strings.HasPrefix(line, `Exception in thread "`) {
 			continue
@@ -204,6 +218,37 @@ func javaEnd(text string) Error {
 		}
 	}
 	return found
+}
+
+var clojureForm = regexp.MustCompile(`(?m)^(?:Execution|Syntax) error(?: \((\w+)\))?[^\n]* (?:at|compiling at) [^\n]*\.\n(.+)$`)
+
+// clojure reads what Clojure says in place of a stack trace.
+func clojure(text string) Error {
+	if m := clojureForm.FindStringSubmatch(text); m != nil {
+		return Error{Class: m[1], Message: m[2]}
+	}
+	return Error{}
+}
+
+var javacForm = regexp.MustCompile(`^(?:e: )?\S+\.(?:java|kts?|scala|groovy):\d+(?::\d+)?:? (?:error: )?(.+)$`)
+
+// javac reads the first error of the compilers, with the symbol that is missing.
+func javac(text string) Error {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		m := javacForm.FindStringSubmatch(line)
+		if m == nil || !strings.HasPrefix(line, "e: ") && !strings.Contains(line, ": error: ") {
+			continue
+		}
+		e := Error{Message: m[1]}
+		for _, below := range lines[i+1 : min(len(lines), i+1+maxContinued)] {
+			if strings.HasPrefix(below, "  symbol:") {
+				e.Message += "\n" + below
+			}
+		}
+		return e
+	}
+	return Error{}
 }
 
 // gradle reads what Gradle says of a build that failed. Each line that begins with ">" is

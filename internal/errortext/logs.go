@@ -49,14 +49,31 @@ func jsonLine(line string, _ []string) Error {
 
 	e := Error{Message: o.first("msg", "message", "@m", "@mt", "event")}
 	for _, name := range [...]string{"err", "error", "exception", "@x", "stack_trace", "exc_info"} {
-		cause := o.text(name)
-		if inner, ok := o[name].(map[string]any); ok {
-			e.Class = object(inner).first("type", "name", "class")
-			cause = object(inner).first("message", "msg")
+		cause := loggedError(o, name)
+		if cause.found() {
+			e.Class = cause.Class
+			e = e.because("", cause.Message)
 		}
-		e = e.because("", firstLine(cause))
 	}
 	return e
+}
+
+// loggedError is a field with an error: a text, a stack trace, or an object.
+func loggedError(o object, name string) Error {
+	if inner, ok := o[name].(map[string]any); ok {
+		o = inner
+		return Error{Class: o.first("type", "name", "class"), Message: o.first("message", "msg")}
+	}
+	text := o.text(name)
+	if !strings.Contains(text, "\n") {
+		return Error{Message: text}
+	}
+	for _, read := range [...]func(string) Error{python, javaTrace, dotnetTrace, nodeTrace} {
+		if e := read(text); e.found() {
+			return e
+		}
+	}
+	return Error{Message: firstLine(text)}
 }
 
 // fieldsLine reads fields that say their names: level=ERROR msg="charge failed" err=….

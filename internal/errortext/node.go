@@ -8,7 +8,7 @@ import (
 // javascript reads what programs for Node.js, Deno and Bun write, and what compiles and
 // tests them.
 func javascript(text string) Error {
-	for _, read := range [...]func(string) Error{prisma, nodeTrace, nodeEnd, typescript, jest} {
+	for _, read := range [...]func(string) Error{prisma, jest, nodeTrace, nodeEnd, typescript, pnpm, oclif} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -51,10 +51,13 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 		key, said := nodeKey(line)
 		found, ok := nodeThrown(said)
 		switch {
-		case !ok:
 		case key != "":
 			start(i)
+			if key == "[cause]" && !ok {
+				found = throw{message: strings.Trim(said, "'")}
+			}
 			t.led(key, line, found)
+		case !ok:
 		case t.last.found() && indent(line) > t.indent && namesError(found.class):
 			t.led(key, line, found)
 		case framed || strings.HasSuffix(line, "] {"):
@@ -69,10 +72,29 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 func nodeError(lines []string) Error {
 	t, _ := nodeThrown(lines[0])
 	e := Error{Class: t.class, Message: t.message}
-	if !strings.HasPrefix(lines[0], "[") {
-		e.Message += continued(withoutSource(lines[1:]))
+	if _, bracketed := inBrackets(lines[0]); bracketed {
+		return e
+	}
+
+	below := withoutSource(lines[1:])
+	e.Message += continued(below)
+	if strings.HasSuffix(e.Message, ":") { // what is compared stands below an empty line
+		e.Message += continued(afterBlank(below))
 	}
 	return e
+}
+
+// afterBlank are the lines behind the first empty ones.
+func afterBlank(lines []string) []string {
+	blank := false
+	for i, line := range lines {
+		empty := strings.TrimSpace(line) == ""
+		if blank && !empty {
+			return lines[i:]
+		}
+		blank = blank || empty
+	}
+	return nil
 }
 
 // led takes over an error within the braces of another one.
@@ -103,14 +125,16 @@ func pointsAtSource(line string) bool {
 	return trimmed != "" && strings.Trim(trimmed, "^~") == ""
 }
 
-var nodeField = regexp.MustCompile(`^\s+(\[cause\]|[a-z_]\w*): (?:\[?[A-Za-z_$][\w$.]*)(?: \[\w+\])?: `)
+var nodeField = regexp.MustCompile(`^\s+([a-z_]\w*): (?:\[?\w*(?:[Ee]rror|Exception))(?: \[\w+\])?: `)
 
 // nodeKey cuts off the name of the field in which an error stands: "[cause]: Error: …",
 // "original: error: …".
 func nodeKey(line string) (key, said string) {
 	trimmed := strings.TrimLeft(line, " \t")
-	if said, ok := strings.CutPrefix(trimmed, "caused by: "); ok {
-		return "caused by", said
+	for _, key := range [...]string{"[cause]", "caused by"} {
+		if said, ok := strings.CutPrefix(trimmed, key+": "); ok {
+			return key, said
+		}
 	}
 	if m := nodeField.FindStringSubmatch(line); m != nil {
 		return m[1], trimmed[len(m[1])+len(": "):]
@@ -127,10 +151,8 @@ func nodeThrown(line string) (t throw, ok bool) {
 	for _, prefix := range [...]string{"error: Uncaught (in promise) ", "error: Uncaught ", "Uncaught (in promise) ", "Uncaught "} {
 		line = strings.TrimPrefix(line, prefix)
 	}
-	if inside, bracketed := strings.CutPrefix(line, "["); bracketed {
-		if end := strings.LastIndexByte(inside, ']'); end >= 0 {
-			line = inside[:end]
-		}
+	if inside, ok := inBrackets(line); ok {
+		line = inside
 	}
 	if said, is := strings.CutPrefix(line, "error: "); is { // Bun, and PostgreSQL's driver
 		return throw{"error", said, false}, true
@@ -141,6 +163,17 @@ func nodeThrown(line string) (t throw, ok bool) {
 		line = name + line[len(name)+len(code):]
 	}
 	return thrown(line)
+}
+
+// inBrackets is the error within a line such as "[Error: no stack] {".
+func inBrackets(line string) (inside string, ok bool) {
+	end := strings.LastIndexByte(line, ']')
+	if end < 0 || line[0] != '[' {
+		return "", false
+	}
+	inside = line[1:end]
+	name := wordOf(inside)
+	return inside, namesError(name) || isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
 }
 
 // wordOf is the name that a line begins with.
@@ -285,6 +318,33 @@ func jest(text string) Error {
 		return Error{}
 	}
 	title, rest, _ := strings.Cut(report, "\n")
-	said := strings.TrimLeft(rest, " \n")
-	return Error{Message: title + ": " + firstLine(said)}
+	return Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
+}
+
+// pnpm reads what pnpm says of a command that it did not start.
+func pnpm(text string) Error {
+	for line := range strings.SplitSeq(text, "\n") {
+		code, said, ok := strings.Cut(strings.TrimSpace(line), "  ")
+		if ok && strings.HasPrefix(code, "ERR_PNPM_") {
+			return Error{Class: code, Message: strings.TrimSpace(said)}
+		}
+	}
+	return Error{}
+}
+
+// oclif reads an error that stands behind a bar, as tools made with oclif print it.
+func oclif(text string) Error {
+	const bar = "›   "
+	var said []string
+	for line := range strings.SplitSeq(text, "\n") {
+		_, line, ok := strings.Cut(line, bar)
+		first, begins := strings.CutPrefix(line, "Error: ")
+		switch {
+		case begins:
+			said = []string{first}
+		case ok && said != nil && len(said) <= maxContinued && !strings.HasPrefix(line, "See more help"):
+			said = append(said, line)
+		}
+	}
+	return Error{Message: strings.Join(said, "\n")}
 }

@@ -8,11 +8,11 @@ import (
 var (
 	// runnerLine is a line of what started a program that failed: npm, Yarn, pnpm, Bun,
 	// Cargo, Go.
-	runnerLine = regexp.MustCompile(`^(?:npm (?:error|ERR!)(?: |$)|lerna ERR! |error Command failed with |\s*ELIFECYCLE\s|\s*ERR_PNPM_|` +
+	runnerLine = regexp.MustCompile(`^(?:npm (?:error|ERR!)(?: |$)|lerna ERR! |error Command failed with |\s*ELIFECYCLE\s|\s*ERR_PNPM_RECURSIVE_|info Visit https://yarnpkg|` +
 		`error: script ".*" (?:exited|was terminated)|error: process didn't exit successfully: |exit status \d+$|\[nodemon\] app crashed)`)
 
 	// runnerBegin is a line with which a runner says what it starts, or what else it knows.
-	runnerBegin = regexp.MustCompile(`^(?:npm (?:warn|WARN|notice)|yarn run v\d|info Visit https://yarnpkg|> \S+@\d\S* \S|\$ \S+ )`)
+	runnerBegin = regexp.MustCompile(`^(?:npm (?:warn|WARN|notice)|yarn run v\d|> \S+@\d\S* \S|\$ \S+ )`)
 )
 
 // withoutRunner leaves out the lines of what started a program. They say that it failed,

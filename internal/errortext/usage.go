@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage)(?::| of )|NAME:$|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
+	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage)(?::| of )|NAME:$|\(Did you mean |\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
 	errorLine = regexp.MustCompile(`^(?:[\w./-]+: )?(?i:error|fatal|incorrect usage|error\(s\)): ?`)
 )
 
