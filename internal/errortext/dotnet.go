@@ -1,6 +1,9 @@
 package errortext
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // aspnetText reads the developer's exception page. The headers below the stack are
 // no part of the error.
@@ -9,9 +12,99 @@ func aspnetText(text string) Error {
 	if !ok {
 		return Error{}
 	}
-	e := stack(trace)
+	e := dotnetTrace(trace)
 	e.Trace = trace
 	return e
+}
+
+// dotnet reads what programs for .NET write, and those that build and start them.
+func dotnet(text string) Error {
+	for _, read := range [...]func(string) Error{vstest, dotnetTrace, powershell} {
+		if e := read(text); e.found() {
+			return e
+		}
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, form := range dotnetEnds {
+			if m := form.FindStringSubmatch(line); m != nil {
+				return Error{Class: m[1], Message: m[2]}
+			}
+		}
+	}
+	return Error{}
+}
+
+// dotnetEnds are what the runtime, its host and its compilers say without a stack.
+var dotnetEnds = [...]*regexp.Regexp{
+	regexp.MustCompile(`^\s*\S[^:]*: error ((?:CS|FS|BC|MSB|NU|NETSDK|CA)\d+): (.*?)(?: \[[^\[\]]*proj(?:::[^\[\]]*)?\])?$`),
+	regexp.MustCompile(`^(Process terminated|Fatal error)\. (.+)$`),
+	regexp.MustCompile(`^()(Stack overflow\.|Out of memory\.|You must install or update \.NET to run this application\.|Unable to create a 'DbContext' of type .*)$`),
+}
+
+// dotnetTrace reads the last stack trace. The errors that led to one stand behind arrows,
+// the innermost last, before the first frame.
+func dotnetTrace(text string) Error {
+	var last Error
+	blocks(text, dotnetFrame, func(block []string, framed bool) {
+		if head, ok := dotnetHead(block, framed); ok {
+			last = dotnetError(block[head:])
+		}
+	})
+	return last
+}
+
+// dotnetHead is the line on which the error begins that some frames follow. Without
+// frames, it is one that no one caught.
+func dotnetHead(lines []string, framed bool) (at int, ok bool) {
+	var head heads
+	for i, line := range lines {
+		trimmed := strings.TrimSpace(line)
+		if strings.HasPrefix(trimmed, "---> ") {
+			break
+		}
+		uncaught := uncaughtPrefix(line) != ""
+		outer, _, _ := strings.Cut(trimmed, " ---> ")
+		t, ok := thrown(strings.TrimPrefix(outer, uncaughtPrefix(line)))
+		if ok && (uncaught || framed && (t.sure || strings.Contains(t.class, "."))) {
+			head.offer(i, line, t)
+		}
+	}
+	return head.line, head.found
+}
+
+// uncaughtPrefix is what the runtime writes before an error that no one caught.
+func uncaughtPrefix(line string) string {
+	for _, prefix := range [...]string{"Unhandled exception. ", "Unhandled Exception: ", "Unhandled exception: "} {
+		if strings.HasPrefix(line, prefix) {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// dotnetError reads an error and those behind its arrows.
+func dotnetError(lines []string) Error {
+	first := strings.TrimSpace(strings.TrimPrefix(lines[0], uncaughtPrefix(lines[0])))
+	outer, inner, _ := strings.Cut(first, " ---> ")
+	t, _ := thrown(outer)
+	e := Error{Class: t.class, Message: t.message}
+	if inner == "" {
+		e.Message += continued(withoutCauses(lines[1:]))
+	}
+
+	for i, line := range lines {
+		if arrow, ok := strings.CutPrefix(strings.TrimSpace(line), "---> "); ok {
+			inner = withHeading(arrow, lines[i+1:])
+		}
+	}
+	if i := strings.LastIndex(inner, " ---> "); i >= 0 {
+		inner = inner[i+len(" ---> "):]
+	}
+	if _, after, ok := strings.Cut(inner, "(Inner Exception #"); ok {
+		_, inner, _ = strings.Cut(after, ") ")
+	}
+	cause, _ := thrown(inner)
+	return e.because(cause.class, cause.message)
 }
 
 // withoutCauses ends before what .NET says of the errors that led to one.
@@ -22,4 +115,56 @@ func withoutCauses(lines []string) []string {
 		}
 	}
 	return lines
+}
+
+// dotnetFrame reports whether a line is one of a stack trace: "at Type.Method(Int32 order)
+// in /src/File.cs:line 12", or a line between two stacks.
+func dotnetFrame(line string) bool {
+	s := strings.TrimSpace(line)
+	if strings.HasPrefix(s, "--- End of ") {
+		return true
+	}
+	s, ok := strings.CutPrefix(s, "at ")
+	if !ok || javaFrame(line) {
+		return false
+	}
+	name, rest, ok := strings.Cut(s, "(")
+	if !ok || strings.Contains(name, " ") || !strings.Contains(name, ".") && !strings.HasPrefix(name, "lambda_method") {
+		return false
+	}
+	return strings.HasSuffix(rest, ")") || strings.Contains(rest, ") in ") || strings.Contains(rest, ") +")
+}
+
+// vstest reads the first test that failed.
+func vstest(text string) Error {
+	_, report, ok := strings.Cut(text, "\n  Error Message:\n")
+	if !ok {
+		return Error{}
+	}
+	said, _, _ := strings.Cut(report, "\n  Stack Trace:")
+	return Error{Message: firstLines(said)}
+}
+
+// powershell reads the last error of PowerShell: below the line of the script, and below
+// what marks a part of it.
+func powershell(text string) Error {
+	i := strings.LastIndex(text, "\nLine |\n")
+	if i < 0 {
+		return Error{}
+	}
+
+	var said []string
+	marked := false
+	for line := range strings.SplitSeq(text[i+len("\nLine |\n"):], "\n") {
+		_, behind, ok := strings.Cut(line, "| ")
+		switch {
+		case !ok || len(said) > maxContinued:
+			return Error{Message: strings.Join(said, "\n")}
+		case marked:
+			said = append(said, strings.TrimSpace(behind))
+		case strings.Trim(behind, " ~") == "":
+			marked = true
+		}
+	}
+	return Error{Message: strings.Join(said, "\n")}
 }

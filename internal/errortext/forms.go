@@ -18,20 +18,62 @@ var languages = [...]struct {
 	{"Elixir", elixir},
 	{"Rust", rust},
 	{"Go", golang},
-	{"Java, JavaScript and .NET", stack},
+	{"Java", jvm},
+	{".NET", dotnet},
+	{"JavaScript", javascript},
+	{"any other with a stack", stack},
+	{"a usage text", usage},
+	{"loggers", logs},
 }
 
 func fromText(text string) Error {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = plain(text)
+	said, runner := withoutRunner(text)
 	for _, language := range languages {
-		if e := language.read(text); e.found() {
+		if e := language.read(said); e.found() {
 			if e.Trace == "" {
 				e.Trace = text
 			}
 			return e
 		}
 	}
-	return Error{}
+	if runner == nil {
+		return Error{}
+	}
+
+	e := Error{Message: likeliest(said), Trace: text}
+	if e.Message == "" {
+		e.Message = ofRunner(runner)
+	}
+	return e
+}
+
+var colour = regexp.MustCompile(`\x1b\[[0-9;:?]*[A-Za-z]`)
+
+// plain is a text without what terminals make colours of, and with plain line ends.
+func plain(text string) string {
+	if strings.Contains(text, "\x1b[") {
+		text = colour.ReplaceAllString(text, "")
+	}
+	return withoutService(strings.ReplaceAll(text, "\r\n", "\n"))
+}
+
+// withoutService leaves out what Docker Compose writes before each line: "worker-1  | ".
+func withoutService(text string) string {
+	name, _, ok := strings.Cut(firstLine(text), " | ")
+	if !ok || strings.Trim(name, " ") == "" || strings.Contains(strings.TrimRight(name, " "), " ") {
+		return text
+	}
+
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		rest, ok := strings.CutPrefix(line, name+" | ")
+		if !ok && line != "" && line != name+" |" {
+			return text
+		}
+		lines[i] = rest
+	}
+	return strings.Join(lines, "\n")
 }
 
 // maxContinued is how many lines of a message are read after its first one.

@@ -1,0 +1,350 @@
+package errortext
+
+import (
+	"regexp"
+	"strings"
+)
+
+// javascript reads what programs for Node.js, Deno and Bun write, and what compiles and
+// tests them.
+func javascript(text string) Error {
+	for _, read := range [...]func(string) Error{prisma, jest, nodeTrace, nodeEnd, typescript, pnpm, oclif} {
+		if e := read(text); e.found() {
+			return e
+		}
+	}
+	return Error{}
+}
+
+// nodeTraces gathers the last error that was printed: with its stack, and with what led
+// to it in braces behind, indented the more the nearer it is to the cause.
+type nodeTraces struct {
+	last   Error
+	indent int // of the error
+	cause  throw
+	deep   int // how far the cause is indented
+}
+
+// nodeTrace reads the last error with a stack, or with others in braces.
+func nodeTrace(text string) Error {
+	var t nodeTraces
+	blocks(text, nodeFrame, t.block)
+	e := unhandled(t.last)
+	return e.because(t.cause.class, t.cause.message)
+}
+
+// block reads the lines before some frames: those of an error, or of one that led to it.
+func (t *nodeTraces) block(lines []string, framed bool) {
+	var head heads
+	start := func(end int) {
+		if head.found {
+			*t = nodeTraces{last: nodeError(lines[head.line:end]), indent: head.indent}
+		}
+		head = heads{}
+	}
+
+	for i, line := range lines {
+		if strings.TrimSpace(line) == "[errors]: [" {
+			start(i)
+			continue
+		}
+		key, said := nodeKey(line)
+		found, ok := nodeThrown(said)
+		switch {
+		case key != "":
+			start(i)
+			if key == "[cause]" && !ok {
+				found = throw{message: strings.Trim(said, "'")}
+			}
+			t.led(key, line, found)
+		case !ok:
+		case t.last.found() && indent(line) > t.indent && namesError(found.class):
+			t.led(key, line, found)
+		case framed || strings.HasSuffix(line, "] {"):
+			head.offer(i, line, found)
+		}
+	}
+	start(len(lines))
+}
+
+// nodeError is the error that begins on the first of some lines. In brackets, it is one
+// without a stack.
+func nodeError(lines []string) Error {
+	t, _ := nodeThrown(lines[0])
+	e := Error{Class: t.class, Message: t.message}
+	if _, bracketed := inBrackets(lines[0]); bracketed {
+		return e
+	}
+
+	below := withoutSource(lines[1:])
+	e.Message += continued(below)
+	if strings.HasSuffix(e.Message, ":") { // what is compared stands below an empty line
+		e.Message += continued(afterBlank(below))
+	}
+	return e
+}
+
+// afterBlank are the lines behind the first empty ones.
+func afterBlank(lines []string) []string {
+	blank := false
+	for i, line := range lines {
+		empty := strings.TrimSpace(line) == ""
+		if blank && !empty {
+			return lines[i:]
+		}
+		blank = blank || empty
+	}
+	return nil
+}
+
+// led takes over an error within the braces of another one.
+func (t *nodeTraces) led(key, line string, found throw) {
+	deep := indent(line)
+	if t.last.found() && (deep > t.deep || key == "caused by") {
+		t.cause, t.deep = found, deep
+	}
+}
+
+// withoutSource ends before what stands between a message and the stack: where the error
+// was emitted, or a line of the source and what points at a place in it.
+func withoutSource(lines []string) []string {
+	for i, line := range lines[:min(len(lines), maxContinued+2)] {
+		if strings.HasPrefix(line, "Emitted 'error' event ") {
+			return lines[:i]
+		}
+		if i > 0 && pointsAtSource(line) {
+			return lines[:i-1]
+		}
+	}
+	return lines
+}
+
+// pointsAtSource reports whether a line is nothing but a mark below a line of the source.
+func pointsAtSource(line string) bool {
+	trimmed := strings.TrimSpace(line)
+	return trimmed != "" && strings.Trim(trimmed, "^~") == ""
+}
+
+var nodeField = regexp.MustCompile(`^\s+([a-z_]\w*): (?:\[?\w*(?:[Ee]rror|Exception))(?: \[\w+\])?: `)
+
+// nodeKey cuts off the name of the field in which an error stands: "[cause]: Error: …",
+// "original: error: …".
+func nodeKey(line string) (key, said string) {
+	trimmed := strings.TrimLeft(line, " \t")
+	for _, key := range [...]string{"[cause]", "caused by"} {
+		if said, ok := strings.CutPrefix(trimmed, key+": "); ok {
+			return key, said
+		}
+	}
+	if m := nodeField.FindStringSubmatch(line); m != nil {
+		return m[1], trimmed[len(m[1])+len(": "):]
+	}
+	return "", line
+}
+
+var nodeCode = regexp.MustCompile(`^ \[[\w ]+\]`)
+
+// nodeThrown reads the line on which a class and a message stand: "TypeError: fetch
+// failed", "Error [ERR_X]: …", "[Error: …] {", "error: Uncaught (in promise) Error: …".
+func nodeThrown(line string) (t throw, ok bool) {
+	line = strings.TrimSpace(line)
+	for _, prefix := range [...]string{"error: Uncaught (in promise) ", "error: Uncaught ", "Uncaught (in promise) ", "Uncaught "} {
+		line = strings.TrimPrefix(line, prefix)
+	}
+	if inside, ok := inBrackets(line); ok {
+		line = inside
+	}
+	if said, is := strings.CutPrefix(line, "error: "); is { // Bun, and PostgreSQL's driver
+		return throw{"error", said, false}, true
+	}
+
+	name := wordOf(line)
+	if code := nodeCode.FindString(line[len(name):]); code != "" && isClass(name) { // its code is one of its fields as well
+		line = name + line[len(name)+len(code):]
+	}
+	return thrown(line)
+}
+
+// inBrackets is the error within a line such as "[Error: no stack] {".
+func inBrackets(line string) (inside string, ok bool) {
+	end := strings.LastIndexByte(line, ']')
+	if end < 0 || line[0] != '[' {
+		return "", false
+	}
+	inside = line[1:end]
+	name := wordOf(inside)
+	return inside, namesError(name) || isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
+}
+
+// wordOf is the name that a line begins with.
+func wordOf(line string) string {
+	end := strings.IndexFunc(line, func(r rune) bool {
+		return r != '_' && r != '$' && r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	if end < 0 {
+		return line
+	}
+	return line[:end]
+}
+
+// unhandled names the reason with which a promise was rejected in place of what Node.js
+// says about that.
+func unhandled(e Error) Error {
+	_, reason, ok := strings.Cut(e.Message, `The promise rejected with the reason "`)
+	if ok {
+		e.Message = strings.TrimSuffix(reason, `".`)
+	}
+	return e
+}
+
+var nodePlace = regexp.MustCompile(`:\d+:\d+\)?$|\((?:<anonymous>|native|native code|index \d+|unknown)\)$`)
+
+// nodeFrame reports whether a line is one of a stack: "at send (/app/a.js:2:25)", "at
+// /app/a.js:2:25", "at async Promise.all (index 0)".
+func nodeFrame(line string) bool {
+	s := strings.TrimLeft(line, " \t")
+	if len(s) == len(line) {
+		return false
+	}
+	if strings.HasPrefix(s, "... ") {
+		return strings.Contains(s, " lines matching cause stack trace ")
+	}
+	if !strings.HasPrefix(s, "at ") && !strings.HasPrefix(s, "❯ ") {
+		return false
+	}
+	return nodePlace.MatchString(strings.TrimRight(s, " {},]"))
+}
+
+// nodeEnd reads what Node.js prints of what was thrown without a stack: below the source,
+// of which it points at the place.
+func nodeEnd(text string) Error {
+	var found Error
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if said, ok := strings.CutPrefix(line, "FATAL ERROR: "); ok {
+			return Error{Class: "FATAL ERROR", Message: said}
+		}
+		if i > 1 && pointsAtSource(line) && sourcePlace.MatchString(lines[i-2]) {
+			found = nodeSaid(lines[i+1:])
+		}
+	}
+	return found
+}
+
+// sourcePlace is the line above a line of the source.
+var sourcePlace = regexp.MustCompile(`^\S.*:\d+$`)
+
+// nodeSaid is what stands below the source, up to the footer.
+func nodeSaid(lines []string) Error {
+	var said []string
+	for _, line := range lines {
+		if strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(line, "(Use `node ") || len(said) > maxContinued {
+			break
+		}
+		if strings.TrimSpace(line) != "" && line != "Uncaught:" {
+			said = append(said, line)
+		}
+	}
+	if len(said) == 0 {
+		return Error{}
+	}
+
+	t, ok := nodeThrown(said[0])
+	if ok && (t.sure || strings.HasPrefix(said[0], "[")) {
+		return unhandled(nodeError(said))
+	}
+	return Error{Message: strings.Join(said, "\n")}
+}
+
+// prisma reads the error of a query. It shows the code that made the query, and says below
+// what was wrong.
+func prisma(text string) Error {
+	i := strings.LastIndex(text, "Invalid `")
+	if i < 0 {
+		return Error{}
+	}
+	lines := strings.Split(text[i:], "\n")
+	if !strings.Contains(lines[0], "` invocation") {
+		return Error{}
+	}
+
+	before := strings.TrimRight(text[:i], " \n")
+	t, _ := thrown(before[strings.LastIndexByte(before, '\n')+1:])
+	return Error{Class: t.class, Message: prismaSaid(lines[1:])}
+}
+
+// prismaSaid is the last paragraph below the code, without what it advises.
+func prismaSaid(lines []string) string {
+	var said, last []string
+	for _, line := range lines {
+		switch trimmed := strings.TrimSpace(line); {
+		case nodeFrame(line) || strings.HasPrefix(line, "}"):
+			return strings.Join(append(said, last...), "\n")
+		case strings.HasPrefix(trimmed, "→"):
+			last = nil
+		case trimmed == "" && len(last) > 0:
+			said, last = last, nil
+		case strings.HasPrefix(trimmed, "Please make sure "):
+			return strings.Join(said, "\n")
+		case trimmed != "":
+			if len(last) == 0 {
+				said = nil
+			}
+			last = append(last, trimmed)
+		}
+	}
+	if len(last) > 0 {
+		said = last
+	}
+	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n")
+}
+
+var tscForm = regexp.MustCompile(`^\S+(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)
+
+// typescript reads the first error of the compiler.
+func typescript(text string) Error {
+	for line := range strings.SplitSeq(text, "\n") {
+		if m := tscForm.FindStringSubmatch(line); m != nil {
+			return Error{Class: m[1], Message: m[2]}
+		}
+	}
+	return Error{}
+}
+
+// jest reads the first test that failed: its name, and what was expected.
+func jest(text string) Error {
+	_, report, ok := strings.Cut(text, "\n  ● ")
+	if !ok {
+		return Error{}
+	}
+	title, rest, _ := strings.Cut(report, "\n")
+	return Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
+}
+
+// pnpm reads what pnpm says of a command that it did not start.
+func pnpm(text string) Error {
+	for line := range strings.SplitSeq(text, "\n") {
+		code, said, ok := strings.Cut(strings.TrimSpace(line), "  ")
+		if ok && strings.HasPrefix(code, "ERR_PNPM_") {
+			return Error{Class: code, Message: strings.TrimSpace(said)}
+		}
+	}
+	return Error{}
+}
+
+// oclif reads an error that stands behind a bar, as tools made with oclif print it.
+func oclif(text string) Error {
+	const bar = "›   "
+	var said []string
+	for line := range strings.SplitSeq(text, "\n") {
+		_, line, ok := strings.Cut(line, bar)
+		first, begins := strings.CutPrefix(line, "Error: ")
+		switch {
+		case begins:
+			said = []string{first}
+		case ok && said != nil && len(said) <= maxContinued && !strings.HasPrefix(line, "See more help"):
+			said = append(said, line)
+		}
+	}
+	return Error{Message: strings.Join(said, "\n")}
+}
