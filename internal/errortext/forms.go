@@ -22,7 +22,7 @@ var languages = [...]struct {
 }
 
 func fromText(text string) Error {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = Plain(text)
 	for _, language := range languages {
 		if e := language.read(text); e.found() {
 			if e.Trace == "" {
