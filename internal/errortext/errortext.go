@@ -83,7 +83,7 @@ func Output(output string) (Error, bool) {
 // else the likeliest line of its standard error. A standard output tells an error beside
 // that only if the standard error is empty and the line is an error beyond doubt.
 func Program(stderr, stdout string) Error {
-	stderr, stdout = Plain(stderr), Plain(stdout)
+	stderr, stdout = Plain(strings.TrimPrefix(stderr, CutBeginning)), Plain(strings.TrimPrefix(stdout, CutBeginning))
 	for _, output := range []string{stderr, stdout} {
 		e, found := Output(output)
 		if found {

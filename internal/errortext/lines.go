@@ -28,6 +28,7 @@ func likeliest(text string) string {
 	inRun := false
 	for i, l := range lines {
 		switch {
+		case l.text == "":
 		case l.weight == best && (!inRun || !best.inRuns()):
 			chosen, inRun = i, true
 		case l.weight != best && l.goesOn:
@@ -120,7 +121,7 @@ func (s *section) apply(raw string, l *line) {
 func block(lines []line, at int) string {
 	head := lines[at]
 	below := lines[at+1:]
-	if head.weight < summary {
+	if head.weight <= plain {
 		return head.text
 	}
 
