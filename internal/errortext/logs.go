@@ -9,11 +9,11 @@ import (
 // levels are the weights of the levels of logs, in small letters. What is below an error
 // says that the program went on.
 var levels = map[string]weight{
-	"trace": aside, "trce": aside, "debug": aside, "dbug": aside, "dbg": aside, "verbose": aside, "info": aside, "information": aside, "inf": aside,
-	"notice": aside, "warn": aside, "warning": aside, "wrn": aside,
+	"trace": aside, "trce": aside, "debug": aside, "dbug": aside, "dbg": aside, "verbose": aside,
+	"info": aside, "information": aside, "inf": aside, "notice": aside, "warn": aside, "warning": aside, "wrn": aside,
 	"error": logged, "err": logged, "eror": logged, "severe": logged, "failure": logged,
-	"fatal": opening, "ftl": opening, "critical": opening, "crit": opening, "crt": opening, "panic": opening, "dpanic": opening, "alert": opening,
-	"emerg": opening, "emergency": opening,
+	"fatal": opening, "ftl": opening, "critical": opening, "crit": opening, "crt": opening, "panic": opening, "dpanic": opening,
+	"alert": opening, "emerg": opening, "emergency": opening,
 	"10": aside, "20": aside, "30": aside, "40": aside, "50": logged, "60": opening, // of pino and bunyan
 }
 
@@ -202,7 +202,8 @@ func channelEntry(s string) (string, weight) {
 	level, rest, _ := strings.Cut(s, ":")
 	channel, text, ok := strings.Cut(rest, ":")
 	w, known := levels[strings.ToLower(level)]
-	if !ok || !known || level != strings.ToUpper(level) || isNumber(level) || channel == "" || strings.Contains(channel, " ") || isBlank(text) {
+	isLevel := known && level == strings.ToUpper(level) && !isNumber(level)
+	if !ok || !isLevel || channel == "" || strings.Contains(channel, " ") || isBlank(text) {
 		return "", nothing
 	}
 	return text, w

@@ -38,7 +38,9 @@ func isHTML(body string) bool {
 }
 
 // htmlElements are those with which pages without a declaration begin, or with parts of pages.
-var htmlElements = setOf(`html head body title meta link script style h1 h2 h3 p pre div span center table br hr textarea b i a font strong form main section ul ol`)
+var htmlElements = setOf(`
+	html head body title meta link script style h1 h2 h3 p pre div span center table br hr textarea
+	b i a font strong form main section ul ol`)
 
 // elementName is the name of the element with which a text begins, in small letters.
 func elementName(s string) string {
