@@ -62,7 +62,7 @@ test-workers: ## Let the real workers of ten systems run what is replayed at a s
 # "context deadline exceeded", because an input is still running when the time is up.
 FUZZTIME = 50000x
 
-fuzz: ## Feed the readers of envelopes, durations, policies, the configuration, filters and foreign records with garbage
+fuzz: ## Feed the readers of envelopes, durations, policies, the configuration, filters, errors and foreign records with garbage
 	go test -run '^$$' -fuzz '^FuzzEnvelope$$' -fuzztime $(FUZZTIME) ./internal/envelope
 	go test -run '^$$' -fuzz '^FuzzParseDuration$$' -fuzztime $(FUZZTIME) ./internal/wire
 	go test -run '^$$' -fuzz '^FuzzDecodePatch$$' -fuzztime $(FUZZTIME) ./internal/wire
@@ -73,6 +73,9 @@ fuzz: ## Feed the readers of envelopes, durations, policies, the configuration, 
 	go test -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzComplete$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzOutput$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzProgram$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzPlain$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzSidekiq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 	go test -run '^$$' -fuzz '^FuzzAsynq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 	go test -run '^$$' -fuzz '^FuzzFrame$$' -fuzztime $(FUZZTIME) ./internal/source/codec

@@ -9,6 +9,9 @@ import (
 // CutMark is the end of a text of which the rest is missing, see [Complete].
 const CutMark = "… [cut]"
 
+// CutBeginning stands before the end of an output of which the beginning is missing.
+const CutBeginning = "[cut] …"
+
 // Complete makes a JSON document of the beginning of one: it leaves out a name, a number
 // or a word that is not whole, ends a text that is not with [CutMark], and closes what is
 // open. It returns ok=false for what is not the beginning of an object or a list.

@@ -45,13 +45,13 @@ func (e Error) String() string {
 
 func (e Error) found() bool { return e.Class != "" || e.Message != "" }
 
-// clean is an error whose texts begin and end with something that can be seen.
+// clean is an error whose texts are plain, and begin and end with something that can be seen.
 func (e Error) clean() Error {
-	return Error{strings.TrimSpace(e.Class), strings.TrimSpace(e.Message), strings.Trim(e.Trace, "\r\n")}
+	return Error{strings.TrimSpace(Plain(e.Class)), strings.TrimSpace(Plain(e.Message)), strings.Trim(Plain(e.Trace), "\r\n")}
 }
 
-// Body finds the error in the body of an HTTP answer. It finds none in binary data,
-// and none in plain text without a traceback.
+// Body finds the error in the body of an HTTP answer, as [Decode] returns it. It finds none
+// in plain text without a traceback.
 func Body(body string) (Error, bool) {
 	if !utf8.ValidString(body) {
 		return Error{}, false
@@ -62,7 +62,7 @@ func Body(body string) (Error, bool) {
 	case strings.HasPrefix(body, "{"), strings.HasPrefix(body, "["):
 		e = fromJSON(body)
 	case strings.HasPrefix(body, "<"):
-		e = fromPage(body)
+		e = fromMarkup(body)
 	default:
 		e = fromText(body)
 	}
@@ -95,14 +95,18 @@ func bounded(text string) string {
 
 // Program finds the error of a program that failed: the one that a form knows in its
 // standard error or else in its standard output, where PHP prints its errors by default, or
-// else the likeliest line of its standard error. It is empty if the program wrote nothing
-// there.
+// else the likeliest line of its standard error. A standard output tells an error beside
+// that only if the standard error is empty and the line is an error beyond doubt.
 func Program(stderr, stdout string) Error {
+	stderr, stdout = Plain(strings.TrimPrefix(stderr, CutBeginning)), Plain(strings.TrimPrefix(stdout, CutBeginning))
 	for _, output := range []string{stderr, stdout} {
 		e, found := Output(output)
 		if found {
 			return e
 		}
+	}
+	if isBlank(stderr) && saysError(stdout) {
+		return Error{Message: likeliest(stdout)}
 	}
 	return Error{Message: likeliest(stderr)}
 }

@@ -26,40 +26,44 @@ var languages = [...]struct {
 	{"loggers", logs},
 }
 
-func fromText(text string) Error {
-	text = plain(text)
-	said, runner := withoutRunner(text)
+// byForm reads a text by the first form that finds an error in it.
+func byForm(text string) Error {
 	for _, language := range languages {
-		if e := language.read(said); e.found() {
-			if e.Trace == "" {
-				e.Trace = text
-			}
+		e := language.read(text)
+		if e.found() {
 			return e
 		}
 	}
-	if runner == nil {
-		return Error{}
-	}
+	return Error{}
+}
 
-	e := Error{Message: likeliest(said), Trace: text}
-	if e.Message == "" {
-		e.Message = ofRunner(runner)
+// fromText reads a text by its forms; where something ran the program that failed, what
+// that wrote about the end is no error as long as the program itself said one.
+func fromText(text string) Error {
+	text = withoutServices(Plain(text))
+	said, runner := withoutRunner(text)
+
+	e := byForm(said)
+	if !e.found() && runner != nil {
+		e.Message = likeliest(said)
+		if e.Message == "" {
+			e.Message = ofRunner(runner)
+		}
+	}
+	if e.found() && e.Trace == "" {
+		e.Trace = text
 	}
 	return e
 }
 
-var colour = regexp.MustCompile(`\x1b\[[0-9;:?]*[A-Za-z]`)
-
-// plain is a text without what terminals make colours of, and with plain line ends.
-func plain(text string) string {
-	if strings.Contains(text, "\x1b[") {
-		text = colour.ReplaceAllString(text, "")
-	}
-	return withoutService(strings.ReplaceAll(text, "\r\n", "\n"))
+// traced is the error in a trace.
+func traced(trace string) (Error, bool) {
+	e := byForm(Plain(bounded(trace))).clean()
+	return e, e.found()
 }
 
-// withoutService leaves out what Docker Compose writes before each line: "worker-1  | ".
-func withoutService(text string) string {
+// withoutServices leaves out what Docker Compose writes before each line: "worker-1  | ".
+func withoutServices(text string) string {
 	name, _, ok := strings.Cut(firstLine(text), " | ")
 	if !ok || strings.Trim(name, " ") == "" || strings.Contains(strings.TrimRight(name, " "), " ") {
 		return text

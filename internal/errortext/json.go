@@ -148,7 +148,7 @@ func spring(o object) Error {
 		return Error{}
 	}
 	e := Error{o.text("exception"), o.text("message"), o.text("trace")}
-	if thrown, ok := Output(e.Trace); ok && e.Class == "" {
+	if thrown, ok := traced(e.Trace); ok && e.Class == "" {
 		e.Class = thrown.Class
 	}
 	if e.Message == "" || e.Message == "No message available" {
@@ -169,7 +169,7 @@ func spring(o object) Error {
 }
 
 func quarkus(o object) Error {
-	e, _ := Output(o.text("stack"))
+	e, _ := traced(o.text("stack"))
 	e.Trace = o.text("stack")
 	return e
 }
@@ -177,7 +177,7 @@ func quarkus(o object) Error {
 func aspnet(o object) Error {
 	exception, _ := o["exception"].(map[string]any)
 	details := object(exception).text("details")
-	e, _ := Output(details)
+	e, _ := traced(details)
 	e.Trace = details
 	return e
 }
@@ -283,7 +283,7 @@ func message(o object) Error {
 			e.Trace = strings.Join(texts(o[name]), "\n")
 		}
 	}
-	if thrown, ok := Output(e.Trace); ok && e.Class == "" {
+	if thrown, ok := traced(e.Trace); ok && e.Class == "" {
 		e.Class = thrown.Class
 	}
 	return e

@@ -36,7 +36,10 @@ func parsePage(body string) page {
 		case html.ErrorToken: // the end, or where the page was cut off
 			return p
 		case html.CommentToken:
-			p.blocks = append(p.blocks, strings.TrimSpace(html.UnescapeString(string(z.Text()))))
+			text := strings.TrimSpace(html.UnescapeString(string(z.Text())))
+			if !strings.HasPrefix(text, "?") { // the declaration of XML
+				p.blocks = append(p.blocks, text)
+			}
 		case html.StartTagToken:
 			switch name, _ := z.TagName(); string(name) {
 			case "title":

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"redrive/internal/clip"
 	"redrive/internal/engine"
@@ -73,8 +72,8 @@ func (s *service) run(ctx context.Context, j job.Job) error {
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}
-	words := s.hide(string(answer.Words()), 0)
-	return s.refused(answer.Response, []byte(words), answer.Cut())
+	words := errortext.Decode(answer.Words(), answer.Header.Get("Content-Type"))
+	return s.refused(answer.Response, s.hide(words, 0), answer.Cut())
 }
 
 // within is context.WithTimeout, where zero means no timeout.
@@ -146,7 +145,7 @@ const maxExcerpt = 512
 
 // refused turns an answer that is no success into a failure. Of a body that is cut, what
 // came of the error in it counts.
-func (s *service) refused(response *http.Response, body []byte, cut bool) error {
+func (s *service) refused(response *http.Response, body string, cut bool) error {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)))
 	f := s.failure(fmt.Sprintf("http.%d", response.StatusCode), status)
 	if wait, ok := httpclient.RetryAfter(response); ok {
@@ -154,13 +153,13 @@ func (s *service) refused(response *http.Response, body []byte, cut bool) error 
 	}
 	document := body
 	if cut {
-		if whole, ok := errortext.Complete(body); ok {
-			document = whole
+		if whole, ok := errortext.Complete([]byte(body)); ok {
+			document = string(whole)
 		}
 	}
-	if said, ok := parseRefusal(document); ok {
+	if said, ok := parseRefusal([]byte(document)); ok {
 		said.refine(f)
-	} else if said, ok := errortext.Body(string(document)); ok {
+	} else if said, ok := errortext.Body(document); ok {
 		f.Trace, f.Message = f.Message+"\n"+said.Trace, said.String()
 	} else if text := excerpt(body); text != "" {
 		f.Message += ": " + text
@@ -252,13 +251,9 @@ func (r refusal) refine(f *job.Failure) {
 	}
 }
 
-// excerpt is the beginning of a body on one line, or nothing when the body is
-// no text.
-func excerpt(body []byte) string {
-	if !utf8.Valid(body) {
-		return ""
-	}
-	text := strings.Join(strings.FieldsFunc(string(body), func(r rune) bool {
+// excerpt is the beginning of a body on one line.
+func excerpt(body string) string {
+	text := strings.Join(strings.FieldsFunc(errortext.Plain(body), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
 	return clip.Text(text, maxExcerpt)

@@ -3,6 +3,9 @@ package handler
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
+
+	"redrive/internal/errortext"
 )
 
 // tail is a writer that keeps the end of what is written to it: what is shown,
@@ -33,24 +36,35 @@ func (t *tail) trim() {
 	}
 }
 
-// shown is the end of the output without its secrets, and says so when that is
-// not everything. Secrets are looked for before the output is cut. A line whose
-// beginning is lost is not shown: nobody knows what it is about. Its end can still
-// be the name of a secret on the next line.
+// whole is what is kept without the rest of a character whose beginning is lost,
+// which would say that the output is not UTF-8.
+func (t *tail) whole() []byte {
+	kept := t.kept
+	for n := 0; t.cut && n < utf8.UTFMax && len(kept) > 0 && !utf8.RuneStart(kept[0]); n++ {
+		kept = kept[1:]
+	}
+	return kept
+}
+
+// shown is the end of the output as a terminal shows it, without its secrets, and
+// says so when that is not everything. Secrets are looked for before the output is
+// cut. A line whose beginning is lost is not shown: nobody knows what it is about.
+// Its end can still be the name of a secret on the next line.
 func (t *tail) shown(hide Hide) string {
 	t.trim()
-	text := string(t.kept)
-	from := max(0, len(text)-t.limit)
+	lost, text := "", errortext.Decode(t.whole(), "")
 	if t.cut {
-		lost := strings.IndexByte(text, '\n')
-		if lost < 0 {
-			return fmt.Sprintf("[cut] … one line of more than %d bytes; it is not shown, because its beginning is lost", 2*t.limit)
+		end := strings.IndexAny(text, "\r\n")
+		if end < 0 {
+			return fmt.Sprintf(errortext.CutBeginning+" one line of more than %d bytes; it is not shown, because its beginning is lost", 2*t.limit)
 		}
-		from = max(from, lost+1)
+		lost, text = errortext.Plain(text[:end])+"\n", strings.TrimPrefix(text[end+1:], "\n")
 	}
+	text = lost + errortext.Plain(text)
+	from := max(len(lost), len(text)-t.limit)
 	text = strings.ToValidUTF8(hide(text, from), "\uFFFD")
 	if t.cut || from > 0 {
-		return "[cut] …" + text
+		return errortext.CutBeginning + text
 	}
 	return text
 }

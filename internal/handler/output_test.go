@@ -74,8 +74,9 @@ func TestExec_HidesSecretsBeforeItCuts(t *testing.T) {
 func TestExec_SaysTheLastLineThatSaysSomething(t *testing.T) {
 	for output, want := range map[string]string{
 		"first\nlast\n\n":                     "last",
-		"no such customer\npassword:\n  abc1": "password:",
-		"cannot read\n{\n  \"n\": 1\n}\n":     `"n": 1`,
+		"a customer\npassword:\n  abc1":       "password:",
+		"no such customer\npassword:\n  abc1": "no such customer",
+		"read\n{\n  \"n\": 1\n}\n":            `"n": 1`,
 		"}\n":                                 "}",
 		"a\r\nb\r\n":                          "b",
 	} {

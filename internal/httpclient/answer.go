@@ -60,7 +60,7 @@ func (c *Client) Do(request *http.Request) (*Answer, error) {
 	return a, nil
 }
 
-// Words reads the beginning of the body, as much of it as comes in time. It
+// Words reads the beginning of the body, as much of it as comes in time, and unpacks it. It
 // takes no more than half of what the request's context has left, so that the
 // answer is known before that ends.
 func (a *Answer) Words() []byte {
@@ -72,7 +72,8 @@ func (a *Answer) Words() []byte {
 	timer := time.AfterFunc(wait, a.cancel)
 	defer timer.Stop()
 	words, err := io.ReadAll(io.LimitReader(a.Body, MaxWords)) // what came before an error counts
-	a.cut = err != nil || len(words) == MaxWords
+	words, cut := unpacked(words, a.Header)
+	a.cut = err != nil || cut || len(words) == MaxWords
 	if a.cut {
 		words = wholeCharacters(words)
 	}

@@ -1,0 +1,69 @@
+package httpclient
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/andybalholm/brotli"
+)
+
+// unpacked undoes what the header Content-Encoding names, the last one first, up to [MaxWords].
+// cut tells that the text may go on. The transport has undone gzip that it asked for by itself.
+func unpacked(body []byte, header http.Header) (text []byte, cut bool) {
+	names := strings.Split(strings.Join(header.Values("Content-Encoding"), ","), ",")
+	for _, name := range slices.Backward(names) {
+		open := opener(strings.ToLower(strings.TrimSpace(name)), body)
+		if open == nil {
+			continue
+		}
+		whole, isCut := unpack(body, open)
+		body, cut = whole, cut || isCut
+	}
+	return body, cut
+}
+
+// opener begins to unpack a body in an encoding; it is nil for one that is not known.
+func opener(name string, body []byte) func(io.Reader) (io.Reader, error) {
+	switch name {
+	case "gzip", "x-gzip":
+		return func(packed io.Reader) (io.Reader, error) { return gzip.NewReader(packed) }
+	case "br":
+		return func(packed io.Reader) (io.Reader, error) { return brotli.NewReader(packed), nil }
+	case "deflate":
+		if hasZlibHeader(body) {
+			return func(packed io.Reader) (io.Reader, error) { return zlib.NewReader(packed) }
+		}
+		return func(packed io.Reader) (io.Reader, error) { return flate.NewReader(packed), nil }
+	}
+	return nil
+}
+
+// hasZlibHeader reports whether a body is in the format of zlib, as RFC 9110 wants it for
+// deflate. Many servers leave the header out.
+func hasZlibHeader(body []byte) bool {
+	const method = 8 // deflate
+	return len(body) >= 2 && body[0]&0x0f == method && (int(body[0])<<8|int(body[1]))%31 == 0
+}
+
+// unpack returns what came before an error, and the body itself if it is a text that was never
+// packed: a service can name an encoding and not use it.
+func unpack(body []byte, open func(io.Reader) (io.Reader, error)) (text []byte, cut bool) {
+	packed, err := open(bytes.NewReader(body))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(packed, MaxWords))
+	}
+
+	corrupt := err != nil && !errors.Is(err, io.ErrUnexpectedEOF)
+	if corrupt && utf8.Valid(body) || err != nil && len(text) == 0 {
+		return body, false
+	}
+	return text, err != nil || len(text) == MaxWords
+}
