@@ -72,7 +72,7 @@ func judge(t *testing.T, all []sample) (s score) {
 	groups := make([]string, len(all))
 	for i, one := range all {
 		e := errortext.Program(one.text, "")
-		groups[i] = fingerprint.Of("job", "exec.exit_1", e.String(), one.text).Fingerprint
+		groups[i] = fingerprint.Of("job", "exec.exit_1", e.String(), errortext.Plain(one.text)).Fingerprint
 
 		s.texts++
 		if e.Class == one.class {

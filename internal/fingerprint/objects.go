@@ -15,9 +15,8 @@ import (
 //	%User{id: 7, bio: nil}, [id: 7, bio: nil]  Elixir
 //	{:id=>7, "bio"=>nil}                       Ruby
 //
-// The names of the fields are those of the code, and stay. A value is one of the job, even
-// where it has no quotes, unless its field says what went wrong. The objects of JSON, whose
-// names are quoted, are read as any other text is.
+// What is in them is of the job, even where it has no quotes, apart from a field that says
+// what went wrong. The objects of JSON, whose names are quoted, are read as any other text.
 
 // maxObject is how long a printed object may be.
 const maxObject = maxInput
@@ -49,12 +48,14 @@ func (n *scanner) object() bool {
 
 	class, _, _ := strings.Cut(n.in[n.pos:from], ":0x") // of Ruby, with an address
 	n.out = append(n.out, class...)
-	for i, f := range fields {
-		if i > 0 || head > 1 {
-			n.out = append(n.out, ' ')
+	if head > 1 {
+		n.out = append(n.out, ' ')
+	}
+	n.out = append(n.out, text...)
+	for _, f := range fields {
+		if f.tells() {
+			n.out = append(n.out, ", "+f.name+f.separator+f.said()...)
 		}
-		n.out = append(append(n.out, f.name...), f.separator...)
-		n.out = append(n.out, f.shown()...)
 	}
 	n.pos = from + length
 	return true
@@ -84,13 +85,14 @@ func (n *scanner) opens() (closing byte, head int) {
 // field is a field of a printed object.
 type field struct{ name, separator, value string }
 
-// shown is what stands for the value of a field: what it tells of the error, without the
-// values in it, or else that there is a value.
-func (f field) shown() string {
+// tells reports whether a field says what went wrong.
+func (f field) tells() bool {
 	_, tells := slices.BinarySearch(telling, strings.ToLower(strings.Trim(f.name, ":@")))
-	if !tells {
-		return text
-	}
+	return tells
+}
+
+// said is what the value of a field says, without the values in it.
+func (f field) said() string {
 	value := scanner{in: strings.Trim(f.value, "\"'`"), close: -1, tried: maxTried}
 	return value.all()
 }

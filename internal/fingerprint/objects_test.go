@@ -36,7 +36,7 @@ func TestOf_ObjectsAreValues(t *testing.T) {
 		{"cannot send (%Mint.TransportError{reason: :timeout})", "cannot send (%Mint.TransportError{reason: :econnrefused})"},
 		{`refused: {"error":"no such user here"}`, `refused: {"error":"the card is expired"}`},
 		{"{:error, :timeout}", "{:error, :nxdomain}"},
-		{"cannot save User(id=7)", "cannot save User(name=7)"},
+		{"cannot save User(id=7)", "cannot save Order(id=7)"},
 	} {
 		a, b := Of("t", "c", apart[0], ""), Of("t", "c", apart[1], "")
 		if a.Fingerprint == b.Fingerprint {
@@ -50,7 +50,7 @@ func TestNormalise_LeavesBracketsAlone(t *testing.T) {
 	for message, want := range map[string]string{
 		"[error: no such queue]":         "[error: no such queue]",
 		"f(x) = {a} [b] <c>":             "f(x) = {a} [b] <c>",
-		"call(queue: orders":             "call(queue: ‹text›", // cut off
+		"call(queue: orders":             "call(‹text›", // cut off
 		"#<Net::HTTPNotFound 404 Gone>":  "#<Net::HTTPNotFound 404 Gone>",
 		"see {https://a.test/x} (a=b c)": "see {‹url›} (a=b c)",
 	} {

@@ -22,10 +22,10 @@ func frames(trace string) []string {
 	if trace == "" {
 		return nil
 	}
-	const python = "Traceback (most recent call last)"
-	p := parser{}
-	if strings.Contains(trace[:min(len(trace), maxTrace)], python) { // its end is its top
-		p.lines(trace[max(0, len(trace)-maxTrace):])
+
+	p := parser{service: serviceOf(trace)}
+	if chain, ok := pythonCause(trace); ok { // its end is its top
+		p.lines(chain[max(0, len(chain)-maxTrace):])
 		slices.Reverse(p.found)
 	} else {
 		p.lines(trace[:min(len(trace), maxTrace)])
@@ -37,6 +37,36 @@ func frames(trace string) []string {
 		return own
 	}
 	return top(p.found, false)
+}
+
+const pythonHead = "Traceback (most recent call last)"
+
+// pythonCause is the traceback of the error that began the last chain of errors: those
+// before it were survived, and those after it in the chain followed from it. Of a group, the
+// first error counts.
+func pythonCause(trace string) (text string, ok bool) {
+	end := trace[max(0, len(trace)-8*maxTrace):]
+	blocks := strings.Split(end, pythonHead)
+	if len(blocks) == 1 { // the beginning is cut off
+		return end, strings.Contains(end, "\n  File \"")
+	}
+
+	first := 1
+	for i := 2; i < len(blocks); i++ {
+		before := strings.TrimRight(strings.TrimSuffix(blocks[i-1], "Exception Group "), " |\n\r\t")
+		if !follows(before[strings.LastIndexByte(before, '\n')+1:]) {
+			first = i
+		}
+	}
+	return blocks[first], true
+}
+
+// follows reports whether the line before a traceback says that its error is none of the
+// program's own: it followed from the one before, is another one of a group, or was ignored.
+func follows(line string) bool {
+	line = strings.TrimSpace(line)
+	another := strings.HasSuffix(line, " ----------------") && !strings.HasSuffix(line, " 1 ----------------")
+	return another || strings.Contains(strings.ToLower(line), "the above exception") || strings.Contains(line, "Exception ignored")
 }
 
 // top takes the first frames, a recursion once.
@@ -57,20 +87,37 @@ func top(all []frame, own bool) []string {
 
 // parser gathers the frames of a trace, line by line.
 type parser struct {
+	service string // what stands before each line
+
 	found  []frame
 	places []frame // files with a line in text that is no frame
 	call   string  // Go: the function whose place is on the next line
 	inside string  // PHP: where the function of the next line is
 	rust   string  // Rust: the function whose place is on the next line
 	over   bool    // the rest is who started it
+
+	apart    bool // a line of text stands before the next frame: another error
+	panicked bool // Go: it is that of a panic
 }
 
 func (p *parser) lines(trace string) {
 	for line := range strings.SplitSeq(trace, "\n") {
-		if p.line(strings.TrimRight(line, "\r")); p.over {
+		p.line(strings.TrimPrefix(strings.TrimRight(line, "\r"), p.service))
+		if p.over {
 			return
 		}
 	}
+}
+
+// serviceOf is what Docker Compose writes before each line, "worker-1  | "; empty if the
+// first line has no such beginning.
+func serviceOf(trace string) string {
+	line, _, _ := strings.Cut(trace, "\n")
+	name, _, ok := strings.Cut(line, " | ")
+	if !ok || strings.Contains(strings.TrimRight(name, " "), " ") {
+		return ""
+	}
+	return name + " | "
 }
 
 // line takes over what one line says, by its form.
@@ -82,12 +129,19 @@ func (p *parser) line(line string) {
 		return
 	}
 	trimmed := strings.TrimLeft(line, " \t")
+	if p.groups(trimmed) {
+		trimmed = strings.TrimLeft(trimmed, "|+- \t")
+	}
 	switch {
-	case trimmed == "" || strings.HasPrefix(trimmed, "goroutine "):
+	case trimmed == "":
+	case strings.HasPrefix(trimmed, "goroutine "):
+		p.over = len(p.found) > 0 && !p.apart // the stacks of the others follow
+	case strings.HasPrefix(trimmed, "panic: "), strings.HasPrefix(trimmed, "fatal error: "):
+		p.apart, p.panicked = true, true
 	case strings.HasPrefix(trimmed, "created by "):
 		p.over = true
-	case strings.HasPrefix(trimmed, "Caused by: "), strings.HasPrefix(trimmed, "panic("):
-		p.found = p.found[:0] // what follows is nearer to the cause
+	case strings.HasPrefix(trimmed, "Caused by:"), strings.HasPrefix(trimmed, "panic("):
+		p.found, p.apart = p.found[:0], false // what follows is nearer to the cause
 	case strings.HasPrefix(trimmed, "at ") && p.rust != "":
 		p.rustFrame(trimmed[len("at "):])
 	case strings.HasPrefix(trimmed, "at "):
@@ -105,10 +159,26 @@ func (p *parser) line(line string) {
 	case goName(line):
 		p.call = line
 	default:
-		if !p.goLine(trimmed) {
-			p.place(trimmed)
+		if p.goLine(trimmed) {
+			return
+		}
+		p.place(trimmed)
+		if line == trimmed && !continues(line) {
+			p.apart = true
 		}
 	}
+}
+
+// groups reports whether a line is one of the tree that Python makes of a group of errors.
+func (p *parser) groups(trimmed string) bool {
+	return strings.HasPrefix(trimmed, "| ") || strings.HasPrefix(trimmed, "+ ")
+}
+
+// continues reports whether a line stands within the stack of one error and those that led
+// to it.
+func continues(line string) bool {
+	return strings.HasPrefix(line, "---") || strings.HasPrefix(line, "Next ") || strings.HasPrefix(line, "Stack trace:") ||
+		strings.HasPrefix(line, "...") || strings.HasPrefix(line, "Did you mean?")
 }
 
 // add takes over a function.
@@ -117,9 +187,13 @@ func (p *parser) add(name string, own bool) { p.take(frame{name: name, own: own}
 // take takes over a frame, unless its name is no text.
 func (p *parser) take(f frame) {
 	f.name = stable(f.name)
-	if f.name != "" {
-		p.found = append(p.found, f)
+	if f.name == "" {
+		return
 	}
+	if p.apart {
+		p.found, p.apart = p.found[:0], false
+	}
+	p.found = append(p.found, f)
 }
 
 // goFrame is a call, with its arguments or without, and on the next line its
@@ -132,6 +206,13 @@ func (p *parser) goFrame(call, place string) {
 	if strings.HasPrefix(name, "runtime.") || strings.HasPrefix(name, "runtime/") {
 		return
 	}
+	p.addGo(name, place)
+}
+
+// addGo takes over a function of Go. An error that says where it was made and where it was
+// wrapped has several stacks, the innermost first.
+func (p *parser) addGo(name, place string) {
+	p.apart = p.apart && p.panicked
 	p.add(name, !foreign(place))
 }
 
@@ -141,7 +222,7 @@ func (p *parser) goLine(s string) bool {
 	name, place, _ := strings.Cut(s, " ")
 	is := goName(name) && (goPlace(place) || strings.Contains(name, ".(*"))
 	if is {
-		p.add(name, !foreign(place))
+		p.addGo(name, place)
 	}
 	return is
 }
@@ -214,7 +295,11 @@ func (p *parser) phpFrame(s string) {
 // rubyFrame is "/lib/file.rb:12:in `method'", or with 'Class#method'.
 func (p *parser) rubyFrame(s string) {
 	place, call, _ := strings.Cut(s, ":in ")
-	p.add(file(place)+" "+strings.Trim(call, "`'\""), !foreign(place))
+	name, said, _ := strings.Cut(strings.TrimLeft(call, "`'\""), "'")
+	if strings.HasPrefix(said, ": ") { // the first line, with the error
+		p.apart = true
+	}
+	p.add(file(place)+" "+strings.TrimRight(name, "\""), !foreign(place))
 }
 
 // place takes over the file of a line of text that names one with a line
