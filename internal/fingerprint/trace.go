@@ -23,7 +23,8 @@ func frames(trace string) []string {
 		return nil
 	}
 
-	p := parser{service: serviceOf(trace)}
+	trace = withoutService(trace)
+	p := parser{}
 	if chain, ok := pythonCause(trace); ok { // its end is its top
 		p.lines(chain[max(0, len(chain)-maxTrace):])
 		slices.Reverse(p.found)
@@ -87,8 +88,6 @@ func top(all []frame, own bool) []string {
 
 // parser gathers the frames of a trace, line by line.
 type parser struct {
-	service string // what stands before each line
-
 	found  []frame
 	places []frame // files with a line in text that is no frame
 	call   string  // Go: the function whose place is on the next line
@@ -102,22 +101,23 @@ type parser struct {
 
 func (p *parser) lines(trace string) {
 	for line := range strings.SplitSeq(trace, "\n") {
-		p.line(strings.TrimPrefix(strings.TrimRight(line, "\r"), p.service))
+		p.line(strings.TrimRight(line, "\r"))
 		if p.over {
 			return
 		}
 	}
 }
 
-// serviceOf is what Docker Compose writes before each line, "worker-1  | "; empty if the
-// first line has no such beginning.
-func serviceOf(trace string) string {
+// withoutService is a trace without what Docker Compose writes before each line:
+// "worker-1  | ".
+func withoutService(trace string) string {
 	line, _, _ := strings.Cut(trace, "\n")
 	name, _, ok := strings.Cut(line, " | ")
-	if !ok || strings.Contains(strings.TrimRight(name, " "), " ") {
-		return ""
+	if !ok || name == "" || strings.Contains(strings.TrimRight(name, " "), " ") {
+		return trace
 	}
-	return name + " | "
+	prefix := name + " | "
+	return strings.ReplaceAll(strings.TrimPrefix(trace, prefix), "\n"+prefix, "\n")
 }
 
 // line takes over what one line says, by its form.

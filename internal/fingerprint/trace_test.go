@@ -122,6 +122,37 @@ func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
 			"TypeError: x\n    at t.value (/srv/app/dist/server.4f3a2b1c.js:1:23456)\n    at async n (/srv/app/dist/chunk-BfXk29aQ.js:1:991)\n    at async /srv/app/dist/chunk-Dq81Lm3_.js:1:1402\n",
 			[]string{"value", "chunk.js", "chunk.js"},
 		},
+		"java, one survived": {
+			"WARN retrying\njava.net.SocketTimeoutException: no\n\tat com.shop.Client.send(Client.java:4)\nINFO sent\ncom.shop.Declined: no\n\tat com.shop.Client.charge(Client.java:6)\n",
+			[]string{"com.shop.Client.charge"},
+		},
+		"ruby, one survived": {
+			"not sent\nbin/a.rb:22:in 'A#mail'\nbin/a.rb:9:in '<main>'\nbin/a.rb:4:in 'A#due': undefined method 'total' for nil (NoMethodError)\nDid you mean?  totals\n\tfrom bin/a.rb:11:in '<main>'\n",
+			[]string{"a.rb A#due", "a.rb <main>"},
+		},
+		"python, one followed from another": {
+			"Traceback (most recent call last):\n  File \"/a/convert.py\", line 12, in convert\n  File \"/a/parse.py\", line 4, in parse\nFormatError: x\n\n" +
+				"The above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"/a/jobs.py\", line 30, in run\nJobError: y\n",
+			[]string{"parse.py parse", "convert.py convert"},
+		},
+		"python, one survived and one ignored": {
+			"Traceback (most recent call last):\n  File \"/a/a.py\", line 1, in a\nE: x\nretrying\nTraceback (most recent call last):\n  File \"/a/b.py\", line 1, in b\nE: y\n" +
+				"Exception ignored in: <function D.__del__>\nTraceback (most recent call last):\n  File \"/a/c.py\", line 1, in c\nE: z\n",
+			[]string{"b.py b"},
+		},
+		"python, a group": {
+			"  + Exception Group Traceback (most recent call last):\n  |   File \"/a/sync.py\", line 10, in main\n  | ExceptionGroup: x (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n" +
+				"    | Traceback (most recent call last):\n    |   File \"/a/rates.py\", line 4, in fetch\n    | E: y\n    +---------------- 2 ----------------\n" +
+				"    | Exception Group Traceback (most recent call last):\n    |   File \"/a/sync.py\", line 13, in two\n    | ExceptionGroup: z\n    +------------------------------------\n",
+			[]string{"rates.py fetch"},
+		},
+		"python, without its beginning, in a container": {
+			"worker-1  | in _bootstrap\nworker-1  |   File \"/a/a.py\", line 1, in run\nworker-1  |   File \"/a/a.py\", line 2, in write\nworker-1  | E: x\nworker-1 exited with code 1\n",
+			[]string{"a.py write", "a.py run"},
+		},
+		"go, all goroutines": {
+			"panic: x\n\ngoroutine 1 [running]:\nmain.a()\n\t/src/a.go:1 +0x1\n\ngoroutine 7 [chan receive]:\nmain.b()\n\t/src/b.go:1 +0x1\n", []string{"main.a"},
+		},
 		"none":           {"503 Service Unavailable\n", nil},
 		"only libraries": {"at Object.x (/app/node_modules/a.js:1:2)\nat Object.y (node:internal/b:1:2)", []string{"Object.x", "Object.y"}},
 	} {
