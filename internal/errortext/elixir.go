@@ -46,6 +46,10 @@ func elixirThrown(lines []string) Error {
 			continue
 		}
 		c, depth = chain{last: e, first: e}, indent
+		if indent > 0 && e.Class == "EXIT" && i > 0 {
+			c.last = Error{Message: exitedAbove(lines[i-1])}
+			depth = 0
+		}
 	}
 
 	if strings.Contains(c.last.Message, "(errors have been logged)") {
@@ -63,7 +67,7 @@ func exited(c chain) Error {
 	if c.first == c.last {
 		return c.last
 	}
-	if c.last.Message == wasRaised {
+	if c.last.Message == wasRaised || c.last.Message == "" {
 		return c.first
 	}
 	if c.first.Class == "EXIT" {
@@ -72,14 +76,26 @@ func exited(c chain) Error {
 	return c.last.because(c.first.Class, c.first.Message)
 }
 
+// exitedAbove is what a log says above the reason of an exit.
+func exitedAbove(line string) string {
+	_, said, ok := strings.Cut(line, "] ")
+	if ok {
+		return said
+	}
+	return strings.TrimSpace(line)
+}
+
 // elixirMessage is the message that begins with a first line: with what follows at once, or
 // with a list of what is wrong, below a line that announces it. A list of other names says
 // nothing about the cause.
 func elixirMessage(first string, rest []string) string {
-	sentence, _, guesses := strings.Cut(first, ". Did you mean")
+	for _, list := range [...]string{". Did you mean", ". This protocol is implemented for"} {
+		sentence, _, ok := strings.Cut(first, list)
+		if ok {
+			return sentence
+		}
+	}
 	switch {
-	case guesses:
-		return sentence
 	case strings.HasPrefix(first, "could not perform ") && strings.HasSuffix(first, "because changeset is invalid."):
 		return first + changesetErrors(rest)
 	case strings.HasSuffix(first, ":") && isElixirList(rest):
@@ -124,7 +140,7 @@ var elixirFrame = regexp.MustCompile(
 // or what a process tells of itself.
 func isElixirEnd(line string) bool {
 	return elixirFrame.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "** (") ||
-		beginsWithAny(line, []string{"Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: "})
+		beginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: "})
 }
 
 // erlangKinds stand before an error in what the shell, escript and reports of crashes say.
@@ -162,7 +178,7 @@ func erlangBoot(lines []string) Error {
 		for _, boot := range erlangBoots {
 			reason, ok := strings.CutPrefix(line, boot)
 			if ok {
-				return Error{Class: "exit", Message: withoutErlangStack(strings.TrimSuffix(reason, ")"))}
+				return Error{Class: "exit", Message: withoutErlangStack(strings.Trim(strings.TrimSuffix(reason, ")"), `"`))}
 			}
 		}
 	}

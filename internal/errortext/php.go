@@ -7,7 +7,7 @@ import (
 
 // phpForms are asked in this order. An array that nobody changes.
 var phpForms = [...]func(lines []string) Error{
-	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, collision, laravelLine, symfonyBlock, composer,
+	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer,
 }
 
 // php reads what the interpreter, the consoles of frameworks and Composer write.
@@ -33,6 +33,9 @@ var phpFatal = regexp.MustCompile(`((?:Recoverable fatal|Catchable fatal|Fatal|P
 // caught, or another end.
 func phpEnded(lines []string) (found Error) {
 	for i := 0; i < len(lines); i++ {
+		if !strings.Contains(lines[i], " error: ") {
+			continue
+		}
 		m := phpFatal.FindStringSubmatch(lines[i])
 		if m == nil {
 			continue
@@ -315,10 +318,27 @@ func bareBox(lines []string) Error {
 	return Error{}
 }
 
-var collisionPlace = regexp.MustCompile(`^  at \S.*:\d+$`)
+// messenger reads why a worker of Symfony could not handle a message.
+func messenger(lines []string) (found Error) {
+	for _, line := range lines {
+		_, said, ok := strings.Cut(line, "Error thrown while handling message ")
+		if !ok {
+			continue
+		}
+		_, message, ok := strings.Cut(said, ` Error: "`)
+		if ok {
+			message, _, _ = strings.Cut(message, `" [`)
+			message, _, _ = strings.Cut(message, `" {`)
+			found = Error{Message: strings.TrimSuffix(message, `"`)}
+		}
+	}
+	return found
+}
 
-// collision reads the last error as Laravel's console draws it: the class, the message and
-// the place, each in a paragraph.
+var collisionPlace = regexp.MustCompile(`^  at \S.*:\d+(?: in \S+)?$`)
+
+// collision reads the last error as Laravel's console, and Poetry's, draw it: the class, the
+// message and the place, each in a paragraph.
 func collision(lines []string) (found Error) {
 	const longest = maxContinued + 6 // lines from the class to the place
 	for i, line := range lines {
@@ -328,7 +348,7 @@ func collision(lines []string) (found Error) {
 		for j := i - 1; j >= max(0, i-longest); j-- {
 			class, message, _ := strings.Cut(strings.TrimSpace(lines[j]), " : ")
 			class = strings.TrimSpace(class)
-			if !strings.HasPrefix(lines[j], "   ") || !isClass(class) {
+			if !strings.HasPrefix(lines[j], "  ") || !isClass(class) {
 				continue
 			}
 			if message == "" && j+2 < i {
@@ -356,8 +376,8 @@ func laravelLine(lines []string) (found Error) {
 // are broken between words.
 func symfonyBlock(lines []string) (found Error) {
 	for i, line := range lines {
-		message, ok := strings.CutPrefix(strings.TrimSpace(line), "[ERROR] ")
-		if !ok || !strings.HasPrefix(line, " ") {
+		mark, message, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || !strings.HasPrefix(line, " ") || !strings.EqualFold(mark, "[ERROR]") { // Drush writes it small
 			continue
 		}
 

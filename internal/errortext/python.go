@@ -60,7 +60,9 @@ var tracebackLinks = [...]string{
 }
 
 // tracebackAsides announce a traceback that ended nothing.
-var tracebackAsides = [...]string{"Exception ignored in", "--- Logging error ---", "Task exception was never retrieved"}
+var tracebackAsides = [...]string{
+	"Exception ignored in", "--- Logging error ---", "Task exception was never retrieved", "Error processing line ",
+}
 
 // chain is an error and what caused it.
 type chain struct{ last, first Error }
@@ -80,6 +82,7 @@ type tracebackReader struct {
 	aside chain // the last one that did not
 
 	current  *chain // the one that a link continues
+	above    string // what was written above the last one
 	linkedAt int    // the line of the last link
 	asideAt  int    // the line that announced the last aside
 }
@@ -94,9 +97,26 @@ func tracebacks(lines []string) Error {
 	}
 
 	if r.own.last.found() {
-		return r.own.error()
+		return r.elsewhere(r.own)
 	}
 	return r.aside.error()
+}
+
+// elsewhere is the error of a chain that began in another program: one that was run and
+// wrote its error above the traceback, or one in Java, of which the causes stand below.
+func (r *tracebackReader) elsewhere(c chain) Error {
+	switch {
+	case c.first.Class == "subprocess.CalledProcessError" && r.above != "":
+		c.first = Error{Message: r.above}
+	case strings.HasSuffix(c.first.Class, "Py4JJavaError"):
+		for _, line := range r.lines {
+			cause, ok := strings.CutPrefix(line, "Caused by: ")
+			if ok {
+				c.first = Error{Message: cause}
+			}
+		}
+	}
+	return c.error()
 }
 
 // line reads what begins at a line, and returns the line behind it.
@@ -177,6 +197,7 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 			r.current = &r.aside
 		}
 		*r.current = chain{}
+		r.above = r.lineAbove(head)
 	}
 
 	if !group && !r.current.first.found() {
@@ -185,6 +206,18 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 	if !inside || !r.current.last.found() {
 		r.current.last = e
 	}
+}
+
+// lineAbove is the line above a traceback, unless a log or another error wrote it.
+func (r *tracebackReader) lineAbove(head int) string {
+	if head == 0 || r.linkedAt == head-2 {
+		return ""
+	}
+	above := r.lines[head-1]
+	if isLogged(above) || isPythonFrame(above) {
+		return ""
+	}
+	return above
 }
 
 // pythonError reads the error below the frames that begin at a line: it is on the first
@@ -237,7 +270,7 @@ func isPythonClass(s string) bool {
 // SQLAlchemy, multiprocessing, asyncio and others add.
 var pythonEnds = [...]string{
 	"[SQL: ", "(Background on this error at: ", `"""`, "[end of output]", "Exception ignored in", "Unclosed ", "Task was destroyed",
-	"Task exception was never retrieved", "Sentry is attempting to send ", "--- Logging error ---", "Call stack:", "+---",
+	"Task exception was never retrieved", "at ", "Sentry is attempting to send ", "--- Logging error ---", "Call stack:", "+---",
 }
 
 var pythonWarning = regexp.MustCompile(`^\S+:\d+: \w*Warning: `)
