@@ -21,13 +21,28 @@ var languages = [...]struct {
 	{"Java, JavaScript and .NET", stack},
 }
 
+// fromText finds the error in a text as it is, or without what stands before its lines.
 func fromText(text string) Error {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
+	const tooMany = 4 // more spaces than a console writes before each line of an error
+	bare := unindented(undressed(text), tooMany)
+	e := fromForms(bare)
+	if !e.found() {
+		flush := unindented(bare, 1)
+		if flush != bare {
+			e = fromForms(flush)
+		}
+	}
+	if e.found() && e.Trace == "" {
+		e.Trace = text
+	}
+	return e
+}
+
+// fromForms asks one language after the other.
+func fromForms(text string) Error {
 	for _, language := range languages {
 		if e := language.read(text); e.found() {
-			if e.Trace == "" {
-				e.Trace = text
-			}
 			return e
 		}
 	}

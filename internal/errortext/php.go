@@ -383,7 +383,7 @@ func symfonyBlock(lines []string) (found Error) {
 
 		found = Error{Message: strings.TrimSpace(message)}
 		for _, line := range lines[i+1 : min(len(lines), i+1+maxContinued)] {
-			if strings.TrimSpace(line) == "" {
+			if strings.TrimSpace(line) == "" || line[0] != ' ' {
 				break
 			}
 			found.Message += " " + strings.TrimSpace(line)
