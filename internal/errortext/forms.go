@@ -42,7 +42,8 @@ func fromText(text string) Error {
 // fromForms asks one language after the other.
 func fromForms(text string) Error {
 	for _, language := range languages {
-		if e := language.read(text); e.found() {
+		e := language.read(text)
+		if e.found() {
 			return e
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // phpForms are asked in this order. An array that nobody changes.
 var phpForms = [...]func(lines []string) Error{
-	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer,
+	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer, wordPress,
 }
 
 // php reads what the interpreter, the consoles of frameworks and Composer write.
@@ -408,4 +408,24 @@ func composer(lines []string) Error {
 		return Error{Message: sentence}
 	}
 	return Error{}
+}
+
+// wordPressMarks are in what the command line of WordPress says of an error, or of a plugin
+// before it.
+var wordPressMarks = [...]string{"WordPress", "wp-content/", "wp-config", "wp-includes/", "'wp ", "`wp ", "registered wp command"}
+
+// wordPress reads the last error of the command line of WordPress.
+func wordPress(lines []string) (found Error) {
+	marked := false
+	for _, line := range lines {
+		message, ok := strings.CutPrefix(line, "Error: ")
+		if ok {
+			found = Error{Message: message}
+		}
+		marked = marked || containsAny(line, wordPressMarks[:])
+	}
+	if !marked {
+		return Error{}
+	}
+	return found
 }
