@@ -52,8 +52,11 @@ func elixirThrown(lines []string) Error {
 		}
 	}
 
-	if strings.Contains(c.last.Message, "(errors have been logged)") {
-		return c.last.because("", compilerSaid(lines))
+	switch {
+	case strings.Contains(c.last.Message, "(errors have been logged)"):
+		return c.last.because("", saidBefore(lines, "error: "))
+	case strings.HasSuffix(c.last.Message, "due to errors on dependencies"):
+		return c.last.because("", saidBefore(lines, "the dependency "))
 	}
 	return exited(c)
 }
@@ -98,6 +101,8 @@ func elixirMessage(first string, rest []string) string {
 	switch {
 	case strings.HasPrefix(first, "could not perform ") && strings.HasSuffix(first, "because changeset is invalid."):
 		return first + changesetErrors(rest)
+	case strings.HasSuffix(first, " in query:") && len(rest) > 0:
+		return first + continuedUntil(rest[1:], isElixirEnd)
 	case strings.HasSuffix(first, ":") && isElixirList(rest):
 		return first + continuedUntil(rest[1:], isElixirEnd)
 	}
@@ -109,12 +114,13 @@ func isElixirList(lines []string) bool {
 	return len(lines) > 1 && strings.TrimSpace(lines[0]) == "" && strings.HasPrefix(strings.TrimSpace(lines[1]), "* ")
 }
 
-// compilerSaid is the first error that the compiler wrote above the one that ended it.
-func compilerSaid(lines []string) string {
+// saidBefore is the first line that begins with some words, as the compiler and Mix write what
+// is wrong before they end. The mark of an error is left out.
+func saidBefore(lines []string, words string) string {
 	for _, line := range lines {
-		said, ok := strings.CutPrefix(strings.TrimSpace(line), "error: ")
-		if ok {
-			return said
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, words) {
+			return strings.TrimPrefix(line, "error: ")
 		}
 	}
 	return ""
@@ -140,7 +146,8 @@ var elixirFrame = regexp.MustCompile(
 // or what a process tells of itself.
 func isElixirEnd(line string) bool {
 	return elixirFrame.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "** (") ||
-		beginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: "})
+		beginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: ",
+			"Start Call: ", "Restart: ", "Shutdown: ", "Ancestors: ", "Type: "})
 }
 
 // erlangKinds stand before an error in what the shell, escript and reports of crashes say.

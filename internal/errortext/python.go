@@ -103,7 +103,8 @@ func tracebacks(lines []string) Error {
 }
 
 // elsewhere is the error of a chain that began in another program: one that was run and
-// wrote its error above the traceback, or one in Java, of which the causes stand below.
+// wrote its error above the traceback, one in Java, of which the causes stand below, or a
+// task of Ray.
 func (r *tracebackReader) elsewhere(c chain) Error {
 	switch {
 	case c.first.Class == "subprocess.CalledProcessError" && r.above != "":
@@ -113,6 +114,14 @@ func (r *tracebackReader) elsewhere(c chain) Error {
 			cause, ok := strings.CutPrefix(line, "Caused by: ")
 			if ok {
 				c.first = Error{Message: cause}
+			}
+		}
+	case strings.HasPrefix(c.first.Class, "ray.exceptions.RayTaskError("):
+		_, class, _ := strings.Cut(strings.TrimSuffix(c.first.Class, ")"), "(")
+		for _, line := range r.lines {
+			message, ok := strings.CutPrefix(line, class+": ")
+			if ok {
+				c.first = Error{Class: class, Message: message}
 			}
 		}
 	}
@@ -269,7 +278,7 @@ func isPythonClass(s string) bool {
 // pythonEnds are how lines begin that follow a message and are no part of it: what
 // SQLAlchemy, multiprocessing, asyncio and others add.
 var pythonEnds = [...]string{
-	"[SQL: ", "(Background on this error at: ", `"""`, "[end of output]", "Exception ignored in", "Unclosed ", "Task was destroyed",
+	"[SQL: ", `File "`, "(Background on this error at: ", `"""`, "[end of output]", "Exception ignored in", "Unclosed ", "Task was destroyed",
 	"Task exception was never retrieved", "at ", "Sentry is attempting to send ", "--- Logging error ---", "Call stack:", "+---",
 }
 
@@ -329,15 +338,18 @@ func cutTraceback(lines []string) (found Error) {
 	return found
 }
 
-// argparse reads what a parser of arguments says below its usage.
+// argparse reads what a parser of arguments, or Click, says below its usage.
 func argparse(lines []string) (found Error) {
-	usage := false
+	usage, click := false, false
 	for i, line := range lines {
-		if strings.HasPrefix(line, "usage: ") {
-			usage = true
-		}
+		usage = usage || strings.HasPrefix(line, "usage: ")
+		click = click || strings.HasPrefix(line, "Try ") && strings.HasSuffix(line, " for help.")
 		_, message, ok := strings.Cut(line, ": error: ")
-		if ok && usage {
+		ok = ok && usage
+		if click && !ok {
+			message, ok = strings.CutPrefix(line, "Error: ")
+		}
+		if ok {
 			found = Error{Message: message + pythonContinued(lines[i+1:], "")}
 		}
 	}
@@ -393,12 +405,21 @@ var pipMarks = [...]string{
 	"Failed building wheel for ", "No module named pip", "externally-managed-environment", "Could not build wheels for ",
 }
 
-// pip reads the first error of several that pip prints, which are of one cause.
+// pip reads the first error of several that pip prints, which are of one cause, or what
+// another program said that pip ran.
 func pip(lines []string) Error {
-	for _, line := range lines {
-		message, ok := strings.CutPrefix(strings.TrimSpace(line), "ERROR: ")
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		message, ok := strings.CutPrefix(line, "ERROR: ")
 		if ok && containsAny(message, pipMarks[:]) {
 			return Error{Message: message}
+		}
+		if line == "[end of output]" && i > 0 {
+			return Error{Message: strings.TrimSpace(lines[i-1])}
+		}
+		reason, ok := strings.CutPrefix(line, "× ")
+		if ok && i > 1 && lines[i-2] == "error: externally-managed-environment" {
+			return Error{Message: reason}
 		}
 	}
 	return Error{}

@@ -124,6 +124,7 @@ func withoutRubyMethod(line string) (said string, ok bool) {
 		return said, rubyClass.MatchString(said)
 	}
 	place, said, ok := strings.Cut(line, ": ")
+	said = strings.TrimPrefix(said, place+": ")
 	digits := place[strings.LastIndexByte(place, ':')+1:]
 	isPlace := ok && strings.Contains(place, ".r") && !strings.Contains(place, " ") && digits != "" && strings.Trim(digits, "0123456789") == ""
 	return said, isPlace && strings.HasSuffix(said, ")") && rubyClass.MatchString(said)
@@ -253,11 +254,18 @@ func rubyLogged(lines []string) Error {
 func isRubyBacktrace(lines []string) bool {
 	const empty = 2
 	for _, line := range lines[:min(len(lines), empty+1)] {
-		if strings.TrimSpace(line) != "" {
+		if !isEmptyLogged(line) {
 			return isRubyFrame(line)
 		}
 	}
 	return false
+}
+
+// isEmptyLogged reports whether a line is empty, behind what a log writes before it.
+func isEmptyLogged(line string) bool {
+	line = strings.TrimSpace(line)
+	_, said, logged := strings.Cut(line, " -- :")
+	return line == "" || logged && (said == "" || strings.HasSuffix(said, "]"))
 }
 
 // isRubyFrame reports whether a line is a frame and no more, behind what a log writes
@@ -295,6 +303,14 @@ func loggedSaid(line string) Error {
 
 // errorOfLogger is an error in one of those formats, without what stands before it.
 func errorOfLogger(said string) Error {
+	for strings.HasPrefix(said, "[") { // tags
+		_, rest, ok := strings.Cut(said, "] ")
+		if !ok {
+			break
+		}
+		said = rest
+	}
+
 	m := rubyClass.FindAllStringSubmatchIndex(said, -1)
 	if m != nil && m[len(m)-1][1] == len(said) {
 		return rubySaid(said)
