@@ -52,3 +52,19 @@ func unindented(text string, fewest int) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// withoutPrefix is a line without what stands before each line of a log or of a group, and
+// whether it stands there. Times differ from line to line, and a group begins with "+".
+func withoutPrefix(line, prefix string) (string, bool) {
+	if len(line) < len(prefix) {
+		return line, strings.TrimSpace(line) == "" && strings.TrimSpace(prefix) == ""
+	}
+	for i := range len(prefix) {
+		a, b := line[i], prefix[i]
+		digits := '0' <= a && a <= '9' && '0' <= b && b <= '9'
+		if a != b && !digits && !(a == '|' && b == '+') {
+			return line, false
+		}
+	}
+	return line[len(prefix):], true
+}

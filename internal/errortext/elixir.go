@@ -157,8 +157,9 @@ var erlangKinds = [...]string{"exception error: ", "exception exit: ", "exceptio
 func erlangThrown(lines []string) (found Error) {
 	for i, line := range lines {
 		for _, kind := range erlangKinds {
-			_, message, ok := strings.Cut(line, kind)
-			if ok {
+			before, message, ok := strings.Cut(line, kind)
+			before = strings.TrimSpace(before)
+			if ok && (before == "" || before == "**" || before == "escript:") {
 				class := strings.TrimSuffix(strings.TrimPrefix(kind, "exception "), ": ")
 				found = Error{Class: class, Message: message + continuedUntil(lines[i+1:], isErlangEnd)}
 			}

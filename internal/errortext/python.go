@@ -64,17 +64,6 @@ var tracebackAsides = [...]string{
 	"Exception ignored in", "--- Logging error ---", "Task exception was never retrieved", "Error processing line ",
 }
 
-// chain is an error and what caused it.
-type chain struct{ last, first Error }
-
-// error says both.
-func (c chain) error() Error {
-	if c.first == c.last {
-		return c.last
-	}
-	return c.last.because(c.first.Class, c.first.Message)
-}
-
 // tracebackReader goes through tracebacks, of which a cause comes before what it caused.
 type tracebackReader struct {
 	lines []string
@@ -106,24 +95,18 @@ func tracebacks(lines []string) Error {
 // wrote its error above the traceback, one in Java, of which the causes stand below, or a
 // task of Ray.
 func (r *tracebackReader) elsewhere(c chain) Error {
+	const rayTask = "ray.exceptions.RayTaskError("
 	switch {
 	case c.first.Class == "subprocess.CalledProcessError" && r.above != "":
 		c.first = Error{Message: r.above}
 	case strings.HasSuffix(c.first.Class, "Py4JJavaError"):
-		for _, line := range r.lines {
-			cause, ok := strings.CutPrefix(line, "Caused by: ")
-			if ok {
-				c.first = Error{Message: cause}
-			}
+		cause := lastAfter(r.lines, "Caused by: ")
+		if cause != "" {
+			c.first = Error{Message: cause}
 		}
-	case strings.HasPrefix(c.first.Class, "ray.exceptions.RayTaskError("):
-		_, class, _ := strings.Cut(strings.TrimSuffix(c.first.Class, ")"), "(")
-		for _, line := range r.lines {
-			message, ok := strings.CutPrefix(line, class+": ")
-			if ok {
-				c.first = Error{Class: class, Message: message}
-			}
-		}
+	case strings.HasPrefix(c.first.Class, rayTask):
+		class := strings.TrimSuffix(strings.TrimPrefix(c.first.Class, rayTask), ")")
+		c.first = Error{Class: class, Message: lastAfter(r.lines, class+": ")}
 	}
 	return c.error()
 }
@@ -217,13 +200,16 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 	}
 }
 
+// pythonAnnounced is what a logger or a thread writes above a traceback.
+var pythonAnnounced = regexp.MustCompile(`^(?:ERROR|CRITICAL):\S|^Exception in `)
+
 // lineAbove is the line above a traceback, unless a log or another error wrote it.
 func (r *tracebackReader) lineAbove(head int) string {
 	if head == 0 || r.linkedAt == head-2 {
 		return ""
 	}
 	above := r.lines[head-1]
-	if isLogged(above) || isPythonFrame(above) {
+	if isLogged(above) || isPythonFrame(above) || pythonAnnounced.MatchString(above) {
 		return ""
 	}
 	return above
@@ -300,22 +286,6 @@ func pythonContinued(lines []string, prefix string) string {
 	return continuedUntil(rest, func(line string) bool {
 		return beginsWithAny(strings.TrimSpace(line), pythonEnds[:]) || pythonWarning.MatchString(line)
 	})
-}
-
-// withoutPrefix is a line without what stands before each line of a log or of a group, and
-// whether it stands there. Times differ from line to line, and a group begins with "+".
-func withoutPrefix(line, prefix string) (string, bool) {
-	if len(line) < len(prefix) {
-		return line, strings.TrimSpace(line) == "" && strings.TrimSpace(prefix) == ""
-	}
-	for i := range len(prefix) {
-		a, b := line[i], prefix[i]
-		digits := '0' <= a && a <= '9' && '0' <= b && b <= '9'
-		if a != b && !digits && !(a == '|' && b == '+') {
-			return line, false
-		}
-	}
-	return line[len(prefix):], true
 }
 
 // cutTraceback reads a traceback without a head: that of a file that cannot be parsed, and
@@ -423,24 +393,4 @@ func pip(lines []string) Error {
 		}
 	}
 	return Error{}
-}
-
-// containsAny reports whether one of some texts is in a line.
-func containsAny(line string, texts []string) bool {
-	for _, text := range texts {
-		if strings.Contains(line, text) {
-			return true
-		}
-	}
-	return false
-}
-
-// beginsWithAny reports whether a line begins with one of some texts.
-func beginsWithAny(line string, texts []string) bool {
-	for _, text := range texts {
-		if strings.HasPrefix(line, text) {
-			return true
-		}
-	}
-	return false
 }
