@@ -40,6 +40,7 @@ func phpEnded(lines []string) (found Error) {
 		if m == nil {
 			continue
 		}
+
 		said, uncaught := strings.CutPrefix(m[2], "Uncaught ")
 		if uncaught {
 			var c chain
@@ -148,6 +149,7 @@ var phpObject = regexp.MustCompile(`\[object\] \(([\w\\]+)\(code: [^)]*\): (.*)$
 
 // phpLogged reads the last exception that Monolog wrote, and the one that led to it.
 func phpLogged(lines []string) Error {
+	const placeAfter = " at /" // where the exception was thrown
 	var c chain
 	for i, line := range lines {
 		if !strings.Contains(line, "[object] (") {
@@ -159,12 +161,12 @@ func phpLogged(lines []string) Error {
 		}
 
 		message := m[2]
-		at := strings.LastIndex(message, " at /")
+		if !strings.Contains(message, placeAfter) {
+			message += continuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })
+		}
+		at := strings.LastIndex(message, placeAfter)
 		if at >= 0 {
 			message = message[:at]
-		} else {
-			message += continuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })
-			message = message[:max(0, strings.LastIndex(message+" at /", " at /"))]
 		}
 		e := Error{Class: strings.ReplaceAll(m[1], `\\`, `\`), Message: message}
 		if c.last.found() && strings.HasPrefix(line, "[previous exception] ") {
@@ -300,7 +302,7 @@ func classMessage(lines []string) string {
 // refusals are how the console of Symfony begins to say that it cannot run a command, in a
 // box that names no file and no class.
 var refusals = [...]string{
-	"Not enough arguments (missing: ", "Too many arguments", "No arguments expected ", "The option ", `The "--`, `The "-`, `Command "`,
+	"Not enough arguments (missing: ", "Too many arguments", "No arguments expected ", `The "--`, `The "-`, `Command "`,
 	"There are no commands defined in the ",
 }
 
@@ -377,7 +379,8 @@ func laravelLine(lines []string) (found Error) {
 func symfonyBlock(lines []string) (found Error) {
 	for i, line := range lines {
 		mark, message, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok || !strings.HasPrefix(line, " ") || !strings.EqualFold(mark, "[ERROR]") { // Drush writes it small
+		marked := ok && strings.EqualFold(mark, "[ERROR]") // Drush writes it small
+		if !marked || !strings.HasPrefix(line, " ") {
 			continue
 		}
 

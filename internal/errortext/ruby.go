@@ -126,8 +126,9 @@ func withoutRubyMethod(line string) (said string, ok bool) {
 	place, said, ok := strings.Cut(line, ": ")
 	said = strings.TrimPrefix(said, place+": ")
 	digits := place[strings.LastIndexByte(place, ':')+1:]
-	isPlace := ok && strings.Contains(place, ".r") && !strings.Contains(place, " ") && digits != "" && strings.Trim(digits, "0123456789") == ""
-	return said, isPlace && strings.HasSuffix(said, ")") && rubyClass.MatchString(said)
+	isLine := ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+	isFile := strings.Contains(place, ".r") && !strings.Contains(place, " ")
+	return said, isLine && isFile && strings.HasSuffix(said, ")") && rubyClass.MatchString(said)
 }
 
 // rubySaid is an error as the interpreter says it: the class is in parentheses, behind which
@@ -154,9 +155,8 @@ func rubySaid(said string) Error {
 
 // isRubyEnd reports whether a line is no part of the message above it.
 func isRubyEnd(line string) bool {
-	return rubyFrom.MatchString(line) || rubyPlace.MatchString(strings.TrimSpace(line)) || strings.HasPrefix(line, "Did you mean?") ||
-		strings.Contains(line, ": warning: ") ||
-		strings.HasPrefix(line, "Tasks: TOP => ") || strings.HasPrefix(line, "(See full trace ")
+	return rubyFrom.MatchString(line) || rubyPlace.MatchString(strings.TrimSpace(line)) || strings.Contains(line, ": warning: ") ||
+		beginsWithAny(line, []string{"Did you mean?", "Tasks: TOP => ", "(See full trace "})
 }
 
 // rake reads what rake and the commands of Rails say of an error that aborted them, and the
@@ -179,10 +179,11 @@ func rake(lines []string) Error {
 }
 
 // rakeSaid is the error at the beginning of some lines: of a RuntimeError rake leaves out
-// the class.
+// the class. That of a migration announces what follows.
 func rakeSaid(lines []string) Error {
 	e := classAndMessage(lines[0])
 	e.Message, _, _ = strings.Cut(e.Message, " (See the list of available tasks with ")
+	e.Message = strings.TrimSuffix(e.Message, ":")
 	e.Message += continuedUntil(lines[1:], isRubyEnd)
 	return e
 }
