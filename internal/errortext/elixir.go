@@ -20,7 +20,7 @@ func elixir(text string) Error {
 	return Error{}
 }
 
-var elixirForm = regexp.MustCompile(`^(\s*|.*?[\]:] )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
+var elixirForm = regexp.MustCompile(`^(\s*|.*?[\]:] |.*\d\d:\d\d:\d\d.* )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
 
 // elixirThrown reads the last error that begins with "** (Class)". Those that are indented
 // below it led to it, the innermost at the end.
