@@ -2,9 +2,9 @@ package errortext
 
 import "regexp"
 
-// continuedUntil is the rest of a message of several lines, like that of [continued], which
-// also ends before a line of a log and before a line that the language knows as no part of
-// a message.
+// continuedUntil is the rest of a message of several lines, like that of [continued]. It also
+// ends before a line of a log or of what ran the program, and before a line that the language
+// knows as no part of a message.
 func continuedUntil(lines []string, ends func(line string) bool) string {
 	for i, line := range lines {
 		if i == maxContinued || isLogged(line) || isRunners(line) || ends(line) {
@@ -17,7 +17,7 @@ func continuedUntil(lines []string, ends func(line string) bool) string {
 
 // loggedForm is how a line of a log begins: with a time, with a level, or with both.
 var loggedForm = regexp.MustCompile(
-	`^(?:[DIWEF], )?\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d\b|(?:DEBUG|INFO|NOTICE|WARN|WARNING|warning)\b)`)
+	`^(?:[DIWEF], )?\[?(?:\d{4}[-/]\d\d[-/]\d\d(?:T|,? )\d\d:\d\d|\d\d:\d\d:\d\d\b|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |(?:DEBUG|INFO|NOTICE|WARN|WARNING|warning)\b)`)
 
 // isLogged reports whether a line is one of a log.
 func isLogged(line string) bool { return loggedForm.MatchString(line) }

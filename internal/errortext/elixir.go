@@ -20,7 +20,7 @@ func elixir(text string) Error {
 	return Error{}
 }
 
-var elixirForm = regexp.MustCompile(`^(\s*|.*?[\]:] )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
+var elixirForm = regexp.MustCompile(`^(\s*|.*?[\]:] |.*\d\d:\d\d:\d\d.* )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
 
 // elixirThrown reads the last error that begins with "** (Class)". Those that are indented
 // below it led to it, the innermost at the end.
@@ -46,10 +46,17 @@ func elixirThrown(lines []string) Error {
 			continue
 		}
 		c, depth = chain{last: e, first: e}, indent
+		if indent > 0 && e.Class == "EXIT" && i > 0 {
+			c.last = Error{Message: exitedAbove(lines[i-1])}
+			depth = 0
+		}
 	}
 
-	if strings.Contains(c.last.Message, "(errors have been logged)") {
-		return c.last.because("", compilerSaid(lines))
+	switch {
+	case strings.Contains(c.last.Message, "(errors have been logged)"):
+		return c.last.because("", saidBefore(lines, "error: "))
+	case strings.HasSuffix(c.last.Message, "due to errors on dependencies"):
+		return c.last.because("", saidBefore(lines, "the dependency "))
 	}
 	return exited(c)
 }
@@ -63,7 +70,7 @@ func exited(c chain) Error {
 	if c.first == c.last {
 		return c.last
 	}
-	if c.last.Message == wasRaised {
+	if c.last.Message == wasRaised || c.last.Message == "" {
 		return c.first
 	}
 	if c.first.Class == "EXIT" {
@@ -72,16 +79,30 @@ func exited(c chain) Error {
 	return c.last.because(c.first.Class, c.first.Message)
 }
 
+// exitedAbove is what a log says above the reason of an exit.
+func exitedAbove(line string) string {
+	_, said, ok := strings.Cut(line, "] ")
+	if ok {
+		return said
+	}
+	return strings.TrimSpace(line)
+}
+
 // elixirMessage is the message that begins with a first line: with what follows at once, or
 // with a list of what is wrong, below a line that announces it. A list of other names says
 // nothing about the cause.
 func elixirMessage(first string, rest []string) string {
-	sentence, _, guesses := strings.Cut(first, ". Did you mean")
+	for _, list := range [...]string{". Did you mean", ". This protocol is implemented for"} {
+		sentence, _, ok := strings.Cut(first, list)
+		if ok {
+			return sentence
+		}
+	}
 	switch {
-	case guesses:
-		return sentence
 	case strings.HasPrefix(first, "could not perform ") && strings.HasSuffix(first, "because changeset is invalid."):
 		return first + changesetErrors(rest)
+	case strings.HasSuffix(first, " in query:") && len(rest) > 0:
+		return first + continuedUntil(rest[1:], isElixirEnd)
 	case strings.HasSuffix(first, ":") && isElixirList(rest):
 		return first + continuedUntil(rest[1:], isElixirEnd)
 	}
@@ -93,12 +114,13 @@ func isElixirList(lines []string) bool {
 	return len(lines) > 1 && strings.TrimSpace(lines[0]) == "" && strings.HasPrefix(strings.TrimSpace(lines[1]), "* ")
 }
 
-// compilerSaid is the first error that the compiler wrote above the one that ended it.
-func compilerSaid(lines []string) string {
+// saidBefore is the first line that begins with some words, as the compiler and Mix write what
+// is wrong before they end. The mark of an error is left out.
+func saidBefore(lines []string, words string) string {
 	for _, line := range lines {
-		said, ok := strings.CutPrefix(strings.TrimSpace(line), "error: ")
-		if ok {
-			return said
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, words) {
+			return strings.TrimPrefix(line, "error: ")
 		}
 	}
 	return ""
@@ -124,7 +146,8 @@ var elixirFrame = regexp.MustCompile(
 // or what a process tells of itself.
 func isElixirEnd(line string) bool {
 	return elixirFrame.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "** (") ||
-		beginsWithAny(line, []string{"Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: "})
+		beginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: ",
+			"Start Call: ", "Restart: ", "Shutdown: ", "Ancestors: ", "Type: "})
 }
 
 // erlangKinds stand before an error in what the shell, escript and reports of crashes say.
@@ -134,8 +157,9 @@ var erlangKinds = [...]string{"exception error: ", "exception exit: ", "exceptio
 func erlangThrown(lines []string) (found Error) {
 	for i, line := range lines {
 		for _, kind := range erlangKinds {
-			_, message, ok := strings.Cut(line, kind)
-			if ok {
+			before, message, ok := strings.Cut(line, kind)
+			before = strings.TrimSpace(before)
+			if ok && (before == "" || before == "**" || before == "escript:") {
 				class := strings.TrimSuffix(strings.TrimPrefix(kind, "exception "), ": ")
 				found = Error{Class: class, Message: message + continuedUntil(lines[i+1:], isErlangEnd)}
 			}
@@ -162,7 +186,7 @@ func erlangBoot(lines []string) Error {
 		for _, boot := range erlangBoots {
 			reason, ok := strings.CutPrefix(line, boot)
 			if ok {
-				return Error{Class: "exit", Message: withoutErlangStack(strings.TrimSuffix(reason, ")"))}
+				return Error{Class: "exit", Message: withoutErlangStack(strings.Trim(strings.TrimSuffix(reason, ")"), `"`))}
 			}
 		}
 	}

@@ -26,22 +26,11 @@ var languages = [...]struct {
 	{"loggers", logs},
 }
 
-// byForm reads a text by the first form that finds an error in it.
-func byForm(text string) Error {
-	for _, language := range languages {
-		e := language.read(text)
-		if e.found() {
-			return e
-		}
-	}
-	return Error{}
-}
-
 // fromText reads a text by its forms; where something ran the program that failed, what
 // that wrote about the end is no error as long as the program itself said one.
 func fromText(text string) Error {
-	text = withoutServices(Plain(text))
-	said, runner := withoutRunner(text)
+	text = Plain(text)
+	said, runner := withoutRunner(undressed(text))
 
 	e := byForm(said)
 	if !e.found() && runner != nil {
@@ -58,26 +47,36 @@ func fromText(text string) Error {
 
 // traced is the error in a trace.
 func traced(trace string) (Error, bool) {
-	e := byForm(Plain(bounded(trace))).clean()
+	e := byForm(undressed(Plain(bounded(trace)))).clean()
 	return e, e.found()
 }
 
-// withoutServices leaves out what Docker Compose writes before each line: "worker-1  | ".
-func withoutServices(text string) string {
-	name, _, ok := strings.Cut(firstLine(text), " | ")
-	if !ok || strings.Trim(name, " ") == "" || strings.Contains(strings.TrimRight(name, " "), " ") {
-		return text
+// byForm reads a text by the first form that finds an error in it, as it is or without the
+// spaces before its lines.
+func byForm(text string) Error {
+	const tooMany = 4 // more spaces than a console writes before each line of an error
+	bare := unindented(text, tooMany)
+	e := ofLanguages(bare)
+	if e.found() {
+		return e
 	}
 
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		rest, ok := strings.CutPrefix(line, name+" | ")
-		if !ok && line != "" && line != name+" |" {
-			return text
-		}
-		lines[i] = rest
+	flush := unindented(bare, 1)
+	if flush == bare {
+		return Error{}
 	}
-	return strings.Join(lines, "\n")
+	return ofLanguages(flush)
+}
+
+// ofLanguages asks one language after the other.
+func ofLanguages(text string) Error {
+	for _, language := range languages {
+		e := language.read(text)
+		if e.found() {
+			return e
+		}
+	}
+	return Error{}
 }
 
 // maxContinued is how many lines of a message are read after its first one.

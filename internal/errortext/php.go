@@ -7,7 +7,7 @@ import (
 
 // phpForms are asked in this order. An array that nobody changes.
 var phpForms = [...]func(lines []string) Error{
-	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, collision, laravelLine, symfonyBlock, composer,
+	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer, wordPress,
 }
 
 // php reads what the interpreter, the consoles of frameworks and Composer write.
@@ -33,10 +33,14 @@ var phpFatal = regexp.MustCompile(`((?:Recoverable fatal|Catchable fatal|Fatal|P
 // caught, or another end.
 func phpEnded(lines []string) (found Error) {
 	for i := 0; i < len(lines); i++ {
+		if !strings.Contains(lines[i], " error: ") {
+			continue
+		}
 		m := phpFatal.FindStringSubmatch(lines[i])
 		if m == nil {
 			continue
 		}
+
 		said, uncaught := strings.CutPrefix(m[2], "Uncaught ")
 		if uncaught {
 			var c chain
@@ -145,6 +149,7 @@ var phpObject = regexp.MustCompile(`\[object\] \(([\w\\]+)\(code: [^)]*\): (.*)$
 
 // phpLogged reads the last exception that Monolog wrote, and the one that led to it.
 func phpLogged(lines []string) Error {
+	const placeAfter = " at /" // where the exception was thrown
 	var c chain
 	for i, line := range lines {
 		if !strings.Contains(line, "[object] (") {
@@ -156,12 +161,12 @@ func phpLogged(lines []string) Error {
 		}
 
 		message := m[2]
-		at := strings.LastIndex(message, " at /")
+		if !strings.Contains(message, placeAfter) {
+			message += continuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })
+		}
+		at := strings.LastIndex(message, placeAfter)
 		if at >= 0 {
 			message = message[:at]
-		} else {
-			message += continuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })
-			message = message[:max(0, strings.LastIndex(message+" at /", " at /"))]
 		}
 		e := Error{Class: strings.ReplaceAll(m[1], `\\`, `\`), Message: message}
 		if c.last.found() && strings.HasPrefix(line, "[previous exception] ") {
@@ -297,7 +302,7 @@ func classMessage(lines []string) string {
 // refusals are how the console of Symfony begins to say that it cannot run a command, in a
 // box that names no file and no class.
 var refusals = [...]string{
-	"Not enough arguments (missing: ", "Too many arguments", "No arguments expected ", "The option ", `The "--`, `The "-`, `Command "`,
+	"Not enough arguments (missing: ", "Too many arguments", "No arguments expected ", `The "--`, `The "-`, `Command "`,
 	"There are no commands defined in the ",
 }
 
@@ -315,10 +320,27 @@ func bareBox(lines []string) Error {
 	return Error{}
 }
 
-var collisionPlace = regexp.MustCompile(`^  at \S.*:\d+$`)
+// messenger reads why a worker of Symfony could not handle a message.
+func messenger(lines []string) (found Error) {
+	for _, line := range lines {
+		_, said, ok := strings.Cut(line, "Error thrown while handling message ")
+		if !ok {
+			continue
+		}
+		_, message, ok := strings.Cut(said, ` Error: "`)
+		if ok {
+			message, _, _ = strings.Cut(message, `" [`)
+			message, _, _ = strings.Cut(message, `" {`)
+			found = Error{Message: strings.TrimSuffix(message, `"`)}
+		}
+	}
+	return found
+}
 
-// collision reads the last error as Laravel's console draws it: the class, the message and
-// the place, each in a paragraph.
+var collisionPlace = regexp.MustCompile(`^  at \S.*:\d+(?: in \S+)?$`)
+
+// collision reads the last error as Laravel's console, and Poetry's, draw it: the class, the
+// message and the place, each in a paragraph.
 func collision(lines []string) (found Error) {
 	const longest = maxContinued + 6 // lines from the class to the place
 	for i, line := range lines {
@@ -328,7 +350,7 @@ func collision(lines []string) (found Error) {
 		for j := i - 1; j >= max(0, i-longest); j-- {
 			class, message, _ := strings.Cut(strings.TrimSpace(lines[j]), " : ")
 			class = strings.TrimSpace(class)
-			if !strings.HasPrefix(lines[j], "   ") || !isClass(class) {
+			if !strings.HasPrefix(lines[j], "  ") || !isClass(class) {
 				continue
 			}
 			if message == "" && j+2 < i {
@@ -356,14 +378,15 @@ func laravelLine(lines []string) (found Error) {
 // are broken between words.
 func symfonyBlock(lines []string) (found Error) {
 	for i, line := range lines {
-		message, ok := strings.CutPrefix(strings.TrimSpace(line), "[ERROR] ")
-		if !ok || !strings.HasPrefix(line, " ") {
+		mark, message, ok := strings.Cut(strings.TrimSpace(line), " ")
+		marked := ok && strings.EqualFold(mark, "[ERROR]") // Drush writes it small
+		if !marked || !strings.HasPrefix(line, " ") {
 			continue
 		}
 
 		found = Error{Message: strings.TrimSpace(message)}
 		for _, line := range lines[i+1 : min(len(lines), i+1+maxContinued)] {
-			if strings.TrimSpace(line) == "" {
+			if strings.TrimSpace(line) == "" || line[0] != ' ' {
 				break
 			}
 			found.Message += " " + strings.TrimSpace(line)
@@ -388,4 +411,24 @@ func composer(lines []string) Error {
 		return Error{Message: sentence}
 	}
 	return Error{}
+}
+
+// wordPressMarks are in what the command line of WordPress says of an error, or of a plugin
+// before it.
+var wordPressMarks = [...]string{"WordPress", "wp-content/", "wp-config", "wp-includes/", "'wp ", "`wp ", "registered wp command"}
+
+// wordPress reads the last error of the command line of WordPress.
+func wordPress(lines []string) (found Error) {
+	marked := false
+	for _, line := range lines {
+		message, ok := strings.CutPrefix(line, "Error: ")
+		if ok {
+			found = Error{Message: message}
+		}
+		marked = marked || containsAny(line, wordPressMarks[:])
+	}
+	if !marked {
+		return Error{}
+	}
+	return found
 }

@@ -60,17 +60,8 @@ var tracebackLinks = [...]string{
 }
 
 // tracebackAsides announce a traceback that ended nothing.
-var tracebackAsides = [...]string{"Exception ignored in", "--- Logging error ---", "Task exception was never retrieved"}
-
-// chain is an error and what caused it.
-type chain struct{ last, first Error }
-
-// error says both.
-func (c chain) error() Error {
-	if c.first == c.last {
-		return c.last
-	}
-	return c.last.because(c.first.Class, c.first.Message)
+var tracebackAsides = [...]string{
+	"Exception ignored in", "--- Logging error ---", "Task exception was never retrieved", "Error processing line ",
 }
 
 // tracebackReader goes through tracebacks, of which a cause comes before what it caused.
@@ -80,6 +71,7 @@ type tracebackReader struct {
 	aside chain // the last one that did not
 
 	current  *chain // the one that a link continues
+	above    string // what was written above the last one
 	linkedAt int    // the line of the last link
 	asideAt  int    // the line that announced the last aside
 }
@@ -94,9 +86,29 @@ func tracebacks(lines []string) Error {
 	}
 
 	if r.own.last.found() {
-		return r.own.error()
+		return r.elsewhere(r.own)
 	}
 	return r.aside.error()
+}
+
+// elsewhere is the error of a chain that began in another program: one that was run and
+// wrote its error above the traceback, one in Java, of which the causes stand below, or a
+// task of Ray.
+func (r *tracebackReader) elsewhere(c chain) Error {
+	const rayTask = "ray.exceptions.RayTaskError("
+	switch {
+	case c.first.Class == "subprocess.CalledProcessError" && r.above != "":
+		c.first = Error{Message: r.above}
+	case strings.HasSuffix(c.first.Class, "Py4JJavaError"):
+		cause := lastAfter(r.lines, "Caused by: ")
+		if cause != "" {
+			c.first = Error{Message: cause}
+		}
+	case strings.HasPrefix(c.first.Class, rayTask):
+		class := strings.TrimSuffix(strings.TrimPrefix(c.first.Class, rayTask), ")")
+		c.first = Error{Class: class, Message: lastAfter(r.lines, class+": ")}
+	}
+	return c.error()
 }
 
 // line reads what begins at a line, and returns the line behind it.
@@ -177,6 +189,7 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 			r.current = &r.aside
 		}
 		*r.current = chain{}
+		r.above = r.lineAbove(head)
 	}
 
 	if !group && !r.current.first.found() {
@@ -185,6 +198,21 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 	if !inside || !r.current.last.found() {
 		r.current.last = e
 	}
+}
+
+// pythonAnnounced is what a logger or a thread writes above a traceback.
+var pythonAnnounced = regexp.MustCompile(`^(?:ERROR|CRITICAL):\S|^Exception in `)
+
+// lineAbove is the line above a traceback, unless a log or another error wrote it.
+func (r *tracebackReader) lineAbove(head int) string {
+	if head == 0 || r.linkedAt == head-2 {
+		return ""
+	}
+	above := r.lines[head-1]
+	if isLogged(above) || isPythonFrame(above) || pythonAnnounced.MatchString(above) {
+		return ""
+	}
+	return above
 }
 
 // pythonError reads the error below the frames that begin at a line: it is on the first
@@ -236,8 +264,8 @@ func isPythonClass(s string) bool {
 // pythonEnds are how lines begin that follow a message and are no part of it: what
 // SQLAlchemy, multiprocessing, asyncio and others add.
 var pythonEnds = [...]string{
-	"[SQL: ", "(Background on this error at: ", `"""`, "[end of output]", "Exception ignored in", "Unclosed ", "Task was destroyed",
-	"Task exception was never retrieved", "Sentry is attempting to send ", "--- Logging error ---", "Call stack:", "+---",
+	"[SQL: ", `File "`, "(Background on this error at: ", `"""`, "[end of output]", "Exception ignored in", "Unclosed ", "Task was destroyed",
+	"Task exception was never retrieved", "at ", "Sentry is attempting to send ", "--- Logging error ---", "Call stack:", "+---",
 }
 
 var pythonWarning = regexp.MustCompile(`^\S+:\d+: \w*Warning: `)
@@ -260,22 +288,6 @@ func pythonContinued(lines []string, prefix string) string {
 	})
 }
 
-// withoutPrefix is a line without what stands before each line of a log or of a group, and
-// whether it stands there. Times differ from line to line, and a group begins with "+".
-func withoutPrefix(line, prefix string) (string, bool) {
-	if len(line) < len(prefix) {
-		return line, strings.TrimSpace(line) == "" && strings.TrimSpace(prefix) == ""
-	}
-	for i := range len(prefix) {
-		a, b := line[i], prefix[i]
-		digits := '0' <= a && a <= '9' && '0' <= b && b <= '9'
-		if a != b && !digits && !(a == '|' && b == '+') {
-			return line, false
-		}
-	}
-	return line[len(prefix):], true
-}
-
 // cutTraceback reads a traceback without a head: that of a file that cannot be parsed, and
 // one whose beginning is missing.
 func cutTraceback(lines []string) (found Error) {
@@ -296,15 +308,18 @@ func cutTraceback(lines []string) (found Error) {
 	return found
 }
 
-// argparse reads what a parser of arguments says below its usage.
+// argparse reads what a parser of arguments, or Click, says below its usage.
 func argparse(lines []string) (found Error) {
-	usage := false
+	usage, click := false, false
 	for i, line := range lines {
-		if strings.HasPrefix(line, "usage: ") {
-			usage = true
-		}
+		usage = usage || strings.HasPrefix(line, "usage: ")
+		click = click || strings.HasPrefix(line, "Try ") && strings.HasSuffix(line, " for help.")
 		_, message, ok := strings.Cut(line, ": error: ")
-		if ok && usage {
+		ok = ok && usage
+		if click && !ok {
+			message, ok = strings.CutPrefix(line, "Error: ")
+		}
+		if ok {
 			found = Error{Message: message + pythonContinued(lines[i+1:], "")}
 		}
 	}
@@ -360,33 +375,22 @@ var pipMarks = [...]string{
 	"Failed building wheel for ", "No module named pip", "externally-managed-environment", "Could not build wheels for ",
 }
 
-// pip reads the first error of several that pip prints, which are of one cause.
+// pip reads the first error of several that pip prints, which are of one cause, or what
+// another program said that pip ran.
 func pip(lines []string) Error {
-	for _, line := range lines {
-		message, ok := strings.CutPrefix(strings.TrimSpace(line), "ERROR: ")
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		message, ok := strings.CutPrefix(line, "ERROR: ")
 		if ok && containsAny(message, pipMarks[:]) {
 			return Error{Message: message}
 		}
+		if line == "[end of output]" && i > 0 {
+			return Error{Message: strings.TrimSpace(lines[i-1])}
+		}
+		reason, ok := strings.CutPrefix(line, "× ")
+		if ok && i > 1 && lines[i-2] == "error: externally-managed-environment" {
+			return Error{Message: reason}
+		}
 	}
 	return Error{}
-}
-
-// containsAny reports whether one of some texts is in a line.
-func containsAny(line string, texts []string) bool {
-	for _, text := range texts {
-		if strings.Contains(line, text) {
-			return true
-		}
-	}
-	return false
-}
-
-// beginsWithAny reports whether a line begins with one of some texts.
-func beginsWithAny(line string, texts []string) bool {
-	for _, text := range texts {
-		if strings.HasPrefix(line, text) {
-			return true
-		}
-	}
-	return false
 }

@@ -23,10 +23,11 @@ func ruby(text string) Error {
 }
 
 var (
-	rubyPlace = regexp.MustCompile("^\\S.*?:\\d+:in [`'\"][^'\"]*['\"]")
-	rubyFrom  = regexp.MustCompile(`^\s+(?:\d+: )?from \S`)
-	rubyMain  = regexp.MustCompile("in [`']<main>'")
-	rubyClass = regexp.MustCompile(` \(([A-Z]\w*(?:::\w+)*)\)`)
+	rubyPlace     = regexp.MustCompile("^\\S.*?:\\d+:in [`'\"][^'\"]*['\"]")
+	rubyFrom      = regexp.MustCompile(`^\s+(?:\d+: )?from \S`)
+	rubyJavaFrame = regexp.MustCompile(`^\s+\S.* at \S+\.rb:\d+$`)
+	rubyMain      = regexp.MustCompile("in [`']<main>'")
+	rubyClass     = regexp.MustCompile(` \(([A-Z]\w*(?:::\w+)*)\)`)
 )
 
 // rubyUncaught reads an error that ended the program: its place, its message and its class
@@ -123,9 +124,11 @@ func withoutRubyMethod(line string) (said string, ok bool) {
 		return said, rubyClass.MatchString(said)
 	}
 	place, said, ok := strings.Cut(line, ": ")
+	said = strings.TrimPrefix(said, place+": ")
 	digits := place[strings.LastIndexByte(place, ':')+1:]
-	isPlace := ok && strings.Contains(place, ".r") && !strings.Contains(place, " ") && digits != "" && strings.Trim(digits, "0123456789") == ""
-	return said, isPlace && strings.HasSuffix(said, ")") && rubyClass.MatchString(said)
+	isLine := ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+	isFile := strings.Contains(place, ".r") && !strings.Contains(place, " ")
+	return said, isLine && isFile && strings.HasSuffix(said, ")") && rubyClass.MatchString(said)
 }
 
 // rubySaid is an error as the interpreter says it: the class is in parentheses, behind which
@@ -152,9 +155,8 @@ func rubySaid(said string) Error {
 
 // isRubyEnd reports whether a line is no part of the message above it.
 func isRubyEnd(line string) bool {
-	return rubyFrom.MatchString(line) || rubyPlace.MatchString(strings.TrimSpace(line)) || strings.HasPrefix(line, "Did you mean?") ||
-		strings.Contains(line, ": warning: ") ||
-		strings.HasPrefix(line, "Tasks: TOP => ") || strings.HasPrefix(line, "(See full trace ")
+	return rubyFrom.MatchString(line) || rubyPlace.MatchString(strings.TrimSpace(line)) || strings.Contains(line, ": warning: ") ||
+		beginsWithAny(line, []string{"Did you mean?", "Tasks: TOP => ", "(See full trace "})
 }
 
 // rake reads what rake and the commands of Rails say of an error that aborted them, and the
@@ -166,6 +168,9 @@ func rake(lines []string) Error {
 		case strings.HasSuffix(line, " aborted!") && strings.Count(line, " ") == 1:
 			e := rakeSaid(lines[i+1:])
 			c = chain{last: e, first: e}
+			if i > 0 && strings.HasPrefix(e.Message, "Command failed with status (") {
+				c.first = Error{Message: lines[i-1]}
+			}
 		case c.last.found() && line == "Caused by:":
 			c.first = rakeSaid(lines[i+1:])
 		}
@@ -174,10 +179,11 @@ func rake(lines []string) Error {
 }
 
 // rakeSaid is the error at the beginning of some lines: of a RuntimeError rake leaves out
-// the class.
+// the class. That of a migration announces what follows.
 func rakeSaid(lines []string) Error {
 	e := classAndMessage(lines[0])
 	e.Message, _, _ = strings.Cut(e.Message, " (See the list of available tasks with ")
+	e.Message = strings.TrimSuffix(e.Message, ":")
 	e.Message += continuedUntil(lines[1:], isRubyEnd)
 	return e
 }
@@ -218,37 +224,57 @@ func railsRunner(lines []string) Error {
 
 // rubyLogged reads the last error that a logger wrote: above the frames, or as Delayed Job
 // and GoodJob say it.
-func rubyLogged(lines []string) (found Error) {
+func rubyLogged(lines []string) Error {
+	var c chain
 	for i, line := range lines {
 		_, said, ok := strings.Cut(line, " prior attempts) with ")
 		if ok {
-			found = classAndMessage(said)
+			e := classAndMessage(said)
+			c = chain{last: e, first: e}
 			continue
 		}
-		if i+1 < len(lines) && isRubyBacktrace(lines[i+1:]) && !isRubyFrame(line) {
-			e := loggedSaid(line)
-			if e.found() {
-				found = e
-			}
+		if i+1 == len(lines) || isRubyFrame(line) || !isRubyBacktrace(lines[i+1:]) {
+			continue
+		}
+
+		cause, isCause := strings.CutPrefix(line, "Caused by: ")
+		isCause = isCause || i > 0 && strings.TrimSpace(lines[i-1]) == "Caused by:"
+		e := loggedSaid(cause)
+		switch {
+		case !e.found():
+		case isCause && c.last.found():
+			c.first = e
+		default:
+			c = chain{last: e, first: e}
 		}
 	}
-	return found
+	return c.error()
 }
 
 // isRubyBacktrace reports whether some lines begin with a frame, after an empty line or two.
 func isRubyBacktrace(lines []string) bool {
 	const empty = 2
 	for _, line := range lines[:min(len(lines), empty+1)] {
-		if strings.TrimSpace(line) != "" {
+		if !isEmptyLogged(line) {
 			return isRubyFrame(line)
 		}
 	}
 	return false
 }
 
+// isEmptyLogged reports whether a line is empty, behind what a log writes before it.
+func isEmptyLogged(line string) bool {
+	line = strings.TrimSpace(line)
+	_, said, logged := strings.Cut(line, " -- :")
+	return line == "" || logged && (said == "" || strings.HasSuffix(said, "]"))
+}
+
 // isRubyFrame reports whether a line is a frame and no more, behind what a log writes
 // before it.
 func isRubyFrame(line string) bool {
+	if rubyJavaFrame.MatchString(line) {
+		return true
+	}
 	i := strings.LastIndex(line, ":in ")
 	if i <= 0 || line[i-1] < '0' || line[i-1] > '9' {
 		return false
@@ -278,15 +304,23 @@ func loggedSaid(line string) Error {
 
 // errorOfLogger is an error in one of those formats, without what stands before it.
 func errorOfLogger(said string) Error {
-	class, rest, ok := strings.Cut(said, " (")
-	message, closed := strings.CutSuffix(rest, "):")
-	if ok && closed && isClass(class) {
-		return Error{Class: class, Message: message}
+	for strings.HasPrefix(said, "[") { // tags
+		_, rest, ok := strings.Cut(said, "] ")
+		if !ok {
+			break
+		}
+		said = rest
 	}
 
 	m := rubyClass.FindAllStringSubmatchIndex(said, -1)
 	if m != nil && m[len(m)-1][1] == len(said) {
 		return rubySaid(said)
+	}
+
+	class, rest, ok := strings.Cut(said, " (")
+	message, closed := strings.CutSuffix(strings.TrimSuffix(rest, ":"), ")")
+	if ok && closed && isClass(class) {
+		return Error{Class: class, Message: message}
 	}
 
 	e := classAndMessage(said)
@@ -296,10 +330,15 @@ func errorOfLogger(said string) Error {
 	return e
 }
 
+// bundlerAdvice stands below what is missing.
+var bundlerAdvice = [...]string{
+	"Run `bundle install` to install missing gems", "Install missing gem executables with `bundle install`",
+}
+
 // bundler reads which gem is missing, above the advice to install it.
 func bundler(lines []string) Error {
 	for i, line := range lines {
-		if i > 0 && strings.HasPrefix(line, "Run `bundle install` to install missing gems") {
+		if i > 0 && beginsWithAny(line, bundlerAdvice[:]) {
 			return Error{Message: lines[i-1]}
 		}
 	}

@@ -23,13 +23,13 @@ func usage(text string) Error {
 				return Error{Message: withoutLabel(lines[j] + continued(lines[j+1:]))}
 			}
 		}
-		return Error{Message: withoutLabel(saidBefore(lines[:i]))}
+		return Error{Message: withoutLabel(errorBefore(lines[:i]))}
 	}
 	return Error{}
 }
 
-// saidBefore is the last error of some lines, or else the last of them that is no heading.
-func saidBefore(lines []string) string {
+// errorBefore is the last error of some lines, or else the last of them that is no heading.
+func errorBefore(lines []string) string {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if beginsError(lines[i]) {
 			return lines[i] + continued(lines[i+1:])
