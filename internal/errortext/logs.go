@@ -100,46 +100,85 @@ func logFields(line string) map[string]string {
 		name = name[strings.LastIndexByte(name, ' ')+1:]
 		value, err := strconv.QuotedPrefix(rest)
 		if err == nil {
-			rest = rest[len(value):]
+			line = rest[len(value):]
 			value, _ = strconv.Unquote(value)
 		} else {
-			value, rest, _ = strings.Cut(rest, " ")
+			value, line = unquoted(rest)
 		}
 		fields[name] = value
-		line = rest
 	}
 	return fields
+}
+
+// unquoted is a value without quotes, up to the next field.
+func unquoted(s string) (value, rest string) {
+	end := strings.IndexByte(s, '=')
+	if end < 0 {
+		return s, ""
+	}
+	end = strings.LastIndexByte(s[:end], ' ')
+	if end < 0 {
+		return "", s
+	}
+	return s[:end], s[end:]
 }
 
 var (
 	stdLog    = regexp.MustCompile(`^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)? (?:[\w.-]+\.go:\d+: )?`)
 	levelLine = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*|\d\d?:\d\d[AP]M)?\s*([A-Z]{3,8})(?:\[\d+\]|:)?\s+(?:\w+(?:::\w+)*[\]:]\s+|[\w/.-]+\.go:\d+:?\s+)?(\S.*)$`)
+	klogForm  = regexp.MustCompile(`^[EF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] (.+)$`)
 	attribute = regexp.MustCompile(`\s[\w.]+=|\t\{`)
 )
 
 // wordsLine reads words behind a time, or behind a time and a level. Further lines of the
 // message follow it.
 func wordsLine(line string, below []string) Error {
+	if m := klogForm.FindStringSubmatch(line); m != nil {
+		return withFields(m[1], nil)
+	}
 	rest := line[len(stdLog.FindString(line)):]
+	timed := len(rest) < len(line)
 	m := levelLine.FindStringSubmatch(rest)
 	switch {
-	case m != nil && isLevel(m[1]) && (len(rest) < len(line) || m[1] != "ERR"):
-		rest = m[2]
-	case m != nil && slices.Contains([]string{"INFO", "WARN", "WARNING", "DEBUG", "DEBU", "INF", "WRN", "DBG"}, m[1]), len(rest) == len(line):
+	case m != nil && isLevel(m[1]):
+		return withFields(m[2], below)
+	case m != nil && slices.Contains(harmless, m[1]), !timed:
 		return Error{}
 	}
+	return Error{Message: rest + continued(withoutStack(below))}
+}
 
-	said, fields := rest, ""
-	if at := attribute.FindStringIndex(rest); at != nil && m != nil {
-		said, fields = strings.TrimSpace(rest[:at[0]]), rest[at[0]:]
+// harmless are levels of what is no error.
+var harmless = []string{"INFO", "WARN", "WARNING", "DEBUG", "DEBU", "TRACE", "INF", "WRN", "DBG", "TRC"}
+
+// withFields reads a message, and fields behind it or an object of JSON.
+func withFields(said string, below []string) Error {
+	fields := ""
+	if at := attribute.FindStringIndex(said); at != nil {
+		said, fields = strings.TrimSpace(said[:at[0]]), said[at[0]:]
 	}
-	all := logFields(fields)
-	cause := all["err"] + all["error"]
-	var zap object
-	if json.Unmarshal([]byte(fields), &zap) == nil {
-		cause = zap.first("error", "err")
+	said = said[strings.LastIndexByte(said, '\t')+1:]
+	if whole, err := strconv.Unquote(said); err == nil {
+		said = whole
 	}
-	said, _, stack := strings.Cut(said+continued(below), "\ngoroutine ")
-	_ = stack
-	return Error{Message: said}.because("", cause)
+
+	var o object
+	cause := ""
+	if json.Unmarshal([]byte(fields), &o) == nil {
+		cause = o.first("error", "err")
+	} else {
+		all := logFields(fields)
+		cause = all["err"] + all["error"]
+	}
+	return Error{Message: said + continued(withoutStack(below))}.because("", cause)
+}
+
+// withoutStack ends before the stack of a goroutine, or of the place of the logger.
+func withoutStack(lines []string) []string {
+	for i, line := range lines[:min(len(lines), maxContinued)] {
+		if strings.HasPrefix(line, "goroutine ") || i+1 < len(lines) && isGoPlace(lines[i+1]) {
+			return lines[:i]
+		}
+	}
+	return lines
 }

@@ -7,7 +7,7 @@ import (
 
 // rust reads what programs in Rust write, and those that build them.
 func rust(text string) Error {
-	for _, read := range [...]func(string) Error{rustPanic, rustReport, eyreReport, mietteReport, rustMain, rustAbort, rustc} {
+	for _, read := range [...]func(string) Error{rustPanic, eyreReport, rustReport, drawnReport, rustMain, rustAbort, rustc} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -109,7 +109,12 @@ func rustCauses(lines []string) (said, cause string) {
 	open := false
 	for i, line := range lines {
 		switch {
-		case line == "Caused by:" || strings.HasPrefix(line, "Caused by the following "):
+		case line == "Location:" || line == "Stack backtrace:":
+			if before := paragraphBefore(lines[:i]); !open && beginsError(before) {
+				said, cause = before, ""
+			}
+			open = false
+		case line == "Caused by:" || strings.HasPrefix(line, "Caused by the") && strings.HasSuffix(line, ":"):
 			if !open {
 				said = paragraphBefore(lines[:i])
 			}
@@ -175,21 +180,26 @@ func eyreReport(text string) Error {
 	return e.because("", cause)
 }
 
-// mietteReport reads an error and its causes behind a line of arrows.
-func mietteReport(text string) Error {
+// drawnReport reads an error and its causes behind drawn arrows, as miette and error-stack
+// write them.
+func drawnReport(text string) Error {
 	var e Error
-	cause := ""
+	cause, before := "", ""
 	for line := range strings.SplitSeq(text, "\n") {
 		trimmed := strings.TrimSpace(strings.TrimPrefix(line, "Error: "))
-		if said, ok := strings.CutPrefix(trimmed, "× "); ok {
+		said, begins := strings.CutPrefix(trimmed, "× ")
+		if !begins && strings.HasPrefix(line, "├╴at ") {
+			said, begins = before, true
+		}
+		if begins {
 			e, cause = Error{Message: said}, ""
-			continue
 		}
 		for _, arrow := range [...]string{"├─▶ ", "╰─▶ "} {
 			if said, ok := strings.CutPrefix(trimmed, arrow); ok {
 				cause = said
 			}
 		}
+		before = trimmed
 	}
 	if !e.found() {
 		return Error{}
@@ -211,13 +221,14 @@ func rustMain(text string) Error {
 	return Error{Message: strings.Trim(m[1], `"`)}
 }
 
-var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed)$`)
+var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed|\S+ had a problem and crashed\b.*)$`)
 
 // rustAbort reads what the runtime says before it ends a program without a panic.
 func rustAbort(text string) Error {
 	for line := range strings.SplitSeq(text, "\n") {
 		if rustEnd.MatchString(line) {
-			return Error{Message: line}
+			said, _, _ := strings.Cut(line, ". ")
+			return Error{Message: said}
 		}
 	}
 	return Error{}

@@ -47,10 +47,13 @@ func saidBefore(lines []string) string {
 // "feeds: error: …".
 func beginsError(line string) bool { return errorLine.MatchString(line) }
 
-// withoutLabel is a message without the word that calls it an error, and without the time.
+// withoutLabel is a message without the word that calls it an error, and without what a
+// logger wrote before it.
 func withoutLabel(message string) string {
-	if m := stdLog.FindString(message); m != "" {
-		message = message[len(m):]
+	message = message[len(stdLog.FindString(message)):]
+	first, rest, _ := strings.Cut(message, "\n")
+	if m := levelLine.FindStringSubmatch(first); m != nil && strings.ContainsAny(first[:1], "0123456789[") {
+		return strings.TrimSpace(m[2] + "\n" + rest)
 	}
 	return strings.TrimSpace(message[len(errorLine.FindString(message)):])
 }
