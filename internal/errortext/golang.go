@@ -125,12 +125,32 @@ func goTest(lines []string) Error {
 			continue
 		}
 		name, _, _ := strings.Cut(failed, " (")
-		if _, said, ok := strings.Cut(lines[i+1], ".go:"); ok {
-			_, said, _ = strings.Cut(said, ": ")
-			return Error{Message: name + ": " + said}
+		_, said, ok := strings.Cut(lines[i+1], ".go:")
+		if !ok {
+			continue
 		}
+		_, said, _ = strings.Cut(said, ": ")
+		for j, line := range lines[i+1 : min(len(lines), i+2+maxContinued)] {
+			if wrong, ok := strings.CutPrefix(strings.TrimSpace(line), "Error:"); ok { // of testify
+				said = strings.TrimSpace(wrong) + untilTest(lines[i+2+j:])
+			}
+		}
+		return Error{Message: name + ": " + said}
 	}
 	return Error{}
+}
+
+// untilTest is what testify compared, up to the name of the test.
+func untilTest(lines []string) string {
+	said := ""
+	for _, line := range lines[:min(len(lines), maxContinued)] {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "Test:") || strings.HasPrefix(line, "Messages:") || line == "" {
+			break
+		}
+		said += "\n" + line
+	}
+	return said
 }
 
 var goBuildForm = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+:\d+: (.+)$`)

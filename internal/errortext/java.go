@@ -69,7 +69,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	var head heads
 	for i, line := range lines {
 		mark, name, _ := strings.Cut(strings.TrimLeft(line, " \t"), ": ")
-		if mark == "Caused by" || framed && (mark == "Suppressed" || mark == "Wrapped by") {
+		if framed && (mark == "Suppressed" || mark == "Wrapped by") || mark == "Caused by" && (framed || t.last.found()) {
 			t.chain(mark, withHeading(name, lines[i+1:]), indent(line))
 			chained = true
 			continue

@@ -154,7 +154,8 @@ var harmless = []string{"INFO", "WARN", "WARNING", "DEBUG", "DEBU", "TRACE", "IN
 // withFields reads a message, and fields behind it or an object of JSON.
 func withFields(said string, below []string) Error {
 	fields := ""
-	if at := attribute.FindStringIndex(said); at != nil {
+	at := attribute.FindStringIndex(said)
+	if at != nil && strings.Count(said[:at[0]], "[") == strings.Count(said[:at[0]], "]") {
 		said, fields = strings.TrimSpace(said[:at[0]]), said[at[0]:]
 	}
 	said = said[strings.LastIndexByte(said, '\t')+1:]

@@ -20,7 +20,8 @@ func javascript(text string) Error {
 // to it in braces behind, indented the more the nearer it is to the cause.
 type nodeTraces struct {
 	last   Error
-	indent int // of the error
+	indent int  // of the error
+	open   bool // its braces
 	cause  throw
 	deep   int // how far the cause is indented
 }
@@ -28,9 +29,16 @@ type nodeTraces struct {
 // nodeTrace reads the last error with a stack, or with others in braces.
 func nodeTrace(text string) Error {
 	var t nodeTraces
-	blocks(text, nodeFrame, t.block)
+	blocks(text, t.frame, t.block)
 	e := unhandled(t.last)
 	return e.because(t.cause.class, t.cause.message)
+}
+
+// frame reports whether a line is one of a stack, and notes whether braces begin behind it.
+func (t *nodeTraces) frame(line string) bool {
+	is := nodeFrame(line)
+	t.open = t.open || is && strings.HasSuffix(line, "{")
+	return is
 }
 
 // block reads the lines before some frames: those of an error, or of one that led to it.
@@ -44,8 +52,13 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 	}
 
 	for i, line := range lines {
-		if strings.TrimSpace(line) == "[errors]: [" {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "}" && indent(line) <= t.indent {
+			t.open = false
+		}
+		if trimmed == "[errors]: [" {
 			start(i)
+			t.open = true
 			continue
 		}
 		key, said := nodeKey(line)
@@ -58,7 +71,7 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 			}
 			t.led(key, line, found)
 		case !ok:
-		case t.last.found() && indent(line) > t.indent && namesError(found.class):
+		case t.open && t.last.found() && indent(line) > t.indent && namesError(found.class):
 			t.led(key, line, found)
 		case framed || strings.HasSuffix(line, "] {"):
 			head.offer(i, line, found)
@@ -100,7 +113,7 @@ func afterBlank(lines []string) []string {
 // led takes over an error within the braces of another one.
 func (t *nodeTraces) led(key, line string, found throw) {
 	deep := indent(line)
-	if t.last.found() && (deep > t.deep || key == "caused by") {
+	if t.last.found() && (deep > t.deep || strings.HasSuffix(key, "aused by")) {
 		t.cause, t.deep = found, deep
 	}
 }
@@ -131,7 +144,7 @@ var nodeField = regexp.MustCompile(`^\s+([a-z_]\w*): (?:\[?\w*(?:[Ee]rror|Except
 // "original: error: …".
 func nodeKey(line string) (key, said string) {
 	trimmed := strings.TrimLeft(line, " \t")
-	for _, key := range [...]string{"[cause]", "caused by"} {
+	for _, key := range [...]string{"[cause]", "caused by", "Caused by"} {
 		if said, ok := strings.CutPrefix(trimmed, key+": "); ok {
 			return key, said
 		}
@@ -173,7 +186,7 @@ func inBrackets(line string) (inside string, ok bool) {
 	}
 	inside = line[1:end]
 	name := wordOf(inside)
-	return inside, namesError(name) || isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
+	return inside, namesError(name) || name != "Object" && isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
 }
 
 // wordOf is the name that a line begins with.

@@ -18,7 +18,7 @@ func rust(text string) Error {
 var (
 	rustThread = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (.*)$`)
 	rustPlace  = regexp.MustCompile(`^\S+:\d+:\d+:$`)
-	oldEnd     = regexp.MustCompile(`', \S+:\d+:\d+$`)
+	oldEnd     = regexp.MustCompile(`', \S+:\d+(?::\d+)?$`)
 )
 
 // rustPanic reads the last panic. That of a thread which waited for another one, or of
