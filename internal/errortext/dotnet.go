@@ -140,7 +140,7 @@ func dotnetFrame(line string) bool {
 		return true
 	}
 	at, s, ok := strings.Cut(s, " ")
-	if !ok || !slices.Contains(dotnetAt, at) || javaFrame(line) {
+	if !ok || !slices.Contains(dotnetAt, at) || at != "at" && indent(line) == 0 || javaFrame(line) {
 		return false
 	}
 	name, rest, ok := strings.Cut(s, "(")

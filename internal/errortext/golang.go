@@ -107,7 +107,7 @@ func goStacked(lines []string) Error {
 			return Error{}
 		}
 		begins := !isGoPlace(lines[i]) && isGoPlace(lines[i+1]) && !strings.HasPrefix(lines[i-1], "\t")
-		if begins && !levelLine.MatchString(lines[i-1]) && !strings.HasPrefix(lines[i-1], "{") {
+		if _, _, logged := levelled(lines[i-1]); begins && !logged && !strings.HasPrefix(lines[i-1], "{") {
 			said = append(said, withoutLabel(lines[i-1]))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func logs(text string) Error {
 	lines := strings.Split(text, "\n")
 	for i, line := range slices.Backward(lines) {
-		if beginsError(line) && !levelLine.MatchString(line) { // said by no logger
+		if beginsError(line) { // said by no logger
 			return Error{}
 		}
 		for _, read := range [...]func(line string, below []string) Error{jsonLine, fieldsLine, wordsLine} {
@@ -50,10 +50,10 @@ func jsonLine(line string, _ []string) Error {
 	e := Error{Message: o.first("msg", "message", "@m", "@mt", "event")}
 	for _, name := range [...]string{"err", "error", "exception", "@x", "stack_trace", "exc_info"} {
 		cause := loggedError(o, name)
-		if cause.found() {
+		if e.Class == "" {
 			e.Class = cause.Class
-			e = e.because("", cause.Message)
 		}
+		e = e.because("", cause.Message)
 	}
 	return e
 }
@@ -101,13 +101,21 @@ func logFields(line string) map[string]string {
 		value, err := strconv.QuotedPrefix(rest)
 		if err == nil {
 			line = rest[len(value):]
-			value, _ = strconv.Unquote(value)
 		} else {
 			value, line = unquoted(rest)
 		}
-		fields[name] = value
+		fields[name] = withoutQuotes(value)
 	}
 	return fields
+}
+
+// withoutQuotes is what a text in quotes stands for, and any other text.
+func withoutQuotes(s string) string {
+	inside, err := strconv.Unquote(s)
+	if err != nil {
+		return s
+	}
+	return strings.ToValidUTF8(inside, "\uFFFD")
 }
 
 // unquoted is a value without quotes, up to the next field.
@@ -125,10 +133,28 @@ func unquoted(s string) (value, rest string) {
 
 var (
 	stdLog    = regexp.MustCompile(`^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)? (?:[\w.-]+\.go:\d+: )?`)
-	levelLine = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*|\d\d?:\d\d[AP]M)?\s*([A-Z]{3,8})(?:\[\d+\]|:)?\s+(?:\w+(?:::\w+)*[\]:]\s+|[\w/.-]+\.go:\d+:?\s+)?(\S.*)$`)
 	klogForm  = regexp.MustCompile(`^[EF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] (.+)$`)
 	attribute = regexp.MustCompile(`\s[\w.]+=|\t\{`)
+
+	// logTime is the time before a line, or the seconds behind its level.
+	logTime   = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:[+-]\d\d:\d\d )?|\d\d?:\d\d[AP]M |\[\d\d:\d\d:\d\d )`)
+	logLevel  = regexp.MustCompile(`^(?:\w+\.)?\[?([A-Z]{3,8}|[a-z]{3,8}[:\]])(?:\[\d+\]|[:\]])?\s+`)
+	inSeconds = regexp.MustCompile(`^[A-Z]{4}\[\d+\]`)
+
+	// logPlace is the logger, the thread or the line of the source before a message.
+	logPlace = regexp.MustCompile(`^(?:\d+ --- (?:\[[^\]]*\] )+\S+\s+: |\[[^\]]*\] [\w.$]+ +- |\w+(?:::\w+)*[\]:]\s+|[\w/.-]+\.go:\d+:?\s+)`)
 )
+
+// levelled reads a line with a time and a level.
+func levelled(line string) (level, said string, ok bool) {
+	rest := line[len(logTime.FindString(line)):]
+	m := logLevel.FindStringSubmatch(rest)
+	if m == nil || len(rest) == len(line) && !inSeconds.MatchString(line) {
+		return "", "", false
+	}
+	said = rest[len(m[0]):]
+	return strings.Trim(m[1], ":]"), said[len(logPlace.FindString(said)):], true
+}
 
 // wordsLine reads words behind a time, or behind a time and a level. Further lines of the
 // message follow it.
@@ -136,16 +162,16 @@ func wordsLine(line string, below []string) Error {
 	if m := klogForm.FindStringSubmatch(line); m != nil {
 		return withFields(m[1], nil)
 	}
-	rest := line[len(stdLog.FindString(line)):]
-	timed := len(rest) < len(line)
-	m := levelLine.FindStringSubmatch(rest)
-	switch {
-	case m != nil && isLevel(m[1]):
-		return withFields(m[2], below)
-	case m != nil && slices.Contains(harmless, m[1]), !timed:
-		return Error{}
+	if level, said, ok := levelled(line); ok && (isLevel(level) || slices.Contains(harmless, level)) {
+		if !isLevel(level) {
+			return Error{}
+		}
+		return withFields(said, below)
 	}
-	return Error{Message: rest + continued(withoutStack(below))}
+	if time := stdLog.FindString(line); time != "" {
+		return Error{Message: line[len(time):] + continued(withoutStack(below))}
+	}
+	return Error{}
 }
 
 // harmless are levels of what is no error.
@@ -159,9 +185,7 @@ func withFields(said string, below []string) Error {
 		said, fields = strings.TrimSpace(said[:at[0]]), said[at[0]:]
 	}
 	said = said[strings.LastIndexByte(said, '\t')+1:]
-	if whole, err := strconv.Unquote(said); err == nil {
-		said = whole
-	}
+	said = withoutQuotes(said)
 
 	var o object
 	cause := ""

@@ -8,7 +8,7 @@ import (
 // javascript reads what programs for Node.js, Deno and Bun write, and what compiles and
 // tests them.
 func javascript(text string) Error {
-	for _, read := range [...]func(string) Error{prisma, jest, nodeTrace, nodeEnd, typescript, pnpm, oclif} {
+	for _, read := range [...]func(string) Error{prisma, jest, nodeFatal, nodeEnd, nodeTrace, typescript, pnpm, oclif} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -228,15 +228,21 @@ func nodeFrame(line string) bool {
 	return nodePlace.MatchString(strings.TrimRight(s, " {},]"))
 }
 
+// nodeFatal reads why the engine ended the program.
+func nodeFatal(text string) Error {
+	_, said, ok := strings.Cut("\n"+text, "\nFATAL ERROR: ")
+	if !ok {
+		return Error{}
+	}
+	return Error{Class: "FATAL ERROR", Message: firstLine(said)}
+}
+
 // nodeEnd reads what Node.js prints of what was thrown without a stack: below the source,
 // of which it points at the place.
 func nodeEnd(text string) Error {
 	var found Error
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if said, ok := strings.CutPrefix(line, "FATAL ERROR: "); ok {
-			return Error{Class: "FATAL ERROR", Message: said}
-		}
 		if i > 1 && pointsAtSource(line) && sourcePlace.MatchString(lines[i-2]) {
 			found = nodeSaid(lines[i+1:])
 		}
@@ -247,12 +253,15 @@ func nodeEnd(text string) Error {
 // sourcePlace is the line above a line of the source.
 var sourcePlace = regexp.MustCompile(`^\S.*:\d+$`)
 
-// nodeSaid is what stands below the source, up to the footer.
+// nodeSaid is what stands below the source, up to the footer, unless a stack does.
 func nodeSaid(lines []string) Error {
 	var said []string
 	for _, line := range lines {
 		if strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(line, "(Use `node ") || len(said) > maxContinued {
 			break
+		}
+		if nodeFrame(line) {
+			return Error{}
 		}
 		if strings.TrimSpace(line) != "" && line != "Uncaught:" {
 			said = append(said, line)

@@ -7,9 +7,10 @@ import (
 
 var (
 	// runnerLine is a line of what started a program that failed: npm, Yarn, pnpm, Bun,
-	// Cargo, Go.
+	// Cargo, Go, make, just, Turborepo, Docker Compose.
 	runnerLine = regexp.MustCompile(`^(?:npm (?:error|ERR!)(?: |$)|lerna ERR! |error Command failed with |\s*ELIFECYCLE\s|\s*ERR_PNPM_RECURSIVE_|info Visit https://yarnpkg|` +
-		`error: script ".*" (?:exited|was terminated)|error: process didn't exit successfully: |exit status \d+$|\[nodemon\] app crashed)`)
+		`error: script ".*" (?:exited|was terminated)|error: process didn't exit successfully: |exit status \d+$|\[nodemon\] app crashed|` +
+		`make(?:\[\d+\])?: \*\*\* .* Error \d+|error: Recipe .* failed |\s*ERROR +run failed: command +exited |\S+ exited with code \d+$)`)
 
 	// runnerBegin is a line with which a runner says what it starts, or what else it knows.
 	runnerBegin = regexp.MustCompile(`^(?:npm (?:warn|WARN|notice)|yarn run v\d|> \S+@\d\S* \S|\$ \S+ )`)

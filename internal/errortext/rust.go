@@ -201,7 +201,7 @@ func drawnReport(text string) Error {
 		}
 		before = trimmed
 	}
-	if !e.found() {
+	if cause == "" && !strings.Contains("\n"+text, "\nError:") { // others draw crosses as well
 		return Error{}
 	}
 	return e.because("", cause)
@@ -209,7 +209,7 @@ func drawnReport(text string) Error {
 
 // rustValue is an error that the function main returned, as it is printed for a programmer:
 // a structure, a case of an enumeration, a text.
-var rustValue = regexp.MustCompile(`^Error: ([A-Z]\w*(?: \{.*\}|\(.*\))?|".*")$`)
+var rustValue = regexp.MustCompile(`^Error: ([A-Z]\w*(?: \{.*\}|\(.*\))|".*")$`)
 
 // rustMain reads the error that the function main returned.
 func rustMain(text string) Error {

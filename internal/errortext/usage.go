@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage)(?::| of )|NAME:$|\(Did you mean |\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
+	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage):|Usage of \S+:$|NAME:$|\(Did you mean |\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
 	errorLine = regexp.MustCompile(`^(?:[\w./-]+: )?(?i:error|fatal|incorrect usage|error\(s\)): ?`)
 )
 
@@ -50,10 +50,10 @@ func beginsError(line string) bool { return errorLine.MatchString(line) }
 // withoutLabel is a message without the word that calls it an error, and without what a
 // logger wrote before it.
 func withoutLabel(message string) string {
-	message = message[len(stdLog.FindString(message)):]
 	first, rest, _ := strings.Cut(message, "\n")
-	if m := levelLine.FindStringSubmatch(first); m != nil && strings.ContainsAny(first[:1], "0123456789[") {
-		return strings.TrimSpace(m[2] + "\n" + rest)
+	if _, said, ok := levelled(first); ok {
+		return strings.TrimSpace(said + "\n" + rest)
 	}
+	message = message[len(stdLog.FindString(message)):]
 	return strings.TrimSpace(message[len(errorLine.FindString(message)):])
 }
