@@ -198,6 +198,9 @@ func javaLauncher(text string) Error {
 	return Error{}
 }
 
+// endsJava are the beginnings of a line with an error that has no stack trace.
+var endsJava = [...]string{"java.", "kotlin.", `Exception in thread "`, "Uncaught Kotlin exception: "}
+
 // javaEnd reads what the runtime says without a stack trace.
 func javaEnd(text string) Error {
 	var found Error
@@ -210,7 +213,7 @@ func javaEnd(text string) Error {
 			return Error{Message: "There is insufficient memory " + said}
 		}
 		said, ok := strings.CutPrefix(line, "Terminating due to ")
-		if !ok && !strings.HasPrefix(line, "java.") && !strings.HasPrefix(line, `Exception in thread "`) {
+		if !ok && !slices.ContainsFunc(endsJava[:], func(begin string) bool { return strings.HasPrefix(line, begin) }) {
 			continue
 		}
 		if t, is := thrown(withoutThread(said)); is && t.sure {

@@ -297,26 +297,18 @@ func prisma(text string) Error {
 
 // prismaSaid is the last paragraph below the code, without what it advises.
 func prismaSaid(lines []string) string {
-	var said, last []string
+	var said, paragraph []string
 	for _, line := range lines {
-		switch trimmed := strings.TrimSpace(line); {
-		case nodeFrame(line) || strings.HasPrefix(line, "}"):
-			return strings.Join(append(said, last...), "\n")
-		case strings.HasPrefix(trimmed, "→"):
-			last = nil
-		case trimmed == "" && len(last) > 0:
-			said, last = last, nil
-		case strings.HasPrefix(trimmed, "Please make sure "):
-			return strings.Join(said, "\n")
-		case trimmed != "":
-			if len(last) == 0 {
-				said = nil
-			}
-			last = append(last, trimmed)
+		trimmed := strings.TrimSpace(line)
+		if nodeFrame(line) || strings.HasPrefix(trimmed, "Please make sure ") {
+			break
 		}
-	}
-	if len(last) > 0 {
-		said = last
+		if trimmed == "" || strings.HasPrefix(trimmed, "→") { // the last line of code
+			paragraph = nil
+			continue
+		}
+		paragraph = append(paragraph, trimmed)
+		said = paragraph
 	}
 	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n")
 }
