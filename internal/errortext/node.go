@@ -290,17 +290,23 @@ func prisma(text string) Error {
 		return Error{}
 	}
 
+	said, rest := prismaSaid(lines[1:])
+	if nodeTrace(strings.Join(rest, "\n")).found() { // that one ended the program
+		return Error{}
+	}
 	before := strings.TrimRight(text[:i], " \n")
 	t, _ := thrown(before[strings.LastIndexByte(before, '\n')+1:])
-	return Error{Class: t.class, Message: prismaSaid(lines[1:])}
+	return Error{Class: t.class, Message: said}
 }
 
-// prismaSaid is the last paragraph below the code, without what it advises.
-func prismaSaid(lines []string) string {
+// prismaSaid is the last paragraph below the code, without what it advises, and the lines
+// that follow.
+func prismaSaid(lines []string) (message string, rest []string) {
 	var said, paragraph []string
-	for _, line := range lines {
+	for i, line := range lines {
 		trimmed := strings.TrimSpace(line)
-		if nodeFrame(line) || strings.HasPrefix(trimmed, "Please make sure ") {
+		if nodeFrame(line) || strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(trimmed, "Please make sure ") {
+			rest = lines[i:]
 			break
 		}
 		if trimmed == "" || strings.HasPrefix(trimmed, "→") { // the last line of code
@@ -310,7 +316,7 @@ func prismaSaid(lines []string) string {
 		paragraph = append(paragraph, trimmed)
 		said = paragraph
 	}
-	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n")
+	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n"), rest
 }
 
 var tscForm = regexp.MustCompile(`^\S+(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)
