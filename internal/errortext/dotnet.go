@@ -39,7 +39,8 @@ func dotnet(text string) Error {
 var dotnetEnds = [...]*regexp.Regexp{
 	regexp.MustCompile(`^\s*\S[^:]*: error ((?:CS|FS|BC|MSB|NU|NETSDK|CA)\d+): (.*?)(?: \[[^\[\]]*proj(?:::[^\[\]]*)?\])?$`),
 	regexp.MustCompile(`^(Process terminated|Fatal error)\. (.+)$`),
-	regexp.MustCompile(`^()(Stack overflow\.|Out of memory\.|You must install or update \.NET to run this application\.|Unable to create a 'DbContext' of type .*)$`),
+	regexp.MustCompile(`^()(Stack overflow\.|Out of memory\.|` +
+		`You must install or update \.NET to run this application\.|Unable to create a 'DbContext' of type .*)$`),
 }
 
 // dotnetTrace reads the last stack trace. The errors that led to one stand behind arrows,

@@ -206,13 +206,14 @@ func javaEnd(text string) Error {
 	var found Error
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if said, ok := strings.CutPrefix(line, "#  "); ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
+		said, ok := strings.CutPrefix(line, "#  ")
+		if ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
 			return Error{Message: said}
 		}
 		if said, ok := strings.CutPrefix(line, "# There is insufficient memory "); ok {
 			return Error{Message: "There is insufficient memory " + said}
 		}
-		said, ok := strings.CutPrefix(line, "Terminating due to ")
+		said, ok = strings.CutPrefix(line, "Terminating due to ")
 		if !ok && !slices.ContainsFunc(endsJava[:], func(begin string) bool { return strings.HasPrefix(line, begin) }) {
 			continue
 		}

@@ -137,7 +137,8 @@ var (
 	attribute = regexp.MustCompile(`\s[\w.]+=|\t\{`)
 
 	// logTime is the time before a line, or the seconds behind its level.
-	logTime   = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:[+-]\d\d:\d\d )?|\d\d?:\d\d[AP]M |\[\d\d:\d\d:\d\d )`)
+	logTime = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:[+-]\d\d:\d\d )?|` +
+		`\d\d?:\d\d[AP]M |\[\d\d:\d\d:\d\d )`)
 	logLevel  = regexp.MustCompile(`^(?:\w+\.)?\[?([A-Z]{3,8}|[a-z]{3,8}[:\]])(?:\[\d+\]|[:\]])?\s+`)
 	inSeconds = regexp.MustCompile(`^[A-Z]{4}\[\d+\]`)
 

@@ -25,6 +25,7 @@ var (
 // a value that was dropped because of a panic, was caused by the panic before it.
 func rustPanic(text string) Error {
 	var last, before string
+	var rest []string // below the last panic
 	aborted := false
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -37,10 +38,10 @@ func rustPanic(text string) Error {
 		case strings.HasPrefix(said, "panic in a destructor ") || strings.HasPrefix(said, "panic in a function that cannot unwind"):
 			aborted = true
 		default:
-			last, before = said, last
+			last, before, rest = said, last, lines[i+1:]
 		}
 	}
-	if last == "" {
+	if last == "" || returned(rest) {
 		return Error{}
 	}
 
@@ -48,8 +49,20 @@ func rustPanic(text string) Error {
 	if aborted || strings.Contains(last, "Any { .. }") || strings.Contains(last, "PoisonError") {
 		e = e.because("", firstLine(before))
 	}
-	_, cause := rustCauses(lines)
+	_, cause := rustCauses(rest)
 	return e.because("", cause)
+}
+
+// returned reports whether the function main returned an error with its causes: a panic
+// before that ended a thread, and not the program.
+func returned(lines []string) bool {
+	for i, line := range lines {
+		if strings.HasPrefix(line, "Error:") {
+			said, _ := rustCauses(lines[i:])
+			return said != "" || line == "Error: " || line == "Error:"
+		}
+	}
+	return false
 }
 
 // panicked reads what a thread panicked with, if a line says that one did: in quotes
@@ -122,6 +135,8 @@ func rustCauses(lines []string) (said, cause string) {
 			if i+1 < len(lines) {
 				cause = withoutOrdinal(lines[i+1])
 			}
+		case said != "" && strings.HasPrefix(line, "Error: "): // a later one, so far without causes
+			said, cause, open = line, "", false
 		case line == "" || !open:
 		case line[0] != ' ' && line[0] != '\t':
 			open = false
@@ -221,7 +236,8 @@ func rustMain(text string) Error {
 	return Error{Message: strings.Trim(m[1], `"`)}
 }
 
-var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed|\S+ had a problem and crashed\b.*)$`)
+var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed|` +
+	`\S+ had a problem and crashed\b.*)$`)
 
 // rustAbort reads what the runtime says before it ends a program without a panic.
 func rustAbort(text string) Error {

@@ -6,7 +6,8 @@ import (
 )
 
 var (
-	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage):|Usage of \S+:$|NAME:$|\$ yarn run |\(Did you mean |\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
+	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage):|Usage of \S+:$|NAME:$|\$ yarn run |\(Did you mean |` +
+		`\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
 	errorLine = regexp.MustCompile(`^(?:[\w./-]+: )?(?i:(?:usage )?error|fatal|incorrect usage|error\(s\)): ?`)
 )
 
