@@ -9,20 +9,31 @@ import (
 )
 
 // logs reads the last line on which a logger wrote an error: an object of JSON, fields
-// such as level=ERROR, or words behind a time and a level.
+// such as level=ERROR, or words behind a time and a level. What stands below a line that is
+// no error was said by no logger, and goes before all of them.
 func logs(text string) Error {
 	lines := strings.Split(text, "\n")
+	plain := false
 	for i, line := range slices.Backward(lines) {
-		if beginsError(line) { // said by no logger
-			return Error{}
-		}
 		for _, read := range [...]func(line string, below []string) Error{jsonLine, fieldsLine, wordsLine} {
 			if e := read(strings.TrimSpace(line), lines[i+1:]); e.found() {
 				return e
 			}
 		}
+
+		logged := isLogged(line)
+		if beginsError(line) || plain && logged {
+			return Error{}
+		}
+		plain = plain || !logged && line != "" && indent(line) == 0
 	}
 	return Error{}
+}
+
+// isLogged reports whether a line is one of a logger.
+func isLogged(line string) bool {
+	_, _, ok := levelled(line)
+	return ok || strings.HasPrefix(line, "{") || strings.Contains(line, "level=") || stdLog.MatchString(line)
 }
 
 // isLevel reports whether a word is the level of an error.
@@ -143,7 +154,7 @@ var (
 	inSeconds = regexp.MustCompile(`^[A-Z]{4}\[\d+\]`)
 
 	// logPlace is the logger, the thread or the line of the source before a message.
-	logPlace = regexp.MustCompile(`^(?:\d+ --- (?:\[[^\]]*\] )+\S+\s+: |\[[^\]]*\] [\w.$]+ +- |\w+(?:::\w+)*[\]:]\s+|[\w/.-]+\.go:\d+:?\s+)`)
+	logPlace = regexp.MustCompile(`^(?:\d+ --- (?:\[[^\]]*\] )+\S+\s+: |\[[^\]]*\] [\w.$]+ +- |\w+(?:::\w+)+: |[\w:]+\] |[\w/.-]+\.go:\d+:?\s+)`)
 )
 
 // levelled reads a line with a time and a level.
@@ -199,10 +210,12 @@ func withFields(said string, below []string) Error {
 	return Error{Message: said + continued(withoutStack(below))}.because("", cause)
 }
 
-// withoutStack ends before the stack of a goroutine, or of the place of the logger.
+// withoutStack ends before the next line of a logger, before the stack of a goroutine, and
+// before that of the place of the logger.
 func withoutStack(lines []string) []string {
 	for i, line := range lines[:min(len(lines), maxContinued)] {
-		if strings.HasPrefix(line, "goroutine ") || i+1 < len(lines) && isGoPlace(lines[i+1]) {
+		stack := strings.HasPrefix(line, "goroutine ") || i+1 < len(lines) && isGoPlace(lines[i+1])
+		if stack || isLogged(line) {
 			return lines[:i]
 		}
 	}
