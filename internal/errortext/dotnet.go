@@ -2,6 +2,7 @@ package errortext
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -38,7 +39,8 @@ func dotnet(text string) Error {
 var dotnetEnds = [...]*regexp.Regexp{
 	regexp.MustCompile(`^\s*\S[^:]*: error ((?:CS|FS|BC|MSB|NU|NETSDK|CA)\d+): (.*?)(?: \[[^\[\]]*proj(?:::[^\[\]]*)?\])?$`),
 	regexp.MustCompile(`^(Process terminated|Fatal error)\. (.+)$`),
-	regexp.MustCompile(`^()(Stack overflow\.|Out of memory\.|You must install or update \.NET to run this application\.|Unable to create a 'DbContext' of type .*)$`),
+	regexp.MustCompile(`^()(Stack overflow\.|Out of memory\.|` +
+		`You must install or update \.NET to run this application\.|Unable to create a 'DbContext' of type .*)$`),
 }
 
 // dotnetTrace reads the last stack trace. The errors that led to one stand behind arrows,
@@ -46,8 +48,13 @@ var dotnetEnds = [...]*regexp.Regexp{
 func dotnetTrace(text string) Error {
 	var last Error
 	blocks(text, dotnetFrame, func(block []string, framed bool) {
-		if head, ok := dotnetHead(block, framed); ok {
+		head, ok := dotnetHead(block, framed)
+		switch {
+		case ok:
 			last = dotnetError(block[head:])
+		case framed && !last.found(): // its beginning may be cut off
+			cause, _ := thrown(dotnetCause("", block))
+			last = Error{Class: cause.class, Message: cause.message}
 		}
 	})
 	return last
@@ -92,6 +99,13 @@ func dotnetError(lines []string) Error {
 		e.Message += continued(withoutCauses(lines[1:]))
 	}
 
+	cause, _ := thrown(dotnetCause(inner, lines[1:]))
+	return e.because(cause.class, cause.message)
+}
+
+// dotnetCause is what stands behind the last arrow, on a line of several of them or on
+// lines of their own.
+func dotnetCause(inner string, lines []string) string {
 	for i, line := range lines {
 		if arrow, ok := strings.CutPrefix(strings.TrimSpace(line), "---> "); ok {
 			inner = withHeading(arrow, lines[i+1:])
@@ -103,8 +117,7 @@ func dotnetError(lines []string) Error {
 	if _, after, ok := strings.Cut(inner, "(Inner Exception #"); ok {
 		_, inner, _ = strings.Cut(after, ") ")
 	}
-	cause, _ := thrown(inner)
-	return e.because(cause.class, cause.message)
+	return inner
 }
 
 // withoutCauses ends before what .NET says of the errors that led to one.
@@ -117,6 +130,9 @@ func withoutCauses(lines []string) []string {
 	return lines
 }
 
+// dotnetAt are the words before a frame in the languages of .NET Framework.
+var dotnetAt = []string{"at", "bei", "à", "en", "em", "in", "w", "v", "в", "場所", "在"}
+
 // dotnetFrame reports whether a line is one of a stack trace: "at Type.Method(Int32 order)
 // in /src/File.cs:line 12", or a line between two stacks.
 func dotnetFrame(line string) bool {
@@ -124,8 +140,8 @@ func dotnetFrame(line string) bool {
 	if strings.HasPrefix(s, "--- End of ") {
 		return true
 	}
-	s, ok := strings.CutPrefix(s, "at ")
-	if !ok || javaFrame(line) {
+	at, s, ok := strings.Cut(s, " ")
+	if !ok || !slices.Contains(dotnetAt, at) || at != "at" && indent(line) == 0 || javaFrame(line) {
 		return false
 	}
 	name, rest, ok := strings.Cut(s, "(")

@@ -1,18 +1,32 @@
 package errortext
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// golang reads the last panic or fatal error of a program in Go.
+// golang reads what programs in Go write when they crash, errors that carry a stack, and
+// what builds and tests them.
 func golang(text string) Error {
+	for _, read := range [...]func([]string) Error{goCrash, goStacked, goTest, goBuild} {
+		if e := read(strings.Split(text, "\n")); e.found() {
+			return e
+		}
+	}
+	return Error{}
+}
+
+// goCrash reads the last panic, fatal error or signal.
+func goCrash(lines []string) Error {
 	var found Error
-	lines := strings.Split(text, "\n")
 	last := lastGoroutine(lines)
 	for i, line := range lines {
-		class, _, ok := strings.Cut(line, ": ")
-		if !ok || class != "panic" && class != "fatal error" {
+		if strings.HasPrefix(line, "PC=") && i > 0 && strings.HasPrefix(lines[i-1], "SIG") {
+			found = Error{Message: lines[i-1]}
+		}
+		class := crashes(line)
+		if class == "" {
 			continue
 		}
 		said, rest := panicLines(lines[i:])
@@ -21,6 +35,16 @@ func golang(text string) Error {
 		}
 	}
 	return found
+}
+
+// crashes is what a line says that ended the program, or empty.
+func crashes(line string) string {
+	for _, class := range [...]string{"panic", "fatal error"} {
+		if strings.HasPrefix(line, class+": ") {
+			return class
+		}
+	}
+	return ""
 }
 
 // lastGoroutine is the last line with which the stack of a goroutine begins, or -1.
@@ -35,9 +59,9 @@ func lastGoroutine(lines []string) int {
 
 // panicLines are the lines of a panic before the first stack, and those that follow.
 func panicLines(lines []string) (said, rest []string) {
-	for i, line := range lines {
-		if line == "" || strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "[signal ") {
-			return lines[:i], lines[i:]
+	for i, line := range lines[1:] {
+		if line == "" || strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "[signal ") || crashes(line) != "" {
+			return lines[:1+i], lines[1+i:]
 		}
 	}
 	return lines, nil
@@ -67,4 +91,76 @@ func goPanic(class string, lines []string) Error {
 	}
 	e := Error{Class: class, Message: values[len(values)-1]}
 	return e.because("", values[0])
+}
+
+// isGoPlace reports whether a line is the place of a frame, below its function.
+func isGoPlace(line string) bool {
+	return strings.HasPrefix(line, "\t") && strings.Contains(line, ".go:")
+}
+
+// goStacked reads an error that carries the stack of where it was made, and below that the
+// errors that wrapped it, each with a stack.
+func goStacked(lines []string) Error {
+	var said []string
+	for i := 1; i+1 < len(lines); i++ {
+		if strings.HasPrefix(lines[i], "goroutine ") {
+			return Error{}
+		}
+		begins := !isGoPlace(lines[i]) && isGoPlace(lines[i+1]) && !strings.HasPrefix(lines[i-1], "\t")
+		if _, _, logged := levelled(lines[i-1]); begins && !logged && !strings.HasPrefix(lines[i-1], "{") {
+			said = append(said, withoutLabel(lines[i-1]))
+		}
+	}
+	if said == nil {
+		return Error{}
+	}
+	return Error{Message: said[len(said)-1]}.because("", said[0])
+}
+
+// goTest reads the first test that failed: its name, and what it said.
+func goTest(lines []string) Error {
+	for i, line := range lines {
+		failed, ok := strings.CutPrefix(line, "--- FAIL: ")
+		if !ok || i+1 == len(lines) {
+			continue
+		}
+		name, _, _ := strings.Cut(failed, " (")
+		_, said, ok := strings.Cut(lines[i+1], ".go:")
+		if !ok {
+			continue
+		}
+		_, said, _ = strings.Cut(said, ": ")
+		for j, line := range lines[i+1 : min(len(lines), i+2+maxContinued)] {
+			if wrong, ok := strings.CutPrefix(strings.TrimSpace(line), "Error:"); ok { // of testify
+				said = strings.TrimSpace(wrong) + untilTest(lines[i+2+j:])
+			}
+		}
+		return Error{Message: name + ": " + said}
+	}
+	return Error{}
+}
+
+// untilTest is what testify compared, up to the name of the test.
+func untilTest(lines []string) string {
+	said := ""
+	for _, line := range lines[:min(len(lines), maxContinued)] {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "Test:") || strings.HasPrefix(line, "Messages:") || line == "" {
+			break
+		}
+		said += "\n" + line
+	}
+	return said
+}
+
+var goBuildForm = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+:\d+: (.+)$`)
+
+// goBuild reads the first error of the compiler.
+func goBuild(lines []string) Error {
+	for _, line := range lines {
+		if m := goBuildForm.FindStringSubmatch(line); m != nil {
+			return Error{Message: m[1]}
+		}
+	}
+	return Error{}
 }

@@ -69,7 +69,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	var head heads
 	for i, line := range lines {
 		mark, name, _ := strings.Cut(strings.TrimLeft(line, " \t"), ": ")
-		if mark == "Caused by" || framed && (mark == "Suppressed" || mark == "Wrapped by") {
+		if framed && (mark == "Suppressed" || mark == "Wrapped by") || mark == "Caused by" && (framed || t.last.found()) {
 			t.chain(mark, withHeading(name, lines[i+1:]), indent(line))
 			chained = true
 			continue
@@ -198,19 +198,23 @@ func javaLauncher(text string) Error {
 	return Error{}
 }
 
+// endsJava are the beginnings of a line with an error that has no stack trace.
+var endsJava = [...]string{"java.", "kotlin.", `Exception in thread "`, "Uncaught Kotlin exception: "}
+
 // javaEnd reads what the runtime says without a stack trace.
 func javaEnd(text string) Error {
 	var found Error
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if said, ok := strings.CutPrefix(line, "#  "); ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
+		said, ok := strings.CutPrefix(line, "#  ")
+		if ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
 			return Error{Message: said}
 		}
 		if said, ok := strings.CutPrefix(line, "# There is insufficient memory "); ok {
 			return Error{Message: "There is insufficient memory " + said}
 		}
-		said, ok := strings.CutPrefix(line, "Terminating due to ")
-		if !ok && !strings.HasPrefix(line, "java.") && !strings.HasPrefix(line, `Exception in thread "`) {
+		said, ok = strings.CutPrefix(line, "Terminating due to ")
+		if !ok && !slices.ContainsFunc(endsJava[:], func(begin string) bool { return strings.HasPrefix(line, begin) }) {
 			continue
 		}
 		if t, is := thrown(withoutThread(said)); is && t.sure {

@@ -9,20 +9,31 @@ import (
 )
 
 // logs reads the last line on which a logger wrote an error: an object of JSON, fields
-// such as level=ERROR, or words behind a time and a level.
+// such as level=ERROR, or words behind a time and a level. What stands below a line that is
+// no error was said by no logger, and goes before all of them.
 func logs(text string) Error {
 	lines := strings.Split(text, "\n")
+	plain := false
 	for i, line := range slices.Backward(lines) {
-		if beginsError(line) && !levelLine.MatchString(line) { // said by no logger
-			return Error{}
-		}
 		for _, read := range [...]func(line string, below []string) Error{jsonLine, fieldsLine, wordsLine} {
 			if e := read(strings.TrimSpace(line), lines[i+1:]); e.found() {
 				return e
 			}
 		}
+
+		logged := isLogged(line)
+		if beginsError(line) || plain && logged {
+			return Error{}
+		}
+		plain = plain || !logged && line != "" && indent(line) == 0
 	}
 	return Error{}
+}
+
+// isLogged reports whether a line is one of a logger.
+func isLogged(line string) bool {
+	_, _, ok := levelled(line)
+	return ok || strings.HasPrefix(line, "{") || strings.Contains(line, "level=") || stdLog.MatchString(line)
 }
 
 // isLevel reports whether a word is the level of an error.
@@ -50,10 +61,10 @@ func jsonLine(line string, _ []string) Error {
 	e := Error{Message: o.first("msg", "message", "@m", "@mt", "event")}
 	for _, name := range [...]string{"err", "error", "exception", "@x", "stack_trace", "exc_info"} {
 		cause := loggedError(o, name)
-		if cause.found() {
+		if e.Class == "" {
 			e.Class = cause.Class
-			e = e.because("", cause.Message)
 		}
+		e = e.because("", cause.Message)
 	}
 	return e
 }
@@ -100,46 +111,113 @@ func logFields(line string) map[string]string {
 		name = name[strings.LastIndexByte(name, ' ')+1:]
 		value, err := strconv.QuotedPrefix(rest)
 		if err == nil {
-			rest = rest[len(value):]
-			value, _ = strconv.Unquote(value)
+			line = rest[len(value):]
 		} else {
-			value, rest, _ = strings.Cut(rest, " ")
+			value, line = unquoted(rest)
 		}
-		fields[name] = value
-		line = rest
+		fields[name] = withoutQuotes(value)
 	}
 	return fields
 }
 
+// withoutQuotes is what a text in quotes stands for, and any other text.
+func withoutQuotes(s string) string {
+	inside, err := strconv.Unquote(s)
+	if err != nil {
+		return s
+	}
+	return strings.ToValidUTF8(inside, "\uFFFD")
+}
+
+// unquoted is a value without quotes, up to the next field.
+func unquoted(s string) (value, rest string) {
+	end := strings.IndexByte(s, '=')
+	if end < 0 {
+		return s, ""
+	}
+	end = strings.LastIndexByte(s[:end], ' ')
+	if end < 0 {
+		return "", s
+	}
+	return s[:end], s[end:]
+}
+
 var (
 	stdLog    = regexp.MustCompile(`^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)? (?:[\w.-]+\.go:\d+: )?`)
-	levelLine = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*|\d\d?:\d\d[AP]M)?\s*([A-Z]{3,8})(?:\[\d+\]|:)?\s+(?:\w+(?:::\w+)*[\]:]\s+|[\w/.-]+\.go:\d+:?\s+)?(\S.*)$`)
+	klogForm  = regexp.MustCompile(`^[EF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] (.+)$`)
 	attribute = regexp.MustCompile(`\s[\w.]+=|\t\{`)
+
+	// logTime is the time before a line, or the seconds behind its level.
+	logTime = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:[+-]\d\d:\d\d )?|` +
+		`\d\d?:\d\d[AP]M |\[\d\d:\d\d:\d\d )`)
+	logLevel  = regexp.MustCompile(`^(?:\w+\.)?\[?([A-Z]{3,8}|[a-z]{3,8}[:\]])(?:\[\d+\]|[:\]])?\s+`)
+	inSeconds = regexp.MustCompile(`^[A-Z]{4}\[\d+\]`)
+
+	// logPlace is the logger, the thread or the line of the source before a message.
+	logPlace = regexp.MustCompile(`^(?:\d+ --- (?:\[[^\]]*\] )+\S+\s+: |\[[^\]]*\] [\w.$]+ +- |\w+(?:::\w+)+: |[\w:]+\] |[\w/.-]+\.go:\d+:?\s+)`)
 )
+
+// levelled reads a line with a time and a level.
+func levelled(line string) (level, said string, ok bool) {
+	rest := line[len(logTime.FindString(line)):]
+	m := logLevel.FindStringSubmatch(rest)
+	if m == nil || len(rest) == len(line) && !inSeconds.MatchString(line) {
+		return "", "", false
+	}
+	said = rest[len(m[0]):]
+	return strings.Trim(m[1], ":]"), said[len(logPlace.FindString(said)):], true
+}
 
 // wordsLine reads words behind a time, or behind a time and a level. Further lines of the
 // message follow it.
 func wordsLine(line string, below []string) Error {
-	rest := line[len(stdLog.FindString(line)):]
-	m := levelLine.FindStringSubmatch(rest)
-	switch {
-	case m != nil && isLevel(m[1]) && (len(rest) < len(line) || m[1] != "ERR"):
-		rest = m[2]
-	case m != nil && slices.Contains([]string{"INFO", "WARN", "WARNING", "DEBUG", "DEBU", "INF", "WRN", "DBG"}, m[1]), len(rest) == len(line):
-		return Error{}
+	if m := klogForm.FindStringSubmatch(line); m != nil {
+		return withFields(m[1], nil)
 	}
+	if level, said, ok := levelled(line); ok && (isLevel(level) || slices.Contains(harmless, level)) {
+		if !isLevel(level) {
+			return Error{}
+		}
+		return withFields(said, below)
+	}
+	if time := stdLog.FindString(line); time != "" {
+		return Error{Message: line[len(time):] + continued(withoutStack(below))}
+	}
+	return Error{}
+}
 
-	said, fields := rest, ""
-	if at := attribute.FindStringIndex(rest); at != nil && m != nil {
-		said, fields = strings.TrimSpace(rest[:at[0]]), rest[at[0]:]
+// harmless are levels of what is no error.
+var harmless = []string{"INFO", "WARN", "WARNING", "DEBUG", "DEBU", "TRACE", "INF", "WRN", "DBG", "TRC"}
+
+// withFields reads a message, and fields behind it or an object of JSON.
+func withFields(said string, below []string) Error {
+	fields := ""
+	at := attribute.FindStringIndex(said)
+	if at != nil && strings.Count(said[:at[0]], "[") == strings.Count(said[:at[0]], "]") {
+		said, fields = strings.TrimSpace(said[:at[0]]), said[at[0]:]
 	}
-	all := logFields(fields)
-	cause := all["err"] + all["error"]
-	var zap object
-	if json.Unmarshal([]byte(fields), &zap) == nil {
-		cause = zap.first("error", "err")
+	said = said[strings.LastIndexByte(said, '\t')+1:]
+	said = withoutQuotes(said)
+
+	var o object
+	cause := ""
+	if json.Unmarshal([]byte(fields), &o) == nil {
+		cause = o.first("error", "err")
+	} else {
+		all := logFields(fields)
+		cause = all["err"] + all["error"]
 	}
-	said, _, stack := strings.Cut(said+continued(below), "\ngoroutine ")
-	_ = stack
-	return Error{Message: said}.because("", cause)
+	return Error{Message: said + continued(withoutStack(below))}.because("", cause)
+}
+
+// withoutStack ends before the next line of a logger, before the stack of a goroutine, and
+// before that of the place of the logger.
+func withoutStack(lines []string) []string {
+	for i, line := range lines[:min(len(lines), maxContinued)] {
+		stack := strings.HasPrefix(line, "goroutine ") || i+1 < len(lines) && isGoPlace(lines[i+1])
+		if stack || isLogged(line) {
+			return lines[:i]
+		}
+	}
+	return lines
 }

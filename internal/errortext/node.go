@@ -8,7 +8,7 @@ import (
 // javascript reads what programs for Node.js, Deno and Bun write, and what compiles and
 // tests them.
 func javascript(text string) Error {
-	for _, read := range [...]func(string) Error{prisma, jest, nodeTrace, nodeEnd, typescript, pnpm, oclif} {
+	for _, read := range [...]func(string) Error{prisma, jest, nodeFatal, nodeEnd, nodeTrace, typescript, pnpm, oclif} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -20,7 +20,8 @@ func javascript(text string) Error {
 // to it in braces behind, indented the more the nearer it is to the cause.
 type nodeTraces struct {
 	last   Error
-	indent int // of the error
+	indent int  // of the error
+	open   bool // its braces
 	cause  throw
 	deep   int // how far the cause is indented
 }
@@ -28,9 +29,16 @@ type nodeTraces struct {
 // nodeTrace reads the last error with a stack, or with others in braces.
 func nodeTrace(text string) Error {
 	var t nodeTraces
-	blocks(text, nodeFrame, t.block)
+	blocks(text, t.frame, t.block)
 	e := unhandled(t.last)
 	return e.because(t.cause.class, t.cause.message)
+}
+
+// frame reports whether a line is one of a stack, and notes whether braces begin behind it.
+func (t *nodeTraces) frame(line string) bool {
+	is := nodeFrame(line)
+	t.open = t.open || is && strings.HasSuffix(line, "{")
+	return is
 }
 
 // block reads the lines before some frames: those of an error, or of one that led to it.
@@ -44,8 +52,13 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 	}
 
 	for i, line := range lines {
-		if strings.TrimSpace(line) == "[errors]: [" {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "}" && indent(line) <= t.indent {
+			t.open = false
+		}
+		if trimmed == "[errors]: [" {
 			start(i)
+			t.open = true
 			continue
 		}
 		key, said := nodeKey(line)
@@ -58,7 +71,7 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 			}
 			t.led(key, line, found)
 		case !ok:
-		case t.last.found() && indent(line) > t.indent && namesError(found.class):
+		case t.open && t.last.found() && indent(line) > t.indent && namesError(found.class):
 			t.led(key, line, found)
 		case framed || strings.HasSuffix(line, "] {"):
 			head.offer(i, line, found)
@@ -100,7 +113,7 @@ func afterBlank(lines []string) []string {
 // led takes over an error within the braces of another one.
 func (t *nodeTraces) led(key, line string, found throw) {
 	deep := indent(line)
-	if t.last.found() && (deep > t.deep || key == "caused by") {
+	if t.last.found() && (deep > t.deep || strings.HasSuffix(key, "aused by")) {
 		t.cause, t.deep = found, deep
 	}
 }
@@ -131,7 +144,7 @@ var nodeField = regexp.MustCompile(`^\s+([a-z_]\w*): (?:\[?\w*(?:[Ee]rror|Except
 // "original: error: …".
 func nodeKey(line string) (key, said string) {
 	trimmed := strings.TrimLeft(line, " \t")
-	for _, key := range [...]string{"[cause]", "caused by"} {
+	for _, key := range [...]string{"[cause]", "caused by", "Caused by"} {
 		if said, ok := strings.CutPrefix(trimmed, key+": "); ok {
 			return key, said
 		}
@@ -173,7 +186,7 @@ func inBrackets(line string) (inside string, ok bool) {
 	}
 	inside = line[1:end]
 	name := wordOf(inside)
-	return inside, namesError(name) || isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
+	return inside, namesError(name) || name != "Object" && isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
 }
 
 // wordOf is the name that a line begins with.
@@ -215,15 +228,21 @@ func nodeFrame(line string) bool {
 	return nodePlace.MatchString(strings.TrimRight(s, " {},]"))
 }
 
+// nodeFatal reads why the engine ended the program.
+func nodeFatal(text string) Error {
+	_, said, ok := strings.Cut("\n"+text, "\nFATAL ERROR: ")
+	if !ok {
+		return Error{}
+	}
+	return Error{Class: "FATAL ERROR", Message: firstLine(said)}
+}
+
 // nodeEnd reads what Node.js prints of what was thrown without a stack: below the source,
 // of which it points at the place.
 func nodeEnd(text string) Error {
 	var found Error
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if said, ok := strings.CutPrefix(line, "FATAL ERROR: "); ok {
-			return Error{Class: "FATAL ERROR", Message: said}
-		}
 		if i > 1 && pointsAtSource(line) && sourcePlace.MatchString(lines[i-2]) {
 			found = nodeSaid(lines[i+1:])
 		}
@@ -234,12 +253,15 @@ func nodeEnd(text string) Error {
 // sourcePlace is the line above a line of the source.
 var sourcePlace = regexp.MustCompile(`^\S.*:\d+$`)
 
-// nodeSaid is what stands below the source, up to the footer.
+// nodeSaid is what stands below the source, up to the footer, unless a stack does.
 func nodeSaid(lines []string) Error {
 	var said []string
 	for _, line := range lines {
 		if strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(line, "(Use `node ") || len(said) > maxContinued {
 			break
+		}
+		if nodeFrame(line) {
+			return Error{}
 		}
 		if strings.TrimSpace(line) != "" && line != "Uncaught:" {
 			said = append(said, line)
@@ -268,35 +290,33 @@ func prisma(text string) Error {
 		return Error{}
 	}
 
+	said, rest := prismaSaid(lines[1:])
+	if nodeTrace(strings.Join(rest, "\n")).found() { // that one ended the program
+		return Error{}
+	}
 	before := strings.TrimRight(text[:i], " \n")
 	t, _ := thrown(before[strings.LastIndexByte(before, '\n')+1:])
-	return Error{Class: t.class, Message: prismaSaid(lines[1:])}
+	return Error{Class: t.class, Message: said}
 }
 
-// prismaSaid is the last paragraph below the code, without what it advises.
-func prismaSaid(lines []string) string {
-	var said, last []string
-	for _, line := range lines {
-		switch trimmed := strings.TrimSpace(line); {
-		case nodeFrame(line) || strings.HasPrefix(line, "}"):
-			return strings.Join(append(said, last...), "\n")
-		case strings.HasPrefix(trimmed, "→"):
-			last = nil
-		case trimmed == "" && len(last) > 0:
-			said, last = last, nil
-		case strings.HasPrefix(trimmed, "Please make sure "):
-			return strings.Join(said, "\n")
-		case trimmed != "":
-			if len(last) == 0 {
-				said = nil
-			}
-			last = append(last, trimmed)
+// prismaSaid is the last paragraph below the code, without what it advises, and the lines
+// that follow.
+func prismaSaid(lines []string) (message string, rest []string) {
+	var said, paragraph []string
+	for i, line := range lines {
+		trimmed := strings.TrimSpace(line)
+		if nodeFrame(line) || strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(trimmed, "Please make sure ") {
+			rest = lines[i:]
+			break
 		}
+		if trimmed == "" || strings.HasPrefix(trimmed, "→") { // the last line of code
+			paragraph = nil
+			continue
+		}
+		paragraph = append(paragraph, trimmed)
+		said = paragraph
 	}
-	if len(last) > 0 {
-		said = last
-	}
-	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n")
+	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n"), rest
 }
 
 var tscForm = regexp.MustCompile(`^\S+(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)

@@ -7,9 +7,11 @@ import (
 
 var (
 	// runnerLine is a line of what started a program that failed: npm, Yarn, pnpm, Bun,
-	// Cargo, Go.
-	runnerLine = regexp.MustCompile(`^(?:npm (?:error|ERR!)(?: |$)|lerna ERR! |error Command failed with |\s*ELIFECYCLE\s|\s*ERR_PNPM_RECURSIVE_|info Visit https://yarnpkg|` +
-		`error: script ".*" (?:exited|was terminated)|error: process didn't exit successfully: |exit status \d+$|\[nodemon\] app crashed)`)
+	// Cargo, Go, make, just, Turborepo, Docker Compose.
+	runnerLine = regexp.MustCompile(`^(?:npm (?:error|ERR!)(?: |$)|lerna ERR! |error Command failed with |` +
+		`\s*ELIFECYCLE\s|\s*ERR_PNPM_RECURSIVE_|info Visit https://yarnpkg|` +
+		`error: script ".*" (?:exited|was terminated)|error: process didn't exit successfully: |exit status \d+$|\[nodemon\] app crashed|` +
+		`make(?:\[\d+\])?: \*\*\* .* Error \d+|error: Recipe .* failed |\s*ERROR +run failed: command +exited |\S+ exited with code \d+$)`)
 
 	// runnerBegin is a line with which a runner says what it starts, or what else it knows.
 	runnerBegin = regexp.MustCompile(`^(?:npm (?:warn|WARN|notice)|yarn run v\d|> \S+@\d\S* \S|\$ \S+ )`)
@@ -34,7 +36,8 @@ func withoutRunner(text string) (said string, runner []string) {
 }
 
 // npmField is a line of npm with something about the error, but not the error.
-var npmField = regexp.MustCompile(`^(?:code|errno|syscall|path|dest|file|workspace|location|command|signal|Lifecycle script|A complete log)\b`)
+var npmField = regexp.MustCompile(`^(?:code|errno|syscall|path|dest|file|workspace|location|command|signal|` +
+	`Lifecycle script|A complete log)\b`)
 
 // ofRunner is the error of a runner for which the program said nothing. npm writes the
 // code before each sentence about it.

@@ -7,7 +7,7 @@ import (
 
 // rust reads what programs in Rust write, and those that build them.
 func rust(text string) Error {
-	for _, read := range [...]func(string) Error{rustPanic, rustReport, eyreReport, mietteReport, rustMain, rustAbort, rustc} {
+	for _, read := range [...]func(string) Error{rustPanic, eyreReport, rustReport, drawnReport, rustMain, rustAbort, rustc} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -18,13 +18,14 @@ func rust(text string) Error {
 var (
 	rustThread = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (.*)$`)
 	rustPlace  = regexp.MustCompile(`^\S+:\d+:\d+:$`)
-	oldEnd     = regexp.MustCompile(`', \S+:\d+:\d+$`)
+	oldEnd     = regexp.MustCompile(`', \S+:\d+(?::\d+)?$`)
 )
 
 // rustPanic reads the last panic. That of a thread which waited for another one, or of
 // a value that was dropped because of a panic, was caused by the panic before it.
 func rustPanic(text string) Error {
 	var last, before string
+	var rest []string // below the last panic
 	aborted := false
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -37,10 +38,10 @@ func rustPanic(text string) Error {
 		case strings.HasPrefix(said, "panic in a destructor ") || strings.HasPrefix(said, "panic in a function that cannot unwind"):
 			aborted = true
 		default:
-			last, before = said, last
+			last, before, rest = said, last, lines[i+1:]
 		}
 	}
-	if last == "" {
+	if last == "" || returned(rest) {
 		return Error{}
 	}
 
@@ -48,8 +49,20 @@ func rustPanic(text string) Error {
 	if aborted || strings.Contains(last, "Any { .. }") || strings.Contains(last, "PoisonError") {
 		e = e.because("", firstLine(before))
 	}
-	_, cause := rustCauses(lines)
+	_, cause := rustCauses(rest)
 	return e.because("", cause)
+}
+
+// returned reports whether the function main returned an error with its causes: a panic
+// before that ended a thread, and not the program.
+func returned(lines []string) bool {
+	for i, line := range lines {
+		if strings.HasPrefix(line, "Error:") {
+			said, _ := rustCauses(lines[i:])
+			return said != "" || line == "Error: " || line == "Error:"
+		}
+	}
+	return false
 }
 
 // panicked reads what a thread panicked with, if a line says that one did: in quotes
@@ -109,7 +122,12 @@ func rustCauses(lines []string) (said, cause string) {
 	open := false
 	for i, line := range lines {
 		switch {
-		case line == "Caused by:" || strings.HasPrefix(line, "Caused by the following "):
+		case line == "Location:" || line == "Stack backtrace:":
+			if before := paragraphBefore(lines[:i]); !open && beginsError(before) {
+				said, cause = before, ""
+			}
+			open = false
+		case line == "Caused by:" || strings.HasPrefix(line, "Caused by the") && strings.HasSuffix(line, ":"):
 			if !open {
 				said = paragraphBefore(lines[:i])
 			}
@@ -117,6 +135,8 @@ func rustCauses(lines []string) (said, cause string) {
 			if i+1 < len(lines) {
 				cause = withoutOrdinal(lines[i+1])
 			}
+		case said != "" && strings.HasPrefix(line, "Error: "): // a later one, so far without causes
+			said, cause, open = line, "", false
 		case line == "" || !open:
 		case line[0] != ' ' && line[0] != '\t':
 			open = false
@@ -175,23 +195,28 @@ func eyreReport(text string) Error {
 	return e.because("", cause)
 }
 
-// mietteReport reads an error and its causes behind a line of arrows.
-func mietteReport(text string) Error {
+// drawnReport reads an error and its causes behind drawn arrows, as miette and error-stack
+// write them.
+func drawnReport(text string) Error {
 	var e Error
-	cause := ""
+	cause, before := "", ""
 	for line := range strings.SplitSeq(text, "\n") {
 		trimmed := strings.TrimSpace(strings.TrimPrefix(line, "Error: "))
-		if said, ok := strings.CutPrefix(trimmed, "× "); ok {
+		said, begins := strings.CutPrefix(trimmed, "× ")
+		if !begins && strings.HasPrefix(line, "├╴at ") {
+			said, begins = before, true
+		}
+		if begins {
 			e, cause = Error{Message: said}, ""
-			continue
 		}
 		for _, arrow := range [...]string{"├─▶ ", "╰─▶ "} {
 			if said, ok := strings.CutPrefix(trimmed, arrow); ok {
 				cause = said
 			}
 		}
+		before = trimmed
 	}
-	if !e.found() {
+	if cause == "" && !strings.Contains("\n"+text, "\nError:") { // others draw crosses as well
 		return Error{}
 	}
 	return e.because("", cause)
@@ -199,7 +224,7 @@ func mietteReport(text string) Error {
 
 // rustValue is an error that the function main returned, as it is printed for a programmer:
 // a structure, a case of an enumeration, a text.
-var rustValue = regexp.MustCompile(`^Error: ([A-Z]\w*(?: \{.*\}|\(.*\))?|".*")$`)
+var rustValue = regexp.MustCompile(`^Error: ([A-Z]\w*(?: \{.*\}|\(.*\))|".*")$`)
 
 // rustMain reads the error that the function main returned.
 func rustMain(text string) Error {
@@ -211,13 +236,15 @@ func rustMain(text string) Error {
 	return Error{Message: strings.Trim(m[1], `"`)}
 }
 
-var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed)$`)
+var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed|` +
+	`\S+ had a problem and crashed\b.*)$`)
 
 // rustAbort reads what the runtime says before it ends a program without a panic.
 func rustAbort(text string) Error {
 	for line := range strings.SplitSeq(text, "\n") {
 		if rustEnd.MatchString(line) {
-			return Error{Message: line}
+			said, _, _ := strings.Cut(line, ". ")
+			return Error{Message: said}
 		}
 	}
 	return Error{}

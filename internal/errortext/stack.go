@@ -68,7 +68,7 @@ func thrown(line string) (t throw, ok bool) {
 	first := true
 	for rest := line; rest != ""; first = false {
 		word, behind, _ := strings.Cut(rest, " ")
-		class, ends := strings.CutSuffix(word, ":")
+		class, ends := strings.CutSuffix(word[strings.LastIndexByte(word, '|')+1:], ":")
 		numbered := behind
 		if !ends {
 			numbered = strings.TrimPrefix(withoutNumber(behind), ": ")

@@ -6,8 +6,9 @@ import (
 )
 
 var (
-	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage)(?::| of )|NAME:$|\(Did you mean |\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
-	errorLine = regexp.MustCompile(`^(?:[\w./-]+: )?(?i:error|fatal|incorrect usage|error\(s\)): ?`)
+	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage):|Usage of \S+:$|NAME:$|\$ yarn run |\(Did you mean |` +
+		`\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
+	errorLine = regexp.MustCompile(`^(?:[\w./-]+: )?(?i:(?:usage )?error|fatal|incorrect usage|error\(s\)): ?`)
 )
 
 // usage reads what a program says of its arguments or of anything else before it explains
@@ -47,10 +48,13 @@ func errorBefore(lines []string) string {
 // "feeds: error: …".
 func beginsError(line string) bool { return errorLine.MatchString(line) }
 
-// withoutLabel is a message without the word that calls it an error, and without the time.
+// withoutLabel is a message without the word that calls it an error, and without what a
+// logger wrote before it.
 func withoutLabel(message string) string {
-	if m := stdLog.FindString(message); m != "" {
-		message = message[len(m):]
+	first, rest, _ := strings.Cut(message, "\n")
+	if _, said, ok := levelled(first); ok {
+		return strings.TrimSpace(said + "\n" + rest)
 	}
+	message = message[len(stdLog.FindString(message)):]
 	return strings.TrimSpace(message[len(errorLine.FindString(message)):])
 }
