@@ -157,6 +157,36 @@ func TestBody_GroupsDocumentsByTheirCause(t *testing.T) {
 	}
 }
 
+func TestBody_ReadsPagesWithoutATitle(t *testing.T) {
+	for body, want := range map[string]string{
+		"<p>The gateway <b>timed</b>\nout</p>":                                              "The gateway timed out",
+		"<!DOCTYPE html><style>p {}</style><script>a < b</script><div>Bad &amp; ugly</div>": "Bad & ugly",
+		`<?xml version="1.0"?><!-- shop --><html><body><h1>No rate</h1></body></html>`:      "No rate",
+	} {
+		if e, _ := errortext.Body(body); e.String() != want {
+			t.Errorf("%q: %q, want %q", body, e, want)
+		}
+	}
+}
+
+func TestProgram_FallsBackToTheLastLineThatSaysSomething(t *testing.T) {
+	for output, want := range map[string]string{
+		"":                                   "",
+		"}\n":                                "}",
+		"reading\nlast words\n\n---\n":       "last words",
+		"last words\nINFO: bye\n":            "last words",
+		"[cut] …last words\n":                "last words",
+		"a warning\nWarning: one is left\n":  "a warning",
+		"Warning: one is left\n":             "Warning: one is left",
+		"usage limit reached\nreading\n":     "reading",
+		"usage: import FEED\n  --all  all\n": "--all  all",
+	} {
+		if e := errortext.Program(output, ""); e.String() != want {
+			t.Errorf("%q: %q, want %q", output, e, want)
+		}
+	}
+}
+
 func TestBody_ReadsADocumentThatIsCutOff(t *testing.T) {
 	for _, body := range []string{
 		`<?xml version="1.0"?><Error><Code>NoSuchKey</Code><Message>no key</Message><Key>a`, "<Error><Code>NoSuchKey</Code><Message>no key", "<Error><Code>NoSuchKey</Code><Message>no key</Message>&&<",

@@ -179,7 +179,7 @@ func stampedEntry(s string) (string, weight) {
 	if text, w := channelEntry(s); w > nothing {
 		return text, w
 	}
-	rest, stamped := s, false
+	rest, stamped := strings.ReplaceAll(s, "\t", " "), false
 	for range maxStamp {
 		word, after, _ := strings.Cut(rest, " ")
 		if w, ok := wordLevel(word, stamped); ok && after != "" {

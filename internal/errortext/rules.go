@@ -34,6 +34,7 @@ var rules = [...]rule{
 	{ // advice, and where to read more
 		weight: aside,
 		beginnings: []string{
+			"tipp:", "hinweis:", "zeile ", "astuce ", "détail ", "ligne ", "línea ", "linha ", // of translated tools
 			"hint:", "hint ", "detail:", "context:", "where:", "statement:", "query:", "note:", "help:", "tip:",
 			"suggestion:",
 			"psql: hint:", "psql: detail:", "pg_dump: hint:", "pg_dump: detail:", "pg_restore: hint:",
@@ -58,7 +59,7 @@ var rules = [...]rule{
 			"pg_restore: warning:", "pg_dump: warning:", "mysql: [warning]", "mysqldump: [warning]",
 			"gpg: warning:", "already up to date", "already on '",
 			"use of uninitialized value", "useless use of ", "deep recursion on ", "subroutine ", "argument \"",
-			"cloning into", "get:", "hit:", "reading package lists", "building dependency tree",
+			"cloning into", "get:", "hit:", "to http", "to ssh://", "to git", "* branch ", "step ", "---> ", "removing intermediate container", "reading package lists", "building dependency tree",
 			"last message repeated", "pseudo-terminal will not",
 			"% total", "dload ", "frame=", "size=", "video:", "ffmpeg version", "ffprobe version", "built with ",
 			"configuration:", "libav", "libsw", "libpostproc",
@@ -94,13 +95,13 @@ var rules = [...]rule{
 			"command failed with exit", "error command failed with exit", "error: command failed with exit",
 			"[error] command failed", "elifecycle", "err_pnpm_recursive_run",
 			"exited with", "exit code", "exit status", "process exited", "program exited", "command exited",
-			"command terminated with exit", "error: exit status",
+			"command terminated with exit", "error: exit status", "error: subprocess-exited-with-error", "the command '/bin/sh",
 			"error: exit code", "error: process completed with exit", "##[error]process completed with",
 			"subprocess.calledprocesserror",
 			"sub-process ", "e: sub-process ", "errors were encountered while processing",
 		},
 		inside: []string{
-			"]: *** [", "did not complete successfully: exit code", "returned a non-zero code",
+			"did not run successfully", "]: *** [", "did not complete successfully: exit code", "returned a non-zero code",
 			"failed with exit code", "failed with exit status", "failed with error code",
 			"exited with code", "exited with status", "exited with exit code", "exited with non-zero",
 			"returned non-zero exit status", "terminated with exit code",
@@ -136,7 +137,8 @@ var rules = [...]rule{
 	{
 		weight: opening,
 		beginnings: []string{
-			"error:", "error (", "error [", "error[", "error ", "errors:", "error - ", "cmake error", "[error]",
+			"fehler:", "erreur:", "erreur ", "errore:", "erro:", "fout:", "ошибка:", "错误:", "エラー:", // of translated tools
+			"error!", "error:", "error (", "error [", "error[", "error ", "errors:", "error - ", "cmake error", "[error]",
 			"##[error]", "::error", "err:", "[err]", "e: ",
 			"fatal:", "fatal ", "[fatal]", "panic:", "critical:", "[critical]", "failure:", "failed:", "exception:",
 			"abort:", "fail: ", "crit: ",

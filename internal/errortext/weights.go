@@ -67,7 +67,13 @@ func withoutResult(s string) string {
 	if json.Unmarshal([]byte("{"+result), &o) != nil || o.text("msg") == "" {
 		return s
 	}
-	return task + "! => " + o.text("msg")
+	return task + "! => " + entryText(o.text("msg"), lastLine(o.first("stderr", "module_stderr")))
+}
+
+// lastLine is the last line of the output of a command within the result of a task.
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
 // weightOf weighs a line in small letters.
