@@ -67,7 +67,6 @@ func weighed(text string) []line {
 	var s section
 	for raw := range strings.SplitSeq(text, "\n") {
 		l := weigh(raw)
-		l.indented = strings.HasPrefix(raw, " ") || strings.HasPrefix(raw, "\t")
 		s.apply(raw, &l)
 		all = append(all, l)
 	}
@@ -132,7 +131,7 @@ func block(lines []line, at int) string {
 	case open && strings.HasPrefix(title, "CMake Error"):
 		said = paragraph(below)
 	case open && below[0].indented && !isBlank(below[0].text), strings.HasPrefix(below[0].text, "> "): // "> " of Gradle
-		said = strings.TrimPrefix(below[0].text, "> ")
+		said = strings.TrimLeft(below[0].text, ">* ")
 	case open && strings.Count(strings.TrimSpace(title), " ") < fewWords, isNetLevel(head.text):
 		said = firstSaid(below)
 	case strings.HasPrefix(title, "Error: "):
@@ -181,7 +180,7 @@ func terraform(head line, below []line) string {
 			continue
 		case strings.HasPrefix(l.text, "Error message: "):
 			return l.text
-		case l.framed == head.framed && placed:
+		case l.framed == head.framed && (placed || i > 0 && l.weight >= trouble):
 			return paragraph(below[i:])
 		default:
 			return ""

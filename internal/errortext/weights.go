@@ -30,12 +30,12 @@ const maxWeighed = 600
 // weigh says what a line is worth by itself.
 func weigh(raw string) line {
 	text, framed := unframed(raw)
-	l := line{text: text, framed: framed}
+	l := line{text: text, framed: framed, indented: strings.HasPrefix(raw, " ") || strings.HasPrefix(raw, "\t")}
 	if isBlank(text) {
 		return l
 	}
 	if entry, ok := logEntry(text); ok {
-		entry.framed = framed
+		entry.framed, entry.indented = framed, l.indented
 		return entry
 	}
 
@@ -45,7 +45,7 @@ func weigh(raw string) line {
 	}
 	judged := strings.TrimPrefix(l.text, "remote: ")
 	judged = strings.ToLower(judged[:min(len(judged), maxWeighed)])
-	l.weight = weightOf(judged)
+	l.weight = weightOf(judged, l.indented)
 	if l.weight >= plain && isNamed(l.text) {
 		l.weight = opening
 	}
@@ -76,8 +76,8 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// weightOf weighs a line in small letters.
-func weightOf(s string) weight {
+// weightOf weighs a line in small letters. Programs do not indent their own names.
+func weightOf(s string, indented bool) weight {
 	for _, rule := range rules {
 		if rule.fits(s) {
 			return rule.weight
@@ -88,7 +88,7 @@ func weightOf(s string) weight {
 		return noted
 	case !tellsTrouble(s):
 		return plain
-	case isProgram(s) || isComponent(s):
+	case isProgram(s) && !indented, isComponent(s):
 		return opening
 	}
 	return trouble
