@@ -114,8 +114,14 @@ func TestProgram_LooksAtStandardOutputForAnErrorBeyondDoubt(t *testing.T) {
 			t.Errorf("%q: %q, want %q", stdout, e, want)
 		}
 	}
-	if e := errortext.Program("last words\n", "Error: no rate\n"); e.String() != "last words" {
-		t.Errorf("beside last words: %q", e)
+	for stderr, want := range map[string]string{
+		"last words\n":    "last words",
+		"Warning: slow\n": "Error: no rate",
+		"make: *** [Makefile:9: import] Error 2\n": "Error: no rate",
+	} {
+		if e := errortext.Program(stderr, "Error: no rate\n"); e.String() != want {
+			t.Errorf("beside %q: %q, want %q", stderr, e, want)
+		}
 	}
 }
 

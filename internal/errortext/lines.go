@@ -41,14 +41,13 @@ func likeliest(text string) string {
 	return block(lines, chosen)
 }
 
-// saysError reports whether a text has a line that is an error beyond doubt.
-func saysError(text string) bool {
+// heaviest is the weight of the line that says most.
+func heaviest(text string) weight {
+	most := nothing
 	for _, l := range weighed(text) {
-		if l.weight >= logged {
-			return true
-		}
+		most = max(most, l.weight)
 	}
-	return false
+	return most
 }
 
 // line is a line of a text, and what it is worth as an answer to what went wrong.

@@ -156,7 +156,7 @@ var rules = [...]rule{
 			"! [rejected]", "! [remote rejected]", "✗", "✖", "×", "✘", "❌",
 		},
 		inside: []string{
-			": error: ", ": error:  ", ": fatal error: ", ": fatal: ", ": fatal:  ", ": syntax error", ": *** ",
+			": error ", ": error: ", ": fatal error: ", ": fatal: ", ": syntax error", ": *** ",
 		},
 	},
 }
