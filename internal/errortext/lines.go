@@ -168,7 +168,8 @@ func firstSaid(lines []line) string {
 }
 
 // terraform is what Terraform says below the title of an error, and below the place in its
-// files. Without a frame around them only the place tells that it is Terraform's.
+// files. Without a frame around them the place tells that it is Terraform's, or a sentence of
+// trouble behind an empty line.
 func terraform(head line, below []line) string {
 	placed := head.framed
 	for i, l := range below {
@@ -234,6 +235,7 @@ func isSnippet(s string) bool {
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
+// isBlank reports whether a text says nothing: it has no letter and no digit.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }

@@ -29,7 +29,7 @@ const maxWeighed = 600
 
 // weigh says what a line is worth by itself.
 func weigh(raw string) line {
-	text, framed := unframed(raw)
+	text, framed := unframed(withoutService(raw))
 	l := line{text: text, framed: framed, indented: strings.HasPrefix(raw, " ") || strings.HasPrefix(raw, "\t")}
 	if isBlank(text) {
 		return l
@@ -39,7 +39,7 @@ func weigh(raw string) line {
 		return entry
 	}
 
-	l.text = withoutProgress(withoutService(text))
+	l.text = withoutProgress(text)
 	if question, ok := strings.CutSuffix(l.text, "?."); ok {
 		l.text = question + "?" // as older versions of Docker end it
 	}
@@ -84,8 +84,6 @@ func weightOf(s string, indented bool) weight {
 		}
 	}
 	switch {
-	case strings.Contains(s, ":error:"): // the queue of errors of OpenSSL
-		return noted
 	case !tellsTrouble(s):
 		return plain
 	case isProgram(s) && !indented, isComponent(s):
@@ -130,12 +128,12 @@ func isNamed(s string) bool {
 // withoutService is a line without the name of the service that Docker Compose writes before
 // it: "worker-1  | Error: …".
 func withoutService(s string) string {
-	name, rest, ok := strings.Cut(s, " | ")
+	name, rest, ok := strings.Cut(s, "  | ")
 	name = strings.TrimRight(name, " ")
-	if !ok || name == "" || rest == "" || strings.ContainsAny(name, " :") || isBlank(rest) || strings.Trim(name, "0123456789") == "" {
+	if !ok || name == "" || strings.ContainsAny(name, " \t:") || isNumber(name) {
 		return s
 	}
-	return strings.TrimSpace(rest)
+	return rest
 }
 
 // withoutProgress is a line without what shows progress before it: the meter of curl, which
