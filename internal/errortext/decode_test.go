@@ -114,8 +114,14 @@ func TestProgram_LooksAtStandardOutputForAnErrorBeyondDoubt(t *testing.T) {
 			t.Errorf("%q: %q, want %q", stdout, e, want)
 		}
 	}
-	if e := errortext.Program("last words\n", "Error: no rate\n"); e.String() != "last words" {
-		t.Errorf("beside last words: %q", e)
+	for stderr, want := range map[string]string{
+		"last words\n":    "last words",
+		"Warning: slow\n": "Error: no rate",
+		"make: *** [Makefile:9: import] Error 2\n": "Error: no rate",
+	} {
+		if e := errortext.Program(stderr, "Error: no rate\n"); e.String() != want {
+			t.Errorf("beside %q: %q, want %q", stderr, e, want)
+		}
 	}
 }
 
@@ -153,6 +159,36 @@ func TestBody_GroupsDocumentsByTheirCause(t *testing.T) {
 				t.Errorf("%s: %q has the group of %q, want one group for each cause", cause, e, groups[group])
 			}
 			groups[group] = cause
+		}
+	}
+}
+
+func TestBody_ReadsPagesWithoutATitle(t *testing.T) {
+	for body, want := range map[string]string{
+		"<p>The gateway <b>timed</b>\nout</p>":                                              "The gateway timed out",
+		"<!DOCTYPE html><style>p {}</style><script>a < b</script><div>Bad &amp; ugly</div>": "Bad & ugly",
+		`<?xml version="1.0"?><!-- shop --><html><body><h1>No rate</h1></body></html>`:      "No rate",
+	} {
+		if e, _ := errortext.Body(body); e.String() != want {
+			t.Errorf("%q: %q, want %q", body, e, want)
+		}
+	}
+}
+
+func TestProgram_FallsBackToTheLastLineThatSaysSomething(t *testing.T) {
+	for output, want := range map[string]string{
+		"":                                   "",
+		"}\n":                                "}",
+		"reading\nlast words\n\n---\n":       "last words",
+		"last words\nINFO: bye\n":            "last words",
+		"[cut] …last words\n":                "last words",
+		"a warning\nWarning: one is left\n":  "a warning",
+		"Warning: one is left\n":             "Warning: one is left",
+		"usage limit reached\nreading\n":     "reading",
+		"usage: import FEED\n  --all  all\n": "--all  all",
+	} {
+		if e := errortext.Program(output, ""); e.String() != want {
+			t.Errorf("%q: %q, want %q", output, e, want)
 		}
 	}
 }

@@ -42,6 +42,7 @@ var (
 	errorNames   = []string{"error", "err", "exception", "exc_info", "@x", "cause", "reason"}
 )
 
+// jsonEntry reads an object: its level, its message and its error.
 func jsonEntry(s string) (string, weight) {
 	var o object
 	if json.Unmarshal([]byte(s), &o) != nil {
@@ -50,7 +51,7 @@ func jsonEntry(s string) (string, weight) {
 
 	level := strings.ToLower(o.first(levelNames...))
 	if number, ok := o["level"].(float64); ok {
-		level = fmtNumber(number)
+		level = strconv.FormatFloat(number, 'f', -1, 64)
 	}
 	w, known := levels[level]
 	said := entryText(o.first(messageNames...), errorText(o))
@@ -102,6 +103,7 @@ func isKlog(s string) bool {
 	return len(s) > len("E1127 ") && strings.IndexByte("IWEF", s[0]) >= 0 && isNumber(s[1:5]) && s[5] == ' ' && strings.Contains(s, "] ")
 }
 
+// klogEntry reads an error of klog as noted: kubectl logs some before it says what is wrong.
 func klogEntry(s string) (string, weight) {
 	_, text, _ := strings.Cut(s, "] ")
 	if said, ok := quotedText(text); ok {
@@ -179,7 +181,7 @@ func stampedEntry(s string) (string, weight) {
 	if text, w := channelEntry(s); w > nothing {
 		return text, w
 	}
-	rest, stamped := s, false
+	rest, stamped := strings.ReplaceAll(s, "\t", " "), false
 	for range maxStamp {
 		word, after, _ := strings.Cut(rest, " ")
 		if w, ok := wordLevel(word, stamped); ok && after != "" {
@@ -237,8 +239,6 @@ func isStamp(word string) bool {
 	digits := strings.IndexAny(word, "0123456789")
 	return digits >= 0 && strings.Trim(word, "0123456789-:/.,TZ+#*()[]") == ""
 }
-
-func fmtNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // wholeObject is the error in a text that is one JSON object over several lines.
 func wholeObject(text string) string {

@@ -95,8 +95,9 @@ func bounded(text string) string {
 
 // Program finds the error of a program that failed: the one that a form knows in its
 // standard error or else in its standard output, where PHP prints its errors by default, or
-// else the likeliest line of its standard error. A standard output tells an error beside
-// that only if the standard error is empty and the line is an error beyond doubt.
+// else the likeliest line of its standard error. A standard output has
+// the word if its line is an error beyond doubt, and the standard error says nothing more
+// than hints and that something failed.
 func Program(stderr, stdout string) Error {
 	stderr, stdout = Plain(strings.TrimPrefix(stderr, CutBeginning)), Plain(strings.TrimPrefix(stdout, CutBeginning))
 	for _, output := range []string{stderr, stdout} {
@@ -105,7 +106,7 @@ func Program(stderr, stdout string) Error {
 			return e
 		}
 	}
-	if isBlank(stderr) && saysError(stdout) {
+	if heaviest(stderr) <= summary && heaviest(stdout) >= logged {
 		return Error{Message: likeliest(stdout)}
 	}
 	return Error{Message: likeliest(stderr)}

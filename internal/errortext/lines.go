@@ -41,22 +41,22 @@ func likeliest(text string) string {
 	return block(lines, chosen)
 }
 
-// saysError reports whether a text has a line that is an error beyond doubt.
-func saysError(text string) bool {
+// heaviest is the weight of the line that says most.
+func heaviest(text string) weight {
+	most := nothing
 	for _, l := range weighed(text) {
-		if l.weight >= logged {
-			return true
-		}
+		most = max(most, l.weight)
 	}
-	return false
+	return most
 }
 
 // line is a line of a text, and what it is worth as an answer to what went wrong.
 type line struct {
-	text   string // without a frame, a stamp of the time and the like
-	weight weight
-	framed bool
-	goesOn bool // the program went on to do something else
+	text     string // without a frame, a stamp of the time and the like
+	weight   weight
+	framed   bool
+	indented bool
+	goesOn   bool // the program went on to do something else
 }
 
 // weighed splits a text into lines and weighs them: what a line means can depend on those
@@ -104,16 +104,15 @@ func (s *section) apply(raw string, l *line) {
 		return
 	}
 
-	indented := raw[0] == ' ' || raw[0] == '\t'
 	switch {
 	case isUsage(l.text):
 		s.usage = true
-	case l.weight >= logged && !indented:
+	case l.weight >= logged && !l.indented:
 		s.usage = false
-	case s.usage && (indented || l.weight < trouble):
+	case s.usage && (l.indented || l.weight < trouble):
 		l.weight = aside
 	}
-	l.goesOn = l.goesOn || l.weight == plain && !indented
+	l.goesOn = l.goesOn || l.weight == plain && !l.indented && !l.framed
 }
 
 // block is a line with what belongs to it: what stands below a line that only announces an
@@ -121,24 +120,30 @@ func (s *section) apply(raw string, l *line) {
 func block(lines []line, at int) string {
 	head := lines[at]
 	below := lines[at+1:]
-	if head.weight <= plain {
+	if head.weight <= plain || len(below) == 0 {
 		return head.text
 	}
 
+	title, open := strings.CutSuffix(head.text, ":")
 	var said string
 	switch {
-	case strings.HasPrefix(head.text, "CMake Error"):
+	case open && strings.HasPrefix(title, "CMake Error"):
 		said = paragraph(below)
-	case announces(head.text):
+	case open && below[0].indented && !isBlank(below[0].text), strings.HasPrefix(below[0].text, "> "): // "> " of Gradle
+		said = strings.TrimLeft(below[0].text, ">* ")
+	case open && strings.Count(strings.TrimSpace(title), " ") < fewWords, isNetLevel(head.text):
 		said = firstSaid(below)
-	case strings.HasPrefix(head.text, "Error: "):
+	case strings.HasPrefix(title, "Error: "):
 		said = terraform(head, below)
 	}
 	if said == "" {
 		return head.text
 	}
-	return strings.TrimSuffix(head.text, ":") + ": " + said
+	return strings.TrimRight(title, " .") + ": " + said
 }
+
+// fewWords is how many words at most only announce an error.
+const fewWords = 4
 
 // paragraph is the text up to an empty line, as one line.
 func paragraph(lines []line) string {
@@ -155,7 +160,7 @@ func paragraph(lines []line) string {
 // firstSaid is the first line that says something, if it is near.
 func firstSaid(lines []line) string {
 	for _, l := range lines[:min(len(lines), maxContinued)] {
-		if l.weight > nothing {
+		if l.weight > aside {
 			return l.text
 		}
 	}
@@ -163,32 +168,25 @@ func firstSaid(lines []line) string {
 }
 
 // terraform is what Terraform says below the title of an error, and below the place in its
-// files. Without a frame around them only the place tells that it is Terraform's.
+// files. Without a frame around them the place tells that it is Terraform's, or a sentence of
+// trouble behind an empty line.
 func terraform(head line, below []line) string {
 	placed := head.framed
 	for i, l := range below {
 		switch {
 		case isPlace(l.text):
 			placed = true
-		case isBlank(l.text) && l.framed == head.framed || isSnippet(l.text):
+		case isBlank(l.text) && l.framed == head.framed, isSnippet(l.text), placed && l.weight == aside:
 			continue
 		case strings.HasPrefix(l.text, "Error message: "):
 			return l.text
-		case l.framed == head.framed && placed:
+		case l.framed == head.framed && (placed || i > 0 && l.weight >= trouble):
 			return paragraph(below[i:])
 		default:
 			return ""
 		}
 	}
 	return ""
-}
-
-// announces reports whether a line only says that an error follows: it is no more than a few
-// words and a colon, or the first line of the console logger of .NET.
-func announces(s string) bool {
-	const few = 3
-	words, ok := strings.CutSuffix(s, ":")
-	return ok && strings.Count(strings.TrimSpace(words), " ") < few || isNetLevel(s)
 }
 
 // isNetLevel reports whether a line is the level and the category of an entry of .NET, below
@@ -237,6 +235,7 @@ func isSnippet(s string) bool {
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
+// isBlank reports whether a text says nothing: it has no letter and no digit.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }

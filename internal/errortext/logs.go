@@ -21,7 +21,7 @@ func logs(text string) Error {
 			}
 		}
 
-		logged := isLogged(line)
+		logged := ofLogger(line)
 		if beginsError(line) || plain && logged {
 			return Error{}
 		}
@@ -30,8 +30,8 @@ func logs(text string) Error {
 	return Error{}
 }
 
-// isLogged reports whether a line is one of a logger.
-func isLogged(line string) bool {
+// ofLogger reports whether a line is one of a logger.
+func ofLogger(line string) bool {
 	_, _, ok := levelled(line)
 	return ok || strings.HasPrefix(line, "{") || strings.Contains(line, "level=") || stdLog.MatchString(line)
 }
@@ -215,7 +215,7 @@ func withFields(said string, below []string) Error {
 func withoutStack(lines []string) []string {
 	for i, line := range lines[:min(len(lines), maxContinued)] {
 		stack := strings.HasPrefix(line, "goroutine ") || i+1 < len(lines) && isGoPlace(lines[i+1])
-		if stack || isLogged(line) {
+		if stack || ofLogger(line) {
 			return lines[:i]
 		}
 	}

@@ -4,15 +4,19 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"redrive/internal/clip"
 )
 
 // page is what a page of HTML shows of an error.
 type page struct {
 	title, heading string
 	blocks         []string // text as a program printed it: pre, textarea, comments
+	text           strings.Builder
 }
 
-// fromPage reads a page: the traceback that is somewhere on it, or its title.
+// fromPage reads a page: the traceback that is somewhere on it, or its title, or else what it
+// says.
 func fromPage(body string) Error {
 	p := parsePage(body)
 	for _, block := range p.blocks {
@@ -25,11 +29,14 @@ func fromPage(body string) Error {
 			return Error{Message: text}
 		}
 	}
+	if text := oneLine(p.text.String()); !isBlank(text) {
+		return Error{Message: clip.Text(text, maxText)}
+	}
 	return Error{}
 }
 
-func parsePage(body string) page {
-	var p page
+func parsePage(body string) *page {
+	p := &page{}
 	z := html.NewTokenizer(strings.NewReader(body))
 	for {
 		switch z.Next() {
@@ -40,8 +47,14 @@ func parsePage(body string) page {
 			if !strings.HasPrefix(text, "?") { // the declaration of XML
 				p.blocks = append(p.blocks, text)
 			}
+		case html.TextToken:
+			if p.text.Len() <= maxText {
+				p.text.WriteString(string(z.Text()) + " ")
+			}
 		case html.StartTagToken:
 			switch name, _ := z.TagName(); string(name) {
+			case "script", "style":
+				textOf(z, string(name))
 			case "title":
 				p.title = oneLine(textOf(z, "title"))
 			case "h1":

@@ -34,6 +34,7 @@ var rules = [...]rule{
 	{ // advice, and where to read more
 		weight: aside,
 		beginnings: []string{
+			"tipp:", "hinweis:", "zeile ", "astuce ", "détail ", "ligne ", "línea ", "linha ", // of translated tools
 			"hint:", "hint ", "detail:", "context:", "where:", "statement:", "query:", "note:", "help:", "tip:",
 			"suggestion:",
 			"psql: hint:", "psql: detail:", "pg_dump: hint:", "pg_dump: detail:", "pg_restore: hint:",
@@ -58,11 +59,12 @@ var rules = [...]rule{
 			"pg_restore: warning:", "pg_dump: warning:", "mysql: [warning]", "mysqldump: [warning]",
 			"gpg: warning:", "already up to date", "already on '",
 			"use of uninitialized value", "useless use of ", "deep recursion on ", "subroutine ", "argument \"",
-			"cloning into", "get:", "hit:", "reading package lists", "building dependency tree",
+			"cloning into", "get:", "hit:", "to http", "to ssh://", "to git", "* branch ", "step ", "---> ",
+			"removing intermediate container", "reading package lists", "building dependency tree",
 			"last message repeated", "pseudo-terminal will not",
 			"% total", "dload ", "frame=", "size=", "video:", "ffmpeg version", "ffprobe version", "built with ",
 			"configuration:", "libav", "libsw", "libpostproc",
-			"stream #", "input #", "output #", "stream mapping", "metadata:", "duration: ", "press [q]",
+			"stream #", "input #", "output #", "stream mapping", "metadata:", "duration: ", "press [q]", "+ ", "++ ",
 		},
 		inside:  []string{": warning: ", ": note: ", ": notice: ", ": info: ", "will retry in "},
 		endings: []string{": entering directory"},
@@ -94,13 +96,15 @@ var rules = [...]rule{
 			"command failed with exit", "error command failed with exit", "error: command failed with exit",
 			"[error] command failed", "elifecycle", "err_pnpm_recursive_run",
 			"exited with", "exit code", "exit status", "process exited", "program exited", "command exited",
-			"command terminated with exit", "error: exit status",
+			"command terminated with exit", "error: exit status", "error: subprocess-exited-with-error",
+			"the command '/bin/sh",
 			"error: exit code", "error: process completed with exit", "##[error]process completed with",
 			"subprocess.calledprocesserror",
 			"sub-process ", "e: sub-process ", "errors were encountered while processing",
 		},
 		inside: []string{
-			"]: *** [", "did not complete successfully: exit code", "returned a non-zero code",
+			"did not run successfully", "]: *** [", "did not complete successfully: exit code",
+			"returned a non-zero code",
 			"failed with exit code", "failed with exit status", "failed with error code",
 			"exited with code", "exited with status", "exited with exit code", "exited with non-zero",
 			"returned non-zero exit status", "terminated with exit code",
@@ -113,7 +117,7 @@ var rules = [...]rule{
 			"fatal: could not read from remote repository", "fatal: the remote end hung up", "fatal: early eof",
 			"fatal: index-pack failed", "fatal: fetch-pack: ",
 			"error: failed to push some refs", "scp: connection closed", "scp: lost connection", "lost connection",
-			"connection closed",
+			"connection closed", "disconnected from ",
 			"rsync error:", "rsync: connection unexpectedly closed",
 			"tar: child returned", "tar: exiting with failure status", "tar: error is not recoverable",
 			"tar: error exit delayed", "tar (child): error is not recoverable",
@@ -131,12 +135,17 @@ var rules = [...]rule{
 	{ // one of many
 		weight:     noted,
 		beginnings: []string{"upload failed:", "download failed:", "copy failed:", "delete failed:", "move failed:"},
-		inside:     []string{":error:"}, // the queue of errors of OpenSSL
+		inside: []string{
+			":error:",                                                                                             // the queue of errors of OpenSSL
+			"] error while decoding mb ", "] concealing ", "non monotonically increasing dts", "invalid nal unit", // of a film that goes on
+		},
 	},
 	{
 		weight: opening,
 		beginnings: []string{
-			"error:", "error (", "error [", "error[", "error ", "errors:", "error - ", "cmake error", "[error]",
+			"fehler:", "erreur:", "erreur ", "errore:", "erro:", "fout:", "ошибка:", "错误:", "エラー:", // of translated tools
+			"error!", "error:", "error (", "error [", "error[", "error ", "errors:", "error - ", "cmake error",
+			"[error]",
 			"##[error]", "::error", "err:", "[err]", "e: ",
 			"fatal:", "fatal ", "[fatal]", "panic:", "critical:", "[critical]", "failure:", "failed:", "exception:",
 			"abort:", "fail: ", "crit: ",
@@ -147,7 +156,7 @@ var rules = [...]rule{
 			"! [rejected]", "! [remote rejected]", "✗", "✖", "×", "✘", "❌",
 		},
 		inside: []string{
-			": error: ", ": error:  ", ": fatal error: ", ": fatal: ", ": fatal:  ", ": syntax error", ": *** ",
+			": error ", ": error: ", ": fatal error: ", ": fatal: ", ": syntax error", ": *** ",
 		},
 	},
 }
@@ -158,7 +167,7 @@ var troubles = setOf(`
 	abort aborted already bad broken cannot closed conflict corrupt corrupted crash crashed declined denied died duplicate error errors
 	exceeded exception exhausted expired fail failed failing fails failure fatal forbidden full illegal impossible incompatible
 	incomplete incorrect insufficient interrupted invalid killed lost malformed mismatch missing must needs no not outdated
-	panic refused rejected reset stale supported terminated timed timeout truncated unable unauthorized unavailable unbound undeclared
+	panic refused required rejected reset stale supported terminated timed timeout truncated unable unauthorized unavailable unbound undeclared
 	undefined unexpected unknown unmatched unreachable unrecognised unrecognized unreadable unresolved unspecified unsupported
 	unterminated violates violation without wrong`)
 

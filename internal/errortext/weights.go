@@ -29,23 +29,23 @@ const maxWeighed = 600
 
 // weigh says what a line is worth by itself.
 func weigh(raw string) line {
-	text, framed := unframed(raw)
-	l := line{text: text, framed: framed}
+	text, framed := unframed(withoutService(raw))
+	l := line{text: text, framed: framed, indented: strings.HasPrefix(raw, " ") || strings.HasPrefix(raw, "\t")}
 	if isBlank(text) {
 		return l
 	}
 	if entry, ok := logEntry(text); ok {
-		entry.framed = framed
+		entry.framed, entry.indented = framed, l.indented
 		return entry
 	}
 
-	l.text = withoutProgress(withoutService(text))
+	l.text = withoutProgress(text)
 	if question, ok := strings.CutSuffix(l.text, "?."); ok {
 		l.text = question + "?" // as older versions of Docker end it
 	}
 	judged := strings.TrimPrefix(l.text, "remote: ")
 	judged = strings.ToLower(judged[:min(len(judged), maxWeighed)])
-	l.weight = weightOf(judged)
+	l.weight = weightOf(judged, l.indented)
 	if l.weight >= plain && isNamed(l.text) {
 		l.weight = opening
 	}
@@ -67,22 +67,26 @@ func withoutResult(s string) string {
 	if json.Unmarshal([]byte("{"+result), &o) != nil || o.text("msg") == "" {
 		return s
 	}
-	return task + "! => " + o.text("msg")
+	return task + "! => " + entryText(o.text("msg"), lastLine(o.first("stderr", "module_stderr")))
 }
 
-// weightOf weighs a line in small letters.
-func weightOf(s string) weight {
+// lastLine is the last line of the output of a command within the result of a task.
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// weightOf weighs a line in small letters. Programs do not indent their own names.
+func weightOf(s string, indented bool) weight {
 	for _, rule := range rules {
 		if rule.fits(s) {
 			return rule.weight
 		}
 	}
 	switch {
-	case strings.Contains(s, ":error:"): // the queue of errors of OpenSSL
-		return noted
 	case !tellsTrouble(s):
 		return plain
-	case isProgram(s) || isComponent(s):
+	case isProgram(s) && !indented, isComponent(s):
 		return opening
 	}
 	return trouble
@@ -124,12 +128,12 @@ func isNamed(s string) bool {
 // withoutService is a line without the name of the service that Docker Compose writes before
 // it: "worker-1  | Error: …".
 func withoutService(s string) string {
-	name, rest, ok := strings.Cut(s, " | ")
+	name, rest, ok := strings.Cut(s, "  | ")
 	name = strings.TrimRight(name, " ")
-	if !ok || name == "" || rest == "" || strings.ContainsAny(name, " :") || isBlank(rest) || strings.Trim(name, "0123456789") == "" {
+	if !ok || name == "" || strings.ContainsAny(name, " \t:") || isNumber(name) {
 		return s
 	}
-	return strings.TrimSpace(rest)
+	return rest
 }
 
 // withoutProgress is a line without what shows progress before it: the meter of curl, which

@@ -53,6 +53,9 @@ func (t *tail) whole() []byte {
 func (t *tail) shown(hide Hide) string {
 	t.trim()
 	lost, text := "", errortext.Decode(t.whole(), "")
+	if text == "" { // binary data, in which words can be
+		text = strings.ToValidUTF8(string(t.kept), "\uFFFD")
+	}
 	if t.cut {
 		end := strings.IndexAny(text, "\r\n")
 		if end < 0 {
