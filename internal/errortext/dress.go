@@ -10,10 +10,14 @@ import (
 var dressForm = regexp.MustCompile(
 	`^(?:(?:\d\d:\d\d:\d\d )?[\w.-]+ +\| |\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S* |[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ \S+: )`)
 
+// levelForm is the level with which a logger goes on behind the time.
+var levelForm = regexp.MustCompile(`^ *\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)[ \]]`)
+
 // undressed is a text without what was written before most of its lines.
 func undressed(text string) string {
-	prefix := dressForm.FindString(strings.TrimLeft(text, "\n"))
-	if prefix == "" {
+	first := strings.TrimLeft(text, "\n")
+	prefix := dressForm.FindString(first)
+	if prefix == "" || levelForm.MatchString(first[len(prefix):]) { // the time belongs to a line of a log
 		return text
 	}
 

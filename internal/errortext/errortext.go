@@ -109,6 +109,11 @@ func Program(stderr, stdout string) Error {
 	if heaviest(stderr) <= summary && heaviest(stdout) >= logged {
 		return Error{Message: likeliest(stdout)}
 	}
+
+	said, runner := withoutRunner(undressed(stderr))
+	if isBlank(said) && runner != nil {
+		return Error{Message: ofRunner(runner)}
+	}
 	return Error{Message: likeliest(stderr)}
 }
 

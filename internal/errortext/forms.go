@@ -5,25 +5,31 @@ import (
 	"strings"
 )
 
-// languages are asked in this order. An array that nobody changes.
-var languages = [...]struct {
+// form is how a language or a program writes an error.
+type form struct {
 	name string
 	read func(text string) Error
-}{
-	{"Django's page in plain text", django},
-	{"ASP.NET's page in plain text", aspnetText},
-	{"Python", python},
-	{"PHP", php},
-	{"Ruby", ruby},
-	{"Elixir", elixir},
-	{"Rust", rust},
-	{"Go", golang},
-	{"Java", jvm},
-	{".NET", dotnet},
-	{"JavaScript", javascript},
-	{"any other with a stack", stack},
-	{"a usage text", usage},
-	{"loggers", logs},
+}
+
+// forms are asked in this order. They are no variable, because some of them read the texts
+// within a text by all of them.
+func forms() []form {
+	return []form{
+		{"Django's page in plain text", django},
+		{"ASP.NET's page in plain text", aspnetText},
+		{"Python", python},
+		{"PHP", php},
+		{"Ruby", ruby},
+		{"Elixir", elixir},
+		{"Rust", rust},
+		{"Go", golang},
+		{"Java", jvm},
+		{".NET", dotnet},
+		{"JavaScript", javascript},
+		{"any other with a stack", stack},
+		{"a usage text", usage},
+		{"loggers", logs},
+	}
 }
 
 // fromText reads a text by its forms; where something ran the program that failed, what
@@ -35,9 +41,6 @@ func fromText(text string) Error {
 	e := byForm(said)
 	if !e.found() && runner != nil {
 		e.Message = likeliest(said)
-		if e.Message == "" {
-			e.Message = ofRunner(runner)
-		}
 	}
 	if e.found() && e.Trace == "" {
 		e.Trace = text
@@ -70,8 +73,8 @@ func byForm(text string) Error {
 
 // ofLanguages asks one language after the other.
 func ofLanguages(text string) Error {
-	for _, language := range languages {
-		e := language.read(text)
+	for _, f := range forms() {
+		e := f.read(text)
 		if e.found() {
 			return e
 		}

@@ -26,7 +26,7 @@ func goCrash(lines []string) Error {
 			found = Error{Message: lines[i-1]}
 		}
 		class := crashes(line)
-		if class == "" {
+		if class == "" || class == "fatal error" && last < 0 { // other programs write this, too
 			continue
 		}
 		said, rest := panicLines(lines[i:])

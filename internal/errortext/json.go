@@ -13,27 +13,31 @@ import (
 // as the zero value: half of an answer is better than none.
 type object map[string]any
 
-// shapes are asked in this order. An array that nobody changes.
-var shapes = [...]struct {
+// shape is how a family of frameworks writes an error in a JSON object.
+type shape struct {
 	framework string
 	read      func(object) Error
-}{
-	{"Laravel with APP_DEBUG", laravel},
-	{"Symfony in debug mode", symfony},
-	{"CodeIgniter in development", codeIgniter},
-	{"CodeIgniter: an API's answer", messages},
-	{"Yii in debug mode", yii},
-	{"Rails", rails},
-	{"Spring Boot", spring},
-	{"Quarkus", quarkus},
-	{"ASP.NET in development", aspnet},
-	{"FastAPI: validation", detailList},
-	{"Laravel: validation", messageAndFields},
-	{"RFC 9457: ASP.NET, Symfony, Spring, Quarkus", problem},
-	{"API Platform", hydra},
-	{"Phoenix, JSON:API, GraphQL", errorList},
-	{"a message: NestJS, Fastify, Express, Go, Django REST framework, gRPC-gateway, OAuth", message},
-	{"Django REST framework: validation", fieldsOnly},
+}
+
+// shapes are asked in this order. Like [forms], they are no variable.
+func shapes() []shape {
+	return []shape{{"Laravel with APP_DEBUG", laravel},
+		{"Symfony in debug mode", symfony},
+		{"CodeIgniter in development", codeIgniter},
+		{"CodeIgniter: an API's answer", messages},
+		{"Yii in debug mode", yii},
+		{"Rails", rails},
+		{"Spring Boot", spring},
+		{"Quarkus", quarkus},
+		{"ASP.NET in development", aspnet},
+		{"FastAPI: validation", detailList},
+		{"Laravel: validation", messageAndFields},
+		{"RFC 9457: ASP.NET, Symfony, Spring, Quarkus", problem},
+		{"API Platform", hydra},
+		{"Phoenix, JSON:API, GraphQL", errorList},
+		{"a message: NestJS, Fastify, Express, Go, Django REST framework, gRPC-gateway, OAuth", message},
+		{"Django REST framework: validation", fieldsOnly},
+	}
 }
 
 func fromJSON(body string) Error {
@@ -45,7 +49,7 @@ func fromJSON(body string) Error {
 	if !ok {
 		return Error{Message: list(texts(value))}
 	}
-	for _, shape := range shapes {
+	for _, shape := range shapes() {
 		if e := shape.read(o); e.found() {
 			return e
 		}

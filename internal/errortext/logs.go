@@ -15,13 +15,16 @@ func logs(text string) Error {
 	lines := strings.Split(text, "\n")
 	plain := false
 	for i, line := range slices.Backward(lines) {
+		logged := ofLogger(line)
+		if plain && isKlog(line) { // kubectl logs before it says what is wrong
+			return Error{}
+		}
 		for _, read := range [...]func(line string, below []string) Error{jsonLine, fieldsLine, wordsLine} {
 			if e := read(strings.TrimSpace(line), lines[i+1:]); e.found() {
 				return e
 			}
 		}
 
-		logged := ofLogger(line)
 		if beginsError(line) || plain && logged {
 			return Error{}
 		}
@@ -33,7 +36,7 @@ func logs(text string) Error {
 // ofLogger reports whether a line is one of a logger.
 func ofLogger(line string) bool {
 	_, _, ok := levelled(line)
-	return ok || strings.HasPrefix(line, "{") || strings.Contains(line, "level=") || stdLog.MatchString(line)
+	return ok || isKlog(line) || strings.HasPrefix(line, "{") || strings.Contains(line, "level=") || stdLog.MatchString(line)
 }
 
 // isLevel reports whether a word is the level of an error.

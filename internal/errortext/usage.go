@@ -2,12 +2,15 @@ package errortext
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
 var (
 	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage):|Usage of \S+:$|NAME:$|\$ yarn run |\(Did you mean |` +
 		`\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
+	errorHeading = regexp.MustCompile(`^(?i:errors?|error\(s\)):\s*$`)
+
 	errorLine = regexp.MustCompile(`^(?:[\w./-]+: )?(?i:(?:usage )?error|fatal|incorrect usage|error\(s\)): ?`)
 )
 
@@ -19,30 +22,38 @@ func usage(text string) Error {
 		if !usageLine.MatchString(line) || errorLine.MatchString(line) {
 			continue
 		}
-		for j := i + 1; j < len(lines); j++ {
-			if beginsError(lines[j]) || stdLog.MatchString(lines[j]) {
-				return Error{Message: withoutLabel(lines[j] + continued(lines[j+1:]))}
-			}
+
+		behind := slices.IndexFunc(lines[i+1:], func(line string) bool { return beginsError(line) || stdLog.MatchString(line) })
+		said := lines[:i]
+		if behind >= 0 {
+			said = lines[i+1+behind:]
 		}
-		return Error{Message: withoutLabel(errorBefore(lines[:i]))}
+		if behind >= 0 && stdLog.MatchString(said[0]) {
+			return Error{Message: withoutTime(said[0]) + continued(said[1:])}
+		}
+		return Error{Message: underHeading(said)}
 	}
 	return Error{}
 }
 
-// errorBefore is the last error of some lines, or else the last of them that is no heading.
-func errorBefore(lines []string) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if beginsError(lines[i]) {
-			return lines[i] + continued(lines[i+1:])
+// underHeading is the error in some lines: the first one below the last heading of errors, or
+// else the likeliest.
+func underHeading(lines []string) string {
+	for i, line := range slices.Backward(lines) {
+		if !errorHeading.MatchString(line) {
+			continue
+		}
+		for _, below := range lines[i+1:] {
+			if strings.TrimSpace(below) != "" {
+				return strings.TrimSpace(below)
+			}
 		}
 	}
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := lines[i]; line != "" && indent(line) == 0 && !strings.HasSuffix(line, ":") {
-			return line + continued(lines[i+1:])
-		}
-	}
-	return ""
+	return likeliest(strings.Join(lines, "\n"))
 }
+
+// withoutTime is a message without the time before it that loggers of Go write.
+func withoutTime(message string) string { return message[len(stdLog.FindString(message)):] }
 
 // beginsError reports whether a line begins as programs begin an error: "Error: …",
 // "feeds: error: …".

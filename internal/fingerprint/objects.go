@@ -3,6 +3,7 @@ package fingerprint
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Languages print the objects of a program in their messages, with all their fields:
@@ -91,11 +92,25 @@ func (f field) tells() bool {
 	return tells
 }
 
-// said is what the value of a field says, without the values in it.
+// said is what the value of a field says, without the values in it: a code as it is, and a
+// quoted text only if it tells of an error.
 func (f field) said() string {
-	value := scanner{in: strings.Trim(f.value, "\"'`"), close: -1, tried: maxTried}
+	inside := strings.Trim(f.value, "\"'`")
+	isCode := slices.Contains(coded[:], strings.ToLower(strings.Trim(f.name, ":@")))
+	switch {
+	case isCode && len(inside) <= maxCode && run(inside, func(c byte) bool { return isWord(c) && c < utf8.RuneSelf || c == '-' }) == len(inside):
+		return inside
+	case inside != f.value && !tellsError(inside):
+		return text
+	}
+	value := scanner{in: inside, close: -1, tried: maxTried}
 	return value.all()
 }
+
+// coded are the fields that have the code of an error.
+var coded = [...]string{"code", "errno", "sqlstate", "syscall"}
+
+const maxCode = 24
 
 // fieldReader reads the fields of a printed object, whose text begins after its bracket.
 type fieldReader struct {

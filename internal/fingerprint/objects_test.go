@@ -22,6 +22,7 @@ func TestOf_ObjectsAreValues(t *testing.T) {
 		{"bad options [id: 7, paid: true]", "bad options [id: 8, paid: nil]"},
 		{"bad row {:id=>7, \"bio\"=>nil}", "bad row {:id=>8, \"bio\"=>\"x\"}"},
 		{`rejected: {"id":7,"paid":true,"note":null}`, `rejected: {"id":8,"paid":false,"note":"x"}`},
+		{`Declined { card: 7, reason: "limit" }`, `Declined { card: 8, reason: "stolen" }`},
 		{"cannot bill { id: 7, paid: true, to: undefined }", "cannot bill { id: 8, paid: false, to: 'x' }"},
 	} {
 		a, b := Of("t", "c", alike[0], ""), Of("t", "c", alike[1], "")
@@ -33,6 +34,8 @@ func TestOf_ObjectsAreValues(t *testing.T) {
 	for _, apart := range [][]string{
 		{"undefined method `a' for #<User id: 7>", "undefined method `a' for #<Order id: 7>"},
 		{"no answer { code: 'ECONNREFUSED', errno: -111 }", "no answer { code: 'ETIMEDOUT', errno: -110 }"},
+		{"no row { code: 'P2002', meta: 1 }", "no row { code: 'P2025', meta: 1 }"},
+		{`Declined { reason: "the card is expired, cannot charge" }`, `Declined { reason: "the account is unknown here" }`},
 		{"cannot send (%Mint.TransportError{reason: :timeout})", "cannot send (%Mint.TransportError{reason: :econnrefused})"},
 		{`refused: {"error":"no such user here"}`, `refused: {"error":"the card is expired"}`},
 		{"{:error, :timeout}", "{:error, :nxdomain}"},

@@ -25,7 +25,7 @@ func frames(trace string) []string {
 
 	trace = withoutService(trace)
 	p := parser{}
-	if chain, ok := pythonCause(trace); ok { // its end is its top
+	if chain, ok := pythonCause(trace); ok && !isReversed(trace) { // its end is its top
 		p.lines(chain[max(0, len(chain)-maxTrace):])
 		slices.Reverse(p.found)
 	} else {
@@ -41,6 +41,21 @@ func frames(trace string) []string {
 }
 
 const pythonHead = "Traceback (most recent call last)"
+
+// isReversed reports whether a trace is one of Ruby before 3.0, whose outermost function
+// comes first.
+func isReversed(trace string) bool {
+	_, below, _ := strings.Cut(trace, pythonHead+":\n")
+	return reversedFrame(below)
+}
+
+// reversedFrame reports whether a text begins with a frame of such a trace: "4: from a.rb:7:in
+// `load'".
+func reversedFrame(s string) bool {
+	s = strings.TrimLeft(s, "\t ")
+	digits := run(s, isDigit)
+	return digits > 0 && strings.HasPrefix(s[digits:], ": from ")
+}
 
 // pythonCause is the traceback of the error that began the last chain of errors: those
 // before it were survived, and those after it in the chain followed from it. Of a group, the
@@ -95,6 +110,9 @@ type parser struct {
 	rust   string  // Rust: the function whose place is on the next line
 	over   bool    // the rest is who started it
 
+	callers []frame // Ruby: of the error whose line follows, the outermost first
+	ended   bool    // and it came: those that follow in the trace were caused by it
+
 	apart    bool // a line of text stands before the next frame: another error
 	panicked bool // Go: it is that of a panic
 }
@@ -136,6 +154,8 @@ func (p *parser) line(line string) {
 	case trimmed == "":
 	case strings.HasPrefix(trimmed, "goroutine "):
 		p.over = len(p.found) > 0 && !p.apart // the stacks of the others follow
+	case line == pythonHead+":": // of Ruby: another trace
+		p.callers, p.ended, p.apart = nil, false, true
 	case strings.HasPrefix(trimmed, "panic: "), strings.HasPrefix(trimmed, "fatal error: "):
 		p.apart, p.panicked = true, true
 	case strings.HasPrefix(trimmed, "created by "):
@@ -292,14 +312,27 @@ func (p *parser) phpFrame(s string) {
 	p.add(name, !foreign(inside) && strings.Contains(inside, "/"))
 }
 
-// rubyFrame is "/lib/file.rb:12:in `method'", or with 'Class#method'.
+// rubyFrame is "/lib/file.rb:12:in `method'", or with 'Class#method'. The line with the
+// error begins its stack, or ends it before Ruby 3.0.
 func (p *parser) rubyFrame(s string) {
+	reversed := reversedFrame(s)
 	place, call, _ := strings.Cut(s, ":in ")
 	name, said, _ := strings.Cut(strings.TrimLeft(call, "`'\""), "'")
-	if strings.HasPrefix(said, ": ") { // the first line, with the error
+	f := frame{name: file(place) + " " + strings.TrimRight(name, "\""), own: !foreign(place)}
+
+	switch {
+	case reversed:
+		p.callers = append(p.callers, f)
+	case !strings.HasPrefix(said, ": "):
+		p.take(f)
+	case !p.ended:
 		p.apart = true
+		p.take(f)
+		for _, caller := range slices.Backward(p.callers) {
+			p.take(caller)
+		}
+		p.ended = len(p.callers) > 0
 	}
-	p.add(file(place)+" "+strings.TrimRight(name, "\""), !foreign(place))
 }
 
 // place takes over the file of a line of text that names one with a line

@@ -130,6 +130,11 @@ func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
 			"not sent\nbin/a.rb:22:in 'A#mail'\nbin/a.rb:9:in '<main>'\nbin/a.rb:4:in 'A#due': undefined method 'total' for nil (NoMethodError)\nDid you mean?  totals\n\tfrom bin/a.rb:11:in '<main>'\n",
 			[]string{"a.rb A#due", "a.rb <main>"},
 		},
+		"ruby, the outermost first": {
+			"Traceback (most recent call last):\n\t2: from /a/bin.rb:7:in `<main>'\n\t1: from /a/feed.rb:35:in `open'\n/a/feed.rb:31:in `initialize': refused (Errno::ECONNREFUSED)\n" +
+				"\t1: from /a/bin.rb:7:in `<main>'\n/a/feed.rb:18:in `rescue in load': not loaded (FeedError)\n",
+			[]string{"feed.rb initialize", "feed.rb open", "bin.rb <main>"},
+		},
 		"python, one followed from another": {
 			"Traceback (most recent call last):\n  File \"/a/convert.py\", line 12, in convert\n  File \"/a/parse.py\", line 4, in parse\nFormatError: x\n\n" +
 				"The above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"/a/jobs.py\", line 30, in run\nJobError: y\n",

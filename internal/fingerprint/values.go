@@ -355,7 +355,8 @@ func isStatus(s string, from int) bool {
 		return true
 	}
 	before := strings.ToLower(strings.TrimRight(s[max(0, from-12):from], " :="))
-	return strings.HasSuffix(before, "status") || strings.HasSuffix(before, "code") || strings.HasSuffix(before, "http")
+	return strings.HasSuffix(before, "status") || strings.HasSuffix(before, "code") || strings.HasSuffix(before, "http") ||
+		strings.HasSuffix(before, "ed error") // "returned error: 503" of curl
 }
 
 // timeLength is a date, a time of day or both, with a zone.
