@@ -2,13 +2,14 @@ package errortext
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // javascript reads what programs for Node.js, Deno and Bun write, and what compiles and
 // tests them.
 func javascript(text string) Error {
-	for _, read := range [...]func(string) Error{prisma, jest, nodeFatal, nodeEnd, nodeTrace, typescript, pnpm, oclif} {
+	for _, read := range [...]func(string) Error{prisma, jest, nodeFatal, nodeEnd, nodeTrace, nodeWarning, typescript, pnpm, oclif} {
 		if e := read(text); e.found() {
 			return e
 		}
@@ -238,16 +239,25 @@ func nodeFatal(text string) Error {
 }
 
 // nodeEnd reads what Node.js prints of what was thrown without a stack: below the source,
-// of which it points at the place.
+// of which it points at the place, or below a heading.
 func nodeEnd(text string) Error {
-	var found Error
 	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if i > 1 && pointsAtSource(line) && sourcePlace.MatchString(lines[i-2]) {
-			found = nodeSaid(lines[i+1:])
+	for i, line := range slices.Backward(lines) {
+		if line == "Uncaught:" || i > 1 && pointsAtSource(line) && sourcePlace.MatchString(lines[i-2]) {
+			return nodeSaid(lines[i+1:])
 		}
 	}
-	return found
+	return Error{}
+}
+
+// nodeWarning reads the reason with which a promise was rejected, as Node.js warned of it
+// before version 15.
+func nodeWarning(text string) Error {
+	_, said, ok := strings.Cut(text, " UnhandledPromiseRejectionWarning: ")
+	if !ok {
+		return Error{}
+	}
+	return Error{Class: "UnhandledPromiseRejectionWarning", Message: firstLine(said)}
 }
 
 // sourcePlace is the line above a line of the source.
@@ -263,7 +273,7 @@ func nodeSaid(lines []string) Error {
 		if nodeFrame(line) {
 			return Error{}
 		}
-		if strings.TrimSpace(line) != "" && line != "Uncaught:" {
+		if strings.TrimSpace(line) != "" {
 			said = append(said, line)
 		}
 	}
@@ -275,7 +285,7 @@ func nodeSaid(lines []string) Error {
 	if ok && (t.sure || strings.HasPrefix(said[0], "[")) {
 		return unhandled(nodeError(said))
 	}
-	return Error{Message: strings.Join(said, "\n")}
+	return Error{Message: strings.Trim(strings.Join(said, "\n"), "'")}
 }
 
 // prisma reads the error of a query. It shows the code that made the query, and says below
