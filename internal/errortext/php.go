@@ -278,6 +278,9 @@ func boxOfClass(lines []string) Error {
 			rest = rest[1:]
 		}
 		e := Error{Class: class, Message: strings.TrimSpace(classMessage(rest))}
+		if isBlank(strings.Trim(e.Message, "[]{}(), \n")) { // brackets of another language
+			continue
+		}
 		if !c.last.found() {
 			c.last = e
 		}
