@@ -85,7 +85,7 @@ func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 	b.run(chromedp.Navigate(url + group))
 	b.pressOn(`form[action$="/resolve"] button`)
 	b.arrive("the group is resolved", `document.querySelector('form[action$="/reopen"]') !== null`)
-	if got := b.text("main"); !strings.Contains(got, "resolved") || !strings.Contains(got, fmt.Sprintf("%d of %d succeeded", all, all)) {
+	if got := b.text("main"); !strings.Contains(got, "resolved") || !strings.Contains(got, fmt.Sprintf("%d succeeded", all)) {
 		t.Errorf("the group does not say that it is resolved, or what was done about it:\n%s", got)
 	}
 	b.run(chromedp.Navigate(url + "/failures"))

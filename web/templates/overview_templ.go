@@ -538,7 +538,7 @@ func topGroups(v Overview) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "\">All groups</a></header><div class=\"stacks\"><table class=\"table fixed stack\"><caption class=\"vh\">Open error groups with the most failures in the last 24 hours</caption> <colgroup><col><col class=\"w-num4\"><col class=\"w-bars\"><col class=\"w-num\"><col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">Class and message</th><th scope=\"col\" class=\"num\">Failures</th><th scope=\"col\">24 h</th><th scope=\"col\" class=\"num\">Dead</th><th scope=\"col\" class=\"num\">Last seen</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "\">All groups</a></header><div class=\"stacks\"><table class=\"table fixed stack\"><caption class=\"vh\">Open error groups with the most failures in the last 24 hours</caption> <colgroup><col><col class=\"w-num4\"><col class=\"w-bars\"><col class=\"w-num\"><col class=\"w-time\"></colgroup> <thead><tr><th scope=\"col\">Class and message</th><th scope=\"col\" class=\"num\">In 24 h</th><th scope=\"col\">By hour</th><th scope=\"col\" class=\"num\">Dead now</th><th scope=\"col\" class=\"num\">Last seen</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

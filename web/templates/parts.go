@@ -85,21 +85,12 @@ type pip struct {
 	x, width string
 }
 
-// maxPips is how many attempts are drawn; beyond it each pip stands for more.
-const maxPips = 12
-
-// fit brings a run down to the pips that are drawn.
-func fit(used, limit int) (int, int) {
-	used = min(used, limit)
-	if limit > maxPips {
-		return (used*maxPips + limit - 1) / limit, maxPips
-	}
-	return used, limit
-}
+// maxPips is how many attempts are drawn. Of more, the number alone can be read.
+const maxPips = 10
 
 // pipsOf draws a run of limit attempts in 38 pixels.
 func pipsOf(used, limit int) []pip {
-	used, limit = fit(max(used, 0), max(limit, 0))
+	used, limit = max(used, 0), max(limit, 0)
 	pitch, gap := 7, 2
 	if limit > 8 {
 		pitch, gap = 3, 1

@@ -4,7 +4,7 @@ import "testing"
 
 func TestPips_FitTheirBox(t *testing.T) {
 	for _, test := range []struct{ used, limit, drawn, filled int }{
-		{0, 1, 1, 0}, {5, 5, 5, 5}, {3, 8, 8, 3}, {12, 12, 12, 12}, {1, 100, 12, 1}, {99, 100, 12, 12}, {7, 3, 3, 3},
+		{0, 1, 1, 0}, {5, 5, 5, 5}, {3, 8, 8, 3}, {10, 10, 10, 10}, {7, 3, 3, 3}, {0, -1, 0, 0},
 	} {
 		pips := pipsOf(test.used, test.limit)
 		filled := 0

@@ -86,7 +86,7 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
-	v.Refused = p.refused(ctx, &r, filter.Filter{Queue: f.Queue, Type: f.Type})
+	v.Refused = p.refused(ctx, &r, f)
 	inTime(&r, &v.List)(p.View.Letters(ctx, f, after, web.PageLimit))
 	jobs := make([]job.Job, len(v.List.Letters))
 	for i, l := range v.List.Letters {

@@ -90,7 +90,7 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	if p.View.Snapshot().Depths[job.StatusDLQFailed] == 0 {
 		return nil
 	}
-	f.Status = job.StatusDLQFailed
+	f.Status, f.Sort = job.StatusDLQFailed, ""
 	var page filter.List
 	inTime(r, &page)(p.View.Jobs(ctx, f, filter.Cursor{}, refusedLimit))
 	var problems map[int64]string

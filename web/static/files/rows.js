@@ -83,7 +83,7 @@ function setBadge(cell, status) {
 
 function setAttempts(cell, { attempts: used, max_attempts: limit, status }) {
   const known = used !== undefined, drawn = known && limit; // the source of a job may not say either
-  if (!drawn) find(".pips", cell)?.remove();
+  if (!drawn || limit > maxPips) find(".pips", cell)?.remove();
   find(".pips", cell)?.classList.toggle("done", status === "completed");
   const text = drawn ? `${used}/${limit}` : used ? String(used) : "–";
   const value = find("[data-value]", cell);
@@ -92,10 +92,11 @@ function setAttempts(cell, { attempts: used, max_attempts: limit, status }) {
   find(".pips", cell)?.replaceChildren(...pips(used, limit));
 }
 
+// Of more attempts than these, the number alone can be read.
+const maxPips = 10;
+
 // The same picture as the server's pipsOf.
 function pips(used, limit) {
-  const most = 12;
-  if (limit > most) [used, limit] = [Math.ceil((used * most) / limit), most];
   const [pitch, gap] = limit > 8 ? [3, 1] : limit > 5 ? [5, 2] : [7, 2];
   return Array.from({ length: limit }, (_, i) => {
     const hollow = i >= used ? 1 : 0;

@@ -158,6 +158,22 @@ func replaysText(g failures.Group) string {
 	return fmt.Sprintf("%s of %s", format.Number(g.Recovered), format.Number(g.Replayed))
 }
 
+// replaysEnded is how the replayed runs ended, and how many have not.
+func replaysEnded(g failures.Group) string {
+	if g.Replayed == 0 {
+		return "never"
+	}
+
+	said := []string{format.Number(g.Recovered) + " succeeded"}
+	if g.Relapsed > 0 {
+		said = append(said, format.Number(g.Relapsed)+" failed again")
+	}
+	if open := g.Replayed - g.Recovered - g.Relapsed; open > 0 {
+		said = append(said, format.Number(open)+" not finished")
+	}
+	return strings.Join(said, ", ")
+}
+
 // stateAction is what a person does first about a group: resolve an open one, or
 // open any other.
 func stateAction(g failures.Group) (action, symbol, word string) {

@@ -187,7 +187,7 @@ func finish(d retry.Delay, steps ...format.Calculation) []format.Calculation {
 	}
 	steps = append(steps, limit)
 	if d.Jitter.On() {
-		drew := "×" + format.Decimal(d.Factor, 2)
+		drew := "×" + format.Decimal(d.Factor, 4) // with which the sum adds up
 		steps = append(steps, format.Calculation{Text: "jitter " + format.Jitter(d.Jitter), Note: "drew", Tail: drew})
 		if float64(d.Capped)*d.Factor > float64(d.Cap) {
 			steps = append(steps, format.Calculation{Text: limit.Text, Note: "reached again"})

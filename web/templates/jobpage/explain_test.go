@@ -63,7 +63,7 @@ func TestDelay_ShowsTheCalculationOfEveryStrategy(t *testing.T) {
 			"exponential retry 12 | 1 s × 2^11 = 34 min 8 s | cap 5 min reached | 5 min"},
 		{"cap reached by jitter", policy(func(p *retry.Policy) {
 			p.Strategy, p.InitialInterval, p.Jitter = retry.Constant, 5*time.Minute, retry.Jitter{Low: 1, High: 3}
-		}), 1, "constant retry 1 | 5 min | cap 5 min not reached | jitter 1 to 3 drew ×2.87 | cap 5 min reached again | 5 min"},
+		}), 1, "constant retry 1 | 5 min | cap 5 min not reached | jitter 1 to 3 drew ×2.8666 | cap 5 min reached again | 5 min"},
 		{"overflow", policy(func(p *retry.Policy) { p.Strategy = retry.Exponential }), 99,
 			"exponential retry 99 | 1 s × 2^98 = more than 292 years | cap 5 min reached | 5 min"},
 	} {
