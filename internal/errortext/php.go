@@ -2,12 +2,14 @@ package errortext
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // phpForms are asked in this order. An array that nobody changes.
 var phpForms = [...]func(lines []string) Error{
 	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer, wordPress,
+	phpPrinted,
 }
 
 // php reads what the interpreter, the consoles of frameworks and Composer write.
@@ -74,6 +76,27 @@ func phpThrown(lines []string, i int, said string) (c chain, end int) {
 	}
 	return c, end
 }
+
+// phpPrinted reads an exception that was made a text, as Laravel keeps it: the class begins
+// the first line, and the place ends the message.
+func phpPrinted(lines []string) Error {
+	first := 0
+	for first < len(lines)-1 && strings.TrimSpace(lines[first]) == "" {
+		first++
+	}
+	class, _, _ := strings.Cut(strings.TrimSuffix(lines[first], " in"), ": ")
+	class, _, _ = strings.Cut(class, " in /")
+	traced := slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Stack trace:") })
+	if !isClass(class) || !traced && !printedPlace.MatchString(lines[len(lines)-1]) {
+		return Error{}
+	}
+
+	c, _ := phpThrown(lines, first, lines[first])
+	return c.error()
+}
+
+// printedPlace is where an exception was thrown, at the end of a text without its stack.
+var printedPlace = regexp.MustCompile(` in \S+\.php:\d+$`)
 
 // phpException reads an exception whose class begins a text that ends the line i: its
 // message goes on to the place at which it was thrown. It returns the line of that place.
