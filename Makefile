@@ -71,11 +71,11 @@ fuzz: ## Feed the readers of envelopes, durations, policies, the configuration, 
 	go test -run '^$$' -fuzz '^FuzzOf$$' -fuzztime $(FUZZTIME) ./internal/fingerprint
 	go test -run '^$$' -fuzz '^FuzzText_Foreign$$' -fuzztime $(FUZZTIME) ./internal/redact
 	go test -run '^$$' -fuzz '^FuzzBody$$' -fuzztime $(FUZZTIME) ./internal/errortext
-	go test -run '^$$' -fuzz '^FuzzComplete$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzComplete$$' -fuzztime $(FUZZTIME) ./internal/plaintext
 	go test -run '^$$' -fuzz '^FuzzOutput$$' -fuzztime $(FUZZTIME) ./internal/errortext
 	go test -run '^$$' -fuzz '^FuzzProgram$$' -fuzztime $(FUZZTIME) ./internal/errortext
-	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./internal/errortext
-	go test -run '^$$' -fuzz '^FuzzPlain$$' -fuzztime $(FUZZTIME) ./internal/errortext
+	go test -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(FUZZTIME) ./internal/plaintext
+	go test -run '^$$' -fuzz '^FuzzPlain$$' -fuzztime $(FUZZTIME) ./internal/plaintext
 	go test -run '^$$' -fuzz '^FuzzSidekiq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 	go test -run '^$$' -fuzz '^FuzzAsynq$$' -fuzztime $(FUZZTIME) ./internal/source/codec
 	go test -run '^$$' -fuzz '^FuzzFrame$$' -fuzztime $(FUZZTIME) ./internal/source/codec

@@ -9,6 +9,7 @@ import (
 
 	"redrive/internal/errortext"
 	"redrive/internal/fingerprint"
+	"redrive/internal/plaintext"
 )
 
 // sample is a text of the corpus: what a program printed, the cause under which a person
@@ -72,7 +73,7 @@ func judge(t *testing.T, all []sample) (s score) {
 	groups := make([]string, len(all))
 	for i, one := range all {
 		e := errortext.Program(one.text, "")
-		groups[i] = fingerprint.Of("job", "exec.exit_1", e.String(), errortext.Plain(one.text)).Fingerprint
+		groups[i] = fingerprint.Of("job", "exec.exit_1", e.String(), plaintext.Plain(one.text)).Fingerprint
 
 		s.texts++
 		if e.Class == one.class {

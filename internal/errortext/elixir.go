@@ -140,13 +140,15 @@ func changesetErrors(lines []string) string {
 }
 
 var elixirFrame = regexp.MustCompile(
-	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?\S+\.(?:exs?|erl|eex|heex):\d+: |^\s+\(\w+ [\w.+-]+\) |^\s+:?[\w.]+\(.*\)$|^\s+:\w+\.|^\s+[A-Z]\w*(?:\.[A-Z]\w*)*\.\w+[(/]`)
+	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?\S+\.(?:exs?|erl|eex|heex):\d+: |` +
+		`^\s+\(\w+ [\w.+-]+\) |^\s+:?[\w.]+\(.*\)$|^\s+:\w+\.|^\s+[A-Z]\w*(?:\.[A-Z]\w*)*\.\w+[(/]`)
 
 // isElixirEnd reports whether a line is no part of the message above it: a frame, the cause,
 // or what a process tells of itself.
 func isElixirEnd(line string) bool {
 	return elixirFrame.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "** (") ||
-		beginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ", "Client ", "Process Label: ", "Initial Call: ", "Queue: ",
+		beginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ",
+			"Client ", "Process Label: ", "Initial Call: ", "Queue: ",
 			"Start Call: ", "Restart: ", "Shutdown: ", "Ancestors: ", "Type: "})
 }
 

@@ -21,8 +21,11 @@
 package errortext
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
+
+	"redrive/internal/plaintext"
 )
 
 // Error is what was found. Any field can be empty, but not both of class and message.
@@ -47,10 +50,14 @@ func (e Error) found() bool { return e.Class != "" || e.Message != "" }
 
 // clean is an error whose texts are plain, and begin and end with something that can be seen.
 func (e Error) clean() Error {
-	return Error{strings.TrimSpace(Plain(e.Class)), strings.TrimSpace(Plain(e.Message)), strings.Trim(Plain(e.Trace), "\r\n")}
+	return Error{
+		Class:   strings.TrimSpace(plaintext.Plain(e.Class)),
+		Message: strings.TrimSpace(plaintext.Plain(e.Message)),
+		Trace:   strings.Trim(plaintext.Plain(e.Trace), "\r\n"),
+	}
 }
 
-// Body finds the error in the body of an HTTP answer, as [Decode] returns it. It finds none
+// Body finds the error in the body of an HTTP answer, as [plaintext.Decode] returns it. It finds none
 // in plain text without a traceback.
 func Body(body string) (Error, bool) {
 	if !utf8.ValidString(body) {
@@ -99,7 +106,8 @@ func bounded(text string) string {
 // the word if its line is an error beyond doubt, and the standard error says nothing more
 // than hints and that something failed.
 func Program(stderr, stdout string) Error {
-	stderr, stdout = Plain(strings.TrimPrefix(stderr, CutBeginning)), Plain(strings.TrimPrefix(stdout, CutBeginning))
+	stderr = plaintext.Plain(strings.TrimPrefix(stderr, plaintext.CutBeginning))
+	stdout = plaintext.Plain(strings.TrimPrefix(stdout, plaintext.CutBeginning))
 	for _, output := range []string{stderr, stdout} {
 		e, found := Output(output)
 		if found {
@@ -133,3 +141,47 @@ func (e Error) because(class, message string) Error {
 
 // causedBy stands between an error and what caused it.
 const causedBy = "; caused by "
+
+// Fields reads an error that comes in parts, any of which can be empty: the columns of a
+// source, or the members of an answer. A message that is everything its program printed is
+// read as [Output] reads it, and an error names what caused it, as far as its trace tells.
+// What the parts say themselves goes before what is read out of them. Of a message that is
+// one line, nothing is taken away.
+func Fields(class, message, trace string) Error {
+	e := Error{Class: class, Message: message, Trace: trace}
+
+	if strings.Contains(strings.TrimSpace(message), "\n") {
+		said, found := Output(message)
+		if found {
+			e = Error{Class: cmp.Or(class, said.Class), Message: said.Message, Trace: cmp.Or(trace, message)}
+		}
+	}
+
+	thrown, found := Output(e.Trace)
+	switch {
+	case !found:
+	case e.Message == "" && (e.Class == "" || e.Class == thrown.Class):
+		e.Class, e.Message = thrown.Class, thrown.Message
+	case strings.HasPrefix(thrown.Message, e.Message+causedBy):
+		e.Message = thrown.Message
+	}
+
+	if !e.found() {
+		e.Message = likeliest(e.Trace)
+	}
+	return e.clean()
+}
+
+// Text reads an error that is one text, with everything that its program printed. What
+// has more than one line is its trace.
+func Text(text string) Error {
+	e, found := Output(text)
+	if !found {
+		e = Error{Message: likeliest(text)}
+	}
+
+	if strings.Contains(strings.TrimSpace(text), "\n") {
+		e.Trace = text
+	}
+	return e.clean()
+}

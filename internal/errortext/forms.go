@@ -3,6 +3,8 @@ package errortext
 import (
 	"regexp"
 	"strings"
+
+	"redrive/internal/plaintext"
 )
 
 // form is how a language or a program writes an error.
@@ -35,7 +37,7 @@ func forms() []form {
 // fromText reads a text by its forms; where something ran the program that failed, what
 // that wrote about the end is no error as long as the program itself said one.
 func fromText(text string) Error {
-	text = Plain(text)
+	text = plaintext.Plain(text)
 	said, runner := withoutRunner(undressed(text))
 
 	e := byForm(said)
@@ -50,7 +52,7 @@ func fromText(text string) Error {
 
 // traced is the error in a trace.
 func traced(trace string) (Error, bool) {
-	e := byForm(undressed(Plain(bounded(trace)))).clean()
+	e := byForm(undressed(plaintext.Plain(bounded(trace)))).clean()
 	return e, e.found()
 }
 

@@ -157,7 +157,8 @@ var (
 	inSeconds = regexp.MustCompile(`^[A-Z]{4}\[\d+\]`)
 
 	// logPlace is the logger, the thread or the line of the source before a message.
-	logPlace = regexp.MustCompile(`^(?:\d+ --- (?:\[[^\]]*\] )+\S+\s+: |\[[^\]]*\] [\w.$]+ +- |\w+(?:::\w+)+: |[\w:]+\] |[\w/.-]+\.go:\d+:?\s+)`)
+	logPlace = regexp.MustCompile(`^(?:\d+ --- (?:\[[^\]]*\] )+\S+\s+: |\[[^\]]*\] [\w.$]+ +- |` +
+		`\w+(?:::\w+)+: |[\w:]+\] |[\w/.-]+\.go:\d+:?\s+)`)
 )
 
 // levelled reads a line with a time and a level.

@@ -117,12 +117,18 @@ type word struct {
 // as it names no qualifier; a whole id is a job.
 func (w word) qualifier() string {
 	switch {
-	case w.name != "" && (qualifierNamed(w.name) != nil || w.quoted || w.value != "" && !strings.HasPrefix(w.value, "//") && !strings.HasPrefix(w.value, ":")):
+	case w.name != "" && (qualifierNamed(w.name) != nil || w.quoted || !w.isPart()):
 		return w.name
 	case w.isBareID():
 		return "id"
 	}
 	return ""
+}
+
+// isPart reports whether the colon of a word is one within a text: at its end, or in a URL or
+// the name of a class.
+func (w word) isPart() bool {
+	return w.value == "" || strings.HasPrefix(w.value, "//") || strings.HasPrefix(w.value, ":")
 }
 
 // isBareID reports whether a word is nothing but a whole id.

@@ -150,7 +150,8 @@ func clip(s string, limit int) string {
 // appended are the marks with which databases and the libraries before them begin
 // what follows an error: details with values, the statement, its parameters.
 var appended = [...]string{
-	"\nDETAIL:", "\nHINT:", "\nCONTEXT:", "\nWHERE:", "\n  Detail:", "\n  Hint:", "\n  Where:", "[SQL: ", " (Connection: ", " (SQL: ", "\nThe SQL being executed was: ",
+	"\nDETAIL:", "\nHINT:", "\nCONTEXT:", "\nWHERE:",
+	"\n  Detail:", "\n  Hint:", "\n  Where:", "[SQL: ", " (Connection: ", " (SQL: ", "\nThe SQL being executed was: ",
 }
 
 // withoutStatement is a message up to the first of those marks.

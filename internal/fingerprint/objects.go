@@ -97,8 +97,9 @@ func (f field) tells() bool {
 func (f field) said() string {
 	inside := strings.Trim(f.value, "\"'`")
 	isCode := slices.Contains(coded[:], strings.ToLower(strings.Trim(f.name, ":@")))
+	word := run(inside, func(c byte) bool { return isWord(c) && c < utf8.RuneSelf || c == '-' })
 	switch {
-	case isCode && len(inside) <= maxCode && run(inside, func(c byte) bool { return isWord(c) && c < utf8.RuneSelf || c == '-' }) == len(inside):
+	case isCode && len(inside) <= maxCode && word == len(inside):
 		return inside
 	case inside != f.value && !tellsError(inside):
 		return text

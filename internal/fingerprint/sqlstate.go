@@ -60,7 +60,8 @@ func isWorded(code string) bool {
 
 // severities are how PostgreSQL begins a message in the languages that it speaks.
 var severities = [...]string{
-	"ERROR: ", "FEHLER: ", "ERREUR: ", "ERRORE: ", "ERRO: ", "BŁĄD: ", "FEL: ", "HATA: ", "ОШИБКА: ", "ПОМИЛКА: ", "エラー: ", "错误: ", "錯誤: ", "오류: ",
+	"ERROR: ", "FEHLER: ", "ERREUR: ", "ERRORE: ", "ERRO: ", "BŁĄD: ", "FEL: ", "HATA: ",
+	"ОШИБКА: ", "ПОМИЛКА: ", "エラー: ", "错误: ", "錯誤: ", "오류: ",
 	"FATAL: ", "VERHÄNGNISVOLL: ",
 }
 

@@ -20,6 +20,7 @@ import (
 	"redrive/internal/httpclient"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/plaintext"
 	"redrive/internal/resource"
 	"redrive/internal/retry"
 )
@@ -72,7 +73,7 @@ func (s *service) run(ctx context.Context, j job.Job) error {
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}
-	words := errortext.Decode(answer.Words(), answer.Header.Get("Content-Type"))
+	words := plaintext.Decode(answer.Words(), answer.Header.Get("Content-Type"))
 	return s.refused(answer.Response, s.hide(words, 0), answer.Cut())
 }
 
@@ -153,7 +154,7 @@ func (s *service) refused(response *http.Response, body string, cut bool) error 
 	}
 	document := body
 	if cut {
-		if whole, ok := errortext.Complete([]byte(body)); ok {
+		if whole, ok := plaintext.Complete([]byte(body)); ok {
 			document = string(whole)
 		}
 	}
@@ -212,7 +213,7 @@ func parseRefusal(body []byte) (refusal, bool) {
 // word is a text that others are compared with. One of which the end is missing is none.
 func word(object map[string]json.RawMessage, name string) string {
 	text := field[string](object, name)
-	if strings.HasSuffix(text, errortext.CutMark) {
+	if strings.HasSuffix(text, plaintext.CutMark) {
 		return ""
 	}
 	return text
@@ -253,7 +254,7 @@ func (r refusal) refine(f *job.Failure) {
 
 // excerpt is the beginning of a body on one line.
 func excerpt(body string) string {
-	text := strings.Join(strings.FieldsFunc(errortext.Plain(body), func(r rune) bool {
+	text := strings.Join(strings.FieldsFunc(plaintext.Plain(body), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")
 	return clip.Text(text, maxExcerpt)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"redrive/internal/errortext"
+	"redrive/internal/plaintext"
 )
 
 // tail is a writer that keeps the end of what is written to it: what is shown,
@@ -52,22 +52,22 @@ func (t *tail) whole() []byte {
 // Its end can still be the name of a secret on the next line.
 func (t *tail) shown(hide Hide) string {
 	t.trim()
-	lost, text := "", errortext.Decode(t.whole(), "")
+	lost, text := "", plaintext.Decode(t.whole(), "")
 	if text == "" { // binary data, in which words can be
 		text = strings.ToValidUTF8(string(t.kept), "\uFFFD")
 	}
 	if t.cut {
 		end := strings.IndexAny(text, "\r\n")
 		if end < 0 {
-			return fmt.Sprintf(errortext.CutBeginning+" one line of more than %d bytes; it is not shown, because its beginning is lost", 2*t.limit)
+			return fmt.Sprintf(plaintext.CutBeginning+" one line of more than %d bytes; it is not shown, because its beginning is lost", 2*t.limit)
 		}
-		lost, text = errortext.Plain(text[:end])+"\n", strings.TrimPrefix(text[end+1:], "\n")
+		lost, text = plaintext.Plain(text[:end])+"\n", strings.TrimPrefix(text[end+1:], "\n")
 	}
-	text = lost + errortext.Plain(text)
+	text = lost + plaintext.Plain(text)
 	from := max(len(lost), len(text)-t.limit)
 	text = strings.ToValidUTF8(hide(text, from), "\uFFFD")
 	if t.cut || from > 0 {
-		return errortext.CutBeginning + text
+		return plaintext.CutBeginning + text
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -185,14 +186,14 @@ func (index) From() (from, order string) {
 }
 
 func (index) Match(where *db.Where, f filter.Filter) {
-	const anywhere = "(instr(x.failure, %[1]s) > 0 OR instr(x.failure, %[2]s) > 0 OR instr(x.content, %[1]s) > 0 OR instr(x.content, %[2]s) > 0 OR instr(x.kind, %[1]s) > 0" +
-		" OR instr(x.ident, %[1]s) > 0 OR instr(x.meta_text, %[1]s) > 0 OR instr(x.meta_text, %[2]s) > 0)"
+	const either = "(instr(x.%[1]s, %%[1]s) > 0 OR instr(x.%[1]s, %%[2]s) > 0)"
+	within := func(column string) string { return fmt.Sprintf(either, column) }
+	anywhere := "(" + strings.Join([]string{
+		within("failure"), within("content"), within("meta_text"), "instr(x.kind, %[1]s) > 0", "instr(x.ident, %[1]s) > 0",
+	}, " OR ") + ")"
 	trigrams := selective(typeText(f))
 	for _, part := range []struct{ text, condition string }{
-		{f.Error, "(instr(x.failure, %[1]s) > 0 OR instr(x.failure, %[2]s) > 0)"},
-		{f.Payload, "(instr(x.content, %[1]s) > 0 OR instr(x.content, %[2]s) > 0)"},
-		{f.Meta, "(instr(x.meta_text, %[1]s) > 0 OR instr(x.meta_text, %[2]s) > 0)"},
-		{f.Text, anywhere},
+		{f.Error, within("failure")}, {f.Payload, within("content")}, {f.Meta, within("meta_text")}, {f.Text, anywhere},
 	} {
 		if text := fold(db.Unescape(part.text)); text != "" {
 			trigrams = append(trigrams, selective(text)...)

@@ -1,4 +1,4 @@
-package errortext
+package plaintext
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package errortext
+package plaintext
 
 import (
 	"encoding/json"

@@ -1,4 +1,9 @@
-package errortext
+// Package plaintext makes text of what a producer sent: [Decode] reads bytes in the encoding
+// that they name, [Plain] shows what a terminal would, and [Complete] closes a JSON document
+// of which the end is missing.
+//
+// It does no input or output, and takes time in proportion to its input.
+package plaintext
 
 import (
 	"strings"
