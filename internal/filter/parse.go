@@ -24,7 +24,7 @@ func Parse(q string, now time.Time) (Filter, error) {
 		err = f.Check()
 	}
 	if err != nil && isPasted(q) {
-		f = Filter{Text: strings.Join(strings.Fields(q), " ")}
+		f = Filter{Text: strings.TrimSpace(q)}
 		err = f.Check()
 	}
 	if wrong, ok := err.(*invalid.Error); ok && wrong.Field != "q" {
@@ -48,7 +48,8 @@ func isPasted(q string) bool {
 
 	for i, w := range words {
 		name, value := qualifierOf(w)
-		if name != "" && qualifierNamed(name) != nil && (value != "" || i == 0) {
+		unfinished := i == 0 && name != "error" // which begins many lines of logs
+		if name != "" && qualifierNamed(name) != nil && (value != "" || unfinished) {
 			return false
 		}
 	}

@@ -229,6 +229,8 @@ func FuzzParseFilter(f *testing.F) {
 func TestParse_ALineOfALogIsText(t *testing.T) {
 	for q, want := range map[string]string{
 		`duplicate key value violates unique constraint "users_email_key"`: `duplicate key value violates unique constraint "users_email_key"`,
+		`ERROR:  duplicate key value violates unique constraint "u2"`:      `ERROR:  duplicate key value violates unique constraint "u2"`,
+		"Error: the card is declined":                                      "Error: the card is declined",
 		`pg_dump: error: connection to server failed`:                      `pg_dump: error: connection to server failed`,
 		"PG::ConnectionBad: connection  refused\tby db":                    "PG::ConnectionBad: connection refused by db",
 		`PG::ConnectionBad`:                                        `PG::ConnectionBad`,
