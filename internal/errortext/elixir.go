@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// elixirForms are asked in this order. An array that nobody changes.
+// elixirForms are asked in this order. They never change.
 var elixirForms = [...]func(lines []string) Error{elixirThrown, erlangThrown, erlangBoot, erlangReason}
 
 // elixir reads what Elixir, Mix, Erlang and their supervisors write.

@@ -22,6 +22,7 @@ package errortext
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -68,6 +69,7 @@ func Body(body string) (Error, bool) {
 	switch {
 	case strings.HasPrefix(body, "{"), strings.HasPrefix(body, "["):
 		e = fromJSON(body)
+		e = Fields(e.Class, e.Message, e.Trace)
 	case strings.HasPrefix(body, "<"):
 		e = fromMarkup(body)
 	default:
@@ -157,6 +159,10 @@ func Fields(class, message, trace string) Error {
 		}
 	}
 
+	if e.Message != "" && !namesCause(e.Trace) {
+		return e.clean()
+	}
+
 	thrown, found := Output(e.Trace)
 	switch {
 	case !found:
@@ -170,6 +176,17 @@ func Fields(class, message, trace string) Error {
 		e.Message = likeliest(e.Trace)
 	}
 	return e.clean()
+}
+
+// causeMarks stand in a trace before what caused an error.
+var causeMarks = [...]string{
+	"aused by", "\nNext ", "bove exception", "---> ", "[cause]", "(EXIT", "nested exception", "rescue in ",
+}
+
+// namesCause reports whether a trace may name what caused its error: to read the trace for
+// that takes longer than all else that is done with a record of a source.
+func namesCause(trace string) bool {
+	return slices.ContainsFunc(causeMarks[:], func(mark string) bool { return strings.Contains(trace, mark) })
 }
 
 // Text reads an error that is one text, with everything that its program printed. What

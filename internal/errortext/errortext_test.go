@@ -12,7 +12,7 @@ import (
 	"redrive/internal/errortext"
 )
 
-var update = flag.Bool("update", false, "write testdata/bodies.golden and testdata/outputs.golden anew")
+var update = flag.Bool("update", false, "write testdata/bodies.golden and testdata/outputs.golden")
 
 // golden compares what read finds in the files of a folder with the folder's golden file.
 func golden(t *testing.T, folder string, read func(string) (errortext.Error, bool)) {

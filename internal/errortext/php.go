@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// phpForms are asked in this order. An array that nobody changes.
+// phpForms are asked in this order. They never change.
 var phpForms = [...]func(lines []string) Error{
 	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer, wordPress,
 	phpPrinted,

@@ -21,7 +21,7 @@ func django(text string) Error {
 	return Error{m[1], m[2], trace}
 }
 
-// pythonForms are asked in this order. An array that nobody changes.
+// pythonForms are asked in this order. They never change.
 var pythonForms = [...]func(lines []string) Error{
 	fatalPython, tracebacks, cutTraceback, argparse, clickBox, djangoCommand, pip,
 }

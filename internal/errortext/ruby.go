@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// rubyForms are asked in this order. An array that nobody changes.
+// rubyForms are asked in this order. They never change.
 var rubyForms = [...]func(lines []string) Error{
 	rake, rubyUncaught, rubySyntax, railsRunner, rubyLogged, bundler,
 }

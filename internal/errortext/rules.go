@@ -28,8 +28,8 @@ func (r *rule) fits(s string) bool {
 	return false
 }
 
-// rules are asked in this order: the exceptions before the kinds. An array that nobody
-// changes.
+// rules are asked in this order: the exceptions before the kinds. They never
+// change.
 var rules = [...]rule{
 	{ // advice, and where to read more
 		weight: aside,

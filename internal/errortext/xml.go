@@ -60,7 +60,7 @@ type element struct {
 	children []*element
 }
 
-// documents are asked in this order. An array that nobody changes.
+// documents are asked in this order. They never change.
 var documents = [...]struct {
 	kind string
 	read func(root *element) Error

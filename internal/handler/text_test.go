@@ -150,3 +150,19 @@ func TestExec_ShowsOutputAsATerminalDoes(t *testing.T) {
 		}
 	}
 }
+
+// A message of a service can be everything that a program of its own printed.
+func TestHTTP_ReadsAMessageThatIsAWholeOutput(t *testing.T) {
+	const output = `Traceback (most recent call last):\n  File \"/app/a.py\", line 1, in f\nValueError: no rate\n`
+	for body, want := range map[string]job.ErrorInfo{
+		`{"error": {"message": "` + output + `"}}`:                          {Type: "http.500", Message: "ValueError: no rate"},
+		`{"message": "` + output + `"}`:                                     {Type: "http.500", Message: "ValueError: no rate"},
+		`{"error": {"type": "rates.missing", "message": "` + output + `"}}`: {Type: "rates.missing", Message: "no rate"},
+	} {
+		f := answered(t, map[string]string{"Content-Type": "application/json"}, body)
+		got, _, _ := strings.Cut(f.Message, " (code ")
+		if f.Type != want.Type || got != want.Message || !strings.Contains(f.Trace, "a.py") {
+			t.Errorf("%s: %s: %s, trace %q", body, f.Type, f.Message, f.Trace)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func Decode(body []byte, contentType string) string {
 }
 
 // marks are the byte order marks. That of UTF-32 begins as that of UTF-16 does, so it stands
-// first. An array that nobody changes.
+// first. They never change.
 var marks = [...]struct {
 	mark     string
 	encoding encoding.Encoding
