@@ -194,11 +194,22 @@ func namesCause(trace string) bool {
 func Text(text string) Error {
 	e, found := Output(text)
 	if !found {
-		e = Error{Message: likeliest(text)}
+		e = classed(likeliest(text))
 	}
 
 	if strings.Contains(strings.TrimSpace(text), "\n") {
 		e.Trace = text
 	}
 	return e.clean()
+}
+
+// classed is an error that one line says, with the class that the line begins with, if it
+// does: "App\Declined: no card".
+func classed(line string) Error {
+	class, message, _ := strings.Cut(line, ": ")
+	named := strings.ContainsAny(class, `\.:`) || strings.HasSuffix(class, "Error") || strings.HasSuffix(class, "Exception")
+	if message == "" || !named || !isClass(class) {
+		return Error{Message: line}
+	}
+	return Error{Class: class, Message: message}
 }

@@ -57,7 +57,10 @@ func TestFields_ReadsWhatComesInParts(t *testing.T) {
 // A text of one line is its message; what has more lines is the trace as well.
 func TestText_IsTheMessageOrHoldsIt(t *testing.T) {
 	for text, want := range map[string]errortext.Error{
-		"no rate": {Message: "no rate"},
+		"no rate":                {Message: "no rate"},
+		"App\\Declined: no card": {Class: `App\Declined`, Message: "no card"},
+		"Net::ReadTimeout: late": {Class: "Net::ReadTimeout", Message: "late"},
+		"Mail: no such box":      {Message: "Mail: no such box"},
 		"App\\Declined: no card in /srv/app/jobs.php:10": {Class: `App\Declined`, Message: "no card"},
 		pythonText:               {Class: "ValueError", Message: "no rate", Trace: strings.TrimSuffix(pythonText, "\n")},
 		"starting\nit is late\n": {Message: "it is late", Trace: "starting\nit is late"},
