@@ -23,7 +23,7 @@ import (
 type demoCommand struct {
 	Listen   string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
 	Seed     uint64 `help:"Random seed; the same seed produces the same demo (${default})." default:"1" placeholder:"N"`
-	Jobs     int    `help:"Number of jobs that the day before the demo has, from 2000 (${default})." default:"20000" placeholder:"N"`
+	Jobs     int    `help:"Jobs in the day before the demo starts, 2000 to 1000000 (${default})." default:"20000" placeholder:"N"`
 	LogLevel string `help:"${level} (${default})." default:"warn" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
 }
 
@@ -40,7 +40,7 @@ func (d *demoCommand) Run(c console) error {
 		return usage("--listen %s: the demo listens only on this machine, for example on 127.0.0.1:8080", d.Listen)
 	}
 	if d.Jobs < fewestJobs || d.Jobs > mostJobs {
-		return usage("--jobs must be from %d to %d, and is %d", fewestJobs, mostJobs, d.Jobs)
+		return usage("--jobs %d: must be from %d to %d", d.Jobs, fewestJobs, mostJobs)
 	}
 	log, err := newLog(c.stderr, d.LogLevel, "text")
 	if err != nil {

@@ -55,6 +55,7 @@ func TestMain_ExitCodes(t *testing.T) {
 		{"--bogus", 2, "unknown flag --bogus"},
 		{"serve --bogus", 2, "unknown flag --bogus"},
 		{"frobnicate", 2, "frobnicate"},
+		{"demo --jobs 1999", 2, "--jobs 1999: must be from 2000 to 1000000"},
 		{"--log-level loud", 2, "--log-level must be one of"},
 		{"--listen nonsense", 2, `--listen "nonsense" is not an address`},
 		{"--listen 0.0.0.0:0", 2, "--insecure-no-auth"},

@@ -64,7 +64,7 @@ func TestLong_ChaosNothingIsLostOrRunTwice(t *testing.T) {
 	d.end()
 	d.examine()
 
-	h := history{producers: producers.log, runs: work.log(), kills: d.kills, workers: workers}
+	h := history{producers: producers.log, runs: work.log(), unwritten: d.unwritten, workers: workers}
 	for _, s := range shops {
 		h.shops = append(h.shops, s.outcome(t))
 	}
@@ -111,7 +111,8 @@ func report(t *testing.T, struck map[string]int, d *dashboard, answers map[int]i
 		n    int
 		what string
 	}{
-		{d.starts, "starts"}, {len(d.kills), "of them ended by kill -9"}, {d.doors, "starts refused because the database was in use or incomplete"},
+		{d.starts, "starts"}, {d.kills, "of them ended by kill -9"}, {d.failures, "of them ended by themselves, because the disk failed"},
+		{d.doors, "starts refused because the database was in use or incomplete"},
 		{v.acknowledged, "jobs acknowledged"}, {answers[0], "requests whose answer never came"},
 		{answers[http.StatusServiceUnavailable] + answers[http.StatusInsufficientStorage], "requests refused with 503 or 507"},
 		{v.replays, "replays acknowledged"}, {v.executions, "executions seen by the service and the program"},

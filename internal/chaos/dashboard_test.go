@@ -36,8 +36,11 @@ type dashboard struct {
 
 	running *process
 	starts  int
-	kills   []time.Time
 	doors   int // starts that were refused, rightly
+
+	kills     int         // kill -9
+	failures  int         // ends of the program's own, because its disk had failed
+	unwritten []time.Time // when a process ended by either, and what it knew was not written
 }
 
 // process is one start of the program.
@@ -46,6 +49,7 @@ type process struct {
 	url    string
 	stderr *lines
 	ended  chan struct{} // closed when it has ended
+	end    time.Time     // to be read after that
 }
 
 // lines keeps what a process said.
@@ -120,6 +124,7 @@ func (d *dashboard) launch(db string) (*process, *bufio.Reader) {
 // reap waits for the end of a process; its pipe has been read to the end.
 func (p *process) reap() {
 	_ = p.cmd.Wait() // how it ended is in ProcessState
+	p.end = time.Now()
 	close(p.ended)
 }
 
@@ -162,8 +167,13 @@ func (d *dashboard) adopt(p *process) {
 
 // kill ends the dashboard with kill -9.
 func (d *dashboard) kill() {
-	d.kills = append(d.kills, time.Now())
+	d.noteKill()
 	d.running.kill()
+}
+
+func (d *dashboard) noteKill() {
+	d.kills++
+	d.unwritten = append(d.unwritten, time.Now())
 }
 
 // refused starts the program on a database that must not be opened, under a name
@@ -206,6 +216,8 @@ func (d *dashboard) awaitReady() {
 		select {
 		case <-d.running.ended:
 			d.t.Logf("the dashboard ended by itself with %d: %s", d.running.code(), d.running.stderr)
+			d.failures++
+			d.unwritten = append(d.unwritten, d.running.end)
 			d.start()
 		default:
 		}

@@ -46,10 +46,10 @@ func faults(t *testing.T) []fault {
 		{"database locked by another program", locked},
 	}
 	if _, err := exec.LookPath("strace"); err != nil {
-		t.Log("strace is not installed: no disk is full or stalled in this run")
+		t.Log("strace is not installed: no disk is full, stalled or failed in this run")
 		return all
 	}
-	return append(all, fault{"disk stalled", stalled}, fault{"disk full", full})
+	return append(all, fault{"disk stalled", stalled}, fault{"disk full", full}, fault{"disk failed", failed})
 }
 
 func killed(d *dashboard, _ *rand.Rand) {
@@ -76,7 +76,7 @@ func (d *dashboard) killSoon(db string, random *rand.Rand) {
 		}
 	}
 	p.reap()
-	d.kills = append(d.kills, time.Now())
+	d.noteKill()
 }
 
 // killedAtFirstStart does so with a database that is only coming into being: the
@@ -84,7 +84,7 @@ func (d *dashboard) killSoon(db string, random *rand.Rand) {
 func killedAtFirstStart(d *dashboard, random *rand.Rand) {
 	dir := d.t.TempDir()
 	db := filepath.Join(dir, "redrive.db")
-	kills := d.kills // what happens to another database explains nothing about this one
+	kills, unwritten := d.kills, d.unwritten // what happens to another database explains nothing about this one
 	for range 1 + random.IntN(4) {
 		d.killSoon(db, random)
 	}
@@ -93,7 +93,7 @@ func killedAtFirstStart(d *dashboard, random *rand.Rand) {
 		d.t.Fatalf("after a first start that was killed the next one ended with %d: %s", p.code(), p.stderr)
 	}
 	p.kill()
-	d.kills = kills
+	d.kills, d.unwritten = kills, unwritten
 }
 
 func terminated(d *dashboard, _ *rand.Rand) {
@@ -256,6 +256,11 @@ const letGo = 10 * time.Second
 // full lets every write to a file fail as on a full disk.
 func full(d *dashboard, random *rand.Rand) {
 	d.inject(random, "pwrite64,ftruncate,fallocate:error=ENOSPC")
+}
+
+// failed lets every write to a file fail as on a broken disk, which ends the dashboard.
+func failed(d *dashboard, random *rand.Rand) {
+	d.inject(random, "pwrite64:error=EIO")
 }
 
 // inject lets system calls of the dashboard fail for some seconds.

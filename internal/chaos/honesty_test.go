@@ -27,7 +27,7 @@ func honest() history {
 			{"a", 1, 1}, {"a", 1, 2}, {"b", 1, 1}, {"b", 1, 2}, {"c", 1, 1}, {"c", 1, 2}, {"c", 2, 1}, {"d", 1, 2},
 			{"e", 1, 1}, {"e", 1, 1},
 		}},
-		kills: []time.Time{time.UnixMicro(50)}, workers: 1,
+		unwritten: []time.Time{time.UnixMicro(50)}, workers: 1,
 		shops: []outcome{{
 			name: "outlet", born: 4, dead: map[int]bool{1: true}, ran: map[int]int{2: 2, 4: 1}, mended: map[int]bool{2: true, 4: true},
 			replayed: map[string]int{"t": 3}, clicks: 2, number: strconv.Atoi,
@@ -80,7 +80,7 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 		{"a job was replayed twice", "UPDATE jobs SET run = 3 WHERE id = 'c'", nothing},
 		{"a job was replayed that nobody touched", "UPDATE jobs SET run = 2 WHERE id = 'a'", nothing},
 		{"an attempt was charged that nobody saw", "", func(h *history) { h.runs.seen = h.runs.seen[1:] }},
-		{"an attempt was lost without a kill", "", func(h *history) { h.kills = nil }},
+		{"an attempt was lost without a kill", "", func(h *history) { h.unwritten = nil }},
 		{"more attempts were lost than were under way", "", func(h *history) { h.workers = 0 }},
 		{"an execution left no attempt", "UPDATE jobs SET attempts = 1, execution = 1 WHERE id = 'a'", nothing},
 		{"an execution was repeated under its number", "", func(h *history) { h.runs.seen = append(h.runs.seen, execution{"a", 1, 1}) }},

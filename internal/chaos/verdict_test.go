@@ -18,7 +18,7 @@ import (
 type history struct {
 	producers *ledger
 	runs      runs
-	kills     []time.Time
+	unwritten []time.Time // when a process ended that could not write what it knew
 	workers   int
 	shops     []outcome
 }
@@ -116,11 +116,11 @@ func (v *verdict) checkReplays(jobs []kept, l *ledger) {
 }
 
 // checkAttempts: each attempt that was charged was an execution, each execution
-// was one attempt, and they are numbered without gaps. Only a kill can take away
-// an execution between its claim and the moment at which its handler hears of it:
-// as many as there are workers, for each kill. A job that was claimed in advance can
-// have begun in the last moment before a kill without anybody knowing: it is carried
-// out again under the same number then, and its record says so.
+// was one attempt, and they are numbered without gaps. Only a kill or a failed disk can
+// take away an execution between its claim and the moment at which its handler hears of
+// it: as many as there are workers, for each. A job that was claimed in advance can have
+// begun in the last moment before, and no record says so: it is carried out again under
+// the same number then, and its record says that this may be.
 func (v *verdict) checkAttempts(attempts []attempt, h history) {
 	seen, charged, last := map[execution]int{}, map[execution]int{}, map[string]attempt{}
 	doubtful := map[execution]int{} // by the number of the next attempt
@@ -129,7 +129,7 @@ func (v *verdict) checkAttempts(attempts []attempt, h history) {
 	}
 	for _, a := range attempts {
 		if a.attempt == 0 { // given back, not charged
-			if a.class == "not_begun" && killedBetween(h.kills, a.began, a.settled) {
+			if a.class == "not_begun" && cutBetween(h.unwritten, a.began, a.settled) {
 				doubtful[following(last[a.job], a)]++
 			}
 			continue
@@ -145,14 +145,14 @@ func (v *verdict) checkAttempts(attempts []attempt, h history) {
 		if seen[a.execution] > 0 {
 			continue
 		}
-		if a.outcome == "lost" && killedBetween(h.kills, a.began, a.settled) {
+		if a.outcome == "lost" && cutBetween(h.unwritten, a.began, a.settled) {
 			v.unseen++
 			continue
 		}
 		v.accuse("job %s was charged attempt %d of run %d (%s), which no handler saw", a.job, a.attempt, a.run, a.outcome)
 	}
-	if v.unseen > len(h.kills)*h.workers {
-		v.accuse("%d attempts were charged that no handler saw, %d kills explain at most %d", v.unseen, len(h.kills), len(h.kills)*h.workers)
+	if v.unseen > len(h.unwritten)*h.workers {
+		v.accuse("%d attempts were charged that no handler saw, %d ends of a process explain at most %d", v.unseen, len(h.unwritten), len(h.unwritten)*h.workers)
 	}
 	for e, n := range seen {
 		if n > 1+doubtful[e] {
@@ -173,8 +173,8 @@ func following(last, a attempt) execution {
 	return execution{a.job, a.run, last.attempt + 1}
 }
 
-func killedBetween(kills []time.Time, from, to time.Time) bool {
-	return slices.ContainsFunc(kills, func(k time.Time) bool { return !k.Before(from) && !k.After(to) })
+func cutBetween(ends []time.Time, from, to time.Time) bool {
+	return slices.ContainsFunc(ends, func(end time.Time) bool { return !end.Before(from) && !end.After(to) })
 }
 
 func readJobs(t *testing.T, db *sql.DB) (all []kept) {

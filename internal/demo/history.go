@@ -30,12 +30,13 @@ type Day struct {
 // feed.
 const Usual = 20_000
 
+// lastHour is the share of a day's jobs that come in its last hour.
+const lastHour = 0.3
+
 const (
-	// A third of a day's jobs come in its last hour.
-	lastHour = 0.3
-	early    = 23 * time.Hour
-	day      = 24 * time.Hour
-	workers  = 4
+	early   = 23 * time.Hour // of a day, before its last hour
+	day     = 24 * time.Hour
+	workers = 4
 )
 
 // atOnce is how many jobs come before the workers take them: a few large
@@ -71,6 +72,8 @@ func (h *history) come(jobs int, t time.Time) int {
 	if h.inLastHour(t) {
 		mean = float64(jobs) * lastHour / float64(time.Hour/h.long(t))
 	}
+
+	// What is left of the mean is one job more in some of the steps.
 	count := int(mean)
 	if h.random.Float64() < mean-float64(count) {
 		count++

@@ -110,9 +110,7 @@ func readAsynq(r *source.Record) {
 	}
 	r.Type, r.Error = texts[taskType], job.ErrorInfo{Message: texts[taskError]}
 	r.Attempts, r.Limit = attempts(numbers[taskRetried]), attempts(numbers[taskRetry])
-	if at := numbers[taskFailedAt]; at > 0 && at < 1e11 {
-		r.FailedAt = time.Unix(at, 0).UTC()
-	}
+	r.FailedAt = possible(time.Unix(numbers[taskFailedAt], 0))
 	r.Meta = facts("id", string(rawjson.Quote(texts[taskID])), "queue", string(rawjson.Quote(texts[taskQueue])),
 		"timeout", positive(numbers[taskTimeout]), "deadline", moment(numbers[taskDeadline]),
 		"unique_key", texts[taskUnique], "group", texts[taskGroup], "headers", string(facts(headers...)))

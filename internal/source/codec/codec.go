@@ -193,8 +193,8 @@ func readLaravel(r *source.Record) {
 	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n) + 1
 	}
-	if made, ok := number(r.Raw, "createdAt"); ok && made > 0 { // since Laravel 12, in seconds
-		r.CreatedAt = time.Unix(made, 0).UTC()
+	if made, ok := number(r.Raw, "createdAt"); ok { // since Laravel 12, in seconds
+		r.CreatedAt = possible(time.Unix(made, 0))
 	}
 	if until, ok := number(r.Raw, "retryUntil"); ok {
 		r.Warnings = append(r.Warnings, "Laravel runs it only until "+time.Unix(until, 0).UTC().Format("2006-01-02 15:04:05 MST")+

@@ -108,8 +108,8 @@ func readWaiting(r *source.Record) {
 	readCycles(r)
 	r.Raw, r.Meta = raw, metaOf(data, "payload")
 	warnDaycry(r)
-	if at, ok := number(raw, "time"); ok && at > 0 && at < 1e11 {
-		r.FailedAt = time.Unix(at, 0).UTC()
+	if at, ok := number(raw, "time"); ok {
+		r.FailedAt = possible(time.Unix(at, 0))
 	}
 	warn(r, r.Limit > 1, "Its maxRetries is 1 or more. On Redis, daycry/jobs runs such a job again without end while it fails.")
 }

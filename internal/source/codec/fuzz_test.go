@@ -216,6 +216,7 @@ func FuzzRQ(f *testing.F) {
 			f.Add([]byte{}, string(command[len(command)-1]), []byte{}, "tasks.charge(1)", "")
 		}
 	}
+	f.Add([]byte{}, "", []byte{}, "tasks.charge(1)", "0000-01-01T00:00:00.0Z")
 	readRQ, _ := codec.Hash("rq")
 	f.Fuzz(func(t *testing.T, data []byte, packed string, info []byte, description, at string) {
 		r := source.Record{Queue: "orders"}

@@ -101,5 +101,6 @@ func utc(text string) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return at
+
+	return possible(at)
 }

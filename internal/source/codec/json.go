@@ -115,13 +115,21 @@ func instant(value []byte) time.Time {
 	return time.UnixMicro(int64(math.Round(seconds * 1e6))).UTC()
 }
 
-// millis is a time in whole milliseconds, zero for one that no calendar shows.
-func millis(n int64) time.Time {
-	const year10000 = 253_402_300_800_000
-	if n <= 0 || n >= year10000 {
+// millis is a time in whole milliseconds, zero for one that cannot be.
+func millis(n int64) time.Time { return possible(time.UnixMilli(n)) }
+
+// possible is a time in UTC, zero for one that cannot be the time of a job: before the end
+// of the first second of 1970, or after the year 9999. The seconds are compared, since a
+// time that has overflowed is neither before nor after another one.
+func possible(at time.Time) time.Time {
+	const year10000 = 253_402_300_800
+
+	seconds := at.Unix()
+	if seconds <= 0 || seconds >= year10000 {
 		return time.Time{}
 	}
-	return time.UnixMilli(n)
+
+	return at.UTC()
 }
 
 // inflated unpacks what zlib has packed, as far as a trace is kept. It is empty for bytes

@@ -77,8 +77,9 @@ func anyTime(text string) time.Time {
 		return at
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
-		if at, err := time.Parse(layout, text); err == nil && at.Year() >= 1970 && at.Year() <= 9999 {
-			return at.UTC()
+		at, err := time.Parse(layout, text)
+		if err == nil {
+			return possible(at)
 		}
 	}
 	return time.Time{}
