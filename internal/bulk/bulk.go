@@ -30,6 +30,7 @@ import (
 type Store interface {
 	Unfinished(ctx context.Context) ([]operation.Operation, error)
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
+	Sift(ctx context.Context, now time.Time, id int64) error
 	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
 	FailItem(ctx context.Context, now time.Time, id int64, why string) error
 	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
@@ -127,6 +128,9 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 		return at
 	case o.State == operation.Collecting:
 		_, err = r.store.Collect(ctx, time.Now(), o.ID)
+		due = time.Now()
+	case o.State == operation.Running && o.Sift > 0:
+		err = r.store.Sift(ctx, time.Now(), o.ID)
 		due = time.Now()
 	case o.State == operation.Running:
 		due, err = r.work(ctx, o)

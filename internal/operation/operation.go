@@ -58,6 +58,7 @@ type Operation struct {
 	Start      bool      // it runs as soon as its scope is known
 	Pace       Pace
 	CanaryAt   time.Time // when it paused after the canary
+	Guarded    bool      // its guard has paused it, and no person has resumed it
 	CreatedAt  time.Time
 	CreatedBy  string
 	StartedAt  time.Time
@@ -71,6 +72,9 @@ type Operation struct {
 	Position                              int64 // the item up to which all were worked through
 	Total, Pending, Done, Skipped, Failed int64 // items
 	Succeeded, Relapsed, Dropped, Unknown int64 // of those done: how the replayed runs ended, see RunOutcome
+
+	Sift   int64 // from this item on, those of causes that a person has left out are still to be skipped; 0: none are
+	Causes int64 // of what could run when the scope was collected: error groups, and types of jobs that have none
 }
 
 // Open reports whether something may still be done to its jobs.
@@ -88,7 +92,7 @@ func (o Operation) Unsettled() int64 {
 // it is started as it is. A negative canary is not known yet.
 func (o Operation) Planned() Pace {
 	if o.State == Preview {
-		return o.Pace.Settle(o.Kind, o.Pending)
+		return o.Pace.Settle(o.Kind, o.Pending, o.Causes)
 	}
 	return o.Pace
 }
@@ -118,7 +122,8 @@ type Pace struct {
 const (
 	MaxRate      = 10_000
 	MaxSpread    = 30 * 24 * time.Hour
-	UsualCanary  = 5    // jobs
+	UsualCanary  = 5    // jobs, or one of each cause
+	LargeCanary  = 20   // jobs: the most that a canary has unless a person wants more
 	CanaryAbove  = 100  // jobs in the scope
 	ConfirmAbove = 1000 // jobs: a person types the number
 	MaxNamed     = 5000 // jobs that a request can name one by one
@@ -174,11 +179,12 @@ func (p Pace) Check() error {
 	return nil
 }
 
-// Settle gives the pace its final figures for n jobs: what suits the size
-// becomes a number, and a spread becomes a rate.
-func (p Pace) Settle(kind Kind, n int64) Pace {
+// Settle gives the pace its final figures for n jobs of so many causes: what suits the
+// size becomes a number, and a spread becomes a rate. The usual canary has room for a job of
+// each cause.
+func (p Pace) Settle(kind Kind, n, causes int64) Pace {
 	if p.Canary < 0 && n > CanaryAbove {
-		p.Canary = UsualCanary
+		p.Canary = min(max(UsualCanary, causes), LargeCanary)
 	}
 	if p.Canary < 0 || kind != Replay || p.Canary >= n {
 		p.Canary = 0
@@ -259,6 +265,7 @@ const (
 	SkipReplayed Skip = "replayed" // somebody was first: the job is in a later run
 	SkipNoRun    Skip = "no_run"   // the job never had this run
 	SkipRefused  Skip = "refused"  // the source where the job lies does not allow it
+	SkipCause    Skip = "cause"    // a person resumed the operation without the cause of the job
 )
 
 // Unfit says why an operation of this kind can do nothing to the run of the
@@ -334,7 +341,9 @@ type List struct {
 // Breakdown is what an operation's scope is made of.
 type Breakdown struct {
 	Scope   []ScopePart  // what could run when it was collected, the largest first
+	Causes  []CausePart  // the same, the largest first, at most [ListedCauses]
 	Sources []SourcePart // of the scope, the largest first
+	Types   []TypePart   // of the scope, without the jobs of sources, the largest first
 	Skips   []SkipCount  // the most frequent first
 	Skipped []Item       // the first 25 of them
 }
@@ -343,6 +352,42 @@ type Breakdown struct {
 type ScopePart struct {
 	Queue, Type string
 	Count       int64
+}
+
+// ListedCauses is how many causes a breakdown lists.
+const ListedCauses = 50
+
+// Cause is why a job had failed when it was selected: an error group, or, for a job that has
+// none, its type.
+type Cause struct {
+	Group string // its fingerprint; empty without a group, and when the group was removed
+	Class string // of the error; empty where the group is
+	Type  string // of the jobs; empty when the job was removed, too
+}
+
+// CausePart is the jobs of one cause in a scope.
+type CausePart struct {
+	Cause
+	Count int64
+}
+
+// TypePart is the jobs of one type in a scope.
+type TypePart struct {
+	Type      string
+	Count     int64
+	Unhandled bool // no handler is configured for them, at the time of the answer
+}
+
+// Unhandled counts the jobs and types of a scope that no handler can run, at the time of the
+// answer.
+func (b Breakdown) Unhandled() (jobs, types int64) {
+	for _, p := range b.Types {
+		if p.Unhandled {
+			jobs += p.Count
+			types++
+		}
+	}
+	return jobs, types
 }
 
 // SourcePart is the jobs of one source in a scope.
@@ -390,6 +435,8 @@ type Progress struct {
 	Handed Handed // of all replayed runs
 	Ended  int64  // of the last GuardWindow replays that ended since it was started or resumed
 	Same   int64  // of those: they failed in the same group as before
+	Back   Cause  // the most frequent group of those, with its number; zero when that is not known
+	BackN  int64
 	Rate   Rate
 	Pruned bool // its items were removed, as the retention says
 }
@@ -398,8 +445,29 @@ type Progress struct {
 type Canary struct {
 	Done, Succeeded, Relapsed, Dropped, Unknown int64
 
+	Causes []CauseCanary // the same by cause, the one with most failures first
+
 	Handed  Handed    // of those that are unsettled
 	EndedAt time.Time // of the last run; zero while one has not ended
+}
+
+// CauseCanary is what became of the jobs of one cause in a canary.
+type CauseCanary struct {
+	Cause
+	Done, Succeeded, Relapsed, Dropped, Unknown int64
+}
+
+// Passed reports whether all jobs of the cause that were in the canary succeeded.
+func (c CauseCanary) Passed() bool { return c.Done > 0 && c.Succeeded == c.Done }
+
+// Passed are the causes whose jobs all succeeded.
+func (c Canary) Passed() []CauseCanary {
+	return slices.DeleteFunc(slices.Clone(c.Causes), func(cause CauseCanary) bool { return !cause.Passed() })
+}
+
+// Unsettled is how many of the replayed runs have not ended.
+func (c CauseCanary) Unsettled() int64 {
+	return c.Done - c.Succeeded - c.Relapsed - c.Dropped - c.Unknown
 }
 
 // Unsettled is how many of the replayed runs have not ended.

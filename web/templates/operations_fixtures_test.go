@@ -20,7 +20,7 @@ func replaying(state operation.State) operation.Operation {
 		ID: 127, Kind: operation.Replay, State: state, Filter: "state:dead_letter queue:email", Until: now.Add(-5 * time.Minute),
 		Pace: operation.Pace{Rate: 8, Canary: 5, Guard: true}, CanaryAt: now.Add(-4 * time.Minute), CreatedAt: now.Add(-5 * time.Minute), CreatedBy: "ana",
 		StartedAt: now.Add(-4 * time.Minute), StartedBy: "ana", ResumedAt: now.Add(-3 * time.Minute),
-		Total: 2412, Pending: 912, Done: 1460, Skipped: 38, Failed: 2, Succeeded: 1371, Relapsed: 41,
+		Causes: 3, Total: 2412, Pending: 912, Done: 1460, Skipped: 38, Failed: 2, Succeeded: 1371, Relapsed: 41,
 	}
 }
 
@@ -33,6 +33,9 @@ func openOperation(name string) templates.OpenOperation {
 	return templates.OpenOperation{Operation: v.Operation, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
 
+// smtp is the cause of most jobs of an operation.
+var smtp = operation.Cause{Group: "9f31", Class: "smtp.unavailable", Type: "email.receipt"}
+
 func operationPage(o operation.Operation) operationpage.View {
 	filter := filter.Filter{Status: job.StatusDeadLetter, Queue: "email"}
 	jobs := failing(4)
@@ -40,6 +43,10 @@ func operationPage(o operation.Operation) operationpage.View {
 		Frame: frame("operations", "Operation 127"), Operation: o, Filter: filter,
 		Breakdown: operation.Breakdown{
 			Scope: []operation.ScopePart{{Queue: "email", Type: "email.receipt", Count: 2374}},
+			Causes: []operation.CausePart{
+				{Cause: smtp, Count: 2300}, {Cause: operation.Cause{Type: "email.digest"}, Count: 42},
+				{Cause: operation.Cause{Group: "11c2", Class: "template.missing", Type: "email.receipt"}, Count: 32},
+			},
 			Skips: []operation.SkipCount{{Code: operation.SkipReplayed, Count: 30}, {Code: operation.Skip(job.Active), Count: 8}},
 		},
 		Items: operation.ItemList{Next: 50, Items: []operation.Item{
@@ -112,11 +119,23 @@ func operationStates(all map[string]page) {
 	canary.Why, canary.Done, canary.Pending, canary.Succeeded, canary.Relapsed = "the canary of 5 is enqueued", 5, 2367, 3, 1
 	v := operationPage(canary)
 	v.Log, v.Progress.Canary, v.Progress.Rate.Done = v.Log[1:], operation.Canary{Done: 5, Succeeded: 3, Relapsed: 1}, []int64{5}
+	v.Progress.Canary.Causes = []operation.CauseCanary{
+		{Cause: smtp, Done: 4, Succeeded: 2, Relapsed: 1}, {Cause: operation.Cause{Type: "email.digest"}, Done: 1, Succeeded: 1},
+	}
 	all["operation-canary"] = v
 	addHandedCanaries(all, canary)
 	guarded := replaying(operation.Paused)
-	guarded.Why, guarded.CanaryAt, guarded.Pace.Canary = "31 of the last 50 replays failed permanently with the same error", time.Time{}, 0
-	all["operation-guarded"] = operationPage(guarded)
+	guarded.Why, guarded.CanaryAt, guarded.Pace.Canary = "smtp.unavailable came back in 31 of the last 50 replays", time.Time{}, 0
+	guarded.Guarded = true
+	v = operationPage(guarded)
+	v.Progress.Same, v.Progress.Back, v.Progress.BackN = 34, smtp, 31
+	all["operation-guarded"] = v
+	canary.Succeeded, canary.Relapsed = 4, 1
+	v.Operation = canary
+	v.Progress.Canary = operation.Canary{Done: 5, Succeeded: 4, Relapsed: 1, EndedAt: now.Add(-200 * time.Second), Causes: []operation.CauseCanary{
+		{Cause: smtp, Done: 1, Relapsed: 1}, {Cause: operation.Cause{Type: "email.digest"}, Done: 4, Succeeded: 4},
+	}}
+	all["operation-canary-failed"] = v
 	begun := replaying(operation.Running)
 	begun.CanaryAt, begun.Done, begun.Pending, begun.Succeeded, begun.Relapsed = time.Time{}, 2, 2370, 0, 0
 	all["operation-begun"] = operationPage(begun)
@@ -138,6 +157,7 @@ func operationStates(all map[string]page) {
 		o.StartedAt, o.CanaryAt, o.Done, o.Pending, o.Failed, o.Succeeded, o.Relapsed = time.Time{}, time.Time{}, 0, 2374, 0, 0, 0
 		all["operation-"+name] = operationPage(o)
 		v := operationPage(o)
+		v.Breakdown.Types = []operation.TypePart{{Type: "email.receipt", Count: 2332}, {Type: "email.digest", Count: 42, Unhandled: true}}
 		v.Filter.Error, v.Lag, v.Indexing = "timeout", 12, state == operation.Collecting
 		all["operation-"+name+"-lagging"] = v
 	}
@@ -164,7 +184,9 @@ func poisonedOperation(f templates.Frame, s string, j job.Job) operationpage.Vie
 	o.Why, o.Filter, o.CreatedBy, o.StartedBy = s, s, s, s
 	v := operationPage(o)
 	v.Frame, v.Filter = f, filter.Filter{Queue: s, Type: s, Error: s}
-	v.Breakdown = operation.Breakdown{Scope: []operation.ScopePart{{Queue: s, Type: s, Count: 1}}, Skips: []operation.SkipCount{{Code: operation.Skip(s), Count: 1}}}
+	v.Breakdown = operation.Breakdown{Scope: []operation.ScopePart{{Queue: s, Type: s, Count: 1}}, Skips: []operation.SkipCount{{Code: operation.Skip(s), Count: 1}},
+		Causes: []operation.CausePart{{Cause: operation.Cause{Group: "9f31", Class: s, Type: s}, Count: 1}}}
+	v.Progress.Canary.Causes = []operation.CauseCanary{{Cause: operation.Cause{Group: s, Class: s, Type: s}, Done: 1, Relapsed: 1}}
 	v.Items.Items = []operation.Item{{N: 1, Job: j, Run: 1, State: operation.ItemSkipped, Code: operation.Skip(s), Why: s}, {N: 2, Job: j, Run: j.Run, State: operation.ItemDone, Outcome: operation.RunRelapsed}}
 	v.Log = []audit.Entry{{Actor: audit.Actor{Name: s}, Action: s, After: s}, {Actor: audit.Actor{Name: s}, Action: "operation.pause", After: s}}
 	return v

@@ -37,31 +37,43 @@ func shapeOperation(o operation.Operation) web.Object {
 		"created_at", o.CreatedAt, "created_by", o.CreatedBy, "started_at?", o.StartedAt, "started_by?", o.StartedBy,
 		"finished_at?", o.FinishedAt, "total", o.Total, "pending", o.Pending, "done", o.Done, "skipped", o.Skipped, "failed", o.Failed,
 		"succeeded", o.Succeeded, "relapsed", o.Relapsed, "dropped", o.Dropped, "unknown", o.Unknown,
-		"unsettled", o.Unsettled(), "left?", left,
+		"unsettled", o.Unsettled(), "left?", left, "causes", o.Causes,
 	}
 }
 
-// Breakdown is what the scope of an operation consists of, and which of its sources are
-// attached.
+// Breakdown is what the scope of an operation consists of, which of its sources are attached,
+// and which of its types have no handler.
 func (a *API) Breakdown(ctx context.Context, id int64) (operation.Breakdown, error) {
 	b, err := a.View.Breakdown(ctx, id)
 	for i := range b.Sources {
 		b.Sources[i].Attached = a.SourceNamed(b.Sources[i].Name) != nil
+	}
+	for i := range b.Types {
+		b.Types[i].Unhandled = !a.Engine.Knows(b.Types[i].Type)
 	}
 	return b, err
 }
 
 // shapeBreakdown says what the scope of an operation consists of.
 func shapeBreakdown(b operation.Breakdown) web.Object {
+	unhandled, _ := b.Unhandled()
 	return web.Object{
 		"scope", web.List(b.Scope, func(p operation.ScopePart) web.Object {
 			return web.Object{"queue", p.Queue, "type", p.Type, "count", p.Count}
 		}),
+		"causes", web.List(b.Causes, func(p operation.CausePart) web.Object { return shapeCause(p.Cause, "count", p.Count) }),
 		"sources", web.List(b.Sources, func(p operation.SourcePart) web.Object {
 			return web.Object{"name", p.Name, "count", p.Count, "attached", p.Attached}
 		}),
+		"unhandled", unhandled,
 		"skips", web.List(b.Skips, func(s operation.SkipCount) web.Object { return web.Object{"code", s.Code, "count", s.Count} }),
 	}
+}
+
+// shapeCause is a cause of failures with what is known of it: an error group, or the type of
+// jobs that have none.
+func shapeCause(c operation.Cause, about ...any) web.Object {
+	return append(web.Object{"group?", c.Group, "class?", c.Class, "type?", c.Type}, about...)
 }
 
 // shapeProgress says how the canary fared, and what the guard sees of the
@@ -76,11 +88,19 @@ func (a *API) shapeProgress(p operation.Progress) web.Object {
 	} else if s != nil {
 		reports = "failures"
 	}
+	var back web.Object // the error that came back most often
+	if p.BackN > 0 {
+		back = shapeCause(p.Back, "count", p.BackN)
+	}
 	return web.Object{
 		"canary_succeeded", c.Succeeded, "canary_relapsed", c.Relapsed, "canary_dropped", c.Dropped, "canary_unknown", c.Unknown,
 		"canary_unsettled", c.Unsettled(), "canary_at_source", c.Handed.AtSource, "canary_returned", c.Handed.Returned,
 		"at_source", h.AtSource, "returned", h.Returned, "source?", h.Source, "source_reports?", reports, "returned_until?", h.Until,
-		"guard_ended", p.Ended, "guard_same", p.Same,
+		"canary_causes", web.List(c.Causes, func(c operation.CauseCanary) web.Object {
+			return shapeCause(c.Cause, "succeeded", c.Succeeded, "relapsed", c.Relapsed, "dropped", c.Dropped, "unknown", c.Unknown,
+				"unsettled", c.Unsettled())
+		}),
+		"guard_ended", p.Ended, "guard_same", p.Same, "guard_back?", back,
 	}
 }
 
@@ -194,6 +214,7 @@ func (a *API) operationActs() []Act {
 		{"rate", readRate, v.SetRate},
 		{"pause", readNoPace, paceless(v.PauseOperation)},
 		{"resume", readNoPace, paceless(v.ResumeOperation)},
+		{"resume-passed", readNoPace, paceless(v.ResumePassed)},
 		{"abort", readNoPace, paceless(v.AbortOperation)},
 	} {
 		acts = append(acts, Act{"/operations/:id/" + act.name, func(c echo.Context) (Outcome, error) {

@@ -402,7 +402,9 @@ func (p *Pages) operation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := operationpage.View{Frame: p.frame(c, fmt.Sprintf("Operation %d", id), "operations"), Show: c.QueryParam("state")}
+	v := operationpage.View{
+		Frame: p.frame(c, fmt.Sprintf("Operation %d", id), "operations"), Show: c.QueryParam("state"), UnknownType: p.Config.UnknownType,
+	}
 	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
 		return err
 	}

@@ -282,6 +282,9 @@ func (v *View) Items(ctx context.Context, id int64, f operation.ItemFilter, afte
 func (v *View) Breakdown(ctx context.Context, id int64) (operation.Breakdown, error) {
 	b, err := v.store.Operations.Breakdown(ctx, id)
 	each(b.Skipped, v.item)
+	for i := range b.Causes {
+		b.Causes[i].Class = v.Text(b.Causes[i].Class)
+	}
 	return b, err
 }
 
@@ -298,7 +301,16 @@ func (v *View) OperationLog(ctx context.Context, id int64, manages bool) ([]audi
 
 // Progress is how far an operation is.
 func (v *View) Progress(ctx context.Context, now time.Time, o operation.Operation) (operation.Progress, error) {
-	return v.store.Operations.Progress(ctx, now, o)
+	return v.progress(v.store.Operations.Progress(ctx, now, o))
+}
+
+// progress is what may be shown of how an operation went.
+func (v *View) progress(p operation.Progress, err error) (operation.Progress, error) {
+	p.Back.Class = v.Text(p.Back.Class)
+	for i := range p.Canary.Causes {
+		p.Canary.Causes[i].Class = v.Text(p.Canary.Causes[i].Class)
+	}
+	return p, err
 }
 
 // Handed counts the replayed runs of an operation that sources have.
@@ -308,7 +320,7 @@ func (v *View) Handed(ctx context.Context, now time.Time, o operation.Operation)
 
 // QuickProgress is Progress without what takes longer the more items there are.
 func (v *View) QuickProgress(ctx context.Context, now time.Time, o operation.Operation) (operation.Progress, error) {
-	return v.store.Operations.CheapProgress(ctx, now, o)
+	return v.progress(v.store.Operations.CheapProgress(ctx, now, o))
 }
 
 func (v *View) changed(o operation.Operation, err error) (operation.Operation, error) {
@@ -340,6 +352,11 @@ func (v *View) PauseOperation(ctx context.Context, now time.Time, id int64, by a
 // ResumeOperation lets a paused operation go on.
 func (v *View) ResumeOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return v.changed(v.store.Operations.Resume(ctx, now, id, by))
+}
+
+// ResumePassed lets a paused operation go on with the causes that passed its canary.
+func (v *View) ResumePassed(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return v.changed(v.store.Operations.ResumePassed(ctx, now, id, by))
 }
 
 // AbortOperation ends an operation for good.

@@ -223,6 +223,9 @@ func calls() map[string]func(*world, context.Context) []any {
 		"ResumeOperation": func(w *world, ctx context.Context) []any {
 			return all(w.view.ResumeOperation(ctx, w.now, w.paused(ctx), by))
 		},
+		"ResumePassed": func(w *world, ctx context.Context) []any {
+			return all(w.view.ResumePassed(ctx, w.now, w.passed(ctx), by))
+		},
 		"AbortOperation": func(w *world, ctx context.Context) []any {
 			return all(w.view.AbortOperation(ctx, w.now, w.operation, by))
 		},
@@ -254,6 +257,25 @@ func (w *world) paused(ctx context.Context) int64 {
 	_, err := w.store.Operations.Pause(ctx, w.now, w.running(ctx), by)
 	must(w.t, err)
 	return w.operation
+}
+
+// passed is an operation whose canary has succeeded.
+func (w *world) passed(ctx context.Context) int64 {
+	w.failed(job.Delivery{})
+	w.failed(job.Delivery{})
+	id := w.collected()
+	_, err := w.store.Operations.Start(ctx, w.now, id, operation.Pace{Canary: 1}, by)
+	must(w.t, err)
+	_, err = w.store.Operations.Work(ctx, func() time.Time { return w.now }, id, 1)
+	must(w.t, err)
+	claimed, _, err := w.store.Exchange(ctx, nil, job.Claim{Worker: "w", Now: w.now, Lease: time.Minute, Free: map[string]int{"mail": 9}})
+	must(w.t, err)
+	for _, j := range claimed {
+		end := j.Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: w.now}, nil)
+		_, _, err = w.store.Exchange(ctx, []job.Settlement{end}, job.Claim{})
+		must(w.t, err)
+	}
+	return id
 }
 
 // grouped is the group of an operation whose filter names it and holds a secret.

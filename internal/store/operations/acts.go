@@ -104,10 +104,10 @@ func (b *Book) insert(t *db.Tx, o operation.Operation, n operation.Request) (id 
 func (b *Book) save(t *db.Tx, was operation.State, o operation.Operation) error {
 	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
 		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
-		position = $13, total = $14, pending = $15, done = $16, skipped = $17, failed = $18 WHERE id = $1`
+		position = $13, total = $14, pending = $15, done = $16, skipped = $17, failed = $18, guarded = $19, sift = $20 WHERE id = $1`
 	err := t.ExecExactly(1, update, o.ID, string(o.State), o.Why, o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary,
 		db.Micros(o.CanaryAt), o.Pace.Guard, db.Micros(o.StartedAt), o.StartedBy, db.Micros(o.ResumedAt), db.Micros(o.FinishedAt),
-		o.Position, o.Total, o.Pending, o.Done, o.Skipped, o.Failed)
+		o.Position, o.Total, o.Pending, o.Done, o.Skipped, o.Failed, o.Guarded, o.Sift)
 	b.changed(t, was, o.State)
 	return db.Wrap(err, "write operation %d", o.ID)
 }
@@ -159,7 +159,7 @@ func (b *Book) Pause(ctx context.Context, now time.Time, id int64, by audit.Acto
 // Resume lets an operation go on. Its guard looks from here on.
 func (b *Book) Resume(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return b.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
-		o.State, o.Why, o.ResumedAt = operation.Running, "", now
+		o.State, o.Why, o.ResumedAt, o.Guarded = operation.Running, "", now, false
 		return b.record(t, operation.Paused, o, entry(o, "operation.resume", now, by))
 	}, operation.Paused)
 }
@@ -206,8 +206,12 @@ func (b *Book) change(
 // to do is finished.
 func (b *Book) start(t *db.Tx, o operation.Operation, pace operation.Pace, now time.Time, by audit.Actor) error {
 	was := o.State
-	o.Pace = pace.Settle(o.Kind, o.Pending)
+	o.Pace = pace.Settle(o.Kind, o.Pending, o.Causes)
 	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = operation.Running, now, now, by.Name
+	if err := b.bringForward(t, o); err != nil {
+		return err
+	}
+
 	e := entry(o, "operation.start", now, by)
 	e.After = o.Pace.String()
 	if err := b.record(t, was, o, e); err != nil || o.Pending > 0 {

@@ -66,14 +66,15 @@ func (b *Book) candidates(ctx context.Context, o operation.Operation, cursor str
 	if err != nil {
 		return nil, "", err
 	}
-	const columns = `seq, queue, type, state, letter, held, run, changed_at`
+	const columns = `seq, queue, type, state, letter, held, run, group_id, changed_at`
 	query, args := rows.Select(b.index, columns, "", f, after, collectChunk-1)
 	all = make([]workItem, 0, collectChunk)
 	jobs := make([]job.Job, collectChunk)
 	var last filter.Cursor
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
-		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, db.Time(&last.At))
+		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run,
+			&j.Group, db.Time(&last.At))
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
 		last.Seq = j.Seq
 		return err
@@ -142,20 +143,22 @@ func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now t
 	if err := b.judge(t, o, items); err != nil {
 		return o, err
 	}
-	rows := db.NewBatch(9, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at) VALUES `, "")
-	scope, skips := map[part]int64{}, map[operation.Skip]int64{}
+	rows := db.NewBatch(10, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at, cause) VALUES `, "")
+	scope, causes, skips := map[part]int64{}, causes{}, map[operation.Skip]int64{}
 	for _, it := range items {
-		state, at := operation.ItemPending, int64(0)
+		state, at, group := operation.ItemPending, int64(0), int64(0)
+		o.Total++
 		if it.code != "" {
 			state, at = operation.ItemSkipped, db.Micros(now)
 			skips[it.code]++
 			o.Skipped++
 		} else {
 			scope[part{it.job.Queue, it.job.Type}]++
+			causes.add(it.job, o.Total)
+			group = it.job.Group
 			o.Pending++
 		}
-		o.Total++
-		err := rows.Add(t, o.ID, o.Total, it.seq, it.run, string(state), string(it.code), it.why, it.other, at)
+		err := rows.Add(t, o.ID, o.Total, it.seq, it.run, string(state), string(it.code), it.why, it.other, at, group)
 		if err != nil {
 			return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
 		}
@@ -163,7 +166,9 @@ func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now t
 	if err := rows.Flush(t); err != nil {
 		return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
 	}
-	return o, b.countScope(t, o.ID, scope, skips)
+	return o, db.Steps(t,
+		func(t *db.Tx) error { return causes.write(t, o.ID) },
+		func(t *db.Tx) error { return b.countScope(t, o.ID, scope, skips) })
 }
 
 // countScope moves the rollups of a scope.
@@ -184,6 +189,14 @@ type part struct{ queue, typ string }
 // collected ends the collection: a person looks at the preview now, or has said
 // that nobody needs to.
 func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
+	const count = `UPDATE operations SET causes = (SELECT count(*) FROM operation_causes WHERE operation_id = $1) WHERE id = $1
+		RETURNING causes`
+	var err error
+	o.Causes, err = db.Value[int64](t, count, o.ID)
+	if err != nil {
+		return fmt.Errorf("count the causes of operation %d: %w", o.ID, err)
+	}
+
 	o.State = operation.Preview
 	by := audit.Actor{Name: o.CreatedBy}
 	if err := b.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {
@@ -320,8 +333,11 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 			c.EndedAt = time.Time{}
 		}
 	}
+	if err == nil && !o.CanaryAt.IsZero() {
+		p.Canary.Causes, err = canaryCauses(src, o)
+	}
 	if err == nil && o.Pace.Guard {
-		p.Ended, p.Same, err = guardSees(src, o)
+		err = guardSees(src, o, p)
 	}
 	if err == nil && p.Canary.Unsettled() > 0 {
 		p.Canary.Handed, err = handedOf(src, now, o, unsettledCanary)
@@ -406,13 +422,23 @@ func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdow
 	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
 	const sources = `SELECT substr(queue, instr(queue, '@') + 1), sum(n) FROM operation_scope
 		WHERE operation_id = $1 AND instr(queue, '@') > 0 GROUP BY 1 ORDER BY 2 DESC, 1`
+	const types = `SELECT type, sum(n) FROM operation_scope
+		WHERE operation_id = $1 AND instr(queue, '@') = 0 GROUP BY type ORDER BY 2 DESC, 1`
 	const skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
 	src := b.reader.In(ctx)
 	made.Scope, err = db.All(src, scope, func(p *operation.ScopePart) []any { return []any{&p.Queue, &p.Type, &p.Count} }, id)
 	if err != nil {
 		return made, err
 	}
+	made.Causes, err = causesOf(src, id)
+	if err != nil {
+		return made, err
+	}
 	made.Sources, err = db.All(src, sources, func(p *operation.SourcePart) []any { return []any{&p.Name, &p.Count} }, id)
+	if err != nil {
+		return made, err
+	}
+	made.Types, err = db.All(src, types, func(p *operation.TypePart) []any { return []any{&p.Type, &p.Count} }, id)
 	if err != nil {
 		return made, err
 	}

@@ -93,7 +93,7 @@ func (b *Book) Committed(*db.Tx) { b.underWay += b.delta }
 // columns are those of an operation, and fields the places to which they go.
 const columns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,
 	created_at, created_by, started_at, started_by, resumed_at, finished_at,
-	position, total, pending, done, skipped, failed, succeeded, relapsed, dropped, unknown, key`
+	position, total, pending, done, skipped, failed, succeeded, relapsed, dropped, unknown, key, causes, guarded, sift`
 
 func fields(o *operation.Operation) []any {
 	return []any{
@@ -101,6 +101,7 @@ func fields(o *operation.Operation) []any {
 		&o.Pace.Canary, db.Time(&o.CanaryAt), &o.Pace.Guard, db.Time(&o.CreatedAt), &o.CreatedBy, db.Time(&o.StartedAt), &o.StartedBy,
 		db.Time(&o.ResumedAt), db.Time(&o.FinishedAt),
 		&o.Position, &o.Total, &o.Pending, &o.Done, &o.Skipped, &o.Failed, &o.Succeeded, &o.Relapsed, &o.Dropped, &o.Unknown, &o.Key,
+		&o.Causes, &o.Guarded, &o.Sift,
 	}
 }
 

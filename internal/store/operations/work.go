@@ -53,11 +53,12 @@ func (b *Book) Work(ctx context.Context, clock func() time.Time, id int64, n int
 
 func (b *Book) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) (o operation.Operation, worked int, err error) {
 	o, err = byID(t, id)
-	if err != nil || o.State != operation.Running {
+	if err != nil || o.State != operation.Running || o.Sift > 0 {
 		return o, 0, err
 	}
 	if why, err := b.guarded(t, o); why != "" || err != nil {
 		if err == nil {
+			o.Guarded = true
 			o, err = b.pause(t, o, why, now, audit.Actor{Name: "the guard"})
 		}
 		return o, 0, err
@@ -189,20 +190,32 @@ func (b *Book) guarded(t *db.Tx, o operation.Operation) (why string, err error) 
 	if !o.Pace.Guard || o.Kind != operation.Replay {
 		return "", nil
 	}
-	ended, same, err := guardSees(t, o)
-	if err != nil || ended < operation.GuardLeast || 2*same <= ended {
+	var seen operation.Progress
+	err = guardSees(t, o, &seen)
+	if err != nil || seen.Ended < operation.GuardLeast || 2*seen.Same <= seen.Ended {
 		return "", err
 	}
-	return fmt.Sprintf("%d of the last %d replays failed permanently with the same error", same, ended), nil
+	if seen.Back.Class == "" {
+		return fmt.Sprintf("%d of the last %d replays failed permanently with the same error as before", seen.Same, seen.Ended), nil
+	}
+	return fmt.Sprintf("%s came back in %d of the last %d replays", seen.Back.Class, seen.BackN, seen.Ended), nil
 }
 
-// guardSees counts the replays that ended last, and those of them that failed
-// in the same group as before.
-func guardSees(src db.Source, o operation.Operation) (ended, same int64, err error) {
-	const query = `SELECT count(*), coalesce(sum(same), 0) FROM (SELECT same FROM operation_items
+// guardSees counts the replays that ended last, and those of them that failed in the same
+// group as before.
+func guardSees(src db.Source, o operation.Operation, p *operation.Progress) error {
+	const newest = `(SELECT same, cause FROM operation_items
 		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0) AS newest`
-	_, err = db.Row(src, query, []any{&ended, &same}, o.ID, db.Micros(o.ResumedAt), operation.GuardWindow)
-	return ended, same, err
+	const counts = `SELECT count(*), coalesce(sum(same), 0) FROM ` + newest
+	const back = `SELECT count(*) AS n, ` + named + ` FROM ` + newest + ` JOIN groups AS g ON g.id = newest.cause
+		WHERE same = 1 GROUP BY newest.cause ORDER BY n DESC, newest.cause LIMIT 1`
+
+	args := []any{o.ID, db.Micros(o.ResumedAt), operation.GuardWindow}
+	_, err := db.Row(src, counts, []any{&p.Ended, &p.Same}, args...)
+	if err == nil && p.Same > 0 {
+		_, err = db.Row(src, back, append([]any{&p.BackN}, causeFields(&p.Back)...), args...)
+	}
+	return db.Wrap(err, "read what the guard of operation %d sees", o.ID)
 }
 
 // judge holds items against their jobs, which it reads unless they are known,

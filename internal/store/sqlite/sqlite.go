@@ -317,7 +317,7 @@ var migrations embed.FS
 // schemaVersion is the newest version that this program knows. Each migration
 // ends by writing its number to user_version, which can be read without knowing
 // any table.
-const schemaVersion = 25
+const schemaVersion = 26
 
 // migrate brings the schema up to date: forward only, one transaction for each
 // step together with its record.

@@ -40,7 +40,7 @@ func Operation_GuardPauses(k *kit) {
 	k.dieAll(1, job.Failed)
 	w := k.work(o.ID, 10)
 	k.same("six of eleven", []any{w.Operation.State, w.Operation.Why, w.Items},
-		[]any{operation.Paused, "6 of the last 11 replays failed permanently with the same error", 0})
+		[]any{operation.Paused, "http.503 came back in 6 of the last 11 replays", 0})
 	k.pass(time.Second)
 	_, err := k.Operations.Resume(k.ctx, k.now, o.ID, ana)
 	k.check(err)

@@ -33,7 +33,7 @@ type Database func(t *testing.T) (open func() *store.Store)
 func Run(t *testing.T, db Database) {
 	run(t, db,
 		enqueueing, claiming, handing, settling, acting, rescheduling, lettering, trashing, retaining, listing, searching, whole, counting, grouping, histories,
-		naming, editing, drawing, operating, scoping, outcomes, progressing, accessing, mirroring,
+		naming, editing, drawing, operating, scoping, outcomes, byCause, progressing, accessing, mirroring,
 		asking, ownNames, succeeding, apart, doubting, unattaching, renewing)
 }
 

@@ -20,6 +20,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/retry"
 	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
@@ -46,6 +47,8 @@ type View struct {
 	Indexing  bool           // a scope found by its text has to wait: the index is filled anew
 	Origin    *source.Health // that has replayed jobs of it; nil: several have, or it is not attached
 	Lag       int            // failures that such a scope cannot have, because they cannot be searched yet
+
+	UnknownType retry.Unknown // what becomes of jobs that no handler can run
 }
 
 // asOf is when the scope was frozen: when the page was drawn on which it was chosen,
@@ -187,6 +190,7 @@ func skipWords(code operation.Skip) string {
 		operation.SkipReplayed:            "replayed already",
 		operation.SkipNoRun:               "never had this run",
 		operation.SkipRefused:             "not allowed at its source",
+		operation.SkipCause:               "left out with their cause",
 		operation.Skip(job.StatusTrashed): "in the trash",
 	}[code], format.Visible(templates.StyleOf(job.Status(code)).Word))
 }

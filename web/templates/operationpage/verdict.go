@@ -75,9 +75,24 @@ func (s Standing) canary() canary {
 	return canaryFailed
 }
 
+// Badge is the state of the operation in a word or two. What its runs still do is part of it:
+// an operation that has enqueued its last job is not over for those who wait for the jobs.
+func (s Standing) Badge() templates.Style {
+	switch {
+	case s.canary() == canaryRuns:
+		return templates.Style{Class: "is-active", Icon: "active", Word: "canary"}
+	case s.State == operation.Finished && s.Unsettled() > s.Handed.AtSource:
+		return templates.Style{Class: "is-active", Icon: "active", Word: "all enqueued"}
+	}
+	return templates.StyleOfOperation(s.State)
+}
+
 // resumeClass keeps Resume from being the obvious button while it would repeat a
 // failure.
 func resumeClass(v View) string {
+	if v.Operation.Guarded {
+		return "button"
+	}
 	switch v.standing().canary() {
 	case canaryFailed, canaryRuns, canaryHanded, canaryUnknown:
 		return "button"
@@ -112,6 +127,8 @@ func (s Standing) Verdict() templates.Style {
 	case o.State == operation.Running:
 		done := format.UpperFirst(templates.DoneWord(o.Kind))
 		return say("is-active", "active", "%s %s of %s.", done, format.NumberOf(o.Done, o.Total), format.Number(o.Total))
+	case o.Guarded:
+		return say("is-dead", "failed", "Paused: %s.", format.Visible(o.Why))
 	case o.State == operation.Paused:
 		return say("is-warn", "pause", "%s.", format.UpperFirst(format.Visible(o.Why)))
 	case o.State == operation.Aborted:
@@ -173,7 +190,9 @@ func (s Standing) Advice() string {
 	case canary == canaryUnknown:
 		return "Copies may be in its queue: look there first. Resume then replays the " + rest + "."
 	case canary == canaryPassed:
-		return "Resume to " + string(o.Kind) + " the " + rest + "."
+		return s.untested() + "Resume to " + string(o.Kind) + " the " + rest + "."
+	case canary == canaryFailed && len(s.Canary.Passed()) > 0:
+		return "Fix what failed again, or resume only the causes that passed."
 	case canary == canaryFailed:
 		return "Fix the cause first. Resume then replays the " + rest + "."
 	case o.State == operation.Collecting: // the number that grows stands last, where it moves nothing
@@ -182,6 +201,8 @@ func (s Standing) Advice() string {
 		return "Nothing happens to any job before you start the operation."
 	case o.State == operation.Running:
 		return s.Outcome()
+	case o.Guarded:
+		return "Fix it first. Resume then replays the " + rest + "."
 	case o.State == operation.Paused:
 		return "Jobs that were already " + templates.DoneWord(o.Kind) + " are not affected. Resume to continue with the " + rest + "."
 	case o.State == operation.Aborted && o.Pending == 1:
@@ -190,6 +211,15 @@ func (s Standing) Advice() string {
 		return format.Number(o.Pending) + " jobs were left as they were."
 	}
 	return ""
+}
+
+// untested says that a canary that passed does not speak for every cause; empty when it does.
+func (s Standing) untested() string {
+	n := s.Causes - int64(len(s.Canary.Causes))
+	if n <= 0 || len(s.Canary.Causes) == 0 {
+		return ""
+	}
+	return format.Number(n) + " of " + format.Counted(s.Causes, "cause", "causes") + " were not in it. "
 }
 
 // Outcome is how the replayed runs ended so far; empty where there are none, and

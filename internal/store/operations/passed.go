@@ -1,0 +1,126 @@
+package operations
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"redrive/internal/audit"
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/store/db"
+)
+
+// ResumePassed lets an operation go on with the causes that passed its canary: those of which
+// every job in it succeeded. The jobs of all others are skipped and stay as they are. Where
+// no cause passed, it is a *job.Conflict.
+func (b *Book) ResumePassed(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return b.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
+		passed, err := passedCauses(t, o)
+		if err != nil {
+			return err
+		}
+		if len(passed) == 0 {
+			return &job.Conflict{Problem: fmt.Sprintf("no cause has passed the canary of operation %d", id)}
+		}
+		if err := leaveOut(t, id, passed); err != nil {
+			return err
+		}
+
+		o.State, o.Why, o.ResumedAt, o.Guarded, o.Sift = operation.Running, "", now, false, 1
+		e := entry(o, "operation.resume", now, by)
+		e.After = fmt.Sprintf("%d of %d causes, which passed the canary", len(passed), o.Causes)
+		return b.record(t, operation.Paused, o, e)
+	}, operation.Paused)
+}
+
+// passedCauses are the causes of which every job of the canary succeeded.
+func passedCauses(t *db.Tx, o operation.Operation) ([]cause, error) {
+	const query = `SELECT canary.cause, coalesce(j.type, g.type, '') FROM ` + canaryItems + `
+		GROUP BY 1, 2 HAVING count(*) = count(*) FILTER (WHERE outcome = 'succeeded')`
+	if o.CanaryAt.IsZero() {
+		return nil, nil
+	}
+	all, err := db.All(t, query, func(c *cause) []any { return []any{&c.group, &c.typ} }, o.ID, o.Pace.Canary)
+	return all, db.Wrap(err, "read which causes passed the canary of operation %d", o.ID)
+}
+
+// leaveOut notes that an operation goes on without all causes but these.
+func leaveOut(t *db.Tx, id int64, but []cause) error {
+	const all = `UPDATE operation_causes SET left_out = 1 WHERE operation_id = $1`
+	const some = `UPDATE operation_causes SET left_out = 0 FROM json_each($2) AS e
+		WHERE operation_id = $1 AND cause = e.value ->> 0 AND operation_causes.type = e.value ->> 1`
+	kept := make([][2]any, len(but))
+	for i, c := range but {
+		kept[i] = [2]any{c.group, c.typ}
+	}
+
+	err := t.Run(all, id)
+	if err == nil {
+		err = t.Run(some, id, db.Rows(kept))
+	}
+	return db.Wrap(err, "leave out causes of operation %d", id)
+}
+
+// siftChunk is how many items one transaction looks at.
+const siftChunk = 1000
+
+// Sift skips the next items of a running operation whose causes a person has left out. No item
+// is worked on before all of them are skipped.
+func (b *Book) Sift(ctx context.Context, now time.Time, id int64) error {
+	return b.writer.Do(ctx, siftChunk, func(t *db.Tx) error {
+		o, err := byID(t, id)
+		if err != nil || o.State != operation.Running || o.Sift == 0 {
+			return err
+		}
+		o, err = b.sift(t, o, now)
+		if err != nil {
+			return fmt.Errorf("skip what operation %d goes on without: %w", id, err)
+		}
+		_, err = b.worked(t, o, now)
+		return err
+	})
+}
+
+// sift skips items of one chunk.
+func (b *Book) sift(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
+	const query = `SELECT i.n, c.left_out FROM operation_items AS i LEFT JOIN jobs AS j ON j.seq = i.job_seq
+		LEFT JOIN operation_causes AS c ON c.operation_id = i.operation_id AND c.cause = i.cause AND (i.cause <> 0 OR c.type = j.type)
+		WHERE i.operation_id = $1 AND i.n >= $2 AND i.state = 'pending' ORDER BY i.n LIMIT $3 + 0`
+	const skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, at = $5
+		WHERE operation_id = $1 AND n IN (SELECT value FROM json_each($2)) AND state = 'pending'`
+	const why = "its cause did not pass the canary"
+	type item struct {
+		n    int64
+		left sql.NullBool
+	}
+
+	items, err := db.All(t, query, func(it *item) []any { return []any{&it.n, &it.left} }, o.ID, o.Sift, siftChunk)
+	if err != nil {
+		return o, err
+	}
+	var left []int64
+	for _, it := range items {
+		o.Sift = it.n + 1
+		if it.left.Bool {
+			left = append(left, it.n)
+		}
+	}
+	if len(items) < siftChunk {
+		o.Sift = 0
+	}
+	if len(left) == 0 {
+		return o, nil
+	}
+
+	n := int64(len(left))
+	o.Pending, o.Skipped = o.Pending-n, o.Skipped+n
+	return o, db.Steps(t,
+		func(t *db.Tx) error {
+			return t.ExecExactly(len(left), skip, o.ID, db.Numbers(left), string(operation.SkipCause), why, db.Micros(now))
+		},
+		func(t *db.Tx) error {
+			return b.countScope(t, o.ID, nil, map[operation.Skip]int64{operation.SkipCause: n})
+		})
+}

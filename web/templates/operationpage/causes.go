@@ -1,0 +1,72 @@
+package operationpage
+
+import (
+	"fmt"
+
+	"redrive/internal/operation"
+	"redrive/internal/retry"
+	"redrive/web/templates"
+	"redrive/web/templates/format"
+)
+
+// causeWords are the class and the type of a cause, either of which may be unknown.
+func causeWords(c operation.Cause) (class, typ string) {
+	switch {
+	case c.Class == "" && c.Type == "":
+		return "a job that was removed", ""
+	case c.Class == "":
+		return format.Visible(c.Type), "no error group"
+	}
+	return format.Visible(c.Class), format.Visible(c.Type)
+}
+
+// canaryTakes says which jobs go first, whatever the size of the canary is; empty where there
+// is no choice.
+func canaryTakes(o operation.Operation) string {
+	if o.Causes < 2 {
+		return ""
+	}
+	all := format.Counted(o.Causes, "job", "jobs")
+	return fmt.Sprintf("One job of each cause goes first, the most frequent cause first: %s cover all.", all)
+}
+
+// causeVerdict is how the jobs of a cause fared that were in the canary.
+func causeVerdict(c operation.CauseCanary) templates.Style {
+	of := fmt.Sprintf("%d of %d", c.Succeeded, c.Done)
+	switch {
+	case c.Relapsed > 0:
+		return templates.Style{Class: "is-failed", Icon: "failed", Word: fmt.Sprintf("%d of %d failed again", c.Relapsed, c.Done)}
+	case c.Passed():
+		return templates.Style{Class: "is-succeeded", Icon: "succeeded", Word: of + " succeeded"}
+	case c.Unsettled() > 0:
+		return templates.Style{Class: "is-active", Icon: "active", Word: fmt.Sprintf("%d of %d pending", c.Unsettled(), c.Done)}
+	case c.Unknown > 0:
+		return templates.Style{Class: "is-warn", Icon: "unknown", Word: fmt.Sprintf("%d of %d unknown", c.Unknown, c.Done)}
+	}
+	return templates.Style{Class: "is-skipped", Icon: "cancelled", Word: fmt.Sprintf("%d of %d stopped manually", c.Dropped, c.Done)}
+}
+
+// unhandledWords says what becomes of the jobs for which no handler is configured; empty where
+// there are none.
+func (v View) unhandledWords() string {
+	jobs, types := v.Breakdown.Unhandled()
+	if jobs == 0 || v.Operation.Kind != operation.Replay {
+		return ""
+	}
+	said := format.Counted(types, "type has", "types have") + " no handler here"
+	become := map[retry.Unknown]string{
+		retry.UnknownFail: "fail", retry.UnknownDeadLetter: "become dead letters again", retry.UnknownDelete: "are discarded",
+	}
+	if word, known := become[v.UnknownType]; known {
+		return fmt.Sprintf("%s: when they are replayed, %s at once.", said, format.Counted(jobs, "job", "jobs")+" "+word)
+	}
+	return fmt.Sprintf("%s: when replayed, %s until one is configured.", said, format.Counted(jobs, "job waits", "jobs wait"))
+}
+
+// guardSees says what the guard counts now.
+func guardSees(v View) string {
+	if v.Operation.Guarded {
+		return fmt.Sprintf("By now, %d of the last %d.", v.Progress.Same, v.Progress.Ended)
+	}
+	return fmt.Sprintf("Currently %d of %d.", v.Progress.Same, v.Progress.Ended)
+}
