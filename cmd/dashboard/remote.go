@@ -38,6 +38,14 @@ type discardCommand struct{ bulkFlags }
 // Run discards through a running dashboard.
 func (d *discardCommand) Run(c console) error { return d.act(c, operation.Discard) }
 
+// causeAnswer is what became of the jobs of one cause in a canary.
+type causeAnswer struct {
+	operation.Cause
+	Succeeded, Relapsed, Dropped, Unknown int64
+
+	Open int64 `json:"unsettled"`
+}
+
 // operationAnswer is an operation as the API shows it.
 type operationAnswer struct {
 	Operation struct {
@@ -45,11 +53,15 @@ type operationAnswer struct {
 		State                                                               operation.State
 		Why, Filter                                                         string
 		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed, Unknown int64
+		Causes                                                              int64
 	}
 	Breakdown struct {
 		Scope   []operation.ScopePart
+		Causes  []operation.CausePart
 		Sources []operation.SourcePart
 		Skips   []operation.SkipCount
+
+		Unhandled int64 // jobs for which no handler is configured
 	}
 	Progress struct {
 		Succeeded int64 `json:"canary_succeeded"`
@@ -59,6 +71,8 @@ type operationAnswer struct {
 		Unknown   int64 `json:"canary_unknown"`
 		AtSource  int64 `json:"canary_at_source"`
 		Returned  int64 `json:"canary_returned"`
+
+		Causes []causeAnswer `json:"canary_causes"`
 
 		Source  string    // that has replayed jobs
 		Reports string    `json:"source_reports"` // what it tells of them
@@ -216,6 +230,15 @@ func (w *watcher) preview(pace map[string]any) {
 	for _, p := range b.Scope {
 		fmt.Fprintf(w.stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
 	}
+	if len(b.Causes) > 1 {
+		fmt.Fprintf(w.stdout, "%8d causes\n", o.Causes)
+		for _, p := range b.Causes {
+			fmt.Fprintf(w.stdout, "%16d %s\n", p.Count, causeName(p.Cause))
+		}
+	}
+	if b.Unhandled > 0 && w.kind == operation.Replay {
+		fmt.Fprintf(w.stdout, "%8d have no handler here\n", b.Unhandled)
+	}
 	fmt.Fprintf(w.stdout, "%8d skipped\n", o.Skipped)
 	for _, s := range b.Skips {
 		fmt.Fprintf(w.stdout, "%16d %s\n", s.Count, s.Code)
@@ -223,6 +246,29 @@ func (w *watcher) preview(pace map[string]any) {
 	w.warnOfSources()
 	if rate, ok := pace["rate"].(float64); ok && o.Pending > 0 {
 		fmt.Fprintf(w.stdout, "At this rate it takes about %s.\n", time.Duration(float64(o.Pending)/rate*float64(time.Second)).Round(time.Second))
+	}
+}
+
+// causeName is the class of a cause and the type of its jobs.
+func causeName(c operation.Cause) string {
+	if c.Class == "" {
+		return printable(cmp.Or(c.Type, "a job that was removed"))
+	}
+	return printable(c.Class) + ", " + printable(c.Type)
+}
+
+// causes prints how the canary fared by cause, where there are several.
+func (w *watcher) causes() {
+	all := w.now.Progress.Causes
+	if w.now.Operation.Causes < 2 {
+		return
+	}
+	for _, c := range all {
+		done := c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Open
+		fmt.Fprintf(w.stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, done), causeName(c.Cause))
+	}
+	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
+		fmt.Fprintf(w.stdout, "%16d causes untested\n", untested)
 	}
 }
 
@@ -341,6 +387,7 @@ func (w *watcher) paused() error {
 	o, c := w.now.Operation, w.now.Progress
 	resume, abort := "curl -X POST "+w.dashboard.URL(w.path("resume")), "curl -X POST "+w.dashboard.URL(w.path("abort"))
 	failed := c.Relapsed + c.Dropped
+	w.causes()
 	switch canary := c.Succeeded + failed + c.Unknown + c.AtSource; {
 	case canary == 0 || canary < o.Done:
 		return fmt.Errorf("operation %d is paused: %s; to resume it: %s", o.ID, o.Why, resume)

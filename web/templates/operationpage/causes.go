@@ -32,18 +32,20 @@ func canaryTakes(o operation.Operation) string {
 
 // causeVerdict is how the jobs of a cause fared that were in the canary.
 func causeVerdict(c operation.CauseCanary) templates.Style {
-	of := fmt.Sprintf("%d of %d", c.Succeeded, c.Done)
+	say := func(class, icon, word string, n int64) templates.Style {
+		return templates.Style{Class: class + " auto", Icon: icon, Word: fmt.Sprintf("%s %d of %d", word, n, c.Done)}
+	}
 	switch {
 	case c.Relapsed > 0:
-		return templates.Style{Class: "is-failed", Icon: "failed", Word: fmt.Sprintf("%d of %d failed again", c.Relapsed, c.Done)}
+		return say("is-failed", "failed", "failed", c.Relapsed)
 	case c.Passed():
-		return templates.Style{Class: "is-succeeded", Icon: "succeeded", Word: of + " succeeded"}
+		return say("is-succeeded", "succeeded", "succeeded", c.Succeeded)
 	case c.Unsettled() > 0:
-		return templates.Style{Class: "is-active", Icon: "active", Word: fmt.Sprintf("%d of %d pending", c.Unsettled(), c.Done)}
+		return say("is-active", "active", "pending", c.Unsettled())
 	case c.Unknown > 0:
-		return templates.Style{Class: "is-warn", Icon: "unknown", Word: fmt.Sprintf("%d of %d unknown", c.Unknown, c.Done)}
+		return say("is-warn", "unknown", "unknown", c.Unknown)
 	}
-	return templates.Style{Class: "is-skipped", Icon: "cancelled", Word: fmt.Sprintf("%d of %d stopped manually", c.Dropped, c.Done)}
+	return say("is-skipped", "cancelled", "stopped", c.Dropped)
 }
 
 // unhandledWords says what becomes of the jobs for which no handler is configured; empty where

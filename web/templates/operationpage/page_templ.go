@@ -211,7 +211,7 @@ func listTable(all []operation.Operation, f templates.Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.StyleBadge(Standing{Operation: o}.Badge()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.StyleBadge(templates.StyleOfOperation(o.State)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
