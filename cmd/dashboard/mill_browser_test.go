@@ -81,7 +81,10 @@ func (m *mill) handler(typ string) (engine.Handler, bool) {
 	if typ == "stone.stays" { // nobody knows it: it waits
 		return nil, false
 	}
-	return func(context.Context, job.Job) error {
+	return func(_ context.Context, j job.Job) error {
+		if j.Type == "corn.spoiled" {
+			return &job.Failure{ErrorInfo: job.ErrorInfo{Type: "corn.Spoiled", Message: "nothing can be ground from it"}}
+		}
 		if m.fixed.Load() {
 			return nil
 		}
@@ -126,8 +129,14 @@ func (m *mill) act(id, action, body string) {
 // letters fails count jobs for good and returns when all are dead letters.
 func (m *mill) letters(count int) []string {
 	m.t.Helper()
+	return m.lettersOf(count, "corn.ground")
+}
+
+// lettersOf does so with jobs of a type; those of corn.spoiled fail for ever.
+func (m *mill) lettersOf(count int, typ string) []string {
+	m.t.Helper()
 	before := get[struct{ Counters totals }](m.t, m.url+"/live").Counters.States["dead_letter"]
-	ids := m.enqueue(count, "corn.ground", "sieve")
+	ids := m.enqueue(count, typ, "sieve")
 	(&process{t: m.t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] >= before+count })
 	return ids
 }
