@@ -145,6 +145,7 @@ type Filter struct {
 	Queue  string
 	Source string // the name of a source: groups with failures of its jobs
 	Type   string // exact, or a prefix such as "email.*"
+	Class  string // exactly, see [fingerprint.Cause]
 	Text   string // in the class, the message or the note, case ignored
 	Sort   Sort
 }
@@ -164,14 +165,16 @@ func (f Filter) Check() error {
 			return err
 		}
 	}
-	return cmp.Or(filter.CheckSource(f.Source), filter.CheckPattern("type", f.Type), filter.CheckText("q", f.Text))
+	return cmp.Or(filter.CheckSource(f.Source), filter.CheckPattern("type", f.Type),
+		filter.CheckText("class", f.Class), filter.CheckText("q", f.Text))
 }
 
 // String says what the filter selects, for the audit log; empty for everything.
 func (f Filter) String() string {
 	var parts []string
 	for _, part := range [][2]string{
-		{"state", string(f.State)}, {"queue", f.Queue}, {"source", f.Source}, {"type", f.Type}, {"text", f.Text},
+		{"state", string(f.State)}, {"queue", f.Queue}, {"source", f.Source}, {"type", f.Type},
+		{"class", f.Class}, {"text", f.Text},
 	} {
 		if part[1] != "" {
 			parts = append(parts, part[0]+":"+part[1])
@@ -194,6 +197,8 @@ func (f Filter) Without(field string) Filter {
 		f.Source = ""
 	case "type":
 		f.Type = ""
+	case "class":
+		f.Class = ""
 	case "q":
 		f.Text = ""
 	case "sort":
@@ -234,6 +239,28 @@ func ParseCursor(s string) (Cursor, error) {
 type List struct {
 	Groups []Group
 	Next   Cursor // zero on the last page
+}
+
+// Class is the groups of one error class. Groups are of one type of jobs each, so that one
+// cause that hits many types is as many groups: their class says that they are alike.
+type Class struct {
+	Name     string
+	Groups   int64
+	Types    int64
+	Queues   int64
+	Dead     int64
+	Refused  int64
+	Retrying int64
+	Day      int64 // failures in the last 24 hours by the clock
+	LastSeen time.Time
+}
+
+// Classes are the classes of the groups that a filter selects, the one with the most dead
+// jobs first.
+type Classes struct {
+	Listed []Class
+	Total  int64 // classes
+	Groups int64 // of all of them
 }
 
 // Tally is the groups in one state.

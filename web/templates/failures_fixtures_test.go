@@ -45,6 +45,10 @@ func groupFailures(f templates.Frame) failurepage.List {
 		Tallies: []failures.Tally{
 			{State: failures.Open, Groups: 6, Dead: 2881, Refused: 1_212, Retrying: 802}, {State: failures.Resolved, Groups: 64}, {State: failures.Ignored, Groups: 1, Dead: 9},
 		},
+		Classes: failures.Classes{Total: 14, Groups: 480, Listed: []failures.Class{
+			{Name: "tls.handshake", Groups: 40, Types: 40, Queues: 8, Dead: 8081, Retrying: 12, Day: 9214, LastSeen: now.Add(-time.Second)},
+			{Name: "App\\Warehouse\\Unavailable", Groups: 1, Types: 1, Queues: 1, Dead: 288, Day: 0, LastSeen: now.Add(-3 * 24 * time.Hour)},
+		}},
 		List: failures.List{Groups: groups(), Next: failures.Cursor{Dead: 1, Seen: now, Number: 9}},
 	}
 }
@@ -53,6 +57,7 @@ func groupFailures(f templates.Frame) failurepage.List {
 func captures(change func(*failures.Group)) failurepage.View {
 	v := failurepage.View{Frame: frame("failures", "upstream.unavailable"), Read: 9, Operations: pastOperations()}
 	v.Group = group(0)
+	v.Alike.Groups = 40
 	v.Message, v.Frames = "POST ‹url›: 503 Service Unavailable", []string{"payments.(*Client).Capture", "payments.HandleCapture"}
 	v.Hours = make([]failures.Hour, 24)
 	for i := range v.Hours {

@@ -83,6 +83,7 @@ func (a *API) Routes(r *web.Routes) {
 	get("/workers", access.View, a.workers)
 	get("/policies", access.View, a.policies)
 	list("/failures", a.groups, web.GroupParameters()...)
+	get("/failures/classes", access.View, a.classes, "state", "queue", "source", "type", "class")
 	get("/failures/:fingerprint", access.View, a.group)
 	list("/operations", a.operations, "after")
 	get("/operations/:id", access.View, a.operation)

@@ -79,6 +79,23 @@ func groupRow(g failures.Group) row {
 	}}
 }
 
+// classes is GET /failures/classes: the groups by their error classes, the class with the most
+// dead jobs first.
+func (a *API) classes(c echo.Context) (web.Object, error) {
+	f, _, wrong := web.GroupQuery(c.QueryParams())
+	if len(wrong) > 0 {
+		return nil, wrong[0]
+	}
+	all, err := a.View.RollUp(c.Request().Context(), time.Now(), f, web.PageLimit)
+	listed := web.List(all.Listed, func(c failures.Class) web.Object {
+		return web.Object{
+			"class", c.Name, "groups", c.Groups, "types", c.Types, "queues", c.Queues, "dead", c.Dead, "refused", c.Refused,
+			"retrying", c.Retrying, "failures_last_day", c.Day, "last_seen", c.LastSeen,
+		}
+	})
+	return web.Object{"classes", listed, "total", all.Total}, err
+}
+
 // group is GET /failures/{fingerprint}. The jobs of the group are a list of
 // their own: GET /jobs?group=FINGERPRINT.
 func (a *API) group(c echo.Context) (web.Object, error) {

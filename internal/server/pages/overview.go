@@ -304,6 +304,9 @@ func (p *Pages) workers(c echo.Context) error {
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
+// shownClasses is how many error classes the page /failures lists.
+const shownClasses = 12
+
 // failures is the page /failures. It shows the open groups unless a state is
 // named.
 func (p *Pages) failures(c echo.Context) error {
@@ -324,6 +327,9 @@ func (p *Pages) failures(c echo.Context) error {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
 	inTime(&r, &v.List)(p.View.Groups(ctx, now, filter, after, web.PageLimit))
+	if filter.Text == "" && filter.Class == "" && v.After == "" {
+		inTime(&r, &v.Classes)(p.View.RollUp(ctx, now, filter, shownClasses))
+	}
 	v.Slow = r.slow
 	return p.show(c, r, v.Page())
 }
@@ -340,6 +346,9 @@ func (p *Pages) failure(c echo.Context) error {
 	v.Title = v.Class
 	v.Keys, v.Read = commonest(v.Jobs)
 	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
+		return err
+	}
+	if v.Alike, err = p.View.RollUp(ctx, v.Now, failures.Filter{State: failures.Open, Class: v.Class}, 1); err != nil {
 		return err
 	}
 	return p.Show(c, http.StatusOK, v.Page())

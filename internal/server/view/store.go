@@ -165,6 +165,16 @@ func (v *View) Groups(ctx context.Context, now time.Time, f failures.Filter, aft
 	return list, err
 }
 
+// RollUp sums up groups by their error classes. The name of a class that holds a secret is as
+// it may be shown: no filter finds the class by it.
+func (v *View) RollUp(ctx context.Context, now time.Time, f failures.Filter, limit int) (failures.Classes, error) {
+	all, err := v.store.Groups.RollUp(ctx, now, f, limit)
+	for i := range all.Listed {
+		all.Listed[i].Name = v.Text(all.Listed[i].Name)
+	}
+	return all, err
+}
+
 // TopGroups lists the open groups that fail most.
 func (v *View) TopGroups(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
 	all, err := v.store.Groups.Top(ctx, now, limit)

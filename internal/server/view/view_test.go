@@ -208,6 +208,7 @@ func calls() map[string]func(*world, context.Context) []any {
 			must(w.t, err)
 			return []any{o, scope}
 		},
+		"RollUp":          func(w *world, ctx context.Context) []any { return all(w.view.RollUp(ctx, w.now, failures.Filter{}, 9)) },
 		"OpenOperations":  func(w *world, ctx context.Context) []any { return all(w.view.OpenOperations(ctx)) },
 		"GroupOperations": func(w *world, ctx context.Context) []any { return all(w.view.GroupOperations(ctx, w.grouped(ctx))) },
 		"OperationLog":    func(w *world, ctx context.Context) []any { return all(w.view.OperationLog(ctx, w.operation, true)) },

@@ -212,7 +212,7 @@ func queryOf(values url.Values, only job.Status, row string) (f filter.Filter, a
 func TypedGroups(values url.Values) failures.Filter {
 	return failures.Filter{
 		State: failures.State(values.Get("state")), Queue: values.Get("queue"), Source: values.Get("source"), Type: values.Get("type"),
-		Text: strings.TrimSpace(values.Get("q")), Sort: failures.Sort(values.Get("sort")),
+		Class: values.Get("class"), Text: strings.TrimSpace(values.Get("q")), Sort: failures.Sort(values.Get("sort")),
 	}
 }
 

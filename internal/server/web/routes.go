@@ -47,7 +47,7 @@ func ListParameters() []string { return append(FilterParameters(), "after") }
 
 // GroupParameters are those of a page of the list of error groups.
 func GroupParameters() []string {
-	return []string{"q", "state", "queue", "source", "type", "sort", "after"}
+	return []string{"q", "state", "queue", "source", "type", "class", "sort", "after"}
 }
 
 // AuditParameters are those of a page of the audit log.

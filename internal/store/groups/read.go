@@ -46,6 +46,9 @@ func (f *frames) Scan(value any) error {
 // List returns one page of the error groups that the filter selects, in its
 // order.
 func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
+	if b.hidden(f.Class) {
+		return failures.List{}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	var page failures.List
@@ -75,6 +78,10 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 	return page, db.TimedOut(ctx, err)
 }
 
+// hidden reports whether a class holds a secret: a filter by it finds nothing, so that nobody
+// can find the secret out by guessing.
+func (b *Book) hidden(class string) bool { return b.redact(class) != class }
+
 // findable is a group as it can be searched: without secrets, so that nobody can
 // find them out by searching.
 func (b *Book) findable(g failures.Group) failures.Group {
@@ -87,16 +94,7 @@ func (b *Book) findable(g failures.Group) failures.Group {
 // the page is then made of those that still have it once secrets are taken out.
 func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
-	var where db.Where
-	where.Equal("g.state", string(f.State))
-	if f.Queue != "" {
-		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
-	}
-	if f.Source != "" { // the queues of its jobs end with an at sign and its name
-		where.Add(`EXISTS (SELECT 1 FROM group_queues
-			WHERE group_id = g.id AND instr(queue, '@') > 0 AND substr(queue, instr(queue, '@') + 1) = %s)`, f.Source)
-	}
-	where.Pattern("g.type", f.Type)
+	where := selected(f)
 	if f.Text != "" {
 		pattern := "%" + db.Like(f.Text) + "%"
 		where.Add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
@@ -116,6 +114,22 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 	}
 	last, args := where.Limit(limit + 1)
 	return columns + where.String() + " ORDER BY " + order + last, args
+}
+
+// selected are the conditions of a filter of groups, without its text.
+func selected(f failures.Filter) db.Where {
+	var where db.Where
+	where.Equal("g.state", string(f.State))
+	where.Equal("g.class", f.Class)
+	if f.Queue != "" {
+		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
+	}
+	if f.Source != "" { // the queues of its jobs end with an at sign and its name
+		where.Add(`EXISTS (SELECT 1 FROM group_queues
+			WHERE group_id = g.id AND instr(queue, '@') > 0 AND substr(queue, instr(queue, '@') + 1) = %s)`, f.Source)
+	}
+	where.Pattern("g.type", f.Type)
+	return where
 }
 
 // Top returns the open error groups with the most failures in the last

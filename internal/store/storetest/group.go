@@ -17,7 +17,7 @@ import (
 var grouping = []func(*kit){
 	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsCountRefusedLettersApart, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure,
 	GroupIsIgnoredUntilADate, GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
-	GroupKeepsANote, GroupsByFilter, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, TopGroupsOfThisDay, OldGroupsAreRemoved, GroupsSurviveARestart,
+	GroupKeepsANote, GroupsByFilter, GroupsByClass, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, TopGroupsOfThisDay, OldGroupsAreRemoved, GroupsSurviveARestart,
 }
 
 // fails is a job that fails so, and retries are left to it.
@@ -228,6 +228,47 @@ func GroupsByFilter(k *kit) {
 	k.same("the tallies", tallies, []failures.Tally{
 		{State: failures.Open, Groups: 3, Dead: 1, Retrying: 2}, {State: failures.Resolved, Groups: 1, Retrying: 1}, {State: failures.Ignored},
 	})
+}
+
+// GroupsByClass: one cause in several types of jobs and queues is one class, and a filter
+// selects before it is summed up.
+func GroupsByClass(k *kit) {
+	for i, typ := range []string{"a.one", "a.two", "b.three"} {
+		j := in([]string{"orders", "mail"}[i%2])
+		j.Type = typ
+		k.failing(j, "tls.handshake", "no answer")
+	}
+	j := simple()
+	j.Type = "a.one"
+	other := k.failing(j, "smtp.Error", "421")
+	k.pass(30 * time.Hour)
+	retrying := simple()
+	retrying.Type, retrying.Policy = "a.one", policy(5)
+	k.settle(k.begin(retrying), job.Failed)
+
+	sums := func(f failures.Filter, limit int) (all []any) {
+		c, err := k.Groups.RollUp(k.ctx, k.now, f, limit)
+		k.check(err)
+		for _, c := range c.Listed {
+			all = append(all, c.Name, c.Groups, c.Types, c.Queues, c.Dead, c.Retrying, c.Day)
+		}
+		return append(all, c.Total, c.Groups)
+	}
+	tls := []any{"tls.handshake", int64(3), int64(3), int64(2), int64(3), int64(0), int64(0)}
+	smtp := []any{"smtp.Error", int64(1), int64(1), int64(1), int64(1), int64(0), int64(0)}
+	http := []any{"http.503", int64(1), int64(1), int64(1), int64(0), int64(1), int64(1)}
+	k.same("all", sums(failures.Filter{}, 10), append(append(append(slices.Clone(tls), smtp...), http...), int64(3), int64(5)))
+	k.same("the first one", sums(failures.Filter{}, 1), append(slices.Clone(tls), int64(3), int64(5)))
+	k.same("of a type", sums(failures.Filter{Type: "b.three"}, 10),
+		[]any{"tls.handshake", int64(1), int64(1), int64(1), int64(1), int64(0), int64(0), int64(1), int64(1)})
+	k.same("of a class", sums(failures.Filter{Class: "smtp.Error"}, 10), append(slices.Clone(smtp), int64(1), int64(1)))
+	k.same("of none", sums(failures.Filter{Class: "none"}, 10), []any{int64(0), int64(0)})
+
+	k.decide(other, failures.Decision{State: failures.Resolved})
+	k.same("the open ones", sums(failures.Filter{State: failures.Open}, 10), append(append(slices.Clone(tls), http...), int64(2), int64(4)))
+	page, err := k.Groups.List(k.ctx, k.now, failures.Filter{Class: "tls.handshake"}, failures.Cursor{}, 10)
+	k.check(err)
+	k.same("the groups of a class", len(page.Groups), 3)
 }
 
 // GroupsByPage: every page follows the one before, in either order.

@@ -31,6 +31,7 @@ type List struct {
 	Typed   failures.Filter  // the filter with what is wrong in it, to be corrected
 	Tallies []failures.Tally // in the order of the states
 	List    failures.List
+	Classes failures.Classes  // of what the filter selects; empty where they are not asked for
 	After   string            // the cursor of this page, empty for the first
 	Slow    bool              // the query ran into its deadline: List is incomplete
 	Errors  map[string]string // field of the filter: what is wrong with it
@@ -44,6 +45,7 @@ type View struct {
 	Keys       []PayloadKey          // of the newest jobs
 	Read       int                   // of how many of them
 	Operations []operation.Operation // that named the group, the newest first
+	Alike      failures.Classes      // the open groups of the same class
 }
 
 // PayloadKey is a top-level key of payloads.
@@ -110,6 +112,7 @@ func groupChips(f failures.Filter) []templates.Chip {
 	add("queue", f.Queue, f.Without("queue"))
 	add("source", f.Source, f.Without("source"))
 	add("type", f.Type, f.Without("type"))
+	add("class", f.Class, f.Without("class"))
 	add("text", f.Text, f.Without("q"))
 	return all
 }

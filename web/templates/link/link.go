@@ -177,7 +177,7 @@ func FailuresFile(f failures.Filter, format string) templ.SafeURL {
 }
 
 func groups(address templ.SafeURL, f failures.Filter, after string) templ.SafeURL {
-	return with(address, "after", after, "q", f.Text, "queue", f.Queue, "sort", string(f.Sort), "source", f.Source,
+	return with(address, "after", after, "class", f.Class, "q", f.Text, "queue", f.Queue, "sort", string(f.Sort), "source", f.Source,
 		"state", string(f.State), "type", f.Type)
 }
 
