@@ -10,6 +10,9 @@ var djangoForm = regexp.MustCompile(`(?m)^Exception Type: (\S+).*\nException Val
 // django reads the page of DEBUG = True. The settings and the request below the
 // traceback are no part of the error.
 func django(text string) Error {
+	if !strings.Contains(text, "Exception Value: ") { // most texts: a search costs far less
+		return Error{}
+	}
 	m := djangoForm.FindStringSubmatch(text)
 	if m == nil {
 		return Error{}

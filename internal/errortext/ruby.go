@@ -40,7 +40,7 @@ func rubyUncaught(lines []string) Error {
 		switch {
 		case ok:
 			r.add(e, r.thread && isRubyMain(lines, i))
-		case rubyFrom.MatchString(line):
+		case strings.Contains(line, "from ") && rubyFrom.MatchString(line):
 			r.frames = true
 			r.reversed = r.reversed || strings.Contains(line, ": from ")
 		case strings.Contains(line, "terminated with exception (report_on_exception is true)"):
@@ -97,7 +97,10 @@ func isRubyMain(lines []string, i int) bool {
 // rubyHead reads the error whose place is at the beginning of a line.
 func rubyHead(lines []string, i int) (Error, bool) {
 	line := lines[i]
-	place := rubyPlace.FindString(line)
+	place := ""
+	if strings.Contains(line, ":in ") { // few lines: a search costs far less
+		place = rubyPlace.FindString(line)
+	}
 	said, ok := strings.CutPrefix(line[len(place):], ": ")
 	if place == "" {
 		said, ok = withoutRubyMethod(line)
