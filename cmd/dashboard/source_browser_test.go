@@ -123,6 +123,8 @@ func rowSaysNoAttempts(t *testing.T, b *browser, url, id string) {
 
 	eval[chromedp.Void](b, row+`.querySelector('form[data-act="replay"] button').click()`)
 	b.wait("the row shows the new run", row+`.dataset.run === "2" && `+row+`.classList.contains("gone")`)
+	b.wait("the row says where the job is, in its state and in the answer to the click", `["state", "acts"].every((cell) =>
+		`+row+`.querySelector('[data-cell="' + cell + '"] :is(.badge, .answer)').textContent.includes("at shop"))`)
 	if got := eval[string](b, attempts+`.innerText.trim()`); got != "–" {
 		t.Errorf("after its replay the row says %q of attempts", got)
 	}

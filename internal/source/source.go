@@ -462,12 +462,7 @@ const ReturnedAfter = 10 * time.Minute
 // there, and nothing is known since. It may have succeeded, still wait, or be gone: only the
 // source knows.
 func Returned(j job.Job, now time.Time) bool {
-	return AtSource(j) && !now.Before(ReturnsAt(j))
-}
-
-// AtSource reports whether a job was given back to its source, of which nothing is known since.
-func AtSource(j job.Job) bool {
-	return j.Source() != "" && j.State == job.Pending && j.Worker != "" && !j.Unbegun
+	return j.AtSource() && !now.Before(ReturnsAt(j))
 }
 
 // InDoubt reports whether it is unknown whether the source of a job took its replay.

@@ -245,7 +245,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "group":
 		return "error group", value
 	case "sort":
-		return "sorted", templates.Order(filter.Filter{Sort: f.Sort})
+		return "sorted", templates.OrderWord(f.Sort)
 	}
 	return strings.ReplaceAll(name, "_", " "), value
 }
