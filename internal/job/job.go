@@ -32,7 +32,6 @@ package job
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,9 +183,9 @@ func (j Job) Source() string {
 	return j.Queue[at+1:]
 }
 
-// AtSource reports whether the job was given back to its source, of which nothing is known
+// atSource reports whether the job was given back to its source, of which nothing is known
 // since.
-func (j Job) AtSource() bool {
+func (j Job) atSource() bool {
 	return j.Source() != "" && j.State == Pending && j.Worker != "" && !j.Unbegun
 }
 
@@ -254,7 +253,7 @@ type Change struct {
 	Priority    int
 	RunAt       time.Time
 	ChangedAt   time.Time
-	AtSource    bool // its source has the job
+	AtSource    bool // it was given back to its source, of which nothing is known since
 	Failed      bool // the change settled a failed attempt
 }
 
@@ -272,7 +271,7 @@ func (j Job) Changed() Change {
 	return Change{
 		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
 		Attempts: j.Attempts, MaxAttempts: limit, Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
-		AtSource: j.AtSource(),
+		AtSource: j.atSource(),
 	}
 }
 
@@ -302,17 +301,6 @@ type Enqueued struct {
 
 // NewID returns a fresh job id.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
-
-// AddedAt is when the id of a job was made, to the millisecond; zero if the id does not say it.
-// That is when Redrive saw a job of a source first, which no other time of such a job tells.
-func AddedAt(id string) time.Time {
-	parsed, err := uuid.Parse(id)
-	if err != nil || parsed.Version() != 7 {
-		return time.Time{}
-	}
-	milliseconds := binary.BigEndian.Uint64(parsed[:8]) >> 16
-	return time.UnixMilli(int64(milliseconds)).UTC()
-}
 
 // ParseID returns the canonical form of a job id, or a *invalid.Error.
 func ParseID(s string) (string, error) {

@@ -165,16 +165,3 @@ func TestParseID(t *testing.T) {
 		}
 	}
 }
-
-func TestAddedAt(t *testing.T) {
-	before := time.Now().Truncate(time.Millisecond)
-	at := job.AddedAt(job.NewID())
-	if at.Before(before) || at.After(time.Now()) {
-		t.Errorf("a new id was made at %s, want a time from %s on", at, before)
-	}
-	for _, id := range []string{"", "no id", "9f3c1b52-6a1e-4c55-9d0b-3a6c1d1f0a11"} { // the last one is random
-		if at := job.AddedAt(id); !at.IsZero() {
-			t.Errorf("AddedAt(%q) = %s, want none", id, at)
-		}
-	}
-}

@@ -42,7 +42,7 @@ func StyleOfJob(j job.Job, now time.Time) Style {
 		return Style{"is-warn", "unknown", "unknown"}
 	case source.Returned(j, now):
 		return Style{"is-pending", "unknown", "returned"}
-	case j.AtSource():
+	case source.AtSource(j):
 		return Style{"is-pending", "pending", "at " + j.Source()}
 	}
 	return StyleOf(j.Status())

@@ -191,7 +191,7 @@ func shapeJob(j job.Job) web.Object {
 		"priority?", own(j, j.Priority), "meta?", j.Meta, "policy?", policyOf(j), "origins?", j.Origins, "ttr?", timeLimitOf(j),
 		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt, "changed_at?", j.ChangedAt,
 		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,
-		"added_at?", addedAt(j), "at_source?", j.AtSource(), "returned_until?", returnedUntil(j, time.Now()),
+		"added_at?", addedAt(j), "at_source?", source.AtSource(j), "returned_until?", returnedUntil(j, time.Now()),
 		"returned?", source.Returned(j, time.Now()), "replay_unknown?", source.InDoubt(j),
 		"error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
 	}
@@ -202,13 +202,13 @@ func addedAt(j job.Job) time.Time {
 	if j.Source() == "" {
 		return time.Time{}
 	}
-	return job.AddedAt(j.ID)
+	return source.AddedAt(j)
 }
 
 // returnedUntil is when a job that its source has will count as returned; zero if that is
 // not to come.
 func returnedUntil(j job.Job, now time.Time) time.Time {
-	if !j.AtSource() || source.Returned(j, now) {
+	if !source.AtSource(j) || source.Returned(j, now) {
 		return time.Time{}
 	}
 	return source.ReturnsAt(j)

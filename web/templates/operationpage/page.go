@@ -158,7 +158,7 @@ func styleOfItem(o operation.Operation, it operation.Item, now time.Time) templa
 		return style("is-cancelled", "cancelled", "ended")
 	case it.Outcome == operation.RunUnknown:
 		return style("is-warn", "unknown", "unknown")
-	case o.Kind == operation.Replay && it.Job.Run == it.Run+1 && it.Job.AtSource():
+	case o.Kind == operation.Replay && it.Job.Run == it.Run+1 && source.AtSource(it.Job):
 		return templates.StyleOfJob(it.Job, now)
 	case o.Kind == operation.Replay:
 		return style("is-available", "available", "pending")
@@ -267,7 +267,7 @@ func itemWords(o operation.Operation, it operation.Item, now time.Time) string {
 		return fmt.Sprintf("run %d: it is unknown whether %s took the replay", it.Run+1, j.Source())
 	case it.Outcome == operation.RunUnknown:
 		return fmt.Sprintf("run %d: it is unknown whether %s took the replay; the job is in run %d, %s", it.Run+1, j.Source(), j.Run, status)
-	case it.Outcome == "" && j.Run == it.Run+1 && j.AtSource():
+	case it.Outcome == "" && j.Run == it.Run+1 && source.AtSource(j):
 		return fmt.Sprintf("run %d, %s", j.Run, atSourceWords(j, now))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
