@@ -207,7 +207,7 @@ type order struct {
 func orders(f filter.Filter) []order {
 	usual := f
 	usual.Sort = ""
-	all := []order{{"", templates.Order(usual)}}
+	all := []order{{"", templates.OrderWord(usual.Order())}}
 	if usual.Order() == filter.Next {
 		all = append(all, order{filter.Newest, "newest first"})
 	}
