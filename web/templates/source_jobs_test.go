@@ -116,3 +116,14 @@ func TestOutdated_IsSaidOnEveryPage(t *testing.T) {
 		t.Errorf("the page has %d banners in the colour of the badge, want 1", n)
 	}
 }
+
+// Where the source does not say when its job was enqueued, the page does not either.
+func TestJob_OfASourceHasNoMadeUpEnqueueing(t *testing.T) {
+	d := parse(t, pages()["job-source-silent"])
+	if history := text(d.one("aria-labelledby", "h-log")); strings.Contains(history, "enqueued") {
+		t.Errorf("the history says when the job was enqueued: %s", history)
+	}
+	if facts := strings.Join(strings.Fields(text(d.one("aria-labelledby", "h-facts"))), " "); !strings.Contains(facts, "Enqueued unknown") {
+		t.Errorf("the facts say of the enqueueing: %s", facts)
+	}
+}
