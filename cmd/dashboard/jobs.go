@@ -115,7 +115,8 @@ type jobAnswer struct {
 	ID, Type, Queue, Status, Reason string
 	Run, Attempts                   int
 	MaxAttempts                     int  `json:"max_attempts"` // 0: the source of the job does not say it
-	Returned                        bool // the source of the job has not said for long what became of it
+	AtSource                        bool `json:"at_source"`    // the source has the job, and has not said what became of it
+	Returned                        bool // the same, for so long that no more is expected
 	ReplayUnknown                   bool `json:"replay_unknown"`
 
 	TTR    string
@@ -124,10 +125,12 @@ type jobAnswer struct {
 		Strategy    string
 	}
 
+	Added    time.Time `json:"added_at"` // of a job of a source
 	Enqueued time.Time `json:"enqueued_at"`
 	Changed  time.Time `json:"changed_at"`
 	RunAt    time.Time `json:"run_at"`
 	Finished time.Time `json:"finished_at"`
+	Until    time.Time `json:"returned_until"` // when a job that its source has will count as returned
 
 	Error   errorAnswer
 	Payload json.RawMessage
@@ -143,8 +146,26 @@ func (j jobAnswer) state() string {
 		return "unknown"
 	case j.Returned:
 		return "returned"
+	case j.AtSource:
+		return "at " + source.Of(j.Queue)
 	}
 	return j.Status
+}
+
+// handed says since when the source of a job has it, and what can be heard of it.
+func (j jobAnswer) handed(reports string) string {
+	since, name := second(j.Changed), source.Of(j.Queue)
+	switch {
+	case !j.AtSource:
+		return "-"
+	case j.Returned:
+		return since + ", and not back: it succeeded there, still waits, or was removed"
+	case reports == "failures":
+		return fmt.Sprintf("%s; %s reports only failures: if the job is not back by %s, it counts as returned", since, name, second(j.Until))
+	case reports != "":
+		return fmt.Sprintf("%s; %s reports %s: if neither is known by %s, the job counts as returned", since, name, reports, second(j.Until))
+	}
+	return since
 }
 
 // tries is how often the job was tried, of how many times that it may be; a dash where the
@@ -170,18 +191,16 @@ func timeColumn(f filter.Filter) string {
 	return "SINCE"
 }
 
-// sortedBy is the time of the job by which a list is sorted. A job of a source came to the
-// list when it was dead, so that this is told of it.
+// sortedBy is the time of the job by which a list is sorted. What counts of a job of a source
+// is when Redrive saw it first: when it was enqueued or died says nothing of its place.
 func (j jobAnswer) sortedBy(f filter.Filter) string {
 	switch {
 	case f.Order() == filter.Next:
 		return second(j.RunAt)
 	case !f.ByEnqueueing():
 		return second(j.Changed)
-	case j.foreign() && j.Finished.IsZero():
-		return "seen " + second(j.Changed)
 	case j.foreign():
-		return "died " + second(j.Finished)
+		return "added " + second(j.Added)
 	}
 	return second(j.Enqueued)
 }
@@ -217,8 +236,9 @@ type showCommand struct {
 type detailAnswer struct {
 	Job      jobAnswer
 	Attempts []attemptAnswer
-	Total    int `json:"attempts_total"`
-	Next     int `json:"attempts_next"` // 0: there are no earlier attempts
+	Total    int    `json:"attempts_total"`
+	Reports  string `json:"source_reports"` // what the source of the job tells of what became of it
+	Next     int    `json:"attempts_next"`  // 0: there are no earlier attempts
 }
 
 // attemptAnswer is an attempt, or the execution under way.
@@ -291,7 +311,7 @@ func (d detailAnswer) print(out io.Writer) error {
 		state += ", " + j.Reason
 	}
 	for _, line := range [][2]string{
-		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state},
+		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.handed(d.Reports)},
 		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
 		{"Enqueued", j.time(j.Enqueued)}, {"Runs at", second(j.RunAt)}, {"Finished", j.ended()},
 		{"Error", j.Error.line(1000)}, {"Payload", string(j.Payload)},

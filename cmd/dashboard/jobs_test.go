@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // failing is a configuration under which jobs of type shell.fail become dead letters
@@ -110,9 +113,9 @@ func TestShow_OfASourceMakesNothingUp(t *testing.T) {
 		row  string
 		show []string
 	}{
-		"orders@shop": {`App\Jobs\Charge orders@shop – seen 20`,
+		"orders@shop": {`App\Jobs\Charge orders@shop – added 20`,
 			[]string{"dead_letter, unknown", "Run 1, attempts – ", "Enqueued unknown Finished unknown", "RUN ATTEMPT ENDED"}},
-		"mail@shop": {`App\Jobs\Mail mail@shop 2/3 died 20`,
+		"mail@shop": {`App\Jobs\Mail mail@shop 2/3 added 20`,
 			[]string{"dead_letter, unknown", "Run 1, attempts 2 of 3 ", "Enqueued 2026-11-22 10:00:00", "RUN ATTEMPT ENDED"}},
 	} {
 		shown := run("show", lettersOf(t, p.url, "shop+queue:"+queue)[0])
@@ -128,6 +131,103 @@ func TestShow_OfASourceMakesNothingUp(t *testing.T) {
 			if strings.Contains(list+shown, no) {
 				t.Errorf("it says %q in\n%s\n%s", no, list, shown)
 			}
+		}
+	}
+}
+
+// A list of all jobs has the jobs of a source in the order of the time that it shows, also
+// when a look reads so many that they come in several parts, the newest first.
+func TestList_JobsOfASourceAreInTheOrderOfTheirTimes(t *testing.T) {
+	t.Parallel()
+	const records = 1100
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", attachedShop(t, dir, "shop", nil))
+	statement(t, filepath.Join(dir, "shop.sqlite"), fmt.Sprintf(`
+		WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
+			SELECT printf('%%08d-0000-4000-8000-000000000000', i), 'database', 'orders', '{"displayName":"Charge"}', 'Declined: 51',
+				datetime('2026-03-12 12:00:00', i || ' seconds') FROM n`, records))
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == records })
+
+	code, list, stderr := finish(t, command(t, dir, "list", "--limit", "0", "--server", p.url))
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	times := regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`).FindAllString(list, -1)
+	if len(times) != records {
+		t.Fatalf("the list has %d times, want %d", len(times), records)
+	}
+	slices.Reverse(times)
+	if !slices.IsSorted(times) {
+		t.Errorf("the times from the last to the first are not in order: %q", times)
+	}
+}
+
+// A job that its source has is said to be there in the words of the pages: in lists and on its
+// own, with what can be heard of it.
+func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", attachedShop(t, dir, "shop", []failedJob{
+		{"00000000-0000-4000-8000-000000000001", "database", "orders", `{"job":"Charge@handle","displayName":"Charge"}`, "Declined: 51"},
+	}))
+	p := startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 1 })
+	id := lettersOf(t, p.url, "shop")[0]
+	run := func(args ...string) string {
+		t.Helper()
+		code, stdout, stderr := finish(t, command(t, dir, append(args, "--server", p.url)...))
+		if code != 0 {
+			t.Fatalf("%q: exit %d: %s", args, code, stderr)
+		}
+		return strings.Join(strings.Fields(stdout), " ")
+	}
+	_, place, _ := strings.Cut(run("list"), " added ")
+
+	if got := run("replay", id); got != "Replayed, run 2: on its way to shop" {
+		t.Errorf("replay says %q", got)
+	}
+	untilSource(t, p.url, "shop", "it was handed over", func(s shownSource) bool { return len(s.Acts) == 1 && s.Acts[0].State == "done" })
+
+	shown, listed := run("show", id), run("list")
+	for _, want := range []string{"State at shop ", " Handed over 20", "; shop reports only failures: if the job is not back by 20", "Z, it counts as returned "} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("show does not say %q: %s", want, shown)
+		}
+	}
+	if want := id + " at shop Charge orders@shop – added " + place[:len("2006-01-02 15:04:05Z")]; !strings.Contains(listed, want) {
+		t.Errorf("list does not say %q: %s", want, listed)
+	}
+	if strings.Contains(shown+listed, "pending") {
+		t.Errorf("the job is called pending in\n%s\n%s", shown, listed)
+	}
+}
+
+// What is said of a job that its source has depends on what the source reports, and on whether
+// more is expected of it.
+func TestJobAnswer_SaysWhatCanBeHeardOfIt(t *testing.T) {
+	at := time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
+	there := jobAnswer{Queue: "orders@shop", Status: "pending", AtSource: true, Changed: at, Until: at.Add(10 * time.Minute)}
+	returned := there
+	returned.Returned, returned.Until = true, time.Time{}
+	for _, tt := range []struct {
+		job                   jobAnswer
+		reports, state, heard string
+	}{
+		{there, "failures", "at shop",
+			"2026-03-12 12:00:00Z; shop reports only failures: if the job is not back by 2026-03-12 12:10:00Z, it counts as returned"},
+		{there, "failures and successes", "at shop",
+			"2026-03-12 12:00:00Z; shop reports failures and successes: if neither is known by 2026-03-12 12:10:00Z, the job counts as returned"},
+		{there, "", "at shop", "2026-03-12 12:00:00Z"},
+		{returned, "failures", "returned", "2026-03-12 12:00:00Z, and not back: it succeeded there, still waits, or was removed"},
+		{jobAnswer{Queue: "orders", Status: "available"}, "", "available", "-"},
+	} {
+		if got := tt.job.state(); got != tt.state {
+			t.Errorf("the state is %q, want %q", got, tt.state)
+		}
+		if got := tt.job.handed(tt.reports); got != tt.heard {
+			t.Errorf("a source that reports %q is said to have it since %q, want %q", tt.reports, got, tt.heard)
 		}
 	}
 }

@@ -210,11 +210,7 @@ func TestReload_ReplacesSources(t *testing.T) {
 	if why := p.refused(ids[0], "replay"); !strings.Contains(why, "does not allow a replay") {
 		t.Errorf("before the reload, a replay is answered with %s", why)
 	}
-	page, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.url, "http")+"/live", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer page.Close()
+	page := openLive(t, p.url)
 
 	write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+shop("shop", first, "replay")+shop("outlet", second, "replay"))
 	reloaded(t, dir, "Reloaded: sources.\n")
@@ -266,6 +262,17 @@ func connections(t *testing.T, client *redis.Client, others []string) (all []str
 		}
 	}
 	return all
+}
+
+// openLive opens the websocket of a page.
+func openLive(t *testing.T, url string) *websocket.Conn {
+	t.Helper()
+	page, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(url, "http")+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { page.Close() })
+	return page
 }
 
 // untilRedrawn waits until the server tells an open page that it has to be drawn again.

@@ -9,6 +9,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
@@ -60,7 +61,11 @@ func (r *replayCommand) one(c console) error {
 	if err := dashboard.Call(context.Background(), http.MethodPost, "jobs/"+id+"/replay", r.change(was.Job.Run), &is); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.stdout, "Replayed, run %d: %s\n", is.Job.Run, is.Job.Status)
+	state := is.Job.state()
+	if is.Job.foreign() && !is.Job.AtSource { // its source is told in the background
+		state = "on its way to " + source.Of(is.Job.Queue)
+	}
+	fmt.Fprintf(c.stdout, "Replayed, run %d: %s\n", is.Job.Run, state)
 	return nil
 }
 

@@ -123,6 +123,8 @@ func rowSaysNoAttempts(t *testing.T, b *browser, url, id string) {
 
 	eval[chromedp.Void](b, row+`.querySelector('form[data-act="replay"] button').click()`)
 	b.wait("the row shows the new run", row+`.dataset.run === "2" && `+row+`.classList.contains("gone")`)
+	b.wait("the row says where the job is, in its state and in the answer to the click", `["state", "acts"].every((cell) =>
+		`+row+`.querySelector('[data-cell="' + cell + '"] :is(.badge, .answer)').textContent.includes("at shop"))`)
 	if got := eval[string](b, attempts+`.innerText.trim()`); got != "–" {
 		t.Errorf("after its replay the row says %q of attempts", got)
 	}
@@ -131,28 +133,73 @@ func rowSaysNoAttempts(t *testing.T, b *browser, url, id string) {
 	}
 }
 
-// A source goes away and comes back. Meanwhile its page says since when, its jobs are
-// shown as they were, and a replay waits; afterwards it is carried out.
-func TestSource_GoesAwayAndComesBack(t *testing.T) {
-	t.Parallel()
-	records := filepath.Join("..", "..", "internal", "source", "testdata", "sidekiq", "redis-commands.json")
+// startWithShop starts a dashboard whose source shop is a Sidekiq with three dead jobs, all of
+// which it has read. goAway ends the Redis of the source, and comeBack starts it again with
+// what was in it.
+func startWithShop(t *testing.T) (p *process, goAway func() (comeBack func())) {
+	t.Helper()
 	client := redistest.Start(t)
-	redistest.Load(t, client, records)
-	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "sources: {shop: {preset: sidekiq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
-	p := startProcess(t, dir)
-	b := openBrowser(t)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 3 })
-
+	redistest.Load(t, client, filepath.Join("..", "..", "internal", "source", "testdata", "sidekiq", "redis-commands.json"))
 	_, port, err := net.SplitHostPort(client.Options().Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := client.ConfigGet(t.Context(), "dir").Val()["dir"]
-	if err := client.Save(t.Context()).Err(); err != nil { // so that it comes back with what lay there
-		t.Fatal(err)
+
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", "sources: {shop: {preset: sidekiq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
+	p = startProcess(t, dir)
+	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 3 })
+
+	return p, func() func() {
+		folder := client.ConfigGet(t.Context(), "dir").Val()["dir"]
+		if err := client.Save(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		client.ShutdownNoSave(t.Context()) // a server that ends does not answer
+
+		return func() { redistest.StartAt(t, port, "--dir", folder) }
 	}
-	client.ShutdownNoSave(t.Context()) // a server that ends does not answer
+}
+
+// While the overview is open, it tells that a source has gone away: in a banner, beside the
+// entry of the navigation, and where it counts dead letters. All of that goes when the source
+// is back.
+func TestSource_OverviewTellsLiveThatOneIsAway(t *testing.T) {
+	t.Parallel()
+	p, goAway := startWithShop(t)
+	b := openBrowser(t)
+	b.run(chromedp.Navigate(p.url))
+	b.wait("the page is live", isLive)
+	const told = `[
+		document.querySelector("#notices [data-outdated]")?.innerText.includes("shop does not answer since") ?? false,
+		document.querySelector('nav.side [data-section="sources"]').innerText.includes("1"),
+		document.querySelector("section:has(#h-dlq)").innerText.includes("Incomplete: shop may have more."),
+	]`
+	if eval[bool](b, told+`.some((is) => is)`) {
+		t.Errorf("the overview says of a source that answers that it does not:\n%s", b.text("body"))
+	}
+
+	page := openLive(t, p.url)
+	comeBack := goAway()
+	untilRedrawn(t, page) // and not only when a page is drawn again because of its age
+	b.wait("the overview tells that the source is away", told+`.every((is) => is)`)
+	if got := b.text("#notices"); !strings.Contains(got, "Its dead letters are shown as of") {
+		t.Errorf("the banner says %q", got)
+	}
+
+	comeBack()
+	untilRedrawn(t, page)
+	b.wait("the overview tells that the source is back", `!`+told+`.some((is) => is)`)
+	b.calm()
+}
+
+// A source goes away and comes back. Meanwhile its page says since when, its jobs are
+// shown as they were, and a replay waits; afterwards it is carried out.
+func TestSource_GoesAwayAndComesBack(t *testing.T) {
+	t.Parallel()
+	p, goAway := startWithShop(t)
+	b := openBrowser(t)
+	comeBack := goAway()
 	untilSource(t, p.url, "shop", "it is away", func(s shownSource) bool { return s.Problem != "" })
 	b.run(chromedp.Navigate(p.url + "/sources/shop"))
 	for _, want := range []string{"no answer", "shop does not answer.", "It last answered", "Its rows say what was known then.", "3 dead jobs"} {
@@ -165,7 +212,7 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"]:last-of-type button`)))
 	b.wait("the replay waits", `document.querySelector("main").innerText.includes("The replay is on its way to shop")`)
 
-	redistest.StartAt(t, port, "--dir", folder)
+	comeBack()
 	p.stderr.await(t, "A source answers again.")
 	b.wait("the replay was carried out", `document.querySelector("main").innerText.includes("Handed to shop")`)
 	b.run(chromedp.Navigate(p.url + "/sources/shop"))

@@ -29,7 +29,7 @@ func TestSource_AReplayIsChangedFromTheCommandLineAndTheForm(t *testing.T) {
 	waiting := client.ZCard(t.Context(), "orders:delayed").Val()
 
 	args := []string{"replay", ids[0], "--server", p.url, "--mode", "new", "--in", "1h", "--payload", `{"n":"<7>"}`}
-	if code, out, problems := finish(t, command(t, dir, args...)); code != 0 || !strings.HasPrefix(out, "Replayed, run 2: pending") {
+	if code, out, problems := finish(t, command(t, dir, args...)); code != 0 || !strings.HasPrefix(out, "Replayed, run 2: on its way to php") {
 		t.Fatalf("exit %d: %s%s", code, out, problems)
 	}
 	untilSource(t, p.url, "php", "it was handed over", func(shownSource) bool {

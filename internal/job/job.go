@@ -183,6 +183,12 @@ func (j Job) Source() string {
 	return j.Queue[at+1:]
 }
 
+// atSource reports whether the job was given back to its source, of which nothing is known
+// since.
+func (j Job) atSource() bool {
+	return j.Source() != "" && j.State == Pending && j.Worker != "" && !j.Unbegun
+}
+
 // Replayable reports whether the current run can be followed by another one. A job of
 // a source can be replayed as long as its dead letter lies there.
 func (j Job) Replayable() bool {
@@ -247,6 +253,7 @@ type Change struct {
 	Priority    int
 	RunAt       time.Time
 	ChangedAt   time.Time
+	AtSource    bool // it was given back to its source, of which nothing is known since
 	Failed      bool // the change settled a failed attempt
 }
 
@@ -264,6 +271,7 @@ func (j Job) Changed() Change {
 	return Change{
 		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
 		Attempts: j.Attempts, MaxAttempts: limit, Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
+		AtSource: j.atSource(),
 	}
 }
 

@@ -120,13 +120,18 @@ type row struct {
 	MaxAttempts int        `json:"max_attempts"`
 	RunAt       string     `json:"run_at,omitempty"`
 	ChangedAt   string     `json:"changed_at,omitempty"`
+	Source      string     `json:"source,omitempty"` // that has the job
 }
 
 func newRow(c job.Change) row {
-	return row{
-		c.ID, c.State, c.Status(), c.Run, c.Attempts, c.MaxAttempts,
-		wire.FormatTime(c.RunAt), wire.FormatTime(c.ChangedAt),
+	r := row{
+		ID: c.ID, State: c.State, Status: c.Status(), Run: c.Run, Attempts: c.Attempts, MaxAttempts: c.MaxAttempts,
+		RunAt: wire.FormatTime(c.RunAt), ChangedAt: wire.FormatTime(c.ChangedAt),
 	}
+	if c.AtSource {
+		r.Source = job.Job{Queue: c.Queue}.Source()
+	}
+	return r
 }
 
 // Poll is the answer to those who poll: what a websocket would say now of the

@@ -38,6 +38,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -466,8 +467,20 @@ func Returned(j job.Job, now time.Time) bool {
 }
 
 // AtSource reports whether a job was given back to its source, of which nothing is known since.
-func AtSource(j job.Job) bool {
-	return j.Source() != "" && j.State == job.Pending && j.Worker != "" && !j.Unbegun
+func AtSource(j job.Job) bool { return j.Changed().AtSource }
+
+// AddedAt is when a job of a source was seen first, to the millisecond: its id was made then,
+// and begins with that time. It is zero if the id does not say it.
+func AddedAt(j job.Job) time.Time {
+	id, err := job.ParseID(j.ID)
+	if err != nil || id[14] != '7' { // the version of the id
+		return time.Time{}
+	}
+	milliseconds, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
+	if err != nil { // unreachable: an id is hexadecimal
+		return time.Time{}
+	}
+	return time.UnixMilli(milliseconds).UTC()
 }
 
 // InDoubt reports whether it is unknown whether the source of a job took its replay.

@@ -3,8 +3,10 @@ package source_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"redrive/internal/filter"
+	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 )
@@ -59,6 +61,18 @@ func TestProfile_APayloadOfAnotherKindThanTheSystemTakesIsRefused(t *testing.T) 
 		wish := source.Wish{Kind: source.Replay, Mode: source.Once, Edited: true, Payload: []byte(tt.payload)}
 		if got := preset.All()[tt.preset].Lacks(wish); got != tt.want {
 			t.Errorf("%s, %s: %q, want %q", tt.preset, tt.payload, got, tt.want)
+		}
+	}
+}
+
+func TestAddedAt_IsWhenTheIDWasMade(t *testing.T) {
+	of := func(id string) time.Time { return source.AddedAt(job.Job{Token: job.Token{ID: id}}) }
+	if got, want := of("0195f0c0-0001-7000-8000-000000000001"), time.UnixMilli(0x0195f0c0_0001).UTC(); !got.Equal(want) {
+		t.Errorf("the id was made at %s, want %s", got, want)
+	}
+	for _, id := range []string{"", "no id", "9f3c1b52-6a1e-4c55-9d0b-3a6c1d1f0a11"} { // the last one is random
+		if at := of(id); !at.IsZero() {
+			t.Errorf("%q was made at %s, want no time", id, at)
 		}
 	}
 }

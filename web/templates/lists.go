@@ -132,14 +132,19 @@ func Largest(all []Facet) (most int64) {
 
 // Order says in which order a list is.
 func Order(f filter.Filter) string {
-	word := string(f.Order()) + " first"
-	switch {
-	case f.Order() == filter.Next:
-		return "next run first"
-	case f.Searches():
-		return word + " by when they were enqueued"
+	word := OrderWord(f.Order())
+	if f.Order() != filter.Next && f.ByEnqueueing() { // the rows show another time
+		word += " by when they were added to Redrive"
 	}
 	return word
+}
+
+// OrderWord names an order, whatever it is that is in it.
+func OrderWord(s filter.Sort) string {
+	if s == filter.Next {
+		return "next run first"
+	}
+	return string(s) + " first"
 }
 
 // SortedBy is the time by which a list is sorted, if it has a column of it, and in

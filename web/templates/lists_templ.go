@@ -886,8 +886,8 @@ func Chips(all []Chip) templ.Component {
 	})
 }
 
-// ListFooter says how many rows there are and leads to the older ones.
-func ListFooter(rows int, f filter.Filter, further templ.SafeURL, last bool) templ.Component {
+// ListFooter says how many rows there are, in which order, and leads to the older ones.
+func ListFooter(rows int, order string, sort filter.Sort, further templ.SafeURL, last bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -913,9 +913,9 @@ func ListFooter(rows int, f filter.Filter, further templ.SafeURL, last bool) tem
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var40 string
-		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(RowsShown(rows, Order(f)))
+		templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinStringErrs(RowsShown(rows, order))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 184, Col: 35}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `lists.templ`, Line: 184, Col: 32}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var40))
 		if templ_7745c5c3_Err != nil {
@@ -947,7 +947,7 @@ func ListFooter(rows int, f filter.Filter, further templ.SafeURL, last bool) tem
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			switch f.Order() {
+			switch sort {
 			case filter.Next:
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "Later")
 				if templ_7745c5c3_Err != nil {

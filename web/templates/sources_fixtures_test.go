@@ -9,6 +9,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/source"
 	presets "redrive/internal/source/preset"
+	"redrive/web/templates"
 	"redrive/web/templates/jobpage"
 	"redrive/web/templates/sourcepage"
 )
@@ -50,6 +51,13 @@ func legacy() source.Health {
 	}
 }
 
+// awayOverview is the overview while sources are out of date, and no dead letter is known.
+func awayOverview(outdated ...source.Health) templates.Overview {
+	f := quiet("overview", "Overview")
+	f.Outdated = outdated
+	return templates.Overview{Frame: f, LastHour: hour(10, 0, 1)[:50], Queues: queueInfos()}
+}
+
 func sourceStates(all map[string]page) {
 	queues := []filter.NameCount{{Name: "orders@shop", Count: 1180}, {Name: "mail@shop", Count: 24}}
 	first := legacy()
@@ -57,6 +65,7 @@ func sourceStates(all map[string]page) {
 	f := frame("sources", "Sources")
 	all["sources-none"] = sourcepage.List{Frame: f}
 	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []source.Unattached{{Name: "old-shop", Letters: 4120, Waiting: 12}, {Name: "legacy", Letters: 3}}}
+	f.Outdated = []source.Health{legacy()}
 	all["sources"] = sourcepage.List{Frame: f, Sources: []sourcepage.Source{
 		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Handed: 12},
 		{Health: quarantined(), Queues: queues},
@@ -75,7 +84,8 @@ func sourceStates(all map[string]page) {
 			act(6, source.Replay, source.Replaced, "duplicate key value violates unique constraint"), act(7, source.Discard, source.Refused, "permission denied for table river_job"),
 		},
 	}
-	all["source-away"] = sourcepage.View{Frame: frame("sources", "legacy"), Source: sourcepage.Source{Health: legacy()}}
+	f.Title, f.AboutSource = "legacy", "legacy"
+	all["source-away"] = sourcepage.View{Frame: f, Source: sourcepage.Source{Health: legacy()}}
 	full := shop()
 	full.Problem, full.Own, full.Since = "the disk is full", true, now.Add(-time.Minute)
 	all["source-own-fault"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: full, Queues: queues}}
@@ -84,6 +94,9 @@ func sourceStates(all map[string]page) {
 	moved.Problem = `its jobs are from db1.internal/shop, table failed_jobs, and its URL now names db2.internal/shop, table failed_jobs. ` +
 		`Attach what is there under another name, or name the old place in the URL again. ` +
 		`If it is the same queue at another address, add to the source: moved_from: "db1.internal/shop, table failed_jobs"`
+	all["overview-source-away"] = awayOverview(legacy())
+	all["overview-source-moved"] = awayOverview(moved)
+	all["overview-sources-away"] = awayOverview(legacy(), legacy(), moved, full, legacy(), legacy())
 	all["source-moved"] = sourcepage.View{Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: moved, Queues: queues}}
 	all["source-quarantine"] = sourcepage.View{Frame: frame("sources", "orders"), Source: sourcepage.Source{Health: quarantined(), Queues: queues}}
 	all["source-first"] = sourcepage.View{Frame: frame("sources", "fresh"), Source: sourcepage.Source{Health: first}}

@@ -101,7 +101,8 @@ func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
 	return web.Object{
 		"job", shapeWholeJob(d.Job), "attempts", shapeAttempts(d), "attempts_total", d.Total, "attempts_next?", d.Before(),
 		"dead_letters", web.List(d.Letters, shapeLetter), "replays", web.List(d.Replays, replay), "operations", web.List(d.Bulk, shapeBulkAct),
-		"acts?", web.List(acts, shapeAct), "group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
+		"acts?", web.List(acts, shapeAct), "source_reports?", a.sourceReports(d.Job.Source()),
+		"group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
 	}, err
 }
 
@@ -190,9 +191,27 @@ func shapeJob(j job.Job) web.Object {
 		"priority?", own(j, j.Priority), "meta?", j.Meta, "policy?", policyOf(j), "origins?", j.Origins, "ttr?", timeLimitOf(j),
 		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt, "changed_at?", j.ChangedAt,
 		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,
+		"added_at?", addedAt(j), "at_source?", source.AtSource(j), "returned_until?", returnedUntil(j, time.Now()),
 		"returned?", source.Returned(j, time.Now()), "replay_unknown?", source.InDoubt(j),
 		"error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
 	}
+}
+
+// addedAt is when Redrive saw a job of a source first. Its own jobs were enqueued then.
+func addedAt(j job.Job) time.Time {
+	if j.Source() == "" {
+		return time.Time{}
+	}
+	return source.AddedAt(j)
+}
+
+// returnedUntil is when a job that its source has will count as returned; zero if that is
+// not to come.
+func returnedUntil(j job.Job, now time.Time) time.Time {
+	if !source.AtSource(j) || source.Returned(j, now) {
+		return time.Time{}
+	}
+	return source.ReturnsAt(j)
 }
 
 // own is a number that Redrive decides for its own jobs. It says nothing of a job of a

@@ -82,12 +82,6 @@ func shapeCause(c operation.Cause, about ...any) web.Object {
 // have said nothing for so long that no more is expected.
 func (a *API) shapeProgress(p operation.Progress) web.Object {
 	c, h := p.Canary, p.Handed
-	reports := ""
-	if s := a.SourceNamed(h.Source); s != nil && s.Report.Tells {
-		reports = "failures and successes"
-	} else if s != nil {
-		reports = "failures"
-	}
 	var back web.Object // the error that came back most often
 	if p.BackN > 0 {
 		back = shapeCause(p.Back, "count", p.BackN)
@@ -95,7 +89,8 @@ func (a *API) shapeProgress(p operation.Progress) web.Object {
 	return web.Object{
 		"canary_succeeded", c.Succeeded, "canary_relapsed", c.Relapsed, "canary_dropped", c.Dropped, "canary_unknown", c.Unknown,
 		"canary_unsettled", c.Unsettled(), "canary_at_source", c.Handed.AtSource, "canary_returned", c.Handed.Returned,
-		"at_source", h.AtSource, "returned", h.Returned, "source?", h.Source, "source_reports?", reports, "returned_until?", h.Until,
+		"at_source", h.AtSource, "returned", h.Returned, "source?", h.Source, "source_reports?", a.sourceReports(h.Source),
+		"returned_until?", h.Until,
 		"canary_causes", web.List(c.Causes, func(c operation.CauseCanary) web.Object {
 			return shapeCause(c.Cause, "succeeded", c.Succeeded, "relapsed", c.Relapsed, "dropped", c.Dropped, "unknown", c.Unknown,
 				"unsettled", c.Unsettled())

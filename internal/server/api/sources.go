@@ -80,6 +80,17 @@ func (a *API) SourceNamed(name string) *source.Health {
 	return nil
 }
 
+// sourceReports is what a source tells of the jobs that it took; empty if that is not known.
+func (a *API) sourceReports(name string) string {
+	switch s := a.SourceNamed(name); {
+	case s == nil:
+		return ""
+	case s.Report.Tells:
+		return "failures and successes"
+	}
+	return "failures"
+}
+
 // Letters counts the dead letters of a source by its queues, and the jobs that were
 // replayed there and have not come back.
 func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, handed int64, err error) {

@@ -182,6 +182,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	}
 	f.Seq = f.Snapshot.Seq
 	f.Held, f.Origin = p.held(f.Problem), p.origin(c.Request())
+	f.Outdated = templates.Outdated(p.Engine.Sources())
 	var err error
 	if f.UnderWay, err = p.underWay(c.Request().Context()); err != nil && c.Request().Context().Err() == nil {
 		p.Log.Warn("The navigation lacks the operations that are under way.", "error", err) // the page itself is worth more
@@ -264,6 +265,11 @@ func (p *Pages) Notices() string {
 	}
 	if pause := p.Paused(); pause != nil {
 		text += fmt.Sprint(*pause)
+	}
+
+	// An error can differ at each look, and need not be drawn again for that.
+	for _, h := range templates.Outdated(p.Engine.Sources()) {
+		text += fmt.Sprint(h.Name, h.Moved, h.Own, h.Since)
 	}
 	return text
 }

@@ -29,6 +29,7 @@ func (p *Pages) source(c echo.Context) error {
 		return err
 	}
 	v := sourcepage.View{Frame: p.frame(c, h.Name, "sources"), Source: sourcepage.Source{Health: h}}
+	v.AboutSource = h.Name
 	var r reads
 	v.Queues, v.Handed, err = p.api.Letters(c.Request().Context(), h.Name)
 	into(&r, &v.Queues)(v.Queues, err)

@@ -93,7 +93,7 @@ function acted(form, job, text) {
   const toast = form.closest("[data-toast]");
   if (toast) undone(toast, text);
   else if (act === "forward" && answers(form)) spent(form);
-  else if (act !== "replay" && answers(form)) answer(place(form), "answer", text, form.closest("tr") && state);
+  else if (act !== "replay" && answers(form)) answer(place(form), "answer", text, form.closest("tr") && { status: state });
   patch({ ...job, status: state });
 }
 

@@ -20,7 +20,8 @@ export const rows = (id) => all(id ? `[data-job="${CSS.escape(id)}"]` : "[data-j
 export const ids = () => [...new Set(rows().map((row) => row.dataset.job))].slice(0, 200);
 
 /**
- * Shows where a job stands: {id, state, status, run, attempts, max_attempts, run_at, changed_at}.
+ * Shows where a job stands: {id, state, status, run, attempts, max_attempts, run_at, changed_at,
+ * source}, the last one of a job that its source has.
  * Returns whether that was news: to a "row", to the "page" that is about the job, or not at all.
  */
 export function patch(job) {
@@ -60,7 +61,7 @@ function patchRow(row, job) {
   const refocus = focused();
   row.dataset.run = String(job.run);
   if (job.changed_at) row.dataset.changed = job.changed_at;
-  const moved = cell("state").filter((c) => setBadge(c, job.status)).length > 0 || replayed;
+  const moved = cell("state").filter((c) => setBadge(c, job)).length > 0 || replayed;
   for (const c of cell("attempts")) setAttempts(c, job);
   for (const c of cell("run")) setText(find("[data-value]", c) ?? c, String(job.run));
   if (moved) for (const c of cell("why")) setWhy(c, job, replayed);
@@ -72,10 +73,16 @@ function patchRow(row, job) {
 }
 
 /** Shows a state; returns whether it is another one. */
-function setBadge(cell, status) {
+function setBadge(cell, job) {
   const old = find(".badge", cell);
-  const badge = pattern(`badge-${status}`);
-  if (!badge || (old && old.className === badge.className)) return false;
+  const badge = pattern(`badge-${job.status}`);
+  if (!badge) return false;
+  const words = find("span", badge), plain = words.textContent;
+  if (job.source) setText(words, wordsOf(job));
+
+  // Of a job that its source has, the server may say by now that it is returned.
+  const same = old?.className === badge.className, left = find("span", old ?? cell)?.textContent === plain;
+  if (same && !(job.source && left)) return false;
   if (old) old.replaceWith(badge);
   else cell.append(badge);
   return true;
@@ -138,8 +145,8 @@ function setActs(cell, job, replayed, unsaid) {
   for (const input of all('input[name="run"]', cell)) input.value = String(job.run);
   const said = find(".answer", cell), offered = applies.replay.includes(job.status);
   if (replayed || said?.dataset.run) follow(cell, job);
-  else if (said && (said.dataset.at === job.status || !offered)) setText(find("[data-answer-state]", said), ` · ${wordsOf(job.status)}`);
-  else if (!said && unsaid) answer(cell, "answer", upper(wordsOf(job.status)), job.status);
+  else if (said && (said.dataset.at === job.status || !offered)) setText(find("[data-answer-state]", said), ` · ${wordsOf(job)}`);
+  else if (!said && unsaid) answer(cell, "answer", upper(wordsOf(job)), job);
   else said?.remove();
   if (offered || !find(".answer", cell)) offer(cell, job);
 }
@@ -154,21 +161,22 @@ function offer(cell, job) {
 /** Says how the run of a replay fares: in the place of the buttons, or above them once it failed again. */
 function follow(cell, job) {
   let said = find(".answer", cell);
-  if (said?.dataset.at !== job.status || said.dataset.run !== String(job.run)) {
-    const [words, state] = fate(job);
-    said = answer(cell, "answer", words, state);
-    Object.assign(said.dataset, { run: String(job.run), at: job.status });
+  const at = job.source ? "source" : job.status;
+  if (said?.dataset.at !== at || said.dataset.run !== String(job.run)) {
+    const [words, named] = fate(job);
+    said = answer(cell, "answer", words, named && job);
+    Object.assign(said.dataset, { run: String(job.run), at });
     said.classList.toggle("again", ended.includes(job.status));
   }
   if (job.status === "retryable" && job.run_at) next(find("[data-answer-state]", said), job.run_at);
 }
 
-/** What to say of a run that a replay began, and the state to name beside it. */
+/** What to say of a run that a replay began, and whether to name its state beside it. */
 function fate({ run, status }) {
   if (status === "retryable") return [`Run ${number(run)} is retrying`];
   if (status === "completed") return [`Run ${number(run)} succeeded`];
   if (ended.includes(status)) return [`Run ${number(run)} failed again`];
-  return [`Replayed, run ${number(run)}`, status];
+  return [`Replayed, run ${number(run)}`, true];
 }
 
 function next(place, at) {
@@ -180,16 +188,17 @@ function next(place, at) {
   setTime(time, at, "countdown");
 }
 
-const wordsOf = (status) => pattern(`badge-${status}`)?.textContent.trim() ?? status.replaceAll("_", " ");
+/** The state of a job; where it is, if its source has it. */
+const wordsOf = ({ status, source }) => source ? `at ${source}` : pattern(`badge-${status}`)?.textContent.trim() ?? status.replaceAll("_", " ");
 const upper = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 
-/** Puts an answer where the buttons were. Focus that was on a button moves to it. */
-export function answer(cell, name, text, state) {
+/** Puts an answer where the buttons were, with the state of a job if it is given. Focus that was on a button moves to it. */
+export function answer(cell, name, text, job) {
   const span = pattern(name);
   setText(find("[data-words]", span), text);
-  if (state) {
-    span.dataset.at = state;
-    setText(find("[data-answer-state]", span), ` · ${wordsOf(state)}`);
+  if (job) {
+    span.dataset.at = job.status;
+    setText(find("[data-answer-state]", span), ` · ${wordsOf(job)}`);
   }
   const focused = cell.contains(document.activeElement);
   for (const form of all("form", cell)) form.hidden = true;

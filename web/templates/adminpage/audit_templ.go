@@ -259,7 +259,7 @@ func (v Audit) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.ListFooter(len(v.List.Entries), filter.Filter{}, link.Audit(v.Filter, v.List.Next), v.List.Next == 0).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.ListFooter(len(v.List.Entries), templates.OrderWord(filter.Newest), filter.Newest, link.Audit(v.Filter, v.List.Next), v.List.Next == 0).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -207,7 +207,7 @@ type order struct {
 func orders(f filter.Filter) []order {
 	usual := f
 	usual.Sort = ""
-	all := []order{{"", templates.Order(usual)}}
+	all := []order{{"", templates.OrderWord(usual.Order())}}
 	if usual.Order() == filter.Next {
 		all = append(all, order{filter.Newest, "newest first"})
 	}
@@ -245,7 +245,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "group":
 		return "error group", value
 	case "sort":
-		return "sorted", templates.Order(filter.Filter{Sort: f.Sort})
+		return "sorted", templates.OrderWord(f.Sort)
 	}
 	return strings.ReplaceAll(name, "_", " "), value
 }

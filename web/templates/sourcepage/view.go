@@ -141,15 +141,16 @@ type trouble struct{ what, so string }
 
 // trouble says on which side the fault is.
 func (s Source) trouble(now time.Time) trouble {
+	what := templates.WhatIsWrong(s.Health) + "."
 	if s.Moved {
-		return trouble{"The URL of " + s.Name + " names another place than the one that its jobs are from.", "Other jobs could have the " +
+		return trouble{what, "Other jobs could have the " +
 			"same keys there, so Redrive reads nothing and carries out no request."}
 	}
 	if s.Own {
-		return trouble{"Redrive cannot keep what " + s.Name + " says.", "The source answers, and the fault is on this side. " +
+		return trouble{what, "The source answers, and the fault is on this side. " +
 			"Its rows say what was known before. Redrive tries again automatically."}
 	}
-	return trouble{s.Name + " does not answer.", s.since(now) + " Redrive tries again automatically."}
+	return trouble{what, s.since(now) + " Redrive tries again automatically."}
 }
 
 // since says since when a source does not answer.
