@@ -112,6 +112,61 @@ func TestLive_ComesBackAfterARestart(t *testing.T) {
 	b.calm()
 }
 
+// While the server does not answer, a page says since when it is not kept current, greys
+// its states and counts nothing down; all of that ends when the server is back.
+func TestLive_SaysThatItIsNotUpdated(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "redrive.yaml", `
+policy: {max_attempts: 2, strategy: constant, initial_interval: 99s, jitter: false}
+unknown_type: dead_letter
+handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
+`)
+	p := startProcess(t, dir)
+	waiting := p.post(`{"type":"corn.rests"}`)
+	p.post(`{"type":"corn.ground"}`)
+	p.post(`{"type":"corn.ground"}`)
+	p.until(func(now totals) bool { return now.States["dead_letter"] == 2 && now.States["retryable"] == 1 })
+	running := (&mill{t: t, url: p.url}).operate(0.001)
+	(&mill{t: t, url: p.url}).starts(running)
+
+	const (
+		says  = `document.querySelector("#main").textContent.match(/Not updated since \d\d:\d\d:\d\d\./)`
+		grey  = `getComputedStyle(document.querySelector("main .badge")).filter === "grayscale(1)"`
+		clock = `document.querySelector("time[data-tick]").textContent`
+		left  = `document.querySelector("main time[data-countdown]").textContent`
+	)
+	pages := map[string]*browser{}
+	for _, path := range []string{"/jobs/" + waiting, running, "/", "/dead-letters"} {
+		pages[path] = openBrowser(t)
+		pages[path].open(p.url + path)
+		if eval[bool](pages[path], says+` !== null`) || eval[bool](pages[path], grey) {
+			t.Errorf("%s is not updated while its server answers", path)
+		}
+	}
+	if code := p.stop(syscall.SIGTERM).code(); code != 0 {
+		t.Fatalf("it ended with %d", code)
+	}
+	for path, b := range pages {
+		b.wait(path+" says so", says+` !== null && `+grey)
+	}
+	b := pages["/jobs/"+waiting]
+	eval[chromedp.Void](b, `window.seconds = new Set(); window.shown = `+left+`;
+		new MutationObserver(() => window.seconds.add(`+clock+`)).observe(document.querySelector("time[data-tick]"), { childList: true, characterData: true, subtree: true })`)
+	b.wait("two seconds have passed", `window.seconds.size >= 2`)
+	if !eval[bool](b, left+` === window.shown`) {
+		t.Error("the next attempt is counted down while it is unknown whether it will be")
+	}
+
+	await(t, command(t, dir, "--listen", strings.TrimPrefix(p.url, "http://")))
+	for path, b := range pages {
+		b.wait(path+" is live again", isLive+` && `+says+` === null && !(`+grey+`)`)
+		b.quiet("ERR_CONNECTION_REFUSED")
+		b.quiet("WebSocket")
+		b.calm()
+	}
+}
+
 // Rule 1: what failed while there was no connection is newer than the page, too.
 func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -21,5 +22,45 @@ func TestBrowser_CopyMarksItsButton(t *testing.T) {
 	b.wait("it shows whether it copied", `["answer", "answer-refused"].some((name) =>
 		document.querySelector("template[data-pattern=" + name + "]").content.querySelector("svg").innerHTML === `+icon+`)`)
 	b.wait("its own icon is back", icon+" === `"+own+"`")
+	b.calm()
+}
+
+// The page of an empty database can be followed: no button covers a command, and its job
+// has a handler.
+func TestFirstRun_CanBeFollowed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := startProcess(t, dir)
+	b := openBrowser(t)
+	const covered = `[...document.querySelectorAll(".example")].filter((example) => {
+		const pre = example.querySelector("pre"), button = example.querySelector("button").getBoundingClientRect(), range = document.createRange();
+		pre.scrollLeft = pre.scrollWidth;
+		range.selectNodeContents(pre);
+		return [...range.getClientRects()].some((line) => line.right > button.left && line.bottom > button.top && line.top < button.bottom);
+	}).map((example) => example.textContent).join("\n")`
+	for _, path := range []string{"/", "/queues", "/jobs"} {
+		b.open(p.url + path)
+		for _, width := range []int64{1280, 390} {
+			b.run(chromedp.EmulateViewport(width, 900))
+			if got := eval[string](b, covered); got != "" {
+				t.Errorf("%s, %d wide: a button covers a part of %s", path, width, got)
+			}
+		}
+		if got := b.text("main"); !strings.Contains(got, "Already have a queue?") || !strings.Contains(got, "dashboard source discover ") {
+			t.Errorf("%s does not say how to attach a queue", path)
+		}
+	}
+
+	write(t, dir, "redrive.yaml", eval[string](b, `document.querySelector('pre[aria-label="A handler"]').textContent`))
+	if code, stdout, stderr := finish(t, command(t, dir, "reload")); code != 0 {
+		t.Fatalf("the handler is refused with %d: %s%s", code, stdout, stderr)
+	}
+	if got := b.text(`pre[aria-label="How to enqueue from the command line"]`); got != `dashboard enqueue email.receipt '{"order_id":1}'` {
+		t.Errorf("the job is sent with %s", got)
+	}
+	if code, stdout, stderr := finish(t, command(t, dir, "enqueue", "email.receipt", `{"order_id":1}`)); code != 0 || strings.Contains(stderr, "no handler") {
+		t.Fatalf("the job is refused with %d: %s%s", code, stdout, stderr)
+	}
+	p.until(func(now totals) bool { return now.States["retryable"]+now.States["completed"] == 1 })
 	b.calm()
 }

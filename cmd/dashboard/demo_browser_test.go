@@ -29,3 +29,19 @@ func TestBrowser_DemoAnswersBesideTheFault(t *testing.T) {
 	}
 	b.calm()
 }
+
+// The tour replays the jobs of one queue, whose cause is fixed, and no others.
+func TestTour_ReplaysTheJobsOfTheCauseThatIsFixed(t *testing.T) {
+	t.Parallel()
+	b := openBrowser(t)
+	b.open(startDemo(t) + "/dead-letters")
+	b.pressOn(`nav[aria-label="Queues"] a[href*="payments"]`)
+	b.arrive("the letters of the queue", `location.search.includes("payments") && `+isLive)
+	b.pressOn(`[data-bulk-all]`)
+	b.pressOn(`form[data-bulk] button[value="replay"]`)
+	b.arrive("there is a preview", `document.querySelector('form[action$="/start"]') !== null`)
+	if got := eval[string](b, `document.querySelector('[aria-labelledby="h-scope"] tbody').innerText.replace(/\s+/g, " ").trim()`); !strings.HasPrefix(got, "payments payments.capture ") || strings.Count(got, " ") != 2 {
+		t.Errorf("the preview has the jobs %s", got)
+	}
+	b.calm()
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,6 +93,33 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 	b.run(chromedp.Reload())
 	b.wait("the ticks survive", bulkSays+` === "2 selected, 1 on other pages"`)
 	b.calm()
+}
+
+// A job that was listed because it had failed, and then succeeds, is greyed and said to
+// have recovered.
+func TestLive_AFailureThatSucceedsHasRecovered(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	id := m.enqueue(1, "corn.rests", "rest")[0]
+	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["retryable"] == 1 })
+	m.fixed.Store(true)
+	var open []*browser
+	for _, path := range []string{"/", "/queues/rest", "/jobs?state=retryable"} {
+		b := openBrowser(t)
+		b.open(m.url + path)
+		open = append(open, b)
+	}
+	m.act(id, "reschedule", `{"run":1,"delay":"0s"}`)
+	for _, b := range open {
+		row := `document.querySelector('tr[data-job="` + id + `"]')`
+		b.wait("it says so, greyed", row+`.classList.contains("gone") && `+row+`.querySelector('[data-cell="state"]').innerText.trim() === "recovered"`)
+		b.redrawn()
+		if got := b.text(`tr[data-job="` + id + `"] [data-cell="state"]`); got != "recovered" {
+			t.Errorf("drawn again it says %s", got)
+		}
+		b.still()
+		b.calm()
+	}
 }
 
 // The job fails again: the same row stands for run 2 now, and the tick for run 1.
@@ -190,19 +218,158 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 	b.calm()
 }
 
+// The facets of a filtered list count within its filter, and each leads to as many rows.
+func TestLetters_FacetsCountWithinTheFilter(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	m.letters(5)
+	m.enqueue(3, "corn.again", "sieve") // a second attempt is what they alone have
+	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] == 8 })
+	b := openBrowser(t)
+	const facets = `[...document.querySelectorAll('[aria-label="Facets"] a')].map((a) => a.innerText.replace(/\s+/g, " ").trim()).join(", ")`
+
+	for path, want := range map[string]string{
+		"/dead-letters":                "exhausted 8, sieve 8, corn.ground 5, corn.again 3",
+		"/dead-letters?q=attempts%3A2": "exhausted 3, sieve 3, corn.again 3",
+	} {
+		b.open(m.url + path)
+		if got := eval[string](b, facets); got != want {
+			t.Errorf("%s has the facets %s, want %s", path, got, want)
+		}
+	}
+	b.open(m.url + "/dead-letters?q=attempts%3A2")
+	b.run(chromedp.Click(chromedp.CSS(`nav[aria-label="Types"] a`)))
+	b.arrive("the list of a type", `location.search.includes("corn.again")`)
+	if rows := eval[int](b, `document.querySelectorAll("tr[data-job]").length`); rows != 3 {
+		t.Errorf("a facet of 3 leads to %d rows", rows)
+	}
+	b.calm()
+}
+
+// A name that is written from right to left keeps its place in a row, and so does what
+// stands beside it; a message has a block of its own direction.
+func TestLists_ANameFromRightToLeftStaysInItsPlace(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	const name = "مهمة.دفع"
+	id := m.enqueue(1, name, "sieve")[0]
+	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] == 1 })
+	b := openBrowser(t)
+	const text = `const text = (of) => {
+		const all = [], walk = document.createTreeWalker(of, NodeFilter.SHOW_TEXT);
+		while (walk.nextNode()) if (walk.currentNode.data.trim()) all.push(walk.currentNode);
+		return all;
+	};`
+	for _, path := range []string{"/", "/jobs", "/jobs?q=type%3A" + url.QueryEscape(name), "/dead-letters", "/queues/sieve"} {
+		b.open(m.url + path)
+		left := eval[string](b, `(() => { `+text+`
+			return text(document.querySelector("#main")).filter((node) => /[\u0600-\u06ff]/.test(node.data) && !node.parentElement.closest("bdi, datalist, .vh")).map((node) => node.parentElement.outerHTML).join();
+		})()`)
+		if left != "" {
+			t.Errorf("%s does not isolate %s", path, left)
+		}
+		whole := eval[bool](b, `(() => { `+text+`
+			const id = text(document.querySelector("tr[data-job] th")).find((node) => node.data.includes(`+strconv.Quote(id[len(id)-6:])+`)), range = document.createRange();
+			range.selectNodeContents(id);
+			return range.getClientRects().length === 1;
+		})()`)
+		if !whole {
+			t.Errorf("%s divides the id", path)
+		}
+	}
+	b.open(m.url + "/jobs/" + id)
+	if got := b.text(`#run-1 .error[dir="auto"]`); got != "the stone does not turn" {
+		t.Errorf("the block of the message says %q", got)
+	}
+	b.calm()
+}
+
+// A long name of a queue keeps its end in sight on a laptop, and the first lines of all cells
+// of its row are one. Only a queue that does not run has a state.
+func TestQueues_ALongNameKeepsItsEnd(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	const name = "a-really-long-name-of-a-queue-for-invoices-0001"
+	m.enqueue(1, "corn.ground", name)
+	m.letters(1)
+	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] == 2 })
+	m.pause("sieve")
+	b := openBrowser(t)
+	b.open(m.url + "/queues")
+	const row = `[...document.querySelectorAll("tbody tr")].find((row) => row.textContent.includes("0001"))`
+	if room := eval[float64](b, `(() => {
+		const cell = `+row+`.querySelector("th"), range = document.createRange();
+		range.selectNodeContents(cell.querySelector("bdi").lastChild);
+		return cell.getBoundingClientRect().right - range.getBoundingClientRect().right;
+	})()`); room < 0 {
+		t.Errorf("%v px of the name's end are out of sight", -room)
+	}
+	if lines := eval[[]float64](b, `[...new Set([...`+row+`.cells].filter((cell) => cell.innerText.trim() && !cell.matches(".acts")).map((cell) => {
+		const range = document.createRange(), text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+		while (text.nextNode() && !text.currentNode.data.trim());
+		range.selectNodeContents(text.currentNode);
+		return Math.round(range.getClientRects()[0].bottom);
+	}))]`); len(lines) != 1 {
+		t.Errorf("the first lines of the row end at %v", lines)
+	}
+	if got := b.text("main tbody"); strings.Contains(got, "running") || !strings.Contains(got, "paused") {
+		t.Errorf("the states are wrong:\n%s", got)
+	}
+	b.calm()
+}
+
+// All that match are one number, in the button that selects them, in the words and in the
+// buttons that act, and the preview has as many, however many fail meanwhile.
+func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
+	t.Parallel()
+	m := startMill(t)
+	m.letters(3)
+	b := openBrowser(t)
+	group := get[struct {
+		Groups []struct{ Fingerprint string }
+	}](t, m.url+"/api/v1/failures").Groups[0].Fingerprint
+	const every = `document.querySelector("[data-bulk-all]")`
+	const numbers = `[` + every + `.textContent, ` + bulkSays + `, ` + barButtons + `].map((words) => words.replace(/\(as of .*?\)/, "").match(/\d+/g)?.join()).join(" ")`
+
+	for i, path := range []string{"/dead-letters", "/jobs?state=dead_letter", "/dead-letters?q=attempts%3A1", "/failures/" + group} {
+		b.open(m.url + path)
+		m.letters(2) // the list has more by now than when it was opened
+		n := strconv.Itoa(3 + 4*i + 2)
+		b.wait("all are "+n, every+`.textContent.includes("all `+n+` ")`)
+		eval[chromedp.Void](b, every+`.click()`)
+		want := strings.Join([]string{n, n, n + "," + n}, " ")
+		if got := eval[string](b, numbers); got != want {
+			t.Errorf("%s: the numbers are %s, want %s", path, got, want)
+		}
+
+		m.letters(2)
+		b.redrawn()
+		if got := eval[string](b, numbers); got != want {
+			t.Errorf("%s: after more have failed the numbers are %s, want %s", path, got, want)
+		}
+		eval[chromedp.Void](b, `document.querySelector('form[data-bulk] button[value="replay"]').click()`)
+		b.arrive("the preview", `location.pathname.startsWith("/operations/") && document.querySelector("#main").textContent.includes("jobs are eligible")`)
+		if got := b.text("main"); !strings.Contains(got, n+" jobs are eligible, 0 skipped") {
+			t.Errorf("%s: the preview of %s says:\n%s", path, n, got)
+		}
+	}
+	b.calm()
+}
+
 // More matches than a page counts are counted once somebody is about to act on them all.
 func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 	t.Parallel()
 	m := startMill(t)
-	m.letters(1100)
+	m.letters(10_000)
+	m.letters(100)
 	b := openBrowser(t)
 	b.open(m.url + "/dead-letters?q=attempts%3A1")
 	if got := b.text("[data-bulk-all]"); !strings.HasPrefix(got, "Select all matching (as of ") {
 		t.Errorf("before anybody needs the number the button says %q", got)
 	}
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
-	b.wait("all that match", bulkSays+`.match(/^All matching \(as of \d\d:\d\d:\d\d\) are selected: 1,100\.$/) !== null`)
-	b.wait("the buttons say how many", barButtons+` === "Discard1,100… Replay1,100…"`)
+	b.wait("all that match", bulkSays+`.match(/^All matching \(as of \d\d:\d\d:\d\d\) are selected: 10,100\.$/) !== null`)
+	b.wait("the buttons say how many", barButtons+` === "Discard10,100… Replay10,100…"`)
 	b.calm()
 }
 

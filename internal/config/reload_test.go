@@ -84,3 +84,23 @@ func TestReplace_TakesOverSources(t *testing.T) {
 		t.Errorf("without the section: changed %v, the sources are %+v", changed, c.Sources())
 	}
 }
+
+// The table of the documentation says of each section when a change of it takes effect.
+func TestReload_IsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var late []string
+	for line := range strings.Lines(string(text)) {
+		if sections, ok := strings.CutSuffix(strings.TrimSpace(line), " | after a restart |"); ok {
+			late = append(late, strings.Split(strings.Trim(sections, "| `"), "`, `")...)
+		}
+	}
+	if !slices.Equal(late, onlyAtStart) {
+		t.Errorf("docs/operate.md says that %v need a restart, want %v", late, onlyAtStart)
+	}
+	if !strings.Contains(string(text), "\n| `sources` | immediately.") {
+		t.Error("docs/operate.md does not say that sources change immediately")
+	}
+}

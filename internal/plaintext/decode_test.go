@@ -104,6 +104,7 @@ func FuzzDecode(f *testing.F) {
 
 func FuzzPlain(f *testing.F) {
 	f.Add("\x1b[31mred\x1b(B\x1b[m\r20 %\r\n_\ba\x1b]8;;x\x1b\\y\x1b[1G\x1b[2;1H\u009b1C\u009dz\u009c\x1bP1\x1b\\e\u0301")
+	f.Add("\xc2\x00\x9d0")
 	f.Fuzz(func(t *testing.T, text string) {
 		plain := plaintext.Plain(text)
 		if len(plain) > len(text) || strings.ContainsAny(plain, "\x00\x07\b\r\x1b\x7f") {

@@ -69,6 +69,8 @@ func (s *screen) read() {
 		case r == osc:
 			s.command()
 		case isControl(r):
+		case r == utf8.RuneError && size == 1: // what follows a byte that is no text must not complete it
+			s.line = append(s.line, '?')
 		default:
 			s.line = append(s.line, char...)
 		}

@@ -37,9 +37,9 @@ func behind(t *testing.T, h *house) *httptest.Server {
 }
 
 // dataAttributes hold what comes from data or configuration and may begin with
-// a slash without being an address; data-list is a name.
+// a slash without being an address; data-ticks is a name.
 func dataAttributes(name string) bool {
-	return name == "data-list" || name == "value" || name == "title" || name == "aria-label" || name == "placeholder" || name == "d"
+	return name == "data-ticks" || name == "value" || name == "title" || name == "aria-label" || name == "placeholder" || name == "d"
 }
 
 // Every address on every page, behind a real proxy, begins with the base path.

@@ -14,32 +14,56 @@ import (
 	"redrive/internal/store/rows"
 )
 
+// atLeast is how far jobs are counted in the time that is left when they are too many.
+const atLeast = 1000
+
 // Tally counts the jobs that the filter selects, and what kind they are, by looking at
 // up to so many: for texts and all else that nobody counts in advance (see
-// [counters.Book.Known] for what is). For a search it looks at what the filter would
-// select without its status, queue, type and reason, which is all that facets need.
-// When that is too much it looks at the jobs of every status, and at last only at
-// those that the filter selects. Each takes half of the time that ctx has left.
+// [counters.Book.Known] for what is). It looks at what the filter would select without
+// its status, queue, type and reason, which is all that states and facets need. When that
+// is too much, it counts facets among the jobs of that status only, and states among those
+// of that queue, type and reason, and at last only what the filter selects. Each takes half
+// of the time that ctx has left.
 func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.Tally, error) {
 	if err := cmp.Or(f.Check(), s.Search.Complete(f)); err != nil {
 		return filter.Tally{}, err
 	}
 	f.Sort = filter.Newest
-	every := f
-	every.Status = ""
-	if f.Searches() {
-		wide := every
-		wide.Queue, wide.Type, wide.Reason = "", "", ""
-		if t, ok, err := s.tally(ctx, f, wide, limit); ok || err != nil {
-			return t, err
-		}
-	}
-	t, ok, err := s.tally(ctx, f, every, limit)
-	if ok || err != nil {
-		t.Whole, t.Facets = false, filter.Facets{}
+	inStatus := f
+	inStatus.Queue, inStatus.Type, inStatus.Reason = "", "", ""
+	everyStatus := f
+	everyStatus.Status = ""
+	all := inStatus
+	all.Status = ""
+
+	t, counted, err := s.tally(ctx, f, all, limit)
+	if counted || err != nil {
 		return t, err
 	}
-	n, more, err := s.count(ctx, f, filter.Cursor{}, limit)
+	t = filter.Tally{}
+	if inStatus != all {
+		among, ok, err := s.tally(ctx, f, inStatus, limit)
+		if err != nil {
+			return filter.Tally{}, err
+		}
+		if ok {
+			t.Total, t.Facets, t.Whole, counted = among.Total, among.Facets, true, true
+		}
+	}
+	if everyStatus != all {
+		among, ok, err := s.tally(ctx, f, everyStatus, limit)
+		if err != nil {
+			return filter.Tally{}, err
+		}
+		if ok {
+			t.Total, t.States, counted = among.Total, among.States, true
+		}
+	}
+	if counted {
+		return t, nil
+	}
+
+	n, more, err := s.count(ctx, f, filter.Cursor{}, min(limit, atLeast))
 	return filter.Tally{Total: int64(n), More: more}, err
 }
 

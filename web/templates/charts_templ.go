@@ -40,12 +40,12 @@ func ChartPanel(c *Chart, now time.Time) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if c != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel\" aria-labelledby=\"h-chart\"><header><h2 id=\"h-chart\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"panel\" aria-labelledby=\"h-chart\"><header><h2 id=\"h-chart\">Attempts of <bdi>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var2 string
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("Attempts of " + format.Visible(c.Of))
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs(format.Visible(c.Of))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `charts.templ`, Line: 17, Col: 60}
 			}
@@ -53,7 +53,7 @@ func ChartPanel(c *Chart, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</h2><ul class=\"legend end\"><li class=\"is-succeeded\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>succeeded</li><li class=\"is-retryable\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>requeued</li><li class=\"is-dead\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>failed permanently</li></ul></header>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</bdi></h2><ul class=\"legend end\"><li class=\"is-succeeded\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>succeeded</li><li class=\"is-retryable\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>requeued</li><li class=\"is-dead\"><svg aria-hidden=\"true\"><rect class=\"fill\" width=\"12\" height=\"12\"></rect></svg>failed permanently</li></ul></header>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

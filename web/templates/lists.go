@@ -100,13 +100,21 @@ func Lagging(n int) string {
 	return fmt.Sprintf("%s %s not searchable yet.", format.Counted(n, "newest failure", "newest failures"), verb)
 }
 
+// firstHandler is a section of the configuration for the job that an empty page sends.
+const firstHandler = `handlers:
+  email.receipt:
+    http: {url: "http://127.0.0.1:9000/email"}`
+
 // Facet is one link of a facet.
 type Facet struct {
 	Icon, Word string
-	Count      int64
+	Count      int64 // or Uncounted
 	To         templ.SafeURL
 	Current    bool
 }
+
+// Uncounted is the count of a facet whose jobs are too many to count.
+const Uncounted = -1
 
 // ReasonFacets lead to the dead letters with one reason each. The one that the
 // filter has already leads to the list without it.

@@ -94,7 +94,19 @@ func TestSearch_CountsWhatItFinds(t *testing.T) {
 	}
 	d = parse(t, pages()["dead-letters-search"])
 	d.says("class", "head", "more than 1,000 of 4,210 dead jobs")
-	d.says("aria-label", "Facets", "Counts ignore your text filter.")
+	d.says("aria-label", "Facets", "Too many jobs match to count them here.")
+}
+
+// Numbers of other jobs than those of the list are not shown beside it.
+func TestSearch_FacetsOfTooManyHaveNoNumbers(t *testing.T) {
+	d := parse(t, pages()["dead-letters-search"])
+	facets := tree{t, d.one("aria-label", "Facets")}
+	if links := facets.nodes(func(n *html.Node) bool { return n.Data == "a" }); len(links) == 0 {
+		t.Error("the list cannot be narrowed")
+	}
+	if said := text(facets.root); strings.ContainsAny(said, "0123456789") {
+		t.Errorf("facets that were not counted say: %s", said)
+	}
 }
 
 func TestJobs_MarkTheColumnByWhichTheyAreSorted(t *testing.T) {

@@ -154,10 +154,10 @@ func TestJob_DrawsTheNewestOfItsType(t *testing.T) {
 func TestQueues_PauseAddsNoLineToARow(t *testing.T) {
 	d := doc{parse(t, pages()["queues"]).root}
 	paused := 0
-	for _, cell := range d.all("td.at-state") {
+	for _, cell := range d.all("th.at-lead") {
 		lines := cell.all("span.one")
 		if len(lines) != 1 || lines[0].FirstChild == nil {
-			t.Errorf("%q has %d lines below the state, want one", cell.text(), len(lines))
+			t.Errorf("%q has %d lines below the name, want one", cell.text(), len(lines))
 		}
 		if strings.Contains(cell.text(), " by ") {
 			paused++

@@ -1,8 +1,6 @@
 package templates
 
 import (
-	"fmt"
-
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
@@ -34,13 +32,12 @@ func moreHeld(n int64, listed []queues.Held) int64 {
 	return max(0, n)
 }
 
-// heldCount is the part of a list of types that says how many jobs wait, and where.
-func heldCount(h queues.Held, last bool) string {
-	end := ", "
+// heldEnd is what follows a type in a list of those that have no handler.
+func heldEnd(last bool) string {
 	if last {
-		end = ". "
+		return ". "
 	}
-	return fmt.Sprintf("(%s in %s)", format.Number(h.Count), format.Visible(h.Queue)) + end
+	return ", "
 }
 
 // LiveStates lists the states of jobs that have not ended, in the order of bars.

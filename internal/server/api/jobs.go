@@ -19,7 +19,7 @@ import (
 )
 
 // countLimit is how far the jobs of a filter are counted.
-const countLimit = 10_000
+const countLimit = 100_000
 
 // searched adds how many jobs cannot be found by their texts yet. Without it an
 // empty list would claim that there is no such failure.

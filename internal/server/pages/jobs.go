@@ -133,6 +133,7 @@ func (p *Pages) queryAbove(c echo.Context, frame *templates.Frame, f filter.Filt
 		v.Typed = c.QueryParam("q")
 	}
 	into(&r, &v.Tally)(p.tally(ctx, frame, f, len(wrong) == 0))
+	frame.Now = time.Now().UTC() // all that was counted is from before, so that a selection of all has that number
 	into(&r, &v.Dead)(p.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
 	if f.Searches() {
 		v.Indexing = p.View.Reindexing()
@@ -144,7 +145,7 @@ func (p *Pages) queryAbove(c echo.Context, frame *templates.Frame, f filter.Filt
 // What is not counted in advance is counted while the page is read, as long as that
 // costs little.
 const (
-	tallyLimit = 1000
+	tallyLimit = 10_000
 	tallyTime  = 100 * time.Millisecond
 )
 

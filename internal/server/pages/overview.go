@@ -343,6 +343,7 @@ func (p *Pages) failure(c echo.Context) error {
 	if v.Detail, err = p.View.Group(ctx, v.Now, fingerprint); err != nil {
 		return err
 	}
+	v.Now = time.Now().UTC() // all that was counted is from before, so that a selection of all has that number
 	v.Title = v.Class
 	v.Keys, v.Read = commonest(v.Jobs)
 	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {

@@ -22,7 +22,7 @@ import (
 var searching = []func(*kit){
 	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchFindsWhatAPageShows, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
-	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, TalliesAreCounts, SearchedJobsHaveWhatIsSearched, CountsUpToALimit, NewerCountsWhatStandsBefore,
+	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, TalliesAreCounts, TalliesOfTooManyJobs, SearchedJobsHaveWhatIsSearched, CountsUpToALimit, NewerCountsWhatStandsBefore,
 }
 
 // fill makes every failure searchable.
@@ -432,7 +432,7 @@ func TalliesAreCounts(k *kit) {
 				k.same(fmt.Sprintf("known %s jobs of %v", status, f), known.States[status], t.States[status])
 			}
 		}
-		k.same("counted under all of "+f.String(), t.Whole, f.Searches())
+		k.same("counted under all of "+f.String(), t.Whole, true)
 		for _, q := range t.Facets.Queues {
 			other := f
 			other.Queue = q.Name
@@ -442,6 +442,11 @@ func TalliesAreCounts(k *kit) {
 			other := f
 			other.Reason = r.Reason
 			k.same("jobs of "+other.String(), r.Count, count(other))
+		}
+		for _, typ := range t.Facets.Types {
+			other := f
+			other.Type = typ.Name
+			k.same("jobs of "+other.String(), typ.Count, count(other))
 		}
 	}
 	t, err := k.Tally(k.ctx, filter.Filter{Text: "service"}, 3)
@@ -454,6 +459,40 @@ func TalliesAreCounts(k *kit) {
 	k.check(err)
 	if t.More || t.Whole || t.Total != count(filter.Filter{Text: "service", Queue: "mail"}) || len(t.Facets.Queues) > 0 {
 		k.Errorf("a tally of a queue among too many is %+v", t)
+	}
+}
+
+// TalliesOfTooManyJobs: when the jobs of every status are too many to look at, the facets
+// are still counted among those of one, and the states among those of a queue.
+func TalliesOfTooManyJobs(k *kit) {
+	k.variety()
+	count := func(f filter.Filter) int64 { return int64(len(k.all(f, 1000))) }
+	for _, f := range []filter.Filter{{Text: "service", Status: job.StatusDeadLetter}, {Attempts: filter.Span{Min: 1}, Status: job.StatusDeadLetter}} {
+		every := f
+		every.Status = ""
+		limit := int(count(f))
+		if int64(limit) == count(every) {
+			k.Fatalf("%s selects all that it does without its status", f)
+		}
+		t, err := k.Tally(k.ctx, f, limit)
+		k.check(err)
+		if t.More || !t.Whole || t.Total != count(f) || t.States != nil || len(t.Facets.Queues) == 0 {
+			k.Errorf("%s is counted as %+v", f, t)
+		}
+		for _, q := range t.Facets.Queues {
+			of := f
+			of.Queue = q.Name
+			k.same("jobs of "+of.String(), q.Count, count(of))
+
+			t, err := k.Tally(k.ctx, of, limit)
+			k.check(err)
+			k.same("the total of "+of.String(), t.Total, count(of))
+			k.same("facets of "+of.String(), t.Whole, true)
+			of.Status = ""
+			if count(of) <= int64(limit) {
+				k.same("all jobs of "+of.String(), t.States.Jobs(), count(of))
+			}
+		}
 	}
 }
 

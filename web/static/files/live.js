@@ -19,7 +19,7 @@ const source = document.body.dataset.live;
 let socket = null;
 let failures = 0; // connections in a row that did not open
 let seq = 0; // of the newest counters shown
-let offlineSince = 0;
+let offlineSince = 0; // when the server was heard last, if it does not answer
 let retryTimer = 0, pollTimer = 0;
 let frozen = false;
 let ended = false; // the login: nothing more is told
@@ -41,6 +41,7 @@ function connect() {
 }
 
 function opened(mine) {
+  offlineSince = 0;
   if (failures) refreshSoon(); // there was a gap
   failures = 0;
   seq = 0; // a restarted server counts from the start
@@ -63,6 +64,7 @@ const counts = () => Boolean(find("[data-newer]"));
 function closed() {
   socket = null;
   failures++;
+  offlineSince ||= now();
   if (document.hidden) return;
   refreshSoon(); // the login may have ended
   if (failures >= failuresToPoll) startPolling();
@@ -200,8 +202,9 @@ const catchUp = () => told !== news && showNewer(news);
 function status(name) {
   const dot = find("[data-live-status]");
   if (!dot || ended && name !== "ended") return;
-  if (name === "live" || name === "polling") offlineSince = 0;
-  else if (name === "offline" && !offlineSince) offlineSince = now();
+  if (name === "polling") offlineSince = 0;
+  else if (name === "offline") offlineSince ||= now();
+  keepsCurrent(name !== "offline");
   const shown = frozen && !ended ? "frozen" : name;
   dot.dataset.state = name;
   const drawn = pattern(`live-${shown}`);
@@ -213,6 +216,13 @@ function status(name) {
   find("[data-since]", drawn).textContent = since;
   dot.replaceChildren(...drawn.childNodes);
   if (name !== "connecting" && !first) announce(words);
+}
+
+// Without the server, all that the page says of now is as old as its last answer: it says
+// so, its states turn grey, and nothing on it counts on.
+function keepsCurrent(is) {
+  document.body.classList.toggle("stale", !is);
+  for (const place of all("[data-fresh]")) setText(place, is ? place.dataset.fresh : `Not updated since ${clock(offlineSince)}.`);
 }
 
 /** Stops and resumes every change of the page, but for those that its reader makes. */
@@ -233,7 +243,10 @@ export function toggleFreeze() {
 export function start() {
   document.addEventListener("visibilitychange", visibility);
   document.addEventListener("signed-out", signedOut);
-  document.addEventListener("refreshed", signedIn);
+  document.addEventListener("refreshed", () => {
+    keepsCurrent(true);
+    signedIn();
+  });
   for (const release of ["held", "selectionchange"]) document.addEventListener(release, catchUp);
   for (const release of ["close", "toggle"]) document.addEventListener(release, catchUp, true);
   addEventListener("pagehide", disconnect);

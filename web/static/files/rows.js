@@ -61,7 +61,7 @@ function patchRow(row, job) {
   const refocus = focused();
   row.dataset.run = String(job.run);
   if (job.changed_at) row.dataset.changed = job.changed_at;
-  const moved = cell("state").filter((c) => setBadge(c, job)).length > 0 || replayed;
+  const moved = cell("state").filter((c) => setBadge(c, badgeOf(row, job), job)).length > 0 || replayed;
   for (const c of cell("attempts")) setAttempts(c, job);
   for (const c of cell("run")) setText(find("[data-value]", c) ?? c, String(job.run));
   if (moved) for (const c of cell("why")) setWhy(c, job, replayed);
@@ -72,10 +72,13 @@ function patchRow(row, job) {
   return moved || gone !== was;
 }
 
+// Among jobs that failed, one that succeeded has recovered.
+const badgeOf = (row, { status }) => (status === "completed" && kept(row).includes("retryable") ? "recovered" : status);
+
 /** Shows a state; returns whether it is another one. */
-function setBadge(cell, job) {
+function setBadge(cell, name, job) {
   const old = find(".badge", cell);
-  const badge = pattern(`badge-${job.status}`);
+  const badge = pattern(`badge-${name}`);
   if (!badge) return false;
   const words = find("span", badge), plain = words.textContent;
   if (job.source) setText(words, wordsOf(job));
@@ -211,8 +214,10 @@ export function answer(cell, name, text, job) {
 
 // A row that left the filter of its list stays, greyed. The result says so.
 function leave(row, job) {
-  const keeps = row.closest("[data-keeps]")?.dataset.keeps;
-  if (!keeps) return false;
-  const kept = keeps.split(" ");
-  return row.classList.toggle("gone", !kept.includes(job.status) && !kept.includes(job.state));
+  const states = kept(row);
+  if (!states.length) return false;
+  return row.classList.toggle("gone", !states.includes(job.status) && !states.includes(job.state));
 }
+
+/** The states of the jobs that a row's list is about; none where it is about all. */
+const kept = (row) => row.closest("[data-keeps]")?.dataset.keeps.split(" ").filter(Boolean) ?? [];

@@ -9,7 +9,7 @@ import { refreshSoon } from "./refresh.js";
 
 const bar = find("form[data-bulk]");
 const kinds = bar ? all(".actions button", bar).filter((button) => !button.disabled) : [];
-const store = bar && `ticks ${bar.dataset.list}`;
+const store = bar && `ticks ${bar.dataset.ticks}`;
 
 let ticks = new Map();
 let every = false; // everything that matches, not only what is ticked
@@ -77,7 +77,7 @@ async function count() {
     const answer = await fetch(url, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(answer.statusText);
     const { count: n, more } = await answer.json();
-    if (n === undefined) return;
+    if (n === undefined || bar.dataset.countUrl) return; // or the bar was drawn again, as of a later time
     for (const place of all("[data-bulk-total]", bar)) setText(place, more ? `: more than ${number(n)}` : `: ${number(n)}`);
     if (!more) bar.dataset.total = number(n);
     show();

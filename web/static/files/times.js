@@ -104,8 +104,10 @@ function show(element) {
   else if ("clock" in dataset) setText(element, clock(at(element), dataset.clock));
 }
 
+// What goes on now, and comes next, is only known while the page is kept current (live.js).
 function tick() {
-  for (const element of all("time[data-relative], time[data-age], time[data-countdown]")) show(element);
+  const stale = document.body.classList.contains("stale");
+  for (const element of all(stale ? "time[data-relative]" : "time[data-relative], time[data-age], time[data-countdown]")) show(element);
   setText(find("time[data-tick]"), clock(now()));
 }
 

@@ -8,6 +8,7 @@ package format
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -19,6 +20,33 @@ import (
 // vanish are written as \u202e. Every string that came from outside passes through here,
 // or through VisibleLines, on its way to a page.
 func Visible(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "") }
+
+// How much of a long name is kept at its end, and how long a name is that is not divided, in
+// columns of Latin letters.
+const (
+	tailColumns  = 9
+	wholeColumns = 2 * tailColumns
+)
+
+// HeadAndTail divides a long name so that its end can stay in sight where its beginning is
+// cut. A short name is all head. Both parts are visible.
+func HeadAndTail(name string) (head, tail string) {
+	letters := []rune(Visible(name))
+	from, columns := len(letters), 0
+	for i, letter := range slices.Backward(letters) {
+		columns++
+		if letter >= '\u1100' { // from here on most scripts have letters that are twice as wide
+			columns++
+		}
+		if columns <= tailColumns && !unicode.Is(unicode.M, letter) { // a mark belongs to the letter before it
+			from = i
+		}
+	}
+	if columns <= wholeColumns {
+		from = len(letters)
+	}
+	return string(letters[:from]), string(letters[from:])
+}
 
 // VisibleLines is Visible for text of several lines, as a trace: line breaks
 // and tabs keep their meaning.

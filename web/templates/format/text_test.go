@@ -36,3 +36,19 @@ func TestFullStop_EndsASentenceOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestHeadAndTail_KeepsTheEndOfALongName(t *testing.T) {
+	for _, test := range []struct{ name, head, tail string }{
+		{"orders", "orders", ""},
+		{"eighteen.letters.1", "eighteen.letters.1", ""},
+		{"a-really-long-name-of-a-queue-0001", "a-really-long-name-of-a-q", "ueue-0001"},
+		{"مدفوعات.العملاء.الجديدة.اليوم", "مدفوعات.العملاء.الجد", "يدة.اليوم"},
+		{"注文処理待ち行列の長い名前", "注文処理待ち行列の", "長い名前"},
+		{"letters-with-marks-e\u0301e\u0301e\u0301e\u0301", "letters-with-marks", "-e\u0301e\u0301e\u0301e\u0301"},
+		{"hidden-\u202e-and-so-on-and-on", `hidden-\u202e-and-so-`, "on-and-on"},
+	} {
+		if head, tail := HeadAndTail(test.name); head != test.head || tail != test.tail {
+			t.Errorf("%q is divided into %q and %q, want %q and %q", test.name, head, tail, test.head, test.tail)
+		}
+	}
+}

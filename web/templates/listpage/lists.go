@@ -8,7 +8,6 @@ package listpage
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -35,32 +34,45 @@ type Jobs struct {
 	Chart  *templates.Chart     // of the queue and the type that the filter names, or nil
 }
 
-// tabs are the states of the list's tabs: what another one includes comes after it.
-func tabs() []job.Status {
-	states := func(all ...job.State) (statuses []job.Status) {
-		for _, s := range all {
-			statuses = append(statuses, job.Status(s))
-		}
-		return statuses
-	}
-	return slices.Concat(
-		states(job.Scheduled, job.Pending, job.Available), []job.Status{job.StatusHeld},
-		states(job.Active, job.Retryable, job.Completed, job.Cancelled, job.Discarded),
-		[]job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.StatusTrashed},
-	)
+// tab is the list of jobs in one state, or in all.
+type tab struct {
+	state job.Status // empty: all
+	word  string
+	part  bool // its jobs are among those of the last tab before it that is no part
 }
 
-// tabWords is the word of a tab, and what it counts that others count too.
-func tabWords(s job.Status) (word, includes string) {
-	switch s {
-	case "":
-		return "All", ""
-	case job.Status(job.Available):
-		return templates.StyleOf(s).Word, "Includes jobs that have no handler"
-	case job.Status(job.Discarded):
-		return "all discarded", "Includes dead letters, refused dead letters and the trash"
+// tabs are those of the list. Each job is counted in one of them, but for the parts that say
+// so. What was given up is told by its parts alone, unless it has others.
+func (v Jobs) tabs() []tab {
+	all := []tab{{word: "All"}}
+	add := func(part bool, states ...job.Status) {
+		for _, s := range states {
+			all = append(all, tab{state: s, word: templates.StyleOf(s).Word, part: part})
+		}
 	}
-	return templates.StyleOf(s).Word, ""
+	add(false, job.Status(job.Scheduled), job.Status(job.Pending), job.Status(job.Available))
+	add(true, job.StatusHeld)
+	add(false, job.Status(job.Active), job.Status(job.Retryable), job.Status(job.Completed), job.Status(job.Cancelled))
+	gaveUp := v.Filter.Status == job.Status(job.Discarded) || v.withoutLetter() > 0
+	if gaveUp {
+		all = append(all, tab{state: job.Status(job.Discarded), word: "given up"})
+	}
+	add(gaveUp, job.StatusDeadLetter, job.StatusDLQFailed, job.StatusTrashed)
+	return all
+}
+
+// states are the numbers of the tabs, if they are known.
+func (v Jobs) states() job.Depths {
+	if v.countsAll() {
+		return v.Snapshot.Depths
+	}
+	return v.Query.Tally.States
+}
+
+// withoutLetter is how many jobs were discarded, have no dead letter and are not in the trash.
+func (v Jobs) withoutLetter() int64 {
+	n := v.states()
+	return n[job.Status(job.Discarded)] - n[job.StatusDeadLetter] - n[job.StatusDLQFailed] - n[job.StatusTrashed]
 }
 
 // jobsCaption names the list for readers who hear it.
@@ -180,9 +192,9 @@ func rowForward(v DeadLetters, j job.Job) templates.Act {
 	return a
 }
 
-// letterFrom is where a letter came from, and what else is remarkable about it.
-func letterFrom(l job.DeadLetter) string {
-	s := format.Visible(l.Queue)
+// letterHow is what is remarkable about a letter beside the queue that it came from.
+func letterHow(l job.DeadLetter) string {
+	s := ""
 	if l.Cause != "" {
 		s += " · " + templates.StyleOfOutcome(l.Cause).Word
 	}

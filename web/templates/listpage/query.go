@@ -138,7 +138,22 @@ func facetGroups(t filter.Tally, f filter.Filter, to func(filter.Filter, string)
 		with.Type = name
 		return to(with, "")
 	})
-	return []facetGroup{reasons, queues, types}
+	groups := []facetGroup{reasons, queues, types}
+	if !t.Whole {
+		for _, g := range groups {
+			g.uncount()
+		}
+	}
+	return groups
+}
+
+// uncount takes the numbers away: they are of other jobs than those of the list.
+func (g facetGroup) uncount() {
+	for _, some := range [][]templates.Facet{g.all, g.more} {
+		for i := range some {
+			some[i].Count = templates.Uncounted
+		}
+	}
 }
 
 // namedFacets are the facets of a field of the filter, of which one name may be
@@ -217,15 +232,12 @@ func orders(f filter.Filter) []order {
 	return append(all, order{filter.Oldest, "oldest first"})
 }
 
-// uncounted says what the counts of the facets leave out.
-func uncounted(t filter.Tally, f filter.Filter) string {
-	switch {
-	case t.Whole:
+// uncounted says why facets have no numbers, if they have none.
+func (q Query) uncounted(errors map[string]string) string {
+	if q.Tally.Whole || len(errors) > 0 {
 		return ""
-	case f.Searches():
-		return "Counts ignore your text filter."
 	}
-	return "Counts ignore all but state, queue, type and reason."
+	return "Too many jobs match to count them here."
 }
 
 // partWord is what a chip calls a part of a filter, and what it says.

@@ -90,14 +90,6 @@ func andForeign(n int) string {
 	return ", and " + format.Counted(n, "queue", "queues") + " of sources"
 }
 
-// workersOf says how busy the workers of a queue are, or at which source they are.
-func workersOf(q queues.Info, c templates.QueueConfig) string {
-	if source.Of(q.Name) != "" {
-		return "source " + source.Of(q.Name)
-	}
-	return workers(c)
-}
-
 // workers says how busy a queue's workers are.
 func workers(c templates.QueueConfig) string {
 	if c.Workers == 0 {
@@ -199,8 +191,11 @@ func (v View) statuses() []job.Status {
 	var all []job.Status
 	for _, s := range templates.LiveStates() {
 		all = append(all, job.Status(s))
+		if s == job.Available {
+			all = append(all, job.StatusHeld)
+		}
 	}
-	return append(all, job.StatusHeld, job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Completed), job.Status(job.Cancelled))
+	return append(all, job.StatusDeadLetter, job.StatusDLQFailed, job.StatusTrashed, job.Status(job.Completed), job.Status(job.Cancelled))
 }
 
 // word names a status of the queue's jobs. One that is pending in the queue of a source was
@@ -209,7 +204,11 @@ func (v View) word(s job.Status) string {
 	if name := source.Of(v.Queue.Name); name != "" && s == job.Status(job.Pending) {
 		return "at " + name
 	}
-	return templates.StyleOf(s).Word
+	word := templates.StyleOf(s).Word
+	if s == job.StatusHeld { // they are available, too
+		word = "of these " + word
+	}
+	return format.UpperFirst(word)
 }
 
 // finished is how many of the queue's jobs are over, and in nobody's hands.
