@@ -40,7 +40,7 @@ func TestTour_ReplaysTheJobsOfTheCauseThatIsFixed(t *testing.T) {
 	b.pressOn(`[data-bulk-all]`)
 	b.pressOn(`form[data-bulk] button[value="replay"]`)
 	b.arrive("there is a preview", `document.querySelector('form[action$="/start"]') !== null`)
-	if got := eval[string](b, `document.querySelector('[aria-labelledby="h-scope"] tbody').innerText.replace(/\s+/g, " ").trim()`); !strings.HasPrefix(got, "payments payments.capture ") || strings.Count(got, " ") != 2 {
+	if got := eval[string](b, `document.querySelector('[aria-label="Eligible jobs by queue and type"] tbody').innerText.replace(/\s+/g, " ").trim()`); !strings.HasPrefix(got, "payments payments.capture ") || strings.Count(got, " ") != 2 {
 		t.Errorf("the preview has the jobs %s", got)
 	}
 	b.calm()

@@ -138,6 +138,9 @@ func (a *API) operation(c echo.Context) (web.Object, error) {
 	if p.Handed, err = a.View.Handed(ctx, now, o); err != nil {
 		return nil, err
 	}
+	if p.Canary.Causes, err = a.View.CanaryCauses(ctx, o); err != nil {
+		return nil, err
+	}
 	log, err := a.View.OperationLog(ctx, o.ID, web.CallerOf(c).Role.May(access.Manage))
 	return web.Object{
 		"operation", shapeOperation(o), "progress", a.shapeProgress(p), "breakdown", shapeBreakdown(b),

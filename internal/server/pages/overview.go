@@ -349,8 +349,11 @@ func (p *Pages) failure(c echo.Context) error {
 	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
 		return err
 	}
-	if v.Alike, err = p.View.RollUp(ctx, v.Now, failures.Filter{State: failures.Open, Class: v.Class}, 1); err != nil {
-		return err
+	if v.Class != "" {
+		v.Alike, err = p.View.RollUp(ctx, v.Now, failures.Filter{State: failures.Open, Class: v.Class}, 1)
+		if err != nil {
+			return err
+		}
 	}
 	return p.Show(c, http.StatusOK, v.Page())
 }

@@ -317,10 +317,20 @@ func (v *View) Progress(ctx context.Context, now time.Time, o operation.Operatio
 // progress is what may be shown of how an operation went.
 func (v *View) progress(p operation.Progress, err error) (operation.Progress, error) {
 	p.Back.Class = v.Text(p.Back.Class)
-	for i := range p.Canary.Causes {
-		p.Canary.Causes[i].Class = v.Text(p.Canary.Causes[i].Class)
-	}
+	p.Canary.Causes, err = v.canaryCauses(p.Canary.Causes, err)
 	return p, err
+}
+
+// CanaryCauses tells by cause what became of the canary of an operation.
+func (v *View) CanaryCauses(ctx context.Context, o operation.Operation) ([]operation.CauseCanary, error) {
+	return v.canaryCauses(v.store.Operations.CanaryCauses(ctx, o))
+}
+
+func (v *View) canaryCauses(all []operation.CauseCanary, err error) ([]operation.CauseCanary, error) {
+	for i := range all {
+		all[i].Class = v.Text(all[i].Class)
+	}
+	return all, err
 }
 
 // Handed counts the replayed runs of an operation that sources have.

@@ -167,6 +167,9 @@ func (b *Book) Resume(ctx context.Context, now time.Time, id int64, by audit.Act
 // SetRate changes how fast the rest of an operation goes.
 func (b *Book) SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
 	return b.change(ctx, id, "changed", func(t *db.Tx, o operation.Operation) error {
+		if o.Sift > 0 && pace.Spread > 0 { // over how many is not known yet
+			return &job.Conflict{Problem: fmt.Sprintf("operation %d is leaving out the causes that did not pass; try again when it has", id)}
+		}
 		before := o.Pace
 		o.Pace.Rate, o.Pace.Spread = pace.Over(o.Pending), pace.Spread
 		e := entry(o, "operation.rate", now, by)
@@ -232,7 +235,7 @@ func (b *Book) pause(t *db.Tx, o operation.Operation, why string, now time.Time,
 // abort ends an operation for a reason. Its pending items stay as they are.
 func (b *Book) abort(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) error {
 	was := o.State
-	o.State, o.Why, o.FinishedAt = operation.Aborted, why, now
+	o.State, o.Why, o.FinishedAt, o.Guarded = operation.Aborted, why, now, false
 	e := entry(o, "operation.abort", now, by)
 	e.Before, e.After = string(was), why
 	return b.record(t, was, o, e)
@@ -272,7 +275,7 @@ func (b *Book) FailItem(ctx context.Context, now time.Time, id int64, why string
 	const update = `UPDATE operation_items SET state = 'failed', why = $3, at = $4 WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
 	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
 		o, err := byID(t, id)
-		if err != nil || o.State != operation.Running {
+		if err != nil || o.State != operation.Running || o.Sift > 0 {
 			return err
 		}
 		items, err := b.nextItems(t, o, 1)

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -10,10 +11,16 @@ import (
 	"redrive/internal/store/db"
 )
 
-// cause is why jobs of a scope had failed, as the database has it.
+// cause is why jobs of a scope had failed, as the database has it: an error group, whatever the
+// types of its jobs are, or the type of jobs that have none.
 type cause struct {
-	group int64 // groups.id, or 0
-	typ   string
+	group int64  // groups.id, or 0
+	typ   string // empty for a group
+}
+
+// typeOfCause is the type of the cause of a job, j, whose group is the value of a column.
+func typeOfCause(group string) string {
+	return "CASE WHEN " + group + " <> 0 THEN '' ELSE coalesce(j.type, '') END"
 }
 
 // causes are those of a part of a scope.
@@ -24,7 +31,10 @@ type sum struct{ n, first int64 }
 
 // add counts the job of an item.
 func (c causes) add(j *job.Job, item int64) {
-	key := cause{j.Group, j.Type}
+	key := cause{group: j.Group}
+	if j.Group == 0 {
+		key.typ = j.Type
+	}
 	jobs, known := c[key]
 	if !known {
 		jobs.first = item
@@ -49,7 +59,7 @@ func causeFields(c *operation.Cause) []any { return []any{&c.Group, &c.Class, &c
 
 // causesOf are the causes of a scope, the largest first.
 func causesOf(src db.Source, id int64) ([]operation.CausePart, error) {
-	const query = `SELECT coalesce(g.fingerprint, ''), coalesce(g.class, ''), c.type, c.n
+	const query = `SELECT coalesce(g.fingerprint, ''), coalesce(g.class, ''), coalesce(g.type, c.type), c.n
 		FROM operation_causes AS c LEFT JOIN groups AS g ON g.id = c.cause
 		WHERE c.operation_id = $1 ORDER BY c.n DESC, c.first LIMIT $2 + 0`
 	all, err := db.All(src, query, func(p *operation.CausePart) []any { return append(causeFields(&p.Cause), &p.Count) },
@@ -90,7 +100,12 @@ func (b *Book) bringForward(t *db.Tx, o operation.Operation) error {
 
 // without are the numbers that are not among the others, ascending.
 func without(all, others []int64) []int64 {
-	left := slices.DeleteFunc(slices.Clone(all), func(n int64) bool { return slices.Contains(others, n) })
+	there := make(map[int64]bool, len(others))
+	for _, n := range others {
+		there[n] = true
+	}
+
+	left := slices.DeleteFunc(slices.Clone(all), func(n int64) bool { return there[n] })
 	slices.Sort(left)
 	return left
 }
@@ -116,9 +131,18 @@ const canaryItems = `(SELECT job_seq, cause, outcome FROM operation_items
 	WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0) AS canary
 	LEFT JOIN jobs AS j ON j.seq = canary.job_seq LEFT JOIN groups AS g ON g.id = canary.cause`
 
+// CanaryCauses tells by cause what became of the canary of an operation, the causes with most
+// failures first. It is empty as long as the canary is not enqueued.
+func (b *Book) CanaryCauses(ctx context.Context, o operation.Operation) ([]operation.CauseCanary, error) {
+	if o.Kind != operation.Replay || o.CanaryAt.IsZero() {
+		return nil, nil
+	}
+	return canaryCauses(b.reader.In(ctx), o)
+}
+
 // canaryCauses tells by cause what became of a canary, the causes with most failures first.
 func canaryCauses(src db.Source, o operation.Operation) ([]operation.CauseCanary, error) {
-	const query = `SELECT coalesce(g.fingerprint, ''), coalesce(g.class, ''), coalesce(j.type, g.type, ''), count(*),
+	const query = `SELECT coalesce(g.fingerprint, ''), coalesce(g.class, ''), coalesce(g.type, j.type, ''), count(*),
 			count(*) FILTER (WHERE outcome = 'succeeded'), count(*) FILTER (WHERE outcome = 'relapsed'),
 			count(*) FILTER (WHERE outcome = 'dropped'), count(*) FILTER (WHERE outcome = 'unknown')
 		FROM ` + canaryItems + ` GROUP BY canary.cause, 1, 2, 3`

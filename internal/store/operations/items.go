@@ -314,6 +314,9 @@ func (b *Book) Progress(ctx context.Context, now time.Time, o operation.Operatio
 	if err := cheap(src, now, o, &p); err != nil {
 		return p, err
 	}
+	if p.Canary.Causes, err = b.CanaryCauses(ctx, o); err != nil {
+		return p, err
+	}
 	p.Handed, err = handedOf(src, now, o, unsettledItems)
 	return p, err
 }
@@ -332,9 +335,6 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 		if c.Unsettled() > 0 {
 			c.EndedAt = time.Time{}
 		}
-	}
-	if err == nil && !o.CanaryAt.IsZero() {
-		p.Canary.Causes, err = canaryCauses(src, o)
 	}
 	if err == nil && o.Pace.Guard {
 		err = guardSees(src, o, p)

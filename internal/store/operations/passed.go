@@ -2,7 +2,6 @@ package operations
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -13,10 +12,17 @@ import (
 )
 
 // ResumePassed lets an operation go on with the causes that passed its canary: those of which
-// every job in it succeeded. The jobs of all others are skipped and stay as they are. Where
-// no cause passed, it is a *job.Conflict.
+// every job in it succeeded. The jobs of all others are skipped and stay as they are. It is a
+// *job.Conflict as long as the canary may still tell more, and where no cause passed.
 func (b *Book) ResumePassed(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return b.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
+		var seen operation.Progress
+		if err := cheap(t, now, o, &seen); err != nil {
+			return err
+		}
+		if seen.Canary.Unsettled() > seen.Canary.Handed.Returned {
+			return &job.Conflict{Problem: fmt.Sprintf("the canary of operation %d is not over; wait for its jobs", id)}
+		}
 		passed, err := passedCauses(t, o)
 		if err != nil {
 			return err
@@ -28,7 +34,7 @@ func (b *Book) ResumePassed(ctx context.Context, now time.Time, id int64, by aud
 			return err
 		}
 
-		o.State, o.Why, o.ResumedAt, o.Guarded, o.Sift = operation.Running, "", now, false, 1
+		o.State, o.Why, o.ResumedAt, o.Guarded, o.Sift = operation.Running, "", now, false, o.Position+1
 		e := entry(o, "operation.resume", now, by)
 		e.After = fmt.Sprintf("%d of %d causes, which passed the canary", len(passed), o.Causes)
 		return b.record(t, operation.Paused, o, e)
@@ -37,9 +43,9 @@ func (b *Book) ResumePassed(ctx context.Context, now time.Time, id int64, by aud
 
 // passedCauses are the causes of which every job of the canary succeeded.
 func passedCauses(t *db.Tx, o operation.Operation) ([]cause, error) {
-	const query = `SELECT canary.cause, coalesce(j.type, g.type, '') FROM ` + canaryItems + `
+	query := `SELECT canary.cause, ` + typeOfCause("canary.cause") + ` FROM ` + canaryItems + `
 		GROUP BY 1, 2 HAVING count(*) = count(*) FILTER (WHERE outcome = 'succeeded')`
-	if o.CanaryAt.IsZero() {
+	if o.CanaryAt.IsZero() || o.Causes == 0 { // its scope was collected before causes were noted
 		return nil, nil
 	}
 	all, err := db.All(t, query, func(c *cause) []any { return []any{&c.group, &c.typ} }, o.ID, o.Pace.Canary)
@@ -85,15 +91,15 @@ func (b *Book) Sift(ctx context.Context, now time.Time, id int64) error {
 
 // sift skips items of one chunk.
 func (b *Book) sift(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
-	const query = `SELECT i.n, c.left_out FROM operation_items AS i LEFT JOIN jobs AS j ON j.seq = i.job_seq
-		LEFT JOIN operation_causes AS c ON c.operation_id = i.operation_id AND c.cause = i.cause AND (i.cause <> 0 OR c.type = j.type)
+	query := `SELECT i.n, coalesce(c.left_out, 1) FROM operation_items AS i LEFT JOIN jobs AS j ON j.seq = i.job_seq
+		LEFT JOIN operation_causes AS c ON c.operation_id = i.operation_id AND c.cause = i.cause AND c.type = ` + typeOfCause("i.cause") + `
 		WHERE i.operation_id = $1 AND i.n >= $2 AND i.state = 'pending' ORDER BY i.n LIMIT $3 + 0`
 	const skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, at = $5
 		WHERE operation_id = $1 AND n IN (SELECT value FROM json_each($2)) AND state = 'pending'`
-	const why = "its cause did not pass the canary"
+	const why = "its cause did not pass the canary, or was not in it"
 	type item struct {
 		n    int64
-		left sql.NullBool
+		left bool
 	}
 
 	items, err := db.All(t, query, func(it *item) []any { return []any{&it.n, &it.left} }, o.ID, o.Sift, siftChunk)
@@ -103,7 +109,7 @@ func (b *Book) sift(t *db.Tx, o operation.Operation, now time.Time) (operation.O
 	var left []int64
 	for _, it := range items {
 		o.Sift = it.n + 1
-		if it.left.Bool {
+		if it.left {
 			left = append(left, it.n)
 		}
 	}

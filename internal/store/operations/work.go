@@ -195,10 +195,16 @@ func (b *Book) guarded(t *db.Tx, o operation.Operation) (why string, err error) 
 	if err != nil || seen.Ended < operation.GuardLeast || 2*seen.Same <= seen.Ended {
 		return "", err
 	}
-	if seen.Back.Class == "" {
-		return fmt.Sprintf("%d of the last %d replays failed permanently with the same error as before", seen.Same, seen.Ended), nil
+	if 2*seen.BackN > seen.Ended && seen.Back.Class != "" {
+		return fmt.Sprintf("%s came back in %d of the last %d replays", seen.Back.Class, seen.BackN, seen.Ended), nil
 	}
-	return fmt.Sprintf("%s came back in %d of the last %d replays", seen.Back.Class, seen.BackN, seen.Ended), nil
+
+	// Several errors came back, or one that has no name.
+	why = fmt.Sprintf("%d of the last %d replays failed permanently with the same errors as before", seen.Same, seen.Ended)
+	if seen.Back.Class != "" {
+		why += fmt.Sprintf(", most often, %d times, with %s", seen.BackN, seen.Back.Class)
+	}
+	return why, nil
 }
 
 // guardSees counts the replays that ended last, and those of them that failed in the same

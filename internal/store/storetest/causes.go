@@ -15,7 +15,7 @@ import (
 var byCause = []func(*kit){
 	Operation_TheCanaryHasAJobOfEachCause, Operation_ASmallCanaryHasTheMostFrequentCauses, Operation_TheUsualCanaryCoversTheCauses,
 	Operation_TheCanaryIsJudgedByCause, Operation_TheGuardNamesWhatCameBack, Operation_ATypeWithoutAGroupIsACause,
-	Operation_OnlyTheCausesThatPassedGoOn, Operation_NoCausePassed,
+	Operation_OnlyTheCausesThatPassedGoOn, Operation_NoCausePassed, Operation_ACanaryThatRunsHasNotPassed, Operation_AGroupOfTwoTypesIsOneCause,
 }
 
 // classes are the error classes of which jobs died, by their ids.
@@ -157,9 +157,9 @@ func Operation_TheCanaryIsJudgedByCause(k *kit) {
 		"b.Mended", int64(1), int64(1), int64(0), int64(0),
 		"c.Rare", int64(1), int64(0), int64(0), int64(1),
 	})
-	cheap, err := k.Operations.CheapProgress(k.ctx, k.now, o)
+	alone, err := k.Operations.CanaryCauses(k.ctx, o)
 	k.check(err)
-	k.same("what is cheap", cheap.Canary.Causes, p.Canary.Causes)
+	k.same("the causes alone", alone, p.Canary.Causes)
 }
 
 // Operation_TheGuardNamesWhatCameBack: the error that came back most often.
@@ -237,6 +237,10 @@ func Operation_OnlyTheCausesThatPassedGoOn(k *kit) {
 	k.pass(time.Second)
 	o, err := k.Operations.ResumePassed(k.ctx, k.now, o.ID, ana)
 	k.check(err)
+	_, err = k.Operations.SetRate(k.ctx, k.now, o.ID, operation.Pace{Spread: time.Hour}, ana)
+	k.conflict(err) // over how many jobs is not known yet
+	k.check(k.Operations.FailItem(k.ctx, k.now, o.ID, "of an earlier step"))
+	k.same("no item is given up meanwhile", k.operation(o.ID).Failed, int64(0))
 	k.same("resumed", []any{o.State, o.Sift > 0, o.Pending}, []any{operation.Running, true, int64(7)})
 	k.same("work before it is sifted", k.work(o.ID, 10).Items, 0)
 	k.restart()
@@ -249,7 +253,7 @@ func Operation_OnlyTheCausesThatPassedGoOn(k *kit) {
 	k.same("at the end", []any{o.State, o.Done, o.Skipped}, []any{operation.Finished, int64(6), int64(4)})
 	skipped := k.items(o.ID, operation.ItemFilter{State: operation.ItemSkipped})
 	k.same("skipped", all.of(skipped), "a.Broken a.Broken a.Broken d.Untested")
-	k.same("why", []any{skipped[0].Code, skipped[0].Why}, []any{operation.SkipCause, "its cause did not pass the canary"})
+	k.same("why", []any{skipped[0].Code, skipped[0].Why}, []any{operation.SkipCause, "its cause did not pass the canary, or was not in it"})
 	k.same("as they were", k.job(skipped[0].Job.ID).Status(), job.StatusDeadLetter)
 	made, err := k.Operations.Breakdown(k.ctx, o.ID)
 	k.check(err)
@@ -266,4 +270,46 @@ func Operation_NoCausePassed(k *kit) {
 	_, err := k.Operations.ResumePassed(k.ctx, k.now, o.ID, ana)
 	k.conflict(err)
 	k.same("the operation", k.operation(o.ID).State, operation.Paused)
+}
+
+// Operation_ACanaryThatRunsHasNotPassed: what one cause shows early says nothing of the others.
+func Operation_ACanaryThatRunsHasNotPassed(k *kit) {
+	k.died("a.Mended", 2, "b.Mended", 2)
+	o := k.operate(operation.Replay, filter.Filter{})
+	k.run(o.ID, operation.Pace{Canary: 2})
+	k.workAll(o.ID)
+	k.pass(time.Second)
+	k.settle(k.claim("orders", 1)[0], job.Succeeded)
+	_, err := k.Operations.ResumePassed(k.ctx, k.now, o.ID, ana)
+	k.conflict(err)
+
+	k.settle(k.claim("orders", 1)[0], job.Succeeded)
+	_, err = k.Operations.ResumePassed(k.ctx, k.now, o.ID, ana)
+	k.check(err)
+	k.check(k.Operations.Sift(k.ctx, k.now, o.ID))
+	o = k.workAll(o.ID)
+	k.same("at the end", []any{o.State, o.Done, o.Skipped}, []any{operation.Finished, int64(4), int64(0)})
+}
+
+// Operation_AGroupOfTwoTypesIsOneCause: a record of a source that comes back with another type
+// stays in its group, and what is left out of it is left out once.
+func Operation_AGroupOfTwoTypesIsOneCause(k *kit) {
+	k.died("b.Mended", 3)
+	first, second := k.deadAt("1"), k.deadAt("2")
+	second.Type = first.Type
+	k.mirror(2, first, second)
+	k.pass(time.Second)
+	second.Type, second.Witness, second.FailedAt = "another.type", "2", k.now
+	k.mirror(1, second)
+
+	o := k.operate(operation.Replay, filter.Filter{})
+	made, err := k.Operations.Breakdown(k.ctx, o.ID)
+	k.check(err)
+	seen, jobs := map[string]bool{}, int64(0)
+	for _, c := range made.Causes {
+		k.same("the cause is listed before", seen[c.Group], false)
+		seen[c.Group] = true
+		jobs += c.Count
+	}
+	k.same("causes and jobs", []int64{k.operation(o.ID).Causes, jobs}, []int64{int64(len(made.Causes)), 5})
 }

@@ -54,6 +54,7 @@ func Operation_TellsHowItGoes(k *kit) {
 		k.check(err)
 		early, err := k.Operations.CheapProgress(k.ctx, k.now, o)
 		k.check(err)
+		p.Canary.Causes = nil // which are not
 		k.same("what is cheap", []any{early.Canary, early.Ended, early.Same}, []any{p.Canary, p.Ended, p.Same})
 		return p
 	}

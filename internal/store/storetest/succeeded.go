@@ -122,6 +122,7 @@ func Source_ACanaryPassesWhenItSaysSo(k *kit) {
 	canary := func() operation.Canary {
 		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
+		p.Canary.Causes = nil
 		return p.Canary
 	}
 	at := operation.Handed{AtSource: 2, Source: "shop", Until: k.now.Add(source.ReturnedAfter)}
@@ -146,6 +147,7 @@ func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
 		k.check(err)
 		cheap, err := k.Operations.CheapProgress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
+		p.Canary.Causes = nil // which are not
 		k.same("what is cheap", cheap.Canary, p.Canary)
 		return [2]operation.Handed{p.Canary.Handed, p.Handed}
 	}

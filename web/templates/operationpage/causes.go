@@ -12,6 +12,8 @@ import (
 // causeWords are the class and the type of a cause, either of which may be unknown.
 func causeWords(c operation.Cause) (class, typ string) {
 	switch {
+	case c.Group != "" && c.Class == "":
+		return "no class", format.Visible(c.Type)
 	case c.Class == "" && c.Type == "":
 		return "a job that was removed", ""
 	case c.Class == "":

@@ -629,7 +629,7 @@ func actions(v View) templ.Component {
 			}
 		}
 		if o.State == operation.Paused {
-			if v.standing().canary() == canaryFailed && len(v.Progress.Canary.Passed()) > 0 {
+			if v.standing().mayResumePassed() {
 				templ_7745c5c3_Err = actionButton(v, "resume-passed", "Resume what passed", "play", "button").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -34,10 +34,11 @@ type Standing struct {
 	Canary operation.Canary
 	Handed operation.Handed // of all its replayed runs
 	Origin *source.Health   // that has them; nil: several have, or it is not attached
+	Pruned bool             // its items were removed, so that no more is known of its runs
 }
 
 func (v View) standing() Standing {
-	return Standing{v.Operation, v.Progress.Canary, v.Progress.Handed, v.Origin}
+	return Standing{v.Operation, v.Progress.Canary, v.Progress.Handed, v.Origin, v.Progress.Pruned}
 }
 
 // again is after how many seconds the page is drawn again, because it changes with the time
@@ -81,10 +82,17 @@ func (s Standing) Badge() templates.Style {
 	switch {
 	case s.canary() == canaryRuns:
 		return templates.Style{Class: "is-active", Icon: "active", Word: "canary"}
-	case s.State == operation.Finished && s.Unsettled() > s.Handed.AtSource:
+	case s.State == operation.Finished && !s.Pruned && s.Unsettled() > s.Handed.AtSource:
 		return templates.Style{Class: "is-active", Icon: "active", Word: "all enqueued"}
 	}
 	return templates.StyleOfOperation(s.State)
+}
+
+// mayResumePassed reports whether the operation can go on with the causes that passed: the
+// canary is over, and failed for others.
+func (s Standing) mayResumePassed() bool {
+	over := s.Canary.Unsettled() <= s.Canary.Handed.Returned
+	return s.canary() == canaryFailed && over && s.Causes > 0 && len(s.Canary.Passed()) > 0
 }
 
 // resumeClass keeps Resume from being the obvious button while it would repeat a
@@ -127,7 +135,7 @@ func (s Standing) Verdict() templates.Style {
 	case o.State == operation.Running:
 		done := format.UpperFirst(templates.DoneWord(o.Kind))
 		return say("is-active", "active", "%s %s of %s.", done, format.NumberOf(o.Done, o.Total), format.Number(o.Total))
-	case o.Guarded:
+	case o.State == operation.Paused && o.Guarded:
 		return say("is-dead", "failed", "Paused: %s.", format.Visible(o.Why))
 	case o.State == operation.Paused:
 		return say("is-warn", "pause", "%s.", format.UpperFirst(format.Visible(o.Why)))
@@ -191,7 +199,7 @@ func (s Standing) Advice() string {
 		return "Copies may be in its queue: look there first. Resume then replays the " + rest + "."
 	case canary == canaryPassed:
 		return s.untested() + "Resume to " + string(o.Kind) + " the " + rest + "."
-	case canary == canaryFailed && len(s.Canary.Passed()) > 0:
+	case s.mayResumePassed():
 		return "Fix what failed again, or resume only the causes that passed."
 	case canary == canaryFailed:
 		return "Fix the cause first. Resume then replays the " + rest + "."
@@ -201,7 +209,9 @@ func (s Standing) Advice() string {
 		return "Nothing happens to any job before you start the operation."
 	case o.State == operation.Running:
 		return s.Outcome()
-	case o.Guarded:
+	case o.State == operation.Paused && o.Sift > 0:
+		return "Jobs of causes that did not pass the canary are still to be left out of the " + rest + "."
+	case o.State == operation.Paused && o.Guarded:
 		return "Fix it first. Resume then replays the " + rest + "."
 	case o.State == operation.Paused:
 		return "Jobs that were already " + templates.DoneWord(o.Kind) + " are not affected. Resume to continue with the " + rest + "."

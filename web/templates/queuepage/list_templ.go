@@ -811,7 +811,7 @@ func sourceTag(queue string) templ.Component {
 }
 
 // queueState is the line below the name of a queue: what keeps it from running, or how busy
-// its workers are.
+// its workers are. The source has no link here, which would be too near to that of the queue.
 func queueState(v List, q queues.Info) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -838,7 +838,7 @@ func queueState(v List, q queues.Info) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if source.Of(q.Name) != "" {
-			templ_7745c5c3_Err = sourceTag(q.Name).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.Tag("is-pending auto", "move", "source "+source.Of(q.Name)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
