@@ -228,10 +228,14 @@ var clojureForm = regexp.MustCompile(`(?m)^(?:Execution|Syntax) error(?: \((\w+)
 
 // clojure reads what Clojure says in place of a stack trace.
 func clojure(text string) Error {
-	if m := clojureForm.FindStringSubmatch(text); m != nil {
-		return Error{Class: m[1], Message: m[2]}
+	if !strings.Contains(text, "Execution error") && !strings.Contains(text, "Syntax error") {
+		return Error{}
 	}
-	return Error{}
+	m := clojureForm.FindStringSubmatch(text)
+	if m == nil {
+		return Error{}
+	}
+	return Error{Class: m[1], Message: m[2]}
 }
 
 var javacForm = regexp.MustCompile(`^(?:e: )?\S+\.(?:java|kts?|scala|groovy):\d+(?::\d+)?:? (?:error: )?(.+)$`)

@@ -10,13 +10,20 @@ var (
 	headForm = regexp.MustCompile(`^([A-Za-z_$][\w.$]*)(?: \[\w+\])?(?::(?: (.*))?)?$`)
 )
 
+// isAtLine reports whether a line is one of a stack. A search for what such a line has costs
+// far less than the pattern, which few lines need.
+func isAtLine(line string) bool {
+	maybe := strings.HasPrefix(line, "\t") || strings.Contains(line, "at ")
+	return maybe && atLine.MatchString(line)
+}
+
 // stack reads the last stack of lines that begin with "at", of whatever language: above it
 // stand the class and the message.
 func stack(text string) Error {
 	var found Error
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if atLine.MatchString(line) && (i == 0 || !atLine.MatchString(lines[i-1])) {
+		if isAtLine(line) && (i == 0 || !isAtLine(lines[i-1])) {
 			if e := head(lines[:i]); e.found() {
 				found = e
 			}
@@ -28,7 +35,7 @@ func stack(text string) Error {
 // head is the error that the lines before a stack end with.
 func head(before []string) Error {
 	for i := len(before) - 1; i >= max(0, len(before)-2*maxContinued); i-- {
-		if atLine.MatchString(before[i]) {
+		if isAtLine(before[i]) {
 			break
 		}
 		if m := headForm.FindStringSubmatch(before[i]); m != nil && isClass(m[1]) {
