@@ -1,6 +1,7 @@
 package operationpage
 
 import (
+	"cmp"
 	"fmt"
 
 	"redrive/internal/operation"
@@ -57,14 +58,18 @@ func (v View) unhandledWords() string {
 	if jobs == 0 || v.Operation.Kind != operation.Replay {
 		return ""
 	}
-	said := format.Counted(types, "type has", "types have") + " no handler here"
+	whose := "their "
+	if types == 1 {
+		whose = "its "
+	}
 	become := map[retry.Unknown]string{
-		retry.UnknownFail: "fail", retry.UnknownDeadLetter: "become dead letters again", retry.UnknownDelete: "are discarded",
+		retry.UnknownFail:       "will fail at once",
+		retry.UnknownDeadLetter: "will become dead letters again at once",
+		retry.UnknownDelete:     "will be discarded at once",
 	}
-	if word, known := become[v.UnknownType]; known {
-		return fmt.Sprintf("%s: when they are replayed, %s at once.", said, format.Counted(jobs, "job", "jobs")+" "+word)
-	}
-	return fmt.Sprintf("%s: when replayed, %s until one is configured.", said, format.Counted(jobs, "job waits", "jobs wait"))
+
+	return format.Counted(types, "type has", "types have") + " no handler here: " + whose + format.Counted(jobs, "job", "jobs") + " " +
+		cmp.Or(become[v.UnknownType], "will wait until one is configured") + "."
 }
 
 // guardSees says what the guard counts now.
