@@ -98,7 +98,7 @@ var owners = map[string]string{
 	"github.com/evanw/esbuild":            "web/static/bundle",
 	"github.com/pressly/goose":            "store/sqlite",
 	"github.com/jackc/pgx/v5":             "source/sqlsource",
-	"github.com/klauspost/compress":       "server/compress web/static",
+	"github.com/klauspost/compress":       "httpclient server/compress web/static",
 	"github.com/andybalholm/brotli":       "httpclient server/compress web/static",
 	"github.com/labstack/echo":            "server server/compress server/web server/api server/pages",
 	"github.com/gorilla/websocket":        "live",

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -39,14 +40,27 @@ func (f Filter) Excerpts(t Texts) (all []Excerpt) {
 	return all
 }
 
-// locate is where a text has what is wanted for the first time, case ignored.
+// locate is where a text has what is wanted for the first time. Case is ignored, and white
+// space stands for any other, as in the index.
 func locate(text, wanted string) (from, to int) {
-	wanted = strings.ToLower(wanted)
-	at := strings.Index(strings.ToLower(text), wanted)
-	if at < 0 || wanted == "" {
+	words := strings.Fields(strings.ToLower(wanted))
+	if len(words) == 0 {
 		return 0, 0
 	}
-	return unlowered(text, at), unlowered(text, at+len(wanted))
+
+	for i, word := range words {
+		words[i] = regexp.QuoteMeta(word)
+	}
+	pattern, err := regexp.Compile(strings.Join(words, `[\s\v\p{Z}\x{85}]+`))
+	if err != nil {
+		return 0, 0 // unreachable: each word is quoted
+	}
+
+	at := pattern.FindStringIndex(strings.ToLower(text))
+	if at == nil {
+		return 0, 0
+	}
+	return unlowered(text, at[0]), unlowered(text, at[1])
 }
 
 // unlowered is the place in a text of a place in its lower case, whose letters may

@@ -188,15 +188,17 @@ func phrases(pairs ...string) []string {
 // formatMoment writes a time as a sentence has it.
 func formatMoment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.999999") + " UTC" }
 
-// Contains reports whether one of the texts contains what is looked for, case
-// ignored.
+// Contains reports whether one of the texts contains what is looked for. Case is ignored,
+// and white space stands for any other.
 func Contains(wanted string, texts ...string) bool {
 	wanted = folded(wanted)
 	return wanted == "" || slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(folded(s), wanted) })
 }
 
-// folded is a text in which letters that differ by case alone are the same.
+// folded is a text in which letters that differ by case alone are the same, and so is all
+// white space.
 func folded(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
 	return strings.Map(func(r rune) rune {
 		least := r
 		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {

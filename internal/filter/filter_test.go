@@ -66,3 +66,14 @@ func TestFilterCheck_NamesTheField(t *testing.T) {
 		}
 	}
 }
+
+func TestContains_IgnoresCaseAndWhiteSpace(t *testing.T) {
+	const message = "Duplicate key value\n  violates\tunique constraint"
+	for wanted, want := range map[string]bool{
+		"": true, "KEY value violates": true, "value\r\nviolates": true, " unique\u00a0constraint ": true, "keyvalue": false, "key violates": false,
+	} {
+		if got := filter.Contains(wanted, "other", message); got != want {
+			t.Errorf("Contains(%q) is %t, want %t", wanted, got, want)
+		}
+	}
+}

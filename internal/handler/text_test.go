@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -95,6 +96,14 @@ func intoGzip(w io.Writer) io.WriteCloser   { return gzip.NewWriter(w) }
 func intoZlib(w io.Writer) io.WriteCloser   { return zlib.NewWriter(w) }
 func intoBrotli(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) }
 
+func intoZstd(w io.Writer) io.WriteCloser {
+	packer, err := zstd.NewWriter(w)
+	if err != nil {
+		panic(err) // unreachable: there are no options
+	}
+	return packer
+}
+
 func intoDeflate(w io.Writer) io.WriteCloser {
 	deflate, err := flate.NewWriter(w, flate.DefaultCompression)
 	if err != nil {
@@ -110,13 +119,14 @@ func TestHTTP_UnpacksTheAnswer(t *testing.T) {
 		"deflate":           packed(t, declined, intoZlib),
 		"Deflate":           packed(t, declined, intoDeflate),
 		"br":                packed(t, declined, intoBrotli),
+		"zstd":              packed(t, declined, intoZstd),
 		"identity, br":      packed(t, declined, intoBrotli),
 		"deflate, gzip":     packed(t, packed(t, declined, intoZlib), intoGzip),
 		"deflate, identity": packed(t, declined, intoDeflate),
 	} {
 		isDeclined(t, encoding, answered(t, map[string]string{"Content-Type": "application/json", "Content-Encoding": encoding}, body))
 	}
-	for _, encoding := range []string{"deflate", "br", "x-gzip", "identity", "zip"} { // it is named and not used
+	for _, encoding := range []string{"deflate", "br", "zstd", "x-gzip", "identity", "zip"} { // it is named and not used
 		isDeclined(t, encoding+" in name", answered(t, map[string]string{"Content-Encoding": encoding}, declined))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 )
 
 // unpacked undoes what the header Content-Encoding names, the last one first, up to [MaxWords].
@@ -35,6 +36,8 @@ func opener(name string, body []byte) func(io.Reader) (io.Reader, error) {
 	switch name {
 	case "gzip", "x-gzip":
 		return func(packed io.Reader) (io.Reader, error) { return gzip.NewReader(packed) }
+	case "zstd":
+		return openZstd
 	case "br":
 		return func(packed io.Reader) (io.Reader, error) { return brotli.NewReader(packed), nil }
 	case "deflate":
@@ -44,6 +47,15 @@ func opener(name string, body []byte) func(io.Reader) (io.Reader, error) {
 		return func(packed io.Reader) (io.Reader, error) { return flate.NewReader(packed), nil }
 	}
 	return nil
+}
+
+// maxWindow is how far back a body in zstd may point, which is what a reader of it keeps in
+// memory. RFC 9659 has senders of HTTP stay within 8 MB.
+const maxWindow = 8 << 20
+
+// openZstd reads zstd without goroutines of its own, so there is nothing to close.
+func openZstd(packed io.Reader) (io.Reader, error) {
+	return zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 }
 
 // hasZlibHeader reports whether a body is in the format of zlib, as RFC 9110 wants it for

@@ -1,4 +1,4 @@
--- The redacted, lower-case texts of jobs that failed. They decide whether a job has a
+-- The redacted texts of jobs that failed, in lower case and with one blank for all white space. They decide whether a job has a
 -- text; the index below only says which jobs can have it.
 CREATE TABLE search_texts (
     job_seq   INTEGER PRIMARY KEY,
@@ -32,4 +32,4 @@ CREATE TABLE search_state (
 INSERT INTO search_state (one, mark, before, revision) VALUES (1, '', '', 0);
 
 PRAGMA application_id = 0x52445253; -- "RDRS"
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;

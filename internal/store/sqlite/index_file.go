@@ -32,7 +32,7 @@ const indexSuffix = "-search"
 // indexVersion is the version of the schema in index.sql, and indexApplication the
 // application that its files are of.
 const (
-	indexVersion     = 2
+	indexVersion     = 3
 	indexApplication = 0x52445253
 )
 

@@ -113,8 +113,9 @@ func folded(d db.Document) db.Document {
 	return db.Document{ID: fold(d.ID), Type: fold(d.Type), Error: fold(d.Error), Payload: fold(d.Payload), Meta: fold(d.Meta)}
 }
 
-// fold makes texts equal that differ in case only.
-func fold(s string) string { return strings.ToLower(s) }
+// fold makes texts equal that differ in case and white space only: a message that was
+// copied from a terminal or a page often has other line breaks than the error itself.
+func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
 // forget removes documents.
 func forget(t *db.Tx, gone []int64) error {

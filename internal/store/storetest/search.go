@@ -20,7 +20,7 @@ import (
 )
 
 var searching = []func(*kit){
-	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchFindsWhatAPageShows, SearchRefusesShortText, SearchFindsTheNewestFailure,
+	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchFindsWhatAPageShows, SearchIgnoresWhiteSpace, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
 	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, TalliesAreCounts, TalliesOfTooManyJobs, SearchedJobsHaveWhatIsSearched, CountsUpToALimit, NewerCountsWhatStandsBefore,
 }
@@ -48,7 +48,7 @@ func SearchTakesTextLiterally(k *kit) {
 	k.fill()
 	for text, want := range map[string]int{
 		"A_B": 1, "a%b": 0, "axb": 0, "100%": 1, `c:\X`: 1, "'too'": 1, "' OR 1=1": 0, `"quoted"`: 1, `"quoted`: 1, `""quoted`: 0,
-		"not this or THAT": 1, "(NOT": 1, ") É*": 1, "too*": 0, "error:": 0, "a_b: 100": 1, "   ": 0, "^100": 0,
+		"not this or THAT": 1, "(NOT": 1, ") É*": 1, "too*": 0, "error:": 0, "a_b: 100": 1, "^100": 0,
 	} {
 		k.same(fmt.Sprintf("jobs with %q in the error", text), len(k.all(filter.Filter{Error: text}, 10)), want)
 		k.same(fmt.Sprintf("jobs with %q anywhere", text), len(k.all(filter.Filter{Text: text}, 10)), want)
@@ -134,9 +134,25 @@ func SearchFindsWhatAPageShows(k *kit) {
 	k.same("what is found by another class", len(k.all(filter.Filter{Payload: `App\Jobs\Refund`}, 10)), 0)
 }
 
+// SearchIgnoresWhiteSpace: a message is found however its lines were broken, by the error
+// and by the person who looks for it.
+func SearchIgnoresWhiteSpace(k *kit) {
+	j := k.failing(simple(), "PG::UniqueViolation", "duplicate key value\n  violates\tunique constraint \"orders_number_key\"\r\nDETAIL:  Key (number)=(17) exists.")
+	k.failing(simple(), "other", "duplicatekeyvalue")
+	k.fill()
+
+	for _, text := range []string{
+		"key value violates unique", "key value\n\tviolates", `"orders_number_key" DETAIL: Key (number)`, "  duplicate   key\u00a0value ", "violation: duplicate key",
+	} {
+		k.same(fmt.Sprintf("jobs with %q", text), ids(k.all(filter.Filter{Error: text}, 10)), []string{j.ID})
+		k.same(fmt.Sprintf("letters with %q anywhere", text), len(k.letters(filter.Filter{Text: text}, 10)), 1)
+	}
+	k.same("jobs with a word less", len(k.all(filter.Filter{Error: "duplicate value"}, 10)), 0)
+}
+
 // SearchRefusesShortText: a text that the index cannot answer is no empty list.
 func SearchRefusesShortText(k *kit) {
-	for _, f := range []filter.Filter{{Text: "ab"}, {Error: "éé"}, {Payload: "1"}, {Meta: "  "}} {
+	for _, f := range []filter.Filter{{Text: "ab"}, {Error: "éé"}, {Payload: "1"}, {Meta: "  "}, {Error: "   "}, {Text: " \n ab"}} {
 		_, err := k.Jobs(k.ctx, f, filter.Cursor{}, 10)
 		_, letterErr := k.Letters(k.ctx, f, filter.Cursor{}, 10)
 		if wrong := new(invalid.Error); !errors.As(err, &wrong) || !errors.As(letterErr, &wrong) {
