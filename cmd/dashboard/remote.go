@@ -46,6 +46,12 @@ type causeAnswer struct {
 	Open int64 `json:"unsettled"`
 }
 
+// done is how many jobs of the cause were in the canary.
+func (c causeAnswer) done() int64 { return c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Open }
+
+// passed reports whether all of them succeeded.
+func (c causeAnswer) passed() bool { return c.done() > 0 && c.Succeeded == c.done() }
+
 // operationAnswer is an operation as the API shows it.
 type operationAnswer struct {
 	Operation struct {
@@ -264,8 +270,7 @@ func (w *watcher) causes() {
 		return
 	}
 	for _, c := range all {
-		done := c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Open
-		fmt.Fprintf(w.stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, done), causeName(c.Cause))
+		fmt.Fprintf(w.stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, c.done()), causeName(c.Cause))
 	}
 	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
 		fmt.Fprintf(w.stdout, "%16d causes untested\n", untested)
@@ -393,17 +398,34 @@ func (w *watcher) paused() error {
 		return fmt.Errorf("operation %d is paused: %s; to resume it: %s", o.ID, o.Why, resume)
 	case failed > 0 && c.Unknown+c.AtSource > 0:
 		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d failed again. Fix the cause, then resume it: %s\n"+
-			"or abort it: %s", o.ID, failed, canary, resume, abort)
+			"%sor abort it: %s", o.ID, failed, canary, resume, w.onlyPassed(), abort)
 	case failed == 0 && c.Unknown+c.AtSource > 0:
 		return fmt.Errorf("operation %d is paused after its canary: %s Look there whether the jobs ran, then replay the rest: %s\n"+
-			"or abort it: %s", o.ID, w.atSource(canary), resume, abort)
+			"%sor abort it: %s", o.ID, w.atSource(canary), resume, w.onlyPassed(), abort)
 	case c.Succeeded < canary:
 		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it: %s\n"+
-			"or abort it: %s", o.ID, c.Succeeded, canary, resume, abort)
+			"%sor abort it: %s", o.ID, c.Succeeded, canary, resume, w.onlyPassed(), abort)
 	default:
 		return fmt.Errorf("operation %d is paused after its canary, which passed: %d of %d succeeded. To replay the rest: %s",
 			o.ID, c.Succeeded, canary, resume)
 	}
+}
+
+// onlyPassed says how to go on with those causes alone whose jobs all succeeded, if there are
+// some of several.
+func (w *watcher) onlyPassed() string {
+	passed := 0
+	for _, c := range w.now.Progress.Causes {
+		if c.passed() {
+			passed++
+		}
+	}
+	if passed == 0 || w.now.Operation.Causes < 2 {
+		return ""
+	}
+
+	return fmt.Sprintf("or replay only the jobs whose cause passed, %d of %d causes: curl -X POST %s\n",
+		passed, w.now.Operation.Causes, w.dashboard.URL(w.path("resume-passed")))
 }
 
 // atSource says in sentences what is known of a canary that a source has, or may have.
