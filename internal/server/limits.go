@@ -77,12 +77,20 @@ func extra(r *http.Request) time.Duration {
 func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		r, from := c.Request(), limit.AddressOf(c.RealIP())
-		if r.Body != nil && r.Body != http.NoBody {
-			now := time.Now()
-			err := http.NewResponseController(c.Response()).SetWriteDeadline(now.Add(writeTimeout + extra(r)))
+		control := http.NewResponseController(c.Response())
+		answerBy := func(end time.Time) {
+			err := control.SetWriteDeadline(end)
 			if err != nil && !errors.Is(err, http.ErrNotSupported) { // then the connection is gone
 				s.Log.Debug("the time for an answer could not be set", "request", web.RequestID(c), "error", err)
 			}
+		}
+
+		// What was done is told in full, however long it took on a busy machine.
+		c.Response().Before(func() { answerBy(time.Now().Add(writeTimeout)) })
+
+		if r.Body != nil && r.Body != http.NoBody {
+			now := time.Now()
+			answerBy(now.Add(writeTimeout + extra(r)))
 			body := limit.NewBody(c.Response(), r, now.Add(readTimeout+extra(r)), s.limits.bytes, from, func(why limit.Refusal) error {
 				return s.Limits.Refuse(limitRequestBytes, why, "the bodies of other requests use all the memory reserved for bodies; "+
 					"nothing was changed, try again")

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"redrive/internal/clip"
 	"redrive/internal/config"
 	"redrive/internal/server/limit"
@@ -266,6 +268,36 @@ func TestLimits_LargeBatchesMayTakeLonger(t *testing.T) {
 		conn.Close()
 		server.Close()
 		<-sent
+	})
+}
+
+// An answer that begins late, on a busy machine, is whole: what it tells was done.
+func TestLimits_ALateAnswerIsWhole(t *testing.T) {
+	server := start(t).http.Config.Handler.(*Server)
+	synctest.Test(t, func(t *testing.T) {
+		routes := echo.New()
+		routes.Use(server.bound)
+		routes.POST("/", func(c echo.Context) error {
+			time.Sleep(2 * writeTimeout)
+			return c.String(http.StatusCreated, strings.Repeat("x", 64<<10))
+		})
+		listener := pipes{make(chan net.Conn), make(chan struct{})}
+		late := &http.Server{WriteTimeout: writeTimeout, Handler: routes}
+		go func() { _ = late.Serve(listener) }()
+
+		conn := listener.dial()
+		go func() { _, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}") }()
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(answer.Body)
+		if answer.StatusCode != http.StatusCreated || len(said) != 64<<10 || err != nil {
+			t.Errorf("%s, %d bytes, %v; want 64 kB", answer.Status, len(said), err)
+		}
+
+		conn.Close()
+		late.Close()
 	})
 }
 
