@@ -19,7 +19,7 @@ func (b *browser) number(name string) int {
 // pressOn clicks on what the page shows, wherever it is scrolled to.
 func (b *browser) pressOn(selector string) {
 	b.t.Helper()
-	eval[chromedp.Void](b, `document.querySelector(`+strconv.Quote(selector)+`).click()`)
+	b.arrive("it can be pressed", `((e) => e && (e.click(), true))(document.querySelector(`+strconv.Quote(selector)+`))`)
 }
 
 // says waits until the page of an operation says in what state it is. It is the same
