@@ -42,7 +42,8 @@ func readCorpus(t *testing.T, name string) (all []sample) {
 		}
 
 		for i, line := range strings.Split(head, "\n") {
-			name, value, _ := strings.Cut(line, ": ")
+			name, value, _ := strings.Cut(line, ":")
+			value = strings.TrimPrefix(value, " ")
 			switch {
 			case i == 0:
 				s.cause = line
@@ -68,8 +69,9 @@ type score struct {
 	grouped, caused, both int // pairs of texts: in one group, of one cause, and both
 }
 
-// judge reads the texts of a language as the errors of programs.
-func judge(t *testing.T, all []sample) (s score) {
+// judge reads the texts of a language as the errors of programs. says decides whether a
+// message is the expected one.
+func judge(t *testing.T, all []sample, says func(got, want string) bool) (s score) {
 	groups := make([]string, len(all))
 	for i, one := range all {
 		e := errortext.Program(one.text, "")
@@ -79,9 +81,9 @@ func judge(t *testing.T, all []sample) (s score) {
 		if e.Class == one.class {
 			s.classes++
 		} else {
-			t.Errorf("%s: the class is %q, want %q", one.place, e.Class, one.class)
+			t.Logf("%s: the class is %q, want %q", one.place, e.Class, one.class)
 		}
-		if e.Message == one.message {
+		if says(e.Message, one.message) {
 			s.messages++
 		} else {
 			t.Logf("%s: the message is\n\t%q, want\n\t%q", one.place, e.Message, one.message)
@@ -113,9 +115,46 @@ func count(is bool) int {
 // language are read. Precision is which part of the pairs in one group has one cause,
 // recall which part of the pairs of one cause is in one group.
 func TestCorpus_IsReadAsAPersonReadsIt(t *testing.T) {
-	files, err := filepath.Glob("testdata/corpus/*.txt")
+	exactly := func(got, want string) bool { return got == want }
+	readAll(t, "testdata/corpus", exactly, func(t *testing.T, s score) {
+		precision, recall, messages := part(s.both, s.grouped), part(s.both, s.caused), part(s.messages, s.texts)
+		if precision < 1 || recall < 0.97 || messages < 0.95 || s.classes < s.texts {
+			t.Errorf("precision %.3f, recall %.3f, messages %.3f, %d of %d classes; want 1, 0.97, 0.95 and all",
+				precision, recall, messages, s.classes, s.texts)
+		}
+	})
+}
+
+// TestHeldOut_IsNeverMixed reads texts of a person who had not seen how they are read, and
+// who put under one cause what differs in more than values: other callers, other tools, other
+// releases. Precision must hold for such texts, too; what is read of them otherwise is in the
+// table that -v prints.
+func TestHeldOut_IsNeverMixed(t *testing.T) {
+	readAll(t, "testdata/heldout", saysIt, func(t *testing.T, s score) {
+		if precision, messages := part(s.both, s.grouped), part(s.messages, s.texts); precision < 1 || messages < 0.9 {
+			t.Errorf("precision %.3f, messages %.3f; want 1 and 0.9", precision, messages)
+		}
+	})
+}
+
+// saysIt reports whether a message has the sentence that a person would have picked, possibly
+// behind the name of the program: "curl: (6) Could not resolve host: …". A cause that the
+// sentence says already is not said twice.
+func saysIt(got, want string) bool {
+	outer, cause, _ := strings.Cut(want, "; caused by ")
+	_, said, hasClass := strings.Cut(cause, ": ")
+	if hasClass && strings.Contains(outer, said) {
+		want = outer
+	}
+	first, _, _ := strings.Cut(got, "\n")
+	return strings.HasSuffix(got, want) || strings.HasSuffix(first, want)
+}
+
+// readAll reads the texts in a folder, language by language.
+func readAll(t *testing.T, folder string, says func(got, want string) bool, check func(*testing.T, score)) {
+	files, err := filepath.Glob(folder + "/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there is no corpus: %v", err)
+		t.Fatalf("there are no texts in %s: %v", folder, err)
 	}
 
 	var table strings.Builder
@@ -123,12 +162,10 @@ func TestCorpus_IsReadAsAPersonReadsIt(t *testing.T) {
 	for _, file := range files {
 		language := strings.TrimSuffix(filepath.Base(file), ".txt")
 		t.Run(language, func(t *testing.T) {
-			s := judge(t, readCorpus(t, file))
+			s := judge(t, readCorpus(t, file), says)
 			precision, recall := part(s.both, s.grouped), part(s.both, s.caused)
 			fmt.Fprintf(&table, "%-12s %5d %7d %8d %9.3f %6.3f\n", language, s.texts, s.classes, s.messages, precision, recall)
-			if precision < 1 || recall < 0.97 || part(s.messages, s.texts) < 0.95 {
-				t.Errorf("precision %.3f, recall %.3f, and %d of %d messages; want 1, 0.97 and 95 %%", precision, recall, s.messages, s.texts)
-			}
+			check(t, s)
 		})
 	}
 	t.Log("\n" + table.String())

@@ -28,6 +28,7 @@ func forms() []form {
 		{"Java", jvm},
 		{".NET", dotnet},
 		{"JavaScript", javascript},
+		{"ClickHouse", clickhouse},
 		{"any other with a stack", stack},
 		{"a usage text", usage},
 		{"loggers", logs},

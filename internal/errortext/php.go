@@ -170,6 +170,10 @@ func isPHPFrame(line string) bool {
 
 var phpObject = regexp.MustCompile(`\[object\] \(([\w\\]+)\(code: [^)]*\): (.*)$`)
 
+// fromMonolog undoes how Monolog writes the texts of an exception, which stand in a string
+// of JSON.
+var fromMonolog = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
+
 // phpLogged reads the last exception that Monolog wrote, and the one that led to it.
 func phpLogged(lines []string) Error {
 	const placeAfter = " at /" // where the exception was thrown
@@ -191,7 +195,7 @@ func phpLogged(lines []string) Error {
 		if at >= 0 {
 			message = message[:at]
 		}
-		e := Error{Class: strings.ReplaceAll(m[1], `\\`, `\`), Message: message}
+		e := Error{Class: fromMonolog.Replace(m[1]), Message: fromMonolog.Replace(message)}
 		if c.last.found() && strings.HasPrefix(line, "[previous exception] ") {
 			c.first = e
 			continue

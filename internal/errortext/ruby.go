@@ -186,6 +186,7 @@ func rake(lines []string) Error {
 func rakeSaid(lines []string) Error {
 	e := classAndMessage(lines[0])
 	e.Message, _, _ = strings.Cut(e.Message, " (See the list of available tasks with ")
+	e.Message = strings.TrimSuffix(e.Message, " ("+e.Class+")") // once more, from Ruby 3.4 on
 	e.Message = strings.TrimSuffix(e.Message, ":")
 	e.Message += continuedUntil(lines[1:], isRubyEnd)
 	return e

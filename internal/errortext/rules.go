@@ -48,7 +48,7 @@ var rules = [...]rule{
 			"to ignore this", "to see ", "to get ", "if you ", "you can ", "you may ", "you need to ",
 			"a complete log", "curl: try ", "usage:", "usage of ", "* try:",
 		},
-		inside:  []string{": hint: ", ": detail: ", " for more information"},
+		inside:  []string{": hint: ", ": detail: ", " for more information", "; pg_dump version: ", "; pg_restore version: "},
 		endings: []string{" --help' for help.", " in detached mode"},
 	},
 	{ // what is no error, and goes on
@@ -128,6 +128,7 @@ var rules = [...]rule{
 			"error opening input file ", "error opening output file ", "could not write header for output file",
 			"unable to load certificate", "unable to load key", "unable to load private key",
 			"unable to load public key",
+			"msmtp: could not send mail",
 			"begin failed--compilation aborted", "execution of ", "aborting", "exiting", "abort.", "aborted.",
 		},
 		endings: []string{"previous errors", "previous error", "previous errors.", ", aborting.", ", exiting."},

@@ -39,12 +39,16 @@ func weigh(raw string) line {
 		return entry
 	}
 
-	l.text = withoutProgress(text)
+	l.text = strings.TrimPrefix(withoutProgress(text), ";; ") // of dig
 	if question, ok := strings.CutSuffix(l.text, "?."); ok {
 		l.text = question + "?" // as older versions of Docker end it
 	}
 	judged := strings.TrimPrefix(l.text, "remote: ")
 	judged = strings.ToLower(judged[:min(len(judged), maxWeighed)])
+	if isLayer(judged) {
+		l.weight = aside
+		return l
+	}
 	l.weight = weightOf(judged, l.indented)
 	if l.weight >= plain && isNamed(l.text) {
 		l.weight = opening
@@ -110,6 +114,28 @@ func isProgram(s string) bool {
 	name, _, ok := strings.Cut(s[:min(len(s), longest)], ": ")
 	name = strings.TrimSuffix(name, " (child)")
 	return ok && name != "" && !strings.ContainsAny(name, " \"'<>{}=,|")
+}
+
+// layerStates are what Docker says of a layer that it pulls or pushes, in small letters.
+var layerStates = [...]string{
+	"already exists", "pulling fs layer", "waiting", "downloading", "verifying checksum", "download complete", "extracting", "pull complete",
+	"retrying in", "preparing", "layer already exists", "mounted from", "pushing", "pushed", "unavailable",
+}
+
+// isLayer reports whether a line in small letters tells how a layer of an image is going:
+// "a2abf6c4d29d: already exists".
+func isLayer(s string) bool {
+	const digits = 12
+	id, state, ok := strings.Cut(s, ": ")
+	if !ok || len(id) != digits || strings.Trim(id, "0123456789abcdef") != "" {
+		return false
+	}
+	for _, known := range layerStates {
+		if strings.HasPrefix(state, known) {
+			return true
+		}
+	}
+	return false
 }
 
 // isComponent reports whether a line begins as those of FFmpeg do that a part of it writes:

@@ -48,6 +48,31 @@ func calendarLength(s string, from int) int {
 	return i - from
 }
 
+// slashedLength is a date in figures with its time of day, as Java writes it for people: "9/16/25,
+// 2:00 AM".
+func slashedLength(s string, from int) int {
+	i := from
+	for part := range 3 {
+		if part > 0 {
+			if at(s, i) != '/' {
+				return 0
+			}
+			i++
+		}
+		digits := run(s[i:], isDigit)
+		if digits == 0 || digits > len("2026") {
+			return 0
+		}
+		i += digits
+	}
+
+	hour := hourLength(s, i)
+	if hour == 0 || isWord(at(s, i+hour)) {
+		return 0
+	}
+	return i + hour - from
+}
+
 // nameLength is one of the names at the beginning of a text, short or in full.
 func nameLength(s string, short []string) int {
 	n := run(s, isLetter)

@@ -27,9 +27,9 @@
 // [frames] knows how Go, Python, Java, JavaScript, PHP, Ruby and .NET write
 // theirs, by the form of each line, and takes the names of the innermost
 // functions without line numbers and addresses: those change with each release,
-// and the cause does not. Frames of the program itself go before those of its
-// libraries, as far as their places tell. Any other text gives the files that
-// it names with a line.
+// and the cause does not. Frames of the program itself count, as far as their places
+// tell, but not where it begins; those of libraries only below a message that says
+// nothing. Any other text gives the files that it names with a line.
 //
 // # Bounds
 //
@@ -65,9 +65,45 @@ const (
 // Of returns the cause of a failure: of a job of the type typ, with an error
 // of the class, its message and its trace.
 func Of(typ, class, message, trace string) Cause {
-	c := Cause{Class: clip(class, maxClass), Message: Normalise(message), Frames: frames(trace)}
+	c := Cause{Class: clip(class, maxClass), Message: Normalise(message)}
+	if !tellsShortage(message) {
+		c.Frames = frames(trace, speaks(c.Message))
+	}
 	c.Fingerprint = c.fingerprint(typ)
 	return c
+}
+
+// shortages are what a machine or a process runs out of, in small letters.
+var shortages = [...]string{
+	"no space left on device", "there is not enough space on the disk", "disk quota exceeded", "disk full", "too many open files",
+	"java heap space", "gc overhead limit exceeded", "java.lang.outofmemoryerror", "system.outofmemoryexception", "heap out of memory",
+	"allowed memory size of", "cannot allocate memory", "failed to allocate memory", "memoryerror",
+}
+
+// tellsShortage reports whether a message says that something ran out. Which function asked
+// for more just then is chance.
+func tellsShortage(message string) bool {
+	lower := strings.ToLower(clip(message, maxInput))
+	for _, shortage := range shortages {
+		if strings.Contains(lower, shortage) {
+			return true
+		}
+	}
+	return false
+}
+
+// speaks reports whether a normalised message is a sentence: two words or more are left
+// beside its class and the values that were replaced.
+func speaks(message string) bool {
+	words := 0
+	for word := range strings.FieldsSeq(essence(message)) {
+		word = strings.TrimRight(word, ".:,")
+		isName := strings.ContainsAny(word, ".:") || isClass(word)
+		if run(word, isLetter) > 1 && !isName {
+			words++
+		}
+	}
+	return words > 1
 }
 
 // fingerprint hashes every part with an end that no part contains.

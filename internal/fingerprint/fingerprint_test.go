@@ -131,6 +131,14 @@ func TestOf_FingerprintIgnoresHowACauseIsWritten(t *testing.T) {
 		"order 12-7/3 is late":                  "order 8 is late",
 		`Get "https://a.test/x": EOF`:           `Post "https://a.test/y": EOF`,
 		"host id: Zb8cD9eF0gH1+xY2zA3bC4dE5f==": "host id: 17",
+
+		"Could not connect to Redis at cache:6379: refused":     "Could not connect to Redis at 10.0.0.7:6379: refused",
+		"Connection refused (prices:8080)":                      "Connection refused (10.0.0.7:8080)",
+		"locked by runner-2 (10.1.3.9) since 9/16/25, 2:00 AM":  "locked by ci-7f9c (172.17.0.4) since 12/1/25, 11:58 PM",
+		"psql: error: the server says no":                       "pg_dump: error: the server says no",
+		"docker: Error response from daemon: manifest unknown.": "Error response from daemon: manifest unknown",
+		"No space left on device @ io_write - /srv/a/17.csv":    "No space left on device @ rb_sysopen - /srv/b/18.csv",
+		"NoMethodError: undefined method 'cents' for nil":       "NoMethodError: undefined method 'cents' for nil:NilClass",
 	} {
 		if !alike(a, b) {
 			t.Errorf("%q and %q are told apart", a, b)
@@ -140,6 +148,10 @@ func TestOf_FingerprintIgnoresHowACauseIsWritten(t *testing.T) {
 		"KeyError: 7":       "IndexError: 7",
 		"KeyError: 'email'": "KeyError: 'name'",
 		"Get lost 7":        "Post lost 7",
+
+		`key not found: "warehouse_token"`: `key not found: "warehouse_url"`,
+		"refused (10.0.0.1:80)":            "closed (10.0.0.1:80)",
+		"mail: error in the header":        "mail: fault in the header",
 	} {
 		if alike(a, b) {
 			t.Errorf("%q and %q are one cause", a, b)

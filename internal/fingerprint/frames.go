@@ -2,6 +2,7 @@ package fingerprint
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,7 +15,8 @@ func (p *parser) rustName(line string) bool {
 	trimmed := strings.TrimLeft(line, " ")
 	digits := run(trimmed, isDigit)
 	name, ok := strings.CutPrefix(trimmed[digits:], ": ")
-	if digits == 0 || !ok || len(trimmed) == len(line) || strings.Contains(strings.ReplaceAll(name, " as ", ""), " ") {
+	isName := strings.HasPrefix(name, "<") || strings.Contains(name, "::<impl ") || !strings.Contains(name, " ")
+	if digits == 0 || !ok || len(trimmed) == len(line) || !isName {
 		p.rust = ""
 		return false
 	}
@@ -54,10 +56,13 @@ var runtimes = strings.Fields(`absinthe bandit broadway commanded cowboy crypto 
 func (p *parser) elixirFrame(s string) bool {
 	place, function, ok := strings.Cut(s, ": ")
 	if !ok || !strings.Contains(place, ".ex:") && !strings.Contains(place, ".exs:") && !strings.Contains(place, ".erl:") ||
-		!strings.Contains(function, "/") || strings.Contains(function, " in ") && !strings.Contains(function, "anonymous fn") {
+		!strings.ContainsAny(function, "/(") || strings.Contains(function, " in ") && !strings.Contains(function, "anonymous fn") {
 		return false
 	}
 
+	if i := strings.IndexByte(function, '('); i > 0 && strings.HasSuffix(function, ")") && !strings.Contains(function, " in ") {
+		function = function[:i] + "/" + arity(function[i+1:len(function)-1])
+	}
 	application := ""
 	if rest, found := strings.CutPrefix(place, "("); found {
 		application, _, _ = strings.Cut(rest, " ")
@@ -66,6 +71,41 @@ func (p *parser) elixirFrame(s string) bool {
 	_, library := slices.BinarySearch(runtimes, application)
 	p.add(function, !library && !strings.Contains(place, "/deps/"))
 	return true
+}
+
+// arity counts arguments that are printed where others print their number.
+func arity(arguments string) string {
+	if strings.TrimSpace(arguments) == "" {
+		return "0"
+	}
+
+	count, depth := 1, 0
+	quoted := false
+	for i := range len(arguments) {
+		switch c := arguments[i]; {
+		case c == '"' && at(arguments, i-1) != '\\':
+			quoted = !quoted
+		case quoted:
+		case strings.IndexByte("([{<", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}>", c) >= 0:
+			depth--
+		case c == ',' && depth == 0:
+			count++
+		}
+	}
+	return strconv.Itoa(count)
+}
+
+// withoutRubyClass is the name of a method of Ruby as versions before 3.4 write it: the
+// class before the method is left out of "block in Shop::Feed#sum".
+func withoutRubyClass(name string) string {
+	word := name[strings.LastIndexByte(name, ' ')+1:]
+	class := run(word, func(c byte) bool { return isWord(c) || c == ':' })
+	if class == 0 || word[0] < 'A' || word[0] > 'Z' || class >= len(word)-1 || strings.IndexByte("#.", word[class]) < 0 {
+		return name
+	}
+	return name[:len(name)-len(word)] + word[class+1:]
 }
 
 // withoutModule is a name of Java without the module before it. What stands behind the

@@ -32,6 +32,9 @@ var naming = strings.Fields(`argument arguments attribute because class column c
 
 // namedBefore reports whether a text ends with a word that a name follows: column "amount".
 func namedBefore(s string) bool {
+	if strings.HasSuffix(s, "key not found: ") { // of Ruby and Elixir
+		return true
+	}
 	_, found := slices.BinarySearch(naming, strings.ToLower(lastWord(s)))
 	return found
 }
@@ -118,8 +121,9 @@ func foreignQuote(s string) int {
 // kind of value was replaced, how values are joined, and the class or the word
 // "error" before a sentence say nothing about the cause.
 func essence(message string) string {
-	message = withoutClass(untranslated(message))
+	message = withoutClass(withoutTool(untranslated(message)))
 	message = strings.ReplaceAll(message, "nil:NilClass", "nil") // as Ruby says it up to 3.3
+	message = withoutCall(message)
 	out := make([]byte, 0, len(message))
 	const value = "‹›"
 	for i := 0; i < len(message); {
@@ -135,7 +139,29 @@ func essence(message string) string {
 		out = append(out, message[i])
 		i++
 	}
-	return string(out)
+	return strings.TrimRight(string(out), ".") // one version ends a sentence, another does not
+}
+
+// withoutCall is a message of Ruby without the call of its interpreter that failed: "No such
+// file or directory @ rb_sysopen - feeds.csv".
+func withoutCall(message string) string {
+	before, after, ok := strings.Cut(message, " @ ")
+	call, rest, dashed := strings.Cut(after, " - ")
+	if !ok || !dashed || run(call, func(c byte) bool { return isWord(c) && c < 0x80 }) != len(call) {
+		return message
+	}
+	return before + " - " + rest
+}
+
+// withoutTool is a message without the command before the word that calls it an error:
+// "psql: error: …", "docker: Error response from daemon: …".
+func withoutTool(message string) string {
+	tool, rest, ok := strings.Cut(message, ": ")
+	isTool := ok && run(tool, func(c byte) bool { return 'a' <= c && c <= 'z' || c == '_' || c == '-' }) == len(tool)
+	if !isTool || len(rest) < len("error") || !strings.EqualFold(rest[:len("error")], "error") {
+		return message
+	}
+	return strings.TrimPrefix(rest, "error: ")
 }
 
 // placeholder is the length of the placeholder at the beginning of a text.

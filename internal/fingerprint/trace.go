@@ -12,13 +12,15 @@ const maxTrace = 8 << 10
 type frame struct {
 	name string
 
-	own    bool // of the program itself, as far as its place tells
-	isFile bool // the name is that of the file: the function has none
+	own     bool // of the program itself, as far as its place tells
+	isFile  bool // the name is that of the file: the function has none
+	outside bool // it is outside of any function
 }
 
-// frames returns the names of the innermost functions of a trace: those of the
-// program itself, or any when there are none.
-func frames(trace string) []string {
+// frames returns the names of the innermost functions of a trace: those of the program
+// itself, and of libraries only if the message does not speak for itself. What a library
+// calls its functions changes from release to release.
+func frames(trace string, speaks bool) []string {
 	if trace == "" {
 		return nil
 	}
@@ -34,10 +36,14 @@ func frames(trace string) []string {
 	if len(p.found) == 0 {
 		p.found = p.places
 	}
-	if own := top(p.found, true); len(own) > 0 {
-		return own
+	own := slices.DeleteFunc(slices.Clone(p.found), func(f frame) bool { return !f.own })
+	switch names := top(withoutEntry(own)); {
+	case len(names) > 0 || speaks:
+		return names
+	case len(own) > 0:
+		return top(own)
 	}
-	return top(p.found, false)
+	return top(p.found)
 }
 
 const pythonHead = "Traceback (most recent call last)"
@@ -85,20 +91,43 @@ func follows(line string) bool {
 	return another || strings.Contains(strings.ToLower(line), "the above exception") || strings.Contains(line, "Exception ignored")
 }
 
+// withoutEntry is a stack of the program without the functions with which it begins, and
+// without the files outside of any function that lead to a function.
+func withoutEntry(own []frame) []frame {
+	own = slices.DeleteFunc(slices.Clone(own), func(f frame) bool { return isEntry(f.name) })
+	if !slices.ContainsFunc(own, func(f frame) bool { return !f.outside }) {
+		return own
+	}
+	for own[len(own)-1].outside {
+		own = own[:len(own)-1]
+	}
+	return own
+}
+
 // top takes the first frames, a recursion once.
-func top(all []frame, own bool) []string {
+func top(all []frame) []string {
 	var names []string
 	for _, f := range all {
-		if f.own || !own {
-			if !f.isFile && len(names) > 0 && names[len(names)-1] == f.name {
-				continue
-			}
-			if names = append(names, f.name); len(names) == MaxFrames {
-				break
-			}
+		isRecursion := !f.isFile && len(names) > 0 && names[len(names)-1] == f.name
+		if isRecursion {
+			continue
+		}
+
+		names = append(names, f.name)
+		if len(names) == MaxFrames {
+			break
 		}
 	}
 	return names
+}
+
+// isEntry reports whether a function is one with which a program begins. It is below every
+// error and tells none from others.
+func isEntry(name string) bool {
+	name = strings.TrimSuffix(name, "$") // of C#: Program.<Main>$
+	last := name[strings.LastIndexAny(name, " .:")+1:]
+	return slices.Contains([]string{"main", "Main", "<main>", "<Main>", "{main}", "<module>"}, last) ||
+		strings.HasSuffix(name, "<top (required)>") && !strings.Contains(name, "block ")
 }
 
 // parser gathers the frames of a trace, line by line.
@@ -278,6 +307,7 @@ func (p *parser) atFrame(s string) {
 	}
 	name = strings.TrimSpace(name)
 	isFile := !called && strings.ContainsAny(name, `/\`)
+	outside := isFile && !mangled(name) // a bundler leaves no names
 	if isFile {
 		name = file(name)
 	}
@@ -288,7 +318,9 @@ func (p *parser) atFrame(s string) {
 	if name == "" {
 		name, isFile = file(place), true
 	}
-	p.take(frame{strings.TrimPrefix(readable(name), "new "), !foreign(place) && !library(name), isFile})
+	p.take(frame{
+		name: strings.TrimPrefix(readable(name), "new "), own: !foreign(place) && !library(name), isFile: isFile, outside: outside,
+	})
 }
 
 func (p *parser) pythonFrame(s string) {
@@ -318,7 +350,7 @@ func (p *parser) rubyFrame(s string) {
 	reversed := reversedFrame(s)
 	place, call, _ := strings.Cut(s, ":in ")
 	name, said, _ := strings.Cut(strings.TrimLeft(call, "`'\""), "'")
-	f := frame{name: file(place) + " " + strings.TrimRight(name, "\""), own: !foreign(place)}
+	f := frame{name: file(place) + " " + withoutRubyClass(strings.TrimRight(name, "\"")), own: !foreign(place)}
 
 	switch {
 	case reversed:
@@ -336,11 +368,14 @@ func (p *parser) rubyFrame(s string) {
 }
 
 // place takes over the file of a line of text that names one with a line
-// number.
+// number. Loggers of Go write the file of the line that logs, which says nothing of a stack.
 func (p *parser) place(s string) {
 	for _, word := range strings.Fields(s[:min(len(s), 500)]) {
-		word = strings.Trim(word, "()[]{},;'\"")
+		word = strings.Trim(withoutColumn(word), "()[]{},;'\"")
 		name, line, ok := strings.Cut(word, ":")
+		if strings.HasSuffix(name, ".go") && !strings.Contains(name, "/") {
+			continue
+		}
 		if ok && isDigit(at(line, 0)) && strings.LastIndexByte(name, '.') > strings.LastIndexByte(name, '/') && !isDigit(at(name, 0)) {
 			p.inside = word
 			if name = stable(file(name)); name != "" {
@@ -349,6 +384,17 @@ func (p *parser) place(s string) {
 			return
 		}
 	}
+}
+
+// withoutColumn writes the place of a compiler, "src/close.ts(14,9):", as others do:
+// "src/close.ts:14:9".
+func withoutColumn(word string) string {
+	name, rest, _ := strings.Cut(word, "(")
+	digits := run(rest, isDigit)
+	if name == "" || digits == 0 || at(rest, digits) != ',' {
+		return word
+	}
+	return name + ":" + rest[:digits]
 }
 
 // file is the last part of a path, without its line numbers.
@@ -366,7 +412,7 @@ func foreign(place string) bool {
 		"node_modules", "node:", "(internal/", "<anonymous>", // JavaScript
 		"/gems/", "/lib/ruby/", "<internal:", ") lib/", ") app/", // Ruby, and how Rails names a gem: "rack (3.0.8) lib/rack.rb"
 		"Native Method", "[internal function", "phar://", "/usr/share/php/", // Java, PHP
-		"/rustc/", "/.cargo/registry/", "/library/std/src/", "/library/core/src/", // Rust
+		"/rustc/", "cargo/registry/", "cargo/git/checkouts/", "/library/std/src/", "/library/core/src/", // Rust
 	}, func(mark string) bool { return strings.Contains(place, mark) })
 }
 
@@ -374,7 +420,14 @@ func foreign(place string) bool {
 // framework that is on every stack.
 func library(name string) bool {
 	return slices.ContainsFunc([]string{
-		"java.", "javax.", "jakarta.", "jdk.", "sun.", "com.sun.", "kotlin.", "scala.", "org.springframework.", "org.apache.",
-		"System.", "Microsoft.",
+		"java.", "javax.", "jakarta.", "jdk.", "sun.", "com.sun.", "kotlin.", "kotlinx.", "scala.", "groovy.", "clojure.", "akka.",
+		"org.springframework.", "org.apache.", "org.hibernate.", "org.postgresql.", "org.mariadb.", "org.h2.", "org.jooq.", "org.flywaydb.",
+		"org.quartz.", "org.jobrunr.", "org.eclipse.", "org.jboss.", "org.wildfly.", "org.slf4j.", "org.gradle.", "org.codehaus.", "org.junit.",
+		"ch.qos.", "com.zaxxer.", "com.mysql.", "com.fasterxml.", "com.google.", "com.mongodb.", "com.rabbitmq.", "com.amazonaws.",
+		"software.amazon.", "oracle.", "io.netty.", "io.lettuce.", "io.grpc.", "io.micrometer.", "io.quarkus.", "io.micronaut.", "io.vertx.",
+		"io.ktor.", "reactor.", "okhttp3.", "okio.", "retrofit2.", "feign.", "redis.clients.", "liquibase.",
+		"System.", "Microsoft.", "Npgsql.", "MySqlConnector.", "MySql.", "Oracle.", "MongoDB.", "StackExchange.", "RabbitMQ.", "Confluent.",
+		"Azure.", "Amazon.", "Google.", "Grpc.", "Newtonsoft.", "Dapper.", "Polly.", "Hangfire.", "Quartz.", "MassTransit.", "NServiceBus.",
+		"MediatR.", "AutoMapper.", "FluentValidation.", "Serilog.", "NLog.", "Castle.",
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -15,8 +15,8 @@ type matcher struct {
 
 // matchers are asked in this order. An array that nobody changes.
 var matchers = [...]matcher{
-	{url, urlLength}, {email, emailLength}, {uuid, uuidLength}, {moment, timeLength}, {moment, calendarLength}, {ip, ipLength},
-	{host, hostLength}, {path, pathLength}, {hexa, hexLength}, {duration, durationLength}, {size, sizeLength},
+	{url, urlLength}, {email, emailLength}, {uuid, uuidLength}, {moment, timeLength}, {moment, calendarLength}, {moment, slashedLength},
+	{ip, ipLength}, {host, hostLength}, {path, pathLength}, {hexa, hexLength}, {duration, durationLength}, {size, sizeLength},
 	{number, phoneLength}, {number, numberLength},
 }
 
@@ -154,22 +154,47 @@ var hosts = strings.Fields(`dial eai_again econnrefused econnreset ehostunreach 
 	lookup resolve tcp`)
 
 // hostLength is the name of a host, with its port, where the words before it say
-// that one follows. Other names with dots are those of classes and files.
+// that one follows, or its address follows. Other names with dots are those of classes and
+// files.
 func hostLength(s string, from int) int {
 	if !isLetter(s[from]) && !isDigit(s[from]) {
-		return 0
-	}
-	word := strings.ToLower(lastWord(s[max(0, from-24):from]))
-	if _, found := slices.BinarySearch(hosts, word); !found && !(word == "to" && connects(s[:from])) {
 		return 0
 	}
 	n := run(s[from:], func(c byte) bool { return c < 0x80 && isWord(c) || c == '.' || c == '-' })
 	name := strings.TrimRight(s[from:from+n], ".-")
 	port := tail(s, from+len(name), ':')
+	isNamed := strings.ContainsAny(name, "-.0123456789") // no word of a sentence is
+	if port > 0 && isDialled(s, from) || isNamed && isResolved(s, from+n) {
+		return len(name) + port
+	}
+
+	word := strings.ToLower(lastWord(s[max(0, from-24):from]))
+	if _, found := slices.BinarySearch(hosts, word); !found && !(word == "to" && connects(s[:from])) {
+		return 0
+	}
 	if certain := word == "lookup" || word == "enotfound" || word == "eai_again"; port == 0 && !certain && !strings.Contains(name, ".") {
 		return 0
 	}
 	return len(name) + port
+}
+
+// isDialled reports whether a connection is told of before the name and the port of a host:
+// "Could not connect to Redis at cache:6379", "Connection refused (prices:8080)".
+func isDialled(s string, from int) bool {
+	const farthest = 48
+	before := strings.ToLower(s[max(0, from-farthest):from])
+	leads := strings.HasSuffix(before, " at ") || strings.HasSuffix(before, " to ") || strings.HasSuffix(before, "(")
+	return leads && strings.Contains(before, "connect")
+}
+
+// isResolved reports whether the address of a host follows its name: "by runner-2 (10.1.3.9)".
+func isResolved(s string, to int) bool {
+	address := to + len(" (")
+	if !strings.HasPrefix(s[to:], " (") || !isDigit(at(s, address)) {
+		return false
+	}
+	length := ipLength(s, address)
+	return length > 0 && at(s, address+length) == ')'
 }
 
 // connects reports whether a text ends with "connect to", or another form of it.
