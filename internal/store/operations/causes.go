@@ -67,19 +67,28 @@ func causesOf(src db.Source, id int64) ([]operation.CausePart, error) {
 	return all, db.Wrap(err, "read the causes of operation %d", id)
 }
 
+// sampled is how many items, from the first one of a cause on, are looked at for one whose job
+// is still as it was when the scope was collected.
+const sampled = 1000
+
 // bringForward lets an operation that starts begin with a job of each cause, the most frequent
 // cause first, as far as its canary has room: a canary says something about the causes that
-// are in it, and nothing about others. The items change places with those that would have been
-// first; all others stay where they are, the oldest first.
+// are in it, and nothing about others. A job that was replayed or discarded since the preview
+// is no sample. The items change places with those that would have been first; all others stay
+// where they are, the oldest first.
 func (b *Book) bringForward(t *db.Tx, o operation.Operation) error {
-	const samples = `SELECT first FROM operation_causes WHERE operation_id = $1 ORDER BY n DESC, first LIMIT $2 + 0`
+	samples := `SELECT coalesce((SELECT i.n FROM operation_items AS i JOIN jobs AS j ON j.seq = i.job_seq
+			WHERE i.operation_id = c.operation_id AND i.n >= c.first AND i.n < c.first + $3 AND i.state = 'pending'
+				AND i.cause = c.cause AND c.type = ` + typeOfCause("i.cause") + ` AND j.run = i.run AND j.letter <> 'trashed'
+			ORDER BY i.n LIMIT 1), c.first)
+		FROM operation_causes AS c WHERE c.operation_id = $1 ORDER BY c.n DESC, c.first LIMIT $2 + 0`
 	const front = `SELECT n FROM operation_items WHERE operation_id = $1 AND state = 'pending' ORDER BY n LIMIT $2 + 0`
 	if o.Pace.Canary <= 0 {
 		return nil
 	}
 	number := func(n *int64) []any { return []any{n} }
 
-	chosen, err := db.All(t, samples, number, o.ID, o.Pace.Canary)
+	chosen, err := db.All(t, samples, number, o.ID, o.Pace.Canary, sampled)
 	if err != nil {
 		return fmt.Errorf("choose the canary of operation %d: %w", o.ID, err)
 	}

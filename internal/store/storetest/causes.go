@@ -13,7 +13,8 @@ import (
 
 // byCause is what an operation on many jobs knows of why they had failed.
 var byCause = []func(*kit){
-	Operation_TheCanaryHasAJobOfEachCause, Operation_ASmallCanaryHasTheMostFrequentCauses, Operation_TheUsualCanaryCoversTheCauses,
+	Operation_TheCanaryHasAJobOfEachCause, Operation_TheCanaryTakesWhatIsStillDead,
+	Operation_ASmallCanaryHasTheMostFrequentCauses, Operation_TheUsualCanaryCoversTheCauses,
 	Operation_TheCanaryIsJudgedByCause, Operation_TheGuardNamesWhatCameBack, Operation_ATypeWithoutAGroupIsACause,
 	Operation_OnlyTheCausesThatPassedGoOn, Operation_NoCausePassed, Operation_ACanaryThatRunsHasNotPassed, Operation_AGroupOfTwoTypesIsOneCause,
 }
@@ -83,6 +84,26 @@ func Operation_TheCanaryHasAJobOfEachCause(k *kit) {
 		seen[it.Job.Seq] = true
 	}
 	k.same("jobs", len(seen), 11)
+}
+
+// Operation_TheCanaryTakesWhatIsStillDead: of a cause whose oldest jobs were replayed or
+// discarded after the preview, it has the next one.
+func Operation_TheCanaryTakesWhatIsStillDead(k *kit) {
+	all := k.died("a.Often", 7, "b.Seldom", 1, "c.Middle", 3)
+	o := k.operate(operation.Replay, filter.Filter{})
+	items := k.items(o.ID, operation.ItemFilter{})
+	replayed, discarded, next := items[8].Job, items[9].Job, items[10].Job
+	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, ana)
+	k.check(err)
+	_, err = k.Discard(k.ctx, k.now, discarded.ID, 1, ana)
+	k.check(err)
+
+	k.run(o.ID, operation.Pace{Canary: 3})
+	k.workAll(o.ID)
+	canary := k.items(o.ID, operation.ItemFilter{State: operation.ItemDone})
+	k.same("its causes", all.of(canary), "a.Often b.Seldom c.Middle")
+	has := slices.ContainsFunc(canary, func(it operation.Item) bool { return it.Job.ID == next.ID })
+	k.same("the one that is still dead is in it", has, true)
 }
 
 // Operation_ASmallCanaryHasTheMostFrequentCauses: where it has room for less than all.

@@ -181,7 +181,7 @@ func (k *kit) begin(j job.Job) job.Job {
 func (k *kit) ending(o job.Outcome) job.Ending {
 	e := job.Ending{Outcome: o, FinishedAt: k.now}
 	if o.Counted() && o != job.Succeeded {
-		e.Error, e.Trace = job.ErrorInfo{Type: "http.503", Message: "Service Unavailable"}, "main.go:1"
+		e.Error, e.Trace = job.ErrorInfo{Type: "http.503", Message: "Service Unavailable"}, "cmd/main.go:1"
 	}
 	return e
 }
