@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
 )
@@ -248,8 +249,8 @@ func answering(t *testing.T, status int, body []byte) string {
 // been enqueued must not be sent again without a look.
 func TestEnqueue_ClaimsNoMoreThanTheAnswerPromises(t *testing.T) {
 	for _, failure := range []error{
-		job.ErrOverloaded, job.ErrStarved, job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrUnsafe, // these promise it
-		job.ErrCorrupt, job.ErrBroken, context.DeadlineExceeded, io.ErrUnexpectedEOF,
+		fault.ErrOverloaded, fault.ErrStarved, fault.ErrBusy, fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrUnsafe, // these promise it
+		fault.ErrCorrupt, fault.ErrBroken, context.DeadlineExceeded, io.ErrUnexpectedEOF,
 		web.Fail(web.Overloaded, "nothing was changed"), web.Fail(web.TooMany, "nothing was changed"),
 		web.Fail(web.RulesTooSlow, "nothing was enqueued"), web.Fail(web.InvalidValue, "nothing was changed"),
 	} {

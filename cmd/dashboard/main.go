@@ -40,8 +40,8 @@ import (
 
 	"redrive/internal/client"
 	"redrive/internal/config"
+	"redrive/internal/fault"
 	"redrive/internal/invalid"
-	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/wire"
 )
@@ -195,7 +195,9 @@ func fail(c console, err error) int {
 	if errors.As(err, new(usageError)) || errors.As(err, &answer) && answer.Refused() {
 		return 2
 	}
-	if errors.Is(err, job.ErrCorrupt) || errors.Is(err, job.ErrUnsafe) || errors.Is(err, sqlite.ErrForeign) { // starting again does not help
+
+	// Starting again does not help.
+	if errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsafe) || errors.Is(err, sqlite.ErrForeign) {
 		return 3
 	}
 	return 1

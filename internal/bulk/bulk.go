@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/fault"
 	"redrive/internal/operation"
 )
 
@@ -178,11 +178,11 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 	}
 	n = p.careful(n)
 	done, err := r.store.Work(ctx, time.Now, o.ID, n)
-	if n > 1 && job.OwnFault(err) { // one of them spoils the step for the others
+	if n > 1 && fault.InInput(err) { // one of them spoils the step for the others
 		p.suspects = n
 		return now, nil
 	}
-	if job.OwnFault(err) {
+	if fault.InInput(err) {
 		r.log.Error("An item of an operation failed and was skipped.", "operation", o.ID, "error", err)
 		err = r.store.FailItem(ctx, now, o.ID, "the database refused it: "+err.Error())
 		p.suspects = 0

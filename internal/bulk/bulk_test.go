@@ -13,6 +13,7 @@ import (
 
 	"redrive/internal/audit"
 	"redrive/internal/bulk"
+	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -291,11 +292,11 @@ func (f *flaky) Work(ctx context.Context, clock func() time.Time, id int64, n in
 }
 
 func TestRunner_WaitsForADatabaseThatCannotBeWritten(t *testing.T) {
-	for _, fault := range []error{job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly} {
+	for _, unable := range []error{fault.ErrBusy, fault.ErrStorageFull, fault.ErrReadOnly} {
 		bubble(t, func(r *rig) {
 			r.dead("a", 20)
 			r.runner.Close()
-			f := &flaky{Store: r.store.Operations, err: fmt.Errorf("work: %w", fault)}
+			f := &flaky{Store: r.store.Operations, err: fmt.Errorf("work: %w", unable)}
 			r.runner = bulk.Start(f, nil)
 			id := r.operate("a", operation.Pace{})
 			r.after(time.Minute, id, 0)
@@ -305,7 +306,7 @@ func TestRunner_WaitsForADatabaseThatCannotBeWritten(t *testing.T) {
 			f.mended.Store(true)
 			r.after(time.Minute, id, 20)
 			if o := r.operation(id); o.Failed != 0 || o.State != operation.Finished {
-				t.Errorf("%v: %d items failed, it is %s", fault, o.Failed, o.State)
+				t.Errorf("%v: %d items failed, it is %s", unable, o.Failed, o.State)
 			}
 		})
 	}

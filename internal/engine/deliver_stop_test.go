@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 )
 
@@ -99,7 +100,7 @@ func TestEngine_SendsNothingAfterTheEndOfDeliveries(t *testing.T) {
 				id := r.enqueue(once("ok"))[0]
 				r.orphan("dead", time.Hour)
 				s := &slowUnhold{&faulty{Store: r.store}, make(chan struct{})}
-				s.refuse(job.ErrStorageFull)
+				s.refuse(fault.ErrStorageFull)
 				var sent atomic.Int64
 				e := r.start(func(o *options) {
 					o.Store, o.Deliver = s, counts(&sent, 0)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
@@ -191,7 +192,7 @@ func TestEngine_DeliversWhatTheStartCouldNotSettle(t *testing.T) {
 		id := r.enqueue(once("ok"))[0]
 		r.orphan("dead", time.Hour)
 		f := &faulty{Store: r.store}
-		f.refuse(job.ErrStorageFull)
+		f.refuse(fault.ErrStorageFull)
 		var sent atomic.Int64
 		r.start(func(o *options) { o.Store, o.Deliver = f, counts(&sent, 0) })
 		time.Sleep(time.Minute)
@@ -213,7 +214,7 @@ type busyUnhold struct {
 
 func (b *busyUnhold) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
 	if !b.refused.Swap(true) {
-		return 0, job.ErrBusy
+		return 0, fault.ErrBusy
 	}
 	return b.Store.Unhold(ctx, knows)
 }
@@ -241,7 +242,7 @@ func TestEngine_DeliversOnceWhenLeasesRanOutMeanwhile(t *testing.T) {
 		id := r.enqueue(once("ok"))[0]
 		r.orphan("dead", time.Second)
 		f := &faulty{Store: r.store}
-		f.refuse(job.ErrStorageFull)
+		f.refuse(fault.ErrStorageFull)
 		var sent atomic.Int64
 		r.start(func(o *options) { o.Store, o.Deliver = f, counts(&sent, 10*time.Minute) })
 		time.Sleep(time.Minute)

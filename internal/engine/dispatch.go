@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 )
@@ -195,7 +196,7 @@ func (d *dispatcher) exchange() {
 	clear(d.written) // their texts can be large
 	d.commit = smooth(d.commit, time.Since(begin))
 	switch {
-	case job.OwnFault(err):
+	case fault.InInput(err):
 		d.separate(claim)
 		d.active.redeem(claim)
 		return
@@ -375,7 +376,7 @@ func (e *Engine) logWait(w *wait) {
 func (d *dispatcher) fail(err error) {
 	d.problem = err
 	first, _ := d.hold.answered(time.Now(), err)
-	if errors.Is(err, job.ErrBroken) {
+	if errors.Is(err, fault.ErrBroken) {
 		d.broken = true
 		d.failed <- err // once: no call comes after it
 		d.o.Log.Error("The store failed. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))

@@ -96,6 +96,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -197,8 +198,8 @@ func (e *Engine) Start(ctx context.Context) error {
 // temporary reports whether an error of the store is no reason not to start:
 // people can look at pages meanwhile, and the dispatcher tries again.
 func temporary(err error) bool {
-	return errors.Is(err, job.ErrStorageFull) || errors.Is(err, job.ErrReadOnly) || errors.Is(err, job.ErrUnsafe) ||
-		errors.Is(err, job.ErrBusy)
+	return errors.Is(err, fault.ErrStorageFull) || errors.Is(err, fault.ErrReadOnly) || errors.Is(err, fault.ErrUnsafe) ||
+		errors.Is(err, fault.ErrBusy)
 }
 
 // takeOver ends the executions of the process that had the file before, in

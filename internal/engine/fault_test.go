@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redrive/internal/engine"
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/store"
 )
@@ -101,7 +102,7 @@ func (f *faulty) refuse(err error) {
 }
 
 func TestEngine_KeepsOutcomesWhileTheDiskIsFull(t *testing.T) {
-	for _, problem := range []error{job.ErrStorageFull, job.ErrReadOnly, errors.New("something new")} {
+	for _, problem := range []error{fault.ErrStorageFull, fault.ErrReadOnly, errors.New("something new")} {
 		t.Run(problem.Error(), func(t *testing.T) {
 			bubble(t, func(r *rig) {
 				f := &faulty{Store: r.store}
@@ -130,7 +131,7 @@ func TestEngine_KeepsOutcomesWhileTheDiskIsFull(t *testing.T) {
 // What a dead process left is settled before anything is claimed, also when the
 // store refused it at the start.
 func TestEngine_StartsWhileNothingCanBeWritten(t *testing.T) {
-	for _, problem := range []error{job.ErrStorageFull, job.ErrReadOnly, job.ErrBusy} {
+	for _, problem := range []error{fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrBusy} {
 		t.Run(problem.Error(), func(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.on("ok", succeed)
@@ -165,7 +166,7 @@ func TestEngine_StopsWhileNothingCouldEverBeWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &faulty{Store: r.store}
-		f.refuse(job.ErrStorageFull)
+		f.refuse(fault.ErrStorageFull)
 		if err := r.start(func(o *options) { o.Store = f }).Stop(r.Context()); err != nil {
 			t.Errorf("Stop: %v", err)
 		}
@@ -180,9 +181,9 @@ func TestEngine_StopsClaimingWhenTheStoreBreaks(t *testing.T) {
 		e := r.start(func(o *options) { o.Store = f })
 		r.enqueue(repeat(ofType("ok"), 3)...)
 		synctest.Wait()
-		f.refuse(job.ErrBroken)
+		f.refuse(fault.ErrBroken)
 		time.Sleep(time.Second)
-		if err := <-e.Err(); !errors.Is(err, job.ErrBroken) {
+		if err := <-e.Err(); !errors.Is(err, fault.ErrBroken) {
 			t.Errorf("Err gives %v", err)
 		}
 		calls := f.calls.Load()
@@ -191,7 +192,7 @@ func TestEngine_StopsClaimingWhenTheStoreBreaks(t *testing.T) {
 		if f.calls.Load() != calls {
 			t.Error("the engine went on after the store broke")
 		}
-		if err := e.Stop(r.Context()); !errors.Is(err, job.ErrBroken) {
+		if err := e.Stop(r.Context()); !errors.Is(err, fault.ErrBroken) {
 			t.Errorf("Stop = %v, want the outcomes that were not written", err)
 		}
 	})
@@ -203,12 +204,12 @@ func TestEngine_StopSaysWhatItCouldNotWrite(t *testing.T) {
 		f := &faulty{Store: r.store}
 		r.on("ok", succeed)
 		e := r.start(func(o *options) { o.Store = f })
-		r.on("ok", func(context.Context, job.Job) error { f.refuse(job.ErrStorageFull); return nil })
+		r.on("ok", func(context.Context, job.Job) error { f.refuse(fault.ErrStorageFull); return nil })
 		r.enqueue(ofType("ok"))
 		synctest.Wait()
 		begin := time.Now()
 		err := e.Stop(r.Context())
-		if !errors.Is(err, job.ErrStorageFull) || time.Since(begin) > 30*time.Second {
+		if !errors.Is(err, fault.ErrStorageFull) || time.Since(begin) > 30*time.Second {
 			t.Errorf("Stop = %v after %v", err, time.Since(begin))
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 )
 
@@ -256,7 +257,7 @@ func TestEngine_RunsNoMoreThanItMay(t *testing.T) {
 // A database that is away keeps the engine from claiming, and the engine says
 // since when and why, until the database is back.
 func TestEngine_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
-	for _, problem := range []error{job.ErrStorageFull, job.ErrReadOnly, job.ErrBusy, errors.New("something new")} {
+	for _, problem := range []error{fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrBusy, errors.New("something new")} {
 		t.Run(problem.Error(), func(t *testing.T) {
 			bubble(t, func(r *rig) {
 				f := &faulty{Store: r.store}

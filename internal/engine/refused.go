@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 )
 
@@ -27,7 +28,7 @@ func (e *Engine) write(ctx context.Context, batch []outcome) (left []outcome, er
 		e.active.release(batch)
 		e.announce(batch, stale)
 		return nil, nil
-	case !job.OwnFault(err) || len(batch) == 0:
+	case !fault.InInput(err) || len(batch) == 0:
 		return batch, err
 	case len(batch) == 1:
 		return e.writePlainly(ctx, batch[0], err)
@@ -57,7 +58,7 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome, refusal error) (le
 		e.active.release([]outcome{plain})
 		e.announce([]outcome{plain}, stale)
 		return nil, nil
-	case !job.OwnFault(err) || !e.active.quarantine(o):
+	case !fault.InInput(err) || !e.active.quarantine(o):
 		return []outcome{o}, err
 	}
 	e.o.Log.Error("The database refuses to record how an execution ended. "+
@@ -101,7 +102,7 @@ func (d *dispatcher) claimApart(claim job.Claim) {
 			d.queues[name].aside = 0
 			d.start(one, claimed)
 			d.noteEmpty(one, claimed)
-		case job.OwnFault(err):
+		case fault.InInput(err):
 			d.putAside(name, err)
 		default:
 			d.fail(err)
@@ -142,7 +143,7 @@ func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token
 	switch {
 	case err == nil:
 		return stale, 0, nil
-	case !job.OwnFault(err):
+	case !fault.InInput(err):
 		return nil, 0, err
 	case len(tokens) == 1:
 		return nil, 1, e.o.Store.Ping(context.Background())

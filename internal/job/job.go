@@ -31,10 +31,8 @@
 package job
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -351,38 +349,8 @@ func CheckType(s string) error {
 	return nil
 }
 
-// The kinds of error that a store returns, beside *invalid.Error for bad
-// input. Callers test them with errors.Is and errors.As.
-var (
-	ErrNotFound    = errors.New("no such job")
-	ErrBusy        = errors.New("another process is keeping the database busy") // nothing was changed; try again
-	ErrStarved     = error(busyError("the database lacks memory or file descriptors"))
-	ErrOverloaded  = error(busyError("too many bytes are waiting to be written"))
-	ErrStorageFull = errors.New("the disk is full")                                 // nothing was changed
-	ErrReadOnly    = errors.New("the database is read-only")                        // nothing was changed
-	ErrUnsafe      = errors.New("the database files are not safe to use")           // nothing was changed; a person has to act
-	ErrBroken      = errors.New("the database failed; the last writes may be lost") // stop and restart
-	ErrCorrupt     = fmt.Errorf("the database file is damaged: %w", ErrBroken)      // a restart does not help
-)
-
-// busyError is an ErrBusy for another reason than another process: it says only its own.
-type busyError string
-
-func (e busyError) Error() string { return string(e) }
-
-// Unwrap makes the error an ErrBusy.
-func (busyError) Unwrap() error { return ErrBusy }
-
-// OwnFault reports whether a write failed for what it writes, and not for the
-// state of the database or for want of time.
-func OwnFault(err error) bool {
-	for _, common := range []error{ErrBusy, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, common) {
-			return false
-		}
-	}
-	return err != nil
-}
+// ErrNotFound says that there is no job of an id, or none any more.
+var ErrNotFound = errors.New("no such job")
 
 // Conflict says that a job is not in the state that an action needs, and what
 // happened instead. Nothing was changed.

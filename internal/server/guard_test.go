@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/clip"
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
 	"redrive/web/static"
@@ -206,12 +207,12 @@ func TestLive_PollingTwinSaysTheSame(t *testing.T) {
 func TestLive_PollingTwinRefusesAsTheAPIDoes(t *testing.T) {
 	h := start(t)
 	for _, ids := range []string{"7", unknownID + ",", strings.Repeat(unknownID+",", 200) + unknownID} {
-		f := decode[fault](t, h.get("/live?ids="+ids).want(t, http.StatusBadRequest))
+		f := decode[problem](t, h.get("/live?ids="+ids).want(t, http.StatusBadRequest))
 		if f.Error.Code != "invalid_parameter" || f.Error.Field != "ids" || f.Error.Message == "" {
 			t.Errorf("%.40s: %+v", ids, f.Error)
 		}
 	}
-	if f := decode[fault](t, h.post("/live", "{}").want(t, http.StatusMethodNotAllowed)); f.Error.Code != "method_not_allowed" {
+	if f := decode[problem](t, h.post("/live", "{}").want(t, http.StatusMethodNotAllowed)); f.Error.Code != "method_not_allowed" {
 		t.Errorf("POST: %+v", f.Error)
 	}
 }
@@ -290,8 +291,8 @@ func TestErrors_EachKindHasItsStatus(t *testing.T) {
 		status int
 		code   string
 	}{
-		{job.ErrBusy, 503, "busy"}, {job.ErrStorageFull, 507, "storage_full"}, {job.ErrReadOnly, 503, "read_only"},
-		{job.ErrBroken, 503, "storage_failed"}, {job.ErrNotFound, 404, "not_found"}, {&job.Conflict{Problem: "x"}, 409, "conflict"},
+		{fault.ErrBusy, 503, "busy"}, {fault.ErrStorageFull, 507, "storage_full"}, {fault.ErrReadOnly, 503, "read_only"},
+		{fault.ErrBroken, 503, "storage_failed"}, {job.ErrNotFound, 404, "not_found"}, {&job.Conflict{Problem: "x"}, 409, "conflict"},
 		{context.DeadlineExceeded, 503, "too_slow"}, {errNotReady, 500, "internal"}, {echo.ErrMethodNotAllowed, 405, "method_not_allowed"},
 		{&http.MaxBytesError{Limit: 1}, 413, "too_large"},
 	}
@@ -308,7 +309,7 @@ func TestErrors_BusySaysWhenToTryAgain(t *testing.T) {
 	s := h.http.Config.Handler.(*Server)
 	r := httptest.NewRequest("POST", "/api/v1/jobs", nil)
 	w := httptest.NewRecorder()
-	s.refuse(job.ErrBusy, s.echo.NewContext(r, w))
+	s.refuse(fault.ErrBusy, s.echo.NewContext(r, w))
 	if w.Code != 503 || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}

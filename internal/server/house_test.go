@@ -201,8 +201,8 @@ func decode[T any](t *testing.T, a answer) T {
 	return v
 }
 
-// fault is the error of an answer.
-type fault struct {
+// problem is the error of an answer.
+type problem struct {
 	Error struct{ Code, Message, Field string }
 	By    string `json:"replayed_by"`
 	At    string `json:"replayed_at"`

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
@@ -239,7 +240,7 @@ func TestRestore_RefusesWhatIsNoSoundBackup(t *testing.T) {
 		path := filepath.Join(backups, name)
 		check(t, os.WriteFile(path, content, 0o600))
 		kept, err := f.Restore(t.Context(), path, true, unheard)
-		if err == nil || !errors.Is(err, job.ErrCorrupt) && !errors.Is(err, sqlite.ErrForeign) {
+		if err == nil || !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, sqlite.ErrForeign) {
 			t.Errorf("%s: it kept %q, %v", name, kept, err)
 		}
 	}
@@ -286,7 +287,7 @@ func TestBackup_AFullDiskIsThatOfTheCopy(t *testing.T) {
 func blames(t *testing.T, err error, who, whoNot, never string) {
 	t.Helper()
 	switch {
-	case err == nil || errors.Is(err, job.ErrBroken) || errors.Is(err, job.ErrCorrupt):
+	case err == nil || errors.Is(err, fault.ErrBroken) || errors.Is(err, fault.ErrCorrupt):
 		t.Errorf("got %v", err)
 	case !strings.Contains(err.Error(), who) || !strings.Contains(err.Error(), whoNot) || strings.Contains(err.Error(), never):
 		t.Errorf("got %v, want %q and %q, and not %q", err, who, whoNot, never)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"redrive/internal/audit"
-	"redrive/internal/job"
+	"redrive/internal/fault"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
 )
@@ -225,7 +225,7 @@ func TestExamine_NamesWhatNoMigrationMade(t *testing.T) {
 		check(t, f.Backup(t.Context(), backup, true, unheard))
 		to := filepath.Join(t.TempDir(), "restored.db")
 		_, err := sqlite.File{Path: to}.Restore(t.Context(), backup, false, unheard)
-		if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "the "+name) {
+		if !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), "the "+name) {
 			t.Errorf("restored with the %s: %v", name, err)
 		}
 		if left := filesIn(t, filepath.Dir(to)); left != "" {

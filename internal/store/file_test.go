@@ -19,6 +19,7 @@ import (
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
@@ -46,7 +47,7 @@ func TestOpen_FilesBelongToTheirOwnerAlone(t *testing.T) {
 func TestOpen_MakesNoDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "none")
 	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: filepath.Join(dir, "jobs.db")}})
-	if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "mkdir -p "+dir) {
+	if !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), "mkdir -p "+dir) {
 		t.Errorf("got %v, %v", s, err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +110,7 @@ func breakFiles(t *testing.T, s *Store) {
 	<-s.Failed()
 	_, second := s.Enqueue(context.Background(), testTime, []job.Job{testJob("1")})
 	var sqliteError *driver.Error
-	fmt.Println("broken:", errors.Is(first, job.ErrBroken), errors.As(first, &sqliteError) && sqliteError.Code()&0xff == lib.SQLITE_IOERR, errors.Is(second, job.ErrBroken))
+	fmt.Println("broken:", errors.Is(first, fault.ErrBroken), errors.As(first, &sqliteError) && sqliteError.Code()&0xff == lib.SQLITE_IOERR, errors.Is(second, fault.ErrBroken))
 }
 
 func TestWriter_StopsForGoodAfterAnInputOutputError(t *testing.T) {

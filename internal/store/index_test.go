@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retention"
@@ -121,11 +122,11 @@ func TestIndex_WhenDamagedStopsNothingElse(t *testing.T) {
 
 	s := open(t, Options{Database: sqlite.File{Path: path}})
 	_, err = s.Jobs(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, 100)
-	if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "remove the file") || !strings.Contains(err.Error(), path+"-search") {
+	if !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), "remove the file") || !strings.Contains(err.Error(), path+"-search") {
 		t.Errorf("a search says %v", err)
 	}
 	failWith(t, s, 3, "bravo")
-	if _, err := s.Search.Update(t.Context()); !errors.Is(err, job.ErrUnsafe) {
+	if _, err := s.Search.Update(t.Context()); !errors.Is(err, fault.ErrUnsafe) {
 		t.Errorf("the index is filled: %v", err)
 	}
 	if list, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 100); len(list.Jobs) != 8 || err != nil || s.Problem() != nil {
@@ -255,7 +256,7 @@ func TestIndex_IsNotNeededToStart(t *testing.T) {
 	if list, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 100); len(list.Jobs) != 8 || err != nil {
 		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
 	}
-	if _, err := s.Search.Update(t.Context()); !errors.Is(err, job.ErrBusy) || !strings.Contains(err.Error(), path+"-search") {
+	if _, err := s.Search.Update(t.Context()); !errors.Is(err, fault.ErrBusy) || !strings.Contains(err.Error(), path+"-search") {
 		t.Errorf("the index is filled: %v", err)
 	}
 	check(t, errors.Join(s.Close(), held.Rollback(), other.Close()))

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
@@ -112,7 +113,7 @@ func TestOpen_OneProcessForEachDatabaseWhateverItsName(t *testing.T) {
 			if err == nil {
 				check(t, s.Close())
 			}
-			if !errors.As(err, new(*db.LockedError)) && !errors.Is(err, job.ErrUnsafe) {
+			if !errors.As(err, new(*db.LockedError)) && !errors.Is(err, fault.ErrUnsafe) {
 				t.Fatalf("with the other process alive: %v", err)
 			}
 			check(t, first.Process.Signal(syscall.Signal(0)))
@@ -155,7 +156,7 @@ func TestOpen_MakesNoDirectoryBehindALink(t *testing.T) {
 	dir := t.TempDir()
 	link, away := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "away", "jobs.db")
 	check(t, os.Symlink(away, link))
-	if _, err := openAt(link); !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), away) {
+	if _, err := openAt(link); !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), away) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Dir(away)); !errors.Is(err, fs.ErrNotExist) {
@@ -280,7 +281,7 @@ func TestOpen_RefusesFilesThatAreNotAsTheyMustBe(t *testing.T) {
 			if err == nil {
 				check(t, s.Close())
 			}
-			if !errors.Is(err, job.ErrUnsafe) {
+			if !errors.Is(err, fault.ErrUnsafe) {
 				t.Fatalf("got %v", err)
 			}
 			for _, text := range append(r.says, path) {
@@ -437,7 +438,7 @@ func TestFile_ALogThatIsMissedIsToldToReaders(t *testing.T) {
 	_, examining := Examine(t.Context(), f)
 	copying := f.Backup(t.Context(), path+".backup", false, unheard)
 	for what, err := range map[string]error{"examine": examining, "back up": copying} {
-		if !errors.Is(err, job.ErrUnsafe) || !strings.Contains(err.Error(), "-wal is missing or empty") {
+		if !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), "-wal is missing or empty") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -581,7 +582,7 @@ func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 			wait(t, func() bool { return s.Problem() != nil }) // nobody writes
 			_, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
 			for what, err := range map[string]error{"Enqueue": err, "Ping": s.Ping(t.Context()), "Problem": s.Problem()} {
-				if !errors.Is(err, job.ErrUnsafe) || errors.Is(err, job.ErrBroken) || !strings.Contains(err.Error(), harm.says) {
+				if !errors.Is(err, fault.ErrUnsafe) || errors.Is(err, fault.ErrBroken) || !strings.Contains(err.Error(), harm.says) {
 					t.Errorf("%s: %v, want %q", what, err, harm.says)
 				}
 			}
@@ -615,7 +616,7 @@ func TestStore_MakesItsLockFileAnew(t *testing.T) {
 	}
 	check(t, s.Close())
 	check(t, os.Remove(path))
-	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}}); !errors.Is(err, job.ErrUnsafe) {
+	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}}); !errors.Is(err, fault.ErrUnsafe) {
 		t.Errorf("a start where the file is gone: %v", err)
 	}
 }

@@ -2,9 +2,8 @@ package store
 
 import (
 	"errors"
+	"redrive/internal/fault"
 	"testing"
-
-	"redrive/internal/job"
 )
 
 func TestPing_FindsWhatKeepsTheWriterFromWriting(t *testing.T) {
@@ -13,7 +12,7 @@ func TestPing_FindsWhatKeepsTheWriterFromWriting(t *testing.T) {
 	other := rival(t, s)
 	_, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE")
 	check(t, err)
-	if err := s.Ping(t.Context()); !errors.Is(err, job.ErrBusy) {
+	if err := s.Ping(t.Context()); !errors.Is(err, fault.ErrBusy) {
 		t.Errorf("while another process writes: %v", err)
 	}
 	_, err = other.ExecContext(t.Context(), "ROLLBACK")

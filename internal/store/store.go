@@ -219,7 +219,7 @@ func refused(err error) bool {
 
 // Examine looks at a database without writing to it, also while a program has
 // it open. What it finds damaged it says, and goes on; it returns an error that
-// is job.ErrCorrupt when the database cannot be read as a whole.
+// is fault.ErrCorrupt when the database cannot be read as a whole.
 func Examine(ctx context.Context, d db.Database) (found []db.Finding, err error) {
 	err = d.Inspect(ctx, func(src db.Source, integrity []db.Finding) {
 		found = integrity

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/store/sqlite"
@@ -56,13 +57,13 @@ func TestStore_StopsWritingWhenAReaderFindsDamage(t *testing.T) {
 	damage(t, path)
 	s := open(t, Options{Database: sqlite.File{Path: path}})
 	_, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 1000)
-	if !errors.Is(err, job.ErrCorrupt) || !errors.Is(err, job.ErrBroken) {
+	if !errors.Is(err, fault.ErrCorrupt) || !errors.Is(err, fault.ErrBroken) {
 		t.Fatalf("reading gave %v", err)
 	}
 	<-s.Failed()
 	_, written := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
 	for what, err := range map[string]error{"Enqueue": written, "Ping": s.Ping(t.Context()), "Problem": s.Problem()} {
-		if !errors.Is(err, job.ErrCorrupt) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), ".recover") {
+		if !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), ".recover") {
 			t.Errorf("%s: %v, want that the file is damaged, its name and what to do", what, err)
 		}
 	}
@@ -74,7 +75,7 @@ func TestOpen_NamesADamagedFile(t *testing.T) {
 	check(t, err)
 	copy(data[100:4096], bytes.Repeat([]byte{0xff}, 3996)) // the first page, after the header
 	check(t, os.WriteFile(path, data, 0o600))
-	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}}); !errors.Is(err, job.ErrCorrupt) || !strings.Contains(err.Error(), path) {
+	if _, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}}); !errors.Is(err, fault.ErrCorrupt) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -98,7 +99,7 @@ func TestPing_FindsAFullDisk(t *testing.T) {
 			break
 		}
 	}
-	if err := s.Ping(t.Context()); !errors.Is(err, job.ErrStorageFull) || !errors.Is(s.Problem(), job.ErrStorageFull) {
+	if err := s.Ping(t.Context()); !errors.Is(err, fault.ErrStorageFull) || !errors.Is(s.Problem(), fault.ErrStorageFull) {
 		t.Fatalf("Ping gives %v, the problem is %v", err, s.Problem())
 	}
 	check(t, os.Remove(filler))
@@ -126,13 +127,13 @@ func TestProblem_LastsUntilTheSizeThatWasRefusedFits(t *testing.T) {
 		check(t, err)
 		check(t, os.Truncate(filler, info.Size()-512<<10))
 		large := testJob(strings.Repeat("x", 1<<20-10))
-		if _, err := s.Enqueue(t.Context(), testTime, []job.Job{large}); !errors.Is(err, job.ErrStorageFull) {
+		if _, err := s.Enqueue(t.Context(), testTime, []job.Job{large}); !errors.Is(err, fault.ErrStorageFull) {
 			t.Fatalf("a job of 1 MB is stored on a disk with 512 kB: %v", err)
 		}
 		enqueue(t, s, 1)
 		time.Sleep(lookedTwice)
 		check(t, s.Ping(t.Context()))
-		if problem := s.Problem(); problem == nil || problem.Kind != job.ErrStorageFull {
+		if problem := s.Problem(); problem == nil || problem.Kind != fault.ErrStorageFull {
 			t.Errorf("after small writes the problem is %v", s.Problem())
 		}
 		check(t, os.Remove(filler))
@@ -162,7 +163,7 @@ func TestStore_ChecksItsFilesAsOftenAsItIsTold(t *testing.T) {
 
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if problem := s.Problem(); problem == nil || problem.Kind != job.ErrUnsafe {
+		if problem := s.Problem(); problem == nil || problem.Kind != fault.ErrUnsafe {
 			t.Errorf("after an hour the problem is %v, want that the file is away", problem)
 		}
 	})
@@ -189,7 +190,7 @@ func wait(t *testing.T, holds func() bool) {
 func TestProblem_EndsByItself(t *testing.T) {
 	s, readOnly := openSwitchable(t)
 	readOnly.Store(true)
-	if err := s.Ping(t.Context()); !errors.Is(err, job.ErrReadOnly) || !errors.Is(s.Problem(), job.ErrReadOnly) {
+	if err := s.Ping(t.Context()); !errors.Is(err, fault.ErrReadOnly) || !errors.Is(s.Problem(), fault.ErrReadOnly) {
 		t.Errorf("Ping gives %v, the problem is %v", err, s.Problem())
 	}
 	readOnly.Store(false)
@@ -248,7 +249,7 @@ func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
 	s, err := Open(context.Background(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)
 	defer func() { check(t, s.Close()) }()
-	if err := s.Problem(); !errors.Is(err, job.ErrReadOnly) || !strings.Contains(err.Error(), path) {
+	if err := s.Problem(); !errors.Is(err, fault.ErrReadOnly) || !strings.Contains(err.Error(), path) {
 		t.Errorf("the problem is %v", err)
 	}
 	if page, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 10); err != nil || len(page.Jobs) != 1 {
@@ -301,7 +302,7 @@ func TestStore_TellsThatDescriptorsRanOut(t *testing.T) {
 	var before syscall.Rlimit
 	check(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}))
-	if _, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 10); !errors.Is(err, job.ErrStarved) || job.OwnFault(err) {
+	if _, err := s.Jobs(t.Context(), filter.Filter{}, filter.Cursor{}, 10); !errors.Is(err, fault.ErrStarved) || fault.InInput(err) {
 		t.Errorf("reading without a descriptor: %v", err)
 	}
 	check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"redrive/internal/audit"
+	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/source"
@@ -204,7 +205,7 @@ func TestWriter_EndsWithAPanic(t *testing.T) {
 		_, _ = db.Write(t.Context(), s.writer, 1, func(*db.Tx) (int, error) { panic("a defect") })
 	}()
 	<-s.Failed()
-	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, job.ErrBroken) || !strings.Contains(err.Error(), "a defect") {
+	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, fault.ErrBroken) || !strings.Contains(err.Error(), "a defect") {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -243,7 +244,7 @@ func TestWriter_BoundsTheBytesThatWait(t *testing.T) {
 		synctest.Wait()
 		refused := func(bytes int) {
 			t.Helper()
-			if _, err := s.Enqueue(t.Context(), testTime, of(bytes)); !errors.Is(err, job.ErrOverloaded) || !errors.Is(err, job.ErrBusy) {
+			if _, err := s.Enqueue(t.Context(), testTime, of(bytes)); !errors.Is(err, fault.ErrOverloaded) || !errors.Is(err, fault.ErrBusy) {
 				t.Errorf("%d bytes: %v", bytes, err)
 			}
 		}
@@ -326,7 +327,7 @@ func TestWriter_BusyDatabaseIsTriedAgainThenReported(t *testing.T) {
 		check(t, err)
 		start := time.Now()
 		_, err = s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
-		if !errors.Is(err, job.ErrBusy) {
+		if !errors.Is(err, fault.ErrBusy) {
 			t.Errorf("got %v", err)
 		}
 		if waited := time.Since(start); waited < 500*time.Millisecond || waited > time.Minute {
@@ -370,7 +371,7 @@ func TestWriter_FullDiskIsReportedAndSurvived(t *testing.T) {
 	limit("1")
 	before := s.Snapshot()
 	jobs := []job.Job{testJob("1"), testJob(strings.Repeat("x", 300_000))}
-	if _, err := s.Enqueue(t.Context(), testTime, jobs); !errors.Is(err, job.ErrStorageFull) {
+	if _, err := s.Enqueue(t.Context(), testTime, jobs); !errors.Is(err, fault.ErrStorageFull) {
 		t.Errorf("got %v", err)
 	}
 	if now := s.Snapshot(); now.Seq != before.Seq {
@@ -386,7 +387,7 @@ func TestWriter_FullDiskIsReportedAndSurvived(t *testing.T) {
 func TestWriter_ReadOnlyFileIsReported(t *testing.T) {
 	s, readOnly := openSwitchable(t)
 	readOnly.Store(true)
-	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, job.ErrReadOnly) {
+	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, fault.ErrReadOnly) {
 		t.Errorf("got %v", err)
 	}
 	readOnly.Store(false)
@@ -407,11 +408,11 @@ func TestWriter_StopsForGoodWhenTheFileCannotBeTrusted(t *testing.T) {
 	for _, j := range claimed {
 		settle = append(settle, j.Settle(job.Ending{Outcome: job.Succeeded, FinishedAt: testTime}, nil))
 	}
-	if _, _, err := s.Exchange(t.Context(), settle, job.Claim{}); !errors.Is(err, job.ErrBroken) {
+	if _, _, err := s.Exchange(t.Context(), settle, job.Claim{}); !errors.Is(err, fault.ErrBroken) {
 		t.Errorf("got %v", err)
 	}
 	<-s.Failed()
-	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, job.ErrBroken) {
+	if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")}); !errors.Is(err, fault.ErrBroken) {
 		t.Errorf("afterwards: %v", err)
 	}
 	if _, err := s.Job(t.Context(), claimed[0].ID); err != nil {
@@ -547,7 +548,7 @@ func TestWriter_BytesOfASourceTakeNoRoomFromProducers(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob(strings.Repeat("x", 900))}); !errors.Is(err, job.ErrOverloaded) {
+		if _, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob(strings.Repeat("x", 900))}); !errors.Is(err, fault.ErrOverloaded) {
 			t.Errorf("a second producer: %v", err)
 		} else if strings.Contains(err.Error(), "another process") {
 			t.Errorf("%v blames another process", err)

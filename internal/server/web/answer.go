@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/fault"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/queues"
@@ -296,21 +297,21 @@ func Describe(err error) *Failure {
 		return Fail(removed, gone.Error())
 	case errors.Is(err, job.ErrNotFound):
 		return Fail(NotFound, "there is no such job, queue, error group or operation; it may have been removed")
-	case errors.Is(err, job.ErrOverloaded):
+	case errors.Is(err, fault.ErrOverloaded):
 		return Fail(Busy, "the disk cannot keep up with the writes; nothing was changed, try again")
-	case errors.Is(err, job.ErrStarved):
+	case errors.Is(err, fault.ErrStarved):
 		return Fail(Busy, advice("the database lacks memory or file descriptors; try again")+"; nothing was changed")
-	case errors.Is(err, job.ErrBusy):
+	case errors.Is(err, fault.ErrBusy):
 		return Fail(Busy, "another process is keeping the database busy; nothing was changed, try again")
-	case errors.Is(err, job.ErrStorageFull):
+	case errors.Is(err, fault.ErrStorageFull):
 		return Fail(StorageFull, advice("the disk is full; make room and try again")+"; nothing was changed")
-	case errors.Is(err, job.ErrReadOnly):
+	case errors.Is(err, fault.ErrReadOnly):
 		return Fail(ReadOnly, advice("the database file is read-only")+"; nothing was changed")
-	case errors.Is(err, job.ErrUnsafe):
+	case errors.Is(err, fault.ErrUnsafe):
 		return Fail(Unsafe, advice("the database files are not safe to use")+"; nothing was changed")
-	case errors.Is(err, job.ErrCorrupt):
+	case errors.Is(err, fault.ErrCorrupt):
 		return Fail(Corrupt, advice("the database file is damaged; restore a backup"))
-	case errors.Is(err, job.ErrBroken):
+	case errors.Is(err, fault.ErrBroken):
 		return Fail(Broken, advice("the database failed; restart the dashboard")+"; then check whether this change was made")
 	case errors.Is(err, context.DeadlineExceeded):
 		return Fail(tooSlow, "no answer in time")

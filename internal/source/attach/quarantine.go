@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"redrive/internal/clip"
-	"redrive/internal/job"
+	"redrive/internal/fault"
 	"redrive/internal/source"
 )
 
@@ -289,6 +289,6 @@ func (a *attached) keep(ctx context.Context, now time.Time, news []source.Record
 // affectsAll reports whether an error of the store would refuse any other record as well.
 func affectsAll(err error) bool {
 	return slices.ContainsFunc([]error{
-		job.ErrBusy, job.ErrStorageFull, job.ErrReadOnly, job.ErrUnsafe, job.ErrBroken, context.Canceled, context.DeadlineExceeded,
+		fault.ErrBusy, fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrUnsafe, fault.ErrBroken, context.Canceled, context.DeadlineExceeded,
 	}, func(kind error) bool { return errors.Is(err, kind) })
 }

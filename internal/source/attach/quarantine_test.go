@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/clip"
+	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/source"
@@ -464,7 +465,7 @@ func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
 type full struct{ attach.Store }
 
 func (full) Mirror(context.Context, time.Time, string, []source.Record) (int, error) {
-	return 0, fmt.Errorf("mirror: %w", job.ErrStorageFull)
+	return 0, fmt.Errorf("mirror: %w", fault.ErrStorageFull)
 }
 
 // TestSource_AFaultOfThisSideIsNotTheSources: it answers, and the disk here is full.

@@ -18,11 +18,11 @@
 // # Faults
 //
 // A database that another process keeps busy is tried again by its engine
-// (job.ErrBusy). While the disk is full (job.ErrStorageFull), or the database can
+// (fault.ErrBusy). While the disk is full (fault.ErrStorageFull), or the database can
 // only be read, or its files are not where they were when it was opened
-// (job.ErrUnsafe), [Health.Problem] says so, and the writer tries every second to
-// write something that changes nothing. After an I/O error (job.ErrBroken), and
-// when the database turns out to be damaged (job.ErrCorrupt), the writer stops
+// (fault.ErrUnsafe), [Health.Problem] says so, and the writer tries every second to
+// write something that changes nothing. After an I/O error (fault.ErrBroken), and
+// when the database turns out to be damaged (fault.ErrCorrupt), the writer stops
 // for good: nobody knows what the disk holds, and each write could do more harm.
 package db
 
@@ -69,7 +69,7 @@ type Engine interface {
 	// it was opened. It costs little; every transaction begins with it.
 	Check() error
 	// Room reports whether the disk has room for so many bytes more: an error whose
-	// kind is job.ErrStorageFull where it has not. It costs as much as to write them.
+	// kind is fault.ErrStorageFull where it has not. It costs as much as to write them.
 	Room(bytes int) error
 	// Committed notes a commit of roughly so many rows.
 	Committed(rows int)
@@ -92,7 +92,7 @@ type Conn interface {
 	Exec(query string, args ...any) (int64, error)
 	Commit() error
 	// Rollback undoes a transaction that failed for a cause. Its error means
-	// that the connection can no longer be used: it is job.ErrBroken.
+	// that the connection can no longer be used: it is fault.ErrBroken.
 	Rollback(cause error) error
 	Close() error
 }

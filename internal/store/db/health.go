@@ -4,24 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"redrive/internal/fault"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"redrive/internal/job"
 )
 
 // FileError says what is wrong with the database file, and what to do.
 type FileError struct {
 	Path string
-	Kind error // job.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
-	Err  error // what the engine said; of job.ErrUnsafe, what is wrong and what to do
+	Kind error // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
+	Err  error // what the engine said; of fault.ErrUnsafe, what is wrong and what to do
 
 	Since time.Time // when this was first seen; zero where nobody remembers it
 }
 
 func (e *FileError) Error() string {
-	if e.Kind == job.ErrUnsafe {
+	if e.Kind == fault.ErrUnsafe {
 		return e.Advice()
 	}
 	return fmt.Sprintf("%s (%v)", e.Advice(), e.Err)
@@ -33,19 +32,19 @@ func (e *FileError) Unwrap() []error { return []error{e.Kind, e.Err} }
 // Advice is the error in words for people, without those of the engine.
 func (e *FileError) Advice() string {
 	switch e.Kind {
-	case job.ErrBusy:
+	case fault.ErrBusy:
 		return fmt.Sprintf("another process is keeping the database %s busy; try again", e.Path)
-	case job.ErrStarved:
+	case fault.ErrStarved:
 		return fmt.Sprintf("the database %s could not open another file or allocate memory; raise the limits of this process, "+
 			"and writing resumes automatically", e.Path)
-	case job.ErrStorageFull:
+	case fault.ErrStorageFull:
 		return fmt.Sprintf("the disk that holds the database %s is full; make room, and writing resumes automatically", e.Path)
-	case job.ErrReadOnly:
+	case fault.ErrReadOnly:
 		return fmt.Sprintf("the database file %s is read-only; make it writable for the user of this program, "+
 			"then restart the program", e.Path)
-	case job.ErrUnsafe:
+	case fault.ErrUnsafe:
 		return e.Err.Error()
-	case job.ErrCorrupt:
+	case fault.ErrCorrupt:
 		return fmt.Sprintf("the database file %s is damaged; restore a backup, or copy out what can still be read: "+
 			"sqlite3 '%s' .recover | sqlite3 NEW-FILE", e.Path, e.Path)
 	}
@@ -92,7 +91,7 @@ func (h *Health) Failed() <-chan struct{} { return h.failed }
 // has given the error its kind.
 func (h *Health) Report(err error) error {
 	file, ok := errors.AsType[*FileError](err)
-	if !ok || file.Kind == job.ErrBusy {
+	if !ok || file.Kind == fault.ErrBusy {
 		return err
 	}
 	h.mu.Lock()
@@ -101,7 +100,7 @@ func (h *Health) Report(err error) error {
 	switch {
 	case h.broken():
 		return err
-	case errors.Is(file, job.ErrBroken):
+	case errors.Is(file, fault.ErrBroken):
 		h.remember(file, before)
 		close(h.failed)
 		h.log.Error("The database failed. No more writes.", "path", file.Path, "error", file)

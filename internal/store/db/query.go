@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"redrive/internal/fault"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"redrive/internal/job"
 )
 
 // Reader runs queries beside the writer, on the engine's pool.
@@ -328,7 +327,7 @@ func Rows[T any](rows []T) string {
 // there. Anything else means that another program changed the database.
 func Expect(want, got int64, err error) error {
 	if err == nil && got != want {
-		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", job.ErrBroken, got, want)
+		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", fault.ErrBroken, got, want)
 	}
 	return err
 }

@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"redrive/internal/fault"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
-
-	"redrive/internal/job"
 )
 
 // The bounds of one transaction. What does not fit waits for the next one.
@@ -58,7 +57,7 @@ func Write[T any](ctx context.Context, w *Writer, rows int, do func(*Tx) (T, err
 }
 
 // WriteLarge is Write for an operation that holds much in memory. While too much
-// waits already it is refused at once, with job.ErrOverloaded.
+// waits already it is refused at once, with fault.ErrOverloaded.
 func WriteLarge[T any](ctx context.Context, w *Writer, size Size, do func(*Tx) (T, error)) (T, error) {
 	var result, none T
 	o := &op{size: size, done: make(chan error, 1), do: func(t *Tx) (err error) {
@@ -153,7 +152,7 @@ func (w *Writer) Register(p Participant) { w.participants = append(w.participant
 // be written. Trouble that can end is remembered and no reason not to start.
 func (w *Writer) Start() error {
 	err := w.probe()
-	if err != nil && !isOne(err, job.ErrStorageFull, job.ErrReadOnly, job.ErrBusy) {
+	if err != nil && !isOne(err, fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrBusy) {
 		return err
 	}
 	w.ended.Go(w.loop)
@@ -200,7 +199,7 @@ func (w *Writer) admit(o *op) (leads bool, err error) {
 	case w.closed:
 		return false, ErrClosed
 	case !w.hasRoom(o.size):
-		return false, fmt.Errorf("%w: %d bytes wait already", job.ErrOverloaded, w.bytes[o.size.Account])
+		return false, fmt.Errorf("%w: %d bytes wait already", fault.ErrOverloaded, w.bytes[o.size.Account])
 	}
 	w.bytes[o.size.Account] += o.size.Bytes
 	if !w.busy && !w.shared && len(w.waiting) == 0 {
@@ -219,7 +218,7 @@ func (w *Writer) lead(o *op) {
 	defer w.release()
 	defer func() {
 		if p := recover(); p != nil {
-			_ = w.report(fmt.Errorf("%w: panic: %v", job.ErrBroken, p)) // remembered as the problem
+			_ = w.report(fmt.Errorf("%w: panic: %v", fault.ErrBroken, p)) // remembered as the problem
 			panic(p)
 		}
 	}()
@@ -376,7 +375,7 @@ func (w *Writer) process(batch []*op) {
 
 // Common reports whether an error would meet every operation alike.
 func Common(err error) bool {
-	return isOne(err, job.ErrBusy, job.ErrBroken, job.ErrReadOnly, job.ErrUnsafe, ErrClosed)
+	return isOne(err, fault.ErrBusy, fault.ErrBroken, fault.ErrReadOnly, fault.ErrUnsafe, ErrClosed)
 }
 
 func isOne(err error, kinds ...error) bool {
@@ -398,7 +397,7 @@ func (w *Writer) commit(batch []*op) error {
 	}
 	if err != nil {
 		err = w.report(errors.Join(err, w.conn.Rollback(err)))
-		if len(batch) == 1 && errors.Is(err, job.ErrStorageFull) {
+		if len(batch) == 1 && errors.Is(err, fault.ErrStorageFull) {
 			w.unplaced = max(w.unplaced, batch[0].size.Bytes)
 		}
 		w.begin() // what it gathered is forgotten

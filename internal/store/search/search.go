@@ -25,6 +25,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/store/book"
@@ -246,7 +247,7 @@ func (b *Book) merge(ctx context.Context, then func(took time.Duration)) error {
 // left out, so that it keeps no others from being found.
 func (b *Book) add(ctx context.Context, all []unsearched) error {
 	err := b.index(ctx, all)
-	if err == nil || ctx.Err() != nil || db.Common(err) || errors.Is(err, job.ErrStorageFull) {
+	if err == nil || ctx.Err() != nil || db.Common(err) || errors.Is(err, fault.ErrStorageFull) {
 		return err
 	}
 	if half := len(all) / 2; half > 0 {

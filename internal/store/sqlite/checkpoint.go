@@ -4,10 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"redrive/internal/fault"
 	"sync"
 	"time"
-
-	"redrive/internal/job"
 )
 
 // checkpointer moves committed pages from the log into the file, beside the
@@ -55,7 +54,7 @@ func (c *checkpointer) loop() {
 		}
 		again = nil
 		err := c.move()
-		if errors.Is(err, job.ErrStorageFull) {
+		if errors.Is(err, fault.ErrStorageFull) {
 			again = time.After(tryAgain)
 		}
 		if err != nil && !tried {
@@ -71,9 +70,9 @@ func (c *checkpointer) move() error {
 	_, err := c.db.ExecContext(context.Background(), query)
 	err = classify(c.engine.path, err)
 	switch {
-	case errors.Is(err, job.ErrBusy): // somebody else moves them
+	case errors.Is(err, fault.ErrBusy): // somebody else moves them
 		return nil
-	case errors.Is(err, job.ErrStorageFull):
+	case errors.Is(err, fault.ErrStorageFull):
 		return err
 	}
 	return c.engine.health.Report(err)

@@ -13,6 +13,7 @@ import (
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/resource"
 	"redrive/internal/store/db"
@@ -152,7 +153,7 @@ func (c *session) Rollback(cause error) error {
 	if err == nil || code(err) == lib.SQLITE_ERROR && endsTransaction(cause) {
 		return nil
 	}
-	return fmt.Errorf("%w: roll back: %w", job.ErrBroken, err)
+	return fmt.Errorf("%w: roll back: %w", fault.ErrBroken, err)
 }
 
 // endsTransaction reports whether SQLite itself may roll back after the error.
@@ -218,17 +219,17 @@ func kindOf(err error) error {
 	p := primary(err)
 	switch {
 	case p == lib.SQLITE_CORRUPT || p == lib.SQLITE_NOTADB:
-		return job.ErrCorrupt
-	case p == lib.SQLITE_IOERR || errors.Is(err, job.ErrBroken): // before others: a failed rollback carries its cause
-		return job.ErrBroken
+		return fault.ErrCorrupt
+	case p == lib.SQLITE_IOERR || errors.Is(err, fault.ErrBroken): // before others: a failed rollback carries its cause
+		return fault.ErrBroken
 	case busy(err):
-		return job.ErrBusy
+		return fault.ErrBusy
 	case p == lib.SQLITE_FULL:
-		return job.ErrStorageFull
+		return fault.ErrStorageFull
 	case p == lib.SQLITE_READONLY:
-		return job.ErrReadOnly
+		return fault.ErrReadOnly
 	case p == lib.SQLITE_NOMEM || p == lib.SQLITE_CANTOPEN && resource.Probe(job.Descriptors) != nil:
-		return job.ErrStarved
+		return fault.ErrStarved
 	}
 	return nil
 }

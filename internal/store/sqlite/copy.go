@@ -16,7 +16,7 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
-	"redrive/internal/job"
+	"redrive/internal/fault"
 	"redrive/internal/store/db"
 )
 
@@ -220,7 +220,7 @@ func soundCopy(ctx context.Context, pool *sql.DB, from, copied string) error {
 		return classify(from, err)
 	}
 	if whole != "ok" {
-		return &db.FileError{Path: from, Kind: job.ErrCorrupt, Err: errors.New(whole)}
+		return &db.FileError{Path: from, Kind: fault.ErrCorrupt, Err: errors.New(whole)}
 	}
 	if err == nil {
 		err = errors.New(problem)

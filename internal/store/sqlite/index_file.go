@@ -14,7 +14,7 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
-	"redrive/internal/job"
+	"redrive/internal/fault"
 	"redrive/internal/store/db"
 )
 
@@ -168,7 +168,7 @@ func (f *indexFile) transact(ctx context.Context, do func(*db.Tx) error) error {
 		return fmt.Errorf("the search index cannot be used until this program is restarted: %w", f.fault)
 	}
 	err := f.classify(db.Transact(ctx, f.write, do))
-	if errors.Is(err, job.ErrBroken) {
+	if errors.Is(err, fault.ErrBroken) {
 		f.fault = err // the connection may still be in the transaction
 	}
 	return err
@@ -190,10 +190,10 @@ func (f *indexFile) classify(err error) error {
 		return fmt.Errorf("the search index %s is not in its place (%w); "+
 			"restart this program: the index will be rebuilt", f.path, err)
 	case isOneOf(err, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB):
-		return &db.FileError{Path: f.path, Kind: job.ErrUnsafe, Err: fmt.Errorf("the search index %s is damaged (%w); "+
+		return &db.FileError{Path: f.path, Kind: fault.ErrUnsafe, Err: fmt.Errorf("the search index %s is damaged (%w); "+
 			"stop this program, remove the file and start it again: the index will be rebuilt", f.path, err)}
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
-		return &db.FileError{Path: f.path, Kind: job.ErrReadOnly, Err: err}
+		return &db.FileError{Path: f.path, Kind: fault.ErrReadOnly, Err: err}
 	}
 	return classify(f.path, err)
 }

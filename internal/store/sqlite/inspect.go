@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 	lib "modernc.org/sqlite/lib"
 
-	"redrive/internal/job"
+	"redrive/internal/fault"
 	"redrive/internal/store/db"
 )
 
 // Inspect runs do on one state of the file, without writing to it, also while a
 // program has it open, and tells it what SQLite itself finds. When a program opens the
 // file meanwhile, do runs again. It returns an error that is
-// job.ErrCorrupt when the file cannot be read as a whole, and ErrForeign for what
+// fault.ErrCorrupt when the file cannot be read as a whole, and ErrForeign for what
 // is none of ours.
 func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
 	path, err := filepath.Abs(f.Path)
@@ -57,7 +57,7 @@ func look(ctx context.Context, path string, mode []string, do func(src db.Source
 	found := []db.Finding{whole, onlyOwn(ctx, src, schemaVersion), keepsAudit().Examine(src)}
 	do(src, append(found, src.searchable()...))
 	if whole.Problem != "" {
-		return &db.FileError{Path: path, Kind: job.ErrCorrupt, Err: errors.New(whole.Problem)}
+		return &db.FileError{Path: path, Kind: fault.ErrCorrupt, Err: errors.New(whole.Problem)}
 	}
 	return nil
 }

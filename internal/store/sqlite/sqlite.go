@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"redrive/internal/job"
+	"redrive/internal/fault"
 	"redrive/internal/store/db"
 )
 
@@ -283,7 +283,7 @@ func (e *engine) Room(bytes int) (err error) {
 		return fmt.Errorf("look for room on the disk: %w", err)
 	}
 	if _, err := file.Write(make([]byte, bytes)); err != nil {
-		return &db.FileError{Path: e.path, Kind: job.ErrStorageFull, Err: err}
+		return &db.FileError{Path: e.path, Kind: fault.ErrStorageFull, Err: err}
 	}
 	return nil
 }
