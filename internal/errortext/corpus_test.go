@@ -137,6 +137,18 @@ func TestHeldOut_IsNeverMixed(t *testing.T) {
 	})
 }
 
+// TestAdverse_IsNeverMixed reads texts whose causes share a class and a form and differ in
+// little: a column, a status, the function, the statement that failed. Nothing is said of their
+// messages.
+func TestAdverse_IsNeverMixed(t *testing.T) {
+	anything := func(string, string) bool { return true }
+	readAll(t, "testdata/adverse", anything, func(t *testing.T, s score) {
+		if precision, recall := part(s.both, s.grouped), part(s.both, s.caused); precision < 1 || recall < 0.97 {
+			t.Errorf("precision %.3f, recall %.3f; want 1 and 0.97", precision, recall)
+		}
+	})
+}
+
 // saysIt reports whether a message has the sentence that a person would have picked, possibly
 // behind the name of the program: "curl: (6) Could not resolve host: …". A cause that the
 // sentence says already is not said twice.

@@ -27,7 +27,7 @@ func isLower(r rune) bool { return 'a' <= r && r <= 'z' || r == '_' }
 
 // naming are the words before a name, sorted.
 var naming = strings.Fields(`argument arguments attribute because class column columns constraint field fields function import
-	index interface into invoke key keyerror keys method module named option package parameter properties property reading
+	index interface into invoke key keyerror keys method module named option package parameter placeholder properties property reading
 	relation sequence setting table trait type variable`)
 
 // namedBefore reports whether a text ends with a word that a name follows: column "amount".

@@ -10,7 +10,8 @@ const maxTrace = 8 << 10
 
 // frame is a function on the stack.
 type frame struct {
-	name string
+	name   string
+	source string // Python: the statement
 
 	own     bool // of the program itself, as far as its place tells
 	isFile  bool // the name is that of the file: the function has none
@@ -38,12 +39,31 @@ func frames(trace string, speaks bool) []string {
 	}
 	own := slices.DeleteFunc(slices.Clone(p.found), func(f frame) bool { return !f.own })
 	switch names := top(withoutEntry(own)); {
-	case len(names) > 0 || speaks:
+	case speaks:
 		return names
-	case len(own) > 0:
-		return top(own)
+	case len(own) == 0:
+		return top(oneOfEachFile(p.found))
+	case len(names) == 0:
+		return top(withStatement(own))
 	}
-	return top(p.found)
+	return top(withStatement(withoutEntry(own)))
+}
+
+// withStatement names the statement that failed beside the innermost function, where it is
+// known: below a bare AssertionError it is all that tells one cause from another.
+func withStatement(stack []frame) []frame {
+	if stack[0].source != "" {
+		stack = slices.Clone(stack)
+		stack[0].name = clip(stack[0].name+": "+stack[0].source, maxFrame)
+	}
+	return stack
+}
+
+// oneOfEachFile is a stack of libraries with one function, the innermost, of those in a row
+// that are in one file or class: what waits for an answer is below every client of a network.
+func oneOfEachFile(stack []frame) []frame {
+	place := func(f frame) string { return f.name[:max(0, strings.LastIndexAny(f.name, " ."))] }
+	return slices.CompactFunc(slices.Clone(stack), func(a, b frame) bool { return place(a) != "" && place(a) == place(b) })
 }
 
 const pythonHead = "Traceback (most recent call last)"
@@ -142,6 +162,8 @@ type parser struct {
 	callers []frame // Ruby: of the error whose line follows, the outermost first
 	ended   bool    // and it came: those that follow in the trace were caused by it
 
+	statement bool // Python: that of the frame before is on the next line
+
 	apart    bool // a line of text stands before the next frame: another error
 	panicked bool // Go: it is that of a panic
 }
@@ -176,8 +198,16 @@ func (p *parser) line(line string) {
 		return
 	}
 	trimmed := strings.TrimLeft(line, " \t")
-	if p.groups(trimmed) {
+	isGrouped := p.groups(trimmed)
+	if isGrouped {
 		trimmed = strings.TrimLeft(trimmed, "|+- \t")
+	}
+	if p.statement {
+		p.statement = false
+		if trimmed != line && !isGrouped && !strings.HasPrefix(trimmed, `File "`) {
+			p.found[len(p.found)-1].source = strings.TrimSpace(trimmed)
+			return
+		}
 	}
 	switch {
 	case trimmed == "":
@@ -230,19 +260,20 @@ func continues(line string) bool {
 		strings.HasPrefix(line, "...") || strings.HasPrefix(line, "Did you mean?")
 }
 
-// add takes over a function.
-func (p *parser) add(name string, own bool) { p.take(frame{name: name, own: own}) }
+// add takes over a function, as take does.
+func (p *parser) add(name string, own bool) bool { return p.take(frame{name: name, own: own}) }
 
-// take takes over a frame, unless its name is no text.
-func (p *parser) take(f frame) {
+// take takes over a frame, and reports whether it did: its name may be no text.
+func (p *parser) take(f frame) bool {
 	f.name = stable(f.name)
 	if f.name == "" {
-		return
+		return false
 	}
 	if p.apart {
 		p.found, p.apart = p.found[:0], false
 	}
 	p.found = append(p.found, f)
+	return true
 }
 
 // goFrame is a call, with its arguments or without, and on the next line its
@@ -325,9 +356,11 @@ func (p *parser) atFrame(s string) {
 
 func (p *parser) pythonFrame(s string) {
 	place, rest, _ := strings.Cut(s, `"`)
-	if _, function, ok := strings.Cut(rest, ", in "); ok {
-		p.add(file(place)+" "+function, !foreign(place))
+	_, function, ok := strings.Cut(rest, ", in ")
+	if !ok {
+		return
 	}
+	p.statement = p.add(file(place)+" "+function, !foreign(place))
 }
 
 // phpFrame is "#0 /src/File.php(12): Class->method(…)". The place is the one that

@@ -75,7 +75,7 @@ func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
 		want  []string
 	}{
 		"go":     {goTrace, []string{"shop/payments.(*Client).Capture", "shop/payments.HandleCapture"}},
-		"python": {pythonTrace, []string{"mailer.py send"}},
+		"python": {pythonTrace, []string{`mailer.py send: raise ValueError("at 7")`}},
 		"java":   {javaTrace, []string{"com.shop.Reader.lambda$read", "com.shop.Reader$$EnhancerBySpringCGLIB$.read"}},
 		"js":     {jsTrace, []string{"Mailer.send", "Job"}},
 		"php":    {phpTrace, []string{`App\Mailer->send`}},
@@ -161,7 +161,7 @@ func TestFrames_AreTheInnermostOfTheProgram(t *testing.T) {
 			"panic: x\n\ngoroutine 1 [running]:\nmain.a()\n\t/src/a.go:1 +0x1\n\ngoroutine 7 [chan receive]:\nmain.b()\n\t/src/b.go:1 +0x1\n", []string{"main.a"},
 		},
 		"none":           {"503 Service Unavailable\n", nil},
-		"only libraries": {"at Object.x (/app/node_modules/a.js:1:2)\nat Object.y (node:internal/b:1:2)", []string{"Object.x", "Object.y"}},
+		"only libraries": {"at Object.x (/app/node_modules/a.js:1:2)\nat Object.y (node:internal/b:1:2)", []string{"Object.x"}},
 	} {
 		if got := frames(c.trace, false); !slices.Equal(got, c.want) {
 			t.Errorf("%s: frames are %q, want %q", name, got, c.want)
@@ -196,6 +196,28 @@ func TestOf_OneCauseInSeveralTraces(t *testing.T) {
 	} {
 		if a, b := Of("job", "error", c.message, c.a), Of("job", "error", c.message, c.b); a.Fingerprint != b.Fingerprint {
 			t.Errorf("%s: %q and %q are told apart", name, a.Frames, b.Frames)
+		}
+	}
+}
+
+// Below a message that says nothing, the statement that failed and the client of a network
+// tell what is to be mended.
+func TestOf_TellsBareErrorsApart(t *testing.T) {
+	for name, c := range map[string]struct{ message, a, b string }{
+		"two asserts": {
+			"AssertionError", "Traceback (most recent call last):\n  File \"/srv/a.py\", line 31, in <module>\n    assert len(rows) == expected\nAssertionError",
+			"Traceback (most recent call last):\n  File \"/srv/a.py\", line 47, in <module>\n    assert debit == credit\nAssertionError",
+		},
+		"two servers": {
+			"Net::ReadTimeout: Net::ReadTimeout",
+			"/usr/local/lib/ruby/3.2.0/net/protocol.rb:229:in `rbuf_fill'\n/usr/local/lib/ruby/3.2.0/net/protocol.rb:199:in `readuntil'\n/usr/local/bundle/gems/net-smtp-0.4.0/lib/net/smtp.rb:1017:in `recv_response'",
+			"/usr/local/lib/ruby/3.2.0/net/protocol.rb:229:in `rbuf_fill'\n/usr/local/lib/ruby/3.2.0/net/protocol.rb:199:in `readuntil'\n/usr/local/lib/ruby/3.2.0/net/http/response.rb:158:in `read_status_line'",
+		},
+		"two settings": {"Could not resolve placeholder 'mail.host' in value \"${mail.host}\"", "", ""},
+	} {
+		other := strings.ReplaceAll(c.message, "mail.host", "report.bucket")
+		if a, b := Of("job", "error", c.message, c.a), Of("job", "error", other, c.b); a.Fingerprint == b.Fingerprint {
+			t.Errorf("%s are one cause: %q, %q", name, a.Message, a.Frames)
 		}
 	}
 }
