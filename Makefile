@@ -2,14 +2,20 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# The newest release of the CHANGELOG, and behind it the commit that is built, unless that
+# commit is a release itself, which its tag says.
+RELEASE = v$(shell sed -n 's/^.. \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md | head -n 1)
+VERSION = $(shell git describe --tags --exact-match 2>/dev/null || echo $(RELEASE)-$$(git describe --always --dirty 2>/dev/null || echo dev))
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run demo release image generate test test-long test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth bench-sources seed-large bench-pages screenshots
+.PHONY: help version build run demo release image generate test test-long test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth bench-sources seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+version: ## Print the version that is built
+	@echo $(VERSION)
 
 OUT = bin/dashboard
 

@@ -3,6 +3,7 @@ package internal_test
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -42,5 +43,26 @@ func TestDocuments_NameTestsThatExist(t *testing.T) {
 				t.Errorf("%s names %s, which does not exist", document, name)
 			}
 		}
+	}
+}
+
+// TestVersion_IsTheNewestReleaseOfTheChangelog: a version is written in one place. A tag, if
+// the commit has one, is that of the release.
+func TestVersion_IsTheNewestReleaseOfTheChangelog(t *testing.T) {
+	text, err := os.ReadFile("../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	releases := regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$`).FindStringSubmatch(string(text))
+	if releases == nil {
+		t.Fatal("the CHANGELOG has no release")
+	}
+
+	version, err := exec.Command("make", "--no-print-directory", "-s", "-C", "..", "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.TrimSpace(string(version)), "v"+releases[1]; got != want && !strings.HasPrefix(got, want+"-") {
+		t.Errorf("make version prints %q, want %q or what came since", got, want)
 	}
 }
