@@ -58,8 +58,8 @@ func (b *backliteQueue) Enqueue(ctx context.Context, jobs []Job) error {
 	return err
 }
 
-// Work stops the hard way, because client.Stop waits for ever when a task was
-// fetched that no worker takes any more, which happens while tasks are left.
+// Work stops the hard way, because client.Stop waits forever when a task was fetched
+// that no worker takes any more, which happens while tasks are left.
 func (b *backliteQueue) Work(ctx context.Context, workers int, handle Handler) (func() error, error) {
 	client, err := newBackliteClient(b.db, workers)
 	if err != nil {

@@ -63,7 +63,7 @@ func openRedrive(ctx context.Context, dir string) (Queue, error) {
 	return r, nil
 }
 
-// committed tells everybody what a commit did.
+// committed tells the hub and the engine what a commit did.
 func (r *redriveQueue) committed(changes []job.Change) {
 	r.hub.Changed(changes)
 	if e := r.engine.Load(); e != nil {

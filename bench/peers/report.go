@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sample is the median of a few figures, and the range they lie in.
+// sample is the median of a few figures, and the range that they are in.
 type sample struct{ median, least, most float64 }
 
 func sampleOf(figures []float64) sample {

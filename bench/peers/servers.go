@@ -68,7 +68,7 @@ func (d *daemon) stop() error {
 	}
 }
 
-// freeAddress is one on loopback where nobody listens.
+// freeAddress returns an address on loopback where no process listens.
 func freeAddress() (host, port string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

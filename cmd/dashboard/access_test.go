@@ -138,7 +138,7 @@ func TestAccess_EmptySettingsDoNotStart(t *testing.T) {
 	}
 }
 
-// Whoever mistypes the name of the database gets no new one.
+// A command with a mistyped name of the database makes no new one.
 func TestAccess_CommandsMakeNoDatabaseByMistake(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -21,9 +21,9 @@ import (
 )
 
 // accountFlags say where users and tokens are kept: in the database file while no
-// dashboard has it open, and otherwise behind the API of the dashboard that has. It
-// leaves a key beside the database, which only its own user can read: whoever could
-// open the file needs no token.
+// dashboard has it open, and otherwise behind the API of the dashboard that has. That
+// dashboard leaves a key beside the database, which only its own user can read: a user who
+// could open the file needs no token.
 type accountFlags struct {
 	DB     string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
 	Server string `help:"URL of another dashboard. ${admin_token}" placeholder:"URL"`
@@ -101,8 +101,7 @@ func (a accountFlags) change(c console, r accountRequest, done string, args ...a
 	return err
 }
 
-// commandLine is who acts in the audit log when a command opens the database by
-// itself.
+// commandLine is who acts in the audit log when a command opens the database itself.
 func commandLine() audit.Actor { return audit.Actor{Name: "command line"} }
 
 // userCommand is the commands about users.
@@ -289,7 +288,7 @@ func (t *tokenCreate) Run(c console) error {
 		method: http.MethodPost, path: "tokens", into: &made, create: true,
 		send: map[string]any{"name": t.Name, "role": t.Role, "expires": wire.FormatDuration(lasts)},
 		local: func(ctx context.Context, s *store.Store) error {
-			// Before there is a user, anybody may create tokens; the audit log says so.
+			// Before there is a user, anyone may create tokens; the audit log says so.
 			now, by := time.Now(), commandLine()
 			by.Open = !s.Accounts.Guarded()
 			n := access.Token{Name: t.Name, Role: t.Role, CreatedBy: by.Name, Expires: now.Add(lasts)}

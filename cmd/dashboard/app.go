@@ -70,7 +70,7 @@ type letterSender interface {
 type app struct {
 	parts
 	undo   []undoStep // in the order of the start
-	failed chan error // why the app ends by itself; holds one reason
+	failed chan error // why the app ends on its own; holds one reason
 
 	shares  resource.Shares
 	spares  []func()                    // close what is open only in case that it is needed again
@@ -84,7 +84,7 @@ type app struct {
 	server  *server.Server
 
 	forwarder *webhook.Forwarder
-	reloading sync.Mutex // held by whoever reads the configuration again
+	reloading sync.Mutex // held while the configuration is read again
 
 	metrics *server.Metrics
 	address net.Addr
@@ -203,8 +203,8 @@ func (a *app) openStore(ctx context.Context) (err error) {
 	return err
 }
 
-// closeStore leaves no new database behind after a start that failed before anybody could
-// send a request.
+// closeStore leaves no new database behind after a start that failed before a client
+// could send a request.
 func (a *app) closeStore() error {
 	if a.address != nil || !a.store.Made() {
 		return a.store.Close()
@@ -427,7 +427,7 @@ func (a *app) inBackground(name string, run func(context.Context)) {
 	a.onClose(name, func() { cancel(); running.Wait() })
 }
 
-// startBackground begins the work that the product does by itself: it prunes
+// startBackground begins the work that the product does automatically: it prunes
 // dead letters, opens error groups and makes failures searchable. Each of them
 // tries again after an error, so none of them can end the app.
 func (a *app) startBackground(context.Context) error {

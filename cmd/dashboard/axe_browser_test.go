@@ -99,7 +99,7 @@ func TestLong_BrowserAxeFindsNothingInAnyView(t *testing.T) {
 func (b *browser) missesNothing() {
 	b.t.Helper()
 	var found []violation
-	for n := 0; n < 5 && len(found) == 0; n++ { // a page that is drawn anew meanwhile has lost the image
+	for n := 0; n < 5 && len(found) == 0; n++ { // a page that is redrawn meanwhile has lost the image
 		eval[chromedp.Void](b, `document.querySelector("main").append(new Image())`)
 		found = b.axe()
 	}

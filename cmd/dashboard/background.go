@@ -32,8 +32,8 @@ func (a *app) reopenGroups(ctx context.Context) {
 	}
 }
 
-// watchNotices has the open pages drawn anew when what they say about the whole
-// program has changed, until the end of ctx. Nothing else tells them that: while the
+// watchNotices has the open pages redrawn when what they say about the whole program has
+// changed, until the end of ctx. Nothing else tells them of such a change: while the
 // database cannot be written, no count moves.
 func (a *app) watchNotices(ctx context.Context) {
 	ticker := time.NewTicker(noticePeriod)

@@ -278,8 +278,8 @@ func terminal(t *testing.T) (person, program *os.File) {
 	return person, open(fmt.Sprintf("/dev/pts/%d", n))
 }
 
-// Whoever interrupts the command leaves the operation running, and is told how
-// to end it.
+// A user who interrupts the command leaves the operation running, and is told how to
+// end it.
 func TestReplay_InterruptLeavesItRunning(t *testing.T) {
 	t.Parallel()
 	p, dir, _ := shipments(t, 50)

@@ -256,9 +256,9 @@ func (a *aviary) searchable(query string) {
 	}
 }
 
-// Whatever way a secret takes into the dashboard, it is on no page, in no
-// answer, export, live frame, log line or entry of the audit log, and nobody
-// finds it by searching. Who may reveal it sees it, after that is written down.
+// Whatever way a secret takes into the dashboard, it is on no page, in no answer, export,
+// live frame, log line or entry of the audit log, and no search finds it. A user who may
+// reveal it sees it, after the audit log has recorded that.
 func TestRedaction_NoCanarySings(t *testing.T) {
 	t.Parallel()
 	noCanarySings(t, reach{addresses: 1, kinds: 2})

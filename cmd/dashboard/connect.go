@@ -51,8 +51,9 @@ func (f dashboardFlags) connect() (*client.Client, error) {
 	return clientOf(usualServer, "")
 }
 
-// own reports whether files belong to the user of this process. Nobody named them: in
-// a directory of everybody, somebody else's would lead the token elsewhere.
+// own reports whether files belong to the user of this process. The user did not name
+// them: in a directory that all users can write to, the files of another user would lead
+// the token elsewhere.
 func own(names ...string) bool {
 	for _, name := range names {
 		info, err := os.Lstat(name)
@@ -89,8 +90,8 @@ func clientByDB(path string) (*client.Client, error) {
 }
 
 // clientOf returns a client of the dashboard at an address. It sends the token of the
-// environment, or else the key: a token on the command line could be seen by everybody
-// on the machine.
+// environment, or else the key: every user of the machine could see a token on the
+// command line.
 func clientOf(server, key string) (*client.Client, error) {
 	dashboard, err := client.New(server)
 	if err != nil {

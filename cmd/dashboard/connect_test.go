@@ -43,7 +43,7 @@ func TestConnect_FindsTheDashboardByItsDatabase(t *testing.T) {
 	}
 }
 
-// A flag goes before the environment: whoever names a database never acts on another
+// A flag goes before the environment: a user who names a database never acts on another
 // dashboard.
 func TestConnect_PrefersFlagsToTheEnvironment(t *testing.T) {
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestConnect_PrefersFlagsToTheEnvironment(t *testing.T) {
 	}
 }
 
-// A command must not make, change or open a database to learn that nobody serves it.
+// A command must not make, change or open a database to learn that no dashboard serves it.
 func TestConnect_LeavesADatabaseWithoutDashboardAlone(t *testing.T) {
 	dir := t.TempDir()
 	startProcess(t, dir).stop(syscall.SIGTERM)
@@ -84,8 +84,8 @@ func TestConnect_LeavesADatabaseWithoutDashboardAlone(t *testing.T) {
 	}
 }
 
-// In a directory of everybody, a lock file of somebody else would lead the token of
-// the environment to a stranger.
+// In a directory that all users can write to, a lock file of another user would lead the
+// token of the environment to a stranger.
 func TestConnect_TakesNoForeignDatabaseThatNobodyNamed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files to another user")

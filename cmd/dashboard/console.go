@@ -92,8 +92,8 @@ func printable(s string) string {
 }
 
 // askPassword reads a password twice from a terminal that does not show it, or
-// once from the first line of the standard input. It is never an argument:
-// everybody on the machine can see those.
+// once from the first line of the standard input. A password is never an argument:
+// every user of the machine can see those.
 func askPassword(c console, name string) (string, error) {
 	file, ok := c.stdin.(*os.File)
 	if !ok || !isTerminal(file) {

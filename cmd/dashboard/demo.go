@@ -122,7 +122,7 @@ var errStartOver = errors.New("the demo starts over")
 // world is the demo's world as the server sees it.
 type world struct {
 	*demo.World
-	reset chan struct{} // one slot: somebody asked for a reset
+	reset chan struct{} // one slot: a user asked for a reset
 }
 
 // Faults lists the switches for the banner.
@@ -157,8 +157,8 @@ func (w world) writeHistory(ctx context.Context, c console, db string, jobs int,
 	return errors.Join(err, s.Close())
 }
 
-// play lets the world send its jobs to the running app until that stops, and the outlet
-// work beside it, and stops the app when somebody asks for a reset.
+// play lets the world send its jobs to the running app until the app stops, and the outlet
+// work beside it, and stops the app when a user asks for a reset.
 func (a *app) play(w world, outlet *demo.Outlet) {
 	a.inBackground("outlet of the demo", func(ctx context.Context) {
 		if err := outlet.Run(ctx); err != nil {

@@ -235,7 +235,7 @@ func policyText(text string) (json.RawMessage, error) {
 }
 
 // batchBytes is how many bytes of the standard input go into one request at most. Like
-// the number of jobs, it is as much as the API takes unless somebody asks for less,
+// the number of jobs, it is as much as the API takes unless the user asks for less,
 // because a request is enqueued as a whole or not at all.
 const batchBytes = 64 << 20
 

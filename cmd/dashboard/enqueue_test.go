@@ -319,7 +319,7 @@ func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// Jobs that cannot be printed are enqueued all the same, and whoever runs the command
+// Jobs that cannot be printed are enqueued all the same, and a user who runs the command
 // again without knowing that makes doubles.
 func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -100,7 +100,7 @@ func TestServe_StopsTakingWorkWhileItsDatabaseIsMoved(t *testing.T) {
 	if err := os.Rename(file, file+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	p.says("was moved away") // by itself
+	p.says("was moved away") // without a request
 	if status, body := p.answer("POST", "/api/v1/jobs", `{"type":"t"}`); status != http.StatusServiceUnavailable ||
 		!strings.Contains(body, "storage_unsafe") || !strings.Contains(body, "move it back") {
 		t.Errorf("a job: %d %s", status, body)

@@ -30,7 +30,7 @@ type history struct {
 	begin time.Time // of the copies; the jobs that were written are older
 }
 
-// span is how far the copies lie apart: a thousand of them fill a month.
+// span is the time between one copy and the next: a thousand of them fill a month.
 const span = 30 * 24 * time.Hour / 1000
 
 func newHistory(ctx context.Context, path string, first int, now time.Time) (*history, error) {
@@ -79,7 +79,7 @@ func (h *history) grow(ctx context.Context, told func(jobs int)) (err error) {
 		`UPDATE groups SET failures = 10 * failures, dead = 10 * dead`,
 		`UPDATE group_queues SET failures = 10 * failures`,
 		`UPDATE revision SET newest = (SELECT max(seq) FROM jobs)`,
-		`UPDATE redaction SET fingerprint = 'another'`, // so that all failures come to the index anew
+		`UPDATE redaction SET fingerprint = 'another'`, // so that all failures come to the index again
 	} {
 		if _, err := file.ExecContext(ctx, update); err != nil {
 			return fmt.Errorf("%s: %w", update, err)

@@ -120,7 +120,7 @@ func (s shop) operate(words []string) {
 	for i, word := range words[:40] {
 		by := audit.Actor{Name: word, Address: word}
 		f := filter.Filter{Status: job.StatusDeadLetter, Type: word, Queue: "dead"}
-		if f.Check() != nil { // nobody gets that far with a * in a type
+		if f.Check() != nil { // no client gets that far with a * in a type
 			continue
 		}
 		o, err := s.store.Operations.New(ctx, now, operation.Request{Kind: operation.Replay, Filter: f, Start: i%2 == 0, Key: fmt.Sprint(word, i)}, by)

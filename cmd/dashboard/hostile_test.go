@@ -121,8 +121,8 @@ func outline(root *html.Node) map[string]bool {
 }
 
 // Whatever is enqueued, fails, is asked for or done: nothing on a page runs, styles or
-// leads out by itself. Here with one hostile word of 16, on fewer pages; that the
-// words stand there as text is tested in internal/server.
+// leads out on its own. This is tested here with one hostile word of 16, on fewer pages;
+// internal/server tests that the words stand there as text.
 func TestPages_NothingOfTheDataActs(t *testing.T) {
 	t.Parallel()
 	var some []string
@@ -189,7 +189,7 @@ func crawlShop(t *testing.T, words []string, reach reach, stride int, visit func
 	walk(t, url, reach, more, visit)
 }
 
-// checkInert fails for whatever acts by itself on a page.
+// checkInert fails for whatever acts on its own on a page.
 func checkInert(t *testing.T, p sitePage) {
 	t.Helper()
 	for n := range p.root.Descendants() {

@@ -356,7 +356,7 @@ func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 	b.calm()
 }
 
-// More matches than a page counts are counted once somebody is about to act on them all.
+// More matches than a page counts are counted once the user is about to act on them all.
 func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 	t.Parallel()
 	m := startMill(t)

@@ -171,8 +171,8 @@ type seedCommand struct {
 	Seed uint64 `help:"The same seed writes the same jobs (${default})." default:"1" placeholder:"N"`
 }
 
-// Run writes the jobs and shows the progress. A database that a signal cut short
-// is deleted, so that nobody measures half of one.
+// Run writes the jobs and shows the progress. It deletes a database that a signal cut
+// short, so that no one measures half of one.
 func (s *seedCommand) Run(c console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
 		return usage("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)

@@ -8,7 +8,7 @@
 // background.go), which knows none of them.
 //
 // The other commands are grouped by what they need. Those in local.go read files
-// and open a database by themselves. Those in remote.go, jobs.go and enqueue.go ask a
+// and open a database themselves. Those in remote.go, jobs.go and enqueue.go ask a
 // running dashboard through its API; connect.go finds it. Those in accounts.go do
 // either, depending on whether a dashboard has the database open. source.go looks at the
 // queues of other programs. demo.go runs the app

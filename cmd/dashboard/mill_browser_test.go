@@ -78,7 +78,7 @@ func (m *mill) Deliver(context.Context, job.Job, job.DeadLetter) job.Delivery {
 }
 
 func (m *mill) handler(typ string) (engine.Handler, bool) {
-	if typ == "stone.stays" { // nobody knows it: it waits
+	if typ == "stone.stays" { // no handler knows it: it waits
 		return nil, false
 	}
 	return func(_ context.Context, j job.Job) error {
@@ -113,7 +113,7 @@ func (m *mill) enqueue(count int, typ, queue string) []string {
 	return ids
 }
 
-// act posts to a job over the API, as somebody else would.
+// act posts to a job over the API, as another client would.
 func (m *mill) act(id, action, body string) {
 	m.t.Helper()
 	response, err := http.Post(m.url+"/api/v1/jobs/"+id+"/"+action, "application/json", bytes.NewBufferString(body))
@@ -132,7 +132,7 @@ func (m *mill) letters(count int) []string {
 	return m.lettersOf(count, "corn.ground")
 }
 
-// lettersOf does so with jobs of a type; those of corn.spoiled fail for ever.
+// lettersOf does so with jobs of a type; those of corn.spoiled always fail.
 func (m *mill) lettersOf(count int, typ string) []string {
 	m.t.Helper()
 	before := get[struct{ Counters totals }](m.t, m.url+"/live").Counters.States["dead_letter"]

@@ -21,8 +21,8 @@ func (m *mill) operate(rate float64) (path string) {
 	return m.change("", fmt.Sprintf(`{"kind":"replay","filter":"state:dead_letter","rate":%v,"canary":0,"start":true}`, rate))
 }
 
-// change posts to the operations over the API, as somebody else would, and
-// returns the page of the operation.
+// change posts to the operations over the API, as another client would, and returns the
+// page of the operation.
 func (m *mill) change(path, body string) string {
 	m.t.Helper()
 	response, err := http.Post(m.url+"/api/v1/operations"+path, "application/json", bytes.NewBufferString(body))

@@ -145,8 +145,7 @@ func BenchmarkPages(b *testing.B) {
 	fmt.Fprintf(table, "memory of this process, browser side included\t%d MB\n", memory.Sys>>20)
 }
 
-// replayAll replays every dead job while somebody else enqueues, one job at a
-// time.
+// replayAll replays every dead job while another client enqueues, one job at a time.
 func replayAll(b *testing.B, base string, table io.Writer) {
 	b.Helper()
 	type answer struct {

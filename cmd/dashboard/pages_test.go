@@ -20,9 +20,9 @@ import (
 	"redrive/internal/store/sqlite/sqlitetest"
 )
 
-// site is a running dashboard as somebody sees it who opens every page and
-// follows every link. What is tested of every page walks it, so that a new page
-// is tested by itself.
+// site is a running dashboard as a user sees it who opens every page and follows every
+// link. Tests of what holds for every page walk it, so that a new page is tested
+// automatically.
 type site struct {
 	t      *testing.T
 	url    string

@@ -116,7 +116,7 @@ func TestLong_BrowserFirstPaintIsSmallEverywhere(t *testing.T) {
 			var paths []string
 			more := slices.Concat(everyState(t, url), fullLists(t, url), []string{"/nowhere", enqueueLong(t, url)})
 			walk(t, url, reach{addresses: 1, kinds: 2}, more, func(p sitePage) {
-				if !strings.Contains(p.path, "payload=more") { // somebody asked for much
+				if !strings.Contains(p.path, "payload=more") { // the user asked for much
 					paths = append(paths, p.path)
 				}
 			})

@@ -66,7 +66,7 @@ func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 	b.calm()
 }
 
-// What is wrong is said below its field while somebody types; the last right
+// The page says what is wrong below its field while the user types; the last right
 // result stays, greyed, until all is right again.
 func TestBrowser_WhatIfSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()

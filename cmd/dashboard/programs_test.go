@@ -12,7 +12,7 @@ import (
 )
 
 // beating is a program whose first attempt writes a line every few milliseconds,
-// itself or by what it starts, until somebody ends it. Each line says the attempt
+// itself or by what it starts, until another process ends it. Each line says the attempt
 // and the process. A later attempt works for a while and succeeds.
 const beating = `#!/bin/sh
 log=$1 way=$2 attempt=${3:-$REDRIVE_JOB_ATTEMPT}
@@ -91,7 +91,7 @@ func TestPrograms_NeverRunTwiceAtOnce(t *testing.T) {
 			if slices.Sort(outcomes); !slices.Equal(outcomes, []string{"lost", "succeeded"}) {
 				t.Errorf("its attempts are %v", outcomes)
 			}
-			if way == "session" { // the others can be dead before anybody looks
+			if way == "session" { // the others can be dead before the dashboard looks
 				p.says("is ended before its job runs again")
 				if strings.Contains(p.stderr.String(), "pid=-") {
 					t.Errorf("the log names no process: %s", p.stderr)
@@ -101,7 +101,7 @@ func TestPrograms_NeverRunTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// Nobody has to start the dashboard again for that.
+// The programs die even if no one starts the dashboard again.
 func TestPrograms_DieWithTheDashboard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux kills programs with their parent")

@@ -30,9 +30,8 @@ func (p *provider) capture(_ context.Context, j job.Job) error {
 	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: "upstream.unavailable", Message: "paylane is down"}}
 }
 
-// A payment fails; somebody writes another provider into its payload, whose
-// token they never see, looks at the difference, and replays. The handler gets
-// the token.
+// A payment fails; a user writes another provider into its payload, whose token they
+// never see, looks at the difference, and replays. The handler gets the token.
 func TestBrowser_EditsAndReplaysAroundASecret(t *testing.T) {
 	t.Parallel()
 	const secret, body = "hush-4711", `{"type":"payments.capture","payload":{"provider":"paylane","card":{"token":"hush-4711","last4":"4242"}},"policy":{"max_attempts":1}}`

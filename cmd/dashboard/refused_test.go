@@ -42,7 +42,7 @@ func TestServe_ExitStatusSaysWhatIsRefused(t *testing.T) {
 	}
 }
 
-// A start that is refused before it could serve anybody leaves no database behind, which
+// A start that is refused before it could serve a client leaves no database behind, which
 // the next command would take for the one that was meant.
 func TestServe_RefusedLeavesNoNewDatabase(t *testing.T) {
 	t.Parallel()

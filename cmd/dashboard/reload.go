@@ -68,7 +68,7 @@ func readable(path string) error {
 	what, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil // whoever opens it says so
+		return nil // opening it returns the error
 	case !what.Mode().IsRegular():
 		return invalid.Errorf("config", "%s is not a regular file, so it cannot be read again; restart the dashboard instead", path)
 	case what.Size() == 0:

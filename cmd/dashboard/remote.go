@@ -222,8 +222,7 @@ func (w *watcher) path(act string) string {
 	return strings.TrimSuffix(fmt.Sprintf("operations/%d/%s", w.now.Operation.ID, act), "/")
 }
 
-// post acts on the operation, whether or not somebody has interrupted the
-// command.
+// post acts on the operation, whether or not the user has interrupted the command.
 func (w *watcher) post(act string, body any) error {
 	return w.dashboard.Call(context.Background(), http.MethodPost, w.path(act), body, &w.now)
 }

@@ -131,8 +131,8 @@ func TestRoles_ButtonsSayWhyTheyAreOff(t *testing.T) {
 	b.calm()
 }
 
-// An admin adds somebody and makes a token by the page alone; the last admin
-// stays; whoever is removed is out at once. Axe finds nothing on the way.
+// An admin adds a user and makes a token by the page alone; the last admin stays; a user
+// who is removed is out at once. Axe finds nothing on the way.
 func TestRoles_AnAdminManagesAccess(t *testing.T) {
 	t.Parallel()
 	anAdminManagesAccess(t, 1)

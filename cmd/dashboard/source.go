@@ -80,7 +80,7 @@ type seen struct {
 	large   int              // how many these are
 }
 
-// lookAt connects with a source and reads what lies dead there.
+// lookAt connects with a source and reads the dead letters there.
 func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
 	defer cancel()

@@ -24,7 +24,7 @@ func outletOf(t *testing.T, dir string) *sql.DB {
 	return openBeside(t, found[0])
 }
 
-// untilGone waits until a job neither waits at the outlet nor lies dead there.
+// untilGone waits until a job neither waits at the outlet nor is dead there.
 func untilGone(t *testing.T, db *sql.DB, uuid string) {
 	t.Helper()
 	const query = `SELECT (SELECT count(*) FROM jobs WHERE instr(payload, ?1) > 0) + (SELECT count(*) FROM failed_jobs WHERE uuid = ?1)`

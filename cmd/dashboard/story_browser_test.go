@@ -32,7 +32,7 @@ func (b *browser) says(state string) {
 // The whole story: payments fail, their group says why and where, the fault is
 // fixed, all of the group are previewed, five go ahead and succeed, the rest
 // follow at twenty a second, every one has a second run that succeeded, and the
-// group is resolved. The page of the operation follows by itself.
+// group is resolved. The page of the operation follows automatically.
 func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 	t.Parallel()
 	url := startDemo(t)

@@ -90,7 +90,7 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 	v.calm()
 }
 
-// Whoever acts by the keyboard goes on from where the button was, not from the top of
+// A user who acts by the keyboard goes on from where the button was, not from the top of
 // the document.
 func TestTogether_TheFocusStaysBesideAButtonThatIsGone(t *testing.T) {
 	t.Parallel()
@@ -420,7 +420,7 @@ func TestTogether_TheOverviewSaysWhichRowsItLists(t *testing.T) {
 }
 
 // A selection that is sent after the login ended is kept; the page says so in words for
-// people, and is live again once somebody has logged in.
+// people, and is live again once a user has logged in.
 func TestTogether_ASelectionAfterTheLoginEnded(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t)

@@ -85,7 +85,7 @@ func (v truth) until(holds func(totals) bool) {
 	(&process{t: v.t, url: v.mill.url}).until(holds)
 }
 
-// post changes something over the API, as somebody else would.
+// post changes something over the API, as another client would.
 func (v truth) post(path, body string) {
 	v.t.Helper()
 	response, err := http.Post(v.mill.url+"/api/v1"+path, "application/json", strings.NewReader(body))
@@ -161,8 +161,8 @@ func TestTruth_OfListsAndQueues(t *testing.T) {
 	v.calm()
 }
 
-// A cell stays in its column when its number becomes zero, so that whoever has selected
-// it or put the focus into it keeps that.
+// A cell stays in its column when its number becomes zero, so that a user who has selected
+// it or put the focus into it keeps the selection or the focus.
 func TestTruth_ACellStaysInItsColumn(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
@@ -221,7 +221,7 @@ func TestTruth_OfAnOperation(t *testing.T) {
 func TestTruth_OfTheWholeProgram(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	v.on("/policies") // nothing else on it is drawn anew
+	v.on("/policies") // nothing else on it is redrawn
 	v.post("/workers/quiet", "")
 	v.wait("the worker is quiet", `document.querySelector("#notices").textContent.includes("The worker is quiet")`)
 	v.post("/workers/resume", "")
@@ -267,7 +267,7 @@ func TestTruth_OfADeadLetterThatIsForwarded(t *testing.T) {
 	v.calm()
 }
 
-// A job that waits is moved: by its reader and by somebody else.
+// A job that waits is moved: by the reader of its page and by another client.
 func TestTruth_OfAJobThatIsRescheduled(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)

@@ -7,7 +7,7 @@
 //
 // No secret is kept as it is. A password is kept as argon2id, slow on purpose
 // because people choose it; a session and a token are 256 random bits, which
-// nobody can guess, and are kept as their SHA-256. A person who reads the database
+// no one can guess, and are kept as their SHA-256. A person who reads the database
 // or a backup of it can use none of them.
 //
 // Whatever is empty, unknown or cannot be read allows nothing.
@@ -146,10 +146,10 @@ type Token struct {
 	Revoked   time.Time // zero: not
 }
 
-// Live reports whether a token lets anybody in.
+// Live reports whether a token lets its bearer in.
 func (t Token) Live(now time.Time) bool { return t.Revoked.IsZero() && now.Before(t.Expires) }
 
-// Last reports whether the user is the only admin of all. Somebody has to be
+// Last reports whether the user is the only admin of all. At least one user has to be
 // able to manage the others.
 func Last(u User, all []User) bool {
 	return u.Role == Admin && !slices.ContainsFunc(all, func(other User) bool {

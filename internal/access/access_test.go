@@ -87,8 +87,8 @@ func TestPasswords_RefuseWhatIsNone(t *testing.T) {
 	}
 }
 
-// However many guess at once, no more memory is taken than for one guess for
-// each processor; whoever has no patience leaves.
+// However many clients guess at once, no more memory is taken than for one guess for each
+// processor; a client that has no patience leaves.
 func TestPasswords_WaitForTheirTurn(t *testing.T) {
 	p := access.NewPasswords()
 	var before, after runtime.MemStats
@@ -187,7 +187,7 @@ func TestLimiter_FiveTriesAQuarterOfAnHour(t *testing.T) {
 	}
 }
 
-// One address that tries many names shuts out itself, and nobody else.
+// One address that tries many names shuts out itself, and no other address.
 func TestLimiter_ThirtyTriesFromAnAddress(t *testing.T) {
 	l, now, through := newLimiter(), time.Now(), 0
 	for i := range 1000 {
@@ -224,7 +224,7 @@ func TestLimiter_AHundredAMinuteByEverybody(t *testing.T) {
 	}
 }
 
-// Whoever logged in from an address before is not shut out by others, from there or
+// A user who logged in from an address before is not shut out by others, from there or
 // from anywhere, but gets no more tries of their own.
 func TestLimiter_LetsInWhoWasThereBefore(t *testing.T) {
 	l, now := newLimiter(), time.Now()
@@ -252,8 +252,8 @@ func TestLimiter_LetsInWhoWasThereBefore(t *testing.T) {
 	}
 }
 
-// Whoever has a password of their own cannot log in between their guesses at those
-// of others to take these back.
+// A user who has a password of their own cannot log in between their guesses at the
+// passwords of others to take these guesses back.
 func TestLimiter_ALoginTakesBackItsOwnTriesOnly(t *testing.T) {
 	l, now, through := newLimiter(), time.Now(), 0
 	for i := range 100 {

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// The bounds on guessing passwords that nobody sets.
+// The bounds on guessing passwords that cannot be set.
 const (
 	guessWindow   = 15 * time.Minute    // in which tries of one person, or from one address, are counted
-	minuteWindow  = time.Minute         // in which those of everybody are
-	knownFor      = 30 * 24 * time.Hour // that somebody who logged in is remembered
+	minuteWindow  = time.Minute         // in which those of all are
+	knownFor      = 30 * 24 * time.Hour // that a user who logged in is remembered
 	maxKnown      = 10_000              // people who are remembered
 	auditedMinute = 10                  // failures that are written to the audit log
 )
 
 // Tries is how many logins may be tried: within a quarter of an hour for one name
 // from one address and from one address with any names, and within a minute by
-// everybody.
+// all clients together.
 type Tries struct{ Person, Address, Minute int }
 
-// Limiter bounds how many logins are tried. The bound on everybody comes last, and
-// bounds the memory as well. Whoever logged in from an address before is bound by
-// the first one alone, so that others cannot shut them out. It never reads a clock.
+// Limiter bounds how many logins are tried. The bound on all clients together comes last,
+// and bounds the memory as well. A user who logged in from an address before is bound by
+// the first one alone, so that others cannot shut them out. A Limiter never reads a clock.
 type Limiter struct {
 	most Tries
 
@@ -32,7 +32,7 @@ type Limiter struct {
 	addresses map[string][]time.Time
 	all       []time.Time          // tries of the last minute
 	audited   []time.Time          // failures of the last minute that were written down
-	known     map[person]time.Time // when somebody logged in
+	known     map[person]time.Time // when the person logged in
 }
 
 type person struct{ name, address string }
@@ -43,9 +43,9 @@ func NewLimiter(most Tries) *Limiter {
 }
 
 // Try counts one try, unless there were too many: then it says how long to wait
-// for the next. It is called before the password is looked at, so that many at
-// once get no more tries than one after the other. seen is asked when the tries of
-// others are in the way: whether somebody of this name is known to have logged in
+// for the next. The caller calls it before it looks at the password, so that many tries
+// at once are no more than one after the other. When the tries of others are in the way,
+// Try calls seen, which reports whether a user of this name is known to have logged in
 // from this address, beside those that the limiter remembers.
 func (l *Limiter) Try(now time.Time, name, address string, seen func() bool) (wait time.Duration) {
 	wait, others := l.try(now, person{name, address}, false)
@@ -77,14 +77,13 @@ func (l *Limiter) try(now time.Time, who person, known bool) (wait time.Duration
 	return 0, false
 }
 
-// Passed takes back the tries of somebody who knew the password, and remembers
-// them.
+// Passed takes back the tries of a user who knew the password, and remembers the user.
 func (l *Limiter) Passed(now time.Time, name, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := person{name, address}
 	near := l.addresses[address]
-	for _, own := range l.people[who] { // never one of somebody else: it would let them try again
+	for _, own := range l.people[who] { // never one of another person: it would let them try again
 		if i := slices.Index(near, own); i >= 0 {
 			near = slices.Delete(near, i, i+1)
 		}

@@ -90,8 +90,8 @@ const (
 	keyLen  = 32
 )
 
-// The most that a stored hash may ask for: a database that somebody else wrote
-// must not take the machine's memory.
+// The most that a stored hash may ask for: a database that another program wrote must not
+// take the machine's memory.
 const (
 	maxMemory = 256 << 10 // KiB
 	maxPasses = 16
@@ -127,7 +127,7 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 
 // Match reports whether the password is the one that encoded was made of. It
 // takes as long when encoded is empty or cannot be read, which matches nothing:
-// nobody learns from the time whether a user exists.
+// no client learns from the time whether a user exists.
 func (p *Passwords) Match(ctx context.Context, encoded, password string) (bool, error) {
 	h, ok := parseHash(encoded)
 	if !ok || len(password) > maxPassword {

@@ -45,10 +45,10 @@ func Name(by string) string {
 
 // The actions that other packages ask for by name.
 const (
-	Reveal = "job.reveal" // somebody viewed hidden values
-	Export = "export"     // somebody took a list away as a file
+	Reveal = "job.reveal" // a user viewed hidden values
+	Export = "export"     // a user took a list away as a file
 
-	ExportBegin = "export.begin" // somebody began to take a long list away; its end is an entry of its own
+	ExportBegin = "export.begin" // a user began to take a long list away; its end is an entry of its own
 )
 
 // Guarded are the actions, as [Filter.Action] writes them, that only those see of others
@@ -114,7 +114,7 @@ type List struct {
 	Next    int64 // the entry after which the next page begins; 0 on the last page
 }
 
-// Broken says where the audit log was changed by somebody else.
+// Broken says where another program changed the audit log.
 type Broken struct {
 	Seq     int64 // the first entry that does not fit
 	Problem string

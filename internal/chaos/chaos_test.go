@@ -11,7 +11,7 @@
 // descriptors, a full, a stalled and a busy disk, a moved database, two starts at
 // once. At the end the dashboard is left alone until no job is left to run. Then
 // the verdict (verdict_test.go) compares the database with the logs: it reads the
-// file by itself and shares no code with the store.
+// file itself and shares no code with the store.
 //
 //	make chaos MINUTES=30
 //

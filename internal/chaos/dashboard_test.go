@@ -207,8 +207,8 @@ func (d *dashboard) get(path string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// awaitReady waits until jobs are taken again. A dashboard that ended by itself,
-// because its disk failed, is started again, as a service manager does.
+// awaitReady waits until the dashboard takes jobs again. It starts a dashboard again that
+// ended on its own because its disk failed, as a service manager does.
 func (d *dashboard) awaitReady() {
 	d.t.Helper()
 	var err error

@@ -125,8 +125,8 @@ func withoutDescriptors(d *dashboard, random *rand.Rand) {
 func (d *dashboard) pid() string { return strconv.Itoa(d.running.cmd.Process.Pid) }
 
 // moved takes the main file away, which the dashboard must notice, and puts it back:
-// work goes on by itself. If it is killed meanwhile, no start may make a new file
-// beside the log that is left; with the file back all is there.
+// work goes on automatically. If the dashboard is killed meanwhile, no start may make a
+// new file beside the log that is left; with the file back all is there.
 func moved(d *dashboard, random *rand.Rand) {
 	away := d.db + ".away"
 	if err := os.Rename(d.db, away); err != nil {

@@ -20,7 +20,7 @@ const (
 	batchSize = 20
 )
 
-// client is short of patience: whoever waits for an answer that a kill took away
+// client is short of patience: a producer that waits for an answer that a kill took away
 // sends again.
 var client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 
@@ -200,7 +200,7 @@ func (l *ledger) post(d *dashboard, path, key string, document, into any) bool {
 	response, err := client.Do(request)
 	if err != nil {
 		l.answered(0)
-		return false // nobody knows whether it was carried out
+		return false // it is unknown whether it was carried out
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)

@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// history is what everybody but the dashboard knows of a run.
+// history is what all but the dashboard know of a run.
 type history struct {
 	producers *ledger
 	runs      runs
@@ -37,13 +37,13 @@ func (v *verdict) accuse(format string, args ...any) {
 	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
-// kept is a job as it lies in the database.
+// kept is a job as it is stored in the database.
 type kept struct {
 	id, typ, state, letter, reason string
 	number, run                    int
 }
 
-// attempt is one as it lies in the database.
+// attempt is an attempt as it is stored in the database.
 type attempt struct {
 	execution
 	outcome, class string // class is the error's type

@@ -87,8 +87,8 @@ func (e *Error) Error() string {
 	return "the dashboard failed: " + e.Problem()
 }
 
-// promises are the codes of the failures that promise that nothing was changed. After
-// any other one, for example too_slow, nobody knows.
+// promises are the codes of the failures that promise that nothing was changed. After any
+// other failure, for example too_slow, it is unknown whether something was changed.
 var promises = []string{"busy", "overloaded", "read_only", "rules_too_slow", "storage_full", "storage_unsafe"}
 
 // Unchanged reports whether a request that failed certainly changed nothing: the

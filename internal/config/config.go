@@ -12,10 +12,10 @@
 //	the job itself                      this job
 //	rules: {before_enqueue: […]}        jobs that a rule matches
 //
-// A later line overrides an earlier one, field by field; beneath all of them
-// lies [retry.Default]. Each line can name a whole policy, "use: slow", one of
-// the section policies or a preset, which lies beneath the line's own fields.
-// Which of them each field comes from is kept with the job.
+// A later line overrides an earlier one, field by field; all of them override
+// [retry.Default]. Each line can name a whole policy, "use: slow", one of the
+// section policies or a preset, which the line's own fields override. The job
+// keeps which of them each field comes from.
 //
 // # How a file is read
 //
@@ -25,7 +25,7 @@
 // into and optional make such a reader of one for a kind of value and the field
 // that it fills; word and listOf make readers of readers.
 //
-// [Parse] goes through the file four times: it reads every section by itself;
+// [Parse] goes through the file four times: it reads every section on its own;
 // turns the policies of each place into steps, when all names of policies are
 // known; tries every combination of a queue and a type; and compiles the rules.
 // Lines are remembered by path, so that each of these can say where its error is.
@@ -227,8 +227,8 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data)
 }
 
-// LoadPolicies is Load for whoever only looks at policies: a secret that is missing is no
-// error, and none can be used.
+// LoadPolicies is Load for a caller that only looks at policies: a missing secret is not
+// an error, and no secret can be used.
 func LoadPolicies(path string) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {

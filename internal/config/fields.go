@@ -22,8 +22,8 @@ import (
 	"redrive/internal/wire"
 )
 
-// read reads the whole file, section by section. It checks each value by
-// itself; what they say together is checked later, see [Parse].
+// read reads the whole file, section by section. It checks each value on its own;
+// what they say together is checked later, see [Parse].
 func (c *Config) read(root value) error {
 	c.noteSections(root)
 	return root.fields(map[string]func(value) error{
@@ -301,7 +301,7 @@ func expired(v value) (retry.Action, error) {
 }
 
 // policy reads a partial policy, or the name of a whole one, by the rules of package
-// job. It checks each field by itself: what places say together is checked later. With
+// job. It checks each field on its own: what places say together is checked later. With
 // an error it returns what that check needs.
 func (v value) policy() (retry.Patch, error) {
 	data, err := v.json()
@@ -387,7 +387,7 @@ func fieldOf(err error) string {
 func (c *Config) Redactor() *redact.Redactor { return c.redactor }
 
 // readRedaction reads which names and paths are hidden beside the defaults.
-// Each entry is tried by itself, so that an error is about its line.
+// It tries each entry on its own, so that an error is about its line.
 func (c *Config) readRedaction(v value) error {
 	o := redact.Options{Wrapped: envelope.Unread, Inside: []string{"data", "body.data"}}
 	err := v.fields(map[string]func(value) error{
@@ -415,7 +415,7 @@ func (c *Config) readRedaction(v value) error {
 // onePath is a redaction of nothing but one path.
 func onePath(s string) redact.Options { return redact.Options{Paths: []string{s}} }
 
-// hidden reads a list of which each entry is an option by itself.
+// hidden reads a list in which each entry alone is an option.
 func hidden(to *[]string, of func(string) redact.Options) func(value) error {
 	return into(to, listOf(func(item value) (string, error) {
 		s, err := item.text()

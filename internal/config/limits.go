@@ -44,7 +44,7 @@ func defaultLimits() Limits {
 	}
 }
 
-// Limits are the bounds on what everybody together may use.
+// Limits are the bounds on what all clients together may use.
 func (c *Config) Limits() Limits { return c.limits }
 
 // readLimits reads the section limits.

@@ -18,11 +18,11 @@ import (
 
 // Proxy is a proxy in front that has found out who sends a request.
 type Proxy struct {
-	Networks   []netip.Prefix         // from which it speaks; nobody else is believed
+	Networks   []netip.Prefix         // from which it speaks; no other sender is believed
 	UserHeader string                 // with the name
 	RoleHeader string                 // with groups, by which roles are given; may be empty
 	Roles      map[string]access.Role // by group
-	Role       access.Role            // of everybody whom it lets through; may be empty when there are groups
+	Role       access.Role            // of every user whom it lets through; may be empty when there are groups
 }
 
 // Proxy is the proxy that is trusted; nil when there is none.
@@ -77,7 +77,7 @@ func readProxy(v value) (p Proxy, err error) {
 	return p, nil
 }
 
-// network reads a network, or an address. Everybody is no network.
+// network reads a network, or an address. It refuses a network that matches every address.
 func network(v value) (n netip.Prefix, err error) {
 	text, err := v.text()
 	if err != nil {
@@ -368,7 +368,7 @@ func age(v value) (time.Duration, error) {
 	return d, err
 }
 
-// ageOrNone is age, where 0 keeps for ever.
+// ageOrNone is age, where 0 keeps forever.
 func ageOrNone(v value) (time.Duration, error) {
 	switch v.sign() {
 	case 0:

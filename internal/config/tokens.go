@@ -44,7 +44,7 @@ func (f *file) tokens(text string) (token.Tokens, error) {
 	}
 }
 
-// nesting follows how deep a token lies.
+// nesting follows how deep a token is nested.
 type nesting struct {
 	levels    []level
 	documents int

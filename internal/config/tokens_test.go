@@ -95,7 +95,7 @@ func TestParse_TakesALargeFile(t *testing.T) {
 	}
 }
 
-// depth is how many mappings and lists lie inside one another.
+// depth is how many mappings and lists are nested inside one another.
 func depth(n ast.Node) (deepest int) {
 	switch n := n.(type) {
 	case *ast.SequenceNode:

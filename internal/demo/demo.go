@@ -97,7 +97,7 @@ func (w *World) SetFault(name string, broken bool) error {
 	return &invalid.Error{Field: "name", Problem: fmt.Sprintf("the demo has no fault %q", clip.Text(name, 64))}
 }
 
-// Used reports whether somebody has broken or fixed anything.
+// Used reports whether a user has broken or fixed anything.
 func (w *World) Used() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

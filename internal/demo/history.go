@@ -245,7 +245,7 @@ func newID(at time.Time, random *rand.Rand) string {
 const feedEvery = time.Duration(float64(time.Hour) / (Usual * lastHour)) // 600 ms
 
 // Feed enqueues a steady trickle of jobs until the context ends, and a few of
-// a type that nobody handles. It returns the first error of the store, and nil
+// a type that has no handler. It returns the first error of the store, and nil
 // when the context ended.
 func (w *World) Feed(ctx context.Context, store Store) error {
 	random := rand.New(rand.NewPCG(w.seed, 2))

@@ -132,7 +132,7 @@ func TestOutlet_IsASourceThatFailsAndMends(t *testing.T) {
 	})
 }
 
-// find is a record that lies dead; nil when it does not.
+// find returns the dead record with a key; nil when there is none.
 func (o outlet) find(t *testing.T, key string) *source.Record {
 	t.Helper()
 	for _, r := range o.dead(t) {

@@ -62,7 +62,7 @@ func acts() []act {
 	}
 }
 
-// people lets everybody act who did so at this moment, on what has ended by then.
+// people lets all people act who did so at this moment, on what has ended by then.
 func (h *history) people(ctx context.Context, t time.Time) error {
 	for _, a := range acts() {
 		if h.now.Sub(t) != a.ago {
@@ -109,14 +109,14 @@ func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) deed {
 	}
 }
 
-// decide says what somebody decided of the largest group of a type.
+// decide returns what a person decided about the largest group of a type.
 func decide(typ string, to failures.Decision, by audit.Actor) deed {
 	return onGroup(typ, func(h *history, ctx context.Context, t time.Time, fingerprint string) (failures.Group, error) {
 		return h.desk.Groups.Decide(ctx, t, fingerprint, to, by)
 	})
 }
 
-// note says what somebody wrote beside the largest group of a type.
+// note returns what a person wrote beside the largest group of a type.
 func note(typ, text string, by audit.Actor) deed {
 	return onGroup(typ, func(h *history, ctx context.Context, t time.Time, fingerprint string) (failures.Group, error) {
 		return h.desk.Groups.Note(ctx, t, fingerprint, text, by)

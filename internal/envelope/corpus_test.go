@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/golden.txt anew")
 
-// sample is an envelope that a program stored, and where it lay.
+// sample is an envelope that a program stored, and where it was stored.
 type sample struct{ place, raw string }
 
 // dumps are the stores of the real programs, which sources are tested with, too.

@@ -172,7 +172,7 @@ func count(value []byte) (int, bool) {
 	return n, err == nil && value[0] != '-'
 }
 
-// document is an object, and where its members lie in its bytes.
+// document is an object, and where its members are in its bytes.
 type document struct {
 	raw     []byte
 	members []rawjson.Member

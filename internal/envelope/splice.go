@@ -134,7 +134,7 @@ func (d document) remove(name string) []rawjson.Edit {
 	return []rawjson.Edit{{From: from, To: to}}
 }
 
-// comma is where the comma after a member lies.
+// comma returns where the comma after a member is.
 func (d document) comma(i int) int {
 	to := d.members[i].To
 	return to + bytes.IndexByte(d.raw[to:], ',')

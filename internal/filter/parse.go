@@ -36,7 +36,7 @@ func Parse(q string, now time.Time) (Filter, error) {
 	return f, nil
 }
 
-// isPasted reports whether a query that is no filter reads as a line of a log that somebody
+// isPasted reports whether a query that is not a filter reads as a line of a log that a user
 // pasted: some words, of which none is a qualifier with its value. Its colons and quotation
 // marks are then those of the line.
 func isPasted(q string) bool {

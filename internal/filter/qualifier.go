@@ -274,7 +274,7 @@ func (f Filter) Check() error {
 	return nil
 }
 
-// checkEach checks every field by itself.
+// checkEach checks every field on its own.
 func (f Filter) checkEach() error {
 	if f.Status != "" && !slices.Contains(job.Statuses(), f.Status) {
 		var known []string

@@ -3,12 +3,12 @@
 // 1.0, white space, the order of members and names that come twice, is kept to
 // the byte by those who only need to know where a value begins and ends.
 //
-// The tokens come from jsontext, so that nobody here has to know what a string
+// The tokens come from jsontext, so that no code here has to know what a string
 // or a number looks like. A [Cursor] goes through them one by one; [Members] and
 // [Elements] list the parts of one value; [Splice] puts other text in the place
 // of parts. They read as JSON what the standard library does: a name may come
-// twice, and text may be invalid UTF-8. Who is stricter asks [Check], [HalfPair]
-// and [Repeated].
+// twice, and text may be invalid UTF-8. A caller that is stricter asks [Check],
+// [HalfPair] and [Repeated].
 package rawjson
 
 import (
@@ -47,7 +47,7 @@ func Valid(data []byte) bool {
 	return jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// Depth is how deep the deepest bracket lies, as far as data is JSON.
+// Depth is how deep the deepest bracket is nested, as far as data is JSON.
 func Depth(data []byte) (deepest int) {
 	c := NewCursor(data)
 	defer c.Close()
@@ -236,7 +236,7 @@ func (c *Cursor) Peek() (kind byte, from int) {
 	return known(c.tokens.PeekKind()), c.begin()
 }
 
-// Next passes a bracket, or another value, and tells where it lies. The kind is 0
+// Next passes a bracket, or another value, and tells where it is. The kind is 0
 // where that is not JSON.
 func (c *Cursor) Next() (kind byte, from, to int) {
 	from = c.begin()

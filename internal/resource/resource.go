@@ -74,7 +74,7 @@ func forked(err error) bool {
 }
 
 // dialed reports whether an error is of a connection for which a port was to be
-// found. Where there is no IPv6, its addresses give the same number for ever.
+// found. Where there is no IPv6, its addresses always give the same number.
 func dialed(err error) bool {
 	dial := new(net.OpError)
 	if !errors.As(err, &dial) || dial.Op != "dial" {

@@ -20,7 +20,7 @@ type Outlook struct {
 	Kind   Kind
 	Jobs   int64     // how many there are; the jobs of Excess are those that are too many
 	Oldest time.Time // when the oldest ended; zero when there is none
-	Soon   int64     // how many will be removed within [Soon], if nobody acts on them; of Excess, by the next sweep
+	Soon   int64     // how many will be removed within [Soon], if no one acts on them; of Excess, by the next sweep
 	More   bool      // there are more than that
 }
 
@@ -42,7 +42,7 @@ func (f Forecast) Of(k Kind) Outlook {
 	return Outlook{Kind: k}
 }
 
-// Jobs is how many jobs of a kind there are. Dead letters that lie at a source count in no
+// Jobs is how many jobs of a kind there are. Dead letters that are at a source count in no
 // kind: retention does not remove them. They may have become more since the depths were
 // counted.
 func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
@@ -64,20 +64,20 @@ func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
 	return max(0, depths[job.StatusDeadLetter]-atSources)
 }
 
-// Usage is how full the dead-letter queue is. Dead letters that lie at a source take no
+// Usage is how full the dead-letter queue is. Dead letters that are at a source take no
 // room in it.
 type Usage struct {
 	Open    int64     // letters that are neither replayed nor discarded
 	LastDay int64     // of these, failed in this hour or the 23 before
 	Oldest  time.Time // when the oldest failed; zero when there is none
 
-	AtSources int64 // open letters beside these that lie at sources
+	AtSources int64 // open letters beside these that are at sources
 }
 
 // WarnShare is the share of its limit from which the dead-letter queue warns.
 const WarnShare = 0.8
 
-// farAhead bounds what is forecast: beyond, nobody plans.
+// farAhead bounds what is forecast: no one plans beyond it.
 const farAhead = 10 * 365 * 24 * time.Hour
 
 // Share is how much of the retention's number of letters is in use: 1 when it

@@ -3,7 +3,7 @@
 //
 // A job belongs to one [Kind], which has an age for all jobs. A queue can have
 // another age for it, and a type of job another again. Nothing is removed for the
-// number of dead letters unless somebody has set one.
+// number of dead letters unless the configuration sets one.
 package retention
 
 import (
@@ -38,7 +38,7 @@ func Kinds() []Kind { return []Kind{Completed, Cancelled, Discarded, DeadLetters
 func Aged() []Kind { return []Kind{Completed, Cancelled, Discarded, DeadLetters} }
 
 // Ages is how long jobs are kept after they ended, by kind. A kind that is not in
-// it has no age of its own; zero keeps jobs for ever.
+// it has no age of its own; zero keeps jobs forever.
 type Ages map[Kind]time.Duration
 
 // Limits say what is kept, and for how long.
@@ -47,12 +47,12 @@ type Limits struct {
 	Queues map[string]Ages // of the jobs of a queue
 	Types  map[string]Ages // of jobs of a type, or of all types below a prefix such as "email.*"
 	Count  int64           // of dead letters; zero: any number
-	Trash  time.Duration   // since a person discarded a job; zero: for ever
+	Trash  time.Duration   // since a person discarded a job; zero: forever
 	Said   map[Kind]bool   // the ages of all jobs that a person wrote down; the others are defaults
 }
 
-// Announced are the limits while a database is new to the defaults: what nobody
-// wrote down removes nothing of what had no age before.
+// Announced are the limits while a database is new to the defaults: an age that no
+// person wrote down removes nothing of what had no age before.
 func (l Limits) Announced() Limits {
 	ages := maps.Clone(l.Ages)
 	for _, k := range []Kind{Completed, Cancelled, Discarded} {
@@ -65,7 +65,7 @@ func (l Limits) Announced() Limits {
 }
 
 // Age is how long a job of a queue and a type is kept: the type says it first, the
-// most exact pattern before others, then the queue. Zero means for ever.
+// most exact pattern before others, then the queue. Zero means forever.
 func (l Limits) Age(k Kind, queue, typ string) time.Duration {
 	if own, ok := l.Types[typ][k]; ok {
 		return own
@@ -82,8 +82,8 @@ func (l Limits) Age(k Kind, queue, typ string) time.Duration {
 	return age
 }
 
-// Different are the ages that jobs of a kind can have, the shortest first. Those
-// that are kept for ever have none.
+// Different are the ages that jobs of a kind can have, the shortest first. Jobs
+// that are kept forever have none.
 func (l Limits) Different(k Kind) []time.Duration {
 	var all []time.Duration
 	for _, ages := range append(append([]Ages{l.Ages}, slices.Collect(maps.Values(l.Queues))...), slices.Collect(maps.Values(l.Types))...) {

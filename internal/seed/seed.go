@@ -1,4 +1,4 @@
-// Package seed writes a large database: as many jobs as somebody may have
+// Package seed writes a large database: as many jobs as a user may have
 // after months, a part of them dead, to measure pages and searches on.
 //
 // It goes through the ordinary calls of the store, batch by batch, so that the
