@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// history is what all but the dashboard know of a run.
+// history is what everything but the dashboard knows of a run.
 type history struct {
 	producers *ledger
 	runs      runs

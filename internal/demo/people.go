@@ -109,14 +109,14 @@ func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) deed {
 	}
 }
 
-// decide returns what a person decided about the largest group of a type.
+// decide returns the deed of a person who decides about the largest group of a type.
 func decide(typ string, to failures.Decision, by audit.Actor) deed {
 	return onGroup(typ, func(h *history, ctx context.Context, t time.Time, fingerprint string) (failures.Group, error) {
 		return h.desk.Groups.Decide(ctx, t, fingerprint, to, by)
 	})
 }
 
-// note returns what a person wrote beside the largest group of a type.
+// note returns the deed of a person who writes a note beside the largest group of a type.
 func note(typ, text string, by audit.Actor) deed {
 	return onGroup(typ, func(h *history, ctx context.Context, t time.Time, fingerprint string) (failures.Group, error) {
 		return h.desk.Groups.Note(ctx, t, fingerprint, text, by)

@@ -4,7 +4,7 @@
 // The sources are readable files, and many, in the directory files. What is sent is made
 // of them by the command bundle, into the directory sent: one script and one stylesheet,
 // without comments and long names. Each address holds a hash of the content, so that
-// browsers may keep a file for ever and never mix a new binary with old files.
+// browsers may keep a file forever and never mix a new binary with old files.
 package static
 
 import (

@@ -51,7 +51,7 @@ type Frame struct {
 	Insecure    bool            // reachable from the network without a login: said on every page
 	Problem     string          // why the database cannot be written, or empty
 	Acted       *job.Change     // where the job stands that a form without scripts just acted on, or nil
-	Origin      string          // where whoever looks reaches the dashboard: "http://127.0.0.1:8080", with the path below which it lives
+	Origin      string          // where the reader of the page reaches the dashboard: "http://127.0.0.1:8080", with its base path
 	Here        string          // the address of this page, to which the undoing of Acted comes back
 	Paused      *WorkerPause    // since when the worker claims nothing, or nil
 	Held        *job.Hold       // since when nothing is claimed for want of something, or nil
@@ -60,9 +60,9 @@ type Frame struct {
 	User        string          // who is logged in, or empty
 	Role        access.Role     // what they may do; empty where there is no login: everything
 	LogOut      bool            // they can log out here
-	Stranger    bool            // nobody knows who looks: nothing of the product is shown
-	Pause       time.Duration   // between two times at which the page is drawn anew, at least
-	Still       bool            // what the page shows is not drawn anew while somebody reads it
+	Stranger    bool            // it is unknown who reads the page: nothing of the product is shown
+	Pause       time.Duration   // between two times at which the page is redrawn, at least
+	Still       bool            // what the page shows is not redrawn while the user reads it
 }
 
 // SearchBox is the search field of a page: of all jobs, or of the list that the page
@@ -88,15 +88,15 @@ func (b SearchBox) about() (in templ.SafeURL, label, example string) {
 	return link.Jobs(filter.Filter{}, ""), "Search jobs by id, type, error or payload", "Id, type, error or payload"
 }
 
-// Stays returns the frame of a page that is not drawn anew while somebody reads
-// it: a form that is being filled in, a log, an error.
+// Stays returns the frame of a page that is not redrawn while the user reads it: a
+// form that is being filled in, a log, an error.
 func (f Frame) Stays() Frame {
 	f.Still = true
 	return f
 }
 
-// still tells the script where a page that is not drawn anew comes from: the
-// answer to a form has no address.
+// still tells the script where a page that is not redrawn comes from: the answer to a
+// form has no address.
 func (f Frame) still() string {
 	if f.Here == "" {
 		return "answer"
@@ -107,7 +107,7 @@ func (f Frame) still() string {
 // Demo is the state of the demo's banner.
 type Demo struct {
 	Faults []Fault
-	Used   bool   // somebody has broken or fixed something, so it need not be shown how
+	Used   bool   // a user has broken or fixed something, so it need not be shown how
 	Until  string // what happens to the database at the end
 }
 
@@ -140,9 +140,9 @@ type Fault struct {
 // WorkerPause is a time in which the worker claims nothing.
 type WorkerPause = queues.Pause
 
-// Denied says why whoever looks cannot do something now, or nothing: the database
-// cannot be written, or their role does not allow it. Every button asks here.
-// what is a verb, as "replay".
+// Denied says why the reader of the page cannot do something now, or nothing: the
+// database cannot be written, or their role does not allow it. Every button asks here.
+// what is a verb, such as "replay".
 func (f Frame) Denied(need access.Permission, what string) string {
 	if f.Problem != "" {
 		return format.Visible(f.Problem)
@@ -153,13 +153,13 @@ func (f Frame) Denied(need access.Permission, what string) string {
 	return fmt.Sprintf("Your role %s may not %s; ask %s", RoleWord(f.Role), what, need.Asks())
 }
 
-// May reports whether whoever looks may do what needs the permission.
+// May reports whether the reader of the page may do what needs the permission.
 func (f Frame) May(need access.Permission) bool {
 	return !f.Stranger && (f.Role == "" || f.Role.May(need))
 }
 
-// readOnly reports whether whoever looks may change nothing, whatever the state of the
-// database: to them no row can be selected.
+// readOnly reports whether the reader of the page may change nothing, whatever the state
+// of the database: such a reader can select no row.
 func (f Frame) readOnly() bool { return !f.Stranger && !f.May(access.Operate) }
 
 // Curl is a command that posts JSON to an address of this dashboard, from a shell. It
@@ -167,7 +167,7 @@ func (f Frame) readOnly() bool { return !f.Stranger && !f.May(access.Operate) }
 // it is hidden: what is pasted is what was seen.
 func (f Frame) Curl(path, body string) string {
 	token := ""
-	if f.Role != "" { // somebody has to log in
+	if f.Role != "" { // users have to log in
 		token = "  -H \"Authorization: Bearer $REDRIVE_TOKEN\" \\\n"
 	}
 	return "curl " + shellQuote(f.Origin+path) + " \\\n" + token + "  -H 'Content-Type: application/json' \\\n  -d " + shellQuote(body)

@@ -56,7 +56,7 @@ func RowAct(f Frame, j job.Job, kind string, back templ.SafeURL) Act {
 	class, applies := "row", false
 	switch kind {
 	case "replay":
-		applies = j.Replayable() && j.State != job.Retryable // which will run again by itself
+		applies = j.Replayable() && j.State != job.Retryable // which will run again automatically
 	case "discard":
 		class, applies = "row square", j.Discardable()
 	case "restore":

@@ -31,7 +31,7 @@ func TestOperation_SaysOnceUntilWhenItsScopeIs(t *testing.T) {
 	}
 }
 
-// Who paused an operation is said once; why it paused by itself is said after it.
+// The log says once who paused an operation; it says after that why it paused on its own.
 func TestOperation_LogSaysOnceWhoPaused(t *testing.T) {
 	v := pages()["operation-aborted"].(operationpage.View)
 	v.Log = []audit.Entry{

@@ -64,7 +64,7 @@ func policiesOf(e policypage.Entry) policypage.View {
 	}
 }
 
-// thinking is the page about a policy that somebody changes.
+// thinking is the page about a policy that the user changes.
 func thinking(e policypage.Entry, change func(*retry.Policy)) policypage.View {
 	v := policiesOf(e)
 	change(&v.Policy)

@@ -14,7 +14,7 @@ type Problem struct {
 }
 
 // Conflict is what a form without scripts gets when the job had moved on
-// before it arrived: somebody else was first, or the job is in another state.
+// before it arrived: another user was first, or the job is in another state.
 type Conflict struct {
 	Frame
 	Action string // "replay", "discard", "cancel", "forward"

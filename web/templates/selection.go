@@ -17,7 +17,7 @@ import (
 type Selection struct {
 	Frame  Frame
 	Filter filter.Filter // of the list, as far as it is a filter of jobs
-	Known  int64         // how many jobs match it, or -1 when nobody has counted
+	Known  int64         // how many jobs match it, or -1 when they were not counted
 	Noun   string        // what these are, in a bar with less space; default: "matching"
 	List   templ.SafeURL // the first page of the list: the ticks of all its pages are one selection
 	Back   templ.SafeURL // this page

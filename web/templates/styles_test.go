@@ -7,7 +7,7 @@ import (
 	"redrive/internal/retry"
 )
 
-// Whoever adds a reason finds here that pages have no words for it.
+// A developer who adds a reason finds here that pages have no words for it.
 func TestReasons_AllHaveWords(t *testing.T) {
 	for _, r := range retry.Reasons() {
 		b := Explain(r)

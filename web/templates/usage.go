@@ -18,7 +18,7 @@ type LetterUsage struct {
 	Forecast retention.Forecast
 }
 
-// kept is how long a dead letter is kept; zero: for ever.
+// kept is how long a dead letter is kept; zero: forever.
 func (r LetterUsage) kept() time.Duration { return r.Ages[retention.DeadLetters] }
 
 // leaving says how many dead letters will be removed soon for their age; empty: none.

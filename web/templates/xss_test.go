@@ -147,7 +147,7 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d elements, want %d", len(g), len(w))
 }
 
-// checkInert: nothing on the page runs, styles or leads out by itself.
+// checkInert checks that nothing on the page runs, styles or leads out on its own.
 func checkInert(t *testing.T, d tree, where string) {
 	t.Helper()
 	for n := range d.root.Descendants() {

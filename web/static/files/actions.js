@@ -128,8 +128,8 @@ function spent(form) {
   if (focused) find("form:not([hidden]) button", place(form))?.focus({ preventScroll: true });
 }
 
-// 409 means that somebody was first: who, and when. Anything else keeps the
-// button, and so does a dead letter that was refused again.
+// 409 means that another user was first: it says who, and when. Anything else keeps
+// the button, and so does a dead letter that was refused again.
 function refuse(form, code, body, problem) {
   if (code !== 409 || body.error?.code === "dead_letter_refused") return note(form, problem, true);
   refreshNow(); // the page did not know

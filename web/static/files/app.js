@@ -13,7 +13,7 @@ import * as selection from "./selection.js";
 import * as suggest from "./suggest.js";
 import * as times from "./times.js";
 
-// Whoever is not logged in sees a page without anything to keep current.
+// A user who is not logged in sees a page without anything to keep current.
 if (document.body.dataset.live) {
   times.start();
   actions.start();

@@ -1,5 +1,5 @@
 // Keys: j and k walk the rows, the rest are shortcuts to what the page offers.
-// They never fire while somebody types, and never together with a modifier.
+// They never fire while the user types, and never together with a modifier.
 
 import { all, find } from "./page.js";
 import { note } from "./actions.js";
@@ -53,7 +53,7 @@ function search() {
   find('.search input[type="search"]')?.focus();
 }
 
-// Whoever leaves a field with Escape keeps what is in it, and goes on where they came from.
+// A user who leaves a field with Escape keeps what is in it, and goes on where they came from.
 function leave(field) {
   field.blur();
   if (field.type === "search") before?.focus();

@@ -1,5 +1,5 @@
 // Live: totals and rows follow the server over a websocket, or by polling when
-// it cannot be reached, and the page is drawn anew when they have told of something
+// it cannot be reached, and the page is redrawn when they have told of something
 // (refresh.js). Between navigations no row moves: what is newer is a number in a bar
 // that is always there.
 
@@ -82,7 +82,7 @@ function disconnect() {
   old?.close();
 }
 
-// The page asks for itself now and then; once it is somebody's again, it is live.
+// The page asks for itself now and then; once a user is logged in again, it is live.
 function signedOut() {
   ended = true;
   disconnect();
@@ -121,8 +121,8 @@ async function poll(wanted, list = {}) {
   }
 }
 
-// A tab that nobody sees asks for the counters only; on return it connects
-// again, which asks once for the rows, or goes on polling if it did before.
+// A hidden tab asks for the counters only; when it is shown again, it connects again,
+// which asks once for the rows, or goes on polling if it did before.
 function visibility() {
   disconnect();
   if (document.hidden) {

@@ -1,4 +1,4 @@
-// Menus: a menu closes when somebody clicks elsewhere, presses Escape or has chosen.
+// Menus: a menu closes when the user clicks elsewhere, presses Escape or has chosen.
 
 import { all, find } from "./page.js";
 

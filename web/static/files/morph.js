@@ -3,11 +3,11 @@
 // the text that is selected in it.
 //
 // Some things on a page are not the server's to change:
-// - rows of lists: those that are shown are drawn anew, but none is added, removed
-//   or moved while somebody reads (a list that was empty is drawn whole);
+// - rows of lists: those that are shown are redrawn, but none is added, removed
+//   or moved while the user reads (a list that was empty is drawn whole);
 // - what is marked data-keep, and what a script has put there: answers and notes;
 // - what a script has shown since the server was asked (data-ahead): the answer is older;
-// - what somebody has opened, and typed.
+// - what the user has opened, and typed.
 
 import { all, find } from "./page.js";
 

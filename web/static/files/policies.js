@@ -1,4 +1,4 @@
-// The what-if form: while somebody types, the part below it follows. The answer
+// The what-if form: while the user types, the part below it follows. The answer
 // is the page that the form alone would lead to; the browser parses it as it
 // parses a page, and its nodes are moved here. The form is never replaced, so
 // the focus never moves.

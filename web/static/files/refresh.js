@@ -1,4 +1,4 @@
-// Refresh: when something has happened, the server draws the page anew, and what
+// Refresh: when something has happened, the server draws the page again, and what
 // differs is put in its place, so that parts that say the same change together. Only
 // rows (rows.js) and counters that stand alone (live.js) may run ahead of that.
 
@@ -103,7 +103,7 @@ function show(page, status) {
   document.dispatchEvent(new Event("refreshed"));
 }
 
-// Whoever is no longer logged in keeps what is on the screen, ticks included.
+// A user who is no longer logged in keeps what is on the screen, ticks included.
 function signedOut() {
   document.dispatchEvent(new Event("signed-out"));
   if (find("[data-signed-out]")) return;

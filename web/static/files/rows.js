@@ -141,7 +141,7 @@ function setWhen(cell, job) {
   else if (job.changed_at) setTime(time, job.changed_at, "clock");
 }
 
-// An answer stays until the job fails anew; that of a replay goes on to say how the
+// An answer stays until the job fails again; that of a replay goes on to say how the
 // run fares. A row that left the filter says where its job went, unless its state is
 // in a cell of its own.
 function setActs(cell, job, replayed, unsaid) {

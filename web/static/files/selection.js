@@ -39,7 +39,7 @@ function choose(row, is, range) {
   changed();
 }
 
-// Whoever takes one row out of everything is left with the others shown.
+// A user who takes one row out of everything is left with the others shown.
 function only(list) {
   every = false;
   for (const row of list) set(row, true);
@@ -66,8 +66,8 @@ function changed() {
   document.dispatchEvent(new Event("held"));
 }
 
-// The server counts what matches where its totals do not say so, once somebody
-// is about to need it. Until then, and where that takes too long, the words
+// The server counts what matches where its totals do not say so, once the user is
+// about to need the count. Until then, and where counting takes too long, the words
 // have no number.
 async function count() {
   const url = bar.dataset.countUrl;

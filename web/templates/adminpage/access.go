@@ -5,8 +5,8 @@
 // The page of a job that was removed is here too: all that is left of it is in
 // the audit log. The login shows nothing of the product.
 //
-// Every form says beside its button why it cannot be used by whoever looks: the
-// role may be too small, or the change would lock everybody out.
+// Every form says beside its button why the reader of the page cannot use it: the
+// role may be too small, or the change would lock all users out.
 package adminpage
 
 import (
@@ -23,7 +23,7 @@ type Access struct {
 	templates.Frame
 	Users    []access.User
 	Sessions []access.Session
-	Own      string // the session of whoever looks
+	Own      string // the session of the reader of the page
 	Tokens   []access.Token
 	Open     bool        // no login is required
 	Proxied  bool        // a proxy says who people are
@@ -35,10 +35,10 @@ type Access struct {
 	Role     access.Role // as it was chosen
 }
 
-// denied says why whoever looks cannot change access now, or nothing.
+// denied says why the reader of the page cannot change access now, or nothing.
 func (v Access) denied() string { return v.Denied(access.Manage, "manage users and tokens") }
 
-// kept says why a user must stay an admin, or nothing. Without an admin nobody
+// kept says why a user must stay an admin, or nothing. Without an admin no one
 // could manage users on this page any more.
 func (v Access) kept(u access.User) string {
 	if why := v.denied(); why != "" {
@@ -60,7 +60,7 @@ func (v Access) logins(name string) (n int64) {
 	return n
 }
 
-// styleOfToken draws whether a token lets anybody in, and warns before it ends.
+// styleOfToken draws whether a token lets its bearer in, and warns before it ends.
 func styleOfToken(t access.Token, now time.Time) templates.Style {
 	switch {
 	case !t.Revoked.IsZero():
@@ -92,5 +92,5 @@ type Login struct {
 	Next    string // the page here to which it leads
 	Name    string // as it was typed before
 	Problem string // why it was not accepted
-	NoUsers bool   // nobody can log in yet
+	NoUsers bool   // no one can log in yet
 }

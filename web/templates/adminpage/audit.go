@@ -24,7 +24,7 @@ type Audit struct {
 	Filter audit.Filter
 	List   audit.List
 	After  int64 // where this page begins; 0: with the newest
-	Own    bool  // of the reveals only those of whoever looks are shown
+	Own    bool  // of the reveals only those of the reader of the page are shown
 	Slow   bool
 	Errors map[string]string
 }

@@ -187,8 +187,8 @@ func LongDuration(d time.Duration) string {
 	return Duration(d)
 }
 
-// Span says between which bounds a span lies, or nothing where chance has no
-// part in it.
+// Span says between which bounds a span is, or nothing where chance has no part in
+// it.
 func Span(s retry.Span) string {
 	if s.Low == s.High {
 		return ""

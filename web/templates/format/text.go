@@ -134,9 +134,9 @@ func UpperFirst(s string) string {
 	return string(unicode.ToUpper(first)) + s[size:]
 }
 
-// EscapeHidden writes characters that a reader could not see as JSON escapes:
-// nobody shall paste into a shell what the page does not show. In valid JSON
-// they stand inside strings only, where the escape means the same.
+// EscapeHidden writes characters that a reader could not see as JSON escapes, so that
+// no one pastes into a shell what the page does not show. In valid JSON these
+// characters stand inside strings only, where the escape means the same.
 func EscapeHidden(s string) string {
 	var b strings.Builder
 	for _, r := range s {

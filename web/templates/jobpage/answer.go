@@ -23,8 +23,8 @@ func nextAttempt(v View) string {
 	return s
 }
 
-// moved is who last chose when the waiting job runs, or nil: nobody but its policy, or
-// whoever enqueued it.
+// moved is the entry of the person who last chose when the waiting job runs, or nil: only
+// its policy chose, or the client that enqueued it.
 func (v View) moved() *audit.Entry {
 	since := v.Job.EnqueuedAt
 	if r := replayOf(v.Replays, v.Job.Run-1); r != nil {
@@ -110,7 +110,7 @@ func letterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
 // letter is the dead letter of the current run, or nil.
 func (v View) letter() *job.DeadLetter { return letterOf(v.Letters, v.Job.Run) }
 
-// whyRefused is why nobody took the dead letter of the current run.
+// whyRefused is why the dead letter of the current run was not taken.
 func whyRefused(v View) string {
 	if l := v.letter(); l != nil && l.Problem != "" {
 		return strings.TrimRight(l.Problem, ".")

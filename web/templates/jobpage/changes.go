@@ -14,7 +14,7 @@ import (
 type change struct{ name, was, is string }
 
 // changesOf lists what a person changed for a run, the payload aside. It compares
-// what is shown and not what is stored: a change that nobody can see is none.
+// what is shown and not what is stored: a change that no reader can see does not count.
 func changesOf(d history.Detail, run int) []change {
 	if r := replayOf(d.Replays, run-1); r == nil || r.Earlier == nil {
 		return nil
@@ -39,7 +39,7 @@ func changesOf(d history.Detail, run int) []change {
 	return all
 }
 
-// words is what a field of a policy says, whoever said it.
+// words is what a field of a policy says, wherever it comes from.
 func (s policyFact) words() string {
 	if len(s.codes) > 0 {
 		return format.Visible(strings.Join(s.codes, ", "))

@@ -79,7 +79,7 @@ func ruled(a retry.Action) string {
 	}[a], "decided "+templates.ActionWord(a))
 }
 
-// decided is the one that decided. Its stable code is shown too, for whoever
+// decided is the one that decided. Its stable code is shown too, for a user who
 // searches the logs or the API for it.
 func decided(text string, a job.Attempt) decider {
 	return decider{text: text, code: format.Visible(a.DecidedBy), decided: true}
@@ -130,7 +130,7 @@ func handlerSaid(a job.Attempt, what string) string {
 	return ""
 }
 
-// policyAfter is what was left to the policy when somebody else decided.
+// policyAfter is what was left to the policy when something else decided.
 func policyAfter(a job.Attempt) string {
 	switch {
 	case a.Delay == nil || a.Delay.Source == retry.FromRule:
@@ -157,7 +157,7 @@ func ruleOf(a *job.Attempt) string {
 
 // delaySteps writes down how a delay came about, step by step; the last one is
 // the delay. entries is the schedule of the job's policy, if it has one. The
-// figures are those that were stored with the attempt: none is computed anew.
+// figures are those that were stored with the attempt: none is computed again.
 func delaySteps(d retry.Delay, entries []time.Duration) []format.Calculation {
 	raw, nth := format.LongDuration(d.Raw), "retry "+format.Number(d.Retry)
 	var step format.Calculation

@@ -86,7 +86,7 @@ func TestDecisions_AreAllThatAreWritten(t *testing.T) {
 	}
 }
 
-// Whoever adds a reason finds here that the page of a job has no words for it.
+// A developer who adds a reason finds here that the page of a job has no words for it.
 func TestReasons_AllHaveWords(t *testing.T) {
 	for _, r := range retry.Reasons() {
 		v := View{Detail: history.Detail{Job: job.Job{State: job.Discarded, Letter: job.LetterStored, Reason: r, Attempts: 1}}}

@@ -40,7 +40,7 @@ type Edit struct {
 	Policy   retry.Policy      // that the next run would have
 	Queues   []string          // that can be chosen
 	Uses     []string          // names of policies that can be chosen
-	Checked  bool              // somebody asked whether it is right, and it is
+	Checked  bool              // the user asked whether it is right, and it is
 	Conflict string            // what happened instead, or empty
 }
 
@@ -76,7 +76,7 @@ func EditorText(payload []byte) (text, why string) {
 }
 
 // denied says why the form cannot be sent, or nothing: the role first, since it
-// will not change while somebody types.
+// will not change while the user types.
 func (v Edit) denied() string {
 	switch {
 	case v.Denied(access.Operate, "replay jobs") != "":

@@ -89,7 +89,7 @@ func (n node) scalar() string {
 // event is an entry of a job's history.
 type event struct {
 	at        time.Time
-	who       string // empty when nobody in particular
+	who       string // empty when no one in particular
 	what      string
 	operation int64     // the operation that did it, 0: none
 	to        time.Time // to which the job was moved; zero: it was not

@@ -14,7 +14,7 @@ import (
 // forecast says what the policy will do if every attempt to come fails.
 type forecast struct {
 	coming []coming
-	ends   time.Time       // when the run is over then; zero when nobody can tell
+	ends   time.Time       // when the run is over then; zero when that cannot be told
 	length time.Duration   // how long an attempt is expected to take
 	fate   templates.Style // what then becomes of the job
 }
@@ -23,7 +23,7 @@ type forecast struct {
 type coming struct {
 	number    int
 	at        time.Time     // when it starts, in the middle of the jitter
-	low, high time.Duration // its delay lies between; zero where it was drawn already
+	low, high time.Duration // its delay is between these; zero where it was drawn already
 }
 
 // maxForecast bounds the attempts that are computed, and farForecast the time:
@@ -35,7 +35,7 @@ const (
 
 // forecastOf computes the attempts to come of a job as of now; deadLetters says
 // whether its queue has a dead-letter queue. A job that is over has none to come,
-// and neither has one whose start nobody knows.
+// and neither has one whose start is unknown.
 func forecastOf(j job.Job, attempts []job.Attempt, deadLetters bool, now time.Time) forecast {
 	f := forecast{length: usualLength(j.Run, attempts), fate: fateOf(j.Policy, deadLetters)}
 	next, start := j.Attempts+1, latest(j.RunAt, now)
@@ -66,7 +66,7 @@ func fateOf(p retry.Policy, deadLetters bool) templates.Style {
 }
 
 // follow adds the attempts behind number, which ends at end. It stops without an
-// end where a policy allows more attempts than anybody would read, or runs for a
+// end where a policy allows more attempts than anyone would read, or runs for a
 // century.
 func (f *forecast) follow(j job.Job, number int, end, now time.Time) {
 	limit := j.Policy.Limit()

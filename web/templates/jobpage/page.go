@@ -39,7 +39,7 @@ type View struct {
 	StuckUntil  time.Time      // until when it is waited for
 	NoHandler   bool           // no handler knows the job's type
 	PausedAt    time.Time      // since when the job's queue is paused; zero when it runs
-	PausedBy    string         // who paused it, or empty when nobody said
+	PausedBy    string         // who paused it, or empty when that is unknown
 	Recent      []job.Job      // the newest jobs of the type, the newest first
 	RecentSlow  bool           // they took too long to find
 	Preview     int            // bytes of the payload that are shown; all of it is one link away

@@ -173,8 +173,8 @@ func (r jobRun) rules(limit int) (names []string) {
 func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 
 // progress says how far the run got: "3 of 5 attempts", or who allowed more than its
-// policy does: "4 attempts (3 + 1 by rule mail-once-more)". It is empty when nobody
-// knows. j is the job as it was in the run.
+// policy does: "4 attempts (3 + 1 by rule mail-once-more)". It is empty when that is
+// unknown. j is the job as it was in the run.
 func (r jobRun) progress(j job.Job) string {
 	if r.uncounted() || r.untold() {
 		return ""

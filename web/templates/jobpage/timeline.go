@@ -36,7 +36,7 @@ type timeline struct {
 }
 
 // lane is the picture of one run. Its time begins at its own zero, so that the
-// runs of a job can be compared although days lie between them.
+// runs of a job can be compared although days are between them.
 type lane struct {
 	run    jobRun
 	note   string // which attempts are drawn, when not all are
@@ -94,7 +94,7 @@ func (e endMark) aside() bool { return e.x < 80 }
 type span struct {
 	from, to  time.Duration
 	bar       bar
-	low, high time.Duration // how far its start may lie from where it is drawn
+	low, high time.Duration // how far its start may be from where it is drawn
 	delay     string        // before it, in words
 }
 

@@ -57,7 +57,7 @@ func Script() templ.SafeURL { return templ.SafeURL(static.Script().Path) }
 // Icon is the icon of the tab, written as an address.
 func Icon() templ.SafeURL { return templ.SafeURL(static.Icon()) }
 
-// Login is the page where somebody logs in.
+// Login is the page where users log in.
 func Login() templ.SafeURL { return "/login" }
 
 // Overview is the front page.
@@ -166,7 +166,7 @@ func moment(t time.Time) string {
 // on.
 func Failures(f failures.Filter, after string) templ.SafeURL {
 	if f.State == failures.Open {
-		f.State = "" // what the page shows by itself
+		f.State = "" // what the page shows by default
 	}
 	return groups("/failures", f, after)
 }

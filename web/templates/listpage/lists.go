@@ -1,9 +1,9 @@
 // Package listpage draws the lists of jobs: all of them, /jobs, the dead letters,
-// /dead-letters, and those that somebody discarded, /trash.
+// /dead-letters, and those that a person discarded, /trash.
 //
 // A list is narrowed by a query, which is all in its address (query.go). Rows
 // carry the names by which the scripts find their cells, so that states are
-// live, while the order of the rows never moves by itself.
+// live, while the order of the rows never changes on its own.
 package listpage
 
 import (
@@ -242,7 +242,7 @@ type Trash struct {
 	Hits   map[int64]filter.Hit // of a search, by the job's own number
 	List   filter.List
 	Was    map[int64]history.Trashed // by the job's own number
-	Keeps  time.Duration             // how long the trash is kept; 0: for ever
+	Keeps  time.Duration             // how long the trash is kept; 0: forever
 	After  string
 	Slow   bool
 	Errors map[string]string

@@ -22,7 +22,7 @@ type Query struct {
 	Queues []string      // names that can be suggested
 	Lag    int           // failures that cannot be searched yet
 
-	Indexing bool // the index of texts is filled anew: much cannot be searched yet
+	Indexing bool // the index of texts is rebuilt: much cannot be searched yet
 }
 
 // maxSuggestions bounds the names of each kind that are suggested.
@@ -226,7 +226,7 @@ func orders(f filter.Filter) []order {
 	if usual.Order() == filter.Next {
 		all = append(all, order{filter.Newest, "newest first"})
 	}
-	if f.Sort == usual.Order() { // somebody wrote it
+	if f.Sort == usual.Order() { // the user wrote it
 		all[0].sort = f.Sort
 	}
 	return append(all, order{filter.Oldest, "oldest first"})

@@ -1,9 +1,9 @@
 // Package operationpage draws operations on many jobs: their list, /operations,
-// and the page of one, /operations/{id}. That page is a preview until somebody
+// and the page of one, /operations/{id}. That page is a preview until a user
 // starts the operation; then it has the meters, the rate, the canary, the log
 // and the items with what became of each.
 //
-// The page is drawn anew whenever something has happened, and each second while the
+// The page is redrawn whenever something has happened, and each second while the
 // operation works: all that it says is of one moment. Only the items stay.
 package operationpage
 
@@ -44,7 +44,7 @@ type View struct {
 	Show      string // which items, as the address says it
 	After     int64
 	Log       []audit.Entry  // newest first
-	Indexing  bool           // a scope found by its text has to wait: the index is filled anew
+	Indexing  bool           // a scope found by its text has to wait: the index is rebuilt
 	Origin    *source.Health // that has replayed jobs of it; nil: several have, or it is not attached
 	Lag       int            // failures that such a scope cannot have, because they cannot be searched yet
 
@@ -170,7 +170,7 @@ func styleOfItem(o operation.Operation, it operation.Item, now time.Time) templa
 }
 
 // movedOn reports whether an item will be skipped when its turn comes: its job is
-// in another run than a person saw, and nobody agreed to that one.
+// in another run than a person saw, and no one agreed to that run.
 func movedOn(it operation.Item) bool {
 	return it.State == operation.ItemPending && it.Job.ID != "" && it.Job.Run != it.Run
 }

@@ -131,8 +131,8 @@ func canaryParts(c operation.Canary) []templates.MeterPart {
 	return parts
 }
 
-// released is the entry of the log, whose newest entries come first, with which
-// somebody let the rest run after the canary: the oldest since it ended.
+// released is the entry of the log, whose newest entries come first, with which a
+// person let the rest run after the canary: the oldest since the canary ended.
 func (v View) released() (first audit.Entry, ok bool) {
 	for _, e := range v.Log {
 		if e.Action == "operation.resume" && !e.At.Before(v.Operation.CanaryAt) {
@@ -146,7 +146,7 @@ func (v View) released() (first audit.Entry, ok bool) {
 type rateChoice struct {
 	value string
 	word  string
-	left  time.Duration // 0: nobody knows
+	left  time.Duration // 0: unknown
 }
 
 // rateChoices are the rates of the form, the first without a bound.

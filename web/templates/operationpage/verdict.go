@@ -9,8 +9,8 @@ import (
 	"redrive/web/templates/format"
 )
 
-// working reports whether an operation changes by itself, job or no job: its time
-// left, and its chart.
+// working reports whether an operation changes on its own, even while no job does: its
+// time left, and its chart.
 func working(o operation.Operation) bool {
 	return o.State == operation.Collecting || o.State == operation.Running
 }

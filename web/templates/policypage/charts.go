@@ -48,7 +48,7 @@ const (
 
 // curveOf draws the delays of the retries that a policy allows, and where the
 // curve would go from there. The scale is that of the retries that are allowed: a
-// delay that never comes may lie above the drawing, which ends where the curve
+// delay that never comes may be above the drawing, which ends where the curve
 // leaves it.
 func curveOf(p retry.Policy) curve {
 	reached := min(p.Limit()-1, maxRows)

@@ -23,7 +23,7 @@ import (
 )
 
 // View is the page /policies: the policies in use, the presets, and one of
-// them in full, as it is or with changes that somebody is thinking about.
+// them in full, as it is or with changes that the user is thinking about.
 type View struct {
 	templates.Frame
 	InUse    []Entry // the default first
@@ -98,7 +98,7 @@ func (e Entry) line() format.Calculation {
 	return c
 }
 
-// against compares what somebody thinks about with what there is, by the two
+// against compares what the user thinks about with what there is, by the two
 // figures that matter most in an outage.
 func (v View) against() string {
 	return fmt.Sprintf("Compared with %s: the peak %s, and the time to death %s.", v.From.title(),

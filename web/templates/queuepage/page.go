@@ -1,6 +1,6 @@
 // Package queuepage draws the queues, /queues, one queue, /queues/{name}, and the
 // workers, /workers: how deep and how fast each queue is, by which rules its jobs
-// are tried again, and whether somebody works it off.
+// are tried again, and whether a worker works it off.
 //
 // What is a figure is as of the page. Pausing takes effect at once, and its
 // switch shows the new state without another page.
@@ -56,7 +56,7 @@ const maxStuck = 100
 // paused, and may have been before that was known.
 func pausable(q queues.Info) bool { return source.Of(q.Name) == "" || !q.PausedAt.IsZero() }
 
-// unattended reports whether nobody here works the queue off. The jobs of a source have
+// unattended reports whether no worker here works the queue off. The jobs of a source have
 // its workers.
 func (v List) unattended(q queues.Info) bool {
 	return source.Of(q.Name) == "" && q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
@@ -177,7 +177,7 @@ type View struct {
 	Slow       bool
 }
 
-// unattended reports whether nobody here works the queue off.
+// unattended reports whether no worker here works the queue off.
 func (v View) unattended() bool {
 	return source.Of(v.Queue.Name) == "" && v.Queue.PausedAt.IsZero() && v.Config.Workers == 0
 }
@@ -211,7 +211,7 @@ func (v View) word(s job.Status) string {
 	return format.UpperFirst(word)
 }
 
-// finished is how many of the queue's jobs are over, and in nobody's hands.
+// finished is how many of the queue's jobs are over, without those that letters counts.
 func (v View) finished() int64 {
 	d := v.Queue.Depths
 	return d[job.Status(job.Completed)] + d[job.Status(job.Cancelled)] + d[job.Status(job.Discarded)] - v.letters()

@@ -28,7 +28,7 @@ func (v List) waits() bool {
 	return slices.ContainsFunc(v.Unattached, func(u source.Unattached) bool { return u.Waiting > 0 })
 }
 
-// Source is an attached source with what lies dead there, by its queues.
+// Source is an attached source with its dead letters, by its queues.
 type Source struct {
 	source.Health
 	Queues []filter.NameCount // of dead letters, the most first
@@ -42,7 +42,7 @@ type View struct {
 	Acts []source.Act // unknown ones first, then the newest
 }
 
-// dead is how many dead letters lie at the source.
+// dead is how many dead letters are at the source.
 func (s Source) dead() (n int64) {
 	for _, q := range s.Queues {
 		n += q.Count
