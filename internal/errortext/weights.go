@@ -27,7 +27,7 @@ func (w weight) inRuns() bool { return w == opening || w == noted || w == summar
 // maxWeighed is how much of a line is read to weigh it.
 const maxWeighed = 600
 
-// weigh says what a line is worth by itself.
+// weigh says what a line is worth on its own.
 func weigh(raw string) line {
 	text, framed := unframed(withoutService(raw))
 	l := line{text: text, framed: framed, indented: strings.HasPrefix(raw, " ") || strings.HasPrefix(raw, "\t")}

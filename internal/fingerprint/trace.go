@@ -437,7 +437,7 @@ func file(place string) string {
 	return name
 }
 
-// foreign reports whether a place lies in a library or in the language itself.
+// foreign reports whether a place is in a library or in the language itself.
 func foreign(place string) bool {
 	return slices.ContainsFunc([]string{
 		"/pkg/mod/", "@v", "/vendor/", "/go/src/", "/src/runtime/", "redrive/internal/engine/", // Go

@@ -13,7 +13,7 @@ type matcher struct {
 	match func(s string, from int) int
 }
 
-// matchers are asked in this order. An array that nobody changes.
+// matchers are asked in this order. The array never changes.
 var matchers = [...]matcher{
 	{url, urlLength}, {email, emailLength}, {uuid, uuidLength}, {moment, timeLength}, {moment, calendarLength}, {moment, slashedLength},
 	{ip, ipLength}, {host, hostLength}, {path, pathLength}, {hexa, hexLength}, {duration, durationLength}, {size, sizeLength},

@@ -72,7 +72,7 @@ func helper(name string, args []string) bool {
 // exit ends a helper at once: the race detector would sleep for a second.
 func exit(code int) { syscall.RawSyscall(syscall.SYS_EXIT_GROUP, uintptr(code), 0, 0) }
 
-// hang writes its process id to a file and waits for ever.
+// hang writes its process id to a file and waits forever.
 func hang(args []string) {
 	signal.Ignore(syscall.SIGTERM)
 	if len(args) > 1 {
@@ -132,8 +132,8 @@ func told(t *testing.T, j job.Job) (payload, args string, env []string) {
 	return lines[0], lines[1], lines[2:]
 }
 
-// What a language prints of an error that nobody caught is worth more than the last
-// line; PHP prints it to standard output.
+// What a language prints of an uncaught error is worth more than the last line; PHP
+// prints it to standard output.
 func TestExec_MessageIsTheErrorOfATraceback(t *testing.T) {
 	for _, stream := range []string{"stderr", "stdout"} {
 		f := failed(t, runs(t, 0, "help-traceback", stream), testJob())

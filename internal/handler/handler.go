@@ -70,7 +70,7 @@ type Exec struct {
 }
 
 // Hide hides the secrets of a text and returns what is shown of it from the byte
-// from on; what lies before that only tells what belongs to a secret.
+// from on; the text before that byte only tells what belongs to a secret.
 type Hide func(text string, from int) string
 
 // Set finds the handler of a type of job.
@@ -296,8 +296,8 @@ func validTrace(s string) bool {
 }
 
 // Envelopes adds to the handlers one for envelopes that could not be read when
-// they came. Somebody replays one: it is read again, and a version of this
-// program that understands it hands its data to the handler of its URN.
+// they came. When a user replays such an envelope, it is read again, and a version
+// of this program that understands it hands its data to the handler of its URN.
 func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string) (engine.Handler, bool) {
 	reread := func(ctx context.Context, j job.Job) error {
 		e, poison := envelope.Parse(j.Payload)

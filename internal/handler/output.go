@@ -48,8 +48,8 @@ func (t *tail) whole() []byte {
 
 // shown is the end of the output as a terminal shows it, without its secrets, and
 // says so when that is not everything. Secrets are looked for before the output is
-// cut. A line whose beginning is lost is not shown: nobody knows what it is about.
-// Its end can still be the name of a secret on the next line.
+// cut. A line whose beginning is lost is not shown, because it cannot be told what
+// the line is about. Its end can still be the name of a secret on the next line.
 func (t *tail) shown(hide Hide) string {
 	t.trim()
 	lost, text := "", plaintext.Decode(t.whole(), "")

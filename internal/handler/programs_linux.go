@@ -55,8 +55,8 @@ func marked(begins string) (found []leftover, _ error) {
 }
 
 // lacking returns the error if it says that this process has run out of
-// something. Any other tells something about the process that was looked at: it
-// has ended, or is somebody else's.
+// something. Any other error is about the process that was looked at: it has
+// ended, or belongs to another user.
 func lacking(err error) error {
 	if resource.Shortage(err) == nil {
 		return nil

@@ -37,7 +37,7 @@ func documented(t *testing.T, heading string) string {
 	return code[1]
 }
 
-// freePort is a port on which nobody listens.
+// freePort is a port on which no server listens.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func startWorker(t *testing.T, heading, file string, command ...string) (url str
 	return url
 }
 
-// awaitAnswer returns when somebody answers at an address.
+// awaitAnswer returns when a server answers at an address.
 func awaitAnswer(t *testing.T, url string) {
 	t.Helper()
 	over := time.After(3 * time.Minute)

@@ -53,7 +53,7 @@ func (c *Client) Do(request *http.Request) (*Answer, error) {
 		return nil, err
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection, whose reads no cancel ends
-		_ = response.Body.Close() // nobody here speaks another protocol
+		_ = response.Body.Close() // this program speaks no other protocol
 		response.Body = http.NoBody
 	}
 	a.Response = response
@@ -114,7 +114,7 @@ func (a *Answer) Done() {
 }
 
 func (a *Answer) close() {
-	_ = a.Body.Close() // nobody wants the rest
+	_ = a.Body.Close() // the rest is not needed
 	a.cancel()
 }
 
@@ -130,11 +130,11 @@ func (a *Answer) drain() {
 // CloseIdle closes the connections that wait for the next request.
 func (c *Client) CloseIdle() { c.client.CloseIdleConnections() }
 
-// Close ends everything that goes on in the background. Whoever still calls a
-// service loses no more than the connection.
+// Close ends everything that goes on in the background. A caller whose request is
+// still under way loses no more than the connection.
 func (c *Client) Close() {
 	c.end()
-	for range cap(c.drains) { // wait for those that read, and let nobody begin
+	for range cap(c.drains) { // wait for the running reads, and let no other begin
 		c.drains <- struct{}{}
 	}
 	c.client.CloseIdleConnections()

@@ -1,6 +1,6 @@
 // Package httpclient is how this program calls the services that an operator
 // names: with the same client, in which the status of an answer decides and its
-// body keeps nobody waiting, with addresses that are shown without their secrets,
+// body keeps no caller waiting, with addresses that are shown without their secrets,
 // and with the same reading of Retry-After.
 package httpclient
 
@@ -26,9 +26,9 @@ import (
 const idleTime = time.Second
 
 // New returns a client that keeps so many idle connections to each host. secure says
-// whom it trusts and as whom it comes; nil: the authorities of the system trust, and
-// as nobody. It obeys no proxy of the environment and follows no redirect: the service that is
-// meant is the one that the configuration names.
+// which authorities the client trusts and which certificate it shows; nil: those of the
+// system, and none. The client obeys no proxy of the environment and follows no redirect:
+// the service that is meant is the one that the configuration names.
 func New(idlePerHost int, secure *tls.Config) *Client {
 	life, end := context.WithCancel(context.Background())
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}

@@ -17,7 +17,8 @@ import (
 )
 
 // unpacked undoes what the header Content-Encoding names, the last one first, up to [MaxWords].
-// cut tells that the text may go on. The transport has undone gzip that it asked for by itself.
+// cut tells that the text may go on. The transport has already undone the gzip that it
+// asked for on its own.
 func unpacked(body []byte, header http.Header) (text []byte, cut bool) {
 	names := strings.Split(strings.Join(header.Values("Content-Encoding"), ","), ",")
 	for _, name := range slices.Backward(names) {

@@ -94,7 +94,7 @@ func BenchmarkMerge_Deep(b *testing.B) {
 }
 
 // A document of twice the size takes about twice as much, however deep its
-// secrets lie and whatever it is made of.
+// secrets are and whatever it is made of.
 func TestPayload_TakesAsMuchAsTheDocumentIsLong(t *testing.T) {
 	r := made(t, Options{Paths: []string{"$.x", "$.a.a.pin"}})
 	taken := func(f func()) uint64 {

@@ -74,7 +74,7 @@ func (c colours) place(i int) int {
 	return i + c[n-1].gone
 }
 
-// places is where a part of what is left lies in the whole text.
+// places is where a part of the remaining text is in the whole text.
 func (c colours) places(at span) span {
 	to := c.place(at.to-1) + 1
 	if n, ok := slices.BinarySearchFunc(c, at.to, func(one colour, i int) int { return cmp.Compare(one.at, i) }); ok && c[n].instead {

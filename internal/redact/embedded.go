@@ -6,8 +6,8 @@ import (
 	"redrive/internal/rawjson"
 )
 
-// inDocuments finds the secrets of the JSON that lies in a text: that of pairs,
-// which only JSON as a whole shows, and that in strings.
+// inDocuments finds the secrets of the JSON inside a text: those of pairs, which
+// only JSON as a whole shows, and those in strings.
 func (r *Redactor) inDocuments(s, token string, nested int) (all []lock) {
 	const most = 4 // times that a byte is read which may be the beginning of JSON
 	var data []byte
@@ -99,11 +99,11 @@ type couple struct {
 	value   valueAt // whose name has not come yet
 }
 
-// valueAt is where the value of the name [i, j) begins. Where it ends is found out
-// when that matters: it can be far away, and the next one may lie in it.
+// valueAt is where the value of the name [i, j) begins. Where the value ends is found
+// out when that matters: the end can be far away, and the next value may be inside it.
 type valueAt struct{ k, i, j int }
 
-// reach is how long the name of a pair may be, and how far its value may lie apart
+// reach is how long the name of a pair may be, and how far its value may be away
 // from it.
 const reach = 200
 

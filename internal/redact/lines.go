@@ -69,7 +69,7 @@ func nextLine(s string, i int) int {
 	return i
 }
 
-// indent is how far the line is indented in which i lies, as far as that can be
+// indent is how far the line that contains i is indented, as far as that can be
 // seen nearby.
 func indent(s string, i int) int {
 	const nearby = 256

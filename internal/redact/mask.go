@@ -17,7 +17,7 @@ const Hidden = "••••••"
 // lock is a hidden value of a document, and what is shown instead.
 type lock struct {
 	rawjson.Edit
-	place int // where it stands, when somebody wants to know
+	place int // where it stands, when the caller wants to know
 }
 
 // Payload hides the secrets of a document, also of the beginning of one. What is
@@ -47,20 +47,20 @@ func splice(document []byte, locks []lock) []byte {
 type masker struct {
 	redactor *Redactor
 	walker   walker
-	places   places // nil when nobody wants to know
+	places   places // nil when the caller does not want to know
 	locks    []lock
-	pairs    []lock // of values that are hidden because of what stands beside them; others may lie in them
+	pairs    []lock // of values that are hidden because of what stands beside them; others may be inside them
 	nested   int    // strings of JSON around this document
 	token    string // of the string around it
 }
 
-// maxNested is how many strings of JSON lie within one another at most. A
-// deeper one is hidden.
+// maxNested is how many strings of JSON may be nested in one another. A deeper one
+// is hidden.
 const maxNested = 8
 
-// document finds the secrets of a document that stands at a path. One that is not
-// JSON as a whole is a text too, from its beginning: nobody knows where its names
-// and values belong together.
+// document finds the secrets of a document that stands at a path. A document that is
+// not JSON as a whole is a text too, from its beginning: it cannot be told which of
+// its names and values belong together.
 func (m *masker) document(data []byte, at path) []lock {
 	valid := rawjson.Valid(data)
 	switch {
@@ -82,7 +82,7 @@ func (m *masker) document(data []byte, at path) []lock {
 	return m.locks
 }
 
-// walk goes through a document, whose tokens lie where those of JSON do.
+// walk goes through a document, whose tokens are where those of JSON are.
 func (m *masker) walk(document, json []byte, at path) {
 	m.walker.data, m.walker.src, m.walker.at = document, string(document), at
 	m.walker.redactor, m.walker.visit, m.walker.named = m.redactor, m.visit, m.visitNamed
@@ -161,8 +161,8 @@ func (m *masker) next() string {
 	return tokenOf(len(m.locks) + len(m.pairs) + 1)
 }
 
-// visit hides a value that nobody looks into, because it is a secret or lies too
-// deep, and what is secret in a string.
+// visit hides a value that the walker does not look into, because the value is a
+// secret or nested too deep, and what is secret in a string.
 func (m *masker) visit(from, to int, whole bool) {
 	switch data := m.walker.data; {
 	case whole && !harmless(data[from:to]):
@@ -188,7 +188,7 @@ func (m *masker) visitNamed(i, j int) {
 	}
 }
 
-// lock hides the value from i to j, with its place for whoever puts it back.
+// lock hides the value from i to j, with its place for the code that puts it back.
 func (m *masker) lock(i, j int, shown string) lock {
 	l := lock{Edit: rawjson.Edit{From: i, To: j, Text: rawjson.Quote(shown)}}
 	if m.places != nil {

@@ -15,7 +15,7 @@
 // private_key_pem, passwords; so is a word that ends with one of five letters or
 // more: smtppassword. A name stays readable whose last word says that it tells
 // something about the secret (token_count, password_reset_at, cookie_name, see
-// about), and one that was taken out by itself: "-build_token".
+// about), and so does one that was taken out by its whole name: "-build_token".
 //
 // So is the value of a pair that is called so in JSON: {"name": "pin", "value": 1},
 // also of key, field or header and val, in either order.
@@ -31,7 +31,7 @@
 // lines that belong to them, and for JSON. It is meant for the whole of a text: what
 // was cut out of it may have lost its name.
 //
-// What lies deeper than 512 brackets is hidden unseen, and so is what lies in
+// A value nested deeper than 512 brackets is hidden unseen, and so is a value in
 // more than eight strings of JSON within one another. A document that is cut off,
 // or is no JSON, is read as far as it is JSON, and as a text as well.
 //
@@ -55,7 +55,7 @@ type Options struct {
 
 	// Inside are the members below which an envelope holds a payload, as "data" or
 	// "body.data". Wrapped is the type of jobs whose payload is an envelope that
-	// could not be read: nobody knows whose.
+	// could not be read, so that it is unknown whose envelope it is.
 	Wrapped string
 	Inside  []string
 }

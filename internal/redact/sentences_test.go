@@ -88,7 +88,7 @@ func TestText_LeavesSentencesThatTellNoSecretAlone(t *testing.T) {
 	}
 }
 
-// FuzzText_Foreign looks for texts in which a secret lies elsewhere than in its characters.
+// FuzzText_Foreign looks for texts in which a secret is elsewhere than in its characters.
 func FuzzText_Foreign(f *testing.F) {
 	for _, said := range innocent {
 		f.Add(said)

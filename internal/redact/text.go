@@ -11,13 +11,13 @@ import (
 // --key value, <key>value</key>, and so with each of = : " ' < > written as
 // %3D, \u003d or &quot;. Hidden are also credentials of HTTP, those in addresses
 // and command lines, private keys, tokens that show by their form what they are,
-// and what [Redactor.Payload] hides by names in JSON that lies in the text. A value
+// and what [Redactor.Payload] hides by names in JSON inside the text. A value
 // without quotes ends at the next blank, or with the lines below its name that are
 // indented more.
 func (r *Redactor) Text(s string) string { return r.TextFrom(s, 0) }
 
 // TextFrom is the part of Text that begins at the byte from of s, or before it
-// with the token of a secret in which from lies.
+// with the token of a secret that contains from.
 func (r *Redactor) TextFrom(s string, from int) string {
 	locks := r.find(s, Hidden, 0)
 	if isCutOff(s) {
@@ -39,8 +39,8 @@ func (r *Redactor) TextFrom(s string, from int) string {
 	return b.String()
 }
 
-// find is where the secrets of a text lie, in their order, and what is shown
-// instead. The text lies in as many strings of JSON as nested says.
+// find returns where the secrets of a text are, in their order, and what is shown
+// instead. The text is inside as many strings of JSON as nested says.
 func (r *Redactor) find(s, token string, nested int) []lock {
 	if !announces(s) {
 		return nil
@@ -60,8 +60,8 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	return locks
 }
 
-// inText is where the secrets lie that stand behind names, or show by their form what
-// they are.
+// inText returns where the secrets are that stand behind names, or show by their form
+// what they are.
 func (r *Redactor) inText(s string, nested int) []span {
 	text, foreign := asciiText(s)
 	t := scanner{
@@ -78,7 +78,7 @@ func (r *Redactor) inText(s string, nested int) []span {
 		return t.found
 	}
 
-	// Back to the characters that are written. What lies within the value before is not
+	// Back to the characters that are written. A secret within the value before is not
 	// extended, so that each part of the text is looked at once.
 	end := 0
 	for i := range t.found {
@@ -100,8 +100,8 @@ func announces(s string) bool {
 
 type span struct{ from, to int }
 
-// scanner looks for secrets in a text, once from its beginning to its end. What
-// it looked for once and what lies far ahead it remembers, so that it takes no
+// scanner looks for secrets in a text, once from its beginning to its end. It
+// remembers what it once looked for and found far ahead, so that it takes no
 // longer than the text is long.
 type scanner struct {
 	s        string
@@ -113,9 +113,9 @@ type scanner struct {
 	tables   bool // there may be a table in it
 	word     span // the last one
 	dotted   int  // where the words begin that it ends, with dots between them
-	runEnd   int  // the end of the newest run without blanks and quotes, in which
-	at       int  // the last @ lies,
-	network  int  // and the last one of user:password@tcp(
+	runEnd   int  // the end of the newest run without blanks and quotes
+	at       int  // where the last @ of that run is
+	network  int  // where the last @ of user:password@tcp( in that run is; -1: nowhere
 	closings int  // the last end of an element, once it was looked for
 	tokenEnd int  // the end of the newest run of what base64 is made of
 	keyEnd   int  // the newest end of a private key
@@ -208,7 +208,7 @@ func (t *scanner) byItself(i, j int) span {
 	return t.token(i, j)
 }
 
-// value is where the value of the name [i, j) lies, which begins at k.
+// value is the span of the value that belongs to the name [i, j) and begins at k.
 func (t *scanner) value(k, i, j int) span {
 	s := t.s
 	if found, below := t.below(k, i, j); below {
@@ -237,7 +237,7 @@ func (t *scanner) valueOfDotted(k, i, j int) span {
 	return found
 }
 
-// hides reports whether the word is a name of what is hidden: by itself, after
+// hides reports whether the word is a name of what is hidden: on its own, after
 // the escape of a line's end, or together with the word before it.
 func (t *scanner) hides(before span, i, j int) bool {
 	name := plain(t.s[i:j])
@@ -253,7 +253,7 @@ func (t *scanner) hidesWithin(i, j int) bool {
 }
 
 // signs reports whether a name stands in an address before what makes it a key: the
-// signature of a link that lets everybody in who has it.
+// signature of a link that lets in everyone who has the link.
 func signs(s string, i int, name string) bool {
 	if !strings.EqualFold(name, "sig") && !strings.EqualFold(name, "signature") {
 		return false

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// leastToken is the shortest text that is taken for a token by itself.
+// leastToken is the length of the shortest text that is taken for a token on its own.
 const leastToken = 12
 
 // issued are the beginnings of tokens by which those who issue them make them
@@ -29,7 +29,7 @@ func issued(word string) bool {
 }
 
 // token is the token that begins with the word [i, j), if its own form shows that
-// it is one: it was issued by somebody whose tokens are known, it is a JSON Web
+// it is one: it was issued by a service whose tokens are known, it is a JSON Web
 // Token, or it is a secret in base64.
 func (t *scanner) token(i, j int) span {
 	s := t.s

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// value is where the value of the name [i, j) lies, which begins at k.
+// value is the span of the value that belongs to the name [i, j) and begins at k.
 func value(s string, k, i, j int) span {
 	if k >= len(s) {
 		return span{}
@@ -78,8 +78,8 @@ func prefixed(s string, i int) int {
 	return i
 }
 
-// delimiter is how a quoted text begins and ends: with a character, before which
-// backslashes stand where it lies within another quoted text.
+// delimiter is how a quoted text begins and ends: with a character, and with
+// backslashes before it where the text is inside another quoted text.
 type delimiter struct {
 	raw     string
 	escapes int
@@ -183,7 +183,7 @@ func orEnd(s string, i, n int) int {
 	return i + n
 }
 
-// blankless is where the next run of characters without blanks lies.
+// blankless is where the next run of characters without blanks is.
 func blankless(s string, i int) span {
 	i = blanks(s, i)
 	return span{i, orEnd(s, i, strings.IndexAny(s[i:], " \t\r\n\v\f"))}

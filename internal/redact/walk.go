@@ -60,11 +60,11 @@ func (p places) of(w *walker) (n int) {
 	return n
 }
 
-// maxDepth is how deep brackets are followed. What lies deeper is taken for one
+// maxDepth is how deep brackets are followed. Anything deeper is taken for one
 // value.
 const maxDepth = 512
 
-// walk goes through the document, whose tokens lie where those of JSON do.
+// walk goes through the document, whose tokens are where those of JSON are.
 func (w *walker) walk(json []byte) {
 	w.next = rawjson.NewCursor(json)
 	defer w.next.Close()
@@ -110,7 +110,7 @@ type pair struct {
 	values []member
 }
 
-// member is a name in an object, and where its value lies.
+// member is a name in an object, and where its value is.
 type member struct {
 	step
 	from, to int
@@ -211,7 +211,7 @@ func (w *walker) text(i, j int) string {
 	return rawjson.Text(w.data[i:j])
 }
 
-// unclear reports whether nobody knows what the string or the word from i to j
+// unclear reports whether it cannot be told what the string or the word from i to j
 // says: the string has escapes that JSON does not know, or the word ends with
 // brackets or with a string that has escapes, see [afterWord].
 func (w *walker) unclear(i, j int) bool {

@@ -104,7 +104,7 @@ func TestAccess_TheseAloneArePublic(t *testing.T) {
 		{"GET", "/login"}: true, {"HEAD", "/login"}: true, {"POST", "/login"}: true, {"POST", "/logout"}: true,
 		{"GET", "/static/:file"}: true, {"HEAD", "/static/:file"}: true,
 		{"GET", "/healthz"}: true, {"HEAD", "/healthz"}: true, {"GET", "/readyz"}: true, {"HEAD", "/readyz"}: true,
-		{"GET", "/api/v1/me"}: true, {"HEAD", "/api/v1/me"}: true, // answers 401 by itself
+		{"GET", "/api/v1/me"}: true, {"HEAD", "/api/v1/me"}: true, // answers 401 on its own
 	}
 	s := start(t).server()
 	for _, r := range s.echo.Routes() {
@@ -146,8 +146,8 @@ func TestAccess_RouteByRole(t *testing.T) {
 	}
 }
 
-// checkStranger fails unless an answer tells somebody unknown to log in, and
-// nothing of the product.
+// checkStranger fails unless an answer tells an unknown caller to log in, and
+// nothing about the product.
 func checkStranger(t *testing.T, method, path string, a answer) {
 	t.Helper()
 	browser := !strings.HasPrefix(path, "/api/") && path != "/live" && path != "/metrics"
@@ -209,7 +209,7 @@ func TestAccess_RouteByOrigin(t *testing.T) {
 	}
 }
 
-// What a path looks like gives nobody anything: only the matched route counts.
+// The look of a path gives no caller any permission: only the matched route counts.
 func TestAccess_DisguisedPaths(t *testing.T) {
 	h := start(t)
 	h.dead()
@@ -225,7 +225,7 @@ func TestAccess_DisguisedPaths(t *testing.T) {
 	}
 }
 
-// Whatever is empty, blank, wrong or over lets nobody in.
+// A credential that is empty, blank, wrong or expired lets no one in.
 func TestAccess_NothingFailsOpen(t *testing.T) {
 	h := start(t)
 	h.staff()
@@ -256,8 +256,8 @@ func TestAccess_NothingFailsOpen(t *testing.T) {
 	h.get("/api/v1/jobs", "Authorization", "Bearer "+good).want(t, http.StatusOK)
 }
 
-// Where the network reaches the dashboard, nobody is let in before there is a
-// user; on the machine alone everybody is.
+// Where the network reaches the dashboard, no one is let in before there is a
+// user; where only the machine itself does, everyone is.
 func TestAccess_ClosedWithoutUsers(t *testing.T) {
 	closed := start(t, func(o *Options) { o.Closed = true })
 	closed.get("/api/v1/jobs").want(t, http.StatusUnauthorized)

@@ -146,8 +146,8 @@ func links(t *testing.T, page string) (all []string) {
 	return all
 }
 
-// A request without a body is answered by what it lacks; one of another kind, or
-// with a member that nobody knows, is refused, whatever the route.
+// The answer to a request without a body says what it lacks; a body of another
+// kind, or with an unknown member, is refused, whatever the route.
 func TestAddresses_EveryActNamesWhatItLacks(t *testing.T) {
 	h := operated(t)
 	fingerprint, id := h.failing()

@@ -64,8 +64,8 @@ func TestReveal_NothingWithoutItsEntry(t *testing.T) {
 	}
 }
 
-// The page, the API and the exports tell the same, as far as whoever asks may
-// see it: those who do not manage see their own reveals alone.
+// The page, the API and the exports tell the same, as far as the caller may see
+// it: callers who do not manage see only their own reveals.
 func TestAudit_TellsWhatOneMaySee(t *testing.T) {
 	h := start(t)
 	id := h.dead()

@@ -162,7 +162,7 @@ func TestAPI_BadQueriesNameTheField(t *testing.T) {
 	}
 	for _, test := range tests {
 		a := h.get("/api/v1/jobs?" + test.query)
-		if test.query == "after=MS4xLjE" { // well formed, though nobody was given it
+		if test.query == "after=MS4xLjE" { // well formed, though no answer ever contained it
 			a.want(t, http.StatusOK)
 			continue
 		}

@@ -195,7 +195,7 @@ func TestExport_ThatCannotBeginIsAnAnswer(t *testing.T) {
 	}
 }
 
-// hasty is somebody whose request has run out of time once its answer begins.
+// hasty is a client whose request has run out of time once its answer begins.
 type hasty struct {
 	*httptest.ResponseRecorder
 	end func()
@@ -227,7 +227,7 @@ func TestExport_TakesLongerThanARequestMay(t *testing.T) {
 	}
 }
 
-// Nobody takes a list away unseen: without its entry in the audit log there is no
+// No one takes a list away unseen: without its entry in the audit log there is no
 // file.
 func TestExport_ThatCannotBeAuditedIsAnError(t *testing.T) {
 	h := start(t)

@@ -81,7 +81,7 @@ func TestForward_IsSharedByAllWhoAskAtOnce(t *testing.T) {
 	var callers sync.WaitGroup
 	ask := func() {
 		a := h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`)
-		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusConflict { // whoever came late is told
+		if a.StatusCode != http.StatusOK && a.StatusCode != http.StatusConflict { // a caller that came late is told so
 			t.Errorf("%d: %s", a.StatusCode, a.body)
 		}
 	}

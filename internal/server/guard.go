@@ -155,8 +155,8 @@ func newRequestID() string {
 // Below a base path everything inside stays as it is at the root: routes,
 // handlers, the addresses in forms, and what they redirect to. The path is
 // taken off each request before it is routed, and put before each address that
-// leaves: in Location and in the attributes of a page. Nobody guesses whether
-// an address has it already; inside, none has.
+// leaves: in Location and in the attributes of a page. No code has to guess
+// whether an address has it already; inside, none has.
 
 // rebase takes the base path off a request, and puts it in front of the address
 // that a redirect leads to. Nothing exists outside the base path.
@@ -192,7 +192,7 @@ func (s *Server) strip(u *url.URL) bool {
 	return true
 }
 
-// metricsNeed says to whoever configures Prometheus what is missing.
+// metricsNeed tells the person who configures Prometheus what is missing.
 const metricsNeed = "/metrics needs the token of a viewer: create one with " +
 	"dashboard token create --name prometheus --role viewer --expires 365d, write it into a file, " +
 	"and name that file in Prometheus as authorization: {credentials_file: FILE}"

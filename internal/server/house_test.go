@@ -250,7 +250,7 @@ func (h *house) end(queue string, ending job.Ending) {
 	}
 }
 
-// dead makes a job that lies in the dead-letter queue.
+// dead makes a job that is in the dead-letter queue.
 func (h *house) dead() string {
 	h.t.Helper()
 	id := h.enqueue(`{"type":"order.ship","queue":"orders","payload":{"n":1}}`)

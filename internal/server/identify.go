@@ -28,9 +28,9 @@ import (
 // cookie. One token is in no database: the commands of the user who runs the
 // dashboard find it beside the database, see [Options]. Then comes what a trusted
 // proxy says, then the cookie of a session.
-// Where nobody can log in, because there is no user, token or proxy, whoever
-// reaches this machine's own address is its admin, as the person is who could
-// read the database file as well.
+// Where no one can log in, because there is no user, token or proxy, a caller
+// that reaches this machine's own address is an admin: it could read the
+// database file as well.
 
 // permit runs a handler only if the caller has the permission of its route. A
 // route without a permission cannot be reached, so that a forgotten one is
@@ -86,7 +86,7 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 	return nil
 }
 
-// howToLogIn says what to do when nobody is logged in.
+// howToLogIn says what to do when the caller is not logged in.
 func (s *Server) howToLogIn() string {
 	if s.View.Accounts().Guarded() || s.proxy != nil {
 		return "log in, or send a token as Authorization: Bearer"
@@ -125,7 +125,7 @@ func (s *Server) identify(c echo.Context) (web.Caller, error) {
 	return web.Caller{}, nil
 }
 
-// open reports whether everybody who reaches the server may do everything.
+// open reports whether everyone who reaches the server may do everything.
 func (s *Server) open() bool { return !s.closed && s.proxy == nil && !s.View.Accounts().Guarded() }
 
 // bearer is the token that a request carries; ok is true for an empty one as
@@ -139,8 +139,8 @@ func bearer(r *http.Request) (text string, ok bool) {
 	return "", false
 }
 
-// byToken is the caller of a token. All that can be wrong with it has the same
-// answer, so that nobody learns which tokens exist.
+// byToken is the caller of a token. Everything that can be wrong with a token has
+// the same answer, so that no client learns which tokens exist.
 func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	const wrong = "the token is wrong, expired or revoked; an admin can create a new one"
 	id, hash, ok := access.ParseToken(text)
@@ -251,7 +251,7 @@ func (s *Server) me(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, web.Object{"name", who.Name, "role", who.Role, "may", may}.Encode())
 }
 
-// loginPage is the page /login. Whoever is logged in already is sent on.
+// loginPage is the page /login. A user who is logged in already is sent on.
 func (s *Server) loginPage(c echo.Context) error {
 	next := nextPage(c.QueryParam("next"))
 	if who := web.CallerOf(c); who.Role.May(access.View) {
@@ -290,7 +290,7 @@ func (s *Server) login(c echo.Context) error {
 }
 
 // logIn checks a password and starts a session under a new id, so that an id
-// that somebody planted in the browser before is worth nothing.
+// that an attacker planted in the browser before is worth nothing.
 func (s *Server) logIn(c echo.Context, name, password string) error {
 	ctx, now := c.Request().Context(), time.Now()
 	u, err := s.checkPassword(c, now, name, password)
@@ -320,14 +320,14 @@ func wrongPassword() error {
 	return web.Fail(web.UnknownLogin, "wrong name or password")
 }
 
-// checkPassword returns the user with this password. A name that nobody has
-// takes the same steps as one that somebody has: the time must not tell them
+// checkPassword returns the user with this password. A name that no user has
+// takes the same steps as one that a user has: the time must not tell them
 // apart. Tries are limited by name and by address before the expensive hash is
 // computed.
 func (s *Server) checkPassword(c echo.Context, now time.Time, name, password string) (access.User, error) {
 	ctx, address := c.Request().Context(), c.RealIP()
 	if access.CheckUser(name) != nil {
-		name = "" // nobody's
+		name = "" // no user's
 	}
 	from := limit.AddressOf(address).String()
 	if wait := s.logins.Try(now, name, from, func() bool { return s.loggedInFrom(ctx, now, name, from) }); wait > 0 {
@@ -352,9 +352,9 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 	return u, nil
 }
 
-// loggedInFrom reports whether somebody of this name has a session that was begun
-// at an address. It is asked when the limiter, which a restart empties, does not
-// know.
+// loggedInFrom reports whether a user of this name has a session that was begun
+// from an address. It is called when the limiter, which a restart empties, does
+// not know.
 func (s *Server) loggedInFrom(ctx context.Context, now time.Time, name, from string) bool {
 	open, err := s.View.Accounts().Sessions(ctx, now)
 	if err != nil {
@@ -366,7 +366,7 @@ func (s *Server) loggedInFrom(ctx context.Context, now time.Time, name, from str
 }
 
 // loginFailed writes a failed login into the audit log, but only a few a minute:
-// nobody can fill the log by guessing.
+// no one can fill the log by guessing.
 func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address string) {
 	if !s.logins.Audits(now) {
 		return

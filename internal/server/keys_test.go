@@ -10,7 +10,7 @@ import (
 	"redrive/internal/access"
 )
 
-// brought is the answer to whoever brings a job.
+// brought is the answer to a caller that brings a job.
 type brought struct {
 	Job   map[string]any
 	Jobs  []map[string]any
@@ -47,7 +47,7 @@ func TestKeys_BelongToTheirCaller(t *testing.T) {
 	h.keyed("/api/v1/operations", `{"kind":"discard","filter":"queue:orders"}`, "k", tokens[access.Admin]).want(t, http.StatusCreated)
 }
 
-// Whoever only brings jobs gets an id and a state, however often they ask.
+// A caller that may only bring jobs gets an id and a state, however often it asks.
 func TestKeys_ProducerGetsIDAndStateOnly(t *testing.T) {
 	h := start(t)
 	token := h.staff()[access.Producer]
@@ -106,8 +106,8 @@ func TestKeys_UsedForSomethingElse(t *testing.T) {
 	}
 }
 
-// What programs compute anew with each try does not make it another job, and
-// neither does a rule that moved it.
+// Values that programs compute again with each try do not make it another job,
+// and neither does a rule that moved it.
 func TestKeys_RetryIsARepeat(t *testing.T) {
 	h := start(t)
 	for name, c := range map[string]struct{ first, second string }{
@@ -143,8 +143,8 @@ func TestKeys_EmptyIsNotNone(t *testing.T) {
 	}
 }
 
-// Whoever sends an envelope with the id of somebody else's learns nothing of that
-// job, and its own envelope becomes a job.
+// A caller that sends an envelope with the id of another one learns nothing of
+// that job, and its own envelope becomes a job.
 func TestKeys_MessageIDOfAnotherEnvelope(t *testing.T) {
 	h := start(t)
 	first := h.send("orders", anEnvelope)

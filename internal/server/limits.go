@@ -102,7 +102,7 @@ func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
 				}
 			}()
 		}
-		if r.URL.Path == s.basePath+"/healthz" { // whoever asks it would take a crowd for the end of the process
+		if r.URL.Path == s.basePath+"/healthz" { // a probe that is refused in a crowd would report the process as dead
 			return next(c)
 		}
 		if why := s.limits.requests.Take(from, 1); why != "" {

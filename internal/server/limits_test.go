@@ -83,7 +83,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// refusals is how often a limit refused, as /metrics tells whoever may see it.
+// refusals is how often a limit refused, as /metrics tells a caller who may see it.
 func (h *house) refusals(name, of string) string {
 	h.t.Helper()
 	w := httptest.NewRecorder()
@@ -164,7 +164,7 @@ access: {proxy: {networks: [127.0.0.2], user_header: X-User, role: admin}}`)
 			t.Errorf("%s: %v, %v; want %d", address, answer, err, want)
 		}
 	}
-	// Whoever is no proxy counts as themselves, whatever they say.
+	// A client that is no proxy counts as itself, whatever its headers say.
 	forged := strings.Replace(readyz, "\r\n\r\n", "\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n", 1)
 	if answer, err := ask(t, visitor(t, h, "127.0.0.3"), forged); err != nil || answer.StatusCode != http.StatusOK {
 		t.Errorf("a forged address: %v, %v; want 200", answer, err)

@@ -91,7 +91,7 @@ func TestLogin_GuessingIsBounded(t *testing.T) {
 	if a := form("ana", password).want(t, http.StatusTooManyRequests); a.Header.Get("Retry-After") == "" || len(a.Cookies()) > 0 {
 		t.Errorf("the sixth try: %v", a.Header)
 	}
-	for _, empty := range []string{"", " "} { // counts for nobody's name
+	for _, empty := range []string{"", " "} { // counts against no user's name
 		if a := form(empty, empty); a.StatusCode != http.StatusUnauthorized {
 			t.Errorf("name and password %q: %d", empty, a.StatusCode)
 		}
@@ -177,8 +177,8 @@ func (h *house) socket(cookie, origin string) *websocket.Conn {
 	return conn
 }
 
-// A page elsewhere cannot open a websocket by somebody's session, nor can what
-// does not say where it comes from.
+// A page elsewhere cannot open a websocket with a user's session, nor can a client
+// that does not say where it comes from.
 func TestLogin_SocketsNeedAnOrigin(t *testing.T) {
 	h := start(t)
 	h.staff()
@@ -204,7 +204,7 @@ func TestLogin_SocketsNeedAnOrigin(t *testing.T) {
 	}
 }
 
-// Whoever reads the database finds nothing that lets anybody in.
+// A reader of the database finds nothing that lets anyone in.
 func TestLogin_DatabaseHoldsNoSecret(t *testing.T) {
 	h := start(t)
 	h.user("ana", access.Admin)
@@ -251,8 +251,8 @@ access:
 	o.Config = c
 }
 
-// A trusted proxy says who somebody is, and in which groups; whatever it says
-// badly lets nobody in.
+// A trusted proxy says who a caller is, and in which groups; a malformed header
+// lets no one in.
 func TestProxy_SaysWhoItIs(t *testing.T) {
 	h := start(t, withProxy)
 	for name, test := range map[string]struct {
@@ -337,7 +337,7 @@ func TestProxy_RoutesAgreeAboutWhatItSaysBadly(t *testing.T) {
 	}
 }
 
-// Nobody but the proxy is believed, about who somebody is or from where.
+// Only the proxy is believed about who a caller is and where it comes from.
 func TestProxy_NobodyElseIsBelieved(t *testing.T) {
 	h := start(t, withProxy, func(o *Options) {
 		o.Config.Proxy().Networks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
@@ -382,8 +382,9 @@ func TestProxy_OpenSocketsEndWithTheRole(t *testing.T) {
 	}
 }
 
-// Who guesses from somebody's own address cannot be told from that person: there the right
-// password waits as well. Elsewhere it is accepted, and an open session goes on.
+// A stranger who guesses from a user's own address cannot be told from that user: there
+// the right password has to wait as well. From elsewhere it is accepted, and an open session
+// goes on.
 func TestLogin_GuessesFromOnesOwnAddressCount(t *testing.T) {
 	h := limited(t, "access: {proxy: {networks: [127.0.0.1], user_header: X-User, role: viewer}}")
 	h.user("ana", access.Admin)
@@ -402,8 +403,8 @@ func TestLogin_GuessesFromOnesOwnAddressCount(t *testing.T) {
 	h.get("/api/v1/jobs", "Cookie", cookie, "X-Forwarded-For", "192.0.2.1").want(t, http.StatusOK)
 }
 
-// An address that guesses, under any names, is told to wait. Whoever logged in from
-// their own before still does, also when the server was started anew.
+// An address that guesses, under any names, is told to wait. A user who logged in from
+// their own address before can still do so, also after the server was restarted.
 func TestLogin_OthersCannotShutSomebodyOut(t *testing.T) {
 	h := limited(t, "limits: {logins: {person: 5, address: 6, minute: 8}}\naccess: {proxy: {networks: [127.0.0.1], user_header: X-User, role: viewer}}")
 	h.user("ana", access.Admin)

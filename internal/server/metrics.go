@@ -84,7 +84,7 @@ func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 	m.latency.WithLabelValues(queue).Observe(max(0, a.StartedAt.Sub(due).Seconds()))
 	if d := a.Delay; d != nil {
 		strategy := string(d.Strategy)
-		if d.Source != retry.FromPolicy { // whoever chose the delay went by no strategy
+		if d.Source != retry.FromPolicy { // a handler or a rule chose the delay, by no strategy
 			strategy = string(d.Source)
 		}
 		m.delay.WithLabelValues(queue, strategy).Observe(d.Final.Seconds())

@@ -250,7 +250,7 @@ func TestOperations_PreviewSaysItsCanary(t *testing.T) {
 	if a := h.post("/api/v1/operations/1/start", `{}`).want(t, http.StatusOK); !strings.Contains(a.body, `"canary":5,`) {
 		t.Errorf("started it says %s", a.body)
 	}
-	h.form("/operations/2/start", "rate=0.01&canary=").want(t, http.StatusSeeOther) // somebody has cleared the field
+	h.form("/operations/2/start", "rate=0.01&canary=").want(t, http.StatusSeeOther) // a user has cleared the field
 	if a := h.get("/api/v1/operations/2").want(t, http.StatusOK); !strings.Contains(a.body, `"canary":0,`) {
 		t.Errorf("started without a canary it says %s", a.body)
 	}

@@ -118,7 +118,7 @@ func (h hosts) own(r *http.Request, text string) bool {
 // linked reports whether a link to a file was followed from the dashboard, and not from a
 // page of another origin. It goes by Sec-Fetch-Site, or else by the Referer, for which the
 // links to files ask. A request with neither passes only if its credentials are not ambient,
-// that is, if the browser does not send them by itself.
+// that is, if the browser does not send them automatically.
 func (h hosts) linked(r *http.Request, ambient bool) bool {
 	if !h.ownPage(r) {
 		return false

@@ -108,7 +108,7 @@ access: {proxy: {networks: [192.0.2.0/24], user_header: X-User, role: admin}}
 	}
 }
 
-// Two values of a header that must be one are nobody's browser.
+// No browser sends two values of a header that may have only one.
 func TestOrigin_TwoValuesAreNone(t *testing.T) {
 	h := start(t)
 	for _, name := range []string{"Origin", "Sec-Fetch-Site"} {

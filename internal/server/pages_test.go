@@ -145,7 +145,7 @@ func TestPages_JobOfABatchShowsItsKey(t *testing.T) {
 }
 
 // A page has little of a long payload, so that it opens at once, and more of it
-// when somebody asks.
+// when the reader asks.
 func TestPages_LongPayloadsAreShownInPart(t *testing.T) {
 	h := start(t)
 	id := h.enqueue(`{"type":"t","payload":{"text":"` + strings.Repeat("a", 100<<10) + `"}}`)

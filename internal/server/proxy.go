@@ -25,9 +25,9 @@ const (
 	proxiedFor   = time.Hour   // that a websocket stays open before the proxy is asked again
 )
 
-// proxied remembers which role the proxy last gave to each user. Nobody reports
-// that a role was taken away, but the next request of the same user shows it,
-// and then connections that stay open are checked again.
+// proxied remembers which role the proxy last gave to each user. The proxy does
+// not report that a role was taken away, but the next request of the same user
+// shows it, and then connections that stay open are checked again.
 type proxied struct {
 	mu     sync.Mutex
 	roles  map[string]access.Role
@@ -40,7 +40,7 @@ func (p *proxied) note(name string, role access.Role) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was, known := p.roles[name]
-	if p.roles == nil || !known && len(p.roles) >= maxProxied { // whoever is forgotten is known again with the next request
+	if p.roles == nil || !known && len(p.roles) >= maxProxied { // a forgotten user is known again with the next request
 		p.roles = map[string]access.Role{}
 	}
 	p.roles[name] = role
@@ -56,8 +56,8 @@ func (p *proxied) may(who web.Caller, need access.Permission, now time.Time) boo
 }
 
 // byProxy is the caller that a trusted proxy names. The header counts only on
-// connections from the proxy itself: anybody else could write it. A proxy that
-// names nobody leaves it to the session.
+// connections from the proxy itself: any other client could write it. When the
+// proxy names no user, the session decides.
 func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	if s.proxy == nil || !trusts(s.proxy.Networks, r) {
 		return web.Caller{}, nil
@@ -112,7 +112,7 @@ func (p *proxied) warns(now time.Time) bool {
 }
 
 // proxyRole is the strongest role that the header gives, or the role of
-// everybody whom the proxy lets through.
+// everyone whom the proxy lets through.
 func proxyRole(p config.Proxy, h http.Header) access.Role {
 	role := p.Role
 	if p.RoleHeader == "" {

@@ -52,8 +52,8 @@ func TestEnvelopes_ReplayOfPoisonReadsItAgain(t *testing.T) {
 	}
 }
 
-// An envelope that this version reads may lie in a database that an earlier
-// version wrote: there it is poison.
+// An envelope that this version can read may be stored in a database that an
+// earlier version wrote: there it is poison.
 func TestEnvelopes_ReplayOfWhatCanBeReadByNow(t *testing.T) {
 	h := start(t)
 	done, err := h.store.Enqueue(t.Context(), time.Now(), []job.Job{{

@@ -45,7 +45,7 @@ func TestReschedule_ByAProgram(t *testing.T) {
 }
 
 // The forms of the job's page run it now, postpone it by a choice, or until a time
-// that somebody typed.
+// that the user typed.
 func TestReschedule_ByAPerson(t *testing.T) {
 	h := start(t)
 	id := h.enqueue(`{"type":"t","queue":"orders","run_at":"2930-01-31T15:00:00Z"}`)

@@ -74,8 +74,8 @@ func TestSend_CompressesPagesAndTheAPI(t *testing.T) {
 	}
 }
 
-// Nobody can choose what an answer repeats and learn from its length what else is
-// in it: see Send.
+// No attacker can choose what an answer repeats and learn from its length what
+// else is in it: see Send.
 func TestSend_NoLengthTellsASecret(t *testing.T) {
 	h := start(t)
 	id := h.dead()

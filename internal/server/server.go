@@ -54,8 +54,8 @@ type Options struct {
 
 	Local access.Token // with which the commands of the user who runs the dashboard come; zero: with none
 
-	Insecure bool       // reachable from the network, and said to be open to everybody
-	Closed   bool       // without any user nobody is let in, instead of everybody
+	Insecure bool       // reachable from the network, and declared open to everyone
+	Closed   bool       // without any user no one is let in, instead of everyone
 	BasePath string     // below which everything is, as "/redrive"; default: the root
 	Demo     pages.Demo // nil outside demo mode
 

@@ -93,7 +93,7 @@ func TestWorkers_PagesDoNotWaitForTheAuditLog(t *testing.T) {
 	changing, changed := make(chan struct{}), make(chan struct{})
 	h := start(t, func(o *Options) {
 		o.Engine.Pause = func(on bool) {
-			if !on { // somebody changes it, and that takes its time
+			if !on { // a user changes it, and that takes its time
 				changing <- struct{}{}
 				<-changed
 			}

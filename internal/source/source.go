@@ -7,9 +7,9 @@
 // which it changes its own data, and it acts only if the record is still exactly what
 // the person saw.
 //
-//	scan    the records that lie dead at the source are read, page by page
-//	mirror  a new record becomes a job in the dead-letter queue; one that lies there
-//	        no more is a job that is gone; one that was replayed and lies there again
+//	scan    the dead records at the source are read, page by page
+//	mirror  a new record becomes a job in the dead-letter queue; one that is no longer
+//	        there is a job that is gone; one that was replayed and is there again
 //	        is a run that failed again
 //	ask     a person, or an operation, asks for a replay or a discard: a row of the
 //	        ledger, in the transaction that moves the job
@@ -48,12 +48,12 @@ import (
 	"redrive/internal/retry"
 )
 
-// Record is what lies dead at a source, as it was read.
+// Record is a dead letter at a source, as it was read.
 type Record struct {
-	Key     string // names the record among all that lie dead at the source at one time
-	Thread  string // names the job through its runs: what lies dead again has the same one
-	Place   string // where it lies: a table, a list, a sorted set
-	Witness string // what must not have changed when somebody acts on the record
+	Key     string // names the record among all dead ones at the source at one time
+	Thread  string // names the job through its runs: a record that is dead again has the same one
+	Place   string // where it is stored: a table, a list, a sorted set
+	Witness string // what must not have changed when a user acts on the record
 	Raw     []byte // the record as the source keeps it, where an act needs it; else nil
 
 	Queue     string // that it was enqueued for; a replay goes there
@@ -87,8 +87,8 @@ func ReasonOf(r *Record) retry.Reason {
 	return retry.ReasonUnknown
 }
 
-// Mark tells a record from what lay under its key before: it changes when the record
-// dies again.
+// Mark tells a record from the one that was under its key before: it changes when the
+// record dies again.
 func (r *Record) Mark() int64 {
 	h := sha256.New()
 	for _, part := range [][]byte{[]byte(r.Witness), r.Raw, []byte(r.Place)} {
@@ -106,7 +106,7 @@ func (r *Record) FullName() string {
 	return r.Key + " (" + r.Witness + ")"
 }
 
-// Kind is what somebody asks a source to do.
+// Kind is what a user asks a source to do.
 type Kind string
 
 // The kinds of acts.
@@ -115,7 +115,7 @@ const (
 	Discard Kind = "discard"
 )
 
-// Wish is what somebody asks of a source, as far as one source does it and another does
+// Wish is what a user asks of a source, as far as one source does it and another does
 // not.
 type Wish struct {
 	Kind   Kind
@@ -149,11 +149,11 @@ const (
 	Asked    State = "asked"    // written down, and nothing has happened at the source
 	Begun    State = "begun"    // the source may have been told
 	Done     State = "done"     // the source did it
-	Gone     State = "gone"     // the record did not lie there any more
+	Gone     State = "gone"     // the record was no longer there
 	Changed  State = "changed"  // the record is not the one that the person saw: it has died again
 	Replaced State = "replaced" // the source has another job that excludes this one
 	Refused  State = "refused"  // the source said no, or the rights do not allow it
-	Unknown  State = "unknown"  // nobody can tell whether it happened
+	Unknown  State = "unknown"  // it cannot be told whether it happened
 	NotTold  State = "untold"   // of a discard: the source was not attached, so it was not told
 )
 
@@ -221,7 +221,7 @@ type Health struct {
 	Allow     []Kind
 	Every     time.Duration // between two looks
 	Report    Report
-	Ready     bool      // it was reached, and everything that lies there was read once
+	Ready     bool      // it was reached, and everything that is there was read once
 	Reading   int       // records that the reading under way has met
 	Polled    time.Time // when it was looked at last; zero: never
 	Took      time.Duration
@@ -237,7 +237,7 @@ type Health struct {
 	Beyond      int           // records in quarantine that are too many to be listed
 }
 
-// Quarantined is a record that lies at a source and cannot be taken over. All others of
+// Quarantined is a record that is at a source and cannot be taken over. All others of
 // the source are, and this one is as soon as that is possible.
 type Quarantined struct {
 	Refusal
@@ -256,7 +256,7 @@ type Standing string
 
 // The standings of a source.
 const (
-	Starting Standing = "starting" // not everything that lies there was read yet
+	Starting Standing = "starting" // not everything that is there was read yet
 	Current  Standing = "current"
 	Late     Standing = "late"    // the last look is longer ago than it should be
 	Blocked  Standing = "blocked" // it answers, and this side cannot keep what it says
@@ -322,8 +322,8 @@ func (p Profile) takes(payload []byte) bool {
 // Allows reports whether an act is allowed.
 func (h Health) Allows(k Kind) bool { return slices.Contains(h.Allow, k) }
 
-// Page is a part of what lies dead at a source. Reading one says little more than which
-// records lie there and whether they have changed: most of them are known.
+// Page is a part of the dead records at a source. Reading a page says little more than
+// which records are there and whether they have changed: most of them are known.
 type Page struct {
 	Records []Record
 	Refused []Refusal     // records of this part that are not among the others
@@ -347,7 +347,7 @@ type Report struct {
 	Sees     []string // what can be read, in sentences
 	May      []Kind   // what the source's rights allow
 	Tells    bool     // it can be asked which jobs have succeeded
-	Absent   bool     // nothing of the system lies there yet
+	Absent   bool     // nothing of the system is there yet
 	Shared   string   // why the first record with a key is taken over and no other that has the same; empty: none has
 	Warnings []string
 }
@@ -358,7 +358,7 @@ type Handed struct {
 	Seq    int64 // of the job
 	Run    int
 	Since  time.Time
-	Record // where it lay, and under which key
+	Record // where it was, and under which key
 }
 
 // Success is a run of which its source says that it succeeded.
@@ -382,10 +382,11 @@ type Origin interface {
 	// be Asked: then the source was not told, because there was an error, or because it
 	// cannot tell yet whether the record has left.
 	Act(ctx context.Context, acts []Act) ([]Result, error)
-	// Find says of each act whether its record still lies there as it was: then the
-	// result is Asked, or Unknown where an act that had begun does not show in that; Gone
-	// and Changed say so; Done when the source can tell that it is under way again. An act
-	// has no result if the source cannot tell yet, but will after some time.
+	// Find says for each act whether its record is still there as it was: then the
+	// result is Asked, or Unknown where an unchanged record does not show whether an act
+	// that had begun took place. Gone and Changed say that the record is not there or is
+	// another one, and Done that the source can tell that the job is under way again. An
+	// act has no result if the source cannot tell yet, but will after some time.
 	Find(ctx context.Context, acts []Act) ([]Result, error)
 	// Succeeded says which of these jobs the system keeps as ones that have succeeded. It is
 	// called only if the report of the check says that the system tells.
@@ -427,7 +428,7 @@ func Sizes(n, limit int64) (size, most string) {
 	return size, most
 }
 
-// Refusal is a record that lies at a source and could not be taken over.
+// Refusal is a record that is at a source and could not be taken over.
 type Refusal struct {
 	Key string
 	Why string // a sentence

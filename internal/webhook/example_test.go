@@ -13,8 +13,8 @@ import (
 )
 
 // verify is what a receiver does before it believes a request: it compares the
-// signature in constant time, and refuses a timestamp that is not of now, so
-// that nobody can send an old request again.
+// signature in constant time, and refuses a timestamp that is not current, so
+// that no attacker can send an old request again.
 func verify(r *http.Request, secret string) (body []byte, err error) {
 	body, err = io.ReadAll(io.LimitReader(r.Body, 8<<20))
 	if err != nil {

@@ -44,7 +44,7 @@ func TestDeliver_TriesAgain(t *testing.T) {
 }
 
 // closing is a context whose end is an hour away until a pause is asked for, and then has
-// come so near that none fits. It never ends by itself.
+// come so near that none fits. It never ends on its own.
 type closing struct {
 	context.Context
 	near *bool

@@ -12,8 +12,8 @@ import (
 	"redrive/internal/webhook"
 )
 
-// Without a descriptor nothing was sent, and nobody refused the letter. The limit
-// is set in a process of its own.
+// Without a descriptor nothing was sent, and no receiver refused the letter. The
+// limit is set in a process of its own.
 func TestDeliver_TellsThatDescriptorsRanOut(t *testing.T) {
 	const child = "REDRIVE_TEST_WITHOUT_DESCRIPTORS"
 	if os.Getenv(child) == "" {

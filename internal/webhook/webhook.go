@@ -144,7 +144,7 @@ func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLette
 		return job.InDeadLetters(j.Queue, f.o.Keeps(j.Queue))
 	}
 	problem, short := f.send(ctx, h, j, letter)
-	if short != nil { // nobody was asked: no word for each letter that waits
+	if short != nil { // no receiver was asked: no word for each letter that waits
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote), Shortage: short}
 	}
 	if problem != "" {

@@ -91,7 +91,7 @@ var plain = []string{
 	"it used ghp_xxxxxxxxxxxxxxxx§ to push", "xoxb-123456789012-§", "sk_live_xxxxxxxxxxxxxxxx§", "glpat-xxxxxxxx§", "github_pat_xxxxxxxx§", "npm_xxxxxxxxxxxxxxxx§",
 }
 
-// wrapping is what a text may lie in.
+// wrapping is what a text may be wrapped in.
 type wrapping struct {
 	name string
 	make func(text, leak string) (string, string)
@@ -134,8 +134,8 @@ func wrappings() []wrapping {
 }
 
 // Shapes returns secrets in more than 300 shapes, each with a secret of its own:
-// every form and every name at least once, and forms and names that the seed draws
-// in whatever a text may lie in.
+// every form and every name at least once, and forms and names that the seed draws,
+// in everything that a text may be wrapped in.
 func Shapes(seed uint64) []Shape {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []Shape

@@ -62,7 +62,7 @@ func (a *API) tokens(c echo.Context) (web.Object, error) {
 }
 
 // AccessActs are the acts on users, sessions and tokens. After each of them the
-// open connections are checked again, so that nobody goes on watching with a
+// open connections are checked again, so that no client goes on watching with a
 // permission that was just taken away.
 func (a *API) AccessActs() []Act {
 	accounts := a.View.Accounts()
@@ -85,7 +85,7 @@ func (a *API) AccessActs() []Act {
 }
 
 // addUser adds a user. With the first one the dashboard is no longer open:
-// everybody has to log in from then on.
+// everyone has to log in from then on.
 func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 	ctx, now := c.Request().Context(), time.Now().UTC()
 	u, password := access.User{Created: now, Changed: now}, ""

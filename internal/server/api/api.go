@@ -138,11 +138,11 @@ type Act struct {
 	Do   func(echo.Context) (Outcome, error)
 }
 
-// Outcome is what came of an act. Says goes to whoever asked; what follows is
-// for a program or for a person only.
+// Outcome is the result of an act. Says goes to every caller; the fields after it
+// are for a program or for a person only.
 type Outcome struct {
 	Status  int        // of the answer; default: 200
-	Says    web.Object // to whoever asked
+	Says    web.Object // to every caller
 	Program web.Object // beside it to a program
 	Text    string     // to a person
 	Page    string     // where a form leads that names no page to come back to
@@ -155,7 +155,7 @@ func (a *API) Acts() []Act {
 	return slices.Concat(a.jobActs(), a.queueActs(), a.groupActs(), a.operationActs())
 }
 
-// ManageActs are those that nobody can take back.
+// ManageActs are the acts that no one can undo.
 func (a *API) ManageActs() []Act { return []Act{a.removeQueue(), a.reload()} }
 
 // reload makes the program read its configuration again.
@@ -173,7 +173,7 @@ func (a *API) reload() Act {
 		err = a.View.Record(ctx, audit.Entry{
 			At: time.Now().UTC(), Actor: web.Actor(c), Action: "config.reload", Subject: a.Config.File(), Count: int64(len(changed)),
 		})
-		if err != nil { // the new configuration is in effect all the same, and whoever asked has to know that
+		if err != nil { // the new configuration is in effect all the same, and the caller has to know that
 			a.Log.Error("A reload could not be recorded in the audit log.", "request", web.RequestID(c), "by", web.Actor(c).Name, "error", err)
 		}
 		return out, nil
@@ -191,8 +191,8 @@ func (act Act) answer(c echo.Context) error {
 }
 
 // readNothing reads the form or the body of an act that is fully named by its
-// address. The body may be missing, but one with members is refused: whoever
-// sends a member expects it to mean something.
+// address. The body may be missing, but one with members is refused: a client
+// that sends a member expects it to mean something.
 func readNothing(c echo.Context) error {
 	if web.IsForm(c) {
 		return web.ReadForm(c)

@@ -233,11 +233,11 @@ func checkPriority(p int) error {
 }
 
 // Envelopes of BabelQueue are handed over by a bridge that took them off a
-// queue. It cannot send them back to anybody, so none is ever refused for what
-// is in it: one that cannot be read, or that a rule refuses, is a dead letter
-// at once, and its bytes are kept as they came. What is refused is refused
-// whole, before anything is written: a request that is too large, or that
-// holds no envelope.
+// queue. The bridge has no sender to return them to, so no envelope is ever
+// refused for its content: one that cannot be read, or that a rule refuses, is a
+// dead letter at once, and its bytes are kept as they came. A request that is too
+// large, or that holds no envelope, is refused as a whole, before anything is
+// written.
 
 // enqueueEnvelopes is POST /queues/{name}/envelopes: one envelope, or one on
 // each line.

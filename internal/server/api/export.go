@@ -135,8 +135,8 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 }
 
 // announce writes an export into the audit log before the first row goes out, so
-// that nobody takes a list away unseen. How many rows a long one has is known at
-// its end only, and is a second entry.
+// that no one takes a list away unseen. How many rows a long one has is known
+// only at its end, and is a second entry.
 func (a *API) announce(ctx context.Context, taken audit.Entry, first exportPage) error {
 	taken.Count = int64(len(first.rows))
 	if first.more {

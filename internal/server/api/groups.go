@@ -191,7 +191,7 @@ func decided(s failures.State) string {
 	return string(s)
 }
 
-// checkGroups returns an error unless somebody named groups, and not too many.
+// checkGroups returns an error unless the caller named groups, and not too many.
 func checkGroups(named []string) error {
 	switch {
 	case len(named) == 0:

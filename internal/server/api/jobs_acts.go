@@ -242,7 +242,7 @@ func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
 		"the dead letter of run %d is not refused; the job is %s in run %d", run, d.Job.Status(), d.Job.Run)}
 }
 
-// Change is what somebody wants to be different in the next run of a job, before
+// Change is what a caller wants to be different in the next run of a job, before
 // it is compared with the job. Zero fields keep what the job has.
 type Change struct {
 	Payload  []byte
@@ -350,7 +350,7 @@ func ReadMode(text string) (source.Mode, error) {
 	return "", fmt.Errorf("%q is unknown; use once, fresh or new", clip.Text(text, 64))
 }
 
-// checkKnown refuses a queue that nobody uses: no worker would ever take the
+// checkKnown refuses a queue that is not in use: no worker would ever take the
 // job, so a typing mistake would hide it.
 func (a *API) checkKnown(queue string) error {
 	if err := job.CheckQueue(queue); err != nil {

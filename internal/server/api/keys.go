@@ -17,11 +17,11 @@ import (
 )
 
 // An idempotency key lets a program that got no answer send its request again. It
-// belongs to the caller who sends it: a token, a user, or whoever reaches a
+// belongs to the caller who sends it: a token, a user, or any client of a
 // dashboard that is open to all. The queue is part of what is asked for, like the
 // type, the payload and meta: when any of them differs, the request is another one
 // and is refused. When a job may run, how often it is tried and its trace id are
-// those of the first request, because programs compute them anew.
+// those of the first request, because programs compute them again for each request.
 
 const headerKey = "Idempotency-Key"
 
@@ -74,8 +74,8 @@ func hash(parts ...string) string {
 // them may not.
 func sees(c echo.Context) bool { return web.CallerOf(c).Role.May(access.View) }
 
-// shapeEnqueued is a job in the answer to whoever brought it. Those who may not
-// look at jobs get its id and its state.
+// shapeEnqueued is a job in the answer to the caller that brought it. Callers who
+// may not look at jobs get its id and its state.
 func shapeEnqueued(c echo.Context, j job.Job, shape func(job.Job) web.Object) web.Object {
 	if sees(c) {
 		return shape(j)

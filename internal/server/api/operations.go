@@ -266,8 +266,8 @@ func (a *API) newOperation(c echo.Context) (Outcome, error) {
 }
 
 // begin makes an operation. A filter that selects nothing in particular is
-// refused, because it would act on every job by mistake; whoever means that has
-// to write it.
+// refused, because it would act on every job by mistake; a caller who means every
+// job has to write so.
 func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation, err error) {
 	if err := n.Kind.Check(); err != nil {
 		return o, err

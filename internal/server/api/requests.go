@@ -168,7 +168,7 @@ func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 	if text := c.FormValue("guard"); text != "" {
 		p.Guard = text != "off"
 	}
-	if err == nil && c.Request().Form.Has("canary") { // a field that somebody has cleared: none
+	if err == nil && c.Request().Form.Has("canary") { // a field that the user has cleared: none
 		text := cmp.Or(strings.TrimSpace(c.FormValue("canary")), "0")
 		if p.Canary, err = strconv.ParseInt(text, 10, 32); err != nil || p.Canary < 0 {
 			return p, &invalid.Error{Field: "canary", Problem: "must be a number of jobs, 0 for none"}

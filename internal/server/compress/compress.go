@@ -114,7 +114,7 @@ func fromElsewhere(r *http.Request) bool {
 	return true
 }
 
-// Coding is the best coding that whoever asks can read; empty: none. Browsers name
+// Coding is the best coding that the client can read; empty: none. Browsers name
 // brotli only when they talk to this machine or over TLS.
 func Coding(r *http.Request) string {
 	for _, name := range []string{Brotli, Gzip} {

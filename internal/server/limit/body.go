@@ -70,7 +70,7 @@ func (b *Body) take(n int) (refused Refusal) {
 func (b *Body) Free() { b.free = true }
 
 // expect sets by when the client must have sent something. Recorders and other
-// writers without a connection wait for nobody.
+// writers without a connection wait for no client.
 func (b *Body) expect(by time.Time) error {
 	if by.After(b.until) {
 		by = b.until
@@ -81,8 +81,8 @@ func (b *Body) expect(by time.Time) error {
 	return nil
 }
 
-// Done gives back what the body held. The rest that nobody read may arrive for a
-// moment, so that the connection can be used again.
+// Done gives back what the body held. The unread rest may arrive for a moment, so
+// that the connection can be used again.
 func (b *Body) Done() error {
 	b.share.Give(b.from, b.held)
 	b.held = 0

@@ -81,9 +81,9 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit takes a place for a connection. When there is none, it makes one by closing
-// an idle connection of the same address; when there is none for anybody, one of
-// the address that has the most.
+// admit takes a place for a connection. When the address has none left, admit makes
+// one by closing an idle connection of the same address; when there is none left for
+// anyone, an idle one of the address that has the most.
 func (c *Connections) admit(conn net.Conn) (net.Conn, Refusal) {
 	from := AddressOf(conn.RemoteAddr().String())
 	if c.trusts(from) {
@@ -201,7 +201,7 @@ func (c *Connections) forget(known *connection) {
 }
 
 // CloseWrite ends the sending half only, so that a client reads the last answer
-// before it learns that nobody reads any more.
+// before it learns that the server no longer reads.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -226,7 +226,7 @@ func (c *Connections) dismiss(conn net.Conn, refused Refusal) {
 			goodbye(conn, refused)
 		}()
 	default:
-		_ = conn.Close() // nobody is told
+		_ = conn.Close() // the client is not told
 	}
 }
 

@@ -1,8 +1,8 @@
-// Package limit keeps strangers, and one address among all, from taking what
-// everybody needs: connections, requests under way, bytes of their bodies, files
-// that are written.
+// Package limit keeps strangers, and any single address, from taking what everyone
+// needs: connections, requests under way, bytes of their bodies, files that are
+// written.
 //
-// Each of these is a [Share]: so many for everybody together, of which one address
+// Each of these is a [Share]: so many for everyone together, of which one address
 // can have no more than it leaves free for all others (with a share of half; other
 // shares shift the balance). So one address alone gets half, two get a third each,
 // and however many hold as much as they can, the next one still finds room. No
@@ -19,7 +19,7 @@ import (
 )
 
 // Address is whom a limit counts: an IPv4 address, or the IPv6 network of 64 bits
-// that one customer has as a whole. The zero Address stands for nobody in
+// that one customer has as a whole. The zero Address stands for no client in
 // particular, such as a proxy: it has no share of its own to exceed.
 type Address = netip.Prefix
 
@@ -48,7 +48,7 @@ type Refusal string
 // The reasons. The zero Refusal is none.
 const (
 	ByAddress Refusal = "address" // this address has its share
-	ByAll     Refusal = "all"     // nothing is left for anybody
+	ByAll     Refusal = "all"     // nothing is left for anyone
 )
 
 // Share is so much of something, shared among addresses.
@@ -58,7 +58,7 @@ type Share struct {
 	mu      sync.Mutex
 	used    int
 	by      map[Address]int
-	changed chan struct{} // closed when something was given back; nil while nobody waits
+	changed chan struct{} // closed when something was given back; nil while no request waits
 }
 
 // NewShare shares out a total, of which one address alone can have so many percent.
@@ -78,7 +78,7 @@ func (s *Share) take(who Address, n int) Refusal {
 	switch {
 	case free < 0:
 		return ByAll
-	case who != Address{} && mine > n && mine*(100-s.percent) > free*s.percent: // whoever has nothing yet takes what there is
+	case who != Address{} && mine > n && mine*(100-s.percent) > free*s.percent: // an address that has nothing yet takes what there is
 		return ByAddress
 	}
 	s.used += n

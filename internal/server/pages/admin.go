@@ -30,7 +30,7 @@ import (
 
 // policies is the page /policies. Its address names a policy and says what would
 // be different about it; nothing is stored. Errors are shown beside their
-// fields, because somebody is still typing.
+// fields, because the user is still typing.
 func (p *Pages) policies(c echo.Context) error {
 	v := policypage.View{Frame: p.frame(c, "Policies", "policies"), Errors: map[string]string{}}
 	v.InUse, v.Presets = web.Policies(p.Config, func(name string, p retry.Policy, ttr time.Duration) policypage.Entry {
@@ -212,7 +212,7 @@ func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error
 	return p.Show(c, status, v.Page())
 }
 
-// over sorts the tokens that let nobody in behind the others.
+// over sorts the tokens that let no one in behind the others.
 func over(t access.Token, now time.Time) int {
 	if t.Live(now) {
 		return 0

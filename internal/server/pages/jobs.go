@@ -125,7 +125,7 @@ func (p *Pages) trash(c echo.Context) error {
 }
 
 // queryAbove is the search and its facets above a list, as of the totals of the frame,
-// which it reads anew. A query that cannot be read stays as it was typed.
+// which it reads again. A query that cannot be read stays as it was typed.
 func (p *Pages) queryAbove(c echo.Context, frame *templates.Frame, f filter.Filter, wrong map[string]string) (listpage.Query, error) {
 	var r reads
 	ctx, v := c.Request().Context(), listpage.Query{Queues: p.View.QueueNames()}
@@ -179,7 +179,7 @@ func (p *Pages) tally(ctx context.Context, frame *templates.Frame, f filter.Filt
 // Bytes of a payload on a page.
 const (
 	previewLimit = 12 << 10 // with so much noise the first paint takes 38 kB
-	moreLimit    = 64 << 10 // when somebody asks for more, or for what is hidden
+	moreLimit    = 64 << 10 // when the reader asks for more, or for what is hidden
 )
 
 // job is the page /jobs/{id}. A job that was removed may still be in the audit

@@ -196,8 +196,8 @@ func (p *Pages) listed(ctx context.Context, all []string, text string) (names []
 	return names[:min(len(names), queuesLimit)], len(names), nil
 }
 
-// attention names the queues that somebody has to look at most: for dead letters
-// that were refused, then for a pause, for dead letters, for a backlog.
+// attention names the queues that most need a person's attention: first those with
+// refused dead letters, then paused ones, those with dead letters, those with a backlog.
 func (p *Pages) attention(ctx context.Context, all []string) ([]string, error) {
 	if len(all) <= queuesLimit {
 		return all, nil

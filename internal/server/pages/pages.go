@@ -40,7 +40,7 @@ import (
 // Demo is what the banner of the demo shows and does.
 type Demo interface {
 	Faults() []templates.Fault
-	Used() bool // whether somebody has broken or fixed one
+	Used() bool // whether a visitor has broken or fixed one
 	SetFault(name string, broken bool) error
 	Reset(ctx context.Context) error
 }
@@ -57,7 +57,7 @@ type Pages struct {
 // Options are what the pages need to know about the server.
 type Options struct {
 	Open     func() bool              // whether no login is required
-	Insecure bool                     // reachable from the network, and said to be open to everybody
+	Insecure bool                     // reachable from the network, and declared open to everyone
 	BasePath string                   // below which everything is
 	HTTPS    func(*http.Request) bool // whether a request came over https
 	Demo     Demo                     // nil outside demo mode
@@ -168,8 +168,8 @@ func rebased(base string, page []byte) []byte {
 	return address.ReplaceAll(page, []byte("${1}"+base+"/"))
 }
 
-// frame is what surrounds a page. Whoever is not logged in sees no number and no
-// name of a queue.
+// frame is what surrounds a page. A visitor who is not logged in sees no number and
+// no name of a queue.
 func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	who := web.CallerOf(c)
 	if !who.Role.May(access.View) { // what the product shows is nothing for strangers
@@ -190,7 +190,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()
 	} else {
-		f.Still = true // the answer to a form has no address at which it could be drawn anew
+		f.Still = true // the answer to a form has no address at which it could be drawn again
 	}
 	if who.Means != web.ByOpenness {
 		f.Role = who.Role
@@ -233,7 +233,7 @@ func (p *Pages) origin(r *http.Request) string {
 // takes about 3 ms (make bench-pages), and each waits so long for every page that is.
 const pauseForEach = 30 * time.Millisecond
 
-// pause is how long an open page waits at least before it is drawn anew.
+// pause is how long an open page waits at least before it is drawn again.
 func (p *Pages) pause() time.Duration {
 	return max(time.Second, time.Duration(p.Hub.Clients())*pauseForEach)
 }
@@ -257,7 +257,7 @@ func (p *Pages) held(problem string) *job.Hold {
 }
 
 // Notices is what every page says about the whole program. When it differs, the
-// pages that are open have to be drawn anew.
+// pages that are open have to be drawn again.
 func (p *Pages) Notices() string {
 	text := p.problem()
 	if held := p.held(text); held != nil {
@@ -309,8 +309,8 @@ func (p *Pages) Problem(c echo.Context, f web.Failure) error {
 }
 
 // static sends the stylesheet or the script. The address changes with the
-// content, so browsers may keep it for ever. Neither is a page: the policy of those
-// would only make its headers longer.
+// content, so browsers may keep the file forever. Neither is a page: the content
+// policy of pages would only make the headers longer.
 func (p *Pages) static(c echo.Context) error {
 	file, ok := static.Find(c.Request().URL.Path)
 	if !ok {
@@ -376,7 +376,7 @@ func withActed(back, id string) string {
 }
 
 // newOperation leads to the preview of the operation that a form makes, whatever
-// page the form is on: nothing happens to any job before somebody has looked at
+// page the form is on: nothing happens to any job before a person has looked at
 // the preview.
 func newOperation(act api.Act) echo.HandlerFunc {
 	return func(c echo.Context) error {

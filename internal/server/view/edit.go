@@ -17,10 +17,10 @@ import (
 	"redrive/internal/rawjson"
 )
 
-// Rewrite is the body of a job with a payload that somebody edited as it was
-// shown, and where it differs from that; nil when it does not. What was hidden is
-// put back. It is never compared with what was typed in its place: that differs
-// from its mask, whether it was guessed or not.
+// Rewrite is the body of a job with a payload that a user edited as it was shown,
+// and where it differs from the shown one; nil when it does not. Hidden values are
+// put back. A hidden value is never compared with what was typed in its place: the
+// typed text differs from the mask, whether the value was guessed or not.
 func (v *View) Rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
 	if problem := notJSON(edited); problem != "" && json.Valid(j.Payload) {
 		return nil, nil, &invalid.Error{Field: "payload", Problem: problem}

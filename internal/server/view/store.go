@@ -107,7 +107,7 @@ func (v *View) Facets(ctx context.Context, f filter.Filter) (filter.Facets, erro
 // SearchLag counts the jobs whose newest failure cannot be searched yet.
 func (v *View) SearchLag(ctx context.Context) (int, error) { return v.store.Search.Lag(ctx) }
 
-// Reindexing reports whether the index of texts is being filled anew.
+// Reindexing reports whether the index of texts is being rebuilt.
 func (v *View) Reindexing() bool { return v.store.Search.Reindexing() }
 
 // Enqueue writes new jobs.
@@ -119,7 +119,7 @@ func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]jo
 	return done, err
 }
 
-// acted redacts what an act returns, and the job in its error when somebody else
+// acted redacts what an act returns, and the job in its error when another caller
 // acted first.
 func (v *View) acted(j job.Job, err error) (job.Job, error) { return v.HideJob(j), v.HideConflict(err) }
 
@@ -389,7 +389,7 @@ func (v *View) OpenActs(ctx context.Context) (map[string]int64, error) {
 	return v.store.Sources.Open(ctx)
 }
 
-// SourceActs are rows of a source's ledger: those that nobody can tell the end of, then
+// SourceActs are rows of a source's ledger: first the acts whose result is unknown, then
 // the newest.
 func (v *View) SourceActs(ctx context.Context, name string, most int) ([]source.Act, error) {
 	acts, err := v.store.Sources.Acts(ctx, name, most)

@@ -3,7 +3,7 @@
 // The configuration says what is to be hidden: values of payloads, and secrets
 // in texts. A [View] has a method for each thing that may be read or done, and
 // whatever its methods return is redacted. It does not embed the store: a new
-// method of the store shows nothing until somebody lists it here, and a test
+// method of the store shows nothing until a programmer lists it here, and a test
 // calls every method that returns jobs or texts and looks for what must not be
 // in them.
 //
@@ -325,7 +325,7 @@ func (v *View) Accounts() Accounts { return v.store.Accounts }
 // and the tokens. A user, a session or a token that is asked for and that there is
 // not is an access.ErrUnknown.
 type Accounts interface {
-	Guarded() bool // whether anybody has to log in
+	Guarded() bool // whether callers have to log in
 
 	Users(ctx context.Context) ([]access.User, error)
 	User(ctx context.Context, name string) (access.User, error)

@@ -83,10 +83,10 @@ func (w *world) body() job.Body {
 	return job.Body{Type: "mail.send", TraceID: hides, MessageID: hides, Meta: document, Payload: document, Envelope: document}
 }
 
-// job is a job that nobody has enqueued yet.
+// job is a job that has not been enqueued yet.
 func (w *world) job() job.Job {
 	b := w.body()
-	b.MessageID = "" // nobody is anybody's repeat
+	b.MessageID = "" // no job is the repeat of another
 	return job.Job{
 		Queue: "mail", Type: b.Type, TraceID: b.TraceID, MessageID: b.MessageID, Meta: b.Meta, Payload: b.Payload, Envelope: b.Envelope,
 		Policy: retry.Policy{Strategy: retry.Constant, MaxAttempts: 1, OnExhaustion: retry.DeadLetter}, Timeout: time.Minute,

@@ -348,7 +348,7 @@ func InTime[T any](found T, err error) (_ T, slow bool, _ error) {
 	return found, slow, err
 }
 
-// Encode writes a failure, and who was first if somebody was.
+// Encode writes a failure, and the caller who acted first if there is one.
 func (f *Failure) Encode() []byte {
 	first := cmp.Or(f.First, &job.Conflict{})
 	return Encode(Object{

@@ -8,7 +8,7 @@ import (
 	"redrive/internal/invalid"
 )
 
-// Whatever is wrong with a filter, nobody gets a wider one.
+// Whatever is wrong with a filter, no caller gets a wider one.
 func TestFilter_EveryErrorIsAboutAField(t *testing.T) {
 	if f := fieldOf(errors.New("it broke")); f.Field != "q" || f.Problem != "it broke" {
 		t.Errorf("%+v", f)

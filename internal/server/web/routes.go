@@ -128,8 +128,8 @@ func unknown(parameters []string) string {
 	return fmt.Sprintf("this address has no such parameter; it takes %s", strings.Join(known, ", "))
 }
 
-// added reports whether mail programs and trackers add a parameter to links. It
-// narrows nothing, so leaving it out shows nobody more.
+// added reports whether mail programs and trackers add a parameter to links. Such a
+// parameter narrows nothing, so leaving it out shows no caller more.
 func added(name string) bool {
 	return strings.HasPrefix(name, "utm_") || strings.HasSuffix(name, "clid")
 }

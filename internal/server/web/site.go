@@ -81,7 +81,7 @@ type Site struct {
 	Limits Limits
 	Log    *slog.Logger
 
-	changes sync.Mutex // held by whoever pauses the worker, also while the audit log is written
+	changes sync.Mutex // held by the request that pauses the worker, also while the audit log is written
 	pause   atomic.Pointer[queues.Pause]
 }
 
@@ -303,7 +303,7 @@ const (
 	BySession
 )
 
-// Ambient reports whether a browser sends the proof along by itself, even when a
+// Ambient reports whether a browser sends the proof along automatically, even when a
 // page of another site makes it send the request.
 func (m Means) Ambient() bool { return m == ByProxy || m == BySession }
 
@@ -352,8 +352,8 @@ func Actor(c echo.Context) audit.Actor {
 	return by
 }
 
-// unnamed is what the audit log calls somebody without a name, by the address and
-// by whether a page sent the request or a program.
+// unnamed is what the audit log calls a caller without a name, by the address and
+// by whether a page or a program sent the request.
 func unnamed(address string, page bool) string {
 	kind := "unknown user"
 	if ip, err := netip.ParseAddr(address); !page {

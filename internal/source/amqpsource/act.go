@@ -184,7 +184,7 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 }
 
 // Find says where the records of acts are. A replay that had begun may have copied a
-// message that still lies there.
+// message that is still there.
 func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, maxLookBytes)(&err)
 	for queue, some := range byQueue(acts) {
@@ -194,7 +194,7 @@ func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Resu
 		}
 		for _, a := range some {
 			if h.find(a.Key) == nil && h.whole && !h.alone {
-				continue // nobody can tell yet
+				continue // it cannot be told yet
 			}
 			all = append(all, h.trace(a))
 		}
@@ -249,8 +249,8 @@ func (p *publisher) close() {
 	}
 }
 
-// publish puts a message into a queue. It says why RabbitMQ did not take it; an error
-// means that nobody knows.
+// publish puts a message into a queue. It says why RabbitMQ did not take the message; an
+// error means that it is unknown whether RabbitMQ took it.
 func (p *publisher) publish(queue string, m amqp.Publishing) (problem string, err error) {
 	const mandatory, immediate = true, false
 	confirmation, err := p.channel.PublishWithDeferredConfirm("", queue, mandatory, immediate, m)

@@ -2,17 +2,17 @@
 //
 // AMQP cannot look at a queue. What comes nearest is to take the messages out without
 // acknowledging them and to put them back: RabbitMQ keeps their order, but marks them as
-// redelivered, and nobody else gets them meanwhile. There are consumers that drop a
+// redelivered, and no other consumer gets them meanwhile. There are consumers that drop a
 // redelivered message without running it, and queues that drop a message which was
-// delivered too often. So only queues that the operator names are looked at, never one
-// that somebody consumes from, and one that counts deliveries only when the operator
+// delivered too often. So only queues that the operator names are looked at, never a
+// queue that has a consumer, and one that counts deliveries only when the operator
 // allows it. Messages are held for the length of one look.
 //
 // AMQP has no unit either that moves a message from one queue to another. A replay
 // publishes a copy, waits until the broker has confirmed it, and acknowledges the dead
-// letter then. If that is interrupted, the message is in both queues, and in no case in
-// none. Nobody can tell afterwards whether the copy was made, so such an act is unknown,
-// and is never carried out again by itself.
+// letter then. If that is interrupted, the message can be in both queues, but never in
+// none. Afterwards it cannot be told whether the copy was made, so such an act is unknown,
+// and is never carried out again automatically.
 package amqpsource
 
 import (
@@ -166,8 +166,8 @@ func inTime(ctx context.Context) time.Time {
 	return time.Now().Add(time.Until(end) / 2)
 }
 
-// Check looks whether the queues are there and bear to be looked at, counts what lies in
-// them, and asks what the user may do.
+// Check looks whether the queues are there and bear to be looked at, counts the messages
+// in them, and asks what the user may do.
 func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 	defer o.line.Begin(ctx, maxCheckBytes)(&err)
 	r = source.Report{Version: o.preset.Version}
@@ -226,7 +226,7 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	return messages, nil
 }
 
-// idle counts the messages of a queue, and refuses one that somebody consumes from.
+// idle counts the messages of a queue, and refuses a queue that has a consumer.
 func idle(channel *amqp.Channel, queue string) (messages int, err error) {
 	q, err := channel.QueueDeclarePassive(queue, false, false, false, false, nil)
 	switch {

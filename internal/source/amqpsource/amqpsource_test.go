@@ -170,7 +170,7 @@ func (b *bench) reject(work string) {
 	}
 }
 
-// until waits until so many messages lie in a queue.
+// until waits until so many messages are in a queue.
 func (b *bench) until(queue string, messages int) {
 	b.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {

@@ -111,7 +111,7 @@ func breakAt(t *testing.T, at int, states map[source.State]int) (broke bool) {
 	broke = line.broke()
 	b.back("1")
 	for _, a := range acts {
-		if results[a.ID] == "" { // nobody knows: it is looked up
+		if results[a.ID] == "" { // the result is unknown: it is looked up
 			found, err := b.origin.Find(t.Context(), []source.Act{a})
 			b.check(err)
 			results[a.ID] = found[0].State

@@ -141,7 +141,7 @@ func (o *Origin) finish(r *source.Record, queue string, m *message) {
 	}
 }
 
-// volatile are headers that change while a message lies in a queue.
+// volatile are headers that change while a message is in a queue.
 var volatile = []string{"x-delivery-count", "x-acquired-count"}
 
 // deadly are headers with which RabbitMQ says how a message died. An application that
@@ -194,7 +194,7 @@ func passed(value any, now time.Time) bool {
 	return err == nil && at.Before(now)
 }
 
-// digest names a message by all that does not change while it lies in a queue.
+// digest names a message by all that does not change while it is in a queue.
 func digest(d *amqp.Delivery) string {
 	return digestOf(d, func(name string) bool { return slices.Contains(volatile, name) })
 }
@@ -242,7 +242,7 @@ func properties(d *amqp.Delivery) amqp.Table {
 }
 
 // encode writes a value of a header as JSON, the members of tables in the order of their
-// names. What lies deeper than so many levels is left out.
+// names. Values nested deeper than so many levels are left out.
 func encode(value any, levels int) []byte {
 	switch v := value.(type) {
 	case amqp.Table:

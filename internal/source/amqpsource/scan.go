@@ -10,7 +10,7 @@ import (
 	"redrive/internal/source"
 )
 
-// Scan reads a page of what lies dead. The first page takes a look at all queues, and
+// Scan reads a page of the dead letters. The first page takes a look at all queues, and
 // those after it are from that look, so that a pass holds each message once.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source.Page, err error) {
 	from := 0

@@ -15,7 +15,7 @@ var systems = []struct {
 	queues             []string
 	thread             string // of the message that is replayed
 	target             string // that it comes to
-	from               string // where it lay
+	from               string // where it was
 	modes              []source.Mode
 }{
 	{"rabbitmq", "rabbitmq", "rabbitmq-dlx/amqp-dump.json", []string{"orders.dlq", "orders-q.dlq", "ttl.dlq", "max.dlq"}, "/m2", "orders", "orders.dlq", both},
@@ -64,8 +64,8 @@ func TestSystems_ReplayOneMessageAndLeaveTheOthers(t *testing.T) {
 	}
 }
 
-// Every message of every system is replayed in each mode: what lies in the queues to which
-// they go is a golden.
+// Every message of every system is replayed in each mode: the content of the queues to
+// which they go is a golden.
 func TestSystems_ReplayEveryMessage(t *testing.T) {
 	for _, s := range systems {
 		for _, mode := range s.modes {

@@ -47,7 +47,7 @@ func outcomes(acts []source.Act, found []source.Result) (again []int64, ended []
 		i := slices.IndexFunc(acts, func(a source.Act) bool { return a.ID == r.ID })
 		discards := acts[i].Kind == source.Discard
 		switch {
-		case r.State == source.Asked: // it lies there as it was: nothing has happened
+		case r.State == source.Asked: // it is there as it was: nothing has happened
 			again = append(again, r.ID)
 			continue
 		case discards && r.State == source.Done: // the job is under way, so it was not removed

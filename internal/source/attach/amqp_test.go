@@ -269,8 +269,8 @@ func (l *again) process(c *crash) *attach.Sources {
 	return now
 }
 
-// back waits until the first message is at the head of the dead letters: then nobody holds
-// any.
+// back waits until the first message is at the head of the dead letters: then no process
+// holds any.
 func (l *again) back() {
 	l.Helper()
 	l.until("what the process held is back", func() bool {
@@ -341,8 +341,8 @@ func crashAt(t *testing.T, at int) (crashed bool) {
 	return crashed
 }
 
-// settled fails unless each message is where the ledger says, or in both queues where it
-// says that nobody knows.
+// settled fails unless each message is where the ledger says, or in both queues where the
+// ledger says that the result is unknown.
 func (l *again) settled() {
 	l.Helper()
 	places := map[string][]string{}

@@ -3,13 +3,13 @@
 //
 // Every source has a goroutine of its own, so that one that is slow or away disturbs no
 // other. In each round it looks up what had begun when an earlier process ended, carries
-// out what the ledger asks for, and reads what lies dead: the newest records first, as
-// long as they bring news, and then a slice of all others, from where the last round
-// ended. A record that was not met between the beginning and the end of a whole pass is
-// asked for once more by its name, and is gone only if the source says so. A source that
-// cannot tell that yet is asked again a few seconds later. At last the
-// source is asked, where its system keeps that, which of the jobs that it took have
-// succeeded: nothing when there are none.
+// out what the ledger asks for, and reads the dead records: the newest first, as long as
+// they bring news, and then a slice of all others, from where the last round ended. A
+// record that was not met between the beginning and the end of a whole pass is asked for
+// once more by its name, and is gone only if the source says so. A source that cannot
+// tell that yet is asked again a few seconds later. At last, a source whose system keeps
+// what has succeeded is asked which of the jobs that it took have succeeded; when it took
+// none, it is not asked.
 //
 // Before all that, its address is compared with the one that its jobs are from. A source
 // whose URL names another place is neither read nor asked for anything: records there could
@@ -46,7 +46,7 @@ type Store interface {
 	Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error)
 }
 
-// Ledger is what people ask of sources, and what is known to lie there.
+// Ledger is what people ask of sources, and what is known to be there.
 type Ledger interface {
 	News(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
 	Twins(ctx context.Context, name string, records []source.Record) ([]sources.Lying, error)
@@ -66,7 +66,7 @@ const (
 	firstSlice = 5000      // records of a round, before a whole pass was made
 	sliceSize  = 1000      // records of a round, afterwards
 	stepBytes  = 4_000_000 // of records that go to the store at once
-	namesOnce  = 5000      // keys of what lies there that the store is asked for at once
+	namesOnce  = 5000      // keys of records at the source that the store is asked for at once
 	actsAtOnce = 100
 	checkEvery = 10 * time.Minute
 	askAgain   = 5 * time.Second // when something is to be learned soon
@@ -146,7 +146,7 @@ type attached struct {
 	asked   source.Handed      // up to which the source was asked for successes; the newest are asked for each time
 }
 
-// pass is one reading of all that lies at a source.
+// pass is one reading of all that is at a source.
 type pass struct {
 	began time.Time
 	next  string          // where it goes on; empty at its beginning
@@ -206,8 +206,8 @@ func (s *Sources) Health() []source.Health {
 // Attached reports whether a source is attached.
 func (s *Sources) Attached(name string) bool { return s.list.Load().all[name] != nil }
 
-// Refuses says why a source does not do what somebody asks for; empty when it does. What a
-// source that is not attached has can be discarded: Redrive alone gives it up.
+// Refuses says why a source does not do what a user asks for; empty when it does. Jobs of
+// a source that is not attached can be discarded: only Redrive gives them up.
 func (s *Sources) Refuses(name string, w source.Wish) string {
 	a, kind := s.list.Load().all[name], w.Kind
 	switch {

@@ -203,7 +203,7 @@ func TestSources_AJobThatDiedAgainBetweenPageAndClickHasOneRunMore(t *testing.T)
 	})
 }
 
-// A job that died again, and whose record is removed before anybody reads it, is gone.
+// A job that died again, and whose record is removed before it is read, is gone.
 func TestSources_AJobThatDiedAgainAndWasRemovedIsGone(t *testing.T) {
 	brokered(t, func(t *testing.T, l *life, b *broker) {
 		defer l.process(&crash{}).Close()
@@ -287,7 +287,7 @@ func TestSources_ASlowOneIsAskedSeldomAndDisturbsNobody(t *testing.T) {
 type flood struct {
 	*queue
 	mu          sync.Mutex
-	oldest, end int // the records that lie there, by their numbers
+	oldest, end int // the records that are there, by their numbers
 	read        int // records
 }
 
@@ -403,7 +403,7 @@ func (f *flood) records() int {
 	return f.read
 }
 
-// record is one that lies dead.
+// record is a dead record.
 func record(key, witness string) source.Record {
 	return source.Record{
 		Key: key, Thread: key, Place: "dead", Witness: witness, Queue: "orders", Type: "charge " + key, FailedAt: time.Now().Add(-time.Minute),

@@ -27,7 +27,7 @@ import (
 var errCrash = errors.New("the process has ended")
 
 // crash ends the process at one of its steps: before it takes effect, or after that and
-// before anybody hears of it. A step is a commit here, or an act at the source.
+// before any caller hears of it. A step is a commit here, or an act at the source.
 type crash struct {
 	mu   sync.Mutex
 	at   int // two for each step; 0: never
@@ -110,14 +110,14 @@ func newQueue(tells bool) *queue {
 	return q
 }
 
-// die lets a record lie dead.
+// die makes a record dead.
 func (q *queue) die(key, witness string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.dead[key] = record(key, witness)
 }
 
-// take takes a record away, as somebody does at the source.
+// take takes a record away, as another program does at the source.
 func (q *queue) take(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +131,7 @@ func (q *queue) forget(key string) {
 	delete(q.work, key)
 }
 
-// now is how much lies dead, and what came to work.
+// now is how many records are dead, and what came to work.
 func (q *queue) now() (dead int, work map[string]int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -187,7 +187,7 @@ func (q *queue) Find(_ context.Context, acts []source.Act) (results []source.Res
 	return results, nil
 }
 
-// found is what a source knows of an act: whether its record lies dead, with which witness,
+// found is what a source knows of an act: whether its record is dead, with which witness,
 // or came to work.
 func found(a source.Act, lies bool, witness string, works bool) source.Result {
 	state := source.Gone
@@ -298,7 +298,7 @@ func tell(t *testing.T, tells bool, at int) (crashed bool) {
 	l, c := newLife(t, tells), &crash{at: at}
 	defer func() { check(t, l.store.Close()) }()
 	first := l.process(c)
-	early := c.happened() // before anybody could see and ask
+	early := c.happened() // before a user could see the record and ask
 	if !early {
 		l.ask()
 	}
@@ -340,7 +340,7 @@ func (l *life) settled() {
 }
 
 // What had begun when a process ended and did not happen is not said to be done: the
-// record has died again meanwhile, or somebody else replayed it.
+// record has died again meanwhile, or another program replayed it.
 func TestSources_WhatDidNotHappenIsNotDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)

@@ -208,7 +208,7 @@ func (p *play) event(n int) {
 		if key, ok := p.some(working); ok {
 			w.change(func() { w.die(key) })
 		}
-	case 5: // somebody replays it there, and it may have died again before anybody looks
+	case 5: // another program replays it there, and it may have died again before the next look
 		if key, ok := p.some(dead); ok {
 			w.change(func() {
 				w.left[key]++
@@ -268,7 +268,7 @@ func (p *play) settled() {
 		right := false
 		switch a.State {
 		case source.Done:
-			right = n == 1 || n == 0 && w.touched[a.Key] // somebody else did it
+			right = n == 1 || n == 0 && w.touched[a.Key] // another program did it
 		case source.Gone, source.Changed:
 			right = n == 0 && w.touched[a.Key]
 		case source.Unknown:

@@ -127,7 +127,7 @@ func (c *crowd) Scan(context.Context, string, int) (page source.Page, err error)
 	return page, nil
 }
 
-// Find knows what lies there.
+// Find knows what is there.
 func (c *crowd) Find(_ context.Context, acts []source.Act) (all []source.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,7 +44,7 @@ func (a *attached) newest(ctx context.Context) error {
 	return nil
 }
 
-// sweep goes on with the pass through all that lies at the source, and ends it.
+// sweep goes on with the pass through all that is at the source, and ends it.
 func (a *attached) sweep(ctx context.Context) error {
 	if a.pass.seen == nil {
 		a.pass = pass{began: time.Now(), seen: map[int64]int64{}, beyond: map[int64]overflow{}}

@@ -37,7 +37,7 @@ type field struct {
 	name     int
 	number   uint64
 	bytes    []byte
-	from, to int // where it lies, with its name
+	from, to int // where it is, with its name
 }
 
 // fieldsIn walks through a message; ok is false when it is not one.
@@ -81,7 +81,7 @@ func nextField(raw []byte) (f field, size int) {
 		return f, n + m + int(length)
 	case 5: // four bytes
 		size = 4
-	default: // groups, which nobody writes any more
+	default: // groups, which no program writes any more
 		return f, 0
 	}
 	if len(rest) < size {

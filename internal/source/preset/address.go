@@ -26,7 +26,7 @@ var servers = map[string]server{
 	"mysql":    {[]string{"MySQL", "MariaDB"}, []string{"mysql", "mariadb"}, []string{"3306"}},
 }
 
-// reads are the servers in which dead letters of the preset can lie.
+// reads are the servers in which dead letters of the preset can be.
 func (p *Preset) reads() (all []server) {
 	if p.Family != "sql" {
 		return []server{servers[p.Family]}
@@ -140,7 +140,7 @@ func hosts(text, of string) string {
 	return strings.Join(all, ",")
 }
 
-// dead is the key in which the dead letters lie. That of an own system has its names already.
+// dead is the key in which the dead letters are. That of an own system has its names already.
 func (p *Preset) dead(names map[string]string) string {
 	key := p.Redis.Dead
 	if p.Own {
@@ -152,7 +152,7 @@ func (p *Preset) dead(names map[string]string) string {
 	return key
 }
 
-// table is the table in which the dead letters lie.
+// table is the table in which the dead letters are.
 func (p *Preset) table(names map[string]string) string {
 	all, _ := placeholders(p.From)
 	for _, name := range all {

@@ -8,7 +8,7 @@ import (
 
 // AMQP is how a system keeps its dead letters in queues of RabbitMQ. The operator names
 // these queues, because a look at a queue takes its messages out for a moment, which a
-// queue that somebody works off does not bear.
+// queue with a consumer does not bear.
 //
 // A replay publishes the message with its properties and headers to the queue that it
 // came from: the name of the dead-letter queue without the value suffix, where the system

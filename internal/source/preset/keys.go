@@ -19,7 +19,7 @@ var members = []string{
 // plain is what a field of a hash may be called, so that it can stand in a script.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`)
 
-// ownKeys takes over what redrive.yaml says of dead letters that lie in keys of Redis.
+// ownKeys takes over what redrive.yaml says of dead letters that are in keys of Redis.
 func (p *Preset) ownKeys(names map[string]string) error {
 	dead, kind := names["list"], "list"
 	if dead == "" {

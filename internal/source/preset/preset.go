@@ -69,7 +69,7 @@ type Preset struct {
 	Replay    map[source.Mode][]string     `yaml:"replay"`
 	Discard   []string                     `yaml:"discard"`
 	Errors    map[string]source.State      `yaml:"errors"`    // what an error of the database means, by its code
-	Refused   string                       `yaml:"refused"`   // why an act changes no row although the record lies there unchanged
+	Refused   string                       `yaml:"refused"`   // why an act changes no row although the record is there unchanged
 	Succeeded string                       `yaml:"succeeded"` // finds those of :keys that have succeeded; empty: they are not kept
 	Unique    *Unique                      `yaml:"unique"`    // what tells rows apart; nil: a key of the database does
 	Others    *Others                      `yaml:"others"`    // rows of the table that belong to another source; nil: there are none
@@ -90,7 +90,7 @@ type Unique struct {
 	Mend     string `yaml:"mend"`     // the statement that gives these rows one
 }
 
-// Others are rows that lie in the table of the dead records and are not listed.
+// Others are rows that are in the table of the dead records and are not listed.
 type Others struct {
 	Count string `yaml:"count"` // reads what they have in common, and how many there are
 	Why   string `yaml:"why"`   // in a sentence
@@ -99,7 +99,7 @@ type Others struct {
 //go:embed presets/*.yaml
 var files embed.FS
 
-// All are the presets by their names, read once. Nobody may change them: Complete
+// All are the presets by their names, read once. Callers must not change them: Complete
 // makes a copy.
 var All = sync.OnceValue(func() map[string]*Preset {
 	entries, err := files.ReadDir("presets")

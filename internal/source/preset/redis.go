@@ -2,8 +2,8 @@ package preset
 
 // Redis is where a system keeps its dead letters in Redis.
 //
-// A key is written with names in braces: those under names, {queue} and {id}. What lies
-// in the key dead is either the record itself or the id of a hash that holds it.
+// A key is written with names in braces: those under names, {queue} and {id}. The key
+// dead holds either the record itself or the id of a hash that holds it.
 //
 // The acts are scripts in Lua, each the one element of its list. A script has these
 // locals, and returns a number:
@@ -18,19 +18,19 @@ package preset
 //	payload  that the job shall have, where its record is a hash; empty: as it is
 //
 // and the keys under keys, each by its name. All keys of a script have to be there, so
-// that a Cluster can be asked whether they lie together. The numbers are [Done] and its
+// that a Cluster can be asked whether they are together. The numbers are [Done] and its
 // neighbours. A script writes to the work place before it removes from the dead one: when
 // Redis refuses a command in between, the job is there twice, not lost.
 type Redis struct {
 	Least     string            `yaml:"least"`  // version of Redis
 	Expect    map[string]string `yaml:"expect"` // keys and their types; one that is absent is no fault
 	Queues    Queues            `yaml:"queues"`
-	Dead      string            `yaml:"dead"`      // the key in which the dead letters of a queue lie
+	Dead      string            `yaml:"dead"`      // the key in which the dead letters of a queue are
 	Type      string            `yaml:"type"`      // of that key: a list, the newest last, or a zset, the newest with the highest score
 	Succeeded string            `yaml:"succeeded"` // the sorted set in which the ids are of jobs that have succeeded; empty: there is none
 	Newest    string            `yaml:"newest"`    // of a list: first when the newest is there
 	Target    string            `yaml:"target"`    // the queue of a record, when neither its key nor the record says it
-	Hash      *Hash             `yaml:"hash"`      // nil: the record itself lies in the key dead
+	Hash      *Hash             `yaml:"hash"`      // nil: the record itself is in the key dead
 	Keys      map[string]string `yaml:"keys"`      // of the scripts
 	Writes    Writes            `yaml:"writes"`
 }
@@ -63,10 +63,11 @@ type Writes struct {
 	Discard []string `yaml:"discard"`
 }
 
-// Work is a queue in Redis to which dead letters go that lie in a database. Its script has
-// the locals of the others, and those under values in its keys; its id names the dead
-// letter together with its witness. The record is locked meanwhile, and removed only then.
-// The script does nothing the second time: it is repeated when the database has failed.
+// Work is a queue in Redis to which dead letters of a database go. Its script has the
+// locals of the others, and those under values in its keys; its id names the dead letter
+// together with its witness. The record is locked while the script runs, and removed only
+// after that. The script does nothing the second time: it is repeated when the database
+// has failed.
 type Work struct {
 	Keys   map[string]string `yaml:"keys"`
 	Writes []string          `yaml:"writes"`
@@ -81,7 +82,7 @@ func (r *Refusal) Error() string { return r.Why }
 // What a script returns.
 const (
 	Done     = 1
-	Gone     = 0  // the record does not lie there any more
+	Gone     = 0  // the record is no longer there
 	Changed  = -1 // the witness is another one
 	Missing  = -2 // the hash of the record is missing
 	Refused  = -3 // the system does not allow it, for the reason under refused

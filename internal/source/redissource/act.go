@@ -390,8 +390,8 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	return r, nil
 }
 
-// alive reports whether the fields of a record that does not lie dead are those of a job
-// which is under way, or has succeeded.
+// alive reports whether the fields of a record that is not a dead letter are those of a
+// job which is under way, or has succeeded.
 func (o *Origin) alive(a source.Act, fields codec.Fields) bool {
 	h := o.at.Hash
 	switch state := fields[h.State]; {

@@ -22,7 +22,7 @@ func (b *bench) dead(queue, id string, bytes int) {
 
 // TestSource_LargeHashesAreReadInFewAtOnce has more in each queue than fits into one answer.
 // Every record comes once, those that are too large are told, and all of the others are
-// found where they lie.
+// found where they are.
 func TestSource_LargeHashesAreReadInFewAtOnce(t *testing.T) {
 	b := newBench(t, "asynq")
 	var want []string

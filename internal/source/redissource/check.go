@@ -18,8 +18,8 @@ import (
 	"redrive/internal/source/preset"
 )
 
-// Check looks whether the system is the one that the preset describes, counts what lies
-// dead there, and asks what the user may do.
+// Check looks whether the system is the one that the preset describes, counts the dead
+// letters there, and asks what the user may do.
 func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 	r = source.Report{Version: o.preset.Version}

@@ -26,8 +26,8 @@ var genuine = map[string]string{
 	"daycry-redis": daycryFile,
 }
 
-// Every record of every system is replayed in each of its modes: what lies in Redis then,
-// and did not before, is a golden.
+// Every record of every system is replayed in each of its modes: what is in Redis then,
+// and was not before, is a golden.
 func TestReplay_OfEveryRecord(t *testing.T) {
 	for name, file := range genuine {
 		for mode := range preset.All()[name].Modes {
@@ -55,10 +55,10 @@ func TestReplay_OfEveryRecord(t *testing.T) {
 	}
 }
 
-// fleeting are times and ids, which a replay can make anew.
+// fleeting are times and ids, which a replay can make again.
 var fleeting = regexp.MustCompile(`\b\d{10,}[-.0-9]*\b|\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// dump is all that lies in the Redis, as text.
+// dump is the whole content of the Redis, as text.
 func (b *bench) dump() string {
 	b.Helper()
 	return redistest.Dump(b.T, b.redis, b.everyKey()...)
@@ -72,7 +72,7 @@ func (b *bench) everyKey() []string {
 	return keys
 }
 
-// everything is all that lies in the Redis, byte for byte.
+// everything is the whole content of the Redis, byte for byte.
 func (b *bench) everything() (text string) {
 	b.Helper()
 	for _, key := range b.everyKey() {
@@ -81,7 +81,7 @@ func (b *bench) everything() (text string) {
 	return text
 }
 
-// content is what lies in a key. Redis moves the fields of a hash and the members of a set
+// content is what a key holds. Redis moves the fields of a hash and the members of a set
 // in memory while it is idle, so that their order says nothing.
 func (b *bench) content(key string) any {
 	b.Helper()
@@ -349,8 +349,8 @@ func newCluster(t *testing.T, name string, nodes int) *bench {
 	return b
 }
 
-// Queues lie on all nodes of a Cluster. Each is found, and its records are replayed where
-// they lie. When a node is away, a look fails, and nothing of it is gone.
+// Queues are on all nodes of a Cluster. Each queue is found, and its records are replayed
+// where they are. When a node is away, a look fails, and no record of the node is gone.
 func TestCluster_HasQueuesOnAllOfItsNodes(t *testing.T) {
 	b := newCluster(t, "asynq", 3)
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{b.redis.Options().Addr}, Protocol: 2})

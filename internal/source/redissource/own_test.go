@@ -21,7 +21,7 @@ func newOwn(t *testing.T, names map[string]string, commands ...[]any) *bench {
 
 const ownJob = `{"id":"7","job":"mail.send","to":"orders","body":{"n":1.0,"big":12345678901234567890},"tries":3,"why":"refused","died":1795206827}`
 
-// owns are systems that people made by themselves.
+// owns are systems that people made on their own.
 var owns = map[string]struct {
 	names    map[string]string
 	commands [][]any

@@ -14,7 +14,7 @@ import (
 const (
 	maxQueues  = 10000
 	scanCount  = 1000 // keys that one SCAN looks at
-	firstScans = 2000 // SCANs of the first search, which nobody can do without
+	firstScans = 2000 // SCANs of the first search, which cannot be left out
 	laterScans = 20   // and of each later one, which goes on where the last one ended
 )
 

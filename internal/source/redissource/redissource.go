@@ -3,12 +3,12 @@
 //
 // Looking changes nothing and costs little: queues are found with SCAN, never with KEYS,
 // and no command reads more than a chunk. Lists and sorted sets shift while they are
-// read, so a pass can miss a record or meet it twice; whoever misses one asks for it by
-// its name with [Origin.Find] before it counts as gone.
+// read, so a pass can miss a record or meet it twice; a caller that misses one asks for
+// it by its name with [Origin.Find] before it counts as gone.
 //
 // An act is one script, which Redis runs as a whole: it finds the record as the person
-// saw it, or changes nothing. Nothing is ever sent twice: when an answer is lost, nobody
-// knows what happened, and the record is looked up.
+// saw it, or changes nothing. Nothing is ever sent twice: when an answer is lost, it is
+// unknown what happened, and the record is looked up.
 package redissource
 
 import (
@@ -84,7 +84,7 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	return o, nil
 }
 
-// describe sets where the records lie and how they are read.
+// describe sets where the records are and how they are read.
 func (o *Origin) describe(names map[string]string) error {
 	p := o.preset
 	if p.Own {

@@ -50,14 +50,14 @@ type reading struct {
 	source.Page
 	limit int
 	bytes int64           // that were sent
-	met   map[string]bool // keys, since the same bytes can lie in a list twice
+	met   map[string]bool // keys, since the same bytes can be in a list twice
 }
 
 func (r *reading) full() bool {
 	return len(r.Records)+len(r.Refused) >= r.limit || r.bytes >= maxPageBytes
 }
 
-// Scan reads a page of what lies dead. The first pages have the newest records of every
+// Scan reads a page of the dead letters. The first pages have the newest records of every
 // queue, so that one with a million of them does not hide what is new in another; those
 // after them go through the queues one by one.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (_ source.Page, err error) {
@@ -84,11 +84,11 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (_ source.Pa
 	return r.Page, err
 }
 
-// front is what lay at the head of a queue when it was read last, and the time before: the
+// front is what was at the head of a queue when it was read last, and the time before: the
 // keys of a few records.
 type front struct {
 	last, before map[string]bool
-	met          bool // what lay there before was met in this look, or nobody knows what did
+	met          bool // what was there before was met in this look, or it is unknown what was there
 }
 
 // begin begins a look at all queues. At the first one, nothing is known of any.
@@ -105,8 +105,8 @@ func (o *Origin) begin() {
 }
 
 // heads reads on from a place in the newest records of every queue, a level for each page:
-// first the same number of each, and then more of those of which no record was met that lay
-// at the head at the last look.
+// first the same number of each queue, and then more of the queues in which it has not yet
+// met any record that was at the head at the last look.
 func (o *Origin) heads(ctx context.Context, r *reading, at place) error {
 	lengths, err := o.lengths(ctx, o.queues.names)
 	if err != nil {
@@ -133,7 +133,7 @@ func (o *Origin) heads(ctx context.Context, r *reading, at place) error {
 	return nil
 }
 
-// longer are the queues in which more than so many records lie dead.
+// longer are the queues that have more than so many dead records.
 func longer(queues []string, lengths map[string]int64, than int64) (all []string) {
 	for _, q := range queues {
 		if lengths[q] > than {
@@ -143,7 +143,8 @@ func longer(queues []string, lengths map[string]int64, than int64) (all []string
 	return all
 }
 
-// unmet are the queues of which this look has met nothing yet that lay at the head before.
+// unmet are the queues in which this look has not yet met any record that was at the head
+// before.
 func (o *Origin) unmet(queues []string) (all []string) {
 	for _, q := range queues {
 		if f := o.fronts[q]; f != nil && !f.met {
@@ -239,7 +240,7 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 	return nil
 }
 
-// lengths are how many records lie dead in queues. A key of another type has none.
+// lengths are how many dead records the queues have. A key of another type has none.
 func (o *Origin) lengths(ctx context.Context, queues []string) (map[string]int64, error) {
 	all := map[string]int64{}
 	for some := range slices.Chunk(queues, lengthsAsked) {
@@ -320,8 +321,8 @@ func (c *batch) sent(bytes int64) {
 	c.largest = max(c.largest, bytes)
 }
 
-// add puts records into the page. The same bytes twice are one record: nobody can tell
-// which of them an act would take.
+// add puts records into the page. The same bytes twice are one record: it cannot be told
+// which of the two an act would take.
 func (r *reading) add(c batch) {
 	for _, record := range c.records {
 		if !r.met[record.Key] {
@@ -406,7 +407,7 @@ func sizeOf(fields codec.Fields) (n int64) {
 // digestBytes are those of the digest that names a record without a name.
 const digestBytes = 16
 
-// whole is a record whose bytes lie in the key dead.
+// whole is a record whose bytes are in the key dead.
 func (o *Origin) whole(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
 	return source.Record{
@@ -423,7 +424,7 @@ func (o *Origin) read(r *source.Record) {
 	r.Type = cmp.Or(r.Type, "unknown")
 }
 
-// hashed is a record that is a hash, or lies in a field of one.
+// hashed is a record that is a hash, or is in a field of one.
 func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 	h := o.at.Hash
 	r := source.Record{

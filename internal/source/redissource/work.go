@@ -15,7 +15,7 @@ import (
 	"redrive/internal/source/preset"
 )
 
-// Work is a queue in Redis to which jobs go back whose dead letters lie in a database.
+// Work is a queue in Redis to which jobs go back whose dead letters are in a database.
 // No transaction spans both, so pushing a job is an act that can be repeated: the script
 // leaves a mark with the name of the dead letter, and pushes nothing where it finds one.
 type Work struct {
@@ -130,8 +130,9 @@ func (w *Work) Pushed(ctx context.Context, queue, id string) (found bool, err er
 	return n > 0, err
 }
 
-// Push adds a job to a queue, to run at a time or at once, and once for each id. A refusal is a *preset.Refusal: nothing
-// was changed. After any other error nobody knows, and the same push can be repeated.
+// Push adds a job to a queue, to run at a time or at once, and once for each id. A refusal
+// is a *preset.Refusal: nothing was changed. After any other error it is unknown whether the
+// job was added, and the same push can be repeated.
 func (w *Work) Push(ctx context.Context, queue, id string, clean []byte, at time.Time) (err error) {
 	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
 	c := call{script: w.origin.scripts[act{source.Replay, source.Once}], keys: w.origin.keysOf(queue, id)}

@@ -86,8 +86,8 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	return o.carryOut(ctx, a, statements, values)
 }
 
-// shared counts the rows that have the key of a record, in a table of which nobody but its
-// owner knows what its statements do: they can name the key alone.
+// shared counts the rows that have the key of a record, in an own table. Only the owner of
+// such a table knows what its statements do: they can name the key alone.
 func (o *Origin) shared(ctx context.Context, a source.Act) (n int, err error) {
 	if !o.preset.Own {
 		return 1, nil
@@ -227,7 +227,7 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 }
 
 // transact runs statements, of which the last one must change one row, and then push.
-// committing says that the commit failed, or the push: nobody knows whether it took place.
+// committing says that the commit or the push failed: it is unknown whether it took place.
 func (o *Origin) transact(
 	ctx context.Context, statements []string, values map[string]any, push func() error,
 ) (done, committing bool, err error) {
@@ -269,7 +269,7 @@ func (o *Origin) transact(
 	return true, false, nil
 }
 
-// commitError is one of a commit of which nobody knows yet whether it took place.
+// commitError is the error of a commit of which it is not known yet whether it took place.
 type commitError struct {
 	error
 	transaction string // as PostgreSQL numbers it; empty elsewhere
@@ -369,8 +369,9 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 	return r, err
 }
 
-// underWay looks whether the job of a record that lies there no more is under way. Where a
-// replay makes another row of it, that row is looked for only if a replay asks: it takes more.
+// underWay looks whether the job of a record that is no longer there is under way. Where a
+// replay makes another row of the job, that row is looked for only if a replay asks, because
+// the search takes more.
 func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *source.Result) error {
 	query := o.preset.Alive
 	switch {

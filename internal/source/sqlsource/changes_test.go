@@ -56,7 +56,7 @@ func TestReplay_WaitsAndHasAnotherPayload(t *testing.T) {
 	})
 }
 
-// TestReplay_APayloadThatItsSystemCannotReadIsRefused leaves the record where it lies.
+// TestReplay_APayloadThatItsSystemCannotReadIsRefused leaves the record where it is.
 func TestReplay_APayloadThatItsSystemCannotReadIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, s system, address string) {
 		o := s.origin(t, address)

@@ -98,12 +98,13 @@ func (e engine) table(name string) string {
 type kind int
 
 const (
-	lost    kind = iota // nobody knows: of the connection, or one that can be another next time
+	lost    kind = iota // the outcome is unknown: an error of the connection, or one that can be another next time
 	refused             // the database has read the statement and does not carry it out
 	denied              // neither for this user
 )
 
-// Errors of the databases that say that the user may not, or that nobody may write.
+// denials are the errors of the databases that say that this user lacks a right, or that
+// no user may write.
 var denials = []string{
 	"42501", "25006", // PostgreSQL: no right; read only
 	"1044", "1142", "1143", "1227", "1290", "1370", "1792", "1836", // MySQL: no right; read only

@@ -16,7 +16,7 @@ var (
 	listing  = regexp.MustCompile(`, | and `)
 )
 
-// granted are the statements that give somebody the rights which a preset names, such as
+// granted are the statements that give a user the rights which a preset names, such as
 // "UPDATE on queues to replay, DELETE to discard". A sentence goes on with the tables that it
 // named last.
 func granted(p *preset.Preset, s system, to string) (statements []string) {

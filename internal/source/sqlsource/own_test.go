@@ -83,7 +83,7 @@ func TestOpen_OwnTableNamesItsColumns(t *testing.T) {
 }
 
 // TestReplay_OfAnOwnTableKnowsAPayloadThatWasChanged has a statement that keeps the column
-// as it lies there, unless the replay has another payload.
+// as it is there, unless the replay has another payload.
 func TestReplay_OfAnOwnTableKnowsAPayloadThatWasChanged(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres", "mysql"} {
 		t.Run(engine, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestScan_AnInstantOfADatabaseIsOne(t *testing.T) {
 	}
 }
 
-// The witness that docs/sources.md names, the time of death, is compared as it lies there.
+// The witness that docs/sources.md names, the time of death, is compared as it is stored.
 func TestReplay_ATimeIsAWitness(t *testing.T) {
 	for engine, kind := range map[string]string{"sqlite": "datetime", "postgres": "timestamp", "mysql": "datetime"} {
 		t.Run(engine, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 type poison struct {
 	name, preset, engine string
 	insert               string // its placeholder is what is poisoned
-	payload              string // as it lies there
+	payload              string // as it is stored
 	work                 string // reads the payload that went back
 	want                 string // empty: the payload
 }

@@ -101,7 +101,7 @@ func TestWork_EightReplaysAtOnceAreOne(t *testing.T) {
 }
 
 // TestWork_ANewTryPushesNothing loses the commit, by a push that fails after it has pushed:
-// the row lies there, and the job is in the queue. The act is found undone, is repeated,
+// the row is still there, and the job is in the queue. The act is found undone, is repeated,
 // and there is one job.
 func TestWork_ANewTryPushesNothing(t *testing.T) {
 	eachTwo(t, func(t *testing.T, s system, address string, queue *redis.Client) {

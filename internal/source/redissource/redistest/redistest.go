@@ -55,7 +55,7 @@ func StartAt(t *testing.T, port string, options ...string) *redis.Client {
 	return client
 }
 
-// FreePort is a port that nobody listens on.
+// FreePort is a port on which no server listens.
 func FreePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,7 +117,7 @@ func keysOf(t *testing.T, text []byte) (commands [][]any) {
 	return commands
 }
 
-// Dump writes keys of a server as text: what lies in each, byte for byte.
+// Dump writes keys of a server as text: the content of each, byte for byte.
 func Dump(t *testing.T, c *redis.Client, keys ...string) (text string) {
 	t.Helper()
 	for _, key := range keys {
