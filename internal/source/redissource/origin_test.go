@@ -55,7 +55,7 @@ func TestReplay_OfEveryRecord(t *testing.T) {
 	}
 }
 
-// fleeting are times and ids, which a replay can make again.
+// fleeting are times and ids, which a replay can replace with new ones.
 var fleeting = regexp.MustCompile(`\b\d{10,}[-.0-9]*\b|\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // dump is the whole content of the Redis, as text.
