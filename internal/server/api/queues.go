@@ -43,9 +43,9 @@ func (a *API) usage(c echo.Context) (web.Object, error) {
 }
 
 // retention is GET /retention: how long jobs are kept, what will be removed within
-// 24 hours, and what was removed since the beginning. An age of zero, which keeps for
-// ever, is left out; dead letters beyond their number have none. While the clock of the
-// machine is not believed, it says until when nothing is removed.
+// 24 hours, and what was removed since the beginning. An age of zero, which keeps jobs
+// forever, is left out; dead letters beyond their number have none. While the clock of the
+// machine is not believed, the answer says until when nothing is removed.
 func (a *API) retention(c echo.Context) (web.Object, error) {
 	limits := a.Config.Retention()
 	f := a.View.Retention()

@@ -222,8 +222,8 @@ func (p *Preset) needs(name string) bool {
 }
 
 // Check returns an error when an act could change what the person did not see, or when
-// a value does not exist. The scripts of Redis are no statements: they compare by
-// themselves what the person saw.
+// a value does not exist. The scripts of Redis are no statements: they compare the record
+// on their own with what the person saw.
 func (p *Preset) Check() error {
 	if p.Family != "sql" {
 		return nil
