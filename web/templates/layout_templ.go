@@ -1348,7 +1348,7 @@ func acted(f Frame, c job.Change) templ.Component {
 	})
 }
 
-// demo is the panel of faults: a line, which is open on the overview until somebody
+// demo is the panel of faults: a line, which is open on the overview until a user
 // has used it.
 func demo(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -2326,7 +2326,7 @@ func shortcut(about string, keys ...string) templ.Component {
 	})
 }
 
-// readOnlyBanner says once to whoever may only look why nothing can be changed.
+// readOnlyBanner says once to a reader who may only look why nothing can be changed.
 func readOnlyBanner(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -839,7 +839,7 @@ func discardedAnswer(v View) templ.Component {
 	})
 }
 
-// storedAnswer says why a job lies in the dead-letter queue. An envelope that
+// storedAnswer says why a job is in the dead-letter queue. An envelope that
 // could not be read, or that a rule refused, never was a job that ran.
 func storedAnswer(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
@@ -933,7 +933,7 @@ func refusedAnswer(v View) templ.Component {
 	})
 }
 
-// manualAnswer is for a job that somebody discarded.
+// manualAnswer is for a job that a person discarded.
 func manualAnswer(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

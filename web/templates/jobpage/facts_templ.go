@@ -1559,7 +1559,7 @@ func treeText(n node) templ.Component {
 	})
 }
 
-// revealForm shows the page anew, this once with nothing hidden.
+// revealForm shows the page again, this once with nothing hidden.
 func revealForm(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

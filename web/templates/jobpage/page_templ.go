@@ -582,7 +582,7 @@ func actButton(a templates.Act) templ.Component {
 }
 
 // postponeMenu moves the job to a later time: by a choice, counted from when it would
-// run, or to the time that somebody types.
+// run, or to the time that the user types.
 func postponeMenu(v View, a templates.Act) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -19,7 +19,7 @@ import (
 
 // Page draws the policies, one of them in full, and a form that asks what
 // another one would do. The part below the form is what policies.js
-// replaces while somebody types; the form itself is never touched.
+// replaces while the user types; the form itself is never touched.
 func (v View) Page() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -19,7 +19,7 @@ import (
 )
 
 // Page draws the queues: how deep, how fast, by which rules, and whether
-// somebody works them off.
+// workers work them off.
 func (v List) Page() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -229,7 +229,7 @@ func (v List) Page() templ.Component {
 	})
 }
 
-// nobodyWorks names what nobody works off: queues without a worker, and types
+// nobodyWorks names what is not worked off: queues without a worker, and types
 // without a handler.
 func nobodyWorks(v List) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
