@@ -48,7 +48,7 @@ func about(id, action string, now time.Time, by audit.Actor) audit.Entry {
 	return audit.Entry{At: now, Actor: by, Action: action, Subject: id, Count: 1}
 }
 
-// describe says in a few words what state a job is in, and at which source it lies.
+// describe says in a few words what state a job is in, and which source it belongs to.
 func describe(j job.Job) string {
 	text := fmt.Sprintf("%s, run %d", j.Status(), j.Run)
 	if source := j.Source(); source != "" {
@@ -70,8 +70,8 @@ func refuse(j job.Job, problem string, args ...any) (job.Job, error) {
 	return job.Job{}, &job.Conflict{Job: j, Problem: fmt.Sprintf(problem, args...)}
 }
 
-// missed says why the run that somebody looked at cannot be replayed, or is not
-// the job's any more.
+// missed says why the run that a caller looked at cannot be replayed, or is no
+// longer the job's current run.
 func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 	c := &job.Conflict{Job: j}
 	const query = `SELECT at, by FROM replays WHERE job_seq = $1 AND run = $2`
@@ -190,8 +190,8 @@ func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error
 
 // Replay starts the next run of a job: same id, same payload, no attempts yet,
 // available now. run is the run that the caller looked at, and only the first
-// call for it has an effect; later ones get a *job.Conflict that names whoever
-// was first. A job that cannot be replayed is a *job.Conflict too. One that is
+// call for it has an effect; later ones get a *job.Conflict that names the actor
+// who was first. A job that cannot be replayed is a *job.Conflict too. One that is
 // in the trash leaves it.
 func (s *Store) Replay(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return s.ReplayWith(ctx, now, id, run, job.Edit{}, by)

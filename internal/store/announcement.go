@@ -39,8 +39,8 @@ func earliest(a, b place) place {
 	return b
 }
 
-// begin forgets what was announced, because it is counted anew. It comes before the
-// counting reads anything: what is committed later may not be in it.
+// begin forgets what was announced, because it is counted again. It is called before
+// the counting reads anything: what is committed later may not be in the count.
 func (a *announcement) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

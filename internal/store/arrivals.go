@@ -10,7 +10,7 @@ import (
 )
 
 // arrivals are the new jobs of a transaction. They wait until there are enough for
-// one statement, or until somebody wants to see them (see [db.Tx.Later]).
+// one statement, or until another statement has to see them (see [db.Tx.Later]).
 type arrivals struct {
 	waiting  []arrival
 	messages map[message]*job.Job   // those that came as envelopes

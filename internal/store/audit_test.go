@@ -110,7 +110,7 @@ func verify(t *testing.T, s *Store) (n int64, err error) {
 	return n, err
 }
 
-// tampered runs statements as somebody with the file and a shell would, and
+// tampered runs statements as a person with the file and a shell would, and
 // verifies the log.
 func tampered(t *testing.T, s *Store, statements ...string) (n int64, broken *audit.Broken) {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-// What was committed comes into the file while the log is still small, and
-// without anybody closing it.
+// What was committed is moved into the file while the log is still small, and
+// without the store being closed.
 func TestCheckpointer_MovesPagesBesideTheWriter(t *testing.T) {
 	s := open(t, Options{})
 	size := func() int64 {
@@ -27,8 +27,8 @@ func TestCheckpointer_MovesPagesBesideTheWriter(t *testing.T) {
 	wait(t, func() bool { return size() > before })
 }
 
-// A file that cannot grow while the log still has room is no problem by itself,
-// and the pages come into it as soon as there is room.
+// A file that cannot grow while the log still has room is not a problem on its own:
+// the pages are moved into it as soon as there is room.
 func TestCheckpointer_WaitsForRoomByItself(t *testing.T) {
 	const size = 16 << 20
 	dir := t.TempDir()

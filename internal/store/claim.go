@@ -57,11 +57,11 @@ func joined(a, b []job.Job) []job.Job {
 }
 
 // maxHeld bounds how many jobs of unknown types one claim moves aside, so that
-// a flood of them delays nobody else's commit for long. Their changes are told,
-// so the claimer comes again for the rest.
+// a flood of them does not delay other callers' commits for long. Their changes are
+// announced, so the claimer comes back for the rest.
 const maxHeld = 2000
 
-// claimQueue takes the next jobs of a queue. Those of types that nobody knows are
+// claimQueue takes the next jobs of a queue. Jobs whose type no worker knows are
 // held, so that they are not looked at again, and others are taken in their place.
 func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, error) {
 	free := max(0, c.Free[queue])
@@ -94,7 +94,7 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 // candidates returns the next n jobs of a queue: of the available ones those
 // with the highest priority, of the others those that have been due for the
 // longest, and of all these again those with the highest priority. (SQLite
-// would prepare the statement anew for each value of a bare LIMIT $2.)
+// would prepare the statement again for each value of a bare LIMIT $2.)
 func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
 	const from = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 	const available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
@@ -140,7 +140,7 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 
 // take starts executions of jobs. One that is taken in hand is not known to have
 // begun, unless it was not known the last time either: a job that kills its process
-// must not run for ever.
+// must not run again and again forever.
 func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
 		worker = $3, lease_until = $4, last_seen = $2, unbegun = CASE WHEN unbegun = 0 THEN $5 ELSE 0 END`

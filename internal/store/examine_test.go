@@ -40,8 +40,8 @@ func TestExamine_FindsNothingWrongBesideARunningStore(t *testing.T) {
 	}
 }
 
-// A database that nobody has open is looked at without a trace: SQLite would leave a log and
-// its index beside it, and another start would take them for those of a killed process.
+// A database that no process has open is examined without leaving a trace: SQLite would leave
+// a log and its index beside it, and the next start would take them for those of a killed process.
 func TestExamine_LeavesNothingBesideAClosedDatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "jobs.db")
@@ -234,7 +234,7 @@ func TestExamine_NamesWhatNoMigrationMade(t *testing.T) {
 	}
 }
 
-// What a migration made and somebody removed is named as well.
+// An object that a migration made and a person removed is named as well.
 func TestExamine_NamesWhatWasRemoved(t *testing.T) {
 	path := sqlitetest.New(t)
 	check(t, open(t, Options{Database: sqlite.File{Path: path}}).Close())

@@ -297,7 +297,7 @@ func TestSQLite_SettingsReachEveryConnection(t *testing.T) {
 	}
 }
 
-// Whoever can read the key is an admin of the dashboard.
+// Any user who can read the key is an admin of the dashboard.
 func TestAnnounce_LeavesTheKeyWhereOnlyItsUserCanReadIt(t *testing.T) {
 	s := open(t, Options{})
 	path := pathOf(t, s)

@@ -19,9 +19,9 @@ import (
 	"redrive/internal/store/sqlite/sqlitetest"
 )
 
-// An index that does not belong to the database is made anew, whatever happened to
-// either of them; one that does is kept. Nothing is found that is not there, and in
-// the end everything.
+// An index that does not belong to the database is rebuilt, whatever happened to
+// either of them; one that does is kept. A search finds nothing that does not exist,
+// and in the end it finds everything.
 func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -172,7 +172,7 @@ func TestIndex_IsNotNeededToRead(t *testing.T) {
 	}
 }
 
-// A database of somebody else is not removed because it lies where the index would.
+// A database of another program is not removed because it is where the index would be.
 func TestIndex_KeepsWhatBelongsToOthers(t *testing.T) {
 	path := sqlitetest.New(t)
 	check(t, os.Remove(path+"-search"))

@@ -10,13 +10,14 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// An idempotency key belongs to its caller: nobody gets or loses a job because
-// somebody else chose the same text. Under one key the same content is a repeat,
+// An idempotency key belongs to its caller: no caller gets or loses a job because
+// another caller chose the same text. Under one key the same content is a repeat,
 // and anything else is refused: to answer it with the first job would make the
 // second one vanish.
 //
-// The id of a message belongs to nobody. An id alone makes no repeat: a second
-// envelope that asks for something else is a job of its own, whoever chose its id.
+// The id of a message belongs to no caller. An id alone makes no repeat: a second
+// envelope that asks for something else is a job of its own, whichever caller chose
+// its id.
 
 // repeats are the jobs of a request that are answered with one that was there
 // before.
@@ -111,8 +112,8 @@ type use struct {
 	content string
 }
 
-// uses finds which of the keys were used by earlier transactions. A key that is
-// older than callers counts as everybody's.
+// uses finds which of the keys were used by earlier transactions. A key that was
+// stored before callers were recorded counts as every caller's.
 func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
 	const query = `SELECT key, job_seq, content, 1 FROM job_keys WHERE key IN (SELECT value FROM json_each($1)) AND caller = $2
 		UNION ALL SELECT key, job_seq, content, 0 FROM job_keys WHERE key IN (SELECT value FROM json_each($1)) AND caller IS NULL`

@@ -118,7 +118,7 @@ func TestMigrations_OfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// The index of texts is made anew, in the background.
+// The index of texts is rebuilt in the background.
 func TestMigrations_OldFailuresAreFoundAgain(t *testing.T) {
 	path := databaseOf(t, 10)
 	edit(t, path, `INSERT INTO search (rowid, ident, kind, failure, content, meta_text) VALUES (1, 'old', 'email.send', '', '', '')`)
@@ -137,8 +137,8 @@ func TestMigrations_OldFailuresAreFoundAgain(t *testing.T) {
 	}
 }
 
-// A key from before callers were known names its job for everybody, and what it
-// was used for is what the job is.
+// A key from before callers were recorded names its job for every caller, and what
+// it was used for is what the job is.
 func TestMigrations_OldIdempotencyKeysGoOn(t *testing.T) {
 	path := databaseOf(t, 7)
 	edit(t, path, `UPDATE jobs SET key = 'k'`)
@@ -174,7 +174,7 @@ func TestMigrations_OldIdempotencyKeysGoOn(t *testing.T) {
 }
 
 // Letters that an earlier version counted in as "other" and out under their own
-// names are counted anew, and the names that it told apart stay.
+// names are counted again, and the names that it told apart stay.
 func TestMigrations_CountDriftedLettersAnew(t *testing.T) {
 	path := databaseOf(t, 8)
 	pool, err := sql.Open("sqlite", "file:"+path)

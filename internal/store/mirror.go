@@ -223,8 +223,8 @@ func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
 	return nil
 }
 
-// diedAgain ends the run of a job whose record died again: the one that a replay began,
-// or one that somebody began elsewhere.
+// diedAgain ends the run of a job whose record died again: the run that a replay began,
+// or one that was begun elsewhere.
 func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	const query = rows.Whole + ` WHERE seq = $1`
 	from, err := rows.One(s.policies.Whole(t, query, seq))
@@ -264,9 +264,9 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 }
 
 // renew gives a job the queue, the type and the payload that its record has by now, if they
-// are others: somebody has changed the record, or the source has given its key to another
-// job. A replay runs what the source has, so that is what the job shows. The run before keeps
-// what it had.
+// differ: a person has changed the record, or the source has given its key to another job. A
+// replay runs what the source has, so that is what the job shows. The previous run keeps what
+// it had.
 func (s *Store) renew(t *db.Tx, from job.Job, r *mirrored) (job.Job, error) {
 	var change job.Edit
 	if r.job.Queue != from.Queue {

@@ -10,8 +10,9 @@ import (
 	"redrive/internal/source"
 )
 
-// How fast the store takes over what lies dead at a source when it is read for the first
-// time, in pages as the sources read them, with its search index.
+// BenchmarkMirror_FirstReading measures how fast the store takes over the dead letters of a
+// source that is read for the first time, in pages as the sources read them, with the search
+// index.
 //
 //	go test ./internal/store -run '^$' -bench Mirror -benchtime 1x
 func BenchmarkMirror_FirstReading(b *testing.B) {
@@ -34,7 +35,7 @@ func BenchmarkMirror_FirstReading(b *testing.B) {
 }
 
 // foreignRecords are like those of Sidekiq: a payload of 200 bytes, an error with its
-// trace, and all of it as it lies there.
+// trace, and all of it as it is stored there.
 func foreignRecords(from, n int) []source.Record {
 	records := make([]source.Record, n)
 	trace := strings.Repeat("app/workers/charge.rb:17:in 'perform'\n", 10)

@@ -11,14 +11,14 @@ import (
 )
 
 // offer lets jobs be claimed in the very transaction that makes them available, when
-// somebody has workers for them: between a caller and the start of a handler there
-// is one commit instead of two.
+// a taker has workers for them: between a caller and the start of a handler there is
+// one commit instead of two.
 type offer struct {
 	store *Store
 	fresh map[string]bool // queues in which the transaction made jobs available
 
 	mu    sync.Mutex // held from the question until the answer to it
-	taker *taker     // nil: nobody
+	taker *taker     // nil: nothing is offered
 	asked bool
 	claim job.Claim
 	taken []job.Job
@@ -30,8 +30,8 @@ type taker struct {
 	took  func(job.Claim, []job.Job)
 }
 
-// Serve lets somebody take jobs as they become available, instead of whoever did so
-// before. offer says how many jobs of these queues could start at once; took follows
+// Serve lets the caller take jobs as they become available, in place of the previous
+// taker. offer says how many jobs of these queues could start at once; took follows
 // it when the transaction has ended, with what was claimed: nothing when it failed.
 // Both are called by the goroutine that is writing at the time. Once end has returned, nothing is
 // taken any more.
@@ -86,10 +86,10 @@ func (o *offer) Flush(t *db.Tx) error {
 	return nil
 }
 
-// take claims from a queue. What keeps it from doing so is no fault of the
-// transaction's: it is undone, and whoever claims from the queue later meets it
-// again and knows what to do. A queue with a job of an unknown type is left to them
-// too.
+// take claims from a queue. An error that keeps it from doing so is not the
+// transaction's fault: the claim is undone, and the next claim from the queue meets
+// the error again and handles it. A queue with a job of an unknown type is left to
+// that claim too.
 func (o *offer) take(t *db.Tx, queue string, n int) error {
 	const begin, undo = `SAVEPOINT offer`, `ROLLBACK TO offer`
 	if err := t.Run(begin); err != nil {

@@ -569,7 +569,7 @@ var troubles = []trouble{
 }
 
 // There is no transaction after the one that finds it, and a store that has
-// nothing to do finds it by itself.
+// nothing to do finds it on its own.
 func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 	for _, harm := range troubles {
 		t.Run(harm.name, func(t *testing.T) {
@@ -579,7 +579,7 @@ func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 			s := open(t, Options{Database: sqlite.File{Path: path}})
 			enqueue(t, s, 7)
 			harm.harm(t, path)
-			wait(t, func() bool { return s.Problem() != nil }) // nobody writes
+			wait(t, func() bool { return s.Problem() != nil }) // no caller writes
 			_, err := s.Enqueue(t.Context(), testTime, []job.Job{testJob("1")})
 			for what, err := range map[string]error{"Enqueue": err, "Ping": s.Ping(t.Context()), "Problem": s.Problem()} {
 				if !errors.Is(err, fault.ErrUnsafe) || errors.Is(err, fault.ErrBroken) || !strings.Contains(err.Error(), harm.says) {
@@ -599,7 +599,7 @@ func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 	}
 }
 
-// Whoever removes the lock file does not make the database forget that there is one.
+// Removing the lock file does not make the database forget that there is one.
 func TestStore_MakesItsLockFileAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	s := open(t, Options{Database: sqlite.File{Path: path}})
@@ -608,7 +608,7 @@ func TestStore_MakesItsLockFileAnew(t *testing.T) {
 	check(t, err)
 	check(t, os.Remove(path+".lock"))
 	wait(t, func() bool { return exists(t, path+".lock") })
-	enqueue(t, s, 1) // and nobody is in the middle of writing it
+	enqueue(t, s, 1) // afterwards no goroutine is in the middle of writing the lock file
 	after, err := os.ReadFile(path + ".lock")
 	check(t, err)
 	if first := strings.Split(string(before), "\n")[:2]; !slices.Equal(first, strings.Split(string(after), "\n")[:2]) {

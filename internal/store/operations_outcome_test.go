@@ -46,8 +46,8 @@ func together(t *testing.T, s *Store, calls ...func(context.Context) error) {
 	callers.Wait()
 }
 
-// TestOutcome_OfARunThatIsReplayedInTheSameCommit: how it ended counts, and
-// whether in the same group as before, not that somebody replayed it.
+// TestOutcome_OfARunThatIsReplayedInTheSameCommit: what counts is how the run ended,
+// and whether in the same group as before, not that a person replayed it.
 func TestOutcome_OfARunThatIsReplayedInTheSameCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
@@ -96,7 +96,7 @@ func TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit(t *testing.T) {
 	})
 }
 
-// A step does not end while nobody waits, and goes on for a moment when somebody
+// A step does not end while no other caller waits, and goes on for a moment when one
 // does: where many write, each step is worth its commit.
 func TestWork_EndsSoonOnceSomebodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestWork_EndsSoonOnceSomebodyWaits(t *testing.T) {
 		check(t, err)
 		var other sync.WaitGroup
 		var turn time.Time
-		slow := func() time.Time { // somebody comes as the step begins, and each look at the clock is 2.5 ms later
+		slow := func() time.Time { // another caller comes as the step begins, and each look at the clock is 2.5 ms later
 			if turn.IsZero() {
 				turn = testTime.Add(time.Hour)
 				other.Go(func() { enqueue(t, s, 1) })

@@ -198,7 +198,7 @@ func TestPlans_OfUsersFindTheirLoginsBySubject(t *testing.T) {
 }
 
 // A page of a source with a million records is looked up by its keys and threads: to read
-// what lies there for each page would take hours.
+// all records of the source for each page would take hours.
 func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 	s, recorded := openRecorded(t)
 	records := []source.Record{{Key: "1", Thread: "a", Queue: "orders", Type: "charge"}, {Key: "2", Thread: "b", Queue: "orders", Type: "charge"}}

@@ -23,7 +23,7 @@ import (
 // ([filter.Filter.Order]): the newest first, by enqueueing or by the time of their last
 // change as [filter.Filter.ByEnqueueing] says, or those first that run next. When the search takes too long it returns what was
 // found together with context.DeadlineExceeded; the next page then goes on
-// where it was. So it does while the index of texts is filled anew.
+// where it was. The same happens while the index of texts is rebuilt.
 func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error) {
 	if err := cmp.Or(f.Check(), s.Search.Current(f)); err != nil {
 		return filter.List{}, err
@@ -38,7 +38,7 @@ func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, 
 
 // Count says how many jobs the filter selects. It counts no further than limit;
 // more is true when there are others. When that takes too long, or the index of
-// texts is filled anew, it returns context.DeadlineExceeded.
+// texts is rebuilt, it returns context.DeadlineExceeded.
 func (s *Store) Count(ctx context.Context, f filter.Filter, limit int) (n int, more bool, err error) {
 	f.Sort = filter.Newest // the order that costs least
 	return s.count(ctx, f, filter.Cursor{}, limit)
@@ -67,7 +67,7 @@ const wholeSize = 2 << 20
 
 // WholeJobs returns what Jobs does, each job with what it brings along. Jobs
 // with large bodies make a shorter page. There is none while the index of texts is
-// filled anew.
+// rebuilt.
 func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.List, error) {
 	if err := cmp.Or(f.Check(), s.Search.Complete(f)); err != nil {
 		return filter.List{}, err
@@ -168,8 +168,8 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 	}
 }
 
-// LetterUsage tells how full the dead-letter queue is. It counts our own dead letters, and
-// apart from them those that lie at sources.
+// LetterUsage tells how full the dead-letter queue is. It counts Redrive's own dead letters,
+// and separately those of sources.
 func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
 	const query = `SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at, seq LIMIT 1`
 	firstHour := db.Micros(now)/db.MicrosPerHour - 23
@@ -266,8 +266,8 @@ func replays(src db.Source, seq int64) ([]history.Replay, error) {
 	}, seq)
 }
 
-// Changes tells what state jobs are in, for whoever missed what was told. Unknown ids
-// are left out.
+// Changes tells what state jobs are in, for a listener that missed announced changes.
+// Unknown ids are left out.
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
 	jobs, err := s.policies.Jobs(s.reader.In(ctx), query, db.Rows(ids))

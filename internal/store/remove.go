@@ -184,7 +184,7 @@ type purged struct {
 func (p *sweep) purgeTrash(ctx context.Context) error {
 	var last purged
 	for p.limits.Trash > 0 {
-		from := last // the write may still run when nobody waits for it any more
+		from := last // the write may still run when its caller no longer waits for it
 		var err error
 		last, err = db.Write(ctx, p.store.writer, pruneChunk, func(t *db.Tx) (purged, error) { return p.purge(t, from) })
 		if err != nil {
@@ -226,9 +226,9 @@ func (p *sweep) purge(t *db.Tx, last purged) (purged, error) {
 	return next, p.store.Accounts.Log(t, entries...)
 }
 
-// oldTrash looks at the jobs in the trash after the last ones that came there
-// before a time, and names those that nobody needs. A discard that its source has not
-// answered is needed: forgotten, the record would come back as a dead letter.
+// oldTrash looks at the jobs that came into the trash before a time, after the last ones
+// it looked at, and names those that are no longer needed. A discard that its source has
+// not answered is still needed: without it, the record would come back as a dead letter.
 func oldTrash(t *db.Tx, before time.Time, last purged) (next purged, old []int64, err error) {
 	const query = `SELECT at, job_seq, EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay') AND o.state IN ('running', 'paused'))

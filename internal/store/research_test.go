@@ -235,8 +235,8 @@ func TestUnsearched_EndsWhereItHasEnough(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes something takes, whoever else works meanwhile
-// included.
+// allocated is how many bytes something allocates, including what other goroutines
+// allocate meanwhile.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -312,8 +312,8 @@ func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	}
 }
 
-// While the index is filled anew a list is incomplete, and whatever acts on all
-// that matches waits, also in another process.
+// While the index is rebuilt a list is incomplete, and whatever acts on all jobs that
+// match waits, also in another process.
 func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
 	const n = 5000 + 10
 	path := sqlitetest.New(t)

@@ -15,7 +15,7 @@ import (
 // Retention removes jobs some time after they ended. A reader looks for those
 // whose time has come, page by page; the writer removes them in small steps and
 // looks again whether nothing has happened to them meanwhile. A step ends as soon
-// as somebody else waits for the writer.
+// as another caller waits for the writer.
 //
 // Each step counts what it removes in the table removals, and remembers the ids in
 // removed_jobs. The audit log has one entry for each sweep, with everything that
@@ -25,7 +25,7 @@ import (
 const (
 	duePage    = 5000 // rows that are read at once
 	jobRows    = 4    // that the removal of a job changes, roughly
-	dueChunk   = 50   // jobs that a step removes before it looks whether somebody waits
+	dueChunk   = 50   // jobs that a step removes before it looks whether another caller waits
 	pruneChunk = 500  // rows that one transaction removes of what is not a job
 )
 
@@ -92,8 +92,8 @@ func (p *sweep) count(removed parts) {
 // long ago as dead letters are kept, whose counts stay; and error groups in which
 // nothing failed for so long and to which no job belongs, sooner when there is
 // hardly room for new ones. What an operation under way needs stays, and so do
-// refused dead letters and the newest dead letter. What still lies at a source, or is on
-// its way there, is not ours to remove. Other writers come in between.
+// refused dead letters and the newest dead letter. What is still at a source, or is on
+// its way there, is not removed. Other writers come in between.
 func (s *Store) Prune(ctx context.Context, now time.Time, limits retention.Limits) (retention.Pruned, error) {
 	p := &sweep{store: s, now: now, limits: limits, done: retention.Pruned{Jobs: parts{}}}
 	since, err := s.retentionSince(ctx)
@@ -222,7 +222,7 @@ func (p *sweep) removeDue(ctx context.Context, kind retention.Kind, due []int64)
 		jobs   parts
 	}
 	for len(due) > 0 {
-		these := due // the write may still run when nobody waits for it any more
+		these := due // the write may still run when its caller no longer waits for it
 		done, err := db.Write(ctx, p.store.writer, heavyStep, func(t *db.Tx) (s step, err error) {
 			s.jobs = parts{}
 			for more := true; more; more = s.looked < len(these) && !p.store.writer.Waited() {

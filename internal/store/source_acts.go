@@ -130,9 +130,9 @@ func (s *Store) unsure(t *db.Tx, now time.Time, j job.Job) error {
 	return sources.Left(t, []int64{j.Seq})
 }
 
-// ranElsewhere takes note that somebody else began the run of a job that a replay was to
-// begin. The job has died again: its record ends the run when it is read, and if the record
-// has left by then, the job is gone.
+// ranElsewhere records that the run of a job, which a replay was to begin, was begun elsewhere.
+// The job has died again: its record ends the run when it is read, and if the record has left
+// by then, the job is gone.
 func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act) error {
 	if len(act.Payload) > 0 {
 		if err := s.restorePayload(t, j); err != nil {
@@ -143,9 +143,9 @@ func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act)
 	return s.hand(t, now, []job.Job{j})
 }
 
-// Succeeded takes note that runs have succeeded at their source, which says so. A job that
-// is not in that run any more, or that the source does not have, is left as it is. It returns
-// how many jobs changed.
+// Succeeded records that runs have succeeded, as their source reports. A job that is no longer
+// in that run, or that the source does not have, is left as it is. It returns how many jobs
+// changed.
 func (s *Store) Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	bySeq, seqs := make(map[int64]source.Success, len(all)), make([]int64, len(all))

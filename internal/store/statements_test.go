@@ -10,8 +10,8 @@ import (
 	"redrive/internal/filter"
 )
 
-// A query of a snapshot that has to be prepared anew does not wait for a
-// connection that another snapshot holds, which waits for the same.
+// A query of a snapshot that has to be prepared again does not wait for a
+// connection held by another snapshot that waits for the same.
 func TestReader_SnapshotsDoNotWaitForEachOther(t *testing.T) {
 	s := open(t, Options{Statements: 1})
 	id := enqueue(t, s, 1)[0].Job.ID

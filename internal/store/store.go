@@ -8,7 +8,7 @@
 //	operations  acts on many jobs
 //	search      the index of texts
 //	accounts    users, sessions, tokens and the audit log
-//	sources     what lies dead at other queues, and what they are asked to do
+//	sources     the dead letters of other queues, and what those are asked to do
 //
 // The core tells them what happens (package book), and they write what they
 // gathered in the same transaction (package db). A new book is registered in
@@ -23,7 +23,7 @@
 // database has no other writer (see known). One that is not there was fenced off
 // by a newer claim, a cancellation or a replay: it is reported as stale, and
 // nothing of it is written. The statements name the execution all the same. When
-// they then meet another number of rows than memory promised, somebody else has
+// they then meet another number of rows than memory promised, another program has
 // written to the database, and the store stops for good.
 //
 // The store never reads a clock: times are passed in.
@@ -61,11 +61,11 @@ type Options struct {
 	OnCommit func([]job.Change)
 	Log      *slog.Logger     // nil: nothing is logged
 	MaxBytes int              // of new jobs that wait to be written; zero: 128 MiB
-	Redact   search.Redaction // what is shown to nobody is not found either
+	Redact   search.Redaction // what no user is shown is not found by a search either
 	Limits   counters.Limits  // of the names of queues and types
 	Groups   int              // error groups that there may be; 0: [failures.DefaultGroups]
 
-	// Refuses says why a source does not do what somebody asks for; empty when it does.
+	// Refuses says why a source does not do what a caller asks for; empty when it does.
 	// nil: every source does everything.
 	Refuses func(source string, w source.Wish) string
 
@@ -180,7 +180,7 @@ func (s *Store) Made() bool { return s.engine.Made() }
 // Closing again does nothing.
 func (s *Store) Close() error { return s.close() }
 
-// Abandon closes a store that nobody has written to, in place of Close: a database that
+// Abandon closes a store that was never written to, in place of Close: a database that
 // was made for it is removed.
 func (s *Store) Abandon() error { return s.abandon() }
 

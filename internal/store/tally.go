@@ -18,7 +18,7 @@ import (
 const atLeast = 1000
 
 // Tally counts the jobs that the filter selects, and what kind they are, by looking at
-// up to so many: for texts and all else that nobody counts in advance (see
+// up to limit jobs: for texts and all else that is not counted in advance (see
 // [counters.Book.Known] for what is). It looks at what the filter would select without
 // its status, queue, type and reason, which is all that states and facets need. When that
 // is too much, it counts facets among the jobs of that status only, and states among those

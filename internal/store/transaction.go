@@ -127,9 +127,9 @@ type endedRun struct {
 	group   int64 // of the failure that ended it
 }
 
-// ended notes that a run is over, the first time that somebody says so. First
-// runs belong to no operation, and of a run that was over in an earlier
-// transaction the books know already.
+// ended notes that a run is over, the first time that it is called for the run. First
+// runs belong to no operation, and the books already know of a run that was over in
+// an earlier transaction.
 func (g *gathered) ended(j *job.Job, outcome operation.RunOutcome, now time.Time) {
 	k := runKey{j.Seq, j.Run}
 	if _, known := g.runs[k]; j.Run > 1 && !known {
@@ -273,7 +273,8 @@ type known interface {
 	newest() int64
 }
 
-// memory is what is known while nobody else writes: all of it.
+// memory holds what the store knows without reading the database, which is all of it
+// as long as no other program writes there.
 type memory struct {
 	counters *counters.Book
 	active   map[string]*job.Job // by id, without what their workers alone need

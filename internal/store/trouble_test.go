@@ -22,7 +22,7 @@ import (
 )
 
 // damage overwrites the beginning of the pages that hold jobs, in a database that
-// nobody has open.
+// no process has open.
 func damage(t *testing.T, path string) {
 	t.Helper()
 	const page = 4096
@@ -194,7 +194,7 @@ func TestProblem_EndsByItself(t *testing.T) {
 		t.Errorf("Ping gives %v, the problem is %v", err, s.Problem())
 	}
 	readOnly.Store(false)
-	wait(t, func() bool { return s.Problem() == nil }) // nobody else writes
+	wait(t, func() bool { return s.Problem() == nil }) // no other caller writes
 }
 
 // asNobody runs the test of the same name in a process without privileges.

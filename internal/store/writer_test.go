@@ -176,7 +176,7 @@ func TestWriter_DropsWhatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-// A caller that finds nobody at work commits in its own goroutine, and learns the
+// A caller that finds the writer idle commits in its own goroutine, and learns the
 // result even if its context ends meanwhile.
 func TestWriter_LeavesACallerThatIsAloneItsOwnCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestWriter_LeavesACallerThatIsAloneItsOwnCommit(t *testing.T) {
 }
 
 // What an operation that panics left behind must not become part of another one,
-// also where somebody survives the panic.
+// even if a caller recovers from the panic.
 func TestWriter_EndsWithAPanic(t *testing.T) {
 	s := open(t, Options{})
 	func() {
@@ -394,8 +394,8 @@ func TestWriter_ReadOnlyFileIsReported(t *testing.T) {
 	enqueue(t, s, 1)
 }
 
-// Somebody who edits the file behind the store's back ends it: what it knows in
-// memory is no longer true.
+// A program that edits the file behind the store's back makes the store stop: what
+// the store knows in memory is no longer true.
 func TestWriter_StopsForGoodWhenTheFileCannotBeTrusted(t *testing.T) {
 	s := open(t, Options{})
 	enqueue(t, s, 2)
@@ -485,7 +485,7 @@ func TestOnCommit_TellsWhatMoved(t *testing.T) {
 }
 
 // A queue that is paused or resumed moves no job, but pages show it, and a resumed
-// one lets jobs run: whoever listens is called, once for each.
+// one lets jobs run: the listener is called, once for each.
 func TestStore_TellsThatAQueueWasPausedAndResumed(t *testing.T) {
 	calls := make(chan int, 10)
 	s := open(t, Options{OnCommit: func(c []job.Change) { calls <- len(c) }})
@@ -497,8 +497,8 @@ func TestStore_TellsThatAQueueWasPausedAndResumed(t *testing.T) {
 	}
 }
 
-// A page of a source that is rolled back for another one's fault is taken over anew, with
-// all that is known of its records.
+// A page of a source that is rolled back because of another operation's fault is taken over
+// again, with all that is known of its records.
 func TestMirror_IsRepeatedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
