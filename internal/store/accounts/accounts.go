@@ -29,13 +29,13 @@ type Book struct {
 
 	// Of the transaction that is under way.
 	headNow    head
-	guardedNow *bool // whether anybody has to log in, when that was changed
+	guardedNow *bool // whether users have to log in, when that was changed
 }
 
 // New returns a book; Load reads what it knows in memory.
 func New(writer *db.Writer, reader *db.Reader) *Book { return &Book{writer: writer, reader: reader} }
 
-// Load reads whether anybody has to log in, and where the audit log goes on.
+// Load reads whether users have to log in, and where the audit log goes on.
 func (b *Book) Load(src db.Source) error {
 	guarded, err := isGuarded(src)
 	b.guarded.Store(guarded)
@@ -53,15 +53,15 @@ func (b *Book) Committed(*db.Tx) {
 	}
 }
 
-// Guarded reports whether anybody has to log in: it is true from the first user
-// or token on. It reads no file, so that no damage of one can make it false.
+// Guarded reports whether users have to log in: it is true from the first user or
+// token on. It reads no file, so that no damaged file can make it false.
 func (b *Book) Guarded() bool { return b.guarded.Load() }
 
 func isGuarded(src db.Source) (bool, error) {
 	return db.Value[bool](src, `SELECT EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM tokens)`)
 }
 
-// guard takes note that users or tokens have come or gone.
+// guard looks again whether users have to log in, after a user or token was added or removed.
 func (b *Book) guard(t *db.Tx) error {
 	is, err := isGuarded(t)
 	b.guardedNow = &is
@@ -98,8 +98,8 @@ func (b *Book) act(ctx context.Context, now time.Time, by audit.Actor, do func(*
 	})
 }
 
-// stillOpen refuses who may act only because no login is required, when somebody
-// has to since: of two first users at the same time one is the admin.
+// stillOpen refuses an actor who may act only because no login was required, when one
+// is required by now: of two first users at the same time only one is the admin.
 func (b *Book) stillOpen(t *db.Tx, by audit.Actor) error {
 	if !by.Open {
 		return nil
@@ -112,7 +112,7 @@ func (b *Book) stillOpen(t *db.Tx, by audit.Actor) error {
 }
 
 // AddUser adds a user, whose password is hashed already. The first one must be
-// an admin: somebody has to be able to add the others.
+// an admin, who can add the others.
 func (b *Book) AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error {
 	const insert = `INSERT INTO users (name, role, password, created_at, changed_at) VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING`
 	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {

@@ -125,7 +125,7 @@ func (b *Book) Record(ctx context.Context, entries ...audit.Entry) error {
 }
 
 // Flush keeps the newest hash beside the log, in place of the one from which the
-// writer went on: nobody else may have moved it.
+// writer went on: no other program may have changed that one.
 func (b *Book) Flush(t *db.Tx) error {
 	if b.headNow.seq == b.head.seq {
 		return nil
@@ -164,8 +164,8 @@ func number(h hash.Hash, n int64) {
 }
 
 // loadHead goes on from the hash that was kept beside the log, not from the
-// newest entry: after an end that was cut off the gap stays, for all to see. An
-// entry that somebody added keeps its number.
+// newest entry: when the end of the log was cut off, the gap stays, for all to
+// see. An entry that another program added keeps its number.
 func (b *Book) loadHead(src db.Source) error {
 	const query = `SELECT seq, coalesce((SELECT max(seq) FROM audit), 0), hash FROM audit_head`
 	var newest int64

@@ -56,7 +56,7 @@ func (b *Book) Session(ctx context.Context, now time.Time, hash []byte) (access.
 	return found, err
 }
 
-// SeeSession takes note that a login is in use.
+// SeeSession records that a login is in use.
 func (b *Book) SeeSession(ctx context.Context, now time.Time, hash []byte) error {
 	const update = `UPDATE sessions SET seen_at = $2 WHERE hash = $1 AND seen_at < $2`
 	return b.change(ctx, func(t *db.Tx) error { return t.Run(update, hash, db.Micros(now)) })
@@ -69,7 +69,7 @@ func (b *Book) Sessions(ctx context.Context, now time.Time) ([]access.Session, e
 	return slices.DeleteFunc(all, func(s access.Session) bool { return !s.Live(now) }), err
 }
 
-// EndSession ends a login: a logout, or what an admin does to somebody else's.
+// EndSession ends a login: the user logs out, or an admin ends another user's login.
 // One that is over already stays so.
 func (b *Book) EndSession(ctx context.Context, now time.Time, hash []byte, by audit.Actor) error {
 	const remove = `DELETE FROM sessions WHERE hash = $1 RETURNING "user"`
@@ -88,14 +88,14 @@ func (b *Book) EndSession(ctx context.Context, now time.Time, hash []byte, by au
 	})
 }
 
-// LoginFailed writes down that somebody did not get in. The name is that of a
-// user, or empty: what was typed may be a password.
+// LoginFailed writes down that a login failed. The name is that of a user, or
+// empty: what was typed may be a password.
 func (b *Book) LoginFailed(ctx context.Context, now time.Time, name string, by audit.Actor) error {
 	return b.act(ctx, now, by, func(*db.Tx) (audit.Entry, error) { return audit.Entry{Action: "login.failed", Subject: name}, nil })
 }
 
-// CreateToken keeps a new token. The first one of all, which ends that nobody has
-// to log in, must be an admin's: somebody has to be able to add others.
+// CreateToken keeps a new token. The first one of all, from which on users have to
+// log in, must be an admin's, who can add others.
 func (b *Book) CreateToken(ctx context.Context, now time.Time, n access.Token, by audit.Actor) error {
 	const insert = `INSERT INTO tokens (id, hash, name, role, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
@@ -117,8 +117,8 @@ func (b *Book) CreateToken(ctx context.Context, now time.Time, n access.Token, b
 	})
 }
 
-// liveToken reports whether a token with that name lets somebody in. Histories
-// show names, so that no two may have one at the same time.
+// liveToken reports whether there is a valid token with that name. Histories show
+// names, so no two tokens may have the same one at the same time.
 func (b *Book) liveToken(t *db.Tx, now time.Time, name string) (bool, error) {
 	const query = `SELECT EXISTS (SELECT 1 FROM tokens WHERE name = $1 AND revoked_at = 0 AND expires_at > $2)`
 	return db.Value[bool](t, query, name, db.Micros(now))
@@ -140,7 +140,7 @@ func (b *Book) RevokeToken(ctx context.Context, now time.Time, id string, by aud
 	})
 }
 
-// UseToken takes note that a token was used.
+// UseToken records that a token was used.
 func (b *Book) UseToken(ctx context.Context, now time.Time, id string) error {
 	const update = `UPDATE tokens SET used_at = $2 WHERE id = $1 AND used_at < $2`
 	return b.change(ctx, func(t *db.Tx) error { return t.Run(update, id, db.Micros(now)) })
@@ -159,7 +159,7 @@ func (b *Book) Tokens(ctx context.Context) ([]access.Token, error) {
 	return db.All(b.reader.In(ctx), tokenColumns+`ORDER BY created_at DESC, id`, tokenFields)
 }
 
-// Token returns a token by its id, whether or not it still lets anybody in, or
+// Token returns a token by its id, whether or not it is still valid, or
 // access.ErrUnknown.
 func (b *Book) Token(ctx context.Context, id string) (access.Token, error) {
 	return tokenOf(b.reader.In(ctx), id)

@@ -37,7 +37,7 @@ type Failer interface {
 	Failed(t *db.Tx, f Failure) error
 }
 
-// EndedRun is a run that somebody had started with a replay, and that is over.
+// EndedRun is a run that a replay had started, and that is over.
 type EndedRun struct {
 	Seq       int64 // of the job
 	Run       int
@@ -64,8 +64,7 @@ type Remover interface {
 	Removed(t *db.Tx, jobs []job.Job) error
 }
 
-// Ask is what a person, or an operation, wants done to dead letters where they lie: at
-// their sources.
+// Ask is what a person, or an operation, wants done to dead letters at their sources.
 type Ask struct {
 	Kind       source.Kind
 	Mode       source.Mode // of a replay

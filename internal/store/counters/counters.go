@@ -99,7 +99,7 @@ func (b *Book) Depth(queue string, status job.Status) int64 {
 	return b.queued[k] + b.sums.depths[k]
 }
 
-// OwnLetters is the number of open dead letters that lie at no source, as the
+// OwnLetters is the number of open dead letters that are at no source, as the
 // transaction sees it.
 func (b *Book) OwnLetters() int64 {
 	n := b.depths[job.StatusDeadLetter] - b.SourceLetters()
@@ -111,8 +111,8 @@ func (b *Book) OwnLetters() int64 {
 	return n
 }
 
-// Letters is the number of open dead letters that lie at no source, and of those that do,
-// both as of the last commit.
+// Letters returns the number of open dead letters that are at no source, and the number of
+// those at sources, both as of the last commit.
 func (b *Book) Letters() (own, atSources int64) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -120,7 +120,7 @@ func (b *Book) Letters() (own, atSources int64) {
 	return b.depths[job.StatusDeadLetter] - atSources, atSources
 }
 
-// SourceLetters is the number of open dead letters that lie at sources, as of the last
+// SourceLetters is the number of open dead letters that are at sources, as of the last
 // commit.
 func (b *Book) SourceLetters() int64 {
 	b.mu.RLock()

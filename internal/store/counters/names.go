@@ -43,7 +43,7 @@ type Limits struct {
 	Reserved []string // queues that are admitted always: they have their places before their first job
 }
 
-// What the limits are unless somebody says otherwise.
+// The limits that hold unless [Limits] sets others.
 const (
 	defaultQueues = 1000
 	defaultTypes  = 1000

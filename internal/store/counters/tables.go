@@ -177,9 +177,9 @@ func (b *Book) loadLetters(src db.Source) error {
 	})
 }
 
-// loadOpened counts our own open dead letters by the hour in which their jobs failed, as
-// far as anybody asks: those of the day before the newest. All of them would make a
-// start take longer with every letter that is kept.
+// loadOpened counts Redrive's own open dead letters by the hour in which their jobs failed,
+// only those of the day before the newest, because no caller asks for older ones. Counting
+// all of them would make a start take longer with every letter that is kept.
 func (b *Book) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
 		WHERE letter = 'stored' AND instr(queue, '@') = 0 AND changed_at >= (

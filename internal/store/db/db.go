@@ -6,11 +6,11 @@
 //
 // All writes go through one connection, one transaction after the other. Callers
 // queue an operation ([Write]) and wait; the writer's goroutine runs whatever has
-// queued in one transaction and answers everybody after its commit: one fsync serves
-// many callers. A caller that finds nobody at work commits in its own goroutine. An
+// queued in one transaction and answers all callers after its commit: one fsync serves
+// many callers. A caller that finds the writer idle commits in its own goroutine. An
 // operation that fails makes the writer roll back and run each of the batch alone,
 // so it must give the same result when it is run again. An operation that merely
-// refuses (see [Options]) has written nothing and disturbs nobody.
+// refuses (see [Options]) has written nothing and disturbs no other caller.
 //
 // A caller's context bounds its waiting in the queue: a transaction is never
 // cancelled. What a transaction gathers belongs to the writer's participants.
@@ -23,7 +23,7 @@
 // (fault.ErrUnsafe), [Health.Problem] says so, and the writer tries every second to
 // write something that changes nothing. After an I/O error (fault.ErrBroken), and
 // when the database turns out to be damaged (fault.ErrCorrupt), the writer stops
-// for good: nobody knows what the disk holds, and each write could do more harm.
+// for good: it is unknown what the disk holds, and each write could do more harm.
 package db
 
 import (
@@ -75,7 +75,7 @@ type Engine interface {
 	Committed(rows int)
 	// Announce leaves word of where this process answers requests, for other
 	// programs that find the database in use. The key proves to it that a program
-	// belongs to the user who runs it: nobody else must be able to read it.
+	// belongs to the user who runs it: no other user must be able to read it.
 	Announce(url, key string) error
 	Close() error
 	// Abandon is Close, and removes what was made when it was opened.
@@ -104,8 +104,8 @@ type Source interface {
 }
 
 // Search is the index of the texts of failures, by the numbers of their jobs. It is
-// written beside the writer, in transactions of its own, and can be made anew from
-// the database at any time.
+// written beside the writer, in transactions of its own, and can be rebuilt from the
+// database at any time.
 type Search interface {
 	// State says how far the index is.
 	State(src Source) (IndexState, error)

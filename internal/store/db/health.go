@@ -16,7 +16,7 @@ type FileError struct {
 	Kind error // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
 	Err  error // what the engine said; of fault.ErrUnsafe, what is wrong and what to do
 
-	Since time.Time // when this was first seen; zero where nobody remembers it
+	Since time.Time // when this was first seen; zero where it was not recorded
 }
 
 func (e *FileError) Error() string {

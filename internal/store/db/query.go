@@ -223,7 +223,7 @@ func (w *Where) String() string {
 }
 
 // Limit ends a query: at most n rows. The sum spares SQLite from preparing the
-// statement anew for each n.
+// statement again for each n.
 func (w *Where) Limit(n int) (string, []any) {
 	args := append(w.Args, n)
 	return fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
@@ -273,9 +273,9 @@ func (f field[T]) Scan(value any) error {
 	return nil
 }
 
-// Blob is where bytes go that a query reads. They are the driver's own, which has
-// to make them anew for every row: for package sql, which copies them once more, a
-// driver may use them again.
+// Blob is where bytes go that a query reads. They are the driver's own, so the driver
+// has to allocate new ones for every row: for package sql, which copies them once more,
+// a driver may reuse them.
 func Blob(to *[]byte) sql.Scanner { return (*blob)(to) }
 
 type blob []byte

@@ -11,7 +11,7 @@ import (
 )
 
 // Ten thousand shapes of a query leave no more prepared than the limit, and none
-// is closed while somebody uses it.
+// is closed while a caller uses it.
 func TestStatements_KeepAsManyAsTheirLimit(t *testing.T) {
 	const limit, callers = 16, 8
 	pool, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "x.db"))

@@ -35,7 +35,7 @@ type Participant interface {
 
 // op is one caller's operation in the queue of the writer.
 type op struct {
-	do      func(*Tx) error // again after a rollback, alone; must then give its result anew
+	do      func(*Tx) error // run again, alone, after a rollback; must then give its result again
 	size    Size
 	refusal error      // its own answer; nothing was written
 	done    chan error // one slot: answered exactly once, after the commit or when there will be none
@@ -121,7 +121,7 @@ type Writer struct {
 	mu       sync.Mutex
 	waiting  []*op
 	bytes    map[string]int // of those that wait and those under way, by account
-	busy     bool           // somebody has the connection and the participants
+	busy     bool           // a goroutine has the connection and the participants
 	tookMuch bool           // the newest transaction was a heavy one
 	shared   bool           // the newest transaction had several operations
 	closed   bool
@@ -180,8 +180,8 @@ func (w *Writer) prove(t *Tx) error {
 	return w.o.Probe(t)
 }
 
-// probe does so for who has the connection. Room for a small write is not the end
-// of the trouble for somebody whose job did not fit.
+// probe does what Probe does, for a caller that has the connection. Room for a small
+// write is not the end of the trouble for a client whose job did not fit.
 func (w *Writer) probe() error {
 	if w.unplaced > 0 && w.engine.Room(w.unplaced) == nil {
 		w.unplaced = 0
@@ -189,9 +189,9 @@ func (w *Writer) probe() error {
 	return w.commit([]*op{{do: w.prove}})
 }
 
-// admit lets an operation lead, or puts it into the queue. One that finds nobody at
-// work leads: to wake the loop and to be woken by it would take a quarter of the
-// time of a commit. Where callers come many at a time they queue, to share commits.
+// admit lets an operation lead, or puts it into the queue. One that finds the writer
+// idle leads: to wake the loop and to be woken by it would take a quarter of the time
+// of a commit. Where many callers come at a time they queue, to share commits.
 func (w *Writer) admit(o *op) (leads bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,8 +251,8 @@ func (w *Writer) Waited() bool {
 	return len(w.waiting) > 0
 }
 
-// leave takes an operation out of the queue for which nobody waits any more. One
-// that is under way keeps its place until it has ended.
+// leave takes an operation out of the queue when its caller no longer waits for it.
+// One that is under way keeps its place until it has ended.
 func (w *Writer) leave(o *op) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -343,7 +343,7 @@ func (w *Writer) again() <-chan time.Time {
 }
 
 // look finds out whether the trouble is over, or has begun, which is remembered as
-// the problem. While somebody commits, the commit does so.
+// the problem. While a commit is under way, that commit does so instead.
 func (w *Writer) look() {
 	w.mu.Lock()
 	if w.busy {

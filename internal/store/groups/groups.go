@@ -46,7 +46,7 @@ type Book struct {
 	mu           sync.RWMutex      // for those who read the groups beside the writer
 	known        map[string]*group // by fingerprint
 	fingerprints map[int64]string  // of the groups, by their numbers
-	open         int64             // groups that nobody has dealt with
+	open         int64             // groups that no one has dealt with
 	newest       int64             // the number of the newest group
 	sizes        map[string]int    // groups by the source that brought them, '' for our own
 
@@ -58,7 +58,7 @@ type Book struct {
 }
 
 // New returns a book without groups; Load reads them. redact takes out of an
-// error what nobody may find.
+// error what no user may find.
 func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book.Log, redact func(string) string, most int) *Book {
 	return &Book{
 		most:   cmp.Or(most, failures.DefaultGroups),
@@ -134,7 +134,7 @@ func (b *Book) Failed(t *db.Tx, f book.Failure) error {
 	return nil
 }
 
-// opens says why a failure now opens the group by itself.
+// opens says why a failure now opens the group automatically.
 func (g *group) opens(now time.Time) failures.Reopening {
 	switch g.state {
 	case failures.Resolved:
@@ -200,8 +200,8 @@ func (b *Book) Committed(*db.Tx) {
 	b.learn(b.changed)
 }
 
-// learn puts groups in the place of those with the same fingerprints, and counts
-// the open ones anew.
+// learn puts groups in the place of those with the same fingerprints, and updates
+// the number of open ones.
 func (b *Book) learn(changed map[string]*group) {
 	for fingerprint, g := range changed {
 		if before := b.known[fingerprint]; before != nil {
@@ -224,8 +224,8 @@ func (b *Book) learn(changed map[string]*group) {
 	}
 }
 
-// Open is how many groups nobody has dealt with, as of the last commit. Only
-// code that the writer runs may call it.
+// Open is how many groups no one has dealt with, as of the last commit. Only code
+// that the writer runs may call it.
 func (b *Book) Open() int64 { return b.open }
 
 // Load reads the groups at the start, each with the newest hour in which it had

@@ -78,11 +78,11 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 	return page, db.TimedOut(ctx, err)
 }
 
-// hidden reports whether a class holds a secret: a filter by it finds nothing, so that nobody
-// can find the secret out by guessing.
+// hidden reports whether a class holds a secret: a filter by it finds nothing, so that no
+// user can find the secret out by guessing.
 func (b *Book) hidden(class string) bool { return b.redact(class) != class }
 
-// findable is a group as it can be searched: without secrets, so that nobody can
+// findable is a group as it can be searched: without secrets, so that no user can
 // find them out by searching.
 func (b *Book) findable(g failures.Group) failures.Group {
 	g.Class, g.Message, g.Note = b.redact(g.Class), b.redact(g.Message), b.redact(g.Note)

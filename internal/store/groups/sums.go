@@ -83,7 +83,7 @@ func (s *sums) failure(id int64, f book.Failure, at int64) {
 	s.queues[queueKey{id, f.Job.Queue}]++
 }
 
-// reopen notes that a group opened by itself.
+// reopen notes that a group opened automatically.
 func (s *sums) reopen(id int64, why failures.Reopening, at int64) {
 	d := s.of(id)
 	d.opened, d.openedAt = why, at
@@ -170,7 +170,7 @@ func (b *Book) flushQueues(t *db.Tx) error {
 // keptHours is how much of a group's history is kept: a month.
 const keptHours = 31 * 24
 
-// flushNewest writes which groups opened by themselves, unless a person decided
+// flushNewest writes which groups opened automatically, unless a person decided
 // something about them later in the same transaction. When the hours of a group
 // are written, it also writes what is known of its newest failure, and forgets the
 // oldest hours.

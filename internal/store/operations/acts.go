@@ -14,7 +14,7 @@ import (
 	"redrive/internal/store/db"
 )
 
-// New writes down that somebody wants to act on many jobs. The scope of
+// New writes down that a caller wants to act on many jobs. The scope of
 // a filter is collected afterwards; jobs that are named become items here, and
 // those that do not fit are skipped. A repeat under its caller's idempotency key
 // returns the first operation; a key that was used for another one is a
@@ -45,9 +45,9 @@ func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by a
 	})
 }
 
-// repeated is the operation that was made with the key of a request before. A
-// key that is older than callers counts as everybody's, and tells of its content
-// what the operation does.
+// repeated is the operation that was made before with the key of a request. A key
+// that was stored before callers were recorded counts as every caller's, and what it
+// tells of its content is what the operation does.
 func (b *Book) repeated(t *db.Tx, n operation.Request) (first operation.Operation, ok bool, err error) {
 	const query = `SELECT ` + columns + `, key_content FROM operations
 		WHERE key = $1 AND key <> '' AND (key_caller = $2 OR key_caller IS NULL) ORDER BY key_caller IS NULL LIMIT 1`
@@ -148,7 +148,7 @@ func (b *Book) Start(ctx context.Context, now time.Time, id int64, pace operatio
 		operation.Preview)
 }
 
-// Pause stops an operation where it is, until somebody resumes it.
+// Pause stops an operation where it is, until a person resumes it.
 func (b *Book) Pause(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return b.change(ctx, id, "paused", func(t *db.Tx, o operation.Operation) error {
 		_, err := b.pause(t, o, "paused by "+audit.Name(by.Name), now, by)
@@ -241,8 +241,8 @@ func (b *Book) abort(t *db.Tx, o operation.Operation, why string, now time.Time,
 	return b.record(t, was, o, e)
 }
 
-// Expire ends previews that nobody started within an hour: their
-// scope says less and less about what is. It returns when the next one ends,
+// Expire ends previews that no one started within an hour: their scope says
+// less and less about the jobs as they are. It returns when the next one ends,
 // zero when there is none.
 func (b *Book) Expire(ctx context.Context, now time.Time) (next time.Time, err error) {
 	const query = `SELECT ` + columns + ` FROM operations

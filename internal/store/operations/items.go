@@ -33,7 +33,7 @@ func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool,
 	}
 	return db.Write(ctx, b.writer, len(found)+1, func(t *db.Tx) (bool, error) {
 		o, at, err := withCursor(t, id)
-		if err != nil || o.State != operation.Collecting || at != cursor { // somebody aborted it, or was faster
+		if err != nil || o.State != operation.Collecting || at != cursor { // a person aborted it, or another caller was faster
 			return err == nil && o.State == operation.Collecting, err
 		}
 		if o, err = b.addItems(t, o, found, now); err != nil {
@@ -109,7 +109,7 @@ func (b *Book) relapses(ctx context.Context, o operation.Operation, after filter
 	return all, next, err
 }
 
-// collectNamed makes items of jobs that somebody named, each once.
+// collectNamed makes items of the jobs that the request named, each once.
 func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
 	const query = `SELECT id, seq FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
 	ids := make([]string, len(named))
@@ -187,7 +187,7 @@ func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[op
 type part struct{ queue, typ string }
 
 // collected ends the collection: a person looks at the preview now, or has said
-// that nobody needs to.
+// that this is not needed.
 func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
 	const count = `UPDATE operations SET causes = (SELECT count(*) FROM operation_causes WHERE operation_id = $1) WHERE id = $1
 		RETURNING causes`

@@ -26,9 +26,9 @@ type workItem struct {
 	other int64
 }
 
-// A step has as many items as it may when nobody else waits for the writer: items
-// share the pages that a commit writes. It takes them in chunks, and once somebody
-// waits it ends with the chunk in which its time is over.
+// A step has as many items as it may when no other caller waits for the writer: items
+// share the pages that a commit writes. It takes them in chunks, and once another
+// caller waits it ends with the chunk in which its time is over.
 const (
 	itemRows = 4 // that an item writes
 

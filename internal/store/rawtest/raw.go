@@ -6,7 +6,7 @@
 // table with a unique id and a partial index that claims follow, one
 // connection, prepared statements, the claim in the transaction that completes
 // the jobs before. It has no leases, history, retries, counters or lists, and
-// nobody else reads it. A row is a UUIDv7, a queue, a type, a state, a priority,
+// no other process reads it. A row is a UUIDv7, a queue, a type, a state, a priority,
 // two times and a payload of 100 bytes, which a claim returns.
 package rawtest
 
@@ -74,8 +74,8 @@ func OpenRelaxed(tb testing.TB) *Queue {
 	return OpenFile(tb, filepath.Join(tb.TempDir(), "raw.db"), true).made()
 }
 
-// OpenFile opens a database of the store, with nothing of the store around it: what its
-// statements cost by themselves.
+// OpenFile opens a database of the store, with nothing of the store around it, to measure
+// what its statements cost alone.
 func OpenFile(tb testing.TB, path string, relaxed bool) *Queue {
 	tb.Helper()
 	pragmas := Pragmas()

@@ -46,7 +46,7 @@ func FoundFor(limit int) Found {
 	return Found{Jobs: make([]job.Job, 0, n), policies: make([]int64, 0, n)}
 }
 
-// row is where the columns of one row are read to, for every row anew.
+// row is where the columns of one row are read to. It is used again for every row.
 type row struct {
 	job                                              job.Job
 	policy                                           int64
@@ -120,7 +120,7 @@ func (f *Found) ScanWhole(rows *sql.Rows) error {
 }
 
 // NextColumns are what is worth reading of a job that waits to be claimed, in
-// the order in which ScanNext reads them: its run has not ended, nobody holds
+// the order in which ScanNext reads them: its run has not ended, no worker holds
 // it, and the claim overwrites when it entered its state. Workers have no use
 // for its newest error, its keys and its note. Each column of each row has its
 // price: a driver allocates each number above 255, and most jobs may run as soon

@@ -18,7 +18,7 @@ import (
 const maxPolicies = 4096
 
 // Policies remembers the rows of the table policies, which never change, in both
-// directions. Decoded policies are shared by all jobs that have them: nobody may
+// directions. Decoded policies are shared by all jobs that have them: no caller may
 // write to their slices and maps.
 type Policies struct {
 	mu      sync.RWMutex
@@ -29,7 +29,7 @@ type Policies struct {
 	newest atomic.Pointer[writtenPolicy]
 }
 
-// writtenPolicy is a policy and how it is stored. Nobody else has its slices.
+// writtenPolicy is a policy and how it is stored. It shares its slices with no one.
 type writtenPolicy struct {
 	effective
 	text PolicyText

@@ -32,7 +32,7 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Redaction takes out of texts what nobody may find. Data takes it out of the
+// Redaction takes out of texts what no user may find. Data takes it out of the
 // payload or meta of a type of job, Text out of an error. Fingerprint changes
 // with what they take out; everything is then made searchable again. The zero
 // value takes nothing out.
@@ -136,7 +136,7 @@ const (
 )
 
 // doneRows is how many rows the removal of a step's rows from the backlog counts for
-// in the database's writer: they lie side by side and are quickly removed.
+// in the database's writer: they are stored side by side and quickly removed.
 const doneRows = 32
 
 // maxSegments is how many parts the index may have before each step also joins
@@ -218,7 +218,7 @@ func (b *Book) bound(ctx context.Context) error {
 
 // Merge joins the segments of the index, which makes searches quicker, a little in
 // each transaction, until there is nothing to do or the next failure waits. It takes
-// a fifth of the writer's time: nobody waits for its end.
+// a fifth of the writer's time: no caller waits for its end.
 func (b *Book) Merge(ctx context.Context) error {
 	return b.merge(ctx, func(took time.Duration) {
 		select {
@@ -315,8 +315,8 @@ func numbers(all []unsearched) []int64 {
 
 // unsearched reads the next failures of the sweep, in rising order of their numbers
 // (see db.Search): as few as the bounds say, and one at least. What the index knows
-// of them stays so until they are put into it: nobody else does that, and a job that
-// is removed meanwhile waits no longer.
+// of them does not change until the sweep puts them into it: nothing else does that,
+// and a job that is removed meanwhile waits no longer.
 func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 	const query = `SELECT w.job_seq, w.execution, coalesce(j.id, ''), coalesce(j.type, ''),
 			coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''), b.payload, b.meta

@@ -1,8 +1,8 @@
-// Package sources is the book of what lies dead at the sources: which job shows which
+// Package sources is the book of the dead letters at the sources: which job shows which
 // record, and the ledger of what people asked the sources to do.
 //
 // A row of the ledger is written in the transaction that moves its job, so a replay
-// that somebody was promised is never forgotten. It is noted as begun before the source
+// that a user was promised is never forgotten. It is noted as begun before the source
 // is told, and is settled with what the source answered: what had begun when a process
 // ended is looked up at the source and never simply told again.
 package sources
@@ -66,7 +66,7 @@ func (*Book) Asked(t *db.Tx, ask book.Ask) error {
 	return Left(t, seqs)
 }
 
-// Removed forgets what lay at the source of jobs that are removed.
+// Removed forgets the records at the source of jobs that are removed.
 func (*Book) Removed(t *db.Tx, jobs []job.Job) error {
 	var seqs []int64
 	for _, j := range jobs {
@@ -138,17 +138,17 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 	}
 	found, err = db.All(src, threads, (*Known).fields, name, db.Rows(wanted))
 	for _, k := range found { // the newest job of a thread comes last
-		if !k.Lies || k.UnderWay { // one that lies there under its own key is another record
+		if !k.Lies || k.UnderWay { // one that is still there under its own key is another record
 			byThread[k.Thread] = k
 		}
 	}
 	return byKey, byThread, err
 }
 
-// Twins are records that lie at a source, as far as it is known, with the thread of one
-// of these records under another key. Either it was replayed elsewhere and died again, or
-// the source has the job twice. With "lies = 1", SQLite would read the index of all that
-// lies there, for the order.
+// Twins are records that are still at a source, as far as is known, with the thread of one
+// of these records under another key. Either the job was replayed elsewhere and died again,
+// or the source has it twice. With "lies = 1", SQLite would read the index of all records
+// that are there, for the order.
 func (b *Book) Twins(ctx context.Context, name string, records []source.Record) ([]Lying, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies <> 0
@@ -175,7 +175,7 @@ func (b *Book) News(ctx context.Context, name string, records []source.Record) (
 	}), err
 }
 
-// Forget forgets what lay at the source of a job, and what lay there under a key.
+// Forget forgets the record of a job at its source, and the record there under a key.
 func Forget(t *db.Tx, name string, seq int64, key string) error {
 	return t.Run(`DELETE FROM mirrored WHERE job_seq = $1 OR source = $2 AND key = $3`, seq, name, key)
 }
@@ -186,7 +186,7 @@ func NewNotes() db.Batch {
 		VALUES `, "")
 }
 
-// Note writes down that a record lies at the source, and which job shows it. Whatever the
+// Note writes down that a record is at the source, and which job shows it. Whatever the
 // mirror knew of the job and of the record's key was forgotten before.
 func Note(t *db.Tx, notes *db.Batch, name string, seq int64, now time.Time, r *source.Record) error {
 	warnings, err := json.Marshal(append([]string{}, r.Warnings...))
@@ -196,7 +196,7 @@ func Note(t *db.Tx, notes *db.Batch, name string, seq int64, now time.Time, r *s
 	return notes.Add(t, seq, name, r.Key, r.Thread, r.Place, r.Witness, r.Mark(), 1, db.Micros(now), string(warnings), r.Raw)
 }
 
-// Left writes down that the records of these jobs lie at their source no more.
+// Left writes down that the records of these jobs are no longer at their source.
 func Left(t *db.Tx, seqs []int64) error {
 	return t.Run(`UPDATE mirrored SET lies = 0 WHERE job_seq IN (SELECT value FROM json_each($1))`, db.Numbers(seqs))
 }
@@ -286,7 +286,7 @@ func (b *Book) Locate(ctx context.Context, name, address, movedFrom string) (ear
 	})
 }
 
-// Begun are the acts of a source of which nobody knows how they ended.
+// Begun returns the acts of a source that have begun and whose end is not known.
 func (b *Book) Begun(ctx context.Context, name string, most int) ([]source.Act, error) {
 	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'begun'
 		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id LIMIT $2 + 0`
@@ -348,8 +348,7 @@ func ByID(src db.Source, id int64) (a source.Act, seq int64, err error) {
 	return a, seq, err
 }
 
-// Acts lists acts of a source: those that nobody can tell the end of first, then the
-// newest.
+// Acts lists acts of a source: first those whose end cannot be known, then the newest.
 func (b *Book) Acts(ctx context.Context, name string, most int) ([]source.Act, error) {
 	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 ORDER BY a.id DESC LIMIT $2 + 0`
 	const unknown = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'unknown'
@@ -379,7 +378,7 @@ func Of(src db.Source, seq int64) (*source.Mirrored, error) {
 	return m, err
 }
 
-// Lying is a record of which the mirror believes that it lies at its source.
+// Lying is a record that the mirror believes to be still at its source.
 type Lying struct {
 	Seq int64
 	source.Record
@@ -395,7 +394,7 @@ type Named struct {
 	Key string
 }
 
-// Lies pages through the records of a source that lie there, as far as it is known, and
+// Lies pages through the records of a source that are still there, as far as is known, and
 // that were read before a time: those after a job's number, in their order.
 func (b *Book) Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]Named, error) {
 	const query = `SELECT job_seq, key FROM mirrored
@@ -403,7 +402,7 @@ func (b *Book) Lies(ctx context.Context, name string, before time.Time, after in
 	return db.All(b.reader.In(ctx), query, func(n *Named) []any { return []any{&n.Seq, &n.Key} }, name, after, db.Micros(before), limit)
 }
 
-// Lying are the records of jobs, by their numbers, as far as they lie at the source.
+// Lying returns the records of jobs, by their numbers, that are still at the source.
 func (b *Book) Lying(ctx context.Context, seqs []int64) ([]Lying, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE job_seq IN (SELECT value FROM json_each($1)) AND lies <> 0`

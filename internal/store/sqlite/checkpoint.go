@@ -10,10 +10,10 @@ import (
 )
 
 // checkpointer moves committed pages from the log into the file, beside the
-// writer. SQLite would do so by itself at the end of a commit, thousands of
-// pages at once, for which everybody waits. It still does when the log is large
-// all the same, because only a commit can begin the log anew; there is little
-// left to move then.
+// writer. SQLite would do so automatically at the end of a commit, thousands of
+// pages at once, while all callers wait. It still does when the log is large all
+// the same, because only a commit can start the log again from the beginning;
+// there is little left to move then.
 type checkpointer struct {
 	engine *engine
 	db     *sql.DB
@@ -63,14 +63,14 @@ func (c *checkpointer) loop() {
 	}
 }
 
-// move moves pages. That the file cannot grow is no problem of the store's yet:
-// the log may have room for a while, and the writer finds out by itself.
+// move moves pages. A file that cannot grow is not yet a problem of the store's:
+// the log may have room for a while, and the writer finds out on its own.
 func (c *checkpointer) move() error {
 	const query = `PRAGMA wal_checkpoint(PASSIVE)`
 	_, err := c.db.ExecContext(context.Background(), query)
 	err = classify(c.engine.path, err)
 	switch {
-	case errors.Is(err, fault.ErrBusy): // somebody else moves them
+	case errors.Is(err, fault.ErrBusy): // another connection moves them
 		return nil
 	case errors.Is(err, fault.ErrStorageFull):
 		return err

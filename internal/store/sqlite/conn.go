@@ -214,7 +214,7 @@ func classify(path string, err error) error {
 func isOneOf(err error, codes ...int) bool { return slices.Contains(codes, primary(err)) }
 
 // kindOf is the kind of an error about the file, nil for any other. After an
-// I/O error nobody knows what is on the disk until the file is opened again.
+// I/O error it is unknown what is on the disk until the file is opened again.
 func kindOf(err error) error {
 	p := primary(err)
 	switch {

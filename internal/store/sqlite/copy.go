@@ -24,8 +24,8 @@ import (
 type Progress func(done, all int64)
 
 // Backup writes a complete copy of the database to another file, also while a
-// program has it open: one state of it, without the search index, which is made
-// anew. The copy is checked and on the disk before it has its name. It returns
+// program has it open: one state of it, without the search index, which is rebuilt
+// later. The copy is checked and on the disk before it has its name. It returns
 // fs.ErrExist when there is a file of that name, unless replace is set, and ErrNoFile
 // for anything else of that name.
 func (f File) Backup(ctx context.Context, to string, replace bool, heard Progress) error {
@@ -400,7 +400,7 @@ func lockOld(path string) (o oldFile, err error) {
 }
 
 // setAside gives the main file and its log another name, under which they still
-// belong together, and removes the files that can be made anew.
+// belong together, and removes the files that can be rebuilt.
 func setAside(path, name string) error {
 	var errs []error
 	move := func(suffix string) {

@@ -111,9 +111,10 @@ const (
 	journalHeader = 28
 )
 
-// journalOf reports whether a rollback journal lies beside the file with something
-// to undo (hot), and whether that is the making of a database: a first start was
-// killed then, and once it is undone the file is empty. Later writes use the log.
+// journalOf reports whether there is a rollback journal beside the file with something
+// to undo (hot), and whether what it undoes is the creation of the database (made): then
+// a first start was killed, and once it is undone the file is empty. Later writes use
+// the log.
 func journalOf(path string) (made, hot bool, err error) {
 	f, err := os.Open(path + "-journal")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ import (
 //
 // It holds nothing that the main file does not say. When it is missing, cannot be read
 // at a start, or belongs to another state of the main file (see db.IndexState), it is
-// made anew. Damage that shows later ends searches, and nothing else.
+// rebuilt. Damage that shows later ends searches, and nothing else.
 
 // indexSuffix is appended to the name of the main file to name the index.
 const indexSuffix = "-search"

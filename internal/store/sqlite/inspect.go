@@ -93,7 +93,7 @@ func examinable(ctx context.Context, path string) error {
 type inspected struct {
 	ctx   context.Context
 	conn  *sql.Conn
-	tx    *sql.Tx // one state, whoever writes meanwhile
+	tx    *sql.Tx // one state, whatever is written meanwhile
 	index error   // why the search index cannot be looked at
 }
 
@@ -151,7 +151,7 @@ func (i inspected) together() (bool, error) {
 
 func (i inspected) close() error { return errors.Join(i.tx.Rollback(), i.conn.Close()) }
 
-// searchable looks at the search index, unless it is missing or will be made anew.
+// searchable looks at the search index, unless it is missing or will be rebuilt.
 func (i inspected) searchable() []db.Finding {
 	const what = "the search index is intact"
 	const remedy = "; stop the dashboard, remove the file that ends with " + indexSuffix + " and start again: the index will be rebuilt"

@@ -40,7 +40,7 @@ const (
 	graceUnsure = 2 * time.Second        // while it is dead or unknown
 )
 
-// lock takes both locks. When somebody else has one, the error is a
+// lock takes both locks. When one of them is already held, the error is a
 // *db.LockedError.
 func lock(ctx context.Context, path string) (*locks, error) {
 	for began := time.Now(); ; {
@@ -94,9 +94,9 @@ func tryLock(path string) (*locks, error) {
 	return &locks{file: file, main: main, logged: logged}, nil
 }
 
-// restore makes the lock file anew after somebody has removed it. The lock on the
-// main file has kept others away meanwhile, but only the lock file says who has the
-// database open, and later that there was one.
+// restore recreates the lock file after it was removed. The lock on the main file has
+// kept other processes away meanwhile, but only the lock file says which process has
+// the database open, and later that there was one.
 func (l *locks) restore() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,7 +209,7 @@ func openLockFile(name string) (*lockFile, error) {
 	return &lockFile{File: f}, err
 }
 
-// check refuses a file of somebody else that has the name of a lock file.
+// check refuses a file of another program that has the name of a lock file.
 func (f *lockFile) check(path string) error {
 	text, err := f.text()
 	first, _, _ := strings.Cut(text, "\n")
@@ -234,7 +234,7 @@ func (f *lockFile) current() bool {
 func (f *lockFile) abandon() error {
 	var err error
 	if f.created && f.current() {
-		err = os.Remove(f.Name()) // while it is locked: nobody else works under it
+		err = os.Remove(f.Name()) // while it is locked: no other process works under it
 	}
 	return errors.Join(err, f.Close())
 }

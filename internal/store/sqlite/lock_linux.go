@@ -41,7 +41,7 @@ func identify(f *os.File) (string, error) {
 	return fmt.Sprintf("%d.%d.%d", what.Ino, what.Btime.Sec, what.Btime.Nsec), nil
 }
 
-// isMount reports whether a file is mounted by itself, as far as the kernel tells.
+// isMount reports whether a file is a mount of its own, as far as the kernel tells.
 func isMount(path string) bool {
 	var what unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &what)

@@ -96,7 +96,7 @@ func openFile(path string) (f *os.File, writable bool, err error) {
 	return f, true, err
 }
 
-// errHeld says that somebody else has a lock.
+// errHeld says that another process has a lock.
 var errHeld = errors.New("another process holds the lock")
 
 // Close makes the file free for others.
@@ -134,8 +134,8 @@ func filesOf(path string) (names []string) {
 }
 
 // checkNames refuses files that other names lead to, or that every user may
-// write. The log lies beside the name under which a file was opened: under another
-// one it would be missing, and with it the newest jobs.
+// write. The log is stored beside the name under which a file was opened: under
+// another name it would be missing, and with it the newest jobs.
 func checkNames(path string) error {
 	what, err := os.Lstat(path)
 	if err == nil && what.IsDir() {

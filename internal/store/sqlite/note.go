@@ -248,7 +248,7 @@ func nameBefore(path, mine string) (string, error) {
 			continue
 		}
 		f, err := os.Open(name + lockSuffix)
-		if err != nil { // somebody else's
+		if err != nil { // the file of another user
 			continue
 		}
 		n, err := readNote(f)

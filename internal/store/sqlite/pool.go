@@ -9,8 +9,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// connector opens connections to the file that is locked, and to no other one
-// that lies at its path by now.
+// connector opens connections to the file that is locked, and not to another file
+// that is at its path by now.
 type connector struct {
 	main  *mainFile
 	dsn   string

@@ -26,8 +26,8 @@ func (o object) String() string {
 	return o.kind + " " + o.name
 }
 
-// schema is the text of every object of a database that somebody can have made: SQLite makes
-// those whose names begin with its own.
+// schema is the text of every object of a database that a statement can have made. Objects whose
+// names begin with sqlite_ are left out: SQLite makes those.
 type schema map[object]string
 
 func (s *schema) read(src func(each func(*sql.Rows) error) error) error {

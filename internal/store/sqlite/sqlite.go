@@ -79,7 +79,7 @@ type engine struct {
 	made        bool         // there was no database before
 	logged      bool         // it was noted that the log holds jobs, or cannot be; owned by the writer
 	apart       bool         // the files were found apart, and the log was emptied; owned by the writer
-	unlisted    bool         // the lock file was removed and cannot be made anew; owned by the writer
+	unlisted    bool         // the lock file was removed and cannot be recreated; owned by the writer
 	listed      time.Time    // when the lock file was looked at; owned by the writer
 	disconnect  func() error // closes all connections
 }
@@ -214,7 +214,7 @@ func (e *engine) Committed(rows int) {
 // Close is called after the writer's connection was closed.
 func (e *engine) Close() error { return errors.Join(e.disconnect(), e.locks.Close()) }
 
-// Abandon removes the files while they are locked: nobody else has them open.
+// Abandon removes the files while they are locked: no other process has them open.
 func (e *engine) Abandon() error {
 	err := e.disconnect()
 	if !e.made || e.locks.main.checkPath() != nil {
@@ -233,8 +233,8 @@ func (e *engine) Abandon() error {
 const lookAtLock = time.Second
 
 // Check also moves the log into the main file as soon as the files are apart: then
-// that file is all there is of the database, wherever it lies by now, and the log
-// can do no harm to a file that comes in its place.
+// that file is the whole database, wherever it is by now, and the log can do no harm
+// to a file that takes its place.
 func (e *engine) Check() error {
 	err := e.locks.main.check()
 	if err == nil {
