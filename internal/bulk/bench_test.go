@@ -27,12 +27,12 @@ import (
 )
 
 // BenchmarkRaw_Replay replays dead letters as fast as possible: alone, and while 50
-// workers run the replayed jobs and somebody else enqueues one job after the
+// workers run the replayed jobs and another caller enqueues one job after the
 // other. "s/million" is how long a million would take, from the filter to the end:
 // 60 alone, 120 while the jobs run; "cpu-s/million" is how much of the processors'
 // time that takes, which says more on a busy machine. "xraw" is the rate divided by
-// that of the least that SQLite could do. The p99 of the other one must be 30 ms or less; beside it
-// stands that of raw commits in the same minute.
+// that of the least that SQLite could do. The p99 of the other caller must be 30 ms
+// or less; beside it stands that of raw commits in the same minute.
 func BenchmarkRaw_Replay(b *testing.B) {
 	n := benchJobs(b)
 	dead := deadLetters(b, n)
@@ -217,7 +217,7 @@ func (c *crowd) start(kind operation.Kind, run bool) (time.Duration, operation.O
 	return took, o
 }
 
-// busy does something while 50 workers run whatever is available and somebody
+// busy calls do while 50 workers run whatever is available and another caller
 // enqueues one job after the other, and returns how long each of these took.
 func (c *crowd) busy(do func()) (others []time.Duration) {
 	c.Helper()
@@ -240,7 +240,7 @@ func (c *crowd) busy(do func()) (others []time.Duration) {
 	return others
 }
 
-// enqueue enqueues one job after the other, which nobody runs.
+// enqueue enqueues one job after the other, which no worker runs.
 func (c *crowd) enqueue(done <-chan struct{}) (took []time.Duration) {
 	one := []job.Job{{
 		Queue: "other", Type: "other", Timeout: time.Minute, Policy: retry.Default(), Payload: rawtest.Payload(),

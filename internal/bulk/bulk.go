@@ -1,12 +1,12 @@
 // Package bulk carries operations on many jobs through: it collects their
 // scopes, works through their items at the rate that people chose, and ends
-// previews that nobody starts.
+// previews that no one starts.
 //
 // One goroutine does it all. In each round every operation that has something
 // due takes one step, one after the other, so that a large one never keeps a
 // small one waiting, and the writer of the database takes other work between two
-// steps. A step ends soon once somebody waits for it. Then the goroutine sleeps
-// until the next job is due or somebody calls [Runner.Notify].
+// steps. A step ends soon once another caller waits for the writer. Then the
+// goroutine sleeps until the next job is due or [Runner.Notify] is called.
 //
 // The runner keeps nothing that matters: where an operation is stands in the
 // store, written in the transaction of the step, and a new process goes on

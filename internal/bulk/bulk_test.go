@@ -84,7 +84,7 @@ func (r *rig) dead(queue string, n int) []job.Job {
 	return jobs
 }
 
-// operate makes an operation over a queue, which starts by itself.
+// operate makes an operation over a queue, which starts automatically.
 func (r *rig) operate(queue string, p operation.Pace) int64 {
 	r.Helper()
 	f, err := operation.Replay.Scope(filter.Filter{Queue: queue})

@@ -125,7 +125,7 @@ func (a *asking) NextDue(ctx context.Context, after time.Time) (time.Time, error
 	return a.Store.NextDue(ctx, after)
 }
 
-// A queue whose workers are all taken hides its due jobs from nobody else.
+// A queue whose workers are all taken does not delay the due jobs of other queues.
 func TestEngine_AFullQueueDelaysNoOther(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("slow", untilTold)

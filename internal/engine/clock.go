@@ -26,7 +26,8 @@ func (c *runContext) Err() error {
 
 // clock ends the contexts of the handlers whose ttr is over. One timer does for all
 // of them: nearly every handler returns long before, and a timer of its own would
-// double what its context costs. It asks nobody: the dispatcher may wait for the disk.
+// double what its context costs. It does not need the dispatcher, which may wait for
+// the disk.
 type clock struct {
 	timer *time.Timer
 	next  time.Time // when it fires; zero: never

@@ -120,8 +120,8 @@ func TestEngine_SendsNothingAfterTheEndOfDeliveries(t *testing.T) {
 	}
 }
 
-// The letters of a queue that keeps them are nobody's to deliver, or to refuse
-// when a stop is in a hurry.
+// The letters of a queue that keeps them are not delivered, and not refused when a
+// stop is in a hurry.
 func TestEngine_AsksNobodyWhereLettersAreKept(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("bad", fails(failure("x")))

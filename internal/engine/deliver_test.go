@@ -46,7 +46,7 @@ func once(typ string) job.Job {
 // deaf ignores the end of its context.
 func deaf(context.Context, job.Job) error { time.Sleep(time.Hour); return nil }
 
-// However a job ends, a receiver that hangs keeps nobody else waiting, and the
+// However a job ends, a receiver that hangs keeps no other job waiting, and the
 // job stays leased until it is known that the letter was refused.
 func TestEngine_DeliversBesideEverythingElse(t *testing.T) {
 	tests := []struct {
@@ -235,8 +235,8 @@ func TestEngine_DeliversOnceAfterHalfAStart(t *testing.T) {
 	})
 }
 
-// While the start is not done nobody else takes what the dead process left,
-// also when its leases have run out by then.
+// While the start is not done, nothing else takes the jobs that the dead process
+// left, even when their leases have run out by then.
 func TestEngine_DeliversOnceWhenLeasesRanOutMeanwhile(t *testing.T) {
 	bubble(t, func(r *rig) {
 		id := r.enqueue(once("ok"))[0]

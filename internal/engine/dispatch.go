@@ -308,8 +308,8 @@ func (d *dispatcher) ahead(name string, q *queue) int {
 	return n
 }
 
-// noteEmpty remembers the queues that gave less than was asked for: they are
-// empty until somebody says otherwise.
+// noteEmpty remembers the queues that gave less than was asked for: they count as
+// empty until it is known that they have jobs again.
 func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 	got := make(map[string]int, len(claim.Free))
 	for i := range claimed { // a copy of a job would race with its beginning

@@ -7,8 +7,8 @@
 // an outcome behind; the dispatcher collects what has ended, and in one call of
 // Exchange settles it and claims as much as can start at once. One call is in
 // flight at a time, so under load the settlements of a whole batch
-// and the next claim share one commit, and when idle a single job waits for
-// nobody. It claims for the workers that are free, and ahead for those that will be
+// and the next claim share one commit, and when idle a single job does not have to
+// wait. It claims for the workers that are free, and ahead for those that will be
 // before the next commit (see hand.go).
 //
 // While workers are free, most jobs need no claim of the dispatcher's: the store
@@ -26,11 +26,11 @@
 //
 // Exactly one of these decides it, whichever comes first: the handler returns
 // or panics; it ignores the end of its ttr for too long and is given up, or the
-// same at a graceful stop; somebody else ended it (a person cancelled the job,
+// same at a graceful stop; it was ended from outside (a person cancelled the job,
 // or the lease was lost), and nothing is written. A handler that was given up
 // keeps its worker's place until it returns, because it still uses what it
 // uses; what it returns then is dropped. The job's next execution waits for it,
-// also in its next run: claimed, so that nobody else runs it and a person can
+// also in its next run: claimed, so that no other worker runs it and a person can
 // cancel it, but without a worker and before its ttr begins. After
 // Options.StuckAfter it runs all the same, as soon as a worker is free.
 //
@@ -45,8 +45,8 @@
 //
 // What becomes of the dead letters of a queue that keeps them is known at once.
 // Where they are sent to a receiver, a settlement that leaves one is written
-// when the answer is known, and one that hangs could hold up everything. Nothing
-// waits for it but the job: it lies in the outbox meanwhile. The handler's
+// when the answer is known, and a receiver that hangs could hold up everything. So
+// only the job waits: its outcome is in the outbox meanwhile. The handler's
 // goroutine delivers before it gives its worker back, which slows down a queue
 // whose receiver is slow; letters of executions that ended otherwise (given up,
 // lost) go by goroutines of the outbox. The lease is kept until then.
@@ -114,10 +114,10 @@ type Engine struct {
 	heartbeat sync.WaitGroup
 	wake      chan struct{} // one slot: there is something for the dispatcher
 	failed    chan error    // one slot: the store broke
-	paused    atomic.Bool   // no claims until somebody resumes it
+	paused    atomic.Bool   // no claims until it is resumed
 	reloaded  atomic.Bool   // queues may have other numbers of workers; for the dispatcher
 	unfreed   atomic.Bool   // a reload could not free the jobs whose handlers exist now; for the heartbeat
-	behind    atomic.Bool   // what a dead process left is not settled yet: the dispatcher does it, and nobody else
+	behind    atomic.Bool   // what a dead process left is not settled yet: only the dispatcher does it
 }
 
 // New returns an engine that does nothing yet, or a *invalid.Error.
@@ -322,7 +322,7 @@ func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.activ
 type Store interface {
 	// Exchange settles, then claims, in one transaction. Executions that were
 	// fenced off change nothing and are reported as stale. It keeps no settlement:
-	// the list is filled anew for the next call.
+	// the list is filled again for the next call.
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
 	// Extend moves the end of leases; those that were fenced off are stale.
 	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) (stale []job.Token, err error)

@@ -185,10 +185,10 @@ func (x *execution) addition(said job.Ending) string {
 	return ": " + said.Error.Message
 }
 
-// finish hands on the outcome of an execution whose handler returned, unless
-// somebody has decided it before, and gives its worker to the next job in hand, or
+// finish hands on the outcome of an execution whose handler returned, unless the
+// outcome was decided before, and gives its worker to the next job in hand, or
 // frees it. A worker is not free before its dead letter is delivered: a receiver
-// that is slow slows down what it receives from.
+// that is slow slows down the queue that it receives from.
 func (e *Engine) finish(x *execution) (next *execution) {
 	x.endContext(nil)
 	if x.short != nil {
@@ -213,8 +213,8 @@ func (e *Engine) finish(x *execution) (next *execution) {
 }
 
 // giveUp ends the executions whose handlers should have returned by now. They
-// keep their workers. The rules are asked beside the dispatcher, who waits for
-// nobody.
+// keep their workers. The rules are asked beside the dispatcher, which does not
+// wait for the answer.
 func (e *Engine) giveUp(now time.Time) {
 	overdue := e.abandon(errTimeout, func(x *execution) bool { return !x.returned && reached(x.limit, now) })
 	for _, x := range overdue {

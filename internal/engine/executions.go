@@ -16,7 +16,7 @@ type executions struct {
 	mu          sync.Mutex
 	closed      bool                     // no more begin
 	leased      map[job.Token]*execution // whose leases are ours, until their settlements are written
-	quarantined map[job.Token]bool       // their settlements can never be written: nobody touches them until the next start
+	quarantined map[job.Token]bool       // their settlements can never be written: they are left alone until the next start
 	busy        map[string]int           // workers in use, by queue
 	ended       []outcome                // to be written; for the dispatcher
 	news        news                     // for the dispatcher
@@ -114,7 +114,7 @@ func (s *executions) redeem(c job.Claim) {
 	}
 }
 
-// keep holds the lease of an execution that somebody else had, until its
+// keep holds the lease of an execution that another process had, until its
 // settlement is written.
 func (s *executions) keep(x *execution) {
 	s.mu.Lock()
@@ -235,8 +235,8 @@ func (s *executions) has(token job.Token) bool {
 	return s.leased[token] != nil || s.quarantined[token]
 }
 
-// fence stops an execution that somebody else has ended. A context that ended
-// before keeps its first cause.
+// fence stops an execution that was ended from outside the engine. A context that
+// ended before keeps its first cause.
 func (s *executions) fence(token job.Token, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -198,7 +198,7 @@ func TestEngine_StopsClaimingWhenTheStoreBreaks(t *testing.T) {
 	})
 }
 
-// A stop does not wait for ever for a database that stays locked.
+// A stop does not wait forever for a database that stays locked.
 func TestEngine_StopSaysWhatItCouldNotWrite(t *testing.T) {
 	bubble(t, func(r *rig) {
 		f := &faulty{Store: r.store}

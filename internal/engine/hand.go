@@ -17,8 +17,8 @@ import (
 // before it brings about. A job that begins and takes its process with it before
 // that is taken in hand once more without being charged, and no further time.
 //
-// Nobody waits for what is in hand: a job of a higher priority that arrives is
-// claimed on top of it and starts first, and whatever has not begun within handFor
+// No other job waits for those in hand: a job of a higher priority that arrives is
+// claimed on top of them and starts first, and a job that has not begun within handFor
 // is given back, as it is when its queue or the engine is paused.
 
 const (
@@ -55,7 +55,7 @@ func (s *executions) fromHand(queue string) *execution {
 	for len(s.hand[queue]) > 0 && !s.closed && s.mayBegin(queue) {
 		x := s.hand[queue][0].x
 		s.setHand(queue, s.hand[queue][1:])
-		if !x.ended { // nobody fenced it off
+		if !x.ended { // it was not fenced off
 			return x
 		}
 	}

@@ -133,7 +133,7 @@ func TestHand_JobsOfAHigherPriorityOvertake(t *testing.T) {
 	})
 }
 
-// What has not begun within a second is given back, and nobody notices.
+// A job that has not begun within a second is given back, unnoticed.
 func TestHand_WhatDoesNotBeginIsGivenBack(t *testing.T) {
 	bubble(t, func(r *rig) {
 		held, _ := blocked(r)
@@ -244,7 +244,7 @@ func TestHand_ClocksBeginWithTheJob(t *testing.T) {
 const crowd = 250
 
 // A process that is killed with a thousand jobs in hand has begun some: these have
-// lost an attempt afterwards, and nobody else has.
+// lost an attempt afterwards, and no others have.
 func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 	var r *rig
 	var running, held map[string]bool
@@ -329,7 +329,7 @@ func (r *rig) die() {
 
 // dying is the process that die starts. Its jobs return at once, until all workers
 // have one that does not: then the hand is full, unless that took so long that it
-// was given back, and everything begins anew.
+// was given back, and everything starts again from the beginning.
 func dying(path string) error {
 	r := &mortal{gate: make(chan struct{})}
 	s, err := store.Open(context.Background(), store.Options{Database: databaseAt(path), OnCommit: func(changes []job.Change) {
@@ -398,7 +398,7 @@ func (m *mortal) handle(context.Context, job.Job) error {
 	return nil
 }
 
-// lift lets everybody go who is blocked.
+// lift lets all blocked handlers go.
 func (m *mortal) lift() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

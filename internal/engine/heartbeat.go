@@ -69,8 +69,8 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 	return seen
 }
 
-// reapable reports whether an execution is nobody's: not ours, and not one that
-// the dispatcher is about to take over.
+// reapable reports whether an execution has no owner: it is not ours, and not one
+// that the dispatcher is about to take over.
 func (e *Engine) reapable(token job.Token) bool {
 	return !e.behind.Load() && !e.life.reached(stopping) && !e.active.has(token)
 }

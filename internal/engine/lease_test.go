@@ -124,8 +124,8 @@ func TestEngine_ReapsALeaseThatRunsOut(t *testing.T) {
 	})
 }
 
-// A lease that somebody took away stops its handler at the next heartbeat, and
-// what it returns changes nothing.
+// When a lease was taken away, its handler is stopped at the next heartbeat, and
+// what the handler returns changes nothing.
 func TestEngine_StopsAJobWhoseLeaseWasLost(t *testing.T) {
 	bubble(t, func(r *rig) {
 		stopped := false

@@ -34,7 +34,7 @@ type outbox struct {
 	interrupt context.CancelCauseFunc
 
 	mu     sync.Mutex
-	open   map[*outcome]bool // nobody knows yet what became of these
+	open   map[*outcome]bool // it is not known yet what became of these
 	posted int               // what was posted and has not come out
 	closed bool
 }

@@ -183,7 +183,7 @@ func TestOutbox_CloseRefusesTheRestOnce(t *testing.T) {
 	})
 }
 
-// A closed outbox refuses before the call returns: nobody would wait for it.
+// A closed outbox refuses before the call returns: no one would wait for it later.
 func TestOutbox_AfterCloseNothingIsSent(t *testing.T) {
 	never := func(context.Context, job.Job, job.DeadLetter) job.Delivery { panic("sent") }
 	withOutbox(t, never, func(t *testing.T, r *testOutbox) {

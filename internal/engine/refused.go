@@ -66,8 +66,8 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome, refusal error) (le
 	return nil, nil
 }
 
-// separate does what the database refused as a whole: first the settlements, and
-// when there are none, the claims of each queue by itself.
+// separate does one by one what the database refused as a whole: first the
+// settlements, and when there are none, the claims of each queue on its own.
 func (d *dispatcher) separate(claim job.Claim) {
 	if err := d.o.Store.Ping(context.Background()); err != nil {
 		d.fail(err)
@@ -87,7 +87,7 @@ func (d *dispatcher) separate(claim job.Claim) {
 	d.notify() // nothing was claimed
 }
 
-// claimApart asks each queue by itself, so that one from which nothing can be
+// claimApart asks each queue on its own, so that one from which nothing can be
 // claimed holds up no other. That one is asked again after a pause.
 func (d *dispatcher) claimApart(claim job.Claim) {
 	for name := range d.queues {

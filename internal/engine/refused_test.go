@@ -36,8 +36,8 @@ func runOneOfMany(r *rig, bad error) (spoiled string, healthy []string) {
 	return ids[5], append(ids[:5:5], ids[6:]...)
 }
 
-// What the texts of one attempt spoil is written without them, and holds up
-// nobody.
+// A settlement that the texts of one attempt spoil is written without them, and
+// holds up no other job.
 func TestEngine_ASettlementThatIsRefusedIsWrittenPlainly(t *testing.T) {
 	bubble(t, func(r *rig) {
 		refusing(r, "no_trace", "BEFORE INSERT ON attempts WHEN NEW.trace <> ''")
@@ -54,7 +54,7 @@ func TestEngine_ASettlementThatIsRefusedIsWrittenPlainly(t *testing.T) {
 }
 
 // A settlement that cannot be written in any form is given up: it neither holds
-// up others nor is tried for ever, its job stays where it is, and the next start
+// up others nor is tried forever, its job stays where it is, and the next start
 // settles it as lost.
 func TestEngine_ASettlementThatIsAlwaysRefusedIsQuarantined(t *testing.T) {
 	bubble(t, func(r *rig) {

@@ -130,7 +130,7 @@ func TestEngine_RulesSeeTheFailure(t *testing.T) {
 	})
 }
 
-// Nobody asks the rules, or draws a delay, for a result that comes too late.
+// The engine asks no rules, and draws no delay, for a result that comes too late.
 func TestEngine_DecidesEachExecutionOnce(t *testing.T) {
 	bubble(t, func(r *rig) {
 		var asked, drawn atomic.Int64
@@ -176,7 +176,7 @@ func TestEngine_SlowRulesDoNotCountAsTheHandlersTime(t *testing.T) {
 	})
 }
 
-// Rules about a handler that was given up keep nobody else waiting.
+// Rules about a handler that was given up keep no other job waiting.
 func TestEngine_SlowRulesDelayNoOtherJob(t *testing.T) {
 	bubble(t, func(r *rig) {
 		id, _ := r.stick(100*time.Second, func(o *options) {

@@ -286,8 +286,8 @@ func TestEngine_AJobThatWaitsDoesNotExpire(t *testing.T) {
 	})
 }
 
-// What a handler says that somebody had stopped is told to the log, with the
-// reason why it was stopped.
+// What a handler returns after its execution was ended is written to the log, with
+// the reason why it was ended.
 func TestEngine_LogsWhatComesTooLate(t *testing.T) {
 	bubble(t, func(r *rig) {
 		var log journal

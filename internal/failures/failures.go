@@ -45,7 +45,7 @@ func (s State) check() error {
 	return nil
 }
 
-// Reopening says why a group opened by itself.
+// Reopening says why a group opened automatically.
 type Reopening string
 
 const (
@@ -87,16 +87,16 @@ type Group struct {
 	Type   string
 	fingerprint.Cause
 	State      State
-	StateAt    time.Time // when a person said so; zero: nobody did
+	StateAt    time.Time // when a person said so; zero: no one did
 	StateBy    string
-	ReopenedAt time.Time // when it opened by itself, after StateAt
+	ReopenedAt time.Time // when it opened automatically, after StateAt
 	ReopenedBy Reopening
-	Patience   // as it was ignored, also after it opened by itself
+	Patience   // as it was ignored, also after it opened automatically
 	Note       string
 	FirstSeen  time.Time
 	LastSeen   time.Time
 	Failures   int64              // attempts that failed so
-	Dead       int64              // jobs that lie in the dead-letter queue for it
+	Dead       int64              // jobs that are in the dead-letter queue for it
 	Refused    int64              // jobs whose dead letter for it was refused
 	Retrying   int64              // jobs that are not over and failed so last
 	Replayed   int64              // runs of it that were replayed

@@ -2,7 +2,7 @@
 // attempts and dead letters, the settlement that ends an execution, the limits of
 // what is kept, and the counters.
 //
-// A job is enqueued once and keeps its id for ever. It lives in runs: run 1
+// A job is enqueued once and keeps its id forever. It lives in runs: run 1
 // starts at enqueue, each replay starts the next one, and no history is lost.
 // Within a run it is executed until it succeeds or its policy gives up.
 //
@@ -17,14 +17,14 @@
 //	a person replays:  discarded, cancelled, retryable ─▶ available, next run
 //
 // A job that was mirrored from a source (package source) never waits for a worker of
-// Redrive: a replay makes it pending, until it lies dead at its source again.
+// Redrive: a replay makes it pending, until it is dead at its source again.
 //
 // Two counters must not be confused. Attempts counts the cycles that were
 // completed in this run, whatever their outcome: 0 at enqueue, one more each
 // time an execution that counts is settled. Execution rises at each claim and
 // never goes back. (ID, Run, Execution) is the fencing token: every write that
 // ends or extends an execution names it, so a worker that lost its lease can
-// never settle somebody else's work.
+// never settle another worker's execution.
 //
 // The package does no input or output. [Job.Settle] turns the end of an
 // execution, as its worker or the reaper saw it, into what is written down.
@@ -70,7 +70,7 @@ type Letter string
 
 const (
 	NoLetter      Letter = ""        // none was asked for
-	LetterStored  Letter = "stored"  // it lies in the dead-letter queue
+	LetterStored  Letter = "stored"  // it is in the dead-letter queue
 	LetterRefused Letter = "refused" // it was asked for and not accepted: the job is kept for a person
 	LetterTrashed Letter = "trashed" // a person discarded the job; it can be restored until it is purged
 )
@@ -188,7 +188,7 @@ func (j Job) atSource() bool {
 }
 
 // Replayable reports whether the current run can be followed by another one. A job of
-// a source can be replayed as long as its dead letter lies there.
+// a source can be replayed as long as its dead letter is still there.
 func (j Job) Replayable() bool {
 	if j.Source() != "" {
 		return j.State == Discarded && j.Letter == LetterStored
@@ -223,8 +223,8 @@ func (j Job) Cancellable() bool {
 	return j.State != Completed && j.State != Discarded && j.State != Cancelled && j.State != Pending
 }
 
-// Discardable reports whether a person can give the job up: it waits, or it
-// lies in the dead-letter queue.
+// Discardable reports whether a person can give the job up: it waits, or it is
+// in the dead-letter queue.
 func (j Job) Discardable() bool {
 	return slices.Contains([]State{Scheduled, Available, Retryable}, j.State) ||
 		j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
@@ -357,7 +357,7 @@ var ErrNotFound = errors.New("no such job")
 type Conflict struct {
 	Problem    string
 	Job        Job       // as it is now
-	ReplayedAt time.Time // when somebody else was first
+	ReplayedAt time.Time // when another replay was first
 	ReplayedBy string
 }
 

@@ -120,8 +120,8 @@ func New(totals Totaler, o Options) *Hub {
 	return h
 }
 
-// Changed takes note of jobs that moved. It never blocks for longer than it
-// takes to copy them.
+// Changed records jobs that moved. It never blocks for longer than it takes to
+// copy them.
 func (h *Hub) Changed(changes []job.Change) { h.inbox.put(changes) }
 
 // Redraw tells every page that something changed that is neither a job nor a count.
@@ -176,7 +176,7 @@ type Pass struct {
 }
 
 // Recheck asks of every open websocket at once whether its pass is still valid.
-// It is called when somebody logged out, or when rights were taken away.
+// It is called when a user has logged out, or when rights were taken away.
 func (h *Hub) Recheck() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,7 +185,7 @@ func (h *Hub) Recheck() {
 	}
 }
 
-// ServeHTTP is Serve for whoever may do so for ever.
+// ServeHTTP is Serve with a pass that stays valid.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, Pass{}) }
 
 // Serve opens a websocket. It returns as soon as the websocket is open. A

@@ -345,8 +345,8 @@ func (h *Hub) size() int {
 	return len(h.clients)
 }
 
-// A page is told once that it is to be drawn anew, however often that was said
-// before it heard of it.
+// A page is told once that it is to be drawn again, however often that was said
+// before the page heard of it.
 func TestHub_TellsThatPagesAreToBeDrawnAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})

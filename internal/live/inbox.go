@@ -68,8 +68,8 @@ func (h *Hub) dispatch() {
 	}
 }
 
-// deliver puts changes into the mailboxes of those who show them, and tells
-// everybody that the totals have moved.
+// deliver puts changes into the mailboxes of the clients that show them, and tells
+// all clients that the totals have moved.
 func (h *Hub) deliver(changes []job.Change, overflow bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -138,7 +138,7 @@ func add[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	index[key][c] = struct{}{}
 }
 
-// drop is the opposite of add; nothing is left of what nobody shows.
+// drop is the opposite of add; it deletes a key that no client shows any more.
 func drop[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	delete(index[key], c)
 	if len(index[key]) == 0 {

@@ -93,7 +93,7 @@ func newCounters(s job.Snapshot) countersMessage {
 }
 
 // pageMessage says that something changed that is neither a job nor a count: the page
-// is to be drawn anew.
+// is to be drawn again.
 type pageMessage struct {
 	Type string `json:"type"`
 }

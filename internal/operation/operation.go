@@ -115,7 +115,7 @@ type Pace struct {
 	Rate   float64       // jobs a second; 0: as fast as possible
 	Spread time.Duration // instead of a rate: all of it over so long
 	Canary int64         // pause after so many; 0: never; negative: what suits the size
-	Guard  bool          // pause by itself when replays keep failing as before
+	Guard  bool          // pause automatically when replays keep failing as before
 }
 
 // What bounds a pace, and what is usual.
@@ -162,7 +162,7 @@ func (p Pace) Over(n int64) float64 {
 	return p.Rate
 }
 
-// Check returns a *invalid.Error for a pace that nobody can keep.
+// Check returns a *invalid.Error for a pace that cannot be kept.
 func (p Pace) Check() error {
 	switch {
 	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > MaxRate:
@@ -215,7 +215,7 @@ type Request struct {
 }
 
 // scope lists the statuses of the jobs to which an operation of this kind can do
-// something, the one that it means by itself first; nil for an unknown kind.
+// something, first the one that it means by default; nil for an unknown kind.
 func (k Kind) scope() []job.Status {
 	switch k {
 	case Replay:
@@ -233,7 +233,7 @@ func (k Kind) scope() []job.Status {
 	return nil
 }
 
-// Check returns a *invalid.Error for what nobody can do to jobs.
+// Check returns a *invalid.Error for what cannot be done to jobs.
 func (k Kind) Check() error {
 	if k.scope() == nil {
 		return invalid.Errorf("kind", "%q is unknown; use replay, discard or restore", clip.Text(string(k), 64))
@@ -262,9 +262,9 @@ type Skip string
 // The reasons to skip a job. A state that does not fit is named by its status.
 const (
 	SkipGone     Skip = "gone"     // the job was removed, or never was
-	SkipReplayed Skip = "replayed" // somebody was first: the job is in a later run
+	SkipReplayed Skip = "replayed" // another replay was first: the job is in a later run
 	SkipNoRun    Skip = "no_run"   // the job never had this run
-	SkipRefused  Skip = "refused"  // the source where the job lies does not allow it
+	SkipRefused  Skip = "refused"  // the source where the job is does not allow it
 	SkipCause    Skip = "cause"    // a person resumed the operation without the cause of the job
 )
 

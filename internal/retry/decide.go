@@ -46,7 +46,7 @@ const (
 	UnknownType       Reason = "unknown_type"        // no handler is configured for the type
 	Expired           Reason = "expired"             // its time to live ended before it ran
 	Manual            Reason = "manual"              // a person decided
-	GoneAtSource      Reason = "gone_at_source"      // the dead letter of a source lies there no more
+	GoneAtSource      Reason = "gone_at_source"      // the dead letter of a source is no longer there
 	ReasonUnknown     Reason = "unknown"             // the source of the job does not say
 )
 
@@ -134,12 +134,12 @@ type Decision struct {
 
 // Decide chooses the fate of a job after a failed attempt. Before everything go
 // a type that no handler knows, where that means dead_letter or delete, and a
-// time to live that is over: then nobody is asked. A rule goes before the
-// handler's answer, and that before the policy, except that no answer allows an
-// attempt beyond MaxAttempts, and no rule one beyond its own limit: then it is
-// as if it had said nothing. Within the policy, the list of errors
-// that are never retried goes before the number of attempts. This is the only
-// place where that happens, for the engine and the reaper alike.
+// time to live that is over: then neither rule, answer nor policy is asked. A rule
+// goes before the handler's answer, and that before the policy, except that no
+// answer allows an attempt beyond MaxAttempts, and no rule one beyond its own
+// limit: then it is as if it had said nothing. Within the policy, the list of
+// errors that are never retried goes before the number of attempts. This is the
+// only place where that happens, for the engine and the reaper alike.
 func (p Policy) Decide(f Failure, random func() float64) Decision {
 	d := p.decide(f, random)
 	if f.Unknown != "" && d.Action != Retry {

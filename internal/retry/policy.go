@@ -76,7 +76,7 @@ type Policy struct {
 	OnExhaustion    Action   // DeadLetter or Discard
 }
 
-// Default is the policy of a job for which nobody said anything: the Open Job
+// Default is the policy of a job for which no other was configured: the Open Job
 // Spec's default, except that an exhausted job becomes a dead letter.
 func Default() Policy {
 	return Policy{

@@ -117,7 +117,8 @@ func TestReasons_AreReachable(t *testing.T) {
 	}
 }
 
-// Whoever speaks, nothing runs past its bound, and every decision is whole.
+// Whether a rule, a handler or the policy decides, no job runs past its bound, and every
+// decision is whole.
 func TestPolicyDecide_KeepsTheBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPolicy(t)

@@ -33,7 +33,7 @@ func (k *kit) logIn(u access.User) []byte {
 	return hash
 }
 
-// over fails unless a session lets nobody in.
+// over fails unless a session is no longer valid.
 func (k *kit) over(what string, hash []byte) {
 	k.Helper()
 	if s, err := k.Accounts.Session(k.ctx, k.now, hash); !errors.Is(err, access.ErrUnknown) {
@@ -49,7 +49,7 @@ func (k *kit) saysNo(what string, err error) {
 	}
 }
 
-// As long as there is no admin, nobody else can be added: who could add others?
+// As long as there is no admin, no other user can be added: no one could add more.
 func firstUserIsAnAdmin(k *kit) {
 	if k.Accounts.Guarded() {
 		k.Error("an empty store is guarded")
@@ -198,7 +198,7 @@ func sessionsOfOneUserAreBounded(k *kit) {
 	}
 }
 
-// A token lets somebody in until it expires or is revoked; its use is noted.
+// A token is valid until it expires or is revoked; its use is recorded.
 func tokensEnd(k *kit) {
 	id, _, hash := access.NewToken()
 	k.check(k.Accounts.CreateToken(k.ctx, k.now, access.Token{ID: id, Hash: hash, Name: "deploy", Role: access.Producer, Expires: k.now.Add(time.Hour)}, root))
@@ -236,8 +236,8 @@ func tokenNamesAreTakenWhileTheyLive(k *kit) {
 	k.check(create("c"))
 }
 
-// sessionsAreListed: those that are not over, and the last login of everybody;
-// who ends somebody else's is told apart from who logs out.
+// sessionsAreListed: those that are not over, and the last login of every user; a
+// user who ends another user's session is told apart from one who logs out.
 func sessionsAreListed(k *kit) {
 	ana, bo := k.addUser("ana", access.Admin), k.addUser("bo", access.Viewer)
 	k.pass(time.Minute)

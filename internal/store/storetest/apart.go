@@ -13,8 +13,8 @@ import (
 	"redrive/internal/source"
 )
 
-// apart are the behaviours that keep what lies at a source apart from what is ours: a
-// source takes nothing from anybody else, and nothing of it is removed as if it were ours.
+// apart are the behaviours that keep the dead letters of a source apart from our own: a
+// source takes no room from ours, and none of its dead letters is removed as if it were ours.
 var apart = []func(*kit){
 	Retention_DeadLettersOfASourceTakeNoRoomFromOurs, Retention_TheNewestDeadLetterIsOneOfOurs,
 	Retention_ASourceDoesNotHoldUpTheRemovalOfOurs, Retention_OursThatAreNoLongerTooManyStay, Retention_WhatLiesAtASourceHasNoAge, Retention_WhatDiedAgainAtItsSourceStays,
@@ -24,7 +24,7 @@ var apart = []func(*kit){
 	Source_ItsQueuesTakeNoPlaceFromAnotherSource, Source_ItsQueuesAndTypesTakeNoLabelFromOurs, Source_ItsCausesTakeNoGroupFromOurs,
 }
 
-// lying are records that lie at the source shop, each failed an hour ago.
+// lying are records that are at the source shop, each failed an hour ago.
 func (k *kit) lying(n int) []source.Record {
 	all := make([]source.Record, n)
 	for i := range all {
@@ -76,7 +76,7 @@ func Retention_DeadLettersOfASourceTakeNoRoomFromOurs(k *kit) {
 	k.same("the fill after a restart", []int64{k.usage().Open, k.usage().LastDay, k.usage().AtSources}, []int64{3, 3, 20})
 }
 
-// Retention_TheNewestDeadLetterIsOneOfOurs: it stays, however many newer ones lie at a
+// Retention_TheNewestDeadLetterIsOneOfOurs: it stays, however many newer ones are at a
 // source.
 func Retention_TheNewestDeadLetterIsOneOfOurs(k *kit) {
 	old, newest := k.dead(simple()), k.dead(simple())
@@ -101,7 +101,7 @@ func Retention_ASourceDoesNotHoldUpTheRemovalOfOurs(k *kit) {
 	k.same("removed", k.sweep(limits), removed(retention.Excess, 1))
 }
 
-// Retention_OursThatAreNoLongerTooManyStay: however many dead letters lie at a source, those
+// Retention_OursThatAreNoLongerTooManyStay: however many dead letters are at a source, those
 // that were announced stay when others have left before the sweep.
 func Retention_OursThatAreNoLongerTooManyStay(k *kit) {
 	letters := k.deads(3)

@@ -209,8 +209,8 @@ func EnqueueKeyIsFreeOnceItsJobIsGone(k *kit) {
 	k.same("a new job", []bool{done[0].Repeat, done[0].Job.ID == first.ID}, []bool{false, false})
 }
 
-// EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn: whoever chooses the id of
-// somebody else's envelope neither learns of that job nor keeps its envelope
+// EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn: a caller that chooses the id
+// of another caller's envelope neither learns of that job nor keeps that envelope
 // from becoming one.
 func EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn(k *kit) {
 	first := simple()
@@ -360,7 +360,7 @@ func EnqueueBatchIsAllOrNothing(k *kit) {
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), before.Depths.Jobs()+30)
 }
 
-// EnqueueOfATakenIDIsAConflict: an id names one job for ever.
+// EnqueueOfATakenIDIsAConflict: an id names one job forever.
 func EnqueueOfATakenIDIsAConflict(k *kit) {
 	j := simple()
 	j.ID = job.NewID()

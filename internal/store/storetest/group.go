@@ -185,8 +185,8 @@ func GroupKnowsHowItsReplaysEnded(k *kit) {
 	k.same("after the runs", counts(), []int64{1, 2, 1, 1})
 }
 
-// GroupLosesWhatIsDiscarded: what lies in the trash is not dead, and is again
-// when it is restored.
+// GroupLosesWhatIsDiscarded: a job in the trash does not count as dead, and does so
+// again when it is restored.
 func GroupLosesWhatIsDiscarded(k *kit) {
 	j := k.dead(simple())
 	_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
@@ -198,7 +198,7 @@ func GroupLosesWhatIsDiscarded(k *kit) {
 	k.same("restored", k.group(j).Dead, int64(1))
 }
 
-// GroupKeepsANote: until somebody writes another one.
+// GroupKeepsANote: until a person writes another one.
 func GroupKeepsANote(k *kit) {
 	fingerprint := k.group(k.fails("x")).Fingerprint
 	for _, note := range []string{"they know", ""} {
@@ -380,7 +380,7 @@ func TopGroupsOfThisDay(k *kit) {
 }
 
 // OldGroupsAreRemoved: with the retention of dead letters, once no job belongs
-// to them; not those that somebody wrote about or decided about.
+// to them; not those that a person wrote a note or decided about.
 func OldGroupsAreRemoved(k *kit) {
 	gone, noted := k.failing(simple(), "a", "gone"), k.failing(simple(), "a", "noted")
 	resolved, ignored := k.failing(simple(), "a", "resolved"), k.failing(simple(), "a", "ignored")

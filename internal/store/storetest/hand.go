@@ -148,7 +148,7 @@ func (k *kit) serve(free int) (t *taker, end func()) {
 }
 
 // OffersAreTakenInTheSameCommit: what becomes available is claimed by the
-// transaction that makes it so, as far as somebody has workers: new jobs, replays,
+// transaction that makes it so, as far as the taker has workers: new jobs, replays,
 // and what was let go. The caller gets its job as it was enqueued.
 func OffersAreTakenInTheSameCommit(k *kit) {
 	dead := k.dead(simple())
@@ -170,7 +170,7 @@ func OffersAreTakenInTheSameCommit(k *kit) {
 }
 
 // OffersLeaveWhatCannotBeClaimed: nothing is offered of a queue that is paused, of
-// jobs whose time has not come, and of types that nobody knows.
+// jobs whose time has not come, and of types that no worker knows.
 func OffersLeaveWhatCannotBeClaimed(k *kit) {
 	t, end := k.serve(5)
 	defer end()
@@ -185,8 +185,8 @@ func OffersLeaveWhatCannotBeClaimed(k *kit) {
 	k.same("active", k.Snapshot().Depths[job.Status(job.Active)], int64(0))
 }
 
-// AnOfferThatFailedIsAnswered: whoever was asked hears that nothing was taken when
-// the transaction fails.
+// AnOfferThatFailedIsAnswered: the taker that was asked hears that nothing was taken
+// when the transaction fails.
 func AnOfferThatFailedIsAnswered(k *kit) {
 	t, end := k.serve(5)
 	defer end()

@@ -19,7 +19,7 @@ var lettering = []func(*kit){
 	PruneSparesTheNewest, PruneSparesWhatIsNotInTheQueue, PruneRemovesTheWholeJob,
 }
 
-// poison is an envelope that nobody can read.
+// poison is an envelope that cannot be read.
 func poison() job.Job {
 	j := simple()
 	j.Type, j.State, j.Reason = "babelqueue.envelope", job.Discarded, retry.MissingURN
@@ -116,7 +116,7 @@ func SettleKeepsTheCauseOfALetter(k *kit) {
 	}
 }
 
-// SettleKeepsWhereALetterWent: a letter that was forwarded lies here as well.
+// SettleKeepsWhereALetterWent: a letter that was forwarded is kept here as well.
 func SettleKeepsWhereALetterWent(k *kit) {
 	j := k.begin(lasting(1))
 	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}))
@@ -221,7 +221,7 @@ func FillOfTheDayFollowsTheFailure(k *kit) {
 	day("replayed", 0)
 }
 
-// PruneByAge: letters that lie longer than the retention says are removed.
+// PruneByAge: letters that are older than the retention says are removed.
 func PruneByAge(k *kit) {
 	old := k.dead(simple())
 	k.pass(time.Hour)

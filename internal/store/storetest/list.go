@@ -196,7 +196,7 @@ func JobsPagesAreComplete(k *kit) {
 	}
 }
 
-// JobsPagesUnderConcurrentInserts: jobs that come while somebody turns pages
+// JobsPagesUnderConcurrentInserts: jobs that come while a user turns pages
 // neither repeat nor hide those that were there.
 func JobsPagesUnderConcurrentInserts(k *kit) {
 	for _, f := range []filter.Filter{{}, {Status: job.Status(job.Available)}} {

@@ -22,7 +22,7 @@ var mirroring = []func(*kit){
 	Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource, Mirror_ATimeOutOfBoundsIsUnknown,
 }
 
-// deadAt is a record that lies at a source.
+// deadAt is a record that is at a source.
 func (k *kit) deadAt(key string) source.Record {
 	return source.Record{
 		Key: key, Thread: "thread-" + key, Place: "failed", Witness: "1", Queue: "orders", Type: "charge",
@@ -217,7 +217,7 @@ func Mirror_ATimeOutOfBoundsIsUnknown(k *kit) {
 	}
 }
 
-// Mirror_DyingElsewhereIsTheNextRun: somebody replayed it elsewhere, and it died again.
+// Mirror_DyingElsewhereIsTheNextRun: the job was replayed elsewhere, and it died again.
 func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
 	r := k.deadAt("7")
 	k.mirror(1, r)
@@ -231,7 +231,7 @@ func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
 }
 
 // Mirror_AThreadIsOneJob: a record with another key and the same thread is the next run
-// of a job that has left, and another job beside one that still lies there.
+// of a job that has left, and another job beside one that is still there.
 func Mirror_AThreadIsOneJob(k *kit) {
 	r := k.deadAt("7")
 	first := k.mirror(1, r)[0]

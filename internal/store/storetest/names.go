@@ -21,7 +21,7 @@ var naming = []func(*kit){
 	QueuesTellOfThoseThatAreNamed, FullestQueuesComeFirst, DepthsByLabelAddUp,
 }
 
-// queueLimit is how many queues there may be unless somebody says otherwise.
+// queueLimit is how many queues there may be unless the options set another limit.
 const queueLimit = 1000
 
 // manyQueues makes n new queues, each with a job.
@@ -226,8 +226,8 @@ func RemovedQueuesKeepTheirTotals(k *kit) {
 	}
 }
 
-// QueuesThatAreNotEmptyStay: a queue with a job that waits, runs, or that
-// somebody could bring back is a *job.Conflict, and nothing in it is removed.
+// QueuesThatAreNotEmptyStay: a queue with a job that waits, runs, or that a
+// person could bring back is a *job.Conflict, and nothing in it is removed.
 func QueuesThatAreNotEmptyStay(k *kit) {
 	later := in("scheduled")
 	later.RunAt = k.now.Add(time.Hour)
@@ -265,8 +265,7 @@ func RemovedQueuesMakeRoom(k *kit) {
 	k.full(err, "q0500")
 }
 
-// QueuesTellOfThoseThatAreNamed: by name, each once; a name that nobody knows is
-// left out.
+// QueuesTellOfThoseThatAreNamed: by name, each once; an unknown name is left out.
 func QueuesTellOfThoseThatAreNamed(k *kit) {
 	k.add(in("a"), in("b"), in("c"), in("c"))
 	k.check(k.Pause(k.ctx, k.now, "paused", audit.Actor{Name: "eve"}))

@@ -225,7 +225,7 @@ func Operation_AbortLeavesTheRest(k *kit) {
 	k.same("a conflict", errors.As(err, new(*job.Conflict)), true)
 }
 
-// Operation_PauseSurvivesARestart: a paused operation stays so until somebody
+// Operation_PauseSurvivesARestart: a paused operation stays so until a person
 // resumes it.
 func Operation_PauseSurvivesARestart(k *kit) {
 	k.deads(10)
@@ -243,7 +243,7 @@ func Operation_PauseSurvivesARestart(k *kit) {
 	k.same("the end", k.workAll(o.ID).Done, int64(10))
 }
 
-// Operation_PreviewExpires: a preview that nobody starts within an hour is over.
+// Operation_PreviewExpires: a preview that no one starts within an hour is over.
 func Operation_PreviewExpires(k *kit) {
 	k.deads(2)
 	o := k.operate(operation.Replay, filter.Filter{})

@@ -48,8 +48,8 @@ func Operation_GuardPauses(k *kit) {
 }
 
 // Operation_OutcomesAreCounted: how a replayed run ends is written to its item
-// and to the meter, in the transaction that ends it; the next runs of the job
-// are nobody's business.
+// and to the meter, in the transaction that ends it; later runs of the job are
+// not counted.
 func Operation_OutcomesAreCounted(k *kit) {
 	k.deads(5)
 	o := k.operate(operation.Replay, filter.Filter{})

@@ -14,8 +14,8 @@ var renewing = []func(*kit){
 	Renewed_AnEditedReplayKeepsTheFirstPayload, Renewed_TheSamePayloadIsNoChange,
 }
 
-// Renewed_AChangedRecordIsShownAsItIs: somebody repaired the payload at the source, and the job
-// failed again. The run before keeps the payload that it had.
+// Renewed_AChangedRecordIsShownAsItIs: a person repaired the payload at the source, and the job
+// failed again. The previous run keeps the payload that it had.
 func Renewed_AChangedRecordIsShownAsItIs(k *kit) {
 	r := k.deadAt("7")
 	j := k.mirror(1, r)[0]

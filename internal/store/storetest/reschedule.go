@@ -90,8 +90,8 @@ func RescheduleNeedsAWaitingJob(k *kit) {
 	}
 }
 
-// RescheduleKeepsAwayFromAnotherRun: somebody replayed the job meanwhile, and is
-// named; a job that nobody knows is job.ErrNotFound.
+// RescheduleKeepsAwayFromAnotherRun: another user replayed the job meanwhile, and is
+// named; an unknown job is job.ErrNotFound.
 func RescheduleKeepsAwayFromAnotherRun(k *kit) {
 	retrying := k.settle(k.begin(simple()), job.Failed)
 	_, err := k.Replay(k.ctx, k.now, retrying.ID, 1, audit.Actor{Name: "adam"})

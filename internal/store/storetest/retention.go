@@ -189,7 +189,7 @@ func RetentionSparesWhatARunningOperationNeeds(k *kit) {
 	}
 }
 
-// RetentionSparesWhatWasReplayed: the age counts anew from the end of the next run.
+// RetentionSparesWhatWasReplayed: the age is counted again from the end of the next run.
 func RetentionSparesWhatWasReplayed(k *kit) {
 	j := k.dead(simple())
 	k.pass(2 * time.Hour)
@@ -204,8 +204,8 @@ func RetentionSparesWhatWasReplayed(k *kit) {
 	k.same("removed later", k.sweep(hourly()), removed(retention.Completed, 1))
 }
 
-// RetentionRemembersWhatItRemoved: whoever asks for the job or acts on it is told
-// when it was enqueued and removed, and why.
+// RetentionRemembersWhatItRemoved: a caller that asks for the job or acts on it is
+// told when it was enqueued and removed, and why.
 func RetentionRemembersWhatItRemoved(k *kit) {
 	began := k.now
 	j := k.completed(simple())

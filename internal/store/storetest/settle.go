@@ -67,8 +67,8 @@ func SettleRetry(k *kit) {
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, Requeued: 1})
 }
 
-// SettleDeadLetter: the job is discarded, and its dead letter lies in the list
-// of open ones, in the same transaction.
+// SettleDeadLetter: the job is discarded, and its dead letter is in the list of
+// open ones, in the same transaction.
 func SettleDeadLetter(k *kit) {
 	j := k.dead(simple())
 	k.same("status", j.Status(), job.StatusDeadLetter)

@@ -132,7 +132,7 @@ func Source_AReplayHasAnotherPayloadLater(k *kit) {
 	k.same("what the ledger keeps", k.detail(j.ID).Mirrored.Acts[0].Payload, []byte(nil))
 }
 
-// Source_ARefusedEditIsTakenBack: what lies at the source has the payload that it had.
+// Source_ARefusedEditIsTakenBack: the record at the source has the payload that it had.
 func Source_ARefusedEditIsTakenBack(k *kit) {
 	j := k.job(k.mirror(1, k.deadAt("7"))[0].ID)
 	_, err := k.edited(j, `{"order":8}`, time.Time{})
@@ -186,7 +186,7 @@ func Source_AReplayOfWhatIsGoneEndsTheJob(k *kit) {
 	k.same("the job", []any{got.Status(), got.Reason, got.Run}, []any{job.Status(job.Discarded), retry.GoneAtSource, 2})
 }
 
-// Source_ADiscardIsAskedOfIt: the job is in the trash, from which nobody can restore it.
+// Source_ADiscardIsAskedOfIt: the job is in the trash, from which no one can restore it.
 func Source_ADiscardIsAskedOfIt(k *kit) {
 	j := k.mirror(1, k.deadAt("7"))[0]
 	_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)

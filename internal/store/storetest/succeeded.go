@@ -72,8 +72,8 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 	k.same("the group from which it was replayed", k.group(k.mirror(1, k.deadAt("8"))[0]).Recovered, int64(1))
 }
 
-// Source_WhatSucceededCanDieAgain: somebody ran it elsewhere. Its success stays in its
-// history.
+// Source_WhatSucceededCanDieAgain: the job was run again elsewhere. Its success stays in
+// its history.
 func Source_WhatSucceededCanDieAgain(k *kit) {
 	j := k.replayedAtSource("7")
 	k.succeeded(k.handed(source.Handed{}, 10)...)
@@ -109,7 +109,7 @@ func Source_ASuccessIsOfItsRun(k *kit) {
 	k.same("by a clock that is ahead", k.job(other.ID).FinishedAt, k.now)
 }
 
-// Source_ACanaryPassesWhenItSaysSo: nobody waits until its jobs are returned.
+// Source_ACanaryPassesWhenItSaysSo: the operation does not wait until its jobs are returned.
 func Source_ACanaryPassesWhenItSaysSo(k *kit) {
 	k.mirror(3, k.deadAt("1"), k.deadAt("2"), k.deadAt("3"))
 	k.pass(time.Minute)

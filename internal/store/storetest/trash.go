@@ -51,7 +51,7 @@ func (k *kit) comesBack(id string) {
 }
 
 // RestoreBringsADeadLetterBack: the letter is open again, at its old place in
-// the list, with its old reason, and nobody discarded it.
+// the list, with its old reason, and it no longer counts as discarded.
 func RestoreBringsADeadLetterBack(k *kit) {
 	j := k.dead(simple())
 	k.pass(time.Second)

@@ -67,7 +67,7 @@ func Unattached_WhatTheSourceStillHasComesBack(k *kit) {
 	k.ofUnattached(0, r)
 }
 
-// Unattached_WhatDiedAgainIsARunMore: somebody replayed it meanwhile.
+// Unattached_WhatDiedAgainIsARunMore: the job was replayed elsewhere meanwhile.
 func Unattached_WhatDiedAgainIsARunMore(k *kit) {
 	r := k.deadAt("7")
 	j := k.ofUnattached(1, r)[0]
