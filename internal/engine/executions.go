@@ -80,7 +80,7 @@ func (s *executions) workersOf(queue string) int {
 	return s.allWorkers(queue)
 }
 
-// allWorkers is workersOf for who holds the mutex.
+// allWorkers is workersOf for a caller that holds the mutex.
 func (s *executions) allWorkers(queue string) int {
 	n, known := s.workers[queue]
 	if !known {
@@ -195,7 +195,7 @@ func (s *executions) allInUse() int {
 	return s.inUseOrPromised()
 }
 
-// inUseOrPromised is allInUse for who holds the mutex.
+// inUseOrPromised is allInUse for a caller that holds the mutex.
 func (s *executions) inUseOrPromised() (n int) {
 	for _, workers := range []map[string]int{s.busy, s.promised} {
 		for _, busy := range workers {

@@ -184,8 +184,8 @@ func (h *hold) asks(now time.Time) {
 	h.asked = now.UTC()
 }
 
-// answered notes that the database has answered. It says how long it had refused
-// before, when it refuses no more.
+// answered notes that the database has answered. When it no longer refuses, answered
+// says how long it had refused before.
 func (h *hold) answered(now time.Time, problem error) (first bool, lasted time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

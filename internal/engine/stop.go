@@ -28,7 +28,7 @@ type life struct {
 	phase   atomic.Int32
 	drained chan struct{} // closed when the engine is stopping, no handler runs and no letter is on the way
 	settled chan struct{} // closed when the dispatcher has ended
-	hurry   chan struct{} // closed when a stop shall wait no longer
+	hurry   chan struct{} // closed when a stop must not wait any longer
 	rush    sync.Once     // closes it
 	done    chan struct{} // closed when everything has ended
 

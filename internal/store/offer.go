@@ -109,7 +109,7 @@ func (o *offer) take(t *db.Tx, queue string, n int) error {
 	return nil
 }
 
-// answer tells what was taken to whom was asked.
+// answer tells the taker that was asked what was taken.
 func (o *offer) answer() {
 	if !o.asked {
 		return

@@ -253,7 +253,7 @@ func finds(t *testing.T, s *Store, text string) int {
 	return len(list.Jobs)
 }
 
-// What another redaction made searchable is found no more as soon as the database
+// What another redaction made searchable is no longer found as soon as the database
 // is open, and all that is not hidden is found again.
 func TestFillSearch_ForgetsWhatIsHiddenNow(t *testing.T) {
 	const n = 5000 + 10

@@ -96,7 +96,7 @@ func (g *gathered) endedRuns(t *db.Tx) ([]book.EndedRun, error) {
 func (g *gathered) Committed(*db.Tx) { g.arrivals.forget() }
 
 // moved tells the books that a job went from one status to another, and notes it
-// for those who listen. A new job comes from nil.
+// for the listeners. A new job comes from nil.
 func (s *Store) moved(from, to *job.Job, totals job.Totals) {
 	s.books.Moved(book.Move{From: from, To: to, Totals: totals})
 	change := to.Changed()

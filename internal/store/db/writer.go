@@ -333,7 +333,7 @@ func (w *Writer) loop() {
 	}
 }
 
-// again fires when the writer shall look after the database. After the end it
+// again fires when the writer has to look after the database. After the end it
 // never does.
 func (w *Writer) again() <-chan time.Time {
 	if w.health.broken() {

@@ -185,7 +185,7 @@ func (b *Book) worked(t *db.Tx, o operation.Operation, now time.Time) (operation
 }
 
 // guarded says why an operation should not go on: its replays keep failing as
-// before. What had ended before a person resumed it counts no more.
+// before. Runs that had ended before a person resumed it no longer count.
 func (b *Book) guarded(t *db.Tx, o operation.Operation) (why string, err error) {
 	if !o.Pace.Guard || o.Kind != operation.Replay {
 		return "", nil

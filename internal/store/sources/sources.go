@@ -410,8 +410,8 @@ func (b *Book) Lying(ctx context.Context, seqs []int64) ([]Lying, error) {
 }
 
 // Handed pages through the jobs that a source has, or may have because the fate of their
-// replay is unknown, and of whose runs nothing is known since: those that it took before the
-// last one of the page before, the newest first.
+// replay is unknown, and whose runs have not been heard of since: those that it took before
+// the last one of the previous page, the newest first.
 func (b *Book) Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
 	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_handed
 		JOIN mirrored AS m ON m.job_seq = j.seq

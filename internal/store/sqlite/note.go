@@ -11,7 +11,7 @@ import (
 
 // note is what a lock file says of the database beside it: that there is one, and
 // which file it is. The log beside the same name belongs to that file and to no
-// other. A lock file that was copied knows it no more: the database was copied too.
+// other. A lock file that was copied no longer knows it: the database was copied too.
 type note struct {
 	made   bool
 	main   string // see identify; empty when it cannot be told
@@ -176,8 +176,8 @@ func (n note) checkLeft(path, main string) error {
 		"remove %s.lock to start with the jobs that %s holds", path, path, path, path)
 }
 
-// checkLog is the same for who only reads the database at a path. While a process has the
-// database open, the log is its own.
+// checkLog is the same for a caller that only reads the database at a path. While a process
+// has the database open, the log belongs to that process.
 func checkLog(path string) (err error) {
 	if isOpen(path) {
 		return nil

@@ -98,8 +98,8 @@ func SearchFindsWhatWasEdited(k *kit) {
 }
 
 // SearchReadsEscapedLetters: a text is found by its letters, whether a client wrote
-// them as themselves or escaped, also in a string of JSON in another one and by who
-// looks for what the client wrote.
+// them as themselves or escaped, also in a string of JSON in another one and by a
+// user who looks for what the client wrote.
 func SearchReadsEscapedLetters(k *kit) {
 	j := simple()
 	j.Payload = []byte(`{"city":"K\u00f6ln","url":"https:\/\/example.org\/a","inner":"{\"name\":\"\\u017b\\u00f3\\u0142\\u0107\"}","smile":"a\ud83d\ude00b","half":"x\ud83dy","tab":"p\u0009q","path":"C:\\users"}`)
@@ -513,8 +513,8 @@ func TalliesOfTooManyJobs(k *kit) {
 }
 
 // FacetsFollowTheFilter: open dead letters are counted by reason, queue and type,
-// each under what the filter says of the other two; a letter that is resolved is
-// counted no more, also after a restart. Other jobs are counted by queue.
+// each under what the filter says of the other two; a letter that is resolved is no
+// longer counted, also after a restart. Other jobs are counted by queue.
 func FacetsFollowTheFilter(k *kit) {
 	bury := func(queue, typ string) job.Job {
 		j := in(queue)

@@ -75,7 +75,7 @@ func newKit(t *testing.T, db Database) *kit {
 	return k
 }
 
-// openKit is newKit for who closes the store before the test ends.
+// openKit is newKit for a caller that closes the store before the test ends.
 func openKit(t *testing.T, db Database) *kit {
 	k := &kit{T: t, db: db, open: db(t), ctx: t.Context(), now: time.Date(2026, 3, 4, 5, 6, 7, 123456000, time.UTC)}
 	k.Store = k.open()

@@ -89,7 +89,7 @@ func Source_WhatSucceededCanDieAgain(k *kit) {
 }
 
 // Source_ASuccessIsOfItsRun: one of a run that is over, of a job of another source, or of one
-// that is no more, changes nothing. Its time is within those that are known here.
+// that no longer exists, changes nothing. Its time is within those that are known here.
 func Source_ASuccessIsOfItsRun(k *kit) {
 	j := k.replayedAtSource("7")
 	h := k.handed(source.Handed{}, 10)[0]

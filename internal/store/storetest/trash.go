@@ -249,7 +249,7 @@ func TrashTellsWhoDiscarded(k *kit) {
 		[]string{"the retention", "discarded by ana with operation 1 at 2026-03-04 05:06:07 UTC"})
 }
 
-// TrashLeavesNoNumberToOthers: what remembers a purged job never comes upon one
+// TrashLeavesNoNumberToOthers: what remembers a purged job is never taken for a job
 // that was enqueued after it.
 func TrashLeavesNoNumberToOthers(k *kit) {
 	old := k.dead(simple())
