@@ -98,3 +98,49 @@ func prose(t *testing.T) map[string]string {
 	}
 	return texts
 }
+
+// archaic are words that no English program is commented in today, each with what to write
+// instead. They are regular expressions.
+var archaic = []struct{ odd, plain string }{
+	{`\b(no|some|every|any)body\b`, "no one, someone, everyone, anyone; or who it is: a user, a client, a worker"},
+	{`\bwho(m)?ever\b`, "the user who, a client that, the caller"},
+	{`\banew\b`, "again; to rebuild"},
+	{`\bfor ever\b`, "forever, indefinitely"},
+	{`\b(takes?|took|taken) note\b`, "records, remembers"},
+	{`\bby (itself|themselves)\b`, "automatically, alone"},
+	{`\bfarewell\b`, "rejection"},
+	{`\blie(s)? (dead|there|in the|in a|at its|at their)\b`, "is, is stored, exists"},
+}
+
+// TestWords_OfCommentsAreOfToday holds such words out of the comments of programs, pages and
+// scripts, tests included.
+func TestWords_OfCommentsAreOfToday(t *testing.T) {
+	comment := regexp.MustCompile(`(?:^|\s)//.*`)
+	var odd []*regexp.Regexp
+	for _, w := range archaic {
+		odd = append(odd, regexp.MustCompile(w.odd))
+	}
+
+	for _, top := range []string{"../cmd", "../internal", "../web", "../bench", "../test"} {
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			isCode := slices.Contains([]string{".go", ".templ", ".js"}, filepath.Ext(path)) && !strings.HasSuffix(path, "_templ.go")
+			if err != nil || d.IsDir() || !isCode || strings.Contains(path, "testdata") || strings.Contains(path, "node_modules") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for i, line := range strings.Split(string(text), "\n") {
+				said := strings.ToLower(comment.FindString(line))
+				for n, form := range odd {
+					found := form.FindString(said)
+					if found != "" {
+						t.Errorf("%s:%d: %q is of another century; write: %s", strings.TrimPrefix(path, "../"), i+1, found, archaic[n].plain)
+					}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
