@@ -216,6 +216,11 @@ type scanner struct {
 func (n *scanner) all() string {
 	for n.pos < len(n.in) {
 		n.step()
+
+		// A value that is too long to be read whole can end within a character.
+		for n.pos < len(n.in) && !utf8.RuneStart(n.in[n.pos]) {
+			n.pos++
+		}
 	}
 	return strings.TrimSpace(string(n.out))
 }
