@@ -60,9 +60,12 @@ func (p *parser) elixirFrame(s string) bool {
 		return false
 	}
 
-	if i := strings.IndexByte(function, '('); i > 0 && strings.HasSuffix(function, ")") && !strings.Contains(function, " in ") {
-		function = function[:i] + "/" + arity(function[i+1:len(function)-1])
+	// An error about arguments prints them: "Shop.Price.parse(12.5)".
+	name, arguments, called := strings.Cut(function, "(")
+	if called && name != "" && strings.HasSuffix(arguments, ")") && !strings.Contains(function, " in ") {
+		function = name + "/" + arity(strings.TrimSuffix(arguments, ")"))
 	}
+
 	application := ""
 	if rest, found := strings.CutPrefix(place, "("); found {
 		application, _, _ = strings.Cut(rest, " ")
@@ -73,7 +76,7 @@ func (p *parser) elixirFrame(s string) bool {
 	return true
 }
 
-// arity counts arguments that are printed where others print their number.
+// arity is the number of arguments in a printed list of them.
 func arity(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "0"

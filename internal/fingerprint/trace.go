@@ -11,7 +11,7 @@ const maxTrace = 8 << 10
 // frame is a function on the stack.
 type frame struct {
 	name   string
-	source string // Python: the statement
+	source string // Python: the statement that was running
 
 	own     bool // of the program itself, as far as its place tells
 	isFile  bool // the name is that of the file: the function has none
@@ -37,16 +37,18 @@ func frames(trace string, speaks bool) []string {
 	if len(p.found) == 0 {
 		p.found = p.places
 	}
+
 	own := slices.DeleteFunc(slices.Clone(p.found), func(f frame) bool { return !f.own })
-	switch names := top(withoutEntry(own)); {
+	inner := withoutEntry(own)
+	switch {
 	case speaks:
-		return names
-	case len(own) == 0:
-		return top(oneOfEachFile(p.found))
-	case len(names) == 0:
+		return top(inner)
+	case len(inner) > 0:
+		return top(withStatement(inner))
+	case len(own) > 0:
 		return top(withStatement(own))
 	}
-	return top(withStatement(withoutEntry(own)))
+	return top(oneOfEachFile(p.found))
 }
 
 // withStatement names the statement that failed beside the innermost function, where it is
@@ -162,7 +164,7 @@ type parser struct {
 	callers []frame // Ruby: of the error whose line follows, the outermost first
 	ended   bool    // and it came: those that follow in the trace were caused by it
 
-	statement bool // Python: that of the frame before is on the next line
+	statement bool // Python: the statement of the newest frame is on the next line
 
 	apart    bool // a line of text stands before the next frame: another error
 	panicked bool // Go: it is that of a panic
@@ -202,6 +204,7 @@ func (p *parser) line(line string) {
 	if isGrouped {
 		trimmed = strings.TrimLeft(trimmed, "|+- \t")
 	}
+	// Below a frame of Python stands its statement, unless the source is not there.
 	if p.statement {
 		p.statement = false
 		if trimmed != line && !isGrouped && !strings.HasPrefix(trimmed, `File "`) {
@@ -401,7 +404,7 @@ func (p *parser) rubyFrame(s string) {
 }
 
 // place takes over the file of a line of text that names one with a line
-// number. Loggers of Go write the file of the line that logs, which says nothing of a stack.
+// number. The bare name of a file of Go is that of the line that logged, and no frame.
 func (p *parser) place(s string) {
 	for _, word := range strings.Fields(s[:min(len(s), 500)]) {
 		word = strings.Trim(withoutColumn(word), "()[]{},;'\"")
