@@ -214,7 +214,7 @@ func (e errorAnswer) line(most int) string {
 	if e == (errorAnswer{}) {
 		return "-"
 	}
-	return printable(clip.Text(strings.Join(strings.Fields(failure.Error()), " "), most))
+	return printable(clip.Text(clip.Line(failure.Error()), most))
 }
 
 // second is a time in UTC, exact to the second, or a dash for the zero time.

@@ -54,7 +54,7 @@ func (k *sourceCheck) Run(c console) error {
 		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 		if err != nil {
 			failed++
-			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(oneLine(clip.Text(err.Error(), 4000)))))
+			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(clip.Line(clip.Text(err.Error(), 4000)))))
 			continue
 		}
 		seen.print(c.stdout, settings.Redactor().Text)
@@ -65,9 +65,6 @@ func (k *sourceCheck) Run(c console) error {
 	}
 	return nil
 }
-
-// oneLine is a text of several lines in one.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // seen is what a look at a source has found.
 type seen struct {
@@ -147,7 +144,7 @@ func (s seen) print(w io.Writer, hide func(string) string) {
 
 // line prints one fact, with nothing in it that a terminal would obey.
 func line(w io.Writer, name, fact string) {
-	fmt.Fprintf(w, "  %-9s %s\n", name, printable(oneLine(fact)))
+	fmt.Fprintf(w, "  %-9s %s\n", name, printable(clip.Line(fact)))
 }
 
 // printActs says what the configuration and the source allow, and what would happen.

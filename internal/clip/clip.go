@@ -1,4 +1,5 @@
-// Package clip cuts texts that others wrote to what is kept or shown of them.
+// Package clip cuts texts that others wrote to what is kept or shown of them, and folds them
+// to one line.
 package clip
 
 import (
@@ -20,3 +21,6 @@ func Text(s string, limit int) string {
 	}
 	return s[:cut] + marker
 }
+
+// Line returns s on one line: each run of white space is one blank, and neither end has any.
+func Line(s string) string { return strings.Join(strings.Fields(s), " ") }

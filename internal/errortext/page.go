@@ -29,7 +29,7 @@ func fromPage(body string) Error {
 			return Error{Message: text}
 		}
 	}
-	if text := oneLine(p.text.String()); !isBlank(text) {
+	if text := clip.Line(p.text.String()); !isBlank(text) {
 		return Error{Message: clip.Text(text, maxText)}
 	}
 	return Error{}
@@ -56,9 +56,9 @@ func parsePage(body string) *page {
 			case "script", "style":
 				textOf(z, string(name))
 			case "title":
-				p.title = oneLine(textOf(z, "title"))
+				p.title = clip.Line(textOf(z, "title"))
 			case "h1":
-				if text := oneLine(textOf(z, "h1")); p.heading == "" {
+				if text := clip.Line(textOf(z, "h1")); p.heading == "" {
 					p.heading = text
 				}
 			case "pre":
@@ -90,5 +90,3 @@ func textOf(z *html.Tokenizer, element string) string {
 		}
 	}
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -165,9 +165,9 @@ var faultCodes = setOf(`server client sender receiver mustunderstand versionmism
 // soap reads a fault of SOAP 1.1 or 1.2, and the exception that it holds.
 func soap(root *element) Error {
 	fault := root.within("fault")
-	e := Error{Message: oneLine(fault.child("faultstring"))}
+	e := Error{Message: clip.Line(fault.child("faultstring"))}
 	if e.Message == "" {
-		e.Message = oneLine(fault.within("reason").child("text"))
+		e.Message = clip.Line(fault.within("reason").child("text"))
 	}
 	if e.Message == "" {
 		return Error{}
@@ -200,7 +200,7 @@ func (e Error) detailed(detail *element) Error {
 		e.Trace = said
 		return e.because(thrown.Class, thrown.Message)
 	}
-	said = oneLine(said)
+	said = clip.Line(said)
 	if said != "" && !strings.Contains(e.Message, said) {
 		e.Message += ": " + said
 	}
@@ -211,7 +211,7 @@ func (e Error) detailed(detail *element) Error {
 func exception(thrown *element) Error {
 	e := Error{
 		Class:   thrown.child("exceptiontype", "type"),
-		Message: oneLine(thrown.child("exceptionmessage", "message")),
+		Message: clip.Line(thrown.child("exceptionmessage", "message")),
 	}
 	if !isClass(e.Class) || !strings.Contains(e.Class, ".") {
 		return Error{}
@@ -229,7 +229,7 @@ func exception(thrown *element) Error {
 		}
 	}
 	if cause != thrown {
-		return e.because(cause.child("exceptiontype", "type"), oneLine(cause.child("exceptionmessage", "message")))
+		return e.because(cause.child("exceptiontype", "type"), clip.Line(cause.child("exceptionmessage", "message")))
 	}
 	return e
 }
@@ -251,14 +251,14 @@ func coded(root *element) Error {
 			continue
 		}
 		said, _, _ = strings.Cut(said, "\nRequestId:") // of Azure, which goes on with the time
-		e := Error{Message: oneLine(said)}
+		e := Error{Message: clip.Line(said)}
 		switch {
 		case isClass(code):
 			e.Class = code
 		case !isNumber(code):
 			e.Message = code + ": " + e.Message
 		}
-		if details := oneLine(inner.child("details")); details != "" {
+		if details := clip.Line(inner.child("details")); details != "" {
 			e.Message = strings.TrimSuffix(e.Message, ".") + ": " + details
 		}
 		return e
@@ -301,5 +301,5 @@ func allText(root *element) Error {
 			b.WriteString(said + " ")
 		}
 	}
-	return Error{Message: clip.Text(oneLine(b.String()), maxText)}
+	return Error{Message: clip.Text(clip.Line(b.String()), maxText)}
 }

@@ -27,11 +27,17 @@ const (
 // Excerpts shows what a filter looks for in the texts of a job: the first match in
 // each of the texts, in which the filter's own words come as they are written there.
 func (f Filter) Excerpts(t Texts) (all []Excerpt) {
-	for _, place := range []struct{ in, text, wanted string }{
-		{"error", t.Error, f.Error}, {"payload", t.Payload, f.Payload}, {"meta", t.Meta, f.Meta}, {"type", t.Type, ""}, {"id", t.ID, ""},
+	anywhere := pattern(f.Text)
+	for _, place := range []struct {
+		in, text string
+		wanted   *regexp.Regexp
+	}{
+		{"error", t.Error, pattern(f.Error)}, {"payload", t.Payload, pattern(f.Payload)}, {"meta", t.Meta, pattern(f.Meta)},
+		{"type", t.Type, nil}, {"id", t.ID, nil},
 	} {
-		for _, wanted := range []string{place.wanted, f.Text} {
-			if from, to := locate(place.text, wanted); to > from {
+		for _, wanted := range []*regexp.Regexp{place.wanted, anywhere} {
+			from, to := locate(place.text, wanted)
+			if to > from {
 				all = append(all, excerpt(place.in, place.text, from, to))
 				break
 			}
@@ -40,23 +46,26 @@ func (f Filter) Excerpts(t Texts) (all []Excerpt) {
 	return all
 }
 
-// locate is where a text has what is wanted for the first time. Case is ignored, and white
-// space stands for any other, as in the index.
-func locate(text, wanted string) (from, to int) {
+// pattern matches what is wanted in a text in lower case. White space stands for any other,
+// as in the index. It is nil where nothing is wanted.
+func pattern(wanted string) *regexp.Regexp {
 	words := strings.Fields(strings.ToLower(wanted))
 	if len(words) == 0 {
-		return 0, 0
+		return nil
 	}
 
 	for i, word := range words {
 		words[i] = regexp.QuoteMeta(word)
 	}
-	pattern, err := regexp.Compile(strings.Join(words, `[\s\v\p{Z}\x{85}]+`))
-	if err != nil {
-		return 0, 0 // unreachable: each word is quoted
-	}
+	return regexp.MustCompile(strings.Join(words, `[\s\v\p{Z}\x{85}]+`)) // each word is quoted
+}
 
-	at := pattern.FindStringIndex(strings.ToLower(text))
+// locate is where a text has what is wanted for the first time, case ignored.
+func locate(text string, wanted *regexp.Regexp) (from, to int) {
+	if wanted == nil {
+		return 0, 0
+	}
+	at := wanted.FindStringIndex(strings.ToLower(text))
 	if at == nil {
 		return 0, 0
 	}

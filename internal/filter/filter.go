@@ -24,6 +24,7 @@ import (
 	"time"
 	"unicode"
 
+	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -198,7 +199,7 @@ func Contains(wanted string, texts ...string) bool {
 // folded is a text in which letters that differ by case alone are the same, and so is all
 // white space.
 func folded(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
+	s = clip.Line(s)
 	return strings.Map(func(r rune) rune {
 		least := r
 		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {

@@ -20,7 +20,7 @@ import (
 const (
 	maxQuery  = 4000 // of a whole filter
 	maxSearch = 200  // of each text
-	MinSearch = 3    // characters of each text, of which white space counts as one within it
+	MinSearch = 3    // characters of each text; a run of white space counts as one
 	MinID     = 8    // characters of the beginning of an id
 )
 
@@ -362,7 +362,7 @@ func checkSearch(field, s string) error {
 	}
 
 	// The index reads all white space as one blank, and none at either end.
-	if utf8.RuneCountInString(strings.Join(strings.Fields(s), " ")) < MinSearch {
+	if utf8.RuneCountInString(clip.Line(s)) < MinSearch {
 		return invalid.Errorf(field, "%q is too short to search for; use at least %d characters", s, MinSearch)
 	}
 	return nil

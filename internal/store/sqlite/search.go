@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/store/db"
 )
@@ -115,7 +116,7 @@ func folded(d db.Document) db.Document {
 
 // fold makes texts equal that differ in case and white space only: a message that was
 // copied from a terminal or a page often has other line breaks than the error itself.
-func fold(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+func fold(s string) string { return strings.ToLower(clip.Line(s)) }
 
 // forget removes documents.
 func forget(t *db.Tx, gone []int64) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/a-h/templ"
 
 	"redrive/internal/access"
+	"redrive/internal/clip"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/job"
@@ -151,7 +152,7 @@ func groupQueues(g failures.Group) string {
 }
 
 // noteLine is a note on one line.
-func noteLine(note string) string { return format.Visible(strings.Join(strings.Fields(note), " ")) }
+func noteLine(note string) string { return format.Visible(clip.Line(note)) }
 
 // replaysText is the success rate of replays.
 func replaysText(g failures.Group) string {
