@@ -163,7 +163,8 @@ func TestReplay_SaysHowToGoOnWithWhatPassed(t *testing.T) {
 	m.fixed.Store(true)
 
 	code, out, problems := finish(t, command(t, t.TempDir(), "replay", "--server", m.url, "--filter", "state:dead_letter", "--canary", "5", "--yes"))
-	want := "or replay only the jobs whose cause passed, 1 of 2 causes: curl -X POST " + m.url + "/api/v1/operations/1/resume-passed or abort it"
+	post := "curl -X POST " + m.url + "/api/v1/operations/1/"
+	want := "\n  to resume it: " + post + "resume\n  to resume only the 1 of 2 causes that passed: " + post + "resume-passed\n  to abort it: " + post + "abort\n"
 	if code != 1 || !strings.Contains(problems, "its canary failed: 4 of 5 succeeded.") || !strings.Contains(problems, want) {
 		t.Errorf("exit %d, %s%s\nwant %s", code, out, problems, want)
 	}

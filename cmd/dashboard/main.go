@@ -39,6 +39,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"redrive/internal/client"
+	"redrive/internal/clip"
 	"redrive/internal/config"
 	"redrive/internal/fault"
 	"redrive/internal/invalid"
@@ -178,6 +179,7 @@ func misused(err error, args []string, known []*kong.Node) error {
 func fail(c console, err error) int {
 	var wrong config.Errors
 	var refused wrongFile
+	var paused *pausedError
 	switch {
 	case errors.As(err, new(loggedError)):
 	case errors.As(err, &wrong):
@@ -188,8 +190,13 @@ func fail(c console, err error) int {
 		for line := range strings.SplitSeq(refused.Error(), "\n") {
 			fmt.Fprintf(c.stderr, "dashboard: %s\n", printable(line))
 		}
+	case errors.As(err, &paused):
+		fmt.Fprintf(c.stderr, "dashboard: %s\n", printable(clip.Line(paused.why)))
+		for _, step := range paused.steps {
+			fmt.Fprintf(c.stderr, "  %s\n", printable(step))
+		}
 	default:
-		fmt.Fprintf(c.stderr, "dashboard: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+		fmt.Fprintf(c.stderr, "dashboard: %s\n", clip.Line(err.Error()))
 	}
 	var answer *client.Error
 	if errors.As(err, new(usageError)) || errors.As(err, &answer) && answer.Refused() {

@@ -385,46 +385,65 @@ func (w *watcher) end() error {
 	return fmt.Errorf("operation %d is %s: %s", o.ID, o.State, o.Why)
 }
 
+// pausedError says why an operation is paused, and on lines of their own the commands that
+// end the pause.
+type pausedError struct {
+	why   string
+	steps []string
+}
+
+func (e *pausedError) Error() string { return e.why }
+
 // paused says why the operation waits and what to do, which depends on how its canary
 // fared while nothing but the canary was replayed.
 func (w *watcher) paused() error {
 	o, c := w.now.Operation, w.now.Progress
-	resume, abort := "curl -X POST "+w.dashboard.URL(w.path("resume")), "curl -X POST "+w.dashboard.URL(w.path("abort"))
 	failed := c.Relapsed + c.Dropped
 	w.causes()
-	switch canary := c.Succeeded + failed + c.Unknown + c.AtSource; {
+
+	e := &pausedError{steps: []string{w.step("resume it", "resume")}}
+	canary := c.Succeeded + failed + c.Unknown + c.AtSource
+	switch {
 	case canary == 0 || canary < o.Done:
-		return fmt.Errorf("operation %d is paused: %s; to resume it: %s", o.ID, o.Why, resume)
+		e.why = fmt.Sprintf("operation %d is paused: %s", o.ID, o.Why)
 	case failed > 0 && c.Unknown+c.AtSource > 0:
-		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d failed again. Fix the cause, then resume it: %s\n"+
-			"%sor abort it: %s", o.ID, failed, canary, resume, w.onlyPassed(), abort)
+		e.why = fmt.Sprintf("operation %d is paused because its canary failed: %d of %d failed again. Fix the cause, then resume it.",
+			o.ID, failed, canary)
 	case failed == 0 && c.Unknown+c.AtSource > 0:
-		return fmt.Errorf("operation %d is paused after its canary: %s Look there whether the jobs ran, then replay the rest: %s\n"+
-			"%sor abort it: %s", o.ID, w.atSource(canary), resume, w.onlyPassed(), abort)
+		e.why = fmt.Sprintf("operation %d is paused after its canary: %s Look there whether the jobs ran, then resume it.",
+			o.ID, w.atSource(canary))
 	case c.Succeeded < canary:
-		return fmt.Errorf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it: %s\n"+
-			"%sor abort it: %s", o.ID, c.Succeeded, canary, resume, w.onlyPassed(), abort)
+		e.why = fmt.Sprintf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it.",
+			o.ID, c.Succeeded, canary)
 	default:
-		return fmt.Errorf("operation %d is paused after its canary, which passed: %d of %d succeeded. To replay the rest: %s",
-			o.ID, c.Succeeded, canary, resume)
+		e.why = fmt.Sprintf("operation %d is paused after its canary, which passed: %d of %d succeeded. Resume it to replay the rest.",
+			o.ID, c.Succeeded, canary)
 	}
+
+	// Once a canary is over that failed for some causes, those that passed can go on alone.
+	over := canary >= o.Done && c.AtSource <= c.Returned
+	passed := w.passedCauses()
+	if failed > 0 && over && passed > 0 {
+		what := fmt.Sprintf("resume only the %d of %d causes that passed", passed, o.Causes)
+		e.steps = append(e.steps, w.step(what, "resume-passed"))
+	}
+	e.steps = append(e.steps, w.step("abort it", "abort"))
+	return e
 }
 
-// onlyPassed says how to go on with those causes alone whose jobs all succeeded, if there are
-// some of several.
-func (w *watcher) onlyPassed() string {
-	passed := 0
+// step is a line that says what a command does to the operation.
+func (w *watcher) step(what, act string) string {
+	return "to " + what + ": curl -X POST " + w.dashboard.URL(w.path(act))
+}
+
+// passedCauses is how many causes are in the canary whose jobs all succeeded.
+func (w *watcher) passedCauses() (passed int64) {
 	for _, c := range w.now.Progress.Causes {
 		if c.passed() {
 			passed++
 		}
 	}
-	if passed == 0 || w.now.Operation.Causes < 2 {
-		return ""
-	}
-
-	return fmt.Sprintf("or replay only the jobs whose cause passed, %d of %d causes: curl -X POST %s\n",
-		passed, w.now.Operation.Causes, w.dashboard.URL(w.path("resume-passed")))
+	return passed
 }
 
 // atSource says in sentences what is known of a canary that a source has, or may have.
