@@ -4,8 +4,8 @@ SHELL := /bin/sh
 
 # The newest release of the CHANGELOG, and behind it the commit that is built, unless that
 # commit is a release itself, which its tag says.
-RELEASE = v$(shell sed -n 's/^.. \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md | head -n 1)
-VERSION = $(shell git describe --tags --exact-match 2>/dev/null || echo $(RELEASE)-$$(git describe --always --dirty 2>/dev/null || echo dev))
+RELEASE = v$(shell sed -n 's/^\#\# \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md | head -n 1)
+VERSION = $(shell git describe --tags --exact-match --match 'v[0-9]*' 2>/dev/null || echo $(RELEASE)-$$(git describe --always --dirty 2>/dev/null || echo dev))
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
