@@ -153,6 +153,10 @@ func TestAdverse_IsNeverMixed(t *testing.T) {
 // behind the name of the program: "curl: (6) Could not resolve host: …". A cause that the
 // sentence says already is not said twice.
 func saysIt(got, want string) bool {
+	if want == "" {
+		return got == ""
+	}
+
 	outer, cause, _ := strings.Cut(want, "; caused by ")
 	_, said, hasClass := strings.Cut(cause, ": ")
 	if hasClass && strings.Contains(outer, said) {
