@@ -1,13 +1,14 @@
 package amqpsource_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"redrive/internal/source"
 	"redrive/internal/source/amqpsource"
@@ -21,7 +22,18 @@ type cut struct {
 	at     int // two for each step; 0: never
 	steps  int
 	broken bool
+
+	opened bool          // the broker was told of a channel
+	ended  chan struct{} // closed when the broker has ended its side of the line
 }
+
+// closing is the frame of AMQP 0-9-1 that asks the broker to end a connection
+// (connection.close: class 10, method 50, code 200, no text).
+var closing = []byte{1, 0, 0, 0, 0, 0, 11, 0, 10, 0, 50, 0, 200, 0, 0, 0, 0, 0, 0xCE}
+
+// closed is the frame with which the broker answers closing (connection.close-ok: class 10,
+// method 51). It then waits until the client leaves.
+var closed = []byte{1, 0, 0, 0, 0, 0, 4, 0, 10, 0, 51, 0xCE}
 
 // through returns the address of a listener that passes everything on to another one,
 // until the line breaks.
@@ -31,37 +43,85 @@ func (c *cut) through(t *testing.T, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = l.Close() })
+	c.ended = make(chan struct{})
 	go func() {
+		defer close(c.ended)
 		client, err := l.Accept()
 		if err != nil {
 			return
 		}
 		defer client.Close()
+
 		broker, err := net.Dial("tcp", address)
 		if err != nil {
 			return
 		}
 		defer broker.Close()
-		go c.answers(client, broker)
-		for part := make([]byte, 1<<16); ; {
-			n, err := client.Read(part)
-			if err != nil || !c.step(func() { _, err = broker.Write(part[:n]) }) || err != nil {
-				return
-			}
+
+		answered := make(chan struct{})
+		go func() {
+			c.answers(client, broker)
+			close(answered)
+		}()
+		c.requests(client, broker)
+
+		// The client loses its line now. The broker is asked to close the connection: it
+		// first carries out what it was told, and answers when all that was held is back.
+		// It knows no such request before a login, when nothing can be held.
+		_ = client.Close()
+		if c.opened {
+			_, _ = broker.Write(closing) // the client may have ended the connection itself
+		} else {
+			_ = broker.Close()
 		}
+		<-answered
 	}()
 	return l.Addr().String()
 }
 
-// answers passes on what the broker says, as long as the line holds.
-func (c *cut) answers(client io.Writer, broker io.Reader) {
-	for part := make([]byte, 1<<16); ; {
-		n, err := broker.Read(part)
-		if err != nil || c.broke() {
+// requests passes on what the client says, as long as the line holds.
+func (c *cut) requests(client io.Reader, broker io.Writer) {
+	part := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(part)
+		if err != nil {
 			return
 		}
-		if _, err := client.Write(part[:n]); err != nil {
+
+		holds := c.step(func() {
+			_, err = broker.Write(part[:n])
+			c.opened = c.opened || channelOf(part[:n]) != 0
+		})
+		if !holds || err != nil {
+			return
+		}
+	}
+}
+
+// channelOf returns the channel of the frame with which a part begins: 0 is the connection
+// itself, to which the greeting belongs, too. Clients write whole frames.
+func channelOf(part []byte) uint16 {
+	if bytes.HasPrefix(part, []byte("AMQP")) {
+		return 0
+	}
+	return binary.BigEndian.Uint16(part[1:])
+}
+
+// answers reads what the broker says until the connection is closed, and passes it on as
+// long as the line holds.
+func (c *cut) answers(client io.Writer, broker io.Reader) {
+	part := make([]byte, 1<<16)
+	for {
+		n, err := broker.Read(part)
+		if err != nil {
+			return
+		}
+		if !c.broke() {
+			_, _ = client.Write(part[:n]) // a client that left hears nothing
+		}
+		if bytes.HasSuffix(part[:n], closed) {
 			return
 		}
 	}
@@ -109,7 +169,7 @@ func breakAt(t *testing.T, at int, states map[source.State]int) (broke bool) {
 	url := strings.Replace(b.URL(), b.Address, line.through(t, b.Address), 1)
 	results := overLine(b, url, acts)
 	broke = line.broke()
-	b.back("1")
+	<-line.ended
 	for _, a := range acts {
 		if results[a.ID] == "" { // the result is unknown: it is looked up
 			found, err := b.origin.Find(t.Context(), []source.Act{a})
@@ -136,25 +196,6 @@ func breakAt(t *testing.T, at int, states map[source.State]int) (broke bool) {
 		b.check(err)
 	}
 	return broke
-}
-
-// back waits until the first message is at the head of the dead letters again: then all
-// that was held is.
-func (b *bench) back(id string) {
-	b.Helper()
-	for end := time.Now().Add(time.Minute); ; {
-		d, ok, err := b.Get("orders.dlq", false)
-		b.check(err)
-		if ok {
-			b.check(d.Nack(false, true))
-		}
-		switch {
-		case ok && d.MessageId == id:
-			return
-		case time.Now().After(end):
-			b.Fatal("a message does not come back")
-		}
-	}
 }
 
 // overLine acts over a line that can break. Without a connection, nothing was told.
