@@ -18,7 +18,6 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/source"
 )
 
 // listCommand is dashboard list: it lists the jobs that a filter selects.
@@ -137,7 +136,7 @@ type jobAnswer struct {
 }
 
 // foreign reports whether the job is one of a source, which says of it what it wants.
-func (j jobAnswer) foreign() bool { return source.Of(j.Queue) != "" }
+func (j jobAnswer) foreign() bool { return job.SourceOf(j.Queue) != "" }
 
 // state is where the job stands, as far as it is known.
 func (j jobAnswer) state() string {
@@ -147,14 +146,14 @@ func (j jobAnswer) state() string {
 	case j.Returned:
 		return "returned"
 	case j.AtSource:
-		return "at " + source.Of(j.Queue)
+		return "at " + job.SourceOf(j.Queue)
 	}
 	return j.Status
 }
 
 // handed says since when the source of a job has it, and what can be heard of it.
 func (j jobAnswer) handed(reports string) string {
-	since, name := second(j.Changed), source.Of(j.Queue)
+	since, name := second(j.Changed), job.SourceOf(j.Queue)
 	switch {
 	case !j.AtSource:
 		return "-"
@@ -294,7 +293,7 @@ func (j jobAnswer) time(t time.Time) string {
 
 // ended is when the run of the job ended, if it has.
 func (j jobAnswer) ended() string {
-	if j.Status == string(job.Pending) {
+	if j.Status == string(job.Returning) || j.Status == string(job.Returned) {
 		return second(j.Finished)
 	}
 	return j.time(j.Finished)
@@ -305,7 +304,7 @@ func (d detailAnswer) print(out io.Writer) error {
 	j, w := d.Job, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	state := j.state()
 	if j.ReplayUnknown {
-		state = "unknown: it is not known whether " + source.Of(j.Queue) + " took the replay"
+		state = "unknown: it is not known whether " + job.SourceOf(j.Queue) + " took the replay"
 	}
 	if j.Reason != "" {
 		state += ", " + j.Reason

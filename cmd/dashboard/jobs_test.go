@@ -199,8 +199,8 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 	if want := id + " at shop Charge orders@shop – added " + place[:len("2006-01-02 15:04:05Z")]; !strings.Contains(listed, want) {
 		t.Errorf("list does not say %q: %s", want, listed)
 	}
-	if strings.Contains(shown+listed, "pending") {
-		t.Errorf("the job is called pending in\n%s\n%s", shown, listed)
+	if strings.Contains(shown+listed, "returned ") {
+		t.Errorf("the job is called returned, although it may come back, in\n%s\n%s", shown, listed)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 // more is expected of it.
 func TestJobAnswer_SaysWhatCanBeHeardOfIt(t *testing.T) {
 	at := time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
-	there := jobAnswer{Queue: "orders@shop", Status: "pending", AtSource: true, Changed: at, Until: at.Add(10 * time.Minute)}
+	there := jobAnswer{Queue: "orders@shop", Status: "returned", AtSource: true, Changed: at, Until: at.Add(10 * time.Minute)}
 	returned := there
 	returned.Returned, returned.Until = true, time.Time{}
 	for _, tt := range []struct {

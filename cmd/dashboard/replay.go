@@ -9,7 +9,6 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
-	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
@@ -63,7 +62,7 @@ func (r *replayCommand) one(c console) error {
 	}
 	state := is.Job.state()
 	if is.Job.foreign() && !is.Job.AtSource { // its source is told in the background
-		state = "on its way to " + source.Of(is.Job.Queue)
+		state = "on its way to " + job.SourceOf(is.Job.Queue)
 	}
 	fmt.Fprintf(c.stdout, "Replayed, run %d: %s\n", is.Job.Run, state)
 	return nil

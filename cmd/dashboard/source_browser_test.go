@@ -103,8 +103,8 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	if got := b.text("main"); !strings.Contains(got, "current") || !strings.Contains(got, "Replayed, not back") {
 		t.Errorf("the source's page says:\n%s", got)
 	}
-	if d := get[detail](t, url+"/api/v1/jobs/"+replayed); d.Job.Run != 3 || d.Job.State != "pending" {
-		t.Errorf("the job is %s in run %s, want pending in run 3", d.Job.State, strconv.Itoa(d.Job.Run))
+	if d := get[detail](t, url+"/api/v1/jobs/"+replayed); d.Job.Run != 3 || d.Job.State != "returned" {
+		t.Errorf("the job is %s in run %s, want returned in run 3", d.Job.State, strconv.Itoa(d.Job.Run))
 	}
 	b.calm()
 }

@@ -85,7 +85,7 @@ func (f Filter) waits() bool {
 
 // MatchesQueue reports whether the filter selects jobs of this queue.
 func (f Filter) MatchesQueue(queue string) bool {
-	return (f.Queue == "" || f.Queue == queue) && (f.Source == "" || f.Source == job.Job{Queue: queue}.Source())
+	return (f.Queue == "" || f.Queue == queue) && (f.Source == "" || f.Source == job.SourceOf(queue))
 }
 
 // MatchesType reports whether the filter selects jobs of this type.
@@ -117,7 +117,7 @@ func (f Filter) ByEnqueueing() bool {
 
 // Foreign is the source of which the filter wants jobs, by its name or by that of a queue;
 // empty when it wants others too.
-func (f Filter) Foreign() string { return cmp.Or(f.Source, job.Job{Queue: f.Queue}.Source()) }
+func (f Filter) Foreign() string { return cmp.Or(f.Source, job.SourceOf(f.Queue)) }
 
 // Searches reports whether the filter looks for text, which only jobs have that
 // failed.

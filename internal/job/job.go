@@ -17,7 +17,8 @@
 //	a person replays:  discarded, cancelled, retryable ─▶ available, next run
 //
 // A job that was mirrored from a source (package source) never waits for a worker of
-// Redrive: a replay makes it pending, until it is dead at its source again.
+// Redrive: a replay makes it returning until its source has it, then returned, until it is
+// dead at its source again or the source says that it succeeded.
 //
 // Two counters must not be confused. Attempts counts the cycles that were
 // completed in this run, whatever their outcome: 0 at enqueue, one more each
@@ -46,13 +47,15 @@ import (
 	"redrive/internal/retry"
 )
 
-// State is the state of a job, in the words of the Open Job Spec.
+// State is the state of a job, in the words of the Open Job Spec. Two more states are of jobs
+// that were mirrored from a source.
 type State string
 
 const (
 	Scheduled State = "scheduled" // waits for its first time to run
 	Available State = "available" // may be claimed now
-	Pending   State = "pending"   // handed to the source that it came from, which runs it
+	Returning State = "returning" // a replay was asked for, of which its source has still to be told
+	Returned  State = "returned"  // its source has it back, or may have it; nothing is known of it since
 	Active    State = "active"    // a worker holds its lease
 	Retryable State = "retryable" // failed, waits for its next attempt
 	Completed State = "completed" // succeeded
@@ -62,7 +65,7 @@ const (
 
 // States lists all states in the order in which pages show them.
 func States() []State {
-	return []State{Scheduled, Pending, Available, Active, Retryable, Completed, Discarded, Cancelled}
+	return []State{Scheduled, Returning, Returned, Available, Active, Retryable, Completed, Discarded, Cancelled}
 }
 
 // Letter says what became of the dead letter of a discarded job.
@@ -116,11 +119,12 @@ type Job struct {
 	Token
 	Seq        int64 // the store's own number, rising in the order of enqueueing
 	Queue      string
+	Source     string // that the job was mirrored from, as redrive.yaml names it; empty: a job of Redrive's own
 	Type       string
 	State      State
 	Letter     Letter
 	Held       bool // available, but no handler knows its type
-	Unbegun    bool // active: not known to have begun; available: it was not when its process died; pending: its source may not have it
+	Unbegun    bool // active: not known to have begun; available: it was not when its process died; returned: its source may not have it
 	Attempts   int  // completed cycles in this run; 0 where a source does not say it
 	Priority   int  // higher first
 	Payload    []byte
@@ -134,7 +138,7 @@ type Job struct {
 	StartedAt  time.Time // of the newest execution
 	FinishedAt time.Time // when the run ended
 	ChangedAt  time.Time // when the job entered its state
-	Worker     string    // who holds it, while active; the source that has it back, or may have it, while pending
+	Worker     string    // who holds it, while active; its source, while returned
 	LeaseUntil time.Time // while active
 	LastSeen   time.Time // last sign of life of the worker, while active
 	Reason     retry.Reason
@@ -171,26 +175,27 @@ func (j Job) Status() Status {
 	return Status(j.State)
 }
 
-// Source names the source that the job was mirrored from; empty for a job of one's
-// own. The queue of a source's job is one that no other job can be in.
-func (j Job) Source() string {
-	at := strings.IndexByte(j.Queue, '@')
+// SourceOf returns the source to which a queue of this name belongs, as the names of such
+// queues end with an at sign and the name of their source; empty for a queue of Redrive's own.
+// A job says itself from which source it is.
+func SourceOf(queue string) string {
+	at := strings.IndexByte(queue, '@')
 	if at <= 0 {
 		return ""
 	}
-	return j.Queue[at+1:]
+	return queue[at+1:]
 }
 
 // atSource reports whether the job was given back to its source, of which nothing is known
 // since.
 func (j Job) atSource() bool {
-	return j.Source() != "" && j.State == Pending && j.Worker != "" && !j.Unbegun
+	return j.State == Returned && !j.Unbegun
 }
 
 // Replayable reports whether the current run can be followed by another one. A job of
 // a source can be replayed as long as its dead letter is still there.
 func (j Job) Replayable() bool {
-	if j.Source() != "" {
+	if j.Source != "" {
 		return j.State == Discarded && j.Letter == LetterStored
 	}
 	return j.State == Discarded || j.State == Cancelled || j.State == Retryable
@@ -208,7 +213,7 @@ func (j Job) Expired(now time.Time) bool {
 // is in, may be one of them. It is 0 where the source of a job does not say it; Redrive has
 // no policy of its own for such a job.
 func (j Job) MaxAttempts() int {
-	if j.Source() != "" {
+	if j.Source != "" {
 		return j.Policy.MaxAttempts
 	}
 	if j.Cancellable() {
@@ -220,7 +225,8 @@ func (j Job) MaxAttempts() int {
 // Cancellable reports whether the job can still be taken back. One that was handed to
 // its source cannot.
 func (j Job) Cancellable() bool {
-	return j.State != Completed && j.State != Discarded && j.State != Cancelled && j.State != Pending
+	return j.State != Completed && j.State != Discarded && j.State != Cancelled &&
+		j.State != Returning && j.State != Returned
 }
 
 // Discardable reports whether a person can give the job up: it waits, or it is
@@ -233,7 +239,7 @@ func (j Job) Discardable() bool {
 // Restorable reports whether a person discarded the job and can take that back. The
 // dead letter of a source was deleted there.
 func (j Job) Restorable() bool {
-	return j.State == Discarded && j.Letter == LetterTrashed && j.Source() == ""
+	return j.State == Discarded && j.Letter == LetterTrashed && j.Source == ""
 }
 
 // Change tells that a job moved, after the commit that moved it. It carries
@@ -242,6 +248,7 @@ func (j Job) Restorable() bool {
 type Change struct {
 	Token
 	Queue       string
+	Source      string // that the job was mirrored from, or empty
 	Type        string
 	State       State
 	Letter      Letter
@@ -263,11 +270,11 @@ func (c Change) Status() Status {
 // Changed describes the job as it is now.
 func (j Job) Changed() Change {
 	limit := j.MaxAttempts()
-	if j.Source() != "" && j.Attempts == 0 {
+	if j.Source != "" && j.Attempts == 0 {
 		limit = 0
 	}
 	return Change{
-		Token: j.Token, Queue: j.Queue, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
+		Token: j.Token, Queue: j.Queue, Source: j.Source, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
 		Attempts: j.Attempts, MaxAttempts: limit, Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 		AtSource: j.atSource(),
 	}

@@ -123,12 +123,12 @@ func TestJobSettle_BoundsWhatAHandlerSays(t *testing.T) {
 // A source that does not say how often a job was tried says nothing of how often it may be.
 func TestJobChanged_TellsNoAttemptsThatASourceDoesNotTell(t *testing.T) {
 	for _, c := range []struct {
-		queue          string
+		source         string
 		used, most, of int
 	}{
-		{"orders@shop", 0, 3, 0}, {"orders@shop", 2, 3, 3}, {"orders@shop", 2, 0, 0}, {"orders", 0, 3, 3},
+		{"shop", 0, 3, 0}, {"shop", 2, 3, 3}, {"shop", 2, 0, 0}, {"", 0, 3, 3},
 	} {
-		change := job.Job{Queue: c.queue, Attempts: c.used, Policy: retry.Policy{MaxAttempts: c.most}}.Changed()
+		change := job.Job{Source: c.source, Attempts: c.used, Policy: retry.Policy{MaxAttempts: c.most}}.Changed()
 		if change.Attempts != c.used || change.MaxAttempts != c.of {
 			t.Errorf("%+v: %d of %d attempts", c, change.Attempts, change.MaxAttempts)
 		}

@@ -129,7 +129,7 @@ func newRow(c job.Change) row {
 		RunAt: wire.FormatTime(c.RunAt), ChangedAt: wire.FormatTime(c.ChangedAt),
 	}
 	if c.AtSource {
-		r.Source = job.Job{Queue: c.Queue}.Source()
+		r.Source = c.Source
 	}
 	return r
 }

@@ -225,7 +225,7 @@ func (k Kind) scope() []job.Status {
 	case Discard:
 		return []job.Status{
 			job.StatusDeadLetter, job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Retryable),
-			job.Status(job.Scheduled), job.Status(job.Pending), job.Status(job.Available), job.StatusHeld,
+			job.Status(job.Scheduled), job.Status(job.Returning), job.Status(job.Returned), job.Status(job.Available), job.StatusHeld,
 		}
 	case Restore:
 		return []job.Status{job.StatusTrashed}

@@ -11,6 +11,7 @@ import (
 // Info is one queue as pages show it.
 type Info struct {
 	Name     string
+	Source   string // whose queue it is; empty: Redrive's own
 	Depths   job.Depths
 	Totals   job.Totals   // since the beginning
 	LastHour []job.Totals // 60 minutes, oldest first

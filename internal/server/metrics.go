@@ -23,7 +23,6 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
-	"redrive/internal/source"
 )
 
 // Metrics is what /metrics shows: the counters of package job as the database
@@ -417,7 +416,7 @@ func (s collection) removals(all []retention.Removal) {
 // ownQueues counts the queues that belong to no source: only these are limited.
 func ownQueues(names []string) (n int) {
 	for _, name := range names {
-		if source.Of(name) == "" {
+		if job.SourceOf(name) == "" {
 			n++
 		}
 	}

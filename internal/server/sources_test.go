@@ -149,7 +149,7 @@ func TestSource_AnUnknownReplayIsUnknownInTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := h.get("/api/v1/jobs/"+j.ID).want(t, http.StatusOK)
-	if unknown, at := member(t, a, "job", "replay_unknown"), member(t, a, "job", "status"); unknown != true || at != "pending" {
+	if unknown, at := member(t, a, "job", "replay_unknown"), member(t, a, "job", "status"); unknown != true || at != "returned" {
 		t.Errorf("while nothing is known, replay_unknown is %v and the status %v", unknown, at)
 	}
 

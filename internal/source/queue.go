@@ -3,6 +3,8 @@ package source
 import (
 	"encoding/json"
 	"strings"
+
+	"redrive/internal/job"
 )
 
 // WithQueue adds the name that a queue has at its source to the metadata of a job, under a
@@ -51,7 +53,7 @@ func QueueAtSource(queue string, meta []byte) string {
 			noted = text
 		}
 	}
-	if name := Of(queue); noted != "" && (queue == Overflow(name) || queue == Queue(name, noted)) {
+	if name := job.SourceOf(queue); noted != "" && (queue == Overflow(name) || queue == Queue(name, noted)) {
 		return noted
 	}
 	return nameIn(queue)

@@ -453,9 +453,6 @@ func CheckName(s string) error {
 	return nil
 }
 
-// Of names the source whose queue this is; empty for a queue of Redrive's own.
-func Of(queue string) string { return job.Job{Queue: queue}.Source() }
-
 // ReturnedAfter is when it is said of a job that was given back to its source that it is
 // not back.
 const ReturnedAfter = 10 * time.Minute
@@ -485,7 +482,7 @@ func AddedAt(j job.Job) time.Time {
 }
 
 // InDoubt reports whether it is unknown whether the source of a job took its replay.
-func InDoubt(j job.Job) bool { return j.Source() != "" && j.State == job.Pending && j.Unbegun }
+func InDoubt(j job.Job) bool { return j.State == job.Returned && j.Unbegun }
 
 // ReturnsAt is when it will be said of a job that its source has that it is not back.
 func ReturnsAt(j job.Job) time.Time {

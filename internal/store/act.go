@@ -51,7 +51,7 @@ func about(id, action string, now time.Time, by audit.Actor) audit.Entry {
 // describe says in a few words what state a job is in, and which source it belongs to.
 func describe(j job.Job) string {
 	text := fmt.Sprintf("%s, run %d", j.Status(), j.Run)
-	if source := j.Source(); source != "" {
+	if source := j.Source; source != "" {
 		text += ", source " + source
 	}
 	return text
@@ -223,7 +223,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 			return job.Job{}, fmt.Errorf("replay job %s: %w", id, err)
 		}
 		to, err := s.policies.ByID(t, id)
-		if err == nil && edit.RunAt.After(now) && from.Source() == "" {
+		if err == nil && edit.RunAt.After(now) && from.Source == "" {
 			to, err = s.postpone(t, to, edit.RunAt)
 		}
 		e.Before, e.After = edited(from, change, nil), edited(to, change, edit.Paths)
@@ -234,7 +234,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 // refusesEdit says why a job cannot be replayed with a change, and completes what its
 // source is asked for: there, only the time and the payload can be others.
 func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *book.Ask) string {
-	if from.Source() == "" {
+	if from.Source == "" {
 		return ""
 	}
 	if change.RunAt.After(ask.At) {
@@ -245,7 +245,7 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *book.Ask) string
 		change.Body = nil
 	}
 	if !change.Empty() {
-		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source())
+		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source)
 	}
 	return s.refusesWish(from, source.Wish{
 		Kind: source.Replay, Mode: ask.Mode, Later: !ask.Due.IsZero(), Edited: ask.Payload != nil, Payload: ask.Payload,
@@ -253,7 +253,7 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *book.Ask) string
 }
 
 // ReplayAll starts the next run of jobs that can be replayed, each as it is in
-// this transaction. A job of a source is pending then, and its source is asked to run
+// this transaction. A job of a source is returning then, and its source is asked to run
 // it. bulk is the operation whose items they are, or 0. OR FAIL
 // spares SQLite a journal for each statement: after an error the whole
 // transaction is rolled back anyway.
@@ -265,9 +265,9 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask book.Ask) error {
 	const record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, held = 0, letter = '',
-			state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE 'available' END,
-			list_state = CASE WHEN instr(queue, '@') > 0 THEN 'pending' ELSE '' END,
-			worker = CASE WHEN instr(queue, '@') > 0 THEN '' ELSE worker END,
+			state = CASE source WHEN '' THEN 'available' ELSE 'returning' END,
+			list_state = CASE source WHEN '' THEN '' ELSE 'returning' END,
+			worker = CASE source WHEN '' THEN worker ELSE '' END,
 			group_id = 0, run_at = $3, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at, due := rows.Seqs(from), db.Micros(ask.At), db.Micros(ask.At)
@@ -286,8 +286,8 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask book.Ask) error {
 	}
 	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
-		if j.Source() != "" {
-			j.State, j.Worker = job.Pending, ""
+		if j.Source != "" {
+			j.State, j.Worker = job.Returning, ""
 		}
 		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(due), db.FromMicros(at), time.Time{}
 		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0

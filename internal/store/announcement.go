@@ -66,7 +66,7 @@ func (a *announcement) Begin() { a.came = farthest }
 
 // Moved notes the first dead letter of our own that comes.
 func (a *announcement) Moved(m book.Move) {
-	if m.To != nil && m.To.Source() == "" && m.To.Letter == job.LetterStored && (m.From == nil || m.From.Letter != job.LetterStored) {
+	if m.To != nil && m.To.Source == "" && m.To.Letter == job.LetterStored && (m.From == nil || m.From.Letter != job.LetterStored) {
 		a.came = earliest(a.came, place{db.Micros(m.To.ChangedAt), m.To.Seq - 1})
 	}
 }

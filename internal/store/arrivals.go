@@ -29,11 +29,13 @@ type arrival struct {
 
 // likeness is what most of the jobs have in common that come together.
 type likeness struct {
-	queue, typ string
-	state      job.State
-	priority   int
-	policy     int64
-	timeout    time.Duration
+	queue    string
+	source   string
+	typ      string
+	state    job.State
+	priority int
+	policy   int64
+	timeout  time.Duration
 }
 
 // atOnce is how many new jobs are written together.
@@ -46,11 +48,11 @@ const atOnce = 64
 func newArrivals() *arrivals {
 	a := &arrivals{
 		messages: map[message]*job.Job{}, keyed: map[callerKey]*job.Job{},
-		jobs: db.NewBatch(13, `INSERT INTO jobs (seq, id, queue, type, state, list_state, priority, policy_id, ttr,
+		jobs: db.NewBatch(14, `INSERT INTO jobs (seq, id, queue, source, type, state, list_state, priority, policy_id, ttr,
 			run_at, enqueued_at, changed_at, key) VALUES `, ""),
-		similar: db.NewBatch(5, `INSERT INTO jobs (queue, type, state, list_state, priority, policy_id, ttr,
+		similar: db.NewBatch(5, `INSERT INTO jobs (queue, source, type, state, list_state, priority, policy_id, ttr,
 			seq, id, run_at, enqueued_at, changed_at, key)
-			SELECT ?, ?, ?, ?, ?, ?, ?, j.column1, j.column2, j.column3, j.column4, j.column4, j.column5 FROM (VALUES `, `) AS j`),
+			SELECT ?, ?, ?, ?, ?, ?, ?, ?, j.column1, j.column2, j.column3, j.column4, j.column4, j.column5 FROM (VALUES `, `) AS j`),
 		bodies: db.NewBatch(8, `INSERT INTO bodies (job_seq, `+rows.BodyColumns+`) VALUES `, ""),
 		plainBodies: db.NewBatch(2, `INSERT INTO bodies (job_seq, payload, expires_at, trace_id, message_id, note)
 			SELECT b.column1, b.column2, 0, '', '', '' FROM (VALUES `, `) AS b`),
@@ -82,7 +84,7 @@ func (a *arrivals) add(t *db.Tx, j *job.Job, policy int64) error {
 	if j.Key != "" {
 		a.keyed[callerKey{j.Caller, j.Key}] = j
 	}
-	a.waiting = append(a.waiting, arrival{j, likeness{j.Queue, j.Type, j.State, j.Priority, policy, j.Timeout}})
+	a.waiting = append(a.waiting, arrival{j, likeness{j.Queue, j.Source, j.Type, j.State, j.Priority, policy, j.Timeout}})
 	if len(a.waiting) < atOnce {
 		t.Later(a.write)
 		return nil
@@ -102,7 +104,7 @@ func (a *arrivals) flush(t *db.Tx) error {
 func (a *arrivals) flushJobs(t *db.Tx) error {
 	if len(a.waiting) < 2 || slices.ContainsFunc(a.waiting, func(j arrival) bool { return j.likeness != a.waiting[0].likeness }) {
 		for _, j := range a.waiting {
-			err := a.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Type, string(j.State), rows.ListState(j.State), j.Priority, j.policy,
+			err := a.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Source, j.Type, string(j.State), rows.ListState(j.State), j.Priority, j.policy,
 				j.Timeout.Microseconds(), db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), db.Micros(j.ChangedAt), j.Key)
 			if err != nil {
 				return err
@@ -111,7 +113,7 @@ func (a *arrivals) flushJobs(t *db.Tx) error {
 		return a.jobs.Flush(t)
 	}
 	l := a.waiting[0].likeness
-	a.similar.Common(l.queue, l.typ, string(l.state), rows.ListState(l.state), l.priority, l.policy, l.timeout.Microseconds())
+	a.similar.Common(l.queue, l.source, l.typ, string(l.state), rows.ListState(l.state), l.priority, l.policy, l.timeout.Microseconds())
 	for _, j := range a.waiting {
 		if err := a.similar.Add(t, j.Seq, j.ID, db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), j.Key); err != nil {
 			return err

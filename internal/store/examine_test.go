@@ -188,7 +188,7 @@ func TestExamine_SaysByHowMuchACountDiffers(t *testing.T) {
 	live(t, s)
 	other, err := sql.Open("sqlite", "file:"+pathOf(t, s))
 	check(t, err)
-	_, err = other.Exec(`INSERT INTO labels (kind, name) VALUES ('queue', 'q1000');
+	_, err = other.Exec(`INSERT INTO labels (kind, source, name) VALUES ('queue', '', 'q1000');
 		INSERT INTO reasons (queue, type, reason, n) VALUES ('q1000', 'email.send', 'poison', -1)`)
 	check(t, errors.Join(err, other.Close()))
 	got := problems(t, pathOf(t, s))

@@ -1,12 +1,15 @@
 package store
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -431,6 +434,87 @@ func TestMigrations_WhatIsInTheTrashHasNoMadeUpReason(t *testing.T) {
 	check(t, s.Close())
 	if got := problems(t, path); len(got) > 0 {
 		t.Errorf("%q", got)
+	}
+}
+
+// Every schema that a release or a commit has had is brought to today's, and nothing that is
+// counted or kept twice differs afterwards.
+func TestMigrations_FromEveryOlderSchema(t *testing.T) {
+	files, err := filepath.Glob("sqlite/migrations/*.sql")
+	check(t, err)
+	for version := 1; version < len(files); version++ {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			t.Parallel()
+			path := databaseOf(t, int64(version))
+			own, withSource := 1, 0
+			if version == 22 {
+				withSource = 3
+				foreign(t, path, withSource)
+			}
+
+			s := open(t, Options{Database: sqlite.File{Path: path}})
+			for source, want := range map[string]int{"": own + withSource, "shop": withSource} {
+				page, err := s.Jobs(t.Context(), filter.Filter{Source: source}, filter.Cursor{}, 9)
+				if err != nil || len(page.Jobs) != want {
+					t.Errorf("%d jobs of source %q, %v; want %d", len(page.Jobs), source, err, want)
+				}
+			}
+			check(t, s.Close())
+			if got := problems(t, path); len(got) > 0 {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// What a source has back, or is to get, was pending in the words of an earlier version, and
+// its worker told the two apart. A job of Redrive's own never was.
+func TestMigrations_WhatASourceHasBackIsReturned(t *testing.T) {
+	path := databaseOf(t, 22)
+	foreign(t, path, 4)
+	edit(t, path, `UPDATE jobs SET state = 'pending', list_state = 'pending', letter = '', run = 2, changed_at = 70 + seq, finished_at = 0,
+			reason = '', attempts = 0, worker = CASE seq WHEN 2 THEN '' ELSE 'shop' END WHERE seq IN (2, 3, 4);
+		UPDATE depths SET n = 1 WHERE queue = 'orders@shop';
+		INSERT INTO depths (queue, status, n) VALUES ('orders@shop', 'pending', 3);
+		UPDATE reasons SET n = 1; UPDATE mirrored SET lies = 0 WHERE job_seq IN (2, 3, 4);
+		INSERT INTO replays SELECT seq, 1, 'discarded', 'attempts_exhausted', 0, 70, 'ana', 0, 0 FROM jobs WHERE run = 2;
+		INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, ended_at, by, operation_id, why) VALUES
+			('shop', 2, 2, 'replay', '', 'asked', 70, 0, 'ana', 0, ''), ('shop', 3, 2, 'replay', '', 'done', 70, 73, 'ana', 0, ''),
+			('shop', 4, 2, 'replay', '', 'done', 70, 74, 'ana', 0, '')`)
+
+	s := open(t, Options{Database: sqlite.File{Path: path}})
+	for id, want := range map[string]string{
+		"job 2": "returning in run 2, shop, ''", "job 3": "returned in run 2, shop, 'shop'", "job 5": "discarded in run 1, shop, ''",
+		"old": "retryable in run 1, , ''",
+	} {
+		d, err := s.Job(t.Context(), id)
+		check(t, err)
+		if got := fmt.Sprintf("%s in run %d, %s, '%s'", d.Job.State, d.Job.Run, d.Job.Source, d.Job.Worker); got != want {
+			t.Errorf("%s is %s, want %s", id, got, want)
+		}
+	}
+	for status, want := range map[job.State]int{job.Returning: 1, job.Returned: 2} {
+		page, err := s.Jobs(t.Context(), filter.Filter{Status: job.Status(status), Source: "shop"}, filter.Cursor{}, 9)
+		if n := s.Snapshot().Depths[job.Status(status)]; err != nil || len(page.Jobs) != want || n != int64(want) {
+			t.Errorf("%d jobs are listed as %s and %d counted, %v; want %d", len(page.Jobs), status, n, err, want)
+		}
+	}
+	check(t, s.Close())
+	if got := problems(t, path); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// To bring a large database to a new schema can take a while, so its log says what goes on.
+func TestMigrations_SayWhatTheyDo(t *testing.T) {
+	path := databaseOf(t, 25)
+	var said bytes.Buffer
+	s := open(t, Options{Database: sqlite.File{Path: path}, Log: slog.New(slog.NewTextHandler(&said, nil))})
+	check(t, s.Close())
+	for _, want := range []string{"from=25 to=", "The database has the schema of this version."} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not said in %s", want, said.String())
+		}
 	}
 }
 

@@ -145,7 +145,7 @@ func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored 
 	}
 
 	j := job.Job{
-		Token: job.Token{ID: job.NewID(), Run: 1}, Queue: source.Queue(name, r.Queue), Type: r.Type, State: job.Discarded,
+		Token: job.Token{ID: job.NewID(), Run: 1}, Queue: source.Queue(name, r.Queue), Source: name, Type: r.Type, State: job.Discarded,
 		Payload: r.Payload, Meta: r.Meta, RunAt: made, EnqueuedAt: made, ChangedAt: since, FinishedAt: failed,
 		Letter: job.LetterStored, Attempts: r.Attempts, Reason: source.ReasonOf(r), Error: r.Error,
 	}
@@ -245,7 +245,7 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 		to.ChangedAt = from.ChangedAt.Add(time.Microsecond)
 	}
 	switch {
-	case from.State != job.Pending:
+	case !underWay(from):
 		to.Run++
 		err = s.replayedElsewhere(t, from, d.name, to.ChangedAt)
 	case from.Unbegun:
@@ -262,6 +262,10 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	}
 	return d.flush(t) // the next record can be of the same job
 }
+
+// underWay reports whether a replay has begun the run of a job that its source has, or is to
+// get.
+func underWay(j job.Job) bool { return j.State == job.Returning || j.State == job.Returned }
 
 // renew gives a job the queue, the type and the payload that its record has by now, if they
 // differ: a person has changed the record, or the source has given its key to another job. A
@@ -281,7 +285,7 @@ func (s *Store) renew(t *db.Tx, from job.Job, r *mirrored) (job.Job, error) {
 		return from, nil
 	}
 
-	if from.State != job.Pending {
+	if !underWay(from) {
 		return s.rework(t, from, change)
 	}
 
@@ -388,7 +392,7 @@ func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) e
 // discarded there, or the source removed them. It skips jobs on which an act is under way.
 // The jobs are kept for as long as other discarded jobs. It returns how many jobs it ended.
 func (s *Store) Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error) {
-	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE (letter = 'stored' OR state = 'pending' AND worker <> '') AND seq IN (
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE (letter = 'stored' OR state = 'returned') AND seq IN (
 		SELECT job_seq FROM mirrored WHERE source = $1 AND lies = 1 AND job_seq IN (SELECT value FROM json_each($2)))
 		AND seq NOT IN (SELECT job_seq FROM source_acts WHERE source = $1 AND state IN ('asked', 'begun'))`
 	return db.Write(ctx, s.writer, len(seqs), func(t *db.Tx) (int, error) {

@@ -224,13 +224,13 @@ func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 }
 
 // The jobs that a source has are read in their order, and nothing is read when there are none.
-func TestPlans_OfHandedJobsFollowTheirIndex(t *testing.T) {
+func TestPlans_OfReturnedJobsFollowTheirIndex(t *testing.T) {
 	s, recorded := openRecorded(t)
 	_, err := s.Sources.Handed(t.Context(), "shop", source.Handed{}, 10)
 	check(t, err)
 	for _, query := range recorded.all() {
 		if strings.Contains(query, "JOIN mirrored AS m") {
-			if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "USING INDEX jobs_handed (<expr>=?") || strings.Contains(got, "TEMP B-TREE") {
+			if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "USING INDEX jobs_returned (source=?") || strings.Contains(got, "TEMP B-TREE") {
 				t.Errorf("%s\n%s", query, got)
 			}
 			return
@@ -315,7 +315,7 @@ func TestPlans_RetentionLooksForNoCompletedJobsWhereThereAreNone(t *testing.T) {
 	sweep := func() bool {
 		_, err := s.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
 		check(t, err)
-		return slices.ContainsFunc(recorded.all(), func(query string) bool { return strings.Contains(query, "state = 'completed' OR") })
+		return slices.ContainsFunc(recorded.all(), func(query string) bool { return strings.Contains(query, "state IN ('completed', 'returned')") })
 	}
 	_, err := s.Enqueue(t.Context(), testTime, []job.Job{{Queue: "orders", Type: "charge", Policy: retry.Default(), Timeout: time.Minute}})
 	check(t, err)

@@ -158,7 +158,7 @@ type openLetter struct {
 // of is the letter of a job.
 func (l openLetter) of(j job.Job) job.DeadLetter {
 	failed := j.ChangedAt
-	if j.Source() != "" { // which may not say it, and may have refused a replay since
+	if j.Source != "" { // which may not say it, and may have refused a replay since
 		failed = j.FinishedAt
 	}
 	return job.DeadLetter{
@@ -217,7 +217,7 @@ func (s *Store) JobBefore(ctx context.Context, id string, execution int) (histor
 		if d.Bulk, err = operations.ActsOn(src, d.Job.Seq); err != nil {
 			return err
 		}
-		if d.Job.Source() != "" {
+		if d.Job.Source != "" {
 			if d.Mirrored, err = sources.Of(src, d.Job.Seq); err != nil {
 				return err
 			}

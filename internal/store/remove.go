@@ -75,7 +75,7 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 // this run is a *job.Conflict.
 func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	return s.act(ctx, about(id, "job.restore", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
-		if name := from.Source(); name != "" && from.Status() == job.StatusTrashed {
+		if name := from.Source; name != "" && from.Status() == job.StatusTrashed {
 			return refuse(from, "a job of a source cannot be restored; if %s still has it, the dead letter comes back", name)
 		}
 		if from.Run != run || !from.Restorable() {

@@ -36,7 +36,7 @@ const notHeld = `NOT EXISTS (SELECT 1 FROM operation_items AS i JOIN operations 
 // ownLetter is the condition that a dead letter is held here alone. A dead letter of a
 // source is in its source too, which alone decides how long it stays: retention
 // neither counts nor removes it.
-const ownLetter = `letter = 'stored' AND instr(queue, '@') = 0`
+const ownLetter = `letter = 'stored' AND source = ''`
 
 // notNewest is the condition that the job is not the newest dead letter of our own,
 // which always stays.
@@ -45,21 +45,17 @@ const notNewest = `seq <> (SELECT seq FROM jobs WHERE ` + ownLetter + ` ORDER BY
 // notAtSource is the condition that a source has nothing of the job any more: its record
 // has left, and no act on it is under way. Otherwise the source would bring the job back
 // as a new one, and an act that was asked for would be forgotten.
-const notAtSource = `(instr(queue, '@') = 0 OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.lies <> 0)
+const notAtSource = `(source = '' OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.lies <> 0)
 	AND NOT EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = jobs.seq AND a.state IN ('asked', 'begun')))`
-
-// handed is the condition that a job was given back to its source, which has told nothing of
-// it since. Nothing is known of its end, so it is kept as long as a completed one,
-// from when it was to run.
-const handed = `state = 'pending' AND worker <> '' AND instr(queue, '@') > 0`
 
 // ended are the conditions by which jobs of a kind are found, each with what the
 // index of its list repeats. Completed jobs have no such index (see the table jobs):
-// they are read in the order of their numbers.
+// they are read in the order of their numbers. Nothing is known of the end of a returned job,
+// so it is kept as long as a completed one, from when it was to run.
 func ended(k retention.Kind) (where, at string) {
 	switch k {
 	case retention.Completed:
-		return `(state = 'completed' OR ` + handed + `)`, `CASE state WHEN 'completed' THEN finished_at ELSE max(changed_at, run_at) END`
+		return `state IN ('completed', 'returned')`, `CASE state WHEN 'completed' THEN finished_at ELSE max(changed_at, run_at) END`
 	case retention.Cancelled:
 		return `list_state = 'cancelled' AND list_state <> ''`, `changed_at`
 	case retention.Discarded:
@@ -139,7 +135,7 @@ func (p *sweep) agedOf(ctx context.Context, kind retention.Kind) error {
 	}
 	var last int64
 	if kind == retention.Completed {
-		if depths := p.store.Snapshot().Depths; depths[job.Status(job.Completed)]+depths[job.Status(job.Pending)] == 0 {
+		if depths := p.store.Snapshot().Depths; depths[job.Status(job.Completed)]+depths[job.Status(job.Returned)] == 0 {
 			return nil // all other jobs would be read to find none, which can be a million dead letters
 		}
 		var err error
@@ -262,7 +258,7 @@ func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into par
 	jobs := found[:0]
 	for _, j := range found {
 		at := j.ChangedAt
-		if j.State == job.Pending && j.RunAt.After(at) {
+		if j.State == job.Returned && j.RunAt.After(at) {
 			at = j.RunAt
 		}
 		if p.over(kind, j.Queue, j.Type, at) {

@@ -22,7 +22,7 @@ import (
 // SettleActs writes down how acts on a source ended, and moves their jobs. After a replay,
 // the job
 //
-//   - is pending if the source took it, if the record had died again, and if it is unknown
+//   - is returned if the source took it, if the record had died again, and if it is unknown
 //     what happened;
 //   - has ended if the record was gone;
 //   - is a dead letter again otherwise, in the run that the replay began, with what the
@@ -102,7 +102,7 @@ func (s *Store) handOver(t *db.Tx, now time.Time, results []source.Result) (acts
 
 // hand leaves jobs to their source, which is their worker from now on.
 func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
-	const update = `UPDATE jobs SET worker = substr(queue, instr(queue, '@') + 1), changed_at = max(changed_at, $2)
+	const update = `UPDATE jobs SET state = 'returned', list_state = 'returned', worker = source, changed_at = max(changed_at, $2)
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	seqs, at := rows.Numbers(jobs), db.FromMicros(db.Micros(now))
 	if err := t.ExecExactly(len(jobs), update, db.Numbers(seqs), db.Micros(now)); err != nil {
@@ -110,7 +110,7 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 	}
 	t.Touch()
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
-		j.Worker = j.Source()
+		j.State, j.Worker = job.Returned, j.Source
 		if at.After(j.ChangedAt) {
 			j.ChangedAt = at
 		}
@@ -160,7 +160,7 @@ func (s *Store) Succeeded(ctx context.Context, now time.Time, name string, all [
 		for i := range jobs {
 			from := &jobs[i]
 			success := bySeq[from.Seq]
-			if from.Source() != name || from.Run != success.Run || from.State != job.Pending || from.Worker == "" {
+			if from.Source != name || from.Run != success.Run || from.State != job.Returned {
 				continue
 			}
 			if err := s.succeed(t, now, from, success); err != nil {
@@ -263,10 +263,10 @@ func (s *Store) Refuses(j job.Job, kind operation.Kind) string {
 }
 
 func (s *Store) refusesWish(j job.Job, w source.Wish) string {
-	if j.Source() == "" || s.refuses == nil {
+	if j.Source == "" || s.refuses == nil {
 		return ""
 	}
-	return s.refuses(j.Source(), w)
+	return s.refuses(j.Source, w)
 }
 
 // ask writes into the ledger what the sources of jobs are to do. The jobs are as they are
@@ -275,7 +275,7 @@ func (s *Store) refusesWish(j job.Job, w source.Wish) string {
 func (s *Store) ask(t *db.Tx, ask book.Ask, jobs []job.Job) error {
 	var attached, unattached []job.Job
 	for _, j := range jobs {
-		switch name := j.Source(); {
+		switch name := j.Source; {
 		case name == "":
 		case s.attached != nil && !s.attached(name):
 			unattached = append(unattached, j)

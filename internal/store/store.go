@@ -249,11 +249,11 @@ func invariants() []db.Invariant {
 		{What: "every job that is dead or refused has a dead letter that matches it", Query: `SELECT j.id AS id FROM jobs AS j
 			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE j.letter IN ('stored', 'refused') AND (l.run IS NULL
 				OR (l.refused, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.reason, j.queue, j.attempts)
-				OR l.failed_at <> CASE WHEN instr(j.queue, '@') > 0 THEN j.finished_at ELSE j.changed_at END)`},
+				OR l.failed_at <> CASE WHEN j.source <> '' THEN j.finished_at ELSE j.changed_at END)`},
 		{What: "every job in the trash has a record of its discard, and no other job has one", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
 		{What: "the number of attempts of every job matches its history", Query: `SELECT id FROM jobs AS j
-			WHERE state <> 'completed' AND instr(queue, '@') = 0 AND attempts <> (
+			WHERE state <> 'completed' AND source = '' AND attempts <> (
 				SELECT count(*) FROM attempts AS a WHERE a.job_seq = j.seq AND a.run = j.run AND a.number > 0)`},
 		{What: "every run after the first began with a recorded replay", Query: `SELECT id FROM jobs AS j
 			WHERE run - 1 <> (SELECT count(*) FROM replays WHERE job_seq = j.seq)`},

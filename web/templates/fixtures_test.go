@@ -66,7 +66,10 @@ func failure(n int, status job.Status) job.Job {
 		j.Attempts, j.RunAt, j.FinishedAt = max(1, k.limit/2), now.Add(time.Duration(n*11+7)*time.Second), time.Time{}
 	case job.Status(job.Scheduled):
 		j.Attempts, j.RunAt, j.FinishedAt, j.Error = 0, now.Add(time.Duration(n)*time.Hour), time.Time{}, job.ErrorInfo{}
-	case job.Status(job.Completed), job.Status(job.Active), job.Status(job.Available), job.Status(job.Pending):
+	case job.Status(job.Completed), job.Status(job.Active), job.Status(job.Available):
+		j.Attempts, j.Error = 1, job.ErrorInfo{}
+	case job.Status(job.Returned):
+		j.Queue, j.Source, j.Worker = "orders@outlet", "outlet", "outlet"
 		j.Attempts, j.Error = 1, job.ErrorInfo{}
 	}
 	return j
@@ -84,7 +87,7 @@ func mixed(count int) []job.Job {
 		job.StatusDeadLetter, job.Status(job.Retryable), job.StatusDeadLetter, job.Status(job.Active),
 		job.Status(job.Retryable), job.StatusDeadLetter, job.Status(job.Completed), job.StatusDeadLetter,
 		job.Status(job.Scheduled), job.StatusDLQFailed, job.Status(job.Discarded), job.Status(job.Cancelled),
-		job.Status(job.Available), job.StatusHeld, job.Status(job.Pending),
+		job.Status(job.Available), job.StatusHeld, job.Status(job.Returned),
 	}
 	var all []job.Job
 	for n := range count {
@@ -148,7 +151,7 @@ func hour(succeeded, failed float64, shift int) []job.Totals {
 
 func queue(name string, shift int, d job.Depths) queues.Info {
 	return queues.Info{
-		Name: name, Depths: d, LastHour: hour(float64(20*(shift+1)), float64(shift), shift),
+		Name: name, Source: job.SourceOf(name), Depths: d, LastHour: hour(float64(20*(shift+1)), float64(shift), shift),
 		Oldest: now.Add(-time.Duration(shift*shift*9+1) * time.Second),
 	}
 }
@@ -164,7 +167,7 @@ func queueInfos() []queues.Info {
 		queue("default", 1, job.Depths{"available": 14, "retryable": 6, "dead_letter": 701}),
 		queue("email", 3, job.Depths{"scheduled": 4210, "available": 118, "active": 24, "retryable": 847, "dead_letter": 606}),
 		queue("media", 2, job.Depths{"available": 3, "active": 4, "retryable": 6, "dead_letter": 44}),
-		queue("orders", 1, job.Depths{"scheduled": 12, "pending": 3, "available": 9, "active": 6, "retryable": 22, "dead_letter": 244}),
+		queue("orders", 1, job.Depths{"scheduled": 12, "returned": 3, "available": 9, "active": 6, "retryable": 22, "dead_letter": 244}),
 		payments, reports, search,
 		queue("webhooks", 2, job.Depths{"available": 22, "active": 12, "retryable": 16, "dead_letter": 627}),
 	}
@@ -191,7 +194,7 @@ func snapshot() job.Snapshot {
 		Seq:    99,
 		Totals: job.Totals{Succeeded: 1261402, Failed: 18934, Requeued: 14688, FailedPermanently: 4246, DLQFailed: 2, Replayed: 1873},
 		Depths: job.Depths{
-			"scheduled": 4532, "pending": 3, "available": 221, "active": 57, "retryable": 1226, "completed": 1274048,
+			"scheduled": 4532, "returned": 3, "available": 221, "active": 57, "retryable": 1226, "completed": 1274048,
 			"discarded": 4246, "cancelled": 12, "dead_letter": 4210, "dlq_failed": 2, "held": 3,
 		},
 		OpenGroups: 6,
@@ -443,7 +446,7 @@ func queuesStates(all map[string]page) {
 		Frame: f, Queues: queueInfos(), Found: 9, Total: 9, Workers: 62, LastHour: hour(700, 60, 5), Configs: configs(),
 		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
-	outlet := queue("orders@outlet", 0, job.Depths{"pending": 3, "dead_letter": 288})
+	outlet := queue("orders@outlet", 0, job.Depths{"returned": 3, "dead_letter": 288})
 	outlet.LastHour = make([]job.Totals, 60)
 	all["queues-source"] = queuepage.List{
 		Frame: f, Queues: append([]queues.Info{outlet}, queueInfos()[:2]...), Found: 3, Total: 3, Foreign: 1, Workers: 14, Configs: configs(),

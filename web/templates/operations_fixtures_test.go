@@ -85,7 +85,8 @@ func addHandedCanaries(all map[string]page, o operation.Operation) {
 		*v.Origin = legacy()
 
 		j := v.Items.Items[0].Job
-		j.Queue, j.State, j.Letter, j.Reason, j.Worker, j.ChangedAt = "orders@legacy", job.Pending, job.NoLetter, "", "legacy", now.Add(-4*time.Minute)
+		j.Queue, j.Source, j.Worker = "orders@legacy", "legacy", "legacy"
+		j.State, j.Letter, j.Reason, j.ChangedAt = job.Returned, job.NoLetter, "", now.Add(-4*time.Minute)
 		if h.Until.IsZero() {
 			j.ChangedAt = now.Add(-14 * time.Minute)
 		}

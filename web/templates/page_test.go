@@ -245,7 +245,7 @@ func TestJobs_TabsCountEachJobOnce(t *testing.T) {
 		}
 	}
 
-	const others = "All, scheduled, pending, available, of these no handler, active, retryable, completed, cancelled, "
+	const others = "All, scheduled, returning, returned, available, of these no handler, active, retryable, completed, cancelled, "
 	depths["discarded"] = depths["dead_letter"] + depths["dlq_failed"] + depths["trashed"]
 	check(others + "dead letter, refused, trashed")
 	depths["discarded"]++ // by a policy that keeps no dead letters

@@ -69,7 +69,7 @@ func faceOf(kind string) (word, symbol string) {
 
 // restorable reports whether a job that was just discarded can be taken out of the trash.
 func restorable(c job.Change) bool {
-	return job.Job{State: c.State, Letter: c.Letter, Queue: c.Queue}.Restorable()
+	return job.Job{State: c.State, Letter: c.Letter, Source: c.Source}.Restorable()
 }
 
 // undo takes the job that was just discarded out of the trash again.
@@ -130,7 +130,7 @@ func Disabled(why string) templ.Attributes {
 
 // unknownAttempts says that a source does not count attempts, and what else it says.
 func unknownAttempts(j job.Job) string {
-	text := j.Source() + " does not say how often it has tried the job"
+	text := j.Source + " does not say how often it has tried the job"
 	if limit := j.MaxAttempts(); limit > 0 {
 		text += ", only that it tries it at most " + format.Counted(limit, "time", "times")
 	}

@@ -64,7 +64,7 @@ func queueStates(all map[string]page) {
 	v.Chart = &templates.Chart{Of: "the queue new", Hour: make([]job.Totals, 60), Day: make([]job.Totals, 96)}
 	all["queue-fresh"] = v
 	v = queueView(frame("queues", "orders@outlet"))
-	v.Queue = queue("orders@outlet", 2, job.Depths{"pending": 3, "dead_letter": 288})
+	v.Queue = queue("orders@outlet", 2, job.Depths{"returned": 3, "dead_letter": 288})
 	v.Config, v.Configured, v.Held = templates.QueueConfig{Policy: retry.Default()}, false, nil
 	all["queue-source"] = v
 	list := jobs(frame("jobs", "Jobs"))

@@ -42,7 +42,7 @@ func heldEnd(last bool) string {
 
 // LiveStates lists the states of jobs that have not ended, in the order of bars.
 func LiveStates() []job.State {
-	return []job.State{job.Scheduled, job.Pending, job.Available, job.Active, job.Retryable}
+	return []job.State{job.Scheduled, job.Returning, job.Returned, job.Available, job.Active, job.Retryable}
 }
 
 // heading names a state over a column of numbers.

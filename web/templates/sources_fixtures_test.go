@@ -104,12 +104,12 @@ func sourceStates(all map[string]page) {
 		all[name] = v
 	}
 	v := editing()
-	v.Job.Queue, v.Origin = "orders@queue", new(source.Health)
+	v.Job.Queue, v.Job.Source, v.Origin = "orders@queue", "queue", new(source.Health)
 	*v.Origin = guarded()
 	v.Form["delay"], v.Form["mode"], v.Checked, v.RunAt = "5m", "new", true, now.Add(5*time.Minute)
 	all["edit-source"] = v
 	v = editing()
-	v.Job.Queue, v.Origin = "orders@shop", new(source.Health)
+	v.Job.Queue, v.Job.Source, v.Origin = "orders@shop", "shop", new(source.Health)
 	*v.Origin = shop()
 	v.Origin.Profile.Delays, v.Origin.Profile.Edits = false, false
 	v.Fixed = "The payload cannot be changed at this source. A replay keeps every byte."
@@ -119,7 +119,7 @@ func sourceStates(all map[string]page) {
 // silent is a job of a source that says little: neither times nor attempts, nor why it died.
 func silent(v *jobpage.View) {
 	j := &v.Job
-	j.Queue, j.Reason, j.Attempts, j.Policy = "orders@legacy", retry.ReasonUnknown, 0, retry.Policy{}
+	j.Queue, j.Source, j.Reason, j.Attempts, j.Policy = "orders@legacy", "legacy", retry.ReasonUnknown, 0, retry.Policy{}
 	j.EnqueuedAt, j.RunAt, j.FinishedAt = time.Time{}, time.Time{}, time.Time{}
 	v.Attempts[0].Number, v.Attempts[0].FinishedAt = 0, time.Time{}
 	v.Letters[0].Reason, v.Letters[0].Attempts, v.Letters[0].FailedAt = j.Reason, 0, time.Time{}
@@ -140,7 +140,8 @@ func sourceJobs() map[string]jobpage.View {
 	died := func(change func(*jobpage.View)) jobpage.View {
 		l := newLife(now.Add(-2 * time.Hour))
 		j := &l.Job
-		j.Queue, j.Type, j.State, j.Letter, j.Reason = "orders@shop", "charge", job.Discarded, job.LetterStored, retry.AttemptsExhausted
+		j.Queue, j.Source = "orders@shop", "shop"
+		j.Type, j.State, j.Letter, j.Reason = "charge", job.Discarded, job.LetterStored, retry.AttemptsExhausted
 		j.Error, j.Attempts, j.Execution = job.ErrorInfo{Type: "Declined", Message: "card declined: 51"}, 3, 1
 		j.Policy.MaxAttempts, j.Key, j.Priority = 3, "", 0
 		j.ChangedAt, j.FinishedAt = now.Add(-time.Hour), now.Add(-time.Hour)
@@ -158,7 +159,10 @@ func sourceJobs() map[string]jobpage.View {
 	}
 	replayed := func(state source.State) func(*jobpage.View) {
 		return func(v *jobpage.View) {
-			v.Job.Run, v.Job.State, v.Job.Letter, v.Job.Reason, v.Job.Attempts = 2, job.Pending, job.NoLetter, "", 0
+			v.Job.Run, v.Job.State, v.Job.Letter, v.Job.Reason, v.Job.Attempts = 2, job.Returned, job.NoLetter, "", 0
+			if state == source.Begun {
+				v.Job.State = job.Returning
+			}
 			v.Job.Error, v.Job.ChangedAt, v.Job.FinishedAt = job.ErrorInfo{}, now.Add(-time.Minute), time.Time{}
 			v.Mirrored.Lies = state == source.Begun || state == source.Changed
 			if state == source.Done || state == source.Changed {
@@ -181,7 +185,7 @@ func sourceJobs() map[string]jobpage.View {
 			v.Job.RunAt = now.Add(3 * time.Hour)
 		}),
 		"job-source-guarded": died(func(v *jobpage.View) {
-			v.Job.Queue, *v.Origin = "orders@queue", guarded()
+			v.Job.Queue, v.Job.Source, *v.Origin = "orders@queue", "queue", guarded()
 		}),
 		"job-source-succeeded": died(func(v *jobpage.View) {
 			replayed(source.Done)(v)

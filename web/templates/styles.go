@@ -25,6 +25,8 @@ func StyleOf(s job.Status) Style {
 		return Style{"is-discarded", "discarded", "trashed"}
 	case job.StatusHeld:
 		return Style{"is-warn", "unknown", "no handler"}
+	case job.Status(job.Returning), job.Status(job.Returned):
+		return Style{"is-pending", "pending", string(s)}
 	}
 	for _, known := range job.States() {
 		if s == job.Status(known) {
@@ -43,7 +45,7 @@ func StyleOfJob(j job.Job, now time.Time) Style {
 	case source.Returned(j, now):
 		return Style{"is-pending", "unknown", "returned"}
 	case source.AtSource(j):
-		return Style{"is-pending", "pending", "at " + j.Source()}
+		return Style{"is-pending", "pending", "at " + j.Source}
 	}
 	return StyleOf(j.Status())
 }

@@ -101,7 +101,7 @@ func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
 	return web.Object{
 		"job", shapeWholeJob(d.Job), "attempts", shapeAttempts(d), "attempts_total", d.Total, "attempts_next?", d.Before(),
 		"dead_letters", web.List(d.Letters, shapeLetter), "replays", web.List(d.Replays, replay), "operations", web.List(d.Bulk, shapeBulkAct),
-		"acts?", web.List(acts, shapeAct), "source_reports?", a.sourceReports(d.Job.Source()),
+		"acts?", web.List(acts, shapeAct), "source_reports?", a.sourceReports(d.Job.Source),
 		"group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
 	}, err
 }
@@ -199,7 +199,7 @@ func shapeJob(j job.Job) web.Object {
 
 // addedAt is when Redrive saw a job of a source first. Its own jobs were enqueued then.
 func addedAt(j job.Job) time.Time {
-	if j.Source() == "" {
+	if j.Source == "" {
 		return time.Time{}
 	}
 	return source.AddedAt(j)
@@ -217,7 +217,7 @@ func returnedUntil(j job.Job, now time.Time) time.Time {
 // own is a number that Redrive decides for its own jobs. It says nothing of a job of a
 // source, which it never runs.
 func own(j job.Job, n int) *int {
-	if j.Source() != "" {
+	if j.Source != "" {
 		return nil
 	}
 	return &n
@@ -225,7 +225,7 @@ func own(j job.Job, n int) *int {
 
 // timeLimitOf is the longest that an attempt may take; nothing for a job of a source.
 func timeLimitOf(j job.Job) web.Raw {
-	if j.Source() != "" {
+	if j.Source != "" {
 		return nil
 	}
 	return web.Encode(j.Timeout)
@@ -241,7 +241,7 @@ func said(j job.Job, n int) *int {
 
 // policyOf is the policy by which Redrive retries a job; nothing for a job of a source.
 func policyOf(j job.Job) json.RawMessage {
-	if j.Source() != "" {
+	if j.Source != "" {
 		return nil
 	}
 	return wire.EncodePolicy(j.Policy)
@@ -307,7 +307,7 @@ func shapeBulkAct(a operation.Act) web.Object {
 func shapeLetter(l job.DeadLetter) web.Object {
 	return web.Object{
 		"job_id", l.JobID, "run", l.Run, "reason", l.Reason, "error", l.Error, "exception", l.Exception, "failed_at?", l.FailedAt,
-		"original_queue", l.Queue, "attempts?", said(job.Job{Queue: l.Queue}, l.Attempts),
+		"original_queue", l.Queue, "attempts?", said(job.Job{Source: job.SourceOf(l.Queue)}, l.Attempts),
 		"cause?", l.Cause, "refused?", l.Refused, "problem?", l.Problem,
 		"forwarded_to?", l.ForwardedTo, "forwarded_at?", l.ForwardedAt, "replayed_at?", l.ReplayedAt, "replayed_by?", l.ReplayedBy,
 		"discarded_at?", l.DiscardedAt, "discarded_by?", l.DiscardedBy,

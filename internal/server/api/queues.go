@@ -15,7 +15,6 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/server/web"
-	"redrive/internal/source"
 	"redrive/internal/wire"
 )
 
@@ -111,7 +110,7 @@ func (a *API) shapeQueue(q queues.Info, running map[string]int) web.Object {
 	for _, status := range job.Statuses() { // every status, also at zero
 		depths[status] = q.Depths[status]
 	}
-	name := source.Of(q.Name)
+	name := q.Source
 	o := web.Object{
 		"name", q.Name, "source?", name, "jobs_succeeded", t.Succeeded, "jobs_failed", t.Failed, "jobs_requeued", t.Requeued,
 		"jobs_failed_permanently", t.FailedPermanently, "jobs_dlq_failed", t.DLQFailed, "jobs_replayed", t.Replayed,
@@ -141,7 +140,7 @@ func (a *API) queueAct(name string, do func(context.Context, time.Time, string, 
 		if err == nil {
 			err = readNothing(c)
 		}
-		if name := source.Of(queue); err == nil && paused && name != "" {
+		if name := job.SourceOf(queue); err == nil && paused && name != "" {
 			err = web.Fail(web.Conflict, "the workers of the source "+name+" run the jobs of the queue "+queue+
 				", so Redrive cannot pause it; pause it there")
 		}
@@ -194,7 +193,7 @@ func (a *API) workers(c echo.Context) (web.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(q queues.Info) bool { return source.Of(q.Name) != "" }) // which no worker here runs
+	all = slices.DeleteFunc(all, func(q queues.Info) bool { return q.Source != "" }) // which no worker here runs
 	claimed, _, slow, err := a.Claimed(c.Request().Context())
 	pause, running := queues.Pause{}, a.Engine.Running()
 	if p := a.Paused(); p != nil {

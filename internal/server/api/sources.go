@@ -68,7 +68,7 @@ func (a *API) Source(c echo.Context) (source.Health, error) {
 
 // SourceOf is the attached source of a job; nil when it has none, or when that is not
 // attached any more.
-func (a *API) SourceOf(j job.Job) *source.Health { return a.SourceNamed(j.Source()) }
+func (a *API) SourceOf(j job.Job) *source.Health { return a.SourceNamed(j.Source) }
 
 // SourceNamed is how the attached source with a name fares; nil when there is none.
 func (a *API) SourceNamed(name string) *source.Health {
@@ -95,7 +95,7 @@ func (a *API) sourceReports(name string) string {
 // replayed there and have not come back.
 func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, handed int64, err error) {
 	letters, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
-	return letters.Facets.Queues, letters.States[job.Status(job.Pending)], err
+	return letters.Facets.Queues, letters.States[job.Status(job.Returning)] + letters.States[job.Status(job.Returned)], err
 }
 
 // Unattached is what is left of each source that is no longer attached, the one with the most
@@ -119,7 +119,7 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 		left[name] = source.Unattached{Name: name, Letters: u.Letters + letters, Waiting: u.Waiting + waiting}
 	}
 	for _, q := range facets.Queues {
-		add(source.Of(q.Name), q.Count, 0)
+		add(job.SourceOf(q.Name), q.Count, 0)
 	}
 	for name, n := range open {
 		add(name, 0, n)

@@ -372,7 +372,7 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit 
 		Policy: j.Policy, Queues: p.QueueChoices(), Uses: p.policyNames(),
 	}
 	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
-	if j.Source() != "" {
+	if j.Source != "" {
 		v.Origin = p.api.SourceOf(j)
 		if v.Fixed == "" && (v.Origin == nil || !v.Origin.Profile.Edits) {
 			v.Fixed = "The payload cannot be changed at this source. A replay keeps every byte."

@@ -20,7 +20,6 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/queues"
 	"redrive/internal/server/web"
-	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
 	"redrive/web/templates/operationpage"
@@ -174,7 +173,7 @@ func (p *Pages) queues(c echo.Context) error {
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
 	v.Configs = p.queueConfigs(names...)
 	for _, name := range all {
-		if source.Of(name) != "" {
+		if job.SourceOf(name) != "" {
 			v.Foreign++
 			continue
 		}
@@ -275,7 +274,7 @@ func (p *Pages) workers(c echo.Context) error {
 	}
 	for _, name := range p.QueueNames() {
 		v.Total++
-		if source.Of(name) != "" {
+		if job.SourceOf(name) != "" {
 			v.Foreign++
 			continue
 		}

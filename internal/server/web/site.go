@@ -230,7 +230,7 @@ func (s *Site) Queues(ctx context.Context, names []string) ([]queues.Info, error
 	}
 	for _, name := range names {
 		if !found[name] {
-			all = append(all, queues.Info{Name: name})
+			all = append(all, queues.Info{Name: name, Source: job.SourceOf(name)})
 		}
 	}
 	slices.SortFunc(all, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })

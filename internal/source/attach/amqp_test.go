@@ -100,7 +100,7 @@ func TestLong_AMQPSourcesMirrorReplayFailAgainAndVanish(t *testing.T) {
 	}
 	_, err := b.store.Replay(t.Context(), time.Now(), j.ID, 1, ana)
 	check(t, err)
-	b.until("it is no dead letter", func() bool { return b.job(j.ID).State == job.Pending })
+	b.until("it is no dead letter", func() bool { return b.job(j.ID).State == job.Returned })
 	s.work(1)
 	b.until("it has failed again", func() bool { return b.job(j.ID).Status() == job.StatusDeadLetter })
 	if got := b.job(j.ID); got.Run != 2 {

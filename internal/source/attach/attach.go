@@ -232,11 +232,8 @@ func (s *Sources) Refuses(name string, w source.Wish) string {
 func (s *Sources) Changed(changes []job.Change) {
 	now := s.list.Load()
 	for _, c := range changes {
-		name := source.Of(c.Queue)
-		if name == "" {
-			continue
-		}
-		if a := now.all[name]; a != nil && (c.State == job.Pending || c.Letter == job.LetterTrashed) {
+		a := now.all[c.Source] // nil for a job of Redrive's own
+		if a != nil && (c.State == job.Returning || c.Letter == job.LetterTrashed) {
 			a.notify()
 		}
 	}

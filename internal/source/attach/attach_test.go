@@ -194,7 +194,7 @@ func TestSources_ReplayPushesTheJobOnce(t *testing.T) {
 		check(t, err)
 		return len(acts) == 1 && acts[0].State == source.Done
 	})
-	if got := b.job(j.ID); got.State != job.Pending || got.Run != 2 {
+	if got := b.job(j.ID); got.State != job.Returned || got.Run != 2 {
 		t.Errorf("the job is %s in run %d", got.State, got.Run)
 	}
 	// The worker of the shop runs it, and it fails again.

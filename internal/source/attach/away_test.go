@@ -144,7 +144,7 @@ func TestSources_AnHourAwayLosesNothing(t *testing.T) {
 		if away := time.Since(h.Since); h.Problem != errAway.Error() || away < 59*time.Minute || away > time.Hour {
 			t.Errorf("the source is away for %s: %q", away, h.Problem)
 		}
-		if all := l.all(); len(all) != 3 || all["charge k0"].Run != 1 || all["charge k1"].State != job.Pending || all["charge k2"].State != job.Pending {
+		if all := l.all(); len(all) != 3 || all["charge k0"].Run != 1 || all["charge k1"].State != job.Returning || all["charge k2"].State != job.Returning {
 			t.Errorf("while the source is away: %+v", all)
 		}
 
@@ -158,7 +158,7 @@ func TestSources_AnHourAwayLosesNothing(t *testing.T) {
 		}
 		all := l.all()
 		for key, want := range map[string]string{
-			"k0": "dead_letter in run 2: attempts_exhausted", "k1": "pending in run 2: ",
+			"k0": "dead_letter in run 2: attempts_exhausted", "k1": "returned in run 2: ",
 			"k2": "discarded in run 2: " + string(retry.GoneAtSource), "k3": "dead_letter in run 1: attempts_exhausted",
 		} {
 			j := all["charge "+key]

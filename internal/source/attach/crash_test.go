@@ -334,7 +334,7 @@ func (l *life) settled() {
 			l.Errorf("the %s of %s is %s: %s", a.Kind, a.Key, a.State, a.Why)
 		}
 	}
-	if j := l.jobs()["charge k1"]; j.State != job.Pending || j.Run != 2 {
+	if j := l.jobs()["charge k1"]; j.State != job.Returned || j.Run != 2 {
 		l.Errorf("the replayed job is %s in run %d", j.State, j.Run)
 	}
 }

@@ -286,8 +286,8 @@ func (p *play) settled() {
 		if most := 1 + w.left[key] + idle[key]; j.Run > most {
 			p.Errorf("%s ran %d times, and its job is in run %d", key, w.left[key], j.Run)
 		}
-		if j.State == job.Pending && where != working && where != done && !w.touched[key] && !unknown[key] {
-			p.Errorf("%s is %s, and its job is pending", key, where)
+		if (j.State == job.Returning || j.State == job.Returned) && where != working && where != done && !w.touched[key] && !unknown[key] {
+			p.Errorf("%s is %s, and its job is %s", key, where, j.State)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func TestRedisSources_MirrorReplayFailAgainAndVanish(t *testing.T) {
 		taken = client.RPop(t.Context(), "queue:orders").Val()
 		return taken != ""
 	})
-	b.until("it is no dead letter", func() bool { return b.job(j.ID).State == job.Pending })
+	b.until("it is no dead letter", func() bool { return b.job(j.ID).State == job.Returned })
 	b.failAgain(client, taken)
 	b.until("it has failed again", func() bool { return b.job(j.ID).Status() == job.StatusDeadLetter })
 	if got := b.job(j.ID); got.Run != 2 || got.Error.Message != "card declined: 99 for order 2" {

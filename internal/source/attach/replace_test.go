@@ -282,7 +282,7 @@ func TestReplace_BesideEverythingElse(t *testing.T) {
 			default:
 				sources.Health()
 				sources.Refuses("a", source.Wish{Kind: source.Replay})
-				sources.Changed([]job.Change{{Queue: "orders@b", State: job.Pending}})
+				sources.Changed([]job.Change{{Queue: "orders@b", Source: "b", State: job.Returning}})
 			}
 		}
 	})

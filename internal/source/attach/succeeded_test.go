@@ -48,7 +48,7 @@ func TestSources_HearWhatHasSucceeded(t *testing.T) {
 	check(t, client.LRem(t.Context(), "bull:orders:wait", 0, id).Err())
 	check(t, client.ZAdd(t.Context(), "bull:orders:completed", redis.Z{Score: float64(time.Now().UnixMilli()), Member: id}).Err())
 	b.until("the job has succeeded", func() bool { return b.job(replayed[0].ID).State == job.Completed })
-	if got := b.job(replayed[1].ID); got.State != job.Pending {
+	if got := b.job(replayed[1].ID); got.State != job.Returned {
 		t.Errorf("the other one is %s", got.State)
 	}
 	b.until("it is counted", func() bool { return b.sources.Health()[0].Succeeded == 1 })

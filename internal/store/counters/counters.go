@@ -17,7 +17,6 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/internal/source"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 )
@@ -58,7 +57,7 @@ func New(reader *db.Reader, limits Limits) *Book {
 	b := &Book{
 		reader: reader, sums: newSums(), limits: limits, depths: job.Depths{}, queues: map[string]bool{},
 		admitted: map[string]bool{}, claimed: map[string]bool{}, removed: map[string]bool{},
-		queueLabels: newLabels("queue", maxQueueLabels), typeLabels: newLabels("type", limits.Types), sourceTypes: map[string]*labels{},
+		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
 		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]job.Totals{},
 	}
 	b.queueLabels.free = isForeign
@@ -104,7 +103,7 @@ func (b *Book) Depth(queue string, status job.Status) int64 {
 func (b *Book) OwnLetters() int64 {
 	n := b.depths[job.StatusDeadLetter] - b.SourceLetters()
 	for k, d := range b.sums.depths {
-		if k.status == job.StatusDeadLetter && source.Of(k.queue) == "" {
+		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) == "" {
 			n += d
 		}
 	}
@@ -130,7 +129,7 @@ func (b *Book) SourceLetters() int64 {
 
 func (b *Book) sourceLetters() (n int64) {
 	for k, d := range b.queued {
-		if k.status == job.StatusDeadLetter && source.Of(k.queue) != "" {
+		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) != "" {
 			n += d
 		}
 	}
@@ -245,8 +244,8 @@ func (b *Book) job(j *job.Job, n int64) {
 	case job.StatusHeld:
 		s.held[label{j.Queue, j.Type}] += n
 	case job.StatusDeadLetter:
-		s.letters[letterKey{label{queue, b.typeLabel(j.Queue, j.Type)}, j.Reason}] += n
-		if j.Source() == "" {
+		s.letters[letterKey{label{queue, b.typeLabel(j)}, j.Reason}] += n
+		if j.Source == "" {
 			s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
 		}
 	}
@@ -259,7 +258,7 @@ func (b *Book) count(j *job.Job, t job.Totals) {
 	if t == (job.Totals{}) {
 		return
 	}
-	s, l := &b.sums, label{b.queueLabel(j.Queue), b.typeLabel(j.Queue, j.Type)}
+	s, l := &b.sums, label{b.queueLabel(j.Queue), b.typeLabel(j)}
 	m := minuteKey{db.Micros(j.ChangedAt) / db.MicrosPerMinute, label{j.Queue, l.typ}}
 	s.counters[l] = s.counters[l].Add(t)
 	s.minutes[m] = s.minutes[m].Add(t)

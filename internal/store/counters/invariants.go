@@ -12,8 +12,8 @@ import (
 func (*Book) Invariants() []db.Invariant {
 	const (
 		queue = `CASE WHEN queue IN (SELECT name FROM labels WHERE kind = 'queue') THEN queue ELSE 'other' END`
-		typ   = `CASE WHEN EXISTS (SELECT 1 FROM labels WHERE name = type AND kind = CASE instr(queue, '@') WHEN 0 THEN 'type'
-			ELSE '` + sourceTypeKind + `' || substr(queue, instr(queue, '@') + 1) END) THEN type ELSE 'other' END`
+		typ   = `CASE WHEN EXISTS (SELECT 1 FROM labels AS l WHERE l.kind = 'type' AND l.source = jobs.source AND l.name = type)
+			THEN type ELSE 'other' END`
 	)
 	return []db.Invariant{
 		{What: "counts of jobs by queue and state match the jobs", Query: differing("queue || ' ' || status", "queue, status",
@@ -43,13 +43,13 @@ func (*Book) Invariants() []db.Invariant {
 			WHERE NOT EXISTS (SELECT 1 FROM counters AS c WHERE c.type = m.type GROUP BY c.type
 				HAVING sum(succeeded) >= s AND sum(failed) >= f AND sum(replayed) >= r AND sum(dlq_failed) >= d)`},
 		{What: "counts are kept only for known queues and types", Query: fmt.Sprintf(`
-			SELECT 'queues' AS id FROM labels WHERE kind = 'queue' AND instr(name, '@') = 0
+			SELECT 'queues' AS id FROM labels WHERE kind = 'queue' AND source = ''
 				GROUP BY kind HAVING count(*) > %d
 			UNION ALL SELECT 'queue ' || queue FROM (SELECT queue FROM counters UNION SELECT queue FROM reasons WHERE n <> 0)
 				WHERE queue NOT IN ('', 'other') AND queue NOT IN (SELECT name FROM labels WHERE kind = 'queue')
 			UNION ALL SELECT 'type ' || type FROM (SELECT type FROM counters UNION SELECT type FROM minutes
 				UNION SELECT type FROM reasons WHERE n <> 0)
-				WHERE type <> 'other' AND type NOT IN (SELECT name FROM labels WHERE kind <> 'queue')`, maxQueueLabels)},
+				WHERE type <> 'other' AND type NOT IN (SELECT name FROM labels WHERE kind = 'type')`, maxQueueLabels)},
 	}
 }
 

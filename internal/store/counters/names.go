@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/source"
 	"redrive/internal/store/db"
@@ -51,17 +52,18 @@ const (
 
 // labels are the names of one kind under which is counted.
 type labels struct {
-	kind string                 // as the table labels calls it
-	most int                    // names that are kept, without the exempt ones
-	free func(name string) bool // the names that are exempt: they are bounded elsewhere; nil: none
+	kind   string                 // as the table labels calls it: queue or type
+	source string                 // whose types these are; empty: Redrive's own, or the queues of all
+	most   int                    // names that are kept, without the exempt ones
+	free   func(name string) bool // the names that are exempt: they are bounded elsewhere; nil: none
 
 	kept map[string]bool // as of the last commit
 	now  map[string]bool // by the transaction that is under way
 	gone map[string]bool // given back by it
 }
 
-func newLabels(kind string, most int) labels {
-	return labels{kind: kind, most: most, kept: map[string]bool{}, now: map[string]bool{}, gone: map[string]bool{}}
+func newLabels(kind, source string, most int) labels {
+	return labels{kind: kind, source: source, most: most, kept: map[string]bool{}, now: map[string]bool{}, gone: map[string]bool{}}
 }
 
 func (l *labels) begin() {
@@ -104,7 +106,7 @@ func (l *labels) hasRoom(name string) bool {
 }
 
 // isForeign reports whether a queue belongs to a source.
-func isForeign(queue string) bool { return source.Of(queue) != "" }
+func isForeign(queue string) bool { return job.SourceOf(queue) != "" }
 
 func (l *labels) committed() {
 	for name := range l.gone {
@@ -114,13 +116,20 @@ func (l *labels) committed() {
 }
 
 func (l *labels) load(src db.Source) (err error) {
-	l.kept, err = db.Map[string, bool](src, `SELECT name, true FROM labels WHERE kind = $1`, l.kind)
+	const query = `SELECT name, true FROM labels WHERE kind = $1 AND ($1 = 'queue' OR source = $2)`
+	l.kept, err = db.Map[string, bool](src, query, l.kind, l.source)
 	return err
 }
 
 // flush writes the names that are kept from now on.
 func (l *labels) flush(t *db.Tx) error {
-	return db.AddSums(t, addLabels, l.now, func(name string, _ bool) []any { return []any{l.kind, name} })
+	return db.AddSums(t, addLabels, l.now, func(name string, _ bool) []any {
+		source := l.source
+		if l.kind == "queue" {
+			source = job.SourceOf(name)
+		}
+		return []any{l.kind, source, name}
+	})
 }
 
 // queueLabel is what a queue is counted under.
@@ -128,32 +137,28 @@ func (b *Book) queueLabel(name string) string {
 	return b.queueLabels.of(name, b.queues[name] && !b.removed[name])
 }
 
-// typeLabel is what a type is counted under, in a queue of our own or of a source.
-func (b *Book) typeLabel(queue, typ string) string {
-	name := source.Of(queue)
-	if name == "" {
-		return b.typeLabels.of(typ, false)
+// typeLabel is what the type of a job is counted under, a job of our own or of a source.
+func (b *Book) typeLabel(j *job.Job) string {
+	if j.Source == "" {
+		return b.typeLabels.of(j.Type, false)
 	}
-	return b.sourceTypesOf(name).of(typ, false)
+	return b.sourceTypesOf(j.Source).of(j.Type, false)
 }
 
 // sourceTypesOf are the labels of the types of one source.
 func (b *Book) sourceTypesOf(name string) *labels {
 	l, ok := b.sourceTypes[name]
 	if !ok {
-		made := newLabels(sourceTypeKind+name, maxSourceTypes)
+		made := newLabels("type", name, maxSourceTypes)
 		l = &made
 		b.sourceTypes[name] = l
 	}
 	return l
 }
 
-// sourceTypeKind is what the table labels calls the types of a source, before its name.
-const sourceTypeKind = "type@"
-
 // loadSourceTypes reads the labels of the types of every source.
 func (b *Book) loadSourceTypes(src db.Source) error {
-	const query = `SELECT DISTINCT substr(kind, 6) FROM labels WHERE substr(kind, 1, 5) = '` + sourceTypeKind + `'`
+	const query = `SELECT DISTINCT source FROM labels WHERE kind = 'type' AND source <> ''`
 	names, err := db.All(src, query, func(name *string) []any { return []any{name} })
 	if err != nil {
 		return err
@@ -222,12 +227,12 @@ func (b *Book) Admit(names iter.Seq[string]) error {
 func (b *Book) Claim(name string, wanted []string) (refused map[string]bool) {
 	taken := 0
 	for queue := range b.queues {
-		if source.Of(queue) == name && queue != source.Overflow(name) {
+		if job.SourceOf(queue) == name && queue != source.Overflow(name) {
 			taken++
 		}
 	}
 	for queue := range b.claimed {
-		if source.Of(queue) == name {
+		if job.SourceOf(queue) == name {
 			taken++
 		}
 	}

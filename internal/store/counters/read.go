@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"redrive/internal/source"
 	"slices"
 	"time"
 
@@ -97,6 +96,7 @@ func (b *Book) Queues(ctx context.Context, now time.Time, names []string) ([]que
 		}
 		byName := map[string]*queues.Info{}
 		for i := range all {
+			all[i].Source = job.SourceOf(all[i].Name)
 			byName[all[i].Name] = &all[i]
 		}
 		return addCounts(src, now, these, byName)
@@ -223,7 +223,7 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
 		b.eachQueue(f.Status, func(queue string, n int64) {
-			if f.Source == "" || f.Source == source.Of(queue) {
+			if f.Source == "" || f.Source == job.SourceOf(queue) {
 				queues[queue] += n
 			}
 		})
@@ -241,7 +241,7 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 		if queue && typ {
 			reasons[k.reason] += n
 		}
-		if typ && reason && (f.Source == "" || f.Source == source.Of(k.queue)) {
+		if typ && reason && (f.Source == "" || f.Source == job.SourceOf(k.queue)) {
 			queues[k.queue] += n
 		}
 		if queue && reason {

@@ -37,7 +37,7 @@ func addingN(table, key string) string {
 
 // The statements that add sums to their rows.
 var (
-	addLabels   = db.NewBatch(2, `INSERT INTO labels (kind, name) VALUES `, "")
+	addLabels   = db.NewBatch(3, `INSERT INTO labels (kind, source, name) VALUES `, "")
 	addDepths   = db.NewBatch(3, `INSERT INTO depths (queue, status, n) VALUES `, addingN("depths", "queue, status"))
 	addHeld     = db.NewBatch(3, `INSERT INTO held (queue, type, n) VALUES `, addingN("held", "queue, type"))
 	addCounters = db.NewBatch(8, `INSERT INTO counters (queue, type, `+totalColumns+`) VALUES `, adding("counters", "queue, type"))
@@ -182,8 +182,8 @@ func (b *Book) loadLetters(src db.Source) error {
 // all of them would make a start take longer with every letter that is kept.
 func (b *Book) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
-		WHERE letter = 'stored' AND instr(queue, '@') = 0 AND changed_at >= (
-			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND instr(queue, '@') = 0) - 24 * CAST($1 AS BIGINT) GROUP BY hour`
+		WHERE letter = 'stored' AND source = '' AND changed_at >= (
+			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND source = '') - 24 * CAST($1 AS BIGINT) GROUP BY hour`
 	b.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
 	return err
 }

@@ -153,7 +153,7 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (*gr
 		return g, nil
 	}
 
-	typ, source := j.Type, j.Source()
+	typ, source := j.Type, j.Source
 	if b.size(source) >= b.bound(source) {
 		c = fingerprint.Cause{
 			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup,

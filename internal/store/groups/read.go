@@ -124,9 +124,8 @@ func selected(f failures.Filter) db.Where {
 	if f.Queue != "" {
 		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
 	}
-	if f.Source != "" { // the queues of its jobs end with an at sign and its name
-		where.Add(`EXISTS (SELECT 1 FROM group_queues
-			WHERE group_id = g.id AND instr(queue, '@') > 0 AND substr(queue, instr(queue, '@') + 1) = %s)`, f.Source)
+	if f.Source != "" {
+		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND source = %s)", f.Source)
 	}
 	where.Pattern("g.type", f.Type)
 	return where

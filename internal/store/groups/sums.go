@@ -36,8 +36,9 @@ type hourSum struct{ failures, final int64 }
 
 // queueKey is a queue in which a group had failures.
 type queueKey struct {
-	group int64
-	queue string
+	group  int64
+	queue  string
+	source string // whose queue it is, or empty
 }
 
 func newSums() sums { return sums{map[int64]*sum{}, map[hourKey]hourSum{}, map[queueKey]int64{}} }
@@ -61,7 +62,7 @@ func (s *sums) job(j *job.Job, n int64) {
 		s.of(j.Group).dead += n
 	case j.Letter == job.LetterRefused:
 		s.of(j.Group).refused += n
-	case j.Cancellable() || j.State == job.Pending:
+	case j.Cancellable() || j.State == job.Returning || j.State == job.Returned:
 		s.of(j.Group).retrying += n
 	}
 }
@@ -80,7 +81,7 @@ func (s *sums) failure(id int64, f book.Failure, at int64) {
 		hour.final++
 	}
 	s.hours[k] = hour
-	s.queues[queueKey{id, f.Job.Queue}]++
+	s.queues[queueKey{id, f.Job.Queue, f.Job.Source}]++
 }
 
 // reopen notes that a group opened automatically.
@@ -162,9 +163,9 @@ func (b *Book) flushHours(t *db.Tx) error {
 
 // flushQueues counts failures by the queues of their jobs.
 func (b *Book) flushQueues(t *db.Tx) error {
-	rows := db.NewBatch(3, `INSERT INTO group_queues (group_id, queue, failures) VALUES `,
+	rows := db.NewBatch(4, `INSERT INTO group_queues (group_id, queue, source, failures) VALUES `,
 		` ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`)
-	return db.AddSums(t, rows, b.sums.queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, n} })
+	return db.AddSums(t, rows, b.sums.queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, k.source, n} })
 }
 
 // keptHours is how much of a group's history is kept: a month.

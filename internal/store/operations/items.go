@@ -66,14 +66,14 @@ func (b *Book) candidates(ctx context.Context, o operation.Operation, cursor str
 	if err != nil {
 		return nil, "", err
 	}
-	const columns = `seq, queue, type, state, letter, held, run, group_id, changed_at`
+	const columns = `seq, queue, source, type, state, letter, held, run, group_id, changed_at`
 	query, args := rows.Select(b.index, columns, "", f, after, collectChunk-1)
 	all = make([]workItem, 0, collectChunk)
 	jobs := make([]job.Job, collectChunk)
 	var last filter.Cursor
 	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
-		err := rows.Scan(&j.Seq, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run,
+		err := rows.Scan(&j.Seq, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run,
 			&j.Group, db.Time(&last.At))
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
 		last.Seq = j.Seq
@@ -153,7 +153,7 @@ func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now t
 			skips[it.code]++
 			o.Skipped++
 		} else {
-			scope[part{it.job.Queue, it.job.Type}]++
+			scope[part{it.job.Queue, it.job.Source, it.job.Type}]++
 			causes.add(it.job, o.Total)
 			group = it.job.Group
 			o.Pending++
@@ -173,18 +173,18 @@ func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now t
 
 // countScope moves the rollups of a scope.
 func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[operation.Skip]int64) error {
-	parts := db.NewBatch(4, `INSERT INTO operation_scope (operation_id, queue, type, n) VALUES `,
+	parts := db.NewBatch(5, `INSERT INTO operation_scope (operation_id, queue, source, type, n) VALUES `,
 		` ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`)
 	codes := db.NewBatch(3, `INSERT INTO operation_skips (operation_id, code, n) VALUES `,
 		` ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`)
-	if err := db.AddSums(t, parts, scope, func(k part, n int64) []any { return []any{id, k.queue, k.typ, n} }); err != nil {
+	if err := db.AddSums(t, parts, scope, func(k part, n int64) []any { return []any{id, k.queue, k.source, k.typ, n} }); err != nil {
 		return err
 	}
 	return db.AddSums(t, codes, skips, func(code operation.Skip, n int64) []any { return []any{id, string(code), n} })
 }
 
-// part is the jobs of one queue and type in a scope.
-type part struct{ queue, typ string }
+// part is the jobs of one queue and type in a scope. All jobs of a queue have one source.
+type part struct{ queue, source, typ string }
 
 // collected ends the collection: a person looks at the preview now, or has said
 // that this is not needed.
@@ -357,7 +357,7 @@ const (
 // handedOf counts which of an operation's items sources have. Operations on jobs of Redrive's
 // own are spared that: of a million jobs, as many may wait for a worker.
 func handedOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.Handed, err error) {
-	const atSources = `SELECT EXISTS (SELECT 1 FROM operation_scope WHERE operation_id = $1 AND instr(queue, '@') > 0)`
+	const atSources = `SELECT EXISTS (SELECT 1 FROM operation_scope WHERE operation_id = $1 AND source <> '')`
 	if o.Unsettled() == 0 {
 		return h, nil
 	}
@@ -368,9 +368,9 @@ func handedOf(src db.Source, now time.Time, o operation.Operation, items string)
 
 	query := `SELECT count(*), count(*) FILTER (WHERE since <= $2), coalesce(min(source), ''), coalesce(max(source), ''),
 			coalesce(max(since) FILTER (WHERE since > $2), 0)
-		FROM (SELECT max(j.changed_at, j.run_at) AS since, substr(j.queue, instr(j.queue, '@') + 1) AS source
+		FROM (SELECT max(j.changed_at, j.run_at) AS since, j.source
 			FROM (` + items + `) AS i JOIN jobs AS j ON j.seq = i.job_seq AND j.run = i.run + 1
-			WHERE j.state = 'pending' AND j.worker <> '' AND j.unbegun = 0 AND instr(j.queue, '@') > 0) AS handed`
+			WHERE j.state = 'returned' AND j.unbegun = 0) AS handed`
 	var last string
 	var newest time.Time
 	_, err = db.Row(src, query, []any{&h.AtSource, &h.Returned, &h.Source, &last, db.Time(&newest)},
@@ -420,10 +420,10 @@ func (b *Book) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
 // Breakdown tells what an operation's scope is made of.
 func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
 	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
-	const sources = `SELECT substr(queue, instr(queue, '@') + 1), sum(n) FROM operation_scope
-		WHERE operation_id = $1 AND instr(queue, '@') > 0 GROUP BY 1 ORDER BY 2 DESC, 1`
+	const sources = `SELECT source, sum(n) FROM operation_scope
+		WHERE operation_id = $1 AND source <> '' GROUP BY 1 ORDER BY 2 DESC, 1`
 	const types = `SELECT type, sum(n) FROM operation_scope
-		WHERE operation_id = $1 AND instr(queue, '@') = 0 GROUP BY type ORDER BY 2 DESC, 1`
+		WHERE operation_id = $1 AND source = '' GROUP BY type ORDER BY 2 DESC, 1`
 	const skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
 	src := b.reader.In(ctx)
 	made.Scope, err = db.All(src, scope, func(p *operation.ScopePart) []any { return []any{&p.Queue, &p.Type, &p.Count} }, id)

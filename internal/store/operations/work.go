@@ -290,7 +290,7 @@ func unfit(code operation.Skip, j job.Job, run int) string {
 	case operation.SkipNoRun:
 		return fmt.Sprintf("the job never had run %d; it is %s in run %d", run, j.Status(), j.Run)
 	case operation.Skip(job.StatusTrashed):
-		if name := j.Source(); name != "" {
+		if name := j.Source; name != "" {
 			return "discarded at " + name + ", cannot be restored"
 		}
 		return "discarded, in the trash"

@@ -24,7 +24,7 @@ import (
 // The columns of a job in the order in which scan reads them, and those of its
 // body as scanWhole does. Most lists do without bodies.
 const (
-	Columns = `seq, id, queue, type, state, letter, held, unbegun, run, attempts, execution, priority, policy_id, ttr,
+	Columns = `seq, id, queue, source, type, state, letter, held, unbegun, run, attempts, execution, priority, policy_id, ttr,
 		run_at, enqueued_at, started_at, finished_at, changed_at, worker, lease_until, last_seen,
 		reason, error_type, error_message, key, group_id`
 	BodyColumns = `expires_at, trace_id, message_id, note, meta, payload, envelope`
@@ -60,7 +60,7 @@ func newRow() *row {
 	r := new(row)
 	j := &r.job
 	r.fields = []any{
-		&j.Seq, &j.ID, &j.Queue, &j.Type, &r.state, &r.letter, &r.held, &r.unbegun,
+		&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, &r.state, &r.letter, &r.held, &r.unbegun,
 		&j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
 		&r.runAt, &r.enqueued, &r.started, &r.finished, &r.changed, &j.Worker, &r.lease, &r.seen,
 		&r.reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
@@ -91,7 +91,7 @@ func (r *row) read() job.Job {
 	j.ChangedAt, j.LeaseUntil, j.LastSeen = db.FromMicros(r.changed), db.FromMicros(r.lease), db.FromMicros(r.seen)
 	if j.State != job.Active { // what the last claim left behind
 		j.LeaseUntil, j.LastSeen = time.Time{}, time.Time{}
-		if j.State != job.Pending || j.Source() == "" { // which has the job then
+		if j.State != job.Returned { // its source has the job then
 			j.Worker = ""
 		}
 	}
@@ -152,14 +152,15 @@ func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
 
 // ActColumns are what has to be known of a job to act on it together with many
 // others, in the order in which scanAct reads them.
-const ActColumns = `seq, id, queue, type, state, letter, held, run, attempts, execution, policy_id, run_at, changed_at, reason, group_id`
+const ActColumns = `seq, id, queue, source, type, state, letter, held, run, attempts, execution, policy_id,
+	run_at, changed_at, reason, group_id`
 
 // scanAct appends the job of a row that has ActColumns.
 func (f *Found) scanAct(rows *sql.Rows) error {
 	j, policy := f.grow(job.Job{})
 	var runAt, changed int64
-	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run, &j.Attempts, &j.Execution,
-		policy, &runAt, &changed, (*string)(&j.Reason), &j.Group)
+	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held,
+		&j.Run, &j.Attempts, &j.Execution, policy, &runAt, &changed, (*string)(&j.Reason), &j.Group)
 	j.RunAt, j.ChangedAt = db.FromMicros(runAt), db.FromMicros(changed)
 	return err
 }

@@ -52,14 +52,14 @@ func statusTerm(s job.Status) string {
 func match(where *db.Where, f filter.Filter, changed string) {
 	where.Equal("j.queue", f.Queue)
 	if name := f.Foreign(); name != "" {
-		where.Add("instr(j.queue, '@') > 0 AND substr(j.queue, instr(j.queue, '@') + 1) = %s", name)
+		where.Add("j.source <> '' AND j.source = %s", name)
 	}
 	where.Equal("j.reason", string(f.Reason))
 	where.Pattern("j.type", f.Type)
 	where.Pattern("j.error_type", f.Class)
 	span(where, "j.attempts", f.Attempts)
 	if f.Attempts.Max > 0 && f.Attempts.Min == 0 { // a number that a source does not say is not a small one
-		where.Add("(j.attempts > 0 OR instr(j.queue, '@') = 0)")
+		where.Add("(j.attempts > 0 OR j.source = '')")
 	}
 	span(where, "j.run", f.Run)
 	where.Between(changed, f.From, f.To)
@@ -199,7 +199,7 @@ func page(where *db.Where, columns string, f filter.Filter, order []string, afte
 	return columns + where.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction + last, args
 }
 
-const letterColumns = `j.seq, j.id, j.queue, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
+const letterColumns = `j.seq, j.id, j.queue, j.source, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
 	j.priority, j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
 	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
 	substr(b.payload, 1, 2048), l.cause, l.forwarded_at, l.forwarded_to`

@@ -52,7 +52,7 @@ func (*Book) Asked(t *db.Tx, ask book.Ask) error {
 	seqs := make([]int64, len(ask.Jobs))
 	for i, j := range ask.Jobs {
 		seqs[i] = j.Seq
-		err := acts.Add(t, j.Source(), j.Seq, j.Run, string(ask.Kind), string(ask.Mode), db.Micros(ask.At), ask.By.Name, ask.Operation,
+		err := acts.Add(t, j.Source, j.Seq, j.Run, string(ask.Kind), string(ask.Mode), db.Micros(ask.At), ask.By.Name, ask.Operation,
 			db.Micros(ask.Due), ask.Payload, string(state), db.Micros(ended), why)
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func (*Book) Asked(t *db.Tx, ask book.Ask) error {
 func (*Book) Removed(t *db.Tx, jobs []job.Job) error {
 	var seqs []int64
 	for _, j := range jobs {
-		if j.Source() != "" {
+		if j.Source != "" {
 			seqs = append(seqs, j.Seq)
 		}
 	}
@@ -94,14 +94,14 @@ type Known struct {
 
 	// Doubt is the newest act on the record, if its fate is unknown, or the source was not
 	// told, and the record has not been seen since; else 0. It lasts while the job is where
-	// the act has moved it: pending in the run of a replay, or in the trash.
+	// the act has moved it: returning or returned in the run of a replay, or in the trash.
 	Doubt int64
 }
 
 const knownColumns = `m.job_seq, m.key, m.thread, m.mark, m.lies,
 	EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = m.job_seq AND a.state IN ('asked', 'begun')),
 	CASE m.lies WHEN 0 THEN coalesce((SELECT CASE WHEN a.state IN ('unknown', 'untold') AND j.run = a.run
-			AND CASE a.kind WHEN 'replay' THEN j.state = 'pending' ELSE j.letter = 'trashed' END THEN a.id END
+			AND CASE a.kind WHEN 'replay' THEN j.state IN ('returning', 'returned') ELSE j.letter = 'trashed' END THEN a.id END
 		FROM source_acts AS a JOIN jobs AS j ON j.seq = m.job_seq WHERE a.job_seq = m.job_seq
 		ORDER BY a.id DESC LIMIT 1), 0) ELSE 0 END`
 
@@ -413,9 +413,9 @@ func (b *Book) Lying(ctx context.Context, seqs []int64) ([]Lying, error) {
 // replay is unknown, and whose runs have not been heard of since: those that it took before
 // the last one of the previous page, the newest first.
 func (b *Book) Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
-	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_handed
+	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_returned
 		JOIN mirrored AS m ON m.job_seq = j.seq
-		WHERE substr(j.queue, instr(j.queue, '@') + 1) = $1 AND j.state = 'pending' AND j.worker <> '' AND instr(j.queue, '@') > 0
+		WHERE j.source = $1 AND j.state = 'returned'
 			AND (j.changed_at, j.seq) < ($2, $3) ORDER BY j.changed_at DESC, j.seq DESC LIMIT $4 + 0`
 	since := int64(math.MaxInt64)
 	if !before.Since.IsZero() {
@@ -430,8 +430,9 @@ func (b *Book) Handed(ctx context.Context, name string, before source.Handed, li
 func (*Book) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "each job of a source has a record there, and no other job has", Query: `SELECT id FROM jobs AS j
-			WHERE (instr(j.queue, '@') > 0) <> EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = j.seq
-				AND m.source = substr(j.queue, instr(j.queue, '@') + 1))`},
+			WHERE (j.source <> '') <> EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = j.seq AND m.source = j.source)`},
+		{What: "only jobs of a source are with it, or on their way there", Query: `SELECT id FROM jobs
+			WHERE state IN ('returning', 'returned') AND source = ''`},
 		{What: "each act on a source belongs to a job", Query: `SELECT 'act ' || id AS id FROM source_acts
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 		{What: "each open dead letter of a source lies there, or an act on it is under way", Query: `SELECT j.id AS id FROM jobs AS j

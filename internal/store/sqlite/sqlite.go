@@ -13,7 +13,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -101,7 +100,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 	}
 	e.writes = pool(connector{main: e.locks.main, dsn: e.dsn}, 1)
 	if version < schemaVersion {
-		err = migrate(ctx, e.writes)
+		err = e.migrate(ctx, version)
 	}
 	if e.made = version == 0; e.made && err == nil { // a mistyped name would look like lost jobs
 		e.health.Log().Info("Made a new database.", "path", e.path)
@@ -309,23 +308,4 @@ func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
 	}
 	e.writer = &conn{newSession(c), e}
 	return e.writer, nil
-}
-
-//go:embed migrations/*.sql
-var migrations embed.FS
-
-// schemaVersion is the newest version that this program knows. Each migration
-// ends by writing its number to user_version, which can be read without knowing
-// any table.
-const schemaVersion = 26
-
-// migrate brings the schema up to date: forward only, one transaction for each
-// step together with its record.
-func migrate(ctx context.Context, writes *sql.DB) error {
-	steps, err := migrator(writes)
-	if err != nil {
-		return err
-	}
-	_, err = steps.Up(ctx)
-	return db.Wrap(err, "bring the schema to version %d", schemaVersion)
 }

@@ -17,7 +17,7 @@ func selects(f filter.Filter, j job.Job, d db.Document) bool {
 		(f.Queue == "" || f.Queue == j.Queue) &&
 		(f.Reason == "" || f.Reason == j.Reason) &&
 		(f.Class == "" || retry.Matches(f.Class, j.Error.Type)) &&
-		strings.HasPrefix(j.ID, f.ID) && within(f.Attempts, j.Attempts) && (f.Attempts == filter.Span{} || j.Attempts > 0 || j.Source() == "") && within(f.Run, j.Run) &&
+		strings.HasPrefix(j.ID, f.ID) && within(f.Attempts, j.Attempts) && (f.Attempts == filter.Span{} || j.Attempts > 0 || j.Source == "") && within(f.Run, j.Run) &&
 		filter.Contains(db.Unescape(f.Error), d.Error) && filter.Contains(db.Unescape(f.Payload), d.Payload) && filter.Contains(db.Unescape(f.Meta), d.Meta) &&
 		filter.Contains(db.Unescape(f.Text), d.ID, d.Type, d.Error, d.Payload, d.Meta)
 }

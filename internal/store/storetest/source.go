@@ -37,14 +37,14 @@ func (k *kit) answer(act source.Act, state source.State, why string) {
 	k.check(k.SettleActs(k.ctx, k.now, []source.Result{{ID: act.ID, State: state, Why: why}}))
 }
 
-// Source_AReplayIsAskedOfIt: the job is pending in its next run, and the act names what
+// Source_AReplayIsAskedOfIt: the job is returning in its next run, and the act names what
 // the person saw.
 func Source_AReplayIsAskedOfIt(k *kit) {
 	j := k.mirror(1, k.deadAt("7"))[0]
 	k.pass(time.Minute)
 	to, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, job.Edit{Mode: string(source.Fresh)}, eve)
 	k.check(err)
-	k.same("the job", []any{to.State, to.Run}, []any{job.Pending, 2})
+	k.same("the job", []any{to.State, to.Run}, []any{job.Returning, 2})
 	act := k.asked(1)[0]
 	k.same("the act", []any{act.Kind, act.Mode, act.Key, act.Witness, act.JobID, act.Run, act.By},
 		[]any{source.Replay, source.Fresh, "7", "1", j.ID, 2, eve.Name})
@@ -53,7 +53,7 @@ func Source_AReplayIsAskedOfIt(k *kit) {
 	k.check(err)
 	k.same("begun", len(begun), 1)
 	k.answer(act, source.Done, "")
-	k.same("the job", k.job(j.ID).State, job.Pending)
+	k.same("the job", k.job(j.ID).State, job.Returned)
 	k.same("it lies there", k.detail(j.ID).Mirrored.Lies, false)
 	k.same("replayed", k.Snapshot().Totals, job.Totals{Replayed: 1})
 	_, err = k.Cancel(k.ctx, k.now, j.ID, 2, eve)
@@ -124,7 +124,7 @@ func Source_AReplayHasAnotherPayloadLater(k *kit) {
 	at := k.now.Add(time.Hour)
 	to, err := k.edited(j, `{"order":8}`, at)
 	k.check(err)
-	k.same("the job", []any{to.State, to.RunAt, string(k.job(j.ID).Payload)}, []any{job.Pending, at, `{"order":8}`})
+	k.same("the job", []any{to.State, to.RunAt, string(k.job(j.ID).Payload)}, []any{job.Returning, at, `{"order":8}`})
 	act := k.asked(1)[0]
 	k.same("the act", []any{act.Due, string(act.Payload)}, []any{at, `{"order":8}`})
 	k.same("the run before", string(k.detail(j.ID).Replays[0].Earlier.Body.Payload), `{"order":7}`)
@@ -161,13 +161,13 @@ func Source_WhatIsNotBackIsReturnedAndKeptAsCompleted(k *kit) {
 	k.pass(source.ReturnedAfter - time.Millisecond)
 	k.same("within ten minutes", source.Returned(k.job(j.ID), k.now), false)
 	k.pass(time.Millisecond)
-	k.same("not back", []any{source.Returned(k.job(j.ID), k.now), k.job(j.ID).State}, []any{true, job.Pending})
+	k.same("not back", []any{source.Returned(k.job(j.ID), k.now), k.job(j.ID).State}, []any{true, job.Returned})
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: day, retention.Discarded: time.Hour, retention.DeadLetters: time.Hour}}
 	k.pass(day - source.ReturnedAfter)
 	k.same("removed after a day", k.sweep(limits), removed("", 0))
 	k.pass(time.Millisecond)
 	k.same("removed", k.sweep(limits).Of(retention.Completed), int64(1))
-	k.same("the one on its way", k.job(late.ID).State, job.Pending)
+	k.same("the one on its way", k.job(late.ID).State, job.Returning)
 	k.answer(acts[1], source.Done, "")
 	k.pass(time.Minute)
 	r := k.deadAt("8")
@@ -216,7 +216,7 @@ func Source_AnActEndsOnce(k *kit) {
 	act := k.asked(1)[0]
 	k.answer(act, source.Done, "")
 	k.answer(act, source.Gone, "")
-	k.same("the job", k.job(j.ID).State, job.Pending)
+	k.same("the job", k.job(j.ID).State, job.Returned)
 	acts, err := k.Sources.Acts(k.ctx, "shop", 10)
 	k.check(err)
 	k.same("the ledger", []any{len(acts), acts[0].State}, []any{1, source.Done})
@@ -258,7 +258,7 @@ func Source_ActsEndTogether(k *kit) {
 	for _, a := range acts {
 		ends[a.ID] = a
 	}
-	for i, want := range []string{"pending in run 2, shop", "dead_letter in run 2, ", "pending in run 2, shop", "discarded in run 2, ", "trashed in run 1, ", "pending in run 2, shop"} {
+	for i, want := range []string{"returned in run 2, shop", "dead_letter in run 2, ", "returned in run 2, shop", "discarded in run 2, ", "trashed in run 1, ", "returned in run 2, shop"} {
 		j, end := k.job(jobs[strconv.Itoa(i)].ID), ends[said[i].ID]
 		k.same(fmt.Sprintf("job %d", i), fmt.Sprintf("%s in run %d, %s", j.Status(), j.Run, j.Worker), want)
 		k.same(fmt.Sprintf("act %d", i), []any{end.State, end.Why, end.EndedAt}, []any{said[i].State, said[i].Why, k.now})

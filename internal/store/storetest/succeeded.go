@@ -66,7 +66,7 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 	k.same("attempts", []any{len(d.Attempts), last.Run, last.Number, last.Outcome, last.DecidedBy, last.FinishedAt},
 		[]any{2, 2, 4, job.Succeeded, "source", at})
 	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1, Succeeded: 1})
-	k.same("depths", []int64{k.Snapshot().Depths[job.Status(job.Completed)], k.Snapshot().Depths[job.Status(job.Pending)]}, []int64{1, 0})
+	k.same("depths", []int64{k.Snapshot().Depths[job.Status(job.Completed)], k.Snapshot().Depths[job.Status(job.Returned)]}, []int64{1, 0})
 	k.same("said twice", k.succeeded(h...), 0)
 	k.same("handed", len(k.handed(source.Handed{}, 10)), 0)
 	k.same("the group from which it was replayed", k.group(k.mirror(1, k.deadAt("8"))[0]).Recovered, int64(1))

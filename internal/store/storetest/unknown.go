@@ -44,7 +44,7 @@ func Source_AnUnknownReplayWhoseRecordIsThereIsNoFailure(k *kit) {
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Unknown, "a copy may be in its queue")
 	j := k.job(before.ID)
-	k.same("while nothing is known", []any{j.Status(), j.Run, j.Unbegun, j.Worker}, []any{job.Status(job.Pending), 2, true, "shop"})
+	k.same("while nothing is known", []any{j.Status(), j.Run, j.Unbegun, j.Worker}, []any{job.Status(job.Returned), 2, true, "shop"})
 
 	k.pass(time.Minute)
 	k.mirror(1, r)

@@ -21,7 +21,7 @@ import (
 // actionsOf lists what can be done to a job in its state, the primary act last. What
 // is only forbidden is there too, and says why.
 func actionsOf(v View) (all []templates.Act) {
-	if v.Job.Source() != "" {
+	if v.Job.Source != "" {
 		return sourceActs(v)
 	}
 	back := link.Job(v.Job.ID)
@@ -119,7 +119,7 @@ func commandsOf(v View) (all []command) {
 		body := fmt.Sprintf(`{"run":%d}`, run)
 		all = append(all, command{fmt.Sprintf("Replay run %d", run), v.Curl("/api/v1"+string(link.JobAction(id, "replay")), body)})
 	}
-	if body := enqueueBody(v.Job); body != "" && v.Job.Source() == "" {
+	if body := enqueueBody(v.Job); body != "" && v.Job.Source == "" {
 		all = append(all, command{"Enqueue the same as a new job", v.Curl("/api/v1/jobs", body)})
 	}
 	return all

@@ -73,7 +73,7 @@ func answer(v View, f forecast) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Job.Source() != "" {
+		if v.Job.Source != "" {
 			templ_7745c5c3_Err = sourceAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

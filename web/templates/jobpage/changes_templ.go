@@ -196,7 +196,7 @@ func editLinks(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		to := link.Edit(v.Job.ID)
-		if v.Job.Source() != "" {
+		if v.Job.Source != "" {
 			templ_7745c5c3_Err = sourceEditLinks(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

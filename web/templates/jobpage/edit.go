@@ -83,7 +83,7 @@ func (v Edit) denied() string {
 		return v.Denied(access.Operate, "replay jobs")
 	case !v.Job.Replayable():
 		return format.UpperFirst(whyNoReplay(v.Job))
-	case v.Job.Source() != "" && (v.Origin == nil || !v.Origin.Allows(source.Replay)):
+	case v.Job.Source != "" && (v.Origin == nil || !v.Origin.Allows(source.Replay)):
 		return format.UpperFirst(whyNotAllowed(v.Job, v.Origin, source.Replay))
 	}
 	return ""

@@ -208,7 +208,7 @@ func (v Edit) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Job.Source() != "" {
+			if v.Job.Source != "" {
 				templ_7745c5c3_Err = sourceHow(v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -1551,13 +1551,13 @@ func editVerdict(v Edit) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Job.Source() == "" {
+		if v.Job.Source == "" {
 			templ_7745c5c3_Err = templates.Say(v.Now, ": same id, attempts from 0 again. Run %v stays as it was.", format.Number(v.Job.Run)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templates.Say(v.Now, " at %v. Run %v stays as it was.", v.Job.Source(), format.Number(v.Job.Run)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.Say(v.Now, " at %v. Run %v stays as it was.", v.Job.Source, format.Number(v.Job.Run)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

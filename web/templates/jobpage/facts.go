@@ -62,7 +62,7 @@ func timeLimit(d time.Duration) string {
 
 // priorityWords follow the queue of a job. A source may have priorities of its own.
 func priorityWords(j job.Job) string {
-	if j.Source() != "" {
+	if j.Source != "" {
 		return ""
 	}
 	return ", priority " + format.Number(j.Priority)
@@ -119,7 +119,7 @@ func historyOf(v View) []event {
 	for _, l := range v.Letters {
 		step = 2*l.Run + 1
 		switch {
-		case j.Source() != "" && l.Problem != "": // it came back: its act tells when
+		case j.Source != "" && l.Problem != "": // it came back: its act tells when
 		case l.Refused:
 			add(l.FailedAt, "", "dead letter refused: "+templates.Explain(l.Reason).Short)
 		case l.Attempts == 0 && slices.Contains(retry.Poison(), l.Reason):
@@ -136,7 +136,7 @@ func historyOf(v View) []event {
 	}
 	if v.Mirrored != nil {
 		for _, a := range v.Mirrored.Acts {
-			if word := endOfAct(j.Source(), a); word != "" {
+			if word := endOfAct(j.Source, a); word != "" {
 				step = 2*a.Run + 1
 				add(a.EndedAt, "", word)
 			}

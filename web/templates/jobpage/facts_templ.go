@@ -152,7 +152,7 @@ func factsPanel(v View) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Job.Source() == "" {
+		if v.Job.Source == "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<dt>Dead letters</dt><dd>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -176,7 +176,7 @@ func factsPanel(v View) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Job.EnqueuedAt.IsZero() {
-			templ_7745c5c3_Err = templates.Unknown(v.Job.Source()+" does not say when the job was enqueued").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.Unknown(v.Job.Source+" does not say when the job was enqueued").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -329,7 +329,7 @@ func factsPanel(v View) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Job.Source() == "" {
+		if v.Job.Source == "" {
 			templ_7745c5c3_Err = policyFold(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

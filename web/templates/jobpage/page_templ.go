@@ -464,7 +464,7 @@ func actions(v View, acts []templates.Act) templ.Component {
 		for _, a := range acts {
 			switch a.Kind {
 			case "replay":
-				if v.Job.Source() == "" || a.Class == "primary" {
+				if v.Job.Source == "" || a.Class == "primary" {
 					templ_7745c5c3_Err = editLinks(v).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

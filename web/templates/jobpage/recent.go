@@ -72,7 +72,8 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 // next attempt has none.
 func spent(j job.Job, now time.Time) time.Duration {
 	switch {
-	case j.StartedAt.IsZero() || j.State == job.Scheduled || j.State == job.Available || j.State == job.Pending:
+	case j.StartedAt.IsZero() || j.State == job.Scheduled || j.State == job.Available || j.State == job.Returning ||
+		j.State == job.Returned:
 		return 0
 	case j.State == job.Active:
 		return max(0, now.Sub(j.StartedAt))

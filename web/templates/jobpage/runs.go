@@ -95,8 +95,8 @@ func earlierThan(d history.Detail, runs []jobRun) (n, before int) {
 // runOf gathers what is known of one run. It began when the job was enqueued, or
 // when the run before it was replayed.
 func runOf(d history.Detail, number int) jobRun {
-	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt, foreign: d.Job.Source() != ""}
-	r.over = !r.current || !d.Job.Cancellable() && d.Job.State != job.Pending
+	r := jobRun{number: number, current: number == d.Job.Run, began: d.Job.EnqueuedAt, foreign: d.Job.Source != ""}
+	r.over = !r.current || !d.Job.Cancellable() && d.Job.State != job.Returning && d.Job.State != job.Returned
 	for _, a := range d.Attempts {
 		if a.Run == number {
 			r.attempts = append(r.attempts, a)

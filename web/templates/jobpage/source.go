@@ -46,16 +46,16 @@ func sourceActs(v View) (all []templates.Act) {
 		a := add(source.Replay, "", "Replay as a new message")
 		*a = a.Sending("mode", string(source.New))
 	}
-	add(source.Replay, "primary", "Replay to "+v.Job.Source())
+	add(source.Replay, "primary", "Replay to "+v.Job.Source)
 	return all
 }
 
 // whyNotAllowed says why an act cannot be done at the source.
 func whyNotAllowed(j job.Job, origin *source.Health, kind source.Kind) string {
 	if origin == nil {
-		return "the source " + j.Source() + " is not attached"
+		return "the source " + j.Source + " is not attached"
 	}
-	return "the source " + j.Source() + " is read only; allow " + string(kind) + " in the configuration file"
+	return "the source " + j.Source + " is read only; allow " + string(kind) + " in the configuration file"
 }
 
 // modes say what a replay does, by its mode.
@@ -89,9 +89,9 @@ func modesOf(origin *source.Health) []source.Mode {
 // sourceName is the source with its system, as "shop (Laravel)".
 func sourceName(v View) string {
 	if v.Origin == nil {
-		return v.Job.Source() + ", which is not attached"
+		return v.Job.Source + ", which is not attached"
 	}
-	return v.Job.Source() + " (" + systemName(v) + ")"
+	return v.Job.Source + " (" + systemName(v) + ")"
 }
 
 // refusedReplay is what the source said when it did not carry out the replay that began
@@ -120,7 +120,7 @@ func whyInDoubt(a *source.Act) string {
 // hearsAgain says when Redrive will know more of a job that its source has.
 func hearsAgain(v View) string {
 	if v.Origin != nil && v.Origin.Report.Tells {
-		return "Redrive hears of the job again when it fails there, or when " + v.Job.Source() + " records that it succeeded."
+		return "Redrive hears of the job again when it fails there, or when " + v.Job.Source + " records that it succeeded."
 	}
 	return systemName(v) + " reports only failures, so Redrive hears of the job again only if it fails there."
 }
@@ -136,7 +136,7 @@ func untilReturned(v View) string {
 // systemName is the system of the job's source, as "Laravel", or else the source.
 func systemName(v View) string {
 	if v.Origin == nil {
-		return v.Job.Source()
+		return v.Job.Source
 	}
 	name, _, _ := strings.Cut(v.Origin.Profile.Title, " (")
 	return name
@@ -145,7 +145,7 @@ func systemName(v View) string {
 // diedAt says when a dead letter of a source died, and after how many attempts, as far as
 // the source tells.
 func diedAt(j job.Job) string {
-	text := "It failed permanently at " + j.Source()
+	text := "It failed permanently at " + j.Source
 	if j.Attempts > 0 {
 		text += " after " + format.Counted(j.Attempts, "attempt", "attempts")
 	}
@@ -165,7 +165,7 @@ func newestAct(v View) *source.Act {
 
 // noAttempt says why nothing is told of a run of a source's job.
 func noAttempt(v View, r jobRun) string {
-	name := v.Job.Source()
+	name := v.Job.Source
 	switch a := actOf(v, r.number); {
 	case a != nil && a.State.Open():
 		return "The replay that begins this run is on its way to " + name + "."
@@ -205,7 +205,7 @@ func endOfAct(name string, a source.Act) string {
 
 // styleOfRun draws the status of a run; the current one of a source's job can be there.
 func styleOfRun(v View, r jobRun) templates.Style {
-	if r.current && v.Job.State == job.Pending {
+	if r.current && v.Job.State == job.Returned {
 		return templates.StyleOfJob(v.Job, v.Now)
 	}
 	return templates.StyleOf(r.status)

@@ -41,31 +41,31 @@ func sourceAnswer(v View) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		j, name := v.Job, v.Job.Source()
+		j, name := v.Job, v.Job.Source
 		at, ago := templates.On(j.ChangedAt), v.ago(j.ChangedAt)
 		switch {
-		case j.State == job.Pending && newestAct(v) != nil && newestAct(v).State.Open() && v.Origin == nil:
+		case j.State == job.Returning && newestAct(v) != nil && v.Origin == nil:
 			templ_7745c5c3_Err = answers(v, "The replay waits for "+name+", which is not attached", ", asked for %v. It is carried out when the source is attached again.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.State == job.Pending && newestAct(v) != nil && newestAct(v).State.Open():
+		case j.State == job.Returning && newestAct(v) != nil:
 			templ_7745c5c3_Err = answers(v, "The replay is on its way to "+name, ", asked for %v.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.State == job.Pending && doubt(v) != nil:
+		case j.State == job.Returned && doubt(v) != nil:
 			templ_7745c5c3_Err = answers(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v Either "+name+" has the job, or it is lost there. "+
 				"Look in its queue before you enqueue the job again. "+hearsAgain(v), templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.State == job.Pending && newestAct(v) != nil && newestAct(v).State == source.Changed:
+		case j.State == job.Returned && newestAct(v) != nil && newestAct(v).State == source.Changed:
 			templ_7745c5c3_Err = answers(v, "The job ran at "+name+" and failed again before the replay", ", so the replay changed nothing. Its new error is about to be shown.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.State == job.Pending && j.RunAt.After(v.Now):
+		case j.State == job.Returned && j.RunAt.After(v.Now):
 			templ_7745c5c3_Err = answers(v, "Handed to "+name+", to run %v", ". "+hearsAgain(v), templates.On(j.RunAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -76,7 +76,7 @@ func sourceAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.State == job.Pending:
+		case j.State == job.Returned:
 			templ_7745c5c3_Err = answers(v, "Handed to "+name+" %v", ". "+untilReturned(v), at, source.ReturnsAt(j)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -217,9 +217,9 @@ func sourcePanel(v View) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 templ.SafeURL
-				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(link.Source(v.Job.Source()))
+				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(link.Source(v.Job.Source))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 80, Col: 43}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 80, Col: 41}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 				if templ_7745c5c3_Err != nil {
@@ -232,7 +232,7 @@ func sourcePanel(v View) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(sourceName(v))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 80, Col: 61}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/source.templ`, Line: 80, Col: 59}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {

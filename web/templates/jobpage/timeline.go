@@ -118,7 +118,7 @@ func timelineOf(d history.Detail, runs []jobRun, f forecast, now time.Time) time
 		attempts++
 	}
 	s.title = format.UpperFirst(format.InWords(j.Run, "run", "runs"))
-	if j.Source() == "" { // a source tells of the last attempt of a run, seldom of the others
+	if j.Source == "" { // a source tells of the last attempt of a run, seldom of the others
 		s.title += ", " + format.InWords(attempts, "attempt", "attempts")
 	}
 	s.draw(total, f, now)

@@ -50,7 +50,7 @@ func (v Jobs) tabs() []tab {
 			all = append(all, tab{state: s, word: templates.StyleOf(s).Word, part: part})
 		}
 	}
-	add(false, job.Status(job.Scheduled), job.Status(job.Pending), job.Status(job.Available))
+	add(false, job.Status(job.Scheduled), job.Status(job.Returning), job.Status(job.Returned), job.Status(job.Available))
 	add(true, job.StatusHeld)
 	add(false, job.Status(job.Active), job.Status(job.Retryable), job.Status(job.Completed), job.Status(job.Cancelled))
 	gaveUp := v.Filter.Status == job.Status(job.Discarded) || v.withoutLetter() > 0

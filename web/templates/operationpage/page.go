@@ -245,9 +245,9 @@ func widthUpTo(n int64) string {
 // atSourceWords says of a job that its source has until when something may be heard of it.
 func atSourceWords(j job.Job, now time.Time) string {
 	if source.Returned(j, now) {
-		return "not back from " + j.Source()
+		return "not back from " + j.Source
 	}
-	return "handed to " + j.Source()
+	return "handed to " + j.Source
 }
 
 // itemWords says what happened to an item's job. What the operation itself wrote
@@ -268,19 +268,19 @@ func itemWords(o operation.Operation, it operation.Item, now time.Time) string {
 	case o.Kind != operation.Replay:
 		return fmt.Sprintf("run %d, now %s", it.Run, status)
 	case it.Outcome == operation.RunUnknown && source.InDoubt(j):
-		return fmt.Sprintf("run %d: it is unknown whether %s took the replay", it.Run+1, j.Source())
+		return fmt.Sprintf("run %d: it is unknown whether %s took the replay", it.Run+1, j.Source)
 	case it.Outcome == operation.RunUnknown:
-		return fmt.Sprintf("run %d: it is unknown whether %s took the replay; the job is in run %d, %s", it.Run+1, j.Source(), j.Run, status)
+		return fmt.Sprintf("run %d: it is unknown whether %s took the replay; the job is in run %d, %s", it.Run+1, j.Source, j.Run, status)
 	case it.Outcome == "" && j.Run == it.Run+1 && source.AtSource(j):
 		return fmt.Sprintf("run %d, %s", j.Run, atSourceWords(j, now))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
-	case it.Outcome == operation.RunRelapsed && j.Error.Type != "" && j.Source() != "" && j.Attempts == 0:
+	case it.Outcome == operation.RunRelapsed && j.Error.Type != "" && j.Source != "" && j.Attempts == 0:
 		return fmt.Sprintf("run %d: %s", j.Run, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":
 		return fmt.Sprintf("run %d, attempt %d: %s", j.Run, j.Attempts, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
-	case it.Outcome == operation.RunSucceeded && j.Source() != "":
-		return fmt.Sprintf("run %d, as %s says", j.Run, j.Source())
+	case it.Outcome == operation.RunSucceeded && j.Source != "":
+		return fmt.Sprintf("run %d, as %s says", j.Run, j.Source)
 	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}

@@ -18,7 +18,6 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
-	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
@@ -54,12 +53,12 @@ const maxStuck = 100
 
 // pausable reports whether a queue can be paused or resumed here: that of a source cannot be
 // paused, and may have been before that was known.
-func pausable(q queues.Info) bool { return source.Of(q.Name) == "" || !q.PausedAt.IsZero() }
+func pausable(q queues.Info) bool { return q.Source == "" || !q.PausedAt.IsZero() }
 
 // unattended reports whether no worker here works the queue off. The jobs of a source have
 // its workers.
 func (v List) unattended(q queues.Info) bool {
-	return source.Of(q.Name) == "" && q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
+	return q.Source == "" && q.PausedAt.IsZero() && v.Configs[q.Name].Workers == 0
 }
 
 // waiting is how many jobs of a queue could run or will.
@@ -72,7 +71,7 @@ const depthColumns = 4
 
 // untold says why numbers of a source's queue are missing.
 func untold(q queues.Info) string {
-	return fmt.Sprintf("Redrive does not know what waits or runs at %s.", source.Of(q.Name))
+	return fmt.Sprintf("Redrive does not know what waits or runs at %s.", q.Source)
 }
 
 // summary says how much all queues do.
@@ -179,13 +178,13 @@ type View struct {
 
 // unattended reports whether no worker here works the queue off.
 func (v View) unattended() bool {
-	return source.Of(v.Queue.Name) == "" && v.Queue.PausedAt.IsZero() && v.Config.Workers == 0
+	return v.Queue.Source == "" && v.Queue.PausedAt.IsZero() && v.Config.Workers == 0
 }
 
 // statuses are the depths that the page lists.
 func (v View) statuses() []job.Status {
-	if source.Of(v.Queue.Name) != "" { // the others are the source's, which does not tell them
-		return []job.Status{job.StatusDeadLetter, job.Status(job.Pending), job.Status(job.Completed)}
+	if v.Queue.Source != "" { // the others are the source's, which does not tell them
+		return []job.Status{job.StatusDeadLetter, job.Status(job.Returning), job.Status(job.Returned), job.Status(job.Completed)}
 	}
 
 	var all []job.Status
@@ -198,11 +197,10 @@ func (v View) statuses() []job.Status {
 	return append(all, job.StatusDeadLetter, job.StatusDLQFailed, job.StatusTrashed, job.Status(job.Completed), job.Status(job.Cancelled))
 }
 
-// word names a status of the queue's jobs. One that is pending in the queue of a source was
-// handed to that source.
+// word names a status of the queue's jobs.
 func (v View) word(s job.Status) string {
-	if name := source.Of(v.Queue.Name); name != "" && s == job.Status(job.Pending) {
-		return "at " + name
+	if s == job.Status(job.Returned) { // which only a queue of a source has
+		return "at " + v.Queue.Source
 	}
 	word := templates.StyleOf(s).Word
 	if s == job.StatusHeld { // they are available, too
@@ -259,7 +257,7 @@ func (v View) removeWord() string {
 
 // rate is how many attempts ended in the last hour, and how many of them failed.
 func (v View) rate() string {
-	if source.Of(v.Queue.Name) != "" {
+	if v.Queue.Source != "" {
 		return untold(v.Queue)
 	}
 
@@ -333,7 +331,7 @@ func (q WorkerQueue) share() string {
 
 // busy says the same in words.
 func (q WorkerQueue) busy() string {
-	if source.Of(q.Name) != "" {
+	if job.SourceOf(q.Name) != "" {
 		return "–"
 	}
 	if q.Workers == 0 && q.Running == 0 {

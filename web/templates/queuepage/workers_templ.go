@@ -13,7 +13,6 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/internal/source"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
@@ -310,7 +309,7 @@ func workerQueue(q WorkerQueue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if source.Of(q.Name) != "" {
+		if job.SourceOf(q.Name) != "" {
 			templ_7745c5c3_Err = sourceTag(q.Name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -370,7 +369,7 @@ func workerQueue(q WorkerQueue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if source.Of(q.Name) == "" {
+		if job.SourceOf(q.Name) == "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<svg class=\"meter is-active\" aria-hidden=\"true\"><rect class=\"fill\" width=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -393,7 +392,7 @@ func workerQueue(q WorkerQueue) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if source.Of(q.Name) != "" {
+		if job.SourceOf(q.Name) != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<td class=\"num zero\" data-label=\"available\">–</td>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -176,5 +176,5 @@ func (s Source) inQueue(queue string) filter.Filter {
 
 // handed selects the jobs that were replayed and have not come back.
 func (s Source) handed() filter.Filter {
-	return filter.Filter{Status: job.Status(job.Pending), Source: s.Name}
+	return filter.Filter{Status: job.Status(job.Returned), Source: s.Name}
 }
