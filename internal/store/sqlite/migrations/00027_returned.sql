@@ -14,15 +14,16 @@ DROP INDEX jobs_letter_source;
 DROP INDEX jobs_letter_own;
 DROP VIEW executions;
 
--- What a source has back is a state of its own, and so is what it has still to be told of.
--- Pending is the Open Job Spec's word for a job that waits to be activated.
-UPDATE jobs SET source = substr(queue, instr(queue, '@') + 1),
-        state = CASE WHEN state <> 'pending' THEN state WHEN worker = '' THEN 'returning' ELSE 'returned' END,
-        list_state = CASE WHEN state <> 'pending' THEN list_state WHEN worker = '' THEN 'returning' ELSE 'returned' END
-    WHERE instr(queue, '@') > 1;
+-- A statement of its own: no index has this column yet, and those of the states are left alone.
+UPDATE jobs SET source = substr(queue, instr(queue, '@') + 1) WHERE instr(queue, '@') > 1;
 UPDATE group_queues SET source = substr(queue, instr(queue, '@') + 1) WHERE instr(queue, '@') > 1;
 UPDATE operation_scope SET source = substr(queue, instr(queue, '@') + 1) WHERE instr(queue, '@') > 1;
 
+-- What a source has back is a state of its own, and so is what it has still to be told of.
+-- Pending is the Open Job Spec's word for a job that waits to be activated.
+UPDATE jobs SET state = CASE worker WHEN '' THEN 'returning' ELSE 'returned' END,
+        list_state = CASE worker WHEN '' THEN 'returning' ELSE 'returned' END
+    WHERE list_state = 'pending' AND list_state <> '';
 DELETE FROM depths WHERE status = 'pending';
 INSERT INTO depths (queue, status, n)
     SELECT queue, state, count(*) FROM jobs WHERE state IN ('returning', 'returned') AND list_state <> '' GROUP BY queue, state;
