@@ -49,7 +49,7 @@ var rooms = map[string]string{
 	"source/redissource/redistest": "",
 	"source/amqpsource":            "rawjson source/bounded source/codec source/preset",
 	"source/amqpsource/amqptest":   "",
-	"source/attach":                "errortext source/preset store/sources",
+	"poll":                         "errortext source/preset",
 	"demo":                         "engine",
 	"store/db":                     "",
 	"store/sqlite":                 "resource store/db",
@@ -88,7 +88,7 @@ var rooms = map[string]string{
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
 	"web/templates/sourcepage":    "access web/templates web/templates/format web/templates/link",
 	"cmd/dashboard": "access bulk client config demo engine handler live resource seed server server/pages server/view server/web " +
-		"source/amqpsource source/attach source/preset source/redissource source/sqlsource store store/counters store/db store/search store/sqlite " +
+		"source/amqpsource poll source/preset source/redissource source/sqlsource store store/counters store/db store/search store/sqlite " +
 		"web/static web/templates web/templates/policypage webhook",
 }
 
@@ -120,7 +120,7 @@ var owners = map[string]string{
 	"golang.org/x/text":                  "plaintext",
 	"golang.org/x/sys":                   "store/sqlite",
 	"golang.org/x/term":                  "cmd/dashboard",
-	"golang.org/x/sync":                  "server server/web server/api server/pages",
+	"golang.org/x/sync":                  "poll server server/web server/api server/pages",
 	"pgregory.net/rapid":                 "store/storetest",
 }
 

@@ -27,7 +27,7 @@ import (
 	"redrive/internal/server/pages"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
-	"redrive/internal/source/attach"
+	"redrive/internal/poll"
 	"redrive/internal/store"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
@@ -79,7 +79,7 @@ type app struct {
 	search  searcher
 	hub     *live.Hub
 	bulk    *bulk.Runner
-	sources *attach.Sources
+	sources *poll.Sources
 	engine  *engine.Engine
 	server  *server.Server
 

@@ -8,7 +8,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/source"
 	"redrive/internal/source/amqpsource"
-	"redrive/internal/source/attach"
+	"redrive/internal/poll"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource"
 	"redrive/internal/source/sqlsource"
@@ -17,13 +17,13 @@ import (
 // attachSources makes the sources of the configuration, which do nothing before their
 // start. They come before the store, which asks them what they allow.
 func (a *app) attachSources() {
-	a.sources = attach.New(attached(a.config), a.config.Redactor().Text, a.log)
+	a.sources = poll.New(attached(a.config), a.config.Redactor().Text, a.log)
 }
 
 // attached are the sources that a configuration names, with how each is opened.
-func attached(c *config.Config) (all []attach.Attached) {
+func attached(c *config.Config) (all []poll.Attached) {
 	for _, s := range c.Sources() {
-		all = append(all, attach.Attached{
+		all = append(all, poll.Attached{
 			Name: s.Name, Preset: s.Preset, Profile: s.Profile, Allow: s.Allow, Every: s.Every,
 			Fingerprint: s.Fingerprint(), Address: s.Address(), MovedFrom: s.MovedFrom,
 			Open: func(ctx context.Context) (source.Origin, error) {
@@ -59,7 +59,7 @@ func openSource(ctx context.Context, p *preset.Preset, url, work string, s prese
 
 // startSources begins to mirror the sources, and to carry out what people ask of them.
 func (a *app) startSources(context.Context) error {
-	a.sources.Start(a.store, a.store.Sources)
+	a.sources.Start(a.store, a.store.Sources, a.store.Sources)
 	a.onClose("sources", a.sources.Close)
 	return nil
 }

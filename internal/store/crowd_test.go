@@ -142,7 +142,7 @@ func TestMirror_CountsOfManyNamesMatchTheirJobs(t *testing.T) {
 		t.Errorf("mirrored: %q", got)
 	}
 
-	all, err := s.Sources.Lies(t.Context(), "shop", testTime.Add(time.Hour), 0, 1000)
+	all, err := s.Sources.PresentKeys(t.Context(), "shop", testTime.Add(time.Hour), 0, 1000)
 	check(t, err)
 	seqs := make([]int64, len(all))
 	for i, named := range all {

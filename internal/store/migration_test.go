@@ -378,7 +378,7 @@ func TestMigrations_AnUnknownReplayIsItsSourcesToTell(t *testing.T) {
 	if j := d.Job; j.Worker != "shop" || !j.Unbegun || micros(j.ChangedAt) != 80 {
 		t.Errorf("the job has the worker %q, unbegun %t, changed at %d", j.Worker, j.Unbegun, micros(j.ChangedAt))
 	}
-	handed, err := s.Sources.Handed(t.Context(), "shop", source.Handed{}, 9)
+	handed, err := s.Sources.Returned(t.Context(), "shop", source.Handed{}, 9)
 	if err != nil || len(handed) != 1 {
 		t.Errorf("the source is asked for %+v, %v", handed, err)
 	}

@@ -204,9 +204,9 @@ func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 	records := []source.Record{{Key: "1", Thread: "a", Queue: "orders", Type: "charge"}, {Key: "2", Thread: "b", Queue: "orders", Type: "charge"}}
 	_, err := s.Mirror(t.Context(), testTime, "shop", records)
 	check(t, err)
-	_, err = s.Sources.News(t.Context(), "shop", append(records, source.Record{Key: "3", Thread: "a"}))
+	_, err = s.Sources.Unseen(t.Context(), "shop", append(records, source.Record{Key: "3", Thread: "a"}))
 	check(t, err)
-	_, err = s.Sources.Twins(t.Context(), "shop", records)
+	_, err = s.Sources.Duplicates(t.Context(), "shop", records)
 	check(t, err)
 	looked := 0
 	for _, query := range recorded.all() {
@@ -226,7 +226,7 @@ func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 // The jobs that a source has are read in their order, and nothing is read when there are none.
 func TestPlans_OfReturnedJobsFollowTheirIndex(t *testing.T) {
 	s, recorded := openRecorded(t)
-	_, err := s.Sources.Handed(t.Context(), "shop", source.Handed{}, 10)
+	_, err := s.Sources.Returned(t.Context(), "shop", source.Handed{}, 10)
 	check(t, err)
 	for _, query := range recorded.all() {
 		if strings.Contains(query, "JOIN mirrored AS m") {

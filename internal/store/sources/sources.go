@@ -145,11 +145,11 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 	return byKey, byThread, err
 }
 
-// Twins are records that are still at a source, as far as is known, with the thread of one
+// Duplicates are records that are still at a source, as far as is known, with the thread of one
 // of these records under another key. Either the job was replayed elsewhere and died again,
 // or the source has it twice. With "lies = 1", SQLite would read the index of all records
 // that are there, for the order.
-func (b *Book) Twins(ctx context.Context, name string, records []source.Record) ([]Lying, error) {
+func (b *Book) Duplicates(ctx context.Context, name string, records []source.Record) ([]source.Present, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies <> 0
 			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
@@ -163,11 +163,11 @@ func (b *Book) Twins(ctx context.Context, name string, records []source.Record) 
 	if len(threads) == 0 {
 		return nil, nil
 	}
-	return db.All(b.reader.In(ctx), query, (*Lying).fields, name, db.Rows(threads), db.Rows(keys), len(records))
+	return db.All(b.reader.In(ctx), query, presentFields, name, db.Rows(threads), db.Rows(keys), len(records))
 }
 
-// News are those of the records that the mirror does not know as they are.
-func (b *Book) News(ctx context.Context, name string, records []source.Record) ([]source.Record, error) {
+// Unseen are those of the records that the mirror does not know as they are.
+func (b *Book) Unseen(ctx context.Context, name string, records []source.Record) ([]source.Record, error) {
 	byKey, _, err := Lookup(b.reader.In(ctx), name, records)
 	return slices.DeleteFunc(slices.Clone(records), func(r source.Record) bool {
 		k, known := byKey[db.Clean(r.Key)]
@@ -378,41 +378,31 @@ func Of(src db.Source, seq int64) (*source.Mirrored, error) {
 	return m, err
 }
 
-// Lying is a record that the mirror believes to be still at its source.
-type Lying struct {
-	Seq int64
-	source.Record
+// presentFields are where the columns of a record that is present are read to.
+func presentFields(p *source.Present) []any {
+	return []any{&p.Seq, &p.Key, &p.Thread, &p.Place, &p.Witness, &p.Raw}
 }
 
-func (l *Lying) fields() []any {
-	return []any{&l.Seq, &l.Key, &l.Thread, &l.Place, &l.Witness, &l.Raw}
-}
-
-// Named is a job and the key of its record.
-type Named struct {
-	Seq int64
-	Key string
-}
-
-// Lies pages through the records of a source that are still there, as far as is known, and
+// PresentKeys pages through the records of a source that are still there, as far as is known, and
 // that were read before a time: those after a job's number, in their order.
-func (b *Book) Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]Named, error) {
+func (b *Book) PresentKeys(ctx context.Context, name string, before time.Time, after int64, limit int) ([]source.PresentKey, error) {
 	const query = `SELECT job_seq, key FROM mirrored
 		WHERE source = $1 AND lies = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
-	return db.All(b.reader.In(ctx), query, func(n *Named) []any { return []any{&n.Seq, &n.Key} }, name, after, db.Micros(before), limit)
+	fields := func(k *source.PresentKey) []any { return []any{&k.Seq, &k.Key} }
+	return db.All(b.reader.In(ctx), query, fields, name, after, db.Micros(before), limit)
 }
 
-// Lying returns the records of jobs, by their numbers, that are still at the source.
-func (b *Book) Lying(ctx context.Context, seqs []int64) ([]Lying, error) {
+// Present returns the records of jobs, by their numbers, that are still at the source.
+func (b *Book) Present(ctx context.Context, seqs []int64) ([]source.Present, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE job_seq IN (SELECT value FROM json_each($1)) AND lies <> 0`
-	return db.All(b.reader.In(ctx), query, (*Lying).fields, db.Numbers(seqs))
+	return db.All(b.reader.In(ctx), query, presentFields, db.Numbers(seqs))
 }
 
-// Handed pages through the jobs that a source has, or may have because the fate of their
+// Returned pages through the jobs that a source has, or may have because the fate of their
 // replay is unknown, and whose runs have not been heard of since: those that it took before
 // the last one of the previous page, the newest first.
-func (b *Book) Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
+func (b *Book) Returned(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
 	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_returned
 		JOIN mirrored AS m ON m.job_seq = j.seq
 		WHERE j.source = $1 AND j.state = 'returned'

@@ -51,10 +51,10 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	}
 	k.mirror(4, odd...)
 	k.mirror(0, odd...)
-	news, err := k.Sources.News(k.ctx, "shop", odd)
+	news, err := k.Sources.Unseen(k.ctx, "shop", odd)
 	k.check(err)
 	k.same("news", len(news), 0)
-	twins, err := k.Sources.Twins(k.ctx, "shop", odd)
+	twins, err := k.Sources.Duplicates(k.ctx, "shop", odd)
 	k.check(err)
 	k.same("records under another key", len(twins), 0)
 
@@ -103,7 +103,7 @@ func Mirror_TheSameRecordIsNoNews(k *kit) {
 	r := k.deadAt("7")
 	k.mirror(1, r)
 	k.mirror(0, r)
-	news, err := k.Sources.News(k.ctx, "shop", []source.Record{r, k.deadAt("8")})
+	news, err := k.Sources.Unseen(k.ctx, "shop", []source.Record{r, k.deadAt("8")})
 	k.check(err)
 	k.same("news", []any{len(news), news[0].Key}, []any{1, "8"})
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
@@ -235,7 +235,7 @@ func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
 func Mirror_AThreadIsOneJob(k *kit) {
 	r := k.deadAt("7")
 	first := k.mirror(1, r)[0]
-	lying, err := k.Sources.Lies(k.ctx, "shop", k.now.Add(time.Second), 0, 10)
+	lying, err := k.Sources.PresentKeys(k.ctx, "shop", k.now.Add(time.Second), 0, 10)
 	k.check(err)
 	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
 	k.check(err)
@@ -281,10 +281,10 @@ func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
 	r := k.deadAt("7")
 	j := k.mirror(1, r)[0]
 	k.pass(time.Minute)
-	lying, err := k.Sources.Lies(k.ctx, "shop", k.now, 0, 10)
+	lying, err := k.Sources.PresentKeys(k.ctx, "shop", k.now, 0, 10)
 	k.check(err)
 	k.same("what lies there", []any{len(lying), lying[0].Key}, []any{1, "7"})
-	records, err := k.Sources.Lying(k.ctx, []int64{lying[0].Seq})
+	records, err := k.Sources.Present(k.ctx, []int64{lying[0].Seq})
 	k.check(err)
 	k.same("its record", []any{len(records), records[0].Seq, records[0].Witness, string(records[0].Raw)}, []any{1, j.Seq, r.Witness, string(r.Raw)})
 	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
@@ -293,7 +293,7 @@ func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
 	n, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
 	k.check(err)
 	k.same("gone again", n, 0)
-	records, err = k.Sources.Lying(k.ctx, []int64{j.Seq})
+	records, err = k.Sources.Present(k.ctx, []int64{j.Seq})
 	k.check(err)
 	k.same("records of what is gone", len(records), 0)
 	_, err = k.Replay(k.ctx, k.now, j.ID, 1, eve)

@@ -18,7 +18,7 @@ var succeeding = []func(*kit){
 // handed is a page of the jobs that the source has.
 func (k *kit) handed(before source.Handed, limit int) []source.Handed {
 	k.Helper()
-	all, err := k.Sources.Handed(k.ctx, "shop", before, limit)
+	all, err := k.Sources.Returned(k.ctx, "shop", before, limit)
 	k.check(err)
 	return all
 }

@@ -1,4 +1,4 @@
-package attach
+package poll
 
 import (
 	"cmp"
@@ -27,45 +27,45 @@ const (
 )
 
 // quarantine holds the records of a source that Redrive cannot take over, by their keys. It
-// is kept from pass to pass, and the end of a pass removes the records that the pass has not
-// met. It is not stored: after a restart, the first pass fills it again.
+// is kept from scan to scan, and the end of a scan removes the records that the scan has not
+// met. It is not stored: after a restart, the first scan fills it again.
 type quarantine map[string]*entry
 
 // entry is a record in quarantine.
 type entry struct {
 	source.Quarantined
-	mark  int64     // of the record, where it was read
-	tried time.Time // when the store refused it last; zero: it never came that far
-	met   bool      // in the pass that is under way
-	page  int       // the last one in which it was refused or skipped
+	version int64     // of the record, where it was read
+	tried   time.Time // when the store refused it last; zero: it never came that far
+	met     bool      // in the scan that is under way
+	page    int       // the last one in which it was refused or skipped
 }
 
 // overflow is a record that came when the quarantine was full.
 type overflow struct {
-	mark  int64     // of the record, where it was read
-	tried time.Time // when the store refused it last; zero: it never came that far
-	page  int       // the last one in which it was refused or skipped
+	version int64     // of the record, where it was read
+	tried   time.Time // when the store refused it last; zero: it never came that far
+	page    int       // the last one in which it was refused or skipped
 }
 
 // refuse puts a record into quarantine, or only counts it if the quarantine is full.
-func (a *attached) refuse(r source.Refusal, mark int64, tried time.Time) {
+func (a *attached) refuse(r source.Refusal, version int64, tried time.Time) {
 	key, why := clip.Text(r.Key, maxName), a.said(r.Why, maxSentence)
 	e, known := a.apart[key]
 
 	if !known && len(a.apart) == maxQuarantined {
-		a.pass.beyond[keyMark(r.Key)] = overflow{mark, tried, a.page}
+		a.scan.beyond[hashOf(r.Key)] = overflow{version, tried, a.page}
 		return
 	}
 
 	if !known {
-		delete(a.pass.beyond, keyMark(r.Key))
+		delete(a.scan.beyond, hashOf(r.Key))
 		e = &entry{Quarantined: source.Quarantined{Since: time.Now()}}
 		a.apart[key] = e
 		a.logRefusal(key, why)
 	}
 
 	e.Refusal = source.Refusal{Key: key, Why: why}
-	e.mark, e.tried = mark, tried
+	e.version, e.tried = version, tried
 	e.met, e.page = true, a.page
 }
 
@@ -83,32 +83,32 @@ func (a *attached) logRefusal(key, why string) {
 // skipRefused reports whether the store refused this version of a record less than tryAgain
 // ago. If so, the record stays in quarantine.
 func (a *attached) skipRefused(r *source.Record) bool {
-	recent := func(mark int64, tried time.Time) bool {
-		return !tried.IsZero() && mark == r.Mark() && time.Since(tried) < tryAgain
+	recent := func(version int64, tried time.Time) bool {
+		return !tried.IsZero() && version == r.Mark() && time.Since(tried) < tryAgain
 	}
 	if h := a.apart[clip.Text(r.Key, maxName)]; h != nil {
-		if !recent(h.mark, h.tried) {
+		if !recent(h.version, h.tried) {
 			return false
 		}
 		h.met, h.page = true, a.page
 		return true
 	}
 
-	key := keyMark(r.Key)
-	l, again := a.pass.beyond[key]
+	key := hashOf(r.Key)
+	l, again := a.scan.beyond[key]
 	if !again {
 		l = a.beyond[key]
 	}
-	if !recent(l.mark, l.tried) {
+	if !recent(l.version, l.tried) {
 		return false
 	}
-	a.pass.beyond[key] = overflow{l.mark, l.tried, a.page}
+	a.scan.beyond[key] = overflow{l.version, l.tried, a.page}
 	return true
 }
 
 // release takes the records of a page out of quarantine that were not refused in it.
 func (a *attached) release(page source.Page) {
-	if len(a.apart) == 0 && len(a.pass.beyond) == 0 {
+	if len(a.apart) == 0 && len(a.scan.beyond) == 0 {
 		return
 	}
 	for i := range page.Records {
@@ -116,23 +116,23 @@ func (a *attached) release(page source.Page) {
 		if h := a.apart[key]; h != nil && h.page != a.page {
 			delete(a.apart, key)
 		}
-		mark := keyMark(page.Records[i].Key)
-		if l, refused := a.pass.beyond[mark]; refused && l.page != a.page {
-			delete(a.pass.beyond, mark)
+		hash := hashOf(page.Records[i].Key)
+		if l, refused := a.scan.beyond[hash]; refused && l.page != a.page {
+			delete(a.scan.beyond, hash)
 		}
 	}
 	a.tellQuarantine()
 }
 
-// startPass begins to look which records in quarantine a pass meets.
-func (a *attached) startPass() {
+// quarantineUnmet begins to look which records in quarantine a scan meets.
+func (a *attached) quarantineUnmet() {
 	for _, h := range a.apart {
 		h.met = false
 	}
 }
 
-// endPass takes the records out of quarantine that the pass has not met.
-func (a *attached) endPass(beyond map[int64]overflow) {
+// releaseUnmet takes the records out of quarantine that the scan has not met.
+func (a *attached) releaseUnmet(beyond map[int64]overflow) {
 	a.beyond = beyond
 	for key, h := range a.apart {
 		if !h.met {
@@ -162,12 +162,12 @@ func (a *attached) tellQuarantine() {
 // readRecords reads the rest of the new records of a page. It puts the records into
 // quarantine that the page has refused, that cannot be read, or that cannot be kept, and
 // leaves out those that the store refused a short time ago.
-func (a *attached) readRecords(page source.Page, news []source.Record) (all []source.Record) {
+func (a *attached) readRecords(page source.Page, unseen []source.Record) (all []source.Record) {
 	a.page++
 	for _, r := range page.Refused {
 		a.refuse(r, 0, time.Time{})
 	}
-	for _, r := range news {
+	for _, r := range unseen {
 		if a.skipRefused(&r) {
 			continue
 		}
@@ -238,52 +238,52 @@ func sizeOf(r *source.Record) int {
 }
 
 // mirror takes records over, in steps, and returns how many jobs came or changed.
-func (a *attached) mirror(ctx context.Context, news []source.Record) (changed int, err error) {
-	for len(news) > 0 {
+func (a *attached) mirror(ctx context.Context, unseen []source.Record) (changed int, err error) {
+	for len(unseen) > 0 {
 		n, bytes := 0, 0
-		for n < len(news) && (n == 0 || bytes+sizeOf(&news[n]) <= stepBytes) {
-			bytes += sizeOf(&news[n])
+		for n < len(unseen) && (n == 0 || bytes+sizeOf(&unseen[n]) <= stepBytes) {
+			bytes += sizeOf(&unseen[n])
 			n++
 		}
-		some, err := a.step(ctx, news[:n])
+		some, err := a.step(ctx, unseen[:n])
 		changed += some
 		if err != nil {
 			return changed, err
 		}
-		news = news[n:]
+		unseen = unseen[n:]
 	}
 	return changed, nil
 }
 
 // step takes records over in one transaction. If a record makes the transaction fail, step
 // splits the records in half until it has found that record, and takes over the others.
-func (a *attached) step(ctx context.Context, news []source.Record) (changed int, err error) {
+func (a *attached) step(ctx context.Context, unseen []source.Record) (changed int, err error) {
 	now := time.Now()
-	changed, err = a.keep(ctx, now, news)
+	changed, err = a.keep(ctx, now, unseen)
 	if err == nil || ctx.Err() != nil || affectsAll(err) {
 		return changed, err
 	}
-	if len(news) == 1 {
-		a.refuse(source.Refusal{Key: news[0].Key, Why: "It cannot be kept: " + err.Error()}, news[0].Mark(), now)
+	if len(unseen) == 1 {
+		a.refuse(source.Refusal{Key: unseen[0].Key, Why: "It cannot be kept: " + err.Error()}, unseen[0].Mark(), now)
 		return 0, nil
 	}
-	first, err := a.step(ctx, news[:len(news)/2])
+	first, err := a.step(ctx, unseen[:len(unseen)/2])
 	if err != nil {
 		return first, err
 	}
-	second, err := a.step(ctx, news[len(news)/2:])
+	second, err := a.step(ctx, unseen[len(unseen)/2:])
 	return first + second, err
 }
 
 // keep gives records to the store. A panic over one of them is an error.
-func (a *attached) keep(ctx context.Context, now time.Time, news []source.Record) (changed int, err error) {
+func (a *attached) keep(ctx context.Context, now time.Time, unseen []source.Record) (changed int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Error("The taking over of records ended in a panic. Please report it.", "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return a.store.Mirror(ctx, now, a.Name, news)
+	return a.store.Mirror(ctx, now, a.Name, unseen)
 }
 
 // affectsAll reports whether an error of the store would refuse any other record as well.

@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/retry"
 	"redrive/internal/source"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 )
 
@@ -103,7 +103,7 @@ func (g *guest) Find(ctx context.Context, acts []source.Act) ([]source.Result, e
 }
 
 // visited runs a test in fake time whose source is a guest.
-func visited(t *testing.T, test func(t *testing.T, l *life, g *guest, now *attach.Sources)) {
+func visited(t *testing.T, test func(t *testing.T, l *life, g *guest, now *poll.Sources)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
@@ -126,7 +126,7 @@ func (l *life) replay(key string) {
 // A source is away for an hour. What was asked for meanwhile is done once it is back, what
 // changed there is seen then, and it is tried once a minute at most.
 func TestSources_AnHourAwayLosesNothing(t *testing.T) {
-	visited(t, func(t *testing.T, l *life, g *guest, now *attach.Sources) {
+	visited(t, func(t *testing.T, l *life, g *guest, now *poll.Sources) {
 		g.leave(true)
 		g.tries()
 		l.replay("k1")
@@ -172,7 +172,7 @@ func TestSources_AnHourAwayLosesNothing(t *testing.T) {
 // What changes at a source while it is attached, such as a right that is taken away, is
 // said within ten minutes.
 func TestSources_AreCheckedAgain(t *testing.T) {
-	visited(t, func(t *testing.T, _ *life, g *guest, now *attach.Sources) {
+	visited(t, func(t *testing.T, _ *life, g *guest, now *poll.Sources) {
 		g.warn("The user may not replay.")
 		time.Sleep(10*time.Minute + 2*time.Second) // and a look
 		if got := now.Health()[0].Report.Warnings; !slices.Equal(got, []string{"The user may not replay."}) {
@@ -184,7 +184,7 @@ func TestSources_AreCheckedAgain(t *testing.T) {
 // A worker runs a job and lets it fail again between the page and the click: the replay
 // does nothing, and the job is shown with its new failure, in one run more.
 func TestSources_AJobThatDiedAgainBetweenPageAndClickHasOneRunMore(t *testing.T) {
-	visited(t, func(t *testing.T, l *life, g *guest, _ *attach.Sources) {
+	visited(t, func(t *testing.T, l *life, g *guest, _ *poll.Sources) {
 		l.replay("k1")
 		g.die("k0", "2")
 		g.die("k2", "2")
@@ -221,7 +221,7 @@ func TestSources_AJobThatDiedAgainAndWasRemovedIsGone(t *testing.T) {
 // A source that fails over to a server which has not heard of the replay has the record
 // still: it is shown as dead again, and nothing is replayed unasked.
 func TestSources_AFailoverThatForgetsAReplayShowsTheLetterAgain(t *testing.T) {
-	visited(t, func(t *testing.T, l *life, g *guest, _ *attach.Sources) {
+	visited(t, func(t *testing.T, l *life, g *guest, _ *poll.Sources) {
 		l.replay("k1")
 		time.Sleep(10 * time.Second)
 		g.leave(true)
@@ -255,11 +255,11 @@ func TestSources_ASlowOneIsAskedSeldomAndDisturbsNobody(t *testing.T) {
 				l := newLife(t, true)
 				defer func() { check(t, l.store.Close()) }()
 				slow, quick := &guest{queue: l.queue, slow: c.slow}, &guest{queue: newQueue(true)}
-				all := attach.New([]attach.Attached{
+				all := poll.New([]poll.Attached{
 					{Name: "slow", Preset: preset.All()["sidekiq"], Every: time.Second, Open: slow.open},
 					{Name: "quick", Preset: preset.All()["sidekiq"], Every: time.Second, Open: quick.open},
 				}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
-				all.Start(l.store, l.store.Sources)
+				all.Start(l.store, l.store.Sources, l.store.Sources)
 				time.Sleep(20 * time.Minute)
 				if n := slow.tries(); n < c.least || n > c.most {
 					t.Errorf("the slow source was asked %d times", n)

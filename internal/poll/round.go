@@ -1,4 +1,4 @@
-package attach
+package poll
 
 import (
 	"context"
@@ -11,19 +11,24 @@ import (
 // run works in rounds until the end of ctx.
 func (a *attached) run(ctx context.Context) {
 	defer a.drop()
-	for wait := time.Duration(0); ctx.Err() == nil; {
+
+	wait := time.Duration(0)
+	for ctx.Err() == nil {
 		began := time.Now()
-		a.look()
+		a.lookNow()
 		err := a.safely(func() error { return a.round(ctx) })
 		if ctx.Err() != nil {
 			return
 		}
-		a.note(began, err)
+		a.ended(began, err)
+
 		if err == nil {
 			wait = 0
 			a.rest(ctx, a.pause())
 			continue
 		}
+
+		// The next try has a connection of its own, after a pause that grows.
 		a.drop()
 		wait = min(max(2*wait, retryLeast), retryMost)
 		a.due(wait)
@@ -35,6 +40,7 @@ func (a *attached) run(ctx context.Context) {
 func (a *attached) pause() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	d := max(a.Every, 10*min(a.health.Took, a.before)) // a source that is slow twice is asked less often
 	switch {
 	case a.soon:
@@ -48,18 +54,22 @@ func (a *attached) pause() time.Duration {
 // rest waits, and carries out meanwhile what people ask for.
 func (a *attached) rest(ctx context.Context, d time.Duration) {
 	a.due(d)
-	for end := time.Now().Add(d); ; {
+	end := time.Now().Add(d)
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Until(end)):
 			return
 		case <-a.wake:
-			if err := a.safely(func() error { return a.act(ctx) }); err != nil {
-				a.note(time.Now(), err)
+			err := a.safely(func() error { return a.carryOut(ctx) })
+			if err != nil {
+				a.ended(time.Now(), err)
 				return
 			}
-			if again := time.Now().Add(askAgain); a.soon && again.Before(end) {
+
+			again := time.Now().Add(askAgain)
+			if a.soon && again.Before(end) {
 				end = again // and no later for what is asked meanwhile
 				a.due(askAgain)
 			}
@@ -72,16 +82,19 @@ func (a *attached) drop() {
 	if a.origin == nil {
 		return
 	}
-	if err := a.origin.Close(); err != nil {
+
+	err := a.origin.Close()
+	if err != nil {
 		a.log.Debug("The connection to a source did not close.", "error", err)
 	}
 	a.origin = nil
 }
 
-// look says that the source is looked at now.
-func (a *attached) look() {
+// lookNow says that the source is looked at now.
+func (a *attached) lookNow() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.health.Next = time.Time{}
 }
 
@@ -89,11 +102,12 @@ func (a *attached) look() {
 func (a *attached) due(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.health.Next = time.Now().Add(d)
 }
 
-// note remembers how a round ended, and logs when that changes.
-func (a *attached) note(began time.Time, err error) {
+// ended remembers how a round ended, and logs when that changes.
+func (a *attached) ended(began time.Time, err error) {
 	text := ""
 	if err != nil {
 		text = a.said(err.Error(), maxProblem)
@@ -101,13 +115,15 @@ func (a *attached) note(began time.Time, err error) {
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	h := &a.health
 	if err == nil {
 		if h.Problem != "" {
 			a.log.Info(recovered[h.Own], "after", time.Since(h.Since).Round(time.Second))
 		}
 		a.before = h.Took
-		h.Problem, h.Own, h.Moved, h.Since = "", false, false, time.Time{}
+		h.Problem, h.Since = "", time.Time{}
+		h.Own, h.Moved = false, false
 		h.Polled, h.Took = time.Now(), time.Since(began)
 		return
 	}
@@ -151,8 +167,15 @@ func (a *attached) safely(do func() error) (err error) {
 // round does everything once.
 func (a *attached) round(ctx context.Context) error {
 	a.soon = false
-	for _, step := range []func(context.Context) error{a.locate, a.open, a.lookUp, a.act, a.newest, a.sweep, a.hear} {
-		if err := step(ctx); err != nil {
+	steps := []func(context.Context) error{
+		a.locate, a.open,
+		a.recoverBegun, a.carryOut,
+		a.readNewest, a.continueScan,
+		a.pollSuccesses,
+	}
+	for _, step := range steps {
+		err := step(ctx)
+		if err != nil {
 			return err
 		}
 	}
@@ -165,8 +188,10 @@ func (a *attached) open(ctx context.Context) error {
 	if a.origin != nil && time.Since(a.checked) < checkEvery {
 		return nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+
 	if a.origin == nil {
 		origin, err := a.connect(ctx)
 		if err != nil {
@@ -174,6 +199,7 @@ func (a *attached) open(ctx context.Context) error {
 		}
 		a.origin = origin
 	}
+
 	report, err := a.origin.Check(ctx)
 	if err != nil {
 		return err
@@ -183,10 +209,12 @@ func (a *attached) open(ctx context.Context) error {
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.health.Report = report
 	return nil
 }
 
+// sleep waits, at the longest until the end of ctx.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

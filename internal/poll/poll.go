@@ -1,15 +1,18 @@
-// Package attach keeps the mirror of each source current and carries out what people
+// Package poll keeps the mirror of each source current and carries out what people
 // ask of it.
 //
 // Every source has a goroutine of its own, so that one that is slow or away disturbs no
-// other. In each round it looks up what had begun when an earlier process ended, carries
-// out what the ledger asks for, and reads the dead records: the newest first, as long as
-// they bring news, and then a slice of all others, from where the last round ended. A
-// record that was not met between the beginning and the end of a whole pass is asked for
-// once more by its name, and is gone only if the source says so. A source that cannot
-// tell that yet is asked again a few seconds later. At last, a source whose system keeps
-// what has succeeded is asked which of the jobs that it took have succeeded; when it took
-// none, it is not asked.
+// other. In each round it
+//
+//   - looks up what had begun when an earlier process ended, and carries out what people ask
+//     of the source (requests.go);
+//   - reads the dead records: the newest first, as long as some of them are unseen, and then a
+//     slice of a scan through all of them, from where the last round ended (scan.go). A record
+//     that a whole scan has not met is asked for once more by its name, and is gone only if
+//     the source says so. A source that cannot tell that yet is asked again a few seconds
+//     later. Records that cannot be kept go into quarantine (quarantine.go);
+//   - polls for successes where the system keeps what has succeeded, and only while the source
+//     has jobs back.
 //
 // Before all that, its address is compared with the one that its jobs are from. A source
 // whose URL names another place is neither read nor asked for anything: records there could
@@ -21,7 +24,7 @@
 // has not answered.
 //
 // The list of sources can change while they work, see [Sources.Replace].
-package attach
+package poll
 
 import (
 	"context"
@@ -35,10 +38,9 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
-	"redrive/internal/store/sources"
 )
 
-// Store is what the mirror is kept in.
+// Store keeps the mirror.
 type Store interface {
 	Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error)
 	Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error)
@@ -46,18 +48,42 @@ type Store interface {
 	Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error)
 }
 
-// Ledger is what people ask of sources, and what is known to be there.
-type Ledger interface {
-	News(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
-	Twins(ctx context.Context, name string, records []source.Record) ([]sources.Lying, error)
-	Lies(ctx context.Context, name string, before time.Time, after int64, limit int) ([]sources.Named, error)
-	Lying(ctx context.Context, seqs []int64) ([]sources.Lying, error)
-	Take(ctx context.Context, name string, most int) ([]source.Act, error)
-	Waiting(ctx context.Context, name string) (bool, error)
+// Records tells what the mirror knows of the records of a source.
+type Records interface {
+	// Unseen leaves out the records that are mirrored as they are.
+	Unseen(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
+
+	// Duplicates are records that are still present and have the thread of one of these.
+	Duplicates(ctx context.Context, name string, records []source.Record) ([]source.Present, error)
+
+	// PresentKeys pages through the keys of records that are present and that were read before
+	// a time, in the order of the numbers of their jobs.
+	PresentKeys(ctx context.Context, name string, before time.Time, after int64, limit int) ([]source.PresentKey, error)
+
+	// Present returns those of the records of jobs that are present.
+	Present(ctx context.Context, seqs []int64) ([]source.Present, error)
+
+	// Locate compares the address of a source with the one that its jobs are from, and returns
+	// that one if it is another.
 	Locate(ctx context.Context, name, address, movedFrom string) (earlier string, err error)
+}
+
+// Requests are what people ask of sources.
+type Requests interface {
+	// Waiting reports whether something is asked that was not taken yet.
+	Waiting(ctx context.Context, name string) (bool, error)
+
+	// Take returns requests that are carried out now. They have begun.
+	Take(ctx context.Context, name string, most int) ([]source.Act, error)
+
+	// Begun returns requests that were taken and have not ended.
 	Begun(ctx context.Context, name string, most int) ([]source.Act, error)
+
+	// Reopen lets requests that had begun be taken again.
 	Reopen(ctx context.Context, ids []int64) error
-	Handed(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error)
+
+	// Returned pages through the jobs that a source has back, the newest first.
+	Returned(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error)
 }
 
 // The rhythm of a source.
@@ -106,7 +132,8 @@ type Sources struct {
 	changing sync.Mutex
 	working  bool // between Start and Close
 	store    Store
-	ledger   Ledger
+	records  Records
+	requests Requests
 	last     map[string]<-chan struct{} // by name: closed when the goroutine that was started last has ended
 
 	running sync.WaitGroup // the goroutines
@@ -121,39 +148,34 @@ type list struct {
 // attached is a source at work.
 type attached struct {
 	Attached
-	store  Store
-	ledger Ledger
-	hide   func(string) string // takes secrets out of texts
-	log    *slog.Logger
-	wake   chan struct{}
-	quit   context.CancelFunc // ends the goroutine
-	tally  *tally
+	store    Store
+	records  Records
+	requests Requests
+	hide     func(string) string // takes secrets out of texts
+	log      *slog.Logger
+	wake     chan struct{}
+	quit     context.CancelFunc // ends the goroutine
+	tally    *tally
 
 	mu     sync.Mutex
 	health source.Health // without what the tally counts
 
-	// Owned by the goroutine.
+	// What follows is owned by the goroutine: first what it knows of the source,
 	origin  *guarded
 	located bool      // its jobs are from where it is
 	checked time.Time // when the source was checked last
 	settled bool      // what had begun before was looked up
-	soon    bool      // the source is asked again soon: it could not tell something yet, or has a newer record
-	pass    pass
-	apart   quarantine
-	beyond  map[int64]overflow // records that found no place in it in the last whole pass
-	page    int                // counts the pages that were read
-	before  time.Duration      // how long the look before the last one took
-	asked   source.Handed      // up to which the source was asked for successes; the newest are asked for each time
-}
 
-// pass is one reading of all that is at a source.
-type pass struct {
-	began time.Time
-	next  string          // where it goes on; empty at its beginning
-	seen  map[int64]int64 // marks of records by those of their keys
-	fresh bool            // all records of the last page were new
+	// how it reads the source,
+	scan   scan
+	page   int           // counts the pages that were read
+	polled source.Handed // up to which the source was asked for successes; the newest are asked for each time
+	soon   bool          // the source is asked again soon: it could not tell something yet, or has a newer record
+	before time.Duration // how long the look before the last one took
 
-	beyond map[int64]overflow // records that found no place in the quarantine, by the marks of their keys
+	// and what it could not take over.
+	apart  quarantine
+	beyond map[int64]overflow // records that found no place in it in the last whole scan
 }
 
 // New returns sources that do nothing yet.
@@ -165,11 +187,12 @@ func New(all []Attached, hide func(string) string, log *slog.Logger) *Sources {
 }
 
 // Start begins to keep the mirrors current, until Close.
-func (s *Sources) Start(store Store, ledger Ledger) {
+func (s *Sources) Start(store Store, records Records, requests Requests) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 
-	s.store, s.ledger, s.working = store, ledger, true
+	s.store, s.records, s.requests = store, records, requests
+	s.working = true
 	for _, a := range s.list.Load().all {
 		s.start(a)
 	}

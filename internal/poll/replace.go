@@ -1,4 +1,4 @@
-package attach
+package poll
 
 import (
 	"context"
@@ -67,7 +67,8 @@ func (s *Sources) attach(a Attached, before *attached) *attached {
 // waits until the goroutine of the one before it, which was told to quit, has ended.
 func (s *Sources) start(a *attached) {
 	ctx, quit := context.WithCancel(context.Background())
-	a.quit, a.store, a.ledger = quit, s.store, s.ledger
+	a.quit = quit
+	a.store, a.records, a.requests = s.store, s.records, s.requests
 
 	before, ended := s.last[a.Name], make(chan struct{})
 	s.last[a.Name] = ended

@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/retry"
 	"redrive/internal/source"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/sqlsource"
 	"redrive/internal/store"
@@ -33,7 +33,7 @@ var ana = audit.Actor{Name: "ana"}
 type bench struct {
 	*testing.T
 	store   *store.Store
-	sources *attach.Sources
+	sources *poll.Sources
 	db      *sql.DB // of the source
 	path    string  // of the source
 
@@ -44,7 +44,7 @@ type bench struct {
 func laravel(t *testing.T) (path string, db *sql.DB) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "shop.sqlite")
-	dump, err := os.ReadFile("../testdata/laravel/sqlite-dump.sql")
+	dump, err := os.ReadFile("../source/testdata/laravel/sqlite-dump.sql")
 	check(t, err)
 	db, err = sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	check(t, err)
@@ -98,14 +98,14 @@ func benchOf(t *testing.T, path string, db *sql.DB, name string, s preset.Settin
 			}
 		}
 	})
-	b.sources.Start(b.store, b.store.Sources)
+	b.sources.Start(b.store, b.store.Sources, b.store.Sources)
 	t.Cleanup(b.sources.Close)
 	return b
 }
 
 // attach makes the source.
 func (b *bench) attach(path string, p *preset.Preset) {
-	b.sources = attach.New([]attach.Attached{{
+	b.sources = poll.New([]poll.Attached{{
 		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond,
 		Open: func(ctx context.Context) (source.Origin, error) {
 			return sqlsource.Open(ctx, "sqlite://"+path, p, b.settings)
@@ -167,7 +167,7 @@ func TestSources_AQuietTableGivesTheStoreNothing(t *testing.T) {
 	b.sources.Close()
 	c := &counted{Store: b.store}
 	b.attach(b.path, preset.All()["laravel"])
-	b.sources.Start(c, b.store.Sources)
+	b.sources.Start(c, b.store.Sources, b.store.Sources)
 	t.Cleanup(b.sources.Close)
 	for range 3 {
 		last := b.sources.Health()[0].Polled

@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/retry"
 	"redrive/internal/source"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource"
 	"redrive/internal/source/redissource/redistest"
@@ -26,7 +26,7 @@ import (
 func newRedisBench(t *testing.T, name, file string) (*bench, *redis.Client) {
 	t.Helper()
 	client := redistest.Start(t)
-	redistest.Load(t, client, "../testdata", file)
+	redistest.Load(t, client, "../source/testdata", file)
 	p := preset.All()[name]
 	return newBenchOf(t, p, func(ctx context.Context) (source.Origin, error) {
 		return redissource.Open(ctx, redistest.URL(client), p, preset.Settings{})
@@ -37,7 +37,7 @@ func newRedisBench(t *testing.T, name, file string) (*bench, *redis.Client) {
 func newBenchOf(t *testing.T, p *preset.Preset, open func(context.Context) (source.Origin, error)) *bench {
 	t.Helper()
 	b := &bench{T: t}
-	b.sources = attach.New([]attach.Attached{{
+	b.sources = poll.New([]poll.Attached{{
 		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond, Open: open,
 	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	var err error
@@ -58,7 +58,7 @@ func newBenchOf(t *testing.T, p *preset.Preset, open func(context.Context) (sour
 			}
 		}
 	})
-	b.sources.Start(b.store, b.store.Sources)
+	b.sources.Start(b.store, b.store.Sources, b.store.Sources)
 	t.Cleanup(b.sources.Close)
 	return b
 }

@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/source"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/sqlsource"
 )
@@ -71,9 +71,9 @@ func (d *door) Close() error {
 }
 
 // shop is a database of Laravel as redrive.yaml names it.
-func (d *doors) shop(name, path, fingerprint string, allow ...source.Kind) attach.Attached {
+func (d *doors) shop(name, path, fingerprint string, allow ...source.Kind) poll.Attached {
 	p := preset.All()["laravel"]
-	return attach.Attached{
+	return poll.Attached{
 		Name: name, Preset: p, Profile: p.Profile, Allow: allow, Every: 20 * time.Millisecond, Fingerprint: fingerprint,
 		Open: d.through(name, func(ctx context.Context) (source.Origin, error) {
 			return sqlsource.Open(ctx, "sqlite://"+path, p, preset.Settings{Zone: "Europe/Berlin"})
@@ -87,14 +87,14 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 	b, d := newBench(t), newDoors(t)
 	other, _ := laravel(t)
 	const replay, discard = source.Replay, source.Discard
-	b.sources.Replace([]attach.Attached{d.shop("shop", b.path, "1", replay, discard)})
+	b.sources.Replace([]poll.Attached{d.shop("shop", b.path, "1", replay, discard)})
 	b.until("the shop is read", func() bool { return b.sources.Health()[0].Ready && len(b.letters()) == 6 })
 	_, err := b.store.Replay(t.Context(), time.Now(), b.letters()[5].Job.ID, 1, ana)
 	check(t, err)
 	done := source.End{Kind: source.Replay, State: source.Done}
 	b.until("the replay is done", func() bool { return b.sources.Health()[0].Acts[done] == 1 })
 
-	b.sources.Replace([]attach.Attached{d.shop("outlet", other, "1", replay), d.shop("shop", b.path, "1", replay, discard)})
+	b.sources.Replace([]poll.Attached{d.shop("outlet", other, "1", replay), d.shop("shop", b.path, "1", replay, discard)})
 	all := b.sources.Health()
 	if len(all) != 2 || all[0].Name != "outlet" || !all[1].Ready || all[1].Acts[done] != 1 {
 		t.Errorf("when one is added, the sources are %+v", all)
@@ -105,7 +105,7 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 	if why := b.sources.Refuses("outlet", source.Wish{Kind: discard}); why == "" {
 		t.Error("the outlet allows a discard")
 	}
-	b.sources.Replace([]attach.Attached{d.shop("outlet", other, "2", discard), d.shop("shop", b.path, "1", replay, discard)})
+	b.sources.Replace([]poll.Attached{d.shop("outlet", other, "2", discard), d.shop("shop", b.path, "1", replay, discard)})
 	if may, not := b.sources.Refuses("outlet", source.Wish{Kind: discard}), b.sources.Refuses("outlet", source.Wish{Kind: replay}); may != "" || not == "" {
 		t.Errorf("the outlet says %q of a discard and %q of a replay", may, not)
 	}
@@ -114,7 +114,7 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 		t.Errorf("the outlet was opened %d times and closed %d times", opened, closed)
 	}
 
-	b.sources.Replace([]attach.Attached{d.shop("shop", b.path, "1", replay, discard)})
+	b.sources.Replace([]poll.Attached{d.shop("shop", b.path, "1", replay, discard)})
 	if all := b.sources.Health(); len(all) != 1 || all[0].Name != "shop" || all[0].Acts[done] != 1 {
 		t.Errorf("when one is taken out, the sources are %+v", all)
 	}
@@ -139,9 +139,9 @@ func (p *patient) Act(ctx context.Context, acts []source.Act) ([]source.Result, 
 }
 
 // named are sources that are one system, as a version of redrive.yaml names them.
-func (l *life) named(d *doors, origin source.Origin, fingerprint string, names ...string) (all []attach.Attached) {
+func (l *life) named(d *doors, origin source.Origin, fingerprint string, names ...string) (all []poll.Attached) {
 	for _, name := range names {
-		all = append(all, attach.Attached{
+		all = append(all, poll.Attached{
 			Name: name, Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Second, Fingerprint: fingerprint,
 			Open: d.through(name, func(context.Context) (source.Origin, error) { return origin, nil }),
 		})
@@ -159,9 +159,9 @@ func TestReplace_OnlyTheNextOneWaitsForASourceThatEnds(t *testing.T) {
 				defer func() { check(t, l.store.Close()) }()
 				l.queue.crash = &crash{}
 				p := &patient{l.queue, make(chan struct{})}
-				sources := attach.New(l.named(d, p, "1", "shop"), func(s string) string { return s }, slog.New(slog.DiscardHandler))
+				sources := poll.New(l.named(d, p, "1", "shop"), func(s string) string { return s }, slog.New(slog.DiscardHandler))
 				l.now.Store(sources)
-				sources.Start(l.store, l.store.Sources)
+				sources.Start(l.store, l.store.Sources, l.store.Sources)
 				defer sources.Close()
 				time.Sleep(10*time.Second + time.Second/2)
 				l.replay("k0")
@@ -219,11 +219,11 @@ func TestReplace_StartsNothingThatDoesNotWork(t *testing.T) {
 				t.Errorf("%s, the source was opened %d times and closed %d times", when, o, c)
 			}
 		}
-		sources := attach.New(l.named(d, l.queue, "1", "a"), func(s string) string { return s }, slog.New(slog.DiscardHandler))
+		sources := poll.New(l.named(d, l.queue, "1", "a"), func(s string) string { return s }, slog.New(slog.DiscardHandler))
 		l.now.Store(sources)
 		sources.Replace(l.named(d, l.queue, "2", "b"))
 		is("before the start", "b", 0, 0)
-		sources.Start(l.store, l.store.Sources)
+		sources.Start(l.store, l.store.Sources, l.store.Sources)
 		is("after the start", "b", 1, 0)
 		sources.Close()
 		is("after the end", "b", 1, 1)
@@ -237,7 +237,7 @@ func TestReplace_StartsNothingThatDoesNotWork(t *testing.T) {
 }
 
 // untilReady waits until every source has been read.
-func (l *life) untilReady(s *attach.Sources) {
+func (l *life) untilReady(s *poll.Sources) {
 	starts := func(h source.Health) bool { return !h.Ready }
 	for late := time.Now().Add(time.Minute); slices.ContainsFunc(s.Health(), starts); time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
@@ -254,7 +254,7 @@ func TestReplace_BesideEverythingElse(t *testing.T) {
 	t.Logf("seed %d", seed)
 	l, d := newLife(t, true), newDoors(t)
 	defer func() { check(t, l.store.Close()) }()
-	sources := attach.New(nil, func(s string) string { return s }, slog.New(slog.DiscardHandler))
+	sources := poll.New(nil, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.now.Store(sources)
 
 	var changing, reading sync.WaitGroup
@@ -262,7 +262,7 @@ func TestReplace_BesideEverythingElse(t *testing.T) {
 	changing.Go(func() {
 		random := rand.New(rand.NewPCG(seed, 0))
 		for range 60 {
-			var all []attach.Attached
+			var all []poll.Attached
 			for _, name := range []string{"a", "b", "c"} {
 				if random.IntN(3) > 0 {
 					all = append(all, l.named(d, l.queue, fmt.Sprint(random.IntN(2)), name)...)
@@ -286,7 +286,7 @@ func TestReplace_BesideEverythingElse(t *testing.T) {
 			}
 		}
 	})
-	sources.Start(l.store, l.store.Sources)
+	sources.Start(l.store, l.store.Sources, l.store.Sources)
 	changing.Wait()
 	changing.Go(func() { sources.Replace(l.named(d, l.queue, "last", "a", "b", "c")) })
 	sources.Close()

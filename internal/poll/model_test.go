@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/source"
-	"redrive/internal/source/attach"
 )
 
 // world is a system that others use, too: workers run what is replayed, people replay and
@@ -168,7 +168,7 @@ type play struct {
 	*life
 	*world
 	random *rand.Rand
-	now    *attach.Sources
+	now    *poll.Sources
 	met    map[string]int // how acts ended, and processes
 }
 

@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/source"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/store"
 	"redrive/internal/store/sources"
@@ -208,7 +208,7 @@ func (*queue) Succeeded(context.Context, []source.Handed) ([]source.Success, err
 type life struct {
 	*testing.T
 	store *store.Store
-	now   atomic.Pointer[attach.Sources]
+	now   atomic.Pointer[poll.Sources]
 	queue *queue
 	open  func(context.Context) (source.Origin, error) // the queue, unless a test says otherwise
 	every time.Duration
@@ -233,15 +233,15 @@ func newLife(t *testing.T, tells bool) *life {
 // process works until it is closed, or ends at a step. It returns between two rounds: what a
 // test does next happens at one moment of the fake clock, in which the source is not read
 // unless it takes time.
-func (l *life) process(c *crash) *attach.Sources {
+func (l *life) process(c *crash) *poll.Sources {
 	l.queue.crash = c
-	now := attach.New([]attach.Attached{{
+	now := poll.New([]poll.Attached{{
 		Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay, source.Discard}, Every: l.every,
 		Open: l.open,
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.now.Store(now)
 	m := mortal{l.store, l.store.Sources, c}
-	now.Start(m, m)
+	now.Start(m, m, m)
 	time.Sleep(10*time.Second + time.Second/2)
 	return now
 }

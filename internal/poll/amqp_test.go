@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/retry"
 	"redrive/internal/source"
 	"redrive/internal/source/amqpsource"
 	"redrive/internal/source/amqpsource/amqptest"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
@@ -237,7 +237,7 @@ type again struct {
 	*bench
 	shop  *shop
 	every time.Duration
-	now   atomic.Pointer[attach.Sources]
+	now   atomic.Pointer[poll.Sources]
 }
 
 // open makes the store.
@@ -256,16 +256,16 @@ func (l *again) open(t *testing.T) {
 }
 
 // process works until it is closed, or ends at a step.
-func (l *again) process(c *crash) *attach.Sources {
+func (l *again) process(c *crash) *poll.Sources {
 	address := l.shop.line(c)
-	now := attach.New([]attach.Attached{{
+	now := poll.New([]poll.Attached{{
 		Name: "shop", Preset: preset.All()["rabbitmq"], Allow: []source.Kind{source.Replay, source.Discard}, Every: l.every,
 		Open: func(ctx context.Context) (source.Origin, error) { return l.shop.open(ctx, address) },
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.sources = now
 	l.now.Store(now)
 	m := mortal{l.store, l.store.Sources, c}
-	now.Start(m, m)
+	now.Start(m, m, m)
 	return now
 }
 

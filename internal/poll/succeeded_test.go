@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func TestSources_HearOfAllInTurn(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
-	dump, err := os.ReadFile("../testdata/written/solid-queue-sqlite.sql")
+	dump, err := os.ReadFile("../source/testdata/written/solid-queue-sqlite.sql")
 	check(t, err)
 	const jobs = 501
 	for _, statement := range []string{string(dump), "DELETE FROM solid_queue_failed_executions",

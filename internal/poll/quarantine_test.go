@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"
@@ -21,13 +21,13 @@ import (
 	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/poll"
 	"redrive/internal/source"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 )
 
 // quarantined are the keys of the records in quarantine.
-func quarantined(s *attach.Sources) (keys []string) {
+func quarantined(s *poll.Sources) (keys []string) {
 	for _, q := range s.Health()[0].Quarantined {
 		keys = append(keys, q.Key)
 	}
@@ -72,7 +72,7 @@ func count(t *testing.T, db *sql.DB) (n int) {
 
 // picky is a store that refuses some records, as one does whose schema they do not fit.
 type picky struct {
-	attach.Store
+	poll.Store
 	panics  bool // instead of an error
 	mu      sync.Mutex
 	refuses map[string]bool
@@ -155,7 +155,7 @@ func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
 		store := &picky{Store: l.store}
 		store.refuse("k-07", "k-31")
 		sources := l.attached(c)
-		sources.Start(store, l.store.Sources)
+		sources.Start(store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		shown := func() int {
 			list, err := l.store.Letters(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
@@ -214,7 +214,7 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 		store := &picky{Store: l.store, panics: true}
 		store.refuse("panic")
 		sources := l.attached(p)
-		sources.Start(store, l.store.Sources)
+		sources.Start(store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(10*time.Second + time.Second/2)
 
@@ -267,7 +267,7 @@ func TestSource_ItsQuarantineIsBounded(t *testing.T) {
 			c.refuses = append(c.refuses, source.Refusal{Key: fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1200)), Why: strings.Repeat("y", 600)})
 		}
 		sources := l.attached(c)
-		sources.Start(l.store, l.store.Sources)
+		sources.Start(l.store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(3 * time.Second)
 		h := sources.Health()[0]
@@ -356,7 +356,7 @@ func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
 		p := &paged{queue: l.queue, pages: 4, before: func(int) {}}
 		p.page = func(n int) source.Page { return refusals(p.pages-n, many) }
 		sources := l.attached(p)
-		sources.Start(l.store, l.store.Sources)
+		sources.Start(l.store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(6 * time.Second)
 
@@ -394,7 +394,7 @@ func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
 			return store.calls
 		}
 		sources := l.attached(c)
-		sources.Start(store, l.store.Sources)
+		sources.Start(store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(30 * time.Second)
 		first := calls()
@@ -414,7 +414,7 @@ func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
 
 // weighing is a store that notes how many bytes of payloads it was given at once.
 type weighing struct {
-	attach.Store
+	poll.Store
 	mu    sync.Mutex
 	steps []int
 }
@@ -452,7 +452,7 @@ func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
 		}
 		kept := &weighing{Store: l.store}
 		sources := l.attached(heavy{l.queue})
-		sources.Start(kept, l.store.Sources)
+		sources.Start(kept, l.store.Sources, l.store.Sources)
 		time.Sleep(3 * time.Second)
 		sources.Close()
 		if n := len(l.all()); n != 7 || len(kept.steps) < 4 || slices.Max(kept.steps) > 4_000_000 {
@@ -462,7 +462,7 @@ func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
 }
 
 // full is a store without room.
-type full struct{ attach.Store }
+type full struct{ poll.Store }
 
 func (full) Mirror(context.Context, time.Time, string, []source.Record) (int, error) {
 	return 0, fmt.Errorf("mirror: %w", fault.ErrStorageFull)
@@ -474,7 +474,7 @@ func TestSource_AFaultOfThisSideIsNotTheSources(t *testing.T) {
 		l := newLife(t, true)
 		defer func() { check(t, l.store.Close()) }()
 		sources := l.attached(&crowd{queue: l.queue, keys: []string{"a", "b"}})
-		sources.Start(full{l.store}, l.store.Sources)
+		sources.Start(full{l.store}, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(time.Minute)
 		h := sources.Health()[0]
@@ -494,7 +494,7 @@ func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
 		g := &guest{queue: l.queue}
 		l.open = func(context.Context) (source.Origin, error) { return g, nil }
 		sources := l.attached(g)
-		sources.Start(l.store, l.store.Sources)
+		sources.Start(l.store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(65 * time.Second) // between two looks
 		h := sources.Health()[0]
@@ -517,8 +517,8 @@ func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
 }
 
 // attached is a source that is not started.
-func (l *life) attached(o source.Origin) *attach.Sources {
-	return attach.New([]attach.Attached{{
+func (l *life) attached(o source.Origin) *poll.Sources {
+	return poll.New([]poll.Attached{{
 		Name: "shop", Preset: preset.All()["sidekiq"], Every: l.every,
 		Open: func(context.Context) (source.Origin, error) { return o, nil },
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
@@ -588,7 +588,7 @@ func TestSource_OfTwoRecordsOfOneKeyOnTwoPagesTheFirstIsShown(t *testing.T) {
 			}
 		}
 		sources := l.attached(sharing{p})
-		sources.Start(l.store, l.store.Sources)
+		sources.Start(l.store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(15 * time.Second)
 

@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/poll"
 	"redrive/internal/source"
 	"redrive/internal/source/amqpsource"
-	"redrive/internal/source/attach"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource"
 	"redrive/internal/source/sqlsource"
@@ -225,12 +225,12 @@ func TestSource_WhatItSaysOfItselfIsCutAndHidden(t *testing.T) {
 		long := "hunter2 " + strings.Repeat("0123456789", 1000)
 		many := slices.Repeat([]string{long}, 1000)
 		says := source.Report{Version: long, Sees: many, Warnings: many, Shared: long}
-		sources := attach.New([]attach.Attached{{
+		sources := poll.New([]poll.Attached{{
 			Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Second,
 			Open: func(context.Context) (source.Origin, error) { return talkative{l.queue, says, long}, nil },
 		}}, func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") }, slog.New(slog.DiscardHandler))
 		l.now.Store(sources)
-		sources.Start(l.store, l.store.Sources)
+		sources.Start(l.store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(30 * time.Second)
 		_, err := l.store.Replay(t.Context(), time.Now(), l.jobs()["charge k1"].ID, 1, ana)
@@ -271,7 +271,7 @@ func TestSource_APanicOfThisSideIsAnErrorOfThatSource(t *testing.T) {
 				kept := &picky{Store: l.store}
 				kept.refuse(c.refuses...)
 				var log bytes.Buffer
-				sources := attach.New([]attach.Attached{{
+				sources := poll.New([]poll.Attached{{
 					Name: "shop", Preset: preset.All()["sidekiq"], Allow: []source.Kind{source.Replay}, Every: time.Hour,
 					Open: func(context.Context) (source.Origin, error) {
 						return talkative{l.queue, source.Report{Version: c.version}, c.why}, nil
@@ -283,7 +283,7 @@ func TestSource_APanicOfThisSideIsAnErrorOfThatSource(t *testing.T) {
 					return text
 				}, slog.New(slog.NewTextHandler(&log, nil)))
 				l.now.Store(sources)
-				sources.Start(kept, l.store.Sources)
+				sources.Start(kept, l.store.Sources, l.store.Sources)
 				defer sources.Close()
 				time.Sleep(30 * time.Second)
 
@@ -339,7 +339,7 @@ func TestSource_AServerThatDoesNotAnswerDelaysNoStop(t *testing.T) {
 			}))
 
 			var ended error // why the source ended its attempt to connect
-			sources := attach.New([]attach.Attached{{
+			sources := poll.New([]poll.Attached{{
 				Name: "shop", Preset: c.preset, Profile: c.preset.Profile, Every: time.Second,
 				Open: func(ctx context.Context) (origin source.Origin, err error) {
 					origin, err = open(ctx)
@@ -347,7 +347,7 @@ func TestSource_AServerThatDoesNotAnswerDelaysNoStop(t *testing.T) {
 					return origin, err
 				},
 			}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
-			sources.Start(nil, nil)
+			sources.Start(nil, nil, nil)
 			<-asked
 
 			sources.Close()

@@ -1,4 +1,4 @@
-package attach_test
+package poll_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package attach
+package poll
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func (a *attached) locate(ctx context.Context) error {
 		return nil
 	}
 
-	earlier, err := a.ledger.Locate(ctx, a.Name, a.Address, a.MovedFrom)
+	earlier, err := a.records.Locate(ctx, a.Name, a.Address, a.MovedFrom)
 	if err != nil {
 		return err
 	}
