@@ -9,7 +9,7 @@
 // flight at a time, so under load the settlements of a whole batch
 // and the next claim share one commit, and when idle a single job does not have to
 // wait. It claims for the workers that are free, and ahead for those that will be
-// before the next commit (see hand.go).
+// before the next commit (see prefetch.go).
 //
 // While workers are free, most jobs need no claim of the dispatcher's: the store
 // offers what becomes available in the transaction that makes it so, and what the
@@ -81,7 +81,7 @@
 // A handler that returns a *job.Shortage could not do its work because this
 // process or machine had run out of something. Its job is given back and loses no
 // attempt, nothing is claimed, and as soon as there is some again work goes on
-// (see hold.go). A dead letter that meets one is sent again after it.
+// (see breaker.go). A dead letter that meets one is sent again after it.
 package engine
 
 import (
