@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -9,222 +10,185 @@ import (
 )
 
 const (
-	minProbe = 2 * time.Second // from the beginning of a hold to the first look whether it is over
+	minProbe = 2 * time.Second // from the opening of the breaker to the first probe
 	maxProbe = 10 * time.Second
-	trialFor = time.Second // how long so many jobs run before twice as many may
-	stall    = 5 * time.Second
+	stepFor  = time.Second // how long so many jobs run while the breaker is half-open, before twice as many may
 )
 
-// hold keeps the engine from claiming while this process or machine has run out
-// of something. Handlers and deliveries say that they met a shortage; the
-// dispatcher looks every few seconds whether it is over, then lets one job run, a
-// second later two, then four. When one of them meets a shortage it waits again,
-// and longer; when none does although all run that could, the hold is over.
-//
-// A database that refuses or does not answer keeps the engine from claiming
-// anyway. The hold remembers since when, for those who ask.
-type hold struct {
-	mu     sync.Mutex
-	now    job.Hold // of a shortage; zero: none
-	met    int      // executions that were given back in this hold
-	pause  time.Duration
-	next   time.Time // when to look whether it is over; in a trial: when that has succeeded
-	trial  bool
-	may    int // jobs run at once in a trial
-	counts map[job.Resource]job.Shortages
+// breakerState says how many jobs may start.
+type breakerState int
 
-	refused job.Hold  // of the database
-	asked   time.Time // since when it has not answered; zero: it is not asked
+const (
+	breakerClosed   breakerState = iota // as many as there are workers
+	breakerOpen                         // none: something has run out
+	breakerHalfOpen                     // a few, which find out whether there is enough again
+)
+
+// breaker is a circuit breaker: it keeps the engine from claiming while this process or
+// machine has run out of something.
+//
+//	closed ── a handler or a delivery meets a shortage ──▶ open
+//	open ── a probe every few seconds finds some again ──▶ half-open
+//	half-open ── a job meets the shortage ──▶ open, with a longer pause
+//	half-open ── a second passes without ──▶ twice as many jobs may run; closed when none had to wait
+type breaker struct {
+	probe func(job.Resource) error // looks whether there is some of a resource again
+	most  int                      // jobs may ever run at once
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	state  breakerState
+	hold   job.Hold      // why it is not closed, and since when; zero: it is
+	met    int           // executions that met a shortage since it opened
+	pause  time.Duration // from the opening to the next probe
+	next   time.Time     // when to look after it
+	limit  int           // jobs may run at once while it is half-open
+	counts map[job.Resource]job.Shortages
 }
 
-// meet notes that an execution or a delivery met a shortage.
-func (e *Engine) meet(s *job.Shortage) {
-	if e.hold.begin(s, time.Now()) {
-		e.o.Log.Warn("Something has run out, so no jobs are claimed. The affected jobs run again and lose no attempt.",
+// trip opens the breaker for a shortage that an execution or a delivery met.
+func (b *breaker) trip(s *job.Shortage) {
+	if b.open(s, time.Now()) {
+		b.log.Warn("Something has run out, so no jobs are claimed. The affected jobs run again and lose no attempt.",
 			"resource", s.Of, "error", s)
 	}
-	e.notify()
 }
 
-// begin reports whether this is the first that is heard of it.
-func (h *hold) begin(s *job.Shortage, now time.Time) (first bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if first = h.now.Since.IsZero(); first {
-		h.now.Since, h.pause, h.met, h.trial = now.UTC(), minProbe, 0, false
+// open reports whether the breaker was closed before.
+func (b *breaker) open(s *job.Shortage, now time.Time) (wasClosed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	count := b.counts[s.Of]
+	count.GivenBack++
+	switch b.state {
+	case breakerClosed:
+		wasClosed = true
+		count.Holds++
+		b.hold.Since = now.UTC()
+		b.met = 0
+		b.pause = minProbe
+		b.next = now.Add(b.pause)
+	case breakerHalfOpen:
+		b.pause = min(2*b.pause, maxProbe)
+		b.next = now.Add(b.pause)
 	}
-	h.count(s.Of, first)
-	h.now.Of, h.now.Reason = s.Of, s.Of.Lack()
-	h.met++
-	switch {
-	case first:
-		h.next = now.Add(h.pause)
-	case h.trial:
-		h.pause = min(2*h.pause, maxProbe)
-		h.trial, h.next = false, now.Add(h.pause)
-	}
-	return first
+	b.counts[s.Of] = count
+
+	b.state = breakerOpen
+	b.hold.Of = s.Of
+	b.hold.Reason = s.Of.Lack()
+	b.met++
+	return wasClosed
 }
 
-// count adds to the counters. The caller holds the mutex.
-func (h *hold) count(of job.Resource, begins bool) {
-	if h.counts == nil {
-		h.counts = map[job.Resource]job.Shortages{}
+// attend does what is due: it probes while the breaker is open, and takes the next step
+// while it is half-open. full says that jobs wait because no more may run; running counts
+// those that run.
+func (b *breaker) attend(now time.Time, full bool, running func() int) {
+	if of, due := b.probeDue(now); due {
+		if b.probe(of) != nil {
+			b.probeAt(time.Now().Add(minProbe))
+		} else {
+			b.halfOpen(time.Now(), running()+1)
+		}
+		return
 	}
-	c := h.counts[of]
-	if of != job.Database {
-		c.GivenBack++
-	}
-	if begins {
-		c.Holds++
-	}
-	h.counts[of] = c
-}
 
-// watch looks after the hold: whether it is time to try, and whether a trial has
-// succeeded.
-func (d *dispatcher) watch(now time.Time) {
-	h := &d.hold
-	of, look := h.due(now)
-	switch {
-	case !look:
-	case of == "" && d.cut && h.more(now, d.o.MaxRunning):
-	case of == "":
-		began, met := h.end()
-		d.o.Log.Info("Jobs are claimed again.", "held_for", now.Sub(began).Round(time.Millisecond), "given_back", met)
-	case d.o.Probe(of) != nil:
-		h.later(time.Now().Add(minProbe))
-	default:
-		h.try(time.Now(), d.active.allInUse()+1)
+	if hold, met, closed := b.step(now, full); closed {
+		b.log.Info("Jobs are claimed again.", "held_for", now.Sub(hold.Since).Round(time.Millisecond), "given_back", met)
 	}
 }
 
-// due reports whether the hold is to be looked after: what to probe, or nothing
-// when a step of a trial has succeeded.
-func (h *hold) due(now time.Time) (of job.Resource, look bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.now.Since.IsZero() || now.Before(h.next):
-		return "", false
-	case h.trial:
-		return "", true
+// probeDue says which resource is to be probed now.
+func (b *breaker) probeDue(now time.Time) (of job.Resource, due bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hold.Of, b.state == breakerOpen && !now.Before(b.next)
+}
+
+func (b *breaker) probeAt(next time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = next
+}
+
+// halfOpen lets so many jobs run.
+func (b *breaker) halfOpen(now time.Time, limit int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state = breakerHalfOpen
+	b.limit = limit
+	b.next = now.Add(stepFor)
+}
+
+// step lets twice as many jobs run once so many have run for a while without a shortage,
+// or closes the breaker where that would change nothing. It returns what ended.
+func (b *breaker) step(now time.Time, full bool) (ended job.Hold, met int, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != breakerHalfOpen || now.Before(b.next) {
+		return job.Hold{}, 0, false
 	}
-	return h.now.Of, true
-}
 
-// end ends the hold.
-func (h *hold) end() (began time.Time, met int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	began, met = h.now.Since, h.met
-	h.now, h.trial = job.Hold{}, false
-	return began, met
-}
-
-// later puts off the next look.
-func (h *hold) later(next time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.next = next
-}
-
-// try begins a trial of so many jobs.
-func (h *hold) try(now time.Time, may int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.trial, h.may, h.next = true, may, now.Add(trialFor)
-}
-
-// more lets twice as many jobs run, and reports whether that is a step at all.
-func (h *hold) more(now time.Time, most int) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.may >= most {
-		return false
+	if full && b.limit < b.most {
+		b.limit *= 2
+		b.next = now.Add(stepFor)
+		return job.Hold{}, 0, false
 	}
-	h.may, h.next = 2*h.may, now.Add(trialFor)
-	return true
+
+	ended = b.hold
+	b.state = breakerClosed
+	b.hold = job.Hold{}
+	return ended, b.met, true
 }
 
-// room is how many jobs may be claimed while some run, of the most that ever may.
-func (h *hold) room(running, most int) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.now.Since.IsZero():
-		return most - running
-	case h.trial:
-		return min(h.may, most) - running
+// room is how many more jobs may be claimed while so many run.
+func (b *breaker) room(running int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch b.state {
+	case breakerOpen:
+		return 0
+	case breakerHalfOpen:
+		return min(b.limit, b.most) - running
 	}
-	return 0
+	return b.most - running
 }
 
-// on reports whether there is a shortage, or the database refuses.
-func (h *hold) on() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.now.Since.IsZero() || !h.refused.Since.IsZero()
+// closed reports whether as many jobs may start as there are workers.
+func (b *breaker) closed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state == breakerClosed
 }
 
-// wakes is when the hold is to be looked after; zero: never.
-func (h *hold) wakes() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.now.Since.IsZero() {
+// wakes is when there is something to attend to; zero: never.
+func (b *breaker) wakes() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == breakerClosed {
 		return time.Time{}
 	}
-	return h.next
+	return b.next
 }
 
-// asks notes that the database is asked.
-func (h *hold) asks(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.asked = now.UTC()
+// held says since when the breaker is not closed, and why; ok is false when it is closed.
+func (b *breaker) held() (hold job.Hold, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hold, b.state != breakerClosed
 }
 
-// answered notes that the database has answered. When it no longer refuses, answered
-// says how long it had refused before.
-func (h *hold) answered(now time.Time, problem error) (first bool, lasted time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case problem == nil && !h.refused.Since.IsZero():
-		lasted = now.Sub(h.refused.Since)
-		h.refused = job.Hold{}
-	case problem != nil:
-		if first = h.refused.Since.IsZero(); first {
-			h.refused = databaseHold(now)
-			h.count(job.Database, true)
-		}
-	}
-	return first, lasted
+// shortages counts what has run out since the start.
+func (b *breaker) shortages() map[job.Resource]job.Shortages {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.counts)
 }
 
-func databaseHold(since time.Time) job.Hold {
-	return job.Hold{Of: job.Database, Since: since.UTC(), Reason: job.Database.Lack()}
-}
-
-// Held says since when no jobs are claimed for want of something, and of what.
-func (e *Engine) Held() (job.Hold, bool) {
-	h, now := &e.hold, time.Now()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case !h.now.Since.IsZero():
-		return h.now, true
-	case !h.refused.Since.IsZero():
-		return h.refused, now.Sub(h.refused.Since) >= time.Second // another process may keep it busy for a moment
-	case !h.asked.IsZero() && now.Sub(h.asked) >= stall:
-		return databaseHold(h.asked), true
-	}
-	return job.Hold{}, false
-}
-
-// Shortages counts what has run out since the start, and what met it.
-func (e *Engine) Shortages() map[job.Resource]job.Shortages {
-	e.hold.mu.Lock()
-	defer e.hold.mu.Unlock()
-	return maps.Clone(e.hold.counts)
+// ranOut opens the breaker for a shortage that a handler or a delivery met.
+func (e *Engine) ranOut(s *job.Shortage) {
+	e.breaker.trip(s)
+	e.notify()
 }

@@ -86,10 +86,10 @@ func (d *dispatcher) loop() {
 	for !d.over() {
 		d.collect()
 		if !d.broken && !time.Now().Before(d.again) {
-			d.watch(time.Now())
-			d.hold.asks(time.Now())
+			d.breaker.attend(time.Now(), d.cut, d.active.allInUse)
+			d.outage.ask(time.Now())
 			d.work()
-			d.hold.asks(time.Time{})
+			d.outage.answered()
 		}
 		d.sleep()
 	}
@@ -234,7 +234,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 	if d.life.reached(stopping) || d.paused.Load() || d.backoff > 0 && len(d.pending) > 0 {
 		return c
 	}
-	room := d.hold.room(d.active.allInUse(), d.o.MaxRunning)
+	room := d.breaker.room(d.active.allInUse())
 	for name, q := range d.queues {
 		if !q.ready || q.again.After(now) {
 			continue
@@ -375,7 +375,7 @@ func (e *Engine) logWait(w *wait) {
 // fail keeps everything for a later try, or for none when the store broke.
 func (d *dispatcher) fail(err error) {
 	d.problem = err
-	first, _ := d.hold.answered(time.Now(), err)
+	first := d.outage.begin(time.Now())
 	if errors.Is(err, fault.ErrBroken) {
 		d.broken = true
 		d.failed <- err // once: no call comes after it
@@ -397,7 +397,7 @@ func (d *dispatcher) fail(err error) {
 func (d *dispatcher) recovered() {
 	if d.backoff > 0 {
 		d.backoff, d.problem = 0, nil
-		_, lasted := d.hold.answered(time.Now(), nil)
+		lasted := d.outage.end(time.Now())
 		d.o.Log.Info("The database accepts writes again.", "after", lasted.Round(time.Millisecond))
 		d.notify()
 	}
@@ -407,7 +407,7 @@ func (d *dispatcher) recovered() {
 func (d *dispatcher) sleep() {
 	now := time.Now()
 	d.limit = earlier(d.limit, d.active.newLimit())
-	next := earlier(earlier(earlier(d.limit, d.held), d.hold.wakes()), now.Add(maxSleep))
+	next := earlier(earlier(earlier(d.limit, d.held), d.breaker.wakes()), now.Add(maxSleep))
 	if d.again.After(now) {
 		next = earlier(next, d.again)
 	} else {

@@ -109,7 +109,8 @@ type Engine struct {
 	life      life
 	active    executions // of ours
 	handlers  pool
-	hold      hold
+	breaker   *breaker
+	outage    outage
 	outbox    *outbox
 	heartbeat sync.WaitGroup
 	wake      chan struct{} // one slot: there is something for the dispatcher
@@ -138,8 +139,9 @@ func New(o Options) (*Engine, error) {
 		},
 	}
 	e.active.mayBegin = e.mayBegin
+	e.breaker = &breaker{probe: o.Probe, most: o.MaxRunning, log: o.Log, counts: map[job.Resource]job.Shortages{}}
 	e.outbox = newOutbox(o.Deliver, o.DeliverWithin, e.add, e.notify)
-	e.outbox.short = e.meet
+	e.outbox.short = e.ranOut
 	e.handlers = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
 	e.behind.Store(true)
 	return e, nil
@@ -257,7 +259,7 @@ func (e *Engine) tookOver(letters []outcome) {
 
 // mayBegin reports whether jobs of a queue may begin that are in hand.
 func (e *Engine) mayBegin(queue string) bool {
-	return !e.paused.Load() && !e.hold.on() && !e.o.Store.QueuePaused(queue)
+	return !e.paused.Load() && e.breaker.closed() && !e.outage.on() && !e.o.Store.QueuePaused(queue)
 }
 
 func (e *Engine) knows(typ string) bool {

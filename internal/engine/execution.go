@@ -192,7 +192,7 @@ func (x *execution) addition(said job.Ending) string {
 func (e *Engine) finish(x *execution) (next *execution) {
 	x.endContext(nil)
 	if x.short != nil {
-		e.meet(x.short) // before its worker is free
+		e.ranOut(x.short) // before its worker is free
 	}
 	var o outcome
 	if !e.active.returned(x) {
