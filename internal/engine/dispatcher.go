@@ -263,35 +263,6 @@ func (e *Engine) newClaim(now time.Time) job.Claim {
 	return c
 }
 
-// offer asks for jobs that just became available, for the workers that are free and
-// that no claim of the dispatcher's has been promised.
-func (e *Engine) offer(queues []string) job.Claim {
-	c := e.newClaim(time.Now())
-	if e.behind.Load() || e.life.reached(stopping) {
-		return c
-	}
-	for _, queue := range queues {
-		if !e.mayBegin(queue) {
-			continue
-		}
-		room := e.o.MaxRunning - e.active.allInUse()
-		if free, _ := e.active.promise(queue, e.active.workersOf(queue), room); free > 0 {
-			c.Free[queue] = free
-		}
-	}
-	return c
-}
-
-// took starts what was claimed for an offer.
-func (e *Engine) took(c job.Claim, claimed []job.Job) {
-	e.active.took(claimed)
-	e.start(c, claimed)
-	e.active.redeem(c)
-	if len(claimed) > 0 {
-		e.notify() // they have limits
-	}
-}
-
 // ahead is how many more jobs of a queue to take in hand: what its workers end
 // while a call lasts, and whatever goes before what is in hand.
 func (d *dispatcher) ahead(name string, q *queue) int {

@@ -111,6 +111,7 @@ type Engine struct {
 	handlers  pool
 	breaker   *breaker
 	outage    outage
+	onCommit  onCommit
 	outbox    *outbox
 	heartbeat sync.WaitGroup
 	wake      chan struct{} // one slot: there is something for the dispatcher
@@ -187,7 +188,7 @@ func (e *Engine) Start(ctx context.Context) error {
 		return fmt.Errorf("start the engine: %w", err)
 	}
 	e.heartbeat.Go(e.beat)
-	e.life.unserved = e.o.Store.Serve(e.offer, e.took)
+	e.onCommit.end = e.o.Store.DispatchOnCommit(e.reserveOnCommit, e.startOnCommit)
 	go func() { // shutdown waits for it
 		if !behind {
 			d.tookOver(letters)
@@ -333,11 +334,11 @@ type Store interface {
 	// NextDue is the earliest time after a moment at which a waiting job may run;
 	// zero for none.
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
-	// Serve offers jobs in the transactions that make them available, until end. offer
-	// says how many of these queues could start at once; took follows it, with what was
-	// claimed. Both are called by the goroutine that is writing at the
-	// time, and must be quick.
-	Serve(offer func(queues []string) job.Claim, took func(job.Claim, []job.Job)) (end func())
+	// DispatchOnCommit claims jobs in the transactions that make them available, until
+	// end. reserve says how many of these queues could start at once; start follows each
+	// reserve, with what was claimed. Both are called by the goroutine that is
+	// writing at the time, and must be quick.
+	DispatchOnCommit(reserve func(queues []string) job.Claim, start func(job.Claim, []job.Job)) (end func())
 	// Unhold frees the jobs that were held for want of a handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
 	// Ping reports whether anything can be written.

@@ -32,8 +32,7 @@ type life struct {
 	rush    sync.Once     // closes it
 	done    chan struct{} // closed when everything has ended
 
-	unserved func() // ends the offers of the store
-	err      error  // of the dispatcher; to be read when it has ended
+	err error // of the dispatcher; to be read when it has ended
 }
 
 // advance moves from one phase to another; false when it is not in the first.
@@ -84,7 +83,7 @@ func (e *Engine) rush() {
 // shutdown is the goroutine that Stop waits for.
 func (e *Engine) shutdown() {
 	defer close(e.life.done)
-	e.life.unserved()
+	e.onCommit.stop()
 	e.interrupt(e.active.waits)
 	e.notify()
 	drained := await(e.life.drained, e.o.Grace, e.life.hurry)
