@@ -55,7 +55,7 @@ type queue struct {
 
 func newDispatcher(e *Engine) *dispatcher {
 	d := &dispatcher{Engine: e, queues: map[string]*queue{}, timer: time.NewTimer(maxSleep)}
-	for _, name := range e.o.Store.QueueNames() {
+	for _, name := range e.o.Queues.QueueNames() {
 		d.queue(name)
 	}
 	d.lookEverywhere()

@@ -341,7 +341,7 @@ func dying(path string) error {
 		return err
 	}
 	e, err := engine.New(engine.Options{
-		Store: slowly{s, 100 * time.Millisecond}, Name: "dying", Random: func() float64 { return 0.5 },
+		Store: slowly{s, 100 * time.Millisecond}, Queues: s, Name: "dying", Random: func() float64 { return 0.5 },
 		Handlers: func(string) (engine.Handler, bool) { return r.handle, true }, Workers: func(string) int { return crowd },
 	})
 	if err != nil {
