@@ -46,6 +46,10 @@ type breaker struct {
 	counts map[job.Resource]job.Shortages
 }
 
+func newBreaker(probe func(job.Resource) error, most int, log *slog.Logger) *breaker {
+	return &breaker{probe: probe, most: most, log: log, counts: map[job.Resource]job.Shortages{}}
+}
+
 // trip opens the breaker for a shortage that an execution or a delivery met.
 func (b *breaker) trip(s *job.Shortage) {
 	if b.open(s, time.Now()) {

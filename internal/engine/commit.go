@@ -16,7 +16,7 @@ type onCommit struct {
 
 	mu          sync.Mutex
 	stopped     bool
-	outstanding sync.WaitGroup // grows with the mutex held, and not once stopped
+	outstanding sync.WaitGroup // does not grow once stopped
 }
 
 // enter says that an answer will come; false when none is wanted any more.
@@ -55,8 +55,8 @@ func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 		if !e.mayBegin(queue) {
 			continue
 		}
-		room := e.o.MaxRunning - e.active.allInUse()
-		if free, _ := e.active.promise(queue, e.active.workersOf(queue), room); free > 0 {
+		free, _ := e.workers.reserve(queue, e.o.MaxRunning-e.workers.taken())
+		if free > 0 {
 			c.Free[queue] = free
 		}
 	}
@@ -75,9 +75,9 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 	}
 	defer e.onCommit.leave()
 
-	e.active.took(claimed)
+	e.changes.startedOnCommit(claimed)
 	e.start(c, claimed)
-	e.active.redeem(c)
+	e.workers.release(c)
 	if len(claimed) > 0 {
 		e.notify() // they have limits
 	}

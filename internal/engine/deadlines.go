@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 // a deadline; a context with a deadline below one with a cause would be the
 // most expensive part of a small job.
 type runContext struct {
-	context.Context // ended at the deadline with errTimeout, by the clock
+	context.Context // ended at the deadline with errTimeout, by the alarm
 	deadline        time.Time
 }
 
@@ -24,45 +25,40 @@ func (c *runContext) Err() error {
 	return err
 }
 
-// clock ends the contexts of the handlers whose ttr is over. One timer does for all
-// of them: nearly every handler returns long before, and a timer of its own would
-// double what its context costs. It does not need the dispatcher, which may wait for
-// the disk.
-type clock struct {
+// alarm goes off at the deadlines of handlers. One timer does for all of them: nearly every
+// handler returns long before, and a timer of its own would double what its context costs.
+// It does not need the dispatcher, which may wait for the disk.
+type alarm struct {
+	ring func(now time.Time) (next time.Time) // ends what is overdue; zero: there is no next deadline
+
+	mu    sync.Mutex
 	timer *time.Timer
-	next  time.Time // when it fires; zero: never
+	at    time.Time // when it goes off; zero: never
 }
 
-// endBy sets the clock for a deadline, unless it is set for an earlier one. The caller
-// holds the mutex.
-func (s *executions) endBy(deadline time.Time) {
-	c := &s.clock
-	if deadline.IsZero() || !c.next.IsZero() && !deadline.Before(c.next) {
+// set makes the alarm go off at a deadline, unless it is zero or the alarm goes off before.
+func (a *alarm) set(deadline time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if deadline.IsZero() || !a.at.IsZero() && !deadline.Before(a.at) {
 		return
 	}
-	c.next = deadline
-	if wait := time.Until(deadline); c.timer == nil {
-		c.timer = time.AfterFunc(wait, s.endOverdue)
+
+	a.at = deadline
+	wait := time.Until(deadline)
+	if a.timer == nil {
+		a.timer = time.AfterFunc(wait, a.goOff)
 	} else {
-		c.timer.Reset(wait)
+		a.timer.Reset(wait)
 	}
 }
 
-// endOverdue ends the contexts whose deadline has come, and sets the clock for the
-// next one.
-func (s *executions) endOverdue() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, next := time.Now(), time.Time{}
-	for _, x := range s.leased {
-		switch {
-		case x.returned:
-		case reached(x.ctx.deadline, now):
-			x.endContext(errTimeout)
-		default:
-			next = earlier(next, x.ctx.deadline)
-		}
-	}
-	s.clock.next = time.Time{}
-	s.endBy(next)
+// goOff rings, and sets the alarm for the next deadline. One that is set meanwhile counts,
+// too.
+func (a *alarm) goOff() {
+	a.mu.Lock()
+	a.at = time.Time{}
+	a.mu.Unlock()
+
+	a.set(a.ring(time.Now()))
 }

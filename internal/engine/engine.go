@@ -8,12 +8,12 @@
 // Exchange settles it and claims as much as can start at once. One call is in
 // flight at a time, so under load the settlements of a whole batch
 // and the next claim share one commit, and when idle a single job does not have to
-// wait. It claims for the workers that are free, and ahead for those that will be
-// before the next commit (see prefetch.go).
+// wait. It claims for the workers that are free, and prefetches for those that will be
+// before the next commit.
 //
-// While workers are free, most jobs need no claim of the dispatcher's: the store
-// offers what becomes available in the transaction that makes it so, and what the
-// engine takes starts after that one commit.
+// While workers are free, most jobs need no claim of the dispatcher's: they are dispatched
+// on commit. The store asks the engine in the transaction that makes jobs available, and
+// what the engine has workers for starts after that one commit.
 //
 // The store is not polled for jobs. The dispatcher sleeps until a handler
 // returns, until [Engine.Changed] says that jobs became available, or until the
@@ -21,6 +21,28 @@
 // can be set. It remembers which queues can hold claimable jobs and asks for
 // those only. What is asked for again and again is leases that ran out (see
 // below), and whatever the store refused.
+//
+// # The parts
+//
+// Each part has a type with a mutex of its own, and is used without knowing of it:
+//
+//   - executions: the jobs whose leases we have. It decides, once for each, how it ended.
+//   - settlements: the outcomes that are to be written.
+//   - workers: how many of each queue are in use, or reserved for a claim.
+//   - prefetch: jobs that were claimed before a worker was free.
+//   - changes: what commits have changed, for the dispatcher.
+//   - breaker: the circuit breaker, which is open while something has run out.
+//   - outage: since when the database refuses, or does not answer.
+//   - onCommit: whether a claim of the store's is under way.
+//   - alarm: the deadlines of handlers. outbox: dead letters on their way.
+//
+// Two of them call another one while they are locked: executions adds to settlements in the
+// step that decides, and changes asks prefetch. No other does, so that there is no order to
+// keep. What needs several parts at once is safe because of the order in which they are
+// asked, and because it wakes the dispatcher afterwards, which looks again: an outcome is
+// added before its worker is free, and a worker is taken before its job begins.
+//
+// The dispatcher's own state needs no lock: only its goroutine touches it.
 //
 // # The end of an execution
 //
@@ -88,65 +110,67 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"redrive/internal/fault"
 	"redrive/internal/job"
 )
 
 // Engine runs the jobs of one store. Its methods can be used by many
 // goroutines.
 type Engine struct {
-	o         Options
-	life      life
-	active    executions // of ours
-	handlers  pool
-	breaker   *breaker
-	outage    outage
-	onCommit  onCommit
-	outbox    *outbox
-	heartbeat sync.WaitGroup
-	wake      chan struct{} // one slot: there is something for the dispatcher
-	failed    chan error    // one slot: the store broke
-	paused    atomic.Bool   // no claims until it is resumed
-	reloaded  atomic.Bool   // queues may have other numbers of workers; for the dispatcher
-	unfreed   atomic.Bool   // a reload could not free the jobs whose handlers exist now; for the heartbeat
-	behind    atomic.Bool   // what a dead process left is not settled yet: only the dispatcher does it
+	o    Options
+	life life
+
+	// The parts: see the package comment.
+	executions  *executions
+	settlements settlements
+	workers     *workers
+	prefetch    *prefetch
+	changes     changes
+	breaker     *breaker
+	outage      outage
+	onCommit    onCommit
+	alarm       alarm
+	outbox      *outbox
+	pool        pool
+	heartbeat   sync.WaitGroup
+
+	// For the dispatcher, and for the owner of the engine.
+	wake     chan struct{} // one slot: there is something for the dispatcher
+	failed   chan error    // one slot: the store broke
+	paused   atomic.Bool   // no claims until it is resumed
+	reloaded atomic.Bool   // queues may have other numbers of workers
+	behind   atomic.Bool   // what a dead process left is not settled yet: only the dispatcher does it
+
+	// For the heartbeat.
+	unfreed atomic.Bool // a reload could not free the jobs whose handlers exist now
 }
 
 // New returns an engine that does nothing yet, or a *invalid.Error.
 func New(o Options) (*Engine, error) {
 	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	err := o.validate()
+	if err != nil {
 		return nil, err
 	}
+
 	e := &Engine{
-		o: o, wake: make(chan struct{}, 1), failed: make(chan error, 1),
-		active: executions{
-			leased: map[job.Token]*execution{}, quarantined: map[job.Token]bool{}, busy: map[string]int{},
-			stuck: map[string]*execution{}, waiting: map[string]*wait{},
-			hand: map[string][]inHand{}, promised: map[string]int{}, workers: map[string]int{}, askWorkers: o.Workers,
-		},
-		life: life{
-			drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}),
-		},
+		o: o, life: newLife(),
+		workers:  newWorkers(o.Workers),
+		prefetch: &prefetch{jobs: prefetched{}},
+		breaker:  newBreaker(o.Probe, o.MaxRunning, o.Log),
+		wake:     make(chan struct{}, 1), failed: make(chan error, 1),
 	}
-	e.active.mayBegin = e.mayBegin
-	e.breaker = &breaker{probe: o.Probe, most: o.MaxRunning, log: o.Log, counts: map[job.Resource]job.Shortages{}}
+	e.executions = newExecutions(&e.settlements, o.StuckAfter)
+	e.changes.prefetch = e.prefetch
+	e.alarm.ring = e.executions.endOverdue
 	e.outbox = newOutbox(o.Deliver, o.DeliverWithin, e.add, e.notify)
 	e.outbox.short = e.ranOut
-	e.handlers = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
+	e.pool = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
 	e.behind.Store(true)
 	return e, nil
-}
-
-// add takes an outcome that is to be written.
-func (e *Engine) add(o outcome) {
-	e.active.add(o)
-	e.notify()
 }
 
 // notify wakes the dispatcher, however often it is called meanwhile.
@@ -164,26 +188,25 @@ func (e *Engine) Start(ctx context.Context) error {
 	if !e.life.advance(fresh, starting) {
 		return errors.New("start the engine: it was started or stopped before")
 	}
+
+	// The dispatcher takes over later what cannot be taken over now.
 	d := newDispatcher(e)
 	letters, err := e.takeOver(ctx)
 	behind := temporary(err)
 	if behind {
 		d.fail(err)
-		err = nil
+	} else if err != nil {
+		return e.startFailed(err)
 	}
-	next := running
-	if err != nil {
-		next = fresh
-	}
-	if !e.life.advance(starting, next) { // Stop waits for this
-		close(e.life.done)
-		return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
-	}
-	if err != nil {
-		return fmt.Errorf("start the engine: %w", err)
-	}
-	e.heartbeat.Go(e.beat)
+
+	// Nothing is reserved while the engine is behind.
 	e.onCommit.end = e.o.Store.DispatchOnCommit(e.reserveOnCommit, e.startOnCommit)
+	if !e.life.advance(starting, running) {
+		e.onCommit.end()
+		return e.startFailed(nil)
+	}
+
+	e.heartbeat.Go(e.beat)
 	go func() { // shutdown waits for it
 		if !behind {
 			d.tookOver(letters)
@@ -193,69 +216,18 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// temporary reports whether an error of the store is no reason not to start:
-// people can look at pages meanwhile, and the dispatcher tries again.
-func temporary(err error) bool {
-	return errors.Is(err, fault.ErrStorageFull) || errors.Is(err, fault.ErrReadOnly) || errors.Is(err, fault.ErrUnsafe) ||
-		errors.Is(err, fault.ErrBusy)
+// startFailed ends a start, and lets a Stop go on that waits for it.
+func (e *Engine) startFailed(err error) error {
+	if e.life.advance(starting, fresh) {
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	close(e.life.done)
+	return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
 }
 
-// takeOver ends the executions of the process that had the file before, in
-// batches, and frees the jobs whose handlers exist now. It returns the outcomes
-// whose dead letters are to be delivered before they can be written; with an
-// error none, since what is not written is found again.
-func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
-	orphans, err := e.o.Store.Leases(ctx, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	for batch := range slices.Chunk(orphans, 500) {
-		if e.life.reached(stopping) {
-			return nil, errStopping
-		}
-		var outcomes []outcome
-		for _, o := range e.settleLost(batch, time.Now()) {
-			if o.sends {
-				letters = append(letters, o)
-			} else {
-				outcomes = append(outcomes, o)
-			}
-		}
-		if _, err := e.write(ctx, outcomes); err != nil {
-			return nil, err
-		}
-	}
-	e.logOrphans(orphans)
-	return letters, e.unhold(ctx)
-}
-
-// logOrphans says what a dead process left. Jobs that it had only claimed in advance lost
-// nothing.
-func (e *Engine) logOrphans(orphans []job.Job) {
-	unbegun := 0
-	for _, j := range orphans {
-		if j.Unbegun {
-			unbegun++
-		}
-	}
-	if begun := len(orphans) - unbegun; begun > 0 {
-		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", begun)
-	}
-	if unbegun > 0 {
-		e.o.Log.Info("Jobs that a dead process had claimed and that had not begun were put back.", "jobs", unbegun)
-	}
-}
-
-// tookOver ends the taking over: from now on leases that ran out are looked
-// for, so the letters that are on the way have to be known by then.
-func (e *Engine) tookOver(letters []outcome) {
-	e.post(letters)
-	e.behind.Store(false)
-}
-
-// mayBegin reports whether jobs of a queue may begin that are in hand.
+// mayBegin reports whether jobs of a queue may begin that need no claim of the dispatcher's.
 func (e *Engine) mayBegin(queue string) bool {
-	return !e.paused.Load() && e.breaker.closed() && !e.outage.on() && !e.o.Queues.QueuePaused(queue)
+	return !e.life.reached(stopping) && !e.paused.Load() && e.breaker.closed() && !e.outage.on() && !e.o.Queues.QueuePaused(queue)
 }
 
 func (e *Engine) knows(typ string) bool {
@@ -271,11 +243,20 @@ func (e *Engine) knows(typ string) bool {
 func (e *Engine) Changed(changes []job.Change) {
 	for _, c := range changes {
 		if c.State == job.Cancelled {
-			e.active.fence(c.Token, errCancelled)
+			e.fence(c.Token, errCancelled)
 		}
 	}
-	if e.active.hear(changes) {
+
+	if e.changes.add(changes) {
 		e.notify()
+	}
+}
+
+// fence stops an execution that was ended from outside the engine.
+func (e *Engine) fence(token job.Token, cause error) {
+	x := e.executions.fence(token, cause)
+	if x != nil {
+		e.prefetch.drop(x)
 	}
 }
 
@@ -283,7 +264,7 @@ func (e *Engine) Changed(changes []job.Change) {
 // settled. It survives no restart.
 func (e *Engine) Pause() {
 	e.paused.Store(true)
-	e.notify() // what is in hand is given back
+	e.notify() // prefetched jobs are given back
 }
 
 // Resume ends a pause. Jobs that became available meanwhile are claimed.
@@ -298,18 +279,18 @@ func (e *Engine) Err() <-chan error { return e.failed }
 
 // Running counts the handlers at work by queue, those that were given up
 // included.
-func (e *Engine) Running() map[string]int { return e.active.running() }
+func (e *Engine) Running() map[string]int { return e.workers.running() }
 
 // Stuck lists the handlers that go on although their executions have ended, the
 // oldest first.
-func (e *Engine) Stuck() []job.Stuck { return e.active.stuckHandlers() }
+func (e *Engine) Stuck() []job.Stuck { return e.executions.stuck() }
 
 // Waiting reports whether a claimed job has not begun because of the handler of
 // an earlier execution: since when that one should have returned, and until
 // when the job waits for it. Both are zero when this wait is over, and the job
 // waits for a worker.
-func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e.active.waitOf(id) }
+func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e.executions.waitOf(id) }
 
 // Began is when an execution began that is ours: later than its claim, when it
 // had to wait.
-func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.active.began(token) }
+func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.executions.began(token) }
