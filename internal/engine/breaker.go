@@ -38,8 +38,8 @@ type breaker struct {
 
 	mu     sync.Mutex
 	state  breakerState
-	hold   job.Hold      // why it is not closed, and since when; zero: it is
-	met    int           // executions that met a shortage since it opened
+	why    job.Hold      // it is not closed, and since when; zero: it is closed
+	hits   int           // shortages since it opened
 	pause  time.Duration // from the opening to the next probe
 	next   time.Time     // when to look after it
 	limit  int           // jobs may run at once while it is half-open
@@ -69,8 +69,8 @@ func (b *breaker) open(s *job.Shortage, now time.Time) (wasClosed bool) {
 	case breakerClosed:
 		wasClosed = true
 		count.Holds++
-		b.hold.Since = now.UTC()
-		b.met = 0
+		b.why.Since = now.UTC()
+		b.hits = 0
 		b.pause = minProbe
 		b.next = now.Add(b.pause)
 	case breakerHalfOpen:
@@ -80,9 +80,9 @@ func (b *breaker) open(s *job.Shortage, now time.Time) (wasClosed bool) {
 	b.counts[s.Of] = count
 
 	b.state = breakerOpen
-	b.hold.Of = s.Of
-	b.hold.Reason = s.Of.Lack()
-	b.met++
+	b.why.Of = s.Of
+	b.why.Reason = s.Of.Lack()
+	b.hits++
 	return wasClosed
 }
 
@@ -90,7 +90,8 @@ func (b *breaker) open(s *job.Shortage, now time.Time) (wasClosed bool) {
 // while it is half-open. full says that jobs wait because no more may run; running counts
 // those that run.
 func (b *breaker) attend(now time.Time, full bool, running func() int) {
-	if of, due := b.probeDue(now); due {
+	of, due := b.probeDue(now)
+	if due {
 		if b.probe(of) != nil {
 			b.probeAt(time.Now().Add(minProbe))
 		} else {
@@ -99,8 +100,9 @@ func (b *breaker) attend(now time.Time, full bool, running func() int) {
 		return
 	}
 
-	if hold, met, closed := b.step(now, full); closed {
-		b.log.Info("Jobs are claimed again.", "held_for", now.Sub(hold.Since).Round(time.Millisecond), "given_back", met)
+	ended, hits := b.step(now, full)
+	if hits > 0 {
+		b.log.Info("Jobs are claimed again.", "held_for", now.Sub(ended.Since).Round(time.Millisecond), "given_back", hits)
 	}
 }
 
@@ -108,7 +110,7 @@ func (b *breaker) attend(now time.Time, full bool, running func() int) {
 func (b *breaker) probeDue(now time.Time) (of job.Resource, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.hold.Of, b.state == breakerOpen && !now.Before(b.next)
+	return b.why.Of, b.state == breakerOpen && !now.Before(b.next)
 }
 
 func (b *breaker) probeAt(next time.Time) {
@@ -127,24 +129,25 @@ func (b *breaker) halfOpen(now time.Time, limit int) {
 }
 
 // step lets twice as many jobs run once so many have run for a while without a shortage,
-// or closes the breaker where that would change nothing. It returns what ended.
-func (b *breaker) step(now time.Time, full bool) (ended job.Hold, met int, closed bool) {
+// or closes the breaker where that would change nothing. It returns what ended then, and how
+// many met it; zero: the breaker is not closed.
+func (b *breaker) step(now time.Time, full bool) (ended job.Hold, hits int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.state != breakerHalfOpen || now.Before(b.next) {
-		return job.Hold{}, 0, false
+		return job.Hold{}, 0
 	}
 
 	if full && b.limit < b.most {
 		b.limit *= 2
 		b.next = now.Add(stepFor)
-		return job.Hold{}, 0, false
+		return job.Hold{}, 0
 	}
 
-	ended = b.hold
+	ended = b.why
 	b.state = breakerClosed
-	b.hold = job.Hold{}
-	return ended, b.met, true
+	b.why = job.Hold{}
+	return ended, b.hits
 }
 
 // room is how many more jobs may be claimed while so many run.
@@ -178,10 +181,10 @@ func (b *breaker) wakes() time.Time {
 }
 
 // held says since when the breaker is not closed, and why; ok is false when it is closed.
-func (b *breaker) held() (hold job.Hold, ok bool) {
+func (b *breaker) held() (why job.Hold, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.hold, b.state != breakerClosed
+	return b.why, b.state != breakerClosed
 }
 
 // shortages counts what has run out since the start.

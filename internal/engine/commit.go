@@ -76,7 +76,7 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 	defer e.onCommit.leave()
 
 	e.changes.startedOnCommit(claimed)
-	e.start(c, claimed)
+	e.startClaimed(c, claimed)
 	e.workers.release(c)
 	if len(claimed) > 0 {
 		e.notify() // they have limits

@@ -214,7 +214,7 @@ func (d *dispatcher) catchUp() bool {
 // fail keeps everything for a later try, or for none when the store broke.
 func (d *dispatcher) fail(err error) {
 	d.problem = err
-	first := d.outage.begin(time.Now())
+	first := d.outage.refuses(time.Now())
 
 	if errors.Is(err, fault.ErrBroken) {
 		d.broken = true
@@ -243,7 +243,7 @@ func (d *dispatcher) recovered() {
 
 	d.backoff = 0
 	d.problem = nil
-	lasted := d.outage.end(time.Now())
+	lasted := d.outage.accepts(time.Now())
 	d.o.Log.Info("The database accepts writes again.", "after", lasted.Round(time.Millisecond))
 	d.notify()
 }

@@ -33,7 +33,11 @@ func (d *dispatcher) exchange() {
 	settled := d.pending
 	claimed, stale, err := d.call(claim)
 	if err != nil {
-		d.refused(claim, err)
+		if fault.InInput(err) {
+			d.separate(claim)
+		} else {
+			d.fail(err)
+		}
 		d.workers.release(claim)
 		return
 	}
@@ -42,7 +46,7 @@ func (d *dispatcher) exchange() {
 	d.recovered()
 
 	// Start first what waits for nothing else.
-	d.start(claim, claimed)
+	d.startClaimed(claim, claimed)
 	d.workers.release(claim)
 	d.fillWorkers()
 
@@ -64,15 +68,6 @@ func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token
 	clear(d.batch) // their texts can be large
 	d.commit = smooth(d.commit, time.Since(begin))
 	return claimed, stale, err
-}
-
-// refused goes on after a call that the store refused.
-func (d *dispatcher) refused(claim job.Claim, err error) {
-	if fault.InInput(err) {
-		d.separate(claim)
-	} else {
-		d.fail(err)
-	}
 }
 
 // claim asks for jobs of the queues that may have some: for the workers that are

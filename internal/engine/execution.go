@@ -55,8 +55,8 @@ type task struct {
 	ending  job.Ending
 }
 
-// begin makes a task that of an execution.
-func (x *execution) begin(t task) {
+// setTask lets an execution begin a task.
+func (x *execution) setTask(t task) {
 	x.task = t
 	x.begun = true
 }
@@ -104,7 +104,7 @@ func (e *Engine) run(x *execution) (next *execution) {
 		e.notify()
 
 		if next != nil && !returned {
-			e.pool.start(next)
+			e.pool.execute(next)
 		}
 	}()
 

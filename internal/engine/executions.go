@@ -41,16 +41,16 @@ func (s *executions) close() {
 	s.closed = true
 }
 
-// hold holds the lease of an execution that does not begin now.
-func (s *executions) hold(x *execution) {
+// keep keeps the lease of an execution that does not begin now.
+func (s *executions) keep(x *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leased[x.job.Token] = x
 }
 
-// holdEnded holds the lease of an execution that another process had, until its settlement
+// keepEnded keeps the lease of an execution that another process had, until its settlement
 // is written.
-func (s *executions) holdEnded(x *execution) {
+func (s *executions) keepEnded(x *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x.begun = true
@@ -58,9 +58,9 @@ func (s *executions) holdEnded(x *execution) {
 	s.leased[x.job.Token] = x
 }
 
-// begin lets an execution begin its task, unless it was ended while it was prefetched, no
+// admit lets an execution begin its task, unless it was ended while it was prefetched, no
 // more may begin, or it has to wait for an earlier one.
-func (s *executions) begin(x *execution, t task, now time.Time) (w *wait, begun bool) {
+func (s *executions) admit(x *execution, t task, now time.Time) (w *wait, begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x.ended {
@@ -82,14 +82,14 @@ func (s *executions) begin(x *execution, t task, now time.Time) (w *wait, begun 
 	if x.prefetched {
 		x.job.StartedAt = now.UTC()
 	}
-	x.begin(t)
+	x.setTask(t)
 	s.limit = earlier(s.limit, t.limit)
 	return nil, true
 }
 
-// beginWaiting lets an execution begin that waited, unless it was ended meanwhile. late says
+// admitWaiting lets an execution begin that waited, unless it was ended meanwhile. late says
 // that the earlier handler still runs.
-func (s *executions) beginWaiting(w *wait, t task, now time.Time) (begun, late bool) {
+func (s *executions) admitWaiting(w *wait, t task, now time.Time) (begun, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.waits.has(w.x) {
@@ -98,7 +98,7 @@ func (s *executions) beginWaiting(w *wait, t task, now time.Time) (begun, late b
 
 	late = s.waits.end(w)
 	w.x.job.StartedAt = now.UTC()
-	w.x.begin(t)
+	w.x.setTask(t)
 	s.limit = earlier(s.limit, t.limit)
 	return true, late
 }

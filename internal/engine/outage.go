@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// briefly is how long the database may refuse before that is said: another process may
-	// keep it busy for a moment.
-	briefly = time.Second
-	// mute is how long the database may take for an answer before that is said.
-	mute = 5 * time.Second
+	// refusesFor is how long the database refuses before that is an outage: another process
+	// may keep it busy for a moment.
+	refusesFor = time.Second
+	// silentFor is how long the database does not answer before that is one.
+	silentFor = 5 * time.Second
 )
 
 // outage remembers since when the database refuses what the dispatcher asks of it, or does
 // not answer. Nothing is claimed then anyway; people and monitoring want to know why.
 type outage struct {
-	mu      sync.Mutex
-	refused time.Time // since when the database refuses; zero: it does not
-	asked   time.Time // since when it has not answered; zero: it is not asked
-	count   int64     // how often it has begun to refuse
+	mu       sync.Mutex
+	refusing time.Time // since when the database refuses; zero: it does not
+	asked    time.Time // since when it has not answered; zero: it is not asked
+	count    int64     // how often it has begun to refuse
 }
 
 // ask says that the database is asked now.
@@ -38,27 +38,27 @@ func (o *outage) answered() {
 	o.asked = time.Time{}
 }
 
-// begin says that the database refused, and reports whether it did not before.
-func (o *outage) begin(now time.Time) (first bool) {
+// refuses says that the database refused, and reports whether it did not before.
+func (o *outage) refuses(now time.Time) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.refused.IsZero() {
+	if !o.refusing.IsZero() {
 		return false
 	}
-	o.refused = now
+	o.refusing = now
 	o.count++
 	return true
 }
 
-// end says that the database no longer refuses, and returns for how long it did.
-func (o *outage) end(now time.Time) (lasted time.Duration) {
+// accepts says that the database no longer refuses, and returns for how long it did.
+func (o *outage) accepts(now time.Time) (lasted time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.refused.IsZero() {
+	if o.refusing.IsZero() {
 		return 0
 	}
-	lasted = now.Sub(o.refused)
-	o.refused = time.Time{}
+	lasted = now.Sub(o.refusing)
+	o.refusing = time.Time{}
 	return lasted
 }
 
@@ -66,27 +66,27 @@ func (o *outage) end(now time.Time) (lasted time.Duration) {
 func (o *outage) on() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.refused.IsZero()
+	return !o.refusing.IsZero()
 }
 
 // held says since when the database is away; ok is false when it is not, or only briefly.
-func (o *outage) held(now time.Time) (hold job.Hold, ok bool) {
+func (o *outage) held(now time.Time) (why job.Hold, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	hold = job.Hold{Of: job.Database, Reason: job.Database.Lack()}
+	why = job.Hold{Of: job.Database, Reason: job.Database.Lack()}
 	switch {
-	case !o.refused.IsZero():
-		hold.Since = o.refused.UTC()
-		return hold, now.Sub(o.refused) >= briefly
-	case !o.asked.IsZero() && now.Sub(o.asked) >= mute:
-		hold.Since = o.asked.UTC()
-		return hold, true
+	case !o.refusing.IsZero():
+		why.Since = o.refusing.UTC()
+		return why, now.Sub(o.refusing) >= refusesFor
+	case !o.asked.IsZero() && now.Sub(o.asked) >= silentFor:
+		why.Since = o.asked.UTC()
+		return why, true
 	}
 	return job.Hold{}, false
 }
 
-// outages counts how often the database has begun to refuse.
-func (o *outage) outages() int64 {
+// times counts how often the database has begun to refuse.
+func (o *outage) times() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count
@@ -94,8 +94,9 @@ func (o *outage) outages() int64 {
 
 // Held says since when no jobs are claimed for want of something, and of what.
 func (e *Engine) Held() (job.Hold, bool) {
-	if hold, open := e.breaker.held(); open {
-		return hold, true
+	why, open := e.breaker.held()
+	if open {
+		return why, true
 	}
 	return e.outage.held(time.Now())
 }
@@ -103,7 +104,8 @@ func (e *Engine) Held() (job.Hold, bool) {
 // Shortages counts what has run out since the start, and what met it.
 func (e *Engine) Shortages() map[job.Resource]job.Shortages {
 	counts := e.breaker.shortages()
-	if n := e.outage.outages(); n > 0 {
+	n := e.outage.times()
+	if n > 0 {
 		counts[job.Database] = job.Shortages{Holds: n}
 	}
 	return counts

@@ -1,16 +1,9 @@
 package engine_test
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"log/slog"
-	"os"
-	"os/exec"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,8 +32,8 @@ func (r *rig) startSlowly(workers int) *engine.Engine {
 	})
 }
 
-// held lists the jobs that are in hand, as the database has them.
-func (r *rig) held() (ids []string) {
+// prefetched lists the jobs that are, as the database has them.
+func (r *rig) prefetched() (ids []string) {
 	r.Helper()
 	for _, j := range r.leases() {
 		if j.Unbegun {
@@ -59,9 +52,9 @@ func (r *rig) leases() []job.Job {
 	return leases
 }
 
-// Workers that are quicker than a commit have the next jobs in hand, not many, and
-// do not wait for the commit.
-func TestHand_WorkersDoNotWaitForCommits(t *testing.T) {
+// For workers that are quicker than a commit the next jobs are prefetched, not many, so that
+// they do not wait for the commit.
+func TestPrefetch_WorkersDoNotWaitForCommits(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("quick", func(context.Context, job.Job) error { time.Sleep(time.Millisecond); return nil })
 		r.enqueue(repeat(ofType("quick"), 200)...)
@@ -82,9 +75,9 @@ func TestHand_WorkersDoNotWaitForCommits(t *testing.T) {
 	})
 }
 
-// blocked has two workers that were quick once and have jobs in hand, but do not end
+// blocked has two workers that were quick once, so that jobs are prefetched, but do not end
 // the jobs that they have now until they are let go.
-func blocked(r *rig) (held []string, release func()) {
+func blocked(r *rig) (prefetched []string, release func()) {
 	r.Helper()
 	gate := make(chan struct{})
 	var began atomic.Int64
@@ -98,20 +91,20 @@ func blocked(r *rig) (held []string, release func()) {
 	r.enqueue(repeat(ofType("quick"), 100)...)
 	r.startSlowly(2)
 	time.Sleep(500 * time.Millisecond)
-	if held = r.held(); len(held) == 0 {
-		r.Fatal("nothing is in hand")
+	if prefetched = r.prefetched(); len(prefetched) == 0 {
+		r.Fatal("nothing is prefetched")
 	}
 	release = sync.OnceFunc(func() { close(gate) })
 	r.Cleanup(release)
-	return held, release
+	return prefetched, release
 }
 
-func TestHand_JobsOfAHigherPriorityOvertake(t *testing.T) {
+func TestPrefetch_JobsOfAHigherPriorityOvertake(t *testing.T) {
 	bubble(t, func(r *rig) {
-		held, release := blocked(r)
-		var before atomic.Int64 // what was in hand
+		prefetched, release := blocked(r)
+		var before atomic.Int64 // what was prefetched
 		r.on("urgent", func(context.Context, job.Job) error {
-			if len(r.held()) >= len(held)-2 {
+			if len(r.prefetched()) >= len(prefetched)-2 {
 				before.Add(1)
 			}
 			return nil
@@ -125,7 +118,7 @@ func TestHand_JobsOfAHigherPriorityOvertake(t *testing.T) {
 		release()
 		time.Sleep(time.Second)
 		if before.Load() != 2 {
-			t.Errorf("%d of two jobs overtook what was in hand", before.Load())
+			t.Errorf("%d of two jobs overtook what was prefetched", before.Load())
 		}
 		if n := r.store.Snapshot().Totals.Succeeded; n != 102 {
 			t.Errorf("%d jobs succeeded", n)
@@ -134,14 +127,14 @@ func TestHand_JobsOfAHigherPriorityOvertake(t *testing.T) {
 }
 
 // A job that has not begun within a second is given back, unnoticed.
-func TestHand_WhatDoesNotBeginIsGivenBack(t *testing.T) {
+func TestPrefetch_WhatDoesNotBeginIsGivenBack(t *testing.T) {
 	bubble(t, func(r *rig) {
-		held, _ := blocked(r)
+		prefetched, _ := blocked(r)
 		time.Sleep(2 * time.Second)
-		if left := r.held(); len(left) > 0 {
-			t.Errorf("%d jobs are still in hand", len(left))
+		if left := r.prefetched(); len(left) > 0 {
+			t.Errorf("%d jobs are still prefetched", len(left))
 		}
-		for _, id := range held {
+		for _, id := range prefetched {
 			if attempts := r.want(id, "available", 0); len(attempts) != 0 {
 				t.Errorf("attempts %+v", attempts)
 			}
@@ -156,8 +149,8 @@ func TestHand_WhatDoesNotBeginIsGivenBack(t *testing.T) {
 	})
 }
 
-// Pauses and stops act on what is in hand at once.
-func TestHand_IsGivenBackWhenNothingMayBegin(t *testing.T) {
+// Pauses and stops act on prefetched jobs at once.
+func TestPrefetch_IsGivenBackWhenNothingMayBegin(t *testing.T) {
 	ana := audit.Actor{Name: "ana"}
 	for name, stop := range map[string]func(r *rig) error{
 		"a pause of the queue":  func(r *rig) error { return r.store.Pause(r.Context(), time.Now(), "default", ana) },
@@ -173,7 +166,7 @@ func TestHand_IsGivenBackWhenNothingMayBegin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
-				held, release := blocked(r)
+				prefetched, release := blocked(r)
 				if err := stop(r); err != nil {
 					t.Fatal(err)
 				}
@@ -184,7 +177,7 @@ func TestHand_IsGivenBackWhenNothingMayBegin(t *testing.T) {
 				if n := r.store.Snapshot().Totals.Succeeded - done; n != 2 {
 					t.Errorf("%d jobs ended, want the two that ran", n)
 				}
-				for _, id := range held {
+				for _, id := range prefetched {
 					if attempts := r.want(id, "available", 0); len(attempts) != 0 {
 						t.Errorf("attempts %+v", attempts)
 					}
@@ -194,21 +187,21 @@ func TestHand_IsGivenBackWhenNothingMayBegin(t *testing.T) {
 	}
 }
 
-func TestHand_ACancelledJobDoesNotBegin(t *testing.T) {
+func TestPrefetch_ACancelledJobDoesNotBegin(t *testing.T) {
 	bubble(t, func(r *rig) {
-		held, release := blocked(r)
-		r.cancel(held[0])
+		prefetched, release := blocked(r)
+		r.cancel(prefetched[0])
 		release()
 		time.Sleep(time.Second)
-		r.want(held[0], "cancelled", 0)
+		r.want(prefetched[0], "cancelled", 0)
 		if n := r.store.Snapshot().Totals.Succeeded; n != 99 {
 			t.Errorf("%d jobs succeeded", n)
 		}
 	})
 }
 
-// The time to live and the ttr of a job in hand are looked at when it begins.
-func TestHand_ClocksBeginWithTheJob(t *testing.T) {
+// The time to live and the ttr of a prefetched job are looked at when it begins.
+func TestPrefetch_ClocksBeginWithTheJob(t *testing.T) {
 	bubble(t, func(r *rig) {
 		_, release := blocked(r)
 		var deadline time.Duration
@@ -240,176 +233,9 @@ func TestHand_ClocksBeginWithTheJob(t *testing.T) {
 	})
 }
 
-// crowd is how many workers the dying process has.
-const crowd = 250
-
-// A process that is killed with a thousand jobs in hand has begun some: these have
-// lost an attempt afterwards, and no others have.
-func TestHand_AKillChargesNothingThatHadNotBegun(t *testing.T) {
-	var r *rig
-	var running, held map[string]bool
-	for tries := 0; len(running) != crowd || len(held) < 4*crowd; tries++ { // the hand may be given back between the last look at it and the kill
-		if tries == 20 {
-			t.Fatal("no process was killed with its hand full")
-		}
-		r = newRig(t) // jobs that an earlier process has claimed have an attempt more
-		r.enqueue(repeat(dies(), 10_000)...)
-		r.restartAfter(r.die)
-		running, held = map[string]bool{}, map[string]bool{}
-		for _, j := range r.leases() {
-			if j.Unbegun {
-				held[j.ID] = true
-			} else {
-				running[j.ID] = true
-			}
-		}
-		t.Logf("%d jobs ran and %d were in hand when the process was killed", len(running), len(held))
-	}
-	var log journal
-	r.start(func(o *options) {
-		o.Workers, o.Log = func(string) int { return 0 }, slog.New(slog.NewTextHandler(&log, nil))
-	})
-	for _, want := range []string{
-		fmt.Sprintf(`were settled as lost." jobs=%d`, len(running)), fmt.Sprintf(`had not begun were put back." jobs=%d`, len(held)),
-	} {
-		if !log.has(want) {
-			t.Errorf("the log does not say %q", want)
-		}
-	}
-	for id := range held {
-		if attempts := r.want(id, "available", 0); len(attempts) != 1 || attempts[0].Outcome != job.Interrupted {
-			t.Errorf("attempts of a job that had not begun: %+v", attempts)
-		}
-	}
-	for id := range running {
-		if attempts := r.want(id, "retryable", 1); len(attempts) != 1 || attempts[0].Outcome != job.Lost {
-			t.Errorf("attempts of a job that ran: %+v", attempts)
-		}
-	}
-}
-
-// dies is a job whose next attempt is far away.
-func dies() job.Job {
-	j := ofType("dies")
-	j.Policy.InitialInterval, j.Policy.MaxInterval = time.Hour, time.Hour
-	return j
-}
-
-// restartAfter opens the store again after something that needs its file.
-func (r *rig) restartAfter(do func()) {
-	r.Helper()
-	if err := r.store.Close(); err != nil {
-		r.Fatal(err)
-	}
-	do()
-	*r = *newRigAt(r.T, r.path)
-}
-
-// die runs a process that works off jobs until it is killed with its hand full.
-func (r *rig) die() {
-	r.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), "REDRIVE_TEST_DIES="+r.path)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		r.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		r.Log(lines.Text())
-	}
-	err = cmd.Wait()
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		r.Fatalf("the process was not killed: %v", err)
-	}
-}
-
-// dying is the process that die starts. Its jobs return at once, until all workers
-// have one that does not: then the hand is full, unless that took so long that it
-// was given back, and everything starts again from the beginning.
-func dying(path string) error {
-	r := &mortal{gate: make(chan struct{})}
-	s, err := store.Open(context.Background(), store.Options{Database: databaseAt(path), OnCommit: func(changes []job.Change) {
-		if e := r.engine.Load(); e != nil {
-			e.Changed(changes)
-		}
-	}})
-	if err != nil {
-		return err
-	}
-	e, err := engine.New(engine.Options{
-		Store: slowly{s, 100 * time.Millisecond}, Queues: s, Name: "dying", Random: func() float64 { return 0.5 },
-		Handlers: func(string) (engine.Handler, bool) { return r.handle, true }, Workers: func(string) int { return crowd },
-	})
-	if err != nil {
-		return err
-	}
-	r.engine.Store(e)
-	if err := e.Start(context.Background()); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if r.blocked.Load() < crowd {
-			continue
-		}
-		leases, err := s.Leases(context.Background(), time.Time{})
-		if err != nil {
-			return err
-		}
-		held := len(slices.DeleteFunc(slices.Clone(leases), func(j job.Job) bool { return !j.Unbegun }))
-		if held >= 4*crowd && len(leases)-held == crowd {
-			fmt.Println("killed with", held, "jobs in hand and", len(leases)-held, "begun")
-			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		}
-		if held > 0 {
-			continue // it is not yet given back
-		}
-		if _, err := s.Enqueue(context.Background(), time.Now(), repeat(dies(), 4*crowd)); err != nil {
-			return err
-		}
-		r.lift()
-	}
-	return fmt.Errorf("the hand was never full")
-}
-
-// mortal has the handlers of the dying process.
-type mortal struct {
-	engine  atomic.Pointer[engine.Engine]
-	began   atomic.Int64
-	blocked atomic.Int64
-
-	mu   sync.Mutex
-	gate chan struct{}
-}
-
-func (m *mortal) handle(context.Context, job.Job) error {
-	if m.began.Add(1) < 3*crowd {
-		return nil
-	}
-	m.mu.Lock()
-	gate := m.gate
-	m.mu.Unlock()
-	m.blocked.Add(1)
-	<-gate
-	m.blocked.Add(-1)
-	return nil
-}
-
-// lift lets all blocked handlers go.
-func (m *mortal) lift() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.began.Store(0)
-	close(m.gate)
-	m.gate = make(chan struct{})
-}
-
-// While all queues together may run no more, none has jobs in hand: another queue
+// While all queues together may run no more, none has jobs prefetched: another queue
 // would never have a place.
-func TestHand_LeavesPlacesToOtherQueues(t *testing.T) {
+func TestPrefetch_LeavesPlacesToOtherQueues(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("quick", func(context.Context, job.Job) error { time.Sleep(time.Millisecond); return nil })
 		other := ofType("quick")
@@ -421,15 +247,15 @@ func TestHand_LeavesPlacesToOtherQueues(t *testing.T) {
 		})
 		for r.store.Snapshot().Totals.Succeeded < 310 {
 			time.Sleep(time.Millisecond)
-			if held := r.held(); len(held) > 0 {
-				t.Fatalf("%d jobs are in hand", len(held))
+			if prefetched := r.prefetched(); len(prefetched) > 0 {
+				t.Fatalf("%d jobs are prefetched", len(prefetched))
 			}
 		}
 	})
 }
 
-// A worker that became free while jobs were taken in hand starts one of them.
-func TestHand_FreeWorkersStartWhatIsInHand(t *testing.T) {
+// A worker that became free while jobs were prefetched starts one of them.
+func TestPrefetch_FreeWorkersStartWhatIsPrefetched(t *testing.T) {
 	bubble(t, func(r *rig) {
 		_, release := blocked(r)
 		release()
@@ -437,8 +263,8 @@ func TestHand_FreeWorkersStartWhatIsInHand(t *testing.T) {
 		if n := r.store.Snapshot().Totals.Succeeded; n != 100 {
 			t.Errorf("%d jobs succeeded", n)
 		}
-		if held := r.held(); len(held) > 0 {
-			t.Errorf("%d jobs are in hand", len(held))
+		if prefetched := r.prefetched(); len(prefetched) > 0 {
+			t.Errorf("%d jobs are prefetched", len(prefetched))
 		}
 	})
 }

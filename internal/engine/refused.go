@@ -102,7 +102,7 @@ func (d *dispatcher) claimApart(claim job.Claim) {
 		switch {
 		case err == nil:
 			d.queues[name].aside = 0
-			d.start(one, claimed)
+			d.startClaimed(one, claimed)
 			d.noteEmpty(one, claimed)
 		case fault.InInput(err):
 			d.putAside(name, err)

@@ -8,10 +8,10 @@ import (
 	"redrive/internal/job"
 )
 
-// start starts claimed jobs, as many of each queue as workers were reserved, and keeps the
+// startClaimed starts claimed jobs, as many of each queue as workers were reserved, and keeps the
 // others prefetched. One that need not run, or cannot, takes the same way: its worker is
 // what bounds how much is under way.
-func (e *Engine) start(c job.Claim, claimed []job.Job) {
+func (e *Engine) startClaimed(c job.Claim, claimed []job.Job) {
 	now := time.Now()
 	started := make(map[string]int, len(c.Free))
 	all := make([]execution, len(claimed))
@@ -24,14 +24,14 @@ func (e *Engine) start(c job.Claim, claimed []job.Job) {
 		started[queue]++
 		if started[queue] > c.Free[queue] {
 			x.prefetched = true
-			e.executions.hold(x)
+			e.executions.keep(x)
 			e.prefetch.add(x, now)
 			continue
 		}
 
 		e.workers.takeReserved(queue)
 		if e.begin(x, now) {
-			e.pool.start(x)
+			e.pool.execute(x)
 		} else {
 			e.workers.free(queue)
 		}
@@ -43,7 +43,7 @@ func (e *Engine) start(c job.Claim, claimed []job.Job) {
 // Here the ttr of the job begins.
 func (e *Engine) begin(x *execution, now time.Time) bool {
 	t := e.newTask(x.job, now)
-	w, begun := e.executions.begin(x, t, now)
+	w, begun := e.executions.admit(x, t, now)
 	if !begun {
 		t.endContext(nil)
 		e.logWait(w)
@@ -88,7 +88,7 @@ func (d *dispatcher) fillWorkers() {
 			if x == nil {
 				break
 			}
-			d.pool.start(x)
+			d.pool.execute(x)
 			d.notify() // that it has begun is to be written down
 		}
 	}
@@ -104,7 +104,7 @@ func (d *dispatcher) startWaiting(now time.Time) {
 		}
 
 		t := d.newTask(x.job, now)
-		begun, late := d.executions.beginWaiting(w, t, now)
+		begun, late := d.executions.admitWaiting(w, t, now)
 		if !begun {
 			t.endContext(nil)
 			d.workers.free(x.job.Queue)
@@ -116,7 +116,7 @@ func (d *dispatcher) startWaiting(now time.Time) {
 			d.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: the job waited as long as it should.",
 				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue, "given_up", w.before.gone)
 		}
-		d.pool.start(x)
+		d.pool.execute(x)
 	}
 }
 
@@ -128,9 +128,9 @@ type pool struct {
 	all    sync.WaitGroup
 }
 
-// start gives an execution to a goroutine that is idle, or to a new one: a new
+// execute gives an execution to a goroutine that is idle, or to a new one: a new
 // one spends more time on growing its stack than on a small job.
-func (p *pool) start(x *execution) {
+func (p *pool) execute(x *execution) {
 	select {
 	case p.tasks <- x:
 	default:

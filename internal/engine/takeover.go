@@ -82,7 +82,7 @@ func (e *Engine) tookOver(letters []outcome) {
 func (e *Engine) post(outcomes []outcome) {
 	for _, o := range outcomes {
 		if o.sends {
-			e.executions.holdEnded(&execution{job: o.job})
+			e.executions.keepEnded(&execution{job: o.job})
 		}
 		e.outbox.post(o)
 	}

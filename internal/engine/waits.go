@@ -28,48 +28,48 @@ func newWaits() waits {
 
 // abandoned takes in an execution that was ended: its handler is stuck now, or it
 // waits no longer for another.
-func (w *waits) abandoned(x *execution) {
+func (s *waits) abandoned(x *execution) {
 	if x.handler != nil {
 		x.gone = time.Now()
-		w.stuck[x.job.ID] = x
+		s.stuck[x.job.ID] = x
 		return
 	}
-	if w.has(x) {
-		delete(w.waiting, x.job.ID)
+	if s.has(x) {
+		delete(s.waiting, x.job.ID)
 	}
 }
 
 // returned says that a handler has returned, which may have been stuck.
-func (w *waits) returned(x *execution) {
-	if w.stuck[x.job.ID] == x {
-		delete(w.stuck, x.job.ID)
+func (s *waits) returned(x *execution) {
+	if s.stuck[x.job.ID] == x {
+		delete(s.stuck, x.job.ID)
 	}
 }
 
 // postpone lets an execution wait when an earlier handler of its job still runs; nil: it
 // need not. It takes no worker meanwhile: the handler that it waits for has one.
-func (w *waits) postpone(x *execution, until time.Time) *wait {
-	before := w.stuck[x.job.ID]
+func (s *waits) postpone(x *execution, until time.Time) *wait {
+	before := s.stuck[x.job.ID]
 	if before == nil || before.waitedFor {
 		return nil
 	}
 
-	one := &wait{x: x, before: before, until: until}
-	w.waiting[x.job.ID] = one
-	return one
+	w := &wait{x: x, before: before, until: until}
+	s.waiting[x.job.ID] = w
+	return w
 }
 
 // has reports whether an execution waits.
-func (w *waits) has(x *execution) bool {
-	one := w.waiting[x.job.ID]
-	return one != nil && one.x == x
+func (s *waits) has(x *execution) bool {
+	w := s.waiting[x.job.ID]
+	return w != nil && w.x == x
 }
 
 // due lists the waits that are over.
-func (w *waits) due(now time.Time) (all []*wait) {
-	for _, one := range w.waiting {
-		if w.over(one, now) {
-			all = append(all, one)
+func (s *waits) due(now time.Time) (all []*wait) {
+	for _, w := range s.waiting {
+		if s.over(w, now) {
+			all = append(all, w)
 		}
 	}
 	return all
@@ -77,28 +77,28 @@ func (w *waits) due(now time.Time) (all []*wait) {
 
 // over reports whether the handler for which a job waits has returned, or was
 // waited for long enough.
-func (w *waits) over(one *wait, now time.Time) bool {
-	return w.stuck[one.x.job.ID] != one.before || reached(one.until, now)
+func (s *waits) over(w *wait, now time.Time) bool {
+	return s.stuck[w.x.job.ID] != w.before || reached(w.until, now)
 }
 
 // end ends a wait, because its execution begins. late says that the earlier handler still
-// runs: no other execution waits for that one.
-func (w *waits) end(one *wait) (late bool) {
-	id := one.x.job.ID
-	delete(w.waiting, id)
-	late = w.stuck[id] == one.before
+// runs: no other execution waits for it.
+func (s *waits) end(w *wait) (late bool) {
+	id := w.x.job.ID
+	delete(s.waiting, id)
+	late = s.stuck[id] == w.before
 	if late {
-		one.before.waitedFor = true
+		w.before.waitedFor = true
 	}
 	return late
 }
 
 // nextLimit is the first moment at which a handler has been waited for long enough. Waits
 // that have come to it wait for a worker.
-func (w *waits) nextLimit(now time.Time) (limit time.Time) {
-	for _, one := range w.waiting {
-		if one.until.After(now) {
-			limit = earlier(limit, one.until)
+func (s *waits) nextLimit(now time.Time) (limit time.Time) {
+	for _, w := range s.waiting {
+		if w.until.After(now) {
+			limit = earlier(limit, w.until)
 		}
 	}
 	return limit
@@ -106,20 +106,20 @@ func (w *waits) nextLimit(now time.Time) (limit time.Time) {
 
 // of says since when the handler for which a job waits should have returned, and until when
 // the job waits for it; zero when it waits for a worker.
-func (w *waits) of(id string, now time.Time) (since, until time.Time, ok bool) {
-	one := w.waiting[id]
-	if one == nil {
+func (s *waits) of(id string, now time.Time) (since, until time.Time, ok bool) {
+	w := s.waiting[id]
+	if w == nil {
 		return time.Time{}, time.Time{}, false
 	}
-	if w.over(one, now) {
+	if s.over(w, now) {
 		return time.Time{}, time.Time{}, true
 	}
-	return one.before.gone, one.until, true
+	return w.before.gone, w.until, true
 }
 
 // list lists the handlers that are stuck, the oldest first.
-func (w *waits) list() (all []job.Stuck) {
-	for _, x := range w.stuck {
+func (s *waits) list() (all []job.Stuck) {
+	for _, x := range s.stuck {
 		all = append(all, job.Stuck{Job: *x.job, Since: x.gone})
 	}
 	slices.SortFunc(all, func(a, b job.Stuck) int { return a.Since.Compare(b.Since) })
