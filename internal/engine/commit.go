@@ -7,12 +7,12 @@ import (
 	"redrive/internal/job"
 )
 
-// onCommit is the engine's side of dispatch on commit: the store asks it in each transaction
-// that makes jobs available, reserves workers for them, claims as many in that transaction,
-// and answers after it. It knows whether an answer is outstanding, so that a stop can wait
-// for it.
+// onCommit is the engine's side of dispatch on commit. In each transaction that makes jobs
+// available, the store asks the engine to reserve workers (reserveOnCommit) and claims as many
+// jobs; after it, the store answers with these jobs (startOnCommit). onCommit knows whether an
+// answer is outstanding, so that a stop can wait for it.
 type onCommit struct {
-	end func() // of the asking by the store; set before it can stop
+	end func() // makes the store ask no more; set by Start
 
 	mu          sync.Mutex
 	stopped     bool

@@ -24,23 +24,24 @@
 //
 // # The parts
 //
-// Each part has a type with a mutex of its own, and is used without knowing of it:
+// Each part is a type that locks itself, so that its callers need to know of no mutex:
 //
-//   - executions: the jobs whose leases we have. It decides, once for each, how it ended.
+//   - executions: the jobs whose leases we have. It decides once for each how it ended.
 //   - settlements: the outcomes that are to be written.
 //   - workers: how many of each queue are in use, or reserved for a claim.
 //   - prefetch: jobs that were claimed before a worker was free.
 //   - changes: what commits have changed, for the dispatcher.
 //   - breaker: the circuit breaker, which is open while something has run out.
 //   - outage: since when the database refuses, or does not answer.
-//   - onCommit: whether a claim of the store's is under way.
-//   - alarm: the deadlines of handlers. outbox: dead letters on their way.
+//   - onCommit: whether the store claims jobs for us in a transaction that is under way.
+//   - alarm: the deadlines of handlers.
+//   - outbox: dead letters on their way.
 //
-// Two of them call another one while they are locked: executions adds to settlements in the
-// step that decides, and changes asks prefetch. No other does, so that there is no order to
-// keep. What needs several parts at once is safe because of the order in which they are
-// asked, and because it wakes the dispatcher afterwards, which looks again: an outcome is
-// added before its worker is free, and a worker is taken before its job begins.
+// Two of them call another part while they are locked: executions adds to settlements in the
+// step that decides how an execution ended, and changes asks prefetch. No other does, so no
+// order of locks has to be kept. What needs several parts is safe because of the order in
+// which it uses them (an outcome is added before its worker is free, a worker is taken before
+// its job begins), and it wakes the dispatcher afterwards, which looks again.
 //
 // The dispatcher's own state needs no lock: only its goroutine touches it.
 //

@@ -29,6 +29,7 @@ func (e *Engine) write(ctx context.Context, batch []outcome) (left []outcome, er
 		return e.writePlainly(ctx, batch[0], err)
 	}
 
+	// Find the refused one by halves.
 	half := len(batch) / 2
 	left, err = e.write(ctx, batch[:half])
 	if err != nil {
@@ -140,6 +141,7 @@ func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token
 		return nil, 1, e.o.Store.Ping(context.Background())
 	}
 
+	// Find the refused one by halves.
 	half := len(tokens) / 2
 	first, refused, err := e.extendAll(now, tokens[:half])
 	if err != nil {

@@ -61,6 +61,8 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return e.life.err
 }
 
+// beginStop lets no more executions begin, and sees to it that the end of everything is
+// announced, depending on how far the engine has come.
 func (e *Engine) beginStop() {
 	e.executions.close()
 
