@@ -134,6 +134,7 @@ func (b *breaker) halfOpen(now time.Time, limit int) {
 func (b *breaker) step(now time.Time, full bool) (ended job.Hold, hits int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.state != breakerHalfOpen || now.Before(b.next) {
 		return job.Hold{}, 0
 	}
@@ -154,6 +155,7 @@ func (b *breaker) step(now time.Time, full bool) (ended job.Hold, hits int) {
 func (b *breaker) room(running int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	switch b.state {
 	case breakerOpen:
 		return 0

@@ -43,6 +43,7 @@ func (c *changes) startedOnCommit(claimed []job.Job) {
 func (c *changes) add(moved []job.Change) (relevant bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	dispatched := c.dispatched
 	c.dispatched = nil
 

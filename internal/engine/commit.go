@@ -78,7 +78,5 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 	e.changes.startedOnCommit(claimed)
 	e.startClaimed(c, claimed)
 	e.workers.release(c)
-	if len(claimed) > 0 {
-		e.notify() // they have limits
-	}
+	e.notify() // the jobs have limits, and others may have waited for the workers
 }

@@ -40,6 +40,7 @@ type alarm struct {
 func (a *alarm) set(deadline time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if deadline.IsZero() || !a.at.IsZero() && !deadline.Before(a.at) {
 		return
 	}

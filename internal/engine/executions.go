@@ -63,6 +63,7 @@ func (s *executions) keepEnded(x *execution) {
 func (s *executions) admit(x *execution, t task, now time.Time) (w *wait, begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if x.ended {
 		return nil, false
 	}
@@ -92,6 +93,7 @@ func (s *executions) admit(x *execution, t task, now time.Time) (w *wait, begun 
 func (s *executions) admitWaiting(w *wait, t task, now time.Time) (begun, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if !s.waits.has(w.x) {
 		return false, false
 	}
@@ -118,6 +120,7 @@ func (s *executions) returned(x *execution) (decided bool) {
 func (s *executions) decide(x *execution, o outcome) (cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.waits.returned(x)
 	if x.cause != nil {
 		return x.cause
@@ -135,6 +138,7 @@ func (s *executions) decide(x *execution, o outcome) (cause error) {
 func (s *executions) fence(token job.Token, cause error) *execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	delete(s.quarantined, token)
 	x := s.leased[token]
 	if x == nil || x.ended {
@@ -152,6 +156,7 @@ func (s *executions) fence(token job.Token, cause error) *execution {
 func (s *executions) abandon(cause error, which func(*execution) bool) (all []*execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, x := range s.leased {
 		if !x.ended && which(x) {
 			x.abandon(cause)
@@ -172,6 +177,7 @@ func (s *executions) abandonWaiting(cause error) []*execution {
 func (s *executions) giveBack(all []*execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, x := range all {
 		if !x.ended {
 			x.ended = true
@@ -193,6 +199,7 @@ func (s *executions) cancelAll(cause error) {
 func (s *executions) endOverdue(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, x := range s.leased {
 		switch {
 		case x.returned:
@@ -219,6 +226,7 @@ func (s *executions) release(batch []outcome) {
 func (s *executions) quarantine(o outcome) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if len(s.quarantined) >= maxQuarantined {
 		return false
 	}
@@ -255,6 +263,7 @@ func (s *executions) stillRunning(tokens []job.Token) []job.Token {
 func (s *executions) began(token job.Token) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	x := s.leased[token]
 	if x == nil || !x.begun {
 		return time.Time{}, false
@@ -277,6 +286,7 @@ func (s *executions) newLimit() time.Time {
 func (s *executions) nextLimit(now time.Time) (limit time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, x := range s.leased {
 		if !x.ended && !x.returned {
 			limit = earlier(limit, x.limit)

@@ -42,6 +42,7 @@ func (o *outage) answered() {
 func (o *outage) refuses(now time.Time) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if !o.refusing.IsZero() {
 		return false
 	}
@@ -54,6 +55,7 @@ func (o *outage) refuses(now time.Time) (first bool) {
 func (o *outage) accepts(now time.Time) (lasted time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if o.refusing.IsZero() {
 		return 0
 	}
@@ -73,6 +75,7 @@ func (o *outage) on() bool {
 func (o *outage) held(now time.Time) (why job.Hold, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	why = job.Hold{Of: job.Database, Reason: job.Database.Lack()}
 	switch {
 	case !o.refusing.IsZero():

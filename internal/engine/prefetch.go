@@ -58,6 +58,7 @@ func (p prefetched) set(queue string, jobs []waitingJob) {
 func (p *prefetch) add(x *execution, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	jobs := p.jobs[x.job.Queue]
 	at, _ := slices.BinarySearchFunc(jobs, x.job.Priority, func(j waitingJob, priority int) int {
 		if j.x.job.Priority >= priority {
@@ -72,6 +73,7 @@ func (p *prefetch) add(x *execution, now time.Time) {
 func (p *prefetch) next(queue string) *execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	jobs := p.jobs[queue]
 	if len(jobs) == 0 {
 		return nil
@@ -84,6 +86,7 @@ func (p *prefetch) next(queue string) *execution {
 func (p *prefetch) drop(x *execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	jobs := p.jobs[x.job.Queue]
 	at := slices.IndexFunc(jobs, func(j waitingJob) bool { return j.x == x })
 	if at >= 0 {
@@ -96,6 +99,7 @@ func (p *prefetch) drop(x *execution) {
 func (p *prefetch) takeLate(queue string, now time.Time) (late []*execution, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	var left []waitingJob
 	for _, j := range p.jobs[queue] {
 		end := j.claimed.Add(prefetchFor)
@@ -114,6 +118,7 @@ func (p *prefetch) takeLate(queue string, now time.Time) (late []*execution, nex
 func (p *prefetch) takeAll(queue string) (all []*execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for _, j := range p.jobs[queue] {
 		all = append(all, j.x)
 	}

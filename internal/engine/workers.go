@@ -27,6 +27,7 @@ func newWorkers(ask func(queue string) int) *workers {
 func (w *workers) limit(queue string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	n, known := w.limits[queue]
 	if !known {
 		n = w.ask(queue)
@@ -49,6 +50,7 @@ func (w *workers) reserve(queue string, most int) (n int, more bool) {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	free := limit - w.busy[queue] - w.reserved[queue]
 	n = max(0, min(free, most))
 	if n > 0 {
@@ -73,6 +75,7 @@ func (w *workers) take(queue string, most int) bool {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if w.busy[queue]+w.reserved[queue] >= limit || total(w.busy)+total(w.reserved) >= most {
 		return false
 	}
