@@ -38,7 +38,7 @@ type breaker struct {
 
 	mu     sync.Mutex
 	state  breakerState
-	why    job.Hold      // it is not closed, and since when; zero: it is closed
+	why    job.Hold      // what has run out, and since when; zero: nothing has, it is closed
 	hits   int           // shortages since it opened
 	pause  time.Duration // from the opening to the next probe
 	next   time.Time     // when to look after it

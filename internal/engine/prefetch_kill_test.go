@@ -27,7 +27,9 @@ const dyingWorkers = 250
 func TestPrefetch_AKillChargesNothingThatHadNotBegun(t *testing.T) {
 	var r *rig
 	var running, prefetched map[string]bool
-	for tries := 0; len(running) != dyingWorkers || len(prefetched) < 4*dyingWorkers; tries++ { // prefetched jobs may be given back between the last look at them and the kill
+
+	// Prefetched jobs may be given back between the last look at them and the kill.
+	for tries := 0; len(running) != dyingWorkers || len(prefetched) < 4*dyingWorkers; tries++ {
 		if tries == 20 {
 			t.Fatal("no process was killed with enough jobs prefetched")
 		}
