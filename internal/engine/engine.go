@@ -24,7 +24,7 @@
 //
 // # The parts
 //
-// Each part is a type that locks itself, so that its callers need to know of no mutex:
+// Each part is a type that locks itself:
 //
 //   - executions: the jobs whose leases we have. It decides once for each how it ended.
 //   - settlements: the outcomes that are to be written.
