@@ -121,7 +121,7 @@ func (r *redriveQueue) Work(ctx context.Context, workers int, handle Handler) (f
 	run := decoding(handle)
 	execute := func(_ context.Context, j job.Job) error { return run(j.Payload) }
 	e, err := engine.New(engine.Options{
-		Store: r.store, Name: "bench", Random: rand.Float64, Settled: r.metrics.Settled,
+		Store: r.store, Queues: r.store, Name: "bench", Random: rand.Float64, Settled: r.metrics.Settled,
 		Handlers: func(string) (engine.Handler, bool) { return execute, true },
 		Workers:  func(string) int { return workers },
 	})

@@ -301,7 +301,7 @@ func (a *app) buildEngine(context.Context) (err error) {
 	letters := &letterLog{log: a.log}
 	a.inBackground("log of dead letters", letters.run)
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text,
+		Store: a.store, Queues: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text,
 		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.config.Rules().AfterFailure(j, end) },
 		Kept:  a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,
 		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,

@@ -222,7 +222,7 @@ func (c *crowd) start(kind operation.Kind, run bool) (time.Duration, operation.O
 func (c *crowd) busy(do func()) (others []time.Duration) {
 	c.Helper()
 	e, err := engine.New(engine.Options{
-		Store: c.store, Name: "bench", Workers: func(string) int { return 50 }, Random: func() float64 { return 0.5 },
+		Store: c.store, Queues: c.store, Name: "bench", Workers: func(string) int { return 50 }, Random: func() float64 { return 0.5 },
 		Handlers: func(string) (engine.Handler, bool) {
 			return func(context.Context, job.Job) error { c.ran.Add(1); return nil }, true
 		},

@@ -259,7 +259,7 @@ func TestWorld_BreakAndFix(t *testing.T) {
 func start(t *testing.T, s shop) *engine.Engine {
 	t.Helper()
 	e, err := engine.New(engine.Options{
-		Store: s.Store, Handlers: s.Handler, Workers: s.config.Workers,
+		Store: s.Store, Queues: s.Store, Handlers: s.Handler, Workers: s.config.Workers,
 		UnknownType: retry.UnknownHold, Name: "test", Lease: time.Minute, Grace: 10 * time.Second,
 		Random: func() float64 { return 0.5 },
 	})

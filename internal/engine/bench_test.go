@@ -68,7 +68,7 @@ func newBench(b *testing.B) *bench {
 
 func (r *bench) start(h engine.Handler, settled func(job.Job, job.Settlement)) *engine.Engine {
 	e, err := engine.New(engine.Options{
-		Store: r.store, Name: "bench", Settled: settled,
+		Store: r.store, Queues: r.store, Name: "bench", Settled: settled,
 		Handlers: func(string) (engine.Handler, bool) { return h, true },
 		Workers:  func(string) int { return 50 },
 		Random:   func() float64 { return 0.5 },

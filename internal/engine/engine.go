@@ -8,12 +8,12 @@
 // Exchange settles it and claims as much as can start at once. One call is in
 // flight at a time, so under load the settlements of a whole batch
 // and the next claim share one commit, and when idle a single job does not have to
-// wait. It claims for the workers that are free, and ahead for those that will be
-// before the next commit (see hand.go).
+// wait. It claims for the workers that are free, and prefetches for those that will be
+// before the next commit.
 //
-// While workers are free, most jobs need no claim of the dispatcher's: the store
-// offers what becomes available in the transaction that makes it so, and what the
-// engine takes starts after that one commit.
+// While workers are free, most jobs need no claim of the dispatcher's: they are dispatched
+// on commit. The store asks the engine in the transaction that makes jobs available, and
+// what the engine has workers for starts after that one commit.
 //
 // The store is not polled for jobs. The dispatcher sleeps until a handler
 // returns, until [Engine.Changed] says that jobs became available, or until the
@@ -21,6 +21,29 @@
 // can be set. It remembers which queues can hold claimable jobs and asks for
 // those only. What is asked for again and again is leases that ran out (see
 // below), and whatever the store refused.
+//
+// # The parts
+//
+// Each part is a type that locks itself:
+//
+//   - executions: the jobs whose leases we have. It decides once for each how it ended.
+//   - settlements: the outcomes that are to be written.
+//   - workers: how many of each queue are in use, or reserved for a claim.
+//   - prefetch: jobs that were claimed before a worker was free.
+//   - changes: what commits have changed, for the dispatcher.
+//   - breaker: the circuit breaker, which is open while something has run out.
+//   - outage: since when the database refuses, or does not answer.
+//   - onCommit: whether the store claims jobs for us in a transaction that is under way.
+//   - alarm: the deadlines of handlers.
+//   - outbox: dead letters on their way.
+//
+// Two of them call another part while they are locked: executions adds to settlements in the
+// step that decides how an execution ended, and changes asks prefetch. No other does, so no
+// order of locks has to be kept. What needs several parts is safe because of the order in
+// which it uses them (an outcome is added before its worker is free, a worker is taken before
+// its job begins), and it wakes the dispatcher afterwards, which looks again.
+//
+// The dispatcher's own state needs no lock: only its goroutine touches it.
 //
 // # The end of an execution
 //
@@ -81,74 +104,74 @@
 // A handler that returns a *job.Shortage could not do its work because this
 // process or machine had run out of something. Its job is given back and loses no
 // attempt, nothing is claimed, and as soon as there is some again work goes on
-// (see hold.go). A dead letter that meets one is sent again after it.
+// (see breaker.go). A dead letter that meets one is sent again after it.
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"redrive/internal/fault"
-	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // Engine runs the jobs of one store. Its methods can be used by many
 // goroutines.
 type Engine struct {
-	o         Options
-	life      life
-	active    executions // of ours
-	handlers  pool
-	hold      hold
-	outbox    *outbox
-	heartbeat sync.WaitGroup
-	wake      chan struct{} // one slot: there is something for the dispatcher
-	failed    chan error    // one slot: the store broke
-	paused    atomic.Bool   // no claims until it is resumed
-	reloaded  atomic.Bool   // queues may have other numbers of workers; for the dispatcher
-	unfreed   atomic.Bool   // a reload could not free the jobs whose handlers exist now; for the heartbeat
-	behind    atomic.Bool   // what a dead process left is not settled yet: only the dispatcher does it
+	o    Options
+	life life
+
+	// The parts: see the package comment.
+	executions  *executions
+	settlements settlements
+	workers     *workers
+	prefetch    *prefetch
+	changes     changes
+	breaker     *breaker
+	outage      outage
+	onCommit    onCommit
+	alarm       alarm
+	outbox      *outbox
+	pool        pool
+	heartbeat   sync.WaitGroup
+
+	// For the dispatcher, and for the owner of the engine.
+	wake     chan struct{} // one slot: there is something for the dispatcher
+	failed   chan error    // one slot: the store broke
+	paused   atomic.Bool   // no claims until it is resumed
+	reloaded atomic.Bool   // queues may have other numbers of workers
+	behind   atomic.Bool   // what a dead process left is not settled yet: only the dispatcher does it
+
+	// For the heartbeat.
+	unfreed atomic.Bool // a reload could not free the jobs whose handlers exist now
 }
 
 // New returns an engine that does nothing yet, or a *invalid.Error.
 func New(o Options) (*Engine, error) {
 	o = o.withDefaults()
-	if err := o.validate(); err != nil {
+	err := o.validate()
+	if err != nil {
 		return nil, err
 	}
+
 	e := &Engine{
-		o: o, wake: make(chan struct{}, 1), failed: make(chan error, 1),
-		active: executions{
-			leased: map[job.Token]*execution{}, quarantined: map[job.Token]bool{}, busy: map[string]int{},
-			stuck: map[string]*execution{}, waiting: map[string]*wait{},
-			hand: map[string][]inHand{}, promised: map[string]int{}, workers: map[string]int{}, askWorkers: o.Workers,
-		},
-		life: life{
-			drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{}),
-		},
+		o: o, life: newLife(),
+		workers:  newWorkers(o.Workers),
+		prefetch: &prefetch{jobs: prefetched{}},
+		breaker:  newBreaker(o.Probe, o.MaxRunning, o.Log),
+		wake:     make(chan struct{}, 1), failed: make(chan error, 1),
 	}
-	e.active.mayBegin = e.mayBegin
+	e.executions = newExecutions(&e.settlements, o.StuckAfter)
+	e.changes.prefetch = e.prefetch
+	e.alarm.ring = e.executions.endOverdue
 	e.outbox = newOutbox(o.Deliver, o.DeliverWithin, e.add, e.notify)
-	e.outbox.short = e.meet
-	e.handlers = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
+	e.outbox.short = e.ranOut
+	e.pool = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
 	e.behind.Store(true)
 	return e, nil
-}
-
-// add takes an outcome that is to be written.
-func (e *Engine) add(o outcome) {
-	e.active.add(o)
-	e.notify()
 }
 
 // notify wakes the dispatcher, however often it is called meanwhile.
@@ -166,26 +189,25 @@ func (e *Engine) Start(ctx context.Context) error {
 	if !e.life.advance(fresh, starting) {
 		return errors.New("start the engine: it was started or stopped before")
 	}
+
+	// The dispatcher takes over later what cannot be taken over now.
 	d := newDispatcher(e)
 	letters, err := e.takeOver(ctx)
 	behind := temporary(err)
 	if behind {
 		d.fail(err)
-		err = nil
+	} else if err != nil {
+		return e.startFailed(err)
 	}
-	next := running
-	if err != nil {
-		next = fresh
+
+	// Nothing is reserved while the engine is behind.
+	e.onCommit.end = e.o.Store.DispatchOnCommit(e.reserveOnCommit, e.startOnCommit)
+	if !e.life.advance(starting, running) {
+		e.onCommit.end()
+		return e.startFailed(nil)
 	}
-	if !e.life.advance(starting, next) { // Stop waits for this
-		close(e.life.done)
-		return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
-	}
-	if err != nil {
-		return fmt.Errorf("start the engine: %w", err)
-	}
+
 	e.heartbeat.Go(e.beat)
-	e.life.unserved = e.o.Store.Serve(e.offer, e.took)
 	go func() { // shutdown waits for it
 		if !behind {
 			d.tookOver(letters)
@@ -195,69 +217,18 @@ func (e *Engine) Start(ctx context.Context) error {
 	return nil
 }
 
-// temporary reports whether an error of the store is no reason not to start:
-// people can look at pages meanwhile, and the dispatcher tries again.
-func temporary(err error) bool {
-	return errors.Is(err, fault.ErrStorageFull) || errors.Is(err, fault.ErrReadOnly) || errors.Is(err, fault.ErrUnsafe) ||
-		errors.Is(err, fault.ErrBusy)
+// startFailed ends a start, and lets a Stop go on that waits for it.
+func (e *Engine) startFailed(err error) error {
+	if e.life.advance(starting, fresh) {
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	close(e.life.done)
+	return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
 }
 
-// takeOver ends the executions of the process that had the file before, in
-// batches, and frees the jobs whose handlers exist now. It returns the outcomes
-// whose dead letters are to be delivered before they can be written; with an
-// error none, since what is not written is found again.
-func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
-	orphans, err := e.o.Store.Leases(ctx, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	for batch := range slices.Chunk(orphans, 500) {
-		if e.life.reached(stopping) {
-			return nil, errStopping
-		}
-		var outcomes []outcome
-		for _, o := range e.settleLost(batch, time.Now()) {
-			if o.sends {
-				letters = append(letters, o)
-			} else {
-				outcomes = append(outcomes, o)
-			}
-		}
-		if _, err := e.write(ctx, outcomes); err != nil {
-			return nil, err
-		}
-	}
-	e.logOrphans(orphans)
-	return letters, e.unhold(ctx)
-}
-
-// logOrphans says what a dead process left. Jobs that it had only claimed in advance lost
-// nothing.
-func (e *Engine) logOrphans(orphans []job.Job) {
-	unbegun := 0
-	for _, j := range orphans {
-		if j.Unbegun {
-			unbegun++
-		}
-	}
-	if begun := len(orphans) - unbegun; begun > 0 {
-		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", begun)
-	}
-	if unbegun > 0 {
-		e.o.Log.Info("Jobs that a dead process had claimed and that had not begun were put back.", "jobs", unbegun)
-	}
-}
-
-// tookOver ends the taking over: from now on leases that ran out are looked
-// for, so the letters that are on the way have to be known by then.
-func (e *Engine) tookOver(letters []outcome) {
-	e.post(letters)
-	e.behind.Store(false)
-}
-
-// mayBegin reports whether jobs of a queue may begin that are in hand.
+// mayBegin reports whether jobs of a queue may begin that need no claim of the dispatcher's.
 func (e *Engine) mayBegin(queue string) bool {
-	return !e.paused.Load() && !e.hold.on() && !e.o.Store.QueuePaused(queue)
+	return !e.life.reached(stopping) && !e.paused.Load() && e.breaker.closed() && !e.outage.on() && !e.o.Queues.QueuePaused(queue)
 }
 
 func (e *Engine) knows(typ string) bool {
@@ -273,11 +244,20 @@ func (e *Engine) knows(typ string) bool {
 func (e *Engine) Changed(changes []job.Change) {
 	for _, c := range changes {
 		if c.State == job.Cancelled {
-			e.active.fence(c.Token, errCancelled)
+			e.fence(c.Token, errCancelled)
 		}
 	}
-	if e.active.hear(changes) {
+
+	if e.changes.add(changes) {
 		e.notify()
+	}
+}
+
+// fence stops an execution that was ended from outside the engine.
+func (e *Engine) fence(token job.Token, cause error) {
+	x := e.executions.fence(token, cause)
+	if x != nil {
+		e.prefetch.drop(x)
 	}
 }
 
@@ -285,7 +265,7 @@ func (e *Engine) Changed(changes []job.Change) {
 // settled. It survives no restart.
 func (e *Engine) Pause() {
 	e.paused.Store(true)
-	e.notify() // what is in hand is given back
+	e.notify() // prefetched jobs are given back
 }
 
 // Resume ends a pause. Jobs that became available meanwhile are claimed.
@@ -300,152 +280,18 @@ func (e *Engine) Err() <-chan error { return e.failed }
 
 // Running counts the handlers at work by queue, those that were given up
 // included.
-func (e *Engine) Running() map[string]int { return e.active.running() }
+func (e *Engine) Running() map[string]int { return e.workers.running() }
 
 // Stuck lists the handlers that go on although their executions have ended, the
 // oldest first.
-func (e *Engine) Stuck() []job.Stuck { return e.active.stuckHandlers() }
+func (e *Engine) Stuck() []job.Stuck { return e.executions.stuck() }
 
 // Waiting reports whether a claimed job has not begun because of the handler of
 // an earlier execution: since when that one should have returned, and until
 // when the job waits for it. Both are zero when this wait is over, and the job
 // waits for a worker.
-func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e.active.waitOf(id) }
+func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e.executions.waitOf(id) }
 
 // Began is when an execution began that is ours: later than its claim, when it
 // had to wait.
-func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.active.began(token) }
-
-// Store is what the engine needs of a database. Its methods are atomic and
-// finish what they began whatever becomes of ctx, which bounds the waiting
-// only.
-type Store interface {
-	// Exchange settles, then claims, in one transaction. Executions that were
-	// fenced off change nothing and are reported as stale. It keeps no settlement:
-	// the list is filled again for the next call.
-	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
-	// Extend moves the end of leases; those that were fenced off are stale.
-	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) (stale []job.Token, err error)
-	// Leases returns the active jobs whose lease ends by then; all for the zero time.
-	Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error)
-	// NextDue is the earliest time after a moment at which a waiting job may run;
-	// zero for none.
-	NextDue(ctx context.Context, after time.Time) (time.Time, error)
-	// Serve offers jobs in the transactions that make them available, until end. offer
-	// says how many of these queues could start at once; took follows it, with what was
-	// claimed. Both are called by the goroutine that is writing at the
-	// time, and must be quick.
-	Serve(offer func(queues []string) job.Claim, took func(job.Claim, []job.Job)) (end func())
-	// Unhold frees the jobs that were held for want of a handler.
-	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
-	// Ping reports whether anything can be written.
-	Ping(ctx context.Context) error
-	// QueueNames lists the queues that have, or had, jobs.
-	QueueNames() []string
-	// QueuePaused reports whether claims keep away from a queue, as of the last
-	// commit. It is asked for every job and must be quick.
-	QueuePaused(queue string) bool
-}
-
-// Options configure an engine. Those without a default are required.
-type Options struct {
-	Store    Store
-	Handlers func(typ string) (Handler, bool)
-	Workers  func(queue string) int // how many jobs of a queue run at once; asked once for each, and again after Reloaded; zero: none
-
-	// Hide takes the secrets out of a text that a handler returned; nil: it has none.
-	Hide func(text string) string
-	// Rules is what the operator's rules say about a failure; nil: nothing.
-	Rules func(job.Job, job.Ending) (ruling *retry.Ruling, note string)
-	// Kept is the delivery of every dead letter of a queue that sends none; not
-	// ok: ask Deliver. Nil: all queues send.
-	Kept func(queue string) (d job.Delivery, ok bool)
-	// Deliver sends a dead letter on its way, until the end of the context; nil:
-	// no queue sends, all are kept.
-	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery
-	DeliverWithin time.Duration // what Deliver has for one dead letter; default 24 s
-	// Expired is what becomes of a job whose time to live ended before it ran:
-	// dead_letter (the default) or discard.
-	Expired func(queue string) retry.Action
-
-	Random      func() float64 // in [0, 1), for jitter; safe for concurrent use
-	Name        string         // of this worker, as attempts show it
-	UnknownType retry.Unknown  // default hold
-	Timeout     time.Duration  // ttr of jobs that bring none; default 5 minutes
-	Lease       time.Duration  // how long a sign of life counts; default 30 seconds
-	// StuckAfter is how long a job waits for an earlier handler of it that has
-	// not returned, before it runs all the same as soon as a worker is free;
-	// default 5 minutes.
-	StuckAfter time.Duration
-	// MaxRunning is how many jobs run at once in all queues together; zero: as many
-	// as the queues have workers.
-	MaxRunning int
-	// Probe looks whether there is some of a resource again that had run out; nil:
-	// the next job is how that is found out.
-	Probe func(job.Resource) error
-
-	Grace   time.Duration                 // what running jobs have to end in a graceful stop; default none
-	Settled func(job.Job, job.Settlement) // called after each commit, in order; must be quick; may be nil
-	Log     *slog.Logger                  // nil: nothing is logged
-}
-
-// minLease keeps the heartbeat's ticker from running wild.
-const minLease = 10 * time.Millisecond
-
-func (o Options) withDefaults() Options {
-	o.UnknownType = cmp.Or(o.UnknownType, retry.UnknownHold)
-	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
-	o.Lease = cmp.Or(o.Lease, 30*time.Second)
-	o.StuckAfter = cmp.Or(o.StuckAfter, 5*time.Minute)
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.DeliverWithin = cmp.Or(o.DeliverWithin, 24*time.Second)
-	o.MaxRunning = cmp.Or(o.MaxRunning, math.MaxInt)
-	if o.Probe == nil {
-		o.Probe = func(job.Resource) error { return nil }
-	}
-	if o.Expired == nil {
-		o.Expired = func(string) retry.Action { return retry.DeadLetter }
-	}
-	if o.Hide == nil {
-		o.Hide = func(text string) string { return text }
-	}
-	if o.Rules == nil {
-		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
-	}
-	if keeps := o.Deliver == nil; o.Kept == nil {
-		o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, keeps }
-	}
-	if o.Settled == nil {
-		o.Settled = func(job.Job, job.Settlement) {}
-	}
-	return o
-}
-
-// validate returns a *invalid.Error for the first field that cannot be.
-func (o Options) validate() error {
-	missing := func(field string) error { return &invalid.Error{Field: field, Problem: "is required"} }
-	switch {
-	case o.Store == nil:
-		return missing("store")
-	case o.Handlers == nil:
-		return missing("handlers")
-	case o.Workers == nil:
-		return missing("workers")
-	case o.Random == nil:
-		return missing("random")
-	case o.Name == "":
-		return missing("name")
-	case !o.UnknownType.Valid():
-		return &invalid.Error{Field: "unknown_type", Problem: fmt.Sprintf("%q is unknown; use hold, fail, dead_letter or delete", o.UnknownType)}
-	case o.Lease < minLease:
-		return &invalid.Error{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
-	}
-	for field, d := range map[string]time.Duration{
-		"timeout": o.Timeout, "grace": o.Grace, "stuck_after": o.StuckAfter, "deliver_within": o.DeliverWithin,
-	} {
-		if d < 0 {
-			return &invalid.Error{Field: field, Problem: fmt.Sprintf("%v is negative", d)}
-		}
-	}
-	return nil
-}
+func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.executions.began(token) }

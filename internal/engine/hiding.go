@@ -14,8 +14,12 @@ const unreadable = "[not stored, because the search for secrets in the text fail
 // cut, grouped, judged by a rule, kept or sent. It is the one gate for all that
 // handlers return, whatever they are.
 func (e *Engine) hide(j *job.Job, end *job.Ending) {
-	end.Error.Message, end.Trace, end.Note = e.hidden(j, end.Error.Message), e.hidden(j, end.Trace), e.hidden(j, end.Note)
-	if strings.ContainsFunc(end.Error.Type, notOfName) { // policies and rules compare names
+	end.Error.Message = e.hidden(j, end.Error.Message)
+	end.Trace = e.hidden(j, end.Trace)
+	end.Note = e.hidden(j, end.Note)
+
+	// Policies and rules compare names.
+	if strings.ContainsFunc(end.Error.Type, notOfName) {
 		end.Error.Type = e.hidden(j, end.Error.Type)
 	}
 }
@@ -24,12 +28,14 @@ func (e *Engine) hide(j *job.Job, end *job.Ending) {
 // redaction, which would end the process at every attempt of its job.
 func (e *Engine) hidden(j *job.Job, text string) (hidden string) {
 	defer func() {
-		if why := recover(); why != nil {
+		why := recover()
+		if why != nil {
 			e.o.Log.Error("The error of a job cannot be searched for secrets. Its text is not kept.",
 				"job", j.ID, "error", fmt.Errorf("panic: %v", why))
 			hidden = unreadable
 		}
 	}()
+
 	return e.o.Hide(text)
 }
 

@@ -28,7 +28,7 @@ type outbox struct {
 	done      func(outcome)       // takes an outcome that can be written
 	short     func(*job.Shortage) // told of each shortage that a letter meets
 	idle      func()              // called when nothing that was posted is left
-	slots     chan struct{}       // one for each letter that a sender has in its hands
+	slots     chan struct{}       // one for each letter that is being sent
 	senders   sync.WaitGroup
 	ctx       context.Context // of all deliveries
 	interrupt context.CancelCauseFunc
@@ -40,7 +40,10 @@ type outbox struct {
 }
 
 func newOutbox(send sendFunc, within time.Duration, done func(outcome), idle func()) *outbox {
-	b := &outbox{send: send, within: within, done: done, idle: idle, slots: make(chan struct{}, senders), open: map[*outcome]bool{}}
+	b := &outbox{
+		send: send, within: within, done: done, idle: idle,
+		slots: make(chan struct{}, senders), open: map[*outcome]bool{},
+	}
 	b.ctx, b.interrupt = context.WithCancelCause(context.Background())
 	return b
 }
@@ -55,7 +58,8 @@ func (b *outbox) post(o outcome) {
 // postLater does the same with an outcome that takes time to decide.
 func (b *outbox) postLater(settle func() outcome) {
 	b.begin(func() {
-		if o := settle(); b.accept(&o) {
+		o := settle()
+		if b.accept(&o) {
 			b.sendInTurn(&o)
 		}
 	})
@@ -95,6 +99,7 @@ func (b *outbox) accept(o *outcome) bool {
 		b.open[o] = true
 	}
 	b.mu.Unlock()
+
 	switch {
 	case accepted:
 	case o.sends:
@@ -105,29 +110,37 @@ func (b *outbox) accept(o *outcome) bool {
 	return accepted
 }
 
+// sendInTurn sends a dead letter when fewer than senders are on their way.
 func (b *outbox) sendInTurn(o *outcome) {
 	select {
 	case b.slots <- struct{}{}:
 		defer func() { <-b.slots }()
 	case <-b.ctx.Done():
 	}
+
 	b.sendNow(o)
 }
 
+// sendNow sends a dead letter, again and again while there is a shortage.
 func (b *outbox) sendNow(o *outcome) {
 	letter, _ := o.settlement.DeadLetter(o.job.Queue)
 	d := b.try(*o.job, letter)
-	for wait := minProbe; d.Shortage != nil && pause(b.ctx, wait); wait = min(2*wait, maxProbe) {
+	wait := minProbe
+	for d.Shortage != nil && pause(b.ctx, wait) {
 		d = b.try(*o.job, letter)
+		wait = min(2*wait, maxProbe)
 	}
+
 	if b.end(o) {
 		b.done(o.delivered(d))
 	}
 }
 
+// try sends a dead letter once.
 func (b *outbox) try(j job.Job, letter job.DeadLetter) job.Delivery {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, b.within, errBudget)
 	defer cancel()
+
 	d := b.send(ctx, j, letter)
 	if d.Shortage != nil {
 		b.short(d.Shortage)
@@ -152,8 +165,10 @@ func (b *outbox) empty() bool { return b.count(0) == 0 }
 func (b *outbox) close() {
 	b.mu.Lock()
 	open := b.open
-	b.open, b.closed = nil, true
+	b.open = nil
+	b.closed = true
 	b.mu.Unlock()
+
 	for o := range open {
 		b.done(o.delivered(undelivered()))
 	}
@@ -167,6 +182,7 @@ func undelivered() job.Delivery {
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 		return true

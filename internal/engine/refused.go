@@ -8,10 +8,6 @@ import (
 	"redrive/internal/job"
 )
 
-// maxQuarantined is how many outcomes are given up at most. When the database
-// refuses more than that, the fault is not theirs.
-const maxQuarantined = 100
-
 // The pauses before a queue is asked again whose claim was refused.
 const (
 	minAside = time.Second
@@ -22,19 +18,21 @@ const (
 // them for its own fault, the others are written without it. It returns what
 // could not be written for the state of the database.
 func (e *Engine) write(ctx context.Context, batch []outcome) (left []outcome, err error) {
-	_, stale, err := e.o.Store.Exchange(ctx, settlements(nil, batch), job.Claim{})
+	_, stale, err := e.o.Store.Exchange(ctx, appendSettlements(nil, batch), job.Claim{})
 	switch {
 	case err == nil:
-		e.active.release(batch)
-		e.announce(batch, stale)
+		e.noteWritten(batch, stale)
 		return nil, nil
 	case !fault.InInput(err) || len(batch) == 0:
 		return batch, err
 	case len(batch) == 1:
 		return e.writePlainly(ctx, batch[0], err)
 	}
+
+	// Find the refused one by halves.
 	half := len(batch) / 2
-	if left, err = e.write(ctx, batch[:half]); err != nil {
+	left, err = e.write(ctx, batch[:half])
+	if err != nil {
 		return append(left[:len(left):len(left)], batch[half:]...), err
 	}
 	return e.write(ctx, batch[half:])
@@ -48,19 +46,21 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome, refusal error) (le
 	if err := e.o.Store.Ping(ctx); err != nil {
 		return []outcome{o}, err
 	}
+
 	plain := o
 	plain.settlement = o.settlement.Plain(o.job.Type, refusal.Error())
-	_, stale, err := e.o.Store.Exchange(ctx, settlements(nil, []outcome{plain}), job.Claim{})
+	_, stale, err := e.o.Store.Exchange(ctx, []job.Settlement{plain.settlement}, job.Claim{})
+
 	about := []any{"job", o.job.ID, "type", o.job.Type, "queue", o.job.Queue, "outcome", o.settlement.Attempt.Outcome, "error", refusal}
 	switch {
 	case err == nil:
 		e.o.Log.Error("The database refused the record of an attempt. The record was written without the texts of the attempt.", about...)
-		e.active.release([]outcome{plain})
-		e.announce([]outcome{plain}, stale)
+		e.noteWritten([]outcome{plain}, stale)
 		return nil, nil
-	case !fault.InInput(err) || !e.active.quarantine(o):
+	case !fault.InInput(err) || !e.executions.quarantine(o):
 		return []outcome{o}, err
 	}
+
 	e.o.Log.Error("The database refuses to record how an execution ended. "+
 		"Its job stays active until the next start of the program, which settles it as lost.", about...)
 	return nil, nil
@@ -77,12 +77,13 @@ func (d *dispatcher) separate(claim job.Claim) {
 		d.claimApart(claim)
 		return
 	}
+
 	left, err := d.write(context.Background(), d.pending)
-	if d.pending = left; err != nil {
+	d.pending = left
+	if err != nil {
 		d.fail(err)
 		return
 	}
-	d.pending = nil
 	d.recovered()
 	d.notify() // nothing was claimed
 }
@@ -91,16 +92,18 @@ func (d *dispatcher) separate(claim job.Claim) {
 // claimed holds up no other. That one is asked again after a pause.
 func (d *dispatcher) claimApart(claim job.Claim) {
 	for name := range d.queues {
-		one := claim
-		one.Free, one.Ahead = map[string]int{name: claim.Free[name]}, map[string]int{name: claim.Ahead[name]}
-		if one.Free[name]+one.Ahead[name] == 0 {
+		if claim.Free[name]+claim.Ahead[name] == 0 {
 			continue
 		}
+
+		one := claim
+		one.Free = map[string]int{name: claim.Free[name]}
+		one.Ahead = map[string]int{name: claim.Ahead[name]}
 		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
 		switch {
 		case err == nil:
 			d.queues[name].aside = 0
-			d.start(one, claimed)
+			d.startClaimed(one, claimed)
 			d.noteEmpty(one, claimed)
 		case fault.InInput(err):
 			d.putAside(name, err)
@@ -109,6 +112,7 @@ func (d *dispatcher) claimApart(claim job.Claim) {
 			return
 		}
 	}
+
 	d.recovered()
 	d.notify() // the next time is not known
 }
@@ -119,21 +123,9 @@ func (d *dispatcher) putAside(name string, refusal error) {
 	q.aside = min(max(2*q.aside, minAside), maxAside)
 	q.again = time.Now().Add(q.aside)
 	d.limit = earlier(d.limit, q.again)
+
 	d.o.Log.Error("The database refused to claim from a queue. Other queues continue, and Redrive will try this one again.",
 		"queue", name, "error", refusal, "again_in", q.aside)
-}
-
-// quarantine gives up an outcome that cannot be written: its lease is neither
-// extended nor reaped. It reports false when that were too many.
-func (s *executions) quarantine(o outcome) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.quarantined) >= maxQuarantined {
-		return false
-	}
-	delete(s.leased, o.job.Token)
-	s.quarantined[o.job.Token] = true
-	return true
 }
 
 // extendAll gives a sign of life for leases. One that is refused for its own
@@ -148,6 +140,8 @@ func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token
 	case len(tokens) == 1:
 		return nil, 1, e.o.Store.Ping(context.Background())
 	}
+
+	// Find the refused one by halves.
 	half := len(tokens) / 2
 	first, refused, err := e.extendAll(now, tokens[:half])
 	if err != nil {

@@ -12,10 +12,12 @@ import (
 // which exists now can run. While the store refuses to free them, the heartbeat tries
 // it again.
 func (e *Engine) Reloaded(ctx context.Context) {
-	e.active.forgetWorkers()
+	e.workers.askAgain()
 	e.reloaded.Store(true)
 	e.notify()
-	if err := e.unhold(ctx); err != nil {
+
+	err := e.unhold(ctx)
+	if err != nil {
 		e.unfreed.Store(true)
 		e.o.Log.Warn("The jobs that waited for a handler could not be freed. Redrive will try again.", "error", err, "again_in", e.o.Lease/3)
 	}
@@ -36,26 +38,13 @@ func (e *Engine) unholdLater() {
 	if !e.unfreed.Swap(false) {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), e.o.Lease/3) // leases have to be extended meanwhile
 	defer cancel()
-	if err := e.unhold(ctx); err != nil {
+	err := e.unhold(ctx)
+	if err != nil {
 		e.unfreed.Store(true)
 		return
 	}
 	e.o.Log.Info("The jobs that waited for a handler were freed.")
-}
-
-// forgetWorkers makes the number of workers of each queue be asked for again.
-func (s *executions) forgetWorkers() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.workers)
-}
-
-// askAgain takes over the numbers of workers, and looks for jobs that can start now.
-func (d *dispatcher) askAgain() {
-	for name, q := range d.queues {
-		q.workers = d.active.workersOf(name)
-	}
-	d.lookEverywhere()
 }

@@ -98,6 +98,7 @@ func (r *rig) lookup(typ string) (engine.Handler, bool) {
 func (r *rig) options() engine.Options {
 	return engine.Options{
 		Store:    r.store,
+		Queues:   r.store,
 		Handlers: r.lookup,
 		Workers:  func(string) int { return 10 },
 		Random:   rand.Float64,

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"redrive/internal/job"
 )
 
 // flushLimit bounds how long a stop tries to write the last outcomes.
@@ -32,8 +30,11 @@ type life struct {
 	rush    sync.Once     // closes it
 	done    chan struct{} // closed when everything has ended
 
-	unserved func() // ends the offers of the store
-	err      error  // of the dispatcher; to be read when it has ended
+	err error // of the dispatcher; to be read when it has ended
+}
+
+func newLife() life {
+	return life{drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{})}
 }
 
 // advance moves from one phase to another; false when it is not in the first.
@@ -49,21 +50,27 @@ func (l *life) reached(p phase) bool { return l.phase.Load() >= int32(p) }
 // next Start.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.beginStop()
+
 	select {
 	case <-e.life.done:
 	case <-ctx.Done():
 		e.rush()
 		<-e.life.done
 	}
+
 	return e.life.err
 }
 
+// beginStop lets no more executions begin, and sees to it that the end of everything is
+// announced, depending on how far the engine has come.
 func (e *Engine) beginStop() {
-	e.active.close()
+	e.executions.close()
+
 	before := phase(e.life.phase.Load())
 	for before < stopping && !e.life.advance(before, stopping) {
 		before = phase(e.life.phase.Load())
 	}
+
 	switch before {
 	case fresh: // there is no loop, and there will be none
 		close(e.life.done)
@@ -84,16 +91,22 @@ func (e *Engine) rush() {
 // shutdown is the goroutine that Stop waits for.
 func (e *Engine) shutdown() {
 	defer close(e.life.done)
-	e.life.unserved()
-	e.interrupt(e.active.waits)
+
+	// Nothing starts any more.
+	e.onCommit.stop()
+	e.interrupt(e.executions.abandonWaiting(errStopping))
 	e.notify()
+
+	// What runs has the grace to end, then its context ends, and then it is given up.
 	drained := await(e.life.drained, e.o.Grace, e.life.hurry)
 	if !drained {
 		e.outbox.interrupt(errStopping)
-		e.active.cancelAll(errStopping)
+		e.executions.cancelAll(errStopping)
 		drained = await(e.life.drained, returnLimit, nil)
-		e.interrupt(func(*execution) bool { return true })
+		e.interrupt(e.executions.abandon(errStopping, func(*execution) bool { return true }))
 	}
+
+	// All executions have ended: the dispatcher writes the last outcomes.
 	e.outbox.close()
 	e.life.advance(stopping, flushing)
 	e.notify()
@@ -101,9 +114,11 @@ func (e *Engine) shutdown() {
 		e.rush()
 		<-e.life.settled
 	}
+
+	// Wait for all goroutines, except those of handlers that do not return.
 	e.heartbeat.Wait()
 	if drained {
-		e.handlers.all.Wait()
+		e.pool.all.Wait()
 		e.outbox.senders.Wait()
 	}
 }
@@ -112,6 +127,7 @@ func (e *Engine) shutdown() {
 func await(done <-chan struct{}, limit time.Duration, hurry <-chan struct{}) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
+
 	select {
 	case <-done:
 	case <-hurry:
@@ -129,17 +145,11 @@ func closed(done <-chan struct{}) bool {
 	}
 }
 
-// interrupt ends executions because the engine stops. Those with a handler keep
-// their workers.
-func (e *Engine) interrupt(which func(*execution) bool) {
-	for _, x := range e.abandon(errStopping, which) {
-		e.outbox.post(e.settle(x.job, x.interrupted()))
+// interrupt settles executions that were ended because the engine stops. Those with a
+// handler keep their workers.
+func (e *Engine) interrupt(all []*execution) {
+	e.logAbandoned(all)
+	for _, x := range all {
+		e.outbox.post(e.settle(x.job, interrupted()))
 	}
-}
-
-// interrupted describes an execution that a stop ended: it does not count.
-func (x *execution) interrupted() job.Ending {
-	return job.Ending{Outcome: job.Interrupted, FinishedAt: time.Now().UTC(), Error: job.ErrorInfo{
-		Type: "interrupted", Message: "the engine was stopped before the job ended",
-	}}
 }

@@ -172,6 +172,7 @@ func TestEngine_StartsOnce(t *testing.T) {
 func TestNew_NamesTheField(t *testing.T) {
 	tests := map[string]func(*options){
 		"store":        func(o *options) { o.Store = nil },
+		"queues":       func(o *options) { o.Queues = nil },
 		"handlers":     func(o *options) { o.Handlers = nil },
 		"workers":      func(o *options) { o.Workers = nil },
 		"random":       func(o *options) { o.Random = nil },

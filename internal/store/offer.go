@@ -3,56 +3,49 @@ package store
 import (
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"redrive/internal/job"
 	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 )
 
-// offer lets jobs be claimed in the very transaction that makes them available, when
-// a taker has workers for them: between a caller and the start of a handler there is
-// one commit instead of two.
+// offer dispatches jobs on commit: it lets them be claimed in the very transaction that
+// makes them available, when a dispatcher has workers for them. Between a caller and the
+// start of a handler there is one commit instead of two.
+//
+// All fields but to belong to the goroutine that is writing.
 type offer struct {
 	store *Store
+	to    atomic.Pointer[dispatcher] // nil: jobs wait to be claimed
+
 	fresh map[string]bool // queues in which the transaction made jobs available
-
-	mu    sync.Mutex // held from the question until the answer to it
-	taker *taker     // nil: nothing is offered
-	asked bool
-	claim job.Claim
-	taken []job.Job
+	asked *dispatcher     // has reserved workers for the transaction, and is to be answered; nil: none
+	claim job.Claim       // what it reserved
+	taken []job.Job       // what was claimed for it
 }
 
-// taker has workers.
-type taker struct {
-	offer func(queues []string) job.Claim
-	took  func(job.Claim, []job.Job)
+// dispatcher has workers.
+type dispatcher struct {
+	reserve func(queues []string) job.Claim
+	start   func(job.Claim, []job.Job)
 }
 
-// Serve lets the caller take jobs as they become available, in place of the previous
-// taker. offer says how many jobs of these queues could start at once; took follows
-// it when the transaction has ended, with what was claimed: nothing when it failed.
-// Both are called by the goroutine that is writing at the time. Once end has returned, nothing is
-// taken any more.
-func (s *Store) Serve(offer func(queues []string) job.Claim, took func(job.Claim, []job.Job)) (end func()) {
-	o, to := s.offer, &taker{offer, took}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.taker = to
-	return func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.taker == to {
-			o.taker = nil
-		}
-	}
+// DispatchOnCommit lets the caller start jobs in the transactions that make them available,
+// in place of the previous caller. reserve says how many jobs of these queues could start at
+// once; start follows it when the transaction has ended, with what was claimed: nothing when
+// it failed. Both are called by the goroutine that is writing at the time. Once end has
+// returned, no further transaction asks; one that has asked before is still answered.
+func (s *Store) DispatchOnCommit(reserve func(queues []string) job.Claim, start func(job.Claim, []job.Job)) (end func()) {
+	d := &dispatcher{reserve, start}
+	s.offer.to.Store(d)
+	return func() { s.offer.to.CompareAndSwap(d, nil) }
 }
 
 // Begin starts a transaction.
 func (o *offer) Begin() {
 	o.taken = nil
-	o.answer() // of one that failed
+	o.answer() // the one before failed
 	clear(o.fresh)
 }
 
@@ -65,16 +58,14 @@ func (o *offer) Moved(m book.Move) {
 
 // Flush claims what can start at once.
 func (o *offer) Flush(t *db.Tx) error {
-	if len(o.fresh) == 0 {
+	to := o.to.Load()
+	if to == nil || len(o.fresh) == 0 {
 		return nil
 	}
-	o.mu.Lock()
-	if o.taker == nil {
-		o.mu.Unlock()
-		return nil
-	}
-	o.asked = true
-	o.claim = o.taker.offer(slices.Sorted(maps.Keys(o.fresh)))
+
+	o.claim = to.reserve(slices.Sorted(maps.Keys(o.fresh)))
+	o.asked = to
+
 	for queue, n := range o.claim.Free {
 		if o.store.known.isPaused(queue) {
 			continue
@@ -95,6 +86,7 @@ func (o *offer) take(t *db.Tx, queue string, n int) error {
 	if err := t.Run(begin); err != nil {
 		return err
 	}
+
 	next, err := o.store.candidates(t, queue, o.claim.Now, n)
 	if err == nil {
 		if _, unknown := sortOut(next, o.claim.Knows); len(unknown) > 0 {
@@ -105,18 +97,19 @@ func (o *offer) take(t *db.Tx, queue string, n int) error {
 	if err != nil {
 		return t.Run(undo)
 	}
+
 	o.taken = joined(o.taken, next)
 	return nil
 }
 
-// answer tells the taker that was asked what was taken.
+// answer tells the dispatcher that was asked what was taken.
 func (o *offer) answer() {
-	if !o.asked {
+	if o.asked == nil {
 		return
 	}
-	o.asked = false
-	o.taker.took(o.claim, o.taken)
-	o.mu.Unlock()
+	asked := o.asked
+	o.asked = nil
+	asked.start(o.claim, o.taken)
 }
 
 // Committed has nothing to make known (see publisher).

@@ -144,7 +144,7 @@ func (t *taker) taken(_ job.Claim, claimed []job.Job) { t.took = append(t.took, 
 // serve lets a taker have what becomes available.
 func (k *kit) serve(free int) (t *taker, end func()) {
 	t = &taker{k: k, free: free}
-	return t, k.Serve(t.offer, t.taken)
+	return t, k.DispatchOnCommit(t.offer, t.taken)
 }
 
 // OffersAreTakenInTheSameCommit: what becomes available is claimed by the

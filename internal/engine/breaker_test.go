@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"redrive/internal/fault"
 	"redrive/internal/job"
 )
 
@@ -86,7 +85,7 @@ func TestEngine_AShortageUsesUpNoAttempt(t *testing.T) {
 }
 
 // Where a look says nothing, one job at a time finds out, ever more seldom.
-func TestEngine_OneJobTriesWhetherAShortageIsOver(t *testing.T) {
+func TestBreaker_OneJobTriesWhetherAShortageIsOver(t *testing.T) {
 	bubble(t, func(r *rig) {
 		var s scarce
 		s.gone.Store(true)
@@ -125,8 +124,8 @@ func TestEngine_SettlesWhatRunsDuringAShortage(t *testing.T) {
 	})
 }
 
-// A hold that is over although nothing waits is over all the same.
-func TestEngine_AHoldEndsWithoutJobs(t *testing.T) {
+// The breaker closes although no job is there to try whether a shortage is over.
+func TestBreaker_ClosesWithoutJobs(t *testing.T) {
 	bubble(t, func(r *rig) {
 		var s scarce
 		s.gone.Store(true)
@@ -190,9 +189,9 @@ func TestEngine_ADeadLetterOutlastsAShortage(t *testing.T) {
 	})
 }
 
-// Where there is enough for some jobs and not for all, that is one hold and not
-// one after the other: readiness, page and log do not flap.
-func TestEngine_AShortageThatLastsIsOneHold(t *testing.T) {
+// Where there is enough for some jobs and not for all, the breaker opens once and not
+// again and again: readiness, page and log do not flap.
+func TestBreaker_OpensOnceForAShortageThatLasts(t *testing.T) {
 	bubble(t, func(r *rig) {
 		var running, met atomic.Int64
 		var s scarce
@@ -251,80 +250,5 @@ func TestEngine_RunsNoMoreThanItMay(t *testing.T) {
 		if most.Load() != 3 {
 			t.Errorf("%d at once", most.Load())
 		}
-	})
-}
-
-// A database that is away keeps the engine from claiming, and the engine says
-// since when and why, until the database is back.
-func TestEngine_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
-	for _, problem := range []error{fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrBusy, errors.New("something new")} {
-		t.Run(problem.Error(), func(t *testing.T) {
-			bubble(t, func(r *rig) {
-				f := &faulty{Store: r.store}
-				r.on("ok", succeed)
-				e := r.start(func(o *options) { o.Store = f })
-				synctest.Wait()
-				f.refuse(problem)
-				began := time.Now()
-				id := r.enqueue(once("ok"))[0]
-				time.Sleep(time.Hour)
-				held, ok := e.Held()
-				if !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second || held.Reason == "" {
-					t.Errorf("held %v: %+v", ok, held)
-				}
-				r.want(id, "active", 0) // its handler has returned
-				f.err.Store(nil)
-				time.Sleep(10 * time.Second)
-				synctest.Wait()
-				if held, ok := e.Held(); ok {
-					t.Errorf("still held: %+v", held)
-				}
-				r.want(id, "completed", 1)
-				if got := e.Shortages()[job.Database]; got != (job.Shortages{Holds: 1}) {
-					t.Errorf("counted %+v", got)
-				}
-			})
-		})
-	}
-}
-
-// mute answers no exchange while its gate is shut.
-type mute struct {
-	*faulty
-	gate atomic.Pointer[chan struct{}]
-}
-
-func (m *mute) Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) ([]job.Job, []job.Token, error) {
-	if gate := m.gate.Load(); gate != nil {
-		<-*gate
-	}
-	return m.faulty.Exchange(ctx, settle, claim)
-}
-
-// A disk that stands still answers nothing, neither well nor badly.
-func TestEngine_SaysSinceWhenTheDatabaseIsMute(t *testing.T) {
-	bubble(t, func(r *rig) {
-		m := &mute{faulty: &faulty{Store: r.store}}
-		r.on("ok", succeed)
-		e := r.start(func(o *options) { o.Store = m })
-		synctest.Wait()
-		gate := make(chan struct{})
-		m.gate.Store(&gate)
-		began := time.Now()
-		id := r.enqueue(once("ok"))[0]
-		time.Sleep(4 * time.Second)
-		if held, ok := e.Held(); ok {
-			t.Errorf("held too early: %+v", held)
-		}
-		time.Sleep(time.Minute)
-		if held, ok := e.Held(); !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second {
-			t.Errorf("held %v: %+v", ok, held)
-		}
-		close(gate)
-		synctest.Wait()
-		if held, ok := e.Held(); ok {
-			t.Errorf("still held: %+v", held)
-		}
-		r.want(id, "completed", 1)
 	})
 }

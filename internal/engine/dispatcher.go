@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"redrive/internal/fault"
+	"redrive/internal/job"
+)
+
+const (
+	minBackoff = 100 * time.Millisecond // after a failed call of the store
+	maxBackoff = 5 * time.Second
+	// maxSleep makes the dispatcher compare its timer with the clock now and
+	// then, because the clock can be set and the machine can sleep.
+	maxSleep = time.Minute
+)
+
+// dispatcher is the loop that talks to the store; only its goroutine touches it.
+type dispatcher struct {
+	*Engine
+
+	// What is to be written, and how the store takes it.
+	pending []outcome
+	batch   []job.Settlement // of the call that is under way
+	begun   []job.Token      // prefetched executions that have begun, which is not written down
+	commit  time.Duration    // that a call takes
+	backoff time.Duration    // after the last call, which failed; zero: it did not
+	again   time.Time        // the end of the backoff
+	problem error            // of the last call
+	broken  bool             // that call ended the store: there is no further one
+
+	// What may be claimed.
+	queues map[string]*queue
+	due    time.Time // when the next waiting job may run; zero: never
+	askDue bool      // the store knows better when that is
+	full   bool      // the last claim asked for less than there are workers, since only so many may run
+
+	// When to wake, beside that; zero: never.
+	limit time.Time // when to look for handlers to give up, or that were waited for long enough
+	late  time.Time // when a prefetched job is late
+	timer *time.Timer
+}
+
+func newDispatcher(e *Engine) *dispatcher {
+	d := &dispatcher{Engine: e, queues: map[string]*queue{}, timer: time.NewTimer(maxSleep)}
+	for _, name := range e.o.Queues.QueueNames() {
+		d.queue(name)
+	}
+	d.lookEverywhere()
+	return d
+}
+
+func (d *dispatcher) queue(name string) *queue {
+	q, ok := d.queues[name]
+	if !ok {
+		q = &queue{}
+		d.queues[name] = q
+	}
+	return q
+}
+
+// lookEverywhere makes the next claim ask for jobs of every queue, and the
+// store for the time of the next one.
+func (d *dispatcher) lookEverywhere() {
+	for _, q := range d.queues {
+		q.ready = true
+	}
+	d.due = time.Time{}
+	d.askDue = true
+}
+
+func (d *dispatcher) loop() {
+	defer close(d.life.settled)
+	defer d.timer.Stop()
+
+	for !d.over() {
+		d.collect()
+		if !d.broken && !time.Now().Before(d.again) {
+			d.breaker.attend(time.Now(), d.full, d.workers.taken)
+			d.outage.ask(time.Now())
+			d.work()
+			d.outage.answered()
+		}
+		d.sleep()
+	}
+}
+
+// over reports whether nothing is left to do. Only the loop starts handlers,
+// so only it can tell that none will run any more, nor send a dead letter.
+func (d *dispatcher) over() bool {
+	stops := d.life.reached(stopping)
+	flushes := d.life.reached(flushing)
+
+	// What ends leaves its outcome before it gives back its worker or its place in the outbox.
+	sent := d.outbox.empty()
+	if stops && sent && d.workers.idle() && !closed(d.life.drained) {
+		close(d.life.drained)
+	}
+
+	left := len(d.pending) + d.settlements.count() + d.prefetch.all()
+	hopeless := d.broken || d.backoff > 0 && closed(d.life.hurry)
+	if !flushes || left > 0 && !hopeless {
+		return false
+	}
+
+	if left > 0 {
+		d.life.err = fmt.Errorf("stop the engine: %d outcomes were not written, and their jobs will be settled as lost at the next start: %w",
+			left, d.problem)
+	}
+	return true
+}
+
+// collect takes in what ended and what moved since the last round, and starts what can start
+// without the store.
+func (d *dispatcher) collect() {
+	now := time.Now()
+	if d.reloaded.Swap(false) {
+		d.lookEverywhere() // more may start now
+	}
+
+	d.giveBackPrefetched(now)
+	d.collectOutcomes(now)
+	d.collectChanges(now)
+
+	if reached(d.limit, now) {
+		d.giveUp(now)
+		d.limit = d.executions.nextLimit(now)
+	}
+	d.startWaiting(now)
+	d.fillWorkers()
+}
+
+// giveBackPrefetched gives back the prefetched jobs that may not begin now, or have not begun
+// in time.
+func (d *dispatcher) giveBackPrefetched(now time.Time) {
+	d.late = time.Time{}
+	for _, queue := range d.prefetch.queues() {
+		if !d.mayBegin(queue) {
+			d.executions.giveBack(d.prefetch.takeAll(queue))
+			continue
+		}
+
+		late, next := d.prefetch.takeLate(queue, now)
+		d.executions.giveBack(late)
+		d.late = earlier(d.late, next)
+	}
+}
+
+// collectOutcomes takes in what is to be written.
+func (d *dispatcher) collectOutcomes(now time.Time) {
+	before := len(d.pending)
+	d.pending = d.settlements.take(d.pending)
+
+	for _, o := range d.pending[before:] {
+		q := d.queue(o.job.Queue)
+		s := &o.settlement
+		if reached(s.RunAt, now) {
+			q.ready = true // claimed again in the call that settles it
+		}
+		if !s.GivenBack && !s.Doubtful {
+			q.measure(s.Attempt.FinishedAt.Sub(s.Attempt.StartedAt))
+		}
+	}
+}
+
+// collectChanges takes in where jobs can be claimed now, or later.
+func (d *dispatcher) collectChanges(now time.Time) {
+	d.begun = append(d.begun, d.prefetch.takeBegun()...)
+
+	u := d.changes.take()
+	for name, ready := range u.queues {
+		q := d.queue(name)
+		q.ready = q.ready || ready
+	}
+	for name, n := range u.urgent {
+		q := d.queue(name)
+		q.urgent = min(q.urgent+n, d.workers.limit(name))
+	}
+
+	d.due = earlier(d.due, u.due)
+	if u.everywhere || reached(d.due, now) {
+		d.lookEverywhere()
+	}
+}
+
+// work is one try of what the store is to do next.
+func (d *dispatcher) work() {
+	if d.catchUp() {
+		d.exchange()
+	}
+}
+
+// catchUp does what the start could not, and reports whether that is done. While the engine
+// stops it is not: the next start does it, and what has ended since is written.
+func (d *dispatcher) catchUp() bool {
+	if !d.behind.Load() || d.life.reached(stopping) {
+		return true
+	}
+
+	letters, err := d.takeOver(context.Background())
+	if err != nil {
+		d.fail(err)
+		return false
+	}
+	d.tookOver(letters)
+	d.recovered()
+	return true
+}
+
+// fail keeps everything for a later try, or for none when the store broke.
+func (d *dispatcher) fail(err error) {
+	d.problem = err
+	first := d.outage.refuses(time.Now())
+
+	if errors.Is(err, fault.ErrBroken) {
+		d.broken = true
+		d.failed <- err // once: no call comes after it
+		d.o.Log.Error("The store failed. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))
+		return
+	}
+
+	d.backoff = min(max(2*d.backoff, minBackoff), maxBackoff)
+	d.again = time.Now().Add(d.backoff)
+
+	level := slog.LevelDebug
+	if first {
+		level = slog.LevelWarn
+	}
+	d.o.Log.Log(context.Background(), level, "The database refused a write. Outcomes are kept and tried again; meanwhile no jobs are claimed.",
+		"error", err, "unwritten", len(d.pending), "again_in", d.backoff)
+}
+
+// recovered ends a series of failures. The call that ended it may have claimed
+// nothing for caution.
+func (d *dispatcher) recovered() {
+	if d.backoff == 0 {
+		return
+	}
+
+	d.backoff = 0
+	d.problem = nil
+	lasted := d.outage.accepts(time.Now())
+	d.o.Log.Info("The database accepts writes again.", "after", lasted.Round(time.Millisecond))
+	d.notify()
+}
+
+// sleep waits until it is woken, or for the next moment at which there is work.
+func (d *dispatcher) sleep() {
+	now := time.Now()
+	next := now.Add(maxSleep)
+
+	d.limit = earlier(d.limit, d.executions.newLimit())
+	for _, at := range []time.Time{d.limit, d.late, d.breaker.wakes()} {
+		next = earlier(next, at)
+	}
+	if d.again.After(now) {
+		next = earlier(next, d.again)
+	} else {
+		next = earlier(next, d.due)
+	}
+
+	d.timer.Reset(next.Sub(now))
+	select {
+	case <-d.wake:
+	case <-d.timer.C:
+	}
+}
+
+// earlier returns the earlier of two times, where zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// reached reports whether a moment has come; zero never does.
+func reached(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"redrive/internal/fault"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+)
+
+// lookAgain is the pause after the store could not tell when the next job is due.
+const lookAgain = time.Second
+
+// queue is what the dispatcher knows of a queue.
+type queue struct {
+	ready  bool // it may hold jobs that can be claimed
+	urgent int  // jobs that came and should start before some that are prefetched
+	pace
+
+	aside time.Duration // the pause after its last claim, which was refused; zero: it was not
+	again time.Time     // the end of that pause
+}
+
+// exchange writes what is pending, and claims as much as can start at once, or
+// while the next call lasts.
+func (d *dispatcher) exchange() {
+	claim := d.claim(time.Now())
+	if len(d.pending)+len(claim.Free)+len(claim.Ahead)+len(claim.Began) == 0 {
+		return
+	}
+
+	settled := d.pending
+	claimed, stale, err := d.call(claim)
+	if err != nil {
+		if fault.InInput(err) {
+			d.separate(claim)
+		} else {
+			d.fail(err)
+		}
+		d.workers.release(claim)
+		return
+	}
+	d.pending = nil
+	d.begun = nil
+	d.recovered()
+
+	// Start first what waits for nothing else.
+	d.startClaimed(claim, claimed)
+	d.workers.release(claim)
+	d.fillWorkers()
+
+	d.noteWritten(settled, stale)
+	d.noteEmpty(claim, claimed)
+	if d.askDue && len(claim.Free)+len(claim.Ahead) > 0 {
+		d.learnDue(claim.Now)
+	}
+	if d.life.reached(stopping) {
+		d.notify() // this may have been the last of it
+	}
+}
+
+// call is one call of the store, which is measured.
+func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token, err error) {
+	begin := time.Now()
+	d.batch = appendSettlements(d.batch[:0], d.pending)
+	claimed, stale, err = d.o.Store.Exchange(context.Background(), d.batch, claim)
+	clear(d.batch) // their texts can be large
+	d.commit = smooth(d.commit, time.Since(begin))
+	return claimed, stale, err
+}
+
+// claim asks for jobs of the queues that may have some: for the workers that are
+// free, which are reserved for them, and for those that will be. While calls fail it
+// asks for none until all outcomes are written.
+func (d *dispatcher) claim(now time.Time) job.Claim {
+	c := d.newClaim(now)
+	c.Ahead = map[string]int{}
+	d.begun = d.executions.stillRunning(d.begun)
+	if d.backoff == 0 {
+		c.Began = d.begun
+	}
+
+	d.full = false
+	if d.life.reached(stopping) || d.paused.Load() || d.backoff > 0 && len(d.pending) > 0 {
+		return c
+	}
+
+	room := d.breaker.room(d.workers.taken())
+	for name, q := range d.queues {
+		if !q.ready || q.again.After(now) {
+			continue
+		}
+
+		free, more := d.workers.reserve(name, room)
+		d.full = d.full || more
+		if free > 0 {
+			c.Free[name] = free
+			room -= free
+		}
+		if room <= 0 { // the next place is for the queue that comes first
+			continue
+		}
+
+		ahead := d.ahead(name, q)
+		if ahead > 0 {
+			c.Ahead[name] = ahead
+		}
+	}
+	return c
+}
+
+// newClaim is a claim of nothing.
+func (e *Engine) newClaim(now time.Time) job.Claim {
+	c := job.Claim{Worker: e.o.Name, Now: now, Lease: e.o.Lease, Free: map[string]int{}}
+	if e.o.UnknownType == retry.UnknownHold {
+		c.Knows = e.knows
+	}
+	return c
+}
+
+// ahead is how many more jobs of a queue to prefetch: what its workers end while a call
+// lasts, and what goes before those that are prefetched already.
+func (d *dispatcher) ahead(name string, q *queue) int {
+	if !d.mayBegin(name) {
+		return 0
+	}
+
+	n := q.urgent
+	q.urgent = 0
+	if q.ended { // otherwise its workers are not as quick as they were
+		q.ended = false
+		most := q.during(d.commit, d.workers.limit(name))
+		left := max(0, d.prefetch.count(name)-most) // when this call returns
+		n += max(0, most-left)
+	}
+	return n
+}
+
+// noteEmpty remembers the queues that gave less than was asked for: they count as
+// empty until it is known that they have jobs again.
+func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
+	got := make(map[string]int, len(claim.Free))
+	for i := range claimed { // a copy of a job would race with its beginning
+		got[claimed[i].Queue]++
+	}
+
+	for name, q := range d.queues {
+		asked := claim.Free[name] + claim.Ahead[name]
+		if asked == 0 {
+			continue
+		}
+		q.ready = got[name] == asked
+		if d.full && got[name] < claim.Free[name] {
+			d.notify() // another queue can have its place
+		}
+	}
+}
+
+// learnDue learns when the next job may run. What was due at the claim is either
+// claimed or waits for a worker of its queue, which is asked for more then.
+func (d *dispatcher) learnDue(claimed time.Time) {
+	due, err := d.o.Store.NextDue(context.Background(), claimed)
+	if err != nil {
+		d.o.Log.Error("The time of the next job could not be read. Redrive will try again.", "error", err)
+		due = claimed.Add(lookAgain)
+	}
+	d.due = due
+	d.askDue = false
+}
+
+// pace is how many jobs of a queue its workers end while a commit is written, as
+// far as the last ones showed.
+type pace struct {
+	took  time.Duration // of an execution
+	ended bool          // one has, since the last claim
+}
+
+// measure takes in an execution.
+func (p *pace) measure(took time.Duration) {
+	p.took = smooth(p.took, took)
+	p.ended = true
+}
+
+// during is how many jobs so many workers end in a time, as far as is useful.
+func (p *pace) during(commit time.Duration, workers int) int {
+	each := float64(commit) / float64(max(p.took, 1))
+	return int(float64(workers) * min(each, prefetchPerWorker))
+}
+
+// smooth takes a new figure in; the newest ones count most.
+func smooth(before, now time.Duration) time.Duration {
+	if before == 0 {
+		return now
+	}
+	return before + (now-before)/8
+}

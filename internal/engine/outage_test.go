@@ -1,0 +1,88 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"redrive/internal/fault"
+	"redrive/internal/job"
+)
+
+// A database that is away keeps the engine from claiming, and the engine says
+// since when and why, until the database is back.
+func TestOutage_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
+	for _, problem := range []error{fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrBusy, errors.New("something new")} {
+		t.Run(problem.Error(), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				f := &faulty{Store: r.store}
+				r.on("ok", succeed)
+				e := r.start(func(o *options) { o.Store = f })
+				synctest.Wait()
+				f.refuse(problem)
+				began := time.Now()
+				id := r.enqueue(once("ok"))[0]
+				time.Sleep(time.Hour)
+				held, ok := e.Held()
+				if !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second || held.Reason == "" {
+					t.Errorf("held %v: %+v", ok, held)
+				}
+				r.want(id, "active", 0) // its handler has returned
+				f.err.Store(nil)
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if held, ok := e.Held(); ok {
+					t.Errorf("still held: %+v", held)
+				}
+				r.want(id, "completed", 1)
+				if got := e.Shortages()[job.Database]; got != (job.Shortages{Holds: 1}) {
+					t.Errorf("counted %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// mute answers no exchange while its gate is shut.
+type mute struct {
+	*faulty
+	gate atomic.Pointer[chan struct{}]
+}
+
+func (m *mute) Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) ([]job.Job, []job.Token, error) {
+	if gate := m.gate.Load(); gate != nil {
+		<-*gate
+	}
+	return m.faulty.Exchange(ctx, settle, claim)
+}
+
+// A disk that stands still answers nothing, neither well nor badly.
+func TestOutage_SaysSinceWhenTheDatabaseIsMute(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m := &mute{faulty: &faulty{Store: r.store}}
+		r.on("ok", succeed)
+		e := r.start(func(o *options) { o.Store = m })
+		synctest.Wait()
+		gate := make(chan struct{})
+		m.gate.Store(&gate)
+		began := time.Now()
+		id := r.enqueue(once("ok"))[0]
+		time.Sleep(4 * time.Second)
+		if held, ok := e.Held(); ok {
+			t.Errorf("held too early: %+v", held)
+		}
+		time.Sleep(time.Minute)
+		if held, ok := e.Held(); !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second {
+			t.Errorf("held %v: %+v", ok, held)
+		}
+		close(gate)
+		synctest.Wait()
+		if held, ok := e.Held(); ok {
+			t.Errorf("still held: %+v", held)
+		}
+		r.want(id, "completed", 1)
+	})
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"redrive/internal/job"
+)
+
+const (
+	// prefetchPerWorker bounds how many jobs are prefetched for each worker.
+	prefetchPerWorker = 4
+	// prefetchFor is how long a job stays prefetched at most.
+	prefetchFor = time.Second
+)
+
+// prefetch has the jobs that were claimed before a worker was free.
+//
+// A worker that ends a job while a commit is written would be idle until the next one, so
+// the engine claims more jobs than can start at once: as many as its workers will end
+// during a commit. These are leased, and started by the workers themselves as they become
+// free.
+//
+// A prefetched job has not begun, and is charged no attempt when the process dies. That one
+// has begun is written down with the next claim, which the end of the job before it brings
+// about. A job that begins and takes its process with it before that is prefetched once more
+// without being charged, and no further time.
+//
+// No other job waits for prefetched ones: a job of a higher priority that arrives is claimed
+// on top of them and starts first, and a job that has not begun within prefetchFor is given
+// back, as it is when its queue or the engine is paused.
+type prefetch struct {
+	mu    sync.Mutex
+	jobs  prefetched
+	begun []job.Token // executions that were prefetched and have begun, which is not written down
+}
+
+// prefetched are jobs by queue, in the order in which they start. No queue is without jobs.
+type prefetched map[string][]waitingJob
+
+// waitingJob is one that waits for a worker.
+type waitingJob struct {
+	x       *execution // has the lease, and no task
+	claimed time.Time
+}
+
+// set replaces the jobs of a queue.
+func (p prefetched) set(queue string, jobs []waitingJob) {
+	if len(jobs) == 0 {
+		delete(p, queue)
+		return
+	}
+	p[queue] = jobs
+}
+
+// add takes in a claimed job, behind those of the same priority.
+func (p *prefetch) add(x *execution, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	jobs := p.jobs[x.job.Queue]
+	at, _ := slices.BinarySearchFunc(jobs, x.job.Priority, func(j waitingJob, priority int) int {
+		if j.x.job.Priority >= priority {
+			return -1
+		}
+		return 1
+	})
+	p.jobs[x.job.Queue] = slices.Insert(jobs, at, waitingJob{x, now})
+}
+
+// next takes out the job that starts next; nil: there is none.
+func (p *prefetch) next(queue string) *execution {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	jobs := p.jobs[queue]
+	if len(jobs) == 0 {
+		return nil
+	}
+	p.jobs.set(queue, jobs[1:])
+	return jobs[0].x
+}
+
+// drop takes out a job that was ended from outside, if it is there.
+func (p *prefetch) drop(x *execution) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	jobs := p.jobs[x.job.Queue]
+	at := slices.IndexFunc(jobs, func(j waitingJob) bool { return j.x == x })
+	if at >= 0 {
+		p.jobs.set(x.job.Queue, slices.Delete(jobs, at, at+1))
+	}
+}
+
+// takeLate takes out the jobs of a queue that have not begun in time. It says when the next
+// one is late; zero: there is none.
+func (p *prefetch) takeLate(queue string, now time.Time) (late []*execution, next time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	var left []waitingJob
+	for _, j := range p.jobs[queue] {
+		end := j.claimed.Add(prefetchFor)
+		if reached(end, now) {
+			late = append(late, j.x)
+			continue
+		}
+		left = append(left, j)
+		next = earlier(next, end)
+	}
+	p.jobs.set(queue, left)
+	return late, next
+}
+
+// takeAll takes out all jobs of a queue.
+func (p *prefetch) takeAll(queue string) (all []*execution) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	for _, j := range p.jobs[queue] {
+		all = append(all, j.x)
+	}
+	delete(p.jobs, queue)
+	return all
+}
+
+// queues lists the queues of which jobs are prefetched.
+func (p *prefetch) queues() (names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for queue := range p.jobs {
+		names = append(names, queue)
+	}
+	return names
+}
+
+// count counts the prefetched jobs of a queue.
+func (p *prefetch) count(queue string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.jobs[queue])
+}
+
+// all counts the prefetched jobs.
+func (p *prefetch) all() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, jobs := range p.jobs {
+		n += len(jobs)
+	}
+	return n
+}
+
+// isOvertakenBy reports whether a job would start before one that is prefetched.
+func (p *prefetch) isOvertakenBy(c job.Change) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	jobs := p.jobs[c.Queue]
+	return len(jobs) > 0 && jobs[len(jobs)-1].x.job.Priority < c.Priority
+}
+
+// noteBegun keeps in mind that a prefetched job has begun.
+func (p *prefetch) noteBegun(token job.Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun = append(p.begun, token)
+}
+
+// takeBegun returns the executions that have begun since the last call.
+func (p *prefetch) takeBegun() []job.Token {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	begun := p.begun
+	p.begun = nil
+	return begun
+}
