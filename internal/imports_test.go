@@ -21,7 +21,7 @@ var nouns = []string{
 // rooms lists, for each other package, the packages of the house that it may
 // import beside the nouns. Engine, store and live never see each other: the
 // consumer declares the interface that it needs, and cmd/dashboard introduces
-// them. The store's core and its books import no driver; only sqlite does.
+// them. The store's core and its projections import no driver; only sqlite does.
 var rooms = map[string]string{
 	"access":                       "",
 	"rawjson":                      "",
@@ -53,15 +53,15 @@ var rooms = map[string]string{
 	"demo":                         "engine",
 	"store/db":                     "",
 	"store/sqlite":                 "resource store/db",
-	"store/book":                   "store/db",
+	"store/projection":             "store/db",
 	"store/rows":                   "store/db",
-	"store/counters":               "store/book store/db",
-	"store/groups":                 "store/book store/db store/rows",
-	"store/operations":             "store/book store/db store/rows",
-	"store/search":                 "store/book store/db",
-	"store/sources":                "store/book store/db",
+	"store/counters":               "store/projection store/db",
+	"store/groups":                 "store/projection store/db store/rows",
+	"store/operations":             "store/projection store/db store/rows",
+	"store/search":                 "store/projection store/db",
+	"store/sources":                "store/projection store/db",
 	"store/accounts":               "access store/db",
-	"store":                        "store/accounts store/book store/counters store/db store/groups store/operations store/rows store/search store/sources",
+	"store":                        "store/accounts store/projection store/counters store/db store/groups store/operations store/rows store/search store/sources",
 	"store/storetest":              "access store store/db",
 	"store/rawtest":                "",
 	"server/view":                  "access envelope rawjson redact store store/db",

@@ -71,7 +71,7 @@ func (c *crash) set(dead bool) {
 // mortal are the store and the ledger of a process that can end.
 type mortal struct {
 	*store.Store
-	*sources.Book
+	*sources.Projection
 	crash *crash
 }
 
@@ -85,12 +85,12 @@ func (m mortal) SettleActs(ctx context.Context, now time.Time, results []source.
 }
 
 func (m mortal) Take(ctx context.Context, name string, most int) (acts []source.Act, err error) {
-	err = m.crash.do(func() (err error) { acts, err = m.Book.Take(ctx, name, most); return err })
+	err = m.crash.do(func() (err error) { acts, err = m.Projection.Take(ctx, name, most); return err })
 	return acts, err
 }
 
 func (m mortal) Reopen(ctx context.Context, ids []int64) error {
-	return m.crash.do(func() error { return m.Book.Reopen(ctx, ids) })
+	return m.crash.do(func() error { return m.Projection.Reopen(ctx, ids) })
 }
 
 // queue is a system with dead records and work to do, which counts what reaches it.

@@ -16,8 +16,8 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 	"redrive/internal/wire"
 )
@@ -206,7 +206,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 			return job.Job{}, s.missed(t, from, run)
 		}
 		change := edit.Effective(from)
-		ask := book.Ask{Kind: source.Replay, Mode: source.Mode(cmp.Or(edit.Mode, string(source.Once))), At: now, By: by}
+		ask := projection.Ask{Kind: source.Replay, Mode: source.Mode(cmp.Or(edit.Mode, string(source.Once))), At: now, By: by}
 		if why := s.refusesEdit(from, change, &ask); why != "" {
 			return refuse(from, "%s", why)
 		}
@@ -233,7 +233,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 
 // refusesEdit says why a job cannot be replayed with a change, and completes what its
 // source is asked for: there, only the time and the payload can be others.
-func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *book.Ask) string {
+func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *projection.Ask) string {
 	if from.Source == "" {
 		return ""
 	}
@@ -258,10 +258,10 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *book.Ask) string
 // spares SQLite a journal for each statement: after an error the whole
 // transaction is rolled back anyway.
 func (s *Store) ReplayAll(t *db.Tx, from []job.Job, now time.Time, by audit.Actor, bulk int64) error {
-	return s.replayAll(t, from, book.Ask{Kind: source.Replay, Mode: source.Once, At: now, By: by, Operation: bulk})
+	return s.replayAll(t, from, projection.Ask{Kind: source.Replay, Mode: source.Once, At: now, By: by, Operation: bulk})
 }
 
-func (s *Store) replayAll(t *db.Tx, from []job.Job, ask book.Ask) error {
+func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 	const record = `INSERT OR FAIL INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	const update = `UPDATE OR FAIL jobs SET run = run + 1, attempts = 0, held = 0, letter = '',
@@ -327,7 +327,7 @@ func (s *Store) apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, err
 	}
-	s.books.Moved(book.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
+	s.projections.Moved(projection.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
 	return to, nil
 }
 

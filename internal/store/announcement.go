@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"redrive/internal/job"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
 	"redrive/internal/store/operations"
+	"redrive/internal/store/projection"
 )
 
 // announcement is which dead letters the newest forecast since the start announced as
@@ -17,7 +17,7 @@ import (
 // down late, and when the operation ends that held it. The announcement ends before
 // such a letter.
 type announcement struct {
-	operations *operations.Book
+	operations *operations.Projection
 
 	mu    sync.Mutex
 	last  place // of the letters that were counted
@@ -65,7 +65,7 @@ func (a *announcement) end() place {
 func (a *announcement) Begin() { a.came = farthest }
 
 // Moved notes the first dead letter of our own that comes.
-func (a *announcement) Moved(m book.Move) {
+func (a *announcement) Moved(m projection.Move) {
 	if m.To != nil && m.To.Source == "" && m.To.Letter == job.LetterStored && (m.From == nil || m.From.Letter != job.LetterStored) {
 		a.came = earliest(a.came, place{db.Micros(m.To.ChangedAt), m.To.Seq - 1})
 	}

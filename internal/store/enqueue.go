@@ -8,8 +8,8 @@ import (
 
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 )
 
@@ -155,7 +155,7 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 func (s *Store) quarantine(t *db.Tx, j *job.Job, cause fingerprint.Cause) error {
 	const update = `UPDATE jobs SET letter = 'stored', finished_at = $2, reason = $3, error_type = $4, error_message = $5,
 			group_id = $6 WHERE seq = $1`
-	if err := s.books.Failed(t, book.Failure{Cause: cause, Job: j, Final: true}); err != nil {
+	if err := s.projections.Failed(t, projection.Failure{Cause: cause, Job: j, Final: true}); err != nil {
 		return err
 	}
 	err := t.ExecExactly(1, update, j.Seq, db.Micros(j.FinishedAt), string(j.Reason), j.Error.Type, j.Error.Message, j.Group)

@@ -12,8 +12,8 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 	"redrive/internal/store/sources"
 )
@@ -345,7 +345,7 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 	if err := s.addFailures(t, d.now, to, r); err != nil {
 		return err
 	}
-	if err := s.books.Failed(t, book.Failure{Cause: r.cause, Job: to, Execution: to.Execution, Final: true}); err != nil {
+	if err := s.projections.Failed(t, projection.Failure{Cause: r.cause, Job: to, Execution: to.Execution, Final: true}); err != nil {
 		return err
 	}
 	err := d.jobs.Add(t, to.Seq, to.Run, to.Attempts, to.Execution, db.Micros(to.ChangedAt), string(to.Reason),

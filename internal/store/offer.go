@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"redrive/internal/job"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 )
 
 // offer dispatches jobs on commit: it lets them be claimed in the very transaction that
@@ -50,7 +50,7 @@ func (o *offer) Begin() {
 }
 
 // Moved notes where jobs became available.
-func (o *offer) Moved(m book.Move) {
+func (o *offer) Moved(m projection.Move) {
 	if m.To != nil && m.To.State == job.Available && !m.To.Held {
 		o.fresh[m.To.Queue] = true
 	}

@@ -13,8 +13,8 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/source"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 )
 
@@ -65,7 +65,7 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 		j.State, j.Letter, j.Held, j.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
 	})
-	return s.ask(t, book.Ask{Kind: source.Discard, At: now, By: by, Operation: bulk}, from)
+	return s.ask(t, projection.Ask{Kind: source.Discard, At: now, By: by, Operation: bulk}, from)
 }
 
 // Restore takes a job out of the trash and puts it back where it was: its dead
@@ -166,10 +166,10 @@ func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 		}
 	}
 	for i := range jobs {
-		s.books.Moved(book.Move{From: &jobs[i]})
+		s.projections.Moved(projection.Move{From: &jobs[i]})
 	}
 	t.Touch()
-	return s.books.Removed(t, jobs)
+	return s.projections.Removed(t, jobs)
 }
 
 // purged is how far a purge has come in the trash, the oldest first.

@@ -8,8 +8,8 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 )
 
@@ -69,8 +69,8 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 // it is now.
 func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	if e.Cause.Fingerprint != "" {
-		failure := book.Failure{Cause: e.Cause, Job: to, Execution: e.Execution, Final: e.State != job.Retryable}
-		if err := s.books.Failed(t, failure); err != nil {
+		failure := projection.Failure{Cause: e.Cause, Job: to, Execution: e.Execution, Final: e.State != job.Retryable}
+		if err := s.projections.Failed(t, failure); err != nil {
 			return err
 		}
 	}

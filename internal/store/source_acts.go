@@ -9,8 +9,8 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 	"redrive/internal/store/sources"
 )
@@ -272,7 +272,7 @@ func (s *Store) refusesWish(j job.Job, w source.Wish) string {
 // ask writes into the ledger what the sources of jobs are to do. The jobs are as they are
 // after the act, and those without a source are left out. A source that is not attached is
 // never told, so the act on its record ends at once.
-func (s *Store) ask(t *db.Tx, ask book.Ask, jobs []job.Job) error {
+func (s *Store) ask(t *db.Tx, ask projection.Ask, jobs []job.Job) error {
 	var attached, unattached []job.Job
 	for _, j := range jobs {
 		switch name := j.Source; {
@@ -291,12 +291,12 @@ func (s *Store) ask(t *db.Tx, ask book.Ask, jobs []job.Job) error {
 	return db.Steps(t, s.tell(ask), s.tell(aside))
 }
 
-// tell tells the books what sources are asked to do, if it is anything.
-func (s *Store) tell(ask book.Ask) func(*db.Tx) error {
+// tell tells the projections what sources are asked to do, if it is anything.
+func (s *Store) tell(ask projection.Ask) func(*db.Tx) error {
 	return func(t *db.Tx) error {
 		if len(ask.Jobs) == 0 {
 			return nil
 		}
-		return s.books.Asked(t, ask)
+		return s.projections.Asked(t, ask)
 	}
 }

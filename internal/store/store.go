@@ -1,7 +1,7 @@
 // Package store keeps jobs and their history in a database. This package is the
 // core: it enqueues and claims jobs, settles and extends executions, replays,
 // discards and restores, and reads jobs and dead letters. What else is known of
-// jobs is kept by books, each in a folder of its own:
+// jobs is kept by projections, each in a folder of its own:
 //
 //	counters    how many jobs have which status, and what became of executions
 //	groups      error groups
@@ -10,8 +10,8 @@
 //	accounts    users, sessions, tokens and the audit log
 //	sources     the dead letters of other queues, and what those are asked to do
 //
-// The core tells them what happens (package book), and they write what they
-// gathered in the same transaction (package db). A new book is registered in
+// The core tells them what happens (package projection), and they write what they
+// gathered in the same transaction (package db). A new projection is registered in
 // register, and nothing else changes.
 //
 // The database is behind a seam (package db); sqlite is the only one so far.
@@ -43,11 +43,11 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/source"
 	"redrive/internal/store/accounts"
-	"redrive/internal/store/book"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
 	"redrive/internal/store/groups"
 	"redrive/internal/store/operations"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 	"redrive/internal/store/search"
 	"redrive/internal/store/sources"
@@ -79,28 +79,28 @@ type Options struct {
 
 // Store is an open database. Its methods can be used by many goroutines.
 type Store struct {
-	Counters   *counters.Book
-	Groups     *groups.Book
-	Operations *operations.Book
-	Search     *search.Book
-	Accounts   *accounts.Book
-	Sources    *sources.Book
+	Counters   *counters.Projection
+	Groups     *groups.Projection
+	Operations *operations.Projection
+	Search     *search.Projection
+	Accounts   *accounts.Projection
+	Sources    *sources.Projection
 
-	engine   db.Engine
-	health   *db.Health
-	writer   *db.Writer
-	reader   *db.Reader
-	policies *rows.Policies
-	books    book.Books
-	known    known
-	offer    *offer
-	excess   *announcement
-	tx       gathered
-	news     news
-	refuses  func(string, source.Wish) string
-	attached func(string) bool
-	close    func() error
-	abandon  func() error
+	engine      db.Engine
+	health      *db.Health
+	writer      *db.Writer
+	reader      *db.Reader
+	policies    *rows.Policies
+	projections projection.Projections
+	known       known
+	offer       *offer
+	excess      *announcement
+	tx          gathered
+	news        news
+	refuses     func(string, source.Wish) string
+	attached    func(string) bool
+	close       func() error
+	abandon     func() error
 }
 
 // Open opens the database, makes it when there is none, and brings its schema up
@@ -135,7 +135,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// register makes the books and registers them. Participants of a transaction
+// register makes the projections and registers them. Participants of a transaction
 // write in this order; what shares rows with every transaction comes last.
 func (s *Store) register(o Options) {
 	redact := o.Redact.Complete()
@@ -148,12 +148,12 @@ func (s *Store) register(o Options) {
 	s.known = newMemory(s.Counters)
 	s.offer = &offer{store: s, fresh: map[string]bool{}}
 	s.excess = &announcement{operations: s.Operations}
-	s.tx.books = &s.books
+	s.tx.projections = &s.projections
 	for _, part := range []db.Participant{
 		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.excess, &publisher{s},
 	} {
 		s.writer.Register(part)
-		s.books.Register(part)
+		s.projections.Register(part)
 	}
 }
 
@@ -240,7 +240,7 @@ func chain(src db.Source) db.Finding {
 	return db.Finding{What: fmt.Sprintf("the audit log is complete and unchanged, %d entries", n)}
 }
 
-// invariants are those of the core, followed by those of the books.
+// invariants are those of the core, followed by those of the projections.
 func invariants() []db.Invariant {
 	core := []db.Invariant{
 		{What: "every job is in the list of its state", Query: `SELECT id FROM jobs
@@ -265,6 +265,6 @@ func invariants() []db.Invariant {
 			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
-	return slices.Concat(core, (*counters.Book)(nil).Invariants(), (*groups.Book)(nil).Invariants(), (*operations.Book)(nil).Invariants(),
-		(*sources.Book)(nil).Invariants())
+	return slices.Concat(core, (*counters.Projection)(nil).Invariants(), (*groups.Projection)(nil).Invariants(), (*operations.Projection)(nil).Invariants(),
+		(*sources.Projection)(nil).Invariants())
 }

@@ -19,7 +19,7 @@ const atLeast = 1000
 
 // Tally counts the jobs that the filter selects, and what kind they are, by looking at
 // up to limit jobs: for texts and all else that is not counted in advance (see
-// [counters.Book.Known] for what is). It looks at what the filter would select without
+// [counters.Projection.Known] for what is). It looks at what the filter would select without
 // its status, queue, type and reason, which is all that states and facets need. When that
 // is too much, it counts facets among the jobs of that status only, and states among those
 // of that queue, type and reason, and at last only what the filter selects. Each takes half

@@ -11,20 +11,20 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retention"
-	"redrive/internal/store/book"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 )
 
 // gathered is what one transaction of the core gathers on its way.
 type gathered struct {
-	books    *book.Books
-	changes  []job.Change
-	arrivals *arrivals           // new jobs
-	runs     map[runKey]endedRun // replayed runs that ended
-	paused   bool                // a queue was paused
-	resumed  bool                // a queue was resumed
+	projections *projection.Projections
+	changes     []job.Change
+	arrivals    *arrivals           // new jobs
+	runs        map[runKey]endedRun // replayed runs that ended
+	paused      bool                // a queue was paused
+	resumed     bool                // a queue was resumed
 
 	completed, failed, attempts db.Batch
 }
@@ -59,7 +59,7 @@ func (g *gathered) Begin() {
 	}
 }
 
-// Flush writes the jobs and the attempts that wait, and tells the books how
+// Flush writes the jobs and the attempts that wait, and tells the projections how
 // replayed runs ended.
 func (g *gathered) Flush(t *db.Tx) error {
 	if err := db.Steps(t, g.arrivals.flush, g.attempts.Flush); err != nil || len(g.runs) == 0 {
@@ -69,12 +69,12 @@ func (g *gathered) Flush(t *db.Tx) error {
 	if err != nil {
 		return fmt.Errorf("read from where the ended runs were replayed: %w", err)
 	}
-	return g.books.RunsEnded(t, ended)
+	return g.projections.RunsEnded(t, ended)
 }
 
 // endedRuns are the replayed runs that ended, in the order of their jobs:
 // neighbours share pages.
-func (g *gathered) endedRuns(t *db.Tx) ([]book.EndedRun, error) {
+func (g *gathered) endedRuns(t *db.Tx) ([]projection.EndedRun, error) {
 	const query = `SELECT r.job_seq, r.run + 1, r.group_id, r.operation_id FROM json_each($1) AS e
 		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
 	replays := make([][2]int64, 0, len(g.runs))
@@ -82,7 +82,8 @@ func (g *gathered) endedRuns(t *db.Tx) ([]book.EndedRun, error) {
 		replays = append(replays, [2]int64{k.seq, int64(k.run - 1)})
 	}
 	slices.SortFunc(replays, func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
-	all, err := db.All(t, query, func(r *book.EndedRun) []any { return []any{&r.Seq, &r.Run, &r.Origin, &r.Operation} }, db.Rows(replays))
+	fields := func(r *projection.EndedRun) []any { return []any{&r.Seq, &r.Run, &r.Origin, &r.Operation} }
+	all, err := db.All(t, query, fields, db.Rows(replays))
 	for i := range all {
 		r := &all[i]
 		end := g.runs[runKey{r.Seq, r.Run}]
@@ -95,10 +96,10 @@ func (g *gathered) endedRuns(t *db.Tx) ([]book.EndedRun, error) {
 // texts are large.
 func (g *gathered) Committed(*db.Tx) { g.arrivals.forget() }
 
-// moved tells the books that a job went from one status to another, and notes it
+// moved tells the projections that a job went from one status to another, and notes it
 // for the listeners. A new job comes from nil.
 func (s *Store) moved(from, to *job.Job, totals job.Totals) {
-	s.books.Moved(book.Move{From: from, To: to, Totals: totals})
+	s.projections.Moved(projection.Move{From: from, To: to, Totals: totals})
 	change := to.Changed()
 	change.Failed = totals.Failed > 0
 	s.tx.changes = append(s.tx.changes, change)
@@ -128,7 +129,7 @@ type endedRun struct {
 }
 
 // ended notes that a run is over, the first time that it is called for the run. First
-// runs belong to no operation, and the books already know of a run that was over in
+// runs belong to no operation, and the projections already know of a run that was over in
 // an earlier transaction.
 func (g *gathered) ended(j *job.Job, outcome operation.RunOutcome, now time.Time) {
 	k := runKey{j.Seq, j.Run}
@@ -152,7 +153,7 @@ func (s *Store) runsResumed(t *db.Tx, jobs []job.Job) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	return s.books.RunsResumed(t, db.Rows(runs))
+	return s.projections.RunsResumed(t, db.Rows(runs))
 }
 
 // news is what is told after a commit.
@@ -253,7 +254,7 @@ func (s *Store) loadRevision(src db.Source) (err error) {
 // well would have to be asked.
 type known interface {
 	db.Participant
-	book.Mover
+	projection.Mover
 	// load begins with the executions that are under way.
 	load(src db.Source, active []job.Job) error
 	// began notes executions that begin with this transaction.
@@ -276,7 +277,7 @@ type known interface {
 // memory holds what the store knows without reading the database, which is all of it
 // as long as no other program writes there.
 type memory struct {
-	counters *counters.Book
+	counters *counters.Projection
 	active   map[string]*job.Job // by id, without what their workers alone need
 	paused   map[string]bool
 	last     int64 // the number of the newest job
@@ -287,7 +288,7 @@ type memory struct {
 	lastNow   int64
 }
 
-func newMemory(c *counters.Book) *memory {
+func newMemory(c *counters.Projection) *memory {
 	return &memory{counters: c, active: map[string]*job.Job{}}
 }
 
@@ -321,7 +322,7 @@ func (m *memory) Begin() {
 func (m *memory) began(jobs []job.Job) { remember(m.activeNow, jobs) }
 
 // Moved forgets the executions that ended.
-func (m *memory) Moved(move book.Move) {
+func (m *memory) Moved(move projection.Move) {
 	if move.From != nil && move.From.State == job.Active {
 		m.activeNow[move.From.ID] = nil
 	}

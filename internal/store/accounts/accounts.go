@@ -1,4 +1,4 @@
-// Package accounts is the book of who may do what, and who did: users, their
+// Package accounts is the projection of who may do what, and who did: users, their
 // sessions, tokens, and the audit log.
 //
 // The audit log is a chain: the hash of each entry covers the one before, so that
@@ -20,8 +20,8 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Book keeps accounts and the audit log.
-type Book struct {
+// Projection keeps accounts and the audit log.
+type Projection struct {
 	writer  *db.Writer
 	reader  *db.Reader
 	guarded atomic.Bool // there is a user or a token
@@ -32,39 +32,41 @@ type Book struct {
 	guardedNow *bool // whether users have to log in, when that was changed
 }
 
-// New returns a book; Load reads what it knows in memory.
-func New(writer *db.Writer, reader *db.Reader) *Book { return &Book{writer: writer, reader: reader} }
+// New returns a projection; Load reads what it knows in memory.
+func New(writer *db.Writer, reader *db.Reader) *Projection {
+	return &Projection{writer: writer, reader: reader}
+}
 
 // Load reads whether users have to log in, and where the audit log goes on.
-func (b *Book) Load(src db.Source) error {
+func (p *Projection) Load(src db.Source) error {
 	guarded, err := isGuarded(src)
-	b.guarded.Store(guarded)
-	return db.Wrap(cmp.Or(err, b.loadHead(src)), "read who has access")
+	p.guarded.Store(guarded)
+	return db.Wrap(cmp.Or(err, p.loadHead(src)), "read who has access")
 }
 
 // Begin starts a transaction.
-func (b *Book) Begin() { b.headNow, b.guardedNow = b.head, nil }
+func (p *Projection) Begin() { p.headNow, p.guardedNow = p.head, nil }
 
 // Committed makes known what has become true.
-func (b *Book) Committed(*db.Tx) {
-	b.head = b.headNow
-	if b.guardedNow != nil {
-		b.guarded.Store(*b.guardedNow)
+func (p *Projection) Committed(*db.Tx) {
+	p.head = p.headNow
+	if p.guardedNow != nil {
+		p.guarded.Store(*p.guardedNow)
 	}
 }
 
 // Guarded reports whether users have to log in: it is true from the first user or
 // token on. It reads no file, so that no damaged file can make it false.
-func (b *Book) Guarded() bool { return b.guarded.Load() }
+func (p *Projection) Guarded() bool { return p.guarded.Load() }
 
 func isGuarded(src db.Source) (bool, error) {
 	return db.Value[bool](src, `SELECT EXISTS (SELECT 1 FROM users) OR EXISTS (SELECT 1 FROM tokens)`)
 }
 
 // guard looks again whether users have to log in, after a user or token was added or removed.
-func (b *Book) guard(t *db.Tx) error {
+func (p *Projection) guard(t *db.Tx) error {
 	is, err := isGuarded(t)
-	b.guardedNow = &is
+	p.guardedNow = &is
 	return err
 }
 
@@ -75,8 +77,8 @@ func Refused(err error) bool {
 }
 
 // change runs a write that gives nothing back.
-func (b *Book) change(ctx context.Context, do func(*db.Tx) error) error {
-	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
+func (p *Projection) change(ctx context.Context, do func(*db.Tx) error) error {
+	return p.writer.Do(ctx, 1, func(t *db.Tx) error {
 		err := do(t)
 		if err != nil && !Refused(err) {
 			err = fmt.Errorf("change who has access: %w", err)
@@ -87,20 +89,20 @@ func (b *Book) change(ctx context.Context, do func(*db.Tx) error) error {
 
 // act is a change that a person makes. do says what the audit log tells of it; an
 // act that changed nothing has no action, and no entry.
-func (b *Book) act(ctx context.Context, now time.Time, by audit.Actor, do func(*db.Tx) (audit.Entry, error)) error {
-	return b.change(ctx, func(t *db.Tx) error {
+func (p *Projection) act(ctx context.Context, now time.Time, by audit.Actor, do func(*db.Tx) (audit.Entry, error)) error {
+	return p.change(ctx, func(t *db.Tx) error {
 		e, err := do(t)
 		if err != nil || e.Action == "" {
 			return err
 		}
 		e.At, e.Actor, e.Count = now, by, 1
-		return b.Log(t, e)
+		return p.Log(t, e)
 	})
 }
 
 // stillOpen refuses an actor who may act only because no login was required, when one
 // is required by now: of two first users at the same time only one is the admin.
-func (b *Book) stillOpen(t *db.Tx, by audit.Actor) error {
+func (p *Projection) stillOpen(t *db.Tx, by audit.Actor) error {
 	if !by.Open {
 		return nil
 	}
@@ -113,13 +115,13 @@ func (b *Book) stillOpen(t *db.Tx, by audit.Actor) error {
 
 // AddUser adds a user, whose password is hashed already. The first one must be
 // an admin, who can add the others.
-func (b *Book) AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error {
+func (p *Projection) AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error {
 	const insert = `INSERT INTO users (name, role, password, created_at, changed_at) VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING`
-	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
-		if err := b.stillOpen(t, by); err != nil {
+	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+		if err := p.stillOpen(t, by); err != nil {
 			return e, err
 		}
-		if admins, err := b.admins(t, ""); err != nil {
+		if admins, err := p.admins(t, ""); err != nil {
 			return e, err
 		} else if admins == 0 && u.Role != access.Admin {
 			return e, access.Refuse("there is no admin yet: add one first")
@@ -131,20 +133,20 @@ func (b *Book) AddUser(ctx context.Context, now time.Time, u access.User, by aud
 		if err != nil {
 			return e, err
 		}
-		return audit.Entry{Action: "user.add", Subject: u.Name, After: string(u.Role)}, b.guard(t)
+		return audit.Entry{Action: "user.add", Subject: u.Name, After: string(u.Role)}, p.guard(t)
 	})
 }
 
 // SetRole gives a user another role. Sessions of before are over. The last
 // admin stays one.
-func (b *Book) SetRole(ctx context.Context, now time.Time, name string, role access.Role, by audit.Actor) error {
+func (p *Projection) SetRole(ctx context.Context, now time.Time, name string, role access.Role, by audit.Actor) error {
 	const update = `UPDATE users SET role = $2, changed_at = $3 WHERE name = $1`
-	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		u, err := user(t, name)
 		if err != nil || u.Role == role {
 			return e, err
 		}
-		if err := b.keepAdmin(t, u); err != nil {
+		if err := p.keepAdmin(t, u); err != nil {
 			return e, err
 		}
 		e = audit.Entry{Action: "user.role", Subject: name, Before: string(u.Role), After: string(role)}
@@ -154,9 +156,9 @@ func (b *Book) SetRole(ctx context.Context, now time.Time, name string, role acc
 
 // SetPassword gives a user another password, hashed already. Sessions of before
 // are over.
-func (b *Book) SetPassword(ctx context.Context, now time.Time, name, hash string, by audit.Actor) error {
+func (p *Projection) SetPassword(ctx context.Context, now time.Time, name, hash string, by audit.Actor) error {
 	const update = `UPDATE users SET password = $2, changed_at = $3 WHERE name = $1`
-	return b.act(ctx, now, by, func(t *db.Tx) (audit.Entry, error) {
+	return p.act(ctx, now, by, func(t *db.Tx) (audit.Entry, error) {
 		n, err := t.Exec(update, name, hash, db.Micros(now))
 		if err == nil && n == 0 {
 			err = access.ErrUnknown
@@ -166,26 +168,26 @@ func (b *Book) SetPassword(ctx context.Context, now time.Time, name, hash string
 }
 
 // RemoveUser removes a user with all sessions. The last admin stays.
-func (b *Book) RemoveUser(ctx context.Context, now time.Time, name string, by audit.Actor) error {
-	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+func (p *Projection) RemoveUser(ctx context.Context, now time.Time, name string, by audit.Actor) error {
+	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		u, err := user(t, name)
 		if err != nil {
 			return e, err
 		}
-		if err := b.keepAdmin(t, u); err != nil {
+		if err := p.keepAdmin(t, u); err != nil {
 			return e, err
 		}
 		e = audit.Entry{Action: "user.remove", Subject: name, Before: string(u.Role)}
-		return e, db.Steps(t, db.Any(`DELETE FROM sessions WHERE "user" = $1`, name), db.Any(`DELETE FROM users WHERE name = $1`, name), b.guard)
+		return e, db.Steps(t, db.Any(`DELETE FROM sessions WHERE "user" = $1`, name), db.Any(`DELETE FROM users WHERE name = $1`, name), p.guard)
 	})
 }
 
 // keepAdmin refuses to take away the last admin.
-func (b *Book) keepAdmin(t *db.Tx, u access.User) error {
+func (p *Projection) keepAdmin(t *db.Tx, u access.User) error {
 	if u.Role != access.Admin {
 		return nil
 	}
-	others, err := b.admins(t, u.Name)
+	others, err := p.admins(t, u.Name)
 	if err == nil && others == 0 {
 		err = access.Refuse("%s is the last admin; make someone else an admin first", u.Name)
 	}
@@ -193,7 +195,7 @@ func (b *Book) keepAdmin(t *db.Tx, u access.User) error {
 }
 
 // admins counts the admins beside one.
-func (b *Book) admins(t *db.Tx, beside string) (int, error) {
+func (p *Projection) admins(t *db.Tx, beside string) (int, error) {
 	return db.Value[int](t, `SELECT count(*) FROM users WHERE role = 'admin' AND name <> $1`, beside)
 }
 
@@ -204,15 +206,15 @@ const usersQuery = `SELECT name, role, created_at, changed_at, coalesce((SELECT 
 
 // Users are all users by name, without their passwords, each with the last
 // login that the audit log knows of.
-func (b *Book) Users(ctx context.Context) ([]access.User, error) {
-	return db.All(b.reader.In(ctx), usersQuery, func(u *access.User) []any {
+func (p *Projection) Users(ctx context.Context) ([]access.User, error) {
+	return db.All(p.reader.In(ctx), usersQuery, func(u *access.User) []any {
 		return []any{&u.Name, &u.Role, db.Time(&u.Created), db.Time(&u.Changed), db.Time(&u.LoggedIn)}
 	})
 }
 
 // User returns one user with the hash of the password, or access.ErrUnknown.
-func (b *Book) User(ctx context.Context, name string) (access.User, error) {
-	return user(b.reader.In(ctx), name)
+func (p *Projection) User(ctx context.Context, name string) (access.User, error) {
+	return user(p.reader.In(ctx), name)
 }
 
 func user(src db.Source, name string) (u access.User, err error) {

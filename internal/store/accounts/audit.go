@@ -15,13 +15,13 @@ import (
 // Audit returns one page of the audit log, newest first, of the entries before
 // the one named; 0 begins with the newest. Like Jobs it returns what was found
 // when it takes too long.
-func (b *Book) Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error) {
+func (p *Projection) Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	var page audit.List
 	var err error
 	query, args := auditQuery(f, before, limit)
-	page.Entries, err = db.All(b.reader.In(ctx), query, entryFields, args...)
+	page.Entries, err = db.All(p.reader.In(ctx), query, entryFields, args...)
 	if n := len(page.Entries); n > limit || err != nil && n > 0 {
 		page.Entries = page.Entries[:min(limit, n)]
 		page.Next = page.Entries[len(page.Entries)-1].Seq
@@ -92,19 +92,19 @@ func Verify(src db.Source) (n int64, err error) {
 }
 
 // Log appends entries to the audit log in the transaction of what they record.
-func (b *Book) Log(t *db.Tx, entries ...audit.Entry) error {
+func (p *Projection) Log(t *db.Tx, entries ...audit.Entry) error {
 	const insert = `INSERT INTO audit (seq, at, actor, address, action, subject, filter, count, before, after, hash)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	for _, e := range entries {
 		clean(&e)
-		e.Seq = b.headNow.seq + 1
-		e.Hash = chained(b.headNow.hash, e)
+		e.Seq = p.headNow.seq + 1
+		e.Hash = chained(p.headNow.hash, e)
 		err := t.Run(insert, e.Seq, db.Micros(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
 			e.Before, e.After, e.Hash)
 		if err != nil {
 			return fmt.Errorf("write the audit log: %w", err)
 		}
-		b.headNow = head{e.Seq, e.Hash}
+		p.headNow = head{e.Seq, e.Hash}
 		t.Wrote()
 		t.Touch()
 	}
@@ -120,22 +120,22 @@ func clean(e *audit.Entry) {
 
 // Record writes entries of the audit log about what changes nothing in the
 // database.
-func (b *Book) Record(ctx context.Context, entries ...audit.Entry) error {
-	return b.writer.Do(ctx, len(entries), func(t *db.Tx) error { return b.Log(t, entries...) })
+func (p *Projection) Record(ctx context.Context, entries ...audit.Entry) error {
+	return p.writer.Do(ctx, len(entries), func(t *db.Tx) error { return p.Log(t, entries...) })
 }
 
 // Flush keeps the newest hash beside the log, in place of the one from which the
 // writer went on: no other program may have changed that one.
-func (b *Book) Flush(t *db.Tx) error {
-	if b.headNow.seq == b.head.seq {
+func (p *Projection) Flush(t *db.Tx) error {
+	if p.headNow.seq == p.head.seq {
 		return nil
 	}
 	const update = `UPDATE audit_head SET seq = $1, hash = $2 WHERE hash = $3`
-	before := b.head.hash
+	before := p.head.hash
 	if before == nil {
 		before = []byte{}
 	}
-	return t.ExecExactly(1, update, b.headNow.seq, b.headNow.hash, before)
+	return t.ExecExactly(1, update, p.headNow.seq, p.headNow.hash, before)
 }
 
 // head is the newest entry of the log.
@@ -166,10 +166,10 @@ func number(h hash.Hash, n int64) {
 // loadHead goes on from the hash that was kept beside the log, not from the
 // newest entry: when the end of the log was cut off, the gap stays, for all to
 // see. An entry that another program added keeps its number.
-func (b *Book) loadHead(src db.Source) error {
+func (p *Projection) loadHead(src db.Source) error {
 	const query = `SELECT seq, coalesce((SELECT max(seq) FROM audit), 0), hash FROM audit_head`
 	var newest int64
-	_, err := db.Row(src, query, []any{&b.head.seq, &newest, &b.head.hash})
-	b.head.seq = max(b.head.seq, newest)
+	_, err := db.Row(src, query, []any{&p.head.seq, &newest, &p.head.hash})
+	p.head.seq = max(p.head.seq, newest)
 	return err
 }

@@ -15,12 +15,12 @@ const maxSessions = 50
 
 // StartSession keeps a new login, and forgets those that are over. Who was
 // removed or changed since the password was checked gets access.ErrUnknown.
-func (b *Book) StartSession(ctx context.Context, now time.Time, n access.Session, checked access.User, by audit.Actor) error {
+func (p *Projection) StartSession(ctx context.Context, now time.Time, n access.Session, checked access.User, by audit.Actor) error {
 	const over = `DELETE FROM sessions WHERE seen_at <= $1 OR created_at <= $2`
 	const extra = `DELETE FROM sessions WHERE "user" = $1 AND hash NOT IN
 		(SELECT hash FROM sessions WHERE "user" = $1 ORDER BY created_at DESC, hash LIMIT $2)`
 	const insert = `INSERT INTO sessions (hash, "user", created_at, seen_at, address) VALUES ($1, $2, $3, $3, $4)`
-	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		u, err := user(t, n.User)
 		if err == nil && (!u.Changed.Equal(checked.Changed) || u.Password != checked.Password) {
 			err = access.ErrUnknown
@@ -46,10 +46,10 @@ func sessionFields(s *access.Session) []any {
 // Session returns a login with its user's role, or access.ErrUnknown when it is
 // over: too old, not used for too long, or older than its user's password or
 // role.
-func (b *Book) Session(ctx context.Context, now time.Time, hash []byte) (access.Session, error) {
+func (p *Projection) Session(ctx context.Context, now time.Time, hash []byte) (access.Session, error) {
 	const query = sessionsQuery + ` AND s.hash = $1`
 	var found access.Session
-	_, err := db.Row(b.reader.In(ctx), query, sessionFields(&found), hash)
+	_, err := db.Row(p.reader.In(ctx), query, sessionFields(&found), hash)
 	if err == nil && (!access.SameHash(found.Hash, hash) || !found.Live(now)) {
 		return access.Session{}, access.ErrUnknown
 	}
@@ -57,23 +57,23 @@ func (b *Book) Session(ctx context.Context, now time.Time, hash []byte) (access.
 }
 
 // SeeSession records that a login is in use.
-func (b *Book) SeeSession(ctx context.Context, now time.Time, hash []byte) error {
+func (p *Projection) SeeSession(ctx context.Context, now time.Time, hash []byte) error {
 	const update = `UPDATE sessions SET seen_at = $2 WHERE hash = $1 AND seen_at < $2`
-	return b.change(ctx, func(t *db.Tx) error { return t.Run(update, hash, db.Micros(now)) })
+	return p.change(ctx, func(t *db.Tx) error { return t.Run(update, hash, db.Micros(now)) })
 }
 
 // Sessions are the logins that are not over, the newest first.
-func (b *Book) Sessions(ctx context.Context, now time.Time) ([]access.Session, error) {
+func (p *Projection) Sessions(ctx context.Context, now time.Time) ([]access.Session, error) {
 	const query = sessionsQuery + ` ORDER BY s.created_at DESC, s.hash`
-	all, err := db.All(b.reader.In(ctx), query, sessionFields)
+	all, err := db.All(p.reader.In(ctx), query, sessionFields)
 	return slices.DeleteFunc(all, func(s access.Session) bool { return !s.Live(now) }), err
 }
 
 // EndSession ends a login: the user logs out, or an admin ends another user's login.
 // One that is over already stays so.
-func (b *Book) EndSession(ctx context.Context, now time.Time, hash []byte, by audit.Actor) error {
+func (p *Projection) EndSession(ctx context.Context, now time.Time, hash []byte, by audit.Actor) error {
 	const remove = `DELETE FROM sessions WHERE hash = $1 RETURNING "user"`
-	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		user, err := db.Value[string](t, remove, hash)
 		switch {
 		case err != nil || user == "":
@@ -90,44 +90,44 @@ func (b *Book) EndSession(ctx context.Context, now time.Time, hash []byte, by au
 
 // LoginFailed writes down that a login failed. The name is that of a user, or
 // empty: what was typed may be a password.
-func (b *Book) LoginFailed(ctx context.Context, now time.Time, name string, by audit.Actor) error {
-	return b.act(ctx, now, by, func(*db.Tx) (audit.Entry, error) { return audit.Entry{Action: "login.failed", Subject: name}, nil })
+func (p *Projection) LoginFailed(ctx context.Context, now time.Time, name string, by audit.Actor) error {
+	return p.act(ctx, now, by, func(*db.Tx) (audit.Entry, error) { return audit.Entry{Action: "login.failed", Subject: name}, nil })
 }
 
 // CreateToken keeps a new token. The first one of all, from which on users have to
 // log in, must be an admin's, who can add others.
-func (b *Book) CreateToken(ctx context.Context, now time.Time, n access.Token, by audit.Actor) error {
+func (p *Projection) CreateToken(ctx context.Context, now time.Time, n access.Token, by audit.Actor) error {
 	const insert = `INSERT INTO tokens (id, hash, name, role, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
-		if err := b.stillOpen(t, by); err != nil {
+	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+		if err := p.stillOpen(t, by); err != nil {
 			return e, err
 		}
 		if by.Open && n.Role != access.Admin {
 			return e, access.Refuse("there is no admin yet, and the first token makes a login required: " +
 				"add an admin first (dashboard user add NAME --role admin)")
 		}
-		if taken, err := b.liveToken(t, now, n.Name); err != nil {
+		if taken, err := p.liveToken(t, now, n.Name); err != nil {
 			return e, err
 		} else if taken {
 			return e, access.Refuse("a token named %s is in use: revoke it first, or take another name", n.Name)
 		}
 		what := n.Name + ", " + string(n.Role) + ", until " + n.Expires.UTC().Format(time.RFC3339)
 		return audit.Entry{Action: "token.create", Subject: n.ID, After: what}, db.Steps(t,
-			db.Any(insert, n.ID, n.Hash, n.Name, string(n.Role), db.Micros(now), by.Name, db.Micros(n.Expires)), b.guard)
+			db.Any(insert, n.ID, n.Hash, n.Name, string(n.Role), db.Micros(now), by.Name, db.Micros(n.Expires)), p.guard)
 	})
 }
 
 // liveToken reports whether there is a valid token with that name. Histories show
 // names, so no two tokens may have the same one at the same time.
-func (b *Book) liveToken(t *db.Tx, now time.Time, name string) (bool, error) {
+func (p *Projection) liveToken(t *db.Tx, now time.Time, name string) (bool, error) {
 	const query = `SELECT EXISTS (SELECT 1 FROM tokens WHERE name = $1 AND revoked_at = 0 AND expires_at > $2)`
 	return db.Value[bool](t, query, name, db.Micros(now))
 }
 
 // RevokeToken ends a token. One that is revoked already stays so.
-func (b *Book) RevokeToken(ctx context.Context, now time.Time, id string, by audit.Actor) error {
+func (p *Projection) RevokeToken(ctx context.Context, now time.Time, id string, by audit.Actor) error {
 	const update = `UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at = 0`
-	return b.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
+	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		found, err := tokenOf(t, id)
 		if err != nil {
 			return e, err
@@ -141,9 +141,9 @@ func (b *Book) RevokeToken(ctx context.Context, now time.Time, id string, by aud
 }
 
 // UseToken records that a token was used.
-func (b *Book) UseToken(ctx context.Context, now time.Time, id string) error {
+func (p *Projection) UseToken(ctx context.Context, now time.Time, id string) error {
 	const update = `UPDATE tokens SET used_at = $2 WHERE id = $1 AND used_at < $2`
-	return b.change(ctx, func(t *db.Tx) error { return t.Run(update, id, db.Micros(now)) })
+	return p.change(ctx, func(t *db.Tx) error { return t.Run(update, id, db.Micros(now)) })
 }
 
 const tokenColumns = `SELECT id, hash, name, role, created_at, created_by, expires_at, used_at, revoked_at FROM tokens `
@@ -155,14 +155,14 @@ func tokenFields(t *access.Token) []any {
 }
 
 // Tokens are all tokens, the newest first.
-func (b *Book) Tokens(ctx context.Context) ([]access.Token, error) {
-	return db.All(b.reader.In(ctx), tokenColumns+`ORDER BY created_at DESC, id`, tokenFields)
+func (p *Projection) Tokens(ctx context.Context) ([]access.Token, error) {
+	return db.All(p.reader.In(ctx), tokenColumns+`ORDER BY created_at DESC, id`, tokenFields)
 }
 
 // Token returns a token by its id, whether or not it is still valid, or
 // access.ErrUnknown.
-func (b *Book) Token(ctx context.Context, id string) (access.Token, error) {
-	return tokenOf(b.reader.In(ctx), id)
+func (p *Projection) Token(ctx context.Context, id string) (access.Token, error) {
+	return tokenOf(p.reader.In(ctx), id)
 }
 
 func tokenOf(src db.Source, id string) (t access.Token, err error) {

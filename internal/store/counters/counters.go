@@ -1,4 +1,4 @@
-// Package counters is the book of numbers: how many jobs have which status, what
+// Package counters is the projection of numbers: how many jobs have which status, what
 // became of executions, and how many dead letters are open.
 //
 // Lists and totals never count rows. Every move of a job is added up in memory
@@ -17,12 +17,12 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 )
 
-// Book keeps the counters.
-type Book struct {
+// Projection keeps the counters.
+type Projection struct {
 	reader *db.Reader
 	sums   sums // of the transaction that is under way
 
@@ -51,10 +51,10 @@ type Book struct {
 	names atomic.Pointer[[]string] // of queues, sorted
 }
 
-// New returns a book without counts; Load reads them.
-func New(reader *db.Reader, limits Limits) *Book {
+// New returns a projection without counts; Load reads them.
+func New(reader *db.Reader, limits Limits) *Projection {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
-	b := &Book{
+	b := &Projection{
 		reader: reader, sums: newSums(), limits: limits, depths: job.Depths{}, queues: map[string]bool{},
 		admitted: map[string]bool{}, claimed: map[string]bool{}, removed: map[string]bool{},
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
@@ -68,41 +68,41 @@ func New(reader *db.Reader, limits Limits) *Book {
 }
 
 // Begin starts a transaction.
-func (b *Book) Begin() {
-	b.sums.clear()
-	clear(b.admitted)
-	clear(b.claimed)
-	clear(b.removed)
-	b.queueLabels.begin()
-	b.typeLabels.begin()
-	for _, l := range b.sourceTypes {
+func (p *Projection) Begin() {
+	p.sums.clear()
+	clear(p.admitted)
+	clear(p.claimed)
+	clear(p.removed)
+	p.queueLabels.begin()
+	p.typeLabels.begin()
+	for _, l := range p.sourceTypes {
 		l.begin()
 	}
 }
 
 // Moved counts a job out of where it was and in where it is.
-func (b *Book) Moved(m book.Move) {
+func (p *Projection) Moved(m projection.Move) {
 	if m.From != nil {
-		b.job(m.From, -1)
+		p.job(m.From, -1)
 	}
 	if m.To != nil {
-		b.job(m.To, 1)
-		b.count(m.To, m.Totals)
+		p.job(m.To, 1)
+		p.count(m.To, m.Totals)
 	}
 }
 
 // Depth is the number of jobs with a status in a queue, as the transaction sees
 // it.
-func (b *Book) Depth(queue string, status job.Status) int64 {
+func (p *Projection) Depth(queue string, status job.Status) int64 {
 	k := depthKey{queue, status}
-	return b.queued[k] + b.sums.depths[k]
+	return p.queued[k] + p.sums.depths[k]
 }
 
 // OwnLetters is the number of open dead letters that are at no source, as the
 // transaction sees it.
-func (b *Book) OwnLetters() int64 {
-	n := b.depths[job.StatusDeadLetter] - b.SourceLetters()
-	for k, d := range b.sums.depths {
+func (p *Projection) OwnLetters() int64 {
+	n := p.depths[job.StatusDeadLetter] - p.SourceLetters()
+	for k, d := range p.sums.depths {
 		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) == "" {
 			n += d
 		}
@@ -112,23 +112,23 @@ func (b *Book) OwnLetters() int64 {
 
 // Letters returns the number of open dead letters that are at no source, and the number of
 // those at sources, both as of the last commit.
-func (b *Book) Letters() (own, atSources int64) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	atSources = b.sourceLetters()
-	return b.depths[job.StatusDeadLetter] - atSources, atSources
+func (p *Projection) Letters() (own, atSources int64) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	atSources = p.sourceLetters()
+	return p.depths[job.StatusDeadLetter] - atSources, atSources
 }
 
 // SourceLetters is the number of open dead letters that are at sources, as of the last
 // commit.
-func (b *Book) SourceLetters() int64 {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.sourceLetters()
+func (p *Projection) SourceLetters() int64 {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.sourceLetters()
 }
 
-func (b *Book) sourceLetters() (n int64) {
-	for k, d := range b.queued {
+func (p *Projection) sourceLetters() (n int64) {
+	for k, d := range p.queued {
 		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) != "" {
 			n += d
 		}
@@ -137,35 +137,35 @@ func (b *Book) sourceLetters() (n int64) {
 }
 
 // Committed takes the sums of the transaction over.
-func (b *Book) Committed(*db.Tx) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forget()
-	for k, n := range b.sums.depths {
-		b.depths[k.status] += n
-		b.queued[k] += n
-		b.counted(k.queue)
+func (p *Projection) Committed(*db.Tx) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget()
+	for k, n := range p.sums.depths {
+		p.depths[k.status] += n
+		p.queued[k] += n
+		p.counted(k.queue)
 	}
-	for k, n := range b.sums.letters {
-		addUp(b.letters, k, n)
+	for k, n := range p.sums.letters {
+		addUp(p.letters, k, n)
 	}
-	for hour, n := range b.sums.opened {
-		addUp(b.opened, hour, n)
+	for hour, n := range p.sums.opened {
+		addUp(p.opened, hour, n)
 	}
-	for _, n := range b.sums.counters {
-		b.totals = b.totals.Add(n)
+	for _, n := range p.sums.counters {
+		p.totals = p.totals.Add(n)
 	}
-	for k, n := range b.sums.minutes {
-		b.recent[k.minute] = b.recent[k.minute].Add(n)
-		b.minute = max(b.minute, k.minute)
+	for k, n := range p.sums.minutes {
+		p.recent[k.minute] = p.recent[k.minute].Add(n)
+		p.minute = max(p.minute, k.minute)
 	}
-	maps.DeleteFunc(b.recent, func(minute int64, _ job.Totals) bool { return minute <= b.minute-lastHour })
-	b.queueLabels.committed()
-	b.typeLabels.committed()
-	for _, l := range b.sourceTypes {
+	maps.DeleteFunc(p.recent, func(minute int64, _ job.Totals) bool { return minute <= p.minute-lastHour })
+	p.queueLabels.committed()
+	p.typeLabels.committed()
+	for _, l := range p.sourceTypes {
 		l.committed()
 	}
-	b.publishNames()
+	p.publishNames()
 }
 
 // addUp keeps no count that is zero.
@@ -177,11 +177,11 @@ func addUp[K comparable](counts map[K]int64, k K, n int64) {
 
 // Totals are the counters over all queues and types as of the last commit. Only
 // code that the writer runs may call it.
-func (b *Book) Totals() job.Totals { return b.totals }
+func (p *Projection) Totals() job.Totals { return p.totals }
 
 // CopyDepths counts the jobs of all queues by status as of the last commit. Only
 // code that the writer runs may call it.
-func (b *Book) CopyDepths(to job.Depths) { maps.Copy(to, b.depths) }
+func (p *Projection) CopyDepths(to job.Depths) { maps.Copy(to, p.depths) }
 
 // sums adds up what one transaction counts, so that each row is written once,
 // and not at all when its sum is zero.
@@ -232,8 +232,8 @@ func (s *sums) clear() {
 // job counts n jobs as j under its state, under the view beside it, and with its
 // dead letter when that is open. A letter is counted by when its job failed,
 // which is when the job last changed.
-func (b *Book) job(j *job.Job, n int64) {
-	s, queue := &b.sums, b.queueLabel(j.Queue)
+func (p *Projection) job(j *job.Job, n int64) {
+	s, queue := &p.sums, p.queueLabel(j.Queue)
 	s.depths[depthKey{j.Queue, job.Status(j.State)}] += n
 	view := j.Status()
 	if view == job.Status(j.State) {
@@ -244,7 +244,7 @@ func (b *Book) job(j *job.Job, n int64) {
 	case job.StatusHeld:
 		s.held[label{j.Queue, j.Type}] += n
 	case job.StatusDeadLetter:
-		s.letters[letterKey{label{queue, b.typeLabel(j)}, j.Reason}] += n
+		s.letters[letterKey{label{queue, p.typeLabel(j)}, j.Reason}] += n
 		if j.Source == "" {
 			s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
 		}
@@ -254,11 +254,11 @@ func (b *Book) job(j *job.Job, n int64) {
 // count raises the counters of a job's queue and type, in the minute of its
 // move. The counters by the minute keep their queues: each queue's last hour is
 // shown with the queue.
-func (b *Book) count(j *job.Job, t job.Totals) {
+func (p *Projection) count(j *job.Job, t job.Totals) {
 	if t == (job.Totals{}) {
 		return
 	}
-	s, l := &b.sums, label{b.queueLabel(j.Queue), b.typeLabel(j)}
+	s, l := &p.sums, label{p.queueLabel(j.Queue), p.typeLabel(j)}
 	m := minuteKey{db.Micros(j.ChangedAt) / db.MicrosPerMinute, label{j.Queue, l.typ}}
 	s.counters[l] = s.counters[l].Add(t)
 	s.minutes[m] = s.minutes[m].Add(t)

@@ -9,7 +9,7 @@ import (
 
 // Invariants are what holds after every commit: each rollup is what counting the
 // rows gives.
-func (*Book) Invariants() []db.Invariant {
+func (*Projection) Invariants() []db.Invariant {
 	const (
 		queue = `CASE WHEN queue IN (SELECT name FROM labels WHERE kind = 'queue') THEN queue ELSE 'other' END`
 		typ   = `CASE WHEN EXISTS (SELECT 1 FROM labels AS l WHERE l.kind = 'type' AND l.source = jobs.source AND l.name = type)

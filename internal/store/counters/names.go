@@ -133,38 +133,38 @@ func (l *labels) flush(t *db.Tx) error {
 }
 
 // queueLabel is what a queue is counted under.
-func (b *Book) queueLabel(name string) string {
-	return b.queueLabels.of(name, b.queues[name] && !b.removed[name])
+func (p *Projection) queueLabel(name string) string {
+	return p.queueLabels.of(name, p.queues[name] && !p.removed[name])
 }
 
 // typeLabel is what the type of a job is counted under, a job of our own or of a source.
-func (b *Book) typeLabel(j *job.Job) string {
+func (p *Projection) typeLabel(j *job.Job) string {
 	if j.Source == "" {
-		return b.typeLabels.of(j.Type, false)
+		return p.typeLabels.of(j.Type, false)
 	}
-	return b.sourceTypesOf(j.Source).of(j.Type, false)
+	return p.sourceTypesOf(j.Source).of(j.Type, false)
 }
 
 // sourceTypesOf are the labels of the types of one source.
-func (b *Book) sourceTypesOf(name string) *labels {
-	l, ok := b.sourceTypes[name]
+func (p *Projection) sourceTypesOf(name string) *labels {
+	l, ok := p.sourceTypes[name]
 	if !ok {
 		made := newLabels("type", name, maxSourceTypes)
 		l = &made
-		b.sourceTypes[name] = l
+		p.sourceTypes[name] = l
 	}
 	return l
 }
 
 // loadSourceTypes reads the labels of the types of every source.
-func (b *Book) loadSourceTypes(src db.Source) error {
+func (p *Projection) loadSourceTypes(src db.Source) error {
 	const query = `SELECT DISTINCT source FROM labels WHERE kind = 'type' AND source <> ''`
 	names, err := db.All(src, query, func(name *string) []any { return []any{name} })
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := b.sourceTypesOf(name).load(src); err != nil {
+		if err := p.sourceTypesOf(name).load(src); err != nil {
 			return err
 		}
 	}
@@ -172,8 +172,8 @@ func (b *Book) loadSourceTypes(src db.Source) error {
 }
 
 // flushSourceTypes writes the types of sources that are kept from now on.
-func (b *Book) flushSourceTypes(t *db.Tx) error {
-	for _, l := range b.sourceTypes {
+func (p *Projection) flushSourceTypes(t *db.Tx) error {
+	for _, l := range p.sourceTypes {
 		if err := l.flush(t); err != nil {
 			return err
 		}
@@ -182,21 +182,21 @@ func (b *Book) flushSourceTypes(t *db.Tx) error {
 }
 
 // CountedTypes is how many types are told apart, without those of sources.
-func (b *Book) CountedTypes() int {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return len(b.typeLabels.kept)
+func (p *Projection) CountedTypes() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.typeLabels.kept)
 }
 
 // Label is the queue, or "other", as metrics name it.
-func (b *Book) Label(queue string) string {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.shownLabel(queue)
+func (p *Projection) Label(queue string) string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.shownLabel(queue)
 }
 
-func (b *Book) shownLabel(queue string) string {
-	if b.queueLabels.kept[queue] {
+func (p *Projection) shownLabel(queue string) string {
+	if p.queueLabels.kept[queue] {
 		return queue
 	}
 	return otherLabel
@@ -204,34 +204,34 @@ func (b *Book) shownLabel(queue string) string {
 
 // Admit lets jobs come into queues, all of them or none: a queue that would be one
 // too many is a *queues.Full. It must be asked before the transaction writes.
-func (b *Book) Admit(names iter.Seq[string]) error {
+func (p *Projection) Admit(names iter.Seq[string]) error {
 	var fresh map[string]bool
 	for name := range names {
-		if b.KnowsQueue(name) || b.admitted[name] || slices.Contains(b.limits.Reserved, name) {
+		if p.KnowsQueue(name) || p.admitted[name] || slices.Contains(p.limits.Reserved, name) {
 			continue
 		}
 		if fresh == nil {
 			fresh = map[string]bool{}
 		}
-		if fresh[name] = true; b.places()+len(fresh) > b.limits.Queues {
-			return &queues.Full{Queue: name, Limit: b.limits.Queues}
+		if fresh[name] = true; p.places()+len(fresh) > p.limits.Queues {
+			return &queues.Full{Queue: name, Limit: p.limits.Queues}
 		}
 	}
-	maps.Copy(b.admitted, fresh)
+	maps.Copy(p.admitted, fresh)
 	return nil
 }
 
 // Claim lets records of a source come into queues, as far as the source has places for
 // them, and names those for which it has none. It must be asked before the transaction
 // writes.
-func (b *Book) Claim(name string, wanted []string) (refused map[string]bool) {
+func (p *Projection) Claim(name string, wanted []string) (refused map[string]bool) {
 	taken := 0
-	for queue := range b.queues {
+	for queue := range p.queues {
 		if job.SourceOf(queue) == name && queue != source.Overflow(name) {
 			taken++
 		}
 	}
-	for queue := range b.claimed {
+	for queue := range p.claimed {
 		if job.SourceOf(queue) == name {
 			taken++
 		}
@@ -240,9 +240,9 @@ func (b *Book) Claim(name string, wanted []string) (refused map[string]bool) {
 	refused = map[string]bool{}
 	for _, queue := range wanted {
 		switch {
-		case b.KnowsQueue(queue) || b.claimed[queue] || queue == source.Overflow(name):
+		case p.KnowsQueue(queue) || p.claimed[queue] || queue == source.Overflow(name):
 		case taken < maxSourceQueues:
-			b.claimed[queue] = true
+			p.claimed[queue] = true
 			taken++
 		default:
 			refused[queue] = true
@@ -253,10 +253,10 @@ func (b *Book) Claim(name string, wanted []string) (refused map[string]bool) {
 
 // places is how many queues of our own there are, those included that have their place
 // before their first job.
-func (b *Book) places() int {
-	n := len(b.queues) - b.foreign + len(b.admitted)
-	for _, name := range b.limits.Reserved {
-		if _, known := b.queues[name]; !known {
+func (p *Projection) places() int {
+	n := len(p.queues) - p.foreign + len(p.admitted)
+	for _, name := range p.limits.Reserved {
+		if _, known := p.queues[name]; !known {
 			n++
 		}
 	}
@@ -265,83 +265,83 @@ func (b *Book) places() int {
 
 // LearnQueue makes a queue known that may have no job. Only code that the
 // writer runs may call it.
-func (b *Book) LearnQueue(name string) {
-	if _, known := b.queues[name]; !known {
-		b.learn(name, false)
+func (p *Projection) LearnQueue(name string) {
+	if _, known := p.queues[name]; !known {
+		p.learn(name, false)
 	}
 }
 
 // counted makes a queue known that had a job.
-func (b *Book) counted(name string) {
-	if !b.queues[name] {
-		b.learn(name, true)
+func (p *Projection) counted(name string) {
+	if !p.queues[name] {
+		p.learn(name, true)
 	}
 }
 
 // learn takes a queue over among those that are known.
-func (b *Book) learn(name string, hadJob bool) {
-	if _, known := b.queues[name]; !known && isForeign(name) {
-		b.foreign++
+func (p *Projection) learn(name string, hadJob bool) {
+	if _, known := p.queues[name]; !known && isForeign(name) {
+		p.foreign++
 	}
-	b.queues[name] = hadJob
-	b.changed = true
+	p.queues[name] = hadJob
+	p.changed = true
 }
 
 // KnowsQueue reports whether a queue had a job or was paused, and was not
 // removed since. Only code that the writer runs may
 // call it.
-func (b *Book) KnowsQueue(name string) bool {
-	_, known := b.queues[name]
-	return known && !b.removed[name]
+func (p *Projection) KnowsQueue(name string) bool {
+	_, known := p.queues[name]
+	return known && !p.removed[name]
 }
 
 // Remove forgets a queue that no job belongs to, in a transaction that does
 // nothing else. What it counted stays in the totals, under no name; what it counted
 // by the minute is forgotten with its day.
-func (b *Book) Remove(t *db.Tx, name string) error {
+func (p *Projection) Remove(t *db.Tx, name string) error {
 	const keep = `INSERT INTO counters (queue, type, ` + totalColumns + `)
 		SELECT '', type, ` + totalColumns + ` FROM counters WHERE queue = $1`
-	if b.queueLabels.kept[name] {
+	if p.queueLabels.kept[name] {
 		err := db.Steps(t, db.Any(keep+adding("counters", "queue, type"), name), db.Any(`DELETE FROM counters WHERE queue = $1`, name),
 			db.Any(`DELETE FROM labels WHERE kind = 'queue' AND name = $1`, name))
 		if err != nil {
 			return fmt.Errorf("keep the counts of queue %s: %w", name, err)
 		}
-		b.queueLabels.gone[name] = true
+		p.queueLabels.gone[name] = true
 	}
-	b.removed[name] = true
+	p.removed[name] = true
 	return db.Steps(t, db.Any(`DELETE FROM reasons WHERE queue = $1 AND n = 0`, name), db.Any(`DELETE FROM held WHERE queue = $1`, name),
 		db.Any(`DELETE FROM depths WHERE queue = $1`, name), db.Any(`DELETE FROM queues WHERE name = $1`, name))
 }
 
 // forget takes over that queues were removed.
-func (b *Book) forget() {
-	for name := range b.removed {
-		if _, known := b.queues[name]; known && isForeign(name) {
-			b.foreign--
+func (p *Projection) forget() {
+	for name := range p.removed {
+		if _, known := p.queues[name]; known && isForeign(name) {
+			p.foreign--
 		}
-		delete(b.queues, name)
-		b.changed = true
+		delete(p.queues, name)
+		p.changed = true
 	}
-	if len(b.removed) > 0 {
-		maps.DeleteFunc(b.queued, func(k depthKey, _ int64) bool { return b.removed[k.queue] })
+	if len(p.removed) > 0 {
+		maps.DeleteFunc(p.queued, func(k depthKey, _ int64) bool { return p.removed[k.queue] })
 	}
 }
 
-func (b *Book) publishNames() {
-	if b.changed || b.names.Load() == nil {
-		names := slices.Sorted(maps.Keys(b.queues))
-		b.names.Store(&names)
-		b.changed = false
+func (p *Projection) publishNames() {
+	if p.changed || p.names.Load() == nil {
+		names := slices.Sorted(maps.Keys(p.queues))
+		p.names.Store(&names)
+		p.changed = false
 	}
 }
 
 // QueueNames returns the names of all known queues, sorted, from memory. They
 // must not be changed.
-func (b *Book) QueueNames() []string { return *b.names.Load() }
+func (p *Projection) QueueNames() []string { return *p.names.Load() }
 
 // HasQueue reports whether a queue was known after the last commit.
-func (b *Book) HasQueue(name string) bool {
-	_, known := slices.BinarySearch(b.QueueNames(), name)
+func (p *Projection) HasQueue(name string) bool {
+	_, known := slices.BinarySearch(p.QueueNames(), name)
 	return known
 }

@@ -19,26 +19,26 @@ import (
 // Tallies returns the counters by queue and type, but for queues that were
 // removed. Past the first thousand queues or types the rest is counted under
 // "other".
-func (b *Book) Tallies(ctx context.Context) ([]queues.Tally, error) {
+func (p *Projection) Tallies(ctx context.Context) ([]queues.Tally, error) {
 	const query = `SELECT queue, type, ` + totalColumns + ` FROM counters WHERE queue <> '' ORDER BY queue, type`
-	return db.All(b.reader.In(ctx), query, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue, &t.Type) })
+	return db.All(p.reader.In(ctx), query, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue, &t.Type) })
 }
 
 // Held tells, by queue and type, how many jobs wait for a handler, the most
 // first: of one queue, or of all for an empty name. It tells no more than limit.
-func (b *Book) Held(ctx context.Context, queue string, limit int) ([]queues.Held, error) {
+func (p *Projection) Held(ctx context.Context, queue string, limit int) ([]queues.Held, error) {
 	var where db.Where
 	where.Add("n > 0")
 	where.Equal("queue", queue)
 	last, args := where.Limit(limit)
 	query := `SELECT queue, type, n FROM held` + where.String() + ` ORDER BY n DESC, queue, type` + last
-	return db.All(b.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} }, args...)
+	return db.All(p.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} }, args...)
 }
 
 // HeldTypes are the types of the jobs that wait for a handler.
-func (b *Book) HeldTypes(ctx context.Context) ([]string, error) {
+func (p *Projection) HeldTypes(ctx context.Context) ([]string, error) {
 	const query = `SELECT DISTINCT type FROM held WHERE n > 0`
-	return db.All(b.reader.In(ctx), query, func(typ *string) []any { return []any{typ} })
+	return db.All(p.reader.In(ctx), query, func(typ *string) []any { return []any{typ} })
 }
 
 // lastHour is the number of minutes that pages draw.
@@ -46,12 +46,12 @@ const lastHour = 60
 
 // LastHour returns the counters of the sixty minutes that end with the one of
 // now, the oldest first, over all queues, from memory.
-func (b *Book) LastHour(_ context.Context, now time.Time) ([]job.Totals, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+func (p *Projection) LastHour(_ context.Context, now time.Time) ([]job.Totals, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
 	all, first := make([]job.Totals, lastHour), firstMinute(now)
 	for i := range all {
-		all[i] = b.recent[first+int64(i)]
+		all[i] = p.recent[first+int64(i)]
 	}
 	return all, nil
 }
@@ -64,7 +64,7 @@ func firstMinute(now time.Time) int64 { return db.Micros(now)/db.MicrosPerMinute
 // prefix such as "email.*". Past the first thousand types the rest has no series
 // of its own. It gives up, with context.DeadlineExceeded, when that takes too
 // long.
-func (b *Book) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
+func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
 	first, step := db.Micros(scale.First(now))/db.MicrosPerMinute, int64(scale.Step/time.Minute)
 	var where db.Where
 	where.Add("minute BETWEEN %s AND %s", first, db.Micros(now)/db.MicrosPerMinute)
@@ -75,7 +75,7 @@ func (b *Book) Series(ctx context.Context, now time.Time, queue, typ string, sca
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	all := make([]job.Totals, scale.Steps)
-	err := b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
+	err := p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var i int
 		var t job.Totals
 		err := rows.Scan(totalFields(&t, &i)...)
@@ -87,9 +87,9 @@ func (b *Book) Series(ctx context.Context, now time.Time, queue, typ string, sca
 
 // Queues describes some queues, by name, as of one commit. It costs what these
 // have; those that are not known are left out.
-func (b *Book) Queues(ctx context.Context, now time.Time, names []string) ([]queues.Info, error) {
+func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) ([]queues.Info, error) {
 	var all []queues.Info
-	err := b.reader.Consistently(ctx, func(src db.Source) (err error) {
+	err := p.reader.Consistently(ctx, func(src db.Source) (err error) {
 		these := db.Rows(names)
 		if all, err = queueInfos(src, now, these); err != nil {
 			return err
@@ -163,17 +163,17 @@ func addCounts(src db.Source, now time.Time, names string, byName map[string]*qu
 
 // PausedQueues names the queues that are paused, the last ones that were first,
 // no more than limit.
-func (b *Book) PausedQueues(ctx context.Context, limit int) ([]string, error) {
+func (p *Projection) PausedQueues(ctx context.Context, limit int) ([]string, error) {
 	const query = `SELECT name FROM queues WHERE paused_at <> 0 ORDER BY paused_at DESC, name LIMIT $1 + 0`
-	return db.All(b.reader.In(ctx), query, func(name *string) []any { return []any{name} }, limit)
+	return db.All(p.reader.In(ctx), query, func(name *string) []any { return []any{name} }, limit)
 }
 
 // Fullest names the n queues with the most jobs, from memory: of the first
 // statuses, among equals of the next ones. Queues without any are left out.
-func (b *Book) Fullest(n int, orders ...[]job.Status) []string {
+func (p *Projection) Fullest(n int, orders ...[]job.Status) []string {
 	counts := map[string][]int64{}
-	b.mu.RLock()
-	for k, count := range b.queued {
+	p.mu.RLock()
+	for k, count := range p.queued {
 		for i, statuses := range orders {
 			if count > 0 && slices.Contains(statuses, k.status) {
 				if counts[k.queue] == nil {
@@ -183,7 +183,7 @@ func (b *Book) Fullest(n int, orders ...[]job.Status) []string {
 			}
 		}
 	}
-	b.mu.RUnlock()
+	p.mu.RUnlock()
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(slices.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
@@ -191,12 +191,12 @@ func (b *Book) Fullest(n int, orders ...[]job.Status) []string {
 }
 
 // DepthsByLabel counts the jobs by what metrics call their queues, from memory.
-func (b *Book) DepthsByLabel() map[string]job.Depths {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+func (p *Projection) DepthsByLabel() map[string]job.Depths {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
 	all := map[string]job.Depths{}
-	for k, n := range b.queued {
-		label := b.shownLabel(k.queue)
+	for k, n := range p.queued {
+		label := p.shownLabel(k.queue)
 		if all[label] == nil {
 			all[label] = job.Depths{}
 		}
@@ -207,9 +207,9 @@ func (b *Book) DepthsByLabel() map[string]job.Depths {
 
 // Reasons counts the open dead letters by reason, the most frequent first, from
 // memory.
-func (b *Book) Reasons(context.Context) ([]filter.ReasonCount, error) {
+func (p *Projection) Reasons(context.Context) ([]filter.ReasonCount, error) {
 	counts := map[retry.Reason]int64{}
-	b.eachLetter(func(k letterKey, n int64) { counts[k.reason] += n })
+	p.eachLetter(func(k letterKey, n int64) { counts[k.reason] += n })
 	return filter.ReasonCounts(counts), nil
 }
 
@@ -219,10 +219,10 @@ const maxFacets = 1000
 // Facets counts what a list can be narrowed to, from memory: open dead letters
 // by reason, queue and type, jobs of another state by queue. Of the queues it
 // counts the thousand with the most, and the one of the filter.
-func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error) {
+func (p *Projection) Facets(_ context.Context, f filter.Filter) (filter.Facets, error) {
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
-		b.eachQueue(f.Status, func(queue string, n int64) {
+		p.eachQueue(f.Status, func(queue string, n int64) {
 			if f.Source == "" || f.Source == job.SourceOf(queue) {
 				queues[queue] += n
 			}
@@ -235,7 +235,7 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 		return filter.Facets{Queues: top}, nil
 	}
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
-	b.eachLetter(func(k letterKey, n int64) {
+	p.eachLetter(func(k letterKey, n int64) {
 		queue, typ := f.MatchesQueue(k.queue), f.MatchesType(k.typ)
 		reason := f.Reason == "" || f.Reason == k.reason
 		if queue && typ {
@@ -254,14 +254,14 @@ func (b *Book) Facets(_ context.Context, f filter.Filter) (filter.Facets, error)
 // Known is the tally of a filter as far as it can be told from memory. complete
 // reports whether it has a total; it has states when the filter says nothing beside
 // its status and a queue.
-func (b *Book) Known(ctx context.Context, f filter.Filter) (t filter.Tally, complete bool, err error) {
-	if t.Facets, err = b.Facets(ctx, f); err != nil {
+func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally, complete bool, err error) {
+	if t.Facets, err = p.Facets(ctx, f); err != nil {
 		return t, false, err
 	}
 	f.Sort = ""
 	switch f {
 	case filter.Filter{Status: f.Status, Queue: f.Queue, Source: f.Source}:
-		t.Whole, t.States = true, b.states(f)
+		t.Whole, t.States = true, p.states(f)
 		t.Total = t.States[f.Status]
 		if f.Status == "" {
 			t.Total = t.States.Jobs()
@@ -280,11 +280,11 @@ func (b *Book) Known(ctx context.Context, f filter.Filter) (t filter.Tally, comp
 }
 
 // states counts the jobs of a filter's queues by status.
-func (b *Book) states(f filter.Filter) job.Depths {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+func (p *Projection) states(f filter.Filter) job.Depths {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
 	all := job.Depths{}
-	for k, n := range b.queued {
+	for k, n := range p.queued {
 		if f.MatchesQueue(k.queue) {
 			all[k.status] += n
 		}
@@ -294,9 +294,9 @@ func (b *Book) states(f filter.Filter) job.Depths {
 
 // NoLetters reports whether no open dead letter has the filter's queue, type and
 // reason, as far as the counts tell names apart.
-func (b *Book) NoLetters(f filter.Filter) bool {
+func (p *Projection) NoLetters(f filter.Filter) bool {
 	none := true
-	b.eachLetter(func(k letterKey, _ int64) {
+	p.eachLetter(func(k letterKey, _ int64) {
 		queue := f.MatchesQueue(k.queue) || k.queue == otherLabel
 		typ := f.MatchesType(k.typ) || k.typ == otherLabel
 		if queue && typ && (f.Reason == "" || f.Reason == k.reason) {
@@ -308,10 +308,10 @@ func (b *Book) NoLetters(f filter.Filter) bool {
 
 // OpenedSince counts our own open letters whose jobs failed in an hour (since 1970)
 // or later.
-func (b *Book) OpenedSince(first int64) (n int64) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for hour, opened := range b.opened {
+func (p *Projection) OpenedSince(first int64) (n int64) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for hour, opened := range p.opened {
 		if hour >= first {
 			n += opened
 		}
@@ -320,19 +320,19 @@ func (b *Book) OpenedSince(first int64) (n int64) {
 }
 
 // eachLetter calls each with every count of open dead letters that is not zero.
-func (b *Book) eachLetter(each func(letterKey, int64)) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for k, n := range b.letters {
+func (p *Projection) eachLetter(each func(letterKey, int64)) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for k, n := range p.letters {
 		each(k, n)
 	}
 }
 
 // eachQueue counts the jobs of each queue that have a status, or all of them.
-func (b *Book) eachQueue(status job.Status, each func(queue string, n int64)) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for k, n := range b.queued {
+func (p *Projection) eachQueue(status job.Status, each func(queue string, n int64)) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for k, n := range p.queued {
 		if n > 0 && (k.status == status || status == "" && slices.Contains(job.States(), job.State(k.status))) {
 			each(k.queue, n)
 		}

@@ -47,17 +47,17 @@ var (
 )
 
 // Flush writes the sums, each row once and none that would not change.
-func (b *Book) Flush(t *db.Tx) error {
-	err := db.Steps(t, b.queueLabels.flush, b.typeLabels.flush, b.flushSourceTypes, b.flushDepths, b.flushHeld, b.flushCounters,
-		b.flushMinutes, b.flushLetters)
+func (p *Projection) Flush(t *db.Tx) error {
+	err := db.Steps(t, p.queueLabels.flush, p.typeLabels.flush, p.flushSourceTypes, p.flushDepths, p.flushHeld, p.flushCounters,
+		p.flushMinutes, p.flushLetters)
 	return db.Wrap(err, "write the counters")
 }
 
 // flushDepths also writes a queue that is new and holds nothing any more: it is
 // known from now on.
-func (b *Book) flushDepths(t *db.Tx) error {
-	return db.AddSums(t, addDepths, b.sums.depths, func(k depthKey, n int64) []any {
-		if n == 0 && b.queues[k.queue] && !b.removed[k.queue] {
+func (p *Projection) flushDepths(t *db.Tx) error {
+	return db.AddSums(t, addDepths, p.sums.depths, func(k depthKey, n int64) []any {
+		if n == 0 && p.queues[k.queue] && !p.removed[k.queue] {
 			return nil
 		}
 		return []any{k.queue, string(k.status), n}
@@ -65,9 +65,9 @@ func (b *Book) flushDepths(t *db.Tx) error {
 }
 
 // flushHeld keeps no row of what no longer waits: producers choose the types.
-func (b *Book) flushHeld(t *db.Tx) error {
+func (p *Projection) flushHeld(t *db.Tx) error {
 	var fewer [][2]string
-	err := db.AddSums(t, addHeld, b.sums.held, func(k label, n int64) []any {
+	err := db.AddSums(t, addHeld, p.sums.held, func(k label, n int64) []any {
 		if n == 0 {
 			return nil
 		}
@@ -83,26 +83,26 @@ func (b *Book) flushHeld(t *db.Tx) error {
 	return t.Run(forget, db.Rows(fewer))
 }
 
-func (b *Book) flushCounters(t *db.Tx) error {
-	return db.AddSums(t, addCounters, b.sums.counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
+func (p *Projection) flushCounters(t *db.Tx) error {
+	return db.AddSums(t, addCounters, p.sums.counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
 }
 
 // flushMinutes forgets what is older than a day when a new minute begins.
-func (b *Book) flushMinutes(t *db.Tx) error {
-	newest := b.minute
-	err := db.AddSums(t, addMinutes, b.sums.minutes, func(k minuteKey, n job.Totals) []any {
+func (p *Projection) flushMinutes(t *db.Tx) error {
+	newest := p.minute
+	err := db.AddSums(t, addMinutes, p.sums.minutes, func(k minuteKey, n job.Totals) []any {
 		newest = max(newest, k.minute)
 		return totals(n, k.minute, k.queue, k.typ)
 	})
-	if err != nil || newest == b.minute {
+	if err != nil || newest == p.minute {
 		return err
 	}
 	const forget = `DELETE FROM minutes WHERE minute < $1`
 	return t.Run(forget, newest-keptMinutes)
 }
 
-func (b *Book) flushLetters(t *db.Tx) error {
-	return db.AddSums(t, addLetters, b.sums.letters, func(k letterKey, n int64) []any {
+func (p *Projection) flushLetters(t *db.Tx) error {
+	return db.AddSums(t, addLetters, p.sums.letters, func(k letterKey, n int64) []any {
 		if n == 0 {
 			return nil
 		}
@@ -111,16 +111,16 @@ func (b *Book) flushLetters(t *db.Tx) error {
 }
 
 // Load reads the counts at the start.
-func (b *Book) Load(src db.Source) error {
-	err := db.Steps(src, b.queueLabels.load, b.typeLabels.load, b.loadSourceTypes, b.loadMinutes, b.loadDepths, b.loadCounters,
-		b.loadLetters, b.loadOpened, b.loadQueues)
-	b.publishNames()
+func (p *Projection) Load(src db.Source) error {
+	err := db.Steps(src, p.queueLabels.load, p.typeLabels.load, p.loadSourceTypes, p.loadMinutes, p.loadDepths, p.loadCounters,
+		p.loadLetters, p.loadOpened, p.loadQueues)
+	p.publishNames()
 	return db.Wrap(err, "read the counters")
 }
 
 // loadMinutes reads the last hour that was counted.
-func (b *Book) loadMinutes(src db.Source) (err error) {
-	if b.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`); err != nil {
+func (p *Projection) loadMinutes(src db.Source) (err error) {
+	if p.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`); err != nil {
 		return err
 	}
 	const query = `SELECT minute, sum(succeeded), sum(failed), sum(requeued), sum(failed_permanently), sum(dlq_failed), sum(replayed)
@@ -129,17 +129,17 @@ func (b *Book) loadMinutes(src db.Source) (err error) {
 		var minute int64
 		var t job.Totals
 		err := rows.Scan(totalFields(&t, &minute)...)
-		b.recent[minute] = t
+		p.recent[minute] = t
 		return err
-	}, b.minute-lastHour)
+	}, p.minute-lastHour)
 }
 
-func (b *Book) loadDepths(src db.Source) error {
+func (p *Projection) loadDepths(src db.Source) error {
 	all, err := depths(src)
 	for _, d := range all {
-		b.depths[d.status] += d.n
-		b.queued[d.depthKey] = d.n
-		b.learn(d.queue, true)
+		p.depths[d.status] += d.n
+		p.queued[d.depthKey] = d.n
+		p.learn(d.queue, true)
 	}
 	return err
 }
@@ -155,24 +155,24 @@ func depths(src db.Source) ([]depth, error) {
 	return db.All(src, query, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} })
 }
 
-func (b *Book) loadCounters(src db.Source) error {
+func (p *Projection) loadCounters(src db.Source) error {
 	const query = `SELECT ` + totalColumns + ` FROM counters`
 	return src.Query(query, func(rows *sql.Rows) error {
 		var t job.Totals
 		err := rows.Scan(totalFields(&t)...)
-		b.totals = b.totals.Add(t)
+		p.totals = p.totals.Add(t)
 		return err
 	})
 }
 
 // loadLetters reads the counts of open dead letters.
-func (b *Book) loadLetters(src db.Source) error {
+func (p *Projection) loadLetters(src db.Source) error {
 	const query = `SELECT queue, type, reason, n FROM reasons WHERE n > 0`
 	return src.Query(query, func(rows *sql.Rows) error {
 		var k letterKey
 		var n int64
 		err := rows.Scan(&k.queue, &k.typ, &k.reason, &n)
-		b.letters[k] = n
+		p.letters[k] = n
 		return err
 	})
 }
@@ -180,19 +180,19 @@ func (b *Book) loadLetters(src db.Source) error {
 // loadOpened counts Redrive's own open dead letters by the hour in which their jobs failed,
 // only those of the day before the newest, because no caller asks for older ones. Counting
 // all of them would make a start take longer with every letter that is kept.
-func (b *Book) loadOpened(src db.Source) (err error) {
+func (p *Projection) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
 		WHERE letter = 'stored' AND source = '' AND changed_at >= (
 			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND source = '') - 24 * CAST($1 AS BIGINT) GROUP BY hour`
-	b.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
+	p.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
 	return err
 }
 
 // loadQueues learns of queues that were paused before they had a job.
-func (b *Book) loadQueues(src db.Source) error {
+func (p *Projection) loadQueues(src db.Source) error {
 	names, err := db.All(src, `SELECT name FROM queues`, func(name *string) []any { return []any{name} })
 	for _, name := range names {
-		b.LearnQueue(name)
+		p.LearnQueue(name)
 	}
 	return err
 }

@@ -10,14 +10,14 @@ import (
 
 // RollUp sums up the groups that a filter selects by their error classes, and lists so many of
 // these, the ones with the most dead jobs first. It takes no notice of the filter's text.
-func (b *Book) RollUp(ctx context.Context, now time.Time, f failures.Filter, limit int) (all failures.Classes, err error) {
-	if b.hidden(f.Class) {
+func (p *Projection) RollUp(ctx context.Context, now time.Time, f failures.Filter, limit int) (all failures.Classes, err error) {
+	if p.hidden(f.Class) {
 		return failures.Classes{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 
-	err = b.reader.Consistently(ctx, func(src db.Source) (err error) {
+	err = p.reader.Consistently(ctx, func(src db.Source) (err error) {
 		all, err = classes(src, f, limit)
 		if err != nil || len(all.Listed) == 0 {
 			return err

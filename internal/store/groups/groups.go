@@ -1,4 +1,4 @@
-// Package groups is the book of error groups: every failure is counted in the
+// Package groups is the projection of error groups: every failure is counted in the
 // group of its fingerprint, and a group that a person resolved or ignored opens
 // again when its time has come.
 //
@@ -29,17 +29,17 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 )
 
-// Book keeps the error groups.
-type Book struct {
+// Projection keeps the error groups.
+type Projection struct {
 	writer   *db.Writer
 	reader   *db.Reader
 	policies *rows.Policies
-	log      book.Log
+	log      projection.Log
 	redact   func(string) string
 	most     int // groups that there may be, without those that sources brought
 
@@ -57,10 +57,10 @@ type Book struct {
 	sums      sums
 }
 
-// New returns a book without groups; Load reads them. redact takes out of an
+// New returns a projection without groups; Load reads them. redact takes out of an
 // error what no user may find.
-func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book.Log, redact func(string) string, most int) *Book {
-	return &Book{
+func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, redact func(string) string, most int) *Projection {
+	return &Projection{
 		most:   cmp.Or(most, failures.DefaultGroups),
 		writer: writer, reader: reader, policies: policies, log: log, redact: redact,
 		known: map[string]*group{}, fingerprints: map[int64]string{}, sizes: map[string]int{},
@@ -71,15 +71,15 @@ func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book
 const sourceShare = 10
 
 // bound is how many groups a source may bring, or our own failures for an empty name.
-func (b *Book) bound(source string) int {
+func (p *Projection) bound(source string) int {
 	if source == "" {
-		return b.most
+		return p.most
 	}
-	return max(1, b.most/sourceShare)
+	return max(1, p.most/sourceShare)
 }
 
 // size is how many groups a source has brought, as the transaction sees it.
-func (b *Book) size(source string) int { return b.sizes[source] + b.added[source] }
+func (p *Projection) size(source string) int { return p.sizes[source] + p.added[source] }
 
 // group is what is kept in memory of an error group.
 type group struct {
@@ -93,27 +93,27 @@ type group struct {
 }
 
 // Begin starts a transaction, with no group changed and nothing counted.
-func (b *Book) Begin() {
-	b.changed, b.added, b.newestNow, b.sums = map[string]*group{}, map[string]int{}, b.newest, newSums()
+func (p *Projection) Begin() {
+	p.changed, p.added, p.newestNow, p.sums = map[string]*group{}, map[string]int{}, p.newest, newSums()
 }
 
 // Moved counts a job out of its group and in the one that it has now.
-func (b *Book) Moved(m book.Move) {
+func (p *Projection) Moved(m projection.Move) {
 	if m.From != nil {
-		b.sums.job(m.From, -1)
+		p.sums.job(m.From, -1)
 	}
 	if m.To != nil {
-		b.sums.job(m.To, 1)
+		p.sums.job(m.To, 1)
 	}
 	if m.From != nil && m.To != nil && m.To.Run > m.From.Run && m.From.Group != 0 {
-		b.sums.of(m.From.Group).replayed++
+		p.sums.of(m.From.Group).replayed++
 	}
 }
 
 // Failed counts a failure, and tells the job its group.
-func (b *Book) Failed(t *db.Tx, f book.Failure) error {
+func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 	at := db.Micros(f.Job.ChangedAt)
-	g, err := b.groupOf(t, f.Cause, f.Job, at)
+	g, err := p.groupOf(t, f.Cause, f.Job, at)
 	if err != nil {
 		return fmt.Errorf("count a failure in group %s: %w", f.Cause.Fingerprint, err)
 	}
@@ -127,9 +127,9 @@ func (b *Book) Failed(t *db.Tx, f book.Failure) error {
 	}
 	if why := g.opens(db.FromMicros(at)); why != "" {
 		g.state = failures.Open
-		b.sums.reopen(g.id, why, at)
+		p.sums.reopen(g.id, why, at)
 	}
-	b.sums.failure(g.id, f, at)
+	p.sums.failure(g.id, f, at)
 	f.Job.Group = g.id
 	return nil
 }
@@ -148,19 +148,19 @@ func (g *group) opens(now time.Time) failures.Reopening {
 // groupOf returns the group of a cause as this transaction sees it, a new one
 // for a cause that was never seen. Past the bound, that is the group "other". A source has
 // a bound of its own, so that its causes take no group from those of others.
-func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (*group, error) {
-	if g := b.group(c.Fingerprint); g != nil {
+func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (*group, error) {
+	if g := p.group(c.Fingerprint); g != nil {
 		return g, nil
 	}
 
 	typ, source := j.Type, j.Source
-	if b.size(source) >= b.bound(source) {
+	if p.size(source) >= p.bound(source) {
 		c = fingerprint.Cause{
 			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup,
 			Message: "new causes that came after the limit of error groups was reached",
 		}
 		typ, source = "", ""
-		if other := b.group(c.Fingerprint); other != nil {
+		if other := p.group(c.Fingerprint); other != nil {
 			return other, nil
 		}
 	}
@@ -168,69 +168,69 @@ func (b *Book) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (*gr
 	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
 			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed, source)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0, $8)`
-	g := &group{id: b.newestNow + 1, source: source, state: failures.Open}
+	g := &group{id: p.newestNow + 1, source: source, state: failures.Open}
 	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at, source); err != nil {
 		return nil, err
 	}
-	b.newestNow = g.id
-	b.changed[c.Fingerprint] = g
-	b.added[source]++
+	p.newestNow = g.id
+	p.changed[c.Fingerprint] = g
+	p.added[source]++
 	return g, nil
 }
 
 // group returns the copy of a known group that this transaction may change, or
 // nil when there is no such group (any more).
-func (b *Book) group(fingerprint string) *group {
-	if g, changed := b.changed[fingerprint]; changed {
+func (p *Projection) group(fingerprint string) *group {
+	if g, changed := p.changed[fingerprint]; changed {
 		return g
 	}
-	known := b.known[fingerprint]
+	known := p.known[fingerprint]
 	if known == nil {
 		return nil
 	}
 	g := *known
-	b.changed[fingerprint] = &g
+	p.changed[fingerprint] = &g
 	return &g
 }
 
 // Committed takes over the groups that the transaction changed, or removed.
-func (b *Book) Committed(*db.Tx) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.learn(b.changed)
+func (p *Projection) Committed(*db.Tx) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.learn(p.changed)
 }
 
 // learn puts groups in the place of those with the same fingerprints, and updates
 // the number of open ones.
-func (b *Book) learn(changed map[string]*group) {
+func (p *Projection) learn(changed map[string]*group) {
 	for fingerprint, g := range changed {
-		if before := b.known[fingerprint]; before != nil {
+		if before := p.known[fingerprint]; before != nil {
 			if before.state == failures.Open {
-				b.open--
+				p.open--
 			}
-			b.sizes[before.source]--
-			delete(b.known, fingerprint)
-			delete(b.fingerprints, before.id)
+			p.sizes[before.source]--
+			delete(p.known, fingerprint)
+			delete(p.fingerprints, before.id)
 		}
 		if g == nil {
 			continue
 		}
 		if g.state == failures.Open {
-			b.open++
+			p.open++
 		}
-		b.newest = max(b.newest, g.id)
-		b.sizes[g.source]++
-		b.known[fingerprint], b.fingerprints[g.id] = g, fingerprint
+		p.newest = max(p.newest, g.id)
+		p.sizes[g.source]++
+		p.known[fingerprint], p.fingerprints[g.id] = g, fingerprint
 	}
 }
 
 // Open is how many groups no one has dealt with, as of the last commit. Only code
 // that the writer runs may call it.
-func (b *Book) Open() int64 { return b.open }
+func (p *Projection) Open() int64 { return p.open }
 
 // Load reads the groups at the start, each with the newest hour in which it had
 // failures: an ignored group may open when there are too many within an hour.
-func (b *Book) Load(src db.Source) error {
+func (p *Projection) Load(src db.Source) error {
 	const query = `SELECT fingerprint, id, source, state, until, until_count, until_rate, failures,
 			coalesce((SELECT hour FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0),
 			coalesce((SELECT failures FROM group_hours WHERE group_id = id ORDER BY hour DESC LIMIT 1), 0)
@@ -252,19 +252,19 @@ func (b *Book) Load(src db.Source) error {
 	for i := range all {
 		loaded[all[i].fingerprint] = &all[i].group
 	}
-	b.learn(loaded)
+	p.learn(loaded)
 	return nil
 }
 
 // Of returns the error groups to which the jobs of dead letters belong, by their
 // numbers, from memory: of each its fingerprint, and how many failures it has.
-func (b *Book) Of(_ context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+func (p *Projection) Of(_ context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
 	all := make(map[int64]failures.Group, len(letters))
 	for _, l := range letters {
-		fingerprint := b.fingerprints[l.Job.Group]
-		if g := b.known[fingerprint]; g != nil {
+		fingerprint := p.fingerprints[l.Job.Group]
+		if g := p.known[fingerprint]; g != nil {
 			known := failures.Group{Number: g.id, Failures: g.failures}
 			known.Fingerprint = fingerprint
 			all[g.id] = known
@@ -274,14 +274,14 @@ func (b *Book) Of(_ context.Context, letters []filter.LetterRow) (map[int64]fail
 }
 
 // Classes returns the error classes of groups, by their fingerprints.
-func (b *Book) Classes(ctx context.Context, fingerprints []string) (map[string]string, error) {
+func (p *Projection) Classes(ctx context.Context, fingerprints []string) (map[string]string, error) {
 	const query = `SELECT fingerprint, class FROM groups WHERE fingerprint IN (SELECT value FROM json_each($1))`
-	all, err := db.Map[string, string](b.reader.In(ctx), query, db.Rows(fingerprints))
+	all, err := db.Map[string, string](p.reader.In(ctx), query, db.Rows(fingerprints))
 	return all, db.Wrap(err, "read the classes of error groups")
 }
 
 // Invariants are what holds after every commit.
-func (*Book) Invariants() []db.Invariant {
+func (*Projection) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "counts of error groups match their jobs", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
 				SELECT group_id, sum(letter = 'stored') AS lie, sum(letter = 'refused') AS turned_away,
@@ -296,12 +296,12 @@ func (*Book) Invariants() []db.Invariant {
 // Decide writes down what a person decides about an error group: that it is
 // resolved, ignored or open. It returns the group as it is then, without its
 // queues and hours, or job.ErrNotFound. What was decided before is forgotten.
-func (b *Book) Decide(
+func (p *Projection) Decide(
 	ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor,
 ) (failures.Group, error) {
 	const update = `UPDATE groups SET state = $2, state_at = $3, state_by = $4, reopened_at = 0, reopened_by = '',
 		until = $5, until_count = $6, until_rate = $7 WHERE id = $1`
-	return b.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
 		patience := failures.Patience{}
 		if to.State == failures.Ignored {
 			patience = to.Patience
@@ -310,7 +310,7 @@ func (b *Book) Decide(
 			}
 		}
 		g.state, g.patience = to.State, patience
-		b.sums.of(g.id).opened = "" // an earlier failure in this transaction
+		p.sums.of(g.id).opened = "" // an earlier failure in this transaction
 		e := audit.Entry{At: now, Actor: by, Action: action(to.State), Before: string(before.State), After: to.Words()}
 		return e, t.ExecExactly(1, update, g.id, string(to.State), db.Micros(now), by.Name,
 			db.Micros(patience.Until), patience.Count, patience.Rate)
@@ -330,9 +330,9 @@ func action(to failures.State) string {
 }
 
 // Note writes a note on an error group, or removes it with an empty one.
-func (b *Book) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
+func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
 	const update = `UPDATE groups SET note = $2 WHERE id = $1`
-	return b.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
 		e := audit.Entry{At: now, Actor: by, Action: "group.note", Before: before.Note, After: note}
 		return e, t.ExecExactly(1, update, g.id, note)
 	})
@@ -341,11 +341,11 @@ func (b *Book) Note(ctx context.Context, now time.Time, fingerprint, note string
 // act lets a person change a group, and returns it as it is then. change gets the
 // group as the writer knows it and as it was written before, and says what the
 // audit log tells of the act.
-func (b *Book) act(
+func (p *Projection) act(
 	ctx context.Context, fingerprint string, change func(*db.Tx, *group, failures.Group) (audit.Entry, error),
 ) (failures.Group, error) {
-	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (failures.Group, error) {
-		g := b.group(fingerprint)
+	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (failures.Group, error) {
+		g := p.group(fingerprint)
 		if g == nil {
 			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
 		}
@@ -359,7 +359,7 @@ func (b *Book) act(
 		}
 		t.Touch()
 		e.Subject, e.Count = fingerprint, 1
-		if err := b.log.Log(t, e); err != nil {
+		if err := p.log.Log(t, e); err != nil {
 			return failures.Group{}, err
 		}
 		return One(t, `id = $1`, g.id)
@@ -369,11 +369,11 @@ func (b *Book) act(
 // ReopenDue opens the groups that were ignored until now or earlier, and returns
 // how many. Those that are ignored until something else open with the failure
 // that makes it true.
-func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
-	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (int, error) {
+func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) {
+	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (int, error) {
 		opened := 0
-		all := maps.Clone(b.known)
-		maps.Copy(all, b.changed)
+		all := maps.Clone(p.known)
+		maps.Copy(all, p.changed)
 		for fingerprint, g := range all {
 			if g == nil { // removed
 				continue
@@ -382,8 +382,8 @@ func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 			if g.state != failures.Ignored || until.IsZero() || until.After(now) {
 				continue
 			}
-			b.group(fingerprint).state = failures.Open
-			b.sums.reopen(g.id, failures.ByDate, db.Micros(until))
+			p.group(fingerprint).state = failures.Open
+			p.sums.reopen(g.id, failures.ByDate, db.Micros(until))
 			opened++
 		}
 		if opened > 0 {
@@ -395,23 +395,23 @@ func (b *Book) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 
 // Size is how many groups there are, without those that sources brought: these have a bound
 // of their own.
-func (b *Book) Size() int {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.sizes[""]
+func (p *Projection) Size() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.sizes[""]
 }
 
 // MakeRoom prunes groups of any age, the oldest first, while more than nine tenths
 // of those that there may be are there. Our own groups and those that each source brought
 // are looked at one after the other, and those of one make no room for another.
-func (b *Book) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int, err error) {
-	for _, source := range slices.Sorted(maps.Keys(b.sizes)) {
-		over := int64(b.size(source) - b.bound(source)*9/10)
+func (p *Projection) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int, err error) {
+	for _, source := range slices.Sorted(maps.Keys(p.sizes)) {
+		over := int64(p.size(source) - p.bound(source)*9/10)
 		over = min(over, most-int64(removed))
 		if over <= 0 {
 			continue
 		}
-		n, err := b.prune(t, `source = $4`, now, over, source)
+		n, err := p.prune(t, `source = $4`, now, over, source)
 		if err != nil {
 			return removed, err
 		}
@@ -424,19 +424,19 @@ func (b *Book) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int, err e
 // nothing has failed since a time, at most so many. Those stay that have a note,
 // or that a person resolved or ignores; and so does the newest, because the
 // next number follows from it and none is given twice.
-func (b *Book) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
-	return b.prune(t, `true`, before, most)
+func (p *Projection) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
+	return p.prune(t, `true`, before, most)
 }
 
 // prune is Prune of the groups for which a condition holds.
-func (b *Book) prune(t *db.Tx, condition string, before time.Time, most int64, args ...any) (int, error) {
+func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most int64, args ...any) (int, error) {
 	query := `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
 		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) AND ` + condition + ` ORDER BY last_seen, id LIMIT $3 + 0`
-	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), b.newestNow, most}, args...)...)
+	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), p.newestNow, most}, args...)...)
 	if err != nil {
 		return 0, err
 	}
-	maps.DeleteFunc(old, func(id int64, _ string) bool { return b.sums.groups[id] != nil }) // something of it waits to be written
+	maps.DeleteFunc(old, func(id int64, _ string) bool { return p.sums.groups[id] != nil }) // something of it waits to be written
 	if len(old) == 0 {
 		return 0, nil
 	}
@@ -448,8 +448,8 @@ func (b *Book) prune(t *db.Tx, condition string, before time.Time, most int64, a
 		return 0, fmt.Errorf("remove old error groups: %w", err)
 	}
 	for _, fingerprint := range old {
-		b.added[b.group(fingerprint).source]--
-		b.changed[fingerprint] = nil
+		p.added[p.group(fingerprint).source]--
+		p.changed[fingerprint] = nil
 	}
 	t.Touch()
 	return len(old), nil

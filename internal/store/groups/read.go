@@ -45,14 +45,14 @@ func (f *frames) Scan(value any) error {
 
 // List returns one page of the error groups that the filter selects, in its
 // order.
-func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
-	if b.hidden(f.Class) {
+func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
+	if p.hidden(f.Class) {
 		return failures.List{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	var page failures.List
-	err := b.reader.Consistently(ctx, func(src db.Source) error {
+	err := p.reader.Consistently(ctx, func(src db.Source) error {
 		query, args := groupsQuery(f, after, limit)
 		err := src.Query(query, func(rows *sql.Rows) error {
 			if len(page.Groups) > limit {
@@ -60,7 +60,7 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 			}
 			var g failures.Group
 			err := rows.Scan(groupFields(&g)...)
-			if err == nil && (f.Text == "" || f.Finds(b.findable(g))) {
+			if err == nil && (f.Text == "" || f.Finds(p.findable(g))) {
 				page.Groups = append(page.Groups, g)
 			}
 			return err
@@ -80,12 +80,12 @@ func (b *Book) List(ctx context.Context, now time.Time, f failures.Filter, after
 
 // hidden reports whether a class holds a secret: a filter by it finds nothing, so that no
 // user can find the secret out by guessing.
-func (b *Book) hidden(class string) bool { return b.redact(class) != class }
+func (p *Projection) hidden(class string) bool { return p.redact(class) != class }
 
 // findable is a group as it can be searched: without secrets, so that no user can
 // find them out by searching.
-func (b *Book) findable(g failures.Group) failures.Group {
-	g.Class, g.Message, g.Note = b.redact(g.Class), b.redact(g.Message), b.redact(g.Note)
+func (p *Projection) findable(g failures.Group) failures.Group {
+	g.Class, g.Message, g.Note = p.redact(g.Class), p.redact(g.Message), p.redact(g.Note)
 	return g
 }
 
@@ -133,12 +133,12 @@ func selected(f failures.Filter) db.Where {
 
 // Top returns the open error groups with the most failures in the last
 // day, the most first.
-func (b *Book) Top(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
+func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
 	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	var all []failures.Group
-	err := b.reader.Consistently(ctx, func(src db.Source) error {
+	err := p.reader.Consistently(ctx, func(src db.Source) error {
 		numbers, err := topGroups(src, firstHour(now), limit)
 		if err != nil {
 			return err
@@ -235,9 +235,9 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 func firstHour(now time.Time) int64 { return db.Micros(now)/db.MicrosPerHour - lastDay + 1 }
 
 // Tallies counts the groups by state, in the order of failures.States.
-func (b *Book) Tallies(ctx context.Context) ([]failures.Tally, error) {
+func (p *Projection) Tallies(ctx context.Context) ([]failures.Tally, error) {
 	const query = `SELECT state, count(*), sum(dead), sum(refused), sum(retrying) FROM groups GROUP BY state`
-	found, err := db.All(b.reader.In(ctx), query, func(t *failures.Tally) []any {
+	found, err := db.All(p.reader.In(ctx), query, func(t *failures.Tally) []any {
 		return []any{&t.State, &t.Groups, &t.Dead, &t.Refused, &t.Retrying}
 	})
 	var all []failures.Tally
@@ -260,10 +260,10 @@ const (
 
 // Get returns everything that is known of an error group, as of one commit,
 // or job.ErrNotFound.
-func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d failures.Detail, err error) {
+func (p *Projection) Get(ctx context.Context, now time.Time, fingerprint string) (d failures.Detail, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
-	err = b.reader.Consistently(ctx, func(src db.Source) error {
+	err = p.reader.Consistently(ctx, func(src db.Source) error {
 		if d.Group, err = One(src, `fingerprint = $1`, fingerprint); err != nil {
 			return err
 		}
@@ -275,10 +275,10 @@ func (b *Book) Get(ctx context.Context, now time.Time, fingerprint string) (d fa
 		if d.Hours, err = groupHours(src, d.Number, firstHour(now)); err != nil {
 			return err
 		}
-		if d.Sample, err = b.sample(src, d.Number); err != nil {
+		if d.Sample, err = p.sample(src, d.Number); err != nil {
 			return err
 		}
-		d.Jobs, err = b.jobs(src, d.Number)
+		d.Jobs, err = p.jobs(src, d.Number)
 		return err
 	})
 	return d, db.TimedOut(ctx, err)
@@ -313,7 +313,7 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 
 // sample returns the failure that stands for all, the zero Sample when its job
 // was removed.
-func (b *Book) sample(src db.Source, number int64) (found failures.Sample, err error) {
+func (p *Projection) sample(src db.Source, number int64) (found failures.Sample, err error) {
 	const newest = `SELECT sample_seq, sample_execution FROM groups WHERE id = $1`
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq = $1`
 	var seq int64
@@ -321,7 +321,7 @@ func (b *Book) sample(src db.Source, number int64) (found failures.Sample, err e
 	if _, err := db.Row(src, newest, []any{&seq, &execution}, number); err != nil {
 		return found, err
 	}
-	jobs, err := b.policies.Jobs(src, query, seq)
+	jobs, err := p.policies.Jobs(src, query, seq)
 	if err != nil || len(jobs) == 0 {
 		return found, err
 	}
@@ -336,7 +336,7 @@ func (b *Book) sample(src db.Source, number int64) (found failures.Sample, err e
 // jobs returns the newest jobs that are dead for a group, or wait to be
 // tried again, with their payloads unless these are large: the beginning is
 // enough to be shown then.
-func (b *Book) jobs(src db.Source, number int64) ([]job.Job, error) {
+func (p *Projection) jobs(src db.Source, number int64) ([]job.Job, error) {
 	const query = `SELECT ` + rows.Columns + `, CASE WHEN length(payload) <= $3 THEN payload ELSE substr(payload, 1, 2048) END FROM jobs
 		JOIN bodies ON job_seq = seq WHERE group_id = $1 AND group_id <> 0 AND list_state = $2
 			AND letter <> 'trashed' ORDER BY changed_at DESC, seq DESC LIMIT $4 + 0`
@@ -354,7 +354,7 @@ func (b *Book) jobs(src db.Source, number int64) ([]job.Job, error) {
 			return nil, err
 		}
 	}
-	jobs, err := b.policies.Complete(src, found, nil)
+	jobs, err := p.policies.Complete(src, found, nil)
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
 	})

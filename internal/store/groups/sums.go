@@ -7,8 +7,8 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/operation"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 )
 
 // sums is what one transaction counts for error groups.
@@ -68,7 +68,7 @@ func (s *sums) job(j *job.Job, n int64) {
 }
 
 // failure counts a failure that belongs to a group.
-func (s *sums) failure(id int64, f book.Failure, at int64) {
+func (s *sums) failure(id int64, f projection.Failure, at int64) {
 	d := s.of(id)
 	d.failures++
 	if at >= d.seen {
@@ -92,16 +92,16 @@ func (s *sums) reopen(id int64, why failures.Reopening, at int64) {
 
 // RunsEnded counts, for the groups from which replayed runs came, how they
 // ended.
-func (b *Book) RunsEnded(_ *db.Tx, runs []book.EndedRun) error {
+func (p *Projection) RunsEnded(_ *db.Tx, runs []projection.EndedRun) error {
 	for _, r := range runs {
-		if !b.exists(r.Origin) {
+		if !p.exists(r.Origin) {
 			continue
 		}
 		switch r.Outcome {
 		case operation.RunSucceeded:
-			b.sums.of(r.Origin).recovered++
+			p.sums.of(r.Origin).recovered++
 		case operation.RunRelapsed:
-			b.sums.of(r.Origin).relapsed++
+			p.sums.of(r.Origin).relapsed++
 		}
 	}
 	return nil
@@ -109,15 +109,15 @@ func (b *Book) RunsEnded(_ *db.Tx, runs []book.EndedRun) error {
 
 // exists reports whether a group is still there that was there before the
 // transaction.
-func (b *Book) exists(id int64) bool {
-	fingerprint, known := b.fingerprints[id]
-	now, changed := b.changed[fingerprint]
+func (p *Projection) exists(id int64) bool {
+	fingerprint, known := p.fingerprints[id]
+	now, changed := p.changed[fingerprint]
 	return known && (!changed || now != nil)
 }
 
 // Flush writes the sums.
-func (b *Book) Flush(t *db.Tx) error {
-	err := db.Steps(t, b.flushGroups, b.flushHours, b.flushQueues, b.flushNewest)
+func (p *Projection) Flush(t *db.Tx) error {
+	err := db.Steps(t, p.flushGroups, p.flushHours, p.flushQueues, p.flushNewest)
 	return db.Wrap(err, "write the error groups")
 }
 
@@ -125,7 +125,7 @@ func (b *Book) Flush(t *db.Tx) error {
 // statement that sets dead, refused or retrying rewrites the group's index entry even
 // if all stay the same, so groups whose replays are only counted have a statement
 // without them.
-func (b *Book) flushGroups(t *db.Tx) error {
+func (p *Projection) flushGroups(t *db.Tx) error {
 	const counts = `failures = failures + d.column2, replayed = replayed + d.column3,
 		recovered = recovered + d.column4, relapsed = relapsed + d.column5`
 	const update, from, where = `UPDATE groups SET `, ` FROM (VALUES `, `) AS d WHERE groups.id = d.column1`
@@ -133,7 +133,7 @@ func (b *Book) flushGroups(t *db.Tx) error {
 	const jobs = `, dead = dead + d.column6, refused = refused + d.column7, retrying = retrying + d.column8`
 	all := db.NewBatch(8, update+counts+jobs+from, where)
 	values := func(id int64, d *sum) []any { return []any{id, d.failures, d.replayed, d.recovered, d.relapsed} }
-	err := db.AddSums(t, some, b.sums.groups, func(id int64, d *sum) []any {
+	err := db.AddSums(t, some, p.sums.groups, func(id int64, d *sum) []any {
 		if d.moved() {
 			return nil
 		}
@@ -142,7 +142,7 @@ func (b *Book) flushGroups(t *db.Tx) error {
 	if err != nil {
 		return err
 	}
-	return db.AddSums(t, all, b.sums.groups, func(id int64, d *sum) []any {
+	return db.AddSums(t, all, p.sums.groups, func(id int64, d *sum) []any {
 		if !d.moved() {
 			return nil
 		}
@@ -155,17 +155,17 @@ func (b *Book) flushGroups(t *db.Tx) error {
 func (d *sum) moved() bool { return d.dead != 0 || d.refused != 0 || d.retrying != 0 }
 
 // flushHours counts failures by the hour.
-func (b *Book) flushHours(t *db.Tx) error {
+func (p *Projection) flushHours(t *db.Tx) error {
 	rows := db.NewBatch(4, `INSERT INTO group_hours (group_id, hour, failures, final) VALUES `, ` ON CONFLICT (group_id, hour)
 		DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`)
-	return db.AddSums(t, rows, b.sums.hours, func(k hourKey, n hourSum) []any { return []any{k.group, k.hour, n.failures, n.final} })
+	return db.AddSums(t, rows, p.sums.hours, func(k hourKey, n hourSum) []any { return []any{k.group, k.hour, n.failures, n.final} })
 }
 
 // flushQueues counts failures by the queues of their jobs.
-func (b *Book) flushQueues(t *db.Tx) error {
+func (p *Projection) flushQueues(t *db.Tx) error {
 	rows := db.NewBatch(4, `INSERT INTO group_queues (group_id, queue, source, failures) VALUES `,
 		` ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`)
-	return db.AddSums(t, rows, b.sums.queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, k.source, n} })
+	return db.AddSums(t, rows, p.sums.queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, k.source, n} })
 }
 
 // keptHours is how much of a group's history is kept: a month.
@@ -175,7 +175,7 @@ const keptHours = 31 * 24
 // something about them later in the same transaction. When the hours of a group
 // are written, it also writes what is known of its newest failure, and forgets the
 // oldest hours.
-func (b *Book) flushNewest(t *db.Tx) error {
+func (p *Projection) flushNewest(t *db.Tx) error {
 	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
@@ -184,8 +184,8 @@ func (b *Book) flushNewest(t *db.Tx) error {
 			day = (SELECT sum(failures) FROM group_hours WHERE group_id = $1
 				AND hour > CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END / $5 - $6)
 		WHERE id = $1`
-	for _, id := range slices.Sorted(maps.Keys(b.sums.groups)) {
-		d := b.sums.groups[id]
+	for _, id := range slices.Sorted(maps.Keys(p.sums.groups)) {
+		d := p.sums.groups[id]
 		if d.opened != "" {
 			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
 				return err

@@ -19,12 +19,12 @@ import (
 // those that do not fit are skipped. A repeat under its caller's idempotency key
 // returns the first operation; a key that was used for another one is a
 // *job.KeyReused. What is asked for must be valid: nothing is checked here but what other operations say.
-func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error) {
-	return db.Write(ctx, b.writer, 1+len(n.Named), func(t *db.Tx) (operation.Operation, error) {
-		if first, ok, err := b.repeated(t, n); ok || err != nil {
+func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error) {
+	return db.Write(ctx, p.writer, 1+len(n.Named), func(t *db.Tx) (operation.Operation, error) {
+		if first, ok, err := p.repeated(t, n); ok || err != nil {
 			return first, err
 		}
-		if err := b.checkSource(t, n); err != nil {
+		if err := p.checkSource(t, n); err != nil {
 			return operation.Operation{}, err
 		}
 		o := operation.Operation{
@@ -35,20 +35,20 @@ func (b *Book) New(ctx context.Context, now time.Time, n operation.Request, by a
 			o.Filter = n.Filter.String()
 		}
 		var err error
-		if o.ID, err = b.insert(t, o, n); err != nil {
+		if o.ID, err = p.insert(t, o, n); err != nil {
 			return operation.Operation{}, err
 		}
-		if err := b.log.Log(t, entry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
+		if err := p.log.Log(t, entry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
 			return o, err
 		}
-		return b.collectNamed(t, o, n.Named, now)
+		return p.collectNamed(t, o, n.Named, now)
 	})
 }
 
 // repeated is the operation that was made before with the key of a request. A key
 // that was stored before callers were recorded counts as every caller's, and what it
 // tells of its content is what the operation does.
-func (b *Book) repeated(t *db.Tx, n operation.Request) (first operation.Operation, ok bool, err error) {
+func (p *Projection) repeated(t *db.Tx, n operation.Request) (first operation.Operation, ok bool, err error) {
 	const query = `SELECT ` + columns + `, key_content FROM operations
 		WHERE key = $1 AND key <> '' AND (key_caller = $2 OR key_caller IS NULL) ORDER BY key_caller IS NULL LIMIT 1`
 	var content string
@@ -69,7 +69,7 @@ func (b *Book) repeated(t *db.Tx, n operation.Request) (first operation.Operatio
 
 // checkSource refuses the relapses of an operation that is not there or has
 // none.
-func (b *Book) checkSource(t *db.Tx, n operation.Request) error {
+func (p *Projection) checkSource(t *db.Tx, n operation.Request) error {
 	if n.Relapsed == 0 {
 		return nil
 	}
@@ -89,35 +89,35 @@ func (b *Book) checkSource(t *db.Tx, n operation.Request) error {
 
 // insert stores a new operation, whose scope is not known yet, and returns its
 // number.
-func (b *Book) insert(t *db.Tx, o operation.Operation, n operation.Request) (id int64, err error) {
+func (p *Projection) insert(t *db.Tx, o operation.Operation, n operation.Request) (id int64, err error) {
 	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
 			created_at, created_by, key, key_caller, key_content)
 		VALUES ($1, $2, $3, $4, $5, '', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING id`
 	id, err = db.Value[int64](t, insert, string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start,
 		o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, n.Key, n.Caller, n.Content)
-	b.changed(t, "", o.State)
+	p.changed(t, "", o.State)
 	return id, db.Wrap(err, "store the operation")
 }
 
 // save writes what changes of an operation that was in another state,
 // or in the same.
-func (b *Book) save(t *db.Tx, was operation.State, o operation.Operation) error {
+func (p *Projection) save(t *db.Tx, was operation.State, o operation.Operation) error {
 	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
 		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
 		position = $13, total = $14, pending = $15, done = $16, skipped = $17, failed = $18, guarded = $19, sift = $20 WHERE id = $1`
 	err := t.ExecExactly(1, update, o.ID, string(o.State), o.Why, o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary,
 		db.Micros(o.CanaryAt), o.Pace.Guard, db.Micros(o.StartedAt), o.StartedBy, db.Micros(o.ResumedAt), db.Micros(o.FinishedAt),
 		o.Position, o.Total, o.Pending, o.Done, o.Skipped, o.Failed, o.Guarded, o.Sift)
-	b.changed(t, was, o.State)
+	p.changed(t, was, o.State)
 	return db.Wrap(err, "write operation %d", o.ID)
 }
 
 // record saves an operation, and writes an entry of the audit log about it.
-func (b *Book) record(t *db.Tx, was operation.State, o operation.Operation, e audit.Entry) error {
-	if err := b.save(t, was, o); err != nil {
+func (p *Projection) record(t *db.Tx, was operation.State, o operation.Operation, e audit.Entry) error {
+	if err := p.save(t, was, o); err != nil {
 		return err
 	}
-	return b.log.Log(t, e)
+	return p.log.Log(t, e)
 }
 
 // entry is the line of the audit log about an operation.
@@ -128,45 +128,45 @@ func entry(o operation.Operation, action string, now time.Time, by audit.Actor) 
 }
 
 // changed counts the operations that are under way, and notes that one changed or ended.
-func (b *Book) changed(t *db.Tx, was, is operation.State) {
+func (p *Projection) changed(t *db.Tx, was, is operation.State) {
 	underWay := func(s operation.State) int64 {
 		if s == operation.Collecting || s == operation.Running || s == operation.Paused {
 			return 1
 		}
 		return 0
 	}
-	b.delta += underWay(is) - underWay(was)
+	p.delta += underWay(is) - underWay(was)
 	if was == operation.Running || was == operation.Paused {
-		b.ended = b.ended || is == operation.Finished || is == operation.Aborted
+		p.ended = p.ended || is == operation.Finished || is == operation.Aborted
 	}
 	t.Touch()
 }
 
 // Start lets an operation run whose preview a person has seen.
-func (b *Book) Start(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "started", func(t *db.Tx, o operation.Operation) error { return b.start(t, o, pace, now, by) },
+func (p *Projection) Start(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
+	return p.change(ctx, id, "started", func(t *db.Tx, o operation.Operation) error { return p.start(t, o, pace, now, by) },
 		operation.Preview)
 }
 
 // Pause stops an operation where it is, until a person resumes it.
-func (b *Book) Pause(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "paused", func(t *db.Tx, o operation.Operation) error {
-		_, err := b.pause(t, o, "paused by "+audit.Name(by.Name), now, by)
+func (p *Projection) Pause(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return p.change(ctx, id, "paused", func(t *db.Tx, o operation.Operation) error {
+		_, err := p.pause(t, o, "paused by "+audit.Name(by.Name), now, by)
 		return err
 	}, operation.Running)
 }
 
 // Resume lets an operation go on. Its guard looks from here on.
-func (b *Book) Resume(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
+func (p *Projection) Resume(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return p.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
 		o.State, o.Why, o.ResumedAt, o.Guarded = operation.Running, "", now, false
-		return b.record(t, operation.Paused, o, entry(o, "operation.resume", now, by))
+		return p.record(t, operation.Paused, o, entry(o, "operation.resume", now, by))
 	}, operation.Paused)
 }
 
 // SetRate changes how fast the rest of an operation goes.
-func (b *Book) SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "changed", func(t *db.Tx, o operation.Operation) error {
+func (p *Projection) SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
+	return p.change(ctx, id, "changed", func(t *db.Tx, o operation.Operation) error {
 		if o.Sift > 0 && pace.Spread > 0 { // over how many is not known yet
 			return &job.Conflict{Problem: fmt.Sprintf("operation %d is leaving out the causes that did not pass; try again when it has", id)}
 		}
@@ -174,23 +174,23 @@ func (b *Book) SetRate(ctx context.Context, now time.Time, id int64, pace operat
 		o.Pace.Rate, o.Pace.Spread = pace.Over(o.Pending), pace.Spread
 		e := entry(o, "operation.rate", now, by)
 		e.Before, e.After = before.String(), o.Pace.String()
-		return b.record(t, o.State, o, e)
+		return p.record(t, o.State, o, e)
 	}, operation.Preview, operation.Running, operation.Paused)
 }
 
 // Abort ends an operation: what is not done is left as it is.
-func (b *Book) Abort(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "aborted", func(t *db.Tx, o operation.Operation) error {
-		return b.abort(t, o, "aborted by "+audit.Name(by.Name), now, by)
+func (p *Projection) Abort(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return p.change(ctx, id, "aborted", func(t *db.Tx, o operation.Operation) error {
+		return p.abort(t, o, "aborted by "+audit.Name(by.Name), now, by)
 	}, operation.Collecting, operation.Preview, operation.Running, operation.Paused)
 }
 
 // change does something to an operation that is in one of the states, and
 // returns it as it is then. In another state it is a *job.Conflict.
-func (b *Book) change(
+func (p *Projection) change(
 	ctx context.Context, id int64, done string, act func(*db.Tx, operation.Operation) error, in ...operation.State,
 ) (operation.Operation, error) {
-	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (operation.Operation, error) {
+	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (operation.Operation, error) {
 		o, err := byID(t, id)
 		if err != nil {
 			return o, err
@@ -207,47 +207,47 @@ func (b *Book) change(
 
 // start lets an operation run that has its scope. One without anything
 // to do is finished.
-func (b *Book) start(t *db.Tx, o operation.Operation, pace operation.Pace, now time.Time, by audit.Actor) error {
+func (p *Projection) start(t *db.Tx, o operation.Operation, pace operation.Pace, now time.Time, by audit.Actor) error {
 	was := o.State
 	o.Pace = pace.Settle(o.Kind, o.Pending, o.Causes)
 	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = operation.Running, now, now, by.Name
-	if err := b.bringForward(t, o); err != nil {
+	if err := p.bringForward(t, o); err != nil {
 		return err
 	}
 
 	e := entry(o, "operation.start", now, by)
 	e.After = o.Pace.String()
-	if err := b.record(t, was, o, e); err != nil || o.Pending > 0 {
+	if err := p.record(t, was, o, e); err != nil || o.Pending > 0 {
 		return err
 	}
-	_, err := b.worked(t, o, now)
+	_, err := p.worked(t, o, now)
 	return err
 }
 
 // pause stops a running operation for a reason, which the audit log repeats.
-func (b *Book) pause(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) (operation.Operation, error) {
+func (p *Projection) pause(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) (operation.Operation, error) {
 	o.State, o.Why = operation.Paused, why
 	e := entry(o, "operation.pause", now, by)
 	e.After = why
-	return o, b.record(t, operation.Running, o, e)
+	return o, p.record(t, operation.Running, o, e)
 }
 
 // abort ends an operation for a reason. Its pending items stay as they are.
-func (b *Book) abort(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) error {
+func (p *Projection) abort(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) error {
 	was := o.State
 	o.State, o.Why, o.FinishedAt, o.Guarded = operation.Aborted, why, now, false
 	e := entry(o, "operation.abort", now, by)
 	e.Before, e.After = string(was), why
-	return b.record(t, was, o, e)
+	return p.record(t, was, o, e)
 }
 
 // Expire ends previews that no one started within an hour: their scope says
 // less and less about the jobs as they are. It returns when the next one ends,
 // zero when there is none.
-func (b *Book) Expire(ctx context.Context, now time.Time) (next time.Time, err error) {
+func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time, err error) {
 	const query = `SELECT ` + columns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state = 'preview' ORDER BY created_at`
-	waiting, err := list(b.reader.In(ctx), query)
+	waiting, err := list(p.reader.In(ctx), query)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -255,12 +255,12 @@ func (b *Book) Expire(ctx context.Context, now time.Time) (next time.Time, err e
 		if at := o.CreatedAt.Add(operation.PreviewFor); at.After(now) {
 			return at, nil
 		}
-		err := b.writer.Do(ctx, 1, func(t *db.Tx) error {
+		err := p.writer.Do(ctx, 1, func(t *db.Tx) error {
 			o, err := byID(t, o.ID)
 			if err != nil || o.State != operation.Preview {
 				return err
 			}
-			return b.abort(t, o, "never started", now, audit.Actor{Name: "the clock"})
+			return p.abort(t, o, "never started", now, audit.Actor{Name: "the clock"})
 		})
 		if err != nil {
 			return time.Time{}, err
@@ -271,14 +271,14 @@ func (b *Book) Expire(ctx context.Context, now time.Time) (next time.Time, err e
 
 // FailItem gives the next item of a running operation up, because its step
 // fails for its own fault, so that the others can go on.
-func (b *Book) FailItem(ctx context.Context, now time.Time, id int64, why string) error {
+func (p *Projection) FailItem(ctx context.Context, now time.Time, id int64, why string) error {
 	const update = `UPDATE operation_items SET state = 'failed', why = $3, at = $4 WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
-	return b.writer.Do(ctx, 1, func(t *db.Tx) error {
+	return p.writer.Do(ctx, 1, func(t *db.Tx) error {
 		o, err := byID(t, id)
 		if err != nil || o.State != operation.Running || o.Sift > 0 {
 			return err
 		}
-		items, err := b.nextItems(t, o, 1)
+		items, err := p.nextItems(t, o, 1)
 		if err != nil || len(items) == 0 {
 			return err
 		}
@@ -288,7 +288,7 @@ func (b *Book) FailItem(ctx context.Context, now time.Time, id int64, why string
 		o.Position = items[0].n
 		o.Pending--
 		o.Failed++
-		_, err = b.worked(t, o, now)
+		_, err = p.worked(t, o, now)
 		return err
 	})
 }

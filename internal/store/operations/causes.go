@@ -76,7 +76,7 @@ const sampled = 1000
 // are in it, and nothing about others. A job that was replayed or discarded since the preview
 // is no sample. The items change places with those that would have been first; all others stay
 // where they are, the oldest first.
-func (b *Book) bringForward(t *db.Tx, o operation.Operation) error {
+func (p *Projection) bringForward(t *db.Tx, o operation.Operation) error {
 	samples := `SELECT coalesce((SELECT i.n FROM operation_items AS i JOIN jobs AS j ON j.seq = i.job_seq
 			WHERE i.operation_id = c.operation_id AND i.n >= c.first AND i.n < c.first + $3 AND i.state = 'pending'
 				AND i.cause = c.cause AND c.type = ` + typeOfCause("i.cause") + ` AND j.run = i.run AND j.letter <> 'trashed'
@@ -142,11 +142,11 @@ const canaryItems = `(SELECT job_seq, cause, outcome FROM operation_items
 
 // CanaryCauses tells by cause what became of the canary of an operation, the causes with most
 // failures first. It is empty as long as the canary is not enqueued.
-func (b *Book) CanaryCauses(ctx context.Context, o operation.Operation) ([]operation.CauseCanary, error) {
+func (p *Projection) CanaryCauses(ctx context.Context, o operation.Operation) ([]operation.CauseCanary, error) {
 	if o.Kind != operation.Replay || o.CanaryAt.IsZero() {
 		return nil, nil
 	}
-	return canaryCauses(b.reader.In(ctx), o)
+	return canaryCauses(p.reader.In(ctx), o)
 }
 
 // canaryCauses tells by cause what became of a canary, the causes with most failures first.

@@ -22,21 +22,21 @@ const collectChunk = 1000
 // once it is complete: the operation is then a preview, or runs when that was
 // asked for. Jobs are read beside the writer, however long a search takes, and
 // written down by one transaction that knows where the last one ended.
-func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool, err error) {
-	o, cursor, err := withCursor(b.reader.In(ctx), id)
+func (p *Projection) Collect(ctx context.Context, now time.Time, id int64) (more bool, err error) {
+	o, cursor, err := withCursor(p.reader.In(ctx), id)
 	if err != nil || o.State != operation.Collecting {
 		return false, err
 	}
-	found, next, err := b.candidates(ctx, o, cursor)
+	found, next, err := p.candidates(ctx, o, cursor)
 	if err != nil {
 		return false, fmt.Errorf("collect the scope of operation %d: %w", id, err)
 	}
-	return db.Write(ctx, b.writer, len(found)+1, func(t *db.Tx) (bool, error) {
+	return db.Write(ctx, p.writer, len(found)+1, func(t *db.Tx) (bool, error) {
 		o, at, err := withCursor(t, id)
 		if err != nil || o.State != operation.Collecting || at != cursor { // a person aborted it, or another caller was faster
 			return err == nil && o.State == operation.Collecting, err
 		}
-		if o, err = b.addItems(t, o, found, now); err != nil {
+		if o, err = p.addItems(t, o, found, now); err != nil {
 			return false, err
 		}
 		const update = `UPDATE operations SET cursor = $2 WHERE id = $1`
@@ -44,34 +44,34 @@ func (b *Book) Collect(ctx context.Context, now time.Time, id int64) (more bool,
 			return false, err
 		}
 		if len(found) == collectChunk {
-			return true, b.save(t, operation.Collecting, o)
+			return true, p.save(t, operation.Collecting, o)
 		}
-		return false, b.collected(t, o, now)
+		return false, p.collected(t, o, now)
 	})
 }
 
 // candidates reads the next chunk of a scope, and where it ends.
-func (b *Book) candidates(ctx context.Context, o operation.Operation, cursor string) (all []workItem, next string, err error) {
+func (p *Projection) candidates(ctx context.Context, o operation.Operation, cursor string) (all []workItem, next string, err error) {
 	after, err := filter.ParseCursor(cursor)
 	if err != nil {
 		return nil, "", err
 	}
 	if o.Source != 0 {
-		return b.relapses(ctx, o, after)
+		return p.relapses(ctx, o, after)
 	}
 	f, err := scope(o)
 	if err == nil {
-		err = b.index.Complete(f)
+		err = p.index.Complete(f)
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	const columns = `seq, queue, source, type, state, letter, held, run, group_id, changed_at`
-	query, args := rows.Select(b.index, columns, "", f, after, collectChunk-1)
+	query, args := rows.Select(p.index, columns, "", f, after, collectChunk-1)
 	all = make([]workItem, 0, collectChunk)
 	jobs := make([]job.Job, collectChunk)
 	var last filter.Cursor
-	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
+	err = p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
 		err := rows.Scan(&j.Seq, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run,
 			&j.Group, db.Time(&last.At))
@@ -98,10 +98,10 @@ func scope(o operation.Operation) (filter.Filter, error) {
 
 // relapses reads the next runs that another operation replayed and that failed
 // for good again.
-func (b *Book) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
+func (p *Projection) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
-	all, err = db.All(b.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
+	all, err = db.All(p.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
 		o.Source, after.Seq, db.Micros(o.Until), collectChunk)
 	if len(all) > 0 {
 		next = filter.Cursor{At: o.Until, Seq: all[len(all)-1].n}.String()
@@ -110,7 +110,7 @@ func (b *Book) relapses(ctx context.Context, o operation.Operation, after filter
 }
 
 // collectNamed makes items of the jobs that the request named, each once.
-func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
+func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
 	const query = `SELECT id, seq FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
 	ids := make([]string, len(named))
 	for i, n := range named {
@@ -128,10 +128,10 @@ func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.N
 			all = append(all, workItem{seq: known[n.ID], run: n.Run, id: n.ID})
 		}
 	}
-	if o, err = b.addItems(t, o, all, now); err != nil {
+	if o, err = p.addItems(t, o, all, now); err != nil {
 		return o, err
 	}
-	if err := b.collected(t, o, now); err != nil {
+	if err := p.collected(t, o, now); err != nil {
 		return o, err
 	}
 	return byID(t, o.ID)
@@ -139,8 +139,8 @@ func (b *Book) collectNamed(t *db.Tx, o operation.Operation, named []operation.N
 
 // addItems appends items, and counts them. Those that do not fit are skipped
 // from the beginning.
-func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
-	if err := b.judge(t, o, items); err != nil {
+func (p *Projection) addItems(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
+	if err := p.judge(t, o, items); err != nil {
 		return o, err
 	}
 	rows := db.NewBatch(10, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at, cause) VALUES `, "")
@@ -168,11 +168,11 @@ func (b *Book) addItems(t *db.Tx, o operation.Operation, items []workItem, now t
 	}
 	return o, db.Steps(t,
 		func(t *db.Tx) error { return causes.write(t, o.ID) },
-		func(t *db.Tx) error { return b.countScope(t, o.ID, scope, skips) })
+		func(t *db.Tx) error { return p.countScope(t, o.ID, scope, skips) })
 }
 
 // countScope moves the rollups of a scope.
-func (b *Book) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[operation.Skip]int64) error {
+func (p *Projection) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[operation.Skip]int64) error {
 	parts := db.NewBatch(5, `INSERT INTO operation_scope (operation_id, queue, source, type, n) VALUES `,
 		` ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`)
 	codes := db.NewBatch(3, `INSERT INTO operation_skips (operation_id, code, n) VALUES `,
@@ -188,7 +188,7 @@ type part struct{ queue, source, typ string }
 
 // collected ends the collection: a person looks at the preview now, or has said
 // that this is not needed.
-func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
+func (p *Projection) collected(t *db.Tx, o operation.Operation, now time.Time) error {
 	const count = `UPDATE operations SET causes = (SELECT count(*) FROM operation_causes WHERE operation_id = $1) WHERE id = $1
 		RETURNING causes`
 	var err error
@@ -199,18 +199,18 @@ func (b *Book) collected(t *db.Tx, o operation.Operation, now time.Time) error {
 
 	o.State = operation.Preview
 	by := audit.Actor{Name: o.CreatedBy}
-	if err := b.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {
+	if err := p.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {
 		return err
 	}
-	return b.start(t, o, o.Pace, now, by)
+	return p.start(t, o, o.Pace, now, by)
 }
 
 // Items returns a page of an operation's items in processing order, from the
 // one after the number on, each with its job as it is now.
-func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
+func (p *Projection) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	query, args := itemsQuery(id, f, after, limit)
 	var list operation.ItemList
-	err := b.reader.Consistently(ctx, func(src db.Source) (err error) {
+	err := p.reader.Consistently(ctx, func(src db.Source) (err error) {
 		list.Items, err = db.All(src, query, func(it *operation.Item) []any {
 			return []any{
 				&it.N, &it.Job.Seq, &it.Run, &it.State, &it.Code, &it.Why, &it.Other, db.Time(&it.At), &it.Outcome, &it.Same, db.Time(&it.EndedAt),
@@ -223,7 +223,7 @@ func (b *Book) Items(ctx context.Context, id int64, f operation.ItemFilter, afte
 			list.Items = list.Items[:limit]
 			list.Next = list.Items[limit-1].N
 		}
-		return b.withJobs(src, list.Items)
+		return p.withJobs(src, list.Items)
 	})
 	return list, err
 }
@@ -269,14 +269,14 @@ func itemsIndex(f operation.ItemFilter) string {
 }
 
 // withJobs gives items their jobs.
-func (b *Book) withJobs(src db.Source, items []operation.Item) error {
+func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 	bySeq := make(map[int64]*job.Job, len(items))
 	wanted := make([]int64, len(items))
 	for i := range items {
 		wanted[i] = items[i].Job.Seq
 	}
-	jobs, err := b.policies.Jobs(src, query, db.Numbers(wanted))
+	jobs, err := p.policies.Jobs(src, query, db.Numbers(wanted))
 	if err != nil {
 		return err
 	}
@@ -292,33 +292,33 @@ func (b *Book) withJobs(src db.Source, items []operation.Item) error {
 }
 
 // Progress tells how an operation went so far, as far as its items say.
-func (b *Book) Progress(ctx context.Context, now time.Time, o operation.Operation) (p operation.Progress, err error) {
+func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Operation) (progress operation.Progress, err error) {
 	const paced = `SELECT second, n FROM operation_pace WHERE operation_id = $1`
-	src := b.reader.In(ctx)
-	if p.Rate = o.Pacing(now); len(p.Rate.Done) > 0 {
+	src := p.reader.In(ctx)
+	if progress.Rate = o.Pacing(now); len(progress.Rate.Done) > 0 {
 		done, err := db.Map[int64, int64](src, paced, o.ID)
 		if err != nil {
-			return p, err
+			return progress, err
 		}
 		for second, n := range done {
-			if step := second / int64(p.Rate.Step/time.Second); step < int64(len(p.Rate.Done)) {
-				p.Rate.Done[step] += n
+			if step := second / int64(progress.Rate.Step/time.Second); step < int64(len(progress.Rate.Done)) {
+				progress.Rate.Done[step] += n
 			}
 		}
 	}
 	if o.Total > 0 && !o.Open() {
-		if p.Pruned, err = itemless(src, o.ID); err != nil {
-			return p, err
+		if progress.Pruned, err = itemless(src, o.ID); err != nil {
+			return progress, err
 		}
 	}
-	if err := cheap(src, now, o, &p); err != nil {
-		return p, err
+	if err := cheap(src, now, o, &progress); err != nil {
+		return progress, err
 	}
-	if p.Canary.Causes, err = b.CanaryCauses(ctx, o); err != nil {
-		return p, err
+	if progress.Canary.Causes, err = p.CanaryCauses(ctx, o); err != nil {
+		return progress, err
 	}
-	p.Handed, err = handedOf(src, now, o, unsettledItems)
-	return p, err
+	progress.Handed, err = handedOf(src, now, o, unsettledItems)
+	return progress, err
 }
 
 // cheap reads what is cheap to know of an operation's progress: its canary, and what its
@@ -386,16 +386,16 @@ func handedOf(src db.Source, now time.Time, o operation.Operation, items string)
 }
 
 // Handed counts the replayed runs of an operation that sources have.
-func (b *Book) Handed(ctx context.Context, now time.Time, o operation.Operation) (operation.Handed, error) {
+func (p *Projection) Handed(ctx context.Context, now time.Time, o operation.Operation) (operation.Handed, error) {
 	if o.Kind != operation.Replay {
 		return operation.Handed{}, nil
 	}
-	return handedOf(b.reader.In(ctx), now, o, unsettledItems)
+	return handedOf(p.reader.In(ctx), now, o, unsettledItems)
 }
 
 // CheapProgress is Progress without what takes longer the more items there are.
-func (b *Book) CheapProgress(ctx context.Context, now time.Time, o operation.Operation) (p operation.Progress, err error) {
-	return p, cheap(b.reader.In(ctx), now, o, &p)
+func (p *Projection) CheapProgress(ctx context.Context, now time.Time, o operation.Operation) (progress operation.Progress, err error) {
+	return progress, cheap(p.reader.In(ctx), now, o, &progress)
 }
 
 // itemless reports whether all items of an operation are gone.
@@ -412,21 +412,21 @@ const pruneQuery = `DELETE FROM operation_items WHERE (operation_id, n) IN (
 // PruneItems removes items of operations that ended before a time, at most so
 // many. How far an operation came and what its scope was made of is not read
 // from its items, and stays.
-func (b *Book) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
+func (p *Projection) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
 	n, err := t.Exec(pruneQuery, db.Micros(before), most)
 	return int(n), db.Wrap(err, "remove the items of old operations")
 }
 
 // Breakdown tells what an operation's scope is made of.
-func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
+func (p *Projection) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
 	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
 	const sources = `SELECT source, sum(n) FROM operation_scope
 		WHERE operation_id = $1 AND source <> '' GROUP BY 1 ORDER BY 2 DESC, 1`
 	const types = `SELECT type, sum(n) FROM operation_scope
 		WHERE operation_id = $1 AND source = '' GROUP BY type ORDER BY 2 DESC, 1`
 	const skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
-	src := b.reader.In(ctx)
-	made.Scope, err = db.All(src, scope, func(p *operation.ScopePart) []any { return []any{&p.Queue, &p.Type, &p.Count} }, id)
+	src := p.reader.In(ctx)
+	made.Scope, err = db.All(src, scope, func(n *operation.ScopePart) []any { return []any{&n.Queue, &n.Type, &n.Count} }, id)
 	if err != nil {
 		return made, err
 	}
@@ -434,11 +434,11 @@ func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdow
 	if err != nil {
 		return made, err
 	}
-	made.Sources, err = db.All(src, sources, func(p *operation.SourcePart) []any { return []any{&p.Name, &p.Count} }, id)
+	made.Sources, err = db.All(src, sources, func(n *operation.SourcePart) []any { return []any{&n.Name, &n.Count} }, id)
 	if err != nil {
 		return made, err
 	}
-	made.Types, err = db.All(src, types, func(p *operation.TypePart) []any { return []any{&p.Type, &p.Count} }, id)
+	made.Types, err = db.All(src, types, func(n *operation.TypePart) []any { return []any{&n.Type, &n.Count} }, id)
 	if err != nil {
 		return made, err
 	}
@@ -446,7 +446,7 @@ func (b *Book) Breakdown(ctx context.Context, id int64) (made operation.Breakdow
 	if err != nil {
 		return made, err
 	}
-	first, err := b.Items(ctx, id, operation.ItemFilter{State: operation.ItemSkipped}, 0, previewedSkips)
+	first, err := p.Items(ctx, id, operation.ItemFilter{State: operation.ItemSkipped}, 0, previewedSkips)
 	made.Skipped = first.Items
 	return made, err
 }

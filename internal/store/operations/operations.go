@@ -1,4 +1,4 @@
-// Package operations is the book of acts on many jobs.
+// Package operations is the projection of acts on many jobs.
 //
 // An operation is frozen before it runs. Collect writes its scope down as items,
 // in chunks, and remembers where it was, so that a restart goes on there. Work
@@ -10,7 +10,7 @@
 // Every chunk is one transaction with its items, their jobs, the meters and the
 // audit log: whatever ends the process, an item was done once or not at all.
 //
-// The book hears how replayed runs end, and counts that for the operations that
+// The projection hears how replayed runs end, and counts that for the operations that
 // replayed them.
 package operations
 
@@ -23,8 +23,8 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 )
 
@@ -46,12 +46,12 @@ type Index interface {
 	Complete(f filter.Filter) error
 }
 
-// Book keeps the operations.
-type Book struct {
+// Projection keeps the operations.
+type Projection struct {
 	writer   *db.Writer
 	reader   *db.Reader
 	policies *rows.Policies
-	log      book.Log
+	log      projection.Log
 	acts     Acts
 	index    Index
 
@@ -60,35 +60,35 @@ type Book struct {
 	ended    bool  // an operation that had begun ended in that transaction
 }
 
-// New returns a book; Load reads what it knows in memory.
-func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log book.Log, acts Acts, index Index) *Book {
-	return &Book{writer: writer, reader: reader, policies: policies, log: log, acts: acts, index: index}
+// New returns a projection; Load reads what it knows in memory.
+func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, acts Acts, index Index) *Projection {
+	return &Projection{writer: writer, reader: reader, policies: policies, log: log, acts: acts, index: index}
 }
 
 // Load counts the operations that are under way.
-func (b *Book) Load(src db.Source) (err error) {
+func (p *Projection) Load(src db.Source) (err error) {
 	const query = `SELECT count(*) FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state <> 'preview'`
-	b.underWay, err = db.Value[int64](src, query)
+	p.underWay, err = db.Value[int64](src, query)
 	return db.Wrap(err, "count the operations")
 }
 
 // UnderWay is how many operations collect, run or are paused, as of the last commit. Only
 // code that the writer runs may call it.
-func (b *Book) UnderWay() int64 { return b.underWay }
+func (p *Projection) UnderWay() int64 { return p.underWay }
 
 // Ended reports whether an operation that had begun has ended in this transaction.
 // Only code that the writer runs may call it.
-func (b *Book) Ended() bool { return b.ended }
+func (p *Projection) Ended() bool { return p.ended }
 
 // Begin starts a transaction.
-func (b *Book) Begin() { b.delta, b.ended = 0, false }
+func (p *Projection) Begin() { p.delta, p.ended = 0, false }
 
 // Flush writes nothing: operations are written at once.
-func (b *Book) Flush(*db.Tx) error { return nil }
+func (p *Projection) Flush(*db.Tx) error { return nil }
 
 // Committed takes the count over.
-func (b *Book) Committed(*db.Tx) { b.underWay += b.delta }
+func (p *Projection) Committed(*db.Tx) { p.underWay += p.delta }
 
 // columns are those of an operation, and fields the places to which they go.
 const columns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,
@@ -125,15 +125,15 @@ func withCursor(src db.Source, id int64) (o operation.Operation, cursor string, 
 }
 
 // Get returns an operation, or job.ErrNotFound.
-func (b *Book) Get(ctx context.Context, id int64) (operation.Operation, error) {
-	return byID(b.reader.In(ctx), id)
+func (p *Projection) Get(ctx context.Context, id int64) (operation.Operation, error) {
+	return byID(p.reader.In(ctx), id)
 }
 
 // List returns a page of operations, the newest first, from the one with
 // the number before on; 0 is the beginning.
-func (b *Book) List(ctx context.Context, before int64, limit int) (operation.List, error) {
+func (p *Projection) List(ctx context.Context, before int64, limit int) (operation.List, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE CAST($1 AS BIGINT) = 0 OR id < $1 ORDER BY id DESC LIMIT $2 + 0`
-	all, err := list(b.reader.In(ctx), query, before, limit+1)
+	all, err := list(p.reader.In(ctx), query, before, limit+1)
 	list := operation.List{Operations: all}
 	if err == nil && len(all) > limit {
 		list.Operations = all[:limit]
@@ -143,20 +143,20 @@ func (b *Book) List(ctx context.Context, before int64, limit int) (operation.Lis
 }
 
 // Unfinished returns the operations that have not ended, the oldest first.
-func (b *Book) Unfinished(ctx context.Context) ([]operation.Operation, error) {
+func (p *Projection) Unfinished(ctx context.Context) ([]operation.Operation, error) {
 	const query = `SELECT ` + columns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') ORDER BY id`
-	return list(b.reader.In(ctx), query)
+	return list(p.reader.In(ctx), query)
 }
 
 // groupOperations is how many operations a group shows.
 const groupOperations = 10
 
 // OfGroup returns the newest operations whose filter names the error group.
-func (b *Book) OfGroup(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
+func (p *Projection) OfGroup(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE (' ' || replace(filter, ',', ' group:') || ' ') LIKE $1 ESCAPE '\'
 		ORDER BY id DESC LIMIT $2 + 0`
-	return list(b.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
+	return list(p.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
 }
 
 // maxActs bounds what is read of the operations of one job, the newest first.
@@ -173,10 +173,10 @@ func ActsOn(src db.Source, seq int64) ([]operation.Act, error) {
 }
 
 // Log is what was written about an operation in the audit log, the newest first.
-func (b *Book) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
+func (p *Projection) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
 	const query = `SELECT seq, at, actor, address, action, subject, filter, count, before, after FROM audit
 		WHERE subject = $1 ORDER BY seq DESC LIMIT 50`
-	return db.All(b.reader.In(ctx), query, func(e *audit.Entry) []any {
+	return db.All(p.reader.In(ctx), query, func(e *audit.Entry) []any {
 		return []any{
 			&e.Seq, db.Time(&e.At), &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Subject, &e.Filter, &e.Count, &e.Before, &e.After,
 		}
@@ -184,7 +184,7 @@ func (b *Book) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
 }
 
 // Invariants are what holds after every commit.
-func (*Book) Invariants() []db.Invariant {
+func (*Projection) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "the totals of every operation add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
 		{What: "the counts of every operation match its jobs", Query: miscounted},

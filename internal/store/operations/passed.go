@@ -14,8 +14,8 @@ import (
 // ResumePassed lets an operation go on with the causes that passed its canary: those of which
 // every job in it succeeded. The jobs of all others are skipped and stay as they are. It is a
 // *job.Conflict as long as the canary may still tell more, and where no cause passed.
-func (b *Book) ResumePassed(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
-	return b.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
+func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
+	return p.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
 		var seen operation.Progress
 		if err := cheap(t, now, o, &seen); err != nil {
 			return err
@@ -37,7 +37,7 @@ func (b *Book) ResumePassed(ctx context.Context, now time.Time, id int64, by aud
 		o.State, o.Why, o.ResumedAt, o.Guarded, o.Sift = operation.Running, "", now, false, o.Position+1
 		e := entry(o, "operation.resume", now, by)
 		e.After = fmt.Sprintf("%d of %d causes, which passed the canary", len(passed), o.Causes)
-		return b.record(t, operation.Paused, o, e)
+		return p.record(t, operation.Paused, o, e)
 	}, operation.Paused)
 }
 
@@ -74,23 +74,23 @@ const siftChunk = 1000
 
 // Sift skips the next items of a running operation whose causes a person has left out. No item
 // is worked on before all of them are skipped.
-func (b *Book) Sift(ctx context.Context, now time.Time, id int64) error {
-	return b.writer.Do(ctx, siftChunk, func(t *db.Tx) error {
+func (p *Projection) Sift(ctx context.Context, now time.Time, id int64) error {
+	return p.writer.Do(ctx, siftChunk, func(t *db.Tx) error {
 		o, err := byID(t, id)
 		if err != nil || o.State != operation.Running || o.Sift == 0 {
 			return err
 		}
-		o, err = b.sift(t, o, now)
+		o, err = p.sift(t, o, now)
 		if err != nil {
 			return fmt.Errorf("skip what operation %d goes on without: %w", id, err)
 		}
-		_, err = b.worked(t, o, now)
+		_, err = p.worked(t, o, now)
 		return err
 	})
 }
 
 // sift skips items of one chunk.
-func (b *Book) sift(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
+func (p *Projection) sift(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
 	query := `SELECT i.n, coalesce(c.left_out, 1) FROM operation_items AS i LEFT JOIN jobs AS j ON j.seq = i.job_seq
 		LEFT JOIN operation_causes AS c ON c.operation_id = i.operation_id AND c.cause = i.cause AND c.type = ` + typeOfCause("i.cause") + `
 		WHERE i.operation_id = $1 AND i.n >= $2 AND i.state = 'pending' ORDER BY i.n LIMIT $3 + 0`
@@ -127,6 +127,6 @@ func (b *Book) sift(t *db.Tx, o operation.Operation, now time.Time) (operation.O
 			return t.ExecExactly(len(left), skip, o.ID, db.Numbers(left), string(operation.SkipCause), why, db.Micros(now))
 		},
 		func(t *db.Tx) error {
-			return b.countScope(t, o.ID, nil, map[operation.Skip]int64{operation.SkipCause: n})
+			return p.countScope(t, o.ID, nil, map[operation.Skip]int64{operation.SkipCause: n})
 		})
 }

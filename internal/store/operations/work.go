@@ -10,8 +10,8 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/job"
 	"redrive/internal/operation"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 )
 
 // workItem is an item on its way through a transaction.
@@ -40,26 +40,26 @@ const (
 // canary, its guard and others who wait let it, and says how many it worked
 // through. An item whose job is no longer what the person saw is skipped, and says
 // why. The clock is read when the step has its turn.
-func (b *Book) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
+func (p *Projection) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
 	n = min(n, operation.MaxStep)
-	return db.Write(ctx, b.writer, itemRows*min(n, chunk), func(t *db.Tx) (done operation.Step, err error) {
+	return db.Write(ctx, p.writer, itemRows*min(n, chunk), func(t *db.Tx) (done operation.Step, err error) {
 		done.At = clock()
-		over := func() bool { return b.writer.Waited() && clock().Sub(done.At) >= othersWait }
-		done.Operation, done.Items, err = b.work(t, id, n, done.At, over)
+		over := func() bool { return p.writer.Waited() && clock().Sub(done.At) >= othersWait }
+		done.Operation, done.Items, err = p.work(t, id, n, done.At, over)
 		t.Grew(max(0, done.Items-chunk)) // in the same pages
 		return done, err
 	})
 }
 
-func (b *Book) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) (o operation.Operation, worked int, err error) {
+func (p *Projection) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) (o operation.Operation, worked int, err error) {
 	o, err = byID(t, id)
 	if err != nil || o.State != operation.Running || o.Sift > 0 {
 		return o, 0, err
 	}
-	if why, err := b.guarded(t, o); why != "" || err != nil {
+	if why, err := p.guarded(t, o); why != "" || err != nil {
 		if err == nil {
 			o.Guarded = true
-			o, err = b.pause(t, o, why, now, audit.Actor{Name: "the guard"})
+			o, err = p.pause(t, o, why, now, audit.Actor{Name: "the guard"})
 		}
 		return o, 0, err
 	}
@@ -67,29 +67,29 @@ func (b *Book) work(t *db.Tx, id int64, n int, now time.Time, over func() bool) 
 		n = min(n, int(o.Pace.Canary-o.Done))
 	}
 	for more := true; more && worked < n; more = more && !over() {
-		items, err := b.nextItems(t, o, min(chunk, n-worked))
+		items, err := p.nextItems(t, o, min(chunk, n-worked))
 		if err == nil {
-			o, err = b.workThrough(t, o, items, now)
+			o, err = p.workThrough(t, o, items, now)
 		}
 		if err != nil {
 			return o, 0, fmt.Errorf("operation %d: %w", id, err)
 		}
 		worked, more = worked+len(items), len(items) == chunk
 	}
-	o, err = b.worked(t, o, now)
+	o, err = p.worked(t, o, now)
 	return o, worked, err
 }
 
 // nextItems reads pending items in processing order.
-func (b *Book) nextItems(t *db.Tx, o operation.Operation, n int) ([]workItem, error) {
+func (p *Projection) nextItems(t *db.Tx, o operation.Operation, n int) ([]workItem, error) {
 	const query = `SELECT n, job_seq, run FROM operation_items
 		WHERE operation_id = $1 AND n > $2 AND state = 'pending' ORDER BY n LIMIT $3 + 0`
 	return db.All(t, query, func(it *workItem) []any { return []any{&it.n, &it.seq, &it.run} }, o.ID, o.Position, n)
 }
 
 // workThrough does what the operation is for, and counts it.
-func (b *Book) workThrough(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
-	if err := b.judge(t, o, items); err != nil {
+func (p *Projection) workThrough(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
+	if err := p.judge(t, o, items); err != nil {
 		return o, err
 	}
 	fit := make([]job.Job, 0, len(items))
@@ -106,26 +106,26 @@ func (b *Book) workThrough(t *db.Tx, o operation.Operation, items []workItem, no
 		fit = append(fit, *it.job)
 	}
 	return o, db.Steps(t,
-		func(t *db.Tx) error { return b.actOn(t, o, fit, now) },
-		func(t *db.Tx) error { return b.markItems(t, o.ID, items, now) },
-		func(t *db.Tx) error { return b.countPace(t, o, len(fit), now) },
-		func(t *db.Tx) error { return b.countScope(t, o.ID, nil, skips) })
+		func(t *db.Tx) error { return p.actOn(t, o, fit, now) },
+		func(t *db.Tx) error { return p.markItems(t, o.ID, items, now) },
+		func(t *db.Tx) error { return p.countPace(t, o, len(fit), now) },
+		func(t *db.Tx) error { return p.countScope(t, o.ID, nil, skips) })
 }
 
 // actOn does to the jobs what the operation is for. They fit: nothing can have
 // changed since they were read in this transaction.
-func (b *Book) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now time.Time) (err error) {
+func (p *Projection) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now time.Time) (err error) {
 	if len(jobs) == 0 {
 		return nil
 	}
 	by := audit.Actor{Name: o.StartedBy}
 	switch o.Kind {
 	case operation.Replay:
-		err = b.acts.ReplayAll(t, jobs, now, by, o.ID)
+		err = p.acts.ReplayAll(t, jobs, now, by, o.ID)
 	case operation.Discard:
-		err = b.acts.DiscardAll(t, jobs, now, by, o.ID)
+		err = p.acts.DiscardAll(t, jobs, now, by, o.ID)
 	case operation.Restore:
-		err = b.acts.RestoreAll(t, jobs)
+		err = p.acts.RestoreAll(t, jobs)
 	default: // unreachable: Kind.Check has refused it
 		err = fmt.Errorf("%q is no kind of operation", o.Kind)
 	}
@@ -134,7 +134,7 @@ func (b *Book) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now time.T
 
 // markItems writes down what became of the pending items from the first to the
 // last of these: some were skipped, all others are done.
-func (b *Book) markItems(t *db.Tx, id int64, items []workItem, now time.Time) error {
+func (p *Projection) markItems(t *db.Tx, id int64, items []workItem, now time.Time) error {
 	const skip = `UPDATE operation_items SET state = 'skipped', code = $3, why = $4, other = $5, at = $6
 		WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
 	const done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4
@@ -158,7 +158,7 @@ func (b *Book) markItems(t *db.Tx, id int64, items []workItem, now time.Time) er
 
 // countPace counts items that are done by the step of the operation's time in
 // which they were.
-func (b *Book) countPace(t *db.Tx, o operation.Operation, n int, now time.Time) error {
+func (p *Projection) countPace(t *db.Tx, o operation.Operation, n int, now time.Time) error {
 	const count = `INSERT INTO operation_pace (operation_id, second, n) VALUES ($1, $2, $3)
 		ON CONFLICT (operation_id, second) DO UPDATE SET n = operation_pace.n + excluded.n`
 	if n == 0 {
@@ -171,22 +171,22 @@ func (b *Book) countPace(t *db.Tx, o operation.Operation, n int, now time.Time) 
 
 // worked is the operation after a step: it goes on, pauses after its canary, or
 // is finished.
-func (b *Book) worked(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
+func (p *Projection) worked(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
 	if o.Pending == 0 {
 		o.State, o.Why, o.FinishedAt = operation.Finished, "", now
-		return o, b.record(t, operation.Running, o, entry(o, "operation.finish", now, audit.Actor{Name: o.StartedBy}))
+		return o, p.record(t, operation.Running, o, entry(o, "operation.finish", now, audit.Actor{Name: o.StartedBy}))
 	}
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Pace.Canary {
 		o.CanaryAt = now
 		why := fmt.Sprintf("the canary of %d is enqueued", o.Pace.Canary)
-		return b.pause(t, o, why, now, audit.Actor{Name: "the canary"})
+		return p.pause(t, o, why, now, audit.Actor{Name: "the canary"})
 	}
-	return o, b.save(t, operation.Running, o)
+	return o, p.save(t, operation.Running, o)
 }
 
 // guarded says why an operation should not go on: its replays keep failing as
 // before. Runs that had ended before a person resumed it no longer count.
-func (b *Book) guarded(t *db.Tx, o operation.Operation) (why string, err error) {
+func (p *Projection) guarded(t *db.Tx, o operation.Operation) (why string, err error) {
 	if !o.Pace.Guard || o.Kind != operation.Replay {
 		return "", nil
 	}
@@ -226,8 +226,8 @@ func guardSees(src db.Source, o operation.Operation, p *operation.Progress) erro
 
 // judge holds items against their jobs, which it reads unless they are known,
 // and says why some do not fit.
-func (b *Book) judge(t *db.Tx, o operation.Operation, items []workItem) error {
-	if err := b.readJobs(t, items); err != nil {
+func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) error {
+	if err := p.readJobs(t, items); err != nil {
 		return err
 	}
 	late := map[int64]*workItem{}
@@ -239,18 +239,18 @@ func (b *Book) judge(t *db.Tx, o operation.Operation, items []workItem) error {
 		}
 		it.code = o.Kind.Unfit(*it.job, it.run)
 		it.why = unfit(it.code, *it.job, it.run)
-		if refused := b.acts.Refuses(*it.job, o.Kind); refused != "" && it.code == "" {
+		if refused := p.acts.Refuses(*it.job, o.Kind); refused != "" && it.code == "" {
 			it.code, it.why = operation.SkipRefused, refused
 		}
 		if it.code == operation.SkipReplayed {
 			late[it.seq] = it
 		}
 	}
-	return b.whoWasFirst(t, late)
+	return p.whoWasFirst(t, late)
 }
 
 // readJobs gives items their jobs as they are in this transaction.
-func (b *Book) readJobs(t *db.Tx, items []workItem) error {
+func (p *Projection) readJobs(t *db.Tx, items []workItem) error {
 	unknown := make([]int64, 0, len(items))
 	for _, it := range items {
 		if it.job == nil {
@@ -260,7 +260,7 @@ func (b *Book) readJobs(t *db.Tx, items []workItem) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	jobs, err := b.policies.ToActOn(t, unknown)
+	jobs, err := p.policies.ToActOn(t, unknown)
 	bySeq := make(map[int64]*job.Job, len(jobs))
 	for i := range jobs {
 		bySeq[jobs[i].Seq] = &jobs[i]
@@ -301,7 +301,7 @@ func unfit(code operation.Skip, j job.Job, run int) string {
 }
 
 // whoWasFirst says of items that came too late who replayed their runs.
-func (b *Book) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
+func (p *Projection) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
 	const query = `SELECT r.job_seq, r.by, r.operation_id FROM json_each($1) AS e
 		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
 	if len(late) == 0 {
@@ -333,7 +333,7 @@ const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
 
 // RunsEnded writes the outcomes of replayed runs to the items of the operations
 // that replayed them, and to their meters.
-func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
+func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 	// A single UPDATE with the runs as JSON and RETURNING took twice as long.
 	const unsettled = `SELECT i.operation_id, i.n, i.job_seq, i.run + 1, i.outcome FROM json_each($1) AS e
 		JOIN operation_items AS i ON i.job_seq = e.value WHERE i.state = 'done' AND i.outcome IN ('', 'unknown')`
@@ -343,7 +343,7 @@ func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
 		seq int64
 		run int
 	}
-	ended, seqs := make(map[jobRun]book.EndedRun, len(runs)), make([]int64, 0, len(runs))
+	ended, seqs := make(map[jobRun]projection.EndedRun, len(runs)), make([]int64, 0, len(runs))
 	for _, r := range runs {
 		if r.Operation != 0 {
 			ended[jobRun{r.Seq, r.Run}] = r
@@ -395,7 +395,7 @@ func (b *Book) RunsEnded(t *db.Tx, runs []book.EndedRun) error {
 
 // RunsResumed takes back that these runs were dropped: they go on, and may still
 // succeed or fail.
-func (b *Book) RunsResumed(t *db.Tx, runs string) error {
+func (p *Projection) RunsResumed(t *db.Tx, runs string) error {
 	type dropped struct {
 		operation int64
 		outcome   operation.RunOutcome

@@ -1,6 +1,6 @@
 // Package rows is how jobs are stored in their tables: the columns and how they are
 // read, the policies that jobs share, and the queries of lists. It decides
-// nothing; the store and its books do.
+// nothing; the store and its projections do.
 package rows
 
 import (

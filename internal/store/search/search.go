@@ -1,8 +1,8 @@
-// Package search is the book that makes failures searchable.
+// Package search is the projection that makes failures searchable.
 //
 // Feeding the index of texts costs as much as recording the failure itself, so
 // it is fed apart: the transaction that records a failure leaves a row in
-// search_backlog, [Book.Sweep] turns those rows into documents in transactions of the
+// search_backlog, [Projection.Sweep] turns those rows into documents in transactions of the
 // index, which has a writer of its own, and removes the rows afterwards. A job that
 // failed again by then is made searchable once. The texts of a job that is removed
 // leave the index the same way.
@@ -28,8 +28,8 @@ import (
 	"redrive/internal/fault"
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 )
 
 // Redaction takes out of texts what no user may find. Data takes it out of the
@@ -66,8 +66,8 @@ func (r Redaction) document(j job.Job) (d db.Document, fault error) {
 	return db.DocumentOf(j), nil
 }
 
-// Book feeds the index.
-type Book struct {
+// Projection feeds the index.
+type Projection struct {
 	db.Search
 	writer     *db.Writer
 	reader     *db.Reader
@@ -84,37 +84,37 @@ type Book struct {
 	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
 }
 
-// New returns a book; Load reads whether the index has to be rebuilt.
-func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Book {
-	return &Book{Search: index, writer: writer, reader: reader, log: log, redact: redact}
+// New returns a projection; Load reads whether the index has to be rebuilt.
+func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Projection {
+	return &Projection{Search: index, writer: writer, reader: reader, log: log, redact: redact}
 }
 
 // Begin starts a transaction.
-func (b *Book) Begin() { b.failed = map[int64]int64{} }
+func (p *Projection) Begin() { p.failed = map[int64]int64{} }
 
 // Failed notes that a job failed again.
-func (b *Book) Failed(_ *db.Tx, f book.Failure) error {
-	b.failed[f.Job.Seq] = max(b.failed[f.Job.Seq], int64(f.Execution))
+func (p *Projection) Failed(_ *db.Tx, f projection.Failure) error {
+	p.failed[f.Job.Seq] = max(p.failed[f.Job.Seq], int64(f.Execution))
 	return nil
 }
 
 // Flush writes down which failures cannot be searched yet, each job once: the
 // newest failure of a job is the one that is searched.
-func (b *Book) Flush(t *db.Tx) error {
+func (p *Projection) Flush(t *db.Tx) error {
 	rows := db.NewBatch(2, `INSERT INTO search_backlog (job_seq, execution) VALUES `,
 		` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`)
-	return db.AddSums(t, rows, b.failed, func(seq, execution int64) []any { return []any{seq, execution} })
+	return db.AddSums(t, rows, p.failed, func(seq, execution int64) []any { return []any{seq, execution} })
 }
 
 // Committed has nothing to make known.
-func (b *Book) Committed(*db.Tx) {}
+func (p *Projection) Committed(*db.Tx) {}
 
 // removed is the execution in search_backlog of a job that is gone.
 const removed = -1
 
 // Removed writes down that the texts of jobs have to leave the index. A job that
 // succeeded at once never had any.
-func (b *Book) Removed(t *db.Tx, jobs []job.Job) error {
+func (p *Projection) Removed(t *db.Tx, jobs []job.Job) error {
 	const forget = `INSERT INTO search_backlog (job_seq, execution) SELECT value, $2 FROM json_each($1) WHERE true
 		ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`
 	seqs := make([]int64, 0, len(jobs))
@@ -153,14 +153,14 @@ type unsearched struct {
 
 // Update makes every failure searchable that is not yet, and returns how many it
 // did. Then it joins the segments of the index.
-func (b *Book) Update(ctx context.Context) (total int, err error) {
+func (p *Projection) Update(ctx context.Context) (total int, err error) {
 	for {
-		n, err := b.Sweep(ctx)
+		n, err := p.Sweep(ctx)
 		if total += n; err != nil {
 			return total, err
 		}
 		if n == 0 {
-			return total, b.merge(ctx, func(time.Duration) {})
+			return total, p.merge(ctx, func(time.Duration) {})
 		}
 	}
 }
@@ -169,10 +169,10 @@ func (b *Book) Update(ctx context.Context) (total int, err error) {
 // job that waits at its beginning, and returns how many. What fails meanwhile may have
 // to wait for the next sweep, so no failure waits for more than two. Other writers
 // come in between.
-func (b *Book) Sweep(ctx context.Context) (total int, err error) {
+func (p *Projection) Sweep(ctx context.Context) (total int, err error) {
 	for more := true; more; {
 		var n int
-		if n, more, err = b.Step(ctx); err != nil {
+		if n, more, err = p.Step(ctx); err != nil {
 			return total, fmt.Errorf("update the search index: %w", err)
 		}
 		total += n
@@ -182,36 +182,36 @@ func (b *Book) Sweep(ctx context.Context) (total int, err error) {
 
 // Step makes the next failures of a sweep searchable, at most one transaction's
 // worth, and returns how many; more is false once the sweep has ended.
-func (b *Book) Step(ctx context.Context) (n int, more bool, err error) {
-	if b.stale.Load() {
-		return 0, true, b.empty(ctx)
+func (p *Projection) Step(ctx context.Context) (n int, more bool, err error) {
+	if p.stale.Load() {
+		return 0, true, p.empty(ctx)
 	}
-	waiting, err := b.unsearched(ctx)
+	waiting, err := p.unsearched(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	if len(waiting) == 0 {
-		b.swept, b.until = 0, 0
-		more, err = b.reindex(ctx)
+		p.swept, p.until = 0, 0
+		more, err = p.reindex(ctx)
 		return 0, more, err
 	}
-	if err := b.add(ctx, waiting); err != nil {
+	if err := p.add(ctx, waiting); err != nil {
 		return 0, false, err
 	}
-	b.swept = waiting[len(waiting)-1].seq
-	return len(waiting), true, b.bound(ctx)
+	p.swept = waiting[len(waiting)-1].seq
+	return len(waiting), true, p.bound(ctx)
 }
 
 // bound joins segments of the index while failures pour in: the more there are, the
 // more. Counting 128 of them takes 2 ms, so that is done when they may be many.
-func (b *Book) bound(ctx context.Context) error {
-	if b.room--; b.room > 0 {
+func (p *Projection) bound(ctx context.Context) error {
+	if p.room--; p.room > 0 {
 		return nil
 	}
-	n, err := b.Segments(b.reader.In(ctx))
-	b.room = maxSegments - n
+	n, err := p.Segments(p.reader.In(ctx))
+	p.room = maxSegments - n
 	for more := true; n >= maxSegments && more && err == nil; n -= maxSegments {
-		more, err = b.Tidy(ctx)
+		more, err = p.Tidy(ctx)
 	}
 	return db.Wrap(err, "join segments of the search index")
 }
@@ -219,8 +219,8 @@ func (b *Book) bound(ctx context.Context) error {
 // Merge joins the segments of the index, which makes searches quicker, a little in
 // each transaction, until there is nothing to do or the next failure waits. It takes
 // a fifth of the writer's time: no caller waits for its end.
-func (b *Book) Merge(ctx context.Context) error {
-	return b.merge(ctx, func(took time.Duration) {
+func (p *Projection) Merge(ctx context.Context) error {
+	return p.merge(ctx, func(took time.Duration) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(4 * took):
@@ -229,13 +229,13 @@ func (b *Book) Merge(ctx context.Context) error {
 }
 
 // merge is Merge with what to do after each transaction that took so long.
-func (b *Book) merge(ctx context.Context, then func(took time.Duration)) error {
+func (p *Projection) merge(ctx context.Context, then func(took time.Duration)) error {
 	for {
-		if lag, err := b.Lag(ctx); lag > 0 || err != nil {
+		if lag, err := p.Lag(ctx); lag > 0 || err != nil {
 			return err
 		}
 		begin := time.Now()
-		more, err := b.Tidy(ctx)
+		more, err := p.Tidy(ctx)
 		if err != nil || !more {
 			return db.Wrap(err, "join the segments of the search index")
 		}
@@ -245,23 +245,23 @@ func (b *Book) merge(ctx context.Context, then func(took time.Duration)) error {
 
 // add makes failures searchable. One that the index refuses for its own fault is
 // left out, so that it keeps no others from being found.
-func (b *Book) add(ctx context.Context, all []unsearched) error {
-	err := b.index(ctx, all)
+func (p *Projection) add(ctx context.Context, all []unsearched) error {
+	err := p.index(ctx, all)
 	if err == nil || ctx.Err() != nil || db.Common(err) || errors.Is(err, fault.ErrStorageFull) {
 		return err
 	}
 	if half := len(all) / 2; half > 0 {
-		if err := b.add(ctx, all[:half]); err != nil {
+		if err := p.add(ctx, all[:half]); err != nil {
 			return err
 		}
-		return b.add(ctx, all[half:])
+		return p.add(ctx, all[half:])
 	}
-	b.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
-	return b.done(ctx, all, b.state)
+	p.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
+	return p.done(ctx, all, p.state)
 }
 
 // index brings failures into the index, and notes in the database that they are there.
-func (b *Book) index(ctx context.Context, all []unsearched) error {
+func (p *Projection) index(ctx context.Context, all []unsearched) error {
 	entries := make([]db.Entry, 0, len(all))
 	var gone []int64
 	for _, u := range all {
@@ -274,23 +274,23 @@ func (b *Book) index(ctx context.Context, all []unsearched) error {
 			entries = append(entries, db.Entry{Seq: u.seq, Before: u.before, Document: u.document})
 		}
 	}
-	next := b.state.Next(b.read)
-	if err := b.Put(ctx, next, entries, gone); err != nil {
+	next := p.state.Next(p.read)
+	if err := p.Put(ctx, next, entries, gone); err != nil {
 		return fmt.Errorf("make failures searchable: %w", err)
 	}
-	return b.done(ctx, all, next)
+	return p.done(ctx, all, next)
 }
 
 // done takes failures out of those that wait, unless their jobs failed again or were
 // removed meanwhile, and notes the state of the index.
-func (b *Book) done(ctx context.Context, all []unsearched, now db.IndexState) error {
+func (p *Projection) done(ctx context.Context, all []unsearched, now db.IndexState) error {
 	const remove = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1)) AND execution = $2`
 	const note = `UPDATE redaction SET index_mark = $1`
 	byExecution := map[int64][]int64{} // a few numbers, each of many jobs
 	for _, u := range all {
 		byExecution[u.execution] = append(byExecution[u.execution], u.seq)
 	}
-	err := b.writer.Do(ctx, doneRows, func(t *db.Tx) error {
+	err := p.writer.Do(ctx, doneRows, func(t *db.Tx) error {
 		for execution, seqs := range byExecution {
 			if err := t.Run(remove, db.Numbers(seqs), execution); err != nil {
 				return err
@@ -300,7 +300,7 @@ func (b *Book) done(ctx context.Context, all []unsearched, now db.IndexState) er
 		return t.ExecExactly(1, note, now.Mark)
 	})
 	if err == nil {
-		b.state = now
+		p.state = now
 	}
 	return err
 }
@@ -317,7 +317,7 @@ func numbers(all []unsearched) []int64 {
 // (see db.Search): as few as the bounds say, and one at least. What the index knows
 // of them does not change until the sweep puts them into it: nothing else does that,
 // and a job that is removed meanwhile waits no longer.
-func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
+func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err error) {
 	const query = `SELECT w.job_seq, w.execution, coalesce(j.id, ''), coalesce(j.type, ''),
 			coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''), b.payload, b.meta
 		FROM search_backlog AS w LEFT JOIN jobs AS j ON j.seq = w.job_seq LEFT JOIN bodies AS b ON b.job_seq = w.job_seq
@@ -325,33 +325,33 @@ func (b *Book) unsearched(ctx context.Context) (all []unsearched, err error) {
 		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
 		WHERE w.job_seq > $1 AND w.job_seq <= $2 ORDER BY w.job_seq LIMIT $3 + 0`
 	const newest = `SELECT coalesce(max(job_seq), 0) FROM search_backlog`
-	if b.until == 0 {
-		if b.until, err = db.Value[int64](b.reader.In(ctx), newest); err != nil {
+	if p.until == 0 {
+		if p.until, err = db.Value[int64](p.reader.In(ctx), newest); err != nil {
 			return nil, err
 		}
 	}
 	size := 0
-	err = b.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
+	err = p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var u unsearched
 		var j job.Job
 		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, (*[]byte)(&j.Meta))
 		if err != nil {
 			return err
 		}
-		u.document, u.fault = b.redact.document(j)
+		u.document, u.fault = p.redact.document(j)
 		all = append(all, u)
 		if size += len(j.Payload) + len(j.Meta) + len(j.Error.Message); size >= stepBytes {
 			return db.ErrEnough
 		}
 		return nil
-	}, b.swept, b.until, stepRows)
+	}, p.swept, p.until, stepRows)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	if b.read, err = db.Value[int64](b.reader.In(ctx), `SELECT n FROM revision`); err != nil {
+	if p.read, err = db.Value[int64](p.reader.In(ctx), `SELECT n FROM revision`); err != nil {
 		return nil, err
 	}
-	known, err := b.Known(b.reader.In(ctx), numbers(all))
+	known, err := p.Known(p.reader.In(ctx), numbers(all))
 	for i := range all {
 		all[i].before = known[all[i].seq]
 	}
@@ -363,10 +363,10 @@ const maxLag = 100_000
 
 // Lag is how many failures cannot be searched yet, up to a hundred thousand, and one
 // more while the index is being rebuilt.
-func (b *Book) Lag(ctx context.Context) (int, error) {
+func (p *Projection) Lag(ctx context.Context) (int, error) {
 	const query = `SELECT count(*) + (SELECT CASE WHEN again > 0 OR fingerprint <> $2 THEN 1 ELSE 0 END FROM redaction)
 		FROM (SELECT 1 FROM search_backlog WHERE execution >= 0 LIMIT $1 + 0) AS waiting`
-	return db.Value[int](b.reader.In(ctx), query, maxLag, b.redact.Fingerprint)
+	return db.Value[int](p.reader.In(ctx), query, maxLag, p.redact.Fingerprint)
 }
 
 // When the configuration hides something else than before, the texts in the
@@ -380,31 +380,31 @@ const reindexStep = 5000
 
 // Load notes whether the index was made by another redaction, or for another state of
 // the database.
-func (b *Book) Load(src db.Source) error {
+func (p *Projection) Load(src db.Source) error {
 	const query = `SELECT fingerprint <> $1, again <> 0, index_mark, n FROM redaction, revision`
 	var stale, reindexing bool
-	_, err := db.Row(src, query, []any{&stale, &reindexing, &b.state.Mark, &b.state.Revision}, b.redact.Fingerprint)
+	_, err := db.Row(src, query, []any{&stale, &reindexing, &p.state.Mark, &p.state.Revision}, p.redact.Fingerprint)
 	if err != nil {
 		return fmt.Errorf("read the redaction of the search index: %w", err)
 	}
-	there, err := b.State(src)
+	there, err := p.State(src)
 	if err != nil {
-		b.log.Error("The search index cannot be read. Search results are incomplete.", "error", err)
+		p.log.Error("The search index cannot be read. Search results are incomplete.", "error", err)
 	}
-	stale = stale || err != nil || !there.BelongsTo(b.state)
-	b.stale.Store(stale)
-	b.reindexing.Store(stale || reindexing)
+	stale = stale || err != nil || !there.BelongsTo(p.state)
+	p.stale.Store(stale)
+	p.reindexing.Store(stale || reindexing)
 	return nil
 }
 
 // Reindexing reports whether the index is being rebuilt, because something else is
 // hidden than before, or because it belonged to another state of the database.
-func (b *Book) Reindexing() bool { return b.reindexing.Load() }
+func (p *Projection) Reindexing() bool { return p.reindexing.Load() }
 
 // Complete returns context.DeadlineExceeded for a search that does not find every
 // job that it should, because the index is being rebuilt.
-func (b *Book) Complete(f filter.Filter) error {
-	if f.Searches() && b.Reindexing() {
+func (p *Projection) Complete(f filter.Filter) error {
+	if f.Searches() && p.Reindexing() {
 		return fmt.Errorf("search an index that is being rebuilt: %w", context.DeadlineExceeded)
 	}
 	return nil
@@ -412,8 +412,8 @@ func (b *Book) Complete(f filter.Filter) error {
 
 // Current returns context.DeadlineExceeded for a search that cannot be answered
 // because the index has to be emptied first, which is about to happen.
-func (b *Book) Current(f filter.Filter) error {
-	if f.Searches() && b.stale.Load() {
+func (p *Projection) Current(f filter.Filter) error {
+	if f.Searches() && p.stale.Load() {
 		return fmt.Errorf("search an index that is to be emptied: %w", context.DeadlineExceeded)
 	}
 	return nil
@@ -421,19 +421,19 @@ func (b *Book) Current(f filter.Filter) error {
 
 // empty empties an index that another redaction made, or that belongs to another
 // database.
-func (b *Book) empty(ctx context.Context) error {
+func (p *Projection) empty(ctx context.Context) error {
 	const begin = `UPDATE redaction SET fingerprint = $1, index_mark = $2, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
 	fresh := db.IndexState{Mark: rand.Text()}
-	if err := b.Clear(ctx, fresh); err != nil {
+	if err := p.Clear(ctx, fresh); err != nil {
 		return fmt.Errorf("empty the search index: %w", err)
 	}
-	err := b.writer.Do(ctx, 1, func(t *db.Tx) error {
+	err := p.writer.Do(ctx, 1, func(t *db.Tx) error {
 		t.Wrote()
-		return t.ExecExactly(1, begin, b.redact.Fingerprint, fresh.Mark)
+		return t.ExecExactly(1, begin, p.redact.Fingerprint, fresh.Mark)
 	})
 	if err == nil {
-		b.state = fresh
-		b.stale.Store(false)
+		p.state = fresh
+		p.stale.Store(false)
 	}
 	return err
 }
@@ -441,7 +441,7 @@ func (b *Book) empty(ctx context.Context) error {
 // reindex notes the next failures that have to be made searchable again, those of
 // the newest jobs first, and reports whether there may be more. It is asked when
 // those of before can be found.
-func (b *Book) reindex(ctx context.Context) (more bool, err error) {
+func (p *Projection) reindex(ctx context.Context) (more bool, err error) {
 	const query = `SELECT again FROM redaction`
 	const note = `INSERT INTO search_backlog (job_seq, execution)
 		SELECT job_seq, max(execution) FROM (
@@ -449,7 +449,7 @@ func (b *Book) reindex(ctx context.Context) (more bool, err error) {
 			UNION ALL SELECT job_seq, 0 FROM dead_letters WHERE job_seq >= $1 AND job_seq < $2
 		) AS failed WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
 	const move = `UPDATE redaction SET again = $1`
-	before, err := db.Value[int64](b.reader.In(ctx), query)
+	before, err := db.Value[int64](p.reader.In(ctx), query)
 	if err != nil || before == 0 {
 		return false, err
 	}
@@ -457,7 +457,7 @@ func (b *Book) reindex(ctx context.Context) (more bool, err error) {
 	if before == 1 {
 		first = 0
 	}
-	err = b.writer.Do(ctx, reindexStep, func(t *db.Tx) error {
+	err = p.writer.Do(ctx, reindexStep, func(t *db.Tx) error {
 		if err := t.Run(note, first, before); err != nil {
 			return err
 		}
@@ -465,7 +465,7 @@ func (b *Book) reindex(ctx context.Context) (more bool, err error) {
 		return t.ExecExactly(1, move, first)
 	})
 	if err == nil && first == 0 {
-		b.reindexing.Store(false)
+		p.reindexing.Store(false)
 	}
 	return true, err
 }

@@ -1,4 +1,4 @@
-// Package sources is the book of the dead letters at the sources: which job shows which
+// Package sources is the projection of the dead letters at the sources: which job shows which
 // record, and the ledger of what people asked the sources to do.
 //
 // A row of the ledger is written in the transaction that moves its job, so a replay
@@ -16,32 +16,34 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/source"
-	"redrive/internal/store/book"
 	"redrive/internal/store/db"
+	"redrive/internal/store/projection"
 )
 
-// Book keeps the mirror and the ledger.
-type Book struct {
+// Projection keeps the mirror and the ledger.
+type Projection struct {
 	writer *db.Writer
 	reader *db.Reader
 }
 
-// New returns a book.
-func New(writer *db.Writer, reader *db.Reader) *Book { return &Book{writer: writer, reader: reader} }
+// New returns a projection.
+func New(writer *db.Writer, reader *db.Reader) *Projection {
+	return &Projection{writer: writer, reader: reader}
+}
 
 // Begin starts a transaction.
-func (*Book) Begin() {}
+func (*Projection) Begin() {}
 
 // Flush writes nothing: rows are written at once.
-func (*Book) Flush(*db.Tx) error { return nil }
+func (*Projection) Flush(*db.Tx) error { return nil }
 
 // Committed has nothing to make known.
-func (*Book) Committed(*db.Tx) {}
+func (*Projection) Committed(*db.Tx) {}
 
 // Asked writes down what a person asked sources to do to these jobs. What a source is not
 // told has ended at once: Redrive no longer counts on the record, and if the source is
 // attached again and still has it, the job comes back.
-func (*Book) Asked(t *db.Tx, ask book.Ask) error {
+func (*Projection) Asked(t *db.Tx, ask projection.Ask) error {
 	state, ended, why := source.Asked, time.Time{}, ""
 	if ask.Unattached {
 		state, ended, why = source.NotTold, ask.At, "the source was not attached"
@@ -67,7 +69,7 @@ func (*Book) Asked(t *db.Tx, ask book.Ask) error {
 }
 
 // Removed forgets the records at the source of jobs that are removed.
-func (*Book) Removed(t *db.Tx, jobs []job.Job) error {
+func (*Projection) Removed(t *db.Tx, jobs []job.Job) error {
 	var seqs []int64
 	for _, j := range jobs {
 		if j.Source != "" {
@@ -149,7 +151,7 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 // of these records under another key. Either the job was replayed elsewhere and died again,
 // or the source has it twice. With "lies = 1", SQLite would read the index of all records
 // that are there, for the order.
-func (b *Book) Duplicates(ctx context.Context, name string, records []source.Record) ([]source.Present, error) {
+func (p *Projection) Duplicates(ctx context.Context, name string, records []source.Record) ([]source.Present, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies <> 0
 			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
@@ -163,12 +165,12 @@ func (b *Book) Duplicates(ctx context.Context, name string, records []source.Rec
 	if len(threads) == 0 {
 		return nil, nil
 	}
-	return db.All(b.reader.In(ctx), query, presentFields, name, db.Rows(threads), db.Rows(keys), len(records))
+	return db.All(p.reader.In(ctx), query, presentFields, name, db.Rows(threads), db.Rows(keys), len(records))
 }
 
 // Unseen are those of the records that the mirror does not know as they are.
-func (b *Book) Unseen(ctx context.Context, name string, records []source.Record) ([]source.Record, error) {
-	byKey, _, err := Lookup(b.reader.In(ctx), name, records)
+func (p *Projection) Unseen(ctx context.Context, name string, records []source.Record) ([]source.Record, error) {
+	byKey, _, err := Lookup(p.reader.In(ctx), name, records)
 	return slices.DeleteFunc(slices.Clone(records), func(r source.Record) bool {
 		k, known := byKey[db.Clean(r.Key)]
 		return known && k.Lies && k.Mark == r.Mark()
@@ -232,11 +234,11 @@ func actFields(a *source.Act) []any {
 }
 
 // Take notes the next acts of a source as begun and returns them, the oldest first.
-func (b *Book) Take(ctx context.Context, name string, most int) ([]source.Act, error) {
+func (p *Projection) Take(ctx context.Context, name string, most int) ([]source.Act, error) {
 	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'asked'
 		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id LIMIT $2 + 0`
 	const update = `UPDATE source_acts SET state = 'begun' WHERE id IN (SELECT value FROM json_each($1)) AND state = 'asked'`
-	return db.Write(ctx, b.writer, most, func(t *db.Tx) ([]source.Act, error) {
+	return db.Write(ctx, p.writer, most, func(t *db.Tx) ([]source.Act, error) {
 		acts, err := db.All(t, query, actFields, name, most)
 		if err != nil || len(acts) == 0 {
 			return nil, err
@@ -250,27 +252,27 @@ func (b *Book) Take(ctx context.Context, name string, most int) ([]source.Act, e
 }
 
 // Waiting reports whether an act of a source is asked for.
-func (b *Book) Waiting(ctx context.Context, name string) (bool, error) {
+func (p *Projection) Waiting(ctx context.Context, name string) (bool, error) {
 	const query = `SELECT EXISTS (SELECT 1 FROM source_acts WHERE source = $1 AND state = 'asked'
 		AND state IN ('asked', 'begun', 'unknown'))`
-	return db.Value[bool](b.reader.In(ctx), query, name)
+	return db.Value[bool](p.reader.In(ctx), query, name)
 }
 
 // Open counts the acts of each source that have not ended.
-func (b *Book) Open(ctx context.Context) (map[string]int64, error) {
+func (p *Projection) Open(ctx context.Context) (map[string]int64, error) {
 	// The second condition is that of the index, which SQLite takes only if it is written out.
 	const query = `SELECT source, count(*) FROM source_acts
 		WHERE state IN ('asked', 'begun') AND state IN ('asked', 'begun', 'unknown') GROUP BY source`
-	return db.Map[string, int64](b.reader.In(ctx), query)
+	return db.Map[string, int64](p.reader.In(ctx), query)
 }
 
 // Locate notes where a source is, unless its jobs are from another address. It returns that
 // one then: a record at the new address could have the key of an old one. If the source was
 // moved from there, its jobs go with it.
-func (b *Book) Locate(ctx context.Context, name, address, movedFrom string) (earlier string, err error) {
+func (p *Projection) Locate(ctx context.Context, name, address, movedFrom string) (earlier string, err error) {
 	const note = `INSERT INTO source_addresses (source, address) VALUES ($1, $2)
 		ON CONFLICT (source) DO UPDATE SET address = excluded.address`
-	return db.Write(ctx, b.writer, 1, func(t *db.Tx) (string, error) {
+	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (string, error) {
 		noted, err := db.Value[string](t, `SELECT address FROM source_addresses WHERE source = $1`, name)
 		if err != nil || noted == address {
 			return "", err
@@ -287,16 +289,16 @@ func (b *Book) Locate(ctx context.Context, name, address, movedFrom string) (ear
 }
 
 // Begun returns the acts of a source that have begun and whose end is not known.
-func (b *Book) Begun(ctx context.Context, name string, most int) ([]source.Act, error) {
+func (p *Projection) Begun(ctx context.Context, name string, most int) ([]source.Act, error) {
 	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'begun'
 		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id LIMIT $2 + 0`
-	return db.All(b.reader.In(ctx), query, actFields, name, most)
+	return db.All(p.reader.In(ctx), query, actFields, name, most)
 }
 
 // Reopen lets acts be asked for once more that had begun without a trace at the source.
-func (b *Book) Reopen(ctx context.Context, ids []int64) error {
+func (p *Projection) Reopen(ctx context.Context, ids []int64) error {
 	const update = `UPDATE source_acts SET state = 'asked' WHERE id IN (SELECT value FROM json_each($1)) AND state = 'begun'`
-	return b.writer.Do(ctx, len(ids), func(t *db.Tx) error { return t.Run(update, db.Numbers(ids)) })
+	return p.writer.Do(ctx, len(ids), func(t *db.Tx) error { return t.Run(update, db.Numbers(ids)) })
 }
 
 // End writes down how an act ended, and reports whether it was under way. The payload that
@@ -349,11 +351,11 @@ func ByID(src db.Source, id int64) (a source.Act, seq int64, err error) {
 }
 
 // Acts lists acts of a source: first those whose end cannot be known, then the newest.
-func (b *Book) Acts(ctx context.Context, name string, most int) ([]source.Act, error) {
+func (p *Projection) Acts(ctx context.Context, name string, most int) ([]source.Act, error) {
 	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 ORDER BY a.id DESC LIMIT $2 + 0`
 	const unknown = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'unknown'
 		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id DESC LIMIT $2 + 0`
-	src := b.reader.In(ctx)
+	src := p.reader.In(ctx)
 	first, err := db.All(src, unknown, actFields, name, most)
 	if err != nil {
 		return nil, err
@@ -385,24 +387,24 @@ func presentFields(p *source.Present) []any {
 
 // PresentKeys pages through the records of a source that are still there, as far as is known, and
 // that were read before a time: those after a job's number, in their order.
-func (b *Book) PresentKeys(ctx context.Context, name string, before time.Time, after int64, limit int) ([]source.PresentKey, error) {
+func (p *Projection) PresentKeys(ctx context.Context, name string, before time.Time, after int64, limit int) ([]source.PresentKey, error) {
 	const query = `SELECT job_seq, key FROM mirrored
 		WHERE source = $1 AND lies = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
 	fields := func(k *source.PresentKey) []any { return []any{&k.Seq, &k.Key} }
-	return db.All(b.reader.In(ctx), query, fields, name, after, db.Micros(before), limit)
+	return db.All(p.reader.In(ctx), query, fields, name, after, db.Micros(before), limit)
 }
 
 // Present returns the records of jobs, by their numbers, that are still at the source.
-func (b *Book) Present(ctx context.Context, seqs []int64) ([]source.Present, error) {
+func (p *Projection) Present(ctx context.Context, seqs []int64) ([]source.Present, error) {
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE job_seq IN (SELECT value FROM json_each($1)) AND lies <> 0`
-	return db.All(b.reader.In(ctx), query, presentFields, db.Numbers(seqs))
+	return db.All(p.reader.In(ctx), query, presentFields, db.Numbers(seqs))
 }
 
 // Returned pages through the jobs that a source has, or may have because the fate of their
 // replay is unknown, and whose runs have not been heard of since: those that it took before
 // the last one of the previous page, the newest first.
-func (b *Book) Returned(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
+func (p *Projection) Returned(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
 	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_returned
 		JOIN mirrored AS m ON m.job_seq = j.seq
 		WHERE j.source = $1 AND j.state = 'returned'
@@ -411,13 +413,13 @@ func (b *Book) Returned(ctx context.Context, name string, before source.Handed, 
 	if !before.Since.IsZero() {
 		since = db.Micros(before.Since)
 	}
-	return db.All(b.reader.In(ctx), query, func(h *source.Handed) []any {
+	return db.All(p.reader.In(ctx), query, func(h *source.Handed) []any {
 		return []any{&h.Seq, &h.Run, db.Time(&h.Since), &h.Key, &h.Thread, &h.Place}
 	}, name, since, before.Seq, limit)
 }
 
 // Invariants are what holds after every commit.
-func (*Book) Invariants() []db.Invariant {
+func (*Projection) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "each job of a source has a record there, and no other job has", Query: `SELECT id FROM jobs AS j
 			WHERE (j.source <> '') <> EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = j.seq AND m.source = j.source)`},

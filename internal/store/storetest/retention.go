@@ -134,11 +134,11 @@ func RetentionFollowsTypeThenQueue(k *kit) {
 
 // RetentionKeepsForEverWhatHasNoAge: no age, or one of zero for the queue or type.
 func RetentionKeepsForEverWhatHasNoAge(k *kit) {
-	jobs := map[string]job.Job{"cancelled": k.cancelled(simple()), "exempt": k.completed(in("books")), "removed": k.completed(simple())}
+	jobs := map[string]job.Job{"cancelled": k.cancelled(simple()), "exempt": k.completed(in("projections")), "removed": k.completed(simple())}
 	k.pass(1000 * day)
 	k.sweep(retention.Limits{
 		Ages:   retention.Ages{retention.Completed: day, retention.Cancelled: 0},
-		Queues: map[string]retention.Ages{"books": {retention.Completed: 0}},
+		Queues: map[string]retention.Ages{"projections": {retention.Completed: 0}},
 	})
 	k.same("left", k.left(jobs), []string{"cancelled", "exempt"})
 }

@@ -1,7 +1,7 @@
-// Package book is what the store tells its books, each of which keeps one account
-// of what happens to jobs. A book hears of an event when it has the event's
+// Package projection is what the store tells its projections, each of which keeps one account
+// of what happens to jobs. A projection hears of an event when it has the event's
 // method, and writes what it gathers as a participant of the transaction.
-package book
+package projection
 
 import (
 	"time"
@@ -27,7 +27,7 @@ type Mover interface{ Moved(m Move) }
 // Failure is a failed attempt, or a job that came as a dead letter.
 type Failure struct {
 	Cause     fingerprint.Cause
-	Job       *job.Job // as it is afterwards; a book fills in its error group
+	Job       *job.Job // as it is afterwards; a projection fills in its error group
 	Execution int      // 0: it never ran
 	Final     bool     // no retry follows
 }
@@ -87,8 +87,8 @@ type Log interface {
 	Log(t *db.Tx, entries ...audit.Entry) error
 }
 
-// Books are all that are registered, by what they hear.
-type Books struct {
+// Projections are all that are registered, by what they hear.
+type Projections struct {
 	movers   []Mover
 	failers  []Failer
 	enders   []RunEnder
@@ -97,58 +97,58 @@ type Books struct {
 	askers   []Asker
 }
 
-// Register adds a book.
-func (b *Books) Register(book any) {
-	b.movers = add(b.movers, book)
-	b.failers = add(b.failers, book)
-	b.enders = add(b.enders, book)
-	b.resumers = add(b.resumers, book)
-	b.removers = add(b.removers, book)
-	b.askers = add(b.askers, book)
+// Register adds a projection.
+func (p *Projections) Register(projection any) {
+	p.movers = add(p.movers, projection)
+	p.failers = add(p.failers, projection)
+	p.enders = add(p.enders, projection)
+	p.resumers = add(p.resumers, projection)
+	p.removers = add(p.removers, projection)
+	p.askers = add(p.askers, projection)
 }
 
-func add[T any](all []T, book any) []T {
-	if b, ok := book.(T); ok {
+func add[T any](all []T, projection any) []T {
+	if b, ok := projection.(T); ok {
 		return append(all, b)
 	}
 	return all
 }
 
-// Moved tells the books that a job moved.
-func (b *Books) Moved(m Move) {
-	for _, mover := range b.movers {
+// Moved tells the projections that a job moved.
+func (p *Projections) Moved(m Move) {
+	for _, mover := range p.movers {
 		mover.Moved(m)
 	}
 }
 
-// Failed tells the books of a failure.
-func (b *Books) Failed(t *db.Tx, f Failure) error {
-	return each(b.failers, func(book Failer) error { return book.Failed(t, f) })
+// Failed tells the projections of a failure.
+func (p *Projections) Failed(t *db.Tx, f Failure) error {
+	return each(p.failers, func(projection Failer) error { return projection.Failed(t, f) })
 }
 
-// RunsEnded tells the books how replayed runs ended.
-func (b *Books) RunsEnded(t *db.Tx, runs []EndedRun) error {
-	return each(b.enders, func(book RunEnder) error { return book.RunsEnded(t, runs) })
+// RunsEnded tells the projections how replayed runs ended.
+func (p *Projections) RunsEnded(t *db.Tx, runs []EndedRun) error {
+	return each(p.enders, func(projection RunEnder) error { return projection.RunsEnded(t, runs) })
 }
 
-// RunsResumed tells the books that runs go on.
-func (b *Books) RunsResumed(t *db.Tx, runs string) error {
-	return each(b.resumers, func(book RunResumer) error { return book.RunsResumed(t, runs) })
+// RunsResumed tells the projections that runs go on.
+func (p *Projections) RunsResumed(t *db.Tx, runs string) error {
+	return each(p.resumers, func(projection RunResumer) error { return projection.RunsResumed(t, runs) })
 }
 
-// Removed tells the books that jobs are removed.
-func (b *Books) Removed(t *db.Tx, jobs []job.Job) error {
-	return each(b.removers, func(book Remover) error { return book.Removed(t, jobs) })
+// Removed tells the projections that jobs are removed.
+func (p *Projections) Removed(t *db.Tx, jobs []job.Job) error {
+	return each(p.removers, func(projection Remover) error { return projection.Removed(t, jobs) })
 }
 
-// Asked tells the books what sources are asked to do.
-func (b *Books) Asked(t *db.Tx, ask Ask) error {
-	return each(b.askers, func(book Asker) error { return book.Asked(t, ask) })
+// Asked tells the projections what sources are asked to do.
+func (p *Projections) Asked(t *db.Tx, ask Ask) error {
+	return each(p.askers, func(projection Asker) error { return projection.Asked(t, ask) })
 }
 
 func each[T any](all []T, tell func(T) error) error {
-	for _, book := range all {
-		if err := tell(book); err != nil {
+	for _, projection := range all {
+		if err := tell(projection); err != nil {
 			return err
 		}
 	}
