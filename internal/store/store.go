@@ -265,6 +265,7 @@ func invariants() []db.Invariant {
 			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
-	return slices.Concat(core, (*counters.Projection)(nil).Invariants(), (*groups.Projection)(nil).Invariants(), (*operations.Projection)(nil).Invariants(),
+	return slices.Concat(core,
+		(*counters.Projection)(nil).Invariants(), (*groups.Projection)(nil).Invariants(), (*operations.Projection)(nil).Invariants(),
 		(*sources.Projection)(nil).Invariants())
 }

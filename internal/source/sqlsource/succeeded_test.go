@@ -188,15 +188,12 @@ func readAtLeast(t *testing.T, db *sql.DB, table string, least int) (read int) {
 	t.Helper()
 	const query = `SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_user_tables
 		WHERE relname LIKE $1 OR relid IN (SELECT inhrelid FROM pg_inherits)`
-	end := time.Now().Add(time.Minute)
-	for {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		check(t, db.QueryRow(query, table).Scan(&read))
 		if read >= least {
 			return read
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%d rows were read, and %d were to be expected", read, least)
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
+	t.Fatalf("%d rows were read, and %d were to be expected", read, least)
+	return 0
 }

@@ -59,7 +59,9 @@ type Projection struct {
 
 // New returns a projection without groups; Load reads them. redact takes out of an
 // error what no user may find.
-func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, redact func(string) string, most int) *Projection {
+func New(
+	writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, redact func(string) string, most int,
+) *Projection {
 	return &Projection{
 		most:   cmp.Or(most, failures.DefaultGroups),
 		writer: writer, reader: reader, policies: policies, log: log, redact: redact,

@@ -165,7 +165,9 @@ func (p *Projection) Resume(ctx context.Context, now time.Time, id int64, by aud
 }
 
 // SetRate changes how fast the rest of an operation goes.
-func (p *Projection) SetRate(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
+func (p *Projection) SetRate(
+	ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor,
+) (operation.Operation, error) {
 	return p.change(ctx, id, "changed", func(t *db.Tx, o operation.Operation) error {
 		if o.Sift > 0 && pace.Spread > 0 { // over how many is not known yet
 			return &job.Conflict{Problem: fmt.Sprintf("operation %d is leaving out the causes that did not pass; try again when it has", id)}
