@@ -17,6 +17,7 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/usage"
 	"redrive/internal/wire"
 )
 
@@ -47,7 +48,7 @@ func (a accountFlags) do(c console, r accountRequest) error {
 		return r.ask(a.Server, "")
 	}
 	if _, err := os.Stat(a.DB); !r.create && errors.Is(err, fs.ErrNotExist) {
-		return usage("--db %s: no such file; name the database file", a.DB)
+		return usage.Errorf("--db %s: no such file; name the database file", a.DB)
 	}
 	// A dashboard that has the database open has written its address into the lock.
 	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
@@ -86,7 +87,7 @@ func (r accountRequest) ask(server, key string) error {
 // refusalOr returns an error of the store; a refusal becomes a usage error.
 func refusalOr(err error) error {
 	if errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown) || errors.As(err, new(*db.LockedError)) {
-		return usageError{err}
+		return usage.Of(err)
 	}
 	return err
 }
@@ -123,7 +124,7 @@ type userAdd struct {
 // Run adds the user. The password is asked for once the flags are right.
 func (u *userAdd) Run(c console) error {
 	if err := errors.Join(access.CheckUser(u.Name), access.CheckUserRole(u.Role)); err != nil {
-		return usageError{err}
+		return usage.Of(err)
 	}
 	password, err := askPassword(c, u.Name)
 	if err != nil {
@@ -204,7 +205,7 @@ type userRole struct {
 // Run changes the role.
 func (u *userRole) Run(c console) error {
 	if err := access.CheckUserRole(u.Role); err != nil {
-		return usageError{err}
+		return usage.Of(err)
 	}
 	return u.change(c, accountRequest{
 		path: "users/" + url.PathEscape(u.Name) + "/role", send: map[string]any{"role": u.Role},
@@ -274,14 +275,14 @@ type tokenCreate struct {
 // script can keep it.
 func (t *tokenCreate) Run(c console) error {
 	if err := errors.Join(access.CheckToken(t.Name), access.CheckTokenRole(t.Role)); err != nil {
-		return usageError{err}
+		return usage.Of(err)
 	}
 	lasts, err := wire.ParseDuration(t.Expires)
 	if err == nil {
 		err = access.CheckExpiry(lasts)
 	}
 	if err != nil {
-		return usage("--expires %s: %w", t.Expires, err)
+		return usage.Errorf("--expires %s: %w", t.Expires, err)
 	}
 	var made struct{ Secret string }
 	err = t.do(c, accountRequest{

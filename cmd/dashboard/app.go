@@ -33,6 +33,7 @@ import (
 	"redrive/internal/store/db"
 	"redrive/internal/store/search"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/usage"
 	"redrive/internal/webhook"
 )
 
@@ -105,7 +106,7 @@ type undoStep struct {
 func startApp(ctx context.Context, p parts) (*app, error) {
 	a := &app{parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
-		a.redirectLibraries, a.divideDescriptors, a.boundMemory, a.readHandlers, a.openStore, a.checkReach, a.openHub,
+		a.divideDescriptors, a.readHandlers, a.openStore, a.checkReach, a.openHub,
 		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer,
 		a.dropStartup, a.listenAndServe, a.takeOver, a.startEngine, a.startSources, a.startBackground,
 	} {
@@ -164,7 +165,7 @@ func (a *app) readHandlers(context.Context) error {
 	}
 	set, err := handler.New(a.config.Handlers, a.config.Redactor().TextFrom)
 	if err != nil {
-		return usageError{a.config.Locate(err)}
+		return usage.Of(a.config.Locate(err))
 	}
 	a.set.Store(set)
 	a.handlers = handler.Envelopes(func(typ string) (engine.Handler, bool) { return a.set.Load().Lookup(typ) })
@@ -195,7 +196,7 @@ func (a *app) openStore(ctx context.Context) (err error) {
 		Attached: a.sources.Attached,
 	})
 	if errors.As(err, new(*db.LockedError)) {
-		return usageError{err}
+		return usage.Of(err)
 	}
 	if err == nil {
 		a.onStop("store", func(context.Context) error { return a.closeStore() })
@@ -269,7 +270,7 @@ func (a *app) buildForwarder(context.Context) error {
 		Hooks: webhooks(a.config), Keeps: a.config.DeadLetters, Random: rand.Float64, Log: a.log,
 	})
 	if err != nil {
-		return usageError{a.config.Locate(err)}
+		return usage.Of(a.config.Locate(err))
 	}
 	if a.sender == nil {
 		a.sender = forwarder

@@ -108,7 +108,7 @@ func TestAttend_StartingOverWaitsForTheStop(t *testing.T) {
 			return nil
 		})
 		a.fail(errStartOver)
-		if err := attend(a, nil, a.log); !errors.Is(err, errStartOver) || !stopped {
+		if err := a.attend(nil); !errors.Is(err, errStartOver) || !stopped {
 			t.Errorf("attend returned %v; stopped %v", err, stopped)
 		}
 	})
@@ -123,7 +123,7 @@ func TestAttend_AFailureDoesNotWaitForWhatHangs(t *testing.T) {
 			return nil
 		})
 		a.fail(broken)
-		if err := attend(a, nil, a.log); !errors.Is(err, broken) || time.Since(began) != 2*failureGrace {
+		if err := a.attend(nil); !errors.Is(err, broken) || time.Since(began) != 2*failureGrace {
 			t.Errorf("attend returned %v after %v", err, time.Since(began))
 		}
 		time.Sleep(2 * time.Hour) // the bubble waits for its goroutines

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/usage"
 )
 
 // backupCommand is dashboard backup: it copies a database, also while a dashboard has
@@ -24,16 +23,16 @@ type backupCommand struct {
 
 // Run writes the copy.
 func (b *backupCommand) Run(c console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	began := time.Now()
 	err := sqlite.File{Path: b.DB}.Backup(ctx, b.File, b.Force, c.percent("Copying"))
 	c.clear()
 	if errors.Is(err, fs.ErrExist) {
-		return usage("%s exists; name a new file, or add --force to replace it", b.File)
+		return usage.Errorf("%s exists; name a new file, or add --force to replace it", b.File)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, sqlite.ErrNoFile) {
-		return usage("nothing was copied: %w", err)
+		return usage.Errorf("nothing was copied: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s was not copied: %w", b.DB, err)
@@ -56,17 +55,17 @@ type restoreCommand struct {
 
 // Run restores the copy.
 func (r *restoreCommand) Run(c console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	kept, err := sqlite.File{Path: r.DB}.Restore(ctx, r.File, r.Force, c.percent("Copying"))
 	c.clear()
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return usage("%s exists; add --force to replace it (the old database is kept under another name)", r.DB)
+		return usage.Errorf("%s exists; add --force to replace it (the old database is kept under another name)", r.DB)
 	case errors.Is(err, fs.ErrNotExist):
-		return usage("nothing was restored: %w", err)
+		return usage.Errorf("nothing was restored: %w", err)
 	case errors.As(err, new(*db.LockedError)):
-		return usageError{err}
+		return usage.Of(err)
 	case err != nil:
 		return fmt.Errorf("%s was not restored: %w", r.File, err)
 	}

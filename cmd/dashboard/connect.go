@@ -12,6 +12,7 @@ import (
 
 	"redrive/internal/client"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/usage"
 )
 
 // dashboardFlags say which dashboard a command asks: the one at an address, or the
@@ -34,7 +35,7 @@ func (f dashboardFlags) connect() (*client.Client, error) {
 	server := os.Getenv("REDRIVE_SERVER")
 	switch {
 	case f.Server != "" && f.DB != "":
-		return nil, usage("--server and --db name two dashboards; write one of them")
+		return nil, usage.Errorf("--server and --db name two dashboards; write one of them")
 	case f.Server != "":
 		return clientOf(f.Server, "")
 	case f.DB != "":
@@ -76,13 +77,13 @@ func clientByDB(path string) (*client.Client, error) {
 	held, err := sqlite.File{Path: path}.Holder()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usage("--db %s: there is no such file; name the database", path)
+		return nil, usage.Errorf("--db %s: there is no such file; name the database", path)
 	case errors.Is(err, fs.ErrPermission):
-		return nil, usage("%s: %w; run this as the user who runs the dashboard, or name its address with --server", path, err)
+		return nil, usage.Errorf("%s: %w; run this as the user who runs the dashboard, or name its address with --server", path, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case held == nil:
-		return nil, usage("no dashboard has %s open; start one, or name its address with --server", path)
+		return nil, usage.Errorf("no dashboard has %s open; start one, or name its address with --server", path)
 	case held.URL == "":
 		return nil, fmt.Errorf("the process with pid %d has %s open and answers no requests yet; try again in a moment", held.PID, path)
 	}
@@ -95,11 +96,11 @@ func clientByDB(path string) (*client.Client, error) {
 func clientOf(server, key string) (*client.Client, error) {
 	dashboard, err := client.New(server)
 	if err != nil {
-		return nil, usage("--server %w", err)
+		return nil, usage.Errorf("--server %w", err)
 	}
 	token, set := os.LookupEnv("REDRIVE_TOKEN")
 	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
-		return nil, usage("REDRIVE_TOKEN is empty; set it to the token, or unset it")
+		return nil, usage.Errorf("REDRIVE_TOKEN is empty; set it to the token, or unset it")
 	}
 	dashboard.Token = cmp.Or(dashboard.Token, key)
 	return dashboard, nil

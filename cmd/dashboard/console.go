@@ -2,24 +2,49 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
 	"golang.org/x/term"
 
 	"redrive/internal/access"
+	"redrive/internal/usage"
 )
 
-// console is what a command reads from and writes to.
+// console is what a command has of the process in which it runs: what it reads from and
+// writes to, and the signals that the process gets.
 type console struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
+
+	// signals returns a channel of these signals, until it is released. A command that asks
+	// for none is ended by them.
+	signals func(...os.Signal) (received <-chan os.Signal, release func())
+
+	version string // of the program
+}
+
+// until returns a context that ends with the first of these signals.
+func (c console) until(signals ...os.Signal) (ctx context.Context, release func()) {
+	received, ignore := c.signals(signals...)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-received:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { ignore(); cancel() }
 }
 
 // progress returns a function that draws, a few times a second, how many of all
@@ -109,7 +134,7 @@ func askPassword(c console, name string) (string, error) {
 	}
 	again, err := askHidden(c, file, "Once more: ")
 	if err == nil && first != again {
-		err = usage("the two passwords differ; nothing was changed")
+		err = usage.Errorf("the two passwords differ; nothing was changed")
 	}
 	return first, err
 }
@@ -129,7 +154,36 @@ func checkedPassword(password string, err error) (string, error) {
 		return "", fmt.Errorf("read the password: %w", err)
 	}
 	if err := access.CheckPassword(password); err != nil {
-		return "", usageError{err}
+		return "", usage.Of(err)
 	}
 	return password, nil
+}
+
+// interrupts returns the signals that end a command. The context ends with the
+// first one: it is for the start, before the app is attended with the signals.
+func (c console) interrupts() (ctx context.Context, signals <-chan os.Signal, release func()) {
+	signals, ignore := c.signals(syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := c.until(syscall.SIGINT, syscall.SIGTERM)
+	return ctx, signals, func() { ignore(); cancel() }
+}
+
+// newLog returns a log that shows what has this level or a higher one, as text or
+// as JSON.
+func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return nil, usage.Of(err)
+	}
+	options := &slog.HandlerOptions{Level: least}
+
+	// A password is hidden in the values before a line is made of them. In the line, it
+	// could also be a number, or a part of the syntax.
+	if h, ok := w.(*hider); ok {
+		w, options.ReplaceAttr = h.to, h.attribute
+	}
+
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, options)), nil
 }

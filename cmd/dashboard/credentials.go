@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"redrive/internal/usage"
+
 	"github.com/alecthomas/kong"
 )
 
@@ -113,7 +115,10 @@ func (c console) hiding(args []string) console {
 	}
 	inOutput := strings.NewReplacer(found.forms...)
 	inMessages := strings.NewReplacer(slices.Concat(found.forms, found.bare)...)
-	return console{c.stdin, &hider{c.stdout, inOutput}, &hider{c.stderr, inMessages}}
+
+	c.stdout = &hider{c.stdout, inOutput}
+	c.stderr = &hider{c.stderr, inMessages}
+	return c
 }
 
 // hider replaces passwords in what is written. Commands write a line at once. The log hides
@@ -177,7 +182,7 @@ func checkDatabases(flags []*kong.Flag) error {
 // checkDatabase refuses a URL of a database that is not Redrive's own.
 func checkDatabase(path string) error {
 	if scheme, _, ok := strings.Cut(path, "://"); ok {
-		return usage("--db %s is a URL of %s, and Redrive keeps its jobs in a file: name that file. "+
+		return usage.Errorf("--db %s is a URL of %s, and Redrive keeps its jobs in a file: name that file. "+
 			"To see dead letters that are in another database, add it to sources in the configuration (docs/sources.md)", path, scheme)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -65,12 +66,15 @@ func runWithPassword(t *testing.T, commands [][]string) {
 	t.Helper()
 	for _, args := range commands {
 		var out bytes.Buffer
-		code := run(args, console{strings.NewReader(""), &out, &out})
+		code := run(args, console{stdin: strings.NewReader(""), stdout: &out, stderr: &out, signals: noSignals})
 		if code == 0 || strings.Contains(out.String(), "s3cr") || strings.Contains(out.String(), "hush") {
 			t.Errorf("%q: exit %d\n%s", args, code, &out)
 		}
 	}
 }
+
+// noSignals is a process that gets no signal.
+func noSignals(...os.Signal) (<-chan os.Signal, func()) { return nil, func() {} }
 
 // The environment stands for flags, so its passwords are not printed either.
 func TestCommands_PrintNoCredentialsOfTheEnvironment(t *testing.T) {
@@ -121,7 +125,7 @@ func TestCredentials_HideNoMoreThanTheyMust(t *testing.T) {
 	}
 	for _, test := range tests {
 		var stdout, stderr bytes.Buffer
-		c := console{strings.NewReader(""), &stdout, &stderr}.hiding(args)
+		c := console{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}.hiding(args)
 		io.WriteString(c.stdout, test.text)
 		io.WriteString(c.stderr, test.text)
 		if got := stdout.String(); got != test.stdout {
@@ -152,7 +156,7 @@ func TestCredentials_HideInTheValuesOfTheLogOnly(t *testing.T) {
 
 	for format, want := range map[string]string{"json": json, "text": text} {
 		var out bytes.Buffer
-		c := console{strings.NewReader(""), io.Discard, &out}.hiding(args)
+		c := console{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &out}.hiding(args)
 		log, err := newLog(c.stderr, "info", format)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"redrive/internal/client"
 	"redrive/internal/job"
+	"redrive/internal/usage"
 	"redrive/internal/wire"
 )
 
@@ -42,13 +43,13 @@ type jobFlags struct {
 // Run sends the jobs, and prints the id and the state of each.
 func (e *enqueue) Run(c console) error {
 	if strings.ContainsFunc(e.Key, unicode.IsControl) {
-		return usage("--key %q must not contain line breaks or other control characters", e.Key)
+		return usage.Errorf("--key %q must not contain line breaks or other control characters", e.Key)
 	}
 	if e.NDJSON {
 		return e.sendLines(c)
 	}
 	if e.Batch != nil {
-		return usage("--batch-size needs --ndjson")
+		return usage.Errorf("--batch-size needs --ndjson")
 	}
 	body, err := e.body(c.stdin)
 	if err != nil {
@@ -76,7 +77,7 @@ func notEnqueued(err error) error {
 	var answer *client.Error
 	switch {
 	case errors.As(err, &answer) && answer.Refused():
-		return usage("the job was refused: %s", answer.Problem())
+		return usage.Errorf("the job was refused: %s", answer.Problem())
 	case answer != nil:
 		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
 	}
@@ -134,10 +135,10 @@ func printLine(c console, raw json.RawMessage) error {
 // so that numbers and spaces stay as they were written.
 func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 	if e.Type == "" {
-		return nil, usage(`enqueue needs the job's <type>, for example: dashboard enqueue email.send '{"to": "ana"}'`)
+		return nil, usage.Errorf(`enqueue needs the job's <type>, for example: dashboard enqueue email.send '{"to": "ana"}'`)
 	}
 	if err := job.CheckType(e.Type); err != nil {
-		return nil, usageError{err}
+		return nil, usage.Of(err)
 	}
 	payload, err := e.payload(stdin)
 	if err != nil {
@@ -148,7 +149,7 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 		return data, err
 	}
 	if !json.Valid(payload) {
-		return nil, usage(`the payload is not JSON; a string needs quotes, for example '"text"'`)
+		return nil, usage.Errorf(`the payload is not JSON; a string needs quotes, for example '"text"'`)
 	}
 	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
 }
@@ -168,12 +169,12 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 	}
 	switch empty := len(bytes.TrimSpace(payload)) == 0; {
 	case empty && asked:
-		return nil, usage("standard input is empty; send null, or leave out -")
+		return nil, usage.Errorf("standard input is empty; send null, or leave out -")
 	case empty && e.Payload != nil: // mostly a variable of a script that is not set
-		return nil, usage("the payload is empty; to enqueue a job without a payload, write null")
+		return nil, usage.Errorf("the payload is empty; to enqueue a job without a payload, write null")
 	}
 	if len(payload) > job.MaxPayload {
-		return nil, usage("the payload is larger than %d bytes, the maximum", job.MaxPayload)
+		return nil, usage.Errorf("the payload is larger than %d bytes, the maximum", job.MaxPayload)
 	}
 	return payload, nil
 }
@@ -208,15 +209,15 @@ func (f *jobFlags) describe(typ string) ([]byte, error) {
 // the job waits.
 func (f *jobFlags) check(delay string) error {
 	if f.Delay != "" && f.RunAt != "" {
-		return usage("--delay and --run-at cannot be used together")
+		return usage.Errorf("--delay and --run-at cannot be used together")
 	}
 	if _, err := wire.ParseDuration(delay); err != nil && f.RunAt != "" && delay != "" {
-		return usage("--run-at %q is neither a time, for example 2026-01-31T15:04:05Z, nor a duration, for example 90s", f.RunAt)
+		return usage.Errorf("--run-at %q is neither a time, for example 2026-01-31T15:04:05Z, nor a duration, for example 90s", f.RunAt)
 	} else if err != nil && delay != "" {
-		return usage("--delay: %w", err)
+		return usage.Errorf("--delay: %w", err)
 	}
 	if _, err := wire.ParseDuration(f.TTR); err != nil && f.TTR != "" {
-		return usage("--ttr: %w", err)
+		return usage.Errorf("--ttr: %w", err)
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func policyText(text string) (json.RawMessage, error) {
 	case json.Valid([]byte(text)):
 		return json.RawMessage(text), nil
 	case job.CheckQueue(text) != nil: // names of policies are like those of queues
-		return nil, usage(`--policy is neither the name of a policy, for example sidekiq, nor JSON, for example {"max_attempts": 5}`)
+		return nil, usage.Errorf(`--policy is neither the name of a policy, for example sidekiq, nor JSON, for example {"max_attempts": 5}`)
 	}
 	return json.Marshal(text)
 }
@@ -246,14 +247,14 @@ const patience = 2 * time.Minute
 // checked as a whole before it is sent.
 func (e *enqueue) sendLines(c console) error {
 	if e.Type != "" || e.jobFlags != (jobFlags{}) {
-		return usage("with --ndjson each line describes a whole job; leave out the type and all job flags")
+		return usage.Errorf("with --ndjson each line describes a whole job; leave out the type and all job flags")
 	}
 	size := job.MaxBatch
 	if e.Batch != nil {
 		size = *e.Batch
 	}
 	if size < 1 || size > job.MaxBatch {
-		return usage("--batch-size %d is out of range; use 1 to %d", size, job.MaxBatch)
+		return usage.Errorf("--batch-size %d is out of range; use 1 to %d", size, job.MaxBatch)
 	}
 	dashboard, err := e.connect()
 	if err != nil {
@@ -350,7 +351,7 @@ func (r *lineReader) line() ([]byte, error) {
 		return nil, fmt.Errorf("read line %d of standard input: %w", r.number, err)
 	}
 	if line = bytes.TrimSpace(line); len(line) > 0 && !json.Valid(line) {
-		return nil, usage("line %d of standard input is not JSON", r.number)
+		return nil, usage.Errorf("line %d of standard input is not JSON", r.number)
 	}
 	return line, err
 }

@@ -20,10 +20,11 @@ import (
 	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
+	"redrive/internal/usage"
 )
 
 func TestEnqueue_RefusesAKeyWithALineBreak(t *testing.T) {
-	if err := (&enqueue{Type: "t", Key: "a\nb", dashboardFlags: dashboardFlags{Server: "http://127.0.0.1:1"}}).Run(console{}); !errors.As(err, new(usageError)) {
+	if err := (&enqueue{Type: "t", Key: "a\nb", dashboardFlags: dashboardFlags{Server: "http://127.0.0.1:1"}}).Run(console{}); !errors.As(err, new(usage.Error)) {
 		t.Errorf("got %v, want a usage error", err)
 	}
 }
@@ -67,7 +68,7 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 func TestEnqueue_TellsThatAPayloadIsTooLarge(t *testing.T) {
 	large := `"` + strings.Repeat("x", job.MaxPayload) + `"`
 	_, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large))
-	if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), "the payload is larger than 1048576 bytes") {
+	if !errors.As(err, new(usage.Error)) || !strings.Contains(err.Error(), "the payload is larger than 1048576 bytes") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {

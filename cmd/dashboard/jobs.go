@@ -19,6 +19,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/source"
+	"redrive/internal/usage"
 )
 
 // listCommand is dashboard list: it lists the jobs that a filter selects.
@@ -43,12 +44,12 @@ const maxPage = 200
 func (l *listCommand) Run(c console) error {
 	q := strings.Join(l.Filter, " ")
 	if l.Limit < 0 {
-		return usage("--limit must be 0 or more")
+		return usage.Errorf("--limit must be 0 or more")
 	}
 	var wrong *invalid.Error
 	f, err := filter.Parse(q, time.Now())
 	if errors.As(err, &wrong) {
-		return usage("%s", wrong.Problem)
+		return usage.Errorf("%s", wrong.Problem)
 	}
 	dashboard, err := l.connect()
 	if err != nil {
@@ -256,7 +257,7 @@ type attemptAnswer struct {
 func (s *showCommand) Run(c console) error {
 	id, err := job.ParseID(s.ID)
 	if err != nil {
-		return usageError{err}
+		return usage.Of(err)
 	}
 	dashboard, err := s.connect()
 	if err != nil {

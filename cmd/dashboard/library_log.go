@@ -1,11 +1,13 @@
 package main
 
 import (
-	"context"
 	stdlog "log"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
+
+	"redrive/internal/config"
 )
 
 // libraryLog takes what libraries write that are given no log. Their lines can quote
@@ -20,14 +22,21 @@ func (l libraryLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// redirectLibraries keeps the secrets of services out of the log that libraries share.
-func (a *app) redirectLibraries(context.Context) error {
+// occupyProcess sets what an app cannot have for itself, because a process has it once: how
+// much memory it takes, unless the environment has said so already, and the log that
+// libraries share, in which the secrets of services are hidden. A process that is an app does
+// this before the start; apps that run beside each other leave both alone.
+func occupyProcess(c *config.Config, log *slog.Logger) (release func()) {
+	// The garbage collector works harder once the process has grown.
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(c.Limits().Memory))
+	}
+
 	flags := stdlog.Flags()
 	stdlog.SetFlags(0) // the log has the time
-	stdlog.SetOutput(libraryLog{a.log, a.config.Redactor().Text})
-	a.onClose("log of libraries", func() {
+	stdlog.SetOutput(libraryLog{log, c.Redactor().Text})
+	return func() {
 		stdlog.SetFlags(flags)
 		stdlog.SetOutput(os.Stderr)
-	})
-	return nil
+	}
 }

@@ -7,18 +7,17 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"redrive/internal/config"
-	"redrive/internal/handler"
-	"redrive/internal/invalid"
 	"redrive/internal/seed"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/internal/usage"
 	"redrive/web/templates/policypage"
 )
 
@@ -27,7 +26,7 @@ type show struct{}
 
 // Run prints the version.
 func (*show) Run(c console) error {
-	fmt.Fprintln(c.stdout, "redrive "+version)
+	fmt.Fprintln(c.stdout, "redrive "+c.version)
 	return nil
 }
 
@@ -51,7 +50,7 @@ func (k *check) Run(c console) error {
 		fmt.Fprintln(c.stdout, err)
 	}
 	if len(wrong) > 0 {
-		return usage("%s: the rules do not do what the examples expect; examples that passed: %d", k.File, passed)
+		return usage.Errorf("%s: the rules do not do what the examples expect; examples that passed: %d", k.File, passed)
 	}
 	fmt.Fprintf(c.stdout, "%s is valid. It configures %s and %s.\n",
 		k.File, counted(len(settings.Queues()), "queue"), counted(len(settings.Handlers), "handler"))
@@ -69,28 +68,6 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// checkHandlers refuses handlers that cannot be built, and programs that are missing.
-func checkHandlers(settings *config.Config) error {
-	set, err := handler.New(settings.Handlers, settings.Redactor().TextFrom)
-	if err != nil {
-		return usageError{settings.Locate(err)}
-	}
-	set.Close()
-	var missing []error
-	for pattern, h := range settings.Handlers {
-		if h.Exec == nil {
-			continue
-		}
-		if _, err := exec.LookPath(h.Exec.Command[0]); err != nil {
-			missing = append(missing, &invalid.Error{Field: "handlers." + pattern + ".exec.command", Problem: "cannot be run: " + err.Error()})
-		}
-	}
-	if len(missing) > 0 {
-		return usageError{settings.Locate(errors.Join(missing...))}
-	}
-	return nil
-}
-
 // policy is dashboard policy: it shows what a retry policy does.
 type policy struct {
 	Name   string `arg:"" help:"${policy}"`
@@ -105,7 +82,7 @@ func (p *policy) Run(c console) error {
 	}
 	entry, err := p.find(settings)
 	if err != nil {
-		return usageError{err}
+		return usage.Of(err)
 	}
 	// The seed is that of the page, so that both show the same simulation.
 	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
@@ -143,7 +120,7 @@ type doctor struct {
 func (d *doctor) Run(c console) error {
 	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
 	if errors.Is(err, fs.ErrNotExist) {
-		return usage("there is no database to check: %w", err)
+		return usage.Errorf("there is no database to check: %w", err)
 	}
 	bad := 0
 	for _, f := range found {
@@ -175,14 +152,14 @@ type seedCommand struct {
 // short, so that no one measures half of one.
 func (s *seedCommand) Run(c console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
-		return usage("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
+		return usage.Errorf("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
 	}
 	for _, file := range s.files() { // they are deleted if a signal comes
 		if _, err := os.Lstat(file); err == nil {
-			return usage("--db %s: %s exists; name a new file", s.DB, file)
+			return usage.Errorf("--db %s: %s exists; name a new file", s.DB, file)
 		}
 	}
-	ctx, _, release := interrupts()
+	ctx, release := c.until(syscall.SIGINT, syscall.SIGTERM)
 	defer release()
 	begin := time.Now()
 	err := s.write(ctx, c, begin)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"redrive/internal/usage"
+
 	"github.com/gorilla/websocket"
 )
 
@@ -140,7 +142,7 @@ func TestCheckListen_BindMatrix(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "8080", "127.0.0.1", "127.0.0.1:", "::1"} {
-		if err := checkListen(address, true); !errors.As(err, new(usageError)) {
+		if err := checkListen(address, true); !errors.As(err, new(usage.Error)) {
 			t.Errorf("%q: %v, want a usage error", address, err)
 		}
 	}

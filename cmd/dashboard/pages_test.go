@@ -57,7 +57,7 @@ func gets(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world{demo.New(1, settings), make(chan struct{}, 1)}
+	w := newWorld(1, settings)
 	a, err := startApp(t.Context(), parts{
 		listen: "127.0.0.1:0", db: sqlitetest.New(t), config: settings,
 		log: slog.New(slog.DiscardHandler), handlers: w.Handler, sender: w, demo: w,

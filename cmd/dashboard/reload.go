@@ -3,17 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
-	"redrive/internal/client"
 	"redrive/internal/config"
 	"redrive/internal/invalid"
 )
@@ -34,7 +29,7 @@ func (a *app) readAgain(ctx context.Context) (changed, restart []string, err err
 	if err := readable(a.reload); err != nil {
 		return nil, nil, err
 	}
-	settings, err := loadConfig(a.reload)
+	settings, err := config.Load(a.reload)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, missingFile(a.reload)
 	}
@@ -96,12 +91,9 @@ func refusedFile(err error) error {
 	return invalid.Errorf("config", "%s", text)
 }
 
-// reloadOnHangup reloads on SIGHUP, until the app is stopped.
-func (a *app) reloadOnHangup() {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
+// reloadOn reloads on each signal of the channel, until the app is stopped.
+func (a *app) reloadOn(hangups <-chan os.Signal) {
 	a.inBackground("reload", func(ctx context.Context) {
-		defer signal.Stop(hangups)
 		for {
 			select {
 			case <-ctx.Done():
@@ -115,39 +107,3 @@ func (a *app) reloadOnHangup() {
 		}
 	})
 }
-
-// reloadCommand is dashboard reload: it asks the dashboard that has the database open.
-type reloadCommand struct{ accountFlags }
-
-// Run prints what changed.
-func (r *reloadCommand) Run(c console) error {
-	var done struct{ Changed, Restart []string }
-	dashboard, err := r.connect()
-	if err == nil {
-		err = dashboard.Call(context.Background(), http.MethodPost, "reload", nil, &done)
-	}
-	var answer *client.Error
-	if errors.As(err, &answer) && answer.Field == "config" {
-		return wrongFile{answer}
-	}
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(done.Changed) > 0:
-		fmt.Fprintf(c.stdout, "Reloaded: %s.\n", strings.Join(done.Changed, ", "))
-	case len(done.Restart) == 0:
-		fmt.Fprintln(c.stdout, "The configuration has not changed.")
-	}
-	if len(done.Restart) > 0 {
-		fmt.Fprintf(c.stdout, "These take effect after a restart: %s.\n", strings.Join(done.Restart, ", "))
-	}
-	return nil
-}
-
-// wrongFile is the answer about a configuration in which something is wrong; its
-// message has a line for each thing.
-type wrongFile struct{ answer *client.Error }
-
-func (w wrongFile) Error() string { return w.answer.Message }
-func (w wrongFile) Unwrap() error { return w.answer }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"redrive/internal/client"
 	"redrive/internal/filter"
 	"redrive/internal/operation"
+	"redrive/internal/usage"
 	"redrive/internal/wire"
 )
 
@@ -104,15 +104,15 @@ func (b *bulkFlags) act(c console, kind operation.Kind) error {
 		return err
 	}
 	if f, err := filter.Parse(b.Filter, time.Now()); err != nil {
-		return usageError{err}
+		return usage.Of(err)
 	} else if f.Zero() {
-		return usage("--filter is empty, which would select every job; use state:dead_letter for all dead letters")
+		return usage.Errorf("--filter is empty, which would select every job; use state:dead_letter for all dead letters")
 	}
 	dashboard, err := b.connect()
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := c.until(os.Interrupt)
 	defer stop()
 	// The first interrupt ends the command; what it began is aborted or goes on.
 	w := &watcher{console: c, dashboard: dashboard, kind: kind, live: isTerminal(c.stdout)}
@@ -142,13 +142,13 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 	var means operation.Pace
 	if b.Canary != nil {
 		if *b.Canary < 0 {
-			return nil, usage("--canary must be 0 or more")
+			return nil, usage.Errorf("--canary must be 0 or more")
 		}
 		means.Canary, pace["canary"] = int64(*b.Canary), *b.Canary
 	}
 	switch {
 	case b.Rate != "" && b.Spread != "":
-		return nil, usage("--rate and --spread cannot be used together")
+		return nil, usage.Errorf("--rate and --spread cannot be used together")
 	case b.Rate != "":
 		rate, err := parseRate(b.Rate)
 		if err != nil {
@@ -158,12 +158,12 @@ func (b *bulkFlags) pace() (map[string]any, error) {
 	case b.Spread != "":
 		d, err := wire.ParseDuration(b.Spread)
 		if err != nil || d <= 0 {
-			return nil, usage("--spread %q is not a duration, for example 10m or 2h", b.Spread)
+			return nil, usage.Errorf("--spread %q is not a duration, for example 10m or 2h", b.Spread)
 		}
 		means.Spread, pace["spread"] = d, wire.FormatDuration(d)
 	}
 	if err := means.Check(); err != nil {
-		return nil, usageError{err}
+		return nil, usage.Of(err)
 	}
 	return pace, nil
 }
@@ -176,7 +176,7 @@ func parseRate(text string) (float64, error) {
 	if divisor, ok := per[unit]; ok && err == nil && rate > 0 {
 		return rate / divisor, nil
 	}
-	return 0, usage("--rate %q is not a rate such as 20/s, 300/m or 1000/h", text)
+	return 0, usage.Errorf("--rate %q is not a rate such as 20/s, 300/m or 1000/h", text)
 }
 
 // watcher is a command that has begun an operation and watches it. Each answer of
@@ -295,7 +295,8 @@ func (w *watcher) warnOfSources() {
 // jobs their number. An interrupt means no.
 func (w *watcher) confirm(ctx context.Context) error {
 	if !isTerminal(w.stdin) {
-		return usage("standard input is not a terminal, so you cannot be asked to confirm; add --yes to continue, or --dry-run for a preview")
+		return usage.Errorf("standard input is not a terminal, so you cannot be asked to confirm; " +
+			"add --yes to continue, or --dry-run for a preview")
 	}
 	o, want := w.now.Operation, "yes"
 	if o.Pending > operation.ConfirmAbove {

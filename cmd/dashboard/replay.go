@@ -10,6 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
+	"redrive/internal/usage"
 	"redrive/internal/wire"
 )
 
@@ -29,9 +30,9 @@ func (r *replayCommand) Run(c console) error {
 	}
 	switch {
 	case r.Mode != "" || r.In != 0 || r.Payload != "":
-		return usage("--mode, --in and --payload are for one job: name its id")
+		return usage.Errorf("--mode, --in and --payload are for one job: name its id")
 	case r.Filter == "":
-		return usage("name the id of a job, or select jobs with --filter: state:dead_letter for all dead letters")
+		return usage.Errorf("name the id of a job, or select jobs with --filter: state:dead_letter for all dead letters")
 	}
 	return r.act(c, operation.Replay)
 }
@@ -41,13 +42,13 @@ func (r *replayCommand) one(c console) error {
 	id, err := job.ParseID(r.ID)
 	switch {
 	case err != nil:
-		return usageError{err}
+		return usage.Of(err)
 	case r.Filter != "" || r.Rate != "" || r.Spread != "" || r.Canary != nil || r.NoGuard || r.DryRun || r.Yes:
-		return usage("a replay of one job has only the flags --mode, --in and --payload")
+		return usage.Errorf("a replay of one job has only the flags --mode, --in and --payload")
 	case r.Payload != "" && !json.Valid([]byte(r.Payload)):
-		return usage(`the payload is not JSON; a string needs quotes, for example '"text"'`)
+		return usage.Errorf(`the payload is not JSON; a string needs quotes, for example '"text"'`)
 	case r.In < 0:
-		return usage("--in must not be negative")
+		return usage.Errorf("--in must not be negative")
 	}
 	dashboard, err := r.connect()
 	if err != nil {

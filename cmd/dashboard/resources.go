@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 
 	"redrive/internal/job"
@@ -23,15 +22,6 @@ func (a *app) divideDescriptors(context.Context) error {
 	a.shares.Log(a.log)
 	if err := resource.Prepare(); err != nil {
 		a.log.Warn("This machine's trusted certificates could not be read. Services cannot be called over https.", "error", err)
-	}
-	return nil
-}
-
-// boundMemory lets the garbage collector work harder once the process has grown,
-// unless the environment has said so already.
-func (a *app) boundMemory(context.Context) error {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(int64(a.config.Limits().Memory))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
+	"redrive/internal/usage"
 )
 
 // sourceCommand is dashboard source: it looks at sources, and changes nothing.
@@ -46,7 +47,7 @@ func (k *sourceCheck) Run(c console) error {
 	}
 	all := settings.Sources()
 	if len(all) == 0 {
-		return usage("%s has no section sources; see docs/sources.md", k.File)
+		return usage.Errorf("%s has no section sources; see docs/sources.md", k.File)
 	}
 	failed := 0
 	for _, s := range all {
@@ -190,7 +191,7 @@ type sourceDiscover struct {
 func (d *sourceDiscover) Run(c console) error {
 	queues := queuesOf(d.URL)
 	if scheme, _, _ := strings.Cut(d.URL, "://"); families[scheme] == "amqp" && len(queues) == 0 {
-		return usage("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +
+		return usage.Errorf("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +
 			"Redrive does not look for them, because a look at a queue of work would hurt")
 	}
 	found, nothing, err := discover(d.URL, queues)
@@ -217,7 +218,7 @@ type fit struct {
 func discover(address string, queues []string) (found []fit, nothing []string, err error) {
 	presets := presetsFor(address)
 	if len(presets) == 0 {
-		return nil, nil, usage("no preset is for such a URL; use postgres://, mysql://, sqlite://, redis:// or amqp://")
+		return nil, nil, usage.Errorf("no preset is for such a URL; use postgres://, mysql://, sqlite://, redis:// or amqp://")
 	}
 	var last error
 	for _, p := range presets {

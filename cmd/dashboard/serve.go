@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"redrive/internal/config"
+	"redrive/internal/usage"
+)
+
+// serve is the command that runs everything.
+type serve struct {
+	Listen    string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
+	DB        string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	Config    string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+	LogLevel  string `help:"${level} (${default})." default:"info" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
+	LogFormat string `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
+
+	Relaxed bool `help:"Do not wait for the disk at each commit: faster, but a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
+
+	BasePath       *string `help:"${base_path}" env:"REDRIVE_BASE_PATH" placeholder:"PATH"`
+	InsecureNoAuth bool    `help:"Accept connections from other machines even if no login is required."`
+}
+
+// Run serves until a signal or a failure. Who reads the log as JSON finds nothing in
+// another format: the failure is the last line of the log then.
+func (s *serve) Run(c console) error {
+	log, err := newLog(c.stderr, s.LogLevel, s.LogFormat)
+	if err != nil {
+		return err
+	}
+	if err = s.run(c, log); err != nil && s.LogFormat == "json" {
+		log.Error("Redrive failed.", "error", err)
+		return loggedError{err}
+	}
+	return err
+}
+
+// loggedError is an error that the log has told already.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
+
+// run is Run with a log. What is wrong with the flags and the configuration is said
+// before anything is opened.
+func (s *serve) run(c console, log *slog.Logger) error {
+	if err := checkListen(s.Listen, true); err != nil {
+		return err
+	}
+	settings, err := loadConfig(s.Config)
+	if err != nil {
+		return err
+	}
+	base := settings.BasePath()
+	if s.BasePath != nil {
+		base = strings.TrimSuffix(*s.BasePath, "/")
+	}
+	if !config.IsBasePath(base) {
+		return usage.Errorf("--base-path %q is not a path, for example /redrive", base)
+	}
+	if s.Relaxed {
+		log.Warn("Relaxed: a power cut may lose the last moments.")
+	}
+
+	ctx, signals, release := c.interrupts()
+	defer release()
+	defer occupyProcess(settings, log)()
+	a, err := startApp(ctx, parts{
+		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, open: s.InsecureNoAuth, base: base, config: settings, log: log,
+		reload: cmp.Or(settings.File(), usualConfig),
+	})
+	if err != nil {
+		return unlessInterrupted(ctx, log, err)
+	}
+
+	log.Info("Redrive is ready.", "version", c.version, "url", a.url(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
+		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
+	if s.LogFormat != "json" {
+		state := ""
+		if a.store.Made() {
+			state = ", which is new"
+		}
+		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s%s.\n", a.url(), s.DB, state)
+	}
+
+	hangups, ignore := c.signals(syscall.SIGHUP)
+	defer ignore()
+	a.reloadOn(hangups)
+
+	// systemd waits for this (Type=notify). The programs that run jobs do not get the
+	// variable: systemd would not listen to them.
+	if _, err := daemon.SdNotify(true, daemon.SdNotifyReady); err != nil {
+		log.Warn("systemd was not told that Redrive is ready.", "error", err)
+	}
+	return a.attend(signals)
+}
+
+// usualConfig is the configuration file that is read where it exists.
+const usualConfig = "redrive.yaml"
+
+// loadConfig reads the named file. Without a name it reads the usual one where that
+// exists, and takes the built-in configuration otherwise.
+func loadConfig(path string) (*config.Config, error) { return loadConfigBy(config.Load, path) }
+
+func loadConfigBy(load func(path string) (*config.Config, error), path string) (*config.Config, error) {
+	if path == "" {
+		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
+			return config.Default(), nil
+		}
+		path = usualConfig
+	}
+	c, err := load(path)
+	if err != nil {
+		return nil, usage.Of(err)
+	}
+	return c, nil
+}
