@@ -9,15 +9,6 @@ import (
 	"testing"
 )
 
-// withInput runs a command with a standard input.
-func withInput(t *testing.T, dir, input string, env []string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	cmd := command(t, dir, args...)
-	cmd.Stdin = strings.NewReader(input)
-	cmd.Env = append(cmd.Env, env...)
-	return finish(t, cmd)
-}
-
 const (
 	anaPassword = "correct horse battery"
 	boPassword  = "wrong donkey accumulator"

@@ -146,6 +146,12 @@ func (a *app) stop(ctx context.Context) error {
 // left it open.
 func (a *app) url() string { return "http://" + a.address.String() + a.base }
 
+// Store is the database of the app.
+func (a *app) Store() *store.Store { return a.store }
+
+// Gets are the routes of the server that only read.
+func (a *app) Gets() []string { return a.server.Gets() }
+
 // fail ends the app: attend receives the reason and stops the parts. Later reasons
 // are dropped, because they mostly follow from the first.
 func (a *app) fail(err error) {

@@ -3,25 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"redrive/internal/config"
-	"redrive/internal/store/sqlite/sqlitetest"
 )
-
-func testParts(t *testing.T) parts {
-	t.Helper()
-	log, err := newLog(io.Discard, "error", "text")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parts{listen: "127.0.0.1:0", db: sqlitetest.New(t), config: config.Default(), log: log}
-}
 
 func TestApp_StartsAgainAfterStop(t *testing.T) {
 	p := testParts(t)
@@ -95,37 +80,4 @@ func TestApp_InterruptedStartLeavesNothingBehind(t *testing.T) {
 	if err := a.stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-}
-
-// What comes after a reset deletes the database below the app.
-func TestAttend_StartingOverWaitsForTheStop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stopped := false
-		a := &app{parts: testParts(t), failed: make(chan error, 1)}
-		a.onStop("slow part", func(context.Context) error {
-			time.Sleep(10 * time.Second)
-			stopped = true
-			return nil
-		})
-		a.fail(errStartOver)
-		if err := a.attend(nil); !errors.Is(err, errStartOver) || !stopped {
-			t.Errorf("attend returned %v; stopped %v", err, stopped)
-		}
-	})
-}
-
-func TestAttend_AFailureDoesNotWaitForWhatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, broken := time.Now(), errors.New("broken")
-		a := &app{parts: testParts(t), failed: make(chan error, 1)}
-		a.onStop("part that hangs", func(context.Context) error {
-			time.Sleep(time.Hour)
-			return nil
-		})
-		a.fail(broken)
-		if err := a.attend(nil); !errors.Is(err, broken) || time.Since(began) != 2*failureGrace {
-			t.Errorf("attend returned %v after %v", err, time.Since(began))
-		}
-		time.Sleep(2 * time.Hour) // the bubble waits for its goroutines
-	})
 }

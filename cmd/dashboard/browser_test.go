@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/source/amqpsource/amqptest"
+
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
@@ -30,6 +32,16 @@ type browser struct {
 	ctx  context.Context // the tab, and how long the test may take
 	mu   sync.Mutex
 	said []string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := chromium.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "the browser did not end:", err)
+		code = 1
+	}
+	amqptest.Stop()
+	os.Exit(code)
 }
 
 // openBrowser opens a tab in a profile of its own.

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"redrive/internal/operation"
 )
 
@@ -76,23 +74,6 @@ func (m *mendable) runs() map[string]map[int]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen
-}
-
-// operationNow is an operation as the API shows it.
-type operationNow struct {
-	Operation struct {
-		State                                                       operation.State
-		Total, Pending, Done, Skipped, Failed, Succeeded, Unsettled int64
-	}
-}
-
-func (p *process) operation(id int64) operationNow {
-	p.t.Helper()
-	r := get[operationNow](p.t, fmt.Sprintf("%s/api/v1/operations/%d", p.url, id))
-	if o := r.Operation; o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
-		p.t.Errorf("the meters of operation %d do not add up: %+v", id, o)
-	}
-	return r
 }
 
 // Jobs are replayed at a rate; the program is killed half way and
@@ -238,7 +219,7 @@ func TestReplay_InterruptIsNoConfirmation(t *testing.T) {
 	p, dir, _ := shipments(t, 2)
 	person, stdin := terminal(t)
 	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship")
-	said := &transcript{more: make(chan struct{}, 1)}
+	said := newTranscript()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, said, said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -257,35 +238,13 @@ func TestReplay_InterruptIsNoConfirmation(t *testing.T) {
 	}
 }
 
-// terminal is a pair of ends of a terminal: a person's, and a program's.
-func terminal(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	open := func(path string) *os.File {
-		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return f
-	}
-	person = open("/dev/ptmx")
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return person, open(fmt.Sprintf("/dev/pts/%d", n))
-}
-
 // A user who interrupts the command leaves the operation running, and is told how to
 // end it.
 func TestReplay_InterruptLeavesItRunning(t *testing.T) {
 	t.Parallel()
 	p, dir, _ := shipments(t, 50)
 	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--yes")
-	said := &transcript{more: make(chan struct{}, 1)}
+	said := newTranscript()
 	cmd.Stdout = said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

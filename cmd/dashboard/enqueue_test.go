@@ -367,7 +367,7 @@ func TestEnqueue_ABatchWaitsForItsTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	person, program := terminal(t)
-	said := &transcript{more: make(chan struct{}, 1)}
+	said := newTranscript()
 	go func() { _, _ = io.Copy(said, person) }()
 	cmd := command(t, dir, "enqueue", "--ndjson", "--server", p.url)
 	line := `{"type":"t","payload":"` + strings.Repeat("x", 1<<20-100) + `"}` + "\n"

@@ -50,16 +50,3 @@ func TestServe_EnvelopesFromEndToEnd(t *testing.T) {
 		t.Errorf("after the replay %+v", again)
 	}
 }
-
-// send posts a body and wants the status.
-func (p *process) send(t *testing.T, path, kind, body string, status int) {
-	t.Helper()
-	response, err := http.Post(p.url+path, kind, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != status {
-		t.Fatalf("%s: %s, %s, %v", path, response.Status, answer, err)
-	}
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -69,26 +68,6 @@ func TestCommands_RefuseADatabaseWithoutItsLog(t *testing.T) {
 	if status, body := p.answer("GET", "/readyz", ""); status != http.StatusOK {
 		t.Errorf("without the lock file: %d %s", status, body)
 	}
-}
-
-// answer is the status and the body of a request.
-func (p *process) answer(method, path, body string) (int, string) {
-	p.t.Helper()
-	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
 }
 
 func TestServe_StopsTakingWorkWhileItsDatabaseIsMoved(t *testing.T) {

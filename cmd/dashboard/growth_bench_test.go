@@ -164,7 +164,7 @@ func (g *growth) starts() []sample {
 // await waits until no job runs or waits.
 func (g *growth) await(a *app) {
 	for {
-		depths := a.store.Snapshot().Depths
+		depths := a.Store().Snapshot().Depths
 		if depths[job.Status(job.Available)]+depths[job.Status(job.Active)]+depths[job.Status(job.Retryable)] == 0 {
 			return
 		}
@@ -221,7 +221,7 @@ func (g *growth) enqueue(a *app, calls, jobs int) {
 		all[i] = job.Job{Queue: "orders", Type: "email.send", Timeout: time.Minute, Policy: retry.Default(), Payload: rawtest.Payload()}
 	}
 	for range calls {
-		_, err := a.store.Enqueue(g.Context(), time.Now(), all)
+		_, err := a.Store().Enqueue(g.Context(), time.Now(), all)
 		g.check(err)
 	}
 }
@@ -259,13 +259,13 @@ func (g *growth) pages(a *app) (all []sample) {
 // hide lets a single job fail with the needle, and waits until a search finds it.
 func (g *growth) hide(a *app) {
 	g.Helper()
-	_, err := a.store.Enqueue(g.Context(), time.Now(), []job.Job{{
+	_, err := a.Store().Enqueue(g.Context(), time.Now(), []job.Job{{
 		Queue: "email", Type: "invoice.render", Timeout: time.Minute, Policy: retry.Default(),
 		State: job.Discarded, Reason: retry.MissingURN, Error: job.ErrorInfo{Type: "haystack", Message: needle},
 	}})
 	g.check(err)
 	for lag := 1; lag > 0; time.Sleep(10 * time.Millisecond) {
-		lag, err = a.store.Search.Lag(g.Context())
+		lag, err = a.Store().Search.Lag(g.Context())
 		g.check(err)
 	}
 }

@@ -223,3 +223,25 @@ func (s shop) run(queue string) {
 		s.t.Fatal(err)
 	}
 }
+
+// The queues of the hostile shop, by what happens to their jobs.
+const hostileConfig = `
+queues:
+  dead:    {policy: {max_attempts: 1}}
+  refused: {policy: {max_attempts: 1}}
+  retried: {policy: {max_attempts: 5, initial_interval: 1h}}
+  active:  {ttr: 1h}
+  done:    {ttr: 1h}
+  held:    {ttr: 1h}
+  ` + longQueue + `: {policy: {max_attempts: 1}}
+`
+
+const longQueue = "queue-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"
+
+func asJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the test's own fault
+	}
+	return string(data)
+}

@@ -57,20 +57,6 @@ func harmless(s string) string {
 	}, s)
 }
 
-// The queues of the hostile shop, by what happens to their jobs.
-const hostileConfig = `
-queues:
-  dead:    {policy: {max_attempts: 1}}
-  refused: {policy: {max_attempts: 1}}
-  retried: {policy: {max_attempts: 5, initial_interval: 1h}}
-  active:  {ttr: 1h}
-  done:    {ttr: 1h}
-  held:    {ttr: 1h}
-  ` + longQueue + `: {policy: {max_attempts: 1}}
-`
-
-const longQueue = "queue-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"
-
 // asked are addresses in which the words are parameters, of every page in turn:
 // of every parameter, or of those that any text fits.
 func asked(routes, words []string) []string {

@@ -11,13 +11,6 @@ import (
 	"time"
 )
 
-// failing is a configuration under which jobs of type shell.fail become dead letters
-// after two attempts.
-const failing = `
-policy: {max_attempts: 2, strategy: constant, initial_interval: 1ms, jitter: false}
-handlers: {shell.fail: {exec: {command: [/bin/false]}}}
-`
-
 func TestList_PrintsWhatTheFilterSelects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

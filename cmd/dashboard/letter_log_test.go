@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"path/filepath"
+	"log/slog"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +18,7 @@ func TestLetterLog_CountsWhatItDoesNotLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out transcript // the end of a period is logged by another goroutine
 		read := 0
-		log, err := newLog(&out, "info", "json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := &letterLog{log: log}
+		l := &letterLog{log: slog.New(slog.NewJSONHandler(&out, nil))}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { l.run(ctx) })
@@ -78,102 +72,4 @@ func TestLetterLog_CountsWhatItDoesNotLog(t *testing.T) {
 			t.Errorf("at the end: %v", all)
 		}
 	})
-}
-
-// A machine that reads the log finds no line in another format.
-func TestServe_WritesEveryLineAsJSON(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", failing)
-	cmd := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
-	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
-	var stdout bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, p.stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.says("Redrive is ready")
-	p.url = lineWith(t, p.stderr.String(), "Redrive is ready")["url"].(string)
-	id := p.post(`{"type":"shell.fail"}`)
-	p.says("A job became a dead letter")
-	second := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
-	if code, out, problem := finish(t, second); code != 2 || out != "" || lineWith(t, problem, "Redrive failed")["error"] == nil {
-		t.Errorf("a start that fails: exit %d, %s%s", code, out, problem)
-	}
-	p.stop(syscall.SIGTERM)
-	if p.code() != 0 || stdout.Len() > 0 {
-		t.Errorf("exit %d, and on the standard output: %s", p.code(), stdout.String())
-	}
-	ready := lineWith(t, p.stderr.String(), "Redrive is ready")
-	if ready["version"] != "v9" || ready["database"] != "shop.db" || ready["config"] != "redrive.yaml" || ready["handlers"].([]any)[0] != "shell.fail" {
-		t.Errorf("the first line is %v", ready)
-	}
-	if dead := lineWith(t, p.stderr.String(), "A job became a dead letter"); dead["job"] != id || dead["error"] != "exec.exit_1" {
-		t.Errorf("the dead letter is %v", dead)
-	}
-}
-
-// A mistyped name of the database would otherwise look like lost jobs. An empty file is no
-// database yet.
-func TestServe_SaysThatTheDatabaseIsNew(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "empty.db", "")
-	const made = `msg="Made a new database." path=`
-	start := func(name string) (stdout, stderr string) {
-		cmd := command(t, dir, "--listen", "127.0.0.1:0", "--db", name)
-		p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, p.stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		p.says("Redrive is ready")
-		p.stop(syscall.SIGTERM)
-		return out.String(), p.stderr.String()
-	}
-	for _, name := range []string{"typo.db", "empty.db"} {
-		if stdout, stderr := start(name); !strings.HasSuffix(stdout, ", its database is "+name+", which is new.\n") ||
-			!strings.Contains(stderr, made+filepath.Join(dir, name)+"\n") {
-			t.Errorf("the first start says %s%s", stdout, stderr)
-		}
-		if stdout, stderr := start(name); !strings.HasSuffix(stdout, ", its database is "+name+".\n") || strings.Contains(stderr, made) {
-			t.Errorf("the second start says %s%s", stdout, stderr)
-		}
-	}
-}
-
-// Programs that read the log find lists, also empty ones.
-func TestServe_TellsEmptyListsAsLists(t *testing.T) {
-	dir := t.TempDir()
-	cmd := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json")
-	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
-	cmd.Stderr = p.stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p.says("Redrive is ready")
-	p.stop(syscall.SIGTERM)
-	ready := lineWith(t, p.stderr.String(), "Redrive is ready")
-	for _, name := range []string{"handlers", "queues"} {
-		if list, ok := ready[name].([]any); !ok || len(list) > 0 {
-			t.Errorf("%s are %v", name, ready[name])
-		}
-	}
-}
-
-// lineWith is the line with a message. Each line must be JSON.
-func lineWith(t *testing.T, text, message string) (found map[string]any) {
-	t.Helper()
-	for line := range strings.Lines(text) {
-		var fields map[string]any
-		if err := json.Unmarshal([]byte(line), &fields); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		if strings.HasPrefix(fields["msg"].(string), message) {
-			found = fields
-		}
-	}
-	if found == nil {
-		t.Fatalf("no line says %q:\n%s", message, text)
-	}
-	return found
 }

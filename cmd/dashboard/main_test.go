@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,17 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"redrive/internal/usage"
-
 	"github.com/gorilla/websocket"
 )
-
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestMain_ExitCodes(t *testing.T) {
 	dir := t.TempDir()
@@ -128,26 +118,6 @@ func TestMain_EnvironmentStandsForFlags(t *testing.T) {
 	}
 }
 
-func TestCheckListen_BindMatrix(t *testing.T) {
-	for address, local := range map[string]bool{
-		"127.0.0.1:8080": true, "127.0.0.2:1": true, "[::1]:8080": true, "localhost:0": true, "LOCALHOST:1": true, "[::ffff:127.0.0.1]:1": true,
-		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:80": false, "192.168.1.2:80": false,
-		"example.org:80": false, "localhost.example.org:80": false, "169.254.1.1:80": false, "0:80": false,
-	} {
-		if err := checkListen(address, false); (err == nil) != local {
-			t.Errorf("%s without the flag: %v, want allowed %v", address, err, local)
-		}
-		if err := checkListen(address, true); err != nil {
-			t.Errorf("%s with the flag: %v", address, err)
-		}
-	}
-	for _, address := range []string{"", "8080", "127.0.0.1", "127.0.0.1:", "::1"} {
-		if err := checkListen(address, true); !errors.As(err, new(usage.Error)) {
-			t.Errorf("%q: %v, want a usage error", address, err)
-		}
-	}
-}
-
 func TestServe_SecondInstanceIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	p := startProcess(t, dir)
@@ -238,20 +208,6 @@ func TestServe_GracefulStopDoesNotCountWhatItReleases(t *testing.T) {
 		if d.Job.Attempts != 1 || d.Job.State != "completed" {
 			t.Errorf("job %s is %s after %d attempts, want the released ones uncounted: %+v", id, d.Job.State, d.Job.Attempts, d.Attempts)
 		}
-	}
-}
-
-// detail is a job with its history, as the API tells it.
-type detail struct {
-	Job struct {
-		State    string
-		Run      int
-		Attempts int
-	}
-	Attempts []struct {
-		Number  int
-		Outcome string
-		Worker  string
 	}
 }
 
@@ -362,7 +318,7 @@ func TestDemo_SignalEndsTheHistory(t *testing.T) {
 	dir := t.TempDir()
 	cmd := command(t, dir, "demo", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
+	p := &process{t: t, cmd: cmd, stderr: newTranscript()}
 	var stdout strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, p.stderr
 	if err := cmd.Start(); err != nil {

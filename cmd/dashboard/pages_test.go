@@ -70,7 +70,7 @@ func gets(t *testing.T) []string {
 			t.Error(err)
 		}
 	}()
-	return slices.DeleteFunc(a.server.Gets(), func(path string) bool { return strings.HasPrefix(path, "/static/") })
+	return slices.DeleteFunc(a.Gets(), func(path string) bool { return strings.HasPrefix(path, "/static/") })
 }
 
 // walk opens every page: those without parameters, the given ones, and what

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,39 +20,36 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"redrive/internal/source/amqpsource/amqptest"
+	"redrive/internal/operation"
 )
 
-// built is where the program is, once a test has asked for it.
-var built string
-
-// binary is the program as it is released, built once for all tests of this package.
+// binary is the program as it is released. All packages of tests share one, which is built
+// again only when something has changed.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "dashboard")
+	path, err := filepath.Abs("../../bin/tests/dashboard")
 	if err != nil {
 		return "", err
 	}
-	built = dir
-	path := filepath.Join(dir, "dashboard")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+
+	// One package after the other: the first one builds it.
+	lock, err := os.Create(path + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+
 	out, err := exec.Command("make", "-s", "-C", "../..", "build", "VERSION=v9", "OUT="+path).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("make build: %w: %s", err, out)
 	}
 	return path, err
 })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	amqptest.Stop()
-	if err := chromium.stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "the browser did not end:", err)
-		code = 1
-	}
-	if built != "" {
-		os.RemoveAll(built)
-	}
-	os.Exit(code)
-}
 
 // command is the built program in a directory of its own, without the
 // environment's REDRIVE_*.
@@ -95,6 +94,8 @@ type transcript struct {
 	text bytes.Buffer
 	more chan struct{} // one slot: there is more
 }
+
+func newTranscript() *transcript { return &transcript{more: make(chan struct{}, 1)} }
 
 func (t *transcript) Write(text []byte) (int, error) {
 	t.mu.Lock()
@@ -150,7 +151,7 @@ func startLimited(t *testing.T, dir string) *process {
 // await starts the program and returns once it says where it is.
 func await(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, stderr: &transcript{more: make(chan struct{}, 1)}}
+	p := &process{t: t, cmd: cmd, stderr: newTranscript()}
 	p.cmd.Stderr = p.stderr
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -299,3 +300,137 @@ func (s *holding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 	}
 }
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// detail is a job with its history, as the API tells it.
+type detail struct {
+	Job struct {
+		State    string
+		Run      int
+		Attempts int
+	}
+	Attempts []struct {
+		Number  int
+		Outcome string
+		Worker  string
+	}
+}
+
+// answer is the status and the body of a request.
+func (p *process) answer(method, path, body string) (int, string) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// send posts a body and wants the status.
+func (p *process) send(t *testing.T, path, kind, body string, status int) {
+	t.Helper()
+	response, err := http.Post(p.url+path, kind, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if answer, err := io.ReadAll(response.Body); err != nil || response.StatusCode != status {
+		t.Fatalf("%s: %s, %s, %v", path, response.Status, answer, err)
+	}
+}
+
+// operationNow is an operation as the API shows it.
+type operationNow struct {
+	Operation struct {
+		State                                                       operation.State
+		Total, Pending, Done, Skipped, Failed, Succeeded, Unsettled int64
+	}
+}
+
+func (p *process) operation(id int64) operationNow {
+	p.t.Helper()
+	r := get[operationNow](p.t, fmt.Sprintf("%s/api/v1/operations/%d", p.url, id))
+	if o := r.Operation; o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
+		p.t.Errorf("the meters of operation %d do not add up: %+v", id, o)
+	}
+	return r
+}
+
+// statement changes a database as another program would.
+func statement(t *testing.T, path, query string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.ExecContext(t.Context(), query)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openBeside opens a database that a running program has open too.
+func openBeside(t *testing.T, file string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// openLive opens the websocket of a page.
+func openLive(t *testing.T, url string) *websocket.Conn {
+	t.Helper()
+	page, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(url, "http")+"/live", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { page.Close() })
+	return page
+}
+
+// untilRedrawn waits until the server tells an open page that it has to be drawn again.
+func untilRedrawn(t *testing.T, page *websocket.Conn) {
+	t.Helper()
+	if err := page.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		var message struct{ Type string }
+		if err := page.ReadJSON(&message); err != nil {
+			t.Fatalf("the page was not told that it has changed: %v", err)
+		}
+		if message.Type == "page" {
+			return
+		}
+	}
+}
+
+// failing is a configuration under which jobs of type shell.fail become dead letters
+// after two attempts.
+const failing = `
+policy: {max_attempts: 2, strategy: constant, initial_interval: 1ms, jitter: false}
+handlers: {shell.fail: {exec: {command: [/bin/false]}}}
+`

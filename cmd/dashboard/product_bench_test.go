@@ -94,7 +94,7 @@ func workOff(b *testing.B, n, failures int) (w worked) {
 	lag := newLagMeter(b, path)
 	begin := time.Now()
 	a.pause(false)
-	for a.store.Snapshot().Totals.Succeeded < int64(n) {
+	for a.Store().Snapshot().Totals.Succeeded < int64(n) {
 		time.Sleep(time.Millisecond)
 		if failures > 0 {
 			w.lag = max(w.lag, lag.sometimes())
@@ -152,7 +152,7 @@ func fillProduct(b *testing.B, a *app, n int) {
 		all[i] = j
 	}
 	for batch := range slices.Chunk(all, 1000) {
-		if _, err := a.store.Enqueue(b.Context(), time.Now(), batch); err != nil {
+		if _, err := a.Store().Enqueue(b.Context(), time.Now(), batch); err != nil {
 			b.Fatal(err)
 		}
 	}

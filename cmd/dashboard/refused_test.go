@@ -1,8 +1,6 @@
 package main
 
 import (
-	"database/sql"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -77,19 +75,6 @@ func TestServe_RefusedKeepsTheDatabase(t *testing.T) {
 	}
 	if code, body := startProcess(t, dir).answer("GET", "/api/v1/jobs/"+id, ""); code != 200 {
 		t.Errorf("%d: %s", code, body)
-	}
-}
-
-// statement changes a database as another program would.
-func statement(t *testing.T, path, query string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err == nil {
-		_, err = db.ExecContext(t.Context(), query)
-		err = errors.Join(err, db.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/source/redissource/redistest"
@@ -207,7 +206,7 @@ func TestReload_ReplacesSources(t *testing.T) {
 	}
 	connected := connections(t, kept, ownKept)
 	ids, left := lettersOf(t, p.url, "shop"), lettersOf(t, p.url, "gone")
-	if why := p.refused(ids[0], "replay"); !strings.Contains(why, "does not allow a replay") {
+	if why := refused(p, ids[0], "replay"); !strings.Contains(why, "does not allow a replay") {
 		t.Errorf("before the reload, a replay is answered with %s", why)
 	}
 	page := openLive(t, p.url)
@@ -215,10 +214,10 @@ func TestReload_ReplacesSources(t *testing.T) {
 	write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+shop("shop", first, "replay")+shop("outlet", second, "replay"))
 	reloaded(t, dir, "Reloaded: sources.\n")
 	p.says(`msg="The configuration was reloaded." config=redrive.yaml changed=[sources] needs_restart=[]`)
-	if all := p.sourceNames(); !slices.Equal(all, []string{"kept", "outlet", "shop"}) {
+	if all := sourceNames(p); !slices.Equal(all, []string{"kept", "outlet", "shop"}) {
 		t.Errorf("the sources are %q", all)
 	}
-	if why := p.refused(ids[0], "discard"); !strings.Contains(why, "does not allow a discard") {
+	if why := refused(p, ids[0], "discard"); !strings.Contains(why, "does not allow a discard") {
 		t.Errorf("after the reload, a discard is answered with %s", why)
 	}
 	actAtSource(t, p.url, "shop", ids[0], "replay")
@@ -234,7 +233,7 @@ func TestReload_ReplacesSources(t *testing.T) {
 	if after := lettersOf(t, p.url, "gone"); len(after) == 0 || !slices.Equal(after, left) {
 		t.Errorf("of the dead letters %q there are %q", left, after)
 	}
-	if why := p.refused(left[0], "replay"); !strings.Contains(why, "the source gone is not attached") {
+	if why := refused(p, left[0], "replay"); !strings.Contains(why, "the source gone is not attached") {
 		t.Errorf("a replay at a source that was taken out is answered with %s", why)
 	}
 	if metrics := text(t, p.url+"/metrics"); strings.Contains(metrics, `source="gone"`) || !strings.Contains(metrics, `redrive_source_up{source="outlet"} 1`) {
@@ -264,36 +263,8 @@ func connections(t *testing.T, client *redis.Client, others []string) (all []str
 	return all
 }
 
-// openLive opens the websocket of a page.
-func openLive(t *testing.T, url string) *websocket.Conn {
-	t.Helper()
-	page, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(url, "http")+"/live", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { page.Close() })
-	return page
-}
-
-// untilRedrawn waits until the server tells an open page that it has to be drawn again.
-func untilRedrawn(t *testing.T, page *websocket.Conn) {
-	t.Helper()
-	if err := page.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		var message struct{ Type string }
-		if err := page.ReadJSON(&message); err != nil {
-			t.Fatalf("the page was not told that it has changed: %v", err)
-		}
-		if message.Type == "page" {
-			return
-		}
-	}
-}
-
 // refused is what the answer says to an act on the first run of a job.
-func (p *process) refused(id, kind string) string {
+func refused(p *process, id, kind string) string {
 	p.t.Helper()
 	response, err := http.Post(p.url+"/api/v1/jobs/"+id+"/"+kind, "application/json", strings.NewReader(`{"run": 1}`))
 	if err != nil {
@@ -308,7 +279,7 @@ func (p *process) refused(id, kind string) string {
 }
 
 // sourceNames are the names of the attached sources.
-func (p *process) sourceNames() (names []string) {
+func sourceNames(p *process) (names []string) {
 	p.t.Helper()
 	type list struct{ Sources []struct{ Name string } }
 	for _, s := range get[list](p.t, p.url+"/api/v1/sources").Sources {

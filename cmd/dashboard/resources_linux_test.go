@@ -30,7 +30,7 @@ func shortOf(t *testing.T, start func(t *testing.T, dir string) *process) (p *pr
 }
 
 // enqueueBoth sends as many jobs of each kind, which fall due in a second.
-func (p *process) enqueueBoth(n int) (ids []string) {
+func enqueueBoth(p *process, n int) (ids []string) {
 	p.t.Helper()
 	for i := range 2 * n {
 		kind := []string{"call", "run"}[i%2]
@@ -44,7 +44,7 @@ func (p *process) enqueueBoth(n int) (ids []string) {
 }
 
 // wantOneAttempt checks that each job succeeded at its only attempt.
-func (p *process) wantOneAttempt(ids []string) (givenBack int) {
+func wantOneAttempt(p *process, ids []string) (givenBack int) {
 	p.t.Helper()
 	for _, id := range ids {
 		d := get[struct {
@@ -63,7 +63,7 @@ func (p *process) wantOneAttempt(ids []string) (givenBack int) {
 }
 
 // limit sets how many descriptors a process may have open.
-func (p *process) limit(n uint64) {
+func limit(p *process, n uint64) {
 	p.t.Helper()
 	var before unix.Rlimit
 	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
@@ -75,7 +75,7 @@ func (p *process) limit(n uint64) {
 }
 
 // open counts the descriptors of the process.
-func (p *process) open() uint64 {
+func openFiles(p *process) uint64 {
 	p.t.Helper()
 	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	if err != nil {
@@ -120,8 +120,8 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 		t.Fatalf("/readyz: %d %s", status, text)
 	}
 	ask(t, client, p.url+"/jobs") // every connection to the database is open now
-	before := p.open()
-	p.limit(3)
+	before := openFiles(p)
+	limit(p, 3)
 	var ids []string
 	for i := range 30 {
 		ids = append(ids, post([]string{"call", "run"}[i%2]))
@@ -143,10 +143,10 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 			t.Errorf("/metrics lacks %s", line)
 		}
 	}
-	p.limit(before + 200)
+	limit(p, before+200)
 	p.says("Jobs are claimed again.")
 	p.until(func(now totals) bool { return now.Succeeded == len(ids) })
-	if n := p.wantOneAttempt(ids); n == 0 || n > 20 {
+	if n := wantOneAttempt(p, ids); n == 0 || n > 20 {
 		t.Errorf("%d executions were given back", n)
 	}
 	if status, text := ask(t, client, p.url+"/readyz"); status != http.StatusOK {
@@ -167,7 +167,7 @@ func TestProcess_IdleConnectionsTakeNoDescriptorOfAJob(t *testing.T) {
 		return await(t, cmd)
 	})
 	p.says("The system allows few file descriptors")
-	ids := p.enqueueBoth(20)
+	ids := enqueueBoth(p, 20)
 	http.DefaultClient.CloseIdleConnections()
 	var idle []net.Conn
 	for range 300 {
@@ -185,5 +185,5 @@ func TestProcess_IdleConnectionsTakeNoDescriptorOfAJob(t *testing.T) {
 		conn.Close()
 	}
 	p.until(func(now totals) bool { return now.Succeeded >= len(ids) })
-	p.wantOneAttempt(ids)
+	wantOneAttempt(p, ids)
 }

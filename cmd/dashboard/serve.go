@@ -87,7 +87,7 @@ func (s *serve) run(c console, log *slog.Logger) error {
 		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
 	if s.LogFormat != "json" {
 		state := ""
-		if a.store.Made() {
+		if a.Store().Made() {
 			state = ", which is new"
 		}
 		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s%s.\n", a.url(), s.DB, state)

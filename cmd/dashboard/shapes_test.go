@@ -64,14 +64,6 @@ func openShapes(t *testing.T, shapes []redacttest.Shape) *aviaryOfShapes {
 	return &aviaryOfShapes{&aviary{process: startProcess(t, dir, "--log-level", "debug"), t: t}, shapes}
 }
 
-func asJSON(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the test's own fault
-	}
-	return string(data)
-}
-
 // fill enqueues a job of each kind for each shape, and lets them fail.
 func (a *aviaryOfShapes) fill() {
 	a.t.Helper()

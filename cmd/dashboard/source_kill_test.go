@@ -74,21 +74,6 @@ func bulkFailed(n int) []failedJob {
 	return failed
 }
 
-// openBeside opens a database that a running program has open too.
-func openBeside(t *testing.T, file string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
-
 func count(t *testing.T, db *sql.DB, query string) (n int) {
 	t.Helper()
 	if err := db.QueryRow(query).Scan(&n); err != nil {

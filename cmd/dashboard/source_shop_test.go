@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -99,4 +100,23 @@ func lettersOf(t *testing.T, url, name string) (ids []string) {
 		ids = append(ids, l.Job.ID)
 	}
 	return ids
+}
+
+// shopDatabase is a database of Laravel with six failed jobs.
+func shopDatabase(t *testing.T, dir string) (path string) {
+	t.Helper()
+	dump, err := os.ReadFile("../../internal/source/testdata/laravel/sqlite-dump.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(dir, "shop.sqlite")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(string(dump) + ";UPDATE failed_jobs SET connection = 'database'"); err != nil { // some have failed on Redis
+		t.Fatal(err)
+	}
+	return path
 }

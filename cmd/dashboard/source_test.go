@@ -1,7 +1,6 @@
 package main
 
 import (
-	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,25 +8,6 @@ import (
 
 	"redrive/internal/source/redissource/redistest"
 )
-
-// shopDatabase is a database of Laravel with six failed jobs.
-func shopDatabase(t *testing.T, dir string) (path string) {
-	t.Helper()
-	dump, err := os.ReadFile("../../internal/source/testdata/laravel/sqlite-dump.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path = filepath.Join(dir, "shop.sqlite")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec(string(dump) + ";UPDATE failed_jobs SET connection = 'database'"); err != nil { // some have failed on Redis
-		t.Fatal(err)
-	}
-	return path
-}
 
 func TestSourceCheck_SaysWhatItSeesAndWouldDo(t *testing.T) {
 	dir := t.TempDir()

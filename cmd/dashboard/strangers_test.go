@@ -104,7 +104,7 @@ func shape(i int) string {
 
 // memory is a line of /proc/PID/status in MiB: VmRSS, or VmHWM, the most that it
 // ever was.
-func (p *process) memory(line string) int {
+func memory(p *process, line string) int {
 	p.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *process) memory(line string) int {
 
 // readPages reads every page again and again until ctx ends, at least once, and
 // returns how many were read.
-func (p *process) readPages(ctx context.Context, person *http.Client) (pages int) {
+func readPages(p *process, ctx context.Context, person *http.Client) (pages int) {
 	for {
 		for _, page := range []string{"/", "/jobs", "/failures", "/dead-letters", "/queues", "/workers", "/operations", "/policies", "/trash", "/audit", "/access"} {
 			response, err := person.Get(p.url + page)
@@ -193,11 +193,11 @@ func TestStrangers_LeaveRoomForAPerson(t *testing.T) {
 		})
 	})
 	go func() { attackers.Wait(); over() }()
-	pages := p.readPages(ctx, visitorFrom(t, "127.0.0.9"))
+	pages := readPages(p, ctx, visitorFrom(t, "127.0.0.9"))
 
 	t.Logf("%d connections opened, %d bodies sent but for a byte, %d filters answered; %d pages read; memory %d MiB, at most %d",
-		opened.Load(), begun.Load(), found.Load(), pages, p.memory("VmRSS"), p.memory("VmHWM"))
-	if most := p.memory("VmHWM"); most > 300 {
+		opened.Load(), begun.Load(), found.Load(), pages, memory(p, "VmRSS"), memory(p, "VmHWM"))
+	if most := memory(p, "VmHWM"); most > 300 {
 		t.Errorf("the process took %d MiB, at most 300 are expected", most)
 	}
 	if opened.Load() == 0 || begun.Load() == 0 || found.Load() == 0 {
