@@ -9,11 +9,6 @@ import (
 	"testing"
 )
 
-const (
-	anaPassword = "correct horse battery"
-	boPassword  = "wrong donkey accumulator"
-)
-
 // Users and tokens are made without a server, and then through the one that
 // runs: it is found by the database, and asks who it is.
 func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {

@@ -95,9 +95,3 @@ func TestLive_MessagesCarryNoPayloadsAndNoErrors(t *testing.T) {
 	}
 	b.calm()
 }
-
-// settles waits until there are so many dead letters.
-func (m *mill) settles(dead int) {
-	m.t.Helper()
-	(&process{t: m.t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] == dead })
-}

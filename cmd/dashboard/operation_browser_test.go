@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,51 +9,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
-
-// operate begins an operation on all dead letters at a rate, past its preview,
-// and returns its page.
-func (m *mill) operate(rate float64) (path string) {
-	m.t.Helper()
-	return m.change("", fmt.Sprintf(`{"kind":"replay","filter":"state:dead_letter","rate":%v,"canary":0,"start":true}`, rate))
-}
-
-// change posts to the operations over the API, as another client would, and returns the
-// page of the operation.
-func (m *mill) change(path, body string) string {
-	m.t.Helper()
-	response, err := http.Post(m.url+"/api/v1/operations"+path, "application/json", bytes.NewBufferString(body))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	var answer struct{ Operation struct{ ID int } }
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || answer.Operation.ID == 0 {
-		m.t.Fatalf("%s was answered with %s, %v", body, response.Status, err)
-	}
-	return "/operations/" + strconv.Itoa(answer.Operation.ID)
-}
-
-// starts waits until an operation runs: its scope is collected by then.
-func (m *mill) starts(path string) { m.leaves(path, "collecting") }
-
-// leaves waits until an operation is in another state.
-func (m *mill) leaves(path, state string) {
-	m.t.Helper()
-	for get[shownOperation](m.t, m.url+"/api/v1"+path).Operation.State == state {
-	}
-}
-
-// pause stops the claiming of a queue's jobs.
-func (m *mill) pause(queue string) {
-	m.t.Helper()
-	response, err := http.Post(m.url+"/api/v1/queues/"+queue+"/pause", "application/json", http.NoBody)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
-		m.t.Fatalf("pause %s: %s, %v", queue, response.Status, err)
-	}
-}
 
 // The page of an operation follows it without a reload and without moving
 // anything, and what it offers is done: pause, another rate, resume, abort.

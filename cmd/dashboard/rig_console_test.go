@@ -39,3 +39,8 @@ func terminal(t *testing.T) (person, program *os.File) {
 	}
 	return person, open(fmt.Sprintf("/dev/pts/%d", n))
 }
+
+const (
+	anaPassword = "correct horse battery"
+	boPassword  = "wrong donkey accumulator"
+)
