@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"redrive/internal/cli"
 )
 
 // version is set by the linker.
@@ -27,8 +29,8 @@ func main() {
 	// A file that may not grow is an error of the database, not a crash.
 	signal.Ignore(syscall.SIGXFSZ)
 
-	os.Exit(run(os.Args[1:], console{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals, version: version,
+	os.Exit(cli.Run(os.Args[1:], cli.Console{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Version: version,
 	}))
 }
 

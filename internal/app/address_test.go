@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ func TestCheckListen_BindMatrix(t *testing.T) {
 		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:80": false, "192.168.1.2:80": false,
 		"example.org:80": false, "localhost.example.org:80": false, "169.254.1.1:80": false, "0:80": false,
 	} {
-		if err := checkListen(address, false); (err == nil) != local {
+		if err := CheckListen(address, false); (err == nil) != local {
 			t.Errorf("%s without the flag: %v, want allowed %v", address, err, local)
 		}
-		if err := checkListen(address, true); err != nil {
+		if err := CheckListen(address, true); err != nil {
 			t.Errorf("%s with the flag: %v", address, err)
 		}
 	}
 	for _, address := range []string{"", "8080", "127.0.0.1", "127.0.0.1:", "::1"} {
-		if err := checkListen(address, true); !errors.As(err, new(usage.Error)) {
+		if err := CheckListen(address, true); !errors.As(err, new(usage.Error)) {
 			t.Errorf("%q: %v, want a usage error", address, err)
 		}
 	}

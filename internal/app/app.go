@@ -1,4 +1,17 @@
-package main
+// Package app is the program without its command line: it builds the store, the engine, the
+// sources and the server, puts them together, and stops and reloads them.
+//
+// An [App] is made of its [Parts]. [Start] builds one step after the other, and each step
+// registers at once how it is undone. [App.Stop] runs these undos backwards and joins their
+// errors, and so does a start that fails halfway, so that neither leaves anything behind.
+// [App.Attend] waits for the end, which is asked for by a signal or comes with a failure.
+//
+// The engine, the store and the live pages know nothing of each other. This package
+// introduces them: it hands the methods of one to the options of another, and is itself
+// handed everything else. It reads no flag and hears no signal of its own accord, keeps
+// nothing at the level of the package, and so can be started more than once in a process.
+// What a process has only once is set by [OccupyProcess], apart from any app.
+package app
 
 import (
 	"context"
@@ -42,34 +55,34 @@ const (
 	httpGrace   = 5 * time.Second  // how long it waits for requests
 )
 
-// parts are what an app is made of. Those that may be left out say so.
-type parts struct {
-	listen   string       // the address; port 0 takes a free one
-	listener net.Listener // an open socket, instead of listen
-	db       string       // the database file
-	relaxed  bool         // commits do not wait for the disk
-	open     bool         // reachable from the network although no login is required
-	base     string       // the path below which everything is
-	config   *config.Config
-	reload   string // the file from which the configuration is read again, which may be missing; empty: there is none
-	log      *slog.Logger
-	handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
-	sender   letterSender                            // default: the webhooks of the configuration
-	demo     pages.Demo                              // default: none
-	worker   string                                  // the worker's name, default: machine and process
+// Parts are what an app is made of. Those that may be left out say so.
+type Parts struct {
+	Listen   string       // the address; port 0 takes a free one
+	Listener net.Listener // an open socket, instead of listen
+	DB       string       // the database file
+	Relaxed  bool         // commits do not wait for the disk
+	Open     bool         // reachable from the network although no login is required
+	BasePath string       // the path below which everything is
+	Config   *config.Config
+	Reload   string // the file from which the configuration is read again, which may be missing; empty: there is none
+	Log      *slog.Logger
+	Handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
+	Sender   LetterSender                            // default: the webhooks of the configuration
+	Demo     pages.Demo                              // default: none
+	Worker   string                                  // the worker's name, default: machine and process
 }
 
-// letterSender knows which queues keep their dead letters and which send them
+// LetterSender knows which queues keep their dead letters and which send them
 // to another service, and sends them.
-type letterSender interface {
+type LetterSender interface {
 	Kept(queue string) (job.Delivery, bool)
 	Deliver(context.Context, job.Job, job.DeadLetter) job.Delivery
 }
 
-// app is everything that runs. Each step of its start registers how it is undone;
+// App is everything that runs. Each step of its start registers how it is undone;
 // a stop runs these steps backwards, and so does a start that fails halfway.
-type app struct {
-	parts
+type App struct {
+	Parts
 	undo   []undoStep // in the order of the start
 	failed chan error // why the app ends on its own; holds one reason
 
@@ -99,12 +112,12 @@ type undoStep struct {
 	stop func(ctx context.Context) error
 }
 
-// startApp builds and starts everything. ctx bounds the start only.
+// Start builds and starts everything. ctx bounds the start only.
 //
 // The store comes first, because most parts use it, and the engine last but for
 // the work in the background: pages can be read before jobs run.
-func startApp(ctx context.Context, p parts) (*app, error) {
-	a := &app{parts: p, failed: make(chan error, 1)}
+func Start(ctx context.Context, p Parts) (*App, error) {
+	a := &App{Parts: p, failed: make(chan error, 1)}
 	for _, start := range []func(context.Context) error{
 		a.divideDescriptors, a.readHandlers, a.openStore, a.checkReach, a.openHub,
 		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer,
@@ -113,25 +126,25 @@ func startApp(ctx context.Context, p parts) (*app, error) {
 		if err := start(ctx); err != nil {
 			atOnce, cancel := context.WithCancel(ctx)
 			cancel()
-			return nil, errors.Join(err, a.stop(atOnce))
+			return nil, errors.Join(err, a.Stop(atOnce))
 		}
 	}
 	return a, nil
 }
 
 // onStop registers the stop of a part that was started.
-func (a *app) onStop(name string, stop func(context.Context) error) {
+func (a *App) onStop(name string, stop func(context.Context) error) {
 	a.undo = append(a.undo, undoStep{name, stop})
 }
 
 // onClose registers the stop of a part that takes no context and cannot fail.
-func (a *app) onClose(name string, stop func()) {
+func (a *App) onClose(name string, stop func()) {
 	a.onStop(name, func(context.Context) error { stop(); return nil })
 }
 
-// stop stops what was started, in the opposite order. When ctx ends, whatever
+// Stop stops what was started, in the opposite order. When ctx ends, whatever
 // still runs is stopped at once. A second call does nothing.
-func (a *app) stop(ctx context.Context) error {
+func (a *App) Stop(ctx context.Context) error {
 	var all error
 	for _, s := range slices.Backward(a.undo) {
 		if err := s.stop(ctx); err != nil {
@@ -142,19 +155,19 @@ func (a *app) stop(ctx context.Context) error {
 	return all
 }
 
-// url is the address of the dashboard, with the port that was taken when the flags
+// URL is the address of the dashboard, with the port that was taken when the flags
 // left it open.
-func (a *app) url() string { return "http://" + a.address.String() + a.base }
+func (a *App) URL() string { return "http://" + a.address.String() + a.BasePath }
 
 // Store is the database of the app.
-func (a *app) Store() *store.Store { return a.store }
+func (a *App) Store() *store.Store { return a.store }
 
 // Gets are the routes of the server that only read.
-func (a *app) Gets() []string { return a.server.Gets() }
+func (a *App) Gets() []string { return a.server.Gets() }
 
 // fail ends the app: attend receives the reason and stops the parts. Later reasons
 // are dropped, because they mostly follow from the first.
-func (a *app) fail(err error) {
+func (a *App) fail(err error) {
 	select {
 	case a.failed <- err:
 	default:
@@ -164,17 +177,17 @@ func (a *app) fail(err error) {
 // readHandlers makes the handlers of the configuration, unless the app was given
 // its own. Either way a handler is added that reads envelopes again that could not
 // be read when they came.
-func (a *app) readHandlers(context.Context) error {
-	if a.handlers != nil {
-		a.handlers = handler.Envelopes(a.handlers)
+func (a *App) readHandlers(context.Context) error {
+	if a.Handlers != nil {
+		a.Handlers = handler.Envelopes(a.Handlers)
 		return nil
 	}
-	set, err := handler.New(a.config.Handlers, a.config.Redactor().TextFrom)
+	set, err := handler.New(a.Config.Handlers, a.Config.Redactor().TextFrom)
 	if err != nil {
-		return usage.Of(a.config.Locate(err))
+		return usage.Of(a.Config.Locate(err))
 	}
 	a.set.Store(set)
-	a.handlers = handler.Envelopes(func(typ string) (engine.Handler, bool) { return a.set.Load().Lookup(typ) })
+	a.Handlers = handler.Envelopes(func(typ string) (engine.Handler, bool) { return a.set.Load().Lookup(typ) })
 	a.spares = append(a.spares, set.CloseIdle)
 	a.onClose("handlers", func() { a.set.Load().Close() })
 	return nil
@@ -182,16 +195,16 @@ func (a *app) readHandlers(context.Context) error {
 
 // openStore opens the database. The parts that hear of its commits are built
 // later, but before anything is written.
-func (a *app) openStore(ctx context.Context) (err error) {
+func (a *App) openStore(ctx context.Context) (err error) {
 	a.search = newSearcher(
 		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
-		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.log)
+		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.Log)
 	a.attachSources()
 	a.store, err = store.Open(ctx, store.Options{
-		Database: sqlite.File{Path: a.db, Relaxed: a.relaxed}, Log: a.log, Redact: redaction(a.config),
-		MaxBytes: a.config.Limits().WriteBytes, Statements: a.config.Limits().Statements,
-		Limits: counters.Limits{Queues: a.config.Limits().Queues, Types: a.config.Limits().Types, Reserved: a.config.NamedQueues()},
-		Groups: a.config.Limits().Groups,
+		Database: sqlite.File{Path: a.DB, Relaxed: a.Relaxed}, Log: a.Log, Redact: Redaction(a.Config),
+		MaxBytes: a.Config.Limits().WriteBytes, Statements: a.Config.Limits().Statements,
+		Limits: counters.Limits{Queues: a.Config.Limits().Queues, Types: a.Config.Limits().Types, Reserved: a.Config.NamedQueues()},
+		Groups: a.Config.Limits().Groups,
 		OnCommit: func(changes []job.Change) {
 			a.hub.Changed(changes)
 			a.engine.Changed(changes)
@@ -212,19 +225,19 @@ func (a *app) openStore(ctx context.Context) (err error) {
 
 // closeStore leaves no new database behind after a start that failed before a client
 // could send a request.
-func (a *app) closeStore() error {
+func (a *App) closeStore() error {
 	if a.address != nil || !a.store.Made() {
 		return a.store.Close()
 	}
 	err := a.store.Abandon()
 	if err == nil {
-		a.log.Info("Removed the new database, because Redrive did not start.", "path", a.db)
+		a.Log.Info("Removed the new database, because Redrive did not start.", "path", a.DB)
 	}
 	return err
 }
 
-// redaction removes what the configuration hides from the texts of the search.
-func redaction(c *config.Config) search.Redaction {
+// Redaction removes what the configuration hides from the texts of the search.
+func Redaction(c *config.Config) search.Redaction {
 	hide := c.Redactor()
 	return search.Redaction{
 		Data: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, Text: hide.Text, Fingerprint: hide.Fingerprint(),
@@ -233,30 +246,30 @@ func redaction(c *config.Config) search.Redaction {
 
 // local reports whether the dashboard can be reached from this machine only. An
 // open socket that was handed over is the demo's, which is local.
-func (a *app) local() bool { return a.listener != nil || isLoopback(a.listen) }
+func (a *App) local() bool { return a.Listener != nil || IsLoopback(a.Listen) }
 
 // checkReach refuses an address that can be reached from the network as long as no
 // login is required.
-func (a *app) checkReach(context.Context) error {
+func (a *App) checkReach(context.Context) error {
 	if a.local() {
 		return nil
 	}
-	return checkListen(a.listen, a.open || a.store.Accounts.Guarded() || a.config.Proxy() != nil)
+	return CheckListen(a.Listen, a.Open || a.store.Accounts.Guarded() || a.Config.Proxy() != nil)
 }
 
 // localURL is the address of the dashboard for programs on this machine.
-func (a *app) localURL() string {
+func (a *App) localURL() string {
 	tcp, ok := a.address.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("http://127.0.0.1:%d%s", tcp.Port, a.base)
+		return fmt.Sprintf("http://127.0.0.1:%d%s", tcp.Port, a.BasePath)
 	}
-	return a.url()
+	return a.URL()
 }
 
 // openHub makes the hub that tells browsers what changes.
-func (a *app) openHub(context.Context) error {
+func (a *App) openHub(context.Context) error {
 	a.hub = live.New(a.store, live.Options{
-		CheckOrigin: server.CheckOrigin(a.config), MaxPerIP: a.config.Limits().Websockets, Log: a.log,
+		CheckOrigin: server.CheckOrigin(a.Config), MaxPerIP: a.Config.Limits().Websockets, Log: a.Log,
 	})
 	a.onClose("live pages", a.hub.Close)
 	return nil
@@ -264,22 +277,22 @@ func (a *app) openHub(context.Context) error {
 
 // startBulk begins to carry out operations on many jobs, also those that were
 // under way when the process ended.
-func (a *app) startBulk(context.Context) error {
-	a.bulk = bulk.Start(a.store.Operations, a.log)
+func (a *App) startBulk(context.Context) error {
+	a.bulk = bulk.Start(a.store.Operations, a.Log)
 	a.onClose("operations", a.bulk.Close)
 	return nil
 }
 
 // buildForwarder makes the sender of dead letters to webhooks.
-func (a *app) buildForwarder(context.Context) error {
+func (a *App) buildForwarder(context.Context) error {
 	forwarder, err := webhook.New(webhook.Options{
-		Hooks: webhooks(a.config), Keeps: a.config.DeadLetters, Random: rand.Float64, Log: a.log,
+		Hooks: webhooks(a.Config), Keeps: a.Config.DeadLetters, Random: rand.Float64, Log: a.Log,
 	})
 	if err != nil {
-		return usage.Of(a.config.Locate(err))
+		return usage.Of(a.Config.Locate(err))
 	}
-	if a.sender == nil {
-		a.sender = forwarder
+	if a.Sender == nil {
+		a.Sender = forwarder
 	}
 	a.forwarder = forwarder
 	a.spares = append(a.spares, forwarder.CloseIdle)
@@ -300,19 +313,19 @@ func webhooks(c *config.Config) map[string]webhook.Webhook {
 
 // buildEngine makes the worker engine, which does nothing before its start, and the
 // metrics that it raises.
-func (a *app) buildEngine(context.Context) (err error) {
-	if a.worker == "" {
-		a.worker = workerName()
+func (a *App) buildEngine(context.Context) (err error) {
+	if a.Worker == "" {
+		a.Worker = workerName()
 	}
 	a.metrics = server.NewMetrics(a.store.Counters.Label)
-	letters := &letterLog{log: a.log}
+	letters := &letterLog{log: a.Log}
 	a.inBackground("log of dead letters", letters.run)
 	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Handlers: a.handlers, Workers: a.config.Workers, Hide: a.config.Redactor().Text,
-		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.config.Rules().AfterFailure(j, end) },
-		Kept:  a.sender.Kept, Deliver: a.sender.Deliver, DeliverWithin: webhook.Deadline,
-		UnknownType: a.config.UnknownType, Expired: a.config.Expired, Random: rand.Float64, Name: a.worker,
-		MaxRunning: a.shares.Executions, Probe: a.probe, Grace: engineGrace, Log: a.log,
+		Store: a.store, Handlers: a.Handlers, Workers: a.Config.Workers, Hide: a.Config.Redactor().Text,
+		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.Config.Rules().AfterFailure(j, end) },
+		Kept:  a.Sender.Kept, Deliver: a.Sender.Deliver, DeliverWithin: webhook.Deadline,
+		UnknownType: a.Config.UnknownType, Expired: a.Config.Expired, Random: rand.Float64, Name: a.Worker,
+		MaxRunning: a.shares.Executions, Probe: a.probe, Grace: engineGrace, Log: a.Log,
 		Settled: func(j job.Job, s job.Settlement) {
 			a.metrics.Settled(j, s)
 			letters.settled(j, s)
@@ -331,26 +344,26 @@ func workerName() string {
 }
 
 // buildServer makes the web server: pages, actions, API and metrics.
-func (a *app) buildServer(context.Context) (err error) {
+func (a *App) buildServer(context.Context) (err error) {
 	var local access.Token
 	local.ID, a.key, local.Hash = access.NewToken()
 	a.server, err = server.New(server.Options{
-		View: view.New(a.store, a.config.Redactor()), Config: a.config, Hub: a.hub, Metrics: a.metrics,
+		View: view.New(a.store, a.Config.Redactor()), Config: a.Config, Hub: a.hub, Metrics: a.metrics,
 		Engine: web.Engine{
-			Worker: a.worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.sender.Deliver,
-			Knows: func(typ string) bool { _, ok := a.handlers(typ); return ok },
+			Worker: a.Worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.Sender.Deliver,
+			Knows: func(typ string) bool { _, ok := a.Handlers(typ); return ok },
 			Held:  a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
-			Stuck: a.engine.Stuck, Pause: a.pause, Notify: a.bulk.Notify, Sources: a.sources.Health,
+			Stuck: a.engine.Stuck, Pause: a.Pause, Notify: a.bulk.Notify, Sources: a.sources.Health,
 			Reload: a.readAgain,
 		},
-		Local: local, Insecure: a.open && !a.local(), Closed: !a.open && !a.local(), BasePath: a.base, Demo: a.demo, Log: a.log,
+		Local: local, Insecure: a.Open && !a.local(), Closed: !a.Open && !a.local(), BasePath: a.BasePath, Demo: a.Demo, Log: a.Log,
 		Connections: a.shares.Visitors,
 	})
 	return err
 }
 
-// pause ends the claiming of jobs, or resumes it.
-func (a *app) pause(on bool) {
+// Pause ends the claiming of jobs, or resumes it.
+func (a *App) Pause(on bool) {
 	if on {
 		a.engine.Pause()
 	} else {
@@ -360,24 +373,24 @@ func (a *app) pause(on bool) {
 
 // listenAndServe begins to answer requests: pages can be read while the engine
 // still cleans up after a crash, and while it stops.
-func (a *app) listenAndServe(ctx context.Context) error {
-	if a.listener == nil {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.listen)
+func (a *App) listenAndServe(ctx context.Context) error {
+	if a.Listener == nil {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.Listen)
 		if err != nil {
-			return fmt.Errorf("listen on %s: %w; choose another address with --listen", a.listen, err)
+			return fmt.Errorf("listen on %s: %w; choose another address with --listen", a.Listen, err)
 		}
-		a.listener = listener
+		a.Listener = listener
 	}
-	a.address = a.listener.Addr()
+	a.address = a.Listener.Addr()
 	// Commands that name the database find the dashboard that has it open.
 	if err := a.store.Announce(a.localURL(), a.key); err != nil {
-		a.log.Warn("Commands on this machine cannot find this dashboard by its database file.", "error", err)
+		a.Log.Warn("Commands on this machine cannot find this dashboard by its database file.", "error", err)
 	}
 	web := a.server.HTTP()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := web.Serve(a.server.Listen(a.listener)); !errors.Is(err, http.ErrServerClosed) {
+		if err := web.Serve(a.server.Listen(a.Listener)); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	}()
@@ -396,17 +409,17 @@ func (a *app) listenAndServe(ctx context.Context) error {
 
 // takeOver ends the programs that a dead process left running, before any job of
 // theirs can be claimed. The pages are there meanwhile.
-func (a *app) takeOver(ctx context.Context) error {
+func (a *App) takeOver(ctx context.Context) error {
 	set := a.set.Load()
 	if set == nil {
 		return nil
 	}
-	return set.TakeOver(ctx, a.db, a.log)
+	return set.TakeOver(ctx, a.DB, a.Log)
 }
 
 // startEngine begins to run jobs. A failure of the engine or of the store ends the
 // app.
-func (a *app) startEngine(ctx context.Context) error {
+func (a *App) startEngine(ctx context.Context) error {
 	if err := a.engine.Start(ctx); err != nil {
 		return err
 	}
@@ -427,7 +440,7 @@ func (a *app) startEngine(ctx context.Context) error {
 
 // inBackground runs a task in a goroutine of its own. The stop ends the task's
 // context and waits until the task has returned.
-func (a *app) inBackground(name string, run func(context.Context)) {
+func (a *App) inBackground(name string, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { run(ctx) })
@@ -437,8 +450,8 @@ func (a *app) inBackground(name string, run func(context.Context)) {
 // startBackground begins the work that the product does automatically: it prunes
 // dead letters, opens error groups and makes failures searchable. Each of them
 // tries again after an error, so none of them can end the app.
-func (a *app) startBackground(context.Context) error {
-	a.inBackground("pruner", newPruner(a.store, a.config.Retention, a.log).run)
+func (a *App) startBackground(context.Context) error {
+	a.inBackground("pruner", newPruner(a.store, a.Config.Retention, a.Log).run)
 	a.inBackground("error groups", func(ctx context.Context) { everyMinute(ctx, a.reopenGroups) })
 	a.inBackground("search index", a.search.run)
 	a.inBackground("notices", a.watchNotices)

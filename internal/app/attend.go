@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// unlessInterrupted returns the error of a start, or nil when a signal ended it.
-func unlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
+// UnlessInterrupted returns the error of a start, or nil when a signal ended it.
+func UnlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
@@ -17,26 +17,26 @@ func unlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
 	return nil
 }
 
-// attend waits for the end of the app and stops it. The first signal stops it
+// Attend waits for the end of the app and stops it. The first signal stops it
 // gracefully, the second at once. A failure leaves little time, because only a
 // new start can help.
-func (a *app) attend(signals <-chan os.Signal) error {
+func (a *App) Attend(signals <-chan os.Signal) error {
 	ctx, hurry := context.WithCancel(context.Background())
 	defer hurry()
 	var failure error
 	var impatient, over <-chan time.Time
 	select {
 	case <-signals:
-		a.log.Info("Stopping; running jobs have 30 seconds. A second signal stops at once.")
+		a.Log.Info("Stopping; running jobs have 30 seconds. A second signal stops at once.")
 	case failure = <-a.failed:
 		impatient = time.After(failureGrace)
-		if !errors.Is(failure, errStartOver) { // who starts over must not leave anything running
-			a.log.Error("Stopping after a failure.", "error", failure)
+		if !errors.Is(failure, ErrStartOver) { // who starts over must not leave anything running
+			a.Log.Error("Stopping after a failure.", "error", failure)
 			over = time.After(2 * failureGrace)
 		}
 	}
 	stopped := make(chan error, 1)
-	go func() { stopped <- a.stop(ctx) }()
+	go func() { stopped <- a.Stop(ctx) }()
 	for {
 		select {
 		case <-signals:

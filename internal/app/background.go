@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -25,9 +25,9 @@ func everyMinute(ctx context.Context, do func(context.Context)) {
 
 // reopenGroups opens the error groups that were ignored until a time that has
 // come. What fails is tried again the next time.
-func (a *app) reopenGroups(ctx context.Context) {
+func (a *App) reopenGroups(ctx context.Context) {
 	if _, err := a.store.Groups.ReopenDue(ctx, time.Now()); err != nil && ctx.Err() == nil {
-		a.log.Warn("Ignored error groups that are due to reopen could not be reopened. Redrive will try again.",
+		a.Log.Warn("Ignored error groups that are due to reopen could not be reopened. Redrive will try again.",
 			"error", err, "again_in", time.Minute)
 	}
 }
@@ -35,7 +35,7 @@ func (a *app) reopenGroups(ctx context.Context) {
 // watchNotices has the open pages redrawn when what they say about the whole program has
 // changed, until the end of ctx. Nothing else tells them of such a change: while the
 // database cannot be written, no count moves.
-func (a *app) watchNotices(ctx context.Context) {
+func (a *App) watchNotices(ctx context.Context) {
 	ticker := time.NewTicker(noticePeriod)
 	defer ticker.Stop()
 	for said := a.server.Notices(); ; {

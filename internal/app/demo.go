@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -13,23 +13,23 @@ import (
 	"redrive/web/templates"
 )
 
-// errStartOver ends an app whose demo is reset.
-var errStartOver = errors.New("the demo starts over")
+// ErrStartOver ends an app whose demo is reset.
+var ErrStartOver = errors.New("the demo starts over")
 
-// world is the demo's world as the server sees it.
-type world struct {
+// World is the demo's world as the server sees it.
+type World struct {
 	*demo.World
 	hide  func(string) string // removes secrets from a text
 	reset chan struct{}       // one slot: a user asked for a reset
 }
 
-// newWorld makes the world of a seed. The same seed makes the same world.
-func newWorld(seed uint64, settings *config.Config) world {
-	return world{demo.New(seed, settings), settings.Redactor().Text, make(chan struct{}, 1)}
+// NewWorld makes the world of a seed. The same seed makes the same world.
+func NewWorld(seed uint64, settings *config.Config) World {
+	return World{demo.New(seed, settings), settings.Redactor().Text, make(chan struct{}, 1)}
 }
 
 // Faults lists the switches for the banner.
-func (w world) Faults() []templates.Fault {
+func (w World) Faults() []templates.Fault {
 	var all []templates.Fault
 	for _, f := range w.World.Faults() {
 		all = append(all, templates.Fault(f))
@@ -38,7 +38,7 @@ func (w world) Faults() []templates.Fault {
 }
 
 // Reset ends this world; the next one begins with a new database.
-func (w world) Reset(context.Context) error {
+func (w World) Reset(context.Context) error {
 	select {
 	case w.reset <- struct{}{}:
 	default: // it is under way
@@ -46,9 +46,9 @@ func (w world) Reset(context.Context) error {
 	return nil
 }
 
-// writeHistory writes what happened in the day before the start to a new database, and tells
+// WriteHistory writes what happened in the day before the start to a new database, and tells
 // how many of all jobs are done.
-func (w world) writeHistory(ctx context.Context, db string, jobs int, told func(done, all int)) error {
+func (w World) WriteHistory(ctx context.Context, db string, jobs int, told func(done, all int)) error {
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
 	if err != nil {
 		return err
@@ -58,9 +58,9 @@ func (w world) writeHistory(ctx context.Context, db string, jobs int, told func(
 	return errors.Join(err, s.Close())
 }
 
-// play lets the world send its jobs to the running app until the app stops, and the outlet
+// Play lets the world send its jobs to the running app until the app stops, and the outlet
 // work beside it, and stops the app when a user asks for a reset.
-func (a *app) play(w world, outlet *demo.Outlet) {
+func (a *App) Play(w World, outlet *demo.Outlet) {
 	a.inBackground("outlet of the demo", func(ctx context.Context) {
 		if err := outlet.Run(ctx); err != nil {
 			a.fail(fmt.Errorf("run the demo's outlet: %w", err))
@@ -75,7 +75,7 @@ func (a *app) play(w world, outlet *demo.Outlet) {
 		select {
 		case <-ctx.Done():
 		case <-w.reset:
-			a.fail(errStartOver)
+			a.fail(ErrStartOver)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"redrive/internal/usage"
 )
 
-// checkHandlers refuses handlers that cannot be built, and programs that are missing.
-func checkHandlers(settings *config.Config) error {
+// CheckHandlers refuses handlers that cannot be built, and programs that are missing.
+func CheckHandlers(settings *config.Config) error {
 	set, err := handler.New(settings.Handlers, settings.Redactor().TextFrom)
 	if err != nil {
 		return usage.Of(settings.Locate(err))

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/test/rig"
 )
 
 func TestLetterLog_CountsWhatItDoesNotLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out transcript // the end of a period is logged by another goroutine
+		var out rig.Transcript // the end of a period is logged by another goroutine
 		read := 0
 		l := &letterLog{log: slog.New(slog.NewJSONHandler(&out, nil))}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	stdlog "log"
@@ -22,11 +22,11 @@ func (l libraryLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// occupyProcess sets what an app cannot have for itself, because a process has it once: how
+// OccupyProcess sets what an app cannot have for itself, because a process has it once: how
 // much memory it takes, unless the environment has said so already, and the log that
 // libraries share, in which the secrets of services are hidden. A process that is an app does
 // this before the start; apps that run beside each other leave both alone.
-func occupyProcess(c *config.Config, log *slog.Logger) (release func()) {
+func OccupyProcess(c *config.Config, log *slog.Logger) (release func()) {
 	// The garbage collector works harder once the process has grown.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(c.Limits().Memory))

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/test/rig"
 )
 
 // flaky is a store whose first sweeps fail, or its first counts of dead letters.
@@ -63,7 +64,7 @@ const slowly = 10 * time.Minute / restShare
 
 // pruning prunes a real database of five dead letters until the test ends, as flaky as
 // faults say. open tells how many are left.
-func pruning(t *testing.T, r retention.Limits, faults flaky, log *transcript) (s *store.Store, open func() int64) {
+func pruning(t *testing.T, r retention.Limits, faults flaky, log *rig.Transcript) (s *store.Store, open func() int64) {
 	t.Helper()
 	s, err := store.Open(t.Context(), storeOptions(t))
 	if err != nil {
@@ -123,7 +124,7 @@ func bury(t *testing.T, s *store.Store, n int) {
 
 func TestPruner_PrunesEveryMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		s, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 3}, flaky{}, &log)
 		if n := open(); n != 5 {
 			t.Errorf("at the start %d are left, want all", n)
@@ -160,7 +161,7 @@ func TestPruner_PrunesEveryMinute(t *testing.T) {
 // forecast that page, API and metric show; in the log both are warnings.
 func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		s, open := pruning(t, retention.Limits{Count: 5}, flaky{}, &log)
 		said := func(message string) int { return strings.Count(log.String(), "level=WARN msg=\""+message) }
 		const full, announced, removed = "The dead-letter queue is full", "The next sweep will remove", "Retention removed the oldest dead letters"
@@ -189,7 +190,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 
 func TestPruner_WarnsOnceADayBeforeDeadLettersAreRemovedForTheirAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		_, open := pruning(t, retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}, flaky{takesSoLong: slowly}, &log)
 		const warning = `level=WARN msg="Dead letters will be removed within 24 hours`
 		open()
@@ -212,7 +213,7 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 		5: "The dead-letter queue is full", 7: "The dead-letter queue will be full within 24 hours", 6: "The dead-letter queue will be full within 24 hours", 1000: "",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var log transcript
+			var log rig.Transcript
 			_, open := pruning(t, retention.Limits{Count: count}, flaky{}, &log)
 			time.Sleep(time.Hour)
 			if n, warnings := open(), strings.Count(log.String(), "level=WARN"); n != 5 || !strings.Contains(log.String(), want) || warnings != min(len(want), 1) {
@@ -225,7 +226,7 @@ func TestPruner_WarnsBeforeTheDeadLetterQueueIsFull(t *testing.T) {
 // A queue that fills up slowly is told of from 80 percent on, once a day.
 func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		s, open := pruning(t, retention.Limits{Count: 1000}, flaky{takesSoLong: slowly}, &log)
 		bury(t, s, 794)
 		const filling = `level=WARN msg="The dead-letter queue is at least 80 percent full`
@@ -247,7 +248,7 @@ func TestPruner_WarnsFromEightyPercent(t *testing.T) {
 
 func TestPruner_TriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		_, open := pruning(t, retention.Limits{Count: 3}, flaky{failures: 1, uncounted: 1, takesSoLong: 10 * time.Second}, &log)
 		time.Sleep(70 * time.Second)
 		if n := open(); n != 5 {
@@ -272,7 +273,7 @@ func TestPruner_TriesAgain(t *testing.T) {
 // announcement failed.
 func TestPruner_RemovesNothingThatTheLogDidNotAnnounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		_, open := pruning(t, retention.Limits{Count: 3}, flaky{uncounted: 1}, &log)
 		const announced = "The next sweep will remove the oldest dead letters"
 		time.Sleep(time.Minute)
@@ -289,7 +290,7 @@ func TestPruner_RemovesNothingThatTheLogDidNotAnnounce(t *testing.T) {
 // Nothing is removed, for its number neither, before the time is known that retention goes by.
 func TestPruner_RemovesNothingBeforeItKnowsTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		_, open := pruning(t, retention.Limits{Count: 3}, flaky{untimed: 2}, &log)
 		const untold = `"Retention could not read or write the time that it goes by. Redrive will try again." error="the disk is away"`
 		time.Sleep(time.Minute)
@@ -306,7 +307,7 @@ func TestPruner_RemovesNothingBeforeItKnowsTheTime(t *testing.T) {
 // While the clock is ahead, nothing is removed for its number either.
 func TestPruner_AClockThatMovesForwardRemovesNothingForItsNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		ahead := new(atomic.Int64)
 		_, open := pruning(t, retention.Limits{Count: 3}, flaky{ahead: ahead, takesSoLong: slowly}, &log)
 		ahead.Store(int64(366 * 24 * time.Hour))
@@ -325,7 +326,7 @@ func TestPruner_AClockThatMovesForwardRemovesNothingForItsNumber(t *testing.T) {
 // A clock that is a year ahead makes everything old at once.
 func TestPruner_AClockThatMovesForwardRemovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		ahead := new(atomic.Int64)
 		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}, Trash: time.Hour}
 		s, open := pruning(t, limits, flaky{ahead: ahead, takesSoLong: slowly}, &log)
@@ -351,7 +352,7 @@ func TestPruner_AClockThatMovesForwardRemovesNothing(t *testing.T) {
 
 // After a weekend without the dashboard, nothing is wrong with the clock.
 func TestPruner_AStartAfterAWeekendDoesNotBlameTheClock(t *testing.T) {
-	var log transcript
+	var log rig.Transcript
 	friday := time.Date(2026, 3, 13, 17, 0, 0, 0, time.UTC)
 	monday := friday.Add(64 * time.Hour)
 	p := &pruner{log: slog.New(slog.NewTextHandler(&log, nil)), wall: func() time.Time { return monday }}
@@ -371,7 +372,7 @@ func TestPruner_AStartAfterAWeekendDoesNotBlameTheClock(t *testing.T) {
 // is removed.
 func TestPruner_AClockThatStaysIsBelieved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		ahead := new(atomic.Int64)
 		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}}
 		_, open := pruning(t, limits, flaky{ahead: ahead, takesSoLong: slowly}, &log)
@@ -385,7 +386,7 @@ func TestPruner_AClockThatStaysIsBelieved(t *testing.T) {
 
 func TestPruner_AClockThatMovesBackRemovesNothingTooEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		ahead := new(atomic.Int64)
 		limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 48 * time.Hour}}
 		_, open := pruning(t, limits, flaky{ahead: ahead, takesSoLong: slowly}, &log)
@@ -405,7 +406,7 @@ func TestPruner_AClockThatMovesBackRemovesNothingTooEarly(t *testing.T) {
 // does not begin the wait again, and one with the right clock ends it.
 func TestPruner_AStartWithAWrongClockRemovesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		ahead := new(atomic.Int64)
 		limits := func() retention.Limits {
 			return retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}}
@@ -453,7 +454,7 @@ func TestPruner_AStartWithAWrongClockRemovesNothing(t *testing.T) {
 // Ages that are shorter by another configuration are announced before they remove anything.
 func TestPruner_AnnouncesShorterAgesBeforeItRemovesByThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log transcript
+		var log rig.Transcript
 		var short atomic.Bool
 		limits := func() retention.Limits {
 			age := 1000 * 24 * time.Hour

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -20,39 +20,39 @@ import (
 
 // readAgain reads the configuration again. A file that is wrong anywhere changes
 // nothing.
-func (a *app) readAgain(ctx context.Context) (changed, restart []string, err error) {
+func (a *App) readAgain(ctx context.Context) (changed, restart []string, err error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
-	if a.reload == "" || a.set.Load() == nil {
+	if a.Reload == "" || a.set.Load() == nil {
 		return nil, nil, invalid.Errorf("config", "the demo has no configuration file")
 	}
-	if err := readable(a.reload); err != nil {
+	if err := readable(a.Reload); err != nil {
 		return nil, nil, err
 	}
-	settings, err := config.Load(a.reload)
+	settings, err := config.Load(a.Reload)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, missingFile(a.reload)
+		return nil, nil, missingFile(a.Reload)
 	}
 	if err == nil {
-		err = checkHandlers(settings)
+		err = CheckHandlers(settings)
 	}
 	if err != nil {
 		return nil, nil, refusedFile(err)
 	}
-	set, err := a.set.Load().With(settings.Handlers, a.config.Redactor().TextFrom)
+	set, err := a.set.Load().With(settings.Handlers, a.Config.Redactor().TextFrom)
 	if err == nil {
 		err = a.forwarder.Replace(webhooks(settings))
 	}
 	if err != nil {
 		return nil, nil, refusedFile(settings.Locate(err))
 	}
-	changed, restart = a.config.Replace(settings)
+	changed, restart = a.Config.Replace(settings)
 	a.set.Store(set)
-	a.sources.Replace(attached(a.config))
+	a.sources.Replace(attached(a.Config))
 	if slices.Contains(changed, "sources") {
 		a.hub.Redraw() // no job moves because of that, and open pages say what a source allows
 	}
-	a.log.Info("The configuration was reloaded.", "config", a.reload, "changed", changed, "needs_restart", restart)
+	a.Log.Info("The configuration was reloaded.", "config", a.Reload, "changed", changed, "needs_restart", restart)
 	a.engine.Reloaded(ctx)
 	return changed, restart, nil
 }
@@ -91,8 +91,8 @@ func refusedFile(err error) error {
 	return invalid.Errorf("config", "%s", text)
 }
 
-// reloadOn reloads on each signal of the channel, until the app is stopped.
-func (a *app) reloadOn(hangups <-chan os.Signal) {
+// ReloadOn reloads on each signal of the channel, until the app is stopped.
+func (a *App) ReloadOn(hangups <-chan os.Signal) {
 	a.inBackground("reload", func(ctx context.Context) {
 		for {
 			select {
@@ -100,7 +100,7 @@ func (a *app) reloadOn(hangups <-chan os.Signal) {
 				return
 			case <-hangups:
 				if _, _, err := a.readAgain(ctx); err != nil {
-					a.log.Error("The configuration was not reloaded. The dashboard keeps the previous one.",
+					a.Log.Error("The configuration was not reloaded. The dashboard keeps the previous one.",
 						"error", strings.ReplaceAll(err.Error(), "\n", "; "))
 				}
 			}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 
 // divideDescriptors finds out how many files and connections this process may have
 // open, and who gets how many of them.
-func (a *app) divideDescriptors(context.Context) error {
+func (a *App) divideDescriptors(context.Context) error {
 	limit, err := resource.Descriptors()
 	if err != nil {
 		return err
 	}
-	a.shares = resource.Divide(limit, a.config.Limits().Connections)
-	a.shares.Log(a.log)
+	a.shares = resource.Divide(limit, a.Config.Limits().Connections)
+	a.shares.Log(a.Log)
 	if err := resource.Prepare(); err != nil {
-		a.log.Warn("This machine's trusted certificates could not be read. Services cannot be called over https.", "error", err)
+		a.Log.Warn("This machine's trusted certificates could not be read. Services cannot be called over https.", "error", err)
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ func (a *app) divideDescriptors(context.Context) error {
 // keeps buffers of 4 MB each until two collections have passed, and as long as they
 // count as in use, the heap grows to three times their size: an idle process had
 // 42 MB instead of 39.
-func (a *app) dropStartup(context.Context) error {
+func (a *App) dropStartup(context.Context) error {
 	debug.FreeOSMemory()
 	debug.FreeOSMemory()
 	return nil
@@ -38,7 +38,7 @@ func (a *app) dropStartup(context.Context) error {
 
 // probe gives free what is kept for later only, and looks whether there is some of
 // a resource again.
-func (a *app) probe(of job.Resource) error {
+func (a *App) probe(of job.Resource) error {
 	for _, closeIdle := range a.spares {
 		closeIdle()
 	}
@@ -46,7 +46,7 @@ func (a *app) probe(of job.Resource) error {
 }
 
 // ready returns why the process takes no jobs, or nil when it does.
-func (a *app) ready() error {
+func (a *App) ready() error {
 	if !a.running.Load() {
 		return errors.New("the dashboard is starting or stopping")
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 
 // attachSources makes the sources of the configuration, which do nothing before their
 // start. They come before the store, which asks them what they allow.
-func (a *app) attachSources() {
-	a.sources = attach.New(attached(a.config), a.config.Redactor().Text, a.log)
+func (a *App) attachSources() {
+	a.sources = attach.New(attached(a.Config), a.Config.Redactor().Text, a.Log)
 }
 
 // attached are the sources that a configuration names, with how each is opened.
@@ -27,16 +27,16 @@ func attached(c *config.Config) (all []attach.Attached) {
 			Name: s.Name, Preset: s.Preset, Profile: s.Profile, Allow: s.Allow, Every: s.Every,
 			Fingerprint: s.Fingerprint(), Address: s.Address(), MovedFrom: s.MovedFrom,
 			Open: func(ctx context.Context) (source.Origin, error) {
-				return openSource(ctx, s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
+				return OpenSource(ctx, s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 			},
 		})
 	}
 	return all
 }
 
-// openSource connects with a source, by the family of its preset, and with its queue at
+// OpenSource connects with a source, by the family of its preset, and with its queue at
 // work if that is elsewhere.
-func openSource(ctx context.Context, p *preset.Preset, url, work string, s preset.Settings) (source.Origin, error) {
+func OpenSource(ctx context.Context, p *preset.Preset, url, work string, s preset.Settings) (source.Origin, error) {
 	switch p.Family {
 	case "amqp":
 		return amqpsource.Open(ctx, url, p, s)
@@ -58,7 +58,7 @@ func openSource(ctx context.Context, p *preset.Preset, url, work string, s prese
 }
 
 // startSources begins to mirror the sources, and to carry out what people ask of them.
-func (a *app) startSources(context.Context) error {
+func (a *App) startSources(context.Context) error {
 	a.sources.Start(a.store, a.store.Sources)
 	a.onClose("sources", a.sources.Close)
 	return nil

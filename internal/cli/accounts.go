@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -43,7 +43,7 @@ type accountRequest struct {
 
 // do carries out the request in the way that fits: through the API when the
 // flags name a dashboard, or when a dashboard has the database open.
-func (a accountFlags) do(c console, r accountRequest) error {
+func (a accountFlags) do(c Console, r accountRequest) error {
 	if a.Server != "" {
 		return r.ask(a.Server, "")
 	}
@@ -56,7 +56,7 @@ func (a accountFlags) do(c console, r accountRequest) error {
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: a.DB}})
 	var locked *db.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
-		fmt.Fprintf(c.stderr, "%s is open in process %d; sending the command to %s.\n", a.DB, locked.PID, locked.URL)
+		fmt.Fprintf(c.Stderr, "%s is open in process %d; sending the command to %s.\n", a.DB, locked.PID, locked.URL)
 		return r.ask(locked.URL, locked.Key)
 	}
 	if err != nil {
@@ -93,11 +93,11 @@ func refusalOr(err error) error {
 }
 
 // change carries out a request that changes something, and prints what was done.
-func (a accountFlags) change(c console, r accountRequest, done string, args ...any) error {
+func (a accountFlags) change(c Console, r accountRequest, done string, args ...any) error {
 	r.method = http.MethodPost
 	err := a.do(c, r)
 	if err == nil {
-		fmt.Fprintf(c.stdout, done+"\n", args...)
+		fmt.Fprintf(c.Stdout, done+"\n", args...)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ type userAdd struct {
 }
 
 // Run adds the user. The password is asked for once the flags are right.
-func (u *userAdd) Run(c console) error {
+func (u *userAdd) Run(c Console) error {
 	if err := errors.Join(access.CheckUser(u.Name), access.CheckUserRole(u.Role)); err != nil {
 		return usage.Of(err)
 	}
@@ -153,7 +153,7 @@ type listedUser struct {
 }
 
 // Run lists the users.
-func (u *userList) Run(c console) error {
+func (u *userList) Run(c Console) error {
 	var found struct{ Users []listedUser }
 	err := u.do(c, accountRequest{
 		method: http.MethodGet, path: "users", into: &found,
@@ -169,7 +169,7 @@ func (u *userList) Run(c console) error {
 		return err
 	}
 	if len(found.Users) == 0 {
-		fmt.Fprintln(c.stdout, "There are no users, so no login is required on this machine.")
+		fmt.Fprintln(c.Stdout, "There are no users, so no login is required on this machine.")
 		return nil
 	}
 	rows := "NAME\tROLE\tSINCE\n"
@@ -180,8 +180,8 @@ func (u *userList) Run(c console) error {
 }
 
 // printTable prints lines whose cells are separated by tabs, in aligned columns.
-func printTable(c console, rows string) error {
-	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+func printTable(c Console, rows string) error {
+	w := tabwriter.NewWriter(c.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, rows)
 	return w.Flush()
 }
@@ -203,7 +203,7 @@ type userRole struct {
 }
 
 // Run changes the role.
-func (u *userRole) Run(c console) error {
+func (u *userRole) Run(c Console) error {
 	if err := access.CheckUserRole(u.Role); err != nil {
 		return usage.Of(err)
 	}
@@ -223,7 +223,7 @@ type userPassword struct {
 }
 
 // Run changes the password.
-func (u *userPassword) Run(c console) error {
+func (u *userPassword) Run(c Console) error {
 	password, err := askPassword(c, u.Name)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ type userRemove struct {
 }
 
 // Run removes the user.
-func (u *userRemove) Run(c console) error {
+func (u *userRemove) Run(c Console) error {
 	return u.change(c, accountRequest{
 		path: "users/" + url.PathEscape(u.Name) + "/remove",
 		local: func(ctx context.Context, s *store.Store) error {
@@ -273,7 +273,7 @@ type tokenCreate struct {
 
 // Run creates the token and prints it, alone on the standard output, so that a
 // script can keep it.
-func (t *tokenCreate) Run(c console) error {
+func (t *tokenCreate) Run(c Console) error {
 	if err := errors.Join(access.CheckToken(t.Name), access.CheckTokenRole(t.Role)); err != nil {
 		return usage.Of(err)
 	}
@@ -300,8 +300,8 @@ func (t *tokenCreate) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(c.stderr, "Copy it now; it won't be shown again. Programs send it as Authorization: Bearer, commands read REDRIVE_TOKEN.")
-	fmt.Fprintln(c.stdout, made.Secret)
+	fmt.Fprintln(c.Stderr, "Copy it now; it won't be shown again. Programs send it as Authorization: Bearer, commands read REDRIVE_TOKEN.")
+	fmt.Fprintln(c.Stdout, made.Secret)
 	return nil
 }
 
@@ -319,7 +319,7 @@ type listedToken struct {
 }
 
 // Run lists the tokens.
-func (t *tokenList) Run(c console) error {
+func (t *tokenList) Run(c Console) error {
 	var found struct{ Tokens []listedToken }
 	err := t.do(c, accountRequest{
 		method: http.MethodGet, path: "tokens", into: &found,
@@ -355,7 +355,7 @@ type tokenRevoke struct {
 }
 
 // Run revokes the token.
-func (t *tokenRevoke) Run(c console) error {
+func (t *tokenRevoke) Run(c Console) error {
 	return t.change(c, accountRequest{
 		path: "tokens/" + url.PathEscape(t.ID) + "/revoke",
 		local: func(ctx context.Context, s *store.Store) error {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ type backupCommand struct {
 }
 
 // Run writes the copy.
-func (b *backupCommand) Run(c console) error {
+func (b *backupCommand) Run(c Console) error {
 	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	began := time.Now()
@@ -41,7 +41,7 @@ func (b *backupCommand) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.stdout, "%s is a complete, verified copy of %s: %d bytes, in %v.\n",
+	fmt.Fprintf(c.Stdout, "%s is a complete, verified copy of %s: %d bytes, in %v.\n",
 		b.File, b.DB, info.Size(), time.Since(began).Round(time.Millisecond))
 	return nil
 }
@@ -54,7 +54,7 @@ type restoreCommand struct {
 }
 
 // Run restores the copy.
-func (r *restoreCommand) Run(c console) error {
+func (r *restoreCommand) Run(c Console) error {
 	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	kept, err := sqlite.File{Path: r.DB}.Restore(ctx, r.File, r.Force, c.percent("Copying"))
@@ -70,8 +70,8 @@ func (r *restoreCommand) Run(c console) error {
 		return fmt.Errorf("%s was not restored: %w", r.File, err)
 	}
 	if kept != "" {
-		fmt.Fprintf(c.stdout, "The old database is now %s.\n", kept)
+		fmt.Fprintf(c.Stdout, "The old database is now %s.\n", kept)
 	}
-	fmt.Fprintf(c.stdout, "Restored %s from %s. The search index will be rebuilt after the next start.\n", r.DB, r.File)
+	fmt.Fprintf(c.Stdout, "Restored %s from %s. The search index will be rebuilt after the next start.\n", r.DB, r.File)
 	return nil
 }

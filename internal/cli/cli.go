@@ -1,4 +1,16 @@
-package main
+// Package cli is the command line. Each command is a struct whose fields are its flags and
+// arguments and whose Run method carries it out; [Run] finds the command and returns the
+// exit status of the process: 0 for what was done, 1 for what failed, 2 for what was asked
+// wrongly, 3 for a database that another start does not help.
+//
+// The commands are grouped by what they need. Two run the program itself, by internal/app:
+// serve.go and demo.go, the latter in a made-up world. Those in local.go and backup.go read
+// files and open a database themselves. Those in remote.go, replay.go, jobs.go and enqueue.go
+// ask a running dashboard through its API; connect.go finds it. Those in accounts.go do either,
+// depending on whether a dashboard has the database open. source.go looks at the queues of
+// other programs. A command reads and writes through a [Console], which also has the signals
+// for those that ask for them and hides the passwords of the command line (credentials.go).
+package cli
 
 import (
 	"errors"
@@ -66,14 +78,14 @@ func helpParts(version string) kong.Vars {
 	}
 }
 
-// run executes one command line and returns the exit code.
-func run(args []string, c console) int {
+// Run executes one command line and returns the exit code.
+func Run(args []string, c Console) int {
 	c = c.hiding(args)
 	answered := false // by --help
 	parser, err := kong.New(&commands{},
 		kong.Name("dashboard"), kong.Description("Run background jobs, see why they failed, run them again."),
-		kong.Writers(c.stdout, c.stderr), kong.Exit(func(int) { answered = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(c), helpParts(c.version))
+		kong.Writers(c.Stdout, c.Stderr), kong.Exit(func(int) { answered = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(c), helpParts(c.Version))
 	if err != nil { // unreachable unless the struct above is wrong
 		panic(err)
 	}
@@ -128,7 +140,7 @@ func misused(err error, args []string, known []*kong.Node) error {
 
 // fail prints what went wrong, each error in one line, because the logs of a service
 // are read line by line, and returns the exit code.
-func fail(c console, err error) int {
+func fail(c Console, err error) int {
 	var wrong config.Errors
 	var refused wrongFile
 	var paused *pausedError
@@ -136,19 +148,19 @@ func fail(c console, err error) int {
 	case errors.As(err, new(loggedError)):
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
-			fmt.Fprintf(c.stderr, "dashboard: %v\n", e)
+			fmt.Fprintf(c.Stderr, "dashboard: %v\n", e)
 		}
 	case errors.As(err, &refused):
 		for line := range strings.SplitSeq(refused.Error(), "\n") {
-			fmt.Fprintf(c.stderr, "dashboard: %s\n", printable(line))
+			fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(line))
 		}
 	case errors.As(err, &paused):
-		fmt.Fprintf(c.stderr, "dashboard: %s\n", printable(clip.Line(paused.why)))
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(clip.Line(paused.why)))
 		for _, step := range paused.steps {
-			fmt.Fprintf(c.stderr, "  %s\n", printable(step))
+			fmt.Fprintf(c.Stderr, "  %s\n", printable(step))
 		}
 	default:
-		fmt.Fprintf(c.stderr, "dashboard: %s\n", clip.Line(err.Error()))
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", clip.Line(err.Error()))
 	}
 	var answer *client.Error
 	if errors.As(err, new(usage.Error)) || errors.As(err, &answer) && answer.Refused() {

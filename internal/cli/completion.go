@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ type completion struct {
 }
 
 // Run prints the script.
-func (k *completion) Run(c console) error {
-	_, err := fmt.Fprint(c.stdout, completionScripts[k.Shell])
+func (k *completion) Run(c Console) error {
+	_, err := fmt.Fprint(c.Stdout, completionScripts[k.Shell])
 	return err
 }
 
@@ -74,7 +74,7 @@ type suggest struct {
 
 // Run prints the words that can stand in the place of the last one, each with its
 // help after a tab.
-func (s *suggest) Run(c console, k *kong.Context) error {
+func (s *suggest) Run(c Console, k *kong.Context) error {
 	words := s.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -85,7 +85,7 @@ func (s *suggest) Run(c console, k *kong.Context) error {
 	typed := words[len(words)-1]
 	for _, w := range suggestions(k.Model, words) {
 		if strings.HasPrefix(w.text, typed) {
-			fmt.Fprintf(c.stdout, "%s\t%s\n", w.text, w.help)
+			fmt.Fprintf(c.Stdout, "%s\t%s\n", w.text, w.help)
 		}
 	}
 	return nil

@@ -1,16 +1,18 @@
-package main
+package cli
 
 import (
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // suggested runs the program as the scripts do.
 func suggested(t *testing.T, words ...string) (texts []string) {
 	t.Helper()
-	code, stdout, stderr := finish(t, command(t, t.TempDir(), append([]string{"suggest", "--"}, words...)...))
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, t.TempDir(), append([]string{"suggest", "--"}, words...)...))
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -67,10 +69,10 @@ func TestCompletion_WorksInItsShell(t *testing.T) {
 			if err != nil {
 				t.Skipf("%s is not installed", shell)
 			}
-			program := command(t, t.TempDir())
+			program := rig.Command(t, t.TempDir())
 			cmd := exec.Command(path, "-c", script)
 			cmd.Env = append(program.Env, "PATH="+filepath.Dir(program.Path)+":/usr/bin:/bin", "HOME="+program.Dir)
-			code, stdout, stderr := finish(t, cmd)
+			code, stdout, stderr := rig.Finish(t, cmd)
 			if fields := strings.FieldsFunc(stdout, func(r rune) bool { return strings.ContainsRune(" \t:\n", r) }); code != 0 ||
 				len(fields) == 0 || fields[0] != "remove" {
 				t.Errorf("exit %d: %s%s", code, stdout, stderr)

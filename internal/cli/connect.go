@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -113,7 +113,7 @@ type healthCommand struct{ dashboardFlags }
 // Run fails unless the dashboard takes and runs jobs. A dashboard that is not there is
 // a failure like any other, and no wrong command line: container runtimes reserve the
 // status 2.
-func (h *healthCommand) Run(c console) error {
+func (h *healthCommand) Run(c Console) error {
 	dashboard, err := h.connect()
 	if err == nil {
 		err = dashboard.Ready(context.Background())
@@ -121,6 +121,6 @@ func (h *healthCommand) Run(c console) error {
 	if err != nil {
 		return errors.New(err.Error())
 	}
-	fmt.Fprintln(c.stdout, "ready")
+	fmt.Fprintln(c.Stdout, "ready")
 	return nil
 }

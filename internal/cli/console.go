@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -20,22 +20,22 @@ import (
 	"redrive/internal/usage"
 )
 
-// console is what a command has of the process in which it runs: what it reads from and
+// Console is what a command has of the process in which it runs: what it reads from and
 // writes to, and the signals that the process gets.
-type console struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
+type Console struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
 
-	// signals returns a channel of these signals, until it is released. A command that asks
+	// Signals returns a channel of these signals, until it is released. A command that asks
 	// for none is ended by them.
-	signals func(...os.Signal) (received <-chan os.Signal, release func())
+	Signals func(...os.Signal) (received <-chan os.Signal, release func())
 
-	version string // of the program
+	Version string // of the program
 }
 
 // until returns a context that ends with the first of these signals.
-func (c console) until(signals ...os.Signal) (ctx context.Context, release func()) {
-	received, ignore := c.signals(signals...)
+func (c Console) until(signals ...os.Signal) (ctx context.Context, release func()) {
+	received, ignore := c.Signals(signals...)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		select {
@@ -50,36 +50,36 @@ func (c console) until(signals ...os.Signal) (ctx context.Context, release func(
 // progress returns a function that draws, a few times a second, how many of all
 // jobs are done. It draws over one line of the standard error, which the caller
 // clears in the end.
-func (c console) progress(doing string) func(done, all int) {
+func (c Console) progress(doing string) func(done, all int) {
 	drawn := time.Now()
 	return func(done, all int) {
 		if time.Since(drawn) > 200*time.Millisecond {
 			drawn = time.Now()
-			fmt.Fprintf(c.stderr, "\r%s job %d of %d ", doing, done, all)
+			fmt.Fprintf(c.Stderr, "\r%s job %d of %d ", doing, done, all)
 		}
 	}
 }
 
 // percent returns a function that draws how much of something is done, on a terminal
 // and once it has taken a second. The caller clears the line in the end.
-func (c console) percent(doing string) func(done, all int64) {
-	began, live := time.Now(), isTerminal(c.stderr)
+func (c Console) percent(doing string) func(done, all int64) {
+	began, live := time.Now(), isTerminal(c.Stderr)
 	return func(done, all int64) {
 		if live && all > 0 && time.Since(began) > time.Second {
-			fmt.Fprintf(c.stderr, "\r%s: %d %% ", doing, 100*done/all)
+			fmt.Fprintf(c.Stderr, "\r%s: %d %% ", doing, 100*done/all)
 		}
 	}
 }
 
 // waiting says on a terminal what the command waits for, once that has taken a second,
 // until done is called.
-func (c console) waiting(what string) (done func()) {
-	if !isTerminal(c.stderr) {
+func (c Console) waiting(what string) (done func()) {
+	if !isTerminal(c.Stderr) {
 		return func() {}
 	}
 	said := make(chan struct{})
 	late := time.AfterFunc(time.Second, func() {
-		fmt.Fprintf(c.stderr, "\r%s ", what)
+		fmt.Fprintf(c.Stderr, "\r%s ", what)
 		close(said)
 	})
 	return func() {
@@ -91,9 +91,9 @@ func (c console) waiting(what string) (done func()) {
 }
 
 // clear removes the line of progress.
-func (c console) clear() {
-	if isTerminal(c.stderr) {
-		fmt.Fprint(c.stderr, "\r\033[K")
+func (c Console) clear() {
+	if isTerminal(c.Stderr) {
+		fmt.Fprint(c.Stderr, "\r\033[K")
 	}
 }
 
@@ -119,10 +119,10 @@ func printable(s string) string {
 // askPassword reads a password twice from a terminal that does not show it, or
 // once from the first line of the standard input. A password is never an argument:
 // every user of the machine can see those.
-func askPassword(c console, name string) (string, error) {
-	file, ok := c.stdin.(*os.File)
+func askPassword(c Console, name string) (string, error) {
+	file, ok := c.Stdin.(*os.File)
 	if !ok || !isTerminal(file) {
-		line, err := bufio.NewReader(io.LimitReader(c.stdin, 4096)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(c.Stdin, 4096)).ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -140,10 +140,10 @@ func askPassword(c console, name string) (string, error) {
 }
 
 // askHidden asks for a password at a terminal, which does not show what is typed.
-func askHidden(c console, terminal *os.File, prompt string) (string, error) {
-	fmt.Fprint(c.stderr, prompt)
+func askHidden(c Console, terminal *os.File, prompt string) (string, error) {
+	fmt.Fprint(c.Stderr, prompt)
 	text, err := term.ReadPassword(int(terminal.Fd()))
-	fmt.Fprintln(c.stderr)
+	fmt.Fprintln(c.Stderr)
 	return checkedPassword(string(text), err)
 }
 
@@ -161,8 +161,8 @@ func checkedPassword(password string, err error) (string, error) {
 
 // interrupts returns the signals that end a command. The context ends with the
 // first one: it is for the start, before the app is attended with the signals.
-func (c console) interrupts() (ctx context.Context, signals <-chan os.Signal, release func()) {
-	signals, ignore := c.signals(syscall.SIGINT, syscall.SIGTERM)
+func (c Console) interrupts() (ctx context.Context, signals <-chan os.Signal, release func()) {
+	signals, ignore := c.Signals(syscall.SIGINT, syscall.SIGTERM)
 	ctx, cancel := c.until(syscall.SIGINT, syscall.SIGTERM)
 	return ctx, signals, func() { ignore(); cancel() }
 }

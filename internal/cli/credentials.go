@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -13,14 +13,14 @@ import (
 	"strconv"
 	"strings"
 
-	"redrive/internal/usage"
-
 	"github.com/alecthomas/kong"
+
+	"redrive/internal/usage"
 )
 
 // What is written on a command line, or in a variable that stands for a flag, can be a URL
 // with a password. The program has a use for it in few places, and prints it in none: all
-// that a command writes passes through [console.hiding], which knows the passwords of its
+// that a command writes passes through [Console.hiding], which knows the passwords of its
 // command line.
 
 // credentialForms are the ways to write a password between a name and a host: in a URL, and
@@ -102,7 +102,7 @@ func spellings(password string) []string {
 // A password alone is hidden in messages and the log only: in what a command was asked for,
 // the same word can be the name of a queue or a member of JSON. Where there is none, it is
 // the console itself, which may be a terminal.
-func (c console) hiding(args []string) console {
+func (c Console) hiding(args []string) Console {
 	texts := slices.Clone(args)
 	for _, variable := range os.Environ() {
 		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "REDRIVE_") {
@@ -116,8 +116,8 @@ func (c console) hiding(args []string) console {
 	inOutput := strings.NewReplacer(found.forms...)
 	inMessages := strings.NewReplacer(slices.Concat(found.forms, found.bare)...)
 
-	c.stdout = &hider{c.stdout, inOutput}
-	c.stderr = &hider{c.stderr, inMessages}
+	c.Stdout = &hider{c.Stdout, inOutput}
+	c.Stderr = &hider{c.Stderr, inMessages}
 	return c
 }
 

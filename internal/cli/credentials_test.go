@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redrive/test/rig"
 )
 
 const testPassword = "s3cr-hush"
@@ -66,7 +68,7 @@ func runWithPassword(t *testing.T, commands [][]string) {
 	t.Helper()
 	for _, args := range commands {
 		var out bytes.Buffer
-		code := run(args, console{stdin: strings.NewReader(""), stdout: &out, stderr: &out, signals: noSignals})
+		code := Run(args, Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
 		if code == 0 || strings.Contains(out.String(), "s3cr") || strings.Contains(out.String(), "hush") {
 			t.Errorf("%q: exit %d\n%s", args, code, &out)
 		}
@@ -81,12 +83,12 @@ func TestCommands_PrintNoCredentialsOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, variable := range []string{"REDRIVE_DB", "REDRIVE_SERVER", "REDRIVE_CONFIG", "REDRIVE_LISTEN", "REDRIVE_BASE_PATH"} {
 		for _, name := range []string{"serve", "list"} {
-			cmd := command(t, t.TempDir(), name)
+			cmd := rig.Command(t, t.TempDir(), name)
 			cmd.Env = append(cmd.Env, variable+"=postgres://ana:s3cr-hush@127.0.0.1:1/db", "REDRIVE_TOKEN=x")
 			if name == "serve" && variable == "REDRIVE_SERVER" {
 				continue // which only other commands read
 			}
-			if code, stdout, stderr := finish(t, cmd); code == 0 || strings.Contains(stdout+stderr, "s3cr") {
+			if code, stdout, stderr := rig.Finish(t, cmd); code == 0 || strings.Contains(stdout+stderr, "s3cr") {
 				t.Errorf("%s with %s: exit %d\n%s%s", name, variable, code, stdout, stderr)
 			}
 		}
@@ -96,7 +98,7 @@ func TestCommands_PrintNoCredentialsOfTheEnvironment(t *testing.T) {
 // A URL of a database that is not Redrive's is refused in words that say what to do.
 func TestCommands_RefuseTheURLOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := finish(t, command(t, t.TempDir(), "serve", "--db", "postgres://ana:s3cr-hush@db/shop"))
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, t.TempDir(), "serve", "--db", "postgres://ana:s3cr-hush@db/shop"))
 	want := "dashboard: --db postgres://ana:***@db/shop is a URL of postgres, and Redrive keeps its jobs in a file: name that file."
 	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
@@ -125,9 +127,9 @@ func TestCredentials_HideNoMoreThanTheyMust(t *testing.T) {
 	}
 	for _, test := range tests {
 		var stdout, stderr bytes.Buffer
-		c := console{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr}.hiding(args)
-		io.WriteString(c.stdout, test.text)
-		io.WriteString(c.stderr, test.text)
+		c := Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}.hiding(args)
+		io.WriteString(c.Stdout, test.text)
+		io.WriteString(c.Stderr, test.text)
 		if got := stdout.String(); got != test.stdout {
 			t.Errorf("in the output %q became %q, want %q", test.text, got, test.stdout)
 		}
@@ -156,8 +158,8 @@ func TestCredentials_HideInTheValuesOfTheLogOnly(t *testing.T) {
 
 	for format, want := range map[string]string{"json": json, "text": text} {
 		var out bytes.Buffer
-		c := console{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &out}.hiding(args)
-		log, err := newLog(c.stderr, "info", format)
+		c := Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &out}.hiding(args)
+		log, err := newLog(c.Stderr, "info", format)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/usage"
@@ -33,14 +34,14 @@ const (
 
 // Run runs the demo until a signal, and from the start again after each reset. The
 // socket stays open during a reset: a browser that connects meanwhile waits.
-func (d *demoCommand) Run(c console) error {
-	if !isLoopback(d.Listen) {
+func (d *demoCommand) Run(c Console) error {
+	if !app.IsLoopback(d.Listen) {
 		return usage.Errorf("--listen %s: the demo listens only on this machine, for example on 127.0.0.1:8080", d.Listen)
 	}
 	if d.Jobs < fewestJobs || d.Jobs > mostJobs {
 		return usage.Errorf("--jobs %d: must be from %d to %d", d.Jobs, fewestJobs, mostJobs)
 	}
-	log, err := newLog(c.stderr, d.LogLevel, "text")
+	log, err := newLog(c.Stderr, d.LogLevel, "text")
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func listenOnce(address string) (*os.File, error) {
 // tell runs one world, from its history to its end, and deletes its databases. again
 // is true after a reset.
 func (d *demoCommand) tell(
-	ctx context.Context, c console, socket *os.File, signals <-chan os.Signal, log *slog.Logger,
+	ctx context.Context, c Console, socket *os.File, signals <-chan os.Signal, log *slog.Logger,
 ) (again bool, err error) {
 	dir, err := os.MkdirTemp("", "redrive-demo-")
 	if err != nil {
@@ -83,14 +84,14 @@ func (d *demoCommand) tell(
 	if err != nil {
 		return false, err
 	}
-	defer occupyProcess(settings, log)()
-	w := newWorld(d.Seed, settings)
+	defer app.OccupyProcess(settings, log)()
+	w := app.NewWorld(d.Seed, settings)
 	if err := d.writeHistory(ctx, c, w, db); err != nil {
-		return false, unlessInterrupted(ctx, log, err)
+		return false, app.UnlessInterrupted(ctx, log, err)
 	}
 	outlet, err := w.OpenOutlet(ctx, elsewhere, time.Now())
 	if err != nil {
-		return false, unlessInterrupted(ctx, log, err)
+		return false, app.UnlessInterrupted(ctx, log, err)
 	}
 	defer func() { err = errors.Join(err, outlet.Close()) }()
 	listener, err := net.FileListener(socket)
@@ -98,27 +99,27 @@ func (d *demoCommand) tell(
 		return false, err
 	}
 	// The commits of a database that is thrown away need not wait for the disk.
-	a, err := startApp(ctx, parts{
-		listener: listener, db: db, relaxed: true, config: settings, log: log,
-		handlers: w.Handler, sender: w, demo: w, worker: "shop",
+	a, err := app.Start(ctx, app.Parts{
+		Listener: listener, DB: db, Relaxed: true, Config: settings, Log: log,
+		Handlers: w.Handler, Sender: w, Demo: w, Worker: "shop",
 	})
 	if err != nil {
-		return false, unlessInterrupted(ctx, log, err)
+		return false, app.UnlessInterrupted(ctx, log, err)
 	}
-	fmt.Fprintf(c.stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. "+
-		"Press Ctrl-C to stop it and delete its database.\n", a.url())
-	a.play(w, outlet)
-	err = a.attend(signals)
-	if errors.Is(err, errStartOver) {
+	fmt.Fprintf(c.Stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. "+
+		"Press Ctrl-C to stop it and delete its database.\n", a.URL())
+	a.Play(w, outlet)
+	err = a.Attend(signals)
+	if errors.Is(err, app.ErrStartOver) {
 		return true, nil
 	}
 	return false, err
 }
 
 // writeHistory writes what happened in the day before the start, and shows the progress.
-func (d *demoCommand) writeHistory(ctx context.Context, c console, w world, db string) error {
+func (d *demoCommand) writeHistory(ctx context.Context, c Console, w app.World, db string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many small things are made and forgotten within seconds
-	err := w.writeHistory(ctx, db, d.Jobs, c.progress("Writing a day of history:"))
-	fmt.Fprint(c.stderr, "\r\033[K")
+	err := w.WriteHistory(ctx, db, d.Jobs, c.progress("Writing a day of history:"))
+	fmt.Fprint(c.Stderr, "\r\033[K")
 	return err
 }

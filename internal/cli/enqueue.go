@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -41,7 +41,7 @@ type jobFlags struct {
 }
 
 // Run sends the jobs, and prints the id and the state of each.
-func (e *enqueue) Run(c console) error {
+func (e *enqueue) Run(c Console) error {
 	if strings.ContainsFunc(e.Key, unicode.IsControl) {
 		return usage.Errorf("--key %q must not contain line breaks or other control characters", e.Key)
 	}
@@ -51,7 +51,7 @@ func (e *enqueue) Run(c console) error {
 	if e.Batch != nil {
 		return usage.Errorf("--batch-size needs --ndjson")
 	}
-	body, err := e.body(c.stdin)
+	body, err := e.body(c.Stdin)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (e *enqueue) perhaps(jobs, them string) string {
 }
 
 // print prints what became of the jobs.
-func (e *enqueue) print(c console, made client.Enqueued) error {
+func (e *enqueue) print(c Console, made client.Enqueued) error {
 	for _, raw := range made.Jobs {
 		if e.JSON {
 			if err := printLine(c, raw); err != nil {
@@ -110,24 +110,24 @@ func (e *enqueue) print(c console, made client.Enqueued) error {
 		if made.Repeat {
 			j.State += " (already enqueued with this key)"
 		}
-		if _, err := fmt.Fprintln(c.stdout, j.ID, j.State); err != nil {
+		if _, err := fmt.Fprintln(c.Stdout, j.ID, j.State); err != nil {
 			return err
 		}
 	}
 	if made.Warning != "" {
-		fmt.Fprintln(c.stderr, "warning: "+printable(made.Warning))
+		fmt.Fprintln(c.Stderr, "warning: "+printable(made.Warning))
 	}
 	return nil
 }
 
 // printLine prints a JSON document on one line.
-func printLine(c console, raw json.RawMessage) error {
+func printLine(c Console, raw json.RawMessage) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, raw); err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
 	line.WriteByte('\n')
-	_, err := c.stdout.Write(line.Bytes())
+	_, err := c.Stdout.Write(line.Bytes())
 	return err
 }
 
@@ -245,7 +245,7 @@ const patience = 2 * time.Minute
 
 // sendLines sends the jobs of the standard input, in batches. A batch is read and
 // checked as a whole before it is sent.
-func (e *enqueue) sendLines(c console) error {
+func (e *enqueue) sendLines(c Console) error {
 	if e.Type != "" || e.jobFlags != (jobFlags{}) {
 		return usage.Errorf("with --ndjson each line describes a whole job; leave out the type and all job flags")
 	}
@@ -260,7 +260,7 @@ func (e *enqueue) sendLines(c console) error {
 	if err != nil {
 		return err
 	}
-	in := newLineReader(c.stdin, size)
+	in := newLineReader(c.Stdin, size)
 	for last := 0; ; { // the number of the last line that is enqueued
 		b, end := in.next()
 		if end != nil && !errors.Is(end, io.EOF) {
@@ -369,7 +369,7 @@ func (b batch) name() string {
 
 // send sends the batch, and sends it again while the dashboard has no place for it. A
 // person at a terminal is told what takes longer than a second.
-func (b batch) send(c console, dashboard *client.Client, key string) (client.Enqueued, error) {
+func (b batch) send(c Console, dashboard *client.Client, key string) (client.Enqueued, error) {
 	done := c.waiting("sending " + b.name())
 	defer func() { done() }()
 	for until := time.Now().Add(patience); ; {

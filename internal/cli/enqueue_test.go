@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -21,21 +21,22 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/server/web"
 	"redrive/internal/usage"
+	"redrive/test/rig"
 )
 
 func TestEnqueue_RefusesAKeyWithALineBreak(t *testing.T) {
-	if err := (&enqueue{Type: "t", Key: "a\nb", dashboardFlags: dashboardFlags{Server: "http://127.0.0.1:1"}}).Run(console{}); !errors.As(err, new(usage.Error)) {
+	if err := (&enqueue{Type: "t", Key: "a\nb", dashboardFlags: dashboardFlags{Server: "http://127.0.0.1:1"}}).Run(Console{}); !errors.As(err, new(usage.Error)) {
 		t.Errorf("got %v, want a usage error", err)
 	}
 }
 
 func TestEnqueue_FromTheCommandLine(t *testing.T) {
 	dir := t.TempDir()
-	p := startProcess(t, dir)
+	p := rig.Start(t, dir)
 	send := func(stdin string, args ...string) (int, string, string) {
-		cmd := command(t, dir, append([]string{"enqueue", "--server", p.url}, args...)...)
+		cmd := rig.Command(t, dir, append([]string{"enqueue", "--server", p.URL}, args...)...)
 		cmd.Stdin = strings.NewReader(stdin)
-		return finish(t, cmd)
+		return rig.Finish(t, cmd)
 	}
 	code, stdout, stderr := send("", "email.send", `{"to": "ana"}`, "--queue", "mail", "--policy", `{"max_attempts":7}`, "--priority", "5", "--delay", "1h", "--key", "k1")
 	id, state, _ := strings.Cut(strings.TrimSpace(stdout), " ")
@@ -51,7 +52,7 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 			}
 		}
 	}
-	if j := get[shown](t, p.url+"/api/v1/jobs/"+id).Job; j.Queue != "mail" || j.Priority != 5 || j.Policy.MaxAttempts != 7 {
+	if j := rig.Get[shown](t, p.URL+"/api/v1/jobs/"+id).Job; j.Queue != "mail" || j.Priority != 5 || j.Policy.MaxAttempts != 7 {
 		t.Errorf("job %+v", j)
 	}
 	if code, stdout, _ := send("", "email.send", `{"to": "ana"}`, "--queue", "mail", "--key", "k1"); code != 0 || !strings.Contains(stdout, id) || !strings.Contains(stdout, "already") {
@@ -79,10 +80,10 @@ func TestEnqueue_TellsThatAPayloadIsTooLarge(t *testing.T) {
 // A variable that is not set must not enqueue a job without its payload.
 func TestEnqueue_RefusesAnEmptyPayload(t *testing.T) {
 	for _, payload := range []string{"", " \n"} {
-		cmd := command(t, t.TempDir(), "enqueue", "t", payload, "--server", "http://127.0.0.1:1")
+		cmd := rig.Command(t, t.TempDir(), "enqueue", "t", payload, "--server", "http://127.0.0.1:1")
 		cmd.Stdin = strings.NewReader("[1]")
 		const want = "dashboard: the payload is empty; to enqueue a job without a payload, write null\n"
-		if code, _, stderr := finish(t, cmd); code != 2 || stderr != want {
+		if code, _, stderr := rig.Finish(t, cmd); code != 2 || stderr != want {
 			t.Errorf("%q: exit %d, %s", payload, code, stderr)
 		}
 	}
@@ -90,12 +91,12 @@ func TestEnqueue_RefusesAnEmptyPayload(t *testing.T) {
 
 // enqueueAt returns a function that runs dashboard enqueue with a standard input,
 // against a process. It returns the jobs that the command printed.
-func enqueueAt(t *testing.T, p *process) func(stdin string, args ...string) (made []enqueued, stderr string) {
+func enqueueAt(t *testing.T, p *rig.Process) func(stdin string, args ...string) (made []enqueued, stderr string) {
 	return func(stdin string, args ...string) (made []enqueued, stderr string) {
 		t.Helper()
-		cmd := command(t, t.TempDir(), append([]string{"enqueue", "--json", "--server", p.url}, args...)...)
+		cmd := rig.Command(t, t.TempDir(), append([]string{"enqueue", "--json", "--server", p.URL}, args...)...)
 		cmd.Stdin = strings.NewReader(stdin)
-		_, stdout, stderr := finish(t, cmd)
+		_, stdout, stderr := rig.Finish(t, cmd)
 		for d := json.NewDecoder(strings.NewReader(stdout)); ; {
 			var j enqueued
 			if err := d.Decode(&j); errors.Is(err, io.EOF) {
@@ -119,7 +120,7 @@ type enqueued struct {
 }
 
 func TestEnqueue_ReadsThePayloadFromAPipe(t *testing.T) {
-	send := enqueueAt(t, startProcess(t, t.TempDir()))
+	send := enqueueAt(t, rig.Start(t, t.TempDir()))
 	for _, args := range [][]string{{"t"}, {"t", "-"}} {
 		if made, stderr := send(` [1,  2.50] `, args...); len(made) != 1 || string(made[0].Payload) != "[1,2.50]" {
 			t.Errorf("%v: %+v, %s", args, made, stderr)
@@ -134,7 +135,7 @@ func TestEnqueue_ReadsThePayloadFromAPipe(t *testing.T) {
 }
 
 func TestEnqueue_TakesTimesAndDurations(t *testing.T) {
-	send := enqueueAt(t, startProcess(t, t.TempDir()))
+	send := enqueueAt(t, rig.Start(t, t.TempDir()))
 	begin := time.Now()
 	for _, ttr := range []string{"5s", "PT5S"} {
 		if made, stderr := send("", "t", "--ttr", ttr); len(made) != 1 || made[0].TTR != "PT5S" {
@@ -156,7 +157,7 @@ func TestEnqueue_TakesTimesAndDurations(t *testing.T) {
 }
 
 func TestEnqueue_TakesAPolicyByItsName(t *testing.T) {
-	send := enqueueAt(t, startProcess(t, t.TempDir()))
+	send := enqueueAt(t, rig.Start(t, t.TempDir()))
 	if made, stderr := send("", "t", "--policy", "sidekiq"); len(made) != 1 || made[0].Policy.MaxAttempts != 26 {
 		t.Errorf("%+v, %s", made, stderr)
 	}
@@ -167,8 +168,8 @@ func TestEnqueue_TakesAPolicyByItsName(t *testing.T) {
 
 func TestEnqueue_WarnsWhenNobodyHandlesTheType(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "handlers: {known: {exec: {command: [/bin/true]}}}\n")
-	send := enqueueAt(t, startProcess(t, dir))
+	rig.Write(t, dir, "redrive.yaml", "handlers: {known: {exec: {command: [/bin/true]}}}\n")
+	send := enqueueAt(t, rig.Start(t, dir))
 	if _, stderr := send("", "known"); stderr != "" {
 		t.Errorf("a type with a handler: %s", stderr)
 	}
@@ -182,14 +183,14 @@ func TestEnqueue_WarnsWhenNobodyHandlesTheType(t *testing.T) {
 func lines(n int) string { return strings.Repeat(`{"type": "t", "payload": 1.50}`+"\n\n", n) }
 
 func TestEnqueue_SendsAJobOnEachLineInBatches(t *testing.T) {
-	p := startProcess(t, t.TempDir())
+	p := rig.Start(t, t.TempDir())
 	send := enqueueAt(t, p)
 	all := lines(job.MaxBatch + 5)
 	if made, stderr := send(all, "--ndjson", "--key", "import"); len(made) != job.MaxBatch+5 {
 		t.Fatalf("%d jobs: %s", len(made), stderr)
 	}
 	send(all, "--ndjson", "--key", "import")
-	if n := p.until(func(totals) bool { return true }).States["available"]; n != job.MaxBatch+5 {
+	if n := p.Until(func(rig.Totals) bool { return true }).States["available"]; n != job.MaxBatch+5 {
 		t.Errorf("after a repeat under the same key there are %d jobs, want %d", n, job.MaxBatch+5)
 	}
 }
@@ -197,7 +198,7 @@ func TestEnqueue_SendsAJobOnEachLineInBatches(t *testing.T) {
 // An input that fits into one batch is enqueued as a whole or not at all, whatever is
 // wrong with which line: then it can be sent again.
 func TestEnqueue_ABatchOfLinesIsAllOrNothing(t *testing.T) {
-	p := startProcess(t, t.TempDir())
+	p := rig.Start(t, t.TempDir())
 	send := enqueueAt(t, p)
 	good := strings.TrimSuffix(lines(1200), "\n\n") + "\n"
 	for wrong, want := range map[string]string{
@@ -210,7 +211,7 @@ func TestEnqueue_ABatchOfLinesIsAllOrNothing(t *testing.T) {
 			t.Errorf("%s: %d jobs, %s; want %q", wrong, len(made), stderr, want)
 		}
 	}
-	if n := p.until(func(totals) bool { return true }).States["available"]; n != 0 {
+	if n := p.Until(func(rig.Totals) bool { return true }).States["available"]; n != 0 {
 		t.Errorf("there are %d jobs", n)
 	}
 }
@@ -225,7 +226,7 @@ func TestLong_EnqueueSaysWhichLinesWereEnqueuedBeforeAWrongValue(t *testing.T) {
 
 func saysWhichLinesWereEnqueued(t *testing.T, wrong, want string) {
 	t.Helper()
-	p := startProcess(t, t.TempDir())
+	p := rig.Start(t, t.TempDir())
 	made, stderr := enqueueAt(t, p)(lines(job.MaxBatch+1)+wrong+"\n", "--ndjson")
 
 	if len(made) != job.MaxBatch || !strings.Contains(stderr, want) ||
@@ -272,7 +273,7 @@ func TestEnqueue_ClaimsNoMoreThanTheAnswerPromises(t *testing.T) {
 				input = lines(3)
 			}
 			test.Server = address
-			err := test.Run(console{stdin: strings.NewReader(input)})
+			err := test.Run(Console{Stdin: strings.NewReader(input)})
 			want, not := test.none, "may have been enqueued"
 			if !promised {
 				want, not = test.perhaps, test.none
@@ -306,16 +307,16 @@ func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 		{nil, "; lines 1 to 5 may have been enqueued: run \"dashboard list\" to check before you send them again"},
 		{[]string{"--key", "k"}, "; lines 1 to 5 may have been enqueued: run the same command again, the key prevents doubles"},
 	} {
-		cmd := command(t, t.TempDir(), append([]string{"enqueue", "--ndjson", "--server", address}, test.args...)...)
+		cmd := rig.Command(t, t.TempDir(), append([]string{"enqueue", "--ndjson", "--server", address}, test.args...)...)
 		cmd.Stdin = strings.NewReader(lines(3))
-		if code, _, stderr := finish(t, cmd); code != 1 || !strings.Contains(stderr, test.want) {
+		if code, _, stderr := rig.Finish(t, cmd); code != 1 || !strings.Contains(stderr, test.want) {
 			t.Errorf("%v: exit %d, %s; want %q", test.args, code, stderr, test.want)
 		}
 	}
 	silent.Close()
-	cmd := command(t, t.TempDir(), "enqueue", "--ndjson", "--server", address)
+	cmd := rig.Command(t, t.TempDir(), "enqueue", "--ndjson", "--server", address)
 	cmd.Stdin = strings.NewReader(lines(3))
-	if code, _, stderr := finish(t, cmd); code != 1 || !strings.Contains(stderr, "; nothing was enqueued") {
+	if code, _, stderr := rig.Finish(t, cmd); code != 1 || !strings.Contains(stderr, "; nothing was enqueued") {
 		t.Errorf("nobody listens: exit %d, %s", code, stderr)
 	}
 }
@@ -328,7 +329,7 @@ func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	p := startProcess(t, t.TempDir())
+	p := rig.Start(t, t.TempDir())
 	for _, test := range []struct {
 		args        []string
 		input, want string
@@ -337,7 +338,7 @@ func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
 		{[]string{"--ndjson"}, lines(3), "write /dev/stdout: no space left on device; lines 1 to 5 were enqueued, and nothing after them: continue with line 6\n"},
 	} {
 		for _, format := range [][]string{nil, {"--json"}} {
-			cmd := command(t, t.TempDir(), slices.Concat([]string{"enqueue", "--server", p.url}, format, test.args)...)
+			cmd := rig.Command(t, t.TempDir(), slices.Concat([]string{"enqueue", "--server", p.URL}, format, test.args)...)
 			var stderr bytes.Buffer
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(test.input), full, &stderr
 			if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), test.want) {
@@ -345,7 +346,7 @@ func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
 			}
 		}
 	}
-	if n := p.until(func(totals) bool { return true }).States["available"]; n != 8 {
+	if n := p.Until(func(rig.Totals) bool { return true }).States["available"]; n != 8 {
 		t.Errorf("there are %d jobs, want 8", n)
 	}
 }
@@ -354,10 +355,10 @@ func TestEnqueue_SaysWhatWasEnqueuedWhenItCannotBePrinted(t *testing.T) {
 // nothing was changed.
 func TestEnqueue_ABatchWaitsForItsTurn(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "limits: {batches: 1}\n")
-	p := startProcess(t, dir)
+	rig.Write(t, dir, "redrive.yaml", "limits: {batches: 1}\n")
+	p := rig.Start(t, dir)
 	// An import that has begun holds the only place.
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,18 +367,18 @@ func TestEnqueue_ABatchWaitsForItsTurn(t *testing.T) {
 		"Content-Type: application/json\r\nContent-Length: 8000000\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
-	person, program := terminal(t)
-	said := newTranscript()
+	person, program := rig.Terminal(t)
+	said := rig.NewTranscript()
 	go func() { _, _ = io.Copy(said, person) }()
-	cmd := command(t, dir, "enqueue", "--ndjson", "--server", p.url)
+	cmd := rig.Command(t, dir, "enqueue", "--ndjson", "--server", p.URL)
 	line := `{"type":"t","payload":"` + strings.Repeat("x", 1<<20-100) + `"}` + "\n"
 	var stdout bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(strings.Repeat(line, 12)), &stdout, program
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said.await(t, "sending lines 1 to 12")
-	said.await(t, "waiting to send lines 1 to 12: the dashboard is busy")
+	said.Await(t, "sending lines 1 to 12")
+	said.Await(t, "waiting to send lines 1 to 12: the dashboard is busy")
 	conn.Close()
 	if err := cmd.Wait(); err != nil || strings.Count(stdout.String(), "\n") != 12 {
 		t.Errorf("%v: %s%s", err, &stdout, said)
@@ -403,7 +404,7 @@ func TestEnqueue_DoesNotTryForever(t *testing.T) {
 			fmt.Fprintf(w, `{"error": {"code": %q, "message": "no"}}`, test.code)
 		}))
 		e := enqueue{NDJSON: true, dashboardFlags: dashboardFlags{Server: s.URL}}
-		err := e.Run(console{stdin: strings.NewReader(lines(3))})
+		err := e.Run(Console{Stdin: strings.NewReader(lines(3))})
 		s.Close()
 		if err == nil || asked != test.asked {
 			t.Errorf("%s: asked %d times, want %d: %v", test.code, asked, test.asked, err)
@@ -429,9 +430,9 @@ func TestEnqueue_SendsBatchesOfTheSizeAskedFor(t *testing.T) {
 	}))
 	defer s.Close()
 	send := func(args ...string) (int, string) {
-		cmd := command(t, t.TempDir(), append([]string{"enqueue", "--server", s.URL}, args...)...)
+		cmd := rig.Command(t, t.TempDir(), append([]string{"enqueue", "--server", s.URL}, args...)...)
 		cmd.Stdin = strings.NewReader(lines(7))
-		code, _, stderr := finish(t, cmd)
+		code, _, stderr := rig.Finish(t, cmd)
 		return code, stderr
 	}
 	if code, stderr := send("--ndjson", "--batch-size", "3"); code != 0 || !slices.Equal(sizes, []int{3, 3, 1}) {
@@ -448,7 +449,7 @@ func TestEnqueue_SendsBatchesOfTheSizeAskedFor(t *testing.T) {
 
 // A line that is slower than the usual time allows still takes a large batch.
 func TestLong_EnqueueSendsALargeBatchOverASlowLine(t *testing.T) {
-	p := startProcess(t, t.TempDir())
+	p := rig.Start(t, t.TempDir())
 	slow, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -457,7 +458,7 @@ func TestLong_EnqueueSendsALargeBatchOverASlowLine(t *testing.T) {
 	var pauses atomic.Int64 // of half a second each
 	go func() {
 		for near, err := slow.Accept(); err == nil; near, err = slow.Accept() {
-			far, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+			far, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 			if err != nil {
 				t.Error(err)
 				return
@@ -474,10 +475,10 @@ func TestLong_EnqueueSendsALargeBatchOverASlowLine(t *testing.T) {
 			}()
 		}
 	}()
-	cmd := command(t, t.TempDir(), "enqueue", "--ndjson", "--server", "http://"+slow.Addr().String())
+	cmd := rig.Command(t, t.TempDir(), "enqueue", "--ndjson", "--server", "http://"+slow.Addr().String())
 	line := `{"type":"t","payload":"` + strings.Repeat("x", 1<<20-100) + `"}` + "\n"
 	cmd.Stdin = strings.NewReader(strings.Repeat(line, 30))
-	if code, stdout, stderr := finish(t, cmd); code != 0 || strings.Count(stdout, "\n") != 30 || pauses.Load() < 70 {
+	if code, stdout, stderr := rig.Finish(t, cmd); code != 0 || strings.Count(stdout, "\n") != 30 || pauses.Load() < 70 {
 		t.Errorf("exit %d after %d pauses: %s%s", code, pauses.Load(), stdout, stderr)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -41,7 +41,7 @@ type jobsPage struct {
 const maxPage = 200
 
 // Run lists the jobs, page by page.
-func (l *listCommand) Run(c console) error {
+func (l *listCommand) Run(c Console) error {
 	q := strings.Join(l.Filter, " ")
 	if l.Limit < 0 {
 		return usage.Errorf("--limit must be 0 or more")
@@ -77,15 +77,15 @@ func (l *listCommand) Run(c console) error {
 		case after == "":
 			return nil
 		case listed == l.Limit:
-			fmt.Fprintln(c.stderr, "There are more jobs; add --limit 0 to list all.")
+			fmt.Fprintln(c.Stderr, "There are more jobs; add --limit 0 to list all.")
 			return nil
 		}
 	}
 }
 
 // printer returns a function that prints a page.
-func (l *listCommand) printer(c console, f filter.Filter) func(jobsPage) error {
-	w := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
+func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
+	w := tabwriter.NewWriter(c.Stdout, 0, 0, 2, ' ', 0)
 	if !l.JSON {
 		fmt.Fprintln(w, "ID\tSTATE\tTYPE\tQUEUE\tATTEMPTS\t"+timeColumn(f)+"\tERROR")
 	}
@@ -105,7 +105,7 @@ func (l *listCommand) printer(c console, f filter.Filter) func(jobsPage) error {
 				j.tries("/"), j.sortedBy(f), j.Error.line(60))
 		}
 		if page.Incomplete {
-			fmt.Fprintln(c.stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
+			fmt.Fprintln(c.Stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
 		}
 		return w.Flush()
 	}
@@ -254,7 +254,7 @@ type attemptAnswer struct {
 }
 
 // Run shows the job.
-func (s *showCommand) Run(c console) error {
+func (s *showCommand) Run(c Console) error {
 	id, err := job.ParseID(s.ID)
 	if err != nil {
 		return usage.Of(err)
@@ -274,7 +274,7 @@ func (s *showCommand) Run(c console) error {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
-	return d.print(c.stdout)
+	return d.print(c.Stdout)
 }
 
 // policy says how the job is retried; of a job of a source, Redrive has no policy.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -9,18 +9,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"redrive/test/rig"
 )
 
 func TestList_PrintsWhatTheFilterSelects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", failing)
-	p := startProcess(t, dir)
-	dead := p.post(`{"type":"shell.fail","payload":{"to":"\u001b[31mana"}}`)
-	waits := p.post(`{"type":"other","queue":"orders"}`)
-	p.until(func(now totals) bool { return now.Failed == 2 })
+	rig.Write(t, dir, "redrive.yaml", rig.Failing)
+	p := rig.Start(t, dir)
+	dead := p.Post(`{"type":"shell.fail","payload":{"to":"\u001b[31mana"}}`)
+	waits := p.Post(`{"type":"other","queue":"orders"}`)
+	p.Until(func(now rig.Totals) bool { return now.Failed == 2 })
 	list := func(args ...string) (stdout, stderr string) {
-		code, stdout, stderr := finish(t, command(t, dir, append([]string{"list", "--server", p.url}, args...)...))
+		code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, append([]string{"list", "--server", p.URL}, args...)...))
 		if code != 0 {
 			t.Fatalf("list %v: exit %d: %s", args, code, stderr)
 		}
@@ -43,11 +45,11 @@ func TestList_PrintsWhatTheFilterSelects(t *testing.T) {
 func TestList_ReadsPageAfterPage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir)
+	p := rig.Start(t, dir)
 	send := enqueueAt(t, p)
 	send(strings.Repeat("{\"type\": \"t\"}\n", maxPage+1), "--ndjson")
 	for limit, want := range map[int]int{0: maxPage + 1, maxPage + 1: maxPage + 1, maxPage: maxPage, 7: 7} {
-		_, stdout, stderr := finish(t, command(t, dir, "list", "--json", "--server", p.url, "--limit", fmt.Sprint(limit)))
+		_, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "list", "--json", "--server", p.URL, "--limit", fmt.Sprint(limit)))
 		if n := strings.Count(stdout, "\n"); n != want {
 			t.Errorf("--limit %d lists %d jobs, want %d: %s", limit, n, want, stderr)
 		}
@@ -57,23 +59,23 @@ func TestList_ReadsPageAfterPage(t *testing.T) {
 func TestShow_PrintsAJobWithItsAttempts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", failing)
-	p := startProcess(t, dir)
-	id := p.post(`{"type":"shell.fail","payload":{"to":"ana` + "\u009b" + `31m"}}`)
-	p.until(func(now totals) bool { return now.Failed == 2 })
-	_, text, _ := finish(t, command(t, dir, "show", id, "--server", p.url))
+	rig.Write(t, dir, "redrive.yaml", rig.Failing)
+	p := rig.Start(t, dir)
+	id := p.Post(`{"type":"shell.fail","payload":{"to":"ana` + "\u009b" + `31m"}}`)
+	p.Until(func(now rig.Totals) bool { return now.Failed == 2 })
+	_, text, _ := rig.Finish(t, rig.Command(t, dir, "show", id, "--server", p.URL))
 	for _, want := range []string{"dead_letter, attempts_exhausted", "attempts 2 of 2", "exec.exit_1", `{"to":"ana\u009b31m"}`,
 		"retry in 1ms (policy:retry:1/2)", "dead_letter (policy:exhausted:2/2)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	_, line, _ := finish(t, command(t, dir, "show", id, "--json", "--server", p.url))
-	var d detail
+	_, line, _ := rig.Finish(t, rig.Command(t, dir, "show", id, "--json", "--server", p.URL))
+	var d rig.Detail
 	if err := json.Unmarshal([]byte(line), &d); err != nil || len(d.Attempts) != 2 || strings.Count(line, "\n") != 1 {
 		t.Errorf("%v: %s", err, line)
 	}
-	code, _, stderr := finish(t, command(t, dir, "show", "01890000-0000-7000-8000-000000000000", "--server", p.url))
+	code, _, stderr := rig.Finish(t, rig.Command(t, dir, "show", "01890000-0000-7000-8000-000000000000", "--server", p.URL))
 	if code != 2 || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("a job that does not exist: exit %d, %s", code, stderr)
 	}
@@ -84,17 +86,17 @@ func TestShow_OfASourceMakesNothingUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	told := `{"uuid":"00000000-0000-4000-8000-000000000002","job":"Mail@handle","displayName":"App\\Jobs\\Mail","createdAt":1795341600,"maxTries":3,"attempts":1}`
-	section := attachedShop(t, dir, "shop", []failedJob{
-		{"00000000-0000-4000-8000-000000000001", "database", "orders", `{"job":"Charge@handle","displayName":"App\\Jobs\\Charge","maxTries":3}`, "App\\Declined: card 51"},
-		{"00000000-0000-4000-8000-000000000002", "database", "mail", told, "App\\NoRoute: example.org"},
+	section := rig.AttachedShop(t, dir, "shop", []rig.FailedJob{
+		{UUID: "00000000-0000-4000-8000-000000000001", Connection: "database", Queue: "orders", Payload: `{"job":"Charge@handle","displayName":"App\\Jobs\\Charge","maxTries":3}`, Exception: "App\\Declined: card 51"},
+		{UUID: "00000000-0000-4000-8000-000000000002", Connection: "database", Queue: "mail", Payload: told, Exception: "App\\NoRoute: example.org"},
 	})
-	statement(t, filepath.Join(dir, "shop.sqlite"), "UPDATE failed_jobs SET failed_at = 'soon' WHERE queue = 'orders'")
-	write(t, dir, "redrive.yaml", section)
-	p := startProcess(t, dir)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 2 })
+	rig.Statement(t, filepath.Join(dir, "shop.sqlite"), "UPDATE failed_jobs SET failed_at = 'soon' WHERE queue = 'orders'")
+	rig.Write(t, dir, "redrive.yaml", section)
+	p := rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 2 })
 	run := func(args ...string) string {
 		t.Helper()
-		code, stdout, stderr := finish(t, command(t, dir, append(args, "--server", p.url)...))
+		code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, append(args, "--server", p.URL)...))
 		if code != 0 {
 			t.Fatalf("%q: exit %d: %s", args, code, stderr)
 		}
@@ -111,7 +113,7 @@ func TestShow_OfASourceMakesNothingUp(t *testing.T) {
 		"mail@shop": {`App\Jobs\Mail mail@shop 2/3 added 20`,
 			[]string{"dead_letter, unknown", "Run 1, attempts 2 of 3 ", "Enqueued 2026-11-22 10:00:00", "RUN ATTEMPT ENDED"}},
 	} {
-		shown := run("show", lettersOf(t, p.url, "shop+queue:"+queue)[0])
+		shown := run("show", rig.LettersOf(t, p.URL, "shop+queue:"+queue)[0])
 		if !strings.Contains(list, wants.row) {
 			t.Errorf("%q is missing in\n%s", wants.row, list)
 		}
@@ -134,16 +136,16 @@ func TestList_JobsOfASourceAreInTheOrderOfTheirTimes(t *testing.T) {
 	t.Parallel()
 	const records = 1100
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", attachedShop(t, dir, "shop", nil))
-	statement(t, filepath.Join(dir, "shop.sqlite"), fmt.Sprintf(`
+	rig.Write(t, dir, "redrive.yaml", rig.AttachedShop(t, dir, "shop", nil))
+	rig.Statement(t, filepath.Join(dir, "shop.sqlite"), fmt.Sprintf(`
 		WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
 			SELECT printf('%%08d-0000-4000-8000-000000000000', i), 'database', 'orders', '{"displayName":"Charge"}', 'Declined: 51',
 				datetime('2026-03-12 12:00:00', i || ' seconds') FROM n`, records))
-	p := startProcess(t, dir)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == records })
+	p := rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == records })
 
-	code, list, stderr := finish(t, command(t, dir, "list", "--limit", "0", "--server", p.url))
+	code, list, stderr := rig.Finish(t, rig.Command(t, dir, "list", "--limit", "0", "--server", p.URL))
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -162,15 +164,15 @@ func TestList_JobsOfASourceAreInTheOrderOfTheirTimes(t *testing.T) {
 func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", attachedShop(t, dir, "shop", []failedJob{
-		{"00000000-0000-4000-8000-000000000001", "database", "orders", `{"job":"Charge@handle","displayName":"Charge"}`, "Declined: 51"},
+	rig.Write(t, dir, "redrive.yaml", rig.AttachedShop(t, dir, "shop", []rig.FailedJob{
+		{UUID: "00000000-0000-4000-8000-000000000001", Connection: "database", Queue: "orders", Payload: `{"job":"Charge@handle","displayName":"Charge"}`, Exception: "Declined: 51"},
 	}))
-	p := startProcess(t, dir)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 1 })
-	id := lettersOf(t, p.url, "shop")[0]
+	p := rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 1 })
+	id := rig.LettersOf(t, p.URL, "shop")[0]
 	run := func(args ...string) string {
 		t.Helper()
-		code, stdout, stderr := finish(t, command(t, dir, append(args, "--server", p.url)...))
+		code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, append(args, "--server", p.URL)...))
 		if code != 0 {
 			t.Fatalf("%q: exit %d: %s", args, code, stderr)
 		}
@@ -181,7 +183,7 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 	if got := run("replay", id); got != "Replayed, run 2: on its way to shop" {
 		t.Errorf("replay says %q", got)
 	}
-	untilSource(t, p.url, "shop", "it was handed over", func(s shownSource) bool { return len(s.Acts) == 1 && s.Acts[0].State == "done" })
+	rig.UntilSource(t, p.URL, "shop", "it was handed over", func(s rig.ShownSource) bool { return len(s.Acts) == 1 && s.Acts[0].State == "done" })
 
 	shown, listed := run("show", id), run("list")
 	for _, want := range []string{"State at shop ", " Handed over 20", "; shop reports only failures: if the job is not back by 20", "Z, it counts as returned "} {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/seed"
 	"redrive/internal/store"
@@ -25,8 +26,8 @@ import (
 type show struct{}
 
 // Run prints the version.
-func (*show) Run(c console) error {
-	fmt.Fprintln(c.stdout, "redrive "+c.version)
+func (*show) Run(c Console) error {
+	fmt.Fprintln(c.Stdout, "redrive "+c.Version)
 	return nil
 }
 
@@ -37,25 +38,25 @@ type check struct {
 }
 
 // Run prints what the file holds, or what is wrong with it.
-func (k *check) Run(c console) error {
+func (k *check) Run(c Console) error {
 	settings, err := loadConfig(k.File)
 	if err != nil {
 		return err
 	}
-	if err := checkHandlers(settings); err != nil {
+	if err := app.CheckHandlers(settings); err != nil {
 		return err
 	}
 	passed, wrong := settings.TryExamples()
 	for _, err := range wrong {
-		fmt.Fprintln(c.stdout, err)
+		fmt.Fprintln(c.Stdout, err)
 	}
 	if len(wrong) > 0 {
 		return usage.Errorf("%s: the rules do not do what the examples expect; examples that passed: %d", k.File, passed)
 	}
-	fmt.Fprintf(c.stdout, "%s is valid. It configures %s and %s.\n",
+	fmt.Fprintf(c.Stdout, "%s is valid. It configures %s and %s.\n",
 		k.File, counted(len(settings.Queues()), "queue"), counted(len(settings.Handlers), "handler"))
 	if n := settings.Rules().Len(); n+passed > 0 {
-		fmt.Fprintf(c.stdout, "It has %s, and %s passed.\n", counted(n, "rule"), counted(passed, "example"))
+		fmt.Fprintf(c.Stdout, "It has %s, and %s passed.\n", counted(n, "rule"), counted(passed, "example"))
 	}
 	return nil
 }
@@ -75,7 +76,7 @@ type policy struct {
 }
 
 // Run prints the delays of the policy, and what they add up to.
-func (p *policy) Run(c console) error {
+func (p *policy) Run(c Console) error {
 	settings, err := loadConfigBy(config.LoadPolicies, p.Config)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (p *policy) Run(c console) error {
 	}
 	// The seed is that of the page, so that both show the same simulation.
 	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
-	return policypage.Write(c.stdout, entry, herd)
+	return policypage.Write(c.Stdout, entry, herd)
 }
 
 // find looks for a policy of that name in the configuration first, and then for a
@@ -117,7 +118,7 @@ type doctor struct {
 }
 
 // Run prints a line for each check; a problem makes the command fail.
-func (d *doctor) Run(c console) error {
+func (d *doctor) Run(c Console) error {
 	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
 	if errors.Is(err, fs.ErrNotExist) {
 		return usage.Errorf("there is no database to check: %w", err)
@@ -129,7 +130,7 @@ func (d *doctor) Run(c console) error {
 			bad++
 			verdict, f.What = "PROBLEM ", f.What+": "+f.Problem
 		}
-		fmt.Fprintln(c.stdout, verdict+f.What)
+		fmt.Fprintln(c.Stdout, verdict+f.What)
 	}
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %d checks of %s found a problem: copy the file, then restore a backup; "+
@@ -150,7 +151,7 @@ type seedCommand struct {
 
 // Run writes the jobs and shows the progress. It deletes a database that a signal cut
 // short, so that no one measures half of one.
-func (s *seedCommand) Run(c console) error {
+func (s *seedCommand) Run(c Console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
 		return usage.Errorf("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
 	}
@@ -163,7 +164,7 @@ func (s *seedCommand) Run(c console) error {
 	defer release()
 	begin := time.Now()
 	err := s.write(ctx, c, begin)
-	fmt.Fprint(c.stderr, "\r\033[K")
+	fmt.Fprint(c.Stderr, "\r\033[K")
 	if err != nil {
 		for _, file := range s.files() {
 			if problem := os.Remove(file); problem != nil && !errors.Is(problem, os.ErrNotExist) {
@@ -172,8 +173,8 @@ func (s *seedCommand) Run(c console) error {
 		}
 		return err
 	}
-	fmt.Fprintf(c.stdout, "%s: %d jobs, %d of them dead, in %v.\n", s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second))
-	fmt.Fprintln(c.stdout, "They ended over the last month. To keep all, serve with retention: {completed: 0, cancelled: 0, discarded: 0}.")
+	fmt.Fprintf(c.Stdout, "%s: %d jobs, %d of them dead, in %v.\n", s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second))
+	fmt.Fprintln(c.Stdout, "They ended over the last month. To keep all, serve with retention: {completed: 0, cancelled: 0, discarded: 0}.")
 	return nil
 }
 
@@ -189,8 +190,8 @@ func (s *seedCommand) files() []string {
 
 // write writes the whole database. Its search index hides what the built-in
 // configuration hides.
-func (s *seedCommand) write(ctx context.Context, c console, begin time.Time) error {
-	large, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: s.DB, Relaxed: true}, Redact: redaction(config.Default())})
+func (s *seedCommand) write(ctx context.Context, c Console, begin time.Time) error {
+	large, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: s.DB, Relaxed: true}, Redact: app.Redaction(config.Default())})
 	if err != nil {
 		return err
 	}

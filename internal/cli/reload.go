@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 type reloadCommand struct{ accountFlags }
 
 // Run prints what changed.
-func (r *reloadCommand) Run(c console) error {
+func (r *reloadCommand) Run(c Console) error {
 	var done struct{ Changed, Restart []string }
 	dashboard, err := r.connect()
 	if err == nil {
@@ -29,12 +29,12 @@ func (r *reloadCommand) Run(c console) error {
 	}
 	switch {
 	case len(done.Changed) > 0:
-		fmt.Fprintf(c.stdout, "Reloaded: %s.\n", strings.Join(done.Changed, ", "))
+		fmt.Fprintf(c.Stdout, "Reloaded: %s.\n", strings.Join(done.Changed, ", "))
 	case len(done.Restart) == 0:
-		fmt.Fprintln(c.stdout, "The configuration has not changed.")
+		fmt.Fprintln(c.Stdout, "The configuration has not changed.")
 	}
 	if len(done.Restart) > 0 {
-		fmt.Fprintf(c.stdout, "These take effect after a restart: %s.\n", strings.Join(done.Restart, ", "))
+		fmt.Fprintf(c.Stdout, "These take effect after a restart: %s.\n", strings.Join(done.Restart, ", "))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -36,7 +36,7 @@ type bulkFlags struct {
 type discardCommand struct{ bulkFlags }
 
 // Run discards through a running dashboard.
-func (d *discardCommand) Run(c console) error { return d.act(c, operation.Discard) }
+func (d *discardCommand) Run(c Console) error { return d.act(c, operation.Discard) }
 
 // causeAnswer is what became of the jobs of one cause in a canary.
 type causeAnswer struct {
@@ -98,7 +98,7 @@ func (a operationAnswer) open() bool {
 
 // act begins an operation, which first collects its jobs, shows the preview, and
 // after a yes starts the operation and follows it to its end.
-func (b *bulkFlags) act(c console, kind operation.Kind) error {
+func (b *bulkFlags) act(c Console, kind operation.Kind) error {
 	pace, err := b.pace()
 	if err != nil {
 		return err
@@ -115,13 +115,13 @@ func (b *bulkFlags) act(c console, kind operation.Kind) error {
 	ctx, stop := c.until(os.Interrupt)
 	defer stop()
 	// The first interrupt ends the command; what it began is aborted or goes on.
-	w := &watcher{console: c, dashboard: dashboard, kind: kind, live: isTerminal(c.stdout)}
+	w := &watcher{Console: c, dashboard: dashboard, kind: kind, live: isTerminal(c.Stdout)}
 	if err := w.begin(ctx, b.Filter); err != nil {
 		return err
 	}
 	w.preview(pace)
 	if b.DryRun || w.now.Operation.Pending == 0 {
-		fmt.Fprintln(c.stdout, "Nothing was done.")
+		fmt.Fprintln(c.Stdout, "Nothing was done.")
 		return w.post("abort", nil)
 	}
 	if !b.Yes {
@@ -182,7 +182,7 @@ func parseRate(text string) (float64, error) {
 // watcher is a command that has begun an operation and watches it. Each answer of
 // the dashboard replaces what it knows.
 type watcher struct {
-	console
+	Console
 	dashboard *client.Client
 	kind      operation.Kind
 	live      bool // the output is a terminal, on which a line can be drawn again
@@ -230,27 +230,27 @@ func (w *watcher) post(act string, body any) error {
 // preview prints how many jobs would take part, and how many would not and why.
 func (w *watcher) preview(pace map[string]any) {
 	o, b := w.now.Operation, w.now.Breakdown
-	fmt.Fprintf(w.stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
-	fmt.Fprintf(w.stdout, "%8d eligible\n", o.Pending)
+	fmt.Fprintf(w.Stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
+	fmt.Fprintf(w.Stdout, "%8d eligible\n", o.Pending)
 	for _, p := range b.Scope {
-		fmt.Fprintf(w.stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
+		fmt.Fprintf(w.Stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
 	}
 	if len(b.Causes) > 1 {
-		fmt.Fprintf(w.stdout, "%8d causes\n", o.Causes)
+		fmt.Fprintf(w.Stdout, "%8d causes\n", o.Causes)
 		for _, p := range b.Causes {
-			fmt.Fprintf(w.stdout, "%16d %s\n", p.Count, causeName(p.Cause))
+			fmt.Fprintf(w.Stdout, "%16d %s\n", p.Count, causeName(p.Cause))
 		}
 	}
 	if b.Unhandled > 0 && w.kind == operation.Replay {
-		fmt.Fprintf(w.stdout, "%8d have no handler here\n", b.Unhandled)
+		fmt.Fprintf(w.Stdout, "%8d have no handler here\n", b.Unhandled)
 	}
-	fmt.Fprintf(w.stdout, "%8d skipped\n", o.Skipped)
+	fmt.Fprintf(w.Stdout, "%8d skipped\n", o.Skipped)
 	for _, s := range b.Skips {
-		fmt.Fprintf(w.stdout, "%16d %s\n", s.Count, s.Code)
+		fmt.Fprintf(w.Stdout, "%16d %s\n", s.Count, s.Code)
 	}
 	w.warnOfSources()
 	if rate, ok := pace["rate"].(float64); ok && o.Pending > 0 {
-		fmt.Fprintf(w.stdout, "At this rate it takes about %s.\n", time.Duration(float64(o.Pending)/rate*float64(time.Second)).Round(time.Second))
+		fmt.Fprintf(w.Stdout, "At this rate it takes about %s.\n", time.Duration(float64(o.Pending)/rate*float64(time.Second)).Round(time.Second))
 	}
 }
 
@@ -269,10 +269,10 @@ func (w *watcher) causes() {
 		return
 	}
 	for _, c := range all {
-		fmt.Fprintf(w.stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, c.done()), causeName(c.Cause))
+		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, c.done()), causeName(c.Cause))
 	}
 	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
-		fmt.Fprintf(w.stdout, "%16d causes untested\n", untested)
+		fmt.Fprintf(w.Stdout, "%16d causes untested\n", untested)
 	}
 }
 
@@ -287,14 +287,14 @@ func (w *watcher) warnOfSources() {
 		if p.Count == 1 {
 			are = "is"
 		}
-		fmt.Fprintf(w.stdout, "Of these, %d %s %s.\n", p.Count, are, printable(p.Discarded()))
+		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, printable(p.Discarded()))
 	}
 }
 
 // confirm asks the person at the terminal, who types y or yes, or above a thousand
 // jobs their number. An interrupt means no.
 func (w *watcher) confirm(ctx context.Context) error {
-	if !isTerminal(w.stdin) {
+	if !isTerminal(w.Stdin) {
 		return usage.Errorf("standard input is not a terminal, so you cannot be asked to confirm; " +
 			"add --yes to continue, or --dry-run for a preview")
 	}
@@ -302,10 +302,10 @@ func (w *watcher) confirm(ctx context.Context) error {
 	if o.Pending > operation.ConfirmAbove {
 		want = strconv.FormatInt(o.Pending, 10)
 	}
-	fmt.Fprintf(w.stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
+	fmt.Fprintf(w.Stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
 	answered := make(chan string, 1)
 	go func() { // ends with the process: nothing can end a read from a terminal
-		answer, _ := bufio.NewReader(w.stdin).ReadString('\n') // what cannot be read is no yes
+		answer, _ := bufio.NewReader(w.Stdin).ReadString('\n') // what cannot be read is no yes
 		answered <- answer
 	}()
 	select {
@@ -314,7 +314,7 @@ func (w *watcher) confirm(ctx context.Context) error {
 			return nil
 		}
 	case <-ctx.Done():
-		fmt.Fprintln(w.stdout)
+		fmt.Fprintln(w.Stdout)
 	}
 	return errors.New("not confirmed; nothing was done")
 }
@@ -335,7 +335,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		if err := w.look(ctx, wait); err != nil {
 			w.newline()
 			if ctx.Err() != nil {
-				fmt.Fprintf(w.stdout, "Operation %d keeps running without this command. To abort it: curl -X POST %s\n",
+				fmt.Fprintf(w.Stdout, "Operation %d keeps running without this command. To abort it: curl -X POST %s\n",
 					o.ID, w.dashboard.URL(w.path("abort")))
 				return nil
 			}
@@ -357,18 +357,18 @@ func (w *watcher) progress() {
 	}
 	w.printed = line
 	if !w.live {
-		fmt.Fprintln(w.stdout, line)
+		fmt.Fprintln(w.Stdout, line)
 		return
 	}
 	const width = 30
 	full := int(width * (o.Total - o.Pending) / max(o.Total, 1))
-	fmt.Fprintf(w.stdout, "\r\x1b[K[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", width-full), line)
+	fmt.Fprintf(w.Stdout, "\r\x1b[K[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", width-full), line)
 }
 
 // newline ends the line in which the bar is drawn.
 func (w *watcher) newline() {
 	if w.live {
-		fmt.Fprintln(w.stdout)
+		fmt.Fprintln(w.Stdout)
 	}
 }
 
@@ -378,7 +378,7 @@ func (w *watcher) end() error {
 	o := w.now.Operation
 	switch o.State {
 	case operation.Finished:
-		fmt.Fprintf(w.stdout, "Operation %d is finished.\n", o.ID)
+		fmt.Fprintf(w.Stdout, "Operation %d is finished.\n", o.ID)
 		return nil
 	case operation.Paused:
 		return w.paused()

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type replayCommand struct {
 }
 
 // Run replays through a running dashboard.
-func (r *replayCommand) Run(c console) error {
+func (r *replayCommand) Run(c Console) error {
 	if r.ID != "" {
 		return r.one(c)
 	}
@@ -38,7 +38,7 @@ func (r *replayCommand) Run(c console) error {
 }
 
 // one replays a job, in the run that is the newest now.
-func (r *replayCommand) one(c console) error {
+func (r *replayCommand) one(c Console) error {
 	id, err := job.ParseID(r.ID)
 	switch {
 	case err != nil:
@@ -66,7 +66,7 @@ func (r *replayCommand) one(c console) error {
 	if is.Job.foreign() && !is.Job.AtSource { // its source is told in the background
 		state = "on its way to " + source.Of(is.Job.Queue)
 	}
-	fmt.Fprintf(c.stdout, "Replayed, run %d: %s\n", is.Job.Run, state)
+	fmt.Fprintf(c.Stdout, "Replayed, run %d: %s\n", is.Job.Run, state)
 	return nil
 }
 

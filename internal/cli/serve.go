@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/usage"
 )
@@ -34,8 +35,8 @@ type serve struct {
 
 // Run serves until a signal or a failure. Who reads the log as JSON finds nothing in
 // another format: the failure is the last line of the log then.
-func (s *serve) Run(c console) error {
-	log, err := newLog(c.stderr, s.LogLevel, s.LogFormat)
+func (s *serve) Run(c Console) error {
+	log, err := newLog(c.Stderr, s.LogLevel, s.LogFormat)
 	if err != nil {
 		return err
 	}
@@ -53,8 +54,8 @@ func (e loggedError) Unwrap() error { return e.error }
 
 // run is Run with a log. What is wrong with the flags and the configuration is said
 // before anything is opened.
-func (s *serve) run(c console, log *slog.Logger) error {
-	if err := checkListen(s.Listen, true); err != nil {
+func (s *serve) run(c Console, log *slog.Logger) error {
+	if err := app.CheckListen(s.Listen, true); err != nil {
 		return err
 	}
 	settings, err := loadConfig(s.Config)
@@ -74,35 +75,35 @@ func (s *serve) run(c console, log *slog.Logger) error {
 
 	ctx, signals, release := c.interrupts()
 	defer release()
-	defer occupyProcess(settings, log)()
-	a, err := startApp(ctx, parts{
-		listen: s.Listen, db: s.DB, relaxed: s.Relaxed, open: s.InsecureNoAuth, base: base, config: settings, log: log,
-		reload: cmp.Or(settings.File(), usualConfig),
+	defer app.OccupyProcess(settings, log)()
+	a, err := app.Start(ctx, app.Parts{
+		Listen: s.Listen, DB: s.DB, Relaxed: s.Relaxed, Open: s.InsecureNoAuth, BasePath: base, Config: settings, Log: log,
+		Reload: cmp.Or(settings.File(), usualConfig),
 	})
 	if err != nil {
-		return unlessInterrupted(ctx, log, err)
+		return app.UnlessInterrupted(ctx, log, err)
 	}
 
-	log.Info("Redrive is ready.", "version", c.version, "url", a.url(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
+	log.Info("Redrive is ready.", "version", c.Version, "url", a.URL(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
 		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
 	if s.LogFormat != "json" {
 		state := ""
 		if a.Store().Made() {
 			state = ", which is new"
 		}
-		fmt.Fprintf(c.stdout, "Redrive is at %s, its database is %s%s.\n", a.url(), s.DB, state)
+		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), s.DB, state)
 	}
 
-	hangups, ignore := c.signals(syscall.SIGHUP)
+	hangups, ignore := c.Signals(syscall.SIGHUP)
 	defer ignore()
-	a.reloadOn(hangups)
+	a.ReloadOn(hangups)
 
 	// systemd waits for this (Type=notify). The programs that run jobs do not get the
 	// variable: systemd would not listen to them.
 	if _, err := daemon.SdNotify(true, daemon.SdNotifyReady); err != nil {
 		log.Warn("systemd was not told that Redrive is ready.", "error", err)
 	}
-	return a.attend(signals)
+	return a.Attend(signals)
 }
 
 // usualConfig is the configuration file that is read where it exists.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"redrive/internal/app"
 	"redrive/internal/clip"
 	"redrive/internal/config"
 	"redrive/internal/source"
@@ -40,7 +41,7 @@ type sourceCheck struct {
 }
 
 // Run prints what each source is, and fails when one of them cannot be attached.
-func (k *sourceCheck) Run(c console) error {
+func (k *sourceCheck) Run(c Console) error {
 	settings, err := loadConfig(k.File)
 	if err != nil {
 		return err
@@ -51,15 +52,15 @@ func (k *sourceCheck) Run(c console) error {
 	}
 	failed := 0
 	for _, s := range all {
-		fmt.Fprintf(c.stdout, "%s: %s\n", s.Name, s.Preset.Title)
+		fmt.Fprintf(c.Stdout, "%s: %s\n", s.Name, s.Preset.Title)
 		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 		if err != nil {
 			failed++
-			fmt.Fprintf(c.stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(clip.Line(clip.Text(err.Error(), 4000)))))
+			fmt.Fprintf(c.Stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(clip.Line(clip.Text(err.Error(), 4000)))))
 			continue
 		}
-		seen.print(c.stdout, settings.Redactor().Text)
-		printActs(c.stdout, s, seen.report)
+		seen.print(c.Stdout, settings.Redactor().Text)
+		printActs(c.Stdout, s, seen.report)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %s cannot be attached", failed, counted(len(all), "source"))
@@ -82,7 +83,7 @@ type seen struct {
 func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
 	defer cancel()
-	origin, err := openSource(ctx, p, address, work, s)
+	origin, err := app.OpenSource(ctx, p, address, work, s)
 	if err != nil {
 		return seen{}, &unreachedError{err}
 	}
@@ -188,7 +189,7 @@ type sourceDiscover struct {
 }
 
 // Run prints the presets that fit, and fails when none does.
-func (d *sourceDiscover) Run(c console) error {
+func (d *sourceDiscover) Run(c Console) error {
 	queues := queuesOf(d.URL)
 	if scheme, _, _ := strings.Cut(d.URL, "://"); families[scheme] == "amqp" && len(queues) == 0 {
 		return usage.Errorf("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +
@@ -199,10 +200,10 @@ func (d *sourceDiscover) Run(c console) error {
 		return err
 	}
 	for _, f := range found {
-		f.print(c.stdout, queues)
+		f.print(c.Stdout, queues)
 	}
 	if len(found) > 0 && len(nothing) > 0 {
-		fmt.Fprintf(c.stderr, "Nothing found for: %s.\n", strings.Join(nothing, ", "))
+		fmt.Fprintf(c.Stderr, "Nothing found for: %s.\n", strings.Join(nothing, ", "))
 	}
 	return nil
 }

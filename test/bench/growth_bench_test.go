@@ -1,4 +1,4 @@
-package main
+package bench_test
 
 import (
 	"context"
@@ -17,11 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/engine"
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store/rawtest"
+	"redrive/test/rig"
 )
 
 // BenchmarkGrowth measures the product on histories of ten thousand jobs and more,
@@ -112,7 +114,7 @@ func (g *growth) measure(jobs int) []sample {
 	a := g.start()
 	pages := g.pages(a) // before there are more jobs
 	rates := g.rates(a)
-	g.check(a.stop(g.Context()))
+	g.check(a.Stop(g.Context()))
 	starts := g.starts()
 	g.say("  examining")
 	examine(g.B, g.path)
@@ -123,13 +125,13 @@ func (g *growth) measure(jobs int) []sample {
 const growthConfig = "queues: {orders: {workers: 50}}\nretention: {completed: 0, cancelled: 0, discarded: 0}\n"
 
 // start runs the product on the database, with handlers that succeed.
-func (g *growth) start() *app {
+func (g *growth) start() *app.App {
 	g.Helper()
 	settings, err := config.Parse("redrive.yaml", []byte(growthConfig))
 	g.check(err)
-	a, err := startApp(g.Context(), parts{
-		listen: "127.0.0.1:0", db: g.path, config: settings, log: slog.New(slog.DiscardHandler),
-		handlers: func(string) (engine.Handler, bool) {
+	a, err := app.Start(g.Context(), app.Parts{
+		Listen: "127.0.0.1:0", DB: g.path, Config: settings, Log: slog.New(slog.DiscardHandler),
+		Handlers: func(string) (engine.Handler, bool) {
 			return func(context.Context, job.Job) error { return nil }, true
 		},
 	})
@@ -146,7 +148,7 @@ func (g *growth) starts() []sample {
 		begin := time.Now()
 		a := g.start()
 		took := time.Since(begin)
-		g.check(a.stop(g.Context()))
+		g.check(a.Stop(g.Context()))
 		return took.Seconds() * 1000
 	}
 	var plain, held []float64
@@ -162,7 +164,7 @@ func (g *growth) starts() []sample {
 }
 
 // await waits until no job runs or waits.
-func (g *growth) await(a *app) {
+func (g *growth) await(a *app.App) {
 	for {
 		depths := a.Store().Snapshot().Depths
 		if depths[job.Status(job.Available)]+depths[job.Status(job.Active)]+depths[job.Status(job.Retryable)] == 0 {
@@ -174,7 +176,7 @@ func (g *growth) await(a *app) {
 
 // rates measures what the product does in a second, in turns with the raw
 // statements on an empty database.
-func (g *growth) rates(a *app) []sample {
+func (g *growth) rates(a *app.App) []sample {
 	g.Helper()
 	g.say("  rates")
 	const jobs, singles, batches, turns = 10_000, 500, 5, 3
@@ -190,10 +192,10 @@ func (g *growth) rates(a *app) []sample {
 	}
 	for range turns {
 		raw := rawRate(g.B, jobs)
-		a.pause(true)
+		a.Pause(true)
 		fillProduct(g.B, a, jobs)
-		work = append(work, perSecond(jobs, func() { a.pause(false); g.await(a) })/raw)
-		a.pause(true)
+		work = append(work, perSecond(jobs, func() { a.Pause(false); g.await(a) })/raw)
+		a.Pause(true)
 		raw = perSecond(singles, func() { q.Insert(singles) })
 		single = append(single, perSecond(singles, func() { g.enqueue(a, singles, 1) })/raw)
 		raw = perSecond(batches, func() {
@@ -202,7 +204,7 @@ func (g *growth) rates(a *app) []sample {
 			}
 		})
 		thousand = append(thousand, perSecond(batches, func() { g.enqueue(a, batches, 1000) })/raw)
-		a.pause(false)
+		a.Pause(false)
 		g.await(a)
 	}
 	const panel, format = "Rates, as shares of raw SQLite's", "%.2f"
@@ -214,7 +216,7 @@ func (g *growth) rates(a *app) []sample {
 }
 
 // enqueue makes so many calls with so many jobs each.
-func (g *growth) enqueue(a *app, calls, jobs int) {
+func (g *growth) enqueue(a *app.App, calls, jobs int) {
 	g.Helper()
 	all := make([]job.Job, jobs)
 	for i := range all {
@@ -230,11 +232,11 @@ func (g *growth) enqueue(a *app, calls, jobs int) {
 const needle = "the needle 4711 of this haystack"
 
 // pages measures pages and searches over HTTP.
-func (g *growth) pages(a *app) (all []sample) {
+func (g *growth) pages(a *app.App) (all []sample) {
 	g.Helper()
 	g.say("  pages")
 	g.hide(a)
-	base := a.url()
+	base := a.URL()
 	q := func(path, text string) string { return path + "?q=" + url.QueryEscape(text) }
 	const pages, searches = "Pages over HTTP, p99", "Searches over HTTP, p99"
 	for _, m := range []struct{ panel, name, path string }{
@@ -257,7 +259,7 @@ func (g *growth) pages(a *app) (all []sample) {
 }
 
 // hide lets a single job fail with the needle, and waits until a search finds it.
-func (g *growth) hide(a *app) {
+func (g *growth) hide(a *app.App) {
 	g.Helper()
 	_, err := a.Store().Enqueue(g.Context(), time.Now(), []job.Job{{
 		Queue: "email", Type: "invoice.render", Timeout: time.Minute, Policy: retry.Default(),
@@ -280,22 +282,22 @@ func (g *growth) memory() []sample {
 	dir := g.TempDir()
 	settings := growthConfig + "handlers: {email.send: {http: {url: " + service.URL + "}}}\n"
 	g.check(os.WriteFile(filepath.Join(dir, "redrive.yaml"), []byte(settings), 0o600))
-	p := startProcess(g.B, dir, "--db", g.path)
+	p := rig.Start(g.B, dir, "--db", g.path)
 	time.Sleep(2 * time.Second) // what a start leaves to be done
-	idle := resident(g.B, p.cmd.Process.Pid)
+	idle := resident(g.B, p.Cmd.Process.Pid)
 	for _, page := range measuredLists() {
-		_, err := oneByOne(p.url+page.path, 20)
+		_, err := oneByOne(p.URL+page.path, 20)
 		g.check(err)
 	}
 	one := fmt.Sprintf(`{"type": "email.send", "queue": "orders", "payload": %s}`, rawtest.Payload())
 	batch := `{"jobs": [` + strings.TrimSuffix(strings.Repeat(one+",", 1000), ",") + `]}`
 	for range 10 {
-		g.check(postJSON(p.url+"/api/v1/jobs/batch", batch, nil))
+		g.check(postJSON(p.URL+"/api/v1/jobs/batch", batch, nil))
 	}
-	p.until(func(now totals) bool { return now.States["available"]+now.States["active"] == 0 })
-	busy := resident(g.B, p.cmd.Process.Pid)
-	if p.stop(syscall.SIGTERM); p.code() != 0 {
-		g.Fatalf("it ended with %d: %s", p.code(), p.stderr)
+	p.Until(func(now rig.Totals) bool { return now.States["available"]+now.States["active"] == 0 })
+	busy := resident(g.B, p.Cmd.Process.Pid)
+	if p.Stop(syscall.SIGTERM); p.Code() != 0 {
+		g.Fatalf("it ended with %d: %s", p.Code(), p.Stderr)
 	}
 	return []sample{
 		{"Memory of the process", "idle", idle, "%.0f MB"},

@@ -1,4 +1,4 @@
-package main
+package bench_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/job"
 	"redrive/internal/seed"
@@ -44,7 +45,7 @@ func newHistory(ctx context.Context, path string, first int, now time.Time) (*hi
 
 // edit opens the database as the product does.
 func (h *history) edit(ctx context.Context, do func(*store.Store) error) error {
-	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: h.path, Relaxed: true}, Redact: redaction(config.Default())})
+	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: h.path, Relaxed: true}, Redact: app.Redaction(config.Default())})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package bench_test
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/engine"
 	"redrive/internal/job"
@@ -278,7 +279,7 @@ func startHeld(b *testing.B, db string) time.Duration {
 	begin := time.Now()
 	a := startLarge(b, db)
 	took := time.Since(begin)
-	if err := errors.Join(a.stop(b.Context()), os.Remove(db)); err != nil {
+	if err := errors.Join(a.Stop(b.Context()), os.Remove(db)); err != nil {
 		b.Fatal(err)
 	}
 	return took
@@ -289,23 +290,23 @@ func serveLarge(b *testing.B, db string) (base string) {
 	b.Helper()
 	a := startLarge(b, db)
 	b.Cleanup(func() {
-		if err := a.stop(b.Context()); err != nil {
+		if err := a.Stop(b.Context()); err != nil {
 			b.Error(err)
 		}
 	})
-	return a.url()
+	return a.URL()
 }
 
 // startLarge runs the product on the database, with handlers that succeed.
-func startLarge(b *testing.B, db string) *app {
+func startLarge(b *testing.B, db string) *app.App {
 	b.Helper()
 	settings, err := config.Parse("redrive.yaml", []byte("retention: {completed: 0, cancelled: 0, discarded: 0}"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	a, err := startApp(b.Context(), parts{
-		listen: "127.0.0.1:0", db: db, config: settings, log: slog.New(slog.DiscardHandler),
-		handlers: func(typ string) (engine.Handler, bool) {
+	a, err := app.Start(b.Context(), app.Parts{
+		Listen: "127.0.0.1:0", DB: db, Config: settings, Log: slog.New(slog.DiscardHandler),
+		Handlers: func(typ string) (engine.Handler, bool) {
 			return func(context.Context, job.Job) error { return nil }, typ != "nobody"
 		},
 	})

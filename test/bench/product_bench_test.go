@@ -1,4 +1,5 @@
-package main
+// Package bench_test measures the whole program.
+package bench_test
 
 import (
 	"context"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/engine"
 	"redrive/internal/job"
@@ -93,7 +95,7 @@ func workOff(b *testing.B, n, failures int) (w worked) {
 	runtime.GC() // what was left of the turn before
 	lag := newLagMeter(b, path)
 	begin := time.Now()
-	a.pause(false)
+	a.Pause(false)
 	for a.Store().Snapshot().Totals.Succeeded < int64(n) {
 		time.Sleep(time.Millisecond)
 		if failures > 0 {
@@ -105,7 +107,7 @@ func workOff(b *testing.B, n, failures int) (w worked) {
 		time.Sleep(time.Second)
 		w.endLag = lag.now()
 	}
-	if err := a.stop(b.Context()); err != nil {
+	if err := a.Stop(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	examine(b, path)
@@ -113,7 +115,7 @@ func workOff(b *testing.B, n, failures int) (w worked) {
 }
 
 // startProduct starts everything but the engine's claims.
-func startProduct(b *testing.B, path string, failures int) *app {
+func startProduct(b *testing.B, path string, failures int) *app.App {
 	b.Helper()
 	settings, err := config.Parse("redrive.yaml", []byte("queues: {orders: {workers: 50}}"))
 	if err != nil {
@@ -129,19 +131,19 @@ func startProduct(b *testing.B, path string, failures int) *app {
 			Message: fmt.Sprintf("POST https://api.paylane.example/v2/captures/%d: 503 Service Unavailable", number.Add(7919)),
 		}}
 	}
-	a, err := startApp(b.Context(), parts{
-		listen: "127.0.0.1:0", db: path, config: settings, log: slog.New(slog.DiscardHandler),
-		handlers: func(string) (engine.Handler, bool) { return handle, true },
+	a, err := app.Start(b.Context(), app.Parts{
+		Listen: "127.0.0.1:0", DB: path, Config: settings, Log: slog.New(slog.DiscardHandler),
+		Handlers: func(string) (engine.Handler, bool) { return handle, true },
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	a.pause(true)
+	a.Pause(true)
 	return a
 }
 
 // fillProduct makes n jobs ready, whose retries wait for nothing.
-func fillProduct(b *testing.B, a *app, n int) {
+func fillProduct(b *testing.B, a *app.App, n int) {
 	b.Helper()
 	j := job.Job{Queue: "orders", Type: "payment.capture", Timeout: time.Minute, Policy: retry.Default()}
 	j.Policy.Strategy, j.Policy.Jitter = retry.Immediate, retry.Jitter{}
@@ -159,9 +161,9 @@ func fillProduct(b *testing.B, a *app, n int) {
 }
 
 // watchCounts is a browser that shows a page, until the app stops.
-func watchCounts(b *testing.B, a *app) {
+func watchCounts(b *testing.B, a *app.App) {
 	b.Helper()
-	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(a.url(), "http")+"/live", nil)
+	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(a.URL(), "http")+"/live", nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"net/http"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/rig"
 )
 
 // Behind a real proxy, below a path, with a login: pages are walked, a job is
@@ -20,21 +22,21 @@ func TestBrowser_BelowAPathWithALogin(t *testing.T) {
 	if err := os.WriteFile(dir+"/redrive.yaml", []byte("unknown_type: dead_letter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, user := range [][]string{{"ana", "admin", anaPassword}, {"bo", "viewer", boPassword}} {
-		if code, _, stderr := withInput(t, dir, user[2], nil, "user", "add", user[0], "--role", user[1]); code != 0 {
+	for _, user := range [][]string{{"ana", "admin", rig.AnaPassword}, {"bo", "viewer", rig.BoPassword}} {
+		if code, _, stderr := rig.WithInput(t, dir, user[2], nil, "user", "add", user[0], "--role", user[1]); code != 0 {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 	}
-	_, token, _ := withInput(t, dir, "", nil, "token", "create", "--name", "shop", "--role", "producer")
-	p := startProcess(t, dir, "--base-path", "/redrive")
+	_, token, _ := rig.WithInput(t, dir, "", nil, "token", "create", "--name", "shop", "--role", "producer")
+	p := rig.Start(t, dir, "--base-path", "/redrive")
 	send := func() {
-		code, _, stderr := withInput(t, dir, "", []string{"REDRIVE_TOKEN=" + strings.TrimSpace(token)}, "enqueue", "order.ship", `{"n":1}`, "--server", p.url)
+		code, _, stderr := rig.WithInput(t, dir, "", []string{"REDRIVE_TOKEN=" + strings.TrimSpace(token)}, "enqueue", "order.ship", `{"n":1}`, "--server", p.URL)
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 	}
 	send()
-	front := proxyTo(t, p.url)
+	front := proxyTo(t, p.URL)
 	b := openBrowser(t)
 	logIn := func(name, password string) {
 		b.run(chromedp.WaitVisible(chromedp.CSS(`input[name="password"]`)),
@@ -42,7 +44,7 @@ func TestBrowser_BelowAPathWithALogin(t *testing.T) {
 			chromedp.Click(chromedp.CSS(`.login button`)), chromedp.WaitVisible(chromedp.CSS(`.user summary`)))
 	}
 	b.run(chromedp.Navigate(front + "/redrive/dead-letters"))
-	logIn("bo", boPassword)
+	logIn("bo", rig.BoPassword)
 	if got := eval[string](b, `document.querySelector('tbody form[data-act="replay"] button').title`); got != "Your role viewer may not replay; ask an operator" {
 		t.Errorf("a viewer's button says %q", got)
 	}
@@ -51,7 +53,7 @@ func TestBrowser_BelowAPathWithALogin(t *testing.T) {
 		eval[chromedp.Void](b, `document.querySelector(".user summary").click(); document.querySelector(".user form button").click()`)
 	}
 	logOut()
-	logIn("ana", anaPassword)
+	logIn("ana", rig.AnaPassword)
 	for _, section := range []string{"jobs", "queues", "policies", "dead-letters"} {
 		b.run(chromedp.Click(chromedp.CSS(`nav.side a[data-section="`+section+`"]`)), chromedp.WaitVisible(chromedp.CSS(`nav.side a[data-section="`+section+`"][aria-current]`)))
 	}

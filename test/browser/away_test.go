@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"net/http"
@@ -15,6 +15,9 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/websocket"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // spy counts, from the first script of the page on, what it asks of the server,
@@ -48,17 +51,17 @@ func (b *browser) openSpied(url string) {
 // else; on return it looks once at the rows that it shows.
 func TestLive_HiddenTabRests(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.letters(1)[0]
+	m := mill.Start(t)
+	id := m.Letters(1)[0]
 	b := openBrowser(t)
-	b.openSpied(m.url + "/")
+	b.openSpied(m.URL + "/")
 	eval[chromedp.Void](b, `hide(true)`)
 	b.wait("the connection is closed", `window.socket.readyState >= 2`)
 	if got := eval[string](b, `[...timers.values()].map((t) => t.ms).sort((a, b) => a - b).join(" ")`); got != "1000 30000" {
 		t.Errorf("a hidden tab has timers of %s ms, want 1000 for what it shows and 30000 for the counters", got)
 	}
-	m.fixed.Store(true)
-	m.act(id, "replay", `{"run":1}`)
+	m.Fixed.Store(true)
+	m.Act(id, "replay", `{"run":1}`)
 	eval[chromedp.Void](b, `[...timers.values()].find((t) => t.ms === 30000).f()`)
 	b.wait("the counters follow", `document.querySelector('[data-counter="jobs_replayed"] [data-value]').textContent === "1"`)
 	if got := eval[string](b, `polls.join(" ") + " " + sockets`); got != "counters 1" {
@@ -83,20 +86,20 @@ func TestLive_HiddenTabRests(t *testing.T) {
 func TestLive_ComesBackAfterARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
-	p := startProcess(t, dir)
-	ids := []string{p.post(`{"type":"corn.ground"}`), p.post(`{"type":"corn.ground"}`)}
-	p.until(func(now totals) bool { return now.States["dead_letter"] == 2 })
+	rig.Write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
+	p := rig.Start(t, dir)
+	ids := []string{p.Post(`{"type":"corn.ground"}`), p.Post(`{"type":"corn.ground"}`)}
+	p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 2 })
 	b := openBrowser(t)
-	b.open(p.url + "/dead-letters")
+	b.open(p.URL + "/dead-letters")
 	eval[chromedp.Void](b, `window.sameDocument = true; document.querySelector("[data-pick]").click()`)
 
-	if code := p.stop(syscall.SIGTERM).code(); code != 0 {
+	if code := p.Stop(syscall.SIGTERM).Code(); code != 0 {
 		t.Fatalf("it ended with %d", code)
 	}
 	b.wait("the dot says so", `document.querySelector("[data-live-status]").innerText.includes("Connecting") || document.querySelector("[data-live-status]").innerText.includes("Offline since")`)
-	p = await(t, command(t, dir, "--listen", strings.TrimPrefix(p.url, "http://")))
-	response, err := http.Post(p.url+"/api/v1/jobs/"+ids[0]+"/discard", "application/json", strings.NewReader(`{"run":1}`))
+	p = rig.Await(t, rig.Command(t, dir, "--listen", strings.TrimPrefix(p.URL, "http://")))
+	response, err := http.Post(p.URL+"/api/v1/jobs/"+ids[0]+"/discard", "application/json", strings.NewReader(`{"run":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,18 +120,18 @@ func TestLive_ComesBackAfterARestart(t *testing.T) {
 func TestLive_SaysThatItIsNotUpdated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", `
+	rig.Write(t, dir, "redrive.yaml", `
 policy: {max_attempts: 2, strategy: constant, initial_interval: 99s, jitter: false}
 unknown_type: dead_letter
 handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
 `)
-	p := startProcess(t, dir)
-	waiting := p.post(`{"type":"corn.rests"}`)
-	p.post(`{"type":"corn.ground"}`)
-	p.post(`{"type":"corn.ground"}`)
-	p.until(func(now totals) bool { return now.States["dead_letter"] == 2 && now.States["retryable"] == 1 })
-	running := (&mill{t: t, url: p.url}).operate(0.001)
-	(&mill{t: t, url: p.url}).starts(running)
+	p := rig.Start(t, dir)
+	waiting := p.Post(`{"type":"corn.rests"}`)
+	p.Post(`{"type":"corn.ground"}`)
+	p.Post(`{"type":"corn.ground"}`)
+	p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 2 && now.States["retryable"] == 1 })
+	running := (&mill.Mill{T: t, URL: p.URL}).Operate(0.001)
+	(&mill.Mill{T: t, URL: p.URL}).Starts(running)
 
 	const (
 		says  = `document.querySelector("#main").textContent.match(/Not updated since \d\d:\d\d:\d\d\./)`
@@ -139,12 +142,12 @@ handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
 	pages := map[string]*browser{}
 	for _, path := range []string{"/jobs/" + waiting, running, "/", "/dead-letters"} {
 		pages[path] = openBrowser(t)
-		pages[path].open(p.url + path)
+		pages[path].open(p.URL + path)
 		if eval[bool](pages[path], says+` !== null`) || eval[bool](pages[path], grey) {
 			t.Errorf("%s is not updated while its server answers", path)
 		}
 	}
-	if code := p.stop(syscall.SIGTERM).code(); code != 0 {
+	if code := p.Stop(syscall.SIGTERM).Code(); code != 0 {
 		t.Fatalf("it ended with %d", code)
 	}
 	for path, b := range pages {
@@ -158,7 +161,7 @@ handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
 		t.Error("the next attempt is counted down while it is unknown whether it will be")
 	}
 
-	await(t, command(t, dir, "--listen", strings.TrimPrefix(p.url, "http://")))
+	rig.Await(t, rig.Command(t, dir, "--listen", strings.TrimPrefix(p.URL, "http://")))
 	for path, b := range pages {
 		b.wait(path+" is live again", isLive+` && `+says+` === null && !(`+grey+`)`)
 		b.quiet("ERR_CONNECTION_REFUSED")
@@ -171,25 +174,25 @@ handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
 func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
-	p := startProcess(t, dir)
+	rig.Write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
+	p := rig.Start(t, dir)
 	fail := func(count, all int) {
 		for range count {
-			p.post(`{"type":"corn.ground"}`)
+			p.Post(`{"type":"corn.ground"}`)
 		}
-		p.until(func(now totals) bool { return now.States["dead_letter"] == all })
+		p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == all })
 	}
 	fail(2, 2)
 	b := openBrowser(t)
-	b.open(p.url + "/dead-letters")
-	home := strings.TrimPrefix(p.url, "http://")
+	b.open(p.URL + "/dead-letters")
+	home := strings.TrimPrefix(p.URL, "http://")
 	fail(1, 3)
 	b.wait("the stream tells of one", newsSays+` === "1 newer dead letter: show"`)
-	p.stop(syscall.SIGTERM).code()
-	p = startProcess(t, dir) // elsewhere
+	p.Stop(syscall.SIGTERM).Code()
+	p = rig.Start(t, dir) // elsewhere
 	fail(3, 6)
-	p.stop(syscall.SIGTERM).code()
-	p = await(t, command(t, dir, "--listen", home))
+	p.Stop(syscall.SIGTERM).Code()
+	p = rig.Await(t, rig.Command(t, dir, "--listen", home))
 	b.wait("the page is live again", isLive)
 	b.wait("all are counted, each once", newsSays+` === "4 newer dead letters: show"`)
 	fail(2, 8)
@@ -207,9 +210,9 @@ func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 // and is live once one does.
 func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	ids := m.letters(2)
-	target, err := url.Parse(m.url)
+	m := mill.Start(t)
+	ids := m.Letters(2)
+	target, err := url.Parse(m.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,16 +230,16 @@ func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 	b.run(chromedp.Navigate(front.URL + "/dead-letters"))
 	eval[chromedp.Void](b, watch)
 	b.wait("it polls", `document.querySelector("[data-live-status]").innerText.includes("Polling")`)
-	m.fixed.Store(true)
-	m.act(ids[0], "replay", `{"run":1}`)
+	m.Fixed.Store(true)
+	m.Act(ids[0], "replay", `{"run":1}`)
 	b.wait("a poll patches the row", `document.querySelector('tr[data-job="`+ids[0]+`"]').classList.contains("gone")`)
-	m.fixed.Store(false)
-	m.letters(2)
+	m.Fixed.Store(false)
+	m.Letters(2)
 	b.wait("a poll counts what is newer", newsSays+` === "2 newer dead letters: show"`)
-	m.fixed.Store(true)
+	m.Fixed.Store(true)
 	open.Store(true)
 	b.wait("then it is live", isLive)
-	m.act(ids[1], "replay", `{"run":1}`)
+	m.Act(ids[1], "replay", `{"run":1}`)
 	b.wait("a message patches the row", `document.querySelector('tr[data-job="`+ids[1]+`"]').classList.contains("gone")`)
 	b.still()
 	b.quiet("403")
@@ -246,11 +249,11 @@ func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 // A page of an address that has its websockets polls, until there is room.
 func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.letters(1)[0]
+	m := mill.Start(t)
+	id := m.Letters(1)[0]
 	var others []*websocket.Conn
 	for {
-		conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(m.url, "http")+"/live", nil)
+		conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(m.URL, "http")+"/live", nil)
 		if err != nil {
 			break
 		}
@@ -258,9 +261,9 @@ func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
 		others = append(others, conn)
 	}
 	b := openBrowser(t)
-	b.run(chromedp.Navigate(m.url + "/dead-letters"))
+	b.run(chromedp.Navigate(m.URL + "/dead-letters"))
 	b.wait("it polls", `document.querySelector("[data-live-status]").innerText.includes("Polling")`)
-	m.act(id, "replay", `{"run":1}`)
+	m.Act(id, "replay", `{"run":1}`)
 	b.wait("a poll patches the row", `document.querySelector("tr[data-job]").dataset.run === "2"`)
 	others[0].Close()
 	b.wait("then it is live", isLive)
@@ -272,10 +275,10 @@ func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
 // way, without a pointer. What is typed into a field is text.
 func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(5)
+	m := mill.Start(t)
+	m.Letters(5)
 	b := openBrowser(t)
-	b.open(m.url + "/")
+	b.open(m.URL + "/")
 	b.goTo("d", "dead-letters")
 	const onFirst = `document.activeElement.closest("tr") === document.querySelector("tr[data-job]")`
 	for n := 0; n < 20 && !eval[bool](b, onFirst); n++ { // the first keys may be dropped all the same
@@ -303,7 +306,7 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	}
 	b.press("\x1b")
 	b.wait("Escape leads back to the row", `document.activeElement.closest("tr") === document.querySelectorAll("tr[data-job]")[3]`)
-	m.fixed.Store(true)
+	m.Fixed.Store(true)
 	for range 3 {
 		b.press("k")
 	}
@@ -317,7 +320,7 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	b.press("k")
 	b.press("\r")
 	b.arrive("enter opens the job", `location.pathname === "/jobs/`+id+`"`)
-	if d := get[detail](t, m.url+"/api/v1/jobs/"+id); d.Job.Run != 2 {
+	if d := rig.Get[rig.Detail](t, m.URL+"/api/v1/jobs/"+id); d.Job.Run != 2 {
 		t.Errorf("the job is in run %s, want 2", strconv.Itoa(d.Job.Run))
 	}
 	b.calm()
@@ -326,9 +329,9 @@ func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 // g and a letter lead to every section that the navigation has.
 func TestKeyboard_GoesToEverySection(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
+	m := mill.Start(t)
 	b := openBrowser(t)
-	b.open(m.url + "/")
+	b.open(m.URL + "/")
 	for _, section := range eval[[]string](b, `[...document.querySelectorAll("nav.side [data-section]")].map((a) => a.dataset.section).reverse()`) {
 		key, ok := map[string]string{
 			"overview": "o", "failures": "f", "dead-letters": "d", "operations": "m", "trash": "t",
@@ -358,11 +361,11 @@ func TestKeyboard_SaysWhyARefusedJobIsNotTicked(t *testing.T) {
 // remembers it.
 func TestTimes_UTCOrLocal(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(2)
+	m := mill.Start(t)
+	m.Letters(2)
 	b := openBrowser(t)
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
-	b.open(m.url + "/dead-letters")
+	b.open(m.URL + "/dead-letters")
 	const titles = `[...document.querySelectorAll("time[title]")].map((t) => t.title.slice(-9))`
 	if wrong := eval[[]string](b, titles+`.filter((t) => !t.endsWith(" UTC"))`); len(wrong) > 0 {
 		t.Errorf("at first some times are not in UTC: %q", wrong)
@@ -370,7 +373,7 @@ func TestTimes_UTCOrLocal(t *testing.T) {
 	eval[chromedp.Void](b, `document.querySelector("[data-zone-switch]").click()`)
 	for _, path := range []string{"", "/jobs", "/queues", "/"} {
 		if path != "" {
-			b.run(chromedp.Navigate(m.url + path))
+			b.run(chromedp.Navigate(m.URL + path))
 			b.wait("the page is live", isLive)
 		}
 		if wrong := eval[[]string](b, titles+`.filter((t) => t !== "UTC+05:30")`); len(wrong) > 0 {

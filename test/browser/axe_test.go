@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/site"
 )
 
 // findAxe is the source of axe-core, which the protocol injects: the pages' own
@@ -70,7 +72,7 @@ func TestBrowser_AxeFindsNothing(t *testing.T) {
 	url := startDemo(t)
 	b := openBrowser(t)
 	axe := findAxe(t)
-	for n, path := range mainPages(deadLetter(t, url)) {
+	for n, path := range mainPages(site.DeadLetter(t, url)) {
 		b.run(chromedp.Navigate(url + path))
 		b.sound(axe, path, looks[n%len(looks):][:1])
 		b.showsItsLists(path)
@@ -83,9 +85,9 @@ func TestBrowser_AxeFindsNothing(t *testing.T) {
 func TestLong_BrowserAxeFindsNothingInAnyView(t *testing.T) {
 	t.Parallel()
 	url := startDemo(t)
-	more := append(everyState(t, url), "/jobs?queue=nowhere", "/jobs?state=wrong", "/dead-letters?queue=nowhere", "/nowhere")
+	more := append(site.EveryState(t, url), "/jobs?queue=nowhere", "/jobs?state=wrong", "/dead-letters?queue=nowhere", "/nowhere")
 	var paths []string
-	walk(t, url, reach{addresses: 1, kinds: 2}, more, func(p sitePage) { paths = append(paths, p.path) })
+	site.Walk(t, url, site.Reach{Addresses: 1, Kinds: 2}, more, func(p site.Page) { paths = append(paths, p.Path) })
 	b := openBrowser(t)
 	axe := findAxe(t)
 	for _, path := range paths {

@@ -1,4 +1,5 @@
-package main
+// Package browser_test drives a real Chromium through the pages.
+package browser_test
 
 import (
 	"bufio"
@@ -14,14 +15,15 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/source/amqpsource/amqptest"
-
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/rig"
+	"redrive/test/site"
 )
 
 // browser is one tab of a real Chromium that remembers every complaint: errors
@@ -40,7 +42,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "the browser did not end:", err)
 		code = 1
 	}
-	amqptest.Stop()
 	os.Exit(code)
 }
 
@@ -254,7 +255,7 @@ const shortHistory = 8000
 // before its start.
 func startDemoIn(t *testing.T, dir string, jobs int) string {
 	t.Helper()
-	cmd := command(t, dir, "demo", "--listen", "127.0.0.1:0", "--jobs", strconv.Itoa(jobs))
+	cmd := rig.Command(t, dir, "demo", "--listen", "127.0.0.1:0", "--jobs", strconv.Itoa(jobs))
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -342,7 +343,7 @@ func TestBrowser_ReplayOnARow(t *testing.T) {
 		t.Errorf("%d rows were added or removed", moves)
 	}
 	id := eval[string](b, `window.row.dataset.job`)
-	if d := get[detail](t, url+"/api/v1/jobs/"+id); d.Job.Run != 2 {
+	if d := rig.Get[rig.Detail](t, url+"/api/v1/jobs/"+id); d.Job.Run != 2 {
 		t.Errorf("two clicks made run %d, want 2", d.Job.Run)
 	}
 	b.calm()
@@ -385,7 +386,7 @@ func TestLong_BrowserFitsEveryScreen(t *testing.T) {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
 		})
-		for _, path := range mainPages(deadLetter(t, url)) {
+		for _, path := range mainPages(site.DeadLetter(t, url)) {
 			b.run(chromedp.Navigate(url + path))
 			b.fits(path+" in "+theme, 320, 390, 768, 1280, 1920)
 			b.showsItsLists(path + " in " + theme)
@@ -425,11 +426,11 @@ func TestLong_BrowserLongNamesFitTheirScreen(t *testing.T) {
 	for i := range 48 {
 		words = append(words, fmt.Sprintf("%s%02d", strings.Repeat("name", 60), i))
 	}
-	url := openShop(t, words)
+	url := site.OpenShop(t, words)
 	b := openBrowser(t)
-	walk(t, url, reach{addresses: 1, kinds: 2}, append(everyState(t, url), "/queues/"+longQueue), func(p sitePage) {
-		b.run(chromedp.Navigate(url + p.path))
-		b.fits(p.path, 320)
+	site.Walk(t, url, site.Reach{Addresses: 1, Kinds: 2}, append(site.EveryState(t, url), "/queues/"+site.LongQueue), func(p site.Page) {
+		b.run(chromedp.Navigate(url + p.Path))
+		b.fits(p.Path, 320)
 	})
 	b.quiet("404")
 	b.calm()

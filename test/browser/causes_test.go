@@ -1,23 +1,25 @@
-package main
+package browser_test
 
 import (
 	"strings"
 	"testing"
+
+	"redrive/test/mill"
 )
 
 // The preview of a replay lists its causes; the canary has a job of each, the page says how
 // each fared, and a press goes on with the causes that passed.
 func TestOperation_CanaryTellsByCause(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(120) // the oldest ones are all of one cause
-	m.lettersOf(3, "corn.spoiled")
-	m.fixed.Store(true)
+	m := mill.Start(t)
+	m.Letters(120) // the oldest ones are all of one cause
+	m.LettersOf(3, "corn.spoiled")
+	m.Fixed.Store(true)
 
-	path := m.change("", `{"kind":"replay","filter":"state:dead_letter"}`)
-	m.leaves(path, "collecting")
+	path := m.Change("", `{"kind":"replay","filter":"state:dead_letter"}`)
+	m.Leaves(path, "collecting")
 	b := openBrowser(t)
-	b.open(m.url + path)
+	b.open(m.URL + path)
 	preview := b.text(`[aria-label="Eligible jobs by cause"]`)
 	for _, want := range []string{"mill.Jammed", "120", "corn.Spoiled", "3"} {
 		if !strings.Contains(preview, want) {
@@ -49,11 +51,11 @@ func TestOperation_CanaryTellsByCause(t *testing.T) {
 // group, and does not offer to go on as the first thing to do.
 func TestOperation_GuardNamesTheError(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.lettersOf(60, "corn.spoiled")
-	path := m.change("", `{"kind":"replay","filter":"state:dead_letter","rate":20,"canary":0,"start":true}`)
+	m := mill.Start(t)
+	m.LettersOf(60, "corn.spoiled")
+	path := m.Change("", `{"kind":"replay","filter":"state:dead_letter","rate":20,"canary":0,"start":true}`)
 	b := openBrowser(t)
-	b.open(m.url + path)
+	b.open(m.URL + path)
 	b.wait("the guard pauses it", `/Paused: corn\.Spoiled came back in \d+ of the last \d+ replays\. Fix it first\./.test(document.querySelector("main").innerText)`)
 	if eval[bool](b, `document.querySelector('form[action$="/resume"] button').classList.contains("primary")`) {
 		t.Error("Resume is the primary button")

@@ -1,20 +1,22 @@
-package main
+package browser_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
 )
 
 // A bar under the pointer tells what its row of the table says, by the time on the
 // axis, and whether it was drawn before or after a refresh.
 func TestBrowser_BarsTellTheirNumbers(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(3)
+	m := mill.Start(t)
+	m.Letters(3)
 	b := openBrowser(t)
-	b.run(chromedp.Navigate(m.url + "/jobs?queue=sieve"))
+	b.run(chromedp.Navigate(m.URL + "/jobs?queue=sieve"))
 	b.wait("the page is live", isLive)
 	const tell = `(() => {
 		const bars = document.querySelector("[data-bars]"), { left, top, width } = bars.parentNode.getBoundingClientRect();
@@ -28,7 +30,7 @@ func TestBrowser_BarsTellTheirNumbers(t *testing.T) {
 	if got, time := eval[string](b, tell), eval[string](b, at); got != time+want {
 		t.Errorf("the bar tells %q, want %q", got, time+want)
 	}
-	m.letters(2)
+	m.Letters(2)
 	b.wait("the table has the new letters", `[...document.querySelectorAll("figure:first-of-type tbody td:nth-child(5)")].reduce((n, cell) => n + Number(cell.textContent), 0) === 5`)
 	if got := eval[string](b, tell); strings.HasSuffix(got, want) {
 		t.Errorf("after a refresh the bar still tells %q", got)

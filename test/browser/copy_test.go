@@ -1,20 +1,23 @@
-package main
+package browser_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // A button that copies shows for a moment whether that worked, and then its own icon.
 func TestBrowser_CopyMarksItsButton(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(1)
+	m := mill.Start(t)
+	m.Letters(1)
 	b := openBrowser(t)
-	b.run(chromedp.Navigate(m.url + "/jobs?queue=sieve"))
-	b.run(chromedp.Navigate(m.url + eval[string](b, `document.querySelector("a.key").getAttribute("href")`)))
+	b.run(chromedp.Navigate(m.URL + "/jobs?queue=sieve"))
+	b.run(chromedp.Navigate(m.URL + eval[string](b, `document.querySelector("a.key").getAttribute("href")`)))
 	b.wait("the page is live", isLive)
 	const icon = `document.querySelector("[data-copy] svg").innerHTML`
 	own := eval[string](b, icon)
@@ -30,7 +33,7 @@ func TestBrowser_CopyMarksItsButton(t *testing.T) {
 func TestFirstRun_CanBeFollowed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir)
+	p := rig.Start(t, dir)
 	b := openBrowser(t)
 	const covered = `[...document.querySelectorAll(".example")].filter((example) => {
 		const pre = example.querySelector("pre"), button = example.querySelector("button").getBoundingClientRect(), range = document.createRange();
@@ -39,7 +42,7 @@ func TestFirstRun_CanBeFollowed(t *testing.T) {
 		return [...range.getClientRects()].some((line) => line.right > button.left && line.bottom > button.top && line.top < button.bottom);
 	}).map((example) => example.textContent).join("\n")`
 	for _, path := range []string{"/", "/queues", "/jobs"} {
-		b.open(p.url + path)
+		b.open(p.URL + path)
 		for _, width := range []int64{1280, 390} {
 			b.run(chromedp.EmulateViewport(width, 900))
 			if got := eval[string](b, covered); got != "" {
@@ -51,16 +54,16 @@ func TestFirstRun_CanBeFollowed(t *testing.T) {
 		}
 	}
 
-	write(t, dir, "redrive.yaml", eval[string](b, `document.querySelector('pre[aria-label="A handler"]').textContent`))
-	if code, stdout, stderr := finish(t, command(t, dir, "reload")); code != 0 {
+	rig.Write(t, dir, "redrive.yaml", eval[string](b, `document.querySelector('pre[aria-label="A handler"]').textContent`))
+	if code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "reload")); code != 0 {
 		t.Fatalf("the handler is refused with %d: %s%s", code, stdout, stderr)
 	}
 	if got := b.text(`pre[aria-label="How to enqueue from the command line"]`); got != `dashboard enqueue email.receipt '{"order_id":1}'` {
 		t.Errorf("the job is sent with %s", got)
 	}
-	if code, stdout, stderr := finish(t, command(t, dir, "enqueue", "email.receipt", `{"order_id":1}`)); code != 0 || strings.Contains(stderr, "no handler") {
+	if code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "enqueue", "email.receipt", `{"order_id":1}`)); code != 0 || strings.Contains(stderr, "no handler") {
 		t.Fatalf("the job is refused with %d: %s%s", code, stdout, stderr)
 	}
-	p.until(func(now totals) bool { return now.States["retryable"]+now.States["completed"] == 1 })
+	p.Until(func(now rig.Totals) bool { return now.States["retryable"]+now.States["completed"] == 1 })
 	b.calm()
 }

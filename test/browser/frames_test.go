@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,9 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // frames are the messages that reach the browser over websockets.
@@ -40,12 +43,12 @@ func (f *frames) take() []string {
 // no message to it says anything of payloads, meta or errors.
 func TestLive_MessagesCarryNoPayloadsAndNoErrors(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.letters(1)[0]
-	operation := m.operate(0)
-	m.starts(operation)
-	m.leaves(operation, "running")
-	m.settles(1)
+	m := mill.Start(t)
+	id := m.Letters(1)[0]
+	operation := m.Operate(0)
+	m.Starts(operation)
+	m.Leaves(operation, "running")
+	m.Settles(1)
 	secrets := []string{"marked-payload", "marked-meta", "mill.Jammed", "the stone does not turn"}
 	b := openBrowser(t)
 	var came frames
@@ -55,8 +58,8 @@ func TestLive_MessagesCarryNoPayloadsAndNoErrors(t *testing.T) {
 	call(b, network.Enable, network.EnableParams{})
 	dead, kinds := 1, map[string]bool{}
 	for run, path := range []string{"/", "/jobs", "/jobs?state=dead_letter", "/dead-letters", "/failures", "/jobs/" + id, "/queues", operation} {
-		b.open(m.url + path)
-		response, err := http.Post(m.url+"/api/v1/jobs", "application/json",
+		b.open(m.URL + path)
+		response, err := http.Post(m.URL+"/api/v1/jobs", "application/json",
 			strings.NewReader(`{"type":"corn.ground","queue":"sieve","payload":{"note":"marked-payload"},"meta":{"note":"marked-meta"}}`))
 		if err != nil {
 			t.Fatal(err)
@@ -65,8 +68,8 @@ func TestLive_MessagesCarryNoPayloadsAndNoErrors(t *testing.T) {
 		dead++
 		says := fmt.Sprintf(`document.querySelector('.side [data-state-count="dead_letter"]').textContent === "%d"`, dead)
 		b.wait("the page tells of the failure", says)
-		m.act(id, "replay", fmt.Sprintf(`{"run":%d}`, run+2))
-		m.settles(dead)
+		m.Act(id, "replay", fmt.Sprintf(`{"run":%d}`, run+2))
+		m.Settles(dead)
 		if strings.HasPrefix(path, "/dead-letters") {
 			b.wait("its row says that it ran again", fmt.Sprintf(`document.querySelector('tr[data-job="%s"]').dataset.run === "%d"`, id, run+3))
 		}
@@ -90,7 +93,7 @@ func TestLive_MessagesCarryNoPayloadsAndNoErrors(t *testing.T) {
 			t.Errorf("no message of the kind %q was seen, only %v", kind, kinds)
 		}
 	}
-	if detail := get[json.RawMessage](t, m.url+"/api/v1/jobs?state=dead_letter&q=marked-payload"); !strings.Contains(string(detail), "mill.Jammed") {
+	if detail := rig.Get[json.RawMessage](t, m.URL+"/api/v1/jobs?state=dead_letter&q=marked-payload"); !strings.Contains(string(detail), "mill.Jammed") {
 		t.Errorf("the jobs that were looked for have not failed so: %s", detail)
 	}
 	b.calm()

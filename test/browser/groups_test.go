@@ -1,20 +1,22 @@
-package main
+package browser_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
 )
 
 // A group that is resolved stays in its row, greyed, and Undo opens it again: by the
 // keys on one row, and for all that are ticked.
 func TestBrowser_ResolvesGroupsInPlace(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(2)
+	m := mill.Start(t)
+	m.Letters(2)
 	b := openBrowser(t)
-	b.open(m.url + "/failures")
+	b.open(m.URL + "/failures")
 	const row = `document.querySelector("tr[data-group]")`
 	const top = row + `.getBoundingClientRect().top`
 	before := eval[float64](b, top)
@@ -49,10 +51,10 @@ func TestBrowser_ResolvesGroupsInPlace(t *testing.T) {
 // The forms of a group's page are folded; the buttons at its top unfold them.
 func TestBrowser_UnfoldsTheFormsOfAGroup(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(1)
+	m := mill.Start(t)
+	m.Letters(1)
 	b := openBrowser(t)
-	b.open(m.url + "/failures")
+	b.open(m.URL + "/failures")
 	b.run(chromedp.Click(chromedp.CSS("tr[data-group] th a")))
 	b.arrive("the forms are folded", `document.querySelectorAll("details.fold:not([open])").length === 2`)
 	for _, form := range []string{"ignore", "note"} {

@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"net/url"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // Rules 1, 3 and 5: while 200 jobs a second fail, in the rows shown and beyond
@@ -19,11 +22,11 @@ func TestLong_LiveNothingMovesUnderLoad(t *testing.T) { nothingMovesUnderLoad(t,
 // nothingMovesUnderLoad watches the page until so many attempts have come to its rows.
 func nothingMovesUnderLoad(t *testing.T, come int) {
 	t.Parallel()
-	m := startMill(t)
-	m.enqueue(40, "stone.turns", "grind") // fails five times a second each
-	m.enqueue(10, "stone.stays", "sieve")
+	m := mill.Start(t)
+	m.Enqueue(40, "stone.turns", "grind") // fails five times a second each
+	m.Enqueue(10, "stone.stays", "sieve")
 	b := openBrowser(t)
-	b.open(m.url + "/jobs")
+	b.open(m.URL + "/jobs")
 	if n := eval[int](b, `document.querySelectorAll("tr[data-job]").length`); n != 50 {
 		t.Fatalf("the page has %d rows, want 50", n)
 	}
@@ -31,7 +34,7 @@ func nothingMovesUnderLoad(t *testing.T, come int) {
 	b.wait("fifty rows are ticked", bulkSays+`.startsWith("50 selected")`)
 
 	const attempts = `[...document.querySelectorAll('[data-cell="attempts"] [data-value]')].reduce((n, c) => n + parseInt(c.textContent), 0)`
-	stop := m.news(40, "corn.ground", "sieve")
+	stop := m.News(40, "corn.ground", "sieve")
 	before := eval[int](b, attempts)
 	b.wait("the cells follow", attempts+` > `+strconv.Itoa(before+come))
 	b.still()
@@ -52,10 +55,10 @@ func nothingMovesUnderLoad(t *testing.T, come int) {
 // The watch over the layout sees what moves after the page is drawn.
 func TestLive_TheWatchSeesAShift(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(3)
+	m := mill.Start(t)
+	m.Letters(3)
 	b := openBrowser(t)
-	b.open(m.url + "/dead-letters")
+	b.open(m.URL + "/dead-letters")
 	b.still()
 	eval[chromedp.Void](b, `
 		const block = document.createElement("div");
@@ -68,16 +71,16 @@ func TestLive_TheWatchSeesAShift(t *testing.T) {
 // job went; its tick is kept, means the run that was shown, and is marked.
 func TestLive_ARowThatLeavesStays(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	ids := m.letters(3)
+	m := mill.Start(t)
+	ids := m.Letters(3)
 	b := openBrowser(t)
-	b.open(m.url + "/dead-letters")
+	b.open(m.URL + "/dead-letters")
 	for _, id := range ids[:2] {
 		eval[chromedp.Void](b, `document.querySelector('tr[data-job="`+id+`"] [data-pick]').click()`)
 	}
-	m.fixed.Store(true)
-	m.act(ids[0], "replay", `{"run":1}`)
-	m.act(ids[2], "discard", `{"run":1}`)
+	m.Fixed.Store(true)
+	m.Act(ids[0], "replay", `{"run":1}`)
+	m.Act(ids[2], "discard", `{"run":1}`)
 
 	row := func(id string) string { return `document.querySelector('tr[data-job="` + id + `"]')` }
 	b.wait("the replayed row is greyed", row(ids[0])+`.classList.contains("gone")`)
@@ -99,17 +102,17 @@ func TestLive_ARowThatLeavesStays(t *testing.T) {
 // have recovered.
 func TestLive_AFailureThatSucceedsHasRecovered(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.enqueue(1, "corn.rests", "rest")[0]
-	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["retryable"] == 1 })
-	m.fixed.Store(true)
+	m := mill.Start(t)
+	id := m.Enqueue(1, "corn.rests", "rest")[0]
+	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["retryable"] == 1 })
+	m.Fixed.Store(true)
 	var open []*browser
 	for _, path := range []string{"/", "/queues/rest", "/jobs?state=retryable"} {
 		b := openBrowser(t)
-		b.open(m.url + path)
+		b.open(m.URL + path)
 		open = append(open, b)
 	}
-	m.act(id, "reschedule", `{"run":1,"delay":"0s"}`)
+	m.Act(id, "reschedule", `{"run":1,"delay":"0s"}`)
 	for _, b := range open {
 		row := `document.querySelector('tr[data-job="` + id + `"]')`
 		b.wait("it says so, greyed", row+`.classList.contains("gone") && `+row+`.querySelector('[data-cell="state"]').innerText.trim() === "recovered"`)
@@ -125,12 +128,12 @@ func TestLive_AFailureThatSucceedsHasRecovered(t *testing.T) {
 // The job fails again: the same row stands for run 2 now, and the tick for run 1.
 func TestLive_ATickMeansItsRun(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.letters(1)[0]
+	m := mill.Start(t)
+	id := m.Letters(1)[0]
 	b := openBrowser(t)
-	b.open(m.url + "/dead-letters")
+	b.open(m.URL + "/dead-letters")
 	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click()`)
-	m.act(id, "replay", `{"run":1}`)
+	m.Act(id, "replay", `{"run":1}`)
 	b.wait("run 2 is dead too", `document.querySelector("tr[data-job]").dataset.run === "2" && !document.querySelector("tr[data-job]").classList.contains("gone")`)
 	b.wait("the tick is of run 1", bulkSays+` === "1 selected, 1 will be skipped"`)
 	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click(); document.querySelector("[data-pick]").click()`)
@@ -142,28 +145,28 @@ func TestLive_ATickMeansItsRun(t *testing.T) {
 // failed for good.
 func TestLive_ARowFollowsItsReplay(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	p, b := &process{t: t, url: m.url}, openBrowser(t)
+	m := mill.Start(t)
+	p, b := &rig.Process{T: t, URL: m.URL}, openBrowser(t)
 	const row, button = `document.querySelector("tr[data-job]")`, `document.querySelector('tr[data-job] form[data-act="replay"] button')`
 	for _, path := range []string{"/dead-letters", "/jobs"} {
-		m.fixed.Store(false)
-		id := m.enqueue(1, "corn.rests", "rest")[0]
-		p.until(func(now totals) bool { return now.States["retryable"] == 1 })
-		m.act(id, "reschedule", `{"run":1,"delay":"0s"}`)
-		p.until(func(now totals) bool { return now.States["dead_letter"] == 1 })
+		m.Fixed.Store(false)
+		id := m.Enqueue(1, "corn.rests", "rest")[0]
+		p.Until(func(now rig.Totals) bool { return now.States["retryable"] == 1 })
+		m.Act(id, "reschedule", `{"run":1,"delay":"0s"}`)
+		p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 1 })
 
-		b.open(m.url + path)
+		b.open(m.URL + path)
 		eval[chromedp.Void](b, button+`.click()`)
 		b.wait("run 2 waits for its retry", row+`.innerText.includes("Run 2 is retrying") && `+row+`.textContent.includes(", next in 60 min")`)
 		if eval[bool](b, button+`.checkVisibility()`) {
 			t.Errorf("%s: a job that waits for a retry can be replayed", path)
 		}
-		m.act(id, "reschedule", `{"run":2,"delay":"0s"}`)
+		m.Act(id, "reschedule", `{"run":2,"delay":"0s"}`)
 		b.wait("it failed again", row+`.textContent.includes("Run 2 failed again") && `+row+`.innerText.includes("exhausted") && `+button+`.checkVisibility()`)
 		if shown := eval[bool](b, row+`.innerText.includes("failed again")`); shown != (path == "/dead-letters") { // elsewhere the state has a cell
 			t.Errorf("%s: whether the row says that the run failed again: %v", path, shown)
 		}
-		m.fixed.Store(true)
+		m.Fixed.Store(true)
 		eval[chromedp.Void](b, button+`.click()`)
 		b.wait("run 3 succeeded", row+`.innerText.includes("Run 3 succeeded")`)
 		b.still()
@@ -177,10 +180,10 @@ const barButtons = `[...document.querySelectorAll("form[data-bulk] .actions butt
 // Ticks: one by one, a range, all shown, all that match, across pages.
 func TestSelection_TicksRangesAndPages(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(60)
+	m := mill.Start(t)
+	m.Letters(60)
 	b := openBrowser(t)
-	b.open(m.url + "/dead-letters")
+	b.open(m.URL + "/dead-letters")
 	click := func(n int, shift string) {
 		eval[chromedp.Void](b, `document.querySelectorAll("[data-pick]")[`+strconv.Itoa(n)+`].dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey: `+shift+` }))`)
 	}
@@ -196,8 +199,8 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 	b.wait("they are remembered", bulkSays+` === "50 selected, 50 on other pages"`)
 	click(0, "false")
 	b.wait("one of this page", bulkSays+` === "51 selected, 50 on other pages"`)
-	b.run(chromedp.Navigate(m.url + "/dead-letters?queue=grind"))
-	b.run(chromedp.Navigate(m.url + "/dead-letters"))
+	b.run(chromedp.Navigate(m.URL + "/dead-letters?queue=grind"))
+	b.run(chromedp.Navigate(m.URL + "/dead-letters"))
 	b.wait("one more on the older page", bulkSays+` === "51 selected, 1 on other pages"`)
 
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
@@ -208,11 +211,11 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 	}
 	click(3, "false")
 	b.wait("all shown but one, and the one elsewhere", bulkSays+` === "50 selected, 1 on other pages"`)
-	b.run(chromedp.Navigate(m.url + "/dead-letters?q=attempts%3A1"))
+	b.run(chromedp.Navigate(m.URL + "/dead-letters?q=attempts%3A1"))
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-all]").click()`)
 	b.wait("all that match a filter", bulkSays+`.match(/^All 60 matching \(as of \d\d:\d\d:\d\d\) are selected\.$/) !== null`)
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-clear]").click()`)
-	b.run(chromedp.Navigate(m.url + "/dead-letters"))
+	b.run(chromedp.Navigate(m.URL + "/dead-letters"))
 	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click(); document.querySelector("[data-bulk-clear]").click()`)
 	b.wait("none", `document.querySelectorAll("[data-pick]:checked").length === 0 && document.querySelector("form[data-bulk] button[name=kind]").disabled`)
 	b.calm()
@@ -221,10 +224,10 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 // The facets of a filtered list count within its filter, and each leads to as many rows.
 func TestLetters_FacetsCountWithinTheFilter(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(5)
-	m.enqueue(3, "corn.again", "sieve") // a second attempt is what they alone have
-	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] == 8 })
+	m := mill.Start(t)
+	m.Letters(5)
+	m.Enqueue(3, "corn.again", "sieve") // a second attempt is what they alone have
+	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 8 })
 	b := openBrowser(t)
 	const facets = `[...document.querySelectorAll('[aria-label="Facets"] a')].map((a) => a.innerText.replace(/\s+/g, " ").trim()).join(", ")`
 
@@ -232,12 +235,12 @@ func TestLetters_FacetsCountWithinTheFilter(t *testing.T) {
 		"/dead-letters":                "exhausted 8, sieve 8, corn.ground 5, corn.again 3",
 		"/dead-letters?q=attempts%3A2": "exhausted 3, sieve 3, corn.again 3",
 	} {
-		b.open(m.url + path)
+		b.open(m.URL + path)
 		if got := eval[string](b, facets); got != want {
 			t.Errorf("%s has the facets %s, want %s", path, got, want)
 		}
 	}
-	b.open(m.url + "/dead-letters?q=attempts%3A2")
+	b.open(m.URL + "/dead-letters?q=attempts%3A2")
 	b.run(chromedp.Click(chromedp.CSS(`nav[aria-label="Types"] a`)))
 	b.arrive("the list of a type", `location.search.includes("corn.again")`)
 	if rows := eval[int](b, `document.querySelectorAll("tr[data-job]").length`); rows != 3 {
@@ -250,10 +253,10 @@ func TestLetters_FacetsCountWithinTheFilter(t *testing.T) {
 // stands beside it; a message has a block of its own direction.
 func TestLists_ANameFromRightToLeftStaysInItsPlace(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
+	m := mill.Start(t)
 	const name = "مهمة.دفع"
-	id := m.enqueue(1, name, "sieve")[0]
-	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] == 1 })
+	id := m.Enqueue(1, name, "sieve")[0]
+	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 1 })
 	b := openBrowser(t)
 	const text = `const text = (of) => {
 		const all = [], walk = document.createTreeWalker(of, NodeFilter.SHOW_TEXT);
@@ -261,7 +264,7 @@ func TestLists_ANameFromRightToLeftStaysInItsPlace(t *testing.T) {
 		return all;
 	};`
 	for _, path := range []string{"/", "/jobs", "/jobs?q=type%3A" + url.QueryEscape(name), "/dead-letters", "/queues/sieve"} {
-		b.open(m.url + path)
+		b.open(m.URL + path)
 		left := eval[string](b, `(() => { `+text+`
 			return text(document.querySelector("#main")).filter((node) => /[\u0600-\u06ff]/.test(node.data) && !node.parentElement.closest("bdi, datalist, .vh")).map((node) => node.parentElement.outerHTML).join();
 		})()`)
@@ -277,7 +280,7 @@ func TestLists_ANameFromRightToLeftStaysInItsPlace(t *testing.T) {
 			t.Errorf("%s divides the id", path)
 		}
 	}
-	b.open(m.url + "/jobs/" + id)
+	b.open(m.URL + "/jobs/" + id)
 	if got := b.text(`#run-1 .error[dir="auto"]`); got != "the stone does not turn" {
 		t.Errorf("the block of the message says %q", got)
 	}
@@ -288,14 +291,14 @@ func TestLists_ANameFromRightToLeftStaysInItsPlace(t *testing.T) {
 // of its row are one. Only a queue that does not run has a state.
 func TestQueues_ALongNameKeepsItsEnd(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
+	m := mill.Start(t)
 	const name = "a-really-long-name-of-a-queue-for-invoices-0001"
-	m.enqueue(1, "corn.ground", name)
-	m.letters(1)
-	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["dead_letter"] == 2 })
-	m.pause("sieve")
+	m.Enqueue(1, "corn.ground", name)
+	m.Letters(1)
+	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 2 })
+	m.Pause("sieve")
 	b := openBrowser(t)
-	b.open(m.url + "/queues")
+	b.open(m.URL + "/queues")
 	const row = `[...document.querySelectorAll("tbody tr")].find((row) => row.textContent.includes("0001"))`
 	if room := eval[float64](b, `(() => {
 		const cell = `+row+`.querySelector("th"), range = document.createRange();
@@ -322,18 +325,18 @@ func TestQueues_ALongNameKeepsItsEnd(t *testing.T) {
 // buttons that act, and the preview has as many, however many fail meanwhile.
 func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(3)
+	m := mill.Start(t)
+	m.Letters(3)
 	b := openBrowser(t)
-	group := get[struct {
+	group := rig.Get[struct {
 		Groups []struct{ Fingerprint string }
-	}](t, m.url+"/api/v1/failures").Groups[0].Fingerprint
+	}](t, m.URL+"/api/v1/failures").Groups[0].Fingerprint
 	const every = `document.querySelector("[data-bulk-all]")`
 	const numbers = `[` + every + `.textContent, ` + bulkSays + `, ` + barButtons + `].map((words) => words.replace(/\(as of .*?\)/, "").match(/\d+/g)?.join()).join(" ")`
 
 	for i, path := range []string{"/dead-letters", "/jobs?state=dead_letter", "/dead-letters?q=attempts%3A1", "/failures/" + group} {
-		b.open(m.url + path)
-		m.letters(2) // the list has more by now than when it was opened
+		b.open(m.URL + path)
+		m.Letters(2) // the list has more by now than when it was opened
 		n := strconv.Itoa(3 + 4*i + 2)
 		b.wait("all are "+n, every+`.textContent.includes("all `+n+` ")`)
 		eval[chromedp.Void](b, every+`.click()`)
@@ -342,7 +345,7 @@ func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 			t.Errorf("%s: the numbers are %s, want %s", path, got, want)
 		}
 
-		m.letters(2)
+		m.Letters(2)
 		b.redrawn()
 		if got := eval[string](b, numbers); got != want {
 			t.Errorf("%s: after more have failed the numbers are %s, want %s", path, got, want)
@@ -359,11 +362,11 @@ func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 // More matches than a page counts are counted once the user is about to act on them all.
 func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(10_000)
-	m.letters(100)
+	m := mill.Start(t)
+	m.Letters(10_000)
+	m.Letters(100)
 	b := openBrowser(t)
-	b.open(m.url + "/dead-letters?q=attempts%3A1")
+	b.open(m.URL + "/dead-letters?q=attempts%3A1")
 	if got := b.text("[data-bulk-all]"); !strings.HasPrefix(got, "Select all matching (as of ") {
 		t.Errorf("before anybody needs the number the button says %q", got)
 	}
@@ -376,14 +379,14 @@ func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 // Rule 5: selected text and an open dialog hold the news; "." holds everything.
 func TestLive_HoldsAndFreezes(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(2)
+	m := mill.Start(t)
+	m.Letters(2)
 	b := openBrowser(t)
-	b.open(m.url + "/dead-letters")
+	b.open(m.URL + "/dead-letters")
 	states := `document.querySelector('.side [data-state-count="dead_letter"]').textContent`
 
 	eval[chromedp.Void](b, `getSelection().selectAllChildren(document.querySelector("tbody th"))`)
-	m.letters(1)
+	m.Letters(1)
 	b.wait("the totals follow", states+` === "3"`)
 	if news := eval[string](b, newsSays); news != "" {
 		t.Errorf("while text is selected the bar says %q", news)
@@ -392,7 +395,7 @@ func TestLive_HoldsAndFreezes(t *testing.T) {
 	b.wait("then it is told", newsSays+` === "1 newer dead letter: show"`)
 
 	b.press("?")
-	m.letters(1)
+	m.Letters(1)
 	b.wait("the totals follow", states+` === "4"`)
 	if news := eval[string](b, newsSays); news != "1 newer dead letter: show" {
 		t.Errorf("while a dialog is open the bar says %q", news)
@@ -403,9 +406,9 @@ func TestLive_HoldsAndFreezes(t *testing.T) {
 	b.press(".")
 	b.wait("the dot says so", `document.querySelector("[data-live-status]").innerText.trim() === "Frozen"`)
 	id := eval[string](b, `document.querySelector("tr[data-job]").dataset.job`)
-	m.fixed.Store(true)
-	m.act(id, "replay", `{"run":1}`)
-	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["completed"] == 1 })
+	m.Fixed.Store(true)
+	m.Act(id, "replay", `{"run":1}`)
+	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["completed"] == 1 })
 	eval[chromedp.Void](b, askTwice)
 	b.wait("more has come than was shown", `window.asked === 2`)
 	if eval[bool](b, `document.querySelector("tr[data-job]").classList.contains("gone")`) || eval[string](b, states) != "4" {
@@ -429,10 +432,10 @@ const askTwice = `
 // The number of open error groups follows, in the navigation and on the overview.
 func TestLive_TheNumberOfOpenGroupsFollows(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(1)
+	m := mill.Start(t)
+	m.Letters(1)
 	b := openBrowser(t)
-	b.open(m.url + "/")
+	b.open(m.URL + "/")
 	const says = `[...document.querySelectorAll('[data-counter="open_groups"] [data-value]')].map((n) => n.textContent).join()`
 	if got := eval[string](b, says); got != "1,1" {
 		t.Fatalf("the page says that %q groups are open, want 1 twice", got)

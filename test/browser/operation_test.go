@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"strconv"
@@ -8,19 +8,22 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // The page of an operation follows it without a reload and without moving
 // anything, and what it offers is done: pause, another rate, resume, abort.
 func TestOperation_PageFollowsAndObeys(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(60)
-	m.fixed.Store(true)
-	path := m.operate(4)
-	m.starts(path)
+	m := mill.Start(t)
+	m.Letters(60)
+	m.Fixed.Store(true)
+	path := m.Operate(4)
+	m.Starts(path)
 	b := openBrowser(t)
-	b.open(m.url + path)
+	b.open(m.URL + path)
 	done := b.number("done")
 	b.wait("the meter moves", `parseInt(document.querySelector('[data-n="done"]').textContent) > `+strconv.Itoa(done+3))
 	b.wait("its bar, too", `parseFloat(document.querySelector('.meter.thick [data-part="done"]').getAttribute("width")) > 0`)
@@ -44,12 +47,12 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 	b.says("finished")
 	b.wait("every run has ended", `document.querySelector('[data-n="succeeded"]').textContent === "60"`)
 
-	m.fixed.Store(false)
-	m.letters(60)
-	path = m.operate(0.01)
-	m.starts(path)
-	b.open(m.url + path)
-	m.change(strings.TrimPrefix(path, "/operations")+"/pause", "")
+	m.Fixed.Store(false)
+	m.Letters(60)
+	path = m.Operate(0.01)
+	m.Starts(path)
+	b.open(m.URL + path)
+	m.Change(strings.TrimPrefix(path, "/operations")+"/pause", "")
 	b.says("paused")
 	b.pressOn(`form[action$="/abort"] button`)
 	b.arrive("it was ended", `document.querySelector('form[action$="/abort"]') === null`)
@@ -63,14 +66,14 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 // its buttons are plain forms.
 func TestOperation_PageWithoutScripts(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(60)
-	m.fixed.Store(true)
-	path := m.operate(4)
-	m.starts(path)
+	m := mill.Start(t)
+	m.Letters(60)
+	m.Fixed.Store(true)
+	path := m.Operate(4)
+	m.Starts(path)
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	b.run(chromedp.Navigate(m.url + path))
+	b.run(chromedp.Navigate(m.URL + path))
 	for first := b.number("done"); b.number("done") <= first+2; {
 		b.run(chromedp.Reload())
 	}
@@ -87,17 +90,17 @@ func TestOperation_PageWithoutScripts(t *testing.T) {
 func TestLong_OperationEveryStateIsSoundInEveryView(t *testing.T) {
 	t.Parallel()
 	axe := findAxe(t)
-	m := startMill(t)
-	m.letters(600) // so many that the guard has seen enough long before the last one is replayed
+	m := mill.Start(t)
+	m.Letters(600) // so many that the guard has seen enough long before the last one is replayed
 	b := openBrowser(t)
 	begin := func(pace string) string {
-		path := m.change("", `{"kind":"replay","filter":"state:dead_letter",`+pace+`}`)
-		m.starts(path)
+		path := m.Change("", `{"kind":"replay","filter":"state:dead_letter",`+pace+`}`)
+		m.Starts(path)
 		return path
 	}
 	shows := func(path, want string) {
 		t.Helper()
-		b.run(chromedp.Navigate(m.url + path))
+		b.run(chromedp.Navigate(m.URL + path))
 		if got := b.text("main"); !strings.Contains(got, want) {
 			t.Errorf("%s does not say %q:\n%s", path, want, got)
 		}
@@ -105,24 +108,24 @@ func TestLong_OperationEveryStateIsSoundInEveryView(t *testing.T) {
 	}
 	shows(begin(`"rate":1`), "600 jobs are eligible")
 	guarded := begin(`"rate":20,"canary":0,"start":true`)
-	m.leaves(guarded, "running")
+	m.Leaves(guarded, "running")
 	shows(guarded, "replays failed permanently with the same error")
 	canary := begin(`"rate":100,"canary":5,"start":true`)
-	m.leaves(canary, "running")
+	m.Leaves(canary, "running")
 	for late := time.Now().Add(time.Minute); time.Now().Before(late); { // it pauses before its jobs have ended
-		if o := get[operationNow](t, m.url+"/api/v1"+canary).Operation; o.Done == 5 && o.Unsettled == 0 {
+		if o := rig.Get[rig.OperationNow](t, m.URL+"/api/v1"+canary).Operation; o.Done == 5 && o.Unsettled == 0 {
 			break
 		}
 	}
 	shows(canary, "Canary failed: 0 of 5 succeeded. Fix the cause first.")
-	m.change(strings.TrimPrefix(canary, "/operations")+"/abort", "")
+	m.Change(strings.TrimPrefix(canary, "/operations")+"/abort", "")
 	shows(canary, "Aborted by API client (127.0.0.1)")
-	m.fixed.Store(true)
+	m.Fixed.Store(true)
 	running := begin(`"rate":0.01,"canary":0,"start":true`)
 	shows(running, "of 600.")
-	m.pause("sieve") // the jobs wait, so that the operation does not end at once
-	m.change(strings.TrimPrefix(running, "/operations")+"/rate", `{"rate":0}`)
-	m.leaves(running, "running")
+	m.Pause("sieve") // the jobs wait, so that the operation does not end at once
+	m.Change(strings.TrimPrefix(running, "/operations")+"/rate", `{"rate":0}`)
+	m.Leaves(running, "running")
 	shows(running, "All jobs are enqueued")
 	shows("/operations", "paused")
 	b.calm()

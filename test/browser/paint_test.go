@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/site"
 )
 
 // What the first paint of a page may take.
@@ -103,7 +105,7 @@ func (b *browser) firstPaint(w *traffic, url string) (requests []string, size fl
 func TestBrowser_FirstPaintIsSmall(t *testing.T) {
 	t.Parallel()
 	url := startDemo(t)
-	firstPaintIsSmall(t, url, append(fullLists(t, url), "/", deadLetter(t, url), enqueueLong(t, url)), "gzip")
+	firstPaintIsSmall(t, url, append(fullLists(t, url), "/", site.DeadLetter(t, url), enqueueLong(t, url)), "gzip")
 }
 
 // So does one to any kind of page, and to a job's page in each of its states. With brotli,
@@ -114,10 +116,10 @@ func TestLong_BrowserFirstPaintIsSmallEverywhere(t *testing.T) {
 			t.Parallel()
 			url := startDemo(t)
 			var paths []string
-			more := slices.Concat(everyState(t, url), fullLists(t, url), []string{"/nowhere", enqueueLong(t, url)})
-			walk(t, url, reach{addresses: 1, kinds: 2}, more, func(p sitePage) {
-				if !strings.Contains(p.path, "payload=more") { // the user asked for much
-					paths = append(paths, p.path)
+			more := slices.Concat(site.EveryState(t, url), fullLists(t, url), []string{"/nowhere", enqueueLong(t, url)})
+			site.Walk(t, url, site.Reach{Addresses: 1, Kinds: 2}, more, func(p site.Page) {
+				if !strings.Contains(p.Path, "payload=more") { // the user asked for much
+					paths = append(paths, p.Path)
 				}
 			})
 			firstPaintIsSmall(t, url, paths, coding)

@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"fmt"
@@ -19,6 +19,8 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/rig"
 )
 
 // plain is the dashboard with a user, reached over plain HTTP from the network.
@@ -27,19 +29,19 @@ type plain struct {
 	local string // where this machine reaches it
 	port  string
 	token string // of an admin
-	p     *process
+	p     *rig.Process
 }
 
 func startPlain(t *testing.T, settings ...string) plain {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", strings.Join(append(settings, "hosts: [redrive.example]", "unknown_type: dead_letter", ""), "\n"))
-	if code, _, stderr := withInput(t, dir, anaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
+	rig.Write(t, dir, "redrive.yaml", strings.Join(append(settings, "hosts: [redrive.example]", "unknown_type: dead_letter", ""), "\n"))
+	if code, _, stderr := rig.WithInput(t, dir, rig.AnaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	_, token, _ := withInput(t, dir, "", nil, "token", "create", "--name", "setup", "--role", "admin")
-	p := await(t, command(t, dir, "--listen", "0.0.0.0:0"))
-	address, err := url.Parse(p.url)
+	_, token, _ := rig.WithInput(t, dir, "", nil, "token", "create", "--name", "setup", "--role", "admin")
+	p := rig.Await(t, rig.Command(t, dir, "--listen", "0.0.0.0:0"))
+	address, err := url.Parse(p.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +89,7 @@ func (s plain) eventually(what string, is func() bool) {
 		select {
 		case <-again.C:
 		case <-late:
-			s.t.Fatalf("never: %s; it said:\n%s", what, s.p.stderr)
+			s.t.Fatalf("never: %s; it said:\n%s", what, s.p.Stderr)
 		}
 	}
 }
@@ -129,7 +131,7 @@ func (b *browser) logInAsAna(at string) {
 	b.t.Helper()
 	b.run(chromedp.Navigate(at), chromedp.WaitVisible(chromedp.CSS(`input[name="password"]`)),
 		chromedp.SendKeys(chromedp.CSS(`input[name="name"]`), "ana"),
-		chromedp.SendKeys(chromedp.CSS(`input[name="password"]`), anaPassword),
+		chromedp.SendKeys(chromedp.CSS(`input[name="password"]`), rig.AnaPassword),
 		chromedp.Click(chromedp.CSS(`.login button`)))
 	b.arrive("the login is answered", `document.readyState === "complete" &&
 		(document.querySelector(".user summary") || document.body.innerText.includes("403"))`)

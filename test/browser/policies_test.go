@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"strconv"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/rig"
 )
 
 // type into a field, as a person does: the old text goes, key by key comes the
@@ -24,7 +26,7 @@ const delays = `document.querySelectorAll("[data-delays] tr").length`
 // loaded again, and the focus does not move.
 func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 	t.Parallel()
-	url := startProcess(t, t.TempDir()).url
+	url := rig.Start(t, t.TempDir()).URL
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
 	b.wait("the page is live", isLive)
@@ -70,7 +72,7 @@ func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 // result stays, greyed, until all is right again.
 func TestBrowser_WhatIfSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	url := startProcess(t, t.TempDir()).url
+	url := rig.Start(t, t.TempDir()).URL
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
 	b.wait("the page is live", isLive)
@@ -98,7 +100,7 @@ func TestBrowser_WhatIfSaysWhatIsWrong(t *testing.T) {
 // Fields that a strategy does not read are not shown; the choice needs no key.
 func TestBrowser_WhatIfShowsTheFieldsOfTheStrategy(t *testing.T) {
 	t.Parallel()
-	url := startProcess(t, t.TempDir()).url
+	url := rig.Start(t, t.TempDir()).URL
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/policies?preset=initphp"))
 	b.wait("the page is live", isLive)
@@ -123,7 +125,7 @@ func TestBrowser_WhatIfShowsTheFieldsOfTheStrategy(t *testing.T) {
 // Without scripts the form is a form.
 func TestBrowser_WhatIfWithoutScripts(t *testing.T) {
 	t.Parallel()
-	url := startProcess(t, t.TempDir()).url
+	url := rig.Start(t, t.TempDir()).URL
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.run(chromedp.Navigate(url + "/policies?preset=daycry"))
@@ -139,7 +141,7 @@ func TestBrowser_WhatIfWithoutScripts(t *testing.T) {
 // No policy makes the page wider than its screen.
 func TestBrowser_PoliciesFitTheScreen(t *testing.T) {
 	t.Parallel()
-	url := startProcess(t, t.TempDir()).url
+	url := rig.Start(t, t.TempDir()).URL
 	b := openBrowser(t)
 	for _, theme := range []string{"light", "dark"} {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"redrive/internal/app"
+	"redrive/internal/app/apptest"
 	"redrive/internal/engine"
 	"redrive/internal/job"
 )
@@ -36,18 +38,18 @@ func TestBrowser_EditsAndReplaysAroundASecret(t *testing.T) {
 	t.Parallel()
 	const secret, body = "hush-4711", `{"type":"payments.capture","payload":{"provider":"paylane","card":{"token":"hush-4711","last4":"4242"}},"policy":{"max_attempts":1}}`
 	p := &provider{}
-	parts := testParts(t)
-	parts.handlers = func(string) (engine.Handler, bool) { return p.capture, true }
-	a, err := startApp(t.Context(), parts)
+	parts := apptest.Parts(t)
+	parts.Handlers = func(string) (engine.Handler, bool) { return p.capture, true }
+	a, err := app.Start(t.Context(), parts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := a.stop(context.Background()); err != nil {
+		if err := a.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	response, err := http.Post(a.url()+"/api/v1/jobs", "application/json", strings.NewReader(body))
+	response, err := http.Post(a.URL()+"/api/v1/jobs", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func TestBrowser_EditsAndReplaysAroundASecret(t *testing.T) {
 			t.Errorf("%s shows the secret", where)
 		}
 	}
-	page := a.url() + response.Header.Get("Location")[len("/api/v1"):]
+	page := a.URL() + response.Header.Get("Location")[len("/api/v1"):]
 	b.run(chromedp.Navigate(page))
 	b.wait("the job is dead", `document.querySelector("h1 ~ [data-cell=state]").innerText.includes("dead letter")`)
 	noSecret("the job")

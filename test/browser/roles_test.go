@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/rig"
 )
 
 // guarded is the dashboard as its own process, with a user of each role, one
@@ -25,17 +27,17 @@ func startGuarded(t *testing.T) guarded {
 	if err := os.WriteFile(dir+"/redrive.yaml", []byte("unknown_type: dead_letter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, user := range [][]string{{"ana", "admin", anaPassword}, {"bo", "viewer", boPassword}, {"cy", "operator", boPassword}} {
-		if code, _, stderr := withInput(t, dir, user[2], nil, "user", "add", user[0], "--role", user[1]); code != 0 {
+	for _, user := range [][]string{{"ana", "admin", rig.AnaPassword}, {"bo", "viewer", rig.BoPassword}, {"cy", "operator", rig.BoPassword}} {
+		if code, _, stderr := rig.WithInput(t, dir, user[2], nil, "user", "add", user[0], "--role", user[1]); code != 0 {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 	}
-	_, token, _ := withInput(t, dir, "", nil, "token", "create", "--name", "setup", "--role", "admin")
-	p := startProcess(t, dir)
+	_, token, _ := rig.WithInput(t, dir, "", nil, "token", "create", "--name", "setup", "--role", "admin")
+	p := rig.Start(t, dir)
 	token = strings.TrimSpace(token)
 	var made struct{ Job struct{ ID string } }
 	call := func(path, body string, into any) {
-		r, err := http.NewRequest(http.MethodPost, p.url+"/api/v1"+path, bytes.NewBufferString(body))
+		r, err := http.NewRequest(http.MethodPost, p.URL+"/api/v1"+path, bytes.NewBufferString(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +55,7 @@ func startGuarded(t *testing.T) guarded {
 	call("/jobs", `{"type":"order.ship","queue":"orders","payload":{"n":1,"password":"hidden"}}`, &made)
 	id := made.Job.ID
 	call("/operations", `{"kind":"replay","jobs":[{"id":"`+id+`","run":1}]}`, &made)
-	return guarded{p.url, []string{
+	return guarded{p.URL, []string{
 		"/", "/failures", "/dead-letters", "/operations", "/operations/1", "/trash", "/jobs", "/jobs/" + id, "/jobs/" + id + "/replay",
 		"/queues", "/queues/orders", "/workers", "/policies", "/audit",
 	}}
@@ -93,7 +95,7 @@ func TestRoles_ButtonsSayWhyTheyAreOff(t *testing.T) {
 	g := startGuarded(t)
 	b := openBrowser(t)
 	off := map[string]int{}
-	for _, user := range [][]string{{"bo", "viewer", boPassword}, {"cy", "operator", boPassword}, {"ana", "admin", anaPassword}} {
+	for _, user := range [][]string{{"bo", "viewer", rig.BoPassword}, {"cy", "operator", rig.BoPassword}, {"ana", "admin", rig.AnaPassword}} {
 		name, role := user[0], user[1]
 		b.as(g.url, name, user[2])
 		for _, page := range g.pages {
@@ -153,7 +155,7 @@ func anAdminManagesAccess(t *testing.T, views int) {
 	axe := findAxe(t)
 	b.run(chromedp.Navigate(g.url + "/login"))
 	b.sound(axe, "the login", in(0))
-	b.as(g.url, "ana", anaPassword)
+	b.as(g.url, "ana", rig.AnaPassword)
 	b.run(chromedp.Navigate(g.url + "/access"))
 	eval[chromedp.Void](b, `document.querySelectorAll("main details").forEach((d) => { d.open = true; })`)
 	b.sound(axe, "the page", in(1))
@@ -161,7 +163,7 @@ func anAdminManagesAccess(t *testing.T, views int) {
 		t.Errorf("the button that removes the last admin says %q", why)
 	}
 	b.run(chromedp.SendKeys(chromedp.CSS(`form[action="/access/users"] [name="name"]`), "dee"),
-		chromedp.SendKeys(chromedp.CSS(`form[action="/access/users"] [name="password"]`), boPassword),
+		chromedp.SendKeys(chromedp.CSS(`form[action="/access/users"] [name="password"]`), rig.BoPassword),
 		chromedp.Click(chromedp.CSS(`form[action="/access/users"] button`)))
 	b.arrive("dee is a user", `document.querySelector('form[action="/access/users/dee/role"]') !== null`)
 	b.run(chromedp.SendKeys(chromedp.CSS(`form[action="/access/tokens"] [name="name"]`), "ci"),
@@ -170,7 +172,7 @@ func anAdminManagesAccess(t *testing.T, views int) {
 	b.sound(axe, "the token", in(2))
 
 	other := openBrowser(t)
-	other.as(g.url, "dee", boPassword)
+	other.as(g.url, "dee", rig.BoPassword)
 	other.wait("dee's page is live", isLive)
 	b.run(chromedp.Navigate(g.url + "/access"))
 	b.pressOn(`form[action="/access/users/dee/remove"] button`)

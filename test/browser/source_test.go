@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"database/sql"
@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"redrive/internal/source/redissource/redistest"
+	"redrive/test/rig"
 )
 
 // outletOf is the database of the outlet of the demo that runs in a directory.
@@ -21,7 +22,7 @@ func outletOf(t *testing.T, dir string) *sql.DB {
 	if err != nil || len(found) != 1 {
 		t.Fatalf("the demo has the outlets %v, %v", found, err)
 	}
-	return openBeside(t, found[0])
+	return rig.OpenBeside(t, found[0])
 }
 
 // untilGone waits until a job neither waits at the outlet nor is dead there.
@@ -42,7 +43,7 @@ func untilGone(t *testing.T, db *sql.DB, uuid string) {
 // uuidOf is what Laravel calls a job.
 func uuidOf(t *testing.T, url, id string) string {
 	t.Helper()
-	return get[struct {
+	return rig.Get[struct {
 		Job struct{ Payload struct{ UUID string } }
 	}](t, url+"/api/v1/jobs/"+id).Job.Payload.UUID
 }
@@ -58,8 +59,8 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	outlet := outletOf(t, dir)
 	b := openBrowser(t)
 	first := 0
-	untilSource(t, url, "outlet", "everything was read", func(s shownSource) bool { first = s.dead(); return s.Ready && first > 10 })
-	untilSource(t, url, "outlet", "failures arrive", func(s shownSource) bool { return s.dead() > first })
+	rig.UntilSource(t, url, "outlet", "everything was read", func(s rig.ShownSource) bool { first = s.Dead(); return s.Ready && first > 10 })
+	rig.UntilSource(t, url, "outlet", "failures arrive", func(s rig.ShownSource) bool { return s.Dead() > first })
 
 	b.run(chromedp.Navigate(url + `/failures?type=App%5CJobs%5CReserveStock`))
 	b.run(chromedp.Click(chromedp.CSS(`tbody th a`)), chromedp.WaitVisible(chromedp.CSS(".crumbs")))
@@ -69,7 +70,7 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 		}
 	}
 
-	ids := lettersOf(t, url, "outlet")
+	ids := rig.LettersOf(t, url, "outlet")
 	replayed, discarded := ids[0], ids[1]
 	uuid := uuidOf(t, url, replayed)
 	b.run(chromedp.Navigate(url + "/jobs/" + replayed))
@@ -94,7 +95,7 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	}
 
 	polled := time.Now()
-	untilSource(t, url, "outlet", "another look", func(s shownSource) bool { return s.Polled.After(polled) })
+	rig.UntilSource(t, url, "outlet", "another look", func(s rig.ShownSource) bool { return s.Polled.After(polled) })
 	b.run(chromedp.Navigate(url + "/sources"))
 	b.run(chromedp.Click(chromedp.CSS(`tbody th a`)), chromedp.WaitVisible(chromedp.CSS("#h-acts")))
 	if got := eval[string](b, `[...document.querySelectorAll("section:has(#h-acts) tbody .badge")].map((e) => e.innerText.trim()).join(" ")`); got != "deleted replayed replayed" {
@@ -103,7 +104,7 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	if got := b.text("main"); !strings.Contains(got, "current") || !strings.Contains(got, "Replayed, not back") {
 		t.Errorf("the source's page says:\n%s", got)
 	}
-	if d := get[detail](t, url+"/api/v1/jobs/"+replayed); d.Job.Run != 3 || d.Job.State != "pending" {
+	if d := rig.Get[rig.Detail](t, url+"/api/v1/jobs/"+replayed); d.Job.Run != 3 || d.Job.State != "pending" {
 		t.Errorf("the job is %s in run %s, want pending in run 3", d.Job.State, strconv.Itoa(d.Job.Run))
 	}
 	b.calm()
@@ -136,7 +137,7 @@ func rowSaysNoAttempts(t *testing.T, b *browser, url, id string) {
 // startWithShop starts a dashboard whose source shop is a Sidekiq with three dead jobs, all of
 // which it has read. goAway ends the Redis of the source, and comeBack starts it again with
 // what was in it.
-func startWithShop(t *testing.T) (p *process, goAway func() (comeBack func())) {
+func startWithShop(t *testing.T) (p *rig.Process, goAway func() (comeBack func())) {
 	t.Helper()
 	client := redistest.Start(t)
 	redistest.Load(t, client, filepath.Join("..", "..", "internal", "source", "testdata", "sidekiq", "redis-commands.json"))
@@ -146,9 +147,9 @@ func startWithShop(t *testing.T) (p *process, goAway func() (comeBack func())) {
 	}
 
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "sources: {shop: {preset: sidekiq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
-	p = startProcess(t, dir)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 3 })
+	rig.Write(t, dir, "redrive.yaml", "sources: {shop: {preset: sidekiq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
+	p = rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 3 })
 
 	return p, func() func() {
 		folder := client.ConfigGet(t.Context(), "dir").Val()["dir"]
@@ -168,7 +169,7 @@ func TestSource_OverviewTellsLiveThatOneIsAway(t *testing.T) {
 	t.Parallel()
 	p, goAway := startWithShop(t)
 	b := openBrowser(t)
-	b.run(chromedp.Navigate(p.url))
+	b.run(chromedp.Navigate(p.URL))
 	b.wait("the page is live", isLive)
 	const told = `[
 		document.querySelector("#notices [data-outdated]")?.innerText.includes("shop does not answer since") ?? false,
@@ -179,16 +180,16 @@ func TestSource_OverviewTellsLiveThatOneIsAway(t *testing.T) {
 		t.Errorf("the overview says of a source that answers that it does not:\n%s", b.text("body"))
 	}
 
-	page := openLive(t, p.url)
+	page := rig.OpenLive(t, p.URL)
 	comeBack := goAway()
-	untilRedrawn(t, page) // and not only when a page is drawn again because of its age
+	rig.UntilRedrawn(t, page) // and not only when a page is drawn again because of its age
 	b.wait("the overview tells that the source is away", told+`.every((is) => is)`)
 	if got := b.text("#notices"); !strings.Contains(got, "Its dead letters are shown as of") {
 		t.Errorf("the banner says %q", got)
 	}
 
 	comeBack()
-	untilRedrawn(t, page)
+	rig.UntilRedrawn(t, page)
 	b.wait("the overview tells that the source is back", `!`+told+`.some((is) => is)`)
 	b.calm()
 }
@@ -200,25 +201,25 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 	p, goAway := startWithShop(t)
 	b := openBrowser(t)
 	comeBack := goAway()
-	untilSource(t, p.url, "shop", "it is away", func(s shownSource) bool { return s.Problem != "" })
-	b.run(chromedp.Navigate(p.url + "/sources/shop"))
+	rig.UntilSource(t, p.URL, "shop", "it is away", func(s rig.ShownSource) bool { return s.Problem != "" })
+	b.run(chromedp.Navigate(p.URL + "/sources/shop"))
 	for _, want := range []string{"no answer", "shop does not answer.", "It last answered", "Its rows say what was known then.", "3 dead jobs"} {
 		if got := b.text("main"); !strings.Contains(got, want) {
 			t.Errorf("the page of a source that is away does not say %q:\n%s", want, got)
 		}
 	}
-	b.run(chromedp.Navigate(p.url + "/jobs/" + lettersOf(t, p.url, "shop")[0]))
+	b.run(chromedp.Navigate(p.URL + "/jobs/" + rig.LettersOf(t, p.URL, "shop")[0]))
 	b.wait("the page is live", isLive)
 	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"]:last-of-type button`)))
 	b.wait("the replay waits", `document.querySelector("main").innerText.includes("The replay is on its way to shop")`)
 
 	comeBack()
-	p.stderr.await(t, "A source answers again.")
+	p.Stderr.Await(t, "A source answers again.")
 	b.wait("the replay was carried out", `document.querySelector("main").innerText.includes("Handed to shop")`)
-	b.run(chromedp.Navigate(p.url + "/sources/shop"))
+	b.run(chromedp.Navigate(p.URL + "/sources/shop"))
 	if got := b.text("main"); !strings.Contains(got, "current") || strings.Contains(got, "does not answer") {
 		t.Errorf("the page of a source that is back says:\n%s", got)
 	}
-	rowSaysNoAttempts(t, b, p.url, lettersOf(t, p.url, "shop")[0])
+	rowSaysNoAttempts(t, b, p.URL, rig.LettersOf(t, p.URL, "shop")[0])
 	b.calm()
 }

@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // number reads one of the numbers that a page keeps current.
@@ -50,7 +53,7 @@ func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 	b.pressOn(`form:has([name="kind"][value="replay"]) button`)
 	b.arrive("there is a preview", `document.querySelector('form[action$="/start"]') !== null`)
 	operation := eval[string](b, `location.pathname`)
-	all := get[shownOperation](t, url+"/api/v1"+operation).Operation.Pending
+	all := rig.Get[shownOperation](t, url+"/api/v1"+operation).Operation.Pending
 	if all < 100 {
 		t.Fatalf("the preview names %d jobs, want more than a hundred", all)
 	}
@@ -99,7 +102,7 @@ func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 // allows: that of the step, and what a second of lost time makes up for.
 func (b *browser) keptTo(url string, rate float64) {
 	b.t.Helper()
-	told := get[struct {
+	told := rig.Get[struct {
 		Step float64 `json:"step_seconds"`
 		Done []float64
 	}](b.t, url)
@@ -121,12 +124,12 @@ type shownOperation struct {
 // that matches has buttons of its own.
 func TestSelection_WithoutScripts(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(60)
+	m := mill.Start(t)
+	m.Letters(60)
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	for scope, want := range map[string]int{"ticked": 2, "matching": 60} {
-		b.run(chromedp.Navigate(m.url + "/dead-letters"))
+		b.run(chromedp.Navigate(m.URL + "/dead-letters"))
 		selector := `form.unscripted button[value="replay"]`
 		if scope == "ticked" {
 			selector = `#bulk button[value="replay"]`
@@ -137,9 +140,9 @@ func TestSelection_WithoutScripts(t *testing.T) {
 		b.run(chromedp.Click(chromedp.CSS(selector)))
 		b.run(chromedp.WaitVisible(chromedp.CSS(".crumbs")))
 		path := eval[string](b, `location.pathname`)
-		o := get[shownOperation](t, m.url+"/api/v1"+path).Operation
+		o := rig.Get[shownOperation](t, m.URL+"/api/v1"+path).Operation
 		for o.State == "collecting" { // a moment, for sixty jobs
-			o = get[shownOperation](t, m.url+"/api/v1"+path).Operation
+			o = rig.Get[shownOperation](t, m.URL+"/api/v1"+path).Operation
 		}
 		if o.Total != want {
 			t.Errorf("%s: %s acts on %d jobs, want %d", scope, path, o.Total, want)

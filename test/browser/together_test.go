@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"net/http"
@@ -12,6 +12,9 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // always asks the page, now, whenever anything on it changes and every 100 ms, for what
@@ -65,12 +68,12 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 		const said = document.querySelector(".head .answer")?.textContent ?? "";
 		return sentence?.test(says) && (!button || button.test(offers)) && !said ? "" : badge + " beside " + says + " beside " + offers + said;
 	}`
-	id := v.letters(1)[0]
+	id := v.Letters(1)[0]
 	v.on("/jobs/" + id)
 	v.always(agrees)
 	v.pressOn(`.head form[data-act="replay"] button`)
 	v.says("Two runs, two attempts")
-	v.fixed.Store(true)
+	v.Fixed.Store(true)
 	v.pressOn(`.head form[data-act="replay"] button`)
 	v.says("The job succeeded", "completed", "Run 3")
 	if on := eval[string](v.browser, `document.querySelector("[data-note]").textContent`); on != "" {
@@ -78,12 +81,12 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 	}
 	v.never()
 
-	v.fixed.Store(false)
-	id = v.enqueue(1, "corn.rests", "rest")[0]
+	v.Fixed.Store(false)
+	id = v.Enqueue(1, "corn.rests", "rest")[0]
 	v.on("/jobs/" + id)
 	v.says("Attempt 2 of 2 starts in")
 	v.always(agrees)
-	v.fixed.Store(true)
+	v.Fixed.Store(true)
 	v.pressOn(`form[data-act="reschedule"]:has([value="0s"]) button`)
 	v.says("The job succeeded")
 	v.never()
@@ -94,11 +97,11 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 // the document.
 func TestTogether_TheFocusStaysBesideAButtonThatIsGone(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.letters(1)[0]
-	m.fixed.Store(true)
+	m := mill.Start(t)
+	id := m.Letters(1)[0]
+	m.Fixed.Store(true)
 	b := openBrowser(t)
-	b.open(m.url + "/jobs/" + id)
+	b.open(m.URL + "/jobs/" + id)
 	eval[chromedp.Void](b, `document.querySelector('.head form[data-act="replay"] button').focus()`)
 	b.press("\r")
 	b.wait("the job succeeded", `document.querySelector(".next").textContent.includes("The job succeeded")`)
@@ -112,7 +115,7 @@ func TestTogether_TheFocusStaysBesideAButtonThatIsGone(t *testing.T) {
 func TestTogether_TheWholePageOfAQueue(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	v.letters(1)
+	v.Letters(1)
 	v.on("/queues/sieve")
 	v.always(`() => {
 		const badge = document.querySelector(".head .title").innerText.includes("paused");
@@ -146,21 +149,21 @@ const deadLetters = `() => {
 // While an operation replays the dead letters, a page has one number of them.
 func TestTogether_OneNumberOfDeadLetters(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(900)
-	m.fixed.Store(true)
+	m := mill.Start(t)
+	m.Letters(900)
+	m.Fixed.Store(true)
 	b := openBrowser(t)
 	for path, ways := range map[string]int{"/dead-letters": 6, "/": 3, "/jobs?state=dead_letter": 3} {
-		operation := m.operate(5) // slowly: a busy browser draws once in a few seconds
-		m.starts(operation)
-		b.open(m.url + path)
+		operation := m.Operate(5) // slowly: a busy browser draws once in a few seconds
+		m.Starts(operation)
+		b.open(m.URL + path)
 		b.always(deadLetters)
 		b.wait("the number follows", `window.values.size > 4`)
 		if got := eval[int](b, `window.ways`); got < ways {
 			t.Errorf("%s says the number in %d ways, want %d", path, got, ways)
 		}
 		b.never()
-		m.change(strings.TrimPrefix(operation, "/operations")+"/abort", "")
+		m.Change(strings.TrimPrefix(operation, "/operations")+"/abort", "")
 	}
 	b.calm()
 }
@@ -168,15 +171,15 @@ func TestTogether_OneNumberOfDeadLetters(t *testing.T) {
 // The navigation says of an operation what its page says.
 func TestTogether_OneProgressOfAnOperation(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(60)
-	m.fixed.Store(true)
-	path := m.operate(5) // slowly: a busy browser draws once in a few seconds
-	m.starts(path)
+	m := mill.Start(t)
+	m.Letters(60)
+	m.Fixed.Store(true)
+	path := m.Operate(5) // slowly: a busy browser draws once in a few seconds
+	m.Starts(path)
 	operation := strings.TrimPrefix(path, "/operations")
-	m.change(operation+"/pause", "") // until the page is watched
+	m.Change(operation+"/pause", "") // until the page is watched
 	b := openBrowser(t)
-	b.open(m.url + path)
+	b.open(m.URL + path)
 	b.always(`() => {
 		const brief = document.querySelector(".side .under-way .brief")?.textContent.trim(), done = document.querySelector('[data-n="done"]').textContent;
 		const said = brief?.match(/(\d+) of 60$/)?.[1];
@@ -184,7 +187,7 @@ func TestTogether_OneProgressOfAnOperation(t *testing.T) {
 		(window.compared ??= new Set()).add(said);
 		return said === done ? "" : brief + " in the navigation, " + done + " on the page";
 	}`)
-	m.change(operation+"/resume", "")
+	m.Change(operation+"/resume", "")
 	b.wait("all are enqueued", `document.querySelector('[data-n="done"]').textContent === "60"`)
 	b.never()
 	if n := eval[int](b, `window.compared?.size ?? 0`); n < 3 {
@@ -196,16 +199,16 @@ func TestTogether_OneProgressOfAnOperation(t *testing.T) {
 // What a job waits for stays in its row from the first drawing on.
 func TestTogether_HowLongAJobWaitsStays(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.enqueue(3, "corn.rests", "rest")
-	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["retryable"] == 3 })
+	m := mill.Start(t)
+	m.Enqueue(3, "corn.rests", "rest")
+	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["retryable"] == 3 })
 	b := openBrowser(t)
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
 		window.blank = 0;
 		new MutationObserver(() => {
 			for (const cell of document.querySelectorAll('tr[data-changed] [data-cell="why"]')) if (!cell.textContent.includes("waits")) window.blank++;
 		}).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });`})
-	b.open(m.url + "/jobs?state=retryable")
+	b.open(m.URL + "/jobs?state=retryable")
 	b.wait("the rows were told of", `document.querySelectorAll("tr[data-changed]").length === 3`)
 	b.redrawn()
 	if n := eval[int](b, `window.blank`); n != 0 {
@@ -247,10 +250,10 @@ func startGate(t *testing.T, to string) *gate {
 // new number is part of the old one.
 func TestTogether_NothingIsLostBeforeAPageIsLive(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	ids := m.letters(10)
-	m.fixed.Store(true)
-	g := startGate(t, m.url)
+	m := mill.Start(t)
+	ids := m.Letters(10)
+	m.Fixed.Store(true)
+	g := startGate(t, m.URL)
 	b := openBrowser(t)
 	g.closed.Store(true)
 	b.run(chromedp.Navigate("about:blank"))
@@ -258,9 +261,9 @@ func TestTogether_NothingIsLostBeforeAPageIsLive(t *testing.T) {
 	<-g.arrived
 	g.closed.Store(false)
 	for _, id := range ids {
-		m.act(id, "replay", `{"run":1}`)
+		m.Act(id, "replay", `{"run":1}`)
 	}
-	(&process{t: t, url: m.url}).until(func(now totals) bool { return now.States["completed"] == 10 })
+	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["completed"] == 10 })
 	close(g.open)
 	b.arrive("the page says what is true now", `document.querySelector('[aria-labelledby="h-depths"] dl')?.innerText.match(/Completed\s+10/) != null`)
 	b.calm()
@@ -269,10 +272,10 @@ func TestTogether_NothingIsLostBeforeAPageIsLive(t *testing.T) {
 // A drawing that the server made before an act does not undo what the act has shown.
 func TestTogether_AnOlderDrawingUndoesNothing(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(2)
-	m.fixed.Store(true)
-	g := startGate(t, m.url)
+	m := mill.Start(t)
+	m.Letters(2)
+	m.Fixed.Store(true)
+	g := startGate(t, m.URL)
 	b := openBrowser(t)
 	b.open(g.URL + "/dead-letters")
 	b.redrawn()
@@ -293,9 +296,9 @@ func TestTogether_AnOlderDrawingUndoesNothing(t *testing.T) {
 // What a switch did is told at once, and is on the page even when that is not drawn again.
 func TestTogether_ASwitchAnswersWithoutADrawing(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(1)
-	g := startGate(t, m.url)
+	m := mill.Start(t)
+	m.Letters(1)
+	g := startGate(t, m.URL)
 	b := openBrowser(t)
 	b.open(g.URL + "/queues")
 	b.redrawn()
@@ -316,12 +319,12 @@ func TestTogether_ASwitchAnswersWithoutADrawing(t *testing.T) {
 // drawing that is on its way.
 func TestTogether_AFrozenPageIsNotDrawn(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(40)
-	m.fixed.Store(true)
-	path := m.operate(10)
-	m.starts(path)
-	g := startGate(t, m.url)
+	m := mill.Start(t)
+	m.Letters(40)
+	m.Fixed.Store(true)
+	path := m.Operate(10)
+	m.Starts(path)
+	g := startGate(t, m.URL)
 	b := openBrowser(t)
 	b.open(g.URL + path)
 	g.closed.Store(true)
@@ -330,7 +333,7 @@ func TestTogether_AFrozenPageIsNotDrawn(t *testing.T) {
 	b.press(".")
 	eval[chromedp.Void](b, `window.drawn = 0; document.addEventListener("refreshed", () => { window.drawn++; })`)
 	close(g.open)
-	m.leaves(path, "running")
+	m.Leaves(path, "running")
 	eval[chromedp.Void](b, `window.polled = 0; { const poll = setInterval(() => { if (++window.polled === 30) clearInterval(poll); }, 100); }`)
 	b.wait("three seconds pass", `window.polled === 30`)
 	if n := eval[int](b, `window.drawn`); n != 0 {
@@ -344,13 +347,13 @@ func TestTogether_AFrozenPageIsNotDrawn(t *testing.T) {
 // The rows of the operations are reached by keys; nothing else than opening is done there.
 func TestTogether_KeysOnTheListOfOperations(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(2)
+	m := mill.Start(t)
+	m.Letters(2)
 	for range 3 {
-		m.leaves(m.change("", `{"kind":"replay","filter":"state:dead_letter"}`), "collecting")
+		m.Leaves(m.Change("", `{"kind":"replay","filter":"state:dead_letter"}`), "collecting")
 	}
 	b := openBrowser(t)
-	b.open(m.url + "/operations")
+	b.open(m.URL + "/operations")
 	const on = `[...document.querySelectorAll("main tbody tr")].indexOf(document.activeElement.closest("tr"))`
 	for n := 0; n < 20 && eval[int](b, on) != 1; n++ { // the first keys may be dropped
 		b.press("k")
@@ -376,10 +379,10 @@ func TestTogether_KeysOnTheListOfOperations(t *testing.T) {
 // surrounds it is drawn again.
 func TestTogether_AnAnswerKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.letters(1)[0]
+	m := mill.Start(t)
+	id := m.Letters(1)[0]
 	b := openBrowser(t)
-	b.open(m.url + "/jobs/" + id + "/replay")
+	b.open(m.URL + "/jobs/" + id + "/replay")
 	const place = `document.title + ", " + document.querySelector("nav.side [aria-current]").dataset.section`
 	before := eval[string](b, place)
 	b.run(chromedp.Click(chromedp.CSS(`button[value="check"]`)))
@@ -388,7 +391,7 @@ func TestTogether_AnAnswerKeepsItsPlace(t *testing.T) {
 	if after := eval[string](b, place); after != before {
 		t.Errorf("it was %s and is %s", before, after)
 	}
-	m.letters(1)
+	m.Letters(1)
 	b.wait("the navigation follows", `document.querySelector('.side [data-state-count="dead_letter"]').textContent === "2"`)
 	if after := eval[string](b, place); after != before {
 		t.Errorf("it was %s and is %s", before, after)
@@ -400,13 +403,13 @@ func TestTogether_AnAnswerKeepsItsPlace(t *testing.T) {
 // The overview says as of when its rows are listed, however often their cells are drawn.
 func TestTogether_TheOverviewSaysWhichRowsItLists(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	m.letters(1)
+	m := mill.Start(t)
+	m.Letters(1)
 	b := openBrowser(t)
-	b.open(m.url + "/")
+	b.open(m.URL + "/")
 	const asOf = `document.querySelector(".head time").dateTime`
 	before := eval[string](b, asOf)
-	m.letters(1)
+	m.Letters(1)
 	b.wait("the figures follow", `document.querySelector('#main [data-state-count="dead_letter"]').textContent === "2"`)
 	if rows := eval[int](b, `document.querySelectorAll('[aria-labelledby="h-failing"] tbody tr').length`); rows != 1 {
 		t.Errorf("it lists %d rows, want the one of before", rows)
@@ -425,7 +428,7 @@ func TestTogether_ASelectionAfterTheLoginEnded(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t)
 	b := openBrowser(t)
-	b.as(g.url, "ana", anaPassword)
+	b.as(g.url, "ana", rig.AnaPassword)
 	b.run(chromedp.Navigate(g.url + "/dead-letters"))
 	b.wait("the page is live", isLive)
 	b.run(chromedp.Click(chromedp.CSS(`tbody input[type="checkbox"]`)))
@@ -439,7 +442,7 @@ func TestTogether_ASelectionAfterTheLoginEnded(t *testing.T) {
 		t.Errorf("the page speaks of tokens, or the tick is gone:\n%s", got)
 	}
 	eval[chromedp.Void](b, `
-		void fetch("/login", { method: "POST", body: new URLSearchParams({ name: "ana", password: `+strconv.Quote(anaPassword)+` }) })
+		void fetch("/login", { method: "POST", body: new URLSearchParams({ name: "ana", password: `+strconv.Quote(rig.AnaPassword)+` }) })
 			.then(() => document.dispatchEvent(new Event("visibilitychange")))`) // as another tab does
 	b.wait("the page is live again", isLive+` && !document.querySelector("#notices").textContent.includes("Your session has ended")`)
 	b.quiet("401")

@@ -1,4 +1,4 @@
-package main
+package browser_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/internal/app/apptest"
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // statements is everything that the page says, but for rows of lists, which stay
@@ -45,7 +49,7 @@ const statements = `
 
 // truth watches what the open page says.
 type truth struct {
-	*mill
+	*mill.Mill
 	*browser
 	t *testing.T
 }
@@ -53,7 +57,7 @@ type truth struct {
 // on opens a page and waits until it is live.
 func (v truth) on(path string) {
 	v.t.Helper()
-	v.open(v.mill.url + path)
+	v.open(v.Mill.URL + path)
 	eval[chromedp.Void](v.browser, statements)
 }
 
@@ -75,20 +79,20 @@ func (v truth) says(texts ...string) {
 // counts waits until the dead letters are n wherever their number stands.
 func (v truth) counts(n int) {
 	v.t.Helper()
-	v.until(func(now totals) bool { return now.States["dead_letter"] == n })
+	v.until(func(now rig.Totals) bool { return now.States["dead_letter"] == n })
 	v.wait("the dead letters are "+strconv.Itoa(n), `[...document.querySelectorAll('[data-state-count="dead_letter"]')].every((e) => e.textContent.trim() === "`+strconv.Itoa(n)+`")`)
 }
 
 // until waits until the totals are as wanted.
-func (v truth) until(holds func(totals) bool) {
+func (v truth) until(holds func(rig.Totals) bool) {
 	v.t.Helper()
-	(&process{t: v.t, url: v.mill.url}).until(holds)
+	(&rig.Process{T: v.t, URL: v.Mill.URL}).Until(holds)
 }
 
 // post changes something over the API, as another client would.
 func (v truth) post(path, body string) {
 	v.t.Helper()
-	response, err := http.Post(v.mill.url+"/api/v1"+path, "application/json", strings.NewReader(body))
+	response, err := http.Post(v.Mill.URL+"/api/v1"+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -98,11 +102,11 @@ func (v truth) post(path, body string) {
 	}
 }
 
-func watchTruth(t *testing.T) truth { return watchTruthOn(t, testParts(t).db) }
+func watchTruth(t *testing.T) truth { return watchTruthOn(t, apptest.Parts(t).DB) }
 
 func watchTruthOn(t *testing.T, db string) truth {
-	m := startMillOn(t, db)
-	return truth{mill: m, browser: openBrowser(t), t: t}
+	m := mill.StartOn(t, db)
+	return truth{Mill: m, browser: openBrowser(t), t: t}
 }
 
 // Rule 0: whatever is done to a job, its page says it everywhere: in its badge, its
@@ -110,19 +114,19 @@ func watchTruthOn(t *testing.T, db string) truth {
 func TestTruth_OfAJob(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	id := v.letters(1)[0]
+	id := v.Letters(1)[0]
 	v.on("/jobs/" + id)
 	v.says("The job was dead-lettered")
-	v.act(id, "discard", `{"run":1}`)
+	v.Act(id, "discard", `{"run":1}`)
 	v.says("discarded the dead letter", "trashed", "Restore")
 	v.counts(0)
-	v.act(id, "restore", `{"run":1}`)
+	v.Act(id, "restore", `{"run":1}`)
 	v.says("The job was dead-lettered", "dead letter")
 	v.counts(1)
-	v.act(id, "replay", `{"run":1}`)
+	v.Act(id, "replay", `{"run":1}`)
 	v.says("Two runs, two attempts", "The job was dead-lettered", "Replay, run 3") // it failed again
 	v.counts(1)
-	v.fixed.Store(true)
+	v.Fixed.Store(true)
 	v.pressOn(`form[data-act="replay"] button`)
 	v.says("The job succeeded", "completed", "The replay worked", "Run 3")
 	v.counts(0)
@@ -134,20 +138,20 @@ func TestTruth_OfAJob(t *testing.T) {
 func TestTruth_OfListsAndQueues(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	v.act(v.letters(5)[0], "discard", `{"run":1}`) // a trash that is empty would be drawn whole as soon as it is not
+	v.Act(v.Letters(5)[0], "discard", `{"run":1}`) // a trash that is empty would be drawn whole as soon as it is not
 	for _, path := range []string{"/", "/dead-letters", "/jobs", "/failures", "/queues", "/queues/sieve", "/trash", "/jobs?state=dead_letter"} {
 		v.on(path)
-		ids := v.letters(2)
+		ids := v.Letters(2)
 		v.says()
-		v.act(ids[0], "discard", `{"run":1}`)
+		v.Act(ids[0], "discard", `{"run":1}`)
 		v.says()
 		v.post("/queues/sieve/pause", "")
 		v.says()
-		v.act(ids[1], "replay", `{"run":1}`)
+		v.Act(ids[1], "replay", `{"run":1}`)
 		v.says()
 		v.post("/queues/sieve/resume", "")
 		v.says()
-		v.act(ids[0], "restore", `{"run":1}`)
+		v.Act(ids[0], "restore", `{"run":1}`)
 		v.says()
 		if path != "/queues/sieve" { // whose own state is in its title
 			v.still()
@@ -166,10 +170,10 @@ func TestTruth_OfListsAndQueues(t *testing.T) {
 func TestTruth_ACellStaysInItsColumn(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	id := v.letters(1)[0]
+	id := v.Letters(1)[0]
 	v.on("/queues")
 	eval[chromedp.Void](v.browser, `window.cells = [...document.querySelector("tbody tr").cells]`)
-	v.act(id, "discard", `{"run":1}`)
+	v.Act(id, "discard", `{"run":1}`)
 	v.counts(0)
 	v.says()
 	if !eval[bool](v.browser, `[...document.querySelector("tbody tr").cells].every((cell, i) => cell === window.cells[i])`) {
@@ -182,9 +186,9 @@ func TestTruth_ACellStaysInItsColumn(t *testing.T) {
 func TestTruth_OfAnOperation(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	v.letters(30)
-	path := v.change("", `{"kind":"replay","filter":"state:dead_letter","rate":200,"canary":5,"guard":false}`)
-	v.leaves(path, "collecting")
+	v.Letters(30)
+	path := v.Change("", `{"kind":"replay","filter":"state:dead_letter","rate":200,"canary":5,"guard":false}`)
+	v.Leaves(path, "collecting")
 	v.on(path)
 	v.says("This is a preview", "30 jobs are eligible")
 	v.post(path+"/start", "{}")
@@ -197,9 +201,9 @@ func TestTruth_OfAnOperation(t *testing.T) {
 	v.says("aborted", "25 jobs were left as they were")
 	v.wait("nothing is under way", `document.querySelector("nav.side .under-way") === null`)
 
-	v.fixed.Store(true)
-	path = v.change("", `{"kind":"replay","filter":"state:dead_letter","rate":200,"canary":5,"start":true}`)
-	v.starts(path)
+	v.Fixed.Store(true)
+	path = v.Change("", `{"kind":"replay","filter":"state:dead_letter","rate":200,"canary":5,"start":true}`)
+	v.Starts(path)
 	v.on(path)
 	v.says("paused", "Canary passed: 5 of 5 succeeded", "Resume to replay the 25 remaining jobs")
 	v.post(path+"/resume", "")
@@ -208,7 +212,7 @@ func TestTruth_OfAnOperation(t *testing.T) {
 	type answer struct {
 		Operation struct{ Done, Succeeded, Pending int }
 	}
-	told := get[answer](t, v.mill.url+"/api/v1"+path).Operation
+	told := rig.Get[answer](t, v.Mill.URL+"/api/v1"+path).Operation
 	if shown := []int{v.number("done"), v.number("succeeded"), v.number("pending")}; shown[0] != told.Done || shown[1] != told.Succeeded || shown[2] != told.Pending {
 		said, err := json.Marshal(told)
 		t.Errorf("the page says done, succeeded, pending %v, the API %s, %v", shown, said, err)
@@ -234,7 +238,7 @@ func TestTruth_OfALoginThatEnded(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t)
 	b := openBrowser(t)
-	b.as(g.url, "ana", anaPassword)
+	b.as(g.url, "ana", rig.AnaPassword)
 	b.run(chromedp.Navigate(g.url + "/dead-letters"))
 	b.wait("the page is live", isLive)
 	b.run(chromedp.Click(chromedp.CSS(`tbody input[type="checkbox"]`)))
@@ -256,12 +260,12 @@ func TestTruth_OfALoginThatEnded(t *testing.T) {
 func TestTruth_OfADeadLetterThatIsForwarded(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	id := v.enqueue(1, "corn.ground", "sent")[0]
-	v.until(func(now totals) bool { return now.States["dlq_failed"] == 1 })
+	id := v.Enqueue(1, "corn.ground", "sent")[0]
+	v.until(func(now rig.Totals) bool { return now.States["dlq_failed"] == 1 })
 	v.on("/jobs/" + id)
 	v.says("the receiver is away")
-	v.accepted.Store(true)
-	v.act(id, "forward", `{"run":1}`)
+	v.Accepted.Store(true)
+	v.Act(id, "forward", `{"run":1}`)
 	v.says("dead letter")
 	v.counts(1)
 	v.calm()
@@ -271,15 +275,15 @@ func TestTruth_OfADeadLetterThatIsForwarded(t *testing.T) {
 func TestTruth_OfAJobThatIsRescheduled(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	id := v.enqueue(1, "corn.rests", "rest")[0]
+	id := v.Enqueue(1, "corn.rests", "rest")[0]
 	v.on("/jobs/" + id)
 	v.says("Attempt 2 of 2 starts in", "Postpone")
 	v.run(chromedp.Click(chromedp.CSS(`details:has(form[data-act="reschedule"]) summary`)))
 	v.pressOn(`.menu form[data-act="reschedule"] button`)
 	v.says("moved the job to this time", "rescheduled the job to run", "starts in 75 min")
-	v.act(id, "reschedule", `{"run":1,"delay":"3h"}`)
+	v.Act(id, "reschedule", `{"run":1,"delay":"3h"}`)
 	v.says("starts in 3 h")
-	v.fixed.Store(true)
+	v.Fixed.Store(true)
 	v.pressOn(`form[data-act="reschedule"]:has([value="0s"]) button`)
 	v.says("The job succeeded", "chose Run now", "completed")
 	v.calm()
@@ -289,7 +293,7 @@ func TestTruth_OfAJobThatIsRescheduled(t *testing.T) {
 func TestTruth_OfAnAttemptThatARuleAdds(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	id := v.enqueue(1, "corn.again", "sieve")[0]
+	id := v.Enqueue(1, "corn.again", "sieve")[0]
 	v.on("/jobs/" + id)
 	v.says("one-more")
 	v.counts(1)
@@ -316,7 +320,7 @@ func TestTruth_OfAFullDisk(t *testing.T) {
 		t.Fatal("the disk is not full")
 	}
 	large := `{"type":"corn.ground","payload":"` + strings.Repeat("x", 1<<20-2) + `"}`
-	response, err := http.Post(v.mill.url+"/api/v1/jobs", "application/json", strings.NewReader(large))
+	response, err := http.Post(v.Mill.URL+"/api/v1/jobs", "application/json", strings.NewReader(large))
 	if err != nil {
 		t.Fatal(err)
 	}

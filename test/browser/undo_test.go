@@ -1,20 +1,23 @@
-package main
+package browser_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"redrive/test/mill"
+	"redrive/test/rig"
 )
 
 // A discard on a row offers its undoing where nothing moves, and undoing it puts
 // the row back as it was, with its buttons.
 func TestBrowser_UndoesADiscardInPlace(t *testing.T) {
 	t.Parallel()
-	m := startMill(t)
-	id := m.letters(2)[0]
+	m := mill.Start(t)
+	id := m.Letters(2)[0]
 	b := openBrowser(t)
-	b.open(m.url + "/jobs?state=dead_letter")
+	b.open(m.URL + "/jobs?state=dead_letter")
 	row := `document.querySelector('tr[data-job="` + id + `"]')`
 	top := row + `.getBoundingClientRect().top`
 	before := eval[float64](b, top)
@@ -32,7 +35,7 @@ func TestBrowser_UndoesADiscardInPlace(t *testing.T) {
 			t.Errorf("the row moved from %v to %v", before, now)
 		}
 	}
-	if d := get[detail](t, m.url+"/api/v1/jobs/"+id); d.Job.State != "discarded" || d.Job.Run != 1 {
+	if d := rig.Get[rig.Detail](t, m.URL+"/api/v1/jobs/"+id); d.Job.State != "discarded" || d.Job.Run != 1 {
 		t.Errorf("it is %+v", d.Job)
 	}
 	b.calm()

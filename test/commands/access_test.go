@@ -1,4 +1,5 @@
-package main
+// Package commands_test runs the commands of the built program.
+package commands_test
 
 import (
 	"io"
@@ -7,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // Users and tokens are made without a server, and then through the one that
@@ -16,17 +19,17 @@ func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {
 	dir := t.TempDir()
 	run := func(want int, input string, env []string, args ...string) (stdout string) {
 		t.Helper()
-		code, stdout, stderr := withInput(t, dir, input, env, args...)
+		code, stdout, stderr := rig.WithInput(t, dir, input, env, args...)
 		if code != want {
 			t.Fatalf("dashboard %v: exit %d, want %d: %s%s", args, code, want, stdout, stderr)
 		}
 		return stdout + stderr
 	}
-	run(2, boPassword, nil, "user", "add", "bo", "--role", "viewer")
+	run(2, rig.BoPassword, nil, "user", "add", "bo", "--role", "viewer")
 	run(2, "", nil, "user", "add", "ana", "--role", "admin")
 	run(2, "   \n", nil, "user", "add", "ana", "--role", "admin")
-	run(2, anaPassword, nil, "user", "add", "ana", "--role", "root")
-	run(0, anaPassword+"\n", nil, "user", "add", "ana", "--role", "admin")
+	run(2, rig.AnaPassword, nil, "user", "add", "ana", "--role", "root")
+	run(0, rig.AnaPassword+"\n", nil, "user", "add", "ana", "--role", "admin")
 	lines := strings.Fields(run(0, "", nil, "token", "create", "--name", "root", "--role", "admin", "--expires", "1h"))
 	var token string
 	for _, word := range lines {
@@ -34,23 +37,23 @@ func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {
 			token = word
 		}
 	}
-	p := startProcess(t, dir)
-	if said := run(0, "", nil, "user", "list"); !strings.Contains(said, strconv.Itoa(p.cmd.Process.Pid)) || !strings.Contains(said, "ana") {
+	p := rig.Start(t, dir)
+	if said := run(0, "", nil, "user", "list"); !strings.Contains(said, strconv.Itoa(p.Cmd.Process.Pid)) || !strings.Contains(said, "ana") {
 		t.Errorf("without a token it says %s", said)
 	}
-	if said := run(2, "", nil, "user", "list", "--server", p.url); !strings.Contains(said, "REDRIVE_TOKEN") {
+	if said := run(2, "", nil, "user", "list", "--server", p.URL); !strings.Contains(said, "REDRIVE_TOKEN") {
 		t.Errorf("without a token, to an address, it says %s", said)
 	}
 	run(2, "", []string{"REDRIVE_TOKEN= "}, "user", "list")
 	run(2, "", []string{"REDRIVE_TOKEN=" + token + "x"}, "user", "list")
 	admin := []string{"REDRIVE_TOKEN=" + token}
-	run(0, boPassword, admin, "user", "add", "bo", "--role", "viewer")
+	run(0, rig.BoPassword, admin, "user", "add", "bo", "--role", "viewer")
 	run(0, "", admin, "user", "role", "bo", "--role", "operator")
 	if said := run(0, "", admin, "user", "list"); !strings.Contains(said, "bo    operator") {
 		t.Errorf("the users are\n%s", said)
 	}
-	run(0, "", admin, "enqueue", "t", "1", "--server", p.url)
-	run(2, "", nil, "enqueue", "t", "1", "--server", p.url)
+	run(0, "", admin, "enqueue", "t", "1", "--server", p.URL)
+	run(2, "", nil, "enqueue", "t", "1", "--server", p.URL)
 	run(2, "", admin, "user", "remove", "ana")
 	run(0, "", admin, "user", "remove", "bo")
 	id := strings.Split(token, "_")[1]
@@ -63,11 +66,11 @@ func TestAccess_CommandsWithAndWithoutAServer(t *testing.T) {
 func TestAccess_FirstUserOnARunningServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	if code, _, stderr := withInput(t, dir, anaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
+	p := rig.Start(t, dir)
+	if code, _, stderr := rig.WithInput(t, dir, rig.AnaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	response, err := http.Get(p.url + "/api/v1/jobs")
+	response, err := http.Get(p.URL + "/api/v1/jobs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,14 +85,14 @@ func TestAccess_FirstUserOnARunningServer(t *testing.T) {
 func TestAccess_NetworkNeedsAUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if code, _, stderr := finish(t, command(t, dir, "--listen", "0.0.0.0:0")); code != 2 || !strings.Contains(stderr, "dashboard user add") {
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "--listen", "0.0.0.0:0")); code != 2 || !strings.Contains(stderr, "dashboard user add") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if code, _, stderr := withInput(t, dir, anaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
+	if code, _, stderr := rig.WithInput(t, dir, rig.AnaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	p := startProcess(t, dir, "--listen", "0.0.0.0:0")
-	response, err := http.Get("http://127.0.0.1:" + p.url[strings.LastIndex(p.url, ":")+1:] + "/queues")
+	p := rig.Start(t, dir, "--listen", "0.0.0.0:0")
+	response, err := http.Get("http://127.0.0.1:" + p.URL[strings.LastIndex(p.URL, ":")+1:] + "/queues")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,7 @@ func TestAccess_EmptySettingsDoNotStart(t *testing.T) {
 		if err := os.WriteFile(dir+"/redrive.yaml", []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, stderr := finish(t, command(t, dir, "--listen", "127.0.0.1:0")); code != 2 || !strings.Contains(stderr, "access.proxy") {
+		if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "--listen", "127.0.0.1:0")); code != 2 || !strings.Contains(stderr, "access.proxy") {
 			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
@@ -132,7 +135,7 @@ func TestAccess_CommandsMakeNoDatabaseByMistake(t *testing.T) {
 		{"user", "list"}, {"user", "role", "ana", "--role", "viewer"}, {"user", "password", "ana"}, {"user", "remove", "ana"},
 		{"token", "list"}, {"token", "revoke", "x"},
 	} {
-		code, _, stderr := withInput(t, dir, anaPassword, nil, append(args, "--db", "typo.db")...)
+		code, _, stderr := rig.WithInput(t, dir, rig.AnaPassword, nil, append(args, "--db", "typo.db")...)
 		if code != 2 || !strings.Contains(stderr, "typo.db") {
 			t.Errorf("%v: exit %d: %s", args, code, stderr)
 		}
@@ -146,7 +149,7 @@ func TestAccess_CommandsMakeNoDatabaseByMistake(t *testing.T) {
 func TestSeed_InterruptedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := command(t, dir, "seed", "--db", "crowd.db")
+	cmd := rig.Command(t, dir, "seed", "--db", "crowd.db")
 	said, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -1,4 +1,4 @@
-package main
+package commands_test
 
 import (
 	"os"
@@ -7,28 +7,30 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 func TestBackup_OfARunningDashboardIsRestoredAfterItsEnd(t *testing.T) {
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	id := p.post(`{"type":"t"}`)
-	if code, stdout, stderr := finish(t, command(t, dir, "backup", "jobs.bak")); code != 0 || !strings.HasPrefix(stdout, "jobs.bak is a complete, verified copy of redrive.db: ") || stderr != "" {
+	p := rig.Start(t, dir)
+	id := p.Post(`{"type":"t"}`)
+	if code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "backup", "jobs.bak")); code != 0 || !strings.HasPrefix(stdout, "jobs.bak is a complete, verified copy of redrive.db: ") || stderr != "" {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
-	p.post(`{"type":"t"}`)
-	if code, _, stderr := finish(t, command(t, dir, "restore", "jobs.bak", "--force")); code != 2 || !strings.Contains(stderr, "is in use by the process with pid") {
+	p.Post(`{"type":"t"}`)
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "restore", "jobs.bak", "--force")); code != 2 || !strings.Contains(stderr, "is in use by the process with pid") {
 		t.Errorf("while it runs: exit %d, %s", code, stderr)
 	}
-	p.stop(syscall.SIGTERM)
-	if code, _, stderr := finish(t, command(t, dir, "restore", "jobs.bak")); code != 2 || !strings.Contains(stderr, "add --force") {
+	p.Stop(syscall.SIGTERM)
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "restore", "jobs.bak")); code != 2 || !strings.Contains(stderr, "add --force") {
 		t.Errorf("without --force: exit %d, %s", code, stderr)
 	}
-	if code, stdout, stderr := finish(t, command(t, dir, "restore", "jobs.bak", "--force")); code != 0 || !strings.Contains(stdout, "redrive.db.replaced-") {
+	if code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "restore", "jobs.bak", "--force")); code != 0 || !strings.Contains(stdout, "redrive.db.replaced-") {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}
-	p = startProcess(t, dir)
-	if _, list, _ := finish(t, command(t, dir, "list", "--json", "--server", p.url)); strings.Count(list, "\n") != 1 || !strings.Contains(list, id) {
+	p = rig.Start(t, dir)
+	if _, list, _ := rig.Finish(t, rig.Command(t, dir, "list", "--json", "--server", p.URL)); strings.Count(list, "\n") != 1 || !strings.Contains(list, id) {
 		t.Errorf("after the restore there are\n%s", list)
 	}
 }
@@ -39,7 +41,7 @@ func asNobody(t *testing.T) func(args ...string) (code int, stdout, stderr strin
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a program as another user")
 	}
-	program, err := binary()
+	program, err := rig.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func asNobody(t *testing.T) func(args ...string) (code int, stdout, stderr strin
 		t.Helper()
 		cmd := exec.Command(other, args...)
 		cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		return finish(t, cmd)
+		return rig.Finish(t, cmd)
 	}
 }
 
@@ -95,12 +97,12 @@ func TestBackupAndDoctor_SayWhichFileTheUserMayNotRead(t *testing.T) {
 		refused(when, want, "doctor")
 	}
 	allow(0o777, copies)
-	p := startProcess(t, dir)
-	p.post(`{"type":"t"}`)
+	p := rig.Start(t, dir)
+	p.Post(`{"type":"t"}`)
 	says("while it runs", "read "+file+": ")
 	allow(0o644, file)
 	says("while it runs, without the log", "read "+file+"-")
-	p.stop(syscall.SIGTERM)
+	p.Stop(syscall.SIGTERM)
 	refused("after its end", "write to the directory "+dir, "backup", to)
 	refused("after its end", "read "+file+"-search: ", "doctor")
 	allow(0o644, file+"-search")

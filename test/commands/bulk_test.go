@@ -1,4 +1,4 @@
-package main
+package commands_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"redrive/internal/operation"
+	"redrive/test/rig"
 )
 
 // breakable is a service whose jobs fail until it is mended.
@@ -24,25 +25,25 @@ handlers:
 `
 
 // shipments is a program whose n jobs have died, and whose service works again.
-func shipments(t *testing.T, n int) (*process, string, *mendable) {
+func shipments(t *testing.T, n int) (*rig.Process, string, *mendable) {
 	t.Helper()
 	service := &mendable{seen: map[string]map[int]bool{}}
 	web := httptest.NewServer(service)
 	t.Cleanup(web.Close)
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", fmt.Sprintf(breakable, web.URL))
-	p := startProcess(t, dir, "--relaxed")
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(breakable, web.URL))
+	p := rig.Start(t, dir, "--relaxed")
 	const batch = 1000
 	for sent := 0; sent < n; sent += batch {
 		job := `{"type":"ship"}`
 		body := `{"jobs":[` + job + strings.Repeat(","+job, min(batch, n-sent)-1) + `]}`
-		response, err := http.Post(p.url+"/api/v1/jobs/batch", "application/json", strings.NewReader(body))
+		response, err := http.Post(p.URL+"/api/v1/jobs/batch", "application/json", strings.NewReader(body))
 		if err != nil || response.StatusCode != http.StatusCreated {
 			t.Fatalf("%v, %v", response, err)
 		}
 		response.Body.Close()
 	}
-	p.until(func(now totals) bool { return now.States["dead_letter"] == n })
+	p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == n })
 	service.works.Store(true)
 	return p, dir, service
 }
@@ -85,29 +86,29 @@ func TestLong_ReplaySurvivesAKillHalfWay(t *testing.T) { survivesAKillHalfWay(t,
 func survivesAKillHalfWay(t *testing.T, all int) {
 	t.Parallel()
 	p, dir, service := shipments(t, all)
-	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--dry-run"))
+	code, out, problems := rig.Finish(t, rig.Command(t, dir, "replay", "--server", p.URL, "--filter", "type:ship", "--dry-run"))
 	if code != 0 || !strings.Contains(out, strconv.Itoa(all)+" eligible") || !strings.Contains(out, "Nothing was done") {
 		t.Fatalf("a dry run: exit %d, %s%s", code, out, problems)
 	}
-	watching := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", strconv.Itoa(all/5)+"/s", "--canary", "0", "--yes")
+	watching := rig.Command(t, dir, "replay", "--server", p.URL, "--filter", "type:ship", "--rate", strconv.Itoa(all/5)+"/s", "--canary", "0", "--yes")
 	if err := watching.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.until(func(now totals) bool { return now.States["dead_letter"] <= all/2 })
-	p.stop(syscall.SIGKILL)
+	p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] <= all/2 })
+	p.Stop(syscall.SIGKILL)
 	if err := watching.Wait(); err == nil {
 		t.Error("the command did not notice that the dashboard is gone")
 	}
 
-	p = startProcess(t, dir, "--relaxed")
-	if o := p.operation(2).Operation; o.State != operation.Running || o.Pending == 0 {
+	p = rig.Start(t, dir, "--relaxed")
+	if o := p.Operation(2).Operation; o.State != operation.Running || o.Pending == 0 {
 		t.Errorf("after the restart it is %s with %d to go", o.State, o.Pending)
 	}
-	now := p.until(func(now totals) bool { return now.States["completed"] == all })
+	now := p.Until(func(now rig.Totals) bool { return now.States["completed"] == all })
 	if now.States["dead_letter"] != 0 || now.Failed < all || now.Succeeded != all {
 		t.Errorf("at the end: %+v", now)
 	}
-	if o := p.operation(2).Operation; o.State != operation.Finished || o.Done != int64(all) || o.Succeeded != int64(all) || o.Unsettled != 0 {
+	if o := p.Operation(2).Operation; o.State != operation.Finished || o.Done != int64(all) || o.Succeeded != int64(all) || o.Unsettled != 0 {
 		t.Errorf("at the end: %+v", o)
 	}
 	runs := service.runs()
@@ -119,7 +120,7 @@ func survivesAKillHalfWay(t *testing.T, all int) {
 			t.Errorf("job %s had the runs %v", id, seen)
 		}
 	}
-	p.stop(syscall.SIGTERM)
+	p.Stop(syscall.SIGTERM)
 }
 
 // The command waits for the runs of the canary, and does not offer to go on before
@@ -128,11 +129,11 @@ func TestReplay_SaysThatItsCanaryFailed(t *testing.T) {
 	t.Parallel()
 	p, dir, service := shipments(t, 10)
 	service.works.Store(false)
-	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--canary", "2", "--yes"))
+	code, out, problems := rig.Finish(t, rig.Command(t, dir, "replay", "--server", p.URL, "--filter", "type:ship", "--canary", "2", "--yes"))
 	if code != 1 || !strings.Contains(problems, "its canary failed: 0 of 2 succeeded. Fix the cause") || !strings.Contains(problems, "/abort") {
 		t.Errorf("exit %d, %s%s", code, out, problems)
 	}
-	p.stop(syscall.SIGTERM)
+	p.Stop(syscall.SIGTERM)
 }
 
 // An abort leaves dead what was not reached, also after a restart.
@@ -140,26 +141,26 @@ func TestReplay_AbortLeavesTheRestDead(t *testing.T) {
 	t.Parallel()
 	const all = 300
 	p, dir, _ := shipments(t, all)
-	code, out, problems := finish(t, command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--canary", "1", "--yes"))
+	code, out, problems := rig.Finish(t, rig.Command(t, dir, "replay", "--server", p.URL, "--filter", "type:ship", "--rate", "1/m", "--canary", "1", "--yes"))
 	if code != 1 || !strings.Contains(problems, "canary, which passed: 1 of 1 succeeded") {
 		t.Fatalf("exit %d, %s%s", code, out, problems)
 	}
-	p.until(func(now totals) bool { return now.States["completed"] == 1 })
-	response, err := http.Post(p.url+"/api/v1/operations/1/abort", "", nil)
+	p.Until(func(now rig.Totals) bool { return now.States["completed"] == 1 })
+	response, err := http.Post(p.URL+"/api/v1/operations/1/abort", "", nil)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %v", response, err)
 	}
 	response.Body.Close()
-	p.stop(syscall.SIGTERM)
-	p = startProcess(t, dir, "--relaxed")
-	now := p.until(func(now totals) bool { return now.States["completed"] == 1 })
+	p.Stop(syscall.SIGTERM)
+	p = rig.Start(t, dir, "--relaxed")
+	now := p.Until(func(now rig.Totals) bool { return now.States["completed"] == 1 })
 	if now.States["dead_letter"] != all-1 {
 		t.Errorf("after the abort: %+v", now)
 	}
-	if o := p.operation(1).Operation; o.State != operation.Aborted || o.Pending != all-1 {
+	if o := p.Operation(1).Operation; o.State != operation.Aborted || o.Pending != all-1 {
 		t.Errorf("it is %+v", o)
 	}
-	p.stop(syscall.SIGTERM)
+	p.Stop(syscall.SIGTERM)
 }
 
 func TestReplay_SaysWhatIsWrong(t *testing.T) {
@@ -183,41 +184,41 @@ func TestReplay_SaysWhatIsWrong(t *testing.T) {
 	} {
 		args := c.args
 		if !strings.Contains(strings.Join(args, " "), "--server") {
-			args = append(args, "--server", p.url)
+			args = append(args, "--server", p.URL)
 		}
-		code, _, problems := finish(t, command(t, dir, append([]string{"replay"}, args...)...))
+		code, _, problems := rig.Finish(t, rig.Command(t, dir, append([]string{"replay"}, args...)...))
 		if code != c.code || !strings.Contains(problems, c.want) {
 			t.Errorf("%q: exit %d, %s", c.args, code, problems)
 		}
 	}
-	code, out, problems := finish(t, command(t, dir, "discard", "--server", p.url, "--filter", "type:ship", "--yes"))
+	code, out, problems := rig.Finish(t, rig.Command(t, dir, "discard", "--server", p.URL, "--filter", "type:ship", "--yes"))
 	if code != 0 || !strings.Contains(out, "2 of 2: 2 done") {
 		t.Errorf("a discard: exit %d, %s%s", code, out, problems)
 	}
-	p.stop(syscall.SIGTERM)
+	p.Stop(syscall.SIGTERM)
 }
 
 // Who answers the question with an interrupt says no.
 func TestReplay_InterruptIsNoConfirmation(t *testing.T) {
 	t.Parallel()
 	p, dir, _ := shipments(t, 2)
-	person, stdin := terminal(t)
-	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship")
-	said := newTranscript()
+	person, stdin := rig.Terminal(t)
+	cmd := rig.Command(t, dir, "replay", "--server", p.URL, "--filter", "type:ship")
+	said := rig.NewTranscript()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, said, said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said.await(t, "Type yes")
+	said.Await(t, "Type yes")
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	said.await(t, "not confirmed; nothing was done")
+	said.Await(t, "not confirmed; nothing was done")
 	fmt.Fprintln(person, "yes")
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("it ended with %v: %s", err, said)
 	}
-	if o := p.operation(1).Operation; o.State != operation.Aborted || o.Done != 0 {
+	if o := p.Operation(1).Operation; o.State != operation.Aborted || o.Done != 0 {
 		t.Errorf("the operation is %s, %d done", o.State, o.Done)
 	}
 }
@@ -227,21 +228,21 @@ func TestReplay_InterruptIsNoConfirmation(t *testing.T) {
 func TestReplay_InterruptLeavesItRunning(t *testing.T) {
 	t.Parallel()
 	p, dir, _ := shipments(t, 50)
-	cmd := command(t, dir, "replay", "--server", p.url, "--filter", "type:ship", "--rate", "1/m", "--yes")
-	said := newTranscript()
+	cmd := rig.Command(t, dir, "replay", "--server", p.URL, "--filter", "type:ship", "--rate", "1/m", "--yes")
+	said := rig.NewTranscript()
 	cmd.Stdout = said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said.await(t, "1 of 50")
+	said.Await(t, "1 of 50")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "operations/1/abort") {
 		t.Errorf("it ended with %v and said %q", err, said)
 	}
-	if o := p.operation(1).Operation; o.State != operation.Running {
+	if o := p.Operation(1).Operation; o.State != operation.Running {
 		t.Errorf("the operation is %s", o.State)
 	}
-	p.stop(syscall.SIGTERM)
+	p.Stop(syscall.SIGTERM)
 }

@@ -1,4 +1,4 @@
-package main
+package commands_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // The doctor's exit code says whether a database is sound: 0 when it is, 2 when
@@ -40,25 +42,25 @@ func TestDoctor_ExitCodes(t *testing.T) {
 			}
 		}, false, "redrive.db"},
 		"another file": {func(t *testing.T, file string) {
-			write(t, filepath.Dir(file), "redrive.db", "a letter to my aunt, no database at all")
+			rig.Write(t, filepath.Dir(file), "redrive.db", "a letter to my aunt, no database at all")
 		}, false, "redrive.db"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			p := startProcess(t, dir)
-			p.send(t, "/api/v1/jobs", "application/json", `{"type":"t","queue":"orders"}`, http.StatusCreated)
+			p := rig.Start(t, dir)
+			p.Send(t, "/api/v1/jobs", "application/json", `{"type":"t","queue":"orders"}`, http.StatusCreated)
 			for _, act := range []string{"pause", "resume"} {
-				p.send(t, "/api/v1/queues/orders/"+act, "application/json", "", http.StatusOK)
+				p.Send(t, "/api/v1/queues/orders/"+act, "application/json", "", http.StatusOK)
 			}
-			p.stop(syscall.SIGTERM)
+			p.Stop(syscall.SIGTERM)
 			test.harm(t, filepath.Join(dir, "redrive.db"))
-			code, out, problems := finish(t, command(t, dir, "doctor"))
+			code, out, problems := rig.Finish(t, rig.Command(t, dir, "doctor"))
 			if (code == 0) != test.healthy || code == 2 || !strings.Contains(out+problems, test.says) {
 				t.Errorf("exit %d: %s%s", code, out, problems)
 			}
 		})
 	}
-	if code, _, problems := finish(t, command(t, t.TempDir(), "doctor")); code != 2 || !strings.Contains(problems, "redrive.db") {
+	if code, _, problems := rig.Finish(t, rig.Command(t, t.TempDir(), "doctor")); code != 2 || !strings.Contains(problems, "redrive.db") {
 		t.Errorf("without a database: exit %d: %s", code, problems)
 	}
 }
@@ -68,9 +70,9 @@ func TestDoctor_ExitCodes(t *testing.T) {
 func TestDoctor_OfWhatIsNoDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "empty.db", "")
+	rig.Write(t, dir, "empty.db", "")
 	for _, path := range []string{dir, filepath.Join(dir, "empty.db")} {
-		code, out, problems := finish(t, command(t, dir, "doctor", "--db", path))
+		code, out, problems := rig.Finish(t, rig.Command(t, dir, "doctor", "--db", path))
 		if code != 3 || out != "" || !strings.Contains(problems, path+" is not a Redrive database") || strings.Count(problems, "\n") != 1 {
 			t.Errorf("%s: exit %d: %s%s", path, code, out, problems)
 		}

@@ -1,8 +1,10 @@
-package main
+package commands_test
 
 import (
 	"strings"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 const policyConfig = `policies:
@@ -36,8 +38,8 @@ for jobs of the queue orders without a policy of their own; stored with each job
 
 func TestPolicy_PrintsTheTable(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", policyConfig)
-	code, stdout, stderr := finish(t, command(t, dir, "policy", "queue:orders"))
+	rig.Write(t, dir, "redrive.yaml", policyConfig)
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "policy", "queue:orders"))
 	if code != 0 || stdout != ordersTable || stderr != "" {
 		t.Errorf("exit %d, %s\n%s\nwant\n%s", code, stderr, stdout, ordersTable)
 	}
@@ -87,24 +89,24 @@ func policyCommands() []answered {
 
 func TestPolicy_TakesNamesAndFiles(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", policyConfig)
-	write(t, dir, "other.yaml", "policies: {patient: {max_attempts: 2}}\n")
-	write(t, dir, "fields.yaml", "strategy: linear\ninitial_interval: 10s\nmax_attempts: 4\njitter: false\n")
-	write(t, dir, "below.yaml", "policy:\n  use: initphp\n  schedule: [1s, 5s, 15s]\n  max_attempts: 6\n")
-	write(t, dir, "p.json", "{\"strategy\": \"polynomial\",\n \"coefficient\": 2, \"max_attempts\": 3}\n")
-	write(t, dir, "plain", "sidekiq\n")
-	write(t, dir, "wrong.yaml", "max_attempts: 3\ncoefficient: 0.5\n")
-	write(t, dir, "below-wrong.json", "{\"policy\":\n {\"max_attempts\": -1}}")
-	write(t, dir, "field.yaml", "max_attempts: 3\nretries: 2\n")
-	write(t, dir, "unknown.yaml", "use: nothing\n")
-	write(t, dir, "empty.yaml", "# nothing\n")
-	write(t, dir, "list.yaml", "- 1\n")
-	write(t, dir, "broken.json", "{")
-	write(t, dir, "large.yaml", strings.Repeat("#", 1<<20+1))
-	write(t, dir, "bad-config.yaml", "policy: {max_attempts: -1}\n")
+	rig.Write(t, dir, "redrive.yaml", policyConfig)
+	rig.Write(t, dir, "other.yaml", "policies: {patient: {max_attempts: 2}}\n")
+	rig.Write(t, dir, "fields.yaml", "strategy: linear\ninitial_interval: 10s\nmax_attempts: 4\njitter: false\n")
+	rig.Write(t, dir, "below.yaml", "policy:\n  use: initphp\n  schedule: [1s, 5s, 15s]\n  max_attempts: 6\n")
+	rig.Write(t, dir, "p.json", "{\"strategy\": \"polynomial\",\n \"coefficient\": 2, \"max_attempts\": 3}\n")
+	rig.Write(t, dir, "plain", "sidekiq\n")
+	rig.Write(t, dir, "wrong.yaml", "max_attempts: 3\ncoefficient: 0.5\n")
+	rig.Write(t, dir, "below-wrong.json", "{\"policy\":\n {\"max_attempts\": -1}}")
+	rig.Write(t, dir, "field.yaml", "max_attempts: 3\nretries: 2\n")
+	rig.Write(t, dir, "unknown.yaml", "use: nothing\n")
+	rig.Write(t, dir, "empty.yaml", "# nothing\n")
+	rig.Write(t, dir, "list.yaml", "- 1\n")
+	rig.Write(t, dir, "broken.json", "{")
+	rig.Write(t, dir, "large.yaml", strings.Repeat("#", 1<<20+1))
+	rig.Write(t, dir, "bad-config.yaml", "policy: {max_attempts: -1}\n")
 	for _, test := range policyCommands() {
 		t.Run(test.args, func(t *testing.T) {
-			code, stdout, stderr := finish(t, command(t, dir, strings.Split(test.args, " ")...))
+			code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, strings.Split(test.args, " ")...))
 			if code != test.code || !strings.Contains(stdout+stderr, test.says) {
 				t.Errorf("exit %d, want %d with %q: %s%s", code, test.code, test.says, stdout, stderr)
 			}
@@ -119,18 +121,18 @@ func TestPolicy_TakesNamesAndFiles(t *testing.T) {
 // a developer.
 func TestPolicy_NeedsNoSecrets(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", policyConfig+`
+	rig.Write(t, dir, "redrive.yaml", policyConfig+`
 handlers:
   email.*: {http: {url: "https://${MAIL_HOST}/", headers: {Authorization: "Bearer ${MAIL_TOKEN}"}, secret_env: MAIL_SECRET}}
 sources:
   shop: {preset: laravel, url_env: SHOP_URL}
   other: {preset: laravel, url_file: none}
 `)
-	code, stdout, stderr := finish(t, command(t, dir, "policy", "queue:orders"))
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "policy", "queue:orders"))
 	if code != 0 || stdout != ordersTable || stderr != "" {
 		t.Errorf("exit %d, %s%s", code, stdout, stderr)
 	}
-	if code, _, stderr = finish(t, command(t, dir, "check", "redrive.yaml")); code != 2 || strings.Count(stderr, "\n") != 4 {
+	if code, _, stderr = rig.Finish(t, rig.Command(t, dir, "check", "redrive.yaml")); code != 2 || strings.Count(stderr, "\n") != 4 {
 		t.Errorf("check: exit %d, want an error for each of the four secrets: %s", code, stderr)
 	}
 }

@@ -1,11 +1,19 @@
-package main
+package commands_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
 	"redrive/internal/source/amqpsource/amqptest"
+	"redrive/test/rig"
 )
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	amqptest.Stop()
+	os.Exit(code)
+}
 
 // Long, because a RabbitMQ takes a while to start; sources in databases have the same test.
 func TestLong_SourceRabbitMQIsCheckedAndDiscovered(t *testing.T) {
@@ -13,7 +21,7 @@ func TestLong_SourceRabbitMQIsCheckedAndDiscovered(t *testing.T) {
 	b.Load("..", "..", "internal", "source", "testdata", "initphp-queue", "amqp-dump.json")
 	b.Queue("empty.failed", nil)
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "sources: {shop: {preset: initphp-amqp, url: '"+b.URL()+"', queues: [orders.failed, q2.failed], allow: [replay]}}\n")
+	rig.Write(t, dir, "redrive.yaml", "sources: {shop: {preset: initphp-amqp, url: '"+b.URL()+"', queues: [orders.failed, q2.failed], allow: [replay]}}\n")
 	for _, tt := range []struct {
 		args string
 		code int
@@ -30,7 +38,7 @@ func TestLong_SourceRabbitMQIsCheckedAndDiscovered(t *testing.T) {
 		{"discover " + b.URL() + "?queues=empty.failed", 1, []string{"no preset fits", "Nothing found for: babelqueue-amqp, celery-amqp, initphp-amqp, rabbitmq."}},
 		{"discover " + b.URL() + "?queues=nowhere", 1, []string{"no queue 'nowhere'"}},
 	} {
-		code, stdout, stderr := finish(t, command(t, dir, append([]string{"source"}, strings.Fields(tt.args)...)...))
+		code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, append([]string{"source"}, strings.Fields(tt.args)...)...))
 		if code != tt.code {
 			t.Errorf("%s: exit %d: %s", tt.args, code, stderr)
 		}

@@ -1,4 +1,4 @@
-package main
+package commands_test
 
 import (
 	"os"
@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"redrive/internal/source/redissource/redistest"
+	"redrive/test/rig"
 )
 
 func TestSourceCheck_SaysWhatItSeesAndWouldDo(t *testing.T) {
 	dir := t.TempDir()
-	path := shopDatabase(t, dir)
+	path := rig.ShopDatabase(t, dir)
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "redrive.yaml", "sources: {shop: {preset: laravel, url: 'sqlite://"+path+"', allow: [replay], zone: Europe/Berlin}}\n")
-	code, stdout, stderr := finish(t, command(t, dir, "source", "check"))
+	rig.Write(t, dir, "redrive.yaml", "sources: {shop: {preset: laravel, url: 'sqlite://"+path+"', allow: [replay], zone: Europe/Berlin}}\n")
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "source", "check"))
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -40,9 +41,9 @@ func TestSourceCheck_SaysWhatItSeesAndWouldDo(t *testing.T) {
 
 func TestSourceCheck_FailsWhenOneCannotBeAttached(t *testing.T) {
 	dir := t.TempDir()
-	path := shopDatabase(t, dir)
-	write(t, dir, "redrive.yaml", "sources:\n  a: {preset: initphp, url: 'sqlite://"+path+"'}\n  b: {preset: laravel, url: 'sqlite://"+path+"'}\n")
-	code, stdout, stderr := finish(t, command(t, dir, "source", "check", "redrive.yaml"))
+	path := rig.ShopDatabase(t, dir)
+	rig.Write(t, dir, "redrive.yaml", "sources:\n  a: {preset: initphp, url: 'sqlite://"+path+"'}\n  b: {preset: laravel, url: 'sqlite://"+path+"'}\n")
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "source", "check", "redrive.yaml"))
 	if code != 1 || !strings.Contains(stderr, "1 of 2 sources cannot be attached") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
@@ -53,25 +54,25 @@ func TestSourceCheck_FailsWhenOneCannotBeAttached(t *testing.T) {
 
 func TestSourceCheck_WithoutSources(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "{}\n")
-	if code, _, stderr := finish(t, command(t, dir, "source", "check")); code != 2 || !strings.Contains(stderr, "has no section sources") {
+	rig.Write(t, dir, "redrive.yaml", "{}\n")
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "source", "check")); code != 2 || !strings.Contains(stderr, "has no section sources") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
 func TestSourceDiscover_NamesThePresetThatFits(t *testing.T) {
 	dir := t.TempDir()
-	path := shopDatabase(t, dir)
-	code, stdout, stderr := finish(t, command(t, dir, "source", "discover", "sqlite://"+path))
+	path := rig.ShopDatabase(t, dir)
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "source", "discover", "sqlite://"+path))
 	if code != 0 || !strings.HasPrefix(stdout, "laravel: ") || strings.Contains(stdout, "initphp") || !strings.Contains(stdout, "preset: laravel") {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
-	write(t, dir, "empty.sqlite", "")
-	code, _, stderr = finish(t, command(t, dir, "source", "discover", "sqlite://"+filepath.Join(dir, "empty.sqlite")))
+	rig.Write(t, dir, "empty.sqlite", "")
+	code, _, stderr = rig.Finish(t, rig.Command(t, dir, "source", "discover", "sqlite://"+filepath.Join(dir, "empty.sqlite")))
 	if code != 1 || !strings.Contains(stderr, "no preset fits") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if code, _, stderr = finish(t, command(t, dir, "source", "discover", "ftp://x")); code != 2 {
+	if code, _, stderr = rig.Finish(t, rig.Command(t, dir, "source", "discover", "ftp://x")); code != 2 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -81,13 +82,13 @@ func TestSourceDiscover_OffersWhatLiesThere(t *testing.T) {
 	dir := t.TempDir()
 	queue := redistest.Start(t)
 	address := redistest.URL(queue)
-	code, stdout, stderr := finish(t, command(t, dir, "source", "discover", address))
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "source", "discover", address))
 	if code != 1 || stdout != "" || !strings.Contains(stderr, "no preset fits") || !strings.Contains(stderr, "Nothing found for: asynq, ") {
 		t.Errorf("an empty Redis: exit %d: %s%s", code, stdout, stderr)
 	}
 
 	redistest.Load(t, queue, "../../internal/source/testdata/sidekiq/redis-commands.json")
-	code, stdout, stderr = finish(t, command(t, dir, "source", "discover", address))
+	code, stdout, stderr = rig.Finish(t, rig.Command(t, dir, "source", "discover", address))
 	if code != 0 || !strings.HasPrefix(stdout, "sidekiq: Sidekiq\n") || strings.Count(stdout, "preset: ") != 1 {
 		t.Errorf("a Redis of Sidekiq: exit %d: %s%s", code, stdout, stderr)
 	}
@@ -99,7 +100,7 @@ func TestSourceDiscover_OffersWhatLiesThere(t *testing.T) {
 	if err := queue.SAdd(t.Context(), "asynq:queues", "default").Err(); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr = finish(t, command(t, dir, "source", "discover", address))
+	code, stdout, stderr = rig.Finish(t, rig.Command(t, dir, "source", "discover", address))
 	if code != 0 || !strings.HasPrefix(stdout, "sidekiq: Sidekiq\n") || !strings.Contains(stdout, "\nasynq: Asynq\n") {
 		t.Errorf("a Redis of Sidekiq and Asynq: exit %d: %s%s", code, stdout, stderr)
 	}
@@ -111,7 +112,7 @@ func TestSourceDiscover_OffersWhatLiesThere(t *testing.T) {
 	if err := queue.RPush(t.Context(), "orders:failed", "no envelope").Err(); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr = finish(t, command(t, dir, "source", "discover", address))
+	code, stdout, stderr = rig.Finish(t, rig.Command(t, dir, "source", "discover", address))
 	if code != 1 || stdout != "" {
 		t.Errorf("a Redis of another program: exit %d: %s%s", code, stdout, stderr)
 	}
@@ -128,7 +129,7 @@ func TestSourceDiscover_SaysThatThereIsNoConnection(t *testing.T) {
 		"sqlite://data/x.db":                            "data/x.db: no such file: write the path from the root, with three slashes, as in sqlite:///srv/data/x.db",
 		"sqlite:///no/x.db":                             "/no/x.db: no such file",
 	} {
-		code, stdout, stderr := finish(t, command(t, dir, "source", "discover", address))
+		code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "source", "discover", address))
 		if code != 1 || stdout != "" || !strings.Contains(stderr, want) || strings.Contains(stderr, "hunter2") || strings.Contains(stderr, "no preset fits") {
 			t.Errorf("%s: exit %d: %s%s", address, code, stdout, stderr)
 		}

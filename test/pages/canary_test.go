@@ -1,4 +1,4 @@
-package main
+package pages_test
 
 import (
 	"fmt"
@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"redrive/test/rig"
+	"redrive/test/site"
 )
 
 // A canary is a secret that says in its name where it was put in.
@@ -55,7 +58,7 @@ const (
 
 // aviary is a running dashboard into which all the canaries were put.
 type aviary struct {
-	*process
+	*rig.Process
 	t   *testing.T
 	ids []string
 }
@@ -73,20 +76,20 @@ func openAviary(t *testing.T) *aviary {
 	t.Cleanup(web.Close)
 	dir := t.TempDir()
 	script := filepath.Join(dir, "work.sh")
-	write(t, dir, "work.sh", canaryScript)
+	rig.Write(t, dir, "work.sh", canaryScript)
 	if err := os.Chmod(script, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	section := attachedShop(t, dir, "orders", []failedJob{{"u-1", "database", "logins", canaryLaravel, canaryThrown}})
-	write(t, dir, "redrive.yaml", fmt.Sprintf(canaryConfig, web.URL, script)+section)
-	return &aviary{process: startProcess(t, dir, "--log-level", "debug"), t: t}
+	section := rig.AttachedShop(t, dir, "orders", []rig.FailedJob{{UUID: "u-1", Connection: "database", Queue: "logins", Payload: canaryLaravel, Exception: canaryThrown}})
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(canaryConfig, web.URL, script)+section)
+	return &aviary{Process: rig.Start(t, dir, "--log-level", "debug"), t: t}
 }
 
 // tell sends JSON, and fails unless the answer has the status and keeps silent
 // about every canary.
 func (a *aviary) tell(path, body string, status int) {
 	a.t.Helper()
-	response, err := http.Post(a.url+path, "application/json", strings.NewReader(body))
+	response, err := http.Post(a.URL+path, "application/json", strings.NewReader(body))
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -114,7 +117,7 @@ func (a *aviary) silent(where, said string) {
 }
 
 func (a *aviary) dead(n int) {
-	a.until(func(now totals) bool { return now.States["dead_letter"] == n })
+	a.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == n })
 }
 
 // fill puts everything in and lets it fail, be edited, noted, discarded.
@@ -130,22 +133,22 @@ func (a *aviary) fill() {
 	}
 	a.tell("/api/v1/jobs", canaryHalf, http.StatusBadRequest)
 	a.dead(8) // one of them at the source
-	for _, j := range get[struct{ Jobs []struct{ ID string } }](a.t, a.url+"/api/v1/jobs").Jobs {
+	for _, j := range rig.Get[struct{ Jobs []struct{ ID string } }](a.t, a.URL+"/api/v1/jobs").Jobs {
 		a.ids = append(a.ids, j.ID)
 	}
 	edited := strings.Replace(canaryPayload, "-key", "-edited", 1)
 	a.tell("/api/v1/jobs/"+a.of("http.sent")+"/replay", `{"run": 1, "payload": `+edited+`}`, http.StatusOK)
-	a.until(func(now totals) bool { return now.Failed >= 6 && now.States["dead_letter"] == 8 })
+	a.Until(func(now rig.Totals) bool { return now.Failed >= 6 && now.States["dead_letter"] == 8 })
 	a.edit(a.of("http.plain"))
-	a.until(func(now totals) bool { return now.Failed >= 7 && now.States["dead_letter"] == 8 })
-	group := get[struct {
+	a.Until(func(now rig.Totals) bool { return now.Failed >= 7 && now.States["dead_letter"] == 8 })
+	group := rig.Get[struct {
 		Groups []struct{ Fingerprint string }
-	}](a.t, a.url+"/api/v1/failures").Groups[0].Fingerprint
+	}](a.t, a.URL+"/api/v1/failures").Groups[0].Fingerprint
 	a.tell("/api/v1/failures/"+group+"/note", `{"note": "log in with password=canary7f3a91-note"}`, http.StatusOK)
 	a.tell("/api/v1/failures/"+group+"/note", `{"note": "or with password=canary7f3a91-second"}`, http.StatusOK)
 	a.tell("/api/v1/jobs/"+a.of("exec.sent")+"/discard", `{"run": 1}`, http.StatusOK)
 	a.tell("/api/v1/operations", `{"kind": "replay", "filter": "id:`+a.of("urn:babel:http:sent")+`", "rate": 0, "canary": 0, "start": true}`, http.StatusCreated)
-	a.until(func(now totals) bool { return now.Failed >= 8 && now.States["dead_letter"] == 7 })
+	a.Until(func(now rig.Totals) bool { return now.Failed >= 8 && now.States["dead_letter"] == 7 })
 }
 
 // edit replays a job from the page's form: one secret is new, the others stand
@@ -154,7 +157,7 @@ func (a *aviary) edit(id string) {
 	form := url.Values{"run": {"1"}, "payload": {`{"password": "canary7f3a91-typed"}`}}
 	for _, do := range []string{"check", "replay"} {
 		form.Set("do", do)
-		response, err := http.PostForm(a.url+"/jobs/"+id+"/replay", form)
+		response, err := http.PostForm(a.URL+"/jobs/"+id+"/replay", form)
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -167,7 +170,7 @@ func (a *aviary) edit(id string) {
 // of is the id of a job of a type.
 func (a *aviary) of(typ string) string {
 	a.t.Helper()
-	jobs := get[struct{ Jobs []struct{ ID string } }](a.t, a.url+"/api/v1/jobs?type="+typ).Jobs
+	jobs := rig.Get[struct{ Jobs []struct{ ID string } }](a.t, a.URL+"/api/v1/jobs?type="+typ).Jobs
 	if len(jobs) == 0 {
 		a.t.Fatalf("there is no job of type %s", typ)
 	}
@@ -178,7 +181,7 @@ func (a *aviary) of(typ string) string {
 // connection said.
 func (a *aviary) follow(id string) (said string) {
 	a.t.Helper()
-	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(a.url, "http")+"/live", nil)
+	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(a.URL, "http")+"/live", nil)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -200,17 +203,17 @@ func (a *aviary) follow(id string) (said string) {
 
 // look opens whatever can be read: every page that links lead to, as far as the reach
 // goes, and every route with each id.
-func (a *aviary) look(reach reach) {
+func (a *aviary) look(reach site.Reach) {
 	a.t.Helper()
 	var more []string
 	for _, id := range a.ids {
 		more = append(more, "/jobs/"+id, "/jobs/"+id+"/replay")
 	}
-	walk(a.t, a.url, reach, more, func(p sitePage) { a.silent(p.path, p.body) })
-	groups := get[struct {
+	site.Walk(a.t, a.URL, reach, more, func(p site.Page) { a.silent(p.Path, p.Body) })
+	groups := rig.Get[struct {
 		Groups []struct{ Fingerprint string }
-	}](a.t, a.url+"/api/v1/failures").Groups
-	for _, route := range gets(a.t) {
+	}](a.t, a.URL+"/api/v1/failures").Groups
+	for _, route := range site.Gets(a.t) {
 		ids := a.ids
 		if strings.Contains(route, "/operations/") {
 			ids = []string{"1"}
@@ -226,7 +229,7 @@ func (a *aviary) look(reach reach) {
 		}
 		for _, id := range ids {
 			path := strings.NewReplacer(":id", id, ":fingerprint", id, ":name", "orders").Replace(route)
-			response, err := http.Get(a.url + path)
+			response, err := http.Get(a.URL + path)
 			if err != nil {
 				a.t.Fatal(err)
 			}
@@ -243,10 +246,10 @@ func (a *aviary) searchable(query string) {
 	a.t.Helper()
 	late := time.Now().Add(3 * time.Minute)
 	for {
-		found := get[struct {
+		found := rig.Get[struct {
 			Jobs []any
 			Lag  int `json:"not_searchable_yet"`
-		}](a.t, a.url+"/api/v1/jobs?q="+query)
+		}](a.t, a.URL+"/api/v1/jobs?q="+query)
 		if found.Lag == 0 && len(found.Jobs) > 0 {
 			return
 		}
@@ -261,15 +264,15 @@ func (a *aviary) searchable(query string) {
 // reveal it sees it, after the audit log has recorded that.
 func TestRedaction_NoCanarySings(t *testing.T) {
 	t.Parallel()
-	noCanarySings(t, reach{addresses: 1, kinds: 2})
+	noCanarySings(t, site.Reach{Addresses: 1, Kinds: 2})
 }
 
 func TestLong_RedactionNoCanarySingsAnywhere(t *testing.T) {
 	t.Parallel()
-	noCanarySings(t, reach{addresses: 8, kinds: 8})
+	noCanarySings(t, site.Reach{Addresses: 8, Kinds: 8})
 }
 
-func noCanarySings(t *testing.T, reach reach) {
+func noCanarySings(t *testing.T, reach site.Reach) {
 	t.Helper()
 	a := openAviary(t)
 	a.fill()
@@ -278,13 +281,13 @@ func noCanarySings(t *testing.T, reach reach) {
 	a.searchable("payload:customer")
 	for name := range birds(canaryPayload + canaryMeta + canaryRefusal + canaryAnswer + canaryScript + canaryLaravel + canaryThrown) {
 		for _, query := range []string{name, "payload:" + name, "error:" + name, "meta:" + name} {
-			if found := get[struct{ Jobs []any }](t, a.url+"/api/v1/jobs?q="+url.QueryEscape(query)).Jobs; len(found) > 0 {
+			if found := rig.Get[struct{ Jobs []any }](t, a.URL+"/api/v1/jobs?q="+url.QueryEscape(query)).Jobs; len(found) > 0 {
 				t.Errorf("%s is found by searching for it", query)
 			}
 		}
 	}
-	a.silent("the log", a.stderr.String())
-	response, err := http.Post(a.url+"/api/v1/jobs/"+a.of("http.sent")+"/reveal", "application/json", nil)
+	a.silent("the log", a.Stderr.String())
+	response, err := http.Post(a.URL+"/api/v1/jobs/"+a.of("http.sent")+"/reveal", "application/json", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +295,7 @@ func noCanarySings(t *testing.T, reach reach) {
 		t.Errorf("revealed are %v, want %v", shown, want)
 	}
 	a.look(reach)
-	a.silent("the log", a.stop(os.Interrupt).stderr.String())
+	a.silent("the log", a.Stop(os.Interrupt).Stderr.String())
 }
 
 // birds are the canaries in a text.

@@ -1,4 +1,5 @@
-package main
+// Package pages_test walks all pages of the built program and looks for what must be in none.
+package pages_test
 
 import (
 	"bufio"
@@ -16,6 +17,8 @@ import (
 
 	"golang.org/x/net/html"
 
+	"redrive/test/rig"
+	"redrive/test/site"
 	"redrive/web/static"
 )
 
@@ -117,7 +120,7 @@ func TestPages_NothingOfTheDataActs(t *testing.T) {
 			some = append(some, word)
 		}
 	}
-	crawlShop(t, some, reach{addresses: 1, kinds: 4}, 1, func(p sitePage) { checkInert(t, p) })
+	crawlShop(t, some, site.Reach{Addresses: 1, Kinds: 4}, 1, func(p site.Page) { checkInert(t, p) })
 }
 
 // Nor does any word act on any page, nor become an element, an attribute or a comment.
@@ -135,15 +138,15 @@ func TestLong_PagesDataNeverBecomesMarkup(t *testing.T) {
 	tame = slices.Insert(tame, stride, strings.Repeat("long ", 50)) // what is long is folded
 	tame = slices.Insert(tame, 2*stride, "several\nlines of\ntext") // and lines are kept
 	want := map[string]bool{}
-	crawlShop(t, tame, reach{addresses: 12, kinds: 12}, stride, func(p sitePage) {
-		maps.Copy(want, outline(p.root))
+	crawlShop(t, tame, site.Reach{Addresses: 12, Kinds: 12}, stride, func(p site.Page) {
+		maps.Copy(want, outline(p.Root))
 	})
 	pages := 0
-	crawlShop(t, words, reach{addresses: 6, kinds: 12}, 1, func(p sitePage) {
+	crawlShop(t, words, site.Reach{Addresses: 6, Kinds: 12}, 1, func(p site.Page) {
 		pages++
-		for element := range outline(p.root) {
+		for element := range outline(p.Root) {
 			if !want[element] {
-				t.Errorf("%s has an element that comes from data: %s", p.path, element)
+				t.Errorf("%s has an element that comes from data: %s", p.Path, element)
 			}
 		}
 		checkInert(t, p)
@@ -153,39 +156,39 @@ func TestLong_PagesDataNeverBecomesMarkup(t *testing.T) {
 
 // crawlShop opens what links lead to as far as the reach goes, and one word of
 // each stride in every field: in the page of its dead letter, and asked for.
-func crawlShop(t *testing.T, words []string, reach reach, stride int, visit func(sitePage)) {
+func crawlShop(t *testing.T, words []string, reach site.Reach, stride int, visit func(site.Page)) {
 	t.Helper()
-	url := openShop(t, words)
+	url := site.OpenShop(t, words)
 	var more, some []string
 	for i, word := range words {
 		if i%stride == 0 {
-			more, some = append(more, "/jobs/"+hostileID("dead", i)), append(some, word)
+			more, some = append(more, "/jobs/"+site.HostileID("dead", i)), append(some, word)
 		}
 	}
-	for _, id := range lettersOf(t, url, "annex") {
+	for _, id := range rig.LettersOf(t, url, "annex") {
 		more = append(more, "/jobs/"+id)
 	}
-	routes := pageRoutes(t)
+	routes := site.PageRoutes(t)
 	more = append(more, asked(routes, some)...)
 	for _, route := range routes { // mistakes that harmless words do not make
 		if !strings.Contains(route, ":") {
 			more = append(more, route+"?q=nothing:here", route+"?q=ab", route+"?state=wrong", route+"?from=wrong&type=x", route+"?type=x&from=2026-01-01", route+"?type=x*")
 		}
 	}
-	walk(t, url, reach, more, visit)
+	site.Walk(t, url, reach, more, visit)
 }
 
 // checkInert fails for whatever acts on its own on a page.
-func checkInert(t *testing.T, p sitePage) {
+func checkInert(t *testing.T, p site.Page) {
 	t.Helper()
-	for n := range p.root.Descendants() {
+	for n := range p.Root.Descendants() {
 		switch {
 		case n.Type == html.TextNode && (n.Parent == nil || n.Parent.Data != "script"):
 			if r := hidden(n.Data); r != 0 {
-				t.Errorf("%s: the text %q holds the hidden character %U", p.path, n.Data, r)
+				t.Errorf("%s: the text %q holds the hidden character %U", p.Path, n.Data, r)
 			}
 		case n.Type == html.ElementNode:
-			checkElement(t, p.path, n)
+			checkElement(t, p.Path, n)
 		}
 	}
 }
@@ -241,7 +244,7 @@ func noCellIsAFormula(t *testing.T, stride int) {
 			words = append(words, word)
 		}
 	}
-	response, err := http.Get(openShop(t, words) + "/export.csv?state=dead_letter")
+	response, err := http.Get(site.OpenShop(t, words) + "/export.csv?state=dead_letter")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package pages_test
 
 import (
 	"encoding/json"
@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"redrive/internal/redact/redacttest"
+	"redrive/test/rig"
+	"redrive/test/site"
 )
 
 // shapesConfig is that of a dashboard whose service and program answer with the
@@ -50,18 +52,18 @@ func openShapes(t *testing.T, shapes []redacttest.Shape) *aviaryOfShapes {
 		said := shapes[payload.N].Text
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		if r.Header.Get("Redrive-Job-Type") == "http.refused" {
-			said = asJSON(map[string]any{"error": map[string]any{"message": said, "details": map[string]string{"said": said}}})
+			said = site.AsJSON(map[string]any{"error": map[string]any{"message": said, "details": map[string]string{"said": said}}})
 		}
 		io.WriteString(w, said)
 	}))
 	t.Cleanup(web.Close)
 	dir := t.TempDir()
 	for i, s := range shapes {
-		write(t, dir, fmt.Sprintf("shape.%d", i), s.Text)
+		rig.Write(t, dir, fmt.Sprintf("shape.%d", i), s.Text)
 	}
-	write(t, dir, "work.sh", shapesScript)
-	write(t, dir, "redrive.yaml", fmt.Sprintf(shapesConfig, web.URL, filepath.Join(dir, "work.sh")))
-	return &aviaryOfShapes{&aviary{process: startProcess(t, dir, "--log-level", "debug"), t: t}, shapes}
+	rig.Write(t, dir, "work.sh", shapesScript)
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(shapesConfig, web.URL, filepath.Join(dir, "work.sh")))
+	return &aviaryOfShapes{&aviary{Process: rig.Start(t, dir, "--log-level", "debug"), t: t}, shapes}
 }
 
 // fill enqueues a job of each kind for each shape, and lets them fail.
@@ -72,16 +74,16 @@ func (a *aviaryOfShapes) fill() {
 		var jobs []string
 		for i := from; i < min(from+batch, len(a.shapes)); i++ {
 			text := a.shapes[i].Text
-			payload := asJSON(struct {
+			payload := site.AsJSON(struct {
 				N   int    `json:"n"`
 				Log string `json:"log"`
 			}{i, text})
-			meta := asJSON(map[string]string{"note": text})
+			meta := site.AsJSON(map[string]string{"note": text})
 			for _, typ := range []string{"http.answered", "http.refused", "exec.failed"} {
 				jobs = append(jobs, fmt.Sprintf(`{"type": %q, "queue": "orders", "payload": %s, "meta": %s}`, typ, payload, meta))
 			}
 			envelope := `{"job": "urn:babel:http:sent", "trace_id": "7b3f9c2a-e41d-4f88-9b2a-1c0d5e6f7a8b", "data": ` + payload +
-				`, "meta": {"id": "m-` + strconv.Itoa(i) + `", "schema_version": 1, "note": ` + asJSON(text) + `}, "attempts": 0}`
+				`, "meta": {"id": "m-` + strconv.Itoa(i) + `", "schema_version": 1, "note": ` + site.AsJSON(text) + `}, "attempts": 0}`
 			a.tell("/api/v1/queues/orders/envelopes", envelope, http.StatusCreated)
 		}
 		a.tell("/api/v1/jobs/batch", `{"jobs": [`+strings.Join(jobs, ", ")+`]}`, http.StatusCreated)
@@ -94,13 +96,13 @@ func (a *aviaryOfShapes) fill() {
 // where that takes it.
 func (a *aviaryOfShapes) note() {
 	a.t.Helper()
-	group := get[struct {
+	group := rig.Get[struct {
 		Groups []struct{ Fingerprint string }
-	}](a.t, a.url+"/api/v1/failures").Groups[0].Fingerprint
+	}](a.t, a.URL+"/api/v1/failures").Groups[0].Fingerprint
 	for i, s := range a.shapes {
-		a.tell("/api/v1/failures/"+group+"/note", asJSON(map[string]string{"note": s.Text}), http.StatusOK)
-		body := fmt.Sprintf(`{"type": "held.%d", "queue": "orders", "payload": {}, "trace_id": %s}`, i, asJSON(s.Text))
-		response, err := http.Post(a.url+"/api/v1/jobs", "application/json", strings.NewReader(body))
+		a.tell("/api/v1/failures/"+group+"/note", site.AsJSON(map[string]string{"note": s.Text}), http.StatusOK)
+		body := fmt.Sprintf(`{"type": "held.%d", "queue": "orders", "payload": {}, "trace_id": %s}`, i, site.AsJSON(s.Text))
+		response, err := http.Post(a.URL+"/api/v1/jobs", "application/json", strings.NewReader(body))
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -126,7 +128,7 @@ func (a *aviaryOfShapes) keeps(where, said string) {
 // open opens an address and looks for secrets in the answer.
 func (a *aviaryOfShapes) open(path string) string {
 	a.t.Helper()
-	response, err := http.Get(a.url + path)
+	response, err := http.Get(a.URL + path)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -150,10 +152,10 @@ func (a *aviaryOfShapes) look() {
 	for _, typ := range []string{"http.answered", "http.refused", "exec.failed", "urn:babel:http:sent"} {
 		after := ""
 		for more := true; more; more = after != "" {
-			page := get[struct {
+			page := rig.Get[struct {
 				Jobs []struct{ ID string }
 				Next string
-			}](a.t, a.url+"/api/v1/jobs?limit=200&type="+url.QueryEscape(typ)+"&after="+after)
+			}](a.t, a.URL+"/api/v1/jobs?limit=200&type="+url.QueryEscape(typ)+"&after="+after)
 			for _, j := range page.Jobs {
 				a.open("/jobs/" + j.ID)
 				a.open("/api/v1/jobs/" + j.ID)
@@ -198,12 +200,12 @@ func noShapeSings(t *testing.T, shapes []redacttest.Shape) {
 		if len(s.Leak) > 200 {
 			continue // longer than what can be looked for
 		}
-		if found := get[struct{ Jobs []any }](t, a.url+"/api/v1/jobs?q="+url.QueryEscape(`"`+s.Leak+`"`)).Jobs; len(found) > 0 {
+		if found := rig.Get[struct{ Jobs []any }](t, a.URL+"/api/v1/jobs?q="+url.QueryEscape(`"`+s.Leak+`"`)).Jobs; len(found) > 0 {
 			t.Errorf("%s is found by searching for %s", s.Name, s.Leak)
 		}
 	}
 	id := a.ids[0]
 	a.ids = a.ids[:50]
 	a.keeps("the live connection", a.follow(id))
-	a.keeps("the log", a.stop(os.Interrupt).stderr.String())
+	a.keeps("the log", a.Stop(os.Interrupt).Stderr.String())
 }

@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"io"
@@ -9,18 +9,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"redrive/test/rig"
 )
 
 // A damaged database ends the process with its own exit code, and the last line
 // says which file it is and what to do.
 func TestServe_DamageEndsTheProcess(t *testing.T) {
 	dir := t.TempDir()
-	p := startProcess(t, dir)
+	p := rig.Start(t, dir)
 	payload := strings.Repeat("x", 3000)
 	for range 300 {
-		p.post(`{"type":"t","payload":"` + payload + `"}`)
+		p.Post(`{"type":"t","payload":"` + payload + `"}`)
 	}
-	p.stop(syscall.SIGTERM)
+	p.Stop(syscall.SIGTERM)
 	path := filepath.Join(dir, "redrive.db")
 	data, err := os.ReadFile(path)
 	if err != nil || len(data) < 240*4096 {
@@ -29,34 +31,34 @@ func TestServe_DamageEndsTheProcess(t *testing.T) {
 	for at := 120 * 4096; at < len(data)-40*4096; at += 4096 {
 		copy(data[at:], "no page begins like this")
 	}
-	write(t, dir, "redrive.db", string(data))
+	rig.Write(t, dir, "redrive.db", string(data))
 
-	p = startProcess(t, dir)
-	if response, err := http.Get(p.url + "/api/v1/jobs?limit=200"); err == nil {
+	p = rig.Start(t, dir)
+	if response, err := http.Get(p.URL + "/api/v1/jobs?limit=200"); err == nil {
 		defer response.Body.Close()
 		body, _ := io.ReadAll(response.Body) // the process ends meanwhile
 		if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "storage_damaged") {
 			t.Errorf("%s: %.300s", response.Status, body)
 		}
 	}
-	p.wait()
-	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
+	p.Wait()
+	lines := strings.Split(strings.TrimSpace(p.Stderr.String()), "\n")
 	last := lines[len(lines)-1]
-	if p.code() != 3 || !strings.Contains(last, path) || !strings.Contains(last, ".recover") {
-		t.Errorf("exit %d: %s", p.code(), last)
+	if p.Code() != 3 || !strings.Contains(last, path) || !strings.Contains(last, ".recover") {
+		t.Errorf("exit %d: %s", p.Code(), last)
 	}
 }
 
 func TestServe_DamageAtTheStart(t *testing.T) {
 	dir := t.TempDir()
-	startProcess(t, dir).stop(syscall.SIGTERM)
+	rig.Start(t, dir).Stop(syscall.SIGTERM)
 	path := filepath.Join(dir, "redrive.db")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "redrive.db", string(data[:100])+strings.Repeat("\xff", len(data)-100))
-	code, _, stderr := finish(t, command(t, dir, "--listen", "127.0.0.1:0"))
+	rig.Write(t, dir, "redrive.db", string(data[:100])+strings.Repeat("\xff", len(data)-100))
+	code, _, stderr := rig.Finish(t, rig.Command(t, dir, "--listen", "127.0.0.1:0"))
 	if code != 3 || !strings.Contains(stderr, path) || !strings.Contains(stderr, ".recover") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
@@ -73,18 +75,18 @@ func TestServe_StartsOnAFullDiskAfterAKill(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	write(t, dir, "redrive.yaml", "handlers: {t: {exec: {command: [/bin/sleep, '5']}}}\n")
-	p := startProcess(t, dir)
-	p.post(`{"type":"t"}`)
-	p.until(func(now totals) bool { return now.States["active"] == 1 })
-	p.stop(syscall.SIGKILL)
+	rig.Write(t, dir, "redrive.yaml", "handlers: {t: {exec: {command: [/bin/sleep, '5']}}}\n")
+	p := rig.Start(t, dir)
+	p.Post(`{"type":"t"}`)
+	p.Until(func(now rig.Totals) bool { return now.States["active"] == 1 })
+	p.Stop(syscall.SIGKILL)
 	filler := filepath.Join(dir, "filler")
 	if err := os.WriteFile(filler, make([]byte, 4<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
 	}
-	p = startProcess(t, dir)
+	p = rig.Start(t, dir)
 	get := func(path string) (int, string) {
-		response, err := http.Get(p.url + path)
+		response, err := http.Get(p.URL + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +96,7 @@ func TestServe_StartsOnAFullDiskAfterAKill(t *testing.T) {
 	}
 	status, body := get("/readyz")
 	for sent := 0; status == http.StatusOK; status, body = get("/readyz") { // the files have some room of their own
-		response, err := http.Post(p.url+"/api/v1/jobs", "application/json", strings.NewReader(`{"type":"other"}`))
+		response, err := http.Post(p.URL+"/api/v1/jobs", "application/json", strings.NewReader(`{"type":"other"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +114,7 @@ func TestServe_StartsOnAFullDiskAfterAKill(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	p.until(func(now totals) bool { return now.Failed == 1 }) // the one that the dead process left
+	p.Until(func(now rig.Totals) bool { return now.Failed == 1 }) // the one that the dead process left
 	for late := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if status, body = get("/readyz"); status == http.StatusOK {
 			break
@@ -121,5 +123,5 @@ func TestServe_StartsOnAFullDiskAfterAKill(t *testing.T) {
 			t.Fatalf("readyz with room on the disk: %d %s", status, body)
 		}
 	}
-	p.says("can be written again")
+	p.Says("can be written again")
 }

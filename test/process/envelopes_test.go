@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // TestServe_EnvelopesFromEndToEnd hands two envelopes over: one is done by the
@@ -21,26 +23,26 @@ func TestServe_EnvelopesFromEndToEnd(t *testing.T) {
 	}))
 	defer web.Close()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", fmt.Sprintf("handlers: {'urn:babel:orders:created': {http: {url: %q}}}\n", web.URL))
-	p := startProcess(t, dir)
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf("handlers: {'urn:babel:orders:created': {http: {url: %q}}}\n", web.URL))
+	p := rig.Start(t, dir)
 	const trace = "7b3f9c2a-e41d-4f88-9b2a-1c0d5e6f7a8b"
 	body := `{"job":"urn:babel:orders:created","trace_id":"` + trace + `","data":{ "n":1.0 },"meta":{"id":"m","schema_version":1},"attempts":0}
 {"trace_id":"t","data":{},"attempts":0}
 `
-	p.send(t, "/api/v1/queues/orders/envelopes", "application/x-ndjson", body, http.StatusCreated)
-	p.until(func(now totals) bool { return now.Succeeded == 1 })
+	p.Send(t, "/api/v1/queues/orders/envelopes", "application/x-ndjson", body, http.StatusCreated)
+	p.Until(func(now rig.Totals) bool { return now.Succeeded == 1 })
 	got := <-calls
 	if got.body != `{ "n":1.0 }` || got.trace != trace || got.kind != "urn:babel:orders:created" || !strings.HasPrefix(got.parent, "00-"+strings.ReplaceAll(trace, "-", "")+"-") {
 		t.Errorf("the service got %+v", got)
 	}
-	answer := get[struct{ Jobs []struct{ ID, Reason string } }](t, p.url+"/api/v1/jobs?state=dead_letter")
+	answer := rig.Get[struct{ Jobs []struct{ ID, Reason string } }](t, p.URL+"/api/v1/jobs?state=dead_letter")
 	if len(answer.Jobs) != 1 || answer.Jobs[0].Reason != "missing_urn" {
 		t.Fatalf("dead letters %+v", answer.Jobs)
 	}
-	at := p.url + "/api/v1/jobs/" + answer.Jobs[0].ID
-	p.send(t, "/api/v1/jobs/"+answer.Jobs[0].ID+"/replay", "application/json", `{"run":1}`, http.StatusOK)
-	p.until(func(now totals) bool { return now.Failed == 1 })
-	again := get[struct {
+	at := p.URL + "/api/v1/jobs/" + answer.Jobs[0].ID
+	p.Send(t, "/api/v1/jobs/"+answer.Jobs[0].ID+"/replay", "application/json", `{"run":1}`, http.StatusOK)
+	p.Until(func(now rig.Totals) bool { return now.Failed == 1 })
+	again := rig.Get[struct {
 		Job      struct{ State, Reason string }
 		Attempts []struct {
 			DecidedBy string `json:"decided_by"`

@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"net/http"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // Every command that opens a database refuses one whose files are not as they must
@@ -14,9 +16,9 @@ import (
 func TestCommands_RefuseAMissingDatabaseBesideItsLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	p.post(`{"type":"t"}`)
-	p.stop(syscall.SIGKILL)
+	p := rig.Start(t, dir)
+	p.Post(`{"type":"t"}`)
+	p.Stop(syscall.SIGKILL)
 	if err := os.Remove(filepath.Join(dir, "redrive.db")); err != nil {
 		t.Fatal(err)
 	}
@@ -29,9 +31,9 @@ func TestCommands_RefuseAMissingDatabaseBesideItsLog(t *testing.T) {
 		3: {{"serve", "--listen", "127.0.0.1:0"}, {"doctor"}, {"user", "add", "ana", "--role", "admin"}},
 	} {
 		for _, args := range args {
-			cmd := command(t, dir, args...)
+			cmd := rig.Command(t, dir, args...)
 			cmd.Stdin = strings.NewReader("a long password\n")
-			got, out, problems := finish(t, cmd)
+			got, out, problems := rig.Finish(t, cmd)
 			if got != code || code == 3 && (!strings.Contains(problems, "is missing, but its log") || strings.Count(problems, "\n") != 1) {
 				t.Errorf("%q: exit %d, want %d: %s%s", args, got, code, out, problems)
 			}
@@ -47,15 +49,15 @@ func TestCommands_RefuseAMissingDatabaseBesideItsLog(t *testing.T) {
 func TestCommands_RefuseADatabaseWithoutItsLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	p.post(`{"type":"t"}`)
-	p.stop(syscall.SIGKILL)
+	p := rig.Start(t, dir)
+	p.Post(`{"type":"t"}`)
+	p.Stop(syscall.SIGKILL)
 	if err := os.Remove(filepath.Join(dir, "redrive.db-wal")); err != nil {
 		t.Fatal(err)
 	}
 
 	for _, args := range [][]string{{"doctor"}, {"backup", "copy.db"}, {"serve", "--listen", "127.0.0.1:0"}} {
-		code, out, problems := finish(t, command(t, dir, args...))
+		code, out, problems := rig.Finish(t, rig.Command(t, dir, args...))
 		if code != 3 || !strings.Contains(problems, "redrive.db-wal is missing or empty") || strings.Count(problems, "\n") != 1 {
 			t.Fatalf("%q: exit %d: %s%s", args, code, out, problems) // a start that succeeds does not end
 		}
@@ -64,8 +66,8 @@ func TestCommands_RefuseADatabaseWithoutItsLog(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "redrive.db.lock")); err != nil {
 		t.Fatal(err)
 	}
-	p = startProcess(t, dir)
-	if status, body := p.answer("GET", "/readyz", ""); status != http.StatusOK {
+	p = rig.Start(t, dir)
+	if status, body := p.Answer("GET", "/readyz", ""); status != http.StatusOK {
 		t.Errorf("without the lock file: %d %s", status, body)
 	}
 }
@@ -73,32 +75,32 @@ func TestCommands_RefuseADatabaseWithoutItsLog(t *testing.T) {
 func TestServe_StopsTakingWorkWhileItsDatabaseIsMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	p.post(`{"type":"t"}`)
+	p := rig.Start(t, dir)
+	p.Post(`{"type":"t"}`)
 	file := filepath.Join(dir, "redrive.db")
 	if err := os.Rename(file, file+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	p.says("was moved away") // without a request
-	if status, body := p.answer("POST", "/api/v1/jobs", `{"type":"t"}`); status != http.StatusServiceUnavailable ||
+	p.Says("was moved away") // without a request
+	if status, body := p.Answer("POST", "/api/v1/jobs", `{"type":"t"}`); status != http.StatusServiceUnavailable ||
 		!strings.Contains(body, "storage_unsafe") || !strings.Contains(body, "move it back") {
 		t.Errorf("a job: %d %s", status, body)
 	}
-	if status, body := p.answer("GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "was moved away") {
+	if status, body := p.Answer("GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "was moved away") {
 		t.Errorf("readyz: %d %s", status, body)
 	}
-	if status, body := p.answer("GET", "/queues", ""); status != http.StatusOK || !strings.Contains(body, "was moved away") {
+	if status, body := p.Answer("GET", "/queues", ""); status != http.StatusOK || !strings.Contains(body, "was moved away") {
 		t.Errorf("a page: %d, with the banner: %v", status, strings.Contains(body, "was moved away"))
 	}
-	code, _, problems := finish(t, command(t, dir, "--listen", "127.0.0.1:0", "--db", "redrive.db.moved"))
+	code, _, problems := rig.Finish(t, rig.Command(t, dir, "--listen", "127.0.0.1:0", "--db", "redrive.db.moved"))
 	if code != 2 || !strings.Contains(problems, "in use") {
 		t.Errorf("a second one under the other name: exit %d: %s", code, problems)
 	}
 	if err := os.Rename(file+".moved", file); err != nil {
 		t.Fatal(err)
 	}
-	p.says("can be written again")
-	if status, body := p.answer("POST", "/api/v1/jobs", `{"type":"t"}`); status != http.StatusCreated {
+	p.Says("can be written again")
+	if status, body := p.Answer("POST", "/api/v1/jobs", `{"type":"t"}`); status != http.StatusCreated {
 		t.Errorf("a job afterwards: %d %s", status, body)
 	}
 }
@@ -107,12 +109,12 @@ func TestServe_StopsTakingWorkWhileItsDatabaseIsMoved(t *testing.T) {
 func TestServe_StartsAtOnceAfterAKillWithPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", "workers: 8\nhandlers: {t: {exec: {command: [/bin/true]}}}\n")
+	rig.Write(t, dir, "redrive.yaml", "workers: 8\nhandlers: {t: {exec: {command: [/bin/true]}}}\n")
 	for range 5 {
-		p := startProcess(t, dir)
+		p := rig.Start(t, dir)
 		for range 30 {
-			p.post(`{"type":"t"}`)
+			p.Post(`{"type":"t"}`)
 		}
-		p.stop(syscall.SIGKILL)
+		p.Stop(syscall.SIGKILL)
 	}
 }

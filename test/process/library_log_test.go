@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"bufio"
@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // What a service sends after its answer is quoted by net/http in a log of its own.
@@ -35,12 +37,12 @@ func TestLog_LibrariesTellNoSecrets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "redrive.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := startProcess(t, dir, "--log-level", "debug")
-	if p.post(`{"type": "t"}`) == "" {
+	p := rig.Start(t, dir, "--log-level", "debug")
+	if p.Post(`{"type": "t"}`) == "" {
 		t.Fatal("the job was not taken")
 	}
-	p.says("Unsolicited response")
-	if said := p.stderr.String(); strings.Contains(said, canary) || !strings.Contains(said, "level=DEBUG msg=\"A library logged a message.\"") {
+	p.Says("Unsolicited response")
+	if said := p.Stderr.String(); strings.Contains(said, canary) || !strings.Contains(said, "level=DEBUG msg=\"A library logged a message.\"") {
 		t.Errorf("the log is %s", said)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"bytes"
@@ -7,36 +7,38 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // A machine that reads the log finds no line in another format.
 func TestServe_WritesEveryLineAsJSON(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", failing)
-	cmd := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
-	p := &process{t: t, cmd: cmd, stderr: newTranscript()}
+	rig.Write(t, dir, "redrive.yaml", rig.Failing)
+	cmd := rig.Command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
+	p := &rig.Process{T: t, Cmd: cmd, Stderr: rig.NewTranscript()}
 	var stdout bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, p.stderr
+	cmd.Stdout, cmd.Stderr = &stdout, p.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.says("Redrive is ready")
-	p.url = lineWith(t, p.stderr.String(), "Redrive is ready")["url"].(string)
-	id := p.post(`{"type":"shell.fail"}`)
-	p.says("A job became a dead letter")
-	second := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
-	if code, out, problem := finish(t, second); code != 2 || out != "" || lineWith(t, problem, "Redrive failed")["error"] == nil {
+	p.Says("Redrive is ready")
+	p.URL = lineWith(t, p.Stderr.String(), "Redrive is ready")["url"].(string)
+	id := p.Post(`{"type":"shell.fail"}`)
+	p.Says("A job became a dead letter")
+	second := rig.Command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--db", "shop.db")
+	if code, out, problem := rig.Finish(t, second); code != 2 || out != "" || lineWith(t, problem, "Redrive failed")["error"] == nil {
 		t.Errorf("a start that fails: exit %d, %s%s", code, out, problem)
 	}
-	p.stop(syscall.SIGTERM)
-	if p.code() != 0 || stdout.Len() > 0 {
-		t.Errorf("exit %d, and on the standard output: %s", p.code(), stdout.String())
+	p.Stop(syscall.SIGTERM)
+	if p.Code() != 0 || stdout.Len() > 0 {
+		t.Errorf("exit %d, and on the standard output: %s", p.Code(), stdout.String())
 	}
-	ready := lineWith(t, p.stderr.String(), "Redrive is ready")
+	ready := lineWith(t, p.Stderr.String(), "Redrive is ready")
 	if ready["version"] != "v9" || ready["database"] != "shop.db" || ready["config"] != "redrive.yaml" || ready["handlers"].([]any)[0] != "shell.fail" {
 		t.Errorf("the first line is %v", ready)
 	}
-	if dead := lineWith(t, p.stderr.String(), "A job became a dead letter"); dead["job"] != id || dead["error"] != "exec.exit_1" {
+	if dead := lineWith(t, p.Stderr.String(), "A job became a dead letter"); dead["job"] != id || dead["error"] != "exec.exit_1" {
 		t.Errorf("the dead letter is %v", dead)
 	}
 }
@@ -45,19 +47,19 @@ func TestServe_WritesEveryLineAsJSON(t *testing.T) {
 // database yet.
 func TestServe_SaysThatTheDatabaseIsNew(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "empty.db", "")
+	rig.Write(t, dir, "empty.db", "")
 	const made = `msg="Made a new database." path=`
 	start := func(name string) (stdout, stderr string) {
-		cmd := command(t, dir, "--listen", "127.0.0.1:0", "--db", name)
-		p := &process{t: t, cmd: cmd, stderr: newTranscript()}
+		cmd := rig.Command(t, dir, "--listen", "127.0.0.1:0", "--db", name)
+		p := &rig.Process{T: t, Cmd: cmd, Stderr: rig.NewTranscript()}
 		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, p.stderr
+		cmd.Stdout, cmd.Stderr = &out, p.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		p.says("Redrive is ready")
-		p.stop(syscall.SIGTERM)
-		return out.String(), p.stderr.String()
+		p.Says("Redrive is ready")
+		p.Stop(syscall.SIGTERM)
+		return out.String(), p.Stderr.String()
 	}
 	for _, name := range []string{"typo.db", "empty.db"} {
 		if stdout, stderr := start(name); !strings.HasSuffix(stdout, ", its database is "+name+", which is new.\n") ||
@@ -73,15 +75,15 @@ func TestServe_SaysThatTheDatabaseIsNew(t *testing.T) {
 // Programs that read the log find lists, also empty ones.
 func TestServe_TellsEmptyListsAsLists(t *testing.T) {
 	dir := t.TempDir()
-	cmd := command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json")
-	p := &process{t: t, cmd: cmd, stderr: newTranscript()}
-	cmd.Stderr = p.stderr
+	cmd := rig.Command(t, dir, "--listen", "127.0.0.1:0", "--log-format", "json")
+	p := &rig.Process{T: t, Cmd: cmd, Stderr: rig.NewTranscript()}
+	cmd.Stderr = p.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.says("Redrive is ready")
-	p.stop(syscall.SIGTERM)
-	ready := lineWith(t, p.stderr.String(), "Redrive is ready")
+	p.Says("Redrive is ready")
+	p.Stop(syscall.SIGTERM)
+	ready := lineWith(t, p.Stderr.String(), "Redrive is ready")
 	for _, name := range []string{"handlers", "queues"} {
 		if list, ok := ready[name].([]any); !ok || len(list) > 0 {
 			t.Errorf("%s are %v", name, ready[name])

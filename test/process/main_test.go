@@ -1,4 +1,5 @@
-package main
+// Package process_test starts, stops, reloads, damages and kills the built program.
+package process_test
 
 import (
 	"fmt"
@@ -14,17 +15,19 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+
+	"redrive/test/rig"
 )
 
 func TestMain_ExitCodes(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "bad.yaml", "queues:\n  orders:\n    policy:\n      max_attempts: -1\n")
-	write(t, dir, "handler.yaml", "handlers:\n  a:\n    http: {url: 'ftp://x'}\n")
-	write(t, dir, "port.yaml", "handlers:\n  a:\n    http: {url: 'http://h:99999999/'}\n")
-	write(t, dir, "gone.yaml", "handlers:\n  a:\n    exec: {command: [/bin/none]}\n")
-	write(t, dir, "two.yaml", "workers: 0\nttr: 5\n")
-	write(t, dir, "good.yaml", "queues: {orders: {workers: 3}}\nhandlers: {a: {exec: {command: [/bin/true]}}}\n")
-	write(t, dir, "not.db", strings.Repeat("this is no database ", 100))
+	rig.Write(t, dir, "bad.yaml", "queues:\n  orders:\n    policy:\n      max_attempts: -1\n")
+	rig.Write(t, dir, "handler.yaml", "handlers:\n  a:\n    http: {url: 'ftp://x'}\n")
+	rig.Write(t, dir, "port.yaml", "handlers:\n  a:\n    http: {url: 'http://h:99999999/'}\n")
+	rig.Write(t, dir, "gone.yaml", "handlers:\n  a:\n    exec: {command: [/bin/none]}\n")
+	rig.Write(t, dir, "two.yaml", "workers: 0\nttr: 5\n")
+	rig.Write(t, dir, "good.yaml", "queues: {orders: {workers: 3}}\nhandlers: {a: {exec: {command: [/bin/true]}}}\n")
+	rig.Write(t, dir, "not.db", strings.Repeat("this is no database ", 100))
 	tests := []struct {
 		args string
 		code int
@@ -94,7 +97,7 @@ func TestMain_ExitCodes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.args, func(t *testing.T) {
-			code, stdout, stderr := finish(t, command(t, dir, strings.Fields(test.args)...))
+			code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, strings.Fields(test.args)...))
 			if code != test.code || !strings.Contains(stdout+stderr, test.says) {
 				t.Errorf("exit %d, want %d with %q: %s%s", code, test.code, test.says, stdout, stderr)
 			}
@@ -111,18 +114,18 @@ func TestMain_ExitCodes(t *testing.T) {
 }
 
 func TestMain_EnvironmentStandsForFlags(t *testing.T) {
-	cmd := command(t, t.TempDir())
+	cmd := rig.Command(t, t.TempDir())
 	cmd.Env = append(cmd.Env, "REDRIVE_LISTEN=0.0.0.0:0")
-	if code, _, stderr := finish(t, cmd); code != 2 || !strings.Contains(stderr, "0.0.0.0:0") {
+	if code, _, stderr := rig.Finish(t, cmd); code != 2 || !strings.Contains(stderr, "0.0.0.0:0") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
 func TestServe_SecondInstanceIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	code, _, stderr := finish(t, command(t, dir, "--listen", "127.0.0.1:0"))
-	if want := fmt.Sprintf("pid %d", p.cmd.Process.Pid); code != 2 || !strings.Contains(stderr, want) {
+	p := rig.Start(t, dir)
+	code, _, stderr := rig.Finish(t, rig.Command(t, dir, "--listen", "127.0.0.1:0"))
+	if want := fmt.Sprintf("pid %d", p.Cmd.Process.Pid); code != 2 || !strings.Contains(stderr, want) {
 		t.Errorf("exit %d: %s; want 2 and %q", code, stderr, want)
 	}
 }
@@ -133,15 +136,15 @@ func TestServe_AddressInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	code, _, stderr := finish(t, command(t, t.TempDir(), "--listen", listener.Addr().String()))
+	code, _, stderr := rig.Finish(t, rig.Command(t, t.TempDir(), "--listen", listener.Addr().String()))
 	if code != 1 || !strings.Contains(stderr, "choose another address with --listen") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
 func TestServe_InsecureSaysSoOnEveryPage(t *testing.T) {
-	p := startProcess(t, t.TempDir(), "--listen", "0.0.0.0:0", "--insecure-no-auth")
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(p.url, "http://"))
+	p := rig.Start(t, t.TempDir(), "--listen", "0.0.0.0:0", "--insecure-no-auth")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(p.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,13 +160,13 @@ func TestServe_InsecureSaysSoOnEveryPage(t *testing.T) {
 }
 
 func TestServe_StopsGracefully(t *testing.T) {
-	p := startProcess(t, t.TempDir())
-	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.url, "http")+"/live", nil)
+	p := rig.Start(t, t.TempDir())
+	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.URL, "http")+"/live", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	for err == nil {
@@ -172,8 +175,8 @@ func TestServe_StopsGracefully(t *testing.T) {
 	if !websocket.IsCloseError(err, websocket.CloseGoingAway) {
 		t.Errorf("the websocket ended with %v, want 1001", err)
 	}
-	if p.wait(); p.code() != 0 {
-		t.Errorf("exit %d: %s", p.code(), p.stderr)
+	if p.Wait(); p.Code() != 0 {
+		t.Errorf("exit %d: %s", p.Code(), p.Stderr)
 	}
 }
 
@@ -184,27 +187,27 @@ handlers: {work.do: {http: {url: %q}}}
 `
 
 func TestServe_GracefulStopDoesNotCountWhatItReleases(t *testing.T) {
-	service := newHolding(20)
+	service := rig.NewHolding(20)
 	web := httptest.NewServer(service)
 	defer web.Close()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
-	p := startProcess(t, dir)
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
+	p := rig.Start(t, dir)
 	var ids []string
 	for range 25 {
-		ids = append(ids, p.post(`{"type":"work.do","queue":"work"}`))
+		ids = append(ids, p.Post(`{"type":"work.do","queue":"work"}`))
 	}
-	<-service.full
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	<-service.Full
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.says("Stopping;")     // two signals at once would be one
-	p.stop(syscall.SIGTERM) // the second one does not wait for the handlers
-	close(service.open)
-	p = startProcess(t, dir)
-	p.until(func(now totals) bool { return now.Succeeded == len(ids) })
+	p.Says("Stopping;")     // two signals at once would be one
+	p.Stop(syscall.SIGTERM) // the second one does not wait for the handlers
+	close(service.Open)
+	p = rig.Start(t, dir)
+	p.Until(func(now rig.Totals) bool { return now.Succeeded == len(ids) })
 	for _, id := range ids {
-		d := get[detail](t, p.url+"/api/v1/jobs/"+id)
+		d := rig.Get[rig.Detail](t, p.URL+"/api/v1/jobs/"+id)
 		if d.Job.Attempts != 1 || d.Job.State != "completed" {
 			t.Errorf("job %s is %s after %d attempts, want the released ones uncounted: %+v", id, d.Job.State, d.Job.Attempts, d.Attempts)
 		}
@@ -213,18 +216,18 @@ func TestServe_GracefulStopDoesNotCountWhatItReleases(t *testing.T) {
 
 func TestServe_KillLosesNothing(t *testing.T) {
 	const running = 20
-	service := newHolding(running)
+	service := rig.NewHolding(running)
 	web := httptest.NewServer(service)
 	defer web.Close()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
-	p := startProcess(t, dir)
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
+	p := rig.Start(t, dir)
 	acknowledged := busily(p, service)
-	close(service.open)
+	close(service.Open)
 
-	p = startProcess(t, dir)
-	p.until(func(now totals) bool { return now.Failed == running })
-	p.until(func(now totals) bool {
+	p = rig.Start(t, dir)
+	p.Until(func(now rig.Totals) bool { return now.Failed == running })
+	p.Until(func(now rig.Totals) bool {
 		return now.Succeeded >= len(acknowledged) && now.States["completed"] == now.Succeeded
 	})
 	seen := map[string]bool{}
@@ -233,13 +236,13 @@ func TestServe_KillLosesNothing(t *testing.T) {
 			t.Errorf("job %s was acknowledged twice", id)
 		}
 		seen[id] = true
-		checkHistory(t, get[detail](t, p.url+"/api/v1/jobs/"+id), id, service.held[id])
+		checkHistory(t, rig.Get[rig.Detail](t, p.URL+"/api/v1/jobs/"+id), id, service.Held[id])
 	}
-	if now := p.until(func(totals) bool { return true }); now.Failed != running {
+	if now := p.Until(func(rig.Totals) bool { return true }); now.Failed != running {
 		t.Errorf("%d attempts failed, want the %d that were running", now.Failed, running)
 	}
-	for id, n := range service.calls {
-		if want := 1 + map[bool]int{true: 1}[service.held[id]]; n != want {
+	for id, n := range service.Calls {
+		if want := 1 + map[bool]int{true: 1}[service.Held[id]]; n != want {
 			t.Errorf("job %s was run %d times, want %d", id, n, want)
 		}
 	}
@@ -247,14 +250,14 @@ func TestServe_KillLosesNothing(t *testing.T) {
 
 // busily enqueues from several sides until the service holds what it can and
 // more is waiting, then kills the process in the middle of it.
-func busily(p *process, service *holding) (acknowledged []string) {
+func busily(p *rig.Process, service *rig.Holding) (acknowledged []string) {
 	var mu sync.Mutex
 	var senders sync.WaitGroup
 	enough := make(chan struct{})
 	for range 4 {
 		senders.Go(func() {
 			for {
-				id := p.post(`{"type":"work.do","queue":"work","payload":{"n":1}}`)
+				id := p.Post(`{"type":"work.do","queue":"work","payload":{"n":1}}`)
 				if id == "" {
 					return // the process is gone
 				}
@@ -267,16 +270,16 @@ func busily(p *process, service *holding) (acknowledged []string) {
 			}
 		})
 	}
-	<-service.full
+	<-service.Full
 	<-enough
-	p.stop(syscall.SIGKILL)
+	p.Stop(syscall.SIGKILL)
 	senders.Wait()
 	return acknowledged
 }
 
 // checkHistory wants one lost attempt of a job that was running, and none of a
 // job that was not, before the one that succeeded.
-func checkHistory(t *testing.T, d detail, id string, wasRunning bool) {
+func checkHistory(t *testing.T, d rig.Detail, id string, wasRunning bool) {
 	t.Helper()
 	var outcomes []string
 	for _, a := range d.Attempts {
@@ -295,20 +298,20 @@ func checkHistory(t *testing.T, d detail, id string, wasRunning bool) {
 // error in the middle of a write.
 func TestServe_StoreFailureEndsTheProcess(t *testing.T) {
 	dir := t.TempDir()
-	startProcess(t, dir).stop(os.Interrupt) // to make a database takes nearly as much as the limit allows
-	p := startLimited(t, dir)
+	rig.Start(t, dir).Stop(os.Interrupt) // to make a database takes nearly as much as the limit allows
+	p := rig.StartLimited(t, dir)
 	payload := strings.Repeat("x", 1<<18)
 	sent := 0
-	for p.post(`{"type":"t","payload":"`+payload+`"}`) != "" {
+	for p.Post(`{"type":"t","payload":"`+payload+`"}`) != "" {
 		if sent++; sent > 100 {
 			t.Fatal("the limit had no effect")
 		}
 	}
-	if p.wait(); p.code() != 1 {
-		t.Errorf("exit %d: %s", p.code(), p.stderr)
+	if p.Wait(); p.Code() != 1 {
+		t.Errorf("exit %d: %s", p.Code(), p.Stderr)
 	}
-	p = startProcess(t, dir)
-	if n := p.until(func(totals) bool { return true }).States["available"]; n < sent {
+	p = rig.Start(t, dir)
+	if n := p.Until(func(rig.Totals) bool { return true }).States["available"]; n < sent {
 		t.Errorf("%d jobs after the restart, want the %d that were acknowledged", n, sent)
 	}
 }
@@ -316,17 +319,17 @@ func TestServe_StoreFailureEndsTheProcess(t *testing.T) {
 // A person who stops the demo while it writes its history does not wait for it.
 func TestDemo_SignalEndsTheHistory(t *testing.T) {
 	dir := t.TempDir()
-	cmd := command(t, dir, "demo", "--listen", "127.0.0.1:0")
+	cmd := rig.Command(t, dir, "demo", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
-	p := &process{t: t, cmd: cmd, stderr: newTranscript()}
+	p := &rig.Process{T: t, Cmd: cmd, Stderr: rig.NewTranscript()}
 	var stdout strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, p.stderr
+	cmd.Stdout, cmd.Stderr = &stdout, p.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.says("Writing a day of history")
-	if p.stop(syscall.SIGINT); p.code() != 0 || stdout.Len() > 0 {
-		t.Errorf("exit %d: %s%s; want 0 before the demo has started", p.code(), stdout.String(), p.stderr)
+	p.Says("Writing a day of history")
+	if p.Stop(syscall.SIGINT); p.Code() != 0 || stdout.Len() > 0 {
+		t.Errorf("exit %d: %s%s; want 0 before the demo has started", p.Code(), stdout.String(), p.Stderr)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(left) > 0 {

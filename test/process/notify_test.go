@@ -1,10 +1,12 @@
-package main
+package process_test
 
 import (
 	"net"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"redrive/test/rig"
 )
 
 // systemd starts what depends on the dashboard once it says that it is ready.
@@ -15,9 +17,9 @@ func TestServe_TellsSystemdThatItIsReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	cmd := command(t, t.TempDir(), "--listen", "127.0.0.1:0")
+	cmd := rig.Command(t, t.TempDir(), "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+name)
-	await(t, cmd)
+	rig.Await(t, cmd)
 	if err := socket.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}

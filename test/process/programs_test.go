@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // beating is a program whose first attempt writes a line every few milliseconds,
@@ -48,7 +50,7 @@ func beats(t *testing.T, log string) (attempts, processes []string) {
 }
 
 // startBeating starts a dashboard and a job that beats, and returns when it does.
-func startBeating(t *testing.T, dir, way string) (p *process, log string) {
+func startBeating(t *testing.T, dir, way string) (p *rig.Process, log string) {
 	t.Helper()
 	script := filepath.Join(dir, "beating")
 	log = filepath.Join(dir, "log")
@@ -58,9 +60,9 @@ func startBeating(t *testing.T, dir, way string) (p *process, log string) {
 			t.Fatal(err)
 		}
 	}
-	p = startProcess(t, dir)
-	p.post(`{"type":"beat"}`)
-	eventually(t, "the program beats", func() bool { attempts, _ := beats(t, log); return len(attempts) >= 3 })
+	p = rig.Start(t, dir)
+	p.Post(`{"type":"beat"}`)
+	rig.Eventually(t, "the program beats", func() bool { attempts, _ := beats(t, log); return len(attempts) >= 3 })
 	return p, log
 }
 
@@ -73,9 +75,9 @@ func TestPrograms_NeverRunTwiceAtOnce(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			dir := t.TempDir()
 			p, log := startBeating(t, dir, way)
-			p.stop(syscall.SIGKILL)
-			p = startProcess(t, dir)
-			p.until(func(now totals) bool { return now.Succeeded == 1 })
+			p.Stop(syscall.SIGKILL)
+			p = rig.Start(t, dir)
+			p.Until(func(now rig.Totals) bool { return now.Succeeded == 1 })
 
 			attempts, _ := beats(t, log)
 			later := slices.IndexFunc(attempts, func(attempt string) bool { return attempt != "1" })
@@ -84,17 +86,17 @@ func TestPrograms_NeverRunTwiceAtOnce(t *testing.T) {
 			}
 			var outcomes []string
 			type history struct{ Attempts []struct{ Outcome string } }
-			id := get[struct{ Jobs []struct{ ID string } }](t, p.url+"/api/v1/jobs").Jobs[0].ID
-			for _, a := range get[history](t, p.url+"/api/v1/jobs/"+id).Attempts {
+			id := rig.Get[struct{ Jobs []struct{ ID string } }](t, p.URL+"/api/v1/jobs").Jobs[0].ID
+			for _, a := range rig.Get[history](t, p.URL+"/api/v1/jobs/"+id).Attempts {
 				outcomes = append(outcomes, a.Outcome)
 			}
 			if slices.Sort(outcomes); !slices.Equal(outcomes, []string{"lost", "succeeded"}) {
 				t.Errorf("its attempts are %v", outcomes)
 			}
 			if way == "session" { // the others can be dead before the dashboard looks
-				p.says("is ended before its job runs again")
-				if strings.Contains(p.stderr.String(), "pid=-") {
-					t.Errorf("the log names no process: %s", p.stderr)
+				p.Says("is ended before its job runs again")
+				if strings.Contains(p.Stderr.String(), "pid=-") {
+					t.Errorf("the log names no process: %s", p.Stderr)
 				}
 			}
 		})
@@ -108,9 +110,9 @@ func TestPrograms_DieWithTheDashboard(t *testing.T) {
 	}
 	dir := t.TempDir()
 	p, log := startBeating(t, dir, "itself")
-	p.stop(syscall.SIGKILL)
+	p.Stop(syscall.SIGKILL)
 	_, processes := beats(t, log)
-	eventually(t, "the program has ended", func() bool {
+	rig.Eventually(t, "the program has ended", func() bool {
 		stat, err := os.ReadFile("/proc/" + processes[0] + "/stat") // PID (NAME) STATE …
 		_, state, _ := strings.Cut(string(stat), ") ")
 		return err != nil || strings.HasPrefix(state, "Z")
@@ -127,9 +129,9 @@ func TestPrograms_TheLogSaysThatTheyRunAsRoot(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "redrive.yaml"), []byte(handlers), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := startProcess(t, dir).stop(syscall.SIGKILL) // after its start, which says what there is to say
-		if said := strings.Contains(p.stderr.String(), warning); said != (runs && os.Geteuid() == 0) {
-			t.Errorf("%s: it was said: %t, by the user %d: %s", handlers, said, os.Geteuid(), p.stderr)
+		p := rig.Start(t, dir).Stop(syscall.SIGKILL) // after its start, which says what there is to say
+		if said := strings.Contains(p.Stderr.String(), warning); said != (runs && os.Geteuid() == 0) {
+			t.Errorf("%s: it was said: %t, by the user %d: %s", handlers, said, os.Geteuid(), p.Stderr)
 		}
 	}
 }

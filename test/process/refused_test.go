@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"net"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"redrive/test/rig"
 )
 
 // The exit status tells a service manager whether another start can help: 2 for the
@@ -15,11 +17,11 @@ import (
 func TestServe_ExitStatusSaysWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "text.db", "hello world\n")
-	statement(t, filepath.Join(dir, "foreign.db"), "CREATE TABLE t (a)")
-	statement(t, filepath.Join(dir, "named.db"), "PRAGMA application_id = 7")
-	startProcess(t, dir, "--db", "newer.db").stop(syscall.SIGTERM)
-	statement(t, filepath.Join(dir, "newer.db"), "PRAGMA user_version = 999")
+	rig.Write(t, dir, "text.db", "hello world\n")
+	rig.Statement(t, filepath.Join(dir, "foreign.db"), "CREATE TABLE t (a)")
+	rig.Statement(t, filepath.Join(dir, "named.db"), "PRAGMA application_id = 7")
+	rig.Start(t, dir, "--db", "newer.db").Stop(syscall.SIGTERM)
+	rig.Statement(t, filepath.Join(dir, "newer.db"), "PRAGMA user_version = 999")
 	for _, test := range []struct {
 		code int
 		args string
@@ -33,7 +35,7 @@ func TestServe_ExitStatusSaysWhatIsRefused(t *testing.T) {
 		{2, "--listen 127.0.0.1:-1", "-1 is not a port"},
 		{2, "--listen 127.0.0.1", "is not an address"},
 	} {
-		code, _, stderr := finish(t, command(t, dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(test.args)...)...))
+		code, _, stderr := rig.Finish(t, rig.Command(t, dir, append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(test.args)...)...))
 		if code != test.code || !strings.Contains(stderr, test.says) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, want %d: %s", test.args, code, test.code, stderr)
 		}
@@ -54,7 +56,7 @@ func TestServe_RefusedLeavesNoNewDatabase(t *testing.T) {
 		"no login":      {"--listen", "0.0.0.0:0"},
 	} {
 		dir := t.TempDir()
-		if code, _, stderr := finish(t, command(t, dir, append([]string{"serve"}, args...)...)); code == 0 {
+		if code, _, stderr := rig.Finish(t, rig.Command(t, dir, append([]string{"serve"}, args...)...)); code == 0 {
 			t.Errorf("%s: exit 0: %s", name, stderr)
 		}
 		if left := filesIn(t, dir); len(left) > 0 {
@@ -67,13 +69,13 @@ func TestServe_RefusedLeavesNoNewDatabase(t *testing.T) {
 func TestServe_RefusedKeepsTheDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	id := p.post(`{"type":"t"}`)
-	p.stop(syscall.SIGTERM)
-	if code, _, stderr := finish(t, command(t, dir, "serve", "--listen", "0.0.0.0:0")); code != 2 {
+	p := rig.Start(t, dir)
+	id := p.Post(`{"type":"t"}`)
+	p.Stop(syscall.SIGTERM)
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "serve", "--listen", "0.0.0.0:0")); code != 2 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	if code, body := startProcess(t, dir).answer("GET", "/api/v1/jobs/"+id, ""); code != 200 {
+	if code, body := rig.Start(t, dir).Answer("GET", "/api/v1/jobs/"+id, ""); code != 200 {
 		t.Errorf("%d: %s", code, body)
 	}
 }

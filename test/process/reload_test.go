@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"database/sql"
@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redrive/internal/source/redissource/redistest"
+	"redrive/test/rig"
 )
 
 const beforeReload = `
@@ -30,32 +31,32 @@ hosts: [redrive.example]
 
 func TestReload_TakesEffectWithoutARestart(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", beforeReload)
-	p := startProcess(t, dir)
-	waits := p.post(`{"type":"shell.new"}`)
-	write(t, dir, "redrive.yaml", afterReload)
-	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	rig.Write(t, dir, "redrive.yaml", beforeReload)
+	p := rig.Start(t, dir)
+	waits := p.Post(`{"type":"shell.new"}`)
+	rig.Write(t, dir, "redrive.yaml", afterReload)
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "reload"))
 	const want = "Reloaded: handlers, policy.\nThese take effect after a restart: hosts.\n"
 	if code != 0 || stdout != want {
 		t.Fatalf("exit %d: %s%s, want %s", code, stdout, stderr, want)
 	}
-	p.until(func(now totals) bool { return now.Succeeded == 1 })
-	if d := get[detail](t, p.url+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
+	p.Until(func(now rig.Totals) bool { return now.Succeeded == 1 })
+	if d := rig.Get[rig.Detail](t, p.URL+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
 		t.Errorf("the job that waited for its handler is %s", d.Job.State)
 	}
-	p.post(`{"type":"shell.fail"}`)
-	p.until(func(now totals) bool { return now.Failed == 2 })
-	write(t, dir, "redrive.yaml", beforeReload)
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	p.Post(`{"type":"shell.fail"}`)
+	p.Until(func(now rig.Totals) bool { return now.Failed == 2 })
+	rig.Write(t, dir, "redrive.yaml", beforeReload)
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.says(`changed="[handlers policy]" needs_restart=[]`)
+	p.Says(`changed="[handlers policy]" needs_restart=[]`)
 }
 
 func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", beforeReload)
-	p := startProcess(t, dir)
+	rig.Write(t, dir, "redrive.yaml", beforeReload)
+	p := rig.Start(t, dir)
 	for text, want := range map[string]string{
 		"":                                     "is empty",
 		"sources: {a: {preset: nosuch}}\n":     "sources.a.preset: is not a preset",
@@ -65,30 +66,30 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 		strings.ReplaceAll(afterReload, "/bin/true", "/bin/none"):                                 "handlers.shell.new.exec.command: cannot be run",
 		strings.ReplaceAll(afterReload, "exec: {command: [/bin/true]}", "http: {url: 'ftp://x'}"): "handlers.shell.new.http.url: ",
 	} {
-		write(t, dir, "redrive.yaml", text)
-		if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, want) {
+		rig.Write(t, dir, "redrive.yaml", text)
+		if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d: %s; want %q", code, stderr, want)
 		}
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.says("The configuration was not reloaded.")
+	p.Says("The configuration was not reloaded.")
 	if err := os.Remove(filepath.Join(dir, "redrive.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
 		t.Errorf("without the file: exit %d, %s", code, stderr)
 	}
 	if err := syscall.Mkfifo(filepath.Join(dir, "redrive.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "not a regular file") {
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "not a regular file") {
 		t.Errorf("of a pipe: exit %d, %s", code, stderr)
 	}
-	p.post(`{"type":"shell.fail"}`)
-	p.until(func(now totals) bool { return now.Failed == 1 && now.States["discarded"] == 1 })
-	if now := p.until(func(totals) bool { return true }); now.Failed != 1 {
+	p.Post(`{"type":"shell.fail"}`)
+	p.Until(func(now rig.Totals) bool { return now.Failed == 1 && now.States["discarded"] == 1 })
+	if now := p.Until(func(rig.Totals) bool { return true }); now.Failed != 1 {
 		t.Errorf("%d attempts failed, want the 1 of the first configuration", now.Failed)
 	}
 }
@@ -97,9 +98,9 @@ func TestReload_OfAFileThatIsWrongChangesNothing(t *testing.T) {
 // be written.
 func TestReload_TakesEffectWhileTheDatabaseIsBusy(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", beforeReload)
-	p := startProcess(t, dir)
-	waits := p.post(`{"type":"shell.new"}`)
+	rig.Write(t, dir, "redrive.yaml", beforeReload)
+	p := rig.Start(t, dir)
+	waits := p.Post(`{"type":"shell.new"}`)
 	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "redrive.db")+"?_txlock=immediate&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
@@ -109,46 +110,46 @@ func TestReload_TakesEffectWhileTheDatabaseIsBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir, "redrive.yaml", afterReload)
-	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	rig.Write(t, dir, "redrive.yaml", afterReload)
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "reload"))
 	const want = "Reloaded: handlers, policy.\nThese take effect after a restart: hosts.\n"
 	if code != 0 || stdout != want {
 		t.Errorf("exit %d: %s%s, want %s", code, stdout, stderr, want)
 	}
-	p.says("The jobs that waited for a handler could not be freed. Redrive will try again.")
-	p.says("A reload could not be recorded in the audit log.")
+	p.Says("The jobs that waited for a handler could not be freed. Redrive will try again.")
+	p.Says("A reload could not be recorded in the audit log.")
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	p.until(func(now totals) bool { return now.Succeeded == 1 })
-	if d := get[detail](t, p.url+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
+	p.Until(func(now rig.Totals) bool { return now.Succeeded == 1 })
+	if d := rig.Get[rig.Detail](t, p.URL+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
 		t.Errorf("the job that waited for its handler is %s", d.Job.State)
 	}
-	if strings.Contains(p.stderr.String(), "was not reloaded") {
-		t.Errorf("the log says\n%s", p.stderr)
+	if strings.Contains(p.Stderr.String(), "was not reloaded") {
+		t.Errorf("the log says\n%s", p.Stderr)
 	}
 }
 
 // The first configuration takes effect without a restart, too.
 func TestReload_ReadsAFileThatWasNotThereAtTheStart(t *testing.T) {
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	code, _, stderr := finish(t, command(t, dir, "reload"))
+	p := rig.Start(t, dir)
+	code, _, stderr := rig.Finish(t, rig.Command(t, dir, "reload"))
 	if want := filepath.Join(dir, "redrive.yaml") + ": no such file"; code != 2 || !strings.Contains(stderr, want) {
 		t.Errorf("without a file: exit %d, %s, want %q", code, stderr, want)
 	}
-	waits := p.post(`{"type":"shell.new"}`)
-	write(t, dir, "redrive.yaml", afterReload)
-	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	waits := p.Post(`{"type":"shell.new"}`)
+	rig.Write(t, dir, "redrive.yaml", afterReload)
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "reload"))
 	if want := "Reloaded: handlers, policy.\nThese take effect after a restart: hosts.\n"; code != 0 || stdout != want {
 		t.Fatalf("exit %d: %s%s, want %s", code, stdout, stderr, want)
 	}
-	p.until(func(now totals) bool { return now.Succeeded == 1 })
-	if d := get[detail](t, p.url+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
+	p.Until(func(now rig.Totals) bool { return now.Succeeded == 1 })
+	if d := rig.Get[rig.Detail](t, p.URL+"/api/v1/jobs/"+waits); d.Job.State != "completed" {
 		t.Errorf("the job that waited for its handler is %s", d.Job.State)
 	}
 	type log struct{ Entries []struct{ Subject string } }
-	if all := get[log](t, p.url+"/api/v1/audit?action=config.reload").Entries; len(all) != 1 || all[0].Subject != "redrive.yaml" {
+	if all := rig.Get[log](t, p.URL+"/api/v1/audit?action=config.reload").Entries; len(all) != 1 || all[0].Subject != "redrive.yaml" {
 		t.Errorf("the audit log has %+v", all)
 	}
 }
@@ -156,28 +157,28 @@ func TestReload_ReadsAFileThatWasNotThereAtTheStart(t *testing.T) {
 // Editors and people find the place of each error on a line of its own.
 func TestReload_PrintsEachErrorOnItsLine(t *testing.T) {
 	dir := t.TempDir()
-	p := startProcess(t, dir)
-	write(t, dir, "redrive.yaml", "hadnlers: {}\nworkers: 0\n")
-	code, _, stderr := finish(t, command(t, dir, "reload"))
+	p := rig.Start(t, dir)
+	rig.Write(t, dir, "redrive.yaml", "hadnlers: {}\nworkers: 0\n")
+	code, _, stderr := rig.Finish(t, rig.Command(t, dir, "reload"))
 	lines := strings.Split(stderr, "\n")
 	if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[0], "dashboard: redrive.yaml:1: hadnlers: no such field") ||
 		!strings.HasPrefix(lines[1], "dashboard: redrive.yaml:2: workers: 0 is not") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.says("; redrive.yaml:2: workers: 0 is not") // a record of the log is one line
+	p.Says("; redrive.yaml:2: workers: 0 is not") // a record of the log is one line
 }
 
 func TestReload_NeedsADashboard(t *testing.T) {
 	dir := t.TempDir()
-	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no such file") {
 		t.Errorf("without a database: exit %d, %s", code, stderr)
 	}
-	p := startProcess(t, dir)
-	p.stop(syscall.SIGTERM)
-	if code, _, stderr := finish(t, command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no dashboard has redrive.db open") {
+	p := rig.Start(t, dir)
+	p.Stop(syscall.SIGTERM)
+	if code, _, stderr := rig.Finish(t, rig.Command(t, dir, "reload")); code != 2 || !strings.Contains(stderr, "no dashboard has redrive.db open") {
 		t.Errorf("without a dashboard: exit %d, %s", code, stderr)
 	}
 }
@@ -197,32 +198,32 @@ func TestReload_ReplacesSources(t *testing.T) {
 	shop := func(name, path, allow string) string {
 		return "  " + name + ": {preset: laravel, url: 'sqlite://" + path + "', allow: [" + allow + "], every: 1s}\n"
 	}
-	first, second := shopDatabase(t, dir), shopDatabase(t, t.TempDir())
+	first, second := rig.ShopDatabase(t, dir), rig.ShopDatabase(t, t.TempDir())
 	ownKept, ownGone := connections(t, kept, nil), connections(t, gone, nil) // of this test
-	write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+queue("gone", gone)+shop("shop", first, "discard"))
-	p := startProcess(t, dir)
+	rig.Write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+queue("gone", gone)+shop("shop", first, "discard"))
+	p := rig.Start(t, dir)
 	for _, name := range []string{"kept", "gone", "shop"} {
-		untilSource(t, p.url, name, "everything was read", func(s shownSource) bool { return s.Ready && s.dead() > 0 })
+		rig.UntilSource(t, p.URL, name, "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() > 0 })
 	}
 	connected := connections(t, kept, ownKept)
-	ids, left := lettersOf(t, p.url, "shop"), lettersOf(t, p.url, "gone")
+	ids, left := rig.LettersOf(t, p.URL, "shop"), rig.LettersOf(t, p.URL, "gone")
 	if why := refused(p, ids[0], "replay"); !strings.Contains(why, "does not allow a replay") {
 		t.Errorf("before the reload, a replay is answered with %s", why)
 	}
-	page := openLive(t, p.url)
+	page := rig.OpenLive(t, p.URL)
 
-	write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+shop("shop", first, "replay")+shop("outlet", second, "replay"))
+	rig.Write(t, dir, "redrive.yaml", "sources:\n"+queue("kept", kept)+shop("shop", first, "replay")+shop("outlet", second, "replay"))
 	reloaded(t, dir, "Reloaded: sources.\n")
-	p.says(`msg="The configuration was reloaded." config=redrive.yaml changed=[sources] needs_restart=[]`)
+	p.Says(`msg="The configuration was reloaded." config=redrive.yaml changed=[sources] needs_restart=[]`)
 	if all := sourceNames(p); !slices.Equal(all, []string{"kept", "outlet", "shop"}) {
 		t.Errorf("the sources are %q", all)
 	}
 	if why := refused(p, ids[0], "discard"); !strings.Contains(why, "does not allow a discard") {
 		t.Errorf("after the reload, a discard is answered with %s", why)
 	}
-	actAtSource(t, p.url, "shop", ids[0], "replay")
-	untilSource(t, p.url, "outlet", "the new source is mirrored", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
-	untilRedrawn(t, page)
+	rig.ActAtSource(t, p.URL, "shop", ids[0], "replay")
+	rig.UntilSource(t, p.URL, "outlet", "the new source is mirrored", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 6 })
+	rig.UntilRedrawn(t, page)
 
 	// The dead letters of a source that was taken out stay, and no one is connected with it.
 	for late := time.Now().Add(3 * time.Minute); len(connections(t, gone, ownGone)) > 0; time.Sleep(time.Millisecond) {
@@ -230,19 +231,19 @@ func TestReload_ReplacesSources(t *testing.T) {
 			t.Fatalf("%q are still connected", connections(t, gone, ownGone))
 		}
 	}
-	if after := lettersOf(t, p.url, "gone"); len(after) == 0 || !slices.Equal(after, left) {
+	if after := rig.LettersOf(t, p.URL, "gone"); len(after) == 0 || !slices.Equal(after, left) {
 		t.Errorf("of the dead letters %q there are %q", left, after)
 	}
 	if why := refused(p, left[0], "replay"); !strings.Contains(why, "the source gone is not attached") {
 		t.Errorf("a replay at a source that was taken out is answered with %s", why)
 	}
-	if metrics := text(t, p.url+"/metrics"); strings.Contains(metrics, `source="gone"`) || !strings.Contains(metrics, `redrive_source_up{source="outlet"} 1`) {
+	if metrics := rig.Text(t, p.URL+"/metrics"); strings.Contains(metrics, `source="gone"`) || !strings.Contains(metrics, `redrive_source_up{source="outlet"} 1`) {
 		t.Error("the metrics do not follow")
 	}
 	if now := connections(t, kept, ownKept); !slices.Contains(now, connected[0]) {
 		t.Errorf("the connections %q are now %q", connected, now)
 	}
-	if _, stdout, _ := finish(t, command(t, dir, "reload")); stdout != "The configuration has not changed.\n" {
+	if _, stdout, _ := rig.Finish(t, rig.Command(t, dir, "reload")); stdout != "The configuration has not changed.\n" {
 		t.Errorf("of the same file: %s", stdout)
 	}
 }
@@ -264,25 +265,25 @@ func connections(t *testing.T, client *redis.Client, others []string) (all []str
 }
 
 // refused is what the answer says to an act on the first run of a job.
-func refused(p *process, id, kind string) string {
-	p.t.Helper()
-	response, err := http.Post(p.url+"/api/v1/jobs/"+id+"/"+kind, "application/json", strings.NewReader(`{"run": 1}`))
+func refused(p *rig.Process, id, kind string) string {
+	p.T.Helper()
+	response, err := http.Post(p.URL+"/api/v1/jobs/"+id+"/"+kind, "application/json", strings.NewReader(`{"run": 1}`))
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode == http.StatusOK {
-		p.t.Fatalf("the %s is answered with %s, %v", kind, response.Status, err)
+		p.T.Fatalf("the %s is answered with %s, %v", kind, response.Status, err)
 	}
 	return string(data)
 }
 
 // sourceNames are the names of the attached sources.
-func sourceNames(p *process) (names []string) {
-	p.t.Helper()
+func sourceNames(p *rig.Process) (names []string) {
+	p.T.Helper()
 	type list struct{ Sources []struct{ Name string } }
-	for _, s := range get[list](p.t, p.url+"/api/v1/sources").Sources {
+	for _, s := range rig.Get[list](p.T, p.URL+"/api/v1/sources").Sources {
 		names = append(names, s.Name)
 	}
 	return names
@@ -293,24 +294,24 @@ func sourceNames(p *process) (names []string) {
 func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	attached := "sources:\n  shop: {preset: laravel, url: 'sqlite://" + shopDatabase(t, dir) + "', allow: [discard], every: 1s}\n"
-	write(t, dir, "redrive.yaml", attached)
-	p := startProcess(t, dir)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
-	before := lettersOf(t, p.url, "shop")
+	attached := "sources:\n  shop: {preset: laravel, url: 'sqlite://" + rig.ShopDatabase(t, dir) + "', allow: [discard], every: 1s}\n"
+	rig.Write(t, dir, "redrive.yaml", attached)
+	p := rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 6 })
+	before := rig.LettersOf(t, p.URL, "shop")
 
 	discard := func(want string) {
 		t.Helper()
-		code, stdout, stderr := finish(t, command(t, dir, "discard", "--server", p.url, "--filter", "source:shop state:dead_letter", "--dry-run"))
+		code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "discard", "--server", p.URL, "--filter", "source:shop state:dead_letter", "--dry-run"))
 		if code != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("a discard of all: exit %d, %s%s", code, stdout, stderr)
 		}
 	}
 	discard("Of these, 6 are deleted at the source shop and cannot be restored.\n")
-	write(t, dir, "redrive.yaml", "{}\n")
+	rig.Write(t, dir, "redrive.yaml", "{}\n")
 	reloaded(t, dir, "Reloaded: sources.\n")
 	discard("Of these, 6 are discarded in Redrive only: the source shop is not attached, so it is not told")
-	response, err := http.Post(p.url+"/api/v1/jobs/"+before[0]+"/discard", "application/json", strings.NewReader(`{"run": 1}`))
+	response, err := http.Post(p.URL+"/api/v1/jobs/"+before[0]+"/discard", "application/json", strings.NewReader(`{"run": 1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,14 +319,14 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("a discard is answered with %s", response.Status)
 	}
-	if all := text(t, p.url+"/api/v1/sources"); !strings.Contains(all, `"unattached":[{"name":"shop","dead_letters":5,"waiting":0}]`) {
+	if all := rig.Text(t, p.URL+"/api/v1/sources"); !strings.Contains(all, `"unattached":[{"name":"shop","dead_letters":5,"waiting":0}]`) {
 		t.Errorf("the sources are %s", all)
 	}
 
-	write(t, dir, "redrive.yaml", attached)
+	rig.Write(t, dir, "redrive.yaml", attached)
 	reloaded(t, dir, "Reloaded: sources.\n")
-	untilSource(t, p.url, "shop", "the discarded dead letter is back", func(s shownSource) bool { return s.dead() == 6 })
-	if after := lettersOf(t, p.url, "shop"); !slices.Equal(after, before) {
+	rig.UntilSource(t, p.URL, "shop", "the discarded dead letter is back", func(s rig.ShownSource) bool { return s.Dead() == 6 })
+	if after := rig.LettersOf(t, p.URL, "shop"); !slices.Equal(after, before) {
 		t.Errorf("the dead letters %q are now %q", before, after)
 	}
 }
@@ -335,32 +336,32 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 func TestReload_AnotherDatabaseUnderTheNameOfASource(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	old := shopDatabase(t, dir)
-	other := shopDatabase(t, t.TempDir())
+	old := rig.ShopDatabase(t, dir)
+	other := rig.ShopDatabase(t, t.TempDir())
 	attached := func(path, more string) string {
 		return "sources:\n  shop: {preset: laravel, url: 'sqlite://" + path + "', every: 1s" + more + "}\n"
 	}
-	write(t, dir, "redrive.yaml", attached(old, ""))
-	p := startProcess(t, dir)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
-	before := lettersOf(t, p.url, "shop")
+	rig.Write(t, dir, "redrive.yaml", attached(old, ""))
+	p := rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 6 })
+	before := rig.LettersOf(t, p.URL, "shop")
 
-	write(t, dir, "redrive.yaml", attached(other, ""))
+	rig.Write(t, dir, "redrive.yaml", attached(other, ""))
 	reloaded(t, dir, "Reloaded: sources.\n")
 	const moved = `"state":"moved"`
-	for end := time.Now().Add(time.Minute); !strings.Contains(text(t, p.url+"/api/v1/sources/shop"), moved); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(rig.Text(t, p.URL+"/api/v1/sources/shop"), moved); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the other database is not refused: %s", text(t, p.url+"/api/v1/sources/shop"))
+			t.Fatalf("the other database is not refused: %s", rig.Text(t, p.URL+"/api/v1/sources/shop"))
 		}
 	}
-	if page := text(t, p.url+"/sources/shop"); !strings.Contains(page, "names another place") || !strings.Contains(page, old+", table failed_jobs") {
+	if page := rig.Text(t, p.URL+"/sources/shop"); !strings.Contains(page, "names another place") || !strings.Contains(page, old+", table failed_jobs") {
 		t.Errorf("the page does not say what is wrong: %s", page)
 	}
 
-	write(t, dir, "redrive.yaml", attached(other, ", moved_from: '"+old+", table failed_jobs'"))
+	rig.Write(t, dir, "redrive.yaml", attached(other, ", moved_from: '"+old+", table failed_jobs'"))
 	reloaded(t, dir, "Reloaded: sources.\n")
-	untilSource(t, p.url, "shop", "it is read at its new address", func(s shownSource) bool { return s.Ready && s.dead() == 6 })
-	if after := lettersOf(t, p.url, "shop"); !slices.Equal(after, before) {
+	rig.UntilSource(t, p.URL, "shop", "it is read at its new address", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 6 })
+	if after := rig.LettersOf(t, p.URL, "shop"); !slices.Equal(after, before) {
 		t.Errorf("the dead letters %q are now %q", before, after)
 	}
 }
@@ -369,7 +370,7 @@ func TestReload_AnotherDatabaseUnderTheNameOfASource(t *testing.T) {
 // the command says.
 func reloaded(t *testing.T, dir, want string) {
 	t.Helper()
-	code, stdout, stderr := finish(t, command(t, dir, "reload"))
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "reload"))
 	if code != 0 || stdout != want {
 		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
 	}

@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"encoding/json"
@@ -14,29 +14,31 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"redrive/test/rig"
 )
 
 // shortOf is a dashboard whose jobs call a service and run a program, once each.
-func shortOf(t *testing.T, start func(t *testing.T, dir string) *process) (p *process, served *atomic.Int64, ran string) {
+func shortOf(t *testing.T, start func(t *testing.T, dir string) *rig.Process) (p *rig.Process, served *atomic.Int64, ran string) {
 	t.Helper()
 	served = new(atomic.Int64)
 	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
 	t.Cleanup(service.Close)
 	dir := t.TempDir()
 	ran = filepath.Join(dir, "ran")
-	write(t, dir, "redrive.yaml", fmt.Sprintf("policy: {max_attempts: 1}\nhandlers:\n  call: {http: {url: %q}}\n"+
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf("policy: {max_attempts: 1}\nhandlers:\n  call: {http: {url: %q}}\n"+
 		"  run: {exec: {command: [/bin/sh, -c, %q]}}\n", service.URL, "echo . >> "+ran))
 	return start(t, dir), served, ran
 }
 
 // enqueueBoth sends as many jobs of each kind, which fall due in a second.
-func enqueueBoth(p *process, n int) (ids []string) {
-	p.t.Helper()
+func enqueueBoth(p *rig.Process, n int) (ids []string) {
+	p.T.Helper()
 	for i := range 2 * n {
 		kind := []string{"call", "run"}[i%2]
-		id := p.post(`{"type": "` + kind + `", "delay": "PT1S", "payload": {}}`)
+		id := p.Post(`{"type": "` + kind + `", "delay": "PT1S", "payload": {}}`)
 		if id == "" {
-			p.t.Fatal("a job was not taken")
+			p.T.Fatal("a job was not taken")
 		}
 		ids = append(ids, id)
 	}
@@ -44,18 +46,18 @@ func enqueueBoth(p *process, n int) (ids []string) {
 }
 
 // wantOneAttempt checks that each job succeeded at its only attempt.
-func wantOneAttempt(p *process, ids []string) (givenBack int) {
-	p.t.Helper()
+func wantOneAttempt(p *rig.Process, ids []string) (givenBack int) {
+	p.T.Helper()
 	for _, id := range ids {
-		d := get[struct {
+		d := rig.Get[struct {
 			Job struct {
 				State    string
 				Attempts int
 			}
 			Attempts []struct{ Outcome string }
-		}](p.t, p.url+"/api/v1/jobs/"+id)
+		}](p.T, p.URL+"/api/v1/jobs/"+id)
 		if d.Job.State != "completed" || d.Job.Attempts != 1 {
-			p.t.Errorf("job %s is %s after %d attempts: %+v", id, d.Job.State, d.Job.Attempts, d.Attempts)
+			p.T.Errorf("job %s is %s after %d attempts: %+v", id, d.Job.State, d.Job.Attempts, d.Attempts)
 		}
 		givenBack += len(d.Attempts) - 1
 	}
@@ -63,23 +65,23 @@ func wantOneAttempt(p *process, ids []string) (givenBack int) {
 }
 
 // limit sets how many descriptors a process may have open.
-func limit(p *process, n uint64) {
-	p.t.Helper()
+func limit(p *rig.Process, n uint64) {
+	p.T.Helper()
 	var before unix.Rlimit
-	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
-		p.t.Fatal(err)
+	if err := unix.Prlimit(p.Cmd.Process.Pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		p.T.Fatal(err)
 	}
-	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: before.Max}, nil); err != nil {
-		p.t.Fatal(err)
+	if err := unix.Prlimit(p.Cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: before.Max}, nil); err != nil {
+		p.T.Fatal(err)
 	}
 }
 
 // open counts the descriptors of the process.
-func openFiles(p *process) uint64 {
-	p.t.Helper()
-	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+func openFiles(p *rig.Process) uint64 {
+	p.T.Helper()
+	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Cmd.Process.Pid))
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	return uint64(len(all))
 }
@@ -100,12 +102,12 @@ func ask(t *testing.T, client *http.Client, url string) (status int, text string
 }
 
 func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
-	p, _, _ := shortOf(t, func(t *testing.T, dir string) *process { return startProcess(t, dir) })
+	p, _, _ := shortOf(t, func(t *testing.T, dir string) *rig.Process { return rig.Start(t, dir) })
 	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
 	post := func(kind string) string {
 		t.Helper()
-		response, err := client.Post(p.url+"/api/v1/jobs", "application/json", strings.NewReader(`{"type": "`+kind+`", "payload": {}}`))
+		response, err := client.Post(p.URL+"/api/v1/jobs", "application/json", strings.NewReader(`{"type": "`+kind+`", "payload": {}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,25 +118,25 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 		}
 		return answer.Job.ID
 	}
-	if status, text := ask(t, client, p.url+"/readyz"); status != http.StatusOK {
+	if status, text := ask(t, client, p.URL+"/readyz"); status != http.StatusOK {
 		t.Fatalf("/readyz: %d %s", status, text)
 	}
-	ask(t, client, p.url+"/jobs") // every connection to the database is open now
+	ask(t, client, p.URL+"/jobs") // every connection to the database is open now
 	before := openFiles(p)
 	limit(p, 3)
 	var ids []string
 	for i := range 30 {
 		ids = append(ids, post([]string{"call", "run"}[i%2]))
 	}
-	p.says("Something has run out, so no jobs are claimed.")
-	status, text := ask(t, client, p.url+"/readyz")
+	p.Says("Something has run out, so no jobs are claimed.")
+	status, text := ask(t, client, p.URL+"/readyz")
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "no jobs have been claimed since 20") || !strings.Contains(text, "file descriptor") {
 		t.Errorf("/readyz: %d %s", status, text)
 	}
-	if _, page := ask(t, client, p.url+"/"); !strings.Contains(page, "No jobs are started.") {
+	if _, page := ask(t, client, p.URL+"/"); !strings.Contains(page, "No jobs are started.") {
 		t.Error("the page does not say that no jobs are started")
 	}
-	_, metrics := ask(t, client, p.url+"/metrics")
+	_, metrics := ask(t, client, p.URL+"/metrics")
 	for _, line := range []string{
 		`redrive_held{resource="descriptors"} 1`, `redrive_holds_total{resource="descriptors"} 1`,
 		`redrive_holds_total{resource="memory"} 0`, "redrive_ready 0",
@@ -144,15 +146,15 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 		}
 	}
 	limit(p, before+200)
-	p.says("Jobs are claimed again.")
-	p.until(func(now totals) bool { return now.Succeeded == len(ids) })
+	p.Says("Jobs are claimed again.")
+	p.Until(func(now rig.Totals) bool { return now.Succeeded == len(ids) })
 	if n := wantOneAttempt(p, ids); n == 0 || n > 20 {
 		t.Errorf("%d executions were given back", n)
 	}
-	if status, text := ask(t, client, p.url+"/readyz"); status != http.StatusOK {
+	if status, text := ask(t, client, p.URL+"/readyz"); status != http.StatusOK {
 		t.Errorf("/readyz afterwards: %d %s", status, text)
 	}
-	if log := p.stderr.String(); strings.Count(log, "Something has run out, so no jobs are claimed.") != strings.Count(log, "Jobs are claimed again.") {
+	if log := p.Stderr.String(); strings.Count(log, "Something has run out, so no jobs are claimed.") != strings.Count(log, "Jobs are claimed again.") {
 		t.Errorf("the log says\n%s", log)
 	}
 }
@@ -160,30 +162,30 @@ func TestProcess_OutOfDescriptorsUsesUpNoAttempt(t *testing.T) {
 // Idle connections of strangers leave the database and the handlers their share
 // of the few descriptors that the system allows.
 func TestProcess_IdleConnectionsTakeNoDescriptorOfAJob(t *testing.T) {
-	p, served, ran := shortOf(t, func(t *testing.T, dir string) *process {
-		cmd := command(t, dir, "--listen", "127.0.0.1:0")
+	p, served, ran := shortOf(t, func(t *testing.T, dir string) *rig.Process {
+		cmd := rig.Command(t, dir, "--listen", "127.0.0.1:0")
 		cmd.Args = append([]string{"sh", "-c", `ulimit -n 160; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
-		return await(t, cmd)
+		return rig.Await(t, cmd)
 	})
-	p.says("The system allows few file descriptors")
+	p.Says("The system allows few file descriptors")
 	ids := enqueueBoth(p, 20)
 	http.DefaultClient.CloseIdleConnections()
 	var idle []net.Conn
 	for range 300 {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		idle = append(idle, conn)
 	}
-	eventually(t, "all jobs ran", func() bool {
+	rig.Eventually(t, "all jobs ran", func() bool {
 		programs, _ := os.ReadFile(ran) // there is none at first
 		return served.Load() >= 20 && len(programs) >= 2*20
 	})
 	for _, conn := range idle {
 		conn.Close()
 	}
-	p.until(func(now totals) bool { return now.Succeeded >= len(ids) })
+	p.Until(func(now rig.Totals) bool { return now.Succeeded >= len(ids) })
 	wantOneAttempt(p, ids)
 }

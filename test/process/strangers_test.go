@@ -1,4 +1,4 @@
-package main
+package process_test
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"redrive/test/rig"
 )
 
 // attack is what strangers do at once, each kind from addresses of its own.
@@ -104,34 +106,34 @@ func shape(i int) string {
 
 // memory is a line of /proc/PID/status in MiB: VmRSS, or VmHWM, the most that it
 // ever was.
-func memory(p *process, line string) int {
-	p.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+func memory(p *rig.Process, line string) int {
+	p.T.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Cmd.Process.Pid))
 	if err != nil {
-		p.t.Skip("this system does not tell the memory of a process")
+		p.T.Skip("this system does not tell the memory of a process")
 	}
 	_, rest, _ := strings.Cut(string(status), line+":")
 	kib, err := strconv.Atoi(strings.Fields(rest)[0])
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	return kib >> 10
 }
 
 // readPages reads every page again and again until ctx ends, at least once, and
 // returns how many were read.
-func readPages(p *process, ctx context.Context, person *http.Client) (pages int) {
+func readPages(p *rig.Process, ctx context.Context, person *http.Client) (pages int) {
 	for {
 		for _, page := range []string{"/", "/jobs", "/failures", "/dead-letters", "/queues", "/workers", "/operations", "/policies", "/trash", "/audit", "/access"} {
-			response, err := person.Get(p.url + page)
+			response, err := person.Get(p.URL + page)
 			if err != nil {
-				p.t.Errorf("%s: %v", page, err)
+				p.T.Errorf("%s: %v", page, err)
 				continue
 			}
 			_, err = io.Copy(io.Discard, response.Body)
 			response.Body.Close()
 			if err != nil || response.StatusCode != http.StatusOK {
-				p.t.Errorf("%s: %d, %v", page, response.StatusCode, err)
+				p.T.Errorf("%s: %d, %v", page, response.StatusCode, err)
 			}
 			pages++
 		}
@@ -144,11 +146,11 @@ func readPages(p *process, ctx context.Context, person *http.Client) (pages int)
 // Whatever strangers on other addresses do, a person reads every page, and the
 // memory stays within its bounds.
 func TestStrangers_LeaveRoomForAPerson(t *testing.T) {
-	a, p := attackOf(), startProcess(t, t.TempDir())
+	a, p := attackOf(), rig.Start(t, t.TempDir())
 	for range 20 {
-		p.post(`{"type":"nobody.knows","queue":"orders","payload":{"n":1}}`)
+		p.Post(`{"type":"nobody.knows","queue":"orders","payload":{"n":1}}`)
 	}
-	host := strings.TrimPrefix(p.url, "http://")
+	host := strings.TrimPrefix(p.URL, "http://")
 	strangers := []string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"}
 	idle, stalled := &holder{most: a.kept}, &holder{most: a.bodies}
 	defer idle.close()
@@ -182,7 +184,7 @@ func TestStrangers_LeaveRoomForAPerson(t *testing.T) {
 	attackers.Go(func() {
 		reader := visitorFrom(t, "127.0.0.6")
 		inParallel(a.shapes, 4, func(i int) {
-			response, err := reader.Get(p.url + shape(i))
+			response, err := reader.Get(p.URL + shape(i))
 			if err != nil {
 				return
 			}

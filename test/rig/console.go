@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withInput runs a command with a standard input.
-func withInput(t *testing.T, dir, input string, env []string, args ...string) (code int, stdout, stderr string) {
+// WithInput runs a command with a standard input.
+func WithInput(t *testing.T, dir, input string, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := command(t, dir, args...)
+	cmd := Command(t, dir, args...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Env = append(cmd.Env, env...)
-	return finish(t, cmd)
+	return Finish(t, cmd)
 }
 
-// terminal is a pair of ends of a terminal: a person's, and a program's.
-func terminal(t *testing.T) (person, program *os.File) {
+// Terminal is a pair of ends of a terminal: a person's, and a program's.
+func Terminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	open := func(path string) *os.File {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOCTTY, 0)
@@ -41,6 +41,6 @@ func terminal(t *testing.T) (person, program *os.File) {
 }
 
 const (
-	anaPassword = "correct horse battery"
-	boPassword  = "wrong donkey accumulator"
+	AnaPassword = "correct horse battery"
+	BoPassword  = "wrong donkey accumulator"
 )

@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"database/sql"
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// failedJob is a row of Laravel's table of failed jobs.
-type failedJob struct{ uuid, connection, queue, payload, exception string }
+// FailedJob is a row of Laravel's table of failed jobs.
+type FailedJob struct{ UUID, Connection, Queue, Payload, Exception string }
 
-// attachedShop makes a database of Laravel in which these jobs failed, and no other. It
+// AttachedShop makes a database of Laravel in which these jobs failed, and no other. It
 // returns the section of redrive.yaml that attaches it.
-func attachedShop(t *testing.T, dir, name string, failed []failedJob) (section string) {
+func AttachedShop(t *testing.T, dir, name string, failed []FailedJob) (section string) {
 	t.Helper()
-	path := shopDatabase(t, dir)
+	path := ShopDatabase(t, dir)
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func attachedShop(t *testing.T, dir, name string, failed []failedJob) (section s
 	for _, j := range failed {
 		const insert = `INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at) VALUES (?, ?, ?, ?, ?, ?)`
 		at := time.Now().UTC().Add(-time.Minute).Format(time.DateTime)
-		if _, err := db.Exec(insert, j.uuid, j.connection, j.queue, j.payload, j.exception, at); err != nil {
+		if _, err := db.Exec(insert, j.UUID, j.Connection, j.Queue, j.Payload, j.Exception, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,8 +39,8 @@ func attachedShop(t *testing.T, dir, name string, failed []failedJob) (section s
 	return fmt.Sprintf("sources: {%s: {preset: laravel, url: %q, allow: [replay, discard], every: 1s}}\n", name, address.String())
 }
 
-// shownSource is a source as the API shows it.
-type shownSource struct {
+// ShownSource is a source as the API shows it.
+type ShownSource struct {
 	Ready   bool
 	Problem string
 	Polled  time.Time `json:"polled_at"`
@@ -52,19 +52,19 @@ type shownSource struct {
 	Acts []struct{ Kind, State string }
 }
 
-func (s shownSource) dead() (n int) {
+func (s ShownSource) Dead() (n int) {
 	for _, q := range s.Queues {
 		n += q.Dead
 	}
 	return n
 }
 
-// untilSource waits until a source is as it should be.
-func untilSource(t *testing.T, url, name, what string, is func(shownSource) bool) {
+// UntilSource waits until a source is as it should be.
+func UntilSource(t *testing.T, url, name, what string, is func(ShownSource) bool) {
 	t.Helper()
 	late := time.Now().Add(3 * time.Minute)
 	for {
-		s := get[shownSource](t, url+"/api/v1/sources/"+name)
+		s := Get[ShownSource](t, url+"/api/v1/sources/"+name)
 		if is(s) {
 			return
 		}
@@ -74,10 +74,10 @@ func untilSource(t *testing.T, url, name, what string, is func(shownSource) bool
 	}
 }
 
-// actAtSource asks for an act on the first run of a job and waits until it has ended.
-func actAtSource(t *testing.T, url, name, id, kind string) {
+// ActAtSource asks for an act on the first run of a job and waits until it has ended.
+func ActAtSource(t *testing.T, url, name, id, kind string) {
 	t.Helper()
-	before := len(get[shownSource](t, url+"/api/v1/sources/"+name).Acts)
+	before := len(Get[ShownSource](t, url+"/api/v1/sources/"+name).Acts)
 	response, err := http.Post(url+"/api/v1/jobs/"+id+"/"+kind, "application/json", strings.NewReader(`{"run": 1}`))
 	if err != nil {
 		t.Fatal(err)
@@ -85,15 +85,15 @@ func actAtSource(t *testing.T, url, name, id, kind string) {
 	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("the %s answered %s, %v", kind, response.Status, err)
 	}
-	untilSource(t, url, name, "the act has ended", func(s shownSource) bool {
+	UntilSource(t, url, name, "the act has ended", func(s ShownSource) bool {
 		return len(s.Acts) == before+1 && s.Acts[0].Kind == kind && s.Acts[0].State != "asked" && s.Acts[0].State != "begun"
 	})
 }
 
-// lettersOf are the ids of the dead letters of a source.
-func lettersOf(t *testing.T, url, name string) (ids []string) {
+// LettersOf are the ids of the dead letters of a source.
+func LettersOf(t *testing.T, url, name string) (ids []string) {
 	t.Helper()
-	list := get[struct {
+	list := Get[struct {
 		Letters []struct{ Job struct{ ID string } } `json:"dead_letters"`
 	}](t, url+"/api/v1/dead-letters?limit=200&q=source:"+name)
 	for _, l := range list.Letters {
@@ -102,8 +102,8 @@ func lettersOf(t *testing.T, url, name string) (ids []string) {
 	return ids
 }
 
-// shopDatabase is a database of Laravel with six failed jobs.
-func shopDatabase(t *testing.T, dir string) (path string) {
+// ShopDatabase is a database of Laravel with six failed jobs.
+func ShopDatabase(t *testing.T, dir string) (path string) {
 	t.Helper()
 	dump, err := os.ReadFile("../../internal/source/testdata/laravel/sqlite-dump.sql")
 	if err != nil {

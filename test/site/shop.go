@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
+	"redrive/test/rig"
 )
 
 // shop is a database in which every word stands in every field that a producer,
@@ -29,11 +30,11 @@ type shop struct {
 	now    time.Time
 }
 
-// openShop writes the words down and serves them.
-func openShop(t *testing.T, words []string) (url string) {
+// OpenShop writes the words down and serves them.
+func OpenShop(t *testing.T, words []string) (url string) {
 	t.Helper()
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", hostileConfig+attachedShop(t, dir, "annex", hostileFailed(words)))
+	rig.Write(t, dir, "redrive.yaml", hostileConfig+rig.AttachedShop(t, dir, "annex", hostileFailed(words)))
 	c, err := config.Parse("redrive.yaml", []byte(hostileConfig))
 	if err != nil {
 		t.Fatal(err)
@@ -47,36 +48,36 @@ func openShop(t *testing.T, words []string) (url string) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	url = startProcess(t, dir).url
-	untilSource(t, url, "annex", "everything was read", func(s shownSource) bool { return s.Ready })
-	ids := lettersOf(t, url, "annex")
+	url = rig.Start(t, dir).URL
+	rig.UntilSource(t, url, "annex", "everything was read", func(s rig.ShownSource) bool { return s.Ready })
+	ids := rig.LettersOf(t, url, "annex")
 	for _, id := range ids[:4] { // of which one is refused
-		actAtSource(t, url, "annex", id, "replay")
+		rig.ActAtSource(t, url, "annex", id, "replay")
 	}
-	actAtSource(t, url, "annex", ids[4], "discard")
+	rig.ActAtSource(t, url, "annex", ids[4], "discard")
 	return url
 }
 
 // hostileFailed are failed jobs of another system, with every sixth word in each field.
 // Some are of another queue connection, which the page of the source names, and some have a payload that cannot be read.
-func hostileFailed(words []string) (all []failedJob) {
+func hostileFailed(words []string) (all []rig.FailedJob) {
 	for i := 0; i < len(words); i += 6 {
 		word := words[i]
-		payload := asJSON(map[string]any{"displayName": word, "job": word, "maxTries": 3, "retryUntil": 1, "data": map[string]any{word: word}})
-		j := failedJob{fmt.Sprint(word, i), "database", word, payload, word + "\nStack trace:\n" + word}
+		payload := AsJSON(map[string]any{"displayName": word, "job": word, "maxTries": 3, "retryUntil": 1, "data": map[string]any{word: word}})
+		j := rig.FailedJob{UUID: fmt.Sprint(word, i), Connection: "database", Queue: word, Payload: payload, Exception: word + "\nStack trace:\n" + word}
 		switch i / 6 % 4 {
 		case 1:
-			j.connection = word
+			j.Connection = word
 		case 2:
-			j.payload = word
+			j.Payload = word
 		}
 		all = append(all, j)
 	}
 	return all
 }
 
-// hostileID is the id of the n-th job of a queue.
-func hostileID(queue string, n int) string {
+// HostileID is the id of the n-th job of a queue.
+func HostileID(queue string, n int) string {
 	return fmt.Sprintf("01900000-0000-7000-8%03x-%012x", strings.Index(hostileConfig, queue), n)
 }
 
@@ -98,9 +99,9 @@ func (s shop) fill(words []string) {
 	}
 	for i := range rest { // people act, under the words as their names
 		by := audit.Actor{Name: words[i*6], Address: words[i*6]}
-		_, replayed := s.store.Replay(s.t.Context(), s.now, hostileID("dead", i*6+1), 1, by)
-		_, discarded := s.store.Discard(s.t.Context(), s.now, hostileID("dead", i*6+2), 1, by)
-		_, cancelled := s.store.Cancel(s.t.Context(), s.now, hostileID("retried", i), 1, by)
+		_, replayed := s.store.Replay(s.t.Context(), s.now, HostileID("dead", i*6+1), 1, by)
+		_, discarded := s.store.Discard(s.t.Context(), s.now, HostileID("dead", i*6+2), 1, by)
+		_, cancelled := s.store.Cancel(s.t.Context(), s.now, HostileID("retried", i), 1, by)
 		if replayed != nil || discarded != nil || cancelled != nil && i%2 == 0 {
 			s.t.Fatal(replayed, discarded, cancelled)
 		}
@@ -169,7 +170,7 @@ func (s shop) enqueue(queue string, words []string) {
 			s.t.Fatal(err)
 		}
 		j := job.Job{
-			Token: job.Token{ID: hostileID(queue, i)}, Queue: queue, Type: typeOf(word), Payload: text, Meta: text,
+			Token: job.Token{ID: HostileID(queue, i)}, Queue: queue, Type: typeOf(word), Payload: text, Meta: text,
 			Key: fmt.Sprintf("%s%s%d", word, queue, i), TraceID: word, Note: word,
 		}
 		if queue == "done" {
@@ -233,12 +234,12 @@ queues:
   active:  {ttr: 1h}
   done:    {ttr: 1h}
   held:    {ttr: 1h}
-  ` + longQueue + `: {policy: {max_attempts: 1}}
+  ` + LongQueue + `: {policy: {max_attempts: 1}}
 `
 
-const longQueue = "queue-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"
+const LongQueue = "queue-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"
 
-func asJSON(v any) string {
+func AsJSON(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // the test's own fault

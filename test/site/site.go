@@ -1,8 +1,9 @@
-package main
+// Package site walks all pages of a running dashboard, as a user does who follows every
+// link, and has a shop in which every text of every job is hostile.
+package site
 
 import (
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,11 +14,13 @@ import (
 
 	"golang.org/x/net/html"
 
+	"redrive/internal/app"
+	"redrive/internal/app/apptest"
 	"redrive/internal/clip"
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/job"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/test/rig"
 )
 
 // site is a running dashboard as a user sees it who opens every page and follows every
@@ -27,58 +30,58 @@ type site struct {
 	t      *testing.T
 	url    string
 	routes []string // of all pages, as the server names them
-	reach  reach
+	reach  Reach
 	opened map[string]int // addresses by kind
 	kinds  map[string]int // kinds by route
 	next   []string
-	visit  func(sitePage)
+	visit  func(Page)
 }
 
-// reach bounds a walk: so many addresses of a kind, and so many kinds of a route.
-type reach struct{ addresses, kinds int }
+// Reach bounds a walk: so many addresses of a kind, and so many kinds of a route.
+type Reach struct{ Addresses, Kinds int }
 
-// sitePage is one page that was opened.
-type sitePage struct {
-	path string // with its query
-	body string
-	root *html.Node
+// Page is one page that was opened.
+type Page struct {
+	Path string // with its query
+	Body string
+	Root *html.Node
 }
 
-// pageRoutes are the routes of the server that a person may open.
-func pageRoutes(t *testing.T) []string {
+// PageRoutes are the routes of the server that a person may open.
+func PageRoutes(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(gets(t), func(path string) bool { return strings.HasPrefix(path, "/api/") || path == "/live" })
+	return slices.DeleteFunc(Gets(t), func(path string) bool { return strings.HasPrefix(path, "/api/") || path == "/live" })
 }
 
-// gets are the routes of the server that only read.
-func gets(t *testing.T) []string {
+// Gets are the routes of the server that only read.
+func Gets(t *testing.T) []string {
 	t.Helper()
 	settings, err := config.Parse("the demo's configuration", demo.Config(filepath.Join(t.TempDir(), "outlet.db")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(1, settings)
-	a, err := startApp(t.Context(), parts{
-		listen: "127.0.0.1:0", db: sqlitetest.New(t), config: settings,
-		log: slog.New(slog.DiscardHandler), handlers: w.Handler, sender: w, demo: w,
-	})
+	w := app.NewWorld(1, settings)
+	parts := apptest.Parts(t)
+	parts.Config = settings
+	parts.Handlers, parts.Sender, parts.Demo = w.Handler, w, w
+	a, err := app.Start(t.Context(), parts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := a.stop(t.Context()); err != nil {
+		if err := a.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
 	return slices.DeleteFunc(a.Gets(), func(path string) bool { return strings.HasPrefix(path, "/static/") })
 }
 
-// walk opens every page: those without parameters, the given ones, and what
+// Walk opens every page: those without parameters, the given ones, and what
 // links lead to, as far as the reach goes. A kind of page is a route with the
 // names of its parameters. A route that nothing leads to fails the test.
-func walk(t *testing.T, url string, reach reach, more []string, visit func(sitePage)) {
+func Walk(t *testing.T, url string, reach Reach, more []string, visit func(Page)) {
 	t.Helper()
-	s := &site{t: t, url: url, routes: pageRoutes(t), reach: reach, opened: map[string]int{}, kinds: map[string]int{}, visit: visit}
+	s := &site{t: t, url: url, routes: PageRoutes(t), reach: reach, opened: map[string]int{}, kinds: map[string]int{}, visit: visit}
 	for _, route := range s.routes {
 		if !strings.Contains(route, ":") {
 			s.lead(route)
@@ -113,11 +116,11 @@ func (s *site) lead(address string) {
 	u.Fragment = ""
 	route, kind := s.kind(u)
 	path := u.String()
-	if route == "" || s.opened[kind] >= s.reach.addresses || slices.Contains(s.next, path) {
+	if route == "" || s.opened[kind] >= s.reach.Addresses || slices.Contains(s.next, path) {
 		return
 	}
 	if s.opened[kind] == 0 {
-		if s.kinds[route] >= s.reach.kinds {
+		if s.kinds[route] >= s.reach.Kinds {
 			return
 		}
 		s.kinds[route]++
@@ -162,7 +165,7 @@ func (s *site) open(path string) (status int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.visit(sitePage{path, string(body), root})
+	s.visit(Page{path, string(body), root})
 	for n := range root.Descendants() {
 		for _, a := range n.Attr {
 			if a.Key == "href" {
@@ -186,8 +189,8 @@ func (s *site) isJob(path string) bool {
 	return route == "/jobs/:id"
 }
 
-// everyState is the page of a job in each of the states that the dashboard has.
-func everyState(t *testing.T, url string) []string {
+// EveryState is the page of a job in each of the states that the dashboard has.
+func EveryState(t *testing.T, url string) []string {
 	t.Helper()
 	var paths []string
 	states := []job.Status{job.StatusDeadLetter, job.StatusDLQFailed, job.StatusHeld, job.StatusTrashed}
@@ -195,7 +198,7 @@ func everyState(t *testing.T, url string) []string {
 		states = append(states, job.Status(state))
 	}
 	for _, state := range states {
-		list := get[struct{ Jobs []struct{ ID string } }](t, url+"/api/v1/jobs?limit=1&state="+string(state))
+		list := rig.Get[struct{ Jobs []struct{ ID string } }](t, url+"/api/v1/jobs?limit=1&state="+string(state))
 		for _, j := range list.Jobs {
 			paths = append(paths, "/jobs/"+j.ID)
 		}
@@ -203,9 +206,9 @@ func everyState(t *testing.T, url string) []string {
 	return paths
 }
 
-// deadLetter is the page of a job that can be replayed, which leads to more pages than
+// DeadLetter is the page of a job that can be replayed, which leads to more pages than
 // those of other jobs do.
-func deadLetter(t *testing.T, url string) string {
+func DeadLetter(t *testing.T, url string) string {
 	t.Helper()
-	return everyState(t, url)[0]
+	return EveryState(t, url)[0]
 }

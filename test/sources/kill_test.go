@@ -1,4 +1,4 @@
-package main
+package sources_test
 
 import (
 	"database/sql"
@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"redrive/test/rig"
 )
 
 // TestSource_KillsLoseAndDoubleNothing replays six hundred jobs at their source in an
@@ -20,13 +22,13 @@ func TestSource_KillsLoseAndDoubleNothing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
-	write(t, dir, "redrive.yaml", attachedShop(t, dir, "shop", bulkFailed(all)))
-	shop := openBeside(t, filepath.Join(dir, "shop.sqlite"))
+	rig.Write(t, dir, "redrive.yaml", rig.AttachedShop(t, dir, "shop", bulkFailed(all)))
+	shop := rig.OpenBeside(t, filepath.Join(dir, "shop.sqlite"))
 	pushed := func() int { return count(t, shop, `SELECT count(*) FROM jobs WHERE queue = 'bulk'`) }
 
-	p := startProcess(t, dir)
-	untilSource(t, p.url, "shop", "everything was read", func(s shownSource) bool { return s.Ready && s.dead() == all })
-	watching := command(t, dir, "replay", "--server", p.url, "--filter", "source:shop", "--rate", "300/s", "--canary", "0", "--yes")
+	p := rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == all })
+	watching := rig.Command(t, dir, "replay", "--server", p.URL, "--filter", "source:shop", "--rate", "300/s", "--canary", "0", "--yes")
 	if err := watching.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,15 +40,15 @@ func TestSource_KillsLoseAndDoubleNothing(t *testing.T) {
 				t.Fatalf("after %d kills, %d of %d jobs came to work, and no more come", n, pushed(), all)
 			}
 		}
-		if p.stop(syscall.SIGKILL); n == 0 {
+		if p.Stop(syscall.SIGKILL); n == 0 {
 			_ = watching.Wait() // it ends because the dashboard is gone
 		}
-		p = startProcess(t, dir)
+		p = rig.Start(t, dir)
 	}
-	own := openBeside(t, filepath.Join(dir, "redrive.db"))
+	own := rig.OpenBeside(t, filepath.Join(dir, "redrive.db"))
 	open := func() int { return count(t, own, `SELECT count(*) FROM source_acts WHERE state IN ('asked', 'begun')`) }
-	untilSource(t, p.url, "shop", "every job has left, and the ledger says how", func(s shownSource) bool {
-		return count(t, shop, `SELECT count(*) FROM failed_jobs`) == 0 && s.dead() == 0 && open() == 0
+	rig.UntilSource(t, p.URL, "shop", "every job has left, and the ledger says how", func(s rig.ShownSource) bool {
+		return count(t, shop, `SELECT count(*) FROM failed_jobs`) == 0 && s.Dead() == 0 && open() == 0
 	})
 
 	different := count(t, shop, `SELECT count(DISTINCT json_extract(payload, '$.uuid')) FROM jobs WHERE queue = 'bulk'`)
@@ -58,18 +60,18 @@ func TestSource_KillsLoseAndDoubleNothing(t *testing.T) {
 	if done+unknown != all || unknown > kills*atOnce {
 		t.Errorf("of %d acts the ledger calls %d done and %d unknown", all, done, unknown)
 	}
-	p.stop(syscall.SIGTERM)
-	if code, out, _ := finish(t, command(t, dir, "doctor")); code != 0 {
+	p.Stop(syscall.SIGTERM)
+	if code, out, _ := rig.Finish(t, rig.Command(t, dir, "doctor")); code != 0 {
 		t.Errorf("doctor: %s", out)
 	}
 }
 
 // bulkFailed are so many failed jobs of Laravel's queue "bulk".
-func bulkFailed(n int) []failedJob {
-	failed := make([]failedJob, n)
+func bulkFailed(n int) []rig.FailedJob {
+	failed := make([]rig.FailedJob, n)
 	for i := range failed {
 		uuid := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
-		failed[i] = failedJob{uuid, "database", "bulk", `{"uuid":"` + uuid + `","displayName":"App\\Jobs\\Bulk","maxTries":1,"attempts":1}`, "App\\Declined: no"}
+		failed[i] = rig.FailedJob{UUID: uuid, Connection: "database", Queue: "bulk", Payload: `{"uuid":"` + uuid + `","displayName":"App\\Jobs\\Bulk","maxTries":1,"attempts":1}`, Exception: "App\\Declined: no"}
 	}
 	return failed
 }

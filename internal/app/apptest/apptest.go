@@ -1,18 +1,20 @@
-package main
+// Package apptest has what tests start an app with.
+package apptest
 
 import (
 	"log/slog"
 	"testing"
 
+	"redrive/internal/app"
 	"redrive/internal/config"
 	"redrive/internal/store/sqlite/sqlitetest"
 )
 
-// testParts are those of an app in a test, which can run beside others: a new database, a
-// free port, the built-in configuration, and no log.
-func testParts(t *testing.T) parts {
+// Parts are those of an app that can run beside others: a new database, a free port, the
+// built-in configuration, and no log.
+func Parts(t *testing.T) app.Parts {
 	t.Helper()
-	return parts{
-		listen: "127.0.0.1:0", db: sqlitetest.New(t), config: config.Default(), log: slog.New(slog.DiscardHandler),
+	return app.Parts{
+		Listen: "127.0.0.1:0", DB: sqlitetest.New(t), Config: config.Default(), Log: slog.New(slog.DiscardHandler),
 	}
 }
