@@ -23,9 +23,11 @@ import (
 	"redrive/internal/operation"
 )
 
-// Binary is the program as it is released. All packages of tests share one, which is built
-// again only when something has changed.
-var Binary = sync.OnceValues(func() (string, error) {
+// Binary is the path of the program as it is released. All packages of tests share one, which
+// is built again only when something has changed.
+func Binary() (path string, err error) { return built() }
+
+var built = sync.OnceValues(func() (string, error) {
 	path, err := filepath.Abs("../../bin/tests/dashboard")
 	if err != nil {
 		return "", err
