@@ -194,8 +194,8 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 	if want := id + " at shop Charge orders@shop – added " + place[:len("2006-01-02 15:04:05Z")]; !strings.Contains(listed, want) {
 		t.Errorf("list does not say %q: %s", want, listed)
 	}
-	if strings.Contains(shown+listed, "returned ") {
-		t.Errorf("the job is called returned, although it may come back, in\n%s\n%s", shown, listed)
+	if strings.Contains(shown+listed, "returning") {
+		t.Errorf("the job is called returning in\n%s\n%s", shown, listed)
 	}
 }
 

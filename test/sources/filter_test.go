@@ -85,7 +85,7 @@ func TestSource_ActsAreInTheAuditLogAndTheMetrics(t *testing.T) {
 	log := rig.Get[struct {
 		Entries []struct{ Action, Subject, After string }
 	}](t, p.URL+"/api/v1/audit")
-	for i, want := range []string{"trashed, run 1, source shop", "returned, run 2, source shop"} {
+	for i, want := range []string{"trashed, run 1, source shop", "returning, run 2, source shop"} {
 		if len(log.Entries) != 2 || log.Entries[i].After != want {
 			t.Errorf("the audit log has %+v, not %q", log.Entries, want)
 		}
