@@ -24,6 +24,7 @@ var nouns = []string{
 // them. The store's core and its books import no driver; only sqlite does.
 var rooms = map[string]string{
 	"access":                       "",
+	"apitype":                      "access",
 	"rawjson":                      "",
 	"httpclient":                   "",
 	"resource":                     "",
@@ -67,11 +68,11 @@ var rooms = map[string]string{
 	"server/view":                  "access envelope rawjson redact store store/db",
 	"server/limit":                 "",
 	"server/compress":              "",
-	"server/web":                   "access config live rules server/compress server/limit server/view",
-	"server/api":                   "access envelope rawjson rules server/limit server/web webhook",
-	"server/pages": "access redact server/api server/compress server/view server/web web/static web/templates " +
+	"server/web":                   "access apitype config live rules server/compress server/limit server/view",
+	"server/api":                   "access apitype envelope rawjson rules server/limit server/web webhook",
+	"server/pages": "access apitype redact server/api server/compress server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
-	"server":                      "access config live server/api server/limit server/pages server/view server/web",
+	"server":                      "access apitype config live server/api server/limit server/pages server/view server/web",
 	"web/static":                  "",
 	"web/static/bundle":           "",
 	"redact/redacttest":           "",
