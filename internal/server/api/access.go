@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/invalid"
 	"redrive/internal/server/web"
@@ -21,44 +22,61 @@ import (
 // The secrets of users, sessions and tokens are never part of an answer. The one
 // exception is a new token, see createToken.
 
-// shapeUser leaves out the hash of the password.
-func shapeUser(u access.User) web.Object {
-	return web.Object{"name", u.Name, "role", u.Role, "created_at?", u.Created, "changed_at?", u.Changed, "last_login_at?", u.LoggedIn}
-}
-
-// shapeSession leaves out the hash by which a cookie is recognised; the id is
-// made from it and cannot be turned back.
-func shapeSession(n access.Session) web.Object {
-	return web.Object{
-		"id", n.ID(), "user", n.User, "role", n.Role, "address?", n.Address,
-		"created_at", n.Created, "seen_at", n.Seen, "ends_at", n.Ends(),
+// userOf leaves out the hash of the password.
+func userOf(u access.User) apitype.User {
+	return apitype.User{
+		Name:        u.Name,
+		Role:        u.Role,
+		CreatedAt:   apitype.At(u.Created),
+		ChangedAt:   apitype.At(u.Changed),
+		LastLoginAt: apitype.At(u.LoggedIn),
 	}
 }
 
-// shapeToken leaves out the hash of the secret.
-func shapeToken(t access.Token) web.Object {
-	return web.Object{
-		"id", t.ID, "name", t.Name, "role", t.Role, "created_at", t.Created, "created_by", t.CreatedBy,
-		"expires_at", t.Expires, "used_at?", t.Used, "revoked_at?", t.Revoked,
+// sessionOf leaves out the hash by which a cookie is recognised; the id is made from
+// it and cannot be turned back.
+func sessionOf(n access.Session) apitype.Session {
+	return apitype.Session{
+		ID:        n.ID(),
+		User:      n.User,
+		Role:      n.Role,
+		Address:   n.Address,
+		CreatedAt: apitype.At(n.Created),
+		SeenAt:    apitype.At(n.Seen),
+		EndsAt:    apitype.At(n.Ends()),
+	}
+}
+
+// tokenOf leaves out the hash of the secret.
+func tokenOf(t access.Token) apitype.Token {
+	return apitype.Token{
+		ID:        t.ID,
+		Name:      t.Name,
+		Role:      t.Role,
+		CreatedAt: apitype.At(t.Created),
+		CreatedBy: t.CreatedBy,
+		ExpiresAt: apitype.At(t.Expires),
+		UsedAt:    apitype.At(t.Used),
+		RevokedAt: apitype.At(t.Revoked),
 	}
 }
 
 // users is GET /users.
-func (a *API) users(c echo.Context) (web.Object, error) {
+func (a *API) users(c echo.Context) (apitype.UserList, error) {
 	all, err := a.View.Accounts().Users(c.Request().Context())
-	return web.Object{"users", web.List(all, shapeUser)}, err
+	return apitype.UserList{Users: mapped(all, userOf)}, err
 }
 
 // sessions is GET /sessions: who is logged in.
-func (a *API) sessions(c echo.Context) (web.Object, error) {
+func (a *API) sessions(c echo.Context) (apitype.SessionList, error) {
 	all, err := a.View.Accounts().Sessions(c.Request().Context(), time.Now())
-	return web.Object{"sessions", web.List(all, shapeSession)}, err
+	return apitype.SessionList{Sessions: mapped(all, sessionOf)}, err
 }
 
 // tokens is GET /tokens.
-func (a *API) tokens(c echo.Context) (web.Object, error) {
+func (a *API) tokens(c echo.Context) (apitype.TokenList, error) {
 	all, err := a.View.Accounts().Tokens(c.Request().Context())
-	return web.Object{"tokens", web.List(all, shapeToken)}, err
+	return apitype.TokenList{Tokens: mapped(all, tokenOf)}, err
 }
 
 // AccessActs are the acts on users, sessions and tokens. After each of them the
@@ -68,8 +86,8 @@ func (a *API) AccessActs() []Act {
 	accounts := a.View.Accounts()
 	acts := []Act{
 		{"/users", a.addUser}, {"/users/:name/role", a.setRole}, {"/users/:name/password", a.setPassword},
-		{"/users/:name/remove", named("removed", "name", accounts.RemoveUser)}, {"/sessions/:id/end", named("ended", "id", a.end)},
-		{"/tokens", a.createToken}, {"/tokens/:id/revoke", named("revoked", "id", accounts.RevokeToken)},
+		{"/users/:name/remove", named("name", accounts.RemoveUser, removedUser)}, {"/sessions/:id/end", named("id", a.end, endedSession)},
+		{"/tokens", a.createToken}, {"/tokens/:id/revoke", named("id", accounts.RevokeToken, revokedToken)},
 	}
 	for i, act := range acts {
 		acts[i].Do = func(c echo.Context) (Outcome, error) {
@@ -100,7 +118,7 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 		return out, inField("password", err)
 	}
 	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
-	return Outcome{Status: http.StatusCreated, Program: web.Object{"user", shapeUser(u)}}, err
+	return Outcome{Status: http.StatusCreated, Program: apitype.UserAnswer{User: userOf(u)}}, err
 }
 
 // setRole gives the user in the address another role.
@@ -113,7 +131,7 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 		return out, err
 	}
 	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, role, web.Actor(c))
-	return Outcome{Program: web.Object{"user", shapeUser(access.User{Name: name, Role: role})}}, err
+	return Outcome{Program: apitype.UserAnswer{User: apitype.User{Name: name, Role: role}}}, err
 }
 
 // setPassword gives the user in the address another password. Every session of
@@ -128,19 +146,28 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 		return out, inField("password", err)
 	}
 	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
-	return Outcome{Program: web.Object{"changed", name}}, err
+	return Outcome{Program: apitype.UserChanged{Changed: name}}, err
 }
 
-// named makes an act that needs no more than a name in the address.
-func named(done, param string, do func(context.Context, time.Time, string, audit.Actor) error) func(echo.Context) (Outcome, error) {
+// named makes an act that needs no more than a name in the address. The answer says
+// what was done to what has that name.
+func named[T any](
+	param string, do func(context.Context, time.Time, string, audit.Actor) error, done func(name string) T,
+) func(echo.Context) (Outcome, error) {
 	return func(c echo.Context) (Outcome, error) {
 		err := readNothing(c)
 		if err == nil {
 			err = do(c.Request().Context(), time.Now(), c.Param(param), web.Actor(c))
 		}
-		return Outcome{Program: web.Object{done, c.Param(param)}}, err
+		return Outcome{Program: done(c.Param(param))}, err
 	}
 }
+
+func removedUser(name string) apitype.UserRemoved { return apitype.UserRemoved{Removed: name} }
+
+func endedSession(id string) apitype.SessionEnded { return apitype.SessionEnded{Ended: id} }
+
+func revokedToken(id string) apitype.TokenRevoked { return apitype.TokenRevoked{Revoked: id} }
 
 // end logs out the session with an id. Ids are looked up in the list because the
 // database knows sessions by their hashes only.
@@ -177,7 +204,7 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	}
 	t.Created, t.CreatedBy, t.Expires = now, by.Name, now.Add(lasts)
 	t.ID, out.Secret, t.Hash = access.NewToken()
-	out.Status, out.Says = http.StatusCreated, web.Object{"token", shapeToken(t), "secret", out.Secret}
+	out.Status, out.Says = http.StatusCreated, apitype.TokenMade{Token: tokenOf(t), Secret: out.Secret}
 	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)
 }
 

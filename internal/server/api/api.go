@@ -1,15 +1,15 @@
 // Package api answers programs in JSON, and carries out what people and programs
 // ask for.
 //
-// A GET has a handler that returns an object; [API.Routes] lists them all. A
+// A GET has a handler that returns an answer; [API.Routes] lists them all. A
 // change is an [Act], and there is one for both ways in: a program sends a body,
 // a page sends a form, and only the reading of the two differs. The pages take
 // the acts from [API.Acts] and show what came of them.
 //
-// The names in answers are a contract with programs, so the functions named
-// shape spell them out beside the values, apart from the types of package job
-// and its neighbours, whose fields may be renamed. A payload goes in and out as
-// the bytes that were received, because an encoder would change them.
+// The answers are of package apitype, whose names are a contract with programs.
+// The functions here whose names end in "Of" fill them with the values of package
+// job and its neighbours. A payload goes in and out as the bytes that were
+// received, because an encoder would change them.
 package api
 
 import (
@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
@@ -60,47 +61,44 @@ func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
 // that a caller needs and the parameters that it takes. The exports live outside /api/v1 because people open them
 // in a browser.
 func (a *API) Routes(r *web.Routes) {
-	get := func(path string, need access.Permission, h func(echo.Context) (web.Object, error), parameters ...string) {
-		r.Get(v1+path, need, a.answered(h), parameters...)
+	list := func(path string, h echo.HandlerFunc, parameters ...string) {
+		r.Get(v1+path, access.View, h, append(parameters, "limit")...)
 	}
-	list := func(path string, h func(echo.Context) (web.Object, error), parameters ...string) {
-		get(path, access.View, h, append(parameters, "limit")...)
-	}
-	list("/jobs", a.jobs, web.ListParameters()...)
-	get("/jobs/count", access.View, a.countJobs, web.FilterParameters()...)
-	get("/jobs/:id", access.View, a.job, "attempts_after")
+	list("/jobs", answered(a, a.jobs), web.ListParameters()...)
+	r.Get(v1+"/jobs/count", access.View, answered(a, a.countJobs), web.FilterParameters()...)
+	r.Get(v1+"/jobs/:id", access.View, answered(a, a.job), "attempts_after")
 	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope, "original")
-	list("/dead-letters", a.letters, web.ListParameters()...)
-	get("/dead-letters/fill", access.View, a.usage)
-	get("/retention", access.View, a.retention)
-	list("/trash", a.trash, web.ListParameters()...)
-	get("/facets", access.View, a.facets, web.FilterParameters()...)
-	r.Get(v1+"/counters", access.View, a.counters)
-	get("/queues", access.View, a.queues, "after")
-	get("/queues/:name", access.View, a.queue)
-	get("/sources", access.View, a.sources)
-	get("/sources/:name", access.View, a.source)
-	get("/workers", access.View, a.workers)
-	get("/policies", access.View, a.policies)
-	list("/failures", a.groups, web.GroupParameters()...)
-	get("/failures/classes", access.View, a.classes, "state", "queue", "source", "type", "class")
-	get("/failures/:fingerprint", access.View, a.group)
-	list("/operations", a.operations, "after")
-	get("/operations/:id", access.View, a.operation)
-	list("/operations/:id/items", a.items, "state", "after")
-	get("/operations/:id/rate", access.View, a.rate)
-	list("/audit", a.audit, web.AuditParameters()...)
-	get("/users", access.Manage, a.users)
-	get("/sessions", access.Manage, a.sessions)
-	get("/tokens", access.Manage, a.tokens)
+	list("/dead-letters", answered(a, a.letters), web.ListParameters()...)
+	r.Get(v1+"/dead-letters/fill", access.View, answered(a, a.usage))
+	r.Get(v1+"/retention", access.View, answered(a, a.retention))
+	list("/trash", answered(a, a.trash), web.ListParameters()...)
+	r.Get(v1+"/facets", access.View, answered(a, a.facets), web.FilterParameters()...)
+	r.Get(v1+"/counters", access.View, answered(a, a.counters))
+	r.Get(v1+"/queues", access.View, answered(a, a.queues), "after")
+	r.Get(v1+"/queues/:name", access.View, answered(a, a.queue))
+	r.Get(v1+"/sources", access.View, answered(a, a.sources))
+	r.Get(v1+"/sources/:name", access.View, answered(a, a.source))
+	r.Get(v1+"/workers", access.View, answered(a, a.workers))
+	r.Get(v1+"/policies", access.View, answered(a, a.policies))
+	list("/failures", answered(a, a.groups), web.GroupParameters()...)
+	r.Get(v1+"/failures/classes", access.View, answered(a, a.classes), "state", "queue", "source", "type", "class")
+	r.Get(v1+"/failures/:fingerprint", access.View, answered(a, a.group))
+	list("/operations", answered(a, a.operations), "after")
+	r.Get(v1+"/operations/:id", access.View, answered(a, a.operation))
+	list("/operations/:id/items", answered(a, a.items), "state", "after")
+	r.Get(v1+"/operations/:id/rate", access.View, answered(a, a.rate))
+	list("/audit", answered(a, a.audit), web.AuditParameters()...)
+	r.Get(v1+"/users", access.Manage, answered(a, a.users))
+	r.Get(v1+"/sessions", access.Manage, answered(a, a.sessions))
+	r.Get(v1+"/tokens", access.Manage, answered(a, a.tokens))
 
 	r.Post(v1+"/jobs", access.Enqueue, a.enqueue)
 	r.Post(v1+"/jobs/batch", access.Enqueue, a.enqueueBatch)
 	r.Post(v1+"/queues/:name/envelopes", access.Enqueue, a.enqueueEnvelopes)
-	r.Post(v1+"/jobs/:id/reveal", access.Reveal, a.answered(func(c echo.Context) (web.Object, error) {
+	r.Post(v1+"/jobs/:id/reveal", access.Reveal, answered(a, func(c echo.Context) (apitype.JobDetail, error) {
 		d, err := a.Reveal(c)
 		if err != nil {
-			return nil, err
+			return apitype.JobDetail{}, err
 		}
 		return a.Detail(c, d)
 	}))
@@ -120,15 +118,24 @@ func (a *API) Routes(r *web.Routes) {
 	a.export(r, "/operations/:id/items", a.exportItems, "state", "after")
 }
 
-// answered makes a handler of a function that returns an object.
-func (a *API) answered(h func(echo.Context) (web.Object, error)) echo.HandlerFunc {
+// answered makes a handler of a function that returns an answer.
+func answered[T any](a *API, h func(echo.Context) (T, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		says, err := h(c)
+		answer, err := h(c)
 		if err != nil {
 			return err
 		}
-		return a.Send(c, http.StatusOK, echo.MIMEApplicationJSON, says.Encode())
+		return a.Send(c, http.StatusOK, echo.MIMEApplicationJSON, append(apitype.Encode(answer), '\n'))
 	}
+}
+
+// mapped lists what the API shows of each item.
+func mapped[T, A any](items []T, shown func(T) A) []A {
+	all := make([]A, len(items))
+	for i, x := range items {
+		all[i] = shown(x)
+	}
+	return all
 }
 
 // An Act changes something, for a program that sends a body or a page that sends
@@ -141,13 +148,13 @@ type Act struct {
 // Outcome is the result of an act. Says goes to every caller; the fields after it
 // are for a program or for a person only.
 type Outcome struct {
-	Status  int        // of the answer; default: 200
-	Says    web.Object // to every caller
-	Program web.Object // beside it to a program
-	Text    string     // to a person
-	Page    string     // where a form leads that names no page to come back to
-	Job     string     // the job that was acted on, if it was one
-	Secret  string     // shown this once
+	Status  int    // of the answer; default: 200
+	Says    any    // of package apitype, to every caller; nil: nothing
+	Program any    // beside it to a program
+	Text    string // to a person
+	Page    string // where a form leads that names no page to come back to
+	Job     string // the job that was acted on, if it was one
+	Secret  string // shown this once
 }
 
 // Acts are the acts on jobs, queues, workers, error groups and operations.
@@ -169,7 +176,7 @@ func (a *API) reload() Act {
 		if err != nil {
 			return out, err
 		}
-		out.Text, out.Says = "Reloaded the configuration", web.Object{"changed", changed, "restart", restart}
+		out.Text, out.Says = "Reloaded the configuration", apitype.Reloaded{Changed: changed, Restart: restart}
 		err = a.View.Record(ctx, audit.Entry{
 			At: time.Now().UTC(), Actor: web.Actor(c), Action: "config.reload", Subject: a.Config.File(), Count: int64(len(changed)),
 		})
@@ -187,7 +194,7 @@ func (act Act) answer(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(cmp.Or(out.Status, http.StatusOK), append(out.Says, out.Program...).Encode())
+	return web.JSON(c, cmp.Or(out.Status, http.StatusOK), out.Says, out.Program)
 }
 
 // readNothing reads the form or the body of an act that is fully named by its
@@ -265,17 +272,4 @@ func numbered(c echo.Context) (after int64, limit int, err error) {
 	}
 	limit, err = pageSize(c)
 	return after, limit, err
-}
-
-// page is the answer with one page of a list. It says where the next page
-// begins, if there is one, and whether more may match than was found in time.
-func page[C string | int64](name string, rows []web.Object, next C, slow bool) web.Object {
-	says := web.Object{name, rows}
-	if next != *new(C) {
-		says = append(says, "next", next)
-	}
-	if slow {
-		says = append(says, "incomplete", true)
-	}
-	return says
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/envelope"
 	"redrive/internal/history"
@@ -48,8 +49,11 @@ func (a *API) enqueue(c echo.Context) error {
 		return reused(c, err)
 	}
 	c.Response().Header().Set("Location", v1+"/jobs/"+done[0].Job.ID)
-	return c.JSONBlob(createdUnless(done[0].Repeat),
-		web.Object{"job", shapeEnqueued(c, done[0].Job, shapeWholeJob), "warning?", a.unhandled(done)}.Encode())
+	status, warning := createdUnless(done[0].Repeat), a.unhandled(done)
+	if !sees(c) {
+		return web.JSON(c, status, apitype.EnqueuedReceipt{Job: receiptOf(done[0].Job), Warning: warning})
+	}
+	return web.JSON(c, status, apitype.Enqueued{Job: fullJobOf(done[0].Job), Warning: warning})
 }
 
 // enqueueBatch is POST /jobs/batch. Either all jobs are enqueued or none. With
@@ -81,8 +85,13 @@ func (a *API) enqueueBatch(c echo.Context) error {
 	if err != nil {
 		return reused(c, err)
 	}
-	all := web.List(done, func(d job.Enqueued) web.Object { return shapeEnqueued(c, d.Job, shapeListed) })
-	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all, "warning?", a.unhandled(done)}.Encode())
+	status, warning := createdUnless(allRepeat(done)), a.unhandled(done)
+	if !sees(c) {
+		receipts := mapped(done, func(d job.Enqueued) apitype.JobReceipt { return receiptOf(d.Job) })
+		return web.JSON(c, status, apitype.EnqueuedBatchReceipt{Jobs: receipts, Warning: warning})
+	}
+	rows := mapped(done, func(d job.Enqueued) apitype.JobRow { return jobRowOf(d.Job) })
+	return web.JSON(c, status, apitype.EnqueuedBatch{Jobs: rows, Warning: warning})
 }
 
 // maxUnhandled is how many types of jobs a warning names.
@@ -268,8 +277,7 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	status, answer := describeEnvelopes(c, done)
-	return c.JSONBlob(status, answer.Encode())
+	return web.JSON(c, createdUnless(allRepeat(done)), takenEnvelopes(c, done))
 }
 
 // envelopesOf returns the envelopes of a request, each as it was sent.
@@ -357,32 +365,30 @@ func (a *API) deadOnArrival(j job.Job, reason retry.Reason, e job.ErrorInfo) (jo
 	return j, a.Config.Complete(&j)
 }
 
-// describeEnvelopes says what became of each envelope, in the order in which
-// they came.
-func describeEnvelopes(c echo.Context, done []job.Enqueued) (status int, answer web.Object) {
-	var accepted, repeated, poison, refused int
+// takenEnvelopes says what became of each envelope, in the order in which they came.
+func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken apitype.EnvelopesTaken) {
 	for _, d := range done {
 		switch {
 		case d.Repeat:
-			repeated++
+			taken.Repeated++
 		case d.Job.State != job.Discarded:
-			accepted++
+			taken.Accepted++
 		case d.Job.Reason == retry.RuleDecided:
-			refused++
+			taken.Refused++
 		default:
-			poison++
+			taken.Poison++
 		}
 	}
-	jobs := web.List(done, func(d job.Enqueued) web.Object { // the job of a repeat is the one that came first
-		says := web.Object{"id", d.Job.ID, "state", d.Job.State, "repeat?", d.Repeat}
-		if d.Repeat && !sees(c) {
-			return says
+
+	taken.Jobs = mapped(done, func(d job.Enqueued) apitype.EnvelopeTaken {
+		one := apitype.EnvelopeTaken{JobReceipt: receiptOf(d.Job), Repeat: d.Repeat}
+		if d.Repeat && !sees(c) { // the job of a repeat is the one that came first
+			return one
 		}
-		return append(says, "reason?", d.Job.Reason, "error?", shapeError(d.Job.Error, ""))
+		one.Reason, one.Error = d.Job.Reason, errorOf(d.Job.Error, "")
+		return one
 	})
-	return createdUnless(allRepeat(done)), web.Object{
-		"jobs", jobs, "accepted", accepted, "repeated", repeated, "poison", poison, "refused", refused,
-	}
+	return taken
 }
 
 // envelope is GET /jobs/{id}/envelope: the envelope as a consumer of BabelQueue

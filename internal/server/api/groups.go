@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
@@ -22,28 +23,49 @@ import (
 	"redrive/internal/wire"
 )
 
-// shapeGroup is an error group as the API shows it.
-func shapeGroup(g failures.Group) web.Object {
-	return web.Object{
-		"fingerprint", g.Fingerprint, "type", g.Type, "class", g.Class,
-		"message", g.Message, // with placeholders
-		"frames?", g.Frames, "state", g.State, "state_at?", g.StateAt, "state_by?", g.StateBy,
-		"reopened_at?", g.ReopenedAt, "reopened_by?", g.ReopenedBy, // failure, date, count or rate
-		"until?", g.Until, "until_failures?", g.Patience.Count, "until_failures_an_hour?", g.Rate, "note?", g.Note,
-		"first_seen", g.FirstSeen, "last_seen", g.LastSeen, "failures", g.Failures, "dead", g.Dead, "refused", g.Refused, "retrying", g.Retrying,
-		"replayed", g.Replayed, "recovered", g.Recovered, "relapsed", g.Relapsed,
-		"queues?", web.List(g.Queues, func(s filter.NameCount) web.Object { return web.Object{"queue", s.Name, "failures", s.Count} }),
-		"last_day?", g.LastDay, // failures by the hour, the oldest first
+// groupOf is an error group as the API shows it.
+func groupOf(g failures.Group) apitype.Group {
+	return apitype.Group{
+		Fingerprint:         g.Fingerprint,
+		Type:                g.Type,
+		Class:               g.Class,
+		Message:             g.Message,
+		Frames:              g.Frames,
+		State:               g.State,
+		StateAt:             apitype.At(g.StateAt),
+		StateBy:             g.StateBy,
+		ReopenedAt:          apitype.At(g.ReopenedAt),
+		ReopenedBy:          g.ReopenedBy,
+		Until:               apitype.At(g.Until),
+		UntilFailures:       g.Patience.Count,
+		UntilFailuresAnHour: g.Rate,
+		Note:                g.Note,
+		FirstSeen:           apitype.At(g.FirstSeen),
+		LastSeen:            apitype.At(g.LastSeen),
+		Failures:            g.Failures,
+		Dead:                g.Dead,
+		Refused:             g.Refused,
+		Retrying:            g.Retrying,
+		Replayed:            g.Replayed,
+		Recovered:           g.Recovered,
+		Relapsed:            g.Relapsed,
+		Queues: mapped(g.Queues, func(q filter.NameCount) apitype.QueueFailures {
+			return apitype.QueueFailures{Queue: q.Name, Failures: q.Count}
+		}),
+		LastDay: g.LastDay,
 	}
 }
 
 // groups is GET /failures: groups in every state, unless a state is named.
-func (a *API) groups(c echo.Context) (web.Object, error) {
+func (a *API) groups(c echo.Context) (apitype.GroupList, error) {
 	list := func(ctx context.Context, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 		return a.View.Groups(ctx, time.Now(), f, after, limit)
 	}
 	_, found, slow, err := search(c, web.GroupQuery, list)
-	return page("groups", web.List(found.Groups, shapeGroup), found.Next.String(), slow), err
+	return apitype.GroupList{
+		Groups: mapped(found.Groups, groupOf),
+		Page:   apitype.Page{Next: found.Next.String(), Incomplete: slow},
+	}, err
 }
 
 // exportGroups is the list of error groups that the address selects, in every state
@@ -72,7 +94,7 @@ func groupRow(g failures.Group) row {
 		queues[i] = q.Name
 	}
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return row{web.Encode(shapeGroup(g)), []string{
+	return row{apitype.Encode(groupOf(g)), []string{
 		g.Fingerprint, g.Type, g.Class, g.Message, strings.Join(g.Frames, " < "), string(g.State), wire.FormatTime(g.StateAt), g.StateBy,
 		g.Note, wire.FormatTime(g.FirstSeen), wire.FormatTime(g.LastSeen), n(g.Failures), n(g.Dead), n(g.Refused), n(g.Retrying), n(g.Replayed),
 		n(g.Recovered), n(g.Relapsed), strings.Join(queues, " "),
@@ -81,29 +103,41 @@ func groupRow(g failures.Group) row {
 
 // classes is GET /failures/classes: the groups by their error classes, the class with the most
 // dead jobs first.
-func (a *API) classes(c echo.Context) (web.Object, error) {
+func (a *API) classes(c echo.Context) (apitype.GroupClasses, error) {
 	f, _, wrong := web.GroupQuery(c.QueryParams())
 	if len(wrong) > 0 {
-		return nil, wrong[0]
+		return apitype.GroupClasses{}, wrong[0]
 	}
 	all, err := a.View.RollUp(c.Request().Context(), time.Now(), f, web.PageLimit)
-	listed := web.List(all.Listed, func(c failures.Class) web.Object {
-		return web.Object{
-			"class", c.Name, "groups", c.Groups, "types", c.Types, "queues", c.Queues, "dead", c.Dead, "refused", c.Refused,
-			"retrying", c.Retrying, "failures_last_day", c.Day, "last_seen", c.LastSeen,
-		}
-	})
-	return web.Object{"classes", listed, "total", all.Total}, err
+	return apitype.GroupClasses{Classes: mapped(all.Listed, classOf), Total: all.Total}, err
+}
+
+// classOf is a class of errors with its groups.
+func classOf(c failures.Class) apitype.GroupClass {
+	return apitype.GroupClass{
+		Class:           c.Name,
+		Groups:          c.Groups,
+		Types:           c.Types,
+		Queues:          c.Queues,
+		Dead:            c.Dead,
+		Refused:         c.Refused,
+		Retrying:        c.Retrying,
+		FailuresLastDay: c.Day,
+		LastSeen:        apitype.At(c.LastSeen),
+	}
 }
 
 // group is GET /failures/{fingerprint}. The jobs of the group are a list of
 // their own: GET /jobs?group=FINGERPRINT.
-func (a *API) group(c echo.Context) (web.Object, error) {
+func (a *API) group(c echo.Context) (apitype.GroupDetail, error) {
 	d, err := a.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
-	hours := web.List(d.Hours, func(h failures.Hour) web.Object {
-		return web.Object{"at", h.At, "failures", h.Failures, "final", h.Final} // final: of the failures, the last attempts of a run
-	})
-	return web.Object{"group", shapeGroup(d.Group), "hours", hours, "sample", d.Sample.Job.ID}, err
+	return apitype.GroupDetail{
+		Group: groupOf(d.Group),
+		Hours: mapped(d.Hours, func(h failures.Hour) apitype.FailureHour {
+			return apitype.FailureHour{At: apitype.At(h.At), Failures: h.Failures, Final: h.Final}
+		}),
+		Sample: d.Sample.Job.ID,
+	}, err
 }
 
 // groupActs are what people decide about error groups.
@@ -117,7 +151,7 @@ func (a *API) groupActs() []Act {
 
 // groupOutcome leads back to the page of the group.
 func groupOutcome(g failures.Group, text string) Outcome {
-	return Outcome{Says: web.Object{"group", shapeGroup(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
+	return Outcome{Says: apitype.GroupAnswer{Group: groupOf(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
 }
 
 // noteGroup writes a note on the group that the address names.
@@ -180,7 +214,7 @@ func (a *API) decideGroups(c echo.Context) (Outcome, error) {
 	if len(all) == 1 {
 		text = "1 group " + decided(to.State)
 	}
-	return Outcome{Says: web.Object{"groups", web.List(all, shapeGroup)}, Text: text, Page: "/failures"}, nil
+	return Outcome{Says: apitype.GroupsAnswer{Groups: mapped(all, groupOf)}, Text: text, Page: "/failures"}, nil
 }
 
 // decided says what was done to groups that are now in a state.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/history"
@@ -57,7 +58,7 @@ func (a *API) jobActs() []Act {
 // jobOutcome is what came of an act on a job.
 func jobOutcome(j job.Job, text string) Outcome {
 	return Outcome{
-		Says: web.Object{"job", shapeWholeJob(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
+		Says: apitype.JobAnswer{Job: fullJobOf(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
 		Text: strings.NewReplacer("{status}", string(j.Status()), "{run}", strconv.Itoa(j.Run)).Replace(text),
 	}
 }
