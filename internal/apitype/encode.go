@@ -26,7 +26,7 @@ func Encode(parts ...any) []byte {
 
 // Columns are the names of all members of a flat object, as the columns of a table.
 func Columns(row any) []string {
-	members := membersOf(reflect.TypeOf(row))
+	members := Members(reflect.TypeOf(row))
 	all := make([]string, len(members))
 	for i, m := range members {
 		all[i] = m.Name
@@ -38,7 +38,7 @@ func Columns(row any) []string {
 // member that is left out is an empty cell.
 func Cells(row any) []string {
 	value := reflect.ValueOf(row)
-	members := membersOf(value.Type())
+	members := Members(value.Type())
 
 	all := make([]string, len(members))
 	for i, m := range members {
@@ -85,38 +85,38 @@ func (m Member) leftOut(v reflect.Value) bool {
 	return v.IsZero()
 }
 
+// known has the members of the types that were seen before.
+var known sync.Map
+
 // Members lists the members of an object of a type, in their order. Those of an
 // embedded struct are the object's own.
 func Members(t reflect.Type) []Member {
-	var all []Member
-	for _, f := range reflect.VisibleFields(t) {
-		name, options, tagged := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && !tagged && name == "" {
-			continue // its fields come next
-		}
-		all = append(all, Member{
-			Name: name, Type: f.Type, Index: f.Index, Tag: f.Tag,
-			omitZero: options == "omitzero", omitEmpty: options == "omitempty",
-		})
-	}
-	return all
-}
-
-// known has the members of the types that were written before.
-var known sync.Map
-
-func membersOf(t reflect.Type) []Member {
 	if found, ok := known.Load(t); ok {
 		return found.([]Member)
 	}
-	members := Members(t)
-	known.Store(t, members)
-	return members
+
+	var all []Member
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			continue // its fields come next
+		}
+		all = append(all, Member{
+			Name:      name,
+			Type:      f.Type,
+			Index:     f.Index,
+			Tag:       f.Tag,
+			omitZero:  options == "omitzero",
+			omitEmpty: options == "omitempty",
+		})
+	}
+	known.Store(t, all)
+	return all
 }
 
 // appendMembers appends the members of an object that are not left out.
 func appendMembers(b []byte, object reflect.Value) []byte {
-	for _, m := range membersOf(object.Type()) {
+	for _, m := range Members(object.Type()) {
 		field := object.FieldByIndex(m.Index)
 		if m.leftOut(field) {
 			continue

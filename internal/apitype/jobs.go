@@ -415,9 +415,9 @@ type NewJob struct {
 	// The name of a retry policy, or an object with some of its members.
 	Policy PolicyPatch `json:"policy,omitempty"`
 	// The longest that an attempt may take.
-	TTR *Duration `json:"ttr,omitzero" check:"positive"`
+	TTR *Duration `json:"ttr,omitzero"`
 	// An id that other systems know.
-	TraceID *string `json:"trace_id,omitzero" check:"trace"`
+	TraceID *string `json:"trace_id,omitzero"`
 	// The job does not run before.
 	RunAt *Time `json:"run_at,omitzero"`
 	// Instead of run_at: how long to wait from now.
@@ -428,13 +428,10 @@ type NewJob struct {
 	ExpiresIn *Duration `json:"expires_in,omitzero"`
 }
 
-// Meta is a JSON object, kept byte for byte.
-type Meta = json.RawMessage
-
 // NewJobs are jobs of which either all are enqueued or none.
 type NewJobs struct {
 	// Up to 10,000 jobs.
-	Jobs []NewJob `json:"jobs"`
+	Jobs []NewJob `json:"jobs" want:"a list of jobs"`
 }
 
 // RunRequest names the run that the caller looked at.

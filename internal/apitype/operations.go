@@ -263,7 +263,7 @@ type NewOperation struct {
 	// The number of an operation, whose replays that failed again are the jobs.
 	RelapsedOf *int64 `json:"relapsed_of,omitzero" want:"the number of an operation"`
 	// Names the jobs.
-	Jobs []JobRun `json:"jobs,omitempty"`
+	Jobs []JobRun `json:"jobs,omitempty" want:"a list of {\"id\", \"run\"}"`
 	PaceRequest
 }
 

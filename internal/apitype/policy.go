@@ -3,12 +3,13 @@ package apitype
 import "encoding/json"
 
 // PolicyPatch is the name of a retry policy, or an object with some of its members.
-type PolicyPatch json.RawMessage
+type PolicyPatch []byte
 
 // MarshalJSON returns the patch as it was read.
 func (p PolicyPatch) MarshalJSON() ([]byte, error) { return json.RawMessage(p).MarshalJSON() }
 
-// UnmarshalJSON keeps the patch.
-func (p *PolicyPatch) UnmarshalJSON(data []byte) error {
-	return (*json.RawMessage)(p).UnmarshalJSON(data)
-}
+// Meta is a JSON object that a producer says about its job, kept byte for byte.
+type Meta []byte
+
+// MarshalJSON returns the object as it was read.
+func (m Meta) MarshalJSON() ([]byte, error) { return json.RawMessage(m).MarshalJSON() }

@@ -105,16 +105,16 @@ func (a *API) AccessActs() []Act {
 // addUser adds a user. With the first one the dashboard is no longer open:
 // everyone has to log in from then on.
 func (a *API) addUser(c echo.Context) (out Outcome, err error) {
-	ctx, now := c.Request().Context(), time.Now().UTC()
-	u, password := access.User{Created: now, Changed: now}, ""
-	name, role := text{"name", aString, &u.Name}, text{"role", aString, (*string)(&u.Role)}
-	if err := readTexts(c, name, role, text{"password", aString, &password}); err != nil {
+	var in apitype.NewUser
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
+	ctx, now := c.Request().Context(), time.Now().UTC()
+	u := access.User{Name: in.Name, Role: in.Role, Created: now, Changed: now}
 	if err := cmp.Or(inField("name", access.CheckUser(u.Name)), inField("role", access.CheckUserRole(u.Role))); err != nil {
 		return out, err
 	}
-	if u.Password, err = a.passwords.Hash(ctx, password); err != nil {
+	if u.Password, err = a.passwords.Hash(ctx, in.Password); err != nil {
 		return out, inField("password", err)
 	}
 	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
@@ -123,28 +123,30 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 
 // setRole gives the user in the address another role.
 func (a *API) setRole(c echo.Context) (out Outcome, err error) {
-	name, role := c.Param("name"), access.Role("")
-	if err := readTexts(c, text{"role", aString, (*string)(&role)}); err != nil {
+	var in apitype.RoleRequest
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
-	if err := inField("role", access.CheckUserRole(role)); err != nil {
+	if err := inField("role", access.CheckUserRole(in.Role)); err != nil {
 		return out, err
 	}
-	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, role, web.Actor(c))
-	return Outcome{Program: apitype.UserAnswer{User: apitype.User{Name: name, Role: role}}}, err
+	name := c.Param("name")
+	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
+	return Outcome{Program: apitype.UserAnswer{User: apitype.User{Name: name, Role: in.Role}}}, err
 }
 
 // setPassword gives the user in the address another password. Every session of
 // that user ends with it.
 func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
-	name, password := c.Param("name"), ""
-	if err := readTexts(c, text{"password", aString, &password}); err != nil {
+	var in apitype.PasswordRequest
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
-	hash, err := a.passwords.Hash(c.Request().Context(), password)
+	hash, err := a.passwords.Hash(c.Request().Context(), in.Password)
 	if err != nil {
 		return out, inField("password", err)
 	}
+	name := c.Param("name")
 	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
 	return Outcome{Program: apitype.UserChanged{Changed: name}}, err
 }
@@ -186,23 +188,24 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 // createToken makes a token. This answer is the only place where its secret is
 // ever shown, because only a hash is stored.
 func (a *API) createToken(c echo.Context) (out Outcome, err error) {
-	var expires string
-	t, now, by, lasts := access.Token{}, time.Now().UTC(), web.Actor(c), access.TokenDefault
-	if err := readTexts(c, text{"name", aString, &t.Name}, text{"role", aString, (*string)(&t.Role)},
-		text{"expires", "a duration, for example 90d or P90D", &expires}); err != nil {
+	var in apitype.NewToken
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
-	if expires != "" {
-		if lasts, err = wire.ParseDuration(expires); err != nil {
+	lasts := access.TokenDefault
+	if in.Expires != "" {
+		if lasts, err = wire.ParseDuration(in.Expires); err != nil {
 			return out, &invalid.Error{Field: "expires", Problem: err.Error()}
 		}
 	}
+
+	now, by := time.Now().UTC(), web.Actor(c)
+	t := access.Token{Name: in.Name, Role: in.Role, Created: now, CreatedBy: by.Name, Expires: now.Add(lasts)}
 	if err := cmp.Or(
 		inField("name", access.CheckToken(t.Name)), inField("role", access.CheckTokenRole(t.Role)), inField("expires", access.CheckExpiry(lasts)),
 	); err != nil {
 		return out, err
 	}
-	t.Created, t.CreatedBy, t.Expires = now, by.Name, now.Add(lasts)
 	t.ID, out.Secret, t.Hash = access.NewToken()
 	out.Status, out.Says = http.StatusCreated, apitype.TokenMade{Token: tokenOf(t), Secret: out.Secret}
 	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)

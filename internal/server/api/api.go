@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -204,32 +205,21 @@ func readNothing(c echo.Context) error {
 	if web.IsForm(c) {
 		return web.ReadForm(c)
 	}
-	return readSmall(c, fields{})
+	return readSmall(c, &apitype.Nothing{}, nil)
 }
-
-// text is a field that holds a text.
-type text struct {
-	name string
-	want string // what a program is told that it must be
-	to   *string
-}
-
-const aString = "a string"
 
 // readTexts reads a form or a body that holds nothing but texts.
-func readTexts(c echo.Context, texts ...text) error {
-	if web.IsForm(c) {
-		err := web.ReadForm(c)
-		for _, t := range texts {
-			*t.to = c.FormValue(t.name)
-		}
-		return err
+func readTexts(c echo.Context, into any) error {
+	if !web.IsForm(c) {
+		return readSmall(c, into, nil)
 	}
-	f := fields{}
-	for _, t := range texts {
-		f[t.name] = value(t.to, t.want)
+
+	err := web.ReadForm(c)
+	object := reflect.ValueOf(into).Elem()
+	for _, m := range apitype.Members(object.Type()) {
+		object.FieldByIndex(m.Index).SetString(c.FormValue(m.Name))
 	}
-	return readSmall(c, f)
+	return err
 }
 
 // search reads one page of a list that a program selects with a filter. A filter

@@ -25,6 +25,7 @@ import (
 	"redrive/internal/rules"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
+	"redrive/internal/wire"
 )
 
 // enqueue is POST /jobs. A repeat under an idempotency key is answered with the
@@ -152,12 +153,10 @@ func (a *API) admit(c echo.Context) (release func(), err error) {
 // request runs out of time, nothing has been enqueued.
 func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]job.Job, error) {
 	var all json.RawMessage
-	err := fields{"jobs": func(path string, raw json.RawMessage) error {
-		if all = raw; rawjson.Kind(raw) != '[' {
-			return wrongType(path, "a list of jobs", raw)
-		}
+	err := decode("", data, &apitype.NewJobs{}, func(_, _ string, raw json.RawMessage) error {
+		all = raw
 		return nil
-	}}.read("", data)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -195,32 +194,42 @@ func outOfTime(read int, err error) error {
 // is in the body, for error messages; keyed says that the request has an
 // idempotency key.
 func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, error) {
-	j := job.Job{Queue: "default", Payload: []byte("null")}
+	in := apitype.NewJob{Queue: "default", Payload: apitype.Payload("null")}
 	var patch retry.Patch
-	var when times
-	err := fields{
-		"type":     value(&j.Type, "a string"),
-		"queue":    value(&j.Queue, "a string"),
-		"priority": value(&j.Priority, "a whole number"),
-		"payload":  payload(&j.Payload),
-		"meta":     meta(&j.Meta),
-		"policy":   policy(&patch),
-		"ttr":      positive(&j.Timeout),
-		"trace_id": traceID(&j.TraceID),
-
-		"run_at":     moment(&when.runAt),
-		"delay":      wait(&when.delay),
-		"expires_at": moment(&when.expiresAt),
-		"expires_in": wait(&when.expiresIn),
-	}.read(path, data)
+	err := decode(path, data, &in, func(member, path string, _ json.RawMessage) (err error) {
+		switch member {
+		case "policy":
+			patch, err = wire.DecodePatch(in.Policy)
+			err = within(path, err)
+		case "ttr":
+			err = longerThanZero(in.TTR)
+		case "trace_id":
+			err = checkTraceID(*in.TraceID)
+		}
+		return err
+	})
 	if err != nil {
 		return job.Job{}, err
+	}
+
+	now := time.Now()
+	j := job.Job{Type: in.Type, Queue: in.Queue, Priority: in.Priority, Payload: in.Payload, Meta: json.RawMessage(in.Meta)}
+	if in.TTR != nil {
+		j.Timeout = time.Duration(*in.TTR)
+	}
+	if in.TraceID != nil {
+		j.TraceID = *in.TraceID
 	}
 	if keyed { // before the rules: they may be others when the request is repeated
 		j.Content = contentOf(j)
 	}
+
+	when := times{
+		runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now),
+		expiresAt: momentOf(in.ExpiresAt), expiresIn: endOf(in.ExpiresIn, now),
+	}
 	if err = checkJob(j); err == nil {
-		err = when.set(&j, time.Now())
+		err = when.set(&j, now)
 	}
 	if err == nil {
 		err = a.Config.Admit(&j, patch)
@@ -231,6 +240,14 @@ func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, er
 // checkJob checks the type, the queue and the priority of a job.
 func checkJob(j job.Job) error {
 	return cmp.Or(job.CheckType(j.Type), job.CheckQueue(j.Queue), checkPriority(j.Priority))
+}
+
+// checkTraceID checks an id that other systems made, so only its length counts.
+func checkTraceID(id string) error {
+	if id == "" || len(id) > job.MaxTraceID {
+		return fmt.Errorf("must have 1 to %d bytes", job.MaxTraceID)
+	}
+	return nil
 }
 
 // checkPriority refuses priorities outside the range that the API documents.

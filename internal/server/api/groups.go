@@ -176,15 +176,15 @@ func readNote(c echo.Context) (note string, err error) {
 		err = web.ReadForm(c)
 		return c.FormValue("note"), err
 	}
-	said := false
-	err = readSmall(c, fields{"note": func(path string, raw json.RawMessage) error {
-		said = true
-		return value(&note, aString)(path, raw)
-	}})
-	if err == nil && !said {
-		err = &invalid.Error{Field: "note", Problem: "is missing; send an empty text to remove the note"}
+
+	var in apitype.NoteRequest
+	if err := readSmall(c, &in, nil); err != nil {
+		return "", err
 	}
-	return note, err
+	if in.Note == nil {
+		return "", &invalid.Error{Field: "note", Problem: "is missing; send an empty text to remove the note"}
+	}
+	return *in.Note, nil
 }
 
 // decideGroups resolves, ignores or reopens all groups that the body names. A group
@@ -257,14 +257,7 @@ func readDecision(c echo.Context, now time.Time, named *[]string) (to failures.D
 		"resolve": failures.Resolved, "reopen": failures.Open, "ignore": failures.Ignored,
 	}[web.LastSegment(c.Path())]
 	if !web.IsForm(c) {
-		read := fields{}
-		if to.State == failures.Ignored {
-			read = patienceFields(&to, now)
-		}
-		if named != nil {
-			read["groups"] = value(named, "a list of fingerprints")
-		}
-		return to, readSmall(c, read)
+		return to, readDecisionBody(c, now, &to, named)
 	}
 	if err := web.ReadForm(c); err != nil {
 		return to, err
@@ -276,6 +269,68 @@ func readDecision(c echo.Context, now time.Time, named *[]string) (to failures.D
 		err = formPatience(&to, c.FormValue, now)
 	}
 	return to, err
+}
+
+// readDecisionBody is readDecision for a program.
+func readDecisionBody(c echo.Context, now time.Time, to *failures.Decision, named *[]string) (err error) {
+	var in apitype.IgnoreGroupsRequest
+	patience := func(member, _ string, _ json.RawMessage) error { return checkPatience(member, in.IgnoreRequest) }
+
+	ignores := to.State == failures.Ignored
+	switch {
+	case ignores && named != nil:
+		err = readSmall(c, &in, patience)
+	case ignores:
+		err = readSmall(c, &in.IgnoreRequest, patience)
+	case named != nil:
+		err = readSmall(c, &in.GroupsRequest, nil)
+	default:
+		err = readNothing(c)
+	}
+	if err != nil {
+		return err
+	}
+
+	if named != nil {
+		*named = in.Groups
+	}
+	to.Until = momentOf(in.Until)
+	if in.For != nil {
+		to.Until = endOf(in.For, now).UTC()
+	}
+	if in.Failures != nil {
+		to.More = *in.Failures
+	}
+	if in.FailuresAnHour != nil {
+		to.Rate = *in.FailuresAnHour
+	}
+	return nil
+}
+
+// checkPatience checks a member that says until when a group is ignored.
+func checkPatience(member string, in apitype.IgnoreRequest) error {
+	switch member {
+	case "until", "for":
+		if in.Until != nil && in.For != nil {
+			return errors.New("until and for cannot be used together; send one of them")
+		}
+		if in.For != nil {
+			return longerThanZero(in.For)
+		}
+	case "failures":
+		return checkFailureCount(*in.Failures)
+	case "failures_an_hour":
+		return checkFailureCount(*in.FailuresAnHour)
+	}
+	return nil
+}
+
+// checkFailureCount checks a number of failures.
+func checkFailureCount(n int64) error {
+	if n < 1 || n > failures.MaxPatience {
+		return fmt.Errorf("must be between 1 and %d", failures.MaxPatience)
+	}
+	return nil
 }
 
 // formPatience reads a form in which one field says how to ignore the group and
@@ -298,7 +353,10 @@ func formPatience(to *failures.Decision, field func(string) string, now time.Tim
 
 // fromNow is the end of a duration that begins now.
 func fromNow(name, text string, now time.Time) (time.Time, error) {
-	d, err := parsePositive(text)
+	d, err := wire.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("must be longer than zero")
+	}
 	if err != nil {
 		return time.Time{}, &invalid.Error{Field: name, Problem: err.Error()}
 	}
@@ -312,36 +370,4 @@ func atLeastOne(name, text string) (int64, error) {
 		return 0, &invalid.Error{Field: name, Problem: strconv.Quote(clip.Text(text, 64)) + " is not a whole number above zero"}
 	}
 	return n, nil
-}
-
-// patienceFields reads until when a group is ignored.
-func patienceFields(to *failures.Decision, now time.Time) fields {
-	return fields{
-		"until": func(path string, raw json.RawMessage) error { return ending(to, path, raw, moment(&to.Until)) },
-		"for": func(path string, raw json.RawMessage) error {
-			var d time.Duration
-			err := ending(to, path, raw, positive(&d))
-			to.Until = now.Add(d).UTC()
-			return err
-		},
-		"failures": failureCount(&to.More), "failures_an_hour": failureCount(&to.Rate),
-	}
-}
-
-// ending reads when a group reopens, which can be said only once.
-func ending(to *failures.Decision, path string, raw json.RawMessage, read reader) error {
-	if !to.Until.IsZero() {
-		return &invalid.Error{Field: path, Problem: "until and for cannot be used together; send one of them"}
-	}
-	return read(path, raw)
-}
-
-// failureCount reads a number of failures.
-func failureCount(to *int64) reader {
-	return checked(to, "a number", func(n int64) string {
-		if n < 1 || n > failures.MaxPatience {
-			return fmt.Sprintf("must be between 1 and %d", failures.MaxPatience)
-		}
-		return ""
-	})
 }
