@@ -46,16 +46,16 @@ generate: ## Generate the Go code of the templ pages, and the script and stylesh
 
 # Tests that a change seldom needs and that take minutes are called TestLong; each has a
 # shorter one beside it in the same file, or a word that says what covers it meanwhile.
-LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func TestLong' cmd internal web)))
+LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=workers '^func TestLong' internal web test)))
 
 test: ## Run the tests that every change needs, with the race detector, browser tests included
 	@.ci/prepare
-	@. .ci/env && tests -skip '^TestLong' ./cmd/... ./internal/store ./internal/server ./...
+	@. .ci/env && tests -skip '^TestLong' ./test/browser ./test/process ./internal/store ./internal/server ./...
 	@.ci/skipped
 
 test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, the workers of other systems, then fuzz
 	@.ci/prepare
-	@. .ci/env && tests -run '^TestLong' ./cmd/dashboard ./internal/store $(LONG:%=./%)
+	@. .ci/env && tests -run '^TestLong' ./test/browser ./test/pages ./internal/store $(LONG:%=./%)
 	@. .ci/env && cd bench/peers && tests ./...
 	@$(MAKE) --no-print-directory test-workers
 	@$(MAKE) --no-print-directory fuzz
@@ -108,7 +108,7 @@ verify: generate ## Fail unless the generated files are current
 bench bench-pages bench-growth bench-replay bench-peers: export GOGC = 200
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
-	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./cmd/dashboard
+	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./test/bench
 	go test -run '^$$' -bench 'Raw' -benchtime 3s ./internal/store ./internal/engine ./internal/bulk
 
 REDRIVE_BENCH_JOBS ?= 1000000
@@ -132,7 +132,7 @@ seed-large: build ## Write large.db: a million jobs, a hundred thousand of them 
 	@test -e $(LARGE) || bin/dashboard seed --db $(LARGE)
 
 bench-pages: seed-large ## Measure every page and search on large.db, against their budgets
-	REDRIVE_BENCH_DB=$(abspath $(LARGE)) go test -run '^$$' -bench '^BenchmarkPages$$' -benchtime 1x -timeout 30m ./cmd/dashboard
+	REDRIVE_BENCH_DB=$(abspath $(LARGE)) go test -run '^$$' -bench '^BenchmarkPages$$' -benchtime 1x -timeout 30m ./test/bench
 
 # Ten million jobs take most of the time and ten gigabytes in TMPDIR; one million take
 # a tenth of both.
@@ -140,9 +140,9 @@ REDRIVE_BENCH_GROWTH ?= 10000000
 
 bench-growth: ## Measure 10,000 to 10 million jobs, for docs/benchmarks.md; REDRIVE_BENCH_GROWTH=1000000 goes less far
 	REDRIVE_BENCH_GROWTH=$(REDRIVE_BENCH_GROWTH) REDRIVE_BENCH_DOCS=$(abspath docs) \
-		go test -run '^$$' -bench '^BenchmarkGrowth$$' -benchtime 1x -timeout 3h ./cmd/dashboard
+		go test -run '^$$' -bench '^BenchmarkGrowth$$' -benchtime 1x -timeout 3h ./test/bench
 
 screenshots: ## Take the pictures in docs/ of the demo, and every page, both themes, three widths, in bin/screenshots/
 	rm -rf bin/screenshots && mkdir -p bin/screenshots
 	REDRIVE_SCREENSHOTS=$(abspath docs) REDRIVE_SCREENSHOTS_PAGES=$(abspath bin/screenshots) REDRIVE_TEST_BROWSER=required \
-		go test -run '^TestScreenshots$$' -count 1 -timeout 15m ./cmd/dashboard
+		go test -run '^TestScreenshots$$' -count 1 -timeout 15m ./test/browser

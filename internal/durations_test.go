@@ -81,7 +81,9 @@ func testPackages(t *testing.T) map[string]*testPackage {
 			if entry.Name() == "node_modules" {
 				return filepath.SkipDir
 			}
-			if !strings.HasSuffix(path, "_test.go") && !(strings.HasSuffix(filepath.Dir(path), "test") && filepath.Ext(path) == ".go") {
+			helps := strings.HasSuffix(filepath.Dir(path), "test") ||
+				strings.HasPrefix(path, "../test/") && !strings.HasPrefix(path, "../test/workers/")
+			if !strings.HasSuffix(path, "_test.go") && !(helps && filepath.Ext(path) == ".go") {
 				return nil
 			}
 

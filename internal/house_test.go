@@ -116,6 +116,33 @@ func TestHouse_StaysReadable(t *testing.T) {
 		n, functions[n/2], functions[n*95/100], functions[n-1], code, comments, float64(comments)/float64(code))
 }
 
+// TestHouse_OnlyMainOwnsTheProcess: a package that ends the process or hears its signals
+// cannot be used twice in one, nor tested in it.
+func TestHouse_OnlyMainOwnsTheProcess(t *testing.T) {
+	calls := map[string][]string{
+		"os":     {"Exit"},
+		"log":    {"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"},
+		"signal": {"Notify", "NotifyContext", "Ignore", "Stop", "Reset"},
+	}
+	for _, s := range sources(t) {
+		if s.file.Name.Name == "main" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			of, ok := call.X.(*ast.Ident)
+			if ok && slices.Contains(calls[of.Name], call.Sel.Name) {
+				line, _ := s.lines(call)
+				t.Errorf("%s/%s:%d: only a main package calls %s.%s", s.dir, s.name, line, of.Name, call.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
 // exported counts the names that other packages can use: types, functions,
 // methods of exported types, constants and variables.
 func exported(f *ast.File) (n int) {

@@ -18,7 +18,7 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-// When cmd/dashboard makes failures searchable: searchPause after one at the
+// When internal/app makes failures searchable: searchPause after one at the
 // least, and for a tenth of the time at most, until searchPeriod.
 const (
 	searchPause  = 200 * time.Millisecond
@@ -80,7 +80,7 @@ func (r *redriveQueue) committed(changes []job.Change) {
 	}
 }
 
-// search makes failures searchable, as cmd/dashboard does. The index is not put in
+// search makes failures searchable, as internal/app does. The index is not put in
 // order, which waits there for a second without a failure.
 func (r *redriveQueue) search(ctx context.Context) error {
 	for {

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"redrive/internal/config"
+	"redrive/internal/source"
+	"redrive/internal/source/amqpsource"
+	"redrive/internal/source/attach"
+	"redrive/internal/source/preset"
+	"redrive/internal/source/redissource"
+	"redrive/internal/source/sqlsource"
+)
+
+// attachSources makes the sources of the configuration, which do nothing before their
+// start. They come before the store, which asks them what they allow.
+func (a *App) attachSources() {
+	a.sources = attach.New(attached(a.Config), a.Config.Redactor().Text, a.Log)
+}
+
+// attached are the sources that a configuration names, with how each is opened.
+func attached(c *config.Config) (all []attach.Attached) {
+	for _, s := range c.Sources() {
+		all = append(all, attach.Attached{
+			Name: s.Name, Preset: s.Preset, Profile: s.Profile, Allow: s.Allow, Every: s.Every,
+			Fingerprint: s.Fingerprint(), Address: s.Address(), MovedFrom: s.MovedFrom,
+			Open: func(ctx context.Context) (source.Origin, error) {
+				return OpenSource(ctx, s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
+			},
+		})
+	}
+	return all
+}
+
+// OpenSource connects with a source, by the family of its preset, and with its queue at
+// work if that is elsewhere.
+func OpenSource(ctx context.Context, p *preset.Preset, url, work string, s preset.Settings) (source.Origin, error) {
+	switch p.Family {
+	case "amqp":
+		return amqpsource.Open(ctx, url, p, s)
+	case "redis":
+		return redissource.Open(ctx, url, p, s)
+	case "sql":
+		o, err := sqlsource.Open(ctx, url, p, s)
+		if err != nil || p.Work == nil {
+			return o, err
+		}
+		queue, err := redissource.OpenWork(ctx, work, p, s)
+		if err != nil {
+			return nil, errors.Join(err, o.Close())
+		}
+		o.SendTo(queue)
+		return o, nil
+	}
+	return nil, fmt.Errorf("the preset %s is of no known family", p.Name) // unreachable: a test reads them all
+}
+
+// startSources begins to mirror the sources, and to carry out what people ask of them.
+func (a *App) startSources(context.Context) error {
+	a.sources.Start(a.store, a.store.Sources)
+	a.onClose("sources", a.sources.Close)
+	return nil
+}

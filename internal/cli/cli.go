@@ -1,0 +1,175 @@
+// Package cli is the command line. Each command is a struct whose fields are its flags and
+// arguments and whose Run method carries it out; [Run] finds the command and returns the
+// exit status of the process: 0 for what was done, 1 for what failed, 2 for what was asked
+// wrongly, 3 for a database that another start does not help.
+//
+// The commands are grouped by what they need. Two run the program itself, by internal/app:
+// serve.go and demo.go, the latter in a made-up world. Those in local.go and backup.go read
+// files and open a database themselves. Those in remote.go, replay.go, jobs.go and enqueue.go
+// ask a running dashboard through its API; connect.go finds it. Those in accounts.go do either,
+// depending on whether a dashboard has the database open. source.go looks at the queues of
+// other programs. A command reads and writes through a [Console], which also has the signals
+// for those that ask for them and hides the passwords of the command line (credentials.go).
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+
+	"redrive/internal/client"
+	"redrive/internal/clip"
+	"redrive/internal/config"
+	"redrive/internal/fault"
+	"redrive/internal/invalid"
+	"redrive/internal/store/sqlite"
+	"redrive/internal/usage"
+	"redrive/internal/wire"
+)
+
+// commands is the command line: each field is a command, each field of a command
+// a flag or an argument. The parser calls the Run method of the command.
+type commands struct {
+	Serve   serve          `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
+	Demo    demoCommand    `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
+	Enqueue enqueue        `cmd:"" help:"Send jobs to a running dashboard."`
+	List    listCommand    `cmd:"" help:"List the jobs that match a filter."`
+	Show    showCommand    `cmd:"" help:"Show a job with its attempts and errors."`
+	Replay  replayCommand  `cmd:"" help:"Replay one job, or the jobs that match a filter, through a running dashboard."`
+	Discard discardCommand `cmd:"" help:"Discard the jobs that match a filter, through a running dashboard."`
+	Check   check          `cmd:"" help:"Check a configuration file."`
+	Source  sourceCommand  `cmd:"" help:"Look at queues of other programs whose dead letters Redrive can show."`
+	User    userCommand    `cmd:"" help:"Add, list, change and remove users."`
+	Token   tokenCommand   `cmd:"" help:"Create, list and revoke tokens for programs."`
+	Reload  reloadCommand  `cmd:"" help:"Reload the configuration of a running dashboard."`
+	Health  healthCommand  `cmd:"" help:"Check whether a running dashboard is ready; exit status 0 or 1."`
+	Policy  policy         `cmd:"" help:"Show the delays of a retry policy and their total."`
+	Seed    seedCommand    `cmd:"" help:"Write a large database for benchmarks."`
+	Backup  backupCommand  `cmd:"" help:"Back up a database, even while a dashboard has it open."`
+	Restore restoreCommand `cmd:"" help:"Restore a database from a backup."`
+	Doctor  doctor         `cmd:"" help:"Check a database without changing it: the file, the counts, the audit log."`
+	Version show           `cmd:"" help:"Print the version."`
+
+	Completion completion `cmd:"" help:"Print a script that completes commands and flags in bash, zsh or fish."`
+	Suggest    suggest    `cmd:"" hidden:"" help:"Print completions for the last word."`
+
+	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
+}
+
+// helpParts are the parts of flags that are too long to be written beside them,
+// and those that several flags share.
+func helpParts(version string) kong.Vars {
+	return kong.Vars{
+		"admin_token": "Needs an admin's token in REDRIVE_TOKEN.",
+		"base_path":   "Path under which everything is served, for example /redrive (the root, or base_path in the configuration).",
+		"filter": "Filter, written as in the search box, for example 'queue:orders type:email.* since:2h'. " +
+			"Without a state, it selects dead letters.",
+		"level":  "debug, info, warn or error",
+		"levels": "debug,info,warn,error",
+		"policy": "A preset (for example sidekiq), a policy from the configuration, default, queue:NAME, type:NAME, or a file with a policy.",
+		"server": usualServer,
+		"token":  "Reads the token from REDRIVE_TOKEN.",
+
+		"version": "redrive " + version,
+	}
+}
+
+// Run executes one command line and returns the exit code.
+func Run(args []string, c Console) int {
+	c = c.hiding(args)
+	answered := false // by --help
+	parser, err := kong.New(&commands{},
+		kong.Name("dashboard"), kong.Description("Run background jobs, see why they failed, run them again."),
+		kong.Writers(c.Stdout, c.Stderr), kong.Exit(func(int) { answered = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Bind(c), helpParts(c.Version))
+	if err != nil { // unreachable unless the struct above is wrong
+		panic(err)
+	}
+	// The parser would replace what is not valid UTF-8, and a job would get another type.
+	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
+		return fail(c, usage.Errorf("%q is not valid UTF-8", args[i]))
+	}
+	command, err := parser.Parse(args)
+	if answered {
+		return 0
+	}
+	if err != nil {
+		return fail(c, misused(err, args, parser.Model.Children))
+	}
+	if err := checkDatabases(command.Flags()); err != nil {
+		return fail(c, err)
+	}
+	if err := command.Run(); err != nil {
+		return fail(c, err)
+	}
+	return 0
+}
+
+// misused is the error of a wrong command line, with advice. The parser takes what
+// begins with a dash for a flag, also a negative number or duration.
+func misused(err error, args []string, known []*kong.Node) error {
+	for i, arg := range args {
+		if len(arg) < 2 || arg[0] != '-' || !strings.ContainsAny(arg[1:2], "0123456789P") {
+			continue
+		}
+		if i > 0 && slices.Contains([]string{"--delay", "--run-at", "--ttr"}, args[i-1]) {
+			if _, wrong := wire.ParseDuration(arg); wrong != nil {
+				return usage.Errorf("%s: %w", args[i-1], wrong)
+			}
+		}
+		if args[0] == "enqueue" && !strings.HasPrefix(args[i-1], "--") {
+			return usage.Errorf("%w; a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- %s", err, arg)
+		}
+	}
+	meant := ""
+	if len(args) > 0 {
+		var names []string
+		for _, command := range known {
+			if !command.Hidden && command.Name != args[0] {
+				names = append(names, command.Name)
+			}
+		}
+		meant = invalid.DidYouMean(args[0], names)
+	}
+	return usage.Errorf("%w%s; run dashboard --help for a list of commands", err, meant)
+}
+
+// fail prints what went wrong, each error in one line, because the logs of a service
+// are read line by line, and returns the exit code.
+func fail(c Console, err error) int {
+	var wrong config.Errors
+	var refused wrongFile
+	var paused *pausedError
+	switch {
+	case errors.As(err, new(loggedError)):
+	case errors.As(err, &wrong):
+		for _, e := range wrong {
+			fmt.Fprintf(c.Stderr, "dashboard: %v\n", e)
+		}
+	case errors.As(err, &refused):
+		for line := range strings.SplitSeq(refused.Error(), "\n") {
+			fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(line))
+		}
+	case errors.As(err, &paused):
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(clip.Line(paused.why)))
+		for _, step := range paused.steps {
+			fmt.Fprintf(c.Stderr, "  %s\n", printable(step))
+		}
+	default:
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", clip.Line(err.Error()))
+	}
+	var answer *client.Error
+	if errors.As(err, new(usage.Error)) || errors.As(err, &answer) && answer.Refused() {
+		return 2
+	}
+
+	// Starting again does not help.
+	if errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsafe) || errors.Is(err, sqlite.ErrForeign) {
+		return 3
+	}
+	return 1
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"redrive/internal/usage"
+)
+
+// What is written on a command line, or in a variable that stands for a flag, can be a URL
+// with a password. The program has a use for it in few places, and prints it in none: all
+// that a command writes passes through [Console.hiding], which knows the passwords of its
+// command line.
+
+// credentialForms are the ways to write a password between a name and a host: in a URL, and
+// in a name of a data source as drivers for MySQL read it.
+var credentialForms = []*regexp.Regexp{
+	regexp.MustCompile(`://([^\s:/]*):(\S+)@`),
+	regexp.MustCompile(`^(?:-+[\w-]+=)?([^\s:/@]+):([^\s/]\S*)@(?:[\w.-]*\(|[\w.\[\]:-]+/)`),
+}
+
+// credentialParameter is a password that is a parameter. Filters and payloads have such
+// words too, in which they mean something else: it counts only in a [dataSource].
+var credentialParameter = regexp.MustCompile(`(?i)(?:^|[?&;\s"'])((?:ssl)?password|passwd|pwd|secret|token|auth)=([^&;\s"']+)`)
+
+// dataSource is an argument, or the value of a flag, that says as a whole where something
+// is: a URL, or parameters with a host or a database among them.
+var dataSource = regexp.MustCompile(`(?i)^(?:-+[\w-]+=)?` +
+	`(?:[a-z][a-z0-9+.-]*://|[^\s{\["]*\?|(?:[^{\["]*[\s/;])?(?:host|hostaddr|server|dbname|database)=)`)
+
+// bareLength is how long a password has to be to be hidden also where nothing around it
+// says that it is one: what is shorter is a part of too many words.
+const bareLength = 6
+
+// stars are what stands for a password.
+const stars = "***"
+
+// credentials are what has to be replaced in the output of a command, and by what: pairs,
+// as [strings.NewReplacer] takes them.
+type credentials struct {
+	forms []string // passwords with what is around them
+	bare  []string // passwords alone, which can be words that mean something else
+}
+
+// credentialsIn finds the passwords in a command line.
+func credentialsIn(texts []string) (all credentials) {
+	for _, text := range texts {
+		for _, form := range credentialForms {
+			for _, found := range form.FindAllStringSubmatch(text, -1) {
+				all.add(found[1], ":", found[2], "@")
+			}
+		}
+
+		if !dataSource.MatchString(text) {
+			continue
+		}
+		for _, found := range credentialParameter.FindAllStringSubmatch(text, -1) {
+			all.add(found[1], found[1]+"=", found[2], "")
+		}
+	}
+	return all
+}
+
+// add notes a password that belongs to a name, and what is written before and after it.
+func (all *credentials) add(name, before, password, after string) {
+	for _, spelt := range spellings(password) {
+		all.forms = append(all.forms, before+spelt+after, before+stars+after)
+		if len(spelt) >= bareLength && spelt != name {
+			all.bare = append(all.bare, spelt, stars)
+		}
+	}
+}
+
+// spellings are a password as it was written, as the part of a URL that it means, and
+// each as a log quotes it.
+func spellings(password string) []string {
+	all := []string{password, url.QueryEscape(password)}
+	if plain, err := url.PathUnescape(password); err == nil {
+		all = append(all, plain)
+	}
+	for _, s := range all {
+		all = append(all, strings.Trim(strconv.Quote(s), `"`))
+	}
+
+	// The longest first, since one can be a part of another.
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(all)
+}
+
+// hiding is a console that prints no password of the command line and the environment.
+// A password alone is hidden in messages and the log only: in what a command was asked for,
+// the same word can be the name of a queue or a member of JSON. Where there is none, it is
+// the console itself, which may be a terminal.
+func (c Console) hiding(args []string) Console {
+	texts := slices.Clone(args)
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "REDRIVE_") {
+			texts = append(texts, value)
+		}
+	}
+	found := credentialsIn(texts)
+	if len(found.forms) == 0 {
+		return c
+	}
+	inOutput := strings.NewReplacer(found.forms...)
+	inMessages := strings.NewReplacer(slices.Concat(found.forms, found.bare)...)
+
+	c.Stdout = &hider{c.Stdout, inOutput}
+	c.Stderr = &hider{c.Stderr, inMessages}
+	return c
+}
+
+// hider replaces passwords in what is written. Commands write a line at once. The log hides
+// them by [hider.attribute] instead.
+type hider struct {
+	to     io.Writer
+	secret *strings.Replacer
+}
+
+func (h *hider) Write(p []byte) (int, error) {
+	var out bytes.Buffer
+	if _, err := h.secret.WriteString(&out, string(p)); err != nil {
+		return 0, err
+	}
+	if _, err := h.to.Write(out.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// attribute replaces passwords in the message of the log or in a value. Names, times and
+// numbers stay as they are.
+func (h *hider) attribute(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindString {
+		a.Value = slog.StringValue(h.secret.Replace(a.Value.String()))
+		return a
+	}
+	if a.Value.Kind() != slog.KindAny {
+		return a
+	}
+
+	if list, ok := a.Value.Any().([]string); ok {
+		hidden := slices.Clone(list)
+		for i := range hidden {
+			hidden[i] = h.secret.Replace(hidden[i])
+		}
+		a.Value = slog.AnyValue(hidden)
+		return a
+	}
+
+	// An error, or the cause of a panic. It stays what it is unless it has a password.
+	text := fmt.Sprintf("%+v", a.Value.Any())
+	if hidden := h.secret.Replace(text); hidden != text {
+		a.Value = slog.StringValue(hidden)
+	}
+	return a
+}
+
+// checkDatabases refuses a URL where a flag names a database file.
+func checkDatabases(flags []*kong.Flag) error {
+	for _, f := range flags {
+		if f.Name == "db" {
+			if err := checkDatabase(f.Target.String()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkDatabase refuses a URL of a database that is not Redrive's own.
+func checkDatabase(path string) error {
+	if scheme, _, ok := strings.Cut(path, "://"); ok {
+		return usage.Errorf("--db %s is a URL of %s, and Redrive keeps its jobs in a file: name that file. "+
+			"To see dead letters that are in another database, add it to sources in the configuration (docs/sources.md)", path, scheme)
+	}
+	return nil
+}

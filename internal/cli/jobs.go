@@ -1,0 +1,370 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/invalid"
+	"redrive/internal/job"
+	"redrive/internal/source"
+	"redrive/internal/usage"
+)
+
+// listCommand is dashboard list: it lists the jobs that a filter selects.
+type listCommand struct {
+	Filter []string `arg:"" optional:"" help:"Filter, written as in the search box, for example 'queue:orders since:2h' (all jobs)."`
+	Limit  int      `help:"Maximum number of jobs, newest first; 0 lists all (${default})." default:"50" placeholder:"N"`
+	JSON   bool     `name:"json" help:"Print the jobs as JSON, one per line."`
+	dashboardFlags
+}
+
+// jobsPage is one page of the list of jobs, as the API answers it.
+type jobsPage struct {
+	Jobs       []json.RawMessage
+	Next       string
+	Incomplete bool
+}
+
+// maxPage is how many jobs are asked for at once.
+const maxPage = 200
+
+// Run lists the jobs, page by page.
+func (l *listCommand) Run(c Console) error {
+	q := strings.Join(l.Filter, " ")
+	if l.Limit < 0 {
+		return usage.Errorf("--limit must be 0 or more")
+	}
+	var wrong *invalid.Error
+	f, err := filter.Parse(q, time.Now())
+	if errors.As(err, &wrong) {
+		return usage.Errorf("%s", wrong.Problem)
+	}
+	dashboard, err := l.connect()
+	if err != nil {
+		return err
+	}
+	show := l.printer(c, f)
+	for listed, after := 0, ""; ; {
+		size := maxPage
+		if l.Limit > 0 {
+			size = min(size, l.Limit-listed)
+		}
+		ask := url.Values{"q": {q}, "limit": {strconv.Itoa(size)}}
+		if after != "" {
+			ask.Set("after", after)
+		}
+		var page jobsPage
+		if err := dashboard.Call(context.Background(), http.MethodGet, "jobs?"+ask.Encode(), nil, &page); err != nil {
+			return err
+		}
+		if err := show(page); err != nil {
+			return err
+		}
+		listed, after = listed+len(page.Jobs), page.Next
+		switch {
+		case after == "":
+			return nil
+		case listed == l.Limit:
+			fmt.Fprintln(c.Stderr, "There are more jobs; add --limit 0 to list all.")
+			return nil
+		}
+	}
+}
+
+// printer returns a function that prints a page.
+func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
+	w := tabwriter.NewWriter(c.Stdout, 0, 0, 2, ' ', 0)
+	if !l.JSON {
+		fmt.Fprintln(w, "ID\tSTATE\tTYPE\tQUEUE\tATTEMPTS\t"+timeColumn(f)+"\tERROR")
+	}
+	return func(page jobsPage) error {
+		for _, raw := range page.Jobs {
+			if l.JSON {
+				if err := printLine(c, raw); err != nil {
+					return err
+				}
+				continue
+			}
+			var j jobAnswer
+			if err := json.Unmarshal(raw, &j); err != nil {
+				return fmt.Errorf("read the dashboard's answer: %w", err)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.state(), printable(j.Type), printable(j.Queue),
+				j.tries("/"), j.sortedBy(f), j.Error.line(60))
+		}
+		if page.Incomplete {
+			fmt.Fprintln(c.Stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
+		}
+		return w.Flush()
+	}
+}
+
+// jobAnswer is a job as the API shows it.
+type jobAnswer struct {
+	ID, Type, Queue, Status, Reason string
+	Run, Attempts                   int
+	MaxAttempts                     int  `json:"max_attempts"` // 0: the source of the job does not say it
+	AtSource                        bool `json:"at_source"`    // the source has the job, and has not said what became of it
+	Returned                        bool // the same, for so long that no more is expected
+	ReplayUnknown                   bool `json:"replay_unknown"`
+
+	TTR    string
+	Policy *struct { // nil: the source of the job has its own
+		MaxAttempts int `json:"max_attempts"`
+		Strategy    string
+	}
+
+	Added    time.Time `json:"added_at"` // of a job of a source
+	Enqueued time.Time `json:"enqueued_at"`
+	Changed  time.Time `json:"changed_at"`
+	RunAt    time.Time `json:"run_at"`
+	Finished time.Time `json:"finished_at"`
+	Until    time.Time `json:"returned_until"` // when a job that its source has will count as returned
+
+	Error   errorAnswer
+	Payload json.RawMessage
+}
+
+// foreign reports whether the job is one of a source, which says of it what it wants.
+func (j jobAnswer) foreign() bool { return source.Of(j.Queue) != "" }
+
+// state is where the job stands, as far as it is known.
+func (j jobAnswer) state() string {
+	switch {
+	case j.ReplayUnknown:
+		return "unknown"
+	case j.Returned:
+		return "returned"
+	case j.AtSource:
+		return "at " + source.Of(j.Queue)
+	}
+	return j.Status
+}
+
+// handed says since when the source of a job has it, and what can be heard of it.
+func (j jobAnswer) handed(reports string) string {
+	since, name := second(j.Changed), source.Of(j.Queue)
+	switch {
+	case !j.AtSource:
+		return "-"
+	case j.Returned:
+		return since + ", and not back: it succeeded there, still waits, or was removed"
+	case reports == "failures":
+		return fmt.Sprintf("%s; %s reports only failures: if the job is not back by %s, it counts as returned", since, name, second(j.Until))
+	case reports != "":
+		return fmt.Sprintf("%s; %s reports %s: if neither is known by %s, the job counts as returned", since, name, reports, second(j.Until))
+	}
+	return since
+}
+
+// tries is how often the job was tried, of how many times that it may be; a dash where the
+// source of the job does not say it.
+func (j jobAnswer) tries(of string) string {
+	switch {
+	case j.foreign() && j.Attempts == 0:
+		return "–"
+	case j.MaxAttempts == 0:
+		return strconv.Itoa(j.Attempts)
+	}
+	return strconv.Itoa(j.Attempts) + of + strconv.Itoa(j.MaxAttempts)
+}
+
+// timeColumn names the time by which a list is sorted.
+func timeColumn(f filter.Filter) string {
+	switch {
+	case f.Order() == filter.Next:
+		return "NEXT RUN"
+	case f.ByEnqueueing():
+		return "ENQUEUED"
+	}
+	return "SINCE"
+}
+
+// sortedBy is the time of the job by which a list is sorted. What counts of a job of a source
+// is when Redrive saw it first: when it was enqueued or died says nothing of its place.
+func (j jobAnswer) sortedBy(f filter.Filter) string {
+	switch {
+	case f.Order() == filter.Next:
+		return second(j.RunAt)
+	case !f.ByEnqueueing():
+		return second(j.Changed)
+	case j.foreign():
+		return "added " + second(j.Added)
+	}
+	return second(j.Enqueued)
+}
+
+// errorAnswer is an error as the API shows it.
+type errorAnswer struct{ Type, Message string }
+
+// line is the error on one line of at most so many characters.
+func (e errorAnswer) line(most int) string {
+	failure := job.Failure{ErrorInfo: job.ErrorInfo{Type: e.Type, Message: e.Message}}
+	if e == (errorAnswer{}) {
+		return "-"
+	}
+	return printable(clip.Text(clip.Line(failure.Error()), most))
+}
+
+// second is a time in UTC, exact to the second, or a dash for the zero time.
+func second(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// showCommand is dashboard show: it shows one job with its attempts.
+type showCommand struct {
+	ID   string `arg:"" help:"The job's id."`
+	JSON bool   `name:"json" help:"Print everything about the job as JSON, on one line."`
+	dashboardFlags
+}
+
+// detailAnswer is a job with its history, as the API shows it.
+type detailAnswer struct {
+	Job      jobAnswer
+	Attempts []attemptAnswer
+	Total    int    `json:"attempts_total"`
+	Reports  string `json:"source_reports"` // what the source of the job tells of what became of it
+	Next     int    `json:"attempts_next"`  // 0: there are no earlier attempts
+}
+
+// attemptAnswer is an attempt, or the execution under way.
+type attemptAnswer struct {
+	Run, Number     int
+	Outcome, Action string
+	DecidedBy       string    `json:"decided_by"`
+	Started         time.Time `json:"started_at"`
+	Finished        time.Time `json:"finished_at"`
+	DelayMS         float64   `json:"delay_ms"`
+	Error           errorAnswer
+}
+
+// Run shows the job.
+func (s *showCommand) Run(c Console) error {
+	id, err := job.ParseID(s.ID)
+	if err != nil {
+		return usage.Of(err)
+	}
+	dashboard, err := s.connect()
+	if err != nil {
+		return err
+	}
+	var raw json.RawMessage
+	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &raw); err != nil {
+		return err
+	}
+	if s.JSON {
+		return printLine(c, raw)
+	}
+	var d detailAnswer
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return fmt.Errorf("read the dashboard's answer: %w", err)
+	}
+	return d.print(c.Stdout)
+}
+
+// policy says how the job is retried; of a job of a source, Redrive has no policy.
+func (j jobAnswer) policy() string {
+	if j.Policy == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.TTR)
+}
+
+// time is a time that the source of the job may not say.
+func (j jobAnswer) time(t time.Time) string {
+	if j.foreign() && t.IsZero() {
+		return "unknown"
+	}
+	return second(t)
+}
+
+// ended is when the run of the job ended, if it has.
+func (j jobAnswer) ended() string {
+	if j.Status == string(job.Pending) {
+		return second(j.Finished)
+	}
+	return j.time(j.Finished)
+}
+
+// print prints the job, what was decided about it, and its attempts.
+func (d detailAnswer) print(out io.Writer) error {
+	j, w := d.Job, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	state := j.state()
+	if j.ReplayUnknown {
+		state = "unknown: it is not known whether " + source.Of(j.Queue) + " took the replay"
+	}
+	if j.Reason != "" {
+		state += ", " + j.Reason
+	}
+	for _, line := range [][2]string{
+		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.handed(d.Reports)},
+		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
+		{"Enqueued", j.time(j.Enqueued)}, {"Runs at", second(j.RunAt)}, {"Finished", j.ended()},
+		{"Error", j.Error.line(1000)}, {"Payload", string(j.Payload)},
+	} {
+		if line[1] != "-" {
+			fmt.Fprintf(w, "%s\t%s\n", line[0], printable(line[1]))
+		}
+	}
+	if err := w.Flush(); err != nil || len(d.Attempts) == 0 {
+		return err
+	}
+	when, at := "STARTED", func(a attemptAnswer) time.Time { return a.Started }
+	if j.foreign() {
+		when, at = "ENDED", func(a attemptAnswer) time.Time { return a.Finished }
+	}
+	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
+	for _, a := range d.Attempts {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, a.number(), second(at(a)), a.took(),
+			cmp.Or(a.Outcome, "running"), a.decision(), a.Error.line(80))
+	}
+	if err := w.Flush(); err != nil || d.Next == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nThese are the newest of %d attempts. Earlier ones: GET /api/v1/jobs/%s?attempts_after=%d\n",
+		d.Total, j.ID, d.Next)
+	return err
+}
+
+// number is the number of the attempt; an execution that counts as none has a dash.
+func (a attemptAnswer) number() string {
+	if a.Number == 0 {
+		return "-"
+	}
+	return strconv.Itoa(a.Number)
+}
+
+// took is how long the attempt ran. A source says when it ended, and not when it began.
+func (a attemptAnswer) took() string {
+	if a.Finished.IsZero() || a.Started.IsZero() {
+		return "-"
+	}
+	return a.Finished.Sub(a.Started).Round(time.Millisecond).String()
+}
+
+// decision is what was decided after the attempt, and by what.
+func (a attemptAnswer) decision() string {
+	if a.Action == "" {
+		return "-"
+	}
+	text := a.Action
+	if a.DelayMS > 0 {
+		text += " in " + (time.Duration(a.DelayMS * float64(time.Millisecond))).Round(time.Millisecond).String()
+	}
+	return printable(text + " (" + a.DecidedBy + ")")
+}

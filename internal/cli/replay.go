@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/operation"
+	"redrive/internal/source"
+	"redrive/internal/usage"
+	"redrive/internal/wire"
+)
+
+// replayCommand is dashboard replay: it replays one job, or the jobs that a filter selects.
+type replayCommand struct {
+	ID      string        `arg:"" optional:"" help:"The id of one job, instead of a filter."`
+	Mode    string        `help:"One job of a source: once, fresh (attempts from zero) or new (a new message)." placeholder:"MODE"`
+	In      time.Duration `help:"One job: start after this time, for example 5m." placeholder:"DURATION"`
+	Payload string        `help:"One job: another payload, any JSON." placeholder:"JSON"`
+	bulkFlags
+}
+
+// Run replays through a running dashboard.
+func (r *replayCommand) Run(c Console) error {
+	if r.ID != "" {
+		return r.one(c)
+	}
+	switch {
+	case r.Mode != "" || r.In != 0 || r.Payload != "":
+		return usage.Errorf("--mode, --in and --payload are for one job: name its id")
+	case r.Filter == "":
+		return usage.Errorf("name the id of a job, or select jobs with --filter: state:dead_letter for all dead letters")
+	}
+	return r.act(c, operation.Replay)
+}
+
+// one replays a job, in the run that is the newest now.
+func (r *replayCommand) one(c Console) error {
+	id, err := job.ParseID(r.ID)
+	switch {
+	case err != nil:
+		return usage.Of(err)
+	case r.Filter != "" || r.Rate != "" || r.Spread != "" || r.Canary != nil || r.NoGuard || r.DryRun || r.Yes:
+		return usage.Errorf("a replay of one job has only the flags --mode, --in and --payload")
+	case r.Payload != "" && !json.Valid([]byte(r.Payload)):
+		return usage.Errorf(`the payload is not JSON; a string needs quotes, for example '"text"'`)
+	case r.In < 0:
+		return usage.Errorf("--in must not be negative")
+	}
+	dashboard, err := r.connect()
+	if err != nil {
+		return err
+	}
+	var was detailAnswer
+	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &was); err != nil {
+		return err
+	}
+	var is struct{ Job jobAnswer }
+	if err := dashboard.Call(context.Background(), http.MethodPost, "jobs/"+id+"/replay", r.change(was.Job.Run), &is); err != nil {
+		return err
+	}
+	state := is.Job.state()
+	if is.Job.foreign() && !is.Job.AtSource { // its source is told in the background
+		state = "on its way to " + source.Of(is.Job.Queue)
+	}
+	fmt.Fprintf(c.Stdout, "Replayed, run %d: %s\n", is.Job.Run, state)
+	return nil
+}
+
+// change asks for the next run after one.
+func (r *replayCommand) change(run int) map[string]any {
+	ask := map[string]any{"run": run}
+	if r.Mode != "" {
+		ask["mode"] = r.Mode
+	}
+	if r.In > 0 {
+		ask["delay"] = wire.FormatDuration(r.In)
+	}
+	if r.Payload != "" {
+		ask["payload"] = json.RawMessage(r.Payload)
+	}
+	return ask
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"redrive/internal/app"
+	"redrive/internal/config"
+	"redrive/internal/usage"
+)
+
+// serve is the command that runs everything.
+type serve struct {
+	Listen    string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
+	DB        string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	Config    string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
+	LogLevel  string `help:"${level} (${default})." default:"info" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
+	LogFormat string `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
+
+	Relaxed bool `help:"Do not wait for the disk at each commit: faster, but a power cut may lose the last moments." env:"REDRIVE_RELAXED"`
+
+	BasePath       *string `help:"${base_path}" env:"REDRIVE_BASE_PATH" placeholder:"PATH"`
+	InsecureNoAuth bool    `help:"Accept connections from other machines even if no login is required."`
+}
+
+// Run serves until a signal or a failure. Who reads the log as JSON finds nothing in
+// another format: the failure is the last line of the log then.
+func (s *serve) Run(c Console) error {
+	log, err := newLog(c.Stderr, s.LogLevel, s.LogFormat)
+	if err != nil {
+		return err
+	}
+	if err = s.run(c, log); err != nil && s.LogFormat == "json" {
+		log.Error("Redrive failed.", "error", err)
+		return loggedError{err}
+	}
+	return err
+}
+
+// loggedError is an error that the log has told already.
+type loggedError struct{ error }
+
+func (e loggedError) Unwrap() error { return e.error }
+
+// run is Run with a log. What is wrong with the flags and the configuration is said
+// before anything is opened.
+func (s *serve) run(c Console, log *slog.Logger) error {
+	if err := app.CheckListen(s.Listen, true); err != nil {
+		return err
+	}
+	settings, err := loadConfig(s.Config)
+	if err != nil {
+		return err
+	}
+	base := settings.BasePath()
+	if s.BasePath != nil {
+		base = strings.TrimSuffix(*s.BasePath, "/")
+	}
+	if !config.IsBasePath(base) {
+		return usage.Errorf("--base-path %q is not a path, for example /redrive", base)
+	}
+	if s.Relaxed {
+		log.Warn("Relaxed: a power cut may lose the last moments.")
+	}
+
+	ctx, signals, release := c.interrupts()
+	defer release()
+	defer app.OccupyProcess(settings, log)()
+	a, err := app.Start(ctx, app.Parts{
+		Listen: s.Listen, DB: s.DB, Relaxed: s.Relaxed, Open: s.InsecureNoAuth, BasePath: base, Config: settings, Log: log,
+		Reload: cmp.Or(settings.File(), usualConfig),
+	})
+	if err != nil {
+		return app.UnlessInterrupted(ctx, log, err)
+	}
+
+	log.Info("Redrive is ready.", "version", c.Version, "url", a.URL(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
+		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
+	if s.LogFormat != "json" {
+		state := ""
+		if a.Store().Made() {
+			state = ", which is new"
+		}
+		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), s.DB, state)
+	}
+
+	hangups, ignore := c.Signals(syscall.SIGHUP)
+	defer ignore()
+	a.ReloadOn(hangups)
+
+	// systemd waits for this (Type=notify). The programs that run jobs do not get the
+	// variable: systemd would not listen to them.
+	if _, err := daemon.SdNotify(true, daemon.SdNotifyReady); err != nil {
+		log.Warn("systemd was not told that Redrive is ready.", "error", err)
+	}
+	return a.Attend(signals)
+}
+
+// usualConfig is the configuration file that is read where it exists.
+const usualConfig = "redrive.yaml"
+
+// loadConfig reads the named file. Without a name it reads the usual one where that
+// exists, and takes the built-in configuration otherwise.
+func loadConfig(path string) (*config.Config, error) { return loadConfigBy(config.Load, path) }
+
+func loadConfigBy(load func(path string) (*config.Config, error), path string) (*config.Config, error) {
+	if path == "" {
+		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
+			return config.Default(), nil
+		}
+		path = usualConfig
+	}
+	c, err := load(path)
+	if err != nil {
+		return nil, usage.Of(err)
+	}
+	return c, nil
+}
