@@ -25,6 +25,7 @@ var nouns = []string{
 var rooms = map[string]string{
 	"access":                       "",
 	"apitype":                      "access",
+	"openapi":                      "apitype",
 	"rawjson":                      "",
 	"httpclient":                   "",
 	"resource":                     "",

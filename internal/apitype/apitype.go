@@ -131,7 +131,7 @@ type Caller struct {
 	// What the caller was given to do.
 	Role access.Role `json:"role"`
 	// The permissions of the role.
-	May []access.Permission `json:"may"`
+	May []access.Permission `json:"may" schema:"nullable"`
 }
 
 // LoggedIn is the answer to a login that a program sent.

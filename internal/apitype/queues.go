@@ -229,7 +229,7 @@ type NamedPolicy struct {
 // Reloaded is what reading the configuration again has changed.
 type Reloaded struct {
 	// The settings that changed.
-	Changed []string `json:"changed"`
+	Changed []string `json:"changed" schema:"nullable"`
 	// Those that take effect only after a restart.
-	Restart []string `json:"restart"`
+	Restart []string `json:"restart" schema:"nullable"`
 }

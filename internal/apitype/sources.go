@@ -66,7 +66,7 @@ type UnattachedSource struct {
 type SourceDetail struct {
 	Source
 	// What a person should know before acting at the source.
-	Hazards []string `json:"hazards"`
+	Hazards []string `json:"hazards" schema:"nullable"`
 	// The newest 50 requests to the source.
 	Acts []SourceAct `json:"acts"`
 	// The records that could not be taken over, the newest first.

@@ -234,14 +234,14 @@ func toLogin(r *http.Request) string {
 
 // me is GET /me: who the caller is, and what they may do. The route is open to all, so it
 // says itself what is wrong with the proof of a caller, as the other routes do.
-func (s *Server) me(c echo.Context) error {
+func (s *Server) me(c echo.Context) (apitype.Caller, error) {
 	who := web.CallerOf(c)
 	if who.Means == web.ByNothing {
 		_, err := s.identify(c)
 		if err == nil {
 			err = web.Fail(web.UnknownCaller, s.howToLogIn())
 		}
-		return err
+		return apitype.Caller{}, err
 	}
 	var may []access.Permission
 	for _, p := range access.Permissions() {
@@ -249,7 +249,7 @@ func (s *Server) me(c echo.Context) error {
 			may = append(may, p)
 		}
 	}
-	return web.JSON(c, http.StatusOK, apitype.Caller{Name: who.Name, Role: who.Role, May: may})
+	return apitype.Caller{Name: who.Name, Role: who.Role, May: may}, nil
 }
 
 // loginPage is the page /login. A user who is logged in already is sent on.

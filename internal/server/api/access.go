@@ -85,9 +85,34 @@ func (a *API) tokens(c echo.Context) (apitype.TokenList, error) {
 func (a *API) AccessActs() []Act {
 	accounts := a.View.Accounts()
 	acts := []Act{
-		{"/users", a.addUser}, {"/users/:name/role", a.setRole}, {"/users/:name/password", a.setPassword},
-		{"/users/:name/remove", named("name", accounts.RemoveUser, removedUser)}, {"/sessions/:id/end", named("id", a.end, endedSession)},
-		{"/tokens", a.createToken}, {"/tokens/:id/revoke", named("id", accounts.RevokeToken, revokedToken)},
+		{
+			Path: "/users", Says: "Adds a user; with the first one everyone has to log in", Request: apitype.NewUser{},
+			Answer: apitype.UserAnswer{}, Created: true, Do: a.addUser,
+		},
+		{
+			Path: "/users/:name/role", Says: "Gives a user another role", Request: apitype.RoleRequest{},
+			Answer: apitype.UserAnswer{}, Do: a.setRole,
+		},
+		{
+			Path: "/users/:name/password", Says: "Gives a user another password, which ends their sessions", Request: apitype.PasswordRequest{},
+			Answer: apitype.UserChanged{}, Do: a.setPassword,
+		},
+		{
+			Path: "/users/:name/remove", Says: "Removes a user", Request: apitype.Nothing{},
+			Answer: apitype.UserRemoved{}, Do: named("name", accounts.RemoveUser, removedUser),
+		},
+		{
+			Path: "/sessions/:id/end", Says: "Ends a session", Request: apitype.Nothing{},
+			Answer: apitype.SessionEnded{}, Do: named("id", a.end, endedSession),
+		},
+		{
+			Path: "/tokens", Says: "Makes a token, whose secret is shown this once", Request: apitype.NewToken{},
+			Answer: apitype.TokenMade{}, Created: true, Do: a.createToken,
+		},
+		{
+			Path: "/tokens/:id/revoke", Says: "Revokes a token", Request: apitype.Nothing{},
+			Answer: apitype.TokenRevoked{}, Do: named("id", accounts.RevokeToken, revokedToken),
+		},
 	}
 	for i, act := range acts {
 		acts[i].Do = func(c echo.Context) (Outcome, error) {

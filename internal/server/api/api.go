@@ -1,7 +1,7 @@
 // Package api answers programs in JSON, and carries out what people and programs
 // ask for.
 //
-// A GET has a handler that returns an answer; [API.Routes] lists them all. A
+// A GET has a handler that returns an answer; [API.Endpoints] lists them all. A
 // change is an [Act], and there is one for both ways in: a program sends a body,
 // a page sends a form, and only the reading of the two differs. The pages take
 // the acts from [API.Acts] and show what came of them.
@@ -58,67 +58,6 @@ func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
 	return &API{Site: site, passwords: passwords, began: began}
 }
 
-// Routes adds the routes of the API and of the exports, each with the permission
-// that a caller needs and the parameters that it takes. The exports live outside /api/v1 because people open them
-// in a browser.
-func (a *API) Routes(r *web.Routes) {
-	list := func(path string, h echo.HandlerFunc, parameters ...string) {
-		r.Get(v1+path, access.View, h, append(parameters, "limit")...)
-	}
-	list("/jobs", answered(a, a.jobs), web.ListParameters()...)
-	r.Get(v1+"/jobs/count", access.View, answered(a, a.countJobs), web.FilterParameters()...)
-	r.Get(v1+"/jobs/:id", access.View, answered(a, a.job), "attempts_after")
-	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope, "original")
-	list("/dead-letters", answered(a, a.letters), web.ListParameters()...)
-	r.Get(v1+"/dead-letters/fill", access.View, answered(a, a.usage))
-	r.Get(v1+"/retention", access.View, answered(a, a.retention))
-	list("/trash", answered(a, a.trash), web.ListParameters()...)
-	r.Get(v1+"/facets", access.View, answered(a, a.facets), web.FilterParameters()...)
-	r.Get(v1+"/counters", access.View, answered(a, a.counters))
-	r.Get(v1+"/queues", access.View, answered(a, a.queues), "after")
-	r.Get(v1+"/queues/:name", access.View, answered(a, a.queue))
-	r.Get(v1+"/sources", access.View, answered(a, a.sources))
-	r.Get(v1+"/sources/:name", access.View, answered(a, a.source))
-	r.Get(v1+"/workers", access.View, answered(a, a.workers))
-	r.Get(v1+"/policies", access.View, answered(a, a.policies))
-	list("/failures", answered(a, a.groups), web.GroupParameters()...)
-	r.Get(v1+"/failures/classes", access.View, answered(a, a.classes), "state", "queue", "source", "type", "class")
-	r.Get(v1+"/failures/:fingerprint", access.View, answered(a, a.group))
-	list("/operations", answered(a, a.operations), "after")
-	r.Get(v1+"/operations/:id", access.View, answered(a, a.operation))
-	list("/operations/:id/items", answered(a, a.items), "state", "after")
-	r.Get(v1+"/operations/:id/rate", access.View, answered(a, a.rate))
-	list("/audit", answered(a, a.audit), web.AuditParameters()...)
-	r.Get(v1+"/users", access.Manage, answered(a, a.users))
-	r.Get(v1+"/sessions", access.Manage, answered(a, a.sessions))
-	r.Get(v1+"/tokens", access.Manage, answered(a, a.tokens))
-
-	r.Post(v1+"/jobs", access.Enqueue, a.enqueue)
-	r.Post(v1+"/jobs/batch", access.Enqueue, a.enqueueBatch)
-	r.Post(v1+"/queues/:name/envelopes", access.Enqueue, a.enqueueEnvelopes)
-	r.Post(v1+"/jobs/:id/reveal", access.Reveal, answered(a, func(c echo.Context) (apitype.JobDetail, error) {
-		d, err := a.Reveal(c)
-		if err != nil {
-			return apitype.JobDetail{}, err
-		}
-		return a.Detail(c, d)
-	}))
-	for _, act := range a.Acts() {
-		r.Post(v1+act.Path, access.Operate, act.answer)
-	}
-	for _, act := range a.ManageActs() {
-		r.Post(v1+act.Path, access.Manage, act.answer)
-	}
-	for _, act := range a.AccessActs() {
-		r.Post(v1+act.Path, access.Manage, act.answer)
-	}
-
-	a.export(r, "/export", a.exportJobs, web.ListParameters()...)
-	a.export(r, "/failures", a.exportGroups, web.GroupParameters()...)
-	a.export(r, "/audit", a.exportAudit, web.AuditParameters()...)
-	a.export(r, "/operations/:id/items", a.exportItems, "state", "after")
-}
-
 // answered makes a handler of a function that returns an answer.
 func answered[T any](a *API, h func(echo.Context) (T, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -142,8 +81,13 @@ func mapped[T, A any](items []T, shown func(T) A) []A {
 // An Act changes something, for a program that sends a body or a page that sends
 // a form: web.IsForm tells which.
 type Act struct {
-	Path string // of the form, and of the API below /api/v1
-	Do   func(echo.Context) (Outcome, error)
+	Path    string // of the form, and of the API below /api/v1
+	Says    string // what it does, in a sentence
+	Request any    // an empty value of the type that a program sends
+	Answer  any    // an empty value of the type that a program gets
+	Created bool   // it may make something: 201
+
+	Do func(echo.Context) (Outcome, error)
 }
 
 // Outcome is the result of an act. Says goes to every caller; the fields after it
@@ -168,7 +112,7 @@ func (a *API) ManageActs() []Act { return []Act{a.removeQueue(), a.reload()} }
 
 // reload makes the program read its configuration again.
 func (a *API) reload() Act {
-	return Act{"/reload", func(c echo.Context) (out Outcome, err error) {
+	do := func(c echo.Context) (out Outcome, err error) {
 		if err := readNothing(c); err != nil {
 			return out, err
 		}
@@ -185,7 +129,9 @@ func (a *API) reload() Act {
 			a.Log.Error("A reload could not be recorded in the audit log.", "request", web.RequestID(c), "by", web.Actor(c).Name, "error", err)
 		}
 		return out, nil
-	}}
+	}
+	says := "Reads the configuration again"
+	return Act{Path: "/reload", Says: says, Request: apitype.Nothing{}, Answer: apitype.Reloaded{}, Do: do}
 }
 
 // answer answers a program. Unlike a form it is never redirected: it gets the

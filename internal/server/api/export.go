@@ -76,14 +76,25 @@ func pageOf[T any](found []T, as func(T) row, more, slow bool) exportPage {
 // format writes a row.
 type format func(row) error
 
-// export adds the routes of an export in every format.
-func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, error), parameters ...string) {
-	r.File(path+".csv", access.View, func(c echo.Context) error {
-		return a.write(c, of, "csv", "text/csv; charset=utf-8", asCSV)
-	}, parameters...)
-	r.File(path+".ndjson", access.View, func(c echo.Context) error {
-		return a.write(c, of, "ndjson", "application/x-ndjson", asNDJSON)
-	}, parameters...)
+// files are the endpoints of an export in every format.
+func (a *API) files(path, what string, row any, of func(echo.Context) (export, error), parameters ...string) []Endpoint {
+	file := func(ending, title, kind string, as func(io.Writer) format) Endpoint {
+		return Endpoint{
+			Method:     http.MethodGet,
+			Path:       path + "." + ending,
+			Need:       access.View,
+			Says:       "Writes " + what + " as " + title + ", which the audit log records",
+			Parameters: parameters,
+			Answers:    []any{row},
+			Kind:       kind,
+			file:       true,
+			handle:     func(c echo.Context) error { return a.write(c, of, ending, kind, as) },
+		}
+	}
+	return []Endpoint{
+		file("csv", "CSV", "text/csv; charset=utf-8", asCSV),
+		file("ndjson", "NDJSON", "application/x-ndjson", asNDJSON),
+	}
 }
 
 // write answers with an export as a file. An error before the first row is

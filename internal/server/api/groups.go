@@ -142,9 +142,28 @@ func (a *API) group(c echo.Context) (apitype.GroupDetail, error) {
 
 // groupActs are what people decide about error groups.
 func (a *API) groupActs() []Act {
-	acts := []Act{{"/failures/:fingerprint/note", a.noteGroup}}
-	for _, name := range []string{"resolve", "ignore", "reopen"} {
-		acts = append(acts, Act{"/failures/" + name, a.decideGroups}, Act{"/failures/:fingerprint/" + name, a.decideGroup})
+	acts := []Act{{
+		Path: "/failures/:fingerprint/note", Says: "Writes a note on an error group", Request: apitype.NoteRequest{},
+		Answer: apitype.GroupAnswer{}, Do: a.noteGroup,
+	}}
+	for _, act := range []struct {
+		name, says, many string
+		one, several     any // what a program sends
+	}{
+		{"resolve", "Resolves an error group", "Resolves error groups", apitype.Nothing{}, apitype.GroupsRequest{}},
+		{"ignore", "Ignores an error group", "Ignores error groups", apitype.IgnoreRequest{}, apitype.IgnoreGroupsRequest{}},
+		{"reopen", "Reopens an error group", "Reopens error groups", apitype.Nothing{}, apitype.GroupsRequest{}},
+	} {
+		acts = append(acts,
+			Act{
+				Path: "/failures/" + act.name, Says: act.many, Request: act.several,
+				Answer: apitype.GroupsAnswer{}, Do: a.decideGroups,
+			},
+			Act{
+				Path: "/failures/:fingerprint/" + act.name, Says: act.says, Request: act.one,
+				Answer: apitype.GroupAnswer{}, Do: a.decideGroup,
+			},
+		)
 	}
 	return acts
 }

@@ -125,6 +125,15 @@ func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error
 	}, err
 }
 
+// revealed is POST /jobs/{id}/reveal.
+func (a *API) revealed(c echo.Context) (apitype.JobDetail, error) {
+	d, err := a.Reveal(c)
+	if err != nil {
+		return apitype.JobDetail{}, err
+	}
+	return a.Detail(c, d)
+}
+
 // Reveal is everything about a job with nothing redacted. Who asked is in the
 // audit log before anything is shown.
 func (a *API) Reveal(c echo.Context) (history.Detail, error) {

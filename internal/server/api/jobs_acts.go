@@ -28,18 +28,27 @@ import (
 // looked at, and the act refuses any other: a second click, a second person or a
 // repeated request learns that it came second.
 func (a *API) jobActs() []Act {
-	acts := []Act{{"/jobs/:id/replay", a.replay}, {"/jobs/:id/reschedule", a.reschedule}}
+	acts := []Act{
+		{
+			Path: "/jobs/:id/replay", Says: "Starts the next run of a job", Request: apitype.ReplayRequest{},
+			Answer: apitype.JobAnswer{}, Do: a.replay,
+		},
+		{
+			Path: "/jobs/:id/reschedule", Says: "Moves a job that waits to another time", Request: apitype.RescheduleRequest{},
+			Answer: apitype.JobAnswer{}, Do: a.reschedule,
+		},
+	}
 	for _, act := range []struct {
-		name string
-		do   func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
-		text string
+		name, says string
+		do         func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
+		text       string
 	}{
-		{"discard", a.View.Discard, "Discarded"},
-		{"cancel", a.View.Cancel, "Cancelled"},
-		{"restore", a.View.Restore, "Restored · {status}"},
-		{"forward", a.resend, "Forwarded · {status}"},
+		{"discard", "Puts a dead letter into the trash", a.View.Discard, "Discarded"},
+		{"cancel", "Cancels a job that waits", a.View.Cancel, "Cancelled"},
+		{"restore", "Takes a job out of the trash", a.View.Restore, "Restored · {status}"},
+		{"forward", "Sends a refused dead letter again", a.resend, "Forwarded · {status}"},
 	} {
-		acts = append(acts, Act{"/jobs/:id/" + act.name, func(c echo.Context) (Outcome, error) {
+		do := func(c echo.Context) (Outcome, error) {
 			id, err := web.ParamID(c)
 			if err != nil {
 				return Outcome{}, err
@@ -50,7 +59,10 @@ func (a *API) jobActs() []Act {
 			}
 			j, err := act.do(c.Request().Context(), time.Now(), id, run, web.Actor(c))
 			return jobOutcome(j, act.text), err
-		}})
+		}
+		acts = append(acts, Act{
+			Path: "/jobs/:id/" + act.name, Says: act.says, Request: apitype.RunRequest{}, Answer: apitype.JobAnswer{}, Do: do,
+		})
 	}
 	return acts
 }

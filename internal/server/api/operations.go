@@ -272,20 +272,24 @@ func (a *API) items(c echo.Context) (apitype.OperationItems, error) {
 // engine is notified after each of them, so that a pause takes effect at once.
 func (a *API) operationActs() []Act {
 	v := a.View
-	acts := []Act{{"/operations", a.newOperation}}
+	acts := []Act{{
+		Path: "/operations", Says: "Makes an operation on many jobs", Request: apitype.NewOperation{},
+		Answer: apitype.OperationAnswer{}, Created: true, Do: a.newOperation,
+	}}
 	for _, act := range []struct {
-		name string
-		pace paceReader
-		do   func(context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error)
+		name, says string
+		request    any
+		pace       paceReader
+		do         func(context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error)
 	}{
-		{"start", readStart, v.StartOperation},
-		{"rate", readRate, v.SetRate},
-		{"pause", readNoPace, paceless(v.PauseOperation)},
-		{"resume", readNoPace, paceless(v.ResumeOperation)},
-		{"resume-passed", readNoPace, paceless(v.ResumePassed)},
-		{"abort", readNoPace, paceless(v.AbortOperation)},
+		{"start", "Starts an operation", apitype.PaceRequest{}, readStart, v.StartOperation},
+		{"rate", "Changes the rate of an operation", apitype.RateRequest{}, readRate, v.SetRate},
+		{"pause", "Pauses an operation", apitype.Nothing{}, readNoPace, paceless(v.PauseOperation)},
+		{"resume", "Resumes an operation", apitype.Nothing{}, readNoPace, paceless(v.ResumeOperation)},
+		{"resume-passed", "Resumes an operation with the causes whose canary passed", apitype.Nothing{}, readNoPace, paceless(v.ResumePassed)},
+		{"abort", "Ends an operation; what it has done stays", apitype.Nothing{}, readNoPace, paceless(v.AbortOperation)},
 	} {
-		acts = append(acts, Act{"/operations/:id/" + act.name, func(c echo.Context) (Outcome, error) {
+		do := func(c echo.Context) (Outcome, error) {
 			o, err := a.paramOperation(c)
 			if err != nil {
 				return Outcome{}, err
@@ -297,7 +301,10 @@ func (a *API) operationActs() []Act {
 			o, err = act.do(c.Request().Context(), time.Now(), o.ID, pace, web.Actor(c))
 			a.Engine.Notify()
 			return operationOutcome(o), err
-		}})
+		}
+		acts = append(acts, Act{
+			Path: "/operations/:id/" + act.name, Says: act.says, Request: act.request, Answer: apitype.OperationAnswer{}, Do: do,
+		})
 	}
 	return acts
 }

@@ -154,15 +154,19 @@ func (a *API) queueOf(info queues.Info, running map[string]int) apitype.Queue {
 // queueActs pause and resume queues, and the worker in this process.
 func (a *API) queueActs() []Act {
 	return []Act{
-		a.queueAct("pause", a.View.Pause, true, "Paused "), a.queueAct("resume", a.View.Resume, false, "Resumed "),
-		a.workerAct("quiet", true, "The worker is quiet"), a.workerAct("resume", false, "The worker is awake"),
+		a.queueAct("pause", "Pauses a queue", a.View.Pause, true, "Paused "),
+		a.queueAct("resume", "Resumes a queue", a.View.Resume, false, "Resumed "),
+		a.workerAct("quiet", "Lets the worker take no more jobs", true, "The worker is quiet"),
+		a.workerAct("resume", "Lets the worker take jobs again", false, "The worker is awake"),
 	}
 }
 
 // queueAct is an act on the queue in the address. Doing it again changes nothing
 // and is no error.
-func (a *API) queueAct(name string, do func(context.Context, time.Time, string, audit.Actor) error, paused bool, text string) Act {
-	return Act{"/queues/:name/" + name, func(c echo.Context) (Outcome, error) {
+func (a *API) queueAct(
+	name, says string, set func(context.Context, time.Time, string, audit.Actor) error, paused bool, text string,
+) Act {
+	do := func(c echo.Context) (Outcome, error) {
 		queue, err := a.ParamQueue(c)
 		if err == nil {
 			err = readNothing(c)
@@ -172,16 +176,17 @@ func (a *API) queueAct(name string, do func(context.Context, time.Time, string, 
 				", so Redrive cannot pause it; pause it there")
 		}
 		if err == nil {
-			err = do(c.Request().Context(), time.Now(), queue, web.Actor(c))
+			err = set(c.Request().Context(), time.Now(), queue, web.Actor(c))
 		}
 		return Outcome{Program: apitype.QueuePaused{Queue: queue, Paused: paused}, Text: text + queue, Page: "/queues"}, err
-	}}
+	}
+	return Act{Path: "/queues/:name/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.QueuePaused{}, Do: do}
 }
 
 // removeQueue removes an empty queue, with its finished jobs. One that the
 // configuration names would be known again at once.
 func (a *API) removeQueue() Act {
-	return Act{"/queues/:name/remove", func(c echo.Context) (Outcome, error) {
+	do := func(c echo.Context) (Outcome, error) {
 		queue, err := a.ParamQueue(c)
 		if err == nil {
 			err = readNothing(c)
@@ -194,13 +199,15 @@ func (a *API) removeQueue() Act {
 		}
 		jobs, err := a.View.RemoveQueue(c.Request().Context(), time.Now(), queue, web.Actor(c))
 		return Outcome{Program: apitype.QueueRemoved{Queue: queue, RemovedJobs: jobs}, Text: "Removed " + queue, Page: "/queues"}, err
-	}}
+	}
+	says := "Removes an empty queue with its finished jobs"
+	return Act{Path: "/queues/:name/remove", Says: says, Request: apitype.Nothing{}, Answer: apitype.QueueRemoved{}, Do: do}
 }
 
 // workerAct pauses or resumes the worker. Its addresses and texts say "quiet",
 // which is the word that programs and people know.
-func (a *API) workerAct(name string, pause bool, text string) Act {
-	return Act{"/workers/" + name, func(c echo.Context) (Outcome, error) {
+func (a *API) workerAct(name, says string, pause bool, text string) Act {
+	do := func(c echo.Context) (Outcome, error) {
 		err := readNothing(c)
 		if err == nil {
 			err = a.PauseWorker(c.Request().Context(), pause, web.Actor(c))
@@ -210,7 +217,8 @@ func (a *API) workerAct(name string, pause bool, text string) Act {
 			out.Program, err = a.workers(c)
 		}
 		return out, err
-	}}
+	}
+	return Act{Path: "/workers/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.WorkerList{}, Do: do}
 }
 
 // workers is GET /workers: the worker in this process, and the jobs that any
