@@ -118,17 +118,20 @@ type undoStep struct {
 // the work in the background: pages can be read before jobs run.
 func Start(ctx context.Context, p Parts) (*App, error) {
 	a := &App{Parts: p, failed: make(chan error, 1)}
+
 	for _, start := range []func(context.Context) error{
 		a.divideDescriptors, a.readHandlers, a.openStore, a.checkReach, a.openHub,
 		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer,
 		a.dropStartup, a.listenAndServe, a.takeOver, a.startEngine, a.startSources, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
+			// What was started until then stops at once.
 			atOnce, cancel := context.WithCancel(ctx)
 			cancel()
 			return nil, errors.Join(err, a.Stop(atOnce))
 		}
 	}
+
 	return a, nil
 }
 
@@ -145,13 +148,15 @@ func (a *App) onClose(name string, stop func()) {
 // Stop stops what was started, in the opposite order. When ctx ends, whatever
 // still runs is stopped at once. A second call does nothing.
 func (a *App) Stop(ctx context.Context) error {
+	undo := a.undo
+	a.undo = nil
+
 	var all error
-	for _, s := range slices.Backward(a.undo) {
+	for _, s := range slices.Backward(undo) {
 		if err := s.stop(ctx); err != nil {
 			all = errors.Join(all, fmt.Errorf("stop the %s: %w", s.name, err))
 		}
 	}
-	a.undo = nil
 	return all
 }
 

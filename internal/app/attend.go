@@ -23,6 +23,8 @@ func UnlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
 func (a *App) Attend(signals <-chan os.Signal) error {
 	ctx, hurry := context.WithCancel(context.Background())
 	defer hurry()
+
+	// Wait until it is asked to stop, or cannot go on.
 	var failure error
 	var impatient, over <-chan time.Time
 	select {
@@ -35,8 +37,11 @@ func (a *App) Attend(signals <-chan os.Signal) error {
 			over = time.After(2 * failureGrace)
 		}
 	}
+
+	// Stop it, and hurry when someone asks for it or after a failure.
 	stopped := make(chan error, 1)
 	go func() { stopped <- a.Stop(ctx) }()
+
 	for {
 		select {
 		case <-signals:

@@ -79,12 +79,15 @@ func (d *demoCommand) tell(
 		return false, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	db, elsewhere := filepath.Join(dir, "demo.db"), filepath.Join(dir, "outlet.db")
 	settings, err := config.Parse("the demo's configuration", demo.Config(elsewhere))
 	if err != nil {
 		return false, err
 	}
 	defer app.OccupyProcess(settings, log)()
+
+	// What has happened before the start: a day of jobs, and the shop's other database.
 	w := app.NewWorld(d.Seed, settings)
 	if err := d.writeHistory(ctx, c, w, db); err != nil {
 		return false, app.UnlessInterrupted(ctx, log, err)
@@ -94,6 +97,7 @@ func (d *demoCommand) tell(
 		return false, app.UnlessInterrupted(ctx, log, err)
 	}
 	defer func() { err = errors.Join(err, outlet.Close()) }()
+
 	listener, err := net.FileListener(socket)
 	if err != nil {
 		return false, err
@@ -108,7 +112,9 @@ func (d *demoCommand) tell(
 	}
 	fmt.Fprintf(c.Stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. "+
 		"Press Ctrl-C to stop it and delete its database.\n", a.URL())
+
 	a.Play(w, outlet)
+
 	err = a.Attend(signals)
 	if errors.Is(err, app.ErrStartOver) {
 		return true, nil

@@ -62,6 +62,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+
 	base := settings.BasePath()
 	if s.BasePath != nil {
 		base = strings.TrimSuffix(*s.BasePath, "/")
@@ -69,6 +70,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 	if !config.IsBasePath(base) {
 		return usage.Errorf("--base-path %q is not a path, for example /redrive", base)
 	}
+
 	if s.Relaxed {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
 	}
@@ -76,6 +78,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 	ctx, signals, release := c.interrupts()
 	defer release()
 	defer app.OccupyProcess(settings, log)()
+
 	a, err := app.Start(ctx, app.Parts{
 		Listen: s.Listen, DB: s.DB, Relaxed: s.Relaxed, Open: s.InsecureNoAuth, BasePath: base, Config: settings, Log: log,
 		Reload: cmp.Or(settings.File(), usualConfig),

@@ -44,8 +44,10 @@ rules:
     - {name: one-more, when: job.type == "corn.again" && attempt.number == 1, action: retry, max_attempts: 2, delay: 0s}
 `
 
+// Start starts a mill on a new database.
 func Start(t *testing.T) *Mill { return StartOn(t, apptest.Parts(t).DB) }
 
+// StartOn starts a mill on a database, until the end of the test.
 func StartOn(t *testing.T, db string) *Mill {
 	t.Helper()
 	m := &Mill{T: t}

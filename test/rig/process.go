@@ -23,9 +23,11 @@ import (
 	"redrive/internal/operation"
 )
 
-// Binary is the program as it is released. All packages of tests share one, which is built
-// again only when something has changed.
-var Binary = sync.OnceValues(func() (string, error) {
+// Binary is the path of the program as it is released. All packages of tests share one, which
+// is built again only when something has changed.
+func Binary() (path string, err error) { return built() }
+
+var built = sync.OnceValues(func() (string, error) {
 	path, err := filepath.Abs("../../bin/tests/dashboard")
 	if err != nil {
 		return "", err
@@ -146,11 +148,13 @@ func (p *Process) Stop(signal os.Signal) *Process {
 	return p.Wait()
 }
 
+// Wait waits for the end.
 func (p *Process) Wait() *Process {
 	_ = p.Cmd.Wait() // how it ended is in ProcessState
 	return p
 }
 
+// Code is the exit status of a process that has ended.
 func (p *Process) Code() int { return p.Cmd.ProcessState.ExitCode() }
 
 // Post sends a job and returns its id, or an empty one if there was no answer.
@@ -182,6 +186,7 @@ func Text(t testing.TB, url string) string {
 	return string(data)
 }
 
+// Get reads the JSON document at an address.
 func Get[T any](t testing.TB, url string) T {
 	t.Helper()
 	data := Text(t, url)
@@ -205,6 +210,7 @@ func Eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// Write writes a file.
 func Write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -267,6 +273,7 @@ type OperationNow struct {
 	}
 }
 
+// Operation reads an operation, whose meters must add up.
 func (p *Process) Operation(id int64) OperationNow {
 	p.T.Helper()
 	r := Get[OperationNow](p.T, fmt.Sprintf("%s/api/v1/operations/%d", p.URL, id))

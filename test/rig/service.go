@@ -15,10 +15,12 @@ type Holding struct {
 	Calls map[string]int
 }
 
+// NewHolding is a service that says by full when it holds so many requests.
 func NewHolding(want int) *Holding {
 	return &Holding{Held: map[string]bool{}, Full: make(chan struct{}), want: want, Open: make(chan struct{}), Calls: map[string]int{}}
 }
 
+// ServeHTTP answers once the service is open.
 func (s *Holding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	id := r.Header.Get("Redrive-Job-Id")

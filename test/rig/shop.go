@@ -52,6 +52,7 @@ type ShownSource struct {
 	Acts []struct{ Kind, State string }
 }
 
+// Dead is the number of dead letters in all queues of the source.
 func (s ShownSource) Dead() (n int) {
 	for _, q := range s.Queues {
 		n += q.Dead

@@ -15,6 +15,7 @@ type Transcript struct {
 	more chan struct{} // one slot: there is more
 }
 
+// NewTranscript returns one in which nothing is written yet.
 func NewTranscript() *Transcript { return &Transcript{more: make(chan struct{}, 1)} }
 
 func (t *Transcript) Write(text []byte) (int, error) {

@@ -237,8 +237,10 @@ queues:
   ` + LongQueue + `: {policy: {max_attempts: 1}}
 `
 
+// LongQueue is a queue of the hostile shop with a name that fits into no column.
 const LongQueue = "queue-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789-0123456789"
 
+// AsJSON is the JSON text of a value.
 func AsJSON(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
