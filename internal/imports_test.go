@@ -35,7 +35,7 @@ var rooms = map[string]string{
 	"rules":                        "",
 	"seed":                         "",
 	"chaos":                        "",
-	"client":                       "httpclient",
+	"client":                       "apitype httpclient",
 	"envelope":                     "rawjson",
 	"plaintext":                    "",
 	"errortext":                    "plaintext",
@@ -93,7 +93,7 @@ var rooms = map[string]string{
 		"source/amqpsource source/attach source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/search store/sqlite web/templates webhook",
 	"app/apptest":   "app config store/sqlite/sqlitetest",
-	"cli":           "access app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
+	"cli":           "access apitype app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
 	"cmd/dashboard": "cli",
 	"test/rig":      "",
 	"test/mill":     "app app/apptest config engine test/rig",
