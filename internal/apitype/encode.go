@@ -85,13 +85,13 @@ func (m Member) leftOut(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// known has the members of the types that were seen before.
-var known sync.Map
+// membersByType has the members of the types that were seen before.
+var membersByType sync.Map
 
 // Members lists the members of an object of a type, in their order. Those of an
 // embedded struct are the object's own.
 func Members(t reflect.Type) []Member {
-	if found, ok := known.Load(t); ok {
+	if found, ok := membersByType.Load(t); ok {
 		return found.([]Member)
 	}
 
@@ -110,7 +110,7 @@ func Members(t reflect.Type) []Member {
 			omitEmpty: options == "omitempty",
 		})
 	}
-	known.Store(t, all)
+	membersByType.Store(t, all)
 	return all
 }
 

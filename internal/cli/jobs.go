@@ -151,7 +151,7 @@ func (j shownJob) handed(reports string) string {
 // tries is how often the job was tried, of how many times that it may be; a dash where the
 // source of the job does not say it.
 func (j shownJob) tries(of string) string {
-	attempts, most := number(j.Attempts), number(j.MaxAttempts)
+	attempts, most := numberOrZero(j.Attempts), numberOrZero(j.MaxAttempts)
 	switch {
 	case j.foreign() && attempts == 0:
 		return "–"
@@ -161,8 +161,8 @@ func (j shownJob) tries(of string) string {
 	return strconv.Itoa(attempts) + of + strconv.Itoa(most)
 }
 
-// number is a number of an answer that may leave it out, zero then.
-func number(n *int) int {
+// numberOrZero is a number of an answer that may leave it out, zero then.
+func numberOrZero(n *int) int {
 	if n == nil {
 		return 0
 	}

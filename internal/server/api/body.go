@@ -131,9 +131,9 @@ func members(path string, data json.RawMessage, visit func(name, path string, ra
 	return nil
 }
 
-// whole refuses text with half of a surrogate pair: it is no character, and
+// refuseHalfPair refuses text with half of a surrogate pair: it is no character, and
 // would silently become another one.
-func whole(path string, raw json.RawMessage) error {
+func refuseHalfPair(path string, raw json.RawMessage) error {
 	if half := rawjson.HalfPair(raw); half != "" {
 		return &invalid.Error{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is not a character", half)}
 	}
@@ -207,7 +207,7 @@ func readPlain(path string, raw json.RawMessage, want string, to any) error {
 	if string(raw) == "null" || json.Unmarshal(raw, to) != nil {
 		return wrongType(path, want, raw)
 	}
-	return whole(path, raw)
+	return refuseHalfPair(path, raw)
 }
 
 // readText reads a string in which something else is written.
@@ -246,7 +246,7 @@ func readPatch(path string, raw json.RawMessage, to *[]byte) error {
 	if rawjson.Kind(raw) == '"' {
 		return nil
 	}
-	return members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) })
+	return members(path, raw, func(_, path string, raw json.RawMessage) error { return refuseHalfPair(path, raw) })
 }
 
 const aDuration = `a duration in quotes, for example "5m" or "PT5M"`

@@ -42,7 +42,7 @@ var document []byte
 // /api/v1, because people open them in a browser. The caller's own name is known to the
 // server, which gives the function that answers with it.
 func (a *API) Endpoints(me func(echo.Context) (apitype.Caller, error)) []Endpoint {
-	who := get(a, "/me", "Says who the caller is, and what they may do", me)
+	who := getEndpoint(a, "/me", "Says who the caller is, and what they may do", me)
 	who.Need = access.Public
 	all := slices.Concat(
 		[]Endpoint{who, a.specification()},
@@ -74,8 +74,8 @@ func (a *API) Routes(r *web.Routes, me func(echo.Context) (apitype.Caller, error
 	}
 }
 
-// get is an endpoint that only reads.
-func get[T any](a *API, path, says string, h func(echo.Context) (T, error), parameters ...string) Endpoint {
+// getEndpoint is an endpoint that only reads.
+func getEndpoint[T any](a *API, path, says string, h func(echo.Context) (T, error), parameters ...string) Endpoint {
 	return Endpoint{
 		Method:     http.MethodGet,
 		Path:       v1 + path,
@@ -87,9 +87,9 @@ func get[T any](a *API, path, says string, h func(echo.Context) (T, error), para
 	}
 }
 
-// list is get for one page of a list.
-func list[T any](a *API, path, says string, h func(echo.Context) (T, error), parameters ...string) Endpoint {
-	return get(a, path, says, h, append(parameters, "limit")...)
+// listEndpoint is getEndpoint for one page of a list.
+func listEndpoint[T any](a *API, path, says string, h func(echo.Context) (T, error), parameters ...string) Endpoint {
+	return getEndpoint(a, path, says, h, append(parameters, "limit")...)
 }
 
 // enqueues is an endpoint that brings jobs.
@@ -141,9 +141,9 @@ func (a *API) jobEndpoints() []Endpoint {
 	envelopes.Sends = "application/x-ndjson"
 
 	return []Endpoint{
-		list(a, "/jobs", "Lists jobs, by default the newest first", a.jobs, web.ListParameters()...),
-		get(a, "/jobs/count", "Counts the jobs that a filter selects", a.countJobs, web.FilterParameters()...),
-		get(a, "/jobs/:id", "Returns everything about a job", a.job, "attempts_after"),
+		listEndpoint(a, "/jobs", "Lists jobs, by default the newest first", a.jobs, web.ListParameters()...),
+		getEndpoint(a, "/jobs/count", "Counts the jobs that a filter selects", a.countJobs, web.FilterParameters()...),
+		getEndpoint(a, "/jobs/:id", "Returns everything about a job", a.job, "attempts_after"),
 		envelope,
 		reveal,
 		enqueues("/jobs", "Enqueues a job", apitype.NewJob{}, a.enqueue, apitype.Enqueued{}, apitype.EnqueuedReceipt{}),
@@ -156,42 +156,42 @@ func (a *API) jobEndpoints() []Endpoint {
 // listEndpoints read what there is beside jobs.
 func (a *API) listEndpoints() []Endpoint {
 	return []Endpoint{
-		list(a, "/dead-letters", "Lists the open dead letters, each with its job", a.letters, web.ListParameters()...),
-		get(a, "/dead-letters/fill", "Says how full the dead-letter queue is", a.usage),
-		get(a, "/retention", "Says how long jobs are kept, what will be removed and what was", a.retention),
-		list(a, "/trash", "Lists what was discarded and can be restored", a.trash, web.ListParameters()...),
-		get(a, "/facets", "Lists the values to which a list of jobs can be narrowed", a.facets, web.FilterParameters()...),
-		get(a, "/counters", "Returns the totals since the beginning, which never fall", a.counters),
-		get(a, "/queues", "Lists the queues that had a job, by name", a.queues, "after"),
-		get(a, "/queues/:name", "Returns a queue", a.queue),
-		get(a, "/sources", "Lists the attached sources, and what is left of others", a.sources),
-		get(a, "/sources/:name", "Returns an attached source with the newest requests to it", a.source),
-		get(a, "/workers", "Returns the worker in this process, and the jobs that run", a.workers),
-		get(a, "/policies", "Lists the retry policies of the configuration, and the presets", a.policies),
-		list(a, "/failures", "Lists error groups", a.groups, web.GroupParameters()...),
-		get(a, "/failures/classes", "Sums up error groups by the classes of their errors", a.classes,
+		listEndpoint(a, "/dead-letters", "Lists the open dead letters, each with its job", a.letters, web.ListParameters()...),
+		getEndpoint(a, "/dead-letters/fill", "Says how full the dead-letter queue is", a.usage),
+		getEndpoint(a, "/retention", "Says how long jobs are kept, what will be removed and what was", a.retention),
+		listEndpoint(a, "/trash", "Lists what was discarded and can be restored", a.trash, web.ListParameters()...),
+		getEndpoint(a, "/facets", "Lists the values to which a list of jobs can be narrowed", a.facets, web.FilterParameters()...),
+		getEndpoint(a, "/counters", "Returns the totals since the beginning, which never fall", a.counters),
+		getEndpoint(a, "/queues", "Lists the queues that had a job, by name", a.queues, "after"),
+		getEndpoint(a, "/queues/:name", "Returns a queue", a.queue),
+		getEndpoint(a, "/sources", "Lists the attached sources, and what is left of others", a.sources),
+		getEndpoint(a, "/sources/:name", "Returns an attached source with the newest requests to it", a.source),
+		getEndpoint(a, "/workers", "Returns the worker in this process, and the jobs that run", a.workers),
+		getEndpoint(a, "/policies", "Lists the retry policies of the configuration, and the presets", a.policies),
+		listEndpoint(a, "/failures", "Lists error groups", a.groups, web.GroupParameters()...),
+		getEndpoint(a, "/failures/classes", "Sums up error groups by the classes of their errors", a.classes,
 			"state", "queue", "source", "type", "class"),
-		get(a, "/failures/:fingerprint", "Returns an error group", a.group),
-		list(a, "/audit", "Lists the entries of the audit log, the newest first", a.audit, web.AuditParameters()...),
+		getEndpoint(a, "/failures/:fingerprint", "Returns an error group", a.group),
+		listEndpoint(a, "/audit", "Lists the entries of the audit log, the newest first", a.audit, web.AuditParameters()...),
 	}
 }
 
 // operationEndpoints read operations.
 func (a *API) operationEndpoints() []Endpoint {
 	return []Endpoint{
-		list(a, "/operations", "Lists operations on many jobs, the newest first", a.operations, "after"),
-		get(a, "/operations/:id", "Returns an operation with its progress and its jobs in numbers", a.operation),
-		list(a, "/operations/:id/items", "Lists the jobs of an operation, in the order of work", a.items, "state", "after"),
-		get(a, "/operations/:id/rate", "Says how many jobs were done in each step of the operation's time", a.rate),
+		listEndpoint(a, "/operations", "Lists operations on many jobs, the newest first", a.operations, "after"),
+		getEndpoint(a, "/operations/:id", "Returns an operation with its progress and its jobs in numbers", a.operation),
+		listEndpoint(a, "/operations/:id/items", "Lists the jobs of an operation, in the order of work", a.items, "state", "after"),
+		getEndpoint(a, "/operations/:id/rate", "Says how many jobs were done in each step of the operation's time", a.rate),
 	}
 }
 
 // accessEndpoints read who may do what.
 func (a *API) accessEndpoints() []Endpoint {
 	all := []Endpoint{
-		get(a, "/users", "Lists the users", a.users),
-		get(a, "/sessions", "Lists who is logged in", a.sessions),
-		get(a, "/tokens", "Lists the tokens", a.tokens),
+		getEndpoint(a, "/users", "Lists the users", a.users),
+		getEndpoint(a, "/sessions", "Lists who is logged in", a.sessions),
+		getEndpoint(a, "/tokens", "Lists the tokens", a.tokens),
 	}
 	for i := range all {
 		all[i].Need = access.Manage
