@@ -28,6 +28,14 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
+// TestMain measures under the limit of memory that the program has.
+func TestMain(m *testing.M) {
+	release := app.OccupyProcess(config.Default(), slog.New(slog.DiscardHandler))
+	code := m.Run()
+	release()
+	os.Exit(code)
+}
+
 // BenchmarkProduct works off ready jobs with everything on that the product has:
 // pages, a browser that watches, the search index, error groups and metrics. It
 // does so once with jobs that succeed, and once with jobs that fail twice first,
