@@ -77,11 +77,12 @@ func (o Ordered) MarshalJSON() ([]byte, error) {
 // Endpoint is a route with what it reads and answers.
 type Endpoint struct {
 	Method     string
-	Path       string // with its parameters as :name
-	Says       string // a sentence without its full stop
-	Permission string // that a caller needs
-	Open       bool   // without a login, too
-	Parameters []Parameter
+	Path       string      // with its parameters as :name
+	Says       string      // a sentence without its full stop
+	Permission string      // that a caller needs
+	Open       bool        // without a login, too
+	Parameters []Parameter // of the query
+	Headers    []Parameter // of the request
 
 	Request  any    // an empty value of the type of the body; nil: there is no body
 	Optional bool   // the body may be missing
@@ -92,7 +93,7 @@ type Endpoint struct {
 	Kind     string // the media type of the answers; default: JSON
 }
 
-// Parameter is a parameter of the query.
+// Parameter is a parameter of the query, or a header. One name means the same everywhere.
 type Parameter struct {
 	Name        string
 	Description string
@@ -219,8 +220,10 @@ func (w *writer) operation(e Endpoint, failed Schema) operation {
 		}
 	}
 	for _, p := range e.Parameters {
-		w.parameters[p.Name] = parameter{Name: p.Name, In: "query", Description: p.Description, Schema: &p.Schema}
-		o.Parameters = append(o.Parameters, parameter{Ref: "#/components/parameters/" + p.Name})
+		o.Parameters = append(o.Parameters, w.shared(p, "query"))
+	}
+	for _, p := range e.Headers {
+		o.Parameters = append(o.Parameters, w.shared(p, "header"))
 	}
 
 	if e.Request != nil {
@@ -235,6 +238,12 @@ func (w *writer) operation(e Endpoint, failed Schema) operation {
 	}
 	o.Responses = append(o.Responses, Named{"default", response{"The request failed.", Ordered{{jsonType, content{failed}}}}})
 	return o
+}
+
+// shared is a reference to a parameter that several endpoints have.
+func (w *writer) shared(p Parameter, in string) parameter {
+	w.parameters[p.Name] = parameter{Name: p.Name, In: in, Description: p.Description, Schema: &p.Schema}
+	return parameter{Ref: "#/components/parameters/" + p.Name}
 }
 
 // response is an answer to a request that succeeded.

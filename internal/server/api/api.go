@@ -86,6 +86,7 @@ type Act struct {
 	Request any    // an empty value of the type that a program sends
 	Answer  any    // an empty value of the type that a program gets
 	Created bool   // it may make something: 201
+	Keyed   bool   // a program may send an idempotency key
 
 	Do func(echo.Context) (Outcome, error)
 }

@@ -23,6 +23,7 @@ type Endpoint struct {
 
 	Request any    // a value of the type of the body, which is empty; nil: there is no body
 	Sends   string // a media type that the body may have beside JSON
+	Keyed   bool   // a request may have an idempotency key
 
 	Answers []any  // empty values of the types of the answers; of a file, of its rows
 	Kind    string // the media type of the answers; default: JSON
@@ -140,15 +141,19 @@ func (a *API) jobEndpoints() []Endpoint {
 		apitype.Payload{}, a.enqueueEnvelopes, apitype.EnvelopesTaken{})
 	envelopes.Sends = "application/x-ndjson"
 
+	one := enqueues("/jobs", "Enqueues a job", apitype.NewJob{}, a.enqueue, apitype.Enqueued{}, apitype.EnqueuedReceipt{})
+	batch := enqueues("/jobs/batch", "Enqueues several jobs, either all or none", apitype.NewJobs{}, a.enqueueBatch,
+		apitype.EnqueuedBatch{}, apitype.EnqueuedBatchReceipt{})
+	one.Keyed, batch.Keyed = true, true
+
 	return []Endpoint{
 		listEndpoint(a, "/jobs", "Lists jobs, by default the newest first", a.jobs, web.ListParameters()...),
 		getEndpoint(a, "/jobs/count", "Counts the jobs that a filter selects", a.countJobs, web.FilterParameters()...),
 		getEndpoint(a, "/jobs/:id", "Returns everything about a job", a.job, "attempts_after"),
 		envelope,
 		reveal,
-		enqueues("/jobs", "Enqueues a job", apitype.NewJob{}, a.enqueue, apitype.Enqueued{}, apitype.EnqueuedReceipt{}),
-		enqueues("/jobs/batch", "Enqueues several jobs, either all or none", apitype.NewJobs{}, a.enqueueBatch,
-			apitype.EnqueuedBatch{}, apitype.EnqueuedBatchReceipt{}),
+		one,
+		batch,
 		envelopes,
 	}
 }
@@ -219,6 +224,7 @@ func (act Act) endpoint(need access.Permission) Endpoint {
 		Request: act.Request,
 		Answers: []any{act.Answer},
 		Created: act.Created,
+		Keyed:   act.Keyed,
 		handle:  act.answer,
 	}
 }

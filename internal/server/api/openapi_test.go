@@ -74,6 +74,12 @@ func specified(t *testing.T, e Endpoint) openapi.Endpoint {
 	if e.Created {
 		says.Statuses = append(says.Statuses, http.StatusCreated)
 	}
+	if e.Keyed {
+		says.Headers = append(says.Headers, openapi.Parameter{
+			Name: headerKey, Description: "Names the request, so that it can be sent again: the same key with the same content has no second effect.",
+			Schema: openapi.Schema{Type: "string"},
+		})
+	}
 	for _, name := range e.Parameters {
 		p := openapi.Parameter{Name: name, Description: parameters[name], Schema: openapi.Schema{Type: "string"}}
 		if p.Description == "" {

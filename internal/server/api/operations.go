@@ -274,7 +274,7 @@ func (a *API) operationActs() []Act {
 	v := a.View
 	acts := []Act{{
 		Path: "/operations", Says: "Makes an operation on many jobs", Request: apitype.NewOperation{},
-		Answer: apitype.OperationAnswer{}, Created: true, Do: a.newOperation,
+		Answer: apitype.OperationAnswer{}, Created: true, Keyed: true, Do: a.newOperation,
 	}}
 	for _, act := range []struct {
 		name, says string
