@@ -40,9 +40,10 @@ release: ## Build the archives of a release for Linux and macOS, with checksums 
 image: ## Build the Docker image, redrive
 	docker build --build-arg VERSION=$(VERSION) -t redrive -t redrive:$(VERSION) .
 
-generate: ## Generate the Go code of the templ pages, and the script and stylesheet that are sent
+generate: ## Generate the Go code of the templ pages, the script and stylesheet that are sent, and the OpenAPI document
 	$(TEMPL) generate -path web/templates
 	go run ./web/static/bundle web/static
+	go test ./internal/server/api -run TestOpenAPI -update
 
 # Tests that a change seldom needs and that take minutes are called TestLong; each has a
 # shorter one beside it in the same file, or a word that says what covers it meanwhile.
@@ -102,7 +103,7 @@ lint: ## gofmt, go vet and staticcheck
 	cd test/workers && go vet ./... && $(STATICCHECK) ./...
 
 verify: generate ## Fail unless the generated files are current
-	@test -z "$$(git status --porcelain -- '*_templ.go' web/static/sent)" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
+	@test -z "$$(git status --porcelain -- '*_templ.go' web/static/sent internal/server/api/openapi.json)" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
 # As the product sets it.
 bench bench-pages bench-growth bench-replay bench-peers: export GOGC = 200

@@ -22,6 +22,12 @@ const (
 	maxLine     = 140 // characters
 )
 
+// dictionaries are packages in which a reader looks one name up and need not keep the
+// others in mind: plain types without rules. They may have more names.
+var dictionaries = map[string]int{
+	"internal/apitype": 160, // the JSON of the API
+}
+
 // source is a file of the house.
 type source struct {
 	dir   string // from the top of the repository
@@ -99,8 +105,9 @@ func TestHouse_StaysReadable(t *testing.T) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(files)) {
 		t.Logf("%-28s %2d files, %3d exported names", dir, files[dir], exports[dir])
-		if files[dir] > maxFiles || exports[dir] > maxExported {
-			t.Errorf("%s has %d files and %d exported names, at most %d and %d are allowed", dir, files[dir], exports[dir], maxFiles, maxExported)
+		names := max(maxExported, dictionaries[dir])
+		if files[dir] > maxFiles || exports[dir] > names {
+			t.Errorf("%s has %d files and %d exported names, at most %d and %d are allowed", dir, files[dir], exports[dir], maxFiles, names)
 		}
 	}
 	slices.Sort(functions)

@@ -24,6 +24,8 @@ var nouns = []string{
 // store's core and its projections import no driver; only sqlite does.
 var rooms = map[string]string{
 	"access":                       "",
+	"apitype":                      "access",
+	"openapi":                      "apitype",
 	"rawjson":                      "",
 	"httpclient":                   "",
 	"resource":                     "",
@@ -33,7 +35,7 @@ var rooms = map[string]string{
 	"rules":                        "",
 	"seed":                         "",
 	"chaos":                        "",
-	"client":                       "httpclient",
+	"client":                       "apitype httpclient",
 	"envelope":                     "rawjson",
 	"plaintext":                    "",
 	"errortext":                    "plaintext",
@@ -67,11 +69,11 @@ var rooms = map[string]string{
 	"server/view":                  "access envelope rawjson redact store store/db",
 	"server/limit":                 "",
 	"server/compress":              "",
-	"server/web":                   "access config live rules server/compress server/limit server/view",
-	"server/api":                   "access envelope rawjson rules server/limit server/web webhook",
-	"server/pages": "access redact server/api server/compress server/view server/web web/static web/templates " +
+	"server/web":                   "access apitype config live rules server/compress server/limit server/view",
+	"server/api":                   "access apitype envelope rawjson rules server/limit server/web webhook",
+	"server/pages": "access apitype redact server/api server/compress server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
-	"server":                      "access config live server/api server/limit server/pages server/view server/web",
+	"server":                      "access apitype config live server/api server/limit server/pages server/view server/web",
 	"web/static":                  "",
 	"web/static/bundle":           "",
 	"redact/redacttest":           "",
@@ -91,7 +93,7 @@ var rooms = map[string]string{
 		"source/amqpsource poll source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/search store/sqlite web/templates webhook",
 	"app/apptest":   "app config store/sqlite/sqlitetest",
-	"cli":           "access app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
+	"cli":           "access apitype app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
 	"cmd/dashboard": "cli",
 	"test/rig":      "",
 	"test/mill":     "app app/apptest config engine test/rig",

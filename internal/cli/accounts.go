@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/client"
 	"redrive/internal/store"
@@ -131,7 +132,7 @@ func (u *userAdd) Run(c Console) error {
 		return err
 	}
 	return u.change(c, accountRequest{
-		path: "users", send: map[string]any{"name": u.Name, "role": u.Role, "password": password}, create: true,
+		path: "users", send: apitype.NewUser{Name: u.Name, Role: u.Role, Password: password}, create: true,
 		local: func(ctx context.Context, s *store.Store) error {
 			hash, err := access.NewPasswords().Hash(ctx, password)
 			if err != nil {
@@ -145,22 +146,15 @@ func (u *userAdd) Run(c Console) error {
 // userList is dashboard user list.
 type userList struct{ accountFlags }
 
-// listedUser is a user as the API shows it.
-type listedUser struct {
-	Name    string
-	Role    access.Role
-	Created time.Time `json:"created_at"`
-}
-
 // Run lists the users.
 func (u *userList) Run(c Console) error {
-	var found struct{ Users []listedUser }
+	var found apitype.UserList
 	err := u.do(c, accountRequest{
 		method: http.MethodGet, path: "users", into: &found,
 		local: func(ctx context.Context, s *store.Store) error {
 			users, err := s.Accounts.Users(ctx)
 			for _, u := range users {
-				found.Users = append(found.Users, listedUser{u.Name, u.Role, u.Created})
+				found.Users = append(found.Users, apitype.User{Name: u.Name, Role: u.Role, CreatedAt: apitype.At(u.Created)})
 			}
 			return err
 		},
@@ -174,7 +168,7 @@ func (u *userList) Run(c Console) error {
 	}
 	rows := "NAME\tROLE\tSINCE\n"
 	for _, u := range found.Users {
-		rows += fmt.Sprintf("%s\t%s\t%s\n", u.Name, u.Role, day(u.Created))
+		rows += fmt.Sprintf("%s\t%s\t%s\n", u.Name, u.Role, day(u.CreatedAt.Time))
 	}
 	return printTable(c, rows)
 }
@@ -284,10 +278,10 @@ func (t *tokenCreate) Run(c Console) error {
 	if err != nil {
 		return usage.Errorf("--expires %s: %w", t.Expires, err)
 	}
-	var made struct{ Secret string }
+	var made apitype.TokenMade
 	err = t.do(c, accountRequest{
 		method: http.MethodPost, path: "tokens", into: &made, create: true,
-		send: map[string]any{"name": t.Name, "role": t.Role, "expires": wire.FormatDuration(lasts)},
+		send: apitype.NewToken{Name: t.Name, Role: t.Role, Expires: wire.FormatDuration(lasts)},
 		local: func(ctx context.Context, s *store.Store) error {
 			// Before there is a user, anyone may create tokens; the audit log says so.
 			now, by := time.Now(), commandLine()
@@ -309,24 +303,22 @@ func (t *tokenCreate) Run(c Console) error {
 // their hashes.
 type tokenList struct{ accountFlags }
 
-// listedToken is a token as the API shows it.
-type listedToken struct {
-	ID, Name string
-	Role     access.Role
-	Expires  time.Time `json:"expires_at"`
-	Used     time.Time `json:"used_at"`
-	Revoked  time.Time `json:"revoked_at"`
-}
-
 // Run lists the tokens.
 func (t *tokenList) Run(c Console) error {
-	var found struct{ Tokens []listedToken }
+	var found apitype.TokenList
 	err := t.do(c, accountRequest{
 		method: http.MethodGet, path: "tokens", into: &found,
 		local: func(ctx context.Context, s *store.Store) error {
 			tokens, err := s.Accounts.Tokens(ctx)
 			for _, t := range tokens {
-				found.Tokens = append(found.Tokens, listedToken{t.ID, t.Name, t.Role, t.Expires, t.Used, t.Revoked})
+				found.Tokens = append(found.Tokens, apitype.Token{
+					ID:        t.ID,
+					Name:      t.Name,
+					Role:      t.Role,
+					ExpiresAt: apitype.At(t.Expires),
+					UsedAt:    apitype.At(t.Used),
+					RevokedAt: apitype.At(t.Revoked),
+				})
 			}
 			return err
 		},
@@ -337,12 +329,12 @@ func (t *tokenList) Run(c Console) error {
 	rows := "ID\tNAME\tROLE\tEXPIRES\tLAST USED\tSTATE\n"
 	for _, t := range found.Tokens {
 		state := "valid"
-		if !t.Revoked.IsZero() {
+		if !t.RevokedAt.IsZero() {
 			state = "revoked"
-		} else if !time.Now().Before(t.Expires) {
+		} else if !time.Now().Before(t.ExpiresAt.Time) {
 			state = "expired"
 		}
-		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, day(t.Expires), day(t.Used), state)
+		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, day(t.ExpiresAt.Time), day(t.UsedAt.Time), state)
 	}
 	return printTable(c, rows)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"redrive/internal/apitype"
 	"redrive/internal/client"
 	"redrive/internal/job"
 	"redrive/internal/usage"
@@ -103,14 +104,15 @@ func (e *enqueue) print(c Console, made client.Enqueued) error {
 			}
 			continue
 		}
-		var j struct{ ID, State string }
+		var j apitype.JobReceipt
 		if err := json.Unmarshal(raw, &j); err != nil {
 			return fmt.Errorf("read the dashboard's answer: %w", err)
 		}
+		state := string(j.State)
 		if made.Repeat {
-			j.State += " (already enqueued with this key)"
+			state += " (already enqueued with this key)"
 		}
-		if _, err := fmt.Fprintln(c.Stdout, j.ID, j.State); err != nil {
+		if _, err := fmt.Fprintln(c.Stdout, j.ID, state); err != nil {
 			return err
 		}
 	}
@@ -181,28 +183,33 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 
 // describe is the JSON text of a job without its payload.
 func (f *jobFlags) describe(typ string) ([]byte, error) {
-	request := struct {
-		Type     string          `json:"type"`
-		Queue    string          `json:"queue,omitempty"`
-		Priority int             `json:"priority,omitempty"`
-		Delay    string          `json:"delay,omitempty"`
-		RunAt    string          `json:"run_at,omitempty"`
-		TTR      string          `json:"ttr,omitempty"`
-		Policy   json.RawMessage `json:"policy,omitempty"`
-	}{Type: typ, Queue: f.Queue, Priority: f.Priority, Delay: f.Delay, TTR: f.TTR}
+	request := apitype.NewJob{Type: typ, Queue: f.Queue, Priority: f.Priority}
+	delay := f.Delay
 	if at, err := time.Parse(time.RFC3339, f.RunAt); err == nil {
-		request.RunAt = wire.FormatTime(at)
+		request.RunAt = &apitype.Time{Time: at}
 	} else if f.RunAt != "" {
-		request.Delay = f.RunAt
+		delay = f.RunAt
 	}
-	var err error
-	if request.Policy, err = policyText(f.Policy); err == nil {
-		err = f.check(request.Delay)
+
+	policy, err := policyText(f.Policy)
+	if err == nil {
+		err = f.check(delay)
 	}
 	if err != nil {
 		return nil, err
 	}
+	request.Policy = apitype.PolicyPatch(policy)
+	request.Delay, request.TTR = lengthOf(delay), lengthOf(f.TTR)
 	return json.Marshal(request)
+}
+
+// lengthOf is a duration that was checked; nil when there is none.
+func lengthOf(text string) *apitype.Duration {
+	d, err := wire.ParseDuration(text)
+	if err != nil {
+		return nil
+	}
+	return (*apitype.Duration)(&d)
 }
 
 // check refuses durations and times that cannot be read. delay is what says how long

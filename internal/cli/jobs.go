@@ -14,11 +14,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/usage"
+	"redrive/internal/wire"
 )
 
 // listCommand is dashboard list: it lists the jobs that a filter selects.
@@ -96,12 +98,12 @@ func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
 				}
 				continue
 			}
-			var j jobAnswer
+			var j shownJob
 			if err := json.Unmarshal(raw, &j); err != nil {
 				return fmt.Errorf("read the dashboard's answer: %w", err)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.state(), printable(j.Type), printable(j.Queue),
-				j.tries("/"), j.sortedBy(f), j.Error.line(60))
+				j.tries("/"), j.sortedBy(f), errorLine(j.Error, 60))
 		}
 		if page.Incomplete {
 			fmt.Fprintln(c.Stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
@@ -110,37 +112,14 @@ func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
 	}
 }
 
-// jobAnswer is a job as the API shows it.
-type jobAnswer struct {
-	ID, Type, Queue, Status, Reason string
-	Run, Attempts                   int
-	MaxAttempts                     int  `json:"max_attempts"` // 0: the source of the job does not say it
-	AtSource                        bool `json:"at_source"`    // the source has the job, and has not said what became of it
-	Returned                        bool // the same, for so long that no more is expected
-	ReplayUnknown                   bool `json:"replay_unknown"`
-
-	TTR    string
-	Policy *struct { // nil: the source of the job has its own
-		MaxAttempts int `json:"max_attempts"`
-		Strategy    string
-	}
-
-	Added    time.Time `json:"added_at"` // of a job of a source
-	Enqueued time.Time `json:"enqueued_at"`
-	Changed  time.Time `json:"changed_at"`
-	RunAt    time.Time `json:"run_at"`
-	Finished time.Time `json:"finished_at"`
-	Until    time.Time `json:"returned_until"` // when a job that its source has will count as returned
-
-	Error   errorAnswer
-	Payload json.RawMessage
-}
+// shownJob is a job as the API answers it and a person reads it.
+type shownJob struct{ apitype.FullJob }
 
 // foreign reports whether the job is one of a source, which says of it what it wants.
-func (j jobAnswer) foreign() bool { return job.SourceOf(j.Queue) != "" }
+func (j shownJob) foreign() bool { return job.SourceOf(j.Queue) != "" }
 
 // state is where the job stands, as far as it is known.
-func (j jobAnswer) state() string {
+func (j shownJob) state() string {
 	switch {
 	case j.ReplayUnknown:
 		return "unknown"
@@ -149,35 +128,44 @@ func (j jobAnswer) state() string {
 	case j.AtSource:
 		return "at " + job.SourceOf(j.Queue)
 	}
-	return j.Status
+	return string(j.Status)
 }
 
 // handed says since when the source of a job has it, and what can be heard of it.
-func (j jobAnswer) handed(reports string) string {
-	since, name := second(j.Changed), job.SourceOf(j.Queue)
+func (j shownJob) handed(reports string) string {
+	since, until, name := second(j.ChangedAt.Time), second(j.ReturnedUntil.Time), job.SourceOf(j.Queue)
 	switch {
 	case !j.AtSource:
 		return "-"
 	case j.Returned:
 		return since + ", and not back: it succeeded there, still waits, or was removed"
 	case reports == "failures":
-		return fmt.Sprintf("%s; %s reports only failures: if the job is not back by %s, it counts as returned", since, name, second(j.Until))
+		return fmt.Sprintf("%s; %s reports only failures: if the job is not back by %s, it counts as returned", since, name, until)
 	case reports != "":
-		return fmt.Sprintf("%s; %s reports %s: if neither is known by %s, the job counts as returned", since, name, reports, second(j.Until))
+		return fmt.Sprintf("%s; %s reports %s: if neither is known by %s, the job counts as returned", since, name, reports, until)
 	}
 	return since
 }
 
 // tries is how often the job was tried, of how many times that it may be; a dash where the
 // source of the job does not say it.
-func (j jobAnswer) tries(of string) string {
+func (j shownJob) tries(of string) string {
+	attempts, most := numberOrZero(j.Attempts), numberOrZero(j.MaxAttempts)
 	switch {
-	case j.foreign() && j.Attempts == 0:
+	case j.foreign() && attempts == 0:
 		return "–"
-	case j.MaxAttempts == 0:
-		return strconv.Itoa(j.Attempts)
+	case most == 0:
+		return strconv.Itoa(attempts)
 	}
-	return strconv.Itoa(j.Attempts) + of + strconv.Itoa(j.MaxAttempts)
+	return strconv.Itoa(attempts) + of + strconv.Itoa(most)
+}
+
+// numberOrZero is a number of an answer that may leave it out, zero then.
+func numberOrZero(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // timeColumn names the time by which a list is sorted.
@@ -193,27 +181,24 @@ func timeColumn(f filter.Filter) string {
 
 // sortedBy is the time of the job by which a list is sorted. What counts of a job of a source
 // is when Redrive saw it first: when it was enqueued or died says nothing of its place.
-func (j jobAnswer) sortedBy(f filter.Filter) string {
+func (j shownJob) sortedBy(f filter.Filter) string {
 	switch {
 	case f.Order() == filter.Next:
-		return second(j.RunAt)
+		return second(j.RunAt.Time)
 	case !f.ByEnqueueing():
-		return second(j.Changed)
+		return second(j.ChangedAt.Time)
 	case j.foreign():
-		return "added " + second(j.Added)
+		return "added " + second(j.AddedAt.Time)
 	}
-	return second(j.Enqueued)
+	return second(j.EnqueuedAt.Time)
 }
 
-// errorAnswer is an error as the API shows it.
-type errorAnswer struct{ Type, Message string }
-
-// line is the error on one line of at most so many characters.
-func (e errorAnswer) line(most int) string {
-	failure := job.Failure{ErrorInfo: job.ErrorInfo{Type: e.Type, Message: e.Message}}
-	if e == (errorAnswer{}) {
+// errorLine is an error on one line of at most so many characters.
+func errorLine(e *apitype.Error, most int) string {
+	if e == nil {
 		return "-"
 	}
+	failure := job.Failure{ErrorInfo: job.ErrorInfo{Type: e.Type, Message: e.Message}}
 	return printable(clip.Text(clip.Line(failure.Error()), most))
 }
 
@@ -230,26 +215,6 @@ type showCommand struct {
 	ID   string `arg:"" help:"The job's id."`
 	JSON bool   `name:"json" help:"Print everything about the job as JSON, on one line."`
 	dashboardFlags
-}
-
-// detailAnswer is a job with its history, as the API shows it.
-type detailAnswer struct {
-	Job      jobAnswer
-	Attempts []attemptAnswer
-	Total    int    `json:"attempts_total"`
-	Reports  string `json:"source_reports"` // what the source of the job tells of what became of it
-	Next     int    `json:"attempts_next"`  // 0: there are no earlier attempts
-}
-
-// attemptAnswer is an attempt, or the execution under way.
-type attemptAnswer struct {
-	Run, Number     int
-	Outcome, Action string
-	DecidedBy       string    `json:"decided_by"`
-	Started         time.Time `json:"started_at"`
-	Finished        time.Time `json:"finished_at"`
-	DelayMS         float64   `json:"delay_ms"`
-	Error           errorAnswer
 }
 
 // Run shows the job.
@@ -269,52 +234,60 @@ func (s *showCommand) Run(c Console) error {
 	if s.JSON {
 		return printLine(c, raw)
 	}
-	var d detailAnswer
+	var d apitype.JobDetail
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
-	return d.print(c.Stdout)
+	return printJob(c.Stdout, d)
 }
 
 // policy says how the job is retried; of a job of a source, Redrive has no policy.
-func (j jobAnswer) policy() string {
+func (j shownJob) policy() string {
 	if j.Policy == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.TTR)
+	return fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.limit())
+}
+
+// limit is the longest that an attempt may take.
+func (j shownJob) limit() string {
+	if j.TTR == nil {
+		return ""
+	}
+	return wire.FormatDuration(time.Duration(*j.TTR))
 }
 
 // time is a time that the source of the job may not say.
-func (j jobAnswer) time(t time.Time) string {
+func (j shownJob) time(t apitype.Time) string {
 	if j.foreign() && t.IsZero() {
 		return "unknown"
 	}
-	return second(t)
+	return second(t.Time)
 }
 
 // ended is when the run of the job ended, if it has.
-func (j jobAnswer) ended() string {
-	if j.Status == string(job.Returning) || j.Status == string(job.Returned) {
-		return second(j.Finished)
+func (j shownJob) ended() string {
+	if j.Status == job.Status(job.Returning) || j.Status == job.Status(job.Returned) {
+		return second(j.FinishedAt.Time)
 	}
-	return j.time(j.Finished)
+	return j.time(j.FinishedAt)
 }
 
-// print prints the job, what was decided about it, and its attempts.
-func (d detailAnswer) print(out io.Writer) error {
-	j, w := d.Job, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// printJob prints the job, what was decided about it, and its attempts.
+func printJob(out io.Writer, d apitype.JobDetail) error {
+	j, w := shownJob{d.Job}, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	state := j.state()
 	if j.ReplayUnknown {
 		state = "unknown: it is not known whether " + job.SourceOf(j.Queue) + " took the replay"
 	}
 	if j.Reason != "" {
-		state += ", " + j.Reason
+		state += ", " + string(j.Reason)
 	}
 	for _, line := range [][2]string{
-		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.handed(d.Reports)},
+		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.handed(d.SourceReports)},
 		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
-		{"Enqueued", j.time(j.Enqueued)}, {"Runs at", second(j.RunAt)}, {"Finished", j.ended()},
-		{"Error", j.Error.line(1000)}, {"Payload", string(j.Payload)},
+		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", second(j.RunAt.Time)}, {"Finished", j.ended()},
+		{"Error", errorLine(j.Error, 1000)}, {"Payload", string(j.Payload)},
 	} {
 		if line[1] != "-" {
 			fmt.Fprintf(w, "%s\t%s\n", line[0], printable(line[1]))
@@ -323,25 +296,25 @@ func (d detailAnswer) print(out io.Writer) error {
 	if err := w.Flush(); err != nil || len(d.Attempts) == 0 {
 		return err
 	}
-	when, at := "STARTED", func(a attemptAnswer) time.Time { return a.Started }
+	when, at := "STARTED", func(a apitype.Attempt) time.Time { return a.StartedAt.Time }
 	if j.foreign() {
-		when, at = "ENDED", func(a attemptAnswer) time.Time { return a.Finished }
+		when, at = "ENDED", func(a apitype.Attempt) time.Time { return a.FinishedAt.Time }
 	}
 	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
 	for _, a := range d.Attempts {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, a.number(), second(at(a)), a.took(),
-			cmp.Or(a.Outcome, "running"), a.decision(), a.Error.line(80))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, attemptNumber(a), second(at(a)), took(a),
+			cmp.Or(a.Outcome, "running"), decision(a), errorLine(a.Error, 80))
 	}
-	if err := w.Flush(); err != nil || d.Next == 0 {
+	if err := w.Flush(); err != nil || d.AttemptsNext == 0 {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\nThese are the newest of %d attempts. Earlier ones: GET /api/v1/jobs/%s?attempts_after=%d\n",
-		d.Total, j.ID, d.Next)
+		d.AttemptsTotal, j.ID, d.AttemptsNext)
 	return err
 }
 
-// number is the number of the attempt; an execution that counts as none has a dash.
-func (a attemptAnswer) number() string {
+// attemptNumber is the number of the attempt; an execution that counts as none has a dash.
+func attemptNumber(a apitype.Attempt) string {
 	if a.Number == 0 {
 		return "-"
 	}
@@ -349,21 +322,21 @@ func (a attemptAnswer) number() string {
 }
 
 // took is how long the attempt ran. A source says when it ended, and not when it began.
-func (a attemptAnswer) took() string {
-	if a.Finished.IsZero() || a.Started.IsZero() {
+func took(a apitype.Attempt) string {
+	if a.FinishedAt.IsZero() || a.StartedAt.IsZero() {
 		return "-"
 	}
-	return a.Finished.Sub(a.Started).Round(time.Millisecond).String()
+	return a.FinishedAt.Sub(a.StartedAt.Time).Round(time.Millisecond).String()
 }
 
 // decision is what was decided after the attempt, and by what.
-func (a attemptAnswer) decision() string {
+func decision(a apitype.Attempt) string {
 	if a.Action == "" {
 		return "-"
 	}
-	text := a.Action
-	if a.DelayMS > 0 {
-		text += " in " + (time.Duration(a.DelayMS * float64(time.Millisecond))).Round(time.Millisecond).String()
+	text := string(a.Action)
+	if a.DelayMS != nil && *a.DelayMS > 0 {
+		text += " in " + (time.Duration(*a.DelayMS * float64(time.Millisecond))).Round(time.Millisecond).String()
 	}
 	return printable(text + " (" + a.DecidedBy + ")")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/apitype"
 	"redrive/test/rig"
 )
 
@@ -201,13 +202,16 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 
 // What is said of a job that its source has depends on what the source reports, and on whether
 // more is expected of it.
-func TestJobAnswer_SaysWhatCanBeHeardOfIt(t *testing.T) {
+func TestShownJob_SaysWhatCanBeHeardOfIt(t *testing.T) {
 	at := time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
-	there := jobAnswer{Queue: "orders@shop", Status: "returned", AtSource: true, Changed: at, Until: at.Add(10 * time.Minute)}
+	answered := func(j apitype.Job) shownJob { return shownJob{apitype.FullJob{Job: j}} }
+	there := answered(apitype.Job{
+		Queue: "orders@shop", Status: "returned", AtSource: true, ChangedAt: apitype.At(at), ReturnedUntil: apitype.At(at.Add(10 * time.Minute)),
+	})
 	returned := there
-	returned.Returned, returned.Until = true, time.Time{}
+	returned.Returned, returned.ReturnedUntil = true, apitype.Time{}
 	for _, tt := range []struct {
-		job                   jobAnswer
+		job                   shownJob
 		reports, state, heard string
 	}{
 		{there, "failures", "at shop",
@@ -216,7 +220,7 @@ func TestJobAnswer_SaysWhatCanBeHeardOfIt(t *testing.T) {
 			"2026-03-12 12:00:00Z; shop reports failures and successes: if neither is known by 2026-03-12 12:10:00Z, the job counts as returned"},
 		{there, "", "at shop", "2026-03-12 12:00:00Z"},
 		{returned, "failures", "returned", "2026-03-12 12:00:00Z, and not back: it succeeded there, still waits, or was removed"},
-		{jobAnswer{Queue: "orders", Status: "available"}, "", "available", "-"},
+		{answered(apitype.Job{Queue: "orders", Status: "available"}), "", "available", "-"},
 	} {
 		if got := tt.job.state(); got != tt.state {
 			t.Errorf("the state is %q, want %q", got, tt.state)

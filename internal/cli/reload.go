@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"redrive/internal/apitype"
 	"redrive/internal/client"
 )
 
@@ -15,7 +16,7 @@ type reloadCommand struct{ accountFlags }
 
 // Run prints what changed.
 func (r *reloadCommand) Run(c Console) error {
-	var done struct{ Changed, Restart []string }
+	var done apitype.Reloaded
 	dashboard, err := r.connect()
 	if err == nil {
 		err = dashboard.Call(context.Background(), http.MethodPost, "reload", nil, &done)

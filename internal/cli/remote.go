@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/apitype"
 	"redrive/internal/client"
 	"redrive/internal/filter"
 	"redrive/internal/operation"
@@ -38,62 +39,21 @@ type discardCommand struct{ bulkFlags }
 // Run discards through a running dashboard.
 func (d *discardCommand) Run(c Console) error { return d.act(c, operation.Discard) }
 
-// causeAnswer is what became of the jobs of one cause in a canary.
-type causeAnswer struct {
-	operation.Cause
-	Succeeded, Relapsed, Dropped, Unknown int64
-
-	Open int64 `json:"unsettled"`
+// canaryJobs is how many jobs of a cause were in the canary.
+func canaryJobs(c apitype.CanaryCause) int64 {
+	return c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Unsettled
 }
-
-// done is how many jobs of the cause were in the canary.
-func (c causeAnswer) done() int64 { return c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Open }
 
 // passed reports whether all of them succeeded.
-func (c causeAnswer) passed() bool { return c.done() > 0 && c.Succeeded == c.done() }
-
-// operationAnswer is an operation as the API shows it.
-type operationAnswer struct {
-	Operation struct {
-		ID                                                                  int64
-		State                                                               operation.State
-		Why, Filter                                                         string
-		Total, Pending, Done, Skipped, Failed, Succeeded, Relapsed, Unknown int64
-		Causes                                                              int64
-	}
-	Breakdown struct {
-		Scope   []operation.ScopePart
-		Causes  []operation.CausePart
-		Sources []operation.SourcePart
-		Skips   []operation.SkipCount
-
-		Unhandled int64 // jobs for which no handler is configured
-	}
-	Progress struct {
-		Succeeded int64 `json:"canary_succeeded"`
-		Unsettled int64 `json:"canary_unsettled"`
-		Relapsed  int64 `json:"canary_relapsed"`
-		Dropped   int64 `json:"canary_dropped"`
-		Unknown   int64 `json:"canary_unknown"`
-		AtSource  int64 `json:"canary_at_source"`
-		Returned  int64 `json:"canary_returned"`
-
-		Causes []causeAnswer `json:"canary_causes"`
-
-		Source  string    // that has replayed jobs
-		Reports string    `json:"source_reports"` // what it tells of them
-		Until   time.Time `json:"returned_until"` // when the last of them will count as returned
-	}
-}
+func passed(c apitype.CanaryCause) bool { return canaryJobs(c) > 0 && c.Succeeded == canaryJobs(c) }
 
 // open reports whether more is expected of the canary soon: runs of Redrive's own end, and
 // some sources say how theirs did. Others say nothing unless a run fails.
-func (a operationAnswer) open() bool {
-	c := a.Progress
-	if c.Unsettled > c.AtSource {
+func open(p apitype.Progress) bool {
+	if p.CanaryUnsettled > p.CanaryAtSource {
 		return true
 	}
-	return c.AtSource > c.Returned && c.Reports != "failures"
+	return p.CanaryAtSource > p.CanaryReturned && p.SourceReports != "failures"
 }
 
 // act begins an operation, which first collects its jobs, shows the preview, and
@@ -137,33 +97,35 @@ func (b *bulkFlags) act(c Console, kind operation.Kind) error {
 
 // pace returns what the flags say about the pace, as the API reads it. A flag that
 // was not given is left to the dashboard.
-func (b *bulkFlags) pace() (map[string]any, error) {
-	pace := map[string]any{"guard": !b.NoGuard}
+func (b *bulkFlags) pace() (pace apitype.PaceRequest, err error) {
+	guard := !b.NoGuard
+	pace.Guard = &guard
 	var means operation.Pace
 	if b.Canary != nil {
 		if *b.Canary < 0 {
-			return nil, usage.Errorf("--canary must be 0 or more")
+			return pace, usage.Errorf("--canary must be 0 or more")
 		}
-		means.Canary, pace["canary"] = int64(*b.Canary), *b.Canary
+		means.Canary = int64(*b.Canary)
+		pace.Canary = &means.Canary
 	}
 	switch {
 	case b.Rate != "" && b.Spread != "":
-		return nil, usage.Errorf("--rate and --spread cannot be used together")
+		return pace, usage.Errorf("--rate and --spread cannot be used together")
 	case b.Rate != "":
-		rate, err := parseRate(b.Rate)
-		if err != nil {
-			return nil, err
+		if means.Rate, err = parseRate(b.Rate); err != nil {
+			return pace, err
 		}
-		means.Rate, pace["rate"] = rate, rate
+		pace.Rate = &means.Rate
 	case b.Spread != "":
 		d, err := wire.ParseDuration(b.Spread)
 		if err != nil || d <= 0 {
-			return nil, usage.Errorf("--spread %q is not a duration, for example 10m or 2h", b.Spread)
+			return pace, usage.Errorf("--spread %q is not a duration, for example 10m or 2h", b.Spread)
 		}
-		means.Spread, pace["spread"] = d, wire.FormatDuration(d)
+		means.Spread = d
+		pace.Spread = (*apitype.Duration)(&means.Spread)
 	}
 	if err := means.Check(); err != nil {
-		return nil, usage.Of(err)
+		return pace, usage.Of(err)
 	}
 	return pace, nil
 }
@@ -186,13 +148,13 @@ type watcher struct {
 	dashboard *client.Client
 	kind      operation.Kind
 	live      bool // the output is a terminal, on which a line can be drawn again
-	now       operationAnswer
+	now       apitype.OperationDetail
 	printed   string // the newest line of progress
 }
 
 // begin makes the operation and waits for its preview.
 func (w *watcher) begin(ctx context.Context, filter string) error {
-	ask := map[string]any{"kind": w.kind, "filter": filter}
+	ask := apitype.NewOperation{Kind: w.kind, Filter: &filter}
 	if err := w.dashboard.Call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
 		return err
 	}
@@ -228,7 +190,7 @@ func (w *watcher) post(act string, body any) error {
 }
 
 // preview prints how many jobs would take part, and how many would not and why.
-func (w *watcher) preview(pace map[string]any) {
+func (w *watcher) preview(pace apitype.PaceRequest) {
 	o, b := w.now.Operation, w.now.Breakdown
 	fmt.Fprintf(w.Stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
 	fmt.Fprintf(w.Stdout, "%8d eligible\n", o.Pending)
@@ -249,13 +211,14 @@ func (w *watcher) preview(pace map[string]any) {
 		fmt.Fprintf(w.Stdout, "%16d %s\n", s.Count, s.Code)
 	}
 	w.warnOfSources()
-	if rate, ok := pace["rate"].(float64); ok && o.Pending > 0 {
-		fmt.Fprintf(w.Stdout, "At this rate it takes about %s.\n", time.Duration(float64(o.Pending)/rate*float64(time.Second)).Round(time.Second))
+	if pace.Rate != nil && o.Pending > 0 {
+		takes := time.Duration(float64(o.Pending) / *pace.Rate * float64(time.Second))
+		fmt.Fprintf(w.Stdout, "At this rate it takes about %s.\n", takes.Round(time.Second))
 	}
 }
 
 // causeName is the class of a cause and the type of its jobs.
-func causeName(c operation.Cause) string {
+func causeName(c apitype.Cause) string {
 	if c.Class == "" {
 		return printable(cmp.Or(c.Type, "a job that was removed"))
 	}
@@ -264,12 +227,12 @@ func causeName(c operation.Cause) string {
 
 // causes prints how the canary fared by cause, where there are several.
 func (w *watcher) causes() {
-	all := w.now.Progress.Causes
+	all := w.now.Progress.CanaryCauses
 	if w.now.Operation.Causes < 2 {
 		return
 	}
 	for _, c := range all {
-		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, c.done()), causeName(c.Cause))
+		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, canaryJobs(c)), causeName(c.Cause))
 	}
 	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
 		fmt.Fprintf(w.Stdout, "%16d causes untested\n", untested)
@@ -287,7 +250,8 @@ func (w *watcher) warnOfSources() {
 		if p.Count == 1 {
 			are = "is"
 		}
-		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, printable(p.Discarded()))
+		part := operation.SourcePart{Name: p.Name, Count: p.Count, Attached: p.Attached}
+		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, printable(part.Discarded()))
 	}
 }
 
@@ -329,7 +293,7 @@ func (w *watcher) follow(ctx context.Context) error {
 	for {
 		w.progress()
 		o := w.now.Operation
-		if o.State != operation.Running && !(o.State == operation.Paused && w.now.open()) {
+		if o.State != operation.Running && !(o.State == operation.Paused && open(w.now.Progress)) {
 			return w.end()
 		}
 		if err := w.look(ctx, wait); err != nil {
@@ -399,33 +363,33 @@ func (e *pausedError) Error() string { return e.why }
 // fared while nothing but the canary was replayed.
 func (w *watcher) paused() error {
 	o, c := w.now.Operation, w.now.Progress
-	failed := c.Relapsed + c.Dropped
+	failed := c.CanaryRelapsed + c.CanaryDropped
 	w.causes()
 
 	e := &pausedError{steps: []string{w.step("resume it", "resume")}}
-	canary := c.Succeeded + failed + c.Unknown + c.AtSource
+	canary := c.CanarySucceeded + failed + c.CanaryUnknown + c.CanaryAtSource
 	switch {
 	case canary == 0 || canary < o.Done:
 		e.why = fmt.Sprintf("operation %d is paused: %s", o.ID, o.Why)
-	case failed > 0 && c.Unknown+c.AtSource > 0:
+	case failed > 0 && c.CanaryUnknown+c.CanaryAtSource > 0:
 		e.why = fmt.Sprintf("operation %d is paused because its canary failed: %d of %d failed again. Fix the cause, then resume it.",
 			o.ID, failed, canary)
-	case failed == 0 && c.Unknown+c.AtSource > 0:
+	case failed == 0 && c.CanaryUnknown+c.CanaryAtSource > 0:
 		e.why = fmt.Sprintf("operation %d is paused after its canary: %s Look there whether the jobs ran, then resume it.",
 			o.ID, w.atSource(canary))
-	case c.Succeeded < canary:
+	case c.CanarySucceeded < canary:
 		e.why = fmt.Sprintf("operation %d is paused because its canary failed: %d of %d succeeded. Fix the cause, then resume it.",
-			o.ID, c.Succeeded, canary)
+			o.ID, c.CanarySucceeded, canary)
 	default:
 		e.why = fmt.Sprintf("operation %d is paused after its canary, which passed: %d of %d succeeded. Resume it to replay the rest.",
-			o.ID, c.Succeeded, canary)
+			o.ID, c.CanarySucceeded, canary)
 	}
 
 	// Once a canary is over that failed for some causes, those that passed can go on alone.
-	over := canary >= o.Done && c.AtSource <= c.Returned
-	passed := w.passedCauses()
-	if failed > 0 && over && passed > 0 {
-		what := fmt.Sprintf("resume only the %d of %d causes that passed", passed, o.Causes)
+	over := canary >= o.Done && c.CanaryAtSource <= c.CanaryReturned
+	causes := w.passedCauses()
+	if failed > 0 && over && causes > 0 {
+		what := fmt.Sprintf("resume only the %d of %d causes that passed", causes, o.Causes)
 		e.steps = append(e.steps, w.step(what, "resume-passed"))
 	}
 	e.steps = append(e.steps, w.step("abort it", "abort"))
@@ -438,36 +402,36 @@ func (w *watcher) step(what, act string) string {
 }
 
 // passedCauses is how many causes are in the canary whose jobs all succeeded.
-func (w *watcher) passedCauses() (passed int64) {
-	for _, c := range w.now.Progress.Causes {
-		if c.passed() {
-			passed++
+func (w *watcher) passedCauses() (n int64) {
+	for _, c := range w.now.Progress.CanaryCauses {
+		if passed(c) {
+			n++
 		}
 	}
-	return passed
+	return n
 }
 
 // atSource says in sentences what is known of a canary that a source has, or may have.
 func (w *watcher) atSource(canary int64) string {
 	c := w.now.Progress
 	text := ""
-	if c.AtSource > 0 {
-		text += fmt.Sprintf("%d of %d handed to %s.", c.AtSource, canary, cmp.Or(c.Source, "their sources"))
+	if c.CanaryAtSource > 0 {
+		text += fmt.Sprintf("%d of %d handed to %s.", c.CanaryAtSource, canary, cmp.Or(c.Source, "their sources"))
 	}
-	if c.Reports == "failures" {
+	if c.SourceReports == "failures" {
 		text += " It reports only failures."
 	}
 	switch {
-	case c.Returned > 0 && c.Returned == c.AtSource:
+	case c.CanaryReturned > 0 && c.CanaryReturned == c.CanaryAtSource:
 		text += " None came back within 10 minutes."
-	case c.AtSource > 0:
-		text += " What is not back by " + second(c.Until) + " counts as returned."
+	case c.CanaryAtSource > 0:
+		text += " What is not back by " + second(c.ReturnedUntil.Time) + " counts as returned."
 	}
-	if c.Unknown > 0 {
-		text += fmt.Sprintf(" It is unknown whether the source took %d of %d.", c.Unknown, canary)
+	if c.CanaryUnknown > 0 {
+		text += fmt.Sprintf(" It is unknown whether the source took %d of %d.", c.CanaryUnknown, canary)
 	}
-	if c.Succeeded > 0 {
-		text += fmt.Sprintf(" %d succeeded.", c.Succeeded)
+	if c.CanarySucceeded > 0 {
+		text += fmt.Sprintf(" %d succeeded.", c.CanarySucceeded)
 	}
 	return strings.TrimSpace(text)
 }

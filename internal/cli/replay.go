@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"time"
 
+	"redrive/internal/apitype"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/source"
 	"redrive/internal/usage"
-	"redrive/internal/wire"
 )
 
 // replayCommand is dashboard replay: it replays one job, or the jobs that a filter selects.
@@ -53,33 +54,34 @@ func (r *replayCommand) one(c Console) error {
 	if err != nil {
 		return err
 	}
-	var was detailAnswer
+	var was apitype.JobDetail
 	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &was); err != nil {
 		return err
 	}
-	var is struct{ Job jobAnswer }
+	var is apitype.JobAnswer
 	if err := dashboard.Call(context.Background(), http.MethodPost, "jobs/"+id+"/replay", r.change(was.Job.Run), &is); err != nil {
 		return err
 	}
-	state := is.Job.state()
-	if is.Job.foreign() && !is.Job.AtSource { // its source is told in the background
-		state = "on its way to " + job.SourceOf(is.Job.Queue)
+
+	j := shownJob{is.Job}
+	state := j.state()
+	if j.foreign() && !j.AtSource { // its source is told in the background
+		state = "on its way to " + job.SourceOf(j.Queue)
 	}
-	fmt.Fprintf(c.Stdout, "Replayed, run %d: %s\n", is.Job.Run, state)
+	fmt.Fprintf(c.Stdout, "Replayed, run %d: %s\n", j.Run, state)
 	return nil
 }
 
 // change asks for the next run after one.
-func (r *replayCommand) change(run int) map[string]any {
-	ask := map[string]any{"run": run}
+func (r *replayCommand) change(run int) apitype.ReplayRequest {
+	ask := apitype.ReplayRequest{Run: run, Payload: apitype.Payload(r.Payload)}
 	if r.Mode != "" {
-		ask["mode"] = r.Mode
+		mode := source.Mode(r.Mode)
+		ask.Mode = &mode
 	}
 	if r.In > 0 {
-		ask["delay"] = wire.FormatDuration(r.In)
-	}
-	if r.Payload != "" {
-		ask["payload"] = json.RawMessage(r.Payload)
+		delay := apitype.Duration(r.In)
+		ask.Delay = &delay
 	}
 	return ask
 }

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/apitype"
 	"redrive/internal/httpclient"
 )
 
@@ -246,15 +247,22 @@ func read(response *http.Response, into any) error {
 		}
 		return json.Unmarshal(data, into)
 	}
-	var answer struct{ Error Error }
+
+	var answer apitype.Problem
 	if err := json.Unmarshal(data, &answer); err != nil || answer.Error.Message == "" {
 		return unintelligible(response)
 	}
-	answer.Error.status, answer.Error.url = response.StatusCode, response.Request.URL
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		answer.Error.again = time.Duration(seconds) * time.Second
+	failed := &Error{
+		Code:    answer.Error.Code,
+		Field:   answer.Error.Field,
+		Message: answer.Error.Message,
+		status:  response.StatusCode,
+		url:     response.Request.URL,
 	}
-	return &answer.Error
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		failed.again = time.Duration(seconds) * time.Second
+	}
+	return failed
 }
 
 // unintelligible is the error of an answer that no dashboard gives.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -347,25 +348,25 @@ func TestAPI_MirrorsThePages(t *testing.T) {
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter"}`).want(t, http.StatusCreated)
 	shown := decode[struct {
 		Group   string
-		Replays []replayShape
-		Trail   []entryShape
+		Replays []apitype.Replay
+		Trail   []apitype.AuditEntry
 	}](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK))
 	if len(shown.Replays) != 1 || shown.Replays[0].Run != 1 || !shown.Replays[0].Changed || shown.Replays[0].By == "" ||
 		len(shown.Trail) != 1 || shown.Trail[0].Action != "job.replay" {
 		t.Errorf("the job is shown with %+v", shown)
 	}
-	queue := decode[struct{ Queue queueShape }](t, h.get("/api/v1/queues/orders").want(t, http.StatusOK)).Queue
-	if queue.Name != "orders" || queue.Workers != 20 || queue.States[job.Status(job.Available)] != 1 {
+	queue := decode[struct{ Queue apitype.Queue }](t, h.get("/api/v1/queues/orders").want(t, http.StatusOK)).Queue
+	if queue.Name != "orders" || queue.Workers == nil || *queue.Workers != 20 || queue.States[job.Status(job.Available)] != 1 {
 		t.Errorf("the queue is %+v", queue)
 	}
 	h.get("/api/v1/queues/plain").want(t, http.StatusOK)
 	h.get("/api/v1/queues/nowhere").want(t, http.StatusNotFound)
-	log := decode[struct{ Log []entryShape }](t, h.get("/api/v1/operations/1").want(t, http.StatusOK)).Log
+	log := decode[struct{ Log []apitype.AuditEntry }](t, h.get("/api/v1/operations/1").want(t, http.StatusOK)).Log
 	if len(log) == 0 || log[len(log)-1].Action != "operation.new" {
 		t.Errorf("the log of the operation is %+v", log)
 	}
-	all := decode[struct{ Policies, Presets []policyShape }](t, h.get("/api/v1/policies").want(t, http.StatusOK))
-	if len(all.Presets) == 0 || len(all.Policies) == 0 || all.Policies[0].Name != "default" || len(all.Policies[0].Policy) == 0 {
+	all := decode[struct{ Policies, Presets []apitype.NamedPolicy }](t, h.get("/api/v1/policies").want(t, http.StatusOK))
+	if len(all.Presets) == 0 || len(all.Policies) == 0 || all.Policies[0].Name != "default" || all.Policies[0].Policy.MaxAttempts == 0 {
 		t.Errorf("the policies are %+v", all)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -12,7 +13,6 @@ import (
 	"golang.org/x/net/html"
 
 	"redrive/internal/access"
-	"redrive/internal/server/web"
 )
 
 const base = "/redrive"
@@ -137,8 +137,11 @@ func TestBasePath_DataStaysAsItIs(t *testing.T) {
 	show := func(change ...func(*Options)) string {
 		h := start(t, change...)
 		h.base = h.server().basePath
-		payload := string(web.Encode(hostile))
-		id := h.enqueue(`{"type":"a.href=\"/t\"","queue":"orders","payload":` + payload + `}`)
+		payload, err := json.Marshal(hostile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := h.enqueue(`{"type":"a.href=\"/t\"","queue":"orders","payload":` + string(payload) + `}`)
 		h.fail("orders", hostile, hostile, hostile)
 		var text strings.Builder
 		for node := range h.get("/jobs/"+id).want(t, http.StatusOK).dom(t).Descendants() {

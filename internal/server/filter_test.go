@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"redrive/internal/apitype"
 	"redrive/internal/job"
 )
 
@@ -67,10 +68,10 @@ func TestFacets_AreCountedOnPagesAndForPrograms(t *testing.T) {
 	h := start(t)
 	h.dead()
 	h.dead()
-	type shape struct{ Reasons, Queues, Types []facetShape }
+	type shape struct{ Reasons, Queues, Types []apitype.Facet }
 	got := decode[shape](t, h.get("/api/v1/facets?state=dead_letter&queue=orders").want(t, http.StatusOK))
-	if len(got.Reasons) != 1 || got.Reasons[0] != (facetShape{"attempts_exhausted", 2}) || got.Queues[0] != (facetShape{"orders", 2}) ||
-		got.Types[0] != (facetShape{"order.ship", 2}) {
+	if len(got.Reasons) != 1 || got.Reasons[0] != (apitype.Facet{Value: "attempts_exhausted", Count: 2}) || got.Queues[0] != (apitype.Facet{Value: "orders", Count: 2}) ||
+		got.Types[0] != (apitype.Facet{Value: "order.ship", Count: 2}) {
 		t.Errorf("the facets are %+v", got)
 	}
 	page := h.get("/dead-letters?queue=orders").want(t, http.StatusOK)

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/server/limit"
@@ -233,14 +234,14 @@ func toLogin(r *http.Request) string {
 
 // me is GET /me: who the caller is, and what they may do. The route is open to all, so it
 // says itself what is wrong with the proof of a caller, as the other routes do.
-func (s *Server) me(c echo.Context) error {
+func (s *Server) me(c echo.Context) (apitype.Caller, error) {
 	who := web.CallerOf(c)
 	if who.Means == web.ByNothing {
 		_, err := s.identify(c)
 		if err == nil {
 			err = web.Fail(web.UnknownCaller, s.howToLogIn())
 		}
-		return err
+		return apitype.Caller{}, err
 	}
 	var may []access.Permission
 	for _, p := range access.Permissions() {
@@ -248,7 +249,7 @@ func (s *Server) me(c echo.Context) error {
 			may = append(may, p)
 		}
 	}
-	return c.JSONBlob(http.StatusOK, web.Object{"name", who.Name, "role", who.Role, "may", may}.Encode())
+	return apitype.Caller{Name: who.Name, Role: who.Role, May: may}, nil
 }
 
 // loginPage is the page /login. A user who is logged in already is sent on.
@@ -280,7 +281,7 @@ func (s *Server) login(c echo.Context) error {
 	var f *web.Failure
 	switch {
 	case err == nil && web.WantsJSON(c.Request()):
-		return c.JSONBlob(http.StatusOK, web.Object{"user", name}.Encode())
+		return web.JSON(c, http.StatusOK, apitype.LoggedIn{User: name})
 	case err == nil:
 		return c.Redirect(http.StatusSeeOther, next)
 	case errors.As(err, &f) && !web.WantsJSON(c.Request()):
@@ -390,7 +391,7 @@ func (s *Server) logout(c echo.Context) error {
 		s.Hub.Recheck()
 	}
 	c.SetCookie(s.cookie(c, "", -1))
-	return web.Done(c, "/login", "text", "Logged out")
+	return web.Done(c, "/login", apitype.Done{Text: "Logged out"})
 }
 
 // cookieName is the name of the session cookie. Its prefix makes browsers refuse

@@ -130,7 +130,7 @@ func New(o Options) (*Server, error) {
 	e.Pre(s.observe, s.recover, s.bound, s.guard, s.rebase)
 	e.Use(unescape, s.permit)
 	s.routes()
-	s.api.Routes(s.Routes)
+	s.api.Routes(s.Routes, s.me)
 	s.pages.Routes(s.Routes)
 	return s, nil
 }
@@ -140,7 +140,6 @@ func (s *Server) routes() {
 	s.Page("/login", access.Public, s.loginPage, "next")
 	s.Post("/login", access.Public, s.login)
 	s.Post("/logout", access.Public, s.logout)
-	s.Get("/api/v1/me", access.Public, s.me)
 	s.Get("/live", access.View, s.live, "ids", "state", "queue", "type", "first")
 	s.Get("/metrics", access.View, echo.WrapHandler(s.metrics.handler(s.Log)), web.AnyParameter)
 	s.Get("/healthz", access.Public, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }, web.AnyParameter)

@@ -132,26 +132,40 @@ func DecodeCursor(kind, cursor string, n int) (numbers []int64, ok bool) {
 	return numbers, len(numbers) == n && EncodeCursor(kind, numbers...) == cursor
 }
 
-// policyJSON is a policy as people write it. Its field order is the order in
+// Policy is a retry policy as people write it. Its field order is the order in
 // which answers show it.
-type policyJSON struct {
-	MaxAttempts     int            `json:"max_attempts"`
-	Strategy        retry.Strategy `json:"strategy"`
-	InitialInterval string         `json:"initial_interval"`
-	Coefficient     float64        `json:"coefficient"`
-	Schedule        []string       `json:"schedule,omitempty"`
-	MaxInterval     string         `json:"max_interval"`
-	Jitter          any            `json:"jitter"` // false, or [low, high]
-	NonRetryable    []string       `json:"non_retryable_errors"`
-	OnExhaustion    retry.Action   `json:"on_exhaustion"`
+type Policy struct {
+	// How many attempts a run has, the first one included.
+	MaxAttempts int `json:"max_attempts"`
+	// How the waits grow.
+	Strategy retry.Strategy `json:"strategy"`
+	// The first wait, as an ISO 8601 duration.
+	InitialInterval string `json:"initial_interval"`
+	// The factor or the exponent by which the waits grow.
+	Coefficient float64 `json:"coefficient"`
+	// The waits themselves, instead of a strategy, as ISO 8601 durations.
+	Schedule []string `json:"schedule,omitempty"`
+	// The longest wait, as an ISO 8601 duration.
+	MaxInterval string `json:"max_interval"`
+	// false, or the smallest and the largest factor of a wait.
+	Jitter any `json:"jitter"`
+	// The classes of errors after which a run is over.
+	NonRetryable []string `json:"non_retryable_errors"`
+	// What becomes of a job whose attempts are used up.
+	OnExhaustion retry.Action `json:"on_exhaustion"`
 }
 
-// EncodePolicy writes a policy as JSON, each field named as people write it.
-// Equal policies give equal bytes.
-func EncodePolicy(p retry.Policy) []byte {
-	w := policyJSON{
-		p.MaxAttempts, p.Strategy, FormatDuration(p.InitialInterval), p.Coefficient, nil,
-		FormatDuration(p.MaxInterval), false, append([]string{}, p.NonRetryable...), p.OnExhaustion,
+// PolicyOf is a policy as people write it.
+func PolicyOf(p retry.Policy) Policy {
+	w := Policy{
+		MaxAttempts:     p.MaxAttempts,
+		Strategy:        p.Strategy,
+		InitialInterval: FormatDuration(p.InitialInterval),
+		Coefficient:     p.Coefficient,
+		MaxInterval:     FormatDuration(p.MaxInterval),
+		Jitter:          false,
+		NonRetryable:    append([]string{}, p.NonRetryable...),
+		OnExhaustion:    p.OnExhaustion,
 	}
 	for _, d := range p.Schedule {
 		w.Schedule = append(w.Schedule, FormatDuration(d))
@@ -159,7 +173,13 @@ func EncodePolicy(p retry.Policy) []byte {
 	if p.Jitter.On() {
 		w.Jitter = []float64{p.Jitter.Low, p.Jitter.High}
 	}
-	data, err := json.Marshal(w)
+	return w
+}
+
+// EncodePolicy writes a policy as JSON, each field named as people write it.
+// Equal policies give equal bytes.
+func EncodePolicy(p retry.Policy) []byte {
+	data, err := json.Marshal(PolicyOf(p))
 	if err != nil { // unreachable unless a policy was stored that Validate refuses
 		panic(fmt.Sprintf("wire.EncodePolicy(%+v): %v", p, err))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/invalid"
 	"redrive/internal/server/web"
@@ -21,44 +22,61 @@ import (
 // The secrets of users, sessions and tokens are never part of an answer. The one
 // exception is a new token, see createToken.
 
-// shapeUser leaves out the hash of the password.
-func shapeUser(u access.User) web.Object {
-	return web.Object{"name", u.Name, "role", u.Role, "created_at?", u.Created, "changed_at?", u.Changed, "last_login_at?", u.LoggedIn}
-}
-
-// shapeSession leaves out the hash by which a cookie is recognised; the id is
-// made from it and cannot be turned back.
-func shapeSession(n access.Session) web.Object {
-	return web.Object{
-		"id", n.ID(), "user", n.User, "role", n.Role, "address?", n.Address,
-		"created_at", n.Created, "seen_at", n.Seen, "ends_at", n.Ends(),
+// userOf leaves out the hash of the password.
+func userOf(u access.User) apitype.User {
+	return apitype.User{
+		Name:        u.Name,
+		Role:        u.Role,
+		CreatedAt:   apitype.At(u.Created),
+		ChangedAt:   apitype.At(u.Changed),
+		LastLoginAt: apitype.At(u.LoggedIn),
 	}
 }
 
-// shapeToken leaves out the hash of the secret.
-func shapeToken(t access.Token) web.Object {
-	return web.Object{
-		"id", t.ID, "name", t.Name, "role", t.Role, "created_at", t.Created, "created_by", t.CreatedBy,
-		"expires_at", t.Expires, "used_at?", t.Used, "revoked_at?", t.Revoked,
+// sessionOf leaves out the hash by which a cookie is recognised; the id is made from
+// it and cannot be turned back.
+func sessionOf(n access.Session) apitype.Session {
+	return apitype.Session{
+		ID:        n.ID(),
+		User:      n.User,
+		Role:      n.Role,
+		Address:   n.Address,
+		CreatedAt: apitype.At(n.Created),
+		SeenAt:    apitype.At(n.Seen),
+		EndsAt:    apitype.At(n.Ends()),
+	}
+}
+
+// tokenOf leaves out the hash of the secret.
+func tokenOf(t access.Token) apitype.Token {
+	return apitype.Token{
+		ID:        t.ID,
+		Name:      t.Name,
+		Role:      t.Role,
+		CreatedAt: apitype.At(t.Created),
+		CreatedBy: t.CreatedBy,
+		ExpiresAt: apitype.At(t.Expires),
+		UsedAt:    apitype.At(t.Used),
+		RevokedAt: apitype.At(t.Revoked),
 	}
 }
 
 // users is GET /users.
-func (a *API) users(c echo.Context) (web.Object, error) {
+func (a *API) users(c echo.Context) (apitype.UserList, error) {
 	all, err := a.View.Accounts().Users(c.Request().Context())
-	return web.Object{"users", web.List(all, shapeUser)}, err
+	return apitype.UserList{Users: mapped(all, userOf)}, err
 }
 
 // sessions is GET /sessions: who is logged in.
-func (a *API) sessions(c echo.Context) (web.Object, error) {
+func (a *API) sessions(c echo.Context) (apitype.SessionList, error) {
 	all, err := a.View.Accounts().Sessions(c.Request().Context(), time.Now())
-	return web.Object{"sessions", web.List(all, shapeSession)}, err
+	return apitype.SessionList{Sessions: mapped(all, sessionOf)}, err
 }
 
 // tokens is GET /tokens.
-func (a *API) tokens(c echo.Context) (web.Object, error) {
+func (a *API) tokens(c echo.Context) (apitype.TokenList, error) {
 	all, err := a.View.Accounts().Tokens(c.Request().Context())
-	return web.Object{"tokens", web.List(all, shapeToken)}, err
+	return apitype.TokenList{Tokens: mapped(all, tokenOf)}, err
 }
 
 // AccessActs are the acts on users, sessions and tokens. After each of them the
@@ -67,9 +85,34 @@ func (a *API) tokens(c echo.Context) (web.Object, error) {
 func (a *API) AccessActs() []Act {
 	accounts := a.View.Accounts()
 	acts := []Act{
-		{"/users", a.addUser}, {"/users/:name/role", a.setRole}, {"/users/:name/password", a.setPassword},
-		{"/users/:name/remove", named("removed", "name", accounts.RemoveUser)}, {"/sessions/:id/end", named("ended", "id", a.end)},
-		{"/tokens", a.createToken}, {"/tokens/:id/revoke", named("revoked", "id", accounts.RevokeToken)},
+		{
+			Path: "/users", Says: "Adds a user; with the first one everyone has to log in", Request: apitype.NewUser{},
+			Answer: apitype.UserAnswer{}, Created: true, Do: a.addUser,
+		},
+		{
+			Path: "/users/:name/role", Says: "Gives a user another role", Request: apitype.RoleRequest{},
+			Answer: apitype.UserAnswer{}, Do: a.setRole,
+		},
+		{
+			Path: "/users/:name/password", Says: "Gives a user another password, which ends their sessions", Request: apitype.PasswordRequest{},
+			Answer: apitype.UserChanged{}, Do: a.setPassword,
+		},
+		{
+			Path: "/users/:name/remove", Says: "Removes a user", Request: apitype.Nothing{},
+			Answer: apitype.UserRemoved{}, Do: named("name", accounts.RemoveUser, removedUser),
+		},
+		{
+			Path: "/sessions/:id/end", Says: "Ends a session", Request: apitype.Nothing{},
+			Answer: apitype.SessionEnded{}, Do: named("id", a.end, endedSession),
+		},
+		{
+			Path: "/tokens", Says: "Makes a token, whose secret is shown this once", Request: apitype.NewToken{},
+			Answer: apitype.TokenMade{}, Created: true, Do: a.createToken,
+		},
+		{
+			Path: "/tokens/:id/revoke", Says: "Revokes a token", Request: apitype.Nothing{},
+			Answer: apitype.TokenRevoked{}, Do: named("id", accounts.RevokeToken, revokedToken),
+		},
 	}
 	for i, act := range acts {
 		acts[i].Do = func(c echo.Context) (Outcome, error) {
@@ -87,60 +130,71 @@ func (a *API) AccessActs() []Act {
 // addUser adds a user. With the first one the dashboard is no longer open:
 // everyone has to log in from then on.
 func (a *API) addUser(c echo.Context) (out Outcome, err error) {
-	ctx, now := c.Request().Context(), time.Now().UTC()
-	u, password := access.User{Created: now, Changed: now}, ""
-	name, role := text{"name", aString, &u.Name}, text{"role", aString, (*string)(&u.Role)}
-	if err := readTexts(c, name, role, text{"password", aString, &password}); err != nil {
+	var in apitype.NewUser
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
+	ctx, now := c.Request().Context(), time.Now().UTC()
+	u := access.User{Name: in.Name, Role: in.Role, Created: now, Changed: now}
 	if err := cmp.Or(inField("name", access.CheckUser(u.Name)), inField("role", access.CheckUserRole(u.Role))); err != nil {
 		return out, err
 	}
-	if u.Password, err = a.passwords.Hash(ctx, password); err != nil {
+	if u.Password, err = a.passwords.Hash(ctx, in.Password); err != nil {
 		return out, inField("password", err)
 	}
 	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
-	return Outcome{Status: http.StatusCreated, Program: web.Object{"user", shapeUser(u)}}, err
+	return Outcome{Status: http.StatusCreated, Program: apitype.UserAnswer{User: userOf(u)}}, err
 }
 
 // setRole gives the user in the address another role.
 func (a *API) setRole(c echo.Context) (out Outcome, err error) {
-	name, role := c.Param("name"), access.Role("")
-	if err := readTexts(c, text{"role", aString, (*string)(&role)}); err != nil {
+	var in apitype.RoleRequest
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
-	if err := inField("role", access.CheckUserRole(role)); err != nil {
+	if err := inField("role", access.CheckUserRole(in.Role)); err != nil {
 		return out, err
 	}
-	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, role, web.Actor(c))
-	return Outcome{Program: web.Object{"user", shapeUser(access.User{Name: name, Role: role})}}, err
+	name := c.Param("name")
+	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
+	return Outcome{Program: apitype.UserAnswer{User: apitype.User{Name: name, Role: in.Role}}}, err
 }
 
 // setPassword gives the user in the address another password. Every session of
 // that user ends with it.
 func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
-	name, password := c.Param("name"), ""
-	if err := readTexts(c, text{"password", aString, &password}); err != nil {
+	var in apitype.PasswordRequest
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
-	hash, err := a.passwords.Hash(c.Request().Context(), password)
+	hash, err := a.passwords.Hash(c.Request().Context(), in.Password)
 	if err != nil {
 		return out, inField("password", err)
 	}
+	name := c.Param("name")
 	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
-	return Outcome{Program: web.Object{"changed", name}}, err
+	return Outcome{Program: apitype.UserChanged{Changed: name}}, err
 }
 
-// named makes an act that needs no more than a name in the address.
-func named(done, param string, do func(context.Context, time.Time, string, audit.Actor) error) func(echo.Context) (Outcome, error) {
+// named makes an act that needs no more than a name in the address. The answer says
+// what was done to what has that name.
+func named[T any](
+	param string, do func(context.Context, time.Time, string, audit.Actor) error, done func(name string) T,
+) func(echo.Context) (Outcome, error) {
 	return func(c echo.Context) (Outcome, error) {
 		err := readNothing(c)
 		if err == nil {
 			err = do(c.Request().Context(), time.Now(), c.Param(param), web.Actor(c))
 		}
-		return Outcome{Program: web.Object{done, c.Param(param)}}, err
+		return Outcome{Program: done(c.Param(param))}, err
 	}
 }
+
+func removedUser(name string) apitype.UserRemoved { return apitype.UserRemoved{Removed: name} }
+
+func endedSession(id string) apitype.SessionEnded { return apitype.SessionEnded{Ended: id} }
+
+func revokedToken(id string) apitype.TokenRevoked { return apitype.TokenRevoked{Revoked: id} }
 
 // end logs out the session with an id. Ids are looked up in the list because the
 // database knows sessions by their hashes only.
@@ -159,25 +213,26 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 // createToken makes a token. This answer is the only place where its secret is
 // ever shown, because only a hash is stored.
 func (a *API) createToken(c echo.Context) (out Outcome, err error) {
-	var expires string
-	t, now, by, lasts := access.Token{}, time.Now().UTC(), web.Actor(c), access.TokenDefault
-	if err := readTexts(c, text{"name", aString, &t.Name}, text{"role", aString, (*string)(&t.Role)},
-		text{"expires", "a duration, for example 90d or P90D", &expires}); err != nil {
+	var in apitype.NewToken
+	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
-	if expires != "" {
-		if lasts, err = wire.ParseDuration(expires); err != nil {
+	lasts := access.TokenDefault
+	if in.Expires != "" {
+		if lasts, err = wire.ParseDuration(in.Expires); err != nil {
 			return out, &invalid.Error{Field: "expires", Problem: err.Error()}
 		}
 	}
+
+	now, by := time.Now().UTC(), web.Actor(c)
+	t := access.Token{Name: in.Name, Role: in.Role, Created: now, CreatedBy: by.Name, Expires: now.Add(lasts)}
 	if err := cmp.Or(
 		inField("name", access.CheckToken(t.Name)), inField("role", access.CheckTokenRole(t.Role)), inField("expires", access.CheckExpiry(lasts)),
 	); err != nil {
 		return out, err
 	}
-	t.Created, t.CreatedBy, t.Expires = now, by.Name, now.Add(lasts)
 	t.ID, out.Secret, t.Hash = access.NewToken()
-	out.Status, out.Says = http.StatusCreated, web.Object{"token", shapeToken(t), "secret", out.Secret}
+	out.Status, out.Says = http.StatusCreated, apitype.TokenMade{Token: tokenOf(t), Secret: out.Secret}
 	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)
 }
 

@@ -1,15 +1,15 @@
 // Package api answers programs in JSON, and carries out what people and programs
 // ask for.
 //
-// A GET has a handler that returns an object; [API.Routes] lists them all. A
+// A GET has a handler that returns an answer; [API.Endpoints] lists them all. A
 // change is an [Act], and there is one for both ways in: a program sends a body,
 // a page sends a form, and only the reading of the two differs. The pages take
 // the acts from [API.Acts] and show what came of them.
 //
-// The names in answers are a contract with programs, so the functions named
-// shape spell them out beside the values, apart from the types of package job
-// and its neighbours, whose fields may be renamed. A payload goes in and out as
-// the bytes that were received, because an encoder would change them.
+// The answers are of package apitype, whose names are a contract with programs.
+// The functions here whose names end in "Of" fill them with the values of package
+// job and its neighbours. A payload goes in and out as the bytes that were
+// received, because an encoder would change them.
 package api
 
 import (
@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
@@ -56,98 +58,49 @@ func New(site *web.Site, passwords *access.Passwords, began time.Time) *API {
 	return &API{Site: site, passwords: passwords, began: began}
 }
 
-// Routes adds the routes of the API and of the exports, each with the permission
-// that a caller needs and the parameters that it takes. The exports live outside /api/v1 because people open them
-// in a browser.
-func (a *API) Routes(r *web.Routes) {
-	get := func(path string, need access.Permission, h func(echo.Context) (web.Object, error), parameters ...string) {
-		r.Get(v1+path, need, a.answered(h), parameters...)
-	}
-	list := func(path string, h func(echo.Context) (web.Object, error), parameters ...string) {
-		get(path, access.View, h, append(parameters, "limit")...)
-	}
-	list("/jobs", a.jobs, web.ListParameters()...)
-	get("/jobs/count", access.View, a.countJobs, web.FilterParameters()...)
-	get("/jobs/:id", access.View, a.job, "attempts_after")
-	r.Get(v1+"/jobs/:id/envelope", access.View, a.envelope, "original")
-	list("/dead-letters", a.letters, web.ListParameters()...)
-	get("/dead-letters/fill", access.View, a.usage)
-	get("/retention", access.View, a.retention)
-	list("/trash", a.trash, web.ListParameters()...)
-	get("/facets", access.View, a.facets, web.FilterParameters()...)
-	r.Get(v1+"/counters", access.View, a.counters)
-	get("/queues", access.View, a.queues, "after")
-	get("/queues/:name", access.View, a.queue)
-	get("/sources", access.View, a.sources)
-	get("/sources/:name", access.View, a.source)
-	get("/workers", access.View, a.workers)
-	get("/policies", access.View, a.policies)
-	list("/failures", a.groups, web.GroupParameters()...)
-	get("/failures/classes", access.View, a.classes, "state", "queue", "source", "type", "class")
-	get("/failures/:fingerprint", access.View, a.group)
-	list("/operations", a.operations, "after")
-	get("/operations/:id", access.View, a.operation)
-	list("/operations/:id/items", a.items, "state", "after")
-	get("/operations/:id/rate", access.View, a.rate)
-	list("/audit", a.audit, web.AuditParameters()...)
-	get("/users", access.Manage, a.users)
-	get("/sessions", access.Manage, a.sessions)
-	get("/tokens", access.Manage, a.tokens)
-
-	r.Post(v1+"/jobs", access.Enqueue, a.enqueue)
-	r.Post(v1+"/jobs/batch", access.Enqueue, a.enqueueBatch)
-	r.Post(v1+"/queues/:name/envelopes", access.Enqueue, a.enqueueEnvelopes)
-	r.Post(v1+"/jobs/:id/reveal", access.Reveal, a.answered(func(c echo.Context) (web.Object, error) {
-		d, err := a.Reveal(c)
-		if err != nil {
-			return nil, err
-		}
-		return a.Detail(c, d)
-	}))
-	for _, act := range a.Acts() {
-		r.Post(v1+act.Path, access.Operate, act.answer)
-	}
-	for _, act := range a.ManageActs() {
-		r.Post(v1+act.Path, access.Manage, act.answer)
-	}
-	for _, act := range a.AccessActs() {
-		r.Post(v1+act.Path, access.Manage, act.answer)
-	}
-
-	a.export(r, "/export", a.exportJobs, web.ListParameters()...)
-	a.export(r, "/failures", a.exportGroups, web.GroupParameters()...)
-	a.export(r, "/audit", a.exportAudit, web.AuditParameters()...)
-	a.export(r, "/operations/:id/items", a.exportItems, "state", "after")
-}
-
-// answered makes a handler of a function that returns an object.
-func (a *API) answered(h func(echo.Context) (web.Object, error)) echo.HandlerFunc {
+// answered makes a handler of a function that returns an answer.
+func answered[T any](a *API, h func(echo.Context) (T, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		says, err := h(c)
+		answer, err := h(c)
 		if err != nil {
 			return err
 		}
-		return a.Send(c, http.StatusOK, echo.MIMEApplicationJSON, says.Encode())
+		return a.Send(c, http.StatusOK, echo.MIMEApplicationJSON, append(apitype.Encode(answer), '\n'))
 	}
+}
+
+// mapped lists what the API shows of each item.
+func mapped[T, A any](items []T, shown func(T) A) []A {
+	all := make([]A, len(items))
+	for i, x := range items {
+		all[i] = shown(x)
+	}
+	return all
 }
 
 // An Act changes something, for a program that sends a body or a page that sends
 // a form: web.IsForm tells which.
 type Act struct {
-	Path string // of the form, and of the API below /api/v1
-	Do   func(echo.Context) (Outcome, error)
+	Path    string // of the form, and of the API below /api/v1
+	Says    string // what it does, in a sentence
+	Request any    // an empty value of the type that a program sends
+	Answer  any    // an empty value of the type that a program gets
+	Created bool   // it may make something: 201
+	Keyed   bool   // a program may send an idempotency key
+
+	Do func(echo.Context) (Outcome, error)
 }
 
 // Outcome is the result of an act. Says goes to every caller; the fields after it
 // are for a program or for a person only.
 type Outcome struct {
-	Status  int        // of the answer; default: 200
-	Says    web.Object // to every caller
-	Program web.Object // beside it to a program
-	Text    string     // to a person
-	Page    string     // where a form leads that names no page to come back to
-	Job     string     // the job that was acted on, if it was one
-	Secret  string     // shown this once
+	Status  int    // of the answer; default: 200
+	Says    any    // of package apitype, to every caller; nil: nothing
+	Program any    // beside it to a program
+	Text    string // to a person
+	Page    string // where a form leads that names no page to come back to
+	Job     string // the job that was acted on, if it was one
+	Secret  string // shown this once
 }
 
 // Acts are the acts on jobs, queues, workers, error groups and operations.
@@ -160,7 +113,7 @@ func (a *API) ManageActs() []Act { return []Act{a.removeQueue(), a.reload()} }
 
 // reload makes the program read its configuration again.
 func (a *API) reload() Act {
-	return Act{"/reload", func(c echo.Context) (out Outcome, err error) {
+	do := func(c echo.Context) (out Outcome, err error) {
 		if err := readNothing(c); err != nil {
 			return out, err
 		}
@@ -169,7 +122,7 @@ func (a *API) reload() Act {
 		if err != nil {
 			return out, err
 		}
-		out.Text, out.Says = "Reloaded the configuration", web.Object{"changed", changed, "restart", restart}
+		out.Text, out.Says = "Reloaded the configuration", apitype.Reloaded{Changed: changed, Restart: restart}
 		err = a.View.Record(ctx, audit.Entry{
 			At: time.Now().UTC(), Actor: web.Actor(c), Action: "config.reload", Subject: a.Config.File(), Count: int64(len(changed)),
 		})
@@ -177,7 +130,9 @@ func (a *API) reload() Act {
 			a.Log.Error("A reload could not be recorded in the audit log.", "request", web.RequestID(c), "by", web.Actor(c).Name, "error", err)
 		}
 		return out, nil
-	}}
+	}
+	says := "Reads the configuration again"
+	return Act{Path: "/reload", Says: says, Request: apitype.Nothing{}, Answer: apitype.Reloaded{}, Do: do}
 }
 
 // answer answers a program. Unlike a form it is never redirected: it gets the
@@ -187,7 +142,7 @@ func (act Act) answer(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(cmp.Or(out.Status, http.StatusOK), append(out.Says, out.Program...).Encode())
+	return web.JSON(c, cmp.Or(out.Status, http.StatusOK), out.Says, out.Program)
 }
 
 // readNothing reads the form or the body of an act that is fully named by its
@@ -197,32 +152,21 @@ func readNothing(c echo.Context) error {
 	if web.IsForm(c) {
 		return web.ReadForm(c)
 	}
-	return readSmall(c, fields{})
+	return readSmall(c, &apitype.Nothing{}, nil)
 }
-
-// text is a field that holds a text.
-type text struct {
-	name string
-	want string // what a program is told that it must be
-	to   *string
-}
-
-const aString = "a string"
 
 // readTexts reads a form or a body that holds nothing but texts.
-func readTexts(c echo.Context, texts ...text) error {
-	if web.IsForm(c) {
-		err := web.ReadForm(c)
-		for _, t := range texts {
-			*t.to = c.FormValue(t.name)
-		}
-		return err
+func readTexts(c echo.Context, into any) error {
+	if !web.IsForm(c) {
+		return readSmall(c, into, nil)
 	}
-	f := fields{}
-	for _, t := range texts {
-		f[t.name] = value(t.to, t.want)
+
+	err := web.ReadForm(c)
+	object := reflect.ValueOf(into).Elem()
+	for _, m := range apitype.Members(object.Type()) {
+		object.FieldByIndex(m.Index).SetString(c.FormValue(m.Name))
 	}
-	return readSmall(c, f)
+	return err
 }
 
 // search reads one page of a list that a program selects with a filter. A filter
@@ -265,17 +209,4 @@ func numbered(c echo.Context) (after int64, limit int, err error) {
 	}
 	limit, err = pageSize(c)
 	return after, limit, err
-}
-
-// page is the answer with one page of a list. It says where the next page
-// begins, if there is one, and whether more may match than was found in time.
-func page[C string | int64](name string, rows []web.Object, next C, slow bool) web.Object {
-	says := web.Object{name, rows}
-	if next != *new(C) {
-		says = append(says, "next", next)
-	}
-	if slow {
-		says = append(says, "incomplete", true)
-	}
-	return says
 }

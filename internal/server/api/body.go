@@ -6,25 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
-	"redrive/internal/retry"
 	"redrive/internal/rules"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
 
-// The bodies of requests are read strictly: every member must be known and may
-// occur once, and an error names the member that it is about. Values are passed
-// on as the bytes that were received, so that no number and no string changes on
-// its way to the database.
+// The bodies of requests are read strictly into the types of package apitype: every
+// member must be known and may occur once, and an error names the member that it is
+// about. Payloads are passed on as the bytes that were received, so that no number
+// and no string changes on its way to the database.
 
 // checkJSON returns a failure of kind malformed unless data is one JSON value.
 func checkJSON(data []byte) error {
@@ -34,23 +36,79 @@ func checkJSON(data []byte) error {
 	return nil
 }
 
-// fields reads an object whose members are known, each at most once.
-type fields map[string]reader
+// A check looks at a member that was just read; path is where the member is in the
+// body. An error that names no field is about the member. Members are checked in the
+// order in which they came, so that the first wrong one is named.
+type check func(member, path string, raw json.RawMessage) error
 
-// A reader reads the value of a member; path is where the member is in the body.
-type reader func(path string, raw json.RawMessage) error
-
-// read reads the object at path, which is empty for the body itself. A member
-// that is not known is an error: it may be a misspelt one, and ignoring that
+// decode reads the object at path, which is empty for the body itself, into a struct.
+// A member that is not known is an error: it may be a misspelt one, and ignoring that
 // would do something else than was asked for.
-func (f fields) read(path string, data json.RawMessage) error {
+func decode(path string, data json.RawMessage, into any, also check) error {
+	object := reflect.ValueOf(into).Elem()
+	known := apitype.Members(object.Type())
+
 	return members(path, data, func(name, path string, raw json.RawMessage) error {
-		read, ok := f[name]
-		if !ok {
+		i := slices.IndexFunc(known, func(m apitype.Member) bool { return m.Name == name })
+		if i < 0 {
 			return &invalid.Error{Field: path, Problem: "no such field"}
 		}
-		return read(path, raw)
+		if err := readValue(object.FieldByIndex(known[i].Index), path, raw, known[i].Tag.Get("want")); err != nil {
+			return err
+		}
+		if also == nil {
+			return nil
+		}
+		return aboutField(path, also(name, path, raw))
 	})
+}
+
+// aboutField names the field that an error is about, unless it says that itself.
+func aboutField(path string, err error) error {
+	var failure *web.Failure
+	var field *invalid.Error
+	if err == nil || errors.As(err, &failure) || errors.As(err, &field) {
+		return err
+	}
+	return &invalid.Error{Field: path, Problem: err.Error()}
+}
+
+// wants says of each kind of value what a program is told that it must be, where the
+// field has no tag that says it better.
+var wants = map[reflect.Kind]string{
+	reflect.String: "a string",
+	reflect.Int:    "a whole number",
+	reflect.Bool:   "true or false",
+}
+
+// readValue reads the value of a member into its field. The objects of a list are left
+// to the check of the list, which reads them one by one.
+func readValue(to reflect.Value, path string, raw json.RawMessage, want string) error {
+	if to.Kind() == reflect.Pointer {
+		to.Set(reflect.New(to.Type().Elem()))
+		to = to.Elem()
+	}
+
+	switch to := to.Addr().Interface().(type) {
+	case *apitype.Time:
+		return readText(path, raw, "a time in quotes", parseMoment, &to.Time)
+	case *apitype.Duration:
+		return readText(path, raw, aDuration, wire.ParseDuration, (*time.Duration)(to))
+	case *apitype.Payload:
+		return readBytes(path, raw, job.MaxPayload, (*[]byte)(to))
+	case *apitype.Meta:
+		return readMeta(path, raw, (*[]byte)(to))
+	case *apitype.PolicyPatch:
+		return readPatch(path, raw, (*[]byte)(to))
+	}
+
+	if to.Kind() == reflect.Slice && to.Type().Elem().Kind() == reflect.Struct {
+		if rawjson.Kind(raw) != '[' {
+			return wrongType(path, want, raw)
+		}
+		return nil
+	}
+	return readPlain(path, raw, cmp.Or(want, wants[to.Kind()]), to.Addr().Interface())
 }
 
 // members calls visit for each member of an object. A name that occurs twice is
@@ -73,9 +131,9 @@ func members(path string, data json.RawMessage, visit func(name, path string, ra
 	return nil
 }
 
-// whole refuses text with half of a surrogate pair: it is no character, and
+// refuseHalfPair refuses text with half of a surrogate pair: it is no character, and
 // would silently become another one.
-func whole(path string, raw json.RawMessage) error {
+func refuseHalfPair(path string, raw json.RawMessage) error {
 	if half := rawjson.HalfPair(raw); half != "" {
 		return &invalid.Error{Field: path, Problem: fmt.Sprintf("holds half of a surrogate pair, %s, which is not a character", half)}
 	}
@@ -127,12 +185,12 @@ func readBody(c echo.Context, limit int64) (json.RawMessage, error) {
 }
 
 // readSmall reads a small body.
-func readSmall(c echo.Context, f fields) error {
+func readSmall(c echo.Context, into any, also check) error {
 	data, err := readBody(c, web.MaxSmall)
 	if err != nil {
 		return err
 	}
-	return f.read("", data)
+	return decode("", data, into, also)
 }
 
 // bodiless reports whether a request has no body, and does not say that it is
@@ -143,133 +201,94 @@ func bodiless(r *http.Request) bool {
 
 func isJSON(r *http.Request) bool { return web.ContentType(r) == "application/json" }
 
-// value reads a member into a Go value. null is refused: leaving a member out is
-// the only way to say nothing.
-func value[T any](to *T, want string) reader {
-	return func(path string, raw json.RawMessage) error {
-		if string(raw) == "null" || json.Unmarshal(raw, to) != nil {
-			return wrongType(path, want, raw)
-		}
-		return whole(path, raw)
+// readPlain reads a text, a number, true or false, or a list of these. null is
+// refused: leaving a member out is the only way to say nothing.
+func readPlain(path string, raw json.RawMessage, want string, to any) error {
+	if string(raw) == "null" || json.Unmarshal(raw, to) != nil {
+		return wrongType(path, want, raw)
 	}
+	return refuseHalfPair(path, raw)
 }
 
-// checked is value with a check: problem says what is wrong, or nothing.
-func checked[T any](to *T, want string, problem func(T) string) reader {
-	return func(path string, raw json.RawMessage) error {
-		if err := value(to, want)(path, raw); err != nil {
-			return err
-		}
-		if p := problem(*to); p != "" {
-			return &invalid.Error{Field: path, Problem: p}
-		}
-		return nil
-	}
-}
-
-// traceID reads an id that other systems made, so only its length is checked.
-func traceID(to *string) reader {
-	return checked(to, aString, func(id string) string {
-		if id == "" || len(id) > job.MaxTraceID {
-			return fmt.Sprintf("must have 1 to %d bytes", job.MaxTraceID)
-		}
-		return ""
-	})
-}
-
-// bytesOf reads a value as it is, of at most limit bytes.
-func bytesOf[T ~[]byte](to *T, limit int) reader {
-	return func(path string, raw json.RawMessage) error {
-		if len(raw) > limit {
-			return web.FailIn(web.TooLarge, path, fmt.Sprintf("%d bytes; the maximum is %d", len(raw), limit))
-		}
-		*to = T(raw)
-		return nil
-	}
-}
-
-// payload reads a payload without interpreting it.
-func payload(to *[]byte) reader { return bytesOf(to, job.MaxPayload) }
-
-// meta reads an object and keeps its bytes. Its members are visited only to
-// refuse names that occur twice.
-func meta(to *json.RawMessage) reader {
-	return func(path string, raw json.RawMessage) error {
-		if err := bytesOf(to, job.MaxMeta)(path, raw); err != nil {
-			return err
-		}
-		return members(path, raw, func(string, string, json.RawMessage) error { return nil })
-	}
-}
-
-// policy reads the name of a policy, or an object with some of its fields. The
-// decoder of policies would accept a field twice and half of a surrogate pair,
-// so both are checked before.
-func policy(to *retry.Patch) reader {
-	return func(path string, raw json.RawMessage) (err error) {
-		if rawjson.Kind(raw) != '"' { // the decoder would take a field twice, and make a character of half of one
-			err = members(path, raw, func(_, path string, raw json.RawMessage) error { return whole(path, raw) })
-		}
-		if err == nil {
-			*to, err = wire.DecodePatch(raw)
-			err = within(path, err)
-		}
+// readText reads a string in which something else is written.
+func readText[T any](path string, raw json.RawMessage, want string, parse func(string) (T, error), to *T) (err error) {
+	var text string
+	if err := readPlain(path, raw, want, &text); err != nil {
 		return err
 	}
+	*to, err = parse(text)
+	return aboutField(path, err)
 }
 
-// parsed reads a string in which something else is written.
-func parsed[T any](to *T, want string, parse func(string) (T, error)) reader {
-	return func(path string, raw json.RawMessage) (err error) {
-		var text string
-		if err := value(&text, want)(path, raw); err != nil {
-			return err
-		}
-		if *to, err = parse(text); err != nil {
-			return &invalid.Error{Field: path, Problem: err.Error()}
-		}
+// readBytes reads a value as it is, of at most limit bytes.
+func readBytes(path string, raw json.RawMessage, limit int, to *[]byte) error {
+	if len(raw) > limit {
+		return web.FailIn(web.TooLarge, path, fmt.Sprintf("%d bytes; the maximum is %d", len(raw), limit))
+	}
+	*to = raw
+	return nil
+}
+
+// readMeta reads an object and keeps its bytes. Its members are visited only to
+// refuse names that occur twice.
+func readMeta(path string, raw json.RawMessage, to *[]byte) error {
+	if err := readBytes(path, raw, job.MaxMeta, to); err != nil {
+		return err
+	}
+	return members(path, raw, func(string, string, json.RawMessage) error { return nil })
+}
+
+// readPatch reads the name of a policy, or an object with some of its fields, and
+// leaves the rest to [wire.DecodePatch]. That would accept a field twice and half of a
+// surrogate pair, so both are checked before.
+func readPatch(path string, raw json.RawMessage, to *[]byte) error {
+	*to = raw
+	if rawjson.Kind(raw) == '"' {
 		return nil
 	}
+	return members(path, raw, func(_, path string, raw json.RawMessage) error { return refuseHalfPair(path, raw) })
 }
 
 const aDuration = `a duration in quotes, for example "5m" or "PT5M"`
 
-// positive reads a duration that is longer than zero.
-func positive(to *time.Duration) reader { return parsed(to, aDuration, parsePositive) }
-
-// parsePositive parses a duration that is longer than zero.
-func parsePositive(text string) (time.Duration, error) {
-	d, err := wire.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = errors.New("must be longer than zero")
+// longerThanZero refuses a duration of zero.
+func longerThanZero(d *apitype.Duration) error {
+	if *d <= 0 {
+		return errors.New("must be longer than zero")
 	}
-	return d, err
-}
-
-// wait reads a duration from now and keeps when it ends.
-func wait(to *time.Time) reader {
-	return parsed(to, aDuration, func(text string) (time.Time, error) {
-		d, err := wire.ParseDuration(text)
-		return time.Now().Add(d), err
-	})
+	return nil
 }
 
 // rfc3339 is the shape of a time. Package time takes a comma, an hour of one
 // digit and offsets of a day as well.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// moment reads a time.
-func moment(to *time.Time) reader {
-	return parsed(to, "a time in quotes", func(text string) (time.Time, error) {
-		t, err := time.Parse(time.RFC3339, text)
-		if err != nil || !rfc3339.MatchString(text) {
-			return t, fmt.Errorf("%q is not a time such as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(text, 64))
-		}
-		if year := t.UTC().Year(); year < 0 || year > 9999 {
-			return t, fmt.Errorf("%q is not within the years 0 to 9999 in UTC", text)
-		}
-		return t, nil
-	})
+// parseMoment reads a time.
+func parseMoment(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || !rfc3339.MatchString(text) {
+		return t, fmt.Errorf("%q is not a time such as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(text, 64))
+	}
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return t, fmt.Errorf("%q is not within the years 0 to 9999 in UTC", text)
+	}
+	return t, nil
+}
+
+// momentOf is the time that a request names, zero where it names none.
+func momentOf(t *apitype.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// endOf is when a wait that begins now ends, zero where the request has none.
+func endOf(wait *apitype.Duration, now time.Time) time.Time {
+	if wait == nil {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(*wait))
 }
 
 // times is what a request says about when its job may run.

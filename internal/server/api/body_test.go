@@ -2,10 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	"redrive/internal/apitype"
+	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/server/web"
@@ -57,4 +61,21 @@ func FuzzParts(f *testing.F) {
 			t.Errorf("parts of %s: %s, want %s", data, got, want)
 		}
 	})
+}
+
+// A program is told of every member of every request what it must be.
+func TestBody_EveryMemberHasAWordForWhatItMustBe(t *testing.T) {
+	site, _ := newSite(t, web.Engine{})
+	for _, e := range New(site, nil, time.Now()).Endpoints(nil) {
+		if e.Request == nil || reflect.TypeOf(e.Request).Kind() != reflect.Struct {
+			continue
+		}
+		for _, m := range apitype.Members(reflect.TypeOf(e.Request)) {
+			into := reflect.New(reflect.TypeOf(e.Request)).Elem().FieldByIndex(m.Index)
+			err := readValue(into, "field", json.RawMessage(`false0`), m.Tag.Get("want"))
+			if field := new(invalid.Error); errors.As(err, &field) && strings.HasPrefix(field.Problem, "must be , ") {
+				t.Errorf("%s: %s has none", e.Path, m.Name)
+			}
+		}
+	}
 }

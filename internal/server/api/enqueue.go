@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/envelope"
 	"redrive/internal/history"
@@ -24,6 +25,7 @@ import (
 	"redrive/internal/rules"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
+	"redrive/internal/wire"
 )
 
 // enqueue is POST /jobs. A repeat under an idempotency key is answered with the
@@ -48,8 +50,11 @@ func (a *API) enqueue(c echo.Context) error {
 		return reused(c, err)
 	}
 	c.Response().Header().Set("Location", v1+"/jobs/"+done[0].Job.ID)
-	return c.JSONBlob(createdUnless(done[0].Repeat),
-		web.Object{"job", shapeEnqueued(c, done[0].Job, shapeWholeJob), "warning?", a.unhandled(done)}.Encode())
+	status, warning := createdUnless(done[0].Repeat), a.unhandled(done)
+	if !sees(c) {
+		return web.JSON(c, status, apitype.EnqueuedReceipt{Job: receiptOf(done[0].Job), Warning: warning})
+	}
+	return web.JSON(c, status, apitype.Enqueued{Job: fullJobOf(done[0].Job), Warning: warning})
 }
 
 // enqueueBatch is POST /jobs/batch. Either all jobs are enqueued or none. With
@@ -81,8 +86,13 @@ func (a *API) enqueueBatch(c echo.Context) error {
 	if err != nil {
 		return reused(c, err)
 	}
-	all := web.List(done, func(d job.Enqueued) web.Object { return shapeEnqueued(c, d.Job, shapeListed) })
-	return c.JSONBlob(createdUnless(allRepeat(done)), web.Object{"jobs", all, "warning?", a.unhandled(done)}.Encode())
+	status, warning := createdUnless(allRepeat(done)), a.unhandled(done)
+	if !sees(c) {
+		receipts := mapped(done, func(d job.Enqueued) apitype.JobReceipt { return receiptOf(d.Job) })
+		return web.JSON(c, status, apitype.EnqueuedBatchReceipt{Jobs: receipts, Warning: warning})
+	}
+	rows := mapped(done, func(d job.Enqueued) apitype.JobRow { return jobRowOf(d.Job) })
+	return web.JSON(c, status, apitype.EnqueuedBatch{Jobs: rows, Warning: warning})
 }
 
 // maxUnhandled is how many types of jobs a warning names.
@@ -143,12 +153,10 @@ func (a *API) admit(c echo.Context) (release func(), err error) {
 // request runs out of time, nothing has been enqueued.
 func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]job.Job, error) {
 	var all json.RawMessage
-	err := fields{"jobs": func(path string, raw json.RawMessage) error {
-		if all = raw; rawjson.Kind(raw) != '[' {
-			return wrongType(path, "a list of jobs", raw)
-		}
+	err := decode("", data, &apitype.NewJobs{}, func(_, _ string, raw json.RawMessage) error {
+		all = raw
 		return nil
-	}}.read("", data)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -186,32 +194,42 @@ func outOfTime(read int, err error) error {
 // is in the body, for error messages; keyed says that the request has an
 // idempotency key.
 func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, error) {
-	j := job.Job{Queue: "default", Payload: []byte("null")}
+	in := apitype.NewJob{Queue: "default", Payload: apitype.Payload("null")}
 	var patch retry.Patch
-	var when times
-	err := fields{
-		"type":     value(&j.Type, "a string"),
-		"queue":    value(&j.Queue, "a string"),
-		"priority": value(&j.Priority, "a whole number"),
-		"payload":  payload(&j.Payload),
-		"meta":     meta(&j.Meta),
-		"policy":   policy(&patch),
-		"ttr":      positive(&j.Timeout),
-		"trace_id": traceID(&j.TraceID),
-
-		"run_at":     moment(&when.runAt),
-		"delay":      wait(&when.delay),
-		"expires_at": moment(&when.expiresAt),
-		"expires_in": wait(&when.expiresIn),
-	}.read(path, data)
+	err := decode(path, data, &in, func(member, path string, _ json.RawMessage) (err error) {
+		switch member {
+		case "policy":
+			patch, err = wire.DecodePatch(in.Policy)
+			err = within(path, err)
+		case "ttr":
+			err = longerThanZero(in.TTR)
+		case "trace_id":
+			err = checkTraceID(*in.TraceID)
+		}
+		return err
+	})
 	if err != nil {
 		return job.Job{}, err
+	}
+
+	now := time.Now()
+	j := job.Job{Type: in.Type, Queue: in.Queue, Priority: in.Priority, Payload: in.Payload, Meta: json.RawMessage(in.Meta)}
+	if in.TTR != nil {
+		j.Timeout = time.Duration(*in.TTR)
+	}
+	if in.TraceID != nil {
+		j.TraceID = *in.TraceID
 	}
 	if keyed { // before the rules: they may be others when the request is repeated
 		j.Content = contentOf(j)
 	}
+
+	when := times{
+		runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now),
+		expiresAt: momentOf(in.ExpiresAt), expiresIn: endOf(in.ExpiresIn, now),
+	}
 	if err = checkJob(j); err == nil {
-		err = when.set(&j, time.Now())
+		err = when.set(&j, now)
 	}
 	if err == nil {
 		err = a.Config.Admit(&j, patch)
@@ -222,6 +240,14 @@ func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, er
 // checkJob checks the type, the queue and the priority of a job.
 func checkJob(j job.Job) error {
 	return cmp.Or(job.CheckType(j.Type), job.CheckQueue(j.Queue), checkPriority(j.Priority))
+}
+
+// checkTraceID checks an id that other systems made, so only its length counts.
+func checkTraceID(id string) error {
+	if id == "" || len(id) > job.MaxTraceID {
+		return fmt.Errorf("must have 1 to %d bytes", job.MaxTraceID)
+	}
+	return nil
 }
 
 // checkPriority refuses priorities outside the range that the API documents.
@@ -268,8 +294,7 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	status, answer := describeEnvelopes(c, done)
-	return c.JSONBlob(status, answer.Encode())
+	return web.JSON(c, createdUnless(allRepeat(done)), takenEnvelopes(c, done))
 }
 
 // envelopesOf returns the envelopes of a request, each as it was sent.
@@ -357,32 +382,30 @@ func (a *API) deadOnArrival(j job.Job, reason retry.Reason, e job.ErrorInfo) (jo
 	return j, a.Config.Complete(&j)
 }
 
-// describeEnvelopes says what became of each envelope, in the order in which
-// they came.
-func describeEnvelopes(c echo.Context, done []job.Enqueued) (status int, answer web.Object) {
-	var accepted, repeated, poison, refused int
+// takenEnvelopes says what became of each envelope, in the order in which they came.
+func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken apitype.EnvelopesTaken) {
 	for _, d := range done {
 		switch {
 		case d.Repeat:
-			repeated++
+			taken.Repeated++
 		case d.Job.State != job.Discarded:
-			accepted++
+			taken.Accepted++
 		case d.Job.Reason == retry.RuleDecided:
-			refused++
+			taken.Refused++
 		default:
-			poison++
+			taken.Poison++
 		}
 	}
-	jobs := web.List(done, func(d job.Enqueued) web.Object { // the job of a repeat is the one that came first
-		says := web.Object{"id", d.Job.ID, "state", d.Job.State, "repeat?", d.Repeat}
-		if d.Repeat && !sees(c) {
-			return says
+
+	taken.Jobs = mapped(done, func(d job.Enqueued) apitype.EnvelopeTaken {
+		one := apitype.EnvelopeTaken{JobReceipt: receiptOf(d.Job), Repeat: d.Repeat}
+		if d.Repeat && !sees(c) { // the job of a repeat is the one that came first
+			return one
 		}
-		return append(says, "reason?", d.Job.Reason, "error?", shapeError(d.Job.Error, ""))
+		one.Reason, one.Error = d.Job.Reason, errorOf(d.Job.Error, "")
+		return one
 	})
-	return createdUnless(allRepeat(done)), web.Object{
-		"jobs", jobs, "accepted", accepted, "repeated", repeated, "poison", poison, "refused", refused,
-	}
+	return taken
 }
 
 // envelope is GET /jobs/{id}/envelope: the envelope as a consumer of BabelQueue

@@ -18,10 +18,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/internal/operation"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
@@ -56,7 +56,7 @@ type exportPage struct {
 
 // row is a row of an export in both formats.
 type row struct {
-	json  web.Raw
+	json  []byte
 	cells []string
 }
 
@@ -76,14 +76,25 @@ func pageOf[T any](found []T, as func(T) row, more, slow bool) exportPage {
 // format writes a row.
 type format func(row) error
 
-// export adds the routes of an export in every format.
-func (a *API) export(r *web.Routes, path string, of func(echo.Context) (export, error), parameters ...string) {
-	r.File(path+".csv", access.View, func(c echo.Context) error {
-		return a.write(c, of, "csv", "text/csv; charset=utf-8", asCSV)
-	}, parameters...)
-	r.File(path+".ndjson", access.View, func(c echo.Context) error {
-		return a.write(c, of, "ndjson", "application/x-ndjson", asNDJSON)
-	}, parameters...)
+// files are the endpoints of an export in every format.
+func (a *API) files(path, what string, row any, of func(echo.Context) (export, error), parameters ...string) []Endpoint {
+	file := func(ending, title, kind string, as func(io.Writer) format) Endpoint {
+		return Endpoint{
+			Method:     http.MethodGet,
+			Path:       path + "." + ending,
+			Need:       access.View,
+			Says:       "Writes " + what + " as " + title + ", which the audit log records",
+			Parameters: parameters,
+			Answers:    []any{row},
+			Kind:       kind,
+			file:       true,
+			handle:     func(c echo.Context) error { return a.write(c, of, ending, kind, as) },
+		}
+	}
+	return []Endpoint{
+		file("csv", "CSV", "text/csv; charset=utf-8", asCSV),
+		file("ndjson", "NDJSON", "application/x-ndjson", asNDJSON),
+	}
 }
 
 // write answers with an export as a file. An error before the first row is
@@ -174,7 +185,7 @@ func stream(ctx context.Context, out *limit.Writer, to format, e export, p expor
 
 // incomplete is the last row of a file that ends before the list does.
 func incomplete(why string) row {
-	return row{web.Encode(web.Object{"incomplete", why}), []string{"incomplete: " + why}}
+	return row{apitype.Encode(apitype.Incomplete{Incomplete: why}), []string{"incomplete: " + why}}
 }
 
 // asNDJSON writes each row as the API would, one on a line, and no header.
@@ -269,7 +280,7 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 // jobRow is a job in both formats. The text in the cells must be valid UTF-8,
 // unlike a payload.
 func jobRow(j job.Job) row {
-	return row{web.Encode(shapeWholeJob(j)), []string{
+	return row{apitype.Encode(fullJobOf(j)), []string{
 		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
 		cell(said(j, j.Attempts)), strconv.Itoa(j.Run), cell(own(j, j.Priority)),
 		wire.FormatTime(j.EnqueuedAt), wire.FormatTime(j.ChangedAt), wire.FormatTime(j.RunAt), wire.FormatTime(j.FinishedAt),
@@ -294,9 +305,9 @@ func (a *API) exportAudit(c echo.Context) (export, error) {
 	next := func(ctx context.Context) (exportPage, error) {
 		found, slow, err := web.InTime(a.View.Audit(ctx, f, after, entriesAtOnce))
 		after = found.Next
-		return pageOf(found.Entries, asRow(shapeEntry), after != 0, slow), err
+		return pageOf(found.Entries, asRow(entryOf), after != 0, slow), err
 	}
-	return export{"audit", f.String(), shapeEntry(audit.Entry{}).Names(), next}, nil
+	return export{"audit", f.String(), apitype.Columns(apitype.AuditEntry{}), next}, nil
 }
 
 // exportItems is the items of an operation, in processing order.
@@ -312,9 +323,9 @@ func (a *API) exportItems(c echo.Context) (export, error) {
 	next := func(ctx context.Context) (exportPage, error) {
 		found, err := a.View.Items(ctx, id, f, after, itemsAtOnce)
 		after = found.Next
-		return pageOf(found.Items, asRow(shapeItem), after != 0, false), err
+		return pageOf(found.Items, asRow(itemOf), after != 0, false), err
 	}
-	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: shapeItem(operation.Item{}).Names(), next: next}
+	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: apitype.Columns(apitype.OperationItem{}), next: next}
 	if state := c.QueryParam("state"); state != "" {
 		e.filter = "state:" + state
 	}
@@ -323,32 +334,44 @@ func (a *API) exportItems(c echo.Context) (export, error) {
 
 // asRow makes a row of what the API shows of an item; its members become the
 // cells.
-func asRow[T any](shape func(T) web.Object) func(T) row {
+func asRow[T, A any](shown func(T) A) func(T) row {
 	return func(item T) row {
-		o := shape(item)
-		return row{web.Encode(o), o.Texts()}
+		a := shown(item)
+		return row{apitype.Encode(a), apitype.Cells(a)}
 	}
 }
 
-// shapeEntry is an entry of the audit log. The hash lets a reader of the export
-// check that no entry was changed or removed.
-func shapeEntry(e audit.Entry) web.Object {
-	return web.Object{
-		"seq", e.Seq, "at", e.At, "actor", e.Actor.Name, "address?", e.Actor.Address, "action", e.Action, "subject?", e.Subject,
-		"filter?", e.Filter, "count", e.Count, "before?", e.Before, "after?", e.After, "hash?", hex.EncodeToString(e.Hash),
+// entryOf is an entry of the audit log. The hash lets a reader of the export check
+// that no entry was changed or removed.
+func entryOf(e audit.Entry) apitype.AuditEntry {
+	return apitype.AuditEntry{
+		Seq:     e.Seq,
+		At:      apitype.At(e.At),
+		Actor:   e.Actor.Name,
+		Address: e.Actor.Address,
+		Action:  e.Action,
+		Subject: e.Subject,
+		Filter:  e.Filter,
+		Count:   e.Count,
+		Before:  e.Before,
+		After:   e.After,
+		Hash:    hex.EncodeToString(e.Hash),
 	}
 }
 
 // audit is GET /audit.
-func (a *API) audit(c echo.Context) (web.Object, error) {
+func (a *API) audit(c echo.Context) (apitype.AuditLog, error) {
 	f, after, err := web.AuditQuery(c)
 	if err != nil {
-		return nil, web.InAddress(err)
+		return apitype.AuditLog{}, web.InAddress(err)
 	}
 	limit, err := pageSize(c)
 	if err != nil {
-		return nil, err
+		return apitype.AuditLog{}, err
 	}
 	found, slow, err := web.InTime(a.View.Audit(c.Request().Context(), f, after, limit))
-	return page("entries", web.List(found.Entries, shapeEntry), found.Next, slow), err
+	return apitype.AuditLog{
+		Entries:      mapped(found.Entries, entryOf),
+		NumberedPage: apitype.NumberedPage{Next: found.Next, Incomplete: slow},
+	}, err
 }

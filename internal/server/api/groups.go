@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
@@ -22,28 +23,49 @@ import (
 	"redrive/internal/wire"
 )
 
-// shapeGroup is an error group as the API shows it.
-func shapeGroup(g failures.Group) web.Object {
-	return web.Object{
-		"fingerprint", g.Fingerprint, "type", g.Type, "class", g.Class,
-		"message", g.Message, // with placeholders
-		"frames?", g.Frames, "state", g.State, "state_at?", g.StateAt, "state_by?", g.StateBy,
-		"reopened_at?", g.ReopenedAt, "reopened_by?", g.ReopenedBy, // failure, date, count or rate
-		"until?", g.Until, "until_failures?", g.Patience.Count, "until_failures_an_hour?", g.Rate, "note?", g.Note,
-		"first_seen", g.FirstSeen, "last_seen", g.LastSeen, "failures", g.Failures, "dead", g.Dead, "refused", g.Refused, "retrying", g.Retrying,
-		"replayed", g.Replayed, "recovered", g.Recovered, "relapsed", g.Relapsed,
-		"queues?", web.List(g.Queues, func(s filter.NameCount) web.Object { return web.Object{"queue", s.Name, "failures", s.Count} }),
-		"last_day?", g.LastDay, // failures by the hour, the oldest first
+// groupOf is an error group as the API shows it.
+func groupOf(g failures.Group) apitype.Group {
+	return apitype.Group{
+		Fingerprint:         g.Fingerprint,
+		Type:                g.Type,
+		Class:               g.Class,
+		Message:             g.Message,
+		Frames:              g.Frames,
+		State:               g.State,
+		StateAt:             apitype.At(g.StateAt),
+		StateBy:             g.StateBy,
+		ReopenedAt:          apitype.At(g.ReopenedAt),
+		ReopenedBy:          g.ReopenedBy,
+		Until:               apitype.At(g.Until),
+		UntilFailures:       g.Patience.Count,
+		UntilFailuresAnHour: g.Rate,
+		Note:                g.Note,
+		FirstSeen:           apitype.At(g.FirstSeen),
+		LastSeen:            apitype.At(g.LastSeen),
+		Failures:            g.Failures,
+		Dead:                g.Dead,
+		Refused:             g.Refused,
+		Retrying:            g.Retrying,
+		Replayed:            g.Replayed,
+		Recovered:           g.Recovered,
+		Relapsed:            g.Relapsed,
+		Queues: mapped(g.Queues, func(q filter.NameCount) apitype.QueueFailures {
+			return apitype.QueueFailures{Queue: q.Name, Failures: q.Count}
+		}),
+		LastDay: g.LastDay,
 	}
 }
 
 // groups is GET /failures: groups in every state, unless a state is named.
-func (a *API) groups(c echo.Context) (web.Object, error) {
+func (a *API) groups(c echo.Context) (apitype.GroupList, error) {
 	list := func(ctx context.Context, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 		return a.View.Groups(ctx, time.Now(), f, after, limit)
 	}
 	_, found, slow, err := search(c, web.GroupQuery, list)
-	return page("groups", web.List(found.Groups, shapeGroup), found.Next.String(), slow), err
+	return apitype.GroupList{
+		Groups: mapped(found.Groups, groupOf),
+		Page:   apitype.Page{Next: found.Next.String(), Incomplete: slow},
+	}, err
 }
 
 // exportGroups is the list of error groups that the address selects, in every state
@@ -72,7 +94,7 @@ func groupRow(g failures.Group) row {
 		queues[i] = q.Name
 	}
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
-	return row{web.Encode(shapeGroup(g)), []string{
+	return row{apitype.Encode(groupOf(g)), []string{
 		g.Fingerprint, g.Type, g.Class, g.Message, strings.Join(g.Frames, " < "), string(g.State), wire.FormatTime(g.StateAt), g.StateBy,
 		g.Note, wire.FormatTime(g.FirstSeen), wire.FormatTime(g.LastSeen), n(g.Failures), n(g.Dead), n(g.Refused), n(g.Retrying), n(g.Replayed),
 		n(g.Recovered), n(g.Relapsed), strings.Join(queues, " "),
@@ -81,43 +103,74 @@ func groupRow(g failures.Group) row {
 
 // classes is GET /failures/classes: the groups by their error classes, the class with the most
 // dead jobs first.
-func (a *API) classes(c echo.Context) (web.Object, error) {
+func (a *API) classes(c echo.Context) (apitype.GroupClasses, error) {
 	f, _, wrong := web.GroupQuery(c.QueryParams())
 	if len(wrong) > 0 {
-		return nil, wrong[0]
+		return apitype.GroupClasses{}, wrong[0]
 	}
 	all, err := a.View.RollUp(c.Request().Context(), time.Now(), f, web.PageLimit)
-	listed := web.List(all.Listed, func(c failures.Class) web.Object {
-		return web.Object{
-			"class", c.Name, "groups", c.Groups, "types", c.Types, "queues", c.Queues, "dead", c.Dead, "refused", c.Refused,
-			"retrying", c.Retrying, "failures_last_day", c.Day, "last_seen", c.LastSeen,
-		}
-	})
-	return web.Object{"classes", listed, "total", all.Total}, err
+	return apitype.GroupClasses{Classes: mapped(all.Listed, classOf), Total: all.Total}, err
+}
+
+// classOf is a class of errors with its groups.
+func classOf(c failures.Class) apitype.GroupClass {
+	return apitype.GroupClass{
+		Class:           c.Name,
+		Groups:          c.Groups,
+		Types:           c.Types,
+		Queues:          c.Queues,
+		Dead:            c.Dead,
+		Refused:         c.Refused,
+		Retrying:        c.Retrying,
+		FailuresLastDay: c.Day,
+		LastSeen:        apitype.At(c.LastSeen),
+	}
 }
 
 // group is GET /failures/{fingerprint}. The jobs of the group are a list of
 // their own: GET /jobs?group=FINGERPRINT.
-func (a *API) group(c echo.Context) (web.Object, error) {
+func (a *API) group(c echo.Context) (apitype.GroupDetail, error) {
 	d, err := a.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
-	hours := web.List(d.Hours, func(h failures.Hour) web.Object {
-		return web.Object{"at", h.At, "failures", h.Failures, "final", h.Final} // final: of the failures, the last attempts of a run
-	})
-	return web.Object{"group", shapeGroup(d.Group), "hours", hours, "sample", d.Sample.Job.ID}, err
+	return apitype.GroupDetail{
+		Group: groupOf(d.Group),
+		Hours: mapped(d.Hours, func(h failures.Hour) apitype.FailureHour {
+			return apitype.FailureHour{At: apitype.At(h.At), Failures: h.Failures, Final: h.Final}
+		}),
+		Sample: d.Sample.Job.ID,
+	}, err
 }
 
 // groupActs are what people decide about error groups.
 func (a *API) groupActs() []Act {
-	acts := []Act{{"/failures/:fingerprint/note", a.noteGroup}}
-	for _, name := range []string{"resolve", "ignore", "reopen"} {
-		acts = append(acts, Act{"/failures/" + name, a.decideGroups}, Act{"/failures/:fingerprint/" + name, a.decideGroup})
+	acts := []Act{{
+		Path: "/failures/:fingerprint/note", Says: "Writes a note on an error group", Request: apitype.NoteRequest{},
+		Answer: apitype.GroupAnswer{}, Do: a.noteGroup,
+	}}
+	for _, act := range []struct {
+		name, says, many string
+		one, several     any // what a program sends
+	}{
+		{"resolve", "Resolves an error group", "Resolves error groups", apitype.Nothing{}, apitype.GroupsRequest{}},
+		{"ignore", "Ignores an error group", "Ignores error groups", apitype.IgnoreRequest{}, apitype.IgnoreGroupsRequest{}},
+		{"reopen", "Reopens an error group", "Reopens error groups", apitype.Nothing{}, apitype.GroupsRequest{}},
+	} {
+		acts = append(acts,
+			Act{
+				Path: "/failures/" + act.name, Says: act.many, Request: act.several,
+				Answer: apitype.GroupsAnswer{}, Do: a.decideGroups,
+			},
+			Act{
+				Path: "/failures/:fingerprint/" + act.name, Says: act.says, Request: act.one,
+				Answer: apitype.GroupAnswer{}, Do: a.decideGroup,
+			},
+		)
 	}
 	return acts
 }
 
 // groupOutcome leads back to the page of the group.
 func groupOutcome(g failures.Group, text string) Outcome {
-	return Outcome{Says: web.Object{"group", shapeGroup(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
+	return Outcome{Says: apitype.GroupAnswer{Group: groupOf(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
 }
 
 // noteGroup writes a note on the group that the address names.
@@ -142,15 +195,15 @@ func readNote(c echo.Context) (note string, err error) {
 		err = web.ReadForm(c)
 		return c.FormValue("note"), err
 	}
-	said := false
-	err = readSmall(c, fields{"note": func(path string, raw json.RawMessage) error {
-		said = true
-		return value(&note, aString)(path, raw)
-	}})
-	if err == nil && !said {
-		err = &invalid.Error{Field: "note", Problem: "is missing; send an empty text to remove the note"}
+
+	var in apitype.NoteRequest
+	if err := readSmall(c, &in, nil); err != nil {
+		return "", err
 	}
-	return note, err
+	if in.Note == nil {
+		return "", &invalid.Error{Field: "note", Problem: "is missing; send an empty text to remove the note"}
+	}
+	return *in.Note, nil
 }
 
 // decideGroups resolves, ignores or reopens all groups that the body names. A group
@@ -180,7 +233,7 @@ func (a *API) decideGroups(c echo.Context) (Outcome, error) {
 	if len(all) == 1 {
 		text = "1 group " + decided(to.State)
 	}
-	return Outcome{Says: web.Object{"groups", web.List(all, shapeGroup)}, Text: text, Page: "/failures"}, nil
+	return Outcome{Says: apitype.GroupsAnswer{Groups: mapped(all, groupOf)}, Text: text, Page: "/failures"}, nil
 }
 
 // decided says what was done to groups that are now in a state.
@@ -223,14 +276,7 @@ func readDecision(c echo.Context, now time.Time, named *[]string) (to failures.D
 		"resolve": failures.Resolved, "reopen": failures.Open, "ignore": failures.Ignored,
 	}[web.LastSegment(c.Path())]
 	if !web.IsForm(c) {
-		read := fields{}
-		if to.State == failures.Ignored {
-			read = patienceFields(&to, now)
-		}
-		if named != nil {
-			read["groups"] = value(named, "a list of fingerprints")
-		}
-		return to, readSmall(c, read)
+		return to, readDecisionBody(c, now, &to, named)
 	}
 	if err := web.ReadForm(c); err != nil {
 		return to, err
@@ -242,6 +288,68 @@ func readDecision(c echo.Context, now time.Time, named *[]string) (to failures.D
 		err = formPatience(&to, c.FormValue, now)
 	}
 	return to, err
+}
+
+// readDecisionBody is readDecision for a program.
+func readDecisionBody(c echo.Context, now time.Time, to *failures.Decision, named *[]string) (err error) {
+	var in apitype.IgnoreGroupsRequest
+	patience := func(member, _ string, _ json.RawMessage) error { return checkPatience(member, in.IgnoreRequest) }
+
+	ignores := to.State == failures.Ignored
+	switch {
+	case ignores && named != nil:
+		err = readSmall(c, &in, patience)
+	case ignores:
+		err = readSmall(c, &in.IgnoreRequest, patience)
+	case named != nil:
+		err = readSmall(c, &in.GroupsRequest, nil)
+	default:
+		err = readNothing(c)
+	}
+	if err != nil {
+		return err
+	}
+
+	if named != nil {
+		*named = in.Groups
+	}
+	to.Until = momentOf(in.Until)
+	if in.For != nil {
+		to.Until = endOf(in.For, now).UTC()
+	}
+	if in.Failures != nil {
+		to.More = *in.Failures
+	}
+	if in.FailuresAnHour != nil {
+		to.Rate = *in.FailuresAnHour
+	}
+	return nil
+}
+
+// checkPatience checks a member that says until when a group is ignored.
+func checkPatience(member string, in apitype.IgnoreRequest) error {
+	switch member {
+	case "until", "for":
+		if in.Until != nil && in.For != nil {
+			return errors.New("until and for cannot be used together; send one of them")
+		}
+		if in.For != nil {
+			return longerThanZero(in.For)
+		}
+	case "failures":
+		return checkFailureCount(*in.Failures)
+	case "failures_an_hour":
+		return checkFailureCount(*in.FailuresAnHour)
+	}
+	return nil
+}
+
+// checkFailureCount checks a number of failures.
+func checkFailureCount(n int64) error {
+	if n < 1 || n > failures.MaxPatience {
+		return fmt.Errorf("must be between 1 and %d", failures.MaxPatience)
+	}
+	return nil
 }
 
 // formPatience reads a form in which one field says how to ignore the group and
@@ -264,7 +372,10 @@ func formPatience(to *failures.Decision, field func(string) string, now time.Tim
 
 // fromNow is the end of a duration that begins now.
 func fromNow(name, text string, now time.Time) (time.Time, error) {
-	d, err := parsePositive(text)
+	d, err := wire.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = errors.New("must be longer than zero")
+	}
 	if err != nil {
 		return time.Time{}, &invalid.Error{Field: name, Problem: err.Error()}
 	}
@@ -278,36 +389,4 @@ func atLeastOne(name, text string) (int64, error) {
 		return 0, &invalid.Error{Field: name, Problem: strconv.Quote(clip.Text(text, 64)) + " is not a whole number above zero"}
 	}
 	return n, nil
-}
-
-// patienceFields reads until when a group is ignored.
-func patienceFields(to *failures.Decision, now time.Time) fields {
-	return fields{
-		"until": func(path string, raw json.RawMessage) error { return ending(to, path, raw, moment(&to.Until)) },
-		"for": func(path string, raw json.RawMessage) error {
-			var d time.Duration
-			err := ending(to, path, raw, positive(&d))
-			to.Until = now.Add(d).UTC()
-			return err
-		},
-		"failures": failureCount(&to.More), "failures_an_hour": failureCount(&to.Rate),
-	}
-}
-
-// ending reads when a group reopens, which can be said only once.
-func ending(to *failures.Decision, path string, raw json.RawMessage, read reader) error {
-	if !to.Until.IsZero() {
-		return &invalid.Error{Field: path, Problem: "until and for cannot be used together; send one of them"}
-	}
-	return read(path, raw)
-}
-
-// failureCount reads a number of failures.
-func failureCount(to *int64) reader {
-	return checked(to, "a number", func(n int64) string {
-		if n < 1 || n > failures.MaxPatience {
-			return fmt.Sprintf("must be between 1 and %d", failures.MaxPatience)
-		}
-		return ""
-	})
 }

@@ -2,12 +2,13 @@ package api
 
 import (
 	"encoding/json"
-	"net/http"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/history"
@@ -21,89 +22,116 @@ import (
 // countLimit is how far the jobs of a filter are counted.
 const countLimit = 100_000
 
-// searched adds how many jobs cannot be found by their texts yet. Without it an
+// unsearchable is how many jobs cannot be found by their texts yet. Without it an
 // empty list would claim that there is no such failure.
-func (a *API) searched(c echo.Context, says web.Object, f filter.Filter) (web.Object, error) {
+func (a *API) unsearchable(c echo.Context, f filter.Filter) (int, error) {
 	if !f.Searches() {
-		return says, nil
+		return 0, nil
 	}
-	lag, err := a.View.SearchLag(c.Request().Context())
-	if lag > 0 {
-		says = append(says, "not_searchable_yet", lag)
-	}
-	return says, err
+	return a.View.SearchLag(c.Request().Context())
 }
 
 // jobs is GET /jobs. Lists leave payloads out; GET /jobs/{id} returns them.
-func (a *API) jobs(c echo.Context) (web.Object, error) {
+func (a *API) jobs(c echo.Context) (list apitype.JobList, err error) {
 	f, found, slow, err := search(c, web.Query, a.View.Jobs)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
-	rows := web.List(found.Jobs, func(j job.Job) web.Object { return shapeListed(a.Begun(j)) })
-	return a.searched(c, page("jobs", rows, found.Next.String(), slow), f)
+
+	list.Jobs = mapped(found.Jobs, func(j job.Job) apitype.JobRow { return jobRowOf(a.Begun(j)) })
+	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
+	list.NotSearchableYet, err = a.unsearchable(c, f)
+	return list, err
 }
 
 // letters is GET /dead-letters: the open dead letters, each with its job.
-func (a *API) letters(c echo.Context) (web.Object, error) {
+func (a *API) letters(c echo.Context) (list apitype.DeadLetterList, err error) {
 	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.Letters)
 	if err != nil {
-		return nil, err
+		return list, err
 	}
-	rows := web.List(found.Letters, func(l filter.LetterRow) web.Object {
-		return web.Object{"letter", shapeListedLetter(l.DeadLetter), "job", shapeListed(l.Job)}
+
+	list.DeadLetters = mapped(found.Letters, func(l filter.LetterRow) apitype.LetterAndJob {
+		return apitype.LetterAndJob{Letter: letterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
 	})
-	return a.searched(c, page("dead_letters", rows, found.Next.String(), slow), f)
+	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
+	list.NotSearchableYet, err = a.unsearchable(c, f)
+	return list, err
 }
 
 // trash is GET /trash: what was discarded, by whom, and when it will be purged.
 // Until then it can be restored.
-func (a *API) trash(c echo.Context) (web.Object, error) {
+func (a *API) trash(c echo.Context) (apitype.Trash, error) {
 	_, found, slow, err := search(c, web.TrashQuery, a.View.Jobs)
 	if err != nil {
-		return nil, err
+		return apitype.Trash{}, err
 	}
+
 	was, err := a.View.Trashed(c.Request().Context(), found.Jobs)
-	rows := web.List(found.Jobs, func(j job.Job) web.Object {
+	keeps := a.Config.Retention().Trash
+	rows := mapped(found.Jobs, func(j job.Job) apitype.Discarded {
 		w, purged := was[j.Seq], time.Time{}
-		if keeps := a.Config.Retention().Trash; keeps > 0 {
+		if keeps > 0 {
 			purged = w.At.Add(keeps)
 		}
-		return web.Object{
-			"job_id", j.ID, "run", j.Run, "type", j.Type, "queue", j.Queue, "was", job.Job{State: w.State, Letter: w.Letter}.Status(),
-			"discarded_at", w.At, "discarded_by", w.By, "purged_at?", purged,
+		return apitype.Discarded{
+			JobID:       j.ID,
+			Run:         j.Run,
+			Type:        j.Type,
+			Queue:       j.Queue,
+			Was:         job.Job{State: w.State, Letter: w.Letter}.Status(),
+			DiscardedAt: apitype.At(w.At),
+			DiscardedBy: w.By,
+			PurgedAt:    apitype.At(purged),
 		}
 	})
-	return page("trash", rows, found.Next.String(), slow), err
+	return apitype.Trash{Trash: rows, Page: apitype.Page{Next: found.Next.String(), Incomplete: slow}}, err
 }
 
 // job is GET /jobs/{id}, with its newest attempts or those of an older page.
-func (a *API) job(c echo.Context) (web.Object, error) {
+func (a *API) job(c echo.Context) (apitype.JobDetail, error) {
 	before, err := web.Number(c, "attempts_after")
 	if err != nil {
-		return nil, err
+		return apitype.JobDetail{}, err
 	}
 	d, err := a.Job(c, before)
 	if err != nil {
-		return nil, err
+		return apitype.JobDetail{}, err
 	}
 	return a.Detail(c, d)
 }
 
 // Detail is everything about a job, with what people did to it.
-func (a *API) Detail(c echo.Context, d history.Detail) (web.Object, error) {
+func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error) {
 	trail, err := a.Trail(c, d.Job.ID)
-	replay := func(r history.Replay) web.Object { return shapeReplay(d.Job, r) }
+
 	var acts []source.Act // on the source of the job
 	if d.Mirrored != nil {
 		acts = d.Mirrored.Acts
 	}
-	return web.Object{
-		"job", shapeWholeJob(d.Job), "attempts", shapeAttempts(d), "attempts_total", d.Total, "attempts_next?", d.Before(),
-		"dead_letters", web.List(d.Letters, shapeLetter), "replays", web.List(d.Replays, replay), "operations", web.List(d.Bulk, shapeBulkAct),
-		"acts?", web.List(acts, shapeAct), "source_reports?", a.sourceReports(d.Job.Source),
-		"group", d.Group.Fingerprint, "trail", web.List(trail, shapeEntry),
+
+	return apitype.JobDetail{
+		Job:           fullJobOf(d.Job),
+		Attempts:      attemptsOf(d),
+		AttemptsTotal: d.Total,
+		AttemptsNext:  d.Before(),
+		DeadLetters:   mapped(d.Letters, letterOf),
+		Replays:       mapped(d.Replays, func(r history.Replay) apitype.Replay { return replayOf(d.Job, r) }),
+		Operations:    mapped(d.Bulk, operationActOf),
+		Acts:          mapped(acts, sourceActOf),
+		SourceReports: a.sourceReports(d.Job.Source),
+		Group:         d.Group.Fingerprint,
+		Trail:         mapped(trail, entryOf),
 	}, err
+}
+
+// revealed is POST /jobs/{id}/reveal.
+func (a *API) revealed(c echo.Context) (apitype.JobDetail, error) {
+	d, err := a.Reveal(c)
+	if err != nil {
+		return apitype.JobDetail{}, err
+	}
+	return a.Detail(c, d)
 }
 
 // Reveal is everything about a job with nothing redacted. Who asked is in the
@@ -123,77 +151,103 @@ func (a *API) Reveal(c echo.Context) (history.Detail, error) {
 
 // facets is GET /facets: the values to which a list can be narrowed, with the
 // number of jobs of each.
-func (a *API) facets(c echo.Context) (web.Object, error) {
+func (a *API) facets(c echo.Context) (apitype.Facets, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return nil, web.InAddress(wrong[0])
+		return apitype.Facets{}, web.InAddress(wrong[0])
 	}
+
 	facets, err := a.View.Facets(c.Request().Context(), f)
-	return web.Object{
-		"reasons", web.List(facets.Reasons, func(r filter.ReasonCount) web.Object {
-			return shapeFacet(filter.NameCount{Name: string(r.Reason), Count: r.Count})
+	return apitype.Facets{
+		Reasons: mapped(facets.Reasons, func(r filter.ReasonCount) apitype.Facet {
+			return apitype.Facet{Value: string(r.Reason), Count: r.Count}
 		}),
-		"queues", web.List(facets.Queues, shapeFacet), "types", web.List(facets.Types, shapeFacet),
+		Queues: mapped(facets.Queues, facetOf),
+		Types:  mapped(facets.Types, facetOf),
 	}, err
 }
 
-// shapeFacet is a value of a filter with the number of jobs that have it.
-func shapeFacet(n filter.NameCount) web.Object { return web.Object{"value", n.Name, "count", n.Count} }
+// facetOf is a value of a filter with the number of jobs that have it.
+func facetOf(n filter.NameCount) apitype.Facet { return apitype.Facet{Value: n.Name, Count: n.Count} }
 
 // countJobs is GET /jobs/count: how many jobs a filter selects, up to a limit
 // beyond which "more" says that there are others. A count that takes too long,
 // or that waits for the search index, is incomplete and has no number.
-func (a *API) countJobs(c echo.Context) (web.Object, error) {
+func (a *API) countJobs(c echo.Context) (apitype.JobCount, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return nil, web.InAddress(wrong[0])
+		return apitype.JobCount{}, web.InAddress(wrong[0])
 	}
+
 	n, more, err := a.View.Count(c.Request().Context(), f, countLimit)
 	if slow, err := web.Tolerate(err); slow || err != nil {
-		return web.Object{"incomplete", true}, err
+		return apitype.JobCount{Incomplete: true}, err
 	}
-	return web.Object{"count", n, "more", more}, nil
+	return apitype.JobCount{Count: &n, More: &more}, nil
 }
 
 // counters is GET /counters: the totals since the beginning. They never fall, so
 // a program can compute rates from them.
-func (a *API) counters(c echo.Context) error { return c.JSON(http.StatusOK, a.View.Snapshot().Totals) }
+func (a *API) counters(echo.Context) (job.Totals, error) { return a.View.Snapshot().Totals, nil }
 
 // maxListedText is what a row of a list holds of an error, in bytes, as on pages.
 // Two hundred rows with all of theirs would be dozens of megabytes.
 const maxListedText = 300
 
-// shapeListed is a job as a row of a list: a long error is cut, and clipped names
+// jobRowOf is a job as a row of a list: a long error is cut, and clipped names
 // it. GET /jobs/{id} has all of it.
-func shapeListed(j job.Job) web.Object {
+func jobRowOf(j job.Job) apitype.JobRow {
 	var clipped []string
 	if len(j.Error.Message) > maxListedText {
 		j.Error.Message, clipped = clip.Text(j.Error.Message, maxListedText), []string{"error.message"}
 	}
-	return append(shapeJob(j), "clipped?", clipped)
+	return apitype.JobRow{Job: jobOf(j), Clipped: clipped}
 }
 
-// shapeListedLetter is a dead letter as a row of a list, with a long error cut.
-func shapeListedLetter(l job.DeadLetter) web.Object {
+// letterRowOf is a dead letter as a row of a list, with a long error cut.
+func letterRowOf(l job.DeadLetter) apitype.DeadLetterRow {
 	var clipped []string
 	if len(l.Error) > maxListedText {
 		l.Error, clipped = clip.Text(l.Error, maxListedText), []string{"error"}
 	}
-	return append(shapeLetter(l), "clipped?", clipped)
+	return apitype.DeadLetterRow{DeadLetter: letterOf(l), Clipped: clipped}
 }
 
-// shapeJob is a job with everything but its payload.
-func shapeJob(j job.Job) web.Object {
-	return web.Object{
-		"id", j.ID, "type", j.Type, "queue", j.Queue, "state", j.State,
-		"status", j.Status(), // the state, told apart: dead_letter, dlq_failed, held
-		"run", j.Run, "attempts?", said(j, j.Attempts), "max_attempts?", said(j, j.MaxAttempts()), "execution", j.Execution,
-		"priority?", own(j, j.Priority), "meta?", j.Meta, "policy?", policyOf(j), "origins?", j.Origins, "ttr?", timeLimitOf(j),
-		"run_at?", j.RunAt, "expires_at?", j.ExpiresAt, "enqueued_at?", j.EnqueuedAt, "changed_at?", j.ChangedAt,
-		"started_at?", j.StartedAt, "finished_at?", j.FinishedAt, "worker?", j.Worker, "reason?", j.Reason,
-		"added_at?", addedAt(j), "at_source?", source.AtSource(j), "returned_until?", returnedUntil(j, time.Now()),
-		"returned?", source.Returned(j, time.Now()), "replay_unknown?", source.InDoubt(j),
-		"error?", shapeError(j.Error, ""), "trace_id?", j.TraceID, "message_id?", j.MessageID, "note?", j.Note,
+// jobOf is a job with everything but its payload.
+func jobOf(j job.Job) apitype.Job {
+	now := time.Now()
+	return apitype.Job{
+		ID:            j.ID,
+		Type:          j.Type,
+		Queue:         j.Queue,
+		State:         j.State,
+		Status:        j.Status(),
+		Run:           j.Run,
+		Attempts:      said(j, j.Attempts),
+		MaxAttempts:   said(j, j.MaxAttempts()),
+		Execution:     j.Execution,
+		Priority:      own(j, j.Priority),
+		Meta:          j.Meta,
+		Policy:        own(j, wire.PolicyOf(j.Policy)),
+		Origins:       j.Origins,
+		TTR:           own(j, apitype.Duration(j.Timeout)),
+		RunAt:         apitype.At(j.RunAt),
+		ExpiresAt:     apitype.At(j.ExpiresAt),
+		EnqueuedAt:    apitype.At(j.EnqueuedAt),
+		ChangedAt:     apitype.At(j.ChangedAt),
+		StartedAt:     apitype.At(j.StartedAt),
+		FinishedAt:    apitype.At(j.FinishedAt),
+		Worker:        j.Worker,
+		Reason:        j.Reason,
+		AddedAt:       apitype.At(addedAt(j)),
+		AtSource:      source.AtSource(j),
+		ReturnedUntil: apitype.At(returnedUntil(j, now)),
+		Returned:      source.Returned(j, now),
+		ReplayUnknown: source.InDoubt(j),
+		Error:         errorOf(j.Error, ""),
+		TraceID:       j.TraceID,
+		MessageID:     j.MessageID,
+		Note:          j.Note,
 	}
 }
 
@@ -214,21 +268,13 @@ func returnedUntil(j job.Job, now time.Time) time.Time {
 	return source.ReturnsAt(j)
 }
 
-// own is a number that Redrive decides for its own jobs. It says nothing of a job of a
-// source, which it never runs.
-func own(j job.Job, n int) *int {
+// own is what Redrive decides for its own jobs. It says nothing of a job of a source,
+// which it never runs.
+func own[T any](j job.Job, value T) *T {
 	if j.Source != "" {
 		return nil
 	}
-	return &n
-}
-
-// timeLimitOf is the longest that an attempt may take; nothing for a job of a source.
-func timeLimitOf(j job.Job) web.Raw {
-	if j.Source != "" {
-		return nil
-	}
-	return web.Encode(j.Timeout)
+	return &value
 }
 
 // said is a number that a source may not say of its job, which is zero then.
@@ -239,78 +285,110 @@ func said(j job.Job, n int) *int {
 	return &n
 }
 
-// policyOf is the policy by which Redrive retries a job; nothing for a job of a source.
-func policyOf(j job.Job) json.RawMessage {
-	if j.Source != "" {
-		return nil
-	}
-	return wire.EncodePolicy(j.Policy)
-}
-
-// shapeWholeJob is a job with its payload, which is written as the bytes that
-// were received: an encoder would change large numbers, white space and the
-// order of members.
-func shapeWholeJob(j job.Job) web.Object {
-	payload := web.Raw(j.Payload)
+// fullJobOf is a job with its payload, which is written as the bytes that were
+// received: an encoder would change large numbers, white space and the order of
+// members.
+func fullJobOf(j job.Job) apitype.FullJob {
+	payload := apitype.Payload(j.Payload)
 	if !json.Valid(payload) { // it did not come through the API
-		payload = web.Encode(strings.ToValidUTF8(string(payload), "\uFFFD"))
+		payload = asText(j.Payload)
 	}
-	return append(shapeJob(j), "payload", payload)
+	return apitype.FullJob{Job: jobOf(j), Payload: payload}
 }
 
-// shapeError is an error, or nothing when there was none.
-func shapeError(e job.ErrorInfo, trace string) web.Object {
+// asText is a payload that is no JSON, as a text.
+func asText(payload []byte) apitype.Payload {
+	data, err := json.Marshal(strings.ToValidUTF8(string(payload), "\uFFFD"))
+	if err != nil { // unreachable: any valid text can be written
+		panic(fmt.Sprintf("api.asText(%q): %v", payload, err))
+	}
+	return data
+}
+
+// errorOf is an error, or nil when there was none.
+func errorOf(e job.ErrorInfo, trace string) *apitype.Error {
 	if e == (job.ErrorInfo{}) {
 		return nil
 	}
-	return web.Object{"type", e.Type, "message", e.Message, "trace?", trace}
+	return &apitype.Error{Type: e.Type, Message: e.Message, Trace: trace}
 }
 
-// shapeAttempts lists a page of the attempts of a job, and last the execution under way.
-func shapeAttempts(d history.Detail) []web.Object {
-	all := web.List(d.Attempts, func(a job.Attempt) web.Object {
-		o := web.Object{
-			"run", a.Run, "number?", a.Number, "execution", a.Execution, "worker?", a.Worker,
-			"started_at?", a.StartedAt, "finished_at?", a.FinishedAt, "outcome?", a.Outcome,
-			"error?", shapeError(a.Error, a.Trace), "action?", a.Action, "decided_by?", a.DecidedBy,
-		}
-		if d := a.Delay; d != nil {
-			o = append(o, "delay_ms", millis(d.Final), "delay", web.Object{
-				"source", d.Source, // policy, handler or rule
-				"raw_ms", millis(d.Raw), "capped_ms", millis(d.Capped), "factor", d.Factor, "final_ms", millis(d.Final),
-			})
-		}
-		return append(o, "note?", a.Note)
-	})
+// attemptsOf lists a page of the attempts of a job, and last the execution under way.
+func attemptsOf(d history.Detail) []apitype.Attempt {
+	all := mapped(d.Attempts, attemptOf)
 	if j := d.Job; j.State == job.Active && d.Following == nil {
-		all = append(all, web.Object{"run", j.Run, "execution", j.Execution, "worker?", j.Worker, "started_at?", j.StartedAt})
+		all = append(all, apitype.Attempt{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: apitype.At(j.StartedAt)})
 	}
 	return all
 }
 
-// shapeReplay is a run that was replayed. The member changed says that the next
-// run differs in something.
-func shapeReplay(j job.Job, r history.Replay) web.Object {
-	return web.Object{
-		"run", r.Run, "state", r.State, "reason?", r.Reason, "attempts?", said(j, r.Attempts),
-		"at", r.At, "by", r.By, "changed?", r.Earlier != nil,
+// attemptOf is an attempt that has ended.
+func attemptOf(a job.Attempt) apitype.Attempt {
+	attempt := apitype.Attempt{
+		Run:        a.Run,
+		Number:     a.Number,
+		Execution:  a.Execution,
+		Worker:     a.Worker,
+		StartedAt:  apitype.At(a.StartedAt),
+		FinishedAt: apitype.At(a.FinishedAt),
+		Outcome:    a.Outcome,
+		Error:      errorOf(a.Error, a.Trace),
+		Action:     a.Action,
+		DecidedBy:  a.DecidedBy,
+		Note:       a.Note,
+	}
+	if d := a.Delay; d != nil {
+		final := millis(d.Final)
+		attempt.DelayMS = &final
+		attempt.Delay = &apitype.Delay{
+			Source:   d.Source,
+			RawMS:    millis(d.Raw),
+			CappedMS: millis(d.Capped),
+			Factor:   d.Factor,
+			FinalMS:  final,
+		}
+	}
+	return attempt
+}
+
+// replayOf is a run that was replayed.
+func replayOf(j job.Job, r history.Replay) apitype.Replay {
+	return apitype.Replay{
+		Run:      r.Run,
+		State:    r.State,
+		Reason:   r.Reason,
+		Attempts: said(j, r.Attempts),
+		At:       apitype.At(r.At),
+		By:       r.By,
+		Changed:  r.Earlier != nil,
 	}
 }
 
-// shapeBulkAct is what an operation on many jobs did to one.
-func shapeBulkAct(a operation.Act) web.Object {
-	return web.Object{"operation", a.Operation, "kind", a.Kind, "run", a.Run, "at", a.At, "by", a.By}
+// operationActOf is what an operation on many jobs did to one.
+func operationActOf(a operation.Act) apitype.OperationAct {
+	return apitype.OperationAct{Operation: a.Operation, Kind: a.Kind, Run: a.Run, At: apitype.At(a.At), By: a.By}
 }
 
-// shapeLetter is a dead letter with the acts that took it out of the queue
-// again.
-func shapeLetter(l job.DeadLetter) web.Object {
-	return web.Object{
-		"job_id", l.JobID, "run", l.Run, "reason", l.Reason, "error", l.Error, "exception", l.Exception, "failed_at?", l.FailedAt,
-		"original_queue", l.Queue, "attempts?", said(job.Job{Source: job.SourceOf(l.Queue)}, l.Attempts),
-		"cause?", l.Cause, "refused?", l.Refused, "problem?", l.Problem,
-		"forwarded_to?", l.ForwardedTo, "forwarded_at?", l.ForwardedAt, "replayed_at?", l.ReplayedAt, "replayed_by?", l.ReplayedBy,
-		"discarded_at?", l.DiscardedAt, "discarded_by?", l.DiscardedBy,
+// letterOf is a dead letter with the acts that took it out of the queue again.
+func letterOf(l job.DeadLetter) apitype.DeadLetter {
+	return apitype.DeadLetter{
+		JobID:         l.JobID,
+		Run:           l.Run,
+		Reason:        l.Reason,
+		Error:         l.Error,
+		Exception:     l.Exception,
+		FailedAt:      apitype.At(l.FailedAt),
+		OriginalQueue: l.Queue,
+		Attempts:      said(job.Job{Source: job.SourceOf(l.Queue)}, l.Attempts),
+		Cause:         l.Cause,
+		Refused:       l.Refused,
+		Problem:       l.Problem,
+		ForwardedTo:   l.ForwardedTo,
+		ForwardedAt:   apitype.At(l.ForwardedAt),
+		ReplayedAt:    apitype.At(l.ReplayedAt),
+		ReplayedBy:    l.ReplayedBy,
+		DiscardedAt:   apitype.At(l.DiscardedAt),
+		DiscardedBy:   l.DiscardedBy,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/history"
@@ -27,18 +28,27 @@ import (
 // looked at, and the act refuses any other: a second click, a second person or a
 // repeated request learns that it came second.
 func (a *API) jobActs() []Act {
-	acts := []Act{{"/jobs/:id/replay", a.replay}, {"/jobs/:id/reschedule", a.reschedule}}
+	acts := []Act{
+		{
+			Path: "/jobs/:id/replay", Says: "Starts the next run of a job", Request: apitype.ReplayRequest{},
+			Answer: apitype.JobAnswer{}, Do: a.replay,
+		},
+		{
+			Path: "/jobs/:id/reschedule", Says: "Moves a job that waits to another time", Request: apitype.RescheduleRequest{},
+			Answer: apitype.JobAnswer{}, Do: a.reschedule,
+		},
+	}
 	for _, act := range []struct {
-		name string
-		do   func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
-		text string
+		name, says string
+		do         func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
+		text       string
 	}{
-		{"discard", a.View.Discard, "Discarded"},
-		{"cancel", a.View.Cancel, "Cancelled"},
-		{"restore", a.View.Restore, "Restored · {status}"},
-		{"forward", a.resend, "Forwarded · {status}"},
+		{"discard", "Puts a dead letter into the trash", a.View.Discard, "Discarded"},
+		{"cancel", "Cancels a job that waits", a.View.Cancel, "Cancelled"},
+		{"restore", "Takes a job out of the trash", a.View.Restore, "Restored · {status}"},
+		{"forward", "Sends a refused dead letter again", a.resend, "Forwarded · {status}"},
 	} {
-		acts = append(acts, Act{"/jobs/:id/" + act.name, func(c echo.Context) (Outcome, error) {
+		do := func(c echo.Context) (Outcome, error) {
 			id, err := web.ParamID(c)
 			if err != nil {
 				return Outcome{}, err
@@ -49,7 +59,10 @@ func (a *API) jobActs() []Act {
 			}
 			j, err := act.do(c.Request().Context(), time.Now(), id, run, web.Actor(c))
 			return jobOutcome(j, act.text), err
-		}})
+		}
+		acts = append(acts, Act{
+			Path: "/jobs/:id/" + act.name, Says: act.says, Request: apitype.RunRequest{}, Answer: apitype.JobAnswer{}, Do: do,
+		})
 	}
 	return acts
 }
@@ -57,19 +70,23 @@ func (a *API) jobActs() []Act {
 // jobOutcome is what came of an act on a job.
 func jobOutcome(j job.Job, text string) Outcome {
 	return Outcome{
-		Says: web.Object{"job", shapeWholeJob(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
+		Says: apitype.JobAnswer{Job: fullJobOf(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
 		Text: strings.NewReplacer("{status}", string(j.Status()), "{run}", strconv.Itoa(j.Run)).Replace(text),
 	}
 }
 
 // ReadRun reads the run that a form or a body names.
 func ReadRun(c echo.Context) (run int, err error) {
-	if !web.IsForm(c) {
-		err = readSmall(c, fields{"run": value(&run, "a whole number")})
-	} else if err = web.ReadForm(c); err == nil {
-		run = formRun(c)
+	if web.IsForm(c) {
+		if err = web.ReadForm(c); err == nil {
+			run = formRun(c)
+		}
+		return run, cmp.Or(err, checkRun(run))
 	}
-	return run, cmp.Or(err, checkRun(run))
+
+	var in apitype.RunRequest
+	err = readSmall(c, &in, nil)
+	return in.Run, cmp.Or(err, checkRun(in.Run))
 }
 
 // formRun is the run that a form names, 0 where that is none.
@@ -102,7 +119,8 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 	if web.IsForm(c) {
 		run, err = ReadRun(c)
 		if text := c.FormValue("mode"); text != "" && err == nil {
-			err = modeInto("mode", text, &want.Mode)
+			want.Mode, err = ReadMode(text)
+			err = aboutField("mode", err)
 		}
 	} else {
 		run, want, err = readChange(c)
@@ -156,7 +174,9 @@ func (a *API) reschedule(c echo.Context) (Outcome, error) {
 func readReschedule(c echo.Context, now time.Time) (run int, at time.Time, err error) {
 	var when times
 	if !web.IsForm(c) {
-		err = readSmall(c, fields{"run": value(&run, "a whole number"), "run_at": moment(&when.runAt), "delay": wait(&when.delay)})
+		var in apitype.RescheduleRequest
+		err = readSmall(c, &in, nil)
+		run, when = in.Run, times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}
 	} else if err = web.ReadForm(c); err == nil {
 		run = formRun(c)
 		err = cmp.Or(
@@ -265,34 +285,33 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 	if err != nil {
 		return 0, w, err
 	}
-	var when times
-	err = fields{
-		"run":     value(&run, "a whole number"),
-		"payload": payload(&w.Payload),
-		"queue": func(path string, raw json.RawMessage) error {
-			if err := value(&w.Queue, aString)(path, raw); err != nil {
-				return err
-			}
-			return job.CheckQueue(w.Queue)
-		},
-		"priority": func(path string, raw json.RawMessage) error {
-			w.Priority = new(int)
-			return value(w.Priority, "a whole number")(path, raw)
-		},
-		"run_at": moment(&when.runAt),
-		"delay":  wait(&when.delay),
-		"policy": policy(&w.Patch),
-		"mode":   mode(&w.Mode),
-	}.read("", data)
-	if err == nil {
-		err = checkRun(run)
+
+	var in apitype.ReplayRequest
+	err = decode("", data, &in, func(member, path string, _ json.RawMessage) (err error) {
+		switch member {
+		case "queue":
+			err = job.CheckQueue(*in.Queue)
+		case "policy":
+			w.Patch, err = wire.DecodePatch(in.Policy)
+			err = within(path, err)
+		case "mode":
+			w.Mode, err = ReadMode(string(*in.Mode))
+		}
+		return err
+	})
+	if err := cmp.Or(err, checkRun(in.Run)); err != nil {
+		return in.Run, w, err
 	}
-	if err == nil {
-		var j job.Job
-		err = when.set(&j, time.Now())
-		w.RunAt = j.RunAt
+
+	w.Payload, w.Priority = in.Payload, in.Priority
+	if in.Queue != nil {
+		w.Queue = *in.Queue
 	}
-	return run, w, err
+	now := time.Now()
+	var j job.Job
+	err = times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}.set(&j, now)
+	w.RunAt = j.RunAt
+	return in.Run, w, err
 }
 
 // Edit compares what is wanted with the original job, which must not be
@@ -319,26 +338,6 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 	}
 	note(a.editPolicy(&e, original, w.Patch))
 	return e, wrong
-}
-
-// mode reads how a replay at a source counts attempts.
-func mode(to *source.Mode) func(path string, raw json.RawMessage) error {
-	return func(path string, raw json.RawMessage) error {
-		var text string
-		if err := value(&text, aString)(path, raw); err != nil {
-			return err
-		}
-		return modeInto(path, text, to)
-	}
-}
-
-func modeInto(path, text string, to *source.Mode) error {
-	m, err := ReadMode(text)
-	if err != nil {
-		return &invalid.Error{Field: path, Problem: err.Error()}
-	}
-	*to = m
-	return nil
 }
 
 // ReadMode reads a mode of a replay.

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
@@ -74,14 +75,8 @@ func hash(parts ...string) string {
 // them may not.
 func sees(c echo.Context) bool { return web.CallerOf(c).Role.May(access.View) }
 
-// shapeEnqueued is a job in the answer to the caller that brought it. Callers who
-// may not look at jobs get its id and its state.
-func shapeEnqueued(c echo.Context, j job.Job, shape func(job.Job) web.Object) web.Object {
-	if sees(c) {
-		return shape(j)
-	}
-	return web.Object{"id", j.ID, "state", j.State}
-}
+// receiptOf is a job in the answer to a caller that may not look at jobs.
+func receiptOf(j job.Job) apitype.JobReceipt { return apitype.JobReceipt{ID: j.ID, State: j.State} }
 
 // reused is the answer to a key that was used for something else. It names what
 // that was to those who may look at it.

@@ -10,35 +10,62 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
 	"redrive/internal/invalid"
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
 	"redrive/internal/source"
-	"redrive/internal/wire"
 )
 
-// shapeOperation is an operation as the API shows it. The numbers are absolute:
-// total = pending + done + skipped + failed, and for a replay done = succeeded +
-// relapsed + dropped + unknown + unsettled.
-func shapeOperation(o operation.Operation) web.Object {
-	pace, canary := o.Planned(), (*int64)(nil) // left out while it depends on a scope that is not known
+// operationOf is an operation as the API shows it.
+func operationOf(o operation.Operation) apitype.Operation {
+	pace := o.Planned()
+	var canary *int64 // left out while it depends on a scope that is not known
 	if pace.Canary >= 0 {
 		canary = &pace.Canary
 	}
-	left := "" // how long the rest takes at this rate
-	if d, ok := o.Left(); ok && !o.StartedAt.IsZero() {
-		left = wire.FormatDuration(d.Round(time.Second))
+
+	return apitype.Operation{
+		ID:         o.ID,
+		Kind:       o.Kind,
+		State:      o.State,
+		Why:        o.Why,
+		Filter:     o.Filter,
+		RelapsedOf: o.Source,
+		Until:      apitype.At(o.Until),
+		Rate:       pace.Rate,
+		Spread:     apitype.Duration(pace.Spread),
+		Canary:     canary,
+		Guard:      pace.Guard,
+		CreatedAt:  apitype.At(o.CreatedAt),
+		CreatedBy:  o.CreatedBy,
+		StartedAt:  apitype.At(o.StartedAt),
+		StartedBy:  o.StartedBy,
+		FinishedAt: apitype.At(o.FinishedAt),
+		Total:      o.Total,
+		Pending:    o.Pending,
+		Done:       o.Done,
+		Skipped:    o.Skipped,
+		Failed:     o.Failed,
+		Succeeded:  o.Succeeded,
+		Relapsed:   o.Relapsed,
+		Dropped:    o.Dropped,
+		Unknown:    o.Unknown,
+		Unsettled:  o.Unsettled(),
+		Left:       leftOf(o),
+		Causes:     o.Causes,
 	}
-	return web.Object{
-		"id", o.ID, "kind", o.Kind, "state", o.State, "why?", o.Why, "filter?", o.Filter, "relapsed_of?", o.Source, "until", o.Until,
-		"rate", pace.Rate, // jobs a second; 0: as fast as possible
-		"spread?", pace.Spread, "canary?", canary, "guard", pace.Guard,
-		"created_at", o.CreatedAt, "created_by", o.CreatedBy, "started_at?", o.StartedAt, "started_by?", o.StartedBy,
-		"finished_at?", o.FinishedAt, "total", o.Total, "pending", o.Pending, "done", o.Done, "skipped", o.Skipped, "failed", o.Failed,
-		"succeeded", o.Succeeded, "relapsed", o.Relapsed, "dropped", o.Dropped, "unknown", o.Unknown,
-		"unsettled", o.Unsettled(), "left?", left, "causes", o.Causes,
+}
+
+// leftOf is how long the rest of an operation that has been started takes at its rate.
+func leftOf(o operation.Operation) *apitype.Duration {
+	left, ok := o.Left()
+	if !ok || o.StartedAt.IsZero() {
+		return nil
 	}
+	seconds := apitype.Duration(left.Round(time.Second))
+	return &seconds
 }
 
 // Breakdown is what the scope of an operation consists of, which of its sources are attached,
@@ -54,97 +81,137 @@ func (a *API) Breakdown(ctx context.Context, id int64) (operation.Breakdown, err
 	return b, err
 }
 
-// shapeBreakdown says what the scope of an operation consists of.
-func shapeBreakdown(b operation.Breakdown) web.Object {
+// breakdownOf says what the scope of an operation consists of.
+func breakdownOf(b operation.Breakdown) apitype.Breakdown {
 	unhandled, _ := b.Unhandled()
-	return web.Object{
-		"scope", web.List(b.Scope, func(p operation.ScopePart) web.Object {
-			return web.Object{"queue", p.Queue, "type", p.Type, "count", p.Count}
+	return apitype.Breakdown{
+		Scope: mapped(b.Scope, func(p operation.ScopePart) apitype.ScopePart {
+			return apitype.ScopePart{Queue: p.Queue, Type: p.Type, Count: p.Count}
 		}),
-		"causes", web.List(b.Causes, func(p operation.CausePart) web.Object { return shapeCause(p.Cause, "count", p.Count) }),
-		"sources", web.List(b.Sources, func(p operation.SourcePart) web.Object {
-			return web.Object{"name", p.Name, "count", p.Count, "attached", p.Attached}
+		Causes: mapped(b.Causes, func(p operation.CausePart) apitype.CauseCount {
+			return apitype.CauseCount{Cause: causeOf(p.Cause), Count: p.Count}
 		}),
-		"unhandled", unhandled,
-		"skips", web.List(b.Skips, func(s operation.SkipCount) web.Object { return web.Object{"code", s.Code, "count", s.Count} }),
+		Sources: mapped(b.Sources, func(p operation.SourcePart) apitype.ScopeSource {
+			return apitype.ScopeSource{Name: p.Name, Count: p.Count, Attached: p.Attached}
+		}),
+		Unhandled: unhandled,
+		Skips: mapped(b.Skips, func(s operation.SkipCount) apitype.SkipCount {
+			return apitype.SkipCount{Code: s.Code, Count: s.Count}
+		}),
 	}
 }
 
-// shapeCause is a cause of failures with what is known of it: an error group, or the type of
+// causeOf is a cause of failures with what is known of it: an error group, or the type of
 // jobs that have none.
-func shapeCause(c operation.Cause, about ...any) web.Object {
-	return append(web.Object{"group?", c.Group, "class?", c.Class, "type?", c.Type}, about...)
+func causeOf(c operation.Cause) apitype.Cause {
+	return apitype.Cause{Group: c.Group, Class: c.Class, Type: c.Type}
 }
 
-// shapeProgress says how the canary fared, and what the guard sees of the
-// replays that ended last. Of those, guard_same failed again in the same way.
-// Of the unsettled ones, sources have some, and of the returned ones among those they
-// have said nothing for so long that no more is expected.
-func (a *API) shapeProgress(p operation.Progress) web.Object {
+// progressOf says how the canary fared, and what the guard sees of the replays that
+// ended last.
+func (a *API) progressOf(p operation.Progress) apitype.Progress {
 	c, h := p.Canary, p.Handed
-	var back web.Object // the error that came back most often
+
+	var back *apitype.CauseCount // the error that came back most often
 	if p.BackN > 0 {
-		back = shapeCause(p.Back, "count", p.BackN)
+		back = &apitype.CauseCount{Cause: causeOf(p.Back), Count: p.BackN}
 	}
-	return web.Object{
-		"canary_succeeded", c.Succeeded, "canary_relapsed", c.Relapsed, "canary_dropped", c.Dropped, "canary_unknown", c.Unknown,
-		"canary_unsettled", c.Unsettled(), "canary_at_source", c.Handed.AtSource, "canary_returned", c.Handed.Returned,
-		"at_source", h.AtSource, "returned", h.Returned, "source?", h.Source, "source_reports?", a.sourceReports(h.Source),
-		"returned_until?", h.Until,
-		"canary_causes", web.List(c.Causes, func(c operation.CauseCanary) web.Object {
-			return shapeCause(c.Cause, "succeeded", c.Succeeded, "relapsed", c.Relapsed, "dropped", c.Dropped, "unknown", c.Unknown,
-				"unsettled", c.Unsettled())
-		}),
-		"guard_ended", p.Ended, "guard_same", p.Same, "guard_back?", back,
+
+	return apitype.Progress{
+		CanarySucceeded: c.Succeeded,
+		CanaryRelapsed:  c.Relapsed,
+		CanaryDropped:   c.Dropped,
+		CanaryUnknown:   c.Unknown,
+		CanaryUnsettled: c.Unsettled(),
+		CanaryAtSource:  c.Handed.AtSource,
+		CanaryReturned:  c.Handed.Returned,
+		AtSource:        h.AtSource,
+		Returned:        h.Returned,
+		Source:          h.Source,
+		SourceReports:   a.sourceReports(h.Source),
+		ReturnedUntil:   apitype.At(h.Until),
+		CanaryCauses:    mapped(c.Causes, canaryCauseOf),
+		GuardEnded:      p.Ended,
+		GuardSame:       p.Same,
+		GuardBack:       back,
 	}
 }
 
-// shapeItem is one job of an operation, and what became of it.
-func shapeItem(it operation.Item) web.Object {
-	return web.Object{
-		"n", it.N, "job_id?", it.Job.ID, "type?", it.Job.Type, "queue?", it.Job.Queue, "run", it.Run, "state", it.State,
-		"code?", it.Code, "why?", it.Why, "other_operation?", it.Other, "at?", it.At, "outcome?", it.Outcome, "ended_at?", it.EndedAt,
-		"returned?", it.Outcome == "" && it.Job.Run == it.Run+1 && source.Returned(it.Job, time.Now()),
+// canaryCauseOf is what became of the jobs of one cause in a canary.
+func canaryCauseOf(c operation.CauseCanary) apitype.CanaryCause {
+	return apitype.CanaryCause{
+		Cause:     causeOf(c.Cause),
+		Succeeded: c.Succeeded,
+		Relapsed:  c.Relapsed,
+		Dropped:   c.Dropped,
+		Unknown:   c.Unknown,
+		Unsettled: c.Unsettled(),
+	}
+}
+
+// itemOf is one job of an operation, and what became of it.
+func itemOf(it operation.Item) apitype.OperationItem {
+	return apitype.OperationItem{
+		N:              it.N,
+		JobID:          it.Job.ID,
+		Type:           it.Job.Type,
+		Queue:          it.Job.Queue,
+		Run:            it.Run,
+		State:          it.State,
+		Code:           it.Code,
+		Why:            it.Why,
+		OtherOperation: it.Other,
+		At:             apitype.At(it.At),
+		Outcome:        it.Outcome,
+		EndedAt:        apitype.At(it.EndedAt),
+		Returned:       it.Outcome == "" && it.Job.Run == it.Run+1 && source.Returned(it.Job, time.Now()),
 	}
 }
 
 // operations is GET /operations, the newest first.
-func (a *API) operations(c echo.Context) (web.Object, error) {
+func (a *API) operations(c echo.Context) (apitype.OperationList, error) {
 	after, limit, err := numbered(c)
 	if err != nil {
-		return nil, err
+		return apitype.OperationList{}, err
 	}
 	found, err := a.View.Operations(c.Request().Context(), after, limit)
-	return page("operations", web.List(found.Operations, shapeOperation), found.Next, false), err
+	return apitype.OperationList{
+		Operations:   mapped(found.Operations, operationOf),
+		NumberedPage: apitype.NumberedPage{Next: found.Next},
+	}, err
 }
 
 // operation is GET /operations/{id}: its progress, its scope, and who did what
 // to it.
-func (a *API) operation(c echo.Context) (web.Object, error) {
-	ctx := c.Request().Context()
+func (a *API) operation(c echo.Context) (d apitype.OperationDetail, err error) {
+	ctx, now := c.Request().Context(), time.Now()
 	o, err := a.paramOperation(c)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
+
 	b, err := a.Breakdown(ctx, o.ID)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
-	now := time.Now()
 	p, err := a.View.QuickProgress(ctx, now, o)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
 	if p.Handed, err = a.View.Handed(ctx, now, o); err != nil {
-		return nil, err
+		return d, err
 	}
 	if p.Canary.Causes, err = a.View.CanaryCauses(ctx, o); err != nil {
-		return nil, err
+		return d, err
 	}
+
 	log, err := a.View.OperationLog(ctx, o.ID, web.CallerOf(c).Role.May(access.Manage))
-	return web.Object{
-		"operation", shapeOperation(o), "progress", a.shapeProgress(p), "breakdown", shapeBreakdown(b),
-		"skipped", web.List(b.Skipped, shapeItem), "log", web.List(log, shapeEntry),
+	return apitype.OperationDetail{
+		Operation: operationOf(o),
+		Progress:  a.progressOf(p),
+		Breakdown: breakdownOf(b),
+		Skipped:   mapped(b.Skipped, itemOf),
+		Log:       mapped(log, entryOf),
 	}, err
 }
 
@@ -159,16 +226,16 @@ func (a *API) paramOperation(c echo.Context) (operation.Operation, error) {
 
 // rate is GET /operations/{id}/rate: how many jobs were done in each step of its
 // time.
-func (a *API) rate(c echo.Context) (web.Object, error) {
+func (a *API) rate(c echo.Context) (apitype.OperationRate, error) {
 	o, err := a.paramOperation(c)
 	if err != nil {
-		return nil, err
+		return apitype.OperationRate{}, err
 	}
 	p, err := a.View.Progress(c.Request().Context(), time.Now(), o)
 	if len(p.Rate.Done) == 0 {
-		return web.Object{"done", []int64{}}, err
+		return apitype.OperationRate{Done: []int64{}}, err
 	}
-	return web.Object{"from", wire.FormatTime(p.Rate.From), "step_seconds", p.Rate.Step.Seconds(), "done", p.Rate.Done}, err
+	return apitype.OperationRate{From: apitype.At(p.Rate.From), StepSeconds: p.Rate.Step.Seconds(), Done: p.Rate.Done}, err
 }
 
 // paramItems reads which items are asked for. An operation that does not exist
@@ -185,37 +252,44 @@ func (a *API) paramItems(c echo.Context) (id int64, f operation.ItemFilter, err 
 }
 
 // items is GET /operations/{id}/items, in processing order.
-func (a *API) items(c echo.Context) (web.Object, error) {
+func (a *API) items(c echo.Context) (apitype.OperationItems, error) {
 	after, limit, err := numbered(c)
 	if err != nil {
-		return nil, err
+		return apitype.OperationItems{}, err
 	}
 	id, f, err := a.paramItems(c)
 	if err != nil {
-		return nil, err
+		return apitype.OperationItems{}, err
 	}
 	found, err := a.View.Items(c.Request().Context(), id, f, after, limit)
-	return page("items", web.List(found.Items, shapeItem), found.Next, false), err
+	return apitype.OperationItems{
+		Items:        mapped(found.Items, itemOf),
+		NumberedPage: apitype.NumberedPage{Next: found.Next},
+	}, err
 }
 
 // operationActs make an operation on many jobs, start it and steer it. The
 // engine is notified after each of them, so that a pause takes effect at once.
 func (a *API) operationActs() []Act {
 	v := a.View
-	acts := []Act{{"/operations", a.newOperation}}
+	acts := []Act{{
+		Path: "/operations", Says: "Makes an operation on many jobs", Request: apitype.NewOperation{},
+		Answer: apitype.OperationAnswer{}, Created: true, Keyed: true, Do: a.newOperation,
+	}}
 	for _, act := range []struct {
-		name string
-		pace paceReader
-		do   func(context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error)
+		name, says string
+		request    any
+		pace       paceReader
+		do         func(context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error)
 	}{
-		{"start", readStart, v.StartOperation},
-		{"rate", readRate, v.SetRate},
-		{"pause", readNoPace, paceless(v.PauseOperation)},
-		{"resume", readNoPace, paceless(v.ResumeOperation)},
-		{"resume-passed", readNoPace, paceless(v.ResumePassed)},
-		{"abort", readNoPace, paceless(v.AbortOperation)},
+		{"start", "Starts an operation", apitype.PaceRequest{}, readStart, v.StartOperation},
+		{"rate", "Changes the rate of an operation", apitype.RateRequest{}, readRate, v.SetRate},
+		{"pause", "Pauses an operation", apitype.Nothing{}, readNoPace, paceless(v.PauseOperation)},
+		{"resume", "Resumes an operation", apitype.Nothing{}, readNoPace, paceless(v.ResumeOperation)},
+		{"resume-passed", "Resumes an operation with the causes whose canary passed", apitype.Nothing{}, readNoPace, paceless(v.ResumePassed)},
+		{"abort", "Ends an operation; what it has done stays", apitype.Nothing{}, readNoPace, paceless(v.AbortOperation)},
 	} {
-		acts = append(acts, Act{"/operations/:id/" + act.name, func(c echo.Context) (Outcome, error) {
+		do := func(c echo.Context) (Outcome, error) {
 			o, err := a.paramOperation(c)
 			if err != nil {
 				return Outcome{}, err
@@ -227,14 +301,17 @@ func (a *API) operationActs() []Act {
 			o, err = act.do(c.Request().Context(), time.Now(), o.ID, pace, web.Actor(c))
 			a.Engine.Notify()
 			return operationOutcome(o), err
-		}})
+		}
+		acts = append(acts, Act{
+			Path: "/operations/:id/" + act.name, Says: act.says, Request: act.request, Answer: apitype.OperationAnswer{}, Do: do,
+		})
 	}
 	return acts
 }
 
 // operationOutcome leads back to the page of the operation.
 func operationOutcome(o operation.Operation) Outcome {
-	return Outcome{Says: web.Object{"operation", shapeOperation(o)}, Page: fmt.Sprintf("/operations/%d", o.ID)}
+	return Outcome{Says: apitype.OperationAnswer{Operation: operationOf(o)}, Page: fmt.Sprintf("/operations/%d", o.ID)}
 }
 
 // paceless adapts an act that leaves the pace alone.

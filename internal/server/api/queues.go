@@ -2,14 +2,14 @@ package api
 
 import (
 	"context"
-	"encoding/json"
-	"redrive/internal/filter"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retention"
@@ -18,65 +18,82 @@ import (
 	"redrive/internal/wire"
 )
 
-// shapeUsage says how full the dead-letter queue is. Limits that are not set and
-// times that cannot be foreseen are left out.
-func shapeUsage(u retention.Usage, r retention.Limits, now time.Time) web.Object {
+// fillOf says how full the dead-letter queue is. Limits that are not set and times
+// that cannot be foreseen are left out.
+func fillOf(u retention.Usage, r retention.Limits, now time.Time) apitype.Fill {
 	warnsAt, _ := u.Reaches(r, retention.WarnShare, now)
 	fullAt, _ := u.Reaches(r, 1, now)
-	return web.Object{
-		"open", u.Open, "at_sources", u.AtSources, // not among the open ones, and not limited
-		"limit?", r.Count, "share", u.Share(r),
-		"last_day", u.LastDay, // of the open ones, failed in this hour or the 23 before
-		"oldest?", u.Oldest, "max_age?", r.Ages[retention.DeadLetters],
-		"warns_at?", warnsAt, "full_at?", fullAt, // at the pace of the last day
-		"warning", r.Count > 0 && u.Share(r) >= retention.WarnShare,
+	return apitype.Fill{
+		Open:      u.Open,
+		AtSources: u.AtSources,
+		Limit:     r.Count,
+		Share:     u.Share(r),
+		LastDay:   u.LastDay,
+		Oldest:    apitype.At(u.Oldest),
+		MaxAge:    apitype.Duration(r.Ages[retention.DeadLetters]),
+		WarnsAt:   apitype.At(warnsAt),
+		FullAt:    apitype.At(fullAt),
+		Warning:   r.Count > 0 && u.Share(r) >= retention.WarnShare,
 	}
 }
 
 // usage is GET /dead-letters/fill. It is not among the counters because it is no
 // total: it falls as letters are replayed, discarded and pruned.
-func (a *API) usage(c echo.Context) (web.Object, error) {
+func (a *API) usage(c echo.Context) (apitype.Fill, error) {
 	now := time.Now()
 	u, err := a.View.Usage(c.Request().Context(), now)
-	return shapeUsage(u, a.Config.Retention(), now), err
+	return fillOf(u, a.Config.Retention(), now), err
 }
 
 // retention is GET /retention: how long jobs are kept, what will be removed within
 // 24 hours, and what was removed since the beginning. An age of zero, which keeps jobs
 // forever, is left out; dead letters beyond their number have none. While the clock of the
 // machine is not believed, the answer says until when nothing is removed.
-func (a *API) retention(c echo.Context) (web.Object, error) {
+func (a *API) retention(c echo.Context) (apitype.Retention, error) {
 	limits := a.Config.Retention()
 	f := a.View.Retention()
+
 	var heldUntil time.Time // zero: it is not held
 	if f.Clock.Held() {
 		heldUntil = time.Now().Add(f.Clock.Left)
 	}
+
 	removals, err := a.View.Removals(c.Request().Context())
-	kinds := web.List(f.Kinds, func(o retention.Outlook) web.Object {
-		age := limits.Ages[o.Kind]
-		if o.Kind == retention.Trash {
-			age = limits.Trash
-		}
-		return web.Object{
-			"kind", o.Kind, "kept", o.Jobs, "oldest?", o.Oldest, "age?", age, "removed_within_day", o.Soon, "more?", o.More,
-		}
-	})
-	return web.Object{
-		"as_of?", f.At, "starts_at?", f.Since, "held_until?", heldUntil, "max_dead_letters?", limits.Count, "kinds", kinds,
-		"removed", web.List(removals, func(r retention.Removal) web.Object {
-			return web.Object{"kind", r.Kind, "queue", r.Queue, "jobs", r.Jobs, "last_at", r.Last}
+	return apitype.Retention{
+		AsOf:           apitype.At(f.At),
+		StartsAt:       apitype.At(f.Since),
+		HeldUntil:      apitype.At(heldUntil),
+		MaxDeadLetters: limits.Count,
+		Kinds:          mapped(f.Kinds, func(o retention.Outlook) apitype.RetentionKind { return outlookOf(o, limits) }),
+		Removed: mapped(removals, func(r retention.Removal) apitype.Removal {
+			return apitype.Removal{Kind: r.Kind, Queue: r.Queue, Jobs: r.Jobs, LastAt: apitype.At(r.Last)}
 		}),
 	}, err
 }
 
+// outlookOf is the jobs of one kind, with how long they are kept.
+func outlookOf(o retention.Outlook, limits retention.Limits) apitype.RetentionKind {
+	age := limits.Ages[o.Kind]
+	if o.Kind == retention.Trash {
+		age = limits.Trash
+	}
+	return apitype.RetentionKind{
+		Kind:             o.Kind,
+		Kept:             o.Jobs,
+		Oldest:           apitype.At(o.Oldest),
+		Age:              apitype.Duration(age),
+		RemovedWithinDay: o.Soon,
+		More:             o.More,
+	}
+}
+
 // queues is GET /queues: the queues that had a job, by name, a thousand on a page.
 // One that is only configured is found by its name.
-func (a *API) queues(c echo.Context) (web.Object, error) {
+func (a *API) queues(c echo.Context) (apitype.QueueList, error) {
 	names, next := a.View.QueueNames(), ""
 	if after := c.QueryParam("after"); after != "" {
 		if err := filter.CheckQueue(after); err != nil {
-			return nil, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
+			return apitype.QueueList{}, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
 		}
 		from, found := slices.BinarySearch(names, after)
 		if found {
@@ -90,52 +107,65 @@ func (a *API) queues(c echo.Context) (web.Object, error) {
 	}
 	all, err := a.View.Queues(c.Request().Context(), time.Now(), names)
 	running := a.Engine.Running()
-	return page("queues", web.List(all, func(q queues.Info) web.Object { return a.shapeQueue(q, running) }), next, false), err
+	return apitype.QueueList{
+		Queues: mapped(all, func(q queues.Info) apitype.Queue { return a.queueOf(q, running) }),
+		Page:   apitype.Page{Next: next},
+	}, err
 }
 
 // queue is GET /queues/{name}.
-func (a *API) queue(c echo.Context) (web.Object, error) {
+func (a *API) queue(c echo.Context) (apitype.QueueAnswer, error) {
 	name, err := a.ParamQueue(c)
 	if err != nil {
-		return nil, err
+		return apitype.QueueAnswer{}, err
 	}
 	q, err := a.Queue(c.Request().Context(), name)
-	return web.Object{"queue", a.shapeQueue(q, a.Engine.Running())}, err
+	return apitype.QueueAnswer{Queue: a.queueOf(q, a.Engine.Running())}, err
 }
 
-// shapeQueue is a queue with its counters, its depths and what the configuration
-// says about it.
-func (a *API) shapeQueue(q queues.Info, running map[string]int) web.Object {
-	depths, t := job.Depths{}, q.Totals
+// queueOf is a queue with its counters, its depths and what the configuration says
+// about it.
+func (a *API) queueOf(info queues.Info, running map[string]int) apitype.Queue {
+	depths := job.Depths{}
 	for _, status := range job.Statuses() { // every status, also at zero
-		depths[status] = q.Depths[status]
+		depths[status] = info.Depths[status]
 	}
-	name := q.Source
-	o := web.Object{
-		"name", q.Name, "source?", name, "jobs_succeeded", t.Succeeded, "jobs_failed", t.Failed, "jobs_requeued", t.Requeued,
-		"jobs_failed_permanently", t.FailedPermanently, "jobs_dlq_failed", t.DLQFailed, "jobs_replayed", t.Replayed,
-		"states", depths, "oldest?", q.Oldest, "paused_at?", q.PausedAt, "paused_by?", q.PausedBy,
+
+	q := apitype.Queue{
+		Name:     info.Name,
+		Source:   info.Source,
+		Totals:   info.Totals,
+		States:   depths,
+		Oldest:   apitype.At(info.Oldest),
+		PausedAt: apitype.At(info.PausedAt),
+		PausedBy: info.PausedBy,
 	}
-	if name != "" { // which has workers and rules of its own
-		return o
+	if q.Source != "" { // which has workers and rules of its own
+		return q
 	}
-	return append(o,
-		"workers", a.Config.Workers(q.Name), "running", running[q.Name], "dead_letter", a.Config.DeadLetters(q.Name),
-		"forward?", a.WebhookHost(q.Name)) // to which dead letters are sent
+
+	workers, active, letters := a.Config.Workers(info.Name), running[info.Name], a.Config.DeadLetters(info.Name)
+	q.Workers, q.Running, q.DeadLetter = &workers, &active, &letters
+	q.Forward = a.WebhookHost(info.Name)
+	return q
 }
 
 // queueActs pause and resume queues, and the worker in this process.
 func (a *API) queueActs() []Act {
 	return []Act{
-		a.queueAct("pause", a.View.Pause, true, "Paused "), a.queueAct("resume", a.View.Resume, false, "Resumed "),
-		a.workerAct("quiet", true, "The worker is quiet"), a.workerAct("resume", false, "The worker is awake"),
+		a.queueAct("pause", "Pauses a queue", a.View.Pause, true, "Paused "),
+		a.queueAct("resume", "Resumes a queue", a.View.Resume, false, "Resumed "),
+		a.workerAct("quiet", "Lets the worker take no more jobs", true, "The worker is quiet"),
+		a.workerAct("resume", "Lets the worker take jobs again", false, "The worker is awake"),
 	}
 }
 
 // queueAct is an act on the queue in the address. Doing it again changes nothing
 // and is no error.
-func (a *API) queueAct(name string, do func(context.Context, time.Time, string, audit.Actor) error, paused bool, text string) Act {
-	return Act{"/queues/:name/" + name, func(c echo.Context) (Outcome, error) {
+func (a *API) queueAct(
+	name, says string, set func(context.Context, time.Time, string, audit.Actor) error, paused bool, text string,
+) Act {
+	do := func(c echo.Context) (Outcome, error) {
 		queue, err := a.ParamQueue(c)
 		if err == nil {
 			err = readNothing(c)
@@ -145,16 +175,17 @@ func (a *API) queueAct(name string, do func(context.Context, time.Time, string, 
 				", so Redrive cannot pause it; pause it there")
 		}
 		if err == nil {
-			err = do(c.Request().Context(), time.Now(), queue, web.Actor(c))
+			err = set(c.Request().Context(), time.Now(), queue, web.Actor(c))
 		}
-		return Outcome{Program: web.Object{"queue", queue, "paused", paused}, Text: text + queue, Page: "/queues"}, err
-	}}
+		return Outcome{Program: apitype.QueuePaused{Queue: queue, Paused: paused}, Text: text + queue, Page: "/queues"}, err
+	}
+	return Act{Path: "/queues/:name/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.QueuePaused{}, Do: do}
 }
 
 // removeQueue removes an empty queue, with its finished jobs. One that the
 // configuration names would be known again at once.
 func (a *API) removeQueue() Act {
-	return Act{"/queues/:name/remove", func(c echo.Context) (Outcome, error) {
+	do := func(c echo.Context) (Outcome, error) {
 		queue, err := a.ParamQueue(c)
 		if err == nil {
 			err = readNothing(c)
@@ -166,14 +197,16 @@ func (a *API) removeQueue() Act {
 			return Outcome{}, err
 		}
 		jobs, err := a.View.RemoveQueue(c.Request().Context(), time.Now(), queue, web.Actor(c))
-		return Outcome{Program: web.Object{"queue", queue, "removed_jobs", jobs}, Text: "Removed " + queue, Page: "/queues"}, err
-	}}
+		return Outcome{Program: apitype.QueueRemoved{Queue: queue, RemovedJobs: jobs}, Text: "Removed " + queue, Page: "/queues"}, err
+	}
+	says := "Removes an empty queue with its finished jobs"
+	return Act{Path: "/queues/:name/remove", Says: says, Request: apitype.Nothing{}, Answer: apitype.QueueRemoved{}, Do: do}
 }
 
 // workerAct pauses or resumes the worker. Its addresses and texts say "quiet",
 // which is the word that programs and people know.
-func (a *API) workerAct(name string, pause bool, text string) Act {
-	return Act{"/workers/" + name, func(c echo.Context) (Outcome, error) {
+func (a *API) workerAct(name, says string, pause bool, text string) Act {
+	do := func(c echo.Context) (Outcome, error) {
 		err := readNothing(c)
 		if err == nil {
 			err = a.PauseWorker(c.Request().Context(), pause, web.Actor(c))
@@ -183,57 +216,80 @@ func (a *API) workerAct(name string, pause bool, text string) Act {
 			out.Program, err = a.workers(c)
 		}
 		return out, err
-	}}
+	}
+	return Act{Path: "/workers/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.WorkerList{}, Do: do}
 }
 
 // workers is GET /workers: the worker in this process, and the jobs that any
 // worker has claimed.
-func (a *API) workers(c echo.Context) (web.Object, error) {
+func (a *API) workers(c echo.Context) (apitype.WorkerList, error) {
 	all, err := a.WorkerQueues(c.Request().Context(), web.MaxQueues)
 	if err != nil {
-		return nil, err
+		return apitype.WorkerList{}, err
 	}
-	all = slices.DeleteFunc(all, func(q queues.Info) bool { return q.Source != "" }) // which no worker here runs
+	all = slices.DeleteFunc(all, func(q queues.Info) bool { return job.SourceOf(q.Name) != "" }) // which no worker here runs
+
 	claimed, _, slow, err := a.Claimed(c.Request().Context())
-	pause, running := queues.Pause{}, a.Engine.Running()
-	if p := a.Paused(); p != nil {
-		pause = *p
+	running := a.Engine.Running()
+	worker := apitype.Worker{
+		Name:   a.Engine.Worker,
+		Since:  apitype.At(a.began),
+		Queues: mapped(all, func(q queues.Info) apitype.WorkerQueue { return a.workerQueueOf(q, running) }),
+		Jobs:   mapped(claimed, claimOf), // by whatever worker
+		Stuck:  mapped(a.Engine.Stuck(), stuckOf),
 	}
-	worker := web.Object{
-		"name", a.Engine.Worker, "since", a.began, "quiet", a.Paused() != nil, "quiet_at?", pause.Since, "quiet_by?", pause.By,
-		"queues", web.List(all, func(q queues.Info) web.Object {
-			return web.Object{
-				"name", q.Name, "workers", a.Config.Workers(q.Name), "running", running[q.Name],
-				"available", q.Depths[job.Status(job.Available)], "paused", !q.PausedAt.IsZero(),
-			}
-		}),
-		"jobs", web.List(claimed, shapeClaim), // by whatever worker
-		"stuck", web.List(a.Engine.Stuck(), func(s job.Stuck) web.Object {
-			return web.Object{
-				"id", s.Job.ID, "type", s.Job.Type, "queue", s.Job.Queue, "started_at", s.Job.StartedAt, "given_up_at", s.Since,
-			}
-		}),
+	if pause := a.Paused(); pause != nil {
+		worker.Quiet, worker.QuietAt, worker.QuietBy = true, apitype.At(pause.Since), pause.By
 	}
-	return page("workers", []web.Object{worker}, "", slow), err
+	return apitype.WorkerList{Workers: []apitype.Worker{worker}, Page: apitype.Page{Incomplete: slow}}, err
 }
 
-// shapeClaim is a job that a worker has claimed. One that waits does so for the
-// handler of an earlier execution.
-func shapeClaim(j web.Claimed) web.Object {
-	return web.Object{
-		"id", j.ID, "type", j.Type, "queue", j.Queue, "run", j.Run, "execution", j.Execution, "worker", j.Worker,
-		"started_at", j.StartedAt, "lease_until", j.LeaseUntil, "last_seen", j.LastSeen, "waits?", j.Waits,
+// workerQueueOf is a queue as its worker sees it.
+func (a *API) workerQueueOf(q queues.Info, running map[string]int) apitype.WorkerQueue {
+	return apitype.WorkerQueue{
+		Name:      q.Name,
+		Workers:   a.Config.Workers(q.Name),
+		Running:   running[q.Name],
+		Available: q.Depths[job.Status(job.Available)],
+		Paused:    !q.PausedAt.IsZero(),
 	}
 }
 
-// shapePolicy is a retry policy with the name by which jobs and pages refer to
-// it.
-func shapePolicy(name string, p retry.Policy, ttr time.Duration) web.Object {
-	return web.Object{"name", name, "policy", json.RawMessage(wire.EncodePolicy(p)), "ttr?", ttr}
+// claimOf is a job that a worker has claimed. One that waits does so for the handler of
+// an earlier execution.
+func claimOf(j web.Claimed) apitype.Claim {
+	return apitype.Claim{
+		ID:         j.ID,
+		Type:       j.Type,
+		Queue:      j.Queue,
+		Run:        j.Run,
+		Execution:  j.Execution,
+		Worker:     j.Worker,
+		StartedAt:  apitype.At(j.StartedAt),
+		LeaseUntil: apitype.At(j.LeaseUntil),
+		LastSeen:   apitype.At(j.LastSeen),
+		Waits:      j.Waits,
+	}
+}
+
+// stuckOf is a job whose handler does not return.
+func stuckOf(s job.Stuck) apitype.StuckJob {
+	return apitype.StuckJob{
+		ID:        s.Job.ID,
+		Type:      s.Job.Type,
+		Queue:     s.Job.Queue,
+		StartedAt: apitype.At(s.Job.StartedAt),
+		GivenUpAt: apitype.At(s.Since),
+	}
+}
+
+// policyOf is a retry policy with the name by which jobs and pages refer to it.
+func policyOf(name string, p retry.Policy, ttr time.Duration) apitype.NamedPolicy {
+	return apitype.NamedPolicy{Name: name, Policy: wire.PolicyOf(p), TTR: apitype.Duration(ttr)}
 }
 
 // policies is GET /policies: those of the configuration, and the presets.
-func (a *API) policies(echo.Context) (web.Object, error) {
-	inUse, presets := web.Policies(a.Config, shapePolicy)
-	return web.Object{"policies", inUse, "presets", presets}, nil
+func (a *API) policies(echo.Context) (apitype.PolicyList, error) {
+	inUse, presets := web.Policies(a.Config, policyOf)
+	return apitype.PolicyList{Policies: inUse, Presets: presets}, nil
 }

@@ -3,14 +3,15 @@ package api
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
@@ -78,37 +79,43 @@ func readRequest(c echo.Context, n *operation.Request) error {
 	if err != nil {
 		return err
 	}
-	scopes := 0
-	scope := func(read reader) reader {
-		return func(path string, raw json.RawMessage) error { scopes++; return read(path, raw) }
+
+	in := apitype.NewOperation{}
+	err = decode("", data, &in, func(member, path string, raw json.RawMessage) (err error) {
+		switch member {
+		case "filter":
+			n.Filter, err = filter.Parse(*in.Filter, time.Now())
+			err = aboutFilter(err)
+		case "relapsed_of":
+			if *in.RelapsedOf < 1 {
+				err = errors.New("is not the number of an operation")
+			}
+		case "jobs":
+			n.Named, err = namedJobs(path, raw)
+		default:
+			err = checkPace(member, in.PaceRequest)
+		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	read := paceFields(&n.Pace)
-	read["kind"] = value(&n.Kind, "replay, discard or restore")
-	read["start"] = value(&n.Start, "true or false")
-	read["filter"] = scope(func(path string, raw json.RawMessage) (err error) {
-		var text string
-		if err := value(&text, "a filter as text")(path, raw); err != nil {
-			return err
+
+	scopes := 0
+	for _, given := range []bool{in.Filter != nil, in.RelapsedOf != nil, n.Named != nil} {
+		if given {
+			scopes++
 		}
-		n.Filter, err = filter.Parse(text, time.Now())
-		return aboutFilter(err)
-	})
-	read["relapsed_of"] = scope(checked(&n.Relapsed, "the number of an operation", func(id int64) string {
-		if id < 1 {
-			return "is not the number of an operation"
-		}
-		return ""
-	}))
-	read["jobs"] = scope(func(path string, raw json.RawMessage) (err error) {
-		n.Named, err = namedJobs(path, raw)
-		return err
-	})
-	if err := read.read("", data); err != nil {
-		return err
 	}
 	if scopes != 1 {
 		return &invalid.Error{Field: "filter", Problem: "send one of filter, jobs and relapsed_of"}
 	}
+
+	n.Kind, n.Start = in.Kind, in.Start
+	if in.RelapsedOf != nil {
+		n.Relapsed = *in.RelapsedOf
+	}
+	setPace(&n.Pace, in.PaceRequest)
 	n.Key, err = key(c)
 	n.Caller, n.Content = web.CallerOf(c).Scope(), hash(string(data))
 	return err
@@ -116,27 +123,23 @@ func readRequest(c echo.Context, n *operation.Request) error {
 
 // namedJobs reads a list of jobs with their runs.
 func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
-	if rawjson.Kind(raw) != '[' {
-		return nil, wrongType(path, `a list of {"id", "run"}`, raw)
-	}
 	all := []operation.Named{}
 	for part := range rawjson.Elements(raw) {
 		if len(all) == operation.MaxNamed {
 			return nil, &invalid.Error{Field: path, Problem: fmt.Sprintf("more than %d jobs; use a filter", operation.MaxNamed)}
 		}
+
 		at := path + "[" + strconv.Itoa(len(all)) + "]"
-		n := operation.Named{}
-		err := fields{"id": value(&n.ID, "a job's id"), "run": value(&n.Run, "a number")}.read(at, part)
+		var in apitype.JobRun
+		err := decode(at, part, &in, nil)
 		if err == nil {
-			n.ID, err = job.ParseID(n.ID)
-		}
-		if err == nil {
-			err = checkRun(n.Run)
+			in.ID, err = job.ParseID(in.ID)
+			err = within(at, cmp.Or(err, checkRun(in.Run)))
 		}
 		if err != nil {
-			return nil, within(at, err)
+			return nil, err
 		}
-		all = append(all, n)
+		all = append(all, operation.Named{ID: in.ID, Run: in.Run})
 	}
 	if len(all) == 0 {
 		return nil, &invalid.Error{Field: path, Problem: "must name at least one job"}
@@ -161,8 +164,11 @@ func agreed(o operation.Operation) operation.Pace {
 // readStart reads the pace at which to start.
 func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 	if !web.IsForm(c) {
-		p, _, err := paceBody(c, agreed(o), "rate", "spread", "canary", "guard")
-		return p, err
+		var in apitype.PaceRequest
+		err := readSmall(c, &in, func(member, _ string, _ json.RawMessage) error { return checkPace(member, in) })
+		p := agreed(o)
+		setPace(&p, in)
+		return p, cmp.Or(err, p.Check())
 	}
 	p, _, err := paceForm(c, agreed(o))
 	if text := c.FormValue("guard"); text != "" {
@@ -197,7 +203,11 @@ func readRate(c echo.Context, o operation.Operation) (p operation.Pace, err erro
 	if web.IsForm(c) {
 		p, said, err = paceForm(c, agreed(o))
 	} else {
-		p, said, err = paceBody(c, agreed(o), "rate", "spread")
+		var in apitype.PaceRequest
+		err = readSmall(c, &in.RateRequest, func(member, _ string, _ json.RawMessage) error { return checkPace(member, in) })
+		p, said = agreed(o), in.Rate != nil || in.Spread != nil
+		setPace(&p, in)
+		err = cmp.Or(err, p.Check())
 	}
 	if err == nil && !said {
 		err = &invalid.Error{Field: "rate", Problem: "is missing; enter a rate or a spread"}
@@ -236,40 +246,33 @@ func paceForm(c echo.Context, was operation.Pace) (p operation.Pace, said bool, 
 	return was, false, nil
 }
 
-// paceFields reads the members of a body that describe a pace.
-func paceFields(p *operation.Pace) fields {
-	return fields{
-		"rate":   value(&p.Rate, "a number of jobs a second"),
-		"spread": positive(&p.Spread),
-		"canary": checked(&p.Canary, "a whole number of jobs", func(n int64) string {
-			if n < 0 {
-				return "must be 0, for none, or more"
-			}
-			return ""
-		}),
-		"guard": value(&p.Guard, "true or false"),
+// checkPace checks a member that describes a pace.
+func checkPace(member string, in apitype.PaceRequest) error {
+	switch {
+	case member == "spread":
+		return longerThanZero(in.Spread)
+	case member == "canary" && *in.Canary < 0:
+		return errors.New("must be 0, for none, or more")
 	}
+	return nil
 }
 
-// paceBody reads some members of a pace from a body that may be missing. A rate
-// replaces a spread and the other way round; said is false when there is
-// neither.
-func paceBody(c echo.Context, was operation.Pace, members ...string) (p operation.Pace, said bool, err error) {
-	p = operation.Pace{Rate: math.NaN(), Canary: was.Canary, Guard: was.Guard}
-	all, known := paceFields(&p), fields{}
-	for _, name := range members {
-		known[name] = all[name]
+// setPace changes a pace as a request says. A rate replaces a spread and the other way
+// round.
+func setPace(p *operation.Pace, in apitype.PaceRequest) {
+	if in.Rate != nil || in.Spread != nil {
+		p.Rate, p.Spread = 0, 0
 	}
-	if err := readSmall(c, known); err != nil {
-		return was, false, err
+	if in.Rate != nil {
+		p.Rate = *in.Rate
 	}
-	switch silent := math.IsNaN(p.Rate); {
-	case silent && p.Spread == 0:
-		p.Rate, p.Spread = was.Rate, was.Spread
-	case silent:
-		p.Rate, said = 0, true
-	default:
-		said = true
+	if in.Spread != nil {
+		p.Spread = time.Duration(*in.Spread)
 	}
-	return p, said, p.Check()
+	if in.Canary != nil {
+		p.Canary = *in.Canary
+	}
+	if in.Guard != nil {
+		p.Guard = *in.Guard
+	}
 }

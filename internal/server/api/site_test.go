@@ -83,7 +83,7 @@ func serve(t *testing.T, a *API) func(method, path, body string) (int, string) {
 		f := web.Describe(err)
 		_ = c.JSONBlob(f.Kind.Status, f.Encode())
 	}
-	a.Routes(web.NewRoutes(e))
+	a.Routes(web.NewRoutes(e), nil)
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return func(method, path, body string) (int, string) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
@@ -20,39 +21,47 @@ const MaxActs = 50
 
 // sources is GET /sources: the attached sources, how they fare, and what is left of those that
 // are no longer attached.
-func (a *API) sources(c echo.Context) (web.Object, error) {
+func (a *API) sources(c echo.Context) (apitype.SourceList, error) {
 	ctx := c.Request().Context()
 
-	all := []web.Object{}
+	all := []apitype.Source{}
 	for _, h := range a.Engine.Sources() {
-		shaped, err := a.shapeSource(ctx, h)
+		s, err := a.sourceOf(ctx, h)
 		if err != nil {
-			return nil, err
+			return apitype.SourceList{}, err
 		}
-		all = append(all, shaped)
+		all = append(all, s)
 	}
 
 	unattached, err := a.Unattached(ctx)
-	return web.Object{"sources", all, "unattached", web.List(unattached, func(u source.Unattached) web.Object {
-		return web.Object{"name", u.Name, "dead_letters", u.Letters, "waiting", u.Waiting}
-	})}, err
+	return apitype.SourceList{
+		Sources: all,
+		Unattached: mapped(unattached, func(u source.Unattached) apitype.UnattachedSource {
+			return apitype.UnattachedSource{Name: u.Name, DeadLetters: u.Letters, Waiting: u.Waiting}
+		}),
+	}, err
 }
 
 // source is GET /sources/{name}: one of them, with the newest rows of its ledger.
-func (a *API) source(c echo.Context) (web.Object, error) {
+func (a *API) source(c echo.Context) (apitype.SourceDetail, error) {
 	h, err := a.Source(c)
 	if err != nil {
-		return nil, err
+		return apitype.SourceDetail{}, err
 	}
 	acts, err := a.View.SourceActs(c.Request().Context(), h.Name, MaxActs)
 	if err != nil {
-		return nil, err
+		return apitype.SourceDetail{}, err
 	}
-	shaped, err := a.shapeSource(c.Request().Context(), h)
-	quarantined := web.List(h.Quarantined, func(q source.Quarantined) web.Object {
-		return web.Object{"key", q.Key, "why", q.Why, "since", q.Since}
-	})
-	return append(shaped, "hazards", h.Profile.Hazards, "acts", web.List(acts, shapeAct), "quarantined", quarantined), err
+
+	s, err := a.sourceOf(c.Request().Context(), h)
+	return apitype.SourceDetail{
+		Source:  s,
+		Hazards: h.Profile.Hazards,
+		Acts:    mapped(acts, sourceActOf),
+		Quarantined: mapped(h.Quarantined, func(q source.Quarantined) apitype.QuarantinedRecord {
+			return apitype.QuarantinedRecord{Key: q.Key, Why: q.Why, Since: apitype.At(q.Since)}
+		}),
+	}, err
 }
 
 // Source is the attached source that the address names.
@@ -129,21 +138,43 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 	}), nil
 }
 
-func (a *API) shapeSource(ctx context.Context, h source.Health) (web.Object, error) {
+// sourceOf is an attached source, and how it fares.
+func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, error) {
 	queues, handed, err := a.Letters(ctx, h.Name)
-	return web.Object{
-		"name", h.Name, "preset", h.Preset, "system", h.Profile.Title, "version?", h.Report.Version, "allow", append([]source.Kind{}, h.Allow...),
-		"state", h.Standing(time.Now()),
-		"ready", h.Ready, "polled_at?", h.Polled, "took?", h.Took, "next_look_at?", h.Next, "problem?", h.Problem, "failing_since?", h.Since,
-		"quarantine", h.Quarantine(),
-		"queues", web.List(queues, func(q filter.NameCount) web.Object { return web.Object{"name", q.Name, "dead_letters", q.Count} }),
-		"handed", handed,
+	return apitype.Source{
+		Name:         h.Name,
+		Preset:       h.Preset,
+		System:       h.Profile.Title,
+		Version:      h.Report.Version,
+		Allow:        append([]source.Kind{}, h.Allow...),
+		State:        h.Standing(time.Now()),
+		Ready:        h.Ready,
+		PolledAt:     apitype.At(h.Polled),
+		Took:         apitype.Duration(h.Took),
+		NextLookAt:   apitype.At(h.Next),
+		Problem:      h.Problem,
+		FailingSince: apitype.At(h.Since),
+		Quarantine:   h.Quarantine(),
+		Queues: mapped(queues, func(q filter.NameCount) apitype.SourceQueue {
+			return apitype.SourceQueue{Name: q.Name, DeadLetters: q.Count}
+		}),
+		Handed: handed,
 	}, err
 }
 
-func shapeAct(act source.Act) web.Object {
-	return web.Object{
-		"id", act.ID, "job_id", act.JobID, "run", act.Run, "kind", act.Kind, "mode?", act.Mode, "state", act.State, "why?", act.Why,
-		"asked_at", act.AskedAt, "ended_at?", act.EndedAt, "by", act.By, "operation?", act.Bulk,
+// sourceActOf is a request to a source, and what became of it.
+func sourceActOf(act source.Act) apitype.SourceAct {
+	return apitype.SourceAct{
+		ID:        act.ID,
+		JobID:     act.JobID,
+		Run:       act.Run,
+		Kind:      act.Kind,
+		Mode:      act.Mode,
+		State:     act.State,
+		Why:       act.Why,
+		AskedAt:   apitype.At(act.AskedAt),
+		EndedAt:   apitype.At(act.EndedAt),
+		By:        act.By,
+		Operation: act.Bulk,
 	}
 }

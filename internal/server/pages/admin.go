@@ -235,7 +235,7 @@ func (p *Pages) accessForm(act api.Act) echo.HandlerFunc {
 		case out.Secret == "":
 			return done(c, out)
 		case web.WantsJSON(c.Request()):
-			return c.JSONBlob(out.Status, out.Says.Encode())
+			return web.JSON(c, out.Status, out.Says)
 		}
 		return p.showAccess(c, out.Status, adminpage.Access{Made: c.FormValue("name"), Secret: out.Secret})
 	}

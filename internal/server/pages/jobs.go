@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"redrive/internal/apitype"
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/invalid"
@@ -280,7 +281,7 @@ func (p *Pages) reveal(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSONBlob(http.StatusOK, says.Encode())
+	return web.JSON(c, http.StatusOK, says)
 }
 
 // maxEdit bounds the form of the editor. A browser can need six bytes for each byte
@@ -361,7 +362,7 @@ func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err erro
 			return &invalid.Error{Field: field, Problem: problem}
 		}
 	}
-	return c.JSONBlob(http.StatusOK, web.Object{"valid", true, "changed", v.Paths}.Encode())
+	return web.JSON(c, http.StatusOK, apitype.Valid{Valid: true, Changed: v.Paths})
 }
 
 // editor is the page with the values of its form; a nil form means the values of

@@ -27,6 +27,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/api"
@@ -356,10 +357,7 @@ func done(c echo.Context, out api.Outcome) error {
 	if back, ok := web.LocalPath(c.FormValue("back")); ok && out.Job != "" {
 		c.Request().Form.Set("back", withActed(back, out.Job))
 	}
-	if out.Text != "" {
-		out.Says = append(out.Says, "text", out.Text)
-	}
-	return web.Done(c, out.Page, out.Says...)
+	return web.Done(c, out.Page, out.Says, apitype.Done{Text: out.Text})
 }
 
 // withActed adds to the address of a list which job a form acted on, so that the
@@ -385,7 +383,7 @@ func newOperation(act api.Act) echo.HandlerFunc {
 			return err
 		}
 		if web.WantsJSON(c.Request()) {
-			return c.JSONBlob(out.Status, out.Says.Encode())
+			return web.JSON(c, out.Status, out.Says)
 		}
 		return c.Redirect(http.StatusSeeOther, out.Page)
 	}
@@ -407,7 +405,7 @@ func (p *Pages) setFault(c echo.Context) error {
 	if broken {
 		text = "Broken again."
 	}
-	return web.Done(c, "/", "text", text)
+	return web.Done(c, "/", apitype.Done{Text: text})
 }
 
 // resetDemo starts the demo over, with a new database.
@@ -418,5 +416,5 @@ func (p *Pages) resetDemo(c echo.Context) error {
 	if err := p.options.Demo.Reset(c.Request().Context()); err != nil {
 		return err
 	}
-	return web.Done(c, "/", "text", "The demo starts over")
+	return web.Done(c, "/", apitype.Done{Text: "The demo starts over"})
 }

@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
+	"redrive/internal/apitype"
 	"redrive/internal/fault"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
@@ -23,7 +21,6 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/rules"
 	"redrive/internal/server/view"
-	"redrive/internal/wire"
 )
 
 // WantsJSON reports whether the answer is for a program.
@@ -44,11 +41,17 @@ func RequestID(c echo.Context) string { return c.Response().Header().Get(echo.He
 // LastSegment is the last part of a route.
 func LastSegment(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
+// JSON answers with one object: the members of all parts, of which a nil one has
+// none.
+func JSON(c echo.Context, status int, parts ...any) error {
+	return c.JSONBlob(status, append(apitype.Encode(parts...), '\n'))
+}
+
 // Done answers a form: in place when a script asks, otherwise by redirecting the
 // browser to the page with the form.
 func Done(c echo.Context, elsewhere string, says ...any) error {
 	if WantsJSON(c.Request()) {
-		return c.JSONBlob(http.StatusOK, Object(says).Encode())
+		return JSON(c, http.StatusOK, says...)
 	}
 	if page, ok := LocalPath(c.FormValue("back")); ok {
 		elsewhere = page
@@ -84,111 +87,6 @@ func LocalPath(back string) (string, bool) {
 		return "", false
 	}
 	return back, true
-}
-
-// Object is a JSON object: names and values in turn, in the order in which they
-// are written. A member whose name ends in a question mark is left out when its
-// value is zero or empty. So one line says how programs know a value and where it
-// comes from, and a payload can be written as the bytes that it has.
-type Object []any
-
-// Encode writes the object on a line of its own.
-func (o Object) Encode() []byte { return append(Encode(o), '\n') }
-
-// Names are the names of all members.
-func (o Object) Names() (all []string) {
-	for i := 0; i+1 < len(o); i += 2 {
-		all = append(all, strings.TrimSuffix(o[i].(string), "?"))
-	}
-	return all
-}
-
-// Texts are the values of all members as the cells of a table, empty where the
-// member is left out. Objects with members of their own have none.
-func (o Object) Texts() (all []string) {
-	for i := 0; i+1 < len(o); i += 2 {
-		text := ""
-		if at, ok := o[i+1].(time.Time); ok {
-			text = wire.FormatTime(at)
-		} else if !strings.HasSuffix(o[i].(string), "?") || !isEmpty(o[i+1]) {
-			text = fmt.Sprint(o[i+1])
-		}
-		all = append(all, text)
-	}
-	return all
-}
-
-// List writes each item as shape says.
-func List[T any](items []T, shape func(T) Object) []Object {
-	all := make([]Object, len(items))
-	for i, x := range items {
-		all[i] = shape(x)
-	}
-	return all
-}
-
-// Raw is JSON that is written byte for byte.
-type Raw []byte
-
-// Encode writes a value: times and durations as package wire does, anything else
-// as encoding/json does.
-func Encode(v any) []byte { return encode(nil, v) }
-
-// encode appends a value to b.
-func encode(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case Raw:
-		return append(b, v...)
-	case Object:
-		return v.encode(b)
-	case []Object:
-		b = append(b, '[')
-		for i, o := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = o.encode(b)
-		}
-		return append(b, ']')
-	case time.Time:
-		return encode(b, wire.FormatTime(v))
-	case time.Duration:
-		return encode(b, wire.FormatDuration(v))
-	}
-	data, err := json.Marshal(v)
-	if err != nil { // unreachable: answers hold strings, numbers and valid JSON
-		panic(fmt.Sprintf("web.Encode(%T): %v", v, err))
-	}
-	return append(b, data...)
-}
-
-// encode appends the members that are not left out.
-func (o Object) encode(b []byte) []byte {
-	b = append(b, '{')
-	for i, names := 0, 0; i+1 < len(o); i += 2 {
-		name, optional := strings.CutSuffix(o[i].(string), "?")
-		if optional && isEmpty(o[i+1]) {
-			continue
-		}
-		if names++; names > 1 {
-			b = append(b, ',')
-		}
-		b = encode(append(strconv.AppendQuote(b, name), ':'), o[i+1])
-	}
-	return append(b, '}')
-}
-
-// isEmpty reports whether a value says nothing.
-func isEmpty(value any) bool {
-	if t, ok := value.(time.Time); ok {
-		return t.IsZero()
-	}
-	switch v := reflect.ValueOf(value); v.Kind() {
-	case reflect.Slice, reflect.Map:
-		return v.Len() == 0
-	default:
-		return v.IsZero()
-	}
 }
 
 // Kind is the kind of an error: what an answer's code names it, its status, and
@@ -350,9 +248,14 @@ func InTime[T any](found T, err error) (_ T, slow bool, _ error) {
 
 // Encode writes a failure, and the caller who acted first if there is one.
 func (f *Failure) Encode() []byte {
-	first := cmp.Or(f.First, &job.Conflict{})
-	return Encode(Object{
-		"error", Object{"code", f.Kind.Code, "message", f.Text, "field?", f.Field, "first?", f.FirstID},
-		"replayed_by?", first.ReplayedBy, "replayed_at?", first.ReplayedAt,
-	})
+	problem := apitype.Problem{Error: apitype.ProblemError{
+		Code:    f.Kind.Code,
+		Message: f.Text,
+		Field:   f.Field,
+		First:   f.FirstID,
+	}}
+	if f.First != nil {
+		problem.ReplayedBy, problem.ReplayedAt = f.First.ReplayedBy, apitype.At(f.First.ReplayedAt)
+	}
+	return apitype.Encode(problem)
 }
