@@ -66,3 +66,48 @@ func TestVersion_IsTheNewestReleaseOfTheChangelog(t *testing.T) {
 		t.Errorf("make version prints %q, want %q or what came since", got, want)
 	}
 }
+
+// TestDocuments_TheMapHasEveryPackage holds the list of packages in docs/architecture.md: each
+// package stands in it, and nothing else does. A line begins with packages and goes on with
+// what they are for, after two spaces; what is indented is below the package above it.
+func TestDocuments_TheMapHasEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "## The packages\n\n```\n")
+	list, _, found := strings.Cut(list, "```\n")
+	if !found {
+		t.Fatal("docs/architecture.md has no list of packages")
+	}
+
+	mapped, above := map[string]bool{}, ""
+	for line := range strings.Lines(list) {
+		names, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		within := above
+		for i, name := range strings.Fields(names) {
+			indented := strings.HasPrefix(line, " ")
+			switch {
+			case indented:
+				name = above + "/" + name
+			case i == 0 || strings.Contains(name, "/"):
+				above, within = name, filepath.Dir(name)
+			default: // beside the first one
+				name = within + "/" + name
+			}
+			mapped[name] = true
+		}
+	}
+	delete(mapped, "test/workers") // a module of its own
+
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, "redrive/")
+		if !mapped[name] {
+			t.Errorf("docs/architecture.md does not name the package %s", name)
+		}
+		delete(mapped, name)
+	}
+	for name := range mapped {
+		t.Errorf("docs/architecture.md names %s, which is no package", name)
+	}
+}

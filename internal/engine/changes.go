@@ -62,7 +62,10 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 		case !claimable(m.State) || dispatched[m.Token.ID]:
 			continue
 		case m.State != job.Available && m.RunAt.After(time.Now()):
-			u.queues[m.Queue] = u.queues[m.Queue] // known, and true if it was
+			_, known := u.queues[m.Queue]
+			if !known {
+				u.queues[m.Queue] = false // its jobs can only run later
+			}
 			u.due = earlier(u.due, m.RunAt)
 		default: // also when it was held: a claim that had to hold many may have left more
 			u.queues[m.Queue] = true
