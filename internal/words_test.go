@@ -73,8 +73,7 @@ func prose(t *testing.T) map[string]string {
 	for _, s := range sources(t) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				line, _ := s.lines(literal)
-				texts[s.dir+"/"+s.name+":"+strconv.Itoa(line)] += literal.Value + "\n"
+				texts[s.dir+"/"+s.name+":"+strconv.Itoa(s.line(literal))] += literal.Value + "\n"
 			}
 			return true
 		})

@@ -70,6 +70,7 @@ func (r Role) May(p Permission) bool {
 	case Reveal, Manage:
 		return r == Admin
 	}
+
 	return false
 }
 
@@ -127,6 +128,7 @@ func (s Session) Ends() time.Time {
 	if idle.Before(last) {
 		return idle
 	}
+
 	return last
 }
 
@@ -201,6 +203,7 @@ func CheckPassword(password string) error {
 	case len(password) > maxPassword:
 		return Refuse("a password has at most %d bytes", maxPassword)
 	}
+
 	return nil
 }
 

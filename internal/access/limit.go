@@ -52,6 +52,7 @@ func (l *Limiter) Try(now time.Time, name, address string, seen func() bool) (wa
 	if others && seen() {
 		wait, _ = l.try(now, person{name, address}, true)
 	}
+
 	return wait
 }
 
@@ -59,7 +60,9 @@ func (l *Limiter) Try(now time.Time, name, address string, seen func() bool) (wa
 func (l *Limiter) try(now time.Time, who person, known bool) (wait time.Duration, others bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.forget(now)
+
 	known = known || now.Sub(l.known[who]) < knownFor
 	own, near := since(l.people[who], now.Add(-guessWindow)), since(l.addresses[who.address], now.Add(-guessWindow))
 	switch {
@@ -73,7 +76,9 @@ func (l *Limiter) try(now time.Time, who person, known bool) (wait time.Duration
 	default:
 		l.all, l.addresses[who.address] = append(l.all, now), append(near, now)
 	}
+
 	l.people[who] = append(own, now)
+
 	return 0, false
 }
 
@@ -81,6 +86,7 @@ func (l *Limiter) try(now time.Time, who person, known bool) (wait time.Duration
 func (l *Limiter) Passed(now time.Time, name, address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	who := person{name, address}
 	near := l.addresses[address]
 	for _, own := range l.people[who] { // never one of another person: it would let them try again
@@ -88,14 +94,17 @@ func (l *Limiter) Passed(now time.Time, name, address string) {
 			near = slices.Delete(near, i, i+1)
 		}
 	}
+
 	if delete(l.people, who); len(near) > 0 {
 		l.addresses[address] = near
 	} else {
 		delete(l.addresses, address)
 	}
+
 	if len(l.known) >= maxKnown { // they are known by their sessions
 		clear(l.known)
 	}
+
 	l.known[who] = now
 }
 
@@ -104,11 +113,14 @@ func (l *Limiter) Passed(now time.Time, name, address string) {
 func (l *Limiter) Audits(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.audited = since(l.audited, now.Add(-minuteWindow))
 	if len(l.audited) >= auditedMinute {
 		return false
 	}
+
 	l.audited = append(l.audited, now)
+
 	return true
 }
 
@@ -119,6 +131,7 @@ func (l *Limiter) forget(now time.Time) {
 	if most := 2 * l.most.Minute * int(guessWindow/minuteWindow); len(l.all) > 0 && len(l.people) < most {
 		return
 	}
+
 	old := func(tries []time.Time) bool { return len(since(tries, now.Add(-guessWindow))) == 0 }
 	maps.DeleteFunc(l.people, func(_ person, tries []time.Time) bool { return old(tries) })
 	maps.DeleteFunc(l.addresses, func(_ string, tries []time.Time) bool { return old(tries) })

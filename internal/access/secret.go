@@ -26,6 +26,7 @@ func NewToken() (id, text string, hash []byte) {
 	rand.Read(short[:]) // never fails
 	id = strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(short[:]))
 	secret := newSecret()
+
 	return id, tokenPrefix + "_" + id + "_" + secret, digest(secret)
 }
 
@@ -36,10 +37,12 @@ func ParseToken(text string) (id string, hash []byte, ok bool) {
 	if !ok {
 		return "", nil, false
 	}
+
 	id, secret, ok := strings.Cut(rest, "_") // the secret may have one, too
 	if !ok || id == "" || !isSecret(secret) {
 		return "", nil, false
 	}
+
 	return id, digest(secret), true
 }
 
@@ -118,10 +121,12 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	if err := CheckPassword(password); err != nil {
 		return "", err
 	}
+
 	h := hashed{memory: memory, passes: passes, threads: threads, salt: make([]byte, saltLen)}
 	rand.Read(h.salt)
 	key, err := p.derive(ctx, h, keyLen, password)
 	h.key = key
+
 	return h.String(), err
 }
 
@@ -134,7 +139,9 @@ func (p *Passwords) Match(ctx context.Context, encoded, password string) (bool, 
 		_, err := p.derive(ctx, p.decoy, keyLen, password[:min(len(password), maxPassword)])
 		return false, err
 	}
+
 	key, err := p.derive(ctx, h, uint32(len(h.key)), password)
+
 	return err == nil && subtle.ConstantTimeCompare(key, h.key) == 1, err
 }
 
@@ -145,6 +152,7 @@ func (p *Passwords) derive(ctx context.Context, h hashed, length uint32, passwor
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait to check a password: %w", ctx.Err())
 	}
+
 	return argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.threads, length), nil
 }
 
@@ -167,13 +175,16 @@ func parseHash(encoded string) (h hashed, ok bool) {
 	if len(part) != 6 {
 		return h, false
 	}
+
 	_, err := fmt.Sscanf(part[3], "m=%d,t=%d,p=%d", &h.memory, &h.passes, &h.threads)
 	var noSalt, noKey error
+
 	h.salt, noSalt = base64.RawStdEncoding.Strict().DecodeString(part[4])
 	h.key, noKey = base64.RawStdEncoding.Strict().DecodeString(part[5])
 	if err != nil || noSalt != nil || noKey != nil {
 		return h, false
 	}
+
 	return h, h.memory >= 8<<10 && h.memory <= maxMemory && h.passes >= 1 && h.passes <= maxPasses && h.threads >= 1 &&
 		len(h.salt) >= saltLen && len(h.key) >= keyLen && len(h.key) <= 64 && h.String() == encoded
 }

@@ -41,6 +41,7 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 		*t = Time{}
 		return nil
 	}
+
 	return t.Time.UnmarshalJSON(data)
 }
 
@@ -59,8 +60,10 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err
 	}
+
 	read, err := wire.ParseDuration(text)
 	*d = Duration(read)
+
 	return err
 }
 

@@ -21,6 +21,7 @@ func Encode(parts ...any) []byte {
 			b = appendMembers(b, reflect.ValueOf(part))
 		}
 	}
+
 	return append(b, '}')
 }
 
@@ -31,6 +32,7 @@ func Columns(row any) []string {
 	for i, m := range members {
 		all[i] = m.Name
 	}
+
 	return all
 }
 
@@ -46,6 +48,7 @@ func Cells(row any) []string {
 		if m.leftOut(field) {
 			continue
 		}
+
 		switch x := field.Interface().(type) {
 		case Time:
 			all[i] = wire.FormatTime(x.Time)
@@ -55,6 +58,7 @@ func Cells(row any) []string {
 			all[i] = fmt.Sprint(x)
 		}
 	}
+
 	return all
 }
 
@@ -76,12 +80,15 @@ func (m Member) leftOut(v reflect.Value) bool {
 	if m.omitEmpty {
 		return v.Len() == 0
 	}
+
 	if !m.omitZero {
 		return false
 	}
+
 	if zero, ok := v.Interface().(interface{ IsZero() bool }); ok {
 		return zero.IsZero()
 	}
+
 	return v.IsZero()
 }
 
@@ -101,6 +108,7 @@ func Members(t reflect.Type) []Member {
 		if f.Anonymous && name == "" {
 			continue // its fields come next
 		}
+
 		all = append(all, Member{
 			Name:      name,
 			Type:      f.Type,
@@ -110,7 +118,9 @@ func Members(t reflect.Type) []Member {
 			omitEmpty: options == "omitempty",
 		})
 	}
+
 	membersByType.Store(t, all)
+
 	return all
 }
 
@@ -121,14 +131,17 @@ func appendMembers(b []byte, object reflect.Value) []byte {
 		if m.leftOut(field) {
 			continue
 		}
+
 		if b[len(b)-1] != '{' {
 			b = append(b, ',')
 		}
+
 		b = append(b, '"')
 		b = append(b, m.Name...)
 		b = append(b, '"', ':')
 		b = appendValue(b, field)
 	}
+
 	return b
 }
 
@@ -138,6 +151,7 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	if payload, ok := v.Interface().(Payload); ok && payload != nil {
 		return append(b, payload...)
 	}
+
 	_, writesItself := v.Interface().(json.Marshaler)
 	switch kind := v.Kind(); {
 	case kind == reflect.Pointer && !v.IsNil() && !writesItself:
@@ -150,8 +164,10 @@ func appendValue(b []byte, v reflect.Value) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
+
 			b = appendValue(b, v.Index(i))
 		}
+
 		return append(b, ']')
 	}
 
@@ -159,5 +175,6 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	if err != nil { // unreachable: answers hold strings, numbers and valid JSON
 		panic(fmt.Sprintf("apitype.Encode(%s): %v", v.Type(), err))
 	}
+
 	return append(b, data...)
 }

@@ -157,6 +157,7 @@ func (a *App) Stop(ctx context.Context) error {
 			all = errors.Join(all, fmt.Errorf("stop the %s: %w", s.name, err))
 		}
 	}
+
 	return all
 }
 
@@ -187,14 +188,17 @@ func (a *App) readHandlers(context.Context) error {
 		a.Handlers = handler.Envelopes(a.Handlers)
 		return nil
 	}
+
 	set, err := handler.New(a.Config.Handlers, a.Config.Redactor().TextFrom)
 	if err != nil {
 		return usage.Of(a.Config.Locate(err))
 	}
+
 	a.set.Store(set)
 	a.Handlers = handler.Envelopes(func(typ string) (engine.Handler, bool) { return a.set.Load().Lookup(typ) })
 	a.spares = append(a.spares, set.CloseIdle)
 	a.onClose("handlers", func() { a.set.Load().Close() })
+
 	return nil
 }
 
@@ -205,6 +209,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
 		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.Log)
 	a.attachSources()
+
 	a.store, err = store.Open(ctx, store.Options{
 		Database: sqlite.File{Path: a.DB, Relaxed: a.Relaxed}, Log: a.Log, Redact: Redaction(a.Config),
 		MaxBytes: a.Config.Limits().WriteBytes, Statements: a.Config.Limits().Statements,
@@ -222,9 +227,11 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	if errors.As(err, new(*db.LockedError)) {
 		return usage.Of(err)
 	}
+
 	if err == nil {
 		a.onStop("store", func(context.Context) error { return a.closeStore() })
 	}
+
 	return err
 }
 
@@ -234,10 +241,12 @@ func (a *App) closeStore() error {
 	if a.address != nil || !a.store.Made() {
 		return a.store.Close()
 	}
+
 	err := a.store.Abandon()
 	if err == nil {
 		a.Log.Info("Removed the new database, because Redrive did not start.", "path", a.DB)
 	}
+
 	return err
 }
 
@@ -268,6 +277,7 @@ func (a *App) localURL() string {
 	if ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("http://127.0.0.1:%d%s", tcp.Port, a.BasePath)
 	}
+
 	return a.URL()
 }
 
@@ -277,6 +287,7 @@ func (a *App) openHub(context.Context) error {
 		CheckOrigin: server.CheckOrigin(a.Config), MaxPerIP: a.Config.Limits().Websockets, Log: a.Log,
 	})
 	a.onClose("live pages", a.hub.Close)
+
 	return nil
 }
 
@@ -296,12 +307,15 @@ func (a *App) buildForwarder(context.Context) error {
 	if err != nil {
 		return usage.Of(a.Config.Locate(err))
 	}
+
 	if a.Sender == nil {
 		a.Sender = forwarder
 	}
+
 	a.forwarder = forwarder
 	a.spares = append(a.spares, forwarder.CloseIdle)
 	a.onClose("webhooks", forwarder.Close)
+
 	return nil
 }
 
@@ -313,6 +327,7 @@ func webhooks(c *config.Config) map[string]webhook.Webhook {
 			all[queue] = webhook.Webhook{URL: w.URL, Secret: w.Secret.Reveal(), Sending: w.Sending}
 		}
 	}
+
 	return all
 }
 
@@ -322,6 +337,7 @@ func (a *App) buildEngine(context.Context) (err error) {
 	if a.Worker == "" {
 		a.Worker = workerName()
 	}
+
 	a.metrics = server.NewMetrics(a.store.Counters.Label)
 	letters := &letterLog{log: a.Log}
 	a.inBackground("log of dead letters", letters.run)
@@ -336,6 +352,7 @@ func (a *App) buildEngine(context.Context) (err error) {
 			letters.settled(j, s)
 		},
 	})
+
 	return err
 }
 
@@ -345,6 +362,7 @@ func workerName() string {
 	if err != nil {
 		host = "localhost"
 	}
+
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
@@ -364,6 +382,7 @@ func (a *App) buildServer(context.Context) (err error) {
 		Local: local, Insecure: a.Open && !a.local(), Closed: !a.Open && !a.local(), BasePath: a.BasePath, Demo: a.Demo, Log: a.Log,
 		Connections: a.shares.Visitors,
 	})
+
 	return err
 }
 
@@ -384,31 +403,40 @@ func (a *App) listenAndServe(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("listen on %s: %w; choose another address with --listen", a.Listen, err)
 		}
+
 		a.Listener = listener
 	}
+
 	a.address = a.Listener.Addr()
 	// Commands that name the database find the dashboard that has it open.
 	if err := a.store.Announce(a.localURL(), a.key); err != nil {
 		a.Log.Warn("Commands on this machine cannot find this dashboard by its database file.", "error", err)
 	}
+
 	web := a.server.HTTP()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
+
 		if err := web.Serve(a.server.Listen(a.Listener)); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	}()
+
 	a.onStop("web server", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, httpGrace)
 		defer cancel()
+
 		err := web.Shutdown(ctx)
 		if ctx.Err() != nil { // requests that are not done by now are cut off
 			err = web.Close()
 		}
+
 		<-served
+
 		return err
 	})
+
 	return nil
 }
 
@@ -419,6 +447,7 @@ func (a *App) takeOver(ctx context.Context) error {
 	if set == nil {
 		return nil
 	}
+
 	return set.TakeOver(ctx, a.DB, a.Log)
 }
 
@@ -428,10 +457,12 @@ func (a *App) startEngine(ctx context.Context) error {
 	if err := a.engine.Start(ctx); err != nil {
 		return err
 	}
+
 	a.running.Store(true)
 	a.onStop("engine", a.engine.Stop)
 	a.inBackground("observer of the engine", func(ctx context.Context) {
 		defer a.running.Store(false)
+
 		select {
 		case <-ctx.Done():
 		case err := <-a.engine.Err():
@@ -440,6 +471,7 @@ func (a *App) startEngine(ctx context.Context) error {
 			a.fail(a.store.Problem())
 		}
 	})
+
 	return nil
 }
 
@@ -460,5 +492,6 @@ func (a *App) startBackground(context.Context) error {
 	a.inBackground("error groups", func(ctx context.Context) { everyMinute(ctx, a.reopenGroups) })
 	a.inBackground("search index", a.search.run)
 	a.inBackground("notices", a.watchNotices)
+
 	return nil
 }

@@ -13,7 +13,9 @@ func UnlessInterrupted(ctx context.Context, log *slog.Logger, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
+
 	log.Info("Stopped before startup finished.", "because", err)
+
 	return nil
 }
 
@@ -34,6 +36,7 @@ func (a *App) Attend(signals <-chan os.Signal) error {
 		impatient = time.After(failureGrace)
 		if !errors.Is(failure, ErrStartOver) { // who starts over must not leave anything running
 			a.Log.Error("Stopping after a failure.", "error", failure)
+
 			over = time.After(2 * failureGrace)
 		}
 	}

@@ -13,8 +13,10 @@ import (
 func everyMinute(ctx context.Context, do func(context.Context)) {
 	ticker := time.NewTicker(time.Minute)
 	defer ticker.Stop()
+
 	for {
 		do(ctx)
+
 		select {
 		case <-ctx.Done():
 			return
@@ -38,14 +40,17 @@ func (a *App) reopenGroups(ctx context.Context) {
 func (a *App) watchNotices(ctx context.Context) {
 	ticker := time.NewTicker(noticePeriod)
 	defer ticker.Stop()
+
 	for said := a.server.Notices(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
+
 		if now := a.server.Notices(); now != said {
 			said = now
+
 			a.hub.Redraw()
 		}
 	}
@@ -82,6 +87,7 @@ func (s searcher) changed(changes []job.Change) {
 	if len(changes) == 0 {
 		s.notify()
 	}
+
 	for _, c := range changes {
 		if c.Failed || c.Status() == job.StatusDeadLetter {
 			s.notify()
@@ -95,12 +101,15 @@ func (s searcher) changed(changes []job.Change) {
 func (s searcher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		begin := time.Now()
+
 		if _, err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("New failures could not be added to the search index. Redrive will try again.", "error", err, "again_in", searchAgain)
 			sleep(ctx, searchAgain)
 			continue
 		}
+
 		next := begin.Add(min(searchShare*time.Since(begin), searchPeriod))
+
 		s.wait(ctx)
 		s.gather(ctx, next)
 	}
@@ -111,6 +120,7 @@ func (s searcher) run(ctx context.Context) {
 func (s searcher) gather(ctx context.Context, next time.Time) {
 	for more := true; more && ctx.Err() == nil; {
 		sleep(ctx, searchPause)
+
 		select {
 		case <-s.failed:
 			more = time.Now().Before(next)

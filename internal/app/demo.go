@@ -34,6 +34,7 @@ func (w World) Faults() []templates.Fault {
 	for _, f := range w.World.Faults() {
 		all = append(all, templates.Fault(f))
 	}
+
 	return all
 }
 
@@ -43,6 +44,7 @@ func (w World) Reset(context.Context) error {
 	case w.reset <- struct{}{}:
 	default: // it is under way
 	}
+
 	return nil
 }
 
@@ -53,8 +55,10 @@ func (w World) WriteHistory(ctx context.Context, db string, jobs int, told func(
 	if err != nil {
 		return err
 	}
+
 	desk := demo.Desk{Operations: s.Operations, Groups: s.Groups, Hide: w.hide}
 	err = w.History(ctx, s, desk, demo.Day{End: time.Now(), Jobs: jobs}, told)
+
 	return errors.Join(err, s.Close())
 }
 

@@ -16,18 +16,23 @@ func CheckHandlers(settings *config.Config) error {
 	if err != nil {
 		return usage.Of(settings.Locate(err))
 	}
+
 	set.Close()
+
 	var missing []error
 	for pattern, h := range settings.Handlers {
 		if h.Exec == nil {
 			continue
 		}
+
 		if _, err := exec.LookPath(h.Exec.Command[0]); err != nil {
 			missing = append(missing, &invalid.Error{Field: "handlers." + pattern + ".exec.command", Problem: "cannot be run: " + err.Error()})
 		}
 	}
+
 	if len(missing) > 0 {
 		return usage.Of(settings.Locate(errors.Join(missing...)))
 	}
+
 	return nil
 }

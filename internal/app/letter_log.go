@@ -28,12 +28,15 @@ func (l *letterLog) settled(j job.Job, s job.Settlement) {
 	if s.Letter == job.NoLetter {
 		return
 	}
+
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.logged == letterBurst {
 		l.rest++
 		return
 	}
+
 	l.logged++
 	l.log.Warn("A job became a dead letter.",
 		"job", j.ID, "run", j.Run, "type", j.Type, "queue", j.Queue, "reason", s.Reason, "error", s.Attempt.Error.Type)
@@ -42,8 +45,10 @@ func (l *letterLog) settled(j job.Job, s job.Settlement) {
 // run begins a new period again and again, until the end of ctx.
 func (l *letterLog) run(ctx context.Context) {
 	defer l.count()
+
 	ticker := time.NewTicker(letterPeriod)
 	defer ticker.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -58,8 +63,10 @@ func (l *letterLog) run(ctx context.Context) {
 func (l *letterLog) count() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.rest > 0 {
 		l.log.Warn("More jobs became dead letters.", "jobs", l.rest, "within", letterPeriod)
 	}
+
 	l.logged, l.rest = 0, 0
 }

@@ -33,8 +33,10 @@ func OccupyProcess(c *config.Config, log *slog.Logger) (release func()) {
 	}
 
 	flags := stdlog.Flags()
+
 	stdlog.SetFlags(0) // the log has the time
 	stdlog.SetOutput(libraryLog{log, c.Redactor().Text})
+
 	return func() {
 		stdlog.SetFlags(flags)
 		stdlog.SetOutput(os.Stderr)

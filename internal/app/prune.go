@@ -42,6 +42,7 @@ type pruner struct {
 // newPruner is a pruner that goes by the clock of the machine.
 func newPruner(store keeper, limits func() retention.Limits, log *slog.Logger) *pruner {
 	start := time.Now()
+
 	return &pruner{
 		store: store, limits: limits, log: log, warned: map[string]time.Duration{},
 		wall: time.Now, passed: func() time.Duration { return time.Since(start) },
@@ -57,6 +58,7 @@ const restShare = 20
 func (p *pruner) run(ctx context.Context) {
 	p.failed(ctx, untimed, p.lookAtClock(ctx), time.Minute)
 	p.failed(ctx, uncounted, p.announce(ctx), time.Minute)
+
 	for pause := time.Minute; ctx.Err() == nil; {
 		sleep(ctx, pause)
 		pause = p.sweep(ctx)
@@ -81,6 +83,7 @@ func (p *pruner) sweep(ctx context.Context) time.Duration {
 	p.failed(ctx, untimed, timing, pause)
 	p.failed(ctx, unremoved, pruning, pause)
 	p.failed(ctx, uncounted, counting, pause)
+
 	return pause
 }
 
@@ -92,6 +95,7 @@ func (p *pruner) announcedLimits() retention.Limits {
 	if p.announced != nil && reflect.DeepEqual(*p.announced, limits) {
 		return limits
 	}
+
 	return retention.Limits{Count: limits.Count}
 }
 
@@ -116,6 +120,7 @@ func (p *pruner) lookAtClock(ctx context.Context) error {
 	p.begun = true
 	p.clock = next
 	p.looked = passed
+
 	return p.store.SetClock(ctx, next)
 }
 
@@ -154,14 +159,17 @@ func (p *pruner) failed(ctx context.Context, what string, err error, pause time.
 func (p *pruner) announce(ctx context.Context) error {
 	now := p.wall()
 	limits := p.limits()
+
 	usage, err := p.store.LetterUsage(ctx, now)
 	if err != nil {
 		return err
 	}
+
 	f, err := p.store.Forecast(ctx, now, limits) // from here on the sweep removes what it counted, so nothing may keep the warning back
 	if err != nil {
 		return err
 	}
+
 	p.announced = &limits
 	if !f.Since.IsZero() && !p.noticed {
 		p.noticed = true
@@ -170,11 +178,14 @@ func (p *pruner) announce(ctx context.Context) error {
 			"completed_after", limits.Ages[retention.Completed], "completed", f.Of(retention.Completed).Soon,
 			"cancelled", f.Of(retention.Cancelled).Soon, "discarded", f.Of(retention.Discarded).Soon)
 	}
+
 	if o := f.Of(retention.DeadLetters); o.Soon > 0 {
 		p.daily("Dead letters will be removed within 24 hours, because they will be older than retention.dead_letters. "+
 			"Replay or discard them, or raise retention.dead_letters in the configuration file.", "jobs", o.Soon, "oldest", o.Oldest)
 	}
+
 	p.crowd(now, limits, usage, f.Of(retention.Excess).Soon)
+
 	return nil
 }
 
@@ -207,6 +218,7 @@ func (p *pruner) daily(words string, args ...any) {
 	if last, ok := p.warned[words]; ok && now-last < retention.Soon {
 		return
 	}
+
 	p.warned[words] = now
 	p.log.Warn(words, args...)
 }
@@ -221,9 +233,11 @@ func (p *pruner) tell(done retention.Pruned) {
 			p.log.Info("Retention removed jobs.", "kind", string(kind), "jobs", n, "queues", done.Queues(kind))
 		}
 	}
+
 	if done.Items > 0 {
 		p.log.Info("Retention removed the items of operations that ended long ago. Their counts stay.", "items", done.Items)
 	}
+
 	if done.Groups > 0 {
 		p.log.Info("Retention removed error groups without jobs.", "groups", done.Groups)
 	}

@@ -23,37 +23,48 @@ import (
 func (a *App) readAgain(ctx context.Context) (changed, restart []string, err error) {
 	a.reloading.Lock()
 	defer a.reloading.Unlock()
+
 	if a.Reload == "" || a.set.Load() == nil {
 		return nil, nil, invalid.Errorf("config", "the demo has no configuration file")
 	}
+
 	if err := readable(a.Reload); err != nil {
 		return nil, nil, err
 	}
+
 	settings, err := config.Load(a.Reload)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, missingFile(a.Reload)
 	}
+
 	if err == nil {
 		err = CheckHandlers(settings)
 	}
+
 	if err != nil {
 		return nil, nil, refusedFile(err)
 	}
+
 	set, err := a.set.Load().With(settings.Handlers, a.Config.Redactor().TextFrom)
 	if err == nil {
 		err = a.forwarder.Replace(webhooks(settings))
 	}
+
 	if err != nil {
 		return nil, nil, refusedFile(settings.Locate(err))
 	}
+
 	changed, restart = a.Config.Replace(settings)
 	a.set.Store(set)
 	a.sources.Replace(attached(a.Config))
+
 	if slices.Contains(changed, "sources") {
 		a.hub.Redraw() // no job moves because of that, and open pages say what a source allows
 	}
+
 	a.Log.Info("The configuration was reloaded.", "config", a.Reload, "changed", changed, "needs_restart", restart)
 	a.engine.Reloaded(ctx)
+
 	return changed, restart, nil
 }
 
@@ -69,6 +80,7 @@ func readable(path string) error {
 	case what.Size() == 0:
 		return invalid.Errorf("config", "%s is empty; to run without settings, write {} to it", path)
 	}
+
 	return nil
 }
 
@@ -88,6 +100,7 @@ func refusedFile(err error) error {
 	if config.LacksVariable(err) {
 		text += "\nThis dashboard has the environment of its start: restart it with the variable, or name a file, as in url_file."
 	}
+
 	return invalid.Errorf("config", "%s", text)
 }
 

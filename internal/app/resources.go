@@ -18,11 +18,14 @@ func (a *App) divideDescriptors(context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	a.shares = resource.Divide(limit, a.Config.Limits().Connections)
 	a.shares.Log(a.Log)
+
 	if err := resource.Prepare(); err != nil {
 		a.Log.Warn("This machine's trusted certificates could not be read. Services cannot be called over https.", "error", err)
 	}
+
 	return nil
 }
 
@@ -50,8 +53,10 @@ func (a *App) ready() error {
 	if !a.running.Load() {
 		return errors.New("the dashboard is starting or stopping")
 	}
+
 	if held, ok := a.engine.Held(); ok {
 		return fmt.Errorf("no jobs have been claimed since %s: %s", wire.FormatTime(held.Since), held.Reason)
 	}
+
 	return nil
 }

@@ -31,6 +31,7 @@ func attached(c *config.Config) (all []poll.Attached) {
 			},
 		})
 	}
+
 	return all
 }
 
@@ -47,13 +48,17 @@ func OpenSource(ctx context.Context, p *preset.Preset, url, work string, s prese
 		if err != nil || p.Work == nil {
 			return o, err
 		}
+
 		queue, err := redissource.OpenWork(ctx, work, p, s)
 		if err != nil {
 			return nil, errors.Join(err, o.Close())
 		}
+
 		o.SendTo(queue)
+
 		return o, nil
 	}
+
 	return nil, fmt.Errorf("the preset %s is of no known family", p.Name) // unreachable: a test reads them all
 }
 

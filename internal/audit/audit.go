@@ -66,6 +66,7 @@ func (e Entry) WithoutAddresses() Entry {
 			e.Actor.Name = name
 		}
 	}
+
 	return e
 }
 
@@ -89,6 +90,7 @@ func (f Filter) String() string {
 			all = append(all, part.name+":"+part.value)
 		}
 	}
+
 	return strings.Join(all, " ")
 }
 
@@ -102,9 +104,11 @@ func (f Filter) Check() error {
 			return invalid.Errorf(text.field, "must be valid UTF-8 of at most %d bytes", maxText)
 		}
 	}
+
 	if !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
 		return &invalid.Error{Field: "to", Problem: "is not after from"}
 	}
+
 	return nil
 }
 

@@ -64,6 +64,7 @@ func Start(store Store, log *slog.Logger) *Runner {
 		paces: map[int64]*pace{}, again: map[int64]time.Time{},
 	}
 	r.ended.Go(func() { r.loop(ctx) })
+
 	return r
 }
 
@@ -91,7 +92,9 @@ func (r *Runner) loop(ctx context.Context) {
 		case <-r.wake:
 		case <-timer.C:
 		}
+
 		timer.Stop()
+
 		if ctx.Err() != nil {
 			return
 		}
@@ -105,16 +108,20 @@ func (r *Runner) round(ctx context.Context) (next time.Time) {
 	if err == nil {
 		open, err = r.store.Unfinished(ctx)
 	}
+
 	if err != nil {
 		r.warn(ctx, err, "operations cannot be read")
 		return time.Now().Add(retryPause)
 	}
+
 	r.forget(open)
+
 	for _, o := range open {
 		if due := r.step(ctx, o); !due.IsZero() && due.Before(next) {
 			next = due
 		}
 	}
+
 	return next
 }
 
@@ -135,12 +142,16 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 	case o.State == operation.Running:
 		due, err = r.work(ctx, o)
 	}
+
 	delete(r.again, o.ID)
+
 	if err != nil {
 		r.warn(ctx, err, "an operation cannot go on", "operation", o.ID, "state", o.State)
+
 		due = time.Now().Add(retryPause)
 		r.again[o.ID] = due
 	}
+
 	return due
 }
 
@@ -151,6 +162,7 @@ func (r *Runner) expire(ctx context.Context) (time.Time, error) {
 	if latest := now.Add(idlePause); next.IsZero() || next.After(latest) {
 		next = latest
 	}
+
 	return next, err
 }
 
@@ -160,6 +172,7 @@ func (r *Runner) forget(open []operation.Operation) {
 	for _, o := range open {
 		state[o.ID] = o.State
 	}
+
 	maps.DeleteFunc(r.paces, func(id int64, _ *pace) bool { return state[id] != operation.Running })
 	maps.DeleteFunc(r.again, func(id int64, _ time.Time) bool { return state[id] == "" })
 }
@@ -172,27 +185,33 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 		p = newPace(o, now)
 		r.paces[o.ID] = p
 	}
+
 	n, at := p.due(now)
 	if n == 0 {
 		return at, nil
 	}
+
 	n = p.careful(n)
 	done, err := r.store.Work(ctx, time.Now, o.ID, n)
 	if n > 1 && fault.InInput(err) { // one of them spoils the step for the others
 		p.suspects = n
 		return now, nil
 	}
+
 	if fault.InInput(err) {
 		r.log.Error("An item of an operation failed and was skipped.", "operation", o.ID, "error", err)
 		err = r.store.FailItem(ctx, now, o.ID, "the database refused it: "+err.Error())
 		p.suspects = 0
 	}
+
 	if err != nil {
 		return time.Time{}, err
 	}
+
 	p.suspects = max(0, p.suspects-done.Items)
 	p.took(max(done.Items, 1), now)
 	_, at = p.due(now)
+
 	return at, nil
 }
 
@@ -225,14 +244,18 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 	if p.rate <= 0 {
 		return operation.MaxStep, now
 	}
+
 	at = p.dueAt(p.taken)
 	if ready := p.last.Add(stepPause); p.taken > 0 && at.Before(ready) {
 		at = ready
 	}
+
 	if at.After(now) {
 		return 0, at
 	}
+
 	n = int(now.Sub(p.base).Seconds()*p.rate) + 1 - p.taken
+
 	return min(max(n, 1), operation.MaxStep), now
 }
 

@@ -48,21 +48,25 @@ func (a accountFlags) do(c Console, r accountRequest) error {
 	if a.Server != "" {
 		return r.ask(a.Server, "")
 	}
+
 	if _, err := os.Stat(a.DB); !r.create && errors.Is(err, fs.ErrNotExist) {
 		return usage.Errorf("--db %s: no such file; name the database file", a.DB)
 	}
 	// A dashboard that has the database open has written its address into the lock.
 	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
 	defer cancel()
+
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: a.DB}})
 	var locked *db.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
 		fmt.Fprintf(c.Stderr, "%s is open in process %d; sending the command to %s.\n", a.DB, locked.PID, locked.URL)
 		return r.ask(locked.URL, locked.Key)
 	}
+
 	if err != nil {
 		return refusalOr(err)
 	}
+
 	return refusalOr(errors.Join(r.local(ctx, s), s.Close()))
 }
 
@@ -82,6 +86,7 @@ func (r accountRequest) ask(server, key string) error {
 	if err != nil {
 		return err
 	}
+
 	return dashboard.Call(context.Background(), r.method, r.path, r.send, r.into)
 }
 
@@ -96,10 +101,12 @@ func refusalOr(err error) error {
 // change carries out a request that changes something, and prints what was done.
 func (a accountFlags) change(c Console, r accountRequest, done string, args ...any) error {
 	r.method = http.MethodPost
+
 	err := a.do(c, r)
 	if err == nil {
 		fmt.Fprintf(c.Stdout, done+"\n", args...)
 	}
+
 	return err
 }
 
@@ -127,10 +134,12 @@ func (u *userAdd) Run(c Console) error {
 	if err := errors.Join(access.CheckUser(u.Name), access.CheckUserRole(u.Role)); err != nil {
 		return usage.Of(err)
 	}
+
 	password, err := askPassword(c, u.Name)
 	if err != nil {
 		return err
 	}
+
 	return u.change(c, accountRequest{
 		path: "users", send: apitype.NewUser{Name: u.Name, Role: u.Role, Password: password}, create: true,
 		local: func(ctx context.Context, s *store.Store) error {
@@ -138,6 +147,7 @@ func (u *userAdd) Run(c Console) error {
 			if err != nil {
 				return err
 			}
+
 			return s.Accounts.AddUser(ctx, time.Now(), access.User{Name: u.Name, Role: u.Role, Password: hash}, commandLine())
 		},
 	}, "Added %s as %s.", u.Name, u.Role)
@@ -149,6 +159,7 @@ type userList struct{ accountFlags }
 // Run lists the users.
 func (u *userList) Run(c Console) error {
 	var found apitype.UserList
+
 	err := u.do(c, accountRequest{
 		method: http.MethodGet, path: "users", into: &found,
 		local: func(ctx context.Context, s *store.Store) error {
@@ -156,20 +167,24 @@ func (u *userList) Run(c Console) error {
 			for _, u := range users {
 				found.Users = append(found.Users, apitype.User{Name: u.Name, Role: u.Role, CreatedAt: apitype.At(u.Created)})
 			}
+
 			return err
 		},
 	})
 	if err != nil {
 		return err
 	}
+
 	if len(found.Users) == 0 {
 		fmt.Fprintln(c.Stdout, "There are no users, so no login is required on this machine.")
 		return nil
 	}
+
 	rows := "NAME\tROLE\tSINCE\n"
 	for _, u := range found.Users {
 		rows += fmt.Sprintf("%s\t%s\t%s\n", u.Name, u.Role, day(u.CreatedAt.Time))
 	}
+
 	return printTable(c, rows)
 }
 
@@ -201,6 +216,7 @@ func (u *userRole) Run(c Console) error {
 	if err := access.CheckUserRole(u.Role); err != nil {
 		return usage.Of(err)
 	}
+
 	return u.change(c, accountRequest{
 		path: "users/" + url.PathEscape(u.Name) + "/role", send: map[string]any{"role": u.Role},
 		local: func(ctx context.Context, s *store.Store) error {
@@ -222,6 +238,7 @@ func (u *userPassword) Run(c Console) error {
 	if err != nil {
 		return err
 	}
+
 	return u.change(c, accountRequest{
 		path: "users/" + url.PathEscape(u.Name) + "/password", send: map[string]any{"password": password},
 		local: func(ctx context.Context, s *store.Store) error {
@@ -229,6 +246,7 @@ func (u *userPassword) Run(c Console) error {
 			if err != nil {
 				return err
 			}
+
 			return s.Accounts.SetPassword(ctx, time.Now(), u.Name, hash, commandLine())
 		},
 	}, "%s has a new password and has to log in again.", u.Name)
@@ -271,14 +289,17 @@ func (t *tokenCreate) Run(c Console) error {
 	if err := errors.Join(access.CheckToken(t.Name), access.CheckTokenRole(t.Role)); err != nil {
 		return usage.Of(err)
 	}
+
 	lasts, err := wire.ParseDuration(t.Expires)
 	if err == nil {
 		err = access.CheckExpiry(lasts)
 	}
+
 	if err != nil {
 		return usage.Errorf("--expires %s: %w", t.Expires, err)
 	}
 	var made apitype.TokenMade
+
 	err = t.do(c, accountRequest{
 		method: http.MethodPost, path: "tokens", into: &made, create: true,
 		send: apitype.NewToken{Name: t.Name, Role: t.Role, Expires: wire.FormatDuration(lasts)},
@@ -288,14 +309,17 @@ func (t *tokenCreate) Run(c Console) error {
 			by.Open = !s.Accounts.Guarded()
 			n := access.Token{Name: t.Name, Role: t.Role, CreatedBy: by.Name, Expires: now.Add(lasts)}
 			n.ID, made.Secret, n.Hash = access.NewToken()
+
 			return s.Accounts.CreateToken(ctx, now, n, by)
 		},
 	})
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintln(c.Stderr, "Copy it now; it won't be shown again. Programs send it as Authorization: Bearer, commands read REDRIVE_TOKEN.")
 	fmt.Fprintln(c.Stdout, made.Secret)
+
 	return nil
 }
 
@@ -306,6 +330,7 @@ type tokenList struct{ accountFlags }
 // Run lists the tokens.
 func (t *tokenList) Run(c Console) error {
 	var found apitype.TokenList
+
 	err := t.do(c, accountRequest{
 		method: http.MethodGet, path: "tokens", into: &found,
 		local: func(ctx context.Context, s *store.Store) error {
@@ -320,12 +345,14 @@ func (t *tokenList) Run(c Console) error {
 					RevokedAt: apitype.At(t.Revoked),
 				})
 			}
+
 			return err
 		},
 	})
 	if err != nil {
 		return err
 	}
+
 	rows := "ID\tNAME\tROLE\tEXPIRES\tLAST USED\tSTATE\n"
 	for _, t := range found.Tokens {
 		state := "valid"
@@ -334,8 +361,10 @@ func (t *tokenList) Run(c Console) error {
 		} else if !time.Now().Before(t.ExpiresAt.Time) {
 			state = "expired"
 		}
+
 		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, day(t.ExpiresAt.Time), day(t.UsedAt.Time), state)
 	}
+
 	return printTable(c, rows)
 }
 

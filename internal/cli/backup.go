@@ -25,24 +25,31 @@ type backupCommand struct {
 func (b *backupCommand) Run(c Console) error {
 	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	began := time.Now()
 	err := sqlite.File{Path: b.DB}.Backup(ctx, b.File, b.Force, c.percent("Copying"))
 	c.clear()
+
 	if errors.Is(err, fs.ErrExist) {
 		return usage.Errorf("%s exists; name a new file, or add --force to replace it", b.File)
 	}
+
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, sqlite.ErrNoFile) {
 		return usage.Errorf("nothing was copied: %w", err)
 	}
+
 	if err != nil {
 		return fmt.Errorf("%s was not copied: %w", b.DB, err)
 	}
+
 	info, err := os.Stat(b.File)
 	if err != nil {
 		return err
 	}
+
 	fmt.Fprintf(c.Stdout, "%s is a complete, verified copy of %s: %d bytes, in %v.\n",
 		b.File, b.DB, info.Size(), time.Since(began).Round(time.Millisecond))
+
 	return nil
 }
 
@@ -57,8 +64,10 @@ type restoreCommand struct {
 func (r *restoreCommand) Run(c Console) error {
 	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	kept, err := sqlite.File{Path: r.DB}.Restore(ctx, r.File, r.Force, c.percent("Copying"))
 	c.clear()
+
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return usage.Errorf("%s exists; add --force to replace it (the old database is kept under another name)", r.DB)
@@ -69,9 +78,12 @@ func (r *restoreCommand) Run(c Console) error {
 	case err != nil:
 		return fmt.Errorf("%s was not restored: %w", r.File, err)
 	}
+
 	if kept != "" {
 		fmt.Fprintf(c.Stdout, "The old database is now %s.\n", kept)
 	}
+
 	fmt.Fprintf(c.Stdout, "Restored %s from %s. The search index will be rebuilt after the next start.\n", r.DB, r.File)
+
 	return nil
 }

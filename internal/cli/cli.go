@@ -82,6 +82,7 @@ func helpParts(version string) kong.Vars {
 func Run(args []string, c Console) int {
 	c = c.hiding(args)
 	answered := false // by --help
+
 	parser, err := kong.New(&commands{},
 		kong.Name("dashboard"), kong.Description("Run background jobs, see why they failed, run them again."),
 		kong.Writers(c.Stdout, c.Stderr), kong.Exit(func(int) { answered = true }),
@@ -93,19 +94,25 @@ func Run(args []string, c Console) int {
 	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
 		return fail(c, usage.Errorf("%q is not valid UTF-8", args[i]))
 	}
+
 	command, err := parser.Parse(args)
+
 	if answered {
 		return 0
 	}
+
 	if err != nil {
 		return fail(c, misused(err, args, parser.Model.Children))
 	}
+
 	if err := checkDatabases(command.Flags()); err != nil {
 		return fail(c, err)
 	}
+
 	if err := command.Run(); err != nil {
 		return fail(c, err)
 	}
+
 	return 0
 }
 
@@ -116,15 +123,18 @@ func misused(err error, args []string, known []*kong.Node) error {
 		if len(arg) < 2 || arg[0] != '-' || !strings.ContainsAny(arg[1:2], "0123456789P") {
 			continue
 		}
+
 		if i > 0 && slices.Contains([]string{"--delay", "--run-at", "--ttr"}, args[i-1]) {
 			if _, wrong := wire.ParseDuration(arg); wrong != nil {
 				return usage.Errorf("%s: %w", args[i-1], wrong)
 			}
 		}
+
 		if args[0] == "enqueue" && !strings.HasPrefix(args[i-1], "--") {
 			return usage.Errorf("%w; a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- %s", err, arg)
 		}
 	}
+
 	meant := ""
 	if len(args) > 0 {
 		var names []string
@@ -133,8 +143,10 @@ func misused(err error, args []string, known []*kong.Node) error {
 				names = append(names, command.Name)
 			}
 		}
+
 		meant = invalid.DidYouMean(args[0], names)
 	}
+
 	return usage.Errorf("%w%s; run dashboard --help for a list of commands", err, meant)
 }
 
@@ -142,6 +154,7 @@ func misused(err error, args []string, known []*kong.Node) error {
 // are read line by line, and returns the exit code.
 func fail(c Console, err error) int {
 	var wrong config.Errors
+
 	var refused wrongFile
 	var paused *pausedError
 	switch {
@@ -156,12 +169,14 @@ func fail(c Console, err error) int {
 		}
 	case errors.As(err, &paused):
 		fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(clip.Line(paused.why)))
+
 		for _, step := range paused.steps {
 			fmt.Fprintf(c.Stderr, "  %s\n", printable(step))
 		}
 	default:
 		fmt.Fprintf(c.Stderr, "dashboard: %s\n", clip.Line(err.Error()))
 	}
+
 	var answer *client.Error
 	if errors.As(err, new(usage.Error)) || errors.As(err, &answer) && answer.Refused() {
 		return 2
@@ -171,5 +186,6 @@ func fail(c Console, err error) int {
 	if errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsafe) || errors.Is(err, sqlite.ErrForeign) {
 		return 3
 	}
+
 	return 1
 }

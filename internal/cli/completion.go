@@ -79,15 +79,18 @@ func (s *suggest) Run(c Console, k *kong.Context) error {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
+
 	if len(words) == 0 {
 		words = []string{""}
 	}
+
 	typed := words[len(words)-1]
 	for _, w := range suggestions(k.Model, words) {
 		if strings.HasPrefix(w.text, typed) {
 			fmt.Fprintf(c.Stdout, "%s\t%s\n", w.text, w.help)
 		}
 	}
+
 	return nil
 }
 
@@ -97,6 +100,7 @@ type suggestion struct{ text, help string }
 // suggestions are the words that can stand in the place of the last word.
 func suggestions(app *kong.Application, words []string) (all []suggestion) {
 	at, typed := app.Node, words[len(words)-1]
+
 	var valued *kong.Flag // the flag whose value comes next
 	arguments := 0
 	for _, word := range words[:len(words)-1] {
@@ -114,26 +118,32 @@ func suggestions(app *kong.Application, words []string) (all []suggestion) {
 			}
 		}
 	}
+
 	if typed == "=" {
 		return nil
 	}
+
 	if valued != nil {
 		return enumOf(valued.Value)
 	}
+
 	if strings.HasPrefix(typed, "-") {
 		for _, f := range flagsOf(at) {
 			all = append(all, suggestion{"--" + f.Name, f.Help})
 		}
 		return all
 	}
+
 	for _, child := range at.Children {
 		if !child.Hidden {
 			all = append(all, suggestion{child.Name, child.Help})
 		}
 	}
+
 	if arguments < len(at.Positional) {
 		all = append(all, enumOf(at.Positional[arguments])...)
 	}
+
 	return all
 }
 
@@ -144,17 +154,20 @@ func flagsOf(at *kong.Node) []*kong.Flag {
 	if at.DefaultCmd != nil {
 		flags = append(flags, at.DefaultCmd.Flags...)
 	}
+
 	return slices.DeleteFunc(flags, func(f *kong.Flag) bool { return f.Hidden })
 }
 
 // flagNamed is the flag that a word names, if its value comes as the next word.
 func flagNamed(at *kong.Node, word string) *kong.Flag {
 	name, _, withValue := strings.Cut(strings.TrimPrefix(word, "--"), "=")
+
 	flags := flagsOf(at)
 	i := slices.IndexFunc(flags, func(f *kong.Flag) bool { return f.Name == name })
 	if i < 0 || withValue || flags[i].IsBool() {
 		return nil
 	}
+
 	return flags[i]
 }
 
@@ -164,6 +177,7 @@ func childNamed(at *kong.Node, word string) *kong.Node {
 	if i < 0 {
 		return nil
 	}
+
 	return at.Children[i]
 }
 
@@ -172,8 +186,10 @@ func enumOf(v *kong.Value) (all []suggestion) {
 	if v.Enum == "" {
 		return nil
 	}
+
 	for _, text := range v.EnumSlice() {
 		all = append(all, suggestion{text, ""})
 	}
+
 	return all
 }

@@ -43,12 +43,15 @@ func (f dashboardFlags) connect() (*client.Client, error) {
 	case server != "":
 		return clientOf(server, "")
 	}
+
 	if db := os.Getenv("REDRIVE_DB"); db != "" {
 		return clientByDB(db)
 	}
+
 	if held, err := (sqlite.File{Path: usualDB}).Holder(); err == nil && held != nil && own(usualDB, usualDB+".lock") {
 		return clientByDB(usualDB)
 	}
+
 	return clientOf(usualServer, "")
 }
 
@@ -61,10 +64,12 @@ func own(names ...string) bool {
 		if err != nil {
 			return false
 		}
+
 		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Geteuid() {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -74,6 +79,7 @@ func clientByDB(path string) (*client.Client, error) {
 	if err := checkDatabase(path); err != nil {
 		return nil, err
 	}
+
 	held, err := sqlite.File{Path: path}.Holder()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -87,6 +93,7 @@ func clientByDB(path string) (*client.Client, error) {
 	case held.URL == "":
 		return nil, fmt.Errorf("the process with pid %d has %s open and answers no requests yet; try again in a moment", held.PID, path)
 	}
+
 	return clientOf(held.URL, held.Key)
 }
 
@@ -98,11 +105,14 @@ func clientOf(server, key string) (*client.Client, error) {
 	if err != nil {
 		return nil, usage.Errorf("--server %w", err)
 	}
+
 	token, set := os.LookupEnv("REDRIVE_TOKEN")
 	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
 		return nil, usage.Errorf("REDRIVE_TOKEN is empty; set it to the token, or unset it")
 	}
+
 	dashboard.Token = cmp.Or(dashboard.Token, key)
+
 	return dashboard, nil
 }
 
@@ -118,9 +128,12 @@ func (h *healthCommand) Run(c Console) error {
 	if err == nil {
 		err = dashboard.Ready(context.Background())
 	}
+
 	if err != nil {
 		return errors.New(err.Error())
 	}
+
 	fmt.Fprintln(c.Stdout, "ready")
+
 	return nil
 }

@@ -44,6 +44,7 @@ func (c Console) until(signals ...os.Signal) (ctx context.Context, release func(
 		case <-ctx.Done():
 		}
 	}()
+
 	return ctx, func() { ignore(); cancel() }
 }
 
@@ -52,9 +53,11 @@ func (c Console) until(signals ...os.Signal) (ctx context.Context, release func(
 // clears in the end.
 func (c Console) progress(doing string) func(done, all int) {
 	drawn := time.Now()
+
 	return func(done, all int) {
 		if time.Since(drawn) > 200*time.Millisecond {
 			drawn = time.Now()
+
 			fmt.Fprintf(c.Stderr, "\r%s job %d of %d ", doing, done, all)
 		}
 	}
@@ -64,6 +67,7 @@ func (c Console) progress(doing string) func(done, all int) {
 // and once it has taken a second. The caller clears the line in the end.
 func (c Console) percent(doing string) func(done, all int64) {
 	began, live := time.Now(), isTerminal(c.Stderr)
+
 	return func(done, all int64) {
 		if live && all > 0 && time.Since(began) > time.Second {
 			fmt.Fprintf(c.Stderr, "\r%s: %d %% ", doing, 100*done/all)
@@ -77,11 +81,13 @@ func (c Console) waiting(what string) (done func()) {
 	if !isTerminal(c.Stderr) {
 		return func() {}
 	}
+
 	said := make(chan struct{})
 	late := time.AfterFunc(time.Second, func() {
 		fmt.Fprintf(c.Stderr, "\r%s ", what)
 		close(said)
 	})
+
 	return func() {
 		if !late.Stop() {
 			<-said
@@ -113,6 +119,7 @@ func printable(s string) string {
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		}
 	}
+
 	return b.String()
 }
 
@@ -126,23 +133,29 @@ func askPassword(c Console, name string) (string, error) {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
+
 		return checkedPassword(strings.TrimRight(line, "\r\n"), err)
 	}
+
 	first, err := askHidden(c, file, "Password for "+name+": ")
 	if err != nil {
 		return "", err
 	}
+
 	again, err := askHidden(c, file, "Once more: ")
 	if err == nil && first != again {
 		err = usage.Errorf("the two passwords differ; nothing was changed")
 	}
+
 	return first, err
 }
 
 // askHidden asks for a password at a terminal, which does not show what is typed.
 func askHidden(c Console, terminal *os.File, prompt string) (string, error) {
 	fmt.Fprint(c.Stderr, prompt)
+
 	text, err := term.ReadPassword(int(terminal.Fd()))
+
 	fmt.Fprintln(c.Stderr)
 	return checkedPassword(string(text), err)
 }
@@ -153,9 +166,11 @@ func checkedPassword(password string, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the password: %w", err)
 	}
+
 	if err := access.CheckPassword(password); err != nil {
 		return "", usage.Of(err)
 	}
+
 	return password, nil
 }
 
@@ -174,6 +189,7 @@ func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	if err := least.UnmarshalText([]byte(level)); err != nil {
 		return nil, usage.Of(err)
 	}
+
 	options := &slog.HandlerOptions{Level: least}
 
 	// A password is hidden in the values before a line is made of them. In the line, it
@@ -185,5 +201,6 @@ func newLog(w io.Writer, level, format string) (*slog.Logger, error) {
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
+
 	return slog.New(slog.NewTextHandler(w, options)), nil
 }

@@ -65,10 +65,12 @@ func credentialsIn(texts []string) (all credentials) {
 		if !dataSource.MatchString(text) {
 			continue
 		}
+
 		for _, found := range credentialParameter.FindAllStringSubmatch(text, -1) {
 			all.add(found[1], found[1]+"=", found[2], "")
 		}
 	}
+
 	return all
 }
 
@@ -89,12 +91,14 @@ func spellings(password string) []string {
 	if plain, err := url.PathUnescape(password); err == nil {
 		all = append(all, plain)
 	}
+
 	for _, s := range all {
 		all = append(all, strings.Trim(strconv.Quote(s), `"`))
 	}
 
 	// The longest first, since one can be a part of another.
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+
 	return slices.Compact(all)
 }
 
@@ -109,15 +113,18 @@ func (c Console) hiding(args []string) Console {
 			texts = append(texts, value)
 		}
 	}
+
 	found := credentialsIn(texts)
 	if len(found.forms) == 0 {
 		return c
 	}
+
 	inOutput := strings.NewReplacer(found.forms...)
 	inMessages := strings.NewReplacer(slices.Concat(found.forms, found.bare)...)
 
 	c.Stdout = &hider{c.Stdout, inOutput}
 	c.Stderr = &hider{c.Stderr, inMessages}
+
 	return c
 }
 
@@ -133,9 +140,11 @@ func (h *hider) Write(p []byte) (int, error) {
 	if _, err := h.secret.WriteString(&out, string(p)); err != nil {
 		return 0, err
 	}
+
 	if _, err := h.to.Write(out.Bytes()); err != nil {
 		return 0, err
 	}
+
 	return len(p), nil
 }
 
@@ -146,6 +155,7 @@ func (h *hider) attribute(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(h.secret.Replace(a.Value.String()))
 		return a
 	}
+
 	if a.Value.Kind() != slog.KindAny {
 		return a
 	}
@@ -155,7 +165,9 @@ func (h *hider) attribute(_ []string, a slog.Attr) slog.Attr {
 		for i := range hidden {
 			hidden[i] = h.secret.Replace(hidden[i])
 		}
+
 		a.Value = slog.AnyValue(hidden)
+
 		return a
 	}
 
@@ -164,6 +176,7 @@ func (h *hider) attribute(_ []string, a slog.Attr) slog.Attr {
 	if hidden := h.secret.Replace(text); hidden != text {
 		a.Value = slog.StringValue(hidden)
 	}
+
 	return a
 }
 
@@ -176,6 +189,7 @@ func checkDatabases(flags []*kong.Flag) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -185,5 +199,6 @@ func checkDatabase(path string) error {
 		return usage.Errorf("--db %s is a URL of %s, and Redrive keeps its jobs in a file: name that file. "+
 			"To see dead letters that are in another database, add it to sources in the configuration (docs/sources.md)", path, scheme)
 	}
+
 	return nil
 }

@@ -38,23 +38,29 @@ func (d *demoCommand) Run(c Console) error {
 	if !app.IsLoopback(d.Listen) {
 		return usage.Errorf("--listen %s: the demo listens only on this machine, for example on 127.0.0.1:8080", d.Listen)
 	}
+
 	if d.Jobs < fewestJobs || d.Jobs > mostJobs {
 		return usage.Errorf("--jobs %d: must be from %d to %d", d.Jobs, fewestJobs, mostJobs)
 	}
+
 	log, err := newLog(c.Stderr, d.LogLevel, "text")
 	if err != nil {
 		return err
 	}
+
 	socket, err := listenOnce(d.Listen)
 	if err != nil {
 		return err
 	}
 	defer socket.Close()
+
 	ctx, signals, release := c.interrupts()
 	defer release()
+
 	for again := true; again && err == nil; {
 		again, err = d.tell(ctx, c, socket, signals, log)
 	}
+
 	return err
 }
 
@@ -66,6 +72,7 @@ func listenOnce(address string) (*os.File, error) {
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
 	}
 	defer listener.Close()
+
 	return listener.(*net.TCPListener).File()
 }
 
@@ -81,6 +88,7 @@ func (d *demoCommand) tell(
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	db, elsewhere := filepath.Join(dir, "demo.db"), filepath.Join(dir, "outlet.db")
+
 	settings, err := config.Parse("the demo's configuration", demo.Config(elsewhere))
 	if err != nil {
 		return false, err
@@ -89,9 +97,11 @@ func (d *demoCommand) tell(
 
 	// What has happened before the start: a day of jobs, and the shop's other database.
 	w := app.NewWorld(d.Seed, settings)
+
 	if err := d.writeHistory(ctx, c, w, db); err != nil {
 		return false, app.UnlessInterrupted(ctx, log, err)
 	}
+
 	outlet, err := w.OpenOutlet(ctx, elsewhere, time.Now())
 	if err != nil {
 		return false, app.UnlessInterrupted(ctx, log, err)
@@ -110,6 +120,7 @@ func (d *demoCommand) tell(
 	if err != nil {
 		return false, app.UnlessInterrupted(ctx, log, err)
 	}
+
 	fmt.Fprintf(c.Stdout, "The demo is at %s. Break something, watch it fail, fix it, replay. "+
 		"Press Ctrl-C to stop it and delete its database.\n", a.URL())
 
@@ -119,12 +130,14 @@ func (d *demoCommand) tell(
 	if errors.Is(err, app.ErrStartOver) {
 		return true, nil
 	}
+
 	return false, err
 }
 
 // writeHistory writes what happened in the day before the start, and shows the progress.
 func (d *demoCommand) writeHistory(ctx context.Context, c Console, w app.World, db string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many small things are made and forgotten within seconds
+
 	err := w.WriteHistory(ctx, db, d.Jobs, c.progress("Writing a day of history:"))
 	fmt.Fprint(c.Stderr, "\r\033[K")
 	return err

@@ -46,20 +46,25 @@ func (e *enqueue) Run(c Console) error {
 	if strings.ContainsFunc(e.Key, unicode.IsControl) {
 		return usage.Errorf("--key %q must not contain line breaks or other control characters", e.Key)
 	}
+
 	if e.NDJSON {
 		return e.sendLines(c)
 	}
+
 	if e.Batch != nil {
 		return usage.Errorf("--batch-size needs --ndjson")
 	}
+
 	body, err := e.body(c.Stdin)
 	if err != nil {
 		return err
 	}
+
 	dashboard, err := e.connect()
 	if err != nil {
 		return err
 	}
+
 	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
 	if err != nil {
 		if client.Unchanged(err) {
@@ -67,9 +72,11 @@ func (e *enqueue) Run(c Console) error {
 		}
 		return fmt.Errorf("%w; %s", err, e.perhaps("the job", "it"))
 	}
+
 	if err := e.print(c, made); err != nil {
 		return fmt.Errorf("the job was enqueued, but cannot be printed: %w", err)
 	}
+
 	return nil
 }
 
@@ -82,6 +89,7 @@ func notEnqueued(err error) error {
 	case answer != nil:
 		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
 	}
+
 	return err
 }
 
@@ -92,6 +100,7 @@ func (e *enqueue) perhaps(jobs, them string) string {
 	if e.Key != "" {
 		remedy = "run the same command again, the key prevents doubles"
 	}
+
 	return jobs + " may have been enqueued: " + remedy
 }
 
@@ -104,21 +113,26 @@ func (e *enqueue) print(c Console, made client.Enqueued) error {
 			}
 			continue
 		}
+
 		var j apitype.JobReceipt
 		if err := json.Unmarshal(raw, &j); err != nil {
 			return fmt.Errorf("read the dashboard's answer: %w", err)
 		}
+
 		state := string(j.State)
 		if made.Repeat {
 			state += " (already enqueued with this key)"
 		}
+
 		if _, err := fmt.Fprintln(c.Stdout, j.ID, state); err != nil {
 			return err
 		}
 	}
+
 	if made.Warning != "" {
 		fmt.Fprintln(c.Stderr, "warning: "+printable(made.Warning))
 	}
+
 	return nil
 }
 
@@ -128,8 +142,10 @@ func printLine(c Console, raw json.RawMessage) error {
 	if err := json.Compact(&line, raw); err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
+
 	line.WriteByte('\n')
 	_, err := c.Stdout.Write(line.Bytes())
+
 	return err
 }
 
@@ -139,20 +155,25 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 	if e.Type == "" {
 		return nil, usage.Errorf(`enqueue needs the job's <type>, for example: dashboard enqueue email.send '{"to": "ana"}'`)
 	}
+
 	if err := job.CheckType(e.Type); err != nil {
 		return nil, usage.Of(err)
 	}
+
 	payload, err := e.payload(stdin)
 	if err != nil {
 		return nil, err
 	}
+
 	data, err := e.describe(e.Type)
 	if err != nil || len(bytes.TrimSpace(payload)) == 0 {
 		return data, err
 	}
+
 	if !json.Valid(payload) {
 		return nil, usage.Errorf(`the payload is not JSON; a string needs quotes, for example '"text"'`)
 	}
+
 	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
 }
 
@@ -169,15 +190,18 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 	} else if e.Payload != nil {
 		payload = []byte(*e.Payload)
 	}
+
 	switch empty := len(bytes.TrimSpace(payload)) == 0; {
 	case empty && asked:
 		return nil, usage.Errorf("standard input is empty; send null, or leave out -")
 	case empty && e.Payload != nil: // mostly a variable of a script that is not set
 		return nil, usage.Errorf("the payload is empty; to enqueue a job without a payload, write null")
 	}
+
 	if len(payload) > job.MaxPayload {
 		return nil, usage.Errorf("the payload is larger than %d bytes, the maximum", job.MaxPayload)
 	}
+
 	return payload, nil
 }
 
@@ -195,11 +219,14 @@ func (f *jobFlags) describe(typ string) ([]byte, error) {
 	if err == nil {
 		err = f.check(delay)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	request.Policy = apitype.PolicyPatch(policy)
 	request.Delay, request.TTR = lengthOf(delay), lengthOf(f.TTR)
+
 	return json.Marshal(request)
 }
 
@@ -209,6 +236,7 @@ func lengthOf(text string) *apitype.Duration {
 	if err != nil {
 		return nil
 	}
+
 	return (*apitype.Duration)(&d)
 }
 
@@ -218,14 +246,17 @@ func (f *jobFlags) check(delay string) error {
 	if f.Delay != "" && f.RunAt != "" {
 		return usage.Errorf("--delay and --run-at cannot be used together")
 	}
+
 	if _, err := wire.ParseDuration(delay); err != nil && f.RunAt != "" && delay != "" {
 		return usage.Errorf("--run-at %q is neither a time, for example 2026-01-31T15:04:05Z, nor a duration, for example 90s", f.RunAt)
 	} else if err != nil && delay != "" {
 		return usage.Errorf("--delay: %w", err)
 	}
+
 	if _, err := wire.ParseDuration(f.TTR); err != nil && f.TTR != "" {
 		return usage.Errorf("--ttr: %w", err)
 	}
+
 	return nil
 }
 
@@ -239,6 +270,7 @@ func policyText(text string) (json.RawMessage, error) {
 	case job.CheckQueue(text) != nil: // names of policies are like those of queues
 		return nil, usage.Errorf(`--policy is neither the name of a policy, for example sidekiq, nor JSON, for example {"max_attempts": 5}`)
 	}
+
 	return json.Marshal(text)
 }
 
@@ -256,33 +288,40 @@ func (e *enqueue) sendLines(c Console) error {
 	if e.Type != "" || e.jobFlags != (jobFlags{}) {
 		return usage.Errorf("with --ndjson each line describes a whole job; leave out the type and all job flags")
 	}
+
 	size := job.MaxBatch
 	if e.Batch != nil {
 		size = *e.Batch
 	}
+
 	if size < 1 || size > job.MaxBatch {
 		return usage.Errorf("--batch-size %d is out of range; use 1 to %d", size, job.MaxBatch)
 	}
+
 	dashboard, err := e.connect()
 	if err != nil {
 		return err
 	}
+
 	in := newLineReader(c.Stdin, size)
 	for last := 0; ; { // the number of the last line that is enqueued
 		b, end := in.next()
 		if end != nil && !errors.Is(end, io.EOF) {
 			return fmt.Errorf("%w; %s", end, upTo(last))
 		}
+
 		if len(b.lines) > 0 {
 			made, err := b.send(c, dashboard, e.Key)
 			if err != nil {
 				return e.failed(b, last, b.locate(err))
 			}
+
 			last = b.numbers[len(b.numbers)-1] // also when the jobs cannot be printed
 			if err := e.print(c, made); err != nil {
 				return fmt.Errorf("%w; %s", err, upTo(last))
 			}
 		}
+
 		if end != nil {
 			return nil
 		}
@@ -303,10 +342,12 @@ func (e *enqueue) failed(b batch, last int, err error) error {
 	if client.Unchanged(err) {
 		return fmt.Errorf("%w; %s", notEnqueued(err), upTo(last))
 	}
+
 	before := ""
 	if last > 0 {
 		before = fmt.Sprintf("lines 1 to %d were enqueued, and ", last)
 	}
+
 	return fmt.Errorf("%w; %s%s", err, before, e.perhaps(b.name(), "them"))
 }
 
@@ -333,15 +374,19 @@ func (r *lineReader) next() (b batch, err error) {
 				r.over = line
 				return b, nil
 			}
+
 			b.lines, b.numbers = append(b.lines, line), append(b.numbers, r.number)
 		}
+
 		if errors.Is(err, io.EOF) {
 			return b, err
 		}
+
 		if err != nil {
 			return batch{}, err
 		}
 	}
+
 	return b, nil
 }
 
@@ -352,14 +397,17 @@ func (r *lineReader) line() ([]byte, error) {
 		r.over = nil
 		return line, nil
 	}
+
 	line, err := r.in.ReadBytes('\n')
 	r.number++
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read line %d of standard input: %w", r.number, err)
 	}
+
 	if line = bytes.TrimSpace(line); len(line) > 0 && !json.Valid(line) {
 		return nil, usage.Errorf("line %d of standard input is not JSON", r.number)
 	}
+
 	return line, err
 }
 
@@ -379,18 +427,22 @@ func (b batch) name() string {
 func (b batch) send(c Console, dashboard *client.Client, key string) (client.Enqueued, error) {
 	done := c.waiting("sending " + b.name())
 	defer func() { done() }()
+
 	for until := time.Now().Add(patience); ; {
 		made, err := dashboard.EnqueueBatch(context.Background(), b.lines, b.key(key))
 		var answer *client.Error
 		if !errors.As(err, &answer) {
 			return made, err
 		}
+
 		after, again := answer.Again()
 		if !again || time.Now().Add(after).After(until) {
 			return made, err
 		}
+
 		done()
 		done = c.waiting("waiting to send " + b.name() + ": the dashboard is busy")
+
 		time.Sleep(after)
 	}
 }
@@ -409,15 +461,19 @@ func (b batch) key(whole string) string {
 func (b batch) locate(err error) error {
 	var answer *client.Error
 	var i int
+
 	if !errors.As(err, &answer) {
 		return err
 	}
+
 	if answer.Code == "rules_too_slow" {
 		answer.Message += " (--batch-size)"
 	}
+
 	if n, _ := fmt.Sscanf(answer.Field, "jobs[%d]", &i); n == 1 && i < len(b.numbers) {
 		_, field, _ := strings.Cut(answer.Field, "]")
 		answer.Field = strings.TrimSuffix(fmt.Sprintf("line %d, %s", b.numbers[i], strings.TrimPrefix(field, ".")), ", ")
 	}
+
 	return err
 }

@@ -47,32 +47,39 @@ func (l *listCommand) Run(c Console) error {
 	if l.Limit < 0 {
 		return usage.Errorf("--limit must be 0 or more")
 	}
+
 	var wrong *invalid.Error
 	f, err := filter.Parse(q, time.Now())
 	if errors.As(err, &wrong) {
 		return usage.Errorf("%s", wrong.Problem)
 	}
+
 	dashboard, err := l.connect()
 	if err != nil {
 		return err
 	}
+
 	show := l.printer(c, f)
 	for listed, after := 0, ""; ; {
 		size := maxPage
 		if l.Limit > 0 {
 			size = min(size, l.Limit-listed)
 		}
+
 		ask := url.Values{"q": {q}, "limit": {strconv.Itoa(size)}}
 		if after != "" {
 			ask.Set("after", after)
 		}
+
 		var page jobsPage
 		if err := dashboard.Call(context.Background(), http.MethodGet, "jobs?"+ask.Encode(), nil, &page); err != nil {
 			return err
 		}
+
 		if err := show(page); err != nil {
 			return err
 		}
+
 		listed, after = listed+len(page.Jobs), page.Next
 		switch {
 		case after == "":
@@ -90,6 +97,7 @@ func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
 	if !l.JSON {
 		fmt.Fprintln(w, "ID\tSTATE\tTYPE\tQUEUE\tATTEMPTS\t"+timeColumn(f)+"\tERROR")
 	}
+
 	return func(page jobsPage) error {
 		for _, raw := range page.Jobs {
 			if l.JSON {
@@ -98,16 +106,20 @@ func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
 				}
 				continue
 			}
+
 			var j shownJob
 			if err := json.Unmarshal(raw, &j); err != nil {
 				return fmt.Errorf("read the dashboard's answer: %w", err)
 			}
+
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.ID, j.state(), printable(j.Type), printable(j.Queue),
 				j.tries("/"), j.sortedBy(f), errorLine(j.Error, 60))
 		}
+
 		if page.Incomplete {
 			fmt.Fprintln(c.Stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
 		}
+
 		return w.Flush()
 	}
 }
@@ -128,6 +140,7 @@ func (j shownJob) state() string {
 	case j.AtSource:
 		return "at " + job.SourceOf(j.Queue)
 	}
+
 	return string(j.Status)
 }
 
@@ -144,6 +157,7 @@ func (j shownJob) handed(reports string) string {
 	case reports != "":
 		return fmt.Sprintf("%s; %s reports %s: if neither is known by %s, the job counts as returned", since, name, reports, until)
 	}
+
 	return since
 }
 
@@ -157,6 +171,7 @@ func (j shownJob) tries(of string) string {
 	case most == 0:
 		return strconv.Itoa(attempts)
 	}
+
 	return strconv.Itoa(attempts) + of + strconv.Itoa(most)
 }
 
@@ -176,6 +191,7 @@ func timeColumn(f filter.Filter) string {
 	case f.ByEnqueueing():
 		return "ENQUEUED"
 	}
+
 	return "SINCE"
 }
 
@@ -190,6 +206,7 @@ func (j shownJob) sortedBy(f filter.Filter) string {
 	case j.foreign():
 		return "added " + second(j.AddedAt.Time)
 	}
+
 	return second(j.EnqueuedAt.Time)
 }
 
@@ -198,7 +215,9 @@ func errorLine(e *apitype.Error, most int) string {
 	if e == nil {
 		return "-"
 	}
+
 	failure := job.Failure{ErrorInfo: job.ErrorInfo{Type: e.Type, Message: e.Message}}
+
 	return printable(clip.Text(clip.Line(failure.Error()), most))
 }
 
@@ -223,21 +242,26 @@ func (s *showCommand) Run(c Console) error {
 	if err != nil {
 		return usage.Of(err)
 	}
+
 	dashboard, err := s.connect()
 	if err != nil {
 		return err
 	}
+
 	var raw json.RawMessage
 	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &raw); err != nil {
 		return err
 	}
+
 	if s.JSON {
 		return printLine(c, raw)
 	}
+
 	var d apitype.JobDetail
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
+
 	return printJob(c.Stdout, d)
 }
 
@@ -280,9 +304,11 @@ func printJob(out io.Writer, d apitype.JobDetail) error {
 	if j.ReplayUnknown {
 		state = "unknown: it is not known whether " + job.SourceOf(j.Queue) + " took the replay"
 	}
+
 	if j.Reason != "" {
 		state += ", " + string(j.Reason)
 	}
+
 	for _, line := range [][2]string{
 		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.handed(d.SourceReports)},
 		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
@@ -293,23 +319,30 @@ func printJob(out io.Writer, d apitype.JobDetail) error {
 			fmt.Fprintf(w, "%s\t%s\n", line[0], printable(line[1]))
 		}
 	}
+
 	if err := w.Flush(); err != nil || len(d.Attempts) == 0 {
 		return err
 	}
+
 	when, at := "STARTED", func(a apitype.Attempt) time.Time { return a.StartedAt.Time }
 	if j.foreign() {
 		when, at = "ENDED", func(a apitype.Attempt) time.Time { return a.FinishedAt.Time }
 	}
+
 	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
+
 	for _, a := range d.Attempts {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, attemptNumber(a), second(at(a)), took(a),
 			cmp.Or(a.Outcome, "running"), decision(a), errorLine(a.Error, 80))
 	}
+
 	if err := w.Flush(); err != nil || d.AttemptsNext == 0 {
 		return err
 	}
+
 	_, err := fmt.Fprintf(out, "\nThese are the newest of %d attempts. Earlier ones: GET /api/v1/jobs/%s?attempts_after=%d\n",
 		d.AttemptsTotal, j.ID, d.AttemptsNext)
+
 	return err
 }
 
@@ -334,9 +367,11 @@ func decision(a apitype.Attempt) string {
 	if a.Action == "" {
 		return "-"
 	}
+
 	text := string(a.Action)
 	if a.DelayMS != nil && *a.DelayMS > 0 {
 		text += " in " + (time.Duration(*a.DelayMS * float64(time.Millisecond))).Round(time.Millisecond).String()
 	}
+
 	return printable(text + " (" + a.DecidedBy + ")")
 }

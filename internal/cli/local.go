@@ -43,21 +43,27 @@ func (k *check) Run(c Console) error {
 	if err != nil {
 		return err
 	}
+
 	if err := app.CheckHandlers(settings); err != nil {
 		return err
 	}
+
 	passed, wrong := settings.TryExamples()
 	for _, err := range wrong {
 		fmt.Fprintln(c.Stdout, err)
 	}
+
 	if len(wrong) > 0 {
 		return usage.Errorf("%s: the rules do not do what the examples expect; examples that passed: %d", k.File, passed)
 	}
+
 	fmt.Fprintf(c.Stdout, "%s is valid. It configures %s and %s.\n",
 		k.File, counted(len(settings.Queues()), "queue"), counted(len(settings.Handlers), "handler"))
+
 	if n := settings.Rules().Len(); n+passed > 0 {
 		fmt.Fprintf(c.Stdout, "It has %s, and %s passed.\n", counted(n, "rule"), counted(passed, "example"))
 	}
+
 	return nil
 }
 
@@ -81,12 +87,14 @@ func (p *policy) Run(c Console) error {
 	if err != nil {
 		return err
 	}
+
 	entry, err := p.find(settings)
 	if err != nil {
 		return usage.Of(err)
 	}
 	// The seed is that of the page, so that both show the same simulation.
 	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
+
 	return policypage.Write(c.Stdout, entry, herd)
 }
 
@@ -97,10 +105,13 @@ func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
 	if err == nil {
 		return policypage.Entry{Name: p.Name, Policy: named, TTR: ttr}, nil
 	}
+
 	if _, missing := os.Stat(p.Name); errors.Is(missing, fs.ErrNotExist) && !isFileName(p.Name) {
 		return policypage.Entry{}, err
 	}
+
 	read, err := settings.ReadPolicy(p.Name)
+
 	return policypage.Entry{Name: "file:" + p.Name, Policy: read}, err
 }
 
@@ -123,6 +134,7 @@ func (d *doctor) Run(c Console) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return usage.Errorf("there is no database to check: %w", err)
 	}
+
 	bad := 0
 	for _, f := range found {
 		verdict := "ok      "
@@ -130,12 +142,15 @@ func (d *doctor) Run(c Console) error {
 			bad++
 			verdict, f.What = "PROBLEM ", f.What+": "+f.Problem
 		}
+
 		fmt.Fprintln(c.Stdout, verdict+f.What)
 	}
+
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %d checks of %s found a problem: copy the file, then restore a backup; "+
 			"report a problem that comes back", bad, len(found), d.DB)
 	}
+
 	return err
 }
 
@@ -155,26 +170,33 @@ func (s *seedCommand) Run(c Console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
 		return usage.Errorf("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
 	}
+
 	for _, file := range s.files() { // they are deleted if a signal comes
 		if _, err := os.Lstat(file); err == nil {
 			return usage.Errorf("--db %s: %s exists; name a new file", s.DB, file)
 		}
 	}
+
 	ctx, release := c.until(syscall.SIGINT, syscall.SIGTERM)
 	defer release()
+
 	begin := time.Now()
 	err := s.write(ctx, c, begin)
 	fmt.Fprint(c.Stderr, "\r\033[K")
+
 	if err != nil {
 		for _, file := range s.files() {
 			if problem := os.Remove(file); problem != nil && !errors.Is(problem, os.ErrNotExist) {
 				err = errors.Join(err, problem)
 			}
 		}
+
 		return err
 	}
+
 	fmt.Fprintf(c.Stdout, "%s: %d jobs, %d of them dead, in %v.\n", s.DB, s.Jobs, s.Dead, time.Since(begin).Round(time.Second))
 	fmt.Fprintln(c.Stdout, "They ended over the last month. To keep all, serve with retention: {completed: 0, cancelled: 0, discarded: 0}.")
+
 	return nil
 }
 
@@ -185,6 +207,7 @@ func (s *seedCommand) files() []string {
 	for _, name := range []string{s.DB, s.DB + "-search"} {
 		all = append(all, name, name+"-wal", name+"-shm", name+"-journal")
 	}
+
 	return all
 }
 
@@ -195,7 +218,9 @@ func (s *seedCommand) write(ctx context.Context, c Console, begin time.Time) err
 	if err != nil {
 		return err
 	}
+
 	plan := seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}
 	err = plan.Write(ctx, large, large.Search, c.progress("Writing"))
+
 	return errors.Join(err, large.Close())
 }

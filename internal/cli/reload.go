@@ -17,26 +17,32 @@ type reloadCommand struct{ accountFlags }
 // Run prints what changed.
 func (r *reloadCommand) Run(c Console) error {
 	var done apitype.Reloaded
+
 	dashboard, err := r.connect()
 	if err == nil {
 		err = dashboard.Call(context.Background(), http.MethodPost, "reload", nil, &done)
 	}
+
 	var answer *client.Error
 	if errors.As(err, &answer) && answer.Field == "config" {
 		return wrongFile{answer}
 	}
+
 	if err != nil {
 		return err
 	}
+
 	switch {
 	case len(done.Changed) > 0:
 		fmt.Fprintf(c.Stdout, "Reloaded: %s.\n", strings.Join(done.Changed, ", "))
 	case len(done.Restart) == 0:
 		fmt.Fprintln(c.Stdout, "The configuration has not changed.")
 	}
+
 	if len(done.Restart) > 0 {
 		fmt.Fprintf(c.Stdout, "These take effect after a restart: %s.\n", strings.Join(done.Restart, ", "))
 	}
+
 	return nil
 }
 

@@ -63,15 +63,18 @@ func (b *bulkFlags) act(c Console, kind operation.Kind) error {
 	if err != nil {
 		return err
 	}
+
 	if f, err := filter.Parse(b.Filter, time.Now()); err != nil {
 		return usage.Of(err)
 	} else if f.Zero() {
 		return usage.Errorf("--filter is empty, which would select every job; use state:dead_letter for all dead letters")
 	}
+
 	dashboard, err := b.connect()
 	if err != nil {
 		return err
 	}
+
 	ctx, stop := c.until(os.Interrupt)
 	defer stop()
 	// The first interrupt ends the command; what it began is aborted or goes on.
@@ -79,19 +82,24 @@ func (b *bulkFlags) act(c Console, kind operation.Kind) error {
 	if err := w.begin(ctx, b.Filter); err != nil {
 		return err
 	}
+
 	w.preview(pace)
+
 	if b.DryRun || w.now.Operation.Pending == 0 {
 		fmt.Fprintln(c.Stdout, "Nothing was done.")
 		return w.post("abort", nil)
 	}
+
 	if !b.Yes {
 		if err := w.confirm(ctx); err != nil {
 			return errors.Join(err, w.post("abort", nil))
 		}
 	}
+
 	if err := w.post("start", pace); err != nil {
 		return err
 	}
+
 	return w.follow(ctx)
 }
 
@@ -99,15 +107,18 @@ func (b *bulkFlags) act(c Console, kind operation.Kind) error {
 // was not given is left to the dashboard.
 func (b *bulkFlags) pace() (pace apitype.PaceRequest, err error) {
 	guard := !b.NoGuard
+
 	pace.Guard = &guard
 	var means operation.Pace
 	if b.Canary != nil {
 		if *b.Canary < 0 {
 			return pace, usage.Errorf("--canary must be 0 or more")
 		}
+
 		means.Canary = int64(*b.Canary)
 		pace.Canary = &means.Canary
 	}
+
 	switch {
 	case b.Rate != "" && b.Spread != "":
 		return pace, usage.Errorf("--rate and --spread cannot be used together")
@@ -115,29 +126,35 @@ func (b *bulkFlags) pace() (pace apitype.PaceRequest, err error) {
 		if means.Rate, err = parseRate(b.Rate); err != nil {
 			return pace, err
 		}
+
 		pace.Rate = &means.Rate
 	case b.Spread != "":
 		d, err := wire.ParseDuration(b.Spread)
 		if err != nil || d <= 0 {
 			return pace, usage.Errorf("--spread %q is not a duration, for example 10m or 2h", b.Spread)
 		}
+
 		means.Spread = d
 		pace.Spread = (*apitype.Duration)(&means.Spread)
 	}
+
 	if err := means.Check(); err != nil {
 		return pace, usage.Of(err)
 	}
+
 	return pace, nil
 }
 
 // parseRate reads a rate such as 20/s, 300/m, 1000/h or 20, in jobs a second.
 func parseRate(text string) (float64, error) {
 	number, unit, _ := strings.Cut(text, "/")
+
 	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}
 	rate, err := strconv.ParseFloat(number, 64)
 	if divisor, ok := per[unit]; ok && err == nil && rate > 0 {
 		return rate / divisor, nil
 	}
+
 	return 0, usage.Errorf("--rate %q is not a rate such as 20/s, 300/m or 1000/h", text)
 }
 
@@ -158,6 +175,7 @@ func (w *watcher) begin(ctx context.Context, filter string) error {
 	if err := w.dashboard.Call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
 		return err
 	}
+
 	for w.now.Operation.State == operation.Collecting {
 		switch err := w.look(ctx, 200*time.Millisecond); {
 		case err != nil && ctx.Err() != nil:
@@ -166,6 +184,7 @@ func (w *watcher) begin(ctx context.Context, filter string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -176,6 +195,7 @@ func (w *watcher) look(ctx context.Context, wait time.Duration) error {
 		return ctx.Err()
 	case <-time.After(wait):
 	}
+
 	return w.dashboard.Call(ctx, http.MethodGet, w.path(""), nil, &w.now)
 }
 
@@ -194,23 +214,31 @@ func (w *watcher) preview(pace apitype.PaceRequest) {
 	o, b := w.now.Operation, w.now.Breakdown
 	fmt.Fprintf(w.Stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
 	fmt.Fprintf(w.Stdout, "%8d eligible\n", o.Pending)
+
 	for _, p := range b.Scope {
 		fmt.Fprintf(w.Stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
 	}
+
 	if len(b.Causes) > 1 {
 		fmt.Fprintf(w.Stdout, "%8d causes\n", o.Causes)
+
 		for _, p := range b.Causes {
 			fmt.Fprintf(w.Stdout, "%16d %s\n", p.Count, causeName(p.Cause))
 		}
 	}
+
 	if b.Unhandled > 0 && w.kind == operation.Replay {
 		fmt.Fprintf(w.Stdout, "%8d have no handler here\n", b.Unhandled)
 	}
+
 	fmt.Fprintf(w.Stdout, "%8d skipped\n", o.Skipped)
+
 	for _, s := range b.Skips {
 		fmt.Fprintf(w.Stdout, "%16d %s\n", s.Count, s.Code)
 	}
+
 	w.warnOfSources()
+
 	if pace.Rate != nil && o.Pending > 0 {
 		takes := time.Duration(float64(o.Pending) / *pace.Rate * float64(time.Second))
 		fmt.Fprintf(w.Stdout, "At this rate it takes about %s.\n", takes.Round(time.Second))
@@ -231,9 +259,11 @@ func (w *watcher) causes() {
 	if w.now.Operation.Causes < 2 {
 		return
 	}
+
 	for _, c := range all {
 		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, canaryJobs(c)), causeName(c.Cause))
 	}
+
 	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
 		fmt.Fprintf(w.Stdout, "%16d causes untested\n", untested)
 	}
@@ -250,6 +280,7 @@ func (w *watcher) warnOfSources() {
 		if p.Count == 1 {
 			are = "is"
 		}
+
 		part := operation.SourcePart{Name: p.Name, Count: p.Count, Attached: p.Attached}
 		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, printable(part.Discarded()))
 	}
@@ -262,16 +293,20 @@ func (w *watcher) confirm(ctx context.Context) error {
 		return usage.Errorf("standard input is not a terminal, so you cannot be asked to confirm; " +
 			"add --yes to continue, or --dry-run for a preview")
 	}
+
 	o, want := w.now.Operation, "yes"
 	if o.Pending > operation.ConfirmAbove {
 		want = strconv.FormatInt(o.Pending, 10)
 	}
+
 	fmt.Fprintf(w.Stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
+
 	answered := make(chan string, 1)
 	go func() { // ends with the process: nothing can end a read from a terminal
 		answer, _ := bufio.NewReader(w.Stdin).ReadString('\n') // what cannot be read is no yes
 		answered <- answer
 	}()
+
 	select {
 	case answer := <-answered:
 		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == want || answer == "y" && want == "yes" {
@@ -280,6 +315,7 @@ func (w *watcher) confirm(ctx context.Context) error {
 	case <-ctx.Done():
 		fmt.Fprintln(w.Stdout)
 	}
+
 	return errors.New("not confirmed; nothing was done")
 }
 
@@ -290,19 +326,24 @@ func (w *watcher) follow(ctx context.Context) error {
 	if w.live {
 		wait = 250 * time.Millisecond
 	}
+
 	for {
 		w.progress()
+
 		o := w.now.Operation
 		if o.State != operation.Running && !(o.State == operation.Paused && open(w.now.Progress)) {
 			return w.end()
 		}
+
 		if err := w.look(ctx, wait); err != nil {
 			w.newline()
+
 			if ctx.Err() != nil {
 				fmt.Fprintf(w.Stdout, "Operation %d keeps running without this command. To abort it: curl -X POST %s\n",
 					o.ID, w.dashboard.URL(w.path("abort")))
 				return nil
 			}
+
 			return fmt.Errorf("operation %d keeps running, but its progress cannot be read: %w", o.ID, err)
 		}
 	}
@@ -316,9 +357,11 @@ func (w *watcher) progress() {
 	if o.Unknown > 0 {
 		line += fmt.Sprintf(", %d unknown", o.Unknown)
 	}
+
 	if line == w.printed {
 		return
 	}
+
 	w.printed = line
 	if !w.live {
 		fmt.Fprintln(w.Stdout, line)
@@ -339,6 +382,7 @@ func (w *watcher) newline() {
 // end prints how the operation ended, or returns why it did not.
 func (w *watcher) end() error {
 	w.newline()
+
 	o := w.now.Operation
 	switch o.State {
 	case operation.Finished:
@@ -347,6 +391,7 @@ func (w *watcher) end() error {
 	case operation.Paused:
 		return w.paused()
 	}
+
 	return fmt.Errorf("operation %d is %s: %s", o.ID, o.State, o.Why)
 }
 
@@ -364,6 +409,7 @@ func (e *pausedError) Error() string { return e.why }
 func (w *watcher) paused() error {
 	o, c := w.now.Operation, w.now.Progress
 	failed := c.CanaryRelapsed + c.CanaryDropped
+
 	w.causes()
 
 	e := &pausedError{steps: []string{w.step("resume it", "resume")}}
@@ -392,7 +438,9 @@ func (w *watcher) paused() error {
 		what := fmt.Sprintf("resume only the %d of %d causes that passed", causes, o.Causes)
 		e.steps = append(e.steps, w.step(what, "resume-passed"))
 	}
+
 	e.steps = append(e.steps, w.step("abort it", "abort"))
+
 	return e
 }
 
@@ -408,6 +456,7 @@ func (w *watcher) passedCauses() (n int64) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -418,20 +467,25 @@ func (w *watcher) atSource(canary int64) string {
 	if c.CanaryAtSource > 0 {
 		text += fmt.Sprintf("%d of %d handed to %s.", c.CanaryAtSource, canary, cmp.Or(c.Source, "their sources"))
 	}
+
 	if c.SourceReports == "failures" {
 		text += " It reports only failures."
 	}
+
 	switch {
 	case c.CanaryReturned > 0 && c.CanaryReturned == c.CanaryAtSource:
 		text += " None came back within 10 minutes."
 	case c.CanaryAtSource > 0:
 		text += " What is not back by " + second(c.ReturnedUntil.Time) + " counts as returned."
 	}
+
 	if c.CanaryUnknown > 0 {
 		text += fmt.Sprintf(" It is unknown whether the source took %d of %d.", c.CanaryUnknown, canary)
 	}
+
 	if c.CanarySucceeded > 0 {
 		text += fmt.Sprintf(" %d succeeded.", c.CanarySucceeded)
 	}
+
 	return strings.TrimSpace(text)
 }

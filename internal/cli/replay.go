@@ -28,12 +28,14 @@ func (r *replayCommand) Run(c Console) error {
 	if r.ID != "" {
 		return r.one(c)
 	}
+
 	switch {
 	case r.Mode != "" || r.In != 0 || r.Payload != "":
 		return usage.Errorf("--mode, --in and --payload are for one job: name its id")
 	case r.Filter == "":
 		return usage.Errorf("name the id of a job, or select jobs with --filter: state:dead_letter for all dead letters")
 	}
+
 	return r.act(c, operation.Replay)
 }
 
@@ -50,14 +52,17 @@ func (r *replayCommand) one(c Console) error {
 	case r.In < 0:
 		return usage.Errorf("--in must not be negative")
 	}
+
 	dashboard, err := r.connect()
 	if err != nil {
 		return err
 	}
+
 	var was apitype.JobDetail
 	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &was); err != nil {
 		return err
 	}
+
 	var is apitype.JobAnswer
 	if err := dashboard.Call(context.Background(), http.MethodPost, "jobs/"+id+"/replay", r.change(was.Job.Run), &is); err != nil {
 		return err
@@ -68,7 +73,9 @@ func (r *replayCommand) one(c Console) error {
 	if j.foreign() && !j.AtSource { // its source is told in the background
 		state = "on its way to " + job.SourceOf(j.Queue)
 	}
+
 	fmt.Fprintf(c.Stdout, "Replayed, run %d: %s\n", j.Run, state)
+
 	return nil
 }
 
@@ -79,9 +86,11 @@ func (r *replayCommand) change(run int) apitype.ReplayRequest {
 		mode := source.Mode(r.Mode)
 		ask.Mode = &mode
 	}
+
 	if r.In > 0 {
 		delay := apitype.Duration(r.In)
 		ask.Delay = &delay
 	}
+
 	return ask
 }

@@ -40,10 +40,12 @@ func (s *serve) Run(c Console) error {
 	if err != nil {
 		return err
 	}
+
 	if err = s.run(c, log); err != nil && s.LogFormat == "json" {
 		log.Error("Redrive failed.", "error", err)
 		return loggedError{err}
 	}
+
 	return err
 }
 
@@ -58,6 +60,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 	if err := app.CheckListen(s.Listen, true); err != nil {
 		return err
 	}
+
 	settings, err := loadConfig(s.Config)
 	if err != nil {
 		return err
@@ -67,6 +70,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 	if s.BasePath != nil {
 		base = strings.TrimSuffix(*s.BasePath, "/")
 	}
+
 	if !config.IsBasePath(base) {
 		return usage.Errorf("--base-path %q is not a path, for example /redrive", base)
 	}
@@ -89,16 +93,19 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 
 	log.Info("Redrive is ready.", "version", c.Version, "url", a.URL(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
 		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
+
 	if s.LogFormat != "json" {
 		state := ""
 		if a.Store().Made() {
 			state = ", which is new"
 		}
+
 		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), s.DB, state)
 	}
 
 	hangups, ignore := c.Signals(syscall.SIGHUP)
 	defer ignore()
+
 	a.ReloadOn(hangups)
 
 	// systemd waits for this (Type=notify). The programs that run jobs do not get the
@@ -106,6 +113,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 	if _, err := daemon.SdNotify(true, daemon.SdNotifyReady); err != nil {
 		log.Warn("systemd was not told that Redrive is ready.", "error", err)
 	}
+
 	return a.Attend(signals)
 }
 
@@ -121,11 +129,14 @@ func loadConfigBy(load func(path string) (*config.Config, error), path string) (
 		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
 			return config.Default(), nil
 		}
+
 		path = usualConfig
 	}
+
 	c, err := load(path)
 	if err != nil {
 		return nil, usage.Of(err)
 	}
+
 	return c, nil
 }

@@ -46,25 +46,32 @@ func (k *sourceCheck) Run(c Console) error {
 	if err != nil {
 		return err
 	}
+
 	all := settings.Sources()
 	if len(all) == 0 {
 		return usage.Errorf("%s has no section sources; see docs/sources.md", k.File)
 	}
+
 	failed := 0
 	for _, s := range all {
 		fmt.Fprintf(c.Stdout, "%s: %s\n", s.Name, s.Preset.Title)
+
 		seen, err := lookAt(s.Preset, s.URL.Reveal(), s.Work.Reveal(), s.Settings)
 		if err != nil {
 			failed++
+
 			fmt.Fprintf(c.Stdout, "  Cannot be attached: %s\n\n", printable(settings.Redactor().Text(clip.Line(clip.Text(err.Error(), 4000)))))
 			continue
 		}
+
 		seen.print(c.Stdout, settings.Redactor().Text)
 		printActs(c.Stdout, s, seen.report)
 	}
+
 	if failed > 0 {
 		return fmt.Errorf("%d of %s cannot be attached", failed, counted(len(all), "source"))
 	}
+
 	return nil
 }
 
@@ -83,27 +90,34 @@ type seen struct {
 func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookFor)
 	defer cancel()
+
 	origin, err := app.OpenSource(ctx, p, address, work, s)
 	if err != nil {
 		return seen{}, &unreachedError{err}
 	}
+
 	defer func() { err = errors.Join(err, origin.Close()) }()
+
 	if found.report, err = origin.Check(ctx); err != nil {
 		return seen{}, err
 	}
+
 	for after := ""; ; {
 		page, err := origin.Scan(ctx, after, 500)
 		if err != nil {
 			return seen{}, err
 		}
+
 		if room := newestOf - len(found.newest); room > 0 {
 			newest := page.Records[:min(room, len(page.Records))]
 			page.Complete(newest)
 			found.newest = append(found.newest, newest...)
 		}
+
 		found.dead += len(page.Records) + len(page.Refused)
 		found.large += len(page.Refused)
 		room := max(0, newestOf-len(found.refused))
+
 		found.refused = append(found.refused, page.Refused[:min(room, len(page.Refused))]...)
 		after = page.Next
 		if found.more = after != ""; !found.more || found.dead >= countedTo {
@@ -120,25 +134,32 @@ func (e *unreachedError) Unwrap() error { return e.error }
 // print says what was found.
 func (s seen) print(w io.Writer, hide func(string) string) {
 	line(w, "Version", clip.Text(hide(s.report.Version), 200))
+
 	how := counted(s.dead, "dead letter")
 	if s.more {
 		how = "more than " + how
 	}
+
 	line(w, "Sees", how)
+
 	for _, r := range s.newest {
 		what := strings.Trim(r.Error.Type+": "+r.Error.Message, ": ")
 		at := "at an unknown time"
 		if !r.FailedAt.IsZero() {
 			at = r.FailedAt.Format(time.DateTime) + " UTC"
 		}
+
 		line(w, "", clip.Text(fmt.Sprintf("%s %s %s %s", at, r.Queue, r.Type, hide(what)), 160))
 	}
+
 	if s.large > 0 {
 		line(w, "Leaves", counted(s.large, "record")+" in quarantine: Redrive cannot take them over")
 	}
+
 	for _, r := range s.refused {
 		line(w, "", clip.Text(hide(r.Key)+": "+r.Why, 160))
 	}
+
 	for _, sentence := range append(s.report.Sees, s.report.Warnings...) {
 		line(w, "Note", clip.Text(hide(sentence), 500))
 	}
@@ -166,20 +187,26 @@ func printActs(w io.Writer, s config.Source, r source.Report) {
 			line(w, "Refuses", fmt.Sprintf("%s, and the user at the source could not either.", k))
 		}
 	}
+
 	once, fresh := s.Preset.Modes[source.Once], s.Preset.Modes[source.Fresh]
 	line(w, "Replay", once)
+
 	if fresh != once {
 		line(w, "Or fresh", fresh)
 	}
+
 	for _, grant := range s.Preset.Grants {
 		line(w, "Grant", grant)
 	}
+
 	for _, hazard := range s.Preset.Hazards {
 		line(w, "Hazard", hazard)
 	}
+
 	for _, blank := range s.Preset.Blank {
 		line(w, "Blank", blank)
 	}
+
 	fmt.Fprintln(w)
 }
 
@@ -195,16 +222,20 @@ func (d *sourceDiscover) Run(c Console) error {
 		return usage.Errorf("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +
 			"Redrive does not look for them, because a look at a queue of work would hurt")
 	}
+
 	found, nothing, err := discover(d.URL, queues)
 	if err != nil {
 		return err
 	}
+
 	for _, f := range found {
 		f.print(c.Stdout, queues)
 	}
+
 	if len(found) > 0 && len(nothing) > 0 {
 		fmt.Fprintf(c.Stderr, "Nothing found for: %s.\n", strings.Join(nothing, ", "))
 	}
+
 	return nil
 }
 
@@ -221,6 +252,7 @@ func discover(address string, queues []string) (found []fit, nothing []string, e
 	if len(presets) == 0 {
 		return nil, nil, usage.Errorf("no preset is for such a URL; use postgres://, mysql://, sqlite://, redis:// or amqp://")
 	}
+
 	var last error
 	for _, p := range presets {
 		settings := preset.Settings{Queues: queues}
@@ -228,31 +260,39 @@ func discover(address string, queues []string) (found []fit, nothing []string, e
 			nothing, last = append(nothing, p.Name), err
 			continue
 		}
+
 		s, err := lookAt(p, address, "", settings)
 		if unreached := new(unreachedError); errors.As(err, &unreached) {
 			return nil, nil, cannotConnect(address, unreached.error)
 		}
+
 		f := fit{p, s}
 		if err == nil && f.evidence() > 0 {
 			found = append(found, f)
 			continue
 		}
+
 		nothing = append(nothing, p.Name)
+
 		if err != nil {
 			last = err
 		}
 	}
+
 	if len(found) == 0 {
 		err = fmt.Errorf("no preset fits what lies there under the usual names. Nothing found for: %s. "+
 			"Tables and keys with other names can be named in redrive.yaml, see docs/sources.md", strings.Join(nothing, ", "))
 		if last != nil {
 			err = fmt.Errorf("%w. The last answer was: %w", err, last)
 		}
+
 		return nil, nil, err
 	}
+
 	slices.SortStableFunc(found, func(a, b fit) int {
 		return cmp.Or(cmp.Compare(b.evidence(), a.evidence()), cmp.Compare(b.dead, a.dead))
 	})
+
 	return found, nothing, nil
 }
 
@@ -270,6 +310,7 @@ func (f fit) evidence() int {
 	case f.Family == "sql" || slices.ContainsFunc(f.newest, f.wrote):
 		return 3
 	}
+
 	return 0
 }
 
@@ -279,13 +320,16 @@ func (f fit) wrote(r source.Record) bool {
 	if r.Type == "unknown" || slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.HasPrefix(w, "The record is shown raw") }) {
 		return false
 	}
+
 	if f.AMQP == nil || len(f.AMQP.Type) == 0 {
 		return true
 	}
+
 	var meta struct{ Headers map[string]json.RawMessage }
 	if json.Unmarshal(r.Meta, &meta) != nil {
 		return false
 	}
+
 	return slices.ContainsFunc(f.AMQP.Type, func(name string) bool { return meta.Headers[name] != nil })
 }
 
@@ -294,9 +338,11 @@ func (f fit) print(w io.Writer, queues []string) {
 	fmt.Fprintf(w, "%s: %s\n", f.Name, f.Title)
 	f.seen.print(w, func(s string) string { return s })
 	fmt.Fprintf(w, "\nsources:\n  NAME:\n    preset: %s\n    url_env: NAME_URL\n", f.Name)
+
 	if f.AMQP != nil {
 		fmt.Fprintf(w, "    queues: [%s]\n", strings.Join(queues, ", "))
 	}
+
 	fmt.Fprintln(w)
 }
 
@@ -306,6 +352,7 @@ func cannotConnect(address string, err error) error {
 	if parsed != nil || u.Host == "" || u.Scheme == "sqlite" {
 		return err
 	}
+
 	why := strings.TrimPrefix(err.Error(), "connect: ")
 	name := new(net.DNSError)
 	switch errno := syscall.Errno(0); {
@@ -314,6 +361,7 @@ func cannotConnect(address string, err error) error {
 	case errors.As(err, &name):
 		why = name.Err
 	}
+
 	return fmt.Errorf("cannot connect to %s: %s", u.Host, why)
 }
 
@@ -327,6 +375,7 @@ func queuesOf(address string) []string {
 	if err != nil || u.Query().Get("queues") == "" {
 		return nil
 	}
+
 	return strings.Split(u.Query().Get("queues"), ",")
 }
 
@@ -338,15 +387,18 @@ func presetsFor(address string) (all []*preset.Preset) {
 	if engine == "" {
 		engine = scheme
 	}
+
 	presets := preset.All()
 	for _, name := range preset.Names() {
 		p := presets[name]
 		if p.Own || p.Work != nil {
 			continue
 		}
+
 		if slices.Contains(p.Engines, engine) || p.Family == families[scheme] {
 			all = append(all, p)
 		}
 	}
+
 	return all
 }

@@ -50,6 +50,7 @@ func New(address string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is not an address, for example http://127.0.0.1:8080", address)
 	}
+
 	return &Client{base: base}, nil
 }
 
@@ -85,6 +86,7 @@ func (e *Error) Error() string {
 	case e.Refused():
 		return "refused: " + e.Problem()
 	}
+
 	return "the dashboard failed: " + e.Problem()
 }
 
@@ -99,6 +101,7 @@ func Unchanged(err error) bool {
 	if errors.As(err, &answer) {
 		return answer.Refused() || slices.Contains(promises, answer.Code)
 	}
+
 	return unreached(err)
 }
 
@@ -122,16 +125,20 @@ func (c *Client) Call(ctx context.Context, method, path string, send, into any) 
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetEscapeHTML(false) // a payload goes as it was written
+
 		if err := e.Encode(send); err != nil {
 			return err
 		}
+
 		body = text.Bytes()
 	}
+
 	response, err := c.do(ctx, method, path, http.Header{}, body)
 	if err != nil {
 		return fmt.Errorf("ask the dashboard: %w; is it running?", err)
 	}
 	defer response.Body.Close()
+
 	return read(response, into)
 }
 
@@ -141,21 +148,25 @@ func (c *Client) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	response, err := send(r)
 	if err != nil {
 		return fmt.Errorf("ask the dashboard: %w; is one running there?", err)
 	}
 	defer response.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(response.Body, 4096))
 	if err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
+
 	switch said := strings.TrimSpace(string(text)); {
 	case response.StatusCode == http.StatusOK && said == "ready":
 		return nil
 	case response.StatusCode == http.StatusServiceUnavailable && said != "":
 		return fmt.Errorf("the dashboard at %s is not ready: %s", r.URL.Host, said)
 	}
+
 	return unintelligible(response)
 }
 
@@ -182,6 +193,7 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 	if key != "" {
 		header.Set("Idempotency-Key", key)
 	}
+
 	response, err := c.do(ctx, http.MethodPost, path, header, body)
 	if unreached(err) {
 		return Enqueued{}, fmt.Errorf("the job was not sent: %w; is the dashboard running?", err)
@@ -189,6 +201,7 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 		return Enqueued{}, fmt.Errorf("the dashboard did not answer: %w", err)
 	}
 	defer response.Body.Close()
+
 	var answer struct {
 		Job     json.RawMessage
 		Jobs    []json.RawMessage
@@ -198,9 +211,11 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 	if answer.Job != nil {
 		answer.Jobs = append(answer.Jobs, answer.Job)
 	}
+
 	if !errors.As(err, new(*Error)) && len(answer.Jobs) == 0 {
 		err = unintelligible(response)
 	}
+
 	return Enqueued{answer.Jobs, response.StatusCode == http.StatusOK, answer.Warning}, err
 }
 
@@ -210,13 +225,16 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if err != nil {
 		return nil, err
 	}
+
 	r.Header = header
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+
 	if c.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.Token)
 	}
+
 	return send(r)
 }
 
@@ -231,6 +249,7 @@ func send(r *http.Request) (*http.Response, error) {
 		Timeout:       Timeout + time.Duration(r.ContentLength)*time.Second/leastRate,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+
 	return h.Do(r)
 }
 
@@ -241,6 +260,7 @@ func read(response *http.Response, into any) error {
 	if err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
+
 	if response.StatusCode < http.StatusMultipleChoices {
 		if into == nil {
 			return nil
@@ -252,6 +272,7 @@ func read(response *http.Response, into any) error {
 	if err := json.Unmarshal(data, &answer); err != nil || answer.Error.Message == "" {
 		return unintelligible(response)
 	}
+
 	failed := &Error{
 		Code:    answer.Error.Code,
 		Field:   answer.Error.Field,
@@ -262,6 +283,7 @@ func read(response *http.Response, into any) error {
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		failed.again = time.Duration(seconds) * time.Second
 	}
+
 	return failed
 }
 

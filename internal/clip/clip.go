@@ -15,10 +15,12 @@ func Text(s string, limit int) string {
 		return s
 	}
 	const marker = "… [cut]"
+
 	cut := max(0, limit-len(marker))
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
+
 	return s[:cut] + marker
 }
 

@@ -130,12 +130,15 @@ type Error struct {
 func (e *Error) Error() string {
 	var place strings.Builder
 	place.WriteString(e.File)
+
 	if e.Line > 0 {
 		fmt.Fprintf(&place, ":%d", e.Line)
 	}
+
 	if e.Field != "" {
 		place.WriteString(": " + printable(withoutLogins(e.Field)))
 	}
+
 	return place.String() + ": " + printable(withoutLogins(strings.ReplaceAll(e.Problem, "\n", " ")))
 }
 
@@ -155,6 +158,7 @@ func printable(s string) string {
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		}
 	}
+
 	return b.String()
 }
 
@@ -167,6 +171,7 @@ func (all Errors) Error() string {
 	for _, e := range all {
 		lines = append(lines, e.Error())
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -176,6 +181,7 @@ func (all Errors) Unwrap() []error {
 	for i, e := range all {
 		errs[i] = e
 	}
+
 	return errs
 }
 
@@ -190,13 +196,16 @@ func collect(err error) error {
 			all = append(all, e)
 		}
 	}
+
 	switch len(all) {
 	case 0:
 		return err
 	case 1:
 		return all[0]
 	}
+
 	slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+
 	return all
 }
 
@@ -215,6 +224,7 @@ func Default() *Config {
 	if err != nil { // unreachable: there is nothing to be wrong
 		panic(err)
 	}
+
 	return c
 }
 
@@ -224,6 +234,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
+
 	return Parse(path, data)
 }
 
@@ -234,11 +245,13 @@ func LoadPolicies(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
+
 	c, err := parseAll(path, data)
 	wrong := slices.DeleteFunc(split(err), func(err error) bool { return errors.As(err, new(noSecret)) })
 	if err := errors.Join(wrong...); err != nil {
 		return nil, collect(err)
 	}
+
 	return c, nil
 }
 
@@ -248,7 +261,9 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+
 	return data, cmp.Or(err, f.Close())
 }
 
@@ -259,6 +274,7 @@ func Parse(name string, data []byte) (*Config, error) {
 	if err != nil {
 		return nil, collect(err)
 	}
+
 	return c, nil
 }
 
@@ -278,6 +294,7 @@ func parseAll(name string, data []byte) (*Config, error) {
 	if err == nil && root.node != nil {
 		err = c.read(root)
 	}
+
 	return c, errors.Join(err, c.link(), c.check(), c.compileRules(split(err)))
 }
 
@@ -292,11 +309,14 @@ func (c *Config) Locate(err error) error {
 		for _, err := range joined.Unwrap() {
 			all = append(all, c.Locate(err))
 		}
+
 		return collect(errors.Join(all...))
 	}
+
 	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
 		return c.file.wrong(wrong.Field, wrong.Problem)
 	}
+
 	return err
 }
 
@@ -306,6 +326,7 @@ func (c *Config) Workers(queue string) int {
 	if n := c.queues[queue].workers; n != nil {
 		return *n
 	}
+
 	return c.workers
 }
 
@@ -346,7 +367,9 @@ func (c *Config) NamedQueues() []string {
 			all = append(all, rule.Queue)
 		}
 	}
+
 	slices.Sort(all)
+
 	return slices.Compact(all)
 }
 
@@ -357,10 +380,13 @@ func under(path string, err error) error {
 		for _, err := range joined.Unwrap() {
 			all = append(all, under(path, err))
 		}
+
 		return errors.Join(all...)
 	}
+
 	if wrong, ok := errors.AsType[*invalid.Error](err); ok {
 		return &invalid.Error{Field: path + "." + wrong.Field, Problem: wrong.Problem}
 	}
+
 	return err
 }

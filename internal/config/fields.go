@@ -26,6 +26,7 @@ import (
 // what they say together is checked later, see [Parse].
 func (c *Config) read(root value) error {
 	c.noteSections(root)
+
 	return root.fields(map[string]func(value) error{
 		"policy":       into(&c.policy, value.policy),
 		"policies":     c.readPolicies,
@@ -87,6 +88,7 @@ func (c *Config) readQueues(v value) error {
 			},
 		})
 		c.queues[name] = q
+
 		return err
 	})
 }
@@ -98,16 +100,21 @@ func (c *Config) readPolicies(v value) error {
 		if _, taken := retry.Preset(name); taken {
 			return v.wrong("is the name of a preset, which cannot be changed; choose another name, and write use: %s in it", name)
 		}
+
 		if name == "default" {
 			return v.wrong("is reserved for the field policy of this file; write the policy there, or choose another name")
 		}
+
 		if job.CheckQueue(name) != nil {
 			return v.wrong("is not the name of a policy: letters, digits, dot, dash and underscore")
 		}
+
 		if len(c.policies) == retry.MaxEntries {
 			return v.wrong("exceeds the limit of %d policies", retry.MaxEntries)
 		}
+
 		c.policies[name], err = v.policy()
+
 		return err
 	})
 }
@@ -128,6 +135,7 @@ func (c *Config) readTypes(v value) error {
 			},
 		})
 		c.types[pattern] = k
+
 		return err
 	})
 }
@@ -139,6 +147,7 @@ func (c *Config) readHandlers(v value) error {
 		if err := checkPattern(pattern, v); err != nil {
 			return err
 		}
+
 		var h handler.Config
 		err := v.fields(map[string]func(value) error{
 			"http": optional(&h.HTTP, readHTTP),
@@ -147,7 +156,9 @@ func (c *Config) readHandlers(v value) error {
 		if err == nil && (h.HTTP == nil) == (h.Exec == nil) {
 			err = v.wrong("needs exactly one of http and exec")
 		}
+
 		c.Handlers[pattern] = h
+
 		return err
 	})
 }
@@ -162,6 +173,7 @@ func readExec(v value) (e handler.Exec, err error) {
 	if err == nil && len(e.Command) == 0 {
 		err = v.wrong("needs a command, for example [/usr/local/bin/report, --quick]")
 	}
+
 	return e, err
 }
 
@@ -172,9 +184,11 @@ func checkPattern(pattern string, v value) error {
 	if strings.Contains(name, "*") || name == "" && pattern != "" {
 		return v.wrong(`is not a pattern; write a job type, or a prefix such as "report.*"`)
 	}
+
 	if err := job.CheckType(name); err != nil {
 		return v.wrong("%s", problem(err))
 	}
+
 	return nil
 }
 
@@ -191,19 +205,24 @@ func isHost(s string) bool {
 		if scheme != "http" && scheme != "https" {
 			return false
 		}
+
 		s = rest
 	}
+
 	if name, port, err := net.SplitHostPort(s); err == nil {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 			return false
 		}
+
 		s = name
 	} else if inner, ok := strings.CutPrefix(s, "["); ok {
 		s = strings.TrimSuffix(inner, "]")
 	}
+
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true
 	}
+
 	return s != "" && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
@@ -216,6 +235,7 @@ func (v value) upTo(most int, of string) (int, error) {
 	if err == nil && (n < 1 || n > most) {
 		err = v.wrong("%d is not a valid number of %s; use 1 to %d", n, of, most)
 	}
+
 	return n, err
 }
 
@@ -226,6 +246,7 @@ func word[T ~string](valid func(T) bool, others string) func(value) (T, error) {
 		if err == nil && !valid(T(s)) {
 			err = v.wrong("%q is "+others, clip.Text(s, 64))
 		}
+
 		return T(s), err
 	}
 }
@@ -253,14 +274,17 @@ func (v value) duration(example string) (time.Duration, error) {
 		}
 		return 0, v.wrong("must be a duration with its unit, for example %s, not %s", example, clip.Text(v.node.String(), 40))
 	}
+
 	s, err := v.text()
 	if err != nil {
 		return 0, err
 	}
+
 	d, err := wire.ParseDuration(s)
 	if err != nil {
 		err = v.wrong("%v", err)
 	}
+
 	return d, err
 }
 
@@ -272,6 +296,7 @@ func isDuration(s string) bool {
 // sign is -1 for a number or a duration below zero, 0 for zero, and otherwise 1.
 func (v value) sign() int {
 	positive, negative := strings.CutPrefix(v.scalar(), "-")
+
 	n, notANumber := strconv.ParseFloat(positive, 64)
 	d, notADuration := wire.ParseDuration(positive)
 	switch {
@@ -280,6 +305,7 @@ func (v value) sign() int {
 	case negative && (notANumber == nil || notADuration == nil):
 		return -1
 	}
+
 	return 1
 }
 
@@ -291,6 +317,7 @@ func (v value) scalar() string {
 	case *ast.StringNode:
 		return n.Value
 	}
+
 	return ""
 }
 
@@ -308,16 +335,19 @@ func (v value) policy() (retry.Patch, error) {
 	if err != nil {
 		return anyIntervals(), err
 	}
+
 	patch, err := wire.DecodePatch(data)
 	wrong := split(err)
 	if n := patch.MaxAttempts; n != nil && *n == 0 {
 		wrong = append(wrong, invalid.Errorf("max_attempts",
 			"0 is not possible, because every job runs at least once; write 1 to run it once and never again"))
 	}
+
 	wrong = append(wrong, retry.Default().With(anyIntervals()).With(patch).Problems()...)
 	if len(wrong) == 0 {
 		return patch, nil
 	}
+
 	var all []error
 	for _, err := range wrong {
 		if field := fieldOf(err); field == "policy" { // it is about the policy itself
@@ -326,6 +356,7 @@ func (v value) policy() (retry.Patch, error) {
 			all = append(all, v.file.wrong(join(v.path, field), problem(err)))
 		}
 	}
+
 	return readable(patch, wrong), errors.Join(all...)
 }
 
@@ -350,6 +381,7 @@ func readable(patch retry.Patch, wrong []error) retry.Patch {
 			left = unknown
 		}
 	}
+
 	return left
 }
 
@@ -361,9 +393,11 @@ func split(err error) (all []error) {
 		}
 		return all
 	}
+
 	if err == nil {
 		return nil
 	}
+
 	return []error{err}
 }
 
@@ -390,11 +424,13 @@ func (c *Config) Redactor() *redact.Redactor { return c.redactor }
 // It tries each entry on its own, so that an error is about its line.
 func (c *Config) readRedaction(v value) error {
 	o := redact.Options{Wrapped: envelope.Unread, Inside: []string{"data", "body.data"}}
+
 	err := v.fields(map[string]func(value) error{
 		"keys":  hidden(&o.Keys, func(s string) redact.Options { return redact.Options{Keys: []string{s}} }),
 		"paths": hidden(&o.Paths, onePath),
 		"types": func(v value) error {
 			o.Types = map[string][]string{}
+
 			return v.entries(func(pattern string, v value) error {
 				if err := checkPattern(pattern, v); err != nil {
 					return err
@@ -402,6 +438,7 @@ func (c *Config) readRedaction(v value) error {
 				var paths []string
 				err := hidden(&paths, onePath)(v)
 				o.Types[pattern] = paths
+
 				return err
 			})
 		},
@@ -409,6 +446,7 @@ func (c *Config) readRedaction(v value) error {
 	if err == nil {
 		c.redactor, err = redact.New(o)
 	}
+
 	return err
 }
 
@@ -422,9 +460,11 @@ func hidden(to *[]string, of func(string) redact.Options) func(value) error {
 		if err != nil {
 			return "", err
 		}
+
 		if _, err := redact.New(of(s)); err != nil {
 			return "", item.wrong("%s", err)
 		}
+
 		return s, nil
 	}))
 }

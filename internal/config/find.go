@@ -29,12 +29,14 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the queue %q: its jobs have the policy default%s",
 				clip.Text(place, 64), orOneOf("queue:", c.Queues()))
 		}
+
 		m = c.base(place, "")
 	case colon && kind == "type":
 		if len(c.patterns(sample(place))) == 0 {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the type %q: its jobs have the policy of their queue%s",
 				clip.Text(place, 64), orOneOf("type:", slices.Sorted(maps.Keys(c.types))))
 		}
+
 		m = c.base("", sample(place))
 	default:
 		var ok bool
@@ -44,6 +46,7 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 				clip.Text(name, 64), invalid.DidYouMean(name, names), strings.Join(names, ", "))
 		}
 	}
+
 	return m.policy, m.ttr, nil
 }
 
@@ -63,20 +66,25 @@ func orOneOf(prefix string, names []string) string {
 // It returns an *Error about the file, or Errors, unless the file cannot be read.
 func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 	c = c.now()
+
 	data, err := readFile(path)
 	if err != nil {
 		return retry.Policy{}, fmt.Errorf("read the policy: %w", err)
 	}
+
 	v, err := newFile(path).parse(data)
 	if err != nil {
 		return retry.Policy{}, err
 	}
+
 	if v.node == nil {
 		return retry.Policy{}, &Error{File: path, Problem: "is empty; write the fields of a policy, for example max_attempts: 5"}
 	}
+
 	if v, err = v.below("policy"); err != nil {
 		return retry.Policy{}, err
 	}
+
 	return c.readPolicy(v)
 }
 
@@ -85,18 +93,23 @@ func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 func (c *Config) readPolicy(v value) (retry.Policy, error) {
 	patch, err := v.policy()
 	all := []error{err}
+
 	steps, err := c.steps("file", patch)
 	if err != nil {
 		all = append(all, v.file.wrong(join(v.path, "use"), problem(err)))
 	}
+
 	m := c.base("", "")
 	m.take(steps)
+
 	if err := m.policy.Validate(); err != nil {
 		all = append(all, v.file.wrong(join(v.path, fieldOf(err)), problem(err)))
 	}
+
 	if err := errors.Join(all...); err != nil {
 		return retry.Policy{}, collect(err)
 	}
+
 	return m.policy, nil
 }
 
@@ -105,6 +118,7 @@ func (v value) below(name string) (value, error) {
 	if _, ok := v.node.(ast.MapNode); !ok {
 		return v, nil
 	}
+
 	inner, fields := v, 0
 	err := v.entries(func(field string, child value) error {
 		if fields++; field == name {
@@ -115,5 +129,6 @@ func (v value) below(name string) (value, error) {
 	if fields != 1 {
 		return v, err
 	}
+
 	return inner, err
 }

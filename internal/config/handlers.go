@@ -20,6 +20,7 @@ func readHTTP(v value) (h handler.HTTP, err error) {
 	fields["headers"] = into(&h.Headers, headers)
 	fields["client_cert"] = into(&h.ClientCert, value.text)
 	fields["client_key"] = into(&h.ClientKey, value.text)
+
 	fields["ca"] = into(&h.CA, value.text)
 	err = v.fields(fields)
 	switch {
@@ -32,6 +33,7 @@ func readHTTP(v value) (h handler.HTTP, err error) {
 	case len(secrets) == 1:
 		h.Secret = secrets[0]
 	}
+
 	return h, nil
 }
 
@@ -41,6 +43,7 @@ func isMethod(m string) bool { return m == "POST" || m == "PUT" || m == "PATCH" 
 // variables of the environment, and no error shows them.
 func headers(v value) (map[string]Secret, error) {
 	all := map[string]Secret{}
+
 	err := v.mapping()
 	if err == nil {
 		err = v.entries(func(name string, v value) error {
@@ -48,20 +51,26 @@ func headers(v value) (map[string]Secret, error) {
 			if problem != "" {
 				return v.wrong("%s", problem)
 			}
+
 			if _, twice := all[canonical]; twice {
 				return v.wrong("appears twice: header names are not case-sensitive")
 			}
+
 			text, err := v.hidden()
 			if err == nil {
 				text, err = expanded(v, text)
 			}
+
 			if err == nil && (text == "" || strings.TrimSpace(text) != text || strings.ContainsFunc(text, isControl)) {
 				err = v.wrong("the value is empty, begins or ends with a space, or contains a line break")
 			}
+
 			all[canonical] = httpclient.NewSecret(text)
+
 			return err
 		})
 	}
+
 	return all, err
 }
 
@@ -78,7 +87,9 @@ func expanded(v value, text string) (_ string, err error) {
 		if value == "" && err == nil {
 			err = v.unset(name)
 		}
+
 		return value
 	})
+
 	return text, err
 }

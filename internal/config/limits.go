@@ -50,6 +50,7 @@ func (c *Config) Limits() Limits { return c.limits }
 // readLimits reads the section limits.
 func (c *Config) readLimits(v value) error {
 	l := &c.limits
+
 	return v.fields(map[string]func(value) error{
 		"connections":   into(&l.Connections, between(10, 1_000_000)),
 		"requests":      into(&l.Requests, between(10, 1_000_000)),
@@ -81,6 +82,7 @@ func between(least, most int) func(value) (int, error) {
 		if err == nil && (n < least || n > most) {
 			err = v.wrong("%d is out of range; use %d to %d", n, least, most)
 		}
+
 		return n, err
 	}
 }
@@ -92,6 +94,7 @@ func sizeBetween(least, most int) func(value) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+
 		for _, unit := range []struct {
 			name  string
 			bytes int
@@ -102,6 +105,7 @@ func sizeBetween(least, most int) func(value) (int, error) {
 				return bytes, nil
 			}
 		}
+
 		return 0, v.wrong("is not a size from %s to %s, for example 64MiB", sizeText(least), sizeText(most))
 	}
 }
@@ -114,5 +118,6 @@ func sizeText(bytes int) string {
 	case bytes%mib == 0:
 		return strconv.Itoa(bytes/mib) + "MiB"
 	}
+
 	return strconv.Itoa(bytes/kib) + "KiB"
 }

@@ -32,6 +32,7 @@ func newStep(origin string, patch retry.Patch) step {
 			s.fields = append(s.fields, field)
 		}
 	}
+
 	return s
 }
 
@@ -51,6 +52,7 @@ func (m *merged) take(steps []step) {
 		for _, field := range s.fields {
 			m.origins[field] = s.origin
 		}
+
 		if m.policy.MaxInterval != limit {
 			m.origins["max_interval"] = s.origin
 		}
@@ -95,9 +97,11 @@ func (c *Config) steps(origin string, patch retry.Patch) ([]step, error) {
 	if err != nil {
 		beneath = []step{newStep(origin, anyIntervals())}
 	}
+
 	if patch.Use = ""; patch == (retry.Patch{}) {
 		return beneath, err
 	}
+
 	return append(beneath, newStep(origin, patch)), err
 }
 
@@ -108,6 +112,7 @@ func (c *Config) stepsAt(place, origin string, patch retry.Patch) ([]step, error
 	if err == nil || c.defines(patch.Use) {
 		return steps, nil
 	}
+
 	return steps, c.misused(place, err)
 }
 
@@ -124,26 +129,33 @@ func (c *Config) named(origin, name string, way []string) ([]step, error) {
 	if name == "" {
 		return nil, nil
 	}
+
 	if len(way) == 0 { // what it says is said by the name that the place wrote
 		kind := "policy"
 		if _, ok := retry.Preset(name); ok {
 			kind = "preset"
 		}
+
 		origin += "/" + kind + ":" + name
 	}
+
 	if preset, ok := retry.Preset(name); ok {
 		return []step{newStep(origin, whole(preset))}, nil
 	}
+
 	patch, ok := c.policies[name]
 	if !ok {
 		names := append(retry.Presets(), c.policyNames()...)
 		return nil, invalid.Errorf("use", "there is no policy %q%s; available are %s",
 			clip.Text(name, 64), invalid.DidYouMean(name, names), strings.Join(names, ", "))
 	}
+
 	if slices.Contains(way, name) {
 		return nil, &invalid.Error{Field: "use", Problem: "refers to itself: " + strings.Join(append(way, name), " uses ")}
 	}
+
 	beneath, err := c.named(origin, patch.Use, append(way, name))
+
 	return append(beneath, newStep(origin, patch)), err
 }
 
@@ -157,6 +169,7 @@ func (c *Config) link() error {
 	}
 	var err error
 	all := []error{c.linkPolicies()}
+
 	c.defaults, err = c.stepsAt("policy", "default", c.policy)
 	all = append(all, err)
 	for _, name := range c.Queues() {
@@ -164,11 +177,13 @@ func (c *Config) link() error {
 		q.steps, err = c.stepsAt("queues."+name+".policy", "queue:"+name, q.policy)
 		c.queues[name], all = q, append(all, err)
 	}
+
 	for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
 		k := c.types[pattern]
 		k.steps, err = c.stepsAt("types."+pattern+".policy", "type:"+pattern, k.policy)
 		c.types[pattern], all = k, append(all, err)
 	}
+
 	return errors.Join(all...)
 }
 
@@ -180,11 +195,13 @@ func (c *Config) linkPolicies() error {
 			_, err := c.named("", use, nil)
 			all = append(all, c.misused("policies."+name, err))
 		}
+
 		if circle := c.circle(name); circle != nil {
 			err := invalid.Errorf("use", "refers to itself: %s", strings.Join(circle, " uses "))
 			all = append(all, c.misused("policies."+name, err))
 		}
 	}
+
 	return errors.Join(all...)
 }
 
@@ -197,6 +214,7 @@ func (c *Config) circle(name string) []string {
 			return way
 		}
 	}
+
 	return nil
 }
 
@@ -217,10 +235,12 @@ func (c *Config) base(queue, typ string) merged {
 	q := c.queues[queue]
 	m.take(q.steps)
 	m.limit(q.ttr, "queue:"+queue)
+
 	for _, pattern := range c.patterns(typ) {
 		m.take(c.types[pattern].steps)
 		m.limit(c.types[pattern].ttr, "type:"+pattern)
 	}
+
 	return m
 }
 
@@ -231,14 +251,17 @@ func (c *Config) patterns(typ string) []string {
 		if typ[i] != '.' {
 			continue
 		}
+
 		pattern := typ[:i+1] + "*"
 		if _, ok := c.types[pattern]; ok && pattern != typ && retry.Matches(pattern, typ) {
 			matching = append(matching, pattern)
 		}
 	}
+
 	if _, ok := c.types[typ]; ok {
 		matching = append(matching, typ)
 	}
+
 	return matching
 }
 
@@ -259,30 +282,38 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 	if err := cmp.Or(job.CheckType(j.Type), job.CheckQueue(j.Queue)); err != nil {
 		return "", err
 	}
+
 	if j.Timeout < 0 {
 		return "", &invalid.Error{Field: "ttr", Problem: "must be longer than zero"}
 	}
+
 	own, err := c.steps("job", patch)
 	if err != nil {
 		return "", under("policy", err)
 	}
+
 	admitted, err := c.complete(*j, j.Timeout, own)
 	if err != nil {
 		return "", err
 	}
+
 	rule = rules.None
+
 	note, err := c.rules.BeforeEnqueue(admitted, func(change rules.Change) error {
 		changed, err := c.change(change, j.Timeout, own)
 		if err == nil {
 			admitted, rule = changed, change.Rule
 		}
+
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
+
 	*j = admitted
 	j.Note = clip.Text(note, job.MaxNote)
+
 	return rule, nil
 }
 
@@ -292,15 +323,19 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 // request ("policy.max_attempts").
 func (c *Config) Override(j job.Job, patch retry.Patch) (retry.Policy, job.Origins, error) {
 	c = c.now()
+
 	said, err := c.steps("replay", patch)
 	if err != nil {
 		return retry.Policy{}, nil, under("policy", err)
 	}
+
 	m := merged{j.Policy, j.Timeout, maps.Clone(j.Origins)}
 	if m.origins == nil {
 		m.origins = job.Origins{}
 	}
+
 	m.take(said)
+
 	return m.policy, m.origins, under("policy", m.policy.Validate())
 }
 
@@ -318,6 +353,7 @@ func (c *Config) complete(j job.Job, ttr time.Duration, steps []step) (job.Job, 
 	m.take(steps)
 	m.limit(ttr, "job")
 	j.Policy, j.Timeout, j.Origins = m.policy, m.ttr, m.origins
+
 	return j, under("policy", m.policy.Validate())
 }
 
@@ -328,10 +364,12 @@ func (c *Config) change(change rules.Change, ttr time.Duration, own []step) (job
 	if err != nil {
 		return job.Job{}, under("policy", err)
 	}
+
 	j, err := c.complete(change.Job, ttr, slices.Concat(own, said))
 	if change.TTR > 0 {
 		j.Timeout, j.Origins["ttr"] = change.TTR, "rule:"+change.Rule
 	}
+
 	return j, err
 }
 
@@ -357,19 +395,23 @@ func (c *Config) NamedPolicies() []NamedPolicy {
 		policy, _ := c.Named(name)
 		all = append(all, NamedPolicy{name, policy})
 	}
+
 	return all
 }
 
 // Named is the policy of that name, of the file or a preset.
 func (c *Config) Named(name string) (retry.Policy, bool) {
 	c = c.now()
+
 	steps, err := c.named("", name, nil)
 	if name == "" || err != nil {
 		return retry.Policy{}, false
 	}
+
 	m := merged{c.built.policy, c.built.ttr, maps.Clone(c.built.origins)}
 	m.take(c.defaults)
 	m.take(steps)
+
 	return m.policy, true
 }
 
@@ -386,6 +428,7 @@ type PolicyInUse struct {
 // that the file mentions, in order.
 func (c *Config) PoliciesInUse() []PolicyInUse {
 	c = c.now()
+
 	use := func(queue, typ string, m merged) PolicyInUse {
 		return PolicyInUse{queue, typ, m.policy, m.ttr}
 	}
@@ -393,9 +436,11 @@ func (c *Config) PoliciesInUse() []PolicyInUse {
 	for _, name := range c.Queues() {
 		all = append(all, use(name, "", c.base(name, "")))
 	}
+
 	for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
 		all = append(all, use("", pattern, c.base("", sample(pattern))))
 	}
+
 	return all
 }
 
@@ -406,6 +451,7 @@ func sample(pattern string) string { return strings.Replace(pattern, "*", "any",
 // of all jobs would be wrong everywhere, and is said once.
 func (c *Config) check() error {
 	var all []error
+
 	wrong := func(place string, err error) bool {
 		if err != nil {
 			all = append(all, c.Locate(under(place, err)))
@@ -415,24 +461,29 @@ func (c *Config) check() error {
 	if wrong("policy", c.base("", "").policy.Validate()) {
 		c.defaults = append(c.defaults, newStep("default", anyIntervals()))
 	}
+
 	for _, name := range c.policyNames() {
 		steps, _ := c.steps("", retry.Patch{Use: name})
 		m := merged{c.built.policy, c.built.ttr, maps.Clone(c.built.origins)}
 		m.take(slices.Concat(c.defaults, steps))
 		wrong("policies."+name, m.policy.Validate())
 	}
+
 	for _, name := range append([]string{""}, c.Queues()...) {
 		if name != "" && len(c.queues[name].steps) == 0 {
 			continue // as for a queue without a name
 		}
+
 		if wrong("queues."+name+".policy", c.Policy(name).Validate()) {
 			continue
 		}
+
 		for _, pattern := range slices.Sorted(maps.Keys(c.types)) {
 			if len(c.types[pattern].steps) > 0 {
 				wrong("types."+pattern+".policy", c.base(name, sample(pattern)).policy.Validate())
 			}
 		}
 	}
+
 	return errors.Join(all...)
 }

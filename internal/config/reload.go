@@ -23,6 +23,7 @@ func (c *Config) Replace(by *Config) (changed, restart []string) {
 	changed, restart = []string{}, []string{}
 	all := maps.Clone(now.sections)
 	maps.Copy(all, by.sections)
+
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		switch {
 		case now.sections[name] == by.sections[name]:
@@ -32,6 +33,7 @@ func (c *Config) Replace(by *Config) (changed, restart []string) {
 			changed = append(changed, name)
 		}
 	}
+
 	for _, name := range onlyAtStart { // a later version is compared with what is in use
 		if text, ok := now.sections[name]; ok {
 			by.sections[name] = text
@@ -39,9 +41,11 @@ func (c *Config) Replace(by *Config) (changed, restart []string) {
 			delete(by.sections, name)
 		}
 	}
+
 	by.proxy, by.basePath, by.Hosts, by.limits = now.proxy, now.basePath, now.Hosts, now.limits
 	by.redactor, by.UnknownType = now.redactor, now.UnknownType
 	c.newest.Store(by)
+
 	return changed, restart
 }
 

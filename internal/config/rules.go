@@ -58,6 +58,7 @@ func enqueueRule(v value) (r rules.EnqueueRule, err error) {
 		"priority": optional(&r.Priority, value.integer),
 		"meta":     into(&r.Meta, value.strings),
 	})
+
 	return r, err
 }
 
@@ -75,6 +76,7 @@ func failureRule(v value) (r rules.FailureRule, err error) {
 		"delay":        into(&r.Delay, value.filled),
 		"max_attempts": into(&r.MaxAttempts, value.count),
 	})
+
 	return r, err
 }
 
@@ -92,6 +94,7 @@ func (v value) filled() (string, error) {
 	if err == nil && s == "" {
 		err = v.wrong("is empty")
 	}
+
 	return s, err
 }
 
@@ -101,12 +104,14 @@ func (v value) count() (int, error) {
 	if err == nil && n < 1 {
 		err = v.wrong("%d is not a number of at least 1", n)
 	}
+
 	return n, err
 }
 
 // strings reads a mapping whose values are all texts.
 func (v value) strings() (map[string]string, error) {
 	all := map[string]string{}
+
 	return all, v.entries(func(name string, v value) (err error) {
 		all[name], err = v.text()
 		return err
@@ -117,6 +122,7 @@ func (v value) strings() (map[string]string, error) {
 // what could not be read is no error of its own.
 func (c *Config) compileRules(unread []error) error {
 	set, err := rules.New(c.written.before, c.written.after)
+
 	c.rules = set
 	all := split(c.Locate(under("rules", err)))
 	for i, rule := range c.written.before {
@@ -125,11 +131,14 @@ func (c *Config) compileRules(unread []error) error {
 		m := c.base(rule.Queue, "")
 		before := m.policy.Validate()
 		m.take(steps)
+
 		if before == nil {
 			err = errors.Join(err, c.Locate(under(place, m.policy.Validate())))
 		}
+
 		all = append(all, split(err)...)
 	}
+
 	return errors.Join(slices.DeleteFunc(all, func(err error) bool { return c.follows(err, unread) })...)
 }
 
@@ -140,16 +149,20 @@ func (c *Config) follows(err error, unread []error) bool {
 	if !ok {
 		return false
 	}
+
 	place := at.Field
 	if _, written := c.file.lines[place]; !written {
 		place = place[:max(0, strings.LastIndex(place, "."))]
 	}
+
 	return slices.ContainsFunc(unread, func(err error) bool {
 		from, ok := errors.AsType[*Error](err)
 		if !ok {
 			return false
 		}
+
 		rest, within := strings.CutPrefix(from.Field, place)
+
 		return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	})
 }
@@ -174,6 +187,7 @@ func readExample(v value) (example, error) {
 		job:    job.Job{Queue: "default", Payload: []byte("null"), Token: job.Token{Run: 1}},
 		ending: job.Ending{Outcome: job.Failed, Error: job.ErrorInfo{Type: "error"}},
 	}
+
 	err := v.fields(map[string]func(value) error{
 		"name":    into(&e.name, value.text),
 		"job":     e.readJob,
@@ -184,15 +198,19 @@ func readExample(v value) (example, error) {
 	if err != nil {
 		return e, err
 	}
+
 	if err := job.CheckType(e.job.Type); err != nil {
 		return e, v.wrong("job.type: %s", problem(err))
 	}
+
 	if err := job.CheckQueue(e.job.Queue); err != nil {
 		return e, v.wrong("job.queue: %s", problem(err))
 	}
+
 	if len(e.expect) == 0 {
 		return e, v.wrong("has no expectation; write expect: {rule: NAME}, or none")
 	}
+
 	return e, nil
 }
 
@@ -222,6 +240,7 @@ func (e *example) readJob(v value) error {
 // error, is about a failure.
 func (e *example) readAttempt(v value) error {
 	e.fails = true
+
 	return v.fields(map[string]func(value) error{
 		"number":   into(&e.number, value.count),
 		"outcome":  into(&e.ending.Outcome, failure),
@@ -241,6 +260,7 @@ func failure(v value) (job.Outcome, error) {
 // readError reads what the handler said when it failed.
 func (e *example) readError(v value) error {
 	e.fails = true
+
 	return v.fields(map[string]func(value) error{
 		"type":      into(&e.ending.Error.Type, value.text),
 		"message":   into(&e.ending.Error.Message, value.text),
@@ -257,11 +277,13 @@ func (e *example) readExpect(v value) error {
 		for name, text := range all {
 			e.expect["meta."+name] = text
 		}
+
 		return err
 	}}
 	expecting(e, known, value.text, "rule", "action", "reason", "refused", "queue")
 	expecting(e, known, value.integer, "priority", "max_attempts")
 	expecting(e, known, span, "delay", "ttr")
+
 	return v.fields(known)
 }
 
@@ -287,10 +309,12 @@ func (c *Config) TryExamples() (passed int, wrong []error) {
 				wrong = append(wrong, e.disagrees(name, came[name], note))
 			}
 		}
+
 		if len(wrong) == before {
 			passed++
 		}
 	}
+
 	return passed, wrong
 }
 
@@ -301,21 +325,25 @@ func (e example) disagrees(name, came, note string) error {
 	if e.name != "" {
 		text = e.name + ": " + text
 	}
+
 	if note != "" {
 		text += " (" + note + ")"
 	}
+
 	return e.at.file.wrong(e.at.path+".expect."+name, text)
 }
 
 // try plays one example and tells what came of it, by the names that expect has.
 func (c *Config) try(e example) (came map[string]string, note string) {
 	j := e.job
+
 	rule, err := c.admit(&j, e.patch)
 	if refused := new(rules.Refused); errors.As(err, &refused) {
 		return map[string]string{"rule": refused.Rule, "refused": refused.Text}, "rule " + refused.Rule + " refused it: " + refused.Text
 	} else if err != nil {
 		return nil, err.Error()
 	}
+
 	came = map[string]string{
 		"rule": rule, "queue": j.Queue, "ttr": j.Timeout.String(),
 		"priority": strconv.Itoa(j.Priority), "max_attempts": strconv.Itoa(j.Policy.Limit()),
@@ -323,11 +351,13 @@ func (c *Config) try(e example) (came map[string]string, note string) {
 	for name, text := range texts(j.Meta) {
 		came["meta."+name] = text
 	}
+
 	note = j.Note
 	if e.fails {
 		came["rule"] = rules.None
 		note = c.fail(e, j, came)
 	}
+
 	return came, note
 }
 
@@ -335,16 +365,19 @@ func (c *Config) try(e example) (came map[string]string, note string) {
 func (c *Config) fail(e example, j job.Job, came map[string]string) (note string) {
 	j.Attempts, j.StartedAt = e.number-1, time.Unix(0, 0)
 	end := e.ending
+
 	end.FinishedAt = j.StartedAt.Add(e.took)
 	end.Ruling, end.Note = c.rules.AfterFailure(j, end)
 	if end.Ruling != nil {
 		came["rule"] = end.Ruling.Rule
 	}
+
 	s := j.Settle(end, func() float64 { return 0 })
 	came["action"], came["reason"] = string(s.Attempt.Action), string(s.Reason)
 	if s.Attempt.Delay != nil {
 		came["delay"] = s.Attempt.Delay.Capped.String() // chance comes later
 	}
+
 	return s.Attempt.Note
 }
 
@@ -354,11 +387,13 @@ func texts(meta json.RawMessage) map[string]string {
 	if len(meta) == 0 || json.Unmarshal(meta, &all) != nil {
 		return nil
 	}
+
 	texts := map[string]string{}
 	for name, v := range all {
 		if s, ok := v.(string); ok {
 			texts[name] = s
 		}
 	}
+
 	return texts
 }

@@ -44,6 +44,7 @@ func readProxy(v value) (p Proxy, err error) {
 	if err := v.mapping(); err != nil {
 		return p, err
 	}
+
 	p.Roles = map[string]access.Role{}
 	err = v.fields(map[string]func(value) error{
 		"networks":    into(&p.Networks, listOf(network)),
@@ -55,7 +56,9 @@ func readProxy(v value) (p Proxy, err error) {
 				if strings.TrimSpace(group) != group || group == "" || strings.Contains(group, ",") {
 					return v.wrong("is not the name of a group: it is empty, or has a comma or spaces around it")
 				}
+
 				p.Roles[group], err = role(v)
+
 				return err
 			})
 		},
@@ -74,6 +77,7 @@ func readProxy(v value) (p Proxy, err error) {
 	case p.UserHeader == p.RoleHeader:
 		return p, v.wrong("needs two different headers for user_header and role_header")
 	}
+
 	return p, nil
 }
 
@@ -83,16 +87,19 @@ func network(v value) (n netip.Prefix, err error) {
 	if err != nil {
 		return n, err
 	}
+
 	n, err = netip.ParsePrefix(text)
 	if ip, single := netip.ParseAddr(text); single == nil {
 		n, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 	}
+
 	switch {
 	case err != nil || n.Addr().Zone() != "" || n.Addr().Is4In6():
 		return n, v.wrong("%q is not a network such as 10.0.0.0/8, or an address", clip.Text(text, 64))
 	case n.Bits() == 0:
 		return n, v.wrong("%q matches every address; name the proxy's own network", text)
 	}
+
 	return n.Masked(), nil
 }
 
@@ -102,9 +109,11 @@ func headerName(v value) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if s == "" || strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return "", v.wrong("%q is not the name of a header such as X-Forwarded-User", clip.Text(s, 64))
 	}
+
 	switch name := textproto.CanonicalMIMEHeaderKey(s); name {
 	case "Authorization", "Cookie", "Host", "Origin", "X-Forwarded-For", "X-Forwarded-Proto":
 		return "", v.wrong("%s has another meaning; use another header", name)
@@ -124,15 +133,18 @@ func IsBasePath(s string) bool {
 	if s == "" {
 		return true
 	}
+
 	if s[0] != '/' || len(s) > 200 {
 		return false
 	}
+
 	for part := range strings.SplitSeq(s[1:], "/") {
 		if part == "" || part == "." || part == ".." ||
 			strings.Trim(strings.ToLower(part), "abcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -169,6 +181,7 @@ func (c *Config) Webhook(queue string) (w Webhook, ok bool) {
 	if w := c.queues[queue].webhook; w != nil {
 		return *w, true
 	}
+
 	return Webhook{}, false
 }
 
@@ -203,14 +216,17 @@ func (c *Config) retentionFields(ages retention.Ages, otherAge, otherCount strin
 			return read(v)
 		}
 	}
+
 	fields["dead_letters"] = c.once(otherAge, fields["dead_letters"])
 	fields["max_dead_letters"] = c.once(otherCount, into(&c.retention.Count, func(v value) (int64, error) {
 		n, err := v.integer()
 		if err == nil && n < 1 {
 			err = v.wrong("%d is less than 1; leave the field out to keep any number of dead letters", n)
 		}
+
 		return int64(n), err
 	}))
+
 	return fields
 }
 
@@ -233,6 +249,7 @@ func ageFields(ages retention.Ages) map[string]func(value) error {
 			return err
 		}
 	}
+
 	return fields
 }
 
@@ -257,6 +274,7 @@ func (q *queue) readDeadLetter(v value) error {
 	if err == nil && q.webhook != nil && q.deadLetters != nil && !*q.deadLetters {
 		err = v.wrong("is not enabled, so nothing can be forwarded; remove enabled or webhook")
 	}
+
 	return err
 }
 
@@ -279,6 +297,7 @@ func readWebhook(v value) (w Webhook, err error) {
 	fields := secretFields(&secrets)
 	fields["url"] = into(&w.URL, webhookURL)
 	fields["timeout"] = tries(into(&w.Timeout, positive))
+
 	fields["attempts"] = tries(into(&w.Attempts, attempts))
 	err = v.fields(fields)
 	switch {
@@ -293,7 +312,9 @@ func readWebhook(v value) (w Webhook, err error) {
 			"allowed for a dead letter; lower timeout or attempts",
 			w.Attempts, w.Timeout, w.Pauses(), webhook.Deadline)
 	}
+
 	w.Secret = secrets[0]
+
 	return w, nil
 }
 
@@ -305,10 +326,13 @@ func secretFields(all *[]Secret) map[string]func(value) error {
 			if err == nil && strings.TrimSpace(text) == "" {
 				err = v.wrong("the secret is empty or blank")
 			}
+
 			*all = append(*all, httpclient.NewSecret(text))
+
 			return err
 		}
 	}
+
 	return map[string]func(value) error{
 		"secret": secret(value.hidden), "secret_env": secret(secretEnv), "secret_file": secret(secretFile),
 	}
@@ -320,10 +344,12 @@ func webhookURL(v value) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
 		return "", v.wrong("is not an address such as https://example.org/dead-letters")
 	}
+
 	return s, nil
 }
 
@@ -336,10 +362,12 @@ func secretEnv(v value) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	text := os.Getenv(name)
 	if text == "" {
 		err = v.unset(name)
 	}
+
 	return text, err
 }
 
@@ -349,13 +377,16 @@ func secretFile(v value) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxSecret {
 		return "", v.missing("%q is not a readable file of at most %d bytes", clip.Text(name, 200), maxSecret)
 	}
+
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return "", v.missing("%v", err)
 	}
+
 	return string(bytes.TrimRight(data, "\r\n")), nil
 }
 
@@ -365,6 +396,7 @@ func age(v value) (time.Duration, error) {
 	if err == nil && d < time.Minute {
 		err = v.wrong("%v is shorter than a minute", d)
 	}
+
 	return d, err
 }
 
@@ -376,5 +408,6 @@ func ageOrNone(v value) (time.Duration, error) {
 	case -1:
 		return 0, v.wrong("must be positive, or 0 to keep jobs forever")
 	}
+
 	return age(v)
 }

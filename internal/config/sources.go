@@ -41,6 +41,7 @@ const (
 // logged: a weak password could be guessed from it.
 func (s *Source) Fingerprint() string {
 	type said Source // without a method, but with all fields
+
 	text, err := json.Marshal(struct {
 		said
 		Preset, URL, Work string // in place of the fields of these names
@@ -50,6 +51,7 @@ func (s *Source) Fingerprint() string {
 	}
 
 	sum := sha256.Sum256(text)
+
 	return hex.EncodeToString(sum[:])
 }
 
@@ -65,13 +67,16 @@ func (c *Config) Sources() []Source {
 // readSources reads the section sources.
 func (c *Config) readSources(v value) error {
 	presets := preset.All()
+
 	err := v.entries(func(name string, v value) error {
 		s := Source{Name: name, Settings: preset.Settings{Names: map[string]string{}, Values: map[string]string{}}}
 		if err := source.CheckName(name); err != nil {
 			return v.wrong("%s", problem(err))
 		}
+
 		err := s.read(v, presets)
 		c.sources = append(c.sources, s)
+
 		return err
 	})
 	if err != nil {
@@ -83,8 +88,10 @@ func (c *Config) readSources(v value) error {
 	for i := range c.sources {
 		all = append(all, c.sources[i].Fingerprint())
 	}
+
 	slices.Sort(all)
 	c.sections["sources"] = strings.Join(all, " ")
+
 	return nil
 }
 
@@ -95,6 +102,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		return err
 	}
 	var urls, works []Secret
+
 	secrets := secretFields(&urls)
 	known := map[string]func(value) error{
 		"url": secrets["secret"], "url_env": secrets["secret_env"], "url_file": secrets["secret_file"],
@@ -110,17 +118,21 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 			if err == nil && presets[name] == nil {
 				err = v.wrong("is not a preset; use one of %s", strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
 			}
+
 			s.Preset = presets[name]
+
 			return err
 		},
 	}
 	if p := presets[v.peek("preset")]; p != nil {
 		s.ofPreset(p, known)
+
 		if p.Work != nil {
 			secrets := secretFields(&works)
 			known["work_url"], known["work_url_env"], known["work_url_file"] = secrets["secret"], secrets["secret_env"], secrets["secret_file"]
 		}
 	}
+
 	err := v.fields(known)
 	switch {
 	case err != nil:
@@ -139,11 +151,13 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		s.Work = works[0]
 		err = cmp.Or(err, s.Preset.CheckWorkURL(s.Work.Reveal()))
 	}
+
 	if err != nil {
 		return v.wrong("%s", err)
 	}
 
 	s.Every = cmp.Or(s.Every, s.Preset.Every, defaultEvery)
+
 	return s.complete(v)
 }
 
@@ -152,15 +166,19 @@ func (s *Source) ofPreset(p *preset.Preset, known map[string]func(value) error) 
 	for field := range p.Names {
 		known[field] = keep(s.Settings.Names, field)
 	}
+
 	for field := range p.Values {
 		known[field] = keep(s.Settings.Values, field)
 	}
+
 	if p.Zone {
 		known["zone"] = into(&s.Settings.Zone, zone)
 	}
+
 	if p.AMQP != nil {
 		known["queues"] = into(&s.Settings.Queues, textList)
 	}
+
 	if p.Own && p.Family == "sql" {
 		known["where"] = into(&s.Settings.Where, value.text)
 		known["replay"] = into(&s.Settings.Replay, textList)
@@ -175,16 +193,20 @@ func (s *Source) complete(v value) error {
 	if err != nil {
 		return v.wrong("%s", err)
 	}
+
 	s.Profile = p.Profile
 	for _, k := range s.Allow {
 		if p.Has(k) {
 			continue
 		}
+
 		if p.Family == "redis" {
 			return v.wrong("allows %s, and nothing says where to: add a field work", k)
 		}
+
 		return v.wrong("allows %s, and there are no statements for that: add a field %s", k, k)
 	}
+
 	return nil
 }
 
@@ -194,11 +216,13 @@ func (v value) peek(name string) string {
 	if !ok {
 		return ""
 	}
+
 	for entry := mapping.MapRange(); entry.Next(); {
 		if entry.Key().GetToken().Value == name {
 			return entry.Value().GetToken().Value
 		}
 	}
+
 	return ""
 }
 
@@ -218,6 +242,7 @@ func zone(v value) (string, error) {
 			err = v.wrong("is not a time zone such as Europe/Berlin")
 		}
 	}
+
 	return name, err
 }
 

@@ -26,16 +26,20 @@ func (f *file) tokens(text string) (token.Tokens, error) {
 	var nested nesting
 	var s scanner.Scanner
 	s.Init(text)
+
 	for {
 		next, err := s.Scan() // an error comes with a token that tells it to the parser
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
+
 		for _, t := range next {
 			all.Add(t)
+
 			if problem := nested.add(t); problem != "" {
 				return nil, &Error{File: f.name, Line: t.Position.Line, Problem: problem}
 			}
+
 			if len(all) > maxTokens {
 				return nil, &Error{File: f.name, Line: t.Position.Line, Problem: fmt.Sprintf(
 					"is too large: more than %d names, values and signs up to here", maxTokens)}
@@ -74,6 +78,7 @@ func (n *nesting) add(t *token.Token) (problem string) {
 		if t.Prev != nil && len(t.Prev.Value) > maxKey {
 			return fmt.Sprintf("a name of %d bytes; a name can have at most %d", len(t.Prev.Value), maxKey)
 		}
+
 		if t.Prev != nil {
 			n.indent(t.Prev.Position.Column)
 		}
@@ -90,6 +95,7 @@ func (n *nesting) add(t *token.Token) (problem string) {
 			n.levels = n.levels[:len(n.levels)-1]
 		}
 	}
+
 	return n.tooMuch()
 }
 
@@ -103,6 +109,7 @@ func (n *nesting) tooMuch() string {
 	case len(n.levels) > 0 && n.last().entries > maxEntries:
 		return fmt.Sprintf("is too large: a mapping or list with more than %d entries", maxEntries)
 	}
+
 	return ""
 }
 
@@ -112,12 +119,15 @@ func (n *nesting) indent(column int) {
 	if n.inBrackets() {
 		return
 	}
+
 	for len(n.levels) > 0 && n.last().column > column {
 		n.levels = n.levels[:len(n.levels)-1]
 	}
+
 	if len(n.levels) == 0 || n.last().column < column {
 		n.levels = append(n.levels, level{column: column})
 	}
+
 	n.last().entries++
 }
 

@@ -33,11 +33,13 @@ func (f *file) wrong(path, problem string) error {
 	if path == "" { // the whole file
 		return &Error{File: f.name, Line: f.lines[""], Problem: problem}
 	}
+
 	for at := path; at != ""; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
 		if line, ok := f.lines[at]; ok {
 			return &Error{File: f.name, Line: line, Field: path, Problem: problem}
 		}
 	}
+
 	return &Error{File: f.name, Field: path, Problem: problem}
 }
 
@@ -47,26 +49,32 @@ func (f *file) parse(data []byte) (value, error) {
 	if len(data) > maxFile {
 		return root, &Error{File: f.name, Problem: fmt.Sprintf("is larger than %d bytes", maxFile)}
 	}
+
 	tokens, err := f.tokens(string(bytes.TrimPrefix(data, []byte("\ufeff")))) // some editors mark UTF-8
 	if err != nil {
 		return root, err
 	}
+
 	doc, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return root, f.syntax(err)
 	}
+
 	var bodies []ast.Node
 	for _, d := range doc.Docs {
 		if d.Body != nil && d.Body.Type() != ast.CommentType {
 			bodies = append(bodies, d.Body)
 		}
 	}
+
 	if len(bodies) > 1 {
 		return root, &Error{File: f.name, Line: lineOf(bodies[1]), Problem: "a second document; write everything into one"}
 	}
+
 	if len(bodies) == 1 {
 		root.node, f.lines[""] = bodies[0], lineOf(bodies[0])
 	}
+
 	return root, nil
 }
 
@@ -77,6 +85,7 @@ func (f *file) syntax(err error) error {
 	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
 		return &Error{File: f.name, Line: at.GetToken().Position.Line, Problem: at.GetMessage()}
 	}
+
 	return &Error{File: f.name, Problem: err.Error()}
 }
 
@@ -106,6 +115,7 @@ func (v value) unset(name string) error {
 	if wrong, ok := errors.AsType[*Error](err); ok {
 		wrong.Unset = true
 	}
+
 	return err
 }
 
@@ -116,6 +126,7 @@ func (v value) fields(known map[string]func(value) error) error {
 		if !ok {
 			return v.unknown(name, slices.Sorted(maps.Keys(known)))
 		}
+
 		return read(v)
 	})
 }
@@ -135,10 +146,12 @@ func (v value) entries(read func(name string, v value) error) error {
 	if v.node.Type() == ast.NullType {
 		return nil
 	}
+
 	mapping, ok := v.node.(ast.MapNode)
 	if !ok {
 		return v.want("a mapping (name: value)")
 	}
+
 	var all []error
 	seen := map[string]bool{}
 	for entry := mapping.MapRange(); entry.Next(); {
@@ -147,6 +160,7 @@ func (v value) entries(read func(name string, v value) error) error {
 			all = append(all, err)
 			continue
 		}
+
 		child := value{entry.Value(), join(v.path, name), v.file}
 		v.file.lines[child.path] = lineOf(entry.Key())
 		if seen[name] {
@@ -154,9 +168,12 @@ func (v value) entries(read func(name string, v value) error) error {
 		} else {
 			err = read(name, child)
 		}
+
 		seen[name] = true
+
 		all = append(all, err)
 	}
+
 	return errors.Join(all...)
 }
 
@@ -169,6 +186,7 @@ func (v value) key(key ast.MapKeyNode) (string, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 		return k.GetToken().Value, nil
 	}
+
 	return "", &Error{
 		File:    v.file.name,
 		Line:    lineOf(key),
@@ -186,6 +204,7 @@ func (v value) text() (string, error) {
 	case *ast.LiteralNode:
 		return n.Value.Value, nil
 	}
+
 	return "", v.want("a string; put it in quotes")
 }
 
@@ -195,6 +214,7 @@ func (v value) hidden() (string, error) {
 	case *ast.StringNode, *ast.LiteralNode:
 		return v.text()
 	}
+
 	return "", v.wrong("must be a string; put it in quotes")
 }
 
@@ -212,6 +232,7 @@ func (v value) integer() (int, error) {
 	if !ok {
 		return 0, v.want("a whole number")
 	}
+
 	switch i := n.Value.(type) {
 	case int64:
 		return int(i), nil
@@ -220,6 +241,7 @@ func (v value) integer() (int, error) {
 			return int(i), nil
 		}
 	}
+
 	return 0, v.want("a whole number of reasonable size")
 }
 
@@ -238,11 +260,13 @@ func listOf[T any](read func(value) (T, error)) func(value) ([]T, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		var wrong []error
 		for _, item := range items {
 			entry, err := read(item)
 			all, wrong = append(all, entry), append(wrong, err)
 		}
+
 		return all, errors.Join(wrong...)
 	}
 }
@@ -256,11 +280,13 @@ func (v value) items() ([]value, error) {
 	if !ok {
 		return nil, v.want("a list such as [a, b]")
 	}
+
 	items := make([]value, len(list.Values))
 	for i, n := range list.Values {
 		items[i] = value{n, fmt.Sprintf("%s[%d]", v.path, i), v.file}
 		v.file.lines[items[i].path] = lineOf(n)
 	}
+
 	return items, nil
 }
 
@@ -283,6 +309,7 @@ func (v value) json() ([]byte, error) {
 	case ast.MapNode:
 		return v.jsonObject()
 	}
+
 	return nil, v.want("a plain value")
 }
 
@@ -294,6 +321,7 @@ func (v value) jsonObject() ([]byte, error) {
 		members = append(members, slices.Concat(quote(name), []byte(":"), data))
 		return err
 	})
+
 	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), err
 }
 
@@ -310,6 +338,7 @@ func (v value) want(kind string) error {
 	case ast.NullType:
 		return v.wrong("is empty; must be %s", kind)
 	}
+
 	return v.wrong("must be %s, not %s", kind, clip.Text(v.node.String(), 40))
 }
 
@@ -319,6 +348,7 @@ func quote(s string) []byte {
 	if err != nil { // unreachable: every string can be written
 		panic(err)
 	}
+
 	return data
 }
 

@@ -88,12 +88,14 @@ func (w *World) Faults() []Fault {
 func (w *World) SetFault(name string, broken bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for i := range w.faults {
 		if w.faults[i].Name == name {
 			w.faults[i].Broken, w.used = broken, true
 			return nil
 		}
 	}
+
 	return &invalid.Error{Field: "name", Problem: fmt.Sprintf("the demo has no fault %q", clip.Text(name, 64))}
 }
 
@@ -147,35 +149,43 @@ func (w *World) delivered(j job.Job, full bool) job.Delivery {
 	if d, ok := w.Kept(j.Queue); ok {
 		return d
 	}
+
 	if full {
 		return job.Delivery{Problem: archive + " answered 507 Insufficient Storage"}
 	}
+
 	return job.Delivery{ForwardedTo: archive, ForwardedAt: time.Now().UTC()}
 }
 
 // run works for a moment, then fails if the world is broken and chance says so.
 func (w *World) run(ctx context.Context, k kind, j job.Job) error {
 	random := w.chance(j)
+
 	took := k.took(random)
 	var end ending
 	if w.broken(k.fault) && random.Float64() < k.live {
 		end = k.fail(random, j)
 	}
+
 	if end.outcome == job.TimedOut {
 		<-ctx.Done()
 		return ctx.Err()
 	}
+
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(took):
 	}
+
 	if end.outcome == job.Panicked {
 		return new(document).thumbnail(j)
 	}
+
 	if end.failure == nil {
 		return nil
 	}
+
 	return end.failure
 }
 

@@ -52,6 +52,7 @@ func (w *World) History(ctx context.Context, store Store, desk Desk, d Day, prog
 		if err := h.step(ctx, t, h.come(d.Jobs, t)); err != nil {
 			return fmt.Errorf("write the demo's history: %w", err)
 		}
+
 		progress(h.written, d.Jobs)
 	}
 
@@ -61,7 +62,9 @@ func (w *World) History(ctx context.Context, store Store, desk Desk, d Day, prog
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.jobs = h.written
+
 	return nil
 }
 
@@ -78,9 +81,11 @@ func (h *history) come(jobs int, t time.Time) int {
 	if h.random.Float64() < mean-float64(count) {
 		count++
 	}
+
 	if !h.inLastHour(t) {
 		count += h.random.IntN(3) - 1
 	}
+
 	return max(count, 0)
 }
 
@@ -114,6 +119,7 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 	if err := h.people(ctx, t); err != nil {
 		return err
 	}
+
 	jobs := make([]job.Job, count)
 	for i := range jobs {
 		var err error
@@ -121,12 +127,15 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 			return err
 		}
 	}
+
 	if _, err := h.store.Enqueue(ctx, t, jobs); err != nil {
 		return err
 	}
+
 	if h.written += count; h.written-h.worked < atOnce {
 		return nil
 	}
+
 	return h.work(ctx, t)
 }
 
@@ -140,6 +149,7 @@ func (h *history) work(ctx context.Context, t time.Time) error {
 		if err != nil || len(claimed) == 0 {
 			return err
 		}
+
 		ended = ended[:0]
 		for _, j := range claimed {
 			ended = append(ended, h.live(j))
@@ -159,7 +169,9 @@ func (h *history) claim(t time.Time) job.Claim {
 	for _, k := range h.kinds {
 		free[k.queue] = oneTakes
 	}
+
 	h.claims++
+
 	return job.Claim{Worker: fmt.Sprintf("shop-%d", 1+h.claims%workers), Now: t, Lease: time.Minute, Free: free}
 }
 
@@ -169,16 +181,19 @@ func (h *history) live(j job.Job) job.Settlement {
 	k, _ := h.kindOf(j.Type)
 	random := h.chance(j)
 	due := later(j.RunAt, h.resumed)
+
 	j.StartedAt = due.Add(h.wait(j, random))
 	end := job.Ending{Outcome: job.Succeeded, FinishedAt: j.StartedAt.Add(k.took(random))}
 	if k.past != nil && random.Float64() < k.again(h.now.Sub(due), j.Run) {
 		bad := k.fail(random, j)
+
 		end.Outcome, end.Error, end.Trace, end.Answer = bad.outcome, bad.failure.ErrorInfo, bad.failure.Trace, bad.failure.Answer
 		end.Error.Message = h.desk.Hide(end.Error.Message)
 		if end.Outcome == job.TimedOut {
 			end.FinishedAt = j.StartedAt.Add(j.Timeout)
 		}
 	}
+
 	return j.Settle(end, random.Float64).Delivered(h.delivered(j, true))
 }
 
@@ -190,6 +205,7 @@ func (h *history) wait(j job.Job, random *rand.Rand) time.Duration {
 	if first := j.Attempts == 0 && j.Run == 1; first {
 		most = max(h.long(j.RunAt)-longest, time.Minute/10)
 	}
+
 	return time.Duration(random.Int64N(int64(most)))
 }
 
@@ -231,6 +247,7 @@ func (w *World) draw(random *rand.Rand) kind {
 			return k
 		}
 	}
+
 	return w.kinds[0]
 }
 
@@ -252,20 +269,26 @@ func (w *World) Feed(ctx context.Context, store Store) error {
 	if err := w.orphans(ctx, store, random); err != nil {
 		return err
 	}
+
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
+
 	for n := w.written(); ; n++ {
 		now := time.Now()
+
 		j, err := w.next(random, n, now)
 		if err == nil {
 			_, err = store.Enqueue(ctx, now, []job.Job{j})
 		}
+
 		if ctx.Err() != nil {
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil
@@ -283,8 +306,11 @@ func (w *World) orphans(ctx context.Context, store Store, random *rand.Rand) err
 		if err != nil {
 			return err
 		}
+
 		jobs = append(jobs, j)
 	}
+
 	_, err := store.Enqueue(ctx, now, jobs)
+
 	return err
 }

@@ -99,6 +99,7 @@ func recipient(j job.Job) string {
 	if err := json.Unmarshal(j.Payload, &receipt); err != nil {
 		return "unknown" // the payload was edited before a replay
 	}
+
 	return receipt.To
 }
 

@@ -47,27 +47,33 @@ const (
 func (w *World) OpenOutlet(ctx context.Context, file string, now time.Time) (*Outlet, error) {
 	options := url.Values{"_pragma": {"journal_mode(wal)", "synchronous(off)", "busy_timeout(5000)"}, "_txlock": {"immediate"}}
 	address := url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: options.Encode()}
+
 	db, err := sql.Open("sqlite", address.String())
 	if err != nil {
 		return nil, err
 	}
+
 	db.SetMaxOpenConns(1)
 	o := &Outlet{world: w, db: db, random: rand.New(rand.NewPCG(w.seed, 3)), orders: firstOrder}
+
 	err = o.transact(ctx, func(t *sql.Tx) error {
 		if _, err := t.ExecContext(ctx, outletTables); err != nil {
 			return err
 		}
+
 		for n := range awayFailures {
 			at := now.Add(outletAway * time.Duration(n-awayFailures) / awayFailures)
 			if err := fail(ctx, t, o.order(at), at); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write the outlet's database: %w", err), db.Close())
 	}
+
 	return o, nil
 }
 
@@ -78,10 +84,12 @@ func (o *Outlet) Close() error { return o.db.Close() }
 func (o *Outlet) Run(ctx context.Context) error {
 	tick := time.NewTicker(outletLooks)
 	defer tick.Stop()
+
 	for look := 0; ; look++ {
 		if err := o.look(ctx, look%ordersLook == 0); err != nil && ctx.Err() == nil {
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return nil
@@ -94,20 +102,24 @@ func (o *Outlet) Run(ctx context.Context) error {
 func (o *Outlet) look(ctx context.Context, ordered bool) error {
 	if ordered {
 		now := time.Now()
+
 		j := o.order(now)
 		const push = `INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES (?, ?, 0, ?, ?)`
 		if _, err := o.db.ExecContext(ctx, push, j.queue, j.payload, now.Unix(), now.Unix()); err != nil {
 			return err
 		}
 	}
+
 	for {
 		j, err := o.reserve(ctx, time.Now())
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
+
 		if err == nil {
 			err = o.work(ctx, j)
 		}
+
 		if err != nil {
 			return err
 		}
@@ -127,6 +139,7 @@ func (o *Outlet) order(at time.Time) outletJob {
 	const class = `App\Jobs\ReserveStock`
 	const object = `O:%d:"%s":6:{s:5:"tries";i:%d;s:5:"order";i:%d;s:3:"sku";s:7:"OUT-%d";s:10:"connection";N;s:5:"queue";N;s:3:"job";N;}`
 	command := fmt.Sprintf(object, len(class), class, outletTries, o.orders, 100+o.random.IntN(900))
+
 	payload, err := json.Marshal(map[string]any{
 		"uuid": newID(at, o.random), "displayName": class, "job": `Illuminate\Queue\CallQueuedHandler@call`, "maxTries": outletTries,
 		"maxExceptions": nil, "failOnTimeout": false, "backoff": nil, "timeout": nil, "retryUntil": nil,
@@ -135,6 +148,7 @@ func (o *Outlet) order(at time.Time) outletJob {
 	if err != nil {
 		panic(err) // unreachable: a map of texts and numbers
 	}
+
 	return outletJob{queue: "orders", payload: string(payload), attempts: outletTries}
 }
 
@@ -144,6 +158,7 @@ func (o *Outlet) reserve(ctx context.Context, now time.Time) (j outletJob, err e
 		WHERE id = (SELECT id FROM jobs WHERE reserved_at IS NULL AND available_at <= ?1 ORDER BY id LIMIT 1)
 		RETURNING id, queue, payload, attempts`
 	err = o.db.QueryRowContext(ctx, take, now.Unix()).Scan(&j.id, &j.queue, &j.payload, &j.attempts)
+
 	return j, err
 }
 
@@ -157,6 +172,7 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 	}
 	const release = `INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES (?, ?, ?, ?, ?)`
 	broken, now := o.world.broken("warehouse"), time.Now()
+
 	return o.transact(ctx, func(t *sql.Tx) error {
 		_, err := t.ExecContext(ctx, `DELETE FROM jobs WHERE id = ?`, j.id)
 		switch {
@@ -166,6 +182,7 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 			_, err = t.ExecContext(ctx, release, j.queue, j.payload, j.attempts, now.Unix(), now.Unix())
 			return err
 		}
+
 		return fail(ctx, t, j, now)
 	})
 }
@@ -174,11 +191,14 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 func fail(ctx context.Context, t *sql.Tx, j outletJob, at time.Time) error {
 	const insert = `INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
 		VALUES (?, 'database', ?, ?, ?, ?)`
+
 	var payload struct{ UUID string }
 	if err := json.Unmarshal([]byte(j.payload), &payload); err != nil {
 		return err
 	}
+
 	_, err := t.ExecContext(ctx, insert, payload.UUID, j.queue, j.payload, outletException, at.UTC().Format(time.DateTime))
+
 	return err
 }
 
@@ -201,8 +221,10 @@ func (o *Outlet) transact(ctx context.Context, do func(*sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
+
 	if err := do(t); err != nil {
 		return errors.Join(err, t.Rollback())
 	}
+
 	return t.Commit()
 }

@@ -46,6 +46,7 @@ type deed func(h *history, ctx context.Context, t time.Time) error
 // are operations, notes, a trash and an audit log to look at.
 func acts() []act {
 	ana, ben := audit.Actor{Name: "ana", Address: "192.0.2.17"}, audit.Actor{Name: "ben", Address: "192.0.2.44"}
+
 	return []act{
 		{9*time.Hour + 40*time.Minute, pause("reports", ben)},
 		{9 * time.Hour, resume("reports", ben)},
@@ -68,13 +69,16 @@ func (h *history) people(ctx context.Context, t time.Time) error {
 		if h.now.Sub(t) != a.ago {
 			continue
 		}
+
 		if err := h.work(ctx, t.Add(-longest)); err != nil {
 			return err
 		}
+
 		if err := a.do(h, ctx, t); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -94,17 +98,21 @@ func resume(queue string, by audit.Actor) deed {
 func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) deed {
 	return func(h *history, ctx context.Context, t time.Time) error {
 		f.Status = job.StatusDeadLetter
+
 		o, err := h.desk.Operations.New(ctx, t, operation.Request{Kind: kind, Filter: f, Start: true}, by)
 		for more := true; more && err == nil; {
 			more, err = h.desk.Operations.Collect(ctx, t, o.ID)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		done, err := h.desk.Operations.Work(ctx, func() time.Time { return t }, o.ID, most)
 		if err == nil && done.Operation.Open() {
 			_, err = h.desk.Operations.Abort(ctx, t.Add(20*time.Second), o.ID, by)
 		}
+
 		return err
 	}
 }
@@ -130,11 +138,14 @@ func onGroup(typ string, do func(*history, context.Context, time.Time, string) (
 		if err != nil {
 			return err
 		}
+
 		fingerprint := ""
 		if len(found.Groups) > 0 {
 			fingerprint = found.Groups[0].Fingerprint
 		}
+
 		_, err = do(h, ctx, t, fingerprint)
+
 		return err
 	}
 }

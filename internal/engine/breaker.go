@@ -77,12 +77,14 @@ func (b *breaker) open(s *job.Shortage, now time.Time) (wasClosed bool) {
 		b.pause = min(2*b.pause, maxProbe)
 		b.next = now.Add(b.pause)
 	}
+
 	b.counts[s.Of] = count
 
 	b.state = breakerOpen
 	b.why.Of = s.Of
 	b.why.Reason = s.Of.Lack()
 	b.hits++
+
 	return wasClosed
 }
 
@@ -97,6 +99,7 @@ func (b *breaker) attend(now time.Time, full bool, running func() int) {
 		} else {
 			b.halfOpen(time.Now(), running()+1)
 		}
+
 		return
 	}
 
@@ -116,6 +119,7 @@ func (b *breaker) probeDue(now time.Time) (of job.Resource, due bool) {
 func (b *breaker) probeAt(next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	b.next = next
 }
 
@@ -123,6 +127,7 @@ func (b *breaker) probeAt(next time.Time) {
 func (b *breaker) halfOpen(now time.Time, limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	b.state = breakerHalfOpen
 	b.limit = limit
 	b.next = now.Add(stepFor)
@@ -148,6 +153,7 @@ func (b *breaker) step(now time.Time, full bool) (ended job.Hold, hits int) {
 	ended = b.why
 	b.state = breakerClosed
 	b.why = job.Hold{}
+
 	return ended, b.hits
 }
 
@@ -162,6 +168,7 @@ func (b *breaker) room(running int) int {
 	case breakerHalfOpen:
 		return min(b.limit, b.most) - running
 	}
+
 	return b.most - running
 }
 
@@ -176,9 +183,11 @@ func (b *breaker) closed() bool {
 func (b *breaker) wakes() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.state == breakerClosed {
 		return time.Time{}
 	}
+
 	return b.next
 }
 

@@ -32,6 +32,7 @@ func (c *changes) startedOnCommit(claimed []job.Job) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.dispatched = make(map[string]bool, len(claimed))
 	for _, j := range claimed {
 		c.dispatched[j.ID] = true
@@ -52,6 +53,7 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 		u.queues = map[string]bool{}
 		u.urgent = map[string]int{}
 	}
+
 	if len(moved) == 0 {
 		u.everywhere = true
 		return true
@@ -66,6 +68,7 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 			if !known {
 				u.queues[m.Queue] = false // its jobs can only run later
 			}
+
 			u.due = earlier(u.due, m.RunAt)
 		default: // also when it was held: a claim that had to hold many may have left more
 			u.queues[m.Queue] = true
@@ -73,8 +76,10 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 				u.urgent[m.Queue]++
 			}
 		}
+
 		relevant = true
 	}
+
 	return relevant
 }
 
@@ -87,7 +92,9 @@ func claimable(s job.State) bool {
 func (c *changes) take() unseen {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	u := c.unseen
 	c.unseen = unseen{}
+
 	return u
 }

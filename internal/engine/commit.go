@@ -23,9 +23,11 @@ type onCommit struct {
 func (o *onCommit) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	if !o.stopped {
 		o.outstanding.Add(1)
 	}
+
 	return !o.stopped
 }
 
@@ -55,6 +57,7 @@ func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 		if !e.mayBegin(queue) {
 			continue
 		}
+
 		free, _ := e.workers.reserve(queue, e.o.MaxRunning-e.workers.taken())
 		if free > 0 {
 			c.Free[queue] = free
@@ -64,6 +67,7 @@ func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 	if len(c.Free) == 0 { // then the answer says nothing
 		e.onCommit.leave()
 	}
+
 	return c
 }
 
@@ -73,6 +77,7 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 	if len(c.Free) == 0 {
 		return
 	}
+
 	defer e.onCommit.leave()
 
 	e.changes.startedOnCommit(claimed)

@@ -22,6 +22,7 @@ func (c *runContext) Err() error {
 	if err != nil && errors.Is(context.Cause(c.Context), errTimeout) {
 		return context.DeadlineExceeded
 	}
+
 	return err
 }
 

@@ -50,7 +50,9 @@ func newDispatcher(e *Engine) *dispatcher {
 	for _, name := range e.o.Queues.QueueNames() {
 		d.queue(name)
 	}
+
 	d.lookEverywhere()
+
 	return d
 }
 
@@ -60,6 +62,7 @@ func (d *dispatcher) queue(name string) *queue {
 		q = &queue{}
 		d.queues[name] = q
 	}
+
 	return q
 }
 
@@ -69,6 +72,7 @@ func (d *dispatcher) lookEverywhere() {
 	for _, q := range d.queues {
 		q.ready = true
 	}
+
 	d.due = time.Time{}
 	d.askDue = true
 }
@@ -79,12 +83,14 @@ func (d *dispatcher) loop() {
 
 	for !d.over() {
 		d.collect()
+
 		if !d.broken && !time.Now().Before(d.again) {
 			d.breaker.attend(time.Now(), d.full, d.workers.taken)
 			d.outage.ask(time.Now())
 			d.work()
 			d.outage.answered()
 		}
+
 		d.sleep()
 	}
 }
@@ -111,6 +117,7 @@ func (d *dispatcher) over() bool {
 		d.life.err = fmt.Errorf("stop the engine: %d outcomes were not written, and their jobs will be settled as lost at the next start: %w",
 			left, d.problem)
 	}
+
 	return true
 }
 
@@ -118,6 +125,7 @@ func (d *dispatcher) over() bool {
 // without the store.
 func (d *dispatcher) collect() {
 	now := time.Now()
+
 	if d.reloaded.Swap(false) {
 		d.lookEverywhere() // more may start now
 	}
@@ -130,6 +138,7 @@ func (d *dispatcher) collect() {
 		d.giveUp(now)
 		d.limit = d.executions.nextLimit(now)
 	}
+
 	d.startWaiting(now)
 	d.fillWorkers()
 }
@@ -161,6 +170,7 @@ func (d *dispatcher) collectOutcomes(now time.Time) {
 		if reached(s.RunAt, now) {
 			q.ready = true // claimed again in the call that settles it
 		}
+
 		if !s.GivenBack && !s.Doubtful {
 			q.measure(s.Attempt.FinishedAt.Sub(s.Attempt.StartedAt))
 		}
@@ -176,6 +186,7 @@ func (d *dispatcher) collectChanges(now time.Time) {
 		q := d.queue(name)
 		q.ready = q.ready || ready
 	}
+
 	for name, n := range u.urgent {
 		q := d.queue(name)
 		q.urgent = min(q.urgent+n, d.workers.limit(name))
@@ -206,8 +217,10 @@ func (d *dispatcher) catchUp() bool {
 		d.fail(err)
 		return false
 	}
+
 	d.tookOver(letters)
 	d.recovered()
+
 	return true
 }
 
@@ -219,6 +232,7 @@ func (d *dispatcher) fail(err error) {
 	if errors.Is(err, fault.ErrBroken) {
 		d.broken = true
 		d.failed <- err // once: no call comes after it
+
 		d.o.Log.Error("The store failed. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))
 		return
 	}
@@ -230,6 +244,7 @@ func (d *dispatcher) fail(err error) {
 	if first {
 		level = slog.LevelWarn
 	}
+
 	d.o.Log.Log(context.Background(), level, "The database refused a write. Outcomes are kept and tried again; meanwhile no jobs are claimed.",
 		"error", err, "unwritten", len(d.pending), "again_in", d.backoff)
 }
@@ -257,6 +272,7 @@ func (d *dispatcher) sleep() {
 	for _, at := range []time.Time{d.limit, d.late, d.breaker.wakes()} {
 		next = earlier(next, at)
 	}
+
 	if d.again.After(now) {
 		next = earlier(next, d.again)
 	} else {
@@ -264,6 +280,7 @@ func (d *dispatcher) sleep() {
 	}
 
 	d.timer.Reset(next.Sub(now))
+
 	select {
 	case <-d.wake:
 	case <-d.timer.C:

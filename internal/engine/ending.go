@@ -50,6 +50,7 @@ func (x *execution) judge(err error) job.Ending {
 	case errors.As(err, &x.short):
 		return lacking(x.short)
 	}
+
 	return said
 }
 
@@ -90,6 +91,7 @@ func (x *execution) outlasted() job.Ending {
 // said after that is kept where it explains something.
 func (x *execution) timedOut(said job.Ending) job.Ending {
 	message := fmt.Sprintf("ran longer than its ttr, %v", x.ttr) + x.addition(said)
+
 	return job.Ending{
 		Outcome: job.TimedOut, FinishedAt: said.FinishedAt, Trace: said.Trace,
 		Error: job.ErrorInfo{Type: "timeout", Message: message},
@@ -103,6 +105,7 @@ func (x *execution) addition(said job.Ending) string {
 	case "", context.Canceled.Error(), context.DeadlineExceeded.Error(), context.Cause(&x.ctx).Error():
 		return ""
 	}
+
 	return ": " + said.Error.Message
 }
 
@@ -115,6 +118,7 @@ func (e *Engine) settle(j *job.Job, end job.Ending) outcome {
 	if end.Outcome.Counted() && end.Outcome != job.Succeeded {
 		end.Ruling, end.Note = e.o.Rules(*j, end)
 	}
+
 	o := outcome{job: j, settlement: j.Settle(end, e.o.Random)}
 
 	// What becomes of a dead letter that is kept is known at once.
@@ -123,6 +127,7 @@ func (e *Engine) settle(j *job.Job, end job.Ending) outcome {
 		o.settlement = o.settlement.Delivered(kept)
 		o.sends = !known
 	}
+
 	return o
 }
 

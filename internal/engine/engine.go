@@ -152,6 +152,7 @@ type Engine struct {
 // New returns an engine that does nothing yet, or a *invalid.Error.
 func New(o Options) (*Engine, error) {
 	o = o.withDefaults()
+
 	err := o.validate()
 	if err != nil {
 		return nil, err
@@ -171,6 +172,7 @@ func New(o Options) (*Engine, error) {
 	e.outbox.short = e.ranOut
 	e.pool = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
 	e.behind.Store(true)
+
 	return e, nil
 }
 
@@ -192,6 +194,7 @@ func (e *Engine) Start(ctx context.Context) error {
 
 	// The dispatcher takes over later what cannot be taken over now.
 	d := newDispatcher(e)
+
 	letters, err := e.takeOver(ctx)
 	behind := temporary(err)
 	if behind {
@@ -208,12 +211,15 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 
 	e.heartbeat.Go(e.beat)
+
 	go func() { // shutdown waits for it
 		if !behind {
 			d.tookOver(letters)
 		}
+
 		d.loop()
 	}()
+
 	return nil
 }
 
@@ -222,7 +228,9 @@ func (e *Engine) startFailed(err error) error {
 	if e.life.advance(starting, fresh) {
 		return fmt.Errorf("start the engine: %w", err)
 	}
+
 	close(e.life.done)
+
 	return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
 }
 

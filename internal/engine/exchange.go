@@ -31,6 +31,7 @@ func (d *dispatcher) exchange() {
 	}
 
 	settled := d.pending
+
 	claimed, stale, err := d.call(claim)
 	if err != nil {
 		if fault.InInput(err) {
@@ -38,9 +39,12 @@ func (d *dispatcher) exchange() {
 		} else {
 			d.fail(err)
 		}
+
 		d.workers.release(claim)
+
 		return
 	}
+
 	d.pending = nil
 	d.begun = nil
 	d.recovered()
@@ -52,9 +56,11 @@ func (d *dispatcher) exchange() {
 
 	d.noteWritten(settled, stale)
 	d.noteEmpty(claim, claimed)
+
 	if d.askDue && len(claim.Free)+len(claim.Ahead) > 0 {
 		d.learnDue(claim.Now)
 	}
+
 	if d.life.reached(stopping) {
 		d.notify() // this may have been the last of it
 	}
@@ -67,6 +73,7 @@ func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token
 	claimed, stale, err = d.o.Store.Exchange(context.Background(), d.batch, claim)
 	clear(d.batch) // their texts can be large
 	d.commit = smooth(d.commit, time.Since(begin))
+
 	return claimed, stale, err
 }
 
@@ -75,6 +82,7 @@ func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token
 // asks for none until all outcomes are written.
 func (d *dispatcher) claim(now time.Time) job.Claim {
 	c := d.newClaim(now)
+
 	c.Ahead = map[string]int{}
 	d.begun = d.executions.stillRunning(d.begun)
 	if d.backoff == 0 {
@@ -94,10 +102,12 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 
 		free, more := d.workers.reserve(name, room)
 		d.full = d.full || more
+
 		if free > 0 {
 			c.Free[name] = free
 			room -= free
 		}
+
 		if room <= 0 { // the next place is for the queue that comes first
 			continue
 		}
@@ -107,6 +117,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 			c.Ahead[name] = ahead
 		}
 	}
+
 	return c
 }
 
@@ -116,6 +127,7 @@ func (e *Engine) newClaim(now time.Time) job.Claim {
 	if e.o.UnknownType == retry.UnknownHold {
 		c.Knows = e.knows
 	}
+
 	return c
 }
 
@@ -134,6 +146,7 @@ func (d *dispatcher) ahead(name string, q *queue) int {
 		left := max(0, d.prefetch.count(name)-most) // when this call returns
 		n += max(0, most-left)
 	}
+
 	return n
 }
 
@@ -150,6 +163,7 @@ func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 		if asked == 0 {
 			continue
 		}
+
 		q.ready = got[name] == asked
 		if d.full && got[name] < claim.Free[name] {
 			d.notify() // another queue can have its place
@@ -163,8 +177,10 @@ func (d *dispatcher) learnDue(claimed time.Time) {
 	due, err := d.o.Store.NextDue(context.Background(), claimed)
 	if err != nil {
 		d.o.Log.Error("The time of the next job could not be read. Redrive will try again.", "error", err)
+
 		due = claimed.Add(lookAgain)
 	}
+
 	d.due = due
 	d.askDue = false
 }

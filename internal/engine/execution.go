@@ -83,6 +83,7 @@ func (e *Engine) newTask(j *job.Job, now time.Time) (t task) {
 		t.limit = t.ctx.deadline.Add(returnLimit)
 		t.ctx.Context, t.cancel = context.WithCancelCause(context.Background())
 	}
+
 	return t
 }
 
@@ -111,7 +112,9 @@ func (e *Engine) run(x *execution) (next *execution) {
 	if x.handler != nil {
 		x.call()
 	}
+
 	returned = true
+
 	return nil
 }
 
@@ -133,6 +136,7 @@ func (x *execution) call() {
 // was decided before. Its worker is free after that.
 func (e *Engine) finish(x *execution) {
 	x.endContext(nil)
+
 	if x.short != nil {
 		e.ranOut(x.short)
 	}
@@ -165,6 +169,7 @@ func (e *Engine) finish(x *execution) {
 func (e *Engine) giveUp(now time.Time) {
 	overdue := e.executions.abandon(errTimeout, func(x *execution) bool { return !x.returned && reached(x.limit, now) })
 	e.logAbandoned(overdue)
+
 	for _, x := range overdue {
 		e.outbox.postLater(func() outcome { return e.settle(x.job, x.outlasted()) })
 	}

@@ -38,6 +38,7 @@ func newExecutions(s *settlements, stuckAfter time.Duration) *executions {
 func (s *executions) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.closed = true
 }
 
@@ -45,6 +46,7 @@ func (s *executions) close() {
 func (s *executions) keep(x *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.leased[x.job.Token] = x
 }
 
@@ -53,6 +55,7 @@ func (s *executions) keep(x *execution) {
 func (s *executions) keepEnded(x *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	x.begun = true
 	x.ended = true
 	s.leased[x.job.Token] = x
@@ -67,6 +70,7 @@ func (s *executions) admit(x *execution, t task, now time.Time) (w *wait, begun 
 	if x.ended {
 		return nil, false
 	}
+
 	if s.closed {
 		x.ended = true
 		s.settlements.add(givenBack(x))
@@ -83,8 +87,10 @@ func (s *executions) admit(x *execution, t task, now time.Time) (w *wait, begun 
 	if x.prefetched {
 		x.job.StartedAt = now.UTC()
 	}
+
 	x.setTask(t)
 	s.limit = earlier(s.limit, t.limit)
+
 	return nil, true
 }
 
@@ -102,6 +108,7 @@ func (s *executions) admitWaiting(w *wait, t task, now time.Time) (begun, late b
 	w.x.job.StartedAt = now.UTC()
 	w.x.setTask(t)
 	s.limit = earlier(s.limit, t.limit)
+
 	return true, late
 }
 
@@ -110,6 +117,7 @@ func (s *executions) admitWaiting(w *wait, t task, now time.Time) (begun, late b
 func (s *executions) returned(x *execution) (decided bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	x.returned = true
 	return x.cause != nil
 }
@@ -122,14 +130,17 @@ func (s *executions) decide(x *execution, o outcome) (cause error) {
 	defer s.mu.Unlock()
 
 	s.waits.returned(x)
+
 	if x.cause != nil {
 		return x.cause
 	}
 
 	x.ended = true
+
 	if !o.sends {
 		s.settlements.add(o)
 	}
+
 	return nil
 }
 
@@ -140,6 +151,7 @@ func (s *executions) fence(token job.Token, cause error) *execution {
 	defer s.mu.Unlock()
 
 	delete(s.quarantined, token)
+
 	x := s.leased[token]
 	if x == nil || x.ended {
 		return nil
@@ -148,6 +160,7 @@ func (s *executions) fence(token job.Token, cause error) *execution {
 	x.abandon(cause)
 	s.waits.abandoned(x)
 	delete(s.leased, token)
+
 	return x
 }
 
@@ -164,6 +177,7 @@ func (s *executions) abandon(cause error, which func(*execution) bool) (all []*e
 			all = append(all, x)
 		}
 	}
+
 	return all
 }
 
@@ -190,6 +204,7 @@ func (s *executions) giveBack(all []*execution) {
 func (s *executions) cancelAll(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, x := range s.leased {
 		x.endContext(cause)
 	}
@@ -209,6 +224,7 @@ func (s *executions) endOverdue(now time.Time) (next time.Time) {
 			next = earlier(next, x.ctx.deadline)
 		}
 	}
+
 	return next
 }
 
@@ -216,6 +232,7 @@ func (s *executions) endOverdue(now time.Time) (next time.Time) {
 func (s *executions) release(batch []outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	for _, o := range batch {
 		delete(s.leased, o.job.Token)
 	}
@@ -230,8 +247,10 @@ func (s *executions) quarantine(o outcome) bool {
 	if len(s.quarantined) >= maxQuarantined {
 		return false
 	}
+
 	delete(s.leased, o.job.Token)
 	s.quarantined[o.job.Token] = true
+
 	return true
 }
 
@@ -253,6 +272,7 @@ func (s *executions) has(token job.Token) bool {
 func (s *executions) stillRunning(tokens []job.Token) []job.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	return slices.DeleteFunc(tokens, func(token job.Token) bool {
 		x := s.leased[token]
 		return x == nil || x.ended
@@ -268,6 +288,7 @@ func (s *executions) began(token job.Token) (at time.Time, ok bool) {
 	if x == nil || !x.begun {
 		return time.Time{}, false
 	}
+
 	return x.job.StartedAt, true
 }
 
@@ -276,8 +297,10 @@ func (s *executions) began(token job.Token) (at time.Time, ok bool) {
 func (s *executions) newLimit() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	limit := s.limit
 	s.limit = time.Time{}
+
 	return limit
 }
 
@@ -292,6 +315,7 @@ func (s *executions) nextLimit(now time.Time) (limit time.Time) {
 			limit = earlier(limit, x.limit)
 		}
 	}
+
 	return earlier(limit, s.waits.nextLimit(now))
 }
 
@@ -299,9 +323,11 @@ func (s *executions) nextLimit(now time.Time) (limit time.Time) {
 func (s *executions) dueWaits(now time.Time) []*wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.closed {
 		return nil
 	}
+
 	return s.waits.due(now)
 }
 

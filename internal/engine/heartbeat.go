@@ -22,6 +22,7 @@ func (e *Engine) beat() {
 			if e.extend() {
 				reaped = e.reap(reaped)
 			}
+
 			e.unholdLater()
 		}
 	}
@@ -39,6 +40,7 @@ func (e *Engine) extend() bool {
 	if refused > 0 {
 		e.o.Log.Error("The database refused to extend some leases.", "leases", refused)
 	}
+
 	if err != nil {
 		e.o.Log.Warn("Leases could not be extended. Redrive will try again.", "leases", len(tokens), "error", err)
 		return false
@@ -47,6 +49,7 @@ func (e *Engine) extend() bool {
 	for _, token := range stale {
 		e.fence(token, errLeaseLost)
 	}
+
 	return true
 }
 
@@ -54,6 +57,7 @@ func (e *Engine) extend() bool {
 // before and that still wait to be written. It returns the ones it saw.
 func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 	now := time.Now()
+
 	jobs, err := e.o.Store.Leases(context.Background(), now)
 	if err != nil {
 		e.o.Log.Warn("Leases that ran out could not be read. Redrive will try again.", "error", err)
@@ -70,6 +74,7 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 	}
 
 	e.post(e.settleLost(lost, now))
+
 	return seen
 }
 

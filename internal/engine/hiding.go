@@ -32,6 +32,7 @@ func (e *Engine) hidden(j *job.Job, text string) (hidden string) {
 		if why != nil {
 			e.o.Log.Error("The error of a job cannot be searched for secrets. Its text is not kept.",
 				"job", j.ID, "error", fmt.Errorf("panic: %v", why))
+
 			hidden = unreadable
 		}
 	}()
@@ -46,5 +47,6 @@ func notOfName(r rune) bool {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune(`._-:/\$`, r):
 		return false
 	}
+
 	return true
 }

@@ -106,18 +106,23 @@ func (o Options) withDefaults() Options {
 	if o.Probe == nil {
 		o.Probe = func(job.Resource) error { return nil }
 	}
+
 	if o.Expired == nil {
 		o.Expired = func(string) retry.Action { return retry.DeadLetter }
 	}
+
 	if o.Hide == nil {
 		o.Hide = func(text string) string { return text }
 	}
+
 	if o.Rules == nil {
 		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
 	}
+
 	if keeps := o.Deliver == nil; o.Kept == nil {
 		o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, keeps }
 	}
+
 	if o.Settled == nil {
 		o.Settled = func(job.Job, job.Settlement) {}
 	}

@@ -28,6 +28,7 @@ type outage struct {
 func (o *outage) ask(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	o.asked = now
 }
 
@@ -35,6 +36,7 @@ func (o *outage) ask(now time.Time) {
 func (o *outage) answered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	o.asked = time.Time{}
 }
 
@@ -46,8 +48,10 @@ func (o *outage) refuses(now time.Time) (first bool) {
 	if !o.refusing.IsZero() {
 		return false
 	}
+
 	o.refusing = now
 	o.count++
+
 	return true
 }
 
@@ -59,8 +63,10 @@ func (o *outage) accepts(now time.Time) (lasted time.Duration) {
 	if o.refusing.IsZero() {
 		return 0
 	}
+
 	lasted = now.Sub(o.refusing)
 	o.refusing = time.Time{}
+
 	return lasted
 }
 
@@ -85,6 +91,7 @@ func (o *outage) held(now time.Time) (why job.Hold, ok bool) {
 		why.Since = o.asked.UTC()
 		return why, true
 	}
+
 	return job.Hold{}, false
 }
 
@@ -101,6 +108,7 @@ func (e *Engine) Held() (job.Hold, bool) {
 	if open {
 		return why, true
 	}
+
 	return e.outage.held(time.Now())
 }
 
@@ -111,5 +119,6 @@ func (e *Engine) Shortages() map[job.Resource]job.Shortages {
 	if n > 0 {
 		counts[job.Database] = job.Shortages{Holds: n}
 	}
+
 	return counts
 }

@@ -45,6 +45,7 @@ func newOutbox(send sendFunc, within time.Duration, done func(outcome), idle fun
 		slots: make(chan struct{}, senders), open: map[*outcome]bool{},
 	}
 	b.ctx, b.interrupt = context.WithCancelCause(context.Background())
+
 	return b
 }
 
@@ -77,6 +78,7 @@ func (b *outbox) begin(send func()) {
 	b.count(1)
 	b.senders.Go(func() {
 		send()
+
 		if b.count(-1) == 0 {
 			b.idle()
 		}
@@ -86,6 +88,7 @@ func (b *outbox) begin(send func()) {
 func (b *outbox) count(n int) (posted int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	b.posted += n
 	return b.posted
 }
@@ -94,6 +97,7 @@ func (b *outbox) count(n int) (posted int) {
 // other comes out at once.
 func (b *outbox) accept(o *outcome) bool {
 	b.mu.Lock()
+
 	accepted := o.sends && !b.closed
 	if accepted {
 		b.open[o] = true
@@ -107,6 +111,7 @@ func (b *outbox) accept(o *outcome) bool {
 	default:
 		b.done(*o)
 	}
+
 	return accepted
 }
 
@@ -124,6 +129,7 @@ func (b *outbox) sendInTurn(o *outcome) {
 // sendNow sends a dead letter, again and again while there is a shortage.
 func (b *outbox) sendNow(o *outcome) {
 	letter, _ := o.settlement.DeadLetter(o.job.Queue)
+
 	d := b.try(*o.job, letter)
 	wait := minProbe
 	for d.Shortage != nil && pause(b.ctx, wait) {
@@ -145,6 +151,7 @@ func (b *outbox) try(j job.Job, letter job.DeadLetter) job.Delivery {
 	if d.Shortage != nil {
 		b.short(d.Shortage)
 	}
+
 	return d
 }
 
@@ -152,8 +159,10 @@ func (b *outbox) try(j job.Job, letter job.DeadLetter) job.Delivery {
 func (b *outbox) end(o *outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	open := b.open[o]
 	delete(b.open, o)
+
 	return open
 }
 

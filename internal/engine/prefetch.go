@@ -51,6 +51,7 @@ func (p prefetched) set(queue string, jobs []waitingJob) {
 		delete(p, queue)
 		return
 	}
+
 	p[queue] = jobs
 }
 
@@ -78,7 +79,9 @@ func (p *prefetch) next(queue string) *execution {
 	if len(jobs) == 0 {
 		return nil
 	}
+
 	p.jobs.set(queue, jobs[1:])
+
 	return jobs[0].x
 }
 
@@ -107,10 +110,13 @@ func (p *prefetch) takeLate(queue string, now time.Time) (late []*execution, nex
 			late = append(late, j.x)
 			continue
 		}
+
 		left = append(left, j)
 		next = earlier(next, end)
 	}
+
 	p.jobs.set(queue, left)
+
 	return late, next
 }
 
@@ -122,7 +128,9 @@ func (p *prefetch) takeAll(queue string) (all []*execution) {
 	for _, j := range p.jobs[queue] {
 		all = append(all, j.x)
 	}
+
 	delete(p.jobs, queue)
+
 	return all
 }
 
@@ -130,9 +138,11 @@ func (p *prefetch) takeAll(queue string) (all []*execution) {
 func (p *prefetch) queues() (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for queue := range p.jobs {
 		names = append(names, queue)
 	}
+
 	return names
 }
 
@@ -147,9 +157,11 @@ func (p *prefetch) count(queue string) int {
 func (p *prefetch) all() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for _, jobs := range p.jobs {
 		n += len(jobs)
 	}
+
 	return n
 }
 
@@ -157,6 +169,7 @@ func (p *prefetch) all() (n int) {
 func (p *prefetch) isOvertakenBy(c job.Change) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	jobs := p.jobs[c.Queue]
 	return len(jobs) > 0 && jobs[len(jobs)-1].x.job.Priority < c.Priority
 }
@@ -165,6 +178,7 @@ func (p *prefetch) isOvertakenBy(c job.Change) bool {
 func (p *prefetch) noteBegun(token job.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.begun = append(p.begun, token)
 }
 
@@ -172,7 +186,9 @@ func (p *prefetch) noteBegun(token job.Token) {
 func (p *prefetch) takeBegun() []job.Token {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	begun := p.begun
 	p.begun = nil
+
 	return begun
 }

@@ -31,10 +31,12 @@ func (e *Engine) write(ctx context.Context, batch []outcome) (left []outcome, er
 
 	// Find the refused one by halves.
 	half := len(batch) / 2
+
 	left, err = e.write(ctx, batch[:half])
 	if err != nil {
 		return append(left[:len(left):len(left)], batch[half:]...), err
 	}
+
 	return e.write(ctx, batch[half:])
 }
 
@@ -63,6 +65,7 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome, refusal error) (le
 
 	e.o.Log.Error("The database refuses to record how an execution ended. "+
 		"Its job stays active until the next start of the program, which settles it as lost.", about...)
+
 	return nil, nil
 }
 
@@ -73,6 +76,7 @@ func (d *dispatcher) separate(claim job.Claim) {
 		d.fail(err)
 		return
 	}
+
 	if len(d.pending) == 0 {
 		d.claimApart(claim)
 		return
@@ -84,6 +88,7 @@ func (d *dispatcher) separate(claim job.Claim) {
 		d.fail(err)
 		return
 	}
+
 	d.recovered()
 	d.notify() // nothing was claimed
 }
@@ -98,6 +103,7 @@ func (d *dispatcher) claimApart(claim job.Claim) {
 
 		one := claim
 		one.Free = map[string]int{name: claim.Free[name]}
+
 		one.Ahead = map[string]int{name: claim.Ahead[name]}
 		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
 		switch {
@@ -143,10 +149,13 @@ func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token
 
 	// Find the refused one by halves.
 	half := len(tokens) / 2
+
 	first, refused, err := e.extendAll(now, tokens[:half])
 	if err != nil {
 		return nil, 0, err
 	}
+
 	second, more, err := e.extendAll(now, tokens[half:])
+
 	return append(first, second...), refused + more, err
 }

@@ -29,7 +29,9 @@ func (e *Engine) unhold(ctx context.Context) error {
 	if e.o.UnknownType != retry.UnknownHold {
 		free = func(string) bool { return true }
 	}
+
 	_, err := e.o.Store.Unhold(ctx, free)
+
 	return err
 }
 
@@ -41,10 +43,12 @@ func (e *Engine) unholdLater() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), e.o.Lease/3) // leases have to be extended meanwhile
 	defer cancel()
+
 	err := e.unhold(ctx)
 	if err != nil {
 		e.unfreed.Store(true)
 		return
 	}
+
 	e.o.Log.Info("The jobs that waited for a handler were freed.")
 }

@@ -34,6 +34,7 @@ type settlements struct {
 func (s *settlements) add(o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.unwritten = append(s.unwritten, o)
 }
 
@@ -41,9 +42,11 @@ func (s *settlements) add(o outcome) {
 func (s *settlements) take(to []outcome) []outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	to = append(to, s.unwritten...)
 	clear(s.unwritten) // their texts can be large
 	s.unwritten = s.unwritten[:0]
+
 	return to
 }
 
@@ -59,6 +62,7 @@ func appendSettlements(to []job.Settlement, outcomes []outcome) []job.Settlement
 	for i := range outcomes {
 		to = append(to, outcomes[i].settlement)
 	}
+
 	return to
 }
 
@@ -77,6 +81,7 @@ func (e *Engine) noteWritten(batch []outcome, stale []job.Token) {
 	for _, token := range stale {
 		fenced[token] = true
 	}
+
 	for _, o := range batch {
 		switch {
 		case o.settlement.GivenBack:

@@ -30,6 +30,7 @@ func (e *Engine) startClaimed(c job.Claim, claimed []job.Job) {
 		}
 
 		e.workers.takeReserved(queue)
+
 		if e.begin(x, now) {
 			e.pool.execute(x)
 		} else {
@@ -52,9 +53,11 @@ func (e *Engine) begin(x *execution, now time.Time) bool {
 	}
 
 	e.alarm.set(t.ctx.deadline)
+
 	if x.prefetched {
 		e.prefetch.noteBegun(x.job.Token)
 	}
+
 	return true
 }
 
@@ -75,7 +78,9 @@ func (e *Engine) nextFor(queue string) *execution {
 			return x
 		}
 	}
+
 	e.workers.free(queue)
+
 	return nil
 }
 
@@ -88,6 +93,7 @@ func (d *dispatcher) fillWorkers() {
 			if x == nil {
 				break
 			}
+
 			d.pool.execute(x)
 			d.notify() // that it has begun is to be written down
 		}
@@ -112,10 +118,12 @@ func (d *dispatcher) startWaiting(now time.Time) {
 		}
 
 		d.alarm.set(t.ctx.deadline)
+
 		if late {
 			d.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: the job waited as long as it should.",
 				"job", x.job.ID, "type", x.job.Type, "queue", x.job.Queue, "given_up", w.before.gone)
 		}
+
 		d.pool.execute(x)
 	}
 }

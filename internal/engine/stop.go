@@ -110,6 +110,7 @@ func (e *Engine) shutdown() {
 	e.outbox.close()
 	e.life.advance(stopping, flushing)
 	e.notify()
+
 	if !await(e.life.settled, flushLimit, nil) {
 		e.rush()
 		<-e.life.settled
@@ -117,6 +118,7 @@ func (e *Engine) shutdown() {
 
 	// Wait for all goroutines, except those of handlers that do not return.
 	e.heartbeat.Wait()
+
 	if drained {
 		e.pool.all.Wait()
 		e.outbox.senders.Wait()
@@ -133,6 +135,7 @@ func await(done <-chan struct{}, limit time.Duration, hurry <-chan struct{}) boo
 	case <-hurry:
 	case <-timer.C:
 	}
+
 	return closed(done)
 }
 
@@ -149,6 +152,7 @@ func closed(done <-chan struct{}) bool {
 // handler keep their workers.
 func (e *Engine) interrupt(all []*execution) {
 	e.logAbandoned(all)
+
 	for _, x := range all {
 		e.outbox.post(e.settle(x.job, interrupted()))
 	}

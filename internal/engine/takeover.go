@@ -42,6 +42,7 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 				outcomes = append(outcomes, o)
 			}
 		}
+
 		_, err := e.write(ctx, outcomes)
 		if err != nil {
 			return nil, err
@@ -49,6 +50,7 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 	}
 
 	e.logOrphans(orphans)
+
 	return letters, e.unhold(ctx)
 }
 
@@ -66,6 +68,7 @@ func (e *Engine) logOrphans(orphans []job.Job) {
 	if begun > 0 {
 		e.o.Log.Warn("Jobs that a dead process left running were settled as lost.", "jobs", begun)
 	}
+
 	if unbegun > 0 {
 		e.o.Log.Info("Jobs that a dead process had claimed and that had not begun were put back.", "jobs", unbegun)
 	}
@@ -84,6 +87,7 @@ func (e *Engine) post(outcomes []outcome) {
 		if o.sends {
 			e.executions.keepEnded(&execution{job: o.job})
 		}
+
 		e.outbox.post(o)
 	}
 }
@@ -101,6 +105,7 @@ func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
 		if j.LeaseUntil.After(now) {
 			verb = "would have run out"
 		}
+
 		end := job.Ending{Outcome: job.Lost, FinishedAt: now.UTC(), Error: job.ErrorInfo{
 			Type: "lost",
 			Message: fmt.Sprintf("worker %s is gone: its last heartbeat was at %s, its lease %s at %s",
@@ -108,6 +113,7 @@ func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
 		}}
 		outcomes[i] = e.settle(&jobs[i], end)
 	}
+
 	return outcomes
 }
 

@@ -34,6 +34,7 @@ func (s *waits) abandoned(x *execution) {
 		s.stuck[x.job.ID] = x
 		return
 	}
+
 	if s.has(x) {
 		delete(s.waiting, x.job.ID)
 	}
@@ -56,6 +57,7 @@ func (s *waits) postpone(x *execution, until time.Time) *wait {
 
 	w := &wait{x: x, before: before, until: until}
 	s.waiting[x.job.ID] = w
+
 	return w
 }
 
@@ -72,6 +74,7 @@ func (s *waits) due(now time.Time) (all []*wait) {
 			all = append(all, w)
 		}
 	}
+
 	return all
 }
 
@@ -86,10 +89,12 @@ func (s *waits) over(w *wait, now time.Time) bool {
 func (s *waits) end(w *wait) (late bool) {
 	id := w.x.job.ID
 	delete(s.waiting, id)
+
 	late = s.stuck[id] == w.before
 	if late {
 		w.before.waitedFor = true
 	}
+
 	return late
 }
 
@@ -101,6 +106,7 @@ func (s *waits) nextLimit(now time.Time) (limit time.Time) {
 			limit = earlier(limit, w.until)
 		}
 	}
+
 	return limit
 }
 
@@ -111,9 +117,11 @@ func (s *waits) of(id string, now time.Time) (since, until time.Time, ok bool) {
 	if w == nil {
 		return time.Time{}, time.Time{}, false
 	}
+
 	if s.over(w, now) {
 		return time.Time{}, time.Time{}, true
 	}
+
 	return w.before.gone, w.until, true
 }
 
@@ -122,6 +130,8 @@ func (s *waits) list() (all []job.Stuck) {
 	for _, x := range s.stuck {
 		all = append(all, job.Stuck{Job: *x.job, Since: x.gone})
 	}
+
 	slices.SortFunc(all, func(a, b job.Stuck) int { return a.Since.Compare(b.Since) })
+
 	return all
 }

@@ -33,6 +33,7 @@ func (w *workers) limit(queue string) int {
 		n = w.ask(queue)
 		w.limits[queue] = n
 	}
+
 	return n
 }
 
@@ -40,6 +41,7 @@ func (w *workers) limit(queue string) int {
 func (w *workers) askAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	clear(w.limits)
 }
 
@@ -56,6 +58,7 @@ func (w *workers) reserve(queue string, most int) (n int, more bool) {
 	if n > 0 {
 		w.reserved[queue] += n
 	}
+
 	return n, free > most
 }
 
@@ -63,6 +66,7 @@ func (w *workers) reserve(queue string, most int) (n int, more bool) {
 func (w *workers) release(c job.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	for queue, n := range c.Free {
 		subtract(w.reserved, queue, n)
 	}
@@ -79,7 +83,9 @@ func (w *workers) take(queue string, most int) bool {
 	if w.busy[queue]+w.reserved[queue] >= limit || total(w.busy)+total(w.reserved) >= most {
 		return false
 	}
+
 	w.busy[queue]++
+
 	return true
 }
 
@@ -87,6 +93,7 @@ func (w *workers) take(queue string, most int) bool {
 func (w *workers) takeReserved(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.busy[queue]++
 }
 
@@ -94,6 +101,7 @@ func (w *workers) takeReserved(queue string) {
 func (w *workers) free(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	subtract(w.busy, queue, 1)
 }
 
@@ -103,6 +111,7 @@ func (w *workers) tooMany(queue string) bool {
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	return w.busy[queue] > limit
 }
 

@@ -77,14 +77,17 @@ func Parse(raw []byte) (e Envelope, poison *Poison) {
 	if problem != "" {
 		return e, &Poison{retry.NotJSON, problem}
 	}
+
 	for _, read := range []func(*Envelope, document) *Poison{readURN, readMeta, readData, readTraceID, readAttempts} {
 		if fault := read(&e, d); poison == nil {
 			poison = fault
 		}
 	}
+
 	if poison != nil && e.URN != "" {
 		poison.Problem = fmt.Sprintf("%s, in an envelope of %s", poison.Problem, e.URN)
 	}
+
 	return e, poison
 }
 
@@ -93,6 +96,7 @@ func readURN(e *Envelope, d document) *Poison {
 	if value := d.value(name); value == nil || string(value) == "null" {
 		name = "urn"
 	}
+
 	switch urn, ok := text(d.value(name), job.MaxType); {
 	case urn == Unread:
 		return &Poison{retry.MissingURN, name + " is " + Unread + ", which is reserved for envelopes that cannot be read"}
@@ -100,9 +104,11 @@ func readURN(e *Envelope, d document) *Poison {
 		e.URN = urn
 		return nil
 	}
+
 	if name == "urn" && d.value(name) == nil {
 		return &Poison{retry.MissingURN, "it does not say what it is: it has neither job nor urn"}
 	}
+
 	return &Poison{retry.MissingURN, wrong(d, name, fmt.Sprintf("a text of 1 to %d bytes", job.MaxType))}
 }
 
@@ -111,12 +117,15 @@ func readMeta(e *Envelope, d document) *Poison {
 	if len(raw) == 0 || raw[0] != '{' || len(raw) > job.MaxMeta {
 		return &Poison{retry.MissingMeta, wrong(d, "meta", fmt.Sprintf("an object of at most %d bytes", job.MaxMeta))}
 	}
+
 	meta := inside(raw)
 	e.Meta = raw
+
 	e.ID, _ = text(meta.value("id"), job.MaxMessageID)
 	if string(meta.value("schema_version")) != "1" {
 		return &Poison{retry.UnsupportedVersion, "meta." + wrong(meta, "schema_version", "1, the version that can be read")}
 	}
+
 	return nil
 }
 
@@ -125,7 +134,9 @@ func readData(e *Envelope, d document) *Poison {
 	if len(data) == 0 || data[0] != '{' && data[0] != '[' {
 		return &Poison{retry.InvalidData, wrong(d, "data", "an object or an array")}
 	}
+
 	e.Data = data
+
 	return nil
 }
 
@@ -134,6 +145,7 @@ func readTraceID(e *Envelope, d document) *Poison {
 	if e.TraceID, ok = text(d.value("trace_id"), job.MaxTraceID); !ok {
 		return &Poison{retry.MissingTraceID, wrong(d, "trace_id", fmt.Sprintf("a text of 1 to %d bytes", job.MaxTraceID))}
 	}
+
 	return nil
 }
 
@@ -142,6 +154,7 @@ func readAttempts(e *Envelope, d document) *Poison {
 	if e.Attempts, ok = count(d.value("attempts")); !ok {
 		return &Poison{retry.InvalidAttempts, wrong(d, "attempts", "a whole number, 0 or more")}
 	}
+
 	return nil
 }
 
@@ -151,6 +164,7 @@ func wrong(d document, name, want string) string {
 	if value == nil {
 		return name + " is missing; it must be " + want
 	}
+
 	return fmt.Sprintf("%s must be %s, not %s", name, want, clip.Text(string(value), 64))
 }
 
@@ -159,10 +173,12 @@ func text(value []byte, limit int) (string, bool) {
 	if len(value) == 0 || value[0] != '"' {
 		return "", false
 	}
+
 	s := rawjson.Text(value)
 	if s == "" || len(s) > limit {
 		return "", false
 	}
+
 	return s, true
 }
 
@@ -208,14 +224,17 @@ func open(raw []byte) (d document, problem string) {
 	if problem = check(raw); problem != "" {
 		return d, problem
 	}
+
 	d = inside(raw)
 	if body := d.value("body"); string(d.value("__bq_frame")) == "1" && len(body) > 0 && body[0] == '"' {
 		framed := []byte(rawjson.Text(body))
 		if problem = check(framed); problem != "" {
 			return d, "in the body of its frame: " + problem
 		}
+
 		d = inside(framed)
 	}
+
 	return d, ""
 }
 
@@ -224,14 +243,18 @@ func check(data []byte) string {
 	if problem := rawjson.Check(data, job.MaxDepth); problem != "" {
 		return "it " + problem
 	}
+
 	if rawjson.Kind(data) != '{' {
 		return "it is JSON, but not an object: " + clip.Text(string(bytes.TrimSpace(data)), 64)
 	}
+
 	if half := rawjson.HalfPair(data); half != "" {
 		return fmt.Sprintf("it holds half of a surrogate pair, %s, which is not a character", half)
 	}
+
 	if name, ok := rawjson.Repeated(data); ok {
 		return fmt.Sprintf("the member %q is written twice in one object", clip.Text(name, 64))
 	}
+
 	return ""
 }

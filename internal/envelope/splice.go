@@ -31,12 +31,15 @@ func Annotate(raw []byte, letter job.DeadLetter) (annotated []byte, ok bool) {
 	if problem != "" {
 		return nil, false
 	}
+
 	block := rawjson.Encode(blockOf(letter))
+
 	m, there := d.find("dead_letter")
 	at := rawjson.Edit{From: m.Value, To: m.To, Text: block}
 	if !there {
 		at = d.append(`"dead_letter":` + string(block))
 	}
+
 	return d.splice(append(d.attempts(letter.Attempts), at)), true
 }
 
@@ -48,6 +51,7 @@ func Tried(raw []byte, attempts int) (tried []byte, ok bool) {
 	if problem != "" {
 		return nil, false
 	}
+
 	return d.splice(append(d.attempts(attempts), d.remove("dead_letter")...)), true
 }
 
@@ -59,11 +63,13 @@ func WithData(raw, data []byte) (edited []byte, ok bool) {
 	if problem != "" || !there {
 		return nil, false
 	}
+
 	edited = d.splice([]rawjson.Edit{{From: m.Value, To: m.To, Text: data}})
 	frame := inside(raw)
 	if body, framed := frame.find("body"); framed && string(frame.value("__bq_frame")) == "1" {
 		return frame.splice([]rawjson.Edit{{From: body.Value, To: body.To, Text: rawjson.Encode(string(edited))}}), true
 	}
+
 	return edited, true
 }
 
@@ -82,6 +88,7 @@ func reasonWord(r retry.Reason) string {
 	case retry.UnknownType:
 		return "unknown_urn"
 	}
+
 	return string(r)
 }
 
@@ -103,9 +110,11 @@ func (d document) attempts(n int) []rawjson.Edit {
 	if !there {
 		return nil
 	}
+
 	if _, ok := count(d.raw[m.Value:m.To]); !ok {
 		return nil
 	}
+
 	return []rawjson.Edit{{From: m.Value, To: m.To, Text: []byte(strconv.Itoa(n))}}
 }
 
@@ -115,6 +124,7 @@ func (d document) append(text string) rawjson.Edit {
 	if n := len(d.members); n > 0 {
 		at, text = d.members[n-1].To, ","+text
 	}
+
 	return rawjson.Edit{From: at, To: at, Text: []byte(text)}
 }
 
@@ -125,12 +135,14 @@ func (d document) remove(name string) []rawjson.Edit {
 	if i < 0 {
 		return nil
 	}
+
 	from, to := d.members[i].From, d.members[i].To
 	if i > 0 {
 		from = d.comma(i - 1)
 	} else if len(d.members) > 1 {
 		to = d.comma(0) + 1
 	}
+
 	return []rawjson.Edit{{From: from, To: to}}
 }
 

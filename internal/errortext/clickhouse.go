@@ -23,7 +23,9 @@ func clickhouse(text string) Error {
 	if all == nil {
 		return Error{}
 	}
+
 	last := all[len(all)-1]
 	message, _, _ := strings.Cut(last[2], " (version ")
+
 	return Error{Class: last[1], Message: strings.TrimSuffix(message, clickhouseTrace)}
 }

@@ -42,9 +42,11 @@ func withoutRunner(text string) (said string, runner []string) {
 			kept = append(kept, line)
 		}
 	}
+
 	if runner == nil {
 		return text, nil
 	}
+
 	return strings.Join(kept, "\n"), runner
 }
 
@@ -61,14 +63,17 @@ func ofRunner(lines []string) string {
 		if named, ok := strings.CutPrefix(said, "code "); ok {
 			code = strings.ToLower(named)
 		}
+
 		first, rest, _ := strings.Cut(said, " ")
 		if first != "" && strings.HasSuffix(code, first) {
 			said = rest
 		}
+
 		if strings.HasPrefix(line, "npm ") && said != "" && !npmField.MatchString(said) {
 			return said
 		}
 	}
+
 	return strings.TrimSpace(lines[0])
 }
 
@@ -94,11 +99,14 @@ func usage(text string) Error {
 		if behind >= 0 {
 			said = lines[i+1+behind:]
 		}
+
 		if behind >= 0 && stdLog.MatchString(said[0]) {
 			return Error{Message: withoutTime(said[0]) + continued(said[1:])}
 		}
+
 		return Error{Message: underHeading(said)}
 	}
+
 	return Error{}
 }
 
@@ -109,12 +117,14 @@ func underHeading(lines []string) string {
 		if !errorHeading.MatchString(line) {
 			continue
 		}
+
 		for _, below := range lines[i+1:] {
 			if strings.TrimSpace(below) != "" {
 				return strings.TrimSpace(below)
 			}
 		}
 	}
+
 	return likeliest(strings.Join(lines, "\n"))
 }
 
@@ -132,6 +142,8 @@ func withoutLabel(message string) string {
 	if _, said, ok := levelled(first); ok {
 		return strings.TrimSpace(said + "\n" + rest)
 	}
+
 	message = message[len(stdLog.FindString(message)):]
+
 	return strings.TrimSpace(message[len(errorLine.FindString(message)):])
 }

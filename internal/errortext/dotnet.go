@@ -13,8 +13,10 @@ func aspnetText(text string) Error {
 	if !ok {
 		return Error{}
 	}
+
 	e := dotnetTrace(trace)
 	e.Trace = trace
+
 	return e
 }
 
@@ -25,6 +27,7 @@ func dotnet(text string) Error {
 			return e
 		}
 	}
+
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, form := range dotnetEnds {
 			if m := form.FindStringSubmatch(line); m != nil {
@@ -32,6 +35,7 @@ func dotnet(text string) Error {
 			}
 		}
 	}
+
 	return Error{}
 }
 
@@ -57,6 +61,7 @@ func dotnetTrace(text string) Error {
 			last = Error{Class: cause.class, Message: cause.message}
 		}
 	})
+
 	return last
 }
 
@@ -69,13 +74,16 @@ func dotnetHead(lines []string, framed bool) (at int, ok bool) {
 		if strings.HasPrefix(trimmed, "---> ") {
 			break
 		}
+
 		uncaught := uncaughtPrefix(line) != ""
 		outer, _, _ := strings.Cut(trimmed, " ---> ")
+
 		t, ok := thrown(strings.TrimPrefix(outer, uncaughtPrefix(line)))
 		if ok && (uncaught || framed && (t.sure || strings.Contains(t.class, "."))) {
 			head.offer(i, line, t)
 		}
 	}
+
 	return head.line, head.found
 }
 
@@ -86,6 +94,7 @@ func uncaughtPrefix(line string) string {
 			return prefix
 		}
 	}
+
 	return ""
 }
 
@@ -94,12 +103,14 @@ func dotnetError(lines []string) Error {
 	first := strings.TrimSpace(strings.TrimPrefix(lines[0], uncaughtPrefix(lines[0])))
 	outer, inner, _ := strings.Cut(first, " ---> ")
 	t, _ := thrown(outer)
+
 	e := Error{Class: t.class, Message: t.message}
 	if inner == "" {
 		e.Message += continued(withoutCauses(lines[1:]))
 	}
 
 	cause, _ := thrown(dotnetCause(inner, lines[1:]))
+
 	return e.because(cause.class, cause.message)
 }
 
@@ -111,12 +122,15 @@ func dotnetCause(inner string, lines []string) string {
 			inner = withHeading(arrow, lines[i+1:])
 		}
 	}
+
 	if i := strings.LastIndex(inner, " ---> "); i >= 0 {
 		inner = inner[i+len(" ---> "):]
 	}
+
 	if _, after, ok := strings.Cut(inner, "(Inner Exception #"); ok {
 		_, inner, _ = strings.Cut(after, ") ")
 	}
+
 	return inner
 }
 
@@ -127,6 +141,7 @@ func withoutCauses(lines []string) []string {
 			return lines[:i]
 		}
 	}
+
 	return lines
 }
 
@@ -140,14 +155,17 @@ func dotnetFrame(line string) bool {
 	if strings.HasPrefix(s, "--- End of ") {
 		return true
 	}
+
 	at, s, ok := strings.Cut(s, " ")
 	if !ok || !slices.Contains(dotnetAt, at) || at != "at" && indent(line) == 0 || javaFrame(line) {
 		return false
 	}
+
 	name, rest, ok := strings.Cut(s, "(")
 	if !ok || strings.Contains(name, " ") || !strings.Contains(name, ".") && !strings.HasPrefix(name, "lambda_method") {
 		return false
 	}
+
 	return strings.HasSuffix(rest, ")") || strings.Contains(rest, ") in ") || strings.Contains(rest, ") +")
 }
 
@@ -157,7 +175,9 @@ func vstest(text string) Error {
 	if !ok {
 		return Error{}
 	}
+
 	said, _, _ := strings.Cut(report, "\n  Stack Trace:")
+
 	return Error{Message: firstLines(said)}
 }
 
@@ -182,5 +202,6 @@ func powershell(text string) Error {
 			marked = true
 		}
 	}
+
 	return Error{Message: strings.Join(said, "\n")}
 }

@@ -30,9 +30,11 @@ func undressed(text string) string {
 			dressed++
 		}
 	}
+
 	if dressed < 2 || dressed*2 <= len(lines) {
 		return text
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -47,6 +49,7 @@ func unindented(text string, fewest int) string {
 			indent = spaces
 		}
 	}
+
 	if indent < fewest {
 		return text
 	}
@@ -54,6 +57,7 @@ func unindented(text string, fewest int) string {
 	for i, line := range lines {
 		lines[i] = line[min(indent, len(line)):]
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -63,6 +67,7 @@ func withoutPrefix(line, prefix string) (string, bool) {
 	if len(line) < len(prefix) {
 		return line, strings.TrimSpace(line) == "" && strings.TrimSpace(prefix) == ""
 	}
+
 	for i := range len(prefix) {
 		a, b := line[i], prefix[i]
 		digits := '0' <= a && a <= '9' && '0' <= b && b <= '9'
@@ -70,5 +75,6 @@ func withoutPrefix(line, prefix string) (string, bool) {
 			return line, false
 		}
 	}
+
 	return line[len(prefix):], true
 }

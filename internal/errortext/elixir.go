@@ -17,6 +17,7 @@ func elixir(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -31,6 +32,7 @@ func elixirThrown(lines []string) Error {
 		if !strings.Contains(line, "** (") {
 			continue
 		}
+
 		m := elixirForm.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -40,11 +42,13 @@ func elixirThrown(lines []string) Error {
 		if strings.TrimSpace(m[1]) == "" {
 			indent = len(m[1])
 		}
+
 		e := Error{Class: m[2], Message: elixirMessage(strings.TrimSpace(m[3]), lines[i+1:])}
 		if c.last.found() && indent > depth {
 			c.first = e
 			continue
 		}
+
 		c, depth = chain{last: e, first: e}, indent
 		if indent > 0 && e.Class == "EXIT" && i > 0 {
 			c.last = Error{Message: exitedAbove(lines[i-1])}
@@ -58,6 +62,7 @@ func elixirThrown(lines []string) Error {
 	case strings.HasSuffix(c.last.Message, "due to errors on dependencies"):
 		return c.last.because("", saidBefore(lines, "the dependency "))
 	}
+
 	return exited(c)
 }
 
@@ -70,12 +75,15 @@ func exited(c chain) Error {
 	if c.first == c.last {
 		return c.last
 	}
+
 	if c.last.Message == wasRaised || c.last.Message == "" {
 		return c.first
 	}
+
 	if c.first.Class == "EXIT" {
 		c.first.Class = ""
 	}
+
 	return c.last.because(c.first.Class, c.first.Message)
 }
 
@@ -85,6 +93,7 @@ func exitedAbove(line string) string {
 	if ok {
 		return said
 	}
+
 	return strings.TrimSpace(line)
 }
 
@@ -98,6 +107,7 @@ func elixirMessage(first string, rest []string) string {
 			return sentence
 		}
 	}
+
 	switch {
 	case strings.HasPrefix(first, "could not perform ") && strings.HasSuffix(first, "because changeset is invalid."):
 		return first + changesetErrors(rest)
@@ -106,6 +116,7 @@ func elixirMessage(first string, rest []string) string {
 	case strings.HasSuffix(first, ":") && isElixirList(rest):
 		return first + continuedUntil(rest[1:], isElixirEnd)
 	}
+
 	return first + continuedUntil(rest, isElixirEnd)
 }
 
@@ -123,6 +134,7 @@ func saidBefore(lines []string, words string) string {
 			return strings.TrimPrefix(line, "error: ")
 		}
 	}
+
 	return ""
 }
 
@@ -132,10 +144,12 @@ func changesetErrors(lines []string) string {
 		if strings.TrimSpace(line) == "Errors" && i+2 < len(lines) {
 			return continuedUntil(lines[i+2:], isElixirEnd)
 		}
+
 		if strings.TrimSpace(line) != "" {
 			break
 		}
 	}
+
 	return ""
 }
 
@@ -167,6 +181,7 @@ func erlangThrown(lines []string) (found Error) {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -192,6 +207,7 @@ func erlangBoot(lines []string) Error {
 			}
 		}
 	}
+
 	return Error{}
 }
 
@@ -211,6 +227,7 @@ func withoutErlangStack(reason string) string {
 	if (inner == "undef" || inner == "function_clause") && len(function) == 3 {
 		return inner + ": " + function[0] + ":" + function[1]
 	}
+
 	return inner
 }
 
@@ -226,7 +243,9 @@ func erlangReason(lines []string) (found Error) {
 		if reason == "" && i+1 < len(lines) {
 			reason = strings.TrimPrefix(strings.TrimSpace(lines[i+1]), "** ")
 		}
+
 		found = Error{Class: "exit", Message: withoutErlangStack(reason)}
 	}
+
 	return found
 }

@@ -32,6 +32,7 @@ func logEntry(s string) (line, bool) {
 	default:
 		text, w = stampedEntry(s)
 	}
+
 	return line{text: text, weight: w, goesOn: w == aside}, text != ""
 }
 
@@ -53,17 +54,20 @@ func jsonEntry(s string) (string, weight) {
 	if number, ok := o["level"].(float64); ok {
 		level = strconv.FormatFloat(number, 'f', -1, 64)
 	}
+
 	w, known := levels[level]
 	said := entryText(o.first(messageNames...), errorText(o))
 	if said == "" || !known && level == "" && errorText(o) == "" {
 		return fromJSON(s).String(), logged
 	}
+
 	if !known {
 		w = plain
 		if errorText(o) != "" {
 			w = logged
 		}
 	}
+
 	return said, w
 }
 
@@ -82,6 +86,7 @@ func errorText(o object) string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -94,6 +99,7 @@ func entryText(message, cause string) string {
 	case cause == "" || strings.Contains(message, cause):
 		return message
 	}
+
 	return message + ": " + cause
 }
 
@@ -109,12 +115,14 @@ func klogEntry(s string) (string, weight) {
 	if said, ok := quotedText(text); ok {
 		text = entryText(said, namedValue(text, "err"))
 	}
+
 	switch s[0] {
 	case 'E':
 		return text, noted
 	case 'F':
 		return text, opening
 	}
+
 	return text, aside
 }
 
@@ -126,19 +134,24 @@ func namedEntry(s string) (string, weight) {
 			level = strings.ToLower(namedValue(s, name))
 		}
 	}
+
 	w, known := levels[level]
+
 	message := namedValue(s, "msg")
 	if message == "" {
 		message = namedValue(s, "message")
 	}
+
 	cause := namedValue(s, "error")
 	if cause == "" {
 		cause = namedValue(s, "err")
 	}
+
 	said := entryText(message, cause)
 	if !known || said == "" {
 		return "", nothing
 	}
+
 	return said, w
 }
 
@@ -148,11 +161,14 @@ func namedValue(s, name string) string {
 	if at < 0 {
 		return ""
 	}
+
 	value := s[at+len(name)+1:]
 	if said, ok := quotedText(value); ok {
 		return said
 	}
+
 	value, _, _ = strings.Cut(value, " ")
+
 	return value
 }
 
@@ -161,6 +177,7 @@ func quotedText(s string) (string, bool) {
 	if !strings.HasPrefix(s, `"`) {
 		return "", false
 	}
+
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
 		case '\\':
@@ -169,6 +186,7 @@ func quotedText(s string) (string, bool) {
 			return strings.ReplaceAll(s[1:i], `\"`, `"`), true
 		}
 	}
+
 	return "", false
 }
 
@@ -181,6 +199,7 @@ func stampedEntry(s string) (string, weight) {
 	if text, w := channelEntry(s); w > nothing {
 		return text, w
 	}
+
 	rest, stamped := strings.ReplaceAll(s, "\t", " "), false
 	for range maxStamp {
 		word, after, _ := strings.Cut(rest, " ")
@@ -189,13 +208,17 @@ func stampedEntry(s string) (string, weight) {
 			if isBlank(text) {
 				return "", nothing
 			}
+
 			return text, w
 		}
+
 		if !isStamp(word) {
 			return "", nothing
 		}
+
 		rest, stamped = strings.TrimLeft(after, " "), true
 	}
+
 	return "", nothing
 }
 
@@ -204,10 +227,12 @@ func channelEntry(s string) (string, weight) {
 	level, rest, _ := strings.Cut(s, ":")
 	channel, text, ok := strings.Cut(rest, ":")
 	w, known := levels[strings.ToLower(level)]
+
 	isLevel := known && level == strings.ToUpper(level) && !isNumber(level)
 	if !ok || !isLevel || channel == "" || strings.Contains(channel, " ") || isBlank(text) {
 		return "", nothing
 	}
+
 	return text, w
 }
 
@@ -219,11 +244,14 @@ func wordLevel(word string, stamped bool) (weight, bool) {
 	if !stamped && !strings.Contains(name, ".") {
 		return nothing, false
 	}
+
 	name, _, _ = strings.Cut(name, "/")
 	if at := strings.LastIndexByte(name, '.'); at >= 0 {
 		name = name[at+1:]
 	}
+
 	w, ok := levels[strings.ToLower(name)]
+
 	return w, ok && !isNumber(name) && (name == strings.ToUpper(name) || strings.ContainsAny(word, "[]:|<>"))
 }
 
@@ -233,10 +261,13 @@ func isStamp(word string) bool {
 	if word == "" || word == "-" || word == "|" || word == "--" {
 		return true
 	}
+
 	if strings.HasPrefix(word, "[") || strings.HasSuffix(word, "]") || strings.HasSuffix(word, "],") || word == "E," || word == "F," {
 		return true
 	}
+
 	digits := strings.IndexAny(word, "0123456789")
+
 	return digits >= 0 && strings.Trim(word, "0123456789-:/.,TZ+#*()[]") == ""
 }
 
@@ -246,5 +277,6 @@ func wholeObject(text string) string {
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, "\n") || !json.Valid([]byte(text)) {
 		return ""
 	}
+
 	return fromJSON(text).String()
 }

@@ -44,6 +44,7 @@ func (e Error) String() string {
 	case e.Message == "":
 		return e.Class
 	}
+
 	return e.Class + ": " + e.Message
 }
 
@@ -64,6 +65,7 @@ func Body(body string) (Error, bool) {
 	if !utf8.ValidString(body) {
 		return Error{}, false
 	}
+
 	body = strings.TrimSpace(body)
 	var e Error
 	switch {
@@ -75,7 +77,9 @@ func Body(body string) (Error, bool) {
 	default:
 		e = fromText(body)
 	}
+
 	e = e.clean()
+
 	return e, e.found()
 }
 
@@ -99,6 +103,7 @@ func bounded(text string) string {
 	head, tail := text[:maxRead/2], text[len(text)-maxRead/2:]
 	head = head[:strings.LastIndexByte(head, '\n')+1]
 	_, tail, _ = strings.Cut(tail, "\n")
+
 	return head + tail
 }
 
@@ -116,6 +121,7 @@ func Program(stderr, stdout string) Error {
 			return e
 		}
 	}
+
 	if heaviest(stderr) <= summary && heaviest(stdout) >= logged {
 		return Error{Message: likeliest(stdout)}
 	}
@@ -124,6 +130,7 @@ func Program(stderr, stdout string) Error {
 	if isBlank(said) && runner != nil {
 		return Error{Message: ofRunner(runner)}
 	}
+
 	return Error{Message: likeliest(stderr)}
 }
 
@@ -133,11 +140,14 @@ func (e Error) because(class, message string) Error {
 	if !cause.found() || cause.Message != "" && strings.Contains(e.Message, cause.Message) || strings.Contains(e.Message, cause.String()) {
 		return e
 	}
+
 	if e.Message == "" {
 		e.Message = strings.TrimPrefix(causedBy, "; ") + cause.String()
 		return e
 	}
+
 	e.Message += causedBy + cause.String()
+
 	return e
 }
 
@@ -175,6 +185,7 @@ func Fields(class, message, trace string) Error {
 	if !e.found() {
 		e.Message = likeliest(e.Trace)
 	}
+
 	return e.clean()
 }
 
@@ -200,6 +211,7 @@ func Text(text string) Error {
 	if strings.Contains(strings.TrimSpace(text), "\n") {
 		e.Trace = text
 	}
+
 	return e.clean()
 }
 
@@ -211,5 +223,6 @@ func classed(line string) Error {
 	if message == "" || !named || !isClass(class) {
 		return Error{Message: line}
 	}
+
 	return Error{Class: class, Message: message}
 }

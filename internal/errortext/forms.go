@@ -45,9 +45,11 @@ func fromText(text string) Error {
 	if !e.found() && runner != nil {
 		e.Message = likeliest(said)
 	}
+
 	if e.found() && e.Trace == "" {
 		e.Trace = text
 	}
+
 	return e
 }
 
@@ -62,6 +64,7 @@ func traced(trace string) (Error, bool) {
 func byForm(text string) Error {
 	const tooMany = 4 // more spaces than a console writes before each line of an error
 	bare := unindented(text, tooMany)
+
 	e := ofLanguages(bare)
 	if e.found() {
 		return e
@@ -71,6 +74,7 @@ func byForm(text string) Error {
 	if flush == bare {
 		return Error{}
 	}
+
 	return ofLanguages(flush)
 }
 
@@ -82,6 +86,7 @@ func ofLanguages(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -95,8 +100,10 @@ func continued(lines []string) string {
 		if i == maxContinued || strings.TrimSpace(line) == "" {
 			break
 		}
+
 		b.WriteString("\n" + line)
 	}
+
 	return b.String()
 }
 

@@ -14,6 +14,7 @@ func golang(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -25,15 +26,18 @@ func goCrash(lines []string) Error {
 		if strings.HasPrefix(line, "PC=") && i > 0 && strings.HasPrefix(lines[i-1], "SIG") {
 			found = Error{Message: lines[i-1]}
 		}
+
 		class := crashes(line)
 		if class == "" || class == "fatal error" && last < 0 { // other programs write this, too
 			continue
 		}
+
 		said, rest := panicLines(lines[i:])
 		if i < last || strings.TrimSpace(strings.Join(rest[:min(len(rest), 2)], "")) == "" {
 			found = goPanic(class, said)
 		}
 	}
+
 	return found
 }
 
@@ -44,6 +48,7 @@ func crashes(line string) string {
 			return class
 		}
 	}
+
 	return ""
 }
 
@@ -54,6 +59,7 @@ func lastGoroutine(lines []string) int {
 			return i
 		}
 	}
+
 	return -1
 }
 
@@ -64,6 +70,7 @@ func panicLines(lines []string) (said, rest []string) {
 			return lines[:1+i], lines[1+i:]
 		}
 	}
+
 	return lines, nil
 }
 
@@ -89,7 +96,9 @@ func goPanic(class string, lines []string) Error {
 		value = strings.TrimSuffix(value, " [recovered]")
 		values[i] = strings.TrimSuffix(value, " [recovered, repanicked]")
 	}
+
 	e := Error{Class: class, Message: values[len(values)-1]}
+
 	return e.because("", values[0])
 }
 
@@ -106,14 +115,17 @@ func goStacked(lines []string) Error {
 		if strings.HasPrefix(lines[i], "goroutine ") {
 			return Error{}
 		}
+
 		begins := !isGoPlace(lines[i]) && isGoPlace(lines[i+1]) && !strings.HasPrefix(lines[i-1], "\t")
 		if _, _, logged := levelled(lines[i-1]); begins && !logged && !strings.HasPrefix(lines[i-1], "{") {
 			said = append(said, withoutLabel(lines[i-1]))
 		}
 	}
+
 	if said == nil {
 		return Error{}
 	}
+
 	return Error{Message: said[len(said)-1]}.because("", said[0])
 }
 
@@ -124,19 +136,24 @@ func goTest(lines []string) Error {
 		if !ok || i+1 == len(lines) {
 			continue
 		}
+
 		name, _, _ := strings.Cut(failed, " (")
+
 		_, said, ok := strings.Cut(lines[i+1], ".go:")
 		if !ok {
 			continue
 		}
+
 		_, said, _ = strings.Cut(said, ": ")
 		for j, line := range lines[i+1 : min(len(lines), i+2+maxContinued)] {
 			if wrong, ok := strings.CutPrefix(strings.TrimSpace(line), "Error:"); ok { // of testify
 				said = strings.TrimSpace(wrong) + untilTest(lines[i+2+j:])
 			}
 		}
+
 		return Error{Message: name + ": " + said}
 	}
+
 	return Error{}
 }
 
@@ -148,8 +165,10 @@ func untilTest(lines []string) string {
 		if strings.HasPrefix(line, "Test:") || strings.HasPrefix(line, "Messages:") || line == "" {
 			break
 		}
+
 		said += "\n" + line
 	}
+
 	return said
 }
 
@@ -162,5 +181,6 @@ func goBuild(lines []string) Error {
 			return Error{Message: m[1]}
 		}
 	}
+
 	return Error{}
 }

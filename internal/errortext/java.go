@@ -12,11 +12,13 @@ func jvm(text string) Error {
 	if strings.Contains(text, "[error] ") { // sbt before each line
 		text = strings.ReplaceAll(text, "[error] ", "")
 	}
+
 	for _, read := range [...]func(string) Error{springBoot, javaLauncher, javaTrace, javaEnd, clojure, javac, gradle, maven} {
 		if e := read(text); e.found() {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -26,12 +28,14 @@ func springBoot(text string) Error {
 	if !ok {
 		return Error{}
 	}
+
 	_, report, ok = strings.Cut(report, "\nDescription:\n")
 	if !ok {
 		return Error{}
 	}
 
 	description, _, _ := strings.Cut(report, "\nAction:")
+
 	return Error{Message: firstLines(description)}
 }
 
@@ -42,10 +46,12 @@ func firstLines(text string) string {
 		if line = strings.TrimRight(line, " \t"); line != "" {
 			lines = append(lines, line)
 		}
+
 		if len(lines) > maxContinued {
 			break
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -71,12 +77,15 @@ func (t *javaTraces) block(lines []string, framed bool) {
 		mark, name, _ := strings.Cut(strings.TrimLeft(line, " \t"), ": ")
 		if framed && (mark == "Suppressed" || mark == "Wrapped by") || mark == "Caused by" && (framed || t.last.found()) {
 			t.chain(mark, withHeading(name, lines[i+1:]), indent(line))
+
 			chained = true
 			continue
 		}
+
 		if !framed || chained {
 			continue
 		}
+
 		if found, ok := thrown(withoutThread(line)); ok {
 			head.offer(i, line, found)
 		}
@@ -94,9 +103,11 @@ func (t *javaTraces) chain(mark, name string, indent int) {
 		t.suppressed = indent
 		return
 	}
+
 	if t.suppressed >= 0 && indent >= t.suppressed {
 		return
 	}
+
 	t.suppressed = -1
 
 	found, ok := thrown(name)
@@ -106,6 +117,7 @@ func (t *javaTraces) chain(mark, name string, indent int) {
 		if t.cause.class == "" {
 			t.cause = throw{class: t.last.Class, message: firstLine(t.last.Message)}
 		}
+
 		t.last = Error{Class: found.class, Message: found.message}
 	case !t.last.found(): // the beginning is cut off
 		t.last = Error{Class: found.class, Message: found.message}
@@ -126,6 +138,7 @@ func withHeading(line string, below []string) string {
 	if strings.HasSuffix(line, ":") && len(below) > 0 {
 		return line + " " + strings.TrimSpace(below[0])
 	}
+
 	return line
 }
 
@@ -135,7 +148,9 @@ func withoutThread(line string) string {
 	if !ok {
 		return line
 	}
+
 	_, rest, _ = strings.Cut(rest, `" `)
+
 	return rest
 }
 
@@ -146,6 +161,7 @@ func javaFrame(line string) bool {
 	if strings.HasPrefix(s, "... ") {
 		return strings.Contains(s, " more") || strings.Contains(s, " common frames omitted")
 	}
+
 	s, at := strings.CutPrefix(s, "at ")
 	if !at && !strings.HasPrefix(line, "\t") {
 		return false
@@ -155,7 +171,9 @@ func javaFrame(line string) bool {
 	if !ok || strings.Contains(strings.TrimSuffix(name, " "), " ") {
 		return false
 	}
+
 	place, _, ok := strings.Cut(rest, ")")
+
 	return ok && javaPlace(place)
 }
 
@@ -165,11 +183,13 @@ func javaPlace(place string) bool {
 	if slices.Contains([]string{"Native Method", "Unknown Source", "<generated>", "SourceFile"}, file) {
 		return true
 	}
+
 	for _, end := range [...]string{".java", ".kt", ".kts", ".scala", ".groovy", ".clj"} {
 		if strings.HasSuffix(file, end) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -193,8 +213,10 @@ func javaLauncher(text string) Error {
 			cause, _ := thrown(strings.TrimPrefix(lines[i+1], "Caused by: "))
 			e = e.because(cause.class, cause.message)
 		}
+
 		return e
 	}
+
 	return Error{}
 }
 
@@ -210,17 +232,21 @@ func javaEnd(text string) Error {
 		if ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
 			return Error{Message: said}
 		}
+
 		if said, ok := strings.CutPrefix(line, "# There is insufficient memory "); ok {
 			return Error{Message: "There is insufficient memory " + said}
 		}
+
 		said, ok = strings.CutPrefix(line, "Terminating due to ")
 		if !ok && !slices.ContainsFunc(endsJava[:], func(begin string) bool { return strings.HasPrefix(line, begin) }) {
 			continue
 		}
+
 		if t, is := thrown(withoutThread(said)); is && t.sure {
 			found = Error{Class: t.class, Message: t.message}
 		}
 	}
+
 	return found
 }
 
@@ -231,10 +257,12 @@ func clojure(text string) Error {
 	if !strings.Contains(text, "Execution error") && !strings.Contains(text, "Syntax error") {
 		return Error{}
 	}
+
 	m := clojureForm.FindStringSubmatch(text)
 	if m == nil {
 		return Error{}
 	}
+
 	return Error{Class: m[1], Message: m[2]}
 }
 
@@ -248,14 +276,17 @@ func javac(text string) Error {
 		if m == nil || !strings.HasPrefix(line, "e: ") && !strings.Contains(line, ": error: ") {
 			continue
 		}
+
 		e := Error{Message: m[1]}
 		for _, below := range lines[i+1 : min(len(lines), i+1+maxContinued)] {
 			if strings.HasPrefix(below, "  symbol:") {
 				e.Message += "\n" + below
 			}
 		}
+
 		return e
 	}
+
 	return Error{}
 }
 
@@ -266,6 +297,7 @@ func gradle(text string) Error {
 	if i < 0 {
 		return Error{}
 	}
+
 	lines := strings.Split(text[i:], "\n")[1:]
 	e := Error{Message: lines[0]}
 
@@ -274,11 +306,14 @@ func gradle(text string) Error {
 		if strings.TrimSpace(line) == "" {
 			break
 		}
+
 		if said, ok := strings.CutPrefix(strings.TrimSpace(line), "> "); ok {
 			cause = said
 		}
 	}
+
 	e.Message = strings.TrimSuffix(e.Message, ".")
+
 	return e.because("", cause)
 }
 
@@ -289,6 +324,7 @@ func maven(text string) Error {
 	if !ok {
 		return Error{}
 	}
+
 	lines := strings.Split(said, "\n")
 	for i, line := range lines {
 		line, marked := strings.CutPrefix(line, "[ERROR] ")
@@ -296,6 +332,7 @@ func maven(text string) Error {
 			lines = lines[:i]
 			break
 		}
+
 		before, _, last := strings.Cut(line, " -> [Help")
 		lines[i] = before
 		if last {
@@ -303,5 +340,6 @@ func maven(text string) Error {
 			break
 		}
 	}
+
 	return Error{Message: "Failed to execute goal " + strings.Join(lines, "\n")}
 }

@@ -45,15 +45,18 @@ func fromJSON(body string) Error {
 	if err := json.Unmarshal([]byte(body), &value); err != nil {
 		return Error{}
 	}
+
 	o, ok := value.(map[string]any)
 	if !ok {
 		return Error{Message: list(texts(value))}
 	}
+
 	for _, shape := range shapes() {
 		if e := shape.read(o); e.found() {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -62,6 +65,7 @@ func laravel(o object) Error {
 	if !ok || o.text("exception") == "" {
 		return Error{}
 	}
+
 	return Error{o.text("exception"), o.text("message"), thrownAt(o) + phpTrace(trace)}
 }
 
@@ -70,6 +74,7 @@ func symfony(o object) Error {
 	if !ok || o.text("class") == "" {
 		return Error{}
 	}
+
 	return Error{o.text("class"), o.first("detail", "message"), phpTrace(trace)}
 }
 
@@ -79,6 +84,7 @@ func codeIgniter(o object) Error {
 	if !ok || !isClass(o.text("type")) || o.text("file") == "" {
 		return Error{}
 	}
+
 	return Error{o.text("type"), o.text("message"), thrownAt(o) + phpTrace(trace)}
 }
 
@@ -89,6 +95,7 @@ func messages(o object) Error {
 	if said := object(all).text("error"); said != "" && len(all) == 1 {
 		return Error{Message: said}
 	}
+
 	return Error{Message: fieldErrors(o["messages"])}
 }
 
@@ -99,10 +106,12 @@ func yii(o object) Error {
 	if o.text("name") == "" || !isClass(class) || len(trace) == 0 && !strings.Contains(class, `\`) {
 		return Error{}
 	}
+
 	e := Error{Class: class, Message: o.text("message")}
 	if len(trace) > 0 {
 		e.Trace = thrownAt(o) + strings.Join(trace, "\n")
 	}
+
 	return e
 }
 
@@ -114,17 +123,22 @@ func phpTrace(frames []any) string {
 	var b strings.Builder
 	for i, frame := range frames {
 		f, _ := frame.(map[string]any)
+
 		o := object(f)
 		place := "[internal function]"
 		if o.text("file") != "" {
 			place = fmt.Sprintf("%s(%v)", o.text("file"), o["line"])
 		}
+
 		fmt.Fprintf(&b, "#%d %s", i, place)
+
 		if o.text("function") != "" {
 			fmt.Fprintf(&b, ": %s%s%s()", o.text("class"), o.text("type"), o.text("function"))
 		}
+
 		b.WriteByte('\n')
 	}
+
 	return b.String()
 }
 
@@ -133,7 +147,9 @@ func rails(o object) Error {
 	if !ok {
 		return Error{}
 	}
+
 	class, message, _ := strings.Cut(strings.TrimSuffix(inspected, ">"), ": ")
+
 	traces, _ := o["traces"].(map[string]any)
 	var lines []string
 	for _, name := range [...]string{"Full Trace", "Application Trace"} {
@@ -144,6 +160,7 @@ func rails(o object) Error {
 			}
 		}
 	}
+
 	return Error{class, message, strings.Join(lines, "\n")}
 }
 
@@ -151,13 +168,16 @@ func spring(o object) Error {
 	if o["timestamp"] == nil || o["status"] == nil || o.text("path") == "" {
 		return Error{}
 	}
+
 	e := Error{o.text("exception"), o.text("message"), o.text("trace")}
 	if thrown, ok := traced(e.Trace); ok && e.Class == "" {
 		e.Class = thrown.Class
 	}
+
 	if e.Message == "" || e.Message == "No message available" {
 		e.Message = o.text("error")
 	}
+
 	var wrong []string
 	all, _ := o["errors"].([]any)
 	for _, one := range all {
@@ -166,9 +186,11 @@ func spring(o object) Error {
 			wrong = append(wrong, field.text("field")+": "+field.text("defaultMessage"))
 		}
 	}
+
 	if len(wrong) > 0 {
 		e.Message = list(wrong)
 	}
+
 	return e
 }
 
@@ -183,6 +205,7 @@ func aspnet(o object) Error {
 	details := object(exception).text("details")
 	e, _ := traced(details)
 	e.Trace = details
+
 	return e
 }
 
@@ -192,17 +215,21 @@ func detailList(o object) Error {
 	var wrong []string
 	for _, one := range all {
 		f, _ := one.(map[string]any)
+
 		field := object(f)
 		if field.text("msg") == "" {
 			continue
 		}
+
 		var place []string
 		loc, _ := f["loc"].([]any)
 		for _, part := range loc {
 			place = append(place, fmt.Sprint(part))
 		}
+
 		wrong = append(wrong, strings.TrimPrefix(strings.Join(place, ".")+": "+field.text("msg"), ": "))
 	}
+
 	return Error{Message: list(wrong)}
 }
 
@@ -212,6 +239,7 @@ func messageAndFields(o object) Error {
 	if fields == "" || o.text("message") == "" {
 		return Error{}
 	}
+
 	return Error{Message: o.text("message"), Trace: fields}
 }
 
@@ -221,10 +249,13 @@ func problem(o object) Error {
 	if title == "" || o["status"] == nil && o["type"] == nil && detail == "" {
 		return Error{}
 	}
+
 	if detail != "" && saysNothing(title) {
 		title = ""
 	}
+
 	said := slices.DeleteFunc([]string{strings.TrimSuffix(title, "."), detail, fields}, func(s string) bool { return s == "" })
+
 	return Error{Message: strings.Join(said, ": ")}
 }
 
@@ -233,11 +264,13 @@ func saysNothing(title string) bool {
 	if title == "An error occurred" {
 		return true
 	}
+
 	for status := 400; status < 600; status++ {
 		if strings.EqualFold(title, http.StatusText(status)) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -262,8 +295,10 @@ func errorList(o object) Error {
 				said = append(said, text)
 			}
 		}
+
 		return Error{Message: list(said)}
 	}
+
 	return Error{}
 }
 
@@ -273,23 +308,29 @@ func message(o object) Error {
 	if e.Message == "" {
 		e.Message = o.first("error_description", "detail", "description", "errorMessage", "error_message", "msg", "reason", "error", "Message")
 	}
+
 	if e.Message == "" {
 		return e
 	}
+
 	if code := o.text("error"); o.text("error_description") != "" && code != "" {
 		e.Message = code + ": " + e.Message
 	}
+
 	if class := o.first("exception", "name", "__type", "class"); isClass(class) {
 		e.Class = class
 	}
+
 	for _, name := range [...]string{"stack", "trace", "stackTrace", "stack_trace", "backtrace"} {
 		if e.Trace == "" {
 			e.Trace = strings.Join(texts(o[name]), "\n")
 		}
 	}
+
 	if thrown, ok := traced(e.Trace); ok && e.Class == "" {
 		e.Class = thrown.Class
 	}
+
 	return e
 }
 
@@ -301,6 +342,7 @@ func fieldsOnly(o object) Error {
 			return Error{}
 		}
 	}
+
 	return Error{Message: fieldErrors(map[string]any(o))}
 }
 
@@ -314,6 +356,7 @@ func fieldErrors(value any) string {
 			said = append(said, name+": "+strings.Join(wrong, ", "))
 		}
 	}
+
 	return list(said)
 }
 
@@ -339,8 +382,10 @@ func texts(value any) []string {
 				all = append(all, s)
 			}
 		}
+
 		return all
 	}
+
 	return nil
 }
 
@@ -356,5 +401,6 @@ func (o object) first(names ...string) string {
 			return s
 		}
 	}
+
 	return ""
 }

@@ -35,9 +35,11 @@ func likeliest(text string) string {
 			inRun = false
 		}
 	}
+
 	if chosen < 0 {
 		return ""
 	}
+
 	return block(lines, chosen)
 }
 
@@ -47,6 +49,7 @@ func heaviest(text string) weight {
 	for _, l := range weighed(text) {
 		most = max(most, l.weight)
 	}
+
 	return most
 }
 
@@ -69,6 +72,7 @@ func weighed(text string) []line {
 		s.apply(raw, &l)
 		all = append(all, l)
 	}
+
 	return all
 }
 
@@ -98,6 +102,7 @@ func (s *section) apply(raw string, l *line) {
 		s.heading = false
 		return
 	}
+
 	if isHeading(l.text) {
 		s.heading = true
 		l.weight = aside
@@ -112,6 +117,7 @@ func (s *section) apply(raw string, l *line) {
 	case s.usage && (l.indented || l.weight < trouble):
 		l.weight = aside
 	}
+
 	l.goesOn = l.goesOn || l.weight == plain && !l.indented && !l.framed
 }
 
@@ -136,9 +142,11 @@ func block(lines []line, at int) string {
 	case strings.HasPrefix(title, "Error: "):
 		said = terraform(head, below)
 	}
+
 	if said == "" {
 		return head.text
 	}
+
 	return strings.TrimRight(title, " .") + ": " + said
 }
 
@@ -152,8 +160,10 @@ func paragraph(lines []line) string {
 		if isBlank(l.text) {
 			break
 		}
+
 		said = append(said, l.text)
 	}
+
 	return strings.Join(said, " ")
 }
 
@@ -164,6 +174,7 @@ func firstSaid(lines []line) string {
 			return l.text
 		}
 	}
+
 	return ""
 }
 
@@ -186,6 +197,7 @@ func terraform(head line, below []line) string {
 			return ""
 		}
 	}
+
 	return ""
 }
 
@@ -202,7 +214,9 @@ func isHeading(s string) bool {
 	if s == "* What went wrong:" {
 		return true
 	}
+
 	place, ok := strings.CutPrefix(s, "In ")
+
 	return ok && strings.HasSuffix(place, ":") && strings.Contains(place, " line ") && strings.Count(place, " ") == 2
 }
 
@@ -215,12 +229,14 @@ var usages = [...]string{
 // isUsage reports whether a usage text or a part of one begins with a line.
 func isUsage(s string) bool {
 	const longest = 20
+
 	beginning := strings.ToLower(s[:min(len(s), longest)])
 	for _, title := range usages {
 		if strings.HasPrefix(beginning, title) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -249,6 +265,7 @@ func unframed(s string) (inside string, framed bool) {
 	if inside == "" || !strings.ContainsRune(frames, firstRune(inside)) {
 		return inside, false
 	}
+
 	return strings.TrimSpace(strings.Trim(inside, frames+" ")), true
 }
 
@@ -270,6 +287,8 @@ func isErrorFrame(s string) bool {
 	if !isFrame(s) || !strings.ContainsAny(s, "╭┌╔") {
 		return false
 	}
+
 	title := strings.ToLower(strings.Trim(s, frames+" "))
+
 	return strings.HasPrefix(title, "error") || strings.HasSuffix(title, "error") || strings.HasSuffix(title, "exception")
 }

@@ -19,6 +19,7 @@ func logs(text string) Error {
 		if plain && isKlog(line) { // kubectl logs before it says what is wrong
 			return Error{}
 		}
+
 		for _, read := range [...]func(line string, below []string) Error{jsonLine, fieldsLine, wordsLine} {
 			if e := read(strings.TrimSpace(line), lines[i+1:]); e.found() {
 				return e
@@ -28,8 +29,10 @@ func logs(text string) Error {
 		if beginsError(line) || plain && logged {
 			return Error{}
 		}
+
 		plain = plain || !logged && line != "" && indent(line) == 0
 	}
+
 	return Error{}
 }
 
@@ -52,10 +55,12 @@ func jsonLine(line string, _ []string) Error {
 	if !strings.HasPrefix(line, "{") {
 		return Error{}
 	}
+
 	var o object
 	if json.Unmarshal([]byte(line), &o) != nil {
 		return Error{}
 	}
+
 	number, _ := o["level"].(float64)
 	if number < 50 && !isLevel(o.first("level", "severity", "lvl", "@l", "levelname", "log.level")) { // pino counts in tens
 		return Error{}
@@ -67,8 +72,10 @@ func jsonLine(line string, _ []string) Error {
 		if e.Class == "" {
 			e.Class = cause.Class
 		}
+
 		e = e.because("", cause.Message)
 	}
+
 	return e
 }
 
@@ -78,15 +85,18 @@ func loggedError(o object, name string) Error {
 		o = inner
 		return Error{Class: o.first("type", "name", "class"), Message: o.first("message", "msg")}
 	}
+
 	text := o.text(name)
 	if !strings.Contains(text, "\n") {
 		return Error{Message: text}
 	}
+
 	for _, read := range [...]func(string) Error{python, javaTrace, dotnetTrace, nodeTrace} {
 		if e := read(text); e.found() {
 			return e
 		}
 	}
+
 	return Error{Message: firstLine(text)}
 }
 
@@ -95,11 +105,14 @@ func fieldsLine(line string, _ []string) Error {
 	if !strings.Contains(line, "level=") && !strings.Contains(line, "lvl=") {
 		return Error{}
 	}
+
 	fields := logFields(line)
 	if !isLevel(fields["level"] + fields["lvl"]) {
 		return Error{}
 	}
+
 	e := Error{Message: fields["msg"] + fields["message"]}
+
 	return e.because("", fields["err"]+fields["error"])
 }
 
@@ -111,15 +124,19 @@ func logFields(line string) map[string]string {
 		if !ok {
 			break
 		}
+
 		name = name[strings.LastIndexByte(name, ' ')+1:]
+
 		value, err := strconv.QuotedPrefix(rest)
 		if err == nil {
 			line = rest[len(value):]
 		} else {
 			value, line = unquoted(rest)
 		}
+
 		fields[name] = withoutQuotes(value)
 	}
+
 	return fields
 }
 
@@ -129,6 +146,7 @@ func withoutQuotes(s string) string {
 	if err != nil {
 		return s
 	}
+
 	return strings.ToValidUTF8(inside, "\uFFFD")
 }
 
@@ -138,10 +156,12 @@ func unquoted(s string) (value, rest string) {
 	if end < 0 {
 		return s, ""
 	}
+
 	end = strings.LastIndexByte(s[:end], ' ')
 	if end < 0 {
 		return "", s
 	}
+
 	return s[:end], s[end:]
 }
 
@@ -168,7 +188,9 @@ func levelled(line string) (level, said string, ok bool) {
 	if m == nil || len(rest) == len(line) && !inSeconds.MatchString(line) {
 		return "", "", false
 	}
+
 	said = rest[len(m[0]):]
+
 	return strings.Trim(m[1], ":]"), said[len(logPlace.FindString(said)):], true
 }
 
@@ -178,15 +200,18 @@ func wordsLine(line string, below []string) Error {
 	if m := klogForm.FindStringSubmatch(line); m != nil {
 		return withFields(m[1], nil)
 	}
+
 	if level, said, ok := levelled(line); ok && (isLevel(level) || slices.Contains(harmless, level)) {
 		if !isLevel(level) {
 			return Error{}
 		}
 		return withFields(said, below)
 	}
+
 	if time := stdLog.FindString(line); time != "" {
 		return Error{Message: line[len(time):] + continued(withoutStack(below))}
 	}
+
 	return Error{}
 }
 
@@ -200,6 +225,7 @@ func withFields(said string, below []string) Error {
 	if at != nil && strings.Count(said[:at[0]], "[") == strings.Count(said[:at[0]], "]") {
 		said, fields = strings.TrimSpace(said[:at[0]]), said[at[0]:]
 	}
+
 	said = said[strings.LastIndexByte(said, '\t')+1:]
 	said = withoutQuotes(said)
 
@@ -211,6 +237,7 @@ func withFields(said string, below []string) Error {
 		all := logFields(fields)
 		cause = all["err"] + all["error"]
 	}
+
 	return Error{Message: said + continued(withoutStack(below))}.because("", cause)
 }
 
@@ -223,5 +250,6 @@ func withoutStack(lines []string) []string {
 			return lines[:i]
 		}
 	}
+
 	return lines
 }

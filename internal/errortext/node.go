@@ -14,6 +14,7 @@ func javascript(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -49,6 +50,7 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 		if head.found {
 			*t = nodeTraces{last: nodeError(lines[head.line:end]), indent: head.indent}
 		}
+
 		head = heads{}
 	}
 
@@ -57,19 +59,24 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 		if trimmed == "}" && indent(line) <= t.indent {
 			t.open = false
 		}
+
 		if trimmed == "[errors]: [" {
 			start(i)
+
 			t.open = true
 			continue
 		}
+
 		key, said := nodeKey(line)
 		found, ok := nodeThrown(said)
 		switch {
 		case key != "":
 			start(i)
+
 			if key == "[cause]" && !ok {
 				found = throw{message: strings.Trim(said, "'")}
 			}
+
 			t.led(key, line, found)
 		case !ok:
 		case t.open && t.last.found() && indent(line) > t.indent && namesError(found.class):
@@ -78,6 +85,7 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 			head.offer(i, line, found)
 		}
 	}
+
 	start(len(lines))
 }
 
@@ -95,6 +103,7 @@ func nodeError(lines []string) Error {
 	if strings.HasSuffix(e.Message, ":") { // what is compared stands below an empty line
 		e.Message += continued(afterBlank(below))
 	}
+
 	return e
 }
 
@@ -106,8 +115,10 @@ func afterBlank(lines []string) []string {
 		if blank && !empty {
 			return lines[i:]
 		}
+
 		blank = blank || empty
 	}
+
 	return nil
 }
 
@@ -126,10 +137,12 @@ func withoutSource(lines []string) []string {
 		if strings.HasPrefix(line, "Emitted 'error' event ") {
 			return lines[:i]
 		}
+
 		if i > 0 && pointsAtSource(line) {
 			return lines[:i-1]
 		}
 	}
+
 	return lines
 }
 
@@ -150,9 +163,11 @@ func nodeKey(line string) (key, said string) {
 			return key, said
 		}
 	}
+
 	if m := nodeField.FindStringSubmatch(line); m != nil {
 		return m[1], trimmed[len(m[1])+len(": "):]
 	}
+
 	return "", line
 }
 
@@ -165,9 +180,11 @@ func nodeThrown(line string) (t throw, ok bool) {
 	for _, prefix := range [...]string{"error: Uncaught (in promise) ", "error: Uncaught ", "Uncaught (in promise) ", "Uncaught "} {
 		line = strings.TrimPrefix(line, prefix)
 	}
+
 	if inside, ok := inBrackets(line); ok {
 		line = inside
 	}
+
 	if said, is := strings.CutPrefix(line, "error: "); is { // Bun, and PostgreSQL's driver
 		return throw{"error", said, false}, true
 	}
@@ -176,6 +193,7 @@ func nodeThrown(line string) (t throw, ok bool) {
 	if code := nodeCode.FindString(line[len(name):]); code != "" && isClass(name) { // its code is one of its fields as well
 		line = name + line[len(name)+len(code):]
 	}
+
 	return thrown(line)
 }
 
@@ -185,8 +203,10 @@ func inBrackets(line string) (inside string, ok bool) {
 	if end < 0 || line[0] != '[' {
 		return "", false
 	}
+
 	inside = line[1:end]
 	name := wordOf(inside)
+
 	return inside, namesError(name) || name != "Object" && isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
 }
 
@@ -198,6 +218,7 @@ func wordOf(line string) string {
 	if end < 0 {
 		return line
 	}
+
 	return line[:end]
 }
 
@@ -208,6 +229,7 @@ func unhandled(e Error) Error {
 	if ok {
 		e.Message = strings.TrimSuffix(reason, `".`)
 	}
+
 	return e
 }
 
@@ -220,12 +242,15 @@ func nodeFrame(line string) bool {
 	if len(s) == len(line) {
 		return false
 	}
+
 	if strings.HasPrefix(s, "... ") {
 		return strings.Contains(s, " lines matching cause stack trace ")
 	}
+
 	if !strings.HasPrefix(s, "at ") && !strings.HasPrefix(s, "❯ ") {
 		return false
 	}
+
 	return nodePlace.MatchString(strings.TrimRight(s, " {},]"))
 }
 
@@ -235,6 +260,7 @@ func nodeFatal(text string) Error {
 	if !ok {
 		return Error{}
 	}
+
 	return Error{Class: "FATAL ERROR", Message: firstLine(said)}
 }
 
@@ -247,6 +273,7 @@ func nodeEnd(text string) Error {
 			return nodeSaid(lines[i+1:])
 		}
 	}
+
 	return Error{}
 }
 
@@ -257,6 +284,7 @@ func nodeWarning(text string) Error {
 	if !ok {
 		return Error{}
 	}
+
 	return Error{Class: "UnhandledPromiseRejectionWarning", Message: firstLine(said)}
 }
 
@@ -270,13 +298,16 @@ func nodeSaid(lines []string) Error {
 		if strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(line, "(Use `node ") || len(said) > maxContinued {
 			break
 		}
+
 		if nodeFrame(line) {
 			return Error{}
 		}
+
 		if strings.TrimSpace(line) != "" {
 			said = append(said, line)
 		}
 	}
+
 	if len(said) == 0 {
 		return Error{}
 	}
@@ -285,6 +316,7 @@ func nodeSaid(lines []string) Error {
 	if ok && (t.sure || strings.HasPrefix(said[0], "[")) {
 		return unhandled(nodeError(said))
 	}
+
 	return Error{Message: strings.Trim(strings.Join(said, "\n"), "'")}
 }
 
@@ -295,6 +327,7 @@ func prisma(text string) Error {
 	if i < 0 {
 		return Error{}
 	}
+
 	lines := strings.Split(text[i:], "\n")
 	if !strings.Contains(lines[0], "` invocation") {
 		return Error{}
@@ -304,8 +337,10 @@ func prisma(text string) Error {
 	if nodeTrace(strings.Join(rest, "\n")).found() { // that one ended the program
 		return Error{}
 	}
+
 	before := strings.TrimRight(text[:i], " \n")
 	t, _ := thrown(before[strings.LastIndexByte(before, '\n')+1:])
+
 	return Error{Class: t.class, Message: said}
 }
 
@@ -319,13 +354,16 @@ func prismaSaid(lines []string) (message string, rest []string) {
 			rest = lines[i:]
 			break
 		}
+
 		if trimmed == "" || strings.HasPrefix(trimmed, "→") { // the last line of code
 			paragraph = nil
 			continue
 		}
+
 		paragraph = append(paragraph, trimmed)
 		said = paragraph
 	}
+
 	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n"), rest
 }
 
@@ -338,6 +376,7 @@ func typescript(text string) Error {
 			return Error{Class: m[1], Message: m[2]}
 		}
 	}
+
 	return Error{}
 }
 
@@ -347,7 +386,9 @@ func jest(text string) Error {
 	if !ok {
 		return Error{}
 	}
+
 	title, rest, _ := strings.Cut(report, "\n")
+
 	return Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
 }
 
@@ -359,6 +400,7 @@ func pnpm(text string) Error {
 			return Error{Class: code, Message: strings.TrimSpace(said)}
 		}
 	}
+
 	return Error{}
 }
 
@@ -376,5 +418,6 @@ func oclif(text string) Error {
 			said = append(said, line)
 		}
 	}
+
 	return Error{Message: strings.Join(said, "\n")}
 }

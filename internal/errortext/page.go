@@ -24,14 +24,17 @@ func fromPage(body string) Error {
 			return e
 		}
 	}
+
 	for _, text := range append([]string{p.title, p.heading}, p.blocks...) {
 		if text != "" && !strings.EqualFold(text, "error") {
 			return Error{Message: text}
 		}
 	}
+
 	if text := clip.Line(p.text.String()); !isBlank(text) {
 		return Error{Message: clip.Text(text, maxText)}
 	}
+
 	return Error{}
 }
 

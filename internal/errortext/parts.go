@@ -26,6 +26,7 @@ func continuedUntil(lines []string, ends func(line string) bool) string {
 			break
 		}
 	}
+
 	return continued(lines)
 }
 
@@ -53,6 +54,7 @@ func containsAny(line string, texts []string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -63,6 +65,7 @@ func beginsWithAny(line string, texts []string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -75,5 +78,6 @@ func lastAfter(lines []string, words string) (last string) {
 			last = after
 		}
 	}
+
 	return last
 }

@@ -17,6 +17,7 @@ func php(text string) Error {
 	if strings.Contains(text, "<b>") { // html_errors is on
 		text = htmlErrors.Replace(text)
 	}
+
 	lines := strings.Split(text, "\n")
 	for _, read := range phpForms {
 		e := read(lines)
@@ -24,6 +25,7 @@ func php(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -38,6 +40,7 @@ func phpEnded(lines []string) (found Error) {
 		if !strings.Contains(lines[i], " error: ") {
 			continue
 		}
+
 		m := phpFatal.FindStringSubmatch(lines[i])
 		if m == nil {
 			continue
@@ -50,11 +53,13 @@ func phpEnded(lines []string) (found Error) {
 			found = c.error()
 			continue
 		}
+
 		message, ok := withoutPHPPlace(said)
 		if ok {
 			found = Error{Class: m[1], Message: message}
 		}
 	}
+
 	return found
 }
 
@@ -74,6 +79,7 @@ func phpThrown(lines []string, i int, said string) (c chain, end int) {
 			return c, end
 		}
 	}
+
 	return c, end
 }
 
@@ -84,7 +90,9 @@ func phpPrinted(lines []string) Error {
 	for first < len(lines)-1 && strings.TrimSpace(lines[first]) == "" {
 		first++
 	}
+
 	class, _, _ := strings.Cut(strings.TrimSuffix(lines[first], " in"), ": ")
+
 	class, _, _ = strings.Cut(class, " in /")
 	traced := slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Stack trace:") })
 	if !isClass(class) || !traced && !printedPlace.MatchString(lines[len(lines)-1]) {
@@ -92,6 +100,7 @@ func phpPrinted(lines []string) Error {
 	}
 
 	c, _ := phpThrown(lines, first, lines[first])
+
 	return c.error()
 }
 
@@ -111,18 +120,22 @@ func phpException(lines []string, i int, said string) (Error, int) {
 	for ; i < len(lines); i++ {
 		text, ok := withoutPHPPlace(said)
 		message = append(message, text)
+
 		if ok || i+1 == len(lines) || strings.HasPrefix(lines[i+1], "Stack trace:") {
 			break
 		}
+
 		said = lines[i+1]
 	}
 
 	class, first, _ := strings.Cut(message[0], ": ")
 	first, _, _ = strings.Cut(first, ", called in ") // and defined in
+
 	text := first + continued(message[1:])
 	if quoted {
 		text = strings.TrimSuffix(text, "'")
 	}
+
 	return Error{Class: strings.TrimSpace(class), Message: text}, i
 }
 
@@ -134,6 +147,7 @@ func withoutPHPPlace(said string) (string, bool) {
 	if i < 0 || !phpPlace.MatchString(said[i+len(" in "):]) {
 		return said, false
 	}
+
 	return said[:i], true
 }
 
@@ -148,18 +162,23 @@ func yiiConsole(lines []string) Error {
 		}
 
 		class := before[strings.LastIndexByte(before, '\'')+1:]
+
 		message, _, inPlace := strings.Cut(message, "' in /")
 		if !inPlace {
 			message += continuedUntil(lines[i+1:], isPHPFrame)
 		}
+
 		message, _, _ = strings.Cut(message, "\nThe SQL being executed was: ")
+
 		e := Error{Class: class, Message: strings.TrimSuffix(message, "'")}
 		if c.last.found() && strings.HasPrefix(strings.TrimSpace(line), "Caused by: ") {
 			c.first = e
 			continue
 		}
+
 		c = chain{last: e, first: e}
 	}
+
 	return c.error()
 }
 
@@ -182,6 +201,7 @@ func phpLogged(lines []string) Error {
 		if !strings.Contains(line, "[object] (") {
 			continue
 		}
+
 		m := phpObject.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -191,17 +211,21 @@ func phpLogged(lines []string) Error {
 		if !strings.Contains(message, placeAfter) {
 			message += continuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })
 		}
+
 		at := strings.LastIndex(message, placeAfter)
 		if at >= 0 {
 			message = message[:at]
 		}
+
 		e := Error{Class: fromMonolog.Replace(m[1]), Message: fromMonolog.Replace(message)}
 		if c.last.found() && strings.HasPrefix(line, "[previous exception] ") {
 			c.first = e
 			continue
 		}
+
 		c = chain{last: e, first: e}
 	}
+
 	return c.error()
 }
 
@@ -216,15 +240,19 @@ func boxInFile(lines []string) Error {
 		if !isBox || !boxFile.MatchString(strings.TrimRight(line, " ")) {
 			continue
 		}
+
 		e := box(lines[i+1:])
 		if !e.found() {
 			continue
 		}
+
 		if !c.last.found() {
 			c.last = e
 		}
+
 		c.first = e
 	}
+
 	return c.error()
 }
 
@@ -234,6 +262,7 @@ func box(lines []string) Error {
 	for start < len(lines) && strings.TrimSpace(lines[start]) == "" {
 		start++
 	}
+
 	if start == len(lines) {
 		return Error{}
 	}
@@ -242,14 +271,17 @@ func box(lines []string) Error {
 	if ok {
 		start++
 	}
+
 	var said []string
 	for _, line := range lines[start:] {
 		inside, ok := strings.CutPrefix(line, "  ")
 		if !ok || strings.TrimSpace(inside) == "" || len(said) > maxContinued {
 			break
 		}
+
 		said = append(said, strings.TrimRight(inside, " "))
 	}
+
 	return Error{Class: class, Message: unwrapped(said)}
 }
 
@@ -257,6 +289,7 @@ func box(lines []string) Error {
 // words, so that all but the last are of one width.
 func unwrapped(lines []string) string {
 	const narrowest = 70
+
 	width := 0
 	for _, line := range lines {
 		width = max(width, len([]rune(line)))
@@ -265,6 +298,7 @@ func unwrapped(lines []string) string {
 	var b strings.Builder
 	for i, line := range lines {
 		b.WriteString(line)
+
 		length := len([]rune(line))
 		switch {
 		case i+1 == len(lines):
@@ -275,6 +309,7 @@ func unwrapped(lines []string) string {
 			b.WriteByte('\n')
 		}
 	}
+
 	return b.String()
 }
 
@@ -285,8 +320,10 @@ func classInBrackets(line string) (string, bool) {
 	if !ok || !strings.HasSuffix(inside, "]") {
 		return "", false
 	}
+
 	class, _, _ := strings.Cut(strings.TrimSuffix(inside, "]"), " (")
 	named := strings.Contains(class, `\`) || strings.HasSuffix(class, "Exception") || strings.HasSuffix(class, "Error")
+
 	return class, named && isClass(class)
 }
 
@@ -304,15 +341,19 @@ func boxOfClass(lines []string) Error {
 		if strings.TrimSpace(rest[0]) == "" {
 			rest = rest[1:]
 		}
+
 		e := Error{Class: class, Message: strings.TrimSpace(classMessage(rest))}
 		if isBlank(strings.Trim(e.Message, "[]{}(), \n")) { // brackets of another language
 			continue
 		}
+
 		if !c.last.found() {
 			c.last = e
 		}
+
 		c.first = e
 	}
+
 	return c.error()
 }
 
@@ -324,8 +365,10 @@ func classMessage(lines []string) string {
 		if trimmed == "" || strings.HasPrefix(trimmed, "at ") || len(said) > maxContinued {
 			break
 		}
+
 		said = append(said, trimmed)
 	}
+
 	return unwrapped(said)
 }
 
@@ -342,11 +385,13 @@ func bareBox(lines []string) Error {
 		if strings.TrimSpace(line) != "" {
 			continue
 		}
+
 		message, ok := strings.CutPrefix(lines[i+1], "  ")
 		if ok && beginsWithAny(message, refusals[:]) {
 			return box(lines[i+1:])
 		}
 	}
+
 	return Error{}
 }
 
@@ -357,6 +402,7 @@ func messenger(lines []string) (found Error) {
 		if !ok {
 			continue
 		}
+
 		_, message, ok := strings.Cut(said, ` Error: "`)
 		if ok {
 			message, _, _ = strings.Cut(message, `" [`)
@@ -364,6 +410,7 @@ func messenger(lines []string) (found Error) {
 			found = Error{Message: strings.TrimSuffix(message, `"`)}
 		}
 	}
+
 	return found
 }
 
@@ -377,19 +424,24 @@ func collision(lines []string) (found Error) {
 		if !collisionPlace.MatchString(strings.TrimRight(line, " ")) {
 			continue
 		}
+
 		for j := i - 1; j >= max(0, i-longest); j-- {
 			class, message, _ := strings.Cut(strings.TrimSpace(lines[j]), " : ")
 			class = strings.TrimSpace(class)
 			if !strings.HasPrefix(lines[j], "  ") || !isClass(class) {
 				continue
 			}
+
 			if message == "" && j+2 < i {
 				message = classMessage(lines[j+2 : i])
 			}
+
 			found = Error{Class: class, Message: strings.TrimSpace(message)}
+
 			break
 		}
 	}
+
 	return found
 }
 
@@ -401,6 +453,7 @@ func laravelLine(lines []string) (found Error) {
 			found = Error{Message: strings.TrimSpace(message)}
 		}
 	}
+
 	return found
 }
 
@@ -419,9 +472,11 @@ func symfonyBlock(lines []string) (found Error) {
 			if strings.TrimSpace(line) == "" || line[0] != ' ' {
 				break
 			}
+
 			found.Message += " " + strings.TrimSpace(line)
 		}
 	}
+
 	return found
 }
 
@@ -432,14 +487,17 @@ func composer(lines []string) Error {
 		if strings.TrimSpace(line) != sentence {
 			continue
 		}
+
 		for _, line := range lines[i+1:] {
 			problem, ok := strings.CutPrefix(strings.TrimSpace(line), "- ")
 			if ok {
 				return Error{Message: strings.TrimSuffix(sentence, ".")}.because("", problem)
 			}
 		}
+
 		return Error{Message: sentence}
 	}
+
 	return Error{}
 }
 
@@ -455,10 +513,13 @@ func wordPress(lines []string) (found Error) {
 		if ok {
 			found = Error{Message: message}
 		}
+
 		marked = marked || containsAny(line, wordPressMarks[:])
 	}
+
 	if !marked {
 		return Error{}
 	}
+
 	return found
 }

@@ -13,14 +13,17 @@ func django(text string) Error {
 	if !strings.Contains(text, "Exception Value: ") { // most texts: a search costs far less
 		return Error{}
 	}
+
 	m := djangoForm.FindStringSubmatch(text)
 	if m == nil {
 		return Error{}
 	}
+
 	trace, _, _ := strings.Cut(text, "\nRequest information:")
 	if i := strings.Index(trace, "\nTraceback"); i >= 0 {
 		trace = trace[i+1:]
 	}
+
 	return Error{m[1], m[2], trace}
 }
 
@@ -38,6 +41,7 @@ func python(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -50,6 +54,7 @@ func fatalPython(lines []string) Error {
 			return Error{Class: class, Message: message}
 		}
 	}
+
 	return Error{}
 }
 
@@ -82,6 +87,7 @@ type tracebackReader struct {
 // tracebacks reads the last chain of tracebacks: the one that ended the program.
 func tracebacks(lines []string) Error {
 	const never = -10
+
 	r := tracebackReader{lines: lines, linkedAt: never, asideAt: never}
 	r.current = &r.own
 	for i := 0; i < len(lines); {
@@ -91,6 +97,7 @@ func tracebacks(lines []string) Error {
 	if r.own.last.found() {
 		return r.elsewhere(r.own)
 	}
+
 	return r.aside.error()
 }
 
@@ -111,6 +118,7 @@ func (r *tracebackReader) elsewhere(c chain) Error {
 		class := strings.TrimSuffix(strings.TrimPrefix(c.first.Class, rayTask), ")")
 		c.first = Error{Class: class, Message: lastAfter(r.lines, class+": ")}
 	}
+
 	return c.error()
 }
 
@@ -127,6 +135,7 @@ func (r *tracebackReader) line(i int) int {
 	case strings.HasPrefix(strings.TrimLeft(line, " "), "+-") && i+1 < len(r.lines):
 		return r.member(i + 1)
 	}
+
 	return i + 1
 }
 
@@ -134,6 +143,7 @@ func (r *tracebackReader) line(i int) int {
 func (r *tracebackReader) traceback(i int) int {
 	before, after, _ := strings.Cut(r.lines[i], tracebackHead)
 	prefix, group := strings.CutSuffix(before, "Exception Group ")
+
 	class := strings.TrimSpace(before)
 	if !strings.HasPrefix(after, ":") && isClass(class) {
 		return r.notebook(i, class)
@@ -143,8 +153,10 @@ func (r *tracebackReader) traceback(i int) int {
 	if !e.found() {
 		return end
 	}
+
 	inside := strings.HasPrefix(strings.TrimLeft(prefix, " "), "|")
 	r.add(i, e, group, inside)
+
 	return end
 }
 
@@ -160,6 +172,7 @@ func (r *tracebackReader) member(i int) int {
 	if e.found() {
 		r.add(i, e, strings.HasSuffix(e.Class, "ExceptionGroup"), true)
 	}
+
 	return end
 }
 
@@ -171,12 +184,14 @@ func (r *tracebackReader) notebook(head int, class string) int {
 		if strings.Contains(line, tracebackHead) {
 			return i
 		}
+
 		if line == class || strings.HasPrefix(line, class+": ") {
 			e, end := pythonError(r.lines, i, "")
 			r.add(head, e, false, false)
 			return end
 		}
 	}
+
 	return len(r.lines)
 }
 
@@ -191,6 +206,7 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 		if head-r.asideAt <= near {
 			r.current = &r.aside
 		}
+
 		*r.current = chain{}
 		r.above = r.lineAbove(head)
 	}
@@ -198,6 +214,7 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 	if !group && !r.current.first.found() {
 		r.current.first = e
 	}
+
 	if !inside || !r.current.last.found() {
 		r.current.last = e
 	}
@@ -211,10 +228,12 @@ func (r *tracebackReader) lineAbove(head int) string {
 	if head == 0 || r.linkedAt == head-2 {
 		return ""
 	}
+
 	above := r.lines[head-1]
 	if isLogged(above) || isPythonFrame(above) || pythonAnnounced.MatchString(above) {
 		return ""
 	}
+
 	return above
 }
 
@@ -227,6 +246,7 @@ func pythonError(lines []string, from int, prefix string) (Error, int) {
 		if strings.Contains(line, tracebackHead) {
 			return Error{}, i
 		}
+
 		if isPythonFrame(line) {
 			continue
 		}
@@ -236,12 +256,16 @@ func pythonError(lines []string, from int, prefix string) (Error, int) {
 		if !isPythonClass(class) {
 			return Error{}, i
 		}
+
 		if !prefixed {
 			prefix = ""
 		}
+
 		first = subExceptions.ReplaceAllString(first, "")
+
 		return Error{Class: class, Message: first + pythonContinued(lines[i+1:], prefix)}, i + 1
 	}
+
 	return Error{}, len(lines)
 }
 
@@ -261,6 +285,7 @@ func isPythonClass(s string) bool {
 	if ok && strings.HasSuffix(inside, ")") {
 		s = name
 	}
+
 	return isClass(s)
 }
 
@@ -282,10 +307,12 @@ func pythonContinued(lines []string, prefix string) string {
 		if len(rest) == maxContinued || !prefixed || strings.TrimSpace(line) == "" {
 			break
 		}
+
 		if !strings.HasPrefix(strings.TrimSpace(line), "For further information visit ") {
 			rest = append(rest, line)
 		}
 	}
+
 	return continuedUntil(rest, func(line string) bool {
 		return beginsWithAny(strings.TrimSpace(line), pythonEnds[:]) || pythonWarning.MatchString(line)
 	})
@@ -302,12 +329,15 @@ func cutTraceback(lines []string) (found Error) {
 		}
 
 		indent := max(0, len(lines[i])-len(trimmed)-len("  "))
+
 		e, end := pythonError(lines, i+1, strings.Repeat(" ", indent))
 		if e.found() {
 			found = e
 		}
+
 		i = max(end, i+1)
 	}
+
 	return found
 }
 
@@ -317,15 +347,18 @@ func argparse(lines []string) (found Error) {
 	for i, line := range lines {
 		usage = usage || strings.HasPrefix(line, "usage: ")
 		click = click || strings.HasPrefix(line, "Try ") && strings.HasSuffix(line, " for help.")
+
 		_, message, ok := strings.Cut(line, ": error: ")
 		ok = ok && usage
 		if click && !ok {
 			message, ok = strings.CutPrefix(line, "Error: ")
 		}
+
 		if ok {
 			found = Error{Message: message + pythonContinued(lines[i+1:], "")}
 		}
 	}
+
 	return found
 }
 
@@ -342,10 +375,13 @@ func clickBox(lines []string) Error {
 			if !ok || len(said) > maxContinued {
 				break
 			}
+
 			said = append(said, strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(inside), "│")))
 		}
+
 		return Error{Message: strings.Join(said, " ")}
 	}
+
 	return Error{}
 }
 
@@ -365,9 +401,11 @@ func djangoCommand(lines []string) (found Error) {
 					break
 				}
 			}
+
 			return found
 		}
 	}
+
 	return found
 }
 
@@ -383,17 +421,21 @@ var pipMarks = [...]string{
 func pip(lines []string) Error {
 	for i, line := range lines {
 		line = strings.TrimSpace(line)
+
 		message, ok := strings.CutPrefix(line, "ERROR: ")
 		if ok && containsAny(message, pipMarks[:]) {
 			return Error{Message: message}
 		}
+
 		if line == "[end of output]" && i > 0 {
 			return Error{Message: strings.TrimSpace(lines[i-1])}
 		}
+
 		reason, ok := strings.CutPrefix(line, "× ")
 		if ok && i > 1 && lines[i-2] == "error: externally-managed-environment" {
 			return Error{Message: reason}
 		}
 	}
+
 	return Error{}
 }

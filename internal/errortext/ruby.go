@@ -19,6 +19,7 @@ func ruby(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -51,6 +52,7 @@ func rubyUncaught(lines []string) Error {
 			r.frames = false
 		}
 	}
+
 	return r.chain.error()
 }
 
@@ -74,6 +76,7 @@ func (r *rubyReader) add(e Error, main bool) {
 	default:
 		r.chain.first = e
 	}
+
 	r.frames = false
 }
 
@@ -83,14 +86,17 @@ func isRubyMain(lines []string, i int) bool {
 	if rubyMain.MatchString(lines[i]) {
 		return true
 	}
+
 	for _, line := range lines[i+1:] {
 		if rubyPlace.MatchString(line) {
 			return false
 		}
+
 		if rubyFrom.MatchString(line) && rubyMain.MatchString(line) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -101,10 +107,12 @@ func rubyHead(lines []string, i int) (Error, bool) {
 	if strings.Contains(line, ":in ") { // few lines: a search costs far less
 		place = rubyPlace.FindString(line)
 	}
+
 	said, ok := strings.CutPrefix(line[len(place):], ": ")
 	if place == "" {
 		said, ok = withoutRubyMethod(line)
 	}
+
 	if !ok {
 		return Error{}, false
 	}
@@ -113,9 +121,11 @@ func rubyHead(lines []string, i int) (Error, bool) {
 	if !e.found() {
 		return Error{}, false
 	}
+
 	if e.Message != "unhandled exception" {
 		e.Message += continuedUntil(lines[i+1:], isRubyEnd)
 	}
+
 	return e, true
 }
 
@@ -126,11 +136,13 @@ func withoutRubyMethod(line string) (said string, ok bool) {
 	if ok {
 		return said, rubyClass.MatchString(said)
 	}
+
 	place, said, ok := strings.Cut(line, ": ")
 	said = strings.TrimPrefix(said, place+": ")
 	digits := place[strings.LastIndexByte(place, ':')+1:]
 	isLine := ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 	isFile := strings.Contains(place, ".r") && !strings.Contains(place, " ")
+
 	return said, isLine && isFile && strings.HasSuffix(said, ")") && rubyClass.MatchString(said)
 }
 
@@ -140,6 +152,7 @@ func rubySaid(said string) Error {
 	if said == "unhandled exception" {
 		return Error{Class: "RuntimeError", Message: said}
 	}
+
 	all := rubyClass.FindAllStringSubmatchIndex(said, -1)
 	if all == nil {
 		if isClass(said) {
@@ -149,10 +162,12 @@ func rubySaid(said string) Error {
 	}
 
 	m := all[len(all)-1]
+
 	class, message := said[m[2]:m[3]], said[:m[0]]+said[m[1]:]
 	if message == class {
 		message = ""
 	}
+
 	return Error{Class: class, Message: message}
 }
 
@@ -178,6 +193,7 @@ func rake(lines []string) Error {
 			c.first = rakeSaid(lines[i+1:])
 		}
 	}
+
 	return c.error()
 }
 
@@ -189,6 +205,7 @@ func rakeSaid(lines []string) Error {
 	e.Message = strings.TrimSuffix(e.Message, " ("+e.Class+")") // once more, from Ruby 3.4 on
 	e.Message = strings.TrimSuffix(e.Message, ":")
 	e.Message += continuedUntil(lines[1:], isRubyEnd)
+
 	return e
 }
 
@@ -199,6 +216,7 @@ func classAndMessage(line string) Error {
 	if isClass(class) {
 		return Error{Class: class, Message: message}
 	}
+
 	return Error{Message: line}
 }
 
@@ -212,6 +230,7 @@ func rubySyntax(lines []string) Error {
 			return Error{Class: "SyntaxError", Message: m[1]}
 		}
 	}
+
 	return Error{}
 }
 
@@ -223,6 +242,7 @@ func railsRunner(lines []string) Error {
 			return Error{Message: lines[i+3] + continuedUntil(lines[i+4:], isRubyEnd)}
 		}
 	}
+
 	return Error{}
 }
 
@@ -237,11 +257,13 @@ func rubyLogged(lines []string) Error {
 			c = chain{last: e, first: e}
 			continue
 		}
+
 		if i+1 == len(lines) || isRubyFrame(line) || !isRubyBacktrace(lines[i+1:]) {
 			continue
 		}
 
 		cause, isCause := strings.CutPrefix(line, "Caused by: ")
+
 		isCause = isCause || i > 0 && strings.TrimSpace(lines[i-1]) == "Caused by:"
 		e := loggedSaid(cause)
 		switch {
@@ -252,6 +274,7 @@ func rubyLogged(lines []string) Error {
 			c = chain{last: e, first: e}
 		}
 	}
+
 	return c.error()
 }
 
@@ -263,6 +286,7 @@ func isRubyBacktrace(lines []string) bool {
 			return isRubyFrame(line)
 		}
 	}
+
 	return false
 }
 
@@ -279,11 +303,14 @@ func isRubyFrame(line string) bool {
 	if rubyJavaFrame.MatchString(line) {
 		return true
 	}
+
 	i := strings.LastIndex(line, ":in ")
 	if i <= 0 || line[i-1] < '0' || line[i-1] > '9' {
 		return false
 	}
+
 	name := line[i+len(":in "):]
+
 	return name != "" && (name[0] == '`' || name[0] == '\'') && (name[len(name)-1] == '\'')
 }
 
@@ -298,11 +325,13 @@ func loggedSaid(line string) Error {
 		if i < 0 {
 			continue
 		}
+
 		e := errorOfLogger(strings.TrimSpace(line[i+len(mark):]))
 		if e.found() {
 			return e
 		}
 	}
+
 	return errorOfLogger(strings.TrimSpace(line))
 }
 
@@ -313,6 +342,7 @@ func errorOfLogger(said string) Error {
 		if !ok {
 			break
 		}
+
 		said = rest
 	}
 
@@ -331,6 +361,7 @@ func errorOfLogger(said string) Error {
 	if e.Class == "" {
 		return Error{}
 	}
+
 	return e
 }
 
@@ -346,5 +377,6 @@ func bundler(lines []string) Error {
 			return Error{Message: lines[i-1]}
 		}
 	}
+
 	return Error{}
 }

@@ -15,16 +15,19 @@ func (r *rule) fits(s string) bool {
 			return true
 		}
 	}
+
 	for _, part := range r.inside {
 		if strings.Contains(s, part) {
 			return true
 		}
 	}
+
 	for _, ending := range r.endings {
 		if strings.HasSuffix(s, ending) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -177,5 +180,6 @@ func setOf(words string) map[string]bool {
 	for word := range strings.FieldsSeq(words) {
 		set[word] = true
 	}
+
 	return set
 }

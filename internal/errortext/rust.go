@@ -12,6 +12,7 @@ func rust(text string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -26,12 +27,14 @@ var (
 func rustPanic(text string) Error {
 	var last, before string
 	var rest []string // below the last panic
+
 	aborted := false
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if strings.HasPrefix(line, "thread panicked while ") {
 			aborted = true
 		}
+
 		said, ok := panicked(line, lines[i+1:])
 		switch {
 		case !ok:
@@ -41,6 +44,7 @@ func rustPanic(text string) Error {
 			last, before, rest = said, last, lines[i+1:]
 		}
 	}
+
 	if last == "" || returned(rest) {
 		return Error{}
 	}
@@ -49,7 +53,9 @@ func rustPanic(text string) Error {
 	if aborted || strings.Contains(last, "Any { .. }") || strings.Contains(last, "PoisonError") {
 		e = e.because("", firstLine(before))
 	}
+
 	_, cause := rustCauses(rest)
+
 	return e.because("", cause)
 }
 
@@ -62,6 +68,7 @@ func returned(lines []string) bool {
 			return said != "" || line == "Error: " || line == "Error:"
 		}
 	}
+
 	return false
 }
 
@@ -71,10 +78,12 @@ func panicked(line string, below []string) (said string, ok bool) {
 	if said, ok := strings.CutPrefix(line, "Message:  "); ok && len(below) > 0 && strings.HasPrefix(below[0], "Location: ") {
 		return said, true
 	}
+
 	m := rustThread.FindStringSubmatch(line)
 	if m == nil {
 		return "", false
 	}
+
 	if rustPlace.MatchString(m[1]) {
 		return strings.TrimPrefix(continued(untilNote(below)), "\n"), true
 	}
@@ -83,6 +92,7 @@ func panicked(line string, below []string) (said string, ok bool) {
 	if !ok {
 		return "", false
 	}
+
 	lines := append([]string{first}, below[:min(len(below), maxContinued)]...)
 	for i, line := range lines {
 		if end := oldEnd.FindStringIndex(line); end != nil {
@@ -90,6 +100,7 @@ func panicked(line string, below []string) (said string, ok bool) {
 			return strings.Join(lines[:i+1], "\n"), true
 		}
 	}
+
 	return first, true
 }
 
@@ -102,6 +113,7 @@ func untilNote(lines []string) []string {
 			}
 		}
 	}
+
 	return lines
 }
 
@@ -111,6 +123,7 @@ func rustReport(text string) Error {
 	if said == "" {
 		return Error{}
 	}
+
 	return Error{Message: said}.because("", cause)
 }
 
@@ -126,12 +139,15 @@ func rustCauses(lines []string) (said, cause string) {
 			if before := paragraphBefore(lines[:i]); !open && beginsError(before) {
 				said, cause = before, ""
 			}
+
 			open = false
 		case line == "Caused by:" || strings.HasPrefix(line, "Caused by the") && strings.HasSuffix(line, ":"):
 			if !open {
 				said = paragraphBefore(lines[:i])
 			}
+
 			open = true
+
 			if i+1 < len(lines) {
 				cause = withoutOrdinal(lines[i+1])
 			}
@@ -144,6 +160,7 @@ func rustCauses(lines []string) (said, cause string) {
 			cause = withoutOrdinal(line)
 		}
 	}
+
 	return withoutLabel(said), cause
 }
 
@@ -162,6 +179,7 @@ func paragraphBefore(lines []string) string {
 	for end > 0 && strings.TrimSpace(lines[end-1]) == "" {
 		end--
 	}
+
 	start := end
 	for start > 0 && end-start <= maxContinued && strings.TrimSpace(lines[start-1]) != "" {
 		start--
@@ -169,6 +187,7 @@ func paragraphBefore(lines []string) string {
 			break
 		}
 	}
+
 	return strings.Join(lines[start:end], "\n")
 }
 
@@ -178,7 +197,9 @@ func eyreReport(text string) Error {
 	if i < 0 {
 		return Error{}
 	}
+
 	lines := strings.Split(text[i:], "\n")[1:]
+
 	var e Error
 	cause := ""
 	for _, line := range lines {
@@ -186,12 +207,14 @@ func eyreReport(text string) Error {
 		if m == nil && (!e.found() || strings.TrimSpace(line) == "") {
 			break
 		}
+
 		if m != nil && !e.found() {
 			e.Message = m[1]
 		} else if m != nil {
 			cause = m[1]
 		}
 	}
+
 	return e.because("", cause)
 }
 
@@ -206,19 +229,24 @@ func drawnReport(text string) Error {
 		if !begins && strings.HasPrefix(line, "├╴at ") {
 			said, begins = before, true
 		}
+
 		if begins {
 			e, cause = Error{Message: said}, ""
 		}
+
 		for _, arrow := range [...]string{"├─▶ ", "╰─▶ "} {
 			if said, ok := strings.CutPrefix(trimmed, arrow); ok {
 				cause = said
 			}
 		}
+
 		before = trimmed
 	}
+
 	if cause == "" && !strings.Contains("\n"+text, "\nError:") { // others draw crosses as well
 		return Error{}
 	}
+
 	return e.because("", cause)
 }
 
@@ -229,10 +257,12 @@ var rustValue = regexp.MustCompile(`^Error: ([A-Z]\w*(?: \{.*\}|\(.*\))|".*")$`)
 // rustMain reads the error that the function main returned.
 func rustMain(text string) Error {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+
 	m := rustValue.FindStringSubmatch(lines[len(lines)-1])
 	if m == nil {
 		return Error{}
 	}
+
 	return Error{Message: strings.Trim(m[1], `"`)}
 }
 
@@ -247,6 +277,7 @@ func rustAbort(text string) Error {
 			return Error{Message: said}
 		}
 	}
+
 	return Error{}
 }
 
@@ -261,7 +292,9 @@ func rustc(text string) Error {
 				return Error{Class: m[1], Message: m[2]}
 			}
 		}
+
 		before = line
 	}
+
 	return Error{}
 }

@@ -29,6 +29,7 @@ func stack(text string) Error {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -38,10 +39,12 @@ func head(before []string) Error {
 		if isAtLine(before[i]) {
 			break
 		}
+
 		if m := headForm.FindStringSubmatch(before[i]); m != nil && isClass(m[1]) {
 			return Error{Class: m[1], Message: m[2] + continued(before[i+1:])}
 		}
 	}
+
 	return Error{}
 }
 
@@ -54,11 +57,14 @@ func blocks(text string, isFrame func(line string) bool, f func(block []string, 
 		if !isFrame(line) {
 			continue
 		}
+
 		if i > start {
 			f(lines[start:i], true)
 		}
+
 		start = i + 1
 	}
+
 	f(lines[start:], false)
 }
 
@@ -75,6 +81,7 @@ func thrown(line string) (t throw, ok bool) {
 	first := true
 	for rest := line; rest != ""; first = false {
 		word, behind, _ := strings.Cut(rest, " ")
+
 		class, ends := strings.CutSuffix(word[strings.LastIndexByte(word, '|')+1:], ":")
 		numbered := behind
 		if !ends {
@@ -86,8 +93,10 @@ func thrown(line string) (t throw, ok bool) {
 		if ends && isClass(class) && (sure || first) {
 			return throw{class, strings.TrimSpace(numbered), sure}, true
 		}
+
 		rest = strings.TrimLeft(behind, " ")
 	}
+
 	return throw{}, false
 }
 
@@ -98,11 +107,13 @@ func withoutNumber(s string) string {
 	if !strings.HasPrefix(s, "(") {
 		return s
 	}
+
 	end := strings.TrimLeft(s[1:], "0123456789abcdefABCDEFx-")
 	rest, ok := strings.CutPrefix(end, ")")
 	if !ok || rest != "" && !strings.HasPrefix(rest, ": ") {
 		return s
 	}
+
 	return rest
 }
 
@@ -114,6 +125,7 @@ func namesError(class string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -132,6 +144,7 @@ func (h *heads) offer(n int, line string, t throw) {
 	if h.found && (h.sure && !t.sure || h.sure == t.sure && indent > h.indent) {
 		return
 	}
+
 	*h = heads{true, n, indent, t}
 }
 

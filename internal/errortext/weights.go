@@ -34,6 +34,7 @@ func weigh(raw string) line {
 	if isBlank(text) {
 		return l
 	}
+
 	if entry, ok := logEntry(text); ok {
 		entry.framed, entry.indented = framed, l.indented
 		return entry
@@ -43,20 +44,25 @@ func weigh(raw string) line {
 	if question, ok := strings.CutSuffix(l.text, "?."); ok {
 		l.text = question + "?" // as older versions of Docker end it
 	}
+
 	judged := strings.TrimPrefix(l.text, "remote: ")
 	judged = strings.ToLower(judged[:min(len(judged), maxWeighed)])
 	if isLayer(judged) {
 		l.weight = aside
 		return l
 	}
+
 	l.weight = weightOf(judged, l.indented)
 	if l.weight >= plain && isNamed(l.text) {
 		l.weight = opening
 	}
+
 	if place := perlPlace(l.text); place > 0 && l.weight > summary {
 		l.text, l.weight = l.text[:place], opening
 	}
+
 	l.text = withoutResult(l.text)
+
 	return l
 }
 
@@ -67,10 +73,12 @@ func withoutResult(s string) string {
 	if !ok {
 		return s
 	}
+
 	var o object
 	if json.Unmarshal([]byte("{"+result), &o) != nil || o.text("msg") == "" {
 		return s
 	}
+
 	return task + "! => " + entryText(o.text("msg"), lastLine(o.first("stderr", "module_stderr")))
 }
 
@@ -87,12 +95,14 @@ func weightOf(s string, indented bool) weight {
 			return rule.weight
 		}
 	}
+
 	switch {
 	case !tellsTrouble(s):
 		return plain
 	case isProgram(s) && !indented, isComponent(s):
 		return opening
 	}
+
 	return trouble
 }
 
@@ -104,6 +114,7 @@ func tellsTrouble(s string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -130,11 +141,13 @@ func isLayer(s string) bool {
 	if !ok || len(id) != digits || strings.Trim(id, "0123456789abcdef") != "" {
 		return false
 	}
+
 	for _, known := range layerStates {
 		if strings.HasPrefix(state, known) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -159,6 +172,7 @@ func withoutService(s string) string {
 	if !ok || name == "" || strings.ContainsAny(name, " \t:") || isNumber(name) {
 		return s
 	}
+
 	return rest
 }
 
@@ -172,11 +186,13 @@ func withoutProgress(s string) string {
 	if step, rest, ok := strings.Cut(s, " "); ok && strings.HasPrefix(step, "#") && isNumber(step[1:]) && !isBlank(rest) {
 		s = rest
 	}
+
 	seconds, rest, ok := strings.Cut(s, " ")
 	whole, fraction, hasPoint := strings.Cut(seconds, ".")
 	if ok && hasPoint && isNumber(whole) && len(fraction) <= len("123") && isNumber(fraction) && !isBlank(rest) {
 		return strings.TrimSpace(rest)
 	}
+
 	return s
 }
 
@@ -196,8 +212,10 @@ func perlPlace(s string) int {
 	if !ok || !isNumber(number) {
 		return 0
 	}
+
 	if searched := strings.Index(s[:at], " (@INC "); searched > 0 {
 		return searched
 	}
+
 	return at
 }

@@ -30,6 +30,7 @@ func isHTML(body string) bool {
 			if strings.Contains(strings.ToLower(declaration), "html") {
 				return true
 			}
+
 			body = rest
 		default:
 			return !strings.HasPrefix(body, "<") || htmlElements[elementName(body)]
@@ -46,10 +47,12 @@ var htmlElements = setOf(`
 func elementName(s string) string {
 	s = s[1:]
 	const longest = 40
+
 	s = s[:min(len(s), longest)]
 	if end := strings.IndexAny(s, " \t\r\n/>"); end >= 0 {
 		s = s[:end]
 	}
+
 	return strings.ToLower(s)
 }
 
@@ -81,6 +84,7 @@ func fromXML(body string) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -98,6 +102,7 @@ func parseXML(body string) *element {
 		if err != nil {
 			return root
 		}
+
 		inner := open[len(open)-1]
 		switch t := token.(type) {
 		case xml.StartElement:
@@ -125,9 +130,11 @@ func (e *element) all(yield func(*element) bool) {
 	for len(waiting) > 0 {
 		next := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
+
 		if next != e && !yield(next) {
 			return
 		}
+
 		for i := len(next.children) - 1; i >= 0; i-- {
 			waiting = append(waiting, next.children[i])
 		}
@@ -144,6 +151,7 @@ func (e *element) within(names ...string) *element {
 			}
 		}
 	}
+
 	return &element{}
 }
 
@@ -156,6 +164,7 @@ func (e *element) child(names ...string) string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -169,6 +178,7 @@ func soap(root *element) Error {
 	if e.Message == "" {
 		e.Message = clip.Line(fault.within("reason").child("text"))
 	}
+
 	if e.Message == "" {
 		return Error{}
 	}
@@ -179,10 +189,12 @@ func soap(root *element) Error {
 			code = value.text()
 		}
 	}
+
 	code = strings.TrimSpace(code[strings.LastIndexByte(code, ':')+1:])
 	if isClass(code) && !faultCodes[strings.ToLower(code)] {
 		e.Class = code
 	}
+
 	return e.detailed(fault.within("detail"))
 }
 
@@ -196,14 +208,17 @@ func (e Error) detailed(detail *element) Error {
 	if said == "" {
 		said = allText(detail).Message
 	}
+
 	if thrown, ok := Output(said); ok {
 		e.Trace = said
 		return e.because(thrown.Class, thrown.Message)
 	}
+
 	said = clip.Line(said)
 	if said != "" && !strings.Contains(e.Message, said) {
 		e.Message += ": " + said
 	}
+
 	return e
 }
 
@@ -216,6 +231,7 @@ func exception(thrown *element) Error {
 	if !isClass(e.Class) || !strings.Contains(e.Class, ".") {
 		return Error{}
 	}
+
 	for _, c := range thrown.children {
 		if c.name == "stacktrace" {
 			e.Trace = c.text()
@@ -228,9 +244,11 @@ func exception(thrown *element) Error {
 			cause = inner
 		}
 	}
+
 	if cause != thrown {
 		return e.because(cause.child("exceptiontype", "type"), clip.Line(cause.child("exceptionmessage", "message")))
 	}
+
 	return e
 }
 
@@ -240,6 +258,7 @@ func aspnetXML(root *element) Error {
 			return e
 		}
 	}
+
 	return Error{}
 }
 
@@ -250,7 +269,9 @@ func coded(root *element) Error {
 		if code == "" || said == "" {
 			continue
 		}
+
 		said, _, _ = strings.Cut(said, "\nRequestId:") // of Azure, which goes on with the time
+
 		e := Error{Message: clip.Line(said)}
 		switch {
 		case isClass(code):
@@ -258,11 +279,14 @@ func coded(root *element) Error {
 		case !isNumber(code):
 			e.Message = code + ": " + e.Message
 		}
+
 		if details := clip.Line(inner.child("details")); details != "" {
 			e.Message = strings.TrimSuffix(e.Message, ".") + ": " + details
 		}
+
 		return e
 	}
+
 	return Error{}
 }
 
@@ -275,15 +299,18 @@ func asJSON(root *element) Error {
 				o[c.name] = c.text()
 			}
 		}
+
 		if len(o) == 0 {
 			continue
 		}
+
 		for _, read := range [...]func(object) Error{spring, problem, message} {
 			if e := read(o); e.found() {
 				return e
 			}
 		}
 	}
+
 	return Error{}
 }
 
@@ -297,9 +324,11 @@ func allText(root *element) Error {
 		if b.Len() > maxText {
 			break
 		}
+
 		if said := inner.text(); said != "" {
 			b.WriteString(said + " ")
 		}
 	}
+
 	return Error{Message: clip.Text(clip.Line(b.String()), maxText)}
 }

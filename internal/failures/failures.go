@@ -77,6 +77,7 @@ func (p Patience) Over(now time.Time, failures, hour int64) Reopening {
 	case p.Rate > 0 && hour >= p.Rate:
 		return ByRate
 	}
+
 	return ""
 }
 
@@ -157,14 +158,17 @@ func (f Filter) Check() error {
 			return err
 		}
 	}
+
 	if f.Sort != MostDead && f.Sort != NewestSeen {
 		return invalid.Errorf("sort", "%q is unknown; use seen, or nothing for the most dead jobs first", clip.Text(string(f.Sort), 64))
 	}
+
 	if f.Queue != "" {
 		if err := filter.CheckQueue(f.Queue); err != nil {
 			return err
 		}
 	}
+
 	return cmp.Or(filter.CheckSource(f.Source), filter.CheckPattern("type", f.Type),
 		filter.CheckText("class", f.Class), filter.CheckText("q", f.Text))
 }
@@ -180,6 +184,7 @@ func (f Filter) String() string {
 			parts = append(parts, part[0]+":"+part[1])
 		}
 	}
+
 	return strings.Join(parts, " ")
 }
 
@@ -204,6 +209,7 @@ func (f Filter) Without(field string) Filter {
 	case "sort":
 		f.Sort = MostDead
 	}
+
 	return f
 }
 
@@ -228,10 +234,12 @@ func ParseCursor(s string) (Cursor, error) {
 	if s == "" {
 		return Cursor{}, nil
 	}
+
 	n, ok := wire.DecodeCursor("g", s, 3)
 	if !ok || n[2] <= 0 {
 		return Cursor{}, &invalid.Error{Field: "after", Problem: "is not a cursor that a list of groups returned"}
 	}
+
 	return Cursor{n[0], time.UnixMicro(n[1]).UTC(), n[2]}, nil
 }
 
@@ -282,12 +290,15 @@ func (s Decision) Words() string {
 	if !s.Until.IsZero() {
 		words += " until " + wire.FormatTime(s.Until)
 	}
+
 	if s.More > 0 {
 		words += fmt.Sprintf(" for %d more failures", s.More)
 	}
+
 	if s.Rate > 0 {
 		words += fmt.Sprintf(" until %d failures within an hour", s.Rate)
 	}
+
 	return words
 }
 
@@ -296,6 +307,7 @@ func (s Decision) Check(now time.Time) error {
 	if err := s.State.check(); err != nil {
 		return err
 	}
+
 	switch {
 	case !s.Until.IsZero() && !s.Until.After(now):
 		return invalid.Errorf("until", "is in the past; choose a time in the future")
@@ -304,5 +316,6 @@ func (s Decision) Check(now time.Time) error {
 	case s.Rate < 0 || s.Rate > MaxPatience:
 		return invalid.Errorf("rate", "must be between 1 and %d", MaxPatience)
 	}
+
 	return nil
 }

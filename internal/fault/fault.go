@@ -46,5 +46,6 @@ func InInput(err error) bool {
 			return false
 		}
 	}
+
 	return err != nil
 }

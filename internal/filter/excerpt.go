@@ -43,6 +43,7 @@ func (f Filter) Excerpts(t Texts) (all []Excerpt) {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -57,6 +58,7 @@ func pattern(wanted string) *regexp.Regexp {
 	for i, word := range words {
 		words[i] = regexp.QuoteMeta(word)
 	}
+
 	return regexp.MustCompile(strings.Join(words, `[\s\v\p{Z}\x{85}]+`)) // each word is quoted
 }
 
@@ -65,10 +67,12 @@ func locate(text string, wanted *regexp.Regexp) (from, to int) {
 	if wanted == nil {
 		return 0, 0
 	}
+
 	at := wanted.FindStringIndex(strings.ToLower(text))
 	if at == nil {
 		return 0, 0
 	}
+
 	return unlowered(text, at[0]), unlowered(text, at[1])
 }
 
@@ -79,8 +83,10 @@ func unlowered(text string, at int) int {
 		if at <= 0 {
 			return i
 		}
+
 		at -= utf8.RuneLen(unicode.ToLower(r))
 	}
+
 	return len(text)
 }
 
@@ -93,9 +99,11 @@ func excerpt(in, text string, from, to int) Excerpt {
 			start -= n
 		}
 	}
+
 	for n := 0; n < after && end < len(text); n++ {
 		_, size := utf8.DecodeRuneInString(text[end:])
 		end += size
 	}
+
 	return Excerpt{In: in, Before: text[start:from], Match: text[from:to], After: text[to:end], Cut: start > 0, CutAfter: end < len(text)}
 }

@@ -75,6 +75,7 @@ func (f Filter) Order() Sort {
 	case f.waits() && !f.Searches():
 		return Next
 	}
+
 	return Newest
 }
 
@@ -129,14 +130,17 @@ func (f Filter) Searches() bool {
 // whose error contains timeout". Its values come from people and may be hostile.
 func (f Filter) Words() string {
 	s := f.noun()
+
 	operation := Filter{Operation: f.Operation}.Value("operation")
 	group := "error group"
 	if len(f.Groups()) > 1 {
 		group = "error groups"
 	}
+
 	if of := phrases("queue", f.Queue, "source", f.Source, "type", f.Type, group, f.Group, "operation", operation); len(of) > 0 {
 		s += " of " + strings.Join(of, " and ")
 	}
+
 	whose := phrases(
 		"reason is", string(f.Reason), "error type is", f.Class, "error contains", f.Error, "payload contains", f.Payload,
 		"meta contains", f.Meta, "id begins with", f.ID, "id, type, error, payload or meta contains", f.Text,
@@ -144,18 +148,23 @@ func (f Filter) Words() string {
 	if f.Attempts != (Span{}) {
 		whose = append(whose, "attempts are "+f.Attempts.words())
 	}
+
 	if f.Run != (Span{}) {
 		whose = append(whose, "run is "+f.Run.words())
 	}
+
 	if len(whose) > 0 {
 		s += " whose " + strings.Join(whose, " and ")
 	}
+
 	if !f.From.IsZero() {
 		s += " since " + formatMoment(f.From)
 	}
+
 	if !f.To.IsZero() {
 		s += " before " + formatMoment(f.To)
 	}
+
 	return s
 }
 
@@ -169,6 +178,7 @@ func (f Filter) noun() string {
 	case job.StatusDLQFailed:
 		return "refused dead letters"
 	}
+
 	return string(f.Status) + " jobs"
 }
 
@@ -180,9 +190,11 @@ func phrases(pairs ...string) []string {
 			if strings.ContainsFunc(value, unicode.IsSpace) {
 				value = quoted(value)
 			}
+
 			all = append(all, pair[0]+" "+value)
 		}
 	}
+
 	return all
 }
 
@@ -200,11 +212,13 @@ func Contains(wanted string, texts ...string) bool {
 // white space.
 func folded(s string) string {
 	s = clip.Line(s)
+
 	return strings.Map(func(r rune) rune {
 		least := r
 		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
 			least = min(least, next)
 		}
+
 		return least
 	}, s)
 }
@@ -224,6 +238,7 @@ func (f Filter) CursorOf(j job.Job) Cursor {
 	case f.ByEnqueueing():
 		return Cursor{At: j.EnqueuedAt, Seq: j.Seq}
 	}
+
 	return Cursor{At: j.ChangedAt, Seq: j.Seq}
 }
 
@@ -241,10 +256,12 @@ func ParseCursor(s string) (Cursor, error) {
 	if s == "" {
 		return Cursor{}, nil
 	}
+
 	n, ok := wire.DecodeCursor("1", s, 2)
 	if !ok || n[1] <= 0 {
 		return Cursor{}, &invalid.Error{Field: "after", Problem: "is not a cursor from a list"}
 	}
+
 	return Cursor{time.UnixMicro(n[0]).UTC(), n[1]}, nil
 }
 

@@ -23,16 +23,20 @@ func Parse(q string, now time.Time) (Filter, error) {
 	if err == nil {
 		err = f.Check()
 	}
+
 	if err != nil && isPasted(q) {
 		f = Filter{Text: strings.TrimSpace(q)}
 		err = f.Check()
 	}
+
 	if wrong, ok := err.(*invalid.Error); ok && wrong.Field != "q" {
 		err = &invalid.Error{Field: "q", Problem: wrong.Error()}
 	}
+
 	if err != nil {
 		return Filter{}, err
 	}
+
 	return f, nil
 }
 
@@ -53,6 +57,7 @@ func isPasted(q string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -62,6 +67,7 @@ func parse(q string, now time.Time) (f Filter, err error) {
 	if err != nil {
 		return f, err
 	}
+
 	var text []string
 	phrase, seen := false, map[string]bool{}
 	for _, w := range words {
@@ -69,12 +75,14 @@ func parse(q string, now time.Time) (f Filter, err error) {
 			text = append(text, w.value)
 			continue
 		}
+
 		if name := w.qualifier(); name != "" {
 			if err := f.read(name, w, now, seen); err != nil {
 				return f, err
 			}
 			continue
 		}
+
 		text, phrase = append(text, w.value), phrase || w.quoted
 		if phrase && len(text) > 1 {
 			return f, invalid.Errorf("q",
@@ -82,10 +90,13 @@ func parse(q string, now time.Time) (f Filter, err error) {
 				quoted(clip.Text(text[0], 64)), quoted(clip.Text(w.value, 64)))
 		}
 	}
+
 	if len(text) == 0 {
 		return f, nil
 	}
+
 	f.Text = strings.Join(text, " ")
+
 	return f, checkSearch("text", f.Text)
 }
 
@@ -102,7 +113,9 @@ func (f *Filter) read(name string, w word, now time.Time, seen map[string]bool) 
 	case w.value == "":
 		return invalid.Errorf(name, "has no value; write it right after the colon, for example %s", q.example)
 	}
+
 	seen[q.name] = true
+
 	return q.read(f, name, w.value, now)
 }
 
@@ -123,6 +136,7 @@ func (w word) qualifier() string {
 	case w.isBareID():
 		return "id"
 	}
+
 	return ""
 }
 
@@ -149,17 +163,20 @@ func splitQuery(q string) ([]word, error) {
 	if len(q) > maxQuery || !utf8.ValidString(q) {
 		return nil, invalid.Errorf("q", "must be valid UTF-8 of at most %d bytes", maxQuery)
 	}
+
 	var words []word
 	for {
 		q = strings.TrimLeftFunc(q, unicode.IsSpace)
 		if q == "" {
 			return words, nil
 		}
+
 		var w word
 		var err error
 		if w, q, err = firstWord(q); err != nil {
 			return nil, err
 		}
+
 		words = append(words, w)
 	}
 }
@@ -172,15 +189,18 @@ func firstWord(q string) (w word, rest string, err error) {
 		w.value, rest, err = unquote(rest[1:])
 		return w, rest, err
 	}
+
 	end := strings.IndexFunc(rest, unicode.IsSpace)
 	if end < 0 {
 		end = len(rest)
 	}
+
 	asWritten := q[:len(q)-len(rest)+end]
 	w.value, rest = rest[:end], rest[end:]
 	if w.qualifier() == "" && w.name != "" {
 		w.name, w.value = "", asWritten
 	}
+
 	return w, rest, nil
 }
 
@@ -192,6 +212,7 @@ func qualifierOf(q string) (name, rest string) {
 	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return !letter(r) }) {
 		return "", q
 	}
+
 	return strings.ToLower(name), rest
 }
 
@@ -213,6 +234,7 @@ func unquote(q string) (value, rest string, err error) {
 			b.WriteByte(q[i])
 		}
 	}
+
 	return "", "", &invalid.Error{Field: "q", Problem: "a quotation mark is not closed"}
 }
 
@@ -222,9 +244,11 @@ func suggestion(name string) string {
 	for _, q := range Qualifiers() {
 		names = append(names, q.Name)
 	}
+
 	if best := invalid.Nearest(name, names); best != "" {
 		return "did you mean " + best + ":"
 	}
+
 	return "there are " + strings.Join(names, ", ")
 }
 
@@ -236,16 +260,20 @@ type Span struct{ Min, Max int }
 func parseSpan(field, text string) (Span, error) {
 	bad := invalid.Errorf(field, "%q is not a number or a range (3, >3, >=3, <3, <=3, 2..5)", clip.Text(text, 64))
 	number := strings.TrimLeft(text, "<>=")
+
 	low, high, isRange := strings.Cut(number, "..")
 	if !isRange {
 		high = low
 	}
+
 	a, ok1 := parseCount(low)
+
 	b, ok2 := parseCount(high)
 	compare := strings.TrimSuffix(text, number)
 	if !ok1 || !ok2 || a > b || isRange && compare != "" {
 		return Span{}, bad
 	}
+
 	s := Span{a, b}
 	switch compare {
 	case "":
@@ -260,9 +288,11 @@ func parseSpan(field, text string) (Span, error) {
 	default:
 		return Span{}, bad
 	}
+
 	if s.Min <= 0 && s.Max <= 0 { // a Span cannot select zero alone
 		return Span{}, invalid.Errorf(field, "%s; it begins at 1", bad.(*invalid.Error).Problem)
 	}
+
 	return s, nil
 }
 
@@ -289,6 +319,7 @@ func (s Span) format(atLeast, atMost, between string) string {
 	case s.Min == s.Max:
 		return strconv.Itoa(s.Min)
 	}
+
 	return fmt.Sprintf(between, s.Min, s.Max)
 }
 
@@ -302,15 +333,19 @@ func parseMoment(field, text string, now time.Time) (time.Time, error) {
 		if err != nil {
 			continue
 		}
+
 		if t = t.UTC().Truncate(time.Microsecond); t.Year() < 1971 || t.Year() > 9999 {
 			return time.Time{}, invalid.Errorf(field, "%q is not between the years 1971 and 9999", clip.Text(text, 64))
 		}
+
 		return t, nil
 	}
+
 	ago, err := wire.ParseDuration(text)
 	if err != nil {
 		return time.Time{}, invalid.Errorf(field,
 			"%q is not a time such as 2026-03-12T14:00:00Z or 2026-03-12, nor a time ago such as 2h or 7d", clip.Text(text, 64))
 	}
+
 	return now.Add(-ago).UTC().Truncate(time.Second), nil
 }

@@ -36,6 +36,7 @@ func Qualifiers() []Qualifier {
 			all = append(all, Qualifier{q.alias, q.aliased})
 		}
 	}
+
 	return all
 }
 
@@ -53,10 +54,12 @@ type qualifier struct {
 // qualifierNamed returns the qualifier with a name or an alias, or nil.
 func qualifierNamed(name string) *qualifier {
 	all := qualifiers()
+
 	i := slices.IndexFunc(all, func(q qualifier) bool { return q.name == name || q.alias == name && name != "" })
 	if i < 0 {
 		return nil
 	}
+
 	return &all[i]
 }
 
@@ -101,6 +104,7 @@ func oneWord[T ~string](name, example string, field func(*Filter) *T) qualifier 
 			if name == "id" {
 				f.ID = strings.ToLower(value)
 			}
+
 			return nil
 		},
 		text:  func(f *Filter) string { return string(*field(f)) },
@@ -148,7 +152,9 @@ func operation() qualifier {
 			if err != nil || n == 0 {
 				return invalid.Errorf(name, "%q is not the number of an operation", clip.Text(value, 64))
 			}
+
 			f.Operation = int64(n)
+
 			return nil
 		},
 		text: func(f *Filter) string {
@@ -170,9 +176,11 @@ func (f Filter) String() string {
 			all = append(all, Qualified(q.name, value))
 		}
 	}
+
 	if f.Text != "" {
 		all = append(all, quotedText(f.Text))
 	}
+
 	return strings.Join(all, " ")
 }
 
@@ -188,6 +196,7 @@ func (f Filter) Has() []string {
 			names = append(names, q.name)
 		}
 	}
+
 	return names
 }
 
@@ -198,6 +207,7 @@ func (f Filter) Value(name string) string {
 			return q.text(&f)
 		}
 	}
+
 	return ""
 }
 
@@ -208,6 +218,7 @@ func (f Filter) Without(name string) Filter {
 			q.clear(&f)
 		}
 	}
+
 	return f
 }
 
@@ -219,21 +230,26 @@ func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 		return f, nil
 	}
 	var other Filter
+
 	err := other.read(name, word{value: value}, now, map[string]bool{})
 	if err == nil {
 		err = other.checkEach()
 	}
+
 	if err != nil {
 		return f, err
 	}
+
 	q := qualifierNamed(name)
 	was, is := q.text(&f), q.text(&other)
 	if was != "" && is != "" && was != is {
 		return f, invalid.Errorf(q.name, "is given twice, as %q and as %q", clip.Text(was, 64), clip.Text(is, 64))
 	}
+
 	if is != "" {
 		err = q.read(&f, q.name, is, now)
 	}
+
 	return f, err
 }
 
@@ -257,6 +273,7 @@ func quotedText(s string) string {
 	if err == nil || s == "" || strings.ContainsAny(s, `":`) || strings.ContainsFunc(s, unicode.IsSpace) {
 		return quoted(s)
 	}
+
 	return s
 }
 
@@ -265,12 +282,14 @@ func (f Filter) Check() error {
 	if err := f.checkEach(); err != nil || f.Sort != Next {
 		return err
 	}
+
 	switch {
 	case !f.waits():
 		return invalid.Errorf("sort", "next sorts jobs that wait for their next run; add state:retryable or state:scheduled")
 	case f.Searches():
 		return invalid.Errorf("sort", "next cannot be combined with a text; text searches are sorted by enqueue time")
 	}
+
 	return nil
 }
 
@@ -281,19 +300,24 @@ func (f Filter) checkEach() error {
 		for _, s := range job.Statuses() {
 			known = append(known, string(s))
 		}
+
 		return invalid.Errorf("state", "%q is unknown; use %s", clip.Text(string(f.Status), 64), strings.Join(known, ", "))
 	}
+
 	if known := retry.Reasons(); f.Reason != "" && !slices.Contains(known, f.Reason) {
 		return invalid.Errorf("reason", "%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)
 	}
+
 	if f.Queue != "" {
 		if err := CheckQueue(f.Queue); err != nil {
 			return err
 		}
 	}
+
 	if err := cmp.Or(CheckSource(f.Source), CheckPattern("type", f.Type), CheckPattern("class", f.Class)); err != nil {
 		return err
 	}
+
 	for _, name := range []string{"error", "payload", "meta", "text"} {
 		if text := f.Value(name); text != "" {
 			if err := checkSearch(name, text); err != nil {
@@ -301,6 +325,7 @@ func (f Filter) checkEach() error {
 			}
 		}
 	}
+
 	return f.checkRest()
 }
 
@@ -320,6 +345,7 @@ func (f Filter) checkRest() error {
 	case !slices.Contains([]Sort{"", Newest, Oldest, Next}, f.Sort):
 		return invalid.Errorf("sort", "%q is unknown; use newest, oldest or next", clip.Text(string(f.Sort), 64))
 	}
+
 	return nil
 }
 
@@ -330,6 +356,7 @@ func CheckQueue(s string) error {
 	if !foreign {
 		return job.CheckQueue(s)
 	}
+
 	return cmp.Or(job.CheckQueue(queue), job.CheckQueue(source))
 }
 
@@ -352,6 +379,7 @@ func CheckPattern(field, s string) error {
 	case len(s) > job.MaxType || !utf8.ValidString(s):
 		return invalid.Errorf(field, "%q is not a type, or a prefix of types such as http.*", clip.Text(s, 64))
 	}
+
 	return nil
 }
 
@@ -365,6 +393,7 @@ func checkSearch(field, s string) error {
 	if utf8.RuneCountInString(clip.Line(s)) < MinSearch {
 		return invalid.Errorf(field, "%q is too short to search for; use at least %d characters", s, MinSearch)
 	}
+
 	return nil
 }
 
@@ -376,5 +405,6 @@ func CheckText(field, s string) error {
 	case strings.ContainsRune(s, 0):
 		return invalid.Errorf(field, "contains a NUL character, which cannot be searched for")
 	}
+
 	return nil
 }

@@ -39,6 +39,7 @@ func NewTallier(f Filter) *Tallier {
 func (t *Tallier) Add(j job.Job) {
 	f := &t.filter
 	queue, typ := f.MatchesQueue(j.Queue), f.MatchesType(j.Type)
+
 	reason := f.Reason == "" || f.Reason == j.Reason
 	state, view := job.Status(j.State), j.Status()
 	if queue && typ && reason {
@@ -47,18 +48,23 @@ func (t *Tallier) Add(j job.Job) {
 			t.states[view]++
 		}
 	}
+
 	if f.Status != "" && f.Status != state && f.Status != view {
 		return
 	}
+
 	if queue && typ && reason {
 		t.total++
 	}
+
 	if queue && typ && j.Reason != "" {
 		t.reasons[j.Reason]++
 	}
+
 	if typ && reason {
 		t.queues[j.Queue]++
 	}
+
 	if queue && reason {
 		t.types[j.Type]++
 	}
@@ -108,5 +114,6 @@ func mostFirst[K cmp.Ordered, C any](counts map[K]int64, count func(K, int64) C)
 	}) {
 		all = append(all, count(k, counts[k]))
 	}
+
 	return all
 }

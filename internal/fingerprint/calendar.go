@@ -21,30 +21,38 @@ func calendarLength(s string, from int) int {
 	if c := s[i]; !isDigit(c) && (c < 'A' || c > 'Z') {
 		return 0
 	}
+
 	if n := nameLength(s[i:], weekdays[:]); n > 0 {
 		i += n + marks(s[i+n:])
 	}
+
 	day := dayLength(s[i:])
 	i += day + marks(s[i+day:])
+
 	month := nameLength(s[i:], months[:])
 	if month == 0 {
 		return 0
 	}
+
 	i += month
 	if day == 0 {
 		skip := marks(s[i:])
 		if day = dayLength(s[i+skip:]); day == 0 {
 			return 0
 		}
+
 		i += skip + day
 	}
+
 	if skip := marks(s[i:]); run(s[i+skip:], isDigit) == len("2026") && !isWord(at(s, i+skip+len("2026"))) {
 		i += skip + len("2026")
 	}
+
 	i += hourLength(s, i)
 	if isWord(at(s, i)) {
 		return 0
 	}
+
 	return i - from
 }
 
@@ -57,12 +65,15 @@ func slashedLength(s string, from int) int {
 			if at(s, i) != '/' {
 				return 0
 			}
+
 			i++
 		}
+
 		digits := run(s[i:], isDigit)
 		if digits == 0 || digits > len("2026") {
 			return 0
 		}
+
 		i += digits
 	}
 
@@ -70,6 +81,7 @@ func slashedLength(s string, from int) int {
 	if hour == 0 || isWord(at(s, i+hour)) {
 		return 0
 	}
+
 	return i + hour - from
 }
 
@@ -79,6 +91,7 @@ func nameLength(s string, short []string) int {
 	if n < 3 || !slices.Contains(short, s[:3]) || n > 3 && !slices.Contains(fulls[:], s[:n]) {
 		return 0
 	}
+
 	return n
 }
 
@@ -101,13 +114,16 @@ func hourLength(s string, from int) int {
 	if strings.HasPrefix(s[i:], "at ") {
 		i += len("at ")
 	}
+
 	if n := clockLength(s, i); n > 0 {
 		return i + n - from
 	}
+
 	hour := run(s[i:], isDigit)
 	if hour == 0 || hour > 2 || at(s, i+hour) != ':' || run(s[i+hour+1:], isDigit) != 2 {
 		return 0
 	}
+
 	i += hour + len(":30")
 	for _, half := range [...]string{" AM", " PM", "AM", "PM", " am", " pm", "am", "pm"} {
 		if strings.HasPrefix(s[i:], half) && !isWord(at(s, i+len(half))) {
@@ -115,5 +131,6 @@ func hourLength(s string, from int) int {
 			break
 		}
 	}
+
 	return i - from
 }

@@ -69,7 +69,9 @@ func Of(typ, class, message, trace string) Cause {
 	if !tellsShortage(message) {
 		c.Frames = frames(trace, speaks(c.Message))
 	}
+
 	c.Fingerprint = c.fingerprint(typ)
+
 	return c
 }
 
@@ -89,6 +91,7 @@ func tellsShortage(message string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -103,6 +106,7 @@ func speaks(message string) bool {
 			words++
 		}
 	}
+
 	return words > 1
 }
 
@@ -112,7 +116,9 @@ func (c Cause) fingerprint(typ string) string {
 	for _, part := range append([]string{typ, c.Class, essence(c.Message)}, c.Frames...) {
 		text = append(append(text, part...), 0)
 	}
+
 	sum := sha256.Sum256(text)
+
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -125,6 +131,7 @@ func (c Cause) Replaced() []Placeholder {
 			all = append(all, p)
 		}
 	}
+
 	return all
 }
 
@@ -166,9 +173,11 @@ func Normalise(message string) string {
 	if len(s) < len(message) { // the last word may be cut: it would differ
 		s = s[:strings.LastIndexAny(s, " \n\t")+1] + "…"
 	}
+
 	s = withoutStatement(s)
 	n := scanner{in: s, out: make([]byte, 0, len(s)+64), close: -1}
 	n.values, n.named = schemaNames(s)
+
 	return clip(n.all(), maxMessage)
 }
 
@@ -178,8 +187,10 @@ func clip(s string, limit int) string {
 		for limit > 0 && !utf8.RuneStart(s[limit]) {
 			limit--
 		}
+
 		s = s[:limit]
 	}
+
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
@@ -197,6 +208,7 @@ func withoutStatement(s string) string {
 			s = s[:i]
 		}
 	}
+
 	return s
 }
 
@@ -222,6 +234,7 @@ func (n *scanner) all() string {
 			n.pos++
 		}
 	}
+
 	return strings.TrimSpace(string(n.out))
 }
 
@@ -233,22 +246,28 @@ func (n *scanner) step() {
 		if len(n.out) > 0 && n.out[len(n.out)-1] != ' ' {
 			n.out = append(n.out, ' ')
 		}
+
 		return
 	}
+
 	if length := foreignQuote(rest); length > 0 { // before the words: its bytes are those of letters
 		n.foreignQuote(length)
 		return
 	}
+
 	if strings.IndexByte("{[(<", rest[0]) >= 0 && n.object() {
 		return
 	}
+
 	if (n.pos == 0 || !isWord(n.in[n.pos-1])) && n.value() {
 		return
 	}
+
 	if !isWord(rest[0]) {
 		n.keep(1)
 		return
 	}
+
 	n.word(untilQuote(rest))
 }
 
@@ -258,16 +277,19 @@ func (n *scanner) value() bool {
 		n.keep(length)
 		return true
 	}
+
 	if length := quoted(n.in, n.pos); length > 0 && n.pos != n.close {
 		n.quote(length)
 		return true
 	}
+
 	for _, m := range matchers {
 		if length := m.match(n.in, n.pos); length > 0 {
 			n.replace(length, m.as)
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -289,6 +311,7 @@ func (n *scanner) quote(length int) {
 				n.keep(1)
 			}
 		}
+
 		n.pos = end
 		n.out = append(n.out, '\'')
 	case tellsError(inside):
@@ -308,6 +331,7 @@ func (n *scanner) foreignQuote(length int) {
 		n.pos += length
 		return
 	}
+
 	n.replace(length, text)
 }
 
@@ -318,6 +342,7 @@ func (n *scanner) schemaName() bool {
 		n.values--
 		return false
 	}
+
 	return n.named
 }
 
@@ -337,6 +362,7 @@ func (n *scanner) replace(length int, as string) {
 			return
 		}
 	}
+
 	n.out = append(n.out, as...)
 }
 
@@ -347,20 +373,24 @@ func (n *scanner) word(length int) {
 		n.replace(length, text)
 		return
 	}
+
 	for end := n.pos + length; n.pos < end; {
 		part := n.in[n.pos:end]
 		if i := strings.IndexByte(part, '_'); i >= 0 {
 			part = part[:max(1, i)]
 		}
+
 		if isID(part) {
 			n.replace(len(part), id)
 			continue
 		}
+
 		digits := run(part, isDigit)
 		if digits > 0 {
 			n.replace(digits, number)
 			continue
 		}
+
 		n.keep(run(part, func(c byte) bool { return !isDigit(c) }))
 	}
 }
@@ -371,22 +401,27 @@ func isID(s string) bool {
 	if len(s) < 10 {
 		return false
 	}
+
 	switches, digits := 0, 0
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return false
 		}
+
 		if isDigit(s[i]) {
 			digits++
 		}
+
 		if i == 0 {
 			continue
 		}
+
 		before, now := kind(s[i-1]), kind(s[i])
 		if before != now && !(before == 'A' && now == 'a') { // as a name begins
 			switches++
 		}
 	}
+
 	return switches*3 >= len(s) || digits < len(s) && digits*2 >= len(s)
 }
 
@@ -398,6 +433,7 @@ func kind(c byte) byte {
 	case 'A' <= c && c <= 'Z':
 		return 'A'
 	}
+
 	return 'a'
 }
 
@@ -420,6 +456,7 @@ func run(s string, of func(byte) bool) int {
 			return i
 		}
 	}
+
 	return len(s)
 }
 

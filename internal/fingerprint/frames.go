@@ -14,13 +14,16 @@ import (
 func (p *parser) rustName(line string) bool {
 	trimmed := strings.TrimLeft(line, " ")
 	digits := run(trimmed, isDigit)
+
 	name, ok := strings.CutPrefix(trimmed[digits:], ": ")
 	isName := strings.HasPrefix(name, "<") || strings.Contains(name, "::<impl ") || !strings.Contains(name, " ")
 	if digits == 0 || !ok || len(trimmed) == len(line) || !isName {
 		p.rust = ""
 		return false
 	}
+
 	p.rust = name
+
 	return true
 }
 
@@ -28,9 +31,11 @@ func (p *parser) rustName(line string) bool {
 func (p *parser) rustFrame(place string) {
 	name := p.rust
 	p.rust = ""
+
 	if strings.HasPrefix(name, "std::") || strings.HasPrefix(name, "core::") || strings.HasPrefix(name, "rust_") {
 		return
 	}
+
 	p.add(withoutHash(name), !foreign(place))
 }
 
@@ -42,6 +47,7 @@ func withoutHash(name string) string {
 	if i >= 0 && len(name)-i == len("::h")+digits && run(name[i+len("::h"):], isHex) == digits {
 		name = name[:i]
 	}
+
 	return strings.ReplaceAll(name, "::{{closure}}", "")
 }
 
@@ -71,8 +77,10 @@ func (p *parser) elixirFrame(s string) bool {
 		application, _, _ = strings.Cut(rest, " ")
 		application = strings.TrimSuffix(application, ")")
 	}
+
 	_, library := slices.BinarySearch(runtimes, application)
 	p.add(function, !library && !strings.Contains(place, "/deps/"))
+
 	return true
 }
 
@@ -97,6 +105,7 @@ func arity(arguments string) string {
 			count++
 		}
 	}
+
 	return strconv.Itoa(count)
 }
 
@@ -108,6 +117,7 @@ func withoutRubyClass(name string) string {
 	if class == 0 || word[0] < 'A' || word[0] > 'Z' || class >= len(word)-1 || strings.IndexByte("#.", word[class]) < 0 {
 		return name
 	}
+
 	return name[:len(name)-len(word)] + word[class+1:]
 }
 
@@ -118,9 +128,11 @@ func withoutModule(name string) string {
 	if i < 0 || strings.HasPrefix(name, "/") {
 		return name
 	}
+
 	if address, method, ok := strings.Cut(name[i+1:], "."); ok && (strings.HasPrefix(address, "0x") || run(address, isDigit) == len(address)) {
 		return name[:i] + "." + method
 	}
+
 	return name[i+1:]
 }
 
@@ -134,15 +146,18 @@ func readable(name string) string {
 
 	for generated != "" {
 		generated = strings.TrimLeft(generated, "<")
+
 		inside, rest, closed := strings.Cut(generated, ">")
 		if closed && inside != "" && run(inside, isWord) == len(inside) && strings.ContainsAny(rest, "_.$") {
 			return before + inside
 		}
+
 		_, generated, ok = strings.Cut(rest, "<")
 		if !ok {
 			break
 		}
 	}
+
 	return name
 }
 
@@ -164,15 +179,18 @@ func withoutShortNames(name string) string {
 // "chunk-BfXk29aQ.js", "server.4f3a2b1c.js".
 func withoutMark(name string) string {
 	const shortest = 6
+
 	base, extension, _ := cutLast(name, '.')
 	if !slices.Contains([]string{"js", "mjs", "cjs", "jsx", "ts", "tsx"}, extension) {
 		return name
 	}
+
 	i := strings.LastIndexAny(base, "-.")
 	mark := base[i+1:]
 	if i <= 0 || len(mark) < shortest || !isMark(mark) {
 		return name
 	}
+
 	return base[:i] + "." + extension
 }
 
@@ -182,11 +200,13 @@ func isMark(s string) bool {
 	if run(s, func(c byte) bool { return isWord(c) && c < 0x80 }) != len(s) {
 		return false
 	}
+
 	capitals, small := false, false
 	for i := range len(s) {
 		capitals = capitals || i > 0 && 'A' <= s[i] && s[i] <= 'Z'
 		small = small || 'a' <= s[i] && s[i] <= 'z'
 	}
+
 	return strings.ContainsAny(s, "0123456789") || capitals && small
 }
 
@@ -195,6 +215,7 @@ func cutLast(s string, mark byte) (before, after string, ok bool) {
 	if i < 0 {
 		return s, "", false
 	}
+
 	return s[:i], s[i+1:], true
 }
 
@@ -205,6 +226,7 @@ func stable(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return r < ' ' }) >= 0 {
 		return ""
 	}
+
 	out := make([]byte, 0, len(name))
 	for i := 0; i < len(name); {
 		c := name[i]
@@ -214,12 +236,15 @@ func stable(name string) string {
 				continue
 			}
 		}
+
 		if strings.HasPrefix(name[i:], ".func") && isDigit(at(name, i+len(".func"))) { // a closure of Go
 			i += len(".func") + run(name[i+len(".func"):], isDigit)
 			continue
 		}
+
 		out = append(out, c)
 		i++
 	}
+
 	return withoutMark(string(out))
 }

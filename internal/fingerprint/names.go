@@ -35,7 +35,9 @@ func namedBefore(s string) bool {
 	if strings.HasSuffix(s, "key not found: ") { // of Ruby and Elixir
 		return true
 	}
+
 	_, found := slices.BinarySearch(naming, strings.ToLower(lastWord(s)))
+
 	return found
 }
 
@@ -58,6 +60,7 @@ func lastWord(s string) string {
 	for i > 0 && isWord(s[i-1]) {
 		i--
 	}
+
 	return s[i:]
 }
 
@@ -74,10 +77,13 @@ func tellsError(s string) bool {
 	if isStatus(s, 0) {
 		return true
 	}
+
 	if strings.Count(s, " ") < 2 {
 		return false
 	}
+
 	s = strings.ToLower(s)
+
 	return slices.ContainsFunc(troubles[:], func(word string) bool { return strings.Contains(s, word) })
 }
 
@@ -95,6 +101,7 @@ func untilQuote(s string) int {
 			return i
 		}
 	}
+
 	return length
 }
 
@@ -103,17 +110,20 @@ func foreignQuote(s string) int {
 	if s[0] < 0x80 {
 		return 0
 	}
+
 	for _, q := range quotes {
 		if rest, ok := strings.CutPrefix(s, q.open); ok {
 			end := strings.IndexAny(rest[:min(len(rest), maxQuoted)], q.close)
 			if end < 0 {
 				return 0
 			}
+
 			for _, r := range rest[end:] {
 				return len(q.open) + end + len(string(r))
 			}
 		}
 	}
+
 	return 0
 }
 
@@ -124,6 +134,7 @@ func essence(message string) string {
 	message = withoutClass(withoutTool(untranslated(message)))
 	message = strings.ReplaceAll(message, "nil:NilClass", "nil") // as Ruby says it up to 3.3
 	message = withoutCall(message)
+
 	out := make([]byte, 0, len(message))
 	const value = "‹›"
 	for i := 0; i < len(message); {
@@ -131,14 +142,18 @@ func essence(message string) string {
 			if start := joined(out, value); start >= 0 {
 				out = out[:start]
 			}
+
 			out = append(withoutMethod(out), value...)
 			i += n
 			i += run(message[i:], func(c byte) bool { return c == '=' }) // of base64
+
 			continue
 		}
+
 		out = append(out, message[i])
 		i++
 	}
+
 	return strings.TrimRight(string(out), ".") // one version ends a sentence, another does not
 }
 
@@ -150,6 +165,7 @@ func withoutCall(message string) string {
 	if !ok || !dashed || run(call, func(c byte) bool { return isWord(c) && c < 0x80 }) != len(call) {
 		return message
 	}
+
 	return before + " - " + rest
 }
 
@@ -161,6 +177,7 @@ func withoutTool(message string) string {
 	if !isTool || len(rest) < len("error") || !strings.EqualFold(rest[:len("error")], "error") {
 		return message
 	}
+
 	return strings.TrimPrefix(rest, "error: ")
 }
 
@@ -169,11 +186,13 @@ func placeholder(s string) int {
 	if s[0] < 0x80 {
 		return 0
 	}
+
 	for _, name := range [...]string{text, number, id, uuid, hexa, moment, duration, size, url, host, path, email, ip} {
 		if strings.HasPrefix(s, name) {
 			return len(name)
 		}
 	}
+
 	return 0
 }
 
@@ -185,9 +204,11 @@ func joined(out []byte, value string) int {
 	for glue < longest && glue < len(out) && strings.IndexByte("-._:/+=@#~, ", out[len(out)-1-glue]) >= 0 {
 		glue++
 	}
+
 	if start := len(out) - glue - len(value); start >= 0 && string(out[start:start+len(value)]) == value {
 		return start
 	}
+
 	return -1
 }
 
@@ -199,6 +220,7 @@ func withoutMethod(out []byte) []byte {
 			return out[:start]
 		}
 	}
+
 	return out
 }
 
@@ -209,6 +231,7 @@ func withoutClass(message string) string {
 		if !ok || strings.Count(rest, " ") < 2 || !isClass(class) {
 			return message
 		}
+
 		message = rest
 	}
 }

@@ -41,6 +41,7 @@ func (n *scanner) object() bool {
 
 	n.tried++
 	from := n.pos + head
+
 	r := fieldReader{in: n.in[from:min(len(n.in), from+maxObject)], closing: closing}
 	fields, length := r.read()
 	if len(fields) == 0 || closing == ']' && len(fields) == 1 && fields[0].separator == ": " {
@@ -52,13 +53,16 @@ func (n *scanner) object() bool {
 	if head > 1 {
 		n.out = append(n.out, ' ')
 	}
+
 	n.out = append(n.out, text...)
 	for _, f := range fields {
 		if f.tells() {
 			n.out = append(n.out, ", "+f.name+f.separator+f.said()...)
 		}
 	}
+
 	n.pos = from + length
+
 	return true
 }
 
@@ -80,6 +84,7 @@ func (n *scanner) opens() (closing byte, head int) {
 			return '>', 1 + run(n.in[n.pos+1:], func(c byte) bool { return isWord(c) || c == ':' || c == '.' })
 		}
 	}
+
 	return 0, 0
 }
 
@@ -96,6 +101,7 @@ func (f field) tells() bool {
 // quoted text only if it tells of an error.
 func (f field) said() string {
 	inside := strings.Trim(f.value, "\"'`")
+
 	isCode := slices.Contains(coded[:], strings.ToLower(strings.Trim(f.name, ":@")))
 	word := run(inside, func(c byte) bool { return isWord(c) && c < utf8.RuneSelf || c == '-' })
 	switch {
@@ -104,7 +110,9 @@ func (f field) said() string {
 	case inside != f.value && !tellsError(inside):
 		return text
 	}
+
 	value := scanner{in: inside, close: -1, tried: maxTried}
+
 	return value.all()
 }
 
@@ -125,18 +133,22 @@ type fieldReader struct {
 func (r *fieldReader) read() (fields []field, end int) {
 	for {
 		r.skip(" \t\n,")
+
 		f, ok := r.named()
 		if !ok {
 			break
 		}
+
 		f.value = strings.TrimSpace(r.value(f.separator))
 		fields = append(fields, f)
 	}
 
 	r.skip(" \t\n,")
+
 	if r.pos < len(r.in) && r.in[r.pos] != r.closing {
 		return nil, 0 // something else follows: it is no object
 	}
+
 	return fields, r.pos
 }
 
@@ -156,6 +168,7 @@ func (r *fieldReader) named() (f field, ok bool) {
 	if strings.HasPrefix(rest, ":") || strings.HasPrefix(rest, "@") { // a symbol or a variable of Ruby
 		length = 1
 	}
+
 	word := run(rest[length:], func(c byte) bool { return isWord(c) || c == '.' || c == '?' })
 	if word == 0 || isDigit(rest[length]) {
 		return field{}, false
@@ -168,6 +181,7 @@ func (r *fieldReader) named() (f field, ok bool) {
 			return field{name: rest[:length], separator: separator}, true
 		}
 	}
+
 	return field{}, false
 }
 
@@ -193,8 +207,10 @@ func (r *fieldReader) value(separator string) string {
 		case depth == 0 && c == ' ' && separator == ":" && r.nameFollows():
 			return r.in[from:r.pos]
 		}
+
 		r.pos++
 	}
+
 	return r.in[from:]
 }
 
@@ -214,6 +230,8 @@ func (n *scanner) literal(word string) bool {
 	if !slices.Contains(literals[:], word) {
 		return false
 	}
+
 	before := strings.TrimRight(n.in[max(0, n.pos-4):n.pos], " ")
+
 	return strings.HasSuffix(before, `":`) || strings.HasSuffix(before, "=") || strings.HasSuffix(before, "=>")
 }

@@ -25,12 +25,14 @@ func state(s string) (code string, from, to int) {
 		if i < 0 || len(s) < i+len(mark)+length {
 			continue
 		}
+
 		from, to = i, i+len(mark)+length
 		code = s[to-length : to]
 		if run(code, func(c byte) bool { return isDigit(c) || 'A' <= c && c <= 'Z' }) == length {
 			return code, from, to
 		}
 	}
+
 	return "", 0, 0
 }
 
@@ -41,11 +43,13 @@ func schemaNames(s string) (values int, ok bool) {
 	if code == "" || !isWorded(code) {
 		return 0, false
 	}
+
 	for _, number := range valued {
 		if strings.Contains(s[to:], number) {
 			return 1, true
 		}
 	}
+
 	return 0, true
 }
 
@@ -55,6 +59,7 @@ func isWorded(code string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -81,6 +86,7 @@ func untranslated(message string) string {
 			break
 		}
 	}
+
 	return before + "SQLSTATE " + code + numberOf(said) + namesIn(said)
 }
 
@@ -91,6 +97,7 @@ func numberOf(said string) string {
 			return " " + word
 		}
 	}
+
 	return ""
 }
 
@@ -103,8 +110,10 @@ func namesIn(said string) string {
 		if !opened || !closed {
 			return names.String()
 		}
+
 		if isName(name) {
 			names.WriteString(" '" + name + "'")
+
 			said = after
 		} else {
 			said = rest

@@ -34,6 +34,7 @@ func frames(trace string, speaks bool) []string {
 	} else {
 		p.lines(trace[:min(len(trace), maxTrace)])
 	}
+
 	if len(p.found) == 0 {
 		p.found = p.places
 	}
@@ -48,6 +49,7 @@ func frames(trace string, speaks bool) []string {
 	case len(own) > 0:
 		return top(withStatement(own))
 	}
+
 	return top(oneOfEachFile(p.found))
 }
 
@@ -58,6 +60,7 @@ func withStatement(stack []frame) []frame {
 		stack = slices.Clone(stack)
 		stack[0].name = clip(stack[0].name+": "+stack[0].source, maxFrame)
 	}
+
 	return stack
 }
 
@@ -102,6 +105,7 @@ func pythonCause(trace string) (text string, ok bool) {
 			first = i
 		}
 	}
+
 	return blocks[first], true
 }
 
@@ -120,9 +124,11 @@ func withoutEntry(own []frame) []frame {
 	if !slices.ContainsFunc(own, func(f frame) bool { return !f.outside }) {
 		return own
 	}
+
 	for own[len(own)-1].outside {
 		own = own[:len(own)-1]
 	}
+
 	return own
 }
 
@@ -140,6 +146,7 @@ func top(all []frame) []string {
 			break
 		}
 	}
+
 	return names
 }
 
@@ -173,6 +180,7 @@ type parser struct {
 func (p *parser) lines(trace string) {
 	for line := range strings.SplitSeq(trace, "\n") {
 		p.line(strings.TrimRight(line, "\r"))
+
 		if p.over {
 			return
 		}
@@ -187,7 +195,9 @@ func withoutService(trace string) string {
 	if !ok || name == "" || strings.Contains(strings.TrimRight(name, " "), " ") {
 		return trace
 	}
+
 	prefix := name + " | "
+
 	return strings.ReplaceAll(strings.TrimPrefix(trace, prefix), "\n"+prefix, "\n")
 }
 
@@ -199,6 +209,7 @@ func (p *parser) line(line string) {
 		p.goFrame(call, line[1:])
 		return
 	}
+
 	trimmed := strings.TrimLeft(line, " \t")
 	isGrouped := p.groups(trimmed)
 	if isGrouped {
@@ -212,6 +223,7 @@ func (p *parser) line(line string) {
 			return
 		}
 	}
+
 	switch {
 	case trimmed == "":
 	case strings.HasPrefix(trimmed, "goroutine "):
@@ -244,7 +256,9 @@ func (p *parser) line(line string) {
 		if p.goLine(trimmed) {
 			return
 		}
+
 		p.place(trimmed)
+
 		if line == trimmed && !continues(line) {
 			p.apart = true
 		}
@@ -272,10 +286,13 @@ func (p *parser) take(f frame) bool {
 	if f.name == "" {
 		return false
 	}
+
 	if p.apart {
 		p.found, p.apart = p.found[:0], false
 	}
+
 	p.found = append(p.found, f)
+
 	return true
 }
 
@@ -286,9 +303,11 @@ func (p *parser) goFrame(call, place string) {
 	if strings.HasSuffix(call, ")") {
 		name = call[:strings.LastIndexByte(call, '(')]
 	}
+
 	if strings.HasPrefix(name, "runtime.") || strings.HasPrefix(name, "runtime/") {
 		return
 	}
+
 	p.addGo(name, place)
 }
 
@@ -307,6 +326,7 @@ func (p *parser) goLine(s string) bool {
 	if is {
 		p.addGo(name, place)
 	}
+
 	return is
 }
 
@@ -331,27 +351,34 @@ func (p *parser) atFrame(s string) {
 	if p.goLine(s) {
 		return
 	}
+
 	place := s
 	name, inside, called := strings.Cut(s, "(")
 	if called {
 		place = inside
 	}
+
 	if _, file, ok := strings.Cut(s, ") in "); ok {
 		place = file
 	}
+
 	name = strings.TrimSpace(name)
+
 	isFile := !called && strings.ContainsAny(name, `/\`)
 	outside := isFile && !mangled(name) // a bundler leaves no names
 	if isFile {
 		name = file(name)
 	}
+
 	name = withoutModule(name)
 	if called && mangled(place) {
 		name = withoutShortNames(name)
 	}
+
 	if name == "" {
 		name, isFile = file(place), true
 	}
+
 	p.take(frame{
 		name: strings.TrimPrefix(readable(name), "new "), own: !foreign(place) && !library(name), isFile: isFile, outside: outside,
 	})
@@ -359,10 +386,12 @@ func (p *parser) atFrame(s string) {
 
 func (p *parser) pythonFrame(s string) {
 	place, rest, _ := strings.Cut(s, `"`)
+
 	_, function, ok := strings.Cut(rest, ", in ")
 	if !ok {
 		return
 	}
+
 	p.statement = p.add(file(place)+" "+function, !foreign(place))
 }
 
@@ -370,11 +399,13 @@ func (p *parser) pythonFrame(s string) {
 // called: the method itself is at the place of the line before.
 func (p *parser) phpFrame(s string) {
 	_, rest, _ := strings.Cut(s, " ")
+
 	place, call, _ := strings.Cut(rest, ": ")
 	inside := p.inside
 	if inside == "" {
 		inside = place
 	}
+
 	p.inside = place
 	name, _, _ := strings.Cut(call, "(")
 	p.add(name, !foreign(inside) && strings.Contains(inside, "/"))
@@ -396,9 +427,11 @@ func (p *parser) rubyFrame(s string) {
 	case !p.ended:
 		p.apart = true
 		p.take(f)
+
 		for _, caller := range slices.Backward(p.callers) {
 			p.take(caller)
 		}
+
 		p.ended = len(p.callers) > 0
 	}
 }
@@ -408,15 +441,18 @@ func (p *parser) rubyFrame(s string) {
 func (p *parser) place(s string) {
 	for _, word := range strings.Fields(s[:min(len(s), 500)]) {
 		word = strings.Trim(withoutColumn(word), "()[]{},;'\"")
+
 		name, line, ok := strings.Cut(word, ":")
 		if strings.HasSuffix(name, ".go") && !strings.Contains(name, "/") {
 			continue
 		}
+
 		if ok && isDigit(at(line, 0)) && strings.LastIndexByte(name, '.') > strings.LastIndexByte(name, '/') && !isDigit(at(name, 0)) {
 			p.inside = word
 			if name = stable(file(name)); name != "" {
 				p.places = append(p.places, frame{name: name, own: !foreign(word)})
 			}
+
 			return
 		}
 	}
@@ -430,6 +466,7 @@ func withoutColumn(word string) string {
 	if name == "" || digits == 0 || at(rest, digits) != ',' {
 		return word
 	}
+
 	return name + ":" + rest[:digits]
 }
 

@@ -31,19 +31,24 @@ func quoted(s string, from int) int {
 	if quote != '"' && quote != '\'' && quote != '`' {
 		return 0
 	}
+
 	for i := from + 1; i < len(s) && i <= from+maxQuoted && s[i] != '\n'; i++ {
 		if s[i] == '\\' {
 			i++
 			continue
 		}
+
 		if s[i] != quote && !(quote == '`' && s[i] == '\'') || isWord(at(s, i+1)) { // Ruby: `name'
 			continue
 		}
+
 		if quote == '"' && at(s, i+1) == ':' && inObject(s[:from]) {
 			return 0
 		}
+
 		return i + 1 - from
 	}
+
 	return 0
 }
 
@@ -59,26 +64,32 @@ func urlLength(s string, from int) int {
 	if scheme < 2 || !isLetter(s[from]) || !strings.HasPrefix(s[from+scheme:], "://") {
 		return 0
 	}
+
 	length := run(s[from:], func(c byte) bool { return c > ' ' && c < 0x7f && !strings.ContainsRune("\"'`<>|", rune(c)) })
+
 	link := strings.TrimRight(s[from:from+length], ".,:;!?")
 	for strings.HasSuffix(link, ")") && !strings.Contains(link, "(") || strings.HasSuffix(link, "]") && !strings.Contains(link, "[") ||
 		strings.HasSuffix(link, "}") && !strings.Contains(link, "{") {
 		link = strings.TrimRight(link[:len(link)-1], ".,:;!?")
 	}
+
 	return max(len(link), scheme+3)
 }
 
 func emailLength(s string, from int) int {
 	const maxLocal = 64
+
 	local := run(s[from:min(len(s), from+maxLocal)], func(c byte) bool { return isWord(c) || strings.ContainsRune(".%+-", rune(c)) })
 	if local == 0 || at(s, from+local) != '@' {
 		return 0
 	}
+
 	host := s[from+local+1:]
 	host = strings.TrimRight(host[:run(host, func(c byte) bool { return isWord(c) || c == '.' || c == '-' })], ".-")
 	if !strings.Contains(host, ".") {
 		return 0
 	}
+
 	return local + 1 + len(host)
 }
 
@@ -87,12 +98,14 @@ func uuidLength(s string, from int) int {
 	if len(s) < from+length || isWord(at(s, from+length)) {
 		return 0
 	}
+
 	for i := range length {
 		c := s[from+i]
 		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash && c != '-' || !dash && !isHex(c) {
 			return 0
 		}
 	}
+
 	return length
 }
 
@@ -106,11 +119,13 @@ func hexLength(s string, from int) int {
 		return 0
 	}
 	const shortest = 8
+
 	n := run(s[from:], isHex)
 	value := s[from : from+n]
 	if n < shortest || isWord(at(s, from+n)) || !strings.ContainsAny(value, "0123456789") || run(value, isDigit) == n {
 		return 0
 	}
+
 	return n
 }
 
@@ -119,33 +134,41 @@ func ipLength(s string, from int) int {
 	if s[from] == '[' {
 		return bracketedIPLength(s[from:])
 	}
+
 	n := run(s[from:], func(c byte) bool { return isHex(c) || c == ':' || c == '.' })
 	value := strings.TrimRight(s[from:from+n], ".:")
 	if strings.HasPrefix(s[from:from+n], "::") && value == "" || isWord(at(s, from+n)) {
 		return 0
 	}
+
 	if strings.Count(value, ".") == 3 {
 		return ip4Length(s, from, value)
 	}
+
 	if strings.Count(value, ":") < 2 || !strings.ContainsAny(value, "0123456789") {
 		return 0
 	}
+
 	if _, err := netip.ParseAddr(value); err != nil {
 		return 0
 	}
+
 	return len(value) + tail(s, from+len(value), '/')
 }
 
 // bracketedIPLength is an address with a port: [::1]:443.
 func bracketedIPLength(s string) int {
 	const longest = len("[") + 45
+
 	end := strings.IndexByte(s[:min(len(s), longest)], ']')
 	if end < 0 || at(s, end+1) != ':' {
 		return 0
 	}
+
 	if _, err := netip.ParseAddr(s[1:end]); err != nil {
 		return 0
 	}
+
 	return end + 1 + tail(s, end+1, ':')
 }
 
@@ -160,8 +183,10 @@ func hostLength(s string, from int) int {
 	if !isLetter(s[from]) && !isDigit(s[from]) {
 		return 0
 	}
+
 	n := run(s[from:], func(c byte) bool { return c < 0x80 && isWord(c) || c == '.' || c == '-' })
 	name := strings.TrimRight(s[from:from+n], ".-")
+
 	port := tail(s, from+len(name), ':')
 	isNamed := strings.ContainsAny(name, "-.0123456789") // no word of a sentence is
 	if port > 0 && isDialled(s, from) || isNamed && isResolved(s, from+n) {
@@ -172,9 +197,11 @@ func hostLength(s string, from int) int {
 	if _, found := slices.BinarySearch(hosts, word); !found && !(word == "to" && connects(s[:from])) {
 		return 0
 	}
+
 	if certain := word == "lookup" || word == "enotfound" || word == "eai_again"; port == 0 && !certain && !strings.Contains(name, ".") {
 		return 0
 	}
+
 	return len(name) + port
 }
 
@@ -193,7 +220,9 @@ func isResolved(s string, to int) bool {
 	if !strings.HasPrefix(s[to:], " (") || !isDigit(at(s, address)) {
 		return false
 	}
+
 	length := ipLength(s, address)
+
 	return length > 0 && at(s, address+length) == ')'
 }
 
@@ -207,9 +236,11 @@ func ip4Length(s string, from int, value string) int {
 	if _, err := netip.ParseAddrPort(value); err == nil {
 		return len(value)
 	}
+
 	if _, err := netip.ParseAddr(value); err != nil {
 		return 0
 	}
+
 	return len(value) + tail(s, from+len(value), '/')
 }
 
@@ -218,9 +249,11 @@ func tail(s string, from int, mark byte) int {
 	if at(s, from) != mark {
 		return 0
 	}
+
 	if n := run(s[from+1:], isDigit); n > 0 && !isWord(at(s, from+1+n)) {
 		return n + 1
 	}
+
 	return 0
 }
 
@@ -238,10 +271,12 @@ func pathLength(s string, from int) int {
 	default:
 		return relativeLength(rest)
 	}
+
 	n := pathEnd(rest)
 	if query := at(rest, n); query == '=' && strings.Contains(rest[:n], "?") {
 		n += run(rest[n:], func(c byte) bool { return isWord(c) || strings.IndexByte("=&%+-._~/", c) >= 0 })
 	}
+
 	return n
 }
 
@@ -257,6 +292,7 @@ func relativeLength(s string) int {
 	if folders <= 0 || dot < folders || !isExtension(s[dot+1:n]) {
 		return 0
 	}
+
 	return n
 }
 
@@ -269,15 +305,18 @@ func isExtension(s string) bool {
 // phoneLength is a telephone number with its country: +1 (555) 010-9999.
 func phoneLength(s string, from int) int {
 	const fewest = 8
+
 	if s[from] != '+' || !isDigit(at(s, from+1)) {
 		return 0
 	}
+
 	n := 1 + run(s[from+1:], func(c byte) bool { return isDigit(c) || strings.IndexByte(" ()-/", c) >= 0 })
 	number := strings.TrimRight(s[from:from+n], " ()-/")
 	if digits := strings.IndexFunc(number, func(r rune) bool { return r != '+' && !isDigit(byte(r)) }); digits < 0 ||
 		len(number)-strings.Count(number, " ") < fewest || isWord(at(s, from+len(number))) {
 		return 0
 	}
+
 	return len(number)
 }
 
@@ -287,24 +326,30 @@ func numberLength(s string, from int) int {
 	if c := s[i]; (c == '-' || c == '+') && at(s, from-1) != '-' {
 		i++
 	}
+
 	if !isDigit(at(s, i)) {
 		return 0
 	}
+
 	for i < len(s) && (isDigit(s[i]) || strings.ContainsRune(".,", rune(s[i])) && isDigit(at(s, i+1))) {
 		i++
 	}
+
 	if c := at(s, i); c == 'e' || c == 'E' {
 		sign := 0
 		if d := at(s, i+1); d == '-' || d == '+' {
 			sign = 1
 		}
+
 		if n := run(s[min(len(s), i+1+sign):], isDigit); n > 0 && !isWord(at(s, i+1+sign+n)) {
 			i += 1 + sign + n
 		}
 	}
+
 	if isWord(at(s, i)) {
 		return 0
 	}
+
 	return i - from
 }
 
@@ -316,23 +361,28 @@ func codeLength(s string, from int) int {
 	if isStatus(s, from) {
 		return len("503")
 	}
+
 	if n := sqlStateLength(s, from); n > 0 {
 		return n
 	}
+
 	const longest = 5
 	n := run(s[from:], isDigit)
 	if n == 0 || n > longest || isWord(at(s, from+n)) {
 		return 0
 	}
+
 	if ofPDO(s[:from]) {
 		return n
 	}
+
 	before := strings.ToLower(strings.TrimRight(s[max(0, from-16):from], " :=[("))
 	for _, word := range codes {
 		if strings.HasSuffix(before, word) {
 			return n
 		}
 	}
+
 	return 0
 }
 
@@ -352,21 +402,25 @@ var sqlStates = [...]string{"sqlstate", "sql state", "sql_state"}
 // are any: five upper-case letters and digits, for example HY000.
 func sqlStateLength(s string, from int) int {
 	const length = 5
+
 	begin, end := from, byte(0)
 	if s[from] == '"' || s[from] == '\'' {
 		begin, end = from+1, s[from]
 	}
+
 	n := run(s[begin:], func(c byte) bool { return isDigit(c) || 'A' <= c && c <= 'Z' })
 	after := at(s, begin+n)
 	if n != length || !strings.ContainsAny(s[begin:begin+n], "0123456789") || end != 0 && after != end || isWord(after) {
 		return 0
 	}
+
 	before := strings.ToLower(strings.TrimRight(s[max(0, from-16):from], ` :=[("'`))
 	for _, name := range sqlStates {
 		if strings.HasSuffix(before, name) {
 			return n + 2*(begin-from)
 		}
 	}
+
 	return 0
 }
 
@@ -376,10 +430,13 @@ func isStatus(s string, from int) bool {
 	if n := run(s[from:], isDigit); n != 3 || s[from] != '4' && s[from] != '5' || isWord(at(s, from+3)) {
 		return false
 	}
+
 	if at(s, from+3) == ' ' && 'A' <= at(s, from+4) && at(s, from+4) <= 'Z' && isLetter(at(s, from+5)) {
 		return true
 	}
+
 	before := strings.ToLower(strings.TrimRight(s[max(0, from-12):from], " :="))
+
 	return strings.HasSuffix(before, "status") || strings.HasSuffix(before, "code") || strings.HasSuffix(before, "http") ||
 		strings.HasSuffix(before, "ed error") // "returned error: 503" of curl
 }
@@ -397,9 +454,11 @@ func timeLength(s string, from int) int {
 	} else if end += clockLength(s, from); end == from {
 		return 0
 	}
+
 	if isWord(at(s, end)) {
 		return 0
 	}
+
 	return end - from
 }
 
@@ -409,16 +468,19 @@ func dateLength(s string, from int) int {
 	if len(s) < from+length {
 		return 0
 	}
+
 	date := s[from : from+length]
 	separator := date[4]
 	if separator != '-' && separator != '/' && separator != '.' || date[7] != separator || isDigit(at(s, from+length)) {
 		return 0
 	}
+
 	for _, i := range [...]int{0, 1, 2, 3, 5, 6, 8, 9} {
 		if !isDigit(date[i]) {
 			return 0
 		}
 	}
+
 	return length
 }
 
@@ -430,20 +492,26 @@ func clockLength(s string, from int) int {
 			if at(s, i) != ':' {
 				return 0
 			}
+
 			i++
 		}
+
 		n := run(s[min(len(s), i):min(len(s), i+3)], isDigit)
 		if n == 0 || n > 2 || part > 0 && n != 2 {
 			return 0
 		}
+
 		i += n
 	}
+
 	if c := at(s, i); (c == '.' || c == ',') && isDigit(at(s, i+1)) {
 		i += 1 + run(s[i+1:], isDigit)
 	}
+
 	if at(s, i) == ':' { // an address
 		return 0
 	}
+
 	return i - from + zoneLength(s, i)
 }
 
@@ -453,17 +521,21 @@ func zoneLength(s string, from int) int {
 	if at(s, i) == 'Z' || at(s, i) == 'z' {
 		return 1
 	}
+
 	if at(s, i) == ' ' && (at(s, i+1) == '+' || at(s, i+1) == '-') && run(s[i+2:], isDigit) == 4 {
 		i++
 	}
+
 	if c := at(s, i); c == '+' || c == '-' {
 		i += offsetLength(s[i:])
 	}
+
 	for _, name := range [...]string{" UTC", " GMT"} {
 		if strings.HasPrefix(s[i:], name) && !isWord(at(s, i+len(name))) {
 			return i + len(name) - from
 		}
 	}
+
 	return i - from
 }
 
@@ -474,10 +546,12 @@ func offsetLength(s string) int {
 		if !isDigit(at(s, i)) || !isDigit(at(s, i+1)) {
 			return 0
 		}
+
 		if i += 2; i == 3 && at(s, i) == ':' {
 			i++
 		}
 	}
+
 	return i
 }
 
@@ -491,14 +565,18 @@ func durationLength(s string, from int) int {
 		if unit == 0 {
 			unit = unitWord(s[i+n:], timeWords[:])
 		}
+
 		if unit == 0 {
 			return 0
 		}
+
 		i += n + unit
 	}
+
 	if i == from || isWord(at(s, i)) {
 		return 0
 	}
+
 	return i - from
 }
 
@@ -508,6 +586,7 @@ func unitLength(s string) int {
 			return len(unit)
 		}
 	}
+
 	return 0
 }
 
@@ -525,10 +604,12 @@ func unitWord(s string, units []string) int {
 	if at(s, 0) == ' ' {
 		space = 1
 	}
+
 	n := run(s[space:], isLetter)
 	if slices.Contains(units, s[space:space+n]) {
 		return space + n
 	}
+
 	return 0
 }
 
@@ -538,9 +619,11 @@ func sizeLength(s string, from int) int {
 	if n == 0 || !isDigit(s[from]) {
 		return 0
 	}
+
 	unit := unitWord(s[from+n:], sizeWords[:])
 	if unit == 0 || isWord(at(s, from+n+unit)) {
 		return 0
 	}
+
 	return n + unit
 }

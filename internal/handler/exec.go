@@ -45,13 +45,17 @@ func newExec(hide Hide, programs *programs, config Exec, field string) (engine.H
 	if len(config.Command) == 0 || !filepath.IsAbs(config.Command[0]) {
 		return nil, &invalid.Error{Field: field + ".command", Problem: "must begin with the absolute path of a program"}
 	}
+
 	if slices.ContainsFunc(config.Command, func(s string) bool { return strings.ContainsRune(s, 0) }) {
 		return nil, &invalid.Error{Field: field + ".command", Problem: "holds a NUL character"}
 	}
+
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err
 	}
+
 	p := &program{hide: hide, command: slices.Clone(config.Command), timeout: config.Timeout, programs: programs}
+
 	return p.run, nil
 }
 
@@ -59,9 +63,11 @@ func newExec(hide Hide, programs *programs, config Exec, field string) (engine.H
 func (p *program) run(ctx context.Context, j job.Job) error {
 	own, cancel := within(ctx, p.timeout)
 	defer cancel()
+
 	stdout, stderr := &tail{limit: keepStdout}, &tail{limit: keepStderr}
 	g := p.build(own, j)
 	g.cmd.Stdout, g.cmd.Stderr = stdout, stderr
+
 	err := g.run()
 	state := g.cmd.ProcessState
 	switch {
@@ -70,11 +76,13 @@ func (p *program) run(ctx context.Context, j job.Job) error {
 	case state.Success() && !g.stopped:
 		return nil // even when a grandchild kept the pipes open
 	}
+
 	f := p.failed(state, stdout.shown(p.hide), stderr.shown(p.hide))
 	if g.stopped && ctx.Err() == nil {
 		f.ErrorInfo = job.ErrorInfo{Type: "exec.timeout", Message: fmt.Sprintf("%s: ran longer than %v", p.command[0], p.timeout)}
 		f.Answer = retry.Answer{} // many programs end well when they are told to stop
 	}
+
 	return f
 }
 
@@ -92,6 +100,7 @@ func (p *program) build(ctx context.Context, j job.Job) *group {
 	f := factsOf(j)
 	g := &group{program: p, cmd: exec.CommandContext(ctx, p.command[0], p.command[1:]...), execution: f.execution}
 	g.cmd.Stdin = bytes.NewReader(j.Payload)
+
 	g.cmd.Env = append(environment(f), p.programs.mark(f.execution))
 	g.cmd.SysProcAttr = attributes()
 	g.cmd.WaitDelay = termGrace
@@ -99,6 +108,7 @@ func (p *program) build(ctx context.Context, j job.Job) *group {
 		g.stopped = true
 		return syscall.Kill(-g.cmd.Process.Pid, syscall.SIGTERM)
 	}
+
 	return g
 }
 
@@ -108,11 +118,13 @@ func (g *group) run() error {
 	if err := g.programs.start(g.cmd); err != nil {
 		return err
 	}
+
 	err := g.cmd.Wait()
 	// The number of a group is not given away while it has members. An error
 	// says that there are none.
 	_ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
 	g.programs.end(g.execution)
+
 	return err
 }
 
@@ -131,11 +143,13 @@ func environment(f facts) []string {
 	if f.traceID != "" {
 		env = append(env, "REDRIVE_TRACE_ID="+f.traceID)
 	}
+
 	for _, name := range []string{"PATH", "HOME", "LANG"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
+
 	return env
 }
 
@@ -143,13 +157,16 @@ func (p *program) unstarted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	if short := resource.Shortage(err); short != nil {
 		return short
 	}
+
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &job.Failure{ErrorInfo: job.ErrorInfo{
 			Type: "exec.timeout", Message: fmt.Sprintf("%s: not started within %v", p.command[0], p.timeout)}}
 	}
+
 	return &job.Failure{ErrorInfo: job.ErrorInfo{Type: "exec.start", Message: err.Error()}}
 }
 
@@ -158,17 +175,21 @@ func (p *program) unstarted(ctx context.Context, err error) error {
 // kept of its output is the trace.
 func (p *program) failed(state *os.ProcessState, stdout, stderr string) *job.Failure {
 	said := errortext.Program(stderr, stdout)
+
 	f := &job.Failure{ErrorInfo: job.ErrorInfo{Message: said.String()}, Trace: stderr}
 	if f.Message == "" {
 		f.Message = fmt.Sprintf("%s: %v, and nothing on stderr", p.command[0], state)
 	}
+
 	if stdout != "" {
 		f.Trace = strings.TrimPrefix(f.Trace+"\n--- stdout ---\n"+stdout, "\n")
 	}
+
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		f.Type = "exec.signal_" + signalName(status.Signal())
 		return f
 	}
+
 	f.Type = fmt.Sprintf("exec.exit_%d", state.ExitCode())
 	switch state.ExitCode() {
 	case exitTempFail:
@@ -176,6 +197,7 @@ func (p *program) failed(state *os.ProcessState, stdout, stderr string) *job.Fai
 	case exitDataErr:
 		f.Answer.Code = retry.CodeDeadLetter
 	}
+
 	return f
 }
 
@@ -191,5 +213,6 @@ func signalName(s syscall.Signal) string {
 	if name, ok := names[s]; ok {
 		return name
 	}
+
 	return fmt.Sprint(int(s))
 }

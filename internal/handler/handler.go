@@ -99,10 +99,12 @@ func (s *Set) With(configs map[string]Config, hide Hide) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	n.secured = append(n.secured, s.secured...) // requests of running jobs use them
 	if n.runsPrograms && !s.runsPrograms {
 		n.programs.tell()
 	}
+
 	return n, nil
 }
 
@@ -115,11 +117,14 @@ func build(configs map[string]Config, hide Hide, client *httpclient.Client, prog
 		if err != nil {
 			return nil, err
 		}
+
 		if err := s.add(pattern, handler); err != nil {
 			return nil, err
 		}
+
 		s.runsPrograms = s.runsPrograms || config.Exec != nil
 	}
+
 	return s, nil
 }
 
@@ -128,11 +133,13 @@ func (s *Set) add(pattern string, h engine.Handler) error {
 	if name == "" || strings.Contains(name, "*") {
 		return &invalid.Error{Field: "handlers." + pattern, Problem: `is not a pattern; write a job type, or a prefix such as "report.*"`}
 	}
+
 	if isPrefix {
 		s.prefixes[name+"."] = h
 	} else {
 		s.exact[name] = h
 	}
+
 	return nil
 }
 
@@ -143,6 +150,7 @@ func (s *Set) build(c Config, field string) (engine.Handler, error) {
 	case c.Exec != nil && c.HTTP == nil:
 		return newExec(s.hide, s.programs, *c.Exec, field+".exec")
 	}
+
 	return nil, &invalid.Error{Field: field, Problem: "needs exactly one of http and exec"}
 }
 
@@ -156,11 +164,13 @@ func (s *Set) buildHTTP(c HTTP, field string) (engine.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	client := s.client
 	if secure != nil {
 		client = httpclient.New(idleConnections, secure)
 		s.secured = append(s.secured, client)
 	}
+
 	return newHTTP(client, s.hide, c, field)
 }
 
@@ -178,17 +188,20 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 	if h, ok := s.exact[typ]; ok {
 		return h, true
 	}
+
 	for end := strings.LastIndexByte(typ, '.'); end >= 0; end = strings.LastIndexByte(typ[:end], '.') {
 		if h, ok := s.prefixes[typ[:end+1]]; ok && end+1 < len(typ) {
 			return h, true
 		}
 	}
+
 	return nil, false
 }
 
 // CloseIdle closes the connections that wait for the next request.
 func (s *Set) CloseIdle() {
 	s.client.CloseIdle()
+
 	for _, client := range s.secured {
 		client.CloseIdle()
 	}
@@ -202,18 +215,22 @@ func (s *Set) TakeOver(ctx context.Context, database string, log *slog.Logger) (
 	if s.programs.owner, err = identity(database); err != nil {
 		return err
 	}
+
 	if s.runsPrograms {
 		s.programs.tell()
 	}
+
 	return s.programs.takeOver(ctx)
 }
 
 // Close ends what goes on in the background. Call it when no job runs any more.
 func (s *Set) Close() {
 	s.client.Close()
+
 	for _, client := range s.secured {
 		client.Close()
 	}
+
 	s.programs.close()
 }
 
@@ -229,6 +246,7 @@ type facts struct {
 
 func factsOf(j job.Job) facts {
 	run := strconv.Itoa(j.Run)
+
 	return facts{
 		id: escape(j.ID), typ: escape(j.Type), queue: escape(j.Queue), run: run,
 		attempt:        strconv.Itoa(j.Attempts + 1),
@@ -245,6 +263,7 @@ func escape(s string) string {
 	if strings.IndexFunc(s, unsafeRune) < 0 {
 		return s
 	}
+
 	var b strings.Builder
 	for i := range len(s) {
 		if c := s[i]; unsafeRune(rune(c)) {
@@ -253,6 +272,7 @@ func escape(s string) string {
 			b.WriteByte(c)
 		}
 	}
+
 	return b.String()
 }
 
@@ -272,12 +292,15 @@ func traceparent(j job.Job) string {
 	if err := json.Unmarshal(j.Meta, &meta); err == nil && validTrace(meta.Traceparent) {
 		return meta.Traceparent
 	}
+
 	trace, ok := traceOf(j.TraceID)
 	if !ok {
 		sum := sha256.Sum256([]byte(j.ID))
 		trace = hex.EncodeToString(sum[:16])
 	}
+
 	span := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", j.ID, j.Run, j.Execution))
+
 	return "00-" + trace + "-" + hex.EncodeToString(span[:8]) + "-01"
 }
 
@@ -307,6 +330,7 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 				Answer:    retry.Answer{Poison: poison.Reason},
 			}
 		}
+
 		h, ok := handlers(e.URN)
 		if !ok {
 			return &job.Failure{
@@ -315,9 +339,12 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 				Answer: retry.Answer{Code: retry.CodeDeadLetter},
 			}
 		}
+
 		j.Type, j.Payload, j.Meta, j.TraceID = e.URN, e.Data, e.Meta, e.TraceID
+
 		return h(ctx, j)
 	}
+
 	return func(typ string) (engine.Handler, bool) {
 		if typ == envelope.Unread {
 			return reread, true

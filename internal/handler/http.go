@@ -42,18 +42,22 @@ func newHTTP(client *httpclient.Client, hide Hide, config HTTP, field string) (e
 	if err != nil {
 		return nil, &invalid.Error{Field: field + ".url", Problem: "is not an address such as http://127.0.0.1:9000/path"}
 	}
+
 	if port := address.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return nil, &invalid.Error{Field: field + ".url", Problem: port + " is not a port, 1 to 65535"}
 		}
 	}
+
 	if err := checkTimeout(config.Timeout, field); err != nil {
 		return nil, err
 	}
+
 	s := &service{
 		client: client, hide: config.hiding(hide), url: config.URL, shown: httpclient.WithoutSecrets(address),
 		method: cmp.Or(config.Method, http.MethodPost), timeout: config.Timeout, headers: config.Headers, secret: config.Secret,
 	}
+
 	return s.run, nil
 }
 
@@ -61,19 +65,24 @@ func newHTTP(client *httpclient.Client, hide Hide, config HTTP, field string) (e
 func (s *service) run(ctx context.Context, j job.Job) error {
 	own, cancel := within(ctx, s.timeout)
 	defer cancel()
+
 	request, err := s.request(own, j)
 	if err != nil {
 		return s.failure("http.request", err.Error()) // unreachable unless newHTTP let a bad address pass
 	}
+
 	answer, err := s.client.Do(request)
 	if err != nil {
 		return s.unanswered(ctx, err)
 	}
 	defer answer.Done()
+
 	if answer.StatusCode/100 == 2 {
 		return nil
 	}
+
 	words := plaintext.Decode(answer.Words(), answer.Header.Get("Content-Type"))
+
 	return s.refused(answer.Response, s.hide(words, 0), answer.Cut())
 }
 
@@ -90,6 +99,7 @@ func (s *service) request(ctx context.Context, j job.Job) (*http.Request, error)
 	if err != nil {
 		return nil, err
 	}
+
 	f := factsOf(j)
 	for name, value := range map[string]string{
 		"Accept":              "application/json, */*;q=0.5", // frameworks answer a page to who does not ask for JSON
@@ -105,15 +115,19 @@ func (s *service) request(ctx context.Context, j job.Job) (*http.Request, error)
 	} {
 		request.Header.Set(name, value)
 	}
+
 	if f.traceID != "" {
 		request.Header.Set("Redrive-Trace-Id", f.traceID)
 	}
+
 	for name, value := range s.headers {
 		request.Header.Set(name, value.Reveal())
 	}
+
 	if secret := s.secret.Reveal(); secret != "" {
 		httpclient.Sign(request, secret, j.Payload)
 	}
+
 	return request, nil
 }
 
@@ -123,10 +137,12 @@ func (s *service) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	err = httpclient.WithoutAddress(err)
 	if short := resource.Shortage(err); short != nil {
 		return short
 	}
+
 	var network net.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -134,6 +150,7 @@ func (s *service) unanswered(ctx context.Context, err error) error {
 	case errors.As(err, &network) && network.Timeout():
 		return s.failure("http.timeout", err.Error())
 	}
+
 	return s.failure("http.connection", err.Error())
 }
 
@@ -152,12 +169,14 @@ func (s *service) refused(response *http.Response, body string, cut bool) error 
 	if wait, ok := httpclient.RetryAfter(response); ok {
 		f.Answer.RetryAfter = &wait
 	}
+
 	document := body
 	if cut {
 		if whole, ok := plaintext.Complete([]byte(body)); ok {
 			document = string(whole)
 		}
 	}
+
 	if said, ok := parseRefusal([]byte(document)); ok {
 		said.refine(f)
 	} else if said, ok := errortext.Body(document); ok {
@@ -167,6 +186,7 @@ func (s *service) refused(response *http.Response, body string, cut bool) error 
 	} else if response.StatusCode/100 == 3 {
 		f.Message += ", redirects are not followed" + target(response)
 	}
+
 	return f
 }
 
@@ -176,6 +196,7 @@ func target(response *http.Response) string {
 	if err != nil {
 		return ""
 	}
+
 	return " (to " + httpclient.WithoutSecrets(location) + ")"
 }
 
@@ -195,18 +216,22 @@ func parseRefusal(body []byte) (refusal, bool) {
 	if err := json.Unmarshal(body, &envelope); err != nil || envelope.Error == nil {
 		return refusal{}, false
 	}
+
 	r := refusal{
 		Type:    word(envelope.Error, "type"),
 		Code:    word(envelope.Error, "code"),
 		Details: envelope.Error["details"],
 	}
 	trace := cmp.Or(field[string](envelope.Error, "trace"), field[string](envelope.Error, "stack"))
+
 	said := errortext.Fields(r.Type, field[string](envelope.Error, "message"), trace)
 	r.Message, r.Trace = said.Message, said.Trace
 	if r.Type == "" { // the status stays the type, and the class is told
 		r.Message = said.String()
 	}
+
 	r.Retryable = field[*bool](envelope.Error, "retryable")
+
 	return r, true
 }
 
@@ -216,6 +241,7 @@ func word(object map[string]json.RawMessage, name string) string {
 	if strings.HasSuffix(text, plaintext.CutMark) {
 		return ""
 	}
+
 	return text
 }
 
@@ -225,6 +251,7 @@ func field[T any](object map[string]json.RawMessage, name string) T {
 	if err := json.Unmarshal(object[name], &value); err != nil {
 		return zero
 	}
+
 	return value
 }
 
@@ -234,18 +261,22 @@ func (r refusal) refine(f *job.Failure) {
 	if r.Type != "" {
 		f.Type = r.Type
 	}
+
 	if r.Message != "" {
 		f.Trace, f.Message = f.Message+"\n", r.Message
 	}
+
 	if r.Trace != "" {
 		f.Trace += strings.TrimRight(r.Trace, "\n") + "\n"
 	}
+
 	f.Answer.Retryable = r.Retryable
 	if code := retry.Code(r.Code); code.Valid() {
 		f.Answer.Code = code
 	} else {
 		f.Message += fmt.Sprintf(" (code %q)", r.Code)
 	}
+
 	var details bytes.Buffer
 	if len(r.Details) > 0 && json.Indent(&details, r.Details, "", "  ") == nil {
 		f.Trace += details.String()

@@ -23,10 +23,12 @@ func (t *tail) Write(p []byte) (int, error) {
 	if excess := n - 2*t.limit; excess > 0 {
 		p, t.cut = p[excess:], true
 	}
+
 	t.kept = append(t.kept, p...)
 	if len(t.kept) > 4*t.limit { // not each time, so that small writes stay cheap
 		t.trim()
 	}
+
 	return n, nil
 }
 
@@ -43,6 +45,7 @@ func (t *tail) whole() []byte {
 	for n := 0; t.cut && n < utf8.UTFMax && len(kept) > 0 && !utf8.RuneStart(kept[0]); n++ {
 		kept = kept[1:]
 	}
+
 	return kept
 }
 
@@ -52,22 +55,28 @@ func (t *tail) whole() []byte {
 // the line is about. Its end can still be the name of a secret on the next line.
 func (t *tail) shown(hide Hide) string {
 	t.trim()
+
 	lost, text := "", plaintext.Decode(t.whole(), "")
 	if text == "" { // binary data, in which words can be
 		text = strings.ToValidUTF8(string(t.kept), "\uFFFD")
 	}
+
 	if t.cut {
 		end := strings.IndexAny(text, "\r\n")
 		if end < 0 {
 			return fmt.Sprintf(plaintext.CutBeginning+" one line of more than %d bytes; it is not shown, because its beginning is lost", 2*t.limit)
 		}
+
 		lost, text = plaintext.Plain(text[:end])+"\n", strings.TrimPrefix(text[end+1:], "\n")
 	}
+
 	text = lost + plaintext.Plain(text)
+
 	from := max(len(lost), len(text)-t.limit)
 	text = strings.ToValidUTF8(hide(text, from), "\uFFFD")
 	if t.cut || from > 0 {
 		return plaintext.CutBeginning + text
 	}
+
 	return text
 }

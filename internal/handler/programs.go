@@ -51,6 +51,7 @@ func newPrograms() *programs {
 // whatever still runs.
 func (p *programs) work() {
 	runtime.LockOSThread()
+
 	for {
 		select {
 		case start := <-p.starts:
@@ -67,6 +68,7 @@ var errClosed = errors.New("the dashboard is stopping")
 
 func (p *programs) start(cmd *exec.Cmd) error {
 	p.open()
+
 	started := make(chan error, 1)
 	select {
 	case p.starts <- func() { started <- cmd.Start() }:
@@ -93,14 +95,18 @@ func (p *programs) end(execution string) {
 		for _, l := range left {
 			l.signal(syscall.SIGKILL)
 		}
+
 		if len(left) == 0 && err == nil {
 			return
 		}
+
 		if !told && time.Since(begin) > patience {
 			told = true
+
 			p.log.Warn("Processes that a job's program started have not ended yet. The worker waits for them.",
 				"execution", execution, "pids", pids(left), "error", err)
 		}
+
 		time.Sleep(wait)
 	}
 }
@@ -121,20 +127,25 @@ func (p *programs) takeOver(ctx context.Context) error {
 		if len(left) > 0 || err != nil {
 			quiet = -1
 		}
+
 		for _, l := range left {
 			p.stop(l, asked)
 		}
+
 		if !told && time.Since(begin) > patience {
 			told = true
+
 			p.log.Warn("Programs left running by a dashboard that died have not ended yet. No job is claimed until they have.",
 				"pids", pids(left), "error", err)
 		}
+
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("end the programs left running by a dashboard that died: %w", context.Cause(ctx))
 		case <-time.After(maxLook / 10):
 		}
 	}
+
 	return nil
 }
 
@@ -167,11 +178,13 @@ func (p *programs) tell() {
 		p.log.Warn("The dashboard runs as root, and so do the programs of jobs: they may do anything on this machine. " +
 			"Start the dashboard as a user of its own.")
 	}
+
 	if seesMarks() {
 		p.log.Info("When an execution ends, its program and every process that it started are ended, " +
 			"except a process that leaves the program's group and clears its environment.")
 		return
 	}
+
 	p.log.Warn("This system does not say which processes a job's program has started. A process that leaves the program's group " +
 		"or survives a crash of the dashboard can run at the same time as the next execution of the job.")
 }
@@ -182,14 +195,17 @@ func identity(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("identify the database: %w", err)
 	}
+
 	info, err := os.Stat(file)
 	if err != nil {
 		return "", fmt.Errorf("identify the database: %w", err)
 	}
+
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok { // unreachable: all systems that this builds for have it
 		return "", fmt.Errorf("identify the database: %s has no inode", file)
 	}
+
 	return fmt.Sprintf("%x:%x", stat.Dev, stat.Ino), nil
 }
 

@@ -30,27 +30,32 @@ func marked(begins string) (found []leftover, _ error) {
 		return nil, lacking(err)
 	}
 	defer proc.Close()
+
 	names, _ := proc.Readdirnames(-1) // as many as could be read
 	var blank []string
 	for _, name := range names {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
+
 		environ, err := os.ReadFile("/proc/" + name + "/environ")
 		if lacking(err) != nil {
 			return found, err
 		}
+
 		if len(environ) == 0 && !errors.Is(err, fs.ErrPermission) {
 			blank = append(blank, name)
 		} else if bytes.Contains(environ, []byte(begins)) {
 			found = hold(found, name, begins)
 		}
 	}
+
 	for _, name := range blank {
 		if bytes.Contains(environOf(name), []byte(begins)) {
 			found = hold(found, name, begins)
 		}
 	}
+
 	return found, nil
 }
 
@@ -69,17 +74,20 @@ func lacking(err error) error {
 // for a moment; one that executes nothing any more has none at all.
 func environOf(pid string) []byte {
 	environ, _ := os.ReadFile("/proc/" + pid + "/environ") // an error is like an empty one
+
 	threads := "/proc/" + pid + "/task/"
 	var dir syscall.Stat_t // it has a link for each thread, beside two of its own
 	if len(environ) > 0 || syscall.Stat(threads, &dir) != nil || dir.Nlink <= 3 {
 		return environ
 	}
+
 	entries, _ := os.ReadDir(threads) // none: it has ended
 	for _, thread := range entries {
 		if environ, _ = os.ReadFile(threads + thread.Name() + "/environ"); len(environ) > 0 {
 			return environ
 		}
 	}
+
 	return nil
 }
 
@@ -90,15 +98,19 @@ func hold(found []leftover, name, begins string) []leftover {
 	if err != nil || pid == os.Getpid() {
 		return found
 	}
+
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return found
 	}
+
 	for line := range bytes.SplitAfterSeq(environOf(name), []byte{0}) {
 		if bytes.HasPrefix(line, []byte(begins)) {
 			return append(found, leftover{pid, process, string(bytes.TrimSuffix(line, []byte{0}))})
 		}
 	}
+
 	_ = process.Release()
+
 	return found
 }

@@ -18,14 +18,17 @@ func CheckHeader(name string) (canonical, problem string) {
 	if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		return "", "is not the name of a header such as X-Team"
 	}
+
 	canonical = textproto.CanonicalMIMEHeaderKey(name)
 	switch canonical {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Expect", "Idempotency-Key", "Traceparent":
 		return "", canonical + " is set by Redrive"
 	}
+
 	if strings.HasPrefix(canonical, "Redrive-") {
 		return "", "headers that begin with Redrive- are set by Redrive"
 	}
+
 	return canonical, ""
 }
 
@@ -35,6 +38,7 @@ func (c HTTP) tls(field string) (*tls.Config, error) {
 	if c.ClientCert == "" && c.ClientKey == "" && c.CA == "" {
 		return nil, nil
 	}
+
 	wrong := func(name, problem string) error { return &invalid.Error{Field: field + "." + name, Problem: problem} }
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	switch {
@@ -49,18 +53,22 @@ func (c HTTP) tls(field string) (*tls.Config, error) {
 		if err != nil {
 			return nil, wrong("client_cert", "cannot be used with its key: "+reasonOf(err))
 		}
+
 		secure.Certificates = []tls.Certificate{pair}
 	}
+
 	if c.CA != "" {
 		pem, err := os.ReadFile(c.CA)
 		if err != nil {
 			return nil, wrong("ca", reasonOf(err))
 		}
+
 		secure.RootCAs = x509.NewCertPool()
 		if !secure.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, wrong("ca", fmt.Sprintf("%s contains no certificate in PEM format", c.CA))
 		}
 	}
+
 	return secure, nil
 }
 
@@ -85,10 +93,13 @@ func (c HTTP) hiding(hide Hide) Hide {
 			pairs = append(pairs, text, "(secret)")
 		}
 	}
+
 	if len(pairs) == 0 {
 		return hide
 	}
+
 	mask := strings.NewReplacer(pairs...)
+
 	return func(text string, from int) string { return hide(mask.Replace(text), from) } // a service's words are shown from their beginning
 }
 
@@ -99,5 +110,6 @@ func (c HTTP) secrets() []string {
 		_, last, _ := strings.Cut(value.Reveal(), " ")
 		all = append(all, value.Reveal(), last)
 	}
+
 	return all
 }

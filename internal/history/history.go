@@ -50,8 +50,10 @@ func (d Detail) RunAs(run int) job.Job {
 		if r.Run < run || r.Earlier == nil {
 			continue
 		}
+
 		j = r.Earlier.Apply(j)
 	}
+
 	return j
 }
 

@@ -43,20 +43,26 @@ func (c *Client) Do(request *http.Request) (*Answer, error) {
 	ctx := request.Context()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &Answer{client: c, ctx: ctx, cancel: cancel, unbind: context.AfterFunc(ctx, cancel)}
+
 	response, err := c.client.Do(request.WithContext(own))
 	if err != nil {
 		a.unbind()
 		cancel()
+
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
+
 		return nil, err
 	}
+
 	if response.StatusCode == http.StatusSwitchingProtocols { // its body is the connection, whose reads no cancel ends
 		_ = response.Body.Close() // this program speaks no other protocol
 		response.Body = http.NoBody
 	}
+
 	a.Response = response
+
 	return a, nil
 }
 
@@ -69,14 +75,18 @@ func (a *Answer) Words() []byte {
 	if deadline, ok := a.ctx.Deadline(); ok {
 		wait = min(wait, time.Until(deadline)/2)
 	}
+
 	timer := time.AfterFunc(wait, a.cancel)
 	defer timer.Stop()
+
 	words, err := io.ReadAll(io.LimitReader(a.Body, MaxWords)) // what came before an error counts
+
 	words, cut := unpacked(words, a.Header)
 	a.cut = err != nil || cut || len(words) == MaxWords
 	if a.cut {
 		words = wholeCharacters(words)
 	}
+
 	return words
 }
 
@@ -93,6 +103,7 @@ func wholeCharacters(text []byte) []byte {
 			break
 		}
 	}
+
 	return text
 }
 
@@ -101,10 +112,12 @@ func wholeCharacters(text []byte) []byte {
 // the connection.
 func (a *Answer) Done() {
 	a.unbind()
+
 	if a.read || a.Body == http.NoBody {
 		a.close()
 		return
 	}
+
 	select {
 	case a.client.drains <- struct{}{}:
 		go a.drain()
@@ -121,9 +134,11 @@ func (a *Answer) close() {
 func (a *Answer) drain() {
 	defer func() { <-a.client.drains }()
 	defer a.close()
+
 	timer := time.AfterFunc(maxWait, a.cancel)
 	defer timer.Stop()
 	defer context.AfterFunc(a.client.life, a.cancel)()
+
 	_, _ = io.Copy(io.Discard, io.LimitReader(a.Body, MaxWords)) // an error costs the connection, no more
 }
 
@@ -134,8 +149,10 @@ func (c *Client) CloseIdle() { c.client.CloseIdleConnections() }
 // still under way loses no more than the connection.
 func (c *Client) Close() {
 	c.end()
+
 	for range cap(c.drains) { // wait for the running reads, and let no other begin
 		c.drains <- struct{}{}
 	}
+
 	c.client.CloseIdleConnections()
 }

@@ -32,6 +32,7 @@ const idleTime = time.Second
 func New(idlePerHost int, secure *tls.Config) *Client {
 	life, end := context.WithCancel(context.Background())
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+
 	return &Client{
 		client: http.Client{
 			Transport: Once(&http.Transport{
@@ -56,6 +57,7 @@ func Parse(address string) (*url.URL, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("is not the address of a service")
 	}
+
 	return u, nil
 }
 
@@ -81,6 +83,8 @@ func RetryAfter(answer *http.Response) (wait time.Duration, ok bool) {
 	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second, true
 	}
+
 	date, err := http.ParseTime(value)
+
 	return max(0, time.Until(date)), err == nil
 }

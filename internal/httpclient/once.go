@@ -41,13 +41,16 @@ func Once(t *http.Transport) http.RoundTripper {
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
+
 	t.DialContext = counting(dial)
+
 	return &once{t}
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (o *once) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context()) // not cancelled on success: the body of the response still uses it
+
 	s := &sending{cancel: cancel}
 	watched := request.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      s.wantsConnection,
@@ -68,7 +71,9 @@ func (o *once) RoundTrip(request *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, s.explain(err)
 	}
+
 	response.Request = request
+
 	return response, nil
 }
 
@@ -102,6 +107,7 @@ func (s *sending) sent() bool {
 	case s.conn == nil:
 		return true
 	}
+
 	return s.conn.count(s.shared) != s.before
 }
 
@@ -110,10 +116,12 @@ func (s *sending) sent() bool {
 func (s *sending) stopRepeat() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if !s.ended && s.sent() {
 		s.ended = true
 		s.cancel(errNotRepeated)
 	}
+
 	return s.ended
 }
 
@@ -132,6 +140,7 @@ func (s *sending) gotConnection(got httptrace.GotConnInfo) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.conn, s.shared, s.begun, s.headers = counted, shared, true, false
 	if counted != nil {
 		s.before = counted.count(shared)
@@ -142,6 +151,7 @@ func (s *sending) gotConnection(got httptrace.GotConnInfo) {
 func (s *sending) wroteHeaders() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.headers = true
 }
 
@@ -150,6 +160,7 @@ func (s *sending) wroteHeaders() {
 func (s *sending) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	switch {
 	case s.ended && s.shared:
 		return errNoAnswer
@@ -158,6 +169,7 @@ func (s *sending) explain(err error) error {
 	case s.ended, err == io.EOF:
 		return errClosed
 	}
+
 	return err
 }
 
@@ -181,6 +193,7 @@ func (c *countedConn) count(shared bool) int64 {
 	if shared {
 		n += c.goodbye.Load() // HTTP/2 may be told to set deadlines of its own
 	}
+
 	return n
 }
 
@@ -194,6 +207,7 @@ func counting(dial dialer) dialer {
 		if err != nil {
 			return nil, err
 		}
+
 		return &countedConn{Conn: conn}, nil
 	}
 }
@@ -204,7 +218,9 @@ func underlying(conn net.Conn) (counted *countedConn, shared bool) {
 		shared = secure.ConnectionState().NegotiatedProtocol == "h2"
 		conn = secure.NetConn()
 	}
+
 	counted, _ = conn.(*countedConn) // nil if the transport dials in another way
+
 	return counted, shared
 }
 
@@ -223,6 +239,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	counter.Add(int64(n))
 	c.remember(err)
+
 	return n, err
 }
 

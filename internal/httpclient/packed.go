@@ -26,9 +26,11 @@ func unpacked(body []byte, header http.Header) (text []byte, cut bool) {
 		if open == nil {
 			continue
 		}
+
 		whole, isCut := unpack(body, open)
 		body, cut = whole, cut || isCut
 	}
+
 	return body, cut
 }
 
@@ -47,6 +49,7 @@ func opener(name string, body []byte) func(io.Reader) (io.Reader, error) {
 		}
 		return func(packed io.Reader) (io.Reader, error) { return flate.NewReader(packed), nil }
 	}
+
 	return nil
 }
 
@@ -78,5 +81,6 @@ func unpack(body []byte, open func(io.Reader) (io.Reader, error)) (text []byte, 
 	if corrupt && utf8.Valid(body) || err != nil && len(text) == 0 {
 		return body, false
 	}
+
 	return text, err != nil || len(text) == MaxWords
 }

@@ -34,6 +34,7 @@ func Sign(request *http.Request, secret string, body []byte) {
 	for _, part := range [][]byte{[]byte(timestamp), []byte("."), body} {
 		mac.Write(part)
 	}
+
 	request.Header.Set("Redrive-Timestamp", timestamp)
 	request.Header.Set("Redrive-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }

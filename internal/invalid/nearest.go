@@ -11,21 +11,26 @@ func Nearest(name string, names []string) string {
 	if len(name) > 4 {
 		distance = 3
 	}
+
 	var begun []string
 	for _, n := range names {
 		if strings.HasPrefix(n, name) {
 			begun = append(begun, n)
 		}
+
 		if len(name)-len(n) >= distance { // also a name of a megabyte takes no time
 			continue
 		}
+
 		if d := editDistance(name, n); d < distance {
 			best, distance = n, d
 		}
 	}
+
 	if best == "" && len(begun) == 1 && len(name) > 2 {
 		return begun[0]
 	}
+
 	return best
 }
 
@@ -45,6 +50,7 @@ func editDistance(a, b string) int {
 	for j := range row {
 		row[j] = j
 	}
+
 	for i := range len(a) {
 		diagonal := row[0]
 		row[0] = i + 1
@@ -53,9 +59,11 @@ func editDistance(a, b string) int {
 			if a[i] != b[j] {
 				change++
 			}
+
 			diagonal = row[j+1]
 			row[j+1] = min(change, row[j]+1, row[j+1]+1)
 		}
 	}
+
 	return row[len(b)]
 }

@@ -49,18 +49,23 @@ func (e Edit) Effective(j Job) Edit {
 	if e.Body != nil && e.Body.equal(j.Body()) {
 		e.Body = nil
 	}
+
 	if e.Queue == j.Queue {
 		e.Queue = ""
 	}
+
 	if e.Priority != nil && *e.Priority == j.Priority {
 		e.Priority = nil
 	}
+
 	if e.Policy != nil && e.Policy.Equal(j.Policy) && maps.Equal(e.Origins, j.Origins) {
 		e.Policy, e.Origins = nil, nil
 	}
+
 	if e.Timeout == j.Timeout {
 		e.Timeout = 0
 	}
+
 	return e
 }
 
@@ -74,17 +79,22 @@ func (e Edit) Apply(j Job) Job {
 	if b := e.Body; b != nil {
 		j.Type, j.TraceID, j.MessageID, j.Meta, j.Payload, j.Envelope = b.Type, b.TraceID, b.MessageID, b.Meta, b.Payload, b.Envelope
 	}
+
 	if e.Queue != "" {
 		j.Queue = e.Queue
 	}
+
 	if e.Priority != nil {
 		j.Priority = *e.Priority
 	}
+
 	if e.Policy != nil {
 		j.Policy, j.Origins = *e.Policy, e.Origins
 	}
+
 	if e.Timeout > 0 {
 		j.Timeout = e.Timeout
 	}
+
 	return j
 }

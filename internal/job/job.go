@@ -95,6 +95,7 @@ func Statuses() []Status {
 	for _, s := range States() {
 		all = append(all, Status(s))
 	}
+
 	return append(all, StatusDeadLetter, StatusDLQFailed, StatusHeld, StatusTrashed)
 }
 
@@ -172,6 +173,7 @@ func (j Job) Status() Status {
 	case j.State == Available && j.Held:
 		return StatusHeld
 	}
+
 	return Status(j.State)
 }
 
@@ -183,6 +185,7 @@ func SourceOf(queue string) string {
 	if at <= 0 {
 		return ""
 	}
+
 	return queue[at+1:]
 }
 
@@ -216,9 +219,11 @@ func (j Job) MaxAttempts() int {
 	if j.Source != "" {
 		return j.Policy.MaxAttempts
 	}
+
 	if j.Cancellable() {
 		return j.Policy.LimitAt(j.Attempts + 1)
 	}
+
 	return j.Policy.LimitAt(j.Attempts)
 }
 
@@ -273,6 +278,7 @@ func (j Job) Changed() Change {
 	if j.Source != "" && j.Attempts == 0 {
 		limit = 0
 	}
+
 	return Change{
 		Token: j.Token, Queue: j.Queue, Source: j.Source, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
 		Attempts: j.Attempts, MaxAttempts: limit, Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
@@ -313,6 +319,7 @@ func ParseID(s string) (string, error) {
 	if err != nil || len(s) != 36 {
 		return "", invalid.Errorf("id", "%q is not a UUID", clip.Text(s, 64))
 	}
+
 	return id.String(), nil
 }
 
@@ -341,6 +348,7 @@ func CheckQueue(s string) error {
 		return invalid.Errorf("queue",
 			"%q is not a queue name: use letters, digits, dot, colon, dash and underscore, at most %d", clip.Text(s, 64), maxQueue)
 	}
+
 	return nil
 }
 
@@ -349,10 +357,12 @@ func CheckType(s string) error {
 	if s == "" || len(s) > MaxType || !utf8.ValidString(s) {
 		return invalid.Errorf("type", "%q is not a job type: use 1 to %d bytes of valid UTF-8", clip.Text(s, 64), MaxType)
 	}
+
 	if strings.ContainsAny(s, "\x00*") {
 		return invalid.Errorf("type", "%q is not a job type: it contains a NUL character, or a *, which stands for all types "+
 			"with a prefix (email.*) in filters and in the configuration; use other characters", clip.Text(s, 64))
 	}
+
 	return nil
 }
 

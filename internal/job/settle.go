@@ -156,19 +156,23 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 		if e.Doubtful {
 			s.RunAt = time.Time{}
 		}
+
 		return s
 	}
+
 	s.Attempt.Number = j.Attempts + 1
 	if e.Outcome == Succeeded {
 		s.State, s.Attempt.Action, s.Attempt.DecidedBy = Completed, retry.Complete, "handler:success"
 		s.Attempt.Error, s.Attempt.Trace = ErrorInfo{}, ""
 		return s
 	}
+
 	s.Cause = fingerprint.Of(j.Type, s.Attempt.Error.Type, s.Attempt.Error.Message, s.Attempt.Trace)
 	s.apply(j.Policy.Decide(retry.Failure{
 		Attempt: s.Attempt.Number, Type: s.Attempt.Error.Type, Ruling: e.Ruling, Answer: e.Answer,
 		Unknown: e.Unknown, Expired: e.Expired,
 	}, random), j.lastSign(e))
+
 	return s
 }
 
@@ -177,10 +181,12 @@ func (s Settlement) Delivered(d Delivery) Settlement {
 	if s.Letter == NoLetter {
 		return s
 	}
+
 	s.Letter, s.Delivery = LetterStored, d
 	if d.Problem != "" {
 		s.Letter = LetterRefused
 	}
+
 	return s
 }
 
@@ -193,12 +199,15 @@ func (s Settlement) Plain(typ, refusal string) Settlement {
 		a.Error = ErrorInfo{"record_refused", clip.Text(
 			"the database refused the error of this attempt, and its text is lost: "+refusal, MaxErrorMessage)}
 	}
+
 	if s.Problem != "" {
 		s.Problem = "the database refused the reason"
 	}
+
 	if s.Cause.Fingerprint != "" {
 		s.Cause = fingerprint.Of(typ, a.Error.Type, a.Error.Message, "")
 	}
+
 	return s
 }
 
@@ -236,6 +245,7 @@ func (s Settlement) DeadLetter(queue string) (letter DeadLetter, ok bool) {
 	if o := s.Attempt.Outcome; o == TimedOut || o == Lost {
 		letter.Cause = o
 	}
+
 	return letter, s.Letter != NoLetter
 }
 
@@ -253,10 +263,12 @@ func (s Settlement) Totals() Totals {
 		} else {
 			t.FailedPermanently = 1
 		}
+
 		if s.Letter == LetterRefused {
 			t.DLQFailed = 1
 		}
 	}
+
 	return t
 }
 
@@ -311,6 +323,7 @@ func (d Depths) Jobs() int64 {
 	for _, s := range States() {
 		n += d[Status(s)]
 	}
+
 	return n
 }
 

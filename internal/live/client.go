@@ -72,9 +72,11 @@ func newClient(h *Hub, conn *websocket.Conn, ip string, p Pass) *client {
 func (c *client) patch(change job.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if c.box.rows == nil {
 		c.box.rows = map[string]job.Change{}
 	}
+
 	c.box.rows[change.ID] = change
 }
 
@@ -90,12 +92,14 @@ func (c *client) redraw() {
 func (c *client) addNewer(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	c.box.news.Count, c.box.heard = c.box.news.Count+n, true
 }
 
 // touch says that the totals have moved; again, that row changes were lost.
 func (c *client) touch(again bool) {
 	c.mu.Lock()
+
 	c.box.counters = true
 	if again {
 		c.box.again = c.sub.ids
@@ -109,6 +113,7 @@ func (c *client) touch(again bool) {
 // number of newer jobs.
 func (c *client) renew(s subscription) {
 	c.mu.Lock()
+
 	c.box = mailbox{counters: c.box.counters, page: c.box.page, again: s.ids, news: newerMessage{Type: "newer"}}
 	if s.newer && s.list.First != (filter.Cursor{}) {
 		c.box.list = &s.list
@@ -122,14 +127,17 @@ func (c *client) read() {
 	defer c.hub.leave(c)
 	defer c.conn.Close()
 	defer close(c.gone)
+
 	c.conn.SetReadLimit(readLimit)
 	c.alive()
 	c.conn.SetPongHandler(func(string) error { c.alive(); return nil })
+
 	for {
 		_, data, err := c.conn.ReadMessage()
 		if err != nil {
 			return
 		}
+
 		s, err := decode(data)
 		switch {
 		case errors.Is(err, errIgnored):
@@ -150,18 +158,22 @@ func (c *client) alive() { _ = c.conn.SetReadDeadline(time.Now().Add(2 * pingEve
 func (c *client) write() {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
+
 	for {
 		var pause <-chan time.Time
+
 		wake := c.wake
 		data, err := c.next()
 		if data != nil {
 			err = c.send(data)
 			pause, wake = time.After(pace), nil
 		}
+
 		if err != nil {
 			c.conn.Close() // ends read
 			return
 		}
+
 		if !c.wait(ping.C, pause, wake) {
 			return
 		}
@@ -186,6 +198,7 @@ func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
 			if !c.allowed() {
 				return false
 			}
+
 			if err := c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeLimit)); err != nil {
 				c.conn.Close()
 				return false
@@ -203,13 +216,17 @@ func (c *client) allowed() bool {
 	if c.valid == nil {
 		return true
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), passLimit)
 	defer cancel()
+
 	if c.valid(ctx) {
 		return true
 	}
+
 	c.closeWith(websocket.ClosePolicyViolation, passOver)
 	c.conn.Close()
+
 	return false
 }
 
@@ -252,6 +269,7 @@ type taken struct {
 func (c *client) take() taken {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	b := &c.box
 	for i := range kinds {
 		switch k := (c.last+i)%kinds + 1; {
@@ -274,6 +292,7 @@ func (c *client) take() taken {
 			return taken{kind: k}
 		}
 	}
+
 	return taken{}
 }
 
@@ -286,20 +305,25 @@ func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byt
 		c.closeWith(websocket.CloseTryAgainLater, "the rows could not be read in time")
 		return nil, err
 	}
+
 	if changes == nil {
 		changes = map[string]job.Change{}
 	}
+
 	for _, change := range found {
 		changes[change.ID] = change
 	}
+
 	if len(changes) == 0 {
 		return nil, nil
 	}
+
 	var m jobsMessage
 	m.Type = "job"
 	for _, id := range slices.Sorted(maps.Keys(changes)) {
 		m.Jobs = append(m.Jobs, newRow(changes[id]))
 	}
+
 	return encode(m), nil
 }
 
@@ -309,14 +333,18 @@ func (c *client) newerMessage(list *List, news newerMessage) newerMessage {
 	if list == nil {
 		return news
 	}
+
 	found, err := c.hub.count(context.Background(), *list)
 	if err != nil {
 		c.hub.opts.Log.Warn("newer jobs could not be counted", "error", err)
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	found.Count += c.box.news.Count
 	c.box.news, c.box.heard = found, false
+
 	return found
 }
 

@@ -117,6 +117,7 @@ func New(totals Totaler, o Options) *Hub {
 		WriteBufferPool: &sync.Pool{}, CheckOrigin: o.CheckOrigin,
 	}
 	h.running.Go(h.dispatch)
+
 	return h
 }
 
@@ -128,6 +129,7 @@ func (h *Hub) Changed(changes []job.Change) { h.inbox.put(changes) }
 func (h *Hub) Redraw() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	for c := range h.clients {
 		c.redraw()
 	}
@@ -149,9 +151,12 @@ func (h *Hub) Close() {
 		h.closed = true
 		close(h.done)
 	}
+
 	h.mu.Unlock()
+
 	ended := make(chan struct{})
 	go func() { h.running.Wait(); close(ended) }()
+
 	select {
 	case <-ended:
 	case <-time.After(closeLimit):
@@ -164,6 +169,7 @@ func (h *Hub) Close() {
 func (h *Hub) cutOff() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	for c := range h.clients {
 		c.conn.Close()
 	}
@@ -180,6 +186,7 @@ type Pass struct {
 func (h *Hub) Recheck() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	for c := range h.clients {
 		signal(c.recheck)
 	}
@@ -197,12 +204,14 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 		http.Error(w, problem, status)
 		return
 	}
+
 	conn, err := h.upgrader.Upgrade(w, r, nil)
 	if err != nil { // the upgrader has answered
 		h.opts.Log.Debug("no websocket", "peer", ip, "error", err)
 		h.dismiss(ip)
 		return
 	}
+
 	h.open(newClient(h, conn, ip, p))
 }
 
@@ -210,10 +219,12 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 func (h *Hub) admit(ip string) (status int, problem string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	var all int
 	for _, n := range h.perIP {
 		all += n
 	}
+
 	switch {
 	case h.closed:
 		return http.StatusServiceUnavailable, goingAway
@@ -222,7 +233,9 @@ func (h *Hub) admit(ip string) (status int, problem string) {
 	case h.perIP[ip] >= h.opts.MaxPerIP:
 		return http.StatusTooManyRequests, fmt.Sprintf("%d pages are connected from your address, no more are accepted", h.perIP[ip])
 	}
+
 	h.perIP[ip]++
+
 	return 0, ""
 }
 
@@ -230,6 +243,7 @@ func (h *Hub) admit(ip string) (status int, problem string) {
 func (h *Hub) dismiss(ip string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	if h.perIP[ip]--; h.perIP[ip] == 0 {
 		delete(h.perIP, ip)
 	}
@@ -239,6 +253,7 @@ func (h *Hub) dismiss(ip string) {
 // the websocket was being opened.
 func (h *Hub) open(c *client) {
 	h.mu.Lock()
+
 	closed := h.closed
 	if !closed {
 		h.clients[c] = struct{}{}
@@ -246,6 +261,7 @@ func (h *Hub) open(c *client) {
 		h.running.Go(c.write)
 	}
 	h.mu.Unlock()
+
 	if closed {
 		c.closeWith(websocket.CloseGoingAway, goingAway)
 		c.conn.Close()
@@ -266,10 +282,12 @@ func (h *Hub) leave(c *client) {
 func (h *Hub) counters() frame {
 	h.frameMu.Lock()
 	defer h.frameMu.Unlock()
+
 	s := h.totals.Snapshot()
 	if h.frame.data == nil || s.Seq > h.frame.seq {
 		h.frame = frame{s.Seq, encode(newCounters(s))}
 	}
+
 	return h.frame
 }
 
@@ -278,8 +296,10 @@ func (h *Hub) look(ctx context.Context, ids []string) ([]job.Change, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, queryLimit)
 	defer cancel()
+
 	return h.totals.Changes(ctx, ids)
 }
 
@@ -287,6 +307,7 @@ func (h *Hub) look(ctx context.Context, ids []string) ([]job.Change, error) {
 func (h *Hub) count(ctx context.Context, l List) (newerMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryLimit)
 	defer cancel()
+
 	n, more, err := h.totals.Newer(ctx, l.Filter, l.First, newerLimit)
 	return newerMessage{"newer", n, more}, err
 }
@@ -297,6 +318,7 @@ func encode(v any) []byte {
 	if err != nil { // unreachable: the messages hold strings, numbers and maps of them
 		panic(fmt.Sprintf("live.encode(%T): %v", v, err))
 	}
+
 	return data
 }
 
@@ -306,5 +328,6 @@ func peer(r *http.Request) string {
 	if err != nil {
 		return r.RemoteAddr
 	}
+
 	return host
 }

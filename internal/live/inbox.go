@@ -33,8 +33,10 @@ func (b *inbox) put(changes []job.Change) {
 func (b *inbox) take(spare []job.Change) (changes []job.Change, overflow bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	changes, overflow = b.changes, b.overflow
 	b.changes, b.overflow = spare[:0], false
+
 	return changes, overflow
 }
 
@@ -57,9 +59,11 @@ func (h *Hub) dispatch() {
 			return
 		case <-h.inbox.wake:
 		}
+
 		changes, overflow := h.inbox.take(spare)
 		h.deliver(changes, overflow)
 		spare = changes
+
 		select {
 		case <-h.done:
 			return
@@ -73,11 +77,13 @@ func (h *Hub) dispatch() {
 func (h *Hub) deliver(changes []job.Change, overflow bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	for _, change := range changes {
 		for c := range h.rows[change.ID] {
 			c.patch(change)
 		}
 	}
+
 	for filter, clients := range h.newer {
 		if n := entered(filter, changes); n > 0 {
 			for c := range clients {
@@ -85,6 +91,7 @@ func (h *Hub) deliver(changes []job.Change, overflow bool) {
 			}
 		}
 	}
+
 	for c := range h.clients {
 		c.touch(overflow)
 	}
@@ -98,6 +105,7 @@ func entered(f filter.Filter, changes []job.Change) (n int) {
 		if f.Queue != "" && f.Queue != c.Queue || !f.MatchesType(c.Type) {
 			continue
 		}
+
 		switch f.Status {
 		case "":
 			if c.Run == 1 && c.Execution == 0 && !c.Held && (c.State == job.Available || c.State == job.Scheduled) {
@@ -107,6 +115,7 @@ func entered(f filter.Filter, changes []job.Change) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -114,19 +123,24 @@ func entered(f filter.Filter, changes []job.Change) (n int) {
 func (h *Hub) subscribe(c *client, s subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	for _, id := range c.sub.ids {
 		drop(h.rows, id, c)
 	}
+
 	if c.sub.newer {
 		drop(h.newer, c.sub.list.Filter, c)
 	}
+
 	c.sub = s
 	for _, id := range s.ids {
 		add(h.rows, id, c)
 	}
+
 	if s.newer {
 		add(h.newer, s.list.Filter, c)
 	}
+
 	c.renew(s)
 }
 
@@ -135,12 +149,14 @@ func add[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	if index[key] == nil {
 		index[key] = map[*client]struct{}{}
 	}
+
 	index[key][c] = struct{}{}
 }
 
 // drop is the opposite of add; it deletes a key that no client shows any more.
 func drop[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	delete(index[key], c)
+
 	if len(index[key]) == 0 {
 		delete(index, key)
 	}

@@ -46,12 +46,15 @@ func decode(data []byte) (subscription, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return subscription{}, errors.New("the message is not a JSON object of the right shape")
 	}
+
 	if m.Type != "subscribe" {
 		return subscription{}, errIgnored
 	}
+
 	ids, err := checkIDs(m.IDs)
 	first, wrong := filter.ParseCursor(m.First)
 	s := subscription{ids, List{filter.Filter{Status: m.Filter.State, Queue: m.Filter.Queue, Type: m.Filter.Type}, first}, m.Newer}
+
 	return s, errors.Join(err, wrong, s.list.Filter.Check())
 }
 
@@ -60,6 +63,7 @@ func checkIDs(ids []string) ([]string, error) {
 	if len(ids) > MaxIDs {
 		return nil, fmt.Errorf("%d ids, at most %d are accepted", len(ids), MaxIDs)
 	}
+
 	var all []string
 	seen := map[string]bool{}
 	for _, id := range ids {
@@ -67,11 +71,13 @@ func checkIDs(ids []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if !seen[id] {
 			seen[id] = true
 			all = append(all, id)
 		}
 	}
+
 	return all, nil
 }
 
@@ -89,6 +95,7 @@ func newCounters(s job.Snapshot) countersMessage {
 	for _, status := range job.Statuses() {
 		m.States[status] = s.Depths[status]
 	}
+
 	return m
 }
 
@@ -131,6 +138,7 @@ func newRow(c job.Change) row {
 	if c.AtSource {
 		r.Source = c.Source
 	}
+
 	return r
 }
 
@@ -143,6 +151,7 @@ func (h *Hub) Poll(ctx context.Context, ids []string, list List) ([]byte, error)
 	if err != nil {
 		return nil, fmt.Errorf("read the live rows: %w", err)
 	}
+
 	answer := struct {
 		Counters json.RawMessage `json:"counters"`
 		Jobs     []row           `json:"jobs"`
@@ -153,10 +162,13 @@ func (h *Hub) Poll(ctx context.Context, ids []string, list List) ([]byte, error)
 		if err != nil {
 			return nil, fmt.Errorf("count what is newer: %w", err)
 		}
+
 		answer.Newer = &news
 	}
+
 	for _, change := range changes {
 		answer.Jobs = append(answer.Jobs, newRow(change))
 	}
+
 	return encode(answer), nil
 }

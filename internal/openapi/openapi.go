@@ -54,23 +54,29 @@ type Named struct {
 func (o Ordered) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
+
 	for i, m := range o {
 		if i > 0 {
 			b.WriteByte(',')
 		}
+
 		name, err := json.Marshal(m.Name)
 		if err != nil {
 			return nil, err
 		}
+
 		value, err := json.Marshal(m.Value)
 		if err != nil {
 			return nil, err
 		}
+
 		b.Write(name)
 		b.WriteByte(':')
 		b.Write(value)
 	}
+
 	b.WriteByte('}')
+
 	return b.Bytes(), nil
 }
 
@@ -147,6 +153,7 @@ func Write(info Info, table []Endpoint, problem any, code Code) ([]byte, error) 
 		path := template(e.Path)
 		paths[path] = append(paths[path], Named{strings.ToLower(e.Method), w.operation(e, failed)})
 	}
+
 	doc := Document{
 		OpenAPI:  "3.1.0",
 		Info:     info,
@@ -167,6 +174,7 @@ func Write(info Info, table []Endpoint, problem any, code Code) ([]byte, error) 
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
 	err := e.Encode(doc)
+
 	return text.Bytes(), err
 }
 
@@ -176,7 +184,9 @@ func sorted[T any](members map[string]T) Ordered {
 	for name, value := range members {
 		all = append(all, Named{name, value})
 	}
+
 	slices.SortFunc(all, func(a, b Named) int { return strings.Compare(a.Name, b.Name) })
+
 	return all
 }
 
@@ -188,6 +198,7 @@ func template(path string) string {
 			parts[i] = "{" + name + "}"
 		}
 	}
+
 	return strings.Join(parts, "/")
 }
 
@@ -204,6 +215,7 @@ type writer struct {
 func (w *writer) operation(e Endpoint, failed Schema) operation {
 	parts := strings.Split(strings.TrimPrefix(e.Path, "/api/v1"), "/")
 	tag, _, _ := strings.Cut(parts[1], ".")
+
 	o := operation{
 		ID:          identifier(e.Method, parts[1:]),
 		Tags:        []string{tag},
@@ -219,9 +231,11 @@ func (w *writer) operation(e Endpoint, failed Schema) operation {
 			o.Parameters = append(o.Parameters, parameter{Name: name, In: "path", Required: true, Schema: &Schema{Type: "string"}})
 		}
 	}
+
 	for _, p := range e.Parameters {
 		o.Parameters = append(o.Parameters, w.shared(p, "query"))
 	}
+
 	for _, p := range e.Headers {
 		o.Parameters = append(o.Parameters, w.shared(p, "header"))
 	}
@@ -233,10 +247,13 @@ func (w *writer) operation(e Endpoint, failed Schema) operation {
 			o.Body.Content = append(o.Body.Content, Named{e.Sends, content{Schema{Type: "string"}}})
 		}
 	}
+
 	for _, status := range e.Statuses {
 		o.Responses = append(o.Responses, Named{fmt.Sprint(status), w.response(e, status)})
 	}
+
 	o.Responses = append(o.Responses, Named{"default", response{"The request failed.", Ordered{{jsonType, content{failed}}}}})
+
 	return o
 }
 
@@ -249,10 +266,12 @@ func (w *writer) shared(p Parameter, in string) parameter {
 // response is an answer to a request that succeeded.
 func (w *writer) response(e Endpoint, status int) response {
 	r := response{Description: http.StatusText(status) + "."}
+
 	var any []Schema
 	for _, answer := range e.Answers {
 		any = append(any, w.schema(reflect.TypeOf(answer), false))
 	}
+
 	media, _, _ := strings.Cut(e.Kind, ";")
 	switch {
 	case media != "" && media != jsonType:
@@ -265,6 +284,7 @@ func (w *writer) response(e Endpoint, status int) response {
 	default:
 		r.Content = Ordered{{jsonType, content{Schema{AnyOf: any}}}}
 	}
+
 	return r
 }
 
@@ -275,9 +295,11 @@ func identifier(method string, parts []string) string {
 		if name, ok := strings.CutPrefix(part, ":"); ok {
 			part = "by-" + name
 		}
+
 		for word := range strings.FieldsFuncSeq(part, func(r rune) bool { return r == '-' || r == '.' }) {
 			id += strings.ToUpper(word[:1]) + word[1:]
 		}
 	}
+
 	return id
 }

@@ -79,7 +79,9 @@ func (w *writer) schema(t reflect.Type, input bool) Schema {
 	case reflect.Interface:
 		return Schema{}
 	}
+
 	w.err = fmt.Errorf("there is no schema for %s", t)
+
 	return Schema{}
 }
 
@@ -93,6 +95,7 @@ func (w *writer) object(t reflect.Type, input bool) Schema {
 		}
 		return reference
 	}
+
 	w.written[name] = t
 
 	s := Schema{Type: "object", Description: w.code.comments[t.String()]}
@@ -102,18 +105,23 @@ func (w *writer) object(t reflect.Type, input bool) Schema {
 		if property.Description == "" {
 			w.err = fmt.Errorf("%s has no comment for %s", t, m.Name)
 		}
+
 		if m.Tag.Get("schema") == "nullable" {
 			property.Type = []string{property.Type.(string), "null"}
 		}
+
 		s.Properties = append(s.Properties, Named{m.Name, property})
 		if !m.Optional() {
 			s.Required = append(s.Required, m.Name)
 		}
 	}
+
 	if input {
 		s.AdditionalProperties = false
 	}
+
 	w.schemas[name] = s
+
 	return reference
 }
 
@@ -131,17 +139,21 @@ func Read(folders ...string) (Code, error) {
 		if err != nil {
 			return c, err
 		}
+
 		for _, name := range names {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
+
 			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 			if err != nil {
 				return c, err
 			}
+
 			c.add(file)
 		}
 	}
+
 	return c, nil
 }
 
@@ -158,6 +170,7 @@ func (c Code) add(file *ast.File) {
 		if !ok {
 			continue
 		}
+
 		for _, spec := range declared.Specs {
 			switch spec := spec.(type) {
 			case *ast.TypeSpec:
@@ -174,15 +187,18 @@ func (c Code) add(file *ast.File) {
 // addType adds the comments of a type and of its fields: those above, or else behind.
 func (c Code) addType(name string, doc *ast.CommentGroup, typ ast.Expr) {
 	c.comments[name] = folded(doc)
+
 	object, ok := typ.(*ast.StructType)
 	if !ok {
 		return
 	}
+
 	for _, field := range object.Fields.List {
 		text := folded(field.Doc)
 		if text == "" {
 			text = folded(field.Comment)
 		}
+
 		for _, n := range field.Names {
 			c.comments[name+"."+n.Name] = text
 		}
@@ -196,6 +212,7 @@ func (c Code) addConstants(typ string, values []ast.Expr) {
 		if !ok || literal.Kind != token.STRING {
 			continue
 		}
+
 		if text, err := strconv.Unquote(literal.Value); err == nil && text != "" {
 			c.constants[typ] = append(c.constants[typ], text)
 		}
@@ -212,5 +229,6 @@ func (c Code) ofField(t reflect.Type, index []int) string {
 	for _, i := range index[:last] {
 		t = t.Field(i).Type
 	}
+
 	return c.comments[t.String()+"."+t.Field(index[last]).Name]
 }

@@ -104,6 +104,7 @@ func (o Operation) Left() (left time.Duration, ok bool) {
 	if rate <= 0 || !o.Open() {
 		return 0, false
 	}
+
 	return time.Duration(min(float64(o.Pending)/rate, float64(math.MaxInt32)) * float64(time.Second)), true
 }
 
@@ -140,9 +141,11 @@ func (p Pace) String() string {
 	if p.Canary > 0 {
 		parts = append(parts, fmt.Sprintf("canary %d", p.Canary))
 	}
+
 	if p.Guard {
 		parts = append(parts, "auto-pause on")
 	}
+
 	switch {
 	case p.Spread > 0:
 		parts = append(parts, fmt.Sprintf("%.3g/s over %s", p.Rate, wire.FormatDuration(p.Spread)))
@@ -151,6 +154,7 @@ func (p Pace) String() string {
 	default:
 		parts = append(parts, "no limit")
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -176,6 +180,7 @@ func (p Pace) Check() error {
 	case p.Canary > job.MaxBatch:
 		return invalid.Errorf("canary", "must be from 0 to %d jobs", job.MaxBatch)
 	}
+
 	return nil
 }
 
@@ -186,11 +191,14 @@ func (p Pace) Settle(kind Kind, n, causes int64) Pace {
 	if p.Canary < 0 && n > CanaryAbove {
 		p.Canary = min(max(UsualCanary, causes), LargeCanary)
 	}
+
 	if p.Canary < 0 || kind != Replay || p.Canary >= n {
 		p.Canary = 0
 	}
+
 	p.Rate = p.Over(n)
 	p.Guard = p.Guard && kind == Replay
+
 	return p
 }
 
@@ -230,6 +238,7 @@ func (k Kind) scope() []job.Status {
 	case Restore:
 		return []job.Status{job.StatusTrashed}
 	}
+
 	return nil
 }
 
@@ -248,11 +257,13 @@ func (k Kind) Scope(f filter.Filter) (filter.Filter, error) {
 	if err := k.Check(); err != nil {
 		return f, err
 	}
+
 	fit := k.scope()
 	f.Status = cmp.Or(f.Status, fit[0])
 	if !slices.Contains(fit, f.Status) {
 		return f, invalid.Errorf("state", "no job that is %s can take part in a %s; use one of %s", f.Status, k, fit)
 	}
+
 	return f, nil
 }
 
@@ -281,6 +292,7 @@ func (k Kind) Unfit(j job.Job, run int) Skip {
 		k == Discard && j.Discardable() && j.Letter != job.LetterTrashed:
 		return ""
 	}
+
 	return Skip(j.Status())
 }
 
@@ -387,6 +399,7 @@ func (b Breakdown) Unhandled() (jobs, types int64) {
 			types++
 		}
 	}
+
 	return jobs, types
 }
 
@@ -403,6 +416,7 @@ func (p SourcePart) Discarded() string {
 	if p.Attached {
 		return "deleted at the source " + p.Name + " and cannot be restored"
 	}
+
 	return "discarded in Redrive only: the source " + p.Name + " is not attached, so it is not told, and what it still has comes back " +
 		"when it is attached again"
 }
@@ -499,16 +513,20 @@ func (o Operation) Pacing(now time.Time) Rate {
 	if o.StartedAt.IsZero() {
 		return Rate{}
 	}
+
 	end := now
 	if !o.FinishedAt.IsZero() {
 		end = o.FinishedAt
 	}
+
 	from := o.StartedAt.Truncate(time.Second)
+
 	span := max(end.Sub(from), 0)
 	step := time.Second
 	for span/step >= rateSteps {
 		step *= 2
 	}
+
 	return Rate{From: from, Step: step, Done: make([]int64, span/step+1)}
 }
 

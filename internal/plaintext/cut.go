@@ -18,6 +18,7 @@ const CutBeginning = "[cut] …"
 func Complete(cut []byte) (whole []byte, ok bool) {
 	var r cutReader
 	r.read(cut)
+
 	if r.safe == 0 {
 		return nil, false
 	}
@@ -26,6 +27,7 @@ func Complete(cut []byte) (whole []byte, ok bool) {
 	if r.inText {
 		whole = append(whole, CutMark+`"`...)
 	}
+
 	for _, open := range slices.Backward(r.open) {
 		if open == '{' {
 			whole = append(whole, '}')
@@ -33,6 +35,7 @@ func Complete(cut []byte) (whole []byte, ok bool) {
 			whole = append(whole, ']')
 		}
 	}
+
 	return whole, json.Valid(whole)
 }
 
@@ -58,6 +61,7 @@ func (r *cutReader) read(s []byte) {
 			if len(r.open) == 0 || (c == '}') != (r.open[len(r.open)-1] == '{') {
 				return
 			}
+
 			r.open = r.open[:len(r.open)-1]
 			i++
 			r.safe = i
@@ -74,9 +78,11 @@ func (r *cutReader) read(s []byte) {
 			if !name {
 				r.safe, r.inText = end, !closed
 			}
+
 			if !closed {
 				return
 			}
+
 			i = end
 		case c <= ' ':
 			i++
@@ -85,12 +91,15 @@ func (r *cutReader) read(s []byte) {
 			for end < len(s) && strings.IndexByte(",:{}[]\" \t\r\n", s[end]) < 0 {
 				end++
 			}
+
 			if end == len(s) {
 				return // a number or a word may go on
 			}
+
 			if !name {
 				r.safe = end
 			}
+
 			i = end
 		}
 	}
@@ -109,6 +118,7 @@ func textEnd(s []byte, i int) (end int, closed bool) {
 			if i+6 > len(s) {
 				return i, false
 			}
+
 			i += 6
 		case i+1 < len(s):
 			i += 2
@@ -116,5 +126,6 @@ func textEnd(s []byte, i int) (end int, closed bool) {
 			return i, false
 		}
 	}
+
 	return i, false
 }

@@ -26,9 +26,11 @@ func Decode(body []byte, contentType string) string {
 	if named == nil {
 		named = unmarkedUTF16(body)
 	}
+
 	if named == nil {
 		named = encodingOf(declared(body), body)
 	}
+
 	if named != nil && (named != unicode.UTF8 || utf8.Valid(body)) {
 		return decoded(body, named)
 	}
@@ -40,6 +42,7 @@ func Decode(body []byte, contentType string) string {
 	case !utf8.Valid(body) && isWindows1252(body):
 		return decoded(body, charmap.Windows1252)
 	}
+
 	return strings.ToValidUTF8(string(body), "\uFFFD")
 }
 
@@ -63,6 +66,7 @@ func marked(body []byte) (string, bool) {
 			return decoded(rest, m.encoding), true
 		}
 	}
+
 	return "", false
 }
 
@@ -72,6 +76,7 @@ func decoded(body []byte, from encoding.Encoding) string {
 	if err != nil {
 		text = body
 	}
+
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
@@ -80,8 +85,10 @@ func charsetOf(contentType string) string {
 	if _, parameters, err := mime.ParseMediaType(contentType); err == nil {
 		return parameters["charset"]
 	}
+
 	_, charset, _ := strings.Cut(strings.ToLower(contentType), "charset=")
 	charset, _, _ = strings.Cut(charset, ";")
+
 	return strings.Trim(charset, `"' `)
 }
 
@@ -106,6 +113,7 @@ func encodingOf(name string, body []byte) encoding.Encoding {
 	if err != nil || known == encoding.Replacement {
 		return nil
 	}
+
 	return known
 }
 
@@ -115,6 +123,7 @@ func unmarkedUTF16(body []byte) encoding.Encoding {
 	if len(body) < 4 {
 		return nil
 	}
+
 	isASCII := func(c byte) bool { return c >= ' ' && c < 0x7f || c == '\t' || c == '\r' || c == '\n' }
 	switch {
 	case isASCII(body[0]) && body[1] == 0 && isASCII(body[2]) && body[3] == 0:
@@ -122,6 +131,7 @@ func unmarkedUTF16(body []byte) encoding.Encoding {
 	case body[0] == 0 && isASCII(body[1]) && body[2] == 0 && isASCII(body[3]):
 		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	}
+
 	return nil
 }
 
@@ -135,6 +145,7 @@ func declared(body []byte) string {
 	if !bytes.HasPrefix(head, []byte("<")) {
 		return ""
 	}
+
 	document := strings.ToLower(strings.ToValidUTF8(string(head), "\uFFFD"))
 	if strings.HasPrefix(document, "<?xml") {
 		declaration, _, _ := strings.Cut(document, ">")
@@ -148,6 +159,7 @@ func declared(body []byte) string {
 		if !ok {
 			return ""
 		}
+
 		var tag string
 		tag, document, _ = strings.Cut(rest, ">")
 		if name := assigned(tag, "charset"); name != "" {
@@ -159,14 +171,17 @@ func declared(body []byte) string {
 // assigned is the value behind a name and "=" in a tag, with or without quotes.
 func assigned(tag, name string) string {
 	_, value, _ := strings.Cut(tag, name)
+
 	value, ok := strings.CutPrefix(strings.TrimLeft(value, " "), "=")
 	if !ok {
 		return ""
 	}
+
 	value = strings.TrimLeft(value, ` "'`)
 	if end := strings.IndexAny(value, "\"' ;/?"); end >= 0 {
 		value = value[:end]
 	}
+
 	return value
 }
 
@@ -183,12 +198,14 @@ func withoutUTF16(name string) string {
 // of them are control characters that text does not have.
 func isBinary(body []byte) bool {
 	const oneOf = 20
+
 	controls := 0
 	for _, c := range body {
 		if c < ' ' && strings.IndexByte("\t\n\v\f\r\b\a\x1b", c) < 0 || c == 0x7f {
 			controls++
 		}
 	}
+
 	return controls*oneOf > len(body)
 }
 
@@ -200,12 +217,15 @@ func isWindows1252(body []byte) bool {
 			return false
 		}
 	}
+
 	for i := 0; i < len(body); {
 		r, size := utf8.DecodeRune(body[i:])
 		if r != utf8.RuneError && size > 1 {
 			return false
 		}
+
 		i += size
 	}
+
 	return true
 }

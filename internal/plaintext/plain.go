@@ -21,10 +21,12 @@ func Plain(text string) string {
 		s.read()
 		text = s.out.String()
 	}
+
 	composed := norm.NFC.String(text)
 	if len(composed) > len(text) { // rare: characters that Unicode wants in pieces
 		return text
 	}
+
 	return composed
 }
 
@@ -51,6 +53,7 @@ type screen struct {
 func (s *screen) read() {
 	for len(s.in) > 0 {
 		r, size := utf8.DecodeRuneInString(s.in)
+
 		char := s.in[:size]
 		s.in = s.in[size:]
 		switch {
@@ -75,6 +78,7 @@ func (s *screen) read() {
 			s.line = append(s.line, char...)
 		}
 	}
+
 	s.endLine()
 }
 
@@ -84,6 +88,7 @@ func (s *screen) endLine() {
 	if isEmpty(s.line) && !isEmpty(s.over) {
 		s.line, s.over = s.over, s.line
 	}
+
 	s.out.Write(s.line)
 	s.line, s.over = s.line[:0], s.over[:0]
 }
@@ -93,6 +98,7 @@ func (s *screen) carriageReturn() {
 		s.line, s.over = s.over[:0], s.line
 		return
 	}
+
 	s.line = s.line[:0]
 }
 
@@ -103,6 +109,7 @@ func (s *screen) sequence() {
 	if s.in == "" {
 		return
 	}
+
 	c := s.in[0]
 	switch {
 	case c == '[':
@@ -128,6 +135,7 @@ func (s *screen) control() {
 	for end < len(s.in) && s.in[end] >= ' ' && s.in[end] <= '?' {
 		end++
 	}
+
 	if end == len(s.in) || s.in[end] < '@' || s.in[end] > '~' {
 		s.in = s.in[end:]
 		return

@@ -35,6 +35,7 @@ func (a *attached) brief(r source.Report) source.Report {
 	}
 	r.Version, r.Shared = a.said(r.Version, maxVersion), a.said(r.Shared, maxSentence)
 	r.Sees, r.Warnings = sentences(r.Sees), sentences(r.Warnings)
+
 	return r
 }
 
@@ -63,6 +64,7 @@ func (a *attached) connect(ctx context.Context) (*guarded, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return &guarded{origin, a.log}, nil
 }
 
@@ -73,10 +75,12 @@ func ask[T any](log *slog.Logger, do func() (T, error)) (told T, err error) {
 			log.Error("The driver of a source ended in a panic. Please report it.", "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("the driver does not understand what the source answers: %v", p)
 		}
+
 		if err != nil {
 			err = answer{err}
 		}
 	}()
+
 	return do()
 }
 

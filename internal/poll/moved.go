@@ -25,11 +25,13 @@ func (a *attached) locate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if earlier != "" {
 		return &movedError{earlier, a.Address}
 	}
 
 	a.located = true
+
 	return nil
 }
 

@@ -202,6 +202,7 @@ func (s *Sources) Start(store Store, records Records, requests Requests) {
 // next start.
 func (s *Sources) Close() {
 	s.changing.Lock()
+
 	s.working = false
 	for _, a := range s.list.Load().all {
 		a.quit()
@@ -223,6 +224,7 @@ func (s *Sources) Health() []source.Health {
 		h.Acts, h.Succeeded = a.tally.read()
 		all = append(all, h)
 	}
+
 	return all
 }
 
@@ -241,12 +243,15 @@ func (s *Sources) Refuses(name string, w source.Wish) string {
 	case !slices.Contains(a.Allow, kind):
 		return fmt.Sprintf("the source %s does not allow a %s: add %s to its field allow in redrive.yaml", name, kind, kind)
 	}
+
 	if a.moved() {
 		return fmt.Sprintf("the URL of the source %s names another place than the one that its jobs are from: see its page", name)
 	}
+
 	if lacks := a.Profile.Lacks(w); lacks != "" {
 		return fmt.Sprintf("the source %s cannot do this: %s", name, lacks)
 	}
+
 	return ""
 }
 

@@ -59,6 +59,7 @@ func (a *attached) refuse(r source.Refusal, version int64, tried time.Time) {
 
 	if !known {
 		delete(a.scan.beyond, hashOf(r.Key))
+
 		e = &entry{Quarantined: source.Quarantined{Since: time.Now()}}
 		a.apart[key] = e
 		a.logRefusal(key, why)
@@ -76,6 +77,7 @@ func (a *attached) logRefusal(key, why string) {
 	if len(a.apart) == 1 {
 		level = slog.LevelWarn
 	}
+
 	a.log.Log(context.Background(), level,
 		"A record of a source is in quarantine, because it cannot be taken over. The others are not affected.", "key", key, "why", why)
 }
@@ -90,7 +92,9 @@ func (a *attached) skipRefused(r *source.Record) bool {
 		if !recent(h.version, h.tried) {
 			return false
 		}
+
 		h.met, h.page = true, a.page
+
 		return true
 	}
 
@@ -99,10 +103,13 @@ func (a *attached) skipRefused(r *source.Record) bool {
 	if !again {
 		l = a.beyond[key]
 	}
+
 	if !recent(l.version, l.tried) {
 		return false
 	}
+
 	a.scan.beyond[key] = overflow{l.version, l.tried, a.page}
+
 	return true
 }
 
@@ -111,16 +118,19 @@ func (a *attached) release(page source.Page) {
 	if len(a.apart) == 0 && len(a.scan.beyond) == 0 {
 		return
 	}
+
 	for i := range page.Records {
 		key := clip.Text(page.Records[i].Key, maxName)
 		if h := a.apart[key]; h != nil && h.page != a.page {
 			delete(a.apart, key)
 		}
+
 		hash := hashOf(page.Records[i].Key)
 		if l, refused := a.scan.beyond[hash]; refused && l.page != a.page {
 			delete(a.scan.beyond, hash)
 		}
 	}
+
 	a.tellQuarantine()
 }
 
@@ -139,9 +149,11 @@ func (a *attached) releaseUnmet(beyond map[int64]overflow) {
 			delete(a.apart, key)
 		}
 	}
+
 	a.tellQuarantine()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.health.Beyond = len(beyond)
 }
 
@@ -151,11 +163,13 @@ func (a *attached) tellQuarantine() {
 	for _, h := range a.apart {
 		all = append(all, h.Quarantined)
 	}
+
 	slices.SortFunc(all, func(a, b source.Quarantined) int {
 		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Key, b.Key))
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.health.Quarantined = all
 }
 
@@ -167,23 +181,29 @@ func (a *attached) readRecords(page source.Page, unseen []source.Record) (all []
 	for _, r := range page.Refused {
 		a.refuse(r, 0, time.Time{})
 	}
+
 	for _, r := range unseen {
 		if a.skipRefused(&r) {
 			continue
 		}
+
 		why := a.complete(page, &r)
 		if !isText(r.Thread) { // any text does that is the same one each time
 			r.Thread = strconv.QuoteToASCII(r.Thread)
 		}
+
 		if why == "" {
 			why = unfit(&r)
 		}
+
 		if why != "" {
 			a.refuse(source.Refusal{Key: r.Key, Why: why}, 0, time.Time{})
 			continue
 		}
+
 		all = append(all, r)
 	}
+
 	return all
 }
 
@@ -195,11 +215,14 @@ func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 			why = fmt.Sprintf("It cannot be read: %v.", p)
 		}
 	}()
+
 	if page.Read != nil {
 		page.Read(r)
 	}
+
 	understand(r)
 	a.hideIn(r)
+
 	return ""
 }
 
@@ -207,6 +230,7 @@ func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 // in two forms, as it was read and as its payload, so both together can be twice as large.
 func unfit(r *source.Record) string {
 	const most = 2 * source.MaxRecord
+
 	for _, part := range []struct{ what, text string }{
 		{"key", r.Key}, {"job's name", r.Thread}, {"place's name", r.Place}, {"version", r.Witness},
 	} {
@@ -215,13 +239,16 @@ func unfit(r *source.Record) string {
 			return fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", part.what, size, limit)
 		}
 	}
+
 	if !isText(r.Key) || !isText(r.Place) || !isText(r.Witness) { // unreachable: the families see to it
 		return "What names it is not text."
 	}
+
 	if n := sizeOf(r); n > most {
 		size, limit := source.Sizes(int64(n), most)
 		return fmt.Sprintf("With its payload and its earlier failures, it has %s, which is larger than the limit of %s.", size, limit)
 	}
+
 	return ""
 }
 
@@ -234,6 +261,7 @@ func sizeOf(r *source.Record) int {
 	for _, f := range r.History {
 		n += len(f.Error.Message) + len(f.Trace)
 	}
+
 	return n
 }
 
@@ -245,13 +273,16 @@ func (a *attached) mirror(ctx context.Context, unseen []source.Record) (changed 
 			bytes += sizeOf(&unseen[n])
 			n++
 		}
+
 		some, err := a.step(ctx, unseen[:n])
 		changed += some
 		if err != nil {
 			return changed, err
 		}
+
 		unseen = unseen[n:]
 	}
+
 	return changed, nil
 }
 
@@ -259,19 +290,24 @@ func (a *attached) mirror(ctx context.Context, unseen []source.Record) (changed 
 // splits the records in half until it has found that record, and takes over the others.
 func (a *attached) step(ctx context.Context, unseen []source.Record) (changed int, err error) {
 	now := time.Now()
+
 	changed, err = a.keep(ctx, now, unseen)
 	if err == nil || ctx.Err() != nil || affectsAll(err) {
 		return changed, err
 	}
+
 	if len(unseen) == 1 {
 		a.refuse(source.Refusal{Key: unseen[0].Key, Why: "It cannot be kept: " + err.Error()}, unseen[0].Mark(), now)
 		return 0, nil
 	}
+
 	first, err := a.step(ctx, unseen[:len(unseen)/2])
 	if err != nil {
 		return first, err
 	}
+
 	second, err := a.step(ctx, unseen[len(unseen)/2:])
+
 	return first + second, err
 }
 
@@ -283,6 +319,7 @@ func (a *attached) keep(ctx context.Context, now time.Time, unseen []source.Reco
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
+
 	return a.store.Mirror(ctx, now, a.Name, unseen)
 }
 

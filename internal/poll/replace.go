@@ -26,8 +26,10 @@ func (s *Sources) Replace(all []Attached) {
 			now.all[a.Name] = old
 			continue
 		}
+
 		now.all[a.Name] = s.attach(a, old)
 	}
+
 	now.names = slices.Sorted(maps.Keys(now.all))
 
 	// From here on pages and commits see the new list. A commit that saw the old one is
@@ -37,11 +39,13 @@ func (s *Sources) Replace(all []Attached) {
 	if !s.working {
 		return
 	}
+
 	for name, a := range before.all {
 		if now.all[name] != a {
 			a.quit()
 		}
 	}
+
 	for name, a := range now.all {
 		if before.all[name] != a {
 			s.start(a)
@@ -56,6 +60,7 @@ func (s *Sources) attach(a Attached, before *attached) *attached {
 	if before != nil {
 		counted = before.tally
 	}
+
 	return &attached{
 		Attached: a, hide: s.hide, log: s.log.With("source", a.Name), wake: make(chan struct{}, 1), quit: func() {}, tally: counted,
 		health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Profile, Allow: a.Allow, Every: a.Every},
@@ -74,9 +79,11 @@ func (s *Sources) start(a *attached) {
 	s.last[a.Name] = ended
 	s.running.Go(func() {
 		defer close(ended)
+
 		if before != nil {
 			<-before
 		}
+
 		a.run(ctx)
 	})
 }
@@ -99,6 +106,7 @@ func (t *tally) read() (acts map[source.End]int64, succeeded int64) {
 func (t *tally) end(kinds map[int64]source.Kind, results []source.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	for _, r := range results {
 		t.acts[source.End{Kind: kinds[r.ID], State: r.State}]++
 	}
@@ -108,5 +116,6 @@ func (t *tally) end(kinds map[int64]source.Kind, results []source.Result) {
 func (t *tally) succeed(n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	t.succeeded += int64(n)
 }

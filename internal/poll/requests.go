@@ -17,6 +17,7 @@ func (a *attached) recoverBegun(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		if len(acts) == 0 {
 			a.settled = true
 			return nil
@@ -26,11 +27,14 @@ func (a *attached) recoverBegun(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		again, ended := outcomes(acts, found)
+
 		err = a.settle(ctx, acts, ended)
 		if err != nil {
 			return err
 		}
+
 		err = a.requests.Reopen(ctx, again)
 		if err != nil {
 			return err
@@ -42,6 +46,7 @@ func (a *attached) recoverBegun(ctx context.Context) error {
 			return nil
 		}
 	}
+
 	return nil
 }
 
@@ -65,8 +70,10 @@ func outcomes(acts []source.Act, found []source.Result) (again []int64, ended []
 		case r.State == source.Gone:
 			r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record lies there no more"
 		}
+
 		ended = append(ended, r)
 	}
+
 	return again, ended
 }
 
@@ -86,6 +93,7 @@ func (a *attached) carryOut(ctx context.Context) error {
 		if !waits || err != nil {
 			return err
 		}
+
 		acts, err := a.requests.Take(ctx, a.Name, actsAtOnce)
 		if err != nil || len(acts) == 0 {
 			return err
@@ -100,13 +108,17 @@ func (a *attached) carryOut(ctx context.Context) error {
 		if len(notAttempted) > 0 {
 			err = errors.Join(err, a.requests.Reopen(context.WithoutCancel(ctx), notAttempted))
 		}
+
 		settleErr := a.settle(context.WithoutCancel(ctx), acts, ended)
+
 		if err != nil {
 			return err
 		}
+
 		if settleErr != nil {
 			return settleErr
 		}
+
 		a.settled = earlier
 
 		if len(notAttempted) > 0 {
@@ -114,6 +126,7 @@ func (a *attached) carryOut(ctx context.Context) error {
 			return nil
 		}
 	}
+
 	return nil
 }
 
@@ -142,6 +155,7 @@ func sorted(results []source.Result) (ended []source.Result, notAttempted []int6
 			ended = append(ended, r)
 		}
 	}
+
 	return ended, notAttempted
 }
 
@@ -154,6 +168,7 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 	for i := range results {
 		results[i].Why = a.said(results[i].Why, maxSentence)
 	}
+
 	err := a.store.SettleActs(ctx, time.Now(), results)
 	if err != nil {
 		return err
@@ -163,12 +178,14 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 	for _, act := range acts {
 		kinds[act.ID] = act.Kind
 	}
+
 	a.tally.end(kinds, results)
 
 	// A record that has changed is to be read soon.
 	for _, r := range results {
 		a.soon = a.soon || r.State == source.Changed
 	}
+
 	return nil
 }
 
@@ -178,6 +195,7 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 	a.mu.Lock()
 	tells := a.health.Report.Tells
 	a.mu.Unlock()
+
 	if !tells {
 		return nil
 	}
@@ -191,10 +209,12 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 	if a.polled.Seq == 0 {
 		a.polled = last
 	}
+
 	a.polled, more, err = a.pollPage(ctx, a.polled)
 	if !more {
 		a.polled = source.Handed{}
 	}
+
 	return err
 }
 
@@ -205,16 +225,20 @@ func (a *attached) pollPage(ctx context.Context, before source.Handed) (last sou
 	if err != nil || len(returned) == 0 {
 		return last, false, err
 	}
+
 	last, more = returned[len(returned)-1], len(returned) == pageSize
 
 	asking, cancel := context.WithTimeout(ctx, patience)
 	succeeded, err := a.origin.Succeeded(asking, returned)
+
 	cancel()
+
 	if err != nil || len(succeeded) == 0 {
 		return last, more, err
 	}
 
 	n, err := a.store.Succeeded(ctx, time.Now(), a.Name, succeeded)
 	a.tally.succeed(n)
+
 	return last, more, err
 }

@@ -15,21 +15,26 @@ func (a *attached) run(ctx context.Context) {
 	wait := time.Duration(0)
 	for ctx.Err() == nil {
 		began := time.Now()
+
 		a.lookNow()
 		err := a.safely(func() error { return a.round(ctx) })
+
 		if ctx.Err() != nil {
 			return
 		}
+
 		a.ended(began, err)
 
 		if err == nil {
 			wait = 0
+
 			a.rest(ctx, a.pause())
 			continue
 		}
 
 		// The next try has a connection of its own, after a pause that grows.
 		a.drop()
+
 		wait = min(max(2*wait, retryLeast), retryMost)
 		a.due(wait)
 		sleep(ctx, wait)
@@ -48,12 +53,14 @@ func (a *attached) pause() time.Duration {
 	case !a.health.Ready:
 		return 0
 	}
+
 	return d
 }
 
 // rest waits, and carries out meanwhile what people ask for.
 func (a *attached) rest(ctx context.Context, d time.Duration) {
 	a.due(d)
+
 	end := time.Now().Add(d)
 	for {
 		select {
@@ -71,6 +78,7 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 			again := time.Now().Add(askAgain)
 			if a.soon && again.Before(end) {
 				end = again // and no later for what is asked meanwhile
+
 				a.due(askAgain)
 			}
 		}
@@ -87,6 +95,7 @@ func (a *attached) drop() {
 	if err != nil {
 		a.log.Debug("The connection to a source did not close.", "error", err)
 	}
+
 	a.origin = nil
 }
 
@@ -121,25 +130,31 @@ func (a *attached) ended(began time.Time, err error) {
 		if h.Problem != "" {
 			a.log.Info(recovered[h.Own], "after", time.Since(h.Since).Round(time.Second))
 		}
+
 		a.before = h.Took
 		h.Problem, h.Since = "", time.Time{}
 		h.Own, h.Moved = false, false
 		h.Polled, h.Took = time.Now(), time.Since(began)
+
 		return
 	}
 
 	own := !fromSource(err)
 	_, moved := errors.AsType[*movedError](err)
+
 	if h.Problem == "" {
 		h.Since = time.Now()
 	}
+
 	if h.Problem == "" || h.Own != own || h.Moved != moved {
 		what := failed[own]
 		if moved {
 			what = "The URL of a source names another place than the one that its jobs are from. It is not used."
 		}
+
 		a.log.Warn(what, "error", text)
 	}
+
 	h.Problem, h.Own, h.Moved = text, own, moved
 }
 
@@ -161,12 +176,14 @@ func (a *attached) safely(do func() error) (err error) {
 			err = fmt.Errorf("a look ended in a panic: %v", p)
 		}
 	}()
+
 	return do()
 }
 
 // round does everything once.
 func (a *attached) round(ctx context.Context) error {
 	a.soon = false
+
 	steps := []func(context.Context) error{
 		a.locate, a.open,
 		a.recoverBegun, a.carryOut,
@@ -179,6 +196,7 @@ func (a *attached) round(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -197,6 +215,7 @@ func (a *attached) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		a.origin = origin
 	}
 
@@ -204,6 +223,7 @@ func (a *attached) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	report = a.brief(report)
 	a.checked = time.Now()
 
@@ -211,6 +231,7 @@ func (a *attached) open(ctx context.Context) error {
 	defer a.mu.Unlock()
 
 	a.health.Report = report
+
 	return nil
 }
 

@@ -37,6 +37,7 @@ func (a *attached) readNewest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		a.oneOfEachKey(&page, seen)
 		remember(seen, page)
 
@@ -44,6 +45,7 @@ func (a *attached) readNewest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		unseen, err = a.prepare(ctx, page, unseen)
 		if err != nil {
 			return err
@@ -53,12 +55,14 @@ func (a *attached) readNewest(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		remember(a.scan.seen, page)
 		a.release(page)
 
 		if stored == 0 || page.Next == "" {
 			return nil
 		}
+
 		after = page.Next
 	}
 }
@@ -75,23 +79,28 @@ func (a *attached) continueScan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	read, slice := 0, a.slice()
 	for {
 		read += max(1, len(page.Records)+len(page.Refused)) // a page without any is work, too
 		last := page.Next == "" || read >= slice
+
 		next, err := a.storePage(ctx, page, last)
 		if err != nil {
 			return err
 		}
+
 		if last {
 			break
 		}
+
 		page = next
 	}
 
 	if a.scan.next != "" {
 		return nil
 	}
+
 	return a.endScan(ctx)
 }
 
@@ -108,6 +117,7 @@ func (a *attached) storePage(ctx context.Context, page source.Page, last bool) (
 			return next, err
 		}
 	}
+
 	unseen, err = a.prepare(ctx, page, unseen)
 	if err != nil {
 		return next, err
@@ -122,10 +132,12 @@ func (a *attached) storePage(ctx context.Context, page source.Page, last bool) (
 			return err
 		})
 	})
+
 	var readErr error
 	if !last {
 		next, readErr = a.readPage(ctx, page.Next)
 	}
+
 	err = storing.Wait()
 	if err != nil {
 		return next, err
@@ -139,7 +151,9 @@ func (a *attached) storePage(ctx context.Context, page source.Page, last bool) (
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.health.Reading = len(a.scan.seen)
+
 	return next, readErr
 }
 
@@ -159,6 +173,7 @@ func (a *attached) slice() int {
 	if a.health.Ready {
 		return sliceSize
 	}
+
 	return firstSlice
 }
 
@@ -168,6 +183,7 @@ func remember(seen map[int64]int64, page source.Page) {
 		r := &page.Records[i]
 		seen[hashOf(r.Key)] = r.Mark()
 	}
+
 	for _, r := range page.Refused {
 		seen[hashOf(r.Key)] = 0 // its version is not known
 	}
@@ -202,6 +218,7 @@ func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 			page.Refused = append(page.Refused, source.Refusal{Key: r.FullName(), Why: shared})
 		}
 	}
+
 	page.Records = kept
 }
 
@@ -216,6 +233,7 @@ func (a *attached) prepare(ctx context.Context, page source.Page, unseen []sourc
 	if err != nil {
 		return nil, err
 	}
+
 	unclear, err := a.endVanished(ctx, duplicates)
 	if err != nil {
 		return nil, err
@@ -237,6 +255,7 @@ func (a *attached) endScan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		err = a.askForUnmet(ctx, keys, done.seen)
 		if err != nil {
 			return err
@@ -245,13 +264,17 @@ func (a *attached) endScan(ctx context.Context) error {
 		if len(keys) < namesOnce {
 			break
 		}
+
 		after = keys[len(keys)-1].Seq
 	}
+
 	a.releaseUnmet(done.beyond)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.health.Ready, a.health.Reading = true, len(done.seen)
+
 	return nil
 }
 
@@ -270,11 +293,13 @@ func (a *attached) askForUnmet(ctx context.Context, keys []source.PresentKey, se
 		if err != nil {
 			return err
 		}
+
 		_, err = a.endVanished(ctx, present)
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -290,6 +315,7 @@ func (a *attached) endVanished(ctx context.Context, present []source.Present) (u
 	for i, p := range present {
 		acts[i] = source.Act{ID: int64(i), Kind: source.Discard, Record: p.Record}
 	}
+
 	found, err := a.find(ctx, acts)
 	if err != nil {
 		return nil, err
@@ -303,13 +329,16 @@ func (a *attached) endVanished(ctx context.Context, present []source.Present) (u
 			gone = append(gone, present[r.ID].Seq)
 		}
 	}
+
 	for i, p := range present {
 		if !told[i] {
 			unclear = append(unclear, p)
 		}
 	}
+
 	a.soon = a.soon || len(unclear) > 0
 
 	_, err = a.store.Vanished(ctx, time.Now(), a.Name, gone)
+
 	return unclear, err
 }

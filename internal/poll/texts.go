@@ -32,6 +32,7 @@ func (a *attached) hideIn(r *source.Record) {
 
 	r.Type = clip.Text(r.Type, job.MaxType)
 	hide(&r.Error, &r.Trace)
+
 	r.History = r.History[max(0, len(r.History)-maxFailures):]
 	for i := range r.History {
 		hide(&r.History[i].Error, &r.History[i].Trace)

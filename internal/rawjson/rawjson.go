@@ -30,15 +30,18 @@ func Check(data []byte, levels int) (problem string) {
 	if !utf8.Valid(data) {
 		return "is not valid UTF-8"
 	}
+
 	if Depth(data) > levels {
 		return fmt.Sprintf("is nested deeper than %d levels", levels)
 	}
+
 	if !Valid(data) {
 		at := new(json.SyntaxError)
 		err := json.Unmarshal(data, new(json.RawMessage)) // says it in words that people know
 		errors.As(err, &at)
 		return fmt.Sprintf("is not JSON: %v, at byte %d", err, at.Offset)
 	}
+
 	return ""
 }
 
@@ -51,10 +54,12 @@ func Valid(data []byte) bool {
 func Depth(data []byte) (deepest int) {
 	c := NewCursor(data)
 	defer c.Close()
+
 	for {
 		if kind, _, _ := c.Next(); kind == 0 {
 			return deepest
 		}
+
 		deepest = max(deepest, c.tokens.StackDepth())
 	}
 }
@@ -66,11 +71,14 @@ func HalfPair(data []byte) string {
 	if bytes.IndexByte(data, '\\') < 0 {
 		return ""
 	}
+
 	wrong := strictly(data, jsontext.AllowDuplicateNames(true))
 	if wrong == nil {
 		return ""
 	}
+
 	escape := data[wrong.ByteOffset:]
+
 	return string(escape[:min(len(escape), len(`\ud800`))])
 }
 
@@ -80,6 +88,7 @@ func Repeated(data []byte) (name string, ok bool) {
 	if wrong == nil || !errors.Is(wrong, jsontext.ErrDuplicateName) {
 		return "", false
 	}
+
 	return wrong.JSONPointer.LastToken(), true
 }
 
@@ -88,10 +97,12 @@ func strictly(data []byte, allowed jsontext.Options) *jsontext.SyntacticError {
 	if jsontext.Value(data).IsValid(allowed) {
 		return nil
 	}
+
 	wrong := new(jsontext.SyntacticError)
 	if _, err := jsontext.NewDecoder(bytes.NewBuffer(data), allowed).ReadValue(); !errors.As(err, &wrong) {
 		return nil
 	}
+
 	return wrong
 }
 
@@ -102,14 +113,17 @@ func Text(raw []byte) string {
 	if !quoted {
 		return string(raw)
 	}
+
 	inside, closed := bytes.CutSuffix(inside, []byte(`"`))
 	if closed && bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
 		return string(inside)
 	}
+
 	text, err := jsontext.AppendUnquote(nil, raw)
 	if err == nil || errors.Is(err, io.ErrUnexpectedEOF) || Valid(raw) {
 		return string(text)
 	}
+
 	return string(inside)
 }
 
@@ -125,9 +139,11 @@ func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
+
 	if err := e.Encode(v); err != nil { // the caller's fault
 		panic(fmt.Sprintf("rawjson.Encode(%+v): %v", v, err))
 	}
+
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
@@ -135,6 +151,7 @@ func Encode(v any) []byte {
 func Kind(data []byte) byte {
 	c := NewCursor(data)
 	defer c.Close()
+
 	kind, _ := c.Peek()
 	return kind
 }
@@ -151,11 +168,13 @@ func Members(data []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
 		c := NewCursor(data)
 		defer c.Close()
+
 		for c.Next(); ; {
 			kind, from, named := c.Next()
 			if kind != '"' {
 				return
 			}
+
 			_, value := c.Peek()
 			to, ok := c.Skip()
 			if !ok || !yield(Member{Text(data[from:named]), from, value, to}) {
@@ -170,6 +189,7 @@ func Elements(data []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		c := NewCursor(data)
 		defer c.Close()
+
 		for c.Next(); ; {
 			_, from := c.Peek()
 			to, ok := c.Skip()
@@ -184,6 +204,7 @@ func Elements(data []byte) iter.Seq[[]byte] {
 func AfterValue(data []byte, i int) int {
 	c := NewCursor(data[i:])
 	defer c.Close()
+
 	to, _ := c.Skip()
 	return i + to
 }
@@ -202,6 +223,7 @@ func Splice(data []byte, edits iter.Seq[Edit]) []byte {
 		out = append(append(out, data[done:e.From]...), e.Text...)
 		done = e.To
 	}
+
 	return append(out, data[done:]...)
 }
 
@@ -244,6 +266,7 @@ func (c *Cursor) Next() (kind byte, from, to int) {
 	if c.end = int(c.tokens.InputOffset()); err != nil {
 		return 0, from, c.end
 	}
+
 	return byte(token.Kind()), from, c.end
 }
 
@@ -264,6 +287,7 @@ func (c *Cursor) begin() int {
 			return i
 		}
 	}
+
 	return len(c.data)
 }
 
@@ -273,6 +297,7 @@ func known(kind jsontext.Kind) byte {
 	case '{', '}', '[', ']', '"', '0', 'n', 't', 'f':
 		return byte(kind)
 	}
+
 	return 0
 }
 
@@ -288,10 +313,12 @@ type Beginning struct {
 func Prefix(data []byte) (b Beginning) {
 	c := NewCursor(data)
 	defer c.Close()
+
 	for {
 		from := c.begin()
 		token, err := c.tokens.ReadToken()
 		c.end = int(c.tokens.InputOffset())
+
 		b.Len, b.Looked = c.end, c.end
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // an open string is read to its end
@@ -300,12 +327,14 @@ func Prefix(data []byte) (b Beginning) {
 		case err != nil:
 			return b
 		}
+
 		switch token.Kind() {
 		case '{', '[':
 			b.Open = append(b.Open, from)
 		case '}', ']':
 			b.Open = b.Open[:len(b.Open)-1]
 		}
+
 		if len(b.Open) == 0 {
 			b.Whole = true
 			return b

@@ -23,24 +23,31 @@ func colourless(s string) (text string, out colours) {
 	for k := strings.IndexByte(s, '['); k >= 0 && k < len(s); k = orEnd(s, k, strings.IndexByte(s[k:], '[')) {
 		begin := escapeBefore(s[from:k])
 		k++
+
 		if begin < 0 {
 			continue
 		}
+
 		end := k
 		for end < len(s) && strings.IndexByte("0123456789;:", s[end]) >= 0 {
 			end++
 		}
+
 		if end == len(s) || s[end] != 'm' && s[end] != 'K' { // K: up to the end of the line
 			continue
 		}
+
 		b.WriteString(s[from : from+begin])
 		from, k = end+1, end+1
 		out = append(out, colour{at: b.Len(), gone: from - b.Len()})
 	}
+
 	if out == nil {
 		return s, nil
 	}
+
 	b.WriteString(s[from:])
+
 	return b.String(), out
 }
 
@@ -52,16 +59,20 @@ func escapeBefore(s string) int {
 		if !ok {
 			continue
 		}
+
 		if esc[0] == '\\' {
 			before = strings.TrimRight(before, `\`) // of strings within one another
 		}
+
 		if letters, ok := strings.CutSuffix(before, "(B"); ok {
 			if begin := escapeBefore(letters); begin >= 0 {
 				return begin
 			}
 		}
+
 		return len(before)
 	}
+
 	return -1
 }
 
@@ -71,6 +82,7 @@ func (c colours) place(i int) int {
 	if n == 0 {
 		return i
 	}
+
 	return i + c[n-1].gone
 }
 
@@ -80,5 +92,6 @@ func (c colours) places(at span) span {
 	if n, ok := slices.BinarySearchFunc(c, at.to, func(one colour, i int) int { return cmp.Compare(one.at, i) }); ok && c[n].instead {
 		to = at.to + c[n].gone
 	}
+
 	return span{c.place(at.from), to}
 }

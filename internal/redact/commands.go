@@ -20,6 +20,7 @@ func (t *scanner) option(i, j int) span {
 				if j > t.command.end {
 					t.command.end = line(s, j)
 				}
+
 				t.command.name = word
 			}
 		case "login":
@@ -27,14 +28,18 @@ func (t *scanner) option(i, j int) span {
 				t.command.name = "docker login"
 			}
 		}
+
 		return span{}
 	}
+
 	if word == "-u" || word == "--user" || word == "--proxy-user" || word == "-a" && t.command.name == "http" {
 		return login(s, j)
 	}
+
 	if i >= t.command.end || j-i < 2 || i > 0 && strings.IndexByte(" \t'\"", s[i-1]) < 0 {
 		return span{}
 	}
+
 	switch name, flag := t.command.name, word[1]; {
 	case (strings.HasPrefix(name, "m") || name == "sshpass") && flag == 'p' && j < len(s) && (j-i > 2 || s[j] > ' '),
 		name == "curl" && flag == 'u' && j-i > 2:
@@ -48,6 +53,7 @@ func (t *scanner) option(i, j int) span {
 			return at
 		}
 	}
+
 	return span{}
 }
 
@@ -57,6 +63,7 @@ func argument(s string, i int) span {
 	if i < len(s) && quoteAt(s, i).width() > 0 {
 		return quotedValue(s, i)
 	}
+
 	return blankless(s, i)
 }
 
@@ -66,11 +73,14 @@ func login(s string, i int) span {
 	if i < len(s) && s[i] == '=' {
 		i++
 	}
+
 	at := argument(s, i)
+
 	name, password, ok := strings.Cut(s[at.from:at.to], ":")
 	if !ok || strings.HasPrefix(password, "//") || strings.Trim(name+password, "0123456789") == "" {
 		return span{}
 	}
+
 	return at
 }
 
@@ -86,6 +96,7 @@ func (t *scanner) inStatement(i, j int) span {
 	case i >= t.columns && isColumn(s, i, k) && t.names.hide(word):
 		return t.values(j)
 	}
+
 	return span{}
 }
 
@@ -103,21 +114,26 @@ func identified(s string, i int) bool {
 func (t *scanner) values(i int) span {
 	s := t.s
 	const most = 2 << 10 // of the columns
+
 	near := s[i:min(i+most, len(s))]
 	closed := strings.IndexAny(near, ")\n;")
 	if closed < 0 {
 		t.columns = i + len(near)
 		return span{}
 	}
+
 	t.columns = i + closed
+
 	rest := strings.TrimLeft(near[closed:], ") \t\r\n")
 	if len(rest) < len("values") || !strings.EqualFold(rest[:len("values")], "values") {
 		return span{}
 	}
+
 	from := i + len(near) - len(rest) + len("values")
 	if from = blanks(s, from); from == len(s) || s[from] != '(' {
 		return span{}
 	}
+
 	to := bracketed(s, from)
 	for next := to; ; to = bracketed(s, next) { // further rows
 		next = to + len(s[to:]) - len(strings.TrimLeft(s[to:], ", \t\r\n"))

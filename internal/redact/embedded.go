@@ -11,6 +11,7 @@ import (
 func (r *Redactor) inDocuments(s, token string, nested int) (all []lock) {
 	const most = 4 // times that a byte is read which may be the beginning of JSON
 	var data []byte
+
 	var open []int // brackets that the last attempt left open: read from there it would fail at the same place
 	budget := most*len(s) + 1024
 	for i := strings.IndexAny(s, "{["); i >= 0 && i < len(s) && budget > 0; i = orEnd(s, i, strings.IndexAny(s[i:], "{[")) {
@@ -18,26 +19,33 @@ func (r *Redactor) inDocuments(s, token string, nested int) (all []lock) {
 		for len(open) > 0 && open[0] < i {
 			open = open[1:]
 		}
+
 		if !begins || len(open) > 0 && open[0] == i {
 			i++
 			continue
 		}
+
 		if data == nil {
 			data = []byte(s)
 		}
+
 		begin := rawjson.Prefix(data[from:])
 		if !begin.Whole {
 			open = begin.Open
 			for k := range open {
 				open[k] += from
 			}
+
 			budget -= begin.Looked
 			i++
+
 			continue
 		}
+
 		all = append(all, r.inDocument(data, from, from+begin.Len, token, nested)...)
 		i = from + begin.Len
 	}
+
 	return all
 }
 
@@ -46,11 +54,14 @@ func (r *Redactor) inDocument(data []byte, from, to int, token string, nested in
 	if nested >= maxNested {
 		return []lock{{Edit: rawjson.Edit{From: from, To: to, Text: rawjson.Quote(token)}}}
 	}
+
 	m := masker{redactor: r.ByKey(), nested: nested + 1, token: token}
+
 	locks := m.document(data[from:to:to], nil)
 	for i := range locks {
 		locks[i].From, locks[i].To = locks[i].From+from, locks[i].To+from
 	}
+
 	return locks
 }
 
@@ -61,12 +72,15 @@ func isCutOff(s string) bool {
 	if text == "" || text[0] != '{' && text[0] != '[' {
 		return false
 	}
+
 	if _, begins := documentAt(text, 0); !begins {
 		return false
 	}
+
 	data := []byte(text)
 	begin := rawjson.Prefix(data)
 	rest := strings.TrimLeft(text[begin.Len:], " \t\r\n,:")
+
 	return !begin.Whole && (rest == "" || rest[0] == '"' && afterString([]byte(rest), 0) == len(rest))
 }
 
@@ -77,9 +91,11 @@ func documentAt(s string, i int) (from int, ok bool) {
 	for k < len(s) && k < i+64 && strings.IndexByte(" \t\r\n", s[k]) >= 0 {
 		k++
 	}
+
 	if k == len(s) {
 		return i, false
 	}
+
 	escaped := strings.HasPrefix(s[k:], `\"`) || strings.HasPrefix(s[k:], `\n`)
 	switch {
 	case i > 0 && s[i-1] == '"' && (escaped || s[i] == '[' && s[k] == '{'):
@@ -87,6 +103,7 @@ func documentAt(s string, i int) (from int, ok bool) {
 	case s[k] == '"':
 		return i, true
 	}
+
 	return i, s[i] == '[' && (s[k] == '{' || s[k] == '[')
 }
 
@@ -114,29 +131,36 @@ func (t *scanner) called(k, i, j int) (found span) {
 	if j-i > len("contents") || k >= len(s) {
 		return span{}
 	}
+
 	switch strings.ToLower(plain(s[i:j])) {
 	case "name", "key", "field", "header", "k":
 		v := value(s[:min(k+reach, len(s))], k, i, j)
+
 		name, _, _ := strings.Cut(s[v.from:max(v.from, v.to)], `\n`)
 		name, _, _ = strings.Cut(name, "&") // of a form
 		if !t.names.hide(strings.Trim(name, "\"'`,;:.)}]>\\")) {
 			return span{}
 		}
+
 		if at := t.pair.value; at.k > 0 {
 			if before := value(s[:min(i+reach, len(s))], at.k, at.i, at.j); i-before.to < reach {
 				t.add(before)
 			}
 		}
+
 		t.pair = couple{end: v.to + reach}
 		t.pair.element, t.pair.closes = elementBefore(s[max(0, i-reach):i])
+
 		return t.part(v.to)
 	case "value", "values", "val", "v", "content", "contents":
 		if i < t.pair.end {
 			t.pair = couple{}
 			return value(s, k, i, j)
 		}
+
 		t.pair.value = valueAt{k, i, j}
 	}
+
 	return span{}
 }
 
@@ -147,6 +171,7 @@ func (t *scanner) part(i int) span {
 	if i < len(s) && quoteAt(s, i).width() > 0 {
 		i += quoteAt(s, i).width()
 	}
+
 	for _, end := range []string{"\r\n\r\n", "\n\n", `\r\n\r\n`, `\n\n`} {
 		if strings.HasPrefix(s[i:], end) {
 			from := i + len(end)
@@ -154,9 +179,11 @@ func (t *scanner) part(i int) span {
 			if literal := strings.Index(s[from:to], `\r\n`); end[0] == '\\' && literal >= 0 {
 				to = from + literal
 			}
+
 			return span{from, to}
 		}
 	}
+
 	return span{}
 }
 
@@ -169,17 +196,21 @@ func property(s string, j int) span {
 			k, named = j+n, true
 		}
 	}
+
 	if !named {
 		return span{}
 	}
+
 	const near = 64 // bytes to the next element, and of its tag
 	if k = until(s, k, min(k+near, len(s)), '<'); k < len(s) {
 		k = until(s, k, min(k+near, len(s)), '>')
 	}
+
 	c, n := char(s, k)
 	if c != '>' || s[k-1] == '/' {
 		return span{}
 	}
+
 	return span{k + n, until(s, k+n, len(s), '<')}
 }
 
@@ -192,8 +223,10 @@ func spelt(s string, i int, text string) int {
 		if k == len(s) || c != want {
 			return 0
 		}
+
 		k += n
 	}
+
 	return k - i
 }
 
@@ -204,8 +237,10 @@ func until(s string, i, end int, want byte) int {
 		if c == want {
 			return i
 		}
+
 		i += n
 	}
+
 	return end
 }
 
@@ -221,8 +256,10 @@ func (t *scanner) mark(i int) span {
 		if t.s[i-1] == '/' {
 			return span{}
 		}
+
 		return t.content(i+len(p.closes), p.element)
 	}
+
 	return span{}
 }
 
@@ -233,6 +270,7 @@ func elementBefore(s string) (open, closes string) {
 			return mark[0], mark[1]
 		}
 	}
+
 	return "", ""
 }
 
@@ -244,9 +282,11 @@ func (t *scanner) content(i int, mark string) span {
 	if text := strings.TrimLeft(s[i:end], " \t\r\n"); text != "" {
 		return span{end - len(text), end}
 	}
+
 	found := unclosed(s, i)
 	if closed := strings.Index(s[found.from:found.to], "</"); closed >= 0 {
 		found.to = found.from + closed
 	}
+
 	return found
 }

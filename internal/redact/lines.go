@@ -13,21 +13,27 @@ func (t *scanner) below(k, i, j int) (found span, is bool) {
 		for end < len(s) && end < k+n+3 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
 			end++
 		}
+
 		end = blanks(s, end)
 	}
+
 	if n := literalBreak(s, end); n > 0 {
 		return t.literalLines(end, i, j, s[end:end+n], block), true
 	}
+
 	if end == len(s) || s[end] != '\r' && s[end] != '\n' {
 		return span{}, false
 	}
+
 	from := nextLine(s, end)
 	if from == len(s) || s[from] == '\r' || s[from] == '\n' { // a second empty line
 		return span{}, true
 	}
+
 	first := blanks(s, from)
 	text := strings.TrimSpace(s[first:line(s, first)])
 	word := blankless(s, first)
+
 	seems := word.to < first+len(text) && seemsSecret(s[word.from:word.to]) && !isName(text) && !isFrame(text)
 	deeper := first-from > indent(s, i)
 	switch {
@@ -42,6 +48,7 @@ func (t *scanner) below(k, i, j int) (found span, is bool) {
 	case isPart(text) || isFrame(text):
 		return span{}, true
 	}
+
 	return span{first, first + len(text)}, true
 }
 
@@ -59,13 +66,16 @@ func nextLine(s string, i int) int {
 		if strings.HasPrefix(s[i:], "\r") {
 			i++
 		}
+
 		if strings.HasPrefix(s[i:], "\n") {
 			i++
 		}
+
 		if k := blanks(s, i); k < len(s) && s[k] != '\r' && s[k] != '\n' {
 			return i
 		}
 	}
+
 	return i
 }
 
@@ -86,11 +96,14 @@ func blockEnd(s string, from, indented int) (end int) {
 		for next < len(s) && (s[next] == '\r' || s[next] == '\n') {
 			next++
 		}
+
 		if blanks(s, next)-next <= indented {
 			return end
 		}
+
 		from = next
 	}
+
 	return end
 }
 
@@ -105,7 +118,9 @@ func isQuoted(s string, i int) bool {
 	if q.width() == 0 {
 		return false
 	}
+
 	end := blanks(s, min(closing(s, i+q.width(), q)+q.width(), len(s)))
+
 	return end == len(s) || s[end] != ':' && s[end] != '='
 }
 
@@ -116,6 +131,7 @@ func isFrame(text string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -134,7 +150,9 @@ func isName(text string) bool {
 	for name < len(text) && (isWord(text[name]) || text[name] == '.') {
 		name++
 	}
+
 	rest := strings.TrimRight(text[name:], "=") // as base64 ends
+
 	return name > 0 && rest != "" && (rest[0] == '=' || rest[0] == ':')
 }
 
@@ -147,12 +165,14 @@ func literalBreak(s string, i int) int {
 		for slashes < len(s) && slashes < k+maxNested && s[slashes] == '\\' {
 			slashes++
 		}
+
 		if slashes > k && slashes < len(s) && rune(s[slashes]) == letter {
 			k = slashes + 1
 		} else if letter == 'n' {
 			return 0
 		}
 	}
+
 	return k - i
 }
 
@@ -166,20 +186,25 @@ func (t *scanner) literalLines(i, name, nameEnd int, literal string, block bool)
 		start = i + len(literal)
 		i = blanks(s, start)
 	}
+
 	deeper := i > start
 	if !block && i < len(s) && valueAhead(s, i) {
 		return value(s, i, name, nameEnd)
 	}
+
 	if i >= t.rowEnd {
 		t.rowEnd = orEnd(s, i, strings.IndexAny(s[i:], "\r\n\""))
 	}
+
 	end := max(i, t.rowEnd)
 	if next := strings.Index(s[i:end], literal); next >= 0 && !block && !deeper {
 		end = i + next
 	}
+
 	if text := s[i:end]; !block && (isFrame(text) || !deeper && isPart(text) && strings.ContainsAny(text, ":= ")) {
 		return span{}
 	}
+
 	return span{i, end}
 }
 
@@ -190,26 +215,33 @@ func (t *scanner) restOfKey(i int) span {
 	if !strings.Contains(s[i:min(i+48, len(s))], "PRIVATE KEY") {
 		return span{}
 	}
+
 	floor := 0
 	if n := len(t.found); n > 0 {
 		floor = t.found[n-1].to
 	}
+
 	floor = max(floor, t.keyEnd)
 	t.keyEnd = i
+
 	from := i
 	for from > floor {
 		text := strings.TrimRight(s[floor:from], "\r\n")
+
 		text = strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`)
 		start := strings.LastIndexAny(text, "\r\n") + 1
 		if literal := strings.LastIndex(text[start:], `\n`); literal >= 0 {
 			start += literal + len(`\n`)
 		}
+
 		body := strings.TrimSpace(text[start:])
 		if len(text) == 0 || !isBase64(body) {
 			break
 		}
+
 		from = floor + start
 	}
+
 	return span{from, i}
 }
 
@@ -219,5 +251,6 @@ func isBase64(text string) bool {
 			return false
 		}
 	}
+
 	return text != ""
 }

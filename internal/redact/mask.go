@@ -34,6 +34,7 @@ func splice(document []byte, locks []lock) []byte {
 	if len(locks) == 0 {
 		return document
 	}
+
 	return rawjson.Splice(document, func(yield func(rawjson.Edit) bool) {
 		for _, l := range locks {
 			if !yield(l.Edit) {
@@ -69,16 +70,20 @@ func (m *masker) document(data []byte, at path) []lock {
 	case looksLikeJSON(data):
 		m.walkBroken(data, at)
 	}
+
 	if !valid {
 		for _, l := range m.redactor.find(string(data), Hidden, m.nested) {
 			l.Text = l.all(m.next())
 			m.locks = append(m.locks, l)
 		}
+
 		return joined(append(m.pairs, m.locks...), data, m.next())
 	}
+
 	if len(m.pairs) > 0 {
 		return joined(append(m.pairs, m.locks...), nil, "")
 	}
+
 	return m.locks
 }
 
@@ -95,6 +100,7 @@ func (m *masker) walkBroken(document []byte, at path) {
 	json, text, added := mended(document)
 	m.walker.broken = true
 	m.walk(text, json, at)
+
 	for _, locks := range [][]lock{m.pairs, m.locks} {
 		for i := range locks {
 			l := &locks[i]
@@ -112,6 +118,7 @@ func looksLikeJSON(data []byte) bool {
 	if len(data) > 0 && data[0] == '"' {
 		return afterString(data, 0) == len(data)
 	}
+
 	return len(data) > 0 && (data[0] == '{' || data[0] == '[')
 }
 
@@ -126,6 +133,7 @@ func opens(s string) bool {
 // shown.
 func joined(locks []lock, broken []byte, token string) (all []lock) {
 	slices.SortStableFunc(locks, func(a, b lock) int { return cmp.Compare(a.From, b.From) })
+
 	for _, l := range locks {
 		if n := len(all); n == 0 || l.From >= all[n-1].To {
 			all = append(all, l)
@@ -133,6 +141,7 @@ func joined(locks []lock, broken []byte, token string) (all []lock) {
 			last.To, last.Text = max(last.To, l.To), last.all(token)
 		}
 	}
+
 	return all
 }
 
@@ -178,6 +187,7 @@ func harmless(raw []byte) bool {
 	case "null", "true", "false", `""`:
 		return true
 	}
+
 	return len(bytes.Trim(raw, "{}[], \t\r\n")) == 0
 }
 
@@ -194,6 +204,7 @@ func (m *masker) lock(i, j int, shown string) lock {
 	if m.places != nil {
 		l.place = m.places.of(&m.walker)
 	}
+
 	return l
 }
 
@@ -204,23 +215,29 @@ func (m *masker) search(i, j int) {
 		m.locks = append(m.locks, m.lock(i, j, m.next()))
 		return
 	}
+
 	if !announces(inside) && !opens(inside) { // as nearly every string
 		return
 	}
+
 	token := m.next()
 	if document := []byte(inside); looksLikeJSON(document) {
 		if m.nested == maxNested {
 			m.locks = append(m.locks, m.lock(i, j, token))
 			return
 		}
+
 		inner := masker{redactor: m.redactor, nested: m.nested + 1, token: token}
+
 		locks := inner.document(document, m.walker.at)
 		m.walker.at = inner.walker.at // as it was, with the room that it has got
 		if len(locks) > 0 {
 			m.locks = append(m.locks, m.lock(i, j, string(splice(document, locks))))
 		}
+
 		return
 	}
+
 	if locks := m.redactor.find(inside, token, m.nested); len(locks) > 0 {
 		m.locks = append(m.locks, m.lock(i, j, string(splice([]byte(inside), locks))))
 	}
@@ -242,16 +259,19 @@ func (e *Moved) Error() string {
 // part of one, stands anywhere else.
 func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 	m := &masker{redactor: r, places: places{}}
+
 	locks := m.document(original, nil)
 	if bytes.Equal(edited, splice(original, locks)) {
 		return original, nil
 	}
+
 	if !rawjson.Valid(edited) || !rawjson.Valid(original) {
 		if bytes.Contains(edited, []byte(Hidden)) {
 			return nil, &Moved{"$"}
 		}
 		return edited, nil
 	}
+
 	type mask struct {
 		place int
 		shown string
@@ -260,6 +280,7 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 	for _, l := range locks {
 		secrets[mask{l.place, rawjson.Text(l.Text)}] = original[l.From:l.To]
 	}
+
 	masks(original, func(w *walker, shown string, _ lock) { known[mask{m.places.of(w), shown}] = true })
 	var back []lock
 	var wrong error
@@ -272,9 +293,11 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 			wrong = &Moved{Path(w.at.String())}
 		}
 	})
+
 	if wrong != nil {
 		return nil, wrong
 	}
+
 	return splice(edited, back), nil
 }
 

@@ -41,6 +41,7 @@ func about(word []byte) bool {
 		"id", "ids", "name", "names", "url", "uri", "endpoint", "domain", "consent", "banner", "error", "errors":
 		return true
 	}
+
 	return false
 }
 
@@ -50,6 +51,7 @@ func weak(name string) bool {
 	case "auth", "session", "bearer", "jwt", "credential", "credentials":
 		return true
 	}
+
 	return false
 }
 
@@ -59,6 +61,7 @@ func counting(word []byte) bool {
 	case "max", "min", "total", "num", "prompt", "completion", "input", "output", "cached", "reasoning":
 		return true
 	}
+
 	return false
 }
 
@@ -75,13 +78,16 @@ func (n *names) hide(name string) bool {
 	}
 	var buffer [maxKey]byte
 	var bounds [8]int
+
 	joined, ends := split(name, buffer[:0], bounds[:0])
 	if n.shown[string(joined)] || len(ends) == 0 {
 		return false
 	}
+
 	if n.hidden[string(joined)] {
 		return true
 	}
+
 	start := 0
 	for i, end := range ends {
 		for _, to := range ends[i:min(i+maxWords, len(ends))] {
@@ -89,13 +95,16 @@ func (n *names) hide(name string) bool {
 				return true
 			}
 		}
+
 		for k := max(start+1, end-maxKey); k+leastEnd <= end; k++ {
 			if n.means(joined, k, end, ends) {
 				return true
 			}
 		}
+
 		start = end
 	}
+
 	return false
 }
 
@@ -106,6 +115,7 @@ func ascii(s string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -117,14 +127,17 @@ func (n *names) means(joined []byte, from, to int, ends []int) bool {
 		if word[len(word)-1] != 's' || !n.hidden[string(word[:len(word)-1])] {
 			return false
 		}
+
 		if string(word) == "tokens" && counting(joined[:ends[0]]) {
 			return false
 		}
 	}
+
 	last := 0
 	if len(ends) > 1 {
 		last = ends[len(ends)-2]
 	}
+
 	return to > last || !about(joined[last:])
 }
 
@@ -143,19 +156,24 @@ func split(name string, joined []byte, ends []int) ([]byte, []int) {
 	for i := range len(name) {
 		c := name[i]
 		before := last
+
 		last = kind(c)
 		if c == '-' || c == '_' || c == ' ' || c == '.' {
 			ends = ended(joined, ends)
 			continue
 		}
+
 		if i > 0 && (last != before && (last != 'a' || before != 'A') || last == 'A' && i+1 < len(name) && kind(name[i+1]) == 'a') {
 			ends = ended(joined, ends)
 		}
+
 		if last == 'A' {
 			c += 'a' - 'A'
 		}
+
 		joined = append(joined, c)
 	}
+
 	return joined, ended(joined, ends)
 }
 
@@ -175,6 +193,7 @@ func kind(c byte) byte {
 	case '0' <= c && c <= '9':
 		return '0'
 	}
+
 	return 'a'
 }
 
@@ -214,8 +233,10 @@ func parsePaths(texts []string) ([]path, error) {
 		if !ok {
 			return nil, &Error{text, `is not a path such as $.customer.email, $.items[*].card, $.items[0] or $["a b"]`}
 		}
+
 		all[i] = p
 	}
+
 	return all, nil
 }
 
@@ -226,6 +247,7 @@ func parsePath(text string) (p path, ok bool) {
 		s, rest, ok = parseStep(rest)
 		p = append(p, s)
 	}
+
 	return p, ok && len(p) > 0 && len(p) <= maxSteps
 }
 
@@ -236,24 +258,32 @@ func parseStep(text string) (s step, rest string, ok bool) {
 		if end < 0 {
 			end = len(after)
 		}
+
 		return step{name: after[:end]}, after[end:], end > 0 && !strings.ContainsAny(after[:end], "]*\"' ")
 	}
+
 	if quoted, is := strings.CutPrefix(text, `["`); is {
 		name, err := strconv.QuotedPrefix(text[1:])
 		if err != nil || !strings.HasPrefix(quoted[len(name)-1:], "]") {
 			return s, "", false
 		}
+
 		s.name, err = strconv.Unquote(name)
+
 		return s, quoted[len(name):], err == nil
 	}
+
 	inside, rest, closed := strings.Cut(strings.TrimPrefix(text, "["), "]")
 	if !strings.HasPrefix(text, "[") || !closed {
 		return s, "", false
 	}
+
 	if inside == "*" {
 		return step{element: true, any: true}, rest, true
 	}
+
 	n, err := strconv.ParseUint(inside, 10, 31)
+
 	return step{element: true, n: int(n)}, rest, err == nil
 }
 
@@ -267,6 +297,7 @@ func (p path) leads(at path) bool {
 func (p path) String() string {
 	var b strings.Builder
 	b.WriteByte('$')
+
 	for _, s := range p {
 		switch {
 		case s.element:
@@ -277,5 +308,6 @@ func (p path) String() string {
 			b.WriteString("[" + string(rawjson.Quote(s.name)) + "]")
 		}
 	}
+
 	return b.String()
 }

@@ -85,21 +85,26 @@ func New(o Options) (*Redactor, error) {
 	for _, key := range defaultKeys() {
 		r.names.hidden[normal(key)] = true
 	}
+
 	for _, key := range o.Keys {
 		if err := r.key(key); err != nil {
 			return nil, err
 		}
 	}
+
 	var err error
 	if r.paths, err = parsePaths(o.Paths); err != nil {
 		return nil, err
 	}
+
 	for typ, paths := range o.Types {
 		if r.types[typ], err = parsePaths(paths); err != nil {
 			return nil, err
 		}
 	}
+
 	r.inside, r.wrapped, r.every = o.Inside, o.Wrapped, r.anywhere(o.Inside)
+
 	return r, nil
 }
 
@@ -110,6 +115,7 @@ func (r *Redactor) anywhere(inside []string) *Redactor {
 	for _, typ := range slices.Sorted(maps.Keys(r.types)) {
 		all.paths = append(all.paths, r.types[typ]...)
 	}
+
 	return all.under(append([]string{""}, inside...))
 }
 
@@ -119,6 +125,7 @@ func Default() *Redactor {
 	if err != nil { // unreachable: there is nothing to be wrong
 		panic(err)
 	}
+
 	return r
 }
 
@@ -132,13 +139,16 @@ func (r *Redactor) key(key string) error {
 	case out && !r.names.hide(name):
 		return &Error{key, "removes a name that is not hidden"}
 	}
+
 	delete(r.names.hidden, normal(name))
 	delete(r.names.shown, normal(name))
+
 	if out {
 		r.names.shown[normal(name)] = true
 	} else {
 		r.names.hidden[normal(name)] = true
 	}
+
 	return nil
 }
 
@@ -147,6 +157,7 @@ func (r *Redactor) For(typ string) *Redactor {
 	if typ == r.wrapped && typ != "" {
 		return r.every
 	}
+
 	var more []path
 	for pattern, paths := range r.types {
 		prefix, isPrefix := strings.CutSuffix(pattern, "*")
@@ -154,9 +165,11 @@ func (r *Redactor) For(typ string) *Redactor {
 			more = append(more, paths...)
 		}
 	}
+
 	if len(more) == 0 {
 		return r
 	}
+
 	return &Redactor{names: r.names, paths: slices.Concat(r.paths, more), inside: r.inside}
 }
 
@@ -176,10 +189,12 @@ func (r *Redactor) under(places []string) *Redactor {
 		for _, name := range strings.FieldsFunc(place, func(c rune) bool { return c == '.' }) {
 			above = append(above, step{name: name})
 		}
+
 		for _, p := range r.paths {
 			all.paths = append(all.paths, slices.Concat(above, p))
 		}
 	}
+
 	return all
 }
 
@@ -193,8 +208,10 @@ const rules = "10"
 func (r *Redactor) Fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%q\n", rules, r.names.text(), r.paths)
+
 	for _, typ := range slices.Sorted(maps.Keys(r.types)) {
 		fmt.Fprintf(h, "%q %q\n", typ, r.types[typ])
 	}
+
 	return hex.EncodeToString(h.Sum(nil))
 }

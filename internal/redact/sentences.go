@@ -19,6 +19,7 @@ func (t *scanner) said(before span, i, j int) span {
 	for end < len(s) && end < j+4 && strings.IndexByte("\"'`*)]", s[end]) >= 0 {
 		end++
 	}
+
 	k := blanks(s, end)
 	if k >= len(s) {
 		return span{}
@@ -32,9 +33,11 @@ func (t *scanner) said(before span, i, j int) span {
 	} else if at, colon := afterCopula(s, k); at > 0 && k > end {
 		found = told(s, at, colon)
 	}
+
 	if found.from < found.to && t.hides(before, i, j) {
 		return found
 	}
+
 	return span{}
 }
 
@@ -45,9 +48,11 @@ func afterArrow(s string, k, j int) int {
 	for dashes < len(s) && dashes < k+3 && (s[dashes] == '-' || s[dashes] == '~') {
 		dashes++
 	}
+
 	if c, n := char(s, dashes); c == '>' && (dashes > k || k == j && s[j-1] == '-') {
 		return dashes + n
 	}
+
 	return 0
 }
 
@@ -59,8 +64,10 @@ func (t *scanner) pointedTo(k int, apart bool) span {
 	if at := quotedShort(s, k); at.from < at.to {
 		return at
 	}
+
 	found := word(s, k)
 	text := s[found.from:found.to]
+
 	follows := blanks(s, found.to)
 	prose := isLower(text) && follows > found.to && follows < len(s) && unicode.IsLetter(rune(s[follows]))
 	switch {
@@ -71,6 +78,7 @@ func (t *scanner) pointedTo(k int, apart bool) span {
 	case !apart, prose, t.names.hide(text), about([]byte(strings.ToLower(text))):
 		return span{}
 	}
+
 	return found
 }
 
@@ -78,18 +86,22 @@ func (t *scanner) pointedTo(k int, apart bool) span {
 // secret is called (secret 'db-credentials' not found) or a token of a grammar.
 func (t *scanner) quotedBeside(before span, k, i, j int) span {
 	s := t.s
+
 	found := quotedShort(s, k)
 	text := s[found.from:found.to]
 	if text == "" || strings.ContainsAny(text, " \t") || before.to == i-1 && before.from >= 0 && isGrammar(s[before.from:before.to]) {
 		return span{}
 	}
+
 	after := strings.ToLower(strings.TrimLeft(s[found.to:min(found.to+32, len(s))], "\"'`\\ \t"))
 	if isObject(after) {
 		return span{}
 	}
+
 	if seemsSecret(text) || hasSymbols(text) || isPassword(plain(s[i:j])) && isVerdict(after) {
 		return found
 	}
+
 	return span{}
 }
 
@@ -99,6 +111,7 @@ func isGrammar(word string) bool {
 	case "unexpected", "expected", "unknown", "illegal", "unrecognized", "syntax":
 		return true
 	}
+
 	return false
 }
 
@@ -126,6 +139,7 @@ func isPassword(name string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -138,24 +152,30 @@ func afterCopula(s string, k int) (at int, colon bool) {
 		for end < len(s) && (s[end]|0x20 >= 'a' && s[end]|0x20 <= 'z') {
 			end++
 		}
+
 		if end-k < 2 || end-k > 9 {
 			break
 		}
+
 		kind := copulas[strings.ToLower(s[k:end])]
 		if n == 0 && kind == "" || n > 0 && kind != "filler" && kind != "both" || n == 0 && kind == "filler" {
 			break
 		}
+
 		at = end
 		if end < len(s) && s[end] == ':' {
 			return blanks(s, end+1), true
 		}
+
 		if k = blanks(s, end); k == end {
 			return 0, false
 		}
 	}
+
 	if at == 0 {
 		return 0, false
 	}
+
 	return blanks(s, at), false
 }
 
@@ -176,6 +196,7 @@ func told(s string, k int, colon bool) span {
 		}
 		return at
 	}
+
 	found := word(s, k)
 	text := s[found.from:found.to]
 	switch {
@@ -186,6 +207,7 @@ func told(s string, k int, colon bool) span {
 	case len(text) >= 4 && strings.Trim(text, "0123456789") == "" && endsSentence(s, found.to): // and no unit follows
 		return found
 	}
+
 	return span{}
 }
 
@@ -207,16 +229,20 @@ func quotedShort(s string, k int) span {
 	if k >= len(s) {
 		return span{}
 	}
+
 	q := quoteAt(s, k)
 	if q.width() == 0 {
 		return span{}
 	}
+
 	near := s[:min(k+q.width()+maxSaid, len(s))]
+
 	from := k + q.width()
 	to := closing(near, from, q)
 	if to == len(near) && len(near) < len(s) || strings.ContainsAny(s[from:to], "\r\n") {
 		return span{}
 	}
+
 	return span{from, to}
 }
 
@@ -238,6 +264,7 @@ func isState(text string) bool {
 		"undefined", "optional", "blank", "set", "unset", "default", "unknown", "rejected", "hidden", "redacted", "secret":
 		return true
 	}
+
 	return strings.HasPrefix(text, Hidden)
 }
 
@@ -249,6 +276,7 @@ func isNotation(text string) bool {
 		"oauth", "rs256", "hs256", "es256", "x509", "http", "rfc", "ipv", "/", "./", "../", "~/") {
 		return true
 	}
+
 	return len(text) >= 8 && strings.Trim(text[:8], "0123456789-:.TZ") == "" && strings.ContainsAny(text, "-:") // a time
 }
 
@@ -260,15 +288,19 @@ func (t *scanner) connectString(i, j int) span {
 	if !t.mailed || j >= len(s) || s[j] != '/' || i > 0 && strings.IndexByte(" \t\r\n\"'`(=[,:", s[i-1]) < 0 {
 		return span{}
 	}
+
 	from := j + 1
+
 	near := s[from:min(from+64, len(s))]
 	n := strings.IndexAny(near, " \t\r\n/\\@<>,;|&")
 	if quote := quoteAt(s, from); quote.width() > 0 {
 		n = strings.IndexByte(near, '@')
 	}
+
 	if n <= 0 || near[n] != '@' {
 		return span{}
 	}
+
 	found := span{from, from + n}
 	switch host := s[from+n+1 : min(from+n+65, len(s))]; {
 	case strings.HasPrefix(host, "//"), strings.HasPrefix(host, "("):
@@ -278,6 +310,7 @@ func (t *scanner) connectString(i, j int) span {
 	case t.oracle() || seemsSecret(s[found.from:found.to]) || hasSymbols(s[found.from:found.to]):
 		return found
 	}
+
 	return span{}
 }
 
@@ -288,15 +321,19 @@ func isHost(text string) bool {
 	for end < len(text) && (isWord(text[end]) || text[end] == '.') {
 		end++
 	}
+
 	name := strings.ToLower(strings.TrimRight(text[:end], "."))
 	switch name {
 	case "", "main", "master", "latest", "develop", "head", "next", "stable", "beta", "canary", "sha256":
 		return false
 	}
+
 	if strings.Trim(name, "0123456789.") == "" && strings.Count(name, ".") == 3 { // of IPv4
 		return true
 	}
+
 	version := strings.TrimPrefix(name, "v")
+
 	return version == "" || version[0] < '0' || version[0] > '9'
 }
 
@@ -313,5 +350,6 @@ func (t *scanner) oracle() bool {
 			t.speaksOracle = 1
 		}
 	}
+
 	return t.speaksOracle > 0
 }

@@ -11,6 +11,7 @@ func (t *scanner) beside(before span, i, j int) span {
 	if !t.tables {
 		return span{}
 	}
+
 	s := t.s
 	lead, rest := emphasized(s[max(0, i-maxMarkup):i]), cellEnd(s, j)
 	switch {
@@ -23,6 +24,7 @@ func (t *scanner) beside(before span, i, j int) span {
 			return trimmed(s, span{from, cellText(s, from)})
 		}
 	}
+
 	return span{}
 }
 
@@ -53,15 +55,18 @@ func nextCell(s string, k int) int {
 		if to < 0 || s[at] != '<' {
 			return 0
 		}
+
 		tag := s[at : at+to+1]
 		at += to + 1
 		if strings.HasPrefix(tag, "<td") || strings.HasPrefix(tag, "<th") {
 			return at
 		}
+
 		if strings.HasPrefix(tag, "</tr") || strings.HasPrefix(tag, "</table") {
 			return 0
 		}
 	}
+
 	return 0
 }
 
@@ -73,12 +78,14 @@ func cellText(s string, from int) int {
 		if to < 0 {
 			return len(s)
 		}
+
 		at += to
 		for _, tag := range [...]string{"</td", "</th", "<td", "<th", "</tr", "<tr", "</table"} {
 			if strings.HasPrefix(s[at:], tag) {
 				return at
 			}
 		}
+
 		at++
 	}
 }

@@ -23,19 +23,24 @@ func (r *Redactor) TextFrom(s string, from int) string {
 	if isCutOff(s) {
 		locks = (&masker{redactor: r.ByKey(), token: Hidden}).document([]byte(s), nil)
 	}
+
 	for len(locks) > 0 && locks[0].To <= from {
 		locks = locks[1:]
 	}
+
 	if len(locks) == 0 {
 		return s[from:]
 	}
+
 	var b strings.Builder
 	for _, l := range locks {
 		b.WriteString(s[from:max(from, l.From)])
 		b.Write(l.Text)
 		from = l.To
 	}
+
 	b.WriteString(s[from:])
+
 	return b.String()
 }
 
@@ -45,11 +50,13 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 	if !announces(s) {
 		return nil
 	}
+
 	s, out := colourless(s)
 	locks := r.inDocuments(s, token, nested)
 	for _, at := range r.inText(s, nested) {
 		locks = append(locks, lock{Edit: rawjson.Edit{From: at.from, To: at.to, Text: []byte(token)}})
 	}
+
 	locks = joined(locks, []byte(s), token)
 
 	for i := range locks {
@@ -57,6 +64,7 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 		at := out.places(span{l.From, l.To})
 		l.From, l.To = at.from, at.to
 	}
+
 	return locks
 }
 
@@ -74,6 +82,7 @@ func (r *Redactor) inText(s string, nested int) []span {
 		t.add(found)
 		i = max(next, found.to)
 	}
+
 	if foreign == nil {
 		return t.found
 	}
@@ -86,9 +95,11 @@ func (r *Redactor) inText(s string, nested int) []span {
 		if at.from >= end {
 			at = withSpaces(s, at)
 		}
+
 		end = max(end, at.to)
 		t.found[i] = at
 	}
+
 	return t.found
 }
 
@@ -140,43 +151,53 @@ func (t *scanner) secret(i int) (found span, next int) {
 	if s[i] == ':' && strings.HasPrefix(s[i:], "://") {
 		return t.credentials(i + 3), i + 3
 	}
+
 	j := t.wordEnd(i)
 	if j == i {
 		_, n := char(s, i)
 		return t.mark(i), i + n
 	}
+
 	before := t.word
 	t.word = span{i, j}
 	if i == 0 || before.to != i-1 || s[i-1] != '.' {
 		t.dotted = i
 	}
+
 	if found = t.byItself(i, j); found.from == found.to && j > i+1 && afterEscape(s, i) {
 		found = t.byItself(i+1, j)
 	}
+
 	if found.from < found.to {
 		return found, j
 	}
+
 	if t.isElement(before, i, j) && t.hides(before, i, j) {
 		return t.element(i, j), j
 	}
+
 	if found = property(s, j); found.from < found.to && (t.hides(before, i, j) || t.hidesWithin(i, j)) {
 		return found, j
 	}
+
 	k, announced := separator(s, i, j)
 	switch {
 	case !announced:
 		if found = t.beside(before, i, j); found.from < found.to {
 			return found, found.to
 		}
+
 		if found = t.said(before, i, j); found.from < found.to {
 			return found, found.to
 		}
+
 		return t.inStatement(i, j), j
 	case t.hides(before, i, j):
 		return t.value(k, i, j), j
 	case t.hidesWithin(i, j):
 		return t.valueOfDotted(k, i, j), j
 	}
+
 	return t.called(k, i, j), j
 }
 
@@ -199,12 +220,15 @@ func (t *scanner) byItself(i, j int) span {
 			return span{i, t.network}
 		}
 	}
+
 	if found := t.option(i, j); found.from < found.to {
 		return found
 	}
+
 	if found := t.connectString(i, j); found.from < found.to {
 		return found
 	}
+
 	return t.token(i, j)
 }
 
@@ -214,10 +238,12 @@ func (t *scanner) value(k, i, j int) span {
 	if found, below := t.below(k, i, j); below {
 		return hiddenBefore(s, found)
 	}
+
 	found := value(s, k, i, j)
 	if s[j] == ':' && k > j+1 && weak(plain(s[i:j])) && quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
 		return span{} // auth: connection refused
 	}
+
 	return found
 }
 
@@ -229,11 +255,13 @@ func (t *scanner) valueOfDotted(k, i, j int) span {
 	if s[j] != ':' {
 		return t.value(k, i, j)
 	}
+
 	found := value(s, k, i, j)
 	class := j > i+1 && kind(s[i]) == 'A' && kind(s[i+1]) == 'a'
 	if k == j+1 || class || quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
 		return span{}
 	}
+
 	return found
 }
 
@@ -258,11 +286,13 @@ func signs(s string, i int, name string) bool {
 	if !strings.EqualFold(name, "sig") && !strings.EqualFold(name, "signature") {
 		return false
 	}
+
 	for _, before := range [...]string{"?", "&", "&amp;", `\u0026`} {
 		if strings.HasSuffix(s[:i], before) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -281,11 +311,14 @@ func (t *scanner) wordEnd(i int) int {
 				return i
 			}
 		}
+
 		if !isWord(c) {
 			return i
 		}
+
 		i += n
 	}
+
 	return i
 }
 
@@ -310,6 +343,7 @@ func separator(s string, i, j int) (k int, ok bool) {
 	if j+1 < len(s) && s[j] == ' ' && isWord(s[j+1]) && s[i] != '-' { // as most words of a sentence
 		return j, false
 	}
+
 	quoted, closed, named := false, true, false // closed: the name, or an index behind it, ended there
 	k = j
 	for {
@@ -323,14 +357,18 @@ func separator(s string, i, j int) (k int, ok bool) {
 			if n, word = index(s, k); n == 0 {
 				break
 			}
+
 			k, named = k+n, named || word
+
 			continue
 		} else if c != ']' && c != '*' && c != '_' && // of a form's field[password], of Markdown's **password**
 			!(c == ')' && i > 0 && s[i-1] == '(') { // of Key (password)=(S)
 			break
 		}
+
 		k, closed = k+n, c == ']'
 	}
+
 	sep := blanks(s, afterVisibility(s, k))
 	c, n := char(s, sep)
 	switch {
@@ -341,6 +379,7 @@ func separator(s string, i, j int) (k int, ok bool) {
 			sep += n
 			c, n = char(s, sep)
 		}
+
 		return blanks(s, afterEmphasis(s, i, j, sep)), true
 	case quoted && c == ',' && strings.Contains(s[max(0, i-4):i], "("): // a pair: ('password', 'S')
 		return blanks(s, sep+n), true
@@ -349,10 +388,12 @@ func separator(s string, i, j int) (k int, ok bool) {
 		q := quoteAt(s, k)
 		from := k + q.width()
 		to := orEnd(s, from, strings.IndexAny(s[from:min(from+256, len(s))], q.raw+"\n"))
+
 		return k, q.width() > 0 && seemsSecret(s[from:min(to, from+256)])
 	case quoted && c == ';': // a text that PHP serialized: s:8:"password";s:1:"S"
 		return serialized(s, sep+n)
 	}
+
 	return sep, sep > k && k == j && s[i] == '-' && (j-i > 2 && s[i+1] == '-' || j-i > 4 && i > 0 && s[i-1] == ' ')
 }
 
@@ -363,9 +404,11 @@ func afterEmphasis(s string, i, j, k int) int {
 	for end < len(s) && end < k+3 && (s[end] == '*' || s[end] == '_') {
 		end++
 	}
+
 	if marks := s[k:end]; strings.HasPrefix(s[i:j], marks) || strings.HasSuffix(strings.TrimRight(s[:i], "\"'`"), marks) {
 		return end
 	}
+
 	return k
 }
 
@@ -385,6 +428,7 @@ func index(s string, k int) (n int, word bool) {
 			return 0, false
 		}
 	}
+
 	return 0, false
 }
 
@@ -394,13 +438,16 @@ func afterVisibility(s string, k int) int {
 	if k == len(s) || s[k] != ':' {
 		return k
 	}
+
 	end := strings.IndexByte(s[k:min(k+128, len(s))], ']')
 	if end < 0 {
 		return k
 	}
+
 	if inside := s[k : k+end]; strings.HasSuffix(inside, ":protected") || strings.HasSuffix(inside, ":private") {
 		return k + end + 1
 	}
+
 	return k
 }
 
@@ -409,8 +456,10 @@ func serialized(s string, i int) (k int, ok bool) {
 	if !strings.HasPrefix(s[i:], "s:") {
 		return i, false
 	}
+
 	for k = i + 2; k < len(s) && '0' <= s[k] && s[k] <= '9'; k++ {
 	}
+
 	return k + 1, k < len(s) && s[k] == ':'
 }
 
@@ -427,9 +476,11 @@ func char(s string, i int) (c byte, n int) {
 	if i >= len(s) {
 		return 0, 1
 	}
+
 	if c = s[i]; c != '%' && c != '\\' && c != '&' {
 		return c, 1
 	}
+
 	rest := s[i:min(i+12, len(s))]
 	digits := ""
 	switch rest[0] {
@@ -446,6 +497,7 @@ func char(s string, i int) (c byte, n int) {
 	case '&':
 		return entity(rest)
 	}
+
 	if high, low := digit(digits, 0), digit(digits, 1); high >= 0 && low >= 0 && high < 8 {
 		c = byte(high<<4 | low)
 		if c == '&' || c == '%' { // \u0026quot;, %253D
@@ -453,8 +505,10 @@ func char(s string, i int) (c byte, n int) {
 				return again, n + m - 1
 			}
 		}
+
 		return c, n
 	}
+
 	return rest[0], 1
 }
 
@@ -463,10 +517,12 @@ func digit(s string, i int) int {
 	if i >= len(s) {
 		return -1
 	}
+
 	n := strings.IndexByte("0123456789abcdefABCDEF", s[i])
 	if n > 15 {
 		n -= 6
 	}
+
 	return n
 }
 
@@ -476,6 +532,7 @@ func entity(s string) (c byte, n int) {
 	if !closed {
 		return s[0], 1
 	}
+
 	switch strings.ToLower(name) {
 	case "quot", "#34", "#x22", "#034":
 		c = '"'
@@ -492,6 +549,7 @@ func entity(s string) (c byte, n int) {
 	default:
 		return s[0], 1
 	}
+
 	return c, len(name) + 2
 }
 
@@ -500,11 +558,14 @@ func plain(word string) string {
 	if !strings.ContainsAny(word, `%\&`) {
 		return word
 	}
+
 	var b strings.Builder
 	for i := 0; i < len(word); {
 		c, n := char(word, i)
 		b.WriteByte(c)
+
 		i += n
 	}
+
 	return b.String()
 }

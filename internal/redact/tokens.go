@@ -17,6 +17,7 @@ func issued(word string) bool {
 	if len(word) < 20 || !strings.ContainsAny(word[:1], "Adgnrswx") {
 		return false
 	}
+
 	for _, prefix := range [...]string{
 		"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "npm_", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-",
 		"sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "sk-ant-", "sk-proj-", "AIza", "dop_v1_", "doo_v1_", "dor_v1_",
@@ -25,6 +26,7 @@ func issued(word string) bool {
 			return true
 		}
 	}
+
 	return len(word) == 20 && (strings.HasPrefix(word, "AKIA") || strings.HasPrefix(word, "ASIA")) && strings.ToUpper(word) == word
 }
 
@@ -36,21 +38,26 @@ func (t *scanner) token(i, j int) span {
 	if issued(s[i:j]) {
 		return span{i, j}
 	}
+
 	if end := dotted(s, i, j); end > j {
 		return span{i, end}
 	}
+
 	if s[i:j] == "services" {
 		if path := slack.FindString(s[j:min(j+128, len(s))]); path != "" {
 			return span{j + 1, j + len(path)}
 		}
 	}
+
 	if j-i < leastToken && (j == len(s) || strings.IndexByte("+/=.", s[j]) < 0) || i < t.tokenEnd {
 		return span{}
 	}
+
 	end := i
 	for end < len(s) && (isWord(s[end]) || s[end] == '+' || s[end] == '/') {
 		end++
 	}
+
 	t.tokenEnd = end
 	if text, ok := decoded(s[i:end]); ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
 		for end < len(s) && s[end] == '=' {
@@ -58,6 +65,7 @@ func (t *scanner) token(i, j int) span {
 		}
 		return span{i, end}
 	}
+
 	return span{}
 }
 
@@ -71,23 +79,28 @@ func dotted(s string, i, j int) int {
 	if !strings.HasPrefix(s[j:], ".") {
 		return j
 	}
+
 	end := j + 1
 	switch word := s[i:j]; {
 	case strings.HasPrefix(word, "eyJ"):
 	case word == "SG", word == "hvs", word == "hvb": // can be parts of names, too
 		const least = 16
+
 		for end < len(s) && isWord(s[end]) {
 			end++
 		}
+
 		if end-j <= least || !strings.ContainsAny(s[j:end], "0123456789") {
 			return j
 		}
 	default:
 		return j
 	}
+
 	for end < len(s) && (isWord(s[end]) || s[end] == '.') {
 		end++
 	}
+
 	return end
 }
 
@@ -97,15 +110,20 @@ func decoded(word string) (text string, ok bool) {
 	if len(word) < leastToken || !readable(word[:first]) {
 		return "", false
 	}
+
 	word = strings.NewReplacer("-", "+", "_", "/").Replace(word)
+
 	data, err := base64.RawStdEncoding.DecodeString(word[:len(word)-len(word)%4])
 	if err != nil {
 		return "", false
 	}
+
 	if rest, err := base64.RawStdEncoding.DecodeString(word[len(word)-len(word)%4:]); err == nil {
 		data = append(data, rest...)
 	}
+
 	text = string(data)
+
 	return text, utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)
 }
 
@@ -113,10 +131,13 @@ func decoded(word string) (text string, ok bool) {
 // printed.
 func readable(word string) bool {
 	var data [6]byte
+
 	if strings.IndexByte(word, '_') >= 0 || strings.IndexByte(word, '-') >= 0 {
 		return false // no text in one-byte characters has these in its first bytes, but for a few
 	}
+
 	_, err := base64.StdEncoding.Decode(data[:], []byte(word))
+
 	return err == nil && !strings.ContainsFunc(string(data[:]), unprintable)
 }
 
@@ -130,6 +151,7 @@ func isLogin(text string) bool {
 	if !ok || name == "" || len(password) < 3 || strings.ContainsAny(text, " \n\r\t{}[]\"'<>") || strings.HasPrefix(password, "//") {
 		return false
 	}
+
 	return strings.Trim(text, "0123456789:.") != "" // neither a time nor an address
 }
 

@@ -19,22 +19,28 @@ func asciiText(s string) (text string, out colours) {
 			i++
 			continue
 		}
+
 		r, n := foreign(s, i)
 		instead, known := asciiOf(r)
 		if n == 0 || !known {
 			i += max(n, 1)
 			continue
 		}
+
 		b.WriteString(s[from:i])
 		b.WriteString(instead)
+
 		i += n
 		from, gone = i, gone+n-len(instead)
 		out = append(out, colour{at: b.Len(), gone: gone, instead: instead != ""})
 	}
+
 	if out == nil {
 		return s, nil
 	}
+
 	b.WriteString(s[from:])
+
 	return b.String(), out
 }
 
@@ -51,9 +57,11 @@ func foreign(s string, i int) (r rune, n int) {
 	case c == '%':
 		r, n = percentDecoded(s[i:min(i+12, len(s))])
 	}
+
 	if r < utf8.RuneSelf {
 		return 0, 0
 	}
+
 	return r, n
 }
 
@@ -67,11 +75,13 @@ func unescaped(s string) (r rune, n int) {
 			return r, n + len("u{}") + len(digits)
 		}
 	}
+
 	if strings.HasPrefix(escape, "u") && len(escape) >= 5 {
 		if r = hexadecimal(escape[1:5]); r >= 0 {
 			return r, n + 5
 		}
 	}
+
 	return 0, 0
 }
 
@@ -81,6 +91,7 @@ func unicodeEntity(s string) (r rune, n int) {
 	if !closed {
 		return 0, 0
 	}
+
 	n = len(name) + len("&;")
 	switch digits, number := strings.CutPrefix(name, "#"); {
 	case number && strings.HasPrefix(strings.ToLower(digits), "x"):
@@ -90,8 +101,10 @@ func unicodeEntity(s string) (r rune, n int) {
 		if err != nil {
 			return 0, 0
 		}
+
 		return rune(code), n
 	}
+
 	return entities[name], n // zero if it is another one
 }
 
@@ -111,11 +124,13 @@ func percentDecoded(s string) (r rune, n int) {
 		if code < utf8.RuneSelf {
 			break
 		}
+
 		raw[k] = byte(code)
 		if r, size := utf8.DecodeRune(raw[:k+1]); r != utf8.RuneError && size == k+1 {
 			return r, 3*k + 3
 		}
 	}
+
 	return 0, 0
 }
 
@@ -125,6 +140,7 @@ func hexadecimal(digits string) rune {
 	if err != nil {
 		return -1
 	}
+
 	return rune(n)
 }
 
@@ -151,6 +167,7 @@ func asciiOf(r rune) (instead string, known bool) {
 	case r == '﹕', r == '∶', r == '꞉':
 		return ":", true
 	}
+
 	return "", false
 }
 
@@ -176,8 +193,10 @@ func withSpaces(s string, at span) span {
 	if at.from > 0 && strings.IndexByte("\"'`", s[at.from-1]) >= 0 {
 		return at
 	}
+
 	if r, n := foreign(s, min(at.to, len(s)-1)); n > 0 && at.to < len(s) && unicode.IsSpace(r) {
 		at.to = orEnd(s, at.to, strings.IndexAny(s[at.to:], " \t\r\n\v\f\"'<>"))
 	}
+
 	return at
 }

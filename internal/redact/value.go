@@ -10,9 +10,11 @@ func value(s string, k, i, j int) span {
 	if k >= len(s) {
 		return span{}
 	}
+
 	if at := prefixed(s, k); quoteAt(s, at).width() > 0 {
 		return quotedValue(s, at)
 	}
+
 	name := strings.ToLower(plain(s[i:j]))
 	switch {
 	case brackets(s, k):
@@ -20,24 +22,30 @@ func value(s string, k, i, j int) span {
 	case strings.Contains(name, "cookie"):
 		return span{k, line(s, k)}
 	}
+
 	if n := literal(s[k:]); n > 0 && quoteAt(s, j).width() > 0 && k+n < len(s) && strings.IndexByte(",]}", s[k+n]) >= 0 {
 		return span{k, k + n}
 	}
+
 	if n := k + len(Hidden); strings.HasPrefix(s[k:], Hidden) && endsQuote(s, n) {
 		return span{k, n} // however long the run is in which it stands
 	}
+
 	found := blankless(s, k)
 	if again := hiddenBefore(s, found); again.to < found.to {
 		return again
 	}
+
 	if found.from < found.to && s[found.from] == '!' { // a tag of YAML: !!str S
 		return span{found.from, max(found.to, value(s, blanks(s, found.to), i, j).to)}
 	}
+
 	if word := s[found.from:found.to]; isScheme(word) || strings.EqualFold(word, "token") {
 		found.to = blankless(s, found.to).to
 	} else if strings.Contains(name, "authorization") && !strings.HasPrefix(word, Hidden) {
 		found.to = line(s, k)
 	}
+
 	return found
 }
 
@@ -48,6 +56,7 @@ func hiddenBefore(s string, found span) span {
 	if masked && (strings.Trim(rest, ")]},;.:\"'\\ \t\r\n") == "" || endsQuote(rest, 0)) {
 		return span{found.from, found.from + len(Hidden)}
 	}
+
 	return found
 }
 
@@ -61,20 +70,24 @@ func prefixed(s string, i int) int {
 	for j < len(s) && j < i+32 && isWord(s[j]) {
 		j++
 	}
+
 	if j < len(s) && s[j] == '(' && j > i {
 		k := j + 1
 		for k < len(s) && k < j+12 && '0' <= s[k] && s[k] <= '9' {
 			k++
 		}
+
 		if k == j+1 {
 			return k
 		}
+
 		if k < len(s) && s[k] == ')' {
 			return blanks(s, k+1)
 		}
 	} else if j-i <= 2 {
 		return j
 	}
+
 	return i
 }
 
@@ -94,12 +107,15 @@ func quoteAt(s string, i int) delimiter {
 	for k < len(s) && k < i+8 && s[k] == '\\' {
 		k++
 	}
+
 	if k < len(s) && strings.IndexByte("\"'`", s[k]) >= 0 {
 		return delimiter{raw: s[i : k+1], escapes: k - i}
 	}
+
 	if c, n := char(s, i); n > 1 && (c == '"' || c == '\'') {
 		return delimiter{raw: s[i : i+n], coded: true}
 	}
+
 	return delimiter{}
 }
 
@@ -107,11 +123,13 @@ func quoteAt(s string, i int) delimiter {
 // quotes where more is joined to it, as a shell does: 'it'\"'S'.
 func quotedValue(s string, i int) span {
 	q := quoteAt(s, i)
+
 	from := i + q.width()
 	end := closing(s, from, q)
 	if after := end + q.width(); q.escapes == 0 && !q.coded && after < len(s) && quoteAt(s, after).width() > 0 {
 		return span{i, blankless(s, after).to}
 	}
+
 	return span{from, end}
 }
 
@@ -122,12 +140,14 @@ func closing(s string, i int, q delimiter) int {
 	if q.coded {
 		return orEnd(s, i, strings.Index(s[i:], q.raw))
 	}
+
 	c := q.raw[len(q.raw)-1]
 	for k := i; k < len(s); k++ {
 		n := strings.IndexByte(s[k:], c)
 		if n < 0 {
 			return len(s)
 		}
+
 		k += n
 		escapes := k - i - len(strings.TrimRight(s[i:k], `\`))
 		switch {
@@ -139,6 +159,7 @@ func closing(s string, i int, q delimiter) int {
 			return k - min(escapes, q.escapes)
 		}
 	}
+
 	return len(s)
 }
 
@@ -167,6 +188,7 @@ func bracketed(s string, i int) int {
 			}
 		}
 	}
+
 	return len(s)
 }
 
@@ -197,6 +219,7 @@ func literal(s string) int {
 			return len(word)
 		}
 	}
+
 	return len(s) - len(strings.TrimLeft(s, "0123456789+-.eE"))
 }
 
@@ -205,13 +228,16 @@ func (t *scanner) run(i int) {
 	if i < t.runEnd {
 		return
 	}
+
 	t.runEnd = orEnd(t.s, i, strings.IndexAny(t.s[i:], " \t\r\n\"'`<>\\"))
+
 	run := t.s[i:t.runEnd]
 	t.at, t.network = i+strings.LastIndexByte(run, '@'), -1
 	for k := range len(run) {
 		if run[k] != '(' {
 			continue
 		}
+
 		at := len(strings.TrimRight(run[:k], "abcdefghijklmnopqrstuvwxyz0123456789")) - 1
 		if at >= 0 && at < k-1 && run[at] == '@' {
 			t.network = i + at
@@ -223,11 +249,14 @@ func (t *scanner) run(i int) {
 // what should have been escaped.
 func (t *scanner) credentials(i int) span {
 	t.run(i)
+
 	authority, end := t.s[i:max(i, t.runEnd)], t.runEnd
 	if n := strings.IndexAny(authority, "/?#"); n >= 0 {
 		authority, end = authority[:n], i+n
 	}
+
 	at := strings.LastIndexByte(authority, '@')
+
 	_, port, password := strings.Cut(authority, ":")
 	number := port != "" && strings.Trim(port, "0123456789") == ""
 	switch {
@@ -238,6 +267,7 @@ func (t *scanner) credentials(i int) span {
 	case at < 0 && password && t.runEnd == len(t.s) && !number && port != "" && authority[0] != '[': // it is cut off
 		return span{i, t.runEnd}
 	}
+
 	return span{}
 }
 
@@ -254,15 +284,18 @@ func privateKey(s string, i int) span {
 	if !strings.Contains(head, "PRIVATE KEY-----") && !strings.Contains(head, "PRIVATE KEY BLOCK-----") {
 		return span{}
 	}
+
 	n := strings.Index(s[i:], "-----END")
 	if n < 0 {
 		return span{i, len(s)}
 	}
+
 	end := i + n + len("-----END")
 	closed := strings.Index(s[end:], "-----")
 	if closed < 0 {
 		return span{i, len(s)}
 	}
+
 	return span{i, blankless(s, end+closed).to}
 }
 
@@ -276,6 +309,7 @@ func escapedElement(s string, i int) (open, end string) {
 			return mark[0], mark[1]
 		}
 	}
+
 	return "", ""
 }
 
@@ -286,12 +320,15 @@ func (t *scanner) isElement(before span, i, j int) bool {
 		open, _ := escapedElement(t.s, i)
 		return open != ""
 	}
+
 	if j >= len(t.s) || strings.IndexByte("> \t\r\n/", t.s[j]) < 0 {
 		return false
 	}
+
 	if i > 0 && t.s[i-1] == ':' && before.to == i-1 {
 		i = before.from
 	}
+
 	return i > 0 && t.s[i-1] == '<'
 }
 
@@ -302,35 +339,45 @@ func (t *scanner) element(i, j int) span {
 	s := t.s
 	if mark, end := escapedElement(s, i); mark != "" {
 		const most = 256 // of its attributes
+
 		n := strings.Index(s[j:min(j+most, len(s))], end)
 		if n < 0 {
 			return span{}
 		}
+
 		from := j + n + len(end)
 		if closed := strings.Index(s[from:min(from+4<<10, len(s))], mark+"/"+s[i:j]); closed >= 0 {
 			return span{from, from + closed}
 		}
+
 		to := orEnd(s, from, strings.Index(s[from:], mark))
+
 		return span{from, from + line(s[from:to], 0)}
 	}
+
 	open := strings.IndexAny(s[j:], "<>")
 	if open < 0 && strings.Contains(s[j:], "=") { // it is cut off
 		return span{j, len(s)}
 	}
+
 	if open < 0 || s[j+open] == '<' {
 		return span{}
 	}
+
 	open += j
 	if s[open-1] == '/' {
 		return span{min(j+1, open-1), open - 1}
 	}
+
 	if t.closings < 0 {
 		t.closings = max(0, strings.LastIndex(s, "</"))
 	}
+
 	from := open + 1
 	if t.closings < from {
 		return unclosed(s, from)
 	}
+
 	return span{from, inner(s, from)}
 }
 
@@ -342,15 +389,19 @@ func unclosed(s string, i int) span {
 		if !strings.HasPrefix(s[i:], "<") || strings.HasPrefix(s[i:], "<!") {
 			break
 		}
+
 		n := strings.IndexByte(s[i:], '>')
 		if n < 0 {
 			return span{}
 		}
+
 		i += n + 1
 	}
+
 	if i == len(s) || strings.IndexByte(" \t\r\n", s[i]) >= 0 {
 		return span{}
 	}
+
 	return span{i, line(s, i)}
 }
 
@@ -361,6 +412,7 @@ func inner(s string, i int) int {
 		if n < 0 {
 			return len(s)
 		}
+
 		i += n
 		end := strings.IndexByte(s[i:], '>')
 		switch {
@@ -373,9 +425,11 @@ func inner(s string, i int) int {
 		case end > 0 && s[i+end-1] != '/' && s[i+1] != '!' && s[i+1] != '?':
 			level++
 		}
+
 		if end < 0 {
 			return len(s)
 		}
+
 		i += end
 	}
 }

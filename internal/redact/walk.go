@@ -28,9 +28,11 @@ func (w *walker) isSecret() bool {
 	if w.redactor == nil {
 		return false
 	}
+
 	if n := len(w.at); n > 0 && !w.at[n-1].element && (w.at[n-1].unclear || w.redactor.names.hide(w.at[n-1].name)) {
 		return true
 	}
+
 	return slices.ContainsFunc(w.redactor.paths, func(p path) bool { return p.leads(w.at) })
 }
 
@@ -49,14 +51,17 @@ func (p places) of(w *walker) (n int) {
 	if k := len(w.known); k > 0 {
 		n = w.known[k-1]
 	}
+
 	for _, s := range w.at[len(w.known):] {
 		next := place{n, s}
 		if n = p[next]; n == 0 {
 			n = len(p) + 1
 			p[next] = n
 		}
+
 		w.known = append(w.known, n)
 	}
+
 	return n
 }
 
@@ -68,6 +73,7 @@ const maxDepth = 512
 func (w *walker) walk(json []byte) {
 	w.next = rawjson.NewCursor(json)
 	defer w.next.Close()
+
 	w.value(w.next.Peek())
 }
 
@@ -77,19 +83,24 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 	if kind == 0 || kind == '}' || kind == ']' {
 		return len(w.data), false
 	}
+
 	bracket := kind == '{' || kind == '['
 	whole := w.isSecret() || bracket && w.depth >= maxDepth
 	if bracket && !whole {
 		w.next.Next()
+
 		w.depth++
 		if kind == '{' {
 			to, ok = w.members()
 		} else {
 			to, ok = w.elements()
 		}
+
 		w.depth--
+
 		return to, ok
 	}
+
 	if bracket {
 		to, ok = w.next.Skip()
 	} else {
@@ -97,10 +108,13 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 		ok = kind != 0
 		whole = whole || kind == '0' && w.unclear(from, to)
 	}
+
 	if !ok {
 		to = len(w.data)
 	}
+
 	w.visit(from, to, whole)
+
 	return to, ok
 }
 
@@ -139,6 +153,7 @@ func (w *walker) members() (end int, ok bool) {
 			w.leave()
 		}
 	}
+
 	return end, ok
 }
 
@@ -151,14 +166,17 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 		} else if kind == 0 {
 			return len(w.data), false
 		}
+
 		m := member{step: step{name: w.text(from, to), unclear: w.unclear(from, to)}}
 		kind, m.from = w.next.Peek()
 		w.enter(m.step)
 		m.to, ok = w.value(kind, m.from)
 		w.leave()
+
 		if w.redactor != nil && m.from < m.to {
 			w.member(p, m)
 		}
+
 		if !ok {
 			return m.to, false
 		}
@@ -175,18 +193,23 @@ func (w *walker) elements() (end int, ok bool) {
 			_, _, end = w.next.Next()
 			return end, true
 		}
+
 		w.enter(step{element: true, n: n})
+
 		end, ok = w.value(kind, from)
 		if w.redactor != nil && kind == '"' {
 			text := w.text(from, end)
 			if named && seemsSecret(text) {
 				w.named(from, end)
 			}
+
 			named = len(text) <= maxKey && w.redactor.names.hide(text)
 		} else {
 			named = false
 		}
+
 		w.leave()
+
 		if !ok {
 			return end, false
 		}
@@ -208,6 +231,7 @@ func (w *walker) text(i, j int) string {
 			return inside
 		}
 	}
+
 	return rawjson.Text(w.data[i:j])
 }
 
@@ -222,6 +246,7 @@ func (w *walker) unclear(i, j int) bool {
 	case raw[0] == '"':
 		return bytes.IndexByte(raw, '\\') >= 0 && mendString(bytes.Clone(raw)) > 0
 	}
+
 	return bytes.ContainsAny(raw, `{[\`)
 }
 
@@ -252,10 +277,12 @@ func mended(data []byte) (out, text []byte, added []int) {
 		default:
 			opens, end = true, afterWord(data, i)
 		}
+
 		if opens && strings.IndexByte(",:{[", before) < 0 {
 			added = append(added, len(out))
 			out, text = append(out, ','), append(text, ',')
 		}
+
 		last, before = len(out), c
 		out, text = append(out, data[i:end]...), append(text, data[i:end]...)
 		switch token := out[last:]; {
@@ -264,8 +291,10 @@ func mended(data []byte) (out, text []byte, added []int) {
 		case opens && c != '{' && c != '[' && !rawjson.Valid(token):
 			copy(token, strings.Repeat("1", len(token)))
 		}
+
 		i = end
 	}
+
 	return out, text, added
 }
 
@@ -290,6 +319,7 @@ func afterWord(data []byte, i int) int {
 			return i
 		}
 	}
+
 	return len(data)
 }
 
@@ -305,6 +335,7 @@ func mendString(s []byte) (wrong int) {
 			wrong++
 		}
 	}
+
 	return wrong
 }
 
@@ -328,5 +359,6 @@ func afterString(data []byte, i int) int {
 			return i + 1
 		}
 	}
+
 	return len(data)
 }

@@ -43,6 +43,7 @@ func Descriptors() (int, error) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("read the limit of file descriptors: %w", err)
 	}
+
 	return int(min(limit.Cur, 1<<20)), nil
 }
 
@@ -53,5 +54,6 @@ func (s Shares) Log(log *slog.Logger) {
 		log.Warn("The system allows few file descriptors (ulimit -n, LimitNOFILE), which bounds connections and running jobs.", about...)
 		return
 	}
+
 	log.Debug("Divided the file descriptors of this process.", about...)
 }

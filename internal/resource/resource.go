@@ -53,6 +53,7 @@ func lacking(err error) job.Resource {
 	case is(syscall.ENOSPC, syscall.EDQUOT):
 		return job.Disk
 	}
+
 	return ""
 }
 
@@ -64,6 +65,7 @@ func lookedUpWithout(err error) bool {
 	if !errors.As(err, &lookup) {
 		return false
 	}
+
 	return strings.Contains(lookup.Err, syscall.EMFILE.Error()) || Probe(job.Descriptors) != nil
 }
 
@@ -80,7 +82,9 @@ func dialed(err error) bool {
 	if !errors.As(err, &dial) || dial.Op != "dial" {
 		return false
 	}
+
 	to, ok := dial.Addr.(*net.TCPAddr)
+
 	return ok && to.IP.To4() != nil
 }
 
@@ -98,6 +102,7 @@ func Probe(of job.Resource) error {
 	case job.Processes, job.Memory:
 		return startProgram()
 	}
+
 	return nil
 }
 
@@ -110,6 +115,7 @@ func openFiles(n int) error {
 		}
 		defer f.Close()
 	}
+
 	return nil
 }
 
@@ -117,10 +123,12 @@ func openFiles(n int) error {
 func startProgram() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeWithin)
 	defer cancel()
+
 	err := exec.CommandContext(ctx, "/bin/true").Run()
 	if Shortage(err) != nil {
 		return err
 	}
+
 	return nil
 }
 

@@ -31,10 +31,13 @@ func (c Clock) Begin(now time.Time) Clock {
 	if c.Trusted.IsZero() || ahead <= Soon {
 		return Clock{Trusted: now}
 	}
+
 	if c.Left <= 0 {
 		c.Left = Hold
 	}
+
 	c.Ahead = ahead
+
 	return c
 }
 
@@ -42,6 +45,7 @@ func (c Clock) Begin(now time.Time) Clock {
 // monotonic clock.
 func (c Clock) Next(now time.Time, passed time.Duration) Clock {
 	now = now.Round(0)
+
 	expected := c.Trusted.Add(passed)
 	ahead := now.Sub(expected)
 	if ahead <= Step {
@@ -52,8 +56,10 @@ func (c Clock) Next(now time.Time, passed time.Duration) Clock {
 	if c.Held() {
 		left = c.Left - passed
 	}
+
 	if left <= 0 {
 		return Clock{Trusted: now}
 	}
+
 	return Clock{Trusted: expected, Left: left, Ahead: ahead}
 }

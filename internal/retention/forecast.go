@@ -39,6 +39,7 @@ func (f Forecast) Of(k Kind) Outlook {
 			return o
 		}
 	}
+
 	return Outlook{Kind: k}
 }
 
@@ -61,6 +62,7 @@ func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
 		}
 		return max(0, depths[job.StatusDeadLetter]-atSources-l.Count)
 	}
+
 	return max(0, depths[job.StatusDeadLetter]-atSources)
 }
 
@@ -103,9 +105,11 @@ func (f Usage) Reaches(r Limits, share float64, now time.Time) (at time.Time, ok
 	case f.LastDay <= 0:
 		return time.Time{}, false
 	}
+
 	wait := room / float64(f.LastDay) * float64(24*time.Hour)
 	if age := r.Ages[DeadLetters]; wait > float64(farAhead) || age > 0 && wait > float64(age) {
 		return time.Time{}, false
 	}
+
 	return now.Add(time.Duration(wait)), true
 }

@@ -60,7 +60,9 @@ func (l Limits) Announced() Limits {
 			delete(ages, k)
 		}
 	}
+
 	l.Ages = ages
+
 	return l
 }
 
@@ -70,15 +72,18 @@ func (l Limits) Age(k Kind, queue, typ string) time.Duration {
 	if own, ok := l.Types[typ][k]; ok {
 		return own
 	}
+
 	age, longest := l.Ages[k], -1
 	if own, ok := l.Queues[queue][k]; ok {
 		age = own
 	}
+
 	for pattern, ages := range l.Types {
 		if own, ok := ages[k]; ok && len(pattern) > longest && retry.Matches(pattern, typ) {
 			age, longest = own, len(pattern)
 		}
 	}
+
 	return age
 }
 
@@ -91,7 +96,9 @@ func (l Limits) Different(k Kind) []time.Duration {
 			all = append(all, ages[k])
 		}
 	}
+
 	slices.Sort(all)
+
 	return slices.Compact(all)
 }
 
@@ -107,6 +114,7 @@ func (l Limits) Memory(k Kind, queue, typ string) time.Duration {
 	case Excess:
 		return cmp.Or(l.Age(DeadLetters, queue, typ), defaultMemory)
 	}
+
 	return cmp.Or(l.Age(k, queue, typ), defaultMemory)
 }
 
@@ -130,6 +138,7 @@ func (p Pruned) Of(k Kind) (n int64) {
 			n += count
 		}
 	}
+
 	return n
 }
 
@@ -153,16 +162,20 @@ func (p Pruned) Queues(k Kind) string {
 			all = append(all, part)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b Part) int {
 		return cmp.Or(cmp.Compare(p.Jobs[b], p.Jobs[a]), strings.Compare(a.Queue, b.Queue))
 	})
+
 	var words []string
 	for _, part := range all[:min(len(all), maxNamed)] {
 		words = append(words, fmt.Sprintf("%s %d", part.Queue, p.Jobs[part]))
 	}
+
 	if more := len(all) - maxNamed; more > 0 {
 		words = append(words, fmt.Sprintf("and %d more queues", more))
 	}
+
 	return strings.Join(words, ", ")
 }
 
@@ -174,6 +187,7 @@ func (p Pruned) String() string {
 			words = append(words, fmt.Sprintf("%s: %d (%s)", k, n, p.Queues(k)))
 		}
 	}
+
 	return strings.Join(words, "; ")
 }
 

@@ -145,6 +145,7 @@ func (p Policy) Decide(f Failure, random func() float64) Decision {
 	if f.Unknown != "" && d.Action != Retry {
 		d.Reason = UnknownType
 	}
+
 	return d
 }
 
@@ -155,23 +156,29 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 	case UnknownDelete:
 		return Decision{Action: Discard, By: by}
 	}
+
 	if f.Expired != "" {
 		return Decision{Action: f.Expired, Reason: Expired, By: "expired:" + string(f.Expired)}
 	}
+
 	if d, ok := p.ruled(f, random); ok {
 		return d
 	}
+
 	if d, ok := p.answered(f.Answer); ok {
 		return d
 	}
+
 	wantsRetry := f.Answer.wantsRetry()
 	if entry, ok := p.MatchNonRetryable(f.Type); ok && !wantsRetry {
 		return Decision{Action: p.OnExhaustion, Reason: NonRetryable, By: "policy:non_retryable:" + entry}
 	}
+
 	used := fmt.Sprintf("%d/%d", f.Attempt, p.LimitAt(f.Attempt))
 	if f.Attempt >= p.Limit() {
 		return Decision{Action: p.OnExhaustion, Reason: AttemptsExhausted, By: "policy:exhausted:" + used}
 	}
+
 	d := Decision{Action: Retry, By: "policy:retry:" + used}
 	var delay Delay
 	if f.Answer.RetryAfter != nil {
@@ -180,12 +187,15 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 	} else {
 		delay = p.Delay(f.Attempt, random)
 	}
+
 	if f.Answer.Code == CodeRetry {
 		d.By = "handler:RETRY"
 	} else if f.Answer.RetryAfter == nil && wantsRetry {
 		d.By = "handler:retryable"
 	}
+
 	d.Delay = &delay
+
 	return d
 }
 
@@ -194,21 +204,26 @@ func (p Policy) ruled(f Failure, random func() float64) (Decision, bool) {
 	if f.Ruling == nil {
 		return Decision{}, false
 	}
+
 	d := Decision{Action: f.Ruling.Action, By: "rule:" + f.Ruling.Rule}
 	if d.Action != Retry {
 		d.Reason = RuleDecided
 		return d, true
 	}
+
 	if f.Attempt >= cmp.Or(f.Ruling.Limit, p.Limit()) {
 		return Decision{}, false
 	}
+
 	var delay Delay
 	if f.Ruling.Delay != nil {
 		delay = p.delay(FromRule, f.Attempt, *f.Ruling.Delay)
 	} else {
 		delay = p.Delay(f.Attempt, random)
 	}
+
 	d.Delay = &delay
+
 	return d, true
 }
 
@@ -224,6 +239,7 @@ func (p Policy) answered(a Answer) (Decision, bool) {
 	case a.Code == "" && a.Retryable != nil && !*a.Retryable:
 		return Decision{Action: DeadLetter, Reason: HandlerDeadLetter, By: "handler:not_retryable"}, true
 	}
+
 	return Decision{}, false
 }
 
@@ -265,6 +281,7 @@ type Delay struct {
 // coefficient.
 func (p Policy) Delay(n int, random func() float64) Delay {
 	n = max(n, 1)
+
 	d := p.delay(FromPolicy, n, p.raw(n))
 	d.Strategy, d.Initial, d.Coefficient, d.Jitter = p.Strategy, p.InitialInterval, p.Coefficient, p.Jitter
 	if p.Jitter.On() {
@@ -273,6 +290,7 @@ func (p Policy) Delay(n int, random func() float64) Delay {
 	}
 	// The store keeps microseconds; cutting never lifts a delay over its cap.
 	d.Final = d.Final.Truncate(time.Microsecond)
+
 	return d
 }
 
@@ -306,6 +324,7 @@ func (p Policy) raw(n int) time.Duration {
 			return p.Schedule[min(n, len(p.Schedule))-1]
 		}
 	}
+
 	return 0
 }
 

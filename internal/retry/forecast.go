@@ -40,6 +40,7 @@ func (p Policy) UntilDeath() (total Span, exact bool) {
 			return total.plus(row.Delay.times(retries - row.Retry)), true
 		}
 	}
+
 	return total, retries <= maxAdded
 }
 
@@ -49,6 +50,7 @@ func (p Policy) rows(n int) iter.Seq[Row] {
 		var total Span
 		for retry := 1; retry <= n; retry++ {
 			d := p.delay(FromPolicy, retry, p.raw(retry))
+
 			delay := p.spread(d.Capped)
 			total = total.plus(delay)
 			if !yield(Row{retry, d.Raw, d.Capped, delay, total}) {
@@ -68,6 +70,7 @@ func (p Policy) steady(n int) bool {
 	case Exponential:
 		return p.Coefficient == 1 || p.raw(n) >= p.MaxInterval
 	}
+
 	return p.raw(n) >= p.MaxInterval
 }
 
@@ -77,12 +80,14 @@ func (p Policy) spread(capped time.Duration) Span {
 	if !p.Jitter.On() || capped == 0 {
 		return Span{capped, capped, capped}.kept()
 	}
+
 	low, high, ratio := p.Jitter.Low, p.Jitter.High, float64(p.MaxInterval)/float64(capped)
 	mean := low
 	if high > low {
 		bend := max(low, min(high, ratio)) // the factor that reaches the cap
 		mean = ((bend-low)*(low+bend)/2 + (high-bend)*ratio) / (high - low)
 	}
+
 	return Span{p.cut(capped, low), p.cut(capped, mean), p.cut(capped, high)}.kept()
 }
 
@@ -147,17 +152,21 @@ func (p Policy) Herd(random func() float64) Herd {
 	if !h.Jitter.On() {
 		h.Jitter = Default().Jitter
 	}
+
 	calm, wild := p, p
 	calm.Jitter, wild.Jitter = Jitter{}, h.Jitter
+
 	together, spread := calm.waves(1, h.Retries, nil), wild.waves(h.Jobs, h.Retries, random)
 	var last int64
 	for n := range h.Retries {
 		last = max(last, slices.Max(together[n]), slices.Max(spread[n]))
 	}
+
 	width := last/herdBuckets + 1
 	h.Bucket = time.Duration(width) * time.Second
 	h.Together = laneOf(together, h.Jobs, width)
 	h.Spread = laneOf(spread, 1, width)
+
 	return h
 }
 
@@ -174,10 +183,12 @@ func (p Policy) waves(jobs, retries int, random func() float64) [][]int64 {
 			if p.Jitter.On() {
 				wait = p.cut(capped, p.Jitter.factor(random))
 			}
+
 			at[j] = plus(at[j], wait)
 			all[n][j] = int64(at[j] / time.Second)
 		}
 	}
+
 	return all
 }
 
@@ -187,22 +198,28 @@ func laneOf(waves [][]int64, jobs int, width int64) Lane {
 	var lane Lane
 	for _, wave := range waves {
 		slices.Sort(wave)
+
 		busiest := 0
 		for _, n := range runs(wave) {
 			busiest = max(busiest, n*jobs)
 		}
+
 		lane.Waves = append(lane.Waves, busiest)
 	}
+
 	all := slices.Concat(waves...)
 	slices.Sort(all)
+
 	for second, n := range runs(all) {
 		bucket := int(second / width)
 		for len(lane.Buckets) <= bucket {
 			lane.Buckets = append(lane.Buckets, 0)
 		}
+
 		lane.Buckets[bucket] = max(lane.Buckets[bucket], n*jobs)
 		lane.Peak = max(lane.Peak, n*jobs)
 	}
+
 	return lane
 }
 
@@ -214,9 +231,11 @@ func runs(sorted []int64) iter.Seq2[int64, int] {
 			for end < len(sorted) && sorted[end] == sorted[i] {
 				end++
 			}
+
 			if !yield(sorted[i], end-i) {
 				return
 			}
+
 			i = end
 		}
 	}

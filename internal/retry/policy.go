@@ -119,6 +119,7 @@ func Preset(name string) (p Policy, ok bool) {
 	default:
 		return Policy{}, false
 	}
+
 	return p, true
 }
 
@@ -148,16 +149,20 @@ func (p Policy) With(patch Patch) Policy {
 	set(&p.Jitter, patch.Jitter)
 	set(&p.NonRetryable, patch.NonRetryable)
 	set(&p.OnExhaustion, patch.OnExhaustion)
+
 	if patch.MaxInterval != nil {
 		p.MaxInterval = *patch.MaxInterval
 		return p
 	}
+
 	if patch.InitialInterval != nil {
 		p.MaxInterval = max(p.MaxInterval, p.InitialInterval)
 	}
+
 	if patch.Schedule != nil && len(p.Schedule) > 0 {
 		p.MaxInterval = max(p.MaxInterval, slices.Max(p.Schedule))
 	}
+
 	return p
 }
 
@@ -180,37 +185,47 @@ func (p Policy) Problems() (all []error) {
 	if p.MaxAttempts < 0 {
 		all = append(all, invalid.Errorf("max_attempts", "%d is negative; it counts executions, the first included", p.MaxAttempts))
 	}
+
 	if p.MaxAttempts > MaxAttempts {
 		all = append(all, invalid.Errorf("max_attempts", "%d is too many; a run has at most 10,000 attempts", p.MaxAttempts))
 	}
+
 	if !slices.Contains(Strategies(), p.Strategy) {
 		all = append(all, invalid.Errorf("strategy", "%q is unknown%s; use immediate, constant, linear, exponential, polynomial or schedule",
 			p.Strategy, didYouMean(p.Strategy, Strategies()...)))
 	}
+
 	if p.OnExhaustion != DeadLetter && p.OnExhaustion != Discard {
 		all = append(all, invalid.Errorf("on_exhaustion", "%q is unknown%s; use dead_letter or discard",
 			p.OnExhaustion, didYouMean(p.OnExhaustion, DeadLetter, Discard)))
 	}
+
 	if !(p.Coefficient >= 1) || math.IsInf(p.Coefficient, 0) {
 		all = append(all, invalid.Errorf("coefficient", "%v is not a number of at least 1", p.Coefficient))
 	}
+
 	if p.InitialInterval <= 0 {
 		all = append(all, invalid.Errorf("initial_interval", "must be longer than zero; use the strategy immediate for no delay"))
 	}
+
 	if p.MaxInterval <= 0 {
 		all = append(all, invalid.Errorf("max_interval", "must be longer than zero"))
 	} else if p.MaxInterval < p.InitialInterval { // whatever the strategy: another one may be chosen for a replay
 		all = append(all, invalid.Errorf("max_interval", "%v is shorter than initial_interval, %v", p.MaxInterval, p.InitialInterval))
 	}
+
 	if slices.ContainsFunc(p.Schedule, func(d time.Duration) bool { return d < 0 }) {
 		all = append(all, invalid.Errorf("schedule", "a delay is negative"))
 	}
+
 	if p.Jitter.On() && !(p.Jitter.Low >= 0 && p.Jitter.Low <= p.Jitter.High && p.Jitter.High <= 100) {
 		all = append(all, invalid.Errorf("jitter", "must be two factors, low and high, with 0 <= low <= high <= 100"))
 	}
+
 	if slices.Contains(p.NonRetryable, "") || slices.Contains(p.NonRetryable, ".*") {
 		all = append(all, invalid.Errorf("non_retryable_errors", `an entry is empty; write an error type, or a prefix such as "auth.*"`))
 	}
+
 	return all
 }
 
@@ -220,6 +235,7 @@ func didYouMean[T ~string](said T, words ...T) string {
 	for _, w := range words {
 		names = append(names, string(w))
 	}
+
 	return invalid.DidYouMean(string(said), names)
 }
 
@@ -238,6 +254,7 @@ func (p Policy) MatchNonRetryable(errorType string) (entry string, ok bool) {
 			return entry, true
 		}
 	}
+
 	return "", false
 }
 
@@ -249,6 +266,7 @@ func Matches(pattern, name string) bool {
 	if !isPrefix || !strings.HasSuffix(prefix, ".") {
 		return pattern == name
 	}
+
 	return strings.HasPrefix(name, prefix) && name != prefix
 }
 

@@ -53,9 +53,11 @@ func (i *inspector) inspect(node ast.Node) (bytes int) {
 	if i.nodes++; i.nodes > maxNodes {
 		i.refuse(node, "the expression is too long: more than %d names, values and operators", maxNodes)
 	}
+
 	if i.spend(node, i.loop, stepWork); i.err != nil {
 		return 0
 	}
+
 	switch n := node.(type) {
 	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 	case *ast.StringNode:
@@ -91,6 +93,7 @@ func (i *inspector) inspect(node ast.Node) (bytes int) {
 	default:
 		i.refuse(node, "a rule cannot use let, several statements or mappings")
 	}
+
 	return smallest
 }
 
@@ -101,8 +104,10 @@ func (i *inspector) all(nodes ...ast.Node) (sizes []int) {
 		if n != nil {
 			size = i.inspect(n)
 		}
+
 		sizes = append(sizes, size)
 	}
+
 	return sizes
 }
 
@@ -118,6 +123,7 @@ func (i *inspector) unknown(n *ast.IdentifierNode) {
 	if _, ok := i.roots[n.Value]; ok {
 		i.refuse(n, "%s alone is not a value; use one of its fields, for example %s.type", n.Value, n.Value)
 	}
+
 	known := slices.Sorted(maps.Keys(i.roots))
 	i.refuse(n, "%s is unknown here%s; available are %s",
 		clip.Text(n.Value, 64), invalid.DidYouMean(n.Value, known), strings.Join(known, ", "))
@@ -131,25 +137,32 @@ func (i *inspector) member(n *ast.MemberNode) int {
 		i.spend(n, sizes[1], copyWork)
 		return sizes[0]
 	}
+
 	fields, known := i.roots[root.Value]
 	if !known {
 		i.unknown(root)
 	}
+
 	name, ok := n.Property.(*ast.StringNode)
 	if !ok || !slices.Contains(fields, name.Value) {
 		meant := ""
 		if ok {
 			meant = invalid.DidYouMean(name.Value, fields)
 		}
+
 		i.refuse(n.Property, "%s has no such field%s; its fields are %s", root.Value, meant, strings.Join(fields, ", "))
+
 		return 0
 	}
+
 	i.nodes++
+
 	path := root.Value + "." + name.Value
 	i.payload, i.meta = i.payload || path == "job.payload", i.meta || path == "job.meta"
 	if i.loop > 0 {
 		i.refuse(n, "%s cannot be used inside a loop: use only the entry and literal values there", path)
 	}
+
 	return sizeOf(path)
 }
 
@@ -159,6 +172,7 @@ func (i *inspector) call(n *ast.CallNode) {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != "seconds" {
 		i.refuse(n, "there is no such function in a rule; available are %s, seconds and %s", names(functions[:]), names(loops[:]))
 	}
+
 	i.all(n.Arguments...)
 	i.spend(n, i.loop, callWork)
 }
@@ -169,22 +183,27 @@ func (i *inspector) builtin(n *ast.BuiltinNode) int {
 	if loop, ok := find(loops[:], n.Name); ok {
 		return i.through(n, loop)
 	}
+
 	f, ok := find(functions[:], n.Name)
 	if !ok {
 		i.refuse(n, "%s cannot be used in a rule", n.Name)
 	} else if i.loop > 0 && (n.Name == "first" || n.Name == "last") { // slow where there is none
 		i.refuse(n, "%s cannot be used inside a loop; write #[0] or #[-1]", n.Name)
 	}
+
 	sizes := i.all(n.Arguments...)
 	if len(sizes) == 0 {
 		return 0
 	}
+
 	if s, ok := n.Arguments[0].(*ast.StringNode); ok && n.Name == "duration" {
 		if _, err := wire.ParseDuration(s.Value); err != nil {
 			i.refuse(s, "%v", err)
 		}
 	}
+
 	i.spend(n, i.loop, callWork)
+
 	bytes := sizes[0]
 	switch n.Name {
 	case "min", "max":
@@ -194,7 +213,9 @@ func (i *inspector) builtin(n *ast.BuiltinNode) int {
 			i.sought(n.Arguments[k+1], size)
 		}
 	}
+
 	i.spend(n, bytes, f.work)
+
 	return max(smallest, bytes*f.grows)
 }
 
@@ -206,6 +227,7 @@ func (i *inspector) sought(n ast.Node, size int) {
 	} else if i.loop > 0 {
 		i.refuse(n, "inside a loop, the text to look for must be a quoted literal")
 	}
+
 	if size > maxSought {
 		i.refuse(n, "the text to look for must have at most %d bytes and must not come from the payload, the meta or the message", maxSought)
 	}
@@ -216,15 +238,18 @@ func (i *inspector) through(n *ast.BuiltinNode, f function) int {
 	if i.loop > 0 {
 		i.refuse(n, "%s is inside another loop; loops cannot be nested", n.Name)
 	}
+
 	if len(n.Arguments) == 0 {
 		i.refuse(n, "%s needs a list; write %s(job.payload.items, …)", n.Name, n.Name)
 		return 0
 	}
+
 	bytes := i.inspect(n.Arguments[0])
 	i.spend(n, bytes, f.work)
 	i.loop = bytes
 	i.all(n.Arguments[1:]...)
 	i.loop = 0
+
 	return max(smallest, bytes*f.grows)
 }
 
@@ -234,6 +259,7 @@ func (i *inspector) binary(n *ast.BinaryNode) int {
 	if n.Operator == ".." {
 		return i.span(n)
 	}
+
 	sizes := i.all(n.Left, n.Right)
 	left, right := sizes[0], sizes[1]
 	switch n.Operator {
@@ -259,6 +285,7 @@ func (i *inspector) binary(n *ast.BinaryNode) int {
 	default:
 		i.refuse(n, "the operator %s cannot be used in a rule", n.Operator)
 	}
+
 	return smallest
 }
 
@@ -280,6 +307,7 @@ func written(n ast.Node) bool {
 	case *ast.ArrayNode:
 		return !slices.ContainsFunc(n.Nodes, func(entry ast.Node) bool { return !written(entry) })
 	}
+
 	return false
 }
 
@@ -291,14 +319,17 @@ func (i *inspector) match(n *ast.BinaryNode, bytes int) {
 		return
 	}
 	var compiled *syntax.Prog
+
 	parsed, err := syntax.Parse(pattern.Value, syntax.Perl)
 	if err == nil {
 		compiled, err = syntax.Compile(parsed.Simplify())
 	}
+
 	if err != nil {
 		i.refuse(n.Right, "%v", err)
 		return
 	}
+
 	i.spend(n.Right, i.loop, callWork)
 	i.spend(n.Right, bytes, matchWork*len(compiled.Inst))
 }
@@ -311,10 +342,13 @@ func (i *inspector) span(n *ast.BinaryNode) int {
 		i.refuse(n, "a range goes from one literal number up to another and has at most %d entries", maxRange)
 		return 0
 	}
+
 	if i.loop > 0 {
 		i.refuse(n, "a range cannot be used inside a loop; compare with both of its ends")
 	}
+
 	i.nodes += 2
+
 	return smallest * (to.Value - from.Value + 1)
 }
 
@@ -327,11 +361,13 @@ func fieldsOf(t reflect.Type) map[string][]string {
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
+
 		for f := range inner.Fields() {
 			if name, ok := f.Tag.Lookup("expr"); ok {
 				all[root.Tag.Get("expr")] = append(all[root.Tag.Get("expr")], name)
 			}
 		}
 	}
+
 	return all
 }

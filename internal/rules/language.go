@@ -46,31 +46,38 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 	if strings.TrimSpace(source) == "" {
 		return nil, errors.New("is missing; write an expression such as job.type == \"email.send\"")
 	}
+
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("is longer than %d bytes", maxSource)
 	}
+
 	tree, err := parser.Parse(source)
 	if err != nil {
 		return nil, placed(err, source)
 	}
+
 	i := inspector{roots: fieldsOf(reflect.TypeOf(facts))}
 	if i.inspect(tree.Node); i.err != nil {
 		return nil, placed(i.err, source)
 	}
 	var mend mender
+
 	options := append(mend.options(),
 		expr.Env(facts), expr.Function("duration", parseDuration, new(func(string) time.Duration)),
 		expr.Function("seconds", seconds, new(func(int) time.Duration), new(func(float64) time.Duration)))
 	if goal == condition {
 		options = append(options, expr.AsBool())
 	}
+
 	program, err := expr.Compile(source, options...)
 	if err = cmp.Or(err, mend.wrong); err != nil {
 		return nil, placed(err, source)
 	}
+
 	if given := program.Node().Type(); goal == wait && given != reflect.TypeFor[time.Duration]() {
 		return nil, fmt.Errorf(`must give a duration, for example duration("30s") or seconds(5 * attempt.number), not %s`, kindName(given))
 	}
+
 	return &expression{program, i.work, i.payload, i.meta}, nil
 }
 
@@ -82,6 +89,7 @@ func kindName(t reflect.Type) string {
 	case reflect.Int, reflect.Float64:
 		return "a number"
 	}
+
 	return "a " + t.Kind().String()
 }
 
@@ -91,11 +99,14 @@ func placed(err error, source string) error {
 	if !errors.As(err, &at) {
 		return err
 	}
+
 	at.Bind(file.NewSource(source))
+
 	place := fmt.Sprintf("column %d", at.Column+1)
 	if at.Line > 1 {
 		place = fmt.Sprintf("line %d, %s", at.Line, place)
 	}
+
 	return fmt.Errorf("%s, at %s", at.Message, place)
 }
 
@@ -104,15 +115,19 @@ func run[T any](x *expression, facts any, j *jobFacts) (value T, err error) {
 	if err := j.fill(x.payload, x.meta); err != nil {
 		return value, err
 	}
+
 	machine := vm.VM{MemoryBudget: budget}
+
 	out, err := machine.Run(x.program, facts)
 	if err != nil {
 		return value, placed(err, x.program.Source().String())
 	}
+
 	value, ok := out.(T)
 	if !ok {
 		return value, fmt.Errorf("it gave %T, not %T", out, value)
 	}
+
 	return value, nil
 }
 
@@ -125,6 +140,7 @@ func (x *expression) duration(facts any, j *jobFacts) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	return notNegative(float64(d))
 }
 
@@ -148,6 +164,7 @@ func seconds(args ...any) (any, error) {
 	if err != nil { // unreachable: the language has checked it
 		return nil, err
 	}
+
 	return notNegative(n * float64(time.Second))
 }
 
@@ -219,6 +236,7 @@ func newFailureFacts(j job.Job, e job.Ending) failureFacts {
 	if r := e.Answer.Retryable; r != nil {
 		f.Error.Retryable = *r
 	}
+
 	return f
 }
 
@@ -229,11 +247,13 @@ func (f *jobFacts) fill(payload, meta bool) error {
 			return fmt.Errorf("the payload cannot be read: %w", err)
 		}
 	}
+
 	if meta && f.Meta == nil && len(f.raw.Meta) > 0 {
 		if err := json.Unmarshal(f.raw.Meta, &f.Meta); err != nil {
 			return fmt.Errorf("the meta cannot be read: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -242,26 +262,32 @@ func merge(meta json.RawMessage, more map[string]string) (json.RawMessage, error
 	if len(more) == 0 {
 		return meta, nil
 	}
+
 	var all map[string]json.RawMessage
 	if len(meta) > 0 {
 		if err := json.Unmarshal(meta, &all); err != nil {
 			return nil, fmt.Errorf("the meta cannot be read: %w", err)
 		}
 	}
+
 	if all == nil {
 		all = map[string]json.RawMessage{}
 	}
+
 	for name, value := range more {
 		data, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("meta.%s: %w", name, err)
 		}
+
 		all[name] = data
 	}
+
 	merged, err := json.Marshal(all)
 	if err == nil && len(merged) > job.MaxMeta {
 		err = fmt.Errorf("the meta would have %d bytes; the maximum is %d", len(merged), job.MaxMeta)
 	}
+
 	return merged, err
 }
 
@@ -298,6 +324,7 @@ func sizeOf(path string) int {
 	case "error.message":
 		return job.MaxErrorMessage
 	}
+
 	return max(job.MaxType, retry.MaxErrorType)
 }
 
@@ -336,6 +363,7 @@ func find(all []function, name string) (function, bool) {
 	if k < 0 {
 		return function{}, false
 	}
+
 	return all[k], true
 }
 
@@ -345,5 +373,6 @@ func names(all []function) string {
 	for _, f := range all {
 		list = append(list, f.name)
 	}
+
 	return strings.Join(list, ", ")
 }

@@ -58,6 +58,7 @@ func (m *mender) binary(node *ast.Node, n *ast.BinaryNode) {
 	if !left && !right {
 		return
 	}
+
 	switch n.Operator {
 	case "*":
 		if left && right {
@@ -121,6 +122,7 @@ func number(v any) (float64, error) {
 	case float64:
 		return n, nil
 	}
+
 	return 0, fmt.Errorf("a duration is multiplied and divided by numbers, not by %T", v)
 }
 
@@ -133,6 +135,7 @@ func bounded(nanoseconds float64) time.Duration {
 	case !(nanoseconds > math.MinInt64):
 		return math.MinInt64
 	}
+
 	return time.Duration(nanoseconds)
 }
 
@@ -142,5 +145,6 @@ func list(args ...any) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("a loop needs a list, not %T", args[0])
 	}
+
 	return all, nil
 }

@@ -101,9 +101,11 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 	if len(before) > maxRules {
 		return nil, &invalid.Error{Field: "before_enqueue", Problem: tooMany}
 	}
+
 	if len(after) > maxRules {
 		return nil, &invalid.Error{Field: "after_failure", Problem: tooMany}
 	}
+
 	s, names, work := &Set{}, map[string]bool{}, 0
 	var all problems
 	for i, rule := range before {
@@ -113,7 +115,9 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 		all = append(all, wrong.at("before_enqueue", i)...)
 		s.before = append(s.before, r)
 	}
+
 	clear(names)
+
 	work = 0
 	for i, rule := range after {
 		r := failureRule{FailureRule: rule}
@@ -122,9 +126,11 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 		all = append(all, wrong.at("after_failure", i)...)
 		s.after = append(s.after, r)
 	}
+
 	if len(all) > 0 {
 		return nil, errors.Join(all...)
 	}
+
 	return s, nil
 }
 
@@ -143,6 +149,7 @@ func (p problems) at(list string, i int) problems {
 			wrong.Field = strings.TrimSuffix(fmt.Sprintf("%s[%d].%s", list, i, wrong.Field), ".")
 		}
 	}
+
 	return p
 }
 
@@ -155,6 +162,7 @@ func (p *problems) checkWork(sum *int, of ...*expression) {
 			*sum += x.work
 		}
 	}
+
 	if *sum > maxListWork && before <= maxListWork {
 		p.add("when", "from here on, the rules of this list together cost too much for the largest job (%d of %d); do less with the payload",
 			*sum/job.MaxPayload, maxListWork/job.MaxPayload)
@@ -167,6 +175,7 @@ func (p *problems) condition(source string, facts any) *expression {
 	if err != nil {
 		p.add("when", "%v", err)
 	}
+
 	return x
 }
 
@@ -194,12 +203,14 @@ func (p *problems) checkName(name string, seen map[string]bool) {
 	case seen[name]:
 		p.add("name", "%q is the name of two rules in this list", name)
 	}
+
 	seen[name] = true
 }
 
 // compile checks a rule and makes its condition ready.
 func (r *enqueueRule) compile(names map[string]bool) (wrong problems) {
 	wrong.checkName(r.Name, names)
+
 	sets := r.Queue != "" || r.TTR != 0 || r.Policy != (retry.Patch{}) || r.Priority != nil || len(r.Meta) > 0
 	switch {
 	case r.Refuse == "" && !sets:
@@ -209,13 +220,17 @@ func (r *enqueueRule) compile(names map[string]bool) (wrong problems) {
 	case len(r.Refuse) > job.MaxNote:
 		wrong.add("refuse", "is longer than %d bytes", job.MaxNote)
 	}
+
 	if r.Queue != "" && job.CheckQueue(r.Queue) != nil {
 		wrong.add("queue", "%q is not a queue name", clip.Text(r.Queue, 64))
 	}
+
 	if p := r.Priority; p != nil && (*p < -job.MaxPriority || *p > job.MaxPriority) {
 		wrong.add("priority", "%d is not between %d and %d", *p, -job.MaxPriority, job.MaxPriority)
 	}
+
 	r.when = wrong.condition(r.When, enqueueFacts{})
+
 	return wrong
 }
 
@@ -223,11 +238,13 @@ func (r *enqueueRule) compile(names map[string]bool) (wrong problems) {
 // that there is, nothing is said about what goes with it.
 func (r *failureRule) compile(names map[string]bool) (wrong problems) {
 	wrong.checkName(r.Name, names)
+
 	switch r.Action {
 	case retry.Retry:
 		if r.MaxAttempts < 0 {
 			wrong.add("max_attempts", "must be at least 1")
 		}
+
 		if r.MaxAttempts > retry.MaxAttempts {
 			wrong.add("max_attempts", "%d is too many; a run has at most 10,000 attempts", r.MaxAttempts)
 		}
@@ -235,6 +252,7 @@ func (r *failureRule) compile(names map[string]bool) (wrong problems) {
 		if r.Delay != "" {
 			wrong.add("delay", "requires the action retry")
 		}
+
 		if r.MaxAttempts != 0 {
 			wrong.add("max_attempts", "requires the action retry")
 		}
@@ -243,8 +261,10 @@ func (r *failureRule) compile(names map[string]bool) (wrong problems) {
 		wrong.add("action", "%q is unknown%s; use retry, dead_letter or discard",
 			clip.Text(string(r.Action), 64), invalid.DidYouMean(string(r.Action), actions))
 	}
+
 	r.when = wrong.condition(r.When, failureFacts{})
 	r.compileDelay(&wrong)
+
 	return wrong
 }
 
@@ -253,11 +273,13 @@ func (r *failureRule) compileDelay(wrong *problems) {
 	if r.Delay == "" {
 		return
 	}
+
 	d, notADuration := wire.ParseDuration(r.Delay)
 	if notADuration == nil {
 		r.fixed = &d
 		return
 	}
+
 	var err error
 	if r.delay, err = compile(r.Delay, failureFacts{}, wait); err != nil {
 		wrong.add("delay", "is neither a duration such as 30s nor a valid expression: %v", err)
@@ -279,6 +301,7 @@ func (s *Set) BeforeEnqueue(j job.Job, apply func(Change) error) (note string, e
 	if s == nil || len(s.before) == 0 {
 		return "", nil
 	}
+
 	var notes []string
 	facts := enqueueFacts{newJobFacts(j)}
 	for i := range s.before {
@@ -288,14 +311,17 @@ func (s *Set) BeforeEnqueue(j job.Job, apply func(Change) error) (note string, e
 			if r.Refuse != "" {
 				return strings.Join(notes, "; "), &Refused{r.Name, r.Refuse}
 			}
+
 			if err = r.change(j, apply); err == nil {
 				return strings.Join(append(notes, r.moved(j)...), "; "), nil
 			}
 		}
+
 		if err != nil {
 			notes = append(notes, failed(r.Name, err))
 		}
 	}
+
 	return strings.Join(notes, "; "), nil
 }
 
@@ -306,9 +332,11 @@ func (r *enqueueRule) change(j job.Job, apply func(Change) error) (err error) {
 	if r.Priority != nil {
 		c.Job.Priority = *r.Priority
 	}
+
 	if c.Job.Meta, err = merge(j.Meta, r.Meta); err != nil {
 		return err
 	}
+
 	return apply(c)
 }
 
@@ -318,12 +346,15 @@ func (r *enqueueRule) moved(j job.Job) []string {
 	if r.Queue != "" && r.Queue != j.Queue {
 		moves = append(moves, "queue "+r.Queue+" instead of "+j.Queue)
 	}
+
 	if r.Priority != nil && *r.Priority != j.Priority {
 		moves = append(moves, fmt.Sprintf("priority %d instead of %d", *r.Priority, j.Priority))
 	}
+
 	if len(moves) == 0 {
 		return nil
 	}
+
 	return []string{"rule " + r.Name + ": " + strings.Join(moves, ", ")}
 }
 
@@ -333,6 +364,7 @@ func (s *Set) AfterFailure(j job.Job, e job.Ending) (ruling *retry.Ruling, note 
 	if s == nil || len(s.after) == 0 || decided(e) {
 		return nil, ""
 	}
+
 	var notes []string
 	facts := newFailureFacts(j, e)
 	for i := range s.after {
@@ -343,6 +375,7 @@ func (s *Set) AfterFailure(j job.Job, e job.Ending) (ruling *retry.Ruling, note 
 			return ruling, strings.Join(notes, "; ")
 		}
 	}
+
 	return nil, strings.Join(notes, "; ")
 }
 
@@ -357,18 +390,22 @@ func (r *failureRule) rule(facts failureFacts, limit int) (*retry.Ruling, error)
 	if r.Action == retry.Retry && facts.Attempt.Number >= cmp.Or(r.MaxAttempts, limit) {
 		return nil, nil
 	}
+
 	matches, err := r.when.holds(facts, facts.Job)
 	if err != nil || !matches {
 		return nil, err
 	}
+
 	ruling := &retry.Ruling{Rule: r.Name, Action: r.Action, Delay: r.fixed, Limit: r.MaxAttempts}
 	if r.delay != nil {
 		d, err := r.delay.duration(facts, facts.Job)
 		if err != nil {
 			return nil, fmt.Errorf("delay: %w", err)
 		}
+
 		ruling.Delay = &d
 	}
+
 	return ruling, nil
 }
 

@@ -49,10 +49,14 @@ func (c Plan) Write(ctx context.Context, store Store, index Index, progress func
 		if err := w.batch(ctx, n, min(batch, c.Jobs-n)); err != nil {
 			return fmt.Errorf("write job %d of %d: %w", n, c.Jobs, err)
 		}
+
 		progress(n, c.Jobs)
 	}
+
 	progress(c.Jobs, c.Jobs)
+
 	_, err := index.Update(ctx)
+
 	return err
 }
 
@@ -66,24 +70,29 @@ type writer struct {
 // batch enqueues so many jobs, runs them and ends them.
 func (w writer) batch(ctx context.Context, first, count int) error {
 	at := w.Now.Add(-month + time.Duration(float64(month)*float64(first)/float64(w.Jobs)))
+
 	jobs := make([]job.Job, count)
 	doomed := map[string]bool{}
 	for i := range jobs {
 		jobs[i] = w.newJob(first+i, at)
 		doomed[jobs[i].ID] = w.dies(first + i)
 	}
+
 	if _, err := w.store.Enqueue(ctx, at, jobs); err != nil {
 		return err
 	}
+
 	for at := at; ; at = at.Add(time.Minute) {
 		claimed, _, err := w.store.Exchange(ctx, nil, w.claim(at, count))
 		if err != nil || len(claimed) == 0 {
 			return err
 		}
+
 		ended := make([]job.Settlement, len(claimed))
 		for i, j := range claimed {
 			ended[i] = w.end(j, at, doomed[j.ID])
 		}
+
 		if _, _, err := w.store.Exchange(ctx, ended, job.Claim{}); err != nil {
 			return err
 		}
@@ -98,6 +107,7 @@ func (w writer) claim(at time.Time, count int) job.Claim {
 	for _, queue := range queueNames() {
 		free[queue] = count
 	}
+
 	return job.Claim{Worker: fmt.Sprintf("worker-%d", 1+w.random.IntN(8)), Now: at, Lease: time.Hour, Free: free}
 }
 
@@ -108,6 +118,7 @@ func (w writer) end(j job.Job, at time.Time, dies bool) job.Settlement {
 		end.Outcome = job.Failed
 		end.Error, end.Trace = w.failure(j)
 	}
+
 	return j.Settle(end, w.random.Float64)
 }
 
@@ -116,6 +127,7 @@ func (w writer) newJob(n int, at time.Time) job.Job {
 	typ, queues, nouns, verbs, names := w.random.IntN(types), queueNames(), nouns(), verbs(), customers()
 	policy := retry.Default()
 	policy.MaxAttempts, policy.InitialInterval, policy.Jitter = 2, time.Second, retry.Jitter{}
+
 	return job.Job{
 		Token: job.Token{ID: w.id(at)}, Queue: queues[typ%len(queues)],
 		Type:   fmt.Sprintf("%s.%s", nouns[typ%len(nouns)], verbs[typ/len(nouns)%len(verbs)]),
@@ -135,6 +147,7 @@ func (w writer) failure(j job.Job) (job.ErrorInfo, string) {
 	message := fmt.Sprintf(causes[n].message, w.random.IntN(1_000_000))
 	trace := fmt.Sprintf("%s: %s\nshop/%s.Handle\n\tshop/%s.go:%d\nshop/worker.Run\n\tshop/worker.go:88",
 		causes[n].class, message, j.Type, j.Type, 20+n)
+
 	return job.ErrorInfo{Type: causes[n].class, Message: message}, trace
 }
 

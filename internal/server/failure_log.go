@@ -27,12 +27,15 @@ type failureLog struct {
 func (l *failureLog) failed(k web.Kind, about ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.logged == nil {
 		l.logged = map[web.Kind]int{}
 	}
+
 	if l.logged[k] == 0 {
 		time.AfterFunc(failurePeriod, func() { l.end(k) })
 	}
+
 	if l.logged[k]++; l.logged[k] <= failureBurst {
 		l.log.Error("request failed", about...)
 	}
@@ -42,8 +45,10 @@ func (l *failureLog) failed(k web.Kind, about ...any) {
 func (l *failureLog) end(k web.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if rest := l.logged[k] - failureBurst; rest > 0 {
 		l.log.Error("more requests failed", "code", k.Code, "requests", rest, "within", failurePeriod)
 	}
+
 	delete(l.logged, k)
 }

@@ -57,6 +57,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		way := &delivery{ResponseWriter: c.Response().Writer}
 		c.Response().Writer = way
 		c.Set(deliveryKey, way)
+
 		if err := next(c); err != nil {
 			s.refuse(err, c)
 		}
@@ -64,6 +65,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		s.Log.Debug("request", "request", web.RequestID(c), "method", clip.Text(c.Request().Method, 16),
 			"path", clip.Text(c.Request().URL.EscapedPath(), 256),
 			"status", c.Response().Status, "took", time.Since(begin), "peer", c.RealIP())
+
 		return nil
 	}
 }
@@ -79,6 +81,7 @@ func (d *delivery) Write(p []byte) (int, error) {
 	if err != nil {
 		d.broken = err
 	}
+
 	return n, err
 }
 
@@ -97,6 +100,7 @@ func (s *Server) deserted(c echo.Context, err error) bool {
 	if left {
 		s.Log.Debug("the client left", "request", web.RequestID(c), "path", c.Path(), "error", err)
 	}
+
 	return left
 }
 
@@ -110,6 +114,7 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 				err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 			}
 		}()
+
 		return next(c)
 	}
 }
@@ -123,9 +128,12 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 			s.strip(r.URL) // programs are answered as such, wherever the server is
 			return err
 		}
+
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout+extra(r))
 		defer cancel()
+
 		c.SetRequest(r.WithContext(ctx))
+
 		return next(c)
 	}
 }
@@ -136,12 +144,15 @@ func (s *Server) checkRequest(r *http.Request) error {
 		return web.Fail(web.WrongHost, fmt.Sprintf(
 			"%q is not a known name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
+
 	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r) {
 		return web.Fail(web.CrossOrigin, s.hosts.stranger(r))
 	}
+
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
 		return web.Fail(web.BadParameter, "the query string cannot be read: "+err.Error())
 	}
+
 	return nil
 }
 
@@ -164,6 +175,7 @@ func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
 	if s.basePath == "" {
 		return next
 	}
+
 	return func(c echo.Context) error {
 		answer, u := c.Response(), c.Request().URL
 		answer.Before(func() {
@@ -171,12 +183,15 @@ func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
 				answer.Header().Set(echo.HeaderLocation, s.basePath+to)
 			}
 		})
+
 		if u.Path == s.basePath || u.Path == "/" { // the front page, where people look for it
 			return c.Redirect(308, "/")
 		}
+
 		if !s.strip(u) {
 			return echo.ErrNotFound
 		}
+
 		return next(c)
 	}
 }
@@ -188,7 +203,9 @@ func (s *Server) strip(u *url.URL) bool {
 	if !ok || !strings.HasPrefix(path, "/") || u.RawPath != "" && !also {
 		return false
 	}
+
 	u.Path, u.RawPath = path, raw
+
 	return true
 }
 
@@ -203,31 +220,39 @@ func (s *Server) refuse(err error, c echo.Context) {
 	if s.deserted(c, err) {
 		return
 	}
+
 	f := *web.Describe(err)
 	status := f.Kind.Status
 	if status >= http.StatusInternalServerError && f.Kind != web.Overloaded {
 		s.failures.failed(f.Kind, "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
 	}
+
 	if f.Kind == web.QueuesFull {
 		s.metrics.Refused(limitQueues, limit.ByAll)
 	}
+
 	if c.Response().Committed {
 		return // half an answer is out; the connection ends
 	}
+
 	if c.Path() == "/metrics" && (f.Kind == web.UnknownCaller || f.Kind == web.Forbidden) {
 		f.Text = metricsNeed
 	}
+
 	if f.Kind == web.UnknownCaller {
 		if forBrowsers(c) {
 			s.sendToLogin(c)
 			return
 		}
+
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")
 	}
+
 	again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
 	if h := c.Response().Header(); again && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", "2")
 	}
+
 	switch {
 	case f.Kind == web.Unexpected:
 		f.Text += " under request " + web.RequestID(c)
@@ -236,6 +261,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Text += "; the change may still take effect, so check before you try again"
 	}
+
 	switch {
 	case c.Path() == "/metrics": // Prometheus logs what it gets
 		err = c.String(status, f.Text+"\n")
@@ -244,9 +270,11 @@ func (s *Server) refuse(err error, c echo.Context) {
 	default:
 		err = s.pages.Problem(c, f)
 	}
+
 	if err != nil && !s.deserted(c, err) {
 		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)
 	}
+
 	if !c.Response().Committed {
 		c.Response().WriteHeader(status)
 	}

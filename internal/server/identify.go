@@ -42,19 +42,25 @@ func (s *Server) permit(next echo.HandlerFunc) echo.HandlerFunc {
 		need, known := s.Need(r.Method, c.Path())
 		who, err := s.identify(c)
 		web.SetCaller(c, who)
+
 		if !known {
 			return noRoute(c)
 		}
+
 		if need == access.Public && who.Means == web.ByNothing { // whatever is wrong with the proof does not matter here
 			return next(c)
 		}
+
 		if err == nil {
 			err = s.allow(c, who, need)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		s.noteUse(c, who)
+
 		return next(c)
 	}
 }
@@ -65,6 +71,7 @@ func noRoute(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderAllow, allowed)
 		return echo.ErrMethodNotAllowed
 	}
+
 	return echo.ErrNotFound
 }
 
@@ -84,6 +91,7 @@ func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) e
 	case s.IsFile(c.Path()) && !s.hosts.linked(c.Request(), who.Means.Ambient()):
 		return web.Fail(web.CrossOrigin, "this export was not opened on a page of the dashboard; open the list and start the export there")
 	}
+
 	return nil
 }
 
@@ -114,15 +122,19 @@ func (s *Server) identify(c echo.Context) (web.Caller, error) {
 	if text, ok := bearer(r); ok {
 		return s.byToken(r.Context(), text)
 	}
+
 	if who, err := s.byProxy(r); who.Means != web.ByNothing || err != nil {
 		return who, err
 	}
+
 	if who, err := s.bySession(c); who.Means != web.ByNothing || err != nil {
 		return who, err
 	}
+
 	if s.open() {
 		return web.Caller{Means: web.ByOpenness, Role: access.Admin}, nil
 	}
+
 	return web.Caller{}, nil
 }
 
@@ -137,6 +149,7 @@ func bearer(r *http.Request) (text string, ok bool) {
 			return strings.TrimSpace(rest), true
 		}
 	}
+
 	return "", false
 }
 
@@ -148,16 +161,20 @@ func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	if !ok {
 		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
+
 	if id == s.local.ID && access.SameHash(s.local.Hash, hash) {
 		return web.Caller{Means: web.ByToken, Name: "command line", Role: access.Admin}, nil
 	}
+
 	t, err := s.View.Accounts().Token(ctx, id)
 	if errors.Is(err, access.ErrUnknown) || err == nil && (!access.SameHash(t.Hash, hash) || !t.Live(time.Now())) {
 		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
 	}
+
 	if err != nil {
 		return web.Caller{}, err
 	}
+
 	return web.Caller{Means: web.ByToken, Name: "token " + t.Name, Role: t.Role, Token: t.ID, Seen: t.Used}, nil
 }
 
@@ -168,17 +185,21 @@ func (s *Server) bySession(c echo.Context) (web.Caller, error) {
 	if err != nil {
 		return web.Caller{}, nil
 	}
+
 	hash, ok := access.ParseSession(cookie.Value)
 	if !ok {
 		return web.Caller{}, nil
 	}
+
 	found, err := s.View.Accounts().Session(c.Request().Context(), time.Now(), hash)
 	if errors.Is(err, access.ErrUnknown) {
 		return web.Caller{}, nil
 	}
+
 	if err != nil {
 		return web.Caller{}, err
 	}
+
 	return web.Caller{Means: web.BySession, Name: found.User, Role: found.Role, Session: hash, Seen: found.Seen}, nil
 }
 
@@ -192,14 +213,17 @@ func (s *Server) noteUse(c echo.Context, who web.Caller) {
 	if who.Session == nil && who.Token == "" || now.Sub(who.Seen) < noteEvery {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(c.Request().Context(), time.Second)
 	defer cancel()
+
 	var err error
 	if who.Session != nil {
 		err = s.View.Accounts().SeeSession(ctx, now, who.Session)
 	} else {
 		err = s.View.Accounts().UseToken(ctx, now, who.Token)
 	}
+
 	if err != nil {
 		s.Log.Debug("the use of a login could not be recorded", "request", web.RequestID(c), "error", err)
 	}
@@ -221,6 +245,7 @@ func (s *Server) stillAllowed(ctx context.Context, who web.Caller, need access.P
 	case web.ByProxy:
 		return s.proxied.may(who, need, now)
 	}
+
 	return false
 }
 
@@ -241,14 +266,17 @@ func (s *Server) me(c echo.Context) (apitype.Caller, error) {
 		if err == nil {
 			err = web.Fail(web.UnknownCaller, s.howToLogIn())
 		}
+
 		return apitype.Caller{}, err
 	}
+
 	var may []access.Permission
 	for _, p := range access.Permissions() {
 		if p != access.Public && who.Role.May(p) {
 			may = append(may, p)
 		}
 	}
+
 	return apitype.Caller{Name: who.Name, Role: who.Role, May: may}, nil
 }
 
@@ -258,6 +286,7 @@ func (s *Server) loginPage(c echo.Context) error {
 	if who := web.CallerOf(c); who.Role.May(access.View) {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
+
 	return s.pages.Login(c, http.StatusOK, next, "", "")
 }
 
@@ -276,7 +305,9 @@ func (s *Server) login(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
 	}
+
 	name, next := c.FormValue("name"), nextPage(c.FormValue("next"))
+
 	err := s.logIn(c, name, c.FormValue("password"))
 	var f *web.Failure
 	switch {
@@ -287,6 +318,7 @@ func (s *Server) login(c echo.Context) error {
 	case errors.As(err, &f) && !web.WantsJSON(c.Request()):
 		return s.pages.Login(c, f.Kind.Status, next, clip.Text(name, 64), f.Text)
 	}
+
 	return err
 }
 
@@ -294,11 +326,14 @@ func (s *Server) login(c echo.Context) error {
 // that an attacker planted in the browser before is worth nothing.
 func (s *Server) logIn(c echo.Context, name, password string) error {
 	ctx, now := c.Request().Context(), time.Now()
+
 	u, err := s.checkPassword(c, now, name, password)
 	if err != nil {
 		return err
 	}
+
 	text, hash := access.NewSession()
+
 	by := audit.Actor{Name: u.Name, Address: c.RealIP()}
 	n := access.Session{Hash: hash, User: u.Name, Address: by.Address}
 	if err := s.View.Accounts().StartSession(ctx, now, n, u, by); errors.Is(err, access.ErrUnknown) {
@@ -306,13 +341,17 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 	} else if err != nil {
 		return err
 	}
+
 	if old := web.CallerOf(c); old.Means == web.BySession { // one login ends the other
 		if err := s.View.Accounts().EndSession(ctx, now, old.Session, by); err != nil {
 			return err
 		}
+
 		s.Hub.Recheck()
 	}
+
 	c.SetCookie(s.cookie(c, text, int(access.Lifetime.Seconds())))
+
 	return nil
 }
 
@@ -327,29 +366,37 @@ func wrongPassword() error {
 // computed.
 func (s *Server) checkPassword(c echo.Context, now time.Time, name, password string) (access.User, error) {
 	ctx, address := c.Request().Context(), c.RealIP()
+
 	if access.CheckUser(name) != nil {
 		name = "" // no user's
 	}
+
 	from := limit.AddressOf(address).String()
 	if wait := s.logins.Try(now, name, from, func() bool { return s.loggedInFrom(ctx, now, name, from) }); wait > 0 {
 		s.Limits.Refused(limitLogins, limit.ByAddress)
+
 		seconds := int(wait.Seconds()) + 1
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
 		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many attempts; try again in %d s", seconds))
 	}
+
 	u, err := s.View.Accounts().User(ctx, name)
 	if err != nil && !errors.Is(err, access.ErrUnknown) {
 		return u, err
 	}
+
 	ok, err := s.passwords.Match(ctx, u.Password, password)
 	if err != nil {
 		return u, err
 	}
+
 	if !ok {
 		s.loginFailed(ctx, now, u.Name, address)
 		return access.User{}, wrongPassword()
 	}
+
 	s.logins.Passed(now, name, from)
+
 	return u, nil
 }
 
@@ -361,6 +408,7 @@ func (s *Server) loggedInFrom(ctx context.Context, now time.Time, name, from str
 	if err != nil {
 		s.Log.Warn("Sessions could not be read, so a login was limited like one from an unknown address.", "error", err)
 	}
+
 	return slices.ContainsFunc(open, func(n access.Session) bool {
 		return n.User == name && limit.AddressOf(n.Address).String() == from
 	})
@@ -372,6 +420,7 @@ func (s *Server) loginFailed(ctx context.Context, now time.Time, name, address s
 	if !s.logins.Audits(now) {
 		return
 	}
+
 	by := audit.Actor{Name: "unknown user (" + address + ")", Address: address}
 	if err := s.View.Accounts().LoginFailed(ctx, now, name, by); err != nil {
 		s.Log.Warn("a failed login could not be recorded", "error", err)
@@ -384,13 +433,17 @@ func (s *Server) logout(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
 	}
+
 	if who := web.CallerOf(c); who.Means == web.BySession {
 		if err := s.View.Accounts().EndSession(c.Request().Context(), time.Now(), who.Session, web.Actor(c)); err != nil {
 			return err
 		}
+
 		s.Hub.Recheck()
 	}
+
 	c.SetCookie(s.cookie(c, "", -1))
+
 	return web.Done(c, "/login", apitype.Done{Text: "Logged out"})
 }
 
@@ -403,6 +456,7 @@ func (s *Server) cookieName(c echo.Context) string {
 	case s.basePath != "": // __Host- demands the path /
 		return "__Secure-redrive"
 	}
+
 	return "__Host-redrive"
 }
 

@@ -43,6 +43,7 @@ func (o Options) limits() limits {
 	if proxy := o.Config.Proxy(); proxy != nil {
 		trusted = proxy.Networks
 	}
+
 	return limits{
 		connections: limit.NewConnections(cmp.Or(o.Connections, l.Connections), l.AddressShare, trusted,
 			func(why limit.Refusal) { o.Metrics.Refused(limitConnections, why) }),
@@ -54,6 +55,7 @@ func (o Options) limits() limits {
 // handlerLimits are those that handlers ask.
 func (o Options) handlerLimits() web.Limits {
 	l := o.Config.Limits()
+
 	return web.Limits{
 		Exports: limit.NewShare(l.Exports, l.AddressShare), Large: limit.NewShare(l.Batches, l.AddressShare),
 		Refused: o.Metrics.Refused,
@@ -91,6 +93,7 @@ func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
 		if r.Body != nil && r.Body != http.NoBody {
 			now := time.Now()
 			answerBy(now.Add(writeTimeout + extra(r)))
+
 			body := limit.NewBody(c.Response(), r, now.Add(readTimeout+extra(r)), s.limits.bytes, from, func(why limit.Refusal) error {
 				return s.Limits.Refuse(limitRequestBytes, why, "the bodies of other requests use all the memory reserved for bodies; "+
 					"nothing was changed, try again")
@@ -102,13 +105,16 @@ func (s *Server) bound(next echo.HandlerFunc) echo.HandlerFunc {
 				}
 			}()
 		}
+
 		if r.URL.Path == s.basePath+"/healthz" { // a probe that is refused in a crowd would report the process as dead
 			return next(c)
 		}
+
 		if why := s.limits.requests.Take(from, 1); why != "" {
 			return s.Limits.Refuse(limitRequests, why, "too many requests are under way; nothing was changed, try again")
 		}
 		defer s.limits.requests.Give(from, 1)
+
 		return next(c)
 	}
 }

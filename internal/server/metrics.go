@@ -56,6 +56,7 @@ func NewMetrics(label func(queue string) string) *Metrics {
 		delay: histogram("redrive_retry_delay_seconds", "The delays chosen before retries.",
 			[]float64{.1, .5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400, 604800}, "queue", "strategy"),
 	}
+
 	m.decided = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "redrive_decisions_total", Help: "Decisions after attempts, by who decided.",
 	}, []string{"by", "action"})
@@ -67,8 +68,10 @@ func NewMetrics(label func(queue string) string) *Metrics {
 			m.refused.WithLabelValues(name, string(why))
 		}
 	}
+
 	m.registry.MustRegister(m.duration, m.latency, m.delay, m.decided, m.refused,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
 	return m
 }
 
@@ -76,18 +79,23 @@ func NewMetrics(label func(queue string) string) *Metrics {
 func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 	queue, a := m.label(j.Queue), s.Attempt
 	m.duration.WithLabelValues(queue, string(a.Outcome)).Observe(a.FinishedAt.Sub(a.StartedAt).Seconds())
+
 	due := j.RunAt
 	if due.Before(j.EnqueuedAt) {
 		due = j.EnqueuedAt
 	}
+
 	m.latency.WithLabelValues(queue).Observe(max(0, a.StartedAt.Sub(due).Seconds()))
+
 	if d := a.Delay; d != nil {
 		strategy := string(d.Strategy)
 		if d.Source != retry.FromPolicy { // a handler or a rule chose the delay, by no strategy
 			strategy = string(d.Source)
 		}
+
 		m.delay.WithLabelValues(queue, strategy).Observe(d.Final.Seconds())
 	}
+
 	if a.DecidedBy != "" {
 		m.decided.WithLabelValues(readable(m.deciders.bound(decider(a.DecidedBy))), string(a.Action)).Inc()
 	}
@@ -106,7 +114,9 @@ func decider(code string) string {
 	if who != "policy" {
 		return code
 	}
+
 	kind, _, _ := strings.Cut(what, ":")
+
 	return who + ":" + kind
 }
 
@@ -126,6 +136,7 @@ const (
 func (l *deciders) bound(value string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	switch {
 	case l.seen[value]:
 		return value
@@ -134,7 +145,9 @@ func (l *deciders) bound(value string) string {
 	case l.seen == nil:
 		l.seen = map[string]bool{}
 	}
+
 	l.seen[value] = true
+
 	return value
 }
 
@@ -165,6 +178,7 @@ func (l scrapeLog) Println(v ...any) {
 			return
 		}
 	}
+
 	l.Warn("metrics are incomplete", "error", fmt.Sprint(v...))
 }
 
@@ -177,6 +191,7 @@ type collector struct {
 // newCollector describes its metrics in advance, as the registry demands.
 func newCollector(s *web.Site) *collector {
 	c := &collector{s, map[string]*prometheus.Desc{}}
+
 	add := func(name, help string, labels ...string) { c.descs[name] = prometheus.NewDesc(name, help, labels, nil) }
 	help := map[string]string{
 		"jobs_failed":             "Attempts that failed, retried or not.",
@@ -189,6 +204,7 @@ func newCollector(s *web.Site) *collector {
 	for _, counter := range (job.Totals{}).Counters() {
 		add(counter.Name+"_total", help[counter.Name], "queue", "type")
 	}
+
 	add("redrive_jobs", "Jobs by queue and state.", "queue", "state")
 	add("redrive_workers", "Workers by queue, busy or free.", "queue", "state")
 	add("redrive_queues", "Queues that exist, without those of sources.")
@@ -224,6 +240,7 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_retention_removed_within_day_jobs", "Jobs that retention will remove within 24 hours.", "kind")
 	add("redrive_retention_removed_total", "Jobs that retention removed.", "kind", "queue")
 	add("redrive_search_lag_jobs", "Jobs whose newest failure cannot be searched yet.")
+
 	return c
 }
 
@@ -238,6 +255,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
+
 	s, now := collection{c, out}, time.Now()
 	read(s, "jobs_failed_total", s.tallies)(c.View.Tallies(ctx))
 	s.queues()
@@ -251,24 +269,31 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	read(s, "redrive_search_lag_jobs", func(lag int) { s.gauge("redrive_search_lag_jobs", float64(lag)) })(c.View.SearchLag(ctx))
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))
 	read(s, "redrive_retention_removed_total", s.removals)(c.View.Removals(ctx))
+
 	forecast := c.View.Retention()
 	held := 0.
 	if forecast.Clock.Held() {
 		held = 1
 	}
+
 	s.gauge("redrive_retention_held", held)
+
 	for _, o := range forecast.Kinds {
 		if o.Kind != retention.Excess { // they are dead letters too, and a sum has each once
 			s.gauge("redrive_retention_kept_jobs", float64(o.Jobs), string(o.Kind))
 		}
+
 		s.gauge("redrive_retention_removed_within_day_jobs", float64(o.Soon), string(o.Kind))
 	}
+
 	s.sources(ctx)
 	s.gauge("redrive_dead_letters_refused", float64(c.View.Snapshot().Depths[job.StatusDLQFailed]))
+
 	ready := 0.
 	if c.Engine.Ready() == nil {
 		ready = 1
 	}
+
 	s.gauge("redrive_ready", ready)
 	s.shortages()
 }
@@ -286,6 +311,7 @@ func read[T any](s collection, name string, use func(T)) func(T, error) {
 			s.out <- prometheus.NewInvalidMetric(s.descs[name], err)
 			return
 		}
+
 		use(found)
 	}
 }
@@ -301,16 +327,21 @@ func (s collection) sources(ctx context.Context) {
 		if (h.Problem == "" || h.Own && !h.Moved) && !h.Polled.IsZero() {
 			up = 1
 		}
+
 		s.gauge("redrive_source_up", up, h.Name)
 		s.gauge("redrive_source_quarantined", float64(h.Quarantine()), h.Name)
+
 		if !h.Polled.IsZero() {
 			s.gauge("redrive_source_polled_timestamp_seconds", float64(h.Polled.UnixMilli())/1000, h.Name)
 		}
+
 		s.out <- prometheus.MustNewConstMetric(s.descs["redrive_source_succeeded_total"], prometheus.CounterValue, float64(h.Succeeded), h.Name)
+
 		for end, n := range h.Acts {
 			s.out <- prometheus.MustNewConstMetric(s.descs["redrive_source_acts_total"], prometheus.CounterValue, float64(n),
 				h.Name, string(end.Kind), string(end.State))
 		}
+
 		read(s, "redrive_source_dead_letters", func(t filter.Tally) {
 			s.gauge("redrive_source_dead_letters", float64(t.Total), h.Name)
 		})(tally(s.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: h.Name})))
@@ -323,6 +354,7 @@ func tally(t filter.Tally, _ bool, err error) (filter.Tally, error) { return t, 
 // shortages reports what had run out, also what never has.
 func (s collection) shortages() {
 	held, isHeld := s.Engine.Held()
+
 	counts := s.Engine.Shortages()
 	count := func(name string, n int64, of job.Resource) {
 		s.out <- prometheus.MustNewConstMetric(s.descs[name], prometheus.CounterValue, float64(n), string(of))
@@ -332,6 +364,7 @@ func (s collection) shortages() {
 		if isHeld && held.Of == of {
 			now = 1
 		}
+
 		s.gauge("redrive_held", now, string(of))
 		count("redrive_holds_total", counts[of].Holds, of)
 		count("redrive_given_back_total", counts[of].GivenBack, of)
@@ -356,6 +389,7 @@ func (s collection) queues() {
 			s.gauge("redrive_jobs", float64(depths[job.Status(state)]), queue, string(state))
 		}
 	}
+
 	type places struct{ busy, free int }
 	workers, running := map[string]places{}, s.Engine.Running()
 	for _, name := range s.View.QueueNames() {
@@ -363,6 +397,7 @@ func (s collection) queues() {
 		p := workers[label]
 		workers[label] = places{p.busy + busy, p.free + max(0, s.Config.Workers(name)-busy)}
 	}
+
 	for queue, p := range workers {
 		s.gauge("redrive_workers", float64(p.busy), queue, "busy")
 		s.gauge("redrive_workers", float64(p.free), queue, "free")
@@ -376,9 +411,11 @@ func (s collection) reasons(counts []filter.ReasonCount) {
 	for _, r := range retry.Reasons() {
 		all[r] = 0
 	}
+
 	for _, r := range counts {
 		all[r.Reason] = r.Count
 	}
+
 	for reason, n := range all {
 		s.gauge("redrive_dead_letters", float64(n), readable(string(reason)))
 	}
@@ -390,13 +427,16 @@ func (s collection) usage(u retention.Usage, now time.Time) {
 	if !u.Oldest.IsZero() {
 		oldest = max(0, now.Sub(u.Oldest).Seconds())
 	}
+
 	s.gauge("redrive_dead_letter_queue_letters", float64(u.Open))
 	s.gauge("redrive_dead_letter_queue_oldest_age_seconds", oldest)
 	s.gauge("redrive_dead_letter_queue_fill_ratio", u.Share(keeps))
 	s.gauge("redrive_dead_letter_queue_limit_letters", float64(keeps.Count))
+
 	if full, ok := u.Reaches(keeps, 1, now); ok {
 		s.gauge("redrive_dead_letter_queue_full_timestamp_seconds", float64(full.Unix()))
 	}
+
 	s.gauge("redrive_dead_letter_queue_max_age_seconds", keeps.Ages[retention.DeadLetters].Seconds())
 }
 
@@ -407,6 +447,7 @@ func (s collection) removals(all []retention.Removal) {
 	for _, r := range all {
 		sums[retention.Part{Kind: r.Kind, Queue: s.View.Label(r.Queue)}] += r.Jobs
 	}
+
 	for part, n := range sums {
 		desc := s.descs["redrive_retention_removed_total"]
 		s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), string(part.Kind), part.Queue)
@@ -420,6 +461,7 @@ func ownQueues(names []string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 

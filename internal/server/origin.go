@@ -25,6 +25,7 @@ func parseOrigin(text string) (origin, bool) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return origin{}, false
 	}
+
 	return originOf(u.Scheme, u.Host), true
 }
 
@@ -34,6 +35,7 @@ func originOf(scheme, host string) origin {
 	if err != nil || port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[scheme]
 	}
+
 	return origin{scheme, hostname(host), port}
 }
 
@@ -58,10 +60,12 @@ func newHosts(configured []string, proxy *config.Proxy) hosts {
 			h.origins[o] = true
 			continue
 		}
+
 		h.names[canonical(text)] = true
 		h.origins[originOf("http", text)] = true
 		h.origins[originOf("https", text)] = true
 	}
+
 	return h
 }
 
@@ -72,6 +76,7 @@ func (h hosts) allow(r *http.Request) bool {
 	case "localhost", "127.0.0.1", "::1":
 		return true
 	}
+
 	return h.configured(r.Host) || isLocalAddress(r, name)
 }
 
@@ -91,9 +96,11 @@ func (h hosts) ownPage(r *http.Request) bool {
 	if len(sites) > 1 || len(origins) > 1 {
 		return false
 	}
+
 	if len(sites) == 1 {
 		return sites[0] == "same-origin" || sites[0] == "none"
 	}
+
 	return len(origins) == 0 || h.own(r, origins[0])
 }
 
@@ -106,12 +113,14 @@ func (h hosts) own(r *http.Request, text string) bool {
 	if !ok || o.scheme == "http" && overHTTPS(h.proxy, r) {
 		return false
 	}
+
 	if o == originOf(o.scheme, r.Host) || h.origins[o] {
 		return true
 	}
 
 	// A proxy that changes the host tells in a header which one the browser asked for.
 	asked := forwardedHost(h.proxy, r)
+
 	return h.configured(asked) && o == originOf(o.scheme, asked)
 }
 
@@ -123,12 +132,14 @@ func (h hosts) linked(r *http.Request, ambient bool) bool {
 	if !h.ownPage(r) {
 		return false
 	}
+
 	switch page := r.Referer(); {
 	case r.Header.Get("Sec-Fetch-Site") != "":
 		return true
 	case page != "":
 		return h.own(r, page)
 	}
+
 	return !ambient
 }
 
@@ -139,6 +150,7 @@ func (h hosts) stranger(r *http.Request) string {
 	if r.Header.Get("Sec-Fetch-Site") != "" {
 		return "a page of another site sent this request; " + again
 	}
+
 	if from == "null" {
 		return "the browser does not say which page sent this request (Origin: null); " + again +
 			", and if it happens there too, let no proxy or extension set Referrer-Policy: no-referrer"
@@ -149,6 +161,7 @@ func (h hosts) stranger(r *http.Request) string {
 		return "a page at " + clip.Text(from, 128) + " sent this request, and the dashboard is not known to be there; " +
 			"if that is its address, add " + clip.Text(from, 128) + " to hosts in the configuration"
 	}
+
 	return "a page of another site sent this request; " + again
 }
 
@@ -166,7 +179,9 @@ func isLocalAddress(r *http.Request, name string) bool {
 	if !ok {
 		return false
 	}
+
 	asked, err := netip.ParseAddr(name)
+
 	return err == nil && asked.Unmap() == local.AddrPort().Addr().Unmap().WithZone("")
 }
 
@@ -176,10 +191,12 @@ func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
+
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	if address, err := netip.ParseAddr(host); err == nil {
 		return address.String()
 	}
+
 	return host
 }
 

@@ -39,11 +39,14 @@ type proxied struct {
 func (p *proxied) note(name string, role access.Role) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	was, known := p.roles[name]
 	if p.roles == nil || !known && len(p.roles) >= maxProxied { // a forgotten user is known again with the next request
 		p.roles = map[string]access.Role{}
 	}
+
 	p.roles[name] = role
+
 	return known && was != role
 }
 
@@ -51,6 +54,7 @@ func (p *proxied) note(name string, role access.Role) (changed bool) {
 func (p *proxied) may(who web.Caller, need access.Permission, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	role, known := p.roles[who.Name]
 	return (!known || role.May(need)) && now.Sub(who.Seen) < proxiedFor
 }
@@ -62,13 +66,16 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	if s.proxy == nil || !trusts(s.proxy.Networks, r) {
 		return web.Caller{}, nil
 	}
+
 	names := r.Header.Values(s.proxy.UserHeader)
 	if len(names) == 0 {
 		return web.Caller{}, nil
 	}
+
 	if len(names) > 1 {
 		return web.Caller{}, s.twice(s.proxy.UserHeader, "it must send one name")
 	}
+
 	if !isName(names[0]) {
 		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
 			"the proxy sent no usable name in %s: it must be one name without spaces, at most %d bytes", s.proxy.UserHeader, maxProxyName))
@@ -83,9 +90,11 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	if s.proxied.note(names[0], role) { // what is open may be so no longer
 		s.Hub.Recheck()
 	}
+
 	if role == "" {
 		return web.Caller{}, web.Fail(web.Forbidden, "the proxy gives you no role here; an admin can add one under access.proxy.roles")
 	}
+
 	return web.Caller{Means: web.ByProxy, Name: names[0], Role: role, Seen: time.Now()}, nil
 }
 
@@ -96,6 +105,7 @@ func (s *Server) twice(header, must string) error {
 		s.Log.Warn("The proxy sent a header more than once, so requests are refused. It must remove what a visitor has sent.",
 			"header", header)
 	}
+
 	return web.Fail(web.Forbidden, fmt.Sprintf(
 		"the proxy sent %s more than once: %s, and remove what a visitor has sent", header, must))
 }
@@ -104,10 +114,13 @@ func (s *Server) twice(header, must string) error {
 func (p *proxied) warns(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if now.Sub(p.warned) < warnEvery {
 		return false
 	}
+
 	p.warned = now
+
 	return true
 }
 
@@ -118,11 +131,13 @@ func proxyRole(p config.Proxy, h http.Header) access.Role {
 	if p.RoleHeader == "" {
 		return role
 	}
+
 	for group := range strings.SplitSeq(h.Get(p.RoleHeader), ",") {
 		if group = strings.TrimSpace(group); group != "" {
 			role = role.Stronger(p.Roles[group])
 		}
 	}
+
 	return role
 }
 
@@ -138,12 +153,14 @@ func trusts(networks []netip.Prefix, r *http.Request) bool {
 	if err != nil {
 		return false
 	}
+
 	ip := peer.Addr().Unmap().WithZone("")
 	for _, n := range networks {
 		if n.Contains(ip) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -163,7 +180,9 @@ func forwardedHost(p *config.Proxy, r *http.Request) string {
 	if p == nil || len(hosts) != 1 || !trusts(p.Networks, r) {
 		return ""
 	}
+
 	first, _, _ := strings.Cut(hosts[0], ",")
+
 	return strings.TrimSpace(first)
 }
 
@@ -173,11 +192,13 @@ func realIP(p *config.Proxy) echo.IPExtractor {
 	if p == nil {
 		return echo.ExtractIPDirect()
 	}
+
 	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
 	for _, n := range p.Networks {
 		options = append(options, echo.TrustIPRange(&net.IPNet{
 			IP: n.Addr().AsSlice(), Mask: net.CIDRMask(n.Bits(), n.Addr().BitLen()),
 		}))
 	}
+
 	return echo.ExtractIPFromXFFHeader(options...)
 }

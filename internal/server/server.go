@@ -74,6 +74,7 @@ func (o Options) missing() string {
 			}
 		}
 	}
+
 	return ""
 }
 
@@ -106,9 +107,11 @@ func New(o Options) (*Server, error) {
 	if name := o.missing(); name != "" {
 		return nil, fmt.Errorf("server: the option %s is missing", name)
 	}
+
 	if !config.IsBasePath(o.BasePath) {
 		return nil, fmt.Errorf("server: the base path %q is not one as /redrive", o.BasePath)
 	}
+
 	e, began := echo.New(), time.Now()
 	s := &Server{
 		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Limits: o.handlerLimits(), Log: o.Log},
@@ -117,6 +120,7 @@ func New(o Options) (*Server, error) {
 		logins: access.NewLimiter(o.Config.Limits().Logins), passwords: access.NewPasswords(),
 		failures: failureLog{log: o.Log},
 	}
+
 	s.api = api.New(s.Site, s.passwords, began)
 	s.pages = pages.New(s.Site, s.api, began, pages.Options{
 		Open: s.open, Insecure: o.Insecure, BasePath: o.BasePath, Demo: o.Demo,
@@ -125,6 +129,7 @@ func New(o Options) (*Server, error) {
 	if err := o.Metrics.watch(s.Site); err != nil {
 		return nil, err
 	}
+
 	e.IPExtractor = realIP(s.proxy)
 	e.HTTPErrorHandler = s.refuse
 	e.Pre(s.observe, s.recover, s.bound, s.guard, s.rebase)
@@ -132,6 +137,7 @@ func New(o Options) (*Server, error) {
 	s.routes()
 	s.api.Routes(s.Routes, s.me)
 	s.pages.Routes(s.Routes)
+
 	return s, nil
 }
 
@@ -153,16 +159,20 @@ func unescape(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Request().URL.RawPath == "" {
 			return next(c)
 		}
+
 		values := slices.Clone(c.ParamValues())
 		for i, name := range c.ParamNames() {
 			if name == "*" { // a path, of which the separators matter
 				continue
 			}
+
 			if value, err := url.PathUnescape(values[i]); err == nil { // net/http refuses an address that is not encoded well
 				values[i] = value
 			}
 		}
+
 		c.SetParamValues(values...)
+
 		return next(c)
 	}
 }
@@ -172,21 +182,26 @@ func unescape(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *Server) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 	defer cancel()
+
 	if err := s.Engine.Ready(); err != nil {
 		return c.String(http.StatusServiceUnavailable, "the engine is not running: "+err.Error()+"\n")
 	}
+
 	err := s.View.Ping(ctx)
 	problem, since := s.View.Problem()
 	if err != nil {
 		problem = web.Describe(err).Text
 	}
+
 	if problem != "" { // also while small writes still find room
 		text := "the database cannot be written: " + problem
 		if !since.IsZero() {
 			text += "; that began at " + wire.FormatTime(since)
 		}
+
 		return c.String(http.StatusServiceUnavailable, text+"\n")
 	}
+
 	return c.String(http.StatusOK, "ready\n")
 }
 
@@ -225,26 +240,32 @@ func (s *Server) live(c echo.Context) error {
 			Address: limit.AddressOf(c.RealIP()).String(),
 			Valid:   func(ctx context.Context) bool { return s.stillAllowed(ctx, who, access.View) },
 		})
+
 		switch c.Response().Status { // the hub has answered
 		case http.StatusTooManyRequests:
 			s.Limits.Refused(limitWebsockets, limit.ByAddress)
 		case http.StatusServiceUnavailable:
 			s.Limits.Refused(limitWebsockets, limit.ByAll)
 		}
+
 		return nil
 	}
+
 	ids, err := paramIDs(c)
 	if err != nil {
 		return err
 	}
+
 	list, err := paramList(c)
 	if err != nil {
 		return err
 	}
+
 	data, err := s.Hub.Poll(c.Request().Context(), ids, list)
 	if err != nil {
 		return err
 	}
+
 	return s.Send(c, http.StatusOK, echo.MIMEApplicationJSON, append(data, '\n'))
 }
 
@@ -254,7 +275,9 @@ func paramList(c echo.Context) (l live.List, err error) {
 	if err := l.Filter.Check(); err != nil {
 		return l, web.InAddress(err)
 	}
+
 	l.First, err = filter.ParseCursor(c.QueryParam("first"))
+
 	return l, web.InAddress(err)
 }
 
@@ -265,15 +288,19 @@ func paramIDs(c echo.Context) (ids []string, err error) {
 	if given == "" {
 		return nil, nil
 	}
+
 	if n := strings.Count(given, ",") + 1; n > live.MaxIDs {
 		return nil, web.FailIn(web.BadParameter, "ids", fmt.Sprintf("%d ids, at most %d are accepted", n, live.MaxIDs))
 	}
+
 	for text := range strings.SplitSeq(given, ",") {
 		id, err := job.ParseID(text)
 		if err != nil {
 			return nil, web.FailIn(web.BadParameter, "ids", err.Error())
 		}
+
 		ids = append(ids, id)
 	}
+
 	return ids, nil
 }

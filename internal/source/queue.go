@@ -14,6 +14,7 @@ func WithQueue(meta []byte, queue, atSource string) []byte {
 	if atSource == "" || nameIn(queue) == atSource {
 		return meta
 	}
+
 	members := map[string]json.RawMessage{}
 	if len(meta) > 0 && json.Unmarshal(meta, &members) != nil || members == nil {
 		return meta
@@ -28,11 +29,14 @@ func WithQueue(meta []byte, queue, atSource string) []byte {
 	if err != nil {
 		return meta
 	}
+
 	members[name] = value
+
 	together, err := json.Marshal(members)
 	if err != nil {
 		return meta
 	}
+
 	return together
 }
 
@@ -53,9 +57,11 @@ func QueueAtSource(queue string, meta []byte) string {
 			noted = text
 		}
 	}
+
 	if name := job.SourceOf(queue); noted != "" && (queue == Overflow(name) || queue == Queue(name, noted)) {
 		return noted
 	}
+
 	return nameIn(queue)
 }
 

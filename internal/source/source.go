@@ -95,6 +95,7 @@ func (r *Record) Mark() int64 {
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write(part)
 	}
+
 	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
 }
 
@@ -281,6 +282,7 @@ func (h Health) Standing(now time.Time) Standing {
 	case now.Sub(h.Polled) > 2*h.Every+grace:
 		return Late
 	}
+
 	return Current
 }
 
@@ -301,6 +303,7 @@ func (p Profile) Lacks(w Wish) string {
 	case w.Edited && !p.takes(w.Payload):
 		return "its payload there must be a JSON " + strings.Join(p.Takes, " or ")
 	}
+
 	return ""
 }
 
@@ -316,6 +319,7 @@ func (p Profile) takes(payload []byte) bool {
 	case bytes.HasPrefix(text, []byte("[")):
 		kind = "array"
 	}
+
 	return slices.Contains(p.Takes, kind)
 }
 
@@ -336,6 +340,7 @@ func (p Page) Complete(records []Record) {
 	if p.Read == nil {
 		return
 	}
+
 	for i := range records {
 		p.Read(&records[i])
 	}
@@ -415,6 +420,7 @@ func Size(n int64) string {
 	case n >= 1000:
 		return fmt.Sprintf("%d kB", n/1000)
 	}
+
 	return fmt.Sprintf("%d bytes", n)
 }
 
@@ -425,6 +431,7 @@ func Sizes(n, limit int64) (size, most string) {
 	if size == most {
 		size, most = fmt.Sprintf("%d bytes", n), fmt.Sprintf("%d bytes", limit)
 	}
+
 	return size, most
 }
 
@@ -474,10 +481,12 @@ func AddedAt(j job.Job) time.Time {
 	if err != nil || id[14] != '7' { // the version of the id
 		return time.Time{}
 	}
+
 	milliseconds, err := strconv.ParseInt(id[:8]+id[9:13], 16, 64)
 	if err != nil { // unreachable: an id is hexadecimal
 		return time.Time{}
 	}
+
 	return time.UnixMilli(milliseconds).UTC()
 }
 
@@ -490,6 +499,7 @@ func ReturnsAt(j job.Job) time.Time {
 	if j.RunAt.After(since) {
 		since = j.RunAt
 	}
+
 	return since.Add(ReturnedAfter)
 }
 
@@ -510,5 +520,6 @@ func Queue(source, queue string) string {
 		return '_'
 	}, queue)
 	clean = cmp.Or(strings.TrimLeft(clean, "._:-"), "default")
+
 	return clean[:min(len(clean), maxQueue-len(source)-1)] + "@" + source
 }

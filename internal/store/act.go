@@ -33,12 +33,16 @@ func (s *Store) act(
 		if err != nil {
 			return job.Job{}, err
 		}
+
 		e := e // of this run
+
 		to, err := do(t, from, &e)
 		if err != nil {
 			return job.Job{}, err
 		}
+
 		e.Before, e.After = describe(from)+e.Before, describe(to)+e.After
+
 		return to, s.Accounts.Log(t, e)
 	})
 }
@@ -54,6 +58,7 @@ func describe(j job.Job) string {
 	if source := j.Source; source != "" {
 		text += ", source " + source
 	}
+
 	return text
 }
 
@@ -78,6 +83,7 @@ func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 	if _, err := db.Row(t, query, []any{db.Time(&c.ReplayedAt), &c.ReplayedBy}, j.Seq, run); err != nil {
 		return err
 	}
+
 	switch {
 	case !c.ReplayedAt.IsZero():
 		c.Problem = fmt.Sprintf("run %d was replayed by %s at %s; the job is %s in run %d",
@@ -88,6 +94,7 @@ func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 		c.Problem = fmt.Sprintf("run %d is %s; only a dead letter, a job that was cancelled or discarded, "+
 			"or one that waits for a retry can be replayed", run, j.State)
 	}
+
 	return c
 }
 
@@ -98,13 +105,16 @@ func (s *Store) missed(t *db.Tx, j job.Job, run int) error {
 func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	const update = `UPDATE jobs SET state = 'cancelled', list_state = 'cancelled', letter = '', held = 0, unbegun = 0, reason = $2,
 		changed_at = $3, finished_at = $3 WHERE seq = $1`
+
 	return s.act(ctx, about(id, "job.cancel", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
 		if from.Run != run {
 			return job.Job{}, s.missed(t, from, run)
 		}
+
 		if !from.Cancellable() {
 			return refuse(from, "the job is %s; it can no longer be cancelled", from.State)
 		}
+
 		if from.State == job.Active {
 			err := rows.AddAttempt(t, &s.tx.attempts, from.Seq, job.Attempt{
 				Run: from.Run, Execution: from.Execution, Worker: from.Worker, StartedAt: from.StartedAt,
@@ -114,11 +124,13 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 				return job.Job{}, err
 			}
 		}
+
 		to, err := s.change(t, from, update, from.Seq, string(retry.Manual), db.Micros(now))
 		if err == nil {
 			s.tx.ended(&from, operation.RunDropped, now)
 			s.moved(&from, &to, job.Totals{})
 		}
+
 		return to, err
 	})
 }
@@ -130,24 +142,31 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 // state is a *job.Conflict; so is one that would expire before it runs.
 func (s *Store) Reschedule(ctx context.Context, now time.Time, id string, run int, at time.Time, by audit.Actor) (job.Job, error) {
 	const update = `UPDATE jobs SET run_at = $2 WHERE seq = $1`
+
 	if at.Before(now) {
 		at = now
 	}
+
 	return s.act(ctx, about(id, "job.reschedule", now, by), func(t *db.Tx, from job.Job, e *audit.Entry) (job.Job, error) {
 		if from.Run != run {
 			return job.Job{}, s.missed(t, from, run)
 		}
+
 		if from.State != job.Scheduled && from.State != job.Retryable {
 			return refuse(from, "the job is %s; only a job that is scheduled or waits for a retry can be rescheduled", from.State)
 		}
+
 		if from.Expired(at) {
 			return refuse(from, "the job expires at %s; at %s it could no longer run", wire.FormatTime(from.ExpiresAt), wire.FormatTime(at))
 		}
+
 		to, err := s.change(t, from, update, from.Seq, db.Micros(at))
 		if err == nil {
 			s.moved(&from, &to, job.Totals{})
 		}
+
 		e.Before, e.After = notBefore(from), notBefore(to)
+
 		return to, err
 	})
 }
@@ -163,11 +182,14 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 		if from.Run != run || from.Letter != job.LetterRefused {
 			return refuse(from, "the dead letter of run %d is not refused; the job is %s in run %d", run, from.Status(), from.Run)
 		}
+
 		if d.Problem == "" {
 			return s.accepted(t, from, d)
 		}
 		const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
+
 		t.Touch()
+
 		return from, t.ExecExactly(1, still, from.Seq, run, clip.Text(d.Problem, job.MaxNote))
 	})
 }
@@ -178,13 +200,16 @@ func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error
 	const letter = `UPDATE dead_letters SET refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
 		WHERE job_seq = $1 AND run = $2 AND refused = 1`
 	const update = `UPDATE jobs SET letter = 'stored' WHERE seq = $1`
+
 	if err := t.ExecExactly(1, letter, from.Seq, from.Run, d.ForwardedTo, db.Micros(d.ForwardedAt)); err != nil {
 		return job.Job{}, err
 	}
+
 	to, err := s.change(t, from, update, from.Seq)
 	if err == nil {
 		s.moved(&from, &to, job.Totals{})
 	}
+
 	return to, err
 }
 
@@ -205,28 +230,35 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		if from.Run != run || !from.Replayable() {
 			return job.Job{}, s.missed(t, from, run)
 		}
+
 		change := edit.Effective(from)
 		ask := projection.Ask{Kind: source.Replay, Mode: source.Mode(cmp.Or(edit.Mode, string(source.Once))), At: now, By: by}
 		if why := s.refusesEdit(from, change, &ask); why != "" {
 			return refuse(from, "%s", why)
 		}
+
 		if change.Queue != "" {
 			if err := s.Counters.Admit(slices.Values([]string{change.Queue})); err != nil {
 				return job.Job{}, err
 			}
 		}
+
 		changed, err := s.rework(t, from, change)
 		if err != nil {
 			return job.Job{}, err
 		}
+
 		if err := s.replayAll(t, []job.Job{changed}, ask); err != nil {
 			return job.Job{}, fmt.Errorf("replay job %s: %w", id, err)
 		}
+
 		to, err := s.policies.ByID(t, id)
 		if err == nil && edit.RunAt.After(now) && from.Source == "" {
 			to, err = s.postpone(t, to, edit.RunAt)
 		}
+
 		e.Before, e.After = edited(from, change, nil), edited(to, change, edit.Paths)
+
 		return to, err
 	})
 }
@@ -237,16 +269,20 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *projection.Ask) 
 	if from.Source == "" {
 		return ""
 	}
+
 	if change.RunAt.After(ask.At) {
 		ask.Due = change.RunAt
 	}
+
 	if change.Body != nil {
 		ask.Payload = append([]byte{}, change.Body.Payload...)
 		change.Body = nil
 	}
+
 	if !change.Empty() {
 		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source)
 	}
+
 	return s.refusesWish(from, source.Wish{
 		Kind: source.Replay, Mode: ask.Mode, Later: !ask.Due.IsZero(), Edited: ask.Payload != nil, Payload: ask.Payload,
 	})
@@ -270,28 +306,35 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 			worker = CASE source WHEN '' THEN worker ELSE '' END,
 			group_id = 0, run_at = $3, changed_at = $2, finished_at = 0, reason = '', error_type = '', error_message = ''
 		WHERE seq IN (SELECT value FROM json_each($1))`
+
 	these, at, due := rows.Seqs(from), db.Micros(ask.At), db.Micros(ask.At)
 	if !ask.Due.IsZero() { // which only one job of a source has
 		due = db.Micros(ask.Due)
 	}
+
 	err := db.Steps(t, db.Exactly(len(from), record, these, at, ask.By.Name, ask.Operation), db.Exactly(len(from), update, these, at, due))
 	if err != nil {
 		return fmt.Errorf("start the next run: %w", err)
 	}
+
 	for i := range from {
 		s.tx.ended(&from[i], operation.RunDropped, ask.At)
 	}
+
 	if err := s.leaveTrash(t, from); err != nil {
 		return err
 	}
+
 	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
 		if j.Source != "" {
 			j.State, j.Worker = job.Returning, ""
 		}
+
 		j.RunAt, j.ChangedAt, j.FinishedAt = db.FromMicros(due), db.FromMicros(at), time.Time{}
 		j.Reason, j.Error, j.Group = "", job.ErrorInfo{}, 0
 	})
+
 	return s.ask(t, ask, from)
 }
 
@@ -301,33 +344,40 @@ func (s *Store) rework(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	if edit.Empty() {
 		return from, nil
 	}
+
 	err := s.keepEarlier(t, from, from.Run, edit)
 	if err != nil {
 		return job.Job{}, fmt.Errorf("keep what run %d of job %s had: %w", from.Run, from.ID, err)
 	}
+
 	return s.apply(t, from, edit)
 }
 
 // apply writes a change of a job.
 func (s *Store) apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	want := edit.Apply(from)
+
 	policy, err := s.policies.ID(t, rows.TextOf(want))
 	if err != nil {
 		return job.Job{}, err
 	}
 	const body = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
 	const update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
+
 	if b := edit.Body; b != nil {
 		err := t.ExecExactly(1, body, from.Seq, b.TraceID, b.MessageID, []byte(b.Meta), b.Payload, b.Envelope)
 		if err != nil {
 			return job.Job{}, err
 		}
 	}
+
 	to, err := s.change(t, from, update, from.Seq, want.Queue, want.Type, want.Priority, policy, want.Timeout.Microseconds())
 	if err != nil {
 		return job.Job{}, err
 	}
+
 	s.projections.Moved(projection.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
+
 	return to, nil
 }
 
@@ -339,16 +389,19 @@ func (s *Store) keepEarlier(t *db.Tx, j job.Job, run int, edit job.Edit) error {
 			CASE WHEN $2 = 1 THEN trace_id END, CASE WHEN $2 = 1 THEN message_id END, CASE WHEN $2 = 1 THEN meta END,
 			CASE WHEN $2 = 1 THEN payload END, CASE WHEN $2 = 1 THEN envelope END
 		FROM jobs JOIN bodies ON job_seq = seq WHERE seq = $1`
+
 	return t.ExecExactly(1, insert, j.Seq, edit.Body != nil, run)
 }
 
 // postpone lets a job that was just replayed wait for a time to come.
 func (s *Store) postpone(t *db.Tx, from job.Job, until time.Time) (job.Job, error) {
 	const update = `UPDATE jobs SET state = 'scheduled', list_state = 'scheduled', run_at = $2 WHERE seq = $1`
+
 	to, err := s.change(t, from, update, from.Seq, db.Micros(until))
 	if err == nil {
 		s.moved(&from, &to, job.Totals{})
 	}
+
 	return to, err
 }
 
@@ -359,21 +412,27 @@ func edited(j job.Job, change job.Edit, paths []string) string {
 	if change.Queue != "" {
 		words = append(words, "queue "+j.Queue)
 	}
+
 	if change.Priority != nil {
 		words = append(words, fmt.Sprintf("priority %d", j.Priority))
 	}
+
 	if change.Policy != nil {
 		words = append(words, "policy "+string(wire.EncodePolicy(j.Policy)))
 	}
+
 	if change.Body != nil && change.Body.Type != j.Type {
 		words = append(words, "type "+j.Type)
 	}
+
 	if j.State == job.Scheduled {
 		words = append(words, "not before "+wire.FormatTime(j.RunAt))
 	}
+
 	if len(paths) > 0 {
 		words = append(words, "payload changed at "+clip.Text(strings.Join(paths, ", "), job.MaxNote))
 	}
+
 	return strings.Join(words, "; ")
 }
 
@@ -382,6 +441,7 @@ func edited(j job.Job, change job.Edit, paths []string) string {
 func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []history.Replay) error {
 	const query = `SELECT run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope
 		FROM earlier_runs WHERE job_seq = $1 ORDER BY run`
+
 	type row struct {
 		history.Earlier
 		run            int
@@ -401,12 +461,15 @@ func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []his
 			r.body.Type, r.body.TraceID, r.body.MessageID = r.Type, r.trace.String, r.message.String
 			r.Body = &r.body
 		}
+
 		if i := slices.IndexFunc(replays, func(replay history.Replay) bool { return replay.Run == r.run }); i >= 0 {
 			replays[i].Earlier = &r.Earlier
 		}
+
 		if err == nil {
 			r.Earlier.Policy, r.Earlier.Origins, err = policies.Get(src, r.policy)
 		}
 	}
+
 	return err
 }

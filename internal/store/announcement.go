@@ -44,6 +44,7 @@ func earliest(a, b place) place {
 func (a *announcement) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.last, a.until = place{}, farthest
 }
 
@@ -51,6 +52,7 @@ func (a *announcement) begin() {
 func (a *announcement) counted(last place) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.last = last
 }
 
@@ -80,7 +82,9 @@ func (a *announcement) Committed(*db.Tx) {
 	if a.operations.Ended() {
 		a.came = place{}
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	a.until = earliest(a.until, a.came)
 }

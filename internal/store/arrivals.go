@@ -59,12 +59,14 @@ func newArrivals() *arrivals {
 		keys: db.NewBatch(4, `INSERT INTO job_keys (job_seq, caller, key, content) VALUES `, ""),
 	}
 	a.write = a.flush
+
 	return a
 }
 
 // begin starts a transaction.
 func (a *arrivals) begin() {
 	a.forget()
+
 	for _, b := range []*db.Batch{&a.jobs, &a.bodies, &a.keys, &a.similar, &a.plainBodies} {
 		b.Reset()
 	}
@@ -73,6 +75,7 @@ func (a *arrivals) begin() {
 // forget forgets the jobs, whose texts are large.
 func (a *arrivals) forget() {
 	clear(a.waiting)
+
 	a.waiting = a.waiting[:0]
 	if len(a.messages)+len(a.keyed) > 0 {
 		a.messages, a.keyed = map[message]*job.Job{}, map[callerKey]*job.Job{}
@@ -84,11 +87,13 @@ func (a *arrivals) add(t *db.Tx, j *job.Job, policy int64) error {
 	if j.Key != "" {
 		a.keyed[callerKey{j.Caller, j.Key}] = j
 	}
+
 	a.waiting = append(a.waiting, arrival{j, likeness{j.Queue, j.Source, j.Type, j.State, j.Priority, policy, j.Timeout}})
 	if len(a.waiting) < atOnce {
 		t.Later(a.write)
 		return nil
 	}
+
 	return a.flush(t)
 }
 
@@ -98,6 +103,7 @@ func (a *arrivals) flush(t *db.Tx) error {
 	err := db.Steps(t, a.flushJobs, a.flushBodies, a.flushKeys)
 	clear(a.waiting)
 	a.waiting = a.waiting[:0]
+
 	return err
 }
 
@@ -110,15 +116,19 @@ func (a *arrivals) flushJobs(t *db.Tx) error {
 				return err
 			}
 		}
+
 		return a.jobs.Flush(t)
 	}
+
 	l := a.waiting[0].likeness
 	a.similar.Common(l.queue, l.source, l.typ, string(l.state), rows.ListState(l.state), l.priority, l.policy, l.timeout.Microseconds())
+
 	for _, j := range a.waiting {
 		if err := a.similar.Add(t, j.Seq, j.ID, db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), j.Key); err != nil {
 			return err
 		}
 	}
+
 	return a.similar.Flush(t)
 }
 
@@ -130,10 +140,12 @@ func (a *arrivals) flushBodies(t *db.Tx) error {
 		} else {
 			err = a.bodies.Add(t, j.Seq, db.Micros(j.ExpiresAt), j.TraceID, j.MessageID, j.Note, []byte(j.Meta), j.Payload, j.Envelope)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return db.Steps(t, a.plainBodies.Flush, a.bodies.Flush)
 }
 
@@ -147,9 +159,11 @@ func (a *arrivals) flushKeys(t *db.Tx) error {
 		if j.Key == "" {
 			continue
 		}
+
 		if err := a.keys.Add(t, j.Seq, j.Caller, j.Key, j.Content); err != nil {
 			return err
 		}
 	}
+
 	return a.keys.Flush(t)
 }

@@ -23,12 +23,15 @@ func (s *Store) claim(t *db.Tx, c job.Claim) ([]job.Job, error) {
 		if s.known.isPaused(queue) {
 			continue
 		}
+
 		jobs, err := s.claimQueue(t, c, queue)
 		if err != nil {
 			return nil, fmt.Errorf("claim from queue %s: %w", queue, err)
 		}
+
 		claimed = joined(claimed, jobs)
 	}
+
 	return claimed, nil
 }
 
@@ -38,12 +41,15 @@ func queuesAsked(c job.Claim) []string {
 	for queue := range c.Free {
 		all = append(all, queue)
 	}
+
 	for queue := range c.Ahead {
 		if _, too := c.Free[queue]; !too {
 			all = append(all, queue)
 		}
 	}
+
 	slices.Sort(all)
+
 	return all
 }
 
@@ -65,29 +71,36 @@ const maxHeld = 2000
 // held, so that they are not looked at again, and others are taken in their place.
 func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, error) {
 	free := max(0, c.Free[queue])
+
 	n := free + max(0, c.Ahead[queue])
 	if n == 0 {
 		return nil, nil
 	}
+
 	var known []job.Job
 	for held := 0; held < maxHeld; {
 		next, err := s.candidates(t, queue, c.Now, n)
 		if err != nil {
 			return nil, err
 		}
+
 		var unknown []job.Job
 		if known, unknown = sortOut(next, c.Knows); len(unknown) == 0 {
 			break
 		}
+
 		if err := s.hold(t, unknown, c.Now); err != nil {
 			return nil, err
 		}
+
 		held += len(unknown)
 	}
+
 	free = min(free, len(known))
 	if err := s.take(t, c, known[:free], false); err != nil {
 		return nil, err
 	}
+
 	return known, s.take(t, c, known[free:], true)
 }
 
@@ -98,6 +111,7 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
 	const from = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 	const available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
+
 	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
 	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
@@ -105,21 +119,27 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 		if waits == 0 {
 			continue
 		}
+
 		query, args := due, []any{queue, n, db.Micros(now), string(state)}
 		if state == job.Available {
 			query, args = available, args[:2]
 		}
+
 		found := rows.FoundFor(int(min(int64(n), waits)))
 		err := t.Query(query, func(row *sql.Rows) error { return found.ScanNext(row, job.Job{Queue: queue, State: state}) }, args...)
+
 		next, err := s.policies.Complete(t, found, err)
 		if err != nil {
 			return nil, err
 		}
+
 		jobs = joined(jobs, next)
 	}
+
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
 	})
+
 	return jobs[:min(n, len(jobs))], nil
 }
 
@@ -128,6 +148,7 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 	if knows == nil || !slices.ContainsFunc(all, func(j job.Job) bool { return !knows(j.Type) }) {
 		return all, nil
 	}
+
 	for _, j := range all {
 		if knows(j.Type) {
 			known = append(known, j)
@@ -135,6 +156,7 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 			unknown = append(unknown, j)
 		}
 	}
+
 	return known, unknown
 }
 
@@ -145,23 +167,29 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
 		worker = $3, lease_until = $4, last_seen = $2, unbegun = CASE WHEN unbegun = 0 THEN $5 ELSE 0 END`
 	const these = ` WHERE seq IN (SELECT value FROM json_each($1))`
+
 	if len(jobs) == 0 {
 		return nil
 	}
+
 	now, until := db.FromMicros(db.Micros(c.Now)), db.FromMicros(db.Micros(c.Now.Add(c.Lease)))
+
 	query := update + these // the usual one touches no list
 	if slices.ContainsFunc(jobs, func(j job.Job) bool { return j.State != job.Available }) {
 		query = update + `, list_state = ''` + these
 	}
+
 	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until), inHand); err != nil {
 		return err
 	}
+
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
 		j.Unbegun = inHand && !j.Unbegun
 	})
 	s.known.began(jobs)
+
 	return nil
 }
 
@@ -169,15 +197,18 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 // fenced off since are no longer known.
 func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
 	const update = `UPDATE jobs SET unbegun = 0 WHERE seq IN (SELECT value FROM json_each($1))`
+
 	seqs := make([]int64, 0, len(all))
 	for _, token := range all {
 		if j, ok := s.known.execution(token); ok {
 			seqs = append(seqs, j.Seq)
 		}
 	}
+
 	if len(seqs) == 0 {
 		return nil
 	}
+
 	return t.ExecExactly(len(seqs), update, db.Numbers(seqs))
 }
 
@@ -186,15 +217,19 @@ func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
 func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 	const update = `UPDATE jobs SET state = 'available', list_state = '', held = 1, changed_at = $2
 		WHERE seq IN (SELECT value FROM json_each($1))`
+
 	if len(jobs) == 0 {
 		return nil
 	}
+
 	if err := t.Run(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
+
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
 	})
+
 	return nil
 }
 
@@ -208,12 +243,15 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 	if err := s.writer.Do(ctx, 0, func(*db.Tx) error { return nil }); err != nil {
 		return 0, fmt.Errorf("wait for claims under way: %w", err)
 	}
+
 	held, err := s.Counters.HeldTypes(ctx)
 	known := slices.DeleteFunc(held, func(typ string) bool { return !knows(typ) })
 	if err != nil || len(known) == 0 {
 		return 0, err
 	}
+
 	types := db.Rows(known)
+
 	total := 0
 	var after filter.Cursor
 	for {
@@ -221,11 +259,13 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 		if err != nil {
 			return total, fmt.Errorf("let held jobs go: %w", err)
 		}
+
 		for _, j := range jobs {
 			if j.ChangedAt.After(after.At) || j.ChangedAt.Equal(after.At) && j.Seq > after.Seq {
 				after = filter.Cursor{At: j.ChangedAt, Seq: j.Seq}
 			}
 		}
+
 		if total += len(jobs); len(jobs) < unholdChunk {
 			return total, nil
 		}
@@ -239,12 +279,14 @@ func (s *Store) unhold(t *db.Tx, types string, after filter.Cursor) ([]job.Job, 
 			WHERE held = 1 AND (changed_at, seq) > ($1, $2) AND type IN (SELECT value FROM json_each($3))
 			ORDER BY changed_at, seq LIMIT $4 + 0)
 		RETURNING ` + rows.Columns
+
 	jobs, err := s.policies.Jobs(t, update, db.Micros(after.At), after.Seq, types, unholdChunk)
 	for i := range jobs {
 		from := jobs[i]
 		from.Held = true
 		s.moved(&from, &jobs[i], job.Totals{})
 	}
+
 	return jobs, err
 }
 
@@ -274,6 +316,7 @@ func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error)
 		WHERE d.status IN ('scheduled', 'retryable') AND d.n > 0
 			AND NOT EXISTS (SELECT 1 FROM queues AS q WHERE q.name = d.queue AND q.paused_at <> 0)) AS next`
 	due, err := db.Value[int64](s.reader.In(ctx), query, db.Micros(after))
+
 	return db.FromMicros(due), err
 }
 
@@ -283,13 +326,16 @@ func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit
 	const upsert = `INSERT INTO queues (name, paused_at, paused_by) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
 		WHERE queues.paused_at = 0`
+
 	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
 		n, err := t.Exec(upsert, queue, db.Micros(now), by.Name)
 		if err != nil || n == 0 {
 			return err
 		}
+
 		s.tx.paused = true
 		s.known.setPaused(queue, true)
+
 		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
 	})
 }
@@ -298,16 +344,20 @@ func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit
 // queue that never had a job and was never paused.
 func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
 	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1 AND paused_at <> 0`
+
 	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
 		n, err := t.Exec(update, queue)
 		if err == nil && n == 0 && !s.Counters.KnowsQueue(queue) {
 			err = fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
 		}
+
 		if err != nil || n == 0 {
 			return err
 		}
+
 		s.tx.resumed = true
 		s.known.setPaused(queue, false)
+
 		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
 	})
 }

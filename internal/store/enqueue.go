@@ -30,25 +30,30 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 		if err == nil {
 			err = s.Counters.Admit(queuesOf(r.jobs, repeats))
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		done := make([]job.Enqueued, len(r.jobs))
 		for i := range done {
 			if first, known := repeats.first(i, done); known {
 				done[i] = job.Enqueued{Job: first, Repeat: true}
 				continue
 			}
+
 			done[i].Job = r.jobs[i]
 			if err := s.enqueue(t, r, i, &done[i].Job); err != nil {
 				return nil, err
 			}
 		}
+
 		return done, nil
 	})
 	if s.engine.Taken(err) {
 		return nil, &job.Conflict{Problem: "a job with this id exists already; nothing was enqueued"}
 	}
+
 	return done, err
 }
 
@@ -67,19 +72,24 @@ func (s *Store) request(now time.Time, jobs []job.Job) *request {
 	for i := range r.jobs {
 		j := &r.jobs[i]
 		fresh(j, now)
+
 		if isMessage(j) {
 			if r.messages == nil {
 				r.messages = make([]message, len(jobs))
 			}
+
 			r.messages[i] = messageOf(j)
 		}
+
 		if j.State == job.Discarded { // they share a reason and not an error type
 			if r.causes == nil {
 				r.causes = map[int]fingerprint.Cause{}
 			}
+
 			r.causes[i] = fingerprint.Of(j.Type, string(j.Reason), j.Error.Message, "")
 		}
 	}
+
 	return r
 }
 
@@ -89,6 +99,7 @@ func sizeOf(jobs []job.Job) db.Size {
 	for i := range jobs {
 		size.Bytes += len(jobs[i].Payload) + len(jobs[i].Meta) + len(jobs[i].Envelope)
 	}
+
 	return size
 }
 
@@ -109,11 +120,15 @@ func fresh(j *job.Job, now time.Time) {
 	for _, text := range []*string{&j.Type, &j.Key, &j.Caller, &j.TraceID, &j.MessageID, &j.Note, &j.Error.Type, &j.Error.Message} {
 		*text = db.Clean(*text)
 	}
+
 	now = now.UTC().Truncate(time.Microsecond)
+
 	if j.ID == "" {
 		j.ID = job.NewID()
 	}
+
 	j.Run, j.Attempts, j.Execution = 1, 0, 0
+
 	j.EnqueuedAt, j.ChangedAt = now, now
 	j.RunAt, j.ExpiresAt = j.RunAt.UTC().Truncate(time.Microsecond), j.ExpiresAt.UTC().Truncate(time.Microsecond)
 	switch {
@@ -124,6 +139,7 @@ func fresh(j *job.Job, now time.Time) {
 	default:
 		j.State, j.RunAt = job.Available, now
 	}
+
 	if j.Payload == nil {
 		j.Payload = []byte{}
 	}
@@ -135,19 +151,24 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 	if err != nil {
 		return err
 	}
+
 	j.Seq = s.known.number()
 	if isMessage(j) {
 		s.tx.arrivals.messages[r.messages[i]] = j
 	}
+
 	if err := s.tx.arrivals.add(t, j, policy); err != nil {
 		return err
 	}
+
 	if j.State == job.Discarded {
 		if err := s.quarantine(t, j, r.causes[i]); err != nil {
 			return err
 		}
 	}
+
 	s.moved(nil, j, job.Totals{})
+
 	return nil
 }
 
@@ -155,13 +176,16 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 func (s *Store) quarantine(t *db.Tx, j *job.Job, cause fingerprint.Cause) error {
 	const update = `UPDATE jobs SET letter = 'stored', finished_at = $2, reason = $3, error_type = $4, error_message = $5,
 			group_id = $6 WHERE seq = $1`
+
 	if err := s.projections.Failed(t, projection.Failure{Cause: cause, Job: j, Final: true}); err != nil {
 		return err
 	}
+
 	err := t.ExecExactly(1, update, j.Seq, db.Micros(j.FinishedAt), string(j.Reason), j.Error.Type, j.Error.Message, j.Group)
 	if err != nil {
 		return err
 	}
+
 	return addLetter(t, j.Seq, job.DeadLetter{
 		Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type, FailedAt: j.FinishedAt, Queue: j.Queue,
 	})

@@ -15,18 +15,23 @@ import (
 // One forecast is made at a time.
 func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Limits) (retention.Forecast, error) {
 	f := retention.Forecast{At: now}
+
 	since, err := s.retentionSince(ctx)
 	if err != nil {
 		return f, err
 	}
+
 	if now.Before(since) {
 		f.Since = since
 	}
+
 	s.excess.begin()
+
 	excess, last, err := s.countExcess(ctx, limits)
 	if err != nil {
 		return f, fmt.Errorf("count the jobs that will be removed (%s): %w", retention.Excess, err)
 	}
+
 	for _, kind := range retention.Kinds() {
 		o := excess
 		if kind != retention.Excess {
@@ -34,10 +39,13 @@ func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Li
 				return f, fmt.Errorf("count the jobs that will be removed (%s): %w", kind, err)
 			}
 		}
+
 		f.Kinds = append(f.Kinds, o)
 	}
+
 	s.excess.counted(last)
 	s.news.forecast.Store(&f)
+
 	return f, nil
 }
 
@@ -46,9 +54,11 @@ func (s *Store) Retention() (f retention.Forecast) {
 	if newest := s.news.forecast.Load(); newest != nil {
 		f = *newest
 	}
+
 	if clock := s.news.clock.Load(); clock != nil {
 		f.Clock = *clock
 	}
+
 	return f
 }
 
@@ -61,21 +71,26 @@ func (s *Store) Clock(ctx context.Context) (c retention.Clock, err error) {
 		coalesce((SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1), 0),
 		coalesce((SELECT max(minute) FROM minutes), 0) * CAST($1 AS BIGINT),
 		coalesce((SELECT enqueued_at FROM jobs ORDER BY seq DESC LIMIT 1), 0))`
+
 	src := s.reader.In(ctx)
 	var trusted, hold int64
 	if _, err := db.Row(src, query, []any{&trusted, &hold}); err != nil {
 		return c, db.Wrap(err, "read the clock of retention")
 	}
+
 	if trusted == 0 {
 		trusted, err = db.Value[int64](src, newest, int64(db.MicrosPerMinute))
 		if err != nil {
 			return c, db.Wrap(err, "find the newest time in the database")
 		}
 	}
+
 	if trusted > 0 {
 		c.Trusted = db.FromMicros(trusted)
 	}
+
 	c.Left = time.Duration(hold) * time.Microsecond
+
 	return c, nil
 }
 
@@ -88,16 +103,19 @@ const clockEvery = time.Hour
 func (s *Store) SetClock(ctx context.Context, c retention.Clock) error {
 	const update = `UPDATE retention_clock SET trusted_at = $1, hold = $2`
 	const written = `SELECT trusted_at, hold FROM retention_clock`
+
 	s.news.clock.Store(&c)
 
 	var at, hold int64
 	if _, err := db.Row(s.reader.In(ctx), written, []any{&at, &hold}); err != nil {
 		return db.Wrap(err, "read the clock of retention")
 	}
+
 	moved := c.Trusted.Sub(db.FromMicros(at))
 	if hold == 0 && !c.Held() && moved >= 0 && moved < clockEvery {
 		return nil
 	}
+
 	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
 		return t.ExecExactly(1, update, db.Micros(c.Trusted), c.Left.Microseconds())
 	})
@@ -111,13 +129,16 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
 		FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS some ORDER BY n DESC LIMIT 1`
+
 	o.Kind, o.Jobs = retention.Excess, limits.Jobs(retention.Excess, s.Snapshot().Depths, s.Counters.SourceLetters())
 	if o.Jobs == 0 {
 		return o, last, nil
 	}
+
 	most := min(o.Jobs, retention.MaxSoon)
 	_, err = db.Row(s.reader.In(ctx), query, []any{&o.Soon, db.Time(&o.Oldest), &last.at, &last.seq}, most)
 	o.More = o.Soon == most && most < o.Jobs
+
 	return o, last, err
 }
 
@@ -130,23 +151,28 @@ func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Lim
 	if o.Jobs == 0 {
 		return o, nil
 	}
+
 	if kind == retention.Trash {
 		return o, s.trashOutlook(ctx, now, limits, &o)
 	}
+
 	where, at := ended(kind)
 	oldest := where + ` ORDER BY changed_at, seq`
 	if kind == retention.Completed { // the first that was enqueued
 		oldest = where + ` AND seq > 0 ORDER BY seq`
 	}
+
 	src := s.reader.In(ctx)
 	if _, err := db.Row(src, `SELECT `+at+` FROM jobs WHERE `+oldest+` LIMIT 1`, []any{db.Time(&o.Oldest)}); err != nil {
 		return o, err
 	}
+
 	for _, age := range limits.Different(kind) {
 		if err := s.soon(ctx, now.Add(retention.Soon-age), limits, age, last, &o); err != nil {
 			return o, err
 		}
 	}
+
 	return o, nil
 }
 
@@ -155,6 +181,7 @@ func (s *Store) soon(
 	ctx context.Context, before time.Time, limits retention.Limits, age time.Duration, after place, o *retention.Outlook,
 ) error {
 	where, at := ended(o.Kind)
+
 	where += ` AND ` + notAtSource
 	args := []any{db.Micros(before), retention.MaxSoon + 1 - o.Soon}
 	switch o.Kind {
@@ -163,12 +190,15 @@ func (s *Store) soon(
 		if err != nil {
 			return err
 		}
+
 		where, args = where+` AND seq <= $3`, append(args, last)
 	case retention.DeadLetters:
 		where, args = where+` AND (changed_at, seq) > ($3, $4)`, append(args, after.at, after.seq)
 	}
+
 	query := `SELECT queue, type, count(*) FROM (SELECT queue, type FROM jobs WHERE ` + where + ` AND ` + at + ` < $1 LIMIT $2 + 0) AS some
 		GROUP BY queue, type`
+
 	type row struct {
 		queue, typ string
 		n          int64
@@ -179,19 +209,24 @@ func (s *Store) soon(
 			o.Soon += r.n
 		}
 	}
+
 	if o.Soon > retention.MaxSoon {
 		o.Soon, o.More = retention.MaxSoon, true
 	}
+
 	return err
 }
 
 func (s *Store) trashOutlook(ctx context.Context, now time.Time, limits retention.Limits, o *retention.Outlook) error {
 	const oldest = `SELECT coalesce(min(at), 0) FROM trash`
 	const soon = `SELECT count(*) FROM trash JOIN jobs ON jobs.seq = trash.job_seq WHERE trash.at < $1 AND ` + notAtSource
+
 	src := s.reader.In(ctx)
 	if _, err := db.Row(src, oldest, []any{db.Time(&o.Oldest)}); err != nil || limits.Trash <= 0 {
 		return err
 	}
+
 	_, err := db.Row(src, soon, []any{&o.Soon}, db.Micros(now.Add(retention.Soon-limits.Trash)))
+
 	return err
 }

@@ -38,7 +38,9 @@ func (r repeats) first(i int, done []job.Enqueued) (first job.Job, known bool) {
 	if k, beside := r.beside[i]; beside {
 		return done[k].Job, true
 	}
+
 	first, known = r.earlier[i]
+
 	return first, known
 }
 
@@ -47,6 +49,7 @@ func (r *repeats) note(i int, first job.Job) {
 	if r.earlier == nil {
 		r.earlier = map[int]job.Job{}
 	}
+
 	r.earlier[i] = first
 }
 
@@ -55,6 +58,7 @@ func (r *repeats) noteBeside(i, k int) {
 	if r.beside == nil {
 		r.beside = map[int]int{}
 	}
+
 	r.beside[i] = k
 }
 
@@ -78,9 +82,11 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 		if j.Key == "" {
 			continue
 		}
+
 		if places == nil {
 			places = map[callerKey]int{}
 		}
+
 		name := callerKey{j.Caller, j.Key}
 		if k, again := places[name]; !again {
 			places[name] = i
@@ -88,21 +94,25 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 			return &job.KeyReused{}
 		}
 	}
+
 	used, err := uses(t, places)
 	if err != nil || len(used)+len(s.tx.arrivals.keyed) == 0 {
 		return err
 	}
+
 	for i := range jobs {
 		if j := &jobs[i]; j.Key != "" && !found.is(i) {
 			first, known, err := s.keyed(t, j, used)
 			if err != nil {
 				return err
 			}
+
 			if known {
 				found.note(i, first)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -117,10 +127,12 @@ type use struct {
 func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
 	const query = `SELECT key, job_seq, content, 1 FROM job_keys WHERE key IN (SELECT value FROM json_each($1)) AND caller = $2
 		UNION ALL SELECT key, job_seq, content, 0 FROM job_keys WHERE key IN (SELECT value FROM json_each($1)) AND caller IS NULL`
+
 	byCaller := map[string][]string{}
 	for name := range places {
 		byCaller[name.caller] = append(byCaller[name.caller], name.key)
 	}
+
 	var used map[callerKey]use
 	for caller, keys := range byCaller {
 		err := t.Written().Query(query, func(row *sql.Rows) error {
@@ -130,14 +142,17 @@ func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
 				if used == nil {
 					used = map[callerKey]use{}
 				}
+
 				used[name] = u
 			}
+
 			return err
 		}, db.Rows(keys), caller)
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	return used, nil
 }
 
@@ -152,16 +167,20 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 		if !before {
 			return first, false, nil
 		}
+
 		if first, err = rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, u.seq)); err != nil {
 			return first, false, err
 		}
+
 		if same = u.content == j.Content; u.content == "" || j.Content == "" {
 			same, err = s.began(t, &first, j)
 		}
 	}
+
 	if err == nil && !same {
 		err = &job.KeyReused{First: first.ID}
 	}
+
 	return first, err == nil, err
 }
 
@@ -169,10 +188,13 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 // given it another queue, type or payload since.
 func (s *Store) began(t *db.Tx, first, j *job.Job) (bool, error) {
 	const query = `SELECT count(*) FROM earlier_runs WHERE job_seq = $1 AND queue = $2 AND type = $3 AND coalesce(payload, $4) = $5`
+
 	if sameContent(first, j) {
 		return true, nil
 	}
+
 	n, err := db.Value[int64](t, query, first.Seq, j.Queue, j.Type, first.Payload, j.Payload)
+
 	return n > 0, err
 }
 
@@ -204,15 +226,18 @@ func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
 	if err != nil {
 		return err
 	}
+
 	places := map[message]int{}
 	for i, m := range r.messages {
 		if m.id == "" || found.is(i) {
 			continue
 		}
+
 		if k, beside := places[m]; beside {
 			found.noteBeside(i, k)
 			continue
 		}
+
 		places[m] = i
 		if first, now := s.tx.arrivals.messages[m]; now {
 			found.note(i, *first)
@@ -225,6 +250,7 @@ func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -233,12 +259,14 @@ func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
 func knownMessages(t *db.Tx, messages []message) (map[string]bool, error) {
 	const query = `SELECT DISTINCT message_id, 1 FROM bodies
 		WHERE message_id <> '' AND message_id IN (SELECT value FROM json_each($1))`
+
 	var ids []string
 	for _, m := range messages {
 		if m.id != "" {
 			ids = append(ids, m.id)
 		}
 	}
+
 	return db.Map[string, bool](t.Written(), query, db.Rows(ids))
 }
 

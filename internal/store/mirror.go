@@ -47,19 +47,24 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 		all[i] = s.mirrored(now, name, &records[i])
 		jobs[i] = all[i].job
 	}
+
 	for i, text := range s.policies.Texts(jobs) {
 		all[i].policy = text
 	}
+
 	size := sizeOf(jobs)
 	size.Rows *= mirrorRows
 	size.Account = name
+
 	return db.WriteLarge(ctx, s.writer, size, func(t *db.Tx) (n int, err error) {
 		s.place(name, all)
+
 		byKey, byThread, err := sources.Lookup(t, name, records)
 		if err != nil {
 			return 0, err
 		}
 		var fresh []*mirrored
+
 		met := make(map[string]bool, len(all))
 		deaths := newDeaths(now, name)
 		for i := range all {
@@ -82,11 +87,14 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 			default:
 				fresh = append(fresh, r)
 			}
+
 			if err != nil {
 				return 0, fmt.Errorf("mirror %s of source %s: %w", r.Key, name, err)
 			}
+
 			n++
 		}
+
 		return n, db.Steps(t, func(t *db.Tx) error { return s.appear(t, deaths, fresh) }, deaths.flush)
 	})
 }
@@ -98,11 +106,14 @@ func recognised(r *mirrored, byKey, byThread map[string]sources.Known) (known so
 	if ok {
 		return known, true
 	}
+
 	known, ok = byThread[db.Clean(r.Thread)]
 	if !ok || known.UnderWay {
 		return known, ok
 	}
+
 	_, beside := byKey[known.Key]
+
 	return known, !known.Lies && !beside
 }
 
@@ -134,11 +145,13 @@ func (d *deaths) flush(t *db.Tx) error {
 // now, when Redrive saw it first. A time in the future becomes now.
 func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored {
 	now = now.UTC().Truncate(time.Microsecond)
+
 	failed := plausible(now, r.FailedAt)
 	made := plausible(now, r.CreatedAt)
 	if !failed.IsZero() && made.After(failed) {
 		made = failed
 	}
+
 	since := failed
 	if since.IsZero() {
 		since = now
@@ -152,12 +165,15 @@ func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored 
 	if r.Limit > 0 {
 		j.Policy.MaxAttempts, j.Origins = max(r.Limit, r.Attempts), job.Origins{"max_attempts": "source:" + name}
 	}
+
 	for _, text := range []*string{&j.Type, &j.Error.Type, &j.Error.Message, &r.Trace} {
 		*text = db.Clean(*text)
 	}
+
 	if j.Payload == nil {
 		j.Payload = []byte{}
 	}
+
 	return mirrored{Record: r, job: j, cause: fingerprint.Of(j.Type, j.Error.Type, j.Error.Message, r.Trace)}
 }
 
@@ -178,6 +194,7 @@ func (s *Store) place(name string, all []mirrored) {
 		if refused[wanted[i]] {
 			r.job.Queue = source.Overflow(name)
 		}
+
 		r.job.Meta = source.WithQueue(r.Record.Meta, r.job.Queue, r.Record.Queue)
 	}
 }
@@ -192,9 +209,11 @@ func plausible(now, t time.Time) time.Time {
 	if seconds := t.Unix(); seconds <= 0 || seconds >= endOfTime {
 		return time.Time{}
 	}
+
 	if t.After(now) {
 		return now
 	}
+
 	return t.UTC().Truncate(time.Microsecond)
 }
 
@@ -209,17 +228,20 @@ func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
 		if err != nil {
 			return err
 		}
+
 		r.job.Seq = s.known.number()
 		r.job.Execution, r.job.Group = 0, 0 // die has set them, if this is a repeat after a rollback
 		if err := s.tx.arrivals.add(t, &r.job, policy); err != nil {
 			return err
 		}
 	}
+
 	for _, r := range fresh {
 		if err := s.die(t, d, nil, &r.job, r); err != nil {
 			return fmt.Errorf("mirror %s of source %s: %w", r.Key, d.name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -227,10 +249,12 @@ func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
 // or one that was begun elsewhere.
 func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	const query = rows.Whole + ` WHERE seq = $1`
+
 	from, err := rows.One(s.policies.Whole(t, query, seq))
 	if err != nil {
 		return err
 	}
+
 	from, err = s.renew(t, from, r)
 	if err != nil {
 		return fmt.Errorf("take over what has changed of job %s: %w", from.ID, err)
@@ -239,11 +263,13 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	to := from
 	to.State, to.Letter, to.Attempts, to.Error = job.Discarded, job.LetterStored, r.job.Attempts, r.job.Error
 	to.Unbegun, to.Worker = false, ""
+
 	to.Reason = r.job.Reason
 	to.FinishedAt, to.ChangedAt = r.job.FinishedAt, r.job.ChangedAt
 	if !to.ChangedAt.After(from.ChangedAt) { // by two clocks
 		to.ChangedAt = from.ChangedAt.Add(time.Microsecond)
 	}
+
 	switch {
 	case !underWay(from):
 		to.Run++
@@ -251,15 +277,19 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	case from.Unbegun:
 		err = sources.Happened(t, from.Seq, from.Run, "The job has run and failed again since.")
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if err := sources.Forget(t, d.name, to.Seq, r.Key); err != nil {
 		return err
 	}
+
 	if err := s.die(t, d, &from, &to, r); err != nil {
 		return err
 	}
+
 	return d.flush(t) // the next record can be of the same job
 }
 
@@ -276,11 +306,13 @@ func (s *Store) renew(t *db.Tx, from job.Job, r *mirrored) (job.Job, error) {
 	if r.job.Queue != from.Queue {
 		change.Queue = r.job.Queue
 	}
+
 	if r.job.Type != from.Type || !bytes.Equal(r.job.Payload, from.Payload) {
 		body := from.Body()
 		body.Type, body.Meta, body.Payload = r.job.Type, r.job.Meta, r.job.Payload
 		change.Body = &body
 	}
+
 	if change.Empty() {
 		return from, nil
 	}
@@ -295,9 +327,11 @@ func (s *Store) renew(t *db.Tx, from job.Job, r *mirrored) (job.Job, error) {
 	if err == nil && !earlier {
 		err = s.keepEarlier(t, from, from.Run-1, change)
 	}
+
 	if err != nil {
 		return from, err
 	}
+
 	return s.apply(t, from, change)
 }
 
@@ -310,18 +344,22 @@ func (s *Store) foundAgain(t *db.Tx, now time.Time, known sources.Known) error {
 	if err != nil {
 		return err
 	}
+
 	from, err := rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, seq))
 	if err != nil {
 		return err
 	}
+
 	if err := sources.Present(t, seq); err != nil {
 		return err
 	}
+
 	t.Touch()
 
 	if act.Kind == source.Discard {
 		return s.RestoreAll(t, []job.Job{from})
 	}
+
 	return s.comesBack(t, now, from, act)
 }
 
@@ -330,10 +368,12 @@ func (s *Store) foundAgain(t *db.Tx, now time.Time, known sources.Known) error {
 func (s *Store) replayedElsewhere(t *db.Tx, from job.Job, name string, at time.Time) error {
 	const record = `INSERT INTO replays (job_seq, run, state, reason, attempts, at, by, group_id, operation_id)
 		SELECT seq, run, state, reason, attempts, $2, $3, group_id, 0 FROM jobs WHERE seq = $1`
+
 	err := t.ExecExactly(1, record, from.Seq, db.Micros(at), elsewhere(name))
 	if err != nil {
 		return err
 	}
+
 	return s.leaveTrash(t, []job.Job{from})
 }
 
@@ -345,14 +385,17 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 	if err := s.addFailures(t, d.now, to, r); err != nil {
 		return err
 	}
+
 	if err := s.projections.Failed(t, projection.Failure{Cause: r.cause, Job: to, Execution: to.Execution, Final: true}); err != nil {
 		return err
 	}
+
 	err := d.jobs.Add(t, to.Seq, to.Run, to.Attempts, to.Execution, db.Micros(to.ChangedAt), string(to.Reason),
 		to.Error.Type, to.Error.Message, to.Group, db.Micros(to.FinishedAt))
 	if err != nil {
 		return err
 	}
+
 	err = d.letters.Add(t, letterRow(to.Seq, job.DeadLetter{
 		Run: to.Run, Reason: to.Reason, Error: to.Error.Message, Exception: to.Error.Type, FailedAt: to.FinishedAt,
 		Queue: to.Queue, Attempts: to.Attempts,
@@ -360,8 +403,10 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 	if err != nil {
 		return err
 	}
+
 	s.tx.ended(to, operation.RunRelapsed, to.ChangedAt)
 	s.moved(from, to, job.Totals{})
+
 	return sources.Note(t, &d.notes, d.name, to.Seq, d.now, r.Record)
 }
 
@@ -374,6 +419,7 @@ func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) e
 		for _, f := range r.History {
 			to.Execution++
 			a := failed
+
 			a.Execution, a.Number, a.FinishedAt = to.Execution, f.Number, plausible(now, f.At)
 			a.Error, a.Trace = f.Error, f.Trace
 			if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, a); err != nil {
@@ -381,10 +427,12 @@ func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) e
 			}
 		}
 	}
+
 	to.Execution++
 	a := failed
 	a.Execution, a.Number, a.FinishedAt = to.Execution, to.Attempts, to.FinishedAt
 	a.Error, a.Trace, a.Action = to.Error, r.Trace, retry.DeadLetter
+
 	return rows.AddAttempt(t, &s.tx.attempts, to.Seq, a)
 }
 
@@ -395,11 +443,13 @@ func (s *Store) Vanished(ctx context.Context, now time.Time, name string, seqs [
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE (letter = 'stored' OR state = 'returned') AND seq IN (
 		SELECT job_seq FROM mirrored WHERE source = $1 AND lies = 1 AND job_seq IN (SELECT value FROM json_each($2)))
 		AND seq NOT IN (SELECT job_seq FROM source_acts WHERE source = $1 AND state IN ('asked', 'begun'))`
+
 	return db.Write(ctx, s.writer, len(seqs), func(t *db.Tx) (int, error) {
 		jobs, err := s.policies.Jobs(t, query, name, db.Numbers(seqs))
 		if err != nil || len(jobs) == 0 {
 			return 0, err
 		}
+
 		return len(jobs), s.vanish(t, now, jobs)
 	})
 }
@@ -413,13 +463,16 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 	if err := t.ExecExactly(len(jobs), update, rows.Seqs(jobs), string(retry.GoneAtSource), db.Micros(now)); err != nil {
 		return err
 	}
+
 	for i := range jobs {
 		s.tx.ended(&jobs[i], operation.RunDropped, now)
 	}
+
 	numbers := rows.Numbers(jobs)
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Letter, j.Reason, j.ChangedAt, j.FinishedAt = job.Discarded, job.NoLetter, retry.GoneAtSource, at, at
 		j.Unbegun = false
 	})
+
 	return sources.Left(t, numbers)
 }

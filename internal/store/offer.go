@@ -70,10 +70,12 @@ func (o *offer) Flush(t *db.Tx) error {
 		if o.store.known.isPaused(queue) {
 			continue
 		}
+
 		if err := o.take(t, queue, n); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -92,13 +94,16 @@ func (o *offer) take(t *db.Tx, queue string, n int) error {
 		if _, unknown := sortOut(next, o.claim.Knows); len(unknown) > 0 {
 			return nil
 		}
+
 		err = o.store.take(t, o.claim, next, false)
 	}
+
 	if err != nil {
 		return t.Run(undo)
 	}
 
 	o.taken = joined(o.taken, next)
+
 	return nil
 }
 
@@ -107,6 +112,7 @@ func (o *offer) answer() {
 	if o.asked == nil {
 		return
 	}
+
 	asked := o.asked
 	o.asked = nil
 	asked.start(o.claim, o.taken)

@@ -21,33 +21,43 @@ const maxFinished = 10_000
 // known job.ErrNotFound. What the queue counted stays in the totals.
 func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by audit.Actor) (removed int64, err error) {
 	const query = `SELECT seq FROM jobs WHERE queue = $1 AND state IN ('completed', 'cancelled', 'discarded') AND letter = '' LIMIT $2 + 0`
+
 	err = s.writer.Do(ctx, 1, func(*db.Tx) error { return s.removable(queue, maxFinished) })
 	if err != nil {
 		return 0, err
 	}
+
 	finished, err := db.All(s.reader.In(ctx), query, func(seq *int64) []any { return []any{seq} }, queue, maxFinished+1)
 	if err != nil {
 		return 0, fmt.Errorf("look for the finished jobs of queue %s: %w", queue, err)
 	}
+
 	for len(finished) > 0 {
 		some := finished[:min(len(finished), pruneChunk)]
+
 		n, err := db.Write(ctx, s.writer, pruneChunk, func(t *db.Tx) (int64, error) { return s.removeFinished(t, now, queue, some, by) })
 		if err != nil {
 			return removed, err
 		}
+
 		removed, finished = removed+n, finished[len(some):]
 	}
+
 	return removed, s.writer.Do(ctx, pruneChunk, func(t *db.Tx) error {
 		if err := s.removable(queue, 0); err != nil {
 			return err
 		}
+
 		if err := s.Counters.Remove(t, queue); err != nil {
 			return fmt.Errorf("remove queue %s: %w", queue, err)
 		}
+
 		if s.known.isPaused(queue) {
 			s.known.setPaused(queue, false)
 		}
+
 		t.Touch()
+
 		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.remove", Subject: queue, Count: 1})
 	})
 }
@@ -58,6 +68,7 @@ func (s *Store) removable(queue string, most int64) error {
 	if !s.Counters.KnowsQueue(queue) {
 		return fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
 	}
+
 	var finished int64
 	for _, status := range job.Statuses() {
 		n := s.Counters.Depth(queue, status)
@@ -68,15 +79,18 @@ func (s *Store) removable(queue string, most int64) error {
 		case job.StatusHeld: // they are available too
 			continue
 		}
+
 		if n != 0 {
 			return &job.Conflict{Problem: fmt.Sprintf(
 				"the queue %s is not empty: it has %d jobs that are %s; nothing was removed", queue, n, status)}
 		}
 	}
+
 	if finished > most {
 		return &job.Conflict{Problem: fmt.Sprintf("the queue %s has the history of %d finished jobs, and at most %d are removed with a queue; "+
 			"the queue is still there", queue, finished, most)}
 	}
+
 	return nil
 }
 
@@ -85,13 +99,17 @@ func (s *Store) removable(queue string, most int64) error {
 func (s *Store) removeFinished(t *db.Tx, now time.Time, queue string, seqs []int64, by audit.Actor) (int64, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1)) AND queue = $2
 		AND state IN ('completed', 'cancelled', 'discarded') AND letter = ''`
+
 	jobs, err := s.policies.Jobs(t, query, db.Numbers(seqs), queue)
 	if err != nil || len(jobs) == 0 {
 		return 0, err
 	}
+
 	if err := s.remove(t, jobs); err != nil {
 		return 0, fmt.Errorf("remove the finished jobs of queue %s: %w", queue, err)
 	}
+
 	n := int64(len(jobs))
+
 	return n, s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.purge", Subject: queue, Count: n})
 }

@@ -28,11 +28,14 @@ func (s *Store) Jobs(ctx context.Context, f filter.Filter, after filter.Cursor, 
 	if err := cmp.Or(f.Check(), s.Search.Current(f)); err != nil {
 		return filter.List{}, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
+
 	query, args := rows.Select(s.Search, rows.Columns, "", f, after, limit)
 	partly := s.Search.Complete(f)
 	jobs, err := s.policies.Page(s.reader.In(ctx), limit, query, args...)
+
 	return pageOf(ctx, f, limit, jobs, cmp.Or(err, partly))
 }
 
@@ -55,10 +58,13 @@ func (s *Store) count(ctx context.Context, f filter.Filter, after filter.Cursor,
 	if err := cmp.Or(f.Check(), s.Search.Complete(f)); err != nil {
 		return 0, false, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
+
 	query, args := rows.Select(s.Search, "1", "", f, after, limit)
 	n, err = db.Value[int](s.reader.In(ctx), "SELECT count(*) FROM ("+query+") AS found", args...)
+
 	return min(n, limit), n > limit, db.TimedOut(ctx, err)
 }
 
@@ -72,8 +78,10 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	if err := cmp.Or(f.Check(), s.Search.Complete(f)); err != nil {
 		return filter.List{}, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
+
 	query, args := rows.Select(s.Search, rows.Columns+", "+rows.BodyColumns, " JOIN bodies AS b ON b.job_seq = j.seq", f, after, limit)
 	var found rows.Found
 	size, more := 0, false
@@ -82,18 +90,22 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 		if more = size >= wholeSize; more {
 			return db.ErrEnough
 		}
+
 		err := found.ScanWhole(row)
 		if n := len(found.Jobs); n > 0 {
 			j := found.Jobs[n-1]
 			size += len(j.Payload) + len(j.Meta) + len(j.Envelope)
 		}
+
 		return err
 	}, args...)
 	jobs, err := s.policies.Complete(src, found, err)
+
 	page, err := pageOf(ctx, f, limit, jobs, err)
 	if n := len(page.Jobs); more && n > 0 {
 		page.Next = f.CursorOf(page.Jobs[n-1])
 	}
+
 	return page, err
 }
 
@@ -104,6 +116,7 @@ func pageOf(ctx context.Context, f filter.Filter, limit int, jobs []job.Job, err
 		page.Jobs = jobs[:min(limit, len(jobs))]
 		page.Next = f.CursorOf(page.Jobs[len(page.Jobs)-1])
 	}
+
 	return page, db.TimedOut(ctx, err)
 }
 
@@ -113,12 +126,15 @@ func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Curso
 	if err := cmp.Or(f.Check(), s.Search.Current(f)); err != nil {
 		return filter.LetterList{}, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
+
 	var page filter.LetterList
 	if f.Searches() && s.Counters.NoLetters(f) { // the text need not be looked for
 		return page, s.Search.Complete(f)
 	}
+
 	query, args := rows.SelectLetters(s.Search, f, after, limit)
 	found := rows.FoundFor(limit)
 	page.Letters = make([]filter.LetterRow, 0, cap(found.Jobs))
@@ -132,16 +148,20 @@ func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Curso
 			j.Payload = l.preview
 			page.Letters = append(page.Letters, filter.LetterRow{DeadLetter: l.of(*j)})
 		}
+
 		return err
 	}, args...)
+
 	jobs, err := s.policies.Complete(src, found, cmp.Or(err, partly))
 	page.Letters = page.Letters[:min(limit, len(jobs))]
 	for i := range page.Letters {
 		page.Letters[i].Job = jobs[i]
 	}
+
 	if last := len(page.Letters) - 1; last >= 0 && (len(jobs) > limit || err != nil) {
 		page.Next = filter.Cursor{At: jobs[last].ChangedAt, Seq: jobs[last].Seq}
 	}
+
 	return page, db.TimedOut(ctx, err)
 }
 
@@ -161,6 +181,7 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 	if j.Source != "" { // which may not say it, and may have refused a replay since
 		failed = j.FinishedAt
 	}
+
 	return job.DeadLetter{
 		JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
 		FailedAt: failed, Queue: j.Queue, Attempts: j.Attempts,
@@ -176,6 +197,7 @@ func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage
 	own, atSources := s.Counters.Letters()
 	u := retention.Usage{Open: own, LastDay: s.Counters.OpenedSince(firstHour), AtSources: atSources}
 	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
+
 	return u, err
 }
 
@@ -200,47 +222,60 @@ func (s *Store) JobBefore(ctx context.Context, id string, execution int) (histor
 		if d.Job, err = s.policies.ByID(src, id); err != nil {
 			return err
 		}
+
 		if d.AttemptPage, err = attempts(src, d.Job.Seq, execution); err != nil {
 			return err
 		}
+
 		if d.Letters, err = letters(src, d.Job); err != nil {
 			return err
 		}
+
 		if d.Job.Group != 0 {
 			if d.Group, err = groups.One(src, `id = $1`, d.Job.Group); err != nil {
 				return err
 			}
 		}
+
 		if d.Replays, err = replays(src, d.Job.Seq); err != nil {
 			return err
 		}
+
 		if d.Bulk, err = operations.ActsOn(src, d.Job.Seq); err != nil {
 			return err
 		}
+
 		if d.Job.Source != "" {
 			if d.Mirrored, err = sources.Of(src, d.Job.Seq); err != nil {
 				return err
 			}
 		}
+
 		return addEarlier(src, s.policies, d.Job.Seq, d.Replays)
 	})
+
 	return d, err
 }
 
 // attempts is the page of the newest attempts of a job before an execution.
 func attempts(src db.Source, seq int64, before int) (page history.AttemptPage, err error) {
 	const count = `SELECT count(*), count(*) FILTER (WHERE execution < $2) FROM executions WHERE job_seq = $1`
+
 	if page.Attempts, err = rows.Attempts(src, seq, before); err != nil {
 		return page, err
 	}
+
 	first := before
 	if len(page.Attempts) > 0 {
 		first = page.Attempts[0].Execution
 	}
+
 	if _, err = db.Row(src, count, []any{&page.Total, &page.Earlier}, seq, first); err != nil {
 		return page, err
 	}
+
 	page.Following, err = rows.AttemptFrom(src, seq, before)
+
 	return page, err
 }
 
@@ -249,8 +284,10 @@ func letters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
 			coalesce(r.at, 0), coalesce(r.by, ''), coalesce(w.at, 0), coalesce(w.by, ''), l.cause, l.forwarded_at, l.forwarded_to, l.problem
 		FROM dead_letters AS l LEFT JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run
 		LEFT JOIN trash AS w ON w.job_seq = l.job_seq AND l.run = $2 WHERE l.job_seq = $1 ORDER BY l.run`
+
 	return db.All(src, query, func(l *job.DeadLetter) []any {
 		l.JobID = j.ID
+
 		return []any{
 			&l.Run, &l.Reason, &l.Error, &l.Exception, db.Time(&l.FailedAt), &l.Queue, &l.Attempts, &l.Refused,
 			db.Time(&l.ReplayedAt), &l.ReplayedBy, db.Time(&l.DiscardedAt), &l.DiscardedBy, &l.Cause,
@@ -270,11 +307,13 @@ func replays(src db.Source, seq int64) ([]history.Replay, error) {
 // Unknown ids are left out.
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
+
 	jobs, err := s.policies.Jobs(s.reader.In(ctx), query, db.Rows(ids))
 	changes := make([]job.Change, len(jobs))
 	for i, j := range jobs {
 		changes[i] = j.Changed()
 	}
+
 	return changes, err
 }
 
@@ -288,12 +327,15 @@ const recentAmong = 10_000
 func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, error) {
 	const query = `SELECT seq, id, state, letter, held, started_at, finished_at, changed_at FROM jobs
 		WHERE seq > coalesce((SELECT max(seq) FROM jobs), 0) - $2 AND type = $1 ORDER BY seq DESC LIMIT $3 + 0`
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
+
 	all, err := db.All(s.reader.In(ctx), query, func(j *job.Job) []any {
 		j.Type = typ
 		return []any{&j.Seq, &j.ID, &j.State, &j.Letter, &j.Held, db.Time(&j.StartedAt), db.Time(&j.FinishedAt), db.Time(&j.ChangedAt)}
 	}, typ, recentAmong, limit)
+
 	return all, db.TimedOut(ctx, err)
 }
 
@@ -320,6 +362,7 @@ func (s *Store) Searched(ctx context.Context, jobs []job.Job) ([]job.Job, error)
 		failure       job.ErrorInfo
 		payload, meta []byte
 	}
+
 	read, err := db.All(s.reader.In(ctx), query, func(t *texts) []any {
 		return []any{&t.seq, &t.failure.Type, &t.failure.Message, &t.payload, &t.meta}
 	}, rows.Seqs(jobs), searchedPayload)
@@ -327,13 +370,16 @@ func (s *Store) Searched(ctx context.Context, jobs []job.Job) ([]job.Job, error)
 	for _, t := range read {
 		bySeq[t.seq] = t
 	}
+
 	all, left := slices.Clone(jobs), searchedPayloads
 	for i := range all {
 		t := bySeq[all[i].Seq]
 		if left -= len(t.payload); left < 0 {
 			t.payload = nil
 		}
+
 		all[i].Error, all[i].Payload, all[i].Meta = t.failure, t.payload, t.meta
 	}
+
 	return all, err
 }

@@ -31,15 +31,19 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, 
 		if from.Run != run {
 			return job.Job{}, s.missed(t, from, run)
 		}
+
 		if !from.Discardable() {
 			return refuse(from, "the job is %s; only waiting jobs and open dead letters can be discarded", from.Status())
 		}
+
 		if why := s.Refuses(from, operation.Discard); why != "" {
 			return refuse(from, "%s", why)
 		}
+
 		if err := s.DiscardAll(t, []job.Job{from}, now, by, 0); err != nil {
 			return job.Job{}, fmt.Errorf("discard job %s: %w", id, err)
 		}
+
 		return s.policies.ByID(t, id)
 	})
 }
@@ -53,18 +57,22 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 			changed_at = $2, finished_at = $2
 		WHERE seq IN (SELECT value FROM json_each($1))`
 	these, at := rows.Seqs(from), db.Micros(now)
+
 	err := db.Steps(t, db.Exactly(len(from), trash, these, at, by.Name, bulk),
 		db.Exactly(len(from), update, these, at, string(retry.Manual)))
 	if err != nil {
 		return fmt.Errorf("put jobs into the trash: %w", err)
 	}
+
 	for i := range from {
 		s.tx.ended(&from[i], operation.RunDropped, now)
 	}
+
 	s.moveAll(from, job.Totals{}, func(j *job.Job) {
 		j.State, j.Letter, j.Held, j.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
 	})
+
 	return s.ask(t, projection.Ask{Kind: source.Discard, At: now, By: by, Operation: bulk}, from)
 }
 
@@ -78,12 +86,15 @@ func (s *Store) Restore(ctx context.Context, now time.Time, id string, run int, 
 		if name := from.Source; name != "" && from.Status() == job.StatusTrashed {
 			return refuse(from, "a job of a source cannot be restored; if %s still has it, the dead letter comes back", name)
 		}
+
 		if from.Run != run || !from.Restorable() {
 			return refuse(from, "run %d is not in the trash; the job is %s in run %d", run, from.Status(), from.Run)
 		}
+
 		if err := s.RestoreAll(t, []job.Job{from}); err != nil {
 			return job.Job{}, fmt.Errorf("restore job %s: %w", id, err)
 		}
+
 		return s.policies.ByID(t, id)
 	})
 }
@@ -97,20 +108,25 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 	if err := t.ExecExactly(len(from), update, rows.Seqs(from)); err != nil {
 		return fmt.Errorf("put jobs back where they were: %w", err)
 	}
+
 	restored, err := s.policies.ToActOn(t, rows.Numbers(from))
 	if err != nil {
 		return err
 	}
+
 	before := make(map[int64]*job.Job, len(from))
 	for i := range from {
 		before[from[i].Seq] = &from[i]
 	}
+
 	for i := range restored {
 		s.moved(before[restored[i].Seq], &restored[i], job.Totals{})
 	}
+
 	if err := s.runsResumed(t, from); err != nil {
 		return err
 	}
+
 	return s.leaveTrash(t, from)
 }
 
@@ -122,10 +138,12 @@ func (s *Store) leaveTrash(t *db.Tx, from []job.Job) error {
 			trashed = append(trashed, j.Seq)
 		}
 	}
+
 	if len(trashed) == 0 {
 		return nil
 	}
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
+
 	return db.Wrap(t.ExecExactly(len(trashed), remove, db.Numbers(trashed)), "take jobs out of the trash")
 }
 
@@ -137,6 +155,7 @@ func (s *Store) Trashed(ctx context.Context, jobs []job.Job) (map[int64]history.
 
 func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	const query = `SELECT job_seq, at, by, operation_id, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
+
 	if len(jobs) == 0 {
 		return nil, nil
 	}
@@ -144,6 +163,7 @@ func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 		seq int64
 		history.Trashed
 	}
+
 	found, err := db.All(src, query, func(r *row) []any {
 		return []any{&r.seq, db.Time(&r.At), &r.By, &r.Bulk, &r.State, &r.Letter, &r.Reason}
 	}, rows.Seqs(jobs))
@@ -151,6 +171,7 @@ func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	for _, r := range found {
 		all[r.seq] = r.Trashed
 	}
+
 	return all, err
 }
 
@@ -165,10 +186,13 @@ func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 			return err
 		}
 	}
+
 	for i := range jobs {
 		s.projections.Moved(projection.Move{From: &jobs[i]})
 	}
+
 	t.Touch()
+
 	return s.projections.Removed(t, jobs)
 }
 
@@ -186,14 +210,17 @@ func (p *sweep) purgeTrash(ctx context.Context) error {
 	for p.limits.Trash > 0 {
 		from := last // the write may still run when its caller no longer waits for it
 		var err error
+
 		last, err = db.Write(ctx, p.store.writer, pruneChunk, func(t *db.Tx) (purged, error) { return p.purge(t, from) })
 		if err != nil {
 			return fmt.Errorf("purge the trash: %w", err)
 		}
+
 		if p.count(last.jobs); last.looked < pruneChunk {
 			break
 		}
 	}
+
 	return nil
 }
 
@@ -203,26 +230,32 @@ func (p *sweep) purgeTrash(ctx context.Context) error {
 // stays known when the job is gone.
 func (p *sweep) purge(t *db.Tx, last purged) (purged, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+
 	next, old, err := oldTrash(t, p.now.Add(-p.limits.Trash), last)
 	if err != nil || len(old) == 0 {
 		return next, err
 	}
+
 	jobs, err := p.store.policies.Jobs(t, query, db.Numbers(old))
 	if err != nil {
 		return next, err
 	}
+
 	was, err := trashed(t, jobs)
 	if err != nil {
 		return next, err
 	}
+
 	if next.jobs, err = p.remove(t, retention.Trash, jobs); err != nil {
 		return next, err
 	}
+
 	entries := make([]audit.Entry, len(jobs))
 	for i, j := range jobs {
 		entries[i] = about(j.ID, "job.purge", p.now, retentionActor())
 		entries[i].Before, entries[i].After = describe(j), discardedBy(was[j.Seq])
 	}
+
 	return next, p.store.Accounts.Log(t, entries...)
 }
 
@@ -241,8 +274,10 @@ func oldTrash(t *db.Tx, before time.Time, last purged) (next purged, old []int64
 		if next.looked++; !held {
 			old = append(old, next.seq)
 		}
+
 		return err
 	}, db.Micros(before), last.at, last.seq, pruneChunk)
+
 	return next, old, err
 }
 
@@ -252,5 +287,6 @@ func discardedBy(was history.Trashed) string {
 	if was.Bulk != 0 {
 		words += fmt.Sprintf(" with operation %d", was.Bulk)
 	}
+
 	return words + " at " + was.At.Format("2006-01-02 15:04:05 UTC")
 }

@@ -61,6 +61,7 @@ func ended(k retention.Kind) (where, at string) {
 	case retention.Discarded:
 		return `list_state = 'discarded' AND letter = ''`, `changed_at`
 	}
+
 	return ownLetter, `changed_at`
 }
 
@@ -92,29 +93,35 @@ func (p *sweep) count(removed parts) {
 // its way there, is not removed. Other writers come in between.
 func (s *Store) Prune(ctx context.Context, now time.Time, limits retention.Limits) (retention.Pruned, error) {
 	p := &sweep{store: s, now: now, limits: limits, done: retention.Pruned{Jobs: parts{}}}
+
 	since, err := s.retentionSince(ctx)
 	if err != nil {
 		return p.done, err
 	}
+
 	if now.Before(since) {
 		p.limits = limits.Announced()
 	}
+
 	steps := []func(context.Context) error{p.aged, p.excess, p.purgeTrash, p.items, p.groups, p.memories, p.audit}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return p.done, fmt.Errorf("prune what is kept for its time only: %w", err)
 		}
 	}
+
 	return p.done, nil
 }
 
 // retentionSince is from when on the defaults apply; zero when they always did.
 func (s *Store) retentionSince(ctx context.Context) (since time.Time, err error) {
 	const query = `SELECT since FROM retention_notice`
+
 	_, err = db.Row(s.reader.In(ctx), query, []any{db.Time(&since)})
 	if !since.IsZero() {
 		since = since.Add(retention.Notice)
 	}
+
 	return since, db.Wrap(err, "read when retention began")
 }
 
@@ -125,6 +132,7 @@ func (p *sweep) aged(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
 	}
+
 	return nil
 }
 
@@ -133,26 +141,31 @@ func (p *sweep) agedOf(ctx context.Context, kind retention.Kind) error {
 	if len(ages) == 0 {
 		return nil
 	}
+
 	var last int64
 	if kind == retention.Completed {
 		if depths := p.store.Snapshot().Depths; depths[job.Status(job.Completed)]+depths[job.Status(job.Returned)] == 0 {
 			return nil // all other jobs would be read to find none, which can be a million dead letters
 		}
+
 		var err error
 		if last, err = p.store.enqueuedBefore(ctx, p.now.Add(-ages[0])); err != nil {
 			return err
 		}
 	}
+
 	for next, more := (place{}), true; more; {
 		var due []int64
 		var err error
 		if due, next, more, err = p.due(ctx, kind, p.now.Add(-ages[0]), next, last); err != nil {
 			return err
 		}
+
 		if err := p.removeDue(ctx, kind, due); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -162,6 +175,7 @@ func (p *sweep) due(ctx context.Context, kind retention.Kind, before time.Time, 
 	due []int64, next place, more bool, err error,
 ) {
 	where, at := ended(kind)
+
 	query := `SELECT ` + at + `, seq, queue, type FROM jobs WHERE ` + where + ` AND ` + notAtSource + ` AND changed_at < $1
 		AND (changed_at, seq) > ($2, $3) ORDER BY changed_at, seq LIMIT $4 + 0`
 	args := []any{db.Micros(before), after.at, after.seq, duePage}
@@ -170,6 +184,7 @@ func (p *sweep) due(ctx context.Context, kind retention.Kind, before time.Time, 
 			AND ` + at + ` < $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4 + 0`
 		args = []any{db.Micros(before), after.seq, last, duePage}
 	}
+
 	type row struct {
 		place
 		queue, typ string
@@ -181,6 +196,7 @@ func (p *sweep) due(ctx context.Context, kind retention.Kind, before time.Time, 
 			due = append(due, r.seq)
 		}
 	}
+
 	return due, next, len(page) == duePage, err
 }
 
@@ -196,10 +212,12 @@ func (s *Store) enqueuedBefore(ctx context.Context, at time.Time) (int64, error)
 	const newest = `SELECT newest FROM revision`
 	const query = `SELECT seq, enqueued_at FROM jobs WHERE seq BETWEEN $1 AND $2 ORDER BY seq LIMIT 1`
 	src := s.reader.In(ctx)
+
 	high, err := db.Value[int64](src, newest)
 	low := int64(0)
 	for low < high && err == nil {
 		middle := low + (high-low+1)/2
+
 		var seq, enqueued int64
 		var found bool
 		if found, err = db.Row(src, query, []any{&seq, &enqueued}, middle, high); found && enqueued < db.Micros(at) {
@@ -208,6 +226,7 @@ func (s *Store) enqueuedBefore(ctx context.Context, at time.Time) (int64, error)
 			high = middle - 1
 		}
 	}
+
 	return low, err
 }
 
@@ -219,6 +238,7 @@ func (p *sweep) removeDue(ctx context.Context, kind retention.Kind, due []int64)
 	}
 	for len(due) > 0 {
 		these := due // the write may still run when its caller no longer waits for it
+
 		done, err := db.Write(ctx, p.store.writer, heavyStep, func(t *db.Tx) (s step, err error) {
 			s.jobs = parts{}
 			for more := true; more; more = s.looked < len(these) && !p.store.writer.Waited() {
@@ -226,16 +246,20 @@ func (p *sweep) removeDue(ctx context.Context, kind retention.Kind, due []int64)
 				if err = p.removeSome(t, kind, some, s.jobs); err != nil {
 					return s, err
 				}
+
 				s.looked += len(some)
 			}
+
 			return s, nil
 		})
 		if err != nil {
 			return err
 		}
+
 		p.count(done.jobs)
 		due = due[done.looked:]
 	}
+
 	return nil
 }
 
@@ -251,24 +275,29 @@ func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into par
 	if kind == retention.DeadLetters {
 		query += ` AND ` + notNewest
 	}
+
 	found, err := p.store.policies.Jobs(t, query, db.Numbers(seqs))
 	if err != nil {
 		return err
 	}
+
 	jobs := found[:0]
 	for _, j := range found {
 		at := j.ChangedAt
 		if j.State == job.Returned && j.RunAt.After(at) {
 			at = j.RunAt
 		}
+
 		if p.over(kind, j.Queue, j.Type, at) {
 			jobs = append(jobs, j)
 		}
 	}
+
 	removed, err := p.remove(t, kind, jobs)
 	for part, n := range removed {
 		into[part] += n
 	}
+
 	return err
 }
 
@@ -280,24 +309,30 @@ func (p *sweep) excess(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", retention.Excess, err)
 		}
+
 		p.count(removed)
 		more = len(removed) > 0
 	}
+
 	return nil
 }
 
 func (p *sweep) removeExcess(t *db.Tx) (parts, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		AND (changed_at, seq) <= ($1, $2) ORDER BY changed_at, seq LIMIT $3 + 0`
+
 	most := min(p.store.Counters.OwnLetters()-p.limits.Count, dueChunk)
 	if most <= 0 {
 		return nil, nil
 	}
+
 	last := p.store.excess.end()
+
 	jobs, err := p.store.policies.Jobs(t, query, last.at, last.seq, most)
 	if err != nil {
 		return nil, err
 	}
+
 	return p.remove(t, retention.Excess, jobs)
 }
 
@@ -306,7 +341,9 @@ func (p *sweep) remove(t *db.Tx, kind retention.Kind, jobs []job.Job) (parts, er
 	if len(jobs) == 0 {
 		return nil, nil
 	}
+
 	t.Grew(jobRows * len(jobs))
+
 	removed := parts{}
 	memory := db.NewBatch(5, `INSERT INTO removed_jobs (id, kind, enqueued_at, removed_at, until) VALUES `,
 		` ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, enqueued_at = excluded.enqueued_at,
@@ -314,13 +351,16 @@ func (p *sweep) remove(t *db.Tx, kind retention.Kind, jobs []job.Job) (parts, er
 	for _, j := range jobs {
 		removed[retention.Part{Kind: kind, Queue: j.Queue}]++
 		until := p.now.Add(p.limits.Memory(kind, j.Queue, j.Type))
+
 		err := memory.Add(t, rows.IDBytes(j.ID), string(kind), db.Micros(j.EnqueuedAt), db.Micros(p.now), db.Micros(until))
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	sums := db.NewBatch(5, `INSERT INTO removals (kind, queue, n, audited, last_at) VALUES `, ` ON CONFLICT (kind, queue)
 		DO UPDATE SET n = removals.n + excluded.n, audited = removals.audited + excluded.audited, last_at = excluded.last_at`)
+
 	return removed, db.Steps(t, memory.Flush,
 		func(t *db.Tx) error {
 			return db.AddSums(t, sums, removed, func(part retention.Part, n int64) []any {
@@ -328,6 +368,7 @@ func (p *sweep) remove(t *db.Tx, kind retention.Kind, jobs []job.Job) (parts, er
 				if kind == retention.Trash { // each has an entry of its own
 					audited = n
 				}
+
 				return []any{string(part.Kind), part.Queue, n, audited, db.Micros(p.now)}
 			})
 		},
@@ -341,6 +382,7 @@ func (p *sweep) items(ctx context.Context) (err error) {
 			return p.store.Operations.PruneItems(t, p.now.Add(-age), pruneChunk)
 		})
 	}
+
 	return err
 }
 
@@ -349,11 +391,14 @@ func (p *sweep) groups(ctx context.Context) (err error) {
 	if age := p.limits.Ages[retention.DeadLetters]; age > 0 {
 		p.done.Groups, err = p.repeatedly(ctx, func(t *db.Tx) (int, error) { return p.store.Groups.Prune(t, p.now.Add(-age), pruneChunk) })
 	}
+
 	if err != nil {
 		return err
 	}
+
 	crowd, err := p.repeatedly(ctx, func(t *db.Tx) (int, error) { return p.store.Groups.MakeRoom(t, p.now, pruneChunk) })
 	p.done.Groups += crowd
+
 	return err
 }
 
@@ -364,6 +409,7 @@ func (p *sweep) memories(ctx context.Context) error {
 		n, err := t.Exec(forget, db.Micros(p.now), pruneChunk)
 		return int(n), err
 	})
+
 	return err
 }
 
@@ -375,6 +421,7 @@ func (p *sweep) repeatedly(ctx context.Context, some func(*db.Tx) (int, error)) 
 		if err != nil {
 			return total, err
 		}
+
 		if total += n; n < pruneChunk {
 			return total, nil
 		}
@@ -390,23 +437,28 @@ func (p *sweep) audit(ctx context.Context) error {
 		retention.Part
 		n int64
 	}
+
 	read := func(src db.Source) (retention.Pruned, error) {
 		all, err := db.All(src, query, func(r *row) []any { return []any{(*string)(&r.Kind), &r.Queue, &r.n} })
 		removed := retention.Pruned{Jobs: parts{}}
 		for _, r := range all {
 			removed.Jobs[r.Part] = r.n
 		}
+
 		return removed, err
 	}
 	if removed, err := read(p.store.reader.In(ctx)); err != nil || removed.Total() == 0 {
 		return err
 	}
+
 	return p.store.writer.Do(ctx, 2, func(t *db.Tx) error {
 		removed, err := read(t)
 		if err != nil {
 			return err
 		}
+
 		entry := audit.Entry{At: p.now, Actor: retentionActor(), Action: "retention.sweep", Count: removed.Total(), After: removed.String()}
+
 		return db.Steps(t, db.Any(update), func(t *db.Tx) error { return p.store.Accounts.Log(t, entry) })
 	})
 }

@@ -31,18 +31,23 @@ func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job
 			weight += n
 		}
 	}
+
 	ended := cleaned(settle)
 	done, err := db.Write(ctx, s.writer, weight, func(t *db.Tx) (exchanged, error) {
 		stale, err := s.settleAll(t, ended)
 		if err != nil {
 			return exchanged{}, err
 		}
+
 		if err := s.noteBegun(t, claim.Began); err != nil {
 			return exchanged{}, fmt.Errorf("note what has begun: %w", err)
 		}
+
 		claimed, err := s.claim(t, claim)
+
 		return exchanged{claimed, stale}, err
 	})
+
 	return done.claimed, done.stale, err
 }
 
@@ -57,11 +62,13 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 			stale = append(stale, e.Token)
 			continue
 		}
+
 		to = settled(*from, e)
 		if err := s.settle(t, e, from, &to); err != nil {
 			return nil, fmt.Errorf("settle job %s: %w", e.ID, err)
 		}
 	}
+
 	return stale, db.Steps(t, s.tx.completed.Flush, s.tx.failed.Flush)
 }
 
@@ -74,26 +81,32 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 			return err
 		}
 	}
+
 	if err := s.end(t, e, from, to); err != nil {
 		return err
 	}
+
 	if e.Attempt.Outcome != job.Succeeded && !e.GivenBack {
 		if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, e.Attempt); err != nil {
 			return err
 		}
 	}
+
 	if letter, ok := e.DeadLetter(to.Queue); ok {
 		if err := addLetter(t, to.Seq, letter); err != nil {
 			return err
 		}
 	}
+
 	switch to.State {
 	case job.Completed:
 		s.tx.ended(to, operation.RunSucceeded, e.Attempt.FinishedAt)
 	case job.Discarded:
 		s.tx.ended(to, operation.RunRelapsed, e.Attempt.FinishedAt)
 	}
+
 	s.moved(from, to, e.Totals())
+
 	return nil
 }
 
@@ -108,12 +121,15 @@ func cleaned(all []job.Settlement) []job.Settlement {
 			if clean == text {
 				continue
 			}
+
 			if !copied {
 				all, copied = slices.Clone(all), true
 			}
+
 			*textsOf(&all[i])[n] = clean
 		}
 	}
+
 	return all
 }
 
@@ -126,20 +142,24 @@ func textsOf(e *job.Settlement) [8]*string {
 // settled is the job after its settlement.
 func settled(j job.Job, s *job.Settlement) job.Job {
 	at := db.FromMicros(db.Micros(s.Attempt.FinishedAt))
+
 	j.State, j.Letter, j.ChangedAt = s.State, s.Letter, at
 	j.Worker, j.LeaseUntil, j.LastSeen, j.Unbegun = "", time.Time{}, time.Time{}, s.Doubtful
 	if !s.RunAt.IsZero() {
 		j.RunAt = db.FromMicros(db.Micros(s.RunAt)) // as exact as the end with which it is compared
 	}
+
 	if j.State == job.Retryable && !j.RunAt.After(at) { // it waits for a worker, and not for its time
 		j.State = job.Available
 	}
+
 	if s.Attempt.Outcome.Counted() {
 		j.Attempts, j.Reason, j.Error = s.Attempt.Number, s.Reason, s.Attempt.Error
 		if s.State != job.Retryable {
 			j.FinishedAt = at
 		}
 	}
+
 	return j
 }
 
@@ -151,9 +171,11 @@ const token = ` WHERE seq = $1 AND run = $2 AND execution = $3 AND state = 'acti
 // than the claim.
 func worked(t *db.Tx, claimed *job.Job, a job.Attempt) error {
 	const update = `UPDATE jobs SET worker = $2 WHERE seq = $1`
+
 	if a.Worker == claimed.Worker {
 		return nil
 	}
+
 	return t.ExecExactly(1, update, claimed.Seq, a.Worker)
 }
 
@@ -170,6 +192,7 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	case !e.Attempt.Outcome.Counted():
 		return t.ExecExactly(1, release, to.Seq, e.Run, e.Execution, at, string(to.State), db.Micros(to.RunAt), to.Unbegun)
 	}
+
 	return s.tx.failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
 		db.Micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)
 }
@@ -194,6 +217,7 @@ func letterRow(seq int64, l job.DeadLetter) []any {
 // returns the tokens of those that had lost theirs.
 func (s *Store) Extend(ctx context.Context, now, until time.Time, tokens []job.Token) ([]job.Token, error) {
 	const update = `UPDATE jobs SET lease_until = $4, last_seen = $5` + token
+
 	return db.Write(ctx, s.writer, len(tokens), func(t *db.Tx) ([]job.Token, error) {
 		var stale []job.Token
 		for _, execution := range tokens {
@@ -202,11 +226,13 @@ func (s *Store) Extend(ctx context.Context, now, until time.Time, tokens []job.T
 				stale = append(stale, execution)
 				continue
 			}
+
 			err := t.ExecExactly(1, update, j.Seq, j.Run, j.Execution, db.Micros(until), db.Micros(now))
 			if err != nil {
 				return nil, fmt.Errorf("extend the lease of job %s: %w", execution.ID, err)
 			}
 		}
+
 		return stale, nil
 	})
 }

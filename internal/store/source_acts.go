@@ -41,11 +41,13 @@ func (s *Store) SettleActs(ctx context.Context, now time.Time, results []source.
 			if handed[r.ID] {
 				continue
 			}
+
 			err := s.settleAct(t, now, r)
 			if err != nil {
 				return fmt.Errorf("settle act %d: %w", r.ID, err)
 			}
 		}
+
 		return nil
 	})
 }
@@ -56,11 +58,14 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 	if err != nil {
 		return err
 	}
+
 	open, err := sources.End(t, now, r)
 	if err != nil || !open {
 		return err
 	}
+
 	t.Touch()
+
 	from, err := rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, seq))
 	if err != nil {
 		return err
@@ -79,6 +84,7 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 	case r.State == source.Done || r.State == source.Gone || r.State == source.Unknown:
 		return sources.Left(t, []int64{seq})
 	}
+
 	return s.RestoreAll(t, []job.Job{from})
 }
 
@@ -86,17 +92,21 @@ func (s *Store) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 // The source has their jobs again: from now on it is their worker.
 func (s *Store) handOver(t *db.Tx, now time.Time, results []source.Result) (acts map[int64]bool, err error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+
 	acts, seqs, err := sources.EndReplays(t, now, results)
 	if err != nil || len(acts) == 0 {
 		return nil, err
 	}
+
 	jobs, err := s.policies.Jobs(t, query, db.Numbers(seqs))
 	if err == nil {
 		err = s.hand(t, now, jobs)
 	}
+
 	if err == nil {
 		err = sources.Left(t, seqs)
 	}
+
 	return acts, err
 }
 
@@ -108,6 +118,7 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 	if err := t.ExecExactly(len(jobs), update, db.Numbers(seqs), db.Micros(now)); err != nil {
 		return err
 	}
+
 	t.Touch()
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Worker = job.Returned, j.Source
@@ -115,18 +126,22 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 			j.ChangedAt = at
 		}
 	})
+
 	return nil
 }
 
 // unsure leaves a job to its source, of which it is unknown whether it took the job.
 func (s *Store) unsure(t *db.Tx, now time.Time, j job.Job) error {
 	s.tx.ended(&j, operation.RunUnknown, now)
+
 	if err := s.hand(t, now, []job.Job{j}); err != nil {
 		return err
 	}
+
 	if err := t.ExecExactly(1, `UPDATE jobs SET unbegun = 1 WHERE seq = $1`, j.Seq); err != nil {
 		return err
 	}
+
 	return sources.Left(t, []int64{j.Seq})
 }
 
@@ -139,7 +154,9 @@ func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act)
 			return err
 		}
 	}
+
 	s.tx.ended(&j, operation.RunDropped, now)
+
 	return s.hand(t, now, []job.Job{j})
 }
 
@@ -148,26 +165,32 @@ func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act)
 // changed.
 func (s *Store) Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+
 	bySeq, seqs := make(map[int64]source.Success, len(all)), make([]int64, len(all))
 	for i, success := range all {
 		bySeq[success.Seq], seqs[i] = success, success.Seq
 	}
+
 	return db.Write(ctx, s.writer, 2*len(all), func(t *db.Tx) (n int, err error) {
 		jobs, err := s.policies.Jobs(t, query, db.Numbers(seqs))
 		if err != nil {
 			return 0, err
 		}
+
 		for i := range jobs {
 			from := &jobs[i]
 			success := bySeq[from.Seq]
 			if from.Source != name || from.Run != success.Run || from.State != job.Returned {
 				continue
 			}
+
 			if err := s.succeed(t, now, from, success); err != nil {
 				return 0, fmt.Errorf("job %s succeeded at its source: %w", from.ID, err)
 			}
+
 			n++
 		}
+
 		return n, nil
 	})
 }
@@ -178,23 +201,28 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 	const update = `UPDATE jobs SET state = 'completed', list_state = '', unbegun = 0, attempts = $2, execution = $3,
 			changed_at = $4, finished_at = $4
 		WHERE seq = $1`
+
 	at := success.At
 	if at.IsZero() || at.After(now) {
 		at = now
 	}
+
 	if at.Before(from.ChangedAt) {
 		at = from.ChangedAt
 	}
+
 	at = db.FromMicros(db.Micros(at))
 	to := *from
 	to.State, to.Worker, to.Attempts, to.ChangedAt, to.FinishedAt = job.Completed, "", success.Attempts, at, at
 	to.Unbegun = false
 	to.Execution++
+
 	if from.Unbegun {
 		if err := sources.Happened(t, from.Seq, from.Run, "The source has said since that the job succeeded."); err != nil {
 			return err
 		}
 	}
+
 	err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, job.Attempt{
 		Run: to.Run, Execution: to.Execution, Number: to.Attempts, FinishedAt: at,
 		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
@@ -202,11 +230,14 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 	if err != nil {
 		return err
 	}
+
 	if err := t.ExecExactly(1, update, to.Seq, to.Attempts, to.Execution, db.Micros(at)); err != nil {
 		return err
 	}
+
 	s.tx.ended(&to, operation.RunSucceeded, at)
 	s.moved(from, &to, job.Totals{Succeeded: 1})
+
 	return nil
 }
 
@@ -219,10 +250,12 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act)
 			group_id = r.group_id
 		FROM dead_letters AS l JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run
 		WHERE jobs.seq = $1 AND l.job_seq = jobs.seq AND l.run = jobs.run - 1`
+
 	to, err := s.change(t, from, update, from.Seq, db.Micros(now))
 	if err != nil {
 		return err
 	}
+
 	if len(act.Payload) > 0 {
 		err := s.restorePayload(t, to)
 		if err != nil {
@@ -242,8 +275,10 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act)
 	if act.State == source.Unknown {
 		outcome = operation.RunUnknown
 	}
+
 	s.tx.ended(&to, outcome, now)
 	s.moved(&from, &to, job.Totals{})
+
 	return nil
 }
 

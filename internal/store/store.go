@@ -116,22 +116,27 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {
 		return nil, err
 	}
+
 	s.writer, err = db.NewWriter(ctx, s.engine, s.health, db.Options{
 		Refused: refused, Probe: probe, MaxBytes: o.MaxBytes, CheckEvery: o.CheckEvery,
 	})
 	if err != nil {
 		return nil, errors.Join(s.engine.Fault(err), s.engine.Close())
 	}
+
 	s.reader = db.NewReader(s.engine, s.health, cmp.Or(o.Statements, 256))
 	s.close = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Close()) })
 	s.abandon = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Abandon()) })
 	s.register(o)
+
 	if err = s.load(ctx); err == nil {
 		err = s.writer.Start()
 	}
+
 	if err != nil {
 		return nil, errors.Join(s.engine.Fault(err), s.Abandon())
 	}
+
 	return s, nil
 }
 
@@ -147,6 +152,7 @@ func (s *Store) register(o Options) {
 	s.Sources = sources.New(s.writer, s.reader)
 	s.known = newMemory(s.Counters)
 	s.offer = &offer{store: s, fresh: map[string]bool{}}
+
 	s.excess = &announcement{operations: s.Operations}
 	s.tx.projections = &s.projections
 	for _, part := range []db.Participant{
@@ -160,16 +166,19 @@ func (s *Store) register(o Options) {
 // load reads what is kept in memory.
 func (s *Store) load(ctx context.Context) error {
 	src := s.reader.In(ctx)
+
 	active, err := s.active(src)
 	if err != nil {
 		return err
 	}
+
 	err = db.Steps(src, s.Counters.Load, s.Groups.Load, s.Operations.Load, s.Search.Load, s.Accounts.Load,
 		func(src db.Source) error { return s.known.load(src, active) }, s.loadRevision)
 	if err == nil {
 		s.publish()
 		s.publishPauses()
 	}
+
 	return err
 }
 
@@ -226,8 +235,10 @@ func Examine(ctx context.Context, d db.Database) (found []db.Finding, err error)
 		for _, i := range invariants() {
 			found = append(found, i.Examine(src))
 		}
+
 		found = append(found, chain(src))
 	})
+
 	return found, err
 }
 
@@ -237,6 +248,7 @@ func chain(src db.Source) db.Finding {
 	if err != nil {
 		return db.Finding{What: "the audit log is complete and unchanged", Problem: err.Error()}
 	}
+
 	return db.Finding{What: fmt.Sprintf("the audit log is complete and unchanged, %d entries", n)}
 }
 
@@ -265,6 +277,7 @@ func invariants() []db.Invariant {
 			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
+
 	return slices.Concat(core,
 		(*counters.Projection)(nil).Invariants(), (*groups.Projection)(nil).Invariants(), (*operations.Projection)(nil).Invariants(),
 		(*sources.Projection)(nil).Invariants())

@@ -28,6 +28,7 @@ func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.T
 	if err := cmp.Or(f.Check(), s.Search.Complete(f)); err != nil {
 		return filter.Tally{}, err
 	}
+
 	f.Sort = filter.Newest
 	inStatus := f
 	inStatus.Queue, inStatus.Type, inStatus.Reason = "", "", ""
@@ -40,30 +41,36 @@ func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.T
 	if counted || err != nil {
 		return t, err
 	}
+
 	t = filter.Tally{}
 	if inStatus != all {
 		among, ok, err := s.tally(ctx, f, inStatus, limit)
 		if err != nil {
 			return filter.Tally{}, err
 		}
+
 		if ok {
 			t.Total, t.Facets, t.Whole, counted = among.Total, among.Facets, true, true
 		}
 	}
+
 	if everyStatus != all {
 		among, ok, err := s.tally(ctx, f, everyStatus, limit)
 		if err != nil {
 			return filter.Tally{}, err
 		}
+
 		if ok {
 			t.Total, t.States, counted = among.Total, among.States, true
 		}
 	}
+
 	if counted {
 		return t, nil
 	}
 
 	n, more, err := s.count(ctx, f, filter.Cursor{}, min(limit, atLeast))
+
 	return filter.Tally{Total: int64(n), More: more}, err
 }
 
@@ -78,19 +85,23 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 	var j job.Job
 	var state, letter, reason string
 	fields := []any{&j.Queue, &j.Type, &state, &letter, &j.Held, &reason}
+
 	err = s.reader.In(within).Query(query, func(row *sql.Rows) error {
 		if n++; n > limit {
 			return db.ErrEnough
 		}
+
 		err := row.Scan(fields...)
 		j.State, j.Letter, j.Reason = job.State(state), job.Letter(letter), retry.Reason(reason)
 		tallier.Add(j)
+
 		return err
 	}, args...)
 	err = db.TimedOut(within, err)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return t, false, nil
 	}
+
 	return tallier.Tally(), err == nil && n <= limit, err
 }
 

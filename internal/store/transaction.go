@@ -52,6 +52,7 @@ func newGathered() gathered {
 func (g *gathered) Begin() {
 	g.arrivals.begin()
 	clear(g.changes)
+
 	g.changes, g.runs = g.changes[:0], map[runKey]endedRun{}
 	g.paused, g.resumed = false, false
 	for _, b := range []*db.Batch{&g.completed, &g.failed, &g.attempts} {
@@ -65,10 +66,12 @@ func (g *gathered) Flush(t *db.Tx) error {
 	if err := db.Steps(t, g.arrivals.flush, g.attempts.Flush); err != nil || len(g.runs) == 0 {
 		return err
 	}
+
 	ended, err := g.endedRuns(t)
 	if err != nil {
 		return fmt.Errorf("read from where the ended runs were replayed: %w", err)
 	}
+
 	return g.projections.RunsEnded(t, ended)
 }
 
@@ -77,11 +80,14 @@ func (g *gathered) Flush(t *db.Tx) error {
 func (g *gathered) endedRuns(t *db.Tx) ([]projection.EndedRun, error) {
 	const query = `SELECT r.job_seq, r.run + 1, r.group_id, r.operation_id FROM json_each($1) AS e
 		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
+
 	replays := make([][2]int64, 0, len(g.runs))
 	for k := range g.runs {
 		replays = append(replays, [2]int64{k.seq, int64(k.run - 1)})
 	}
+
 	slices.SortFunc(replays, func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) })
+
 	fields := func(r *projection.EndedRun) []any { return []any{&r.Seq, &r.Run, &r.Origin, &r.Operation} }
 	all, err := db.All(t, query, fields, db.Rows(replays))
 	for i := range all {
@@ -89,6 +95,7 @@ func (g *gathered) endedRuns(t *db.Tx) ([]projection.EndedRun, error) {
 		end := g.runs[runKey{r.Seq, r.Run}]
 		r.At, r.Outcome, r.Group = end.at, end.outcome, end.group
 	}
+
 	return all, err
 }
 
@@ -145,14 +152,17 @@ func (s *Store) runsResumed(t *db.Tx, jobs []job.Job) error {
 		if j.Run == 1 {
 			continue
 		}
+
 		runs = append(runs, [2]int64{j.Seq, int64(j.Run)})
 		if k := (runKey{j.Seq, j.Run}); s.tx.runs[k].outcome == operation.RunDropped {
 			delete(s.tx.runs, k)
 		}
 	}
+
 	if len(runs) == 0 {
 		return nil
 	}
+
 	return s.projections.RunsResumed(t, db.Rows(runs))
 }
 
@@ -181,7 +191,9 @@ func (p *publisher) Flush(t *db.Tx) error {
 		return nil
 	}
 	const update = `UPDATE revision SET n = n + 1, newest = $1`
+
 	t.Wrote()
+
 	return db.Wrap(t.Run(update, p.s.known.newest()), "count the revision")
 }
 
@@ -198,19 +210,25 @@ func (p *publisher) Committed(t *db.Tx) {
 		p.s.offer.answer()
 		return
 	}
+
 	p.s.news.revision++
 	p.s.publish()
+
 	tx, tell := &p.s.tx, p.s.news.onCommit
 	if tx.paused || tx.resumed {
 		p.s.publishPauses()
 	}
+
 	p.s.offer.answer()
+
 	if tell == nil {
 		return
 	}
+
 	if len(tx.changes) > 0 {
 		tell(slices.Clone(tx.changes)) // they may keep them
 	}
+
 	if tx.resumed || t.Touched() {
 		tell(nil)
 	}
@@ -220,6 +238,7 @@ func (p *publisher) Committed(t *db.Tx) {
 func (s *Store) publish() {
 	s.news.mu.Lock()
 	defer s.news.mu.Unlock()
+
 	now := &s.news.snapshot
 	now.Seq, now.Totals, now.Operations, now.OpenGroups = s.news.revision, s.Counters.Totals(), s.Operations.UnderWay(), s.Groups.Open()
 	s.Counters.CopyDepths(now.Depths)
@@ -239,8 +258,10 @@ func (s *Store) QueuePaused(queue string) bool { return (*s.news.paused.Load())[
 func (s *Store) Snapshot() job.Snapshot {
 	s.news.mu.RLock()
 	defer s.news.mu.RUnlock()
+
 	snapshot := s.news.snapshot
 	snapshot.Depths = maps.Clone(snapshot.Depths)
+
 	return snapshot
 }
 
@@ -295,11 +316,13 @@ func newMemory(c *counters.Projection) *memory {
 func (m *memory) load(src db.Source, active []job.Job) error {
 	remember(m.active, active)
 	const newest = `SELECT newest FROM revision`
+
 	const paused = `SELECT name, true FROM queues WHERE paused_at <> 0`
 	var err error
 	if m.last, err = db.Value[int64](src, newest); err == nil {
 		m.paused, err = db.Map[string, bool](src, paused)
 	}
+
 	return db.Wrap(err, "read the queues")
 }
 
@@ -340,10 +363,12 @@ func (m *memory) Committed(*db.Tx) {
 			m.active[id] = j
 		}
 	}
+
 	for name, on := range m.pausedNow {
 		m.counters.LearnQueue(name)
 		m.paused[name] = on
 	}
+
 	m.last = m.lastNow
 }
 
@@ -352,6 +377,7 @@ func (m *memory) execution(token job.Token) (j *job.Job, ok bool) {
 	if !changed {
 		j = m.active[token.ID]
 	}
+
 	return j, j != nil && j.Token == token
 }
 

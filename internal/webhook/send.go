@@ -37,17 +37,20 @@ type verdict struct {
 // machine ends it at once, since no try of a receiver was made.
 func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string, short *job.Shortage) {
 	body := encode(j, letter)
+
 	key := j.ID + "/" + strconv.Itoa(letter.Run)
 	said := "nothing was sent"
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
 			return said + "; it was not tried again: " + context.Cause(ctx).Error(), nil
 		}
+
 		v := f.try(ctx, h, key, body)
 		said = strings.TrimPrefix("it "+v.problem, "it failed: ") // who reads it knows that
 		if n > 1 {
 			said = fmt.Sprintf("%d tries, the last %s", n, v.problem)
 		}
+
 		switch {
 		case v.accepted:
 			return "", nil
@@ -56,10 +59,12 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.Dead
 		case !v.again || n >= h.Attempts:
 			return said, nil
 		}
+
 		wait := max(h.Pause(n, f.o.Random), v.after)
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
 			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond)), nil
 		}
+
 		pause(ctx, wait)
 	}
 }
@@ -68,6 +73,7 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.Dead
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
@@ -78,10 +84,12 @@ func pause(ctx context.Context, d time.Duration) {
 func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) verdict {
 	own, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
+
 	request, err := h.request(own, key, body)
 	if err != nil { // unreachable unless New let a bad address pass
 		return verdict{problem: "cannot be called: " + reason(err)}
 	}
+
 	answer, err := f.client.Do(request)
 	switch {
 	case err == nil:
@@ -92,9 +100,11 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 	case own.Err() != nil:
 		return verdict{again: true, problem: fmt.Sprintf("got no answer within %v", h.Timeout)}
 	}
+
 	if short := resource.Shortage(httpclient.WithoutAddress(err)); short != nil {
 		return verdict{short: short}
 	}
+
 	return verdict{again: true, problem: "failed: " + reason(err)}
 }
 
@@ -103,10 +113,12 @@ func (h hook) request(ctx context.Context, key string, body []byte) (*http.Reque
 	if err != nil {
 		return nil, err
 	}
+
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "redrive")
 	request.Header.Set("Idempotency-Key", key)
 	httpclient.Sign(request, h.Secret, body)
+
 	return request, nil
 }
 
@@ -123,6 +135,7 @@ func judge(response *http.Response) verdict {
 		v.again = true
 		v.after, _ = httpclient.RetryAfter(response)
 	}
+
 	return v
 }
 
@@ -159,6 +172,7 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 			return annotated
 		}
 	}
+
 	head := rawjson.Encode(jobShape{
 		ID: j.ID, Type: j.Type, Queue: j.Queue, Run: l.Run, Attempts: l.Attempts, Priority: j.Priority,
 		EnqueuedAt: wire.FormatTime(j.EnqueuedAt), TraceID: j.TraceID,
@@ -166,22 +180,26 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"job":`)
 	b.Write(bytes.TrimSuffix(head, []byte("}")))
+
 	if whole(j.Meta) {
 		b.WriteString(`,"meta":`)
 		b.Write(j.Meta)
 	}
+
 	if whole(j.Payload) {
 		b.WriteString(`,"payload":`)
 		b.Write(j.Payload)
 	} else {
 		b.WriteString(`,"payload_base64":"` + base64.StdEncoding.EncodeToString(j.Payload) + `"`)
 	}
+
 	b.WriteString(`},"dead_letter":`)
 	b.Write(rawjson.Encode(letterShape{
 		Reason: l.Reason, Cause: l.Cause, Error: l.Error, Exception: l.Exception,
 		FailedAt: wire.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
 	}))
 	b.WriteString("}")
+
 	return b.Bytes()
 }
 

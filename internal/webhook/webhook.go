@@ -100,9 +100,12 @@ func (f *Forwarder) Replace(webhooks map[string]Webhook) error {
 			wrong.Field = "queues." + queue + ".dead_letter.webhook." + wrong.Field
 			return wrong
 		}
+
 		hooks[queue] = h
 	}
+
 	f.hooks.Store(&hooks)
+
 	return nil
 }
 
@@ -118,6 +121,7 @@ func newHook(w Webhook) (hook, *invalid.Error) {
 	case w.Attempts < 1:
 		return hook{}, &invalid.Error{Field: "attempts", Problem: fmt.Sprintf("%d is less than 1", w.Attempts)}
 	}
+
 	return hook{w, httpclient.WithoutSecrets(u)}, nil
 }
 
@@ -143,15 +147,18 @@ func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLette
 	if !sends {
 		return job.InDeadLetters(j.Queue, f.o.Keeps(j.Queue))
 	}
+
 	problem, short := f.send(ctx, h, j, letter)
 	if short != nil { // no receiver was asked: no word for each letter that waits
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote), Shortage: short}
 	}
+
 	if problem != "" {
 		problem = "POST " + h.shown + ": " + problem
 		f.o.Log.Warn("A dead letter was not accepted. Its job is kept.", "job", j.ID, "run", letter.Run, "queue", j.Queue, "problem", problem)
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote)}
 	}
+
 	return job.Delivery{ForwardedTo: h.shown, ForwardedAt: time.Now().UTC()}
 }
 

@@ -31,14 +31,17 @@ func ParseDuration(s string) (time.Duration, error) {
 	if d, ok := parseDuration(s); ok {
 		return d, nil
 	}
+
 	if _, err := strconv.ParseUint(s, 10, 32); err == nil {
 		return 0, fmt.Errorf("%q has no unit; write for example %ss", s, s)
 	}
+
 	if positive, negative := strings.CutPrefix(s, "-"); negative {
 		if _, ok := parseDuration(positive); ok {
 			return 0, fmt.Errorf("%q must not be negative", s)
 		}
 	}
+
 	return 0, fmt.Errorf("%q is not a duration of at most ten years, for example 5s, 2m, 7d or PT1H", clip.Text(s, 64))
 }
 
@@ -48,7 +51,9 @@ func parseDuration(s string) (time.Duration, bool) {
 	if strings.HasPrefix(s, "P") {
 		parse = iso
 	}
+
 	d, err := parse(s)
+
 	return d.Round(time.Microsecond), err == nil && d >= 0 && d <= maxDays*24*time.Hour
 }
 
@@ -66,6 +71,7 @@ func iso(s string) (time.Duration, error) {
 	case d.Weeks*7+d.Days > maxDays || d.Hours > maxDays*24 || d.Minutes > maxDays*24*60 || d.Seconds > maxDays*24*60*60:
 		return 0, fmt.Errorf("%q is too long", s)
 	}
+
 	return d.ToTimeDuration(), nil
 }
 
@@ -73,19 +79,23 @@ func iso(s string) (time.Duration, error) {
 // negative or too long.
 func inDays(s string) (time.Duration, error) {
 	s = strings.NewReplacer(" ", "", "min", "m").Replace(s)
+
 	number, rest, ok := strings.Cut(s, "d")
 	days, err := strconv.ParseUint(number, 10, 16)
 	if !ok || err != nil {
 		return time.ParseDuration(s)
 	}
+
 	d := time.Duration(days) * 24 * time.Hour
 	if rest == "" {
 		return d, nil
 	}
+
 	more, err := time.ParseDuration(rest)
 	if err == nil && (more < 0 || more > maxDays*24*time.Hour) {
 		err = fmt.Errorf("%q is too long, or goes back", rest)
 	}
+
 	return d + more, err
 }
 
@@ -93,6 +103,7 @@ func inDays(s string) (time.Duration, error) {
 // the units that ParseDuration reads back exactly.
 func FormatDuration(d time.Duration) string {
 	const day = 24 * time.Hour
+
 	return (&duration.Duration{
 		Days:    float64(d / day),
 		Hours:   float64(d % day / time.Hour),
@@ -117,6 +128,7 @@ func EncodeCursor(kind string, numbers ...int64) string {
 	for _, n := range numbers {
 		text += "." + strconv.FormatInt(n, 10)
 	}
+
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
@@ -129,6 +141,7 @@ func DecodeCursor(kind, cursor string, n int) (numbers []int64, ok bool) {
 		number, _ := strconv.ParseInt(part, 10, 64)
 		numbers = append(numbers, number)
 	}
+
 	return numbers, len(numbers) == n && EncodeCursor(kind, numbers...) == cursor
 }
 
@@ -170,9 +183,11 @@ func PolicyOf(p retry.Policy) Policy {
 	for _, d := range p.Schedule {
 		w.Schedule = append(w.Schedule, FormatDuration(d))
 	}
+
 	if p.Jitter.On() {
 		w.Jitter = []float64{p.Jitter.Low, p.Jitter.High}
 	}
+
 	return w
 }
 
@@ -183,6 +198,7 @@ func EncodePolicy(p retry.Policy) []byte {
 	if err != nil { // unreachable unless a policy was stored that Validate refuses
 		panic(fmt.Sprintf("wire.EncodePolicy(%+v): %v", p, err))
 	}
+
 	return data
 }
 
@@ -204,10 +220,12 @@ func DecodePatch(data []byte) (retry.Patch, error) {
 		}
 		return patch, nil
 	}
+
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
 		return patch, &invalid.Error{Field: "policy", Problem: "must be an object, or the name of a policy"}
 	}
+
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		said := patch // what cannot be read leaves nothing behind
@@ -215,8 +233,10 @@ func DecodePatch(data []byte) (retry.Patch, error) {
 			wrong = append(wrong, &invalid.Error{Field: name, Problem: err.Error()})
 			continue
 		}
+
 		patch = said
 	}
+
 	return patch, errors.Join(wrong...)
 }
 
@@ -232,6 +252,7 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte) (err error) {
 	if bytes.Equal(raw, []byte("null")) {
 		return fmt.Errorf("must not be null; leave the field out")
 	}
+
 	switch name {
 	case "use":
 		p.Use, err = nameField(raw)
@@ -257,6 +278,7 @@ func decodePolicyField(p *retry.Patch, name string, raw []byte) (err error) {
 		err = fmt.Errorf("no such field in a policy%s; the fields are %s",
 			invalid.DidYouMean(name, policyFields), strings.Join(policyFields, ", "))
 	}
+
 	return err
 }
 
@@ -266,6 +288,7 @@ func field[T any](raw []byte, want string) (*T, error) {
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, fmt.Errorf("must be %s, not %s", want, clip.Text(string(raw), 64))
 	}
+
 	return &v, nil
 }
 
@@ -275,9 +298,11 @@ func nameField(raw []byte) (string, error) {
 	if err == nil && *name == "" {
 		err = fmt.Errorf("must name a policy")
 	}
+
 	if err != nil {
 		return "", err
 	}
+
 	return *name, nil
 }
 
@@ -286,7 +311,9 @@ func durationField(raw []byte) (*time.Duration, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d, err := ParseDuration(*s)
+
 	return &d, err
 }
 
@@ -295,12 +322,14 @@ func scheduleField(raw []byte) (*[]time.Duration, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	schedule := make([]time.Duration, len(*entries))
 	for i, s := range *entries {
 		if schedule[i], err = ParseDuration(s); err != nil {
 			return nil, err
 		}
 	}
+
 	return &schedule, nil
 }
 
@@ -310,11 +339,13 @@ func errorsField(raw []byte) (*[]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, s := range *entries {
 		if len(s) > retry.MaxErrorType {
 			return nil, fmt.Errorf("%q is longer than %d bytes", clip.Text(s, 64), retry.MaxErrorType)
 		}
 	}
+
 	return entries, nil
 }
 
@@ -324,6 +355,7 @@ func listField(raw []byte, want string) (*[]string, error) {
 	if err == nil && len(*entries) > retry.MaxEntries {
 		err = fmt.Errorf("has %d entries, at most %d are allowed", len(*entries), retry.MaxEntries)
 	}
+
 	return entries, err
 }
 
@@ -335,9 +367,11 @@ func jitterField(raw []byte) (*retry.Jitter, error) {
 		}
 		return &retry.Jitter{}, nil
 	}
+
 	pair, err := field[[]float64](raw, "")
 	if err != nil || len(*pair) != 2 {
 		return nil, fmt.Errorf("must be true, false or two factors, for example [0.5, 1.5]")
 	}
+
 	return &retry.Jitter{Low: (*pair)[0], High: (*pair)[1]}, nil
 }

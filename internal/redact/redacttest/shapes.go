@@ -105,6 +105,7 @@ func wrappings() []wrapping {
 	same := func(around func(string) string) func(text, leak string) (string, string) {
 		return func(text, leak string) (string, string) { return around(text), leak }
 	}
+
 	return []wrapping{
 		{"JSON", same(func(s string) string { return `{"n":1,"log":` + quoted(s) + `}` })},
 		{"JSON in JSON", same(func(s string) string { return `{"body":` + quoted(`{"log":`+quoted(s)+`}`) + `}` })},
@@ -139,20 +140,24 @@ func wrappings() []wrapping {
 func Shapes(seed uint64) []Shape {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var all []Shape
+
 	filled := func(form, name string) Shape {
 		secret := fmt.Sprintf("%s-%03d", Canary, len(all))
 		if strings.Contains(form, "PRIVATE KEY") || strings.Contains(form, "xxx") {
 			secret = strings.ReplaceAll(secret, "-", "x") // of letters and digits only
 		}
+
 		return Shape{form, strings.NewReplacer("¤", name, "§", secret).Replace(form), secret}
 	}
 	name := func() string { return names[random.IntN(len(names))] }
 	for _, form := range slices.Concat(assigned, foreign, sentences, coloured, plain) {
 		all = append(all, filled(form, name()))
 	}
+
 	for _, name := range names {
 		all = append(all, filled(assigned[random.IntN(len(assigned))], name))
 	}
+
 	named := slices.Concat(assigned, foreign, sentences, coloured)
 	for range 8 {
 		for _, w := range wrappings() {
@@ -162,5 +167,6 @@ func Shapes(seed uint64) []Shape {
 			all = append(all, s)
 		}
 	}
+
 	return all
 }

@@ -120,10 +120,13 @@ func (a *API) AccessActs() []Act {
 			if err == nil {
 				a.Hub.Recheck()
 			}
+
 			out.Text, out.Page = "Done", "/access"
+
 			return out, err
 		}
 	}
+
 	return acts
 }
 
@@ -134,15 +137,20 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
+
 	ctx, now := c.Request().Context(), time.Now().UTC()
+
 	u := access.User{Name: in.Name, Role: in.Role, Created: now, Changed: now}
 	if err := cmp.Or(inField("name", access.CheckUser(u.Name)), inField("role", access.CheckUserRole(u.Role))); err != nil {
 		return out, err
 	}
+
 	if u.Password, err = a.passwords.Hash(ctx, in.Password); err != nil {
 		return out, inField("password", err)
 	}
+
 	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
+
 	return Outcome{Status: http.StatusCreated, Program: apitype.UserAnswer{User: userOf(u)}}, err
 }
 
@@ -152,11 +160,14 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
+
 	if err := inField("role", access.CheckUserRole(in.Role)); err != nil {
 		return out, err
 	}
+
 	name := c.Param("name")
 	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
+
 	return Outcome{Program: apitype.UserAnswer{User: apitype.User{Name: name, Role: in.Role}}}, err
 }
 
@@ -167,12 +178,15 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
+
 	hash, err := a.passwords.Hash(c.Request().Context(), in.Password)
 	if err != nil {
 		return out, inField("password", err)
 	}
+
 	name := c.Param("name")
 	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
+
 	return Outcome{Program: apitype.UserChanged{Changed: name}}, err
 }
 
@@ -186,6 +200,7 @@ func named[T any](
 		if err == nil {
 			err = do(c.Request().Context(), time.Now(), c.Param(param), web.Actor(c))
 		}
+
 		return Outcome{Program: done(c.Param(param))}, err
 	}
 }
@@ -203,10 +218,12 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 	if err != nil {
 		return err
 	}
+
 	i := slices.IndexFunc(all, func(n access.Session) bool { return n.ID() == id })
 	if i < 0 {
 		return web.Fail(web.NotFound, "there is no such session; it may have ended")
 	}
+
 	return a.View.Accounts().EndSession(ctx, now, all[i].Hash, by)
 }
 
@@ -217,6 +234,7 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
+
 	lasts := access.TokenDefault
 	if in.Expires != "" {
 		if lasts, err = wire.ParseDuration(in.Expires); err != nil {
@@ -225,25 +243,31 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	}
 
 	now, by := time.Now().UTC(), web.Actor(c)
+
 	t := access.Token{Name: in.Name, Role: in.Role, Created: now, CreatedBy: by.Name, Expires: now.Add(lasts)}
 	if err := cmp.Or(
 		inField("name", access.CheckToken(t.Name)), inField("role", access.CheckTokenRole(t.Role)), inField("expires", access.CheckExpiry(lasts)),
 	); err != nil {
 		return out, err
 	}
+
 	t.ID, out.Secret, t.Hash = access.NewToken()
 	out.Status, out.Says = http.StatusCreated, apitype.TokenMade{Token: tokenOf(t), Secret: out.Secret}
+
 	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)
 }
 
 // inField names the field that a refusal is about.
 func inField(field string, err error) error {
 	var no *access.Refusal
+
 	if err == nil {
 		return nil
 	}
+
 	if errors.As(err, &no) {
 		return &invalid.Error{Field: field, Problem: no.Problem}
 	}
+
 	return fmt.Errorf("check the %s: %w", field, err)
 }

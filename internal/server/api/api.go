@@ -65,6 +65,7 @@ func answered[T any](a *API, h func(echo.Context) (T, error)) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+
 		return a.Send(c, http.StatusOK, echo.MIMEApplicationJSON, append(apitype.Encode(answer), '\n'))
 	}
 }
@@ -75,6 +76,7 @@ func mapped[T, A any](items []T, shown func(T) A) []A {
 	for i, x := range items {
 		all[i] = shown(x)
 	}
+
 	return all
 }
 
@@ -117,21 +119,27 @@ func (a *API) reload() Act {
 		if err := readNothing(c); err != nil {
 			return out, err
 		}
+
 		ctx := c.Request().Context()
+
 		changed, restart, err := a.Engine.Reload(ctx)
 		if err != nil {
 			return out, err
 		}
+
 		out.Text, out.Says = "Reloaded the configuration", apitype.Reloaded{Changed: changed, Restart: restart}
+
 		err = a.View.Record(ctx, audit.Entry{
 			At: time.Now().UTC(), Actor: web.Actor(c), Action: "config.reload", Subject: a.Config.File(), Count: int64(len(changed)),
 		})
 		if err != nil { // the new configuration is in effect all the same, and the caller has to know that
 			a.Log.Error("A reload could not be recorded in the audit log.", "request", web.RequestID(c), "by", web.Actor(c).Name, "error", err)
 		}
+
 		return out, nil
 	}
 	says := "Reads the configuration again"
+
 	return Act{Path: "/reload", Says: says, Request: apitype.Nothing{}, Answer: apitype.Reloaded{}, Do: do}
 }
 
@@ -142,6 +150,7 @@ func (act Act) answer(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return web.JSON(c, cmp.Or(out.Status, http.StatusOK), out.Says, out.Program)
 }
 
@@ -166,6 +175,7 @@ func readTexts(c echo.Context, into any) error {
 	for _, m := range apitype.Members(object.Type()) {
 		object.FieldByIndex(m.Index).SetString(c.FormValue(m.Name))
 	}
+
 	return err
 }
 
@@ -180,11 +190,14 @@ func search[F, C, L any](
 	if len(wrong) > 0 {
 		return f, found, false, web.InAddress(wrong[0])
 	}
+
 	limit, err := pageSize(c)
 	if err != nil {
 		return f, found, false, err
 	}
+
 	found, slow, err = web.InTime(list(c.Request().Context(), f, after, limit))
+
 	return f, found, slow, err
 }
 
@@ -195,10 +208,12 @@ func pageSize(c echo.Context) (int, error) {
 	if text == "" {
 		return web.PageLimit, nil
 	}
+
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > maxLimit {
 		return 0, web.FailIn(web.BadParameter, "limit", fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit))
 	}
+
 	return limit, nil
 }
 
@@ -207,6 +222,8 @@ func numbered(c echo.Context) (after int64, limit int, err error) {
 	if after, err = web.Number(c, "after"); err != nil {
 		return 0, 0, err
 	}
+
 	limit, err = pageSize(c)
+
 	return after, limit, err
 }

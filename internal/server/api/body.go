@@ -53,12 +53,15 @@ func decode(path string, data json.RawMessage, into any, also check) error {
 		if i < 0 {
 			return &invalid.Error{Field: path, Problem: "no such field"}
 		}
+
 		if err := readValue(object.FieldByIndex(known[i].Index), path, raw, known[i].Tag.Get("want")); err != nil {
 			return err
 		}
+
 		if also == nil {
 			return nil
 		}
+
 		return aboutField(path, also(name, path, raw))
 	})
 }
@@ -70,6 +73,7 @@ func aboutField(path string, err error) error {
 	if err == nil || errors.As(err, &failure) || errors.As(err, &field) {
 		return err
 	}
+
 	return &invalid.Error{Field: path, Problem: err.Error()}
 }
 
@@ -108,6 +112,7 @@ func readValue(to reflect.Value, path string, raw json.RawMessage, want string) 
 		}
 		return nil
 	}
+
 	return readPlain(path, raw, cmp.Or(want, wants[to.Kind()]), to.Addr().Interface())
 }
 
@@ -117,17 +122,20 @@ func members(path string, data json.RawMessage, visit func(name, path string, ra
 	if rawjson.Kind(data) != '{' {
 		return wrongType(path, "an object", data)
 	}
+
 	seen := map[string]bool{}
 	for m := range rawjson.Members(data) {
 		at := join(path, clip.Text(m.Name, 64))
 		if seen[m.Name] {
 			return web.FailIn(web.Malformed, at, "is written twice")
 		}
+
 		seen[m.Name] = true
 		if err := visit(m.Name, at, data[m.Value:m.To:m.To]); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -152,9 +160,11 @@ func within(path string, err error) error {
 	if errors.As(err, &wrong) {
 		return &invalid.Error{Field: join(path, wrong.Field), Problem: wrong.Problem}
 	}
+
 	if ruled := new(rules.Refused); errors.As(err, &ruled) {
 		return web.RefusedBy(path, ruled)
 	}
+
 	return err
 }
 
@@ -174,13 +184,16 @@ func readBody(c echo.Context, limit int64) (json.RawMessage, error) {
 	if bodiless(c.Request()) {
 		return json.RawMessage("{}"), nil
 	}
+
 	if !isJSON(c.Request()) {
 		return nil, web.Fail(web.MediaType, "send the body with Content-Type: application/json")
 	}
+
 	data, err := web.Received(c, limit)
 	if err != nil {
 		return nil, err
 	}
+
 	return data, checkJSON(data)
 }
 
@@ -190,6 +203,7 @@ func readSmall(c echo.Context, into any, also check) error {
 	if err != nil {
 		return err
 	}
+
 	return decode("", data, into, also)
 }
 
@@ -216,7 +230,9 @@ func readText[T any](path string, raw json.RawMessage, want string, parse func(s
 	if err := readPlain(path, raw, want, &text); err != nil {
 		return err
 	}
+
 	*to, err = parse(text)
+
 	return aboutField(path, err)
 }
 
@@ -225,7 +241,9 @@ func readBytes(path string, raw json.RawMessage, limit int, to *[]byte) error {
 	if len(raw) > limit {
 		return web.FailIn(web.TooLarge, path, fmt.Sprintf("%d bytes; the maximum is %d", len(raw), limit))
 	}
+
 	*to = raw
+
 	return nil
 }
 
@@ -246,6 +264,7 @@ func readPatch(path string, raw json.RawMessage, to *[]byte) error {
 	if rawjson.Kind(raw) == '"' {
 		return nil
 	}
+
 	return members(path, raw, func(_, path string, raw json.RawMessage) error { return refuseHalfPair(path, raw) })
 }
 
@@ -269,9 +288,11 @@ func parseMoment(text string) (time.Time, error) {
 	if err != nil || !rfc3339.MatchString(text) {
 		return t, fmt.Errorf("%q is not a time such as 2026-01-31T15:04:05Z (RFC 3339)", clip.Text(text, 64))
 	}
+
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return t, fmt.Errorf("%q is not within the years 0 to 9999 in UTC", text)
 	}
+
 	return t, nil
 }
 
@@ -302,15 +323,18 @@ func (t times) set(j *job.Job, now time.Time) error {
 	case !t.expiresAt.IsZero() && !t.expiresIn.IsZero():
 		return &invalid.Error{Field: "expires_in", Problem: "cannot be used together with expires_at; send one of them"}
 	}
+
 	j.RunAt, j.ExpiresAt = later(t.runAt, t.delay), later(t.expiresAt, t.expiresIn)
 	if from := later(j.RunAt, now); !j.ExpiresAt.IsZero() && !j.ExpiresAt.After(from) {
 		field := "expires_at"
 		if t.expiresAt.IsZero() {
 			field = "expires_in"
 		}
+
 		return &invalid.Error{Field: field, Problem: fmt.Sprintf(
 			"the job would expire at %s, not after %s, when it may run: it could never run", wire.FormatTime(j.ExpiresAt), wire.FormatTime(from))}
 	}
+
 	return nil
 }
 

@@ -58,6 +58,7 @@ func (a *API) Endpoints(me func(echo.Context) (apitype.Caller, error)) []Endpoin
 	add(access.Operate, a.Acts())
 	add(access.Manage, a.ManageActs())
 	add(access.Manage, a.AccessActs())
+
 	return all
 }
 
@@ -201,6 +202,7 @@ func (a *API) accessEndpoints() []Endpoint {
 	for i := range all {
 		all[i].Need = access.Manage
 	}
+
 	return all
 }
 

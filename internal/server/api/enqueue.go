@@ -36,24 +36,31 @@ func (a *API) enqueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	key, err := key(c)
 	if err != nil {
 		return err
 	}
+
 	j, err := a.newJob("", data, key != "")
 	if err != nil {
 		return err
 	}
+
 	j.Key, j.Caller = key, web.CallerOf(c).Scope()
+
 	done, err := a.View.Enqueue(c.Request().Context(), time.Now(), []job.Job{j})
 	if err != nil {
 		return reused(c, err)
 	}
+
 	c.Response().Header().Set("Location", v1+"/jobs/"+done[0].Job.ID)
+
 	status, warning := createdUnless(done[0].Repeat), a.unhandled(done)
 	if !sees(c) {
 		return web.JSON(c, status, apitype.EnqueuedReceipt{Job: receiptOf(done[0].Job), Warning: warning})
 	}
+
 	return web.JSON(c, status, apitype.Enqueued{Job: fullJobOf(done[0].Job), Warning: warning})
 }
 
@@ -67,31 +74,39 @@ func (a *API) enqueueBatch(c echo.Context) error {
 		return err
 	}
 	defer release()
+
 	data, err := readBody(c, MaxBatch)
 	if err != nil {
 		return err
 	}
+
 	key, err := key(c)
 	if err != nil {
 		return err
 	}
+
 	jobs, err := a.newJobs(c.Request().Context(), data, key != "")
 	if err != nil {
 		return err
 	}
+
 	if key != "" {
 		setKeys(jobs, key, web.CallerOf(c).Scope())
 	}
+
 	done, err := a.View.Enqueue(c.Request().Context(), time.Now(), jobs)
 	if err != nil {
 		return reused(c, err)
 	}
+
 	status, warning := createdUnless(allRepeat(done)), a.unhandled(done)
 	if !sees(c) {
 		receipts := mapped(done, func(d job.Enqueued) apitype.JobReceipt { return receiptOf(d.Job) })
 		return web.JSON(c, status, apitype.EnqueuedBatchReceipt{Jobs: receipts, Warning: warning})
 	}
+
 	rows := mapped(done, func(d job.Enqueued) apitype.JobRow { return jobRowOf(d.Job) })
+
 	return web.JSON(c, status, apitype.EnqueuedBatch{Jobs: rows, Warning: warning})
 }
 
@@ -106,19 +121,24 @@ func (a *API) unhandled(done []job.Enqueued) string {
 		if d.Repeat || a.Engine.Knows(d.Job.Type) || slices.Contains(types, d.Job.Type) {
 			continue
 		}
+
 		if len(types) == maxUnhandled {
 			types = append(types, "others")
 			break
 		}
+
 		types = append(types, d.Job.Type)
 	}
+
 	if len(types) == 0 {
 		return ""
 	}
+
 	become := map[retry.Unknown]string{
 		retry.UnknownHold: "they wait until one is", retry.UnknownFail: "they fail",
 		retry.UnknownDeadLetter: "they become dead letters", retry.UnknownDelete: "they are discarded",
 	}
+
 	return "no handler is configured for jobs of type " + strings.Join(types, ", ") + ": " + become[a.Config.UnknownType]
 }
 
@@ -143,9 +163,11 @@ func (a *API) admit(c echo.Context) (release func(), err error) {
 	if r := c.Request(); r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		return func() {}, nil
 	}
+
 	if body, ok := c.Request().Body.(*limit.Body); ok {
 		body.Free()
 	}
+
 	return a.Limits.Turn(c, web.LimitBatches, a.Limits.Large, "other large batches are being read; nothing was changed, try again")
 }
 
@@ -153,6 +175,7 @@ func (a *API) admit(c echo.Context) (release func(), err error) {
 // request runs out of time, nothing has been enqueued.
 func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]job.Job, error) {
 	var all json.RawMessage
+
 	err := decode("", data, &apitype.NewJobs{}, func(_, _ string, raw json.RawMessage) error {
 		all = raw
 		return nil
@@ -160,23 +183,29 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]
 	if err != nil {
 		return nil, err
 	}
+
 	var jobs []job.Job
 	for raw := range rawjson.Elements(all) {
 		if len(jobs) == job.MaxBatch {
 			return nil, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf("more than %d jobs; send them in several batches", job.MaxBatch)}
 		}
+
 		if ctx.Err() != nil {
 			return nil, outOfTime(len(jobs), ctx.Err())
 		}
+
 		j, err := a.newJob(fmt.Sprintf("jobs[%d]", len(jobs)), raw, keyed)
 		if err != nil {
 			return nil, err
 		}
+
 		jobs = append(jobs, j)
 	}
+
 	if len(jobs) == 0 {
 		return nil, &invalid.Error{Field: "jobs", Problem: "must name at least one job"}
 	}
+
 	return jobs, nil
 }
 
@@ -187,6 +216,7 @@ func outOfTime(read int, err error) error {
 		return web.Fail(web.RulesTooSlow, fmt.Sprintf(
 			"the rules got through only %d of the jobs in time, so nothing was enqueued; send fewer in a request", read))
 	}
+
 	return err
 }
 
@@ -196,6 +226,7 @@ func outOfTime(read int, err error) error {
 func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, error) {
 	in := apitype.NewJob{Queue: "default", Payload: apitype.Payload("null")}
 	var patch retry.Patch
+
 	err := decode(path, data, &in, func(member, path string, _ json.RawMessage) (err error) {
 		switch member {
 		case "policy":
@@ -206,6 +237,7 @@ func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, er
 		case "trace_id":
 			err = checkTraceID(*in.TraceID)
 		}
+
 		return err
 	})
 	if err != nil {
@@ -213,13 +245,16 @@ func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, er
 	}
 
 	now := time.Now()
+
 	j := job.Job{Type: in.Type, Queue: in.Queue, Priority: in.Priority, Payload: in.Payload, Meta: json.RawMessage(in.Meta)}
 	if in.TTR != nil {
 		j.Timeout = time.Duration(*in.TTR)
 	}
+
 	if in.TraceID != nil {
 		j.TraceID = *in.TraceID
 	}
+
 	if keyed { // before the rules: they may be others when the request is repeated
 		j.Content = contentOf(j)
 	}
@@ -231,9 +266,11 @@ func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, er
 	if err = checkJob(j); err == nil {
 		err = when.set(&j, now)
 	}
+
 	if err == nil {
 		err = a.Config.Admit(&j, patch)
 	}
+
 	return j, within(path, err)
 }
 
@@ -272,28 +309,34 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 	if err := job.CheckQueue(queue); err != nil {
 		return web.InAddress(err)
 	}
+
 	release, err := a.admit(c)
 	if err != nil {
 		return err
 	}
 	defer release()
+
 	envelopes, err := envelopesOf(c)
 	if err != nil {
 		return err
 	}
+
 	jobs := make([]job.Job, len(envelopes))
 	for i, raw := range envelopes {
 		if err := c.Request().Context().Err(); err != nil {
 			return outOfTime(i, err)
 		}
+
 		if jobs[i], err = a.fromEnvelope(queue, raw); err != nil {
 			return err
 		}
 	}
+
 	done, err := a.View.Enqueue(c.Request().Context(), time.Now(), jobs)
 	if err != nil {
 		return err
 	}
+
 	return web.JSON(c, createdUnless(allRepeat(done)), takenEnvelopes(c, done))
 }
 
@@ -301,15 +344,18 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 func envelopesOf(c echo.Context) ([][]byte, error) {
 	const none = "the body holds no envelope"
 	var all [][]byte
+
 	if bodiless(c.Request()) {
 		return nil, web.Fail(web.Malformed, none)
 	}
+
 	switch web.ContentType(c.Request()) {
 	case "application/json":
 		data, err := web.Received(c, job.MaxPayload)
 		if err != nil {
 			return nil, err
 		}
+
 		if !blank(data) {
 			all = append(all, data)
 		}
@@ -318,6 +364,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if all, err = splitLines(data); err != nil {
 			return nil, err
 		}
@@ -325,9 +372,11 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 		return nil, web.Fail(web.MediaType,
 			"send one envelope with Content-Type: application/json, or one on each line with application/x-ndjson")
 	}
+
 	if len(all) == 0 {
 		return nil, web.Fail(web.Malformed, none)
 	}
+
 	return all, nil
 }
 
@@ -347,8 +396,10 @@ func splitLines(data []byte) (all [][]byte, err error) {
 			return nil, &invalid.Error{Field: fmt.Sprintf("line %d", number),
 				Problem: fmt.Sprintf("exceeds the %d envelopes that a request may have; send several requests", job.MaxBatch)}
 		}
+
 		all = append(all, slices.Clip(line))
 	}
+
 	return all, nil
 }
 
@@ -368,10 +419,12 @@ func (a *API) fromEnvelope(queue string, raw []byte) (job.Job, error) {
 		j.Type, j.Payload, j.MessageID = envelope.Unread, raw, "" // it is no repeat of one that could be read
 		return a.deadOnArrival(j, poison.Reason, job.ErrorInfo{Type: envelope.ErrorType(poison.Reason), Message: poison.Problem})
 	}
+
 	err := a.Config.Admit(&j, retry.Patch{})
 	if refused := new(rules.Refused); errors.As(err, &refused) {
 		return a.deadOnArrival(j, retry.RuleDecided, job.ErrorInfo{Type: "rule.refused", Message: web.RefusedBy("", refused).Text})
 	}
+
 	return j, err
 }
 
@@ -402,9 +455,12 @@ func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken apitype.Envelope
 		if d.Repeat && !sees(c) { // the job of a repeat is the one that came first
 			return one
 		}
+
 		one.Reason, one.Error = d.Job.Reason, errorOf(d.Job.Error, "")
+
 		return one
 	})
+
 	return taken
 }
 
@@ -415,10 +471,12 @@ func (a *API) envelope(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if d.Job.Envelope == nil {
 		return web.Fail(web.NotFound,
 			"this job is not from a BabelQueue envelope; GET /jobs/"+d.Job.ID+"/payload sends its payload")
 	}
+
 	data := d.Job.Envelope
 	switch original := c.QueryParam("original"); original {
 	case "", "0":
@@ -427,6 +485,7 @@ func (a *API) envelope(c echo.Context) error {
 	default:
 		return web.FailIn(web.BadParameter, "original", fmt.Sprintf("%q is neither 1 nor 0", clip.Text(original, 64)))
 	}
+
 	return web.Download(c, d.Job.ID, "application/json", data)
 }
 
@@ -442,13 +501,16 @@ func asLeft(d history.Detail) []byte {
 		}
 		return raw
 	}
+
 	letter := d.Letters[i]
 	if d.Job.Attempts == 0 { // it never ran here: its attempts are its own
 		e, _ := envelope.Parse(raw)
 		letter.Attempts = e.Attempts
 	}
+
 	if annotated, ok := envelope.Annotate(raw, letter); ok {
 		return annotated
 	}
+
 	return raw
 }

@@ -67,9 +67,11 @@ func pageOf[T any](found []T, as func(T) row, more, slow bool) exportPage {
 	for _, x := range found {
 		p.rows = append(p.rows, as(x))
 	}
+
 	if slow && !more {
 		p.stop = "a search took longer than 2 s: more may match; narrow the filter"
 	}
+
 	return p
 }
 
@@ -91,6 +93,7 @@ func (a *API) files(path, what string, row any, of func(echo.Context) (export, e
 			handle:     func(c echo.Context) error { return a.write(c, of, ending, kind, as) },
 		}
 	}
+
 	return []Endpoint{
 		file("csv", "CSV", "text/csv; charset=utf-8", asCSV),
 		file("ndjson", "NDJSON", "application/x-ndjson", asNDJSON),
@@ -105,15 +108,18 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	if err != nil {
 		return err
 	}
+
 	release, err := a.Limits.Turn(c, web.LimitExports, a.Limits.Exports, "other exports are being written; try again")
 	if err != nil {
 		return err
 	}
 	defer release()
+
 	first, err := e.next(c.Request().Context())
 	if err != nil {
 		return err
 	}
+
 	head := c.Request().Method == http.MethodHead
 	taken := audit.Entry{At: time.Now(), Actor: web.Actor(c), Action: audit.Export, Subject: e.name + "." + ending, Filter: e.filter}
 	if !head {
@@ -121,10 +127,12 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 			return err
 		}
 	}
+
 	h := c.Response().Header()
 	h.Set("Content-Type", kind)
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s.%s"`, e.name, taken.At.UTC().Format("20060102-150405"), ending))
 	c.Response().WriteHeader(http.StatusOK)
+
 	if head {
 		return nil
 	}
@@ -138,10 +146,12 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 				"request", web.RequestID(c), "rows", taken.Count, "error", err)
 		}
 	}
+
 	if err != nil {
 		a.Log.Warn("An export ended early.", "request", web.RequestID(c), "rows", taken.Count, "error", err)
 		panic(http.ErrAbortHandler) // a file that looks whole must not be half of one
 	}
+
 	return nil
 }
 
@@ -153,6 +163,7 @@ func (a *API) announce(ctx context.Context, taken audit.Entry, first exportPage)
 	if first.more {
 		taken.Action, taken.Count = audit.ExportBegin, 0
 	}
+
 	return a.View.Record(ctx, taken)
 }
 
@@ -161,22 +172,28 @@ func stream(ctx context.Context, out *limit.Writer, to format, e export, p expor
 	if err := to(row{cells: e.columns}); err != nil {
 		return 0, err
 	}
+
 	for {
 		for _, r := range p.rows {
 			if err := to(r); err != nil {
 				return count, err
 			}
+
 			count++
 		}
+
 		if p.stop != "" {
 			return count, to(incomplete(p.stop))
 		}
+
 		if !p.more {
 			return count, nil
 		}
+
 		if err := out.Flush(); err != nil {
 			return count, err
 		}
+
 		if p, err = e.next(ctx); err != nil {
 			return count, err
 		}
@@ -194,7 +211,9 @@ func asNDJSON(w io.Writer) format {
 		if r.json == nil {
 			return nil
 		}
+
 		_, err := w.Write(append(r.json, '\n'))
+
 		return err
 	}
 }
@@ -202,14 +221,18 @@ func asNDJSON(w io.Writer) format {
 // asCSV writes each row under a header with the names of the API.
 func asCSV(w io.Writer) format {
 	out := csv.NewWriter(w)
+
 	return func(r row) error {
 		for i, cell := range r.cells {
 			r.cells[i] = harmless(cell)
 		}
+
 		if err := out.Write(r.cells); err != nil {
 			return err
 		}
+
 		out.Flush()
+
 		return out.Error()
 	}
 }
@@ -226,6 +249,7 @@ func harmless(cell string) string {
 	if shown != "" && strings.ContainsRune(formulaSigns, first) || cell != "" && strings.ContainsRune("\t\r\n", rune(cell[0])) {
 		return "'" + cell
 	}
+
 	return cell
 }
 
@@ -244,12 +268,14 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 	if len(wrong) > 0 {
 		return export{}, web.InAddress(wrong[0])
 	}
+
 	left, seen := exportLimit, map[int64]bool{}
 	next := func(ctx context.Context) (exportPage, error) {
 		found, slow, err := web.InTime(a.View.WholeJobs(ctx, f, after, min(jobsAtOnce, left)))
 		if err != nil {
 			return exportPage{}, err
 		}
+
 		after, left = found.Next, left-len(found.Jobs)
 
 		// Read from its oldest end or by what runs next, a list meets a job again that
@@ -269,8 +295,10 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 		case p.more && left == 0:
 			p.stop = fmt.Sprintf("an export has at most %d jobs; continue with after=%s", exportLimit, after)
 		}
+
 		return p, nil
 	}
+
 	return export{"jobs", f.String(), []string{
 		"id", "type", "queue", "status", "reason", "error_type", "error_message", "attempts", "run", "priority",
 		"enqueued_at", "changed_at", "run_at", "finished_at", "payload", "meta",
@@ -302,11 +330,13 @@ func (a *API) exportAudit(c echo.Context) (export, error) {
 	if err != nil {
 		return export{}, web.InAddress(err)
 	}
+
 	next := func(ctx context.Context) (exportPage, error) {
 		found, slow, err := web.InTime(a.View.Audit(ctx, f, after, entriesAtOnce))
 		after = found.Next
 		return pageOf(found.Entries, asRow(entryOf), after != 0, slow), err
 	}
+
 	return export{"audit", f.String(), apitype.Columns(apitype.AuditEntry{}), next}, nil
 }
 
@@ -316,19 +346,23 @@ func (a *API) exportItems(c echo.Context) (export, error) {
 	if err != nil {
 		return export{}, err
 	}
+
 	after, err := web.Number(c, "after")
 	if err != nil {
 		return export{}, err
 	}
+
 	next := func(ctx context.Context) (exportPage, error) {
 		found, err := a.View.Items(ctx, id, f, after, itemsAtOnce)
 		after = found.Next
 		return pageOf(found.Items, asRow(itemOf), after != 0, false), err
 	}
+
 	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: apitype.Columns(apitype.OperationItem{}), next: next}
 	if state := c.QueryParam("state"); state != "" {
 		e.filter = "state:" + state
 	}
+
 	return e, nil
 }
 
@@ -365,11 +399,14 @@ func (a *API) audit(c echo.Context) (apitype.AuditLog, error) {
 	if err != nil {
 		return apitype.AuditLog{}, web.InAddress(err)
 	}
+
 	limit, err := pageSize(c)
 	if err != nil {
 		return apitype.AuditLog{}, err
 	}
+
 	found, slow, err := web.InTime(a.View.Audit(c.Request().Context(), f, after, limit))
+
 	return apitype.AuditLog{
 		Entries:      mapped(found.Entries, entryOf),
 		NumberedPage: apitype.NumberedPage{Next: found.Next, Incomplete: slow},

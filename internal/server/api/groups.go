@@ -62,6 +62,7 @@ func (a *API) groups(c echo.Context) (apitype.GroupList, error) {
 		return a.View.Groups(ctx, time.Now(), f, after, limit)
 	}
 	_, found, slow, err := search(c, web.GroupQuery, list)
+
 	return apitype.GroupList{
 		Groups: mapped(found.Groups, groupOf),
 		Page:   apitype.Page{Next: found.Next.String(), Incomplete: slow},
@@ -75,12 +76,14 @@ func (a *API) exportGroups(c echo.Context) (export, error) {
 	if len(wrong) > 0 {
 		return export{}, web.InAddress(wrong[0])
 	}
+
 	now := time.Now()
 	next := func(ctx context.Context) (exportPage, error) {
 		found, slow, err := web.InTime(a.View.Groups(ctx, now, f, after, groupsAtOnce))
 		after = found.Next
 		return pageOf(found.Groups, groupRow, after != failures.Cursor{}, slow), err
 	}
+
 	return export{"failures", f.String(), []string{
 		"fingerprint", "type", "class", "message", "frames", "state", "state_at", "state_by", "note", "first_seen", "last_seen",
 		"failures", "dead", "refused", "retrying", "replayed", "recovered", "relapsed", "queues",
@@ -93,7 +96,9 @@ func groupRow(g failures.Group) row {
 	for i, q := range g.Queues {
 		queues[i] = q.Name
 	}
+
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
+
 	return row{apitype.Encode(groupOf(g)), []string{
 		g.Fingerprint, g.Type, g.Class, g.Message, strings.Join(g.Frames, " < "), string(g.State), wire.FormatTime(g.StateAt), g.StateBy,
 		g.Note, wire.FormatTime(g.FirstSeen), wire.FormatTime(g.LastSeen), n(g.Failures), n(g.Dead), n(g.Refused), n(g.Retrying), n(g.Replayed),
@@ -108,7 +113,9 @@ func (a *API) classes(c echo.Context) (apitype.GroupClasses, error) {
 	if len(wrong) > 0 {
 		return apitype.GroupClasses{}, wrong[0]
 	}
+
 	all, err := a.View.RollUp(c.Request().Context(), time.Now(), f, web.PageLimit)
+
 	return apitype.GroupClasses{Classes: mapped(all.Listed, classOf), Total: all.Total}, err
 }
 
@@ -131,6 +138,7 @@ func classOf(c failures.Class) apitype.GroupClass {
 // their own: GET /jobs?group=FINGERPRINT.
 func (a *API) group(c echo.Context) (apitype.GroupDetail, error) {
 	d, err := a.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
+
 	return apitype.GroupDetail{
 		Group: groupOf(d.Group),
 		Hours: mapped(d.Hours, func(h failures.Hour) apitype.FailureHour {
@@ -165,6 +173,7 @@ func (a *API) groupActs() []Act {
 			},
 		)
 	}
+
 	return acts
 }
 
@@ -179,12 +188,15 @@ func (a *API) noteGroup(c echo.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	note = strings.ReplaceAll(strings.TrimSpace(note), "\r\n", "\n")
 	if len(note) > job.MaxNote {
 		return Outcome{}, &invalid.Error{Field: "note", Problem: "is longer than " + strconv.Itoa(job.MaxNote) + " bytes"}
 	}
+
 	note = strings.ToValidUTF8(note, "\uFFFD")
 	g, err := a.View.NoteGroup(c.Request().Context(), time.Now(), c.Param("fingerprint"), note, web.Actor(c))
+
 	return groupOutcome(g, "Note saved"), err
 }
 
@@ -200,9 +212,11 @@ func readNote(c echo.Context) (note string, err error) {
 	if err := readSmall(c, &in, nil); err != nil {
 		return "", err
 	}
+
 	if in.Note == nil {
 		return "", &invalid.Error{Field: "note", Problem: "is missing; send an empty text to remove the note"}
 	}
+
 	return *in.Note, nil
 }
 
@@ -211,28 +225,35 @@ func readNote(c echo.Context) (note string, err error) {
 func (a *API) decideGroups(c echo.Context) (Outcome, error) {
 	now := time.Now()
 	var named []string
+
 	to, err := readDecision(c, now, &named)
 	if err == nil {
 		err = cmp.Or(to.Check(now), checkGroups(named))
 	}
+
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	var all []failures.Group
 	for _, fingerprint := range named {
 		g, err := a.View.SetGroup(c.Request().Context(), now, fingerprint, to, web.Actor(c))
 		if errors.Is(err, job.ErrNotFound) {
 			continue
 		}
+
 		if err != nil {
 			return Outcome{}, fmt.Errorf("%d of %d error groups are %s: %w", len(all), len(named), to.State, err)
 		}
+
 		all = append(all, g)
 	}
+
 	text := fmt.Sprintf("%d groups %s", len(all), decided(to.State))
 	if len(all) == 1 {
 		text = "1 group " + decided(to.State)
 	}
+
 	return Outcome{Says: apitype.GroupsAnswer{Groups: mapped(all, groupOf)}, Text: text, Page: "/failures"}, nil
 }
 
@@ -252,20 +273,25 @@ func checkGroups(named []string) error {
 	case len(named) > filter.MaxGroups:
 		return &invalid.Error{Field: "groups", Problem: fmt.Sprintf("names %d error groups; name at most %d", len(named), filter.MaxGroups)}
 	}
+
 	return nil
 }
 
 // decideGroup resolves, ignores or reopens the group that the address names.
 func (a *API) decideGroup(c echo.Context) (Outcome, error) {
 	now := time.Now()
+
 	to, err := readDecision(c, now, nil)
 	if err == nil {
 		err = to.Check(now)
 	}
+
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	g, err := a.View.SetGroup(c.Request().Context(), now, c.Param("fingerprint"), to, web.Actor(c))
+
 	return groupOutcome(g, "Group "+decided(g.State)), err
 }
 
@@ -278,15 +304,19 @@ func readDecision(c echo.Context, now time.Time, named *[]string) (to failures.D
 	if !web.IsForm(c) {
 		return to, readDecisionBody(c, now, &to, named)
 	}
+
 	if err := web.ReadForm(c); err != nil {
 		return to, err
 	}
+
 	if named != nil {
 		*named = c.Request().Form["group"]
 	}
+
 	if to.State == failures.Ignored {
 		err = formPatience(&to, c.FormValue, now)
 	}
+
 	return to, err
 }
 
@@ -306,6 +336,7 @@ func readDecisionBody(c echo.Context, now time.Time, to *failures.Decision, name
 	default:
 		err = readNothing(c)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -313,16 +344,20 @@ func readDecisionBody(c echo.Context, now time.Time, to *failures.Decision, name
 	if named != nil {
 		*named = in.Groups
 	}
+
 	to.Until = momentOf(in.Until)
 	if in.For != nil {
 		to.Until = endOf(in.For, now).UTC()
 	}
+
 	if in.Failures != nil {
 		to.More = *in.Failures
 	}
+
 	if in.FailuresAnHour != nil {
 		to.Rate = *in.FailuresAnHour
 	}
+
 	return nil
 }
 
@@ -333,6 +368,7 @@ func checkPatience(member string, in apitype.IgnoreRequest) error {
 		if in.Until != nil && in.For != nil {
 			return errors.New("until and for cannot be used together; send one of them")
 		}
+
 		if in.For != nil {
 			return longerThanZero(in.For)
 		}
@@ -341,6 +377,7 @@ func checkPatience(member string, in apitype.IgnoreRequest) error {
 	case "failures_an_hour":
 		return checkFailureCount(*in.FailuresAnHour)
 	}
+
 	return nil
 }
 
@@ -367,6 +404,7 @@ func formPatience(to *failures.Decision, field func(string) string, now time.Tim
 	default:
 		err = &invalid.Error{Field: "how", Problem: "must be always, for, count or rate"}
 	}
+
 	return err
 }
 
@@ -376,9 +414,11 @@ func fromNow(name, text string, now time.Time) (time.Time, error) {
 	if err == nil && d <= 0 {
 		err = errors.New("must be longer than zero")
 	}
+
 	if err != nil {
 		return time.Time{}, &invalid.Error{Field: name, Problem: err.Error()}
 	}
+
 	return now.Add(d).UTC(), nil
 }
 
@@ -388,5 +428,6 @@ func atLeastOne(name, text string) (int64, error) {
 	if err != nil || n < 1 {
 		return 0, &invalid.Error{Field: name, Problem: strconv.Quote(clip.Text(text, 64)) + " is not a whole number above zero"}
 	}
+
 	return n, nil
 }

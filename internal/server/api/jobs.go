@@ -41,6 +41,7 @@ func (a *API) jobs(c echo.Context) (list apitype.JobList, err error) {
 	list.Jobs = mapped(found.Jobs, func(j job.Job) apitype.JobRow { return jobRowOf(a.Begun(j)) })
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
+
 	return list, err
 }
 
@@ -56,6 +57,7 @@ func (a *API) letters(c echo.Context) (list apitype.DeadLetterList, err error) {
 	})
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
+
 	return list, err
 }
 
@@ -74,6 +76,7 @@ func (a *API) trash(c echo.Context) (apitype.Trash, error) {
 		if keeps > 0 {
 			purged = w.At.Add(keeps)
 		}
+
 		return apitype.Discarded{
 			JobID:       j.ID,
 			Run:         j.Run,
@@ -85,6 +88,7 @@ func (a *API) trash(c echo.Context) (apitype.Trash, error) {
 			PurgedAt:    apitype.At(purged),
 		}
 	})
+
 	return apitype.Trash{Trash: rows, Page: apitype.Page{Next: found.Next.String(), Incomplete: slow}}, err
 }
 
@@ -94,10 +98,12 @@ func (a *API) job(c echo.Context) (apitype.JobDetail, error) {
 	if err != nil {
 		return apitype.JobDetail{}, err
 	}
+
 	d, err := a.Job(c, before)
 	if err != nil {
 		return apitype.JobDetail{}, err
 	}
+
 	return a.Detail(c, d)
 }
 
@@ -131,6 +137,7 @@ func (a *API) revealed(c echo.Context) (apitype.JobDetail, error) {
 	if err != nil {
 		return apitype.JobDetail{}, err
 	}
+
 	return a.Detail(c, d)
 }
 
@@ -141,11 +148,14 @@ func (a *API) Reveal(c echo.Context) (history.Detail, error) {
 	if err == nil {
 		err = readNothing(c)
 	}
+
 	if err != nil {
 		return history.Detail{}, err
 	}
+
 	d, err := a.View.Reveal(c.Request().Context(), time.Now(), id, web.Actor(c))
 	d.Job = a.Begun(d.Job)
+
 	return d, err
 }
 
@@ -158,6 +168,7 @@ func (a *API) facets(c echo.Context) (apitype.Facets, error) {
 	}
 
 	facets, err := a.View.Facets(c.Request().Context(), f)
+
 	return apitype.Facets{
 		Reasons: mapped(facets.Reasons, func(r filter.ReasonCount) apitype.Facet {
 			return apitype.Facet{Value: string(r.Reason), Count: r.Count}
@@ -183,6 +194,7 @@ func (a *API) countJobs(c echo.Context) (apitype.JobCount, error) {
 	if slow, err := web.Tolerate(err); slow || err != nil {
 		return apitype.JobCount{Incomplete: true}, err
 	}
+
 	return apitype.JobCount{Count: &n, More: &more}, nil
 }
 
@@ -201,6 +213,7 @@ func jobRowOf(j job.Job) apitype.JobRow {
 	if len(j.Error.Message) > maxListedText {
 		j.Error.Message, clipped = clip.Text(j.Error.Message, maxListedText), []string{"error.message"}
 	}
+
 	return apitype.JobRow{Job: jobOf(j), Clipped: clipped}
 }
 
@@ -210,12 +223,14 @@ func letterRowOf(l job.DeadLetter) apitype.DeadLetterRow {
 	if len(l.Error) > maxListedText {
 		l.Error, clipped = clip.Text(l.Error, maxListedText), []string{"error"}
 	}
+
 	return apitype.DeadLetterRow{DeadLetter: letterOf(l), Clipped: clipped}
 }
 
 // jobOf is a job with everything but its payload.
 func jobOf(j job.Job) apitype.Job {
 	now := time.Now()
+
 	return apitype.Job{
 		ID:            j.ID,
 		Type:          j.Type,
@@ -293,6 +308,7 @@ func fullJobOf(j job.Job) apitype.FullJob {
 	if !json.Valid(payload) { // it did not come through the API
 		payload = asText(j.Payload)
 	}
+
 	return apitype.FullJob{Job: jobOf(j), Payload: payload}
 }
 
@@ -302,6 +318,7 @@ func asText(payload []byte) apitype.Payload {
 	if err != nil { // unreachable: any valid text can be written
 		panic(fmt.Sprintf("api.asText(%q): %v", payload, err))
 	}
+
 	return data
 }
 
@@ -319,6 +336,7 @@ func attemptsOf(d history.Detail) []apitype.Attempt {
 	if j := d.Job; j.State == job.Active && d.Following == nil {
 		all = append(all, apitype.Attempt{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: apitype.At(j.StartedAt)})
 	}
+
 	return all
 }
 
@@ -348,6 +366,7 @@ func attemptOf(a job.Attempt) apitype.Attempt {
 			FinalMS:  final,
 		}
 	}
+
 	return attempt
 }
 

@@ -53,17 +53,21 @@ func (a *API) jobActs() []Act {
 			if err != nil {
 				return Outcome{}, err
 			}
+
 			run, err := ReadRun(c)
 			if err != nil {
 				return Outcome{}, err
 			}
+
 			j, err := act.do(c.Request().Context(), time.Now(), id, run, web.Actor(c))
+
 			return jobOutcome(j, act.text), err
 		}
 		acts = append(acts, Act{
 			Path: "/jobs/:id/" + act.name, Says: act.says, Request: apitype.RunRequest{}, Answer: apitype.JobAnswer{}, Do: do,
 		})
 	}
+
 	return acts
 }
 
@@ -86,6 +90,7 @@ func ReadRun(c echo.Context) (run int, err error) {
 
 	var in apitype.RunRequest
 	err = readSmall(c, &in, nil)
+
 	return in.Run, cmp.Or(err, checkRun(in.Run))
 }
 
@@ -95,6 +100,7 @@ func formRun(c echo.Context) int {
 	if err != nil {
 		return 0
 	}
+
 	return run
 }
 
@@ -114,6 +120,7 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	var run int
 	var want Change
 	if web.IsForm(c) {
@@ -125,21 +132,26 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 	} else {
 		run, want, err = readChange(c)
 	}
+
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	if want.empty() {
 		j, err := a.View.Replay(c.Request().Context(), time.Now(), id, run, web.Actor(c))
 		return jobOutcome(j, replayed), err
 	}
+
 	d, err := a.View.Original(c.Request().Context(), id)
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	edit, wrong := a.Edit(d.Job, want)
 	if len(wrong) > 0 {
 		return Outcome{}, wrong[0]
 	}
+
 	return a.ReplayEdited(c, id, run, edit)
 }
 
@@ -157,15 +169,18 @@ func (a *API) reschedule(c echo.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	run, at, err := readReschedule(c, time.Now())
 	if err != nil {
 		return Outcome{}, err
 	}
+
 	now := time.Now()
 	j, err := a.View.Reschedule(c.Request().Context(), now, id, run, at, web.Actor(c))
 	if !at.After(now) {
 		return jobOutcome(j, "It runs as soon as a worker is free"), err
 	}
+
 	return jobOutcome(j, "It runs "+j.RunAt.Format("on 2 January 2006 at 15:04:05 UTC")), err
 }
 
@@ -187,11 +202,13 @@ func readReschedule(c echo.Context, now time.Time) (run int, at time.Time, err e
 			}),
 		)
 	}
+
 	var j job.Job
 	err = cmp.Or(err, checkRun(run), when.set(&j, now))
 	if err == nil && j.RunAt.IsZero() {
 		err = &invalid.Error{Field: "run_at", Problem: "must say when the job shall run; or send delay, counted from now: 0s runs it now"}
 	}
+
 	return run, j.RunAt.UTC().Truncate(time.Microsecond), err
 }
 
@@ -201,9 +218,11 @@ func typedMoment(c echo.Context, field string, to *time.Time, read func(string) 
 	if text == "" {
 		return nil
 	}
+
 	if *to, err = read(text); err != nil {
 		return &invalid.Error{Field: field, Problem: err.Error()}
 	}
+
 	return nil
 }
 
@@ -215,6 +234,7 @@ func LocalMoment(s string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
+
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-01-31 15:04", clip.Text(s, 32))
 }
 
@@ -236,17 +256,21 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	if err != nil {
 		return job.Job{}, err
 	}
+
 	letter, err := refusedLetter(d, run)
 	if err != nil {
 		return a.View.HideJob(d.Job), a.View.HideConflict(err)
 	}
+
 	sending, cancel := context.WithTimeout(ctx, webhook.Deadline)
 	defer cancel()
+
 	delivery := a.Engine.Deliver(sending, d.Job, letter)
 	j, err := a.View.Resent(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
 		err = web.Fail(web.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
 	}
+
 	return j, err
 }
 
@@ -258,6 +282,7 @@ func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
 			return l, nil
 		}
 	}
+
 	return job.DeadLetter{}, &job.Conflict{Job: d.Job, Problem: fmt.Sprintf(
 		"the dead letter of run %d is not refused; the job is %s in run %d", run, d.Job.Status(), d.Job.Run)}
 }
@@ -297,6 +322,7 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 		case "mode":
 			w.Mode, err = ReadMode(string(*in.Mode))
 		}
+
 		return err
 	})
 	if err := cmp.Or(err, checkRun(in.Run)); err != nil {
@@ -307,10 +333,12 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 	if in.Queue != nil {
 		w.Queue = *in.Queue
 	}
+
 	now := time.Now()
 	var j job.Job
 	err = times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}.set(&j, now)
 	w.RunAt = j.RunAt
+
 	return in.Run, w, err
 }
 
@@ -323,20 +351,25 @@ func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
 			wrong = append(wrong, err)
 		}
 	}
+
 	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority, Mode: string(w.Mode)}
 	var err error
 	if w.Payload != nil {
 		e.Body, e.Paths, err = a.View.Rewrite(original, w.Payload)
 		note(err)
 	}
+
 	if w.Queue != "" {
 		e.Queue = w.Queue
 		note(a.checkKnown(w.Queue))
 	}
+
 	if w.Priority != nil {
 		note(checkPriority(*w.Priority))
 	}
+
 	note(a.editPolicy(&e, original, w.Patch))
+
 	return e, wrong
 }
 
@@ -346,6 +379,7 @@ func ReadMode(text string) (source.Mode, error) {
 	case source.Once, source.Fresh, source.New:
 		return m, nil
 	}
+
 	return "", fmt.Errorf("%q is unknown; use once, fresh or new", clip.Text(text, 64))
 }
 
@@ -355,10 +389,12 @@ func (a *API) checkKnown(queue string) error {
 	if err := job.CheckQueue(queue); err != nil {
 		return err
 	}
+
 	if !a.KnowsQueue(queue) {
 		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
 			"%q is unknown: the queue has never had a job, and the configuration does not name it", clip.Text(queue, 64))}
 	}
+
 	return nil
 }
 
@@ -371,15 +407,20 @@ func (a *API) editPolicy(e *job.Edit, j job.Job, patch retry.Patch) error {
 		if e.Queue != "" {
 			j.Queue = e.Queue
 		}
+
 		if err := a.Config.Complete(&j); err != nil {
 			return err
 		}
+
 		e.Policy, e.Origins, e.Timeout = &j.Policy, j.Origins, j.Timeout
 	}
+
 	if patch == (retry.Patch{}) {
 		return nil
 	}
+
 	policy, origins, err := a.Config.Override(j, patch)
 	e.Policy, e.Origins = &policy, origins
+
 	return err
 }

@@ -33,15 +33,19 @@ func key(c echo.Context) (string, error) {
 	if len(all) == 0 {
 		return "", nil
 	}
+
 	if len(all) > 1 {
 		return "", &invalid.Error{Field: headerKey, Problem: "is sent twice; send one"}
 	}
+
 	if all[0] == "" { // most likely a variable that is not set: without a key a repeat would make a second job
 		return "", &invalid.Error{Field: headerKey, Problem: "is empty; send a key, or leave the header out"}
 	}
+
 	if k := all[0]; len(k) > job.MaxKey-8 || !utf8.ValidString(k) {
 		return "", &invalid.Error{Field: headerKey, Problem: fmt.Sprintf("must be valid UTF-8 of at most %d bytes", job.MaxKey-8)}
 	}
+
 	return all[0], nil
 }
 
@@ -52,6 +56,7 @@ func setKeys(jobs []job.Job, key, caller string) {
 	for i, j := range jobs {
 		parts[i] = j.Content
 	}
+
 	whole := hash(parts...)
 	for i := range jobs {
 		jobs[i].Key, jobs[i].Caller, jobs[i].Content = fmt.Sprintf("%s\n%d", key, i), caller, whole
@@ -68,6 +73,7 @@ func hash(parts ...string) string {
 		fmt.Fprintf(h, "%d:", len(part))
 		io.WriteString(h, part)
 	}
+
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -85,10 +91,12 @@ func reused(c echo.Context, err error) error {
 	if !errors.As(err, &again) {
 		return err
 	}
+
 	f := web.FailIn(web.KeyReused, headerKey,
 		"this key was used before for a different request, and nothing was changed; send a new key, or repeat the first request exactly")
 	if sees(c) {
 		f.FirstID = again.First
 	}
+
 	return f
 }

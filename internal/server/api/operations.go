@@ -64,7 +64,9 @@ func leftOf(o operation.Operation) *apitype.Duration {
 	if !ok || o.StartedAt.IsZero() {
 		return nil
 	}
+
 	seconds := apitype.Duration(left.Round(time.Second))
+
 	return &seconds
 }
 
@@ -75,15 +77,18 @@ func (a *API) Breakdown(ctx context.Context, id int64) (operation.Breakdown, err
 	for i := range b.Sources {
 		b.Sources[i].Attached = a.SourceNamed(b.Sources[i].Name) != nil
 	}
+
 	for i := range b.Types {
 		b.Types[i].Unhandled = !a.Engine.Knows(b.Types[i].Type)
 	}
+
 	return b, err
 }
 
 // breakdownOf says what the scope of an operation consists of.
 func breakdownOf(b operation.Breakdown) apitype.Breakdown {
 	unhandled, _ := b.Unhandled()
+
 	return apitype.Breakdown{
 		Scope: mapped(b.Scope, func(p operation.ScopePart) apitype.ScopePart {
 			return apitype.ScopePart{Queue: p.Queue, Type: p.Type, Count: p.Count}
@@ -174,7 +179,9 @@ func (a *API) operations(c echo.Context) (apitype.OperationList, error) {
 	if err != nil {
 		return apitype.OperationList{}, err
 	}
+
 	found, err := a.View.Operations(c.Request().Context(), after, limit)
+
 	return apitype.OperationList{
 		Operations:   mapped(found.Operations, operationOf),
 		NumberedPage: apitype.NumberedPage{Next: found.Next},
@@ -185,6 +192,7 @@ func (a *API) operations(c echo.Context) (apitype.OperationList, error) {
 // to it.
 func (a *API) operation(c echo.Context) (d apitype.OperationDetail, err error) {
 	ctx, now := c.Request().Context(), time.Now()
+
 	o, err := a.paramOperation(c)
 	if err != nil {
 		return d, err
@@ -194,18 +202,22 @@ func (a *API) operation(c echo.Context) (d apitype.OperationDetail, err error) {
 	if err != nil {
 		return d, err
 	}
+
 	p, err := a.View.QuickProgress(ctx, now, o)
 	if err != nil {
 		return d, err
 	}
+
 	if p.Handed, err = a.View.Handed(ctx, now, o); err != nil {
 		return d, err
 	}
+
 	if p.Canary.Causes, err = a.View.CanaryCauses(ctx, o); err != nil {
 		return d, err
 	}
 
 	log, err := a.View.OperationLog(ctx, o.ID, web.CallerOf(c).Role.May(access.Manage))
+
 	return apitype.OperationDetail{
 		Operation: operationOf(o),
 		Progress:  a.progressOf(p),
@@ -221,6 +233,7 @@ func (a *API) paramOperation(c echo.Context) (operation.Operation, error) {
 	if err != nil {
 		return operation.Operation{}, err
 	}
+
 	return a.View.Operation(c.Request().Context(), id)
 }
 
@@ -231,10 +244,12 @@ func (a *API) rate(c echo.Context) (apitype.OperationRate, error) {
 	if err != nil {
 		return apitype.OperationRate{}, err
 	}
+
 	p, err := a.View.Progress(c.Request().Context(), time.Now(), o)
 	if len(p.Rate.Done) == 0 {
 		return apitype.OperationRate{Done: []int64{}}, err
 	}
+
 	return apitype.OperationRate{From: apitype.At(p.Rate.From), StepSeconds: p.Rate.Step.Seconds(), Done: p.Rate.Done}, err
 }
 
@@ -244,10 +259,13 @@ func (a *API) paramItems(c echo.Context) (id int64, f operation.ItemFilter, err 
 	if id, err = web.ParamOperation(c); err != nil {
 		return 0, f, err
 	}
+
 	if f, err = web.ItemQuery(c); err != nil {
 		return 0, f, err
 	}
+
 	_, err = a.View.Operation(c.Request().Context(), id)
+
 	return id, f, err
 }
 
@@ -257,11 +275,14 @@ func (a *API) items(c echo.Context) (apitype.OperationItems, error) {
 	if err != nil {
 		return apitype.OperationItems{}, err
 	}
+
 	id, f, err := a.paramItems(c)
 	if err != nil {
 		return apitype.OperationItems{}, err
 	}
+
 	found, err := a.View.Items(c.Request().Context(), id, f, after, limit)
+
 	return apitype.OperationItems{
 		Items:        mapped(found.Items, itemOf),
 		NumberedPage: apitype.NumberedPage{Next: found.Next},
@@ -294,18 +315,23 @@ func (a *API) operationActs() []Act {
 			if err != nil {
 				return Outcome{}, err
 			}
+
 			pace, err := act.pace(c, o)
 			if err != nil {
 				return Outcome{}, err
 			}
+
 			o, err = act.do(c.Request().Context(), time.Now(), o.ID, pace, web.Actor(c))
+
 			a.Engine.Notify()
+
 			return operationOutcome(o), err
 		}
 		acts = append(acts, Act{
 			Path: "/operations/:id/" + act.name, Says: act.says, Request: act.request, Answer: apitype.OperationAnswer{}, Do: do,
 		})
 	}
+
 	return acts
 }
 
@@ -326,19 +352,24 @@ func paceless(do func(context.Context, time.Time, int64, audit.Actor) (operation
 // with the first operation, in whatever state it is now, and with 200.
 func (a *API) newOperation(c echo.Context) (Outcome, error) {
 	n := operation.Request{Pace: operation.Pace{Canary: -1, Guard: true}}
+
 	read := readRequest
 	if web.IsForm(c) {
 		read = readRequestForm
 	}
+
 	if err := read(c, &n); err != nil {
 		return Outcome{}, err
 	}
+
 	o, err := a.begin(c, n)
+
 	out := operationOutcome(o)
 	out.Status = createdUnless(o.Repeat)
 	if err == nil && !web.IsForm(c) {
 		c.Response().Header().Set("Location", v1+out.Page)
 	}
+
 	return out, err
 }
 
@@ -349,14 +380,17 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 	if err := n.Kind.Check(); err != nil {
 		return o, err
 	}
+
 	if n.Named == nil && n.Relapsed == 0 {
 		if n.Filter.Zero() {
 			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would select every job; use state:dead_letter for all dead letters"}
 		}
+
 		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
 			return o, aboutFilter(err)
 		}
 	}
+
 	switch {
 	case n.Relapsed != 0 && n.Kind != operation.Replay:
 		return o, &invalid.Error{Field: "kind", Problem: "must be replay for what failed again"}
@@ -364,11 +398,14 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 		return o, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf(
 			"%d jobs; name at most %d, or use a filter", len(n.Named), operation.MaxNamed)}
 	}
+
 	if err := cmp.Or(aboutFilter(n.Filter.Check()), n.Pace.Check()); err != nil {
 		return o, err
 	}
+
 	o, err = a.View.NewOperation(c.Request().Context(), time.Now(), n, web.Actor(c))
 	a.Engine.Notify()
+
 	return o, reused(c, err)
 }
 
@@ -379,9 +416,11 @@ func aboutFilter(err error) error {
 	if !errors.As(err, &field) || field.Field == "kind" || field.Field == "filter" {
 		return err
 	}
+
 	problem := field.Problem
 	if field.Field != "q" {
 		problem = field.Field + ": " + problem
 	}
+
 	return &invalid.Error{Field: "filter", Problem: problem}
 }

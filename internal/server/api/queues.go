@@ -23,6 +23,7 @@ import (
 func fillOf(u retention.Usage, r retention.Limits, now time.Time) apitype.Fill {
 	warnsAt, _ := u.Reaches(r, retention.WarnShare, now)
 	fullAt, _ := u.Reaches(r, 1, now)
+
 	return apitype.Fill{
 		Open:      u.Open,
 		AtSources: u.AtSources,
@@ -59,6 +60,7 @@ func (a *API) retention(c echo.Context) (apitype.Retention, error) {
 	}
 
 	removals, err := a.View.Removals(c.Request().Context())
+
 	return apitype.Retention{
 		AsOf:           apitype.At(f.At),
 		StartsAt:       apitype.At(f.Since),
@@ -77,6 +79,7 @@ func outlookOf(o retention.Outlook, limits retention.Limits) apitype.RetentionKi
 	if o.Kind == retention.Trash {
 		age = limits.Trash
 	}
+
 	return apitype.RetentionKind{
 		Kind:             o.Kind,
 		Kept:             o.Jobs,
@@ -95,18 +98,23 @@ func (a *API) queues(c echo.Context) (apitype.QueueList, error) {
 		if err := filter.CheckQueue(after); err != nil {
 			return apitype.QueueList{}, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
 		}
+
 		from, found := slices.BinarySearch(names, after)
 		if found {
 			from++
 		}
+
 		names = names[from:]
 	}
+
 	if len(names) > web.MaxQueues {
 		names = names[:web.MaxQueues]
 		next = names[web.MaxQueues-1]
 	}
+
 	all, err := a.View.Queues(c.Request().Context(), time.Now(), names)
 	running := a.Engine.Running()
+
 	return apitype.QueueList{
 		Queues: mapped(all, func(q queues.Info) apitype.Queue { return a.queueOf(q, running) }),
 		Page:   apitype.Page{Next: next},
@@ -119,7 +127,9 @@ func (a *API) queue(c echo.Context) (apitype.QueueAnswer, error) {
 	if err != nil {
 		return apitype.QueueAnswer{}, err
 	}
+
 	q, err := a.Queue(c.Request().Context(), name)
+
 	return apitype.QueueAnswer{Queue: a.queueOf(q, a.Engine.Running())}, err
 }
 
@@ -147,6 +157,7 @@ func (a *API) queueOf(info queues.Info, running map[string]int) apitype.Queue {
 	workers, active, letters := a.Config.Workers(info.Name), running[info.Name], a.Config.DeadLetters(info.Name)
 	q.Workers, q.Running, q.DeadLetter = &workers, &active, &letters
 	q.Forward = a.WebhookHost(info.Name)
+
 	return q
 }
 
@@ -170,15 +181,19 @@ func (a *API) queueAct(
 		if err == nil {
 			err = readNothing(c)
 		}
+
 		if name := job.SourceOf(queue); err == nil && paused && name != "" {
 			err = web.Fail(web.Conflict, "the workers of the source "+name+" run the jobs of the queue "+queue+
 				", so Redrive cannot pause it; pause it there")
 		}
+
 		if err == nil {
 			err = set(c.Request().Context(), time.Now(), queue, web.Actor(c))
 		}
+
 		return Outcome{Program: apitype.QueuePaused{Queue: queue, Paused: paused}, Text: text + queue, Page: "/queues"}, err
 	}
+
 	return Act{Path: "/queues/:name/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.QueuePaused{}, Do: do}
 }
 
@@ -190,16 +205,21 @@ func (a *API) removeQueue() Act {
 		if err == nil {
 			err = readNothing(c)
 		}
+
 		if err == nil && slices.Contains(a.Config.Queues(), queue) {
 			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; first remove it there and reload the configuration")
 		}
+
 		if err != nil {
 			return Outcome{}, err
 		}
+
 		jobs, err := a.View.RemoveQueue(c.Request().Context(), time.Now(), queue, web.Actor(c))
+
 		return Outcome{Program: apitype.QueueRemoved{Queue: queue, RemovedJobs: jobs}, Text: "Removed " + queue, Page: "/queues"}, err
 	}
 	says := "Removes an empty queue with its finished jobs"
+
 	return Act{Path: "/queues/:name/remove", Says: says, Request: apitype.Nothing{}, Answer: apitype.QueueRemoved{}, Do: do}
 }
 
@@ -211,12 +231,15 @@ func (a *API) workerAct(name, says string, pause bool, text string) Act {
 		if err == nil {
 			err = a.PauseWorker(c.Request().Context(), pause, web.Actor(c))
 		}
+
 		out := Outcome{Text: text, Page: "/workers"}
 		if err == nil && !web.IsForm(c) {
 			out.Program, err = a.workers(c)
 		}
+
 		return out, err
 	}
+
 	return Act{Path: "/workers/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.WorkerList{}, Do: do}
 }
 
@@ -227,9 +250,11 @@ func (a *API) workers(c echo.Context) (apitype.WorkerList, error) {
 	if err != nil {
 		return apitype.WorkerList{}, err
 	}
+
 	all = slices.DeleteFunc(all, func(q queues.Info) bool { return job.SourceOf(q.Name) != "" }) // which no worker here runs
 
 	claimed, _, slow, err := a.Claimed(c.Request().Context())
+
 	running := a.Engine.Running()
 	worker := apitype.Worker{
 		Name:   a.Engine.Worker,
@@ -241,6 +266,7 @@ func (a *API) workers(c echo.Context) (apitype.WorkerList, error) {
 	if pause := a.Paused(); pause != nil {
 		worker.Quiet, worker.QuietAt, worker.QuietBy = true, apitype.At(pause.Since), pause.By
 	}
+
 	return apitype.WorkerList{Workers: []apitype.Worker{worker}, Page: apitype.Page{Incomplete: slow}}, err
 }
 

@@ -28,6 +28,7 @@ func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 	if err := web.ReadFormOf(c, maxTicks); err != nil {
 		return err
 	}
+
 	form := c.Request().Form
 	n.Kind = operation.Kind(form.Get("kind"))
 	switch {
@@ -45,6 +46,7 @@ func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 	default:
 		err = &invalid.Error{Field: "item", Problem: "is missing: tick at least one row"}
 	}
+
 	return err
 }
 
@@ -54,6 +56,7 @@ func deadOf(groups []string, drawn string) (f filter.Filter, err error) {
 	if f.To, err = time.Parse(time.RFC3339Nano, drawn); err != nil {
 		return f, &invalid.Error{Field: "to", Problem: fmt.Sprintf("%q is not a time such as 2026-03-12T14:00:00Z", clip.Text(drawn, 64))}
 	}
+
 	return f, nil
 }
 
@@ -67,8 +70,10 @@ func ticked(ticks []string) (all []operation.Named, err error) {
 			all = append(all, operation.Named{ID: id, Run: n})
 			continue
 		}
+
 		return nil, &invalid.Error{Field: "item", Problem: fmt.Sprintf("%q is not a job and its run, written ID:RUN", clip.Text(tick, 64))}
 	}
+
 	return all, nil
 }
 
@@ -81,6 +86,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 	}
 
 	in := apitype.NewOperation{}
+
 	err = decode("", data, &in, func(member, path string, raw json.RawMessage) (err error) {
 		switch member {
 		case "filter":
@@ -95,6 +101,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		default:
 			err = checkPace(member, in.PaceRequest)
 		}
+
 		return err
 	})
 	if err != nil {
@@ -107,6 +114,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 			scopes++
 		}
 	}
+
 	if scopes != 1 {
 		return &invalid.Error{Field: "filter", Problem: "send one of filter, jobs and relapsed_of"}
 	}
@@ -115,9 +123,11 @@ func readRequest(c echo.Context, n *operation.Request) error {
 	if in.RelapsedOf != nil {
 		n.Relapsed = *in.RelapsedOf
 	}
+
 	setPace(&n.Pace, in.PaceRequest)
 	n.Key, err = key(c)
 	n.Caller, n.Content = web.CallerOf(c).Scope(), hash(string(data))
+
 	return err
 }
 
@@ -131,19 +141,24 @@ func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
 
 		at := path + "[" + strconv.Itoa(len(all)) + "]"
 		var in apitype.JobRun
+
 		err := decode(at, part, &in, nil)
 		if err == nil {
 			in.ID, err = job.ParseID(in.ID)
 			err = within(at, cmp.Or(err, checkRun(in.Run)))
 		}
+
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, operation.Named{ID: in.ID, Run: in.Run})
 	}
+
 	if len(all) == 0 {
 		return nil, &invalid.Error{Field: path, Problem: "must name at least one job"}
 	}
+
 	return all, nil
 }
 
@@ -158,6 +173,7 @@ func agreed(o operation.Operation) operation.Pace {
 	if was.Spread > 0 {
 		was.Rate = 0
 	}
+
 	return was
 }
 
@@ -168,18 +184,22 @@ func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 		err := readSmall(c, &in, func(member, _ string, _ json.RawMessage) error { return checkPace(member, in) })
 		p := agreed(o)
 		setPace(&p, in)
+
 		return p, cmp.Or(err, p.Check())
 	}
+
 	p, _, err := paceForm(c, agreed(o))
 	if text := c.FormValue("guard"); text != "" {
 		p.Guard = text != "off"
 	}
+
 	if err == nil && c.Request().Form.Has("canary") { // a field that the user has cleared: none
 		text := cmp.Or(strings.TrimSpace(c.FormValue("canary")), "0")
 		if p.Canary, err = strconv.ParseInt(text, 10, 32); err != nil || p.Canary < 0 {
 			return p, &invalid.Error{Field: "canary", Problem: "must be a number of jobs, 0 for none"}
 		}
 	}
+
 	return p, cmp.Or(err, p.Check(), confirmed(c, o))
 }
 
@@ -190,10 +210,12 @@ func confirmed(c echo.Context, o operation.Operation) error {
 	if o.Pending <= operation.ConfirmAbove {
 		return nil
 	}
+
 	typed := strings.NewReplacer(",", "", " ", "", ".", "").Replace(c.FormValue("confirm"))
 	if typed != strconv.FormatInt(o.Pending, 10) {
 		return &invalid.Error{Field: "confirm", Problem: fmt.Sprintf("type %d, the number of affected jobs", o.Pending)}
 	}
+
 	return nil
 }
 
@@ -209,9 +231,11 @@ func readRate(c echo.Context, o operation.Operation) (p operation.Pace, err erro
 		setPace(&p, in)
 		err = cmp.Or(err, p.Check())
 	}
+
 	if err == nil && !said {
 		err = &invalid.Error{Field: "rate", Problem: "is missing; enter a rate or a spread"}
 	}
+
 	return p, cmp.Or(err, p.Check())
 }
 
@@ -227,22 +251,29 @@ func paceForm(c echo.Context, was operation.Pace) (p operation.Pace, said bool, 
 	if err := web.ReadForm(c); err != nil {
 		return was, false, err
 	}
+
 	if text := strings.TrimSpace(c.FormValue("spread")); text != "" {
 		over, err := wire.ParseDuration(text)
 		if err != nil || over <= 0 {
 			return was, false, &invalid.Error{Field: "spread", Problem: fmt.Sprintf("%q is not a duration such as 10m or 2h", clip.Text(text, 64))}
 		}
+
 		was.Rate, was.Spread = 0, over
+
 		return was, true, nil
 	}
+
 	if text := strings.TrimSpace(c.FormValue("rate")); text != "" {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return was, false, &invalid.Error{Field: "rate", Problem: fmt.Sprintf("%q is not a number of jobs a second", clip.Text(text, 64))}
 		}
+
 		was.Rate, was.Spread = rate, 0
+
 		return was, true, nil
 	}
+
 	return was, false, nil
 }
 
@@ -254,6 +285,7 @@ func checkPace(member string, in apitype.PaceRequest) error {
 	case member == "canary" && *in.Canary < 0:
 		return errors.New("must be 0, for none, or more")
 	}
+
 	return nil
 }
 
@@ -263,15 +295,19 @@ func setPace(p *operation.Pace, in apitype.PaceRequest) {
 	if in.Rate != nil || in.Spread != nil {
 		p.Rate, p.Spread = 0, 0
 	}
+
 	if in.Rate != nil {
 		p.Rate = *in.Rate
 	}
+
 	if in.Spread != nil {
 		p.Spread = time.Duration(*in.Spread)
 	}
+
 	if in.Canary != nil {
 		p.Canary = *in.Canary
 	}
+
 	if in.Guard != nil {
 		p.Guard = *in.Guard
 	}

@@ -30,10 +30,12 @@ func (a *API) sources(c echo.Context) (apitype.SourceList, error) {
 		if err != nil {
 			return apitype.SourceList{}, err
 		}
+
 		all = append(all, s)
 	}
 
 	unattached, err := a.Unattached(ctx)
+
 	return apitype.SourceList{
 		Sources: all,
 		Unattached: mapped(unattached, func(u source.Unattached) apitype.UnattachedSource {
@@ -48,12 +50,14 @@ func (a *API) source(c echo.Context) (apitype.SourceDetail, error) {
 	if err != nil {
 		return apitype.SourceDetail{}, err
 	}
+
 	acts, err := a.View.SourceActs(c.Request().Context(), h.Name, MaxActs)
 	if err != nil {
 		return apitype.SourceDetail{}, err
 	}
 
 	s, err := a.sourceOf(c.Request().Context(), h)
+
 	return apitype.SourceDetail{
 		Source:  s,
 		Hazards: h.Profile.Hazards,
@@ -72,6 +76,7 @@ func (a *API) Source(c echo.Context) (source.Health, error) {
 			return h, nil
 		}
 	}
+
 	return source.Health{}, web.Fail(web.NotFound, "no source of this name is attached")
 }
 
@@ -86,6 +91,7 @@ func (a *API) SourceNamed(name string) *source.Health {
 			return &h
 		}
 	}
+
 	return nil
 }
 
@@ -97,6 +103,7 @@ func (a *API) sourceReports(name string) string {
 	case s.Report.Tells:
 		return "failures and successes"
 	}
+
 	return "failures"
 }
 
@@ -114,25 +121,30 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	open, err := a.View.OpenActs(ctx)
 	if err != nil {
 		return nil, err
 	}
 
 	left := map[string]source.Unattached{}
+
 	add := func(name string, letters, waiting int64) {
 		if name == "" || a.SourceNamed(name) != nil {
 			return
 		}
+
 		u := left[name]
 		left[name] = source.Unattached{Name: name, Letters: u.Letters + letters, Waiting: u.Waiting + waiting}
 	}
 	for _, q := range facets.Queues {
 		add(job.SourceOf(q.Name), q.Count, 0)
 	}
+
 	for name, n := range open {
 		add(name, 0, n)
 	}
+
 	return slices.SortedFunc(maps.Values(left), func(a, b source.Unattached) int {
 		return cmp.Or(cmp.Compare(b.Letters, a.Letters), cmp.Compare(a.Name, b.Name))
 	}), nil
@@ -141,6 +153,7 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 // sourceOf is an attached source, and how it fares.
 func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, error) {
 	queues, handed, err := a.Letters(ctx, h.Name)
+
 	return apitype.Source{
 		Name:         h.Name,
 		Preset:       h.Preset,

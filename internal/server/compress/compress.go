@@ -48,20 +48,25 @@ type Sender struct {
 func (s *Sender) Send(c echo.Context, status int, kind string, data []byte) error {
 	h, r := c.Response().Header(), c.Request()
 	h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
+
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	coding := Coding(r)
 	if len(data) < minSize || !reads || coding == "" || fromElsewhere(r) {
 		return c.Blob(status, kind, data)
 	}
+
 	pack := s.gzip
 	if coding == Brotli {
 		pack = s.brotli
 	}
+
 	var b bytes.Buffer
 	if err := pack(&b, data, 1+rand.IntN(mask)); err != nil {
 		return fmt.Errorf("compress an answer: %w", err)
 	}
+
 	h.Set(echo.HeaderContentEncoding, coding)
+
 	return c.Blob(status, kind, b.Bytes())
 }
 
@@ -75,11 +80,14 @@ func (s *Sender) gzip(b *bytes.Buffer, data []byte, padding int) error {
 		}
 	}
 	defer s.gzips.Put(w)
+
 	w.Reset(b)
+
 	w.Comment = strings.Repeat("-", padding)
 	if _, err := w.Write(data); err != nil {
 		return err
 	}
+
 	return w.Close()
 }
 
@@ -92,16 +100,21 @@ func (s *Sender) brotli(b *bytes.Buffer, data []byte, padding int) error {
 		w = brotli.NewWriterOptions(io.Discard, brotli.WriterOptions{Quality: brotliLevel, LGWin: window})
 	}
 	defer s.brotlis.Put(w)
+
 	w.Reset(b)
+
 	if _, err := w.Write(data); err != nil {
 		return err
 	}
+
 	if err := w.Flush(); err != nil {
 		return err
 	}
+
 	head := 0b01_0_11_0 | (padding-1)<<6
 	b.Write([]byte{byte(head), byte(head >> 8)})
 	b.WriteString(strings.Repeat("-", padding))
+
 	return w.Close()
 }
 
@@ -111,6 +124,7 @@ func fromElsewhere(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return false
 	}
+
 	return true
 }
 
@@ -122,6 +136,7 @@ func Coding(r *http.Request) string {
 			return name
 		}
 	}
+
 	return ""
 }
 
@@ -131,8 +146,11 @@ func takes(r *http.Request, coding string) bool {
 		if !strings.EqualFold(strings.TrimSpace(name), coding) {
 			continue
 		}
+
 		q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+
 		return !weighed || err == nil && q > 0
 	}
+
 	return false
 }

@@ -42,17 +42,20 @@ func (b *Body) Read(p []byte) (n int, err error) {
 	if err := b.expect(time.Now().Add(Stall)); err != nil {
 		return 0, err
 	}
+
 	if n, err = b.ReadCloser.Read(p); n > 0 {
 		if refused := b.take(n); refused != "" {
 			return 0, b.refuse(refused)
 		}
 	}
+
 	if errors.Is(err, io.EOF) {
 		b.whole = true
 		if late := b.expect(b.until); late != nil { // from here on the server only listens whether the client leaves
 			return n, late
 		}
 	}
+
 	return n, err
 }
 
@@ -60,9 +63,11 @@ func (b *Body) take(n int) (refused Refusal) {
 	if b.free {
 		return ""
 	}
+
 	if refused = b.share.Take(b.from, n); refused == "" {
 		b.held += n
 	}
+
 	return refused
 }
 
@@ -75,9 +80,11 @@ func (b *Body) expect(by time.Time) error {
 	if by.After(b.until) {
 		by = b.until
 	}
+
 	if err := b.control.SetReadDeadline(by); err != nil && !errors.Is(err, http.ErrNotSupported) && !errors.Is(err, os.ErrClosed) {
 		return err
 	}
+
 	return nil
 }
 
@@ -85,10 +92,12 @@ func (b *Body) expect(by time.Time) error {
 // that the connection can be used again.
 func (b *Body) Done() error {
 	b.share.Give(b.from, b.held)
+
 	b.held = 0
 	if b.whole {
 		return nil
 	}
+
 	return b.expect(time.Now().Add(drainTime))
 }
 
@@ -117,6 +126,7 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 		n, err = w.Writer.Write(p[:min(chunk, len(p))])
 		written, p = written+n, p[n:]
 	}
+
 	return written, err
 }
 

@@ -72,10 +72,12 @@ func (l listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		admitted, refused := l.all.admit(conn)
 		if admitted != nil {
 			return admitted, nil
 		}
+
 		l.all.refused(refused)
 		l.all.dismiss(conn, refused)
 	}
@@ -89,8 +91,10 @@ func (c *Connections) admit(conn net.Conn) (net.Conn, Refusal) {
 	if c.trusts(from) {
 		from = Address{}
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for {
 		refused := c.share.Take(from, 1)
 		if refused == "" {
@@ -99,10 +103,12 @@ func (c *Connections) admit(conn net.Conn) (net.Conn, Refusal) {
 			c.rest(made)
 			return made, ""
 		}
+
 		victim := c.victim(from, refused)
 		if victim == nil {
 			return nil, refused
 		}
+
 		c.end(victim, refused)
 	}
 }
@@ -114,6 +120,7 @@ func (c *Connections) trusts(from Address) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -124,11 +131,14 @@ func (c *Connections) victim(from Address, refused Refusal) *connection {
 		if !ok {
 			return nil
 		}
+
 		from = biggest
 	}
+
 	if idle := c.idle[from]; idle != nil {
 		return idle.Front().Value.(*connection)
 	}
+
 	return nil
 }
 
@@ -137,10 +147,12 @@ func (c *Connections) victim(from Address, refused Refusal) *connection {
 func (c *Connections) State(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	known := c.open[conn]
 	if known == nil {
 		return
 	}
+
 	switch state {
 	case http.StateIdle:
 		c.rest(known)
@@ -152,9 +164,11 @@ func (c *Connections) State(conn net.Conn, state http.ConnState) {
 // rest puts a connection behind all that are idle.
 func (c *Connections) rest(known *connection) {
 	c.wake(known)
+
 	if c.idle[known.from] == nil {
 		c.idle[known.from] = list.New()
 	}
+
 	known.place = c.idle[known.from].PushBack(known)
 	for c.idling++; c.idling > c.mostIdle; {
 		c.end(c.mostIdling().Front().Value.(*connection), ByAll)
@@ -168,6 +182,7 @@ func (c *Connections) mostIdling() (most *list.List) {
 			most = idle
 		}
 	}
+
 	return most
 }
 
@@ -184,7 +199,9 @@ func (c *Connections) wake(known *connection) {
 	if known.place == nil || idle == nil {
 		return
 	}
+
 	idle.Remove(known.place)
+
 	c.idling--
 	if known.place = nil; idle.Len() == 0 {
 		delete(c.idle, known.from)
@@ -223,6 +240,7 @@ func (c *Connections) dismiss(conn net.Conn, refused Refusal) {
 	case c.farewell <- struct{}{}:
 		go func() {
 			defer func() { <-c.farewell }()
+
 			goodbye(conn, refused)
 		}()
 	default:
@@ -234,14 +252,17 @@ func (c *Connections) dismiss(conn net.Conn, refused Refusal) {
 // sends meanwhile is taken, because closing before would tear the answer away.
 func goodbye(conn net.Conn, refused Refusal) {
 	defer conn.Close()
+
 	status, text := "503 Service Unavailable", "too many connections are open; try again\n"
 	if refused == ByAddress {
 		status, text = "429 Too Many Requests", "your address has too many connections open; close some, or try again\n"
 	}
+
 	err := conn.SetDeadline(time.Now().Add(farewellTime))
 	if err != nil {
 		return
 	}
+
 	_, err = fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n"+
 		"Retry-After: 2\r\nConnection: close\r\n\r\n%s", status, len(text), text)
 	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil {

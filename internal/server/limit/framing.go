@@ -41,6 +41,7 @@ func (f *framing) read(p []byte) {
 		if room := len(codingHeader) - len(f.line); room > 0 {
 			f.line = append(f.line, rest[:min(room, len(rest))]...)
 		}
+
 		f.length = f.length || begins(f.line, lengthHeader)
 		f.coded = f.coded || begins(f.line, codingHeader)
 		if end >= 0 {
@@ -56,6 +57,7 @@ func (f *framing) endLine() {
 	if empty && !f.ambiguous() {
 		f.length, f.coded = false, false
 	}
+
 	f.line = f.line[:0]
 }
 
@@ -70,9 +72,11 @@ func (f *framing) ambiguous() bool { return f.length && f.coded }
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.framing.read(p[:n])
+
 	if c.framing.ambiguous() {
 		c.ambiguous.Store(true)
 	}
+
 	return n, err
 }
 

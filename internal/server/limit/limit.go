@@ -29,16 +29,20 @@ func AddressOf(text string) Address {
 	if host, _, err := net.SplitHostPort(text); err == nil {
 		text = host
 	}
+
 	ip, err := netip.ParseAddr(text)
 	if err != nil {
 		return Address{}
 	}
+
 	ip = ip.Unmap().WithZone("")
 	bits := 32
 	if ip.Is6() {
 		bits = 64
 	}
+
 	network, _ := ip.Prefix(bits) // no error: so many bits an address has
+
 	return network
 }
 
@@ -81,8 +85,10 @@ func (s *Share) take(who Address, n int) Refusal {
 	case who != Address{} && mine > n && mine*(100-s.percent) > free*s.percent: // an address that has nothing yet takes what there is
 		return ByAddress
 	}
+
 	s.used += n
 	s.by[who] = mine
+
 	return ""
 }
 
@@ -90,10 +96,12 @@ func (s *Share) take(who Address, n int) Refusal {
 func (s *Share) Give(who Address, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.used -= n
 	if s.by[who] -= n; s.by[who] <= 0 {
 		delete(s.by, who)
 	}
+
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
@@ -105,18 +113,23 @@ func (s *Share) Give(who Address, n int) {
 func (s *Share) Wait(ctx context.Context, who Address, patience time.Duration) (Refusal, error) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
+
 	for {
 		s.mu.Lock()
+
 		refused := s.take(who, 1)
 		if refused == "" {
 			s.mu.Unlock()
 			return "", nil
 		}
+
 		if s.changed == nil {
 			s.changed = make(chan struct{})
 		}
+
 		changed := s.changed
 		s.mu.Unlock()
+
 		select {
 		case <-changed:
 		case <-late.C:
@@ -138,11 +151,13 @@ func (s *Share) Used() int {
 func (s *Share) biggest(than Address) (who Address, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	most := s.by[than]
 	for from, n := range s.by {
 		if n > most {
 			who, most, ok = from, n, true
 		}
 	}
+
 	return who, ok
 }

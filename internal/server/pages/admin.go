@@ -38,16 +38,20 @@ func (p *Pages) policies(c echo.Context) error {
 	})
 	values := c.QueryParams()
 	name := cmp.Or(values.Get("preset"), "default")
+
 	policy, ttr, err := p.Config.Find(name)
 	if err != nil {
 		v.Errors["preset"], name = err.Error(), "default"
 		policy, ttr, err = p.Config.Find(name)
 	}
+
 	if err != nil { // unreachable: there is always a default
 		return err
 	}
+
 	v.From = policypage.Entry{Name: name, Policy: policy, TTR: ttr}
 	v.Title = v.Title + ": " + name
+
 	q := formFields{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
 	if len(v.Errors) == 0 {
@@ -56,6 +60,7 @@ func (p *Pages) policies(c echo.Context) error {
 			v.FromHerd = herd(v.From.Policy)
 		}
 	}
+
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
@@ -84,6 +89,7 @@ func (q formFields) form(p retry.Policy) map[string]string {
 			all[name] = clip.Text(q.values.Get(name), templates.MaxField)
 		}
 	}
+
 	return all
 }
 
@@ -103,6 +109,7 @@ func (q formFields) noteField(err error) {
 		if field == "jitter" {
 			field = "jitter_low"
 		}
+
 		q.wrong[field] = cmp.Or(q.wrong[field], wrong.Problem)
 	}
 }
@@ -127,15 +134,18 @@ func read[T any](q formFields, name string, parse func(string) (T, error)) *T {
 	if text == "" {
 		return nil
 	}
+
 	if len(text) > templates.MaxField || !utf8.ValidString(text) {
 		q.wrong[name] = fmt.Sprintf("must be valid UTF-8 of at most %d bytes", templates.MaxField)
 		return nil
 	}
+
 	value, err := parse(text)
 	if err != nil {
 		q.wrong[name] = err.Error()
 		return nil
 	}
+
 	return &value
 }
 
@@ -153,6 +163,7 @@ func (q formFields) jitter() *retry.Jitter {
 	case q.values.Has("jitter_low") && q.values.Has("jitter_high"):
 		return &retry.Jitter{}
 	}
+
 	return nil
 }
 
@@ -162,6 +173,7 @@ func wholeNumber(s string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a whole number, or is too large", clip.Text(s, 32))
 	}
+
 	return n, nil
 }
 
@@ -171,6 +183,7 @@ func anyNumber(s string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number", clip.Text(s, 32))
 	}
+
 	return x, nil
 }
 
@@ -180,6 +193,7 @@ func durations(s string) ([]time.Duration, error) {
 	if len(words) > retry.MaxEntries {
 		return nil, fmt.Errorf("has %d entries, at most %d are allowed", len(words), retry.MaxEntries)
 	}
+
 	all := make([]time.Duration, len(words))
 	for i, word := range words {
 		var err error
@@ -187,6 +201,7 @@ func durations(s string) ([]time.Duration, error) {
 			return nil, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -204,11 +219,14 @@ func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error
 	into(&r, &v.Users)(p.View.Accounts().Users(ctx))
 	into(&r, &v.Sessions)(p.View.Accounts().Sessions(ctx, v.Now))
 	into(&r, &v.Tokens)(p.View.Accounts().Tokens(ctx))
+
 	if r.err != nil {
 		return r.err
 	}
+
 	slices.SortStableFunc(v.Tokens, func(a, b access.Token) int { return cmp.Compare(over(a, v.Now), over(b, v.Now)) })
 	v.Own = access.Session{Hash: who.Session}.ID()
+
 	return p.Show(c, status, v.Page())
 }
 
@@ -228,6 +246,7 @@ func (p *Pages) accessForm(act api.Act) echo.HandlerFunc {
 		if err := web.ReadForm(c); err != nil {
 			return err
 		}
+
 		out, err := act.Do(c)
 		switch {
 		case err != nil:
@@ -237,6 +256,7 @@ func (p *Pages) accessForm(act api.Act) echo.HandlerFunc {
 		case web.WantsJSON(c.Request()):
 			return web.JSON(c, out.Status, out.Says)
 		}
+
 		return p.showAccess(c, out.Status, adminpage.Access{Made: c.FormValue("name"), Secret: out.Secret})
 	}
 }
@@ -249,7 +269,9 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 	if web.WantsJSON(c.Request()) || !errors.As(err, &no) && !errors.As(err, &field) && !errors.Is(err, access.ErrUnknown) {
 		return err
 	}
+
 	f := web.Describe(err)
+
 	return p.showAccess(c, f.Kind.Status, adminpage.Access{
 		Problem: f.Text, Field: f.Field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),
 	})
@@ -269,5 +291,6 @@ func (p *Pages) audit(c echo.Context) error {
 	var r reads
 	inTime(&r, &v.List)(p.View.Audit(c.Request().Context(), f, after, web.PageLimit))
 	v.Slow = r.slow
+
 	return p.show(c, r, v.Page())
 }

@@ -37,18 +37,22 @@ func (p *Pages) jobs(c echo.Context) error {
 	if id, ok := pastedID(values); ok {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
+
 	v := listpage.Jobs{Frame: p.frame(c, "Jobs", "jobs"), After: values.Get("after")}
 	filter, after, wrong := web.Query(values)
 	v.Filter, v.Errors = filter, byField(wrong)
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, filter, v.Errors))
+
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
+
 	into(&r, &v.Chart)(p.chart(c.Request().Context(), time.Now(), filter))
 	inTime(&r, &v.List)(p.View.Jobs(c.Request().Context(), filter, after, web.PageLimit))
 	into(&r, &v.Hits)(p.View.Hits(c.Request().Context(), filter, v.List.Jobs))
 	v.Slow = r.slow
+
 	return p.show(c, r, v.Page())
 }
 
@@ -66,6 +70,7 @@ func byField(wrong []*invalid.Error) map[string]string {
 	for _, w := range wrong {
 		all[w.Field] = w.Problem
 	}
+
 	return all
 }
 
@@ -76,6 +81,7 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	if id, ok := pastedID(values); ok {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
+
 	v := listpage.DeadLetters{Frame: p.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	f, after, wrong := web.DeadLettersQuery(values)
 	v.Filter, v.Errors = f, byField(wrong)
@@ -84,23 +90,30 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, dead, v.Errors))
 	into(&r, &v.Letters)(p.letterUsage(ctx, now, v.Snapshot))
+
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
+
 	v.Refused = p.refused(ctx, &r, f)
 	inTime(&r, &v.List)(p.View.Letters(ctx, f, after, web.PageLimit))
+
 	jobs := make([]job.Job, len(v.List.Letters))
 	for i, l := range v.List.Letters {
 		jobs[i] = l.Job
 	}
+
 	into(&r, &v.Hits)(p.View.Hits(ctx, f, jobs))
+
 	var queues []string
 	for _, refused := range v.Refused {
 		queues = append(queues, refused.Job.Queue)
 	}
+
 	v.Configs = p.queueConfigs(queues...)
 	into(&r, &v.Groups)(p.View.GroupsOf(ctx, v.List.Letters))
 	v.Slow = r.slow
+
 	return p.show(c, r, v.Page())
 }
 
@@ -110,18 +123,22 @@ func (p *Pages) trash(c echo.Context) error {
 	if id, ok := pastedID(c.QueryParams()); ok {
 		return c.Redirect(http.StatusSeeOther, "/jobs/"+id)
 	}
+
 	v := listpage.Trash{Frame: p.frame(c, "Trash", "trash"), Keeps: p.Config.Retention().Trash, After: c.QueryParam("after")}
 	filter, after, wrong := web.TrashQuery(c.QueryParams())
 	v.Filter, v.Errors = filter, byField(wrong)
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, filter, v.Errors))
+
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
+
 	inTime(&r, &v.List)(p.View.Jobs(c.Request().Context(), filter, after, web.PageLimit))
 	into(&r, &v.Hits)(p.View.Hits(c.Request().Context(), filter, v.List.Jobs))
 	into(&r, &v.Was)(p.View.Trashed(c.Request().Context(), v.List.Jobs))
 	v.Slow = r.slow
+
 	return p.show(c, r, v.Page())
 }
 
@@ -129,17 +146,22 @@ func (p *Pages) trash(c echo.Context) error {
 // which it reads again. A query that cannot be read stays as it was typed.
 func (p *Pages) queryAbove(c echo.Context, frame *templates.Frame, f filter.Filter, wrong map[string]string) (listpage.Query, error) {
 	var r reads
+
 	ctx, v := c.Request().Context(), listpage.Query{Queues: p.View.QueueNames()}
 	if wrong["q"] != "" {
 		v.Typed = c.QueryParam("q")
 	}
+
 	into(&r, &v.Tally)(p.tally(ctx, frame, f, len(wrong) == 0))
 	frame.Now = time.Now().UTC() // all that was counted is from before, so that a selection of all has that number
+
 	into(&r, &v.Dead)(p.View.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
+
 	if f.Searches() {
 		v.Indexing = p.View.Reindexing()
 		into(&r, &v.Lag)(p.View.SearchLag(ctx))
 	}
+
 	return v, r.err
 }
 
@@ -153,6 +175,7 @@ const (
 // tally counts the jobs of a list, if its filter can be used.
 func (p *Pages) tally(ctx context.Context, frame *templates.Frame, f filter.Filter, usable bool) (filter.Tally, error) {
 	var known filter.Tally
+
 	var complete bool
 	err := p.steady(frame, func() (err error) {
 		known, complete, err = p.View.Known(ctx, f)
@@ -161,19 +184,24 @@ func (p *Pages) tally(ctx context.Context, frame *templates.Frame, f filter.Filt
 	if complete || err != nil {
 		return known, err
 	}
+
 	known.More = true // until it is counted
 	if !usable {
 		return known, nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, tallyTime)
 	defer cancel()
+
 	t, slow, err := web.InTime(p.View.Tally(ctx, f, tallyLimit))
 	if slow || err != nil {
 		return known, err
 	}
+
 	if !t.Whole {
 		t.Facets = known.Facets
 	}
+
 	return t, nil
 }
 
@@ -190,12 +218,15 @@ func (p *Pages) job(c echo.Context) error {
 	if errors.Is(err, job.ErrNotFound) {
 		return p.gone(c, err)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if c.QueryParam("payload") == "more" {
 		return p.jobPage(c, d, moreLimit, false)
 	}
+
 	return p.jobPage(c, d, previewLimit, false)
 }
 
@@ -206,11 +237,14 @@ func (p *Pages) attempts(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	d, err := p.Job(c, before)
 	if err != nil {
 		return err
 	}
+
 	v := jobpage.View{Frame: p.frame(c, "Attempts "+d.Job.ID[len(d.Job.ID)-8:], "jobs"), Detail: d}
+
 	return p.Show(c, http.StatusOK, v.EarlierAttempts())
 }
 
@@ -234,6 +268,7 @@ func (p *Pages) jobPage(c echo.Context, d history.Detail, preview int, revealed 
 	var err error
 	v.PausedAt, v.PausedBy, err = p.View.Paused(c.Request().Context(), j.Queue)
 	r.err = cmp.Or(r.err, err)
+
 	return p.show(c, r, v.Page())
 }
 
@@ -244,6 +279,7 @@ func (p *Pages) payload(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return web.Download(c, d.Job.ID, "text/plain; charset=utf-8", d.Job.Payload)
 }
 
@@ -254,12 +290,15 @@ func (p *Pages) gone(c echo.Context, missing error) error {
 	if err != nil {
 		return err
 	}
+
 	entries, err := p.Trail(c, id)
 	removed, known := errors.AsType[*retention.Removed](missing)
 	if err != nil || len(entries) == 0 && !known {
 		return errors.Join(missing, err)
 	}
+
 	v := adminpage.Gone{Frame: p.frame(c, "Gone", "jobs"), ID: id, Entries: entries, Removed: removed}
+
 	return p.Show(c, http.StatusGone, v.Page())
 }
 
@@ -270,17 +309,21 @@ func (p *Pages) reveal(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
 	}
+
 	d, err := p.api.Reveal(c)
 	if err != nil {
 		return err
 	}
+
 	if !web.WantsJSON(c.Request()) {
 		return p.jobPage(c, d, moreLimit, true)
 	}
+
 	says, err := p.api.Detail(c, d)
 	if err != nil {
 		return err
 	}
+
 	return web.JSON(c, http.StatusOK, says)
 }
 
@@ -295,6 +338,7 @@ func (p *Pages) edit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return p.Show(c, http.StatusOK, p.editor(c, d.Job, nil).Page())
 }
 
@@ -304,9 +348,11 @@ func (p *Pages) replay(act api.Act) echo.HandlerFunc {
 		if err := web.ReadFormOf(c, maxEdit); err != nil {
 			return err
 		}
+
 		if c.FormValue("changes") != "" { // only the editor has this field
 			return p.replayEdited(c)
 		}
+
 		return p.act(c, act)
 	}
 }
@@ -319,10 +365,12 @@ func (p *Pages) replayEdited(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	run, err := api.ReadRun(c)
 	if err != nil {
 		return err
 	}
+
 	d, err := p.View.Original(c.Request().Context(), id)
 	if err != nil {
 		return err
@@ -337,15 +385,19 @@ func (p *Pages) replayEdited(c echo.Context) error {
 		v.Checked = true
 		return p.editorAgain(c, http.StatusOK, v, nil)
 	}
+
 	out, err := p.api.ReplayEdited(c, id, run, edit)
 	if first := new(job.Conflict); errors.As(err, &first) {
 		v.Conflict = first.Problem
 		return p.editorAgain(c, http.StatusConflict, v, err)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	out.Job = "" // the editor does not lead back to a list, so there is no row to account for
+
 	return done(c, out)
 }
 
@@ -354,14 +406,17 @@ func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err erro
 	if !web.WantsJSON(c.Request()) {
 		return p.Show(c, status, v.Page())
 	}
+
 	if err != nil {
 		return err
 	}
+
 	for _, field := range v.Fields() {
 		if problem := v.Errors[field]; problem != "" {
 			return &invalid.Error{Field: field, Problem: problem}
 		}
 	}
+
 	return web.JSON(c, http.StatusOK, apitype.Valid{Valid: true, Changed: v.Paths})
 }
 
@@ -379,6 +434,7 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit 
 			v.Fixed = "The payload cannot be changed at this source. A replay keeps every byte."
 		}
 	}
+
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
 	for _, field := range v.Fields() {
@@ -386,7 +442,9 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit 
 			v.Form[field] = strings.ToValidUTF8(strings.ReplaceAll(form.Get(field), "\r\n", "\n"), "\uFFFD")
 		}
 	}
+
 	v.Will = v.Form["payload"]
+
 	return v
 }
 
@@ -396,6 +454,7 @@ func (p *Pages) policyNames() []string {
 	for _, named := range p.Config.NamedPolicies() {
 		names = append(names, named.Name)
 	}
+
 	return names
 }
 
@@ -404,23 +463,28 @@ func (p *Pages) policyNames() []string {
 // back to the page.
 func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 	q := formFields{values: filledIn(form), wrong: v.Errors}
+
 	w := api.Change{Queue: strings.TrimSpace(form.Get("queue")), Patch: q.patch()}
 	w.Patch.Use = strings.TrimSpace(form.Get("use"))
 	if action := retry.Action(form.Get("on_exhaustion")); action != "" {
 		w.Patch.OnExhaustion = &action
 	}
+
 	w.Priority = read(q, "priority", wholeNumber)
 	if mode := read(q, "mode", api.ReadMode); mode != nil {
 		w.Mode = *mode
 	}
+
 	w.RunAt = startOf(q, time.Now())
 	if form.Has("payload") && v.Fixed == "" {
 		w.Payload = typed(form.Get("payload"), v.Job)
 	}
+
 	edit, wrong := p.api.Edit(j, w)
 	for _, err := range wrong {
 		q.noteField(err)
 	}
+
 	v.Paths, v.RunAt = edit.Paths, edit.RunAt
 	if edit.Policy != nil {
 		v.Policy = *edit.Policy
@@ -435,6 +499,7 @@ func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 	} else if v.Errors["payload"] == "" {
 		v.Will = v.Was
 	}
+
 	return edit
 }
 
@@ -446,6 +511,7 @@ func filledIn(form url.Values) url.Values {
 			all[name] = values
 		}
 	}
+
 	return all
 }
 
@@ -461,6 +527,7 @@ func startOf(q formFields, now time.Time) time.Time {
 	case at != nil:
 		return *at
 	}
+
 	return time.Time{}
 }
 
@@ -473,5 +540,6 @@ func typed(text string, j job.Job) []byte {
 	if text == shown || view.SameJSON([]byte(text), []byte(shown)) {
 		return j.Payload
 	}
+
 	return []byte(text)
 }

@@ -53,17 +53,21 @@ func (p *Pages) overview(c echo.Context) error {
 	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
 	var tallies []failures.Tally
 	into(&r, &tallies)(p.View.GroupTallies(ctx))
+
 	for _, t := range tallies {
 		if t.State == failures.Ignored {
 			v.Ignored = t.Groups
 		}
 	}
+
 	if v.Snapshot.Depths[job.StatusHeld] > 0 {
 		into(&r, &v.Unhandled)(p.View.Held(ctx, "", worstHeld))
 	}
+
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
 	v.Slow = r.slow
 	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == job.Totals{}
+
 	return p.show(c, r, v.Page())
 }
 
@@ -76,9 +80,11 @@ func (p *Pages) failing(ctx context.Context, r *reads, queue string) (all []job.
 		inTime(r, &page)(p.View.Jobs(ctx, newest, filter.Cursor{}, failingLimit))
 		all = append(all, page.Jobs...)
 	}
+
 	slices.SortFunc(all, func(a, b job.Job) int {
 		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
 	})
+
 	return all[:min(len(all), failingLimit)]
 }
 
@@ -89,16 +95,20 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	if p.View.Snapshot().Depths[job.StatusDLQFailed] == 0 {
 		return nil
 	}
+
 	f.Status, f.Sort = job.StatusDLQFailed, ""
 	var page filter.List
 	inTime(r, &page)(p.View.Jobs(ctx, f, filter.Cursor{}, refusedLimit))
+
 	var problems map[int64]string
 	if len(page.Jobs) > 0 {
 		into(r, &problems)(p.View.Problems(ctx, page.Jobs))
 	}
+
 	for _, j := range page.Jobs {
 		all = append(all, templates.Refused{Job: j, Problem: problems[j.Seq]})
 	}
+
 	return all
 }
 
@@ -117,6 +127,7 @@ func (p *Pages) retention(c echo.Context) error {
 	var r reads
 	into(&r, &v.LetterUsage)(p.letterUsage(ctx, v.Now, v.Snapshot))
 	into(&r, &v.Removals)(p.View.Removals(ctx))
+
 	return p.show(c, r, v.Page())
 }
 
@@ -127,6 +138,7 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 	if p.View.Snapshot().Operations == 0 {
 		return nil, nil
 	}
+
 	all, err := p.View.OpenOperations(ctx)
 	all = slices.DeleteFunc(all, func(o operation.Operation) bool { return o.State == operation.Preview })
 	for _, o := range all[:min(len(all), openLimit)] {
@@ -134,8 +146,10 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 		if err != nil {
 			return nil, err
 		}
+
 		shown = append(shown, p.shownOperation(o, progress))
 	}
+
 	return shown, err
 }
 
@@ -154,6 +168,7 @@ func (p *Pages) fullest() []string {
 	for _, state := range templates.LiveStates() {
 		live = append(live, job.Status(state))
 	}
+
 	return web.Foremost(fullestLimit, p.View.QueueNames(), p.View.Fullest(fullestLimit, live))
 }
 
@@ -163,22 +178,27 @@ func (p *Pages) queues(c echo.Context) error {
 	ctx, now, all := c.Request().Context(), time.Now(), p.QueueNames()
 	v := queuepage.List{Frame: p.frame(c, "Queues", "queues"), Total: len(all), Name: strings.TrimSpace(c.QueryParam("name"))}
 	var r reads
+
 	names, found, err := p.listed(ctx, all, v.Name)
 	if err != nil {
 		return err
 	}
+
 	v.Found = found
 	into(&r, &v.Queues)(p.Queues(ctx, names))
 	into(&r, &v.Held)(p.View.Held(ctx, "", heldLimit))
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
+
 	v.Configs = p.queueConfigs(names...)
 	for _, name := range all {
 		if job.SourceOf(name) != "" {
 			v.Foreign++
 			continue
 		}
+
 		v.Workers += p.Config.Workers(name)
 	}
+
 	return p.show(c, r, v.Page())
 }
 
@@ -189,9 +209,11 @@ func (p *Pages) listed(ctx context.Context, all []string, text string) (names []
 		names, err = p.attention(ctx, all)
 		return names, len(all), err
 	}
+
 	names = slices.DeleteFunc(slices.Clone(all), func(name string) bool {
 		return !strings.Contains(strings.ToLower(name), strings.ToLower(text))
 	})
+
 	return names[:min(len(names), queuesLimit)], len(names), nil
 }
 
@@ -201,10 +223,12 @@ func (p *Pages) attention(ctx context.Context, all []string) ([]string, error) {
 	if len(all) <= queuesLimit {
 		return all, nil
 	}
+
 	paused, err := p.View.PausedQueues(ctx, queuesLimit)
 	refused := p.View.Fullest(queuesLimit, []job.Status{job.StatusDLQFailed})
 	waiting := []job.Status{job.Status(job.Available), job.Status(job.Retryable), job.Status(job.Scheduled)}
 	others := p.View.Fullest(queuesLimit, []job.Status{job.StatusDeadLetter}, waiting)
+
 	return web.Foremost(queuesLimit, all, refused, paused, others), err
 }
 
@@ -218,6 +242,7 @@ func (p *Pages) queueConfigs(queues ...string) map[string]templates.QueueConfig 
 			DeadLetters: p.Config.DeadLetters(name), ForwardedTo: p.WebhookHost(name),
 		}
 	}
+
 	return all
 }
 
@@ -227,6 +252,7 @@ func (p *Pages) queue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	ctx, now := c.Request().Context(), time.Now()
 	v := queuepage.View{Frame: p.frame(c, name, "queues")}
 	var r reads
@@ -239,6 +265,7 @@ func (p *Pages) queue(c echo.Context) error {
 	inTime(&r, &groups)(p.View.Groups(ctx, now, failures.Filter{State: failures.Open, Queue: name}, failures.Cursor{}, causesLimit))
 	into(&r, &v.Held)(p.View.Held(ctx, name, heldLimit))
 	v.Groups, v.Slow = groups.Groups, r.slow
+
 	return p.show(c, r, v.Page())
 }
 
@@ -260,9 +287,11 @@ func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*tem
 	var r reads
 	inTime(&r, &chart.Hour)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastHour()))
 	inTime(&r, &chart.Day)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastDay()))
+
 	if chart.Slow = r.slow; r.slow {
 		chart.Hour, chart.Day = nil, nil
 	}
+
 	return chart, r.err
 }
 
@@ -278,12 +307,15 @@ func (p *Pages) workers(c echo.Context) error {
 			v.Foreign++
 			continue
 		}
+
 		v.Places += p.Config.Workers(name)
 	}
+
 	all, err := p.WorkerQueues(c.Request().Context(), queuesLimit)
 	if err != nil {
 		return err
 	}
+
 	running := p.Engine.Running()
 	for _, q := range all {
 		v.Queues = append(v.Queues, queuepage.WorkerQueue{
@@ -291,15 +323,19 @@ func (p *Pages) workers(c echo.Context) error {
 			Waiting: q.Depths[job.Status(job.Available)], PausedAt: q.PausedAt,
 		})
 	}
+
 	claimed, more, slow, err := p.Claimed(c.Request().Context())
 	if err != nil {
 		return err
 	}
+
 	for _, j := range claimed {
 		v.Waits[j.ID] = j.Waits
 		v.Jobs = append(v.Jobs, j.Job)
 	}
+
 	v.More, v.Slow = more, slow
+
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
@@ -317,19 +353,25 @@ func (p *Pages) failures(c echo.Context) error {
 	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)
 	var r reads
 	into(&r, &v.Tallies)(p.View.GroupTallies(ctx))
+
 	for _, t := range v.Tallies {
 		if t.State == failures.Open { // the navigation says it, too
 			v.Snapshot.OpenGroups = t.Groups
 		}
 	}
+
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
+
 	inTime(&r, &v.List)(p.View.Groups(ctx, now, filter, after, web.PageLimit))
+
 	if filter.Text == "" && filter.Class == "" && v.After == "" {
 		inTime(&r, &v.Classes)(p.View.RollUp(ctx, now, filter, shownClasses))
 	}
+
 	v.Slow = r.slow
+
 	return p.show(c, r, v.Page())
 }
 
@@ -337,23 +379,28 @@ func (p *Pages) failures(c echo.Context) error {
 // what the payloads of the failed jobs have in common.
 func (p *Pages) failure(c echo.Context) error {
 	ctx, fingerprint := c.Request().Context(), c.Param("fingerprint")
+
 	v := failurepage.View{Frame: p.frame(c, "", "failures")}
 	var err error
 	if v.Detail, err = p.View.Group(ctx, v.Now, fingerprint); err != nil {
 		return err
 	}
+
 	v.Now = time.Now().UTC() // all that was counted is from before, so that a selection of all has that number
+
 	v.Title = v.Class
 	v.Keys, v.Read = commonest(v.Jobs)
 	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
 		return err
 	}
+
 	if v.Class != "" {
 		v.Alike, err = p.View.RollUp(ctx, v.Now, failures.Filter{State: failures.Open, Class: v.Class}, 1)
 		if err != nil {
 			return err
 		}
 	}
+
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
@@ -371,14 +418,18 @@ func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 		if json.Unmarshal(j.Payload, &object) != nil || object == nil {
 			continue
 		}
+
 		read++
+
 		for name, value := range object {
 			if seen[name] == nil {
 				seen[name] = map[string]int{}
 			}
+
 			seen[name][string(value)]++
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		key := failurepage.PayloadKey{Name: name, Values: len(seen[name])}
 		for _, value := range slices.Sorted(maps.Keys(seen[name])) {
@@ -386,11 +437,14 @@ func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 				key.Commonest, key.Jobs = value, n
 			}
 		}
+
 		keys = append(keys, key)
 	}
+
 	slices.SortStableFunc(keys, func(a, b failurepage.PayloadKey) int {
 		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), cmp.Compare(a.Values, b.Values))
 	})
+
 	return keys[:min(len(keys), maxKeys)], read
 }
 
@@ -400,50 +454,61 @@ func (p *Pages) operations(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	v := operationpage.List{Frame: p.frame(c, "Operations", "operations"), After: after}
 	if v.List, err = p.View.Operations(c.Request().Context(), after, web.PageLimit); err != nil {
 		return err
 	}
+
 	return p.Show(c, http.StatusOK, v.Page())
 }
 
 // operation is the page /operations/{id}: the preview, or the progress.
 func (p *Pages) operation(c echo.Context) error {
 	ctx := c.Request().Context()
+
 	id, err := web.ParamOperation(c)
 	if err != nil {
 		return err
 	}
+
 	v := operationpage.View{
 		Frame: p.frame(c, fmt.Sprintf("Operation %d", id), "operations"), Show: c.QueryParam("state"), UnknownType: p.Config.UnknownType,
 	}
 	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
 		return err
 	}
+
 	if v.After, err = web.Number(c, "after"); err != nil {
 		return err
 	}
+
 	show, err := web.ItemQuery(c)
 	if err != nil {
 		return err
 	}
+
 	var r reads
 	if v.Filter.Searches() {
 		v.Indexing = p.View.Reindexing()
 		into(&r, &v.Lag)(p.View.SearchLag(ctx))
 	}
+
 	into(&r, &v.Breakdown)(p.api.Breakdown(ctx, id))
 	into(&r, &v.Items)(p.View.Items(ctx, id, show, v.After, web.PageLimit))
 	into(&r, &v.Log)(p.View.OperationLog(ctx, id, web.CallerOf(c).Role.May(access.Manage)))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
+
 	v.Origin = p.api.SourceNamed(v.Progress.Handed.Source)
 	for i, o := range v.UnderWay { // the navigation says of it what the page says
 		if o.ID == id {
 			v.UnderWay[i] = p.shownOperation(v.Operation, v.Progress)
 		}
 	}
+
 	if v.Operation.State == operation.Collecting { // until there is something to decide
 		c.Response().Header().Set("Refresh", "1")
 	}
+
 	return p.show(c, r, v.Page())
 }

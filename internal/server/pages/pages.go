@@ -96,15 +96,19 @@ func (p *Pages) Routes(r *web.Routes) {
 	r.Page("/audit", access.View, p.audit, web.AuditParameters()...)
 	r.Page("/access", access.Manage, p.access)
 	r.Get("/static/:file", access.Public, p.static, web.AnyParameter)
+
 	for _, act := range p.api.Acts() {
 		r.Post(act.Path, access.Operate, p.form(act))
 	}
+
 	for _, act := range p.api.ManageActs() {
 		r.Post(act.Path, access.Manage, p.form(act))
 	}
+
 	for _, act := range p.api.AccessActs() {
 		r.Post("/access"+act.Path, access.Manage, p.accessForm(act))
 	}
+
 	if p.options.Demo != nil {
 		r.Post("/demo/faults/:name", access.Operate, p.setFault)
 		r.Post("/demo/reset", access.Operate, p.resetDemo)
@@ -149,10 +153,13 @@ func (p *Pages) Show(c echo.Context, status int, page templ.Component) error {
 		b = new(bytes.Buffer)
 	}
 	defer p.buffers.Put(b)
+
 	b.Reset()
+
 	if err := page.Render(context.WithoutCancel(c.Request().Context()), b); err != nil {
 		return fmt.Errorf("render %s: %w", c.Path(), err)
 	}
+
 	return p.Send(c, status, echo.MIMETextHTMLCharsetUTF8, rebased(p.options.BasePath, b.Bytes()))
 }
 
@@ -176,6 +183,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	if !who.Role.May(access.View) { // what the product shows is nothing for strangers
 		return templates.Frame{Title: title, Now: time.Now().UTC(), Stranger: true, User: who.Name, LogOut: who.Means == web.BySession}
 	}
+
 	f := templates.Frame{
 		Title: title, Section: section, Now: time.Now().UTC(), Snapshot: p.View.Snapshot(), QueueCount: len(p.View.QueueNames()),
 		Insecure: p.options.Insecure && p.options.Open(), Problem: p.problem(), Acted: p.acted(c),
@@ -183,25 +191,30 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	}
 	f.Seq = f.Snapshot.Seq
 	f.Held, f.Origin = p.held(f.Problem), p.origin(c.Request())
+
 	f.Outdated = templates.Outdated(p.Engine.Sources())
 	var err error
 	if f.UnderWay, err = p.underWay(c.Request().Context()); err != nil && c.Request().Context().Err() == nil {
 		p.Log.Warn("The navigation lacks the operations that are under way.", "error", err) // the page itself is worth more
 	}
+
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()
 	} else {
 		f.Still = true // the answer to a form has no address at which it could be drawn again
 	}
+
 	if who.Means != web.ByOpenness {
 		f.Role = who.Role
 	}
+
 	if p.options.Demo != nil {
 		f.Demo = &templates.Demo{
 			Faults: p.options.Demo.Faults(), Used: p.options.Demo.Used(),
 			Until: "The database of this demo is deleted when the demo stops.",
 		}
 	}
+
 	return f
 }
 
@@ -218,6 +231,7 @@ func (p *Pages) steady(f *templates.Frame, read func() error) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -227,6 +241,7 @@ func (p *Pages) origin(r *http.Request) string {
 	if p.options.HTTPS(r) {
 		scheme = "https"
 	}
+
 	return scheme + "://" + r.Host + p.options.BasePath
 }
 
@@ -245,6 +260,7 @@ func (p *Pages) problem() string {
 	if text == "" {
 		return ""
 	}
+
 	return fmt.Sprintf("%s%s. This began at %s.", strings.ToUpper(text[:1]), text[1:], since.Format("15:04:05 UTC on 2006-01-02"))
 }
 
@@ -254,6 +270,7 @@ func (p *Pages) held(problem string) *job.Hold {
 	if !ok || held.Of == job.Database && problem != "" {
 		return nil
 	}
+
 	return &held
 }
 
@@ -264,6 +281,7 @@ func (p *Pages) Notices() string {
 	if held := p.held(text); held != nil {
 		text += fmt.Sprint(*held)
 	}
+
 	if pause := p.Paused(); pause != nil {
 		text += fmt.Sprint(*pause)
 	}
@@ -272,6 +290,7 @@ func (p *Pages) Notices() string {
 	for _, h := range templates.Outdated(p.Engine.Sources()) {
 		text += fmt.Sprint(h.Name, h.Moved, h.Own, h.Since)
 	}
+
 	return text
 }
 
@@ -282,10 +301,12 @@ func (p *Pages) acted(c echo.Context) *job.Change {
 	if err != nil {
 		return nil
 	}
+
 	changes, err := p.View.Changes(c.Request().Context(), []string{id})
 	if err != nil || len(changes) == 0 {
 		return nil // the page itself is worth more than this line
 	}
+
 	return &changes[0]
 }
 
@@ -302,10 +323,13 @@ func (p *Pages) Problem(c echo.Context, f web.Failure) error {
 	if f.First != nil && f.First.Job.ID != "" {
 		return p.Show(c, f.Kind.Status, templates.Conflict{Frame: frame, Action: web.LastSegment(c.Path()), Err: f.First}.Page())
 	}
+
 	if f.Field != "" {
 		f.Field = "“" + f.Field + "”" // at the beginning of a sentence it would get a capital
 	}
+
 	view := templates.Problem{Frame: frame, Status: f.Kind.Status, Title: f.Kind.Title, Text: f.Error(), RequestID: web.RequestID(c)}
+
 	return p.Show(c, f.Kind.Status, view.Page())
 }
 
@@ -317,18 +341,23 @@ func (p *Pages) static(c echo.Context) error {
 	if !ok {
 		return echo.ErrNotFound
 	}
+
 	c.Response().Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	c.Response().Header().Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
+
 	content := file.Plain
 	switch coding := compress.Coding(c.Request()); coding {
 	case compress.Brotli:
 		c.Response().Header().Set(echo.HeaderContentEncoding, coding)
+
 		content = file.Brotli()
 	case compress.Gzip:
 		c.Response().Header().Set(echo.HeaderContentEncoding, coding)
+
 		content = file.Gzip()
 	}
+
 	return c.Blob(http.StatusOK, file.Type, content)
 }
 
@@ -340,6 +369,7 @@ func (p *Pages) form(act api.Act) echo.HandlerFunc {
 	case "/operations":
 		return newOperation(act)
 	}
+
 	return func(c echo.Context) error { return p.act(c, act) }
 }
 
@@ -349,6 +379,7 @@ func (p *Pages) act(c echo.Context, act api.Act) error {
 	if err != nil {
 		return err
 	}
+
 	return done(c, out)
 }
 
@@ -367,9 +398,11 @@ func withActed(back, id string) string {
 	if err != nil { // unreachable: LocalPath has parsed it
 		return back
 	}
+
 	values := u.Query()
 	values.Set("acted", id)
 	u.RawQuery = values.Encode()
+
 	return u.String()
 }
 
@@ -382,9 +415,11 @@ func newOperation(act api.Act) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+
 		if web.WantsJSON(c.Request()) {
 			return web.JSON(c, out.Status, out.Says)
 		}
+
 		return c.Redirect(http.StatusSeeOther, out.Page)
 	}
 }
@@ -394,17 +429,21 @@ func (p *Pages) setFault(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
 	}
+
 	broken, err := strconv.ParseBool(c.FormValue("broken"))
 	if err != nil {
 		return &invalid.Error{Field: "broken", Problem: "must be true or false"}
 	}
+
 	if err := p.options.Demo.SetFault(c.Param("name"), broken); err != nil {
 		return err
 	}
+
 	text := "Fixed."
 	if broken {
 		text = "Broken again."
 	}
+
 	return web.Done(c, "/", apitype.Done{Text: text})
 }
 
@@ -413,8 +452,10 @@ func (p *Pages) resetDemo(c echo.Context) error {
 	if err := web.ReadForm(c); err != nil {
 		return err
 	}
+
 	if err := p.options.Demo.Reset(c.Request().Context()); err != nil {
 		return err
 	}
+
 	return web.Done(c, "/", apitype.Done{Text: "The demo starts over"})
 }

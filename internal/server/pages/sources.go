@@ -18,7 +18,9 @@ func (p *Pages) sources(c echo.Context) error {
 		into(&r, &s)(s, err)
 		v.Sources = append(v.Sources, s)
 	}
+
 	into(&r, &v.Unattached)(p.api.Unattached(c.Request().Context()))
+
 	return p.show(c, r, v.Page())
 }
 
@@ -28,11 +30,13 @@ func (p *Pages) source(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	v := sourcepage.View{Frame: p.frame(c, h.Name, "sources"), Source: sourcepage.Source{Health: h}}
 	v.AboutSource = h.Name
 	var r reads
 	v.Queues, v.Handed, err = p.api.Letters(c.Request().Context(), h.Name)
 	into(&r, &v.Queues)(v.Queues, err)
 	into(&r, &v.Acts)(p.View.SourceActs(c.Request().Context(), h.Name, api.MaxActs))
+
 	return p.show(c, r, v.Page())
 }

@@ -25,22 +25,28 @@ func (v *View) Rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
 	if problem := notJSON(edited); problem != "" && json.Valid(j.Payload) {
 		return nil, nil, &invalid.Error{Field: "payload", Problem: problem}
 	}
+
 	redactor := v.redactor.For(j.Type)
+
 	shown := redactor.Payload(j.Payload)
 	if SameJSON(edited, shown) {
 		return nil, nil, nil
 	}
+
 	merged, err := redactor.Merge(edited, j.Payload)
 	if err != nil {
 		return nil, nil, &invalid.Error{Field: "payload", Problem: err.Error()}
 	}
+
 	b, err := rewrite(j, merged)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	if b.Type != j.Type {
 		return b, []string{"$"}, nil
 	}
+
 	return b, changedPaths(shown, edited), nil
 }
 
@@ -48,6 +54,7 @@ func (v *View) Rewrite(j job.Job, edited []byte) (*job.Body, []string, error) {
 // as its data; one that could not be read is read again.
 func rewrite(j job.Job, edited []byte) (*job.Body, error) {
 	wrong := func(problem string) error { return &invalid.Error{Field: "payload", Problem: problem} }
+
 	b := j.Body()
 	isJSON := json.Valid(j.Payload)
 	switch {
@@ -58,25 +65,31 @@ func rewrite(j job.Job, edited []byte) (*job.Body, error) {
 		if poison != nil {
 			return nil, wrong("still cannot be read as an envelope: " + poison.Problem)
 		}
+
 		return &job.Body{Type: e.URN, TraceID: e.TraceID, MessageID: e.ID, Meta: e.Meta, Payload: e.Data, Envelope: edited}, nil
 	case isJSON || j.Envelope != nil:
 		if problem := notJSON(edited); problem != "" {
 			return nil, wrong(problem)
 		}
+
 		edited = laidOut(edited, j.Payload)
 	}
+
 	b.Payload = edited
 	if j.Envelope != nil {
 		given, ok := envelope.WithData(j.Envelope, edited)
 		if !ok {
 			return nil, wrong("cannot be changed, because it cannot be put back into its envelope")
 		}
+
 		e, poison := envelope.Parse(given)
 		if poison != nil {
 			return nil, wrong("does not fit into the envelope: " + poison.Problem)
 		}
+
 		b.Payload, b.Envelope = e.Data, given
 	}
+
 	return &b, nil
 }
 
@@ -91,6 +104,7 @@ func laidOut(edited, original []byte) []byte {
 	case bytes.Equal(was, original):
 		return one
 	}
+
 	return edited
 }
 
@@ -103,6 +117,7 @@ func compact(data []byte) []byte {
 	if json.Compact(&b, data) != nil {
 		return data
 	}
+
 	return b.Bytes()
 }
 
@@ -111,20 +126,25 @@ func notJSON(text []byte) string {
 	if !utf8.Valid(text) {
 		return "is not valid UTF-8"
 	}
+
 	if rawjson.Depth(text) > job.MaxDepth {
 		return fmt.Sprintf("is nested deeper than %d levels", job.MaxDepth)
 	}
+
 	err := json.Unmarshal(text, new(json.RawMessage))
 	if at := new(json.SyntaxError); errors.As(err, &at) {
 		line := 1 + bytes.Count(text[:min(max(0, int(at.Offset)-1), len(text))], []byte("\n"))
 		return fmt.Sprintf("is not JSON: %v, in line %d", err, line)
 	}
+
 	if err != nil {
 		return "is not JSON: " + err.Error()
 	}
+
 	if half := rawjson.HalfPair(text); half != "" {
 		return fmt.Sprintf("holds half of a surrogate pair, %s, which is not a character", half)
 	}
+
 	return ""
 }
 
@@ -139,13 +159,16 @@ func changedPaths(was, is []byte) []string {
 	if !ok1 || !ok2 {
 		return []string{"$"}
 	}
+
 	paths := differing("$", before, after)
 	if len(paths) == 0 { // a member that is written twice, or the layout
 		return []string{"$"}
 	}
+
 	if more := len(paths) - maxPaths; more > 0 {
 		paths = append(paths[:maxPaths], fmt.Sprintf("and %d more", more))
 	}
+
 	return paths
 }
 
@@ -166,17 +189,21 @@ func differing(path string, a, b any) []string {
 			return differingItems(path, was, is)
 		}
 	}
+
 	if reflect.DeepEqual(a, b) {
 		return nil
 	}
+
 	return []string{path}
 }
 
 func differingMembers(path string, was, is map[string]any) (all []string) {
 	names := maps.Clone(was)
 	maps.Copy(names, is)
+
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		at := path + member(name)
+
 		a, before := was[name]
 		b, after := is[name]
 		switch {
@@ -186,6 +213,7 @@ func differingMembers(path string, was, is map[string]any) (all []string) {
 			all = append(all, at)
 		}
 	}
+
 	return all
 }
 
@@ -198,6 +226,7 @@ func differingItems(path string, was, is []any) (all []string) {
 			all = append(all, at)
 		}
 	}
+
 	return all
 }
 

@@ -76,15 +76,18 @@ func (v *View) Hits(ctx context.Context, f filter.Filter, jobs []job.Job) (map[i
 	if !f.Searches() || len(jobs) == 0 {
 		return nil, nil
 	}
+
 	for _, text := range []*string{&f.Error, &f.Payload, &f.Meta, &f.Text} {
 		*text = db.Unescape(*text)
 	}
+
 	found, err := v.store.Searched(ctx, jobs)
 	hits := make(map[int64]filter.Hit, len(found))
 	for _, j := range found {
 		j = v.HideJob(j)
 		hits[j.Seq] = filter.Hit{Error: j.Error, Excerpts: f.Excerpts(filter.Texts(db.DocumentOf(j)))}
 	}
+
 	return hits, err
 }
 
@@ -116,6 +119,7 @@ func (v *View) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]jo
 	for i := range done {
 		done[i].Job = v.HideJob(done[i].Job)
 	}
+
 	return done, err
 }
 
@@ -172,6 +176,7 @@ func (v *View) RollUp(ctx context.Context, now time.Time, f failures.Filter, lim
 	for i := range all.Listed {
 		all.Listed[i].Name = v.Text(all.Listed[i].Name)
 	}
+
 	return all, err
 }
 
@@ -227,13 +232,16 @@ func (v *View) causes(ctx context.Context, all []operation.Operation) error {
 			groups[i], fingerprints = f.Group, append(fingerprints, f.Group)
 		}
 	}
+
 	if len(fingerprints) == 0 {
 		return nil
 	}
+
 	classes, err := v.store.Groups.Classes(ctx, fingerprints)
 	for i, fingerprint := range groups {
 		all[i].Cause = v.Text(classes[fingerprint])
 	}
+
 	return err
 }
 
@@ -242,7 +250,9 @@ func (v *View) operations(ctx context.Context, all []operation.Operation, err er
 	if err != nil {
 		return nil, err
 	}
+
 	err = v.causes(ctx, all)
+
 	return each(all, v.operation), err
 }
 
@@ -252,13 +262,16 @@ func (v *View) OperationAndScope(ctx context.Context, id int64) (o operation.Ope
 	if o, err = v.store.Operations.Get(ctx, id); err != nil {
 		return o, scope, err
 	}
+
 	if o.Filter != "" {
 		if scope, err = filter.Parse(o.Filter, o.Until); err != nil {
 			err = fmt.Errorf("read the filter of operation %d: %w", id, err)
 		}
 	}
+
 	one := []operation.Operation{o}
 	err = cmp.Or(err, v.causes(ctx, one))
+
 	return v.operation(one[0]), v.parts(scope), err
 }
 
@@ -292,9 +305,11 @@ func (v *View) Items(ctx context.Context, id int64, f operation.ItemFilter, afte
 func (v *View) Breakdown(ctx context.Context, id int64) (operation.Breakdown, error) {
 	b, err := v.store.Operations.Breakdown(ctx, id)
 	each(b.Skipped, v.item)
+
 	for i := range b.Causes {
 		b.Causes[i].Class = v.Text(b.Causes[i].Class)
 	}
+
 	return b, err
 }
 
@@ -303,9 +318,11 @@ func (v *View) Breakdown(ctx context.Context, id int64) (operation.Breakdown, er
 func (v *View) OperationLog(ctx context.Context, id int64, manages bool) ([]audit.Entry, error) {
 	entries, err := v.store.Operations.Log(ctx, id)
 	each(entries, v.entry)
+
 	if !manages {
 		each(entries, audit.Entry.WithoutAddresses)
 	}
+
 	return entries, err
 }
 
@@ -401,9 +418,11 @@ func (v *View) SourceActs(ctx context.Context, name string, most int) ([]source.
 func (v *View) Audit(ctx context.Context, f audit.Filter, before int64, limit int) (audit.List, error) {
 	list, err := v.store.Accounts.Audit(ctx, f, before, limit)
 	each(list.Entries, v.entry)
+
 	if f.Own != "" {
 		each(list.Entries, audit.Entry.WithoutAddresses)
 	}
+
 	return list, err
 }
 

@@ -55,6 +55,7 @@ func (v *View) Reveal(ctx context.Context, now time.Time, id string, by audit.Ac
 	if err != nil {
 		return history.Detail{}, err
 	}
+
 	return d, v.store.Accounts.Record(ctx, audit.Entry{
 		At: now, Actor: by, Action: audit.Reveal, Subject: id, Count: 1, After: fmt.Sprintf("%s, run %d", d.Job.Status(), d.Job.Run),
 	})
@@ -69,17 +70,20 @@ func (v *View) HideJob(j job.Job) job.Job {
 	j.Payload, j.Meta, j.Envelope = b.Payload, b.Meta, b.Envelope
 	j.TraceID, j.MessageID, j.Key = b.TraceID, b.MessageID, v.Text(j.Key)
 	j.Error, j.Note = v.failure(j.Error), v.Text(j.Note)
+
 	return j
 }
 
 // HideBody redacts what a job of a type brought along.
 func (v *View) HideBody(typ string, b job.Body) job.Body {
 	of := v.redactor.For(typ)
+
 	b.Payload, b.Meta = of.Payload(b.Payload), v.redactor.ByKey().Payload(b.Meta)
 	b.TraceID, b.MessageID = v.Text(b.TraceID), v.Text(b.MessageID)
 	if len(b.Envelope) > 0 {
 		b.Envelope = of.Around().Payload(b.Envelope)
 	}
+
 	return b
 }
 
@@ -89,6 +93,7 @@ func (v *View) HideConflict(err error) error {
 	if !errors.As(err, &first) {
 		return err
 	}
+
 	return &job.Conflict{Job: v.HideJob(first.Job), Problem: first.Problem, ReplayedBy: first.ReplayedBy, ReplayedAt: first.ReplayedAt}
 }
 
@@ -110,10 +115,12 @@ func (v *View) letterRow(row filter.LetterRow) filter.LetterRow {
 	if alike {
 		row.Error, row.Exception = "", ""
 	}
+
 	hidden.DeadLetter = v.letter(row.DeadLetter)
 	if alike {
 		hidden.Error, hidden.Exception = hidden.Job.Error.Message, hidden.Job.Error.Type
 	}
+
 	return hidden
 }
 
@@ -127,6 +134,7 @@ func (v *View) replay(r history.Replay) history.Replay {
 		earlier, b := *r.Earlier, v.HideBody(r.Earlier.Type, *r.Earlier.Body)
 		earlier.Body, r.Earlier = &b, &earlier
 	}
+
 	return r
 }
 
@@ -137,8 +145,10 @@ func (v *View) detail(d history.Detail) history.Detail {
 		following := v.attempt(*d.Following)
 		d.Following = &following
 	}
+
 	d.Letters = each(slices.Clone(d.Letters), v.letter)
 	d.Replays = each(slices.Clone(d.Replays), v.replay)
+
 	return d
 }
 
@@ -171,6 +181,7 @@ func (v *View) filter(text string) string {
 	if err != nil || f.String() != text {
 		return v.Text(text)
 	}
+
 	return v.parts(f).String()
 }
 

@@ -53,9 +53,11 @@ func Done(c echo.Context, elsewhere string, says ...any) error {
 	if WantsJSON(c.Request()) {
 		return JSON(c, http.StatusOK, says...)
 	}
+
 	if page, ok := LocalPath(c.FormValue("back")); ok {
 		elsewhere = page
 	}
+
 	return c.Redirect(http.StatusSeeOther, elsewhere)
 }
 
@@ -66,7 +68,9 @@ func Download(c echo.Context, name, kind string, data []byte) error {
 	if !json.Valid(data) {
 		kind, suffix = "application/octet-stream", ".bin"
 	}
+
 	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+name+suffix+`"`)
+
 	return c.Blob(http.StatusOK, kind, data)
 }
 
@@ -77,15 +81,18 @@ func LocalPath(back string) (string, bool) {
 	if !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") || len(back) > 2048 {
 		return "", false
 	}
+
 	for i := range len(back) {
 		if c := back[i]; c <= ' ' || c == '\\' || c >= 0x7f {
 			return "", false
 		}
 	}
+
 	u, err := url.Parse(back)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil {
 		return "", false
 	}
+
 	return back, true
 }
 
@@ -214,6 +221,7 @@ func Describe(err error) *Failure {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Fail(tooSlow, "no answer in time")
 	}
+
 	return Fail(Unexpected, "internal error; the log has details")
 }
 
@@ -257,5 +265,6 @@ func (f *Failure) Encode() []byte {
 	if f.First != nil {
 		problem.ReplayedBy, problem.ReplayedAt = f.First.ReplayedBy, apitype.At(f.First.ReplayedAt)
 	}
+
 	return apitype.Encode(problem)
 }

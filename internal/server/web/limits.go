@@ -30,6 +30,7 @@ type Limits struct {
 // there is none. The place is free again after release.
 func (l Limits) Turn(c echo.Context, name string, s *limit.Share, full string) (release func(), err error) {
 	from := limit.AddressOf(c.RealIP())
+
 	why, err := s.Wait(c.Request().Context(), from, patience)
 	switch {
 	case err != nil:
@@ -37,14 +38,17 @@ func (l Limits) Turn(c echo.Context, name string, s *limit.Share, full string) (
 	case why != "":
 		return nil, l.Refuse(name, why, full)
 	}
+
 	return func() { s.Give(from, 1) }, nil
 }
 
 // Refuse counts what is beyond a limit, and is its answer.
 func (l Limits) Refuse(name string, why limit.Refusal, text string) error {
 	l.Refused(name, why)
+
 	if why == limit.ByAddress {
 		return Fail(TooMany, text+"; your address has used its share")
 	}
+
 	return Fail(Overloaded, text)
 }

@@ -35,17 +35,22 @@ func ReadFormOf(c echo.Context, limit int64) error {
 	if r.PostForm != nil {
 		return nil
 	}
+
 	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, echo.MIMEApplicationForm) {
 		return Fail(MediaType, "send the fields as a form")
 	}
+
 	if err := checkEncoding(r); err != nil {
 		return err
 	}
+
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
+
 	err := r.ParseForm()
 	if err == nil || errors.As(err, new(*http.MaxBytesError)) || errors.As(err, new(*Failure)) {
 		return err
 	}
+
 	return Fail(Malformed, "the form cannot be read")
 }
 
@@ -55,13 +60,16 @@ func Received(c echo.Context, limit int64) ([]byte, error) {
 	if err := checkEncoding(r); err != nil {
 		return nil, err
 	}
+
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
 	}
+
 	data, err := readAll(http.MaxBytesReader(c.Response(), r.Body, limit), r.ContentLength)
 	if err != nil {
 		return nil, unreadable(err)
 	}
+
 	return data, nil
 }
 
@@ -71,6 +79,7 @@ func ContentType(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
+
 	return kind
 }
 
@@ -88,6 +97,7 @@ func checkEncoding(r *http.Request) error {
 // what was announced.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	const first = 4 << 10
+
 	data := make([]byte, 0, first)
 	for {
 		if len(data) == cap(data) {
@@ -95,8 +105,10 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 			if announced := int(length) + 1; announced > cap(data) { // one more shows the end
 				grown = min(grown, announced)
 			}
+
 			data = append(make([]byte, 0, grown), data...)
 		}
+
 		n, err := r.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		if err != nil {
@@ -119,6 +131,7 @@ func unreadable(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return Fail(Malformed, "the body did not arrive in time")
 	}
+
 	return Fail(Malformed, "the body cannot be read")
 }
 
@@ -134,6 +147,7 @@ func ParamOperation(c echo.Context) (int64, error) {
 	if err != nil || id < 1 {
 		return 0, FailIn(BadParameter, "id", "is not the number of an operation")
 	}
+
 	return id, nil
 }
 
@@ -143,10 +157,12 @@ func Number(c echo.Context, name string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
+
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
 		return 0, FailIn(BadParameter, name, "is not a number that a list returned")
 	}
+
 	return n, nil
 }
 
@@ -162,15 +178,19 @@ func Query(values url.Values) (f filter.Filter, after filter.Cursor, wrong []*in
 	}
 	f, err := filter.Parse(values.Get("q"), now)
 	check(err)
+
 	for _, q := range filter.Qualifiers() {
 		f, err = f.With(q.Name, values.Get(q.Name), now)
 		check(err)
 	}
+
 	if len(wrong) == 0 {
 		check(f.Check())
 	}
+
 	after, err = filter.ParseCursor(values.Get("after"))
 	check(err)
+
 	return f, after, wrong
 }
 
@@ -204,7 +224,9 @@ func queryOf(values url.Values, only job.Status, row string) (f filter.Filter, a
 		wrong = append(wrong, &invalid.Error{Field: "q", Problem: fmt.Sprintf(
 			"state: this list has only %ss; look for %s jobs in the list of jobs", row, f.Status)})
 	}
+
 	f.Status = only
+
 	return f, after, wrong
 }
 
@@ -223,16 +245,19 @@ func GroupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wr
 	f = TypedGroups(values)
 	for err := f.Check(); err != nil; err = f.Check() {
 		field := fieldOf(err)
+
 		wrong = append(wrong, field)
 		was := f
 		if f = f.Without(field.Field); f == was { // it is about none of them
 			f = failures.Filter{}
 		}
 	}
+
 	after, err := failures.ParseCursor(values.Get("after"))
 	if err != nil {
 		wrong = append(wrong, fieldOf(err))
 	}
+
 	return f, after, wrong
 }
 
@@ -245,12 +270,15 @@ func AuditQuery(c echo.Context) (f audit.Filter, after int64, err error) {
 	if f.From, err = paramTime(c, "from"); err != nil {
 		return f, 0, err
 	}
+
 	if f.To, err = paramTime(c, "to"); err != nil {
 		return f, 0, err
 	}
+
 	if after, err = Number(c, "after"); err != nil {
 		return f, 0, err
 	}
+
 	return f, after, f.Check()
 }
 
@@ -260,10 +288,12 @@ func paramTime(c echo.Context, name string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
+
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return at, &invalid.Error{Field: name, Problem: fmt.Sprintf("%q is not a time such as 2026-03-12T14:02:11Z", clip.Text(text, 64))}
 	}
+
 	return at.UTC(), nil
 }
 
@@ -274,10 +304,12 @@ func ItemQuery(c echo.Context) (operation.ItemFilter, error) {
 	case operation.RunSucceeded, operation.RunRelapsed, operation.RunDropped, operation.RunUnknown, operation.RunUnsettled:
 		return operation.ItemFilter{Outcome: o}, nil
 	}
+
 	switch s := operation.ItemState(text); s {
 	case "", operation.ItemPending, operation.ItemDone, operation.ItemSkipped, operation.ItemFailed:
 		return operation.ItemFilter{State: s}, nil
 	}
+
 	return operation.ItemFilter{}, FailIn(BadParameter, "state",
 		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped, unknown or unsettled")
 }

@@ -39,6 +39,7 @@ func FilterParameters() []string {
 	for _, q := range filter.Qualifiers() {
 		all = append(all, q.Name)
 	}
+
 	return all
 }
 
@@ -94,6 +95,7 @@ func known(h echo.HandlerFunc, parameters []string, page bool) echo.HandlerFunc 
 	if slices.Contains(parameters, AnyParameter) {
 		return h
 	}
+
 	return func(c echo.Context) error {
 		if err := checkQuery(c.Request().URL, parameters, page); err != nil {
 			return err
@@ -115,6 +117,7 @@ func checkQuery(u *url.URL, parameters []string, page bool) error {
 			return FailIn(BadParameter, name, "this parameter appears twice; send it once")
 		}
 	}
+
 	return nil
 }
 
@@ -125,6 +128,7 @@ func unknown(parameters []string) string {
 	if len(known) == 0 {
 		return "this address takes no parameters"
 	}
+
 	return fmt.Sprintf("this address has no such parameter; it takes %s", strings.Join(known, ", "))
 }
 
@@ -157,6 +161,8 @@ func (r *Routes) Gets() []string {
 			all = append(all, way.path)
 		}
 	}
+
 	slices.Sort(all)
+
 	return all
 }

@@ -96,18 +96,23 @@ func (s *Site) Paused() *queues.Pause { return s.pause.Load() }
 func (s *Site) PauseWorker(ctx context.Context, on bool, by audit.Actor) error {
 	s.changes.Lock()
 	defer s.changes.Unlock()
+
 	if on == (s.Paused() != nil) {
 		return nil
 	}
+
 	now, action, pause := time.Now().UTC(), "worker.resume", (*queues.Pause)(nil)
 	if on {
 		action, pause = "worker.quiet", &queues.Pause{Since: now, By: by.Name}
 	}
+
 	if err := s.View.Record(ctx, audit.Entry{At: now, Actor: by, Action: action, Subject: s.Engine.Worker, Count: 1}); err != nil {
 		return err
 	}
+
 	s.Engine.Pause(on)
 	s.pause.Store(pause)
+
 	return nil
 }
 
@@ -118,8 +123,10 @@ func (s *Site) Job(c echo.Context, before int64) (history.Detail, error) {
 	if err != nil {
 		return history.Detail{}, err
 	}
+
 	d, err := s.View.JobBefore(c.Request().Context(), id, int(cmp.Or(before, math.MaxInt)))
 	d.Job = s.Begun(d.Job)
+
 	return d, err
 }
 
@@ -131,6 +138,7 @@ func (s *Site) Begun(j job.Job) job.Job {
 			j.StartedAt = at.UTC()
 		}
 	}
+
 	return j
 }
 
@@ -163,6 +171,7 @@ func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err
 		_, _, waits := s.Engine.Waiting(j.ID)
 		all = append(all, Claimed{s.Begun(j), waits})
 	}
+
 	return all, page.Next != filter.Cursor{}, slow, err
 }
 
@@ -173,9 +182,11 @@ func (s *Site) ParamQueue(c echo.Context) (string, error) {
 	if err := filter.CheckQueue(name); err != nil {
 		return "", InAddress(err)
 	}
+
 	if !s.KnowsQueue(name) {
 		return "", job.ErrNotFound
 	}
+
 	return name, nil
 }
 
@@ -200,6 +211,7 @@ func (s *Site) QueueChoices() []string {
 	for _, state := range job.States() {
 		all = append(all, job.Status(state))
 	}
+
 	return Foremost(MaxQueues, s.QueueNames(), s.Config.Queues(), s.View.Fullest(MaxQueues, all))
 }
 
@@ -209,6 +221,7 @@ func Foremost(n int, all []string, first ...[]string) []string {
 	if len(all) <= n {
 		return all
 	}
+
 	picked := map[string]bool{}
 	for _, names := range append(first, all) {
 		for _, name := range names {
@@ -217,6 +230,7 @@ func Foremost(n int, all []string, first ...[]string) []string {
 			}
 		}
 	}
+
 	return slices.Sorted(maps.Keys(picked))
 }
 
@@ -228,12 +242,15 @@ func (s *Site) Queues(ctx context.Context, names []string) ([]queues.Info, error
 	for _, q := range all {
 		found[q.Name] = true
 	}
+
 	for _, name := range names {
 		if !found[name] {
 			all = append(all, queues.Info{Name: name, Source: job.SourceOf(name)})
 		}
 	}
+
 	slices.SortFunc(all, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })
+
 	return all, err
 }
 
@@ -251,6 +268,7 @@ func (s *Site) WorkerQueues(ctx context.Context, n int) ([]queues.Info, error) {
 	all, err := s.Queues(ctx, Foremost(n, s.QueueNames(), running, waiting))
 	idle := func(q queues.Info) int { return 1 - min(s.Config.Workers(q.Name), 1) }
 	slices.SortStableFunc(all, func(a, b queues.Info) int { return cmp.Compare(idle(a), idle(b)) })
+
 	return all, err
 }
 
@@ -265,15 +283,19 @@ func Policies[T any](c *config.Config, shape func(name string, p retry.Policy, t
 		} else if use.Type != "" {
 			name = "type:" + use.Type
 		}
+
 		inUse = append(inUse, shape(name, use.Policy, use.TTR))
 	}
+
 	for _, named := range c.NamedPolicies() {
 		inUse = append(inUse, shape(named.Name, named.Policy, 0))
 	}
+
 	for _, name := range retry.Presets() {
 		policy, _ := retry.Preset(name)
 		presets = append(presets, shape(name, policy, 0))
 	}
+
 	return inUse, presets
 }
 
@@ -284,10 +306,12 @@ func (s *Site) WebhookHost(queue string) string {
 	if !ok {
 		return ""
 	}
+
 	u, err := url.Parse(hook.URL)
 	if err != nil { // unreachable: the configuration has parsed it
 		return "a webhook"
 	}
+
 	return u.Host
 }
 
@@ -328,6 +352,7 @@ func (who Caller) Scope() string {
 	case BySession:
 		return "user " + who.Name
 	}
+
 	return "anybody"
 }
 
@@ -349,6 +374,7 @@ func Actor(c echo.Context) audit.Actor {
 	if by.Name == "" {
 		by.Name = unnamed(by.Address, IsForm(c))
 	}
+
 	return by
 }
 
@@ -361,5 +387,6 @@ func unnamed(address string, page bool) string {
 	} else if err == nil && ip.Unmap().IsLoopback() {
 		kind = "local user"
 	}
+
 	return kind + " (" + address + ")"
 }

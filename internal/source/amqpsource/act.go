@@ -29,14 +29,17 @@ type acting struct {
 // queues when this is interrupted. What was not told to RabbitMQ then is still asked for.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, maxLookBytes)(&err)
+
 	d := &acting{Origin: o, out: publisher{conn: o.conn}, begun: map[int64]bool{}}
 	defer d.out.close()
+
 	for queue, some := range byQueue(acts) {
 		results, problem := d.on(ctx, queue, some)
 		if all, err = append(all, results...), problem; err != nil {
 			return append(all, d.untold(acts, all)...), err
 		}
 	}
+
 	return all, nil
 }
 
@@ -48,6 +51,7 @@ func (d *acting) untold(acts []source.Act, ended []source.Result) (all []source.
 			all = append(all, source.Result{ID: a.ID, State: source.Asked})
 		}
 	}
+
 	return all
 }
 
@@ -58,6 +62,7 @@ func byQueue(acts []source.Act) map[string][]source.Act {
 		queue := meant(a.Place)
 		all[queue] = append(all[queue], a)
 	}
+
 	return all
 }
 
@@ -67,6 +72,7 @@ func wanted(acts []source.Act) (enough func(key string) bool) {
 	for _, a := range acts {
 		missing[a.Key] = true
 	}
+
 	return func(key string) bool {
 		delete(missing, key)
 		return len(missing) == 0
@@ -80,29 +86,34 @@ func (d *acting) on(ctx context.Context, queue string, acts []source.Act) (all [
 	if err != nil {
 		return nil, err
 	}
+
 	var done []source.Act
 	for _, a := range acts {
 		r, problem := d.one(h, a)
 		if err = problem; err != nil {
 			break
 		}
+
 		if r.State == source.Done {
 			done = append(done, a)
 		} else {
 			all = append(all, r)
 		}
 	}
+
 	broken := h.release()
 	for _, a := range done {
 		switch r := (source.Result{ID: a.ID, State: source.Done}); {
 		case broken == nil:
 			d.copies.took(a.Key)
+
 			all = append(all, r)
 		case a.Kind == source.Replay: // a discard is looked up
 			r.State, r.Why = source.Unknown, halfway
 			all = append(all, r)
 		}
 	}
+
 	return all, cmp.Or(err, broken)
 }
 
@@ -128,25 +139,32 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 		r.Why = source.TooLarge(m.key, m.large).Why
 		return r, nil
 	}
+
 	if a.Kind == source.Replay {
 		target, next, err := d.next(h.queue, m, a)
 		if err != nil {
 			r.Why = err.Error()
 			return r, nil
 		}
+
 		if err := d.out.open(); err != nil {
 			return r, err
 		}
+
 		d.begun[a.ID] = true
 		if r.Why, err = d.out.publish(target, next); r.Why != "" || err != nil {
 			return r, err
 		}
 	}
+
 	d.begun[a.ID] = true
+
 	if err := m.Ack(false); err != nil {
 		return r, err
 	}
+
 	m.acked, r.State = true, source.Done
+
 	return r, nil
 }
 
@@ -159,6 +177,7 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 		return "", p, errors.New("the message died in this very queue, to which a replay would bring it back. " +
 			"Name another one under target in redrive.yaml")
 	}
+
 	switch lacks := o.preset.Lacks(a.Wish()); {
 	case lacks != "":
 		return "", p, errors.New(lacks)
@@ -167,15 +186,19 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 	case a.Payload != nil && !json.Valid(a.Payload):
 		return "", p, errors.New("the payload must be JSON")
 	}
+
 	run := codec.Run{Mode: a.Mode, ID: job.NewID(), Payload: a.Payload}
+
 	body, err := o.codec.Next(m.Body, run)
 	if err == nil {
 		err = m.Headers.Validate()
 	}
+
 	id := m.MessageId
 	if a.Mode == source.New && id != "" {
 		id = run.ID
 	}
+
 	return target, amqp.Publishing{
 		Headers: o.clean(m.Headers, a.Mode, a.Due), Body: body,
 		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, DeliveryMode: m.DeliveryMode, Priority: m.Priority,
@@ -187,21 +210,26 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 // message that is still there.
 func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, maxLookBytes)(&err)
+
 	for queue, some := range byQueue(acts) {
 		h, err := o.hold(ctx, queue, wanted(some))
 		if err != nil {
 			return all, err
 		}
+
 		for _, a := range some {
 			if h.find(a.Key) == nil && h.whole && !h.alone {
 				continue // it cannot be told yet
 			}
+
 			all = append(all, h.trace(a))
 		}
+
 		if err := h.release(); err != nil {
 			return all, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -217,6 +245,7 @@ func (h *held) trace(a source.Act) source.Result {
 		r.State = source.Unknown
 		r.Why = "the process or the connection ended while the message was copied. It lies there as before, and a copy may be in its queue"
 	}
+
 	return r
 }
 
@@ -236,10 +265,13 @@ func (p *publisher) open() (err error) {
 	if p.channel != nil && !p.channel.IsClosed() {
 		return nil
 	}
+
 	if p.channel, err = p.conn.Channel(); err != nil {
 		return err
 	}
+
 	p.back, p.ended = p.channel.NotifyReturn(make(chan amqp.Return, 1)), p.channel.NotifyClose(make(chan *amqp.Error, 1))
+
 	return p.channel.Confirm(false)
 }
 
@@ -253,11 +285,14 @@ func (p *publisher) close() {
 // error means that it is unknown whether RabbitMQ took it.
 func (p *publisher) publish(queue string, m amqp.Publishing) (problem string, err error) {
 	const mandatory, immediate = true, false
+
 	confirmation, err := p.channel.PublishWithDeferredConfirm("", queue, mandatory, immediate, m)
 	if err != nil {
 		return "", err
 	}
+
 	taken := confirmation.Wait()
+
 	select {
 	case r, ok := <-p.back: // it comes before the confirmation
 		if ok {
@@ -265,9 +300,11 @@ func (p *publisher) publish(queue string, m amqp.Publishing) (problem string, er
 		}
 	default:
 	}
+
 	if taken {
 		return "", nil
 	}
+
 	select {
 	case e := <-p.ended:
 		if e != nil && e.Server && !p.conn.IsClosed() { // the channel alone, for what it was asked to do

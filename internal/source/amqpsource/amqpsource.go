@@ -77,33 +77,41 @@ type Origin struct {
 // or amqps:// with TLS.
 func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (_ *Origin, err error) {
 	p, s, err = p.Complete(s)
+
 	if err != nil {
 		return nil, err
 	}
+
 	o := &Origin{preset: p, at: p.AMQP, queues: s.Queues, values: s.Values, copies: copies{}, line: bounded.New(bounded.AMQP)}
 	defer o.line.Begin(ctx, maxCheckBytes)(&err)
+
 	var known bool
 	if o.codec, known = codec.Get(p.Codec); !known {
 		return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
+
 	uri, err := amqp.ParseURI(address)
 	if err != nil { // the error could have the password
 		return nil, errors.New("the URL cannot be read; it is like amqp://user:password@host:5672/vhost, or amqps:// with TLS")
 	}
+
 	var secure *tls.Config
 	if uri.Scheme == "amqps" {
 		if secure, err = encryption(uri); err != nil {
 			return nil, err
 		}
 	}
+
 	config := amqp.Config{
 		Heartbeat: heartbeat, Properties: amqp.Table{"product": "Redrive", "connection_name": "Redrive"},
 		Dial: func(network, _ string) (net.Conn, error) {
 			dialer := &net.Dialer{Timeout: dialTimeout, Deadline: time.Now().Add(dialTimeout)}
+
 			conn, err := o.line.Dial(ctx, dialer, network, net.JoinHostPort(uri.Host, strconv.Itoa(uri.Port)), secure)
 			if err == nil {
 				err = conn.SetDeadline(time.Now().Add(dialTimeout)) // of the handshake; the library lifts it
 			}
+
 			return conn, err
 		},
 	}
@@ -113,7 +121,9 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	if o.conn, err = amqp.DialConfig(plain, config); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+
 	o.opened = time.Now()
+
 	return o, nil
 }
 
@@ -125,16 +135,20 @@ func encryption(uri amqp.URI) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the certificate of the authority: %w", err)
 		}
+
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(text)
 	}
+
 	if uri.CertFile != "" && uri.KeyFile != "" {
 		certificate, err := tls.LoadX509KeyPair(uri.CertFile, uri.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the certificate of the client: %w", err)
 		}
+
 		config.Certificates = []tls.Certificate{certificate}
 	}
+
 	return config, nil
 }
 
@@ -145,6 +159,7 @@ func (o *Origin) alone() bool {
 	if beat == 0 { // it is switched off
 		beat = heartbeat
 	}
+
 	return time.Since(o.opened) >= maxBeats*beat
 }
 
@@ -163,6 +178,7 @@ func inTime(ctx context.Context) time.Time {
 	if !ok {
 		return time.Now().Add(maxLook)
 	}
+
 	return time.Now().Add(time.Until(end) / 2)
 }
 
@@ -170,20 +186,24 @@ func inTime(ctx context.Context) time.Time {
 // in them, and asks what the user may do.
 func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 	defer o.line.Begin(ctx, maxCheckBytes)(&err)
+
 	r = source.Report{Version: o.preset.Version}
 	if version, ok := o.conn.Properties["version"].(string); ok {
 		r.Sees = append(r.Sees, "RabbitMQ "+version)
 	}
+
 	for _, queue := range o.queues {
 		n, err := o.inspect(queue)
 		if err != nil {
 			return r, err
 		}
+
 		r.Sees = append(r.Sees, fmt.Sprintf("the queue %s, messages: %d", shown(queue), n))
 		if n > maxHeld {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d messages of %s are seen.", maxHeld, shown(queue)))
 		}
 	}
+
 	r.May = []source.Kind{source.Discard} // who may read may remove
 	problem, err := o.mayPublish()
 	switch {
@@ -194,6 +214,7 @@ func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 	default:
 		r.May = []source.Kind{source.Replay, source.Discard}
 	}
+
 	return r, nil
 }
 
@@ -207,13 +228,16 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closed(channel)) }()
+
 	if messages, err = idle(channel, queue); err != nil || o.values["quorum"] == preset.Allow {
 		return messages, err
 	}
+
 	const shared, exclusive = true, true
 	if err = channel.Qos(1, 0, shared); err == nil {
 		_, err = channel.Consume(queue, "", false, exclusive, false, false, nil)
 	}
+
 	var refused *amqp.Error
 	switch {
 	case errors.As(err, &refused) && (refused.Code == amqp.NotImplemented || refused.Code == amqp.PreconditionFailed):
@@ -223,6 +247,7 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	case err != nil:
 		return 0, fmt.Errorf("the queue %s: %w", shown(queue), err)
 	}
+
 	return messages, nil
 }
 
@@ -236,6 +261,7 @@ func idle(channel *amqp.Channel, queue string) (messages int, err error) {
 		return 0, fmt.Errorf("the queue %s has consumers (%d). Redrive only looks at a queue that no one works off, "+
 			"because a look marks its messages as redelivered. Take it out of queues in redrive.yaml, or stop them", shown(queue), q.Consumers)
 	}
+
 	return q.Messages, nil
 }
 
@@ -244,13 +270,16 @@ func idle(channel *amqp.Channel, queue string) (messages int, err error) {
 func (o *Origin) mayPublish() (problem string, err error) {
 	out := publisher{conn: o.conn}
 	defer out.close()
+
 	if err := out.open(); err != nil {
 		return "", err
 	}
+
 	problem, err = out.publish("redrive.is.this.allowed", amqp.Publishing{})
 	if strings.HasPrefix(problem, returned) {
 		problem = ""
 	}
+
 	return problem, err
 }
 

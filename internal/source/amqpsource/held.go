@@ -38,6 +38,7 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 	if err != nil {
 		return nil, err
 	}
+
 	h := &held{channel: channel, queue: queue, alone: o.alone()}
 	if o.values["quorum"] == preset.Allow {
 		// A quorum queue puts messages behind all that were put back before, so that it keeps
@@ -46,8 +47,10 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 	} else if _, err := idle(channel, queue); err != nil {
 		return nil, err
 	}
+
 	o.line.Renew()
 	numbers := o.copies.count(queue)
+
 	end := inTime(ctx)
 	size, sent, done := 0, 0, false
 	for !done && len(h.messages) < maxHeld && size < maxHeldBytes/len(o.queues) && sent < maxSentBytes && time.Now().Before(end) {
@@ -55,18 +58,22 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 		if err != nil { // the channel is closed, and what was held is back
 			return nil, fmt.Errorf("the queue %s: %w", shown(queue), err)
 		}
+
 		if h.whole = !more; h.whole {
 			numbers.end()
 			break
 		}
+
 		m := message{Delivery: d, key: numbers.name(digest(&d))}
 		if sent += len(m.Body); len(m.Body) > source.MaxRecord {
 			m.large, m.Body = int64(len(m.Body)), nil
 		}
+
 		size += len(m.Body)
 		h.messages = append(h.messages, m)
 		done = enough(m.key)
 	}
+
 	return h, nil
 }
 
@@ -87,6 +94,7 @@ func (h *held) find(key string) *message {
 			return &h.messages[i]
 		}
 	}
+
 	return nil
 }
 
@@ -99,10 +107,13 @@ func (h *held) release() error {
 			if err := m.Nack(before, requeue); err != nil {
 				return err
 			}
+
 			break
 		}
 	}
+
 	_, err := h.channel.QueueDeclarePassive(h.queue, false, false, false, false, nil) // it answers after what came before
+
 	return err
 }
 
@@ -121,6 +132,7 @@ func (c copies) took(key string) {
 	if c[name] == nil {
 		c[name] = map[int]bool{}
 	}
+
 	c[name][n] = true
 }
 
@@ -138,9 +150,11 @@ func (n *numbers) name(digest string) string {
 	for n.copies[name][i] {
 		i++
 	}
+
 	if n.last[name] = i; i == 1 {
 		return name
 	}
+
 	return fmt.Sprintf("%s#%d", name, i)
 }
 
@@ -159,5 +173,6 @@ func numberIn(key string) (name string, n int) {
 	if n, err := strconv.Atoi(key[at+1:]); at >= 0 && err == nil {
 		return key[:at], n
 	}
+
 	return key, 1
 }

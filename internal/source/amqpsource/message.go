@@ -39,23 +39,29 @@ func deathOf(headers amqp.Table) (last death) {
 		if !ok {
 			continue
 		}
+
 		d := death{count: number(entry["count"])}
+
 		d.queue, _ = entry["queue"].(string)
 		d.reason, _ = entry["reason"].(string)
 		if at, ok := entry["time"].(time.Time); ok && at.Unix() > 0 && at.Unix() < 1e11 {
 			d.at = at.UTC()
 		}
+
 		if last.at.IsZero() {
 			last.at = d.at
 		}
+
 		d.at = last.at // it came here when it died last
 		if last = d; d.reason != "expired" {
 			break
 		}
 	}
+
 	if last.queue == "" {
 		last.queue, _ = headers["x-first-death-queue"].(string)
 	}
+
 	return last
 }
 
@@ -76,6 +82,7 @@ func (d death) info() job.ErrorInfo {
 	case text == "":
 		text = d.reason + " in %s"
 	}
+
 	return job.ErrorInfo{Type: d.reason, Message: fmt.Sprintf(text, shown(d.queue))}
 }
 
@@ -85,6 +92,7 @@ func number(value any) int {
 	if err != nil {
 		return 0
 	}
+
 	return int(n)
 }
 
@@ -93,9 +101,11 @@ func (o *Origin) target(queue string, headers amqp.Table) string {
 	if to := o.values["target"]; to != "" {
 		return to
 	}
+
 	if suffix := o.values["suffix"]; suffix != "" {
 		return strings.TrimSuffix(queue, suffix)
 	}
+
 	return deathOf(headers).queue
 }
 
@@ -107,15 +117,18 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 				return text
 			}
 		}
+
 		return ""
 	}
 	r.Type = first(o.at.Type)
 	if id := first(o.at.Thread); id != "" {
 		r.Thread = r.Place + "/" + id
 	}
+
 	if class, message := first(o.at.Class), first(o.at.Message); class != "" || message != "" {
 		r.Error = job.ErrorInfo{Type: class, Message: message}
 	}
+
 	r.Trace = first(o.at.Trace)
 	if n, ok := headers[o.at.Failures]; ok {
 		r.Attempts = min(number(n)+1, math.MaxUint16)
@@ -133,10 +146,13 @@ func (o *Origin) finish(r *source.Record, queue string, m *message) {
 		"Nothing says from which queue it came, so it cannot be replayed. Name a queue under target in redrive.yaml.")
 	warn(m.Headers["x-death"] == nil && o.values["suffix"] == "", "It has no header x-death: no dead-letter exchange brought it here.")
 	warn(passed(m.Headers[o.at.Expires], time.Now()), "Its time has passed. A replay from here takes that limit away.")
+
 	_, n := numberIn(r.Key)
 	warn(n > 1, "Another message of the queue is the same to the byte.")
+
 	if len(r.Payload) > job.MaxPayload {
 		r.Payload = r.Payload[:job.MaxPayload]
+
 		warn(true, "Only the beginning of its body is shown. A replay has all of it.")
 	}
 }
@@ -159,6 +175,7 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp
 	maps.DeleteFunc(next, func(name string, _ any) bool {
 		return deadly(name) || name == "CC" || name == "BCC" || slices.Contains(o.at.Drop, name)
 	})
+
 	set := func(values map[string]any) {
 		for name, value := range values {
 			if _, ok := next[name]; ok {
@@ -167,15 +184,19 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp
 		}
 	}
 	set(o.at.Set)
+
 	if mode == source.Fresh {
 		set(o.at.Fresh)
 	}
+
 	if !due.IsZero() {
 		next[o.at.Due] = due.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
+
 	if now := time.Now(); passed(headers[o.at.Expires], now) || passed(headers[o.at.Expires], due) {
 		next[o.at.Expires] = nil
 	}
+
 	return next
 }
 
@@ -210,10 +231,12 @@ func digestOf(d *amqp.Delivery, without func(name string) bool) string {
 	h := sha256.New()
 	headers := maps.Clone(d.Headers)
 	maps.DeleteFunc(headers, func(name string, _ any) bool { return without(name) })
+
 	facts := properties(d)
 	facts["headers"], facts["exchange"], facts["routing_key"], facts["user_id"] = headers, d.Exchange, d.RoutingKey, d.UserId
 	fmt.Fprintf(h, "%s\n", encode(facts, math.MaxInt))
 	h.Write(d.Body)
+
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
@@ -221,15 +244,19 @@ func digestOf(d *amqp.Delivery, without func(name string) bool) string {
 func metaOf(d *amqp.Delivery) []byte {
 	facts := properties(d)
 	maps.DeleteFunc(facts, func(_ string, value any) bool { return value == "" || value == uint8(0) })
+
 	if d.Timestamp.IsZero() {
 		delete(facts, "timestamp")
 	}
+
 	if len(d.Headers) > 0 {
 		facts["headers"] = d.Headers
 	}
+
 	if meta := encode(facts, job.MaxDepth); len(meta) > len("{}") && len(meta) <= job.MaxMeta {
 		return meta
 	}
+
 	return nil
 }
 
@@ -263,9 +290,11 @@ func encode(value any, levels int) []byte {
 	case amqp.Decimal:
 		return rawjson.Quote(fmt.Sprintf("%de-%d", v.Value, v.Scale))
 	}
+
 	if text, err := json.Marshal(value); err == nil {
 		return text
 	}
+
 	return rawjson.Quote(fmt.Sprint(value)) // a number that JSON does not have
 }
 
@@ -276,13 +305,17 @@ func list[E any](begin, end byte, parts []E, levels int, write func(E) []byte) [
 	}
 	var b bytes.Buffer
 	b.WriteByte(begin)
+
 	for i, p := range parts {
 		if i > 0 {
 			b.WriteByte(',')
 		}
+
 		b.Write(write(p))
 	}
+
 	b.WriteByte(end)
+
 	return b.Bytes()
 }
 
@@ -293,6 +326,7 @@ func shown(name string) string {
 	if strings.HasPrefix(name, `"`) || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) {
 		return strconv.QuoteToASCII(name)
 	}
+
 	return name
 }
 

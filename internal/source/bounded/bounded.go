@@ -89,10 +89,12 @@ func (l *Line) Begin(ctx context.Context, limit int64) (end func(*error)) {
 	l.Renew()
 
 	stop := context.AfterFunc(ctx, l.Close)
+
 	return func(err *error) {
 		stop()
 		l.mu.Lock()
 		defer l.mu.Unlock()
+
 		if *err != nil && l.fault != nil {
 			*err = l.fault
 		}
@@ -103,6 +105,7 @@ func (l *Line) Begin(ctx context.Context, limit int64) (end func(*error)) {
 func (l *Line) Renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.read, l.kept = 0, 0
 }
 
@@ -110,10 +113,12 @@ func (l *Line) Renew() {
 func (l *Line) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for c := range l.conns {
 		l.cut = true
 		_ = c.Close() // it is of no use any more
 	}
+
 	clear(l.conns)
 }
 
@@ -122,9 +127,11 @@ func (l *Line) Close() {
 func (l *Line) CloseError(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.cut {
 		return nil
 	}
+
 	return err
 }
 
@@ -134,6 +141,7 @@ func (l *Line) Dial(ctx context.Context, d *net.Dialer, network, address string,
 	if err != nil {
 		return nil, err
 	}
+
 	c := l.add(raw)
 	if secure == nil {
 		c.reader = l.Reader(raw)
@@ -145,6 +153,7 @@ func (l *Line) Dial(ctx context.Context, d *net.Dialer, network, address string,
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+
 	return c, nil
 }
 
@@ -155,8 +164,10 @@ func (l *Line) Watch(ctx context.Context, d *net.Dialer, network, address string
 	if err != nil {
 		return nil, err
 	}
+
 	c := l.add(raw)
 	c.reader = raw
+
 	return &open{c}, nil
 }
 
@@ -164,6 +175,7 @@ func (l *Line) Watch(ctx context.Context, d *net.Dialer, network, address string
 func (l *Line) add(raw net.Conn) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.conns[raw] = true
 	return &conn{Conn: raw, raw: raw, line: l}
 }
@@ -178,10 +190,12 @@ func (l *Line) Reader(r io.Reader) io.Reader {
 func (l *Line) count(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.read += int64(n)
 	if l.read > l.limit {
 		return l.refuse("it answered a request with more than %s", source.Size(l.limit))
 	}
+
 	return nil
 }
 
@@ -189,6 +203,7 @@ func (l *Line) count(n int) error {
 func (l *Line) keep(n int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.kept += int64(n)
 	return l.kept
 }
@@ -199,6 +214,7 @@ func (l *Line) refuse(format string, args ...any) error {
 	if l.fault == nil {
 		l.fault = err
 	}
+
 	return err
 }
 
@@ -229,6 +245,7 @@ func (c *conn) Write(p []byte) (int, error) {
 			}
 		}
 	}
+
 	return c.Conn.Write(p)
 }
 
@@ -237,9 +254,11 @@ func (c *conn) Close() error {
 	c.line.mu.Lock()
 	delete(c.line.conns, c.raw)
 	c.line.mu.Unlock()
+
 	if err := c.Conn.Close(); !errors.Is(err, net.ErrClosed) { // the line may have closed it
 		return err
 	}
+
 	return nil
 }
 
@@ -253,6 +272,7 @@ func (o *open) SyscallConn() (syscall.RawConn, error) {
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
+
 	return c.SyscallConn()
 }
 
@@ -273,14 +293,18 @@ func (r *reader) Read(p []byte) (int, error) {
 		if r.broken != nil {
 			return 0, r.broken
 		}
+
 		if err := r.late; err != nil {
 			r.late = nil // one that lasts comes again
 			return 0, err
 		}
+
 		r.fill()
 	}
+
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]
+
 	return n, nil
 }
 
@@ -288,9 +312,11 @@ func (r *reader) Read(p []byte) (int, error) {
 func (r *reader) fill() {
 	n, err := r.from.Read(r.buffer)
 	r.late = err
+
 	if n == 0 {
 		return
 	}
+
 	if r.broken = r.line.count(n); r.broken == nil {
 		r.rest, r.broken = r.filter.Pass(r.buffer[:n])
 	}

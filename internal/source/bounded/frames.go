@@ -37,26 +37,32 @@ func (f *frames) Pass(in []byte) ([]byte, error) {
 		if len(f.got) >= f.head {
 			want = f.head + int(min(int64(f.peek), f.left))
 		}
+
 		n := min(want-len(f.got), len(in))
 		f.got, in = append(f.got, in[:n]...), in[n:]
 		if len(f.got) < want {
 			break
 		}
+
 		if want == f.head {
 			size, err := f.size(f.got)
 			if err != nil {
 				return nil, err
 			}
+
 			if f.left = size; size > 0 && f.peek > 0 {
 				continue
 			}
 		}
+
 		if err := f.look(f.got[:f.head], f.got[f.head:]); err != nil {
 			return nil, err
 		}
+
 		f.left -= int64(len(f.got) - f.head)
 		f.pass, f.got = append(f.pass, f.got...), f.got[:0]
 	}
+
 	return f.pass, nil
 }
 
@@ -64,6 +70,7 @@ func (f *frames) Pass(in []byte) ([]byte, error) {
 // octet that ends it.
 func AMQP(l *Line) Filter {
 	const header = 2 // the type of a frame that announces how large the body of a message is
+
 	return &frames{
 		head: 7, peek: 12,
 		size: func(head []byte) (int64, error) {
@@ -71,15 +78,18 @@ func AMQP(l *Line) Filter {
 			if n > maxFrame {
 				return 0, l.exceeded("it announced a frame of %d bytes, and the limit is %s", n, source.Size(maxFrame))
 			}
+
 			return int64(n) + 1, nil
 		},
 		look: func(head, first []byte) error {
 			if head[0] != header || len(first) < 12 {
 				return nil
 			}
+
 			if n := binary.BigEndian.Uint64(first[4:]); n > MaxBody {
 				return l.exceeded("it announced a message of %d bytes, and the limit is %s", n, source.Size(MaxBody))
 			}
+
 			return nil
 		},
 	}
@@ -89,6 +99,7 @@ func AMQP(l *Line) Filter {
 // counts itself, and the rest.
 func Postgres(l *Line) Filter {
 	const length = 4
+
 	return &frames{
 		head: 1 + length,
 		size: func(head []byte) (int64, error) {
@@ -99,6 +110,7 @@ func Postgres(l *Line) Filter {
 			case n > MaxMessage:
 				return 0, l.exceeded("it announced a message of %d bytes, and the limit is %s", n, source.Size(MaxMessage))
 			}
+
 			return n - length, nil
 		},
 		look: func([]byte, []byte) error { return nil },
@@ -144,9 +156,11 @@ func (p *packets) size(head []byte) (int64, error) {
 	if !p.goes {
 		p.message = 0
 	}
+
 	if p.message += n; p.message > MaxMessage {
 		return 0, p.line.exceeded("it sent a message of more than %s", source.Size(MaxMessage))
 	}
+
 	return n, nil
 }
 
@@ -158,6 +172,7 @@ func (p *packets) look(head, first []byte) error {
 	if p.goes || len(first) == 0 {
 		return nil
 	}
+
 	if !next { // whatever was under way, the driver does not take this packet for a part of it
 		p.rows = false
 	}
@@ -171,16 +186,20 @@ func (p *packets) look(head, first []byte) error {
 	case p.rows:
 		p.definitions--
 	}
+
 	if head[3] != 1 {
 		return nil
 	}
+
 	columns := columnsIn(first)
 	if columns > maxColumns {
 		return p.line.exceeded("it announced %d columns, and the limit is %d", columns, maxColumns)
 	}
+
 	if !p.rows {
 		p.rows, p.definitions, p.defined = columns > 0, columns, false
 	}
+
 	return nil
 }
 
@@ -198,6 +217,7 @@ func (p *packets) ends(first []byte) bool {
 		p.defined = true
 		return false
 	}
+
 	return true
 }
 
@@ -215,6 +235,7 @@ func (p *packets) Asked() error {
 // it is another answer.
 func columnsIn(first []byte) uint64 {
 	var number [8]byte
+
 	length := 0
 	switch first[0] {
 	case 0xfc:
@@ -228,6 +249,8 @@ func columnsIn(first []byte) uint64 {
 	default: // success, or a small number
 		return uint64(first[0])
 	}
+
 	copy(number[:length], first[1:])
+
 	return binary.LittleEndian.Uint64(number[:])
 }

@@ -45,30 +45,38 @@ func (r *redis) Pass(in []byte) ([]byte, error) {
 			in = r.value(in)
 			continue
 		}
+
 		end := 0
 		for end < len(in) && in[end] != '\n' {
 			end++
 		}
+
 		ended := end < len(in)
 		if ended {
 			end++
 		}
+
 		if r.head = append(r.head, in[:end]...); len(r.head) > maxLine {
 			return nil, r.line.exceeded("it sent a line of more than %s", source.Size(maxLine))
 		}
+
 		in = in[end:]
+
 		if !ended {
 			break
 		}
+
 		if err := r.headed(); err != nil {
 			return nil, err
 		}
+
 		r.head = r.head[:0]
 	}
 
 	if r.line.keep(len(r.out)) > MaxAnswer {
 		return nil, r.line.exceeded("it answered a request with more than %s", source.Size(MaxAnswer))
 	}
+
 	return r.out, nil
 }
 
@@ -83,9 +91,11 @@ func (r *redis) value(in []byte) []byte {
 		own := max(0, min(n, n+r.missing-2))
 		r.omitted.Write(part[:own])
 	}
+
 	if r.missing == 0 {
 		r.valued()
 	}
+
 	return in[n:]
 }
 
@@ -97,6 +107,7 @@ func (r *redis) valued() {
 		r.out = fmt.Appendf(r.out, "$%d\r\n%s\r\n", len(text), text)
 		r.omitted = nil
 	}
+
 	r.ended()
 }
 
@@ -118,6 +129,7 @@ func (r *redis) headed() error {
 	if err != nil || n < -1 {
 		return r.line.exceeded("it announced a length that is none: %.40q", text)
 	}
+
 	switch {
 	case n == -1:
 		r.out = append(r.out, r.head...)
@@ -128,6 +140,7 @@ func (r *redis) headed() error {
 	case kind == '%' && n <= maxElements: // pairs
 		n *= 2
 	}
+
 	return r.array(n)
 }
 
@@ -145,7 +158,9 @@ func (r *redis) bulk(kind byte, n int64) error {
 		r.later = r.later && n <= source.MaxRecord
 		return nil
 	}
+
 	r.out = append(r.out, r.head...)
+
 	return nil
 }
 
@@ -154,14 +169,17 @@ func (r *redis) array(n int64) error {
 	if n > maxElements || r.elements+n > maxElements {
 		return r.line.exceeded("it announced %d elements in one answer, and the limit is %d", n, maxElements)
 	}
+
 	if r.elements += n; len(r.open) == maxNesting {
 		return r.line.exceeded("it nested its answer more than %d levels deep", maxNesting)
 	}
+
 	if r.out = append(r.out, r.head...); n == 0 {
 		r.ended()
 	} else {
 		r.open = append(r.open, n)
 	}
+
 	return nil
 }
 
@@ -172,8 +190,10 @@ func (r *redis) ended() {
 		if r.open[last]--; r.open[last] > 0 {
 			return
 		}
+
 		r.open = r.open[:last]
 	}
+
 	r.elements = 0
 }
 
@@ -190,6 +210,8 @@ func (l *Line) Omitted(text string) (o Omitted, ok bool) {
 	if !ok {
 		return o, false
 	}
+
 	n, err := fmt.Sscanf(facts, "%t %d %s", &o.Later, &o.Size, &o.Digest)
+
 	return o, n == 3 && err == nil
 }

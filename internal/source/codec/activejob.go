@@ -23,13 +23,16 @@ func readActiveJob(r *source.Record) {
 	} else if m := raised.FindStringSubmatch(r.Error.Message); m != nil {
 		r.Error = job.ErrorInfo{Type: m[1], Message: m[2]}
 	}
+
 	if !json.Valid(r.Raw) || rawjson.Kind(r.Raw) != '{' {
 		unreadable(r, "its arguments are not a JSON object")
 		return
 	}
+
 	if r.Payload = member(r.Raw, "arguments"); r.Payload == nil {
 		r.Payload = r.Raw
 	}
+
 	if n, ok := number(r.Raw, "executions"); ok && n >= 0 && n < 1<<16 && r.Attempts == 0 {
 		r.Attempts = int(n) + 1
 	}
@@ -43,10 +46,12 @@ func lines(array []byte) string {
 	if rawjson.Kind(array) != '[' {
 		return ""
 	}
+
 	var all []string
 	for e := range rawjson.Elements(array) {
 		all = append(all, rawjson.Text(e))
 	}
+
 	return strings.Join(all, "\n")
 }
 
@@ -55,6 +60,7 @@ func cleanActiveJob(raw []byte, _ Run) ([]byte, error) {
 	if !json.Valid(raw) || rawjson.Kind(raw) != '{' {
 		return nil, fmt.Errorf("its arguments are not a JSON object")
 	}
+
 	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
 		for m := range rawjson.Members(raw) {
 			with := map[string]string{"executions": "0", "exception_executions": "{}"}[m.Name]

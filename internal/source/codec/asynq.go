@@ -47,10 +47,12 @@ func fieldsIn(raw []byte) (all []field, ok bool) {
 		if n <= 0 {
 			return nil, false
 		}
+
 		f.from, f.to = at, at+n
 		all = append(all, f)
 		at += n
 	}
+
 	return all, true
 }
 
@@ -60,6 +62,7 @@ func nextField(raw []byte) (f field, size int) {
 	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
 		return f, 0
 	}
+
 	f.name = int(tag >> 3)
 	rest := raw[n:]
 	switch tag & 7 {
@@ -68,7 +71,9 @@ func nextField(raw []byte) (f field, size int) {
 		if m <= 0 {
 			return f, 0
 		}
+
 		f.number = v
+
 		return f, n + m
 	case 1: // eight bytes
 		size = 8
@@ -77,16 +82,20 @@ func nextField(raw []byte) (f field, size int) {
 		if m <= 0 || length > uint64(len(rest)-m) {
 			return f, 0
 		}
+
 		f.bytes = rest[m : m+int(length)]
+
 		return f, n + m + int(length)
 	case 5: // four bytes
 		size = 4
 	default: // groups, which no program writes any more
 		return f, 0
 	}
+
 	if len(rest) < size {
 		return f, 0
 	}
+
 	return f, n + size
 }
 
@@ -97,6 +106,7 @@ func readAsynq(r *source.Record) {
 		unreadable(r, "it is not a task of asynq")
 		return
 	}
+
 	texts, numbers := map[int]string{}, map[int]int64{}
 	var headers []string
 	for _, f := range all {
@@ -104,10 +114,12 @@ func readAsynq(r *source.Record) {
 		if f.name == taskPayload {
 			r.Payload = f.bytes
 		}
+
 		if f.name == taskHeaders {
 			headers = append(headers, pair(f.bytes)...)
 		}
 	}
+
 	r.Type, r.Error = texts[taskType], job.ErrorInfo{Message: texts[taskError]}
 	r.Attempts, r.Limit = attempts(numbers[taskRetried]), attempts(numbers[taskRetry])
 	r.FailedAt = possible(time.Unix(numbers[taskFailedAt], 0))
@@ -129,6 +141,7 @@ func pair(raw []byte) []string {
 			entry[f.name-1] = string(f.bytes)
 		}
 	}
+
 	return []string{entry[0], string(rawjson.Quote(entry[1]))}
 }
 
@@ -165,18 +178,21 @@ func cleanAsynq(raw []byte, run Run) ([]byte, error) {
 	if !ok || len(all) == 0 {
 		return nil, errors.New("the record is not a task of asynq that can be read exactly")
 	}
+
 	deadline := int64(0) // the last one counts, as everywhere in protobuf
 	for _, f := range all {
 		if f.name == taskDeadline {
 			deadline = int64(f.number)
 		}
 	}
+
 	clean := slices.Clone(raw)
 	for _, f := range slices.Backward(all) {
 		if f.name == taskRetried && run.Mode == source.Fresh || f.name == taskDeadline && passed(deadline, run.Now) {
 			clean = slices.Delete(clean, f.from, f.to)
 		}
 	}
+
 	return clean, nil
 }
 
@@ -187,11 +203,14 @@ func editAsynq(raw, payload []byte) ([]byte, error) {
 	if !ok || len(all) == 0 {
 		return nil, errors.New("the record is not a task of asynq that can be read exactly")
 	}
+
 	if !json.Valid(payload) {
 		return nil, errors.New("the payload must be JSON")
 	}
+
 	text := binary.AppendUvarint([]byte{taskPayload<<3 | 2}, uint64(len(payload)))
 	text = append(text, payload...)
+
 	at, edited := 0, slices.Clone(raw)
 	for _, f := range slices.Backward(all) {
 		switch {
@@ -201,5 +220,6 @@ func editAsynq(raw, payload []byte) ([]byte, error) {
 			at = f.to
 		}
 	}
+
 	return slices.Insert(edited, at, text...), nil
 }

@@ -19,10 +19,12 @@ func unframed(raw []byte) (inner, headers []byte, framed bool) {
 	if rawjson.Kind(raw) != '{' || !json.Valid(raw) || string(member(raw, "__bq_frame")) != "1" {
 		return raw, nil, false
 	}
+
 	body := member(raw, "body")
 	if len(body) == 0 || body[0] != '"' {
 		return raw, nil, false
 	}
+
 	return []byte(rawjson.Text(body)), member(raw, "headers"), true
 }
 
@@ -34,21 +36,27 @@ func readFrame(r *source.Record) {
 	if block := member(raw, "dead_letter"); framed && block != nil && isObject(inner) && member(inner, "dead_letter") == nil {
 		inner = appended(inner, "dead_letter", block)
 	}
+
 	r.Raw = inner
 	readBabel(r)
+
 	if rawjson.Kind(r.Meta) != '{' || len(r.Meta) > job.MaxMeta {
 		r.Meta = nil
 	}
+
 	if isObject(inner) {
 		warnBabel(r)
 	}
+
 	r.Raw = raw
 	if size := len(bytes.TrimSpace(headers)); size > len("{}") && len(r.Meta)+size+len(`{,"headers":}`) < job.MaxMeta {
 		if r.Meta == nil {
 			r.Meta = []byte("{}")
 		}
+
 		r.Meta = appended(r.Meta, "headers", headers)
 	}
+
 	if r.Thread != "" { // an id is one of its queue: dead letters of two queues can have the same
 		r.Thread = r.Queue + "/" + r.Thread
 	}
@@ -62,13 +70,17 @@ func warnBabel(r *source.Record) {
 	if r.CreatedAt.Unix() <= 0 { // an SDK that cannot read a message writes down 0
 		r.CreatedAt = time.Time{}
 	}
+
 	block := member(r.Raw, "dead_letter")
 	warn(r, block == nil, "It has no note of how it died.")
+
 	if from := text(block, "original_queue"); from != "" && r.Queue != "" {
 		warn(r, from != r.Queue, "Its note names the queue "+from+". A replay goes to "+r.Queue+", beside which it lies.")
 	}
+
 	warn(r, slices.Contains(formal, text(block, "reason")) && !lost(r.Raw),
 		"The worker set it aside for its form, and does so again unless the worker has changed.")
+
 	if lost(r.Raw) && member(r.Raw, "data") != nil { // without any data, this was said
 		unreadable(r, "its body was lost when it was set aside, so it cannot be replayed")
 	}
@@ -86,6 +98,7 @@ func cleanFrame(raw []byte, run Run) ([]byte, error) {
 	if _, _, framed := unframed(raw); err != nil || !framed {
 		return clean, err
 	}
+
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return rawjson.Encode(string(clean)), name == "body" }), nil
 }
 
@@ -95,10 +108,12 @@ func cleanUnframed(raw []byte, run Run) ([]byte, error) {
 	if rawjson.Kind(inner) == '{' && lost(inner) {
 		return nil, errLost
 	}
+
 	clean, ok := envelope.Tried(inner, 0)
 	if !ok {
 		return nil, errors.New("the message is not a JSON object that can be read exactly")
 	}
+
 	return renamed(clean, run)
 }
 
@@ -108,6 +123,7 @@ func cleanUnframedForPHP(raw []byte, run Run) ([]byte, error) {
 	if rawjson.Kind(inner) == '{' && lost(inner) {
 		return nil, errLost
 	}
+
 	return cleanForPHP(inner, run)
 }
 
@@ -139,13 +155,16 @@ func cleanForPHP(raw []byte, run Run) ([]byte, error) {
 	if fault := faultOfInitPHP(raw); fault != "" {
 		return nil, errors.New(fault)
 	}
+
 	clean := edited(raw, func(name string, value []byte) ([]byte, bool) {
 		if name == "attempts" {
 			_, ok := count(value)
 			return []byte("0"), ok
 		}
+
 		return nil, name == "dead_letter"
 	})
+
 	return renamed(clean, run)
 }
 
@@ -161,7 +180,9 @@ func renamed(raw []byte, run Run) ([]byte, error) {
 	case !isObject(raw):
 		return nil, errors.New("the message has a member twice or is nested too deep, so that its id cannot be another one")
 	}
+
 	meta = edited(meta, func(name string, _ []byte) ([]byte, bool) { return rawjson.Quote(run.ID), name == "id" })
+
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return meta, name == "meta" }), nil
 }
 
@@ -172,5 +193,6 @@ func editFrame(raw, payload []byte) ([]byte, error) {
 	if err != nil || !framed {
 		return with, err
 	}
+
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return rawjson.Encode(string(with)), name == "body" }), nil
 }

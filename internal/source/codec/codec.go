@@ -37,6 +37,7 @@ func (c Codec) Next(raw []byte, run Run) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return c.Clean(edited, run)
 }
 
@@ -45,9 +46,11 @@ func (c Codec) Edited(raw, payload []byte) ([]byte, error) {
 	if payload == nil {
 		return raw, nil
 	}
+
 	if c.Edit == nil {
 		return nil, errors.New("its payload cannot be changed")
 	}
+
 	return c.Edit(raw, payload)
 }
 
@@ -113,12 +116,15 @@ func inMember(name, kinds string) func(raw, payload []byte) ([]byte, error) {
 		if !isObject(raw) || member(raw, name) == nil {
 			return nil, fmt.Errorf("the record is not a JSON object with a member %s", name)
 		}
+
 		if !json.Valid(payload) {
 			return nil, errors.New("the payload must be JSON")
 		}
+
 		if kinds != "" && !strings.ContainsRune(kinds, rune(rawjson.Kind(payload))) {
 			return nil, errors.New("the payload must be " + map[string]string{"[": "an array", "{[": "an object or an array"}[kinds])
 		}
+
 		return edited(raw, func(n string, _ []byte) ([]byte, bool) { return payload, n == name }), nil
 	}
 }
@@ -136,11 +142,13 @@ func member(object []byte, name string) []byte {
 	if rawjson.Kind(object) != '{' {
 		return nil
 	}
+
 	for m := range rawjson.Members(object) {
 		if m.Name == name {
 			return object[m.Value:m.To]
 		}
 	}
+
 	return nil
 }
 
@@ -153,6 +161,7 @@ func membersOf(object []byte) members {
 	for m := range rawjson.Members(object) {
 		all[m.Name] = object[m.Value:m.To]
 	}
+
 	return all
 }
 
@@ -181,21 +190,27 @@ func readLaravel(r *source.Record) {
 		unreadable(r, "its payload is not a JSON object, so it cannot be replayed")
 		return
 	}
+
 	fault := faultOfLaravel(r.Raw)
 	warn(r, fault != "", "It cannot be replayed: "+fault+".")
+
 	r.Payload, r.Type = r.Raw, text(r.Raw, "displayName")
 	if id := text(r.Raw, "uuid"); r.Thread == "" && plainID.MatchString(id) { // the row has none
 		r.Thread = id
 	}
+
 	if n, ok := number(r.Raw, "maxTries"); ok && n > 0 && n < 1<<16 {
 		r.Limit = int(n)
 	}
+
 	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n) + 1
 	}
+
 	if made, ok := number(r.Raw, "createdAt"); ok { // since Laravel 12, in seconds
 		r.CreatedAt = possible(time.Unix(made, 0))
 	}
+
 	if until, ok := number(r.Raw, "retryUntil"); ok {
 		r.Warnings = append(r.Warnings, "Laravel runs it only until "+time.Unix(until, 0).UTC().Format("2006-01-02 15:04:05 MST")+
 			". A replay after that takes this limit away, because Laravel would fail the job without running it.")
@@ -215,6 +230,7 @@ func faultOfLaravel(raw []byte) string {
 	case text(raw, "job") == "" && text(raw, "uuid") == "":
 		return "its payload has neither a job nor a uuid, so a worker of Laravel would lose the job"
 	}
+
 	return ""
 }
 
@@ -230,6 +246,7 @@ func faultOfPHP(raw []byte) string {
 	if problem == "" {
 		half = rawjson.HalfPair(raw)
 	}
+
 	switch {
 	case len(bytes.TrimSpace(raw)) == 0:
 		return "is empty"
@@ -240,6 +257,7 @@ func faultOfPHP(raw []byte) string {
 	case half != "":
 		return "has " + half + ", which is half of a character"
 	}
+
 	return ""
 }
 
@@ -249,16 +267,19 @@ func cleanLaravel(raw []byte, run Run) ([]byte, error) {
 	if fault := faultOfLaravel(raw); fault != "" {
 		return nil, errors.New(fault)
 	}
+
 	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
 		for m := range rawjson.Members(raw) {
 			with := ""
 			if m.Name == "attempts" {
 				with = "0"
 			}
+
 			until, err := strconv.ParseInt(string(raw[m.Value:m.To]), 10, 64)
 			if m.Name == "retryUntil" && err == nil && time.Unix(until, 0).Before(run.Now) {
 				with = "null"
 			}
+
 			if with != "" && !yield(rawjson.Edit{From: m.Value, To: m.To, Text: []byte(with)}) {
 				return
 			}
@@ -279,25 +300,31 @@ func readBabel(r *source.Record) {
 		unreadable(r, "it is not a JSON object")
 		return
 	}
+
 	r.Payload, r.Type = member(r.Raw, "data"), text(r.Raw, "job")
 	if r.Type == "" {
 		r.Type = text(r.Raw, "urn")
 	}
+
 	meta, block := member(r.Raw, "meta"), member(r.Raw, "dead_letter")
 	r.Meta, r.Thread = meta, text(meta, "id")
 	if made, ok := number(meta, "created_at"); ok {
 		r.CreatedAt = millis(made)
 	}
+
 	if failed, ok := number(block, "failed_at"); ok {
 		r.FailedAt = millis(failed)
 	}
+
 	r.Error = job.ErrorInfo{Type: text(block, "exception"), Message: text(block, "error")}
 	if r.Error.Type == "" {
 		r.Error.Type = text(block, "reason")
 	}
+
 	if n, ok := number(block, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n)
 	}
+
 	if len(r.Payload) == 0 && r.Type == "" {
 		unreadable(r, "its body was lost when it was set aside, so it cannot be replayed")
 	} else if bytes.Equal(r.Payload, []byte("[]")) {

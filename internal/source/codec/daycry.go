@@ -30,6 +30,7 @@ func faultOfDaycry(raw []byte) string {
 	if problem == "" {
 		return ""
 	}
+
 	return "its payload " + problem + ", so a worker of daycry/jobs would lose the job"
 }
 
@@ -39,20 +40,25 @@ func readCycles(r *source.Record) {
 		unreadable(r, "its payload is not a JSON object")
 		return
 	}
+
 	r.Payload, r.Type = member(r.Raw, "payload"), text(r.Raw, "name")
 	if r.Type == "" {
 		r.Type = text(r.Raw, "job")
 	}
+
 	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n) + 1
 	}
+
 	if n, ok := number(r.Raw, "maxRetries"); ok && n >= 0 && n < 1<<16 {
 		r.Limit = int(n) + 1
 	}
+
 	block := member(r.Payload, "_dlq_metadata")
 	if r.Queue == "" {
 		r.Queue = text(block, "original_queue")
 	}
+
 	r.Error.Message = text(block, "dlq_reason")
 	if r.Queue == "" {
 		r.Warnings = append(r.Warnings, "Nothing says which queue it came from, so it cannot be replayed.")
@@ -66,15 +72,18 @@ func cleanDaycry(raw []byte, run Run) ([]byte, error) {
 	if fault != "" {
 		return nil, errors.New(fault)
 	}
+
 	if run.Target == "" {
 		return nil, fmt.Errorf("nothing says which queue the job came from; name one in redrive.yaml, as default_queue on Redis")
 	}
+
 	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
 		for m := range rawjson.Members(raw) {
 			with := map[string][]byte{"queue": rawjson.Quote(run.Target), "attempts": []byte("0"), "schedule": []byte("null")}[m.Name]
 			if m.Name == "payload" {
 				with = withoutBlock(raw[m.Value:m.To])
 			}
+
 			if with != nil && !yield(rawjson.Edit{From: m.Value, To: m.To, Text: with}) {
 				return
 			}
@@ -89,6 +98,7 @@ func withoutBlock(payload []byte) []byte {
 	if member(payload, block) == nil {
 		return nil
 	}
+
 	return without(payload, func(name string) bool { return name == block })
 }
 
@@ -101,16 +111,20 @@ func readWaiting(r *source.Record) {
 		unreadable(r, "it is not a job in JSON")
 		return
 	}
+
 	if r.Queue = text(member(member(data, "payload"), "_dlq_metadata"), "original_queue"); r.Queue == "" {
 		r.Queue = supposed
 	}
+
 	r.Raw = data
 	readCycles(r)
 	r.Raw, r.Meta = raw, metaOf(data, "payload")
 	warnDaycry(r)
+
 	if at, ok := number(raw, "time"); ok {
 		r.FailedAt = possible(time.Unix(at, 0))
 	}
+
 	warn(r, r.Limit > 1, "Its maxRetries is 1 or more. On Redis, daycry/jobs runs such a job again without end while it fails.")
 }
 
@@ -120,13 +134,16 @@ func cleanWaiting(raw []byte, run Run) ([]byte, error) {
 	if fault != "" {
 		return nil, errors.New(fault)
 	}
+
 	if !isObject(raw) {
 		return nil, fmt.Errorf("the record is not a JSON object that can be read exactly")
 	}
+
 	data, err := cleanDaycry(member(raw, "data"), run)
 	if err != nil {
 		return nil, err
 	}
+
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return data, name == "data" }), nil
 }
 
@@ -136,5 +153,6 @@ func editWaiting(raw, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) { return data, name == "data" }), nil
 }

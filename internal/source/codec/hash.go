@@ -32,17 +32,20 @@ var hashes = map[string]func(*source.Record, Fields){
 // the last of its stacks.
 func readBull(r *source.Record, f Fields) {
 	r.Type, r.Payload = f["name"], []byte(f["data"])
+
 	r.Error.Message = f["failedReason"]
 	var stacks []string
 	if json.Unmarshal([]byte(f["stacktrace"]), &stacks) == nil && len(stacks) > 0 {
 		r.Trace = stacks[len(stacks)-1]
 		r.Error.Type = class(r.Trace)
 	}
+
 	r.Attempts = whole(f["atm"])
 	r.Limit = 1
 	if n, ok := count(member([]byte(f["opts"]), "attempts")); ok && n > 0 {
 		r.Limit = n
 	}
+
 	r.FailedAt, r.CreatedAt = instant([]byte(f["finishedOn"])), instant([]byte(f["timestamp"]))
 	r.Meta = facts("opts", f["opts"], "parent", f["parentKey"], "deduplication", f["deid"], "repeat", f["rjk"])
 	warn(r, r.Error.Type == "UnrecoverableError", "It ended its attempts on purpose: its processor threw an UnrecoverableError.")
@@ -55,10 +58,12 @@ func readBull(r *source.Record, f Fields) {
 // class is the class of an error, from the first line of its stack.
 func class(stack string) string {
 	line, _, _ := strings.Cut(stack, "\n")
+
 	name, _, found := strings.Cut(line, ":")
 	if !found || name == "" || strings.ContainsAny(name, " \t/") {
 		return ""
 	}
+
 	return name
 }
 
@@ -68,6 +73,7 @@ func whole(text string) int {
 	if err != nil {
 		return 0
 	}
+
 	return int(n)
 }
 
@@ -80,10 +86,12 @@ func readRQ(r *source.Record, f Fields) {
 	if data := inflated([]byte(f["data"])); rawjson.Kind(data) == '[' && json.Valid(data) {
 		r.Payload = data
 	}
+
 	packed, err := base64.StdEncoding.DecodeString(f["exc_string"])
 	if err != nil || len(packed) == 0 {
 		packed = []byte(f["exc_info"]) // of RQ before 1.12, and on Redis before 5
 	}
+
 	r.Trace = string(inflated(packed))
 	r.Error, r.Trace = said(r.Trace)
 	r.FailedAt, r.CreatedAt = utc(f["ended_at"]), utc(f["created_at"])

@@ -20,7 +20,9 @@ func isObject(raw []byte) bool {
 	if rawjson.Kind(raw) != '{' || rawjson.Check(raw, job.MaxDepth) != "" {
 		return false
 	}
+
 	_, twice := rawjson.Repeated(raw)
+
 	return !twice
 }
 
@@ -36,6 +38,7 @@ func edited(object []byte, change func(name string, value []byte) (with []byte, 
 	for m := range rawjson.Members(object) {
 		all = append(all, m)
 	}
+
 	return rawjson.Splice(object, func(yield func(rawjson.Edit) bool) {
 		kept := false // a member before
 		for i, m := range all {
@@ -52,6 +55,7 @@ func edited(object []byte, change func(name string, value []byte) (with []byte, 
 			} else {
 				kept = true
 			}
+
 			if changed && !yield(e) {
 				return
 			}
@@ -65,6 +69,7 @@ func metaOf(object []byte, shown ...string) []byte {
 	if len(rest) > job.MaxMeta || len(bytes.TrimSpace(rest)) <= len("{}") {
 		return nil
 	}
+
 	return rest
 }
 
@@ -76,23 +81,29 @@ func facts(pairs ...string) []byte {
 		if pairs[i+1] == "" {
 			continue
 		}
+
 		if b.Len() == 0 {
 			b.WriteByte('{')
 		} else {
 			b.WriteByte(',')
 		}
+
 		b.Write(rawjson.Quote(pairs[i]))
 		b.WriteByte(':')
+
 		if value := []byte(pairs[i+1]); json.Valid(value) {
 			b.Write(value)
 		} else {
 			b.Write(rawjson.Quote(pairs[i+1]))
 		}
 	}
+
 	if b.Len() == 0 || b.Len() >= job.MaxMeta {
 		return nil
 	}
+
 	b.WriteByte('}')
+
 	return b.Bytes()
 }
 
@@ -108,10 +119,12 @@ func instant(value []byte) time.Time {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 1e11 && n < 1e14 {
 		return time.UnixMilli(n).UTC()
 	}
+
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(seconds > 0 && seconds < 1e11) {
 		return time.Time{}
 	}
+
 	return time.UnixMicro(int64(math.Round(seconds * 1e6))).UTC()
 }
 
@@ -139,7 +152,9 @@ func inflated(packed []byte) []byte {
 	if err != nil {
 		return nil
 	}
+
 	text, _ := io.ReadAll(io.LimitReader(r, 4*job.MaxTrace)) // what came before a fault is shown
+
 	return text
 }
 

@@ -29,17 +29,21 @@ func (o own) read(r *source.Record) {
 		unreadable(r, "it is not a JSON object that can be read exactly. A replay leaves it as it is")
 		return
 	}
+
 	var shown []string
 	for _, name := range o.names {
 		shown = append(shown, name)
 	}
+
 	o.fill(r, func(name string) string {
 		value := member(r.Raw, name)
 		if len(value) > 0 && value[0] == '"' {
 			return rawjson.Text(value)
 		}
+
 		return string(value)
 	})
+
 	r.Payload = r.Raw
 	if payload := member(r.Raw, o.names["payload"]); o.names["payload"] != "" && payload != nil {
 		r.Payload, r.Meta = payload, metaOf(r.Raw, shown...)
@@ -62,9 +66,11 @@ func (o own) fill(r *source.Record, value func(name string) string) {
 	if queue := get("queue"); queue != "" {
 		r.Queue = queue
 	}
+
 	if thread := get("thread"); thread != "" {
 		r.Thread = r.Queue + "/" + thread
 	}
+
 	r.Type, r.Trace = get("type"), get("trace")
 	r.Error = job.ErrorInfo{Type: get("error_type"), Message: get("error")}
 	r.Attempts, r.Limit = whole(get("attempts")), whole(get("limit"))
@@ -76,12 +82,14 @@ func anyTime(text string) time.Time {
 	if at := instant([]byte(text)); !at.IsZero() {
 		return at
 	}
+
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
 		at, err := time.Parse(layout, text)
 		if err == nil {
 			return possible(at)
 		}
 	}
+
 	return time.Time{}
 }
 
@@ -90,10 +98,12 @@ func (o own) clean(raw []byte, _ Run) ([]byte, error) {
 	if !isObject(raw) {
 		return raw, nil
 	}
+
 	var left []string
 	for _, t := range o.traces {
 		left = append(left, o.names[t])
 	}
+
 	return edited(raw, func(name string, _ []byte) ([]byte, bool) {
 		switch {
 		case name == "" || name == o.names["payload"]:
@@ -101,6 +111,7 @@ func (o own) clean(raw []byte, _ Run) ([]byte, error) {
 		case name == o.names["attempts"]:
 			return []byte("0"), true
 		}
+
 		return nil, slices.Contains(left, name)
 	}), nil
 }

@@ -20,6 +20,7 @@ func serialisedObject(raw []byte) (class string, ok bool) {
 
 	s = serialised{rest: raw[len("O:"):]}
 	name, _ := s.quoted()
+
 	return string(name), true
 }
 
@@ -42,6 +43,7 @@ func (s *serialised) isOne() bool {
 		if !ok || len(left) == depthOfSerialised && isOpen {
 			return false
 		}
+
 		if isOpen {
 			left = append(left, 2*inside)
 		} else if len(left) > 0 {
@@ -53,11 +55,13 @@ func (s *serialised) isOne() bool {
 			if !s.take("}") {
 				return false
 			}
+
 			left = left[:len(left)-1]
 			if len(left) > 0 {
 				left[len(left)-1]--
 			}
 		}
+
 		if len(left) == 0 {
 			return len(s.rest) == 0
 		}
@@ -70,8 +74,10 @@ func (s *serialised) value(isKey bool) (members int, isOpen, ok bool) {
 	if len(s.rest) == 0 {
 		return 0, false, false
 	}
+
 	kind := s.rest[0]
 	s.rest = s.rest[1:]
+
 	if isKey && kind != 'i' && kind != 's' {
 		return 0, false, false
 	}
@@ -100,6 +106,7 @@ func (s *serialised) value(isKey bool) (members int, isOpen, ok bool) {
 		size, counted := s.count()
 		return 0, false, ok && counted && s.take("{") && s.skip(size) && s.take("}")
 	}
+
 	return 0, false, false
 }
 
@@ -114,7 +121,9 @@ func (s *serialised) skip(n int) bool {
 	if n > len(s.rest) {
 		return false
 	}
+
 	s.rest = s.rest[n:]
+
 	return true
 }
 
@@ -130,9 +139,11 @@ func (s *serialised) count() (n int, ok bool) {
 	if !s.take(":") {
 		return 0, false
 	}
+
 	digits, rest, found := bytes.Cut(s.rest, []byte(":"))
 	s.rest = rest
 	n, ok = decimal(digits)
+
 	return n, ok && found
 }
 
@@ -142,7 +153,9 @@ func decimal(digits []byte) (n int, ok bool) {
 	if len(digits) > most {
 		return 0, false
 	}
+
 	count, err := strconv.ParseUint(string(digits), 10, 30)
+
 	return int(count), err == nil
 }
 
@@ -161,7 +174,9 @@ func (s *serialised) quoted() (text []byte, ok bool) {
 	if !found || !ok || size > len(rest) {
 		return nil, false
 	}
+
 	text, s.rest = rest[:size], rest[size:]
+
 	return text, s.take(`"`)
 }
 
@@ -171,11 +186,13 @@ func (s *serialised) class() bool {
 	if !ok || len(name) == 0 || name[0] == '\\' {
 		return false
 	}
+
 	for _, c := range name {
 		isLetter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 		if !isLetter && c != '_' && c != '\\' && (c < '0' || c > '9') {
 			return false
 		}
 	}
+
 	return true
 }

@@ -28,23 +28,28 @@ func readSidekiq(r *source.Record) {
 		unreadable(r, "it is not a JSON object")
 		return
 	}
+
 	all := membersOf(r.Raw)
 	r.Queue, r.Thread, r.Type = all.text("queue"), all.text("jid"), cmp.Or(all.text("wrapped"), all.text("class"))
 	r.Payload = all["args"]
 	r.Meta = metaOf(r.Raw, append([]string{"args", "queue"}, failures...)...)
 	r.Error = job.ErrorInfo{Type: all.text("error_class"), Message: all.text("error_message")}
+
 	r.Trace = backtrace(all.text("error_backtrace"))
 	r.Attempts = 1
 	if n, ok := count(all["retry_count"]); ok {
 		r.Attempts = n + 1
 	}
+
 	if n, ok := count(all["retry"]); ok {
 		r.Limit = n + 1
 	}
+
 	r.CreatedAt, r.FailedAt = instant(all["created_at"]), instant(all["retried_at"])
 	if r.FailedAt.IsZero() {
 		r.FailedAt = instant(all["failed_at"])
 	}
+
 	warnSidekiq(r, all)
 }
 
@@ -65,14 +70,17 @@ func backtrace(packed string) string {
 	if packed == "" {
 		return ""
 	}
+
 	data, err := base64.StdEncoding.DecodeString(strings.NewReplacer("\n", "", "\r", "").Replace(packed))
 	if err != nil {
 		return ""
 	}
+
 	var lines []string
 	if text := inflated(data); json.Unmarshal(text, &lines) != nil {
 		return string(text)
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -82,9 +90,11 @@ func cleanSidekiq(raw []byte, run Run) ([]byte, error) {
 	if !isObject(raw) {
 		return nil, errors.New("the record is not a JSON object that can be read exactly")
 	}
+
 	if text(raw, "queue") == "" {
 		return nil, errors.New("the record does not name its queue")
 	}
+
 	stamp, stamped := timestamp(raw, run.Now), false
 	clean := edited(raw, func(name string, value []byte) ([]byte, bool) {
 		n, err := strconv.ParseInt(string(value), 10, 64)
@@ -97,11 +107,13 @@ func cleanSidekiq(raw []byte, run Run) ([]byte, error) {
 		case name == "retry_count" && err == nil:
 			return strconv.AppendInt(nil, n-1, 10), true
 		}
+
 		return nil, false
 	})
 	if !stamped {
 		clean = appended(clean, "enqueued_at", stamp)
 	}
+
 	return clean, nil
 }
 
@@ -112,6 +124,7 @@ func timestamp(raw []byte, now time.Time) []byte {
 			return strconv.AppendInt(nil, now.UnixMilli(), 10)
 		}
 	}
+
 	return fmt.Appendf(nil, "%d.%06d", now.Unix(), now.Nanosecond()/1000)
 }
 
@@ -121,6 +134,8 @@ func appended(object []byte, name string, value []byte) []byte {
 	for m := range rawjson.Members(object) {
 		end, comma = m.To, ","
 	}
+
 	added := fmt.Appendf(nil, "%s%s:%s", comma, rawjson.Quote(name), value)
+
 	return slices.Insert(slices.Clone(object), end, added...)
 }

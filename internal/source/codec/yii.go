@@ -23,14 +23,17 @@ func readYii(r *source.Record) {
 		r.Type = text(r.Raw, "class")
 		return
 	}
+
 	if class, ok := serialisedObject(r.Raw); ok {
 		r.Type = strings.ToValidUTF8(class, "\ufffd")
 		return
 	}
+
 	if isIgbinary(r.Raw) {
 		unreadable(r, "it is packed by igbinary")
 		return
 	}
+
 	unreadable(r, "it is neither a serialised object of PHP nor JSON")
 }
 
@@ -48,6 +51,7 @@ func faultOfYii(raw []byte) string {
 	if _, ok := serialisedObject(raw); !ok && !isIgbinary(raw) {
 		return "its payload is no object that PHP, JSON or igbinary has serialised, so a worker of yii2-queue could not read it"
 	}
+
 	return ""
 }
 
@@ -70,10 +74,12 @@ func readKept(r *source.Record, f Fields) {
 		r.Raw = nil
 		r.Meta = facts("ttr", ttr)
 	}
+
 	fault := faultOfTTR(ttr)
 	if !found {
 		fault = faultOfKept(f)
 	}
+
 	warn(r, fault != "", "It cannot be replayed: "+fault+".")
 	r.Error = job.ErrorInfo{Type: f["exception"], Message: f["error"]}
 	r.Attempts, r.FailedAt = whole(f["attempt"]), instant([]byte(f["failed_at"]))

@@ -31,9 +31,11 @@ func (p *Preset) reads() (all []server) {
 	if p.Family != "sql" {
 		return []server{servers[p.Family]}
 	}
+
 	for _, engine := range p.Engines {
 		all = append(all, servers[engine])
 	}
+
 	return all
 }
 
@@ -57,6 +59,7 @@ func checkURL(address, field, of string, allowed []server) error {
 			beginnings = append(beginnings, beginning(scheme))
 		}
 	}
+
 	must := fmt.Sprintf("%s %s: %s must begin with %s", of, either(titles), field, either(beginnings))
 
 	scheme, rest, ok := strings.Cut(address, "://")
@@ -67,6 +70,7 @@ func checkURL(address, field, of string, allowed []server) error {
 	case scheme == "sqlite" && !strings.HasPrefix(rest, "/"):
 		return fmt.Errorf("%s; a file needs three slashes, because its path begins at the root, as in sqlite:///srv/app.db", must)
 	}
+
 	return nil
 }
 
@@ -87,6 +91,7 @@ func (p *Preset) Address(address string, s Settings) string {
 	if err != nil {
 		return ""
 	}
+
 	p, s, err = p.Complete(s)
 	if err != nil { // unreachable: the configuration was read with these settings
 		return ""
@@ -98,6 +103,7 @@ func (p *Preset) Address(address string, s Settings) string {
 	case p.Family == "redis":
 		return inRedis(u) + ", key " + p.dead(s.Names)
 	}
+
 	return inSQL(u) + ", table " + p.table(s.Names)
 }
 
@@ -107,6 +113,7 @@ func inRedis(u *url.URL) string {
 	if u.Scheme == "unix" {
 		return u.Path + "/" + cmp.Or(number, "0")
 	}
+
 	return hosts(u.Host, "redis") + "/" + cmp.Or(strings.Trim(u.Path, "/"), number, "0")
 }
 
@@ -124,6 +131,7 @@ func inSQL(u *url.URL) string {
 	if query.Has("host") || query.Has("port") {
 		host = net.JoinHostPort(cmp.Or(query.Get("host"), u.Hostname()), cmp.Or(query.Get("port"), u.Port(), servers["postgres"].ports[0]))
 	}
+
 	return hosts(host, "postgres") + "/" + cmp.Or(query.Get("dbname"), name)
 }
 
@@ -134,9 +142,12 @@ func hosts(text, of string) string {
 		for _, port := range servers[of].ports {
 			all[i] = strings.TrimSuffix(all[i], ":"+port)
 		}
+
 		all[i] = cmp.Or(all[i], "localhost")
 	}
+
 	slices.Sort(all)
+
 	return strings.Join(all, ",")
 }
 
@@ -146,9 +157,11 @@ func (p *Preset) dead(names map[string]string) string {
 	if p.Own {
 		return key
 	}
+
 	for name, value := range names {
 		key = strings.ReplaceAll(key, "{"+name+"}", value)
 	}
+
 	return key
 }
 
@@ -160,6 +173,7 @@ func (p *Preset) table(names map[string]string) string {
 			return table
 		}
 	}
+
 	return "" // unreachable: a test reads all presets
 }
 
@@ -168,6 +182,8 @@ func either(all []string) string {
 	if len(all) == 1 {
 		return all[0]
 	}
+
 	last := len(all) - 1
+
 	return strings.Join(all[:last], ", ") + " or " + all[last]
 }

@@ -40,14 +40,17 @@ func (*AMQP) check(s Settings) error {
 	if len(s.Queues) == 0 {
 		return errors.New("needs a field queues: the names of the dead-letter queues")
 	}
+
 	suffix := s.Values["suffix"]
 	for _, q := range s.Queues {
 		if work, ok := strings.CutSuffix(q, suffix); !ok || work == "" {
 			return fmt.Errorf("%q is not the name of a dead-letter queue: it does not end with %s. Redrive never looks into work queues", q, suffix)
 		}
 	}
+
 	if q := s.Values["quorum"]; q != Refuse && q != Allow {
 		return fmt.Errorf("quorum is %q; use %s or %s", q, Refuse, Allow)
 	}
+
 	return nil
 }

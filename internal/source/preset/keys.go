@@ -25,18 +25,22 @@ func (p *Preset) ownKeys(names map[string]string) error {
 	if dead == "" {
 		dead, kind = names["sorted_set"], "zset"
 	}
+
 	if err := checkKeys(names, dead); err != nil {
 		return err
 	}
+
 	r := &Redis{Dead: dead, Type: kind, Newest: names["newest"], Target: names["default_queue"], Keys: map[string]string{"dead": dead}}
 	if kind == "list" {
 		r.Least = "6.0.6"
 	}
+
 	if strings.Contains(dead, "{queue}") {
 		r.Queues = Queues{Scan: dead, Type: kind}
 	} else {
 		r.Expect = map[string]string{dead: kind}
 	}
+
 	if names["hash"] != "" {
 		r.Keys["record"] = names["hash"]
 		r.Hash = &Hash{Key: names["hash"], Witness: names["witness"]}
@@ -44,6 +48,7 @@ func (p *Preset) ownKeys(names map[string]string) error {
 			r.Hash.Fields = append(r.Hash.Fields, names[m])
 		}
 	}
+
 	p.Redis, p.Edits = r, r.Hash == nil
 	p.Replay, p.Discard = nil, []string{p.removal(names)}
 	if names["work"] != "" {
@@ -51,6 +56,7 @@ func (p *Preset) ownKeys(names map[string]string) error {
 		script := []string{p.push(names)}
 		p.Replay = map[source.Mode][]string{source.Once: script, source.Fresh: script}
 	}
+
 	return nil
 }
 
@@ -63,6 +69,7 @@ func checkKeys(names map[string]string, dead string) error {
 		}
 		return nil
 	}
+
 	switch {
 	case (names["list"] == "") == (names["sorted_set"] == ""):
 		return errors.New("needs exactly one of list and sorted_set: the key in which the dead letters lie")
@@ -78,14 +85,17 @@ func checkKeys(names map[string]string, dead string) error {
 	case hash != "" && strings.Contains(work+hash, "{queue}") && !strings.Contains(dead, "{queue}"):
 		return errors.New("has {queue} in a key, and nothing tells the queue: put it into the key of the dead letters, too")
 	}
+
 	for _, m := range append(slices.Clone(members), "witness") {
 		if hash != "" && names[m] != "" && !plain.MatchString(names[m]) {
 			return fmt.Errorf("the field %q under %s has characters other than letters, digits, and _ . : -", names[m], m)
 		}
 	}
+
 	if err := oneOf("newest", "first", "last"); err != nil {
 		return err
 	}
+
 	return oneOf("push", "left", "right")
 }
 
@@ -95,9 +105,11 @@ func (p *Preset) guard(names map[string]string) (text, remove string) {
 	if p.Redis.Type == "zset" {
 		text, remove = "if not redis.call('ZSCORE', dead, id) then return 0 end\n", "redis.call('ZREM', dead, id)\n"
 	}
+
 	if p.Redis.Hash != nil {
 		text += "local seen = redis.call('HGET', record, '" + names["witness"] + "')\n"
 	}
+
 	return text, remove
 }
 
@@ -110,6 +122,7 @@ func (p *Preset) removal(names map[string]string) string {
 		text += "if (seen or '') ~= witness then return -1 end\n"
 		remove += "redis.call('DEL', record)\n"
 	}
+
 	return text + remove + "return 1"
 }
 
@@ -129,21 +142,26 @@ func (p *Preset) push(names map[string]string) string {
 	if names["push"] == "left" {
 		command = "LPUSH"
 	}
+
 	p.Redis.Writes.Replay = []string{command + " work", p.removing()}
 	change := ""
 	if p.Redis.Hash != nil {
 		what = "id"
 		text += "if not seen then return -2 end\nif seen ~= witness then return -1 end\n"
+
 		for _, m := range Traces {
 			if names[m] != "" {
 				change += "redis.call('HDEL', record, '" + names[m] + "')\n"
 			}
 		}
+
 		if names["attempts"] != "" {
 			change += "redis.call('HSET', record, '" + names["attempts"] + "', '0')\n"
 		}
+
 		p.Redis.Writes.Replay = append(p.Redis.Writes.Replay, "HDEL record", "HSET record")
 	}
+
 	return text + "redis.call('" + command + "', work, " + what + ")\n" + change + remove + "return 1"
 }
 

@@ -106,14 +106,17 @@ var All = sync.OnceValue(func() map[string]*Preset {
 	if err != nil { // unreachable: the files are part of the program
 		panic(err)
 	}
+
 	all := map[string]*Preset{}
 	for _, e := range entries {
 		p, err := read(e.Name())
 		if err != nil { // unreachable: a test reads them all
 			panic(err)
 		}
+
 		all[p.Name] = p
 	}
+
 	return all
 })
 
@@ -122,10 +125,12 @@ func read(file string) (*Preset, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	p := &Preset{Name: strings.TrimSuffix(file, ".yaml")}
 	if err := yaml.UnmarshalWithOptions(text, p, yaml.DisallowUnknownField()); err != nil {
 		return nil, fmt.Errorf("preset %s: %w", p.Name, err)
 	}
+
 	return p, nil
 }
 
@@ -153,11 +158,14 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 			}
 		}
 	}
+
 	names, values := maps.Clone(p.Names), maps.Clone(p.Values)
 	maps.Copy(names, s.Names)
+
 	if values != nil {
 		maps.Copy(values, s.Values)
 	}
+
 	s.Names, s.Values = names, values
 	completed := *p
 	switch {
@@ -166,16 +174,19 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	case p.Own:
 		completed.own(s)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if names[name] == "" && completed.needs(name) {
 			return nil, s, fmt.Errorf("needs a field %s", name)
 		}
 	}
+
 	if p.AMQP != nil {
 		if err := p.AMQP.check(s); err != nil {
 			return nil, s, err
 		}
 	}
+
 	return &completed, s, completed.Check()
 }
 
@@ -187,22 +198,28 @@ func (p *Preset) own(s Settings) {
 		names, _ := placeholders(text)
 		return len(names) == 1 && s.Names[names[0]] == "" && names[0] != "key"
 	})
+
 	if s.Names["witness"] == "" {
 		p.Fields["witness"] = p.Fields["key"]
 	}
+
 	unique := *p.Unique
 	unique.Column = s.Names["key"]
+
 	p.Unique = &unique
 	p.Columns = map[string][]string{"table": nil}
 	for _, text := range p.Fields {
 		names, _ := placeholders(text)
 		p.Columns["table"] = append(p.Columns["table"], s.Names[names[0]])
 	}
+
 	slices.Sort(p.Columns["table"])
+
 	p.Columns["table"] = slices.Compact(p.Columns["table"])
 	if s.Where != "" {
 		p.Where = "(" + s.Where + ")"
 	}
+
 	p.Same += " AND " + p.Where
 	p.Replay, p.Discard = map[source.Mode][]string{}, s.Discard
 	if len(s.Replay) > 0 {
@@ -215,6 +232,7 @@ func (p *Preset) own(s Settings) {
 // needs reports whether the list of records has a name.
 func (p *Preset) needs(name string) bool {
 	texts := append(slices.Collect(maps.Values(p.Fields)), p.From, p.Where, p.Same)
+
 	return slices.ContainsFunc(append(texts, p.Order...), func(text string) bool {
 		names, _ := placeholders(text)
 		return slices.Contains(names, name)
@@ -228,17 +246,20 @@ func (p *Preset) Check() error {
 	if p.Family != "sql" {
 		return nil
 	}
+
 	_, values := placeholders(p.Where)
 	for _, value := range values {
 		if _, ok := p.Values[value]; !ok {
 			return fmt.Errorf("where has the value :%s, which there is not", value)
 		}
 	}
+
 	for _, mode := range []source.Mode{source.Once, source.Fresh} {
 		if err := p.checkAct("replay", p.Replay[mode]); err != nil {
 			return err
 		}
 	}
+
 	return p.checkAct("discard", p.Discard)
 }
 
@@ -247,9 +268,11 @@ func (p *Preset) Has(k source.Kind) bool {
 	if p.AMQP != nil {
 		return true
 	}
+
 	if k == source.Discard {
 		return len(p.Discard) > 0
 	}
+
 	return len(p.Replay) > 0
 }
 
@@ -259,12 +282,16 @@ func (p *Preset) options() []string {
 	if p.Zone {
 		all = append(all, "zone")
 	}
+
 	if p.Own && p.Family == "sql" {
 		all = append(all, "where", "replay", "discard")
 	}
+
 	if p.AMQP != nil {
 		all = append(all, "queues")
 	}
+
 	slices.Sort(all)
+
 	return all
 }

@@ -21,6 +21,7 @@ func Expand(statement string, name, value func(string) string) string {
 		case t[0] == ':' && t != "::":
 			return value(t[1:])
 		}
+
 		return t
 	})
 }
@@ -34,6 +35,7 @@ func placeholders(statement string) (names, values []string) {
 		}
 	}
 	Expand(statement, note(&names), note(&values))
+
 	return names, values
 }
 
@@ -54,12 +56,14 @@ func (p *Preset) checkAct(act string, statements []string) error {
 	if len(statements) == 0 {
 		return nil
 	}
+
 	last := statements[len(statements)-1:]
 	for _, value := range []string{"key", "witness"} {
 		if !Uses(last, value) {
 			return fmt.Errorf("the last statement of %s must compare :%s, so that it finds the record only as it was seen", act, value)
 		}
 	}
+
 	for _, s := range statements {
 		names, values := placeholders(s)
 		for _, name := range names {
@@ -67,12 +71,14 @@ func (p *Preset) checkAct(act string, statements []string) error {
 				return fmt.Errorf("%s names {%s}, which there is not", act, name)
 			}
 		}
+
 		for _, value := range values {
 			if _, ok := p.Values[value]; !ok && !slices.Contains(Given, value) {
 				return fmt.Errorf("%s has the value :%s; there are :%s", act, value, strings.Join(Given, ", :"))
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -83,5 +89,6 @@ func (p *Preset) word(name string) bool {
 			return false
 		}
 	}
+
 	return true
 }

@@ -47,6 +47,7 @@ func (o *Origin) compose() {
 	for mode, text := range o.preset.Replay {
 		add(act{source.Replay, mode}, text, o.at.Writes.Replay)
 	}
+
 	add(act{kind: source.Discard}, o.preset.Discard, o.at.Writes.Discard)
 }
 
@@ -57,6 +58,7 @@ func (o *Origin) head(writes []string) string {
 		command, key, _ := strings.Cut(w, " ")
 		fmt.Fprintf(&b, check, command, key)
 	}
+
 	return fmt.Sprintf(header, strings.Join(o.keys, ", "), b.String())
 }
 
@@ -72,17 +74,20 @@ type call struct {
 // Act does what the acts say, each with one script.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	for len(acts) > 0 {
 		calls, err := o.calls(ctx, acts[:min(len(acts), scriptsAtOnce)])
 		if err != nil {
 			return append(all, source.Untold(acts)...), err
 		}
+
 		acts = acts[len(calls):]
 		results, err := o.run(ctx, calls)
 		if all = append(all, results...); err != nil {
 			return append(all, source.Untold(acts)...), err
 		}
 	}
+
 	return all, nil
 }
 
@@ -99,10 +104,12 @@ func (o *Origin) calls(ctx context.Context, acts []source.Act) ([]call, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if fault != "" {
 			calls[i] = call{result: source.Result{ID: a.ID, State: source.Refused, Why: fault}}
 		}
 	}
+
 	return calls, nil
 }
 
@@ -111,10 +118,12 @@ func (o *Origin) calls(ctx context.Context, acts []source.Act) ([]call, error) {
 func (o *Origin) examine(ctx context.Context, a source.Act) (fault string, err error) {
 	o.line.Renew()
 	queue, id, _ := o.named(a)
+
 	fields, err := o.hashes(ctx, queue, []string{id})
 	if err != nil || len(fields[0]) == 0 {
 		return "", err
 	}
+
 	return o.fault(fields[0]), nil
 }
 
@@ -124,16 +133,20 @@ func (o *Origin) call(a source.Act) call {
 	refuse := func(why string) call {
 		return call{result: source.Result{ID: a.ID, State: source.Refused, Why: why}}
 	}
+
 	does := act{a.Kind, a.Mode}
 	if a.Kind == source.Discard {
 		does.mode = ""
 	}
+
 	if lacks := o.preset.Lacks(a.Wish()); lacks != "" {
 		return refuse(lacks)
 	}
+
 	if c.script = o.scripts[does]; c.script == nil {
 		return refuse(fmt.Sprintf("%s has no %s %s", o.preset.Title, a.Kind, a.Mode))
 	}
+
 	queue, id, witness := o.named(a)
 	now, clean := time.Now(), []byte(nil)
 	if a.Kind == source.Replay {
@@ -144,10 +157,13 @@ func (o *Origin) call(a source.Act) call {
 			return refuse(err.Error())
 		}
 	}
+
 	if c.keys = o.keysOf(queue, id); o.cluster && !together(c.keys) {
 		return refuse(apart)
 	}
+
 	c.args = append(arguments(id, witness, clean, queue, now), due(a.Due), a.Payload)
+
 	return c
 }
 
@@ -181,6 +197,7 @@ func (o *Origin) named(a source.Act) (queue, id, witness string) {
 	case o.at.Hash.Witness == "":
 		return queue, idIn(a.Key, queue), string(a.Raw)
 	}
+
 	return queue, idIn(a.Key, queue), meant(a.Witness)
 }
 
@@ -193,6 +210,7 @@ func (o *Origin) clean(a source.Act, run codec.Run) ([]byte, error) {
 		}
 		return nil, nil
 	}
+
 	return o.codec.Next(a.Raw, run)
 }
 
@@ -202,6 +220,7 @@ func (o *Origin) keysOf(queue, id string) []string {
 	for i, k := range keys {
 		keys[i] = fill(k, queue, id)
 	}
+
 	return keys
 }
 
@@ -215,21 +234,26 @@ func (o *Origin) run(ctx context.Context, calls []call) (all []source.Result, er
 			strange = append(strange, calls[i])
 		}
 	}
+
 	again := o.send(ctx, strange, func(p redis.Pipeliner, c call) *redis.Cmd { return c.script.Eval(ctx, p, c.keys, c.args...) })
 	for i, answer := range answers {
 		if answer != nil && redis.HasErrorPrefix(answer.Err(), "NOSCRIPT") {
 			answer, again = again[0], again[1:]
 		}
+
 		r, problem := o.outcome(calls[i], answer)
 		if problem != nil {
 			err = errors.Join(err, problem)
 			if neverSent(problem) {
 				all = append(all, source.Result{ID: calls[i].result.ID, State: source.Asked})
 			}
+
 			continue
 		}
+
 		all = append(all, r)
 	}
+
 	return all, err
 }
 
@@ -247,9 +271,11 @@ func (o *Origin) send(ctx context.Context, calls []call, one func(redis.Pipeline
 			answers[i] = one(pipe, c)
 		}
 	}
+
 	if pipe.Len() > 0 {
 		_, _ = pipe.Exec(ctx) // each answer has its own error
 	}
+
 	return answers
 }
 
@@ -260,6 +286,7 @@ func (o *Origin) outcome(c call, answer *redis.Cmd) (source.Result, error) {
 	if answer == nil {
 		return r, nil
 	}
+
 	n, err := answer.Int()
 	switch {
 	case err != nil && refused(err):
@@ -279,6 +306,7 @@ func (o *Origin) outcome(c call, answer *redis.Cmd) (source.Result, error) {
 	default:
 		r.State = source.Gone
 	}
+
 	return r, nil
 }
 
@@ -304,12 +332,14 @@ func isReply(err error) bool {
 // scripts are forbidden.
 func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	for some := range slices.Chunk(acts, scriptsAtOnce) {
 		results, err := o.find(ctx, some)
 		if all = append(all, results...); err != nil {
 			return all, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -321,6 +351,7 @@ type traces struct {
 
 func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	o.line.Renew()
+
 	pipe, found := o.client.Pipeline(), make([]traces, len(acts))
 	for i, a := range acts {
 		queue, id, _ := o.named(a)
@@ -330,13 +361,16 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 		} else {
 			found[i].lies = pipe.ZScore(ctx, place, id)
 		}
+
 		if h := o.at.Hash; h != nil {
 			found[i].hash = pipe.HMGet(ctx, fill(h.Key, queue, id), o.fields()...)
 		}
 	}
+
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return nil, err
 	}
+
 	all := make([]source.Result, 0, len(acts))
 	for i, a := range acts {
 		// A hash that did not fit into one answer with the others is asked for alone.
@@ -347,7 +381,9 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 				if err != nil {
 					return nil, err
 				}
+
 				all = append(all, alone...)
+
 				continue
 			}
 		}
@@ -356,28 +392,34 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, r)
 	}
+
 	return all, nil
 }
 
 // trace says what the answers about one record mean.
 func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Asked}
+
 	err := found.lies.Err()
 	lies := err == nil
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return r, err
 	}
+
 	if found.hash == nil {
 		if !lies {
 			r.State = source.Gone
 		}
 		return r, nil
 	}
+
 	if err := found.hash.Err(); err != nil && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return r, err
 	}
+
 	fields := fieldsOf(o.fields(), found.hash.Val())
 	switch {
 	case !lies && o.alive(a, fields):
@@ -387,6 +429,7 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	case o.changed(a, fields):
 		r.State, r.Why = source.Changed, "it has died again since"
 	}
+
 	return r, nil
 }
 
@@ -415,14 +458,17 @@ func (o *Origin) changed(a source.Act, fields map[string]string) bool {
 // Succeeded says which jobs are in the sorted set of those that have succeeded.
 func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	pipe, found := o.client.Pipeline(), make([]*redis.FloatCmd, len(handed))
 	for i, h := range handed {
 		queue, id, _ := o.named(source.Act{Record: h.Record})
 		found[i] = pipe.ZScore(ctx, fill(o.at.Succeeded, queue, ""), id)
 	}
+
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return nil, err
 	}
+
 	for i, f := range found {
 		switch err := f.Err(); {
 		case err == nil:
@@ -431,5 +477,6 @@ func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []s
 			return nil, err
 		}
 	}
+
 	return all, nil
 }

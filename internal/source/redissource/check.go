@@ -22,29 +22,37 @@ import (
 // letters there, and asks what the user may do.
 func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	r = source.Report{Version: o.preset.Version}
+
 	facts, err := o.info(ctx, o.client)
 	if err != nil {
 		return r, err
 	}
+
 	version := facts["redis_version"]
 	if older(version, o.at.Least) {
 		return r, fmt.Errorf("%s needs Redis %s or later, and this is Redis %s", o.preset.Title, o.at.Least, version)
 	}
+
 	r.Sees = append(r.Sees, "Redis "+version+map[bool]string{true: ", a Cluster"}[o.cluster])
 	if policy := facts["maxmemory_policy"]; policy != "noeviction" && policy != "" {
 		r.Warnings = append(r.Warnings,
 			"Redis is set to maxmemory-policy "+policy+": when its memory is full it removes keys, and jobs with them.")
 	}
+
 	if err := o.expect(ctx, &r); err != nil {
 		return r, err
 	}
+
 	if err := o.count(ctx, &r); err != nil {
 		return r, err
 	}
+
 	if err := o.tells(ctx, &r); err != nil {
 		return r, err
 	}
+
 	return r, o.may(ctx, &r, facts["role"], source.Replay, source.Discard)
 }
 
@@ -55,8 +63,10 @@ func older(version, least string) bool {
 			n, _ := strconv.Atoi(part) // what is not a number is the least of all
 			parts = append(parts, n)
 		}
+
 		return parts
 	}
+
 	return slices.Compare(split(version), split(least)) < 0
 }
 
@@ -76,11 +86,13 @@ func (o *Origin) expect(ctx context.Context, r *source.Report) error {
 				o.preset.Title, key, want, kind)
 		}
 	}
+
 	if absent == len(keys) && absent > 0 {
 		r.Absent = true
 		r.Warnings = append(r.Warnings,
 			fmt.Sprintf("Nothing of %s lies here yet: there is no %s.", o.preset.Title, strings.Join(keys, " and no ")))
 	}
+
 	return nil
 }
 
@@ -89,29 +101,36 @@ func (o *Origin) count(ctx context.Context, r *source.Report) error {
 	if err := o.discover(ctx); err != nil {
 		return err
 	}
+
 	lengths, err := o.lengths(ctx, o.queues.names)
 	if err != nil {
 		return err
 	}
+
 	total := int64(0)
 	for _, n := range lengths {
 		total += n
 	}
+
 	queues := fmt.Sprintf("%d queues", len(lengths))
 	if len(lengths) == 1 {
 		queues = "one queue"
 	}
+
 	if o.at.Queues == (preset.Queues{}) {
 		queues = "the key " + o.at.Dead
 	}
+
 	r.Sees = append(r.Sees, fmt.Sprintf("%d dead letters in %s", total, queues))
 	if len(lengths) >= maxQueues {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d queues are looked at.", maxQueues))
 	}
+
 	if len(lengths) == 0 && o.at.Queues.Scan != "" {
 		r.Absent = true
 		r.Warnings = append(r.Warnings, "Nothing of "+o.preset.Title+" lies here yet: there is no key "+glob(o.at.Queues.Scan)+".")
 	}
+
 	return o.versions(ctx, r)
 }
 
@@ -121,23 +140,29 @@ func (o *Origin) versions(ctx context.Context, r *source.Report) error {
 	if q.Field == "" || len(o.queues.names) == 0 {
 		return nil
 	}
+
 	pipe := o.client.Pipeline()
 	fields := make([]*redis.StringCmd, min(len(o.queues.names), lengthsAsked))
 	for i := range fields {
 		fields[i] = pipe.HGet(ctx, fill(q.Scan, o.queues.names[i], ""), q.Field)
 	}
+
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return err
 	}
+
 	known, found := regexp.MustCompile(q.Match), map[string]bool{}
 	for i, f := range fields {
 		if !known.MatchString(f.Val()) {
 			return fmt.Errorf("this is not %s: expected a version like %s in the field %s of %s, and found %q",
 				o.preset.Title, q.Match, q.Field, fill(q.Scan, o.queues.names[i], ""), f.Val())
 		}
+
 		found[f.Val()] = true
 	}
+
 	r.Version = strings.Join(slices.Sorted(maps.Keys(found)), ", ")
+
 	return nil
 }
 
@@ -155,6 +180,7 @@ func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	if o.at.Succeeded == "" {
 		return nil
 	}
+
 	err := o.client.ZScore(ctx, fill(o.at.Succeeded, o.some(), ""), "0").Err()
 	switch {
 	case err == nil || errors.Is(err, redis.Nil):
@@ -164,6 +190,7 @@ func (o *Origin) tells(ctx context.Context, r *source.Report) error {
 	default:
 		return err
 	}
+
 	return nil
 }
 
@@ -178,12 +205,15 @@ func (o *Origin) may(ctx context.Context, r *source.Report, role string, acts ..
 		r.Warnings = append(r.Warnings, apart)
 		return nil
 	}
+
 	for _, kind := range acts {
 		writes := o.at.Writes.Replay
 		if kind == source.Discard {
 			writes = o.at.Writes.Discard
 		}
+
 		script := redis.NewScript(o.head(writes) + "return 1")
+
 		err := script.Eval(ctx, o.client, keys, "", "", "", "", "", "").Err()
 		switch {
 		case err == nil:
@@ -194,5 +224,6 @@ func (o *Origin) may(ctx context.Context, r *source.Report, role string, acts ..
 			return err
 		}
 	}
+
 	return nil
 }

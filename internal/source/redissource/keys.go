@@ -17,9 +17,11 @@ func named(r preset.Redis, names map[string]string) preset.Redis {
 	for name, value := range names {
 		pairs = append(pairs, "{"+name+"}", value)
 	}
+
 	replace := strings.NewReplacer(pairs...).Replace
 	r.Dead, r.Queues.Set, r.Queues.Scan = replace(r.Dead), replace(r.Queues.Set), replace(r.Queues.Scan)
 	r.Queues.Member, r.Target, r.Succeeded = replace(r.Queues.Member), replace(r.Target), replace(r.Succeeded)
+
 	r.Keys = replaceIn(r.Keys, func(name, key string) (string, string) { return name, replace(key) })
 	r.Expect = replaceIn(r.Expect, func(key, kind string) (string, string) { return replace(key), kind })
 	if r.Hash != nil {
@@ -27,6 +29,7 @@ func named(r preset.Redis, names map[string]string) preset.Redis {
 		h.Key, h.Stream = replace(h.Key), replace(h.Stream)
 		r.Hash = &h
 	}
+
 	return r
 }
 
@@ -36,6 +39,7 @@ func replaceIn(all map[string]string, replace func(k, v string) (string, string)
 		k, v = replace(k, v)
 		replaced[k] = v
 	}
+
 	return replaced
 }
 
@@ -50,6 +54,7 @@ func queueIn(form, key string) (queue string, ok bool) {
 	if queue, ok = strings.CutPrefix(key, head); !ok {
 		return "", false
 	}
+
 	return strings.CutSuffix(queue, tail)
 }
 
@@ -67,6 +72,7 @@ func shown(name string) string {
 	if strings.HasPrefix(name, `"`) || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) {
 		return strconv.QuoteToASCII(name)
 	}
+
 	return name
 }
 
@@ -95,6 +101,7 @@ func together(keys []string) bool {
 	for _, key := range keys {
 		slots[slot(key)] = true
 	}
+
 	return len(slots) <= 1
 }
 
@@ -106,6 +113,7 @@ func slot(key string) uint16 {
 			key = tag
 		}
 	}
+
 	crc := uint16(0)
 	for i := range len(key) {
 		crc ^= uint16(key[i]) << 8
@@ -116,6 +124,7 @@ func slot(key string) uint16 {
 			}
 		}
 	}
+
 	return crc % 16384
 }
 

@@ -38,22 +38,27 @@ func (o *Origin) discover(ctx context.Context) error {
 		d.names = []string{""}
 		return nil
 	}
+
 	nodes, err := o.nodes(ctx)
 	if err != nil {
 		return err
 	}
+
 	budget := laterScans
 	if !d.done {
 		budget = firstScans
 	}
+
 	for range budget {
 		if ended, err := o.search(ctx, nodes); err != nil || ended {
 			return err
 		}
 	}
+
 	if !d.done { // the rest comes later
 		d.names, d.done = slices.Sorted(maps.Keys(d.found)), true
 	}
+
 	return nil
 }
 
@@ -66,14 +71,18 @@ func (o *Origin) members(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for _, name := range names {
 			if queue, ok := queueIn(form, name); ok {
 				found[queue] = true
 			}
 		}
+
 		cursor = next
 	}
+
 	o.queues.names = slices.Sorted(maps.Keys(found))
+
 	return nil
 }
 
@@ -83,25 +92,32 @@ func (o *Origin) search(ctx context.Context, nodes []*redis.Client) (ended bool,
 	if d.node >= len(nodes) { // the Cluster has shrunk
 		d.node, d.cursor = 0, 0
 	}
+
 	keys, cursor, err := nodes[d.node].ScanType(ctx, d.cursor, glob(form), scanCount, o.at.Queues.Type).Result()
 	if err != nil {
 		return false, err
 	}
+
 	if d.found == nil {
 		d.found = map[string]bool{}
 	}
+
 	for _, key := range keys {
 		if queue, ok := queueIn(form, key); ok && len(d.found) < maxQueues {
 			d.found[queue] = true
 		}
 	}
+
 	if d.cursor = cursor; cursor != 0 {
 		return false, nil
 	}
+
 	if d.node++; d.node < len(nodes) {
 		return false, nil
 	}
+
 	*d = discovery{names: slices.Sorted(maps.Keys(d.found)), done: true}
+
 	return true, nil
 }
 
@@ -115,10 +131,13 @@ func (o *Origin) nodes(ctx context.Context) (all []*redis.Client, err error) {
 		err = client.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
+
 			all = append(all, node)
 			return nil
 		})
 	}
+
 	slices.SortFunc(all, func(a, b *redis.Client) int { return cmp.Compare(a.Options().Addr, b.Options().Addr) })
+
 	return all, err
 }

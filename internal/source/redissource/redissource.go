@@ -65,22 +65,29 @@ type act struct {
 // or rediss:// with TLS.
 func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (_ *Origin, err error) {
 	p, s, err = p.Complete(s)
+
 	if err != nil {
 		return nil, err
 	}
+
 	o := &Origin{preset: p, keys: slices.Sorted(maps.Keys(p.Redis.Keys)), line: bounded.New(bounded.Redis), step: 1}
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	if err := o.describe(s.Names); err != nil {
 		return nil, err
 	}
+
 	o.compose()
+
 	options, err := redis.ParseURL(address)
 	if err != nil { // the error could have the password
 		return nil, errors.New("the URL cannot be read; it is like redis://user:password@host:6379/0, or rediss:// with TLS")
 	}
+
 	if err := o.connect(ctx, options); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
+
 	return o, nil
 }
 
@@ -93,17 +100,21 @@ func (o *Origin) describe(names map[string]string) error {
 		if o.codec, hash = codec.Own(names, preset.Traces); p.Redis.Hash != nil {
 			o.hash = hash
 		}
+
 		return nil
 	}
+
 	o.at = named(*p.Redis, names)
 	var known bool
 	if o.codec, known = codec.Get(p.Codec); known {
 		return nil
 	}
+
 	o.fault, _ = codec.Fault(p.Codec)
 	if o.hash, known = codec.Hash(p.Codec); !known { // unreachable: a test reads all presets
 		return fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
+
 	return nil
 }
 
@@ -111,6 +122,7 @@ func (o *Origin) describe(names map[string]string) error {
 func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 	careful(options)
 	options.Dialer = o.dial(options.TLSConfig)
+
 	single := redis.NewClient(options)
 	facts, err := o.info(ctx, single)
 	if err != nil || facts["cluster_enabled"] != "1" {
@@ -118,14 +130,18 @@ func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 		if err != nil {
 			err = errors.Join(err, single.Close())
 		}
+
 		return err
 	}
+
 	if err := single.Close(); err != nil {
 		return err
 	}
+
 	if options.DB != 0 {
 		return errors.New("this is a Redis Cluster, which has only the database 0")
 	}
+
 	o.cluster = true
 	o.client = redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{options.Addr}, Username: options.Username, Password: options.Password, TLSConfig: options.TLSConfig,
@@ -133,6 +149,7 @@ func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 		DialTimeout: options.DialTimeout, ReadTimeout: options.ReadTimeout, PoolSize: options.PoolSize,
 		MaintNotificationsConfig: options.MaintNotificationsConfig,
 	})
+
 	return nil
 }
 
@@ -142,6 +159,7 @@ func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 func careful(o *redis.Options) {
 	o.MaxRetries, o.PoolSize, o.Protocol = -1, 2, 2
 	o.ContextTimeoutEnabled, o.DisableIdentity = true, true
+
 	o.DialTimeout, o.ReadTimeout = dialTimeout, 20*time.Second
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if o.TLSConfig != nil {
@@ -166,11 +184,13 @@ func (o *Origin) info(ctx context.Context, client redis.Cmdable) (map[string]str
 	if left, ok := o.line.Omitted(text); ok {
 		return nil, fmt.Errorf("this is not Redis: what it says about itself has %s", source.Size(left.Size))
 	}
+
 	facts := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
 			facts[name] = value
 		}
 	}
+
 	return facts, err
 }

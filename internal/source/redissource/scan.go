@@ -41,7 +41,9 @@ func placeOf(text string) (p place, err error) {
 	if _, err := fmt.Sscanf(numbers, "%d\n%d\n%d", &p.n, &p.from, &p.to); err != nil {
 		return p, fmt.Errorf("%q is not a place in Redis", text)
 	}
+
 	p.queue = meant(queue)
+
 	return p, nil
 }
 
@@ -62,25 +64,31 @@ func (r *reading) full() bool {
 // after them go through the queues one by one.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (_ source.Page, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	r := &reading{limit: limit, met: map[string]bool{}}
 	if o.hash == nil {
 		r.Read = o.read
 	}
+
 	if after == "" || o.queues.names == nil { // a new connection goes on with the pass of the one before
 		if err := o.discover(ctx); err != nil {
 			return r.Page, err
 		}
 	}
+
 	read, from := o.heads, place{}
 	if after != "" {
 		if from, err = placeOf(after); err != nil {
 			return r.Page, err
 		}
+
 		if from.to == 0 {
 			read = o.walk
 		}
 	}
+
 	err = read(ctx, r, from)
+
 	return r.Page, err
 }
 
@@ -99,8 +107,10 @@ func (o *Origin) begin() {
 		if old := o.fronts[q]; old != nil {
 			f.before = old.last
 		}
+
 		all[q] = f
 	}
+
 	o.fronts = all
 }
 
@@ -112,17 +122,21 @@ func (o *Origin) heads(ctx context.Context, r *reading, at place) error {
 	if err != nil {
 		return err
 	}
+
 	if at.to == 0 || o.fronts == nil { // a new connection knows nothing
 		o.begin()
 		at.to = cmp.Or(at.to, r.share(longer(o.queues.names, lengths, 0)))
 	}
+
 	queues := longer(o.queues.names, lengths, at.from)
 	if at.from > 0 {
 		queues = o.unmet(queues)
 	}
+
 	if full, err := o.level(ctx, r, at, queues, lengths); full || err != nil {
 		return err
 	}
+
 	deeper := longer(o.queues.names, lengths, at.to)
 	switch unmet := o.unmet(deeper); {
 	case len(unmet) > 0 && at.to < mostNew:
@@ -130,6 +144,7 @@ func (o *Origin) heads(ctx context.Context, r *reading, at place) error {
 	case len(o.queues.names) > 0 && (at.from > 0 || len(deeper) > 0):
 		r.Next = place{queue: o.queues.names[0]}.String()
 	}
+
 	return nil
 }
 
@@ -140,6 +155,7 @@ func longer(queues []string, lengths map[string]int64, than int64) (all []string
 			all = append(all, q)
 		}
 	}
+
 	return all
 }
 
@@ -151,6 +167,7 @@ func (o *Origin) unmet(queues []string) (all []string) {
 			all = append(all, q)
 		}
 	}
+
 	return all
 }
 
@@ -166,21 +183,26 @@ func (o *Origin) level(ctx context.Context, r *reading, at place, queues []strin
 		if q < at.queue {
 			continue
 		}
+
 		if q != at.queue {
 			at.queue, at.n = q, at.from
 		}
+
 		for at.n < min(lengths[q], at.to) {
 			if r.full() {
 				r.Next = at.String()
 				return true, nil
 			}
+
 			passed, err := o.newest(ctx, r, at)
 			if err != nil {
 				return false, err
 			}
+
 			at.n += passed
 		}
 	}
+
 	return false, nil
 }
 
@@ -193,9 +215,11 @@ func (o *Origin) newest(ctx context.Context, r *reading, at place) (passed int64
 	for _, record := range r.Records[records:] {
 		keys = append(keys, record.Key)
 	}
+
 	for _, refusal := range r.Refused[refused:] {
 		keys = append(keys, refusal.Key)
 	}
+
 	f := o.fronts[at.queue]
 	for _, key := range keys {
 		f.met = f.met || f.before[key]
@@ -203,6 +227,7 @@ func (o *Origin) newest(ctx context.Context, r *reading, at place) (passed int64
 			f.last[key] = true
 		}
 	}
+
 	return passed, err
 }
 
@@ -212,31 +237,39 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 	if !found { // the queue was removed
 		from.n = 0
 	}
+
 	for names := o.queues.names[at:]; len(names) > 0; {
 		some := names[:min(len(names), lengthsAsked)]
+
 		lengths, err := o.lengths(ctx, some)
 		if err != nil {
 			return err
 		}
+
 		for i, q := range some {
 			if q != from.queue {
 				from = place{queue: q}
 			}
+
 			n, err := o.part(ctx, r, from, lengths[q]-from.n)
 			if err != nil {
 				return err
 			}
+
 			if from.n += n; from.n < lengths[q] {
 				r.Next = from.String()
 				return nil
 			}
+
 			if r.full() && i+1 < len(names) {
 				r.Next = place{queue: names[i+1]}.String()
 				return nil
 			}
 		}
+
 		names = names[len(some):]
 	}
+
 	return nil
 }
 
@@ -253,16 +286,20 @@ func (o *Origin) lengths(ctx context.Context, queues []string) (map[string]int64
 				counts[i] = pipe.ZCard(ctx, key)
 			}
 		}
+
 		if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 			return nil, err
 		}
+
 		for i, c := range counts {
 			if err := c.Err(); err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
 				return nil, err
 			}
+
 			all[some[i]] = c.Val()
 		}
 	}
+
 	return all, nil
 }
 
@@ -272,23 +309,28 @@ func (o *Origin) part(ctx context.Context, r *reading, from place, most int64) (
 	for passed < most && !r.full() {
 		n := min(o.step, most-passed, int64(r.limit-len(r.Records)-len(r.Refused)))
 		o.line.Renew()
+
 		members, err := o.chunk(ctx, from.queue, from.n+passed, n)
 		if err != nil {
 			return passed, err
 		}
+
 		if len(members) == 0 { // the queue has shrunk
 			return most, nil
 		}
+
 		read, err := o.records(ctx, from.queue, members)
 		if err != nil {
 			return passed, err
 		}
+
 		r.add(read)
 		passed += int64(read.passed)
 
 		// The next chunk has more records as long as even the largest ones would fit.
 		o.step = max(1, min(2*o.step, chunkSize, maxPageBytes/(read.largest+1)))
 	}
+
 	return passed, nil
 }
 
@@ -298,11 +340,14 @@ func (o *Origin) chunk(ctx context.Context, queue string, from, n int64) ([]stri
 	if o.at.Type != "list" {
 		return o.client.ZRevRange(ctx, key, from, from+n-1).Result()
 	}
+
 	if o.at.Newest == "first" {
 		return o.client.LRange(ctx, key, from, from+n-1).Result()
 	}
+
 	members, err := o.client.LRange(ctx, key, -from-n, -from-1).Result()
 	slices.Reverse(members)
+
 	return members, err
 }
 
@@ -328,14 +373,18 @@ func (r *reading) add(c batch) {
 		if !r.met[record.Key] {
 			r.Records = append(r.Records, record)
 		}
+
 		r.met[record.Key] = true
 	}
+
 	for _, refusal := range c.refused {
 		if !r.met[refusal.Key] {
 			r.Refused = append(r.Refused, refusal)
 		}
+
 		r.met[refusal.Key] = true
 	}
+
 	r.bytes += c.bytes
 }
 
@@ -349,19 +398,23 @@ func (o *Origin) records(ctx context.Context, queue string, members []string) (c
 		if omitted && left.Later && i > 0 {
 			break
 		}
+
 		c.passed++
 		if omitted {
 			c.refused = append(c.refused, source.TooLarge(keyOf(queue, left.Digest[:2*digestBytes]), left.Size))
 			c.sent(left.Size)
 			continue
 		}
+
 		there, at = append(there, m), append(at, i)
 	}
+
 	if o.at.Hash == nil {
 		for _, m := range there {
 			c.records = append(c.records, o.whole(queue, m))
 			c.sent(int64(len(m)))
 		}
+
 		return c, nil
 	}
 
@@ -369,19 +422,23 @@ func (o *Origin) records(ctx context.Context, queue string, members []string) (c
 	if err != nil {
 		return c, err
 	}
+
 	for i, id := range there {
 		left, omitted := o.omitted(hashes[i])
 		if omitted && left.Later && i > 0 {
 			c.passed = at[i]
 			break
 		}
+
 		c.sent(sizeOf(hashes[i]) + left.Size)
+
 		if omitted {
 			c.refused = append(c.refused, source.TooLarge(keyOf(queue, id), left.Size))
 		} else {
 			c.records = append(c.records, o.hashed(queue, id, hashes[i]))
 		}
 	}
+
 	return c, nil
 }
 
@@ -393,6 +450,7 @@ func (o *Origin) omitted(fields codec.Fields) (all bounded.Omitted, some bool) {
 			all.Size, all.Later, some = all.Size+left.Size, all.Later || left.Later, true
 		}
 	}
+
 	return all, some
 }
 
@@ -410,6 +468,7 @@ const digestBytes = 16
 // whole is a record whose bytes are in the key dead.
 func (o *Origin) whole(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
+
 	return source.Record{
 		Key: keyOf(queue, hex.EncodeToString(digest[:digestBytes])), Place: shown(fill(o.at.Dead, queue, "")), Raw: []byte(member),
 		Queue: cmp.Or(queue, o.at.Target),
@@ -421,6 +480,7 @@ func (o *Origin) read(r *source.Record) {
 	if r.Raw != nil {
 		o.codec.Read(r)
 	}
+
 	r.Type = cmp.Or(r.Type, "unknown")
 }
 
@@ -443,6 +503,7 @@ func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 	default:
 		r.Raw = []byte(fields[h.Raw])
 	}
+
 	return r
 }
 
@@ -451,6 +512,7 @@ func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]codec.Fields, error) {
 	h := o.at.Hash
 	names := o.fields()
+
 	pipe := o.client.Pipeline()
 	values, entries := make([]*redis.SliceCmd, len(ids)), make([]*redis.XMessageSliceCmd, len(ids))
 	for i, id := range ids {
@@ -459,18 +521,22 @@ func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]code
 			entries[i] = pipe.XRevRangeN(ctx, fill(h.Stream, queue, id), "+", "-", 1)
 		}
 	}
+
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return nil, err
 	}
+
 	all := make([]codec.Fields, len(ids))
 	for i := range ids {
 		if err := values[i].Err(); err != nil && !strings.HasPrefix(err.Error(), "WRONGTYPE") {
 			return nil, err
 		}
+
 		all[i] = fieldsOf(names, values[i].Val())
 		if h.Stream == "" || len(all[i]) == 0 {
 			continue
 		}
+
 		for _, entry := range entries[i].Val() {
 			for name, value := range entry.Values {
 				if _, known := all[i][name]; !known {
@@ -479,6 +545,7 @@ func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]code
 			}
 		}
 	}
+
 	return all, nil
 }
 
@@ -497,5 +564,6 @@ func fieldsOf(names []string, values []any) codec.Fields {
 			fields[names[i]] = text
 		}
 	}
+
 	return fields
 }

@@ -30,16 +30,20 @@ func OpenWork(ctx context.Context, address string, p *preset.Preset, s preset.Se
 	if err != nil {
 		return nil, err
 	}
+
 	of := &preset.Preset{
 		Name: p.Name, Profile: p.Profile, Family: "redis", Names: s.Values, Codec: "json",
 		Redis:  &preset.Redis{Keys: p.Work.Keys, Writes: preset.Writes{Replay: p.Work.Writes}},
 		Replay: map[source.Mode][]string{source.Once: {p.Work.Push}},
 	}
+
 	o, err := Open(ctx, address, of, preset.Settings{})
 	if err != nil {
 		return nil, fmt.Errorf("the queue in Redis: %w", err)
 	}
+
 	after, _, _ := strings.Cut(strings.TrimPrefix(p.Work.Keys["work"], "{prefix}"), "{queue}")
+
 	return &Work{o, s.Values["prefix"], after}, nil
 }
 
@@ -49,13 +53,16 @@ func (w *Work) Close() error { return w.origin.Close() }
 // Check looks whether jobs can be pushed, and warns when they would go where no worker looks.
 func (w *Work) Check(ctx context.Context) (r source.Report, err error) {
 	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	facts, err := w.origin.info(ctx, w.origin.client)
 	if err != nil {
 		return r, fmt.Errorf("the queue in Redis: %w", err)
 	}
+
 	if err := w.origin.may(ctx, &r, facts["role"], source.Replay); err != nil {
 		return r, err
 	}
+
 	return r, w.placed(ctx, &r)
 }
 
@@ -78,7 +85,9 @@ func (w *Work) placed(ctx context.Context, r *source.Report) error {
 		says += fmt.Sprintf("Keys of queues with another prefix are there: set the field prefix to %s, if that is the application's. "+
 			"A job that is pushed with another prefix is never run.", strings.Join(others, " or "))
 	}
+
 	r.Warnings = append(r.Warnings, says)
+
 	return nil
 }
 
@@ -91,6 +100,7 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 	if err != nil {
 		return false, nil, err
 	}
+
 	found := map[string]bool{}
 	for _, node := range nodes {
 		cursor := uint64(0)
@@ -99,23 +109,28 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 			if keys, cursor, err = node.Scan(ctx, cursor, "*"+w.after+"*", scanCount).Result(); err != nil {
 				return false, nil, err
 			}
+
 			for _, key := range keys {
 				if strings.Contains(key, ":redrive:") { // a mark that a push has left
 					continue
 				}
+
 				prefix, _, _ := strings.Cut(key, w.after)
 				if prefix == w.prefix {
 					return true, nil, nil
 				}
+
 				if len(found) < otherPrefixes {
 					found[clip.Text(shown(prefix), 64)] = true
 				}
 			}
+
 			if cursor == 0 {
 				break
 			}
 		}
 	}
+
 	return false, slices.Sorted(maps.Keys(found)), nil
 }
 
@@ -123,10 +138,12 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 // to look is not told.
 func (w *Work) Pushed(ctx context.Context, queue, id string) (found bool, err error) {
 	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	n, err := w.origin.client.Exists(ctx, fill(w.origin.at.Keys["mark"], queue, id)).Result()
 	if err != nil && refused(err) {
 		return false, nil
 	}
+
 	return n > 0, err
 }
 
@@ -135,11 +152,14 @@ func (w *Work) Pushed(ctx context.Context, queue, id string) (found bool, err er
 // job was added, and the same push can be repeated.
 func (w *Work) Push(ctx context.Context, queue, id string, clean []byte, at time.Time) (err error) {
 	defer w.origin.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	c := call{script: w.origin.scripts[act{source.Replay, source.Once}], keys: w.origin.keysOf(queue, id)}
 	if w.origin.cluster && !together(c.keys) {
 		return &preset.Refusal{Why: apart}
 	}
+
 	c.args = append(arguments(id, "", clean, queue, time.Now()), due(at), "")
+
 	results, err := w.origin.run(ctx, []call{c})
 	switch {
 	case err != nil:
@@ -149,5 +169,6 @@ func (w *Work) Push(ctx context.Context, queue, id string, clean []byte, at time
 	case len(results) == 1 && results[0].State == source.Refused:
 		return &preset.Refusal{Why: results[0].Why}
 	}
+
 	return errors.New("the queue in Redis did not take the job")
 }

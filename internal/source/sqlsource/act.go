@@ -19,28 +19,34 @@ import (
 // Act does what the acts say, each in a transaction of its own.
 func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
+
 	for i, a := range acts {
 		r, err := o.act(ctx, a)
 		if err == nil || r.State == source.Asked {
 			all = append(all, r)
 		}
+
 		if err != nil {
 			return append(all, source.Untold(acts[i+1:])...), err
 		}
 	}
+
 	return all, nil
 }
 
 // Find says where the records of acts are.
 func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Result, err error) {
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
+
 	for _, a := range acts {
 		r, err := o.find(ctx, a)
 		if err != nil {
 			return all, err
 		}
+
 		all = append(all, r)
 	}
+
 	return all, nil
 }
 
@@ -56,16 +62,20 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		"edited": nil, "allowed": inline(fmt.Sprint(a.Limit)),
 	}
 	o.setDue(a, now, values)
+
 	statements := o.preset.Discard
 	if a.Kind == source.Replay {
 		statements = o.preset.Replay[a.Mode]
 	}
+
 	if lacks := o.preset.Lacks(a.Wish()); lacks != "" {
 		return refuse("It cannot be replayed: " + lacks + ".")
 	}
+
 	if len(statements) == 0 {
 		return refuse(fmt.Sprintf("%s has no %s for this.", o.preset.Title, a.Kind))
 	}
+
 	if a.Kind == source.Replay {
 		if err := o.prepare(ctx, a, now, values); errors.Is(err, errUnfit) {
 			return refuse("It cannot be replayed: " + errors.Unwrap(err).Error() + ".")
@@ -83,6 +93,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	case n > 1:
 		return refuse(fmt.Sprintf("%d rows of %s have its key, and the statements could change all of them.", n, o.lies))
 	}
+
 	return o.carryOut(ctx, a, statements, values)
 }
 
@@ -92,10 +103,12 @@ func (o *Origin) shared(ctx context.Context, a source.Act) (n int, err error) {
 	if !o.preset.Own {
 		return 1, nil
 	}
+
 	err = o.reading(ctx, func(t *sql.Tx) error {
 		query, args := o.bind("SELECT count(*) FROM "+o.preset.From+" WHERE "+o.preset.Same, map[string]any{"key": meant(a.Key)})
 		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
 	})
+
 	return n, err
 }
 
@@ -126,29 +139,37 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 		if err != nil {
 			return unfit{err}
 		}
+
 		values["edited"] = string(edited)
 	}
+
 	if o.raw != "" {
 		return o.examine(ctx, a)
 	}
+
 	if !o.clean {
 		return nil
 	}
+
 	r := source.Record{Raw: a.Raw}
 	if o.preset.Target != "" {
 		target, err := o.target(ctx, a)
 		if err != nil {
 			return err
 		}
+
 		r.Queue = target
 		o.codec.Read(&r) // which may know it when the database does not
 		values["target"] = r.Queue
 	}
+
 	clean, err := o.codec.Next(a.Raw, codec.Run{Mode: a.Mode, Now: now, Target: r.Queue, ID: job.NewID(), Payload: a.Payload})
 	if err != nil {
 		return unfit{err}
 	}
+
 	values["clean"] = string(clean)
+
 	return nil
 }
 
@@ -156,6 +177,7 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 // its workers could not read.
 func (o *Origin) examine(ctx context.Context, a source.Act) error {
 	var raw []byte
+
 	err := o.reading(ctx, func(t *sql.Tx) error {
 		query, args := o.bind(o.raw, map[string]any{"key": meant(a.Key)})
 		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&raw)
@@ -163,6 +185,7 @@ func (o *Origin) examine(ctx context.Context, a source.Act) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // the statements say that it is gone
 	}
+
 	if err != nil {
 		return err
 	}
@@ -171,6 +194,7 @@ func (o *Origin) examine(ctx context.Context, a source.Act) error {
 	if fault := find(codec.Fields{"raw": string(raw)}); fault != "" {
 		return unfit{errors.New(fault)}
 	}
+
 	return nil
 }
 
@@ -179,12 +203,15 @@ func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 	var target sql.NullString
 	err := o.reading(ctx, func(t *sql.Tx) error {
 		query, args := o.bind(o.preset.Target, map[string]any{"key": meant(a.Key), "witness": meant(a.Witness)})
+
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&target)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
+
 		return err
 	})
+
 	return target.String, err
 }
 
@@ -195,6 +222,7 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 			return o.work.Push(ctx, values["target"].(string), mark(a), []byte(values["clean"].(string)), a.Due)
 		}
 	}
+
 	done, committing, err := o.transact(ctx, statements, values, push)
 	if landed := new(commitError); errors.As(err, &landed) {
 		switch o.landed(ctx, landed.transaction) {
@@ -204,6 +232,7 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 			return source.Result{ID: a.ID, State: source.Asked}, err
 		}
 	}
+
 	var refusal *preset.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -216,13 +245,16 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 		if !ok {
 			return source.Result{ID: a.ID, State: source.Asked}, err // without a commit
 		}
+
 		if r, err := o.why(ctx, a); err == nil && r.State != source.Refused { // another act was faster
 			return r, nil
 		}
+
 		return source.Result{ID: a.ID, State: state, Why: why}, nil
 	case done:
 		return source.Result{ID: a.ID, State: source.Done}, nil
 	}
+
 	return o.why(ctx, a)
 }
 
@@ -235,37 +267,46 @@ func (o *Origin) transact(
 	if err != nil {
 		return false, false, err
 	}
+
 	if o.engine.name == "mysql" {
 		if err := o.lock(ctx, t, values); err != nil {
 			return false, false, errors.Join(err, t.Rollback())
 		}
 	}
+
 	changed := int64(0)
 	for _, statement := range statements {
 		query, args := o.bind(statement, values)
+
 		result, err := t.ExecContext(ctx, query, args...)
 		if err == nil {
 			changed, err = result.RowsAffected()
 		}
+
 		if err != nil {
 			return false, false, errors.Join(err, t.Rollback())
 		}
 	}
+
 	if changed != 1 {
 		return false, false, t.Rollback()
 	}
+
 	transaction := ""
 	if o.engine.name == "postgres" { // whose answer to the commit can be asked for again
 		if err := t.QueryRowContext(ctx, "SELECT CAST(txid_current() AS text)").Scan(&transaction); err != nil {
 			return false, false, errors.Join(err, t.Rollback())
 		}
 	}
+
 	if err := push(); err != nil {
 		return false, true, errors.Join(err, t.Rollback())
 	}
+
 	if err := t.Commit(); err != nil {
 		return false, true, &commitError{err, transaction}
 	}
+
 	return true, false, nil
 }
 
@@ -283,14 +324,17 @@ func (o *Origin) landed(ctx context.Context, transaction string) string {
 	if transaction == "" {
 		return ""
 	}
+
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		var status sql.NullString
 		err := o.db.QueryRowContext(ctx, "SELECT txid_status(CAST($1 AS bigint))", transaction).Scan(&status)
 		if err != nil || status.String != "in progress" {
 			return status.String
 		}
+
 		select {
 		case <-ctx.Done():
 			return ""
@@ -311,6 +355,7 @@ func (o *Origin) lock(ctx context.Context, t *sql.Tx, values map[string]any) err
 	}
 	for _, condition := range conditions {
 		query, args := o.bind("SELECT 1 FROM "+from+" WHERE "+condition+" FOR UPDATE", values)
+
 		rows, err := t.QueryContext(ctx, query, args...)
 		if err != nil {
 			return err
@@ -321,6 +366,7 @@ func (o *Origin) lock(ctx context.Context, t *sql.Tx, values map[string]any) err
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -336,6 +382,7 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 			r.Why = "The record lies there unchanged, but the statement of the preset does not match it."
 		}
 	}
+
 	return r, err
 }
 
@@ -345,27 +392,33 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 	r := source.Result{ID: a.ID, State: source.Gone}
 	err := o.reading(ctx, func(t *sql.Tx) error {
 		query, args := o.bind(o.same, map[string]any{"key": meant(a.Key), "witness": meant(a.Witness)})
+
 		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+
 		for r.State != source.Asked && rows.Next() {
 			var witness any
 			if err := rows.Scan(&witness); err != nil {
 				return err
 			}
+
 			if o.keep(witness) == a.Witness {
 				r.State, r.Why = source.Asked, ""
 			} else {
 				r.State, r.Why = source.Changed, "It has died again since it was read."
 			}
 		}
+
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil || r.State != source.Gone {
 			return err
 		}
+
 		return o.underWay(ctx, t, a, &r)
 	})
+
 	return r, err
 }
 
@@ -382,23 +435,28 @@ func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *sourc
 		if pushed {
 			r.State = source.Done
 		}
+
 		return err
 	case query == "":
 		query = o.preset.Pushed
 	}
+
 	if query == "" {
 		return nil
 	}
 
 	query, args := o.bind(query, map[string]any{"key": meant(a.Key), "thread": meant(a.Thread)})
+
 	n := 0
 	err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
 	if n > 0 {
 		r.State = source.Done
 	}
+
 	if _, k, _ := errorOf(err); err != nil && k == denied { // who may not look cannot tell
 		return nil
 	}
+
 	return err
 }
 
@@ -408,10 +466,12 @@ func mark(a source.Act) string { return a.Key + ":" + a.Witness }
 // Succeeded says which jobs the database keeps as ones that have succeeded.
 func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
+
 	byKey, keys := make(map[string]source.Handed, len(handed)), make([]any, len(handed))
 	for i, h := range handed {
 		byKey[h.Key], keys[i] = h, meant(h.Key)
 	}
+
 	query, args := o.bind(o.preset.Succeeded, map[string]any{"keys": keys})
 	err = o.reading(ctx, func(t *sql.Tx) error {
 		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
@@ -419,18 +479,23 @@ func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []s
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var key, at, attempts any
 			if err := rows.Scan(&key, &at, &attempts); err != nil {
 				return err
 			}
+
 			name := o.keep(key)
 			if h, asked := byKey[name]; asked {
 				delete(byKey, name) // each is told once
+
 				all = append(all, source.Success{Handed: h, At: o.timeOf(at), Attempts: int(numberOf(attempts))})
 			}
 		}
+
 		return rows.Err()
 	})
+
 	return all, err
 }

@@ -23,6 +23,7 @@ func (o *Origin) apart(page *source.Page, last string, full bool) (next string) 
 		for end > 0 && records[end-1].Key == records[len(records)-1].Key {
 			end--
 		}
+
 		if end > 0 && len(page.Refused) == 0 { // else the page has to be taken as it is
 			records, last = records[:end], records[end-1].Key
 		}
@@ -32,6 +33,7 @@ func (o *Origin) apart(page *source.Page, last string, full bool) (next string) 
 	for i := range records {
 		rows[records[i].Key]++
 	}
+
 	page.Records = nil
 	var shared []source.Record
 	for _, r := range records {
@@ -41,10 +43,12 @@ func (o *Origin) apart(page *source.Page, last string, full bool) (next string) 
 			shared = append(shared, r)
 		}
 	}
+
 	page.Refused = append(page.Refused, refusals(shared, func(r source.Record) string {
 		return fmt.Sprintf("%d rows of %s have this %s, so that no act could be on one of them alone.",
 			rows[r.Key], o.lies, o.preset.Unique.Column)
 	})...)
+
 	return last
 }
 
@@ -56,8 +60,10 @@ func refusals(all []source.Record, why func(source.Record) string) (refused []so
 		if named[name]++; named[name] > 1 {
 			name = fmt.Sprintf("%s, row %d", name, named[name])
 		}
+
 		refused = append(refused, source.Refusal{Key: name, Why: why(r)})
 	}
+
 	return refused
 }
 
@@ -65,21 +71,26 @@ func refusals(all []source.Record, why func(source.Record) string) (refused []so
 func (o *Origin) readNameless(ctx context.Context) error {
 	u := o.preset.Unique
 	var all []source.Record
+
 	err := o.reading(ctx, func(t *sql.Tx) error {
 		query, args := o.bind(fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s IS NULL LIMIT %d",
 			o.plain("witness", o.preset.Fields["witness"]), o.preset.From, o.preset.Where, u.By, maxNameless), nil)
+
 		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var witness any
 			if err := rows.Scan(&witness); err != nil {
 				return err
 			}
+
 			all = append(all, source.Record{Key: "no " + u.Column, Witness: o.keep(witness)})
 		}
+
 		return rows.Err()
 	})
 	if err != nil {
@@ -89,5 +100,6 @@ func (o *Origin) readNameless(ctx context.Context) error {
 	o.nameless = refusals(all, func(source.Record) string {
 		return fmt.Sprintf("It has no %s, so that nothing names it for an act.", u.Column)
 	})
+
 	return nil
 }

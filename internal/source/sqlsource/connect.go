@@ -30,12 +30,14 @@ func postgres(address string) func(*bounded.Line) (driver.Connector, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 			return line.Watch(ctx, &net.Dialer{Timeout: dialTimeout, KeepAlive: 5 * time.Minute}, network, address)
 		}
 		c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 			return pgproto3.NewFrontend(line.Reader(r), w)
 		}
+
 		return stdlib.GetConnector(*c), nil
 	}
 }
@@ -44,20 +46,24 @@ func postgres(address string) func(*bounded.Line) (driver.Connector, error) {
 func mariadb(u *url.URL) func(*bounded.Line) (driver.Connector, error) {
 	return func(line *bounded.Line) (driver.Connector, error) {
 		c := mysql.NewConfig()
+
 		c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 		c.Passwd, _ = u.User.Password()
 		if u.Port() == "" && u.Host != "" {
 			c.Addr += ":3306"
 		}
+
 		if socket := u.Query().Get("socket"); socket != "" {
 			c.Net, c.Addr = "unix", socket
 		}
+
 		c.TLSConfig = u.Query().Get("tls")
 		c.ClientFoundRows, c.Timeout = true, dialTimeout
 		c.Logger = quiet{}
 		c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 			return line.Dial(ctx, &net.Dialer{KeepAlive: 5 * time.Minute}, network, address, nil)
 		}
+
 		return mysql.NewConnector(c)
 	}
 }
@@ -95,5 +101,6 @@ func (c careful) Connect(ctx context.Context) (conn driver.Conn, err error) {
 			err = fmt.Errorf("the driver does not understand the server: %v", p)
 		}
 	}()
+
 	return c.Connector.Connect(ctx)
 }

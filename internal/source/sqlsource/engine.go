@@ -35,6 +35,7 @@ func engineOf(address string) (engine, error) {
 	if err != nil {
 		return engine{}, errors.New("the URL cannot be read")
 	}
+
 	switch u.Scheme {
 	case "postgres", "postgresql":
 		return engine{name: "postgres", protocol: bounded.Postgres, connects: postgres(address), quotes: `"`, numbered: true,
@@ -45,6 +46,7 @@ func engineOf(address string) (engine, error) {
 		if secure := u.Query().Get("tls"); secure != "" && secure != "false" {
 			protocol = bounded.Plain // the driver encrypts, so that only bytes can be counted
 		}
+
 		return engine{name: "mysql", protocol: protocol, connects: mariadb(u), quotes: "`",
 			bounded: "/*M! SET STATEMENT max_statement_time = 20 FOR */ ", // MySQL takes it for a comment
 			tables:  "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1"}, nil
@@ -53,14 +55,18 @@ func engineOf(address string) (engine, error) {
 			return engine{}, fmt.Errorf("%s%s: no such file: write the path from the root, with three slashes, as in sqlite:///srv/%[1]s%[2]s",
 				u.Host, u.Path)
 		}
+
 		query := url.Values{"_pragma": {"busy_timeout(5000)", "foreign_keys(1)"}, "_txlock": {"immediate"}, "mode": {"rw"}}
 		if u.Query().Get("mode") == "ro" {
 			query.Set("mode", "ro")
 		}
+
 		name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: u.Path}).EscapedPath(), RawQuery: query.Encode()}
+
 		return engine{name: "sqlite", protocol: bounded.Plain, connects: file(name.String()), file: u.Path, quotes: `"`,
 			tables: "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY 1"}, nil
 	}
+
 	return engine{}, fmt.Errorf("a URL of %q names no database: use postgres, mysql or sqlite", u.Scheme)
 }
 
@@ -91,6 +97,7 @@ func (e engine) table(name string) string {
 	for i := range parts {
 		parts[i] = e.quote(parts[i])
 	}
+
 	return strings.Join(parts, ".")
 }
 
@@ -127,6 +134,7 @@ func errorOf(err error) (code string, k kind, says string) {
 	} else if e := new(sqlite.Error); errors.As(err, &e) {
 		code, says = fmt.Sprint("SQLite ", e.Code()&0xff), e.Error()
 	}
+
 	switch {
 	case errors.Is(err, errReadOnly):
 		return "", denied, errReadOnly.Error()
@@ -137,6 +145,7 @@ func errorOf(err error) (code string, k kind, says string) {
 	case len(code) == 5 && slices.Contains([]string{"08", "40", "53", "57", "58"}, code[:2]): // classes of PostgreSQL
 		return code, lost, says
 	}
+
 	return code, refused, says
 }
 
@@ -147,11 +156,13 @@ func answer(err error, known map[string]source.State) (state source.State, why s
 	if state, ok := known[code]; ok {
 		return state, "The database says: " + says + ".", true
 	}
+
 	switch k {
 	case denied:
 		return source.Refused, "The database user does not have the rights for this: " + says + ".", true
 	case refused:
 		return source.Refused, "The database did not accept this: " + says + ".", true
 	}
+
 	return "", "", false
 }

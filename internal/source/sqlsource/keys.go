@@ -25,6 +25,7 @@ func (o *Origin) keep(v any) string {
 	case alike || bytes:
 		return "x'" + hex.EncodeToString([]byte(text)) + "'"
 	}
+
 	return strconv.QuoteToASCII(text)
 }
 
@@ -35,10 +36,12 @@ func meant(text string) any {
 			return bytes
 		}
 	}
+
 	if strings.HasPrefix(text, `"`) {
 		if quoted, err := strconv.Unquote(text); err == nil {
 			return quoted
 		}
 	}
+
 	return text
 }

@@ -76,23 +76,28 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	if err != nil {
 		return nil, err
 	}
+
 	o := &Origin{preset: p, settings: s, zone: time.UTC, step: maxStep}
 	if s.Zone != "" {
 		if o.zone, err = time.LoadLocation(s.Zone); err != nil {
 			return nil, fmt.Errorf("zone %q: %w", s.Zone, err)
 		}
 	}
+
 	var ok bool
 	if o.codec, ok = codec.Get(p.Codec); !ok { // unreachable: a test reads all presets
 		return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
+
 	if o.engine, err = engineOf(address); err != nil {
 		return nil, err
 	}
+
 	o.line = bounded.New(o.engine.protocol)
 	if !slices.Contains(p.Engines, o.engine.name) {
 		return nil, fmt.Errorf("the preset %s is for %s, and the URL names %s", p.Name, strings.Join(p.Engines, ", "), o.engine.name)
 	}
+
 	if o.engine.file != "" {
 		_, err := os.Stat(o.engine.file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -100,17 +105,21 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 		}
 	}
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
+
 	connector, err := o.engine.connects(o.line)
 	if err != nil {
 		return nil, errors.New("the URL cannot be read") // the error could have the password
 	}
+
 	o.db = sql.OpenDB(careful{connector})
 	o.db.SetMaxOpenConns(2)
 	o.db.SetConnMaxIdleTime(time.Minute)
 	o.compose()
+
 	if err := o.db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect: %w", err), o.db.Close())
 	}
+
 	return o, nil
 }
 
@@ -120,12 +129,14 @@ func (o *Origin) Close() error {
 	if o.work != nil {
 		err = errors.Join(o.work.Close(), err)
 	}
+
 	return err
 }
 
 // compose makes the statements of the list.
 func (o *Origin) compose() {
 	p := o.preset
+
 	var fields []string
 	var sizes, large []string // how large a field is that is too large, and its name
 	for _, name := range fieldNames {
@@ -133,6 +144,7 @@ func (o *Origin) compose() {
 		if !ok {
 			continue
 		}
+
 		text = o.plain(name, text)
 		if most := longest[name]; most > 0 {
 			length := o.engine.length(text)
@@ -140,32 +152,40 @@ func (o *Origin) compose() {
 			large = append(large, fmt.Sprintf("WHEN %s > %d THEN '%s'", length, most, name))
 			text = fmt.Sprintf("CASE WHEN %s > %d THEN NULL ELSE %s END", length, most, text)
 		}
+
 		o.columns = append(o.columns, name)
 		fields = append(fields, text+" AS "+o.engine.quote("f_"+name))
 	}
+
 	if len(sizes) > 0 {
 		o.columns = append(o.columns, "size", "large")
 		fields = append(fields, "CASE "+strings.Join(sizes, " ")+" ELSE 0 END AS "+o.engine.quote("f_size"),
 			"CASE "+strings.Join(large, " ")+" ELSE '' END AS "+o.engine.quote("f_large"))
 	}
+
 	order := make([]string, len(p.Order))
 	for i, field := range p.Order {
 		order[i] = field + " DESC"
 	}
+
 	tail := " ORDER BY " + strings.Join(order, ", ") + " LIMIT :limit"
+
 	where := p.Where
 	if p.Unique != nil && p.Unique.By == p.Fields["key"] { // the check tells of rows without a key
 		where += " AND " + p.Unique.By + " IS NOT NULL"
 	}
+
 	list := func(after string) string {
 		head := "SELECT " + strings.Join(fields, ", ") + " FROM " + p.From + " WHERE " + where
 		if len(p.Each) == 0 {
 			return head + after + tail
 		}
+
 		lists := make([]string, len(p.Each))
 		for i, condition := range p.Each {
 			lists[i] = "(" + head + " AND " + condition + after + tail + ")"
 		}
+
 		return "SELECT * FROM (" + strings.Join(lists, " UNION ALL ") + ") AS lists ORDER BY " +
 			o.engine.quote("f_a") + " DESC, " + o.engine.quote("f_b") + " DESC LIMIT :limit"
 	}
@@ -173,15 +193,18 @@ func (o *Origin) compose() {
 	if len(p.Order) == 2 { // the first condition alone lets an index on both be used
 		after = " AND " + p.Order[0] + " <= :a AND (" + strings.Join(p.Order, ", ") + ") < (:a, :b)"
 	}
+
 	o.list, o.more = list(""), list(after)
 	o.same = "SELECT " + o.plain("witness", p.Fields["witness"]) + " FROM " + p.From + " WHERE " + p.Same
 	if _, ok := codec.Fault(p.Codec); ok {
 		o.raw = "SELECT " + o.plain("raw", p.Fields["raw"]) + " FROM " + p.From + " WHERE " + p.Same
 	}
+
 	preset.Expand(p.From, func(name string) string {
 		o.lies = cmp.Or(o.lies, o.settings.Names[name])
 		return ""
 	}, func(string) string { return "" })
+
 	o.clean = p.Work != nil
 	for _, statements := range p.Replay {
 		o.clean = o.clean || preset.Uses(statements, "clean") || preset.Uses(statements, "target")
@@ -222,8 +245,10 @@ func tooLarge(key, field string, size int64) source.Refusal {
 	if field == "raw" { // which is the record as other families know it
 		return source.TooLarge(key, size)
 	}
+
 	has, limit := source.Sizes(size, int64(longest[field]))
 	why := fmt.Sprintf("Its %s has %s, which is larger than the limit of %s.", fieldsAs[field], has, limit)
+
 	return source.Refusal{Key: key, Why: why}
 }
 
@@ -237,11 +262,13 @@ func (o *Origin) reading(ctx context.Context, do func(*sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
+
 	if o.engine.name == "postgres" {
 		if _, err := t.ExecContext(ctx, "SET LOCAL statement_timeout = "+patience); err != nil {
 			return errors.Join(err, t.Rollback())
 		}
 	}
+
 	return errors.Join(do(t), t.Rollback())
 }
 
@@ -254,6 +281,7 @@ const (
 // Scan reads the records after a place, the newest first.
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source.Page, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
+
 	limit = min(limit, o.step)
 	query, args := o.after(after, limit)
 	rowOf := map[identity]row{}
@@ -263,6 +291,7 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 	// all the others first.
 	reading, enough := context.WithCancel(ctx)
 	defer enough()
+
 	full := false
 	err = o.reading(reading, func(t *sql.Tx) error {
 		rows, err := t.QueryContext(reading, query, args...)
@@ -270,15 +299,18 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 			return err
 		}
 		defer rows.Close()
+
 		instants, err := instantsOf(rows)
 		if err != nil {
 			return err
 		}
+
 		for !full && rows.Next() {
 			from, err := o.row(rows, instants)
 			if err != nil {
 				return err
 			}
+
 			last = o.place(from)
 			if size := numberOf(from.value("size")); size > 0 {
 				page.Refused = append(page.Refused, tooLarge(o.keep(from.value("key")), from.text("large"), size))
@@ -287,27 +319,34 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 				if _, twice := rowOf[identityOf(&r)]; !twice { // the mirror, too, keeps the first one
 					rowOf[identityOf(&r)] = from
 				}
+
 				page.Records = append(page.Records, r)
 			}
+
 			n++
 			size += from.size()
 			full = n == limit || size > pageBytes
 		}
+
 		if n < limit && full {
 			enough()
 			return nil
 		}
+
 		return rows.Err()
 	})
 	if full && n < limit {
 		err = nil // it was ended from here
 	}
+
 	if err == nil {
 		o.fit(n, size)
 	}
+
 	if o.preset.Own {
 		last = o.apart(&page, last, full)
 	}
+
 	if after == "" {
 		page.Refused = append(page.Refused, o.nameless...)
 	}
@@ -316,9 +355,11 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 	if full {
 		page.Next = last
 	}
+
 	if err == nil && full && last == after {
 		err = fmt.Errorf("the list stands still at %q: what it is ordered by does not fall from row to row", clip.Text(last, 64))
 	}
+
 	return page, err
 }
 
@@ -337,13 +378,16 @@ func (o *Origin) after(place string, limit int) (query string, args []any) {
 	statement, values := o.list, map[string]any{"limit": inline(fmt.Sprint(limit))}
 	if place != "" {
 		statement = o.more
+
 		parts := strings.SplitN(place, "\n", 2)
 		values["a"] = meant(parts[0])
 		if len(parts) == 2 {
 			values["b"] = meant(parts[1])
 		}
 	}
+
 	query, args = o.bind(statement, values)
+
 	return o.engine.bounded + query, args
 }
 
@@ -365,6 +409,7 @@ func (o *Origin) row(rows *sql.Rows, instants []bool) (row, error) {
 	for i := range cells {
 		places[i] = &cells[i]
 	}
+
 	err := rows.Scan(places...)
 	if err != nil {
 		return row{}, err
@@ -376,6 +421,7 @@ func (o *Origin) row(rows *sql.Rows, instants []bool) (row, error) {
 			cells[i] = instant(at)
 		}
 	}
+
 	return row{o.columns, cells}, nil
 }
 
@@ -399,6 +445,7 @@ func (r row) size() (n int) {
 			n += len(cell)
 		}
 	}
+
 	return n
 }
 
@@ -418,6 +465,7 @@ func (o *Origin) record(from row) source.Record {
 	if o.clean { // it is part of the mark
 		r.Raw = []byte(from.text("raw"))
 	}
+
 	return r
 }
 
@@ -426,18 +474,23 @@ func (o *Origin) complete(r *source.Record, from row) {
 	r.Queue, r.Type, r.Trace = from.text("queue"), from.text("type"), from.text("trace")
 	r.Attempts, r.Limit = int(numberOf(from.value("attempts"))), int(numberOf(from.value("limit")))
 	r.FailedAt, r.CreatedAt = o.timeOf(from.value("failed_at")), o.timeOf(from.value("created_at"))
+
 	r.Raw = []byte(from.text("raw"))
 	r.Error.Type, r.Error.Message = from.text("error_type"), from.text("error")
 	if h := from.text("history"); h != "" {
 		r.History = historyOf(h)
 	}
+
 	o.codec.Read(r)
+
 	if !o.clean {
 		r.Raw = nil
 	}
+
 	if numberOf(from.value("elsewhere")) != 0 {
 		r.Warnings = append(r.Warnings, o.preset.Refused)
 	}
+
 	if r.Type == "" {
 		r.Type = "unknown"
 	}
@@ -456,6 +509,7 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 		if !ok {
 			value = o.settings.Values[name]
 		}
+
 		switch value := value.(type) {
 		case inline:
 			return string(value)
@@ -465,15 +519,20 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 				args = append(args, v)
 				marks[i] = o.engine.mark(len(args))
 			}
+
 			return strings.Join(marks, ", ")
 		}
+
 		if n := numbers[name]; n > 0 && o.engine.numbered {
 			return o.engine.mark(n)
 		}
+
 		args = append(args, value)
 		numbers[name] = len(args)
+
 		return o.engine.mark(len(args))
 	})
+
 	return query, args
 }
 
@@ -486,5 +545,6 @@ func (o *Origin) words(statement string) string {
 		}
 		return "{" + name + "}"
 	}
+
 	return preset.Expand(statement, name, func(value string) string { return ":" + value })
 }

@@ -21,6 +21,7 @@ func instantsOf(rows *sql.Rows) (instants []bool, err error) {
 	for _, kind := range kinds {
 		instants = append(instants, kind.DatabaseTypeName() == "TIMESTAMPTZ")
 	}
+
 	return instants, err
 }
 
@@ -44,10 +45,12 @@ func textOf(v any) string {
 	case instant:
 		return textOf(time.Time(v))
 	}
+
 	text, err := json.Marshal(v)
 	if err != nil { // unreachable: drivers give no other values
 		return ""
 	}
+
 	return string(text)
 }
 
@@ -57,6 +60,7 @@ func numberOf(v any) int64 {
 	if err != nil {
 		return 0
 	}
+
 	return n
 }
 
@@ -83,23 +87,28 @@ func (o *Origin) timeOf(v any) time.Time {
 	case instant:
 		return time.Time(v).UTC()
 	}
+
 	text := strings.TrimSpace(textOf(v))
 	if date, clock, ok := strings.Cut(text, "T"); ok && len(date) == len(time.DateOnly) {
 		text = date + " " + clock
 	}
+
 	for _, layout := range offsets { // a time with an offset is an instant, whatever the zone
 		if at, err := time.Parse(layout, text); err == nil {
 			return at.UTC()
 		}
 	}
+
 	for _, layout := range []string{"2006-01-02 15:04:05.999999999", "2006-01-02 15:04", "2006-01-02"} {
 		if at, err := time.ParseInLocation(layout, text, o.zone); err == nil {
 			return at.UTC()
 		}
 	}
+
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC()
 	}
+
 	return time.Time{}
 }
 
@@ -114,9 +123,11 @@ func historyOf(text string) []source.Failure {
 	if json.Unmarshal([]byte(text), &all) != nil || len(all) < 2 {
 		return nil
 	}
+
 	var failures []source.Failure
 	for _, f := range all[:len(all)-1] {
 		failures = append(failures, source.Failure{Number: f.Attempt, At: f.At, Error: job.ErrorInfo{Message: f.Error}, Trace: f.Trace})
 	}
+
 	return failures
 }

@@ -83,6 +83,7 @@ func (p *Projection) change(ctx context.Context, do func(*db.Tx) error) error {
 		if err != nil && !Refused(err) {
 			err = fmt.Errorf("change who has access: %w", err)
 		}
+
 		return err
 	})
 }
@@ -95,7 +96,9 @@ func (p *Projection) act(ctx context.Context, now time.Time, by audit.Actor, do 
 		if err != nil || e.Action == "" {
 			return err
 		}
+
 		e.At, e.Actor, e.Count = now, by, 1
+
 		return p.Log(t, e)
 	})
 }
@@ -106,10 +109,12 @@ func (p *Projection) stillOpen(t *db.Tx, by audit.Actor) error {
 	if !by.Open {
 		return nil
 	}
+
 	guarded, err := isGuarded(t)
 	if err == nil && guarded {
 		err = access.Refuse("a user or token was added in the meantime, so a login is now required; log in and try again")
 	}
+
 	return err
 }
 
@@ -117,22 +122,27 @@ func (p *Projection) stillOpen(t *db.Tx, by audit.Actor) error {
 // an admin, who can add the others.
 func (p *Projection) AddUser(ctx context.Context, now time.Time, u access.User, by audit.Actor) error {
 	const insert = `INSERT INTO users (name, role, password, created_at, changed_at) VALUES ($1, $2, $3, $4, $4) ON CONFLICT (name) DO NOTHING`
+
 	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		if err := p.stillOpen(t, by); err != nil {
 			return e, err
 		}
+
 		if admins, err := p.admins(t, ""); err != nil {
 			return e, err
 		} else if admins == 0 && u.Role != access.Admin {
 			return e, access.Refuse("there is no admin yet: add one first")
 		}
+
 		n, err := t.Exec(insert, u.Name, string(u.Role), u.Password, db.Micros(now))
 		if err == nil && n == 0 {
 			err = access.Refuse("the user %s exists already", u.Name)
 		}
+
 		if err != nil {
 			return e, err
 		}
+
 		return audit.Entry{Action: "user.add", Subject: u.Name, After: string(u.Role)}, p.guard(t)
 	})
 }
@@ -141,15 +151,19 @@ func (p *Projection) AddUser(ctx context.Context, now time.Time, u access.User, 
 // admin stays one.
 func (p *Projection) SetRole(ctx context.Context, now time.Time, name string, role access.Role, by audit.Actor) error {
 	const update = `UPDATE users SET role = $2, changed_at = $3 WHERE name = $1`
+
 	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		u, err := user(t, name)
 		if err != nil || u.Role == role {
 			return e, err
 		}
+
 		if err := p.keepAdmin(t, u); err != nil {
 			return e, err
 		}
+
 		e = audit.Entry{Action: "user.role", Subject: name, Before: string(u.Role), After: string(role)}
+
 		return e, t.Run(update, name, string(role), db.Micros(now))
 	})
 }
@@ -158,11 +172,13 @@ func (p *Projection) SetRole(ctx context.Context, now time.Time, name string, ro
 // are over.
 func (p *Projection) SetPassword(ctx context.Context, now time.Time, name, hash string, by audit.Actor) error {
 	const update = `UPDATE users SET password = $2, changed_at = $3 WHERE name = $1`
+
 	return p.act(ctx, now, by, func(t *db.Tx) (audit.Entry, error) {
 		n, err := t.Exec(update, name, hash, db.Micros(now))
 		if err == nil && n == 0 {
 			err = access.ErrUnknown
 		}
+
 		return audit.Entry{Action: "user.password", Subject: name}, err
 	})
 }
@@ -174,10 +190,13 @@ func (p *Projection) RemoveUser(ctx context.Context, now time.Time, name string,
 		if err != nil {
 			return e, err
 		}
+
 		if err := p.keepAdmin(t, u); err != nil {
 			return e, err
 		}
+
 		e = audit.Entry{Action: "user.remove", Subject: name, Before: string(u.Role)}
+
 		return e, db.Steps(t, db.Any(`DELETE FROM sessions WHERE "user" = $1`, name), db.Any(`DELETE FROM users WHERE name = $1`, name), p.guard)
 	})
 }
@@ -187,10 +206,12 @@ func (p *Projection) keepAdmin(t *db.Tx, u access.User) error {
 	if u.Role != access.Admin {
 		return nil
 	}
+
 	others, err := p.admins(t, u.Name)
 	if err == nil && others == 0 {
 		err = access.Refuse("%s is the last admin; make someone else an admin first", u.Name)
 	}
+
 	return err
 }
 
@@ -219,9 +240,11 @@ func (p *Projection) User(ctx context.Context, name string) (access.User, error)
 
 func user(src db.Source, name string) (u access.User, err error) {
 	const query = `SELECT name, role, password, created_at, changed_at FROM users WHERE name = $1`
+
 	found, err := db.Row(src, query, []any{&u.Name, &u.Role, &u.Password, db.Time(&u.Created), db.Time(&u.Changed)}, name)
 	if err == nil && !found {
 		err = access.ErrUnknown
 	}
+
 	return u, err
 }

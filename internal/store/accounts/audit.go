@@ -20,12 +20,14 @@ func (p *Projection) Audit(ctx context.Context, f audit.Filter, before int64, li
 	defer cancel()
 	var page audit.List
 	var err error
+
 	query, args := auditQuery(f, before, limit)
 	page.Entries, err = db.All(p.reader.In(ctx), query, entryFields, args...)
 	if n := len(page.Entries); n > limit || err != nil && n > 0 {
 		page.Entries = page.Entries[:min(limit, n)]
 		page.Next = page.Entries[len(page.Entries)-1].Seq
 	}
+
 	return page, db.TimedOut(ctx, err)
 }
 
@@ -36,15 +38,19 @@ func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
 	if before > 0 {
 		where.Add("seq < %s", before)
 	}
+
 	where.Equal("actor", f.Actor)
 	where.Equal("subject", f.Subject)
 	where.Pattern("action", f.Action)
 	where.Between("at", f.From, f.To)
+
 	if f.Own != "" {
 		where.Add("(actor = %s OR NOT EXISTS (SELECT 1 FROM json_each(%s) AS guarded WHERE action GLOB guarded.value))",
 			f.Own, db.Rows(audit.Guarded()))
 	}
+
 	last, args := where.Limit(limit + 1)
+
 	return auditColumns + where.String() + " ORDER BY seq DESC" + last, args
 }
 
@@ -60,34 +66,42 @@ func entryFields(e *audit.Entry) []any {
 func Verify(src db.Source) (n int64, err error) {
 	const query = auditColumns + ` WHERE seq > $1 ORDER BY seq LIMIT 1000 + 0`
 	const newest = `SELECT seq, hash FROM audit_head`
+
 	var last, top head
 	for {
 		entries, err := db.All(src, query, entryFields, last.seq)
 		if err != nil {
 			return last.seq, err
 		}
+
 		if len(entries) == 0 {
 			break
 		}
+
 		for _, e := range entries {
 			if e.Seq != last.seq+1 {
 				return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: "is missing"}
 			}
+
 			if !bytes.Equal(e.Hash, chained(last.hash, e)) {
 				return last.seq, &audit.Broken{Seq: e.Seq, Problem: "was changed"}
 			}
+
 			last = head{e.Seq, e.Hash}
 		}
 	}
+
 	if _, err := db.Row(src, newest, []any{&top.seq, &top.hash}); err != nil {
 		return last.seq, err
 	}
+
 	switch {
 	case last.seq < top.seq:
 		return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: fmt.Sprintf("and all later entries are missing: the log had %d", top.seq)}
 	case last.seq != top.seq || last.seq > 0 && !bytes.Equal(last.hash, top.hash):
 		return last.seq, &audit.Broken{Seq: last.seq, Problem: "was not written by this program"}
 	}
+
 	return last.seq, nil
 }
 
@@ -99,15 +113,19 @@ func (p *Projection) Log(t *db.Tx, entries ...audit.Entry) error {
 		clean(&e)
 		e.Seq = p.headNow.seq + 1
 		e.Hash = chained(p.headNow.hash, e)
+
 		err := t.Run(insert, e.Seq, db.Micros(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
 			e.Before, e.After, e.Hash)
 		if err != nil {
 			return fmt.Errorf("write the audit log: %w", err)
 		}
+
 		p.headNow = head{e.Seq, e.Hash}
+
 		t.Wrote()
 		t.Touch()
 	}
+
 	return nil
 }
 
@@ -131,10 +149,12 @@ func (p *Projection) Flush(t *db.Tx) error {
 		return nil
 	}
 	const update = `UPDATE audit_head SET seq = $1, hash = $2 WHERE hash = $3`
+
 	before := p.head.hash
 	if before == nil {
 		before = []byte{}
 	}
+
 	return t.ExecExactly(1, update, p.headNow.seq, p.headNow.hash, before)
 }
 
@@ -152,10 +172,12 @@ func chained(before []byte, e audit.Entry) []byte {
 	number(h, e.Seq)
 	number(h, db.Micros(e.At))
 	number(h, e.Count)
+
 	for _, s := range []string{e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Before, e.After} {
 		number(h, int64(len(s)))
 		h.Write([]byte(s))
 	}
+
 	return h.Sum(nil)
 }
 
@@ -171,5 +193,6 @@ func (p *Projection) loadHead(src db.Source) error {
 	var newest int64
 	_, err := db.Row(src, query, []any{&p.head.seq, &newest, &p.head.hash})
 	p.head.seq = max(p.head.seq, newest)
+
 	return err
 }

@@ -20,14 +20,17 @@ func (p *Projection) StartSession(ctx context.Context, now time.Time, n access.S
 	const extra = `DELETE FROM sessions WHERE "user" = $1 AND hash NOT IN
 		(SELECT hash FROM sessions WHERE "user" = $1 ORDER BY created_at DESC, hash LIMIT $2)`
 	const insert = `INSERT INTO sessions (hash, "user", created_at, seen_at, address) VALUES ($1, $2, $3, $3, $4)`
+
 	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		u, err := user(t, n.User)
 		if err == nil && (!u.Changed.Equal(checked.Changed) || u.Password != checked.Password) {
 			err = access.ErrUnknown
 		}
+
 		if err != nil {
 			return e, err
 		}
+
 		return audit.Entry{Action: "login", Subject: n.User}, db.Steps(t,
 			db.Any(over, db.Micros(now.Add(-access.Idle)), db.Micros(now.Add(-access.Lifetime))),
 			db.Any(extra, n.User, maxSessions-1), db.Any(insert, n.Hash, n.User, db.Micros(now), n.Address))
@@ -48,11 +51,13 @@ func sessionFields(s *access.Session) []any {
 // role.
 func (p *Projection) Session(ctx context.Context, now time.Time, hash []byte) (access.Session, error) {
 	const query = sessionsQuery + ` AND s.hash = $1`
+
 	var found access.Session
 	_, err := db.Row(p.reader.In(ctx), query, sessionFields(&found), hash)
 	if err == nil && (!access.SameHash(found.Hash, hash) || !found.Live(now)) {
 		return access.Session{}, access.ErrUnknown
 	}
+
 	return found, err
 }
 
@@ -73,6 +78,7 @@ func (p *Projection) Sessions(ctx context.Context, now time.Time) ([]access.Sess
 // One that is over already stays so.
 func (p *Projection) EndSession(ctx context.Context, now time.Time, hash []byte, by audit.Actor) error {
 	const remove = `DELETE FROM sessions WHERE hash = $1 RETURNING "user"`
+
 	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		user, err := db.Value[string](t, remove, hash)
 		switch {
@@ -83,7 +89,9 @@ func (p *Projection) EndSession(ctx context.Context, now time.Time, hash []byte,
 		default:
 			e.Action = "session.end"
 		}
+
 		e.Subject = user
+
 		return e, nil
 	})
 }
@@ -98,20 +106,25 @@ func (p *Projection) LoginFailed(ctx context.Context, now time.Time, name string
 // log in, must be an admin's, who can add others.
 func (p *Projection) CreateToken(ctx context.Context, now time.Time, n access.Token, by audit.Actor) error {
 	const insert = `INSERT INTO tokens (id, hash, name, role, created_at, created_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
 	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		if err := p.stillOpen(t, by); err != nil {
 			return e, err
 		}
+
 		if by.Open && n.Role != access.Admin {
 			return e, access.Refuse("there is no admin yet, and the first token makes a login required: " +
 				"add an admin first (dashboard user add NAME --role admin)")
 		}
+
 		if taken, err := p.liveToken(t, now, n.Name); err != nil {
 			return e, err
 		} else if taken {
 			return e, access.Refuse("a token named %s is in use: revoke it first, or take another name", n.Name)
 		}
+
 		what := n.Name + ", " + string(n.Role) + ", until " + n.Expires.UTC().Format(time.RFC3339)
+
 		return audit.Entry{Action: "token.create", Subject: n.ID, After: what}, db.Steps(t,
 			db.Any(insert, n.ID, n.Hash, n.Name, string(n.Role), db.Micros(now), by.Name, db.Micros(n.Expires)), p.guard)
 	})
@@ -127,15 +140,18 @@ func (p *Projection) liveToken(t *db.Tx, now time.Time, name string) (bool, erro
 // RevokeToken ends a token. One that is revoked already stays so.
 func (p *Projection) RevokeToken(ctx context.Context, now time.Time, id string, by audit.Actor) error {
 	const update = `UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at = 0`
+
 	return p.act(ctx, now, by, func(t *db.Tx) (e audit.Entry, err error) {
 		found, err := tokenOf(t, id)
 		if err != nil {
 			return e, err
 		}
+
 		n, err := t.Exec(update, id, db.Micros(now))
 		if err != nil || n == 0 {
 			return e, err
 		}
+
 		return audit.Entry{Action: "token.revoke", Subject: id, Before: found.Name + ", " + string(found.Role)}, nil
 	})
 }
@@ -170,5 +186,6 @@ func tokenOf(src db.Source, id string) (t access.Token, err error) {
 	if err == nil && !found {
 		err = access.ErrUnknown
 	}
+
 	return t, err
 }

@@ -54,6 +54,7 @@ type Projection struct {
 // New returns a projection without counts; Load reads them.
 func New(reader *db.Reader, limits Limits) *Projection {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
+
 	b := &Projection{
 		reader: reader, sums: newSums(), limits: limits, depths: job.Depths{}, queues: map[string]bool{},
 		admitted: map[string]bool{}, claimed: map[string]bool{}, removed: map[string]bool{},
@@ -64,6 +65,7 @@ func New(reader *db.Reader, limits Limits) *Projection {
 	for _, status := range job.Statuses() {
 		b.depths[status] = 0
 	}
+
 	return b
 }
 
@@ -75,6 +77,7 @@ func (p *Projection) Begin() {
 	clear(p.removed)
 	p.queueLabels.begin()
 	p.typeLabels.begin()
+
 	for _, l := range p.sourceTypes {
 		l.begin()
 	}
@@ -85,6 +88,7 @@ func (p *Projection) Moved(m projection.Move) {
 	if m.From != nil {
 		p.job(m.From, -1)
 	}
+
 	if m.To != nil {
 		p.job(m.To, 1)
 		p.count(m.To, m.Totals)
@@ -107,6 +111,7 @@ func (p *Projection) OwnLetters() int64 {
 			n += d
 		}
 	}
+
 	return n
 }
 
@@ -115,6 +120,7 @@ func (p *Projection) OwnLetters() int64 {
 func (p *Projection) Letters() (own, atSources int64) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	atSources = p.sourceLetters()
 	return p.depths[job.StatusDeadLetter] - atSources, atSources
 }
@@ -133,6 +139,7 @@ func (p *Projection) sourceLetters() (n int64) {
 			n += d
 		}
 	}
+
 	return n
 }
 
@@ -140,31 +147,40 @@ func (p *Projection) sourceLetters() (n int64) {
 func (p *Projection) Committed(*db.Tx) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.forget()
+
 	for k, n := range p.sums.depths {
 		p.depths[k.status] += n
 		p.queued[k] += n
 		p.counted(k.queue)
 	}
+
 	for k, n := range p.sums.letters {
 		addUp(p.letters, k, n)
 	}
+
 	for hour, n := range p.sums.opened {
 		addUp(p.opened, hour, n)
 	}
+
 	for _, n := range p.sums.counters {
 		p.totals = p.totals.Add(n)
 	}
+
 	for k, n := range p.sums.minutes {
 		p.recent[k.minute] = p.recent[k.minute].Add(n)
 		p.minute = max(p.minute, k.minute)
 	}
+
 	maps.DeleteFunc(p.recent, func(minute int64, _ job.Totals) bool { return minute <= p.minute-lastHour })
 	p.queueLabels.committed()
 	p.typeLabels.committed()
+
 	for _, l := range p.sourceTypes {
 		l.committed()
 	}
+
 	p.publishNames()
 }
 
@@ -234,11 +250,13 @@ func (s *sums) clear() {
 // which is when the job last changed.
 func (p *Projection) job(j *job.Job, n int64) {
 	s, queue := &p.sums, p.queueLabel(j.Queue)
+
 	s.depths[depthKey{j.Queue, job.Status(j.State)}] += n
 	view := j.Status()
 	if view == job.Status(j.State) {
 		return
 	}
+
 	s.depths[depthKey{j.Queue, view}] += n
 	switch view {
 	case job.StatusHeld:
@@ -258,6 +276,7 @@ func (p *Projection) count(j *job.Job, t job.Totals) {
 	if t == (job.Totals{}) {
 		return
 	}
+
 	s, l := &p.sums, label{p.queueLabel(j.Queue), p.typeLabel(j)}
 	m := minuteKey{db.Micros(j.ChangedAt) / db.MicrosPerMinute, label{j.Queue, l.typ}}
 	s.counters[l] = s.counters[l].Add(t)

@@ -15,6 +15,7 @@ func (*Projection) Invariants() []db.Invariant {
 		typ   = `CASE WHEN EXISTS (SELECT 1 FROM labels AS l WHERE l.kind = 'type' AND l.source = jobs.source AND l.name = type)
 			THEN type ELSE 'other' END`
 	)
+
 	return []db.Invariant{
 		{What: "counts of jobs by queue and state match the jobs", Query: differing("queue || ' ' || status", "queue, status",
 			`SELECT queue, status, n, 0 FROM depths WHERE status NOT IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,

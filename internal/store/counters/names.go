@@ -81,7 +81,9 @@ func (l *labels) of(name string, counted bool) string {
 	case counted || !l.hasRoom(name):
 		return otherLabel
 	}
+
 	l.now[name] = true
+
 	return name
 }
 
@@ -90,6 +92,7 @@ func (l *labels) hasRoom(name string) bool {
 	if l.free == nil {
 		return len(l.kept)+len(l.now) < l.most
 	}
+
 	if l.free(name) {
 		return true
 	}
@@ -102,6 +105,7 @@ func (l *labels) hasRoom(name string) bool {
 			}
 		}
 	}
+
 	return bounded < l.most
 }
 
@@ -112,6 +116,7 @@ func (l *labels) committed() {
 	for name := range l.gone {
 		delete(l.kept, name)
 	}
+
 	maps.Copy(l.kept, l.now)
 }
 
@@ -128,6 +133,7 @@ func (l *labels) flush(t *db.Tx) error {
 		if l.kind == "queue" {
 			source = job.SourceOf(name)
 		}
+
 		return []any{l.kind, source, name}
 	})
 }
@@ -153,21 +159,25 @@ func (p *Projection) sourceTypesOf(name string) *labels {
 		l = &made
 		p.sourceTypes[name] = l
 	}
+
 	return l
 }
 
 // loadSourceTypes reads the labels of the types of every source.
 func (p *Projection) loadSourceTypes(src db.Source) error {
 	const query = `SELECT DISTINCT source FROM labels WHERE kind = 'type' AND source <> ''`
+
 	names, err := db.All(src, query, func(name *string) []any { return []any{name} })
 	if err != nil {
 		return err
 	}
+
 	for _, name := range names {
 		if err := p.sourceTypesOf(name).load(src); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -178,6 +188,7 @@ func (p *Projection) flushSourceTypes(t *db.Tx) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -210,14 +221,18 @@ func (p *Projection) Admit(names iter.Seq[string]) error {
 		if p.KnowsQueue(name) || p.admitted[name] || slices.Contains(p.limits.Reserved, name) {
 			continue
 		}
+
 		if fresh == nil {
 			fresh = map[string]bool{}
 		}
+
 		if fresh[name] = true; p.places()+len(fresh) > p.limits.Queues {
 			return &queues.Full{Queue: name, Limit: p.limits.Queues}
 		}
 	}
+
 	maps.Copy(p.admitted, fresh)
+
 	return nil
 }
 
@@ -231,6 +246,7 @@ func (p *Projection) Claim(name string, wanted []string) (refused map[string]boo
 			taken++
 		}
 	}
+
 	for queue := range p.claimed {
 		if job.SourceOf(queue) == name {
 			taken++
@@ -248,6 +264,7 @@ func (p *Projection) Claim(name string, wanted []string) (refused map[string]boo
 			refused[queue] = true
 		}
 	}
+
 	return refused
 }
 
@@ -260,6 +277,7 @@ func (p *Projection) places() int {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -283,6 +301,7 @@ func (p *Projection) learn(name string, hadJob bool) {
 	if _, known := p.queues[name]; !known && isForeign(name) {
 		p.foreign++
 	}
+
 	p.queues[name] = hadJob
 	p.changed = true
 }
@@ -307,9 +326,12 @@ func (p *Projection) Remove(t *db.Tx, name string) error {
 		if err != nil {
 			return fmt.Errorf("keep the counts of queue %s: %w", name, err)
 		}
+
 		p.queueLabels.gone[name] = true
 	}
+
 	p.removed[name] = true
+
 	return db.Steps(t, db.Any(`DELETE FROM reasons WHERE queue = $1 AND n = 0`, name), db.Any(`DELETE FROM held WHERE queue = $1`, name),
 		db.Any(`DELETE FROM depths WHERE queue = $1`, name), db.Any(`DELETE FROM queues WHERE name = $1`, name))
 }
@@ -320,9 +342,11 @@ func (p *Projection) forget() {
 		if _, known := p.queues[name]; known && isForeign(name) {
 			p.foreign--
 		}
+
 		delete(p.queues, name)
 		p.changed = true
 	}
+
 	if len(p.removed) > 0 {
 		maps.DeleteFunc(p.queued, func(k depthKey, _ int64) bool { return p.removed[k.queue] })
 	}

@@ -32,6 +32,7 @@ func (p *Projection) Held(ctx context.Context, queue string, limit int) ([]queue
 	where.Equal("queue", queue)
 	last, args := where.Limit(limit)
 	query := `SELECT queue, type, n FROM held` + where.String() + ` ORDER BY n DESC, queue, type` + last
+
 	return db.All(p.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} }, args...)
 }
 
@@ -49,10 +50,12 @@ const lastHour = 60
 func (p *Projection) LastHour(_ context.Context, now time.Time) ([]job.Totals, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	all, first := make([]job.Totals, lastHour), firstMinute(now)
 	for i := range all {
 		all[i] = p.recent[first+int64(i)]
 	}
+
 	return all, nil
 }
 
@@ -72,16 +75,20 @@ func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ strin
 	where.Pattern("type", typ)
 	query := fmt.Sprintf(`SELECT (minute - CAST($1 AS BIGINT)) / %d AS step, sum(succeeded), sum(failed), sum(requeued),
 			sum(failed_permanently), sum(dlq_failed), sum(replayed) FROM minutes`, step) + where.String() + ` GROUP BY step`
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
+
 	all := make([]job.Totals, scale.Steps)
 	err := p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var i int
 		var t job.Totals
 		err := rows.Scan(totalFields(&t, &i)...)
 		all[i] = t
+
 		return err
 	}, where.Args...)
+
 	return all, db.TimedOut(ctx, err)
 }
 
@@ -94,13 +101,16 @@ func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) 
 		if all, err = queueInfos(src, now, these); err != nil {
 			return err
 		}
+
 		byName := map[string]*queues.Info{}
 		for i := range all {
 			all[i].Source = job.SourceOf(all[i].Name)
 			byName[all[i].Name] = &all[i]
 		}
+
 		return addCounts(src, now, these, byName)
 	})
+
 	return all, err
 }
 
@@ -115,6 +125,7 @@ func queueInfos(src db.Source, now time.Time, names string) ([]queues.Info, erro
 			` + due + `'scheduled'), ` + due + `'retryable'), 0)
 		FROM (SELECT DISTINCT value AS name FROM json_each($1)) AS these LEFT JOIN queues AS q USING (name)
 		WHERE q.name IS NOT NULL OR EXISTS (SELECT 1 FROM depths WHERE queue = these.name) ORDER BY name`
+
 	return db.All(src, query, func(q *queues.Info) []any {
 		q.Depths, q.LastHour = job.Depths{}, make([]job.Totals, lastHour)
 		return []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&q.Oldest)}
@@ -129,35 +140,43 @@ func addCounts(src db.Source, now time.Time, names string, byName map[string]*qu
 			WHERE minute BETWEEN $2 AND $3 AND queue IN (SELECT value FROM json_each($1))`
 		totals = `SELECT queue, ` + totalColumns + ` FROM counters WHERE queue IN (SELECT value FROM json_each($1))`
 	)
+
 	found, err := db.All(src, depths, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} }, names)
 	for _, d := range found {
 		if q := byName[d.queue]; q != nil {
 			q.Depths[d.status] = d.n
 		}
 	}
+
 	if err != nil {
 		return err
 	}
+
 	first := firstMinute(now)
+
 	err = src.Query(minutes, func(rows *sql.Rows) error {
 		var minute int64
 		var queue string
+
 		var t job.Totals
 		err := rows.Scan(totalFields(&t, &minute, &queue)...)
 		if q := byName[queue]; q != nil {
 			q.LastHour[minute-first] = q.LastHour[minute-first].Add(t)
 		}
+
 		return err
 	}, names, first, first+lastHour-1)
 	if err != nil {
 		return err
 	}
+
 	all, err := db.All(src, totals, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue) }, names)
 	for _, t := range all {
 		if q := byName[t.Queue]; q != nil {
 			q.Totals = q.Totals.Add(t.Totals)
 		}
 	}
+
 	return err
 }
 
@@ -172,21 +191,27 @@ func (p *Projection) PausedQueues(ctx context.Context, limit int) ([]string, err
 // statuses, among equals of the next ones. Queues without any are left out.
 func (p *Projection) Fullest(n int, orders ...[]job.Status) []string {
 	counts := map[string][]int64{}
+
 	p.mu.RLock()
+
 	for k, count := range p.queued {
 		for i, statuses := range orders {
 			if count > 0 && slices.Contains(statuses, k.status) {
 				if counts[k.queue] == nil {
 					counts[k.queue] = make([]int64, len(orders))
 				}
+
 				counts[k.queue][i] += count
 			}
 		}
 	}
+
 	p.mu.RUnlock()
+
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(slices.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
+
 	return names[:min(len(names), n)]
 }
 
@@ -194,14 +219,17 @@ func (p *Projection) Fullest(n int, orders ...[]job.Status) []string {
 func (p *Projection) DepthsByLabel() map[string]job.Depths {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	all := map[string]job.Depths{}
 	for k, n := range p.queued {
 		label := p.shownLabel(k.queue)
 		if all[label] == nil {
 			all[label] = job.Depths{}
 		}
+
 		all[label][k.status] += n
 	}
+
 	return all
 }
 
@@ -227,13 +255,16 @@ func (p *Projection) Facets(_ context.Context, f filter.Filter) (filter.Facets, 
 				queues[queue] += n
 			}
 		})
+
 		all := filter.NameCounts(queues)
 		top := all[:min(len(all), maxFacets)]
 		if n := queues[f.Queue]; n > 0 && !slices.ContainsFunc(top, func(c filter.NameCount) bool { return c.Name == f.Queue }) {
 			top = append(top[:len(top)-1], filter.NameCount{Name: f.Queue, Count: n})
 		}
+
 		return filter.Facets{Queues: top}, nil
 	}
+
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
 	p.eachLetter(func(k letterKey, n int64) {
 		queue, typ := f.MatchesQueue(k.queue), f.MatchesType(k.typ)
@@ -241,13 +272,16 @@ func (p *Projection) Facets(_ context.Context, f filter.Filter) (filter.Facets, 
 		if queue && typ {
 			reasons[k.reason] += n
 		}
+
 		if typ && reason && (f.Source == "" || f.Source == job.SourceOf(k.queue)) {
 			queues[k.queue] += n
 		}
+
 		if queue && reason {
 			types[k.typ] += n
 		}
 	})
+
 	return filter.Facets{Reasons: filter.ReasonCounts(reasons), Queues: filter.NameCounts(queues), Types: filter.NameCounts(types)}, nil
 }
 
@@ -258,6 +292,7 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 	if t.Facets, err = p.Facets(ctx, f); err != nil {
 		return t, false, err
 	}
+
 	f.Sort = ""
 	switch f {
 	case filter.Filter{Status: f.Status, Queue: f.Queue, Source: f.Source}:
@@ -266,6 +301,7 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 		if f.Status == "" {
 			t.Total = t.States.Jobs()
 		}
+
 		return t, true, nil
 	case filter.Filter{Status: job.StatusDeadLetter, Queue: f.Queue, Source: f.Source, Type: f.Type, Reason: f.Reason}:
 		t.Whole = true
@@ -274,8 +310,10 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 				t.Total += r.Count
 			}
 		}
+
 		return t, true, nil
 	}
+
 	return t, false, nil
 }
 
@@ -283,12 +321,14 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 func (p *Projection) states(f filter.Filter) job.Depths {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	all := job.Depths{}
 	for k, n := range p.queued {
 		if f.MatchesQueue(k.queue) {
 			all[k.status] += n
 		}
 	}
+
 	return all
 }
 
@@ -303,6 +343,7 @@ func (p *Projection) NoLetters(f filter.Filter) bool {
 			none = false
 		}
 	})
+
 	return none
 }
 
@@ -311,11 +352,13 @@ func (p *Projection) NoLetters(f filter.Filter) bool {
 func (p *Projection) OpenedSince(first int64) (n int64) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	for hour, opened := range p.opened {
 		if hour >= first {
 			n += opened
 		}
 	}
+
 	return n
 }
 
@@ -323,6 +366,7 @@ func (p *Projection) OpenedSince(first int64) (n int64) {
 func (p *Projection) eachLetter(each func(letterKey, int64)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	for k, n := range p.letters {
 		each(k, n)
 	}
@@ -332,6 +376,7 @@ func (p *Projection) eachLetter(each func(letterKey, int64)) {
 func (p *Projection) eachQueue(status job.Status, each func(queue string, n int64)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	for k, n := range p.queued {
 		if n > 0 && (k.status == status || status == "" && slices.Contains(job.States(), job.State(k.status))) {
 			each(k.queue, n)

@@ -71,15 +71,18 @@ func (p *Projection) flushHeld(t *db.Tx) error {
 		if n == 0 {
 			return nil
 		}
+
 		if n < 0 {
 			fewer = append(fewer, [2]string{k.queue, k.typ})
 		}
+
 		return []any{k.queue, k.typ, n}
 	})
 	if err != nil || len(fewer) == 0 {
 		return err
 	}
 	const forget = `DELETE FROM held WHERE n = 0 AND (queue, type) IN (SELECT value ->> 0, value ->> 1 FROM json_each($1))`
+
 	return t.Run(forget, db.Rows(fewer))
 }
 
@@ -98,6 +101,7 @@ func (p *Projection) flushMinutes(t *db.Tx) error {
 		return err
 	}
 	const forget = `DELETE FROM minutes WHERE minute < $1`
+
 	return t.Run(forget, newest-keptMinutes)
 }
 
@@ -125,11 +129,13 @@ func (p *Projection) loadMinutes(src db.Source) (err error) {
 	}
 	const query = `SELECT minute, sum(succeeded), sum(failed), sum(requeued), sum(failed_permanently), sum(dlq_failed), sum(replayed)
 		FROM minutes WHERE minute > $1 GROUP BY minute`
+
 	return src.Query(query, func(rows *sql.Rows) error {
 		var minute int64
 		var t job.Totals
 		err := rows.Scan(totalFields(&t, &minute)...)
 		p.recent[minute] = t
+
 		return err
 	}, p.minute-lastHour)
 }
@@ -141,6 +147,7 @@ func (p *Projection) loadDepths(src db.Source) error {
 		p.queued[d.depthKey] = d.n
 		p.learn(d.queue, true)
 	}
+
 	return err
 }
 
@@ -157,6 +164,7 @@ func depths(src db.Source) ([]depth, error) {
 
 func (p *Projection) loadCounters(src db.Source) error {
 	const query = `SELECT ` + totalColumns + ` FROM counters`
+
 	return src.Query(query, func(rows *sql.Rows) error {
 		var t job.Totals
 		err := rows.Scan(totalFields(&t)...)
@@ -168,11 +176,13 @@ func (p *Projection) loadCounters(src db.Source) error {
 // loadLetters reads the counts of open dead letters.
 func (p *Projection) loadLetters(src db.Source) error {
 	const query = `SELECT queue, type, reason, n FROM reasons WHERE n > 0`
+
 	return src.Query(query, func(rows *sql.Rows) error {
 		var k letterKey
 		var n int64
 		err := rows.Scan(&k.queue, &k.typ, &k.reason, &n)
 		p.letters[k] = n
+
 		return err
 	})
 }
@@ -185,6 +195,7 @@ func (p *Projection) loadOpened(src db.Source) (err error) {
 		WHERE letter = 'stored' AND source = '' AND changed_at >= (
 			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND source = '') - 24 * CAST($1 AS BIGINT) GROUP BY hour`
 	p.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
+
 	return err
 }
 
@@ -194,5 +205,6 @@ func (p *Projection) loadQueues(src db.Source) error {
 	for _, name := range names {
 		p.LearnQueue(name)
 	}
+
 	return err
 }

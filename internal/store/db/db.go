@@ -173,6 +173,7 @@ func (i Invariant) Examine(src Source) Finding {
 	case n > 0:
 		problem = fmt.Sprintf("exceptions: %d, the first is %s", n, first)
 	}
+
 	return Finding{i.What, problem}
 }
 

@@ -48,6 +48,7 @@ func (e *FileError) Advice() string {
 		return fmt.Sprintf("the database file %s is damaged; restore a backup, or copy out what can still be read: "+
 			"sqlite3 '%s' .recover | sqlite3 NEW-FILE", e.Path, e.Path)
 	}
+
 	return fmt.Sprintf("the database file %s failed, and the last writes may be lost; check the disk, "+
 		"then restart the program", e.Path)
 }
@@ -94,8 +95,10 @@ func (h *Health) Report(err error) error {
 	if !ok || file.Kind == fault.ErrBusy {
 		return err
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	before := h.problem.Load()
 	switch {
 	case h.broken():
@@ -108,6 +111,7 @@ func (h *Health) Report(err error) error {
 		h.remember(file, before)
 		h.log.Warn("The database cannot be written. Redrive tries again every second.", "path", file.Path, "error", file)
 	}
+
 	return err
 }
 
@@ -118,6 +122,7 @@ func (h *Health) remember(file, before *FileError) {
 	if kept.Since = time.Now().UTC(); before != nil {
 		kept.Since = before.Since
 	}
+
 	h.problem.Store(&kept)
 }
 
@@ -127,8 +132,10 @@ func (h *Health) wrote() {
 	if problem == nil {
 		return
 	}
+
 	h.mu.Lock()
 	defer h.mu.Unlock()
+
 	if !h.broken() {
 		h.problem.Store(nil)
 		h.log.Info("The database can be written again.", "path", problem.Path)

@@ -43,15 +43,18 @@ func (r *Reader) Consistently(ctx context.Context, do func(Source) error) (err e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	tx, err := r.engine.Reads().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return r.report(err)
 	}
+
 	defer func() {
 		if end := tx.Rollback(); end != nil && !errors.Is(end, sql.ErrTxDone) {
 			err = errors.Join(err, end)
 		}
 	}()
+
 	return do(reading{ctx: ctx, reader: r, tx: tx})
 }
 
@@ -63,9 +66,11 @@ func (r *Reader) reportOf(query string, err error) error {
 	if err == nil {
 		return nil
 	}
+
 	if fault, ok := r.engine.Search().Fault(query, err); ok {
 		return fault
 	}
+
 	return r.report(err)
 }
 
@@ -86,10 +91,12 @@ func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) (e
 		return r.reader.reportOf(query, err)
 	}
 	defer func() { err = cmp.Or(err, r.reader.report(r.reader.prepared.done(prepared))) }()
+
 	stmt := prepared.Stmt
 	if r.tx != nil {
 		stmt = r.tx.StmtContext(r.ctx, stmt)
 	}
+
 	return r.reader.reportOf(query, Scan(stmt.QueryContext(r.ctx, args...))(each))
 }
 
@@ -99,12 +106,15 @@ func All[T any](src Source, query string, fields func(*T) []any, args ...any) (a
 	err = src.Query(query, func(rows *sql.Rows) error {
 		all = append(all, *new(T)) // in place: a value of its own would cost each row an allocation
 		last := len(all) - 1
+
 		err := rows.Scan(fields(&all[last])...)
 		if err != nil {
 			all = all[:last]
 		}
+
 		return err
 	}, args...)
+
 	return all, err
 }
 
@@ -114,6 +124,7 @@ func Row(src Source, query string, fields []any, args ...any) (found bool, err e
 		found = true
 		return rows.Scan(fields...)
 	}, args...)
+
 	return found, err
 }
 
@@ -132,9 +143,12 @@ func Map[K comparable, V any](src Source, query string, args ...any) (map[K]V, e
 		if err := rows.Scan(&k, &v); err != nil {
 			return err
 		}
+
 		all[k] = v
+
 		return nil
 	}, args...)
+
 	return all, err
 }
 
@@ -144,6 +158,7 @@ func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 		if err != nil {
 			return err
 		}
+
 		for rows.Next() {
 			if err := each(rows); errors.Is(err, ErrEnough) {
 				return rows.Close()
@@ -151,6 +166,7 @@ func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 				return errors.Join(err, rows.Close())
 			}
 		}
+
 		return errors.Join(rows.Err(), rows.Close())
 	}
 }
@@ -184,6 +200,7 @@ func (w *Where) Add(term string, values ...any) {
 		w.Args = append(w.Args, v)
 		marks[i] = fmt.Sprintf("$%d", len(w.Args))
 	}
+
 	w.terms = append(w.terms, fmt.Sprintf(term, marks...))
 }
 
@@ -201,6 +218,7 @@ func (w *Where) Pattern(column, pattern string) {
 		w.Add(column+" > %s AND "+column+" < %s", prefix+".", prefix+"/") // '/' follows '.'
 		return
 	}
+
 	w.Equal(column, pattern)
 }
 
@@ -209,6 +227,7 @@ func (w *Where) Between(column string, from, to time.Time) {
 	if !from.IsZero() {
 		w.Add(column+" >= %s", Micros(from))
 	}
+
 	if !to.IsZero() {
 		w.Add(column+" < %s", Micros(to))
 	}
@@ -269,7 +288,9 @@ func (f field[T]) Scan(value any) error {
 	if !ok {
 		return fmt.Errorf("%v is not a number", value)
 	}
+
 	*f.to = f.from(n)
+
 	return nil
 }
 
@@ -286,7 +307,9 @@ func (b *blob) Scan(value any) error {
 	if !ok && value != nil {
 		return fmt.Errorf("%v is no blob", value)
 	}
+
 	*b = read
+
 	return nil
 }
 
@@ -312,8 +335,10 @@ func Numbers(numbers []int64) string {
 		if i > 0 {
 			text = append(text, ',')
 		}
+
 		text = strconv.AppendInt(text, n, 10)
 	}
+
 	return string(append(text, ']'))
 }
 

@@ -44,7 +44,9 @@ func (r *recent) use(query string) *statement {
 	if !ok {
 		return nil
 	}
+
 	r.order.MoveToFront(at)
+
 	return at.Value.(*statement)
 }
 
@@ -64,17 +66,21 @@ func (s *statements) use(query string, prepare func() (*sql.Stmt, error)) (*stat
 	if found := s.find(query); found != nil {
 		return found, nil
 	}
+
 	stmt, err := prepare() // without the lock: it may wait for a connection
 	if err != nil {
 		return nil, err
 	}
+
 	used, unused := s.keep(query, stmt)
 	for _, stmt := range unused {
 		err = errors.Join(err, stmt.Close())
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, s.done(used))
 	}
+
 	return used, nil
 }
 
@@ -82,10 +88,12 @@ func (s *statements) use(query string, prepare func() (*sql.Stmt, error)) (*stat
 func (s *statements) find(query string) *statement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	found := s.kept.use(query)
 	if found != nil {
 		found.users++
 	}
+
 	return found
 }
 
@@ -94,6 +102,7 @@ func (s *statements) find(query string) *statement {
 func (s *statements) keep(query string, stmt *sql.Stmt) (used *statement, unused []*sql.Stmt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	used = s.kept.use(query)
 	if used != nil {
 		s.unused = append(s.unused, stmt)
@@ -101,6 +110,7 @@ func (s *statements) keep(query string, stmt *sql.Stmt) (used *statement, unused
 		used = &statement{Stmt: stmt, query: query}
 		s.kept.add(used)
 	}
+
 	used.users++
 
 	// Make room again. A statement that someone uses is closed by its last user.
@@ -111,7 +121,9 @@ func (s *statements) keep(query string, stmt *sql.Stmt) (used *statement, unused
 			s.unused = append(s.unused, old.Stmt)
 		}
 	}
+
 	unused, s.unused = s.unused, nil
+
 	return used, unused
 }
 
@@ -121,8 +133,10 @@ func (s *statements) done(used *statement) error {
 	used.users--
 	last := used.dropped && used.users == 0
 	s.mu.Unlock()
+
 	if last {
 		return used.Close()
 	}
+
 	return nil
 }

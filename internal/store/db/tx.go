@@ -24,13 +24,16 @@ func Transact(ctx context.Context, c Conn, do func(*Tx) error) error {
 	if err := c.Begin(ctx); err != nil {
 		return err
 	}
+
 	err := do(&Tx{conn: c})
 	if err == nil {
 		err = c.Commit()
 	}
+
 	if err != nil {
 		return errors.Join(err, c.Rollback(err))
 	}
+
 	return nil
 }
 
@@ -44,7 +47,9 @@ func (t *Tx) writeWaiting() error {
 	if write == nil {
 		return nil
 	}
+
 	t.waiting = nil
+
 	return write(t)
 }
 
@@ -54,7 +59,9 @@ func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	if err := t.writeWaiting(); err != nil {
 		return 0, err
 	}
+
 	clean(args)
+
 	return t.conn.Exec(query, args...)
 }
 
@@ -144,6 +151,7 @@ func (b *Batch) Add(t *Tx, values ...any) error {
 	if b.rows() < batchRows {
 		return nil
 	}
+
 	return b.Flush(t)
 }
 
@@ -156,9 +164,11 @@ func (b *Batch) Flush(t *Tx) error {
 	if waiting == 0 {
 		return nil
 	}
+
 	query := b.head + strings.Repeat(b.row+", ", waiting-1) + b.row + b.tail
 	err := t.ExecExactly(waiting, query, b.args...)
 	b.cut(b.common)
+
 	return err
 }
 
@@ -181,18 +191,22 @@ func AddSums[K comparable, V any](t *Tx, to Batch, sums map[K]V, row func(K, V) 
 	if len(sums) == 0 {
 		return nil
 	}
+
 	rows := make([][]any, 0, len(sums))
 	for k, sum := range sums {
 		if values := row(k, sum); values != nil {
 			rows = append(rows, values)
 		}
 	}
+
 	slices.SortFunc(rows, compareRows)
+
 	for _, values := range rows {
 		if err := to.Add(t, values...); err != nil {
 			return err
 		}
 	}
+
 	return to.Flush(t)
 }
 
@@ -206,10 +220,12 @@ func compareRows(a, b []any) int {
 		case string:
 			order = cmp.Compare(value, b[i].(string))
 		}
+
 		if order != 0 {
 			return order
 		}
 	}
+
 	return 0
 }
 
@@ -230,6 +246,7 @@ func Steps[T any](with T, steps ...func(T) error) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

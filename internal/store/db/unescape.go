@@ -14,6 +14,7 @@ func Unescape(s string) string {
 	if !strings.Contains(s, `\u`) && !strings.Contains(s, `\/`) {
 		return s
 	}
+
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		n := strings.IndexByte(s[i:], '\\')
@@ -21,16 +22,21 @@ func Unescape(s string) string {
 			b.WriteString(s[i:])
 			break
 		}
+
 		b.WriteString(s[i : i+n])
+
 		i += n
 		letter, length := escape(s[i:])
 		if length == 0 { // of another kind, which stays
 			length = len(s[i:]) - len(strings.TrimLeft(s[i:], `\`))
 			letter = s[i : i+length]
 		}
+
 		b.WriteString(letter)
+
 		i += length
 	}
+
 	return b.String()
 }
 
@@ -41,6 +47,7 @@ func escape(s string) (letter string, length int) {
 	if strings.HasPrefix(rest, "/") {
 		return "/", length + 1
 	}
+
 	r, n := unit(rest)
 	if utf16.IsSurrogate(r) {
 		second := strings.TrimLeft(rest[n:], `\`)
@@ -49,9 +56,11 @@ func escape(s string) (letter string, length int) {
 			n = len(rest) - len(second) + m
 		}
 	}
+
 	if n == 0 || unicode.IsControl(r) || r == unicode.ReplacementChar || r == '"' || r == '\\' {
 		return "", 0
 	}
+
 	return string(r), length + n
 }
 
@@ -61,9 +70,11 @@ func unit(s string) (r rune, n int) {
 	if len(s) <= digits || s[0] != 'u' {
 		return 0, 0
 	}
+
 	code, err := strconv.ParseUint(s[1:1+digits], 16, 16)
 	if err != nil {
 		return 0, 0
 	}
+
 	return rune(code), 1 + digits
 }

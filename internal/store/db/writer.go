@@ -67,15 +67,19 @@ func WriteLarge[T any](ctx context.Context, w *Writer, size Size, do func(*Tx) (
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("wait for the database: %w", err)
 	}
+
 	leads, err := w.admit(o)
 	if err != nil {
 		return none, err
 	}
+
 	left := ctx.Done()
 	if leads {
 		w.lead(o)
+
 		left = nil // it is answered
 	}
+
 	select {
 	case err := <-o.done:
 		if err != nil {
@@ -137,10 +141,12 @@ func NewWriter(ctx context.Context, engine Engine, health *Health, o Options) (*
 	if err != nil {
 		return nil, err
 	}
+
 	o.MaxBytes = cmp.Or(o.MaxBytes, maxBytes)
 	o.CheckEvery = cmp.Or(o.CheckEvery, time.Second)
 	w := &Writer{engine: engine, conn: conn, health: health, o: o, bytes: map[string]int{}, arrived: make(chan struct{}, 1)}
 	w.ctx, w.stopping = context.WithCancel(context.Background())
+
 	return w, nil
 }
 
@@ -155,7 +161,9 @@ func (w *Writer) Start() error {
 	if err != nil && !isOne(err, fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrBusy) {
 		return err
 	}
+
 	w.ended.Go(w.loop)
+
 	return nil
 }
 
@@ -168,6 +176,7 @@ func (w *Writer) Close() error {
 	w.mu.Unlock()
 	w.stopping()
 	w.ended.Wait()
+
 	return w.conn.Close()
 }
 
@@ -195,19 +204,23 @@ func (w *Writer) probe() error {
 func (w *Writer) admit(o *op) (leads bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	switch {
 	case w.closed:
 		return false, ErrClosed
 	case !w.hasRoom(o.size):
 		return false, fmt.Errorf("%w: %d bytes wait already", fault.ErrOverloaded, w.bytes[o.size.Account])
 	}
+
 	w.bytes[o.size.Account] += o.size.Bytes
 	if !w.busy && !w.shared && len(w.waiting) == 0 {
 		w.busy, w.tookMuch = true, isHeavy(o)
 		return true, nil
 	}
+
 	w.waiting = append(w.waiting, o)
 	w.wake()
+
 	return false, nil
 }
 
@@ -222,6 +235,7 @@ func (w *Writer) lead(o *op) {
 			panic(p)
 		}
 	}()
+
 	w.process([]*op{o})
 }
 
@@ -229,6 +243,7 @@ func (w *Writer) lead(o *op) {
 func (w *Writer) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.busy = false
 	if len(w.waiting) > 0 || w.closed {
 		w.wake()
@@ -256,6 +271,7 @@ func (w *Writer) Waited() bool {
 func (w *Writer) leave(o *op) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if i := slices.Index(w.waiting, o); i >= 0 {
 		w.waiting = slices.Delete(w.waiting, i, i+1)
 		w.free(o)
@@ -282,6 +298,7 @@ func (w *Writer) answer(o *op, err error) {
 	w.mu.Lock()
 	w.free(o)
 	w.mu.Unlock()
+
 	o.done <- err
 }
 
@@ -291,10 +308,13 @@ func (w *Writer) answer(o *op, err error) {
 func (w *Writer) next() (batch []*op, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if w.busy || len(w.waiting) == 0 {
 		return nil, w.closed && !w.busy
 	}
+
 	much := isHeavy(w.waiting[0]) && !(w.tookMuch && slices.ContainsFunc(w.waiting, isLight))
+
 	var taken, left []*op
 	weight := 0
 	for _, o := range w.waiting {
@@ -305,7 +325,9 @@ func (w *Writer) next() (batch []*op, closed bool) {
 			left = append(left, o)
 		}
 	}
+
 	w.waiting, w.busy, w.tookMuch, w.shared = left, true, much, len(taken) > 1
+
 	return taken, false
 }
 
@@ -322,9 +344,11 @@ func (w *Writer) loop() {
 			runtime.Gosched() // who comes again at once shares the next commit: of 50 callers 20 do, and 6 without it
 			continue
 		}
+
 		if closed {
 			return
 		}
+
 		select {
 		case <-w.arrived:
 		case <-w.again():
@@ -350,9 +374,11 @@ func (w *Writer) look() {
 		w.mu.Unlock()
 		return
 	}
+
 	w.busy = true
 	w.mu.Unlock()
 	defer w.release()
+
 	if w.health.Problem() != nil {
 		_ = w.probe()
 	} else {
@@ -369,6 +395,7 @@ func (w *Writer) process(batch []*op) {
 		if alone {
 			err = w.commit([]*op{o})
 		}
+
 		w.answer(o, cmp.Or(err, o.refusal))
 	}
 }
@@ -387,35 +414,46 @@ func (w *Writer) commit(batch []*op) error {
 	if w.health.broken() {
 		return w.health.Problem()
 	}
+
 	if err := w.conn.Begin(w.ctx); err != nil {
 		return w.report(err)
 	}
+
 	t := &Tx{conn: w.conn}
+
 	err := w.run(t, batch)
 	if err == nil {
 		err = w.conn.Commit()
 	}
+
 	if err != nil {
 		err = w.report(errors.Join(err, w.conn.Rollback(err)))
 		if len(batch) == 1 && errors.Is(err, fault.ErrStorageFull) {
 			w.unplaced = max(w.unplaced, batch[0].size.Bytes)
 		}
+
 		w.begin() // what it gathered is forgotten
+
 		return err
 	}
+
 	rows, bytes := t.grew, 0
 	for _, o := range batch {
 		rows += o.size.Rows
 		bytes += o.size.Bytes
 	}
+
 	if t.wrote && bytes >= w.unplaced {
 		w.unplaced = 0
 		w.health.wrote()
 	}
+
 	w.engine.Committed(rows)
+
 	for _, p := range w.participants {
 		p.Committed(t)
 	}
+
 	return nil
 }
 
@@ -423,20 +461,24 @@ func (w *Writer) commit(batch []*op) error {
 // gathered.
 func (w *Writer) run(t *Tx, batch []*op) error {
 	w.begin()
+
 	for _, o := range batch {
 		err := o.do(t)
 		if o.refusal = nil; err != nil && w.o.Refused(err) {
 			o.refusal, err = err, nil
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	for _, p := range w.participants {
 		if err := p.Flush(t); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -14,6 +14,7 @@ func (p *Projection) RollUp(ctx context.Context, now time.Time, f failures.Filte
 	if p.hidden(f.Class) {
 		return failures.Classes{}, nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 
@@ -22,8 +23,10 @@ func (p *Projection) RollUp(ctx context.Context, now time.Time, f failures.Filte
 		if err != nil || len(all.Listed) == 0 {
 			return err
 		}
+
 		return addSpread(src, now, f, all.Listed)
 	})
+
 	return all, db.TimedOut(ctx, err)
 }
 
@@ -34,6 +37,7 @@ func classes(src db.Source, f failures.Filter, limit int) (all failures.Classes,
 		FROM groups AS g`
 
 	where := selected(f)
+
 	_, err = db.Row(src, count+where.String(), []any{&all.Total, &all.Groups}, where.Args...)
 	if err != nil {
 		return all, err
@@ -44,6 +48,7 @@ func classes(src db.Source, f failures.Filter, limit int) (all failures.Classes,
 	all.Listed, err = db.All(src, query, func(c *failures.Class) []any {
 		return []any{&c.Name, &c.Groups, &c.Types, &c.Dead, &c.Refused, &c.Retrying, db.Time(&c.LastSeen)}
 	}, args...)
+
 	return all, err
 }
 
@@ -53,17 +58,21 @@ func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failure
 	const hours = `SELECT g.class, sum(h.failures) FROM groups AS g JOIN group_hours AS h ON h.group_id = g.id`
 
 	where := selected(f)
+
 	names := make([]string, len(listed))
 	for i, c := range listed {
 		names[i] = c.Name
 	}
+
 	where.Add("g.class IN (SELECT value FROM json_each(%s))", db.Rows(names))
 
 	inQueues, err := db.Map[string, int64](src, queues+where.String()+" GROUP BY g.class", where.Args...)
 	if err != nil {
 		return err
 	}
+
 	where.Add("h.hour >= %s", firstHour(now))
+
 	inDay, err := db.Map[string, int64](src, hours+where.String()+" GROUP BY g.class", where.Args...)
 	if err != nil {
 		return err
@@ -73,5 +82,6 @@ func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failure
 		c := &listed[i]
 		c.Queues, c.Day = inQueues[c.Name], inDay[c.Name]
 	}
+
 	return nil
 }

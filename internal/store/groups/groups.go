@@ -104,9 +104,11 @@ func (p *Projection) Moved(m projection.Move) {
 	if m.From != nil {
 		p.sums.job(m.From, -1)
 	}
+
 	if m.To != nil {
 		p.sums.job(m.To, 1)
 	}
+
 	if m.From != nil && m.To != nil && m.To.Run > m.From.Run && m.From.Group != 0 {
 		p.sums.of(m.From.Group).replayed++
 	}
@@ -115,24 +117,30 @@ func (p *Projection) Moved(m projection.Move) {
 // Failed counts a failure, and tells the job its group.
 func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 	at := db.Micros(f.Job.ChangedAt)
+
 	g, err := p.groupOf(t, f.Cause, f.Job, at)
 	if err != nil {
 		return fmt.Errorf("count a failure in group %s: %w", f.Cause.Fingerprint, err)
 	}
+
 	hour := at / db.MicrosPerHour
 	g.failures++
 	if hour > g.hour {
 		g.hour, g.inHour = hour, 0
 	}
+
 	if hour == g.hour {
 		g.inHour++
 	}
+
 	if why := g.opens(db.FromMicros(at)); why != "" {
 		g.state = failures.Open
 		p.sums.reopen(g.id, why, at)
 	}
+
 	p.sums.failure(g.id, f, at)
 	f.Job.Group = g.id
+
 	return nil
 }
 
@@ -144,6 +152,7 @@ func (g *group) opens(now time.Time) failures.Reopening {
 	case failures.Ignored:
 		return g.patience.Over(now, g.failures, g.inHour)
 	}
+
 	return ""
 }
 
@@ -162,6 +171,7 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 			Message: "new causes that came after the limit of error groups was reached",
 		}
 		typ, source = "", ""
+
 		if other := p.group(c.Fingerprint); other != nil {
 			return other, nil
 		}
@@ -174,9 +184,11 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at, source); err != nil {
 		return nil, err
 	}
+
 	p.newestNow = g.id
 	p.changed[c.Fingerprint] = g
 	p.added[source]++
+
 	return g, nil
 }
 
@@ -186,12 +198,15 @@ func (p *Projection) group(fingerprint string) *group {
 	if g, changed := p.changed[fingerprint]; changed {
 		return g
 	}
+
 	known := p.known[fingerprint]
 	if known == nil {
 		return nil
 	}
+
 	g := *known
 	p.changed[fingerprint] = &g
+
 	return &g
 }
 
@@ -199,6 +214,7 @@ func (p *Projection) group(fingerprint string) *group {
 func (p *Projection) Committed(*db.Tx) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.learn(p.changed)
 }
 
@@ -210,16 +226,20 @@ func (p *Projection) learn(changed map[string]*group) {
 			if before.state == failures.Open {
 				p.open--
 			}
+
 			p.sizes[before.source]--
 			delete(p.known, fingerprint)
 			delete(p.fingerprints, before.id)
 		}
+
 		if g == nil {
 			continue
 		}
+
 		if g.state == failures.Open {
 			p.open++
 		}
+
 		p.newest = max(p.newest, g.id)
 		p.sizes[g.source]++
 		p.known[fingerprint], p.fingerprints[g.id] = g, fingerprint
@@ -241,6 +261,7 @@ func (p *Projection) Load(src db.Source) error {
 		fingerprint string
 		group
 	}
+
 	all, err := db.All(src, query, func(r *row) []any {
 		return []any{
 			&r.fingerprint, &r.id, &r.source, &r.state,
@@ -250,11 +271,14 @@ func (p *Projection) Load(src db.Source) error {
 	if err != nil {
 		return fmt.Errorf("read the error groups: %w", err)
 	}
+
 	loaded := make(map[string]*group, len(all))
 	for i := range all {
 		loaded[all[i].fingerprint] = &all[i].group
 	}
+
 	p.learn(loaded)
+
 	return nil
 }
 
@@ -263,6 +287,7 @@ func (p *Projection) Load(src db.Source) error {
 func (p *Projection) Of(_ context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	all := make(map[int64]failures.Group, len(letters))
 	for _, l := range letters {
 		fingerprint := p.fingerprints[l.Job.Group]
@@ -272,6 +297,7 @@ func (p *Projection) Of(_ context.Context, letters []filter.LetterRow) (map[int6
 			all[g.id] = known
 		}
 	}
+
 	return all, nil
 }
 
@@ -303,6 +329,7 @@ func (p *Projection) Decide(
 ) (failures.Group, error) {
 	const update = `UPDATE groups SET state = $2, state_at = $3, state_by = $4, reopened_at = 0, reopened_by = '',
 		until = $5, until_count = $6, until_rate = $7 WHERE id = $1`
+
 	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
 		patience := failures.Patience{}
 		if to.State == failures.Ignored {
@@ -311,9 +338,11 @@ func (p *Projection) Decide(
 				patience.Count = g.failures + to.More
 			}
 		}
+
 		g.state, g.patience = to.State, patience
 		p.sums.of(g.id).opened = "" // an earlier failure in this transaction
 		e := audit.Entry{At: now, Actor: by, Action: action(to.State), Before: string(before.State), After: to.Words()}
+
 		return e, t.ExecExactly(1, update, g.id, string(to.State), db.Micros(now), by.Name,
 			db.Micros(patience.Until), patience.Count, patience.Rate)
 	})
@@ -328,12 +357,14 @@ func action(to failures.State) string {
 	case failures.Ignored:
 		return "group.ignore"
 	}
+
 	return "group.reopen"
 }
 
 // Note writes a note on an error group, or removes it with an empty one.
 func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
 	const update = `UPDATE groups SET note = $2 WHERE id = $1`
+
 	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
 		e := audit.Entry{At: now, Actor: by, Action: "group.note", Before: before.Note, After: note}
 		return e, t.ExecExactly(1, update, g.id, note)
@@ -351,19 +382,24 @@ func (p *Projection) act(
 		if g == nil {
 			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
 		}
+
 		before, err := One(t, `id = $1`, g.id)
 		if err != nil {
 			return failures.Group{}, err
 		}
+
 		e, err := change(t, g, before)
 		if err != nil {
 			return failures.Group{}, fmt.Errorf("change error group %s: %w", fingerprint, err)
 		}
+
 		t.Touch()
+
 		e.Subject, e.Count = fingerprint, 1
 		if err := p.log.Log(t, e); err != nil {
 			return failures.Group{}, err
 		}
+
 		return One(t, `id = $1`, g.id)
 	})
 }
@@ -376,21 +412,27 @@ func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) 
 		opened := 0
 		all := maps.Clone(p.known)
 		maps.Copy(all, p.changed)
+
 		for fingerprint, g := range all {
 			if g == nil { // removed
 				continue
 			}
+
 			until := g.patience.Until
 			if g.state != failures.Ignored || until.IsZero() || until.After(now) {
 				continue
 			}
+
 			p.group(fingerprint).state = failures.Open
 			p.sums.reopen(g.id, failures.ByDate, db.Micros(until))
+
 			opened++
 		}
+
 		if opened > 0 {
 			t.Touch()
 		}
+
 		return opened, nil
 	})
 }
@@ -413,12 +455,15 @@ func (p *Projection) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int,
 		if over <= 0 {
 			continue
 		}
+
 		n, err := p.prune(t, `source = $4`, now, over, source)
 		if err != nil {
 			return removed, err
 		}
+
 		removed += n
 	}
+
 	return removed, nil
 }
 
@@ -434,25 +479,32 @@ func (p *Projection) Prune(t *db.Tx, before time.Time, most int64) (int, error) 
 func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most int64, args ...any) (int, error) {
 	query := `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
 		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) AND ` + condition + ` ORDER BY last_seen, id LIMIT $3 + 0`
+
 	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), p.newestNow, most}, args...)...)
 	if err != nil {
 		return 0, err
 	}
+
 	maps.DeleteFunc(old, func(id int64, _ string) bool { return p.sums.groups[id] != nil }) // something of it waits to be written
+
 	if len(old) == 0 {
 		return 0, nil
 	}
 	const hours = `DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`
 	const queues = `DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`
+
 	const groups = `DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`
 	numbers := db.Numbers(slices.Collect(maps.Keys(old)))
 	if err := db.Steps(t, db.Any(hours, numbers), db.Any(queues, numbers), db.Any(groups, numbers)); err != nil {
 		return 0, fmt.Errorf("remove old error groups: %w", err)
 	}
+
 	for _, fingerprint := range old {
 		p.added[p.group(fingerprint).source]--
 		p.changed[fingerprint] = nil
 	}
+
 	t.Touch()
+
 	return len(old), nil
 }

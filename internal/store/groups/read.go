@@ -49,32 +49,39 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 	if p.hidden(f.Class) {
 		return failures.List{}, nil
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	var page failures.List
 	err := p.reader.Consistently(ctx, func(src db.Source) error {
 		query, args := groupsQuery(f, after, limit)
+
 		err := src.Query(query, func(rows *sql.Rows) error {
 			if len(page.Groups) > limit {
 				return db.ErrEnough
 			}
+
 			var g failures.Group
 			err := rows.Scan(groupFields(&g)...)
 			if err == nil && (f.Text == "" || f.Finds(p.findable(g))) {
 				page.Groups = append(page.Groups, g)
 			}
+
 			return err
 		}, args...)
 		if err != nil {
 			return err
 		}
+
 		if len(page.Groups) > limit {
 			page.Groups = page.Groups[:limit]
 			last := page.Groups[limit-1]
 			page.Next = failures.Cursor{Dead: last.Dead, Seen: last.LastSeen, Number: last.Number}
 		}
+
 		return addParts(src, now, page.Groups)
 	})
+
 	return page, db.TimedOut(ctx, err)
 }
 
@@ -94,25 +101,31 @@ func (p *Projection) findable(g failures.Group) failures.Group {
 // the page is then made of those that still have it once secrets are taken out.
 func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
+
 	where := selected(f)
 	if f.Text != "" {
 		pattern := "%" + db.Like(f.Text) + "%"
 		where.Add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
 	}
+
 	order := "g.dead DESC, g.last_seen DESC, g.id DESC"
 	next := after != failures.Cursor{}
 	if f.Sort == failures.NewestSeen {
 		order = "g.last_seen DESC, g.id DESC"
+
 		if next {
 			where.Add("(g.last_seen, g.id) < (%s, %s)", db.Micros(after.Seen), after.Number)
 		}
 	} else if next {
 		where.Add("(g.dead, g.last_seen, g.id) < (%s, %s, %s)", after.Dead, db.Micros(after.Seen), after.Number)
 	}
+
 	if f.Text != "" {
 		return columns + where.String() + " ORDER BY " + order, where.Args
 	}
+
 	last, args := where.Limit(limit + 1)
+
 	return columns + where.String() + " ORDER BY " + order + last, args
 }
 
@@ -121,13 +134,17 @@ func selected(f failures.Filter) db.Where {
 	var where db.Where
 	where.Equal("g.state", string(f.State))
 	where.Equal("g.class", f.Class)
+
 	if f.Queue != "" {
 		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND queue = %s)", f.Queue)
 	}
+
 	if f.Source != "" {
 		where.Add("EXISTS (SELECT 1 FROM group_queues WHERE group_id = g.id AND source = %s)", f.Source)
 	}
+
 	where.Pattern("g.type", f.Type)
+
 	return where
 }
 
@@ -135,6 +152,7 @@ func selected(f failures.Filter) db.Where {
 // day, the most first.
 func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
 	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
+
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 	var all []failures.Group
@@ -143,15 +161,19 @@ func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failu
 		if err != nil {
 			return err
 		}
+
 		all, err = db.All(src, query, groupFields, db.Numbers(numbers))
 		if err != nil {
 			return err
 		}
+
 		slices.SortFunc(all, func(a, b failures.Group) int {
 			return cmp.Compare(slices.Index(numbers, a.Number), slices.Index(numbers, b.Number))
 		})
+
 		return addParts(src, now, all)
 	})
+
 	return all, db.TimedOut(ctx, err)
 }
 
@@ -171,9 +193,11 @@ func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 		if err := rows.Scan(&t.number, &t.seen, &most, &t.failures); err != nil {
 			return err
 		}
+
 		if most == 0 || len(all) == limit && most < all[limit-1].failures {
 			return db.ErrEnough
 		}
+
 		if t.failures > 0 {
 			all = append(all, t)
 			slices.SortFunc(all, func(a, b top) int {
@@ -181,12 +205,15 @@ func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 			})
 			all = all[:min(len(all), limit)]
 		}
+
 		return nil
 	}, first)
+
 	numbers := make([]int64, len(all))
 	for i, t := range all {
 		numbers[i] = t.number
 	}
+
 	return numbers, err
 }
 
@@ -199,16 +226,20 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 	const queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
 		ORDER BY failures DESC, queue`
 	const hours = `SELECT group_id, hour, failures FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1)) AND hour >= $2`
+
 	if len(groups) == 0 {
 		return nil
 	}
+
 	byNumber, numbers := map[int64]*failures.Group{}, make([]int64, len(groups))
 	for i := range groups {
 		g := &groups[i]
 		g.LastDay = make([]int64, lastDay)
 		byNumber[g.Number], numbers[i] = g, g.Number
 	}
+
 	theirs, first := db.Numbers(numbers), firstHour(now)
+
 	type share struct {
 		group int64
 		filter.NameCount
@@ -218,9 +249,11 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 		g := byNumber[s.group]
 		g.Queues = append(g.Queues, s.NameCount)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	type hour struct{ group, at, failures int64 }
 	counts, err := db.All(src, hours, func(h *hour) []any { return []any{&h.group, &h.at, &h.failures} }, theirs, first)
 	for _, h := range counts {
@@ -228,6 +261,7 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 			byNumber[h.group].LastDay[i] = h.failures
 		}
 	}
+
 	return err
 }
 
@@ -237,6 +271,7 @@ func firstHour(now time.Time) int64 { return db.Micros(now)/db.MicrosPerHour - l
 // Tallies counts the groups by state, in the order of failures.States.
 func (p *Projection) Tallies(ctx context.Context) ([]failures.Tally, error) {
 	const query = `SELECT state, count(*), sum(dead), sum(refused), sum(retrying) FROM groups GROUP BY state`
+
 	found, err := db.All(p.reader.In(ctx), query, func(t *failures.Tally) []any {
 		return []any{&t.State, &t.Groups, &t.Dead, &t.Refused, &t.Retrying}
 	})
@@ -246,8 +281,10 @@ func (p *Projection) Tallies(ctx context.Context) ([]failures.Tally, error) {
 		if i := slices.IndexFunc(found, func(t failures.Tally) bool { return t.State == state }); i >= 0 {
 			t = found[i]
 		}
+
 		all = append(all, t)
 	}
+
 	return all, err
 }
 
@@ -263,24 +300,31 @@ const (
 func (p *Projection) Get(ctx context.Context, now time.Time, fingerprint string) (d failures.Detail, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
+
 	err = p.reader.Consistently(ctx, func(src db.Source) error {
 		if d.Group, err = One(src, `fingerprint = $1`, fingerprint); err != nil {
 			return err
 		}
+
 		groups := []failures.Group{d.Group}
 		if err := addParts(src, now, groups); err != nil {
 			return err
 		}
+
 		d.Group = groups[0]
 		if d.Hours, err = groupHours(src, d.Number, firstHour(now)); err != nil {
 			return err
 		}
+
 		if d.Sample, err = p.sample(src, d.Number); err != nil {
 			return err
 		}
+
 		d.Jobs, err = p.jobs(src, d.Number)
+
 		return err
 	})
+
 	return d, db.TimedOut(ctx, err)
 }
 
@@ -290,6 +334,7 @@ func One(src db.Source, condition string, value any) (g failures.Group, err erro
 	if err == nil && !found {
 		err = fmt.Errorf("error group %s: %w", clip.Text(fmt.Sprint(value), 64), job.ErrNotFound)
 	}
+
 	return g, err
 }
 
@@ -297,10 +342,12 @@ func One(src db.Source, condition string, value any) (g failures.Group, err erro
 // of hours that had none.
 func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 	const query = `SELECT hour, failures, final FROM group_hours WHERE group_id = $1 AND hour >= $2`
+
 	hours := make([]failures.Hour, lastDay)
 	for i := range hours {
 		hours[i].At = db.FromMicros((first + int64(i)) * db.MicrosPerHour)
 	}
+
 	type count struct{ hour, failures, final int64 }
 	counts, err := db.All(src, query, func(c *count) []any { return []any{&c.hour, &c.failures, &c.final} }, number, first)
 	for _, c := range counts {
@@ -308,6 +355,7 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 			hours[i].Failures, hours[i].Final = c.failures, c.final
 		}
 	}
+
 	return hours, err
 }
 
@@ -316,20 +364,24 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 func (p *Projection) sample(src db.Source, number int64) (found failures.Sample, err error) {
 	const newest = `SELECT sample_seq, sample_execution FROM groups WHERE id = $1`
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq = $1`
+
 	var seq int64
 	var execution int
 	if _, err := db.Row(src, newest, []any{&seq, &execution}, number); err != nil {
 		return found, err
 	}
+
 	jobs, err := p.policies.Jobs(src, query, seq)
 	if err != nil || len(jobs) == 0 {
 		return found, err
 	}
+
 	found.Job = jobs[0]
 	a, err := rows.AttemptFrom(src, seq, execution)
 	if a != nil && a.Execution == execution {
 		found.Attempt = *a
 	}
+
 	return found, err
 }
 
@@ -344,19 +396,23 @@ func (p *Projection) jobs(src db.Source, number int64) ([]job.Job, error) {
 	for _, state := range []job.State{job.Discarded, job.Retryable} {
 		err := src.Query(query, func(row *sql.Rows) error {
 			var payload []byte
+
 			err := found.Scan(row, &payload)
 			if err == nil {
 				found.Jobs[len(found.Jobs)-1].Payload = payload
 			}
+
 			return err
 		}, number, string(state), wholePayload, shownJobs)
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	jobs, err := p.policies.Complete(src, found, nil)
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
 	})
+
 	return jobs[:min(len(jobs), shownJobs)], err
 }

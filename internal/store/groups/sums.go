@@ -50,6 +50,7 @@ func (s *sums) of(id int64) *sum {
 		g = new(sum)
 		s.groups[id] = g
 	}
+
 	return g
 }
 
@@ -74,12 +75,15 @@ func (s *sums) failure(id int64, f projection.Failure, at int64) {
 	if at >= d.seen {
 		d.seen, d.sampleSeq, d.sampleExecution = at, f.Job.Seq, int64(f.Execution)
 	}
+
 	k := hourKey{id, at / db.MicrosPerHour}
+
 	hour := s.hours[k]
 	hour.failures++
 	if f.Final {
 		hour.final++
 	}
+
 	s.hours[k] = hour
 	s.queues[queueKey{id, f.Job.Queue, f.Job.Source}]++
 }
@@ -97,6 +101,7 @@ func (p *Projection) RunsEnded(_ *db.Tx, runs []projection.EndedRun) error {
 		if !p.exists(r.Origin) {
 			continue
 		}
+
 		switch r.Outcome {
 		case operation.RunSucceeded:
 			p.sums.of(r.Origin).recovered++
@@ -104,6 +109,7 @@ func (p *Projection) RunsEnded(_ *db.Tx, runs []projection.EndedRun) error {
 			p.sums.of(r.Origin).relapsed++
 		}
 	}
+
 	return nil
 }
 
@@ -133,6 +139,7 @@ func (p *Projection) flushGroups(t *db.Tx) error {
 	const jobs = `, dead = dead + d.column6, refused = refused + d.column7, retrying = retrying + d.column8`
 	all := db.NewBatch(8, update+counts+jobs+from, where)
 	values := func(id int64, d *sum) []any { return []any{id, d.failures, d.replayed, d.recovered, d.relapsed} }
+
 	err := db.AddSums(t, some, p.sums.groups, func(id int64, d *sum) []any {
 		if d.moved() {
 			return nil
@@ -142,6 +149,7 @@ func (p *Projection) flushGroups(t *db.Tx) error {
 	if err != nil {
 		return err
 	}
+
 	return db.AddSums(t, all, p.sums.groups, func(id int64, d *sum) []any {
 		if !d.moved() {
 			return nil
@@ -177,6 +185,7 @@ const keptHours = 31 * 24
 // oldest hours.
 func (p *Projection) flushNewest(t *db.Tx) error {
 	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
+
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
 			sample_seq = CASE WHEN last_seen <= $2 THEN $3 ELSE sample_seq END,
@@ -191,14 +200,17 @@ func (p *Projection) flushNewest(t *db.Tx) error {
 				return err
 			}
 		}
+
 		if d.seen == 0 {
 			continue
 		}
+
 		err := db.Steps(t, db.Any(forget, id, d.seen/db.MicrosPerHour-keptHours),
 			db.Any(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay))
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -24,9 +24,11 @@ func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request
 		if first, ok, err := p.repeated(t, n); ok || err != nil {
 			return first, err
 		}
+
 		if err := p.checkSource(t, n); err != nil {
 			return operation.Operation{}, err
 		}
+
 		o := operation.Operation{
 			Kind: n.Kind, State: operation.Collecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
 			CreatedAt: now, CreatedBy: by.Name,
@@ -34,13 +36,16 @@ func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request
 		if !n.Filter.Zero() {
 			o.Filter = n.Filter.String()
 		}
+
 		var err error
 		if o.ID, err = p.insert(t, o, n); err != nil {
 			return operation.Operation{}, err
 		}
+
 		if err := p.log.Log(t, entry(o, "operation.new", now, by)); err != nil || len(n.Named) == 0 {
 			return o, err
 		}
+
 		return p.collectNamed(t, o, n.Named, now)
 	})
 }
@@ -52,18 +57,23 @@ func (p *Projection) repeated(t *db.Tx, n operation.Request) (first operation.Op
 	const query = `SELECT ` + columns + `, key_content FROM operations
 		WHERE key = $1 AND key <> '' AND (key_caller = $2 OR key_caller IS NULL) ORDER BY key_caller IS NULL LIMIT 1`
 	var content string
+
 	ok, err = db.Row(t, query, append(fields(&first), &content), n.Key, n.Caller)
 	if !ok || err != nil {
 		return operation.Operation{}, false, err
 	}
+
 	same := content == n.Content
 	if content == "" || n.Content == "" {
 		same = first.Kind == n.Kind && first.Source == n.Relapsed && (first.Filter == "") == n.Filter.Zero()
 	}
+
 	if !same {
 		return operation.Operation{}, false, &job.KeyReused{First: strconv.FormatInt(first.ID, 10)}
 	}
+
 	first.Repeat = true
+
 	return first, true, nil
 }
 
@@ -73,17 +83,21 @@ func (p *Projection) checkSource(t *db.Tx, n operation.Request) error {
 	if n.Relapsed == 0 {
 		return nil
 	}
+
 	source, err := byID(t, n.Relapsed)
 	if err != nil {
 		return err
 	}
+
 	if source.Relapsed == 0 {
 		return &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
 	}
+
 	pruned, err := itemless(t, source.ID)
 	if err == nil && pruned {
 		err = &job.Conflict{Problem: fmt.Sprintf("operation %d ended so long ago that its items were removed; use a filter", source.ID)}
 	}
+
 	return err
 }
 
@@ -96,6 +110,7 @@ func (p *Projection) insert(t *db.Tx, o operation.Operation, n operation.Request
 	id, err = db.Value[int64](t, insert, string(o.Kind), string(o.State), o.Filter, o.Source, db.Micros(o.Until), o.Start,
 		o.Pace.Rate, o.Pace.Spread.Microseconds(), o.Pace.Canary, o.Pace.Guard, db.Micros(o.CreatedAt), o.CreatedBy, n.Key, n.Caller, n.Content)
 	p.changed(t, "", o.State)
+
 	return id, db.Wrap(err, "store the operation")
 }
 
@@ -109,6 +124,7 @@ func (p *Projection) save(t *db.Tx, was operation.State, o operation.Operation) 
 		db.Micros(o.CanaryAt), o.Pace.Guard, db.Micros(o.StartedAt), o.StartedBy, db.Micros(o.ResumedAt), db.Micros(o.FinishedAt),
 		o.Position, o.Total, o.Pending, o.Done, o.Skipped, o.Failed, o.Guarded, o.Sift)
 	p.changed(t, was, o.State)
+
 	return db.Wrap(err, "write operation %d", o.ID)
 }
 
@@ -135,10 +151,12 @@ func (p *Projection) changed(t *db.Tx, was, is operation.State) {
 		}
 		return 0
 	}
+
 	p.delta += underWay(is) - underWay(was)
 	if was == operation.Running || was == operation.Paused {
 		p.ended = p.ended || is == operation.Finished || is == operation.Aborted
 	}
+
 	t.Touch()
 }
 
@@ -172,10 +190,12 @@ func (p *Projection) SetRate(
 		if o.Sift > 0 && pace.Spread > 0 { // over how many is not known yet
 			return &job.Conflict{Problem: fmt.Sprintf("operation %d is leaving out the causes that did not pass; try again when it has", id)}
 		}
+
 		before := o.Pace
 		o.Pace.Rate, o.Pace.Spread = pace.Over(o.Pending), pace.Spread
 		e := entry(o, "operation.rate", now, by)
 		e.Before, e.After = before.String(), o.Pace.String()
+
 		return p.record(t, o.State, o, e)
 	}, operation.Preview, operation.Running, operation.Paused)
 }
@@ -197,12 +217,15 @@ func (p *Projection) change(
 		if err != nil {
 			return o, err
 		}
+
 		if !slices.Contains(in, o.State) {
 			return o, &job.Conflict{Problem: fmt.Sprintf("operation %d is %s; it can no longer be %s", id, o.State, done)}
 		}
+
 		if err := act(t, o); err != nil {
 			return o, err
 		}
+
 		return byID(t, id)
 	})
 }
@@ -211,6 +234,7 @@ func (p *Projection) change(
 // to do is finished.
 func (p *Projection) start(t *db.Tx, o operation.Operation, pace operation.Pace, now time.Time, by audit.Actor) error {
 	was := o.State
+
 	o.Pace = pace.Settle(o.Kind, o.Pending, o.Causes)
 	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = operation.Running, now, now, by.Name
 	if err := p.bringForward(t, o); err != nil {
@@ -222,7 +246,9 @@ func (p *Projection) start(t *db.Tx, o operation.Operation, pace operation.Pace,
 	if err := p.record(t, was, o, e); err != nil || o.Pending > 0 {
 		return err
 	}
+
 	_, err := p.worked(t, o, now)
+
 	return err
 }
 
@@ -240,6 +266,7 @@ func (p *Projection) abort(t *db.Tx, o operation.Operation, why string, now time
 	o.State, o.Why, o.FinishedAt, o.Guarded = operation.Aborted, why, now, false
 	e := entry(o, "operation.abort", now, by)
 	e.Before, e.After = string(was), why
+
 	return p.record(t, was, o, e)
 }
 
@@ -249,25 +276,30 @@ func (p *Projection) abort(t *db.Tx, o operation.Operation, why string, now time
 func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time, err error) {
 	const query = `SELECT ` + columns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state = 'preview' ORDER BY created_at`
+
 	waiting, err := list(p.reader.In(ctx), query)
 	if err != nil {
 		return time.Time{}, err
 	}
+
 	for _, o := range waiting {
 		if at := o.CreatedAt.Add(operation.PreviewFor); at.After(now) {
 			return at, nil
 		}
+
 		err := p.writer.Do(ctx, 1, func(t *db.Tx) error {
 			o, err := byID(t, o.ID)
 			if err != nil || o.State != operation.Preview {
 				return err
 			}
+
 			return p.abort(t, o, "never started", now, audit.Actor{Name: "the clock"})
 		})
 		if err != nil {
 			return time.Time{}, err
 		}
 	}
+
 	return time.Time{}, nil
 }
 
@@ -275,22 +307,27 @@ func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time,
 // fails for its own fault, so that the others can go on.
 func (p *Projection) FailItem(ctx context.Context, now time.Time, id int64, why string) error {
 	const update = `UPDATE operation_items SET state = 'failed', why = $3, at = $4 WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
+
 	return p.writer.Do(ctx, 1, func(t *db.Tx) error {
 		o, err := byID(t, id)
 		if err != nil || o.State != operation.Running || o.Sift > 0 {
 			return err
 		}
+
 		items, err := p.nextItems(t, o, 1)
 		if err != nil || len(items) == 0 {
 			return err
 		}
+
 		if err := t.ExecExactly(1, update, id, items[0].n, clip.Text(why, job.MaxNote), db.Micros(now)); err != nil {
 			return err
 		}
+
 		o.Position = items[0].n
 		o.Pending--
 		o.Failed++
 		_, err = p.worked(t, o, now)
+
 		return err
 	})
 }

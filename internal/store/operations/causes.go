@@ -35,10 +35,12 @@ func (c causes) add(j *job.Job, item int64) {
 	if j.Group == 0 {
 		key.typ = j.Type
 	}
+
 	jobs, known := c[key]
 	if !known {
 		jobs.first = item
 	}
+
 	jobs.n++
 	c[key] = jobs
 }
@@ -64,6 +66,7 @@ func causesOf(src db.Source, id int64) ([]operation.CausePart, error) {
 		WHERE c.operation_id = $1 ORDER BY c.n DESC, c.first LIMIT $2 + 0`
 	all, err := db.All(src, query, func(p *operation.CausePart) []any { return append(causeFields(&p.Cause), &p.Count) },
 		id, operation.ListedCauses)
+
 	return all, db.Wrap(err, "read the causes of operation %d", id)
 }
 
@@ -83,15 +86,18 @@ func (p *Projection) bringForward(t *db.Tx, o operation.Operation) error {
 			ORDER BY i.n LIMIT 1), c.first)
 		FROM operation_causes AS c WHERE c.operation_id = $1 ORDER BY c.n DESC, c.first LIMIT $2 + 0`
 	const front = `SELECT n FROM operation_items WHERE operation_id = $1 AND state = 'pending' ORDER BY n LIMIT $2 + 0`
+
 	if o.Pace.Canary <= 0 {
 		return nil
 	}
+
 	number := func(n *int64) []any { return []any{n} }
 
 	chosen, err := db.All(t, samples, number, o.ID, o.Pace.Canary, sampled)
 	if err != nil {
 		return fmt.Errorf("choose the canary of operation %d: %w", o.ID, err)
 	}
+
 	places, err := db.All(t, front, number, o.ID, len(chosen))
 	if err != nil {
 		return fmt.Errorf("make room for the canary of operation %d: %w", o.ID, err)
@@ -99,11 +105,13 @@ func (p *Projection) bringForward(t *db.Tx, o operation.Operation) error {
 
 	// What is chosen and at the front already stays there.
 	coming := without(chosen, places)
+
 	leaving := without(places, chosen)
 	moves := make([][2]int64, 0, 2*len(coming))
 	for i := range coming {
 		moves = append(moves, [2]int64{coming[i], leaving[i]}, [2]int64{leaving[i], coming[i]})
 	}
+
 	return db.Wrap(move(t, o.ID, moves), "put the canary of operation %d first", o.ID)
 }
 
@@ -116,6 +124,7 @@ func without(all, others []int64) []int64 {
 
 	left := slices.DeleteFunc(slices.Clone(all), func(n int64) bool { return there[n] })
 	slices.Sort(left)
+
 	return left
 }
 
@@ -125,12 +134,15 @@ func move(t *db.Tx, id int64, moves [][2]int64) error {
 	const away = `UPDATE operation_items SET n = -(e.value ->> 1) FROM json_each($2) AS e
 		WHERE operation_items.operation_id = $1 AND operation_items.n = e.value ->> 0`
 	const back = `UPDATE operation_items SET n = -n WHERE operation_id = $1 AND n < 0`
+
 	if len(moves) == 0 {
 		return nil
 	}
+
 	if err := t.ExecExactly(len(moves), away, id, db.Rows(moves)); err != nil {
 		return err
 	}
+
 	return t.ExecExactly(len(moves), back, id)
 }
 
@@ -163,5 +175,6 @@ func canaryCauses(src db.Source, o operation.Operation) ([]operation.CauseCanary
 		return cmp.Or(cmp.Compare(b.Relapsed, a.Relapsed), cmp.Compare(b.Done, a.Done),
 			cmp.Compare(a.Class, b.Class), cmp.Compare(a.Type, b.Type))
 	})
+
 	return all, db.Wrap(err, "read the causes in the canary of operation %d", o.ID)
 }

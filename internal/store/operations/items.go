@@ -27,25 +27,31 @@ func (p *Projection) Collect(ctx context.Context, now time.Time, id int64) (more
 	if err != nil || o.State != operation.Collecting {
 		return false, err
 	}
+
 	found, next, err := p.candidates(ctx, o, cursor)
 	if err != nil {
 		return false, fmt.Errorf("collect the scope of operation %d: %w", id, err)
 	}
+
 	return db.Write(ctx, p.writer, len(found)+1, func(t *db.Tx) (bool, error) {
 		o, at, err := withCursor(t, id)
 		if err != nil || o.State != operation.Collecting || at != cursor { // a person aborted it, or another caller was faster
 			return err == nil && o.State == operation.Collecting, err
 		}
+
 		if o, err = p.addItems(t, o, found, now); err != nil {
 			return false, err
 		}
+
 		const update = `UPDATE operations SET cursor = $2 WHERE id = $1`
 		if err := t.Run(update, id, next); err != nil {
 			return false, err
 		}
+
 		if len(found) == collectChunk {
 			return true, p.save(t, operation.Collecting, o)
 		}
+
 		return false, p.collected(t, o, now)
 	})
 }
@@ -56,13 +62,16 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 	if err != nil {
 		return nil, "", err
 	}
+
 	if o.Source != 0 {
 		return p.relapses(ctx, o, after)
 	}
+
 	f, err := scope(o)
 	if err == nil {
 		err = p.index.Complete(f)
 	}
+
 	if err != nil {
 		return nil, "", err
 	}
@@ -77,8 +86,10 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 			&j.Group, db.Time(&last.At))
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
 		last.Seq = j.Seq
+
 		return err
 	}, args...)
+
 	return all, last.String(), err
 }
 
@@ -90,9 +101,11 @@ func scope(o operation.Operation) (filter.Filter, error) {
 	if err != nil {
 		return f, fmt.Errorf("read the filter of operation %d: %w", o.ID, err)
 	}
+
 	if f.Sort = filter.Oldest; f.To.IsZero() || f.To.After(o.Until) {
 		f.To = o.Until.Add(time.Microsecond)
 	}
+
 	return f, nil
 }
 
@@ -101,25 +114,30 @@ func scope(o operation.Operation) (filter.Filter, error) {
 func (p *Projection) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
+
 	all, err = db.All(p.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
 		o.Source, after.Seq, db.Micros(o.Until), collectChunk)
 	if len(all) > 0 {
 		next = filter.Cursor{At: o.Until, Seq: all[len(all)-1].n}.String()
 	}
+
 	return all, next, err
 }
 
 // collectNamed makes items of the jobs that the request named, each once.
 func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
 	const query = `SELECT id, seq FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
+
 	ids := make([]string, len(named))
 	for i, n := range named {
 		ids[i] = n.ID
 	}
+
 	known, err := db.Map[string, int64](t, query, db.Rows(ids))
 	if err != nil {
 		return o, err
 	}
+
 	var all []workItem
 	seen := map[string]bool{}
 	for _, n := range named {
@@ -128,12 +146,15 @@ func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []opera
 			all = append(all, workItem{seq: known[n.ID], run: n.Run, id: n.ID})
 		}
 	}
+
 	if o, err = p.addItems(t, o, all, now); err != nil {
 		return o, err
 	}
+
 	if err := p.collected(t, o, now); err != nil {
 		return o, err
 	}
+
 	return byID(t, o.ID)
 }
 
@@ -143,6 +164,7 @@ func (p *Projection) addItems(t *db.Tx, o operation.Operation, items []workItem,
 	if err := p.judge(t, o, items); err != nil {
 		return o, err
 	}
+
 	rows := db.NewBatch(10, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at, cause) VALUES `, "")
 	scope, causes, skips := map[part]int64{}, causes{}, map[operation.Skip]int64{}
 	for _, it := range items {
@@ -158,14 +180,17 @@ func (p *Projection) addItems(t *db.Tx, o operation.Operation, items []workItem,
 			group = it.job.Group
 			o.Pending++
 		}
+
 		err := rows.Add(t, o.ID, o.Total, it.seq, it.run, string(state), string(it.code), it.why, it.other, at, group)
 		if err != nil {
 			return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
 		}
 	}
+
 	if err := rows.Flush(t); err != nil {
 		return o, fmt.Errorf("write the items of operation %d: %w", o.ID, err)
 	}
+
 	return o, db.Steps(t,
 		func(t *db.Tx) error { return causes.write(t, o.ID) },
 		func(t *db.Tx) error { return p.countScope(t, o.ID, scope, skips) })
@@ -177,9 +202,11 @@ func (p *Projection) countScope(t *db.Tx, id int64, scope map[part]int64, skips 
 		` ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`)
 	codes := db.NewBatch(3, `INSERT INTO operation_skips (operation_id, code, n) VALUES `,
 		` ON CONFLICT (operation_id, code) DO UPDATE SET n = operation_skips.n + excluded.n`)
+
 	if err := db.AddSums(t, parts, scope, func(k part, n int64) []any { return []any{id, k.queue, k.source, k.typ, n} }); err != nil {
 		return err
 	}
+
 	return db.AddSums(t, codes, skips, func(code operation.Skip, n int64) []any { return []any{id, string(code), n} })
 }
 
@@ -192,6 +219,7 @@ func (p *Projection) collected(t *db.Tx, o operation.Operation, now time.Time) e
 	const count = `UPDATE operations SET causes = (SELECT count(*) FROM operation_causes WHERE operation_id = $1) WHERE id = $1
 		RETURNING causes`
 	var err error
+
 	o.Causes, err = db.Value[int64](t, count, o.ID)
 	if err != nil {
 		return fmt.Errorf("count the causes of operation %d: %w", o.ID, err)
@@ -202,6 +230,7 @@ func (p *Projection) collected(t *db.Tx, o operation.Operation, now time.Time) e
 	if err := p.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {
 		return err
 	}
+
 	return p.start(t, o, o.Pace, now, by)
 }
 
@@ -219,12 +248,15 @@ func (p *Projection) Items(ctx context.Context, id int64, f operation.ItemFilter
 		if err != nil {
 			return err
 		}
+
 		if len(list.Items) > limit {
 			list.Items = list.Items[:limit]
 			list.Next = list.Items[limit-1].N
 		}
+
 		return p.withJobs(src, list.Items)
 	})
+
 	return list, err
 }
 
@@ -234,6 +266,7 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 		FROM operation_items AS i`
 	var where db.Where
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
+
 	switch {
 	case f.State == "":
 	case f.State == operation.ItemDone:
@@ -243,6 +276,7 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 	default:
 		where.Add("i.state = %s AND i.state IN ('skipped', 'failed')", string(f.State))
 	}
+
 	switch f.Outcome {
 	case "":
 	case operation.RunUnsettled:
@@ -250,7 +284,9 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 	default:
 		where.Add("i.outcome = %s AND i.outcome <> ''", string(f.Outcome))
 	}
+
 	last, args := where.Limit(limit + 1)
+
 	return columns + itemsIndex(f) + where.String() + " ORDER BY i.n" + last, args
 }
 
@@ -265,29 +301,35 @@ func itemsIndex(f operation.ItemFilter) string {
 	case f.Outcome != "":
 		return " INDEXED BY operation_items_outcome"
 	}
+
 	return ""
 }
 
 // withJobs gives items their jobs.
 func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
+
 	bySeq := make(map[int64]*job.Job, len(items))
 	wanted := make([]int64, len(items))
 	for i := range items {
 		wanted[i] = items[i].Job.Seq
 	}
+
 	jobs, err := p.policies.Jobs(src, query, db.Numbers(wanted))
 	if err != nil {
 		return err
 	}
+
 	for i := range jobs {
 		bySeq[jobs[i].Seq] = &jobs[i]
 	}
+
 	for i, seq := range wanted {
 		if j := bySeq[seq]; j != nil {
 			items[i].Job = *j
 		}
 	}
+
 	return nil
 }
 
@@ -300,24 +342,30 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 		if err != nil {
 			return progress, err
 		}
+
 		for second, n := range done {
 			if step := second / int64(progress.Rate.Step/time.Second); step < int64(len(progress.Rate.Done)) {
 				progress.Rate.Done[step] += n
 			}
 		}
 	}
+
 	if o.Total > 0 && !o.Open() {
 		if progress.Pruned, err = itemless(src, o.ID); err != nil {
 			return progress, err
 		}
 	}
+
 	if err := cheap(src, now, o, &progress); err != nil {
 		return progress, err
 	}
+
 	if progress.Canary.Causes, err = p.CanaryCauses(ctx, o); err != nil {
 		return progress, err
 	}
+
 	progress.Handed, err = handedOf(src, now, o, unsettledItems)
+
 	return progress, err
 }
 
@@ -327,21 +375,26 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 	const canary = `SELECT count(*), count(*) FILTER (WHERE outcome = 'succeeded'), count(*) FILTER (WHERE outcome = 'relapsed'),
 			count(*) FILTER (WHERE outcome = 'dropped'), count(*) FILTER (WHERE outcome = 'unknown'), coalesce(max(ended_at), 0)
 		FROM (SELECT outcome, ended_at FROM operation_items WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0) AS canary`
+
 	if o.Kind != operation.Replay {
 		return nil
 	}
+
 	if c := &p.Canary; !o.CanaryAt.IsZero() {
 		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &c.Unknown, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
 		if c.Unsettled() > 0 {
 			c.EndedAt = time.Time{}
 		}
 	}
+
 	if err == nil && o.Pace.Guard {
 		err = guardSees(src, o, p)
 	}
+
 	if err == nil && p.Canary.Unsettled() > 0 {
 		p.Canary.Handed, err = handedOf(src, now, o, unsettledCanary)
 	}
+
 	return err
 }
 
@@ -358,9 +411,11 @@ const (
 // own are spared that: of a million jobs, as many may wait for a worker.
 func handedOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.Handed, err error) {
 	const atSources = `SELECT EXISTS (SELECT 1 FROM operation_scope WHERE operation_id = $1 AND source <> '')`
+
 	if o.Unsettled() == 0 {
 		return h, nil
 	}
+
 	some, err := db.Value[bool](src, atSources, o.ID)
 	if err != nil || !some {
 		return h, err
@@ -379,9 +434,11 @@ func handedOf(src db.Source, now time.Time, o operation.Operation, items string)
 	if h.Source != last { // several sources have them
 		h.Source = ""
 	}
+
 	if !newest.IsZero() {
 		h.Until = newest.Add(source.ReturnedAfter)
 	}
+
 	return h, err
 }
 
@@ -426,28 +483,35 @@ func (p *Projection) Breakdown(ctx context.Context, id int64) (made operation.Br
 		WHERE operation_id = $1 AND source = '' GROUP BY type ORDER BY 2 DESC, 1`
 	const skips = `SELECT code, n FROM operation_skips WHERE operation_id = $1 ORDER BY n DESC, code`
 	src := p.reader.In(ctx)
+
 	made.Scope, err = db.All(src, scope, func(n *operation.ScopePart) []any { return []any{&n.Queue, &n.Type, &n.Count} }, id)
 	if err != nil {
 		return made, err
 	}
+
 	made.Causes, err = causesOf(src, id)
 	if err != nil {
 		return made, err
 	}
+
 	made.Sources, err = db.All(src, sources, func(n *operation.SourcePart) []any { return []any{&n.Name, &n.Count} }, id)
 	if err != nil {
 		return made, err
 	}
+
 	made.Types, err = db.All(src, types, func(n *operation.TypePart) []any { return []any{&n.Type, &n.Count} }, id)
 	if err != nil {
 		return made, err
 	}
+
 	made.Skips, err = db.All(src, skips, func(c *operation.SkipCount) []any { return []any{&c.Code, &c.Count} }, id)
 	if err != nil {
 		return made, err
 	}
+
 	first, err := p.Items(ctx, id, operation.ItemFilter{State: operation.ItemSkipped}, 0, previewedSkips)
 	made.Skipped = first.Items
+
 	return made, err
 }
 

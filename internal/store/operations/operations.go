@@ -117,10 +117,12 @@ func byID(src db.Source, id int64) (operation.Operation, error) {
 // withCursor is an operation, and where its collection is.
 func withCursor(src db.Source, id int64) (o operation.Operation, cursor string, err error) {
 	const query = `SELECT ` + columns + `, cursor FROM operations WHERE id = $1`
+
 	found, err := db.Row(src, query, append(fields(&o), &cursor), id)
 	if err == nil && !found {
 		err = fmt.Errorf("operation %d: %w", id, job.ErrNotFound)
 	}
+
 	return o, cursor, err
 }
 
@@ -133,12 +135,14 @@ func (p *Projection) Get(ctx context.Context, id int64) (operation.Operation, er
 // the number before on; 0 is the beginning.
 func (p *Projection) List(ctx context.Context, before int64, limit int) (operation.List, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE CAST($1 AS BIGINT) = 0 OR id < $1 ORDER BY id DESC LIMIT $2 + 0`
+
 	all, err := list(p.reader.In(ctx), query, before, limit+1)
 	list := operation.List{Operations: all}
 	if err == nil && len(all) > limit {
 		list.Operations = all[:limit]
 		list.Next = all[limit-1].ID
 	}
+
 	return list, err
 }
 
@@ -167,6 +171,7 @@ func ActsOn(src db.Source, seq int64) ([]operation.Act, error) {
 	const query = `SELECT i.operation_id, o.kind, i.run, i.at, o.started_by
 		FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 		WHERE i.job_seq = $1 AND i.state = 'done' ORDER BY i.operation_id DESC LIMIT $2 + 0`
+
 	return db.All(src, query, func(a *operation.Act) []any {
 		return []any{&a.Operation, &a.Kind, &a.Run, db.Time(&a.At), &a.By}
 	}, seq, maxActs)
@@ -176,6 +181,7 @@ func ActsOn(src db.Source, seq int64) ([]operation.Act, error) {
 func (p *Projection) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
 	const query = `SELECT seq, at, actor, address, action, subject, filter, count, before, after FROM audit
 		WHERE subject = $1 ORDER BY seq DESC LIMIT 50`
+
 	return db.All(p.reader.In(ctx), query, func(e *audit.Entry) []any {
 		return []any{
 			&e.Seq, db.Time(&e.At), &e.Actor.Name, &e.Actor.Address, &e.Action, &e.Subject, &e.Filter, &e.Count, &e.Before, &e.After,

@@ -20,16 +20,20 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 		if err := cheap(t, now, o, &seen); err != nil {
 			return err
 		}
+
 		if seen.Canary.Unsettled() > seen.Canary.Handed.Returned {
 			return &job.Conflict{Problem: fmt.Sprintf("the canary of operation %d is not over; wait for its jobs", id)}
 		}
+
 		passed, err := passedCauses(t, o)
 		if err != nil {
 			return err
 		}
+
 		if len(passed) == 0 {
 			return &job.Conflict{Problem: fmt.Sprintf("no cause has passed the canary of operation %d", id)}
 		}
+
 		if err := leaveOut(t, id, passed); err != nil {
 			return err
 		}
@@ -37,6 +41,7 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 		o.State, o.Why, o.ResumedAt, o.Guarded, o.Sift = operation.Running, "", now, false, o.Position+1
 		e := entry(o, "operation.resume", now, by)
 		e.After = fmt.Sprintf("%d of %d causes, which passed the canary", len(passed), o.Causes)
+
 		return p.record(t, operation.Paused, o, e)
 	}, operation.Paused)
 }
@@ -45,10 +50,13 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 func passedCauses(t *db.Tx, o operation.Operation) ([]cause, error) {
 	query := `SELECT canary.cause, ` + typeOfCause("canary.cause") + ` FROM ` + canaryItems + `
 		GROUP BY 1, 2 HAVING count(*) = count(*) FILTER (WHERE outcome = 'succeeded')`
+
 	if o.CanaryAt.IsZero() || o.Causes == 0 { // its scope was collected before causes were noted
 		return nil, nil
 	}
+
 	all, err := db.All(t, query, func(c *cause) []any { return []any{&c.group, &c.typ} }, o.ID, o.Pace.Canary)
+
 	return all, db.Wrap(err, "read which causes passed the canary of operation %d", o.ID)
 }
 
@@ -57,6 +65,7 @@ func leaveOut(t *db.Tx, id int64, but []cause) error {
 	const all = `UPDATE operation_causes SET left_out = 1 WHERE operation_id = $1`
 	const some = `UPDATE operation_causes SET left_out = 0 FROM json_each($2) AS e
 		WHERE operation_id = $1 AND cause = e.value ->> 0 AND operation_causes.type = e.value ->> 1`
+
 	kept := make([][2]any, len(but))
 	for i, c := range but {
 		kept[i] = [2]any{c.group, c.typ}
@@ -66,6 +75,7 @@ func leaveOut(t *db.Tx, id int64, but []cause) error {
 	if err == nil {
 		err = t.Run(some, id, db.Rows(kept))
 	}
+
 	return db.Wrap(err, "leave out causes of operation %d", id)
 }
 
@@ -80,11 +90,14 @@ func (p *Projection) Sift(ctx context.Context, now time.Time, id int64) error {
 		if err != nil || o.State != operation.Running || o.Sift == 0 {
 			return err
 		}
+
 		o, err = p.sift(t, o, now)
 		if err != nil {
 			return fmt.Errorf("skip what operation %d goes on without: %w", id, err)
 		}
+
 		_, err = p.worked(t, o, now)
+
 		return err
 	})
 }
@@ -106,6 +119,7 @@ func (p *Projection) sift(t *db.Tx, o operation.Operation, now time.Time) (opera
 	if err != nil {
 		return o, err
 	}
+
 	var left []int64
 	for _, it := range items {
 		o.Sift = it.n + 1
@@ -113,15 +127,18 @@ func (p *Projection) sift(t *db.Tx, o operation.Operation, now time.Time) (opera
 			left = append(left, it.n)
 		}
 	}
+
 	if len(items) < siftChunk {
 		o.Sift = 0
 	}
+
 	if len(left) == 0 {
 		return o, nil
 	}
 
 	n := int64(len(left))
 	o.Pending, o.Skipped = o.Pending-n, o.Skipped+n
+
 	return o, db.Steps(t,
 		func(t *db.Tx) error {
 			return t.ExecExactly(len(left), skip, o.ID, db.Numbers(left), string(operation.SkipCause), why, db.Micros(now))

@@ -42,11 +42,13 @@ const (
 // why. The clock is read when the step has its turn.
 func (p *Projection) Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error) {
 	n = min(n, operation.MaxStep)
+
 	return db.Write(ctx, p.writer, itemRows*min(n, chunk), func(t *db.Tx) (done operation.Step, err error) {
 		done.At = clock()
 		over := func() bool { return p.writer.Waited() && clock().Sub(done.At) >= othersWait }
 		done.Operation, done.Items, err = p.work(t, id, n, done.At, over)
 		t.Grew(max(0, done.Items-chunk)) // in the same pages
+
 		return done, err
 	})
 }
@@ -56,27 +58,35 @@ func (p *Projection) work(t *db.Tx, id int64, n int, now time.Time, over func() 
 	if err != nil || o.State != operation.Running || o.Sift > 0 {
 		return o, 0, err
 	}
+
 	if why, err := p.guarded(t, o); why != "" || err != nil {
 		if err == nil {
 			o.Guarded = true
 			o, err = p.pause(t, o, why, now, audit.Actor{Name: "the guard"})
 		}
+
 		return o, 0, err
 	}
+
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
 		n = min(n, int(o.Pace.Canary-o.Done))
 	}
+
 	for more := true; more && worked < n; more = more && !over() {
 		items, err := p.nextItems(t, o, min(chunk, n-worked))
 		if err == nil {
 			o, err = p.workThrough(t, o, items, now)
 		}
+
 		if err != nil {
 			return o, 0, fmt.Errorf("operation %d: %w", id, err)
 		}
+
 		worked, more = worked+len(items), len(items) == chunk
 	}
+
 	o, err = p.worked(t, o, now)
+
 	return o, worked, err
 }
 
@@ -92,6 +102,7 @@ func (p *Projection) workThrough(t *db.Tx, o operation.Operation, items []workIt
 	if err := p.judge(t, o, items); err != nil {
 		return o, err
 	}
+
 	fit := make([]job.Job, 0, len(items))
 	skips := map[operation.Skip]int64{}
 	for _, it := range items {
@@ -102,9 +113,12 @@ func (p *Projection) workThrough(t *db.Tx, o operation.Operation, items []workIt
 			o.Skipped++
 			continue
 		}
+
 		o.Done++
+
 		fit = append(fit, *it.job)
 	}
+
 	return o, db.Steps(t,
 		func(t *db.Tx) error { return p.actOn(t, o, fit, now) },
 		func(t *db.Tx) error { return p.markItems(t, o.ID, items, now) },
@@ -118,6 +132,7 @@ func (p *Projection) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now 
 	if len(jobs) == 0 {
 		return nil
 	}
+
 	by := audit.Actor{Name: o.StartedBy}
 	switch o.Kind {
 	case operation.Replay:
@@ -129,6 +144,7 @@ func (p *Projection) actOn(t *db.Tx, o operation.Operation, jobs []job.Job, now 
 	default: // unreachable: Kind.Check has refused it
 		err = fmt.Errorf("%q is no kind of operation", o.Kind)
 	}
+
 	return err
 }
 
@@ -139,20 +155,26 @@ func (p *Projection) markItems(t *db.Tx, id int64, items []workItem, now time.Ti
 		WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
 	const done = `UPDATE OR FAIL operation_items SET state = 'done', at = $4
 		WHERE operation_id = $1 AND n BETWEEN $2 AND $3 AND state = 'pending'`
+
 	if len(items) == 0 {
 		return nil
 	}
+
 	left := int64(len(items))
 	for _, it := range items {
 		if it.code == "" {
 			continue
 		}
+
 		if err := t.ExecExactly(1, skip, id, it.n, string(it.code), it.why, it.other, db.Micros(now)); err != nil {
 			return err
 		}
+
 		left--
 	}
+
 	n, err := t.Exec(done, id, items[0].n, items[len(items)-1].n, db.Micros(now))
+
 	return db.Expect(left, n, err)
 }
 
@@ -161,11 +183,14 @@ func (p *Projection) markItems(t *db.Tx, id int64, items []workItem, now time.Ti
 func (p *Projection) countPace(t *db.Tx, o operation.Operation, n int, now time.Time) error {
 	const count = `INSERT INTO operation_pace (operation_id, second, n) VALUES ($1, $2, $3)
 		ON CONFLICT (operation_id, second) DO UPDATE SET n = operation_pace.n + excluded.n`
+
 	if n == 0 {
 		return nil
 	}
+
 	r := o.Pacing(now)
 	begin := time.Duration(len(r.Done)-1) * r.Step
+
 	return t.Run(count, o.ID, int64(begin/time.Second), n)
 }
 
@@ -176,11 +201,13 @@ func (p *Projection) worked(t *db.Tx, o operation.Operation, now time.Time) (ope
 		o.State, o.Why, o.FinishedAt = operation.Finished, "", now
 		return o, p.record(t, operation.Running, o, entry(o, "operation.finish", now, audit.Actor{Name: o.StartedBy}))
 	}
+
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() && o.Done >= o.Pace.Canary {
 		o.CanaryAt = now
 		why := fmt.Sprintf("the canary of %d is enqueued", o.Pace.Canary)
 		return p.pause(t, o, why, now, audit.Actor{Name: "the canary"})
 	}
+
 	return o, p.save(t, operation.Running, o)
 }
 
@@ -190,11 +217,13 @@ func (p *Projection) guarded(t *db.Tx, o operation.Operation) (why string, err e
 	if !o.Pace.Guard || o.Kind != operation.Replay {
 		return "", nil
 	}
+
 	var seen operation.Progress
 	err = guardSees(t, o, &seen)
 	if err != nil || seen.Ended < operation.GuardLeast || 2*seen.Same <= seen.Ended {
 		return "", err
 	}
+
 	if 2*seen.BackN > seen.Ended && seen.Back.Class != "" {
 		return fmt.Sprintf("%s came back in %d of the last %d replays", seen.Back.Class, seen.BackN, seen.Ended), nil
 	}
@@ -204,6 +233,7 @@ func (p *Projection) guarded(t *db.Tx, o operation.Operation) (why string, err e
 	if seen.Back.Class != "" {
 		why += fmt.Sprintf(", most often, %d times, with %s", seen.BackN, seen.Back.Class)
 	}
+
 	return why, nil
 }
 
@@ -221,6 +251,7 @@ func guardSees(src db.Source, o operation.Operation, p *operation.Progress) erro
 	if err == nil && p.Same > 0 {
 		_, err = db.Row(src, back, append([]any{&p.BackN}, causeFields(&p.Back)...), args...)
 	}
+
 	return db.Wrap(err, "read what the guard of operation %d sees", o.ID)
 }
 
@@ -230,6 +261,7 @@ func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) er
 	if err := p.readJobs(t, items); err != nil {
 		return err
 	}
+
 	late := map[int64]*workItem{}
 	for i := range items {
 		it := &items[i]
@@ -237,15 +269,18 @@ func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) er
 			it.code, it.why = operation.SkipGone, gone(it.id)
 			continue
 		}
+
 		it.code = o.Kind.Unfit(*it.job, it.run)
 		it.why = unfit(it.code, *it.job, it.run)
 		if refused := p.acts.Refuses(*it.job, o.Kind); refused != "" && it.code == "" {
 			it.code, it.why = operation.SkipRefused, refused
 		}
+
 		if it.code == operation.SkipReplayed {
 			late[it.seq] = it
 		}
 	}
+
 	return p.whoWasFirst(t, late)
 }
 
@@ -257,19 +292,23 @@ func (p *Projection) readJobs(t *db.Tx, items []workItem) error {
 			unknown = append(unknown, it.seq)
 		}
 	}
+
 	if len(unknown) == 0 {
 		return nil
 	}
+
 	jobs, err := p.policies.ToActOn(t, unknown)
 	bySeq := make(map[int64]*job.Job, len(jobs))
 	for i := range jobs {
 		bySeq[jobs[i].Seq] = &jobs[i]
 	}
+
 	for i := range items {
 		if it := &items[i]; it.job == nil {
 			it.job = bySeq[it.seq]
 		}
 	}
+
 	return err
 }
 
@@ -297,6 +336,7 @@ func unfit(code operation.Skip, j job.Job, run int) string {
 	case operation.Skip(job.Completed):
 		return fmt.Sprintf("run %d succeeded", j.Run)
 	}
+
 	return fmt.Sprintf("%s, run %d", j.Status(), j.Run)
 }
 
@@ -304,13 +344,16 @@ func unfit(code operation.Skip, j job.Job, run int) string {
 func (p *Projection) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
 	const query = `SELECT r.job_seq, r.by, r.operation_id FROM json_each($1) AS e
 		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
+
 	if len(late) == 0 {
 		return nil
 	}
+
 	rows := make([][2]int64, 0, len(late))
 	for seq, it := range late {
 		rows = append(rows, [2]int64{seq, int64(it.run)})
 	}
+
 	type replay struct {
 		seq, other int64
 		by         string
@@ -320,6 +363,7 @@ func (p *Projection) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
 		it := late[r.seq]
 		it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", audit.Name(r.by), it.run+1), r.other
 	}
+
 	return err
 }
 
@@ -343,6 +387,7 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 		seq int64
 		run int
 	}
+
 	ended, seqs := make(map[jobRun]projection.EndedRun, len(runs)), make([]int64, 0, len(runs))
 	for _, r := range runs {
 		if r.Operation != 0 {
@@ -350,20 +395,24 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 			seqs = append(seqs, r.Seq)
 		}
 	}
+
 	if len(seqs) == 0 {
 		return nil
 	}
+
 	slices.Sort(seqs)
 	type item struct {
 		operation, n int64
 		jobRun
 		outcome operation.RunOutcome
 	}
+
 	items, err := db.All(t, unsettled, func(it *item) []any { return []any{&it.operation, &it.n, &it.seq, &it.run, &it.outcome} },
 		db.Numbers(slices.Compact(seqs)))
 	if err != nil {
 		return fmt.Errorf("read which items have ended: %w", err)
 	}
+
 	counts := meters{}
 	for _, it := range items {
 		r := ended[it.jobRun]
@@ -376,6 +425,7 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 			if r.Outcome != operation.RunSucceeded && r.Outcome != operation.RunRelapsed {
 				continue
 			}
+
 			counts.add(it.operation, operation.RunUnknown, -1)
 		}
 
@@ -388,8 +438,10 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 		if err := update.Add(t, it.operation, it.n, string(r.Outcome), r.At, same); err != nil {
 			return fmt.Errorf("write the outcomes of replayed runs: %w", err)
 		}
+
 		counts.add(it.operation, r.Outcome, 1)
 	}
+
 	return db.Steps(t, update.Flush, counts.write)
 }
 
@@ -400,14 +452,17 @@ func (p *Projection) RunsResumed(t *db.Tx, runs string) error {
 		operation int64
 		outcome   operation.RunOutcome
 	}
+
 	all, err := db.All(t, undropQuery, func(d *dropped) []any { return []any{&d.operation, &d.outcome} }, runs)
 	if err != nil {
 		return fmt.Errorf("take back the outcomes of dropped runs: %w", err)
 	}
+
 	counts := meters{}
 	for _, d := range all {
 		counts.add(d.operation, d.outcome, -1)
 	}
+
 	return counts.write(t)
 }
 
@@ -418,6 +473,7 @@ func (m meters) add(id int64, outcome operation.RunOutcome, n int64) {
 	if m[id] == nil {
 		m[id] = map[operation.RunOutcome]int64{}
 	}
+
 	m[id][outcome] += n
 }
 
@@ -432,5 +488,6 @@ func (m meters) write(t *db.Tx) error {
 			return fmt.Errorf("count the outcomes of operation %d: %w", id, err)
 		}
 	}
+
 	return nil
 }

@@ -152,5 +152,6 @@ func each[T any](all []T, tell func(T) error) error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -78,20 +78,24 @@ func OpenRelaxed(tb testing.TB) *Queue {
 // what its statements cost alone.
 func OpenFile(tb testing.TB, path string, relaxed bool) *Queue {
 	tb.Helper()
+
 	pragmas := Pragmas()
 	if relaxed {
 		pragmas["synchronous"] = "1"
 	}
+
 	params := url.Values{"_txlock": {"immediate"}}
 	for name, value := range pragmas {
 		params.Add("_pragma", name+"("+value+")")
 	}
+
 	db, err := sql.Open("sqlite", "file:"+path+"?"+params.Encode())
 	q := &Queue{tb: tb, stmts: map[string]*sql.Stmt{}}
 	q.check(err)
 	q.conn, err = db.Conn(context.Background())
 	q.check(err)
 	tb.Cleanup(func() { q.check(q.conn.Close()); q.check(db.Close()) })
+
 	return q
 }
 
@@ -105,6 +109,7 @@ func (q *Queue) made() *Queue {
 
 func (q *Queue) check(err error) {
 	q.tb.Helper()
+
 	if err != nil {
 		q.tb.Fatal(err)
 	}
@@ -113,11 +118,13 @@ func (q *Queue) check(err error) {
 // prepare prepares each statement once.
 func (q *Queue) prepare(query string) *sql.Stmt {
 	q.tb.Helper()
+
 	if q.stmts[query] == nil {
 		stmt, err := q.conn.PrepareContext(context.Background(), query)
 		q.check(err)
 		q.stmts[query] = stmt
 	}
+
 	return q.stmts[query]
 }
 
@@ -131,6 +138,7 @@ func (q *Queue) Exec(query string, args ...any) {
 // Insert enqueues n jobs, each in its own commit.
 func (q *Queue) Insert(n int) {
 	q.tb.Helper()
+
 	payload := Payload()
 	for range n {
 		q.Exec(insert, job.NewID(), time.Now().UnixMicro(), payload)
@@ -140,11 +148,13 @@ func (q *Queue) Insert(n int) {
 // InsertThousand enqueues a thousand jobs with one statement.
 func (q *Queue) InsertThousand() {
 	q.tb.Helper()
+
 	payload, now := Payload(), time.Now().UnixMicro()
 	args := make([]any, 0, 3000)
 	for range 1000 {
 		args = append(args, job.NewID(), now, payload)
 	}
+
 	q.Exec(columns+row+strings.Repeat(", "+row, 999), args...)
 }
 
@@ -167,6 +177,7 @@ func (q *Queue) FillDead(n int) {
 // Replay makes every dead job available again, 500 with each commit.
 func (q *Queue) Replay() {
 	q.tb.Helper()
+
 	for n := int64(1); n > 0; {
 		result, err := q.prepare(replay).Exec(time.Now().UnixMicro())
 		q.check(err)
@@ -179,12 +190,15 @@ func (q *Queue) Replay() {
 // claim 100.
 func (q *Queue) WorkOff() {
 	q.tb.Helper()
+
 	for active := q.claim(); len(active) > 0; {
 		q.Exec("BEGIN IMMEDIATE")
+
 		now := time.Now().UnixMicro()
 		for _, id := range active {
 			q.Exec(complete, now, id)
 		}
+
 		active = q.claim()
 		q.Exec("COMMIT")
 	}
@@ -193,14 +207,18 @@ func (q *Queue) WorkOff() {
 func (q *Queue) claim() (ids []string) {
 	rows, err := q.prepare(claim).Query()
 	q.check(err)
+
 	defer rows.Close()
+
 	for rows.Next() {
 		var id, typ string
 		var payload []byte
 		q.check(rows.Scan(&id, &typ, &payload))
 		ids = append(ids, id)
 	}
+
 	q.check(rows.Err())
+
 	return ids
 }
 

@@ -65,6 +65,7 @@ func newRow() *row {
 		&r.runAt, &r.enqueued, &r.started, &r.finished, &r.changed, &j.Worker, &r.lease, &r.seen,
 		&r.reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
 	}
+
 	return r
 }
 
@@ -73,10 +74,13 @@ func (f *Found) Scan(rows *sql.Rows, extra ...any) error {
 	if f.row == nil {
 		f.row = newRow()
 	}
+
 	if err := rows.Scan(append(f.row.fields, extra...)...); err != nil {
 		return err
 	}
+
 	f.Jobs, f.policies = append(f.Jobs, f.row.read()), append(f.policies, f.row.policy)
+
 	return nil
 }
 
@@ -87,6 +91,7 @@ func (r *row) read() job.Job {
 	j.Held, j.Unbegun = r.held != 0, r.unbegun != 0
 	j.Timeout = time.Duration(r.ttr) * time.Microsecond
 	j.RunAt, j.EnqueuedAt = db.FromMicros(r.runAt), db.FromMicros(r.enqueued)
+
 	j.StartedAt, j.FinishedAt = db.FromMicros(r.started), db.FromMicros(r.finished)
 	j.ChangedAt, j.LeaseUntil, j.LastSeen = db.FromMicros(r.changed), db.FromMicros(r.lease), db.FromMicros(r.seen)
 	if j.State != job.Active { // what the last claim left behind
@@ -95,12 +100,14 @@ func (r *row) read() job.Job {
 			j.Worker = ""
 		}
 	}
+
 	switch j.State {
 	case job.Active:
 		j.ChangedAt = j.StartedAt
 	case job.Completed:
 		j.ChangedAt = j.FinishedAt
 	}
+
 	return j
 }
 
@@ -109,13 +116,16 @@ func (f *Found) ScanWhole(rows *sql.Rows) error {
 	var body job.Job
 	var expires int64
 	var meta []byte
+
 	err := f.Scan(rows, &expires, &body.TraceID, &body.MessageID, &body.Note, &meta, &body.Payload, &body.Envelope)
 	if err != nil {
 		return err
 	}
+
 	j := &f.Jobs[len(f.Jobs)-1]
 	j.ExpiresAt, j.TraceID, j.MessageID, j.Note = db.FromMicros(expires), body.TraceID, body.MessageID, body.Note
 	j.Meta, j.Payload, j.Envelope = meta, body.Payload, body.Envelope
+
 	return nil
 }
 
@@ -139,14 +149,17 @@ func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
 			&r.enqueued, &r.wait, &r.expires, &j.TraceID, db.Blob((*[]byte)(&j.Meta)), db.Blob(&j.Payload), db.Blob(&j.Envelope),
 		}
 	}
+
 	if err := rows.Scan(f.row.fields...); err != nil {
 		return err
 	}
+
 	r, j := f.row, f.row.job
 	j.Queue, j.State = known.Queue, known.State
 	j.Timeout, j.ExpiresAt = time.Duration(r.ttr)*time.Microsecond, db.FromMicros(r.expires)
 	j.RunAt, j.EnqueuedAt = db.FromMicros(r.enqueued+r.wait), db.FromMicros(r.enqueued)
 	f.Jobs, f.policies = append(f.Jobs, j), append(f.policies, r.policy)
+
 	return nil
 }
 
@@ -162,6 +175,7 @@ func (f *Found) scanAct(rows *sql.Rows) error {
 	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held,
 		&j.Run, &j.Attempts, &j.Execution, policy, &runAt, &changed, (*string)(&j.Reason), &j.Group)
 	j.RunAt, j.ChangedAt = db.FromMicros(runAt), db.FromMicros(changed)
+
 	return err
 }
 
@@ -208,8 +222,10 @@ func (p *Policies) Complete(src db.Source, found Found, err error) ([]job.Job, e
 		if policyErr != nil {
 			return found.Jobs[:i], errors.Join(err, policyErr)
 		}
+
 		found.Jobs[i].Policy, found.Jobs[i].Origins = policy.Policy, policy.Origins
 	}
+
 	return found.Jobs, err
 }
 
@@ -217,10 +233,12 @@ func (p *Policies) Complete(src db.Source, found Found, err error) ([]job.Job, e
 // known that retention removed the job.
 func (p *Policies) ByID(src db.Source, id string) (job.Job, error) {
 	const query = Whole + ` WHERE id = $1`
+
 	j, err := One(p.Whole(src, query, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = missing(src, id)
 	}
+
 	return j, err
 }
 
@@ -234,11 +252,13 @@ func IDBytes(id string) []byte {
 func missing(src db.Source, id string) error {
 	const query = `SELECT kind, enqueued_at, removed_at, until FROM removed_jobs WHERE id = $1`
 	r, until := &retention.Removed{ID: id}, time.Time{}
+
 	fields := []any{(*string)(&r.Kind), db.Time(&r.EnqueuedAt), db.Time(&r.RemovedAt), db.Time(&until)}
 	found, err := db.Row(src, query, fields, IDBytes(id))
 	if r.Kept = until.Sub(r.RemovedAt); found || err != nil {
 		return cmp.Or(err, error(r))
 	}
+
 	return fmt.Errorf("%w with the id %s", job.ErrNotFound, clip.Text(id, 64))
 }
 
@@ -247,9 +267,11 @@ func One(jobs []job.Job, err error) (job.Job, error) {
 	if err == nil && len(jobs) == 0 {
 		err = sql.ErrNoRows
 	}
+
 	if err != nil {
 		return job.Job{}, err
 	}
+
 	return jobs[0], nil
 }
 
@@ -259,6 +281,7 @@ func Numbers(jobs []job.Job) []int64 {
 	for i, j := range jobs {
 		numbers[i] = j.Seq
 	}
+
 	return numbers
 }
 
@@ -282,6 +305,7 @@ func AddAttempt(t *db.Tx, to *db.Batch, seq int64, a job.Attempt) error {
 			return err
 		}
 	}
+
 	return to.Add(t, seq, a.Execution, a.Run, a.Number, a.Worker, db.Micros(a.StartedAt), db.Micros(a.FinishedAt),
 		string(a.Outcome), a.Error.Type, a.Error.Message, string(a.Action), a.DecidedBy, string(delay), a.Note, a.Trace)
 }
@@ -298,6 +322,7 @@ func scanAttempt(rows *sql.Rows) (a job.Attempt, err error) {
 		a.Delay = new(retry.Delay)
 		err = json.Unmarshal(delay, a.Delay)
 	}
+
 	return a, err
 }
 
@@ -317,12 +342,16 @@ func Attempts(src db.Source, seq int64, before int) (all []job.Attempt, err erro
 		if size >= pageAttemptText {
 			return db.ErrEnough
 		}
+
 		a, err := scanAttempt(rows)
 		size += len(a.Error.Message) + len(a.Trace)
 		all = append(all, a)
+
 		return err
 	}, seq, before, pageAttempts)
+
 	slices.Reverse(all)
+
 	return all, err
 }
 
@@ -334,5 +363,6 @@ func AttemptFrom(src db.Source, seq int64, execution int) (found *job.Attempt, e
 		found = &a
 		return err
 	}, seq, execution)
+
 	return found, err
 }

@@ -51,6 +51,7 @@ func TextOf(j job.Job) PolicyText {
 		origins, _ := json.Marshal(j.Origins) // texts: it never fails
 		t.origins = string(origins)
 	}
+
 	return t
 }
 
@@ -66,8 +67,10 @@ func (p *Policies) Texts(jobs []job.Job) []PolicyText {
 			last.Schedule, last.NonRetryable = slices.Clone(j.Policy.Schedule), slices.Clone(j.Policy.NonRetryable)
 			p.newest.Store(last)
 		}
+
 		texts[i] = last.text
 	}
+
 	return texts
 }
 
@@ -75,12 +78,15 @@ func (t PolicyText) decode() (e effective, err error) {
 	if e.Policy, err = wire.DecodePolicy([]byte(t.policy)); err != nil {
 		return e, err
 	}
+
 	if len(e.NonRetryable) == 0 {
 		e.NonRetryable = nil // as it was before it was written
 	}
+
 	if t.origins != "" {
 		err = json.Unmarshal([]byte(t.origins), &e.Origins)
 	}
+
 	return e, err
 }
 
@@ -90,16 +96,20 @@ func (p *Policies) ID(t *db.Tx, text PolicyText) (int64, error) {
 	if id, ok := p.id(text); ok {
 		return id, nil
 	}
+
 	if id, ok := p.fresh[text]; ok {
 		return id, nil
 	}
 	const insert = `INSERT INTO policies (policy, origins) VALUES ($1, $2)
 		ON CONFLICT (policy, origins) DO UPDATE SET policy = excluded.policy RETURNING id`
+
 	id, err := db.Value[int64](t, insert, text.policy, text.origins)
 	if err != nil {
 		return 0, fmt.Errorf("store a policy: %w", err)
 	}
+
 	p.fresh[text] = id
+
 	return id, nil
 }
 
@@ -119,6 +129,7 @@ func (p *Policies) Committed(*db.Tx) {
 func (p *Policies) id(text PolicyText) (int64, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+
 	id, ok := p.byText[text]
 	return id, ok
 }
@@ -126,9 +137,11 @@ func (p *Policies) id(text PolicyText) (int64, bool) {
 func (p *Policies) add(id int64, text PolicyText) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.byText == nil || len(p.byText) >= maxPolicies {
 		p.byText, p.decoded = map[PolicyText]int64{}, map[int64]effective{}
 	}
+
 	p.byText[text] = id
 }
 
@@ -138,27 +151,33 @@ func (p *Policies) get(src db.Source, id int64) (effective, error) {
 	p.mu.RLock()
 	policy, ok := p.decoded[id]
 	p.mu.RUnlock()
+
 	if ok {
 		return policy, nil
 	}
 	const query = `SELECT policy, origins FROM policies WHERE id = $1`
 	var text PolicyText
+
 	_, err := db.Row(src, query, []any{&text.policy, &text.origins}, id)
 	if err == nil {
 		policy, err = text.decode()
 	}
+
 	if err != nil {
 		return policy, fmt.Errorf("read policy %d: %w", id, err)
 	}
+
 	if _, writes := src.(*db.Tx); writes {
 		if _, open := p.fresh[text]; open { // a rollback would take it back
 			return policy, nil
 		}
 	}
+
 	p.add(id, text)
 	p.mu.Lock()
 	p.decoded[id] = policy
 	p.mu.Unlock()
+
 	return policy, nil
 }
 

@@ -17,6 +17,7 @@ func ListState(s job.State) string {
 	case job.Available, job.Active, job.Completed:
 		return ""
 	}
+
 	return string(s)
 }
 
@@ -34,6 +35,7 @@ func statusTerm(s job.Status) string {
 	case job.StatusHeld:
 		return "j.held = 1"
 	}
+
 	switch state := job.State(s); {
 	case !slices.Contains(job.States(), state):
 		return "0 = 1"
@@ -44,6 +46,7 @@ func statusTerm(s job.Status) string {
 	case state == job.Retryable:
 		return "j.list_state = 'retryable' AND j.list_state <> '' AND j.list_state IN ('discarded', 'retryable')"
 	}
+
 	return "j.list_state = '" + string(s) + "' AND j.list_state <> ''"
 }
 
@@ -51,21 +54,27 @@ func statusTerm(s job.Status) string {
 // changed is when the job came where it is.
 func match(where *db.Where, f filter.Filter, changed string) {
 	where.Equal("j.queue", f.Queue)
+
 	if name := f.Foreign(); name != "" {
 		where.Add("j.source <> '' AND j.source = %s", name)
 	}
+
 	where.Equal("j.reason", string(f.Reason))
 	where.Pattern("j.type", f.Type)
 	where.Pattern("j.error_type", f.Class)
 	span(where, "j.attempts", f.Attempts)
+
 	if f.Attempts.Max > 0 && f.Attempts.Min == 0 { // a number that a source does not say is not a small one
 		where.Add("(j.attempts > 0 OR j.source = '')")
 	}
+
 	span(where, "j.run", f.Run)
 	where.Between(changed, f.From, f.To)
+
 	if f.ID != "" {
 		where.Add("j.id >= %s AND j.id < %s", f.ID, f.ID+"~") // '~' follows everything in an id
 	}
+
 	switch groups := f.Groups(); len(groups) {
 	case 0:
 	case 1:
@@ -74,6 +83,7 @@ func match(where *db.Where, f filter.Filter, changed string) {
 		const any = "j.group_id <> 0 AND j.group_id IN (SELECT id FROM groups WHERE fingerprint IN (SELECT value FROM json_each(%s)))"
 		where.Add(any, db.Rows(groups))
 	}
+
 	if f.Operation != 0 {
 		where.Add("j.seq IN (SELECT job_seq FROM operation_items WHERE operation_id = %s AND state = 'done')", f.Operation)
 	}
@@ -83,6 +93,7 @@ func span(where *db.Where, column string, s filter.Span) {
 	if s.Min > 0 {
 		where.Add(column+" >= %s", s.Min)
 	}
+
 	if s.Max > 0 {
 		where.Add(column+" <= %s", s.Max)
 	}
@@ -97,20 +108,25 @@ func Select(search db.Search, columns, join string, f filter.Filter, after filte
 		from, order[0] = search.From()
 		search.Match(&where, f)
 	}
+
 	if f.Status != "" {
 		where.Add(statusTerm(f.Status))
 	}
+
 	changed := changedAt(f.Status)
 	match(&where, f, changed)
+
 	if f.Order() == filter.Next {
 		return selectNext(&where, columns, join, f, after, limit)
 	}
+
 	if !f.ByEnqueueing() {
 		order = []string{changed, "j.seq"}
 		if f.Status == "" { // jobs of a source, of which none is active
 			order[0] = "j.changed_at"
 		}
 	}
+
 	return page(&where, "SELECT "+columns+" FROM "+from+join, f, order, after, limit)
 }
 
@@ -120,19 +136,24 @@ func Select(search db.Search, columns, join string, f filter.Filter, after filte
 func selectNext(where *db.Where, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	const queues = "(SELECT queue AS name FROM depths WHERE status = '%s' AND n > 0) AS q CROSS JOIN jobs AS j"
 	from := "jobs AS j INDEXED BY jobs_due"
+
 	where.Add("j.list_state IN ('scheduled', 'retryable')") // as the index says
+
 	if after != (filter.Cursor{}) {
 		where.Add("(j.run_at, j.seq) > (%s, %s)", db.Micros(after.At), after.Seq)
 	}
+
 	if f.Queue == "" {
 		where.Add("j.queue = q.name")
 	}
+
 	last, args := where.Limit(limit + 1)
 	soonest := where.String() + " ORDER BY j.run_at, j.seq" + last
 	if f.Queue == "" {
 		soonest = " WHERE j.seq IN (SELECT j.seq FROM " + from + soonest + ") ORDER BY j.run_at, j.seq" + last
 		from = fmt.Sprintf(queues, f.Status)
 	}
+
 	return "SELECT " + columns + " FROM " + from + join + soonest, args
 }
 
@@ -162,6 +183,7 @@ func indexFor(f filter.Filter) string {
 	case failure && f.Queue != "":
 		return " INDEXED BY jobs_failed_queue"
 	}
+
 	return ""
 }
 
@@ -178,6 +200,7 @@ func changedAt(s job.Status) string {
 	case "":
 		return "CASE j.state WHEN 'active' THEN j.started_at WHEN 'completed' THEN j.finished_at ELSE j.changed_at END"
 	}
+
 	return "j.changed_at"
 }
 
@@ -188,6 +211,7 @@ func page(where *db.Where, columns string, f filter.Filter, order []string, afte
 	if f.Sort == filter.Oldest {
 		before, direction = ">", ""
 	}
+
 	switch {
 	case after == filter.Cursor{}:
 	case len(order) == 1:
@@ -195,7 +219,9 @@ func page(where *db.Where, columns string, f filter.Filter, order []string, afte
 	default:
 		where.Add("("+strings.Join(order, ", ")+") "+before+" (%s, %s)", db.Micros(after.At), after.Seq)
 	}
+
 	last, args := where.Limit(limit + 1)
+
 	return columns + where.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction + last, args
 }
 

@@ -47,9 +47,11 @@ func (r Redaction) Complete() Redaction {
 	if r.Data == nil {
 		r.Data = func(_ string, data []byte) []byte { return data }
 	}
+
 	if r.Text == nil {
 		r.Text = func(text string) string { return text }
 	}
+
 	return r
 }
 
@@ -61,8 +63,10 @@ func (r Redaction) document(j job.Job) (d db.Document, fault error) {
 			d, fault = db.Document{ID: j.ID}, fmt.Errorf("hide the secrets of job %s: panic: %v", j.ID, why)
 		}
 	}()
+
 	j.Payload, j.Meta = r.Data(j.Type, j.Payload), r.Data(j.Type, j.Meta)
 	j.Error = job.ErrorInfo{Type: r.Text(j.Error.Type), Message: r.Text(j.Error.Message)}
+
 	return db.DocumentOf(j), nil
 }
 
@@ -117,15 +121,18 @@ const removed = -1
 func (p *Projection) Removed(t *db.Tx, jobs []job.Job) error {
 	const forget = `INSERT INTO search_backlog (job_seq, execution) SELECT value, $2 FROM json_each($1) WHERE true
 		ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`
+
 	seqs := make([]int64, 0, len(jobs))
 	for i := range jobs {
 		if j := &jobs[i]; j.State != job.Completed || j.Run > 1 || j.Attempts > 1 {
 			seqs = append(seqs, j.Seq)
 		}
 	}
+
 	if len(seqs) == 0 {
 		return nil
 	}
+
 	return t.Run(forget, db.Numbers(seqs), removed)
 }
 
@@ -159,6 +166,7 @@ func (p *Projection) Update(ctx context.Context) (total int, err error) {
 		if total += n; err != nil {
 			return total, err
 		}
+
 		if n == 0 {
 			return total, p.merge(ctx, func(time.Duration) {})
 		}
@@ -175,8 +183,10 @@ func (p *Projection) Sweep(ctx context.Context) (total int, err error) {
 		if n, more, err = p.Step(ctx); err != nil {
 			return total, fmt.Errorf("update the search index: %w", err)
 		}
+
 		total += n
 	}
+
 	return total, nil
 }
 
@@ -186,19 +196,24 @@ func (p *Projection) Step(ctx context.Context) (n int, more bool, err error) {
 	if p.stale.Load() {
 		return 0, true, p.empty(ctx)
 	}
+
 	waiting, err := p.unsearched(ctx)
 	if err != nil {
 		return 0, false, err
 	}
+
 	if len(waiting) == 0 {
 		p.swept, p.until = 0, 0
 		more, err = p.reindex(ctx)
 		return 0, more, err
 	}
+
 	if err := p.add(ctx, waiting); err != nil {
 		return 0, false, err
 	}
+
 	p.swept = waiting[len(waiting)-1].seq
+
 	return len(waiting), true, p.bound(ctx)
 }
 
@@ -208,11 +223,13 @@ func (p *Projection) bound(ctx context.Context) error {
 	if p.room--; p.room > 0 {
 		return nil
 	}
+
 	n, err := p.Segments(p.reader.In(ctx))
 	p.room = maxSegments - n
 	for more := true; n >= maxSegments && more && err == nil; n -= maxSegments {
 		more, err = p.Tidy(ctx)
 	}
+
 	return db.Wrap(err, "join segments of the search index")
 }
 
@@ -234,11 +251,14 @@ func (p *Projection) merge(ctx context.Context, then func(took time.Duration)) e
 		if lag, err := p.Lag(ctx); lag > 0 || err != nil {
 			return err
 		}
+
 		begin := time.Now()
+
 		more, err := p.Tidy(ctx)
 		if err != nil || !more {
 			return db.Wrap(err, "join the segments of the search index")
 		}
+
 		then(time.Since(begin))
 	}
 }
@@ -250,13 +270,16 @@ func (p *Projection) add(ctx context.Context, all []unsearched) error {
 	if err == nil || ctx.Err() != nil || db.Common(err) || errors.Is(err, fault.ErrStorageFull) {
 		return err
 	}
+
 	if half := len(all) / 2; half > 0 {
 		if err := p.add(ctx, all[:half]); err != nil {
 			return err
 		}
 		return p.add(ctx, all[half:])
 	}
+
 	p.log.Error("A failure cannot be made searchable. No search finds it until it fails again.", "job", all[0].document.ID, "error", err)
+
 	return p.done(ctx, all, p.state)
 }
 
@@ -274,10 +297,12 @@ func (p *Projection) index(ctx context.Context, all []unsearched) error {
 			entries = append(entries, db.Entry{Seq: u.seq, Before: u.before, Document: u.document})
 		}
 	}
+
 	next := p.state.Next(p.read)
 	if err := p.Put(ctx, next, entries, gone); err != nil {
 		return fmt.Errorf("make failures searchable: %w", err)
 	}
+
 	return p.done(ctx, all, next)
 }
 
@@ -286,22 +311,27 @@ func (p *Projection) index(ctx context.Context, all []unsearched) error {
 func (p *Projection) done(ctx context.Context, all []unsearched, now db.IndexState) error {
 	const remove = `DELETE FROM search_backlog WHERE job_seq IN (SELECT value FROM json_each($1)) AND execution = $2`
 	const note = `UPDATE redaction SET index_mark = $1`
+
 	byExecution := map[int64][]int64{} // a few numbers, each of many jobs
 	for _, u := range all {
 		byExecution[u.execution] = append(byExecution[u.execution], u.seq)
 	}
+
 	err := p.writer.Do(ctx, doneRows, func(t *db.Tx) error {
 		for execution, seqs := range byExecution {
 			if err := t.Run(remove, db.Numbers(seqs), execution); err != nil {
 				return err
 			}
 		}
+
 		t.Wrote()
+
 		return t.ExecExactly(1, note, now.Mark)
 	})
 	if err == nil {
 		p.state = now
 	}
+
 	return err
 }
 
@@ -310,6 +340,7 @@ func numbers(all []unsearched) []int64 {
 	for i, u := range all {
 		seqs[i] = u.seq
 	}
+
 	return seqs
 }
 
@@ -324,37 +355,47 @@ func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err erro
 		LEFT JOIN attempts AS a ON a.job_seq = w.job_seq AND a.execution = w.execution
 		LEFT JOIN dead_letters AS l ON l.job_seq = w.job_seq AND l.run = 1 AND w.execution = 0
 		WHERE w.job_seq > $1 AND w.job_seq <= $2 ORDER BY w.job_seq LIMIT $3 + 0`
+
 	const newest = `SELECT coalesce(max(job_seq), 0) FROM search_backlog`
 	if p.until == 0 {
 		if p.until, err = db.Value[int64](p.reader.In(ctx), newest); err != nil {
 			return nil, err
 		}
 	}
+
 	size := 0
+
 	err = p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var u unsearched
 		var j job.Job
+
 		err := rows.Scan(&u.seq, &u.execution, &j.ID, &j.Type, &j.Error.Type, &j.Error.Message, &j.Payload, (*[]byte)(&j.Meta))
 		if err != nil {
 			return err
 		}
+
 		u.document, u.fault = p.redact.document(j)
 		all = append(all, u)
+
 		if size += len(j.Payload) + len(j.Meta) + len(j.Error.Message); size >= stepBytes {
 			return db.ErrEnough
 		}
+
 		return nil
 	}, p.swept, p.until, stepRows)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
+
 	if p.read, err = db.Value[int64](p.reader.In(ctx), `SELECT n FROM revision`); err != nil {
 		return nil, err
 	}
+
 	known, err := p.Known(p.reader.In(ctx), numbers(all))
 	for i := range all {
 		all[i].before = known[all[i].seq]
 	}
+
 	return all, err
 }
 
@@ -383,17 +424,21 @@ const reindexStep = 5000
 func (p *Projection) Load(src db.Source) error {
 	const query = `SELECT fingerprint <> $1, again <> 0, index_mark, n FROM redaction, revision`
 	var stale, reindexing bool
+
 	_, err := db.Row(src, query, []any{&stale, &reindexing, &p.state.Mark, &p.state.Revision}, p.redact.Fingerprint)
 	if err != nil {
 		return fmt.Errorf("read the redaction of the search index: %w", err)
 	}
+
 	there, err := p.State(src)
 	if err != nil {
 		p.log.Error("The search index cannot be read. Search results are incomplete.", "error", err)
 	}
+
 	stale = stale || err != nil || !there.BelongsTo(p.state)
 	p.stale.Store(stale)
 	p.reindexing.Store(stale || reindexing)
+
 	return nil
 }
 
@@ -423,10 +468,12 @@ func (p *Projection) Current(f filter.Filter) error {
 // database.
 func (p *Projection) empty(ctx context.Context) error {
 	const begin = `UPDATE redaction SET fingerprint = $1, index_mark = $2, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
+
 	fresh := db.IndexState{Mark: rand.Text()}
 	if err := p.Clear(ctx, fresh); err != nil {
 		return fmt.Errorf("empty the search index: %w", err)
 	}
+
 	err := p.writer.Do(ctx, 1, func(t *db.Tx) error {
 		t.Wrote()
 		return t.ExecExactly(1, begin, p.redact.Fingerprint, fresh.Mark)
@@ -435,6 +482,7 @@ func (p *Projection) empty(ctx context.Context) error {
 		p.state = fresh
 		p.stale.Store(false)
 	}
+
 	return err
 }
 
@@ -449,23 +497,29 @@ func (p *Projection) reindex(ctx context.Context) (more bool, err error) {
 			UNION ALL SELECT job_seq, 0 FROM dead_letters WHERE job_seq >= $1 AND job_seq < $2
 		) AS failed WHERE true GROUP BY job_seq ON CONFLICT (job_seq) DO NOTHING`
 	const move = `UPDATE redaction SET again = $1`
+
 	before, err := db.Value[int64](p.reader.In(ctx), query)
 	if err != nil || before == 0 {
 		return false, err
 	}
+
 	first := max(1, before-reindexStep)
 	if before == 1 {
 		first = 0
 	}
+
 	err = p.writer.Do(ctx, reindexStep, func(t *db.Tx) error {
 		if err := t.Run(note, first, before); err != nil {
 			return err
 		}
+
 		t.Wrote()
+
 		return t.ExecExactly(1, move, first)
 	})
 	if err == nil && first == 0 {
 		p.reindexing.Store(false)
 	}
+
 	return true, err
 }

@@ -54,6 +54,7 @@ func (*Projection) Asked(t *db.Tx, ask projection.Ask) error {
 	seqs := make([]int64, len(ask.Jobs))
 	for i, j := range ask.Jobs {
 		seqs[i] = j.Seq
+
 		err := acts.Add(t, j.Source, j.Seq, j.Run, string(ask.Kind), string(ask.Mode), db.Micros(ask.At), ask.By.Name, ask.Operation,
 			db.Micros(ask.Due), ask.Payload, string(state), db.Micros(ended), why)
 		if err != nil {
@@ -65,6 +66,7 @@ func (*Projection) Asked(t *db.Tx, ask projection.Ask) error {
 	if err != nil || !ask.Unattached {
 		return err
 	}
+
 	return Left(t, seqs)
 }
 
@@ -76,10 +78,13 @@ func (*Projection) Removed(t *db.Tx, jobs []job.Job) error {
 			seqs = append(seqs, j.Seq)
 		}
 	}
+
 	if len(seqs) == 0 {
 		return nil
 	}
+
 	these := db.Numbers(seqs)
+
 	return db.Steps(t,
 		db.Any(`DELETE FROM mirrored WHERE job_seq IN (SELECT value FROM json_each($1))`, these),
 		db.Any(`DELETE FROM source_acts WHERE job_seq IN (SELECT value FROM json_each($1))`, these))
@@ -118,32 +123,39 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 	const keys = `SELECT ` + knownColumns + ` FROM mirrored AS m WHERE m.source = $1 AND m.key IN (SELECT value FROM json_each($2))`
 	const threads = `SELECT ` + knownColumns + ` FROM mirrored AS m
 		WHERE m.source = $1 AND m.thread IN (SELECT value FROM json_each($2)) ORDER BY m.job_seq`
+
 	wanted := make([]string, len(records))
 	for i, r := range records {
 		wanted[i] = db.Clean(r.Key)
 	}
+
 	byKey, byThread = map[string]Known{}, map[string]Known{}
 	found, err := db.All(src, keys, (*Known).fields, name, db.Rows(wanted))
 	for _, k := range found {
 		byKey[k.Key] = k
 	}
+
 	if wanted = wanted[:0]; err != nil {
 		return nil, nil, err
 	}
+
 	for _, r := range records {
 		if _, known := byKey[db.Clean(r.Key)]; !known && r.Thread != "" {
 			wanted = append(wanted, db.Clean(r.Thread))
 		}
 	}
+
 	if len(wanted) == 0 {
 		return byKey, byThread, nil
 	}
+
 	found, err = db.All(src, threads, (*Known).fields, name, db.Rows(wanted))
 	for _, k := range found { // the newest job of a thread comes last
 		if !k.Lies || k.UnderWay { // one that is still there under its own key is another record
 			byThread[k.Thread] = k
 		}
 	}
+
 	return byKey, byThread, err
 }
 
@@ -155,6 +167,7 @@ func (p *Projection) Duplicates(ctx context.Context, name string, records []sour
 	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
 		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies <> 0
 			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
+
 	var threads, keys []string
 	for _, r := range records {
 		keys = append(keys, db.Clean(r.Key))
@@ -162,15 +175,18 @@ func (p *Projection) Duplicates(ctx context.Context, name string, records []sour
 			threads = append(threads, db.Clean(r.Thread))
 		}
 	}
+
 	if len(threads) == 0 {
 		return nil, nil
 	}
+
 	return db.All(p.reader.In(ctx), query, presentFields, name, db.Rows(threads), db.Rows(keys), len(records))
 }
 
 // Unseen are those of the records that the mirror does not know as they are.
 func (p *Projection) Unseen(ctx context.Context, name string, records []source.Record) ([]source.Record, error) {
 	byKey, _, err := Lookup(p.reader.In(ctx), name, records)
+
 	return slices.DeleteFunc(slices.Clone(records), func(r source.Record) bool {
 		k, known := byKey[db.Clean(r.Key)]
 		return known && k.Lies && k.Mark == r.Mark()
@@ -195,6 +211,7 @@ func Note(t *db.Tx, notes *db.Batch, name string, seq int64, now time.Time, r *s
 	if err != nil {
 		return err
 	}
+
 	return notes.Add(t, seq, name, r.Key, r.Thread, r.Place, r.Witness, r.Mark(), 1, db.Micros(now), string(warnings), r.Raw)
 }
 
@@ -238,15 +255,18 @@ func (p *Projection) Take(ctx context.Context, name string, most int) ([]source.
 	const query = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'asked'
 		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id LIMIT $2 + 0`
 	const update = `UPDATE source_acts SET state = 'begun' WHERE id IN (SELECT value FROM json_each($1)) AND state = 'asked'`
+
 	return db.Write(ctx, p.writer, most, func(t *db.Tx) ([]source.Act, error) {
 		acts, err := db.All(t, query, actFields, name, most)
 		if err != nil || len(acts) == 0 {
 			return nil, err
 		}
+
 		ids := make([]int64, len(acts))
 		for i := range acts {
 			ids[i], acts[i].State = acts[i].ID, source.Begun
 		}
+
 		return acts, t.ExecExactly(len(ids), update, db.Numbers(ids))
 	})
 }
@@ -272,6 +292,7 @@ func (p *Projection) Open(ctx context.Context) (map[string]int64, error) {
 func (p *Projection) Locate(ctx context.Context, name, address, movedFrom string) (earlier string, err error) {
 	const note = `INSERT INTO source_addresses (source, address) VALUES ($1, $2)
 		ON CONFLICT (source) DO UPDATE SET address = excluded.address`
+
 	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (string, error) {
 		noted, err := db.Value[string](t, `SELECT address FROM source_addresses WHERE source = $1`, name)
 		if err != nil || noted == address {
@@ -284,6 +305,7 @@ func (p *Projection) Locate(ctx context.Context, name, address, movedFrom string
 				return noted, err
 			}
 		}
+
 		return "", t.Run(note, name, address)
 	})
 }
@@ -317,6 +339,7 @@ func EndReplays(t *db.Tx, now time.Time, results []source.Result) (acts map[int6
 	const query = `SELECT id, job_seq FROM source_acts WHERE id IN (SELECT value FROM json_each($1))
 		AND kind = 'replay' AND state IN ('asked', 'begun')`
 	type under struct{ act, job int64 }
+
 	var done []int64
 	why := map[int64]string{}
 	for _, r := range results {
@@ -324,13 +347,16 @@ func EndReplays(t *db.Tx, now time.Time, results []source.Result) (acts map[int6
 			done, why[r.ID] = append(done, r.ID), r.Why
 		}
 	}
+
 	if len(done) == 0 {
 		return nil, nil, nil
 	}
+
 	found, err := db.All(t, query, func(u *under) []any { return []any{&u.act, &u.job} }, db.Numbers(done))
 	if err != nil {
 		return nil, nil, err
 	}
+
 	ended := db.NewBatch(3, `UPDATE source_acts SET state = 'done', ended_at = e.column2, why = e.column3, payload = NULL
 		FROM (VALUES `, `) AS e WHERE id = e.column1`)
 	acts = map[int64]bool{}
@@ -340,6 +366,7 @@ func EndReplays(t *db.Tx, now time.Time, results []source.Result) (acts map[int6
 			return nil, nil, err
 		}
 	}
+
 	return acts, seqs, ended.Flush(t)
 }
 
@@ -356,11 +383,14 @@ func (p *Projection) Acts(ctx context.Context, name string, most int) ([]source.
 	const unknown = `SELECT ` + actColumns + actTables + ` WHERE a.source = $1 AND a.state = 'unknown'
 		AND a.state IN ('asked', 'begun', 'unknown') ORDER BY a.id DESC LIMIT $2 + 0`
 	src := p.reader.In(ctx)
+
 	first, err := db.All(src, unknown, actFields, name, most)
 	if err != nil {
 		return nil, err
 	}
+
 	newest, err := db.All(src, query, actFields, name, most)
+
 	return append(first, slices.DeleteFunc(newest, func(a source.Act) bool { return a.State == source.Unknown })...), err
 }
 
@@ -369,14 +399,18 @@ func Of(src db.Source, seq int64) (*source.Mirrored, error) {
 	const query = `SELECT key, thread, place, witness, lies, seen_at, warnings FROM mirrored WHERE job_seq = $1`
 	const acts = `SELECT ` + actColumns + actTables + ` WHERE a.job_seq = $1 ORDER BY a.id DESC`
 	m, warnings := new(source.Mirrored), ""
+
 	found, err := db.Row(src, query, []any{&m.Key, &m.Thread, &m.Place, &m.Witness, &m.Lies, db.Time(&m.SeenAt), &warnings}, seq)
 	if err != nil || !found {
 		return nil, err
 	}
+
 	if err := json.Unmarshal([]byte(warnings), &m.Warnings); err != nil {
 		return nil, err
 	}
+
 	m.Acts, err = db.All(src, acts, actFields, seq)
+
 	return m, err
 }
 
@@ -409,10 +443,12 @@ func (p *Projection) Returned(ctx context.Context, name string, before source.Ha
 		JOIN mirrored AS m ON m.job_seq = j.seq
 		WHERE j.source = $1 AND j.state = 'returned'
 			AND (j.changed_at, j.seq) < ($2, $3) ORDER BY j.changed_at DESC, j.seq DESC LIMIT $4 + 0`
+
 	since := int64(math.MaxInt64)
 	if !before.Since.IsZero() {
 		since = db.Micros(before.Since)
 	}
+
 	return db.All(p.reader.In(ctx), query, func(h *source.Handed) []any {
 		return []any{&h.Seq, &h.Run, db.Time(&h.Since), &h.Key, &h.Thread, &h.Place}
 	}, name, since, before.Seq, limit)

@@ -52,11 +52,13 @@ func (c *checkpointer) loop() {
 			}
 		case <-again:
 		}
+
 		again = nil
 		err := c.move()
 		if errors.Is(err, fault.ErrStorageFull) {
 			again = time.After(tryAgain)
 		}
+
 		if err != nil && !tried {
 			c.engine.health.Log().Warn("Committed pages stay in the log of the database for now.", "path", c.engine.path, "error", err)
 		}
@@ -67,6 +69,7 @@ func (c *checkpointer) loop() {
 // the log may have room for a while, and the writer finds out on its own.
 func (c *checkpointer) move() error {
 	const query = `PRAGMA wal_checkpoint(PASSIVE)`
+
 	_, err := c.db.ExecContext(context.Background(), query)
 	err = classify(c.engine.path, err)
 	switch {
@@ -75,6 +78,7 @@ func (c *checkpointer) move() error {
 	case errors.Is(err, fault.ErrStorageFull):
 		return err
 	}
+
 	return c.engine.health.Report(err)
 }
 
@@ -83,6 +87,7 @@ func (c *checkpointer) wrote(rows int) {
 	if c.grown += rows + commitPages; c.grown < checkpointPages {
 		return
 	}
+
 	select {
 	case c.due <- struct{}{}:
 		c.grown = 0

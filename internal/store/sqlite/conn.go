@@ -44,11 +44,14 @@ func (c *session) query(text string) (*sql.Stmt, error) {
 	if stmt, ok := c.queries[text]; ok {
 		return stmt, nil
 	}
+
 	stmt, err := c.conn.PrepareContext(context.Background(), text)
 	if err != nil {
 		return nil, fmt.Errorf("prepare %q: %w", text, err)
 	}
+
 	c.queries[text] = stmt
+
 	return stmt, nil
 }
 
@@ -57,6 +60,7 @@ func (c *session) Query(query string, each func(*sql.Rows) error, args ...any) e
 	if err != nil {
 		return err
 	}
+
 	return db.Scan(stmt.QueryContext(context.Background(), args...))(each)
 }
 
@@ -65,6 +69,7 @@ func (c *session) Exec(query string, args ...any) (changed int64, err error) {
 		changed, err = c.exec(conn.(driver.Conn), query, args)
 		return err
 	})
+
 	return changed, err
 }
 
@@ -75,21 +80,26 @@ func (c *session) exec(conn driver.Conn, query string, args []any) (int64, error
 		if stmt, err = conn.Prepare(query); err != nil {
 			return 0, fmt.Errorf("prepare %q: %w", query, err)
 		}
+
 		c.execs[query] = stmt
 	}
 	defer func() { clear(c.values) }() // texts can be large
+
 	c.values = c.values[:0]
 	for i, arg := range args {
 		value, err := driver.DefaultParameterConverter.ConvertValue(arg)
 		if err != nil {
 			return 0, err
 		}
+
 		c.values = append(c.values, driver.NamedValue{Ordinal: i + 1, Value: value})
 	}
+
 	result, err := stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.values)
 	if err != nil {
 		return 0, err
 	}
+
 	return result.RowsAffected()
 }
 
@@ -106,14 +116,17 @@ func (c *conn) Begin(ctx context.Context) error {
 	if err := c.engine.Check(); err != nil {
 		return err
 	}
+
 	for try := 1; ; try++ {
 		_, err := c.Exec("BEGIN IMMEDIATE")
 		if busy(err) && try < maxTries && pause(ctx, try) {
 			continue
 		}
+
 		if err == nil {
 			c.engine.locks.main.remember()
 		}
+
 		return err
 	}
 }
@@ -153,6 +166,7 @@ func (c *session) Rollback(cause error) error {
 	if err == nil || code(err) == lib.SQLITE_ERROR && endsTransaction(cause) {
 		return nil
 	}
+
 	return fmt.Errorf("%w: roll back: %w", fault.ErrBroken, err)
 }
 
@@ -167,13 +181,16 @@ func (c *session) Close() error {
 	for _, stmt := range c.queries {
 		errs = append(errs, stmt.Close())
 	}
+
 	errs = append(errs, c.conn.Raw(func(any) error {
 		var errs []error
 		for _, stmt := range c.execs {
 			errs = append(errs, stmt.Close())
 		}
+
 		return errors.Join(errs...)
 	}))
+
 	return errors.Join(append(errs, c.conn.Close())...)
 }
 
@@ -204,9 +221,11 @@ func classify(path string, err error) error {
 	if code(err) == lib.SQLITE_IOERR_FSTAT && !errors.As(err, new(*db.FileError)) {
 		return unsafe(path, "the database file %s is not in its place (%w); put it back, and work continues automatically", path, err)
 	}
+
 	if kind := kindOf(err); kind != nil && !errors.As(err, new(*db.FileError)) {
 		return &db.FileError{Path: path, Kind: kind, Err: err}
 	}
+
 	return err
 }
 
@@ -231,5 +250,6 @@ func kindOf(err error) error {
 	case p == lib.SQLITE_NOMEM || p == lib.SQLITE_CANTOPEN && resource.Probe(job.Descriptors) != nil:
 		return fault.ErrStarved
 	}
+
 	return nil
 }

@@ -33,19 +33,24 @@ func (f File) Backup(ctx context.Context, to string, replace bool, heard Progres
 	if err != nil {
 		return denied(f.Path, err)
 	}
+
 	if to, err = filepath.Abs(to); err != nil {
 		return err
 	}
+
 	if err := free(to, from, replace); err != nil {
 		return err
 	}
+
 	copied, err := copyTo(ctx, from, filepath.Dir(to), heard)
 	if err != nil {
 		return err
 	}
+
 	if replace {
 		return settle(copied, to)
 	}
+
 	return settleNew(copied, to)
 }
 
@@ -59,6 +64,7 @@ func free(to, database string, replace bool) error {
 	if belongs(to, database) {
 		return fmt.Errorf("%s is a file of the database itself; name another file", to)
 	}
+
 	what, err := os.Lstat(to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,6 +76,7 @@ func free(to, database string, replace bool) error {
 	case !replace:
 		return fmt.Errorf("%s: %w", to, fs.ErrExist)
 	}
+
 	return nil
 }
 
@@ -79,7 +86,9 @@ func belongs(name, database string) bool {
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
 		name = filepath.Join(dir, filepath.Base(name))
 	}
+
 	there, _ := os.Stat(name)
+
 	return slices.ContainsFunc(append(filesOf(database), database+lockSuffix), func(own string) bool {
 		what, err := os.Stat(own)
 		return own == name || err == nil && there != nil && os.SameFile(what, there)
@@ -98,6 +107,7 @@ func kindOfFile(mode fs.FileMode) string {
 	case mode&fs.ModeSocket != 0:
 		return "a socket"
 	}
+
 	return "a device"
 }
 
@@ -110,16 +120,20 @@ func (f File) Restore(ctx context.Context, from string, replace bool, heard Prog
 	if err != nil {
 		return "", err
 	}
+
 	if from, err = existing(from); err != nil {
 		return "", err
 	}
+
 	if from == path {
 		return "", fmt.Errorf("%s is the database itself; name its backup", from)
 	}
+
 	held, err := takeLockFile(path)
 	if err != nil {
 		return "", err
 	}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, held.abandon())
@@ -127,27 +141,35 @@ func (f File) Restore(ctx context.Context, from string, replace bool, heard Prog
 			err = held.Close()
 		}
 	}()
+
 	old, err := lockOld(path)
 	if err != nil {
 		return "", err
 	}
+
 	defer func() { err = errors.Join(err, old.Close()) }()
+
 	if old.there && !replace {
 		return "", fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
+
 	copied, err := copyTo(ctx, from, filepath.Dir(path), heard)
 	if err != nil {
 		return "", err
 	}
+
 	if err := checkSchema(ctx, copied, from); err != nil {
 		return "", errors.Join(err, os.Remove(copied))
 	}
+
 	if old.there {
 		kept = path + ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
 	}
+
 	if err := errors.Join(setAside(path, kept), settle(copied, path)); err != nil {
 		return "", err
 	}
+
 	return kept, held.describeNew(path)
 }
 
@@ -157,6 +179,7 @@ func existing(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return filepath.EvalSymlinks(path)
 }
 
@@ -166,10 +189,12 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 	if err := copyable(ctx, from); err != nil {
 		return "", err
 	}
+
 	f, err := os.CreateTemp(dir, ".redrive-copy-*") // for its owner alone
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the directory %s does not exist; create it (mkdir -p %s)", dir, dir)
 	}
+
 	if err != nil {
 		return "", unwritable(dir, err)
 	}
@@ -178,16 +203,19 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 			err = errors.Join(err, removeCopy(f.Name()))
 		}
 	}()
+
 	pool, err := sql.Open("sqlite", dsn(from, append(safety(), "mode=ro", pragma("busy_timeout", "2000"))...))
 	if err != nil {
 		return "", err
 	}
+
 	err = vacuum(ctx, pool, f, heard)
 	if err == nil {
 		err = soundCopy(ctx, pool, from, f.Name())
 	} else {
 		err = atFault(from, f, err)
 	}
+
 	if err := errors.Join(err, pool.Close()); err != nil {
 		return f.Name(), err
 	}
@@ -195,6 +223,7 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 	if err := f.Sync(); err != nil {
 		return f.Name(), unkept(from, f, err)
 	}
+
 	return f.Name(), nil
 }
 
@@ -205,6 +234,7 @@ func removeCopy(name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+
 	return errors.Join(err, os.Remove(name))
 }
 
@@ -215,16 +245,20 @@ func soundCopy(ctx context.Context, pool *sql.DB, from, copied string) error {
 	if err == nil && problem == "" {
 		return nil
 	}
+
 	var whole string
 	if err := pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&whole); err != nil {
 		return classify(from, err)
 	}
+
 	if whole != "ok" {
 		return &db.FileError{Path: from, Kind: fault.ErrCorrupt, Err: errors.New(whole)}
 	}
+
 	if err == nil {
 		err = errors.New(problem)
 	}
+
 	return fmt.Errorf("the copy could not be read back as it was written (%w): check the disk that holds %s, or name another directory; "+
 		"%s is intact", err, filepath.Dir(copied), from)
 }
@@ -240,6 +274,7 @@ func atFault(from string, to *os.File, err error) error {
 			return unkept(from, to, err)
 		}
 	}
+
 	return classify(from, err)
 }
 
@@ -256,6 +291,7 @@ func unkept(from string, to *os.File, err error) error {
 		return fmt.Errorf("the disk that holds the directory %s is full: make room there, or name another directory; "+
 			"%s was only read (%w)", dir, from, err)
 	}
+
 	return fmt.Errorf("the disk that holds the directory %s could not be written: check it, or name another directory; "+
 		"%s was only read (%w)", dir, from, err)
 }
@@ -267,6 +303,7 @@ func unwritable(dir string, err error) error {
 		return fmt.Errorf("write to the directory %s: %w; name another one, or run this command as a user who can write there",
 			dir, fs.ErrPermission)
 	}
+
 	return err
 }
 
@@ -275,13 +312,16 @@ func copyable(ctx context.Context, path string) error {
 	if err := checkLog(path); err != nil {
 		return err
 	}
+
 	version, err := checkVersion(ctx, path, rest{}.mode())
 	if refused := unreadable(path, err); refused != nil {
 		return refused
 	}
+
 	if primary(err) == lib.SQLITE_NOTADB || err == nil && version == 0 {
 		return fmt.Errorf("%s is %w", path, ErrForeign)
 	}
+
 	return classify(path, err)
 }
 
@@ -289,16 +329,20 @@ func copyable(ctx context.Context, path string) error {
 func vacuum(ctx context.Context, from *sql.DB, to *os.File, heard Progress) error {
 	const size = `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`
 	var all int64
+
 	if err := from.QueryRowContext(ctx, size).Scan(&all); err != nil {
 		return err
 	}
+
 	done := make(chan error, 1)
 	go func() {
 		_, err := from.ExecContext(ctx, `VACUUM INTO ?`, to.Name())
 		done <- err
 	}()
+
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
+
 	for {
 		select {
 		case err := <-done:
@@ -318,10 +362,12 @@ func check(ctx context.Context, path string) (problem string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	err = pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&problem)
 	if problem == "ok" {
 		problem = ""
 	}
+
 	return problem, errors.Join(err, pool.Close())
 }
 
@@ -346,9 +392,11 @@ func settleNew(copied, to string) error {
 			return err
 		}
 	}
+
 	if err := errors.Join(err, os.Remove(copied)); err != nil {
 		return err
 	}
+
 	return syncDir(filepath.Dir(to))
 }
 
@@ -358,6 +406,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
+
 	return errors.Join(d.Sync(), d.Close())
 }
 
@@ -382,20 +431,25 @@ func lockOld(path string) (o oldFile, err error) {
 	if err != nil {
 		return o, err
 	}
+
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return oldFile{there: logs}, nil
 	}
+
 	if err != nil {
 		return o, err
 	}
+
 	err = lockRange(f, true)
 	if errors.Is(err, errHeld) {
 		err = &db.LockedError{Path: path}
 	}
+
 	if err != nil {
 		return o, errors.Join(err, f.Close())
 	}
+
 	return oldFile{f, true}, nil
 }
 
@@ -403,6 +457,7 @@ func lockOld(path string) (o oldFile, err error) {
 // belong together, and removes the files that can be rebuilt.
 func setAside(path, name string) error {
 	var errs []error
+
 	move := func(suffix string) {
 		err := os.Rename(path+suffix, name+suffix)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -414,11 +469,13 @@ func setAside(path, name string) error {
 			move(suffix)
 		}
 	}
+
 	for _, suffix := range []string{"-shm", indexSuffix, indexSuffix + "-wal", indexSuffix + "-shm", indexSuffix + "-journal"} {
 		if err := os.Remove(path + suffix); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -428,6 +485,8 @@ func (f *lockFile) describeNew(path string) error {
 	if err != nil {
 		return err
 	}
+
 	l := locks{file: f, main: &mainFile{File: main, path: path}}
+
 	return errors.Join(l.describe(), main.Close())
 }

@@ -32,24 +32,30 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	name := path
 	for range maxLinks {
 		if real, err := filepath.EvalSymlinks(path); !errors.Is(err, fs.ErrNotExist) {
 			return real, err
 		}
+
 		target, err := os.Readlink(path)
 		if err != nil { // no link
 			return resolveNew(name, path)
 		}
+
 		if !filepath.IsAbs(target) {
 			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 			if err != nil {
 				return "", err
 			}
+
 			target = dir + string(filepath.Separator) + target // not Join, which would shorten link/..
 		}
+
 		path = target
 	}
+
 	return "", unsafe(name, "%s leads through too many symbolic links; name the database file itself", name)
 }
 
@@ -63,10 +69,12 @@ func resolveNew(name, path string) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) && path == name {
 		return "", unsafe(path, "the directory %s does not exist; create it (mkdir -p %s), or name another database file", dir, dir)
 	}
+
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", unsafe(path, "%s is a symbolic link to %s, whose directory does not exist: mount or create it, "+
 			"or name another file", name, path)
 	}
+
 	return filepath.Join(real, filepath.Base(path)), err
 }
 
@@ -74,22 +82,27 @@ func resolveNew(name, path string) (string, error) {
 // is written to it.
 func checkHeader(main io.ReaderAt, path string) error {
 	header := make([]byte, headerSize)
+
 	n, err := main.ReadAt(header, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+
 	if n == 0 {
 		return nil // new
 	}
+
 	sound := n == headerSize && string(header[:len(magic)]) == magic
 	id := binary.BigEndian.Uint32(header[applicationIDOffset:])
 	if sound && id == applicationID {
 		return nil
 	}
+
 	if sound && id != 0 {
 		return fmt.Errorf("the file is an SQLite database of another program (application id %#x) and %w; it was left as it is: "+
 			"name another file", id, ErrForeign)
 	}
+
 	switch made, hot, err := journalOf(path); {
 	case err != nil:
 		return err
@@ -101,6 +114,7 @@ func checkHeader(main io.ReaderAt, path string) error {
 		return fmt.Errorf("the file is an SQLite database of another program, with an unfinished write, and %w; it was left as it is: "+
 			"name another file", ErrForeign)
 	}
+
 	return nil
 }
 
@@ -120,16 +134,21 @@ func journalOf(path string) (made, hot bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, false, nil
 	}
+
 	if err != nil {
 		return false, false, err
 	}
+
 	header := make([]byte, journalHeader)
+
 	_, err = io.ReadFull(f, header)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it was just begun
 		return false, false, f.Close()
 	}
+
 	hot = string(header[:len(journalMagic)]) == journalMagic
 	made = hot && binary.BigEndian.Uint32(header[journalPages:]) == 0
+
 	return made, hot, errors.Join(err, f.Close())
 }
 
@@ -141,6 +160,7 @@ func rollBack(ctx context.Context, path string) error {
 	}
 	var tables int
 	const query = `SELECT count(*) FROM sqlite_schema`
+
 	return errors.Join(pool.QueryRowContext(ctx, query).Scan(&tables), pool.Close())
 }
 
@@ -156,17 +176,21 @@ func denied(path string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w; %s", err, remedy)
 	}
+
 	if !isOneOf(err, lib.SQLITE_CANTOPEN, lib.SQLITE_READONLY) {
 		return err
 	}
+
 	for _, suffix := range append([]string{""}, besides...) {
 		if errors.Is(access(path+suffix, unix.R_OK), fs.ErrPermission) {
 			return fmt.Errorf("read %s: %w; %s", path+suffix, fs.ErrPermission, remedy)
 		}
 	}
+
 	if dir := filepath.Dir(path); errors.Is(access(dir, unix.W_OK), fs.ErrPermission) {
 		return fmt.Errorf("write to the directory %s, where SQLite needs a file to read %s: %w; %s", dir, path, fs.ErrPermission, remedy)
 	}
+
 	return err
 }
 
@@ -177,9 +201,11 @@ func unreadable(path string, err error) error {
 	if err := denied(path, err); errors.Is(err, fs.ErrPermission) {
 		return err
 	}
+
 	if halfWritten(err) {
 		return unsafe(path, "%s was left with an unfinished write by a killed process; start the dashboard with it once to undo the write", path)
 	}
+
 	return nil
 }
 
@@ -203,10 +229,12 @@ func restOf(path string) rest {
 			}
 		}
 	}
+
 	what, err := os.Stat(path)
 	if err != nil {
 		return rest{path: path}
 	}
+
 	return rest{path, what}
 }
 
@@ -238,6 +266,7 @@ func checkVersion(ctx context.Context, path string, mode []string) (version int6
 	const query = `SELECT user_version, application_id,
 			(SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'goose%' AND name NOT LIKE 'sqlite%')
 		FROM pragma_user_version, pragma_application_id`
+
 	var id, tables int64
 	err = pool.QueryRowContext(ctx, query).Scan(&version, &id, &tables)
 	switch {
@@ -249,6 +278,7 @@ func checkVersion(ctx context.Context, path string, mode []string) (version int6
 		return 0, unsafe(path, "the database %s has schema %d, this program knows schemas up to %d; it was left as it is: "+
 			"use a newer version of the program", path, version, schemaVersion)
 	}
+
 	return version, nil
 }
 
@@ -258,6 +288,7 @@ func dsn(path string, params ...string) string {
 	for i, p := range params {
 		query += string("?&"[min(i, 1)]) + p
 	}
+
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + query
 }
 
@@ -280,6 +311,7 @@ func writerDSN(path string, relaxed bool) string {
 	if relaxed {
 		synchronous = "normal"
 	}
+
 	return dsn(path, append(safety(), "mode=rw", "_txlock=immediate",
 		pragma("busy_timeout", "0"), pragma("journal_mode", "wal"), pragma("synchronous", synchronous),
 		pragma("wal_autocheckpoint", "8000"), pragma("journal_size_limit", "67108864"), pragma("cache_size", "-16000"))...)

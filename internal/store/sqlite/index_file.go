@@ -72,6 +72,7 @@ func openIndex(ctx context.Context, main string) *indexFile {
 			f.fault = f.open(ctx)
 		}
 	}
+
 	return f
 }
 
@@ -84,21 +85,27 @@ func (f *indexFile) open(ctx context.Context) (err error) {
 	if refused == nil {
 		refused = file.Close() // SQLite has not opened it yet
 	}
+
 	if _, missing := os.Lstat(f.path); missing != nil { // an index that can only be read can still be searched
 		return f.classify(refused)
 	}
+
 	if f.pool, err = sql.Open("sqlite", indexDSN(f.path)); err != nil {
 		return err
 	}
+
 	f.pool.SetMaxOpenConns(1)
+
 	c, err := f.pool.Conn(ctx)
 	if err == nil {
 		f.write = indexWriter{newSession(c)}
 		err = f.prepare(ctx)
 	}
+
 	if err != nil {
 		return f.classify(errors.Join(err, refused, f.discard()))
 	}
+
 	return nil
 }
 
@@ -111,6 +118,7 @@ func (f *indexFile) prepare(ctx context.Context) error {
 	if _, err := db.Row(f.write, query, []any{&version, &application, &tables}); err != nil {
 		return err
 	}
+
 	switch {
 	case tables > 0 && application != indexApplication:
 		return fmt.Errorf("%s is a database of another program; move it away and start this program again", f.path)
@@ -120,7 +128,9 @@ func (f *indexFile) prepare(ctx context.Context) error {
 	case tables > 0:
 		return errOldIndex
 	}
+
 	_, err := f.write.conn.ExecContext(ctx, indexSchema)
+
 	return err
 }
 
@@ -132,6 +142,7 @@ func (f *indexFile) remove() error {
 			errs = append(errs, err)
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -140,12 +151,15 @@ func (f *indexFile) discard() error {
 	if f.pool == nil {
 		return nil
 	}
+
 	var err error
 	if f.write.session != nil {
 		err = f.write.Close()
 	}
+
 	err = errors.Join(err, f.pool.Close())
 	f.pool, f.write = nil, indexWriter{}
+
 	return err
 }
 
@@ -153,6 +167,7 @@ func (f *indexFile) discard() error {
 func (f *indexFile) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	f.fault = db.ErrClosed
 	return f.discard()
 }
@@ -161,16 +176,19 @@ func (f *indexFile) close() error {
 func (f *indexFile) transact(ctx context.Context, do func(*db.Tx) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	switch {
 	case errors.Is(f.fault, db.ErrClosed):
 		return f.fault
 	case f.fault != nil:
 		return fmt.Errorf("the search index cannot be used until this program is restarted: %w", f.fault)
 	}
+
 	err := f.classify(db.Transact(ctx, f.write, do))
 	if errors.Is(err, fault.ErrBroken) {
 		f.fault = err // the connection may still be in the transaction
 	}
+
 	return err
 }
 
@@ -195,5 +213,6 @@ func (f *indexFile) classify(err error) error {
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
 		return &db.FileError{Path: f.path, Kind: fault.ErrReadOnly, Err: err}
 	}
+
 	return classify(f.path, err)
 }

@@ -27,17 +27,21 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 	if err != nil {
 		return err
 	}
+
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
+
 	if err := examinable(ctx, path); err != nil {
 		return err
 	}
+
 	before := restOf(path)
 	err = look(ctx, path, before.mode(), do)
 	if before.what != nil && !before.lasts() {
 		return look(ctx, path, rest{}.mode(), do)
 	}
+
 	return err
 }
 
@@ -48,17 +52,22 @@ func look(ctx context.Context, path string, mode []string, do func(src db.Source
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
+
 	src, err := inspect(ctx, pool, path, mode)
 	if err != nil {
 		return classify(path, err)
 	}
+
 	defer func() { err = errors.Join(err, src.close()) }()
+
 	whole := integrity(src, "main", "the database file is intact")
 	found := []db.Finding{whole, onlyOwn(ctx, src, schemaVersion), keepsAudit().Examine(src)}
 	do(src, append(found, src.searchable()...))
+
 	if whole.Problem != "" {
 		return &db.FileError{Path: path, Kind: fault.ErrCorrupt, Err: errors.New(whole.Problem)}
 	}
+
 	return nil
 }
 
@@ -70,10 +79,12 @@ func examinable(ctx context.Context, path string) error {
 	if err := cmp.Or(checkNames(path), checkThere(path, false), missing, checkLog(path)); err != nil {
 		return denied(path, err)
 	}
+
 	version, err := checkVersion(ctx, path, restOf(path).mode())
 	if refused := unreadable(path, err); refused != nil {
 		return refused
 	}
+
 	switch {
 	case primary(err) == lib.SQLITE_NOTADB:
 		return fmt.Errorf("%s is %w, or its beginning is damaged: %w", path, ErrForeign, err)
@@ -86,6 +97,7 @@ func examinable(ctx context.Context, path string) error {
 	case version < schemaVersion:
 		return fmt.Errorf("%s has schema %d, this program looks at schema %d: start the dashboard with it once", path, version, schemaVersion)
 	}
+
 	return nil
 }
 
@@ -100,32 +112,40 @@ type inspected struct {
 // inspect begins to look at the file at a path, and at its search index.
 func inspect(ctx context.Context, pool *sql.DB, path string, mode []string) (i inspected, err error) {
 	const attach = `ATTACH DATABASE ? AS search_file`
+
 	i.ctx = ctx
 	if i.conn, err = pool.Conn(ctx); err != nil {
 		return i, err
 	}
+
 	if _, i.index = os.Stat(path + indexSuffix); i.index == nil {
 		_, i.index = i.conn.ExecContext(ctx, attach, dsn(path+indexSuffix, mode...))
 	}
+
 	for range pins {
 		if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
 			return i, errors.Join(err, i.conn.Close())
 		}
+
 		if i.index != nil {
 			return i, nil
 		}
+
 		var together bool
 		if together, i.index = i.together(); together || i.index != nil {
 			return i, nil
 		}
+
 		if err := errors.Join(i.tx.Rollback(), ctx.Err()); err != nil {
 			return i, errors.Join(err, i.conn.Close())
 		}
 	}
+
 	i.index = errOtherIndex
 	if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
 		return i, errors.Join(err, i.conn.Close())
 	}
+
 	return i, nil
 }
 
@@ -141,11 +161,14 @@ var errOtherIndex = errors.New("the search index belongs to another state of the
 func (i inspected) together() (bool, error) {
 	const index = `SELECT mark, before, revision FROM search_state`
 	const database = `SELECT index_mark, n FROM redaction, revision`
+
 	var there, here db.IndexState
 	if _, err := db.Row(i, index, []any{&there.Mark, &there.Before, &there.Revision}); err != nil {
 		return false, err
 	}
+
 	_, err := db.Row(i, database, []any{&here.Mark, &here.Revision})
+
 	return there.BelongsTo(here), err
 }
 
@@ -161,10 +184,12 @@ func (i inspected) searchable() []db.Finding {
 	case i.index != nil:
 		return []db.Finding{{What: what, Problem: i.index.Error() + remedy}}
 	}
+
 	sound := integrity(i, "search_file", what)
 	if sound.Problem != "" {
 		sound.Problem += remedy
 	}
+
 	return []db.Finding{sound, noneGone().Examine(i)}
 }
 
@@ -181,6 +206,7 @@ func integrity(src db.Source, schema, what string) db.Finding {
 	case first == "ok":
 		first = ""
 	}
+
 	return db.Finding{What: what, Problem: first}
 }
 

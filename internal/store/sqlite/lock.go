@@ -49,10 +49,12 @@ func lock(ctx context.Context, path string) (*locks, error) {
 		if !ok || held.PID == os.Getpid() {
 			return l, err
 		}
+
 		grace := graceUnsure
 		if alive(held.PID) {
 			grace = graceAlive
 		}
+
 		if time.Since(began) >= grace || !sleep(ctx, retryEvery) {
 			return nil, err
 		}
@@ -66,6 +68,7 @@ func alive(pid int) bool { return pid != 0 && !errors.Is(syscall.Kill(pid, 0), s
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+
 	select {
 	case <-timer.C:
 		return true
@@ -79,6 +82,7 @@ func tryLock(path string) (*locks, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	main, err := openMain(path, file.note)
 	if err != nil {
 		return nil, errors.Join(err, file.abandon())
@@ -88,9 +92,11 @@ func tryLock(path string) (*locks, error) {
 	if err == nil {
 		err = file.write("", "")
 	}
+
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), main.Close(), file.abandon())
 	}
+
 	return &locks{file: file, main: main, logged: logged}, nil
 }
 
@@ -100,15 +106,19 @@ func tryLock(path string) (*locks, error) {
 func (l *locks) restore() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.file.current() {
 		return nil
 	}
+
 	file, err := takeLockFile(l.main.path)
 	if err != nil {
 		return err
 	}
+
 	old := l.file
 	l.file = file
+
 	return errors.Join(l.describe(), old.Close())
 }
 
@@ -137,9 +147,11 @@ func takeLockFile(path string) (*lockFile, error) {
 		return nil, fmt.Errorf("open the lock file: %w; the user of this program must be able to write to %s, because files that "+
 			"belong to the database are kept beside it: give it the right, or use another file", err, filepath.Dir(path))
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file: %w", err)
 	}
+
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		held := &db.LockedError{Path: path}
@@ -147,19 +159,24 @@ func takeLockFile(path string) (*lockFile, error) {
 		if held.PID == os.Getpid() && !isOpen(path) { // of an earlier life, or of another container
 			held.PID = 0
 		}
+
 		return nil, errors.Join(held, f.Close())
 	}
+
 	if err == nil && !f.current() {
 		return nil, errors.Join(&db.LockedError{Path: path}, f.Close()) // it is tried again
 	}
+
 	if err == nil {
 		if err = f.check(path); err == nil {
 			f.note, err = readNote(f.File)
 		}
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+
 	return f, nil
 }
 
@@ -172,24 +189,30 @@ func (f File) Holder() (*db.LockedError, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	name := path + lockSuffix
 	if err := checkBeside(name); err != nil {
 		return nil, err
 	}
+
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("read the lock file: %w", err)
 	}
+
 	l := &lockFile{File: file}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errors.Join(err, l.Close())
 	}
+
 	held := &db.LockedError{Path: path}
 	held.PID, held.URL, held.Key = l.holder()
+
 	return held, l.Close()
 }
 
@@ -199,13 +222,17 @@ func openLockFile(name string) (*lockFile, error) {
 	if err == nil {
 		return &lockFile{File: f, created: true}, nil
 	}
+
 	if !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
+
 	if err := checkBeside(name); err != nil {
 		return nil, err
 	}
+
 	f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+
 	return &lockFile{File: f}, err
 }
 
@@ -216,6 +243,7 @@ func (f *lockFile) check(path string) error {
 	if _, not := strconv.Atoi(first); err == nil && text != "" && not != nil {
 		err = unsafe(path, "%s is not a lock file of Redrive, and would be overwritten; move it away, or use another database", f.Name())
 	}
+
 	return err
 }
 
@@ -226,7 +254,9 @@ func (f *lockFile) current() bool {
 	if err != nil {
 		return false
 	}
+
 	there, err := os.Lstat(f.Name())
+
 	return err == nil && os.SameFile(mine, there)
 }
 
@@ -236,6 +266,7 @@ func (f *lockFile) abandon() error {
 	if f.created && f.current() {
 		err = os.Remove(f.Name()) // while it is locked: no other process works under it
 	}
+
 	return errors.Join(err, f.Close())
 }
 
@@ -247,10 +278,12 @@ func (f *lockFile) write(url, key string) error {
 	} else if !private {
 		key = ""
 	}
+
 	text := fmt.Appendf(nil, "%d\n%s\n%s\n%s\n", os.Getpid(), url, f.note, key)
 	if _, err := f.WriteAt(text, 0); err != nil { // before the rest goes: a kill must not lose the word
 		return err
 	}
+
 	return f.Truncate(int64(len(text)))
 }
 
@@ -260,7 +293,9 @@ func (f *lockFile) private() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	stat, ok := info.Sys().(*syscall.Stat_t)
+
 	return ok && int(stat.Uid) == os.Geteuid() && info.Mode().Perm()&0o077 == 0, nil
 }
 
@@ -270,10 +305,12 @@ func (f *lockFile) holder() (pid int, url, key string) {
 	if err != nil {
 		return 0, "", ""
 	}
+
 	lines := append(strings.Split(text, "\n"), "", "", "", "")
 	if pid, err = strconv.Atoi(lines[0]); err != nil || pid < 0 {
 		pid = 0
 	}
+
 	return pid, lines[1], lines[3]
 }
 
@@ -291,6 +328,7 @@ func (e *engine) Announce(url, key string) error { return e.locks.announce(url, 
 func (l *locks) announce(url, key string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.url, l.key = url, key
 	return l.file.write(url, key)
 }

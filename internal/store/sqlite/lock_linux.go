@@ -22,10 +22,12 @@ func lockRange(f *os.File, writable bool) error {
 	if !writable {
 		kind = unix.F_RDLCK
 	}
+
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: lockedByte, Len: 1})
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return errHeld
 	}
+
 	return os.NewSyscallError("lock the database file", err)
 }
 
@@ -33,11 +35,13 @@ func lockRange(f *os.File, writable bool) error {
 // disk does not tell when a file was made: numbers alone are given again.
 func identify(f *os.File) (string, error) {
 	var what unix.Statx_t
+
 	const want = unix.STATX_INO | unix.STATX_BTIME
 	err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH, want, &what)
 	if err != nil || what.Mask&want != want {
 		return "", os.NewSyscallError("statx", err)
 	}
+
 	return fmt.Sprintf("%d.%d.%d", what.Ino, what.Btime.Sec, what.Btime.Nsec), nil
 }
 

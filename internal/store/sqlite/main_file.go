@@ -42,11 +42,13 @@ func openAlready(path string) bool {
 	if err != nil {
 		return false
 	}
+
 	for _, f := range opened.files {
 		if os.SameFile(f.what, what) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -55,33 +57,43 @@ func openAlready(path string) bool {
 func openMain(path string, before note) (*mainFile, error) {
 	opened.Lock()
 	defer opened.Unlock()
+
 	if openAlready(path) {
 		return nil, &db.LockedError{Path: path, PID: os.Getpid()}
 	}
+
 	if err := errors.Join(checkNames(path), checkThere(path, before.made)); err != nil {
 		return nil, err
 	}
+
 	f, writable, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
+
 	m := &mainFile{File: f, path: path, beside: map[string]os.FileInfo{}}
 	if m.what, err = f.Stat(); err == nil {
 		err = lockRange(f, writable)
 	}
+
 	if errors.Is(err, errHeld) {
 		err = &db.LockedError{Path: path}
 	}
+
 	if err == nil {
 		err = checkHeader(f, path)
 	}
+
 	if err == nil {
 		err = before.checkLog(m)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+
 	opened.files = append(opened.files, m)
+
 	return m, nil
 }
 
@@ -93,6 +105,7 @@ func openFile(path string) (f *os.File, writable bool, err error) {
 		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 		return f, false, err
 	}
+
 	return f, true, err
 }
 
@@ -103,12 +116,14 @@ var errHeld = errors.New("another process holds the lock")
 func (m *mainFile) Close() error {
 	opened.Lock()
 	defer opened.Unlock()
+
 	for i, f := range opened.files {
 		if f == m {
 			opened.files = append(opened.files[:i], opened.files[i+1:]...)
 			break
 		}
 	}
+
 	return m.File.Close()
 }
 
@@ -130,6 +145,7 @@ func filesOf(path string) (names []string) {
 			names = append(names, main+suffix)
 		}
 	}
+
 	return names
 }
 
@@ -141,10 +157,12 @@ func checkNames(path string) error {
 	if err == nil && what.IsDir() {
 		return fmt.Errorf("%s is %w: it is a directory", path, ErrForeign)
 	}
+
 	if err == nil && what.Mode().IsRegular() && isMount(path) {
 		return unsafe(path, "the database file %s is mounted as a single file, so its log would lie elsewhere and be lost; "+
 			"mount its directory", path)
 	}
+
 	var open []string
 	for _, name := range filesOf(path) {
 		err := checkBeside(name)
@@ -154,10 +172,12 @@ func checkNames(path string) error {
 			return err
 		}
 	}
+
 	if len(open) > 0 {
 		return unsafe(path, "every user of this machine can write to the database %s; find out why, then run chmod o-w %s",
 			path, strings.Join(open, " "))
 	}
+
 	return nil
 }
 
@@ -181,6 +201,7 @@ func checkBeside(name string) error {
 	case what.Mode().Perm()&0o002 != 0:
 		return unsafe(name, "%w; find out why, then run chmod o-w '%s'", errOpenToAll, name)
 	}
+
 	return nil
 }
 
@@ -199,26 +220,32 @@ func checkThere(path string, made bool) error {
 	if err != nil && !missing {
 		return err
 	}
+
 	if err == nil && what.Size() > 0 {
 		return nil
 	}
+
 	state := "empty"
 	if missing {
 		state = "missing"
 	}
+
 	log, err := os.Lstat(path + "-wal")
 	if err == nil && log.Size() > 0 {
 		return unsafe(path, "the database file %s is %s, but its log %s-wal holds %d bytes of the newest jobs; nothing was changed. "+
 			"Put the file back beside its log and start again. If it is lost, move the log away and keep it: mv '%s-wal' '%s-wal.saved'",
 			path, state, path, log.Size(), path, path)
 	}
+
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	if made {
 		return unsafe(path, "the database file %s is %s, but %s.lock says that there was one when this program last ran; "+
 			"nothing was changed. Put it back and start again, or remove %s.lock for a new, empty database", path, state, path, path)
 	}
+
 	return nil
 }
 
@@ -228,6 +255,7 @@ func (m *mainFile) check() error {
 	if err := m.checkPath(); err != nil {
 		return err
 	}
+
 	for suffix, mine := range m.beside {
 		there, err := os.Lstat(m.path + suffix)
 		if err != nil || !os.SameFile(mine, there) {
@@ -235,6 +263,7 @@ func (m *mainFile) check() error {
 				"nothing is written any more. Everything written so far is in %s: start this program again", m.path, suffix, m.path)
 		}
 	}
+
 	return nil
 }
 
@@ -244,6 +273,7 @@ func (m *mainFile) checkPath() error {
 	if err == nil && os.SameFile(m.what, there) {
 		return nil
 	}
+
 	mine, problem := m.Stat()
 	switch {
 	case problem == nil && names(mine) == 0:
@@ -256,6 +286,7 @@ func (m *mainFile) checkPath() error {
 	case err != nil:
 		return unsafe(m.path, "the database file %s cannot be checked (%w); nothing is written until it can be", m.path, err)
 	}
+
 	return unsafe(m.path, "the database file %s was replaced by another file while this program has it open; nothing is written "+
 		"any more. Everything written so far is in the original file: put it back, and work continues automatically; "+
 		"or stop this program, and the next start takes the other file", m.path)

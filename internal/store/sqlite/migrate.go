@@ -28,6 +28,7 @@ func (e *engine) migrate(ctx context.Context, from int64) error {
 	if err != nil {
 		return err
 	}
+
 	if from == 0 {
 		_, err = steps.Up(ctx)
 		return db.Wrap(err, "make the schema of version %d", schemaVersion)
@@ -35,17 +36,23 @@ func (e *engine) migrate(ctx context.Context, from int64) error {
 
 	log := e.health.Log().With("path", e.path)
 	log.Info("Bringing the database to the schema of this version. Jobs run again when this is done.", "from", from, "to", schemaVersion)
+
 	begun := time.Now()
+
 	for version := from + 1; version <= schemaVersion; version++ {
 		log := log.With("step", version, "of", schemaVersion)
 		stop := sayWhileItLasts(log)
 		_, err = steps.UpTo(ctx, version)
+
 		stop()
+
 		if err != nil {
 			return db.Wrap(err, "bring the schema from version %d to %d", version-1, version)
 		}
 	}
+
 	log.Info("The database has the schema of this version.", "version", schemaVersion, "took", time.Since(begun).Round(time.Millisecond))
+
 	return nil
 }
 
@@ -54,8 +61,10 @@ func sayWhileItLasts(log *slog.Logger) (stop func()) {
 	done, said := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(said)
+
 		begun, tick := time.Now(), time.NewTicker(patience)
 		defer tick.Stop()
+
 		for {
 			select {
 			case <-done:
@@ -65,6 +74,7 @@ func sayWhileItLasts(log *slog.Logger) (stop func()) {
 			}
 		}
 	}()
+
 	return func() {
 		close(done)
 		<-said

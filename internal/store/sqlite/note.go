@@ -30,10 +30,12 @@ func (n note) String() string {
 	if !n.made {
 		return ""
 	}
+
 	words := []string{wasMade, n.main, n.lock}
 	if n.logged {
 		words = append(words, wasLogged)
 	}
+
 	return strings.Join(words, " ")
 }
 
@@ -43,15 +45,19 @@ func readNote(lock *os.File) (n note, err error) {
 	if err != nil {
 		return note{}, err
 	}
+
 	lines := append(strings.Split(text, "\n"), "", "", "")
+
 	words := append(strings.Split(lines[2], " "), "", "", "", "")
 	own, err := identify(lock)
 	if err != nil || words[0] != wasMade {
 		return note{}, err
 	}
+
 	if words[2] != own {
 		return note{made: true}, nil
 	}
+
 	return note{true, words[1], own, words[3] == wasLogged}, nil
 }
 
@@ -67,6 +73,7 @@ func (l *locks) noteMade() error {
 func (l *locks) noteGone() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	l.file.note = note{}
 	return l.file.write("", "")
 }
@@ -78,7 +85,9 @@ func (l *locks) describe() error {
 	if err := errors.Join(err, problem); err != nil {
 		return err
 	}
+
 	l.file.note = note{true, main, lock, l.logged}
+
 	return l.file.write(l.url, l.key)
 }
 
@@ -88,9 +97,11 @@ func (l *locks) describe() error {
 func (l *locks) noteLog(holds bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.logged == holds {
 		return nil
 	}
+
 	if holds {
 		if err := syncLog(l.main.path); err != nil {
 			return err
@@ -98,14 +109,17 @@ func (l *locks) noteLog(holds bool) error {
 	}
 
 	before := l.logged
+
 	l.logged = holds
 	err := l.describe()
 	if err == nil && !holds {
 		err = l.file.Sync()
 	}
+
 	if err != nil {
 		l.logged = before
 	}
+
 	return err
 }
 
@@ -115,9 +129,11 @@ func syncLog(path string) error {
 	if err != nil {
 		return err
 	}
+
 	if err := errors.Join(log.Sync(), log.Close()); err != nil {
 		return err
 	}
+
 	return syncDir(filepath.Dir(path))
 }
 
@@ -127,10 +143,12 @@ func (n note) ofLog(m *mainFile) (bool, error) {
 	if !n.logged {
 		return false, nil
 	}
+
 	mine, err := identify(m.File)
 	if err != nil || mine != n.main {
 		return false, err
 	}
+
 	return hasLog(m.path)
 }
 
@@ -141,26 +159,32 @@ func (n note) checkLog(m *mainFile) error {
 	if err != nil || mine == "" {
 		return err
 	}
+
 	logs, err := hasLog(m.path)
 	if err != nil {
 		return err
 	}
+
 	if logs {
 		if n.main == "" || n.main == mine {
 			return nil
 		}
+
 		return unsafe(m.path, "%s is not the file that the log %s-wal belongs to; nothing was changed. "+
 			"Put the right file back, or move the log away and keep it: mv '%s-wal' '%s-wal.saved'. "+
 			"If this is a copy of the right file, remove %s.lock; then start again",
 			m.path, m.path, m.path, m.path, m.path)
 	}
+
 	before, err := nameBefore(m.path, mine)
 	if err != nil {
 		return err
 	}
+
 	if before == "" {
 		return n.checkLeft(m.path, mine)
 	}
+
 	return unsafe(m.path, "%s was named %s when its process was killed, and its log still has the old name; nothing was changed. "+
 		"Move the log too and start again: mv '%s-wal' '%s-wal'", m.path, before, before, m.path)
 }
@@ -171,6 +195,7 @@ func (n note) checkLeft(path, main string) error {
 	if !n.logged || n.main != main {
 		return nil
 	}
+
 	return unsafe(path, "the log %s-wal is missing or empty, but it held the newest jobs when the last process was killed; nothing was "+
 		"changed. Put it back beside %s and start again. If it is lost, or if another program has moved it into the database, "+
 		"remove %s.lock to start with the jobs that %s holds", path, path, path, path)
@@ -182,22 +207,28 @@ func checkLog(path string) (err error) {
 	if isOpen(path) {
 		return nil
 	}
+
 	logs, err := hasLog(path)
+
 	if err != nil || logs {
 		return err
 	}
+
 	lock, err := os.Open(path + lockSuffix)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}
@@ -206,17 +237,21 @@ func checkLog(path string) (err error) {
 	if err != nil {
 		return err
 	}
+
 	main, err := os.Open(path)
 	if err != nil {
 		return err
 	}
+
 	mine, err := identify(main)
 	if err := errors.Join(err, main.Close()); err != nil {
 		return err
 	}
+
 	if mine == "" {
 		return nil
 	}
+
 	return before.checkLeft(path, mine)
 }
 
@@ -226,6 +261,7 @@ func hasLog(path string) (bool, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
+
 	return err == nil && log.Size() > 0, err
 }
 
@@ -236,28 +272,35 @@ func nameBefore(path, mine string) (string, error) {
 	if errors.Is(err, fs.ErrPermission) { // it can be used and not looked through
 		return "", nil
 	}
+
 	if err != nil {
 		return "", err
 	}
+
 	for _, e := range entries {
 		name, isLock := strings.CutSuffix(filepath.Join(filepath.Dir(path), e.Name()), lockSuffix)
 		if !isLock || name == path || !e.Type().IsRegular() {
 			continue
 		}
+
 		if logs, err := hasLog(name); err != nil || !logs {
 			continue
 		}
+
 		f, err := os.Open(name + lockSuffix)
 		if err != nil { // the file of another user
 			continue
 		}
+
 		n, err := readNote(f)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return "", err
 		}
+
 		if n.main == mine {
 			return name, nil
 		}
 	}
+
 	return "", nil
 }

@@ -36,11 +36,14 @@ func fill(ctx context.Context, pool *sql.DB, size int) error {
 			errs = append(errs, err)
 			break
 		}
+
 		all = append(all, c)
 	}
+
 	for _, c := range all {
 		errs = append(errs, c.Close())
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -50,19 +53,24 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.main.checkPath(); err != nil {
 		return nil, err
 	}
+
 	conn, err := c.Driver().Open(c.dsn)
 	if err != nil {
 		return nil, err
 	}
+
 	if err = read(ctx, conn); err == nil {
 		err = c.main.checkPath()
 	}
+
 	if err == nil && c.index != "" {
 		_ = attach(ctx, conn, c.index) // without the index only searches fail, and say so
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+
 	return conn, nil
 }
 
@@ -71,20 +79,25 @@ func attach(ctx context.Context, c driver.Conn, path string) error {
 	const query = `ATTACH DATABASE ? AS search_file`
 	const mapped = `PRAGMA search_file.mmap_size = 134217728`
 	exec := c.(driver.ExecerContext)
+
 	_, err := exec.ExecContext(ctx, query, []driver.NamedValue{{Ordinal: 1, Value: dsn(path, "mode=rw")}})
 	if err == nil {
 		_, err = exec.ExecContext(ctx, mapped, nil)
 	}
+
 	return err
 }
 
 // read lets the connection open the log, which SQLite does when it first reads.
 func read(ctx context.Context, c driver.Conn) error {
 	const query = `PRAGMA schema_version`
+
 	rows, err := c.(driver.QueryerContext).QueryContext(ctx, query, nil)
 	if err != nil {
 		return err
 	}
+
 	err = rows.Next(make([]driver.Value, len(rows.Columns())))
+
 	return errors.Join(err, rows.Close())
 }

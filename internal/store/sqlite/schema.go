@@ -32,11 +32,13 @@ type schema map[object]string
 
 func (s *schema) read(src func(each func(*sql.Rows) error) error) error {
 	*s = schema{}
+
 	return src(func(rows *sql.Rows) error {
 		var o object
 		var text string
 		err := rows.Scan(&o.kind, &o.name, &o.table, &text)
 		(*s)[o] = text
+
 		return err
 	})
 }
@@ -53,6 +55,7 @@ var made = struct {
 func madeBy(ctx context.Context, version int64) (s schema, err error) {
 	made.Lock()
 	defer made.Unlock()
+
 	if s, ok := made.schemas[version]; ok {
 		return s, nil
 	}
@@ -62,11 +65,14 @@ func madeBy(ctx context.Context, version int64) (s schema, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
+
 	pool.SetMaxOpenConns(1) // another connection would have another database
+
 	steps, err := migrator(pool)
 	if err != nil {
 		return nil, err
 	}
+
 	if _, err := steps.UpTo(ctx, version); err != nil {
 		return nil, db.Wrap(err, "make the schema of version %d", version)
 	}
@@ -75,6 +81,7 @@ func madeBy(ctx context.Context, version int64) (s schema, err error) {
 	if err == nil {
 		made.schemas[version] = s
 	}
+
 	return s, err
 }
 
@@ -92,16 +99,19 @@ func migrator(writes *sql.DB) (*goose.Provider, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		text, err := migrations.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
+
 		run := func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, string(text))
 			return err
 		}
 		steps = append(steps, goose.NewGoMigration(version, &goose.GoFunc{RunTx: run}, nil))
 	}
+
 	return goose.NewProvider(goose.DialectSQLite3, writes, nil, goose.WithGoMigrations(steps...),
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 }
@@ -117,7 +127,9 @@ func (s schema) foreign(own schema) []string {
 			names = append(names, o.String())
 		}
 	}
+
 	slices.Sort(names)
+
 	return names
 }
 
@@ -129,7 +141,9 @@ func (s schema) missing(own schema) []string {
 			names = append(names, o.String())
 		}
 	}
+
 	slices.Sort(names)
+
 	return names
 }
 
@@ -137,10 +151,12 @@ func (s schema) missing(own schema) []string {
 func onlyOwn(ctx context.Context, src db.Source, version int64) db.Finding {
 	found := db.Finding{What: "the schema contains only what Redrive made"}
 	var there schema
+
 	own, err := madeBy(ctx, version)
 	if err == nil {
 		err = there.read(func(each func(*sql.Rows) error) error { return src.Query(schemaQuery, each) })
 	}
+
 	if err != nil {
 		found.Problem = err.Error()
 		return found
@@ -151,10 +167,13 @@ func onlyOwn(ctx context.Context, src db.Source, version int64) db.Finding {
 		problems = append(problems, "Redrive did not make the "+strings.Join(names, ", the ")+
 			": find out where that comes from, stop the dashboard, and remove it with sqlite3 (DROP TRIGGER, DROP VIEW, DROP INDEX or DROP TABLE)")
 	}
+
 	if names := there.missing(own); len(names) > 0 {
 		problems = append(problems, "the "+strings.Join(names, ", the ")+" was removed: restore a backup")
 	}
+
 	found.Problem = strings.Join(problems, "; ")
+
 	return found
 }
 
@@ -164,23 +183,28 @@ func checkSchema(ctx context.Context, copied, from string) error {
 	if err != nil {
 		return err
 	}
+
 	own, err := madeBy(ctx, version)
 	if err != nil {
 		return err
 	}
+
 	pool, err := sql.Open("sqlite", dsn(copied, append(safety(), "immutable=1")...))
 	if err != nil {
 		return err
 	}
 	var there schema
+
 	err = there.read(func(each func(*sql.Rows) error) error { return db.Scan(pool.QueryContext(ctx, schemaQuery))(each) })
 	if err := errors.Join(err, pool.Close()); err != nil {
 		return err
 	}
+
 	names := there.foreign(own)
 	if len(names) == 0 {
 		return nil
 	}
+
 	return unsafe(from, "%s contains what Redrive did not make: the %s; nothing was restored. Find out where that comes from, "+
 		"remove it with sqlite3 '%s' (DROP TRIGGER, DROP VIEW, DROP INDEX or DROP TABLE), and restore again",
 		from, strings.Join(names, ", the "), from)

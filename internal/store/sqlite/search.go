@@ -34,8 +34,10 @@ func (index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
 		var d db.Document
 		err := rows.Scan(&seq, &d.ID, &d.Type, &d.Error, &d.Meta, &d.Payload)
 		all[seq] = d
+
 		return err
 	}, db.Numbers(seqs))
+
 	return all, err
 }
 
@@ -53,6 +55,7 @@ func remember(to db.IndexState) func(*db.Tx) error {
 func put(t *db.Tx, all []db.Entry) error {
 	// One statement: FTS5 writes a segment of its own for each that has several rows.
 	const add = `INSERT INTO search (rowid, text) SELECT value ->> 0, value ->> 1 FROM json_each($1)` // beside what is there
+
 	texts := db.NewBatch(6, `REPLACE INTO search_texts (job_seq, ident, kind, failure, meta_text, content) VALUES `, "")
 	words := make([][2]any, 0, len(all))
 	for _, e := range all {
@@ -60,14 +63,18 @@ func put(t *db.Tx, all []db.Entry) error {
 		if now == e.Before {
 			continue
 		}
+
 		if err := texts.Add(t, e.Seq, now.ID, now.Type, now.Error, now.Meta, now.Payload); err != nil {
 			return err
 		}
+
 		words = append(words, [2]any{e.Seq, strings.Join(added(e.Before, now), "\n")})
 	}
+
 	if err := texts.Flush(t); err != nil || len(words) == 0 {
 		return err
 	}
+
 	return t.ExecExactly(len(words), add, db.Rows(words))
 }
 
@@ -80,6 +87,7 @@ func added(before, now db.Document) (all []string) {
 			all = append(all, changed(text.was, text.is))
 		}
 	}
+
 	return all
 }
 
@@ -88,25 +96,31 @@ func added(before, now db.Document) (all []string) {
 // each trigram has its price.
 func changed(was, is string) string {
 	const reach = 2 // characters beside a changed one in a trigram with it
+
 	first, last := 0, 0
 	for first < min(len(was), len(is)) && was[first] == is[first] {
 		first++
 	}
+
 	for last < min(len(was), len(is))-first && was[len(was)-1-last] == is[len(is)-1-last] {
 		last++
 	}
+
 	from, to := first, len(is)-last // either can be within a character
 	for from > 0 && from < len(is) && !utf8.RuneStart(is[from]) {
 		from--
 	}
+
 	for to < len(is) && !utf8.RuneStart(is[to]) {
 		to++
 	}
+
 	for range reach {
 		_, n := utf8.DecodeLastRuneInString(is[:from])
 		_, m := utf8.DecodeRuneInString(is[to:])
 		from, to = from-n, to+m
 	}
+
 	return is[from:to]
 }
 
@@ -122,10 +136,13 @@ func fold(s string) string { return strings.ToLower(clip.Line(s)) }
 func forget(t *db.Tx, gone []int64) error {
 	const remove = `DELETE FROM search WHERE rowid IN (SELECT value FROM json_each($1))`
 	const texts = `DELETE FROM search_texts WHERE job_seq IN (SELECT value FROM json_each($1))`
+
 	if len(gone) == 0 {
 		return nil
 	}
+
 	seqs := db.Numbers(gone)
+
 	return db.Steps(t, db.Any(remove, seqs), db.Any(texts, seqs))
 }
 
@@ -137,10 +154,13 @@ func (ix index) Clear(ctx context.Context, to db.IndexState) error {
 
 func (ix index) State(src db.Source) (s db.IndexState, err error) {
 	const query = `SELECT mark, before, revision FROM search_state`
+
 	if ix.fault != nil { // no connection has it attached
 		return s, nil
 	}
+
 	_, err = db.Row(src, query, []any{&s.Mark, &s.Before, &s.Revision})
+
 	return s, err
 }
 
@@ -154,19 +174,24 @@ func (ix index) Tidy(ctx context.Context) (more bool, err error) {
 		more, err = tidy(t)
 		return err
 	})
+
 	return more, err
 }
 
 func tidy(t *db.Tx) (more bool, err error) {
 	const merge = `INSERT INTO search (search, rank) VALUES ('merge', $1)`
+
 	before, err := totalChanges(t)
 	if err != nil {
 		return false, err
 	}
+
 	if err := t.Run(merge, mergePages); err != nil {
 		return false, err
 	}
+
 	after, err := totalChanges(t)
+
 	return after-before >= 2, err // one is the command itself
 }
 
@@ -180,6 +205,7 @@ func (index) Segments(src db.Source) (int, error) {
 			SELECT min(id) >> 37 FROM search_data WHERE id >= 1 << 37
 			UNION ALL SELECT (SELECT min(id) >> 37 FROM search_data WHERE id >= (n + 1) << 37) FROM segment WHERE n IS NOT NULL)
 		SELECT count(*) FROM segment WHERE n < 1 << 16`
+
 	return db.Value[int](src, query)
 }
 
@@ -190,6 +216,7 @@ func (index) From() (from, order string) {
 func (index) Match(where *db.Where, f filter.Filter) {
 	const either = "(instr(x.%[1]s, %%[1]s) > 0 OR instr(x.%[1]s, %%[2]s) > 0)"
 	within := func(column string) string { return fmt.Sprintf(either, column) }
+
 	anywhere := "(" + strings.Join([]string{
 		within("failure"), within("content"), within("meta_text"), "instr(x.kind, %[1]s) > 0", "instr(x.ident, %[1]s) > 0",
 	}, " OR ") + ")"
@@ -202,6 +229,7 @@ func (index) Match(where *db.Where, f filter.Filter) {
 			where.Add(part.condition, text, inString.Replace(text))
 		}
 	}
+
 	where.Add("s.search MATCH %s", strings.Join(trigrams, " AND "))
 }
 
@@ -221,15 +249,19 @@ func selective(text string) (all []string) {
 	for i := range max(0, len(runes)-2) {
 		all = append(all, string(runes[i:i+3]))
 	}
+
 	plain := slices.DeleteFunc(slices.Clone(all), func(trigram string) bool { return strings.ContainsAny(trigram, `\"`) })
 	if len(plain) > 0 {
 		all = plain
 	}
+
 	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(rarity(b), rarity(a)) })
+
 	all = all[:min(len(all), mostTrigrams)]
 	for i, trigram := range all {
 		all[i] = `"` + strings.ReplaceAll(trigram, `"`, `""`) + `"`
 	}
+
 	return all
 }
 
@@ -248,6 +280,7 @@ func rarity(trigram string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -256,12 +289,15 @@ func rarity(trigram string) (n int) {
 // the middle of the type, where most types differ.
 func typeText(f filter.Filter) string {
 	const before, after = 2, 2 // of the last dot
+
 	text := []rune(fold(strings.TrimSuffix(f.Type, "*")))
 	if len(text) < filter.MinSearch || slices.Contains(text, 0) {
 		return ""
 	}
+
 	dot := max(0, strings.LastIndex(string(text), "."))
 	dot = utf8.RuneCountInString(string(text)[:dot])
 	first := max(0, min(dot-before, len(text)-before-after))
+
 	return string(text[first:min(first+before+after, len(text))])
 }

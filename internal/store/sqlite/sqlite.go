@@ -41,14 +41,17 @@ func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
 	if err != nil {
 		return nil, openingError(f.Path, err)
 	}
+
 	held, err := lock(ctx, path)
 	if err != nil {
 		return nil, openingError(path, err)
 	}
+
 	e := &engine{path: path, locks: held, health: health, dsn: writerDSN(path, f.Relaxed)}
 	if err := e.open(ctx); err != nil {
 		return nil, errors.Join(openingError(path, e.Fault(err)), held.abandon())
 	}
+
 	return e, nil
 }
 
@@ -58,9 +61,11 @@ func openingError(path string, err error) error {
 	if errors.As(err, new(*db.FileError)) || errors.As(err, new(*db.LockedError)) {
 		return err
 	}
+
 	if errors.Is(err, fs.ErrPermission) {
 		return unsafe(path, "open %s: %w", path, err)
 	}
+
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
@@ -93,31 +98,40 @@ func (e *engine) open(ctx context.Context) (err error) {
 		if err := rollBack(ctx, e.path); err != nil {
 			return fmt.Errorf("undo what was half written: %w", err)
 		}
+
 		version, err = checkVersion(ctx, e.path, rest{}.mode())
 	}
+
 	if err != nil {
 		return err
 	}
+
 	e.writes = pool(connector{main: e.locks.main, dsn: e.dsn}, 1)
 	if version < schemaVersion {
 		err = e.migrate(ctx, version)
 	}
+
 	if e.made = version == 0; e.made && err == nil { // a mistyped name would look like lost jobs
 		e.health.Log().Info("Made a new database.", "path", e.path)
 	}
+
 	if err == nil {
 		err = e.locks.noteMade()
 	}
+
 	if err != nil {
 		return errors.Join(err, e.closeWrites())
 	}
+
 	if err := e.openReads(ctx); err != nil {
 		return errors.Join(err, e.closeWrites())
 	}
+
 	e.checkpoints = startCheckpointer(e)
 	e.disconnect = sync.OnceValue(func() error {
 		return errors.Join(e.checkpoints.stop(), e.reads.Close(), e.index.close(), e.closeWrites())
 	})
+
 	return nil
 }
 
@@ -127,6 +141,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 func (e *engine) closeWrites() error {
 	const move = `PRAGMA wal_checkpoint(FULL)`
 	var busy, pages, moved int
+
 	var noting error
 	err := e.writes.QueryRowContext(context.Background(), move).Scan(&busy, &pages, &moved)
 	if err == nil && busy == 0 && pages == moved {
@@ -138,6 +153,7 @@ func (e *engine) closeWrites() error {
 	if logs, err := hasLog(e.path); err == nil && !logs && e.locks.main.checkPath() == nil {
 		noting = e.locks.noteLog(false)
 	}
+
 	return errors.Join(closing, noting)
 }
 
@@ -148,22 +164,28 @@ func (e *engine) openReads(ctx context.Context) error {
 		e.health.Log().Warn("The search index cannot be used and was removed. It will be rebuilt.",
 			"path", e.index.path, "error", e.index.removed)
 	}
+
 	if e.index.fault != nil {
 		e.health.Log().Error("The search index cannot be opened. Searches find nothing until the program is restarted.",
 			"path", e.index.path, "error", e.index.fault)
 	}
+
 	from := connector{main: e.locks.main, dsn: readerDSN(e.path)}
 	if e.index.fault == nil {
 		from.index = e.index.path
 	}
+
 	e.reads = pool(from, readers)
+
 	err := fill(ctx, e.reads, readers)
 	if err == nil {
 		err = e.adopt(ctx)
 	}
+
 	if err != nil {
 		return errors.Join(err, e.reads.Close(), e.index.close())
 	}
+
 	return nil
 }
 
@@ -172,9 +194,11 @@ func (e *engine) openReads(ctx context.Context) error {
 func (e *engine) adopt(ctx context.Context) error {
 	const query = `SELECT r.index_mark FROM redaction AS r, revision AS v, search_state AS s
 		WHERE v.newest = 0 AND s.mark <> r.index_mark`
+
 	if e.index.fault != nil {
 		return nil
 	}
+
 	var state db.IndexState
 	switch err := e.reads.QueryRowContext(ctx, query).Scan(&state.Mark); {
 	case errors.Is(err, sql.ErrNoRows):
@@ -182,6 +206,7 @@ func (e *engine) adopt(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+
 	return e.index.Clear(ctx, state)
 }
 
@@ -207,6 +232,7 @@ func (e *engine) Committed(rows int) {
 				"the next start will not know that jobs are missing.", "path", e.path, "error", err)
 		}
 	}
+
 	e.checkpoints.wrote(rows)
 }
 
@@ -219,11 +245,13 @@ func (e *engine) Abandon() error {
 	if !e.made || e.locks.main.checkPath() != nil {
 		return errors.Join(err, e.locks.Close())
 	}
+
 	for _, name := range filesOf(e.path) {
 		if problem := os.Remove(name); !errors.Is(problem, fs.ErrNotExist) {
 			err = errors.Join(err, problem)
 		}
 	}
+
 	return errors.Join(err, e.locks.noteGone(), e.locks.abandon())
 }
 
@@ -242,14 +270,17 @@ func (e *engine) Check() error {
 			e.listed = now
 			e.restoreLock()
 		}
+
 		return nil
 	}
+
 	if !e.apart {
 		var problem error
 		if e.apart, problem = e.gather(); problem != nil {
 			e.health.Log().Warn("The log could not be moved into the database file. Redrive will try again.", "path", e.path, "error", problem)
 		}
 	}
+
 	return err
 }
 
@@ -265,6 +296,7 @@ func (e *engine) gather() (done bool, err error) {
 	if err := e.locks.noteLog(false); err != nil {
 		return false, err
 	}
+
 	e.logged = false // until the next commit
 
 	return e.writer.emptyLog()
@@ -278,12 +310,15 @@ func (e *engine) Room(bytes int) (err error) {
 		return fmt.Errorf("look for room on the disk: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+
 	if err := os.Remove(file.Name()); err != nil {
 		return fmt.Errorf("look for room on the disk: %w", err)
 	}
+
 	if _, err := file.Write(make([]byte, bytes)); err != nil {
 		return &db.FileError{Path: e.path, Kind: fault.ErrStorageFull, Err: err}
 	}
+
 	return nil
 }
 
@@ -294,9 +329,11 @@ func (e *engine) restoreLock() {
 	if _, starting := errors.AsType[*db.LockedError](err); starting {
 		return
 	}
+
 	if err != nil && !e.unlisted {
 		e.health.Log().Warn("The lock file of the database was removed and cannot be created again.", "path", e.path, "error", err)
 	}
+
 	e.unlisted = err != nil
 }
 
@@ -306,6 +343,8 @@ func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	e.writer = &conn{newSession(c), e}
+
 	return e.writer, nil
 }

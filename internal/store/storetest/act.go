@@ -23,10 +23,12 @@ var acting = []func(*kit){
 // conflict returns the *job.Conflict that err has to be.
 func (k *kit) conflict(err error) *job.Conflict {
 	k.Helper()
+
 	var c *job.Conflict
 	if !errors.As(err, &c) {
 		k.Fatalf("got %v, want a conflict", err)
 	}
+
 	return c
 }
 
@@ -37,6 +39,7 @@ func ReplayStartsTheNextRun(k *kit) {
 	k.pass(time.Hour)
 	got, err := k.Replay(k.ctx, k.now, was.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
+
 	want := was
 	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
 	want.RunAt, want.ChangedAt, want.FinishedAt, want.Group = k.now, k.now, time.Time{}, 0
@@ -72,22 +75,28 @@ func ReplayOnceNamesTheFirst(k *kit) {
 // time, one happens.
 func ReplayInParallelHappensOnce(k *kit) {
 	was := k.dead(simple())
+
 	errs := make([]error, 100)
 	var people sync.WaitGroup
 	for i := range errs {
 		people.Go(func() { _, errs[i] = k.Replay(k.ctx, k.now, was.ID, 1, audit.Actor{Name: fmt.Sprint("person ", i)}) })
 	}
+
 	people.Wait()
+
 	winner := k.detail(was.ID).Replays[0].By
 	won := 0
 	for i, err := range errs {
 		if err == nil {
 			won++
+
 			k.same("the winner", fmt.Sprint("person ", i), winner)
 			continue
 		}
+
 		k.same("who was first", k.conflict(err).ReplayedBy, winner)
 	}
+
 	k.same("replays that happened", won, 1)
 	k.same("run", k.job(was.ID).Run, 2)
 	k.same("jobs_replayed", k.Snapshot().Totals.Replayed, int64(1))
@@ -98,23 +107,29 @@ func ReplayKeepsHistory(k *kit) {
 	j := lasting(2)
 	id := k.begin(j).ID
 	k.restartExecution(id)
+
 	for run := 1; run <= 3; run++ {
 		for range 2 {
 			k.settle(k.claim("orders", 1)[0], job.Failed)
 			k.pass(time.Second)
 		}
+
 		_, err := k.Replay(k.ctx, k.now, id, run, audit.Actor{Name: "eve"})
 		k.check(err)
 	}
+
 	k.restart()
+
 	d := k.detail(id)
 	var got []string
 	for _, a := range d.Attempts {
 		got = append(got, fmt.Sprintf("%d.%d %s", a.Run, a.Number, a.Outcome))
 	}
+
 	k.same("attempts", got, []string{"1.0 interrupted", "1.1 failed", "1.2 failed", "2.1 failed", "2.2 failed", "3.1 failed", "3.2 failed"})
 	k.same("letters", len(d.Letters), 3)
 	k.same("replays", len(d.Replays), 3)
+
 	for i := range 3 {
 		k.same("runs", []int{d.Letters[i].Run, d.Replays[i].Run}, []int{i + 1, i + 1})
 	}
@@ -133,11 +148,13 @@ func ReplayOfRetryableAndCancelled(k *kit) {
 	cancelled := k.add(simple())[0]
 	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, audit.Actor{Name: "eve"})
 	k.check(err)
+
 	for _, id := range []string{retrying.ID, cancelled.ID} {
 		got, err := k.Replay(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
 		k.check(err)
 		k.same("state", []any{got.State, got.Run, got.Reason}, []any{job.Available, 2, retry.Reason("")})
 	}
+
 	due, err := k.NextDue(k.ctx, k.now)
 	k.check(err)
 	k.same("NextDue", due, time.Time{})
@@ -173,6 +190,7 @@ func ReplayNeedsAnEndedRun(k *kit) {
 		_, err := k.Replay(k.ctx, k.now, c.id, c.run, audit.Actor{Name: "eve"})
 		k.same("the sentence", k.conflict(err).Problem, c.want)
 	}
+
 	k.same("jobs_replayed", k.Snapshot().Totals.Replayed, int64(0))
 }
 
@@ -181,6 +199,7 @@ func ReplayOfAnUnknownJob(k *kit) {
 	id := job.NewID()
 	_, replay := k.Replay(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
 	_, discard := k.Discard(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
+
 	_, cancel := k.Cancel(k.ctx, k.now, id, 1, audit.Actor{Name: "eve"})
 	_, read := k.Job(k.ctx, id)
 	for i, err := range []error{replay, discard, cancel, read} {
@@ -197,6 +216,7 @@ func DiscardEndsAWaitingJob(k *kit) {
 	k.pass(time.Second)
 	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
+
 	want := j
 	want.State, want.Letter, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, job.LetterTrashed, retry.Manual, k.now, k.now
 	k.same("the job", got, want)
@@ -260,11 +280,13 @@ func CancelEndsAWaitingJob(k *kit) {
 	held := k.add(simple())[0]
 	_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Free: map[string]int{"orders": 9}, Knows: func(string) bool { return false }})
 	k.check(err)
+
 	for _, id := range []string{k.add(later)[0].ID, k.add(simple())[0].ID, retrying.ID, held.ID} {
 		got, err := k.Cancel(k.ctx, k.now, id, k.job(id).Run, audit.Actor{Name: "eve"})
 		k.check(err)
 		k.same("the job", []any{got.State, got.Held, got.Reason}, []any{job.Cancelled, false, retry.Manual})
 	}
+
 	k.pass(2 * time.Hour)
 	k.same("claimed", len(k.claim("orders", 9)), 0)
 	k.same("held", k.Snapshot().Depths[job.StatusHeld], int64(0))
@@ -301,6 +323,7 @@ func ResumeOfAnUnknownQueue(k *kit) {
 	if err := k.Resume(k.ctx, k.now, "nowhere", audit.Actor{Name: "ana"}); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("got %v", err)
 	}
+
 	k.add(in("a"))
 	k.check(k.Resume(k.ctx, k.now, "a", audit.Actor{Name: "ana"}))
 }

@@ -30,6 +30,7 @@ func (k *kit) lying(n int) []source.Record {
 	for i := range all {
 		all[i] = k.deadAt(fmt.Sprint(i))
 	}
+
 	return all
 }
 
@@ -56,8 +57,11 @@ func Retention_DeadLettersOfASourceTakeNoRoomFromOurs(k *kit) {
 	for range 3 {
 		own = append(own, k.dead(simple()).ID)
 	}
+
 	k.mirror(20, k.lying(20)...)
+
 	limits := retention.Limits{Count: 3}
+
 	k.same("the fill", k.usage(), retention.Usage{Open: 3, LastDay: 3, Oldest: k.job(own[0]).ChangedAt, AtSources: 20})
 	k.same("too many", k.foresee(limits, retention.Excess), retention.Outlook{Kind: retention.Excess})
 	k.same("dead letters in the forecast", k.foresee(limits, retention.DeadLetters).Jobs, int64(3))
@@ -68,9 +72,11 @@ func Retention_DeadLettersOfASourceTakeNoRoomFromOurs(k *kit) {
 	k.same("too many with one more of our own", k.foresee(limits, retention.Excess).Soon, int64(1))
 	k.pass(time.Minute)
 	k.same("removed", k.sweep(limits), removed(retention.Excess, 1))
+
 	if _, err := k.Job(k.ctx, own[0]); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the oldest of our own: %v", err)
 	}
+
 	k.same("dead letters of the source", len(k.all(filter.Filter{Source: "shop"}, 100)), 20)
 	k.restart()
 	k.same("the fill after a restart", []int64{k.usage().Open, k.usage().LastDay, k.usage().AtSources}, []int64{3, 3, 20})
@@ -95,6 +101,7 @@ func Retention_TheNewestDeadLetterIsOneOfOurs(k *kit) {
 func Retention_ASourceDoesNotHoldUpTheRemovalOfOurs(k *kit) {
 	k.dead(simple())
 	k.dead(simple())
+
 	limits := retention.Limits{Count: 1}
 	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(1))
 	k.mirror(5, k.lying(5)...)
@@ -118,15 +125,18 @@ func Retention_WhatLiesAtASourceHasNoAge(k *kit) {
 	records := k.lying(5)
 	jobs := k.mirror(5, records...)
 	k.pass(1000 * day)
+
 	limits := retention.Limits{Ages: retention.Ages{
 		retention.Completed: time.Hour, retention.Cancelled: time.Hour, retention.Discarded: time.Hour, retention.DeadLetters: time.Hour,
 	}}
 	k.same("forecast", k.foresee(limits, retention.DeadLetters), retention.Outlook{Kind: retention.DeadLetters})
+
 	for range 3 {
 		k.pass(time.Minute)
 		k.same("removed", k.sweep(limits), removed("", 0))
 		k.mirror(0, records...)
 	}
+
 	k.same("status", k.job(jobs[0].ID).Status(), job.StatusDeadLetter)
 	k.same("failures of its group", k.group(jobs[0]).Failures, int64(5))
 	k.same("entries of the audit log", len(k.entries("retention.sweep")), 0)
@@ -142,6 +152,7 @@ func Retention_WhatDiedAgainAtItsSourceStays(k *kit) {
 	k.answer(k.asked(1)[0], source.Changed, "it has died again since")
 	k.pass(30 * day)
 	k.completed(simple())
+
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour}}
 	k.same("forecast, with one of our own", k.foresee(limits, retention.Completed).Soon, int64(1))
 	k.same("removed", k.sweep(limits), removed("", 0))
@@ -161,6 +172,7 @@ func Retention_AReplayUnderWayKeepsItsJob(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 2, eve)
 	k.check(err)
 	k.pass(30 * day)
+
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour}}
 	k.same("removed while it is asked for", k.sweep(limits), removed("", 0))
 	act := k.asked(1)[0]
@@ -189,6 +201,7 @@ func Trash_ADiscardThatTheSourceWasNotToldOfStays(k *kit) {
 	_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	k.pass(30 * day)
+
 	limits := retention.Limits{Trash: time.Minute}
 	k.same("forecast", k.foresee(limits, retention.Trash).Soon, int64(0))
 	k.same("purged while it is asked for", k.sweep(limits), removed("", 0))
@@ -208,10 +221,12 @@ func Trash_ADiscardThatTheSourceCarriedOutIsPurged(k *kit) {
 		_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)
 		k.check(err)
 	}
+
 	acts := k.asked(3)
 	k.answer(acts[0], source.Done, "")
 	k.answer(acts[1], source.Gone, "")
 	k.pass(time.Hour)
+
 	limits := retention.Limits{Trash: time.Minute}
 	k.same("forecast", k.foresee(limits, retention.Trash).Soon, int64(2))
 	k.same("purged", k.sweep(limits).Of(retention.Trash), int64(2))
@@ -225,6 +240,7 @@ func (k *kit) inQueues(n int) []source.Record {
 		name := "n" + strings.Map(func(r rune) rune { return r + 'a' - '0' }, fmt.Sprintf("%04d", i)) // digits are alike to a fingerprint
 		all[i].Queue, all[i].Type, all[i].Error.Type = name, "type."+name, "Error"+name
 	}
+
 	return all
 }
 
@@ -251,11 +267,13 @@ func Source_QueuesBeyondItsBoundShareOne(k *kit) {
 	k.same("queues", len(k.QueueNames()), 101)
 	shared := k.all(filter.Filter{Queue: source.Overflow("shop")}, 100)
 	k.same("jobs in the shared queue", len(shared), 30)
+
 	meta := map[string]string{}
 	for _, j := range shared {
 		d := k.detail(j.ID)
 		meta[d.Mirrored.Key] = string(d.Job.Meta)
 	}
+
 	k.same("metadata", []string{meta["100"], meta["129"]},
 		[]string{`{"queue":"` + records[100].Queue + `"}`, `{"queue":"x","source_queue":"` + records[129].Queue + `","tries":12345678901234567890}`})
 	again := k.deadAt("more")
@@ -276,6 +294,7 @@ func Source_AReplayFromTheSharedQueueNamesItsRecord(k *kit) {
 	k.same("the act", []any{act.Key, act.Place, act.Witness}, []any{records[100].Key, records[100].Place, records[100].Witness})
 	k.answer(act, source.Done, "")
 	k.pass(time.Minute)
+
 	r := records[100]
 	r.Witness, r.FailedAt = "2", k.now
 	k.mirror(1, r)
@@ -288,6 +307,7 @@ func Source_ItsQueuesTakeNoPlaceFromAnotherSource(k *kit) {
 	k.mirror(150, k.inQueues(150)...)
 	_, err := k.Mirror(k.ctx, k.now, "mail", k.inQueues(5))
 	k.check(err)
+
 	for _, j := range k.all(filter.Filter{Source: "mail"}, 10) {
 		k.same("shared", j.Queue == source.Overflow("mail"), false)
 	}
@@ -300,7 +320,9 @@ func Source_ItsQueuesAndTypesTakeNoLabelFromOurs(k *kit) {
 		records := k.inQueues(1500)[page*500 : (page+1)*500]
 		k.mirror(500, records...)
 	}
+
 	k.same("types of our own", k.Counters.CountedTypes(), 0)
+
 	own := in("orders")
 	own.Type = "type.of.ours"
 	k.dead(own)
@@ -312,11 +334,13 @@ func Source_ItsQueuesAndTypesTakeNoLabelFromOurs(k *kit) {
 	facets, err = k.Counters.Facets(k.ctx, filter.Filter{Status: job.StatusDeadLetter, Queue: source.Overflow("shop")})
 	k.check(err)
 	k.same("types of the source beyond its places", facets.Types, []filter.NameCount{{Name: "other", Count: 1400}})
+
 	gone := k.all(filter.Filter{Source: "shop"}, 100)
 	seqs := make([]int64, len(gone))
 	for i, j := range gone {
 		seqs[i] = j.Seq
 	}
+
 	_, err = k.Vanished(k.ctx, k.now, "shop", seqs)
 	k.check(err)
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
@@ -328,6 +352,7 @@ func Source_ItsCausesTakeNoGroupFromOurs(k *kit) {
 	for page := range 3 {
 		k.mirror(500, k.inQueues(1500)[page*500:(page+1)*500]...)
 	}
+
 	k.same("groups that count against ours, with the one for all others", k.Groups.Size()-before, 1)
 	k.same("open groups", k.Snapshot().OpenGroups, int64(1001))
 	k.restart()

@@ -25,20 +25,24 @@ type classes map[string]string
 // diesOf lets n jobs die of an error of this class, one after the other.
 func (k *kit) diesOf(class string, n int) classes {
 	k.Helper()
+
 	died := classes{}
 	for range n {
 		died[k.failing(simple(), class, class+" came up").ID] = class
 	}
+
 	return died
 }
 
 // died lets jobs die of errors, as many of each class, and in this order.
 func (k *kit) died(numbers ...any) classes {
 	k.Helper()
+
 	all := classes{}
 	for i := 0; i < len(numbers); i += 2 {
 		maps.Copy(all, k.diesOf(numbers[i].(string), numbers[i+1].(int)))
 	}
+
 	return all
 }
 
@@ -48,7 +52,9 @@ func (c classes) of(items []operation.Item) string {
 	for _, it := range items {
 		all = append(all, c[it.Job.ID])
 	}
+
 	slices.Sort(all)
+
 	return strings.Join(all, " ")
 }
 
@@ -66,11 +72,13 @@ func Operation_TheCanaryHasAJobOfEachCause(k *kit) {
 	k.same("the canary", []any{o.State, o.Done}, []any{operation.Paused, int64(4)})
 	canary := k.items(o.ID, operation.ItemFilter{State: operation.ItemDone})
 	k.same("its causes", all.of(canary), "a.Often a.Often b.Seldom c.Middle")
+
 	for _, want := range []int64{before[0].Job.Seq, before[7].Job.Seq, before[8].Job.Seq} {
 		found := false
 		for _, it := range canary {
 			found = found || it.Job.Seq == want
 		}
+
 		k.same("the oldest one of its cause is in it", found, true)
 	}
 
@@ -78,11 +86,13 @@ func Operation_TheCanaryHasAJobOfEachCause(k *kit) {
 	k.check(err)
 	o = k.workAll(o.ID)
 	k.same("at the end", []any{o.State, o.Done, o.Skipped}, []any{operation.Finished, int64(11), int64(0)})
+
 	seen := map[int64]bool{}
 	for i, it := range k.items(o.ID, operation.ItemFilter{}) {
 		k.same("numbers", it.N, int64(i+1))
 		seen[it.Job.Seq] = true
 	}
+
 	k.same("jobs", len(seen), 11)
 }
 
@@ -122,12 +132,15 @@ func Operation_TheUsualCanaryCoversTheCauses(k *kit) {
 	for causes, want := range map[int64]int64{0: 5, 1: 5, 5: 5, 8: 8, 20: 20, 480: 20} {
 		k.same("the usual canary", operation.Pace{Canary: -1}.Settle(operation.Replay, 1000, causes).Canary, want)
 	}
+
 	k.same("that of a few jobs", operation.Pace{Canary: -1}.Settle(operation.Replay, 100, 8).Canary, int64(0))
 
 	k.deads(95)
+
 	for _, class := range []string{"a", "b", "c", "d", "e", "f"} {
 		k.diesOf(class, 1)
 	}
+
 	o := k.begun(operation.Request{
 		Kind: operation.Replay, Filter: filter.Filter{Status: job.StatusDeadLetter}, Pace: operation.Pace{Canary: -1},
 	})
@@ -143,10 +156,12 @@ func Operation_TheCanaryIsJudgedByCause(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{})
 	made, err := k.Operations.Breakdown(k.ctx, o.ID)
 	k.check(err)
+
 	var parts []any
 	for _, p := range made.Causes {
 		parts = append(parts, p.Class, p.Type, p.Count, p.Group != "")
 	}
+
 	k.same("the scope by cause", parts, []any{
 		"a.Broken", simple().Type, int64(3), true, "b.Mended", simple().Type, int64(2), true, "c.Rare", simple().Type, int64(1), true,
 	})
@@ -154,6 +169,7 @@ func Operation_TheCanaryIsJudgedByCause(k *kit) {
 	k.run(o.ID, operation.Pace{Canary: 3})
 	o = k.workAll(o.ID)
 	k.pass(time.Second)
+
 	for _, c := range k.claim("orders", 3) {
 		end := k.ending(job.Failed)
 		switch all[c.ID] {
@@ -164,15 +180,18 @@ func Operation_TheCanaryIsJudgedByCause(k *kit) {
 		default:
 			continue // it runs
 		}
+
 		k.settleAs(c.Settle(end, nil))
 	}
 
 	p, err := k.Operations.Progress(k.ctx, k.now, o)
 	k.check(err)
+
 	var verdicts []any
 	for _, c := range p.Canary.Causes {
 		verdicts = append(verdicts, c.Class, c.Done, c.Succeeded, c.Relapsed, c.Unsettled())
 	}
+
 	k.same("the canary by cause", verdicts, []any{
 		"a.Broken", int64(1), int64(0), int64(1), int64(0),
 		"b.Mended", int64(1), int64(1), int64(0), int64(0),
@@ -190,6 +209,7 @@ func Operation_TheGuardNamesWhatCameBack(k *kit) {
 	k.run(o.ID, operation.Pace{Guard: true})
 	k.work(o.ID, 15)
 	k.pass(time.Second)
+
 	for _, c := range k.claim("orders", 15) {
 		end := k.ending(job.Failed)
 		end.Error = job.ErrorInfo{Type: "a.Broken", Message: "a.Broken came up"}
@@ -199,6 +219,7 @@ func Operation_TheGuardNamesWhatCameBack(k *kit) {
 		case "c.Mended":
 			end = k.ending(job.Succeeded)
 		}
+
 		k.settleAs(c.Settle(end, nil))
 	}
 
@@ -223,6 +244,7 @@ func Operation_ATypeWithoutAGroupIsACause(k *kit) {
 		_, err := k.Cancel(k.ctx, k.now, j.ID, 1, sam)
 		k.check(err)
 	}
+
 	o := k.operate(operation.Replay, filter.Filter{Status: job.Status(job.Cancelled)})
 	made, err := k.Operations.Breakdown(k.ctx, o.ID)
 	k.check(err)
@@ -239,13 +261,16 @@ func (k *kit) canaryOf(all classes, size int64, succeed ...string) operation.Ope
 	k.run(o.ID, operation.Pace{Canary: size})
 	k.workAll(o.ID)
 	k.pass(time.Second)
+
 	for _, c := range k.claim("orders", int(size)) {
 		end := k.ending(job.Failed)
 		if slices.Contains(succeed, all[c.ID]) {
 			end = k.ending(job.Succeeded)
 		}
+
 		k.settleAs(c.Settle(end, nil))
 	}
+
 	return k.operation(o.ID)
 }
 
@@ -326,11 +351,13 @@ func Operation_AGroupOfTwoTypesIsOneCause(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{})
 	made, err := k.Operations.Breakdown(k.ctx, o.ID)
 	k.check(err)
+
 	seen, jobs := map[string]bool{}, int64(0)
 	for _, c := range made.Causes {
 		k.same("the cause is listed before", seen[c.Group], false)
 		seen[c.Group] = true
 		jobs += c.Count
 	}
+
 	k.same("causes and jobs", []int64{k.operation(o.ID).Causes, jobs}, []int64{int64(len(made.Causes)), 5})
 }

@@ -38,13 +38,16 @@ func ClaimReadsEachJobAsItIs(k *kit) {
 		jobs[i].Payload = fmt.Appendf(nil, `{"n":%d}`, i)
 		jobs[i].RunAt = k.now.Add(time.Duration(i) * time.Hour)
 	}
+
 	stored := k.add(jobs...)
 	k.pass(4 * time.Hour)
+
 	got := append(k.claim("orders", 3), k.claim("orders", 3)...)
 	for i, j := range got {
 		k.same("the payload", string(j.Payload), fmt.Sprintf(`{"n":%d}`, i))
 		k.same("the times", []time.Time{j.RunAt, j.EnqueuedAt}, []time.Time{stored[i].RunAt, stored[i].EnqueuedAt})
 	}
+
 	k.same("the number of jobs", len(got), len(stored))
 }
 
@@ -55,6 +58,7 @@ func ClaimTakesPriorityThenAge(k *kit) {
 	jobs[4].Priority, jobs[5].Priority, jobs[0].Priority = 5, 9, -1
 	stored := k.add(jobs...)
 	want := []string{stored[5].ID, stored[4].ID, stored[1].ID, stored[2].ID, stored[3].ID, stored[0].ID}
+
 	got := append(ids(k.claim("orders", 2)), ids(k.claim("orders", 10))...)
 	k.same("the order", got, want)
 }
@@ -92,14 +96,17 @@ func ClaimTakesNoMoreThanFree(k *kit) {
 	for range 5 {
 		k.add(in("a"), in("b"), in("c"))
 	}
+
 	claimed, _, err := k.Exchange(k.ctx, nil, job.Claim{
 		Worker: "w", Now: k.now, Lease: time.Minute, Free: map[string]int{"a": 2, "b": 9, "c": 0, "d": 3},
 	})
 	k.check(err)
+
 	got := map[string]int{}
 	for _, j := range claimed {
 		got[j.Queue]++
 	}
+
 	k.same("claimed", got, map[string]int{"a": 2, "b": 5})
 }
 
@@ -112,6 +119,7 @@ func ClaimHoldsUnknownTypes(k *kit) {
 		j.Type = "report.make"
 		unknown = append(unknown, j)
 	}
+
 	held := k.add(unknown...)
 	known := k.add(many(3)...)
 	knows := func(typ string) bool { return strings.HasPrefix(typ, "email.") }
@@ -134,12 +142,15 @@ func UnholdLetsKnownTypesGo(k *kit) {
 	for i := range jobs {
 		jobs[i].Type = []string{"a", "b", "c"}[i%3]
 	}
+
 	k.add(jobs...)
+
 	nobody := func(string) bool { return false }
 	for k.Snapshot().Depths[job.StatusHeld] < 1203 {
 		_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 500}, Knows: nobody})
 		k.check(err)
 	}
+
 	n, err := k.Unhold(k.ctx, func(typ string) bool { return typ != "b" })
 	k.check(err)
 	k.same("let go", n, 802)
@@ -153,6 +164,7 @@ func UnholdLetsKnownTypesGo(k *kit) {
 func ClaimNeverGivesAJobTwice(k *kit) {
 	k.add(many(300)...)
 	var workers sync.WaitGroup
+
 	var mu sync.Mutex
 	var all []string
 	for range 10 {
@@ -165,12 +177,15 @@ func ClaimNeverGivesAJobTwice(k *kit) {
 					}
 					return
 				}
+
 				mu.Lock()
+
 				all = append(all, ids(jobs)...)
 				mu.Unlock()
 			}
 		})
 	}
+
 	workers.Wait()
 	slices.Sort(all)
 	k.same("claims", len(all), 300)
@@ -185,8 +200,10 @@ func NextDueIsTheEarliest(k *kit) {
 		k.check(err)
 		return at
 	}
+
 	k.add(in("a"))
 	k.same("without waiting jobs", due(), time.Time{})
+
 	late, early := in("a"), in("b")
 	late.RunAt, early.RunAt = k.now.Add(time.Hour), k.now.Add(time.Minute)
 	k.add(late, early)
@@ -205,6 +222,7 @@ func NextDueIsTheEarliest(k *kit) {
 func LeasesEndByTime(k *kit) {
 	first := k.begin(simple())
 	k.pass(time.Second)
+
 	second := k.begin(simple())
 	for _, c := range []struct {
 		by   time.Time
@@ -233,6 +251,7 @@ func ExtendMovesTheLease(k *kit) {
 	k.check(err)
 	k.same("the number of stale tokens", len(stale), 2)
 	k.same("the first stale token", stale[0], lost.Token)
+
 	want := mine
 	want.LeaseUntil, want.LastSeen = until, k.now
 	k.same("the job", k.job(mine.ID), want)

@@ -23,6 +23,7 @@ func SnapshotOfNothing(k *kit) {
 	for _, status := range job.Statuses() {
 		want[status] = 0
 	}
+
 	k.same("the depths", k.Snapshot().Depths, want)
 	k.same("the totals", k.Snapshot().Totals, job.Totals{})
 }
@@ -34,18 +35,22 @@ func SnapshotRisesWithEachCommit(k *kit) {
 	last := k.Snapshot().Seq
 	rises := func(what string, want bool) {
 		k.Helper()
+
 		if now := k.Snapshot().Seq; now > last != want || now < last {
 			k.Errorf("%s: the snapshot went from %d to %d", what, last, now)
 		}
+
 		last = k.Snapshot().Seq
 		k.Snapshot().Depths[job.StatusHeld] = 77
 	}
 	j := k.begin(simple())
+
 	rises("claim", true)
 	k.settle(j, job.Failed)
 	rises("settle", true)
 	k.claim("orders", 1)
 	rises("empty claim", false)
+
 	_, err := k.Replay(k.ctx, k.now, j.ID, 5, audit.Actor{Name: "eve"})
 	k.conflict(err)
 	rises("conflict", false)
@@ -64,12 +69,14 @@ func depths(jobs []job.Job) job.Depths {
 	for _, status := range job.Statuses() {
 		d[status] = 0
 	}
+
 	for _, j := range jobs {
 		d[job.Status(j.State)]++
 		if j.Status() != job.Status(j.State) {
 			d[j.Status()]++
 		}
 	}
+
 	return d
 }
 
@@ -81,6 +88,7 @@ func DepthsAreTheStates(k *kit) {
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(len(jobs)))
 	queues, err := k.Counters.Queues(k.ctx, k.now, k.QueueNames())
 	k.check(err)
+
 	for _, q := range queues {
 		want := depths(slices.DeleteFunc(slices.Clone(jobs), func(j job.Job) bool { return j.Queue != q.Name }))
 		for status, n := range want {
@@ -100,6 +108,7 @@ func QueuesTellAll(k *kit) {
 	hour, err := k.Counters.LastHour(k.ctx, k.now)
 	k.check(err)
 	var names []string
+
 	var totals job.Totals
 	sums := make([]job.Totals, 60)
 	for _, q := range queues {
@@ -109,6 +118,7 @@ func QueuesTellAll(k *kit) {
 			sums[i] = sums[i].Add(t)
 		}
 	}
+
 	k.same("the names", names, []string{"mail", "mail.slow", "orders"})
 	k.same("the totals", totals, k.Snapshot().Totals)
 	k.same("the hour", sums, hour)
@@ -139,11 +149,13 @@ func ReasonsCountOpenLetters(k *kit) {
 	for range 3 {
 		k.dead(simple())
 	}
+
 	for range 2 {
 		e := k.ending(job.Failed)
 		e.Answer.Code = retry.CodeDeadLetter
 		k.settleAs(k.begin(simple()).Settle(e, nil))
 	}
+
 	got, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("the reasons", got, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 3}, {Reason: retry.HandlerDeadLetter, Count: 2}})
@@ -173,16 +185,21 @@ func TalliesAreBounded(k *kit) {
 		for i := range jobs {
 			jobs[i].Type = fmt.Sprintf("type-%d-%d", round, i)
 		}
+
 		k.add(jobs...)
+
 		var settle []job.Settlement
 		for _, j := range k.claim("orders", 500) {
 			settle = append(settle, j.Settle(k.ending(job.Succeeded), nil))
 		}
+
 		k.exchange(settle, "", 0)
 		k.restart()
 	}
+
 	got, err := k.Counters.Tallies(k.ctx)
 	k.check(err)
+
 	var sum, other int64
 	for _, t := range got {
 		sum += t.Totals.Succeeded
@@ -190,6 +207,7 @@ func TalliesAreBounded(k *kit) {
 			other = t.Totals.Succeeded
 		}
 	}
+
 	k.same("tallies", len(got), 1001)
 	k.same("the sum and other", []int64{sum, other, k.Snapshot().Totals.Succeeded}, []int64{1500, 500, 1500})
 }
@@ -199,15 +217,18 @@ func TalliesAreBounded(k *kit) {
 func RestartKeepsEverything(k *kit) {
 	k.variety()
 	k.check(k.Pause(k.ctx, k.now, "mail", audit.Actor{Name: "eve"}))
+
 	tell := func() []any {
 		var all []any
 		add := func(v any, err error) {
 			k.check(err)
+
 			all = append(all, v)
 		}
 		for _, j := range k.all(filter.Filter{}, 1000) {
 			add(k.Job(k.ctx, j.ID))
 		}
+
 		add(k.Counters.Queues(k.ctx, k.now, k.QueueNames()))
 		add(k.Counters.LastHour(k.ctx, k.now))
 		add(k.Counters.Reasons(k.ctx))
@@ -216,11 +237,14 @@ func RestartKeepsEverything(k *kit) {
 		add(k.Leases(k.ctx, time.Time{}))
 		add(k.NextDue(k.ctx, k.now))
 		add(k.Snapshot(), nil)
+
 		return all
 	}
 	before := tell()
+
 	k.restart()
 	k.same("everything", tell(), before)
+
 	for _, j := range before[len(before)-3].([]job.Job) {
 		k.settle(j, job.Succeeded) // leases survive too
 	}

@@ -27,6 +27,7 @@ func SeriesByQueueAndType(k *kit) {
 	k.settle(k.begin(typed("orders", "email.send")), job.Succeeded)
 	k.settle(k.begin(typed("orders", "emailed")), job.Succeeded)
 	k.pass(29 * time.Minute)
+
 	ok, dead := job.Totals{Succeeded: 1}, job.Totals{Failed: 1, FailedPermanently: 1}
 	for _, test := range []struct {
 		queue, typ     string
@@ -45,6 +46,7 @@ func SeriesByQueueAndType(k *kit) {
 		got := must(k.Counters.Series(k.ctx, k.now, test.queue, test.typ, queues.LastHour()))
 		k.same(fmt.Sprintf("the hour of %q %q", test.queue, test.typ), got, want)
 	}
+
 	k.pass(time.Minute)
 	k.same("the oldest minute", must(k.Counters.Series(k.ctx, k.now, "", "", queues.LastHour()))[0], job.Totals{})
 }
@@ -56,6 +58,7 @@ func SeriesByTheQuarter(k *kit) {
 		k.now = time.Date(2026, 3, 4, 0, 1, 0, 0, time.UTC).Add(at)
 		k.settle(k.begin(simple()), job.Succeeded)
 	}
+
 	want := make([]job.Totals, 96)
 	want[0].Succeeded, want[1].Succeeded, want[95].Succeeded = 2, 1, 1
 	k.same("the day", must(k.Counters.Series(k.ctx, k.now, "orders", "", queues.LastDay())), want)
@@ -69,13 +72,17 @@ func SeriesBoundsTheTypes(k *kit) {
 		for i := range jobs {
 			jobs[i].Type = fmt.Sprintf("type-%d-%d", round, i)
 		}
+
 		k.add(jobs...)
+
 		var settle []job.Settlement
 		for _, j := range k.claim("orders", 500) {
 			settle = append(settle, j.Settle(k.ending(job.Succeeded), nil))
 		}
+
 		k.exchange(settle, "", 0)
 	}
+
 	count := func(typ string) int64 {
 		return must(k.Counters.Series(k.ctx, k.now, "", typ, queues.LastHour()))[59].Succeeded
 	}
@@ -91,6 +98,7 @@ func RecentOfAType(k *kit) {
 		want = append([]string{k.add(typed("mail", "email.send"))[0].ID}, want...)
 		k.add(typed("mail", "email.digest"))
 	}
+
 	k.same("the newest two", ids(must(k.Recent(k.ctx, "email.send", 2))), want[:2])
 	k.same("all of them", ids(must(k.Recent(k.ctx, "email.send", 60))), want)
 	k.same("of an unknown type", len(must(k.Recent(k.ctx, "sms", 60))), 0)

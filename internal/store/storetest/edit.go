@@ -23,6 +23,7 @@ var eve = audit.Actor{Name: "eve"}
 func everything() job.Edit {
 	priority, p := 7, policy(9)
 	p.Strategy = retry.Linear
+
 	return job.Edit{
 		Body: &job.Body{
 			Type: "email.resend", TraceID: "t-2", MessageID: "m-2", Meta: []byte(`{"b":2}`), Payload: []byte(`{"n":2}`), Envelope: []byte(`{"e":2}`),
@@ -40,6 +41,7 @@ func ReplayWithChangesTheNextRun(k *kit) {
 	edit := everything()
 	got, err := k.ReplayWith(k.ctx, k.now, was.ID, 1, edit, eve)
 	k.check(err)
+
 	want := edit.Apply(was)
 	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
 	want.RunAt, want.ChangedAt, want.FinishedAt, want.Group = k.now, k.now, time.Time{}, 0
@@ -47,6 +49,7 @@ func ReplayWithChangesTheNextRun(k *kit) {
 	k.restart()
 	d := k.detail(was.ID)
 	k.same("the stored job", d.Job, want)
+
 	body := was.Body()
 	k.same("what run 1 had", *d.Replays[0].Earlier, history.Earlier{Queue: "orders", Type: was.Type, Policy: was.Policy, Timeout: was.Timeout, Body: &body})
 	claimed := k.claim("mail", 5)
@@ -75,22 +78,26 @@ func ReplayWithMovesTheDepths(k *kit) {
 	dead, waiting, cancelled := k.dead(simple()), k.settle(k.begin(simple()), job.Failed), k.add(simple())[0]
 	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, eve)
 	k.check(err)
+
 	for i, id := range []string{dead.ID, waiting.ID, cancelled.ID} {
 		_, err := k.ReplayWith(k.ctx, k.now, id, 1, job.Edit{Queue: fmt.Sprint("q", i%2), RunAt: k.now.Add(time.Duration(i) * time.Hour)}, eve)
 		k.check(err)
 	}
+
 	for range 2 { // as it is in memory, and as it is in the file
 		DepthsOfEachQueue(k)
 		k.same("open letters", len(must(k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)).Letters), 0)
 		k.same("reasons", len(must(k.Counters.Reasons(k.ctx))), 0)
 		k.restart()
 	}
+
 	k.same("totals", k.Snapshot().Totals.Replayed, int64(3))
 }
 
 // DepthsOfEachQueue compares depths with the jobs.
 func DepthsOfEachQueue(k *kit) {
 	k.Helper()
+
 	for _, q := range must(k.Counters.Queues(k.ctx, k.now, k.QueueNames())) {
 		want := depths(k.all(filter.Filter{Queue: q.Name}, 1000))
 		for status, n := range want {
@@ -131,6 +138,7 @@ func ReplayWithATimeWaits(k *kit) {
 // same time one succeeds, the others hear of it, and nothing of theirs is done.
 func ReplayWithHappensOnce(k *kit) {
 	was := k.dead(simple())
+
 	errs := make([]error, 20)
 	var people sync.WaitGroup
 	for i := range errs {
@@ -139,17 +147,22 @@ func ReplayWithHappensOnce(k *kit) {
 			_, errs[i] = k.ReplayWith(k.ctx, k.now, was.ID, 1, edit, audit.Actor{Name: fmt.Sprint("person ", i)})
 		})
 	}
+
 	people.Wait()
+
 	d := k.detail(was.ID)
 	won := 0
 	for i, err := range errs {
 		if err == nil {
 			won++
+
 			k.same("the job", []any{d.Job.Queue, string(d.Job.Payload), d.Replays[0].By}, []any{fmt.Sprint("queue-", i), fmt.Sprint(i), fmt.Sprint("person ", i)})
 			continue
 		}
+
 		k.same("who was first", k.conflict(err).ReplayedBy, d.Replays[0].By)
 	}
+
 	k.same("replays that happened", won, 1)
 	k.same("queues", len(must(k.Counters.Queues(k.ctx, k.now, k.QueueNames()))), 2)
 }
@@ -158,6 +171,7 @@ func ReplayWithHappensOnce(k *kit) {
 func ReplayWithKeepsWhatEachRunHad(k *kit) {
 	j := simple()
 	j.Policy = policy(1)
+
 	id := k.settle(k.begin(j), job.Failed).ID
 	body := func(n int) *job.Body { return &job.Body{Type: j.Type, Payload: fmt.Append(nil, n)} }
 	for run, edit := range []job.Edit{{Body: body(2)}, {Queue: "mail"}, {}, {Queue: "orders", Body: body(5)}} {
@@ -165,12 +179,14 @@ func ReplayWithKeepsWhatEachRunHad(k *kit) {
 		k.check(err)
 		k.settle(k.claim(k.job(id).Queue, 1)[0], job.Failed)
 	}
+
 	d := k.detail(id)
 	var got []string
 	for run := 1; run <= 5; run++ {
 		was := d.RunAs(run)
 		got = append(got, fmt.Sprintf("%s %s", was.Queue, was.Payload))
 	}
+
 	k.same("the runs", got, []string{`orders {"n":1}`, "orders 2", "mail 2", "mail 2", "orders 5"})
 }
 

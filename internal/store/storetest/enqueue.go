@@ -47,6 +47,7 @@ func EnqueueFillsInWhatIsMissing(k *kit) {
 	if _, err := job.ParseID(stored.ID); err != nil {
 		k.Error(err)
 	}
+
 	k.same("RunAt", stored.RunAt, k.now)
 	k.same("Token", stored.Token, job.Token{ID: stored.ID, Run: 1})
 }
@@ -70,6 +71,7 @@ func EnqueueKeepsPayloadBytes(k *kit) {
 		"\xff\xfe\x00invalid", "\u2028\x00\x1b[31m", `"` + string(slices.Repeat([]byte("x"), 1<<20)) + `"`,
 	} {
 		j := simple()
+
 		j.Payload, j.Meta = []byte(payload), []byte(`{"b":1e2, "a":{} }`)
 		id := k.add(j)[0].ID
 		for from, got := range map[string]job.Job{"Job": k.job(id), "Exchange": k.claim("orders", 1)[0]} {
@@ -89,8 +91,10 @@ func EnqueueNumbersJobsInOrder(k *kit) {
 			if j.Seq <= last {
 				k.Fatalf("job number %d came after %d", j.Seq, last)
 			}
+
 			last = j.Seq
 		}
+
 		k.restart()
 	}
 }
@@ -102,6 +106,7 @@ func EnqueueRepeatReturnsTheFirst(k *kit) {
 	first.Key = "k"
 	began := k.job(k.begin(first).ID)
 	k.restart()
+
 	again := simple()
 	again.Key = "k"
 	done, err := k.Enqueue(k.ctx, k.now, []job.Job{again})
@@ -118,9 +123,11 @@ func EnqueueRepeatWithinABatch(k *kit) {
 	jobs[1].Key, jobs[3].Key, jobs[3].Payload = "k", "k", jobs[1].Payload
 	done, err := k.Enqueue(k.ctx, k.now, jobs)
 	k.check(err)
+
 	for i, d := range done {
 		k.same("Repeat", d.Repeat, i == 3)
 	}
+
 	k.same("the repeat", done[3].Job, done[1].Job)
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(4))
 }
@@ -130,6 +137,7 @@ func EnqueueRepeatWithinABatch(k *kit) {
 // names the first job.
 func EnqueueOfAKeyUsedForAnotherJobIsRefused(k *kit) {
 	first := simple()
+
 	first.Key, first.Caller = "k", "a"
 	id := k.add(first)[0].ID
 	for _, change := range []func(*job.Job){
@@ -144,6 +152,7 @@ func EnqueueOfAKeyUsedForAnotherJobIsRefused(k *kit) {
 			return err
 		})
 	}
+
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(1))
 }
 
@@ -170,11 +179,13 @@ func EnqueueKeyBelongsToItsCaller(k *kit) {
 		k.check(err)
 		k.same("Repeat of "+caller, done[0].Repeat, false)
 		ids[caller] = done[0].Job.ID
+
 		k.restart()
 		done, err = k.Enqueue(k.ctx, k.now, []job.Job{j})
 		k.check(err)
 		k.same("the repeat of "+caller, []any{done[0].Repeat, done[0].Job.ID}, []any{true, ids[caller]})
 	}
+
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(3))
 }
 
@@ -188,6 +199,7 @@ func EnqueueKeyIsForWhatWasAskedFor(k *kit) {
 	done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
 	k.check(err)
 	k.same("the repeat", []any{done[0].Repeat, done[0].Job.ID}, []any{true, id})
+
 	j.Content = "asked for more"
 	k.reusedFor(id, func() error { _, err := k.Enqueue(k.ctx, k.now, []job.Job{j}); return err })
 }
@@ -203,6 +215,7 @@ func EnqueueKeyIsFreeOnceItsJobIsGone(k *kit) {
 	k.add(newest)
 	_, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
+
 	j.Payload = []byte("2")
 	done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
 	k.check(err)
@@ -216,6 +229,7 @@ func EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn(k *kit) {
 	first := simple()
 	first.MessageID = "m"
 	id := k.add(first)[0].ID
+
 	other := first
 	other.Payload = []byte("17")
 	for range 2 { // the second time both are repeats, in one transaction and from the table
@@ -225,6 +239,7 @@ func EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn(k *kit) {
 		k.same("the first one", []any{done[1].Repeat, done[1].Job.ID}, []any{true, id})
 		k.same("the other one again", []any{done[2].Repeat, done[2].Job.ID}, []any{true, done[0].Job.ID})
 	}
+
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(2))
 }
 
@@ -239,13 +254,16 @@ func EnqueueNumbersNoTwoJobsAlike(k *kit) {
 			if stored.Seq <= last {
 				k.Fatalf("job number %d came after %d", stored.Seq, last)
 			}
+
 			last = stored.Seq
 		}
+
 		if now := k.Snapshot().Seq; now <= revision {
 			k.Errorf("revision %d came after %d", now, revision)
 		} else {
 			revision = now
 		}
+
 		k.pass(time.Hour)
 		_, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 		k.check(err)
@@ -260,6 +278,7 @@ func EnqueueOfUnlikeJobsKeepsEach(k *kit) {
 		jobs := many(200)
 		for i := range jobs {
 			j := &jobs[i]
+
 			j.ID, j.Payload = job.NewID(), []byte(strconv.Itoa(i))
 			j.Queue, j.Priority = "queue-"+strconv.Itoa(i%unlike), i%unlike
 			switch i % unlike {
@@ -270,6 +289,7 @@ func EnqueueOfUnlikeJobsKeepsEach(k *kit) {
 				j.Policy.MaxAttempts = 2 + i
 			}
 		}
+
 		for i, stored := range k.add(jobs...) {
 			k.same("the stored job", k.job(jobs[i].ID), stored)
 			k.same("its payload", string(stored.Payload), strconv.Itoa(i))
@@ -286,6 +306,7 @@ func EnqueueParallelMessagesMakeOneJobOfEach(k *kit) {
 		jobs[i].MessageID = "m"
 		jobs[i].Payload = []byte(strconv.Itoa(i))
 	}
+
 	var callers sync.WaitGroup
 	for range 30 {
 		callers.Go(func() {
@@ -294,6 +315,7 @@ func EnqueueParallelMessagesMakeOneJobOfEach(k *kit) {
 			}
 		})
 	}
+
 	callers.Wait()
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), int64(len(jobs)))
 }
@@ -301,6 +323,7 @@ func EnqueueParallelMessagesMakeOneJobOfEach(k *kit) {
 // reusedFor expects that a key was used for the job or operation first before.
 func (k *kit) reusedFor(first string, act func() error) {
 	k.Helper()
+
 	var reused *job.KeyReused
 	if err := act(); !errors.As(err, &reused) || reused.First != first {
 		k.Errorf("the error is %v, want that the key was used for %q", err, first)
@@ -314,24 +337,30 @@ func EnqueueParallelRepeatsMakeOneJob(k *kit) {
 	j.Key = "k"
 	var callers sync.WaitGroup
 	var mu sync.Mutex
+
 	seen := map[string]int{}
 	firsts := 0
 	for range 50 {
 		callers.Go(func() {
 			done, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
+
 			mu.Lock()
 			defer mu.Unlock()
+
 			if err != nil {
 				k.Error(err)
 				return
 			}
+
 			seen[done[0].Job.ID]++
 			if !done[0].Repeat {
 				firsts++
 			}
 		})
 	}
+
 	callers.Wait()
+
 	if len(seen) != 1 || firsts != 1 {
 		k.Errorf("%d jobs, %d times the first", len(seen), firsts)
 	}
@@ -344,6 +373,7 @@ func EnqueueBatchIsAllOrNothing(k *kit) {
 	before := k.Snapshot()
 	bad := many(100)
 	bad[70].ID = taken.ID
+
 	var others sync.WaitGroup
 	for range 10 {
 		others.Go(func() {
@@ -352,11 +382,15 @@ func EnqueueBatchIsAllOrNothing(k *kit) {
 			}
 		})
 	}
+
 	_, err := k.Enqueue(k.ctx, k.now, bad)
+
 	others.Wait()
+
 	if err == nil {
 		k.Error("the batch was stored")
 	}
+
 	k.same("all jobs", k.Snapshot().Depths.Jobs(), before.Depths.Jobs()+30)
 }
 
@@ -365,11 +399,13 @@ func EnqueueOfATakenIDIsAConflict(k *kit) {
 	j := simple()
 	j.ID = job.NewID()
 	first := k.add(j)[0]
+
 	_, err := k.Enqueue(k.ctx, k.now, []job.Job{j})
 	var conflict *job.Conflict
 	if !errors.As(err, &conflict) {
 		k.Errorf("the second job with the id gave %v", err)
 	}
+
 	k.same("the first job", k.job(j.ID), first)
 }
 
@@ -382,16 +418,20 @@ func EnqueueAfterCallerLeftIsWholeOrAbsent(k *kit) {
 		all.Go(func() {
 			ctx, cancel := context.WithCancel(k.ctx)
 			go cancel()
+
 			if _, err := k.Enqueue(ctx, k.now, many(size)); err != nil && !errors.Is(err, context.Canceled) {
 				k.Error(err)
 			}
 		})
 	}
+
 	all.Wait()
 	k.restart()
+
 	n := k.Snapshot().Depths.Jobs()
 	if n%size != 0 {
 		k.Errorf("%d jobs are no whole number of batches of %d", n, size)
 	}
+
 	k.same("jobs that can be claimed", int64(len(k.claim("orders", callers*size))), n)
 }

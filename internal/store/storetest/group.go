@@ -53,9 +53,11 @@ func GroupsAreTheirCause(k *kit) {
 	other := k.fails("order not found")
 	d := k.group(first)
 	k.same("the group of the second", k.group(second).Fingerprint, d.Fingerprint)
+
 	if k.group(other).Fingerprint == d.Fingerprint {
 		k.Error("another message has the same group")
 	}
+
 	k.same("what they share", []any{d.Type, d.Class, d.Message, d.Frames, d.Group.State},
 		[]any{"email.send", "http.503", "order ‹number› not found", []string{"main.go"}, failures.Open})
 	k.same("the sample", []any{d.Sample.Job.ID, d.Sample.Attempt.Error.Message}, []any{second.ID, "order 1234 not found"})
@@ -91,6 +93,7 @@ func GroupsCountRefusedLettersApart(k *kit) {
 		depths := k.Snapshot().Depths
 		k.same("its count and the tally", []int64{d.Dead, d.Refused}, []int64{tallies[0].Dead, tallies[0].Refused})
 		k.same("its count and the counters", []int64{d.Dead, d.Refused}, []int64{depths[job.StatusDeadLetter], depths[job.StatusDLQFailed]})
+
 		return []int64{d.Dead, d.Refused, d.Group.Jobs()}
 	}
 	k.same("refused", counts(), []int64{1, 1, 2})
@@ -173,6 +176,7 @@ func GroupKnowsHowItsReplaysEnded(k *kit) {
 		_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 		k.check(err)
 	}
+
 	counts := func() []int64 {
 		d, err := k.Groups.Get(k.ctx, k.now, fingerprint)
 		k.check(err)
@@ -215,6 +219,7 @@ func GroupsByFilter(k *kit) {
 	k.settle(k.begin(in("mail")), job.Failed)
 	k.decide(k.fails("other"), failures.Decision{State: failures.Resolved})
 	k.mirror(1, k.deadAt("7"))
+
 	for f, want := range map[failures.Filter]int{
 		{}: 4, {State: failures.Open}: 3, {Source: "shop"}: 1, {Source: "hop"}: 0, {Source: "orders"}: 0, {State: failures.Resolved}: 1, {Queue: "mail"}: 1, {Queue: "none"}: 0,
 		{Type: "email.*"}: 3, {Type: "sms"}: 0, {Text: "% OF"}: 1, {Text: "_"}: 0, {Text: "http."}: 3, {Sort: failures.NewestSeen}: 4,
@@ -223,6 +228,7 @@ func GroupsByFilter(k *kit) {
 		k.check(err)
 		k.same(fmt.Sprintf("groups of %+v", f), len(page.Groups), want)
 	}
+
 	tallies, err := k.Groups.Tallies(k.ctx)
 	k.check(err)
 	k.same("the tallies", tallies, []failures.Tally{
@@ -238,10 +244,12 @@ func GroupsByClass(k *kit) {
 		j.Type = typ
 		k.failing(j, "tls.handshake", "no answer")
 	}
+
 	j := simple()
 	j.Type = "a.one"
 	other := k.failing(j, "smtp.Error", "421")
 	k.pass(30 * time.Hour)
+
 	retrying := simple()
 	retrying.Type, retrying.Policy = "a.one", policy(5)
 	k.settle(k.begin(retrying), job.Failed)
@@ -249,9 +257,11 @@ func GroupsByClass(k *kit) {
 	sums := func(f failures.Filter, limit int) (all []any) {
 		c, err := k.Groups.RollUp(k.ctx, k.now, f, limit)
 		k.check(err)
+
 		for _, c := range c.Listed {
 			all = append(all, c.Name, c.Groups, c.Types, c.Queues, c.Dead, c.Retrying, c.Day)
 		}
+
 		return append(all, c.Total, c.Groups)
 	}
 	tls := []any{"tls.handshake", int64(3), int64(3), int64(2), int64(3), int64(0), int64(0)}
@@ -277,16 +287,20 @@ func GroupsByPage(k *kit) {
 		k.pass(time.Minute)
 		k.fails("message " + string(rune('a'+i)))
 	}
+
 	for _, sort := range []failures.Sort{failures.MostDead, failures.NewestSeen} {
 		var seen string
 		for after, first := (failures.Cursor{}), true; first || after != (failures.Cursor{}); first = false {
 			page, err := k.Groups.List(k.ctx, k.now, failures.Filter{Sort: sort}, after, 3)
 			k.check(err)
+
 			for _, g := range page.Groups {
 				seen += g.Message[len(g.Message)-1:]
 			}
+
 			after = page.Next
 		}
+
 		k.same("the pages", seen, "gfedcba")
 	}
 }
@@ -295,6 +309,7 @@ func GroupsByPage(k *kit) {
 // done to it.
 func GroupOfNobody(k *kit) {
 	_, err := k.Groups.Get(k.ctx, k.now, "nobody")
+
 	_, setErr := k.Groups.Decide(k.ctx, k.now, "nobody", failures.Decision{State: failures.Open}, audit.Actor{})
 	_, noteErr := k.Groups.Note(k.ctx, k.now, "nobody", "x", audit.Actor{})
 	for _, err := range []error{err, setErr, noteErr} {
@@ -343,10 +358,12 @@ func TopGroupsOfTheDay(k *kit) {
 	k.same("open groups", k.Snapshot().OpenGroups, int64(3))
 	top, err := k.Groups.Top(k.ctx, k.now, 5)
 	k.check(err)
+
 	var got []any
 	for _, g := range top {
 		got = append(got, g.Fingerprint, g.LastDay[22], g.LastDay[23])
 	}
+
 	k.same("the top", got, []any{k.group(twice).Fingerprint, int64(0), int64(2), k.group(once).Fingerprint, int64(1), int64(0)})
 	top, err = k.Groups.Top(k.ctx, k.now, 1)
 	k.check(err)
@@ -359,21 +376,26 @@ func TopGroupsOfThisDay(k *kit) {
 	for range 5 {
 		k.fails("often")
 	}
+
 	k.pass(20 * time.Hour)
 	often := k.fails("often")
 	k.pass(10 * time.Hour)
 	k.fails("lately")
+
 	lately := k.fails("lately")
 	once := k.fails("once")
 	for i, want := range [][]string{{k.group(lately).Fingerprint}, {k.group(lately).Fingerprint, k.group(once).Fingerprint}} {
 		top, err := k.Groups.Top(k.ctx, k.now, i+1)
 		k.check(err)
+
 		var got []string
 		for _, g := range top {
 			got = append(got, g.Fingerprint)
 		}
+
 		k.same("the first ones", got, want)
 	}
+
 	top, err := k.Groups.Top(k.ctx, k.now, 9)
 	k.check(err)
 	k.same("the last of all", []any{len(top), top[2].Fingerprint, total(top[2].LastDay)}, []any{3, k.group(often).Fingerprint, int64(1)})
@@ -384,11 +406,13 @@ func TopGroupsOfThisDay(k *kit) {
 func OldGroupsAreRemoved(k *kit) {
 	gone, noted := k.failing(simple(), "a", "gone"), k.failing(simple(), "a", "noted")
 	resolved, ignored := k.failing(simple(), "a", "resolved"), k.failing(simple(), "a", "ignored")
+
 	replayed, waits := k.failing(simple(), "a", "replayed"), k.fails("waits")
 	known := map[string]string{}
 	for name, j := range map[string]job.Job{"gone": gone, "noted": noted, "resolved": resolved, "ignored": ignored, "replayed": replayed, "waits": waits} {
 		known[name] = k.group(j).Fingerprint
 	}
+
 	k.decide(resolved, failures.Decision{State: failures.Resolved})
 	k.decide(ignored, failures.Decision{State: failures.Ignored})
 	_, err := k.Groups.Note(k.ctx, k.now, known["noted"], "they know", audit.Actor{Name: "eve"})
@@ -397,6 +421,7 @@ func OldGroupsAreRemoved(k *kit) {
 	k.check(err)
 	k.pass(2 * time.Hour)
 	k.failing(in("mail"), "a", "new")
+
 	left := func() (names []string) {
 		for name, fingerprint := range known {
 			if _, err := k.Groups.Get(k.ctx, k.now, fingerprint); err == nil {
@@ -405,7 +430,9 @@ func OldGroupsAreRemoved(k *kit) {
 				k.check(err)
 			}
 		}
+
 		slices.Sort(names)
+
 		return names
 	}
 	done, err := k.Prune(k.ctx, k.now, retention.Limits{Count: 1})
@@ -415,9 +442,11 @@ func OldGroupsAreRemoved(k *kit) {
 	k.check(err)
 	k.same("removed", []any{done.Groups, left()}, []any{2, []string{"ignored", "noted", "resolved", "waits"}})
 	k.same("open groups", k.Snapshot().OpenGroups, int64(3))
+
 	for _, j := range k.claim("orders", 2) { // one of them was replayed: it has no group to prove
 		k.settle(j, job.Succeeded)
 	}
+
 	k.restart()
 	k.same("after a restart", []any{left(), k.Snapshot().OpenGroups}, []any{[]string{"ignored", "noted", "resolved", "waits"}, int64(3)})
 	d := k.group(k.failing(simple(), "a", "gone"))

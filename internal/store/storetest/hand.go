@@ -22,6 +22,7 @@ func (k *kit) inHand(free, ahead int, began ...job.Token) []job.Job {
 		Free: map[string]int{"orders": free}, Ahead: map[string]int{"orders": ahead},
 	})
 	k.check(err)
+
 	return claimed
 }
 
@@ -30,6 +31,7 @@ func unbegun(jobs []job.Job) []bool {
 	for i, j := range jobs {
 		all[i] = j.Unbegun
 	}
+
 	return all
 }
 
@@ -40,10 +42,12 @@ func ClaimTakesMoreInHand(k *kit) {
 	got := k.inHand(1, 2)
 	k.same("the claimed jobs", ids(got), ids(want[:3]))
 	k.same("those that have not begun", unbegun(got), []bool{false, true, true})
+
 	for _, j := range got {
 		stored := k.job(j.ID)
 		k.same("the stored job", []any{stored.State, stored.Unbegun, stored.LeaseUntil}, []any{job.Active, j.Unbegun, k.now.Add(time.Minute)})
 	}
+
 	leases, err := k.Leases(k.ctx, time.Time{})
 	k.check(err)
 	k.same("the leases", unbegun(leases), []bool{false, true, true})
@@ -63,6 +67,7 @@ func BeginningFromTheHandIsWrittenDown(k *kit) {
 	k.same("the leases", ids(leases), ids(held[:2]))
 	k.same("those that have not begun", unbegun(leases), []bool{true, false})
 	k.pass(time.Second)
+
 	done := held[0]
 	done.StartedAt = k.now.Add(-time.Millisecond)
 	k.settle(done, job.Succeeded)
@@ -77,9 +82,11 @@ func GivenBackJobsKeepTheirPlace(k *kit) {
 	all := k.add(many(3)...)
 	held := k.inHand(0, 2)
 	k.pass(time.Second)
+
 	for _, j := range held {
 		k.settleAs(j.GiveBack())
 	}
+
 	back := k.detail(held[0].ID)
 	k.same("the job", []any{back.Job.State, back.Job.Unbegun, back.Job.RunAt, back.Job.Attempts}, []any{job.Available, false, all[0].RunAt, 0})
 	k.same("its attempts", len(back.Attempts), 0)
@@ -91,16 +98,19 @@ func GivenBackJobsKeepTheirPlace(k *kit) {
 func ADoubtfulExecutionCountsTheNextTime(k *kit) {
 	retried := k.settle(k.begin(simple()), job.Failed)
 	k.pass(time.Second)
+
 	all := append(k.add(many(1)...), retried)
 	for _, j := range k.inHand(0, 2) {
 		k.settleAs(j.Settle(job.Ending{Outcome: job.Interrupted, Doubtful: true, FinishedAt: k.now, Error: job.ErrorInfo{Type: "not_begun"}}, nil))
 	}
+
 	for i, j := range all {
 		d := k.detail(j.ID)
 		k.same("the job", []any{d.Job.State, d.Job.Unbegun, d.Job.Attempts}, []any{job.Available, true, i})
 		last := d.Attempts[len(d.Attempts)-1]
 		k.same("its record", []any{last.Outcome, last.Number, last.Error.Type}, []any{job.Interrupted, 0, "not_begun"})
 	}
+
 	k.same("in hand again", unbegun(k.inHand(0, 2)), []bool{false, false})
 	leases, err := k.Leases(k.ctx, time.Time{})
 	k.check(err)
@@ -136,6 +146,7 @@ func (t *taker) offer(queues []string) job.Claim {
 	for _, queue := range queues {
 		free[queue] = t.free
 	}
+
 	return job.Claim{Worker: "worker-1", Now: t.k.now, Lease: time.Minute, Free: free, Knows: t.knows}
 }
 
@@ -152,18 +163,22 @@ func (k *kit) serve(free int) (t *taker, end func()) {
 // and what was let go. The caller gets its job as it was enqueued.
 func OffersAreTakenInTheSameCommit(k *kit) {
 	dead := k.dead(simple())
+
 	t, end := k.serve(2)
 	defer end()
+
 	seq := k.Snapshot().Seq
 	added := k.add(many(3)...)
 	k.same("commits", k.Snapshot().Seq-seq, int64(1))
 	k.same("the answer", added[0].State, job.Available)
 	k.same("asked", t.asked, [][]string{{"orders"}})
 	k.same("taken", t.took, [][]string{ids(added[:2])})
+
 	for i, state := range []job.State{job.Active, job.Active, job.Available} {
 		j := k.job(added[i].ID)
 		k.same("the stored job", []any{j.State, j.Unbegun}, []any{state, false})
 	}
+
 	_, err := k.Replay(k.ctx, k.now, dead.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("taken after a replay", t.took[1], []string{dead.ID, added[2].ID})
@@ -174,11 +189,15 @@ func OffersAreTakenInTheSameCommit(k *kit) {
 func OffersLeaveWhatCannotBeClaimed(k *kit) {
 	t, end := k.serve(5)
 	defer end()
+
 	k.check(k.Pause(k.ctx, k.now, "paused", audit.Actor{Name: "eve"}))
+
 	later := simple()
 	later.RunAt = k.now.Add(time.Minute)
 	k.add(in("paused"), later)
+
 	t.knows = func(string) bool { return false }
+
 	k.add(in("unknown"))
 	k.same("asked", t.asked, [][]string{{"paused"}, {"unknown"}})
 	k.same("taken", t.took, [][]string{{}, {}})
@@ -190,16 +209,21 @@ func OffersLeaveWhatCannotBeClaimed(k *kit) {
 func AnOfferThatFailedIsAnswered(k *kit) {
 	t, end := k.serve(5)
 	defer end()
+
 	taken := k.add(simple())[0]
+
 	again := simple()
 	again.ID = taken.ID
 	if _, err := k.Enqueue(k.ctx, k.now, []job.Job{simple(), again}); err == nil {
 		k.Error("an id was used twice")
 	}
+
 	k.same("taken", t.took[0], []string{taken.ID})
+
 	for _, took := range t.took[1:] {
 		k.same("taken by what failed", took, []string{})
 	}
+
 	k.same("answers", len(t.took), len(t.asked))
 }
 
@@ -208,6 +232,7 @@ func AnOfferThatFailedIsAnswered(k *kit) {
 func OffersEndForGood(k *kit) {
 	first, endFirst := k.serve(1)
 	second, endSecond := k.serve(1)
+
 	endFirst()
 	k.add(simple())
 	endSecond()

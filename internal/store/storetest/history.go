@@ -82,13 +82,16 @@ func (h *random) some(t *rapid.T) *job.Job {
 
 func (h *random) enqueue(t *rapid.T) {
 	j := in(h.queue(t))
+
 	j.Policy = policy(rapid.IntRange(1, 3).Draw(t, "attempts"))
 	j.Priority = rapid.IntRange(-1, 1).Draw(t, "priority")
 	if rapid.Bool().Draw(t, "later") {
 		j.RunAt = h.kit.now.Add(2 * time.Second)
 	}
+
 	done, err := h.kit.Enqueue(h.kit.ctx, h.kit.now, []job.Job{j, j})
 	h.must(err)
+
 	for _, d := range done {
 		h.jobs[d.Job.ID] = &d.Job
 		h.order = append(h.order, d.Job.ID)
@@ -109,6 +112,7 @@ func (h *random) next(queue string, n int) []string {
 			retryable = append(retryable, j)
 		}
 	}
+
 	byTime := func(a, b *job.Job) int { return a.RunAt.Compare(b.RunAt) }
 	byRank := func(a, b *job.Job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), byTime(a, b), cmp.Compare(a.Seq, b.Seq))
@@ -116,15 +120,19 @@ func (h *random) next(queue string, n int) []string {
 	slices.SortStableFunc(available, byRank)
 	slices.SortStableFunc(scheduled, byTime)
 	slices.SortStableFunc(retryable, byTime)
+
 	all := available
 	for _, due := range [][]*job.Job{scheduled, retryable} {
 		all = append(all, due[:min(n, len(due))]...)
 	}
+
 	slices.SortStableFunc(all, byRank)
+
 	got := []string{}
 	for _, j := range all[:min(n, len(all))] {
 		got = append(got, j.ID)
 	}
+
 	return got
 }
 
@@ -135,14 +143,17 @@ func (h *random) claimSome(t *rapid.T) {
 		Worker: "w", Now: h.kit.now, Lease: time.Minute, Free: map[string]int{queue: n},
 	})
 	h.must(err)
+
 	if got := ids(claimed); !slices.Equal(got, want) {
 		t.Fatalf("claimed %v, want %v", got, want)
 	}
+
 	for _, j := range claimed {
 		m := h.jobs[j.ID]
 		if j.Execution != m.Execution+1 || j.Run != m.Run || j.Attempts != m.Attempts {
 			t.Fatalf("claimed %+v, the model has %+v", j, m)
 		}
+
 		j.Error = m.Error // workers do not need it
 		*m = j
 		h.tokens = append(h.tokens, j.Token)
@@ -154,18 +165,22 @@ func (h *random) settleSome(t *rapid.T) {
 	if len(h.tokens) == 0 {
 		t.Skip("no execution")
 	}
+
 	token := rapid.SampledFrom(h.tokens).Draw(t, "token")
 	outcome := rapid.SampledFrom([]job.Outcome{job.Succeeded, job.Failed, job.Failed, job.Lost, job.Interrupted}).Draw(t, "outcome")
 	letters := rapid.Bool().Draw(t, "letters")
 	m := h.jobs[token.ID]
 	as := *m
 	as.Token = token
+
 	end := h.kit.ending(outcome)
 	if end.Error.Type != "" {
 		end.Error.Type = rapid.SampledFrom([]string{"http.503", "http.502"}).Draw(t, "class")
 	}
+
 	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(end, nil).Delivered(job.InDeadLetters(as.Queue, letters))}, job.Claim{})
 	h.must(err)
+
 	if live := m.State == job.Active && m.Token == token; live == (len(stale) > 0) {
 		t.Fatalf("settlement of %v: %d stale, the model has %+v", token, len(stale), m)
 	} else if live {
@@ -176,34 +191,43 @@ func (h *random) settleSome(t *rapid.T) {
 // settled is what the rules say, in the model's own words.
 func (h *random) settled(m *job.Job, e job.Ending, letters bool) {
 	o := e.Outcome
+
 	h.ended[m.ID]++
 	defer h.proved(m)
+
 	seen := m.LastSeen
 	m.Worker, m.LeaseUntil, m.LastSeen, m.ChangedAt = "", time.Time{}, time.Time{}, h.kit.now
 	if o == job.Interrupted {
 		m.State, m.RunAt = job.Available, h.kit.now
 		return
 	}
+
 	m.Attempts++
 	if o == job.Succeeded {
 		m.State, m.Error, m.FinishedAt = job.Completed, job.ErrorInfo{}, h.kit.now
 		h.totals.Succeeded++
 		return
 	}
+
 	h.totals.Failed++
 	m.Error = e.Error
 	h.grouped(m, e.Error.Type)
+
 	if m.Attempts < m.Policy.MaxAttempts {
 		m.State, m.RunAt = job.Retryable, h.kit.now.Add(time.Second)
 		if o == job.Lost {
 			m.RunAt = seen.Add(time.Second)
 		}
+
 		if !m.RunAt.After(h.kit.now) { // it has waited for its lease to run out long enough
 			m.State = job.Available
 		}
+
 		h.totals.Requeued++
+
 		return
 	}
+
 	m.State, m.Reason, m.Letter, m.FinishedAt = job.Discarded, retry.AttemptsExhausted, job.LetterStored, h.kit.now
 	h.totals.FailedPermanently++
 	if !letters {
@@ -217,9 +241,11 @@ func (h *random) extend(t *rapid.T) {
 	until := h.kit.now.Add(time.Minute)
 	stale, err := h.kit.Extend(h.kit.ctx, h.kit.now, until, []job.Token{m.Token})
 	h.must(err)
+
 	if (m.State == job.Active) == (len(stale) > 0) {
 		t.Fatalf("extend of %+v: %d stale", m, len(stale))
 	}
+
 	if m.State == job.Active {
 		m.LeaseUntil, m.LastSeen = until, h.kit.now
 	}
@@ -227,20 +253,24 @@ func (h *random) extend(t *rapid.T) {
 
 func (h *random) replay(t *rapid.T) {
 	m := h.some(t)
+
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
 	got, err := h.kit.Replay(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	if allowed := run == m.Run && m.Replayable(); !allowed {
 		h.kit.conflict(err)
 		return
 	}
+
 	h.must(err)
 	h.totals.Replayed++
 	delete(h.trash, m.ID)
+
 	if m.Group != 0 {
 		h.from[job.Token{ID: m.ID, Run: m.Run + 1}] = m.Group
 		h.groups[m.Group-1].Replayed++
 		m.Group = 0
 	}
+
 	m.Run, m.State, m.Letter, m.Attempts, m.Reason, m.Error = m.Run+1, job.Available, "", 0, "", job.ErrorInfo{}
 	m.RunAt, m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now, time.Time{}
 	h.kit.same("the replayed job", got, *m)
@@ -252,6 +282,7 @@ func (h *random) discard(t *rapid.T) {
 	was, allowed := *m, m.Discardable() && run == m.Run
 	_, err := h.kit.Discard(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	h.finish(m, job.Discarded, allowed, err)
+
 	if allowed {
 		h.trash[m.ID], m.Letter = was, job.LetterTrashed
 	}
@@ -260,13 +291,16 @@ func (h *random) discard(t *rapid.T) {
 func (h *random) restore(t *rapid.T) {
 	m := h.some(t)
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
+
 	got, err := h.kit.Restore(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	was, lies := h.trash[m.ID]
 	if !lies || run != m.Run {
 		h.kit.conflict(err)
 		return
 	}
+
 	h.must(err)
+
 	*m = was
 	delete(h.trash, m.ID)
 	h.kit.same("the restored job", got, *m)
@@ -275,11 +309,13 @@ func (h *random) restore(t *rapid.T) {
 func (h *random) cancel(t *rapid.T) {
 	m := h.some(t)
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
+
 	allowed := m.Cancellable() && run == m.Run
 	_, err := h.kit.Cancel(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
 	if allowed && m.State == job.Active {
 		h.ended[m.ID]++
 	}
+
 	h.finish(m, job.Cancelled, allowed, err)
 }
 
@@ -288,7 +324,9 @@ func (h *random) finish(m *job.Job, state job.State, allowed bool, err error) {
 		h.kit.conflict(err)
 		return
 	}
+
 	h.must(err)
+
 	m.State, m.Letter, m.Reason, m.Worker, m.LeaseUntil, m.LastSeen = state, "", retry.Manual, "", time.Time{}, time.Time{}
 	m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now
 }
@@ -300,6 +338,7 @@ func (h *random) pause(t *rapid.T) {
 	} else {
 		h.must(h.kit.Pause(h.kit.ctx, h.kit.now, queue, audit.Actor{Name: "eve"}))
 	}
+
 	h.paused[queue] = !h.paused[queue]
 }
 
@@ -312,13 +351,16 @@ func (h *random) agree(t *rapid.T) {
 	for _, j := range h.jobs {
 		models = append(models, *j)
 	}
+
 	got := h.kit.Snapshot()
 	if want := depths(models); !maps.Equal(got.Depths, want) {
 		t.Fatalf("depths are %v, want %v", got.Depths, want)
 	}
+
 	if got.Totals != h.totals || got.Totals.Failed != got.Totals.Requeued+got.Totals.FailedPermanently {
 		t.Fatalf("totals are %+v, want %+v", got.Totals, h.totals)
 	}
+
 	if h.kit.T.Failed() {
 		t.FailNow()
 	}
@@ -331,31 +373,39 @@ func (h *random) details(*rapid.T) {
 		d := h.kit.detail(id)
 		h.kit.same("the job", d.Job, *h.jobs[id])
 		h.kit.same("executions that ended", len(d.Attempts), h.ended[id])
+
 		counted := 0
 		for _, a := range d.Attempts {
 			if a.Run == d.Job.Run && a.Number > 0 {
 				counted++
 			}
 		}
+
 		h.kit.same("counted attempts", counted, d.Job.Attempts)
+
 		if d.Job.Letter == job.LetterStored {
 			open++
 		}
 	}
+
 	h.countGroups()
 	reasons, err := h.kit.Counters.Reasons(h.kit.ctx)
 	h.must(err)
+
 	for _, r := range reasons {
 		open -= r.Count
 	}
+
 	h.kit.same("letters that are open but not counted", open, int64(0))
 	fill, err := h.kit.LetterUsage(h.kit.ctx, h.kit.now)
 	h.must(err)
+
 	day := int64(0)
 	for _, l := range h.kit.letters(filter.Filter{}, 1000) {
 		if !l.FailedAt.Before(h.kit.now.Truncate(time.Hour).Add(-23 * time.Hour)) {
 			day++
 		}
 	}
+
 	h.kit.same("letters of the last day", fill.LastDay, day)
 }

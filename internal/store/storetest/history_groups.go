@@ -17,6 +17,7 @@ func (h *random) grouped(m *job.Job, class string) {
 		g.Class = class
 		h.groups = append(h.groups, g)
 	}
+
 	h.groups[i].Failures++
 	h.groups[i].LastSeen = h.kit.now
 	m.Group = int64(i + 1)
@@ -52,17 +53,21 @@ func (h *random) countGroups() {
 			}
 		}
 	}
+
 	page, err := h.kit.Groups.List(h.kit.ctx, h.kit.now, failures.Filter{}, failures.Cursor{}, 10)
 	h.must(err)
 	h.kit.same("the number of groups", len(page.Groups), len(h.groups))
+
 	for _, g := range page.Groups {
 		want := h.groups[g.Number-1]
 		h.kit.same("the group "+g.Class, []any{g.Class, g.Failures, g.Dead, g.Refused, g.Retrying, g.Replayed, g.Recovered, g.Relapsed, g.FirstSeen, g.LastSeen},
 			[]any{want.Class, want.Failures, want.Dead, want.Refused, want.Retrying, want.Replayed, want.Recovered, want.Relapsed, want.FirstSeen, want.LastSeen})
+
 		sum := int64(0)
 		for _, q := range g.Queues {
 			sum += q.Count
 		}
+
 		h.kit.same("its queues and its day", []int64{sum, total(g.LastDay)}, []int64{want.Failures, want.Failures})
 	}
 }

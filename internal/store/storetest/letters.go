@@ -25,6 +25,7 @@ func poison() job.Job {
 	j.Type, j.State, j.Reason = "babelqueue.envelope", job.Discarded, retry.MissingURN
 	j.Error = job.ErrorInfo{Type: "envelope.missing_urn", Message: "it has neither job nor urn"}
 	j.Payload, j.Envelope = []byte("{\xff"), []byte("{\xff")
+
 	return j
 }
 
@@ -79,6 +80,7 @@ func MessageOfALiveJobIsARepeat(k *kit) {
 	k.same("while it runs it is a repeat", later[0].Repeat, true)
 	k.same("the job that answers", later[0].Job.ID, done[0].Job.ID)
 	k.same("its envelope", string(later[0].Job.Envelope), `{"meta":{"id":"m1"}}`)
+
 	elsewhere.Queue = "third"
 	bad := poison()
 	bad.MessageID = "m1"
@@ -204,17 +206,20 @@ func FillOfTheDayFollowsTheFailure(k *kit) {
 		k.check(err)
 		k.same(what, f.LastDay, want)
 	}
+
 	k.pass(20 * time.Hour)
 	day("failed 20 hours ago", 1)
 	k.restart()
 	day("after a restart", 1)
 	k.discard(j.ID)
 	day("discarded", 0)
+
 	_, err := k.Restore(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	day("restored", 1)
 	k.pass(5 * time.Hour)
 	day("failed 25 hours ago", 0)
+
 	_, err = k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	k.pass(-5 * time.Hour)
@@ -229,9 +234,11 @@ func PruneByAge(k *kit) {
 	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 90 * time.Minute}, Count: 1})
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 1))
+
 	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the old job: %v", err)
 	}
+
 	k.same("the young one", k.job(young.ID), young)
 	k.same("depth", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
@@ -240,16 +247,21 @@ func PruneByAge(k *kit) {
 // it takes.
 func PruneByCount(k *kit) {
 	const n = 1203
+
 	jobs := many(n)
 	for i := range jobs {
 		jobs[i].Policy = policy(1)
 	}
+
 	k.add(jobs...)
+
 	var settle []job.Settlement
 	for _, j := range k.claim("orders", n) {
 		settle = append(settle, j.Settle(k.ending(job.Failed), nil))
 	}
+
 	k.exchange(settle, "", 0)
+
 	limits := retention.Limits{Count: 2}
 	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(n-2))
 	done, err := k.Prune(k.ctx, k.now.Add(time.Second), limits)
@@ -281,6 +293,7 @@ func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, replayed.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.add(simple())
+
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1}
 	k.foresee(limits, retention.Excess)
 	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), limits)

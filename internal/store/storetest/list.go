@@ -23,18 +23,22 @@ var listing = []func(*kit){
 // all reads every page of a list, some jobs at a time.
 func (k *kit) all(f filter.Filter, limit int) []job.Job {
 	k.Helper()
+
 	var jobs []job.Job
 	var after filter.Cursor
 	for {
 		page, err := k.Jobs(k.ctx, f, after, limit)
 		k.check(err)
+
 		jobs = append(jobs, page.Jobs...)
 		if page.Next == (filter.Cursor{}) {
 			return jobs
 		}
+
 		if len(page.Jobs) != limit {
 			k.Fatalf("a page of %d jobs, of %d, says that there are more", len(page.Jobs), limit)
 		}
+
 		if after, err = filter.ParseCursor(page.Next.String()); err != nil {
 			k.Fatal(err)
 		}
@@ -45,23 +49,28 @@ func (k *kit) all(f filter.Filter, limit int) []job.Job {
 // the same, and returns them as they are stored.
 func (k *kit) variety() []job.Job {
 	k.Helper()
+
 	var together []job.Job // those that are enqueued next
 	for i := range 170 {
 		j := simple()
 		j.Queue = []string{"orders", "mail", "mail.slow"}[i%3]
 		j.Type = []string{"email.send", "email.send.now", "emailx", "report"}[i%4]
+
 		j.Policy = policy(1 + i%2)
 		j.Key = fmt.Sprint("job ", i)
 		if i%7 == 6 {
 			j.RunAt = k.now.Add(time.Hour)
 		}
+
 		together = append(together, j)
 		if i%5 == 0 {
 			k.add(together...)
 			together = nil
+
 			k.pass(time.Second)
 		}
 	}
+
 	k.add(together...)
 
 	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.TimedOut, job.Lost, job.Interrupted}
@@ -71,17 +80,21 @@ func (k *kit) variety() []job.Job {
 			if i%6 != 5 {
 				ended = append(ended, j.Settle(k.ending(outcomes[i%5]), nil).Delivered(job.InDeadLetters(j.Queue, i%4 != 0)))
 			}
+
 			if i%2 == 1 {
 				k.settleAll(ended)
 				ended = nil
+
 				k.pass(time.Second)
 			}
 		}
+
 		k.settleAll(ended)
 	}
 
 	_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Free: map[string]int{"mail": 3}, Knows: func(typ string) bool { return typ != "report" }})
 	k.check(err)
+
 	jobs := k.all(filter.Filter{}, 1000)
 	for i, j := range jobs {
 		if i%20 == 0 && j.Cancellable() {
@@ -91,7 +104,9 @@ func (k *kit) variety() []job.Job {
 			k.discard(j.ID)
 		}
 	}
+
 	k.fill()
+
 	return k.all(filter.Filter{}, 1000)
 }
 
@@ -99,6 +114,7 @@ func (k *kit) variety() []job.Job {
 func matches(f filter.Filter, j job.Job) bool {
 	prefix, isPrefix := strings.CutSuffix(f.Type, "*")
 	text := strings.ToLower(j.Error.Type + "\n" + j.Error.Message)
+
 	return (f.Status == "" || f.Status == j.Status() || f.Status == job.Status(j.State)) &&
 		(f.Queue == "" || f.Queue == j.Queue) &&
 		(f.Type == "" || f.Type == j.Type || isPrefix && strings.HasPrefix(j.Type, prefix)) &&
@@ -121,9 +137,12 @@ func JobsByEveryFilter(k *kit) {
 							want = append(want, j.ID)
 						}
 					}
+
 					got := ids(k.all(f, 1000))
+
 					slices.Sort(want)
 					slices.Sort(got)
+
 					if !slices.Equal(got, want) {
 						k.Errorf("filter %+v found %d jobs, want %d", f, len(got), len(want))
 					}
@@ -131,6 +150,7 @@ func JobsByEveryFilter(k *kit) {
 			}
 		}
 	}
+
 	for status, n := range k.Snapshot().Depths {
 		if n == 0 && status != job.Status(job.Returning) && status != job.Status(job.Returned) {
 			k.Errorf("the test has no job that is %s", status)
@@ -142,6 +162,7 @@ func JobsByEveryFilter(k *kit) {
 // as the status says.
 func JobsNewestFirst(k *kit) {
 	k.variety()
+
 	for _, status := range append(job.Statuses(), "") {
 		jobs := k.all(filter.Filter{Status: status, Sort: filter.Newest}, 1000)
 		for i := 1; i < len(jobs); i++ {
@@ -158,6 +179,7 @@ func JobsNewestFirst(k *kit) {
 // of one queue and of all, unless the filter says otherwise.
 func JobsThatRunNextFirst(k *kit) {
 	k.variety()
+
 	for i, queue := range []string{"orders", "mail", "other"} {
 		for n := range 4 {
 			j := in(queue)
@@ -165,14 +187,17 @@ func JobsThatRunNextFirst(k *kit) {
 			k.add(j)
 		}
 	}
+
 	for _, state := range []job.State{job.Retryable, job.Scheduled} {
 		for _, f := range []filter.Filter{{}, {Queue: "orders"}, {Type: "email.*"}, {Attempts: filter.Span{Max: 1}}} {
 			f.Status, f.Sort = job.Status(state), filter.Newest
 			want := k.all(f, 1000)
 			slices.SortFunc(want, func(a, b job.Job) int { return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq)) })
+
 			if len(want) < 3 {
 				k.Errorf("the test has only %d jobs for %v", len(want), f)
 			}
+
 			for _, f.Sort = range []filter.Sort{"", filter.Next} {
 				k.same(f.String(), ids(k.all(f, 1000)), ids(want))
 				k.same(f.String()+" in pages", ids(k.all(f, 3)), ids(want))
@@ -185,6 +210,7 @@ func JobsThatRunNextFirst(k *kit) {
 // has no next.
 func JobsPagesAreComplete(k *kit) {
 	k.variety()
+
 	for _, status := range append(job.Statuses(), "") {
 		for _, queue := range []string{"", "mail"} {
 			f := filter.Filter{Status: status, Queue: queue}
@@ -205,6 +231,7 @@ func JobsPagesUnderConcurrentInserts(k *kit) {
 			k.add(many(200)...)
 			want = ids(k.all(f, 1000))
 		}
+
 		k.pass(time.Second)
 		var writer sync.WaitGroup
 		stop := make(chan struct{})
@@ -215,18 +242,23 @@ func JobsPagesUnderConcurrentInserts(k *kit) {
 					return
 				default:
 				}
+
 				if _, err := k.Enqueue(k.ctx, k.now, many(2)); err != nil {
 					k.Error(err)
 					return
 				}
 			}
 		})
+
 		got := ids(k.all(f, 3))
+
 		close(stop)
 		writer.Wait()
+
 		if len(got) < len(want) {
 			k.Fatalf("%d of %d jobs", len(got), len(want))
 		}
+
 		k.same("the jobs that were there", got[len(got)-len(want):], want)
 		slices.Sort(got)
 		k.same("distinct jobs", len(slices.Compact(got)), len(got))
@@ -246,11 +278,13 @@ func ListsSparePayloads(k *kit) {
 // letters reads every page of the open dead letters.
 func (k *kit) letters(f filter.Filter, limit int) []filter.LetterRow {
 	k.Helper()
+
 	var rows []filter.LetterRow
 	var after filter.Cursor
 	for {
 		page, err := k.Letters(k.ctx, f, after, limit)
 		k.check(err)
+
 		rows = append(rows, page.Letters...)
 		if after = page.Next; after == (filter.Cursor{}) {
 			return rows
@@ -266,6 +300,7 @@ func LettersByEveryFilter(k *kit) {
 		for _, typ := range []string{"", "report", "email.*"} {
 			for _, reason := range []string{"", "attempts_exhausted", "manual"} {
 				f := filter.Filter{Queue: queue, Type: typ, Error: "unavail"}
+
 				f.Reason = retry.Reason(reason)
 				want := 0
 				for _, j := range jobs {
@@ -273,8 +308,10 @@ func LettersByEveryFilter(k *kit) {
 						want++
 					}
 				}
+
 				rows := k.letters(f, 1000)
 				k.same(fmt.Sprintf("the number of letters of %+v", f), len(rows), want)
+
 				for i, row := range rows {
 					if row.Job.ID != row.JobID || !matches(f, row.Job) || i > 0 && row.Job.Seq > rows[i-1].Job.Seq {
 						k.Errorf("%+v: letter %d is %+v", f, i, row)
@@ -288,10 +325,12 @@ func LettersByEveryFilter(k *kit) {
 // LettersPagesAreComplete: as JobsPagesAreComplete.
 func LettersPagesAreComplete(k *kit) {
 	k.variety()
+
 	want := k.letters(filter.Filter{}, 1000)
 	if len(want) < 10 {
 		k.Fatalf("the test has only %d letters", len(want))
 	}
+
 	for _, limit := range []int{1, 3, len(want)} {
 		k.same("the letters", k.letters(filter.Filter{}, limit), want)
 	}
@@ -304,6 +343,7 @@ func ChangesOfKnownJobs(k *kit) {
 	for _, j := range []job.Job{k.add(simple())[0], k.dead(in("mail"))} {
 		want = append(want, j.Changed())
 	}
+
 	got, err := k.Changes(k.ctx, []string{want[1].ID, job.NewID(), "'; --", want[0].ID})
 	k.check(err)
 	k.same("the changes", got, want)

@@ -39,6 +39,7 @@ func (k *kit) mirror(want int, records ...source.Record) []job.Job {
 	k.same("jobs that came or changed", n, want)
 	jobs := k.all(filter.Filter{Source: "shop"}, 100)
 	slices.SortFunc(jobs, func(a, b job.Job) int { return cmp.Compare(b.Seq, a.Seq) })
+
 	return jobs
 }
 
@@ -49,6 +50,7 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	for i, key := range []string{"a\x00b", "\xff\xfe", "c\x00", "well"} {
 		odd[i].Key, odd[i].Thread, odd[i].Witness = key, key, key
 	}
+
 	k.mirror(4, odd...)
 	k.mirror(0, odd...)
 	news, err := k.Sources.Unseen(k.ctx, "shop", odd)
@@ -67,12 +69,14 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{left})
 	k.check(err)
 	k.pass(time.Minute)
+
 	odd[1].Key, odd[1].Witness = "later", "later"
 	for _, j := range k.mirror(1, odd...) {
 		if j.Seq == left {
 			k.same("its run, and the status", []any{j.Run, j.Status()}, []any{2, job.StatusDeadLetter})
 		}
 	}
+
 	k.same("jobs", len(k.mirror(0, odd...)), 4)
 }
 
@@ -159,6 +163,7 @@ func Mirror_AnUnknownNumberOfAttemptsMatchesNone(k *kit) {
 	unknown.Attempts = 0
 	k.mirror(2, unknown, known)
 	k.dead(simple())
+
 	for text, want := range map[string]int{"attempts:<9": 2, "attempts:<=2": 1, "attempts:>0": 2, "attempts:3": 1, "attempts:>3": 0, "": 3} {
 		f, err := filter.Parse("state:dead_letter "+text, k.now)
 		k.check(err)
@@ -179,9 +184,11 @@ func Mirror_ListsInTheOrderOfFailure(k *kit) {
 		}
 		return all
 	}
+
 	k.mirror(3, at("new", 10), at("old", 30), at("middle", 20))
 	k.same("all jobs", keys(k.all(filter.Filter{}, 1)), []string{"new", "middle", "old"})
 	k.mirror(1, at("older", 40))
+
 	want := []string{"new", "middle", "old", "older"}
 	k.same("of the source", keys(k.all(filter.Filter{Source: "shop"}, 1)), want)
 	k.same("of its queue", keys(k.all(filter.Filter{Queue: "orders@shop"}, 3)), want)
@@ -255,24 +262,29 @@ func Mirror_APageIsTakenOverTogether(k *kit) {
 	again, known := k.deadAt("1"), k.deadAt("2")
 	k.mirror(2, again, known)
 	k.pass(time.Minute)
+
 	again.Witness, again.FailedAt, again.Error.Message = "2", k.now, "no answer"
 	page := []source.Record{again, known}
 	for i := range 90 {
 		page = append(page, k.deadAt(strconv.Itoa(100+i)))
 	}
+
 	all := k.mirror(91, append(page, page[50])...)
 	k.same("jobs", len(all), 92)
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(92))
+
 	for _, j := range all {
 		d := k.detail(j.ID)
 		runs := 1
 		if d.Mirrored.Key == "1" {
 			runs = 2
 		}
+
 		k.same("runs, letters and status of "+d.Mirrored.Key, []any{j.Run, len(d.Letters), j.Status(), d.Mirrored.Lies}, []any{runs, runs, job.StatusDeadLetter, true})
 		k.same("payload of "+d.Mirrored.Key, string(d.Job.Payload), `{"order":`+d.Mirrored.Key+`}`)
 		k.same("error of "+d.Mirrored.Key, d.Attempts[len(d.Attempts)-1].Error, j.Error)
 	}
+
 	k.mirror(0, page...)
 }
 
@@ -309,6 +321,7 @@ func Mirror_IsListedBySource(k *kit) {
 	k.mirror(2, k.deadAt("1"), k.deadAt("2"))
 	_, err := k.Mirror(k.ctx, k.now, "mail", []source.Record{k.deadAt("1")})
 	k.check(err)
+
 	f := filter.Filter{Status: job.StatusDeadLetter, Source: "shop"}
 	k.same("letters", len(k.letters(f, 10)), 2)
 	k.same("letters of all", len(k.letters(filter.Filter{Status: job.StatusDeadLetter}, 10)), 4)

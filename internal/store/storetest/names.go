@@ -27,16 +27,19 @@ const queueLimit = 1000
 // manyQueues makes n new queues, each with a job.
 func (k *kit) manyQueues(n int) {
 	k.Helper()
+
 	jobs := many(n)
 	for i := range jobs {
 		jobs[i].Queue = fmt.Sprintf("q%04d", i)
 	}
+
 	k.add(jobs...)
 }
 
 // full fails unless the error says that a queue would be one too many.
 func (k *kit) full(err error, queue string) {
 	k.Helper()
+
 	var full *queues.Full
 	if !errors.As(err, &full) || full.Queue != queue || full.Limit != queueLimit {
 		k.Errorf("%v does not say that %s is one queue too many", err, queue)
@@ -48,6 +51,7 @@ func (k *kit) full(err error, queue string) {
 // restart.
 func NewQueuesAreRefusedAtTheLimit(k *kit) {
 	k.manyQueues(queueLimit)
+
 	for range 2 {
 		before := k.Snapshot().Depths.Jobs()
 		_, err := k.Enqueue(k.ctx, k.now, []job.Job{in("q0001"), in("late")})
@@ -63,6 +67,7 @@ func NewQueuesAreRefusedAtTheLimit(k *kit) {
 // no more are admitted than fit, and a caller who is refused takes no place.
 func QueuesOfOneCommitShareTheLimit(k *kit) {
 	k.manyQueues(queueLimit - 3)
+
 	var callers sync.WaitGroup
 	errs := make([]error, 20)
 	for i := range errs {
@@ -71,10 +76,13 @@ func QueuesOfOneCommitShareTheLimit(k *kit) {
 			if i%2 == 0 { // too many for whatever is left
 				jobs = append(jobs, in(fmt.Sprintf("a-%d", i)), in(fmt.Sprintf("b-%d", i)), in(fmt.Sprintf("c-%d", i)))
 			}
+
 			_, errs[i] = k.Enqueue(k.ctx, k.now, jobs)
 		})
 	}
+
 	callers.Wait()
+
 	admitted := 0
 	for _, err := range errs {
 		if err == nil {
@@ -83,6 +91,7 @@ func QueuesOfOneCommitShareTheLimit(k *kit) {
 			k.Error(err)
 		}
 	}
+
 	k.same("admitted callers and queues", []int{admitted, len(k.QueueNames())}, []int{3, queueLimit})
 }
 
@@ -101,12 +110,14 @@ func ReplaysIntoANewQueueAreRefusedAtTheLimit(k *kit) {
 // poison makes open dead letters of types, which raise no counter.
 func (k *kit) poison(types ...string) []job.Job {
 	k.Helper()
+
 	var jobs []job.Job
 	for _, typ := range types {
 		j := simple()
 		j.Type, j.State, j.Reason, j.Error = typ, job.Discarded, retry.MissingURN, job.ErrorInfo{Type: "poison", Message: "unread"}
 		jobs = append(jobs, j)
 	}
+
 	return k.add(jobs...)
 }
 
@@ -116,6 +127,7 @@ func typesTo(n int) []string {
 	for i := range all {
 		all[i] = fmt.Sprintf("type-%04d", i)
 	}
+
 	return all
 }
 
@@ -124,10 +136,12 @@ func (k *kit) letterTypes() map[string]int64 {
 	k.Helper()
 	facets, err := k.Counters.Facets(k.ctx, filter.Filter{Status: job.StatusDeadLetter})
 	k.check(err)
+
 	all := map[string]int64{}
 	for _, t := range facets.Types {
 		all[t.Name] = t.Count
 	}
+
 	return all
 }
 
@@ -138,10 +152,12 @@ func LettersAreCountedOutWhereTheyWereCountedIn(k *kit) {
 	first := k.poison(typesTo(1000)...)
 	late := k.poison("late")[0]
 	k.same("the other letters", k.letterTypes()["other"], int64(1))
+
 	for _, j := range first[3:5] {
 		_, err := k.Discard(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 		k.check(err)
 	}
+
 	k.restart()
 	_, err := k.Replay(k.ctx, k.now, late.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
@@ -156,11 +172,13 @@ func TypesNewAtTheBoundInOneCommitDoNotDrift(k *kit) {
 	all := k.poison("late-1", "late-2", "late-3")
 	counts := k.letterTypes()
 	k.same("late-1 and other", []int64{counts["late-1"], counts["other"]}, []int64{1, 2})
+
 	for _, j := range slices.Backward(all) {
 		_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 		k.check(err)
 		k.restart()
 	}
+
 	counts = k.letterTypes()
 	k.same("types, late-1 and other", []int64{int64(len(counts)), counts["late-1"], counts["other"]}, []int64{999, 0, 0})
 }
@@ -184,26 +202,33 @@ func RemovedQueuesAreForgotten(k *kit) {
 	n, err := k.RemoveQueue(k.ctx, k.now, "old", audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("removed jobs", n, int64(1))
+
 	for range 2 {
 		k.same("the queues", k.QueueNames(), []string{"orders"})
+
 		_, err = k.Job(k.ctx, done.ID)
 		if !errors.Is(err, job.ErrNotFound) {
 			k.Errorf("the finished job is still there: %v", err)
 		}
+
 		_, err = k.RemoveQueue(k.ctx, k.now, "old", audit.Actor{Name: "eve"})
 		if !errors.Is(err, job.ErrNotFound) {
 			k.Errorf("a second removal: %v", err)
 		}
+
 		k.restart()
 	}
+
 	k.add(in("old"))
 	k.same("claimed of a new queue with the name", len(k.claim("old", 1)), 1)
 	log, err := k.Accounts.Audit(k.ctx, audit.Filter{Subject: "old"}, 0, 10)
 	k.check(err)
+
 	var actions []string
 	for _, e := range log.Entries {
 		actions = append(actions, e.Action)
 	}
+
 	k.same("the log", actions, []string{"queue.remove", "queue.purge", "queue.pause"})
 }
 
@@ -212,11 +237,13 @@ func RemovedQueuesAreForgotten(k *kit) {
 func RemovedQueuesKeepTheirTotals(k *kit) {
 	k.settle(k.begin(in("old")), job.Succeeded)
 	k.settle(k.begin(simple()), job.Succeeded)
+
 	for _, name := range []string{"old", "older"} {
 		k.settle(k.begin(in(name)), job.Succeeded)
 		_, err := k.RemoveQueue(k.ctx, k.now, name, audit.Actor{Name: "eve"})
 		k.check(err)
 	}
+
 	for range 2 {
 		k.same("the total", k.Snapshot().Totals.Succeeded, int64(4))
 		tallies, err := k.Counters.Tallies(k.ctx)
@@ -237,6 +264,7 @@ func QueuesThatAreNotEmptyStay(k *kit) {
 	k.dead(in("dead"))
 	_, err := k.Discard(k.ctx, k.now, k.dead(in("trashed")).ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
+
 	for _, name := range []string{"available", "scheduled", "active", "retryable", "dead", "trashed"} {
 		if name != "active" {
 			first := in(name)
@@ -244,6 +272,7 @@ func QueuesThatAreNotEmptyStay(k *kit) {
 			k.add(first)
 			k.settle(k.claim(name, 1)[0], job.Succeeded)
 		}
+
 		before := k.Snapshot().Depths.Jobs()
 		_, err := k.RemoveQueue(k.ctx, k.now, name, audit.Actor{Name: "eve"})
 		k.conflict(err)
@@ -271,10 +300,12 @@ func QueuesTellOfThoseThatAreNamed(k *kit) {
 	k.check(k.Pause(k.ctx, k.now, "paused", audit.Actor{Name: "eve"}))
 	all, err := k.Counters.Queues(k.ctx, k.now, []string{"c", "nobody", "paused", "a", "c"})
 	k.check(err)
+
 	var names []string
 	for _, q := range all {
 		names = append(names, fmt.Sprint(q.Name, q.Depths[job.Status(job.Available)]))
 	}
+
 	k.same("the queues", names, []string{"a1", "c2", "paused0"})
 }
 
@@ -283,6 +314,7 @@ func FullestQueuesComeFirst(k *kit) {
 	k.add(in("a"), in("b"), in("b"), in("c"), in("done"))
 	k.dead(in("c"))
 	k.settle(k.claim("done", 1)[0], job.Succeeded)
+
 	available, dead := []job.Status{job.Status(job.Available)}, []job.Status{job.StatusDeadLetter}
 	k.same("by dead letters", k.Counters.Fullest(5, dead, available), []string{"c", "b", "a"})
 	k.same("the two with the most available jobs", k.Counters.Fullest(2, available), []string{"b", "a"})
@@ -291,12 +323,14 @@ func FullestQueuesComeFirst(k *kit) {
 // DepthsByLabelAddUp: to all jobs.
 func DepthsByLabelAddUp(k *kit) {
 	k.variety()
+
 	sum := job.Depths{}
 	for _, depths := range k.Counters.DepthsByLabel() {
 		for status, n := range depths {
 			sum[status] += n
 		}
 	}
+
 	for status, n := range k.Snapshot().Depths {
 		k.same(string(status), sum[status], n)
 	}

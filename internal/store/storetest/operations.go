@@ -20,36 +20,45 @@ var operating = []func(*kit){
 // deads enqueues jobs that die at once, and returns them as they were claimed.
 func (k *kit) deads(n int) []job.Job {
 	k.Helper()
+
 	jobs := many(n)
 	for i := range jobs {
 		jobs[i].Policy = policy(1)
 	}
+
 	k.add(jobs...)
+
 	return k.dieAll(n, job.Failed)
 }
 
 // dieAll claims n jobs, ends their executions, and returns the jobs as they were claimed.
 func (k *kit) dieAll(n int, o job.Outcome) []job.Job {
 	k.Helper()
+
 	var all []job.Job
 	for len(all) < n {
 		claimed := k.claim("orders", n-len(all))
 		if len(claimed) == 0 {
 			k.Fatalf("%d of %d jobs could be claimed", len(all), n)
 		}
+
 		var ends []job.Settlement
 		for _, c := range claimed {
 			ends = append(ends, c.Settle(k.ending(o), nil))
 		}
+
 		k.settleAll(ends)
+
 		all = append(all, claimed...)
 	}
+
 	return all
 }
 
 // operate makes an operation over a filter and collects it.
 func (k *kit) operate(kind operation.Kind, f filter.Filter) operation.Operation {
 	k.Helper()
+
 	f, err := kind.Scope(f)
 	k.check(err)
 	return k.begun(operation.Request{Kind: kind, Filter: f})
@@ -60,11 +69,13 @@ func (k *kit) begun(n operation.Request) operation.Operation {
 	o, err := k.Operations.New(k.ctx, k.now, n, ana)
 	k.check(err)
 	k.collect(o.ID)
+
 	return k.operation(o.ID)
 }
 
 func (k *kit) collect(id int64) {
 	k.Helper()
+
 	for more := true; more; {
 		var err error
 		more, err = k.Operations.Collect(k.ctx, k.now, id)
@@ -76,9 +87,11 @@ func (k *kit) operation(id int64) operation.Operation {
 	k.Helper()
 	o, err := k.Operations.Get(k.ctx, id)
 	k.check(err)
+
 	if o.Total != o.Pending+o.Done+o.Skipped+o.Failed {
 		k.Errorf("the meters of %+v do not add up", o)
 	}
+
 	return o
 }
 
@@ -99,9 +112,11 @@ func (k *kit) work(id int64, n int) operation.Step {
 // workAll works until nothing is left to do.
 func (k *kit) workAll(id int64) operation.Operation {
 	k.Helper()
+
 	for k.work(id, 500).Operation.State == operation.Running {
 		continue
 	}
+
 	return k.operation(id)
 }
 
@@ -147,21 +162,26 @@ func Operation_ItemsAndTheirJobsAreOfOneMoment(k *kit) {
 	const many = 200
 	k.deads(many)
 	o := k.operate(operation.Replay, filter.Filter{})
+
 	k.run(o.ID, operation.Pace{Rate: many})
+
 	worked := make(chan error)
 	go func() {
 		var err error
 		for n := 0; n < many && err == nil; n++ {
 			_, err = k.Operations.Work(k.ctx, func() time.Time { return k.now }, o.ID, 1)
 		}
+
 		worked <- err
 	}()
+
 	for {
 		for _, it := range k.items(o.ID, operation.ItemFilter{}) {
 			if run := map[operation.ItemState]int{operation.ItemPending: 1, operation.ItemDone: 2}[it.State]; it.Job.Run != run {
 				k.Errorf("item %d is %s, and its job in run %d", it.N, it.State, it.Job.Run)
 			}
 		}
+
 		select {
 		case err := <-worked:
 			k.check(err)
@@ -263,14 +283,18 @@ func Operation_PreviewExpires(k *kit) {
 // operation.
 func Operation_KeyAnswersWithTheFirst(k *kit) {
 	k.deads(2)
+
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
+
 	var seen []operation.Operation
 	for range 2 {
 		o, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f, Key: "once"}, ana)
 		k.check(err)
+
 		seen = append(seen, o)
 	}
+
 	k.same("the second one", seen[1].ID, seen[0].ID)
 	k.same("repeats", []bool{seen[0].Repeat, seen[1].Repeat}, []bool{false, true})
 	k.reusedFor(strconv.FormatInt(seen[0].ID, 10), func() error {
@@ -283,8 +307,10 @@ func Operation_KeyAnswersWithTheFirst(k *kit) {
 // their own, and the same caller asks for the same or is refused.
 func Operation_KeyBelongsToItsCaller(k *kit) {
 	k.deads(2)
+
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
+
 	ask := func(caller, content string) (operation.Operation, error) {
 		return k.Operations.New(k.ctx, k.now, operation.Request{
 			Kind: operation.Replay, Filter: f, Key: "once", Caller: caller, Content: content,
@@ -344,10 +370,12 @@ func Operation_Discards(k *kit) {
 // Operation_StartsByItself: who wants no preview gets none.
 func Operation_StartsByItself(k *kit) {
 	k.deads(3)
+
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
 	o := k.begun(operation.Request{Kind: operation.Replay, Filter: f, Start: true, Pace: operation.Pace{Rate: 2}})
 	k.same("the operation", []any{o.State, o.Pace.Rate, o.StartedBy}, []any{operation.Running, 2.0, "ana"})
+
 	f.Queue = "nobody"
 	o = k.begun(operation.Request{Kind: operation.Replay, Filter: f, Start: true})
 	k.same("one without jobs", o.State, operation.Finished)

@@ -61,6 +61,7 @@ func Operation_OutcomesAreCounted(k *kit) {
 	cancelled := k.claim("orders", 1)[0]
 	_, err := k.Cancel(k.ctx, k.now, cancelled.ID, cancelled.Run, sam)
 	k.check(err)
+
 	meters := func() []int64 {
 		o := k.operation(o.ID)
 		return []int64{o.Succeeded, o.Relapsed, o.Dropped, o.Unsettled()}
@@ -93,9 +94,11 @@ func Operation_RestoredRunsAreNotDropped(k *kit) {
 		o := k.operation(o.ID)
 		return []int64{o.Succeeded, o.Relapsed, o.Dropped, o.Unsettled()}
 	}
+
 	for _, id := range all {
 		k.discard(id)
 	}
+
 	k.same("the meters with three in the trash", meters(), []int64{0, 1, 2, 0})
 	_, err := k.Restore(k.ctx, k.now, all[1], 2, eve)
 	k.check(err)

@@ -54,19 +54,24 @@ func Operation_TellsHowItGoes(k *kit) {
 		k.check(err)
 		early, err := k.Operations.CheapProgress(k.ctx, k.now, o)
 		k.check(err)
+
 		p.Canary.Causes = nil // which are not
 		k.same("what is cheap", []any{early.Canary, early.Ended, early.Same}, []any{p.Canary, p.Ended, p.Same})
+
 		return p
 	}
+
 	k.deads(12)
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.same("before it starts", progress(o.ID), operation.Progress{})
 	k.run(o.ID, operation.Pace{Canary: 2, Guard: true})
 	k.same("the canary", k.work(o.ID, 5).Items, 2)
 	k.pass(time.Second)
+
 	for i, c := range k.claim("orders", 2) {
 		k.settle(c, []job.Outcome{job.Succeeded, job.Failed}[i])
 	}
+
 	p := progress(o.ID)
 	k.same("after the canary", []any{p.Canary.Done, p.Canary.Succeeded, p.Canary.Relapsed, p.Canary.EndedAt.IsZero(), p.Ended, p.Same},
 		[]any{int64(2), int64(1), int64(1), false, int64(2), int64(1)})
@@ -74,11 +79,13 @@ func Operation_TellsHowItGoes(k *kit) {
 	_, err := k.Operations.Resume(k.ctx, k.now, o.ID, sam)
 	k.check(err)
 	k.workAll(o.ID)
+
 	p = progress(o.ID)
 	var all int64
 	for _, n := range p.Rate.Done {
 		all += n
 	}
+
 	k.same("the rate", []any{p.Rate.Step, p.Rate.Done[0], p.Rate.Done[len(p.Rate.Done)-1], all}, []any{2 * time.Second, int64(2), int64(10), int64(12)})
 	k.same("the canary alone", []any{p.Canary.Done, p.Canary.Unsettled(), p.Ended, p.Pruned}, []any{int64(2), int64(0), int64(0), false})
 	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
@@ -94,24 +101,30 @@ func Operation_TellsItsRateForWeeks(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{})
 	begin := k.now
+
 	var at []time.Time
 	look := func() {
 		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
+
 		want := make([]int64, len(p.Rate.Done))
 		for _, done := range at {
 			want[done.Sub(p.Rate.From)/p.Rate.Step]++
 		}
+
 		k.same("the rate after "+k.now.Sub(begin).String(), p.Rate.Done, want)
 	}
 	for i := range n {
 		k.same("a step", k.work(o.ID, 1).Items, 1)
 		at = append(at, k.now)
+
 		look()
 		k.pass(time.Duration(i*i*i) * 7 * time.Second)
 	}
+
 	k.same("the end", k.operation(o.ID).State, operation.Finished)
 	look()
+
 	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	look()
@@ -131,6 +144,7 @@ func Operation_IsAudited(k *kit) {
 	k.workAll(o.ID)
 	log, err := k.Operations.Log(k.ctx, o.ID)
 	k.check(err)
+
 	var lines []string
 	for _, e := range log {
 		lines = append(lines, fmt.Sprintf("%s by %s, %d: %s", e.Action, e.Actor.Name, e.Count, e.Filter))
@@ -150,33 +164,42 @@ func Operation_IsAudited(k *kit) {
 // Operation_ListsAreComplete: pages of operations and items hold each once.
 func Operation_ListsAreComplete(k *kit) {
 	k.deads(5)
+
 	var want, got []int64
 	for range 5 {
 		want = append(want, k.operate(operation.Replay, filter.Filter{}).ID)
 	}
+
 	for before := int64(0); ; {
 		page, err := k.Operations.List(k.ctx, before, 2)
 		k.check(err)
+
 		for _, o := range page.Operations {
 			got = append(got, o.ID)
 		}
+
 		if before = page.Next; before == 0 {
 			break
 		}
 	}
+
 	slices.Reverse(got)
 	k.same("the operations", got, want)
+
 	var numbers []int64
 	for after := int64(0); ; {
 		page, err := k.Operations.Items(k.ctx, want[0], operation.ItemFilter{}, after, 2)
 		k.check(err)
+
 		for _, it := range page.Items {
 			numbers = append(numbers, it.N)
 		}
+
 		if after = page.Next; after == 0 {
 			break
 		}
 	}
+
 	k.same("the items", numbers, []int64{1, 2, 3, 4, 5})
 	open, err := k.Operations.Unfinished(k.ctx)
 	k.check(err)

@@ -37,9 +37,11 @@ func Renewed_AnotherJobUnderTheKeyIsShownAsItIs(k *kit) {
 
 	got := k.job(j.ID)
 	k.same("the job", []any{got.Type, string(got.Payload)}, []any{"email", `{"to":"ana"}`})
+
 	for typ, want := range map[string]int{"email": 1, "charge": 0} {
 		k.same("dead letters of type "+typ, len(k.all(filter.Filter{Status: job.StatusDeadLetter, Type: typ}, 10)), want)
 	}
+
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 	k.same("the run before", k.earlier(k.detail(j.ID)).Type, "charge")
 }
@@ -51,6 +53,7 @@ func Renewed_AReplayedRecordIsShownAsItIs(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
+
 	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
 	k.mirror(1, r)
 
@@ -68,6 +71,7 @@ func Renewed_AnEditedReplayKeepsTheFirstPayload(k *kit) {
 	_, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, edit, eve)
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
+
 	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
 	k.mirror(1, r)
 
@@ -101,6 +105,7 @@ func Renewed_AReplayedRecordInAnotherQueueIsShownThere(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
+
 	r.Witness, r.Queue = "2", "mail"
 	k.mirror(1, r)
 	k.inQueueOnly("mail@shop", "orders@shop")
@@ -110,6 +115,7 @@ func Renewed_AReplayedRecordInAnotherQueueIsShownThere(k *kit) {
 // another, and that its first run was in the other.
 func (k *kit) inQueueOnly(queue, other string) {
 	k.Helper()
+
 	for name, want := range map[string]int{queue: 1, other: 0} {
 		f := filter.Filter{Status: job.StatusDeadLetter, Queue: name}
 		k.same("listed in "+name, len(k.all(f, 10)), want)
@@ -117,6 +123,7 @@ func (k *kit) inQueueOnly(queue, other string) {
 		k.check(err)
 		k.same("counted in "+name, len(facets.Types), want)
 	}
+
 	for _, j := range k.all(filter.Filter{Queue: queue}, 10) {
 		d := k.detail(j.ID)
 		k.same("the run, and the queue of the run before", []any{d.Job.Run, k.earlier(d).Queue}, []any{2, other})
@@ -126,8 +133,10 @@ func (k *kit) inQueueOnly(queue, other string) {
 // earlier is what the first run of a job had, if the second one has something else.
 func (k *kit) earlier(d history.Detail) *history.Earlier {
 	k.Helper()
+
 	if len(d.Replays) == 0 || d.Replays[0].Earlier == nil || d.Replays[0].Earlier.Body == nil && d.Replays[0].Earlier.Queue == d.Job.Queue {
 		k.Fatalf("nothing is known of what the first run had: %+v", d.Replays)
 	}
+
 	return d.Replays[0].Earlier
 }

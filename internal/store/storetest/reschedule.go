@@ -19,12 +19,14 @@ func (k *kit) reschedule(j job.Job, at time.Time) job.Job {
 	got, err := k.Reschedule(k.ctx, k.now, j.ID, j.Run, at, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("the stored job", k.job(j.ID), got)
+
 	return got
 }
 
 // scheduled adds a job that waits for an hour.
 func (k *kit) scheduled() job.Job {
 	k.Helper()
+
 	j := simple()
 	j.RunAt = k.now.Add(time.Hour)
 	return k.add(j)[0]
@@ -98,6 +100,7 @@ func RescheduleKeepsAwayFromAnotherRun(k *kit) {
 	k.check(err)
 	_, err = k.Reschedule(k.ctx, k.now, retrying.ID, 1, k.now, audit.Actor{Name: "eve"})
 	k.same("who was first", k.conflict(err).ReplayedBy, "adam")
+
 	if _, err = k.Reschedule(k.ctx, k.now, job.NewID(), 1, k.now, audit.Actor{Name: "eve"}); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("a job that nobody knows gave %v", err)
 	}
@@ -121,6 +124,7 @@ func RescheduleIsInTheAuditLog(k *kit) {
 	k.reschedule(j, k.now.Add(15*time.Minute))
 	log, err := k.Accounts.Audit(k.ctx, audit.Filter{Subject: j.ID}, 0, 5)
 	k.check(err)
+
 	e := log.Entries[0]
 	k.same("the entry", []any{e.Actor.Name, e.Action, e.Before, e.After}, []any{"eve", "job.reschedule",
 		"scheduled, run 1; not before 2026-03-04T06:06:07.123456Z", "scheduled, run 1; not before 2026-03-04T05:21:07.123456Z"})

@@ -32,6 +32,7 @@ func removed(kind retention.Kind, n int64) retention.Pruned {
 	if n > 0 {
 		p.Jobs[retention.Part{Kind: kind, Queue: "orders"}] = n
 	}
+
 	return p
 }
 
@@ -52,6 +53,7 @@ func (k *kit) completed(j job.Job) job.Job {
 // givenUp is a job that its policy discarded.
 func (k *kit) givenUp(j job.Job) job.Job {
 	k.Helper()
+
 	j.Policy = policy(1)
 	j.Policy.OnExhaustion = retry.Discard
 	return k.settle(k.begin(j), job.Failed)
@@ -62,12 +64,14 @@ func (k *kit) cancelled(j job.Job) job.Job {
 	j = k.add(j)[0]
 	_, err := k.Cancel(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
+
 	return k.job(j.ID)
 }
 
 // left are the names of those jobs that are still there, in order.
 func (k *kit) left(jobs map[string]job.Job) []string {
 	k.Helper()
+
 	names := []string{}
 	for name, j := range jobs {
 		if _, err := k.Job(k.ctx, j.ID); err == nil {
@@ -76,7 +80,9 @@ func (k *kit) left(jobs map[string]job.Job) []string {
 			k.Fatal(err)
 		}
 	}
+
 	slices.Sort(names)
+
 	return names
 }
 
@@ -89,23 +95,28 @@ func RetentionRemovesEachKindAfterItsAge(k *kit) {
 	}
 	k.pass(time.Second)
 	k.dead(in("newest"))
+
 	limits := retention.Limits{Ages: retention.Ages{
 		retention.Completed: day, retention.Cancelled: 2 * day, retention.Discarded: 3 * day, retention.DeadLetters: 4 * day,
 	}}
 	end := k.now.Add(-time.Second)
 	k.now = end.Add(day)
 	k.same("removed after a day to the second", k.sweep(limits), removed("", 0))
+
 	want := []string{"cancelled", "completed", "dead", "discarded"}
 	for _, kind := range []retention.Kind{retention.Completed, retention.Cancelled, retention.Discarded, retention.DeadLetters} {
 		k.now = end.Add(limits.Ages[kind] + time.Millisecond)
 		k.same("removed", k.sweep(limits), removed(kind, 1))
+
 		gone := string(kind)
 		if kind == retention.DeadLetters {
 			gone = "dead"
 		}
+
 		want = slices.DeleteFunc(want, func(name string) bool { return name == gone })
 		k.same("left", k.left(jobs), want)
 	}
+
 	k.same("depths", k.Snapshot().Depths[job.Status(job.Completed)], int64(0))
 }
 
@@ -117,6 +128,7 @@ func RetentionFollowsTypeThenQueue(k *kit) {
 		j.Type = typ
 		return k.completed(j)
 	}
+
 	jobs := map[string]job.Job{
 		"all": of("other", "a.b"), "queue": of("orders", "a.b"), "prefix": of("orders", "mail.send"), "type": of("orders", "mail.bulk"),
 	}
@@ -174,6 +186,7 @@ func RetentionSparesWhatARunningOperationNeeds(k *kit) {
 	k.pass(2 * day)
 	k.dead(in("newest"))
 	k.pass(2 * time.Hour)
+
 	limits := hourly()
 	limits.Count = 1
 	k.foresee(limits, retention.Excess)
@@ -182,6 +195,7 @@ func RetentionSparesWhatARunningOperationNeeds(k *kit) {
 	k.check(err)
 	done := k.sweep(limits)
 	k.same("removed afterwards", []int64{done.Of(retention.DeadLetters), done.Of(retention.Completed)}, []int64{3, 1})
+
 	for _, j := range letters {
 		if _, err := k.Job(k.ctx, j.ID); !errors.Is(err, job.ErrNotFound) {
 			k.Errorf("job %s: %v", j.ID, err)
@@ -213,6 +227,7 @@ func RetentionRemembersWhatItRemoved(k *kit) {
 	k.sweep(hourly())
 	k.restart()
 	want := &retention.Removed{ID: j.ID, Kind: retention.Completed, EnqueuedAt: began, RemovedAt: k.now, Kept: time.Hour}
+
 	_, reading := k.Job(k.ctx, j.ID)
 	_, replaying := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	for _, err := range []error{reading, replaying} {
@@ -220,8 +235,10 @@ func RetentionRemembersWhatItRemoved(k *kit) {
 		if !ok || !errors.Is(err, job.ErrNotFound) {
 			k.Fatalf("the error is %v", err)
 		}
+
 		k.same("what is known", got, want)
 	}
+
 	if _, err := k.Job(k.ctx, job.NewID()); !errors.Is(err, job.ErrNotFound) || errors.As(err, new(*retention.Removed)) {
 		k.Errorf("a job that never was: %v", err)
 	}
@@ -234,11 +251,14 @@ func RetentionForgetsAfterAsLong(k *kit) {
 	k.sweep(hourly())
 	k.pass(time.Hour)
 	k.sweep(hourly())
+
 	if _, err := k.Job(k.ctx, j.ID); !errors.As(err, new(*retention.Removed)) {
 		k.Errorf("after an hour: %v", err)
 	}
+
 	k.pass(time.Second)
 	k.sweep(hourly())
+
 	if _, err := k.Job(k.ctx, j.ID); errors.As(err, new(*retention.Removed)) || !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("later: %v", err)
 	}
@@ -250,6 +270,7 @@ func RetentionIsAuditedOnceForEachSweep(k *kit) {
 	for range 3 {
 		k.completed(simple())
 	}
+
 	k.completed(in("mail"))
 	k.cancelled(simple())
 	k.pass(2 * time.Hour)
@@ -257,9 +278,11 @@ func RetentionIsAuditedOnceForEachSweep(k *kit) {
 	k.sweep(hourly())
 	list, err := k.Accounts.Audit(k.ctx, audit.Filter{Action: "retention.sweep"}, 0, 10)
 	k.check(err)
+
 	if len(list.Entries) != 1 {
 		k.Fatalf("%d entries, want 1: %+v", len(list.Entries), list.Entries)
 	}
+
 	e := list.Entries[0]
 	k.same("the entry", []any{e.Actor.Name, e.Count, e.After, e.At},
 		[]any{"the retention", int64(5), "completed: 4 (orders 3, mail 1); cancelled: 1 (orders 1)", k.now})
@@ -288,10 +311,12 @@ func RetentionRemovesManyInSteps(k *kit) {
 	const n = 1203
 	succeed := func(n int) {
 		k.add(many(n)...)
+
 		var settle []job.Settlement
 		for _, j := range k.claim("orders", n) {
 			settle = append(settle, j.Settle(k.ending(job.Succeeded), nil))
 		}
+
 		k.exchange(settle, "", 0)
 	}
 	succeed(n)
@@ -329,6 +354,7 @@ func ForecastTellsWhatGoesSoon(k *kit) {
 		Queues: map[string]retention.Ages{"short": {retention.Completed: 2 * day}},
 		Trash:  2 * day,
 	}
+
 	k.same("before the first", k.Retention(), retention.Forecast{})
 	oldest := k.now
 	k.completed(simple())
@@ -341,6 +367,7 @@ func ForecastTellsWhatGoesSoon(k *kit) {
 	k.completed(simple())
 	k.completed(in("short"))
 	k.cancelled(simple())
+
 	outlook := func(kind retention.Kind, kept int64, oldest time.Time, soon int64) {
 		k.Helper()
 		k.same("the outlook", k.Retention().Of(kind), retention.Outlook{Kind: kind, Jobs: kept, Oldest: oldest, Soon: soon})
@@ -388,6 +415,7 @@ func ForecastCountsNoLetterTwice(k *kit) {
 	k.deads(5)
 	k.pass(day)
 	k.deads(2)
+
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: day + time.Hour}, Count: 3}
 	excess, aged := k.foresee(limits, retention.Excess), k.Retention().Of(retention.DeadLetters)
 	k.same("for the number, for the age", []int64{excess.Soon, aged.Soon}, []int64{4, 1})
@@ -397,6 +425,7 @@ func ForecastCountsNoLetterTwice(k *kit) {
 // until the sweep that follows the next one, and so does everything after a start.
 func PruneByCountRemovesOnlyWhatWasAnnounced(k *kit) {
 	limits := retention.Limits{Count: 2}
+
 	k.deads(4)
 	k.same("removed before a forecast", k.sweep(limits), removed("", 0))
 	k.foresee(limits, retention.Excess)
@@ -449,6 +478,7 @@ func PruneByCountSparesWhatCameBack(k *kit) {
 // whether it has ended when the forecast is made.
 func PruneByCountSparesWhatBulkRestored(k *kit) {
 	limits := retention.Limits{Count: 2}
+
 	k.deads(6)
 	k.workAll(k.started(operation.Discard))
 	k.pass(time.Second)
@@ -497,6 +527,7 @@ func PruneByCountSparesWhatCameLate(k *kit) {
 // announced first.
 func PruneByCountSparesWhatAnOperationHeld(k *kit) {
 	limits := retention.Limits{Count: 2}
+
 	k.deads(3)
 	replay := k.started(operation.Replay)
 	k.pass(time.Second)
@@ -517,6 +548,7 @@ func Retention_ItsClockOutlivesARestart(k *kit) {
 		k.restart()
 		got, err := k.Clock(k.ctx)
 		k.check(err)
+
 		return got
 	}
 	first := retention.Clock{Trusted: k.now}
@@ -540,6 +572,7 @@ func Retention_ItsClockBeginsWithTheNewestTime(k *kit) {
 		c, err := k.Clock(k.ctx)
 		k.check(err)
 		k.same("held for", c.Left, time.Duration(0))
+
 		return c.Trusted
 	}
 	k.same("a new database", clock(), time.Time{})

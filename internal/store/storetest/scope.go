@@ -39,10 +39,12 @@ func Operation_ScopeShownIsScopeRun(k *kit) {
 	k.same("the scope", []any{o.State, o.Total, o.Pending}, []any{operation.Preview, int64(600), int64(600)})
 	k.run(o.ID, operation.Pace{})
 	k.same("what ran", k.workAll(o.ID).Done, int64(600))
+
 	var ran []string
 	for _, it := range k.items(o.ID, operation.ItemFilter{State: operation.ItemDone}) {
 		ran = append(ran, it.Job.ID)
 	}
+
 	slices.Sort(before)
 	slices.Sort(ran)
 	k.same("the jobs that ran", ran, before)
@@ -54,25 +56,30 @@ func Operation_ScopeShownIsScopeRun(k *kit) {
 func Operation_CollectsInChunksAcrossRestarts(k *kit) {
 	const n = 2001 // more than two transactions collect
 	k.deads(n)
+
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
 	o, err := k.Operations.New(k.ctx, k.now, operation.Request{Kind: operation.Replay, Filter: f}, ana)
 	k.check(err)
+
 	for range 2 {
 		more, err := k.Operations.Collect(k.ctx, k.now, o.ID)
 		k.check(err)
 		k.same("more to collect", more, true)
 		k.restart()
 	}
+
 	more, err := k.Operations.Collect(k.ctx, k.now, o.ID)
 	k.check(err)
 	k.same("more to collect", more, false)
 	o = k.operation(o.ID)
 	k.same("the scope", []any{o.State, o.Total}, []any{operation.Preview, int64(n)})
+
 	seen := map[string]bool{}
 	for _, it := range k.items(o.ID, operation.ItemFilter{}) {
 		seen[it.Job.ID] = true
 	}
+
 	k.same("jobs in the scope", len(seen), n)
 }
 
@@ -118,6 +125,7 @@ func Operation_RefusesWhatDoesNotFit(k *kit) {
 			k.Errorf("a replay of jobs that are %s is taken", state)
 		}
 	}
+
 	f, err := operation.Replay.Scope(filter.Filter{})
 	k.check(err)
 	k.same("no state", f.Status, job.StatusDeadLetter)
@@ -136,17 +144,21 @@ func Operation_ScopeIsTheList(k *kit) {
 		for range rapid.IntRange(4, 16).Draw(t, "steps") {
 			p.step(t)
 		}
+
 		p.fill()
+
 		var jobs []job.Job
 		for _, id := range p.ids {
 			jobs = append(jobs, p.job(id))
 		}
+
 		for range 6 {
 			f, _ := drawFilter(t, jobs)
 			f.Status = job.StatusDeadLetter
 			if groups := p.fingerprints(); rapid.Bool().Draw(t, "in a group") {
 				f.Group = strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom(groups), 1, len(groups), rapid.ID).Draw(t, "groups"), ",")
 			}
+
 			p.listed(t, f)
 		}
 	})
@@ -162,9 +174,11 @@ type past struct {
 func (p *past) fingerprints() (all []string) {
 	page, err := p.Groups.List(p.ctx, p.now, failures.Filter{}, failures.Cursor{}, 10)
 	p.check(err)
+
 	for _, g := range page.Groups {
 		all = append(all, g.Fingerprint)
 	}
+
 	return all
 }
 
@@ -174,11 +188,14 @@ func (p *past) listed(t *rapid.T, f filter.Filter) {
 	for _, l := range p.letters(f, 1000) {
 		letters = append(letters, l.JobID)
 	}
+
 	for _, it := range p.items(p.operate(operation.Replay, f).ID, operation.ItemFilter{}) {
 		scope = append(scope, it.Job.ID)
 	}
+
 	slices.Sort(letters)
 	slices.Sort(scope)
+
 	if !slices.Equal(letters, scope) {
 		t.Fatalf("%v lists %v, its scope is %v", f, letters, scope)
 	}
@@ -187,6 +204,7 @@ func (p *past) listed(t *rapid.T, f filter.Filter) {
 // step does something to a job, or makes a new one.
 func (p *past) step(t *rapid.T) {
 	p.pass(time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms")) * time.Millisecond)
+
 	refused := job.Delivery{Problem: "the hook answered 500"}
 	switch act := rapid.SampledFrom([]string{"die", "die", "refuse", "forward", "discard", "restore", "replay", "move"}).Draw(t, "act"); {
 	case act == "die" || len(p.ids) == 0:
@@ -227,5 +245,6 @@ func (p *past) act(what string, j job.Job) {
 			p.settle(c, job.Failed)
 		}
 	}
+
 	p.check(err)
 }

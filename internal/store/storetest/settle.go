@@ -91,10 +91,12 @@ func SettleRefusedLetter(k *kit) {
 	j := k.begin(lasting(1))
 	got := k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
 	k.same("status", got.Status(), job.StatusDLQFailed)
+
 	letters := k.detail(j.ID).Letters
 	if len(letters) != 1 || !letters[0].Refused {
 		k.Errorf("letters are %+v", letters)
 	}
+
 	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
 	k.same("open letters", len(page.Letters), 0)
@@ -164,9 +166,11 @@ func SettleCountsByTheMinute(k *kit) {
 		k.settle(j, job.Succeeded)
 		k.pass(time.Minute)
 	}
+
 	k.pass(57 * time.Minute) // the first is 60 minutes ago: out; the others are in
 	minutes, err := k.Counters.LastHour(k.ctx, k.now)
 	k.check(err)
+
 	want := make([]job.Totals, 60)
 	want[0].Succeeded, want[1].Succeeded = 1, 1
 	k.same("the last hour", minutes, want)
@@ -218,6 +222,7 @@ func SettleTwiceIsStale(k *kit) {
 			k.Errorf("%d stale, totals %+v", len(stale), k.Snapshot().Totals)
 		}
 	}
+
 	k.same("attempts", len(k.detail(j.ID).Attempts), 1)
 }
 
@@ -225,6 +230,7 @@ func SettleTwiceIsStale(k *kit) {
 // known one, changes nothing; the other settlements of the exchange do.
 func SettleOfStrangersIsStale(k *kit) {
 	j := k.begin(simple())
+
 	good := j.Settle(k.ending(job.Succeeded), nil)
 	var strangers []job.Settlement
 	for _, token := range []job.Token{{ID: job.NewID(), Run: 1, Execution: 1}, {ID: j.ID, Run: 2, Execution: 1}, {ID: j.ID, Run: 1, Execution: 2}} {
@@ -232,6 +238,7 @@ func SettleOfStrangersIsStale(k *kit) {
 		s.Token = token
 		strangers = append(strangers, s)
 	}
+
 	_, stale := k.exchange(append(strangers, good), "", 0)
 	k.same("stale", stale, []job.Token{strangers[0].Token, strangers[1].Token, strangers[2].Token})
 	k.same("the job's state", k.job(j.ID).State, job.Completed)
@@ -252,18 +259,23 @@ func SettleAndClaimShareATransaction(k *kit) {
 // single ones do.
 func SettleManyAtOnce(k *kit) {
 	const n = 300
+
 	jobs := many(n)
 	for i := range jobs {
 		jobs[i].Policy = policy(1 + i%2)
 	}
+
 	k.add(jobs...)
+
 	var settle []job.Settlement
 	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.Interrupted, job.Lost, job.Succeeded}
 	for i, j := range k.claim("orders", n) {
 		settle = append(settle, j.Settle(k.ending(outcomes[i%5]), nil).Delivered(job.InDeadLetters(j.Queue, i%4 != 0)))
 	}
+
 	_, stale := k.exchange(settle, "", 0)
 	k.same("stale", len(stale), 0)
+
 	var want job.Totals
 	for _, s := range settle {
 		want = want.Add(s.Totals())
@@ -272,6 +284,7 @@ func SettleManyAtOnce(k *kit) {
 		k.same("letter", d.Job.Letter, s.Letter)
 		k.same("attempts", d.Attempts, []job.Attempt{s.Attempt})
 	}
+
 	k.same("totals", k.Snapshot().Totals, want)
 }
 

@@ -26,9 +26,11 @@ func (k *kit) asked(want int) []source.Act {
 	k.Helper()
 	acts, err := k.Sources.Take(k.ctx, "shop", 100)
 	k.check(err)
+
 	if len(acts) != want {
 		k.Fatalf("%d acts are asked for, want %d", len(acts), want)
 	}
+
 	return acts
 }
 
@@ -73,6 +75,7 @@ func Source_AnActKnowsTheLimitOfTheFirstRun(k *kit) {
 		k.answer(act, source.Done, "")
 		r.Witness, r.FailedAt = strconv.Itoa(run+1), k.now.Add(time.Second)
 		r.Attempts, r.Limit = r.Attempts+3, r.Limit+3
+
 		k.pass(time.Minute)
 		k.mirror(1, r)
 	}
@@ -162,6 +165,7 @@ func Source_WhatIsNotBackIsReturnedAndKeptAsCompleted(k *kit) {
 	k.same("within ten minutes", source.Returned(k.job(j.ID), k.now), false)
 	k.pass(time.Millisecond)
 	k.same("not back", []any{source.Returned(k.job(j.ID), k.now), k.job(j.ID).State}, []any{true, job.Returned})
+
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: day, retention.Discarded: time.Hour, retention.DeadLetters: time.Hour}}
 	k.pass(day - source.ReturnedAfter)
 	k.same("removed after a day", k.sweep(limits), removed("", 0))
@@ -233,10 +237,12 @@ func Source_ActsEndTogether(k *kit) {
 	for i := range said {
 		page = append(page, k.deadAt(strconv.Itoa(i)))
 	}
+
 	jobs := map[string]job.Job{}
 	for _, j := range k.mirror(len(said), page...) {
 		jobs[k.detail(j.ID).Mirrored.Key] = j
 	}
+
 	for i := range said {
 		j := jobs[strconv.Itoa(i)]
 		if i == 4 {
@@ -244,25 +250,32 @@ func Source_ActsEndTogether(k *kit) {
 			k.check(err)
 			continue
 		}
+
 		_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 		k.check(err)
 	}
+
 	k.pass(time.Minute)
+
 	for i, act := range k.asked(len(said)) {
 		said[i].ID = act.ID
 	}
+
 	k.check(k.SettleActs(k.ctx, k.now, append(said, said[0]))) // the first one is told twice
 	acts, err := k.Sources.Acts(k.ctx, "shop", 10)
 	k.check(err)
+
 	ends := map[int64]source.Act{}
 	for _, a := range acts {
 		ends[a.ID] = a
 	}
+
 	for i, want := range []string{"returned in run 2, shop", "dead_letter in run 2, ", "returned in run 2, shop", "discarded in run 2, ", "trashed in run 1, ", "returned in run 2, shop"} {
 		j, end := k.job(jobs[strconv.Itoa(i)].ID), ends[said[i].ID]
 		k.same(fmt.Sprintf("job %d", i), fmt.Sprintf("%s in run %d, %s", j.Status(), j.Run, j.Worker), want)
 		k.same(fmt.Sprintf("act %d", i), []any{end.State, end.Why, end.EndedAt}, []any{said[i].State, said[i].Why, k.now})
 	}
+
 	k.same("when the source took it", k.job(jobs["0"].ID).ChangedAt, k.now)
 }
 
@@ -294,6 +307,7 @@ func Source_JobsCannotBeChanged(k *kit) {
 		_, err := k.ReplayWith(k.ctx, k.now, j.ID, 1, edit, eve)
 		k.conflict(err)
 	}
+
 	k.same("the job", k.job(j.ID), j)
 	k.asked(0)
 }
@@ -305,15 +319,18 @@ func Source_OperationsActThere(k *kit) {
 	for i := range 5 {
 		records = append(records, k.deadAt(fmt.Sprint(i)))
 	}
+
 	k.mirror(5, records...)
 	k.pass(time.Minute)
 	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
 	k.run(o.ID, operation.Pace{})
 	k.same("done", k.workAll(o.ID).Done, int64(5))
+
 	for i, act := range k.asked(5) {
 		k.same("the operation", act.Bulk, o.ID)
 		k.answer(act, []source.State{source.Done, source.Gone, source.Done, source.Done, source.Done}[i], "")
 	}
+
 	k.pass(time.Minute)
 	again := k.deadAt("0")
 	again.Witness, again.FailedAt = "2", k.now
@@ -334,6 +351,7 @@ func Source_IsWhereItsJobsAreFrom(k *kit) {
 	}
 	locate("shop", "db0/shop", "", "")
 	locate("shop", "db1/shop", "", "") // a typing error was mended before the first look
+
 	j := k.mirror(1, k.deadAt("7"))[0]
 
 	locate("shop", "db1/shop", "", "")

@@ -20,6 +20,7 @@ func (k *kit) inQueue(key, queue, meta string) source.Record {
 	if meta != "" {
 		r.Meta = []byte(meta)
 	}
+
 	return r
 }
 
@@ -27,11 +28,13 @@ func (k *kit) inQueue(key, queue, meta string) source.Record {
 // their records.
 func (k *kit) jobsByKey() map[string]job.Job {
 	k.Helper()
+
 	all := map[string]job.Job{}
 	for _, j := range k.all(filter.Filter{Source: "shop"}, 100) {
 		d := k.detail(j.ID)
 		all[d.Mirrored.Key] = d.Job
 	}
+
 	return all
 }
 
@@ -51,12 +54,14 @@ func Mirror_TheOwnNameOfAQueueIsKept(k *kit) {
 		"odd with a queue": {"default_@shop", `{"queue":"x","source_queue":["y"],"source_source_queue":"{default}"}`, "{default}"},
 		"none":             {"default@shop", "", "default"},
 	}
+
 	k.mirror(len(records), records...)
 	k.restart()
 	k.mirror(0, records...)
 
 	jobs := k.jobsByKey()
 	k.same("jobs", len(jobs), len(want))
+
 	for key, w := range want {
 		j := jobs[key]
 		k.same(key, []string{j.Queue, string(j.Meta), source.QueueAtSource(j.Queue, j.Meta)}, w)
@@ -74,10 +79,13 @@ func Mirror_TwoQueuesCanHaveOneNameHere(k *kit) {
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
 	k.pass(time.Minute)
+
 	for i := range records {
 		records[i].Witness, records[i].FailedAt = "2", k.now
 	}
+
 	k.mirror(3, records...)
+
 	jobs := k.jobsByKey()
 	for _, r := range records {
 		j := jobs[r.Key]
@@ -90,10 +98,12 @@ func Mirror_TwoQueuesCanHaveOneNameHere(k *kit) {
 func Source_AnActKnowsTheOwnNameOfItsQueue(k *kit) {
 	records := []source.Record{k.inQueue("1", "{a}", `{"queue":"x"}`), k.inQueue("2", "orders", "")}
 	k.mirror(2, records...)
+
 	for _, j := range k.jobsByKey() {
 		_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 		k.check(err)
 	}
+
 	own := map[string]string{"1": "{a}", "2": "orders"}
 	for _, act := range k.asked(2) {
 		k.same("the queue of the act on "+act.Key, source.QueueAtSource(act.Queue, act.Meta), own[act.Key])
@@ -103,6 +113,7 @@ func Source_AnActKnowsTheOwnNameOfItsQueue(k *kit) {
 	begun, err := k.Sources.Begun(k.ctx, "shop", 10)
 	k.check(err)
 	k.same("begun", len(begun), 2)
+
 	for _, act := range begun {
 		k.same("the queue of the begun act on "+act.Key, source.QueueAtSource(act.Queue, act.Meta), own[act.Key])
 	}

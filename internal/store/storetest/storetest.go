@@ -91,6 +91,7 @@ func (k *kit) restart() {
 
 func (k *kit) check(err error) {
 	k.Helper()
+
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -131,10 +132,12 @@ func (k *kit) add(jobs ...job.Job) []job.Job {
 	k.Helper()
 	done, err := k.Enqueue(k.ctx, k.now, jobs)
 	k.check(err)
+
 	stored := make([]job.Job, len(done))
 	for i := range done {
 		stored[i] = done[i].Job
 	}
+
 	return stored
 }
 
@@ -145,6 +148,7 @@ func many(n int) []job.Job {
 		jobs[i] = simple()
 		jobs[i].Payload = fmt.Appendf(nil, "%d", i)
 	}
+
 	return jobs
 }
 
@@ -155,6 +159,7 @@ func (k *kit) exchange(settle []job.Settlement, queue string, n int) ([]job.Job,
 		Worker: "worker-1", Now: k.now, Lease: time.Minute, Free: map[string]int{queue: n},
 	})
 	k.check(err)
+
 	return claimed, stale
 }
 
@@ -167,13 +172,16 @@ func (k *kit) claim(queue string, n int) []job.Job {
 // begin enqueues one job and claims it.
 func (k *kit) begin(j job.Job) job.Job {
 	k.Helper()
+
 	id := k.add(j)[0].ID
 	for _, c := range k.claim(j.Queue, 1000) {
 		if c.ID == id {
 			return c
 		}
 	}
+
 	k.Fatalf("job %s was not claimed", id)
+
 	return job.Job{}
 }
 
@@ -183,6 +191,7 @@ func (k *kit) ending(o job.Outcome) job.Ending {
 	if o.Counted() && o != job.Succeeded {
 		e.Error, e.Trace = job.ErrorInfo{Type: "http.503", Message: "Service Unavailable"}, "cmd/main.go:1"
 	}
+
 	return e
 }
 
@@ -194,15 +203,18 @@ func (k *kit) settle(j job.Job, o job.Outcome) job.Job {
 
 func (k *kit) settleAs(s job.Settlement) job.Job {
 	k.Helper()
+
 	if _, stale := k.exchange([]job.Settlement{s}, "", 0); len(stale) > 0 {
 		k.Fatalf("settlement of %v is stale", s.Token)
 	}
+
 	return k.job(s.ID)
 }
 
 // settleAll ends executions in one transaction.
 func (k *kit) settleAll(all []job.Settlement) {
 	k.Helper()
+
 	if _, stale := k.exchange(all, "", 0); len(stale) > 0 {
 		k.Fatalf("%d settlements are stale", len(stale))
 	}
@@ -211,6 +223,7 @@ func (k *kit) settleAll(all []job.Settlement) {
 // dead is a job whose only attempt failed, with its dead letter.
 func (k *kit) dead(j job.Job) job.Job {
 	k.Helper()
+
 	j.Policy = policy(1)
 	return k.settle(k.begin(j), job.Failed)
 }
@@ -230,6 +243,7 @@ func (k *kit) job(id string) job.Job {
 // same fails unless got is want; what names the thing.
 func (k *kit) same(what string, got, want any) {
 	k.Helper()
+
 	if !reflect.DeepEqual(got, want) {
 		k.Errorf("%s is\n%+v, want\n%+v", what, got, want)
 	}
@@ -241,5 +255,6 @@ func ids(jobs []job.Job) []string {
 	for i, j := range jobs {
 		all[i] = j.ID
 	}
+
 	return all
 }

@@ -26,12 +26,15 @@ func (k *kit) handed(before source.Handed, limit int) []source.Handed {
 // succeeded lets the source say that runs have succeeded, just now and in two attempts.
 func (k *kit) succeeded(handed ...source.Handed) int {
 	k.Helper()
+
 	all := make([]source.Success, len(handed))
 	for i, h := range handed {
 		all[i] = source.Success{Handed: h, At: k.now, Attempts: 2}
 	}
+
 	n, err := k.Succeeded(k.ctx, k.now, "shop", all)
 	k.check(err)
+
 	return n
 }
 
@@ -44,6 +47,7 @@ func (k *kit) replayedAtSource(key string) job.Job {
 	k.check(err)
 	k.same("handed before the source took it", len(k.handed(source.Handed{}, 1)), 0)
 	k.answer(k.asked(1)[0], source.Done, "")
+
 	return k.job(j.ID)
 }
 
@@ -96,6 +100,7 @@ func Source_ASuccessIsOfItsRun(k *kit) {
 	n, err := k.Succeeded(k.ctx, k.now, "mail", []source.Success{{Handed: h}})
 	k.check(err)
 	k.same("by another source", n, 0)
+
 	earlier, removed := h, h
 	earlier.Run, removed.Seq = 1, h.Seq+100
 	k.same("of others", k.succeeded(earlier, removed), 0)
@@ -116,12 +121,15 @@ func Source_ACanaryPassesWhenItSaysSo(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
 	k.run(o.ID, operation.Pace{Canary: 2})
 	k.same("after the canary", k.workAll(o.ID).State, operation.Paused)
+
 	for _, act := range k.asked(2) {
 		k.answer(act, source.Done, "")
 	}
+
 	canary := func() operation.Canary {
 		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
+
 		p.Canary.Causes = nil
 		return p.Canary
 	}
@@ -147,8 +155,10 @@ func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
 		k.check(err)
 		cheap, err := k.Operations.CheapProgress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
+
 		p.Canary.Causes = nil // which are not
 		k.same("what is cheap", cheap.Canary, p.Canary)
+
 		return [2]operation.Handed{p.Canary.Handed, p.Handed}
 	}
 	both := func(h operation.Handed) [2]operation.Handed { return [2]operation.Handed{h, h} }
@@ -179,16 +189,20 @@ func Source_TheNewestHandedComeFirst(k *kit) {
 		j := k.mirror(1, k.deadAt(fmt.Sprint(i)))[0]
 		_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 		k.check(err)
+
 		if k.answer(k.asked(1)[0], source.Done, ""); i%2 == 0 { // some at the same time
 			k.pass(time.Minute)
 		}
+
 		want = append([]int64{j.Seq}, want...)
 	}
+
 	var got []int64
 	for page := k.handed(source.Handed{}, 2); len(page) > 0; page = k.handed(page[len(page)-1], 2) {
 		for _, h := range page {
 			got = append(got, h.Seq)
 		}
 	}
+
 	k.same("in pages of two", got, want)
 }

@@ -75,12 +75,15 @@ func RestoreBringsWhatWaitsBack(k *kit) {
 	later := in("later")
 	later.RunAt = k.now.Add(90 * time.Minute)
 	scheduled := k.add(later)[0]
+
 	retrying := k.settle(k.begin(in("again")), job.Failed)
 	available := k.add(in("now"))[0]
 	for _, j := range []job.Job{scheduled, retrying, available} {
 		k.comesBack(j.ID)
 	}
+
 	k.pass(time.Hour)
+
 	for _, j := range []job.Job{scheduled, retrying, available} {
 		k.same("claimed from "+j.Queue, ids(k.claim(j.Queue, 5)), []string{j.ID})
 	}
@@ -95,9 +98,11 @@ func RestoreNeedsTheTrash(k *kit) {
 	k.discard(j.ID)
 	_, err = k.Restore(k.ctx, k.now, j.ID, 2, eve)
 	k.same("the sentence", k.conflict(err).Problem, "run 2 is not in the trash; the job is trashed in run 1")
+
 	if _, err = k.Restore(k.ctx, k.now, job.NewID(), 1, eve); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("an unknown job gave %v", err)
 	}
+
 	k.same("the job", k.job(j.ID).Status(), job.StatusTrashed)
 }
 
@@ -177,6 +182,7 @@ func TrashIsPurgedByAge(k *kit) {
 		_, err := k.Discard(k.ctx, k.now, j.ID, j.Run, eve)
 		k.check(err)
 	}
+
 	old := k.dead(simple())
 	k.discard(old.ID)
 	k.pass(time.Hour)
@@ -185,9 +191,11 @@ func TrashIsPurgedByAge(k *kit) {
 	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: 90 * time.Minute})
 	k.check(err)
 	k.same("removed", done, removed(retention.Trash, n+1))
+
 	if _, err := k.Job(k.ctx, old.ID); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the old job: %v", err)
 	}
+
 	k.same("left", k.Snapshot().Depths.Jobs(), int64(1))
 	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(1))
 	_, err = k.Restore(k.ctx, k.now, young.ID, 1, eve)
@@ -212,6 +220,7 @@ func TrashWaitsForOperations(k *kit) {
 	k.work(restore.ID, 3)
 	_, err := k.Operations.Pause(k.ctx, k.now, restore.ID, sam)
 	k.check(err)
+
 	purge := func() int {
 		done, err := k.Prune(k.ctx, k.now, retention.Limits{Trash: time.Minute})
 		k.check(err)
@@ -257,6 +266,7 @@ func TrashLeavesNoNumberToOthers(k *kit) {
 	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
 	k.restart()
+
 	if young := k.add(simple())[0]; young.Seq <= old.Seq {
 		k.Errorf("the next job has the number %d, the purged one had %d", young.Seq, old.Seq)
 	}

@@ -28,6 +28,7 @@ func (k *kit) ofUnattached(want int, records ...source.Record) []job.Job {
 	n, err := k.Mirror(k.ctx, k.now, unattached, records)
 	k.check(err)
 	k.same("jobs that came or changed", n, want)
+
 	return k.all(filter.Filter{Source: unattached}, 100)
 }
 
@@ -105,6 +106,7 @@ func Unattached_OthersAreStillAsked(k *kit) {
 	k.same("the sources in its scope", made.Sources, []operation.SourcePart{{Name: unattached, Count: 1}, {Name: "shop", Count: 1}})
 	k.run(o.ID, operation.Pace{})
 	k.same("done", k.workAll(o.ID).Done, int64(2))
+
 	open := func(want map[string]int64) {
 		k.Helper()
 		acts, err := k.Sources.Open(k.ctx)
@@ -112,6 +114,7 @@ func Unattached_OthersAreStillAsked(k *kit) {
 		k.same("acts that have not ended", acts, want)
 	}
 	open(map[string]int64{"shop": 1})
+
 	act := k.asked(1)[0]
 	k.same("the act", act.Kind, source.Discard)
 	open(map[string]int64{"shop": 1})

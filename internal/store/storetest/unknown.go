@@ -30,6 +30,7 @@ func (k *kit) inDoubtOf(r source.Record) job.Job {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Unknown, "a copy may be in its queue")
+
 	return k.job(j.ID)
 }
 
@@ -142,6 +143,7 @@ func Source_AnOperationCountsUnknownReplays(k *kit) {
 	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
 	k.run(o.ID, operation.Pace{Guard: true, Canary: 2})
 	k.workAll(o.ID)
+
 	count := func(what string, want ...int64) {
 		k.Helper()
 		o, p := k.operation(o.ID), operation.Progress{}
@@ -155,6 +157,7 @@ func Source_AnOperationCountsUnknownReplays(k *kit) {
 	k.answer(acts[1], source.Unknown, "the line broke")
 	k.mirror(2, k.deadAt(acts[0].Key), k.deadAt(acts[1].Key))
 	count("when both are there again", 0, 0, 0, 2, 0, 2, 0, 0)
+
 	items := k.items(o.ID, operation.ItemFilter{Outcome: operation.RunUnknown})
 	k.same("items", []any{len(items), items[0].Outcome, items[0].EndedAt}, []any{2, operation.RunUnknown, time.Time{}})
 	first := items[0].Job

@@ -14,6 +14,7 @@ var whole = []func(*kit){WholeJobsAreTheSame, WholeJobsOfGreatSizeComeInShortPag
 // along.
 func WholeJobsAreTheSame(k *kit) {
 	k.variety()
+
 	for _, f := range []filter.Filter{{}, {Text: "service"}, {Status: job.StatusDeadLetter, Queue: "mail"}} {
 		var after filter.Cursor
 		for range 3 {
@@ -22,9 +23,11 @@ func WholeJobsAreTheSame(k *kit) {
 			whole, err := k.WholeJobs(k.ctx, f, after, 5)
 			k.check(err)
 			k.same("the place of the next page", whole.Next, list.Next)
+
 			for _, j := range whole.Jobs {
 				k.same("a job of "+f.String(), j, k.job(j.ID))
 			}
+
 			k.same("the jobs of "+f.String(), ids(whole.Jobs), ids(list.Jobs))
 			after = list.Next
 		}
@@ -41,19 +44,23 @@ func WholeJobsOfGreatSizeComeInShortPages(k *kit) {
 		j.Payload = []byte(`"` + strings.Repeat("x", size) + `"`)
 		want = append(ids(k.add(j)), want...)
 	}
+
 	var got []string
 	var after filter.Cursor
 	for {
 		page, err := k.WholeJobs(k.ctx, filter.Filter{}, after, 50)
 		k.check(err)
+
 		if n := len(page.Jobs); n == 0 || n > 3 {
 			k.Fatalf("a page of %d jobs of %d bytes each", n, size)
 		}
+
 		got, after = append(got, ids(page.Jobs)...), page.Next
 		if after == (filter.Cursor{}) {
 			break
 		}
 	}
+
 	k.same("the jobs of all pages", got, want)
 }
 
@@ -63,6 +70,7 @@ func CountsUpToALimit(k *kit) {
 	k.add(simple(), simple())
 	_, err := k.Search.Update(k.ctx)
 	k.check(err)
+
 	for query, want := range map[string]int{
 		"": 7, "state:dead_letter": 5, "state:available": 2, "state:dead_letter queue:nowhere": 0, "state:dead_letter attempts:1": 5,
 		"state:dead_letter since:1h": 5,

@@ -50,8 +50,10 @@ var start = sync.OnceValues(func() (s *server, err error) {
 		if err = started.start(); err == nil {
 			return started, nil
 		}
+
 		started.stop()
 	}
+
 	return nil, err
 })
 
@@ -60,6 +62,7 @@ var started *server
 // Main runs the tests of a package and stops the server that they started.
 func Main(m *testing.M) {
 	code := m.Run()
+
 	Stop()
 	os.Exit(code)
 }
@@ -75,16 +78,20 @@ func Stop() {
 // package rabbitmq-server the test is skipped; in CI it fails.
 func Start(t *testing.T) (address string) {
 	t.Helper()
+
 	if _, err := os.Stat(program); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("rabbitmq-server is missing: .ci/prepare installs it")
 		}
+
 		t.Skip("rabbitmq-server is missing: sudo apt-get install rabbitmq-server")
 	}
+
 	s, err := start()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return "127.0.0.1:" + s.port
 }
 
@@ -96,24 +103,29 @@ func (s *server) start() (err error) {
 	if s.dir, err = os.MkdirTemp("", "rabbit"); err != nil {
 		return err
 	}
+
 	ports, err := freePorts(3)
 	if err != nil {
 		return err
 	}
+
 	s.port = ports[0]
 	if err := s.configure(); err != nil {
 		return err
 	}
+
 	env := append(os.Environ(),
 		"HOME="+s.dir, "ERL_EPMD_PORT="+ports[1], "ERL_EPMD_ADDRESS=127.0.0.1",
 		"RABBITMQ_NODENAME=redrive-"+s.port+"@localhost", "RABBITMQ_DIST_PORT="+ports[2], "RABBITMQ_CONF_ENV_FILE=/dev/null",
 		"RABBITMQ_MNESIA_BASE="+s.dir, "RABBITMQ_LOG_BASE="+s.dir, "RABBITMQ_CONFIG_FILE="+filepath.Join(s.dir, "rabbitmq.conf"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(s.dir, "plugins"), "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-start_epmd false +sbwt none")
+
 	printed, err := os.Create(filepath.Join(s.dir, "printed"))
 	if err != nil {
 		return err
 	}
 	defer printed.Close()
+
 	s.epmd, s.node = exec.Command("epmd", "-port", ports[1]), exec.Command(program)
 	for _, c := range []*exec.Cmd{s.epmd, s.node} {
 		c.Env, c.Dir, c.Stdout, c.Stderr = env, s.dir, printed, printed
@@ -123,11 +135,13 @@ func (s *server) start() (err error) {
 		}
 	}
 	go func() { s.ended <- s.node.Wait() }()
+
 	for late := time.After(5 * time.Minute); ; {
 		conn, err := amqp.Dial(URL("127.0.0.1:"+s.port, "guest"))
 		if err == nil {
 			return conn.Close()
 		}
+
 		select {
 		case <-time.After(50 * time.Millisecond):
 			continue
@@ -135,7 +149,9 @@ func (s *server) start() (err error) {
 			s.ended <- err // for stop
 		case <-late:
 		}
+
 		text, _ := os.ReadFile(printed.Name()) // it only helps to understand
+
 		return fmt.Errorf("rabbitmq-server does not answer: %w\n%s", err, text)
 	}
 }
@@ -153,6 +169,7 @@ func (s *server) configure() error {
 	path := filepath.Join(s.dir, "definitions.json")
 	conf := fmt.Sprintf("listeners.tcp.1 = 127.0.0.1:%s\nlog.file.level = warning\n"+
 		"definitions.import_backend = local_filesystem\ndefinitions.local.path = %s\n", s.port, path)
+
 	return errors.Join(os.WriteFile(path, []byte(definitions), 0o644),
 		os.WriteFile(filepath.Join(s.dir, "plugins"), nil, 0o644),
 		os.WriteFile(filepath.Join(s.dir, "rabbitmq.conf"), []byte(conf), 0o644))
@@ -165,12 +182,15 @@ func (s *server) stop() {
 			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		}
 	}
+
 	if s.epmd != nil && s.epmd.Process != nil {
 		_ = s.epmd.Wait() // it was killed
 	}
+
 	if s.node != nil && s.node.Process != nil {
 		<-s.ended
 	}
+
 	_ = os.RemoveAll(s.dir)
 }
 
@@ -181,12 +201,15 @@ func freePorts(n int) (ports []string, err error) {
 			return nil, err
 		}
 		defer l.Close()
+
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return nil, err
 		}
+
 		ports = append(ports, port)
 	}
+
 	return ports, nil
 }
 
@@ -204,9 +227,11 @@ func Open(t *testing.T) *Broker {
 	conn, err := amqp.Dial(URL(b.Address, "guest"))
 	b.check(err)
 	t.Cleanup(func() { b.check(conn.Close()) })
+
 	b.Channel, err = conn.Channel()
 	b.check(err)
 	b.check(b.Channel.Confirm(false))
+
 	return b
 }
 
@@ -215,6 +240,7 @@ func (b *Broker) URL() string { return URL(b.Address, "guest") }
 
 func (b *Broker) check(err error) {
 	b.Helper()
+
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -236,6 +262,7 @@ func (b *Broker) Put(queue string, p amqp.Publishing) {
 	b.Helper()
 	confirmed, err := b.PublishWithDeferredConfirm("", queue, true, false, p)
 	b.check(err)
+
 	if !confirmed.Wait() {
 		b.Fatal("the broker did not take a message")
 	}
@@ -245,15 +272,18 @@ func (b *Broker) Put(queue string, p amqp.Publishing) {
 // and puts the messages there.
 func (b *Broker) Load(path ...string) {
 	b.Helper()
+
 	queues := Read(b.T, path...)
 	made := map[string]bool{}
 	for name, messages := range queues {
 		b.Queue(name, nil)
+
 		made[name] = true
 		for _, m := range messages {
 			b.Put(name, m)
 		}
 	}
+
 	for name, messages := range queues {
 		for _, from := range origins(name, messages) {
 			if !made[from] {
@@ -271,23 +301,28 @@ func origins(queue string, messages []amqp.Publishing) (all []string) {
 			all = append(all, name)
 		}
 	}
+
 	for _, m := range messages {
 		if name, ok := m.Headers["x-first-death-queue"].(string); ok {
 			all = append(all, name)
 		}
 	}
+
 	return all
 }
 
 // Take takes all messages out of a queue.
 func (b *Broker) Take(queue string) (all []amqp.Delivery) {
 	b.Helper()
+
 	for {
 		d, ok, err := b.Get(queue, true)
 		b.check(err)
+
 		if !ok {
 			return all
 		}
+
 		all = append(all, d)
 	}
 }
@@ -295,6 +330,7 @@ func (b *Broker) Take(queue string) (all []amqp.Delivery) {
 // Dump takes all messages out of queues and writes them as text.
 func (b *Broker) Dump(queues ...string) string {
 	b.Helper()
+
 	var text strings.Builder
 	for _, q := range queues {
 		for _, d := range b.Take(q) {
@@ -305,6 +341,7 @@ func (b *Broker) Dump(queues ...string) string {
 				d.Timestamp.Unix(), d.Expiration, d.UserId, headers, d.Body)
 		}
 	}
+
 	return text.String()
 }
 
@@ -312,26 +349,32 @@ func (b *Broker) Dump(queues ...string) string {
 // clients in several languages, each with its own names.
 func Read(t testing.TB, path ...string) map[string][]amqp.Publishing {
 	t.Helper()
+
 	text, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
+
 	var file map[string]any
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
+
 	all := map[string][]amqp.Publishing{}
 	for queue, content := range file {
 		if object, ok := content.(map[string]any); ok {
 			content = object["messages"]
 		}
+
 		messages, _ := content.([]any)
 		for _, m := range messages {
 			all[queue] = append(all[queue], publishing(m.(map[string]any)))
 		}
 	}
+
 	return all
 }
 
@@ -340,10 +383,12 @@ func publishing(message map[string]any) amqp.Publishing {
 	if !ok {
 		properties = message
 	}
+
 	headers, ok := message["headers"].(map[string]any)
 	if !ok {
 		headers, _ = properties["application_headers"].(map[string]any)
 	}
+
 	text := func(name string) string {
 		s, _ := properties[name].(string)
 		return s
@@ -354,6 +399,7 @@ func publishing(message map[string]any) amqp.Publishing {
 		return value
 	}
 	body, _ := message["body"].(string)
+
 	p := amqp.Publishing{
 		Headers: Table(headers), Body: []byte(body), ContentType: text("content_type"), ContentEncoding: text("content_encoding"),
 		DeliveryMode: uint8(number("delivery_mode")), Priority: uint8(number("priority")), CorrelationId: text("correlation_id"),
@@ -362,6 +408,7 @@ func publishing(message map[string]any) amqp.Publishing {
 	if at := number("timestamp"); at > 0 {
 		p.Timestamp = time.Unix(at, 0)
 	}
+
 	return p
 }
 
@@ -371,10 +418,12 @@ func Table(object map[string]any) amqp.Table {
 	if object == nil {
 		return nil
 	}
+
 	t := amqp.Table{}
 	for name, value := range object {
 		t[name] = valueOf(value)
 	}
+
 	return t
 }
 
@@ -386,19 +435,24 @@ func valueOf(value any) any {
 				return at
 			}
 		}
+
 		return Table(v)
 	case []any:
 		v = slices.Clone(v)
 		for i := range v {
 			v[i] = valueOf(v[i])
 		}
+
 		return v
 	case json.Number:
 		if n, err := v.Int64(); err == nil {
 			return n
 		}
+
 		f, _ := v.Float64() // infinite when it is too large
+
 		return f
 	}
+
 	return value
 }

@@ -29,40 +29,48 @@ func Start(t *testing.T, options ...string) *redis.Client {
 // StartAt is Start at the port of a server that has ended.
 func StartAt(t *testing.T, port string, options ...string) *redis.Client {
 	t.Helper()
+
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("redis-server is missing: .ci/prepare installs it")
 		}
+
 		t.Skip("redis-server is missing: sudo apt-get install redis-server")
 	}
+
 	args := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--logfile", "log"}
 	server := exec.Command(program, append(args, options...)...)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: 2, MaxRetries: -1})
 	t.Cleanup(func() {
 		_ = client.Close()
 		_ = server.Process.Kill()
 		_ = server.Wait() // it was killed
 	})
+
 	for end := time.Now().Add(20 * time.Second); client.Ping(t.Context()).Err() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("redis-server does not answer")
 		}
 	}
+
 	return client
 }
 
 // FreePort is a port on which no server listens.
 func FreePort(t *testing.T) string {
 	t.Helper()
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
+
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
@@ -73,14 +81,17 @@ func URL(c *redis.Client) string { return "redis://" + c.Options().Addr + "/0" }
 // lists and sorted sets.
 func Load(t *testing.T, c *redis.Client, path ...string) {
 	t.Helper()
+
 	text, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var commands [][]any
 	if json.Unmarshal(text, &commands) != nil {
 		commands = keysOf(t, text)
 	}
+
 	for _, command := range commands {
 		for i := range command {
 			if binary, ok := command[i].(map[string]any); ok {
@@ -90,6 +101,7 @@ func Load(t *testing.T, c *redis.Client, path ...string) {
 				}
 			}
 		}
+
 		if err := c.Do(t.Context(), command...).Err(); err != nil {
 			t.Fatalf("%.200v: %v", command, err)
 		}
@@ -99,6 +111,7 @@ func Load(t *testing.T, c *redis.Client, path ...string) {
 // keysOf makes commands of an object of keys.
 func keysOf(t *testing.T, text []byte) (commands [][]any) {
 	t.Helper()
+
 	var keys map[string]struct {
 		LRange  []any
 		Members map[string]string
@@ -106,25 +119,30 @@ func keysOf(t *testing.T, text []byte) (commands [][]any) {
 	if err := json.Unmarshal(text, &keys); err != nil {
 		t.Fatal(err)
 	}
+
 	for key, value := range keys {
 		if len(value.LRange) > 0 {
 			commands = append(commands, append([]any{"RPUSH", key}, value.LRange...))
 		}
+
 		for member, score := range value.Members {
 			commands = append(commands, []any{"ZADD", key, score, member})
 		}
 	}
+
 	return commands
 }
 
 // Dump writes keys of a server as text: the content of each, byte for byte.
 func Dump(t *testing.T, c *redis.Client, keys ...string) (text string) {
 	t.Helper()
+
 	for _, key := range keys {
 		kind, err := c.Type(t.Context(), key).Result()
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		value := any("")
 		switch kind {
 		case "list":
@@ -142,17 +160,22 @@ func Dump(t *testing.T, c *redis.Client, keys ...string) (text string) {
 			value, err = c.Get(t.Context(), key).Result()
 		case "stream":
 			var entries []redis.XMessage
+
 			entries, err = c.XRange(t.Context(), key, "-", "+").Result()
 			var values []map[string]any // without the ids, which are times
 			for _, e := range entries {
 				values = append(values, e.Values)
 			}
+
 			value = values
 		}
+
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		text += fmt.Sprintf("%s %s %q\n", key, kind, value)
 	}
+
 	return text
 }

@@ -23,16 +23,19 @@ func init() { db.Patience = 10 * time.Minute }
 // New returns the path of an empty database in a folder of its own.
 func New(tb testing.TB) (path string) {
 	tb.Helper()
+
 	files, err := empty()
 	if err != nil {
 		tb.Fatal(err)
 	}
+
 	path = filepath.Join(tb.TempDir(), name)
 	for file, content := range files {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), file), content, 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
+
 	return path
 }
 
@@ -47,10 +50,12 @@ var empty = sync.OnceValues(func() (files map[string][]byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	engine, err := sqlite.File{Path: filepath.Join(dir, name), Relaxed: true}.Open(context.Background(), db.NewHealth(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
+
 	if err := engine.Close(); err != nil {
 		return nil, err
 	}
@@ -61,5 +66,6 @@ var empty = sync.OnceValues(func() (files map[string][]byte, err error) {
 			return nil, err
 		}
 	}
+
 	return files, nil
 })
