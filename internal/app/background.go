@@ -41,7 +41,8 @@ func (a *App) watchNotices(ctx context.Context) {
 	ticker := time.NewTicker(noticePeriod)
 	defer ticker.Stop()
 
-	for said := a.server.Notices(); ; {
+	said := a.server.Notices()
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -118,7 +119,8 @@ func (s searcher) run(ctx context.Context) {
 // gather lets failures come together, for as long as they keep coming and the time
 // of the next sweep has not come.
 func (s searcher) gather(ctx context.Context, next time.Time) {
-	for more := true; more && ctx.Err() == nil; {
+	more := true
+	for more && ctx.Err() == nil {
 		sleep(ctx, searchPause)
 
 		select {

@@ -59,7 +59,8 @@ func (p *pruner) run(ctx context.Context) {
 	p.failed(ctx, untimed, p.lookAtClock(ctx), time.Minute)
 	p.failed(ctx, uncounted, p.announce(ctx), time.Minute)
 
-	for pause := time.Minute; ctx.Err() == nil; {
+	pause := time.Minute
+	for ctx.Err() == nil {
 		sleep(ctx, pause)
 		pause = p.sweep(ctx)
 	}

@@ -157,6 +157,7 @@ func askHidden(c Console, terminal *os.File, prompt string) (string, error) {
 	text, err := term.ReadPassword(int(terminal.Fd()))
 
 	fmt.Fprintln(c.Stderr)
+
 	return checkedPassword(string(text), err)
 }
 

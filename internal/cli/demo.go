@@ -57,7 +57,8 @@ func (d *demoCommand) Run(c Console) error {
 	ctx, signals, release := c.interrupts()
 	defer release()
 
-	for again := true; again && err == nil; {
+	again := true
+	for again && err == nil {
 		again, err = d.tell(ctx, c, socket, signals, log)
 	}
 
@@ -140,5 +141,6 @@ func (d *demoCommand) writeHistory(ctx context.Context, c Console, w app.World, 
 
 	err := w.WriteHistory(ctx, db, d.Jobs, c.progress("Writing a day of history:"))
 	fmt.Fprint(c.Stderr, "\r\033[K")
+
 	return err
 }

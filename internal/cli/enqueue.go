@@ -304,7 +304,8 @@ func (e *enqueue) sendLines(c Console) error {
 	}
 
 	in := newLineReader(c.Stdin, size)
-	for last := 0; ; { // the number of the last line that is enqueued
+	last := 0 // the number of the last line that is enqueued
+	for {
 		b, end := in.next()
 		if end != nil && !errors.Is(end, io.EOF) {
 			return fmt.Errorf("%w; %s", end, upTo(last))
@@ -428,7 +429,8 @@ func (b batch) send(c Console, dashboard *client.Client, key string) (client.Enq
 	done := c.waiting("sending " + b.name())
 	defer func() { done() }()
 
-	for until := time.Now().Add(patience); ; {
+	until := time.Now().Add(patience)
+	for {
 		made, err := dashboard.EnqueueBatch(context.Background(), b.lines, b.key(key))
 		var answer *client.Error
 		if !errors.As(err, &answer) {

@@ -60,7 +60,8 @@ func (l *listCommand) Run(c Console) error {
 	}
 
 	show := l.printer(c, f)
-	for listed, after := 0, ""; ; {
+	listed, after := 0, ""
+	for {
 		size := maxPage
 		if l.Limit > 0 {
 			size = min(size, l.Limit-listed)

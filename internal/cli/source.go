@@ -102,7 +102,8 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 		return seen{}, err
 	}
 
-	for after := ""; ; {
+	after := ""
+	for {
 		page, err := origin.Scan(ctx, after, 500)
 		if err != nil {
 			return seen{}, err

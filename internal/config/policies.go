@@ -210,7 +210,8 @@ func (c *Config) linkPolicies() error {
 func (c *Config) circle(name string) []string {
 	way := []string{name}
 	for use := c.policies[name].Use; use >= name && (use == name || !slices.Contains(way, use)); use = c.policies[use].Use {
-		if way = append(way, use); use == name {
+		way = append(way, use)
+		if use == name {
 			return way
 		}
 	}

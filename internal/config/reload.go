@@ -42,7 +42,8 @@ func (c *Config) Replace(by *Config) (changed, restart []string) {
 		}
 	}
 
-	by.proxy, by.basePath, by.Hosts, by.limits = now.proxy, now.basePath, now.Hosts, now.limits
+	by.proxy, by.basePath = now.proxy, now.basePath
+	by.Hosts, by.limits = now.Hosts, now.limits
 	by.redactor, by.UnknownType = now.redactor, now.UnknownType
 	c.newest.Store(by)
 
@@ -61,7 +62,8 @@ func (c *Config) now() *Config {
 // section sources writes over its text what it says.
 func (c *Config) noteSections(root value) {
 	if mapping, ok := root.node.(ast.MapNode); ok {
-		for entry := mapping.MapRange(); entry.Next(); {
+		entry := mapping.MapRange()
+		for entry.Next() {
 			c.sections[entry.Key().GetToken().Value] = entry.Value().String()
 		}
 	}

@@ -217,7 +217,8 @@ func (v value) peek(name string) string {
 		return ""
 	}
 
-	for entry := mapping.MapRange(); entry.Next(); {
+	entry := mapping.MapRange()
+	for entry.Next() {
 		if entry.Key().GetToken().Value == name {
 			return entry.Value().GetToken().Value
 		}

@@ -153,8 +153,10 @@ func (v value) entries(read func(name string, v value) error) error {
 	}
 
 	var all []error
+
 	seen := map[string]bool{}
-	for entry := mapping.MapRange(); entry.Next(); {
+	entry := mapping.MapRange()
+	for entry.Next() {
 		name, err := v.key(entry.Key())
 		if err != nil {
 			all = append(all, err)

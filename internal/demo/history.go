@@ -187,7 +187,9 @@ func (h *history) live(j job.Job) job.Settlement {
 	if k.past != nil && random.Float64() < k.again(h.now.Sub(due), j.Run) {
 		bad := k.fail(random, j)
 
-		end.Outcome, end.Error, end.Trace, end.Answer = bad.outcome, bad.failure.ErrorInfo, bad.failure.Trace, bad.failure.Answer
+		end.Outcome, end.Error = bad.outcome, bad.failure.ErrorInfo
+
+		end.Trace, end.Answer = bad.failure.Trace, bad.failure.Answer
 		end.Error.Message = h.desk.Hide(end.Error.Message)
 		if end.Outcome == job.TimedOut {
 			end.FinishedAt = j.StartedAt.Add(j.Timeout)

@@ -100,7 +100,8 @@ func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) deed {
 		f.Status = job.StatusDeadLetter
 
 		o, err := h.desk.Operations.New(ctx, t, operation.Request{Kind: kind, Filter: f, Start: true}, by)
-		for more := true; more && err == nil; {
+		more := true
+		for more && err == nil {
 			more, err = h.desk.Operations.Collect(ctx, t, o.ID)
 		}
 

@@ -234,6 +234,7 @@ func (d *dispatcher) fail(err error) {
 		d.failed <- err // once: no call comes after it
 
 		d.o.Log.Error("The store failed. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))
+
 		return
 	}
 

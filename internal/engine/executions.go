@@ -119,6 +119,7 @@ func (s *executions) returned(x *execution) (decided bool) {
 	defer s.mu.Unlock()
 
 	x.returned = true
+
 	return x.cause != nil
 }
 

@@ -119,7 +119,8 @@ func (o Options) withDefaults() Options {
 		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
 	}
 
-	if keeps := o.Deliver == nil; o.Kept == nil {
+	keeps := o.Deliver == nil
+	if o.Kept == nil {
 		o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, keeps }
 	}
 

@@ -90,6 +90,7 @@ func (b *outbox) count(n int) (posted int) {
 	defer b.mu.Unlock()
 
 	b.posted += n
+
 	return b.posted
 }
 

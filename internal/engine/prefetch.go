@@ -171,6 +171,7 @@ func (p *prefetch) isOvertakenBy(c job.Change) bool {
 	defer p.mu.Unlock()
 
 	jobs := p.jobs[c.Queue]
+
 	return len(jobs) > 0 && jobs[len(jobs)-1].x.job.Priority < c.Priority
 }
 

@@ -79,7 +79,8 @@ func Parse(raw []byte) (e Envelope, poison *Poison) {
 	}
 
 	for _, read := range []func(*Envelope, document) *Poison{readURN, readMeta, readData, readTraceID, readAttempts} {
-		if fault := read(&e, d); poison == nil {
+		fault := read(&e, d)
+		if poison == nil {
 			poison = fault
 		}
 	}

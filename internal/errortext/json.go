@@ -153,7 +153,8 @@ func rails(o object) Error {
 	traces, _ := o["traces"].(map[string]any)
 	var lines []string
 	for _, name := range [...]string{"Full Trace", "Application Trace"} {
-		if all, _ := traces[name].([]any); len(lines) == 0 {
+		all, _ := traces[name].([]any)
+		if len(lines) == 0 {
 			for _, line := range all {
 				f, _ := line.(map[string]any)
 				lines = append(lines, object(f).text("trace"))

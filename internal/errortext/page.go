@@ -61,7 +61,8 @@ func parsePage(body string) *page {
 			case "title":
 				p.title = clip.Line(textOf(z, "title"))
 			case "h1":
-				if text := clip.Line(textOf(z, "h1")); p.heading == "" {
+				text := clip.Line(textOf(z, "h1"))
+				if p.heading == "" {
 					p.heading = text
 				}
 			case "pre":

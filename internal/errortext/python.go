@@ -89,8 +89,10 @@ func tracebacks(lines []string) Error {
 	const never = -10
 
 	r := tracebackReader{lines: lines, linkedAt: never, asideAt: never}
+
 	r.current = &r.own
-	for i := 0; i < len(lines); {
+	i := 0
+	for i < len(lines) {
 		i = r.line(i)
 	}
 
@@ -321,7 +323,8 @@ func pythonContinued(lines []string, prefix string) string {
 // cutTraceback reads a traceback without a head: that of a file that cannot be parsed, and
 // one whose beginning is missing.
 func cutTraceback(lines []string) (found Error) {
-	for i := 0; i < len(lines); {
+	i := 0
+	for i < len(lines) {
 		trimmed := strings.TrimLeft(lines[i], " ")
 		if !strings.HasPrefix(trimmed, `File "`) || !strings.Contains(trimmed, `", line `) {
 			i++

@@ -94,7 +94,8 @@ func unlowered(text string, at int) int {
 func excerpt(in, text string, from, to int) Excerpt {
 	start, end := 0, to
 	if utf8.RuneCountInString(text[:from]) > wholeStart {
-		for start = from; utf8.RuneCountInString(text[start:from]) < before; {
+		start = from
+		for utf8.RuneCountInString(text[start:from]) < before {
 			_, n := utf8.DecodeLastRuneInString(text[:start])
 			start -= n
 		}

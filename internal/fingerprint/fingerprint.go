@@ -374,7 +374,8 @@ func (n *scanner) word(length int) {
 		return
 	}
 
-	for end := n.pos + length; n.pos < end; {
+	end := n.pos + length
+	for n.pos < end {
 		part := n.in[n.pos:end]
 		if i := strings.IndexByte(part, '_'); i >= 0 {
 			part = part[:max(1, i)]

@@ -228,7 +228,8 @@ func stable(name string) string {
 	}
 
 	out := make([]byte, 0, len(name))
-	for i := 0; i < len(name); {
+	i := 0
+	for i < len(name) {
 		c := name[i]
 		if c == '$' || c == '.' || c == '@' {
 			if n := run(name[i+1:], isHex); n > 0 && !isWord(at(name, i+1+n)) && strings.ContainsAny(name[i+1:i+1+n], "0123456789") {

@@ -136,8 +136,10 @@ func essence(message string) string {
 	message = withoutCall(message)
 
 	out := make([]byte, 0, len(message))
+
 	const value = "‹›"
-	for i := 0; i < len(message); {
+	i := 0
+	for i < len(message) {
 		if n := placeholder(message[i:]); n > 0 {
 			if start := joined(out, value); start >= 0 {
 				out = out[:start]

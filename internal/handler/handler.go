@@ -340,7 +340,8 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 			}
 		}
 
-		j.Type, j.Payload, j.Meta, j.TraceID = e.URN, e.Data, e.Meta, e.TraceID
+		j.Type, j.Payload = e.URN, e.Data
+		j.Meta, j.TraceID = e.Meta, e.TraceID
 
 		return h(ctx, j)
 	}

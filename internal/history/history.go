@@ -83,7 +83,10 @@ type Earlier struct {
 // Apply is the job as it was in that run.
 func (e *Earlier) Apply(j job.Job) job.Job {
 	j = job.Edit{Body: e.Body}.Apply(j)
-	j.Queue, j.Type, j.Priority, j.Policy, j.Origins, j.Timeout = e.Queue, e.Type, e.Priority, e.Policy, e.Origins, e.Timeout
+	j.Queue, j.Type = e.Queue, e.Type
+	j.Priority, j.Policy = e.Priority, e.Policy
+	j.Origins, j.Timeout = e.Origins, e.Timeout
+
 	return j
 }
 

@@ -141,7 +141,8 @@ func (s *sending) gotConnection(got httptrace.GotConnInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.conn, s.shared, s.begun, s.headers = counted, shared, true, false
+	s.conn, s.shared = counted, shared
+	s.begun, s.headers = true, false
 	if counted != nil {
 		s.before = counted.count(shared)
 	}

@@ -77,7 +77,9 @@ func (e Edit) Empty() bool {
 // Apply returns the job with the edit, in the same run and state.
 func (e Edit) Apply(j Job) Job {
 	if b := e.Body; b != nil {
-		j.Type, j.TraceID, j.MessageID, j.Meta, j.Payload, j.Envelope = b.Type, b.TraceID, b.MessageID, b.Meta, b.Payload, b.Envelope
+		j.Type, j.TraceID = b.Type, b.TraceID
+		j.MessageID, j.Meta = b.MessageID, b.Meta
+		j.Payload, j.Envelope = b.Payload, b.Envelope
 	}
 
 	if e.Queue != "" {

@@ -309,6 +309,7 @@ func (h *Hub) count(ctx context.Context, l List) (newerMessage, error) {
 	defer cancel()
 
 	n, more, err := h.totals.Newer(ctx, l.Filter, l.First, newerLimit)
+
 	return newerMessage{"newer", n, more}, err
 }
 

@@ -51,7 +51,8 @@ type cutReader struct {
 // only, so that open belongs to safe.
 func (r *cutReader) read(s []byte) {
 	name := false // a text that comes next is a name
-	for i := 0; i < len(s); {
+	i := 0
+	for i < len(s) {
 		switch c := s[i]; {
 		case c == '{' || c == '[':
 			r.open = append(r.open, c)

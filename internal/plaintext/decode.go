@@ -218,7 +218,8 @@ func isWindows1252(body []byte) bool {
 		}
 	}
 
-	for i := 0; i < len(body); {
+	i := 0
+	for i < len(body) {
 		r, size := utf8.DecodeRune(body[i:])
 		if r != utf8.RuneError && size > 1 {
 			return false

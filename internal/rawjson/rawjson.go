@@ -153,6 +153,7 @@ func Kind(data []byte) byte {
 	defer c.Close()
 
 	kind, _ := c.Peek()
+
 	return kind
 }
 
@@ -169,7 +170,9 @@ func Members(data []byte) iter.Seq[Member] {
 		c := NewCursor(data)
 		defer c.Close()
 
-		for c.Next(); ; {
+		c.Next()
+
+		for {
 			kind, from, named := c.Next()
 			if kind != '"' {
 				return
@@ -190,7 +193,9 @@ func Elements(data []byte) iter.Seq[[]byte] {
 		c := NewCursor(data)
 		defer c.Close()
 
-		for c.Next(); ; {
+		c.Next()
+
+		for {
 			_, from := c.Peek()
 			to, ok := c.Skip()
 			if !ok || !yield(data[from:to:to]) {
@@ -206,6 +211,7 @@ func AfterValue(data []byte, i int) int {
 	defer c.Close()
 
 	to, _ := c.Skip()
+
 	return i + to
 }
 
@@ -262,8 +268,10 @@ func (c *Cursor) Peek() (kind byte, from int) {
 // where that is not JSON.
 func (c *Cursor) Next() (kind byte, from, to int) {
 	from = c.begin()
+
 	token, err := c.tokens.ReadToken()
-	if c.end = int(c.tokens.InputOffset()); err != nil {
+	c.end = int(c.tokens.InputOffset())
+	if err != nil {
 		return 0, from, c.end
 	}
 

@@ -49,7 +49,8 @@ func isHeader(s string, k int) bool {
 // one and of what is in it.
 func nextCell(s string, k int) int {
 	end := min(k+maxMarkup, len(s))
-	for at := k; at < end; {
+	at := k
+	for at < end {
 		at += len(s[at:end]) - len(strings.TrimLeft(s[at:end], " \t\r\n"))
 		to := strings.IndexByte(s[at:end], '>')
 		if to < 0 || s[at] != '<' {
@@ -73,7 +74,8 @@ func nextCell(s string, k int) int {
 // cellText is where the content of a cell of HTML ends: before the tag that ends it, or that
 // begins the next one.
 func cellText(s string, from int) int {
-	for at := from; ; {
+	at := from
+	for {
 		to := strings.IndexByte(s[at:], '<')
 		if to < 0 {
 			return len(s)

@@ -72,12 +72,14 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 // what they are.
 func (r *Redactor) inText(s string, nested int) []span {
 	text, foreign := asciiText(s)
+
 	t := scanner{
 		s: text, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(text, "@"), runEnd: -1, closings: -1,
 		tables: strings.Contains(text, "|") || strings.Contains(text, "</t"),
 		word:   span{-1, -1},
 	}
-	for i := 0; i < len(t.s); {
+	i := 0
+	for i < len(t.s) {
 		found, next := t.secret(i)
 		t.add(found)
 		i = max(next, found.to)
@@ -415,7 +417,8 @@ func afterEmphasis(s string, i, j, k int) int {
 // index is the length of [], [0] or [first] at k, as forms have it behind a name, or zero.
 // word says that there is more than digits in it.
 func index(s string, k int) (n int, word bool) {
-	for i := k; i < len(s) && i < k+64; {
+	i := k
+	for i < len(s) && i < k+64 {
 		c, n := char(s, i)
 		i += n
 		switch {
@@ -560,7 +563,8 @@ func plain(word string) string {
 	}
 
 	var b strings.Builder
-	for i := 0; i < len(word); {
+	i := 0
+	for i < len(word) {
 		c, n := char(word, i)
 		b.WriteByte(c)
 

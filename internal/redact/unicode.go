@@ -13,8 +13,10 @@ import (
 // It is meant for finding places only.
 func asciiText(s string) (text string, out colours) {
 	var b strings.Builder
+
 	from, gone := 0, 0
-	for i := 0; i < len(s); {
+	i := 0
+	for i < len(s) {
 		if c := s[i]; c < utf8.RuneSelf && c != '\\' && c != '&' && c != '%' { // as nearly all
 			i++
 			continue

@@ -407,7 +407,8 @@ func unclosed(s string, i int) span {
 
 // inner is where the element ends whose content begins at i.
 func inner(s string, i int) int {
-	for level := 1; ; {
+	level := 1
+	for {
 		n := strings.IndexByte(s[i:], '<')
 		if n < 0 {
 			return len(s)

@@ -257,7 +257,8 @@ func (w *walker) unclear(i, j int) bool {
 // before a closing bracket.
 func mended(data []byte) (out, text []byte, added []int) {
 	last, before := 0, byte('[') // the token before, and how it begins
-	for i := 0; i < len(data); {
+	i := 0
+	for i < len(data) {
 		c, end := data[i], i+1
 		opens := false
 		switch c {
@@ -304,7 +305,8 @@ func afterWord(data []byte, i int) int {
 	for level := 0; i < len(data); i++ {
 		switch c := data[i]; {
 		case c == '"':
-			if i = afterString(data, i) - 1; level == 0 {
+			i = afterString(data, i) - 1
+			if level == 0 {
 				return i + 1
 			}
 		case c == '{' || c == '[':

@@ -283,7 +283,9 @@ func (p Policy) Delay(n int, random func() float64) Delay {
 	n = max(n, 1)
 
 	d := p.delay(FromPolicy, n, p.raw(n))
-	d.Strategy, d.Initial, d.Coefficient, d.Jitter = p.Strategy, p.InitialInterval, p.Coefficient, p.Jitter
+
+	d.Strategy, d.Initial = p.Strategy, p.InitialInterval
+	d.Coefficient, d.Jitter = p.Coefficient, p.Jitter
 	if p.Jitter.On() {
 		d.Factor = p.Jitter.factor(random)
 		d.Final = p.cut(d.Capped, d.Factor)

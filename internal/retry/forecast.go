@@ -226,7 +226,8 @@ func laneOf(waves [][]int64, jobs int, width int64) Lane {
 // runs yields each value of a sorted list and how often it is there.
 func runs(sorted []int64) iter.Seq2[int64, int] {
 	return func(yield func(int64, int) bool) {
-		for i := 0; i < len(sorted); {
+		i := 0
+		for i < len(sorted) {
 			end := i + 1
 			for end < len(sorted) && sorted[end] == sorted[i] {
 				end++

@@ -109,13 +109,15 @@ func Preset(name string) (p Policy, ok bool) {
 		// the figures that src/Config/Jobs.php gives for the exponential strategy.
 		p.MaxAttempts, p.InitialInterval, p.Jitter = 4, 5*time.Second, Jitter{0.85, 1.15}
 	case "yii2":
-		p.MaxAttempts, p.Strategy, p.Jitter, p.OnExhaustion = 1, Immediate, Jitter{}, Discard
+		p.MaxAttempts, p.Strategy = 1, Immediate
+		p.Jitter, p.OnExhaustion = Jitter{}, Discard
 	case "initphp":
 		p.Strategy, p.Schedule, p.Jitter = Schedule, []time.Duration{0}, Jitter{}
 	case "sidekiq":
 		// Its retry: 25 counts retries. It adds 15 s and a random part to each
 		// delay, (n−1)^4 + 15 + rand(10)·n seconds, which this leaves out.
-		p.MaxAttempts, p.Strategy, p.Coefficient, p.MaxInterval, p.Jitter = 26, Polynomial, 4, 7*24*time.Hour, Jitter{}
+		p.MaxAttempts, p.Strategy = 26, Polynomial
+		p.Coefficient, p.MaxInterval, p.Jitter = 4, 7*24*time.Hour, Jitter{}
 	default:
 		return Policy{}, false
 	}

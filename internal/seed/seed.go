@@ -124,7 +124,8 @@ func (w writer) end(j job.Job, at time.Time, dies bool) job.Settlement {
 
 // newJob makes the n-th job.
 func (w writer) newJob(n int, at time.Time) job.Job {
-	typ, queues, nouns, verbs, names := w.random.IntN(types), queueNames(), nouns(), verbs(), customers()
+	typ, queues := w.random.IntN(types), queueNames()
+	nouns, verbs, names := nouns(), verbs(), customers()
 	policy := retry.Default()
 	policy.MaxAttempts, policy.InitialInterval, policy.Jitter = 2, time.Second, retry.Jitter{}
 

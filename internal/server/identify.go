@@ -377,6 +377,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 
 		seconds := int(wait.Seconds()) + 1
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
+
 		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many attempts; try again in %d s", seconds))
 	}
 

@@ -56,6 +56,7 @@ func (p *proxied) may(who web.Caller, need access.Permission, now time.Time) boo
 	defer p.mu.Unlock()
 
 	role, known := p.roles[who.Name]
+
 	return (!known || role.May(need)) && now.Sub(who.Seen) < proxiedFor
 }
 

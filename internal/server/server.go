@@ -69,7 +69,8 @@ func (o Options) missing() string {
 	for _, part := range []reflect.Value{reflect.ValueOf(o), reflect.ValueOf(o.Engine)} {
 		for i := range part.NumField() {
 			f := part.Field(i)
-			if name := part.Type().Field(i).Name; (f.Kind() == reflect.Pointer || f.Kind() == reflect.Func) && f.IsNil() {
+			name := part.Type().Field(i).Name
+			if (f.Kind() == reflect.Pointer || f.Kind() == reflect.Func) && f.IsNil() {
 				return name
 			}
 		}

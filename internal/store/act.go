@@ -326,7 +326,8 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 	}
 
 	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
-		j.Run, j.Attempts, j.State, j.Letter, j.Held = j.Run+1, 0, job.Available, job.NoLetter, false
+		j.Run, j.Attempts = j.Run+1, 0
+		j.State, j.Letter, j.Held = job.Available, job.NoLetter, false
 		if j.Source != "" {
 			j.State, j.Worker = job.Returning, ""
 		}

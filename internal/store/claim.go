@@ -78,7 +78,8 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 	}
 
 	var known []job.Job
-	for held := 0; held < maxHeld; {
+	held := 0
+	for held < maxHeld {
 		next, err := s.candidates(t, queue, c.Now, n)
 		if err != nil {
 			return nil, err
@@ -184,7 +185,8 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 	}
 
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
-		j.State, j.Execution, j.Worker, j.LeaseUntil = job.Active, j.Execution+1, c.Worker, until
+		j.State, j.Execution = job.Active, j.Execution+1
+		j.Worker, j.LeaseUntil = c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
 		j.Unbegun = inHand && !j.Unbegun
 	})
@@ -266,7 +268,8 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 			}
 		}
 
-		if total += len(jobs); len(jobs) < unholdChunk {
+		total += len(jobs)
+		if len(jobs) < unholdChunk {
 			return total, nil
 		}
 	}

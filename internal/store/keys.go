@@ -172,7 +172,8 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 			return first, false, err
 		}
 
-		if same = u.content == j.Content; u.content == "" || j.Content == "" {
+		same = u.content == j.Content
+		if u.content == "" || j.Content == "" {
 			same, err = s.began(t, &first, j)
 		}
 	}

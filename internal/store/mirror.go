@@ -261,7 +261,8 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	}
 
 	to := from
-	to.State, to.Letter, to.Attempts, to.Error = job.Discarded, job.LetterStored, r.job.Attempts, r.job.Error
+	to.State, to.Letter = job.Discarded, job.LetterStored
+	to.Attempts, to.Error = r.job.Attempts, r.job.Error
 	to.Unbegun, to.Worker = false, ""
 
 	to.Reason = r.job.Reason
@@ -470,7 +471,8 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 
 	numbers := rows.Numbers(jobs)
 	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
-		j.State, j.Letter, j.Reason, j.ChangedAt, j.FinishedAt = job.Discarded, job.NoLetter, retry.GoneAtSource, at, at
+		j.State, j.Letter = job.Discarded, job.NoLetter
+		j.Reason, j.ChangedAt, j.FinishedAt = retry.GoneAtSource, at, at
 		j.Unbegun = false
 	})
 

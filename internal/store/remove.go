@@ -69,7 +69,8 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 	}
 
 	s.moveAll(from, job.Totals{}, func(j *job.Job) {
-		j.State, j.Letter, j.Held, j.Reason = job.Discarded, job.LetterTrashed, false, retry.Manual
+		j.State, j.Letter = job.Discarded, job.LetterTrashed
+		j.Held, j.Reason = false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
 	})
 

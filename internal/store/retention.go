@@ -154,7 +154,8 @@ func (p *sweep) agedOf(ctx context.Context, kind retention.Kind) error {
 		}
 	}
 
-	for next, more := (place{}), true; more; {
+	next, more := (place{}), true
+	for more {
 		var due []int64
 		var err error
 		if due, next, more, err = p.due(ctx, kind, p.now.Add(-ages[0]), next, last); err != nil {
@@ -304,7 +305,8 @@ func (p *sweep) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into par
 // excess removes the oldest of our own dead letters that are more than there may be, up
 // to the last that was announced.
 func (p *sweep) excess(ctx context.Context) error {
-	for more := p.limits.Count > 0 && p.store.excess.end() != (place{}); more; {
+	more := p.limits.Count > 0 && p.store.excess.end() != (place{})
+	for more {
 		removed, err := db.Write(ctx, p.store.writer, heavyStep, p.removeExcess)
 		if err != nil {
 			return fmt.Errorf("%s: %w", retention.Excess, err)
@@ -422,7 +424,8 @@ func (p *sweep) repeatedly(ctx context.Context, some func(*db.Tx) (int, error)) 
 			return total, err
 		}
 
-		if total += n; n < pruneChunk {
+		total += n
+		if n < pruneChunk {
 			return total, nil
 		}
 	}

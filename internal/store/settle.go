@@ -144,7 +144,9 @@ func settled(j job.Job, s *job.Settlement) job.Job {
 	at := db.FromMicros(db.Micros(s.Attempt.FinishedAt))
 
 	j.State, j.Letter, j.ChangedAt = s.State, s.Letter, at
-	j.Worker, j.LeaseUntil, j.LastSeen, j.Unbegun = "", time.Time{}, time.Time{}, s.Doubtful
+
+	j.Worker, j.LeaseUntil = "", time.Time{}
+	j.LastSeen, j.Unbegun = time.Time{}, s.Doubtful
 	if !s.RunAt.IsZero() {
 		j.RunAt = db.FromMicros(db.Micros(s.RunAt)) // as exact as the end with which it is compared
 	}

@@ -213,7 +213,8 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 
 	at = db.FromMicros(db.Micros(at))
 	to := *from
-	to.State, to.Worker, to.Attempts, to.ChangedAt, to.FinishedAt = job.Completed, "", success.Attempts, at, at
+	to.State, to.Worker = job.Completed, ""
+	to.Attempts, to.ChangedAt, to.FinishedAt = success.Attempts, at, at
 	to.Unbegun = false
 	to.Execution++
 

@@ -50,7 +50,8 @@ func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.T
 		}
 
 		if ok {
-			t.Total, t.Facets, t.Whole, counted = among.Total, among.Facets, true, true
+			t.Total, t.Facets = among.Total, among.Facets
+			t.Whole, counted = true, true
 		}
 	}
 

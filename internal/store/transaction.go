@@ -240,7 +240,8 @@ func (s *Store) publish() {
 	defer s.news.mu.Unlock()
 
 	now := &s.news.snapshot
-	now.Seq, now.Totals, now.Operations, now.OpenGroups = s.news.revision, s.Counters.Totals(), s.Operations.UnderWay(), s.Groups.Open()
+	now.Seq, now.Totals = s.news.revision, s.Counters.Totals()
+	now.Operations, now.OpenGroups = s.Operations.UnderWay(), s.Groups.Open()
 	s.Counters.CopyDepths(now.Depths)
 }
 
@@ -332,7 +333,8 @@ func remember(in map[string]*job.Job, jobs []job.Job) {
 	copies := slices.Clone(jobs)
 	for i := range copies {
 		j := &copies[i]
-		j.Payload, j.Meta, j.Envelope, j.Error = nil, nil, nil, job.ErrorInfo{}
+		j.Payload, j.Meta = nil, nil
+		j.Envelope, j.Error = nil, job.ErrorInfo{}
 		in[j.ID] = j
 	}
 }

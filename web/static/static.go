@@ -55,11 +55,13 @@ func Find(path string) (File, bool) {
 			return f, true
 		}
 	}
+
 	return File{}, false
 }
 
 func newFile(ending, kind string, plain []byte) File {
 	sum := sha256.Sum256(plain)
+
 	return File{
 		Path: fmt.Sprintf("/static/app-%x.%s", sum[:6], ending), Type: kind + "; charset=utf-8", Plain: plain,
 		Gzip: sync.OnceValue(func() []byte {
@@ -76,13 +78,16 @@ func newFile(ending, kind string, plain []byte) File {
 // packed compresses a file. Writing to memory does not fail.
 func packed(plain []byte, coder func(io.Writer) (io.WriteCloser, error)) []byte {
 	var b bytes.Buffer
+
 	w, err := coder(&b)
 	if err == nil {
 		_, err = w.Write(plain)
 	}
+
 	if err = errors.Join(err, w.Close()); err != nil {
 		panic(fmt.Sprintf("static: %v", err))
 	}
+
 	return b.Bytes()
 }
 
@@ -92,5 +97,6 @@ func embeddedFile(name string) []byte {
 	if err != nil {
 		panic(err) // it is not there in any binary, so every test would fail
 	}
+
 	return data
 }

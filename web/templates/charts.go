@@ -61,19 +61,23 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 	if scale == queues.LastDay() {
 		p.title, every = "Last 24 h, per 15 min", 16
 	}
+
 	var most int64 = 1
 	for _, t := range all {
 		p.totals = p.totals.Add(t)
 		most = max(most, Executions(t))
 	}
+
 	p.label = fmt.Sprintf("%s of %s: %s", p.title, format.Visible(of), plotWords(p.totals))
 	top := ceiling(most)
 	for _, share := range []float64{0.5, 1} {
 		y := plotFloor - plotHeight*share
 		p.grid = append(p.grid, Mark{Y: format.Coord(y), TextY: format.Coord(y - 3), Word: format.Number(int64(float64(top) * share))})
 	}
+
 	height := plotFloor / plotHeight * float64(top)
 	p.box = fmt.Sprintf("-.4 %s %d %s", format.Coord(-height), len(all), format.Coord(height))
+
 	p.bars = barsOf(all, int64(math.Ceil(float64(top)/plotHeight))) // a pixel
 	step := 100 / float64(len(all))
 	for i, t := range all {
@@ -81,10 +85,12 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 		if i%every == 0 {
 			p.ticks = append(p.ticks, Mark{X: format.Percent(step * float64(i)), Word: at.Format("15:04")})
 		}
+
 		if t != (job.Totals{}) {
 			p.rows = append(p.rows, plotRow{at, t})
 		}
 	}
+
 	return p
 }
 
@@ -104,6 +110,7 @@ func barsOf(all []job.Totals, least int64) []area {
 			}
 		}
 	}
+
 	return areas
 }
 
@@ -125,6 +132,7 @@ func plotWords(t job.Totals) string {
 	if t.Replayed > 0 {
 		words += ", " + format.Number(t.Replayed) + " replayed"
 	}
+
 	return words
 }
 
@@ -135,12 +143,14 @@ func sparkLine(values []int64) string {
 		return ""
 	}
 	const floor, ceiling = 17.0, 2.0
+
 	most := most(values)
 	points := make([]string, len(values))
 	for i, v := range values {
 		x, y := 100*float64(i)/float64(len(values)-1), floor-(floor-ceiling)*float64(max(v, 0))/float64(most)
 		points[i] = format.Tenth(x) + "," + format.Tenth(y)
 	}
+
 	return strings.Join(points, " ")
 }
 
@@ -158,6 +168,7 @@ func Series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
 	for i, t := range totals {
 		values[i] = pick(t)
 	}
+
 	return values
 }
 
@@ -171,8 +182,10 @@ func barsPath(hours []int64) string {
 		if n > 0 {
 			height = max(1.5, 18*float64(n)/float64(most))
 		}
+
 		fmt.Fprintf(&b, "M%s %sh3V18h-3z", format.Tenth(float64(i)*96/float64(len(hours))), format.Tenth(18-height))
 	}
+
 	return b.String()
 }
 

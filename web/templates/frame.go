@@ -85,6 +85,7 @@ func (b SearchBox) about() (in templ.SafeURL, label, example string) {
 	case "trash":
 		return link.Trash(filter.Filter{}, ""), "Filter the trash", filters
 	}
+
 	return link.Jobs(filter.Filter{}, ""), "Search jobs by id, type, error or payload", "Id, type, error or payload"
 }
 
@@ -119,6 +120,7 @@ func (d Demo) broken() string {
 			n++
 		}
 	}
+
 	return strconv.Itoa(n) + " of " + strconv.Itoa(len(d.Faults)) + " broken"
 }
 
@@ -128,6 +130,7 @@ func (f Frame) aboutJobs() bool {
 	case "policies", "retention", "audit", "access":
 		return false
 	}
+
 	return true
 }
 
@@ -147,9 +150,11 @@ func (f Frame) Denied(need access.Permission, what string) string {
 	if f.Problem != "" {
 		return format.Visible(f.Problem)
 	}
+
 	if f.May(need) {
 		return ""
 	}
+
 	return fmt.Sprintf("Your role %s may not %s; ask %s", RoleWord(f.Role), what, need.Asks())
 }
 
@@ -170,6 +175,7 @@ func (f Frame) Curl(path, body string) string {
 	if f.Role != "" { // users have to log in
 		token = "  -H \"Authorization: Bearer $REDRIVE_TOKEN\" \\\n"
 	}
+
 	return "curl " + shellQuote(f.Origin+path) + " \\\n" + token + "  -H 'Content-Type: application/json' \\\n  -d " + shellQuote(body)
 }
 

@@ -42,6 +42,7 @@ func onOff(on bool) string {
 // faultSwitchOf is the Break / Fix switch of one fault.
 func faultSwitchOf(f Frame, fault Fault) Switch {
 	to := link.Fault(fault.Name)
+
 	return Switch{
 		Is: fault.Broken, About: format.Visible(fault.Title), Denied: f.Denied(access.Operate, "break or fix the demo"),
 		On:  SwitchAction{to, "check", "Fix", append(Back(link.Overview()), field{"broken", "false"})},

@@ -25,9 +25,11 @@ func noMatch(noun string, filters int) string {
 	if filters == 1 {
 		return "No " + noun + " matches this filter"
 	}
+
 	if filters == 2 {
 		return "No " + noun + " matches both filters"
 	}
+
 	return fmt.Sprintf("No %s matches all %s", noun, format.InWords(filters, "filter", "filters"))
 }
 
@@ -64,8 +66,10 @@ func RowAct(f Frame, j job.Job, kind string, back templ.SafeURL) Act {
 	case "forward":
 		applies = j.Letter == job.LetterRefused
 	}
+
 	a := JobAct(f, j, kind, class, back)
 	a.hidden = !applies
+
 	return a
 }
 
@@ -86,8 +90,10 @@ func sortedErrors(errors map[string]string) []string {
 		if field != "q" { // the filter as a whole
 			text = field + ": " + text
 		}
+
 		all = append(all, format.Sentence(format.Visible(text)))
 	}
+
 	return all
 }
 
@@ -97,6 +103,7 @@ func Lagging(n int) string {
 	if n == 1 {
 		verb = "is"
 	}
+
 	return fmt.Sprintf("%s %s not searchable yet.", format.Counted(n, "newest failure", "newest failures"), verb)
 }
 
@@ -122,11 +129,14 @@ func ReasonFacets(reasons []filter.ReasonCount, f filter.Filter, to func(filter.
 	all := make([]Facet, len(reasons))
 	for i, r := range reasons {
 		with, current := f, f.Reason == r.Reason
-		if with.Reason = r.Reason; current {
+		with.Reason = r.Reason
+		if current {
 			with.Reason = ""
 		}
+
 		all[i] = Facet{Explain(r.Reason).icon, Explain(r.Reason).Word, r.Count, to(with, ""), current}
 	}
+
 	return all
 }
 
@@ -144,6 +154,7 @@ func Order(f filter.Filter) string {
 	if f.Order() != filter.Next && f.ByEnqueueing() { // the rows show another time
 		word += " by when they were added to Redrive"
 	}
+
 	return word
 }
 
@@ -166,9 +177,11 @@ func SortedBy(f filter.Filter) (column, direction string) {
 	default:
 		direction = "descending"
 	}
+
 	if f.ByEnqueueing() {
 		return "", direction
 	}
+
 	return "changed", direction
 }
 

@@ -47,9 +47,11 @@ func OperationTitle(o operation.Operation) string {
 	if o.State == operation.Preview {
 		n = o.Pending
 	}
+
 	if o.Cause != "" {
 		return KindWord(o.Kind) + " " + format.Number(n) + " × " + format.Visible(o.Cause)
 	}
+
 	return KindWord(o.Kind) + " " + format.Counted(n, "job", "jobs")
 }
 
@@ -91,13 +93,16 @@ func draw(parts []MeterPart, total int64) (all []placed) {
 		if p.Class == "" {
 			continue
 		}
+
 		width := 0.0
 		if total > 0 {
 			width = 100 * float64(p.N) / float64(total)
 		}
+
 		all = append(all, placed{p, format.Percent(x), format.Percent(width), x > 0 && width > 0})
 		x += width
 	}
+
 	return all
 }
 
@@ -108,7 +113,9 @@ func meterWords(parts []MeterPart, total int64) string {
 		if i > 0 {
 			s += ","
 		}
+
 		s += " " + format.Number(p.N) + " " + p.Word
 	}
+
 	return s
 }

@@ -52,6 +52,7 @@ func counters(v Overview) []counterView {
 		view.hour = Series(v.LastHour, func(t job.Totals) int64 { return t.Counters()[i].Value })
 		all = append(all, view)
 	}
+
 	return all
 }
 
@@ -68,8 +69,10 @@ func soonest(jobs []job.Job, limit int) []job.Job {
 			waiting = append(waiting, j)
 		}
 	}
+
 	slices.SortStableFunc(waiting, func(a, b job.Job) int {
 		return cmp.Or(a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
 	})
+
 	return waiting[:min(limit, len(waiting))]
 }

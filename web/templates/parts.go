@@ -45,6 +45,7 @@ func JobAct(f Frame, j job.Job, kind, class string, page templ.SafeURL) Act {
 		fields: []field{{"back", string(page)}, {"run", strconv.Itoa(j.Run)}},
 	}
 	a.Word, a.Icon = faceOf(kind)
+
 	return a
 }
 
@@ -64,6 +65,7 @@ func faceOf(kind string) (word, symbol string) {
 		"cancel": {"Cancel", "cancelled"}, "forward": {"Forward again", "up"},
 		"reschedule": {"Run now", "play"},
 	}[kind]
+
 	return face[0], face[1]
 }
 
@@ -97,14 +99,17 @@ func pipsOf(used, limit int) []pip {
 	} else if limit > 5 {
 		pitch = 5
 	}
+
 	pips := make([]pip, limit)
 	for i := range pips {
 		x, width := float64(i*pitch), float64(pitch-gap)
 		if i >= used { // hollow: the stroke stands half outside
 			x, width = x+0.5, width-1
 		}
+
 		pips[i] = pip{i < used, format.Coord(x), format.Coord(width)}
 	}
+
 	return pips
 }
 
@@ -134,5 +139,6 @@ func unknownAttempts(j job.Job) string {
 	if limit := j.MaxAttempts(); limit > 0 {
 		text += ", only that it tries it at most " + format.Counted(limit, "time", "times")
 	}
+
 	return text
 }

@@ -46,6 +46,7 @@ func PolicyValues(p retry.Policy) map[string]string {
 	if p.Jitter.On() {
 		all["jitter_low"], all["jitter_high"] = format.Factor(p.Jitter.Low), format.Factor(p.Jitter.High)
 	}
+
 	return all
 }
 
@@ -55,5 +56,6 @@ func PolicyURL(p retry.Policy) templ.SafeURL {
 	for name, value := range PolicyValues(p) {
 		values.Set(name, value)
 	}
+
 	return link.Policies("") + templ.SafeURL("?"+values.Encode())
 }

@@ -61,6 +61,7 @@ func liveParts(d job.Depths) (parts []MeterPart, total int64) {
 			total += n
 		}
 	}
+
 	return parts, total
 }
 

@@ -39,6 +39,7 @@ func (b Selection) whole() []string {
 	if b.Filter.Status == "" {
 		return nil
 	}
+
 	return slices.DeleteFunc(slices.Clone(b.Kinds), func(kind string) bool {
 		_, err := operation.Kind(kind).Scope(b.Filter)
 		return err != nil
@@ -52,6 +53,7 @@ func (b Selection) matching() string {
 	if b.Known < 0 {
 		return "all " + noun + " " + as
 	}
+
 	return "all " + format.Number(b.Known) + " " + noun + " " + as
 }
 
@@ -70,5 +72,6 @@ func (b Selection) query() string {
 	if f.To.IsZero() || b.Frame.Now.Before(f.To) {
 		f.To = b.Frame.Now
 	}
+
 	return f.String()
 }

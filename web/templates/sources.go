@@ -38,6 +38,7 @@ func WhatIsWrong(h source.Health) string {
 	case h.Own:
 		return "Redrive cannot keep what " + h.Name + " says"
 	}
+
 	return h.Name + " does not answer"
 }
 
@@ -47,6 +48,7 @@ func whatIsWrongWith(all []source.Health) string {
 	if !slices.ContainsFunc(all, func(h source.Health) bool { return h.Moved || h.Own }) {
 		what = " do not answer"
 	}
+
 	return format.Counted(len(all), "source", "sources") + what
 }
 
@@ -56,6 +58,7 @@ func listOfOutdated(all []source.Health) (text string, args []any) {
 	parts := make([]string, len(named))
 	for i, h := range named {
 		parts[i] = "%v since %v"
+
 		args = append(args, h.Name, h.Since)
 	}
 
@@ -63,6 +66,7 @@ func listOfOutdated(all []source.Health) (text string, args []any) {
 	if more := len(all) - len(named); more > 0 {
 		text += " and " + format.Counted(more, "other", "others")
 	}
+
 	return text, args
 }
 

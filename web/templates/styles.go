@@ -28,11 +28,13 @@ func StyleOf(s job.Status) Style {
 	case job.Status(job.Returning), job.Status(job.Returned):
 		return Style{"is-pending", "pending", string(s)}
 	}
+
 	for _, known := range job.States() {
 		if s == job.Status(known) {
 			return Style{"is-" + string(s), string(s), string(s)}
 		}
 	}
+
 	return Style{"is-pending", "unknown", format.Visible(string(s))}
 }
 
@@ -47,6 +49,7 @@ func StyleOfJob(j job.Job, now time.Time) Style {
 	case source.AtSource(j):
 		return Style{"is-pending", "pending", "at " + j.Source}
 	}
+
 	return StyleOf(j.Status())
 }
 
@@ -59,6 +62,7 @@ func StyleOfOutcome(o job.Outcome) Style {
 	case job.Succeeded, job.Failed, job.Panicked, job.Lost, job.Interrupted, job.CancelledBy:
 		return Style{"is-" + string(o), string(o), string(o)}
 	}
+
 	return Style{"is-pending", "unknown", format.Visible(string(o))}
 }
 
@@ -123,6 +127,7 @@ func Explain(r retry.Reason) Explanation {
 	case retry.Manual:
 		return Explanation{"manual", "by hand", "by hand", "A person made the job a dead letter.", "The job's history shows who."}
 	}
+
 	return becauseOfEnvelope(r)
 }
 
@@ -153,5 +158,6 @@ func becauseOfEnvelope(r retry.Reason) Explanation {
 			"The schema_version of the envelope is missing, or newer than this program supports. The original bytes are kept.",
 			"Upgrade Redrive and replay the job, or let the producer send version 1."}
 	}
+
 	return Explanation{"info", format.Visible(string(r)), format.Visible(string(r)), "The code is " + format.Visible(string(r)) + ".", ""}
 }

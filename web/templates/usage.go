@@ -27,6 +27,7 @@ func (r LetterUsage) leaving() string {
 	if o.Soon == 0 {
 		return ""
 	}
+
 	return AtLeast(o, "dead letter", "dead letters") + " will be removed within 24 h"
 }
 
@@ -37,6 +38,7 @@ func (r LetterUsage) excess() string {
 	if o.Soon == 0 {
 		return ""
 	}
+
 	return format.UpperFirst(AtLeast(o, "dead letter", "dead letters")) + " will be removed by the next sweep"
 }
 
@@ -74,6 +76,7 @@ func (r LetterUsage) class() string {
 	case r.warns():
 		return "is-warn"
 	}
+
 	return "is-pending"
 }
 
@@ -94,9 +97,11 @@ func KeptLine(oldest time.Time, kept time.Duration, now time.Time) string {
 	if !oldest.IsZero() {
 		parts = append(parts, "Oldest: "+format.About(now.Sub(oldest))+" ago.")
 	}
+
 	if kept > 0 {
 		parts = append(parts, "Kept for "+format.About(kept)+".")
 	}
+
 	return strings.Join(parts, " ")
 }
 
@@ -106,9 +111,11 @@ func (r LetterUsage) pruning() string {
 	if r.kept() > 0 {
 		bounds = append(bounds, "older than "+format.About(r.kept()))
 	}
+
 	if r.Count > 0 {
 		bounds = append(bounds, "beyond "+format.Number(r.Count))
 	}
+
 	return "Dead letters " + strings.Join(bounds, " or ") + " are removed, the oldest first, each with its job and history. " +
 		"The newest one always stays." + AtSources(r.Usage)
 }
@@ -122,6 +129,7 @@ func AtSources(u retention.Usage) string {
 	case 1:
 		return " One dead letter is still in its source. Redrive keeps it as long as it is there, and does not count it for this."
 	}
+
 	return fmt.Sprintf(" %s dead letters are still in their sources. "+
 		"Redrive keeps them as long as they are there, and does not count them for this.",
 		format.Number(u.AtSources))
@@ -138,12 +146,14 @@ func RefusedText(refused []Refused) string {
 	for _, j := range refused {
 		problems[j.Problem] = true
 	}
+
 	switch {
 	case len(problems) > 1:
 		return "Each says why. Every job is kept."
 	case len(refused) == 0 || refused[0].Problem == "":
 		return "Every job is kept."
 	}
+
 	return ProblemText(refused[0].Problem) + ". Every job is kept."
 }
 
@@ -154,6 +164,7 @@ func ProblemText(problem string) string {
 	if strings.HasPrefix(s, "http") {
 		return s
 	}
+
 	return format.UpperFirst(s)
 }
 

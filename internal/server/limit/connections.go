@@ -170,7 +170,8 @@ func (c *Connections) rest(known *connection) {
 	}
 
 	known.place = c.idle[known.from].PushBack(known)
-	for c.idling++; c.idling > c.mostIdle; {
+	c.idling++
+	for c.idling > c.mostIdle {
 		c.end(c.mostIdling().Front().Value.(*connection), ByAll)
 	}
 }
@@ -203,7 +204,8 @@ func (c *Connections) wake(known *connection) {
 	idle.Remove(known.place)
 
 	c.idling--
-	if known.place = nil; idle.Len() == 0 {
+	known.place = nil
+	if idle.Len() == 0 {
 		delete(c.idle, known.from)
 	}
 }

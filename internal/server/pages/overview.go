@@ -288,7 +288,8 @@ func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*tem
 	inTime(&r, &chart.Hour)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastHour()))
 	inTime(&r, &chart.Day)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastDay()))
 
-	if chart.Slow = r.slow; r.slow {
+	chart.Slow = r.slow
+	if r.slow {
 		chart.Hour, chart.Day = nil, nil
 	}
 

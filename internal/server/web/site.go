@@ -382,7 +382,8 @@ func Actor(c echo.Context) audit.Actor {
 // by whether a page or a program sent the request.
 func unnamed(address string, page bool) string {
 	kind := "unknown user"
-	if ip, err := netip.ParseAddr(address); !page {
+	ip, err := netip.ParseAddr(address)
+	if !page {
 		kind = "API client"
 	} else if err == nil && ip.Unmap().IsLoopback() {
 		kind = "local user"

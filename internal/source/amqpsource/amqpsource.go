@@ -77,7 +77,6 @@ type Origin struct {
 // or amqps:// with TLS.
 func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (_ *Origin, err error) {
 	p, s, err = p.Complete(s)
-
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,8 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 		}
 
 		m := message{Delivery: d, key: numbers.name(digest(&d))}
-		if sent += len(m.Body); len(m.Body) > source.MaxRecord {
+		sent += len(m.Body)
+		if len(m.Body) > source.MaxRecord {
 			m.large, m.Body = int64(len(m.Body)), nil
 		}
 
@@ -151,7 +152,8 @@ func (n *numbers) name(digest string) string {
 		i++
 	}
 
-	if n.last[name] = i; i == 1 {
+	n.last[name] = i
+	if i == 1 {
 		return name
 	}
 

@@ -53,7 +53,8 @@ func deathOf(headers amqp.Table) (last death) {
 		}
 
 		d.at = last.at // it came here when it died last
-		if last = d; d.reason != "expired" {
+		last = d
+		if d.reason != "expired" {
 			break
 		}
 	}
@@ -233,7 +234,8 @@ func digestOf(d *amqp.Delivery, without func(name string) bool) string {
 	maps.DeleteFunc(headers, func(name string, _ any) bool { return without(name) })
 
 	facts := properties(d)
-	facts["headers"], facts["exchange"], facts["routing_key"], facts["user_id"] = headers, d.Exchange, d.RoutingKey, d.UserId
+	facts["headers"], facts["exchange"] = headers, d.Exchange
+	facts["routing_key"], facts["user_id"] = d.RoutingKey, d.UserId
 	fmt.Fprintf(h, "%s\n", encode(facts, math.MaxInt))
 	h.Write(d.Body)
 

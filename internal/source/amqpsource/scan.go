@@ -33,7 +33,8 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 		n++
 	}
 
-	if page.Records = rest[:n]; n < len(rest) {
+	page.Records = rest[:n]
+	if n < len(rest) {
 		page.Next = strconv.Itoa(from + n)
 	}
 

@@ -177,6 +177,7 @@ func (l *Line) add(raw net.Conn) *conn {
 	defer l.mu.Unlock()
 
 	l.conns[raw] = true
+
 	return &conn{Conn: raw, raw: raw, line: l}
 }
 
@@ -205,6 +206,7 @@ func (l *Line) keep(n int) int64 {
 	defer l.mu.Unlock()
 
 	l.kept += int64(n)
+
 	return l.kept
 }
 

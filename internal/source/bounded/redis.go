@@ -174,7 +174,8 @@ func (r *redis) array(n int64) error {
 		return r.line.exceeded("it nested its answer more than %d levels deep", maxNesting)
 	}
 
-	if r.out = append(r.out, r.head...); n == 0 {
+	r.out = append(r.out, r.head...)
+	if n == 0 {
 		r.ended()
 	} else {
 		r.open = append(r.open, n)

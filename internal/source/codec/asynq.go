@@ -42,7 +42,8 @@ type field struct {
 
 // fieldsIn walks through a message; ok is false when it is not one.
 func fieldsIn(raw []byte) (all []field, ok bool) {
-	for at := 0; at < len(raw); {
+	at := 0
+	for at < len(raw) {
 		f, n := nextField(raw[at:])
 		if n <= 0 {
 			return nil, false

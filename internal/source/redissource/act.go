@@ -82,8 +82,10 @@ func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Resul
 		}
 
 		acts = acts[len(calls):]
+
 		results, err := o.run(ctx, calls)
-		if all = append(all, results...); err != nil {
+		all = append(all, results...)
+		if err != nil {
 			return append(all, source.Untold(acts)...), err
 		}
 	}
@@ -335,7 +337,8 @@ func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Resu
 
 	for some := range slices.Chunk(acts, scriptsAtOnce) {
 		results, err := o.find(ctx, some)
-		if all = append(all, results...); err != nil {
+		all = append(all, results...)
+		if err != nil {
 			return all, err
 		}
 	}

@@ -119,7 +119,8 @@ func slot(key string) uint16 {
 		crc ^= uint16(key[i]) << 8
 		for range 8 {
 			carry := crc&0x8000 != 0
-			if crc <<= 1; carry {
+			crc <<= 1
+			if carry {
 				crc ^= 0x1021
 			}
 		}

@@ -133,6 +133,7 @@ func (o *Origin) nodes(ctx context.Context) (all []*redis.Client, err error) {
 			defer mu.Unlock()
 
 			all = append(all, node)
+
 			return nil
 		})
 	}

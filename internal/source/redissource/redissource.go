@@ -65,7 +65,6 @@ type act struct {
 // or rediss:// with TLS.
 func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settings) (_ *Origin, err error) {
 	p, s, err = p.Complete(s)
-
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +95,10 @@ func (o *Origin) describe(names map[string]string) error {
 	p := o.preset
 	if p.Own {
 		o.at = *p.Redis
+
 		var hash func(*source.Record, codec.Fields)
-		if o.codec, hash = codec.Own(names, preset.Traces); p.Redis.Hash != nil {
+		o.codec, hash = codec.Own(names, preset.Traces)
+		if p.Redis.Hash != nil {
 			o.hash = hash
 		}
 

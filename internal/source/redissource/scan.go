@@ -238,7 +238,8 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 		from.n = 0
 	}
 
-	for names := o.queues.names[at:]; len(names) > 0; {
+	names := o.queues.names[at:]
+	for len(names) > 0 {
 		some := names[:min(len(names), lengthsAsked)]
 
 		lengths, err := o.lengths(ctx, some)
@@ -280,7 +281,8 @@ func (o *Origin) lengths(ctx context.Context, queues []string) (map[string]int64
 		pipe := o.client.Pipeline()
 		counts := make([]*redis.IntCmd, len(some))
 		for i, q := range some {
-			if key := fill(o.at.Dead, q, ""); o.at.Type == "list" {
+			key := fill(o.at.Dead, q, "")
+			if o.at.Type == "list" {
 				counts[i] = pipe.LLen(ctx, key)
 			} else {
 				counts[i] = pipe.ZCard(ctx, key)

@@ -47,7 +47,9 @@ func mariadb(u *url.URL) func(*bounded.Line) (driver.Connector, error) {
 	return func(line *bounded.Line) (driver.Connector, error) {
 		c := mysql.NewConfig()
 
-		c.User, c.Net, c.Addr, c.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+		c.User, c.Net = u.User.Username(), "tcp"
+
+		c.Addr, c.DBName = u.Host, strings.TrimPrefix(u.Path, "/")
 		c.Passwd, _ = u.User.Password()
 		if u.Port() == "" && u.Host != "" {
 			c.Addr += ":3306"

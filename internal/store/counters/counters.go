@@ -122,6 +122,7 @@ func (p *Projection) Letters() (own, atSources int64) {
 	defer p.mu.RUnlock()
 
 	atSources = p.sourceLetters()
+
 	return p.depths[job.StatusDeadLetter] - atSources, atSources
 }
 

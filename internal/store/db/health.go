@@ -119,7 +119,8 @@ func (h *Health) Report(err error) error {
 // holds the mutex.
 func (h *Health) remember(file, before *FileError) {
 	kept := *file
-	if kept.Since = time.Now().UTC(); before != nil {
+	kept.Since = time.Now().UTC()
+	if before != nil {
 		kept.Since = before.Since
 	}
 

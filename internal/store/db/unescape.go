@@ -16,7 +16,8 @@ func Unescape(s string) string {
 	}
 
 	var b strings.Builder
-	for i := 0; i < len(s); {
+	i := 0
+	for i < len(s) {
 		n := strings.IndexByte(s[i:], '\\')
 		if n < 0 {
 			b.WriteString(s[i:])

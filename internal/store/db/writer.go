@@ -326,7 +326,8 @@ func (w *Writer) next() (batch []*op, closed bool) {
 		}
 	}
 
-	w.waiting, w.busy, w.tookMuch, w.shared = left, true, much, len(taken) > 1
+	w.waiting, w.busy = left, true
+	w.tookMuch, w.shared = much, len(taken) > 1
 
 	return taken, false
 }

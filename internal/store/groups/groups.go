@@ -96,7 +96,8 @@ type group struct {
 
 // Begin starts a transaction, with no group changed and nothing counted.
 func (p *Projection) Begin() {
-	p.changed, p.added, p.newestNow, p.sums = map[string]*group{}, map[string]int{}, p.newest, newSums()
+	p.changed, p.added = map[string]*group{}, map[string]int{}
+	p.newestNow, p.sums = p.newest, newSums()
 }
 
 // Moved counts a job out of its group and in the one that it has now.

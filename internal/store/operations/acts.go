@@ -177,7 +177,8 @@ func (p *Projection) Pause(ctx context.Context, now time.Time, id int64, by audi
 // Resume lets an operation go on. Its guard looks from here on.
 func (p *Projection) Resume(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return p.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
-		o.State, o.Why, o.ResumedAt, o.Guarded = operation.Running, "", now, false
+		o.State, o.Why = operation.Running, ""
+		o.ResumedAt, o.Guarded = now, false
 		return p.record(t, operation.Paused, o, entry(o, "operation.resume", now, by))
 	}, operation.Paused)
 }
@@ -236,7 +237,9 @@ func (p *Projection) start(t *db.Tx, o operation.Operation, pace operation.Pace,
 	was := o.State
 
 	o.Pace = pace.Settle(o.Kind, o.Pending, o.Causes)
-	o.State, o.StartedAt, o.ResumedAt, o.StartedBy = operation.Running, now, now, by.Name
+
+	o.State, o.StartedAt = operation.Running, now
+	o.ResumedAt, o.StartedBy = now, by.Name
 	if err := p.bringForward(t, o); err != nil {
 		return err
 	}
@@ -263,7 +266,8 @@ func (p *Projection) pause(t *db.Tx, o operation.Operation, why string, now time
 // abort ends an operation for a reason. Its pending items stay as they are.
 func (p *Projection) abort(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) error {
 	was := o.State
-	o.State, o.Why, o.FinishedAt, o.Guarded = operation.Aborted, why, now, false
+	o.State, o.Why = operation.Aborted, why
+	o.FinishedAt, o.Guarded = now, false
 	e := entry(o, "operation.abort", now, by)
 	e.Before, e.After = string(was), why
 

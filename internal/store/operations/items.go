@@ -380,7 +380,8 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 		return nil
 	}
 
-	if c := &p.Canary; !o.CanaryAt.IsZero() {
+	c := &p.Canary
+	if !o.CanaryAt.IsZero() {
 		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &c.Unknown, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
 		if c.Unsettled() > 0 {
 			c.EndedAt = time.Time{}

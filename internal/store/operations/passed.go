@@ -38,7 +38,8 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 			return err
 		}
 
-		o.State, o.Why, o.ResumedAt, o.Guarded, o.Sift = operation.Running, "", now, false, o.Position+1
+		o.State, o.Why = operation.Running, ""
+		o.ResumedAt, o.Guarded, o.Sift = now, false, o.Position+1
 		e := entry(o, "operation.resume", now, by)
 		e.After = fmt.Sprintf("%d of %d causes, which passed the canary", len(passed), o.Causes)
 

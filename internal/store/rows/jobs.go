@@ -123,7 +123,8 @@ func (f *Found) ScanWhole(rows *sql.Rows) error {
 	}
 
 	j := &f.Jobs[len(f.Jobs)-1]
-	j.ExpiresAt, j.TraceID, j.MessageID, j.Note = db.FromMicros(expires), body.TraceID, body.MessageID, body.Note
+	j.ExpiresAt, j.TraceID = db.FromMicros(expires), body.TraceID
+	j.MessageID, j.Note = body.MessageID, body.Note
 	j.Meta, j.Payload, j.Envelope = meta, body.Payload, body.Envelope
 
 	return nil
@@ -254,8 +255,10 @@ func missing(src db.Source, id string) error {
 	r, until := &retention.Removed{ID: id}, time.Time{}
 
 	fields := []any{(*string)(&r.Kind), db.Time(&r.EnqueuedAt), db.Time(&r.RemovedAt), db.Time(&until)}
+
 	found, err := db.Row(src, query, fields, IDBytes(id))
-	if r.Kept = until.Sub(r.RemovedAt); found || err != nil {
+	r.Kept = until.Sub(r.RemovedAt)
+	if found || err != nil {
 		return cmp.Or(err, error(r))
 	}
 

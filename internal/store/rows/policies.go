@@ -131,6 +131,7 @@ func (p *Policies) id(text PolicyText) (int64, bool) {
 	defer p.mu.RUnlock()
 
 	id, ok := p.byText[text]
+
 	return id, ok
 }
 

@@ -163,7 +163,8 @@ type unsearched struct {
 func (p *Projection) Update(ctx context.Context) (total int, err error) {
 	for {
 		n, err := p.Sweep(ctx)
-		if total += n; err != nil {
+		total += n
+		if err != nil {
 			return total, err
 		}
 
@@ -178,7 +179,8 @@ func (p *Projection) Update(ctx context.Context) (total int, err error) {
 // to wait for the next sweep, so no failure waits for more than two. Other writers
 // come in between.
 func (p *Projection) Sweep(ctx context.Context) (total int, err error) {
-	for more := true; more; {
+	more := true
+	for more {
 		var n int
 		if n, more, err = p.Step(ctx); err != nil {
 			return total, fmt.Errorf("update the search index: %w", err)

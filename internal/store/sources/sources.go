@@ -135,7 +135,9 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 		byKey[k.Key] = k
 	}
 
-	if wanted = wanted[:0]; err != nil {
+	wanted = wanted[:0]
+
+	if err != nil {
 		return nil, nil, err
 	}
 

@@ -169,6 +169,7 @@ func (f *indexFile) close() error {
 	defer f.mu.Unlock()
 
 	f.fault = db.ErrClosed
+
 	return f.discard()
 }
 

@@ -43,7 +43,8 @@ const (
 // lock takes both locks. When one of them is already held, the error is a
 // *db.LockedError.
 func lock(ctx context.Context, path string) (*locks, error) {
-	for began := time.Now(); ; {
+	began := time.Now()
+	for {
 		l, err := tryLock(path)
 		held, ok := errors.AsType[*db.LockedError](err)
 		if !ok || held.PID == os.Getpid() {
@@ -330,5 +331,6 @@ func (l *locks) announce(url, key string) error {
 	defer l.mu.Unlock()
 
 	l.url, l.key = url, key
+
 	return l.file.write(url, key)
 }

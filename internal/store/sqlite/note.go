@@ -75,6 +75,7 @@ func (l *locks) noteGone() error {
 	defer l.mu.Unlock()
 
 	l.file.note = note{}
+
 	return l.file.write("", "")
 }
 

@@ -32,6 +32,7 @@ func (k *kit) logIn(u access.User) []byte {
 
 	_, hash := access.NewSession()
 	k.check(k.Accounts.StartSession(k.ctx, k.now, access.Session{Hash: hash, User: u.Name, Address: "10.0.0.1"}, u, audit.Actor{Name: u.Name}))
+
 	return hash
 }
 

@@ -61,6 +61,7 @@ func (k *kit) operate(kind operation.Kind, f filter.Filter) operation.Operation 
 
 	f, err := kind.Scope(f)
 	k.check(err)
+
 	return k.begun(operation.Request{Kind: kind, Filter: f})
 }
 

@@ -29,6 +29,7 @@ func (k *kit) scheduled() job.Job {
 
 	j := simple()
 	j.RunAt = k.now.Add(time.Hour)
+
 	return k.add(j)[0]
 }
 

@@ -56,6 +56,7 @@ func (k *kit) givenUp(j job.Job) job.Job {
 
 	j.Policy = policy(1)
 	j.Policy.OnExhaustion = retry.Discard
+
 	return k.settle(k.begin(j), job.Failed)
 }
 

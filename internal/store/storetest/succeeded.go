@@ -131,6 +131,7 @@ func Source_ACanaryPassesWhenItSaysSo(k *kit) {
 		k.check(err)
 
 		p.Canary.Causes = nil
+
 		return p.Canary
 	}
 	at := operation.Handed{AtSource: 2, Source: "shop", Until: k.now.Add(source.ReturnedAfter)}

@@ -15,9 +15,11 @@ import (
 
 func main() {
 	log.SetFlags(0)
+
 	if len(os.Args) != 2 {
 		log.Fatal("Usage: bundle DIRECTORY, which is web/static")
 	}
+
 	if err := write(os.Args[1]); err != nil {
 		log.Fatal(err)
 	}
@@ -29,6 +31,7 @@ func write(dir string) error {
 	for name, text := range all {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "sent", name), text, 0o644))
 	}
+
 	return err
 }
 
@@ -40,12 +43,15 @@ func bundle(from string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	modules, err := small(from, "app.js")
 	if err != nil {
 		return nil, err
 	}
+
 	style, err := small(from, "app.css")
 	script := theme + `document.addEventListener("DOMContentLoaded",()=>{"use strict";` + modules + "});\n"
+
 	return map[string][]byte{"app.js": []byte(script), "app.css": []byte(style)}, err
 }
 
@@ -58,5 +64,6 @@ func small(from, name string) (string, error) {
 	if problems := append(result.Errors, result.Warnings...); len(problems) > 0 {
 		return "", fmt.Errorf("%s: %v", name, api.FormatMessages(problems, api.FormatMessagesOptions{}))
 	}
+
 	return string(result.OutputFiles[0].Contents), nil
 }

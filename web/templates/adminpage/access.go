@@ -44,9 +44,11 @@ func (v Access) kept(u access.User) string {
 	if why := v.denied(); why != "" {
 		return why
 	}
+
 	if access.Last(u, v.Users) {
 		return format.Visible(u.Name) + " is the last admin; make someone else an admin first"
 	}
+
 	return ""
 }
 
@@ -57,6 +59,7 @@ func (v Access) logins(name string) (n int64) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -70,6 +73,7 @@ func styleOfToken(t access.Token, now time.Time) templates.Style {
 	case t.Expires.Sub(now) < 7*24*time.Hour:
 		return templates.Style{Class: "is-warn", Icon: "expired", Word: "ends soon"}
 	}
+
 	return templates.Style{Class: "is-succeeded", Icon: "check", Word: "valid"}
 }
 
@@ -80,6 +84,7 @@ func lifetimes() [][2]string {
 	for _, days := range []int{1, 7, 30, 90, 365} {
 		all = append(all, [2]string{"P" + strconv.Itoa(days) + "D", format.Counted(days, "day", "days")})
 	}
+
 	return all
 }
 

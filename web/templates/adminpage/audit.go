@@ -53,6 +53,7 @@ func (v Audit) chips() []templates.Chip {
 	add("of", v.Filter.Subject, func(f *audit.Filter) { f.Subject = "" })
 	add("from", wire.FormatTime(v.Filter.From), func(f *audit.Filter) { f.From = time.Time{} })
 	add("to", wire.FormatTime(v.Filter.To), func(f *audit.Filter) { f.To = time.Time{} })
+
 	return all
 }
 
@@ -73,6 +74,7 @@ func change(e audit.Entry) string {
 	case after != "":
 		return after
 	}
+
 	return before
 }
 
@@ -134,6 +136,7 @@ func actionWords(action string) string {
 			}
 		}
 	}
+
 	return format.Visible(strings.ReplaceAll(action, ".", " "))
 }
 
@@ -154,6 +157,7 @@ func subjectURL(e audit.Entry) templ.SafeURL {
 			return link.Operation(id)
 		}
 	}
+
 	return ""
 }
 
@@ -172,5 +176,6 @@ func whyRemoved(r retention.Removed) string {
 	case retention.Excess:
 		return "The job was a dead letter, and there were more dead letters than the configured maximum."
 	}
+
 	return "The job was in the trash, where jobs are kept for " + kept + "."
 }

@@ -26,6 +26,7 @@ func moreClasses(c failures.Classes) string {
 	if more <= 0 {
 		return ""
 	}
+
 	return format.Counted(more, "more class", "more classes") + " with fewer dead jobs, among the groups below"
 }
 
@@ -35,8 +36,10 @@ func alikeWords(v View) string {
 	if v.Detail.State == failures.Open {
 		n--
 	}
+
 	if n <= 0 {
 		return ""
 	}
+
 	return "same class in " + format.Counted(n, "other open group", "other open groups")
 }

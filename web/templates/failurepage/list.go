@@ -71,6 +71,7 @@ func styleOfGroup(s failures.State) templates.Style {
 	case failures.Ignored:
 		return templates.Style{Class: "is-pending", Icon: "pause", Word: "ignored"}
 	}
+
 	return templates.Style{Class: "is-dead", Icon: "failures", Word: "open"}
 }
 
@@ -83,12 +84,15 @@ func groupSummary(v List) string {
 			others.Dead, others.Refused = others.Dead+t.Dead, others.Refused+t.Refused
 			continue
 		}
+
 		words = fmt.Sprintf("%s: %s, %s retrying",
 			format.Counted(t.Groups, string(t.State)+" group", string(t.State)+" groups"), deadWords(t), format.Number(t.Retrying))
 	}
+
 	if words != "" && others.Dead+others.Refused > 0 {
 		words += "; other groups: " + deadWords(others)
 	}
+
 	return words
 }
 
@@ -99,6 +103,7 @@ func deadWords(t failures.Tally) string {
 	if t.Refused > 0 {
 		words += ", " + format.Number(t.Refused) + " refused"
 	}
+
 	return words
 }
 
@@ -115,6 +120,7 @@ func groupChips(f failures.Filter) []templates.Chip {
 	add("type", f.Type, f.Without("type"))
 	add("class", f.Class, f.Without("class"))
 	add("text", f.Text, f.Without("q"))
+
 	return all
 }
 
@@ -148,6 +154,7 @@ func groupQueues(g failures.Group) string {
 	case 1:
 		return format.Visible(g.Queues[0].Name)
 	}
+
 	return fmt.Sprintf("%s +%d", format.Visible(g.Queues[0].Name), len(g.Queues)-1)
 }
 
@@ -172,9 +179,11 @@ func replaysEnded(g failures.Group) string {
 	if g.Relapsed > 0 {
 		said = append(said, format.Number(g.Relapsed)+" failed again")
 	}
+
 	if open := g.Replayed - g.Recovered - g.Relapsed; open > 0 {
 		said = append(said, format.Number(open)+" not finished")
 	}
+
 	return strings.Join(said, ", ")
 }
 
@@ -206,6 +215,7 @@ func undoAction(s failures.State) string {
 	case failures.Resolved:
 		return "resolve"
 	}
+
 	return ""
 }
 
@@ -217,6 +227,7 @@ func groupReplay(f templates.Frame, g failures.Group, kind string) (denied strin
 	case g.Refused > 0:
 		return "The dead letters of this group were refused. Act on them in the list of its refused jobs."
 	}
+
 	return "No job of this group is dead."
 }
 
@@ -226,15 +237,19 @@ func patienceText(p failures.Patience, now time.Time) string {
 	if !p.Until.IsZero() {
 		ends = append(ends, format.Clock(p.Until, now))
 	}
+
 	if p.Count > 0 {
 		ends = append(ends, format.Counted(p.Count, "failure", "failures")+" in all")
 	}
+
 	if p.Rate > 0 {
 		ends = append(ends, format.Counted(p.Rate, "failure", "failures")+" within an hour")
 	}
+
 	if len(ends) == 0 {
 		return " until reopened"
 	}
+
 	return " until " + strings.Join(ends, " or ")
 }
 

@@ -35,6 +35,7 @@ const (
 // hourBars draws the failures of a group by the hour.
 func hourBars(hours []failures.Hour) []hourBar {
 	scale := (chartBase - chartTop) / float64(mostIn(hours))
+
 	step := 100 / float64(max(1, len(hours)))
 	bars := make([]hourBar, len(hours))
 	for i, h := range hours {
@@ -52,11 +53,14 @@ func hourBars(hours []failures.Hour) []hourBar {
 		}
 		part("fill is-dead", h.Final)
 		part("fill is-retryable", b.again())
+
 		if h.At.Hour()%4 == 0 && i > 0 && i < len(hours)-1 {
 			b.label = h.At.Format("15:04")
 		}
+
 		bars[i] = b
 	}
+
 	return bars
 }
 
@@ -66,6 +70,7 @@ func mostIn(hours []failures.Hour) int64 {
 	for _, h := range hours {
 		most = max(most, h.Failures)
 	}
+
 	return most
 }
 
@@ -80,11 +85,13 @@ func hourLines(hours []failures.Hour) []templates.Mark {
 			}
 		}
 	}
+
 	var lines []templates.Mark
 	for n := step; n <= most && len(lines) < 3; n += step {
 		y := chartBase - (chartBase-chartTop)*float64(n)/float64(most)
 		lines = append(lines, templates.Mark{Y: format.Tenth(y), TextY: format.Tenth(y - 4), Word: format.Number(n)})
 	}
+
 	return lines
 }
 
@@ -106,6 +113,7 @@ func chartSentence(hours []failures.Hour) string {
 				format.Number(all), format.Number(most), h.At.Format("15:04"))
 		}
 	}
+
 	return "Failures by hour over 24 hours: none"
 }
 
@@ -122,6 +130,7 @@ func traceLines(d failures.Detail) []traceText {
 	if trace == "" {
 		trace = sampleMessage(d)
 	}
+
 	var all []traceText
 	for line := range strings.Lines(format.VisibleLines(clip.Text(strings.TrimRight(trace, "\n"), maxTraceShown))) {
 		kind := ""
@@ -131,8 +140,10 @@ func traceLines(d failures.Detail) []traceText {
 		} else if len(all) == 0 {
 			kind = "head"
 		}
+
 		all = append(all, traceText{kind, line})
 	}
+
 	return all
 }
 
@@ -143,6 +154,7 @@ func sampleMessage(d failures.Detail) string {
 	if message == "" {
 		message = d.Sample.Job.Error.Message
 	}
+
 	return message
 }
 
@@ -157,6 +169,7 @@ func (v View) newest() []job.Job { return v.Jobs[:min(maxGroupJobs, len(v.Jobs))
 // that are dead for it.
 func groupSelection(v View) templates.Selection {
 	here := link.Failure(v.Fingerprint)
+
 	return templates.Selection{
 		Frame: v.Frame, Filter: filter.Filter{Status: job.StatusDeadLetter, Group: v.Fingerprint}, Known: v.Dead, Noun: "dead",
 		List: here, Back: here, Kinds: []string{"discard", "replay"},
@@ -170,5 +183,6 @@ func opWords(o operation.Operation) string {
 	if o.Kind == operation.Replay && o.Done > 0 {
 		words += fmt.Sprintf(", %s succeeded, %s failed again", format.Number(o.Succeeded), format.Number(o.Relapsed))
 	}
+
 	return words
 }

@@ -12,6 +12,7 @@ func Number[N int | int64](n N) string {
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
+
 	return s
 }
 
@@ -27,6 +28,7 @@ func NumberOf[N int | int64](n, total N) string {
 		}
 		return '\u2007'
 	}, missing)
+
 	return spaces + short
 }
 
@@ -47,6 +49,7 @@ func InWords(n int, one, many string) string {
 	case n == 1:
 		return "one " + one
 	}
+
 	return words[n] + " " + many
 }
 
@@ -56,6 +59,7 @@ func Decimal(x float64, digits int) string {
 	if strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
+
 	return s
 }
 
@@ -70,6 +74,7 @@ func Size(n int) string {
 	case n < 1<<20:
 		return Decimal(float64(n)/(1<<10), 1) + " KiB"
 	}
+
 	return Decimal(float64(n)/(1<<20), 1) + " MiB"
 }
 
@@ -80,6 +85,7 @@ func Sizes(a, b int) (first, second string) {
 	if first == second && a != b {
 		first, second = Counted(a, "byte", "bytes"), Counted(b, "byte", "bytes")
 	}
+
 	return first, second
 }
 

@@ -23,6 +23,7 @@ func (c Calculation) Plain() string {
 	case strings.ContainsAny(c.Power, "−-+"):
 		return c.Text + "^(" + c.Power + ")" + c.Rest
 	}
+
 	return c.Text + "^" + c.Power + c.Rest
 }
 
@@ -51,6 +52,7 @@ func Growth(s retry.Strategy, initial time.Duration, coefficient float64, n, les
 	case retry.Polynomial:
 		return Calculation{Text: text + " × " + n, Power: Factor(coefficient)}
 	}
+
 	return Calculation{Text: text}
 }
 
@@ -73,10 +75,12 @@ func PolicyDelays(p retry.Policy) Calculation {
 	case c.Text == Duration(p.InitialInterval):
 		c.Text += " apart"
 	}
+
 	c.Rest = ", cap " + Duration(p.MaxInterval)
 	if p.Jitter.On() {
 		c.Rest += ", jitter " + Jitter(p.Jitter)
 	}
+
 	return c
 }
 
@@ -86,6 +90,7 @@ func ScheduleList(schedule []time.Duration) string {
 	if n == 0 {
 		return "retried at once"
 	}
+
 	words, last := durations(schedule[:n-1]), "always "+Duration(schedule[n-1])
 	switch {
 	case n == 1:
@@ -93,6 +98,7 @@ func ScheduleList(schedule []time.Duration) string {
 	case n > 8:
 		words = append(words[:6], Counted(n-7, "more", "more"))
 	}
+
 	return "after " + strings.Join(words, ", ") + ", then " + last
 }
 
@@ -102,6 +108,7 @@ func ShortSchedule(schedule []time.Duration) string {
 	if len(words) > 3 {
 		words = append(words[:3], "…")
 	}
+
 	return cmp.Or(strings.Join(words, ", "), "of nothing")
 }
 
@@ -111,6 +118,7 @@ func longSchedule(schedule []time.Duration) string {
 	if n := len(words); n > 12 {
 		words = append(words[:10], "…", words[n-1])
 	}
+
 	return strings.Join(words, ", ")
 }
 
@@ -120,6 +128,7 @@ func durations(all []time.Duration) []string {
 	for i, d := range all {
 		words[i] = Duration(d)
 	}
+
 	return words
 }
 
@@ -137,15 +146,19 @@ func PolicyFormula(p retry.Policy) Calculation {
 	if p.Strategy == retry.Schedule {
 		c.Text = fmt.Sprintf("[%s][min(n, %d)]", longSchedule(p.Schedule), len(p.Schedule))
 	}
+
 	if p.Strategy == retry.Immediate || p.Strategy == retry.Schedule && len(p.Schedule) == 0 {
 		return Calculation{Text: "delay(n) = 0"}
 	}
+
 	c.Text, c.Rest = "min( "+c.Text, limit
 	if p.Jitter.On() {
 		c.Text = "min( " + c.Text
 		c.Rest += " × [" + Factor(p.Jitter.Low) + ", " + Factor(p.Jitter.High) + ")" + limit
 	}
+
 	c.Text = "delay(n) = " + c.Text
+
 	return c
 }
 
@@ -154,6 +167,7 @@ func PolicySentence(p retry.Policy) string {
 	if p.Limit() == 1 {
 		return "A job has one attempt and is never retried."
 	}
+
 	s, initial := "", Duration(p.InitialInterval)
 	switch p.Strategy {
 	case retry.Immediate:
@@ -162,6 +176,7 @@ func PolicySentence(p retry.Policy) string {
 		if len(p.Schedule) == 0 {
 			return "The schedule is empty: each retry starts at once."
 		}
+
 		s = "Retry n waits for the nth delay in the list; the last delay repeats"
 	case retry.Linear:
 		s = fmt.Sprintf("The first retry waits %s, and each further one %s longer", initial, initial)
@@ -172,10 +187,12 @@ func PolicySentence(p retry.Policy) string {
 	default:
 		s = fmt.Sprintf("Each retry waits %s", initial)
 	}
+
 	s += fmt.Sprintf(", at most %s.", Duration(p.MaxInterval))
 	if p.Jitter.On() {
 		s += fmt.Sprintf(" Jitter multiplies each delay by %s, under the same cap.", Jitter(p.Jitter))
 	}
+
 	return s
 }
 
@@ -193,9 +210,11 @@ func Span(s retry.Span) string {
 	if s.Low == s.High {
 		return ""
 	}
+
 	if s.High == math.MaxInt64 {
 		return "more than " + Duration(s.Low)
 	}
+
 	return DurationRange(s.Low, s.High)
 }
 
@@ -207,15 +226,18 @@ func TimeToDeath(p retry.Policy, ttr time.Duration) (wait, more string) {
 	if !exact {
 		wait = "more than " + wait
 	}
+
 	more = " of waiting"
 	if between := Span(total); between != "" && exact {
 		more += ", " + between
 	}
+
 	if ttr > 0 {
 		more += fmt.Sprintf(", plus up to %s × %s of running", Number(p.Limit()), Duration(ttr))
 	} else {
 		more += ", plus the attempts themselves"
 	}
+
 	return wait, more
 }
 
@@ -227,6 +249,7 @@ func RawDelay(p retry.Policy, r retry.Row) Calculation {
 	case retry.Schedule:
 		return Calculation{Text: entryOf(p, r.Retry)}
 	}
+
 	return Growth(p.Strategy, p.InitialInterval, p.Coefficient, Number(r.Retry), strconv.Itoa(r.Retry-1))
 }
 
@@ -238,6 +261,7 @@ func entryOf(p retry.Policy, n int) string {
 	case n > last:
 		return "entry " + Number(last) + " again"
 	}
+
 	return "entry " + Number(n)
 }
 
@@ -250,13 +274,16 @@ func Compact(d time.Duration) string {
 	if d >= Day && d%Day == 0 {
 		return strconv.Itoa(int(d/Day)) + "d"
 	}
+
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}
+
 	if strings.HasSuffix(s, "h0m") {
 		s = strings.TrimSuffix(s, "0m")
 	}
+
 	return s
 }
 
@@ -266,5 +293,6 @@ func CompactList(schedule []time.Duration) string {
 	for i, d := range schedule {
 		all[i] = Compact(d)
 	}
+
 	return strings.Join(all, ", ")
 }

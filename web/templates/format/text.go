@@ -38,13 +38,16 @@ func HeadAndTail(name string) (head, tail string) {
 		if letter >= '\u1100' { // from here on most scripts have letters that are twice as wide
 			columns++
 		}
+
 		if columns <= tailColumns && !unicode.Is(unicode.M, letter) { // a mark belongs to the letter before it
 			from = i
 		}
 	}
+
 	if columns <= wholeColumns {
 		from = len(letters)
 	}
+
 	return string(letters[:from]), string(letters[from:])
 }
 
@@ -59,6 +62,7 @@ func escape(s, keep string) string {
 	if !strings.ContainsFunc(s, hidden) {
 		return s
 	}
+
 	var b strings.Builder
 	for _, r := range s {
 		switch {
@@ -76,6 +80,7 @@ func escape(s, keep string) string {
 			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 	}
+
 	return b.String()
 }
 
@@ -86,10 +91,12 @@ func Hides(r rune) bool {
 	if ' ' <= r && r <= '~' {
 		return false
 	}
+
 	switch r {
 	case '\u115f', '\u1160', '\u3164', '\uffa0', '\u2800': // fillers
 		return true
 	}
+
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
 }
 
@@ -131,6 +138,7 @@ func UpperFirst(s string) string {
 	if !unicode.IsLower(first) {
 		return s
 	}
+
 	return string(unicode.ToUpper(first)) + s[size:]
 }
 
@@ -150,5 +158,6 @@ func EscapeHidden(s string) string {
 			fmt.Fprintf(&b, `\u%04x`, r)
 		}
 	}
+
 	return b.String()
 }

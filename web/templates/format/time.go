@@ -27,6 +27,7 @@ func Duration(d time.Duration) string {
 	case d.Round(time.Millisecond) < 100*time.Millisecond:
 		return Decimal(float64(d)/float64(time.Millisecond), 1) + " ms"
 	}
+
 	return coarseDuration(d)
 }
 
@@ -43,6 +44,7 @@ func coarseDuration(d time.Duration) string {
 	case d.Round(time.Minute) < Day:
 		return twoUnits(d.Round(time.Minute), time.Hour, "h", time.Minute, "min")
 	}
+
 	return twoUnits(d.Round(time.Hour), Day, "d", time.Hour, "h")
 }
 
@@ -52,6 +54,7 @@ func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallNa
 	if rest := d % big / small; rest > 0 {
 		s += fmt.Sprintf(" %d %s", rest, smallName)
 	}
+
 	return s
 }
 
@@ -61,10 +64,12 @@ func DurationRange(low, high time.Duration) string {
 	if a == b {
 		return a
 	}
+
 	figure, unit, _ := strings.Cut(a, " ")
 	if _, other, _ := strings.Cut(b, " "); unit == other {
 		return figure + " to " + b
 	}
+
 	return a + " to " + b
 }
 
@@ -92,6 +97,7 @@ func About(d time.Duration) string {
 	case hours < 48*time.Hour:
 		return strconv.Itoa(int(hours/time.Hour)) + " h"
 	}
+
 	return Number(int64(d.Round(Day)/Day)) + " d"
 }
 
@@ -136,6 +142,7 @@ func Clock(t, now time.Time) string {
 	case t.Year() == now.Year():
 		return t.Format("2 Jan 15:04")
 	}
+
 	return t.Format("2 Jan 2006")
 }
 

@@ -24,6 +24,7 @@ func actionsOf(v View) (all []templates.Act) {
 	if v.Job.Source != "" {
 		return sourceActs(v)
 	}
+
 	back := link.Job(v.Job.ID)
 	add := func(applies bool, kind, class string) {
 		if applies {
@@ -33,23 +34,30 @@ func actionsOf(v View) (all []templates.Act) {
 	add(v.Job.Restorable(), "restore", "")
 	add(v.Job.Discardable(), "discard", "danger")
 	add(v.Job.Cancellable(), "cancel", "")
+
 	if v.Job.Letter == job.LetterRefused {
 		add(true, "forward", "")
 		templates.Deny(&all[len(all)-1], v.DeadLetters, templates.WhyNoForward(v.Job))
 	}
+
 	waits := v.Job.State == job.Scheduled || v.Job.State == job.Retryable
 	if v.Job.Replayable() {
 		class := "primary"
 		if waits || !v.Job.Reason.ReplayHelps() {
 			class = ""
 		}
+
 		add(true, "replay", class)
+
 		all[len(all)-1].Word = "Replay, run " + strconv.Itoa(v.Job.Run+1)
 	}
+
 	if waits {
 		add(true, "reschedule", "primary")
+
 		all[len(all)-1] = all[len(all)-1].Sending("delay", "0s")
 	}
+
 	return all
 }
 
@@ -62,6 +70,7 @@ type delayed struct {
 // delays are the choices of the menu, counted from when the job would run.
 func delays(v View) []delayed {
 	from := latest(v.Job.RunAt, v.Now.Truncate(time.Second))
+
 	return []delayed{
 		{"By 15 min", from.Add(15 * time.Minute)},
 		{"By 1 h", from.Add(time.Hour)},
@@ -88,6 +97,7 @@ func whyNoReplay(j job.Job) string {
 	case job.Completed:
 		return "it succeeded"
 	}
+
 	return "it has not failed and waits to run"
 }
 
@@ -97,12 +107,14 @@ func whatIsOff(v View, acts []templates.Act) string {
 	if v.Denied(access.Operate, "") != "" {
 		return ""
 	}
+
 	var off []string
 	for _, a := range acts {
 		if a.Denied != "" {
 			off = append(off, fmt.Sprintf("%s is off: %s.", format.UpperFirst(a.Kind), strings.TrimRight(a.Denied, ".")))
 		}
 	}
+
 	return strings.Join(off, " ")
 }
 
@@ -119,9 +131,11 @@ func commandsOf(v View) (all []command) {
 		body := fmt.Sprintf(`{"run":%d}`, run)
 		all = append(all, command{fmt.Sprintf("Replay run %d", run), v.Curl("/api/v1"+string(link.JobAction(id, "replay")), body)})
 	}
+
 	if body := enqueueBody(v.Job); body != "" && v.Job.Source == "" {
 		all = append(all, command{"Enqueue the same as a new job", v.Curl("/api/v1/jobs", body)})
 	}
+
 	return all
 }
 
@@ -134,16 +148,21 @@ func enqueueBody(j job.Job) string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"type":%s,"queue":%s`, quoteJSON(j.Type), quoteJSON(j.Queue))
 	fmt.Fprintf(&b, `,"policy":%s`, wire.EncodePolicy(j.Policy))
+
 	if j.Timeout > 0 {
 		fmt.Fprintf(&b, `,"ttr":%s`, quoteJSON(wire.FormatDuration(j.Timeout)))
 	}
+
 	if j.Priority != 0 {
 		fmt.Fprintf(&b, `,"priority":%d`, j.Priority)
 	}
+
 	if rawjson.Valid(j.Meta) {
 		fmt.Fprintf(&b, `,"meta":%s`, j.Meta)
 	}
+
 	fmt.Fprintf(&b, `,"payload":%s}`, j.Payload)
+
 	return b.String()
 }
 
@@ -154,5 +173,6 @@ func quoteJSON(s string) string {
 	if err != nil { // unreachable: every string can be marshalled
 		return `""`
 	}
+
 	return string(quoted)
 }

@@ -20,6 +20,7 @@ func nextAttempt(v View) string {
 	if rule := ruleOf(lastAttempt(v)); rule != "" && n > v.Job.Policy.Limit() {
 		s += " (added by the rule " + rule + ")"
 	}
+
 	return s
 }
 
@@ -30,9 +31,11 @@ func (v View) moved() *audit.Entry {
 	if r := replayOf(v.Replays, v.Job.Run-1); r != nil {
 		since = r.At
 	}
+
 	if a := lastAttempt(v); a != nil {
 		since = latest(since, a.FinishedAt)
 	}
+
 	for i, e := range v.Trail { // newest first
 		if e.Action == rescheduled {
 			if e.At.Before(since) {
@@ -41,6 +44,7 @@ func (v View) moved() *audit.Entry {
 			return &v.Trail[i]
 		}
 	}
+
 	return nil
 }
 
@@ -80,6 +84,7 @@ func fate(v View) string {
 	case v.DeadLetters:
 		return "the job becomes a dead letter"
 	}
+
 	return "the dead letter will be refused (the queue has no dead-letter queue)"
 }
 
@@ -143,6 +148,7 @@ func whyOver(v View) string {
 	case "":
 		return "no reason was given"
 	}
+
 	return templates.Explain(v.Job.Reason).Short
 }
 
@@ -154,6 +160,7 @@ func allFailed(attempts int) string {
 	case 2:
 		return "both attempts failed"
 	}
+
 	return "all " + format.Number(attempts) + " attempts failed"
 }
 
@@ -171,5 +178,6 @@ func lastly(v View) string {
 	case l.Cause == job.Lost:
 		return ", the last one was lost"
 	}
+
 	return ", the last one timed out"
 }

@@ -19,6 +19,7 @@ func changesOf(d history.Detail, run int) []change {
 	if r := replayOf(d.Replays, run-1); r == nil || r.Earlier == nil {
 		return nil
 	}
+
 	was, is := d.RunAs(run-1), d.RunAs(run)
 	var all []change
 	add := func(name, was, is string) {
@@ -29,13 +30,16 @@ func changesOf(d history.Detail, run int) []change {
 	add("Type", format.Visible(was.Type), format.Visible(is.Type))
 	add("Queue", format.Visible(was.Queue), format.Visible(is.Queue))
 	add("Priority", format.Number(was.Priority), format.Number(is.Priority))
+
 	before := map[string]string{}
 	for _, f := range policyFields(was) {
 		before[f.name] = f.words()
 	}
+
 	for _, f := range policyFields(is) {
 		add(f.name, cmp.Or(before[f.name], "–"), f.words())
 	}
+
 	return all
 }
 
@@ -53,8 +57,10 @@ func payloadDiff(d history.Detail, run int) []diffLine {
 	if r := replayOf(d.Replays, run-1); r == nil || r.Earlier == nil {
 		return nil
 	}
+
 	was, _ := EditorText(d.RunAs(run - 1).Payload)
 	is, _ := EditorText(d.RunAs(run).Payload)
+
 	return diffOf(was, is)
 }
 
@@ -64,6 +70,7 @@ func payloadText(payload []byte) string {
 	if why != "" {
 		return why
 	}
+
 	return format.VisibleLines(clip.Text(text, maxShownTrace))
 }
 
@@ -94,10 +101,12 @@ func diffOf(was, will string) []diffLine {
 	if was == will {
 		return nil
 	}
+
 	all := shorten(compare(strings.Split(was, "\n"), strings.Split(will, "\n")))
 	if more := len(all) - maxDiffLines; more > 0 {
 		all = append(all[:maxDiffLines], diffLine{kind: "skip", before: format.Counted(more, "more line", "more lines")})
 	}
+
 	return all
 }
 
@@ -108,18 +117,22 @@ func compare(a, b []string) []diffLine {
 	for from < len(a) && from < len(b) && a[from] == b[from] {
 		from++
 	}
+
 	endA, endB := len(a), len(b)
 	for endA > from && endB > from && a[endA-1] == b[endB-1] {
 		endA, endB = endA-1, endB-1
 	}
+
 	var all []diffLine
 	for i, line := range a[:from] {
 		all = append(all, diffLine{n: format.Number(i + 1), before: line})
 	}
+
 	all = append(all, changedLines(a[from:endA], b[from:endB], from)...)
 	for i, line := range b[endB:] {
 		all = append(all, diffLine{n: format.Number(endB + i + 1), before: line})
 	}
+
 	return all
 }
 
@@ -128,6 +141,7 @@ func compare(a, b []string) []diffLine {
 func changedLines(a, b []string, after int) []diffLine {
 	common := commonLengths(a, b)
 	var all, gone, come []diffLine
+
 	flush := func() {
 		mark(gone, come)
 		all = append(append(all, gone...), come...)
@@ -138,6 +152,7 @@ func changedLines(a, b []string, after int) []diffLine {
 		switch {
 		case i < len(a) && j < len(b) && a[i] == b[j] && common != nil:
 			flush()
+
 			all = append(all, diffLine{n: format.Number(after + j + 1), before: b[j]})
 			i, j = i+1, j+1
 		case j == len(b) || i < len(a) && (common == nil || common[i+1][j] >= common[i][j+1]):
@@ -148,7 +163,9 @@ func changedLines(a, b []string, after int) []diffLine {
 			j++
 		}
 	}
+
 	flush()
+
 	return all
 }
 
@@ -158,10 +175,12 @@ func commonLengths(a, b []string) [][]int32 {
 	if len(a)*len(b) > maxCompared {
 		return nil
 	}
+
 	n := make([][]int32, len(a)+1)
 	for i := range n {
 		n[i] = make([]int32, len(b)+1)
 	}
+
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
 			if a[i] == b[j] {
@@ -171,6 +190,7 @@ func commonLengths(a, b []string) [][]int32 {
 			}
 		}
 	}
+
 	return n
 }
 
@@ -183,13 +203,16 @@ func mark(gone, come []diffLine) {
 		for from < len(a) && from < len(b) && a[from] == b[from] {
 			from++
 		}
+
 		end := 0
 		for end < len(a)-from && end < len(b)-from && a[len(a)-1-end] == b[len(b)-1-end] {
 			end++
 		}
+
 		if from == 0 && end == 0 {
 			continue
 		}
+
 		for line, text := range map[*diffLine][]rune{&gone[i]: a, &come[i]: b} {
 			line.before, line.marked, line.after = string(text[:from]), string(text[from:len(text)-end]), string(text[len(text)-end:])
 		}
@@ -206,15 +229,18 @@ func shorten(all []diffLine) []diffLine {
 			}
 		}
 	}
+
 	var short []diffLine
 	for i := 0; i < len(all); i++ {
 		if near[i] {
 			short = append(short, all[i])
 			continue
 		}
+
 		end := i + 1 + max(0, slices.Index(append(near[i+1:len(near):len(near)], true), true))
 		short = append(short, diffLine{kind: "skip", before: format.Counted(end-i, "line is the same", "lines are the same")})
 		i = end - 1
 	}
+
 	return short
 }

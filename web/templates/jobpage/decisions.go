@@ -50,6 +50,7 @@ func decidersOf(a job.Attempt) []decider {
 	case who == "envelope":
 		return []decider{{text: noRules}, decided("Envelope: set aside, "+templates.Explain(retry.Reason(what)).Short, a), {text: notAsked}}
 	}
+
 	return decidersUnrun(a, who)
 }
 
@@ -67,6 +68,7 @@ func decidersUnrun(a job.Attempt, who string) []decider {
 	case "expired":
 		return []decider{decided("Time to live: ended before it ran, so "+action, a), rules, {text: unasked}, {text: notAsked}}
 	}
+
 	return []decider{decided(format.UpperFirst(action), a)}
 }
 
@@ -96,6 +98,7 @@ func policySaid(a job.Attempt, kind, detail string) string {
 	case "non_retryable":
 		return templates.ActionWord(a.Action) + ", " + format.Visible(detail) + " is never retried"
 	}
+
 	return ""
 }
 
@@ -127,6 +130,7 @@ func handlerSaid(a job.Attempt, what string) string {
 		}
 		return "retry"
 	}
+
 	return ""
 }
 
@@ -140,6 +144,7 @@ func policyAfter(a job.Attempt) string {
 	case strings.HasPrefix(a.DecidedBy, "rule:"):
 		return "Policy: gives the delay"
 	}
+
 	return "Policy: allows another attempt, gives the delay"
 }
 
@@ -148,10 +153,12 @@ func ruleOf(a *job.Attempt) string {
 	if a == nil {
 		return ""
 	}
+
 	name, _ := strings.CutPrefix(a.DecidedBy, "rule:")
 	if name == a.DecidedBy {
 		return ""
 	}
+
 	return name
 }
 
@@ -176,6 +183,7 @@ func delaySteps(d retry.Delay, entries []time.Duration) []format.Calculation {
 	default:
 		step.Text = raw
 	}
+
 	return finish(d, format.Calculation{Text: format.Visible(string(d.Strategy)), Note: nth}, step)
 }
 
@@ -185,6 +193,7 @@ func finish(d retry.Delay, steps ...format.Calculation) []format.Calculation {
 	if d.Raw > d.Cap {
 		limit.Note = "reached"
 	}
+
 	steps = append(steps, limit)
 	if d.Jitter.On() {
 		drew := "×" + format.Decimal(d.Factor, 4) // with which the sum adds up
@@ -193,6 +202,7 @@ func finish(d retry.Delay, steps ...format.Calculation) []format.Calculation {
 			steps = append(steps, format.Calculation{Text: limit.Text, Note: "reached again"})
 		}
 	}
+
 	return append(steps, format.Calculation{Text: wait(d.Final)})
 }
 

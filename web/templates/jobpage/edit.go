@@ -50,6 +50,7 @@ func (Edit) Fields() []string {
 	for _, f := range templates.PolicyFields() {
 		names = append(names, f.Name)
 	}
+
 	return append(names, "on_exhaustion")
 }
 
@@ -68,10 +69,12 @@ func EditorText(payload []byte) (text, why string) {
 		if json.Indent(&b, bytes.TrimSpace(payload), "", "  ") != nil || b.Len() > MaxEditor {
 			return format.EscapeHidden(string(payload)), ""
 		}
+
 		return format.EscapeHidden(b.String()), ""
 	case strings.ContainsFunc(string(payload), func(r rune) bool { return format.Hides(r) && r != '\n' && r != '\t' }):
 		return "", "The payload contains invisible characters, so it cannot be edited here. A replay keeps every byte."
 	}
+
 	return string(payload), ""
 }
 
@@ -86,6 +89,7 @@ func (v Edit) denied() string {
 	case v.Job.Source != "" && (v.Origin == nil || !v.Origin.Allows(source.Replay)):
 		return format.UpperFirst(whyNotAllowed(v.Job, v.Origin, source.Replay))
 	}
+
 	return ""
 }
 
@@ -119,8 +123,10 @@ func (v Edit) overrides() []editField {
 		if f.Name == "jitter_low" {
 			hint = "1 to 1: none"
 		}
+
 		all = append(all, editField{name: f.Name, label: f.Label, hint: hint, placeholder: cmp.Or(has[f.Name], "none"), wide: f.List})
 	}
+
 	return all
 }
 
@@ -140,6 +146,7 @@ func firstDelays(p retry.Policy) (rows []retry.Row, share func(time.Duration) st
 	for _, r := range rows {
 		longest = max(longest, r.Delay.High)
 	}
+
 	return rows, func(d time.Duration) string { return format.Percent(100 * float64(d) / float64(longest)) }
 }
 

@@ -29,6 +29,7 @@ func letterWay(v View) string {
 	case v.DeadLetters:
 		return "stored in Redrive"
 	}
+
 	return "off for this queue: a dead letter is refused, and the job kept"
 }
 
@@ -75,6 +76,7 @@ func metaFacts(meta json.RawMessage) []node {
 	if t.root == nil || t.root.kind != objectNode {
 		return nil
 	}
+
 	return t.root.children[:min(len(t.root.children), 20)]
 }
 
@@ -110,12 +112,15 @@ func historyOf(v View) []event {
 			all = append(all, event{at: at, who: who, what: what, step: step})
 		}
 	}
+
 	j := v.Job
 	enqueued := "enqueued"
 	if j.Key != "" {
 		enqueued += ", key " + format.Visible(clip.Text(j.Key, 80))
 	}
+
 	add(j.EnqueuedAt, "", enqueued)
+
 	for _, l := range v.Letters {
 		step = 2*l.Run + 1
 		switch {
@@ -129,11 +134,14 @@ func historyOf(v View) []event {
 		default:
 			add(l.FailedAt, "", "dead-lettered: "+templates.Explain(l.Reason).Short)
 		}
+
 		add(l.ForwardedAt, "", "dead letter sent to "+format.Visible(l.ForwardedTo))
+
 		if !v.byOperation(operation.Discard, l.DiscardedAt) {
 			add(l.DiscardedAt, format.By(l.DiscardedBy), "discarded the dead letter")
 		}
 	}
+
 	if v.Mirrored != nil {
 		for _, a := range v.Mirrored.Acts {
 			if word := endOfAct(j.Source, a); word != "" {
@@ -142,22 +150,27 @@ func historyOf(v View) []event {
 			}
 		}
 	}
+
 	for _, r := range v.Replays {
 		step = 2 * (r.Run + 1)
 		if !v.byOperation(operation.Replay, r.At) {
 			add(r.At, format.By(r.By), "replayed the job, run "+format.Number(r.Run+1))
 		}
 	}
+
 	for _, a := range v.Bulk {
 		all = append(all, event{at: a.At, who: format.By(a.By), what: operationWord(a), operation: a.Operation, step: stepOf(a)})
 	}
+
 	step = 2*j.Run + 1
+
 	for _, e := range slices.Backward(v.Trail) {
 		if word := auditWord(e); word != "" {
 			add(e.At, format.Visible(e.Actor.Name), word)
 			all[len(all)-1].to = movedTo(e)
 		}
 	}
+
 	switch {
 	case j.State == job.Completed:
 		add(j.FinishedAt, "", "succeeded")
@@ -166,8 +179,10 @@ func historyOf(v View) []event {
 	case j.State == job.Discarded && v.letter() == nil:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.Explain(j.Reason).Short)
 	}
+
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.step, b.step)) })
 	slices.Reverse(all)
+
 	return all
 }
 
@@ -194,6 +209,7 @@ func operationWord(a operation.Act) string {
 	case operation.Discard:
 		return "moved the job to the trash with"
 	}
+
 	return "restored the job from the trash with"
 }
 
@@ -208,6 +224,7 @@ func movedTo(e audit.Entry) time.Time {
 	if err != nil || e.Action != rescheduled || !at.After(e.At) {
 		return time.Time{}
 	}
+
 	return at
 }
 
@@ -217,6 +234,7 @@ func auditWord(e audit.Entry) string {
 	if e.Action == rescheduled && movedTo(e).IsZero() {
 		return "chose Run now"
 	}
+
 	return map[string]string{
 		rescheduled:   "rescheduled the job to run",
 		"job.restore": "restored the job from the trash",
@@ -259,6 +277,7 @@ func policyFields(j job.Job) []policyFact {
 	}
 	add("max_attempts", "Attempts", format.Number(p.Limit()))
 	add("strategy", "Strategy", format.Visible(string(p.Strategy)))
+
 	switch p.Strategy {
 	case retry.Immediate:
 	case retry.Schedule:
@@ -266,19 +285,25 @@ func policyFields(j job.Job) []policyFact {
 	default:
 		add("initial_interval", "First delay", format.Duration(p.InitialInterval))
 	}
+
 	if p.Strategy == retry.Exponential || p.Strategy == retry.Polynomial {
 		add("coefficient", "Coefficient", format.Factor(p.Coefficient))
 	}
+
 	if p.Strategy != retry.Immediate {
 		add("max_interval", "Cap", format.Duration(p.MaxInterval))
 		add("jitter", "Jitter", jitterWords(p.Jitter))
 	}
+
 	add("non_retryable_errors", "Never retried", "nothing")
+
 	if len(p.NonRetryable) > 0 {
 		all[len(all)-1].codes = p.NonRetryable
 	}
+
 	add("on_exhaustion", "On exhaustion", templates.ActionWord(p.OnExhaustion))
 	add("ttr", "Time limit", timeLimit(j.Timeout))
+
 	return all
 }
 
@@ -298,9 +323,11 @@ func originWords(code string) string {
 			place, kind, name = code[:i], k, code[i+len(k)+2:]
 		}
 	}
+
 	if kind != "" {
 		return kind + " " + format.Visible(name) + ", named by " + placeWords(place)
 	}
+
 	switch who, what, _ := strings.Cut(place, ":"); who {
 	case "":
 		return ""
@@ -309,6 +336,7 @@ func originWords(code string) string {
 	case "rule":
 		return "set by the rule " + format.Visible(what)
 	}
+
 	return "from " + placeWords(place)
 }
 
@@ -324,5 +352,6 @@ func placeWords(place string) string {
 	case "default":
 		return "the configured default"
 	}
+
 	return format.Visible(place)
 }

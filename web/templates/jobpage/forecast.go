@@ -44,13 +44,16 @@ func forecastOf(j job.Job, attempts []job.Attempt, deadLetters bool, now time.Ti
 		if next > j.Policy.Limit() {
 			return f
 		}
+
 		f.coming = append(f.coming, coming{number: next, at: start})
 	case job.Active:
 		start = j.StartedAt
 	default:
 		return f
 	}
+
 	f.follow(j, next, latest(start.Add(f.length), now), now)
+
 	return f
 }
 
@@ -62,6 +65,7 @@ func fateOf(p retry.Policy, deadLetters bool) templates.Style {
 	case deadLetters:
 		return templates.StyleOf(job.StatusDeadLetter)
 	}
+
 	return templates.StyleOf(job.StatusDLQFailed)
 }
 
@@ -74,6 +78,7 @@ func (f *forecast) follow(j job.Job, number int, end, now time.Time) {
 		if n-number >= maxForecast || end.Sub(now) > farForecast {
 			return
 		}
+
 		c := coming{
 			number: n + 1,
 			at:     end.Add(j.Policy.Delay(n, always(0.5)).Final),
@@ -83,6 +88,7 @@ func (f *forecast) follow(j job.Job, number int, end, now time.Time) {
 		f.coming = append(f.coming, c)
 		end = c.at.Add(f.length)
 	}
+
 	f.ends = end
 }
 
@@ -105,18 +111,23 @@ func usualLength(run int, attempts []job.Attempt) time.Duration {
 		if !a.Outcome.Counted() {
 			continue
 		}
+
 		d := max(0, a.FinishedAt.Sub(a.StartedAt))
 		all = append(all, d)
 		if a.Run == run {
 			here = append(here, d)
 		}
 	}
+
 	if len(here) == 0 {
 		here = all
 	}
+
 	if len(here) == 0 {
 		return 0
 	}
+
 	slices.Sort(here)
+
 	return here[len(here)/2]
 }

@@ -36,10 +36,12 @@ const (
 func recentOf(jobs []job.Job, now time.Time) recent {
 	var r recent
 	var succeeded, failed, waiting int
+
 	longest := time.Duration(1)
 	for _, j := range jobs {
 		longest = max(longest, spent(j, now))
 	}
+
 	step := 100 / float64(RecentJobs)
 	for i, j := range jobs {
 		height := max(2, recentHeight*float64(spent(j, now))/float64(longest))
@@ -58,13 +60,17 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 			waiting++
 			b.open = true
 		}
+
 		b.title = format.ShortID(j.ID) + " " + templates.StyleOf(j.Status()).Word
 		if took := spent(j, now); took > 0 {
 			b.title += ", " + format.Duration(took)
 		}
+
 		r.bars = append(r.bars, b)
 	}
+
 	r.words = fmt.Sprintf("%s succeeded, %s failed, %s not finished", format.Number(succeeded), format.Number(failed), format.Number(waiting))
+
 	return r
 }
 
@@ -80,5 +86,6 @@ func spent(j job.Job, now time.Time) time.Duration {
 	case !j.FinishedAt.IsZero():
 		return max(0, j.FinishedAt.Sub(j.StartedAt))
 	}
+
 	return max(0, j.ChangedAt.Sub(j.StartedAt))
 }

@@ -69,13 +69,16 @@ func runsOf(d history.Detail) (runs []jobRun) {
 	if d.Following != nil {
 		last = d.Attempts[len(d.Attempts)-1].Run
 	}
+
 	first := max(1, last-maxShownRuns+1)
 	if d.Following != nil {
 		first = max(first, d.Attempts[0].Run)
 	}
+
 	for number := first; number <= last; number++ {
 		runs = append(runs, runOf(d, number))
 	}
+
 	return runs
 }
 
@@ -87,8 +90,10 @@ func earlierThan(d history.Detail, runs []jobRun) (n, before int) {
 		if a.Run >= runs[0].number {
 			return n, a.Execution
 		}
+
 		n++
 	}
+
 	return n, math.MaxInt
 }
 
@@ -102,18 +107,23 @@ func runOf(d history.Detail, number int) jobRun {
 			r.attempts = append(r.attempts, a)
 		}
 	}
+
 	r.cut = d.Earlier > 0 && len(r.attempts) > 0 && r.attempts[0].Execution == d.Before() && r.attempts[0].Number != 1
 	if d.Following != nil && d.Following.Run == number {
 		r.next = d.Following
 	}
+
 	r.letter, r.replay = letterOf(d.Letters, number), replayOf(d.Replays, number)
 	if begun := replayOf(d.Replays, number-1); begun != nil {
 		r.began, r.by = begun.At, begun.By
 	}
+
 	r.ended(d.Job)
+
 	for _, a := range r.attempts { // a source knows of some what it does not count
 		r.used = max(r.used, a.Number)
 	}
+
 	return r
 }
 
@@ -125,9 +135,11 @@ func (r *jobRun) ended(j job.Job) {
 		r.status, r.reason, r.used = j.Status(), j.Reason, j.Attempts
 		return
 	}
+
 	if r.replay != nil {
 		r.status, r.reason, r.used = job.Status(r.replay.State), r.replay.Reason, r.replay.Attempts
 	}
+
 	if l := r.letter; l != nil && l.DiscardedAt.IsZero() {
 		r.status = job.StatusDeadLetter
 		if l.Refused {
@@ -154,7 +166,9 @@ func (r jobRun) took() time.Duration {
 	if len(r.attempts) == 0 || r.attempts[0].StartedAt.IsZero() {
 		return 0
 	}
+
 	last := r.attempts[len(r.attempts)-1]
+
 	return max(0, last.FinishedAt.Sub(r.attempts[0].StartedAt))
 }
 
@@ -166,6 +180,7 @@ func (r jobRun) rules(limit int) (names []string) {
 			names = append(names, name)
 		}
 	}
+
 	return names
 }
 
@@ -179,21 +194,26 @@ func (r jobRun) progress(j job.Job) string {
 	if r.uncounted() || r.untold() {
 		return ""
 	}
+
 	if r.foreign && j.MaxAttempts() == 0 {
 		return format.Counted(r.used, "attempt", "attempts")
 	}
+
 	limit := j.Policy.Limit()
 	if more := r.used - limit; more > 0 && len(r.rules(limit)) > 0 {
 		return fmt.Sprintf("%s (%s + %s by rule %s)", format.Counted(r.used, "attempt", "attempts"),
 			format.Number(limit), format.Number(more), format.Visible(strings.Join(r.rules(limit), ", ")))
 	}
+
 	if !r.current {
 		s := format.Counted(r.used, "attempt", "attempts")
 		if took := r.took(); took > 0 && !r.cut && r.next == nil {
 			s += ", " + format.Duration(took)
 		}
+
 		return s
 	}
+
 	return fmt.Sprintf("%s of %s", format.Number(r.used), format.Counted(j.MaxAttempts(), "attempt", "attempts"))
 }
 
@@ -203,6 +223,7 @@ func (r jobRun) lead(j job.Job) string {
 	if text != "" && !r.began.IsZero() {
 		text += "; "
 	}
+
 	return text
 }
 
@@ -231,6 +252,7 @@ func (r *jobRun) foreignName(i int) string {
 	case r.after(i) == nil:
 		return "Last attempt"
 	}
+
 	return "Earlier attempt"
 }
 
@@ -248,6 +270,7 @@ func tookOn(a job.Attempt) string {
 	if a.Worker != "" {
 		s += " on " + format.Visible(a.Worker)
 	}
+
 	return s
 }
 
@@ -260,6 +283,7 @@ func (r *jobRun) settled(i int) bool {
 	case a.Action == retry.Retry:
 		return !last || r.current || r.replay != nil
 	}
+
 	return last && (r.replay != nil || r.letter != nil && !r.letter.DiscardedAt.IsZero())
 }
 
@@ -276,9 +300,11 @@ func leftOut(runs, attempts int) string {
 	if runs > 0 {
 		parts = append(parts, format.Counted(runs, "older run", "older runs"))
 	}
+
 	if attempts > 0 {
 		parts = append(parts, format.Counted(attempts, "older attempt", "older attempts"))
 	}
+
 	return strings.Join(parts, " and ")
 }
 
@@ -288,10 +314,12 @@ func traceOf(trace string) (first, rest string) {
 	if len(trace) > maxShownTrace {
 		trace = clip.Text(trace, maxShownTrace)
 	}
+
 	first, rest, found := strings.Cut(format.VisibleLines(trace), "\n")
 	if found {
 		rest = "\n" + rest
 	}
+
 	return first, rest
 }
 

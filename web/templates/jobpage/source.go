@@ -19,17 +19,20 @@ func sourceActs(v View) (all []templates.Act) {
 	if !v.Job.Replayable() {
 		return nil
 	}
+
 	allowed := func(kind source.Kind) bool {
 		if v.Origin == nil {
 			return kind == source.Discard
 		}
 		return v.Origin.Allows(kind)
 	}
+
 	add := func(kind source.Kind, class, word string) *templates.Act {
 		a := templates.JobAct(v.Frame, v.Job, string(kind), class, link.Job(v.Job.ID))
 		a.Word = cmp.Or(word, a.Word)
 		all = append(all, a)
 		templates.Deny(&all[len(all)-1], allowed(kind), whyNotAllowed(v.Job, v.Origin, kind))
+
 		return &all[len(all)-1]
 	}
 	if v.Origin == nil {
@@ -37,16 +40,20 @@ func sourceActs(v View) (all []templates.Act) {
 	} else {
 		add(source.Discard, "danger", "")
 	}
+
 	modes := v.modes()
 	if modes[source.Fresh] != modes[source.Once] {
 		a := add(source.Replay, "", "Replay with fresh attempts")
 		*a = a.Sending("mode", string(source.Fresh))
 	}
+
 	if modes[source.New] != "" {
 		a := add(source.Replay, "", "Replay as a new message")
 		*a = a.Sending("mode", string(source.New))
 	}
+
 	add(source.Replay, "primary", "Replay to "+v.Job.Source)
+
 	return all
 }
 
@@ -76,13 +83,16 @@ func modesOf(origin *source.Health) []source.Mode {
 	if origin == nil {
 		return nil
 	}
+
 	all, modes := []source.Mode{source.Once}, origin.Profile.Modes
 	if modes[source.Fresh] != modes[source.Once] {
 		all = append(all, source.Fresh)
 	}
+
 	if modes[source.New] != "" {
 		all = append(all, source.New)
 	}
+
 	return all
 }
 
@@ -109,6 +119,7 @@ func doubt(v View) *source.Act {
 	if a == nil || a.Kind != source.Replay || a.State != source.Unknown || a.Run != v.Job.Run {
 		return nil
 	}
+
 	return a
 }
 
@@ -138,7 +149,9 @@ func systemName(v View) string {
 	if v.Origin == nil {
 		return v.Job.Source
 	}
+
 	name, _, _ := strings.Cut(v.Origin.Profile.Title, " (")
+
 	return name
 }
 
@@ -149,9 +162,11 @@ func diedAt(j job.Job) string {
 	if j.Attempts > 0 {
 		text += " after " + format.Counted(j.Attempts, "attempt", "attempts")
 	}
+
 	if !j.FinishedAt.IsZero() {
 		text += " %v"
 	}
+
 	return text
 }
 
@@ -176,6 +191,7 @@ func noAttempt(v View, r jobRun) string {
 	case r.over:
 		return "No attempt of this run is known."
 	}
+
 	return name + " has not said anything of this run yet."
 }
 
@@ -184,11 +200,13 @@ func actOf(v View, run int) *source.Act {
 	if v.Mirrored == nil {
 		return nil
 	}
+
 	for i := range v.Mirrored.Acts {
 		if a := &v.Mirrored.Acts[i]; a.Kind == source.Replay && a.Run == run {
 			return a
 		}
 	}
+
 	return nil
 }
 
@@ -200,6 +218,7 @@ func endOfAct(name string, a source.Act) string {
 	case source.Refused, source.Replaced:
 		return name + " did not carry out the " + string(a.Kind)
 	}
+
 	return ""
 }
 

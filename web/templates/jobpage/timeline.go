@@ -109,19 +109,25 @@ func timelineOf(d history.Detail, runs []jobRun, f forecast, now time.Time) time
 		if r.current {
 			l.addForecast(f, now, total)
 		}
+
 		if n := len(l.spans); n > 0 {
 			total = max(total, l.spans[n-1].to)
 		}
+
 		s.lanes = append(s.lanes, l)
 	}
+
 	if j.State == job.Active {
 		attempts++
 	}
+
 	s.title = format.UpperFirst(format.InWords(j.Run, "run", "runs"))
 	if j.Source == "" { // a source tells of the last attempt of a run, seldom of the others
 		s.title += ", " + format.InWords(attempts, "attempt", "attempts")
 	}
+
 	s.draw(total, f, now)
+
 	return s
 }
 
@@ -129,13 +135,16 @@ func timelineOf(d history.Detail, runs []jobRun, f forecast, now time.Time) time
 // Of a run with very many attempts the newest are drawn.
 func laneOf(j job.Job, r jobRun, now time.Time) lane {
 	l := lane{run: r, now: -1, zero: latest(j.RunAt, now)}
+
 	attempts := timed(r.attempts)
 	if over := len(attempts) - maxBars; over > 0 {
 		attempts = attempts[over:]
 	}
+
 	if len(attempts) == maxBars && len(attempts) < len(r.attempts) || r.cut {
 		l.note = "the newest " + strconv.Itoa(len(attempts))
 	}
+
 	active := r.current && j.State == job.Active
 	switch {
 	case len(attempts) > 0:
@@ -143,16 +152,20 @@ func laneOf(j job.Job, r jobRun, now time.Time) lane {
 	case active:
 		l.zero = j.StartedAt
 	}
+
 	for i, a := range attempts {
 		l.add(a, templates.StyleOfOutcome(a.Outcome), a.FinishedAt, delayBefore(attempts, i))
 	}
+
 	if active {
 		delay := ""
 		if n := len(attempts); n > 0 {
 			delay = waited(attempts[n-1], j.StartedAt)
 		}
+
 		l.add(running(j), templates.StyleOf(job.Status(job.Active)), now, delay)
 	}
+
 	return l
 }
 
@@ -184,9 +197,11 @@ func waited(a job.Attempt, next time.Time) string {
 	if a.Delay == nil {
 		return format.Duration(gap)
 	}
+
 	if late := gap - a.Delay.Final; late > max(time.Second, gap/20) || late < -time.Second {
 		return format.Duration(gap)
 	}
+
 	return format.Duration(a.Delay.Final)
 }
 
@@ -195,19 +210,24 @@ func waited(a job.Attempt, next time.Time) string {
 func (l *lane) add(a job.Attempt, style templates.Style, end time.Time, delay string) {
 	from := max(0, began(a).Sub(l.zero))
 	to := max(from, end.Sub(l.zero))
+
 	b := bar{style: style, anchor: anchor(a), title: fmt.Sprintf("Run %d, %s: %s", a.Run, strings.ToLower(attemptName(a)), style.Word)}
 	if a.Number > 0 {
 		b.number = format.Number(a.Number)
 	}
+
 	if l.run.foreign && a.Number == 0 {
 		b.title = fmt.Sprintf("Run %d, an attempt: %s", a.Run, style.Word)
 	}
+
 	if !a.StartedAt.IsZero() {
 		b.title += " after " + format.Duration(to-from)
 	}
+
 	if style.Word == string(job.Active) {
 		b.title = fmt.Sprintf("Run %d, attempt %d: running for %s", a.Run, a.Number, format.Duration(to-from))
 	}
+
 	l.spans = append(l.spans, span{from: from, to: to, bar: b, delay: delay})
 }
 
@@ -218,6 +238,7 @@ func (l *lane) addForecast(f forecast, now time.Time, longest time.Duration) {
 	if n := len(l.spans); n > 0 {
 		horizon = max(horizon, 4*max(l.spans[n-1].to, now.Sub(l.zero)))
 	}
+
 	for i, c := range f.coming {
 		from := max(0, c.at.Sub(l.zero))
 		fresh := len(l.spans) < 5 && i == len(l.spans) // nothing happened yet
@@ -225,6 +246,7 @@ func (l *lane) addForecast(f forecast, now time.Time, longest time.Duration) {
 			l.more = len(f.coming) - i
 			break
 		}
+
 		s := span{from: from, to: from + f.length, bar: bar{
 			planned: true, number: format.Number(c.number), title: fmt.Sprintf("Attempt %d, still to come", c.number),
 		}}
@@ -234,6 +256,7 @@ func (l *lane) addForecast(f forecast, now time.Time, longest time.Duration) {
 		} else if n := len(l.run.attempts); n > 0 && i == 0 {
 			s.delay = waited(l.run.attempts[n-1], c.at)
 		}
+
 		l.spans = append(l.spans, s)
 	}
 }

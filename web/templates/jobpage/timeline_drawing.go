@@ -18,19 +18,23 @@ func (s *timeline) draw(total time.Duration, f forecast, now time.Time) {
 			total = max(total, l.spans[n-1].to+l.spans[n-1].high)
 		}
 	}
+
 	scale := scaleFor(s.lanes, total)
 	for i := range s.lanes {
 		l := &s.lanes[i]
 		l.place(scale)
+
 		if l.run.current {
 			l.drawNow(scale, now)
 		}
+
 		l.drawDelays()
 		l.drawNumbers()
 		l.end = endOf(*l, f)
 		l.said = saidOf(*l)
 		s.addToLegend(*l)
 	}
+
 	s.ticks = ticksOf(total, scale)
 }
 
@@ -50,6 +54,7 @@ func scaleFor(lanes []lane, total time.Duration) timeScale {
 			scale *= 0.95
 		}
 	}
+
 	return scale
 }
 
@@ -59,6 +64,7 @@ func needs(spans []span, scale timeScale) float64 {
 	for _, s := range spans {
 		total += width(s, scale) + minGap
 	}
+
 	return total
 }
 
@@ -74,9 +80,11 @@ func (l *lane) place(scale timeScale) {
 		left = s.bar.end() + minGap
 		l.bars = append(l.bars, s.bar)
 	}
+
 	right := timelineWidth
 	for i := len(l.bars) - 1; i >= 0; i-- {
 		b := &l.bars[i]
+
 		b.x = max(0, min(b.x, right-b.w))
 		right = b.x - minGap
 		if s := l.spans[i]; s.low > 0 || s.high > 0 {
@@ -92,6 +100,7 @@ func (l *lane) drawNow(scale timeScale, now time.Time) {
 	if now.Before(l.zero) || x > timelineWidth || l.run.over {
 		return
 	}
+
 	for i, b := range l.bars { // bars may have been pushed from their true place
 		s := l.spans[i]
 		if b.planned {
@@ -100,6 +109,7 @@ func (l *lane) drawNow(scale timeScale, now time.Time) {
 			x = max(x, b.end())
 		}
 	}
+
 	l.now = x
 }
 
@@ -115,6 +125,7 @@ func (l *lane) drawDelays() {
 				gap = box{l.now, gap.end() - l.now}
 			}
 		}
+
 		text := l.spans[i].delay
 		if text != "" && gap.w >= max(4, charWidth*float64(len([]rune(text)))) {
 			l.delays = append(l.delays, label{gap.middle(), text})
@@ -128,12 +139,14 @@ func (l *lane) drawNumbers() {
 	last := -100.0
 	for i := range l.bars {
 		b := &l.bars[i]
+
 		x := b.middle()
 		underNow := l.now >= 0 && x > l.now-1 && x < l.now+5
 		if b.number == "" || underNow || x-last < minPitch {
 			b.number = ""
 			continue
 		}
+
 		last = x
 	}
 }
@@ -145,14 +158,17 @@ func endOf(l lane, f forecast) endMark {
 	if n := len(l.bars); n > 0 {
 		m.x = l.bars[n-1].end() + 1.4
 	}
+
 	for _, b := range l.bands {
 		m.x = max(m.x, b.end()+1)
 	}
+
 	m.x = min(m.x, 98)
 	if l.run.over {
 		m.class, m.text = endWord(l.run)
 		return m
 	}
+
 	m.open = true
 	switch {
 	case l.more > 0:
@@ -160,6 +176,7 @@ func endOf(l lane, f forecast) endMark {
 	case len(f.coming) > 0 || !f.ends.IsZero():
 		m.class, m.text = f.fate.Class, "or "+f.fate.Word
 	}
+
 	return m
 }
 
@@ -175,6 +192,7 @@ func endWord(r jobRun) (class, text string) {
 	case job.Status(job.Retryable):
 		return style.Class, "replayed early"
 	}
+
 	return style.Class, style.Word
 }
 
@@ -186,19 +204,23 @@ func saidOf(l lane) string {
 	if l.run.cut {
 		said = "the newest " + said
 	}
+
 	s := fmt.Sprintf("Run %d: %s", l.run.number, said)
 	if took := l.run.took(); took > 0 {
 		s += " in " + format.Duration(took)
 	}
+
 	if l.run.over {
 		if _, text := endWord(l.run); text != "" {
 			s += ", then " + text
 		}
 		return s
 	}
+
 	if n > 0 {
 		s += " so far"
 	}
+
 	for _, p := range l.spans {
 		switch {
 		case p.bar.planned && p.delay != "":
@@ -209,6 +231,7 @@ func saidOf(l lane) string {
 			s += "; one is running"
 		}
 	}
+
 	return s
 }
 
@@ -232,6 +255,7 @@ func ticksOf(total time.Duration, scale timeScale) []label {
 	for d := step; scale.at(d) <= 82 && len(ticks) < 12; d += step {
 		ticks = append(ticks, label{scale.at(d), format.Duration(d)})
 	}
+
 	return ticks
 }
 
@@ -253,10 +277,12 @@ func roundStep(d time.Duration) time.Duration {
 			}
 		}
 	}
+
 	step := format.Day
 	for step < d && step < 1<<61 {
 		step *= 2
 	}
+
 	return step
 }
 

@@ -70,14 +70,20 @@ func treeOf(payload []byte, preview int) tree {
 		for t.shown < len(payload) && t.shown > 0 && !utf8.RuneStart(payload[t.shown]) {
 			t.shown--
 		}
+
 		root, shown := readTree(payload[:t.shown], t.partial())
-		if t.root = &root; shown < 0 {
+		t.root = &root
+		if shown < 0 {
 			shown = t.total
 		}
+
 		t.shown = shown
+
 		return t
 	}
+
 	t.text = string(payload[:t.shown])
+
 	return t
 }
 
@@ -95,6 +101,7 @@ type treeReader struct {
 func readTree(src []byte, more bool) (root node, ended int) {
 	r := treeReader{Cursor: rawjson.NewCursor(src), src: src, more: more, ended: -1}
 	defer r.Close()
+
 	root = r.value(0)
 	return root, r.ended
 }
@@ -117,6 +124,7 @@ func (r *treeReader) value(depth int) node {
 	case kind == '{' || kind == '[':
 		return r.members(node{kind: nodeKinds[kind]}, depth)
 	}
+
 	read, _, to := r.Next()
 	// A number at the end of what there is may have more digits.
 	return r.text(nodeKinds[kind], from, to, read == '"' || read != 0 && !(r.more && to == len(r.src)))
@@ -132,7 +140,9 @@ func (r *treeReader) text(kind nodeKind, from, to int, whole bool) node {
 
 // members reads what is inside brackets, and the closing one.
 func (r *treeReader) members(n node, depth int) node {
-	for r.Next(); r.ended < 0; {
+	r.Next()
+
+	for r.ended < 0 {
 		switch kind, from := r.Peek(); {
 		case kind == '}' || kind == ']':
 			r.Next()
@@ -145,7 +155,9 @@ func (r *treeReader) members(n node, depth int) node {
 			n.children = append(n.children, r.member(depth))
 		}
 	}
+
 	n.cut = true
+
 	return n
 }
 
@@ -154,11 +166,15 @@ func (r *treeReader) members(n node, depth int) node {
 func (r *treeReader) member(depth int) node {
 	kind, from, to := r.Next()
 	n := r.text(rawNode, from, to, kind != 0)
+
 	key := n.text
-	if n.text = ""; kind != 0 {
+	n.text = ""
+	if kind != 0 {
 		n = r.value(depth + 1)
 	}
+
 	n.keyed, n.key = true, key
+
 	return n
 }
 
@@ -170,10 +186,12 @@ func (n node) head() (text string, long bool) {
 	if n.kind != stringNode || len(n.text) <= 2*maxString {
 		return "", false
 	}
+
 	cut := maxString
 	for !utf8.RuneStart(n.text[cut]) {
 		cut--
 	}
+
 	return format.Visible(readable(n.text[:cut])) + "…", true
 }
 
@@ -191,10 +209,12 @@ func readable(text string) string {
 		if escapes[1] != 'u' {
 			return escapes
 		}
+
 		said := rawjson.Text([]byte(`"` + escapes + `"`))
 		if strings.ContainsFunc(said, func(r rune) bool { return format.Hides(r) || strings.ContainsRune("\"\\\uFFFD", r) }) {
 			return escapes
 		}
+
 		return said
 	})
 }
@@ -208,6 +228,7 @@ func (n node) label() string {
 	if plainKey.MatchString(key) {
 		return key[1 : len(key)-1]
 	}
+
 	return format.Visible(key)
 }
 
@@ -225,13 +246,16 @@ func (n node) summary() string {
 	if n.flat() {
 		return n.gist()
 	}
+
 	held := format.Counted(len(n.children), "key", "keys")
 	if n.kind == arrayNode {
 		held = format.Counted(len(n.children), "item", "items")
 	}
+
 	if n.cut {
 		return "the first " + held
 	}
+
 	return held
 }
 
@@ -241,13 +265,16 @@ func (n node) gist() string {
 	if n.kind != objectNode || n.cut {
 		return ""
 	}
+
 	var parts []string
 	for _, c := range n.children {
 		if len(c.children) > 0 || c.kind == rawNode || len(c.key)+len(c.text) > 40 {
 			return ""
 		}
+
 		parts = append(parts, c.label()+" "+format.Visible(strings.Trim(readable(c.text), `"`)))
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -270,7 +297,9 @@ func bytesAsText(s string) string {
 		} else {
 			b.WriteString(format.VisibleLines(s[:n]))
 		}
+
 		s = s[n:]
 	}
+
 	return b.String()
 }

@@ -24,6 +24,7 @@ func path(parts ...string) templ.SafeURL {
 	for _, part := range parts {
 		b.WriteString("/" + url.PathEscape(part))
 	}
+
 	return templ.SafeURL(b.String())
 }
 
@@ -37,6 +38,7 @@ func with(address templ.SafeURL, params ...string) templ.SafeURL {
 			mark = "&"
 		}
 	}
+
 	return address
 }
 
@@ -149,8 +151,11 @@ func list(address templ.SafeURL, f filter.Filter, after string) templ.SafeURL {
 
 // unnamed is what a filter says beside that which has a parameter of its own.
 func unnamed(f filter.Filter) filter.Filter {
-	f.Status, f.Queue, f.Type, f.Error, f.Reason, f.Sort = "", "", "", "", "", ""
+	f.Status, f.Queue = "", ""
+	f.Type, f.Error = "", ""
+	f.Reason, f.Sort = "", ""
 	f.From, f.To = time.Time{}, time.Time{}
+
 	return f
 }
 

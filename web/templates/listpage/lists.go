@@ -53,11 +53,14 @@ func (v Jobs) tabs() []tab {
 	add(false, job.Status(job.Scheduled), job.Status(job.Returning), job.Status(job.Returned), job.Status(job.Available))
 	add(true, job.StatusHeld)
 	add(false, job.Status(job.Active), job.Status(job.Retryable), job.Status(job.Completed), job.Status(job.Cancelled))
+
 	gaveUp := v.Filter.Status == job.Status(job.Discarded) || v.withoutLetter() > 0
 	if gaveUp {
 		all = append(all, tab{state: job.Status(job.Discarded), word: "given up"})
 	}
+
 	add(gaveUp, job.StatusDeadLetter, job.StatusDLQFailed, job.StatusTrashed)
+
 	return all
 }
 
@@ -91,6 +94,7 @@ func timeHeading(f filter.Filter) string {
 	case job.Status(job.Retryable), job.Status(job.Scheduled):
 		return "Next"
 	}
+
 	return "Changed"
 }
 
@@ -101,6 +105,7 @@ func sortedByTime(f filter.Filter) string {
 	if (column == "next") == (timeHeading(f) == "Next") && column != "" {
 		return direction
 	}
+
 	return ""
 }
 
@@ -117,6 +122,7 @@ func (v Jobs) inState(state job.Status) filter.Filter {
 	if f.Status = state; f.Sort == filter.Next {
 		f.Sort = ""
 	}
+
 	return f
 }
 
@@ -129,6 +135,7 @@ func (v Jobs) first() string {
 	case v.Filter.Order() == filter.Next:
 		return filter.Cursor{At: v.Now, Seq: math.MaxInt64}.String()
 	}
+
 	return v.Filter.CursorOf(v.List.Jobs[0]).String()
 }
 
@@ -142,13 +149,15 @@ func newerIdle(q Query, f filter.Filter, after string) string {
 	case !follows(f, after):
 		return "No live count for this filter. Reload for newer jobs."
 	}
+
 	return format.UpperFirst(templates.Order(f)) + ". Rows stay where they are."
 }
 
 // follows reports whether the scripts can tell which jobs newly enter a list:
 // messages carry states, queues and types only.
 func follows(f filter.Filter, after string) bool {
-	f.Status, f.Queue, f.Type, f.From = "", "", "", time.Time{}
+	f.Status, f.Queue = "", ""
+	f.Type, f.From = "", time.Time{}
 	return after == "" && f == filter.Filter{}
 }
 
@@ -189,6 +198,7 @@ func rowForward(v DeadLetters, j job.Job) templates.Act {
 	if config, ok := v.Configs[j.Queue]; ok {
 		templates.Deny(&a, config.DeadLetters, templates.WhyNoForward(j))
 	}
+
 	return a
 }
 
@@ -198,9 +208,11 @@ func letterHow(l job.DeadLetter) string {
 	if l.Cause != "" {
 		s += " · " + templates.StyleOfOutcome(l.Cause).Word
 	}
+
 	if l.ForwardedTo != "" {
 		s += " · forwarded"
 	}
+
 	return s
 }
 
@@ -276,9 +288,11 @@ func (v Trash) purged(at time.Time) string {
 	if v.Keeps <= 0 {
 		return "kept"
 	}
+
 	left := at.Add(v.Keeps).Sub(v.Now)
 	if left < time.Minute {
 		return "purged soon"
 	}
+
 	return "purged in " + format.About(left)
 }

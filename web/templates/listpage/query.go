@@ -63,13 +63,17 @@ func (q Query) text(f filter.Filter) string {
 	if q.Typed != "" {
 		return q.Typed
 	}
+
 	if fieldTime(f.From) != "" {
 		f.From = time.Time{}
 	}
+
 	if fieldTime(f.To) != "" {
 		f.To = time.Time{}
 	}
+
 	f.Sort = ""
+
 	return f.String()
 }
 
@@ -91,28 +95,35 @@ func (q Query) suggestions(states bool) []string {
 			all = append(all, filter.Qualified(name, value))
 		}
 	}
+
 	for _, known := range filter.Qualifiers() {
 		if states || known.Name != "state" {
 			all = append(all, known.Name+":")
 		}
 	}
+
 	if states {
 		for _, s := range job.Statuses() {
 			add("state", string(s))
 		}
 	}
+
 	for _, r := range q.Dead.Reasons {
 		add("reason", string(r.Reason))
 	}
+
 	for _, name := range q.Queues[:min(len(q.Queues), maxSuggestions)] {
 		add("queue", name)
 	}
+
 	for _, t := range q.Dead.Types[:min(len(q.Dead.Types), maxSuggestions)] {
 		add("type", t.Name)
 	}
+
 	for _, since := range []string{"15m", "1h", "24h", "7d"} {
 		all = append(all, "since:"+since)
 	}
+
 	return all
 }
 
@@ -138,12 +149,14 @@ func facetGroups(t filter.Tally, f filter.Filter, to func(filter.Filter, string)
 		with.Type = name
 		return to(with, "")
 	})
+
 	groups := []facetGroup{reasons, queues, types}
 	if !t.Whole {
 		for _, g := range groups {
 			g.uncount()
 		}
 	}
+
 	return groups
 }
 
@@ -164,16 +177,20 @@ func namedFacets(title, symbol string, counts []filter.NameCount, chosen string,
 		if current {
 			name = ""
 		}
+
 		return templates.Facet{Icon: symbol, Word: format.Visible(c.Name), Count: c.Count, To: to(name), Current: current}
 	}
+
 	g := facetGroup{title: title, label: title + "s"}
 	at := slices.IndexFunc(counts, func(c filter.NameCount) bool { return c.Name == chosen })
 	if chosen != "" && at < 0 {
 		g.all = append(g.all, facet(filter.NameCount{Name: chosen}))
 	}
+
 	if at >= maxFacets { // what the list is narrowed to is in sight
 		g.all = append(g.all, facet(counts[at]))
 	}
+
 	for i, c := range counts {
 		switch {
 		case i < maxFacets:
@@ -184,6 +201,7 @@ func namedFacets(title, symbol string, counts []filter.NameCount, chosen string,
 			g.left++
 		}
 	}
+
 	return g
 }
 
@@ -194,6 +212,7 @@ func found(h filter.Hit, inError bool) (filter.Excerpt, bool) {
 	if i < 0 {
 		return filter.Excerpt{}, false
 	}
+
 	return h.Excerpts[i], true
 }
 
@@ -221,14 +240,17 @@ type order struct {
 // orders are the orders of a list. The usual one is not written into an address.
 func orders(f filter.Filter) []order {
 	usual := f
+
 	usual.Sort = ""
 	all := []order{{"", templates.OrderWord(usual.Order())}}
 	if usual.Order() == filter.Next {
 		all = append(all, order{filter.Newest, "newest first"})
 	}
+
 	if f.Sort == usual.Order() { // the user wrote it
 		all[0].sort = f.Sort
 	}
+
 	return append(all, order{filter.Oldest, "oldest first"})
 }
 
@@ -259,6 +281,7 @@ func partWord(f filter.Filter, name string) (word, value string) {
 	case "sort":
 		return "sorted", templates.OrderWord(f.Sort)
 	}
+
 	return strings.ReplaceAll(name, "_", " "), value
 }
 
@@ -270,6 +293,7 @@ func chips(f filter.Filter, to func(filter.Filter, string) templ.SafeURL) []temp
 		word, value := partWord(f, name)
 		all = append(all, templates.Chip{Name: word, Value: format.Visible(value), Without: to(f.Without(name), "")})
 	}
+
 	return all
 }
 
@@ -279,5 +303,6 @@ func selection(f templates.Frame, q Query, of filter.Filter, list, back templ.Sa
 	if q.Tally.More {
 		known = -1
 	}
+
 	return templates.Selection{Frame: f, Filter: of, Known: known, List: list, Back: back, Kinds: kinds}
 }

@@ -20,6 +20,7 @@ func causeWords(c operation.Cause) (class, typ string) {
 	case c.Class == "":
 		return format.Visible(c.Type), "no error group"
 	}
+
 	return format.Visible(c.Class), format.Visible(c.Type)
 }
 
@@ -29,7 +30,9 @@ func canaryTakes(o operation.Operation) string {
 	if o.Causes < 2 {
 		return ""
 	}
+
 	all := format.Counted(o.Causes, "job", "jobs")
+
 	return fmt.Sprintf("One job of each cause goes first, the most frequent cause first: %s cover all.", all)
 }
 
@@ -48,6 +51,7 @@ func causeVerdict(c operation.CauseCanary) templates.Style {
 	case c.Unknown > 0:
 		return say("is-warn", "unknown", "unknown", c.Unknown)
 	}
+
 	return say("is-skipped", "cancelled", "stopped", c.Dropped)
 }
 
@@ -58,10 +62,12 @@ func (v View) unhandledWords() string {
 	if jobs == 0 || v.Operation.Kind != operation.Replay {
 		return ""
 	}
+
 	whose := "their "
 	if types == 1 {
 		whose = "its "
 	}
+
 	become := map[retry.Unknown]string{
 		retry.UnknownFail:       "will fail at once",
 		retry.UnknownDeadLetter: "will become dead letters again at once",

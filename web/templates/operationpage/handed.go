@@ -23,10 +23,12 @@ func (s Standing) reports() string {
 	if s.Origin == nil {
 		return ""
 	}
+
 	system, _, _ := strings.Cut(s.Origin.Profile.Title, " (")
 	if s.Origin.Report.Tells {
 		return system + " reports failures and successes."
 	}
+
 	return system + " reports only failures."
 }
 
@@ -38,6 +40,7 @@ func (s Standing) handedVerdict() templates.Style {
 	if reports := s.reports(); reports != "" {
 		text += "; " + strings.TrimSuffix(reports, ".")
 	}
+
 	text += "."
 
 	switch {
@@ -48,6 +51,7 @@ func (s Standing) handedVerdict() templates.Style {
 	default:
 		text += " None came back within 10 minutes."
 	}
+
 	return templates.Style{Class: "is-pending", Icon: "unknown", Word: text + handedSoFar(c)}
 }
 
@@ -79,6 +83,7 @@ func (s Standing) handedResult() templates.Style {
 	add(o.Succeeded, "%s succeeded")
 	add(o.Unknown, "%s unknown")
 	add(h.AtSource, "%s handed to "+sourceWord(h))
+
 	text := strings.Join(parts, ", ")
 	if h.AtSource > 0 {
 		text += fmt.Sprintf(" (%s not back within 10 minutes)", format.Number(h.Returned))
@@ -93,9 +98,12 @@ func (s Standing) handedResult() templates.Style {
 	case h.Returned < h.AtSource:
 		style.Class, style.Icon, style.Word = "is-active", "active", "All jobs are handed over: "+text+". "
 	}
+
 	if h.AtSource > 0 {
 		style.Word += s.reports()
 	}
+
 	style.Word = strings.TrimSpace(style.Word)
+
 	return style
 }

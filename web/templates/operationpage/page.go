@@ -69,6 +69,7 @@ func scopeWords(o operation.Operation, f filter.Filter) string {
 	if drawnAt(f.To) {
 		f.To = time.Time{}
 	}
+
 	switch {
 	case o.Source != 0:
 		return fmt.Sprintf("jobs that failed again after operation %d", o.Source)
@@ -77,6 +78,7 @@ func scopeWords(o operation.Operation, f filter.Filter) string {
 	case o.Cause != "":
 		return strings.Replace(format.Visible(f.Words()), "error group "+f.Group, format.Visible(o.Cause), 1)
 	}
+
 	return format.Visible(f.Words())
 }
 
@@ -88,6 +90,7 @@ func rateWords(rate float64) string {
 	case rate*60 >= 1:
 		return format.Decimal(rate*60, 1) + " per minute"
 	}
+
 	return format.Decimal(rate*3600, 1) + " per hour"
 }
 
@@ -102,6 +105,7 @@ func outcomeParts(o operation.Operation, h operation.Handed) []templates.MeterPa
 		{Name: "at_source", Class: "is-accent", Word: "at " + sourceWord(h), N: h.AtSource - h.Returned},
 		{Name: "unsettled", Class: "", Word: "pending", N: max(0, o.Unsettled()-h.AtSource)},
 	}
+
 	return slices.DeleteFunc(all, func(p templates.MeterPart) bool {
 		return p.N == 0 && slices.Contains([]string{"unknown", "returned", "at_source"}, p.Name)
 	})
@@ -112,11 +116,13 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	tab := func(show, word string, n int64) templates.MeterPart {
 		return templates.MeterPart{Name: show, Word: word, N: n}
 	}
+
 	all, pending := tab("", "all", o.Total), tab("pending", templates.RestWord(o), o.Pending)
 	skipped, failed := tab("skipped", "skipped", o.Skipped), tab("failed", "failed", o.Failed)
 	if o.Kind != operation.Replay {
 		return []templates.MeterPart{all, skipped, failed, pending, tab("done", templates.DoneWord(o.Kind), o.Done)}
 	}
+
 	tabs := []templates.MeterPart{
 		all, tab("relapsed", "failed again", o.Relapsed), skipped, failed, pending,
 		tab("unsettled", "pending", o.Unsettled()), tab("succeeded", "succeeded", o.Succeeded),
@@ -124,9 +130,11 @@ func itemTabs(o operation.Operation) []templates.MeterPart {
 	if o.Dropped > 0 {
 		tabs = append(tabs, tab("dropped", "stopped manually", o.Dropped))
 	}
+
 	if o.Unknown > 0 {
 		tabs = append(tabs, tab("unknown", "unknown", o.Unknown))
 	}
+
 	return tabs
 }
 
@@ -166,6 +174,7 @@ func styleOfItem(o operation.Operation, it operation.Item, now time.Time) templa
 	case o.Kind == operation.Replay:
 		return style("is-available", "available", "pending")
 	}
+
 	return style("is-succeeded", "check", templates.DoneWord(o.Kind))
 }
 
@@ -215,6 +224,7 @@ func logMore(e audit.Entry) string {
 	if !told || strings.HasSuffix(e.After, logWords(e)+" "+audit.Name(e.Actor.Name)) {
 		return ""
 	}
+
 	return e.After
 }
 
@@ -234,6 +244,7 @@ func listedScope(o operation.Operation) string {
 	case o.Filter == "":
 		return "selected jobs"
 	}
+
 	return format.Visible(o.Filter)
 }
 
@@ -284,5 +295,6 @@ func itemWords(o operation.Operation, it operation.Item, now time.Time) string {
 	case it.Outcome == operation.RunSucceeded:
 		return fmt.Sprintf("run %d, attempt %d", j.Run, j.Attempts)
 	}
+
 	return fmt.Sprintf("run %d, %s", j.Run, status)
 }

@@ -29,6 +29,7 @@ func rateTop(r operation.Rate) float64 {
 	for i := range r.Done {
 		top = max(top, r.PerSecond(i))
 	}
+
 	return top
 }
 
@@ -47,11 +48,13 @@ func rateBars(v View) (all []templates.Rect) {
 		if i < len(r.Done) && top > 0 {
 			height, title = rateRoom*r.PerSecond(i)/top, rateTitle(v, i)
 		}
+
 		all = append(all, templates.Rect{
 			X: format.Percent(100 * float64(i) / float64(columns)), Width: format.Percent(75 / float64(columns)),
 			Y: format.Coord(rateFloor - height), Height: format.Coord(height), Title: title,
 		})
 	}
+
 	return all
 }
 
@@ -69,9 +72,11 @@ func rateSentence(v View) string {
 	for _, n := range r.Done {
 		all += n
 	}
+
 	if all == 0 {
 		return "Nothing is " + templates.DoneWord(v.Operation.Kind) + " yet"
 	}
+
 	return fmt.Sprintf("%s %s in %s, at most %s", format.Counted(all, "job", "jobs"), templates.DoneWord(v.Operation.Kind),
 		format.About(time.Duration(len(r.Done))*r.Step), rateWords(rateTop(r)))
 }
@@ -89,6 +94,7 @@ func rateRows(r operation.Rate) (all []int) {
 			all = append(all, i)
 		}
 	}
+
 	return all
 }
 
@@ -107,6 +113,7 @@ func canaryStyle(c operation.Canary) templates.Style {
 	case c.Succeeded == c.Done:
 		return templates.Style{Class: "is-succeeded auto", Icon: "succeeded", Word: of}
 	}
+
 	return templates.Style{Class: "is-failed auto", Icon: "failed", Word: of}
 }
 
@@ -125,9 +132,11 @@ func canaryParts(c operation.Canary) []templates.MeterPart {
 	add("canary_unknown", "is-warn", "unknown", c.Unknown)
 	add("canary_returned", "is-pending", "not back", h.Returned)
 	add("canary_at_source", "is-accent", "at "+sourceWord(h), h.AtSource-h.Returned)
+
 	if rest := c.Unsettled() - h.AtSource; rest > 0 || h.AtSource+c.Unknown == 0 {
 		parts = append(parts, templates.MeterPart{Name: "canary_unsettled", Word: "pending", N: rest})
 	}
+
 	return parts
 }
 
@@ -139,6 +148,7 @@ func (v View) released() (first audit.Entry, ok bool) {
 			first, ok = e, true
 		}
 	}
+
 	return first, ok
 }
 
@@ -157,6 +167,7 @@ func rateChoices(pending int64) []rateChoice {
 			strconv.FormatInt(rate, 10), rateWords(float64(rate)), time.Duration(pending) * time.Second / time.Duration(rate),
 		})
 	}
+
 	return all
 }
 

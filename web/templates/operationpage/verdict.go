@@ -51,6 +51,7 @@ func (v View) again() string {
 	case !v.Progress.Handed.Until.IsZero() || !v.Progress.Canary.Handed.Until.IsZero():
 		return "10"
 	}
+
 	return ""
 }
 
@@ -73,6 +74,7 @@ func (s Standing) canary() canary {
 	case s.Canary.Succeeded == s.Canary.Done:
 		return canaryPassed
 	}
+
 	return canaryFailed
 }
 
@@ -85,6 +87,7 @@ func (s Standing) Badge() templates.Style {
 	case s.State == operation.Finished && !s.Pruned && s.Unsettled() > s.Handed.AtSource:
 		return templates.Style{Class: "is-active", Icon: "active", Word: "all enqueued"}
 	}
+
 	return templates.StyleOfOperation(s.State)
 }
 
@@ -101,16 +104,19 @@ func resumeClass(v View) string {
 	if v.Operation.Guarded {
 		return "button"
 	}
+
 	switch v.standing().canary() {
 	case canaryFailed, canaryRuns, canaryHanded, canaryUnknown:
 		return "button"
 	}
+
 	return "button primary"
 }
 
 // Verdict is how the operation stands, in a few words.
 func (s Standing) Verdict() templates.Style {
 	o, c := s.Operation, s.Canary
+
 	say := func(class, icon, text string, args ...any) templates.Style {
 		return templates.Style{Class: class, Icon: icon, Word: fmt.Sprintf(text, args...)}
 	}
@@ -142,6 +148,7 @@ func (s Standing) Verdict() templates.Style {
 	case o.State == operation.Aborted:
 		return say("", "cancelled", "%s.", format.UpperFirst(format.Visible(o.Why)))
 	}
+
 	return s.result()
 }
 
@@ -164,6 +171,7 @@ func (s Standing) Brief() string {
 	case o.State == operation.Paused:
 		return fmt.Sprintf("paused at %s of %s", format.Number(o.Done), format.Number(o.Total))
 	}
+
 	return fmt.Sprintf("%s of %s", format.Number(o.Done), format.Number(o.Total))
 }
 
@@ -183,6 +191,7 @@ func (s Standing) result() templates.Style {
 		again := format.Counted(o.Relapsed, "job", "jobs")
 		return templates.Style{Class: "is-failed", Icon: "failed", Word: "Finished: " + again + " failed again, " + succeeded}
 	}
+
 	return templates.Style{Class: "is-completed", Icon: "completed", Word: "Finished: " + succeeded}
 }
 
@@ -220,6 +229,7 @@ func (s Standing) Advice() string {
 	case o.State == operation.Aborted:
 		return format.Number(o.Pending) + " jobs were left as they were."
 	}
+
 	return ""
 }
 
@@ -229,6 +239,7 @@ func (s Standing) untested() string {
 	if n <= 0 || len(s.Canary.Causes) == 0 {
 		return ""
 	}
+
 	return format.Number(n) + " of " + format.Counted(s.Causes, "cause", "causes") + " were not in it. "
 }
 
@@ -254,6 +265,7 @@ func (s Standing) outcomeWords() string {
 	case settled == 0:
 		return "no replayed run has finished yet"
 	}
+
 	return fmt.Sprintf("%s of %s succeeded (%d %%)",
 		format.Number(o.Succeeded), format.Counted(settled, "finished run", "finished runs"), 100*o.Succeeded/settled)
 }

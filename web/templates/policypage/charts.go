@@ -54,19 +54,24 @@ func curveOf(p retry.Policy) curve {
 	reached := min(p.Limit()-1, maxRows)
 	rows := p.Table(min(maxRows, max(minPoints, reached+pointsBeyond)))
 	g := grid{longest: cmp.Or(longest(rows[:reached]), longest(rows)), points: len(rows)}
+
 	drawn := rows[:g.leaves(rows)]
 	c := curve{lines: g.lines(p.MaxInterval), trace: g.line(drawn, func(r retry.Row) time.Duration { return r.Capped })}
 	if p.Jitter.On() {
 		c.band = g.band(drawn)
 	}
+
 	for i, r := range rows {
 		c.points = append(c.points, g.point(i, r, i < reached, reached))
 	}
+
 	if reached < len(rows) {
 		x := (g.x(reached-1) + g.x(reached)) / 2
 		c.beyond, c.rest = format.Percent(x), format.Percent(100-x)
 	}
+
 	c.label = curveLabel(p, rows[:reached])
+
 	return c
 }
 
@@ -87,9 +92,11 @@ func curveLabel(p retry.Policy, rows []retry.Row) string {
 	for _, r := range rows[:min(len(rows), 6)] {
 		words = append(words, format.Duration(r.Capped))
 	}
+
 	if len(rows) > 6 {
 		words = append(words, "… "+format.Duration(rows[len(rows)-1].Capped))
 	}
+
 	return fmt.Sprintf("Delay by retry number: %s; the cap is %s. The table has all figures.",
 		strings.Join(words, ", "), format.Duration(p.MaxInterval))
 }
@@ -118,6 +125,7 @@ func (g grid) leaves(rows []retry.Row) int {
 			return i + 1
 		}
 	}
+
 	return len(rows)
 }
 
@@ -132,6 +140,7 @@ func (g grid) line(rows []retry.Row, pick func(retry.Row) time.Duration) string 
 	for i, r := range rows {
 		points[i] = g.at(i, pick(r))
 	}
+
 	return strings.Join(points, " ")
 }
 
@@ -141,20 +150,24 @@ func (g grid) band(rows []retry.Row) string {
 	for i, r := range rows {
 		points[i], points[len(points)-1-i] = g.at(i, r.Delay.High), g.at(i, r.Delay.Low)
 	}
+
 	return strings.Join(points, " ")
 }
 
 // point draws one retry. Where many stand close, not each has words.
 func (g grid) point(i int, r retry.Row, reached bool, count int) curvePoint {
 	y := g.y(r.Capped)
+
 	c := curvePoint{x: format.Percent(g.x(i)), y: format.Tenth(y), textY: format.Tenth(y - 9), reached: reached, beyond: r.Capped > g.longest}
 	stride := (g.points + 9) / 10
 	if i%stride == 0 {
 		c.number = format.Number(r.Retry)
 	}
+
 	if reached && (i%stride == 0 || i == count-1 && stride == 1) {
 		c.delay = roughly(r.Capped)
 	}
+
 	return c
 }
 
@@ -170,25 +183,30 @@ func roughly(d time.Duration) string {
 	case d < 48*time.Hour:
 		unit, name = time.Hour, "h"
 	}
+
 	x := float64(d) / float64(unit)
 	if x < 10 {
 		return format.Decimal(x, 1) + " " + name
 	}
+
 	return format.Number(int64(math.Round(x))) + " " + name
 }
 
 // lines are the grid, and the cap where the curve comes that far.
 func (g grid) lines(limit time.Duration) []curveLine {
 	var lines []curveLine
-	for at, step := time.Duration(0), stepOf(g.longest, 5); at <= g.longest-step; {
+	at, step := time.Duration(0), stepOf(g.longest, 5)
+	for at <= g.longest-step {
 		at += step
 		if at != limit && !(limit <= g.longest && g.y(at)-g.y(limit) < 14) {
 			lines = append(lines, g.mark(at, format.Duration(at), false))
 		}
 	}
+
 	if limit <= g.longest {
 		lines = append(lines, g.mark(limit, format.Duration(limit)+", cap", true))
 	}
+
 	return lines
 }
 
@@ -204,19 +222,23 @@ func stepOf(length time.Duration, parts int) time.Duration {
 	for unit := time.Microsecond; unit < time.Second; unit *= 10 {
 		steps = append(steps, unit, 2*unit, 5*unit)
 	}
+
 	for _, unit := range []time.Duration{time.Second, time.Minute} {
 		steps = append(steps, unit, 2*unit, 5*unit, 10*unit, 15*unit, 30*unit)
 	}
+
 	steps = append(steps, time.Hour, 2*time.Hour, 3*time.Hour, 6*time.Hour, 12*time.Hour)
 	for _, step := range steps {
 		if length/step <= time.Duration(parts) {
 			return step
 		}
 	}
+
 	step := format.Day
 	for length/step > time.Duration(parts) {
 		step *= 2
 	}
+
 	return step
 }
 
@@ -232,12 +254,14 @@ type load struct {
 func loads(p retry.Policy, h retry.Herd) []load {
 	most, buckets := max(h.Together.Peak, h.Spread.Peak, 1), bucketsOf(h)
 	together := loadOf("is-dead", "No jitter", h.Together, buckets, most)
+
 	spread := loadOf("is-retryable", "×"+format.Jitter(h.Jitter), h.Spread, buckets, most)
 	together.note, spread.note = "if every delay were exact", "this policy"
 	if !p.Jitter.On() {
 		together.note, spread.note = "this policy", "with the jitter of the Open Job Spec"
 		spread.class = "is-completed"
 	}
+
 	return []load{together, spread}
 }
 
@@ -255,12 +279,14 @@ func loadOf(class, name string, l retry.Lane, buckets, most int) load {
 		if n == 0 {
 			continue
 		}
+
 		height := max(1.2, (loadFloor-loadTop)*float64(n)/float64(most))
 		drawn.bars = append(drawn.bars, templates.Rect{
 			X: format.Percent(float64(i) * pitch), Width: format.Percent(min(pitch*0.82, 2.4)),
 			Y: format.Tenth(loadFloor - height), Height: format.Tenth(height),
 		})
 	}
+
 	return drawn
 }
 
@@ -271,13 +297,16 @@ type herdTick struct{ x, class, word string }
 // or touch the first word.
 func herdTicks(h retry.Herd) []herdTick {
 	length := time.Duration(bucketsOf(h)) * h.Bucket
+
 	all := []herdTick{{"0%", "", "failure"}}
-	for at, step := time.Duration(0), stepOf(length, 5); at <= length-step; {
+	at, step := time.Duration(0), stepOf(length, 5)
+	for at <= length-step {
 		at += step
 		if x := 100 * float64(at) / float64(length); x > 8 && x < 95 { // not under the first, not cut off
 			all = append(all, herdTick{format.Percent(x), "mid", format.Duration(at)})
 		}
 	}
+
 	return all
 }
 
@@ -287,9 +316,11 @@ func herdNote(h retry.Herd) string {
 	if h.Cut {
 		note += ", of the first " + format.Number(h.Retries) + " retries"
 	}
+
 	if h.Bucket.Seconds() > 1 {
 		note += "; each bar is the busiest second of " + format.Duration(h.Bucket)
 	}
+
 	return note
 }
 

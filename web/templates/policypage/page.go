@@ -72,6 +72,7 @@ func (e Entry) about() string {
 	case e.Name == "default":
 		return "used when no other policy applies; stored with each job at enqueue"
 	}
+
 	return "for every policy that names it, with use: " + format.Visible(e.Name)
 }
 
@@ -81,6 +82,7 @@ func (e Entry) line() format.Calculation {
 	if p.Limit() == 1 {
 		return format.Calculation{Text: "never retried, " + format.PolicyEnding(p)}
 	}
+
 	c := format.Calculation{Text: format.Number(p.Limit()) + " × "}
 	switch p.Strategy {
 	case retry.Immediate:
@@ -92,9 +94,11 @@ func (e Entry) line() format.Calculation {
 	default:
 		c.Text += format.Visible(string(p.Strategy)) + " " + format.Duration(p.InitialInterval)
 	}
+
 	if p.Jitter.On() {
 		c.Rest += ", ×" + format.Factor(p.Jitter.Low) + " to " + format.Factor(p.Jitter.High)
 	}
+
 	return c
 }
 
@@ -113,6 +117,7 @@ func moved(from, to int) string {
 	case to > from:
 		return fmt.Sprintf("rises from %s to %s per second", format.Number(from), format.Number(to))
 	}
+
 	return fmt.Sprintf("stays at %s per second", format.Number(to))
 }
 
@@ -123,6 +128,7 @@ func (v View) deathMoved() string {
 	if before == after {
 		return "stays at " + after + " on average"
 	}
+
 	return "goes from " + before + " to " + after + " on average"
 }
 
@@ -159,7 +165,9 @@ func moreRetries(p retry.Policy) string {
 	if rest <= 0 {
 		return ""
 	}
+
 	wait, _ := format.TimeToDeath(p, 0)
+
 	return fmt.Sprintf("%s more, up to %s in total on average.", format.Counted(rest, "retry", "retries"), wait)
 }
 
@@ -168,7 +176,9 @@ func hasCurve(p retry.Policy) bool {
 	if p.Limit() == 1 {
 		return false
 	}
+
 	rows := p.Table(maxRows)
+
 	return rows[len(rows)-1].Total.High > 0
 }
 
@@ -176,24 +186,31 @@ func hasCurve(p retry.Policy) bool {
 func asConfiguration(p retry.Policy) string {
 	var b strings.Builder
 	line := func(name, value string) { b.WriteString("\n  " + name + ": " + value) }
+
 	b.WriteString("policy:")
 	line("max_attempts", strconv.Itoa(p.MaxAttempts))
 	line("strategy", string(p.Strategy))
 	line("initial_interval", format.Compact(p.InitialInterval))
 	line("coefficient", format.Factor(p.Coefficient))
+
 	if len(p.Schedule) > 0 {
 		line("schedule", "["+format.CompactList(p.Schedule)+"]")
 	}
+
 	line("max_interval", format.Compact(p.MaxInterval))
+
 	if p.Jitter.On() {
 		line("jitter", "["+format.Factor(p.Jitter.Low)+", "+format.Factor(p.Jitter.High)+"]")
 	} else {
 		line("jitter", "false")
 	}
+
 	if len(p.NonRetryable) > 0 {
 		line("non_retryable_errors", quoted(p.NonRetryable))
 	}
+
 	line("on_exhaustion", string(p.OnExhaustion))
+
 	return b.String()
 }
 
@@ -203,5 +220,6 @@ func quoted(words []string) string {
 	for i, w := range words {
 		all[i] = strconv.Quote(w)
 	}
+
 	return "[" + strings.Join(all, ", ") + "]"
 }

@@ -104,10 +104,12 @@ const alarmingShare = 0.25
 // known when there was none.
 func failingShare(q queues.Info) (share float64, known bool) {
 	failed := templates.Sum(templates.Series(q.LastHour, func(t job.Totals) int64 { return t.Failed }))
+
 	all := templates.Sum(templates.Series(q.LastHour, templates.Executions))
 	if all == 0 {
 		return 0, false
 	}
+
 	return float64(failed) / float64(all), true
 }
 
@@ -123,6 +125,7 @@ func delaysInRow(p retry.Policy) format.Calculation {
 	if p.Strategy == retry.Schedule && len(p.Schedule) > 0 {
 		return format.Calculation{Text: "after " + format.ShortSchedule(p.Schedule)}
 	}
+
 	return format.PolicyDelays(p)
 }
 
@@ -134,6 +137,7 @@ func lettersGo(c templates.QueueConfig) string {
 	case c.DeadLetters:
 		return "stored in Redrive"
 	}
+
 	return "off"
 }
 
@@ -148,6 +152,7 @@ func lettersLeave(c templates.QueueConfig) string {
 	case !c.DeadLetters:
 		return " (refused)"
 	}
+
 	return ""
 }
 
@@ -157,6 +162,7 @@ func pauseSwitch(f templates.Frame, q queues.Info, class, what string, page temp
 	action := func(action, icon, word string) templates.SwitchAction {
 		return templates.SwitchAction{URL: link.QueueAction(q.Name, action), Icon: icon, Word: word, Fields: templates.Back(page)}
 	}
+
 	return templates.Switch{
 		Is: !q.PausedAt.IsZero(), Class: class, About: format.Visible(q.Name), Denied: f.Denied(access.Operate, what),
 		On: action("resume", "play", "Resume"), Off: action("pause", "pause", "Pause"),
@@ -194,6 +200,7 @@ func (v View) statuses() []job.Status {
 			all = append(all, job.StatusHeld)
 		}
 	}
+
 	return append(all, job.StatusDeadLetter, job.StatusDLQFailed, job.StatusTrashed, job.Status(job.Completed), job.Status(job.Cancelled))
 }
 
@@ -202,10 +209,12 @@ func (v View) word(s job.Status) string {
 	if s == job.Status(job.Returned) { // which only a queue of a source has
 		return "at " + v.Queue.Source
 	}
+
 	word := templates.StyleOf(s).Word
 	if s == job.StatusHeld { // they are available, too
 		word = "of these " + word
 	}
+
 	return format.UpperFirst(word)
 }
 
@@ -228,6 +237,7 @@ func (v View) occupied() int64 {
 	for _, s := range templates.LiveStates() {
 		n += v.Queue.Depths[job.Status(s)]
 	}
+
 	return n
 }
 
@@ -236,14 +246,17 @@ func (v View) removal() string {
 	if v.Configured {
 		return "The configuration file names this queue. To remove the queue, first remove it there and reload the configuration."
 	}
+
 	if n := v.occupied(); n > 0 {
 		return "Only an empty queue can be removed: one without waiting or running jobs, dead letters or jobs in the trash. " +
 			format.Counted(n, "job is left.", "jobs are left.")
 	}
+
 	s := "The queue is empty."
 	if n := v.finished(); n > 0 {
 		s += " The history of " + format.Counted(n, "finished job", "finished jobs") + " is removed with the queue."
 	}
+
 	return s
 }
 
@@ -265,6 +278,7 @@ func (v View) rate() string {
 	if share, known := failingShare(v.Queue); known {
 		s += ", " + partOf(share) + " failed"
 	}
+
 	return s
 }
 
@@ -316,8 +330,10 @@ func (v Workers) summary() string {
 	for _, q := range v.Queues { // all in which something runs are among them
 		busy += q.Running
 	}
+
 	queues := format.Counted(v.Total-v.Foreign, "queue", "queues")
 	places := format.Counted(v.Places, "place busy", "places busy")
+
 	return fmt.Sprintf("%s, %s of %s%s", queues, format.Number(busy), places, andForeign(v.Foreign))
 }
 
@@ -334,9 +350,11 @@ func (q WorkerQueue) busy() string {
 	if job.SourceOf(q.Name) != "" {
 		return "–"
 	}
+
 	if q.Workers == 0 && q.Running == 0 {
 		return "no workers"
 	}
+
 	return fmt.Sprintf("%d of %d", q.Running, q.Workers)
 }
 
@@ -350,6 +368,7 @@ func (v Workers) doing(j job.Job) templates.Style {
 	case j.Timeout > 0 && v.Now.Sub(j.StartedAt) > j.Timeout:
 		return templates.Style{Class: "is-failed", Icon: "timed-out", Word: "over its time limit"}
 	}
+
 	return templates.Style{Class: "is-active", Icon: "active", Word: "runs"}
 }
 

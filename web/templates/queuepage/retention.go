@@ -43,6 +43,7 @@ func kindName(k retention.Kind) string {
 	case retention.Trash:
 		return "Trash"
 	}
+
 	return format.Visible(string(k))
 }
 
@@ -60,10 +61,12 @@ func (v Retention) kinds() []kind {
 				k.last = later(k.last, r.Last)
 			}
 		}
+
 		if o.Kind != retention.Excess || v.Limits.Count > 0 || k.removed > 0 {
 			all = append(all, k)
 		}
 	}
+
 	return all
 }
 
@@ -75,6 +78,7 @@ func (v Retention) kept(k retention.Kind) string {
 	case k == retention.Excess && v.Limits.Count > 0:
 		return "up to " + format.Number(v.Limits.Count)
 	}
+
 	return keptFor(v.Limits.Ages[k])
 }
 
@@ -110,9 +114,11 @@ func (v Retention) exceptions() []exception {
 			}
 		}
 	}
+
 	slices.SortFunc(all, func(a, b exception) int {
 		return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind))
 	})
+
 	return all
 }
 
@@ -122,6 +128,7 @@ func (v Retention) soonest() retention.Outlook {
 	for _, o := range v.Forecast.Kinds {
 		all.Soon, all.More = all.Soon+o.Soon, all.More || o.More
 	}
+
 	return all
 }
 

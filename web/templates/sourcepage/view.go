@@ -66,6 +66,7 @@ func (s Source) state(now time.Time) state {
 	case source.Late:
 		return state{"late", "is-scheduled", "scheduled"}
 	}
+
 	return state{"current", "is-completed", "completed"}
 }
 
@@ -82,11 +83,14 @@ func (s Source) rights() string {
 	if len(s.Allow) == 0 {
 		return "read only"
 	}
+
 	words := make([]string, len(s.Allow))
 	for i, k := range s.Allow {
 		words[i] = string(k)
 	}
+
 	slices.SortFunc(words, func(a, b string) int { return cmp.Compare(b, a) }) // replay first
+
 	return strings.Join(words, " and ")
 }
 
@@ -115,6 +119,7 @@ func outcome(a source.Act) (word, class string) {
 	case source.NotTold:
 		return "not told", "is-cancelled"
 	}
+
 	return "refused", "is-failed"
 }
 
@@ -133,6 +138,7 @@ func (v View) abilities() []ability {
 		all = append(all, ability{"Replay once", once, v.Allows(source.Replay)},
 			ability{"Replay with fresh attempts", fresh, v.Allows(source.Replay)})
 	}
+
 	return append(all, ability{"Discard", "Deletes the job at the source. It cannot be restored.", v.Allows(source.Discard)})
 }
 
@@ -146,10 +152,12 @@ func (s Source) trouble(now time.Time) trouble {
 		return trouble{what, "Other jobs could have the " +
 			"same keys there, so Redrive reads nothing and carries out no request."}
 	}
+
 	if s.Own {
 		return trouble{what, "The source answers, and the fault is on this side. " +
 			"Its rows say what was known before. Redrive tries again automatically."}
 	}
+
 	return trouble{what, s.since(now) + " Redrive tries again automatically."}
 }
 
