@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -301,6 +303,34 @@ func TestTruth_OfAnAttemptThatARuleAdds(t *testing.T) {
 	v.calm()
 }
 
+// fill appends to a file until its disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 64<<10))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+}
+
+// enqueueLarge sends a job of a megabyte, and returns the status of the answer.
+func enqueueLarge(t *testing.T, url string) int {
+	t.Helper()
+	large := `{"type":"corn.ground","payload":"` + strings.Repeat("x", 1<<20-2) + `"}`
+	response, err := http.Post(url+"/api/v1/jobs", "application/json", strings.NewReader(large))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
 // A full disk is told on every page, and no longer when there is room.
 func TestTruth_OfAFullDisk(t *testing.T) {
 	t.Parallel()
@@ -316,17 +346,13 @@ func TestTruth_OfAFullDisk(t *testing.T) {
 	v := watchTruthOn(t, filepath.Join(dir, "redrive.db"))
 	v.on("/dead-letters")
 	filler := filepath.Join(dir, "filler")
-	if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); err == nil {
-		t.Fatal("the disk is not full")
+	refused := false
+	for end := time.Now().Add(time.Minute); !refused && time.Now().Before(end); {
+		fill(t, filler) // again each time: a checkpoint that cuts the log makes room for a job
+		refused = enqueueLarge(t, v.Mill.URL) == http.StatusInsufficientStorage
 	}
-	large := `{"type":"corn.ground","payload":"` + strings.Repeat("x", 1<<20-2) + `"}`
-	response, err := http.Post(v.Mill.URL+"/api/v1/jobs", "application/json", strings.NewReader(large))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusInsufficientStorage {
-		t.Errorf("a job for which there is no room is answered with %s", response.Status)
+	if !refused {
+		t.Error("jobs are accepted for which there is no room")
 	}
 	v.wait("the full disk is told", `document.querySelector("#notices").textContent.includes("is full")`)
 	if err := os.Remove(filler); err != nil {

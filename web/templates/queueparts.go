@@ -5,6 +5,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates/format"
+	"slices"
 )
 
 // QueueConfig is what the configuration says about a queue.
@@ -43,6 +44,12 @@ func heldEnd(last bool) string {
 // LiveStates lists the states of jobs that have not ended, in the order of bars.
 func LiveStates() []job.State {
 	return []job.State{job.Scheduled, job.Returning, job.Returned, job.Available, job.Active, job.Retryable}
+}
+
+// columnStates are the live states that have a column of their own. A job seldom stays in the
+// one that has none for longer than a second; the bar of its queue shows it.
+func columnStates() []job.State {
+	return slices.DeleteFunc(LiveStates(), func(s job.State) bool { return s == job.Returning })
 }
 
 // heading names a state over a column of numbers.
