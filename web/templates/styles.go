@@ -26,7 +26,7 @@ func StyleOf(s job.Status) Style {
 	case job.StatusHeld:
 		return Style{"is-warn", "unknown", "no handler"}
 	case job.Status(job.Returning), job.Status(job.Returned):
-		return Style{"is-pending", "pending", string(s)}
+		return Style{"is-" + string(s), "pending", string(s)}
 	}
 
 	for _, known := range job.States() {
@@ -45,9 +45,9 @@ func StyleOfJob(j job.Job, now time.Time) Style {
 	case source.InDoubt(j):
 		return Style{"is-warn", "unknown", "unknown"}
 	case source.Returned(j, now):
-		return Style{"is-pending", "unknown", "returned"}
+		return Style{"is-returned", "unknown", "returned"}
 	case source.AtSource(j):
-		return Style{"is-pending", "pending", "at " + j.Source}
+		return Style{"is-returned", "pending", "at " + j.Source}
 	}
 
 	return StyleOf(j.Status())

@@ -80,12 +80,9 @@ function setBadge(cell, name, job) {
   const old = find(".badge", cell);
   const badge = pattern(`badge-${name}`);
   if (!badge) return false;
-  const words = find("span", badge), plain = words.textContent;
-  if (job.source) setText(words, wordsOf(job));
+  if (old?.className === badge.className) return false;
 
-  // Of a job that its source has, the server may say by now that it is returned.
-  const same = old?.className === badge.className, left = find("span", old ?? cell)?.textContent === plain;
-  if (same && !(job.source && left)) return false;
+  if (job.source) setText(find("span", badge), wordsOf(job));
   if (old) old.replaceWith(badge);
   else cell.append(badge);
   return true;
