@@ -2,8 +2,9 @@ package store
 
 import (
 	"errors"
-	"redrive/internal/fault"
 	"testing"
+
+	"redrive/internal/fault"
 )
 
 func TestPing_FindsWhatKeepsTheWriterFromWriting(t *testing.T) {

@@ -1,11 +1,12 @@
 package templates
 
 import (
+	"slices"
+
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/web/templates/format"
-	"slices"
 )
 
 // QueueConfig is what the configuration says about a queue.

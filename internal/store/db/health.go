@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"redrive/internal/fault"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"redrive/internal/fault"
 )
 
 // FileError says what is wrong with the database file, and what to do.

@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"redrive/internal/fault"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"redrive/internal/fault"
 )
 
 // Reader runs queries beside the writer, on the engine's pool.

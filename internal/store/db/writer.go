@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"redrive/internal/fault"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"redrive/internal/fault"
 )
 
 // The bounds of one transaction. What does not fit waits for the next one.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"redrive/internal/fault"
 	"sync"
 	"time"
+
+	"redrive/internal/fault"
 )
 
 // checkpointer moves committed pages from the log into the file, beside the
