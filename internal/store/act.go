@@ -116,7 +116,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 		}
 
 		if from.State == job.Active {
-			err := rows.AddAttempt(t, &s.tx.attempts, from.Seq, job.Attempt{
+			err := rows.AddAttempt(t, &s.in(t).attempts, from.Seq, job.Attempt{
 				Run: from.Run, Execution: from.Execution, Worker: from.Worker, StartedAt: from.StartedAt,
 				FinishedAt: now, Outcome: job.CancelledBy, DecidedBy: "manual:" + audit.Name(by.Name),
 			})
@@ -127,8 +127,8 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 
 		to, err := s.change(t, from, update, from.Seq, string(retry.Manual), db.Micros(now))
 		if err == nil {
-			s.tx.ended(&from, operation.RunDropped, now)
-			s.moved(&from, &to, job.Totals{})
+			s.in(t).ended(&from, operation.RunDropped, now)
+			s.moved(t, &from, &to, job.Totals{})
 		}
 
 		return to, err
@@ -162,7 +162,7 @@ func (s *Store) Reschedule(ctx context.Context, now time.Time, id string, run in
 
 		to, err := s.change(t, from, update, from.Seq, db.Micros(at))
 		if err == nil {
-			s.moved(&from, &to, job.Totals{})
+			s.moved(t, &from, &to, job.Totals{})
 		}
 
 		e.Before, e.After = notBefore(from), notBefore(to)
@@ -207,7 +207,7 @@ func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error
 
 	to, err := s.change(t, from, update, from.Seq)
 	if err == nil {
-		s.moved(&from, &to, job.Totals{})
+		s.moved(t, &from, &to, job.Totals{})
 	}
 
 	return to, err
@@ -238,7 +238,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 		}
 
 		if change.Queue != "" {
-			if err := s.Counters.Admit(slices.Values([]string{change.Queue})); err != nil {
+			if err := s.Counters.Admit(t, slices.Values([]string{change.Queue})); err != nil {
 				return job.Job{}, err
 			}
 		}
@@ -318,14 +318,14 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 	}
 
 	for i := range from {
-		s.tx.ended(&from[i], operation.RunDropped, ask.At)
+		s.in(t).ended(&from[i], operation.RunDropped, ask.At)
 	}
 
 	if err := s.leaveTrash(t, from); err != nil {
 		return err
 	}
 
-	s.moveAll(from, job.Totals{Replayed: 1}, func(j *job.Job) {
+	s.moveAll(t, from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts = j.Run+1, 0
 		j.State, j.Letter, j.Held = job.Available, job.NoLetter, false
 		if j.Source != "" {
@@ -377,7 +377,7 @@ func (s *Store) apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 		return job.Job{}, err
 	}
 
-	s.projections.Moved(projection.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
+	s.projections.Moved(t, projection.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
 
 	return to, nil
 }
@@ -400,7 +400,7 @@ func (s *Store) postpone(t *db.Tx, from job.Job, until time.Time) (job.Job, erro
 
 	to, err := s.change(t, from, update, from.Seq, db.Micros(until))
 	if err == nil {
-		s.moved(&from, &to, job.Totals{})
+		s.moved(t, &from, &to, job.Totals{})
 	}
 
 	return to, err

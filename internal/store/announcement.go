@@ -22,7 +22,12 @@ type announcement struct {
 	mu    sync.Mutex
 	last  place // of the letters that were counted
 	until place // before the first that came since the counting began
-	came  place // before the first that came with the transaction that is under way
+
+	came *db.Slot[place] // before the first that came with a transaction
+}
+
+func newAnnouncement(o *operations.Projection) *announcement {
+	return &announcement{operations: o, came: db.NewSlot(func() *place { return &place{math.MaxInt64, math.MaxInt64} })}
 }
 
 // place is that of a job among others, by a time and its number.
@@ -63,13 +68,11 @@ func (a *announcement) end() place {
 	return earliest(a.last, a.until)
 }
 
-// Begin starts a transaction.
-func (a *announcement) Begin() { a.came = farthest }
-
 // Moved notes the first dead letter of our own that comes.
-func (a *announcement) Moved(m projection.Move) {
+func (a *announcement) Moved(t *db.Tx, m projection.Move) {
 	if m.To != nil && m.To.Source == "" && m.To.Letter == job.LetterStored && (m.From == nil || m.From.Letter != job.LetterStored) {
-		a.came = earliest(a.came, place{db.Micros(m.To.ChangedAt), m.To.Seq - 1})
+		came := a.came.In(t)
+		*came = earliest(*came, place{db.Micros(m.To.ChangedAt), m.To.Seq - 1})
 	}
 }
 
@@ -78,13 +81,14 @@ func (a *announcement) Flush(*db.Tx) error { return nil }
 
 // Committed ends the announcement before what came. An operation that ended can have
 // held any letter.
-func (a *announcement) Committed(*db.Tx) {
-	if a.operations.Ended() {
-		a.came = place{}
+func (a *announcement) Committed(t *db.Tx) {
+	came := *a.came.In(t)
+	if a.operations.Ended(t) {
+		came = place{}
 	}
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	a.until = earliest(a.until, a.came)
+	a.until = earliest(a.until, came)
 }

@@ -20,7 +20,12 @@ import (
 func (s *Store) claim(t *db.Tx, c job.Claim) ([]job.Job, error) {
 	var claimed []job.Job
 	for _, queue := range queuesAsked(c) {
-		if s.known.isPaused(queue) {
+		paused, err := s.pauses.isPaused(t, queue)
+		if err != nil {
+			return nil, err
+		}
+
+		if paused {
 			continue
 		}
 
@@ -116,7 +121,11 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
 	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
-		waits := s.known.mayWait(queue, state)
+		waits, err := s.depths.mayWait(t, queue, state)
+		if err != nil {
+			return nil, err
+		}
+
 		if waits == 0 {
 			continue
 		}
@@ -127,7 +136,7 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 		}
 
 		found := rows.FoundFor(int(min(int64(n), waits)))
-		err := t.Query(query, func(row *sql.Rows) error { return found.ScanNext(row, job.Job{Queue: queue, State: state}) }, args...)
+		err = t.Query(query, func(row *sql.Rows) error { return found.ScanNext(row, job.Job{Queue: queue, State: state}) }, args...)
 
 		next, err := s.policies.Complete(t, found, err)
 		if err != nil {
@@ -184,15 +193,14 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 		return err
 	}
 
-	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution = job.Active, j.Execution+1
 		j.Worker, j.LeaseUntil = c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
 		j.Unbegun = inHand && !j.Unbegun
 	})
-	s.known.began(jobs)
 
-	return nil
+	return s.leases.began(t, jobs)
 }
 
 // noteBegun notes that executions that were taken in hand have begun. Those that were
@@ -202,7 +210,12 @@ func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
 
 	seqs := make([]int64, 0, len(all))
 	for _, token := range all {
-		if j, ok := s.known.execution(token); ok {
+		j, ok, err := s.leases.execution(t, token)
+		if err != nil {
+			return err
+		}
+
+		if ok {
 			seqs = append(seqs, j.Seq)
 		}
 	}
@@ -228,7 +241,7 @@ func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
 
-	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
 	})
 
@@ -287,7 +300,7 @@ func (s *Store) unhold(t *db.Tx, types string, after filter.Cursor) ([]job.Job, 
 	for i := range jobs {
 		from := jobs[i]
 		from.Held = true
-		s.moved(&from, &jobs[i], job.Totals{})
+		s.moved(t, &from, &jobs[i], job.Totals{})
 	}
 
 	return jobs, err
@@ -336,8 +349,12 @@ func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit
 			return err
 		}
 
-		s.tx.paused = true
-		s.known.setPaused(queue, true)
+		s.in(t).paused = true
+
+		err = s.pauses.setPaused(t, queue, true)
+		if err != nil {
+			return err
+		}
 
 		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
 	})
@@ -350,7 +367,7 @@ func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audi
 
 	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
 		n, err := t.Exec(update, queue)
-		if err == nil && n == 0 && !s.Counters.KnowsQueue(queue) {
+		if err == nil && n == 0 && !s.Counters.KnowsQueue(t, queue) {
 			err = fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
 		}
 
@@ -358,8 +375,12 @@ func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audi
 			return err
 		}
 
-		s.tx.resumed = true
-		s.known.setPaused(queue, false)
+		s.in(t).resumed = true
+
+		err = s.pauses.setPaused(t, queue, false)
+		if err != nil {
+			return err
+		}
 
 		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
 	})

@@ -28,7 +28,7 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 	done, err := db.WriteLarge(ctx, s.writer, sizeOf(jobs), func(t *db.Tx) ([]job.Enqueued, error) {
 		repeats, err := s.repeats(t, r)
 		if err == nil {
-			err = s.Counters.Admit(queuesOf(r.jobs, repeats))
+			err = s.Counters.Admit(t, queuesOf(r.jobs, repeats))
 		}
 
 		if err != nil {
@@ -152,12 +152,16 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 		return err
 	}
 
-	j.Seq = s.known.number()
-	if isMessage(j) {
-		s.tx.arrivals.messages[r.messages[i]] = j
+	j.Seq, err = s.numbers.number(t)
+	if err != nil {
+		return err
 	}
 
-	if err := s.tx.arrivals.add(t, j, policy); err != nil {
+	if isMessage(j) {
+		s.in(t).arrivals.messages[r.messages[i]] = j
+	}
+
+	if err := s.in(t).arrivals.add(t, j, policy); err != nil {
 		return err
 	}
 
@@ -167,7 +171,7 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 		}
 	}
 
-	s.moved(nil, j, job.Totals{})
+	s.moved(t, nil, j, job.Totals{})
 
 	return nil
 }

@@ -96,7 +96,7 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 	}
 
 	used, err := uses(t, places)
-	if err != nil || len(used)+len(s.tx.arrivals.keyed) == 0 {
+	if err != nil || len(used)+len(s.in(t).arrivals.keyed) == 0 {
 		return err
 	}
 
@@ -160,7 +160,7 @@ func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
 // *job.KeyReused when that is another one.
 func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.Job, known bool, err error) {
 	name, same := callerKey{j.Caller, j.Key}, false
-	if beside, now := s.tx.arrivals.keyed[name]; now {
+	if beside, now := s.in(t).arrivals.keyed[name]; now {
 		first, same = *beside, sameContent(beside, j)
 	} else {
 		u, before := used[name]
@@ -240,7 +240,7 @@ func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
 		}
 
 		places[m] = i
-		if first, now := s.tx.arrivals.messages[m]; now {
+		if first, now := s.in(t).arrivals.messages[m]; now {
 			found.note(i, *first)
 		} else if known[m.id] {
 			first, err := s.firstMessage(t, &r.jobs[i])

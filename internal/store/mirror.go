@@ -57,7 +57,7 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 	size.Account = name
 
 	return db.WriteLarge(ctx, s.writer, size, func(t *db.Tx) (n int, err error) {
-		s.place(name, all)
+		s.place(t, name, all)
 
 		byKey, byThread, err := sources.Lookup(t, name, records)
 		if err != nil {
@@ -180,13 +180,13 @@ func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored 
 // place puts the jobs of records into the queues for which their source has places. All
 // others share one queue. Where a record belongs stays in its metadata when its job is in a
 // queue of another name, and at the source, which is where a replay takes it from.
-func (s *Store) place(name string, all []mirrored) {
+func (s *Store) place(t *db.Tx, name string, all []mirrored) {
 	wanted := make([]string, len(all))
 	for i := range all {
 		wanted[i] = source.Queue(name, all[i].Record.Queue)
 	}
 
-	refused := s.Counters.Claim(name, wanted)
+	refused := s.Counters.Claim(t, name, wanted)
 
 	for i := range all {
 		r := &all[i]
@@ -229,9 +229,13 @@ func (s *Store) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
 			return err
 		}
 
-		r.job.Seq = s.known.number()
+		r.job.Seq, err = s.numbers.number(t)
+		if err != nil {
+			return err
+		}
+
 		r.job.Execution, r.job.Group = 0, 0 // die has set them, if this is a repeat after a rollback
-		if err := s.tx.arrivals.add(t, &r.job, policy); err != nil {
+		if err := s.in(t).arrivals.add(t, &r.job, policy); err != nil {
 			return err
 		}
 	}
@@ -405,8 +409,8 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 		return err
 	}
 
-	s.tx.ended(to, operation.RunRelapsed, to.ChangedAt)
-	s.moved(from, to, job.Totals{})
+	s.in(t).ended(to, operation.RunRelapsed, to.ChangedAt)
+	s.moved(t, from, to, job.Totals{})
 
 	return sources.Note(t, &d.notes, d.name, to.Seq, d.now, r.Record)
 }
@@ -423,7 +427,7 @@ func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) e
 
 			a.Execution, a.Number, a.FinishedAt = to.Execution, f.Number, plausible(now, f.At)
 			a.Error, a.Trace = f.Error, f.Trace
-			if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, a); err != nil {
+			if err := rows.AddAttempt(t, &s.in(t).attempts, to.Seq, a); err != nil {
 				return err
 			}
 		}
@@ -434,7 +438,7 @@ func (s *Store) addFailures(t *db.Tx, now time.Time, to *job.Job, r *mirrored) e
 	a.Execution, a.Number, a.FinishedAt = to.Execution, to.Attempts, to.FinishedAt
 	a.Error, a.Trace, a.Action = to.Error, r.Trace, retry.DeadLetter
 
-	return rows.AddAttempt(t, &s.tx.attempts, to.Seq, a)
+	return rows.AddAttempt(t, &s.in(t).attempts, to.Seq, a)
 }
 
 // Vanished ends the jobs whose records have left their source: they were replayed or
@@ -466,11 +470,11 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 	}
 
 	for i := range jobs {
-		s.tx.ended(&jobs[i], operation.RunDropped, now)
+		s.in(t).ended(&jobs[i], operation.RunDropped, now)
 	}
 
 	numbers := rows.Numbers(jobs)
-	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Letter = job.Discarded, job.NoLetter
 		j.Reason, j.ChangedAt, j.FinishedAt = retry.GoneAtSource, at, at
 		j.Unbegun = false

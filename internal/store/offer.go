@@ -13,16 +13,22 @@ import (
 // offer dispatches jobs on commit: it lets them be claimed in the very transaction that
 // makes them available, when a dispatcher has workers for them. Between a caller and the
 // start of a handler there is one commit instead of two.
-//
-// All fields but to belong to the goroutine that is writing.
 type offer struct {
-	store *Store
-	to    atomic.Pointer[dispatcher] // nil: jobs wait to be claimed
+	store   *Store
+	to      atomic.Pointer[dispatcher] // nil: jobs wait to be claimed
+	offered *db.Slot[offered]
+}
 
+// offered is what one transaction dispatches.
+type offered struct {
 	fresh map[string]bool // queues in which the transaction made jobs available
 	asked *dispatcher     // has reserved workers for the transaction, and is to be answered; nil: none
 	claim job.Claim       // what it reserved
 	taken []job.Job       // what was claimed for it
+}
+
+func newOffer(s *Store) *offer {
+	return &offer{store: s, offered: db.NewSlot(func() *offered { return &offered{fresh: map[string]bool{}} })}
 }
 
 // dispatcher has workers.
@@ -42,36 +48,39 @@ func (s *Store) DispatchOnCommit(reserve func(queues []string) job.Claim, start 
 	return func() { s.offer.to.CompareAndSwap(d, nil) }
 }
 
-// Begin starts a transaction.
-func (o *offer) Begin() {
-	o.taken = nil
-	o.answer() // the one before failed
-	clear(o.fresh)
-}
-
 // Moved notes where jobs became available.
-func (o *offer) Moved(m projection.Move) {
+func (o *offer) Moved(t *db.Tx, m projection.Move) {
 	if m.To != nil && m.To.State == job.Available && !m.To.Held {
-		o.fresh[m.To.Queue] = true
+		o.offered.In(t).fresh[m.To.Queue] = true
 	}
 }
 
 // Flush claims what can start at once.
 func (o *offer) Flush(t *db.Tx) error {
-	to := o.to.Load()
-	if to == nil || len(o.fresh) == 0 {
+	to, in := o.to.Load(), o.offered.In(t)
+	if to == nil || len(in.fresh) == 0 {
 		return nil
 	}
 
-	o.claim = to.reserve(slices.Sorted(maps.Keys(o.fresh)))
-	o.asked = to
+	in.claim = to.reserve(slices.Sorted(maps.Keys(in.fresh)))
+	in.asked = to
+	t.Undone(func() {
+		in.taken = nil
+		in.answer()
+	})
 
-	for queue, n := range o.claim.Free {
-		if o.store.known.isPaused(queue) {
+	for queue, n := range in.claim.Free {
+		paused, err := o.store.pauses.isPaused(t, queue)
+		if err != nil {
+			return err
+		}
+
+		if paused {
 			continue
 		}
 
-		if err := o.take(t, queue, n); err != nil {
+		err = o.take(t, in, queue, n)
+		if err != nil {
 			return err
 		}
 	}
@@ -83,39 +92,42 @@ func (o *offer) Flush(t *db.Tx) error {
 // transaction's fault: the claim is undone, and the next claim from the queue meets
 // the error again and handles it. A queue with a job of an unknown type is left to
 // that claim too.
-func (o *offer) take(t *db.Tx, queue string, n int) error {
+func (o *offer) take(t *db.Tx, in *offered, queue string, n int) error {
 	const begin, undo = `SAVEPOINT offer`, `ROLLBACK TO offer`
 	if err := t.Run(begin); err != nil {
 		return err
 	}
 
-	next, err := o.store.candidates(t, queue, o.claim.Now, n)
+	next, err := o.store.candidates(t, queue, in.claim.Now, n)
 	if err == nil {
-		if _, unknown := sortOut(next, o.claim.Knows); len(unknown) > 0 {
+		if _, unknown := sortOut(next, in.claim.Knows); len(unknown) > 0 {
 			return nil
 		}
 
-		err = o.store.take(t, o.claim, next, false)
+		err = o.store.take(t, in.claim, next, false)
 	}
 
 	if err != nil {
 		return t.Run(undo)
 	}
 
-	o.taken = joined(o.taken, next)
+	in.taken = joined(in.taken, next)
 
 	return nil
 }
 
-// answer tells the dispatcher that was asked what was taken.
-func (o *offer) answer() {
-	if o.asked == nil {
+// answer tells the dispatcher that was asked by a transaction what was taken.
+func (o *offer) answer(t *db.Tx) { o.offered.In(t).answer() }
+
+// answer tells the dispatcher once, if one was asked.
+func (in *offered) answer() {
+	if in.asked == nil {
 		return
 	}
 
-	asked := o.asked
-	o.asked = nil
-	asked.start(o.claim, o.taken)
+	asked := in.asked
+	in.asked = nil
+	asked.start(in.claim, in.taken)
 }
 
 // Committed has nothing to make known (see publisher).

@@ -22,7 +22,7 @@ const maxFinished = 10_000
 func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by audit.Actor) (removed int64, err error) {
 	const query = `SELECT seq FROM jobs WHERE queue = $1 AND state IN ('completed', 'cancelled', 'discarded') AND letter = '' LIMIT $2 + 0`
 
-	err = s.writer.Do(ctx, 1, func(*db.Tx) error { return s.removable(queue, maxFinished) })
+	err = s.writer.Do(ctx, 1, func(t *db.Tx) error { return s.removable(t, queue, maxFinished) })
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +44,7 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 	}
 
 	return removed, s.writer.Do(ctx, pruneChunk, func(t *db.Tx) error {
-		if err := s.removable(queue, 0); err != nil {
+		if err := s.removable(t, queue, 0); err != nil {
 			return err
 		}
 
@@ -52,8 +52,13 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 			return fmt.Errorf("remove queue %s: %w", queue, err)
 		}
 
-		if s.known.isPaused(queue) {
-			s.known.setPaused(queue, false)
+		paused, err := s.pauses.isPaused(t, queue)
+		if err == nil && paused {
+			err = s.pauses.setPaused(t, queue, false)
+		}
+
+		if err != nil {
+			return err
 		}
 
 		t.Touch()
@@ -64,14 +69,14 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 
 // removable says why a queue cannot be removed: it is not empty, or has more
 // finished jobs than are removed with it.
-func (s *Store) removable(queue string, most int64) error {
-	if !s.Counters.KnowsQueue(queue) {
+func (s *Store) removable(t *db.Tx, queue string, most int64) error {
+	if !s.Counters.KnowsQueue(t, queue) {
 		return fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
 	}
 
 	var finished int64
 	for _, status := range job.Statuses() {
-		n := s.Counters.Depth(queue, status)
+		n := s.Counters.Depth(t, queue, status)
 		switch status {
 		case job.Status(job.Completed), job.Status(job.Cancelled), job.Status(job.Discarded):
 			finished += n

@@ -65,10 +65,10 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 	}
 
 	for i := range from {
-		s.tx.ended(&from[i], operation.RunDropped, now)
+		s.in(t).ended(&from[i], operation.RunDropped, now)
 	}
 
-	s.moveAll(from, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, from, job.Totals{}, func(j *job.Job) {
 		j.State, j.Letter = job.Discarded, job.LetterTrashed
 		j.Held, j.Reason = false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
@@ -121,7 +121,7 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 	}
 
 	for i := range restored {
-		s.moved(before[restored[i].Seq], &restored[i], job.Totals{})
+		s.moved(t, before[restored[i].Seq], &restored[i], job.Totals{})
 	}
 
 	if err := s.runsResumed(t, from); err != nil {
@@ -189,7 +189,7 @@ func (s *Store) remove(t *db.Tx, jobs []job.Job) error {
 	}
 
 	for i := range jobs {
-		s.projections.Moved(projection.Move{From: &jobs[i]})
+		s.projections.Moved(t, projection.Move{From: &jobs[i]})
 	}
 
 	t.Touch()

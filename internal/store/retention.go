@@ -323,7 +323,7 @@ func (p *sweep) removeExcess(t *db.Tx) (parts, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		AND (changed_at, seq) <= ($1, $2) ORDER BY changed_at, seq LIMIT $3 + 0`
 
-	most := min(p.store.Counters.OwnLetters()-p.limits.Count, dueChunk)
+	most := min(p.store.Counters.OwnLetters(t)-p.limits.Count, dueChunk)
 	if most <= 0 {
 		return nil, nil
 	}

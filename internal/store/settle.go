@@ -57,7 +57,11 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 	var to job.Job // jobs are large: one after the other is here
 	for i := range all {
 		e := &all[i]
-		from, ok := s.known.execution(e.Token)
+		from, ok, err := s.leases.execution(t, e.Token)
+		if err != nil {
+			return nil, err
+		}
+
 		if !ok {
 			stale = append(stale, e.Token)
 			continue
@@ -69,7 +73,7 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 		}
 	}
 
-	return stale, db.Steps(t, s.tx.completed.Flush, s.tx.failed.Flush)
+	return stale, db.Steps(t, s.in(t).completed.Flush, s.in(t).failed.Flush)
 }
 
 // settle writes down how one execution ended. from is the job as it ran, to as
@@ -87,7 +91,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	}
 
 	if e.Attempt.Outcome != job.Succeeded && !e.GivenBack {
-		if err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, e.Attempt); err != nil {
+		if err := rows.AddAttempt(t, &s.in(t).attempts, to.Seq, e.Attempt); err != nil {
 			return err
 		}
 	}
@@ -100,12 +104,12 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 
 	switch to.State {
 	case job.Completed:
-		s.tx.ended(to, operation.RunSucceeded, e.Attempt.FinishedAt)
+		s.in(t).ended(to, operation.RunSucceeded, e.Attempt.FinishedAt)
 	case job.Discarded:
-		s.tx.ended(to, operation.RunRelapsed, e.Attempt.FinishedAt)
+		s.in(t).ended(to, operation.RunRelapsed, e.Attempt.FinishedAt)
 	}
 
-	s.moved(from, to, e.Totals())
+	s.moved(t, from, to, e.Totals())
 
 	return nil
 }
@@ -190,12 +194,12 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		if err := worked(t, from, e.Attempt); err != nil {
 			return err
 		}
-		return s.tx.completed.Add(t, to.Seq, e.Run, e.Execution, at, to.Attempts, db.Micros(e.Attempt.StartedAt))
+		return s.in(t).completed.Add(t, to.Seq, e.Run, e.Execution, at, to.Attempts, db.Micros(e.Attempt.StartedAt))
 	case !e.Attempt.Outcome.Counted():
 		return t.ExecExactly(1, release, to.Seq, e.Run, e.Execution, at, string(to.State), db.Micros(to.RunAt), to.Unbegun)
 	}
 
-	return s.tx.failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
+	return s.in(t).failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
 		db.Micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)
 }
 
@@ -223,13 +227,17 @@ func (s *Store) Extend(ctx context.Context, now, until time.Time, tokens []job.T
 	return db.Write(ctx, s.writer, len(tokens), func(t *db.Tx) ([]job.Token, error) {
 		var stale []job.Token
 		for _, execution := range tokens {
-			j, ok := s.known.execution(execution)
+			j, ok, err := s.leases.execution(t, execution)
+			if err != nil {
+				return nil, err
+			}
+
 			if !ok {
 				stale = append(stale, execution)
 				continue
 			}
 
-			err := t.ExecExactly(1, update, j.Seq, j.Run, j.Execution, db.Micros(until), db.Micros(now))
+			err = t.ExecExactly(1, update, j.Seq, j.Run, j.Execution, db.Micros(until), db.Micros(now))
 			if err != nil {
 				return nil, fmt.Errorf("extend the lease of job %s: %w", execution.ID, err)
 			}

@@ -120,7 +120,7 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 	}
 
 	t.Touch()
-	s.moveAll(jobs, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Worker = job.Returned, j.Source
 		if at.After(j.ChangedAt) {
 			j.ChangedAt = at
@@ -132,7 +132,7 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 
 // unsure leaves a job to its source, of which it is unknown whether it took the job.
 func (s *Store) unsure(t *db.Tx, now time.Time, j job.Job) error {
-	s.tx.ended(&j, operation.RunUnknown, now)
+	s.in(t).ended(&j, operation.RunUnknown, now)
 
 	if err := s.hand(t, now, []job.Job{j}); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *Store) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act)
 		}
 	}
 
-	s.tx.ended(&j, operation.RunDropped, now)
+	s.in(t).ended(&j, operation.RunDropped, now)
 
 	return s.hand(t, now, []job.Job{j})
 }
@@ -224,7 +224,7 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 		}
 	}
 
-	err := rows.AddAttempt(t, &s.tx.attempts, to.Seq, job.Attempt{
+	err := rows.AddAttempt(t, &s.in(t).attempts, to.Seq, job.Attempt{
 		Run: to.Run, Execution: to.Execution, Number: to.Attempts, FinishedAt: at,
 		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
 	})
@@ -236,8 +236,8 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 		return err
 	}
 
-	s.tx.ended(&to, operation.RunSucceeded, at)
-	s.moved(from, &to, job.Totals{Succeeded: 1})
+	s.in(t).ended(&to, operation.RunSucceeded, at)
+	s.moved(t, from, &to, job.Totals{Succeeded: 1})
 
 	return nil
 }
@@ -277,8 +277,8 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act)
 		outcome = operation.RunUnknown
 	}
 
-	s.tx.ended(&to, outcome, now)
-	s.moved(&from, &to, job.Totals{})
+	s.in(t).ended(&to, outcome, now)
+	s.moved(t, &from, &to, job.Totals{})
 
 	return nil
 }

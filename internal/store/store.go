@@ -92,10 +92,14 @@ type Store struct {
 	reader      *db.Reader
 	policies    *rows.Policies
 	projections projection.Projections
-	known       known
+	local       *local
+	leases      leases
+	pauses      pauses
+	depths      depths
+	numbers     numbers
 	offer       *offer
 	excess      *announcement
-	tx          gathered
+	gathered    *db.Slot[gathered]
 	news        news
 	refuses     func(string, source.Wish) string
 	attached    func(string) bool
@@ -108,8 +112,8 @@ type Store struct {
 // refuse: what is there can be looked at, and Problem says what is wrong.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
-		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: new(rows.Policies),
-		tx: newGathered(), refuses: o.Refuses, attached: o.Attached,
+		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
+		gathered: db.NewReusedSlot(newGathered, (*gathered).clear), refuses: o.Refuses, attached: o.Attached,
 		news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
 	var err error
@@ -150,13 +154,13 @@ func (s *Store) register(o Options) {
 	s.Search = search.New(s.writer, s.reader, s.engine.Search(), redact, s.health.Log())
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)
 	s.Sources = sources.New(s.writer, s.reader)
-	s.known = newMemory(s.Counters)
-	s.offer = &offer{store: s, fresh: map[string]bool{}}
-
-	s.excess = &announcement{operations: s.Operations}
-	s.tx.projections = &s.projections
+	s.local = newLocal(s.Counters)
+	s.leases, s.pauses = s.local, s.local
+	s.depths, s.numbers = s.local, s.local
+	s.offer = newOffer(s)
+	s.excess = newAnnouncement(s.Operations)
 	for _, part := range []db.Participant{
-		s.policies, s.offer, &s.tx, s.known, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.excess, &publisher{s},
+		s.policies, s.offer, core{s}, s.local, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.excess, &publisher{s},
 	} {
 		s.writer.Register(part)
 		s.projections.Register(part)
@@ -173,7 +177,7 @@ func (s *Store) load(ctx context.Context) error {
 	}
 
 	err = db.Steps(src, s.Counters.Load, s.Groups.Load, s.Operations.Load, s.Search.Load, s.Accounts.Load,
-		func(src db.Source) error { return s.known.load(src, active) }, s.loadRevision)
+		func(src db.Source) error { return s.local.load(src, active) }, s.loadRevision)
 	if err == nil {
 		s.publish()
 		s.publishPauses()

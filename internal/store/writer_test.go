@@ -297,14 +297,49 @@ func TestStore_KeepsNoTextOfJobsInMemory(t *testing.T) {
 	large.Envelope = []byte(strings.Repeat("e", 1<<16))
 	_, err := s.Enqueue(t.Context(), testTime, []job.Job{large})
 	check(t, err)
-	if n := len(s.tx.arrivals.messages); n != 0 {
+	if n := len(s.in(new(db.Tx)).arrivals.messages); n != 0 {
 		t.Errorf("%d new jobs are kept after their commit", n)
 	}
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
 	check(t, err)
-	active, ok := s.known.execution(claimed[0].Token)
+	active, ok := s.local.active[claimed[0].ID]
 	if !ok || active.Payload != nil || active.Meta != nil || active.Envelope != nil {
 		t.Errorf("the active job is kept with %d, %d and %d bytes", len(active.Payload), len(active.Meta), len(active.Envelope))
+	}
+}
+
+// What a transaction gathers is its own: two that are under way do not see each other, and
+// nothing is left of one that fails.
+func TestStore_TwoTransactionsGatherApart(t *testing.T) {
+	s := open(t, Options{})
+	first, second := new(db.Tx), new(db.Tx)
+
+	j := testJob("1")
+	j.State, j.ChangedAt = job.Available, testTime
+	s.moved(first, nil, &j, job.Totals{Replayed: 1})
+	check(t, s.pauses.setPaused(first, "orders", true))
+	check(t, s.leases.began(first, []job.Job{j}))
+	number, err := s.numbers.number(first)
+	check(t, err)
+
+	for _, seen := range []struct {
+		by              *db.Tx
+		waits, newest   int64
+		paused, changed bool
+	}{{first, 1, number, true, true}, {second, 0, number - 1, false, false}, {new(db.Tx), 0, number - 1, false, false}} {
+		waits, err := s.depths.mayWait(seen.by, "orders", job.Available)
+		check(t, err)
+		paused, err := s.pauses.isPaused(seen.by, "orders")
+		check(t, err)
+		newest, err := s.numbers.newest(seen.by)
+		check(t, err)
+		_, runs, err := s.leases.execution(seen.by, j.Token)
+		check(t, err)
+
+		if waits != seen.waits || paused != seen.paused || newest != seen.newest || runs != seen.changed ||
+			len(s.in(seen.by).changes) > 0 != seen.changed {
+			t.Errorf("%d jobs wait, paused %t, the newest is %d, under way %t; want %+v", waits, paused, newest, runs, seen)
+		}
 	}
 }
 

@@ -27,14 +27,21 @@ type Projection struct {
 	guarded atomic.Bool // there is a user or a token
 	head    head        // of the audit log, as of the last commit
 
-	// Of the transaction that is under way.
-	headNow    head
-	guardedNow *bool // whether users have to log in, when that was changed
+	changes *db.Slot[changes]
+}
+
+// changes are what a transaction changed.
+type changes struct {
+	head    head  // of the audit log
+	guarded *bool // whether users have to log in, when that was changed
 }
 
 // New returns a projection; Load reads what it knows in memory.
 func New(writer *db.Writer, reader *db.Reader) *Projection {
-	return &Projection{writer: writer, reader: reader}
+	p := &Projection{writer: writer, reader: reader}
+	p.changes = db.NewSlot(func() *changes { return &changes{head: p.head} })
+
+	return p
 }
 
 // Load reads whether users have to log in, and where the audit log goes on.
@@ -44,14 +51,12 @@ func (p *Projection) Load(src db.Source) error {
 	return db.Wrap(cmp.Or(err, p.loadHead(src)), "read who has access")
 }
 
-// Begin starts a transaction.
-func (p *Projection) Begin() { p.headNow, p.guardedNow = p.head, nil }
-
 // Committed makes known what has become true.
-func (p *Projection) Committed(*db.Tx) {
-	p.head = p.headNow
-	if p.guardedNow != nil {
-		p.guarded.Store(*p.guardedNow)
+func (p *Projection) Committed(t *db.Tx) {
+	changes := p.changes.In(t)
+	p.head = changes.head
+	if changes.guarded != nil {
+		p.guarded.Store(*changes.guarded)
 	}
 }
 
@@ -66,7 +71,7 @@ func isGuarded(src db.Source) (bool, error) {
 // guard looks again whether users have to log in, after a user or token was added or removed.
 func (p *Projection) guard(t *db.Tx) error {
 	is, err := isGuarded(t)
-	p.guardedNow = &is
+	p.changes.In(t).guarded = &is
 	return err
 }
 

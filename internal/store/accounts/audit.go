@@ -109,10 +109,11 @@ func Verify(src db.Source) (n int64, err error) {
 func (p *Projection) Log(t *db.Tx, entries ...audit.Entry) error {
 	const insert = `INSERT INTO audit (seq, at, actor, address, action, subject, filter, count, before, after, hash)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	changes := p.changes.In(t)
 	for _, e := range entries {
 		clean(&e)
-		e.Seq = p.headNow.seq + 1
-		e.Hash = chained(p.headNow.hash, e)
+		e.Seq = changes.head.seq + 1
+		e.Hash = chained(changes.head.hash, e)
 
 		err := t.Run(insert, e.Seq, db.Micros(e.At), e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Count,
 			e.Before, e.After, e.Hash)
@@ -120,7 +121,7 @@ func (p *Projection) Log(t *db.Tx, entries ...audit.Entry) error {
 			return fmt.Errorf("write the audit log: %w", err)
 		}
 
-		p.headNow = head{e.Seq, e.Hash}
+		changes.head = head{e.Seq, e.Hash}
 
 		t.Wrote()
 		t.Touch()
@@ -145,9 +146,11 @@ func (p *Projection) Record(ctx context.Context, entries ...audit.Entry) error {
 // Flush keeps the newest hash beside the log, in place of the one from which the
 // writer went on: no other program may have changed that one.
 func (p *Projection) Flush(t *db.Tx) error {
-	if p.headNow.seq == p.head.seq {
+	after := p.changes.In(t).head
+	if after.seq == p.head.seq {
 		return nil
 	}
+
 	const update = `UPDATE audit_head SET seq = $1, hash = $2 WHERE hash = $3`
 
 	before := p.head.hash
@@ -155,7 +158,7 @@ func (p *Projection) Flush(t *db.Tx) error {
 		before = []byte{}
 	}
 
-	return t.ExecExactly(1, update, p.headNow.seq, p.headNow.hash, before)
+	return t.ExecExactly(1, update, after.seq, after.hash, before)
 }
 
 // head is the newest entry of the log.

@@ -23,8 +23,8 @@ import (
 
 // Projection keeps the counters.
 type Projection struct {
-	reader *db.Reader
-	sums   sums // of the transaction that is under way
+	reader   *db.Reader
+	gathered *db.Slot[gathered]
 
 	totals  job.Totals // these are the writer's alone
 	depths  job.Depths // over all queues
@@ -33,10 +33,6 @@ type Projection struct {
 	foreign int             // how many of these belong to sources
 	changed bool            // queues has other names than names
 	minute  int64           // the newest one that was counted
-
-	admitted map[string]bool // new queues of our own of the transaction that is under way
-	claimed  map[string]bool // its new queues of sources
-	removed  map[string]bool // queues that it removed
 
 	queueLabels labels
 	typeLabels  labels
@@ -56,8 +52,8 @@ func New(reader *db.Reader, limits Limits) *Projection {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 
 	b := &Projection{
-		reader: reader, sums: newSums(), limits: limits, depths: job.Depths{}, queues: map[string]bool{},
-		admitted: map[string]bool{}, claimed: map[string]bool{}, removed: map[string]bool{},
+		reader: reader, gathered: db.NewReusedSlot(newGathered, (*gathered).clear),
+		limits: limits, depths: job.Depths{}, queues: map[string]bool{},
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
 		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]job.Totals{},
 	}
@@ -69,44 +65,75 @@ func New(reader *db.Reader, limits Limits) *Projection {
 	return b
 }
 
-// Begin starts a transaction.
-func (p *Projection) Begin() {
-	p.sums.clear()
-	clear(p.admitted)
-	clear(p.claimed)
-	clear(p.removed)
-	p.queueLabels.begin()
-	p.typeLabels.begin()
+// gathered is what one transaction counts, and what it changes of the names.
+type gathered struct {
+	sums
 
-	for _, l := range p.sourceTypes {
-		l.begin()
+	admitted map[string]bool // new queues of our own
+	claimed  map[string]bool // new queues of sources
+	removed  map[string]bool // queues that it removes
+
+	labels map[*labels]*labelChanges
+}
+
+// labelChanges are names under which is counted from now on, and names that are given back.
+type labelChanges struct {
+	kept map[string]bool
+	gone map[string]bool
+}
+
+func newGathered() *gathered {
+	return &gathered{
+		sums:     newSums(),
+		admitted: map[string]bool{}, claimed: map[string]bool{}, removed: map[string]bool{},
+		labels: map[*labels]*labelChanges{},
 	}
 }
 
+func (g *gathered) clear() {
+	g.sums.clear()
+	clear(g.admitted)
+	clear(g.claimed)
+	clear(g.removed)
+	clear(g.labels)
+}
+
+// of returns what changes of the names of one kind.
+func (g *gathered) of(l *labels) *labelChanges {
+	changes := g.labels[l]
+	if changes == nil {
+		changes = &labelChanges{kept: map[string]bool{}, gone: map[string]bool{}}
+		g.labels[l] = changes
+	}
+
+	return changes
+}
+
 // Moved counts a job out of where it was and in where it is.
-func (p *Projection) Moved(m projection.Move) {
+func (p *Projection) Moved(t *db.Tx, m projection.Move) {
+	g := p.gathered.In(t)
 	if m.From != nil {
-		p.job(m.From, -1)
+		p.job(g, m.From, -1)
 	}
 
 	if m.To != nil {
-		p.job(m.To, 1)
-		p.count(m.To, m.Totals)
+		p.job(g, m.To, 1)
+		p.count(g, m.To, m.Totals)
 	}
 }
 
 // Depth is the number of jobs with a status in a queue, as the transaction sees
 // it.
-func (p *Projection) Depth(queue string, status job.Status) int64 {
+func (p *Projection) Depth(t *db.Tx, queue string, status job.Status) int64 {
 	k := depthKey{queue, status}
-	return p.queued[k] + p.sums.depths[k]
+	return p.queued[k] + p.gathered.In(t).depths[k]
 }
 
 // OwnLetters is the number of open dead letters that are at no source, as the
 // transaction sees it.
-func (p *Projection) OwnLetters() int64 {
+func (p *Projection) OwnLetters(t *db.Tx) int64 {
 	n := p.depths[job.StatusDeadLetter] - p.SourceLetters()
-	for k, d := range p.sums.depths {
+	for k, d := range p.gathered.In(t).depths {
 		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) == "" {
 			n += d
 		}
@@ -145,41 +172,41 @@ func (p *Projection) sourceLetters() (n int64) {
 }
 
 // Committed takes the sums of the transaction over.
-func (p *Projection) Committed(*db.Tx) {
+func (p *Projection) Committed(t *db.Tx) {
+	g := p.gathered.In(t)
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.forget()
+	p.forget(g)
 
-	for k, n := range p.sums.depths {
+	for k, n := range g.depths {
 		p.depths[k.status] += n
 		p.queued[k] += n
 		p.counted(k.queue)
 	}
 
-	for k, n := range p.sums.letters {
+	for k, n := range g.letters {
 		addUp(p.letters, k, n)
 	}
 
-	for hour, n := range p.sums.opened {
+	for hour, n := range g.opened {
 		addUp(p.opened, hour, n)
 	}
 
-	for _, n := range p.sums.counters {
+	for _, n := range g.counters {
 		p.totals = p.totals.Add(n)
 	}
 
-	for k, n := range p.sums.minutes {
+	for k, n := range g.minutes {
 		p.recent[k.minute] = p.recent[k.minute].Add(n)
 		p.minute = max(p.minute, k.minute)
 	}
 
 	maps.DeleteFunc(p.recent, func(minute int64, _ job.Totals) bool { return minute <= p.minute-lastHour })
-	p.queueLabels.committed()
-	p.typeLabels.committed()
 
-	for _, l := range p.sourceTypes {
-		l.committed()
+	for l, changes := range g.labels {
+		l.committed(changes)
 	}
 
 	p.publishNames()
@@ -249,8 +276,8 @@ func (s *sums) clear() {
 // job counts n jobs as j under its state, under the view beside it, and with its
 // dead letter when that is open. A letter is counted by when its job failed,
 // which is when the job last changed.
-func (p *Projection) job(j *job.Job, n int64) {
-	s, queue := &p.sums, p.queueLabel(j.Queue)
+func (p *Projection) job(g *gathered, j *job.Job, n int64) {
+	s, queue := &g.sums, p.queueLabel(g, j.Queue)
 
 	s.depths[depthKey{j.Queue, job.Status(j.State)}] += n
 	view := j.Status()
@@ -263,7 +290,7 @@ func (p *Projection) job(j *job.Job, n int64) {
 	case job.StatusHeld:
 		s.held[label{j.Queue, j.Type}] += n
 	case job.StatusDeadLetter:
-		s.letters[letterKey{label{queue, p.typeLabel(j)}, j.Reason}] += n
+		s.letters[letterKey{label{queue, p.typeLabel(g, j)}, j.Reason}] += n
 		if j.Source == "" {
 			s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
 		}
@@ -273,12 +300,12 @@ func (p *Projection) job(j *job.Job, n int64) {
 // count raises the counters of a job's queue and type, in the minute of its
 // move. The counters by the minute keep their queues: each queue's last hour is
 // shown with the queue.
-func (p *Projection) count(j *job.Job, t job.Totals) {
+func (p *Projection) count(g *gathered, j *job.Job, t job.Totals) {
 	if t == (job.Totals{}) {
 		return
 	}
 
-	s, l := &p.sums, label{p.queueLabel(j.Queue), p.typeLabel(j)}
+	s, l := &g.sums, label{p.queueLabel(g, j.Queue), p.typeLabel(g, j)}
 	m := minuteKey{db.Micros(j.ChangedAt) / db.MicrosPerMinute, label{j.Queue, l.typ}}
 	s.counters[l] = s.counters[l].Add(t)
 	s.minutes[m] = s.minutes[m].Add(t)

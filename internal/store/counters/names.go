@@ -58,39 +58,33 @@ type labels struct {
 	free   func(name string) bool // the names that are exempt: they are bounded elsewhere; nil: none
 
 	kept map[string]bool // as of the last commit
-	now  map[string]bool // by the transaction that is under way
-	gone map[string]bool // given back by it
 }
 
 func newLabels(kind, source string, most int) labels {
-	return labels{kind: kind, source: source, most: most, kept: map[string]bool{}, now: map[string]bool{}, gone: map[string]bool{}}
-}
-
-func (l *labels) begin() {
-	clear(l.now)
-	clear(l.gone)
+	return labels{kind: kind, source: source, most: most, kept: map[string]bool{}}
 }
 
 // of is the label of a name. Counted says that it is no new one: then it is not
 // kept either if it was not before. A place that is given back is free after the
 // commit, so that a name has one label in a transaction.
-func (l *labels) of(name string, counted bool) string {
+func (l *labels) of(g *gathered, name string, counted bool) string {
+	changes := g.of(l)
 	switch {
-	case l.kept[name] && !l.gone[name], l.now[name]:
+	case l.kept[name] && !changes.gone[name], changes.kept[name]:
 		return name
-	case counted || !l.hasRoom(name):
+	case counted || !l.hasRoom(changes, name):
 		return otherLabel
 	}
 
-	l.now[name] = true
+	changes.kept[name] = true
 
 	return name
 }
 
 // hasRoom reports whether a new name can be kept.
-func (l *labels) hasRoom(name string) bool {
+func (l *labels) hasRoom(changes *labelChanges, name string) bool {
 	if l.free == nil {
-		return len(l.kept)+len(l.now) < l.most
+		return len(l.kept)+len(changes.kept) < l.most
 	}
 
 	if l.free(name) {
@@ -98,7 +92,7 @@ func (l *labels) hasRoom(name string) bool {
 	}
 
 	bounded := 0
-	for _, names := range []map[string]bool{l.kept, l.now} {
+	for _, names := range []map[string]bool{l.kept, changes.kept} {
 		for kept := range names {
 			if !l.free(kept) {
 				bounded++
@@ -112,12 +106,13 @@ func (l *labels) hasRoom(name string) bool {
 // isForeign reports whether a queue belongs to a source.
 func isForeign(queue string) bool { return job.SourceOf(queue) != "" }
 
-func (l *labels) committed() {
-	for name := range l.gone {
+// committed takes over what a transaction has changed.
+func (l *labels) committed(changes *labelChanges) {
+	for name := range changes.gone {
 		delete(l.kept, name)
 	}
 
-	maps.Copy(l.kept, l.now)
+	maps.Copy(l.kept, changes.kept)
 }
 
 func (l *labels) load(src db.Source) (err error) {
@@ -127,8 +122,8 @@ func (l *labels) load(src db.Source) (err error) {
 }
 
 // flush writes the names that are kept from now on.
-func (l *labels) flush(t *db.Tx) error {
-	return db.AddSums(t, addLabels, l.now, func(name string, _ bool) []any {
+func (l *labels) flush(t *db.Tx, changes *labelChanges) error {
+	return db.AddSums(t, addLabels, changes.kept, func(name string, _ bool) []any {
 		source := l.source
 		if l.kind == "queue" {
 			source = job.SourceOf(name)
@@ -139,16 +134,16 @@ func (l *labels) flush(t *db.Tx) error {
 }
 
 // queueLabel is what a queue is counted under.
-func (p *Projection) queueLabel(name string) string {
-	return p.queueLabels.of(name, p.queues[name] && !p.removed[name])
+func (p *Projection) queueLabel(g *gathered, name string) string {
+	return p.queueLabels.of(g, name, p.queues[name] && !g.removed[name])
 }
 
 // typeLabel is what the type of a job is counted under, a job of our own or of a source.
-func (p *Projection) typeLabel(j *job.Job) string {
+func (p *Projection) typeLabel(g *gathered, j *job.Job) string {
 	if j.Source == "" {
-		return p.typeLabels.of(j.Type, false)
+		return p.typeLabels.of(g, j.Type, false)
 	}
-	return p.sourceTypesOf(j.Source).of(j.Type, false)
+	return p.sourceTypesOf(j.Source).of(g, j.Type, false)
 }
 
 // sourceTypesOf are the labels of the types of one source.
@@ -181,10 +176,10 @@ func (p *Projection) loadSourceTypes(src db.Source) error {
 	return nil
 }
 
-// flushSourceTypes writes the types of sources that are kept from now on.
-func (p *Projection) flushSourceTypes(t *db.Tx) error {
-	for _, l := range p.sourceTypes {
-		if err := l.flush(t); err != nil {
+// flushLabels writes the names under which is counted from now on.
+func (p *Projection) flushLabels(t *db.Tx) error {
+	for l, changes := range p.gathered.In(t).labels {
+		if err := l.flush(t, changes); err != nil {
 			return err
 		}
 	}
@@ -215,10 +210,12 @@ func (p *Projection) shownLabel(queue string) string {
 
 // Admit lets jobs come into queues, all of them or none: a queue that would be one
 // too many is a *queues.Full. It must be asked before the transaction writes.
-func (p *Projection) Admit(names iter.Seq[string]) error {
+func (p *Projection) Admit(t *db.Tx, names iter.Seq[string]) error {
+	g := p.gathered.In(t)
+
 	var fresh map[string]bool
 	for name := range names {
-		if p.KnowsQueue(name) || p.admitted[name] || slices.Contains(p.limits.Reserved, name) {
+		if p.KnowsQueue(t, name) || g.admitted[name] || slices.Contains(p.limits.Reserved, name) {
 			continue
 		}
 
@@ -226,12 +223,13 @@ func (p *Projection) Admit(names iter.Seq[string]) error {
 			fresh = map[string]bool{}
 		}
 
-		if fresh[name] = true; p.places()+len(fresh) > p.limits.Queues {
+		fresh[name] = true
+		if p.places(g)+len(fresh) > p.limits.Queues {
 			return &queues.Full{Queue: name, Limit: p.limits.Queues}
 		}
 	}
 
-	maps.Copy(p.admitted, fresh)
+	maps.Copy(g.admitted, fresh)
 
 	return nil
 }
@@ -239,7 +237,8 @@ func (p *Projection) Admit(names iter.Seq[string]) error {
 // Claim lets records of a source come into queues, as far as the source has places for
 // them, and names those for which it has none. It must be asked before the transaction
 // writes.
-func (p *Projection) Claim(name string, wanted []string) (refused map[string]bool) {
+func (p *Projection) Claim(t *db.Tx, name string, wanted []string) (refused map[string]bool) {
+	g := p.gathered.In(t)
 	taken := 0
 	for queue := range p.queues {
 		if job.SourceOf(queue) == name && queue != source.Overflow(name) {
@@ -247,7 +246,7 @@ func (p *Projection) Claim(name string, wanted []string) (refused map[string]boo
 		}
 	}
 
-	for queue := range p.claimed {
+	for queue := range g.claimed {
 		if job.SourceOf(queue) == name {
 			taken++
 		}
@@ -256,9 +255,9 @@ func (p *Projection) Claim(name string, wanted []string) (refused map[string]boo
 	refused = map[string]bool{}
 	for _, queue := range wanted {
 		switch {
-		case p.KnowsQueue(queue) || p.claimed[queue] || queue == source.Overflow(name):
+		case p.KnowsQueue(t, queue) || g.claimed[queue] || queue == source.Overflow(name):
 		case taken < maxSourceQueues:
-			p.claimed[queue] = true
+			g.claimed[queue] = true
 			taken++
 		default:
 			refused[queue] = true
@@ -270,8 +269,8 @@ func (p *Projection) Claim(name string, wanted []string) (refused map[string]boo
 
 // places is how many queues of our own there are, those included that have their place
 // before their first job.
-func (p *Projection) places() int {
-	n := len(p.queues) - p.foreign + len(p.admitted)
+func (p *Projection) places(g *gathered) int {
+	n := len(p.queues) - p.foreign + len(g.admitted)
 	for _, name := range p.limits.Reserved {
 		if _, known := p.queues[name]; !known {
 			n++
@@ -307,11 +306,10 @@ func (p *Projection) learn(name string, hadJob bool) {
 }
 
 // KnowsQueue reports whether a queue had a job or was paused, and was not
-// removed since. Only code that the writer runs may
-// call it.
-func (p *Projection) KnowsQueue(name string) bool {
+// removed since, as the transaction sees it.
+func (p *Projection) KnowsQueue(t *db.Tx, name string) bool {
 	_, known := p.queues[name]
-	return known && !p.removed[name]
+	return known && !p.gathered.In(t).removed[name]
 }
 
 // Remove forgets a queue that no job belongs to, in a transaction that does
@@ -327,18 +325,18 @@ func (p *Projection) Remove(t *db.Tx, name string) error {
 			return fmt.Errorf("keep the counts of queue %s: %w", name, err)
 		}
 
-		p.queueLabels.gone[name] = true
+		p.gathered.In(t).of(&p.queueLabels).gone[name] = true
 	}
 
-	p.removed[name] = true
+	p.gathered.In(t).removed[name] = true
 
 	return db.Steps(t, db.Any(`DELETE FROM reasons WHERE queue = $1 AND n = 0`, name), db.Any(`DELETE FROM held WHERE queue = $1`, name),
 		db.Any(`DELETE FROM depths WHERE queue = $1`, name), db.Any(`DELETE FROM queues WHERE name = $1`, name))
 }
 
 // forget takes over that queues were removed.
-func (p *Projection) forget() {
-	for name := range p.removed {
+func (p *Projection) forget(g *gathered) {
+	for name := range g.removed {
 		if _, known := p.queues[name]; known && isForeign(name) {
 			p.foreign--
 		}
@@ -347,8 +345,8 @@ func (p *Projection) forget() {
 		p.changed = true
 	}
 
-	if len(p.removed) > 0 {
-		maps.DeleteFunc(p.queued, func(k depthKey, _ int64) bool { return p.removed[k.queue] })
+	if len(g.removed) > 0 {
+		maps.DeleteFunc(p.queued, func(k depthKey, _ int64) bool { return g.removed[k.queue] })
 	}
 }
 

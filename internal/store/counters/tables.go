@@ -48,7 +48,7 @@ var (
 
 // Flush writes the sums, each row once and none that would not change.
 func (p *Projection) Flush(t *db.Tx) error {
-	err := db.Steps(t, p.queueLabels.flush, p.typeLabels.flush, p.flushSourceTypes, p.flushDepths, p.flushHeld, p.flushCounters,
+	err := db.Steps(t, p.flushLabels, p.flushDepths, p.flushHeld, p.flushCounters,
 		p.flushMinutes, p.flushLetters)
 	return db.Wrap(err, "write the counters")
 }
@@ -56,8 +56,9 @@ func (p *Projection) Flush(t *db.Tx) error {
 // flushDepths also writes a queue that is new and holds nothing any more: it is
 // known from now on.
 func (p *Projection) flushDepths(t *db.Tx) error {
-	return db.AddSums(t, addDepths, p.sums.depths, func(k depthKey, n int64) []any {
-		if n == 0 && p.queues[k.queue] && !p.removed[k.queue] {
+	g := p.gathered.In(t)
+	return db.AddSums(t, addDepths, g.depths, func(k depthKey, n int64) []any {
+		if n == 0 && p.queues[k.queue] && !g.removed[k.queue] {
 			return nil
 		}
 		return []any{k.queue, string(k.status), n}
@@ -67,7 +68,7 @@ func (p *Projection) flushDepths(t *db.Tx) error {
 // flushHeld keeps no row of what no longer waits: producers choose the types.
 func (p *Projection) flushHeld(t *db.Tx) error {
 	var fewer [][2]string
-	err := db.AddSums(t, addHeld, p.sums.held, func(k label, n int64) []any {
+	err := db.AddSums(t, addHeld, p.gathered.In(t).held, func(k label, n int64) []any {
 		if n == 0 {
 			return nil
 		}
@@ -87,13 +88,13 @@ func (p *Projection) flushHeld(t *db.Tx) error {
 }
 
 func (p *Projection) flushCounters(t *db.Tx) error {
-	return db.AddSums(t, addCounters, p.sums.counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
+	return db.AddSums(t, addCounters, p.gathered.In(t).counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
 }
 
 // flushMinutes forgets what is older than a day when a new minute begins.
 func (p *Projection) flushMinutes(t *db.Tx) error {
 	newest := p.minute
-	err := db.AddSums(t, addMinutes, p.sums.minutes, func(k minuteKey, n job.Totals) []any {
+	err := db.AddSums(t, addMinutes, p.gathered.In(t).minutes, func(k minuteKey, n job.Totals) []any {
 		newest = max(newest, k.minute)
 		return totals(n, k.minute, k.queue, k.typ)
 	})
@@ -106,7 +107,7 @@ func (p *Projection) flushMinutes(t *db.Tx) error {
 }
 
 func (p *Projection) flushLetters(t *db.Tx) error {
-	return db.AddSums(t, addLetters, p.sums.letters, func(k letterKey, n int64) []any {
+	return db.AddSums(t, addLetters, p.gathered.In(t).letters, func(k letterKey, n int64) []any {
 		if n == 0 {
 			return nil
 		}

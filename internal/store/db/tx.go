@@ -11,12 +11,38 @@ import (
 )
 
 // Tx is one transaction of the writer.
+//
+// It owns what its participants gather while it is under way (see [Slot]).
 type Tx struct {
-	conn    Conn
-	waiting func(*Tx) error // writes rows before the next statement; nil: none wait
+	conn     Conn
+	waiting  func(*Tx) error // writes rows before the next statement; nil: none wait
+	gathered []gathered
+	undone   []func() // called when the transaction has failed
+
 	wrote   bool
 	touched bool
 	grew    int
+}
+
+// Undone lets do be called if the transaction fails, after the rollback.
+func (t *Tx) Undone(do func()) { t.undone = append(t.undone, do) }
+
+// rolledBack makes known that the transaction has failed.
+func (t *Tx) rolledBack() {
+	for _, do := range t.undone {
+		do()
+	}
+
+	t.free()
+}
+
+// free gives back what was gathered.
+func (t *Tx) free() {
+	for _, g := range t.gathered {
+		g.free()
+	}
+
+	t.gathered = nil
 }
 
 // Transact runs do in one transaction on a connection beside the writer's.

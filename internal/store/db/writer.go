@@ -24,12 +24,12 @@ const (
 // largest batches, and as much again of everything else.
 const maxBytes = 128 << 20
 
-// Participant takes part in every transaction of a writer.
+// Participant takes part in every transaction of a writer. What it gathers of one is in a
+// [Slot].
 type Participant interface {
-	// Begin starts a transaction, and forgets what one that failed left behind.
-	Begin()
-	// Flush writes what the transaction gathered, just before its commit.
+	// Flush writes what was gathered of the transaction, just before its commit.
 	Flush(t *Tx) error
+
 	// Committed makes known what has become true.
 	Committed(t *Tx)
 }
@@ -434,7 +434,7 @@ func (w *Writer) commit(batch []*op) error {
 			w.unplaced = max(w.unplaced, batch[0].size.Bytes)
 		}
 
-		w.begin() // what it gathered is forgotten
+		t.rolledBack()
 
 		return err
 	}
@@ -456,14 +456,14 @@ func (w *Writer) commit(batch []*op) error {
 		p.Committed(t)
 	}
 
+	t.free()
+
 	return nil
 }
 
 // run runs the operations and then lets the participants write what they
 // gathered.
 func (w *Writer) run(t *Tx, batch []*op) error {
-	w.begin()
-
 	for _, o := range batch {
 		err := o.do(t)
 		if o.refusal = nil; err != nil && w.o.Refused(err) {
@@ -482,13 +482,6 @@ func (w *Writer) run(t *Tx, batch []*op) error {
 	}
 
 	return nil
-}
-
-// begin lets the participants forget what they gathered.
-func (w *Writer) begin() {
-	for _, p := range w.participants {
-		p.Begin()
-	}
 }
 
 func (w *Writer) report(err error) error { return w.health.Report(w.engine.Fault(err)) }

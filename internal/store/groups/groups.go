@@ -50,11 +50,16 @@ type Projection struct {
 	newest       int64             // the number of the newest group
 	sizes        map[string]int    // groups by the source that brought them, '' for our own
 
-	// Of the transaction that is under way.
-	changed   map[string]*group // groups to be known otherwise; nil: removed
-	added     map[string]int    // how many more groups there are, as sizes; fewer when negative
-	newestNow int64
-	sums      sums
+	gathered *db.Slot[gathered]
+}
+
+// gathered is what one transaction counts, and how it changes the groups.
+type gathered struct {
+	sums
+
+	changed map[string]*group // by fingerprint: groups to be known otherwise; nil: removed
+	added   map[string]int    // how many more groups there are, as sizes; fewer when negative
+	newest  int64             // the number of the newest group
 }
 
 // New returns a projection without groups; Load reads them. redact takes out of an
@@ -62,11 +67,16 @@ type Projection struct {
 func New(
 	writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, redact func(string) string, most int,
 ) *Projection {
-	return &Projection{
+	p := &Projection{
 		most:   cmp.Or(most, failures.DefaultGroups),
 		writer: writer, reader: reader, policies: policies, log: log, redact: redact,
 		known: map[string]*group{}, fingerprints: map[int64]string{}, sizes: map[string]int{},
 	}
+	p.gathered = db.NewSlot(func() *gathered {
+		return &gathered{sums: newSums(), changed: map[string]*group{}, added: map[string]int{}, newest: p.newest}
+	})
+
+	return p
 }
 
 // sourceShare is which part of the groups that there may be each source has beside them.
@@ -81,7 +91,7 @@ func (p *Projection) bound(source string) int {
 }
 
 // size is how many groups a source has brought, as the transaction sees it.
-func (p *Projection) size(source string) int { return p.sizes[source] + p.added[source] }
+func (p *Projection) size(g *gathered, source string) int { return p.sizes[source] + g.added[source] }
 
 // group is what is kept in memory of an error group.
 type group struct {
@@ -94,24 +104,19 @@ type group struct {
 	inHour   int64
 }
 
-// Begin starts a transaction, with no group changed and nothing counted.
-func (p *Projection) Begin() {
-	p.changed, p.added = map[string]*group{}, map[string]int{}
-	p.newestNow, p.sums = p.newest, newSums()
-}
-
 // Moved counts a job out of its group and in the one that it has now.
-func (p *Projection) Moved(m projection.Move) {
+func (p *Projection) Moved(t *db.Tx, m projection.Move) {
+	sums := &p.gathered.In(t).sums
 	if m.From != nil {
-		p.sums.job(m.From, -1)
+		sums.job(m.From, -1)
 	}
 
 	if m.To != nil {
-		p.sums.job(m.To, 1)
+		sums.job(m.To, 1)
 	}
 
 	if m.From != nil && m.To != nil && m.To.Run > m.From.Run && m.From.Group != 0 {
-		p.sums.of(m.From.Group).replayed++
+		sums.of(m.From.Group).replayed++
 	}
 }
 
@@ -136,10 +141,10 @@ func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 
 	if why := g.opens(db.FromMicros(at)); why != "" {
 		g.state = failures.Open
-		p.sums.reopen(g.id, why, at)
+		p.gathered.In(t).reopen(g.id, why, at)
 	}
 
-	p.sums.failure(g.id, f, at)
+	p.gathered.In(t).failure(g.id, f, at)
 	f.Job.Group = g.id
 
 	return nil
@@ -161,19 +166,20 @@ func (g *group) opens(now time.Time) failures.Reopening {
 // for a cause that was never seen. Past the bound, that is the group "other". A source has
 // a bound of its own, so that its causes take no group from those of others.
 func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (*group, error) {
-	if g := p.group(c.Fingerprint); g != nil {
+	in := p.gathered.In(t)
+	if g := p.group(in, c.Fingerprint); g != nil {
 		return g, nil
 	}
 
 	typ, source := j.Type, j.Source
-	if p.size(source) >= p.bound(source) {
+	if p.size(in, source) >= p.bound(source) {
 		c = fingerprint.Cause{
 			Fingerprint: failures.OtherGroup, Class: failures.OtherGroup,
 			Message: "new causes that came after the limit of error groups was reached",
 		}
 		typ, source = "", ""
 
-		if other := p.group(c.Fingerprint); other != nil {
+		if other := p.group(in, c.Fingerprint); other != nil {
 			return other, nil
 		}
 	}
@@ -181,22 +187,22 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
 			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed, source)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0, $8)`
-	g := &group{id: p.newestNow + 1, source: source, state: failures.Open}
+	g := &group{id: in.newest + 1, source: source, state: failures.Open}
 	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at, source); err != nil {
 		return nil, err
 	}
 
-	p.newestNow = g.id
-	p.changed[c.Fingerprint] = g
-	p.added[source]++
+	in.newest = g.id
+	in.changed[c.Fingerprint] = g
+	in.added[source]++
 
 	return g, nil
 }
 
 // group returns the copy of a known group that this transaction may change, or
 // nil when there is no such group (any more).
-func (p *Projection) group(fingerprint string) *group {
-	if g, changed := p.changed[fingerprint]; changed {
+func (p *Projection) group(in *gathered, fingerprint string) *group {
+	if g, changed := in.changed[fingerprint]; changed {
 		return g
 	}
 
@@ -206,17 +212,17 @@ func (p *Projection) group(fingerprint string) *group {
 	}
 
 	g := *known
-	p.changed[fingerprint] = &g
+	in.changed[fingerprint] = &g
 
 	return &g
 }
 
 // Committed takes over the groups that the transaction changed, or removed.
-func (p *Projection) Committed(*db.Tx) {
+func (p *Projection) Committed(t *db.Tx) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.learn(p.changed)
+	p.learn(p.gathered.In(t).changed)
 }
 
 // learn puts groups in the place of those with the same fingerprints, and updates
@@ -341,7 +347,7 @@ func (p *Projection) Decide(
 		}
 
 		g.state, g.patience = to.State, patience
-		p.sums.of(g.id).opened = "" // an earlier failure in this transaction
+		p.gathered.In(t).of(g.id).opened = "" // an earlier failure in this transaction
 		e := audit.Entry{At: now, Actor: by, Action: action(to.State), Before: string(before.State), After: to.Words()}
 
 		return e, t.ExecExactly(1, update, g.id, string(to.State), db.Micros(now), by.Name,
@@ -379,7 +385,7 @@ func (p *Projection) act(
 	ctx context.Context, fingerprint string, change func(*db.Tx, *group, failures.Group) (audit.Entry, error),
 ) (failures.Group, error) {
 	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (failures.Group, error) {
-		g := p.group(fingerprint)
+		g := p.group(p.gathered.In(t), fingerprint)
 		if g == nil {
 			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
 		}
@@ -410,9 +416,9 @@ func (p *Projection) act(
 // that makes it true.
 func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (int, error) {
-		opened := 0
+		opened, in := 0, p.gathered.In(t)
 		all := maps.Clone(p.known)
-		maps.Copy(all, p.changed)
+		maps.Copy(all, in.changed)
 
 		for fingerprint, g := range all {
 			if g == nil { // removed
@@ -424,8 +430,8 @@ func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) 
 				continue
 			}
 
-			p.group(fingerprint).state = failures.Open
-			p.sums.reopen(g.id, failures.ByDate, db.Micros(until))
+			p.group(in, fingerprint).state = failures.Open
+			in.reopen(g.id, failures.ByDate, db.Micros(until))
 
 			opened++
 		}
@@ -451,7 +457,7 @@ func (p *Projection) Size() int {
 // are looked at one after the other, and those of one make no room for another.
 func (p *Projection) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int, err error) {
 	for _, source := range slices.Sorted(maps.Keys(p.sizes)) {
-		over := int64(p.size(source) - p.bound(source)*9/10)
+		over := int64(p.size(p.gathered.In(t), source) - p.bound(source)*9/10)
 		over = min(over, most-int64(removed))
 		if over <= 0 {
 			continue
@@ -478,15 +484,16 @@ func (p *Projection) Prune(t *db.Tx, before time.Time, most int64) (int, error) 
 
 // prune is Prune of the groups for which a condition holds.
 func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most int64, args ...any) (int, error) {
+	in := p.gathered.In(t)
 	query := `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
 		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) AND ` + condition + ` ORDER BY last_seen, id LIMIT $3 + 0`
 
-	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), p.newestNow, most}, args...)...)
+	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), in.newest, most}, args...)...)
 	if err != nil {
 		return 0, err
 	}
 
-	maps.DeleteFunc(old, func(id int64, _ string) bool { return p.sums.groups[id] != nil }) // something of it waits to be written
+	maps.DeleteFunc(old, func(id int64, _ string) bool { return in.groups[id] != nil }) // something of it waits to be written
 
 	if len(old) == 0 {
 		return 0, nil
@@ -501,8 +508,8 @@ func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most in
 	}
 
 	for _, fingerprint := range old {
-		p.added[p.group(fingerprint).source]--
-		p.changed[fingerprint] = nil
+		in.added[p.group(in, fingerprint).source]--
+		in.changed[fingerprint] = nil
 	}
 
 	t.Touch()

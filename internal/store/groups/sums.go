@@ -96,17 +96,18 @@ func (s *sums) reopen(id int64, why failures.Reopening, at int64) {
 
 // RunsEnded counts, for the groups from which replayed runs came, how they
 // ended.
-func (p *Projection) RunsEnded(_ *db.Tx, runs []projection.EndedRun) error {
+func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
+	in := p.gathered.In(t)
 	for _, r := range runs {
-		if !p.exists(r.Origin) {
+		if !p.exists(in, r.Origin) {
 			continue
 		}
 
 		switch r.Outcome {
 		case operation.RunSucceeded:
-			p.sums.of(r.Origin).recovered++
+			in.of(r.Origin).recovered++
 		case operation.RunRelapsed:
-			p.sums.of(r.Origin).relapsed++
+			in.of(r.Origin).relapsed++
 		}
 	}
 
@@ -115,9 +116,9 @@ func (p *Projection) RunsEnded(_ *db.Tx, runs []projection.EndedRun) error {
 
 // exists reports whether a group is still there that was there before the
 // transaction.
-func (p *Projection) exists(id int64) bool {
+func (p *Projection) exists(in *gathered, id int64) bool {
 	fingerprint, known := p.fingerprints[id]
-	now, changed := p.changed[fingerprint]
+	now, changed := in.changed[fingerprint]
 	return known && (!changed || now != nil)
 }
 
@@ -140,7 +141,7 @@ func (p *Projection) flushGroups(t *db.Tx) error {
 	all := db.NewBatch(8, update+counts+jobs+from, where)
 	values := func(id int64, d *sum) []any { return []any{id, d.failures, d.replayed, d.recovered, d.relapsed} }
 
-	err := db.AddSums(t, some, p.sums.groups, func(id int64, d *sum) []any {
+	err := db.AddSums(t, some, p.gathered.In(t).groups, func(id int64, d *sum) []any {
 		if d.moved() {
 			return nil
 		}
@@ -150,7 +151,7 @@ func (p *Projection) flushGroups(t *db.Tx) error {
 		return err
 	}
 
-	return db.AddSums(t, all, p.sums.groups, func(id int64, d *sum) []any {
+	return db.AddSums(t, all, p.gathered.In(t).groups, func(id int64, d *sum) []any {
 		if !d.moved() {
 			return nil
 		}
@@ -166,14 +167,14 @@ func (d *sum) moved() bool { return d.dead != 0 || d.refused != 0 || d.retrying 
 func (p *Projection) flushHours(t *db.Tx) error {
 	rows := db.NewBatch(4, `INSERT INTO group_hours (group_id, hour, failures, final) VALUES `, ` ON CONFLICT (group_id, hour)
 		DO UPDATE SET failures = group_hours.failures + excluded.failures, final = group_hours.final + excluded.final`)
-	return db.AddSums(t, rows, p.sums.hours, func(k hourKey, n hourSum) []any { return []any{k.group, k.hour, n.failures, n.final} })
+	return db.AddSums(t, rows, p.gathered.In(t).hours, func(k hourKey, n hourSum) []any { return []any{k.group, k.hour, n.failures, n.final} })
 }
 
 // flushQueues counts failures by the queues of their jobs.
 func (p *Projection) flushQueues(t *db.Tx) error {
 	rows := db.NewBatch(4, `INSERT INTO group_queues (group_id, queue, source, failures) VALUES `,
 		` ON CONFLICT (group_id, queue) DO UPDATE SET failures = group_queues.failures + excluded.failures`)
-	return db.AddSums(t, rows, p.sums.queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, k.source, n} })
+	return db.AddSums(t, rows, p.gathered.In(t).queues, func(k queueKey, n int64) []any { return []any{k.group, k.queue, k.source, n} })
 }
 
 // keptHours is how much of a group's history is kept: a month.
@@ -193,8 +194,10 @@ func (p *Projection) flushNewest(t *db.Tx) error {
 			day = (SELECT sum(failures) FROM group_hours WHERE group_id = $1
 				AND hour > CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END / $5 - $6)
 		WHERE id = $1`
-	for _, id := range slices.Sorted(maps.Keys(p.sums.groups)) {
-		d := p.sums.groups[id]
+
+	groups := p.gathered.In(t).groups
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		d := groups[id]
 		if d.opened != "" {
 			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
 				return err

@@ -152,9 +152,10 @@ func (p *Projection) changed(t *db.Tx, was, is operation.State) {
 		return 0
 	}
 
-	p.delta += underWay(is) - underWay(was)
+	changes := p.changes.In(t)
+	changes.underWay += underWay(is) - underWay(was)
 	if was == operation.Running || was == operation.Paused {
-		p.ended = p.ended || is == operation.Finished || is == operation.Aborted
+		changes.ended = changes.ended || is == operation.Finished || is == operation.Aborted
 	}
 
 	t.Touch()

@@ -56,13 +56,21 @@ type Projection struct {
 	index    Index
 
 	underWay int64 // operations that collect, run or are paused, as of the last commit
-	delta    int64 // of the transaction that is under way
-	ended    bool  // an operation that had begun ended in that transaction
+	changes  *db.Slot[changes]
+}
+
+// changes are what a transaction changed of the operations as a whole.
+type changes struct {
+	underWay int64 // how many more of them are under way
+	ended    bool  // one that had begun has ended
 }
 
 // New returns a projection; Load reads what it knows in memory.
 func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, acts Acts, index Index) *Projection {
-	return &Projection{writer: writer, reader: reader, policies: policies, log: log, acts: acts, index: index}
+	return &Projection{
+		writer: writer, reader: reader, policies: policies, log: log, acts: acts, index: index,
+		changes: db.NewSlot(func() *changes { return new(changes) }),
+	}
 }
 
 // Load counts the operations that are under way.
@@ -78,17 +86,13 @@ func (p *Projection) Load(src db.Source) (err error) {
 func (p *Projection) UnderWay() int64 { return p.underWay }
 
 // Ended reports whether an operation that had begun has ended in this transaction.
-// Only code that the writer runs may call it.
-func (p *Projection) Ended() bool { return p.ended }
-
-// Begin starts a transaction.
-func (p *Projection) Begin() { p.delta, p.ended = 0, false }
+func (p *Projection) Ended(t *db.Tx) bool { return p.changes.In(t).ended }
 
 // Flush writes nothing: operations are written at once.
 func (p *Projection) Flush(*db.Tx) error { return nil }
 
 // Committed takes the count over.
-func (p *Projection) Committed(*db.Tx) { p.underWay += p.delta }
+func (p *Projection) Committed(t *db.Tx) { p.underWay += p.changes.In(t).underWay }
 
 // columns are those of an operation, and fields the places to which they go.
 const columns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,

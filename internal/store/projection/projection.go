@@ -22,7 +22,7 @@ type Move struct {
 }
 
 // Mover hears of every job that moves.
-type Mover interface{ Moved(m Move) }
+type Mover interface{ Moved(t *db.Tx, m Move) }
 
 // Failure is a failed attempt, or a job that came as a dead letter.
 type Failure struct {
@@ -115,9 +115,9 @@ func add[T any](all []T, projection any) []T {
 }
 
 // Moved tells the projections that a job moved.
-func (p *Projections) Moved(m Move) {
+func (p *Projections) Moved(t *db.Tx, m Move) {
 	for _, mover := range p.movers {
-		mover.Moved(m)
+		mover.Moved(t, m)
 	}
 }
 

@@ -24,9 +24,17 @@ type Policies struct {
 	mu      sync.RWMutex
 	decoded map[int64]effective
 	byText  map[PolicyText]int64
-	fresh   map[PolicyText]int64 // stored in the transaction that is under way
+	fresh   *db.Slot[storedPolicies]
 
 	newest atomic.Pointer[writtenPolicy]
+}
+
+// storedPolicies are those that a transaction has stored.
+type storedPolicies map[PolicyText]int64
+
+// NewPolicies returns policies of which nothing is known yet.
+func NewPolicies() *Policies {
+	return &Policies{fresh: db.NewSlot(func() *storedPolicies { return &storedPolicies{} })}
 }
 
 // writtenPolicy is a policy and how it is stored. It shares its slices with no one.
@@ -97,9 +105,11 @@ func (p *Policies) ID(t *db.Tx, text PolicyText) (int64, error) {
 		return id, nil
 	}
 
-	if id, ok := p.fresh[text]; ok {
+	fresh := *p.fresh.In(t)
+	if id, ok := fresh[text]; ok {
 		return id, nil
 	}
+
 	const insert = `INSERT INTO policies (policy, origins) VALUES ($1, $2)
 		ON CONFLICT (policy, origins) DO UPDATE SET policy = excluded.policy RETURNING id`
 
@@ -108,20 +118,17 @@ func (p *Policies) ID(t *db.Tx, text PolicyText) (int64, error) {
 		return 0, fmt.Errorf("store a policy: %w", err)
 	}
 
-	p.fresh[text] = id
+	fresh[text] = id
 
 	return id, nil
 }
-
-// Begin forgets policies of a transaction that failed.
-func (p *Policies) Begin() { p.fresh = map[PolicyText]int64{} }
 
 // Flush writes nothing: policies are stored at once.
 func (p *Policies) Flush(*db.Tx) error { return nil }
 
 // Committed remembers the policies of the transaction.
-func (p *Policies) Committed(*db.Tx) {
-	for text, id := range p.fresh {
+func (p *Policies) Committed(t *db.Tx) {
+	for text, id := range *p.fresh.In(t) {
 		p.add(id, text)
 	}
 }
@@ -168,8 +175,9 @@ func (p *Policies) get(src db.Source, id int64) (effective, error) {
 		return policy, fmt.Errorf("read policy %d: %w", id, err)
 	}
 
-	if _, writes := src.(*db.Tx); writes {
-		if _, open := p.fresh[text]; open { // a rollback would take it back
+	if t, writes := src.(*db.Tx); writes {
+		_, open := (*p.fresh.In(t))[text]
+		if open { // a rollback would take it back
 			return policy, nil
 		}
 	}

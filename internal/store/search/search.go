@@ -80,25 +80,30 @@ type Projection struct {
 	stale      atomic.Bool // the index was made by another redaction, or for another database
 	reindexing atomic.Bool // the index is being rebuilt and does not hold every failure yet
 
-	state  db.IndexState   // of the index, as the database says
-	read   int64           // the revision of the database after the newest failures were read
-	swept  int64           // how far the sweep has come: the number of a job
-	until  int64           // where it ends; 0: none is under way
-	room   int             // for so many more segments in the index, at least
-	failed map[int64]int64 // of the transaction that is under way: the newest execution by job
+	state  db.IndexState // of the index, as the database says
+	read   int64         // the revision of the database after the newest failures were read
+	swept  int64         // how far the sweep has come: the number of a job
+	until  int64         // where it ends; 0: none is under way
+	room   int           // for so many more segments in the index, at least
+	failed *db.Slot[failures]
 }
+
+// failures are the newest failed executions of a transaction, by their jobs.
+type failures map[int64]int64
 
 // New returns a projection; Load reads whether the index has to be rebuilt.
 func New(writer *db.Writer, reader *db.Reader, index db.Search, redact Redaction, log *slog.Logger) *Projection {
-	return &Projection{Search: index, writer: writer, reader: reader, log: log, redact: redact}
+	return &Projection{
+		Search: index, writer: writer, reader: reader, log: log, redact: redact,
+		failed: db.NewSlot(func() *failures { return &failures{} }),
+	}
 }
 
-// Begin starts a transaction.
-func (p *Projection) Begin() { p.failed = map[int64]int64{} }
-
 // Failed notes that a job failed again.
-func (p *Projection) Failed(_ *db.Tx, f projection.Failure) error {
-	p.failed[f.Job.Seq] = max(p.failed[f.Job.Seq], int64(f.Execution))
+func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
+	failed := *p.failed.In(t)
+	failed[f.Job.Seq] = max(failed[f.Job.Seq], int64(f.Execution))
+
 	return nil
 }
 
@@ -107,7 +112,7 @@ func (p *Projection) Failed(_ *db.Tx, f projection.Failure) error {
 func (p *Projection) Flush(t *db.Tx) error {
 	rows := db.NewBatch(2, `INSERT INTO search_backlog (job_seq, execution) VALUES `,
 		` ON CONFLICT (job_seq) DO UPDATE SET execution = excluded.execution`)
-	return db.AddSums(t, rows, p.failed, func(seq, execution int64) []any { return []any{seq, execution} })
+	return db.AddSums(t, rows, *p.failed.In(t), func(seq, execution int64) []any { return []any{seq, execution} })
 }
 
 // Committed has nothing to make known.

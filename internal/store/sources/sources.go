@@ -31,9 +31,6 @@ func New(writer *db.Writer, reader *db.Reader) *Projection {
 	return &Projection{writer: writer, reader: reader}
 }
 
-// Begin starts a transaction.
-func (*Projection) Begin() {}
-
 // Flush writes nothing: rows are written at once.
 func (*Projection) Flush(*db.Tx) error { return nil }
 
