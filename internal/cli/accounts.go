@@ -298,6 +298,7 @@ func (t *tokenCreate) Run(c Console) error {
 	if err != nil {
 		return usage.Errorf("--expires %s: %w", t.Expires, err)
 	}
+
 	var made apitype.TokenMade
 
 	err = t.do(c, accountRequest{

@@ -367,6 +367,7 @@ func (w *watcher) progress() {
 		fmt.Fprintln(w.Stdout, line)
 		return
 	}
+
 	const width = 30
 	full := int(width * (o.Total - o.Pending) / max(o.Total, 1))
 	fmt.Fprintf(w.Stdout, "\r\x1b[K[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", width-full), line)

@@ -14,6 +14,7 @@ func Text(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
+
 	const marker = "… [cut]"
 
 	cut := max(0, limit-len(marker))

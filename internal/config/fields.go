@@ -75,6 +75,7 @@ func (c *Config) readQueues(v value) error {
 		if err := job.CheckQueue(name); err != nil {
 			return v.wrong("%s", problem(err))
 		}
+
 		var q queue
 		err := v.fields(map[string]func(value) error{
 			"workers":     optional(&q.workers, workers),
@@ -125,6 +126,7 @@ func (c *Config) readTypes(v value) error {
 		if err := checkPattern(pattern, v); err != nil {
 			return err
 		}
+
 		var k kind
 		err := v.fields(map[string]func(value) error{
 			"policy": into(&k.policy, value.policy),
@@ -435,6 +437,7 @@ func (c *Config) readRedaction(v value) error {
 				if err := checkPattern(pattern, v); err != nil {
 					return err
 				}
+
 				var paths []string
 				err := hidden(&paths, onePath)(v)
 				o.Types[pattern] = paths

@@ -167,6 +167,7 @@ func (c *Config) link() error {
 	for field := range fields(retry.Patch{}) {
 		c.built.origins[field] = "built_in"
 	}
+
 	var err error
 	all := []error{c.linkPolicies()}
 

@@ -286,6 +286,7 @@ func readWebhook(v value) (w Webhook, err error) {
 	if err := v.mapping(); err != nil {
 		return w, err
 	}
+
 	var secrets []Secret
 	asks := v // for more than fits
 	tries := func(read func(value) error) func(value) error {

@@ -101,6 +101,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 	if err := v.mapping(); err != nil {
 		return err
 	}
+
 	var urls, works []Secret
 
 	secrets := secretFields(&urls)

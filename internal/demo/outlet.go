@@ -170,6 +170,7 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 		return ctx.Err()
 	case <-time.After(time.Duration(20+o.random.IntN(100)) * time.Millisecond):
 	}
+
 	const release = `INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES (?, ?, ?, ?, ?)`
 	broken, now := o.world.broken("warehouse"), time.Now()
 

@@ -229,6 +229,7 @@ func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 	if value == "" {
 		return f, nil
 	}
+
 	var other Filter
 
 	err := other.read(name, word{value: value}, now, map[string]bool{})

@@ -118,6 +118,7 @@ func hexLength(s string, from int) int {
 		}
 		return 0
 	}
+
 	const shortest = 8
 
 	n := run(s[from:], isHex)

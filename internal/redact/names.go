@@ -76,6 +76,7 @@ func (n *names) hide(name string) bool {
 	if !ascii(name) {
 		name = strings.ToLower(visible(name))
 	}
+
 	var buffer [maxKey]byte
 	var bounds [8]int
 

@@ -318,6 +318,7 @@ func (i *inspector) match(n *ast.BinaryNode, bytes int) {
 		i.refuse(n.Right, "a pattern must be a quoted literal")
 		return
 	}
+
 	var compiled *syntax.Prog
 
 	parsed, err := syntax.Parse(pattern.Value, syntax.Perl)

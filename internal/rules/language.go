@@ -60,6 +60,7 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 	if i.inspect(tree.Node); i.err != nil {
 		return nil, placed(i.err, source)
 	}
+
 	var mend mender
 
 	options := append(mend.options(),

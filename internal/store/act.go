@@ -186,6 +186,7 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 		if d.Problem == "" {
 			return s.accepted(t, from, d)
 		}
+
 		const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
 
 		t.Touch()
@@ -362,6 +363,7 @@ func (s *Store) apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	if err != nil {
 		return job.Job{}, err
 	}
+
 	const body = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
 	const update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
 

@@ -63,6 +63,7 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 		if err != nil {
 			return 0, err
 		}
+
 		var fresh []*mirrored
 
 		met := make(map[string]bool, len(all))

@@ -143,6 +143,7 @@ func (s *Store) leaveTrash(t *db.Tx, from []job.Job) error {
 	if len(trashed) == 0 {
 		return nil
 	}
+
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
 
 	return db.Wrap(t.ExecExactly(len(trashed), remove, db.Numbers(trashed)), "take jobs out of the trash")

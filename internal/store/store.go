@@ -116,6 +116,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		gathered: db.NewReusedSlot(newGathered, (*gathered).clear), refuses: o.Refuses, attached: o.Attached,
 		news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
+
 	var err error
 	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {
 		return nil, err

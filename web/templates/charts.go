@@ -142,6 +142,7 @@ func sparkLine(values []int64) string {
 	if len(values) < 2 {
 		return ""
 	}
+
 	const floor, ceiling = 17.0, 2.0
 
 	most := most(values)

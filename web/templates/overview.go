@@ -45,6 +45,7 @@ func counters(v Overview) []counterView {
 		"jobs_succeeded":          {class: "is-completed", icon: "completed", word: "Succeeded"},
 		"jobs_replayed":           {class: "is-accent", icon: "replay", word: "Replayed"},
 	}
+
 	var all []counterView
 	for i, c := range v.Snapshot.Totals.Counters() {
 		view := styles[c.Name]

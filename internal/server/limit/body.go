@@ -122,6 +122,7 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 		if err := w.expect(); err != nil {
 			return written, err
 		}
+
 		var n int
 		n, err = w.Writer.Write(p[:min(chunk, len(p))])
 		written, p = written+n, p[n:]

@@ -288,6 +288,7 @@ func (p *Pages) audit(c echo.Context) error {
 	} else if err != nil {
 		return err
 	}
+
 	var r reads
 	inTime(&r, &v.List)(p.View.Audit(c.Request().Context(), f, after, web.PageLimit))
 	v.Slow = r.slow

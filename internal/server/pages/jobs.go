@@ -261,6 +261,7 @@ func (p *Pages) jobPage(c echo.Context, d history.Detail, preview int, revealed 
 	if since, until, ok := p.Engine.Waiting(j.ID); ok && j.State == job.Active {
 		v.Waits, v.StuckSince, v.StuckUntil = true, since.UTC(), until.UTC()
 	}
+
 	var r reads
 	into(&r, &v.Trail)(p.Trail(c, j.ID))
 	inTime(&r, &v.Recent)(p.View.Recent(c.Request().Context(), j.Type, jobpage.RecentJobs))

@@ -284,6 +284,7 @@ func (p *Pages) chart(ctx context.Context, now time.Time, f filter.Filter) (*tem
 	default:
 		return nil, nil
 	}
+
 	var r reads
 	inTime(&r, &chart.Hour)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastHour()))
 	inTime(&r, &chart.Day)(p.View.Series(ctx, now, f.Queue, f.Type, queues.LastDay()))

@@ -305,6 +305,7 @@ func list[E any](begin, end byte, parts []E, levels int, write func(E) []byte) [
 	if levels <= 0 {
 		parts = nil
 	}
+
 	var b bytes.Buffer
 	b.WriteByte(begin)
 

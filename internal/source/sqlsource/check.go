@@ -145,6 +145,7 @@ func (o *Origin) others(ctx context.Context, r *source.Report) error {
 	if o.preset.Others == nil {
 		return nil
 	}
+
 	var groups []string
 
 	total := 0

@@ -82,6 +82,7 @@ func (p *Projection) flushHeld(t *db.Tx) error {
 	if err != nil || len(fewer) == 0 {
 		return err
 	}
+
 	const forget = `DELETE FROM held WHERE n = 0 AND (queue, type) IN (SELECT value ->> 0, value ->> 1 FROM json_each($1))`
 
 	return t.Run(forget, db.Rows(fewer))
@@ -101,6 +102,7 @@ func (p *Projection) flushMinutes(t *db.Tx) error {
 	if err != nil || newest == p.minute {
 		return err
 	}
+
 	const forget = `DELETE FROM minutes WHERE minute < $1`
 
 	return t.Run(forget, newest-keptMinutes)
@@ -128,6 +130,7 @@ func (p *Projection) loadMinutes(src db.Source) (err error) {
 	if p.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`); err != nil {
 		return err
 	}
+
 	const query = `SELECT minute, sum(succeeded), sum(failed), sum(requeued), sum(failed_permanently), sum(dlq_failed), sum(replayed)
 		FROM minutes WHERE minute > $1 GROUP BY minute`
 

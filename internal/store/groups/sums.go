@@ -186,7 +186,6 @@ const keptHours = 31 * 24
 // oldest hours.
 func (p *Projection) flushNewest(t *db.Tx) error {
 	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
-
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
 			sample_seq = CASE WHEN last_seen <= $2 THEN $3 ELSE sample_seq END,

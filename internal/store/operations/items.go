@@ -75,6 +75,7 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 	if err != nil {
 		return nil, "", err
 	}
+
 	const columns = `seq, queue, source, type, state, letter, held, run, group_id, changed_at`
 	query, args := rows.Select(p.index, columns, "", f, after, collectChunk-1)
 	all = make([]workItem, 0, collectChunk)

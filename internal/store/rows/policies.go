@@ -163,6 +163,7 @@ func (p *Policies) get(src db.Source, id int64) (effective, error) {
 	if ok {
 		return policy, nil
 	}
+
 	const query = `SELECT policy, origins FROM policies WHERE id = $1`
 	var text PolicyText
 

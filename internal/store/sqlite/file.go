@@ -158,6 +158,7 @@ func rollBack(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+
 	var tables int
 	const query = `SELECT count(*) FROM sqlite_schema`
 

@@ -193,6 +193,7 @@ func checkSchema(ctx context.Context, copied, from string) error {
 	if err != nil {
 		return err
 	}
+
 	var there schema
 
 	err = there.read(func(each func(*sql.Rows) error) error { return db.Scan(pool.QueryContext(ctx, schemaQuery))(each) })

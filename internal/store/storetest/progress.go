@@ -149,6 +149,7 @@ func Operation_IsAudited(k *kit) {
 	for _, e := range log {
 		lines = append(lines, fmt.Sprintf("%s by %s, %d: %s", e.Action, e.Actor.Name, e.Count, e.Filter))
 	}
+
 	const filter = "state:dead_letter queue:orders"
 	k.same("the log", lines, []string{
 		"operation.finish by ana, 10: " + filter,

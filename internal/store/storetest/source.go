@@ -233,6 +233,7 @@ func Source_ActsEndTogether(k *kit) {
 		{State: source.Done}, {State: source.Refused, Why: "it may not"}, {State: source.Done, Why: "it has died again since"},
 		{State: source.Gone}, {State: source.Done}, {State: source.Unknown, Why: "the line broke"},
 	}
+
 	var page []source.Record
 	for i := range said {
 		page = append(page, k.deadAt(strconv.Itoa(i)))

@@ -145,6 +145,7 @@ func enqueueBody(j job.Job) string {
 	if len(j.Payload) > maxCurlPayload || !utf8.Valid(j.Payload) || !rawjson.Valid(j.Payload) {
 		return ""
 	}
+
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"type":%s,"queue":%s`, quoteJSON(j.Type), quoteJSON(j.Queue))
 	fmt.Fprintf(&b, `,"policy":%s`, wire.EncodePolicy(j.Policy))
