@@ -201,7 +201,7 @@ func (b *bench) later(l letter) {
 // if the system keeps it then, and else that the system has it.
 func (b *bench) ends(l letter) {
 	b.Helper()
-	want := "pending"
+	want := "returned"
 	if b.keeps {
 		want = "completed"
 	}
