@@ -480,7 +480,9 @@ func TestMigrations_WhatASourceHasBackIsReturned(t *testing.T) {
 		INSERT INTO replays SELECT seq, 1, 'discarded', 'attempts_exhausted', 0, 70, 'ana', 0, 0 FROM jobs WHERE run = 2;
 		INSERT INTO source_acts (source, job_seq, run, kind, mode, state, asked_at, ended_at, by, operation_id, why) VALUES
 			('shop', 2, 2, 'replay', '', 'asked', 70, 0, 'ana', 0, ''), ('shop', 3, 2, 'replay', '', 'done', 70, 73, 'ana', 0, ''),
-			('shop', 4, 2, 'replay', '', 'done', 70, 74, 'ana', 0, '')`)
+			('shop', 4, 2, 'replay', '', 'done', 70, 74, 'ana', 0, '');
+		INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard, created_at, created_by, key)
+			VALUES ('discard', 'finished', 'state:pending queue:orders@shop', 0, 65, '', 0, 0, 0, 0, 0, 65, 'ana', '')`)
 
 	s := open(t, Options{Database: sqlite.File{Path: path}})
 	for id, want := range map[string]string{
@@ -492,6 +494,10 @@ func TestMigrations_WhatASourceHasBackIsReturned(t *testing.T) {
 		if got := fmt.Sprintf("%s in run %d, %s, '%s'", d.Job.State, d.Job.Run, d.Job.Source, d.Job.Worker); got != want {
 			t.Errorf("%s is %s, want %s", id, got, want)
 		}
+	}
+	o, err := s.Operations.Get(t.Context(), 1)
+	if err != nil || o.Filter != "state:returned queue:orders@shop" {
+		t.Errorf("the scope of the operation is %q, %v", o.Filter, err)
 	}
 	for status, want := range map[job.State]int{job.Returning: 1, job.Returned: 2} {
 		page, err := s.Jobs(t.Context(), filter.Filter{Status: job.Status(status), Source: "shop"}, filter.Cursor{}, 9)

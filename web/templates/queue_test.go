@@ -167,3 +167,13 @@ func TestQueues_PauseAddsNoLineToARow(t *testing.T) {
 		t.Error("no queue is paused")
 	}
 }
+
+// What only jobs of a source can be is said of the queue of a source alone.
+func TestQueue_OfOursHasNoStatesOfSources(t *testing.T) {
+	for name, want := range map[string]bool{"queue": false, "queue-paused": false, "queue-source": true} {
+		said := text(parse(t, pages()[name]).root)
+		if got := strings.Contains(said, "Returning"); got != want {
+			t.Errorf("%s tells of jobs on the way to a source: %t", name, got)
+		}
+	}
+}

@@ -47,8 +47,8 @@ func LiveStates() []job.State {
 	return []job.State{job.Scheduled, job.Returning, job.Returned, job.Available, job.Active, job.Retryable}
 }
 
-// columnStates are the live states that have a column of their own. A job seldom stays in the
-// one that has none for longer than a second; the bar of its queue shows it.
+// columnStates are the live states that have a column of their own. Jobs on the way to their
+// source are counted with those that it has.
 func columnStates() []job.State {
 	return slices.DeleteFunc(LiveStates(), func(s job.State) bool { return s == job.Returning })
 }

@@ -67,7 +67,7 @@ func sourceStates(all map[string]page) {
 	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []source.Unattached{{Name: "old-shop", Letters: 4120, Waiting: 12}, {Name: "legacy", Letters: 3}}}
 	f.Outdated = []source.Health{legacy()}
 	all["sources"] = sourcepage.List{Frame: f, Sources: []sourcepage.Source{
-		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Handed: 12},
+		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Returning: 2, Returned: 12},
 		{Health: quarantined(), Queues: queues},
 	}}
 	act := func(n int64, kind source.Kind, state source.State, why string) source.Act {
@@ -76,7 +76,7 @@ func sourceStates(all map[string]page) {
 		return a
 	}
 	all["source"] = sourcepage.View{
-		Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: shop(), Queues: queues, Handed: 12},
+		Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: shop(), Queues: queues, Returning: 2, Returned: 12},
 		Acts: []source.Act{
 			act(9, source.Replay, source.Unknown, "the process ended while the source was told, and the record lies there no more"),
 			act(1, source.Replay, source.Begun, ""), act(2, source.Replay, source.Done, ""), act(3, source.Discard, source.Done, ""),

@@ -108,10 +108,11 @@ func (a *API) sourceReports(name string) string {
 }
 
 // Letters counts the dead letters of a source by its queues, and the jobs that were
-// replayed there and have not come back.
-func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, handed int64, err error) {
+// replayed there and have not come back: those of which the source has still to be told, and
+// those that it has.
+func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, returning, returned int64, err error) {
 	letters, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
-	return letters.Facets.Queues, letters.States[job.Status(job.Returning)] + letters.States[job.Status(job.Returned)], err
+	return letters.Facets.Queues, letters.States[job.Status(job.Returning)], letters.States[job.Status(job.Returned)], err
 }
 
 // Unattached is what is left of each source that is no longer attached, the one with the most
@@ -152,7 +153,7 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 
 // sourceOf is an attached source, and how it fares.
 func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, error) {
-	queues, handed, err := a.Letters(ctx, h.Name)
+	queues, returning, returned, err := a.Letters(ctx, h.Name)
 
 	return apitype.Source{
 		Name:         h.Name,
@@ -171,7 +172,7 @@ func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, er
 		Queues: mapped(queues, func(q filter.NameCount) apitype.SourceQueue {
 			return apitype.SourceQueue{Name: q.Name, DeadLetters: q.Count}
 		}),
-		Handed: handed,
+		Handed: returning + returned,
 	}, err
 }
 

@@ -320,7 +320,7 @@ func (*Projection) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "counts of error groups match their jobs", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
 				SELECT group_id, sum(letter = 'stored') AS lie, sum(letter = 'refused') AS turned_away,
-					sum(state IN ('scheduled', 'pending', 'available', 'active', 'retryable')) AS wait
+					sum(state IN ('scheduled', 'returning', 'returned', 'available', 'active', 'retryable')) AS wait
 				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
 			WHERE dead <> coalesce(lie, 0) OR refused <> coalesce(turned_away, 0) OR retrying <> coalesce(wait, 0)`},
 		{What: "the error group of every job exists",

@@ -72,8 +72,13 @@ function patchRow(row, job) {
   return moved || gone !== was;
 }
 
-// Among jobs that failed, one that succeeded has recovered.
-const badgeOf = (row, { status }) => (status === "completed" && kept(row).includes("retryable") ? "recovered" : status);
+// Among jobs that failed, one that succeeded has recovered. Of a returned job without a source
+// it is unknown whether its source has it.
+function badgeOf(row, { status, source }) {
+  if (status === "completed" && kept(row).includes("retryable")) return "recovered";
+  if (status === "returned" && !source) return "doubt";
+  return status;
+}
 
 /** Shows a state; returns whether it is another one. */
 function setBadge(cell, name, job) {

@@ -195,6 +195,10 @@ func (v View) statuses() []job.Status {
 
 	var all []job.Status
 	for _, s := range templates.LiveStates() {
+		if s == job.Returning || s == job.Returned { // which only jobs of a source are
+			continue
+		}
+
 		all = append(all, job.Status(s))
 		if s == job.Available {
 			all = append(all, job.StatusHeld)

@@ -32,7 +32,9 @@ func (v List) waits() bool {
 type Source struct {
 	source.Health
 	Queues []filter.NameCount // of dead letters, the most first
-	Handed int64              // jobs that were replayed and have not come back
+
+	Returning int64 // jobs that were replayed, of which the source has still to be told
+	Returned  int64 // jobs that it has back and that have not come back
 }
 
 // View is the page of one source.
@@ -182,7 +184,7 @@ func (s Source) inQueue(queue string) filter.Filter {
 	return filter.Filter{Status: job.StatusDeadLetter, Queue: queue}
 }
 
-// handed selects the jobs that were replayed and have not come back.
-func (s Source) handed() filter.Filter {
-	return filter.Filter{Status: job.Status(job.Returned), Source: s.Name}
+// in selects the source's jobs in a state.
+func (s Source) in(state job.State) filter.Filter {
+	return filter.Filter{Status: job.Status(state), Source: s.Name}
 }

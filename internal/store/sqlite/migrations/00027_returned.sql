@@ -24,6 +24,7 @@ UPDATE operation_scope SET source = substr(queue, instr(queue, '@') + 1) WHERE i
 UPDATE jobs SET state = CASE worker WHEN '' THEN 'returning' ELSE 'returned' END,
         list_state = CASE worker WHEN '' THEN 'returning' ELSE 'returned' END
     WHERE list_state = 'pending' AND list_state <> '';
+UPDATE operations SET filter = replace(filter, 'state:pending', 'state:returned') WHERE instr(filter, 'state:pending') > 0;
 DELETE FROM depths WHERE status = 'pending';
 INSERT INTO depths (queue, status, n)
     SELECT queue, state, count(*) FROM jobs WHERE state IN ('returning', 'returned') AND list_state <> '' GROUP BY queue, state;
