@@ -21,6 +21,7 @@ var oddWords = []struct{ odd, plain string }{
 	{`\bby (itself|themselves)\b`, "automatically"},
 	{`(failed|fails?|failure) for good|gone for good`, "permanently"},
 	{`\bfor ever\b`, "forever"},
+	{`\blies? there\b`, "is there, is at the source"},
 	{`\banew\b`, "again, from the start; to rebuild"},
 	{`comes? into being`, "is created"},
 	{`\b(is|are) no (qualifier|value|number|duration|time|path|pattern|character|terminal|text|failure|json)\b`, "is not a"},
@@ -78,9 +79,9 @@ func prose(t *testing.T) map[string]string {
 			return true
 		})
 	}
-	for _, top := range []string{"../web", "../docs", "../deploy", "../README.md", "../SECURITY.md", "../CONTRIBUTING.md"} {
+	for _, top := range []string{"../web", "../docs", "../deploy", "../README.md", "../SECURITY.md", "../CONTRIBUTING.md", "../internal/server/api/openapi.json"} {
 		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !slices.Contains([]string{".templ", ".js", ".md"}, filepath.Ext(path)) {
+			if err != nil || d.IsDir() || !slices.Contains([]string{".templ", ".js", ".md", ".json"}, filepath.Ext(path)) {
 				return err
 			}
 			text, err := os.ReadFile(path)
@@ -105,6 +106,7 @@ var archaic = []struct{ odd, plain string }{
 	{`\bwho(m)?ever\b`, "the user who, a client that, the caller"},
 	{`\banew\b`, "again; to rebuild"},
 	{`\bfor ever\b`, "forever, indefinitely"},
+	{`\bfor good\b`, "permanently"},
 	{`\b(takes?|took|taken) note\b`, "records, remembers"},
 	{`\bby (itself|themselves)\b`, "automatically, alone"},
 	{`\bfarewell\b`, "rejection"},

@@ -114,7 +114,7 @@ func machine() string {
 	return fmt.Sprintf("%d cores, Linux %s", runtime.NumCPU(), version)
 }
 
-// diskSyncs returns how often a second the disk takes 4 kB for good, as a commit
+// diskSyncs returns how often a second the disk takes 4 kB permanently, as a commit
 // needs it.
 func diskSyncs(path string) (float64, error) {
 	const n, page = 200, 4096

@@ -48,7 +48,7 @@ type Group struct {
 	Replayed int64 `json:"replayed"`
 	// Of the replayed ones, how many next runs succeeded.
 	Recovered int64 `json:"recovered"`
-	// Of the replayed ones, how many next runs failed for good again.
+	// Of the replayed ones, how many next runs failed permanently again.
 	Relapsed int64 `json:"relapsed"`
 	// The queues of the jobs, the one with the most failures first.
 	Queues []QueueFailures `json:"queues,omitempty"`

@@ -228,7 +228,7 @@ type DeadLetter struct {
 	Error string `json:"error"`
 	// The class of the last error.
 	Exception string `json:"exception"`
-	// When the run failed for good.
+	// When the run failed permanently.
 	FailedAt Time `json:"failed_at,omitzero"`
 	// The queue that the job was in.
 	OriginalQueue string `json:"original_queue"`

@@ -22,7 +22,7 @@ type Operation struct {
 	RelapsedOf int64 `json:"relapsed_of,omitzero"`
 	// Jobs that changed later are not among its jobs.
 	Until Time `json:"until"`
-	// Jobs a second; 0: as fast as possible.
+	// Jobs a second; 0: no limit.
 	Rate float64 `json:"rate"`
 	// Instead of a rate: the time over which the jobs are spread.
 	Spread Duration `json:"spread,omitzero"`
@@ -52,7 +52,7 @@ type Operation struct {
 	Failed int64 `json:"failed"`
 	// Of the replayed ones, how many succeeded.
 	Succeeded int64 `json:"succeeded"`
-	// Of the replayed ones, how many failed for good again.
+	// Of the replayed ones, how many failed permanently again.
 	Relapsed int64 `json:"relapsed"`
 	// Of the replayed ones, how many were cancelled or discarded.
 	Dropped int64 `json:"dropped"`
@@ -98,7 +98,7 @@ type OperationDetail struct {
 type Progress struct {
 	// Of the canary, how many succeeded.
 	CanarySucceeded int64 `json:"canary_succeeded"`
-	// Of the canary, how many failed for good again.
+	// Of the canary, how many failed permanently again.
 	CanaryRelapsed int64 `json:"canary_relapsed"`
 	// Of the canary, how many were cancelled or discarded.
 	CanaryDropped int64 `json:"canary_dropped"`
@@ -152,7 +152,7 @@ type CanaryCause struct {
 	Cause
 	// How many succeeded.
 	Succeeded int64 `json:"succeeded"`
-	// How many failed for good again.
+	// How many failed permanently again.
 	Relapsed int64 `json:"relapsed"`
 	// How many were cancelled or discarded.
 	Dropped int64 `json:"dropped"`
@@ -287,7 +287,7 @@ type PaceRequest struct {
 
 // RateRequest says how fast an operation works.
 type RateRequest struct {
-	// Jobs a second; 0: as fast as possible.
+	// Jobs a second; 0: no limit.
 	Rate *float64 `json:"rate,omitzero" want:"a number of jobs a second"`
 	// Instead of a rate: the time over which to spread the jobs.
 	Spread *Duration `json:"spread,omitzero"`

@@ -26,7 +26,7 @@ type Queue struct {
 	Workers *int `json:"workers,omitzero"`
 	// How many jobs are running.
 	Running *int `json:"running,omitzero"`
-	// Jobs that fail for good become dead letters.
+	// Jobs that fail permanently become dead letters.
 	DeadLetter *bool `json:"dead_letter,omitzero"`
 	// The host to which dead letters are sent.
 	Forward string `json:"forward,omitzero"`

@@ -224,7 +224,7 @@ func (p *pruner) daily(words string, args ...any) {
 	p.log.Warn(words, args...)
 }
 
-// tell logs what was removed for good.
+// tell logs what was removed permanently.
 func (p *pruner) tell(done retention.Pruned) {
 	for _, kind := range retention.Kinds() {
 		if n := done.Of(kind); kind == retention.Excess && n > 0 {

@@ -281,7 +281,7 @@ func discover(address string, queues []string) (found []fit, nothing []string, e
 	}
 
 	if len(found) == 0 {
-		err = fmt.Errorf("no preset fits what lies there under the usual names. Nothing found for: %s. "+
+		err = fmt.Errorf("no preset fits what is there under the usual names. Nothing found for: %s. "+
 			"Tables and keys with other names can be named in redrive.yaml, see docs/sources.md", strings.Join(nothing, ", "))
 		if last != nil {
 			err = fmt.Errorf("%w. The last answer was: %w", err, last)

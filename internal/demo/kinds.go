@@ -166,7 +166,7 @@ func imageThumbnail() kind {
 	}
 }
 
-// orderImport fails for good: no repetition mends a payload.
+// orderImport fails permanently: no repetition mends a payload.
 func orderImport() kind {
 	return kind{
 		typ: "order.import", queue: "imports", share: 0.03, work: [2]time.Duration{20 * time.Millisecond, 90 * time.Millisecond},

@@ -163,7 +163,7 @@ func (o *Outlet) reserve(ctx context.Context, now time.Time) (j outletJob, err e
 }
 
 // work runs a job for a moment. It is deleted when it succeeds, put back when the
-// warehouse does not answer, and has failed for good after its last attempt.
+// warehouse does not answer, and has failed permanently after its last attempt.
 func (o *Outlet) work(ctx context.Context, j outletJob) error {
 	select {
 	case <-ctx.Done():
@@ -188,7 +188,7 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 	})
 }
 
-// fail writes down that a job has failed for good.
+// fail writes down that a job has failed permanently.
 func fail(ctx context.Context, t *sql.Tx, j outletJob, at time.Time) error {
 	const insert = `INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
 		VALUES (?, 'database', ?, ?, ?, ?)`

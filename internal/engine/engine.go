@@ -97,7 +97,7 @@
 // pauses, without new claims until it is written. When the store refuses one
 // outcome for its own fault, the others are written without it; that one is then
 // written without its texts, or quarantined (see refused.go). When the store says that it
-// is broken the engine stops claiming for good and says so (see [Engine.Err]).
+// is broken the engine stops claiming permanently and says so (see [Engine.Err]).
 //
 // # Shortages
 //

@@ -102,7 +102,7 @@ type Group struct {
 	Retrying   int64              // jobs that are not over and failed so last
 	Replayed   int64              // runs of it that were replayed
 	Recovered  int64              // of these, next runs that succeeded
-	Relapsed   int64              // and those that failed for good again
+	Relapsed   int64              // and those that failed permanently again
 	Queues     []filter.NameCount // with the most failures first
 	LastDay    []int64            // failures in the last 24 hours by the clock, oldest first
 }

@@ -59,7 +59,7 @@ const (
 	Active    State = "active"    // a worker holds its lease
 	Retryable State = "retryable" // failed, waits for its next attempt
 	Completed State = "completed" // succeeded
-	Discarded State = "discarded" // failed for good; see Letter
+	Discarded State = "discarded" // failed permanently; see Letter
 	Cancelled State = "cancelled" // a person took it back before it ended
 )
 

@@ -311,7 +311,7 @@ type RunOutcome string
 
 const (
 	RunSucceeded RunOutcome = "succeeded"
-	RunRelapsed  RunOutcome = "relapsed"  // it failed for good again
+	RunRelapsed  RunOutcome = "relapsed"  // it failed permanently again
 	RunDropped   RunOutcome = "dropped"   // a person ended it, or replayed the job once more
 	RunUnknown   RunOutcome = "unknown"   // it is unknown whether the job's source began it; what is learned later takes its place
 	RunUnsettled RunOutcome = "unsettled" // in filters: it has not ended yet

@@ -366,7 +366,7 @@ func (l *again) settled() {
 			l.Errorf("the %s of %s is %s (%s), and it is in %q", a.Kind, id, a.State, a.Why, at)
 		}
 		if dead := l.typed(a.Type).Status() == job.StatusDeadLetter; dead != lies {
-			l.Errorf("%s lies there: %v; its job is %s", id, lies, l.typed(a.Type).Status())
+			l.Errorf("%s is there: %v; its job is %s", id, lies, l.typed(a.Type).Status())
 		}
 	}
 }

@@ -68,7 +68,7 @@ func outcomes(acts []source.Act, found []source.Result) (again []int64, ended []
 		case !discards && r.State == source.Changed: // the job ran, and died again
 			r.State, r.Why = source.Done, ""
 		case r.State == source.Gone:
-			r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record lies there no more"
+			r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record is no longer there"
 		}
 
 		ended = append(ended, r)

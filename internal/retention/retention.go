@@ -124,7 +124,7 @@ type Part struct {
 	Queue string
 }
 
-// Pruned counts what a sweep removed for good.
+// Pruned counts what a sweep removed permanently.
 type Pruned struct {
 	Jobs   map[Part]int64
 	Items  int // of operations

@@ -40,7 +40,7 @@ const (
 	month = 30 * 24 * time.Hour // that they are spread over
 )
 
-// Write enqueues the jobs and runs them: Dead of them fail for good, one in
+// Write enqueues the jobs and runs them: Dead of them fail permanently, one in
 // twenty of the others fails once before it succeeds. progress is told how many
 // of all jobs are over.
 func (c Plan) Write(ctx context.Context, store Store, index Index, progress func(done, all int)) error {

@@ -16,7 +16,7 @@ import (
 	"redrive/internal/store/sqlite"
 )
 
-// dead enqueues jobs that fail for good, and returns them.
+// dead enqueues jobs that fail permanently, and returns them.
 func dead(t *testing.T, s *Store, n int) []job.Job {
 	t.Helper()
 	for range n {

@@ -42,7 +42,7 @@ func hiding(t *testing.T, path string, words ...string) Options {
 	}
 }
 
-// failWith lets n jobs fail for good, and sets one aside that never ran.
+// failWith lets n jobs fail permanently, and sets one aside that never ran.
 func failWith(t *testing.T, s *Store, n int, text string) {
 	t.Helper()
 	setAside(t, s, text)

@@ -24,7 +24,7 @@
 // by a newer claim, a cancellation or a replay: it is reported as stale, and
 // nothing of it is written. The statements name the execution all the same. When
 // they then meet another number of rows than memory promised, another program has
-// written to the database, and the store stops for good.
+// written to the database, and the store stops permanently.
 //
 // The store never reads a clock: times are passed in.
 package store

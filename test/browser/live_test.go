@@ -142,7 +142,7 @@ func TestLive_ATickMeansItsRun(t *testing.T) {
 }
 
 // After a replay the row says how the run fares, and offers no other replay until it
-// failed for good.
+// failed permanently.
 func TestLive_ARowFollowsItsReplay(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)

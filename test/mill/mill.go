@@ -130,7 +130,7 @@ func (m *Mill) Act(id, action, body string) {
 	}
 }
 
-// Letters fails count jobs for good and returns when all are dead letters.
+// Letters lets count jobs fail permanently and returns when all are dead letters.
 func (m *Mill) Letters(count int) []string {
 	m.T.Helper()
 	return m.LettersOf(count, "corn.ground")

@@ -78,7 +78,7 @@ func sourceStates(all map[string]page) {
 	all["source"] = sourcepage.View{
 		Frame: frame("sources", "shop"), Source: sourcepage.Source{Health: shop(), Queues: queues, Returning: 2, Returned: 12},
 		Acts: []source.Act{
-			act(9, source.Replay, source.Unknown, "the process ended while the source was told, and the record lies there no more"),
+			act(9, source.Replay, source.Unknown, "the process ended while the source was told, and the record is no longer there"),
 			act(1, source.Replay, source.Begun, ""), act(2, source.Replay, source.Done, ""), act(3, source.Discard, source.Done, ""),
 			act(4, source.Replay, source.Gone, ""), act(5, source.Replay, source.Changed, "it has died again since"),
 			act(6, source.Replay, source.Replaced, "duplicate key value violates unique constraint"), act(7, source.Discard, source.Refused, "permission denied for table river_job"),

@@ -119,7 +119,7 @@ var parameters = func() map[string]string {
 		if all[q.Name] == "" {
 			all[q.Name] = "Narrows the list."
 			if q.Example != "" {
-				all[q.Name] = "Narrows the list, as " + q.Example + " does in a filter."
+				all[q.Name] = "Narrows the list in the same way as " + q.Example + " in a filter."
 			}
 		}
 	}

@@ -396,7 +396,7 @@ func (v *View) ResumePassed(ctx context.Context, now time.Time, id int64, by aud
 	return v.changed(v.store.Operations.ResumePassed(ctx, now, id, by))
 }
 
-// AbortOperation ends an operation for good.
+// AbortOperation ends an operation, which cannot be resumed.
 func (v *View) AbortOperation(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return v.changed(v.store.Operations.Abort(ctx, now, id, by))
 }

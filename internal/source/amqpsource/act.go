@@ -119,7 +119,7 @@ func (d *acting) on(ctx context.Context, queue string, acts []source.Act) (all [
 
 // halfway says what is known of a replay that ended between its copy and its dead letter.
 const halfway = "the message was copied to its queue, and the connection broke before its dead letter was removed for certain. " +
-	"If it still lies there, discard it"
+	"If it is still there, discard it"
 
 // one carries out one act on a message that is held, or says why not.
 func (d *acting) one(h *held, a source.Act) (source.Result, error) {
@@ -243,7 +243,7 @@ func (h *held) trace(a source.Act) source.Result {
 		r.State, r.Why = source.Unknown, beyond
 	case a.Kind == source.Replay && a.State == source.Begun:
 		r.State = source.Unknown
-		r.Why = "the process or the connection ended while the message was copied. It lies there as before, and a copy may be in its queue"
+		r.Why = "the process or the connection ended while the message was copied. It is there as before, and a copy may be in its queue"
 	}
 
 	return r

@@ -300,7 +300,7 @@ func (o *Origin) outcome(c call, answer *redis.Cmd) (source.Result, error) {
 	case n == preset.Changed:
 		r.State, r.Why = source.Changed, "it has died again since"
 	case n == preset.Missing:
-		r.State, r.Why = source.Refused, "its hash is missing: only its name lies there"
+		r.State, r.Why = source.Refused, "its hash is missing: only its name is there"
 	case n == preset.Refused:
 		r.State, r.Why = source.Refused, o.preset.Refused
 	case n == preset.Replaced:

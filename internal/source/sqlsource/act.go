@@ -379,7 +379,7 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 	case source.Asked:
 		r.State, r.Why = source.Refused, o.preset.Refused
 		if r.Why == "" {
-			r.Why = "The record lies there unchanged, but the statement of the preset does not match it."
+			r.Why = "The record is there unchanged, but the statement of the preset does not match it."
 		}
 	}
 

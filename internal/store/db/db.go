@@ -23,7 +23,7 @@
 // (fault.ErrUnsafe), [Health.Problem] says so, and the writer tries every second to
 // write something that changes nothing. After an I/O error (fault.ErrBroken), and
 // when the database turns out to be damaged (fault.ErrCorrupt), the writer stops
-// for good: it is unknown what the disk holds, and each write could do more harm.
+// permanently: it is unknown what the disk holds, and each write could do more harm.
 package db
 
 import (

@@ -111,7 +111,7 @@ func scope(o operation.Operation) (filter.Filter, error) {
 }
 
 // relapses reads the next runs that another operation replayed and that failed
-// for good again.
+// permanently again.
 func (p *Projection) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`

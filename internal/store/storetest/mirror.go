@@ -295,7 +295,7 @@ func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
 	k.pass(time.Minute)
 	lying, err := k.Sources.PresentKeys(k.ctx, "shop", k.now, 0, 10)
 	k.check(err)
-	k.same("what lies there", []any{len(lying), lying[0].Key}, []any{1, "7"})
+	k.same("what is there", []any{len(lying), lying[0].Key}, []any{1, "7"})
 	records, err := k.Sources.Present(k.ctx, []int64{lying[0].Seq})
 	k.check(err)
 	k.same("its record", []any{len(records), records[0].Seq, records[0].Witness, string(records[0].Raw)}, []any{1, j.Seq, r.Witness, string(r.Raw)})

@@ -216,7 +216,7 @@ func (p *past) step(t *rapid.T) {
 	}
 }
 
-// die lets a new job fail for good.
+// die lets a new job fail permanently.
 func (p *past) die(t *rapid.T, d job.Delivery) {
 	j := in(rapid.SampledFrom([]string{"orders", "mail"}).Draw(t, "queue"))
 	j.Type = rapid.SampledFrom([]string{"email.send", "report"}).Draw(t, "type")

@@ -32,7 +32,7 @@ func (k *kit) fill() {
 	k.check(err)
 }
 
-// failing settles a new job that failed so, for good.
+// failing settles a new job that failed so, permanently.
 func (k *kit) failing(j job.Job, typ, message string) job.Job {
 	k.Helper()
 

@@ -56,7 +56,7 @@ func Source_AReplayIsAskedOfIt(k *kit) {
 	k.same("begun", len(begun), 1)
 	k.answer(act, source.Done, "")
 	k.same("the job", k.job(j.ID).State, job.Returned)
-	k.same("it lies there", k.detail(j.ID).Mirrored.Lies, false)
+	k.same("it is there", k.detail(j.ID).Mirrored.Lies, false)
 	k.same("replayed", k.Snapshot().Totals, job.Totals{Replayed: 1})
 	_, err = k.Cancel(k.ctx, k.now, j.ID, 2, eve)
 	k.conflict(err)
@@ -109,7 +109,7 @@ func Source_ARefusedReplayComesBack(k *kit) {
 	k.same("the job", []any{got.Job.Status(), got.Job.Run, got.Job.Error, got.Job.Attempts}, []any{job.StatusDeadLetter, 2, r.Error, 3})
 	k.same("its group", got.Job.Group, j.Group)
 	k.same("why", got.Letters[1].Problem, "no rights")
-	k.same("it lies there", got.Mirrored.Lies, true)
+	k.same("it is there", got.Mirrored.Lies, true)
 	k.mirror(0, r)
 }
 

@@ -763,7 +763,7 @@ func cancelledAnswer(v View) templ.Component {
 	})
 }
 
-// discardedAnswer says how a job ended that failed for good.
+// discardedAnswer says how a job ended that failed permanently.
 func discardedAnswer(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -94,7 +94,7 @@ func sourceAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case j.Letter == job.LetterStored && refusedReplay(v) != "":
-			templ_7745c5c3_Err = answers(v, name+" did not take the replay", ", %v: %v. The dead letter still lies there.", ago, refusedReplay(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, name+" did not take the replay", ", %v: %v. The dead letter is still there.", ago, refusedReplay(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
