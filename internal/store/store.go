@@ -10,9 +10,9 @@
 //	accounts    users, sessions, tokens and the audit log
 //	sources     the dead letters of other queues, and what those are asked to do
 //
-// The core tells them what happens (package projection), and they write what they
-// gathered in the same transaction (package db). A new projection is registered in
-// register, and nothing else changes.
+// The core tells them what happens (package projection). What they gather of it belongs
+// to the transaction (see [db.Slot]), in which they write it at the end. A new projection is
+// registered in register, and nothing else changes.
 //
 // The database is behind a seam (package db); sqlite is the only one so far.
 //
@@ -20,7 +20,7 @@
 //
 // Every write that ends or extends an execution names (id, run, execution), and
 // is looked up among the active executions, which are kept in memory: the
-// database has no other writer (see known). One that is not there was fenced off
+// database has no other writer (see local.go). One that is not there was fenced off
 // by a newer claim, a cancellation or a replay: it is reported as stale, and
 // nothing of it is written. The statements name the execution all the same. When
 // they then meet another number of rows than memory promised, another program has

@@ -1,6 +1,7 @@
 package counters
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -176,10 +177,17 @@ func (p *Projection) loadSourceTypes(src db.Source) error {
 	return nil
 }
 
-// flushLabels writes the names under which is counted from now on.
+// flushLabels writes the names under which is counted from now on, always in the same order of
+// kinds: two transactions that write the same rows must not wait for each other.
 func (p *Projection) flushLabels(t *db.Tx) error {
-	for l, changes := range p.gathered.In(t).labels {
-		if err := l.flush(t, changes); err != nil {
+	changed := p.gathered.In(t).labels
+	kinds := slices.SortedFunc(maps.Keys(changed), func(a, b *labels) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.source, b.source))
+	})
+
+	for _, l := range kinds {
+		err := l.flush(t, changed[l])
+		if err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@
 // refuses (see [Options]) has written nothing and disturbs no other caller.
 //
 // A caller's context bounds its waiting in the queue: a transaction is never
-// cancelled. What a transaction gathers belongs to the writer's participants.
+// cancelled. What the writer's participants gather of a transaction belongs to it ([Slot]).
 //
 // # Faults
 //

@@ -4,7 +4,9 @@ import "sync"
 
 // Slot is what one participant gathers of each transaction. What is gathered belongs to the
 // transaction, and is thrown away when that ends: nothing has to be reset after a rollback,
-// and several transactions can be under way.
+// and what several transactions gather at a time does not mix. What a participant begins with,
+// such as the number of the newest row, is as of the last commit: that is right as long as one
+// of them writes at a time.
 type Slot[T any] struct {
 	fresh func() *T
 	reset func(*T) // makes what was gathered empty again; nil: it is not used again
