@@ -3,12 +3,14 @@ package browser_test
 import (
 	"database/sql"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"redrive/internal/source/redissource/redistest"
@@ -191,6 +193,41 @@ func TestSource_OverviewTellsLiveThatOneIsAway(t *testing.T) {
 	comeBack()
 	rig.UntilRedrawn(t, page)
 	b.wait("the overview tells that the source is back", `!`+told+`.some((is) => is)`)
+	b.calm()
+}
+
+// A row says of a job of which it is unknown whether its source has it what the server said,
+// also when the page has heard of the job since.
+func TestSource_ALiveRowKeepsADoubt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	rig.Write(t, dir, "redrive.yaml", rig.AttachedShop(t, dir, "shop", []rig.FailedJob{{
+		UUID: "71d9e4b0-7f0e-4a6c-9a57-1f0d7d1c0001", Connection: "database", Queue: "orders", Exception: "App\\Declined: no",
+		Payload: `{"uuid":"71d9e4b0-7f0e-4a6c-9a57-1f0d7d1c0001","displayName":"App\\Jobs\\Charge","maxTries":1,"attempts":1}`,
+	}}))
+	p := rig.Start(t, dir)
+	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 1 })
+	id := rig.LettersOf(t, p.URL, "shop")[0]
+	rig.ActAtSource(t, p.URL, "shop", id, "replay")
+	p.Stop(os.Interrupt)
+	rig.Statement(t, filepath.Join(dir, "redrive.db"), `UPDATE jobs SET unbegun = 1 WHERE state = 'returned'`)
+
+	p = rig.Start(t, dir)
+	b := openBrowser(t)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		window.heard = 0;
+		window.WebSocket = class extends WebSocket {
+			constructor(...address) {
+				super(...address);
+				this.addEventListener("message", ({ data }) => { if (String(data).includes('"jobs":[{"id":"` + id + `"')) heard++; });
+			}
+		};`})
+	b.run(chromedp.Navigate(p.URL + "/jobs?state=returned"))
+	b.wait("the page has heard of the job", `heard > 0`)
+	eval[chromedp.Void](b, `new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))`)
+	if got := b.text(`tr[data-job="` + id + `"] [data-cell="state"]`); got != "unknown" {
+		t.Errorf("the row says %q", got)
+	}
 	b.calm()
 }
 
