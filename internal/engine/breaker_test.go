@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/job"
 )
 
@@ -105,6 +106,27 @@ func TestBreaker_OneJobTriesWhetherAShortageIsOver(t *testing.T) {
 		for _, id := range ids {
 			r.want(id, "completed", 1)
 		}
+	})
+}
+
+// A shortage and a database that refuses are waited out together, as when a disk is full: the
+// dispatcher sleeps between its tries.
+func TestBreaker_WaitsBesideTheDatabase(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var s scarce
+		s.gone.Store(true)
+		r.on("ok", s.use)
+		f := &faulty{Store: r.store}
+		r.start(func(o *options) { o.Store = f })
+		id := r.enqueue(ofType("ok"))[0]
+		synctest.Wait()
+		f.refuse(fault.ErrStorageFull)
+
+		time.Sleep(5 * time.Minute) // never over if the dispatcher does not sleep
+		f.err.Store(nil)
+		s.gone.Store(false)
+		time.Sleep(2 * time.Minute)
+		r.want(id, "completed", 1)
 	})
 }
 

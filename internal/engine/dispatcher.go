@@ -270,14 +270,18 @@ func (d *dispatcher) sleep() {
 	next := now.Add(maxSleep)
 
 	d.limit = earlier(d.limit, d.executions.newLimit())
-	for _, at := range []time.Time{d.limit, d.late, d.breaker.wakes()} {
-		next = earlier(next, at)
-	}
+	next = earlier(next, d.limit)
+	next = earlier(next, d.late)
 
-	if d.again.After(now) {
+	// Until the database is tried again, neither the breaker nor new jobs are attended to: a
+	// time of theirs that has passed must not keep the loop awake.
+	switch {
+	case d.broken:
+	case d.again.After(now):
 		next = earlier(next, d.again)
-	} else {
+	default:
 		next = earlier(next, d.due)
+		next = earlier(next, d.breaker.wakes())
 	}
 
 	d.timer.Reset(next.Sub(now))
