@@ -264,16 +264,16 @@ type DeadLetterRow struct {
 // DeadLetterList is one page of the open dead letters.
 type DeadLetterList struct {
 	// The letters, each with its job.
-	DeadLetters []LetterAndJob `json:"dead_letters"`
+	DeadLetters []DeadLetterAndJob `json:"dead_letters"`
 	Page
 	// How many jobs cannot be found by their texts yet.
 	NotSearchableYet int `json:"not_searchable_yet,omitzero"`
 }
 
-// LetterAndJob is a dead letter with its job.
-type LetterAndJob struct {
+// DeadLetterAndJob is a dead letter with its job.
+type DeadLetterAndJob struct {
 	// The letter.
-	Letter DeadLetterRow `json:"letter"`
+	DeadLetter DeadLetterRow `json:"letter"`
 	// Its job, without the payload.
 	Job JobRow `json:"job"`
 }

@@ -33,7 +33,7 @@ type Source struct {
 	// Its queues with open dead letters.
 	Queues []SourceQueue `json:"queues"`
 	// How many jobs were replayed there and have not come back.
-	Handed int64 `json:"handed"`
+	Returned int64 `json:"handed"`
 }
 
 // SourceQueue is a queue of a source.

@@ -67,14 +67,14 @@ type Parts struct {
 	Reload   string // the file from which the configuration is read again, which may be missing; empty: there is none
 	Log      *slog.Logger
 	Handlers func(typ string) (engine.Handler, bool) // default: those of the configuration
-	Sender   LetterSender                            // default: the webhooks of the configuration
+	Sender   DeadLetterSender                        // default: the webhooks of the configuration
 	Demo     pages.Demo                              // default: none
 	Worker   string                                  // the worker's name, default: machine and process
 }
 
-// LetterSender knows which queues keep their dead letters and which send them
+// DeadLetterSender knows which queues keep their dead letters and which send them
 // to another service, and sends them.
-type LetterSender interface {
+type DeadLetterSender interface {
 	Kept(queue string) (job.Delivery, bool)
 	Deliver(context.Context, job.Job, job.DeadLetter) job.Delivery
 }
@@ -221,8 +221,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 			a.search.changed(changes)
 			a.sources.Changed(changes)
 		},
-		Refuses:  a.sources.Refuses,
-		Attached: a.sources.Attached,
+		CheckSource: a.sources.Check,
+		Attached:    a.sources.Attached,
 	})
 	if errors.As(err, new(*db.LockedError)) {
 		return usage.Of(err)

@@ -25,7 +25,7 @@ type letterLog struct {
 
 // settled logs the job if its execution ended as a dead letter.
 func (l *letterLog) settled(j job.Job, s job.Settlement) {
-	if s.Letter == job.NoLetter {
+	if s.DeadLetter == job.NoDeadLetter {
 		return
 	}
 

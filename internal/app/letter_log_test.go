@@ -23,7 +23,7 @@ func TestLetterLog_CountsWhatItDoesNotLog(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { l.run(ctx) })
-		dead := job.Settlement{Letter: job.LetterStored, Reason: retry.AttemptsExhausted}
+		dead := job.Settlement{DeadLetter: job.DeadLetterStored, Reason: retry.AttemptsExhausted}
 		dead.Attempt.Error.Type = "http.status_503"
 		j := job.Job{Token: job.Token{ID: "01890000-0000-7000-8000-000000000000", Run: 2}, Type: "email.send", Queue: "mail"}
 		lines := func() (all []map[string]any) {

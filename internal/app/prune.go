@@ -12,7 +12,7 @@ import (
 // keeper is what the pruner needs of the store.
 type keeper interface {
 	Forecast(context.Context, time.Time, retention.Limits) (retention.Forecast, error)
-	LetterUsage(context.Context, time.Time) (retention.Usage, error)
+	DeadLetterUsage(context.Context, time.Time) (retention.Usage, error)
 	Prune(context.Context, time.Time, retention.Limits) (retention.Pruned, error)
 	Clock(context.Context) (retention.Clock, error)
 	SetClock(context.Context, retention.Clock) error
@@ -161,7 +161,7 @@ func (p *pruner) announce(ctx context.Context) error {
 	now := p.wall()
 	limits := p.limits()
 
-	usage, err := p.store.LetterUsage(ctx, now)
+	usage, err := p.store.DeadLetterUsage(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (p *pruner) announce(ctx context.Context) error {
 			"Replay or discard them, or raise retention.dead_letters in the configuration file.", "jobs", o.Soon, "oldest", o.Oldest)
 	}
 
-	p.crowd(now, limits, usage, f.Of(retention.Excess).Soon)
+	p.crowd(now, limits, usage, f.Of(retention.OverCount).Soon)
 
 	return nil
 }
@@ -227,7 +227,7 @@ func (p *pruner) daily(words string, args ...any) {
 // tell logs what was removed permanently.
 func (p *pruner) tell(done retention.Pruned) {
 	for _, kind := range retention.Kinds() {
-		if n := done.Of(kind); kind == retention.Excess && n > 0 {
+		if n := done.Of(kind); kind == retention.OverCount && n > 0 {
 			p.log.Warn("Retention removed the oldest dead letters, because there were more than retention.max_dead_letters.",
 				"jobs", n, "queues", done.Queues(kind))
 		} else if n > 0 {

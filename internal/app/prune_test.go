@@ -39,11 +39,11 @@ func (f *flaky) Prune(ctx context.Context, now time.Time, l retention.Limits) (r
 	return f.Store.Prune(ctx, now, l)
 }
 
-func (f *flaky) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
+func (f *flaky) DeadLetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
 	if f.uncounted--; f.uncounted >= 0 {
 		return retention.Usage{}, errors.New("the disk is gone")
 	}
-	return f.Store.LetterUsage(ctx, now)
+	return f.Store.DeadLetterUsage(ctx, now)
 }
 
 func (f *flaky) Clock(ctx context.Context) (retention.Clock, error) {
@@ -99,7 +99,7 @@ func pruning(t *testing.T, r retention.Limits, faults flaky, log *rig.Transcript
 	synctest.Wait()
 	return s, func() int64 {
 		synctest.Wait()
-		fill, err := s.LetterUsage(t.Context(), time.Now())
+		fill, err := s.DeadLetterUsage(t.Context(), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func bury(t *testing.T, s *store.Store, n int) {
 	for i := range jobs {
 		jobs[i] = job.Job{
 			Type: "a", Queue: "q", Payload: []byte(`{}`), Policy: retry.Default(),
-			State: job.Discarded, Letter: job.LetterStored, Reason: retry.MissingURN, Error: job.ErrorInfo{Type: "x", Message: "y"},
+			State: job.Discarded, DeadLetter: job.DeadLetterStored, Reason: retry.MissingURN, Error: job.ErrorInfo{Type: "x", Message: "y"},
 		}
 	}
 	if _, err := s.Enqueue(t.Context(), time.Now(), jobs); err != nil {
@@ -173,7 +173,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 		if n := open(); n != 305 || said(announced) != 1 || said(removed) != 0 || !strings.Contains(log.String(), "jobs=300 dead_letters=305") {
 			t.Errorf("a minute after the flood %d letters are left, and the log says\n%s", n, log.String())
 		}
-		if soon := s.Retention().Of(retention.Excess).Soon; soon != 300 {
+		if soon := s.Retention().Of(retention.OverCount).Soon; soon != 300 {
 			t.Errorf("the forecast announces %d, want 300", soon)
 		}
 		bury(t, s, 50)
@@ -182,7 +182,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 			t.Errorf("two minutes after the flood %d letters are left, and the log says\n%s", n, log.String())
 		}
 		time.Sleep(time.Minute)
-		if n := open(); n != 5 || said(announced) != 2 || said(removed) != 2 || s.Retention().Of(retention.Excess).Soon != 0 {
+		if n := open(); n != 5 || said(announced) != 2 || said(removed) != 2 || s.Retention().Of(retention.OverCount).Soon != 0 {
 			t.Errorf("at last %d letters are left, and the log says\n%s", n, log.String())
 		}
 	})

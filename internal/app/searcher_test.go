@@ -54,7 +54,7 @@ func TestSearcher_FillsAtTheStartAndSoonAfterFailures(t *testing.T) {
 		if n := filled(); n != 2 {
 			t.Errorf("filled %d times after a crowd of failures, want 2", n)
 		}
-		s.changed([]job.Change{{State: job.Discarded, Letter: job.LetterStored}})
+		s.changed([]job.Change{{State: job.Discarded, DeadLetter: job.DeadLetterStored}})
 		time.Sleep(searchPause)
 		if n := filled(); n != 3 {
 			t.Errorf("filled %d times after an envelope was set aside, want 3", n)

@@ -70,7 +70,7 @@ func (r *rig) dead(queue string, n int) []job.Job {
 	for i := range jobs {
 		jobs[i] = job.Job{
 			Queue: queue, Type: "t", Payload: []byte("1"), Timeout: time.Minute, Policy: retry.Policy{MaxAttempts: 1},
-			State: job.Discarded, Letter: job.LetterStored, Reason: retry.AttemptsExhausted, Error: job.ErrorInfo{Type: "bad", Message: "bad"},
+			State: job.Discarded, DeadLetter: job.DeadLetterStored, Reason: retry.AttemptsExhausted, Error: job.ErrorInfo{Type: "bad", Message: "bad"},
 		}
 	}
 	done, err := r.store.Enqueue(r.Context(), time.Now(), jobs)

@@ -12,8 +12,8 @@ import (
 func TestReplay_SaysHowToGoOnWithWhatPassed(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(20)
-	m.LettersOf(3, "corn.spoiled")
+	m.DeadLetters(20)
+	m.DeadLettersOf(3, "corn.spoiled")
 	m.Fixed.Store(true)
 
 	code, out, problems := rig.Finish(t, rig.Command(t, t.TempDir(), "replay", "--server", m.URL, "--filter", "state:dead_letter", "--canary", "5", "--yes"))

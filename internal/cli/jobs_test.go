@@ -114,7 +114,7 @@ func TestShow_OfASourceMakesNothingUp(t *testing.T) {
 		"mail@shop": {`App\Jobs\Mail mail@shop 2/3 added 20`,
 			[]string{"dead_letter, unknown", "Run 1, attempts 2 of 3 ", "Enqueued 2026-11-22 10:00:00", "RUN ATTEMPT ENDED"}},
 	} {
-		shown := run("show", rig.LettersOf(t, p.URL, "shop+queue:"+queue)[0])
+		shown := run("show", rig.DeadLettersOf(t, p.URL, "shop+queue:"+queue)[0])
 		if !strings.Contains(list, wants.row) {
 			t.Errorf("%q is missing in\n%s", wants.row, list)
 		}
@@ -170,7 +170,7 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 	}))
 	p := rig.Start(t, dir)
 	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 1 })
-	id := rig.LettersOf(t, p.URL, "shop")[0]
+	id := rig.DeadLettersOf(t, p.URL, "shop")[0]
 	run := func(args ...string) string {
 		t.Helper()
 		code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, append(args, "--server", p.URL)...))

@@ -93,7 +93,7 @@ func (p *policy) Run(c Console) error {
 		return usage.Of(err)
 	}
 	// The seed is that of the page, so that both show the same simulation.
-	herd := entry.Policy.Herd(rand.New(rand.NewPCG(1, 1000)).Float64)
+	herd := entry.Policy.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64)
 
 	return policypage.Write(c.Stdout, entry, herd)
 }

@@ -243,7 +243,7 @@ func (c *Config) once(elsewhere string, read func(value) error) func(value) erro
 // ageFields read how long jobs are kept, by how they ended.
 func ageFields(ages retention.Ages) map[string]func(value) error {
 	fields := map[string]func(value) error{}
-	for _, kind := range retention.Aged() {
+	for _, kind := range retention.WithAge() {
 		fields[string(kind)] = func(v value) (err error) {
 			ages[kind], err = ageOrNone(v)
 			return err

@@ -116,7 +116,7 @@ func TestOutlet_IsASourceThatFailsAndMends(t *testing.T) {
 		o.replay(t, r)
 		o.work(t, 10*time.Second)
 		again := o.find(t, r.Key)
-		if again == nil || again.Witness == r.Witness || !again.FailedAt.After(r.FailedAt) {
+		if again == nil || again.VersionToken == r.VersionToken || !again.FailedAt.After(r.FailedAt) {
 			t.Fatalf("the replay left %+v", again)
 		}
 		if err := o.SetFault("warehouse", false); err != nil {

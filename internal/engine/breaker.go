@@ -38,11 +38,11 @@ type breaker struct {
 
 	mu     sync.Mutex
 	state  breakerState
-	why    job.Hold      // what has run out, and since when; zero: nothing has, it is closed
-	hits   int           // shortages since it opened
-	pause  time.Duration // from the opening to the next probe
-	next   time.Time     // when to look after it
-	limit  int           // jobs may run at once while it is half-open
+	why    job.OpenBreaker // what has run out, and since when; zero: nothing has, it is closed
+	hits   int             // shortages since it opened
+	pause  time.Duration   // from the opening to the next probe
+	next   time.Time       // when to look after it
+	limit  int             // jobs may run at once while it is half-open
 	counts map[job.Resource]job.Shortages
 }
 
@@ -68,7 +68,7 @@ func (b *breaker) open(s *job.Shortage, now time.Time) (wasClosed bool) {
 	switch b.state {
 	case breakerClosed:
 		wasClosed = true
-		count.Holds++
+		count.Openings++
 		b.why.Since = now.UTC()
 		b.hits = 0
 		b.pause = minProbe
@@ -136,23 +136,23 @@ func (b *breaker) halfOpen(now time.Time, limit int) {
 // step lets twice as many jobs run once so many have run for a while without a shortage,
 // or closes the breaker where that would change nothing. It returns what ended then, and how
 // many met it; zero: the breaker is not closed.
-func (b *breaker) step(now time.Time, full bool) (ended job.Hold, hits int) {
+func (b *breaker) step(now time.Time, full bool) (ended job.OpenBreaker, hits int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	if b.state != breakerHalfOpen || now.Before(b.next) {
-		return job.Hold{}, 0
+		return job.OpenBreaker{}, 0
 	}
 
 	if full && b.limit < b.most {
 		b.limit *= 2
 		b.next = now.Add(stepFor)
-		return job.Hold{}, 0
+		return job.OpenBreaker{}, 0
 	}
 
 	ended = b.why
 	b.state = breakerClosed
-	b.why = job.Hold{}
+	b.why = job.OpenBreaker{}
 
 	return ended, b.hits
 }
@@ -192,7 +192,7 @@ func (b *breaker) wakes() time.Time {
 }
 
 // held says since when the breaker is not closed, and why; ok is false when it is closed.
-func (b *breaker) held() (why job.Hold, ok bool) {
+func (b *breaker) held() (why job.OpenBreaker, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why, b.state != breakerClosed

@@ -79,7 +79,7 @@ func TestEngine_AShortageUsesUpNoAttempt(t *testing.T) {
 				t.Errorf("attempts = %+v", attempts)
 			}
 		}
-		if got := e.Shortages()[job.Descriptors]; got != (job.Shortages{Holds: 1, GivenBack: 10}) {
+		if got := e.Shortages()[job.Descriptors]; got != (job.Shortages{Openings: 1, GivenBack: 10}) {
 			t.Errorf("counted %+v", got)
 		}
 	})
@@ -97,7 +97,7 @@ func TestBreaker_OneJobTriesWhetherAShortageIsOver(t *testing.T) {
 		if met := s.met.Load(); met < 10+50 || met > 10+70 {
 			t.Errorf("%d executions met the shortage in ten minutes", met)
 		}
-		if got := e.Shortages()[job.Descriptors].Holds; got != 1 {
+		if got := e.Shortages()[job.Descriptors].Openings; got != 1 {
 			t.Errorf("it was held %d times", got)
 		}
 		s.gone.Store(false)
@@ -230,7 +230,7 @@ func TestBreaker_OpensOnceForAShortageThatLasts(t *testing.T) {
 		ids := r.enqueue(repeat(once("ok"), 60)...)
 		time.Sleep(2 * time.Minute)
 		held, ok := e.Held()
-		if n := e.Shortages()[job.Descriptors].Holds; n != 1 || !ok {
+		if n := e.Shortages()[job.Descriptors].Openings; n != 1 || !ok {
 			t.Errorf("%d holds, held: %v %+v", n, ok, held)
 		}
 		time.Sleep(time.Hour)

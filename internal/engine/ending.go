@@ -122,7 +122,7 @@ func (e *Engine) settle(j *job.Job, end job.Ending) outcome {
 	o := outcome{job: j, settlement: j.Settle(end, e.o.Random)}
 
 	// What becomes of a dead letter that is kept is known at once.
-	if o.settlement.Letter != job.NoLetter {
+	if o.settlement.DeadLetter != job.NoDeadLetter {
 		kept, known := e.o.Kept(j.Queue)
 		o.settlement = o.settlement.Delivered(kept)
 		o.sends = !known

@@ -26,7 +26,7 @@ type queue struct {
 // while the next call lasts.
 func (d *dispatcher) exchange() {
 	claim := d.claim(time.Now())
-	if len(d.pending)+len(claim.Free)+len(claim.Ahead)+len(claim.Began) == 0 {
+	if len(d.pending)+len(claim.Free)+len(claim.Prefetch)+len(claim.Began) == 0 {
 		return
 	}
 
@@ -57,7 +57,7 @@ func (d *dispatcher) exchange() {
 	d.noteWritten(settled, stale)
 	d.noteEmpty(claim, claimed)
 
-	if d.askDue && len(claim.Free)+len(claim.Ahead) > 0 {
+	if d.askDue && len(claim.Free)+len(claim.Prefetch) > 0 {
 		d.learnDue(claim.Now)
 	}
 
@@ -83,7 +83,7 @@ func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token
 func (d *dispatcher) claim(now time.Time) job.Claim {
 	c := d.newClaim(now)
 
-	c.Ahead = map[string]int{}
+	c.Prefetch = map[string]int{}
 	d.begun = d.executions.stillRunning(d.begun)
 	if d.backoff == 0 {
 		c.Began = d.begun
@@ -114,7 +114,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 
 		ahead := d.ahead(name, q)
 		if ahead > 0 {
-			c.Ahead[name] = ahead
+			c.Prefetch[name] = ahead
 		}
 	}
 
@@ -159,7 +159,7 @@ func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 	}
 
 	for name, q := range d.queues {
-		asked := claim.Free[name] + claim.Ahead[name]
+		asked := claim.Free[name] + claim.Prefetch[name]
 		if asked == 0 {
 			continue
 		}

@@ -108,7 +108,7 @@ func (r *rig) checkTotals(ids []string) {
 		for _, a := range d.Attempts {
 			want = want.Add(totalsOf(a))
 		}
-		for _, l := range d.Letters {
+		for _, l := range d.DeadLetters {
 			if l.Refused {
 				want.DLQFailed++
 			}

@@ -78,11 +78,11 @@ func (o *outage) on() bool {
 }
 
 // held says since when the database is away; ok is false when it is not, or only briefly.
-func (o *outage) held(now time.Time) (why job.Hold, ok bool) {
+func (o *outage) held(now time.Time) (why job.OpenBreaker, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	why = job.Hold{Of: job.Database, Reason: job.Database.Lack()}
+	why = job.OpenBreaker{Of: job.Database, Reason: job.Database.Lack()}
 	switch {
 	case !o.refusing.IsZero():
 		why.Since = o.refusing.UTC()
@@ -92,7 +92,7 @@ func (o *outage) held(now time.Time) (why job.Hold, ok bool) {
 		return why, true
 	}
 
-	return job.Hold{}, false
+	return job.OpenBreaker{}, false
 }
 
 // times counts how often the database has begun to refuse.
@@ -103,7 +103,7 @@ func (o *outage) times() int64 {
 }
 
 // Held says since when no jobs are claimed for want of something, and of what.
-func (e *Engine) Held() (job.Hold, bool) {
+func (e *Engine) Held() (job.OpenBreaker, bool) {
 	why, open := e.breaker.held()
 	if open {
 		return why, true
@@ -117,7 +117,7 @@ func (e *Engine) Shortages() map[job.Resource]job.Shortages {
 	counts := e.breaker.shortages()
 	n := e.outage.times()
 	if n > 0 {
-		counts[job.Database] = job.Shortages{Holds: n}
+		counts[job.Database] = job.Shortages{Openings: n}
 	}
 
 	return counts

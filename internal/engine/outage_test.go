@@ -38,7 +38,7 @@ func TestOutage_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
 					t.Errorf("still held: %+v", held)
 				}
 				r.want(id, "completed", 1)
-				if got := e.Shortages()[job.Database]; got != (job.Shortages{Holds: 1}) {
+				if got := e.Shortages()[job.Database]; got != (job.Shortages{Openings: 1}) {
 					t.Errorf("counted %+v", got)
 				}
 			})

@@ -129,7 +129,7 @@ func (b *outbox) sendInTurn(o *outcome) {
 
 // sendNow sends a dead letter, again and again while there is a shortage.
 func (b *outbox) sendNow(o *outcome) {
-	letter, _ := o.settlement.DeadLetter(o.job.Queue)
+	letter, _ := o.settlement.NewDeadLetter(o.job.Queue)
 
 	d := b.try(*o.job, letter)
 	wait := minProbe

@@ -48,7 +48,7 @@ func deadLetter(id string) outcome {
 }
 
 // want checks how many outcomes have come out, and what is said of the last.
-func (r *testOutbox) want(t *testing.T, n int, letter job.Letter, problem string) {
+func (r *testOutbox) want(t *testing.T, n int, letter job.DeadLetterState, problem string) {
 	t.Helper()
 	synctest.Wait()
 	r.mu.Lock()
@@ -59,9 +59,9 @@ func (r *testOutbox) want(t *testing.T, n int, letter job.Letter, problem string
 	if n == 0 {
 		return
 	}
-	if got := r.out[n-1]; got.sends || got.settlement.Letter != letter || got.settlement.Problem != problem {
+	if got := r.out[n-1]; got.sends || got.settlement.DeadLetter != letter || got.settlement.Problem != problem {
 		t.Errorf("the last one has the letter %v, problem %q, sends %t; want %v, %q",
-			got.settlement.Letter, got.settlement.Problem, got.sends, letter, problem)
+			got.settlement.DeadLetter, got.settlement.Problem, got.sends, letter, problem)
 	}
 }
 
@@ -83,11 +83,11 @@ func TestOutbox_PassesOnWhatSendsNothing(t *testing.T) {
 	withOutbox(t, nil, func(t *testing.T, r *testOutbox) {
 		plain := deadLetter("a").delivered(job.Delivery{Problem: "off"})
 		r.post(plain)
-		r.want(t, 1, job.LetterRefused, "off")
+		r.want(t, 1, job.DeadLetterRefused, "off")
 		r.deliver(plain)
-		r.want(t, 2, job.LetterRefused, "off")
+		r.want(t, 2, job.DeadLetterRefused, "off")
 		r.postLater(func() outcome { return plain })
-		r.want(t, 3, job.LetterRefused, "off")
+		r.want(t, 3, job.DeadLetterRefused, "off")
 	})
 }
 
@@ -98,7 +98,7 @@ func TestOutbox_DeliversWhileTheCallerWaits(t *testing.T) {
 		if took := time.Since(begin); took != time.Second || !r.empty() {
 			t.Errorf("took %v, empty %t", took, r.empty())
 		}
-		r.want(t, 1, job.LetterStored, "")
+		r.want(t, 1, job.DeadLetterStored, "")
 	})
 }
 
@@ -110,14 +110,14 @@ func TestOutbox_PostsWithoutKeepingTheCaller(t *testing.T) {
 		if took := time.Since(begin); took != 0 || r.empty() {
 			t.Errorf("took %v, empty %t", took, r.empty())
 		}
-		r.want(t, 0, job.NoLetter, "")
+		r.want(t, 0, job.NoDeadLetter, "")
 		time.Sleep(time.Second)
-		r.want(t, 1, job.LetterStored, "")
+		r.want(t, 1, job.DeadLetterStored, "")
 		if r.empty() || r.idle.Load() != 0 {
 			t.Errorf("one is still to be decided: empty %t, idle %d times", r.empty(), r.idle.Load())
 		}
 		time.Sleep(time.Second)
-		r.want(t, 2, job.LetterStored, "")
+		r.want(t, 2, job.DeadLetterStored, "")
 		if !r.empty() || r.idle.Load() != 1 {
 			t.Errorf("in the end: empty %t, idle %d times", r.empty(), r.idle.Load())
 		}
@@ -131,7 +131,7 @@ func TestOutbox_BoundsTheTimeOfADelivery(t *testing.T) {
 		if took := time.Since(begin); took != time.Minute {
 			t.Errorf("took %v", took)
 		}
-		r.want(t, 1, job.LetterRefused, errBudget.Error())
+		r.want(t, 1, job.DeadLetterRefused, errBudget.Error())
 	})
 }
 
@@ -141,11 +141,11 @@ func TestOutbox_SendsABoundedNumberAtOnce(t *testing.T) {
 			r.post(deadLetter(fmt.Sprint(i)))
 		}
 		time.Sleep(time.Second)
-		r.want(t, senders, job.LetterStored, "")
+		r.want(t, senders, job.DeadLetterStored, "")
 		time.Sleep(time.Second)
-		r.want(t, 2*senders, job.LetterStored, "")
+		r.want(t, 2*senders, job.DeadLetterStored, "")
 		time.Sleep(time.Second)
-		r.want(t, 2*senders+1, job.LetterStored, "")
+		r.want(t, 2*senders+1, job.DeadLetterStored, "")
 	})
 }
 
@@ -155,9 +155,9 @@ func TestOutbox_AnInterruptionEndsAllDeliveries(t *testing.T) {
 		for i := range 2 * senders {
 			r.post(deadLetter(fmt.Sprint(i)))
 		}
-		r.want(t, 0, job.NoLetter, "")
+		r.want(t, 0, job.NoDeadLetter, "")
 		r.interrupt(errStopping)
-		r.want(t, 2*senders, job.LetterRefused, errStopping.Error())
+		r.want(t, 2*senders, job.DeadLetterRefused, errStopping.Error())
 	})
 }
 
@@ -170,9 +170,9 @@ func TestOutbox_CloseRefusesTheRestOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		r.close()
-		r.want(t, senders+1, job.LetterRefused, undelivered().Problem)
+		r.want(t, senders+1, job.DeadLetterRefused, undelivered().Problem)
 		time.Sleep(3 * time.Hour)
-		r.want(t, senders+1, job.LetterRefused, undelivered().Problem)
+		r.want(t, senders+1, job.DeadLetterRefused, undelivered().Problem)
 		var ids []string
 		for _, o := range r.out {
 			ids = append(ids, o.job.ID)
@@ -193,8 +193,8 @@ func TestOutbox_AfterCloseNothingIsSent(t *testing.T) {
 		if len(r.out) != 2 {
 			t.Errorf("%d outcomes came out at once", len(r.out))
 		}
-		r.want(t, 2, job.LetterRefused, undelivered().Problem)
+		r.want(t, 2, job.DeadLetterRefused, undelivered().Problem)
 		r.postLater(func() outcome { return deadLetter("c") })
-		r.want(t, 3, job.LetterRefused, undelivered().Problem)
+		r.want(t, 3, job.DeadLetterRefused, undelivered().Problem)
 	})
 }

@@ -97,14 +97,14 @@ func (d *dispatcher) separate(claim job.Claim) {
 // claimed holds up no other. That one is asked again after a pause.
 func (d *dispatcher) claimApart(claim job.Claim) {
 	for name := range d.queues {
-		if claim.Free[name]+claim.Ahead[name] == 0 {
+		if claim.Free[name]+claim.Prefetch[name] == 0 {
 			continue
 		}
 
 		one := claim
 		one.Free = map[string]int{name: claim.Free[name]}
 
-		one.Ahead = map[string]int{name: claim.Ahead[name]}
+		one.Prefetch = map[string]int{name: claim.Prefetch[name]}
 		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
 		switch {
 		case err == nil:

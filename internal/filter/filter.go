@@ -272,17 +272,17 @@ type List struct {
 	Next Cursor // zero on the last page
 }
 
-// LetterRow is a row of the dead-letter page: an open letter and its job, of
+// DeadLetterRow is a row of the dead-letter page: an open letter and its job, of
 // whose payload it has the first 2048 bytes.
-type LetterRow struct {
+type DeadLetterRow struct {
 	job.DeadLetter
 	Job job.Job
 }
 
-// LetterList is one page of open dead letters, newest first.
-type LetterList struct {
-	Letters []LetterRow
-	Next    Cursor
+// DeadLetterList is one page of open dead letters, newest first.
+type DeadLetterList struct {
+	DeadLetters []DeadLetterRow
+	Next        Cursor
 }
 
 // Hit is a job that a search found: the newest failure, which is the one that is

@@ -18,11 +18,11 @@ import (
 type Detail struct {
 	Job job.Job
 	AttemptPage
-	Letters  []job.DeadLetter
-	Replays  []Replay
-	Group    failures.Group // of the newest failure in this run, without queues and hours; zero when none failed
-	Bulk     []operation.Act
-	Mirrored *source.Mirrored // nil: the job is no source's
+	DeadLetters []job.DeadLetter
+	Replays     []Replay
+	Group       failures.Group // of the newest failure in this run, without queues and hours; zero when none failed
+	Bulk        []operation.Act
+	Mirrored    *source.Mirrored // nil: the job is no source's
 }
 
 // AttemptPage is a page of the attempts of a job, in the order of execution.
@@ -92,10 +92,10 @@ func (e *Earlier) Apply(j job.Job) job.Job {
 
 // Trashed is where a job was that a person discarded.
 type Trashed struct {
-	At     time.Time // when it was discarded
-	By     string
-	Bulk   int64 // the operation that did so, 0: a person did so alone
-	State  job.State
-	Letter job.Letter
-	Reason retry.Reason
+	At         time.Time // when it was discarded
+	By         string
+	Bulk       int64 // the operation that did so, 0: a person did so alone
+	State      job.State
+	DeadLetter job.DeadLetterState
+	Reason     retry.Reason
 }

@@ -68,14 +68,14 @@ func States() []State {
 	return []State{Scheduled, Returning, Returned, Available, Active, Retryable, Completed, Discarded, Cancelled}
 }
 
-// Letter says what became of the dead letter of a discarded job.
-type Letter string
+// DeadLetterState says what became of the dead letter of a discarded job.
+type DeadLetterState string
 
 const (
-	NoLetter      Letter = ""        // none was asked for
-	LetterStored  Letter = "stored"  // it is in the dead-letter queue
-	LetterRefused Letter = "refused" // it was asked for and not accepted: the job is kept for a person
-	LetterTrashed Letter = "trashed" // a person discarded the job; it can be restored until it is purged
+	NoDeadLetter      DeadLetterState = ""        // none was asked for
+	DeadLetterStored  DeadLetterState = "stored"  // it is in the dead-letter queue
+	DeadLetterRefused DeadLetterState = "refused" // it was asked for and not accepted: the job is kept for a person
+	DeadLetterTrashed DeadLetterState = "trashed" // a person discarded the job; it can be restored until it is purged
 )
 
 // Status is a State, or one of four parts of a state that pages and filters name
@@ -123,7 +123,7 @@ type Job struct {
 	Source     string // that the job was mirrored from, as redrive.yaml names it; empty: a job of Redrive's own
 	Type       string
 	State      State
-	Letter     Letter
+	DeadLetter DeadLetterState
 	Held       bool // available, but no handler knows its type
 	Unbegun    bool // active: not known to have begun; available: it was not when its process died; returned: its source may not have it
 	Attempts   int  // completed cycles in this run; 0 where a source does not say it
@@ -164,11 +164,11 @@ type Origins map[string]string
 // Status is the state, or the part of it that a person needs to see.
 func (j Job) Status() Status {
 	switch {
-	case j.State == Discarded && j.Letter == LetterStored:
+	case j.State == Discarded && j.DeadLetter == DeadLetterStored:
 		return StatusDeadLetter
-	case j.State == Discarded && j.Letter == LetterRefused:
+	case j.State == Discarded && j.DeadLetter == DeadLetterRefused:
 		return StatusDLQFailed
-	case j.State == Discarded && j.Letter == LetterTrashed:
+	case j.State == Discarded && j.DeadLetter == DeadLetterTrashed:
 		return StatusTrashed
 	case j.State == Available && j.Held:
 		return StatusHeld
@@ -199,7 +199,7 @@ func (j Job) atSource() bool {
 // a source can be replayed as long as its dead letter is still there.
 func (j Job) Replayable() bool {
 	if j.Source != "" {
-		return j.State == Discarded && j.Letter == LetterStored
+		return j.State == Discarded && j.DeadLetter == DeadLetterStored
 	}
 	return j.State == Discarded || j.State == Cancelled || j.State == Retryable
 }
@@ -238,13 +238,13 @@ func (j Job) Cancellable() bool {
 // in the dead-letter queue.
 func (j Job) Discardable() bool {
 	return slices.Contains([]State{Scheduled, Available, Retryable}, j.State) ||
-		j.State == Discarded && (j.Letter == LetterStored || j.Letter == LetterRefused)
+		j.State == Discarded && (j.DeadLetter == DeadLetterStored || j.DeadLetter == DeadLetterRefused)
 }
 
 // Restorable reports whether a person discarded the job and can take that back. The
 // dead letter of a source was deleted there.
 func (j Job) Restorable() bool {
-	return j.State == Discarded && j.Letter == LetterTrashed && j.Source == ""
+	return j.State == Discarded && j.DeadLetter == DeadLetterTrashed && j.Source == ""
 }
 
 // Change tells that a job moved, after the commit that moved it. It carries
@@ -256,7 +256,7 @@ type Change struct {
 	Source      string // that the job was mirrored from, or empty
 	Type        string
 	State       State
-	Letter      Letter
+	DeadLetter  DeadLetterState
 	Held        bool
 	Attempts    int
 	MaxAttempts int // those of the policy, and those that rules added; 0: it is not known how many were used, or may be
@@ -269,7 +269,7 @@ type Change struct {
 
 // Status is the status of the job after the change.
 func (c Change) Status() Status {
-	return Job{State: c.State, Letter: c.Letter, Held: c.Held}.Status()
+	return Job{State: c.State, DeadLetter: c.DeadLetter, Held: c.Held}.Status()
 }
 
 // Changed describes the job as it is now.
@@ -280,7 +280,7 @@ func (j Job) Changed() Change {
 	}
 
 	return Change{
-		Token: j.Token, Queue: j.Queue, Source: j.Source, Type: j.Type, State: j.State, Letter: j.Letter, Held: j.Held,
+		Token: j.Token, Queue: j.Queue, Source: j.Source, Type: j.Type, State: j.State, DeadLetter: j.DeadLetter, Held: j.Held,
 		Attempts: j.Attempts, MaxAttempts: limit, Priority: j.Priority, RunAt: j.RunAt, ChangedAt: j.ChangedAt,
 		AtSource: j.atSource(),
 	}
@@ -288,13 +288,13 @@ func (j Job) Changed() Change {
 
 // Claim asks for jobs to execute.
 type Claim struct {
-	Worker string
-	Now    time.Time
-	Lease  time.Duration
-	Free   map[string]int        // queue: how many can start at once
-	Ahead  map[string]int        // queue: how many more are taken in hand, to start when workers become free
-	Began  []Token               // executions that were taken in hand and have begun since
-	Knows  func(typ string) bool // nil: every type. A job of an unknown type is held
+	Worker   string
+	Now      time.Time
+	Lease    time.Duration
+	Free     map[string]int        // queue: how many can start at once
+	Prefetch map[string]int        // queue: how many more are taken in hand, to start when workers become free
+	Began    []Token               // executions that were taken in hand and have begun since
+	Knows    func(typ string) bool // nil: every type. A job of an unknown type is held
 }
 
 // Stuck is a handler that goes on although its execution has ended: it took too

@@ -71,18 +71,18 @@ func TestJobSettle_DeadLetterIsStoredOrRefused(t *testing.T) {
 	j.Attempts = 2
 	tests := []struct {
 		problem string
-		letter  job.Letter
+		letter  job.DeadLetterState
 		totals  job.Totals
 	}{
-		{"", job.LetterStored, job.Totals{Failed: 1, FailedPermanently: 1}},
-		{"the queue orders has no dead-letter queue", job.LetterRefused, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
+		{"", job.DeadLetterStored, job.Totals{Failed: 1, FailedPermanently: 1}},
+		{"the queue orders has no dead-letter queue", job.DeadLetterRefused, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
 	}
 	for _, test := range tests {
 		s := j.Settle(ending(job.Failed), half).Delivered(job.InDeadLetters("orders", test.problem == ""))
-		if s.State != job.Discarded || s.Letter != test.letter || s.Reason != retry.AttemptsExhausted || s.Totals() != test.totals {
-			t.Errorf("with problem %q: %s, letter %q, reason %s, %+v", test.problem, s.State, s.Letter, s.Reason, s.Totals())
+		if s.State != job.Discarded || s.DeadLetter != test.letter || s.Reason != retry.AttemptsExhausted || s.Totals() != test.totals {
+			t.Errorf("with problem %q: %s, letter %q, reason %s, %+v", test.problem, s.State, s.DeadLetter, s.Reason, s.Totals())
 		}
-		letter, ok := s.DeadLetter(j.Queue)
+		letter, ok := s.NewDeadLetter(j.Queue)
 		want := job.DeadLetter{
 			JobID: j.ID, Run: 1, Reason: retry.AttemptsExhausted, Error: "503", Exception: "upstream",
 			FailedAt: noon.Add(90 * time.Second), Queue: "orders", Attempts: 3, Refused: test.problem != "", Problem: test.problem,
@@ -97,7 +97,7 @@ func TestJobSettle_DiscardLeavesNoLetter(t *testing.T) {
 	e := ending(job.Failed)
 	e.Answer.Code = retry.CodeDiscard
 	s := running().Settle(e, half)
-	if _, ok := s.DeadLetter("orders"); ok || s.State != job.Discarded || s.Totals() != (job.Totals{Failed: 1, FailedPermanently: 1}) {
+	if _, ok := s.NewDeadLetter("orders"); ok || s.State != job.Discarded || s.Totals() != (job.Totals{Failed: 1, FailedPermanently: 1}) {
 		t.Errorf("settlement = %+v with totals %+v, want discarded without a letter", s, s.Totals())
 	}
 }

@@ -102,12 +102,12 @@ type Ending struct {
 // changes nothing.
 type Settlement struct {
 	Token
-	Attempt Attempt      // to append
-	State   State        // the job's next state
-	RunAt   time.Time    // when it may run again; zero when it is over
-	Reason  retry.Reason // why it ended without success
-	Letter  Letter
-	Cause   fingerprint.Cause // of a failure
+	Attempt    Attempt      // to append
+	State      State        // the job's next state
+	RunAt      time.Time    // when it may run again; zero when it is over
+	Reason     retry.Reason // why it ended without success
+	DeadLetter DeadLetterState
+	Cause      fingerprint.Cause // of a failure
 	Delivery
 
 	// Of a job that was in hand: it loses no attempt, and keeps its place in the queue.
@@ -178,13 +178,13 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 
 // Delivered is the settlement once it is known what became of its dead letter.
 func (s Settlement) Delivered(d Delivery) Settlement {
-	if s.Letter == NoLetter {
+	if s.DeadLetter == NoDeadLetter {
 		return s
 	}
 
-	s.Letter, s.Delivery = LetterStored, d
+	s.DeadLetter, s.Delivery = DeadLetterStored, d
 	if d.Problem != "" {
-		s.Letter = LetterRefused
+		s.DeadLetter = DeadLetterRefused
 	}
 
 	return s
@@ -226,27 +226,27 @@ func (s *Settlement) apply(d retry.Decision, since time.Time) {
 	case retry.Retry:
 		s.State, s.RunAt = Retryable, since.Add(d.Delay.Final)
 	case retry.DeadLetter:
-		s.State, s.Letter = Discarded, LetterStored
+		s.State, s.DeadLetter = Discarded, DeadLetterStored
 	default:
 		s.State = Discarded
 	}
 }
 
-// DeadLetter is the record that the settlement leaves behind; ok is false when
+// NewDeadLetter is the record that the settlement leaves behind; ok is false when
 // the run did not ask for one.
-func (s Settlement) DeadLetter(queue string) (letter DeadLetter, ok bool) {
+func (s Settlement) NewDeadLetter(queue string) (letter DeadLetter, ok bool) {
 	letter = DeadLetter{
 		JobID: s.ID, Run: s.Run, Reason: s.Reason,
 		Error: s.Attempt.Error.Message, Exception: s.Attempt.Error.Type,
 		FailedAt: s.Attempt.FinishedAt, Queue: queue, Attempts: s.Attempt.Number,
-		Refused: s.Letter == LetterRefused, Problem: clip.Text(s.Problem, MaxNote),
+		Refused: s.DeadLetter == DeadLetterRefused, Problem: clip.Text(s.Problem, MaxNote),
 		ForwardedTo: s.ForwardedTo, ForwardedAt: s.ForwardedAt,
 	}
 	if o := s.Attempt.Outcome; o == TimedOut || o == Lost {
 		letter.Cause = o
 	}
 
-	return letter, s.Letter != NoLetter
+	return letter, s.DeadLetter != NoDeadLetter
 }
 
 // Totals are the counters by which this settlement raises its queue and type.
@@ -264,7 +264,7 @@ func (s Settlement) Totals() Totals {
 			t.FailedPermanently = 1
 		}
 
-		if s.Letter == LetterRefused {
+		if s.DeadLetter == DeadLetterRefused {
 			t.DLQFailed = 1
 		}
 	}

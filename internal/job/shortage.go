@@ -50,8 +50,8 @@ func (s *Shortage) Unwrap() error { return s.Err }
 // ShortageType is the type of the error of an execution that met a shortage.
 const ShortageType = "shortage"
 
-// Hold is since when no jobs are claimed, and why.
-type Hold struct {
+// OpenBreaker says since when no jobs are claimed, and why.
+type OpenBreaker struct {
 	Of     Resource
 	Since  time.Time
 	Reason string
@@ -59,6 +59,6 @@ type Hold struct {
 
 // Shortages counts what became of one resource since the start of the process.
 type Shortages struct {
-	Holds     int64 // how often claiming stopped for it
+	Openings  int64 // how often claiming stopped for it
 	GivenBack int64 // executions that met it
 }

@@ -116,7 +116,7 @@ func TestHub_NewSubscriptionReplacesTheOld(t *testing.T) {
 func TestHub_NewerCountsWhatEntersTheFilter(t *testing.T) {
 	enqueued := job.Change{Token: job.Token{ID: idB, Run: 1}, Queue: "mail", Type: "email.send", State: job.Available}
 	letter := job.Change{Token: job.Token{ID: idB, Run: 1, Execution: 3}, Queue: "mail", Type: "email.send",
-		State: job.Discarded, Letter: job.LetterStored}
+		State: job.Discarded, DeadLetter: job.DeadLetterStored}
 	tests := []struct {
 		filter string
 		change job.Change

@@ -288,8 +288,8 @@ func (k Kind) Unfit(j job.Job, run int) Skip {
 	case j.Run < run:
 		return SkipNoRun
 	case k == Restore && j.Restorable(),
-		k == Replay && j.Replayable() && j.Letter != job.LetterTrashed,
-		k == Discard && j.Discardable() && j.Letter != job.LetterTrashed:
+		k == Replay && j.Replayable() && j.DeadLetter != job.DeadLetterTrashed,
+		k == Discard && j.Discardable() && j.DeadLetter != job.DeadLetterTrashed:
 		return ""
 	}
 
@@ -445,14 +445,14 @@ type Act struct {
 
 // Progress is how an operation went so far, beyond its meters.
 type Progress struct {
-	Canary Canary
-	Handed Handed // of all replayed runs
-	Ended  int64  // of the last GuardWindow replays that ended since it was started or resumed
-	Same   int64  // of those: they failed in the same group as before
-	Back   Cause  // the most frequent group of those, with its number; zero when that is not known
-	BackN  int64
-	Rate   Rate
-	Pruned bool // its items were removed, as the retention says
+	Canary     Canary
+	SourceRuns SourceRuns // of all replayed runs
+	Ended      int64      // of the last GuardWindow replays that ended since it was started or resumed
+	Same       int64      // of those: they failed in the same group as before
+	Back       Cause      // the most frequent group of those, with its number; zero when that is not known
+	BackN      int64
+	Rate       Rate
+	Pruned     bool // its items were removed, as the retention says
 }
 
 // Canary is what became of the first items, after which an operation paused.
@@ -461,8 +461,8 @@ type Canary struct {
 
 	Causes []CauseCanary // the same by cause, the one with most failures first
 
-	Handed  Handed    // of those that are unsettled
-	EndedAt time.Time // of the last run; zero while one has not ended
+	SourceRuns SourceRuns // of those that are unsettled
+	EndedAt    time.Time  // of the last run; zero while one has not ended
 }
 
 // CauseCanary is what became of the jobs of one cause in a canary.
@@ -487,9 +487,9 @@ func (c CauseCanary) Unsettled() int64 {
 // Unsettled is how many of the replayed runs have not ended.
 func (c Canary) Unsettled() int64 { return c.Done - c.Succeeded - c.Relapsed - c.Dropped - c.Unknown }
 
-// Handed counts replayed runs that a source has, and of which it has not said how they
+// SourceRuns counts replayed runs that a source has, and of which it has not said how they
 // ended. Most sources tell only of failures.
-type Handed struct {
+type SourceRuns struct {
 	AtSource int64     // runs, those that are returned included
 	Returned int64     // of them: nothing was heard of them for so long that no more is expected, see [source.Returned]
 	Source   string    // that has them; empty when several have

@@ -90,7 +90,7 @@ func (g *guest) Scan(ctx context.Context, after string, limit int) (source.Page,
 
 func (g *guest) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	if err := g.answer(ctx); err != nil {
-		return source.Untold(acts), err
+		return source.NotAttempted(acts), err
 	}
 	return g.queue.Act(ctx, acts)
 }
@@ -406,7 +406,7 @@ func (f *flood) records() int {
 // record is a dead record.
 func record(key, witness string) source.Record {
 	return source.Record{
-		Key: key, Thread: key, Place: "dead", Witness: witness, Queue: "orders", Type: "charge " + key, FailedAt: time.Now().Add(-time.Minute),
+		Key: key, Lineage: key, Place: "dead", VersionToken: witness, Queue: "orders", Type: "charge " + key, FailedAt: time.Now().Add(-time.Minute),
 		Error: job.ErrorInfo{Type: "Declined", Message: "card declined"}, Attempts: 1, Limit: 1,
 	}
 }

@@ -167,7 +167,7 @@ func (q *queue) act(a source.Act) source.Result {
 	switch r, lies := q.dead[a.Key]; {
 	case !lies:
 		return source.Result{ID: a.ID, State: source.Gone}
-	case r.Witness != a.Witness:
+	case r.VersionToken != a.VersionToken:
 		return source.Result{ID: a.ID, State: source.Changed}
 	}
 	delete(q.dead, a.Key)
@@ -182,7 +182,7 @@ func (q *queue) Find(_ context.Context, acts []source.Act) (results []source.Res
 	defer q.mu.Unlock()
 	for _, a := range acts {
 		r, lies := q.dead[a.Key]
-		results = append(results, found(a, lies, r.Witness, q.tells && q.work[a.Key] > 0))
+		results = append(results, found(a, lies, r.VersionToken, q.tells && q.work[a.Key] > 0))
 	}
 	return results, nil
 }
@@ -192,7 +192,7 @@ func (q *queue) Find(_ context.Context, acts []source.Act) (results []source.Res
 func found(a source.Act, lies bool, witness string, works bool) source.Result {
 	state := source.Gone
 	switch {
-	case lies && witness == a.Witness:
+	case lies && witness == a.VersionToken:
 		state = source.Asked
 	case lies:
 		state = source.Changed
@@ -202,7 +202,9 @@ func found(a source.Act, lies bool, witness string, works bool) source.Result {
 	return source.Result{ID: a.ID, State: state}
 }
 
-func (*queue) Succeeded(context.Context, []source.Handed) ([]source.Success, error) { return nil, nil }
+func (*queue) Succeeded(context.Context, []source.ReplayedJob) ([]source.Success, error) {
+	return nil, nil
+}
 
 // life is a database that outlives the processes that work on it.
 type life struct {
@@ -355,7 +357,7 @@ func TestSources_WhatDidNotHappenIsNotDone(t *testing.T) {
 			t.Fatalf("%+v, %v", begun, err)
 		}
 		l.queue.die("k0", "2")
-		l.queue.act(source.Act{Kind: source.Replay, Record: source.Record{Key: "k1", Witness: "1"}})
+		l.queue.act(source.Act{Kind: source.Replay, Record: source.Record{Key: "k1", VersionToken: "1"}})
 		defer l.process(&crash{}).Close()
 		ended := map[string]source.State{}
 		for _, a := range l.acts() {

@@ -105,7 +105,7 @@ func (g *guarded) Find(ctx context.Context, acts []source.Act) ([]source.Result,
 }
 
 // Succeeded is that of the origin.
-func (g *guarded) Succeeded(ctx context.Context, handed []source.Handed) ([]source.Success, error) {
+func (g *guarded) Succeeded(ctx context.Context, handed []source.ReplayedJob) ([]source.Success, error) {
 	return ask(g.log, func() ([]source.Success, error) { return g.Origin.Succeeded(ctx, handed) })
 }
 

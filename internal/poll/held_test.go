@@ -42,7 +42,7 @@ func (b *broker) Scan(ctx context.Context, after string, limit int) (source.Page
 
 func (b *broker) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	if b.holds() {
-		return source.Untold(acts), nil
+		return source.NotAttempted(acts), nil
 	}
 	return b.queue.Act(ctx, acts)
 }
@@ -142,7 +142,7 @@ func TestSources_ADeathDuringTheWaitIsTheNextRun(t *testing.T) {
 		l.process(&crash{}).Close()
 		b.hold(20 * time.Second)
 		late := &early{broker: b, met: record("k0 again", "2")}
-		late.met.Thread, late.met.Type = record("k0", "1").Thread, record("k0", "1").Type
+		late.met.Lineage, late.met.Type = record("k0", "1").Lineage, record("k0", "1").Type
 		l.open = func(context.Context) (source.Origin, error) { return late, nil }
 		defer l.process(&crash{}).Close()
 		b.take("k0")

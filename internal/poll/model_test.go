@@ -115,9 +115,9 @@ func (w *world) Act(_ context.Context, acts []source.Act) (results []source.Resu
 	defer w.mu.Unlock()
 	switch {
 	case w.away:
-		return source.Untold(acts), errAway
+		return source.NotAttempted(acts), errAway
 	case w.hidden:
-		return source.Untold(acts), nil
+		return source.NotAttempted(acts), nil
 	}
 	for _, a := range acts {
 		if err := w.crash.do(func() error { results = append(results, w.act(a)); return nil }); err != nil {
@@ -132,7 +132,7 @@ func (w *world) act(a source.Act) source.Result {
 	switch {
 	case w.at[a.Key] != dead:
 		r.State = source.Gone
-	case w.witness(a.Key) != a.Witness:
+	case w.witness(a.Key) != a.VersionToken:
 		r.State = source.Changed
 	case a.Kind == source.Discard:
 		w.effects[a.ID]++
@@ -161,7 +161,9 @@ func (w *world) Find(_ context.Context, acts []source.Act) (results []source.Res
 	return results, nil
 }
 
-func (*world) Succeeded(context.Context, []source.Handed) ([]source.Success, error) { return nil, nil }
+func (*world) Succeeded(context.Context, []source.ReplayedJob) ([]source.Success, error) {
+	return nil, nil
+}
 
 // play is a random life of a source and of the processes that work on it.
 type play struct {
@@ -235,12 +237,12 @@ func (p *play) event(n int) {
 // click asks for a replay or a discard of some job that is shown as dead.
 func (p *play) click() {
 	p.Helper()
-	list, err := p.store.Letters(p.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
+	list, err := p.store.DeadLetters(p.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
 	check(p.T, err)
-	if len(list.Letters) == 0 {
+	if len(list.DeadLetters) == 0 {
 		return
 	}
-	j := list.Letters[p.random.IntN(len(list.Letters))].Job
+	j := list.DeadLetters[p.random.IntN(len(list.DeadLetters))].Job
 	do := p.store.Replay
 	if p.random.IntN(4) == 0 {
 		do = p.store.Discard

@@ -43,7 +43,7 @@ func TestReplace_AnotherDatabaseUnderTheSameNameIsNotUsed(t *testing.T) {
 			t.Errorf("the problem is %q, without %q", h.Problem, want)
 		}
 	}
-	if why := b.sources.Refuses("shop", source.Wish{Kind: source.Replay}); !strings.Contains(why, "names another place") {
+	if why := b.sources.Check("shop", source.Request{Kind: source.Replay}); !strings.Contains(why, "names another place") {
 		t.Errorf("another replay is refused with %q", why)
 	}
 	if again, _ := d.times("shop"); again != opened {

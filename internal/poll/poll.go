@@ -83,7 +83,7 @@ type Requests interface {
 	Reopen(ctx context.Context, ids []int64) error
 
 	// Returned pages through the jobs that a source has back, the newest first.
-	Returned(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error)
+	Returned(ctx context.Context, name string, before source.ReplayedJob, limit int) ([]source.ReplayedJob, error)
 }
 
 // The rhythm of a source.
@@ -168,10 +168,10 @@ type attached struct {
 
 	// how it reads the source,
 	scan   scan
-	page   int           // counts the pages that were read
-	polled source.Handed // up to which the source was asked for successes; the newest are asked for each time
-	soon   bool          // the source is asked again soon: it could not tell something yet, or has a newer record
-	before time.Duration // how long the look before the last one took
+	page   int                // counts the pages that were read
+	polled source.ReplayedJob // up to which the source was asked for successes; the newest are asked for each time
+	soon   bool               // the source is asked again soon: it could not tell something yet, or has a newer record
+	before time.Duration      // how long the look before the last one took
 
 	// and what it could not take over.
 	apart  quarantine
@@ -231,9 +231,9 @@ func (s *Sources) Health() []source.Health {
 // Attached reports whether a source is attached.
 func (s *Sources) Attached(name string) bool { return s.list.Load().all[name] != nil }
 
-// Refuses says why a source does not do what a user asks for; empty when it does. Jobs of
+// Check says why a source does not do what a user asks for; empty when it does. Jobs of
 // a source that is not attached can be discarded: only Redrive gives them up.
-func (s *Sources) Refuses(name string, w source.Wish) string {
+func (s *Sources) Check(name string, w source.Request) string {
 	a, kind := s.list.Load().all[name], w.Kind
 	switch {
 	case a == nil && kind == source.Discard:
@@ -248,7 +248,7 @@ func (s *Sources) Refuses(name string, w source.Wish) string {
 		return fmt.Sprintf("the URL of the source %s names another place than the one that its jobs are from: see its page", name)
 	}
 
-	if lacks := a.Profile.Lacks(w); lacks != "" {
+	if lacks := a.Profile.Unsupported(w); lacks != "" {
 		return fmt.Sprintf("the source %s cannot do this: %s", name, lacks)
 	}
 
@@ -261,7 +261,7 @@ func (s *Sources) Changed(changes []job.Change) {
 	now := s.list.Load()
 	for _, c := range changes {
 		a := now.all[c.Source] // nil for a job of Redrive's own
-		if a != nil && (c.State == job.Returning || c.Letter == job.LetterTrashed) {
+		if a != nil && (c.State == job.Returning || c.DeadLetter == job.DeadLetterTrashed) {
 			a.notify()
 		}
 	}

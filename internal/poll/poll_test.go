@@ -85,7 +85,7 @@ func benchOf(t *testing.T, path string, db *sql.DB, name string, s preset.Settin
 		OnCommit: func(changes []job.Change) {
 			b.sources.Changed(changes)
 		},
-		Refuses: func(name string, w source.Wish) string { return b.sources.Refuses(name, w) },
+		CheckSource: func(name string, w source.Request) string { return b.sources.Check(name, w) },
 	})
 	check(t, err)
 	t.Cleanup(func() {
@@ -113,11 +113,11 @@ func (b *bench) attach(path string, p *preset.Preset) {
 	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 }
 
-func (b *bench) letters() []filter.LetterRow {
+func (b *bench) letters() []filter.DeadLetterRow {
 	b.Helper()
-	list, err := b.store.Letters(b.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
+	list, err := b.store.DeadLetters(b.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
 	check(b.T, err)
-	return list.Letters
+	return list.DeadLetters
 }
 
 func (b *bench) until(what string, holds func() bool) {
@@ -295,7 +295,7 @@ func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {
 	check(t, err)
 	defer s.Close()
 	record := func(key string) source.Record {
-		return source.Record{Key: key, Thread: "the same message", Witness: key, Queue: "orders", Type: "mail", Payload: []byte("{}")}
+		return source.Record{Key: key, Lineage: "the same message", VersionToken: key, Queue: "orders", Type: "mail", Payload: []byte("{}")}
 	}
 	mirror := func(want int, records ...source.Record) {
 		t.Helper()

@@ -86,7 +86,7 @@ func (a *attached) logRefusal(key, why string) {
 // ago. If so, the record stays in quarantine.
 func (a *attached) skipRefused(r *source.Record) bool {
 	recent := func(version int64, tried time.Time) bool {
-		return !tried.IsZero() && version == r.Mark() && time.Since(tried) < tryAgain
+		return !tried.IsZero() && version == r.Version() && time.Since(tried) < tryAgain
 	}
 	if h := a.apart[clip.Text(r.Key, maxName)]; h != nil {
 		if !recent(h.version, h.tried) {
@@ -188,8 +188,8 @@ func (a *attached) readRecords(page source.Page, unseen []source.Record) (all []
 		}
 
 		why := a.complete(page, &r)
-		if !isText(r.Thread) { // any text does that is the same one each time
-			r.Thread = strconv.QuoteToASCII(r.Thread)
+		if !isText(r.Lineage) { // any text does that is the same one each time
+			r.Lineage = strconv.QuoteToASCII(r.Lineage)
 		}
 
 		if why == "" {
@@ -232,7 +232,7 @@ func unfit(r *source.Record) string {
 	const most = 2 * source.MaxRecord
 
 	for _, part := range []struct{ what, text string }{
-		{"key", r.Key}, {"job's name", r.Thread}, {"place's name", r.Place}, {"version", r.Witness},
+		{"key", r.Key}, {"job's name", r.Lineage}, {"place's name", r.Place}, {"version", r.VersionToken},
 	} {
 		if len(part.text) > maxName {
 			size, limit := source.Sizes(int64(len(part.text)), maxName)
@@ -240,7 +240,7 @@ func unfit(r *source.Record) string {
 		}
 	}
 
-	if !isText(r.Key) || !isText(r.Place) || !isText(r.Witness) { // unreachable: the families see to it
+	if !isText(r.Key) || !isText(r.Place) || !isText(r.VersionToken) { // unreachable: the families see to it
 		return "What names it is not text."
 	}
 
@@ -297,7 +297,7 @@ func (a *attached) step(ctx context.Context, unseen []source.Record) (changed in
 	}
 
 	if len(unseen) == 1 {
-		a.refuse(source.Refusal{Key: unseen[0].Key, Why: "It cannot be kept: " + err.Error()}, unseen[0].Mark(), now)
+		a.refuse(source.Refusal{Key: unseen[0].Key, Why: "It cannot be kept: " + err.Error()}, unseen[0].Version(), now)
 		return 0, nil
 	}
 

@@ -158,9 +158,9 @@ func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
 		sources.Start(store, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		shown := func() int {
-			list, err := l.store.Letters(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
+			list, err := l.store.DeadLetters(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
 			check(t, err)
-			return len(list.Letters)
+			return len(list.DeadLetters)
 		}
 
 		time.Sleep(time.Minute)
@@ -203,12 +203,12 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 			do(&r)
 			records[key] = r
 		}
-		change("thread", func(r *source.Record) { r.Thread = long })
+		change("thread", func(r *source.Record) { r.Lineage = long })
 		change("place", func(r *source.Record) { r.Place = long[:1001] })
-		change("witness", func(r *source.Record) { r.Witness = long })
+		change("witness", func(r *source.Record) { r.VersionToken = long })
 		change("payload", func(r *source.Record) { r.Payload = make([]byte, 2*source.MaxRecord+1) })
-		change("odd", func(r *source.Record) { r.Thread = "\x00\xff" })
-		change("even", func(r *source.Record) { r.Thread = "\x00\xfe" })
+		change("odd", func(r *source.Record) { r.Lineage = "\x00\xff" })
+		change("even", func(r *source.Record) { r.Lineage = "\x00\xfe" })
 		p := &paged{queue: l.queue, pages: 1, before: func(int) {}}
 		p.page = func(int) source.Page { return source.Page{Records: slices.Collect(maps.Values(records))} }
 		store := &picky{Store: l.store, panics: true}
@@ -249,7 +249,7 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 		// A name of a job that is no text is the same one each time, and that of no other job.
 		p.mu.Lock()
 		for _, key := range []string{"odd", "even"} {
-			change(key, func(r *source.Record) { r.Key, r.Witness = "later "+r.Key, "2" })
+			change(key, func(r *source.Record) { r.Key, r.VersionToken = "later "+r.Key, "2" })
 		}
 		p.mu.Unlock()
 		time.Sleep(10 * time.Second)

@@ -43,9 +43,9 @@ func newBenchOf(t *testing.T, p *preset.Preset, open func(context.Context) (sour
 	var err error
 	file := sqlitetest.New(t)
 	b.store, err = store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: file, Relaxed: true},
-		OnCommit: func(changes []job.Change) { b.sources.Changed(changes) },
-		Refuses:  func(name string, w source.Wish) string { return b.sources.Refuses(name, w) },
+		Database:    sqlite.File{Path: file, Relaxed: true},
+		OnCommit:    func(changes []job.Change) { b.sources.Changed(changes) },
+		CheckSource: func(name string, w source.Request) string { return b.sources.Check(name, w) },
 	})
 	check(t, err)
 	t.Cleanup(func() {

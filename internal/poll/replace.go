@@ -13,7 +13,7 @@ import (
 // undisturbed; those that are no longer named end as in Close; all others start, a changed
 // one with its new settings as soon as the one of its name before it has ended.
 //
-// Replace does not wait for sources that end. What Health and Refuses say follows at once.
+// Replace does not wait for sources that end. What Health and Check say follows at once.
 func (s *Sources) Replace(all []Attached) {
 	s.changing.Lock()
 	defer s.changing.Unlock()

@@ -102,11 +102,11 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 	b.until("the outlet is mirrored", func() bool { return len(b.letters()) == 5+6 })
 
 	// The outlet is another one as soon as Replace returns, and keeps what it has counted.
-	if why := b.sources.Refuses("outlet", source.Wish{Kind: discard}); why == "" {
+	if why := b.sources.Check("outlet", source.Request{Kind: discard}); why == "" {
 		t.Error("the outlet allows a discard")
 	}
 	b.sources.Replace([]poll.Attached{d.shop("outlet", other, "2", discard), d.shop("shop", b.path, "1", replay, discard)})
-	if may, not := b.sources.Refuses("outlet", source.Wish{Kind: discard}), b.sources.Refuses("outlet", source.Wish{Kind: replay}); may != "" || not == "" {
+	if may, not := b.sources.Check("outlet", source.Request{Kind: discard}), b.sources.Check("outlet", source.Request{Kind: replay}); may != "" || not == "" {
 		t.Errorf("the outlet says %q of a discard and %q of a replay", may, not)
 	}
 	b.until("the outlet is read again", func() bool { return b.sources.Health()[0].Ready })
@@ -118,7 +118,7 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 	if all := b.sources.Health(); len(all) != 1 || all[0].Name != "shop" || all[0].Acts[done] != 1 {
 		t.Errorf("when one is taken out, the sources are %+v", all)
 	}
-	if why := b.sources.Refuses("outlet", source.Wish{Kind: replay}); !strings.Contains(why, "is not attached") {
+	if why := b.sources.Check("outlet", source.Request{Kind: replay}); !strings.Contains(why, "is not attached") {
 		t.Errorf("a source that was taken out says %q", why)
 	}
 	b.until("the connection is closed", func() bool { _, closed := d.times("outlet"); return closed == 2 })
@@ -172,7 +172,7 @@ func TestReplace_OnlyTheNextOneWaitsForASourceThatEnds(t *testing.T) {
 				if all := sources.Health(); len(all) != 1 || all[0].Ready {
 					t.Errorf("the sources are %+v", all)
 				}
-				if why := sources.Refuses("shop", source.Wish{Kind: source.Replay}); why != "" {
+				if why := sources.Check("shop", source.Request{Kind: source.Replay}); why != "" {
 					t.Errorf("it refuses a replay: %s", why)
 				}
 				l.replay("k1") // its commit tells the sources
@@ -212,7 +212,7 @@ func TestReplace_StartsNothingThatDoesNotWork(t *testing.T) {
 			t.Helper()
 			time.Sleep(time.Minute)
 			all := l.now.Load().Health()
-			if len(all) != 1 || all[0].Name != name || l.now.Load().Refuses(name, source.Wish{Kind: source.Replay}) != "" {
+			if len(all) != 1 || all[0].Name != name || l.now.Load().Check(name, source.Request{Kind: source.Replay}) != "" {
 				t.Errorf("%s, the sources are %+v", when, all)
 			}
 			if o, c := d.times(name); o != opened || c != closed {
@@ -281,7 +281,7 @@ func TestReplace_BesideEverythingElse(t *testing.T) {
 				return
 			default:
 				sources.Health()
-				sources.Refuses("a", source.Wish{Kind: source.Replay})
+				sources.Check("a", source.Request{Kind: source.Replay})
 				sources.Changed([]job.Change{{Queue: "orders@b", Source: "b", State: job.Returning}})
 			}
 		}

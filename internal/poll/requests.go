@@ -200,9 +200,9 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 		return nil
 	}
 
-	last, more, err := a.pollPage(ctx, source.Handed{})
+	last, more, err := a.pollPage(ctx, source.ReplayedJob{})
 	if err != nil || !more {
-		a.polled = source.Handed{}
+		a.polled = source.ReplayedJob{}
 		return err
 	}
 
@@ -212,7 +212,7 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 
 	a.polled, more, err = a.pollPage(ctx, a.polled)
 	if !more {
-		a.polled = source.Handed{}
+		a.polled = source.ReplayedJob{}
 	}
 
 	return err
@@ -220,7 +220,7 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 
 // pollPage asks for the jobs of one page, and returns the last of them and whether there are
 // more.
-func (a *attached) pollPage(ctx context.Context, before source.Handed) (last source.Handed, more bool, err error) {
+func (a *attached) pollPage(ctx context.Context, before source.ReplayedJob) (last source.ReplayedJob, more bool, err error) {
 	returned, err := a.requests.Returned(ctx, a.Name, before, pageSize)
 	if err != nil || len(returned) == 0 {
 		return last, false, err

@@ -21,7 +21,7 @@ type scan struct {
 }
 
 // hashOf is a key in eight bytes: a scan can meet a million.
-func hashOf(key string) int64 { return (&source.Record{Witness: key}).Mark() }
+func hashOf(key string) int64 { return (&source.Record{VersionToken: key}).Version() }
 
 // readNewest reads from the beginning as long as that brings unseen records. Of the records
 // that share a key, it meets the first one first, which counts for the rest of the scan, too.
@@ -181,7 +181,7 @@ func (a *attached) slice() int {
 func remember(seen map[int64]int64, page source.Page) {
 	for i := range page.Records {
 		r := &page.Records[i]
-		seen[hashOf(r.Key)] = r.Mark()
+		seen[hashOf(r.Key)] = r.Version()
 	}
 
 	for _, r := range page.Refused {
@@ -207,13 +207,13 @@ func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 		if first == nil {
 			met[r.Key] = r
 			version, before := seen[hashOf(r.Key)]
-			if !before || version == r.Mark() {
+			if !before || version == r.Version() {
 				kept = append(kept, *r)
 				continue
 			}
 		}
 
-		other := first == nil || first.Mark() != r.Mark()
+		other := first == nil || first.Version() != r.Version()
 		if shared != "" && other {
 			page.Refused = append(page.Refused, source.Refusal{Key: r.FullName(), Why: shared})
 		}
@@ -240,7 +240,7 @@ func (a *attached) prepare(ctx context.Context, page source.Page, unseen []sourc
 	}
 
 	return slices.DeleteFunc(unseen, func(r source.Record) bool {
-		return slices.ContainsFunc(unclear, func(p source.Present) bool { return p.Thread == r.Thread })
+		return slices.ContainsFunc(unclear, func(p source.Present) bool { return p.Lineage == r.Lineage })
 	}), nil
 }
 

@@ -77,13 +77,13 @@ func TestSources_HearOfAllInTurn(t *testing.T) {
 		return sqlsource.Open(ctx, "sqlite://"+path, p, preset.Settings{})
 	})
 	b.until("all are mirrored", func() bool { return b.sources.Health()[0].Ready })
-	list, err := b.store.Letters(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, jobs)
+	list, err := b.store.DeadLetters(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, jobs)
 	check(t, err)
-	if len(list.Letters) != jobs {
-		t.Fatalf("%d letters of %d", len(list.Letters), jobs)
+	if len(list.DeadLetters) != jobs {
+		t.Fatalf("%d letters of %d", len(list.DeadLetters), jobs)
 	}
-	first := list.Letters[0].Job.ID
-	for _, letter := range list.Letters {
+	first := list.DeadLetters[0].Job.ID
+	for _, letter := range list.DeadLetters {
 		_, err := b.store.Replay(t.Context(), time.Now(), letter.Job.ID, 1, ana)
 		check(t, err)
 	}

@@ -6,9 +6,9 @@ import "time"
 // retention pauses. The usual corrections of a running clock are smaller.
 const Step = time.Minute
 
-// Hold is for how long, in running time, retention removes nothing after the clock moved
+// ClockPause is for how long, in running time, retention removes nothing after the clock moved
 // forward, unless the clock moves back. The pages announce meanwhile what will be removed.
-const Hold = 24 * time.Hour
+const ClockPause = 24 * time.Hour
 
 // Clock is the time that retention goes by. A clock that moves forward makes everything
 // old at once: one wrong answer of a time server must not empty the dead-letter queue.
@@ -33,7 +33,7 @@ func (c Clock) Begin(now time.Time) Clock {
 	}
 
 	if c.Left <= 0 {
-		c.Left = Hold
+		c.Left = ClockPause
 	}
 
 	c.Ahead = ahead
@@ -52,7 +52,7 @@ func (c Clock) Next(now time.Time, passed time.Duration) Clock {
 		return Clock{Trusted: now}
 	}
 
-	left := Hold
+	left := ClockPause
 	if c.Held() {
 		left = c.Left - passed
 	}

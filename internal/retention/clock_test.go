@@ -21,16 +21,16 @@ func TestClock_HoldsAfterAMoveForward(t *testing.T) {
 
 	wrong := noon.Add(366 * days)
 	c = c.Next(wrong, time.Minute)
-	if want := noon.Add(150 * time.Second); c.Left != retention.Hold || !c.Trusted.Equal(want) || !want.Add(c.Ahead).Equal(wrong) {
+	if want := noon.Add(150 * time.Second); c.Left != retention.ClockPause || !c.Trusted.Equal(want) || !want.Add(c.Ahead).Equal(wrong) {
 		t.Errorf("a year ahead: %+v", c)
 	}
 
-	c = c.Next(wrong.Add(retention.Hold-time.Minute), retention.Hold-time.Minute)
+	c = c.Next(wrong.Add(retention.ClockPause-time.Minute), retention.ClockPause-time.Minute)
 	if c.Left != time.Minute {
 		t.Errorf("a minute before the end: %+v", c)
 	}
-	c = c.Next(wrong.Add(retention.Hold), time.Minute)
-	if c.Held() || !c.Trusted.Equal(wrong.Add(retention.Hold)) {
+	c = c.Next(wrong.Add(retention.ClockPause), time.Minute)
+	if c.Held() || !c.Trusted.Equal(wrong.Add(retention.ClockPause)) {
 		t.Errorf("a clock that stayed is not believed: %+v", c)
 	}
 }
@@ -72,7 +72,7 @@ func TestClock_AStartComparesWithTheNewestTime(t *testing.T) {
 		t.Errorf("a day later: %+v", c)
 	}
 	c := was.Begin(noon.Add(30 * days))
-	if c.Left != retention.Hold || !c.Trusted.Equal(noon) || c.Ahead != 30*days {
+	if c.Left != retention.ClockPause || !c.Trusted.Equal(noon) || c.Ahead != 30*days {
 		t.Errorf("a month later: %+v", c)
 	}
 	c.Left = time.Hour

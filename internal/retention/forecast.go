@@ -56,7 +56,7 @@ func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
 		return depths[job.StatusTrashed]
 	case Discarded:
 		return depths[job.Status(job.Discarded)] - depths[job.StatusDeadLetter] - depths[job.StatusDLQFailed] - depths[job.StatusTrashed]
-	case Excess:
+	case OverCount:
 		if l.Count <= 0 {
 			return 0
 		}

@@ -41,7 +41,7 @@ func TestLimits_AnnouncedAreThoseThatAPersonWroteDown(t *testing.T) {
 		Ages: retention.Ages{retention.Completed: days, retention.Cancelled: days, retention.DeadLetters: days},
 		Said: map[retention.Kind]bool{retention.Cancelled: true},
 	}
-	got := l.Announced()
+	got := l.WithoutDefaults()
 	if got.Ages[retention.Completed] != 0 || got.Ages[retention.Cancelled] != days || got.Ages[retention.DeadLetters] != days || l.Ages[retention.Completed] != days {
 		t.Errorf("announced %v of %v", got.Ages, l.Ages)
 	}

@@ -27,15 +27,15 @@ const (
 	Cancelled   Kind = "cancelled"
 	Discarded   Kind = "discarded"           // by their policy, a rule or their handler
 	DeadLetters Kind = "dead_letters"        // for their age
-	Excess      Kind = "excess_dead_letters" // for their number
+	OverCount   Kind = "excess_dead_letters" // for their number
 	Trash       Kind = "trash"               // discarded by a person
 )
 
 // Kinds are all kinds in the order in which they are shown.
-func Kinds() []Kind { return []Kind{Completed, Cancelled, Discarded, DeadLetters, Excess, Trash} }
+func Kinds() []Kind { return []Kind{Completed, Cancelled, Discarded, DeadLetters, OverCount, Trash} }
 
-// Aged are the kinds that have an age in [Ages].
-func Aged() []Kind { return []Kind{Completed, Cancelled, Discarded, DeadLetters} }
+// WithAge are the kinds that have an age in [Ages].
+func WithAge() []Kind { return []Kind{Completed, Cancelled, Discarded, DeadLetters} }
 
 // Ages is how long jobs are kept after they ended, by kind. A kind that is not in
 // it has no age of its own; zero keeps jobs forever.
@@ -51,9 +51,9 @@ type Limits struct {
 	Said   map[Kind]bool   // the ages of all jobs that a person wrote down; the others are defaults
 }
 
-// Announced are the limits while a database is new to the defaults: an age that no
+// WithoutDefaults are the limits while a database is new to the defaults: an age that no
 // person wrote down removes nothing of what had no age before.
-func (l Limits) Announced() Limits {
+func (l Limits) WithoutDefaults() Limits {
 	ages := maps.Clone(l.Ages)
 	for _, k := range []Kind{Completed, Cancelled, Discarded} {
 		if !l.Said[k] {
@@ -111,7 +111,7 @@ func (l Limits) Memory(k Kind, queue, typ string) time.Duration {
 	switch k {
 	case Trash:
 		return cmp.Or(l.Trash, defaultMemory)
-	case Excess:
+	case OverCount:
 		return cmp.Or(l.Age(DeadLetters, queue, typ), defaultMemory)
 	}
 

@@ -125,10 +125,10 @@ const (
 	herdBuckets = 120  // stretches of time into which they are counted
 )
 
-// Herd is a simulation: many jobs fail at the same moment, and then at every
+// Simulation is of many jobs that fail together: many jobs fail at the same moment, and then at every
 // retry until their policy ends, as they do when a service is down that all of
 // them need. What hits that service is counted by the second.
-type Herd struct {
+type Simulation struct {
 	Jobs    int
 	Retries int           // of each job, as far as they were followed
 	Cut     bool          // the policy allows more than those
@@ -145,10 +145,10 @@ type Lane struct {
 	Buckets []int // of the busiest second of each stretch of time
 }
 
-// Herd runs the simulation for a policy. random returns numbers in [0, 1); the
-// same numbers give the same herd.
-func (p Policy) Herd(random func() float64) Herd {
-	h := Herd{Jobs: herdJobs, Retries: min(p.Limit()-1, herdRetries), Cut: p.Limit()-1 > herdRetries, Jitter: p.Jitter}
+// Simulate runs the simulation for a policy. random returns numbers in [0, 1); the
+// same numbers give the same simulation.
+func (p Policy) Simulate(random func() float64) Simulation {
+	h := Simulation{Jobs: herdJobs, Retries: min(p.Limit()-1, herdRetries), Cut: p.Limit()-1 > herdRetries, Jitter: p.Jitter}
 	if !h.Jitter.On() {
 		h.Jitter = Default().Jitter
 	}

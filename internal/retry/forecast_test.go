@@ -189,7 +189,7 @@ func seeded() func() float64 { return rand.New(rand.NewPCG(1, 1000)).Float64 }
 func TestPolicyHerd_JitterBreaksItUp(t *testing.T) {
 	p := preset(t, "daycry")
 	p.MaxAttempts = 5
-	h := p.Herd(seeded())
+	h := p.Simulate(seeded())
 	if h.Jobs != 1000 || h.Retries != 4 || h.Cut || h.Bucket != time.Second {
 		t.Fatalf("%d jobs, %d retries, cut %v, buckets of %v", h.Jobs, h.Retries, h.Cut, h.Bucket)
 	}
@@ -211,7 +211,7 @@ func TestPolicyHerd_JitterBreaksItUp(t *testing.T) {
 }
 
 func TestPolicyHerd_CountsEveryRetryOnce(t *testing.T) {
-	h := preset(t, "ojs").Herd(seeded())
+	h := preset(t, "ojs").Simulate(seeded())
 	sum := 0
 	for _, n := range h.Spread.Buckets {
 		sum += n
@@ -223,7 +223,7 @@ func TestPolicyHerd_CountsEveryRetryOnce(t *testing.T) {
 
 func TestPolicyHerd_ShowsWhatJitterWouldDo(t *testing.T) {
 	p := preset(t, "sidekiq")
-	h := p.Herd(seeded())
+	h := p.Simulate(seeded())
 	if p.Jitter.On() || h.Jitter != (retry.Jitter{Low: 0.5, High: 1.5}) {
 		t.Errorf("the herd of a policy without jitter is spread by %v", h.Jitter)
 	}
@@ -233,10 +233,10 @@ func TestPolicyHerd_ShowsWhatJitterWouldDo(t *testing.T) {
 }
 
 func TestPolicyHerd_OfJobsThatAreRetriedAtOnce(t *testing.T) {
-	if h := preset(t, "initphp").Herd(seeded()); h.Together.Peak != 2000 || len(h.Together.Buckets) != 1 {
+	if h := preset(t, "initphp").Simulate(seeded()); h.Together.Peak != 2000 || len(h.Together.Buckets) != 1 {
 		t.Errorf("two retries at once are %d in the peak, in %d buckets", h.Together.Peak, len(h.Together.Buckets))
 	}
-	if h := preset(t, "yii2").Herd(seeded()); h.Retries != 0 || h.Together.Peak != 0 || h.Spread.Peak != 0 {
+	if h := preset(t, "yii2").Simulate(seeded()); h.Retries != 0 || h.Together.Peak != 0 || h.Spread.Peak != 0 {
 		t.Errorf("jobs that are never retried come back: %+v", h)
 	}
 }
@@ -245,7 +245,7 @@ func TestPolicyHerd_IsBoundedAndDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPolicy(t)
 		p.MaxAttempts = rapid.SampledFrom([]int{0, 2, 31, 32, math.MaxInt}).Draw(t, "attempts")
-		h, again := p.Herd(seeded()), p.Herd(seeded())
+		h, again := p.Simulate(seeded()), p.Simulate(seeded())
 		if h.Retries > 30 || h.Cut != (p.MaxAttempts > 31) {
 			t.Fatalf("%d retries followed, cut %v", h.Retries, h.Cut)
 		}
@@ -263,7 +263,7 @@ func TestPolicyHerd_IsBoundedAndDeterministic(t *testing.T) {
 func BenchmarkPolicyHerd(b *testing.B) {
 	p, _ := retry.Preset("sidekiq")
 	for b.Loop() {
-		p.Herd(seeded())
+		p.Simulate(seeded())
 	}
 }
 

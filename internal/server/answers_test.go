@@ -258,11 +258,11 @@ func (s *seeded) records() {
 	s.t.Helper()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	full := source.Record{
-		Key: "2", Thread: "t2", Queue: "orders", Type: "charge", Payload: []byte(`{"a":1}`), Meta: []byte(`{"jid":"x"}`), Attempts: 2, Limit: 2,
+		Key: "2", Lineage: "t2", Queue: "orders", Type: "charge", Payload: []byte(`{"a":1}`), Meta: []byte(`{"jid":"x"}`), Attempts: 2, Limit: 2,
 		Error: job.ErrorInfo{Type: "Net::ReadTimeout", Message: "no answer"}, Trace: "line 1", FailedAt: at, CreatedAt: at.Add(-time.Hour),
 		History: []source.Failure{{Number: 1, At: at.Add(-time.Minute), Error: job.ErrorInfo{Type: "Net::ReadTimeout", Message: "no answer"}}},
 	}
-	silent := source.Record{Key: "1", Thread: "t1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)}
+	silent := source.Record{Key: "1", Lineage: "t1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)}
 	j := s.mirror("shop", silent, full)
 	s.mirror("closed", source.Record{Key: "1", Queue: "orders", Type: "charge", Payload: []byte(`{}`)})
 	s.do("/jobs/"+j.ID+"/replay", `{"run":1,"mode":"fresh"}`)

@@ -108,7 +108,7 @@ func TestEnvelopes_Corpus(t *testing.T) {
 			t.Errorf("%s: it came as\n%s, and is\n%s", g.place, g.came, got)
 		}
 		annotated := h.download(j.ID, "")
-		letter := h.stored(j.ID).Letters[0]
+		letter := h.stored(j.ID).DeadLetters[0]
 		if j.Reason != "" {
 			letter.Attempts = attemptsOf(g.came)
 		}
@@ -207,8 +207,8 @@ func TestEnvelopes_BadOnesAreKeptToTheByte(t *testing.T) {
 			}
 			d := h.stored(got.ID)
 			if d.Job.Status() != job.StatusDeadLetter || string(d.Job.Payload) != test.envelope || d.Job.Type != envelope.Unread ||
-				len(d.Letters) != 1 || d.Letters[0].Reason != test.want || got.Error.Type != "envelope."+string(test.want) || got.Error.Message == "" {
-				t.Errorf("job %s of type %s, letters %+v, error %+v", d.Job.Status(), d.Job.Type, d.Letters, got.Error)
+				len(d.DeadLetters) != 1 || d.DeadLetters[0].Reason != test.want || got.Error.Type != "envelope."+string(test.want) || got.Error.Message == "" {
+				t.Errorf("job %s of type %s, letters %+v, error %+v", d.Job.Status(), d.Job.Type, d.DeadLetters, got.Error)
 			}
 			h.get("/jobs/"+got.ID).want(t, http.StatusOK)
 			h.get("/api/v1/jobs/"+got.ID).want(t, http.StatusOK)
@@ -340,7 +340,7 @@ func TestEnvelopes_DownloadFollowsTheJob(t *testing.T) {
 	}
 	h.fail("orders", "http.503", `the "warehouse" <is> closed`, "")
 	a := h.get("/api/v1/jobs/"+id+"/envelope").want(t, http.StatusOK)
-	failedAt := h.stored(id).Letters[0].FailedAt.UnixMilli()
+	failedAt := h.stored(id).DeadLetters[0].FailedAt.UnixMilli()
 	want := fmt.Sprintf(`%s,"attempts":1,"dead_letter":{"reason":"failed","error":"the \"warehouse\" <is> closed","exception":"http.503","failed_at":%d,"original_queue":"orders","attempts":1,"lang":"go"}}`,
 		strings.TrimSuffix(anEnvelope, `,"attempts":0}`), failedAt)
 	if a.body != want {
@@ -379,8 +379,8 @@ queues:
 	for _, queue := range []string{"off", "away"} {
 		for _, envelope := range []string{"{", strings.Replace(anEnvelope, "urn:babel:orders:created", "giant", 1)} {
 			d := h.stored(h.send(queue, envelope).Jobs[0].ID)
-			if d.Job.Status() != job.StatusDeadLetter || len(d.Letters) != 1 || d.Letters[0].Refused || d.Letters[0].ForwardedTo != "" {
-				t.Errorf("%s: %.10s is %s, letters %+v; want it kept", queue, envelope, d.Job.Status(), d.Letters)
+			if d.Job.Status() != job.StatusDeadLetter || len(d.DeadLetters) != 1 || d.DeadLetters[0].Refused || d.DeadLetters[0].ForwardedTo != "" {
+				t.Errorf("%s: %.10s is %s, letters %+v; want it kept", queue, envelope, d.Job.Status(), d.DeadLetters)
 			}
 		}
 	}

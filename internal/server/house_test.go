@@ -85,7 +85,7 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 			Running: func() map[string]int { return map[string]int{"orders": 1} },
 			Knows:   func(typ string) bool { return typ != "unknown" },
 			Ready:   func() error { return nil },
-			Held:    func() (job.Hold, bool) { return job.Hold{}, false },
+			Held:    func() (job.OpenBreaker, bool) { return job.OpenBreaker{}, false },
 
 			Shortages: func() map[job.Resource]job.Shortages { return nil },
 			Deliver: func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {

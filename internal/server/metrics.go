@@ -279,7 +279,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s.gauge("redrive_retention_held", held)
 
 	for _, o := range forecast.Kinds {
-		if o.Kind != retention.Excess { // they are dead letters too, and a sum has each once
+		if o.Kind != retention.OverCount { // they are dead letters too, and a sum has each once
 			s.gauge("redrive_retention_kept_jobs", float64(o.Jobs), string(o.Kind))
 		}
 
@@ -366,7 +366,7 @@ func (s collection) shortages() {
 		}
 
 		s.gauge("redrive_held", now, string(of))
-		count("redrive_holds_total", counts[of].Holds, of)
+		count("redrive_holds_total", counts[of].Openings, of)
 		count("redrive_given_back_total", counts[of].GivenBack, of)
 	}
 }

@@ -190,7 +190,7 @@ func TestOperations_LargeOnesAreConfirmedByTheirNumber(t *testing.T) {
 	jobs := make([]job.Job, operation.ConfirmAbove+1)
 	for i := range jobs {
 		jobs[i] = job.Job{Queue: "orders", Type: "many", Payload: []byte("1"), Timeout: time.Minute,
-			State: job.Discarded, Letter: job.LetterStored, Reason: "attempts_exhausted"}
+			State: job.Discarded, DeadLetter: job.DeadLetterStored, Reason: "attempts_exhausted"}
 	}
 	if _, err := h.store.Enqueue(t.Context(), time.Now(), jobs); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestEnvelopes_ReplayOfPoisonReadsItAgain(t *testing.T) {
 	h.replay(id, 1)
 	h.run("shop", func(string) (engine.Handler, bool) { return nil, false })
 	d := h.stored(id)
-	if d.Job.Status() != job.StatusDeadLetter || d.Job.Reason != retry.MissingURN || len(d.Letters) != 2 || d.Attempts[0].DecidedBy != "envelope:missing_urn" {
+	if d.Job.Status() != job.StatusDeadLetter || d.Job.Reason != retry.MissingURN || len(d.DeadLetters) != 2 || d.Attempts[0].DecidedBy != "envelope:missing_urn" {
 		t.Errorf("job %s for %s, attempts %+v", d.Job.Status(), d.Job.Reason, d.Attempts)
 	}
 	if h.download(id, "?original=1") != poison || !strings.HasPrefix(h.download(id, ""), strings.TrimSuffix(poison, "}")) {

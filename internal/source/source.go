@@ -50,11 +50,11 @@ import (
 
 // Record is a dead letter at a source, as it was read.
 type Record struct {
-	Key     string // names the record among all dead ones at the source at one time
-	Thread  string // names the job through its runs: a record that is dead again has the same one
-	Place   string // where it is stored: a table, a list, a sorted set
-	Witness string // what must not have changed when a user acts on the record
-	Raw     []byte // the record as the source keeps it, where an act needs it; else nil
+	Key          string // names the record among all dead ones at the source at one time
+	Lineage      string // names the job through its runs: a record that is dead again has the same one
+	Place        string // where it is stored: a table, a list, a sorted set
+	VersionToken string // what must not have changed when a user acts on the record
+	Raw          []byte // the record as the source keeps it, where an act needs it; else nil
 
 	Queue     string // that it was enqueued for; a replay goes there
 	Type      string
@@ -87,11 +87,11 @@ func ReasonOf(r *Record) retry.Reason {
 	return retry.ReasonUnknown
 }
 
-// Mark tells a record from the one that was under its key before: it changes when the
+// Version tells a record from the one that was under its key before: it changes when the
 // record dies again.
-func (r *Record) Mark() int64 {
+func (r *Record) Version() int64 {
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(r.Witness), r.Raw, []byte(r.Place)} {
+	for _, part := range [][]byte{[]byte(r.VersionToken), r.Raw, []byte(r.Place)} {
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write(part)
 	}
@@ -101,10 +101,10 @@ func (r *Record) Mark() int64 {
 
 // FullName names a record where its key names others as well.
 func (r *Record) FullName() string {
-	if r.Witness == "" || r.Witness == r.Key {
+	if r.VersionToken == "" || r.VersionToken == r.Key {
 		return r.Key
 	}
-	return r.Key + " (" + r.Witness + ")"
+	return r.Key + " (" + r.VersionToken + ")"
 }
 
 // Kind is what a user asks a source to do.
@@ -116,9 +116,9 @@ const (
 	Discard Kind = "discard"
 )
 
-// Wish is what a user asks of a source, as far as one source does it and another does
+// Request is what a user asks of a source, as far as one source does it and another does
 // not.
-type Wish struct {
+type Request struct {
 	Kind   Kind
 	Mode   Mode // of a replay
 	Later  bool // it shall run at a time to come
@@ -127,9 +127,9 @@ type Wish struct {
 	Payload []byte // the other payload
 }
 
-// Wish is what an act wants of its source.
-func (a *Act) Wish() Wish {
-	return Wish{Kind: a.Kind, Mode: a.Mode, Later: !a.Due.IsZero(), Edited: a.Payload != nil, Payload: a.Payload}
+// Request is what an act asks of its source.
+func (a *Act) Request() Request {
+	return Request{Kind: a.Kind, Mode: a.Mode, Later: !a.Due.IsZero(), Edited: a.Payload != nil, Payload: a.Payload}
 }
 
 // Mode is how a replay counts attempts, and as what the job runs.
@@ -194,10 +194,10 @@ type Result struct {
 
 // Mirrored is what is known of the record of a job.
 type Mirrored struct {
-	Record           // without what its job says
-	Lies   bool      // at its source, as far as it is known
-	SeenAt time.Time // when it was read first in this run
-	Acts   []Act     // the newest first
+	Record            // without what its job says
+	Present bool      // at its source, as far as it is known
+	SeenAt  time.Time // when it was read first in this run
+	Acts    []Act     // the newest first
 }
 
 // Profile is what people should know of the systems of one kind, in sentences.
@@ -247,9 +247,9 @@ type Quarantined struct {
 
 // Unattached is what is left of a source that redrive.yaml no longer names.
 type Unattached struct {
-	Name    string
-	Letters int64 // dead letters
-	Waiting int64 // acts that were asked for before: they are carried out when it is attached again
+	Name        string
+	DeadLetters int64 // dead letters
+	Waiting     int64 // acts that were asked for before: they are carried out when it is attached again
 }
 
 // Standing is how well what is shown of a source is known to be true.
@@ -289,8 +289,8 @@ func (h Health) Standing(now time.Time) Standing {
 // Quarantine is how many records are in quarantine.
 func (h Health) Quarantine() int { return len(h.Quarantined) + h.Beyond }
 
-// Lacks says what of a wish the system does not know how to do; empty when it does all.
-func (p Profile) Lacks(w Wish) string {
+// Unsupported says what of a request the system cannot do; empty when it does all.
+func (p Profile) Unsupported(w Request) string {
 	switch {
 	case w.Kind != Replay:
 		return ""
@@ -357,9 +357,9 @@ type Report struct {
 	Warnings []string
 }
 
-// Handed is a job that was given back to its source. Nothing is known since of the run
+// ReplayedJob is a job that was given back to its source. Nothing is known since of the run
 // that began then.
-type Handed struct {
+type ReplayedJob struct {
 	Seq    int64 // of the job
 	Run    int
 	Since  time.Time
@@ -368,7 +368,7 @@ type Handed struct {
 
 // Success is a run of which its source says that it succeeded.
 type Success struct {
-	Handed
+	ReplayedJob
 	At       time.Time // zero when the source does not say
 	Attempts int       // as the source counts them; 0 when it does not say
 }
@@ -395,12 +395,12 @@ type Origin interface {
 	Find(ctx context.Context, acts []Act) ([]Result, error)
 	// Succeeded says which of these jobs the system keeps as ones that have succeeded. It is
 	// called only if the report of the check says that the system tells.
-	Succeeded(ctx context.Context, handed []Handed) ([]Success, error)
+	Succeeded(ctx context.Context, handed []ReplayedJob) ([]Success, error)
 	Close() error
 }
 
-// Untold are the results of acts of which a source was told nothing.
-func Untold(acts []Act) (all []Result) {
+// NotAttempted are the results of acts of which a source was told nothing.
+func NotAttempted(acts []Act) (all []Result) {
 	for _, a := range acts {
 		all = append(all, Result{ID: a.ID, State: Asked})
 	}

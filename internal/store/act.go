@@ -179,7 +179,7 @@ func notBefore(j job.Job) string { return "; not before " + wire.FormatTime(j.Ru
 // whose letter is not refused (any more) is a *job.Conflict.
 func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int, d job.Delivery, by audit.Actor) (job.Job, error) {
 	return s.act(ctx, about(id, "job.forward", now, by), func(t *db.Tx, from job.Job, _ *audit.Entry) (job.Job, error) {
-		if from.Run != run || from.Letter != job.LetterRefused {
+		if from.Run != run || from.DeadLetter != job.DeadLetterRefused {
 			return refuse(from, "the dead letter of run %d is not refused; the job is %s in run %d", run, from.Status(), from.Run)
 		}
 
@@ -284,7 +284,7 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *projection.Ask) 
 		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source)
 	}
 
-	return s.refusesWish(from, source.Wish{
+	return s.refusesWish(from, source.Request{
 		Kind: source.Replay, Mode: ask.Mode, Later: !ask.Due.IsZero(), Edited: ask.Payload != nil, Payload: ask.Payload,
 	})
 }
@@ -328,7 +328,7 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 
 	s.moveAll(t, from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts = j.Run+1, 0
-		j.State, j.Letter, j.Held = job.Available, job.NoLetter, false
+		j.State, j.DeadLetter, j.Held = job.Available, job.NoDeadLetter, false
 		if j.Source != "" {
 			j.State, j.Worker = job.Returning, ""
 		}

@@ -70,7 +70,7 @@ func (a *announcement) end() place {
 
 // Moved notes the first dead letter of our own that comes.
 func (a *announcement) Moved(t *db.Tx, m projection.Move) {
-	if m.To != nil && m.To.Source == "" && m.To.Letter == job.LetterStored && (m.From == nil || m.From.Letter != job.LetterStored) {
+	if m.To != nil && m.To.Source == "" && m.To.DeadLetter == job.DeadLetterStored && (m.From == nil || m.From.DeadLetter != job.DeadLetterStored) {
 		came := a.came.In(t)
 		*came = earliest(*came, place{db.Micros(m.To.ChangedAt), m.To.Seq - 1})
 	}

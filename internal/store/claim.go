@@ -42,12 +42,12 @@ func (s *Store) claim(t *db.Tx, c job.Claim) ([]job.Job, error) {
 
 // queuesAsked names the queues from which jobs are wanted, sorted.
 func queuesAsked(c job.Claim) []string {
-	all := make([]string, 0, len(c.Free)+len(c.Ahead))
+	all := make([]string, 0, len(c.Free)+len(c.Prefetch))
 	for queue := range c.Free {
 		all = append(all, queue)
 	}
 
-	for queue := range c.Ahead {
+	for queue := range c.Prefetch {
 		if _, too := c.Free[queue]; !too {
 			all = append(all, queue)
 		}
@@ -77,7 +77,7 @@ const maxHeld = 2000
 func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, error) {
 	free := max(0, c.Free[queue])
 
-	n := free + max(0, c.Ahead[queue])
+	n := free + max(0, c.Prefetch[queue])
 	if n == 0 {
 		return nil, nil
 	}

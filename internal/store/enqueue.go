@@ -133,7 +133,7 @@ func fresh(j *job.Job, now time.Time) {
 	j.RunAt, j.ExpiresAt = j.RunAt.UTC().Truncate(time.Microsecond), j.ExpiresAt.UTC().Truncate(time.Microsecond)
 	switch {
 	case j.State == job.Discarded:
-		j.RunAt, j.FinishedAt, j.Letter = now, now, job.LetterStored
+		j.RunAt, j.FinishedAt, j.DeadLetter = now, now, job.DeadLetterStored
 	case j.RunAt.After(now):
 		j.State = job.Scheduled
 	default:

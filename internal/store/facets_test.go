@@ -16,9 +16,9 @@ import (
 func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
 	s := open(t, Options{})
 	find := func(queue, typ string) int {
-		list, err := s.Letters(t.Context(), filter.Filter{Queue: queue, Type: typ, Text: "alpha"}, filter.Cursor{}, 10)
+		list, err := s.DeadLetters(t.Context(), filter.Filter{Queue: queue, Type: typ, Text: "alpha"}, filter.Cursor{}, 10)
 		check(t, err)
-		return len(list.Letters)
+		return len(list.DeadLetters)
 	}
 	set := func(from, to int) {
 		var all []job.Job
@@ -34,7 +34,7 @@ func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
 		check(t, err)
 	}
 	set(0, 3)
-	if !s.Counters.NoLetters(filter.Filter{Queue: "orders", Type: "t3.send"}) || !s.Counters.NoLetters(filter.Filter{Queue: "mail"}) || s.Counters.NoLetters(filter.Filter{Type: "t2.*"}) {
+	if !s.Counters.NoDeadLetters(filter.Filter{Queue: "orders", Type: "t3.send"}) || !s.Counters.NoDeadLetters(filter.Filter{Queue: "mail"}) || s.Counters.NoDeadLetters(filter.Filter{Type: "t2.*"}) {
 		t.Error("three letters are not told by their names")
 	}
 	set(3, 1000)

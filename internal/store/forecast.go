@@ -29,12 +29,12 @@ func (s *Store) Forecast(ctx context.Context, now time.Time, limits retention.Li
 
 	excess, last, err := s.countExcess(ctx, limits)
 	if err != nil {
-		return f, fmt.Errorf("count the jobs that will be removed (%s): %w", retention.Excess, err)
+		return f, fmt.Errorf("count the jobs that will be removed (%s): %w", retention.OverCount, err)
 	}
 
 	for _, kind := range retention.Kinds() {
 		o := excess
-		if kind != retention.Excess {
+		if kind != retention.OverCount {
 			if o, err = s.outlook(ctx, now, limits, kind, last); err != nil {
 				return f, fmt.Errorf("count the jobs that will be removed (%s): %w", kind, err)
 			}
@@ -130,7 +130,7 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 		FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS some ORDER BY n DESC LIMIT 1`
 
-	o.Kind, o.Jobs = retention.Excess, limits.Jobs(retention.Excess, s.Snapshot().Depths, s.Counters.SourceLetters())
+	o.Kind, o.Jobs = retention.OverCount, limits.Jobs(retention.OverCount, s.Snapshot().Depths, s.Counters.SourceDeadLetters())
 	if o.Jobs == 0 {
 		return o, last, nil
 	}
@@ -147,7 +147,7 @@ func (s *Store) countExcess(ctx context.Context, limits retention.Limits) (o ret
 func (s *Store) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
 	retention.Outlook, error,
 ) {
-	o := retention.Outlook{Kind: kind, Jobs: limits.Jobs(kind, s.Snapshot().Depths, s.Counters.SourceLetters())}
+	o := retention.Outlook{Kind: kind, Jobs: limits.Jobs(kind, s.Snapshot().Depths, s.Counters.SourceDeadLetters())}
 	if o.Jobs == 0 {
 		return o, nil
 	}

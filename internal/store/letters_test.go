@@ -49,7 +49,7 @@ func TestOpen_CountsLettersOfTheLastDay(t *testing.T) {
 	if n := s.Counters.OpenedSince(0); n != 2 {
 		t.Errorf("it counted %d letters, want the 2 of the last day", n)
 	}
-	usage, err := s.LetterUsage(t.Context(), testTime)
+	usage, err := s.DeadLetterUsage(t.Context(), testTime)
 	check(t, err)
 	if usage.Open != 4 || usage.LastDay != 2 {
 		t.Errorf("%+v; want 4 letters, 2 of them of the last day", usage)
@@ -74,8 +74,8 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 			synctest.Wait() // it stands in the queue
 		}
 		callers.Go(func() {
-			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), limits); done.Of(retention.Excess) != 0 || err != nil {
-				t.Errorf("%d letters were pruned, %v; want none", done.Of(retention.Excess), err)
+			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), limits); done.Of(retention.OverCount) != 0 || err != nil {
+				t.Errorf("%d letters were pruned, %v; want none", done.Of(retention.OverCount), err)
 			}
 		})
 		synctest.Wait() // it stands in the queue
@@ -116,8 +116,8 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 	limits := retention.Limits{Count: 2}
 	_, err = s.Forecast(t.Context(), testTime.Add(time.Hour), limits)
 	check(t, err)
-	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), limits); done.Of(retention.Excess) != 1 || err != nil {
-		t.Fatalf("%d letters were pruned, %v; want 1", done.Of(retention.Excess), err)
+	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), limits); done.Of(retention.OverCount) != 1 || err != nil {
+		t.Fatalf("%d letters were pruned, %v; want 1", done.Of(retention.OverCount), err)
 	}
 	for table, seq := range tables {
 		if n := rows(table, seq); n != 0 {

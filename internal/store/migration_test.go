@@ -220,13 +220,13 @@ func TestMigrations_OldLettersKeepWhatBecameOfThem(t *testing.T) {
 		VALUES (1, 1, 0, 0, 'attempts_exhausted', '', '', 4, 'orders', 1, 0, '', '', '', 5, 'ana'),
 			(1, 2, 1, 0, 'attempts_exhausted', '', '', 6, 'orders', 1, 0, '', '', '', 0, '')`)
 	s := open(t, Options{Database: sqlite.File{Path: path}})
-	page, err := s.Letters(t.Context(), filter.Filter{Queue: "orders"}, filter.Cursor{}, 9)
-	if err != nil || len(page.Letters) != 1 || page.Letters[0].DeadLetter.Run != 2 || page.Letters[0].DeadLetter.FailedAt.UnixMicro() != 6 {
-		t.Errorf("the open letters are %+v, %v", page.Letters, err)
+	page, err := s.DeadLetters(t.Context(), filter.Filter{Queue: "orders"}, filter.Cursor{}, 9)
+	if err != nil || len(page.DeadLetters) != 1 || page.DeadLetters[0].DeadLetter.Run != 2 || page.DeadLetters[0].DeadLetter.FailedAt.UnixMicro() != 6 {
+		t.Errorf("the open letters are %+v, %v", page.DeadLetters, err)
 	}
 	d, err := s.Job(t.Context(), "old")
-	if err != nil || len(d.Letters) != 2 || d.Letters[0].ReplayedBy != "ana" || !d.Letters[1].ReplayedAt.IsZero() {
-		t.Errorf("the letters of the job are %+v, %v", d.Letters, err)
+	if err != nil || len(d.DeadLetters) != 2 || d.DeadLetters[0].ReplayedBy != "ana" || !d.DeadLetters[1].ReplayedAt.IsZero() {
+		t.Errorf("the letters of the job are %+v, %v", d.DeadLetters, err)
 	}
 	check(t, s.Close())
 	if got := problems(t, path); len(got) > 0 {
@@ -317,8 +317,8 @@ func TestMigrations_WhatASourceHadNotSaidIsUnknown(t *testing.T) {
 		j, a := d.Job, d.Attempts[0]
 		got := fmt.Sprintf("%d attempts, %s, enqueued %d, ttr %s, number %d, started %d", j.Attempts, j.Reason, micros(j.EnqueuedAt), j.Timeout,
 			a.Number, micros(a.StartedAt))
-		if got != want || d.Letters[0].Reason != j.Reason {
-			t.Errorf("%s has %s, want %s; its letter %s", id, got, want, d.Letters[0].Reason)
+		if got != want || d.DeadLetters[0].Reason != j.Reason {
+			t.Errorf("%s has %s, want %s; its letter %s", id, got, want, d.DeadLetters[0].Reason)
 		}
 	}
 	check(t, s.Close())
@@ -342,7 +342,7 @@ func foreign(t *testing.T, path string, jobs int) {
 			`INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error, cause, forwarded_at,
 				forwarded_to, problem) VALUES (%[1]d, 1, 0, 0, 'attempts_exhausted', '', 50, 'orders@shop', 0, '', '', 0, '', '')`,
 			fmt.Sprintf(`INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings)
-				VALUES (%%[1]d, 'shop', '%%[1]d', '', '', '', %d, 1, 60, '[]')`, new(source.Record).Mark()),
+				VALUES (%%[1]d, 'shop', '%%[1]d', '', '', '', %d, 1, 60, '[]')`, new(source.Record).Version()),
 		} {
 			edit(t, path, fmt.Sprintf(insert, seq))
 		}
@@ -378,7 +378,7 @@ func TestMigrations_AnUnknownReplayIsItsSourcesToTell(t *testing.T) {
 	if j := d.Job; j.Worker != "shop" || !j.Unbegun || micros(j.ChangedAt) != 80 {
 		t.Errorf("the job has the worker %q, unbegun %t, changed at %d", j.Worker, j.Unbegun, micros(j.ChangedAt))
 	}
-	handed, err := s.Sources.Returned(t.Context(), "shop", source.Handed{}, 9)
+	handed, err := s.Sources.Returned(t.Context(), "shop", source.ReplayedJob{}, 9)
 	if err != nil || len(handed) != 1 {
 		t.Errorf("the source is asked for %+v, %v", handed, err)
 	}

@@ -77,9 +77,9 @@ func (s *Store) Mirror(ctx context.Context, now time.Time, name string, records 
 			met[key] = true
 
 			// A record under another key is another death, even if nothing else tells the two apart.
-			same := ok && known.Key == key && known.Mark == r.Mark()
+			same := ok && known.Key == key && known.Version == r.Version()
 			switch {
-			case twice || ok && (known.UnderWay || known.Lies && same):
+			case twice || ok && (known.UnderWay || known.Present && same):
 				continue
 			case ok && same && known.Doubt != 0:
 				err = s.foundAgain(t, now, known)
@@ -108,14 +108,14 @@ func recognised(r *mirrored, byKey, byThread map[string]sources.Known) (known so
 		return known, true
 	}
 
-	known, ok = byThread[db.Clean(r.Thread)]
+	known, ok = byThread[db.Clean(r.Lineage)]
 	if !ok || known.UnderWay {
 		return known, ok
 	}
 
 	_, beside := byKey[known.Key]
 
-	return known, !known.Lies && !beside
+	return known, !known.Present && !beside
 }
 
 // deaths gathers what is written of many jobs that died at a source.
@@ -161,7 +161,7 @@ func (s *Store) mirrored(now time.Time, name string, r *source.Record) mirrored 
 	j := job.Job{
 		Token: job.Token{ID: job.NewID(), Run: 1}, Queue: source.Queue(name, r.Queue), Source: name, Type: r.Type, State: job.Discarded,
 		Payload: r.Payload, Meta: r.Meta, RunAt: made, EnqueuedAt: made, ChangedAt: since, FinishedAt: failed,
-		Letter: job.LetterStored, Attempts: r.Attempts, Reason: source.ReasonOf(r), Error: r.Error,
+		DeadLetter: job.DeadLetterStored, Attempts: r.Attempts, Reason: source.ReasonOf(r), Error: r.Error,
 	}
 	if r.Limit > 0 {
 		j.Policy.MaxAttempts, j.Origins = max(r.Limit, r.Attempts), job.Origins{"max_attempts": "source:" + name}
@@ -266,7 +266,7 @@ func (s *Store) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 	}
 
 	to := from
-	to.State, to.Letter = job.Discarded, job.LetterStored
+	to.State, to.DeadLetter = job.Discarded, job.DeadLetterStored
 	to.Attempts, to.Error = r.job.Attempts, r.job.Error
 	to.Unbegun, to.Worker = false, ""
 
@@ -476,7 +476,7 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 
 	numbers := rows.Numbers(jobs)
 	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
-		j.State, j.Letter = job.Discarded, job.NoLetter
+		j.State, j.DeadLetter = job.Discarded, job.NoDeadLetter
 		j.Reason, j.ChangedAt, j.FinishedAt = retry.GoneAtSource, at, at
 		j.Unbegun = false
 	})

@@ -43,7 +43,7 @@ func foreignRecords(from, n int) []source.Record {
 		id := fmt.Sprintf("%024x", from+i)
 		payload := fmt.Sprintf(`{"order":%d,"customer":"customer-%d@example.org","note":%q}`, from+i, i, strings.Repeat("x", 120))
 		records[i] = source.Record{
-			Key: id, Thread: id, Place: "dead", Witness: "1767323045.1", Raw: []byte(`{"class":"Charge","jid":"` + id + `","args":[` + payload + `]}`),
+			Key: id, Lineage: id, Place: "dead", VersionToken: "1767323045.1", Raw: []byte(`{"class":"Charge","jid":"` + id + `","args":[` + payload + `]}`),
 			Queue: "default", Type: fmt.Sprintf("Charge%d", i%20), Payload: []byte(payload), Meta: []byte(`{"retry":true}`),
 			Error: job.ErrorInfo{Type: "Net::ReadTimeout", Message: fmt.Sprintf("order %d: the provider did not answer", from+i)},
 			Trace: trace, Attempts: 26, Limit: 26, FailedAt: benchTime.Add(-time.Hour + time.Duration(from+i)*time.Millisecond),

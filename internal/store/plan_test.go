@@ -125,7 +125,7 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 		"jobs_letter_queue (queue=? AND":   {Queue: "q", From: testTime},
 		"jobs_letter_reason (reason=? AND": {Reason: retry.AttemptsExhausted, From: testTime},
 	} {
-		letters, _ := rows.SelectLetters(s.Search, f, cursor, 50)
+		letters, _ := rows.SelectDeadLetters(s.Search, f, cursor, 50)
 		f.Status = job.StatusDeadLetter
 		jobs, _ := jobsQuery(s, f, cursor, 50)
 		for _, query := range []string{letters, jobs} {
@@ -147,7 +147,7 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 		for _, after := range []filter.Cursor{{}, cursor} {
 			jobs, _ := jobsQuery(s, f, after, 50)
 			whole, _ := wholeJobsQuery(s, f, after, 50)
-			letters, _ := rows.SelectLetters(s.Search, f, after, 50)
+			letters, _ := rows.SelectDeadLetters(s.Search, f, after, 50)
 			for _, query := range []string{jobs, whole, letters} {
 				got := plan(t, s.engine.Reads(), query)
 				if slow(got) != "" || !strings.HasPrefix(got, "SCAN s VIRTUAL TABLE INDEX ") || !strings.Contains(got, "SEARCH j USING INTEGER PRIMARY KEY") {
@@ -174,15 +174,15 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 
 func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	s := open(t, Options{})
-	query, _ := rows.SelectLetters(s.Search, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ := rows.SelectDeadLetters(s.Search, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND list_state=?") {
 		t.Errorf("the letters of a group: %s", got)
 	}
-	query, _ = rows.SelectLetters(s.Search, filter.Filter{Group: "g,h"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ = rows.SelectDeadLetters(s.Search, filter.Filter{Group: "g,h"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_letter (") {
 		t.Errorf("the letters of two groups: %s", got)
 	}
-	query, _ = rows.SelectLetters(s.Search, filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
+	query, _ = rows.SelectDeadLetters(s.Search, filter.Filter{Type: "t", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_failed_type (type=? AND list_state=?") {
 		t.Errorf("the letters of a type: %s", got)
 	}
@@ -201,10 +201,10 @@ func TestPlans_OfUsersFindTheirLoginsBySubject(t *testing.T) {
 // all records of the source for each page would take hours.
 func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 	s, recorded := openRecorded(t)
-	records := []source.Record{{Key: "1", Thread: "a", Queue: "orders", Type: "charge"}, {Key: "2", Thread: "b", Queue: "orders", Type: "charge"}}
+	records := []source.Record{{Key: "1", Lineage: "a", Queue: "orders", Type: "charge"}, {Key: "2", Lineage: "b", Queue: "orders", Type: "charge"}}
 	_, err := s.Mirror(t.Context(), testTime, "shop", records)
 	check(t, err)
-	_, err = s.Sources.Unseen(t.Context(), "shop", append(records, source.Record{Key: "3", Thread: "a"}))
+	_, err = s.Sources.Unseen(t.Context(), "shop", append(records, source.Record{Key: "3", Lineage: "a"}))
 	check(t, err)
 	_, err = s.Sources.Duplicates(t.Context(), "shop", records)
 	check(t, err)
@@ -226,7 +226,7 @@ func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 // The jobs that a source has are read in their order, and nothing is read when there are none.
 func TestPlans_OfReturnedJobsFollowTheirIndex(t *testing.T) {
 	s, recorded := openRecorded(t)
-	_, err := s.Sources.Returned(t.Context(), "shop", source.Handed{}, 10)
+	_, err := s.Sources.Returned(t.Context(), "shop", source.ReplayedJob{}, 10)
 	check(t, err)
 	for _, query := range recorded.all() {
 		if strings.Contains(query, "JOIN mirrored AS m") {
@@ -291,7 +291,7 @@ func TestPlans_OfOwnDeadLettersReadNoneOfASource(t *testing.T) {
 		_, err = s.Forecast(t.Context(), testTime.Add(2*time.Hour), limits)
 		check(t, err)
 	}
-	_, err = s.LetterUsage(t.Context(), testTime)
+	_, err = s.DeadLetterUsage(t.Context(), testTime)
 	check(t, err)
 	looked := 0
 	for _, query := range recorded.all() {
@@ -414,7 +414,7 @@ func live(t *testing.T, s *Store) {
 	ok(err)
 	done, err := s.Prune(ctx, testTime.Add(time.Hour), limits)
 	ok(err)
-	if done.Of(retention.DeadLetters)+done.Of(retention.Excess) == 0 || done.Of(retention.Trash) == 0 {
+	if done.Of(retention.DeadLetters)+done.Of(retention.OverCount) == 0 || done.Of(retention.Trash) == 0 {
 		t.Error("nothing was pruned")
 	}
 	for _, age := range []time.Duration{1000 * time.Hour, time.Hour} { // the first finds nothing
@@ -458,11 +458,11 @@ func operate(t *testing.T, s *Store, kind operation.Kind) {
 func look(t *testing.T, s *Store, id string) {
 	t.Helper()
 	ctx, ok := context.Background(), func(_ any, err error) { t.Helper(); check(t, err) }
-	ok(s.LetterUsage(ctx, testTime))
+	ok(s.DeadLetterUsage(ctx, testTime))
 	ok(s.Trashed(ctx, []job.Job{{Seq: 1}}))
 	ok(s.Job(ctx, id))
 	ok(s.Jobs(ctx, filter.Filter{}, filter.Cursor{}, 10))
-	ok(s.Letters(ctx, filter.Filter{}, filter.Cursor{}, 10))
+	ok(s.DeadLetters(ctx, filter.Filter{}, filter.Cursor{}, 10))
 	ok(s.Changes(ctx, []string{id}))
 	ok(s.Counters.Queues(ctx, testTime, s.QueueNames()))
 	ok(s.Counters.LastHour(ctx, testTime))
@@ -477,7 +477,7 @@ func look(t *testing.T, s *Store, id string) {
 	ok(s.Counters.Facets(ctx, filter.Filter{Status: job.StatusDeadLetter}))
 	ok(s.Search.Update(ctx))
 	ok(s.Jobs(ctx, filter.Filter{Text: "service"}, filter.Cursor{}, 10))
-	ok(s.Letters(ctx, filter.Filter{Operation: 1, Group: "g"}, filter.Cursor{}, 10))
+	ok(s.DeadLetters(ctx, filter.Filter{Operation: 1, Group: "g"}, filter.Cursor{}, 10))
 }
 
 // The column list_state repeats the state where a list needs it, whatever changed the job.

@@ -120,24 +120,24 @@ func pageOf(ctx context.Context, f filter.Filter, limit int, jobs []job.Job, err
 	return page, db.TimedOut(ctx, err)
 }
 
-// Letters returns one page of the open dead letters that the filter selects,
+// DeadLetters returns one page of the open dead letters that the filter selects,
 // the newest first. Like Jobs it returns what was found when it takes too long.
-func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.LetterList, error) {
+func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.DeadLetterList, error) {
 	if err := cmp.Or(f.Check(), s.Search.Current(f)); err != nil {
-		return filter.LetterList{}, err
+		return filter.DeadLetterList{}, err
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 
-	var page filter.LetterList
-	if f.Searches() && s.Counters.NoLetters(f) { // the text need not be looked for
+	var page filter.DeadLetterList
+	if f.Searches() && s.Counters.NoDeadLetters(f) { // the text need not be looked for
 		return page, s.Search.Complete(f)
 	}
 
-	query, args := rows.SelectLetters(s.Search, f, after, limit)
+	query, args := rows.SelectDeadLetters(s.Search, f, after, limit)
 	found := rows.FoundFor(limit)
-	page.Letters = make([]filter.LetterRow, 0, cap(found.Jobs))
+	page.DeadLetters = make([]filter.DeadLetterRow, 0, cap(found.Jobs))
 	partly := s.Search.Complete(f)
 	src := s.reader.In(ctx)
 	var l openLetter
@@ -146,19 +146,19 @@ func (s *Store) Letters(ctx context.Context, f filter.Filter, after filter.Curso
 		if err == nil {
 			j := &found.Jobs[len(found.Jobs)-1]
 			j.Payload = l.preview
-			page.Letters = append(page.Letters, filter.LetterRow{DeadLetter: l.of(*j)})
+			page.DeadLetters = append(page.DeadLetters, filter.DeadLetterRow{DeadLetter: l.of(*j)})
 		}
 
 		return err
 	}, args...)
 
 	jobs, err := s.policies.Complete(src, found, cmp.Or(err, partly))
-	page.Letters = page.Letters[:min(limit, len(jobs))]
-	for i := range page.Letters {
-		page.Letters[i].Job = jobs[i]
+	page.DeadLetters = page.DeadLetters[:min(limit, len(jobs))]
+	for i := range page.DeadLetters {
+		page.DeadLetters[i].Job = jobs[i]
 	}
 
-	if last := len(page.Letters) - 1; last >= 0 && (len(jobs) > limit || err != nil) {
+	if last := len(page.DeadLetters) - 1; last >= 0 && (len(jobs) > limit || err != nil) {
 		page.Next = filter.Cursor{At: jobs[last].ChangedAt, Seq: jobs[last].Seq}
 	}
 
@@ -189,12 +189,12 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 	}
 }
 
-// LetterUsage tells how full the dead-letter queue is. It counts Redrive's own dead letters,
+// DeadLetterUsage tells how full the dead-letter queue is. It counts Redrive's own dead letters,
 // and separately those of sources.
-func (s *Store) LetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
+func (s *Store) DeadLetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
 	const query = `SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at, seq LIMIT 1`
 	firstHour := db.Micros(now)/db.MicrosPerHour - 23
-	own, atSources := s.Counters.Letters()
+	own, atSources := s.Counters.DeadLetters()
 	u := retention.Usage{Open: own, LastDay: s.Counters.OpenedSince(firstHour), AtSources: atSources}
 	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
 
@@ -227,7 +227,7 @@ func (s *Store) JobBefore(ctx context.Context, id string, execution int) (histor
 			return err
 		}
 
-		if d.Letters, err = letters(src, d.Job); err != nil {
+		if d.DeadLetters, err = letters(src, d.Job); err != nil {
 			return err
 		}
 
@@ -333,7 +333,7 @@ func (s *Store) Recent(ctx context.Context, typ string, limit int) ([]job.Job, e
 
 	all, err := db.All(s.reader.In(ctx), query, func(j *job.Job) []any {
 		j.Type = typ
-		return []any{&j.Seq, &j.ID, &j.State, &j.Letter, &j.Held, db.Time(&j.StartedAt), db.Time(&j.FinishedAt), db.Time(&j.ChangedAt)}
+		return []any{&j.Seq, &j.ID, &j.State, &j.DeadLetter, &j.Held, db.Time(&j.StartedAt), db.Time(&j.FinishedAt), db.Time(&j.ChangedAt)}
 	}, typ, recentAmong, limit)
 
 	return all, db.TimedOut(ctx, err)

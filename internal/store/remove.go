@@ -36,7 +36,7 @@ func (s *Store) Discard(ctx context.Context, now time.Time, id string, run int, 
 			return refuse(from, "the job is %s; only waiting jobs and open dead letters can be discarded", from.Status())
 		}
 
-		if why := s.Refuses(from, operation.Discard); why != "" {
+		if why := s.CheckAct(from, operation.Discard); why != "" {
 			return refuse(from, "%s", why)
 		}
 
@@ -69,7 +69,7 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 	}
 
 	s.moveAll(t, from, job.Totals{}, func(j *job.Job) {
-		j.State, j.Letter = job.Discarded, job.LetterTrashed
+		j.State, j.DeadLetter = job.Discarded, job.DeadLetterTrashed
 		j.Held, j.Reason = false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
 	})
@@ -135,7 +135,7 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 func (s *Store) leaveTrash(t *db.Tx, from []job.Job) error {
 	var trashed []int64
 	for _, j := range from {
-		if j.Letter == job.LetterTrashed {
+		if j.DeadLetter == job.DeadLetterTrashed {
 			trashed = append(trashed, j.Seq)
 		}
 	}
@@ -167,7 +167,7 @@ func trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	}
 
 	found, err := db.All(src, query, func(r *row) []any {
-		return []any{&r.seq, db.Time(&r.At), &r.By, &r.Bulk, &r.State, &r.Letter, &r.Reason}
+		return []any{&r.seq, db.Time(&r.At), &r.By, &r.Bulk, &r.State, &r.DeadLetter, &r.Reason}
 	}, rows.Seqs(jobs))
 	all := make(map[int64]history.Trashed, len(found))
 	for _, r := range found {

@@ -100,7 +100,7 @@ func (s *Store) Prune(ctx context.Context, now time.Time, limits retention.Limit
 	}
 
 	if now.Before(since) {
-		p.limits = limits.Announced()
+		p.limits = limits.WithoutDefaults()
 	}
 
 	steps := []func(context.Context) error{p.aged, p.excess, p.purgeTrash, p.items, p.groups, p.memories, p.audit}
@@ -127,7 +127,7 @@ func (s *Store) retentionSince(ctx context.Context) (since time.Time, err error)
 
 // aged removes jobs that are older than they may be.
 func (p *sweep) aged(ctx context.Context) error {
-	for _, kind := range retention.Aged() {
+	for _, kind := range retention.WithAge() {
 		if err := p.agedOf(ctx, kind); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
@@ -309,7 +309,7 @@ func (p *sweep) excess(ctx context.Context) error {
 	for more {
 		removed, err := db.Write(ctx, p.store.writer, heavyStep, p.removeExcess)
 		if err != nil {
-			return fmt.Errorf("%s: %w", retention.Excess, err)
+			return fmt.Errorf("%s: %w", retention.OverCount, err)
 		}
 
 		p.count(removed)
@@ -323,7 +323,7 @@ func (p *sweep) removeExcess(t *db.Tx) (parts, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		AND (changed_at, seq) <= ($1, $2) ORDER BY changed_at, seq LIMIT $3 + 0`
 
-	most := min(p.store.Counters.OwnLetters(t)-p.limits.Count, dueChunk)
+	most := min(p.store.Counters.OwnDeadLetters(t)-p.limits.Count, dueChunk)
 	if most <= 0 {
 		return nil, nil
 	}
@@ -335,7 +335,7 @@ func (p *sweep) removeExcess(t *db.Tx) (parts, error) {
 		return nil, err
 	}
 
-	return p.remove(t, retention.Excess, jobs)
+	return p.remove(t, retention.OverCount, jobs)
 }
 
 // remove deletes jobs, counts them, and remembers that they were there.

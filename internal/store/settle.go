@@ -26,7 +26,7 @@ type exchanged struct {
 // because the execution had lost its lease.
 func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error) {
 	weight := len(settle) + len(claim.Began)
-	for _, wanted := range []map[string]int{claim.Free, claim.Ahead} {
+	for _, wanted := range []map[string]int{claim.Free, claim.Prefetch} {
 		for _, n := range wanted {
 			weight += n
 		}
@@ -96,7 +96,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		}
 	}
 
-	if letter, ok := e.DeadLetter(to.Queue); ok {
+	if letter, ok := e.NewDeadLetter(to.Queue); ok {
 		if err := addLetter(t, to.Seq, letter); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func textsOf(e *job.Settlement) [8]*string {
 func settled(j job.Job, s *job.Settlement) job.Job {
 	at := db.FromMicros(db.Micros(s.Attempt.FinishedAt))
 
-	j.State, j.Letter, j.ChangedAt = s.State, s.Letter, at
+	j.State, j.DeadLetter, j.ChangedAt = s.State, s.DeadLetter, at
 
 	j.Worker, j.LeaseUntil = "", time.Time{}
 	j.LastSeen, j.Unbegun = time.Time{}, s.Doubtful
@@ -200,7 +200,7 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	}
 
 	return s.in(t).failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
-		db.Micros(to.RunAt), string(to.Reason), string(to.Letter), to.Error.Type, to.Error.Message, to.Group)
+		db.Micros(to.RunAt), string(to.Reason), string(to.DeadLetter), to.Error.Type, to.Error.Message, to.Group)
 }
 
 // addLetter stores the dead letter of a job.

@@ -292,13 +292,13 @@ func (s *Store) restorePayload(t *db.Tx, j job.Job) error {
 	return db.Steps(t, db.Exactly(1, restore, j.Seq, j.Run-1), db.Exactly(1, forget, j.Seq, j.Run-1))
 }
 
-// Refuses says why an act on a job is not allowed at its source. It is empty if the act is
+// CheckAct says why an act on a job is not allowed at its source. It is empty if the act is
 // allowed, and for jobs that have no source.
-func (s *Store) Refuses(j job.Job, kind operation.Kind) string {
-	return s.refusesWish(j, source.Wish{Kind: source.Kind(kind)})
+func (s *Store) CheckAct(j job.Job, kind operation.Kind) string {
+	return s.refusesWish(j, source.Request{Kind: source.Kind(kind)})
 }
 
-func (s *Store) refusesWish(j job.Job, w source.Wish) string {
+func (s *Store) refusesWish(j job.Job, w source.Request) string {
 	if j.Source == "" || s.refuses == nil {
 		return ""
 	}

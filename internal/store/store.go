@@ -65,9 +65,9 @@ type Options struct {
 	Limits   counters.Limits  // of the names of queues and types
 	Groups   int              // error groups that there may be; 0: [failures.DefaultGroups]
 
-	// Refuses says why a source does not do what a caller asks for; empty when it does.
+	// CheckSource says why a source does not do what a caller asks for; empty when it does.
 	// nil: every source does everything.
-	Refuses func(source string, w source.Wish) string
+	CheckSource func(source string, w source.Request) string
 
 	// Attached reports whether a source is attached. A discard of the dead letter of one
 	// that is not is Redrive's alone. nil: every source is attached.
@@ -101,7 +101,7 @@ type Store struct {
 	excess      *announcement
 	gathered    *db.Slot[gathered]
 	news        news
-	refuses     func(string, source.Wish) string
+	refuses     func(string, source.Request) string
 	attached    func(string) bool
 	close       func() error
 	abandon     func() error
@@ -113,7 +113,7 @@ type Store struct {
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
-		gathered: db.NewReusedSlot(newGathered, (*gathered).clear), refuses: o.Refuses, attached: o.Attached,
+		gathered: db.NewReusedSlot(newGathered, (*gathered).clear), refuses: o.CheckSource, attached: o.Attached,
 		news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
 

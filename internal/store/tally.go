@@ -93,7 +93,7 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 		}
 
 		err := row.Scan(fields...)
-		j.State, j.Letter, j.Reason = job.State(state), job.Letter(letter), retry.Reason(reason)
+		j.State, j.DeadLetter, j.Reason = job.State(state), job.DeadLetterState(letter), retry.Reason(reason)
 		tallier.Add(j)
 
 		return err

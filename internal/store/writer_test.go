@@ -543,7 +543,7 @@ func TestMirror_IsRepeatedWhole(t *testing.T) {
 		callers.Go(func() {
 			earlier := source.Failure{Number: 1, At: testTime, Error: job.ErrorInfo{Message: "first"}}
 			r := source.Record{
-				Key: "1", Thread: "1", Place: "failed", Queue: "orders", Type: "charge", Attempts: 2, FailedAt: testTime,
+				Key: "1", Lineage: "1", Place: "failed", Queue: "orders", Type: "charge", Attempts: 2, FailedAt: testTime,
 				CreatedAt: testTime, Payload: []byte("{}"), Error: job.ErrorInfo{Message: "second"}, History: []source.Failure{earlier},
 			}
 			if n, err := s.Mirror(context.Background(), testTime, "shop", []source.Record{r}); n != 1 || err != nil {

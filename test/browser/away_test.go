@@ -52,7 +52,7 @@ func (b *browser) openSpied(url string) {
 func TestLive_HiddenTabRests(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	id := m.Letters(1)[0]
+	id := m.DeadLetters(1)[0]
 	b := openBrowser(t)
 	b.openSpied(m.URL + "/")
 	eval[chromedp.Void](b, `hide(true)`)
@@ -211,7 +211,7 @@ func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	ids := m.Letters(2)
+	ids := m.DeadLetters(2)
 	target, err := url.Parse(m.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 	m.Act(ids[0], "replay", `{"run":1}`)
 	b.wait("a poll patches the row", `document.querySelector('tr[data-job="`+ids[0]+`"]').classList.contains("gone")`)
 	m.Fixed.Store(false)
-	m.Letters(2)
+	m.DeadLetters(2)
 	b.wait("a poll counts what is newer", newsSays+` === "2 newer dead letters: show"`)
 	m.Fixed.Store(true)
 	open.Store(true)
@@ -250,7 +250,7 @@ func TestLive_PollsWhereNoWebsocketGetsThrough(t *testing.T) {
 func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	id := m.Letters(1)[0]
+	id := m.DeadLetters(1)[0]
 	var others []*websocket.Conn
 	for {
 		conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(m.URL, "http")+"/live", nil)
@@ -276,7 +276,7 @@ func TestLive_PollsWhereItsAddressHasTooManyWebsockets(t *testing.T) {
 func TestKeyboard_FromTheOverviewToAReplay(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(5)
+	m.DeadLetters(5)
 	b := openBrowser(t)
 	b.open(m.URL + "/")
 	b.goTo("d", "dead-letters")
@@ -362,7 +362,7 @@ func TestKeyboard_SaysWhyARefusedJobIsNotTicked(t *testing.T) {
 func TestTimes_UTCOrLocal(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(2)
+	m.DeadLetters(2)
 	b := openBrowser(t)
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
 	b.open(m.URL + "/dead-letters")

@@ -12,8 +12,8 @@ import (
 func TestOperation_CanaryTellsByCause(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(120) // the oldest ones are all of one cause
-	m.LettersOf(3, "corn.spoiled")
+	m.DeadLetters(120) // the oldest ones are all of one cause
+	m.DeadLettersOf(3, "corn.spoiled")
 	m.Fixed.Store(true)
 
 	path := m.Change("", `{"kind":"replay","filter":"state:dead_letter"}`)
@@ -52,7 +52,7 @@ func TestOperation_CanaryTellsByCause(t *testing.T) {
 func TestOperation_GuardNamesTheError(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.LettersOf(60, "corn.spoiled")
+	m.DeadLettersOf(60, "corn.spoiled")
 	path := m.Change("", `{"kind":"replay","filter":"state:dead_letter","rate":20,"canary":0,"start":true}`)
 	b := openBrowser(t)
 	b.open(m.URL + path)

@@ -14,7 +14,7 @@ import (
 func TestBrowser_BarsTellTheirNumbers(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(3)
+	m.DeadLetters(3)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(m.URL + "/jobs?queue=sieve"))
 	b.wait("the page is live", isLive)
@@ -30,7 +30,7 @@ func TestBrowser_BarsTellTheirNumbers(t *testing.T) {
 	if got, time := eval[string](b, tell), eval[string](b, at); got != time+want {
 		t.Errorf("the bar tells %q, want %q", got, time+want)
 	}
-	m.Letters(2)
+	m.DeadLetters(2)
 	b.wait("the table has the new letters", `[...document.querySelectorAll("figure:first-of-type tbody td:nth-child(5)")].reduce((n, cell) => n + Number(cell.textContent), 0) === 5`)
 	if got := eval[string](b, tell); strings.HasSuffix(got, want) {
 		t.Errorf("after a refresh the bar still tells %q", got)

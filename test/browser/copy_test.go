@@ -14,7 +14,7 @@ import (
 func TestBrowser_CopyMarksItsButton(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(1)
+	m.DeadLetters(1)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(m.URL + "/jobs?queue=sieve"))
 	b.run(chromedp.Navigate(m.URL + eval[string](b, `document.querySelector("a.key").getAttribute("href")`)))

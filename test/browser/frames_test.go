@@ -44,7 +44,7 @@ func (f *frames) take() []string {
 func TestLive_MessagesCarryNoPayloadsAndNoErrors(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	id := m.Letters(1)[0]
+	id := m.DeadLetters(1)[0]
 	operation := m.Operate(0)
 	m.Starts(operation)
 	m.Leaves(operation, "running")

@@ -14,7 +14,7 @@ import (
 func TestBrowser_ResolvesGroupsInPlace(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(2)
+	m.DeadLetters(2)
 	b := openBrowser(t)
 	b.open(m.URL + "/failures")
 	const row = `document.querySelector("tr[data-group]")`
@@ -52,7 +52,7 @@ func TestBrowser_ResolvesGroupsInPlace(t *testing.T) {
 func TestBrowser_UnfoldsTheFormsOfAGroup(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(1)
+	m.DeadLetters(1)
 	b := openBrowser(t)
 	b.open(m.URL + "/failures")
 	b.run(chromedp.Click(chromedp.CSS("tr[data-group] th a")))

@@ -56,7 +56,7 @@ func nothingMovesUnderLoad(t *testing.T, come int) {
 func TestLive_TheWatchSeesAShift(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(3)
+	m.DeadLetters(3)
 	b := openBrowser(t)
 	b.open(m.URL + "/dead-letters")
 	b.still()
@@ -72,7 +72,7 @@ func TestLive_TheWatchSeesAShift(t *testing.T) {
 func TestLive_ARowThatLeavesStays(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	ids := m.Letters(3)
+	ids := m.DeadLetters(3)
 	b := openBrowser(t)
 	b.open(m.URL + "/dead-letters")
 	for _, id := range ids[:2] {
@@ -129,7 +129,7 @@ func TestLive_AFailureThatSucceedsHasRecovered(t *testing.T) {
 func TestLive_ATickMeansItsRun(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	id := m.Letters(1)[0]
+	id := m.DeadLetters(1)[0]
 	b := openBrowser(t)
 	b.open(m.URL + "/dead-letters")
 	eval[chromedp.Void](b, `document.querySelector("[data-pick]").click()`)
@@ -181,7 +181,7 @@ const barButtons = `[...document.querySelectorAll("form[data-bulk] .actions butt
 func TestSelection_TicksRangesAndPages(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(60)
+	m.DeadLetters(60)
 	b := openBrowser(t)
 	b.open(m.URL + "/dead-letters")
 	click := func(n int, shift string) {
@@ -225,7 +225,7 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 func TestLetters_FacetsCountWithinTheFilter(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(5)
+	m.DeadLetters(5)
 	m.Enqueue(3, "corn.again", "sieve") // a second attempt is what they alone have
 	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 8 })
 	b := openBrowser(t)
@@ -294,7 +294,7 @@ func TestQueues_ALongNameKeepsItsEnd(t *testing.T) {
 	m := mill.Start(t)
 	const name = "a-really-long-name-of-a-queue-for-invoices-0001"
 	m.Enqueue(1, "corn.ground", name)
-	m.Letters(1)
+	m.DeadLetters(1)
 	(&rig.Process{T: t, URL: m.URL}).Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 2 })
 	m.Pause("sieve")
 	b := openBrowser(t)
@@ -326,7 +326,7 @@ func TestQueues_ALongNameKeepsItsEnd(t *testing.T) {
 func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(3)
+	m.DeadLetters(3)
 	b := openBrowser(t)
 	group := rig.Get[struct {
 		Groups []struct{ Fingerprint string }
@@ -336,7 +336,7 @@ func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 
 	for i, path := range []string{"/dead-letters", "/jobs?state=dead_letter", "/dead-letters?q=attempts%3A1", "/failures/" + group} {
 		b.open(m.URL + path)
-		m.Letters(2) // the list has more by now than when it was opened
+		m.DeadLetters(2) // the list has more by now than when it was opened
 		n := strconv.Itoa(3 + 4*i + 2)
 		b.wait("all are "+n, every+`.textContent.includes("all `+n+` ")`)
 		eval[chromedp.Void](b, every+`.click()`)
@@ -345,7 +345,7 @@ func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 			t.Errorf("%s: the numbers are %s, want %s", path, got, want)
 		}
 
-		m.Letters(2)
+		m.DeadLetters(2)
 		b.redrawn()
 		if got := eval[string](b, numbers); got != want {
 			t.Errorf("%s: after more have failed the numbers are %s, want %s", path, got, want)
@@ -363,8 +363,8 @@ func TestSelection_AllThatMatchIsOneNumber(t *testing.T) {
 func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(10_000)
-	m.Letters(100)
+	m.DeadLetters(10_000)
+	m.DeadLetters(100)
 	b := openBrowser(t)
 	b.open(m.URL + "/dead-letters?q=attempts%3A1")
 	if got := b.text("[data-bulk-all]"); !strings.HasPrefix(got, "Select all matching (as of ") {
@@ -380,13 +380,13 @@ func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 func TestLive_HoldsAndFreezes(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(2)
+	m.DeadLetters(2)
 	b := openBrowser(t)
 	b.open(m.URL + "/dead-letters")
 	states := `document.querySelector('.side [data-state-count="dead_letter"]').textContent`
 
 	eval[chromedp.Void](b, `getSelection().selectAllChildren(document.querySelector("tbody th"))`)
-	m.Letters(1)
+	m.DeadLetters(1)
 	b.wait("the totals follow", states+` === "3"`)
 	if news := eval[string](b, newsSays); news != "" {
 		t.Errorf("while text is selected the bar says %q", news)
@@ -395,7 +395,7 @@ func TestLive_HoldsAndFreezes(t *testing.T) {
 	b.wait("then it is told", newsSays+` === "1 newer dead letter: show"`)
 
 	b.press("?")
-	m.Letters(1)
+	m.DeadLetters(1)
 	b.wait("the totals follow", states+` === "4"`)
 	if news := eval[string](b, newsSays); news != "1 newer dead letter: show" {
 		t.Errorf("while a dialog is open the bar says %q", news)
@@ -433,7 +433,7 @@ const askTwice = `
 func TestLive_TheNumberOfOpenGroupsFollows(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(1)
+	m.DeadLetters(1)
 	b := openBrowser(t)
 	b.open(m.URL + "/")
 	const says = `[...document.querySelectorAll('[data-counter="open_groups"] [data-value]')].map((n) => n.textContent).join()`

@@ -18,7 +18,7 @@ import (
 func TestOperation_PageFollowsAndObeys(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(60)
+	m.DeadLetters(60)
 	m.Fixed.Store(true)
 	path := m.Operate(4)
 	m.Starts(path)
@@ -48,7 +48,7 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 	b.wait("every run has ended", `document.querySelector('[data-n="succeeded"]').textContent === "60"`)
 
 	m.Fixed.Store(false)
-	m.Letters(60)
+	m.DeadLetters(60)
 	path = m.Operate(0.01)
 	m.Starts(path)
 	b.open(m.URL + path)
@@ -67,7 +67,7 @@ func TestOperation_PageFollowsAndObeys(t *testing.T) {
 func TestOperation_PageWithoutScripts(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(60)
+	m.DeadLetters(60)
 	m.Fixed.Store(true)
 	path := m.Operate(4)
 	m.Starts(path)
@@ -91,7 +91,7 @@ func TestLong_OperationEveryStateIsSoundInEveryView(t *testing.T) {
 	t.Parallel()
 	axe := findAxe(t)
 	m := mill.Start(t)
-	m.Letters(600) // so many that the guard has seen enough long before the last one is replayed
+	m.DeadLetters(600) // so many that the guard has seen enough long before the last one is replayed
 	b := openBrowser(t)
 	begin := func(pace string) string {
 		path := m.Change("", `{"kind":"replay","filter":"state:dead_letter",`+pace+`}`)

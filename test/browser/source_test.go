@@ -72,7 +72,7 @@ func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 		}
 	}
 
-	ids := rig.LettersOf(t, url, "outlet")
+	ids := rig.DeadLettersOf(t, url, "outlet")
 	replayed, discarded := ids[0], ids[1]
 	uuid := uuidOf(t, url, replayed)
 	b.run(chromedp.Navigate(url + "/jobs/" + replayed))
@@ -207,7 +207,7 @@ func TestSource_ALiveRowKeepsADoubt(t *testing.T) {
 	}}))
 	p := rig.Start(t, dir)
 	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 1 })
-	id := rig.LettersOf(t, p.URL, "shop")[0]
+	id := rig.DeadLettersOf(t, p.URL, "shop")[0]
 	rig.ActAtSource(t, p.URL, "shop", id, "replay")
 	p.Stop(os.Interrupt)
 	rig.Statement(t, filepath.Join(dir, "redrive.db"), `UPDATE jobs SET unbegun = 1 WHERE state = 'returned'`)
@@ -245,7 +245,7 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 			t.Errorf("the page of a source that is away does not say %q:\n%s", want, got)
 		}
 	}
-	b.run(chromedp.Navigate(p.URL + "/jobs/" + rig.LettersOf(t, p.URL, "shop")[0]))
+	b.run(chromedp.Navigate(p.URL + "/jobs/" + rig.DeadLettersOf(t, p.URL, "shop")[0]))
 	b.wait("the page is live", isLive)
 	b.run(chromedp.Click(chromedp.CSS(`.head form[data-act="replay"]:last-of-type button`)))
 	b.wait("the replay waits", `document.querySelector("main").innerText.includes("The replay is on its way to shop")`)
@@ -257,6 +257,6 @@ func TestSource_GoesAwayAndComesBack(t *testing.T) {
 	if got := b.text("main"); !strings.Contains(got, "current") || strings.Contains(got, "does not answer") {
 		t.Errorf("the page of a source that is back says:\n%s", got)
 	}
-	rowSaysNoAttempts(t, b, p.URL, rig.LettersOf(t, p.URL, "shop")[0])
+	rowSaysNoAttempts(t, b, p.URL, rig.DeadLettersOf(t, p.URL, "shop")[0])
 	b.calm()
 }

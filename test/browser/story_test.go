@@ -125,7 +125,7 @@ type shownOperation struct {
 func TestSelection_WithoutScripts(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(60)
+	m.DeadLetters(60)
 	b := openBrowser(t)
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	for scope, want := range map[string]int{"ticked": 2, "matching": 60} {

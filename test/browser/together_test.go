@@ -68,7 +68,7 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 		const said = document.querySelector(".head .answer")?.textContent ?? "";
 		return sentence?.test(says) && (!button || button.test(offers)) && !said ? "" : badge + " beside " + says + " beside " + offers + said;
 	}`
-	id := v.Letters(1)[0]
+	id := v.DeadLetters(1)[0]
 	v.on("/jobs/" + id)
 	v.always(agrees)
 	v.pressOn(`.head form[data-act="replay"] button`)
@@ -98,7 +98,7 @@ func TestTogether_TheWholePageOfAJob(t *testing.T) {
 func TestTogether_TheFocusStaysBesideAButtonThatIsGone(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	id := m.Letters(1)[0]
+	id := m.DeadLetters(1)[0]
 	m.Fixed.Store(true)
 	b := openBrowser(t)
 	b.open(m.URL + "/jobs/" + id)
@@ -115,7 +115,7 @@ func TestTogether_TheFocusStaysBesideAButtonThatIsGone(t *testing.T) {
 func TestTogether_TheWholePageOfAQueue(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	v.Letters(1)
+	v.DeadLetters(1)
 	v.on("/queues/sieve")
 	v.always(`() => {
 		const badge = document.querySelector(".head .title").innerText.includes("paused");
@@ -150,7 +150,7 @@ const deadLetters = `() => {
 func TestTogether_OneNumberOfDeadLetters(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(900)
+	m.DeadLetters(900)
 	m.Fixed.Store(true)
 	b := openBrowser(t)
 	for path, ways := range map[string]int{"/dead-letters": 6, "/": 3, "/jobs?state=dead_letter": 3} {
@@ -172,7 +172,7 @@ func TestTogether_OneNumberOfDeadLetters(t *testing.T) {
 func TestTogether_OneProgressOfAnOperation(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(60)
+	m.DeadLetters(60)
 	m.Fixed.Store(true)
 	path := m.Operate(5) // slowly: a busy browser draws once in a few seconds
 	m.Starts(path)
@@ -251,7 +251,7 @@ func startGate(t *testing.T, to string) *gate {
 func TestTogether_NothingIsLostBeforeAPageIsLive(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	ids := m.Letters(10)
+	ids := m.DeadLetters(10)
 	m.Fixed.Store(true)
 	g := startGate(t, m.URL)
 	b := openBrowser(t)
@@ -273,7 +273,7 @@ func TestTogether_NothingIsLostBeforeAPageIsLive(t *testing.T) {
 func TestTogether_AnOlderDrawingUndoesNothing(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(2)
+	m.DeadLetters(2)
 	m.Fixed.Store(true)
 	g := startGate(t, m.URL)
 	b := openBrowser(t)
@@ -297,7 +297,7 @@ func TestTogether_AnOlderDrawingUndoesNothing(t *testing.T) {
 func TestTogether_ASwitchAnswersWithoutADrawing(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(1)
+	m.DeadLetters(1)
 	g := startGate(t, m.URL)
 	b := openBrowser(t)
 	b.open(g.URL + "/queues")
@@ -320,7 +320,7 @@ func TestTogether_ASwitchAnswersWithoutADrawing(t *testing.T) {
 func TestTogether_AFrozenPageIsNotDrawn(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(40)
+	m.DeadLetters(40)
 	m.Fixed.Store(true)
 	path := m.Operate(10)
 	m.Starts(path)
@@ -348,7 +348,7 @@ func TestTogether_AFrozenPageIsNotDrawn(t *testing.T) {
 func TestTogether_KeysOnTheListOfOperations(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(2)
+	m.DeadLetters(2)
 	for range 3 {
 		m.Leaves(m.Change("", `{"kind":"replay","filter":"state:dead_letter"}`), "collecting")
 	}
@@ -380,7 +380,7 @@ func TestTogether_KeysOnTheListOfOperations(t *testing.T) {
 func TestTogether_AnAnswerKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	id := m.Letters(1)[0]
+	id := m.DeadLetters(1)[0]
 	b := openBrowser(t)
 	b.open(m.URL + "/jobs/" + id + "/replay")
 	const place = `document.title + ", " + document.querySelector("nav.side [aria-current]").dataset.section`
@@ -391,7 +391,7 @@ func TestTogether_AnAnswerKeepsItsPlace(t *testing.T) {
 	if after := eval[string](b, place); after != before {
 		t.Errorf("it was %s and is %s", before, after)
 	}
-	m.Letters(1)
+	m.DeadLetters(1)
 	b.wait("the navigation follows", `document.querySelector('.side [data-state-count="dead_letter"]').textContent === "2"`)
 	if after := eval[string](b, place); after != before {
 		t.Errorf("it was %s and is %s", before, after)
@@ -404,12 +404,12 @@ func TestTogether_AnAnswerKeepsItsPlace(t *testing.T) {
 func TestTogether_TheOverviewSaysWhichRowsItLists(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	m.Letters(1)
+	m.DeadLetters(1)
 	b := openBrowser(t)
 	b.open(m.URL + "/")
 	const asOf = `document.querySelector(".head time").dateTime`
 	before := eval[string](b, asOf)
-	m.Letters(1)
+	m.DeadLetters(1)
 	b.wait("the figures follow", `document.querySelector('#main [data-state-count="dead_letter"]').textContent === "2"`)
 	if rows := eval[int](b, `document.querySelectorAll('[aria-labelledby="h-failing"] tbody tr').length`); rows != 1 {
 		t.Errorf("it lists %d rows, want the one of before", rows)

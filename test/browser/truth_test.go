@@ -116,7 +116,7 @@ func watchTruthOn(t *testing.T, db string) truth {
 func TestTruth_OfAJob(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	id := v.Letters(1)[0]
+	id := v.DeadLetters(1)[0]
 	v.on("/jobs/" + id)
 	v.says("The job was dead-lettered")
 	v.Act(id, "discard", `{"run":1}`)
@@ -140,10 +140,10 @@ func TestTruth_OfAJob(t *testing.T) {
 func TestTruth_OfListsAndQueues(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	v.Act(v.Letters(5)[0], "discard", `{"run":1}`) // a trash that is empty would be drawn whole as soon as it is not
+	v.Act(v.DeadLetters(5)[0], "discard", `{"run":1}`) // a trash that is empty would be drawn whole as soon as it is not
 	for _, path := range []string{"/", "/dead-letters", "/jobs", "/failures", "/queues", "/queues/sieve", "/trash", "/jobs?state=dead_letter"} {
 		v.on(path)
-		ids := v.Letters(2)
+		ids := v.DeadLetters(2)
 		v.says()
 		v.Act(ids[0], "discard", `{"run":1}`)
 		v.says()
@@ -172,7 +172,7 @@ func TestTruth_OfListsAndQueues(t *testing.T) {
 func TestTruth_ACellStaysInItsColumn(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	id := v.Letters(1)[0]
+	id := v.DeadLetters(1)[0]
 	v.on("/queues")
 	eval[chromedp.Void](v.browser, `window.cells = [...document.querySelector("tbody tr").cells]`)
 	v.Act(id, "discard", `{"run":1}`)
@@ -188,7 +188,7 @@ func TestTruth_ACellStaysInItsColumn(t *testing.T) {
 func TestTruth_OfAnOperation(t *testing.T) {
 	t.Parallel()
 	v := watchTruth(t)
-	v.Letters(30)
+	v.DeadLetters(30)
 	path := v.Change("", `{"kind":"replay","filter":"state:dead_letter","rate":200,"canary":5,"guard":false}`)
 	v.Leaves(path, "collecting")
 	v.on(path)

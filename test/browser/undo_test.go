@@ -15,7 +15,7 @@ import (
 func TestBrowser_UndoesADiscardInPlace(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
-	id := m.Letters(2)[0]
+	id := m.DeadLetters(2)[0]
 	b := openBrowser(t)
 	b.open(m.URL + "/jobs?state=dead_letter")
 	row := `document.querySelector('tr[data-job="` + id + `"]')`

@@ -131,13 +131,13 @@ func (m *Mill) Act(id, action, body string) {
 }
 
 // Letters lets count jobs fail permanently and returns when all are dead letters.
-func (m *Mill) Letters(count int) []string {
+func (m *Mill) DeadLetters(count int) []string {
 	m.T.Helper()
-	return m.LettersOf(count, "corn.ground")
+	return m.DeadLettersOf(count, "corn.ground")
 }
 
-// LettersOf does so with jobs of a type; those of corn.spoiled always fail.
-func (m *Mill) LettersOf(count int, typ string) []string {
+// DeadLettersOf does so with jobs of a type; those of corn.spoiled always fail.
+func (m *Mill) DeadLettersOf(count int, typ string) []string {
 	m.T.Helper()
 	before := rig.Get[struct{ Counters rig.Totals }](m.T, m.URL+"/live").Counters.States["dead_letter"]
 	ids := m.Enqueue(count, typ, "sieve")

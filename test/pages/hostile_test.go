@@ -165,7 +165,7 @@ func crawlShop(t *testing.T, words []string, reach site.Reach, stride int, visit
 			more, some = append(more, "/jobs/"+site.HostileID("dead", i)), append(some, word)
 		}
 	}
-	for _, id := range rig.LettersOf(t, url, "annex") {
+	for _, id := range rig.DeadLettersOf(t, url, "annex") {
 		more = append(more, "/jobs/"+id)
 	}
 	routes := site.PageRoutes(t)

@@ -206,7 +206,7 @@ func TestReload_ReplacesSources(t *testing.T) {
 		rig.UntilSource(t, p.URL, name, "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() > 0 })
 	}
 	connected := connections(t, kept, ownKept)
-	ids, left := rig.LettersOf(t, p.URL, "shop"), rig.LettersOf(t, p.URL, "gone")
+	ids, left := rig.DeadLettersOf(t, p.URL, "shop"), rig.DeadLettersOf(t, p.URL, "gone")
 	if why := refused(p, ids[0], "replay"); !strings.Contains(why, "does not allow a replay") {
 		t.Errorf("before the reload, a replay is answered with %s", why)
 	}
@@ -231,7 +231,7 @@ func TestReload_ReplacesSources(t *testing.T) {
 			t.Fatalf("%q are still connected", connections(t, gone, ownGone))
 		}
 	}
-	if after := rig.LettersOf(t, p.URL, "gone"); len(after) == 0 || !slices.Equal(after, left) {
+	if after := rig.DeadLettersOf(t, p.URL, "gone"); len(after) == 0 || !slices.Equal(after, left) {
 		t.Errorf("of the dead letters %q there are %q", left, after)
 	}
 	if why := refused(p, left[0], "replay"); !strings.Contains(why, "the source gone is not attached") {
@@ -298,7 +298,7 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	rig.Write(t, dir, "redrive.yaml", attached)
 	p := rig.Start(t, dir)
 	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 6 })
-	before := rig.LettersOf(t, p.URL, "shop")
+	before := rig.DeadLettersOf(t, p.URL, "shop")
 
 	discard := func(want string) {
 		t.Helper()
@@ -326,7 +326,7 @@ func TestReload_WhatASourceStillHasComesBackWithIt(t *testing.T) {
 	rig.Write(t, dir, "redrive.yaml", attached)
 	reloaded(t, dir, "Reloaded: sources.\n")
 	rig.UntilSource(t, p.URL, "shop", "the discarded dead letter is back", func(s rig.ShownSource) bool { return s.Dead() == 6 })
-	if after := rig.LettersOf(t, p.URL, "shop"); !slices.Equal(after, before) {
+	if after := rig.DeadLettersOf(t, p.URL, "shop"); !slices.Equal(after, before) {
 		t.Errorf("the dead letters %q are now %q", before, after)
 	}
 }
@@ -344,7 +344,7 @@ func TestReload_AnotherDatabaseUnderTheNameOfASource(t *testing.T) {
 	rig.Write(t, dir, "redrive.yaml", attached(old, ""))
 	p := rig.Start(t, dir)
 	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 6 })
-	before := rig.LettersOf(t, p.URL, "shop")
+	before := rig.DeadLettersOf(t, p.URL, "shop")
 
 	rig.Write(t, dir, "redrive.yaml", attached(other, ""))
 	reloaded(t, dir, "Reloaded: sources.\n")
@@ -361,7 +361,7 @@ func TestReload_AnotherDatabaseUnderTheNameOfASource(t *testing.T) {
 	rig.Write(t, dir, "redrive.yaml", attached(other, ", moved_from: '"+old+", table failed_jobs'"))
 	reloaded(t, dir, "Reloaded: sources.\n")
 	rig.UntilSource(t, p.URL, "shop", "it is read at its new address", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 6 })
-	if after := rig.LettersOf(t, p.URL, "shop"); !slices.Equal(after, before) {
+	if after := rig.DeadLettersOf(t, p.URL, "shop"); !slices.Equal(after, before) {
 		t.Errorf("the dead letters %q are now %q", before, after)
 	}
 }

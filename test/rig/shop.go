@@ -41,11 +41,11 @@ func AttachedShop(t *testing.T, dir, name string, failed []FailedJob) (section s
 
 // ShownSource is a source as the API shows it.
 type ShownSource struct {
-	Ready   bool
-	Problem string
-	Polled  time.Time `json:"polled_at"`
-	Handed  int
-	Queues  []struct {
+	Ready    bool
+	Problem  string
+	Polled   time.Time `json:"polled_at"`
+	Returned int
+	Queues   []struct {
 		Name string
 		Dead int `json:"dead_letters"`
 	}
@@ -91,8 +91,8 @@ func ActAtSource(t *testing.T, url, name, id, kind string) {
 	})
 }
 
-// LettersOf are the ids of the dead letters of a source.
-func LettersOf(t *testing.T, url, name string) (ids []string) {
+// DeadLettersOf are the ids of the dead letters of a source.
+func DeadLettersOf(t *testing.T, url, name string) (ids []string) {
 	t.Helper()
 	list := Get[struct {
 		Letters []struct{ Job struct{ ID string } } `json:"dead_letters"`

@@ -50,7 +50,7 @@ func OpenShop(t *testing.T, words []string) (url string) {
 	}
 	url = rig.Start(t, dir).URL
 	rig.UntilSource(t, url, "annex", "everything was read", func(s rig.ShownSource) bool { return s.Ready })
-	ids := rig.LettersOf(t, url, "annex")
+	ids := rig.DeadLettersOf(t, url, "annex")
 	for _, id := range ids[:4] { // of which one is refused
 		rig.ActAtSource(t, url, "annex", id, "replay")
 	}

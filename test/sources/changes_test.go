@@ -24,7 +24,7 @@ func TestSource_AReplayIsChangedFromTheCommandLineAndTheForm(t *testing.T) {
 	rig.Write(t, dir, "redrive.yaml", "sources: {php: {preset: initphp-redis, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
 	p := rig.Start(t, dir)
 	rig.UntilSource(t, p.URL, "php", "everything was read", func(s rig.ShownSource) bool { return s.Ready })
-	ids := rig.LettersOf(t, p.URL, "php+queue:orders@php")
+	ids := rig.DeadLettersOf(t, p.URL, "php+queue:orders@php")
 	if len(ids) < 2 {
 		t.Fatalf("%d dead letters in orders", len(ids))
 	}
@@ -92,7 +92,7 @@ func TestSource_RefusesAChangeThatItDoesNotKnow(t *testing.T) {
 		"sorted_set: 'rq:failed:{queue}', hash: 'rq:job:{id}', witness: ended_at, payload: description, work: 'rq:queue:{queue}'}}\n")
 	p := rig.Start(t, dir)
 	rig.UntilSource(t, p.URL, "py", "everything was read", func(s rig.ShownSource) bool { return s.Ready })
-	id := rig.LettersOf(t, p.URL, "py")[0]
+	id := rig.DeadLettersOf(t, p.URL, "py")[0]
 	for _, tt := range []struct{ flag, value, want string }{
 		{"--mode", "new", "it has no mode new"}, {"--in", "5m", "it has no delay for that"}, {"--payload", `"x"`, "its payload cannot be changed there"},
 	} {

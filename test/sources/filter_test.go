@@ -30,12 +30,12 @@ func TestSource_IsAFilterWhereverJobsAreFiltered(t *testing.T) {
 	own := p.Post(`{"type": "own", "queue": "orders"}`)
 	p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 4 })
 
-	ids := rig.LettersOf(t, p.URL, "shop")
+	ids := rig.DeadLettersOf(t, p.URL, "shop")
 	slices.Sort(ids)
 	if len(ids) != 3 || slices.Contains(ids, own) {
 		t.Errorf("dead letters of the source: %v", ids)
 	}
-	if got := rig.LettersOf(t, p.URL, "shop+type:own"); len(got) != 0 {
+	if got := rig.DeadLettersOf(t, p.URL, "shop+type:own"); len(got) != 0 {
 		t.Errorf("of a type that the source does not have: %v", got)
 	}
 	type values []struct {
@@ -78,7 +78,7 @@ func TestSource_ActsAreInTheAuditLogAndTheMetrics(t *testing.T) {
 	rig.Write(t, dir, "redrive.yaml", rig.AttachedShop(t, dir, "shop", failedOrders))
 	p := rig.Start(t, dir)
 	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 3 })
-	ids := rig.LettersOf(t, p.URL, "shop")
+	ids := rig.DeadLettersOf(t, p.URL, "shop")
 	rig.ActAtSource(t, p.URL, "shop", ids[0], "replay")
 	rig.ActAtSource(t, p.URL, "shop", ids[1], "discard")
 

@@ -57,9 +57,9 @@ func failure(n int, status job.Status) job.Job {
 	}
 	switch status {
 	case job.StatusDeadLetter:
-		j.State, j.Letter, j.Reason = job.Discarded, job.LetterStored, reasons()[n%len(reasons())]
+		j.State, j.DeadLetter, j.Reason = job.Discarded, job.DeadLetterStored, reasons()[n%len(reasons())]
 	case job.StatusDLQFailed:
-		j.State, j.Letter, j.Reason = job.Discarded, job.LetterRefused, retry.AttemptsExhausted
+		j.State, j.DeadLetter, j.Reason = job.Discarded, job.DeadLetterRefused, retry.AttemptsExhausted
 	case job.StatusHeld:
 		j.State, j.Held, j.Attempts, j.Error = job.Available, true, 0, job.ErrorInfo{}
 	case job.Status(job.Retryable):
@@ -108,12 +108,12 @@ func failing(count int) []job.Job {
 	return all
 }
 
-func letters(count int) filter.LetterList {
-	var list filter.LetterList
+func letters(count int) filter.DeadLetterList {
+	var list filter.DeadLetterList
 	for n := range count {
 		j := failure(n, job.StatusDeadLetter)
 		j.Group = int64(n%len(kinds()) + 1)
-		list.Letters = append(list.Letters, filter.LetterRow{Job: j, DeadLetter: job.DeadLetter{
+		list.DeadLetters = append(list.DeadLetters, filter.DeadLetterRow{Job: j, DeadLetter: job.DeadLetter{
 			JobID: j.ID, Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type,
 			FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: j.Attempts,
 		}})
@@ -247,8 +247,8 @@ func refused() []templates.Refused {
 }
 
 // letterUsage is a dead-letter queue that is full in three days.
-func letterUsage(open int64) templates.LetterUsage {
-	return templates.LetterUsage{
+func letterUsage(open int64) templates.DeadLetterUsage {
+	return templates.DeadLetterUsage{
 		Usage:  retention.Usage{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
 		Limits: retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}, Count: 10_000},
 	}
@@ -263,7 +263,7 @@ func retained(f templates.Frame) queuepage.Retention {
 	f.Title, f.Section = "Retention", "retention"
 	return queuepage.Retention{
 		Frame: f,
-		LetterUsage: templates.LetterUsage{
+		DeadLetterUsage: templates.DeadLetterUsage{
 			Usage: letterUsage(4210).Usage,
 			Limits: retention.Limits{
 				Ages:   retention.Ages{retention.Completed: 7 * day, retention.Cancelled: 30 * day, retention.DeadLetters: 180 * day},
@@ -275,12 +275,12 @@ func retained(f templates.Frame) queuepage.Retention {
 				{Kind: retention.Cancelled, Jobs: 12, Oldest: now.Add(-2 * day)},
 				{Kind: retention.Discarded},
 				{Kind: retention.DeadLetters, Jobs: 4210, Oldest: now.Add(-180*day + time.Hour), Soon: 71},
-				{Kind: retention.Excess},
+				{Kind: retention.OverCount},
 				{Kind: retention.Trash, Jobs: 3, Oldest: now.Add(-26 * time.Hour)},
 			}},
 		},
 		Removals: []retention.Removal{removal(retention.Completed, "mail", 1204), removal(retention.Completed, "orders", 9_120_400),
-			removal(retention.Excess, "orders", 3)},
+			removal(retention.OverCount, "orders", 3)},
 	}
 }
 
@@ -310,7 +310,7 @@ func overview(f templates.Frame) templates.Overview {
 	f.Snapshot.Operations = int64(len(f.UnderWay))
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queueInfos(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
-		Letters: letterUsage(4210), Groups: groups()[:5], Ignored: 2,
+		DeadLetterUsage: letterUsage(4210), Groups: groups()[:5], Ignored: 2,
 		Unhandled: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}},
 	}
 }
@@ -329,7 +329,7 @@ func overviewStates(all map[string]page) {
 	v.Slow, v.Failing = true, v.Failing[:2]
 	all["overview-slow"] = v
 	v = overview(frame("overview", "Overview"))
-	v.Refused, v.Letters = nil, letterUsage(8730)
+	v.Refused, v.DeadLetterUsage = nil, letterUsage(8730)
 	all["overview-filling"] = v
 }
 
@@ -412,7 +412,7 @@ func manyQueues(f templates.Frame) listpage.Jobs {
 
 func deadLetters(f templates.Frame) listpage.DeadLetters {
 	return listpage.DeadLetters{
-		Frame: f, List: letters(18), Refused: refused(), Query: above(), Letters: letterUsage(4210), Configs: configs(), Groups: groupsByNumber(),
+		Frame: f, List: letters(18), Refused: refused(), Query: above(), DeadLetterUsage: letterUsage(4210), Configs: configs(), Groups: groupsByNumber(),
 	}
 }
 
@@ -421,21 +421,21 @@ func deadLetterStates(all map[string]page) {
 	all["dead-letters"] = deadLetters(f)
 	v := deadLetters(f)
 	v.Filter = filter.Filter{Reason: retry.AttemptsExhausted, Queue: "email"}
-	v.Refused, v.List.Letters, v.List.Next = nil, v.List.Letters[:3], filter.Cursor{}
-	v.List.Letters[0].Cause, v.List.Letters[1].ForwardedTo = job.TimedOut, "https://dlq.ops.example"
+	v.Refused, v.List.DeadLetters, v.List.Next = nil, v.List.DeadLetters[:3], filter.Cursor{}
+	v.List.DeadLetters[0].Cause, v.List.DeadLetters[1].ForwardedTo = job.TimedOut, "https://dlq.ops.example"
 	all["dead-letters-filtered"] = v
-	v.List = filter.LetterList{}
+	v.List = filter.DeadLetterList{}
 	all["dead-letters-no-match"] = v
 	v = deadLetters(f)
-	v.Filter, v.Refused, v.List.Letters = filter.Filter{Error: "time"}, nil, v.List.Letters[:2]
+	v.Filter, v.Refused, v.List.DeadLetters = filter.Filter{Error: "time"}, nil, v.List.DeadLetters[:2]
 	v.Query.Tally = filter.Tally{Total: 1000, More: true, Facets: v.Query.Tally.Facets}
-	v.Hits = map[int64]filter.Hit{v.List.Letters[0].Job.Seq: {Excerpts: []filter.Excerpt{{In: "error", Match: "Time", After: "d out"}}}}
+	v.Hits = map[int64]filter.Hit{v.List.DeadLetters[0].Job.Seq: {Excerpts: []filter.Excerpt{{In: "error", Match: "Time", After: "d out"}}}}
 	all["dead-letters-search"] = v
 	v = deadLetters(f)
-	v.Slow, v.Refused, v.List.Letters = true, nil, v.List.Letters[:2]
+	v.Slow, v.Refused, v.List.DeadLetters = true, nil, v.List.DeadLetters[:2]
 	all["dead-letters-slow"] = v
 	v = deadLetters(f)
-	v.Letters, v.Refused, v.List.Letters = letterUsage(10_000), nil, v.List.Letters[:2]
+	v.DeadLetterUsage, v.Refused, v.List.DeadLetters = letterUsage(10_000), nil, v.List.DeadLetters[:2]
 	all["dead-letters-full"] = v
 	all["dead-letters-healthy"] = listpage.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
 }
@@ -456,7 +456,7 @@ func queuesStates(all map[string]page) {
 	all["queues-many"] = queuepage.List{Frame: f, Queues: queueInfos(), Found: 503, Total: 503, Workers: 62, Configs: configs()}
 	all["queues-no-match"] = queuepage.List{Frame: f, Name: "orders", Total: 503, Configs: configs()}
 	all["retention"] = retained(f)
-	all["retention-fresh"] = queuepage.Retention{Frame: fresh("retention", "Retention"), LetterUsage: templates.LetterUsage{Limits: retained(f).Limits}}
+	all["retention-fresh"] = queuepage.Retention{Frame: fresh("retention", "Retention"), DeadLetterUsage: templates.DeadLetterUsage{Limits: retained(f).Limits}}
 	starts := retained(f)
 	starts.Forecast.Since, starts.Removals, starts.Limits.Queues, starts.Limits.Types = now.Add(20*time.Hour), nil, nil, nil
 	all["retention-starts"] = starts

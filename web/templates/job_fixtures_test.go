@@ -75,10 +75,10 @@ func (l *life) settles(after time.Duration, e job.Ending, d job.Delivery) *life 
 	j.LastSeen, e.FinishedAt = l.clock, l.clock
 	s := j.Settle(e, func() float64 { return l.draw }).Delivered(d)
 	l.Attempts = append(l.Attempts, s.Attempt)
-	if letter, ok := s.DeadLetter(j.Queue); ok {
-		l.Letters = append(l.Letters, letter)
+	if letter, ok := s.NewDeadLetter(j.Queue); ok {
+		l.DeadLetters = append(l.DeadLetters, letter)
 	}
-	j.State, j.RunAt, j.Reason, j.Letter, j.ChangedAt, j.Worker = s.State, s.RunAt, s.Reason, s.Letter, l.clock, ""
+	j.State, j.RunAt, j.Reason, j.DeadLetter, j.ChangedAt, j.Worker = s.State, s.RunAt, s.Reason, s.DeadLetter, l.clock, ""
 	if e.Outcome.Counted() {
 		j.Attempts, j.Error = s.Attempt.Number, s.Attempt.Error
 	}
@@ -118,13 +118,13 @@ func (l *life) drawing(x float64) *life {
 func (l *life) replayed(at time.Time, by string) *life {
 	j := &l.Job
 	l.Replays = append(l.Replays, history.Replay{Run: j.Run, State: j.State, Reason: j.Reason, Attempts: j.Attempts, At: at, By: by})
-	for i := range l.Letters {
-		if l.Letters[i].Run == j.Run {
-			l.Letters[i].ReplayedAt, l.Letters[i].ReplayedBy = at, by
+	for i := range l.DeadLetters {
+		if l.DeadLetters[i].Run == j.Run {
+			l.DeadLetters[i].ReplayedAt, l.DeadLetters[i].ReplayedBy = at, by
 		}
 	}
 	l.clock = at
-	j.Run, j.Attempts, j.State, j.Letter, j.Reason = j.Run+1, 0, job.Available, job.NoLetter, ""
+	j.Run, j.Attempts, j.State, j.DeadLetter, j.Reason = j.Run+1, 0, job.Available, job.NoDeadLetter, ""
 	j.RunAt, j.ChangedAt, j.FinishedAt, j.Error = at, at, time.Time{}, job.ErrorInfo{}
 	return l
 }
@@ -132,7 +132,7 @@ func (l *life) replayed(at time.Time, by string) *life {
 func (l *life) page(change ...func(*jobpage.View)) jobpage.View {
 	v := jobpage.View{
 		Frame:  templates.Frame{Title: l.Job.Type, Section: "jobs", Now: now, QueueCount: 9},
-		Detail: l.Detail, DeadLetters: true, Preview: 64 << 10,
+		Detail: l.Detail, KeepsDeadLetters: true, Preview: 64 << 10,
 	}
 	v.Total = len(v.Attempts)
 	for _, c := range change {
@@ -229,7 +229,7 @@ func waitingPages() map[string]jobpage.View {
 		}),
 		"job-read-only":   captured().page(func(v *jobpage.View) { v.Problem = "The disk is full." }),
 		"job-26-attempts": sidekiq().page(),
-		"job-first-retry": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *jobpage.View) { v.DeadLetters = false }),
+		"job-first-retry": ago(3 * time.Second).starts("w-eu-1").fails(time.Second).page(func(v *jobpage.View) { v.KeepsDeadLetters = false }),
 	}
 }
 
@@ -249,8 +249,8 @@ func sidekiq() *life {
 func overPages() map[string]jobpage.View {
 	no := false
 	resolved := exhausted(true, same)
-	resolved.Letters[0].DiscardedAt, resolved.Letters[0].DiscardedBy = now.Add(-time.Minute), "sam"
-	resolved.Job.Letter, resolved.Job.Reason, resolved.Job.ChangedAt = job.NoLetter, retry.Manual, now.Add(-time.Minute)
+	resolved.DeadLetters[0].DiscardedAt, resolved.DeadLetters[0].DiscardedBy = now.Add(-time.Minute), "sam"
+	resolved.Job.DeadLetter, resolved.Job.Reason, resolved.Job.ChangedAt = job.NoDeadLetter, retry.Manual, now.Add(-time.Minute)
 	byHand := ago(time.Hour)
 	byHand.Job.State, byHand.Job.Reason, byHand.Job.FinishedAt, byHand.Job.ChangedAt = job.Discarded, retry.Manual, now.Add(-time.Minute), now.Add(-time.Minute)
 	cancelled := ago(time.Hour).starts("w-eu-1")
@@ -268,7 +268,7 @@ func overPages() map[string]jobpage.View {
 		"job-completed":         ago(time.Minute).starts("w-eu-1").fails(time.Second).starts("w-eu-2").succeeds(2 * time.Second).page(),
 		"job-replay-worked":     exhausted(true, same).replayed(now.Add(-20*time.Second), "ana").starts("w-eu-2").succeeds(700 * time.Millisecond).page(),
 		"job-dead-letter":       exhausted(true, same).page(),
-		"job-dlq-failed":        exhausted(false, same).page(func(v *jobpage.View) { v.DeadLetters = false }),
+		"job-dlq-failed":        exhausted(false, same).page(func(v *jobpage.View) { v.KeepsDeadLetters = false }),
 		"job-policy-discard":    exhausted(true, func(j *job.Job) { j.Policy.OnExhaustion = retry.Discard }).page(),
 		"job-resolved":          resolved.page(),
 		"job-manual-discard":    byHand.page(),

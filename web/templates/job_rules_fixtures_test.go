@@ -29,10 +29,10 @@ func origins() job.Origins {
 func set(reason retry.Reason, envelope string) *life {
 	l := ago(time.Hour)
 	j := &l.Job
-	j.State, j.Letter, j.Reason, j.FinishedAt, j.Envelope = job.Discarded, job.LetterStored, reason, l.clock, []byte(envelope)
+	j.State, j.DeadLetter, j.Reason, j.FinishedAt, j.Envelope = job.Discarded, job.DeadLetterStored, reason, l.clock, []byte(envelope)
 	j.Type, j.Payload, j.Meta, j.Key = "(unknown)", []byte("null"), nil, ""
 	j.Error = job.ErrorInfo{Type: string(reason), Message: "trace_id is missing; it must be a text of 1 to 128 bytes"}
-	l.Letters = []job.DeadLetter{{JobID: j.ID, Run: 1, Reason: reason, Exception: j.Error.Type, Error: j.Error.Message, FailedAt: l.clock, Queue: j.Queue}}
+	l.DeadLetters = []job.DeadLetter{{JobID: j.ID, Run: 1, Reason: reason, Exception: j.Error.Type, Error: j.Error.Message, FailedAt: l.clock, Queue: j.Queue}}
 	return l
 }
 
@@ -52,9 +52,9 @@ func ruledPages() map[string]jobpage.View {
 		Outcome: job.Failed, Expired: retry.DeadLetter, Error: job.ErrorInfo{Type: "expired", Message: "its time to live ended before it ran"},
 	}, job.Delivery{})
 	again := exhausted(false, same)
-	again.Letters[0].Problem = "https://dlq.ops.example answered 507 Insufficient Storage after 3 tries"
+	again.DeadLetters[0].Problem = "https://dlq.ops.example answered 507 Insufficient Storage after 3 tries"
 	sent := exhausted(true, same)
-	sent.Letters[0].ForwardedTo, sent.Letters[0].ForwardedAt, sent.Letters[0].Cause = "https://dlq.ops.example", sent.clock.Add(time.Second), job.TimedOut
+	sent.DeadLetters[0].ForwardedTo, sent.DeadLetters[0].ForwardedAt, sent.DeadLetters[0].Cause = "https://dlq.ops.example", sent.clock.Add(time.Second), job.TimedOut
 	stuck := ago(20 * time.Second).starts("w-eu-1").timesOutAfter(5 * time.Second).starts("w-eu-1")
 	return map[string]jobpage.View{
 		"job-rule-retried":  ruled.page(),

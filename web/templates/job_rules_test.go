@@ -70,11 +70,11 @@ func TestJob_SetAsideIsAlwaysKept(t *testing.T) {
 	refused := jobPages()["job-poison"]
 	refused.Job.Reason, refused.Job.Type = retry.RuleDecided, "urn:shop:orders:created"
 	refused.Job.Error = job.ErrorInfo{Type: "rule.refused", Message: "not today (rule never)"}
-	refused.Letters = []job.DeadLetter{refused.Letters[0]}
-	refused.Letters[0].Reason = retry.RuleDecided
+	refused.DeadLetters = []job.DeadLetter{refused.DeadLetters[0]}
+	refused.DeadLetters[0].Reason = retry.RuleDecided
 	for name, v := range map[string]jobpage.View{"poison": poison, "refused by a rule": refused} {
 		for _, to := range []string{"", "dlq.ops.example"} {
-			v.DeadLetters, v.ForwardedTo = to != "", to
+			v.KeepsDeadLetters, v.ForwardedTo = to != "", to
 			said := text(parse(t, v).root)
 			if !strings.Contains(said, "always stored in Redrive") || strings.Contains(said, "forwarded to") || strings.Contains(said, "off for this queue") {
 				t.Errorf("%s, forwarded to %q: the page does not say that it is kept", name, to)

@@ -64,7 +64,7 @@ func RowAct(f Frame, j job.Job, kind string, back templ.SafeURL) Act {
 	case "restore":
 		applies = j.Restorable()
 	case "forward":
-		applies = j.Letter == job.LetterRefused
+		applies = j.DeadLetter == job.DeadLetterRefused
 	}
 
 	a := JobAct(f, j, kind, class, back)

@@ -75,18 +75,18 @@ func operationPage(o operation.Operation) operationpage.View {
 // addHandedCanaries adds the states of a canary whose jobs a source has, which tells only of failures.
 func addHandedCanaries(all map[string]page, o operation.Operation) {
 	o.Filter, o.Succeeded, o.Relapsed = "state:dead_letter source:legacy", 0, 0
-	add := func(name string, c operation.Canary, h operation.Handed) operationpage.View {
+	add := func(name string, c operation.Canary, h operation.SourceRuns) operationpage.View {
 		o := o
 		o.Relapsed, o.Unknown = c.Relapsed, c.Unknown
 		v := operationPage(o)
-		c.Done, c.Handed = 5, h
-		v.Log, v.Progress.Canary, v.Progress.Handed, v.Progress.Rate.Done = v.Log[1:], c, h, []int64{5}
+		c.Done, c.SourceRuns = 5, h
+		v.Log, v.Progress.Canary, v.Progress.SourceRuns, v.Progress.Rate.Done = v.Log[1:], c, h, []int64{5}
 		v.Origin = new(source.Health)
 		*v.Origin = legacy()
 
 		j := v.Items.Items[0].Job
 		j.Queue, j.Source, j.Worker = "orders@legacy", "legacy", "legacy"
-		j.State, j.Letter, j.Reason, j.ChangedAt = job.Returned, job.NoLetter, "", now.Add(-4*time.Minute)
+		j.State, j.DeadLetter, j.Reason, j.ChangedAt = job.Returned, job.NoDeadLetter, "", now.Add(-4*time.Minute)
 		if h.Until.IsZero() {
 			j.ChangedAt = now.Add(-14 * time.Minute)
 		}
@@ -100,12 +100,12 @@ func addHandedCanaries(all map[string]page, o operation.Operation) {
 		return v
 	}
 	until := now.Add(6 * time.Minute)
-	add("operation-canary-handed", operation.Canary{}, operation.Handed{AtSource: 5, Source: "legacy", Until: until})
-	add("operation-canary-returned", operation.Canary{}, operation.Handed{AtSource: 5, Returned: 5, Source: "legacy"})
-	add("operation-canary-unknown", operation.Canary{Unknown: 2}, operation.Handed{AtSource: 3, Returned: 3, Source: "legacy"})
-	add("operation-canary-relapsed", operation.Canary{Relapsed: 2}, operation.Handed{AtSource: 3, Source: "legacy", Until: until})
+	add("operation-canary-handed", operation.Canary{}, operation.SourceRuns{AtSource: 5, Source: "legacy", Until: until})
+	add("operation-canary-returned", operation.Canary{}, operation.SourceRuns{AtSource: 5, Returned: 5, Source: "legacy"})
+	add("operation-canary-unknown", operation.Canary{Unknown: 2}, operation.SourceRuns{AtSource: 3, Returned: 3, Source: "legacy"})
+	add("operation-canary-relapsed", operation.Canary{Relapsed: 2}, operation.SourceRuns{AtSource: 3, Source: "legacy", Until: until})
 
-	v := add("operation-handed", operation.Canary{}, operation.Handed{AtSource: 2360, Returned: 2100, Source: "legacy", Until: until})
+	v := add("operation-handed", operation.Canary{}, operation.SourceRuns{AtSource: 2360, Returned: 2100, Source: "legacy", Until: until})
 	v.Operation.State, v.Operation.Done, v.Operation.Pending, v.Operation.Skipped, v.Operation.Failed = operation.Finished, 2372, 0, 38, 2
 	v.Operation.Relapsed, v.Operation.Unknown, v.Operation.FinishedAt = 10, 2, now.Add(-time.Minute)
 	all["operation-handed"] = v

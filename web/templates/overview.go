@@ -14,17 +14,17 @@ import (
 // Overview is the page /.
 type Overview struct {
 	Frame
-	LastHour  []job.Totals  // 60 minutes, oldest first
-	Queues    []queues.Info // all of them, or those with the most live jobs
-	Failing   []job.Job     // newest failed jobs
-	Refused   []Refused     // newest first
-	Unhandled []queues.Held // the types without a handler for which most jobs wait
-	Reasons   []filter.ReasonCount
-	Groups    []failures.Group // open ones with the most failures in the last day
-	Ignored   int64            // groups that are left out because a person ignores them
-	Letters   LetterUsage
-	FirstRun  bool // nothing was ever enqueued
-	Slow      bool // a query ran into its deadline: Groups, Failing or Refused is incomplete
+	LastHour        []job.Totals  // 60 minutes, oldest first
+	Queues          []queues.Info // all of them, or those with the most live jobs
+	Failing         []job.Job     // newest failed jobs
+	Refused         []Refused     // newest first
+	Unhandled       []queues.Held // the types without a handler for which most jobs wait
+	Reasons         []filter.ReasonCount
+	Groups          []failures.Group // open ones with the most failures in the last day
+	Ignored         int64            // groups that are left out because a person ignores them
+	DeadLetterUsage DeadLetterUsage
+	FirstRun        bool // nothing was ever enqueued
+	Slow            bool // a query ran into its deadline: Groups, Failing or Refused is incomplete
 }
 
 // counterView is one of the six totals with its last hour.

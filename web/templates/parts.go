@@ -71,7 +71,7 @@ func faceOf(kind string) (word, symbol string) {
 
 // restorable reports whether a job that was just discarded can be taken out of the trash.
 func restorable(c job.Change) bool {
-	return job.Job{State: c.State, Letter: c.Letter, Source: c.Source}.Restorable()
+	return job.Job{State: c.State, DeadLetter: c.DeadLetter, Source: c.Source}.Restorable()
 }
 
 // undo takes the job that was just discarded out of the trash again.

@@ -16,7 +16,7 @@ import (
 // trashed is a dead letter that was discarded, of which its source has heard so much.
 func trashed(state source.State, attached bool) page {
 	v := sourceJobs()["job-source"]
-	v.Job.Letter, v.Job.Reason, v.Mirrored.Lies = job.LetterTrashed, retry.Manual, state == source.Asked
+	v.Job.DeadLetter, v.Job.Reason, v.Mirrored.Present = job.DeadLetterTrashed, retry.Manual, state == source.Asked
 	v.Mirrored.Acts = []source.Act{{Kind: source.Discard, State: state, Run: 1, AskedAt: now.Add(-time.Minute)}}
 	if !attached {
 		v.Origin = nil

@@ -64,7 +64,7 @@ func sourceStates(all map[string]page) {
 	first.Problem, first.Ready, first.Polled, first.Reading, first.Name = "", false, time.Time{}, 48_500, "fresh"
 	f := frame("sources", "Sources")
 	all["sources-none"] = sourcepage.List{Frame: f}
-	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []source.Unattached{{Name: "old-shop", Letters: 4120, Waiting: 12}, {Name: "legacy", Letters: 3}}}
+	all["sources-unattached"] = sourcepage.List{Frame: f, Unattached: []source.Unattached{{Name: "old-shop", DeadLetters: 4120, Waiting: 12}, {Name: "legacy", DeadLetters: 3}}}
 	f.Outdated = []source.Health{legacy()}
 	all["sources"] = sourcepage.List{Frame: f, Sources: []sourcepage.Source{
 		{Health: first}, {Health: legacy(), Queues: []filter.NameCount{{Name: "default@legacy", Count: 3}}}, {Health: shop(), Queues: queues, Returning: 2, Returned: 12},
@@ -122,7 +122,7 @@ func silent(v *jobpage.View) {
 	j.Queue, j.Source, j.Reason, j.Attempts, j.Policy = "orders@legacy", "legacy", retry.ReasonUnknown, 0, retry.Policy{}
 	j.EnqueuedAt, j.RunAt, j.FinishedAt = time.Time{}, time.Time{}, time.Time{}
 	v.Attempts[0].Number, v.Attempts[0].FinishedAt = 0, time.Time{}
-	v.Letters[0].Reason, v.Letters[0].Attempts, v.Letters[0].FailedAt = j.Reason, 0, time.Time{}
+	v.DeadLetters[0].Reason, v.DeadLetters[0].Attempts, v.DeadLetters[0].FailedAt = j.Reason, 0, time.Time{}
 	*v.Origin = legacy()
 	v.Origin.Problem = ""
 }
@@ -141,7 +141,7 @@ func sourceJobs() map[string]jobpage.View {
 		l := newLife(now.Add(-2 * time.Hour))
 		j := &l.Job
 		j.Queue, j.Source = "orders@shop", "shop"
-		j.Type, j.State, j.Letter, j.Reason = "charge", job.Discarded, job.LetterStored, retry.AttemptsExhausted
+		j.Type, j.State, j.DeadLetter, j.Reason = "charge", job.Discarded, job.DeadLetterStored, retry.AttemptsExhausted
 		j.Error, j.Attempts, j.Execution = job.ErrorInfo{Type: "Declined", Message: "card declined: 51"}, 3, 1
 		j.Policy.MaxAttempts, j.Key, j.Priority = 3, "", 0
 		j.ChangedAt, j.FinishedAt = now.Add(-time.Hour), now.Add(-time.Hour)
@@ -149,9 +149,9 @@ func sourceJobs() map[string]jobpage.View {
 			Run: 1, Number: 3, Execution: 1, FinishedAt: j.ChangedAt, Outcome: job.Failed, Error: j.Error,
 			Trace: "at charge()\nat main()", Action: retry.DeadLetter, DecidedBy: "source",
 		}}
-		l.Letters = []job.DeadLetter{{Run: 1, Reason: j.Reason, Error: j.Error.Message, FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: 3}}
+		l.DeadLetters = []job.DeadLetter{{Run: 1, Reason: j.Reason, Error: j.Error.Message, FailedAt: j.ChangedAt, Queue: j.Queue, Attempts: 3}}
 		l.Mirrored = &source.Mirrored{
-			Record: source.Record{Place: "river_job", Key: "41", Warnings: []string{"A newer job with the same key exists."}}, Lies: true, SeenAt: now.Add(-50 * time.Minute),
+			Record: source.Record{Place: "river_job", Key: "41", Warnings: []string{"A newer job with the same key exists."}}, Present: true, SeenAt: now.Add(-50 * time.Minute),
 		}
 		v := l.page(func(v *jobpage.View) { v.Origin = new(source.Health); *v.Origin = shop() })
 		change(&v)
@@ -159,12 +159,12 @@ func sourceJobs() map[string]jobpage.View {
 	}
 	replayed := func(state source.State) func(*jobpage.View) {
 		return func(v *jobpage.View) {
-			v.Job.Run, v.Job.State, v.Job.Letter, v.Job.Reason, v.Job.Attempts = 2, job.Returned, job.NoLetter, "", 0
+			v.Job.Run, v.Job.State, v.Job.DeadLetter, v.Job.Reason, v.Job.Attempts = 2, job.Returned, job.NoDeadLetter, "", 0
 			if state == source.Begun {
 				v.Job.State = job.Returning
 			}
 			v.Job.Error, v.Job.ChangedAt, v.Job.FinishedAt = job.ErrorInfo{}, now.Add(-time.Minute), time.Time{}
-			v.Mirrored.Lies = state == source.Begun || state == source.Changed
+			v.Mirrored.Present = state == source.Begun || state == source.Changed
 			if state == source.Done || state == source.Changed {
 				v.Job.Worker = "shop"
 			}
@@ -201,11 +201,11 @@ func sourceJobs() map[string]jobpage.View {
 		"job-source-detached":  died(func(v *jobpage.View) { v.Origin = nil }),
 		"job-source-read-only": died(func(v *jobpage.View) { *v.Origin = legacy() }),
 		"job-source-gone": died(func(v *jobpage.View) {
-			v.Job.Letter, v.Job.Reason, v.Mirrored.Lies = job.NoLetter, retry.GoneAtSource, false
+			v.Job.DeadLetter, v.Job.Reason, v.Mirrored.Present = job.NoDeadLetter, retry.GoneAtSource, false
 		}),
 		"job-source-refused": died(func(v *jobpage.View) {
 			v.Job.Run = 2
-			v.Letters = append(v.Letters, job.DeadLetter{Run: 2, Problem: "permission denied for table river_job", FailedAt: v.Job.ChangedAt})
+			v.DeadLetters = append(v.DeadLetters, job.DeadLetter{Run: 2, Problem: "permission denied for table river_job", FailedAt: v.Job.ChangedAt})
 			v.Mirrored.Acts = []source.Act{{
 				Kind: source.Replay, State: source.Refused, Run: 2, AskedAt: now.Add(-time.Minute), EndedAt: now.Add(-59 * time.Second),
 				Why: "permission denied for table river_job",
@@ -215,7 +215,7 @@ func sourceJobs() map[string]jobpage.View {
 			why := "the process or the connection ended while the message was copied"
 			v.Job.Run, v.Job.ChangedAt = 2, now.Add(-50*time.Second)
 			v.Replays = []history.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 3, At: now.Add(-time.Minute), By: "ana"}}
-			v.Letters = append(v.Letters, job.DeadLetter{Run: 2, Reason: v.Job.Reason, Problem: why, FailedAt: v.Job.FinishedAt, Attempts: 3})
+			v.DeadLetters = append(v.DeadLetters, job.DeadLetter{Run: 2, Reason: v.Job.Reason, Problem: why, FailedAt: v.Job.FinishedAt, Attempts: 3})
 			v.Mirrored.Acts = []source.Act{{
 				Kind: source.Replay, State: source.Unknown, Run: 2, AskedAt: now.Add(-time.Minute), EndedAt: now.Add(-55 * time.Second), Why: why,
 			}}

@@ -37,8 +37,8 @@ func trashStates(all map[string]page) {
 	full.Was = maps.Clone(v.Was)
 	for n := range 4 {
 		j := failure(n, job.StatusDeadLetter)
-		was := history.Trashed{At: now.Add(-time.Duration(n*n*19+1) * time.Hour), By: "ana", State: j.State, Letter: j.Letter, Reason: j.Reason}
-		j.Letter = job.LetterTrashed
+		was := history.Trashed{At: now.Add(-time.Duration(n*n*19+1) * time.Hour), By: "ana", State: j.State, DeadLetter: j.DeadLetter, Reason: j.Reason}
+		j.DeadLetter = job.DeadLetterTrashed
 		full.List.Jobs, full.Was[j.Seq] = append(full.List.Jobs, j), was
 	}
 	all["trash"] = full

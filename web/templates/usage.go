@@ -11,18 +11,18 @@ import (
 	"redrive/web/templates/format"
 )
 
-// LetterUsage is how full the dead-letter queue is, and what bounds it.
-type LetterUsage struct {
+// DeadLetterUsage is how full the dead-letter queue is, and what bounds it.
+type DeadLetterUsage struct {
 	retention.Usage
 	retention.Limits
 	Forecast retention.Forecast
 }
 
 // kept is how long a dead letter is kept; zero: forever.
-func (r LetterUsage) kept() time.Duration { return r.Ages[retention.DeadLetters] }
+func (r DeadLetterUsage) kept() time.Duration { return r.Ages[retention.DeadLetters] }
 
 // leaving says how many dead letters will be removed soon for their age; empty: none.
-func (r LetterUsage) leaving() string {
+func (r DeadLetterUsage) leaving() string {
 	o := r.Forecast.Of(retention.DeadLetters)
 	if o.Soon == 0 {
 		return ""
@@ -33,8 +33,8 @@ func (r LetterUsage) leaving() string {
 
 // excess says how many dead letters the next sweep will remove for their number;
 // empty: none.
-func (r LetterUsage) excess() string {
-	o := r.Forecast.Of(retention.Excess)
+func (r DeadLetterUsage) excess() string {
+	o := r.Forecast.Of(retention.OverCount)
 	if o.Soon == 0 {
 		return ""
 	}
@@ -57,19 +57,19 @@ type Refused struct {
 }
 
 // bounded reports whether anything ends the stay of a dead letter.
-func (r LetterUsage) bounded() bool { return r.Count > 0 || r.kept() > 0 }
+func (r DeadLetterUsage) bounded() bool { return r.Count > 0 || r.kept() > 0 }
 
 // ofHowMany is how many dead letters are kept, behind how many there are.
-func (r LetterUsage) ofHowMany() string { return "of " + format.Number(r.Count) }
+func (r DeadLetterUsage) ofHowMany() string { return "of " + format.Number(r.Count) }
 
 // share is how full it is.
-func (r LetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
+func (r DeadLetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
 
 // warns reports whether a person should be warned that it fills up.
-func (r LetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
+func (r DeadLetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
 
 // class is the colour of the meter: quiet, a warning, and full.
-func (r LetterUsage) class() string {
+func (r DeadLetterUsage) class() string {
 	switch {
 	case r.share() >= 1:
 		return "is-dead"
@@ -84,12 +84,12 @@ func (r LetterUsage) class() string {
 func percentOf(share float64) string { return fmt.Sprintf("%d %%", int(math.Floor(100*share))) }
 
 // picture is the meter in words.
-func (r LetterUsage) picture() string {
+func (r DeadLetterUsage) picture() string {
 	return "Dead-letter queue " + strings.TrimSuffix(percentOf(r.share()), " %") + " percent full, warns at 80 percent"
 }
 
 // age says how old the oldest letter is, and how old it may become.
-func (r LetterUsage) age(now time.Time) string { return KeptLine(r.Oldest, r.kept(), now) }
+func (r DeadLetterUsage) age(now time.Time) string { return KeptLine(r.Oldest, r.kept(), now) }
 
 // KeptLine says how old the oldest of some jobs is, and for how long they are kept.
 func KeptLine(oldest time.Time, kept time.Duration, now time.Time) string {
@@ -106,7 +106,7 @@ func KeptLine(oldest time.Time, kept time.Duration, now time.Time) string {
 }
 
 // pruning says what happens to the letters that are too old or too many.
-func (r LetterUsage) pruning() string {
+func (r DeadLetterUsage) pruning() string {
 	var bounds []string
 	if r.kept() > 0 {
 		bounds = append(bounds, "older than "+format.About(r.kept()))

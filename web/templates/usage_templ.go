@@ -17,7 +17,7 @@ import (
 )
 
 // UsageWarning asks for a person before the dead-letter queue is full.
-func UsageWarning(r LetterUsage, f Frame) templ.Component {
+func UsageWarning(r DeadLetterUsage, f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -119,7 +119,7 @@ func UsageWarning(r LetterUsage, f Frame) templ.Component {
 }
 
 // LeavingWarning says which dead letters will be removed soon for their age.
-func LeavingWarning(r LetterUsage) templ.Component {
+func LeavingWarning(r DeadLetterUsage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -198,7 +198,7 @@ func LeavingWarning(r LetterUsage) templ.Component {
 }
 
 // UsagePanel is how full the dead-letter queue is, with its mark at 80 percent.
-func UsagePanel(r LetterUsage, f Frame) templ.Component {
+func UsagePanel(r DeadLetterUsage, f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -325,7 +325,7 @@ func UsagePanel(r LetterUsage, f Frame) templ.Component {
 	})
 }
 
-func usageMeter(r LetterUsage) templ.Component {
+func usageMeter(r DeadLetterUsage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -404,7 +404,7 @@ func usageMeter(r LetterUsage) templ.Component {
 	})
 }
 
-func usageForecast(r LetterUsage, now time.Time) templ.Component {
+func usageForecast(r DeadLetterUsage, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -474,7 +474,7 @@ func usageForecast(r LetterUsage, now time.Time) templ.Component {
 }
 
 // whenFull says when the dead-letter queue will be full.
-func whenFull(r LetterUsage, now time.Time) templ.Component {
+func whenFull(r DeadLetterUsage, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -523,7 +523,7 @@ func whenFull(r LetterUsage, now time.Time) templ.Component {
 }
 
 // whyFull says how it is known when the queue will be full.
-func whyFull(r LetterUsage, now time.Time) templ.Component {
+func whyFull(r DeadLetterUsage, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -586,7 +586,7 @@ func whyFull(r LetterUsage, now time.Time) templ.Component {
 	})
 }
 
-func fillsUp(r LetterUsage, full, now time.Time) templ.Component {
+func fillsUp(r DeadLetterUsage, full, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -494,15 +494,15 @@ func (a *API) envelope(c echo.Context) error {
 // envelope that cannot be annotated is returned as it came.
 func asLeft(d history.Detail) []byte {
 	raw := d.Job.Envelope
-	i := slices.IndexFunc(d.Letters, func(l job.DeadLetter) bool { return l.Run == d.Job.Run })
-	if d.Job.Letter == job.NoLetter || i < 0 {
+	i := slices.IndexFunc(d.DeadLetters, func(l job.DeadLetter) bool { return l.Run == d.Job.Run })
+	if d.Job.DeadLetter == job.NoDeadLetter || i < 0 {
 		if tried, ok := envelope.Tried(raw, d.Job.Attempts); ok {
 			return tried
 		}
 		return raw
 	}
 
-	letter := d.Letters[i]
+	letter := d.DeadLetters[i]
 	if d.Job.Attempts == 0 { // it never ran here: its attempts are its own
 		e, _ := envelope.Parse(raw)
 		letter.Attempts = e.Attempts

@@ -47,13 +47,13 @@ func (a *API) jobs(c echo.Context) (list apitype.JobList, err error) {
 
 // letters is GET /dead-letters: the open dead letters, each with its job.
 func (a *API) letters(c echo.Context) (list apitype.DeadLetterList, err error) {
-	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.Letters)
+	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.DeadLetters)
 	if err != nil {
 		return list, err
 	}
 
-	list.DeadLetters = mapped(found.Letters, func(l filter.LetterRow) apitype.LetterAndJob {
-		return apitype.LetterAndJob{Letter: letterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
+	list.DeadLetters = mapped(found.DeadLetters, func(l filter.DeadLetterRow) apitype.DeadLetterAndJob {
+		return apitype.DeadLetterAndJob{DeadLetter: letterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
 	})
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
@@ -82,7 +82,7 @@ func (a *API) trash(c echo.Context) (apitype.Trash, error) {
 			Run:         j.Run,
 			Type:        j.Type,
 			Queue:       j.Queue,
-			Was:         job.Job{State: w.State, Letter: w.Letter}.Status(),
+			Was:         job.Job{State: w.State, DeadLetter: w.DeadLetter}.Status(),
 			DiscardedAt: apitype.At(w.At),
 			DiscardedBy: w.By,
 			PurgedAt:    apitype.At(purged),
@@ -121,7 +121,7 @@ func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error
 		Attempts:      attemptsOf(d),
 		AttemptsTotal: d.Total,
 		AttemptsNext:  d.Before(),
-		DeadLetters:   mapped(d.Letters, letterOf),
+		DeadLetters:   mapped(d.DeadLetters, letterOf),
 		Replays:       mapped(d.Replays, func(r history.Replay) apitype.Replay { return replayOf(d.Job, r) }),
 		Operations:    mapped(d.Bulk, operationActOf),
 		Acts:          mapped(acts, sourceActOf),

@@ -277,8 +277,8 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 // refusedLetter finds the dead letter to send again. Only the letter of the
 // current run counts: an older one has been replaced by what the job did since.
 func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
-	for _, l := range d.Letters {
-		if l.Run == run && d.Job.Run == run && d.Job.Letter == job.LetterRefused {
+	for _, l := range d.DeadLetters {
+		if l.Run == run && d.Job.Run == run && d.Job.DeadLetter == job.DeadLetterRefused {
 			return l, nil
 		}
 	}

@@ -115,7 +115,7 @@ func causeOf(c operation.Cause) apitype.Cause {
 // progressOf says how the canary fared, and what the guard sees of the replays that
 // ended last.
 func (a *API) progressOf(p operation.Progress) apitype.Progress {
-	c, h := p.Canary, p.Handed
+	c, h := p.Canary, p.SourceRuns
 
 	var back *apitype.CauseCount // the error that came back most often
 	if p.BackN > 0 {
@@ -128,8 +128,8 @@ func (a *API) progressOf(p operation.Progress) apitype.Progress {
 		CanaryDropped:   c.Dropped,
 		CanaryUnknown:   c.Unknown,
 		CanaryUnsettled: c.Unsettled(),
-		CanaryAtSource:  c.Handed.AtSource,
-		CanaryReturned:  c.Handed.Returned,
+		CanaryAtSource:  c.SourceRuns.AtSource,
+		CanaryReturned:  c.SourceRuns.Returned,
 		AtSource:        h.AtSource,
 		Returned:        h.Returned,
 		Source:          h.Source,
@@ -208,7 +208,7 @@ func (a *API) operation(c echo.Context) (d apitype.OperationDetail, err error) {
 		return d, err
 	}
 
-	if p.Handed, err = a.View.Handed(ctx, now, o); err != nil {
+	if p.SourceRuns, err = a.View.SourceRuns(ctx, now, o); err != nil {
 		return d, err
 	}
 

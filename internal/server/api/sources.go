@@ -39,7 +39,7 @@ func (a *API) sources(c echo.Context) (apitype.SourceList, error) {
 	return apitype.SourceList{
 		Sources: all,
 		Unattached: mapped(unattached, func(u source.Unattached) apitype.UnattachedSource {
-			return apitype.UnattachedSource{Name: u.Name, DeadLetters: u.Letters, Waiting: u.Waiting}
+			return apitype.UnattachedSource{Name: u.Name, DeadLetters: u.DeadLetters, Waiting: u.Waiting}
 		}),
 	}, err
 }
@@ -136,7 +136,7 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 		}
 
 		u := left[name]
-		left[name] = source.Unattached{Name: name, Letters: u.Letters + letters, Waiting: u.Waiting + waiting}
+		left[name] = source.Unattached{Name: name, DeadLetters: u.DeadLetters + letters, Waiting: u.Waiting + waiting}
 	}
 	for _, q := range facets.Queues {
 		add(job.SourceOf(q.Name), q.Count, 0)
@@ -147,7 +147,7 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 	}
 
 	return slices.SortedFunc(maps.Values(left), func(a, b source.Unattached) int {
-		return cmp.Or(cmp.Compare(b.Letters, a.Letters), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.DeadLetters, a.DeadLetters), cmp.Compare(a.Name, b.Name))
 	}), nil
 }
 
@@ -172,7 +172,7 @@ func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, er
 		Queues: mapped(queues, func(q filter.NameCount) apitype.SourceQueue {
 			return apitype.SourceQueue{Name: q.Name, DeadLetters: q.Count}
 		}),
-		Handed: returning + returned,
+		Returned: returning + returned,
 	}, err
 }
 

@@ -55,9 +55,9 @@ func (p *Pages) policies(c echo.Context) error {
 	q := formFields{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
 	if len(v.Errors) == 0 {
-		v.Herd = herd(v.Policy)
+		v.Simulation = herd(v.Policy)
 		if v.Changed() {
-			v.FromHerd = herd(v.From.Policy)
+			v.FromSimulation = herd(v.From.Policy)
 		}
 	}
 
@@ -71,7 +71,7 @@ func policyParameters() []string {
 
 // herd simulates with the same random numbers each time, so that two pages
 // differ only where their policies do.
-func herd(p retry.Policy) retry.Herd { return p.Herd(rand.New(rand.NewPCG(1, 1000)).Float64) }
+func herd(p retry.Policy) retry.Simulation { return p.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64) }
 
 // formFields reads the fields of a policy from a form. An empty or missing field
 // keeps what the policy says. Jitter alone can be turned off: both of its fields

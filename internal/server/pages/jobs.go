@@ -89,17 +89,17 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	dead.Status = job.StatusDeadLetter
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, dead, v.Errors))
-	into(&r, &v.Letters)(p.letterUsage(ctx, now, v.Snapshot))
+	into(&r, &v.DeadLetterUsage)(p.letterUsage(ctx, now, v.Snapshot))
 
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())
 	}
 
 	v.Refused = p.refused(ctx, &r, f)
-	inTime(&r, &v.List)(p.View.Letters(ctx, f, after, web.PageLimit))
+	inTime(&r, &v.List)(p.View.DeadLetters(ctx, f, after, web.PageLimit))
 
-	jobs := make([]job.Job, len(v.List.Letters))
-	for i, l := range v.List.Letters {
+	jobs := make([]job.Job, len(v.List.DeadLetters))
+	for i, l := range v.List.DeadLetters {
 		jobs[i] = l.Job
 	}
 
@@ -111,7 +111,7 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	}
 
 	v.Configs = p.queueConfigs(queues...)
-	into(&r, &v.Groups)(p.View.GroupsOf(ctx, v.List.Letters))
+	into(&r, &v.Groups)(p.View.GroupsOf(ctx, v.List.DeadLetters))
 	v.Slow = r.slow
 
 	return p.show(c, r, v.Page())
@@ -254,7 +254,7 @@ func (p *Pages) jobPage(c echo.Context, d history.Detail, preview int, revealed 
 	j := d.Job
 	v := jobpage.View{
 		Frame: p.frame(c, j.Type+" "+j.ID[len(j.ID)-8:], "jobs"), Detail: d,
-		DeadLetters: p.Config.DeadLetters(j.Queue), ForwardedTo: p.WebhookHost(j.Queue), NoHandler: !p.Engine.Knows(j.Type),
+		KeepsDeadLetters: p.Config.DeadLetters(j.Queue), ForwardedTo: p.WebhookHost(j.Queue), NoHandler: !p.Engine.Knows(j.Type),
 		Origin:  p.api.SourceOf(j),
 		Preview: min(len(j.Payload), preview), More: preview < moreLimit,
 	}

@@ -49,7 +49,7 @@ func (p *Pages) overview(c echo.Context) error {
 		v.Reasons, err = p.View.Reasons(ctx)
 		return err
 	}))
-	into(&r, &v.Letters)(p.letterUsage(ctx, now, v.Snapshot))
+	into(&r, &v.DeadLetterUsage)(p.letterUsage(ctx, now, v.Snapshot))
 	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
 	var tallies []failures.Tally
 	into(&r, &tallies)(p.View.GroupTallies(ctx))
@@ -114,10 +114,10 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 
 // letterUsage is how full the dead-letter queue is, with as many letters as the page says
 // elsewhere. Those at sources may have become more since the page took its totals.
-func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.LetterUsage, error) {
+func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.DeadLetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
 	f.Open = max(0, totals.Depths[job.StatusDeadLetter]-f.AtSources)
-	return templates.LetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
+	return templates.DeadLetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
 }
 
 // retention is the page /retention.
@@ -125,7 +125,7 @@ func (p *Pages) retention(c echo.Context) error {
 	ctx := c.Request().Context()
 	v := queuepage.Retention{Frame: p.frame(c, "Retention", "retention")}
 	var r reads
-	into(&r, &v.LetterUsage)(p.letterUsage(ctx, v.Now, v.Snapshot))
+	into(&r, &v.DeadLetterUsage)(p.letterUsage(ctx, v.Now, v.Snapshot))
 	into(&r, &v.Removals)(p.View.Removals(ctx))
 
 	return p.show(c, r, v.Page())
@@ -156,7 +156,7 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 // shownOperation is an operation as the navigation and the overview show it.
 func (p *Pages) shownOperation(o operation.Operation, progress operation.Progress) templates.OpenOperation {
 	s := operationpage.Standing{
-		Operation: o, Canary: progress.Canary, Handed: progress.Handed, Origin: p.api.SourceNamed(progress.Canary.Handed.Source),
+		Operation: o, Canary: progress.Canary, Handed: progress.SourceRuns, Origin: p.api.SourceNamed(progress.Canary.SourceRuns.Source),
 	}
 	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }
@@ -501,7 +501,7 @@ func (p *Pages) operation(c echo.Context) error {
 	into(&r, &v.Log)(p.View.OperationLog(ctx, id, web.CallerOf(c).Role.May(access.Manage)))
 	into(&r, &v.Progress)(p.View.Progress(ctx, v.Frame.Now, v.Operation))
 
-	v.Origin = p.api.SourceNamed(v.Progress.Handed.Source)
+	v.Origin = p.api.SourceNamed(v.Progress.SourceRuns.Source)
 	for i, o := range v.UnderWay { // the navigation says of it what the page says
 		if o.ID == id {
 			v.UnderWay[i] = p.shownOperation(v.Operation, v.Progress)

@@ -85,7 +85,7 @@ func TestPages_DeadLettersOfSourcesThatAreNewerThanTheTotalsMakeNoNegativeNumber
 	site, s := newSite(t, web.Engine{})
 	now := time.Now()
 	before := s.Snapshot()
-	record := source.Record{Key: "1", Thread: "1", Place: "failed", Witness: "1", Queue: "q", Type: "t", Payload: []byte("{}"), FailedAt: now}
+	record := source.Record{Key: "1", Lineage: "1", Place: "failed", VersionToken: "1", Queue: "q", Type: "t", Payload: []byte("{}"), FailedAt: now}
 	if _, err := s.Mirror(t.Context(), now, "shop", []source.Record{record}); err != nil {
 		t.Fatal(err)
 	}

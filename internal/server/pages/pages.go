@@ -265,7 +265,7 @@ func (p *Pages) problem() string {
 }
 
 // held is why no jobs are started, unless that is said already.
-func (p *Pages) held(problem string) *job.Hold {
+func (p *Pages) held(problem string) *job.OpenBreaker {
 	held, ok := p.Engine.Held()
 	if !ok || held.Of == job.Database && problem != "" {
 		return nil

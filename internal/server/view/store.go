@@ -42,10 +42,10 @@ func (v *View) Recent(ctx context.Context, typ string, limit int) ([]job.Job, er
 	return each(jobs, v.HideJob), err
 }
 
-// Letters is a page of the list of open dead letters.
-func (v *View) Letters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.LetterList, error) {
-	list, err := v.store.Letters(ctx, f, after, limit)
-	each(list.Letters, v.letterRow)
+// DeadLetters is a page of the list of open dead letters.
+func (v *View) DeadLetters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.DeadLetterList, error) {
+	list, err := v.store.DeadLetters(ctx, f, after, limit)
+	each(list.DeadLetters, v.letterRow)
 	return list, err
 }
 
@@ -187,7 +187,7 @@ func (v *View) TopGroups(ctx context.Context, now time.Time, limit int) ([]failu
 }
 
 // GroupsOf finds the groups of dead letters, by the numbers of their jobs.
-func (v *View) GroupsOf(ctx context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
+func (v *View) GroupsOf(ctx context.Context, letters []filter.DeadLetterRow) (map[int64]failures.Group, error) {
 	all, err := v.store.Groups.Of(ctx, letters)
 	return eachOf(all, v.group), err
 }
@@ -350,9 +350,9 @@ func (v *View) canaryCauses(all []operation.CauseCanary, err error) ([]operation
 	return all, err
 }
 
-// Handed counts the replayed runs of an operation that sources have.
-func (v *View) Handed(ctx context.Context, now time.Time, o operation.Operation) (operation.Handed, error) {
-	return v.store.Operations.Handed(ctx, now, o)
+// SourceRuns counts the replayed runs of an operation that sources have.
+func (v *View) SourceRuns(ctx context.Context, now time.Time, o operation.Operation) (operation.SourceRuns, error) {
+	return v.store.Operations.SourceRuns(ctx, now, o)
 }
 
 // QuickProgress is Progress without what takes longer the more items there are.

@@ -109,8 +109,8 @@ func (v *View) letter(l job.DeadLetter) job.DeadLetter {
 
 // letterRow redacts a letter and its job. The error that they usually share is
 // redacted once, because that is what takes the time.
-func (v *View) letterRow(row filter.LetterRow) filter.LetterRow {
-	hidden := filter.LetterRow{Job: v.HideJob(row.Job)}
+func (v *View) letterRow(row filter.DeadLetterRow) filter.DeadLetterRow {
+	hidden := filter.DeadLetterRow{Job: v.HideJob(row.Job)}
 	alike := row.Error == row.Job.Error.Message && row.Exception == row.Job.Error.Type
 	if alike {
 		row.Error, row.Exception = "", ""
@@ -146,7 +146,7 @@ func (v *View) detail(d history.Detail) history.Detail {
 		d.Following = &following
 	}
 
-	d.Letters = each(slices.Clone(d.Letters), v.letter)
+	d.DeadLetters = each(slices.Clone(d.DeadLetters), v.letter)
 	d.Replays = each(slices.Clone(d.Replays), v.replay)
 
 	return d
@@ -280,7 +280,7 @@ func (v *View) Reasons(ctx context.Context) ([]filter.ReasonCount, error) {
 
 // Usage is how full the dead-letter queue is.
 func (v *View) Usage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	return v.store.LetterUsage(ctx, now)
+	return v.store.DeadLetterUsage(ctx, now)
 }
 
 // Retention is the newest forecast of what retention will remove.

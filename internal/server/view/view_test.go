@@ -194,7 +194,7 @@ func calls() map[string]func(*world, context.Context) []any {
 		"GroupsOf": func(w *world, ctx context.Context) []any {
 			list, err := w.letters(ctx)
 			must(w.t, err)
-			return all(w.view.GroupsOf(ctx, list.Letters))
+			return all(w.view.GroupsOf(ctx, list.DeadLetters))
 		},
 		"ReplayEdited": func(w *world, ctx context.Context) []any {
 			b := w.body()
@@ -238,8 +238,8 @@ func calls() map[string]func(*world, context.Context) []any {
 
 func all[T any](v T, err error) []any { return []any{v, err} }
 
-func (w *world) letters(ctx context.Context) (filter.LetterList, error) {
-	return w.view.Letters(ctx, filter.Filter{}, filter.Cursor{}, 9)
+func (w *world) letters(ctx context.Context) (filter.DeadLetterList, error) {
+	return w.view.DeadLetters(ctx, filter.Filter{}, filter.Cursor{}, 9)
 }
 
 func (w *world) refusedJob(ctx context.Context) job.Job {

@@ -52,7 +52,7 @@ type Engine struct {
 	Ready   func() error                            // why no jobs are run, or nil
 	Began   func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
 	Stuck   func() []job.Stuck                      // the handlers that do not return
-	Held    func() (job.Hold, bool)                 // since when nothing is claimed for want of something
+	Held    func() (job.OpenBreaker, bool)          // since when nothing is claimed for want of something
 	Pause   func(on bool)                           // ends the claiming of jobs, or begins it again
 	Notify  func()                                  // says that an operation was made or changed
 	Sources func() []source.Health                  // how the attached sources fare

@@ -178,7 +178,7 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 			"Name another one under target in redrive.yaml")
 	}
 
-	switch lacks := o.preset.Lacks(a.Wish()); {
+	switch lacks := o.preset.Unsupported(a.Request()); {
 	case lacks != "":
 		return "", p, errors.New(lacks)
 	case a.Payload != nil && !json.Valid(m.Body):
@@ -325,4 +325,6 @@ func asError(e *amqp.Error) error {
 }
 
 // Succeeded knows of no job: RabbitMQ keeps nothing of a message that was acknowledged.
-func (*Origin) Succeeded(context.Context, []source.Handed) ([]source.Success, error) { return nil, nil }
+func (*Origin) Succeeded(context.Context, []source.ReplayedJob) ([]source.Success, error) {
+	return nil, nil
+}

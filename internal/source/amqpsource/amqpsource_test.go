@@ -75,7 +75,7 @@ func (b *bench) all(limit int) (all []source.Record) {
 func (b *bench) record(thread string) source.Record {
 	b.Helper()
 	for _, r := range b.all(100) {
-		if strings.HasSuffix(r.Thread, thread) {
+		if strings.HasSuffix(r.Lineage, thread) {
 			return r
 		}
 	}
@@ -85,7 +85,7 @@ func (b *bench) record(thread string) source.Record {
 
 // act is an act on a record, as the ledger hands it over: with what the mirror keeps.
 func act(kind source.Kind, mode source.Mode, r source.Record) source.Act {
-	kept := source.Record{Key: r.Key, Thread: r.Thread, Place: r.Place, Witness: r.Witness, Raw: r.Raw, Queue: source.Queue(r.Queue, "shop")}
+	kept := source.Record{Key: r.Key, Lineage: r.Lineage, Place: r.Place, VersionToken: r.VersionToken, Raw: r.Raw, Queue: source.Queue(r.Queue, "shop")}
 	return source.Act{ID: 1, Kind: kind, Mode: mode, State: source.Begun, Record: kept}
 }
 
@@ -128,7 +128,7 @@ func (b *bench) golden(name, got string) {
 func text(records []source.Record) string {
 	var b strings.Builder
 	for _, r := range records {
-		fmt.Fprintf(&b, "%s\n  thread %s, in %s, witness %q, %d raw bytes\n", r.Key, r.Thread, r.Place, r.Witness, len(r.Raw))
+		fmt.Fprintf(&b, "%s\n  thread %s, in %s, witness %q, %d raw bytes\n", r.Key, r.Lineage, r.Place, r.VersionToken, len(r.Raw))
 		fmt.Fprintf(&b, "  %s in %s, %d of %d attempts, failed %s, created %s\n", r.Type, r.Queue, r.Attempts, r.Limit, instant(r.FailedAt), instant(r.CreatedAt))
 		group := fingerprint.Of(r.Type, r.Error.Type, r.Error.Message, r.Trace).Fingerprint
 		fmt.Fprintf(&b, "  error %q: %q\n  group %s\n  trace %.160q\n  payload %q\n  meta %s\n", r.Error.Type, r.Error.Message, group, r.Trace, r.Payload, r.Meta)

@@ -120,7 +120,7 @@ func TestReplay_AsANewMessage(t *testing.T) {
 				return
 			}
 			b.does(a, source.Done)
-			before := r.Thread[strings.LastIndexByte(r.Thread, '/')+1:]
+			before := r.Lineage[strings.LastIndexByte(r.Lineage, '/')+1:]
 			came := b.Take(target)
 			if len(came) != 1 {
 				t.Fatalf("%d messages came", len(came))

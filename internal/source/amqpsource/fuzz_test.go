@@ -59,7 +59,7 @@ func FuzzMessage(f *testing.F) {
 // the next run is another job.
 func readAndClean(t *testing.T, name string, o *Origin, queue string, m *message) {
 	r := o.record(queue, m)
-	if r.Attempts < 0 || r.Attempts > 1<<16 || r.Type == "" || r.Thread == "" || r.Raw != nil || len(r.Payload) > job.MaxPayload {
+	if r.Attempts < 0 || r.Attempts > 1<<16 || r.Type == "" || r.Lineage == "" || r.Raw != nil || len(r.Payload) > job.MaxPayload {
 		t.Fatalf("%s: %+v", name, r)
 	}
 	if r.Meta != nil && (len(r.Meta) > job.MaxMeta || rawjson.Check(r.Meta, job.MaxDepth+1) != "" || rawjson.Kind(r.Meta) != '{') {
@@ -86,7 +86,7 @@ func readAndClean(t *testing.T, name string, o *Origin, queue string, m *message
 		}
 	}
 	again := o.record(queue, &message{Delivery: amqp.Delivery{Headers: p.Headers, Body: p.Body, Type: p.Type, MessageId: p.MessageId}, key: "k"})
-	if again.Type != r.Type || m.MessageId != "" && again.Thread != r.Thread {
-		t.Fatalf("%s: the next run is %s of %s, not %s of %s", name, again.Type, again.Thread, r.Type, r.Thread)
+	if again.Type != r.Type || m.MessageId != "" && again.Lineage != r.Lineage {
+		t.Fatalf("%s: the next run is %s of %s, not %s of %s", name, again.Type, again.Lineage, r.Type, r.Lineage)
 	}
 }

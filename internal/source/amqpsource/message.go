@@ -123,7 +123,7 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 	}
 	r.Type = first(o.at.Type)
 	if id := first(o.at.Thread); id != "" {
-		r.Thread = r.Place + "/" + id
+		r.Lineage = r.Place + "/" + id
 	}
 
 	if class, message := first(o.at.Class), first(o.at.Message); class != "" || message != "" {

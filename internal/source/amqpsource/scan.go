@@ -92,8 +92,8 @@ func (o *Origin) record(queue string, m *message) source.Record {
 
 	r.Raw = nil // an act takes the message itself
 	r.Type = cmp.Or(r.Type, m.Type, "unknown")
-	if r.Thread == "" {
-		r.Thread = r.Place + "/" + cmp.Or(m.MessageId, steady(&m.Delivery))
+	if r.Lineage == "" {
+		r.Lineage = r.Place + "/" + cmp.Or(m.MessageId, steady(&m.Delivery))
 	}
 
 	o.finish(&r, queue, m)

@@ -57,8 +57,8 @@ func readFrame(r *source.Record) {
 		r.Meta = appended(r.Meta, "headers", headers)
 	}
 
-	if r.Thread != "" { // an id is one of its queue: dead letters of two queues can have the same
-		r.Thread = r.Queue + "/" + r.Thread
+	if r.Lineage != "" { // an id is one of its queue: dead letters of two queues can have the same
+		r.Lineage = r.Queue + "/" + r.Lineage
 	}
 }
 

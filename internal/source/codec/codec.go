@@ -195,8 +195,8 @@ func readLaravel(r *source.Record) {
 	warn(r, fault != "", "It cannot be replayed: "+fault+".")
 
 	r.Payload, r.Type = r.Raw, text(r.Raw, "displayName")
-	if id := text(r.Raw, "uuid"); r.Thread == "" && plainID.MatchString(id) { // the row has none
-		r.Thread = id
+	if id := text(r.Raw, "uuid"); r.Lineage == "" && plainID.MatchString(id) { // the row has none
+		r.Lineage = id
 	}
 
 	if n, ok := number(r.Raw, "maxTries"); ok && n > 0 && n < 1<<16 {
@@ -307,7 +307,7 @@ func readBabel(r *source.Record) {
 	}
 
 	meta, block := member(r.Raw, "meta"), member(r.Raw, "dead_letter")
-	r.Meta, r.Thread = meta, text(meta, "id")
+	r.Meta, r.Lineage = meta, text(meta, "id")
 	if made, ok := number(meta, "created_at"); ok {
 		r.CreatedAt = millis(made)
 	}

@@ -137,7 +137,7 @@ func FuzzSidekiq(f *testing.F) {
 			if mode == source.Fresh && (memberOf(b, "retry_count") != nil || memberOf(b, "error_class") != nil) {
 				t.Fatalf("fresh makes %q", b)
 			}
-			if again := read(t, "sidekiq", b); again.Queue != r.Queue || again.Thread != r.Thread || again.Type != r.Type {
+			if again := read(t, "sidekiq", b); again.Queue != r.Queue || again.Lineage != r.Lineage || again.Type != r.Type {
 				t.Fatalf("%s makes another job: %q", mode, b)
 			}
 		}
@@ -282,7 +282,7 @@ func FuzzOwn(f *testing.F) {
 		}
 		again := source.Record{Queue: "orders", Raw: b}
 		c.Read(&again)
-		if again.Thread != r.Thread || again.Attempts != 0 || again.Error.Message != "" {
+		if again.Lineage != r.Lineage || again.Attempts != 0 || again.Error.Message != "" {
 			t.Fatalf("it makes another job: %q", b)
 		}
 		h := source.Record{Queue: "orders"}

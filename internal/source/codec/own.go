@@ -68,7 +68,7 @@ func (o own) fill(r *source.Record, value func(name string) string) {
 	}
 
 	if thread := get("thread"); thread != "" {
-		r.Thread = r.Queue + "/" + thread
+		r.Lineage = r.Queue + "/" + thread
 	}
 
 	r.Type, r.Trace = get("type"), get("trace")

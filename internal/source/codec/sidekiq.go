@@ -30,7 +30,7 @@ func readSidekiq(r *source.Record) {
 	}
 
 	all := membersOf(r.Raw)
-	r.Queue, r.Thread, r.Type = all.text("queue"), all.text("jid"), cmp.Or(all.text("wrapped"), all.text("class"))
+	r.Queue, r.Lineage, r.Type = all.text("queue"), all.text("jid"), cmp.Or(all.text("wrapped"), all.text("class"))
 	r.Payload = all["args"]
 	r.Meta = metaOf(r.Raw, append([]string{"args", "queue"}, failures...)...)
 	r.Error = job.ErrorInfo{Type: all.text("error_class"), Message: all.text("error_message")}

@@ -78,7 +78,7 @@ func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Resul
 	for len(acts) > 0 {
 		calls, err := o.calls(ctx, acts[:min(len(acts), scriptsAtOnce)])
 		if err != nil {
-			return append(all, source.Untold(acts)...), err
+			return append(all, source.NotAttempted(acts)...), err
 		}
 
 		acts = acts[len(calls):]
@@ -86,7 +86,7 @@ func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Resul
 		results, err := o.run(ctx, calls)
 		all = append(all, results...)
 		if err != nil {
-			return append(all, source.Untold(acts)...), err
+			return append(all, source.NotAttempted(acts)...), err
 		}
 	}
 
@@ -141,7 +141,7 @@ func (o *Origin) call(a source.Act) call {
 		does.mode = ""
 	}
 
-	if lacks := o.preset.Lacks(a.Wish()); lacks != "" {
+	if lacks := o.preset.Unsupported(a.Request()); lacks != "" {
 		return refuse(lacks)
 	}
 
@@ -200,7 +200,7 @@ func (o *Origin) named(a source.Act) (queue, id, witness string) {
 		return queue, idIn(a.Key, queue), string(a.Raw)
 	}
 
-	return queue, idIn(a.Key, queue), meant(a.Witness)
+	return queue, idIn(a.Key, queue), meant(a.VersionToken)
 }
 
 // clean is the bytes of the next run. A record that is a hash is changed field by field,
@@ -453,13 +453,13 @@ func (o *Origin) alive(a source.Act, fields codec.Fields) bool {
 // changed reports whether the witness of a record is another one than it was.
 func (o *Origin) changed(a source.Act, fields map[string]string) bool {
 	if w := o.at.Hash.Witness; w != "" {
-		return fields[w] != meant(a.Witness)
+		return fields[w] != meant(a.VersionToken)
 	}
 	return fields[o.at.Hash.Raw] != string(a.Raw)
 }
 
 // Succeeded says which jobs are in the sorted set of those that have succeeded.
-func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
+func (o *Origin) Succeeded(ctx context.Context, handed []source.ReplayedJob) (all []source.Success, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 
 	pipe, found := o.client.Pipeline(), make([]*redis.FloatCmd, len(handed))
@@ -475,7 +475,7 @@ func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []s
 	for i, f := range found {
 		switch err := f.Err(); {
 		case err == nil:
-			all = append(all, source.Success{Handed: handed[i]})
+			all = append(all, source.Success{ReplayedJob: handed[i]})
 		case !errors.Is(err, redis.Nil):
 			return nil, err
 		}

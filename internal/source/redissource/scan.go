@@ -490,8 +490,8 @@ func (o *Origin) read(r *source.Record) {
 func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 	h := o.at.Hash
 	r := source.Record{
-		Key: keyOf(queue, id), Thread: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")),
-		Queue: cmp.Or(queue, o.at.Target), Witness: shown(fields[h.Witness]),
+		Key: keyOf(queue, id), Lineage: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")),
+		Queue: cmp.Or(queue, o.at.Target), VersionToken: shown(fields[h.Witness]),
 	}
 	switch {
 	case len(fields) == 0:

@@ -55,8 +55,8 @@ func TestSidekiq_KnowsAJobByItsBytes(t *testing.T) {
 	b.does(act(source.Replay, source.Once, seen), source.Gone)
 	b.does(act(source.Discard, "", seen), source.Gone)
 	now := b.record("1590ce296c3f9fae6c31b07e")
-	if now.Key == seen.Key || now.Thread != seen.Thread {
-		t.Errorf("it died again: %s of %s was %s of %s", now.Key, now.Thread, seen.Key, seen.Thread)
+	if now.Key == seen.Key || now.Lineage != seen.Lineage {
+		t.Errorf("it died again: %s of %s was %s of %s", now.Key, now.Lineage, seen.Key, seen.Lineage)
 	}
 	b.does(act(source.Discard, "", now), source.Done)
 	if n := b.redis.ZCard(t.Context(), "dead").Val(); n != 2 {

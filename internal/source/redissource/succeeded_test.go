@@ -20,9 +20,9 @@ var keepers = []struct{ preset, file, record, set, id string }{
 // succeeded are the keys of those records that have succeeded.
 func (b *bench) succeeded(records ...source.Record) (keys string) {
 	b.Helper()
-	var handed []source.Handed
+	var handed []source.ReplayedJob
 	for _, r := range records {
-		handed = append(handed, source.Handed{Record: source.Record{Key: r.Key, Thread: r.Thread, Place: r.Place}})
+		handed = append(handed, source.ReplayedJob{Record: source.Record{Key: r.Key, Lineage: r.Lineage, Place: r.Place}})
 	}
 	all, err := b.origin.Succeeded(b.Context(), handed)
 	b.check(err)

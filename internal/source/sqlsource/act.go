@@ -27,7 +27,7 @@ func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Resul
 		}
 
 		if err != nil {
-			return append(all, source.Untold(acts[i+1:])...), err
+			return append(all, source.NotAttempted(acts[i+1:])...), err
 		}
 	}
 
@@ -57,7 +57,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	}
 	now := time.Now()
 	values := map[string]any{
-		"key": meant(a.Key), "witness": meant(a.Witness),
+		"key": meant(a.Key), "witness": meant(a.VersionToken),
 		"unix": inline(fmt.Sprint(now.Unix())), "wall": now.In(o.zone).Format("2006-01-02 15:04:05"),
 		"edited": nil, "allowed": inline(fmt.Sprint(a.Limit)),
 	}
@@ -68,7 +68,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		statements = o.preset.Replay[a.Mode]
 	}
 
-	if lacks := o.preset.Lacks(a.Wish()); lacks != "" {
+	if lacks := o.preset.Unsupported(a.Request()); lacks != "" {
 		return refuse("It cannot be replayed: " + lacks + ".")
 	}
 
@@ -202,7 +202,7 @@ func (o *Origin) examine(ctx context.Context, a source.Act) error {
 func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 	var target sql.NullString
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.preset.Target, map[string]any{"key": meant(a.Key), "witness": meant(a.Witness)})
+		query, args := o.bind(o.preset.Target, map[string]any{"key": meant(a.Key), "witness": meant(a.VersionToken)})
 
 		err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&target)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -391,7 +391,7 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Gone}
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.same, map[string]any{"key": meant(a.Key), "witness": meant(a.Witness)})
+		query, args := o.bind(o.same, map[string]any{"key": meant(a.Key), "witness": meant(a.VersionToken)})
 
 		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
 		if err != nil {
@@ -405,7 +405,7 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 				return err
 			}
 
-			if o.keep(witness) == a.Witness {
+			if o.keep(witness) == a.VersionToken {
 				r.State, r.Why = source.Asked, ""
 			} else {
 				r.State, r.Why = source.Changed, "It has died again since it was read."
@@ -445,7 +445,7 @@ func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *sourc
 		return nil
 	}
 
-	query, args := o.bind(query, map[string]any{"key": meant(a.Key), "thread": meant(a.Thread)})
+	query, args := o.bind(query, map[string]any{"key": meant(a.Key), "thread": meant(a.Lineage)})
 
 	n := 0
 	err := t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&n)
@@ -461,13 +461,13 @@ func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *sourc
 }
 
 // mark names a record together with its witness in the queue of another store.
-func mark(a source.Act) string { return a.Key + ":" + a.Witness }
+func mark(a source.Act) string { return a.Key + ":" + a.VersionToken }
 
 // Succeeded says which jobs the database keeps as ones that have succeeded.
-func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []source.Success, err error) {
+func (o *Origin) Succeeded(ctx context.Context, handed []source.ReplayedJob) (all []source.Success, err error) {
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
 
-	byKey, keys := make(map[string]source.Handed, len(handed)), make([]any, len(handed))
+	byKey, keys := make(map[string]source.ReplayedJob, len(handed)), make([]any, len(handed))
 	for i, h := range handed {
 		byKey[h.Key], keys[i] = h, meant(h.Key)
 	}
@@ -490,7 +490,7 @@ func (o *Origin) Succeeded(ctx context.Context, handed []source.Handed) (all []s
 			if h, asked := byKey[name]; asked {
 				delete(byKey, name) // each is told once
 
-				all = append(all, source.Success{Handed: h, At: o.timeOf(at), Attempts: int(numberOf(attempts))})
+				all = append(all, source.Success{ReplayedJob: h, At: o.timeOf(at), Attempts: int(numberOf(attempts))})
 			}
 		}
 

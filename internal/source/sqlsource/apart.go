@@ -88,7 +88,7 @@ func (o *Origin) readNameless(ctx context.Context) error {
 				return err
 			}
 
-			all = append(all, source.Record{Key: "no " + u.Column, Witness: o.keep(witness)})
+			all = append(all, source.Record{Key: "no " + u.Column, VersionToken: o.keep(witness)})
 		}
 
 		return rows.Err()

@@ -62,7 +62,7 @@ func TestDiscard_OfGoodJobDeletesTheExecutions(t *testing.T) {
 	o := s.origin(t, address)
 	for _, r := range scan(t, o, 10) {
 		seen := r
-		seen.Witness = other(r.Witness)
+		seen.VersionToken = other(r.VersionToken)
 		if got := act(t, o, source.Discard, "", seen); got.State != source.Changed {
 			t.Errorf("%+v", got)
 		}

@@ -53,7 +53,7 @@ func TestOrigin_OwnTable(t *testing.T) {
 			}
 			for _, k := range []source.Kind{source.Replay, source.Discard} {
 				seen := all[0]
-				seen.Witness = other(seen.Witness)
+				seen.VersionToken = other(seen.VersionToken)
 				if got := act(t, o, k, source.Once, seen); got.State != source.Changed {
 					t.Errorf("%s of another witness: %+v", k, got)
 				}

@@ -141,9 +141,9 @@ func TestOrigin_ReadsNoMoreThanTellsWhetherARecordIsKnown(t *testing.T) {
 			if r.Type != "" || r.Error.Message != "" || r.Trace != "" || r.History != nil {
 				t.Errorf("the record %s is read whole: %+v", r.Key, r)
 			}
-			known := r.Mark()
+			known := r.Version()
 			page.Complete(page.Records[i : i+1])
-			if r.Mark() != known {
+			if r.Version() != known {
 				t.Errorf("the record %s counts as changed once it is read whole", r.Key)
 			}
 			if r.Type == "" {

@@ -394,7 +394,7 @@ func (o *Origin) after(place string, limit int) (query string, args []any) {
 // identity tells the records of a page apart.
 type identity struct{ key, witness string }
 
-func identityOf(r *source.Record) identity { return identity{r.Key, r.Witness} }
+func identityOf(r *source.Record) identity { return identity{r.Key, r.VersionToken} }
 
 // row has the cells of one row of the list, in the order of the columns.
 type row struct {
@@ -460,7 +460,7 @@ func (o *Origin) place(r row) string {
 // record is what identifies the record of a row and tells whether it has changed.
 func (o *Origin) record(from row) source.Record {
 	r := source.Record{
-		Key: o.keep(from.value("key")), Thread: o.keep(from.value("thread")), Witness: o.keep(from.value("witness")), Place: o.lies,
+		Key: o.keep(from.value("key")), Lineage: o.keep(from.value("thread")), VersionToken: o.keep(from.value("witness")), Place: o.lies,
 	}
 	if o.clean { // it is part of the mark
 		r.Raw = []byte(from.text("raw"))

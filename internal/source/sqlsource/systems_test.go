@@ -288,7 +288,7 @@ type shown struct {
 func show(r source.Record) shown {
 	trace, _, _ := strings.Cut(r.Trace, "\n")
 	return shown{
-		r.Key, r.Thread, r.Witness, r.Place, r.Queue, r.Type, visible(string(r.Payload)), string(r.Meta), r.Error.Type, r.Error.Message, trace,
+		r.Key, r.Lineage, r.VersionToken, r.Place, r.Queue, r.Type, visible(string(r.Payload)), string(r.Meta), r.Error.Type, r.Error.Message, trace,
 		fingerprint.Of(r.Type, r.Error.Type, r.Error.Message, r.Trace).Fingerprint, r.Attempts, r.Limit, r.FailedAt, r.CreatedAt, r.History, r.Warnings,
 	}
 }
@@ -362,7 +362,7 @@ func TestOrigin_AnotherWitnessIsChanged(t *testing.T) {
 		before, lying := rows(t, address, s.work), scan(t, o, 100)
 		for _, k := range []source.Kind{source.Replay, source.Discard} {
 			seen := r
-			seen.Witness = other(r.Witness)
+			seen.VersionToken = other(r.VersionToken)
 			if got := act(t, o, k, source.Once, seen); got.State != source.Changed || got.Why == "" {
 				t.Errorf("%s: %+v", k, got)
 			}
@@ -495,7 +495,7 @@ func TestOrigin_FindsWhatLiesThere(t *testing.T) {
 			return results[0].State
 		}
 		seen := r
-		seen.Witness = other(r.Witness)
+		seen.VersionToken = other(r.VersionToken)
 		if got := find(r); got != source.Asked {
 			t.Errorf("as it was: %s", got)
 		}

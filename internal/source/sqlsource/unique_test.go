@@ -68,8 +68,8 @@ func TestSource_ARecordOfLaravelWithoutAUUIDIsShownAndReplayed(t *testing.T) {
 			if got := keysOf(all); !slices.Equal(got, keysOfUpgraded) {
 				t.Fatalf("keys %q", got)
 			}
-			if all[0].Thread != "4" || all[1].Thread != "3" { // of the payload: the next run has it, too
-				t.Errorf("their runs are joined by %q and %q", all[0].Thread, all[1].Thread)
+			if all[0].Lineage != "4" || all[1].Lineage != "3" { // of the payload: the next run has it, too
+				t.Errorf("their runs are joined by %q and %q", all[0].Lineage, all[1].Lineage)
 			}
 
 			// Each is found by its key. One is discarded, the others are replayed, each once.
@@ -327,7 +327,7 @@ func TestSource_ARowOfLaravelIsFoundAmongOthersWithItsUUID(t *testing.T) {
 					found, err := o.Find(t.Context(), []source.Act{{Kind: source.Discard, Record: other}})
 					check(t, err)
 					if found[0].State != want {
-						t.Errorf("the row %s is %s, want %s", other.Witness, found[0].State, want)
+						t.Errorf("the row %s is %s, want %s", other.VersionToken, found[0].State, want)
 					}
 				}
 				if got := act(t, o, source.Discard, source.Once, r); got.State != source.Done {

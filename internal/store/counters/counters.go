@@ -129,10 +129,10 @@ func (p *Projection) Depth(t *db.Tx, queue string, status job.Status) int64 {
 	return p.queued[k] + p.gathered.In(t).depths[k]
 }
 
-// OwnLetters is the number of open dead letters that are at no source, as the
+// OwnDeadLetters is the number of open dead letters that are at no source, as the
 // transaction sees it.
-func (p *Projection) OwnLetters(t *db.Tx) int64 {
-	n := p.depths[job.StatusDeadLetter] - p.SourceLetters()
+func (p *Projection) OwnDeadLetters(t *db.Tx) int64 {
+	n := p.depths[job.StatusDeadLetter] - p.SourceDeadLetters()
 	for k, d := range p.gathered.In(t).depths {
 		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) == "" {
 			n += d
@@ -142,9 +142,9 @@ func (p *Projection) OwnLetters(t *db.Tx) int64 {
 	return n
 }
 
-// Letters returns the number of open dead letters that are at no source, and the number of
+// DeadLetters returns the number of open dead letters that are at no source, and the number of
 // those at sources, both as of the last commit.
-func (p *Projection) Letters() (own, atSources int64) {
+func (p *Projection) DeadLetters() (own, atSources int64) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
@@ -153,9 +153,9 @@ func (p *Projection) Letters() (own, atSources int64) {
 	return p.depths[job.StatusDeadLetter] - atSources, atSources
 }
 
-// SourceLetters is the number of open dead letters that are at sources, as of the last
+// SourceDeadLetters is the number of open dead letters that are at sources, as of the last
 // commit.
-func (p *Projection) SourceLetters() int64 {
+func (p *Projection) SourceDeadLetters() int64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.sourceLetters()

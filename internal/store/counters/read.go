@@ -332,9 +332,9 @@ func (p *Projection) states(f filter.Filter) job.Depths {
 	return all
 }
 
-// NoLetters reports whether no open dead letter has the filter's queue, type and
+// NoDeadLetters reports whether no open dead letter has the filter's queue, type and
 // reason, as far as the counts tell names apart.
-func (p *Projection) NoLetters(f filter.Filter) bool {
+func (p *Projection) NoDeadLetters(f filter.Filter) bool {
 	none := true
 	p.eachLetter(func(k letterKey, _ int64) {
 		queue := f.MatchesQueue(k.queue) || k.queue == otherLabel

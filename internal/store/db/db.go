@@ -135,7 +135,7 @@ type Search interface {
 // IndexState names one state of an index. The database and its index each keep one,
 // which tells whether they belong together: after a backup was restored they do not.
 type IndexState struct {
-	Mark     string // drawn by chance for each transaction of the index
+	Version  string // drawn by chance for each transaction of the index
 	Before   string // the mark before that; the database keeps none
 	Revision int64  // of the database: as it is, or as it was when the index read it last
 }
@@ -143,14 +143,14 @@ type IndexState struct {
 // Next is the state after one more transaction of the index, which takes in what the
 // database had at a revision.
 func (s IndexState) Next(revision int64) IndexState {
-	return IndexState{Mark: rand.Text(), Before: s.Mark, Revision: revision}
+	return IndexState{Version: rand.Text(), Before: s.Version, Revision: revision}
 }
 
 // BelongsTo reports whether an index in this state belongs to a database that notes
 // another. After a crash the index can be one transaction ahead, with nothing in it
 // that the database does not have.
 func (s IndexState) BelongsTo(database IndexState) bool {
-	return s.Mark == database.Mark || s.Before == database.Mark && s.Revision <= database.Revision
+	return s.Version == database.Version || s.Before == database.Version && s.Revision <= database.Revision
 }
 
 // Invariant is a fact about the tables that holds after every commit: the query

@@ -291,7 +291,7 @@ func (p *Projection) Load(src db.Source) error {
 
 // Of returns the error groups to which the jobs of dead letters belong, by their
 // numbers, from memory: of each its fingerprint, and how many failures it has.
-func (p *Projection) Of(_ context.Context, letters []filter.LetterRow) (map[int64]failures.Group, error) {
+func (p *Projection) Of(_ context.Context, letters []filter.DeadLetterRow) (map[int64]failures.Group, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 

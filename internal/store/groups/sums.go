@@ -59,9 +59,9 @@ func (s *sums) of(id int64) *sum {
 func (s *sums) job(j *job.Job, n int64) {
 	switch {
 	case j.Group == 0:
-	case j.Letter == job.LetterStored:
+	case j.DeadLetter == job.DeadLetterStored:
 		s.of(j.Group).dead += n
-	case j.Letter == job.LetterRefused:
+	case j.DeadLetter == job.DeadLetterRefused:
 		s.of(j.Group).refused += n
 	case j.Cancellable() || j.State == job.Returning || j.State == job.Returned:
 		s.of(j.Group).retrying += n

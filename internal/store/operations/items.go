@@ -83,7 +83,7 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 	var last filter.Cursor
 	err = p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		j := &jobs[len(all)]
-		err := rows.Scan(&j.Seq, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held, &j.Run,
+		err := rows.Scan(&j.Seq, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.DeadLetter), &j.Held, &j.Run,
 			&j.Group, db.Time(&last.At))
 		all = append(all, workItem{seq: j.Seq, run: j.Run, job: j})
 		last.Seq = j.Seq
@@ -365,7 +365,7 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 		return progress, err
 	}
 
-	progress.Handed, err = handedOf(src, now, o, unsettledItems)
+	progress.SourceRuns, err = handedOf(src, now, o, unsettledItems)
 
 	return progress, err
 }
@@ -394,7 +394,7 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 	}
 
 	if err == nil && p.Canary.Unsettled() > 0 {
-		p.Canary.Handed, err = handedOf(src, now, o, unsettledCanary)
+		p.Canary.SourceRuns, err = handedOf(src, now, o, unsettledCanary)
 	}
 
 	return err
@@ -411,7 +411,7 @@ const (
 
 // handedOf counts which of an operation's items sources have. Operations on jobs of Redrive's
 // own are spared that: of a million jobs, as many may wait for a worker.
-func handedOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.Handed, err error) {
+func handedOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.SourceRuns, err error) {
 	const atSources = `SELECT EXISTS (SELECT 1 FROM operation_scope WHERE operation_id = $1 AND source <> '')`
 
 	if o.Unsettled() == 0 {
@@ -444,10 +444,10 @@ func handedOf(src db.Source, now time.Time, o operation.Operation, items string)
 	return h, err
 }
 
-// Handed counts the replayed runs of an operation that sources have.
-func (p *Projection) Handed(ctx context.Context, now time.Time, o operation.Operation) (operation.Handed, error) {
+// SourceRuns counts the replayed runs of an operation that sources have.
+func (p *Projection) SourceRuns(ctx context.Context, now time.Time, o operation.Operation) (operation.SourceRuns, error) {
 	if o.Kind != operation.Replay {
-		return operation.Handed{}, nil
+		return operation.SourceRuns{}, nil
 	}
 	return handedOf(p.reader.In(ctx), now, o, unsettledItems)
 }

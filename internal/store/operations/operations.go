@@ -34,8 +34,8 @@ type Acts interface {
 	ReplayAll(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, operation int64) error
 	DiscardAll(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, operation int64) error
 	RestoreAll(t *db.Tx, jobs []job.Job) error
-	// Refuses says why an act on the job is not allowed where the job is; empty when it is.
-	Refuses(j job.Job, kind operation.Kind) string
+	// CheckAct says why an act on the job is not allowed where the job is; empty when it is.
+	CheckAct(j job.Job, kind operation.Kind) string
 }
 
 // Index finds jobs by their texts.

@@ -21,7 +21,7 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 			return err
 		}
 
-		if seen.Canary.Unsettled() > seen.Canary.Handed.Returned {
+		if seen.Canary.Unsettled() > seen.Canary.SourceRuns.Returned {
 			return &job.Conflict{Problem: fmt.Sprintf("the canary of operation %d is not over; wait for its jobs", id)}
 		}
 

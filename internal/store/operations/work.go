@@ -272,7 +272,7 @@ func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) er
 
 		it.code = o.Kind.Unfit(*it.job, it.run)
 		it.why = unfit(it.code, *it.job, it.run)
-		if refused := p.acts.Refuses(*it.job, o.Kind); refused != "" && it.code == "" {
+		if refused := p.acts.CheckAct(*it.job, o.Kind); refused != "" && it.code == "" {
 			it.code, it.why = operation.SkipRefused, refused
 		}
 

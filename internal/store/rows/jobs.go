@@ -87,7 +87,7 @@ func (f *Found) Scan(rows *sql.Rows, extra ...any) error {
 // read is the job whose columns were scanned.
 func (r *row) read() job.Job {
 	j := r.job
-	j.State, j.Letter, j.Reason = job.State(r.state), job.Letter(r.letter), retry.Reason(r.reason)
+	j.State, j.DeadLetter, j.Reason = job.State(r.state), job.DeadLetterState(r.letter), retry.Reason(r.reason)
 	j.Held, j.Unbegun = r.held != 0, r.unbegun != 0
 	j.Timeout = time.Duration(r.ttr) * time.Microsecond
 	j.RunAt, j.EnqueuedAt = db.FromMicros(r.runAt), db.FromMicros(r.enqueued)
@@ -173,7 +173,7 @@ const ActColumns = `seq, id, queue, source, type, state, letter, held, run, atte
 func (f *Found) scanAct(rows *sql.Rows) error {
 	j, policy := f.grow(job.Job{})
 	var runAt, changed int64
-	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.Letter), &j.Held,
+	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.DeadLetter), &j.Held,
 		&j.Run, &j.Attempts, &j.Execution, policy, &runAt, &changed, (*string)(&j.Reason), &j.Group)
 	j.RunAt, j.ChangedAt = db.FromMicros(runAt), db.FromMicros(changed)
 

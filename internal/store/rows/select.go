@@ -230,11 +230,11 @@ const letterColumns = `j.seq, j.id, j.queue, j.source, j.type, j.state, j.letter
 	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
 	substr(b.payload, 1, 2048), l.cause, l.forwarded_at, l.forwarded_to`
 
-// SelectLetters is the query of one page of open dead letters, and of one more:
+// SelectDeadLetters is the query of one page of open dead letters, and of one more:
 // [Columns] of each job, the first 2048 bytes of its payload, and of the letter
 // cause, forwarded_at and forwarded_to. All else that an open letter says, its job
 // says too: it died and has not moved since.
-func SelectLetters(search db.Search, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+func SelectDeadLetters(search db.Search, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	const join = ` CROSS JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run CROSS JOIN bodies AS b ON b.job_seq = j.seq`
 	f.Status = job.StatusDeadLetter
 	return Select(search, letterColumns, join, f, after, limit)

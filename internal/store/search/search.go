@@ -333,7 +333,7 @@ func (p *Projection) done(ctx context.Context, all []unsearched, now db.IndexSta
 
 		t.Wrote()
 
-		return t.ExecExactly(1, note, now.Mark)
+		return t.ExecExactly(1, note, now.Version)
 	})
 	if err == nil {
 		p.state = now
@@ -432,7 +432,7 @@ func (p *Projection) Load(src db.Source) error {
 	const query = `SELECT fingerprint <> $1, again <> 0, index_mark, n FROM redaction, revision`
 	var stale, reindexing bool
 
-	_, err := db.Row(src, query, []any{&stale, &reindexing, &p.state.Mark, &p.state.Revision}, p.redact.Fingerprint)
+	_, err := db.Row(src, query, []any{&stale, &reindexing, &p.state.Version, &p.state.Revision}, p.redact.Fingerprint)
 	if err != nil {
 		return fmt.Errorf("read the redaction of the search index: %w", err)
 	}
@@ -476,14 +476,14 @@ func (p *Projection) Current(f filter.Filter) error {
 func (p *Projection) empty(ctx context.Context) error {
 	const begin = `UPDATE redaction SET fingerprint = $1, index_mark = $2, again = (SELECT coalesce(max(seq), 0) + 1 FROM jobs)`
 
-	fresh := db.IndexState{Mark: rand.Text()}
+	fresh := db.IndexState{Version: rand.Text()}
 	if err := p.Clear(ctx, fresh); err != nil {
 		return fmt.Errorf("empty the search index: %w", err)
 	}
 
 	err := p.writer.Do(ctx, 1, func(t *db.Tx) error {
 		t.Wrote()
-		return t.ExecExactly(1, begin, p.redact.Fingerprint, fresh.Mark)
+		return t.ExecExactly(1, begin, p.redact.Fingerprint, fresh.Version)
 	})
 	if err == nil {
 		p.state = fresh

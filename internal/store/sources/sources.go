@@ -91,9 +91,9 @@ func (*Projection) Removed(t *db.Tx, jobs []job.Job) error {
 type Known struct {
 	Seq      int64 // of its job
 	Key      string
-	Thread   string
-	Mark     int64
-	Lies     bool
+	Lineage  string
+	Version  int64
+	Present  bool
 	UnderWay bool // an act on it has not ended
 
 	// Doubt is the newest act on the record, if its fate is unknown, or the source was not
@@ -110,7 +110,7 @@ const knownColumns = `m.job_seq, m.key, m.thread, m.mark, m.lies,
 		ORDER BY a.id DESC LIMIT 1), 0) ELSE 0 END`
 
 func (k *Known) fields() []any {
-	return []any{&k.Seq, &k.Key, &k.Thread, &k.Mark, &k.Lies, &k.UnderWay, &k.Doubt}
+	return []any{&k.Seq, &k.Key, &k.Lineage, &k.Version, &k.Present, &k.UnderWay, &k.Doubt}
 }
 
 // Lookup tells what the mirror knows of records: by their keys, and by the threads of
@@ -139,8 +139,8 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 	}
 
 	for _, r := range records {
-		if _, known := byKey[db.Clean(r.Key)]; !known && r.Thread != "" {
-			wanted = append(wanted, db.Clean(r.Thread))
+		if _, known := byKey[db.Clean(r.Key)]; !known && r.Lineage != "" {
+			wanted = append(wanted, db.Clean(r.Lineage))
 		}
 	}
 
@@ -150,8 +150,8 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 
 	found, err = db.All(src, threads, (*Known).fields, name, db.Rows(wanted))
 	for _, k := range found { // the newest job of a thread comes last
-		if !k.Lies || k.UnderWay { // one that is still there under its own key is another record
-			byThread[k.Thread] = k
+		if !k.Present || k.UnderWay { // one that is still there under its own key is another record
+			byThread[k.Lineage] = k
 		}
 	}
 
@@ -170,8 +170,8 @@ func (p *Projection) Duplicates(ctx context.Context, name string, records []sour
 	var threads, keys []string
 	for _, r := range records {
 		keys = append(keys, db.Clean(r.Key))
-		if r.Thread != "" {
-			threads = append(threads, db.Clean(r.Thread))
+		if r.Lineage != "" {
+			threads = append(threads, db.Clean(r.Lineage))
 		}
 	}
 
@@ -188,7 +188,7 @@ func (p *Projection) Unseen(ctx context.Context, name string, records []source.R
 
 	return slices.DeleteFunc(slices.Clone(records), func(r source.Record) bool {
 		k, known := byKey[db.Clean(r.Key)]
-		return known && k.Lies && k.Mark == r.Mark()
+		return known && k.Present && k.Version == r.Version()
 	}), err
 }
 
@@ -211,7 +211,7 @@ func Note(t *db.Tx, notes *db.Batch, name string, seq int64, now time.Time, r *s
 		return err
 	}
 
-	return notes.Add(t, seq, name, r.Key, r.Thread, r.Place, r.Witness, r.Mark(), 1, db.Micros(now), string(warnings), r.Raw)
+	return notes.Add(t, seq, name, r.Key, r.Lineage, r.Place, r.VersionToken, r.Version(), 1, db.Micros(now), string(warnings), r.Raw)
 }
 
 // Left writes down that the records of these jobs are no longer at their source.
@@ -245,7 +245,7 @@ func actFields(a *source.Act) []any {
 	return []any{
 		&a.ID, (*string)(&a.Kind), (*string)(&a.Mode), (*string)(&a.State), &a.Run,
 		db.Time(&a.AskedAt), db.Time(&a.EndedAt), &a.By, &a.Bulk, &a.Why, db.Time(&a.Due), &a.Payload,
-		&a.JobID, &a.Queue, &a.Type, &a.Meta, &a.Key, &a.Thread, &a.Place, &a.Witness, &a.Raw, &a.Limit,
+		&a.JobID, &a.Queue, &a.Type, &a.Meta, &a.Key, &a.Lineage, &a.Place, &a.VersionToken, &a.Raw, &a.Limit,
 	}
 }
 
@@ -399,7 +399,7 @@ func Of(src db.Source, seq int64) (*source.Mirrored, error) {
 	const acts = `SELECT ` + actColumns + actTables + ` WHERE a.job_seq = $1 ORDER BY a.id DESC`
 	m, warnings := new(source.Mirrored), ""
 
-	found, err := db.Row(src, query, []any{&m.Key, &m.Thread, &m.Place, &m.Witness, &m.Lies, db.Time(&m.SeenAt), &warnings}, seq)
+	found, err := db.Row(src, query, []any{&m.Key, &m.Lineage, &m.Place, &m.VersionToken, &m.Present, db.Time(&m.SeenAt), &warnings}, seq)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -415,7 +415,7 @@ func Of(src db.Source, seq int64) (*source.Mirrored, error) {
 
 // presentFields are where the columns of a record that is present are read to.
 func presentFields(p *source.Present) []any {
-	return []any{&p.Seq, &p.Key, &p.Thread, &p.Place, &p.Witness, &p.Raw}
+	return []any{&p.Seq, &p.Key, &p.Lineage, &p.Place, &p.VersionToken, &p.Raw}
 }
 
 // PresentKeys pages through the records of a source that are still there, as far as is known, and
@@ -437,7 +437,7 @@ func (p *Projection) Present(ctx context.Context, seqs []int64) ([]source.Presen
 // Returned pages through the jobs that a source has, or may have because the fate of their
 // replay is unknown, and whose runs have not been heard of since: those that it took before
 // the last one of the previous page, the newest first.
-func (p *Projection) Returned(ctx context.Context, name string, before source.Handed, limit int) ([]source.Handed, error) {
+func (p *Projection) Returned(ctx context.Context, name string, before source.ReplayedJob, limit int) ([]source.ReplayedJob, error) {
 	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_returned
 		JOIN mirrored AS m ON m.job_seq = j.seq
 		WHERE j.source = $1 AND j.state = 'returned'
@@ -448,8 +448,8 @@ func (p *Projection) Returned(ctx context.Context, name string, before source.Ha
 		since = db.Micros(before.Since)
 	}
 
-	return db.All(p.reader.In(ctx), query, func(h *source.Handed) []any {
-		return []any{&h.Seq, &h.Run, db.Time(&h.Since), &h.Key, &h.Thread, &h.Place}
+	return db.All(p.reader.In(ctx), query, func(h *source.ReplayedJob) []any {
+		return []any{&h.Seq, &h.Run, db.Time(&h.Since), &h.Key, &h.Lineage, &h.Place}
 	}, name, since, before.Seq, limit)
 }
 

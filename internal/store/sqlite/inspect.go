@@ -163,11 +163,11 @@ func (i inspected) together() (bool, error) {
 	const database = `SELECT index_mark, n FROM redaction, revision`
 
 	var there, here db.IndexState
-	if _, err := db.Row(i, index, []any{&there.Mark, &there.Before, &there.Revision}); err != nil {
+	if _, err := db.Row(i, index, []any{&there.Version, &there.Before, &there.Revision}); err != nil {
 		return false, err
 	}
 
-	_, err := db.Row(i, database, []any{&here.Mark, &here.Revision})
+	_, err := db.Row(i, database, []any{&here.Version, &here.Revision})
 
 	return there.BelongsTo(here), err
 }

@@ -49,7 +49,7 @@ func (ix index) Put(ctx context.Context, to db.IndexState, all []db.Entry, gone 
 
 // remember notes a state of the index.
 func remember(to db.IndexState) func(*db.Tx) error {
-	return db.Exactly(1, `UPDATE search_state SET mark = $1, before = $2, revision = $3`, to.Mark, to.Before, to.Revision)
+	return db.Exactly(1, `UPDATE search_state SET mark = $1, before = $2, revision = $3`, to.Version, to.Before, to.Revision)
 }
 
 func put(t *db.Tx, all []db.Entry) error {
@@ -159,7 +159,7 @@ func (ix index) State(src db.Source) (s db.IndexState, err error) {
 		return s, nil
 	}
 
-	_, err = db.Row(src, query, []any{&s.Mark, &s.Before, &s.Revision})
+	_, err = db.Row(src, query, []any{&s.Version, &s.Before, &s.Revision})
 
 	return s, err
 }

@@ -200,7 +200,7 @@ func (e *engine) adopt(ctx context.Context) error {
 	}
 
 	var state db.IndexState
-	switch err := e.reads.QueryRowContext(ctx, query).Scan(&state.Mark); {
+	switch err := e.reads.QueryRowContext(ctx, query).Scan(&state.Version); {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:

@@ -41,16 +41,16 @@ func ReplayStartsTheNextRun(k *kit) {
 	k.check(err)
 
 	want := was
-	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
+	want.Run, want.State, want.DeadLetter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
 	want.RunAt, want.ChangedAt, want.FinishedAt, want.Group = k.now, k.now, time.Time{}, 0
 	k.same("the job", got, want)
 	d := k.detail(was.ID)
 	k.same("the stored job", d.Job, want)
 	k.same("replays", d.Replays, []history.Replay{{Run: 1, State: job.Discarded, Reason: retry.AttemptsExhausted, Attempts: 1, At: k.now, By: "eve"}})
-	k.same("the letter's replay", []any{d.Letters[0].ReplayedAt, d.Letters[0].ReplayedBy}, []any{k.now, "eve"})
-	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
+	k.same("the letter's replay", []any{d.DeadLetters[0].ReplayedAt, d.DeadLetters[0].ReplayedBy}, []any{k.now, "eve"})
+	page, err := k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
-	k.same("open letters", len(page.Letters), 0)
+	k.same("open letters", len(page.DeadLetters), 0)
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1, Replayed: 1})
 }
 
@@ -127,11 +127,11 @@ func ReplayKeepsHistory(k *kit) {
 	}
 
 	k.same("attempts", got, []string{"1.0 interrupted", "1.1 failed", "1.2 failed", "2.1 failed", "2.2 failed", "3.1 failed", "3.2 failed"})
-	k.same("letters", len(d.Letters), 3)
+	k.same("letters", len(d.DeadLetters), 3)
 	k.same("replays", len(d.Replays), 3)
 
 	for i := range 3 {
-		k.same("runs", []int{d.Letters[i].Run, d.Replays[i].Run}, []int{i + 1, i + 1})
+		k.same("runs", []int{d.DeadLetters[i].Run, d.Replays[i].Run}, []int{i + 1, i + 1})
 	}
 }
 
@@ -167,7 +167,7 @@ func ReplayOfARefusedLetter(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("depth", k.Snapshot().Depths[job.StatusDLQFailed], int64(0))
-	k.same("the letter's replay", k.detail(j.ID).Letters[0].ReplayedBy, "eve")
+	k.same("the letter's replay", k.detail(j.ID).DeadLetters[0].ReplayedBy, "eve")
 	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", len(reasons), 0)
@@ -218,7 +218,7 @@ func DiscardEndsAWaitingJob(k *kit) {
 	k.check(err)
 
 	want := j
-	want.State, want.Letter, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, job.LetterTrashed, retry.Manual, k.now, k.now
+	want.State, want.DeadLetter, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, job.DeadLetterTrashed, retry.Manual, k.now, k.now
 	k.same("the job", got, want)
 	k.same("the stored job", k.job(j.ID), want)
 	k.same("totals", k.Snapshot().Totals, job.Totals{})
@@ -232,8 +232,8 @@ func DiscardResolvesADeadLetter(k *kit) {
 	k.pass(time.Second)
 	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
-	k.same("the job", []any{got.State, got.Letter, got.Reason}, []any{job.Discarded, job.LetterTrashed, retry.Manual})
-	letter := k.detail(j.ID).Letters[0]
+	k.same("the job", []any{got.State, got.DeadLetter, got.Reason}, []any{job.Discarded, job.DeadLetterTrashed, retry.Manual})
+	letter := k.detail(j.ID).DeadLetters[0]
 	k.same("the letter", []any{letter.DiscardedAt, letter.DiscardedBy, letter.Reason}, []any{k.now, "eve", retry.AttemptsExhausted})
 	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)

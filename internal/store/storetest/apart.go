@@ -37,7 +37,7 @@ func (k *kit) lying(n int) []source.Record {
 // usage is how full the dead-letter queue is.
 func (k *kit) usage() retention.Usage {
 	k.Helper()
-	u, err := k.LetterUsage(k.ctx, k.now)
+	u, err := k.DeadLetterUsage(k.ctx, k.now)
 	k.check(err)
 	return u
 }
@@ -63,15 +63,15 @@ func Retention_DeadLettersOfASourceTakeNoRoomFromOurs(k *kit) {
 	limits := retention.Limits{Count: 3}
 
 	k.same("the fill", k.usage(), retention.Usage{Open: 3, LastDay: 3, Oldest: k.job(own[0]).ChangedAt, AtSources: 20})
-	k.same("too many", k.foresee(limits, retention.Excess), retention.Outlook{Kind: retention.Excess})
+	k.same("too many", k.foresee(limits, retention.OverCount), retention.Outlook{Kind: retention.OverCount})
 	k.same("dead letters in the forecast", k.foresee(limits, retention.DeadLetters).Jobs, int64(3))
 	k.pass(time.Minute)
 	k.same("removed", k.sweep(limits), removed("", 0))
 	k.pass(time.Second)
 	k.dead(simple())
-	k.same("too many with one more of our own", k.foresee(limits, retention.Excess).Soon, int64(1))
+	k.same("too many with one more of our own", k.foresee(limits, retention.OverCount).Soon, int64(1))
 	k.pass(time.Minute)
-	k.same("removed", k.sweep(limits), removed(retention.Excess, 1))
+	k.same("removed", k.sweep(limits), removed(retention.OverCount, 1))
 
 	if _, err := k.Job(k.ctx, own[0]); !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("the oldest of our own: %v", err)
@@ -103,9 +103,9 @@ func Retention_ASourceDoesNotHoldUpTheRemovalOfOurs(k *kit) {
 	k.dead(simple())
 
 	limits := retention.Limits{Count: 1}
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(1))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(1))
 	k.mirror(5, k.lying(5)...)
-	k.same("removed", k.sweep(limits), removed(retention.Excess, 1))
+	k.same("removed", k.sweep(limits), removed(retention.OverCount, 1))
 }
 
 // Retention_OursThatAreNoLongerTooManyStay: however many dead letters are at a source, those
@@ -113,7 +113,7 @@ func Retention_ASourceDoesNotHoldUpTheRemovalOfOurs(k *kit) {
 func Retention_OursThatAreNoLongerTooManyStay(k *kit) {
 	letters := k.deads(3)
 	limits := retention.Limits{Count: 2}
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(1))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(1))
 	k.mirror(5, k.lying(5)...)
 	k.discard(letters[2].ID)
 	k.same("removed", k.sweep(limits), removed("", 0))
@@ -156,7 +156,7 @@ func Retention_WhatDiedAgainAtItsSourceStays(k *kit) {
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour}}
 	k.same("forecast, with one of our own", k.foresee(limits, retention.Completed).Soon, int64(1))
 	k.same("removed", k.sweep(limits), removed("", 0))
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
 	k.same("the job", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, 2})
 }
@@ -167,7 +167,7 @@ func Retention_AReplayUnderWayKeepsItsJob(k *kit) {
 	j := k.replayedAtSource("7")
 	k.pass(time.Minute)
 	r := k.deadAt("7")
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
 	_, err := k.Replay(k.ctx, k.now, j.ID, 2, eve)
 	k.check(err)
@@ -291,12 +291,12 @@ func Source_AReplayFromTheSharedQueueNamesItsRecord(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	act := k.asked(1)[0]
-	k.same("the act", []any{act.Key, act.Place, act.Witness}, []any{records[100].Key, records[100].Place, records[100].Witness})
+	k.same("the act", []any{act.Key, act.Place, act.VersionToken}, []any{records[100].Key, records[100].Place, records[100].VersionToken})
 	k.answer(act, source.Done, "")
 	k.pass(time.Minute)
 
 	r := records[100]
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
 	got := k.job(j.ID)
 	k.same("when it failed again", []any{got.Queue, got.Status(), got.Run}, []any{source.Overflow("shop"), job.StatusDeadLetter, 2})

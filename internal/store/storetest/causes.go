@@ -345,7 +345,7 @@ func Operation_AGroupOfTwoTypesIsOneCause(k *kit) {
 	second.Type = first.Type
 	k.mirror(2, first, second)
 	k.pass(time.Second)
-	second.Type, second.Witness, second.FailedAt = "another.type", "2", k.now
+	second.Type, second.VersionToken, second.FailedAt = "another.type", "2", k.now
 	k.mirror(1, second)
 
 	o := k.operate(operation.Replay, filter.Filter{})

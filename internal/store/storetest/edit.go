@@ -43,7 +43,7 @@ func ReplayWithChangesTheNextRun(k *kit) {
 	k.check(err)
 
 	want := edit.Apply(was)
-	want.Run, want.State, want.Letter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
+	want.Run, want.State, want.DeadLetter, want.Attempts, want.Reason, want.Error = 2, job.Available, "", 0, "", job.ErrorInfo{}
 	want.RunAt, want.ChangedAt, want.FinishedAt, want.Group = k.now, k.now, time.Time{}, 0
 	k.same("the job", got, want)
 	k.restart()
@@ -86,7 +86,7 @@ func ReplayWithMovesTheDepths(k *kit) {
 
 	for range 2 { // as it is in memory, and as it is in the file
 		DepthsOfEachQueue(k)
-		k.same("open letters", len(must(k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)).Letters), 0)
+		k.same("open letters", len(must(k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)).DeadLetters), 0)
 		k.same("reasons", len(must(k.Counters.Reasons(k.ctx))), 0)
 		k.restart()
 	}
@@ -199,5 +199,5 @@ func ReplayWithRemovesNothingOfTheHistory(k *kit) {
 	k.check(err)
 	after := k.detail(was.ID)
 	k.same("the attempts", after.Attempts, before.Attempts)
-	k.same("the letter's queue", []any{after.Letters[0].Queue, after.Letters[0].ReplayedBy}, []any{"orders", "eve"})
+	k.same("the letter's queue", []any{after.DeadLetters[0].Queue, after.DeadLetters[0].ReplayedBy}, []any{"orders", "eve"})
 }

@@ -19,7 +19,7 @@ func (k *kit) inHand(free, ahead int, began ...job.Token) []job.Job {
 	k.Helper()
 	claimed, _, err := k.Exchange(k.ctx, nil, job.Claim{
 		Worker: "worker-1", Now: k.now, Lease: time.Minute, Began: began,
-		Free: map[string]int{"orders": free}, Ahead: map[string]int{"orders": ahead},
+		Free: map[string]int{"orders": free}, Prefetch: map[string]int{"orders": ahead},
 	})
 	k.check(err)
 

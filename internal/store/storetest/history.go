@@ -228,10 +228,10 @@ func (h *random) settled(m *job.Job, e job.Ending, letters bool) {
 		return
 	}
 
-	m.State, m.Reason, m.Letter, m.FinishedAt = job.Discarded, retry.AttemptsExhausted, job.LetterStored, h.kit.now
+	m.State, m.Reason, m.DeadLetter, m.FinishedAt = job.Discarded, retry.AttemptsExhausted, job.DeadLetterStored, h.kit.now
 	h.totals.FailedPermanently++
 	if !letters {
-		m.Letter = job.LetterRefused
+		m.DeadLetter = job.DeadLetterRefused
 		h.totals.DLQFailed++
 	}
 }
@@ -271,7 +271,7 @@ func (h *random) replay(t *rapid.T) {
 		m.Group = 0
 	}
 
-	m.Run, m.State, m.Letter, m.Attempts, m.Reason, m.Error = m.Run+1, job.Available, "", 0, "", job.ErrorInfo{}
+	m.Run, m.State, m.DeadLetter, m.Attempts, m.Reason, m.Error = m.Run+1, job.Available, "", 0, "", job.ErrorInfo{}
 	m.RunAt, m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now, time.Time{}
 	h.kit.same("the replayed job", got, *m)
 }
@@ -284,7 +284,7 @@ func (h *random) discard(t *rapid.T) {
 	h.finish(m, job.Discarded, allowed, err)
 
 	if allowed {
-		h.trash[m.ID], m.Letter = was, job.LetterTrashed
+		h.trash[m.ID], m.DeadLetter = was, job.DeadLetterTrashed
 	}
 }
 
@@ -327,7 +327,7 @@ func (h *random) finish(m *job.Job, state job.State, allowed bool, err error) {
 
 	h.must(err)
 
-	m.State, m.Letter, m.Reason, m.Worker, m.LeaseUntil, m.LastSeen = state, "", retry.Manual, "", time.Time{}, time.Time{}
+	m.State, m.DeadLetter, m.Reason, m.Worker, m.LeaseUntil, m.LastSeen = state, "", retry.Manual, "", time.Time{}, time.Time{}
 	m.ChangedAt, m.FinishedAt = h.kit.now, h.kit.now
 }
 
@@ -383,7 +383,7 @@ func (h *random) details(*rapid.T) {
 
 		h.kit.same("counted attempts", counted, d.Job.Attempts)
 
-		if d.Job.Letter == job.LetterStored {
+		if d.Job.DeadLetter == job.DeadLetterStored {
 			open++
 		}
 	}
@@ -397,7 +397,7 @@ func (h *random) details(*rapid.T) {
 	}
 
 	h.kit.same("letters that are open but not counted", open, int64(0))
-	fill, err := h.kit.LetterUsage(h.kit.ctx, h.kit.now)
+	fill, err := h.kit.DeadLetterUsage(h.kit.ctx, h.kit.now)
 	h.must(err)
 
 	day := int64(0)

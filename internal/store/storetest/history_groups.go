@@ -44,9 +44,9 @@ func (h *random) countGroups() {
 		for _, m := range h.jobs {
 			switch {
 			case m.Group != int64(i+1):
-			case m.Letter == job.LetterStored:
+			case m.DeadLetter == job.DeadLetterStored:
 				g.Dead++
-			case m.Letter == job.LetterRefused:
+			case m.DeadLetter == job.DeadLetterRefused:
 				g.Refused++
 			case m.Cancellable():
 				g.Retrying++

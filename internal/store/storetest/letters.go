@@ -37,7 +37,7 @@ func QuarantineIsADeadLetterAtOnce(k *kit) {
 	k.same("the job", d.Job, j)
 	k.same("status", j.Status(), job.StatusDeadLetter)
 	k.same("attempts", len(d.Attempts), 0)
-	k.same("letters", d.Letters, []job.DeadLetter{{
+	k.same("letters", d.DeadLetters, []job.DeadLetter{{
 		JobID: j.ID, Run: 1, Reason: retry.MissingURN, Error: "it has neither job nor urn", Exception: "envelope.missing_urn",
 		FailedAt: k.now, Queue: "orders",
 	}})
@@ -114,7 +114,7 @@ func SettleKeepsWhatARuleSaid(k *kit) {
 func SettleKeepsTheCauseOfALetter(k *kit) {
 	for _, outcome := range []job.Outcome{job.TimedOut, job.Lost} {
 		j := k.settle(k.begin(lasting(1)), outcome)
-		k.same("cause", k.detail(j.ID).Letters[0].Cause, outcome)
+		k.same("cause", k.detail(j.ID).DeadLetters[0].Cause, outcome)
 	}
 }
 
@@ -122,7 +122,7 @@ func SettleKeepsTheCauseOfALetter(k *kit) {
 func SettleKeepsWhereALetterWent(k *kit) {
 	j := k.begin(lasting(1))
 	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}))
-	letter := k.detail(j.ID).Letters[0]
+	letter := k.detail(j.ID).DeadLetters[0]
 	k.same("where", letter.ForwardedTo, "https://hooks.example")
 	k.same("when", letter.ForwardedAt, k.now)
 	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 1)
@@ -138,12 +138,12 @@ func (k *kit) refused() job.Job {
 // one like any other, and the alarm ends; what was counted stays.
 func ForwardedLetterIsStored(k *kit) {
 	j := k.refused()
-	k.same("problem", k.detail(j.ID).Letters[0].Problem, "the hook answered 500")
+	k.same("problem", k.detail(j.ID).DeadLetters[0].Problem, "the hook answered 500")
 	k.pass(time.Minute)
 	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("status", got.Status(), job.StatusDeadLetter)
-	letter := k.detail(j.ID).Letters[0]
+	letter := k.detail(j.ID).DeadLetters[0]
 	k.same("refused", letter.Refused, false)
 	k.same("problem", letter.Problem, "")
 	k.same("where", letter.ForwardedTo, "https://hooks.example")
@@ -162,7 +162,7 @@ func ForwardedLetterCanBeRefusedAgain(k *kit) {
 	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{Problem: "the hook answered 410"}, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("status", got.Status(), job.StatusDLQFailed)
-	k.same("problem", k.detail(j.ID).Letters[0].Problem, "the hook answered 410")
+	k.same("problem", k.detail(j.ID).DeadLetters[0].Problem, "the hook answered 410")
 }
 
 // ForwardedNeedsARefusedLetter: of this run, and not yet accepted.
@@ -179,7 +179,7 @@ func ForwardedNeedsARefusedLetter(k *kit) {
 // FillCountsOpenLetters: how many, since when, and how many within a day.
 func FillCountsOpenLetters(k *kit) {
 	fill := func() retention.Usage {
-		f, err := k.LetterUsage(k.ctx, k.now)
+		f, err := k.DeadLetterUsage(k.ctx, k.now)
 		k.check(err)
 		return f
 	}
@@ -202,7 +202,7 @@ func FillOfTheDayFollowsTheFailure(k *kit) {
 	j = k.settle(j, job.Failed)
 	day := func(what string, want int64) {
 		k.Helper()
-		f, err := k.LetterUsage(k.ctx, k.now)
+		f, err := k.DeadLetterUsage(k.ctx, k.now)
 		k.check(err)
 		k.same(what, f.LastDay, want)
 	}
@@ -263,10 +263,10 @@ func PruneByCount(k *kit) {
 	k.exchange(settle, "", 0)
 
 	limits := retention.Limits{Count: 2}
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(n-2))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(n-2))
 	done, err := k.Prune(k.ctx, k.now.Add(time.Second), limits)
 	k.check(err)
-	k.same("removed", done, removed(retention.Excess, n-2))
+	k.same("removed", done, removed(retention.OverCount, n-2))
 	left := k.letters(filter.Filter{}, 10)
 	k.same("left", len(left), 2)
 	k.same("the newest", left[0].JobID, k.all(filter.Filter{}, 10)[0].ID)
@@ -295,7 +295,7 @@ func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	k.add(simple())
 
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1}
-	k.foresee(limits, retention.Excess)
+	k.foresee(limits, retention.OverCount)
 	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), limits)
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 0))

@@ -276,16 +276,16 @@ func ListsSparePayloads(k *kit) {
 }
 
 // letters reads every page of the open dead letters.
-func (k *kit) letters(f filter.Filter, limit int) []filter.LetterRow {
+func (k *kit) letters(f filter.Filter, limit int) []filter.DeadLetterRow {
 	k.Helper()
 
-	var rows []filter.LetterRow
+	var rows []filter.DeadLetterRow
 	var after filter.Cursor
 	for {
-		page, err := k.Letters(k.ctx, f, after, limit)
+		page, err := k.DeadLetters(k.ctx, f, after, limit)
 		k.check(err)
 
-		rows = append(rows, page.Letters...)
+		rows = append(rows, page.DeadLetters...)
 		if after = page.Next; after == (filter.Cursor{}) {
 			return rows
 		}
@@ -304,7 +304,7 @@ func LettersByEveryFilter(k *kit) {
 				f.Reason = retry.Reason(reason)
 				want := 0
 				for _, j := range jobs {
-					if j.Letter == job.LetterStored && matches(f, j) {
+					if j.DeadLetter == job.DeadLetterStored && matches(f, j) {
 						want++
 					}
 				}

@@ -25,7 +25,7 @@ var mirroring = []func(*kit){
 // deadAt is a record that is at a source.
 func (k *kit) deadAt(key string) source.Record {
 	return source.Record{
-		Key: key, Thread: "thread-" + key, Place: "failed", Witness: "1", Queue: "orders", Type: "charge",
+		Key: key, Lineage: "thread-" + key, Place: "failed", VersionToken: "1", Queue: "orders", Type: "charge",
 		Payload: []byte(`{"order":` + key + `}`), Error: job.ErrorInfo{Type: "Declined", Message: "card declined"}, Trace: "at charge()",
 		Attempts: 3, Limit: 3, FailedAt: k.now.Add(-time.Hour), CreatedAt: k.now.Add(-2 * time.Hour), Warnings: []string{"Mind the step."},
 	}
@@ -48,7 +48,7 @@ func (k *kit) mirror(want int, records ...source.Record) []job.Job {
 func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	odd := []source.Record{k.deadAt("1"), k.deadAt("2"), k.deadAt("3"), k.deadAt("4")}
 	for i, key := range []string{"a\x00b", "\xff\xfe", "c\x00", "well"} {
-		odd[i].Key, odd[i].Thread, odd[i].Witness = key, key, key
+		odd[i].Key, odd[i].Lineage, odd[i].VersionToken = key, key, key
 	}
 
 	k.mirror(4, odd...)
@@ -60,7 +60,7 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	k.check(err)
 	k.same("records under another key", len(twins), 0)
 
-	odd[0].Witness = "it died again"
+	odd[0].VersionToken = "it died again"
 	j := k.mirror(1, odd...)
 	k.same("jobs", len(j), 4)
 
@@ -70,7 +70,7 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 	k.check(err)
 	k.pass(time.Minute)
 
-	odd[1].Key, odd[1].Witness = "later", "later"
+	odd[1].Key, odd[1].VersionToken = "later", "later"
 	for _, j := range k.mirror(1, odd...) {
 		if j.Seq == left {
 			k.same("its run, and the status", []any{j.Run, j.Status()}, []any{2, job.StatusDeadLetter})
@@ -94,7 +94,7 @@ func Mirror_ARecordIsADeadLetter(k *kit) {
 	k.same("payload", string(d.Job.Payload), `{"order":7}`)
 	k.same("attempts that are known", []string{d.Attempts[0].Error.Message, d.Attempts[1].Error.Message, d.Attempts[1].Trace},
 		[]string{"first", "card declined", "at charge()"})
-	k.same("where it lies", []any{d.Mirrored.Place, d.Mirrored.Key, d.Mirrored.Lies, d.Mirrored.Warnings}, []any{"failed", "7", true, r.Warnings})
+	k.same("where it lies", []any{d.Mirrored.Place, d.Mirrored.Key, d.Mirrored.Present, d.Mirrored.Warnings}, []any{"failed", "7", true, r.Warnings})
 	k.same("counters", k.Snapshot().Totals, job.Totals{})
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 	k.same("nothing to claim", len(k.claim("orders@shop", 10)), 0)
@@ -125,7 +125,7 @@ func Mirror_WhatASourceDoesNotSayStaysUnknown(k *kit) {
 	k.same("its attempt", []any{a.Number, a.StartedAt, a.FinishedAt, a.Outcome}, []any{0, time.Time{}, time.Time{}, job.Failed})
 	l := k.letters(filter.Filter{}, 10)[0]
 	k.same("its letter", []any{l.FailedAt, l.Attempts, l.Reason}, []any{time.Time{}, 0, retry.ReasonUnknown})
-	k.same("the letter of its run", k.detail(j.ID).Letters[0].FailedAt, time.Time{})
+	k.same("the letter of its run", k.detail(j.ID).DeadLetters[0].FailedAt, time.Time{})
 
 	k.pass(time.Minute)
 	r := k.deadAt("8")
@@ -150,7 +150,7 @@ func Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo(k *kit) {
 		k.pass(time.Second)
 
 		// And when it dies again, of which it says nothing.
-		r.Witness, r.Attempts, r.Limit, r.FailedAt = "2", 0, 0, k.now
+		r.VersionToken, r.Attempts, r.Limit, r.FailedAt = "2", 0, 0, k.now
 		j = k.mirror(1, r)[0]
 		k.same(fmt.Sprint(c, " again"), []any{j.Run, j.Attempts, j.Reason}, []any{2, 0, retry.ReasonUnknown})
 		k.pass(time.Second)
@@ -175,7 +175,7 @@ func Mirror_AnUnknownNumberOfAttemptsMatchesNone(k *kit) {
 func Mirror_ListsInTheOrderOfFailure(k *kit) {
 	at := func(key string, minutes int) source.Record {
 		r := k.deadAt(key)
-		r.FailedAt, r.Thread = k.now.Add(-time.Duration(minutes)*time.Minute), key
+		r.FailedAt, r.Lineage = k.now.Add(-time.Duration(minutes)*time.Minute), key
 		return r
 	}
 	keys := func(jobs []job.Job) (all []string) {
@@ -220,7 +220,7 @@ func Mirror_ATimeOutOfBoundsIsUnknown(k *kit) {
 		k.same(fmt.Sprint("times for ", at.Unix()), []time.Time{j.EnqueuedAt, j.RunAt, j.FinishedAt}, make([]time.Time, 3))
 		k.same("since when it is where it is", j.ChangedAt, k.now)
 		d := k.detail(j.ID)
-		k.same("its letter and attempts", []time.Time{d.Letters[0].FailedAt, d.Attempts[0].FinishedAt, d.Attempts[1].FinishedAt}, make([]time.Time, 3))
+		k.same("its letter and attempts", []time.Time{d.DeadLetters[0].FailedAt, d.Attempts[0].FinishedAt, d.Attempts[1].FinishedAt}, make([]time.Time, 3))
 	}
 }
 
@@ -229,7 +229,7 @@ func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
 	r := k.deadAt("7")
 	k.mirror(1, r)
 	k.pass(time.Minute)
-	r.Witness, r.FailedAt, r.Error.Message = "2", k.now, "no answer"
+	r.VersionToken, r.FailedAt, r.Error.Message = "2", k.now, "no answer"
 	j := k.mirror(1, r)[0]
 	k.same("run, status, error", []any{j.Run, j.Status(), j.Error.Message}, []any{2, job.StatusDeadLetter, "no answer"})
 	d := k.detail(j.ID)
@@ -247,11 +247,11 @@ func Mirror_AThreadIsOneJob(k *kit) {
 	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
 	k.check(err)
 	k.pass(time.Minute)
-	r.Key, r.Witness, r.FailedAt = "19", "19", k.now
+	r.Key, r.VersionToken, r.FailedAt = "19", "19", k.now
 	all := k.mirror(1, r)
 	k.same("jobs", []any{len(all), all[0].ID, all[0].Run}, []any{1, first.ID, 2})
 	k.pass(time.Minute)
-	r.Key, r.Witness, r.FailedAt = "23", "23", k.now
+	r.Key, r.VersionToken, r.FailedAt = "23", "23", k.now
 	all = k.mirror(1, r)
 	k.same("jobs of two records", []any{len(all), all[0].Run, all[1].ID, all[1].Run}, []any{2, 1, first.ID, 2})
 }
@@ -263,7 +263,7 @@ func Mirror_APageIsTakenOverTogether(k *kit) {
 	k.mirror(2, again, known)
 	k.pass(time.Minute)
 
-	again.Witness, again.FailedAt, again.Error.Message = "2", k.now, "no answer"
+	again.VersionToken, again.FailedAt, again.Error.Message = "2", k.now, "no answer"
 	page := []source.Record{again, known}
 	for i := range 90 {
 		page = append(page, k.deadAt(strconv.Itoa(100+i)))
@@ -280,7 +280,7 @@ func Mirror_APageIsTakenOverTogether(k *kit) {
 			runs = 2
 		}
 
-		k.same("runs, letters and status of "+d.Mirrored.Key, []any{j.Run, len(d.Letters), j.Status(), d.Mirrored.Lies}, []any{runs, runs, job.StatusDeadLetter, true})
+		k.same("runs, letters and status of "+d.Mirrored.Key, []any{j.Run, len(d.DeadLetters), j.Status(), d.Mirrored.Present}, []any{runs, runs, job.StatusDeadLetter, true})
 		k.same("payload of "+d.Mirrored.Key, string(d.Job.Payload), `{"order":`+d.Mirrored.Key+`}`)
 		k.same("error of "+d.Mirrored.Key, d.Attempts[len(d.Attempts)-1].Error, j.Error)
 	}
@@ -298,7 +298,7 @@ func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
 	k.same("what is there", []any{len(lying), lying[0].Key}, []any{1, "7"})
 	records, err := k.Sources.Present(k.ctx, []int64{lying[0].Seq})
 	k.check(err)
-	k.same("its record", []any{len(records), records[0].Seq, records[0].Witness, string(records[0].Raw)}, []any{1, j.Seq, r.Witness, string(r.Raw)})
+	k.same("its record", []any{len(records), records[0].Seq, records[0].VersionToken, string(records[0].Raw)}, []any{1, j.Seq, r.VersionToken, string(r.Raw)})
 	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
 	k.check(err)
 	k.same("gone", []any{n, k.job(j.ID).Status(), k.job(j.ID).Reason}, []any{1, job.Status(job.Discarded), retry.GoneAtSource})

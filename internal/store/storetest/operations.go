@@ -149,7 +149,7 @@ func Operation_WorksInOrderAndAddsUp(k *kit) {
 	k.same("the first job", first.Job.ID, dead[0].ID)
 	k.same("its run", first.Job.Run, 2)
 	d := k.detail(dead[0].ID)
-	k.same("its replay", []any{d.Replays[0].Run, d.Replays[0].By, d.Letters[0].ReplayedBy}, []any{1, "ana", "ana"})
+	k.same("its replay", []any{d.Replays[0].Run, d.Replays[0].By, d.DeadLetters[0].ReplayedBy}, []any{1, "ana", "ana"})
 	k.same("the end", k.workAll(o.ID).State, operation.Finished)
 	k.same("dead letters left", k.Snapshot().Depths[job.StatusDeadLetter], int64(0))
 	reasons, err := k.Counters.Reasons(k.ctx)

@@ -19,7 +19,7 @@ var renewing = []func(*kit){
 func Renewed_AChangedRecordIsShownAsItIs(k *kit) {
 	r := k.deadAt("7")
 	j := k.mirror(1, r)[0]
-	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
+	r.VersionToken, r.Payload = "2", []byte(`{"order":8}`)
 	k.mirror(1, r)
 
 	d := k.detail(j.ID)
@@ -32,7 +32,7 @@ func Renewed_AChangedRecordIsShownAsItIs(k *kit) {
 func Renewed_AnotherJobUnderTheKeyIsShownAsItIs(k *kit) {
 	r := k.deadAt("7")
 	j := k.mirror(1, r)[0]
-	r.Witness, r.Type, r.Payload = "2", "email", []byte(`{"to":"ana"}`)
+	r.VersionToken, r.Type, r.Payload = "2", "email", []byte(`{"to":"ana"}`)
 	k.mirror(1, r)
 
 	got := k.job(j.ID)
@@ -54,7 +54,7 @@ func Renewed_AReplayedRecordIsShownAsItIs(k *kit) {
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
 
-	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
+	r.VersionToken, r.Payload = "2", []byte(`{"order":8}`)
 	k.mirror(1, r)
 
 	d := k.detail(j.ID)
@@ -72,7 +72,7 @@ func Renewed_AnEditedReplayKeepsTheFirstPayload(k *kit) {
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
 
-	r.Witness, r.Payload = "2", []byte(`{"order":8}`)
+	r.VersionToken, r.Payload = "2", []byte(`{"order":8}`)
 	k.mirror(1, r)
 
 	d := k.detail(j.ID)
@@ -84,7 +84,7 @@ func Renewed_AnEditedReplayKeepsTheFirstPayload(k *kit) {
 func Renewed_TheSamePayloadIsNoChange(k *kit) {
 	r := k.deadAt("7")
 	j := k.mirror(1, r)[0]
-	r.Witness = "2"
+	r.VersionToken = "2"
 	k.mirror(1, r)
 	k.same("the run before", k.detail(j.ID).Replays[0].Earlier == nil, true)
 }
@@ -93,7 +93,7 @@ func Renewed_TheSamePayloadIsNoChange(k *kit) {
 func Renewed_ARecordInAnotherQueueIsShownThere(k *kit) {
 	r := k.deadAt("7")
 	k.mirror(1, r)
-	r.Witness, r.Queue = "2", "mail"
+	r.VersionToken, r.Queue = "2", "mail"
 	k.mirror(1, r)
 	k.inQueueOnly("mail@shop", "orders@shop")
 }
@@ -106,7 +106,7 @@ func Renewed_AReplayedRecordInAnotherQueueIsShownThere(k *kit) {
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
 
-	r.Witness, r.Queue = "2", "mail"
+	r.VersionToken, r.Queue = "2", "mail"
 	k.mirror(1, r)
 	k.inQueueOnly("mail@shop", "orders@shop")
 }

@@ -190,7 +190,7 @@ func RetentionSparesWhatARunningOperationNeeds(k *kit) {
 
 	limits := hourly()
 	limits.Count = 1
-	k.foresee(limits, retention.Excess)
+	k.foresee(limits, retention.OverCount)
 	k.same("removed beside the operation", k.sweep(limits), removed("", 0))
 	_, err := k.Operations.Abort(k.ctx, k.now, o.ID, sam)
 	k.check(err)
@@ -401,14 +401,14 @@ func (k *kit) foresee(l retention.Limits, kind retention.Kind) retention.Outlook
 func ForecastAnnouncesWhatIsTooMany(k *kit) {
 	oldest := k.now
 	k.deads(5)
-	k.same("without a number", k.foresee(retention.Limits{}, retention.Excess), retention.Outlook{Kind: retention.Excess})
-	k.same("at the number", k.foresee(retention.Limits{Count: 5}, retention.Excess), retention.Outlook{Kind: retention.Excess})
-	want := retention.Outlook{Kind: retention.Excess, Jobs: 3, Oldest: oldest, Soon: 3}
-	k.same("beyond it", k.foresee(retention.Limits{Count: 2}, retention.Excess), want)
-	k.same("the newest forecast", k.Retention().Of(retention.Excess), want)
+	k.same("without a number", k.foresee(retention.Limits{}, retention.OverCount), retention.Outlook{Kind: retention.OverCount})
+	k.same("at the number", k.foresee(retention.Limits{Count: 5}, retention.OverCount), retention.Outlook{Kind: retention.OverCount})
+	want := retention.Outlook{Kind: retention.OverCount, Jobs: 3, Oldest: oldest, Soon: 3}
+	k.same("beyond it", k.foresee(retention.Limits{Count: 2}, retention.OverCount), want)
+	k.same("the newest forecast", k.Retention().Of(retention.OverCount), want)
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{})
-	k.same("held by an operation", k.foresee(retention.Limits{Count: 2}, retention.Excess), retention.Outlook{Kind: retention.Excess, Jobs: 3})
+	k.same("held by an operation", k.foresee(retention.Limits{Count: 2}, retention.OverCount), retention.Outlook{Kind: retention.OverCount, Jobs: 3})
 }
 
 // ForecastCountsNoLetterTwice: what goes for its number does not go for its age.
@@ -418,7 +418,7 @@ func ForecastCountsNoLetterTwice(k *kit) {
 	k.deads(2)
 
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: day + time.Hour}, Count: 3}
-	excess, aged := k.foresee(limits, retention.Excess), k.Retention().Of(retention.DeadLetters)
+	excess, aged := k.foresee(limits, retention.OverCount), k.Retention().Of(retention.DeadLetters)
 	k.same("for the number, for the age", []int64{excess.Soon, aged.Soon}, []int64{4, 1})
 }
 
@@ -429,16 +429,16 @@ func PruneByCountRemovesOnlyWhatWasAnnounced(k *kit) {
 
 	k.deads(4)
 	k.same("removed before a forecast", k.sweep(limits), removed("", 0))
-	k.foresee(limits, retention.Excess)
+	k.foresee(limits, retention.OverCount)
 	k.pass(time.Second)
 	k.deads(6)
-	k.same("removed after a forecast", k.sweep(limits), removed(retention.Excess, 2))
+	k.same("removed after a forecast", k.sweep(limits), removed(retention.OverCount, 2))
 	k.same("removed without a new forecast", k.sweep(limits), removed("", 0))
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(6))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(6))
 	k.restart()
 	k.same("removed after a restart", k.sweep(limits), removed("", 0))
-	k.foresee(limits, retention.Excess)
-	k.same("removed at last", k.sweep(limits), removed(retention.Excess, 6))
+	k.foresee(limits, retention.OverCount)
+	k.same("removed at last", k.sweep(limits), removed(retention.OverCount, 6))
 }
 
 // PruneByCountSparesWhatWasNotAnnounced: when those that were announced are gone,
@@ -446,7 +446,7 @@ func PruneByCountRemovesOnlyWhatWasAnnounced(k *kit) {
 func PruneByCountSparesWhatWasNotAnnounced(k *kit) {
 	limits := retention.Limits{Count: 2}
 	letters := k.deads(3)
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(1))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(1))
 	k.discard(letters[0].ID)
 	k.pass(time.Second)
 	k.deads(2)
@@ -458,8 +458,8 @@ func PruneByCountSparesWhatWasNotAnnounced(k *kit) {
 func (k *kit) announcedFirst(l retention.Limits, n int64) {
 	k.Helper()
 	k.same("removed before it was announced", k.sweep(l), removed("", 0))
-	k.same("announced", k.foresee(l, retention.Excess).Soon, n)
-	k.same("removed afterwards", k.sweep(l), removed(retention.Excess, n))
+	k.same("announced", k.foresee(l, retention.OverCount).Soon, n)
+	k.same("removed afterwards", k.sweep(l), removed(retention.OverCount, n))
 }
 
 // PruneByCountSparesWhatCameBack: a letter that is restored has its old place among
@@ -468,10 +468,10 @@ func PruneByCountSparesWhatCameBack(k *kit) {
 	limits := retention.Limits{Count: 2}
 	letters := k.deads(5)
 	k.discard(letters[1].ID)
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(2))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(2))
 	_, err := k.Restore(k.ctx, k.now, letters[1].ID, 1, eve)
 	k.check(err)
-	k.same("removed", k.sweep(limits), removed(retention.Excess, 1))
+	k.same("removed", k.sweep(limits), removed(retention.OverCount, 1))
 	k.announcedFirst(limits, 2)
 }
 
@@ -486,7 +486,7 @@ func PruneByCountSparesWhatBulkRestored(k *kit) {
 	k.deads(4)
 	restore := k.started(operation.Restore)
 	k.work(restore, 3)
-	k.same("announced while it runs", k.foresee(limits, retention.Excess).Soon, int64(3)) // the newest stays
+	k.same("announced while it runs", k.foresee(limits, retention.OverCount).Soon, int64(3)) // the newest stays
 	k.workAll(restore)
 	k.announcedFirst(limits, 8)
 }
@@ -506,7 +506,7 @@ func PruneByCountSparesWhatWasForwarded(k *kit) {
 	j := k.refused()
 	k.pass(time.Second)
 	k.deads(4)
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(2))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(2))
 	_, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}, eve)
 	k.check(err)
 	k.announcedFirst(limits, 3)
@@ -519,7 +519,7 @@ func PruneByCountSparesWhatCameLate(k *kit) {
 	late := j.Settle(k.ending(job.Failed), nil)
 	k.pass(time.Second)
 	k.deads(4)
-	k.same("announced", k.foresee(limits, retention.Excess).Soon, int64(2))
+	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(2))
 	k.settleAs(late)
 	k.announcedFirst(limits, 3)
 }
@@ -533,7 +533,7 @@ func PruneByCountSparesWhatAnOperationHeld(k *kit) {
 	replay := k.started(operation.Replay)
 	k.pass(time.Second)
 	k.deads(4)
-	k.same("announced while it runs", k.foresee(limits, retention.Excess).Soon, int64(3))
+	k.same("announced while it runs", k.foresee(limits, retention.OverCount).Soon, int64(3))
 	_, err := k.Operations.Abort(k.ctx, k.now, replay, sam)
 	k.check(err)
 	k.announcedFirst(limits, 5)

@@ -230,7 +230,7 @@ func (p *past) die(t *rapid.T, d job.Delivery) {
 func (p *past) act(what string, j job.Job) {
 	var err error
 	switch {
-	case what == "forward" && j.Letter == job.LetterRefused:
+	case what == "forward" && j.DeadLetter == job.DeadLetterRefused:
 		_, err = p.Forwarded(p.ctx, p.now, j.ID, j.Run, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: p.now}, eve)
 	case what == "discard" && j.Discardable():
 		_, err = p.Discard(p.ctx, p.now, j.ID, j.Run, eve)

@@ -165,7 +165,7 @@ func SearchIgnoresWhiteSpace(k *kit) {
 func SearchRefusesShortText(k *kit) {
 	for _, f := range []filter.Filter{{Text: "ab"}, {Error: "éé"}, {Payload: "1"}, {Meta: "  "}, {Error: "   "}, {Text: " \n ab"}} {
 		_, err := k.Jobs(k.ctx, f, filter.Cursor{}, 10)
-		_, letterErr := k.Letters(k.ctx, f, filter.Cursor{}, 10)
+		_, letterErr := k.DeadLetters(k.ctx, f, filter.Cursor{}, 10)
 		if wrong := new(invalid.Error); !errors.As(err, &wrong) || !errors.As(letterErr, &wrong) {
 			k.Errorf("%v: %v and %v, want a field that is wrong", f, err, letterErr)
 		}
@@ -393,7 +393,7 @@ func FiltersMeanWhatTheySay(k *kit) {
 
 		slices.Sort(got)
 
-		if want := selected(f, jobs, documents, func(j job.Job) bool { return j.Letter == job.LetterStored }); !slices.Equal(got, want) {
+		if want := selected(f, jobs, documents, func(j job.Job) bool { return j.DeadLetter == job.DeadLetterStored }); !slices.Equal(got, want) {
 			t.Fatalf("%v lists %d letters, want %d", f, len(got), len(want))
 		}
 	})

@@ -77,10 +77,10 @@ func SettleDeadLetter(k *kit) {
 		JobID: j.ID, Run: 1, Reason: retry.AttemptsExhausted, Error: "Service Unavailable", Exception: "http.503",
 		FailedAt: k.now, Queue: "orders", Attempts: 1,
 	}
-	k.same("dead letters", k.detail(j.ID).Letters, []job.DeadLetter{want})
-	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
+	k.same("dead letters", k.detail(j.ID).DeadLetters, []job.DeadLetter{want})
+	page, err := k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
-	k.same("open letters", page, filter.LetterList{Letters: []filter.LetterRow{{DeadLetter: want, Job: j}}})
+	k.same("open letters", page, filter.DeadLetterList{DeadLetters: []filter.DeadLetterRow{{DeadLetter: want, Job: j}}})
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
 }
 
@@ -92,14 +92,14 @@ func SettleRefusedLetter(k *kit) {
 	got := k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
 	k.same("status", got.Status(), job.StatusDLQFailed)
 
-	letters := k.detail(j.ID).Letters
+	letters := k.detail(j.ID).DeadLetters
 	if len(letters) != 1 || !letters[0].Refused {
 		k.Errorf("letters are %+v", letters)
 	}
 
-	page, err := k.Letters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
+	page, err := k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
-	k.same("open letters", len(page.Letters), 0)
+	k.same("open letters", len(page.DeadLetters), 0)
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1})
 	k.same("depth", k.Snapshot().Depths[job.StatusDLQFailed], int64(1))
 }
@@ -113,7 +113,7 @@ func SettleDiscard(k *kit) {
 	got := k.settleAs(j.Settle(e, nil))
 	k.same("status", got.Status(), job.Status(job.Discarded))
 	k.same("reason", got.Reason, retry.HandlerDiscard)
-	k.same("letters", len(k.detail(j.ID).Letters), 0)
+	k.same("letters", len(k.detail(j.ID).DeadLetters), 0)
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
 }
 
@@ -281,7 +281,7 @@ func SettleManyAtOnce(k *kit) {
 		want = want.Add(s.Totals())
 		d := k.detail(s.ID)
 		k.same("state", d.Job.State, s.State)
-		k.same("letter", d.Job.Letter, s.Letter)
+		k.same("letter", d.Job.DeadLetter, s.DeadLetter)
 		k.same("attempts", d.Attempts, []job.Attempt{s.Attempt})
 	}
 
@@ -306,7 +306,7 @@ func TextsOfAnyBytes(k *kit) {
 	k.same("the payload", string(dead.Payload), dirty)
 	d := k.detail(dead.ID)
 	k.same("the attempt", []string{d.Attempts[0].Error.Message, d.Attempts[0].Trace, d.Attempts[0].Note}, []string{clean, clean, clean})
-	k.same("the letter", []string{d.Letters[0].Error, d.Letters[0].Problem}, []string{clean, clean})
+	k.same("the letter", []string{d.DeadLetters[0].Error, d.DeadLetters[0].Problem}, []string{clean, clean})
 	k.fill()
 	k.same("what a search finds", ids(k.all(filter.Filter{Error: clean}, 10)), []string{dead.ID})
 	_, err := k.Groups.Note(k.ctx, k.now, d.Group.Fingerprint, dirty, audit.Actor{Name: "ana"})

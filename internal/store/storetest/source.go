@@ -48,7 +48,7 @@ func Source_AReplayIsAskedOfIt(k *kit) {
 	k.check(err)
 	k.same("the job", []any{to.State, to.Run}, []any{job.Returning, 2})
 	act := k.asked(1)[0]
-	k.same("the act", []any{act.Kind, act.Mode, act.Key, act.Witness, act.JobID, act.Run, act.By},
+	k.same("the act", []any{act.Kind, act.Mode, act.Key, act.VersionToken, act.JobID, act.Run, act.By},
 		[]any{source.Replay, source.Fresh, "7", "1", j.ID, 2, eve.Name})
 	k.asked(0)
 	begun, err := k.Sources.Begun(k.ctx, "shop", 10)
@@ -56,7 +56,7 @@ func Source_AReplayIsAskedOfIt(k *kit) {
 	k.same("begun", len(begun), 1)
 	k.answer(act, source.Done, "")
 	k.same("the job", k.job(j.ID).State, job.Returned)
-	k.same("it is there", k.detail(j.ID).Mirrored.Lies, false)
+	k.same("it is there", k.detail(j.ID).Mirrored.Present, false)
 	k.same("replayed", k.Snapshot().Totals, job.Totals{Replayed: 1})
 	_, err = k.Cancel(k.ctx, k.now, j.ID, 2, eve)
 	k.conflict(err)
@@ -73,7 +73,7 @@ func Source_AnActKnowsTheLimitOfTheFirstRun(k *kit) {
 		act := k.asked(1)[0]
 		k.same("the limit", act.Limit, 3)
 		k.answer(act, source.Done, "")
-		r.Witness, r.FailedAt = strconv.Itoa(run+1), k.now.Add(time.Second)
+		r.VersionToken, r.FailedAt = strconv.Itoa(run+1), k.now.Add(time.Second)
 		r.Attempts, r.Limit = r.Attempts+3, r.Limit+3
 
 		k.pass(time.Minute)
@@ -89,7 +89,7 @@ func Source_AReplayThatFailsAgainEndsItsRun(k *kit) {
 	k.check(err)
 	k.answer(k.asked(1)[0], source.Done, "")
 	k.pass(time.Minute)
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
 	got := k.job(j.ID)
 	k.same("the job", []any{got.Status(), got.Run, got.ChangedAt}, []any{job.StatusDeadLetter, 2, k.now})
@@ -108,8 +108,8 @@ func Source_ARefusedReplayComesBack(k *kit) {
 	got := k.detail(j.ID)
 	k.same("the job", []any{got.Job.Status(), got.Job.Run, got.Job.Error, got.Job.Attempts}, []any{job.StatusDeadLetter, 2, r.Error, 3})
 	k.same("its group", got.Job.Group, j.Group)
-	k.same("why", got.Letters[1].Problem, "no rights")
-	k.same("it is there", got.Mirrored.Lies, true)
+	k.same("why", got.DeadLetters[1].Problem, "no rights")
+	k.same("it is there", got.Mirrored.Present, true)
 	k.mirror(0, r)
 }
 
@@ -175,7 +175,7 @@ func Source_WhatIsNotBackIsReturnedAndKeptAsCompleted(k *kit) {
 	k.answer(acts[1], source.Done, "")
 	k.pass(time.Minute)
 	r := k.deadAt("8")
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
 	k.same("back", []any{k.job(late.ID).Status(), k.job(late.ID).Run}, []any{job.StatusDeadLetter, 2})
 }
@@ -288,7 +288,7 @@ func Source_AnActUnderWayLeavesTheJobAlone(k *kit) {
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
 	act := k.asked(1)[0]
-	r.Witness = "2"
+	r.VersionToken = "2"
 	k.mirror(0, r)
 	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
 	k.check(err)
@@ -334,9 +334,9 @@ func Source_OperationsActThere(k *kit) {
 
 	k.pass(time.Minute)
 	again := k.deadAt("0")
-	again.Witness, again.FailedAt = "2", k.now
+	again.VersionToken, again.FailedAt = "2", k.now
 	k.mirror(1, again)
-	k.same("successes", k.succeeded(k.handed(source.Handed{}, 10)...), 3)
+	k.same("successes", k.succeeded(k.handed(source.ReplayedJob{}, 10)...), 3)
 	got := k.operation(o.ID)
 	k.same("how the runs ended", []int64{got.Succeeded, got.Relapsed, got.Dropped, got.Unsettled()}, []int64{3, 1, 1, 0})
 }

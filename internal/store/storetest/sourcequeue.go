@@ -81,7 +81,7 @@ func Mirror_TwoQueuesCanHaveOneNameHere(k *kit) {
 	k.pass(time.Minute)
 
 	for i := range records {
-		records[i].Witness, records[i].FailedAt = "2", k.now
+		records[i].VersionToken, records[i].FailedAt = "2", k.now
 	}
 
 	k.mirror(3, records...)

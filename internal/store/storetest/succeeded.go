@@ -16,7 +16,7 @@ var succeeding = []func(*kit){
 }
 
 // handed is a page of the jobs that the source has.
-func (k *kit) handed(before source.Handed, limit int) []source.Handed {
+func (k *kit) handed(before source.ReplayedJob, limit int) []source.ReplayedJob {
 	k.Helper()
 	all, err := k.Sources.Returned(k.ctx, "shop", before, limit)
 	k.check(err)
@@ -24,12 +24,12 @@ func (k *kit) handed(before source.Handed, limit int) []source.Handed {
 }
 
 // succeeded lets the source say that runs have succeeded, just now and in two attempts.
-func (k *kit) succeeded(handed ...source.Handed) int {
+func (k *kit) succeeded(handed ...source.ReplayedJob) int {
 	k.Helper()
 
 	all := make([]source.Success, len(handed))
 	for i, h := range handed {
-		all[i] = source.Success{Handed: h, At: k.now, Attempts: 2}
+		all[i] = source.Success{ReplayedJob: h, At: k.now, Attempts: 2}
 	}
 
 	n, err := k.Succeeded(k.ctx, k.now, "shop", all)
@@ -45,7 +45,7 @@ func (k *kit) replayedAtSource(key string) job.Job {
 	k.pass(time.Minute)
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
-	k.same("handed before the source took it", len(k.handed(source.Handed{}, 1)), 0)
+	k.same("handed before the source took it", len(k.handed(source.ReplayedJob{}, 1)), 0)
 	k.answer(k.asked(1)[0], source.Done, "")
 
 	return k.job(j.ID)
@@ -55,12 +55,12 @@ func (k *kit) replayedAtSource(key string) job.Job {
 // counted as one that a worker of Redrive ended.
 func Source_ItSaysThatAJobSucceeded(k *kit) {
 	j := k.replayedAtSource("7")
-	h := k.handed(source.Handed{}, 10)
+	h := k.handed(source.ReplayedJob{}, 10)
 	k.same("handed", []any{len(h), h[0].Seq, h[0].Run, h[0].Since, h[0].Key, h[0].Place}, []any{1, j.Seq, 2, k.now, "7", "failed"})
 	k.pass(time.Minute)
 	at := k.now
 	k.pass(time.Minute)
-	n, err := k.Succeeded(k.ctx, k.now, "shop", []source.Success{{Handed: h[0], At: at, Attempts: 4}})
+	n, err := k.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: h[0], At: at, Attempts: 4}})
 	k.check(err)
 	k.same("jobs that changed", n, 1)
 	got := k.job(j.ID)
@@ -72,7 +72,7 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1, Succeeded: 1})
 	k.same("depths", []int64{k.Snapshot().Depths[job.Status(job.Completed)], k.Snapshot().Depths[job.Status(job.Returned)]}, []int64{1, 0})
 	k.same("said twice", k.succeeded(h...), 0)
-	k.same("handed", len(k.handed(source.Handed{}, 10)), 0)
+	k.same("handed", len(k.handed(source.ReplayedJob{}, 10)), 0)
 	k.same("the group from which it was replayed", k.group(k.mirror(1, k.deadAt("8"))[0]).Recovered, int64(1))
 }
 
@@ -80,10 +80,10 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 // its history.
 func Source_WhatSucceededCanDieAgain(k *kit) {
 	j := k.replayedAtSource("7")
-	k.succeeded(k.handed(source.Handed{}, 10)...)
+	k.succeeded(k.handed(source.ReplayedJob{}, 10)...)
 	k.pass(time.Minute)
 	r := k.deadAt("7")
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
 	d := k.detail(j.ID)
 	k.same("the job", []any{d.Job.Status(), d.Job.Run}, []any{job.StatusDeadLetter, 3})
@@ -96,8 +96,8 @@ func Source_WhatSucceededCanDieAgain(k *kit) {
 // that no longer exists, changes nothing. Its time is within those that are known here.
 func Source_ASuccessIsOfItsRun(k *kit) {
 	j := k.replayedAtSource("7")
-	h := k.handed(source.Handed{}, 10)[0]
-	n, err := k.Succeeded(k.ctx, k.now, "mail", []source.Success{{Handed: h}})
+	h := k.handed(source.ReplayedJob{}, 10)[0]
+	n, err := k.Succeeded(k.ctx, k.now, "mail", []source.Success{{ReplayedJob: h}})
 	k.check(err)
 	k.same("by another source", n, 0)
 
@@ -105,11 +105,11 @@ func Source_ASuccessIsOfItsRun(k *kit) {
 	earlier.Run, removed.Seq = 1, h.Seq+100
 	k.same("of others", k.succeeded(earlier, removed), 0)
 	k.pass(time.Minute)
-	n, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{Handed: h, At: j.ChangedAt.Add(-time.Hour)}})
+	n, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: h, At: j.ChangedAt.Add(-time.Hour)}})
 	k.check(err)
 	k.same("by a clock that is behind", []any{n, k.job(j.ID).FinishedAt, k.job(j.ID).Attempts}, []any{1, j.ChangedAt, 0})
 	other := k.replayedAtSource("8")
-	_, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{Handed: k.handed(source.Handed{}, 10)[0], At: k.now.Add(time.Hour)}})
+	_, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: k.handed(source.ReplayedJob{}, 10)[0], At: k.now.Add(time.Hour)}})
 	k.check(err)
 	k.same("by a clock that is ahead", k.job(other.ID).FinishedAt, k.now)
 }
@@ -134,10 +134,10 @@ func Source_ACanaryPassesWhenItSaysSo(k *kit) {
 
 		return p.Canary
 	}
-	at := operation.Handed{AtSource: 2, Source: "shop", Until: k.now.Add(source.ReturnedAfter)}
-	k.same("under way", canary(), operation.Canary{Done: 2, Handed: at})
+	at := operation.SourceRuns{AtSource: 2, Source: "shop", Until: k.now.Add(source.ReturnedAfter)}
+	k.same("under way", canary(), operation.Canary{Done: 2, SourceRuns: at})
 	k.pass(time.Second)
-	k.same("successes", k.succeeded(k.handed(source.Handed{}, 10)...), 2)
+	k.same("successes", k.succeeded(k.handed(source.ReplayedJob{}, 10)...), 2)
 	k.same("passed", canary(), operation.Canary{Done: 2, Succeeded: 2, EndedAt: k.now})
 }
 
@@ -150,7 +150,7 @@ func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
 	k.run(o.ID, operation.Pace{Canary: 2})
 	k.workAll(o.ID)
 	acts := k.asked(2)
-	handed := func() [2]operation.Handed {
+	handed := func() [2]operation.SourceRuns {
 		k.Helper()
 		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
@@ -160,26 +160,26 @@ func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
 		p.Canary.Causes = nil // which are not
 		k.same("what is cheap", cheap.Canary, p.Canary)
 
-		return [2]operation.Handed{p.Canary.Handed, p.Handed}
+		return [2]operation.SourceRuns{p.Canary.SourceRuns, p.SourceRuns}
 	}
-	both := func(h operation.Handed) [2]operation.Handed { return [2]operation.Handed{h, h} }
+	both := func(h operation.SourceRuns) [2]operation.SourceRuns { return [2]operation.SourceRuns{h, h} }
 
-	k.same("asked for", handed(), both(operation.Handed{}))
+	k.same("asked for", handed(), both(operation.SourceRuns{}))
 	k.answer(acts[0], source.Done, "")
 	first := k.now.Add(source.ReturnedAfter)
-	k.same("one is handed", handed(), both(operation.Handed{AtSource: 1, Source: "shop", Until: first}))
+	k.same("one is handed", handed(), both(operation.SourceRuns{AtSource: 1, Source: "shop", Until: first}))
 	k.pass(time.Minute)
 	k.answer(acts[1], source.Done, "")
 	last := k.now.Add(source.ReturnedAfter)
 	k.pass(source.ReturnedAfter - time.Minute)
-	k.same("one is returned", handed(), both(operation.Handed{AtSource: 2, Returned: 1, Source: "shop", Until: last}))
+	k.same("one is returned", handed(), both(operation.SourceRuns{AtSource: 2, Returned: 1, Source: "shop", Until: last}))
 	k.pass(time.Minute)
-	k.same("both are returned", handed(), both(operation.Handed{AtSource: 2, Returned: 2, Source: "shop"}))
+	k.same("both are returned", handed(), both(operation.SourceRuns{AtSource: 2, Returned: 2, Source: "shop"}))
 
 	r := k.deadAt(acts[0].Key)
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
-	k.same("one is back", handed(), both(operation.Handed{AtSource: 1, Returned: 1, Source: "shop"}))
+	k.same("one is back", handed(), both(operation.SourceRuns{AtSource: 1, Returned: 1, Source: "shop"}))
 	k.same("outcomes", []int64{k.operation(o.ID).Relapsed, k.operation(o.ID).Unsettled()}, []int64{1, 1})
 }
 
@@ -199,7 +199,7 @@ func Source_TheNewestHandedComeFirst(k *kit) {
 	}
 
 	var got []int64
-	for page := k.handed(source.Handed{}, 2); len(page) > 0; page = k.handed(page[len(page)-1], 2) {
+	for page := k.handed(source.ReplayedJob{}, 2); len(page) > 0; page = k.handed(page[len(page)-1], 2) {
 		for _, h := range page {
 			got = append(got, h.Seq)
 		}

@@ -143,8 +143,8 @@ func ReplayTakesAJobOutOfTheTrash(k *kit) {
 	k.discard(j.ID)
 	got, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
-	k.same("the job", []any{got.State, got.Run, got.Letter}, []any{job.Available, 2, job.NoLetter})
-	letter := k.detail(j.ID).Letters[0]
+	k.same("the job", []any{got.State, got.Run, got.DeadLetter}, []any{job.Available, 2, job.NoDeadLetter})
+	letter := k.detail(j.ID).DeadLetters[0]
 	k.same("the letter", []any{letter.ReplayedBy, letter.DiscardedBy, letter.DiscardedAt}, []any{"ana", "", time.Time{}})
 	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(0))
 	_, err = k.Restore(k.ctx, k.now, j.ID, 1, eve)
@@ -169,7 +169,7 @@ func TrashIsListed(k *kit) {
 	was, err := k.Trashed(k.ctx, append(page.Jobs, k.add(simple())...))
 	k.check(err)
 	k.same("where they were", was, map[int64]history.Trashed{
-		letter.Seq:  {At: at, By: "eve", State: job.Discarded, Letter: job.LetterStored, Reason: retry.AttemptsExhausted},
+		letter.Seq:  {At: at, By: "eve", State: job.Discarded, DeadLetter: job.DeadLetterStored, Reason: retry.AttemptsExhausted},
 		waiting.Seq: {At: k.now, By: "eve", State: job.Available},
 	})
 }

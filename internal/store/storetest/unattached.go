@@ -45,7 +45,7 @@ func Unattached_ADiscardIsRedrivesAlone(k *kit) {
 
 	m := k.detail(j.ID).Mirrored
 	act := m.Acts[0]
-	k.same("the ledger", []any{m.Lies, len(m.Acts), act.Kind, act.State, act.By, act.EndedAt.Equal(k.now)},
+	k.same("the ledger", []any{m.Present, len(m.Acts), act.Kind, act.State, act.By, act.EndedAt.Equal(k.now)},
 		[]any{false, 1, source.Discard, source.NotTold, "eve", true})
 
 	k.pass(day)
@@ -76,7 +76,7 @@ func Unattached_WhatDiedAgainIsARunMore(k *kit) {
 	k.check(err)
 
 	k.pass(day)
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.ofUnattached(1, r)
 	got := k.job(j.ID)
 	k.same("the job", []any{got.Status(), got.Run}, []any{job.StatusDeadLetter, 2})

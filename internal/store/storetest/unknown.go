@@ -52,12 +52,12 @@ func Source_AnUnknownReplayWhoseRecordIsThereIsNoFailure(k *kit) {
 	d := k.detail(before.ID)
 	k.same("the job", []any{d.Job.Status(), d.Job.Run, d.Job.Unbegun, d.Job.Attempts, d.Job.Error, d.Job.Group},
 		[]any{job.StatusDeadLetter, 2, false, before.Attempts, before.Error, before.Group})
-	k.same("when it failed, and when it came back", []time.Time{d.Job.FinishedAt, d.Letters[1].FailedAt, d.Job.ChangedAt},
+	k.same("when it failed, and when it came back", []time.Time{d.Job.FinishedAt, d.DeadLetters[1].FailedAt, d.Job.ChangedAt},
 		[]time.Time{r.FailedAt, r.FailedAt, k.now})
 	k.same("attempts", []any{len(d.Attempts), d.Attempts[0].Run}, []any{1, 1})
-	k.same("why", d.Letters[1].Problem, "a copy may be in its queue")
+	k.same("why", d.DeadLetters[1].Problem, "a copy may be in its queue")
 	k.same("the ledger", d.Mirrored.Acts[0].State, source.Unknown)
-	k.same("it is there", d.Mirrored.Lies, true)
+	k.same("it is there", d.Mirrored.Present, true)
 	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1})
 	g := k.group(before)
 	k.same("the group", []int64{g.Failures, g.Dead, g.Relapsed}, []int64{failures, 1, 0})
@@ -71,7 +71,7 @@ func Source_AnUnknownReplayThatDiedAgainIsAFailure(k *kit) {
 	j := k.inDoubt("7")
 	k.pass(time.Minute)
 	r := k.deadAt("7")
-	r.Witness, r.FailedAt = "2", k.now
+	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
 	d := k.detail(j.ID)
 	k.same("the job", []any{d.Job.Status(), d.Job.Run, d.Job.Unbegun, len(d.Attempts)}, []any{job.StatusDeadLetter, 2, false, 2})
@@ -82,7 +82,7 @@ func Source_AnUnknownReplayThatDiedAgainIsAFailure(k *kit) {
 func Source_AnUnknownReplayThatSucceededIsASuccess(k *kit) {
 	j := k.inDoubt("7")
 	k.pass(time.Minute)
-	k.same("successes", k.succeeded(k.handed(source.Handed{}, 10)...), 1)
+	k.same("successes", k.succeeded(k.handed(source.ReplayedJob{}, 10)...), 1)
 	d := k.detail(j.ID)
 	k.same("the job", []any{d.Job.State, d.Job.Run, d.Job.Unbegun}, []any{job.Completed, 2, false})
 	k.same("the ledger", d.Mirrored.Acts[0].State, source.Done)
@@ -116,7 +116,7 @@ func Source_AnUnknownDiscardComesBack(k *kit) {
 func Source_AnUnknownReplayIsAskedFor(k *kit) {
 	j := k.inDoubt("7")
 	k.restart()
-	h := k.handed(source.Handed{}, 10)
+	h := k.handed(source.ReplayedJob{}, 10)
 	k.same("handed", []any{len(h), h[0].Seq, h[0].Run}, []any{1, j.Seq, 2})
 	k.same("returned", source.Returned(k.job(j.ID), k.now.Add(time.Hour)), false)
 }
@@ -128,7 +128,7 @@ func Source_ACopyBesideItsRecordIsAnotherJob(k *kit) {
 	k.pass(time.Minute)
 	original, second := k.deadAt("7"), k.deadAt("7")
 	original.FailedAt = original.FailedAt.Add(-time.Minute)
-	second.Key, second.Witness, second.FailedAt = "8", "2", k.now
+	second.Key, second.VersionToken, second.FailedAt = "8", "2", k.now
 	all := k.mirror(2, second, original)
 	k.same("jobs", len(all), 2)
 	k.same("the first", []any{k.job(j.ID).Status(), k.job(j.ID).Run, len(k.detail(j.ID).Attempts)}, []any{job.StatusDeadLetter, 2, 1})
@@ -170,7 +170,7 @@ func Source_AnOperationCountsUnknownReplays(k *kit) {
 // and tells nothing else by which two records of one job differ.
 func Source_AnUnknownReplayThatDiedUnderAnotherKeyIsAFailure(k *kit) {
 	r := k.deadAt("7")
-	r.Witness, r.Raw = "", nil
+	r.VersionToken, r.Raw = "", nil
 	j := k.inDoubtOf(r)
 	k.pass(time.Minute)
 	r.Key, r.FailedAt = "8", k.now
@@ -178,7 +178,7 @@ func Source_AnUnknownReplayThatDiedUnderAnotherKeyIsAFailure(k *kit) {
 
 	d := k.detail(j.ID)
 	k.same("the job", []any{d.Job.Status(), d.Job.Run, d.Job.Unbegun, len(d.Attempts)}, []any{job.StatusDeadLetter, 2, false, 2})
-	k.same("its record", []any{d.Mirrored.Key, d.Mirrored.Lies}, []any{"8", true})
+	k.same("its record", []any{d.Mirrored.Key, d.Mirrored.Present}, []any{"8", true})
 	k.same("the ledger", d.Mirrored.Acts[0].State, source.Done)
 	k.mirror(0, r)
 }

@@ -173,7 +173,7 @@ func whyRemoved(r retention.Removed) string {
 		return "The job's policy had discarded it; such jobs are kept for " + kept + "."
 	case retention.DeadLetters:
 		return "The job was a dead letter; dead letters like this one are kept for " + kept + "."
-	case retention.Excess:
+	case retention.OverCount:
 		return "The job was a dead letter, and there were more dead letters than the configured maximum."
 	}
 

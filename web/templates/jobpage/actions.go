@@ -35,9 +35,9 @@ func actionsOf(v View) (all []templates.Act) {
 	add(v.Job.Discardable(), "discard", "danger")
 	add(v.Job.Cancellable(), "cancel", "")
 
-	if v.Job.Letter == job.LetterRefused {
+	if v.Job.DeadLetter == job.DeadLetterRefused {
 		add(true, "forward", "")
-		templates.Deny(&all[len(all)-1], v.DeadLetters, templates.WhyNoForward(v.Job))
+		templates.Deny(&all[len(all)-1], v.KeepsDeadLetters, templates.WhyNoForward(v.Job))
 	}
 
 	waits := v.Job.State == job.Scheduled || v.Job.State == job.Retryable

@@ -81,7 +81,7 @@ func fate(v View) string {
 	switch {
 	case v.Job.Policy.OnExhaustion != retry.DeadLetter:
 		return "the job is discarded"
-	case v.DeadLetters:
+	case v.KeepsDeadLetters:
 		return "the job becomes a dead letter"
 	}
 
@@ -113,7 +113,7 @@ func letterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
 }
 
 // letter is the dead letter of the current run, or nil.
-func (v View) letter() *job.DeadLetter { return letterOf(v.Letters, v.Job.Run) }
+func (v View) letter() *job.DeadLetter { return letterOf(v.DeadLetters, v.Job.Run) }
 
 // whyRefused is why the dead letter of the current run was not taken.
 func whyRefused(v View) string {

@@ -787,12 +787,12 @@ func discardedAnswer(v View) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		ended, ago := templates.On(v.ended()), v.ago(v.ended())
 		switch {
-		case v.Job.Letter == job.LetterRefused:
+		case v.Job.DeadLetter == job.DeadLetterRefused:
 			templ_7745c5c3_Err = refusedAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case v.Job.Letter == job.LetterStored:
+		case v.Job.DeadLetter == job.DeadLetterStored:
 			templ_7745c5c3_Err = storedAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -923,7 +923,7 @@ func refusedAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if v.DeadLetters {
+		} else if v.KeepsDeadLetters {
 			templ_7745c5c3_Err = say(v, " The queue %v has a dead-letter queue now: forward the dead letter again.", v.Job.Queue).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

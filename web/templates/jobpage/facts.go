@@ -26,7 +26,7 @@ func letterWay(v View) string {
 		return "always stored in Redrive: set aside before it ran"
 	case v.ForwardedTo != "":
 		return "forwarded to " + format.Visible(v.ForwardedTo) + ", then stored in Redrive"
-	case v.DeadLetters:
+	case v.KeepsDeadLetters:
 		return "stored in Redrive"
 	}
 
@@ -121,7 +121,7 @@ func historyOf(v View) []event {
 
 	add(j.EnqueuedAt, "", enqueued)
 
-	for _, l := range v.Letters {
+	for _, l := range v.DeadLetters {
 		step = 2*l.Run + 1
 		switch {
 		case j.Source != "" && l.Problem != "": // it came back: its act tells when

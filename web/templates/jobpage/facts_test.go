@@ -17,10 +17,10 @@ import (
 func TestHistory_OfOneMomentIsInOrder(t *testing.T) {
 	at := time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
 	var v View
-	v.Job = job.Job{EnqueuedAt: at, FinishedAt: at, ChangedAt: at, State: job.Discarded, Letter: job.LetterTrashed}
+	v.Job = job.Job{EnqueuedAt: at, FinishedAt: at, ChangedAt: at, State: job.Discarded, DeadLetter: job.DeadLetterTrashed}
 	v.Job.Run = 4
 	for run := range 4 {
-		v.Letters = append(v.Letters, job.DeadLetter{Run: run + 1, Reason: retry.AttemptsExhausted, Attempts: 1, FailedAt: at})
+		v.DeadLetters = append(v.DeadLetters, job.DeadLetter{Run: run + 1, Reason: retry.AttemptsExhausted, Attempts: 1, FailedAt: at})
 	}
 	v.Replays = []history.Replay{{Run: 1, At: at, By: "ana"}, {Run: 2, At: at}, {Run: 3, At: at, By: "bo"}}
 	v.Bulk = []operation.Act{{Operation: 1, Kind: operation.Discard, Run: 4, At: at}}

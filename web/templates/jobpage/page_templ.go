@@ -41,7 +41,7 @@ func (v View) Page() templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		runs := runsOf(v.Detail)
-		f := forecastOf(v.Job, v.Attempts, v.DeadLetters, v.Now)
+		f := forecastOf(v.Job, v.Attempts, v.KeepsDeadLetters, v.Now)
 		acts := actionsOf(v)
 		templ_7745c5c3_Var2 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 			templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

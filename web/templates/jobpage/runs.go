@@ -113,7 +113,7 @@ func runOf(d history.Detail, number int) jobRun {
 		r.next = d.Following
 	}
 
-	r.letter, r.replay = letterOf(d.Letters, number), replayOf(d.Replays, number)
+	r.letter, r.replay = letterOf(d.DeadLetters, number), replayOf(d.Replays, number)
 	if begun := replayOf(d.Replays, number-1); begun != nil {
 		r.began, r.by = begun.At, begun.By
 	}

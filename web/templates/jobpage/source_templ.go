@@ -86,19 +86,19 @@ func sourceAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.Letter == job.LetterStored && doubt(v) != nil:
+		case j.DeadLetter == job.DeadLetterStored && doubt(v) != nil:
 			templ_7745c5c3_Err = answers(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v The dead letter is still there, and nothing says that the job ran. "+
 				"Before you replay it again, look for a copy in its queue at "+name+": with one, it would run twice.",
 				templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.Letter == job.LetterStored && refusedReplay(v) != "":
+		case j.DeadLetter == job.DeadLetterStored && refusedReplay(v) != "":
 			templ_7745c5c3_Err = answers(v, name+" did not take the replay", ", %v: %v. The dead letter is still there.", ago, refusedReplay(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.Letter == job.LetterStored:
+		case j.DeadLetter == job.DeadLetterStored:
 			if j.FinishedAt.IsZero() {
 				templ_7745c5c3_Err = answers(v, diedAt(j), "; "+name+" does not say when. Redrive saw it first %v. It will not run again unless you replay it.", ago).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
@@ -115,7 +115,7 @@ func sourceAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.Letter == job.LetterTrashed && newestAct(v) != nil && newestAct(v).State == source.NotTold:
+		case j.DeadLetter == job.DeadLetterTrashed && newestAct(v) != nil && newestAct(v).State == source.NotTold:
 			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -128,7 +128,7 @@ func sourceAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.Letter == job.LetterTrashed && newestAct(v) != nil && newestAct(v).State.Open():
+		case j.DeadLetter == job.DeadLetterTrashed && newestAct(v) != nil && newestAct(v).State.Open():
 			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -148,7 +148,7 @@ func sourceAnswer(v View) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-		case j.Letter == job.LetterTrashed && newestAct(v) != nil && newestAct(v).State == source.Unknown:
+		case j.DeadLetter == job.DeadLetterTrashed && newestAct(v) != nil && newestAct(v).State == source.Unknown:
 			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -161,7 +161,7 @@ func sourceAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case j.Letter == job.LetterTrashed:
+		case j.DeadLetter == job.DeadLetterTrashed:
 			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -257,7 +257,7 @@ func sourcePanel(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if m.Lies {
+			if m.Present {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs("in " + format.Visible(m.Place) + ", ")
 				if templ_7745c5c3_Err != nil {

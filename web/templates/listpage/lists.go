@@ -164,17 +164,17 @@ func follows(f filter.Filter, after string) bool {
 // DeadLetters is the page /dead-letters.
 type DeadLetters struct {
 	templates.Frame
-	Filter  filter.Filter // Queue, Type, Reason, Error
-	List    filter.LetterList
-	After   string
-	Refused []templates.Refused
-	Query   Query
-	Hits    map[int64]filter.Hit // of a search, by the job's own number
-	Letters templates.LetterUsage
-	Configs map[string]templates.QueueConfig
-	Groups  map[int64]failures.Group // to which the letters' jobs belong, by number
-	Slow    bool
-	Errors  map[string]string
+	Filter          filter.Filter // Queue, Type, Reason, Error
+	List            filter.DeadLetterList
+	After           string
+	Refused         []templates.Refused
+	Query           Query
+	Hits            map[int64]filter.Hit // of a search, by the job's own number
+	DeadLetterUsage templates.DeadLetterUsage
+	Configs         map[string]templates.QueueConfig
+	Groups          map[int64]failures.Group // to which the letters' jobs belong, by number
+	Slow            bool
+	Errors          map[string]string
 }
 
 // lettersBack is the page that a form returns to without scripts.
@@ -218,7 +218,7 @@ func letterHow(l job.DeadLetter) string {
 
 // letterJob is the job of a letter in the run that the letter is about: if the
 // job has moved on since, the server says so instead of acting on another run.
-func letterJob(l filter.LetterRow) job.Job {
+func letterJob(l filter.DeadLetterRow) job.Job {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
 	return j
@@ -239,10 +239,10 @@ func lettersFilter(v DeadLetters) filter.Filter {
 
 // first is the place of the first row's job.
 func (v DeadLetters) first() string {
-	if len(v.List.Letters) == 0 {
+	if len(v.List.DeadLetters) == 0 {
 		return ""
 	}
-	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.Letters[0].Job).String()
+	return filter.Filter{Status: job.StatusDeadLetter}.CursorOf(v.List.DeadLetters[0].Job).String()
 }
 
 // Trash is the page /trash: what people discarded, and can restore until it is
@@ -262,7 +262,7 @@ type Trash struct {
 
 // where is the status that a job had before it was discarded.
 func where(was history.Trashed) job.Status {
-	return job.Job{State: was.State, Letter: was.Letter}.Status()
+	return job.Job{State: was.State, DeadLetter: was.DeadLetter}.Status()
 }
 
 // chips leave the status out: every row of the page has it.

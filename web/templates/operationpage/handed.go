@@ -10,7 +10,7 @@ import (
 )
 
 // sourceWord names the source that has replayed jobs.
-func sourceWord(h operation.Handed) string {
+func sourceWord(h operation.SourceRuns) string {
 	if h.Source == "" {
 		return "their sources"
 	}
@@ -35,7 +35,7 @@ func (s Standing) reports() string {
 // handedVerdict is how a canary stands whose jobs a source has: all other runs have ended
 // without a failure.
 func (s Standing) handedVerdict() templates.Style {
-	c, h := s.Canary, s.Canary.Handed
+	c, h := s.Canary, s.Canary.SourceRuns
 	text := fmt.Sprintf("%d of %d handed to %s", h.AtSource, c.Done, sourceWord(h))
 	if reports := s.reports(); reports != "" {
 		text += "; " + strings.TrimSuffix(reports, ".")

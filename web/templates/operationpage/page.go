@@ -95,7 +95,7 @@ func rateWords(rate float64) string {
 }
 
 // outcomeParts are how the replays of an operation ended, and what sources have of them.
-func outcomeParts(o operation.Operation, h operation.Handed) []templates.MeterPart {
+func outcomeParts(o operation.Operation, h operation.SourceRuns) []templates.MeterPart {
 	all := []templates.MeterPart{
 		{Name: "succeeded", Class: "is-succeeded", Word: "succeeded", N: o.Succeeded},
 		{Name: "relapsed", Class: "is-failed", Word: "failed again", N: o.Relapsed},

@@ -944,7 +944,7 @@ func advice(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v.standing().canary() == canaryHanded {
-			templ_7745c5c3_Err = templates.Say(v.Now, " What is not back by %v counts as returned. Wait until then before you resume, or look there.", v.Progress.Canary.Handed.Until).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.Say(v.Now, " What is not back by %v counts as returned. Wait until then before you resume, or look there.", v.Progress.Canary.SourceRuns.Until).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1302,11 +1302,11 @@ func progressPanel(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.Meter(outcomeParts(o, v.Progress.Handed), o.Done, "meter thick").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.Meter(outcomeParts(o, v.Progress.SourceRuns), o.Done, "meter thick").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.Legend(outcomeParts(o, v.Progress.Handed)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.Legend(outcomeParts(o, v.Progress.SourceRuns)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -102,8 +102,8 @@ func rateRows(r operation.Rate) (all []int) {
 func canaryStyle(c operation.Canary) templates.Style {
 	of := strconv.FormatInt(c.Succeeded, 10) + " of " + strconv.FormatInt(c.Done, 10)
 	switch {
-	case c.Relapsed+c.Dropped == 0 && c.Handed.Returned > 0 && c.Handed.Returned == c.Unsettled():
-		of = strconv.FormatInt(c.Handed.Returned, 10) + " of " + strconv.FormatInt(c.Done, 10) + " not back"
+	case c.Relapsed+c.Dropped == 0 && c.SourceRuns.Returned > 0 && c.SourceRuns.Returned == c.Unsettled():
+		of = strconv.FormatInt(c.SourceRuns.Returned, 10) + " of " + strconv.FormatInt(c.Done, 10) + " not back"
 		return templates.Style{Class: "is-pending auto", Icon: "unknown", Word: of}
 	case c.Unsettled() == 0 && c.Relapsed+c.Dropped == 0 && c.Unknown > 0:
 		of = strconv.FormatInt(c.Unknown, 10) + " of " + strconv.FormatInt(c.Done, 10) + " unknown"
@@ -119,7 +119,7 @@ func canaryStyle(c operation.Canary) templates.Style {
 
 // canaryParts are how the jobs that went first ended.
 func canaryParts(c operation.Canary) []templates.MeterPart {
-	h := c.Handed
+	h := c.SourceRuns
 	parts := []templates.MeterPart{
 		{Name: "canary_succeeded", Class: "is-succeeded", Word: "succeeded", N: c.Succeeded},
 		{Name: "canary_relapsed", Class: "is-failed", Word: "failed again", N: c.Relapsed},

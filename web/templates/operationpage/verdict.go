@@ -32,13 +32,13 @@ const (
 type Standing struct {
 	operation.Operation
 	Canary operation.Canary
-	Handed operation.Handed // of all its replayed runs
-	Origin *source.Health   // that has them; nil: several have, or it is not attached
-	Pruned bool             // its items were removed, so that no more is known of its runs
+	Handed operation.SourceRuns // of all its replayed runs
+	Origin *source.Health       // that has them; nil: several have, or it is not attached
+	Pruned bool                 // its items were removed, so that no more is known of its runs
 }
 
 func (v View) standing() Standing {
-	return Standing{v.Operation, v.Progress.Canary, v.Progress.Handed, v.Origin, v.Progress.Pruned}
+	return Standing{v.Operation, v.Progress.Canary, v.Progress.SourceRuns, v.Origin, v.Progress.Pruned}
 }
 
 // again is after how many seconds the page is drawn again, because it changes with the time
@@ -48,7 +48,7 @@ func (v View) again() string {
 	switch {
 	case working(v.Operation):
 		return "1"
-	case !v.Progress.Handed.Until.IsZero() || !v.Progress.Canary.Handed.Until.IsZero():
+	case !v.Progress.SourceRuns.Until.IsZero() || !v.Progress.Canary.SourceRuns.Until.IsZero():
 		return "10"
 	}
 
@@ -57,7 +57,7 @@ func (v View) again() string {
 
 func (s Standing) canary() canary {
 	released := s.ResumedAt.After(s.CanaryAt)
-	c, h := s.Canary, s.Canary.Handed
+	c, h := s.Canary, s.Canary.SourceRuns
 	switch {
 	case s.State != operation.Paused || s.CanaryAt.IsZero() || released:
 		return noCanary
@@ -94,7 +94,7 @@ func (s Standing) Badge() templates.Style {
 // mayResumePassed reports whether the operation can go on with the causes that passed: the
 // canary is over, and failed for others.
 func (s Standing) mayResumePassed() bool {
-	over := s.Canary.Unsettled() <= s.Canary.Handed.Returned
+	over := s.Canary.Unsettled() <= s.Canary.SourceRuns.Returned
 	return s.canary() == canaryFailed && over && s.Causes > 0 && len(s.Canary.Passed()) > 0
 }
 
@@ -126,7 +126,7 @@ func (s Standing) Verdict() templates.Style {
 		return s.handedVerdict()
 	case canary == canaryUnknown:
 		return s.unknownVerdict()
-	case canary == canaryFailed && c.Handed.AtSource+c.Unknown > 0: // of which some may have succeeded
+	case canary == canaryFailed && c.SourceRuns.AtSource+c.Unknown > 0: // of which some may have succeeded
 		return say("is-dead", "failed", "Canary failed: %d of %d failed again.", c.Relapsed+c.Dropped, c.Done)
 	case canary == canaryRuns:
 		return say("is-active", "active", "The canary is running: %d of %d jobs finished.", c.Done-c.Unsettled(), c.Done)
@@ -159,9 +159,9 @@ func (s Standing) Brief() string {
 	case canary == canaryRuns:
 		return fmt.Sprintf("canary: %d of %d finished", c.Done-c.Unsettled(), c.Done)
 	case canary == canaryHanded:
-		return fmt.Sprintf("canary: %d of %d handed over", c.Handed.AtSource, c.Done)
+		return fmt.Sprintf("canary: %d of %d handed over", c.SourceRuns.AtSource, c.Done)
 	case canary == canaryReturned:
-		return fmt.Sprintf("canary: %d of %d not back", c.Handed.Returned, c.Done)
+		return fmt.Sprintf("canary: %d of %d not back", c.SourceRuns.Returned, c.Done)
 	case canary == canaryUnknown:
 		return fmt.Sprintf("canary: %d of %d unknown", c.Unknown, c.Done)
 	case canary != noCanary:
@@ -203,7 +203,7 @@ func (s Standing) Advice() string {
 	case canary == canaryRuns:
 		return "Wait for the others before you resume."
 	case canary == canaryReturned:
-		return "Look at " + sourceWord(s.Canary.Handed) + " whether they ran. Resume to " + string(o.Kind) + " the " + rest + "."
+		return "Look at " + sourceWord(s.Canary.SourceRuns) + " whether they ran. Resume to " + string(o.Kind) + " the " + rest + "."
 	case canary == canaryUnknown:
 		return "Copies may be in its queue: look there first. Resume then replays the " + rest + "."
 	case canary == canaryPassed:

@@ -251,7 +251,7 @@ type load struct {
 }
 
 // loads draws a herd without jitter and with it.
-func loads(p retry.Policy, h retry.Herd) []load {
+func loads(p retry.Policy, h retry.Simulation) []load {
 	most, buckets := max(h.Together.Peak, h.Spread.Peak, 1), bucketsOf(h)
 	together := loadOf("is-dead", "No jitter", h.Together, buckets, most)
 
@@ -266,7 +266,7 @@ func loads(p retry.Policy, h retry.Herd) []load {
 }
 
 // bucketsOf is how many stretches of time a herd fills.
-func bucketsOf(h retry.Herd) int {
+func bucketsOf(h retry.Simulation) int {
 	return max(minBuckets, len(h.Together.Buckets), len(h.Spread.Buckets))
 }
 
@@ -295,7 +295,7 @@ type herdTick struct{ x, class, word string }
 
 // herdTicks are a few round times below a herd. None is where it would be cut off
 // or touch the first word.
-func herdTicks(h retry.Herd) []herdTick {
+func herdTicks(h retry.Simulation) []herdTick {
 	length := time.Duration(bucketsOf(h)) * h.Bucket
 
 	all := []herdTick{{"0%", "", "failure"}}
@@ -311,7 +311,7 @@ func herdTicks(h retry.Herd) []herdTick {
 }
 
 // herdNote says what the herd is, and how far it was followed.
-func herdNote(h retry.Herd) string {
+func herdNote(h retry.Simulation) string {
 	note := format.Number(h.Jobs) + " jobs fail in the same second and keep failing: retries per second"
 	if h.Cut {
 		note += ", of the first " + format.Number(h.Retries) + " retries"

@@ -26,14 +26,14 @@ import (
 // them in full, as it is or with changes that the user is thinking about.
 type View struct {
 	templates.Frame
-	InUse    []Entry // the default first
-	Presets  []Entry
-	From     Entry             // which one the form starts from
-	Form     map[string]string // by parameter: what stands in the form
-	Errors   map[string]string // by parameter: what is wrong with it; then no policy is shown
-	Policy   retry.Policy      // the one that is shown
-	Herd     retry.Herd        // of Policy
-	FromHerd retry.Herd        // of From, where Policy is another one
+	InUse          []Entry // the default first
+	Presets        []Entry
+	From           Entry             // which one the form starts from
+	Form           map[string]string // by parameter: what stands in the form
+	Errors         map[string]string // by parameter: what is wrong with it; then no policy is shown
+	Policy         retry.Policy      // the one that is shown
+	Simulation     retry.Simulation  // of Policy
+	FromSimulation retry.Simulation  // of From, where Policy is another one
 }
 
 // Entry is a policy with the name under which it can be asked for:
@@ -106,7 +106,7 @@ func (e Entry) line() format.Calculation {
 // figures that matter most in an outage.
 func (v View) against() string {
 	return fmt.Sprintf("Compared with %s: the peak %s, and the time to death %s.", v.From.title(),
-		moved(ownPeak(v.FromHerd, v.From.Policy), ownPeak(v.Herd, v.Policy)), v.deathMoved())
+		moved(ownPeak(v.FromSimulation, v.From.Policy), ownPeak(v.Simulation, v.Policy)), v.deathMoved())
 }
 
 // moved says how a peak changes.
@@ -136,12 +136,12 @@ func (v View) deathMoved() string {
 func (v View) summary() string {
 	wait, _ := format.TimeToDeath(v.Policy, 0)
 	return fmt.Sprintf("%s, %s of waiting on average, at most %s retries per second of %s jobs.",
-		format.UpperFirst(format.Attempts(v.Policy)), wait, format.Number(ownPeak(v.Herd, v.Policy)), format.Number(v.Herd.Jobs))
+		format.UpperFirst(format.Attempts(v.Policy)), wait, format.Number(ownPeak(v.Simulation, v.Policy)), format.Number(v.Simulation.Jobs))
 }
 
 // ownPeak is the peak of the policy as it is, with its own jitter or none. A herd
 // holds both, so that the page can show what jitter is good for.
-func ownPeak(h retry.Herd, p retry.Policy) int {
+func ownPeak(h retry.Simulation, p retry.Policy) int {
 	if p.Jitter.On() {
 		return h.Spread.Peak
 	}

@@ -653,8 +653,8 @@ func policyResult(v View) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Herd.Retries > 0 {
-			templ_7745c5c3_Err = herdPanel(v.Policy, v.Herd).Render(ctx, templ_7745c5c3_Buffer)
+		if v.Simulation.Retries > 0 {
+			templ_7745c5c3_Err = simulationPanel(v.Policy, v.Simulation).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1489,7 +1489,7 @@ func delayTable(p retry.Policy) templ.Component {
 	})
 }
 
-func herdPanel(p retry.Policy, h retry.Herd) templ.Component {
+func simulationPanel(p retry.Policy, h retry.Simulation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

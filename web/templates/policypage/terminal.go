@@ -15,7 +15,7 @@ import (
 
 // Write writes what the page of policies says about one of them, for a
 // terminal.
-func Write(w io.Writer, e Entry, h retry.Herd) error {
+func Write(w io.Writer, e Entry, h retry.Simulation) error {
 	var b bytes.Buffer
 	p := e.Policy
 	fmt.Fprintf(&b, "%s\n%s\n\n", e.title(), e.about())
@@ -69,7 +69,7 @@ func writeDelays(b *bytes.Buffer, p retry.Policy) {
 }
 
 // herdSentence is the herd without its picture.
-func herdSentence(p retry.Policy, h retry.Herd) string {
+func herdSentence(p retry.Policy, h retry.Simulation) string {
 	s := fmt.Sprintf("%s jobs that fail together make at most %s retries in one second",
 		format.Number(h.Jobs), format.Number(ownPeak(h, p)))
 	if h.Cut {

@@ -14,7 +14,7 @@ import (
 // what will be removed next.
 type Retention struct {
 	templates.Frame
-	templates.LetterUsage
+	templates.DeadLetterUsage
 	Removals []retention.Removal
 }
 
@@ -38,7 +38,7 @@ func kindName(k retention.Kind) string {
 		return "Discarded by policy"
 	case retention.DeadLetters:
 		return "Dead letters"
-	case retention.Excess:
+	case retention.OverCount:
 		return "Dead letters above the maximum"
 	case retention.Trash:
 		return "Trash"
@@ -62,7 +62,7 @@ func (v Retention) kinds() []kind {
 			}
 		}
 
-		if o.Kind != retention.Excess || v.Limits.Count > 0 || k.removed > 0 {
+		if o.Kind != retention.OverCount || v.Limits.Count > 0 || k.removed > 0 {
 			all = append(all, k)
 		}
 	}
@@ -75,7 +75,7 @@ func (v Retention) kept(k retention.Kind) string {
 	switch {
 	case k == retention.Trash:
 		return keptFor(v.Limits.Trash)
-	case k == retention.Excess && v.Limits.Count > 0:
+	case k == retention.OverCount && v.Limits.Count > 0:
 		return "up to " + format.Number(v.Limits.Count)
 	}
 
