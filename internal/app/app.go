@@ -488,7 +488,7 @@ func (a *App) inBackground(name string, run func(context.Context)) {
 // dead letters, opens error groups and makes failures searchable. Each of them
 // tries again after an error, so none of them can end the app.
 func (a *App) startBackground(context.Context) error {
-	a.inBackground("pruner", newPruner(a.store, a.Config.Retention, a.Log).run)
+	a.inBackground("pruner", newPruner(a.store.Sweep, a.Config.Retention, a.Log).run)
 	a.inBackground("error groups", func(ctx context.Context) { everyMinute(ctx, a.reopenGroups) })
 	a.inBackground("search index", a.search.run)
 	a.inBackground("notices", a.watchNotices)

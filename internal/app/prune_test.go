@@ -16,12 +16,13 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/sweep"
 	"redrive/test/rig"
 )
 
 // flaky is a store whose first sweeps fail, or its first counts of dead letters.
 type flaky struct {
-	*store.Store
+	*sweep.Sweeper
 	failures    int
 	uncounted   int
 	untimed     int           // looks at the clock
@@ -36,21 +37,21 @@ func (f *flaky) Prune(ctx context.Context, now time.Time, l retention.Limits) (r
 	if f.failures--; f.failures >= 0 {
 		return retention.Pruned{}, errors.New("the disk is full")
 	}
-	return f.Store.Prune(ctx, now, l)
+	return f.Sweeper.Prune(ctx, now, l)
 }
 
 func (f *flaky) DeadLetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
 	if f.uncounted--; f.uncounted >= 0 {
 		return retention.Usage{}, errors.New("the disk is gone")
 	}
-	return f.Store.DeadLetterUsage(ctx, now)
+	return f.Sweeper.DeadLetterUsage(ctx, now)
 }
 
 func (f *flaky) Clock(ctx context.Context) (retention.Clock, error) {
 	if f.untimed--; f.untimed >= 0 {
 		return retention.Clock{}, errors.New("the disk is away")
 	}
-	return f.Store.Clock(ctx)
+	return f.Sweeper.Clock(ctx)
 }
 
 // storeOptions are those of an empty database that days pass by. Nothing happens to its
@@ -83,7 +84,7 @@ func pruning(t *testing.T, r retention.Limits, faults flaky, log *rig.Transcript
 		bury(t, s, 1)
 		time.Sleep(time.Second)
 	}
-	faults.Store = s
+	faults.Sweeper = s.Sweep
 	if faults.ahead == nil {
 		faults.ahead = new(atomic.Int64)
 	}
@@ -99,7 +100,7 @@ func pruning(t *testing.T, r retention.Limits, faults flaky, log *rig.Transcript
 	synctest.Wait()
 	return s, func() int64 {
 		synctest.Wait()
-		fill, err := s.DeadLetterUsage(t.Context(), time.Now())
+		fill, err := s.Sweep.DeadLetterUsage(t.Context(), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +174,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 		if n := open(); n != 305 || said(announced) != 1 || said(removed) != 0 || !strings.Contains(log.String(), "jobs=300 dead_letters=305") {
 			t.Errorf("a minute after the flood %d letters are left, and the log says\n%s", n, log.String())
 		}
-		if soon := s.Retention().Of(retention.OverCount).Soon; soon != 300 {
+		if soon := s.Sweep.Retention().Of(retention.OverCount).Soon; soon != 300 {
 			t.Errorf("the forecast announces %d, want 300", soon)
 		}
 		bury(t, s, 50)
@@ -182,7 +183,7 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 			t.Errorf("two minutes after the flood %d letters are left, and the log says\n%s", n, log.String())
 		}
 		time.Sleep(time.Minute)
-		if n := open(); n != 5 || said(announced) != 2 || said(removed) != 2 || s.Retention().Of(retention.OverCount).Soon != 0 {
+		if n := open(); n != 5 || said(announced) != 2 || said(removed) != 2 || s.Sweep.Retention().Of(retention.OverCount).Soon != 0 {
 			t.Errorf("at last %d letters are left, and the log says\n%s", n, log.String())
 		}
 	})
@@ -335,7 +336,7 @@ func TestPruner_AClockThatMovesForwardRemovesNothing(t *testing.T) {
 		if n := open(); n != 5 {
 			t.Errorf("%d are left, want all", n)
 		}
-		if clock := s.Retention().Clock; !clock.Held() || clock.Ahead != 366*24*time.Hour {
+		if clock := s.Sweep.Retention().Clock; !clock.Held() || clock.Ahead != 366*24*time.Hour {
 			t.Errorf("the page says %+v", clock)
 		}
 		const warning = `level=WARN msg="The clock of this machine moved forward, so retention removes nothing for now.`
@@ -344,7 +345,7 @@ func TestPruner_AClockThatMovesForwardRemovesNothing(t *testing.T) {
 		}
 		ahead.Store(0)
 		time.Sleep(2 * 24 * time.Hour)
-		if n := open(); n != 5 || s.Retention().Clock.Held() || strings.Count(log.String(), "Retention goes on by the clock of this machine.") != 1 {
+		if n := open(); n != 5 || s.Sweep.Retention().Clock.Held() || strings.Count(log.String(), "Retention goes on by the clock of this machine.") != 1 {
 			t.Errorf("with the right clock %d are left; the log says\n%s", n, log.String())
 		}
 	})
@@ -420,7 +421,7 @@ func TestPruner_AStartWithAWrongClockRemovesNothing(t *testing.T) {
 		left := func() int64 { return s.Snapshot().Depths[job.StatusDeadLetter] }
 		restart := func(lasts time.Duration) retention.Clock {
 			ctx, cancel := context.WithCancel(t.Context())
-			p := newPruner(s, limits, slog.New(slog.NewTextHandler(&log, nil)))
+			p := newPruner(s.Sweep, limits, slog.New(slog.NewTextHandler(&log, nil)))
 			p.wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 			done := make(chan struct{})
 			go func() {

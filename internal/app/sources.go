@@ -64,7 +64,7 @@ func OpenSource(ctx context.Context, p *preset.Preset, url, work string, s prese
 
 // startSources begins to mirror the sources, and to carry out what people ask of them.
 func (a *App) startSources(context.Context) error {
-	a.sources.Start(a.store, a.store.Sources, a.store.Sources)
+	a.sources.Start(a.store.Mirror, a.store.Sources, a.store.Sources)
 	a.onClose("sources", a.sources.Close)
 	return nil
 }

@@ -264,7 +264,7 @@ func (l *again) process(c *crash) *poll.Sources {
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.sources = now
 	l.now.Store(now)
-	m := mortal{l.store, l.store.Sources, c}
+	m := mortal{l.store.Mirror, l.store.Sources, c}
 	now.Start(m, m, m)
 	return now
 }

@@ -259,7 +259,7 @@ func TestSources_ASlowOneIsAskedSeldomAndDisturbsNobody(t *testing.T) {
 					{Name: "slow", Preset: preset.All()["sidekiq"], Every: time.Second, Open: slow.open},
 					{Name: "quick", Preset: preset.All()["sidekiq"], Every: time.Second, Open: quick.open},
 				}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
-				all.Start(l.store, l.store.Sources, l.store.Sources)
+				all.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 				time.Sleep(20 * time.Minute)
 				if n := slow.tries(); n < c.least || n > c.most {
 					t.Errorf("the slow source was asked %d times", n)

@@ -18,6 +18,7 @@ import (
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 	"redrive/internal/store"
+	"redrive/internal/store/mirror"
 	"redrive/internal/store/sources"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
@@ -70,18 +71,18 @@ func (c *crash) set(dead bool) {
 
 // mortal are the store and the ledger of a process that can end.
 type mortal struct {
-	*store.Store
+	*mirror.Mirror
 	*sources.Projection
 	crash *crash
 }
 
-func (m mortal) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (n int, err error) {
-	err = m.crash.do(func() (err error) { n, err = m.Store.Mirror(ctx, now, name, records); return err })
+func (m mortal) Update(ctx context.Context, now time.Time, name string, records []source.Record) (n int, err error) {
+	err = m.crash.do(func() (err error) { n, err = m.Mirror.Update(ctx, now, name, records); return err })
 	return n, err
 }
 
 func (m mortal) SettleActs(ctx context.Context, now time.Time, results []source.Result) error {
-	return m.crash.do(func() error { return m.Store.SettleActs(ctx, now, results) })
+	return m.crash.do(func() error { return m.Mirror.SettleActs(ctx, now, results) })
 }
 
 func (m mortal) Take(ctx context.Context, name string, most int) (acts []source.Act, err error) {
@@ -242,7 +243,7 @@ func (l *life) process(c *crash) *poll.Sources {
 		Open: l.open,
 	}}, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.now.Store(now)
-	m := mortal{l.store, l.store.Sources, c}
+	m := mortal{l.store.Mirror, l.store.Sources, c}
 	now.Start(m, m, m)
 	time.Sleep(10*time.Second + time.Second/2)
 	return now

@@ -230,7 +230,7 @@ func TestSource_WhatItSaysOfItselfIsCutAndHidden(t *testing.T) {
 			Open: func(context.Context) (source.Origin, error) { return talkative{l.queue, says, long}, nil },
 		}}, func(text string) string { return strings.ReplaceAll(text, "hunter2", "•••") }, slog.New(slog.DiscardHandler))
 		l.now.Store(sources)
-		sources.Start(l.store, l.store.Sources, l.store.Sources)
+		sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(30 * time.Second)
 		_, err := l.store.Replay(t.Context(), time.Now(), l.jobs()["charge k1"].ID, 1, ana)
@@ -268,7 +268,7 @@ func TestSource_APanicOfThisSideIsAnErrorOfThatSource(t *testing.T) {
 				l := newLife(t, true)
 				defer func() { check(t, l.store.Close()) }()
 				l.queue.crash = &crash{}
-				kept := &picky{Store: l.store}
+				kept := &picky{Store: l.store.Mirror}
 				kept.refuse(c.refuses...)
 				var log bytes.Buffer
 				sources := poll.New([]poll.Attached{{

@@ -42,7 +42,7 @@ import (
 
 // Store keeps the mirror.
 type Store interface {
-	Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error)
+	Update(ctx context.Context, now time.Time, name string, records []source.Record) (int, error)
 	Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error)
 	SettleActs(ctx context.Context, now time.Time, results []source.Result) error
 	Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error)

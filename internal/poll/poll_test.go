@@ -23,6 +23,7 @@ import (
 	"redrive/internal/source/preset"
 	"redrive/internal/source/sqlsource"
 	"redrive/internal/store"
+	"redrive/internal/store/mirror"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
 )
@@ -98,7 +99,7 @@ func benchOf(t *testing.T, path string, db *sql.DB, name string, s preset.Settin
 			}
 		}
 	})
-	b.sources.Start(b.store, b.store.Sources, b.store.Sources)
+	b.sources.Start(b.store.Mirror, b.store.Sources, b.store.Sources)
 	t.Cleanup(b.sources.Close)
 	return b
 }
@@ -151,13 +152,13 @@ func TestSources_MirrorWhatLiesDead(t *testing.T) {
 
 // counted is a store that counts the records that it is given.
 type counted struct {
-	*store.Store
+	*mirror.Mirror
 	records atomic.Int64
 }
 
-func (c *counted) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
+func (c *counted) Update(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
 	c.records.Add(int64(len(records)))
-	return c.Store.Mirror(ctx, now, name, records)
+	return c.Mirror.Update(ctx, now, name, records)
 }
 
 // Looks at a source of which nothing is new leave the store alone.
@@ -165,7 +166,7 @@ func TestSources_AQuietTableGivesTheStoreNothing(t *testing.T) {
 	b := newBench(t)
 	b.until("all are read", func() bool { return b.sources.Health()[0].Ready })
 	b.sources.Close()
-	c := &counted{Store: b.store}
+	c := &counted{Mirror: b.store.Mirror}
 	b.attach(b.path, preset.All()["laravel"])
 	b.sources.Start(c, b.store.Sources, b.store.Sources)
 	t.Cleanup(b.sources.Close)
@@ -299,7 +300,7 @@ func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {
 	}
 	mirror := func(want int, records ...source.Record) {
 		t.Helper()
-		n, err := s.Mirror(t.Context(), time.Now(), "shop", records)
+		n, err := s.Mirror.Update(t.Context(), time.Now(), "shop", records)
 		check(t, err)
 		if n != want {
 			t.Errorf("%d records are news, not %d", n, want)

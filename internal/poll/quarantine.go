@@ -320,7 +320,7 @@ func (a *attached) keep(ctx context.Context, now time.Time, unseen []source.Reco
 		}
 	}()
 
-	return a.store.Mirror(ctx, now, a.Name, unseen)
+	return a.store.Update(ctx, now, a.Name, unseen)
 }
 
 // affectsAll reports whether an error of the store would refuse any other record as well.

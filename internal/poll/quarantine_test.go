@@ -79,7 +79,7 @@ type picky struct {
 	calls   int
 }
 
-func (p *picky) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
+func (p *picky) Update(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
 	p.mu.Lock()
 	p.calls++
 	refused := slices.ContainsFunc(records, func(r source.Record) bool { return p.refuses[r.Key] })
@@ -90,7 +90,7 @@ func (p *picky) Mirror(ctx context.Context, now time.Time, name string, records 
 	if refused {
 		return 0, errors.New("CHECK constraint failed")
 	}
-	return p.Store.Mirror(ctx, now, name, records)
+	return p.Store.Update(ctx, now, name, records)
 }
 
 func (p *picky) refuse(keys ...string) {
@@ -152,7 +152,7 @@ func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
 		for i := range 50 {
 			c.keys = append(c.keys, fmt.Sprintf("k-%02d", i))
 		}
-		store := &picky{Store: l.store}
+		store := &picky{Store: l.store.Mirror}
 		store.refuse("k-07", "k-31")
 		sources := l.attached(c)
 		sources.Start(store, l.store.Sources, l.store.Sources)
@@ -211,7 +211,7 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 		change("even", func(r *source.Record) { r.Lineage = "\x00\xfe" })
 		p := &paged{queue: l.queue, pages: 1, before: func(int) {}}
 		p.page = func(int) source.Page { return source.Page{Records: slices.Collect(maps.Values(records))} }
-		store := &picky{Store: l.store, panics: true}
+		store := &picky{Store: l.store.Mirror, panics: true}
 		store.refuse("panic")
 		sources := l.attached(p)
 		sources.Start(store, l.store.Sources, l.store.Sources)
@@ -267,7 +267,7 @@ func TestSource_ItsQuarantineIsBounded(t *testing.T) {
 			c.refuses = append(c.refuses, source.Refusal{Key: fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1200)), Why: strings.Repeat("y", 600)})
 		}
 		sources := l.attached(c)
-		sources.Start(l.store, l.store.Sources, l.store.Sources)
+		sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(3 * time.Second)
 		h := sources.Health()[0]
@@ -356,7 +356,7 @@ func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
 		p := &paged{queue: l.queue, pages: 4, before: func(int) {}}
 		p.page = func(n int) source.Page { return refusals(p.pages-n, many) }
 		sources := l.attached(p)
-		sources.Start(l.store, l.store.Sources, l.store.Sources)
+		sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(6 * time.Second)
 
@@ -386,7 +386,7 @@ func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
 			keys = append(keys, fmt.Sprintf("k-%02d", i))
 		}
 		c.keys = keys
-		store := &picky{Store: l.store}
+		store := &picky{Store: l.store.Mirror}
 		store.refuse(keys...)
 		calls := func() int {
 			store.mu.Lock()
@@ -419,7 +419,7 @@ type weighing struct {
 	steps []int
 }
 
-func (w *weighing) Mirror(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
+func (w *weighing) Update(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
 	bytes := 0
 	for i := range records {
 		bytes += len(records[i].Payload)
@@ -427,7 +427,7 @@ func (w *weighing) Mirror(ctx context.Context, now time.Time, name string, recor
 	w.mu.Lock()
 	w.steps = append(w.steps, bytes)
 	w.mu.Unlock()
-	return w.Store.Mirror(ctx, now, name, records)
+	return w.Store.Update(ctx, now, name, records)
 }
 
 // heavy is a system whose records have payloads of 1.5 MB.
@@ -450,7 +450,7 @@ func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
 		for i := range 4 {
 			l.queue.die(fmt.Sprint("more", i), "1")
 		}
-		kept := &weighing{Store: l.store}
+		kept := &weighing{Store: l.store.Mirror}
 		sources := l.attached(heavy{l.queue})
 		sources.Start(kept, l.store.Sources, l.store.Sources)
 		time.Sleep(3 * time.Second)
@@ -464,7 +464,7 @@ func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
 // full is a store without room.
 type full struct{ poll.Store }
 
-func (full) Mirror(context.Context, time.Time, string, []source.Record) (int, error) {
+func (full) Update(context.Context, time.Time, string, []source.Record) (int, error) {
 	return 0, fmt.Errorf("mirror: %w", fault.ErrStorageFull)
 }
 
@@ -474,7 +474,7 @@ func TestSource_AFaultOfThisSideIsNotTheSources(t *testing.T) {
 		l := newLife(t, true)
 		defer func() { check(t, l.store.Close()) }()
 		sources := l.attached(&crowd{queue: l.queue, keys: []string{"a", "b"}})
-		sources.Start(full{l.store}, l.store.Sources, l.store.Sources)
+		sources.Start(full{l.store.Mirror}, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(time.Minute)
 		h := sources.Health()[0]
@@ -494,7 +494,7 @@ func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
 		g := &guest{queue: l.queue}
 		l.open = func(context.Context) (source.Origin, error) { return g, nil }
 		sources := l.attached(g)
-		sources.Start(l.store, l.store.Sources, l.store.Sources)
+		sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(65 * time.Second) // between two looks
 		h := sources.Health()[0]
@@ -588,7 +588,7 @@ func TestSource_OfTwoRecordsOfOneKeyOnTwoPagesTheFirstIsShown(t *testing.T) {
 			}
 		}
 		sources := l.attached(sharing{p})
-		sources.Start(l.store, l.store.Sources, l.store.Sources)
+		sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(15 * time.Second)
 

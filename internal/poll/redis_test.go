@@ -58,7 +58,7 @@ func newBenchOf(t *testing.T, p *preset.Preset, open func(context.Context) (sour
 			}
 		}
 	})
-	b.sources.Start(b.store, b.store.Sources, b.store.Sources)
+	b.sources.Start(b.store.Mirror, b.store.Sources, b.store.Sources)
 	t.Cleanup(b.sources.Close)
 	return b
 }

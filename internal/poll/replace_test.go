@@ -161,7 +161,7 @@ func TestReplace_OnlyTheNextOneWaitsForASourceThatEnds(t *testing.T) {
 				p := &patient{l.queue, make(chan struct{})}
 				sources := poll.New(l.named(d, p, "1", "shop"), func(s string) string { return s }, slog.New(slog.DiscardHandler))
 				l.now.Store(sources)
-				sources.Start(l.store, l.store.Sources, l.store.Sources)
+				sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 				defer sources.Close()
 				time.Sleep(10*time.Second + time.Second/2)
 				l.replay("k0")
@@ -223,7 +223,7 @@ func TestReplace_StartsNothingThatDoesNotWork(t *testing.T) {
 		l.now.Store(sources)
 		sources.Replace(l.named(d, l.queue, "2", "b"))
 		is("before the start", "b", 0, 0)
-		sources.Start(l.store, l.store.Sources, l.store.Sources)
+		sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 		is("after the start", "b", 1, 0)
 		sources.Close()
 		is("after the end", "b", 1, 1)
@@ -286,7 +286,7 @@ func TestReplace_BesideEverythingElse(t *testing.T) {
 			}
 		}
 	})
-	sources.Start(l.store, l.store.Sources, l.store.Sources)
+	sources.Start(l.store.Mirror, l.store.Sources, l.store.Sources)
 	changing.Wait()
 	changing.Go(func() { sources.Replace(l.named(d, l.queue, "last", "a", "b", "c")) })
 	sources.Close()

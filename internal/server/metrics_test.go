@@ -128,7 +128,7 @@ func named(text string) []string {
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	names, h := map[string]bool{}, start(t)
-	if _, err := h.store.Forecast(t.Context(), time.Now(), retention.Limits{}); err != nil { // as the pruner does at the start
+	if _, err := h.store.Sweep.Forecast(t.Context(), time.Now(), retention.Limits{}); err != nil { // as the pruner does at the start
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(scrape(h)) {

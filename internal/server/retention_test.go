@@ -21,10 +21,10 @@ func swept(t *testing.T) (h *house, completed, cancelled string) {
 	h.dead()
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour, retention.Cancelled: time.Hour, retention.DeadLetters: 24 * time.Hour}}
 	now := time.Now().Add(2 * time.Hour)
-	if _, err := h.store.Prune(t.Context(), now, limits); err != nil {
+	if _, err := h.store.Sweep.Prune(t.Context(), now, limits); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.store.Forecast(t.Context(), now, limits); err != nil {
+	if _, err := h.store.Sweep.Forecast(t.Context(), now, limits); err != nil {
 		t.Fatal(err)
 	}
 	return h, completed, cancelled
@@ -94,7 +94,7 @@ func TestRetention_AnnouncesDeadLettersThatAreTooMany(t *testing.T) {
 	for range 5 {
 		h.dead()
 	}
-	if _, err := h.store.Forecast(t.Context(), time.Now(), retention.Limits{Count: 2}); err != nil {
+	if _, err := h.store.Sweep.Forecast(t.Context(), time.Now(), retention.Limits{Count: 2}); err != nil {
 		t.Fatal(err)
 	}
 	const words = "3 dead letters will be removed by the next sweep."

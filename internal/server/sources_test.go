@@ -15,7 +15,7 @@ import (
 // mirror takes records of a source over, and returns the first of its jobs.
 func (h *house) mirror(name string, records ...source.Record) job.Job {
 	h.t.Helper()
-	if _, err := h.store.Mirror(h.t.Context(), time.Now(), name, records); err != nil {
+	if _, err := h.store.Mirror.Update(h.t.Context(), time.Now(), name, records); err != nil {
 		h.t.Fatal(err)
 	}
 	list, err := h.store.Jobs(h.t.Context(), filter.Filter{Source: name}, filter.Cursor{}, 1)
@@ -144,7 +144,7 @@ func TestSource_AnUnknownReplayIsUnknownInTheAPI(t *testing.T) {
 		t.Fatalf("%d acts, %v", len(acts), err)
 	}
 	why := "a copy may be in its queue"
-	err = h.store.SettleActs(t.Context(), time.Now(), []source.Result{{ID: acts[0].ID, State: source.Unknown, Why: why}})
+	err = h.store.Mirror.SettleActs(t.Context(), time.Now(), []source.Result{{ID: acts[0].ID, State: source.Unknown, Why: why}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/store/core"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -41,7 +42,7 @@ func (s *Store) act(
 			return job.Job{}, err
 		}
 
-		e.Before, e.After = describe(from)+e.Before, describe(to)+e.After
+		e.Before, e.After = core.Describe(from)+e.Before, core.Describe(to)+e.After
 
 		return to, s.Accounts.Log(t, e)
 	})
@@ -50,24 +51,6 @@ func (s *Store) act(
 // about is the beginning of the entry of the audit log about one job.
 func about(id, action string, now time.Time, by audit.Actor) audit.Entry {
 	return audit.Entry{At: now, Actor: by, Action: action, Subject: id, Count: 1}
-}
-
-// describe says in a few words what state a job is in, and which source it belongs to.
-func describe(j job.Job) string {
-	text := fmt.Sprintf("%s, run %d", j.Status(), j.Run)
-	if source := j.Source; source != "" {
-		text += ", source " + source
-	}
-
-	return text
-}
-
-// change runs a statement that changes the job and returns it as it is then.
-func (s *Store) change(t *db.Tx, j job.Job, update string, args ...any) (job.Job, error) {
-	if err := t.ExecExactly(1, update, args...); err != nil {
-		return job.Job{}, fmt.Errorf("change job %s: %w", j.ID, err)
-	}
-	return s.policies.ByID(t, j.ID)
 }
 
 // refuse is the *job.Conflict of a job that an act does not fit.
@@ -116,7 +99,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 		}
 
 		if from.State == job.Active {
-			err := rows.AddAttempt(t, &s.in(t).attempts, from.Seq, job.Attempt{
+			err := s.core.AddAttempt(t, from.Seq, job.Attempt{
 				Run: from.Run, Execution: from.Execution, Worker: from.Worker, StartedAt: from.StartedAt,
 				FinishedAt: now, Outcome: job.CancelledBy, DecidedBy: "manual:" + audit.Name(by.Name),
 			})
@@ -125,10 +108,10 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 			}
 		}
 
-		to, err := s.change(t, from, update, from.Seq, string(retry.Manual), db.Micros(now))
+		to, err := s.core.Change(t, from, update, from.Seq, string(retry.Manual), db.Micros(now))
 		if err == nil {
-			s.in(t).ended(&from, operation.RunDropped, now)
-			s.moved(t, &from, &to, job.Totals{})
+			s.core.End(t, &from, operation.RunDropped, now)
+			s.core.Move(t, &from, &to, job.Totals{})
 		}
 
 		return to, err
@@ -160,9 +143,9 @@ func (s *Store) Reschedule(ctx context.Context, now time.Time, id string, run in
 			return refuse(from, "the job expires at %s; at %s it could no longer run", wire.FormatTime(from.ExpiresAt), wire.FormatTime(at))
 		}
 
-		to, err := s.change(t, from, update, from.Seq, db.Micros(at))
+		to, err := s.core.Change(t, from, update, from.Seq, db.Micros(at))
 		if err == nil {
-			s.moved(t, &from, &to, job.Totals{})
+			s.core.Move(t, &from, &to, job.Totals{})
 		}
 
 		e.Before, e.After = notBefore(from), notBefore(to)
@@ -206,9 +189,9 @@ func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error
 		return job.Job{}, err
 	}
 
-	to, err := s.change(t, from, update, from.Seq)
+	to, err := s.core.Change(t, from, update, from.Seq)
 	if err == nil {
-		s.moved(t, &from, &to, job.Totals{})
+		s.core.Move(t, &from, &to, job.Totals{})
 	}
 
 	return to, err
@@ -244,7 +227,7 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 			}
 		}
 
-		changed, err := s.rework(t, from, change)
+		changed, err := s.core.Edit(t, from, change)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -284,7 +267,7 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *projection.Ask) 
 		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source)
 	}
 
-	return s.refusesWish(from, source.Request{
+	return s.checkRequest(from, source.Request{
 		Kind: source.Replay, Mode: ask.Mode, Later: !ask.Due.IsZero(), Edited: ask.Payload != nil, Payload: ask.Payload,
 	})
 }
@@ -319,14 +302,14 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 	}
 
 	for i := range from {
-		s.in(t).ended(&from[i], operation.RunDropped, ask.At)
+		s.core.End(t, &from[i], operation.RunDropped, ask.At)
 	}
 
-	if err := s.leaveTrash(t, from); err != nil {
+	if err := s.core.LeaveTrash(t, from); err != nil {
 		return err
 	}
 
-	s.moveAll(t, from, job.Totals{Replayed: 1}, func(j *job.Job) {
+	s.core.MoveAll(t, from, job.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts = j.Run+1, 0
 		j.State, j.DeadLetter, j.Held = job.Available, job.NoDeadLetter, false
 		if j.Source != "" {
@@ -340,69 +323,13 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 	return s.ask(t, ask, from)
 }
 
-// rework changes a job that is over, before it is replayed: from here on it
-// counts for the queue that it goes to.
-func (s *Store) rework(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
-	if edit.Empty() {
-		return from, nil
-	}
-
-	err := s.keepEarlier(t, from, from.Run, edit)
-	if err != nil {
-		return job.Job{}, fmt.Errorf("keep what run %d of job %s had: %w", from.Run, from.ID, err)
-	}
-
-	return s.apply(t, from, edit)
-}
-
-// apply writes a change of a job.
-func (s *Store) apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
-	want := edit.Apply(from)
-
-	policy, err := s.policies.ID(t, rows.TextOf(want))
-	if err != nil {
-		return job.Job{}, err
-	}
-
-	const body = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
-	const update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
-
-	if b := edit.Body; b != nil {
-		err := t.ExecExactly(1, body, from.Seq, b.TraceID, b.MessageID, []byte(b.Meta), b.Payload, b.Envelope)
-		if err != nil {
-			return job.Job{}, err
-		}
-	}
-
-	to, err := s.change(t, from, update, from.Seq, want.Queue, want.Type, want.Priority, policy, want.Timeout.Microseconds())
-	if err != nil {
-		return job.Job{}, err
-	}
-
-	s.projections.Moved(t, projection.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
-
-	return to, nil
-}
-
-// keepEarlier writes down what a run has that is about to be changed.
-func (s *Store) keepEarlier(t *db.Tx, j job.Job, run int, edit job.Edit) error {
-	const insert = `INSERT INTO earlier_runs
-			(job_seq, run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope)
-		SELECT seq, $3, queue, type, priority, policy_id, ttr,
-			CASE WHEN $2 = 1 THEN trace_id END, CASE WHEN $2 = 1 THEN message_id END, CASE WHEN $2 = 1 THEN meta END,
-			CASE WHEN $2 = 1 THEN payload END, CASE WHEN $2 = 1 THEN envelope END
-		FROM jobs JOIN bodies ON job_seq = seq WHERE seq = $1`
-
-	return t.ExecExactly(1, insert, j.Seq, edit.Body != nil, run)
-}
-
 // postpone lets a job that was just replayed wait for a time to come.
 func (s *Store) postpone(t *db.Tx, from job.Job, until time.Time) (job.Job, error) {
 	const update = `UPDATE jobs SET state = 'scheduled', list_state = 'scheduled', run_at = $2 WHERE seq = $1`
 
-	to, err := s.change(t, from, update, from.Seq, db.Micros(until))
+	to, err := s.core.Change(t, from, update, from.Seq, db.Micros(until))
 	if err == nil {
-		s.moved(t, &from, &to, job.Totals{})
+		s.core.Move(t, &from, &to, job.Totals{})
 	}
 
 	return to, err

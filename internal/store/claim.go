@@ -16,7 +16,7 @@ import (
 )
 
 // claim takes, in each queue that is not paused, as many of the next jobs as can
-// start, and as many more as are wanted in hand.
+// start, and as many more as are wanted to prefetch.
 func (s *Store) claim(t *db.Tx, c job.Claim) ([]job.Job, error) {
 	var claimed []job.Job
 	for _, queue := range queuesAsked(c) {
@@ -103,11 +103,11 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 	}
 
 	free = min(free, len(known))
-	if err := s.take(t, c, known[:free], false); err != nil {
+	if err := s.start(t, c, known[:free], false); err != nil {
 		return nil, err
 	}
 
-	return known, s.take(t, c, known[free:], true)
+	return known, s.start(t, c, known[free:], true)
 }
 
 // candidates returns the next n jobs of a queue: of the available ones those
@@ -169,10 +169,10 @@ func sortOut(all []job.Job, knows func(string) bool) (known, unknown []job.Job) 
 	return known, unknown
 }
 
-// take starts executions of jobs. One that is taken in hand is not known to have
+// start starts executions of jobs. One that is prefetched is not known to have
 // begun, unless it was not known the last time either: a job that kills its process
 // must not run again and again forever.
-func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
+func (s *Store) start(t *db.Tx, c job.Claim, jobs []job.Job, prefetched bool) error {
 	const update = `UPDATE jobs SET state = 'active', execution = execution + 1, started_at = $2,
 		worker = $3, lease_until = $4, last_seen = $2, unbegun = CASE WHEN unbegun = 0 THEN $5 ELSE 0 END`
 	const these = ` WHERE seq IN (SELECT value FROM json_each($1))`
@@ -188,21 +188,21 @@ func (s *Store) take(t *db.Tx, c job.Claim, jobs []job.Job, inHand bool) error {
 		query = update + `, list_state = ''` + these
 	}
 
-	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until), inHand); err != nil {
+	if err := t.Run(query, rows.Seqs(jobs), db.Micros(now), c.Worker, db.Micros(until), prefetched); err != nil {
 		return err
 	}
 
-	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	s.core.MoveAll(t, jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Execution = job.Active, j.Execution+1
 		j.Worker, j.LeaseUntil = c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
-		j.Unbegun = inHand && !j.Unbegun
+		j.Unbegun = prefetched && !j.Unbegun
 	})
 
 	return s.leases.began(t, jobs)
 }
 
-// noteBegun notes that executions that were taken in hand have begun. Those that were
+// noteBegun notes that executions that were prefetched have begun. Those that were
 // fenced off since are no longer known.
 func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
 	const update = `UPDATE jobs SET unbegun = 0 WHERE seq IN (SELECT value FROM json_each($1))`
@@ -240,7 +240,7 @@ func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
 
-	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	s.core.MoveAll(t, jobs, job.Totals{}, func(j *job.Job) {
 		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
 	})
 
@@ -299,7 +299,7 @@ func (s *Store) unhold(t *db.Tx, types string, after filter.Cursor) ([]job.Job, 
 	for i := range jobs {
 		from := jobs[i]
 		from.Held = true
-		s.moved(t, &from, &jobs[i], job.Totals{})
+		s.core.Move(t, &from, &jobs[i], job.Totals{})
 	}
 
 	return jobs, err
@@ -348,7 +348,7 @@ func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit
 			return err
 		}
 
-		s.in(t).paused = true
+		s.switched.In(t).paused = true
 
 		err = s.pauses.setPaused(t, queue, true)
 		if err != nil {
@@ -374,7 +374,7 @@ func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audi
 			return err
 		}
 
-		s.in(t).resumed = true
+		s.switched.In(t).resumed = true
 
 		err = s.pauses.setPaused(t, queue, false)
 		if err != nil {

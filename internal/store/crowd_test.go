@@ -50,9 +50,9 @@ func TestPrune_MakesRoomForNewErrorGroups(t *testing.T) {
 		t.Fatalf("%d groups, other %v", n, other)
 	}
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 30 * 24 * time.Hour}, Count: 1}
-	_, err := s.Forecast(t.Context(), testTime.Add(time.Hour), limits)
+	_, err := s.Sweep.Forecast(t.Context(), testTime.Add(time.Hour), limits)
 	check(t, err)
-	done, err := s.Prune(t.Context(), testTime.Add(time.Hour), limits)
+	done, err := s.Sweep.Prune(t.Context(), testTime.Add(time.Hour), limits)
 	check(t, err)
 	if n, _ := groups(); n != most*9/10 || done.Groups != most/10 {
 		t.Errorf("%d groups are left, %d were removed", n, done.Groups)
@@ -132,7 +132,7 @@ func TestMirror_CountsOfManyNamesMatchTheirJobs(t *testing.T) {
 		name := fmt.Sprintf("n%c%c", 'a'+i/26, 'a'+i%26)
 		records = append(records, source.Record{Key: name, Queue: name, Type: name, Error: job.ErrorInfo{Type: name}, FailedAt: testTime})
 	}
-	_, err := s.Mirror(t.Context(), testTime, "shop", records)
+	_, err := s.Mirror.Update(t.Context(), testTime, "shop", records)
 	check(t, err)
 	enqueue(t, s, 1)
 	if n := s.Groups.Size(); n != 1 {
@@ -148,9 +148,9 @@ func TestMirror_CountsOfManyNamesMatchTheirJobs(t *testing.T) {
 	for i, named := range all {
 		seqs[i] = named.Seq
 	}
-	_, err = s.Vanished(t.Context(), testTime, "shop", seqs)
+	_, err = s.Mirror.Vanished(t.Context(), testTime, "shop", seqs)
 	check(t, err)
-	_, err = s.Prune(t.Context(), testTime.Add(2*time.Hour), retention.Limits{Ages: retention.Ages{retention.Discarded: time.Hour}})
+	_, err = s.Sweep.Prune(t.Context(), testTime.Add(2*time.Hour), retention.Limits{Ages: retention.Ages{retention.Discarded: time.Hour}})
 	check(t, err)
 	if got := problems(t, pathOf(t, s)); len(got) > 0 {
 		t.Errorf("removed: %q", got)

@@ -152,17 +152,18 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 		return err
 	}
 
-	j.Seq, err = s.numbers.number(t)
+	err = s.core.Append(t, j, policy)
 	if err != nil {
 		return err
 	}
 
+	named := s.named.In(t)
 	if isMessage(j) {
-		s.in(t).arrivals.messages[r.messages[i]] = j
+		named.messages[r.messages[i]] = j
 	}
 
-	if err := s.in(t).arrivals.add(t, j, policy); err != nil {
-		return err
+	if j.Key != "" {
+		named.keys[callerKey{j.Caller, j.Key}] = j
 	}
 
 	if j.State == job.Discarded {
@@ -171,7 +172,7 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 		}
 	}
 
-	s.moved(t, nil, j, job.Totals{})
+	s.core.Move(t, nil, j, job.Totals{})
 
 	return nil
 }
@@ -181,7 +182,7 @@ func (s *Store) quarantine(t *db.Tx, j *job.Job, cause fingerprint.Cause) error 
 	const update = `UPDATE jobs SET letter = 'stored', finished_at = $2, reason = $3, error_type = $4, error_message = $5,
 			group_id = $6 WHERE seq = $1`
 
-	if err := s.projections.Failed(t, projection.Failure{Cause: cause, Job: j, Final: true}); err != nil {
+	if err := s.core.Fail(t, projection.Failure{Cause: cause, Job: j, Final: true}); err != nil {
 		return err
 	}
 
@@ -190,7 +191,7 @@ func (s *Store) quarantine(t *db.Tx, j *job.Job, cause fingerprint.Cause) error 
 		return err
 	}
 
-	return addLetter(t, j.Seq, job.DeadLetter{
+	return s.core.AddDeadLetter(t, j.Seq, job.DeadLetter{
 		Run: j.Run, Reason: j.Reason, Error: j.Error.Message, Exception: j.Error.Type, FailedAt: j.FinishedAt, Queue: j.Queue,
 	})
 }

@@ -215,7 +215,7 @@ func TestIndex_ForgetsWhatIsRemoved(t *testing.T) {
 	check(t, err)
 	failWith(t, s, 3, "bravo") // not searchable yet
 	for _, when := range []string{"before the sweep", "after it"} {
-		done, err := s.Prune(t.Context(), testTime.Add(48*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
+		done, err := s.Sweep.Prune(t.Context(), testTime.Add(48*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
 		if err != nil || when == "before the sweep" && done.Of(retention.DeadLetters) == 0 {
 			t.Fatalf("%+v, %v", done, err)
 		}

@@ -71,6 +71,16 @@ func (s *Store) repeats(t *db.Tx, r *request) (found repeats, err error) {
 	return found, err
 }
 
+// named are the new jobs of a transaction that a later one in it can repeat.
+type named struct {
+	keys     map[callerKey]*job.Job
+	messages map[message]*job.Job
+}
+
+func newNamed() *named {
+	return &named{keys: map[callerKey]*job.Job{}, messages: map[message]*job.Job{}}
+}
+
 // callerKey names an idempotency key.
 type callerKey struct{ caller, key string }
 
@@ -96,7 +106,7 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 	}
 
 	used, err := uses(t, places)
-	if err != nil || len(used)+len(s.in(t).arrivals.keyed) == 0 {
+	if err != nil || len(used)+len(s.named.In(t).keys) == 0 {
 		return err
 	}
 
@@ -160,7 +170,7 @@ func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
 // *job.KeyReused when that is another one.
 func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.Job, known bool, err error) {
 	name, same := callerKey{j.Caller, j.Key}, false
-	if beside, now := s.in(t).arrivals.keyed[name]; now {
+	if beside, now := s.named.In(t).keys[name]; now {
 		first, same = *beside, sameContent(beside, j)
 	} else {
 		u, before := used[name]
@@ -240,7 +250,7 @@ func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
 		}
 
 		places[m] = i
-		if first, now := s.in(t).arrivals.messages[m]; now {
+		if first, now := s.named.In(t).messages[m]; now {
 			found.note(i, *first)
 		} else if known[m.id] {
 			first, err := s.firstMessage(t, &r.jobs[i])

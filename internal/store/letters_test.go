@@ -49,7 +49,7 @@ func TestOpen_CountsLettersOfTheLastDay(t *testing.T) {
 	if n := s.Counters.OpenedSince(0); n != 2 {
 		t.Errorf("it counted %d letters, want the 2 of the last day", n)
 	}
-	usage, err := s.DeadLetterUsage(t.Context(), testTime)
+	usage, err := s.Sweep.DeadLetterUsage(t.Context(), testTime)
 	check(t, err)
 	if usage.Open != 4 || usage.LastDay != 2 {
 		t.Errorf("%+v; want 4 letters, 2 of them of the last day", usage)
@@ -61,7 +61,7 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
 		letters, limits := dead(t, s, 10), retention.Limits{Count: 7}
-		_, err := s.Forecast(t.Context(), testTime.Add(time.Hour), limits)
+		_, err := s.Sweep.Forecast(t.Context(), testTime.Add(time.Hour), limits)
 		check(t, err)
 		release := block(t, s)
 		var callers sync.WaitGroup
@@ -74,7 +74,7 @@ func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 			synctest.Wait() // it stands in the queue
 		}
 		callers.Go(func() {
-			if done, err := s.Prune(context.Background(), testTime.Add(time.Hour), limits); done.Of(retention.OverCount) != 0 || err != nil {
+			if done, err := s.Sweep.Prune(context.Background(), testTime.Add(time.Hour), limits); done.Of(retention.OverCount) != 0 || err != nil {
 				t.Errorf("%d letters were pruned, %v; want none", done.Of(retention.OverCount), err)
 			}
 		})
@@ -114,9 +114,9 @@ func TestPrune_LeavesNoRowOfAJobBehind(t *testing.T) {
 		}
 	}
 	limits := retention.Limits{Count: 2}
-	_, err = s.Forecast(t.Context(), testTime.Add(time.Hour), limits)
+	_, err = s.Sweep.Forecast(t.Context(), testTime.Add(time.Hour), limits)
 	check(t, err)
-	if done, err := s.Prune(t.Context(), testTime.Add(time.Hour), limits); done.Of(retention.OverCount) != 1 || err != nil {
+	if done, err := s.Sweep.Prune(t.Context(), testTime.Add(time.Hour), limits); done.Of(retention.OverCount) != 1 || err != nil {
 		t.Fatalf("%d letters were pruned, %v; want 1", done.Of(retention.OverCount), err)
 	}
 	for table, seq := range tables {

@@ -34,14 +34,6 @@ type depths interface {
 	mayWait(t *db.Tx, queue string, state job.State) (int64, error)
 }
 
-// numbers gives new jobs their numbers.
-type numbers interface {
-	number(t *db.Tx) (int64, error)
-
-	// newest returns the number of the newest job.
-	newest(t *db.Tx) (int64, error)
-}
-
 // local is what the store knows without reading the database, which is all of it as long as
 // no other program writes there.
 type local struct {
@@ -161,11 +153,13 @@ func (l *local) mayWait(t *db.Tx, queue string, state job.State) (int64, error) 
 	return l.counters.Depth(t, queue, job.Status(state)), nil
 }
 
-func (l *local) number(t *db.Tx) (int64, error) {
+// Number implements core.Numbers.
+func (l *local) Number(t *db.Tx) (int64, error) {
 	changes := l.changes.In(t)
 	changes.last++
 
 	return changes.last, nil
 }
 
-func (l *local) newest(t *db.Tx) (int64, error) { return l.changes.In(t).last, nil }
+// Newest implements core.Numbers.
+func (l *local) Newest(t *db.Tx) (int64, error) { return l.changes.In(t).last, nil }

@@ -274,7 +274,7 @@ func TestMigrations_TypesOfASourceAreCountedApart(t *testing.T) {
 	if err != nil || len(facets.Types) != 1 || facets.Types[0] != (filter.NameCount{Name: "email.send", Count: 1}) {
 		t.Errorf("the letters by type are %+v, %v", facets.Types, err)
 	}
-	_, err = s.Vanished(t.Context(), testTime, "shop", []int64{1})
+	_, err = s.Mirror.Vanished(t.Context(), testTime, "shop", []int64{1})
 	check(t, errors.Join(err, s.Close()))
 	if got := problems(t, path); len(got) > 0 {
 		t.Errorf("%q", got)
@@ -387,7 +387,7 @@ func TestMigrations_AnUnknownReplayIsItsSourcesToTell(t *testing.T) {
 		t.Errorf("the operation counts %d unknown and %d unsettled, %v", o.Unknown, o.Unsettled(), err)
 	}
 
-	_, err = s.Mirror(t.Context(), testTime, "shop", []source.Record{{Key: "2", Queue: "orders", Type: "charge"}})
+	_, err = s.Mirror.Update(t.Context(), testTime, "shop", []source.Record{{Key: "2", Queue: "orders", Type: "charge"}})
 	check(t, err)
 	d, err = s.Job(t.Context(), "job 2")
 	if j := d.Job; err != nil || j.Status() != job.StatusDeadLetter || j.Run != 2 || string(j.Payload) != "\x01" || j.Unbegun {
@@ -426,7 +426,7 @@ func TestMigrations_WhatIsInTheTrashHasNoMadeUpReason(t *testing.T) {
 			VALUES ('shop', 2, 1, 'discard', '', 'begun', 70, 'ana', 0)`)
 
 	s := open(t, Options{Database: sqlite.File{Path: path}})
-	check(t, s.SettleActs(t.Context(), testTime, []source.Result{{ID: 1, State: source.Refused, Why: "no rights"}}))
+	check(t, s.Mirror.SettleActs(t.Context(), testTime, []source.Result{{ID: 1, State: source.Refused, Why: "no rights"}}))
 	d, err := s.Job(t.Context(), "job 2")
 	if err != nil || d.Job.Status() != job.StatusDeadLetter || d.Job.Reason != retry.ReasonUnknown {
 		t.Errorf("put back, the job is %s for the reason %q, %v", d.Job.Status(), d.Job.Reason, err)

@@ -22,7 +22,7 @@ func BenchmarkMirror_FirstReading(b *testing.B) {
 		for n := range pages {
 			records := foreignRecords(n*page, page)
 			watch.measure(page, func() {
-				if got, err := s.Mirror(b.Context(), benchTime, "shop", records); err != nil || got != page {
+				if got, err := s.Mirror.Update(b.Context(), benchTime, "shop", records); err != nil || got != page {
 					b.Fatal(got, err)
 				}
 			})

@@ -40,7 +40,7 @@ func TestPlans_OfOperationsFollowTheirItems(t *testing.T) {
 	check(t, err)
 	_, err = s.Restore(ctx, testTime.Add(time.Hour), replayed.Jobs[0].ID, 2, by)
 	check(t, err)
-	_, err = s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
+	_, err = s.Sweep.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	check(t, err)
 	for _, query := range []string{recorded.one(t, "JOIN operation_items AS i ON i.job_seq = e.value"), recorded.one(t, "SET outcome = '', ended_at = 0")} {
 		got := plan(t, s.engine.Reads(), query)

@@ -202,7 +202,7 @@ func TestPlans_OfUsersFindTheirLoginsBySubject(t *testing.T) {
 func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 	s, recorded := openRecorded(t)
 	records := []source.Record{{Key: "1", Lineage: "a", Queue: "orders", Type: "charge"}, {Key: "2", Lineage: "b", Queue: "orders", Type: "charge"}}
-	_, err := s.Mirror(t.Context(), testTime, "shop", records)
+	_, err := s.Mirror.Update(t.Context(), testTime, "shop", records)
 	check(t, err)
 	_, err = s.Sources.Unseen(t.Context(), "shop", append(records, source.Record{Key: "3", Lineage: "a"}))
 	check(t, err)
@@ -252,9 +252,9 @@ func TestPlans_OfDiscardedJobsReadNoDeadLetters(t *testing.T) {
 	_, _, err = s.Exchange(t.Context(), []job.Settlement{dropped}, job.Claim{})
 	check(t, err)
 	limits := retention.Limits{Ages: retention.Ages{retention.Discarded: time.Hour}}
-	_, err = s.Forecast(t.Context(), testTime.Add(2*time.Hour), limits)
+	_, err = s.Sweep.Forecast(t.Context(), testTime.Add(2*time.Hour), limits)
 	check(t, err)
-	_, err = s.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
+	_, err = s.Sweep.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
 	check(t, err)
 	looked := 0
 	for _, query := range recorded.all() {
@@ -286,16 +286,16 @@ func TestPlans_OfOwnDeadLettersReadNoneOfASource(t *testing.T) {
 	check(t, err)
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 100 * time.Hour}, Count: 2}
 	for range 2 { // the second sweep removes what the first forecast announced
-		_, err = s.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
+		_, err = s.Sweep.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
 		check(t, err)
-		_, err = s.Forecast(t.Context(), testTime.Add(2*time.Hour), limits)
+		_, err = s.Sweep.Forecast(t.Context(), testTime.Add(2*time.Hour), limits)
 		check(t, err)
 	}
-	_, err = s.DeadLetterUsage(t.Context(), testTime)
+	_, err = s.Sweep.DeadLetterUsage(t.Context(), testTime)
 	check(t, err)
 	looked := 0
 	for _, query := range recorded.all() {
-		if strings.Contains(query, ownLetter) && !strings.Contains(query, "json_each") {
+		if strings.Contains(query, `letter = 'stored' AND source = ''`) && !strings.Contains(query, "json_each") {
 			looked++
 			if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "INDEX jobs_letter_own") || strings.Contains(got, "INDEX jobs_letter_queue") {
 				t.Errorf("%s\n%s", query, got)
@@ -313,7 +313,7 @@ func TestPlans_RetentionLooksForNoCompletedJobsWhereThereAreNone(t *testing.T) {
 	s, recorded := openRecorded(t)
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: time.Hour}}
 	sweep := func() bool {
-		_, err := s.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
+		_, err := s.Sweep.Prune(t.Context(), testTime.Add(2*time.Hour), limits)
 		check(t, err)
 		return slices.ContainsFunc(recorded.all(), func(query string) bool { return strings.Contains(query, "state IN ('completed', 'returned')") })
 	}
@@ -410,21 +410,21 @@ func live(t *testing.T, s *Store) {
 	_, err = s.Discard(ctx, testTime, claimed[1].ID, 2, audit.Actor{Name: "eve"})
 	ok(err)
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1, Trash: time.Minute}
-	_, err = s.Forecast(ctx, testTime.Add(time.Hour), limits)
+	_, err = s.Sweep.Forecast(ctx, testTime.Add(time.Hour), limits)
 	ok(err)
-	done, err := s.Prune(ctx, testTime.Add(time.Hour), limits)
+	done, err := s.Sweep.Prune(ctx, testTime.Add(time.Hour), limits)
 	ok(err)
 	if done.Of(retention.DeadLetters)+done.Of(retention.OverCount) == 0 || done.Of(retention.Trash) == 0 {
 		t.Error("nothing was pruned")
 	}
 	for _, age := range []time.Duration{1000 * time.Hour, time.Hour} { // the first finds nothing
 		ages := retention.Ages{retention.Completed: age, retention.Cancelled: age, retention.Discarded: age}
-		_, err = s.Forecast(ctx, testTime.Add(time.Hour), retention.Limits{Ages: ages, Trash: age})
+		_, err = s.Sweep.Forecast(ctx, testTime.Add(time.Hour), retention.Limits{Ages: ages, Trash: age})
 		ok(err)
-		_, err = s.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Ages: ages})
+		_, err = s.Sweep.Prune(ctx, testTime.Add(time.Hour), retention.Limits{Ages: ages})
 		ok(err)
 	}
-	_, err = s.Removals(ctx)
+	_, err = s.Sweep.Removals(ctx)
 	ok(err)
 	redo := job.Edit{Queue: "later", RunAt: testTime.Add(time.Hour), Body: &job.Body{Type: "email.send", Payload: []byte("{}")}}
 	_, err = s.ReplayWith(ctx, testTime, claimed[31].ID, 1, redo, audit.Actor{Name: "eve"})
@@ -458,7 +458,7 @@ func operate(t *testing.T, s *Store, kind operation.Kind) {
 func look(t *testing.T, s *Store, id string) {
 	t.Helper()
 	ctx, ok := context.Background(), func(_ any, err error) { t.Helper(); check(t, err) }
-	ok(s.DeadLetterUsage(ctx, testTime))
+	ok(s.Sweep.DeadLetterUsage(ctx, testTime))
 	ok(s.Trashed(ctx, []job.Job{{Seq: 1}}))
 	ok(s.Job(ctx, id))
 	ok(s.Jobs(ctx, filter.Filter{}, filter.Cursor{}, 10))

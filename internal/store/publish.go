@@ -3,7 +3,6 @@ package store
 import (
 	"maps"
 	"redrive/internal/job"
-	"redrive/internal/retention"
 	"redrive/internal/store/db"
 	"slices"
 	"sync"
@@ -15,11 +14,15 @@ type news struct {
 	onCommit func([]job.Change)
 	revision int64                           // of the database: it rises with each commit that changed something
 	paused   atomic.Pointer[map[string]bool] // the queues that are
-	forecast atomic.Pointer[retention.Forecast]
-	clock    atomic.Pointer[retention.Clock]
 
 	mu       sync.RWMutex
 	snapshot job.Snapshot
+}
+
+// switched tells which way queues were switched in a transaction.
+type switched struct {
+	paused  bool // one was paused
+	resumed bool // one was resumed
 }
 
 // publisher is the last participant of every transaction: it counts the revision
@@ -34,7 +37,7 @@ func (p *publisher) Flush(t *db.Tx) error {
 
 	const update = `UPDATE revision SET n = n + 1, newest = $1`
 
-	newest, err := p.s.numbers.newest(t)
+	newest, err := p.s.numbers.Newest(t)
 	if err != nil {
 		return err
 	}
@@ -45,8 +48,8 @@ func (p *publisher) Flush(t *db.Tx) error {
 }
 
 func (p *publisher) changed(t *db.Tx) bool {
-	tx := p.s.in(t)
-	return len(tx.changes) > 0 || tx.paused || tx.resumed || t.Touched()
+	switched := p.s.switched.In(t)
+	return len(p.s.core.Changes(t)) > 0 || switched.paused || switched.resumed || t.Touched()
 }
 
 // Committed calls OnCommit: with the jobs that moved; and without any when a
@@ -54,29 +57,31 @@ func (p *publisher) changed(t *db.Tx) bool {
 // changed otherwise.
 func (p *publisher) Committed(t *db.Tx) {
 	if !p.changed(t) {
-		p.s.offer.answer(t)
+		p.s.dispatch.answer(t)
 		return
 	}
 
 	p.s.news.revision++
 	p.s.publish()
 
-	tx, tell := p.s.in(t), p.s.news.onCommit
-	if tx.paused || tx.resumed {
+	switched := p.s.switched.In(t)
+	if switched.paused || switched.resumed {
 		p.s.publishPauses()
 	}
 
-	p.s.offer.answer(t)
+	p.s.dispatch.answer(t)
 
+	tell := p.s.news.onCommit
 	if tell == nil {
 		return
 	}
 
-	if len(tx.changes) > 0 {
-		tell(slices.Clone(tx.changes)) // they may keep them
+	changes := p.s.core.Changes(t)
+	if len(changes) > 0 {
+		tell(slices.Clone(changes)) // they may keep them
 	}
 
-	if tx.resumed || t.Touched() {
+	if switched.resumed || t.Touched() {
 		tell(nil)
 	}
 }

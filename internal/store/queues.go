@@ -14,6 +14,9 @@ import (
 // maxFinished is how many finished jobs are removed with their queue.
 const maxFinished = 10_000
 
+// removeChunk is how many of them one transaction removes.
+const removeChunk = 500
+
 // RemoveQueue forgets a queue that is empty: no job in it waits or runs, none has
 // an open or refused dead letter, and none is in the trash. Its finished jobs are
 // removed with it, as long as they are no more than maxFinished; it returns how
@@ -33,9 +36,9 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 	}
 
 	for len(finished) > 0 {
-		some := finished[:min(len(finished), pruneChunk)]
+		some := finished[:min(len(finished), removeChunk)]
 
-		n, err := db.Write(ctx, s.writer, pruneChunk, func(t *db.Tx) (int64, error) { return s.removeFinished(t, now, queue, some, by) })
+		n, err := db.Write(ctx, s.writer, removeChunk, func(t *db.Tx) (int64, error) { return s.removeFinished(t, now, queue, some, by) })
 		if err != nil {
 			return removed, err
 		}
@@ -43,7 +46,7 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 		removed, finished = removed+n, finished[len(some):]
 	}
 
-	return removed, s.writer.Do(ctx, pruneChunk, func(t *db.Tx) error {
+	return removed, s.writer.Do(ctx, removeChunk, func(t *db.Tx) error {
 		if err := s.removable(t, queue, 0); err != nil {
 			return err
 		}
@@ -110,7 +113,7 @@ func (s *Store) removeFinished(t *db.Tx, now time.Time, queue string, seqs []int
 		return 0, err
 	}
 
-	if err := s.remove(t, jobs); err != nil {
+	if err := s.core.Remove(t, jobs); err != nil {
 		return 0, fmt.Errorf("remove the finished jobs of queue %s: %w", queue, err)
 	}
 

@@ -6,12 +6,10 @@ import (
 	"database/sql"
 	"math"
 	"slices"
-	"time"
 
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
-	"redrive/internal/retention"
 	"redrive/internal/store/db"
 	"redrive/internal/store/groups"
 	"redrive/internal/store/operations"
@@ -187,18 +185,6 @@ func (l openLetter) of(j job.Job) job.DeadLetter {
 		FailedAt: failed, Queue: j.Queue, Attempts: j.Attempts,
 		Cause: job.Outcome(l.cause), ForwardedAt: db.FromMicros(l.forwardedAt), ForwardedTo: l.forwardedTo,
 	}
-}
-
-// DeadLetterUsage tells how full the dead-letter queue is. It counts Redrive's own dead letters,
-// and separately those of sources.
-func (s *Store) DeadLetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	const query = `SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at, seq LIMIT 1`
-	firstHour := db.Micros(now)/db.MicrosPerHour - 23
-	own, atSources := s.Counters.DeadLetters()
-	u := retention.Usage{Open: own, LastDay: s.Counters.OpenedSince(firstHour), AtSources: atSources}
-	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
-
-	return u, err
 }
 
 // Problems says why the dead letters of these jobs were refused, by the job's

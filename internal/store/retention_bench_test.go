@@ -26,7 +26,7 @@ func BenchmarkPrune_BesideEnqueueing(b *testing.B) {
 		done := make(chan error, 1)
 		go func() {
 			begin := time.Now()
-			pruned, err := s.Prune(context.Background(), testTime.Add(2*time.Hour), limits)
+			pruned, err := s.Sweep.Prune(context.Background(), testTime.Add(2*time.Hour), limits)
 			took = time.Since(begin)
 			if pruned.Of(retention.Completed) != n && err == nil {
 				b.Errorf("%d jobs were removed", pruned.Total())

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -38,11 +36,11 @@ func TestPrune_LeavesADatabaseThatIsNewToTheDefaultsAloneForADay(t *testing.T) {
 	})
 	check(t, err)
 	sweep := func(at time.Time, said bool) int64 {
-		done, err := s.Prune(t.Context(), at, hours(said))
+		done, err := s.Sweep.Prune(t.Context(), at, hours(said))
 		check(t, err)
 		return done.Total()
 	}
-	f, err := s.Forecast(t.Context(), began, hours(false))
+	f, err := s.Sweep.Forecast(t.Context(), began, hours(false))
 	check(t, err)
 	if !f.Since.Equal(began.Add(24*time.Hour)) || f.Of(retention.Cancelled).Soon != 3 {
 		t.Errorf("forecast %+v", f)
@@ -56,36 +54,5 @@ func TestPrune_LeavesADatabaseThatIsNewToTheDefaultsAloneForADay(t *testing.T) {
 	cancelledJobs(t, s, 2)
 	if n := sweep(began.Add(25*time.Hour), false); n != 2 {
 		t.Errorf("%d jobs were removed after the day, want 2", n)
-	}
-}
-
-// What a sweep removed before it was cut short is in the entry of the next one.
-func TestPrune_AuditsWhatASweepRemovedThatWasCutShort(t *testing.T) {
-	s := open(t, Options{})
-	jobs := cancelledJobs(t, s, 3)
-	p := &sweep{store: s, now: testTime.Add(2 * time.Hour), limits: hours(true), done: retention.Pruned{Jobs: parts{}}}
-	check(t, p.removeDue(t.Context(), retention.Cancelled, []int64{jobs[0].Seq, jobs[1].Seq}))
-	done, err := s.Prune(t.Context(), p.now, p.limits)
-	check(t, err)
-	list, err := s.Accounts.Audit(t.Context(), audit.Filter{Action: "retention.sweep"}, 0, 10)
-	check(t, err)
-	if done.Total() != 1 || len(list.Entries) != 1 || list.Entries[0].Count != 3 || list.Entries[0].After != "cancelled: 3 (orders 3)" {
-		t.Errorf("%d jobs were removed by the second sweep, and the log says %+v", done.Total(), list.Entries)
-	}
-}
-
-// What happens to a job between its reading and its removal keeps it.
-func TestPrune_SparesWhatSomebodyReplayedMeanwhile(t *testing.T) {
-	s := open(t, Options{})
-	jobs := cancelledJobs(t, s, 2)
-	_, err := s.Replay(t.Context(), testTime, jobs[0].ID, 1, audit.Actor{Name: "eve"})
-	check(t, err)
-	p := &sweep{store: s, now: testTime.Add(2 * time.Hour), limits: hours(true), done: retention.Pruned{Jobs: parts{}}}
-	check(t, p.removeDue(t.Context(), retention.Cancelled, []int64{jobs[0].Seq, jobs[1].Seq}))
-	if _, err := s.Job(context.Background(), jobs[0].ID); err != nil || p.done.Total() != 1 {
-		t.Errorf("%d jobs were removed; the replayed one: %v", p.done.Total(), err)
-	}
-	if _, err := s.Job(context.Background(), jobs[1].ID); !errors.As(err, new(*retention.Removed)) {
-		t.Errorf("the cancelled one: %v", err)
 	}
 }

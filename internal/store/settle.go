@@ -10,7 +10,6 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
-	"redrive/internal/store/rows"
 )
 
 // exchanged is the result of an Exchange.
@@ -51,6 +50,34 @@ func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job
 	return done.claimed, done.stale, err
 }
 
+// settlements end executions, many with one statement.
+type settlements struct {
+	completed db.Batch // those that succeeded
+	failed    db.Batch
+}
+
+// newSettlements makes the batches. Nothing changes a completed job any more, so its row is
+// the record of its last attempt too (see the view executions): one row less to write for
+// each job that does its work.
+func newSettlements() *settlements {
+	return &settlements{
+		completed: db.NewBatch(6, `UPDATE jobs SET state = 'completed', finished_at = s.column4, attempts = s.column5, started_at = s.column6,
+			unbegun = 0, reason = '', error_type = '', error_message = '' FROM (VALUES `,
+			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
+		failed: db.NewBatch(13, `UPDATE jobs SET changed_at = s.column4, state = s.column5,
+			list_state = CASE s.column5 WHEN 'available' THEN '' ELSE s.column5 END, attempts = s.column6,
+			finished_at = s.column7, run_at = s.column8, reason = s.column9, letter = s.column10, error_type = s.column11,
+			error_message = s.column12, group_id = s.column13, unbegun = 0 FROM (VALUES `,
+			`) AS s WHERE jobs.seq = s.column1 AND jobs.run = s.column2 AND jobs.execution = s.column3 AND jobs.state = 'active'`),
+	}
+}
+
+// clear makes the batches empty for another transaction.
+func (s *settlements) clear() {
+	s.completed.Reset()
+	s.failed.Reset()
+}
+
 // settleAll writes down how executions ended, and returns the tokens of those
 // that had lost their lease: nothing is written for them.
 func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, err error) {
@@ -73,7 +100,7 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 		}
 	}
 
-	return stale, db.Steps(t, s.in(t).completed.Flush, s.in(t).failed.Flush)
+	return stale, db.Steps(t, s.settled.In(t).completed.Flush, s.settled.In(t).failed.Flush)
 }
 
 // settle writes down how one execution ended. from is the job as it ran, to as
@@ -81,7 +108,7 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	if e.Cause.Fingerprint != "" {
 		failure := projection.Failure{Cause: e.Cause, Job: to, Execution: e.Execution, Final: e.State != job.Retryable}
-		if err := s.projections.Failed(t, failure); err != nil {
+		if err := s.core.Fail(t, failure); err != nil {
 			return err
 		}
 	}
@@ -91,25 +118,25 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 	}
 
 	if e.Attempt.Outcome != job.Succeeded && !e.GivenBack {
-		if err := rows.AddAttempt(t, &s.in(t).attempts, to.Seq, e.Attempt); err != nil {
+		if err := s.core.AddAttempt(t, to.Seq, e.Attempt); err != nil {
 			return err
 		}
 	}
 
 	if letter, ok := e.NewDeadLetter(to.Queue); ok {
-		if err := addLetter(t, to.Seq, letter); err != nil {
+		if err := s.core.AddDeadLetter(t, to.Seq, letter); err != nil {
 			return err
 		}
 	}
 
 	switch to.State {
 	case job.Completed:
-		s.in(t).ended(to, operation.RunSucceeded, e.Attempt.FinishedAt)
+		s.core.End(t, to, operation.RunSucceeded, e.Attempt.FinishedAt)
 	case job.Discarded:
-		s.in(t).ended(to, operation.RunRelapsed, e.Attempt.FinishedAt)
+		s.core.End(t, to, operation.RunRelapsed, e.Attempt.FinishedAt)
 	}
 
-	s.moved(t, from, to, e.Totals())
+	s.core.Move(t, from, to, e.Totals())
 
 	return nil
 }
@@ -194,29 +221,13 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		if err := worked(t, from, e.Attempt); err != nil {
 			return err
 		}
-		return s.in(t).completed.Add(t, to.Seq, e.Run, e.Execution, at, to.Attempts, db.Micros(e.Attempt.StartedAt))
+		return s.settled.In(t).completed.Add(t, to.Seq, e.Run, e.Execution, at, to.Attempts, db.Micros(e.Attempt.StartedAt))
 	case !e.Attempt.Outcome.Counted():
 		return t.ExecExactly(1, release, to.Seq, e.Run, e.Execution, at, string(to.State), db.Micros(to.RunAt), to.Unbegun)
 	}
 
-	return s.in(t).failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
+	return s.settled.In(t).failed.Add(t, to.Seq, e.Run, e.Execution, at, string(to.State), to.Attempts, db.Micros(to.FinishedAt),
 		db.Micros(to.RunAt), string(to.Reason), string(to.DeadLetter), to.Error.Type, to.Error.Message, to.Group)
-}
-
-// addLetter stores the dead letter of a job.
-func addLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
-	const one = insertLetters + `($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
-	return db.Wrap(t.Run(one, letterRow(seq, l)...), "store the dead letter")
-}
-
-const insertLetters = `INSERT INTO dead_letters (job_seq, run, open, refused, reason, exception, failed_at, queue, attempts, error,
-	cause, forwarded_at, forwarded_to, problem) VALUES `
-
-func letterRow(seq int64, l job.DeadLetter) []any {
-	return []any{
-		seq, l.Run, 0, l.Refused, string(l.Reason), l.Exception, db.Micros(l.FailedAt), l.Queue, l.Attempts, l.Error,
-		string(l.Cause), db.Micros(l.ForwardedAt), l.ForwardedTo, l.Problem,
-	}
 }
 
 // Extend is the heartbeat: it moves the leases of executions to until. It

@@ -1,14 +1,19 @@
-// Package store keeps jobs and their history in a database. This package is the
-// core: it enqueues and claims jobs, settles and extends executions, replays,
-// discards and restores, and reads jobs and dead letters. What else is known of
-// jobs is kept by projections, each in a folder of its own:
+// Package store keeps jobs and their history in a database: it enqueues and claims jobs,
+// settles and extends executions, replays, discards and restores, and reads jobs and dead
+// letters. It is the front of several rooms:
+//
+//	core        the verbs of a transaction, through which every change of a job goes
+//	mirror      takes over the dead letters of other queues
+//	sweep       forecasts what retention removes, and removes it
+//
+// What else is known of jobs is kept by projections, each in a folder of its own:
 //
 //	counters    how many jobs have which status, and what became of executions
 //	groups      error groups
 //	operations  acts on many jobs
 //	search      the index of texts
 //	accounts    users, sessions, tokens and the audit log
-//	sources     the dead letters of other queues, and what those are asked to do
+//	sources     the records of other queues, and what those are asked to do
 //
 // The core tells them what happens (package projection). What they gather of it belongs
 // to the transaction (see [db.Slot]), in which they write it at the end. A new projection is
@@ -43,14 +48,16 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/source"
 	"redrive/internal/store/accounts"
+	"redrive/internal/store/core"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
 	"redrive/internal/store/groups"
+	"redrive/internal/store/mirror"
 	"redrive/internal/store/operations"
-	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
 	"redrive/internal/store/search"
 	"redrive/internal/store/sources"
+	"redrive/internal/store/sweep"
 )
 
 // Options say where and how a store keeps its data.
@@ -86,22 +93,31 @@ type Store struct {
 	Accounts   *accounts.Projection
 	Sources    *sources.Projection
 
-	engine      db.Engine
-	health      *db.Health
-	writer      *db.Writer
-	reader      *db.Reader
-	policies    *rows.Policies
-	projections projection.Projections
-	local       *local
-	leases      leases
-	pauses      pauses
-	depths      depths
-	numbers     numbers
-	offer       *offer
-	excess      *announcement
-	gathered    *db.Slot[gathered]
+	Mirror *mirror.Mirror
+	Sweep  *sweep.Sweeper
+
+	engine   db.Engine
+	health   *db.Health
+	writer   *db.Writer
+	reader   *db.Reader
+	policies *rows.Policies
+	core     *core.Core
+
+	// What this process knows of transactions without reading the database.
+	local   *local
+	leases  leases
+	pauses  pauses
+	depths  depths
+	numbers core.Numbers
+
+	// What one transaction gathers on its way.
+	settled  *db.Slot[settlements]
+	named    *db.Slot[named]
+	switched *db.Slot[switched]
+
+	dispatch    *commitDispatch
 	news        news
-	refuses     func(string, source.Request) string
+	checkSource func(string, source.Request) string
 	attached    func(string) bool
 	close       func() error
 	abandon     func() error
@@ -113,7 +129,8 @@ type Store struct {
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
-		gathered: db.NewReusedSlot(newGathered, (*gathered).clear), refuses: o.CheckSource, attached: o.Attached,
+		settled: db.NewReusedSlot(newSettlements, (*settlements).clear), named: db.NewSlot(newNamed),
+		switched: db.NewSlot(func() *switched { return new(switched) }), checkSource: o.CheckSource, attached: o.Attached,
 		news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
 
@@ -158,13 +175,20 @@ func (s *Store) register(o Options) {
 	s.local = newLocal(s.Counters)
 	s.leases, s.pauses = s.local, s.local
 	s.depths, s.numbers = s.local, s.local
-	s.offer = newOffer(s)
-	s.excess = newAnnouncement(s.Operations)
+	s.core = core.New(s.policies, s.numbers)
+	s.dispatch = newCommitDispatch(s)
+	s.Mirror = mirror.New(s.core, s.writer, s.policies, s.Counters)
+	s.Sweep = sweep.New(sweep.Options{
+		Core: s.core, Writer: s.writer, Reader: s.reader, Policies: s.policies,
+		Counters: s.Counters, Groups: s.Groups, Operations: s.Operations, Accounts: s.Accounts,
+		Depths: func() job.Depths { return s.Snapshot().Depths },
+	})
+
 	for _, part := range []db.Participant{
-		s.policies, s.offer, core{s}, s.local, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.excess, &publisher{s},
+		s.policies, s.dispatch, s.core, s.local, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.Sweep, &publisher{s},
 	} {
 		s.writer.Register(part)
-		s.projections.Register(part)
+		s.core.Register(part)
 	}
 }
 

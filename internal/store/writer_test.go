@@ -297,7 +297,7 @@ func TestStore_KeepsNoTextOfJobsInMemory(t *testing.T) {
 	large.Envelope = []byte(strings.Repeat("e", 1<<16))
 	_, err := s.Enqueue(t.Context(), testTime, []job.Job{large})
 	check(t, err)
-	if n := len(s.in(new(db.Tx)).arrivals.messages); n != 0 {
+	if n := len(s.named.In(new(db.Tx)).messages); n != 0 {
 		t.Errorf("%d new jobs are kept after their commit", n)
 	}
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": 1}})
@@ -316,10 +316,10 @@ func TestStore_TwoTransactionsGatherApart(t *testing.T) {
 
 	j := testJob("1")
 	j.State, j.ChangedAt = job.Available, testTime
-	s.moved(first, nil, &j, job.Totals{Replayed: 1})
+	s.core.Move(first, nil, &j, job.Totals{Replayed: 1})
 	check(t, s.pauses.setPaused(first, "orders", true))
 	check(t, s.leases.began(first, []job.Job{j}))
-	number, err := s.numbers.number(first)
+	number, err := s.numbers.Number(first)
 	check(t, err)
 
 	for _, seen := range []struct {
@@ -331,13 +331,13 @@ func TestStore_TwoTransactionsGatherApart(t *testing.T) {
 		check(t, err)
 		paused, err := s.pauses.isPaused(seen.by, "orders")
 		check(t, err)
-		newest, err := s.numbers.newest(seen.by)
+		newest, err := s.numbers.Newest(seen.by)
 		check(t, err)
 		_, runs, err := s.leases.execution(seen.by, j.Token)
 		check(t, err)
 
 		if waits != seen.waits || paused != seen.paused || newest != seen.newest || runs != seen.changed ||
-			len(s.in(seen.by).changes) > 0 != seen.changed {
+			len(s.core.Changes(seen.by)) > 0 != seen.changed {
 			t.Errorf("%d jobs wait, paused %t, the newest is %d, under way %t; want %+v", waits, paused, newest, runs, seen)
 		}
 	}
@@ -546,7 +546,7 @@ func TestMirror_IsRepeatedWhole(t *testing.T) {
 				Key: "1", Lineage: "1", Place: "failed", Queue: "orders", Type: "charge", Attempts: 2, FailedAt: testTime,
 				CreatedAt: testTime, Payload: []byte("{}"), Error: job.ErrorInfo{Message: "second"}, History: []source.Failure{earlier},
 			}
-			if n, err := s.Mirror(context.Background(), testTime, "shop", []source.Record{r}); n != 1 || err != nil {
+			if n, err := s.Mirror.Update(context.Background(), testTime, "shop", []source.Record{r}); n != 1 || err != nil {
 				t.Errorf("%d, %v", n, err)
 			}
 		})
@@ -572,7 +572,7 @@ func TestWriter_BytesOfASourceTakeNoRoomFromProducers(t *testing.T) {
 		var callers sync.WaitGroup
 		large := source.Record{Key: "1", Queue: "q", Type: "t", Payload: []byte(strings.Repeat("x", 5000))}
 		callers.Go(func() {
-			if n, err := s.Mirror(t.Context(), testTime, "shop", []source.Record{large}); n != 1 || err != nil {
+			if n, err := s.Mirror.Update(t.Context(), testTime, "shop", []source.Record{large}); n != 1 || err != nil {
 				t.Errorf("%d records, %v", n, err)
 			}
 		})
@@ -589,7 +589,7 @@ func TestWriter_BytesOfASourceTakeNoRoomFromProducers(t *testing.T) {
 			t.Errorf("%v blames another process", err)
 		}
 		callers.Go(func() {
-			if _, err := s.Mirror(t.Context(), testTime, "mail", []source.Record{large}); err != nil {
+			if _, err := s.Mirror.Update(t.Context(), testTime, "mail", []source.Record{large}); err != nil {
 				t.Errorf("another source: %v", err)
 			}
 		})

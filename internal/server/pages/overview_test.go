@@ -86,7 +86,7 @@ func TestPages_DeadLettersOfSourcesThatAreNewerThanTheTotalsMakeNoNegativeNumber
 	now := time.Now()
 	before := s.Snapshot()
 	record := source.Record{Key: "1", Lineage: "1", Place: "failed", VersionToken: "1", Queue: "q", Type: "t", Payload: []byte("{}"), FailedAt: now}
-	if _, err := s.Mirror(t.Context(), now, "shop", []source.Record{record}); err != nil {
+	if _, err := s.Mirror.Update(t.Context(), now, "shop", []source.Record{record}); err != nil {
 		t.Fatal(err)
 	}
 

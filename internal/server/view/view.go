@@ -280,15 +280,15 @@ func (v *View) Reasons(ctx context.Context) ([]filter.ReasonCount, error) {
 
 // Usage is how full the dead-letter queue is.
 func (v *View) Usage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	return v.store.DeadLetterUsage(ctx, now)
+	return v.store.Sweep.DeadLetterUsage(ctx, now)
 }
 
 // Retention is the newest forecast of what retention will remove.
-func (v *View) Retention() retention.Forecast { return v.store.Retention() }
+func (v *View) Retention() retention.Forecast { return v.store.Sweep.Retention() }
 
 // Removals is what retention removed since the beginning.
 func (v *View) Removals(ctx context.Context) ([]retention.Removal, error) {
-	return v.store.Removals(ctx)
+	return v.store.Sweep.Removals(ctx)
 }
 
 // Paused says since when a queue is paused, and by whom.

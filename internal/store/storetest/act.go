@@ -15,7 +15,7 @@ import (
 
 var acting = []func(*kit){
 	ReplayStartsTheNextRun, ReplayOnceNamesTheFirst, ReplayInParallelHappensOnce, ReplayKeepsHistory,
-	ReplayOfRetryableAndCancelled, ReplayOfARefusedLetter, ReplayNeedsAnEndedRun, ReplayOfAnUnknownJob,
+	ReplayOfRetryableAndCancelled, ReplayOfARefusedDeadLetter, ReplayNeedsAnEndedRun, ReplayOfAnUnknownJob,
 	DiscardEndsAWaitingJob, DiscardResolvesADeadLetter, DiscardNeedsAWaitingJob, CancelFencesTheExecution,
 	CancelEndsAWaitingJob, CancelNeedsALivingJob, PauseKeepsWhoWasFirst, ResumeOfAnUnknownQueue,
 }
@@ -160,8 +160,8 @@ func ReplayOfRetryableAndCancelled(k *kit) {
 	k.same("NextDue", due, time.Time{})
 }
 
-// ReplayOfARefusedLetter: a job whose letter was refused leaves the alarm.
-func ReplayOfARefusedLetter(k *kit) {
+// ReplayOfARefusedDeadLetter: a job whose letter was refused leaves the alarm.
+func ReplayOfARefusedDeadLetter(k *kit) {
 	j := k.begin(lasting(1))
 	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})

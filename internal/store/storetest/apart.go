@@ -17,7 +17,7 @@ import (
 // source takes no room from ours, and none of its dead letters is removed as if it were ours.
 var apart = []func(*kit){
 	Retention_DeadLettersOfASourceTakeNoRoomFromOurs, Retention_TheNewestDeadLetterIsOneOfOurs,
-	Retention_ASourceDoesNotHoldUpTheRemovalOfOurs, Retention_OursThatAreNoLongerTooManyStay, Retention_WhatLiesAtASourceHasNoAge, Retention_WhatDiedAgainAtItsSourceStays,
+	Retention_ASourceDoesNotHoldUpTheRemovalOfOurs, Retention_OursThatAreNoLongerTooManyStay, Retention_WhatIsAtASourceHasNoAge, Retention_WhatDiedAgainAtItsSourceStays,
 	Retention_AReplayUnderWayKeepsItsJob, Retention_WhatLeftItsSourceGoesByAge, Trash_ADiscardThatTheSourceWasNotToldOfStays,
 	Trash_ADiscardThatTheSourceCarriedOutIsPurged,
 	Source_ItsQueuesTakeNoPlaceFromOurs, Source_QueuesBeyondItsBoundShareOne, Source_AReplayFromTheSharedQueueNamesItsRecord,
@@ -37,7 +37,7 @@ func (k *kit) lying(n int) []source.Record {
 // usage is how full the dead-letter queue is.
 func (k *kit) usage() retention.Usage {
 	k.Helper()
-	u, err := k.DeadLetterUsage(k.ctx, k.now)
+	u, err := k.Sweep.DeadLetterUsage(k.ctx, k.now)
 	k.check(err)
 	return u
 }
@@ -119,9 +119,9 @@ func Retention_OursThatAreNoLongerTooManyStay(k *kit) {
 	k.same("removed", k.sweep(limits), removed("", 0))
 }
 
-// Retention_WhatLiesAtASourceHasNoAge: it is not removed, not counted again in its group,
+// Retention_WhatIsAtASourceHasNoAge: it is not removed, not counted again in its group,
 // and the audit log does not grow.
-func Retention_WhatLiesAtASourceHasNoAge(k *kit) {
+func Retention_WhatIsAtASourceHasNoAge(k *kit) {
 	records := k.lying(5)
 	jobs := k.mirror(5, records...)
 	k.pass(1000 * day)
@@ -185,7 +185,7 @@ func Retention_AReplayUnderWayKeepsItsJob(k *kit) {
 // Retention_WhatLeftItsSourceGoesByAge: as other discarded jobs do.
 func Retention_WhatLeftItsSourceGoesByAge(k *kit) {
 	j := k.mirror(1, k.deadAt("7"))[0]
-	_, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
+	_, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
 	k.check(err)
 	k.pass(time.Hour + time.Second)
 	limits := retention.Limits{Ages: retention.Ages{retention.Discarded: time.Hour}}
@@ -305,7 +305,7 @@ func Source_AReplayFromTheSharedQueueNamesItsRecord(k *kit) {
 // Source_ItsQueuesTakeNoPlaceFromAnotherSource.
 func Source_ItsQueuesTakeNoPlaceFromAnotherSource(k *kit) {
 	k.mirror(150, k.inQueues(150)...)
-	_, err := k.Mirror(k.ctx, k.now, "mail", k.inQueues(5))
+	_, err := k.Mirror.Update(k.ctx, k.now, "mail", k.inQueues(5))
 	k.check(err)
 
 	for _, j := range k.all(filter.Filter{Source: "mail"}, 10) {
@@ -341,7 +341,7 @@ func Source_ItsQueuesAndTypesTakeNoLabelFromOurs(k *kit) {
 		seqs[i] = j.Seq
 	}
 
-	_, err = k.Vanished(k.ctx, k.now, "shop", seqs)
+	_, err = k.Mirror.Vanished(k.ctx, k.now, "shop", seqs)
 	k.check(err)
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }

@@ -14,7 +14,7 @@ import (
 
 var counting = []func(*kit){
 	SnapshotOfNothing, SnapshotRisesWithEachCommit, DepthsAreTheStates, QueuesTellAll, QueuesSayWhatWaits,
-	ReasonsCountOpenLetters, TalliesByQueueAndType, TalliesAreBounded, RestartKeepsEverything,
+	ReasonsCountOpenDeadLetters, TalliesByQueueAndType, TalliesAreBounded, RestartKeepsEverything,
 }
 
 // SnapshotOfNothing: every status is there, as zero.
@@ -144,8 +144,8 @@ func QueuesSayWhatWaits(k *kit) {
 	k.same("with an available job", oldest(), since)
 }
 
-// ReasonsCountOpenLetters: by reason, the most frequent first.
-func ReasonsCountOpenLetters(k *kit) {
+// ReasonsCountOpenDeadLetters: by reason, the most frequent first.
+func ReasonsCountOpenDeadLetters(k *kit) {
 	for range 3 {
 		k.dead(simple())
 	}

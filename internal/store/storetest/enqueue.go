@@ -213,7 +213,7 @@ func EnqueueKeyIsFreeOnceItsJobIsGone(k *kit) {
 	first := k.add(j)[0]
 	k.pass(time.Hour)
 	k.add(newest)
-	_, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
+	_, err := k.Sweep.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 
 	j.Payload = []byte("2")
@@ -265,7 +265,7 @@ func EnqueueNumbersNoTwoJobsAlike(k *kit) {
 		}
 
 		k.pass(time.Hour)
-		_, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
+		_, err := k.Sweep.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 		k.check(err)
 		k.restart()
 	}

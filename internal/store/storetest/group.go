@@ -15,9 +15,9 @@ import (
 )
 
 var grouping = []func(*kit){
-	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsCountRefusedLettersApart, GroupsOfLettersThatNeverRan, GroupIsOpenedByTheNextFailure,
+	GroupsAreTheirCause, GroupsCountWhatTheyHold, GroupsCountRefusedDeadLettersApart, GroupsOfDeadLettersThatNeverRan, GroupIsOpenedByTheNextFailure,
 	GroupIsIgnoredUntilADate, GroupIsIgnoredUntilACount, GroupIsIgnoredUntilARate, GroupKnowsHowItsReplaysEnded, GroupLosesWhatIsDiscarded,
-	GroupKeepsANote, GroupsByFilter, GroupsByClass, GroupsByPage, GroupOfNobody, GroupsOfLetters, TopGroupsOfTheDay, TopGroupsOfThisDay, OldGroupsAreRemoved, GroupsSurviveARestart,
+	GroupKeepsANote, GroupsByFilter, GroupsByClass, GroupsByPage, GroupOfNoJob, GroupsOfDeadLetters, TopGroupsOfTheDay, TopGroupsOfThisDay, OldGroupsAreRemoved, GroupsSurviveARestart,
 }
 
 // fails is a job that fails so, and retries are left to it.
@@ -81,9 +81,9 @@ func GroupsCountWhatTheyHold(k *kit) {
 	k.same("counts after it recovered", []int64{d.Failures, d.Dead, d.Retrying}, []int64{2, 1, 0})
 }
 
-// GroupsCountRefusedLettersApart: a job whose dead letter was refused is not dead, as
+// GroupsCountRefusedDeadLettersApart: a job whose dead letter was refused is not dead, as
 // in all other counts, until its letter is accepted. Groups and counters agree.
-func GroupsCountRefusedLettersApart(k *kit) {
+func GroupsCountRefusedDeadLettersApart(k *kit) {
 	k.dead(simple())
 	j := k.refused()
 	counts := func() []int64 {
@@ -104,9 +104,9 @@ func GroupsCountRefusedLettersApart(k *kit) {
 	k.same("accepted", counts(), []int64{2, 0, 2})
 }
 
-// GroupsOfLettersThatNeverRan: a job that comes as a dead letter is grouped by
+// GroupsOfDeadLettersThatNeverRan: a job that comes as a dead letter is grouped by
 // its reason.
-func GroupsOfLettersThatNeverRan(k *kit) {
+func GroupsOfDeadLettersThatNeverRan(k *kit) {
 	j := simple()
 	j.State, j.Reason, j.Error = job.Discarded, retry.MissingTraceID, job.ErrorInfo{Type: "missing_trace_id", Message: "envelope 7 has no trace_id"}
 	d := k.group(k.add(j)[0])
@@ -305,9 +305,9 @@ func GroupsByPage(k *kit) {
 	}
 }
 
-// GroupOfNobody: an unknown fingerprint is job.ErrNotFound, for whatever is
+// GroupOfNoJob: an unknown fingerprint is job.ErrNotFound, for whatever is
 // done to it.
-func GroupOfNobody(k *kit) {
+func GroupOfNoJob(k *kit) {
 	_, err := k.Groups.Get(k.ctx, k.now, "nobody")
 
 	_, setErr := k.Groups.Decide(k.ctx, k.now, "nobody", failures.Decision{State: failures.Open}, audit.Actor{})
@@ -331,15 +331,15 @@ func GroupsSurviveARestart(k *kit) {
 	k.same("its failures", k.group(j).Failures, int64(2))
 }
 
-// GroupsOfLetters: those to which the jobs of a page of dead letters belong, by
+// GroupsOfDeadLetters: those to which the jobs of a page of dead letters belong, by
 // number; what waits for a retry is not among them.
-func GroupsOfLetters(k *kit) {
-	j, twin := k.dead(simple()), k.dead(simple())
+func GroupsOfDeadLetters(k *kit) {
+	j, duplicate := k.dead(simple()), k.dead(simple())
 	k.fails("no letter")
 	all, err := k.Groups.Of(k.ctx, k.letters(filter.Filter{}, 10))
 	k.check(err)
 	number := k.detail(j.ID).Job.Group
-	k.same("the groups", []any{len(all), all[number].Fingerprint, all[number].Failures}, []any{1, k.group(twin).Fingerprint, int64(2)})
+	k.same("the groups", []any{len(all), all[number].Fingerprint, all[number].Failures}, []any{1, k.group(duplicate).Fingerprint, int64(2)})
 	all, err = k.Groups.Of(k.ctx, nil)
 	k.check(err)
 	k.same("groups of no letter", len(all), 0)
@@ -435,10 +435,10 @@ func OldGroupsAreRemoved(k *kit) {
 
 		return names
 	}
-	done, err := k.Prune(k.ctx, k.now, retention.Limits{Count: 1})
+	done, err := k.Sweep.Prune(k.ctx, k.now, retention.Limits{Count: 1})
 	k.check(err)
 	k.same("removed for the number of letters", []any{done.Groups, len(left())}, []any{0, 6})
-	done, err = k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
+	done, err = k.Sweep.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
 	k.check(err)
 	k.same("removed", []any{done.Groups, left()}, []any{2, []string{"ignored", "noted", "resolved", "waits"}})
 	k.same("open groups", k.Snapshot().OpenGroups, int64(3))

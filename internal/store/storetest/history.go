@@ -293,8 +293,8 @@ func (h *random) restore(t *rapid.T) {
 	run := rapid.IntRange(max(1, m.Run-1), m.Run).Draw(t, "run")
 
 	got, err := h.kit.Restore(h.kit.ctx, h.kit.now, m.ID, run, audit.Actor{Name: "eve"})
-	was, lies := h.trash[m.ID]
-	if !lies || run != m.Run {
+	was, trashed := h.trash[m.ID]
+	if !trashed || run != m.Run {
 		h.kit.conflict(err)
 		return
 	}
@@ -397,7 +397,7 @@ func (h *random) details(*rapid.T) {
 	}
 
 	h.kit.same("letters that are open but not counted", open, int64(0))
-	fill, err := h.kit.DeadLetterUsage(h.kit.ctx, h.kit.now)
+	fill, err := h.kit.Sweep.DeadLetterUsage(h.kit.ctx, h.kit.now)
 	h.must(err)
 
 	day := int64(0)

@@ -17,7 +17,7 @@ import (
 
 var listing = []func(*kit){
 	JobsByEveryFilter, JobsNewestFirst, JobsThatRunNextFirst, JobsPagesAreComplete, JobsPagesUnderConcurrentInserts,
-	ListsSparePayloads, LettersByEveryFilter, LettersPagesAreComplete, ChangesOfKnownJobs,
+	ListsSparePayloads, DeadLettersByEveryFilter, DeadLettersPagesAreComplete, ChangesOfKnownJobs,
 }
 
 // all reads every page of a list, some jobs at a time.
@@ -292,9 +292,9 @@ func (k *kit) letters(f filter.Filter, limit int) []filter.DeadLetterRow {
 	}
 }
 
-// LettersByEveryFilter: the list has the open letters of the jobs that the
+// DeadLettersByEveryFilter: the list has the open letters of the jobs that the
 // filter selects; what is found by its text, by the order of enqueueing.
-func LettersByEveryFilter(k *kit) {
+func DeadLettersByEveryFilter(k *kit) {
 	jobs := k.variety()
 	for _, queue := range []string{"", "orders", "mail"} {
 		for _, typ := range []string{"", "report", "email.*"} {
@@ -322,8 +322,8 @@ func LettersByEveryFilter(k *kit) {
 	}
 }
 
-// LettersPagesAreComplete: as JobsPagesAreComplete.
-func LettersPagesAreComplete(k *kit) {
+// DeadLettersPagesAreComplete: as JobsPagesAreComplete.
+func DeadLettersPagesAreComplete(k *kit) {
 	k.variety()
 
 	want := k.letters(filter.Filter{}, 1000)

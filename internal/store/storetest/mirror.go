@@ -15,11 +15,11 @@ import (
 )
 
 var mirroring = []func(*kit){
-	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordIsNoNews,
+	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordChangesNothing,
 	Mirror_KnowsWhatASourceDoesNotCount, Mirror_WhatASourceDoesNotSayStaysUnknown,
 	Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo, Mirror_AnUnknownNumberOfAttemptsMatchesNone, Mirror_ListsInTheOrderOfFailure,
 	Mirror_DyingElsewhereIsTheNextRun, Mirror_AThreadIsOneJob, Mirror_APageIsTakenOverTogether,
-	Mirror_WhatVanishedIsGoneUntilItLiesThereAgain, Mirror_IsListedBySource, Mirror_ATimeOutOfBoundsIsUnknown,
+	Mirror_WhatVanishedIsGoneUntilItIsThereAgain, Mirror_IsListedBySource, Mirror_ATimeOutOfBoundsIsUnknown,
 }
 
 // deadAt is a record that is at a source.
@@ -34,7 +34,7 @@ func (k *kit) deadAt(key string) source.Record {
 // mirror takes records over, and returns the jobs of the source, the newest first.
 func (k *kit) mirror(want int, records ...source.Record) []job.Job {
 	k.Helper()
-	n, err := k.Mirror(k.ctx, k.now, "shop", records)
+	n, err := k.Mirror.Update(k.ctx, k.now, "shop", records)
 	k.check(err)
 	k.same("jobs that came or changed", n, want)
 	jobs := k.all(filter.Filter{Source: "shop"}, 100)
@@ -53,12 +53,12 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 
 	k.mirror(4, odd...)
 	k.mirror(0, odd...)
-	news, err := k.Sources.Unseen(k.ctx, "shop", odd)
+	unseen, err := k.Sources.Unseen(k.ctx, "shop", odd)
 	k.check(err)
-	k.same("news", len(news), 0)
-	twins, err := k.Sources.Duplicates(k.ctx, "shop", odd)
+	k.same("unseen", len(unseen), 0)
+	duplicates, err := k.Sources.Duplicates(k.ctx, "shop", odd)
 	k.check(err)
-	k.same("records under another key", len(twins), 0)
+	k.same("records under another key", len(duplicates), 0)
 
 	odd[0].VersionToken = "it died again"
 	j := k.mirror(1, odd...)
@@ -66,7 +66,7 @@ func Mirror_AKeyThatIsNoTextIsOneRecord(k *kit) {
 
 	// One that left and died again under another key is known by the name of its job.
 	left := j[2].Seq
-	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{left})
+	_, err = k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{left})
 	k.check(err)
 	k.pass(time.Minute)
 
@@ -94,7 +94,7 @@ func Mirror_ARecordIsADeadLetter(k *kit) {
 	k.same("payload", string(d.Job.Payload), `{"order":7}`)
 	k.same("attempts that are known", []string{d.Attempts[0].Error.Message, d.Attempts[1].Error.Message, d.Attempts[1].Trace},
 		[]string{"first", "card declined", "at charge()"})
-	k.same("where it lies", []any{d.Mirrored.Place, d.Mirrored.Key, d.Mirrored.Present, d.Mirrored.Warnings}, []any{"failed", "7", true, r.Warnings})
+	k.same("where it is", []any{d.Mirrored.Place, d.Mirrored.Key, d.Mirrored.Present, d.Mirrored.Warnings}, []any{"failed", "7", true, r.Warnings})
 	k.same("counters", k.Snapshot().Totals, job.Totals{})
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 	k.same("nothing to claim", len(k.claim("orders@shop", 10)), 0)
@@ -102,14 +102,14 @@ func Mirror_ARecordIsADeadLetter(k *kit) {
 	k.same("dead letters after a restart", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
 
-// Mirror_TheSameRecordIsNoNews.
-func Mirror_TheSameRecordIsNoNews(k *kit) {
+// Mirror_TheSameRecordChangesNothing.
+func Mirror_TheSameRecordChangesNothing(k *kit) {
 	r := k.deadAt("7")
 	k.mirror(1, r)
 	k.mirror(0, r)
-	news, err := k.Sources.Unseen(k.ctx, "shop", []source.Record{r, k.deadAt("8")})
+	unseen, err := k.Sources.Unseen(k.ctx, "shop", []source.Record{r, k.deadAt("8")})
 	k.check(err)
-	k.same("news", []any{len(news), news[0].Key}, []any{1, "8"})
+	k.same("unseen", []any{len(unseen), unseen[0].Key}, []any{1, "8"})
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
 
@@ -244,7 +244,7 @@ func Mirror_AThreadIsOneJob(k *kit) {
 	first := k.mirror(1, r)[0]
 	lying, err := k.Sources.PresentKeys(k.ctx, "shop", k.now.Add(time.Second), 0, 10)
 	k.check(err)
-	_, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	_, err = k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
 	k.check(err)
 	k.pass(time.Minute)
 	r.Key, r.VersionToken, r.FailedAt = "19", "19", k.now
@@ -257,7 +257,7 @@ func Mirror_AThreadIsOneJob(k *kit) {
 }
 
 // Mirror_APageIsTakenOverTogether: of more records than one statement writes, those that
-// are new, one that died again and one that is no news. The same key twice is one record.
+// are new, one that died again and one that is no unseen. The same key twice is one record.
 func Mirror_APageIsTakenOverTogether(k *kit) {
 	again, known := k.deadAt("1"), k.deadAt("2")
 	k.mirror(2, again, known)
@@ -288,8 +288,8 @@ func Mirror_APageIsTakenOverTogether(k *kit) {
 	k.mirror(0, page...)
 }
 
-// Mirror_WhatVanishedIsGoneUntilItLiesThereAgain.
-func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
+// Mirror_WhatVanishedIsGoneUntilItIsThereAgain.
+func Mirror_WhatVanishedIsGoneUntilItIsThereAgain(k *kit) {
 	r := k.deadAt("7")
 	j := k.mirror(1, r)[0]
 	k.pass(time.Minute)
@@ -299,10 +299,10 @@ func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
 	records, err := k.Sources.Present(k.ctx, []int64{lying[0].Seq})
 	k.check(err)
 	k.same("its record", []any{len(records), records[0].Seq, records[0].VersionToken, string(records[0].Raw)}, []any{1, j.Seq, r.VersionToken, string(r.Raw)})
-	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	n, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
 	k.check(err)
 	k.same("gone", []any{n, k.job(j.ID).Status(), k.job(j.ID).Reason}, []any{1, job.Status(job.Discarded), retry.GoneAtSource})
-	n, err = k.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	n, err = k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
 	k.check(err)
 	k.same("gone again", n, 0)
 	records, err = k.Sources.Present(k.ctx, []int64{j.Seq})
@@ -319,7 +319,7 @@ func Mirror_WhatVanishedIsGoneUntilItLiesThereAgain(k *kit) {
 func Mirror_IsListedBySource(k *kit) {
 	k.dead(simple())
 	k.mirror(2, k.deadAt("1"), k.deadAt("2"))
-	_, err := k.Mirror(k.ctx, k.now, "mail", []source.Record{k.deadAt("1")})
+	_, err := k.Mirror.Update(k.ctx, k.now, "mail", []source.Record{k.deadAt("1")})
 	k.check(err)
 
 	f := filter.Filter{Status: job.StatusDeadLetter, Source: "shop"}

@@ -16,7 +16,7 @@ import (
 
 var naming = []func(*kit){
 	NewQueuesAreRefusedAtTheLimit, QueuesOfOneCommitShareTheLimit, ReplaysIntoANewQueueAreRefusedAtTheLimit,
-	LettersAreCountedOutWhereTheyWereCountedIn, TypesNewAtTheBoundInOneCommitDoNotDrift, LabelsStayAfterARestart,
+	DeadLettersAreCountedOutWhereTheyWereCountedIn, TypesNewAtTheBoundInOneCommitDoNotDrift, LabelsStayAfterARestart,
 	RemovedQueuesAreForgotten, RemovedQueuesKeepTheirTotals, QueuesThatAreNotEmptyStay, RemovedQueuesMakeRoom,
 	QueuesTellOfThoseThatAreNamed, FullestQueuesComeFirst, DepthsByLabelAddUp,
 }
@@ -131,8 +131,8 @@ func typesTo(n int) []string {
 	return all
 }
 
-// letterTypes counts the open dead letters by type.
-func (k *kit) letterTypes() map[string]int64 {
+// deadLetterTypes counts the open dead letters by type.
+func (k *kit) deadLetterTypes() map[string]int64 {
 	k.Helper()
 	facets, err := k.Counters.Facets(k.ctx, filter.Filter{Status: job.StatusDeadLetter})
 	k.check(err)
@@ -145,13 +145,13 @@ func (k *kit) letterTypes() map[string]int64 {
 	return all
 }
 
-// LettersAreCountedOutWhereTheyWereCountedIn: a letter that was counted as
+// DeadLettersAreCountedOutWhereTheyWereCountedIn: a letter that was counted as
 // "other" is so when it leaves, although places have become free and the store was
 // opened again.
-func LettersAreCountedOutWhereTheyWereCountedIn(k *kit) {
+func DeadLettersAreCountedOutWhereTheyWereCountedIn(k *kit) {
 	first := k.poison(typesTo(1000)...)
 	late := k.poison("late")[0]
-	k.same("the other letters", k.letterTypes()["other"], int64(1))
+	k.same("the other letters", k.deadLetterTypes()["other"], int64(1))
 
 	for _, j := range first[3:5] {
 		_, err := k.Discard(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
@@ -161,7 +161,7 @@ func LettersAreCountedOutWhereTheyWereCountedIn(k *kit) {
 	k.restart()
 	_, err := k.Replay(k.ctx, k.now, late.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
-	counts := k.letterTypes()
+	counts := k.deadLetterTypes()
 	k.same("types, late and other", []int64{int64(len(counts)), counts["late"], counts["other"]}, []int64{998, 0, 0})
 }
 
@@ -170,7 +170,7 @@ func LettersAreCountedOutWhereTheyWereCountedIn(k *kit) {
 func TypesNewAtTheBoundInOneCommitDoNotDrift(k *kit) {
 	k.poison(typesTo(999)...)
 	all := k.poison("late-1", "late-2", "late-3")
-	counts := k.letterTypes()
+	counts := k.deadLetterTypes()
 	k.same("late-1 and other", []int64{counts["late-1"], counts["other"]}, []int64{1, 2})
 
 	for _, j := range slices.Backward(all) {
@@ -179,7 +179,7 @@ func TypesNewAtTheBoundInOneCommitDoNotDrift(k *kit) {
 		k.restart()
 	}
 
-	counts = k.letterTypes()
+	counts = k.deadLetterTypes()
 	k.same("types, late-1 and other", []int64{int64(len(counts)), counts["late-1"], counts["other"]}, []int64{999, 0, 0})
 }
 

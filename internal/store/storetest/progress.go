@@ -32,7 +32,7 @@ func Operation_ItemsArePruned(k *kit) {
 	k.run(young.ID, operation.Pace{})
 	young = k.workAll(young.ID)
 	old = k.operation(old.ID)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 90 * time.Minute}})
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 90 * time.Minute}})
 	k.check(err)
 	k.same("items removed", done.Items, n)
 	k.same("the old one", k.operation(old.ID), old)
@@ -88,7 +88,7 @@ func Operation_TellsHowItGoes(k *kit) {
 
 	k.same("the rate", []any{p.Rate.Step, p.Rate.Done[0], p.Rate.Done[len(p.Rate.Done)-1], all}, []any{2 * time.Second, int64(2), int64(10), int64(12)})
 	k.same("the canary alone", []any{p.Canary.Done, p.Canary.Unsettled(), p.Ended, p.Pruned}, []any{int64(2), int64(0), int64(0), false})
-	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
+	_, err = k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	k.same("pruned", progress(o.ID).Pruned, true)
 }
@@ -125,7 +125,7 @@ func Operation_TellsItsRateForWeeks(k *kit) {
 	k.same("the end", k.operation(o.ID).State, operation.Finished)
 	look()
 
-	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
+	_, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	look()
 }

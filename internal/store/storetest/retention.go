@@ -18,9 +18,7 @@ var retaining = []func(*kit){
 	RetentionSparesWhatHasNotEnded, RetentionSparesWhatARunningOperationNeeds, RetentionSparesWhatWasReplayed,
 	RetentionRemembersWhatItRemoved, RetentionForgetsAfterAsLong, RetentionIsAuditedOnceForEachSweep,
 	RetentionCountsByKindAndQueue, RetentionRemovesManyInSteps, RetentionLeavesNothingToFind, ForecastTellsWhatGoesSoon,
-	ForecastAnnouncesWhatIsTooMany, ForecastCountsNoLetterTwice, PruneByCountRemovesOnlyWhatWasAnnounced, PruneByCountSparesWhatWasNotAnnounced,
-	PruneByCountSparesWhatCameBack, PruneByCountSparesWhatBulkRestored, PruneByCountSparesWhatWasForwarded,
-	PruneByCountSparesWhatCameLate, PruneByCountSparesWhatAnOperationHeld,
+	ForecastAnnouncesWhatIsTooMany, ForecastCountsNoDeadLetterTwice,
 	Retention_ItsClockOutlivesARestart, Retention_ItsClockBeginsWithTheNewestTime,
 }
 
@@ -39,7 +37,7 @@ func removed(kind retention.Kind, n int64) retention.Pruned {
 // sweep removes what is over at the kit's time.
 func (k *kit) sweep(l retention.Limits) retention.Pruned {
 	k.Helper()
-	done, err := k.Prune(k.ctx, k.now, l)
+	done, err := k.Sweep.Prune(k.ctx, k.now, l)
 	k.check(err)
 	return done
 }
@@ -179,7 +177,7 @@ func RetentionSparesWhatHasNotEnded(k *kit) {
 
 // RetentionSparesWhatARunningOperationNeeds: until the operation has ended.
 func RetentionSparesWhatARunningOperationNeeds(k *kit) {
-	letters := k.deads(4)
+	dead := k.deads(4)
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{})
 	k.work(o.ID, 1)
@@ -197,7 +195,7 @@ func RetentionSparesWhatARunningOperationNeeds(k *kit) {
 	done := k.sweep(limits)
 	k.same("removed afterwards", []int64{done.Of(retention.DeadLetters), done.Of(retention.Completed)}, []int64{3, 1})
 
-	for _, j := range letters {
+	for _, j := range dead {
 		if _, err := k.Job(k.ctx, j.ID); !errors.Is(err, job.ErrNotFound) {
 			k.Errorf("job %s: %v", j.ID, err)
 		}
@@ -299,7 +297,7 @@ func RetentionCountsByKindAndQueue(k *kit) {
 	k.pass(2 * time.Hour)
 	k.sweep(hourly())
 	k.restart()
-	got, err := k.Removals(k.ctx)
+	got, err := k.Sweep.Removals(k.ctx)
 	k.check(err)
 	k.same("removals", got, []retention.Removal{
 		{Part: retention.Part{Kind: retention.Cancelled, Queue: "mail"}, Jobs: 1, Last: k.now},
@@ -356,13 +354,13 @@ func ForecastTellsWhatGoesSoon(k *kit) {
 		Trash:  2 * day,
 	}
 
-	k.same("before the first", k.Retention(), retention.Forecast{})
+	k.same("before the first", k.Sweep.Retention(), retention.Forecast{})
 	oldest := k.now
 	k.completed(simple())
 	k.completed(in("short"))
 	trashed := k.dead(simple())
 	k.discard(trashed.ID)
-	letter := k.now
+	dead := k.now
 	k.dead(simple())
 	k.pass(day + time.Hour)
 	k.completed(simple())
@@ -371,27 +369,27 @@ func ForecastTellsWhatGoesSoon(k *kit) {
 
 	outlook := func(kind retention.Kind, kept int64, oldest time.Time, soon int64) {
 		k.Helper()
-		k.same("the outlook", k.Retention().Of(kind), retention.Outlook{Kind: kind, Jobs: kept, Oldest: oldest, Soon: soon})
+		k.same("the outlook", k.Sweep.Retention().Of(kind), retention.Outlook{Kind: kind, Jobs: kept, Oldest: oldest, Soon: soon})
 	}
-	f, err := k.Forecast(k.ctx, k.now, limits)
+	f, err := k.Sweep.Forecast(k.ctx, k.now, limits)
 	k.check(err)
 	k.same("the moment", f.At, k.now)
 	outlook(retention.Completed, 4, oldest, 1)
 	outlook(retention.Cancelled, 1, k.now, 0)
 	outlook(retention.Discarded, 0, time.Time{}, 0)
-	outlook(retention.DeadLetters, 1, letter, 0)
+	outlook(retention.DeadLetters, 1, dead, 0)
 	outlook(retention.Trash, 1, oldest, 1)
 	k.now = oldest.Add(9*day + time.Hour)
-	_, err = k.Forecast(k.ctx, k.now, limits)
+	_, err = k.Sweep.Forecast(k.ctx, k.now, limits)
 	k.check(err)
 	outlook(retention.Completed, 4, oldest, 4)
-	outlook(retention.DeadLetters, 1, letter, 1)
+	outlook(retention.DeadLetters, 1, dead, 1)
 }
 
 // foresee counts what will be removed, and returns the outlook of a kind.
 func (k *kit) foresee(l retention.Limits, kind retention.Kind) retention.Outlook {
 	k.Helper()
-	f, err := k.Forecast(k.ctx, k.now, l)
+	f, err := k.Sweep.Forecast(k.ctx, k.now, l)
 	k.check(err)
 	return f.Of(kind)
 }
@@ -405,138 +403,21 @@ func ForecastAnnouncesWhatIsTooMany(k *kit) {
 	k.same("at the number", k.foresee(retention.Limits{Count: 5}, retention.OverCount), retention.Outlook{Kind: retention.OverCount})
 	want := retention.Outlook{Kind: retention.OverCount, Jobs: 3, Oldest: oldest, Soon: 3}
 	k.same("beyond it", k.foresee(retention.Limits{Count: 2}, retention.OverCount), want)
-	k.same("the newest forecast", k.Retention().Of(retention.OverCount), want)
+	k.same("the newest forecast", k.Sweep.Retention().Of(retention.OverCount), want)
 	o := k.operate(operation.Replay, filter.Filter{})
 	k.run(o.ID, operation.Pace{})
 	k.same("held by an operation", k.foresee(retention.Limits{Count: 2}, retention.OverCount), retention.Outlook{Kind: retention.OverCount, Jobs: 3})
 }
 
-// ForecastCountsNoLetterTwice: what goes for its number does not go for its age.
-func ForecastCountsNoLetterTwice(k *kit) {
+// ForecastCountsNoDeadLetterTwice: what goes for its number does not go for its age.
+func ForecastCountsNoDeadLetterTwice(k *kit) {
 	k.deads(5)
 	k.pass(day)
 	k.deads(2)
 
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: day + time.Hour}, Count: 3}
-	excess, aged := k.foresee(limits, retention.OverCount), k.Retention().Of(retention.DeadLetters)
+	excess, aged := k.foresee(limits, retention.OverCount), k.Sweep.Retention().Of(retention.DeadLetters)
 	k.same("for the number, for the age", []int64{excess.Soon, aged.Soon}, []int64{4, 1})
-}
-
-// PruneByCountRemovesOnlyWhatWasAnnounced: letters that came after the forecast stay
-// until the sweep that follows the next one, and so does everything after a start.
-func PruneByCountRemovesOnlyWhatWasAnnounced(k *kit) {
-	limits := retention.Limits{Count: 2}
-
-	k.deads(4)
-	k.same("removed before a forecast", k.sweep(limits), removed("", 0))
-	k.foresee(limits, retention.OverCount)
-	k.pass(time.Second)
-	k.deads(6)
-	k.same("removed after a forecast", k.sweep(limits), removed(retention.OverCount, 2))
-	k.same("removed without a new forecast", k.sweep(limits), removed("", 0))
-	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(6))
-	k.restart()
-	k.same("removed after a restart", k.sweep(limits), removed("", 0))
-	k.foresee(limits, retention.OverCount)
-	k.same("removed at last", k.sweep(limits), removed(retention.OverCount, 6))
-}
-
-// PruneByCountSparesWhatWasNotAnnounced: when those that were announced are gone,
-// others that are too many meanwhile do not go in their place.
-func PruneByCountSparesWhatWasNotAnnounced(k *kit) {
-	limits := retention.Limits{Count: 2}
-	letters := k.deads(3)
-	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(1))
-	k.discard(letters[0].ID)
-	k.pass(time.Second)
-	k.deads(2)
-	k.same("removed", k.sweep(limits), removed("", 0))
-}
-
-// announcedFirst fails unless a sweep removes nothing of so many letters that are too
-// many and came since the forecast, and the sweep after another one removes them.
-func (k *kit) announcedFirst(l retention.Limits, n int64) {
-	k.Helper()
-	k.same("removed before it was announced", k.sweep(l), removed("", 0))
-	k.same("announced", k.foresee(l, retention.OverCount).Soon, n)
-	k.same("removed afterwards", k.sweep(l), removed(retention.OverCount, n))
-}
-
-// PruneByCountSparesWhatCameBack: a letter that is restored has its old place among
-// those that were announced, and is announced itself first. Older ones go as announced.
-func PruneByCountSparesWhatCameBack(k *kit) {
-	limits := retention.Limits{Count: 2}
-	letters := k.deads(5)
-	k.discard(letters[1].ID)
-	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(2))
-	_, err := k.Restore(k.ctx, k.now, letters[1].ID, 1, eve)
-	k.check(err)
-	k.same("removed", k.sweep(limits), removed(retention.OverCount, 1))
-	k.announcedFirst(limits, 2)
-}
-
-// PruneByCountSparesWhatBulkRestored: also when an operation restores letters, and
-// whether it has ended when the forecast is made.
-func PruneByCountSparesWhatBulkRestored(k *kit) {
-	limits := retention.Limits{Count: 2}
-
-	k.deads(6)
-	k.workAll(k.started(operation.Discard))
-	k.pass(time.Second)
-	k.deads(4)
-	restore := k.started(operation.Restore)
-	k.work(restore, 3)
-	k.same("announced while it runs", k.foresee(limits, retention.OverCount).Soon, int64(3)) // the newest stays
-	k.workAll(restore)
-	k.announcedFirst(limits, 8)
-}
-
-// started is an operation on all jobs that it fits, which runs.
-func (k *kit) started(kind operation.Kind) int64 {
-	k.Helper()
-	o := k.operate(kind, filter.Filter{})
-	k.run(o.ID, operation.Pace{})
-	return o.ID
-}
-
-// PruneByCountSparesWhatWasForwarded: a letter that was refused and is accepted
-// keeps the time of its failure.
-func PruneByCountSparesWhatWasForwarded(k *kit) {
-	limits := retention.Limits{Count: 2}
-	j := k.refused()
-	k.pass(time.Second)
-	k.deads(4)
-	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(2))
-	_, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}, eve)
-	k.check(err)
-	k.announcedFirst(limits, 3)
-}
-
-// PruneByCountSparesWhatCameLate: a failure can be written down some time after it.
-func PruneByCountSparesWhatCameLate(k *kit) {
-	limits := retention.Limits{Count: 2}
-	j := k.begin(lasting(1))
-	late := j.Settle(k.ending(job.Failed), nil)
-	k.pass(time.Second)
-	k.deads(4)
-	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(2))
-	k.settleAs(late)
-	k.announcedFirst(limits, 3)
-}
-
-// PruneByCountSparesWhatAnOperationHeld: letters of an operation that ended are
-// announced first.
-func PruneByCountSparesWhatAnOperationHeld(k *kit) {
-	limits := retention.Limits{Count: 2}
-
-	k.deads(3)
-	replay := k.started(operation.Replay)
-	k.pass(time.Second)
-	k.deads(4)
-	k.same("announced while it runs", k.foresee(limits, retention.OverCount).Soon, int64(3))
-	_, err := k.Operations.Abort(k.ctx, k.now, replay, sam)
-	k.check(err)
-	k.announcedFirst(limits, 5)
 }
 
 // Retention_ItsClockOutlivesARestart: when nothing is removed, to the moment; otherwise to the
@@ -544,10 +425,10 @@ func PruneByCountSparesWhatAnOperationHeld(k *kit) {
 func Retention_ItsClockOutlivesARestart(k *kit) {
 	stored := func(c retention.Clock) retention.Clock {
 		k.Helper()
-		k.check(k.SetClock(k.ctx, c))
-		k.same("from memory", k.Retention().Clock, c)
+		k.check(k.Sweep.SetClock(k.ctx, c))
+		k.same("from memory", k.Sweep.Retention().Clock, c)
 		k.restart()
-		got, err := k.Clock(k.ctx)
+		got, err := k.Sweep.Clock(k.ctx)
 		k.check(err)
 
 		return got
@@ -570,7 +451,7 @@ func Retention_ItsClockOutlivesARestart(k *kit) {
 func Retention_ItsClockBeginsWithTheNewestTime(k *kit) {
 	clock := func() time.Time {
 		k.Helper()
-		c, err := k.Clock(k.ctx)
+		c, err := k.Sweep.Clock(k.ctx)
 		k.check(err)
 		k.same("held for", c.Left, time.Duration(0))
 

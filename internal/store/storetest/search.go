@@ -20,7 +20,7 @@ import (
 )
 
 var searching = []func(*kit){
-	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedLetters, SearchFindsWhatAPageShows, SearchIgnoresWhiteSpace, SearchRefusesShortText, SearchFindsTheNewestFailure,
+	SearchTakesTextLiterally, SearchFindsEachField, SearchFindsWhatWasEdited, SearchReadsEscapedCharacters, SearchFindsWhatAPageShows, SearchIgnoresWhiteSpace, SearchRefusesShortText, SearchFindsTheNewestFailure,
 	SearchLagsUntilItIsFilled, SearchForgetsWhatIsPruned, SearchPagesAreComplete, SearchFindsWhatWasSetAside,
 	ListsOldestFirst, FiltersMeanWhatTheySay, FacetsFollowTheFilter, TalliesAreCounts, TalliesOfTooManyJobs, SearchedJobsHaveWhatIsSearched, CountsUpToALimit, NewerCountsWhatStandsBefore,
 }
@@ -104,10 +104,10 @@ func SearchFindsWhatWasEdited(k *kit) {
 	}
 }
 
-// SearchReadsEscapedLetters: a text is found by its letters, whether a client wrote
+// SearchReadsEscapedCharacters: a text is found by its letters, whether a client wrote
 // them as themselves or escaped, also in a string of JSON in another one and by a
 // user who looks for what the client wrote.
-func SearchReadsEscapedLetters(k *kit) {
+func SearchReadsEscapedCharacters(k *kit) {
 	j := simple()
 	j.Payload = []byte(`{"city":"K\u00f6ln","url":"https:\/\/example.org\/a","inner":"{\"name\":\"\\u017b\\u00f3\\u0142\\u0107\"}","smile":"a\ud83d\ude00b","half":"x\ud83dy","tab":"p\u0009q","path":"C:\\users"}`)
 	j.Meta = []byte(`{"tenant":"Br\u00FCcke"}`)
@@ -165,9 +165,9 @@ func SearchIgnoresWhiteSpace(k *kit) {
 func SearchRefusesShortText(k *kit) {
 	for _, f := range []filter.Filter{{Text: "ab"}, {Error: "éé"}, {Payload: "1"}, {Meta: "  "}, {Error: "   "}, {Text: " \n ab"}} {
 		_, err := k.Jobs(k.ctx, f, filter.Cursor{}, 10)
-		_, letterErr := k.DeadLetters(k.ctx, f, filter.Cursor{}, 10)
-		if wrong := new(invalid.Error); !errors.As(err, &wrong) || !errors.As(letterErr, &wrong) {
-			k.Errorf("%v: %v and %v, want a field that is wrong", f, err, letterErr)
+		_, deadLetterErr := k.DeadLetters(k.ctx, f, filter.Cursor{}, 10)
+		if wrong := new(invalid.Error); !errors.As(err, &wrong) || !errors.As(deadLetterErr, &wrong) {
+			k.Errorf("%v: %v and %v, want a field that is wrong", f, err, deadLetterErr)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func SearchForgetsWhatIsPruned(k *kit) {
 
 	k.pass(time.Hour)
 	k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
+	done, err := k.Sweep.Prune(k.ctx, k.now, retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	k.same("letters pruned", done.Of(retention.DeadLetters), int64(6))
 	n, err := k.Search.Lag(k.ctx)

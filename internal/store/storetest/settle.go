@@ -12,7 +12,7 @@ import (
 
 var settling = []func(*kit){
 	TextsOfAnyBytes,
-	SettleSuccess, SettleRetry, SettleRetryAtOnce, SettleDeadLetter, SettleRefusedLetter, SettleDiscard, SettleInterrupted,
+	SettleSuccess, SettleRetry, SettleRetryAtOnce, SettleDeadLetter, SettleRefusedDeadLetter, SettleDiscard, SettleInterrupted,
 	SettleSuccessClearsTheError, SettleKeepsTheExplanation, SettleCountsByTheMinute,
 	SettleIsFencedByANewerClaim, SettleIsFencedByCancel, SettleTwiceIsStale, SettleOfStrangersIsStale,
 	SettleAndClaimShareATransaction, SettleManyAtOnce, SettleUnderAPolicyBeyondTheLimit,
@@ -84,10 +84,10 @@ func SettleDeadLetter(k *kit) {
 	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
 }
 
-// SettleRefusedLetter: a job whose dead letter was not accepted stays, marked
+// SettleRefusedDeadLetter: a job whose dead letter was not accepted stays, marked
 // so, and counts as jobs_dlq_failed; its letter is recorded as refused and is
 // not open.
-func SettleRefusedLetter(k *kit) {
+func SettleRefusedDeadLetter(k *kit) {
 	j := k.begin(lasting(1))
 	got := k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
 	k.same("status", got.Status(), job.StatusDLQFailed)

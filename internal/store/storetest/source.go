@@ -36,7 +36,7 @@ func (k *kit) asked(want int) []source.Act {
 
 func (k *kit) answer(act source.Act, state source.State, why string) {
 	k.Helper()
-	k.check(k.SettleActs(k.ctx, k.now, []source.Result{{ID: act.ID, State: state, Why: why}}))
+	k.check(k.Mirror.SettleActs(k.ctx, k.now, []source.Result{{ID: act.ID, State: state, Why: why}}))
 }
 
 // Source_AReplayIsAskedOfIt: the job is returning in its next run, and the act names what
@@ -262,7 +262,7 @@ func Source_ActsEndTogether(k *kit) {
 		said[i].ID = act.ID
 	}
 
-	k.check(k.SettleActs(k.ctx, k.now, append(said, said[0]))) // the first one is told twice
+	k.check(k.Mirror.SettleActs(k.ctx, k.now, append(said, said[0]))) // the first one is told twice
 	acts, err := k.Sources.Acts(k.ctx, "shop", 10)
 	k.check(err)
 
@@ -290,7 +290,7 @@ func Source_AnActUnderWayLeavesTheJobAlone(k *kit) {
 	act := k.asked(1)[0]
 	r.VersionToken = "2"
 	k.mirror(0, r)
-	n, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
+	n, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
 	k.check(err)
 	k.same("vanished", n, 0)
 	k.restart()
@@ -363,7 +363,7 @@ func Source_IsWhereItsJobsAreFrom(k *kit) {
 	locate("shop", "db1/shop", "", "db2/shop")
 
 	// An act that has not ended belongs to a job, and a job that has left is of the old place, too.
-	_, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
+	_, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
 	k.check(err)
 	locate("shop", "db3/shop", "", "db2/shop")
 }

@@ -32,7 +32,8 @@ type Database func(t *testing.T) (open func() *store.Store)
 // Run runs the suite.
 func Run(t *testing.T, db Database) {
 	run(t, db,
-		enqueueing, claiming, handing, settling, acting, rescheduling, lettering, trashing, retaining, listing, searching, whole, counting, grouping, histories,
+		enqueueing, claiming, prefetching, settling, acting, rescheduling, deadLettering, trashing, retaining, overCount,
+		listing, searching, whole, counting, grouping, histories,
 		naming, editing, drawing, operating, scoping, outcomes, byCause, progressing, accessing, mirroring,
 		asking, ownNames, succeeding, apart, doubting, unattaching, renewing)
 }

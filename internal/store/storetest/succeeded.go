@@ -11,7 +11,7 @@ import (
 )
 
 var succeeding = []func(*kit){
-	Source_ItSaysThatAJobSucceeded, Source_WhatSucceededCanDieAgain, Source_ASuccessIsOfItsRun, Source_TheNewestHandedComeFirst,
+	Source_ItSaysThatAJobSucceeded, Source_WhatSucceededCanDieAgain, Source_ASuccessIsOfItsRun, Source_TheNewestReturnedComeFirst,
 	Source_ACanaryPassesWhenItSaysSo, Source_ACanaryIsReturnedWhenNothingIsHeard,
 }
 
@@ -32,7 +32,7 @@ func (k *kit) succeeded(handed ...source.ReplayedJob) int {
 		all[i] = source.Success{ReplayedJob: h, At: k.now, Attempts: 2}
 	}
 
-	n, err := k.Succeeded(k.ctx, k.now, "shop", all)
+	n, err := k.Mirror.Succeeded(k.ctx, k.now, "shop", all)
 	k.check(err)
 
 	return n
@@ -60,7 +60,7 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 	k.pass(time.Minute)
 	at := k.now
 	k.pass(time.Minute)
-	n, err := k.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: h[0], At: at, Attempts: 4}})
+	n, err := k.Mirror.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: h[0], At: at, Attempts: 4}})
 	k.check(err)
 	k.same("jobs that changed", n, 1)
 	got := k.job(j.ID)
@@ -97,7 +97,7 @@ func Source_WhatSucceededCanDieAgain(k *kit) {
 func Source_ASuccessIsOfItsRun(k *kit) {
 	j := k.replayedAtSource("7")
 	h := k.handed(source.ReplayedJob{}, 10)[0]
-	n, err := k.Succeeded(k.ctx, k.now, "mail", []source.Success{{ReplayedJob: h}})
+	n, err := k.Mirror.Succeeded(k.ctx, k.now, "mail", []source.Success{{ReplayedJob: h}})
 	k.check(err)
 	k.same("by another source", n, 0)
 
@@ -105,11 +105,11 @@ func Source_ASuccessIsOfItsRun(k *kit) {
 	earlier.Run, removed.Seq = 1, h.Seq+100
 	k.same("of others", k.succeeded(earlier, removed), 0)
 	k.pass(time.Minute)
-	n, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: h, At: j.ChangedAt.Add(-time.Hour)}})
+	n, err = k.Mirror.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: h, At: j.ChangedAt.Add(-time.Hour)}})
 	k.check(err)
 	k.same("by a clock that is behind", []any{n, k.job(j.ID).FinishedAt, k.job(j.ID).Attempts}, []any{1, j.ChangedAt, 0})
 	other := k.replayedAtSource("8")
-	_, err = k.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: k.handed(source.ReplayedJob{}, 10)[0], At: k.now.Add(time.Hour)}})
+	_, err = k.Mirror.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: k.handed(source.ReplayedJob{}, 10)[0], At: k.now.Add(time.Hour)}})
 	k.check(err)
 	k.same("by a clock that is ahead", k.job(other.ID).FinishedAt, k.now)
 }
@@ -183,8 +183,8 @@ func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
 	k.same("outcomes", []int64{k.operation(o.ID).Relapsed, k.operation(o.ID).Unsettled()}, []int64{1, 1})
 }
 
-// Source_TheNewestHandedComeFirst: in pages.
-func Source_TheNewestHandedComeFirst(k *kit) {
+// Source_TheNewestReturnedComeFirst: in pages.
+func Source_TheNewestReturnedComeFirst(k *kit) {
 	var want []int64
 	for i := range 5 {
 		j := k.mirror(1, k.deadAt(fmt.Sprint(i)))[0]

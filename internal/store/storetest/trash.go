@@ -14,7 +14,7 @@ import (
 )
 
 var trashing = []func(*kit){
-	RestoreBringsADeadLetterBack, RestoreBringsARefusedLetterBack, RestoreBringsWhatWaitsBack, RestoreNeedsTheTrash,
+	RestoreBringsADeadLetterBack, RestoreBringsARefusedDeadLetterBack, RestoreBringsWhatWaitsBack, RestoreNeedsTheTrash,
 	RestoreHappensOnce, RestoreOfAHeldJobIsAvailable, ReplayTakesAJobOutOfTheTrash, TrashIsListed, TrashIsPurgedByAge, TrashLeavesNoNumberToOthers,
 	TrashHoldsNoJobThatItsPolicyDiscarded, TrashWaitsForOperations, TrashTellsWhoDiscarded,
 }
@@ -61,9 +61,9 @@ func RestoreBringsADeadLetterBack(k *kit) {
 	k.same("open letters", k.letters(filter.Filter{}, 10), list)
 }
 
-// RestoreBringsARefusedLetterBack: it is refused again, with its problem, and no
+// RestoreBringsARefusedDeadLetterBack: it is refused again, with its problem, and no
 // letter is open.
-func RestoreBringsARefusedLetterBack(k *kit) {
+func RestoreBringsARefusedDeadLetterBack(k *kit) {
 	j := k.refused()
 	k.comesBack(j.ID)
 	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 0)
@@ -188,7 +188,7 @@ func TrashIsPurgedByAge(k *kit) {
 	k.pass(time.Hour)
 	young := k.dead(simple())
 	k.discard(young.ID)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: 90 * time.Minute})
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: 90 * time.Minute})
 	k.check(err)
 	k.same("removed", done, removed(retention.Trash, n+1))
 
@@ -222,7 +222,7 @@ func TrashWaitsForOperations(k *kit) {
 	k.check(err)
 
 	purge := func() int {
-		done, err := k.Prune(k.ctx, k.now, retention.Limits{Trash: time.Minute})
+		done, err := k.Sweep.Prune(k.ctx, k.now, retention.Limits{Trash: time.Minute})
 		k.check(err)
 		return int(done.Of(retention.Trash))
 	}
@@ -249,7 +249,7 @@ func TrashTellsWhoDiscarded(k *kit) {
 	was, err := k.Trashed(k.ctx, []job.Job{dead})
 	k.check(err)
 	k.same("where it was", was[dead.Seq].Bulk, o.ID)
-	_, err = k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
+	_, err = k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
 	log, err := k.Accounts.Audit(k.ctx, audit.Filter{Subject: dead.ID}, 0, 10)
 	k.check(err)
@@ -263,7 +263,7 @@ func TrashTellsWhoDiscarded(k *kit) {
 func TrashLeavesNoNumberToOthers(k *kit) {
 	old := k.dead(simple())
 	k.discard(old.ID)
-	_, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
+	_, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
 	k.restart()
 
@@ -281,7 +281,7 @@ func TrashHoldsNoJobThatItsPolicyDiscarded(k *kit) {
 	k.same("status", got.Status(), job.Status(job.Discarded))
 	_, err := k.Restore(k.ctx, k.now, got.ID, 1, eve)
 	k.conflict(err)
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Trash: time.Minute})
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 0))
 }

@@ -25,7 +25,7 @@ func Attached(name string) bool { return name != unattached }
 // returns their jobs.
 func (k *kit) ofUnattached(want int, records ...source.Record) []job.Job {
 	k.Helper()
-	n, err := k.Mirror(k.ctx, k.now, unattached, records)
+	n, err := k.Mirror.Update(k.ctx, k.now, unattached, records)
 	k.check(err)
 	k.same("jobs that came or changed", n, want)
 

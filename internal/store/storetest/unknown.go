@@ -189,7 +189,7 @@ func Source_ADoubtThatHasEndedDoesNotComeBack(k *kit) {
 	again := func(what string, r source.Record, j job.Job, run int) {
 		k.Helper()
 		k.mirror(1, r)
-		n, err := k.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
+		n, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{j.Seq})
 		k.check(err)
 		k.same(what+": gone", []any{n, k.job(j.ID).Status()}, []any{1, job.Status(job.Discarded)})
 		k.pass(time.Minute)

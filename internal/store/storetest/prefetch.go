@@ -8,14 +8,14 @@ import (
 	"redrive/internal/job"
 )
 
-var handing = []func(*kit){
-	ClaimTakesMoreInHand, BeginningFromTheHandIsWrittenDown, GivenBackJobsKeepTheirPlace, ADoubtfulExecutionCountsTheNextTime,
-	CancelledInHandIsForgotten, OffersAreTakenInTheSameCommit, OffersLeaveWhatCannotBeClaimed, AnOfferThatFailedIsAnswered,
-	OffersEndForGood,
+var prefetching = []func(*kit){
+	ClaimPrefetches, BeginningAfterPrefetchIsWrittenDown, GivenBackJobsKeepTheirPlace, ADoubtfulExecutionCountsTheNextTime,
+	CancelledWhilePrefetchedIsForgotten, DispatchOnCommit_ClaimsInTheSameCommit, DispatchOnCommit_LeavesWhatCannotBeClaimed, DispatchOnCommit_AFailureIsAnswered,
+	DispatchOnCommit_EndsPermanently,
 }
 
-// inHand claims some jobs that begin and some that do not.
-func (k *kit) inHand(free, ahead int, began ...job.Token) []job.Job {
+// prefetched claims some jobs that begin and some that do not.
+func (k *kit) prefetched(free, ahead int, began ...job.Token) []job.Job {
 	k.Helper()
 	claimed, _, err := k.Exchange(k.ctx, nil, job.Claim{
 		Worker: "worker-1", Now: k.now, Lease: time.Minute, Began: began,
@@ -35,11 +35,11 @@ func unbegun(jobs []job.Job) []bool {
 	return all
 }
 
-// ClaimTakesMoreInHand: beside what can start at once, a claim takes the next jobs
-// in hand. They are active and leased, and not known to have begun.
-func ClaimTakesMoreInHand(k *kit) {
+// ClaimPrefetches: beside what can start at once, a claim takes the next jobs
+// prefetched. They are active and leased, and not known to have begun.
+func ClaimPrefetches(k *kit) {
 	want := k.add(many(5)...)
-	got := k.inHand(1, 2)
+	got := k.prefetched(1, 2)
 	k.same("the claimed jobs", ids(got), ids(want[:3]))
 	k.same("those that have not begun", unbegun(got), []bool{false, true, true})
 
@@ -53,14 +53,14 @@ func ClaimTakesMoreInHand(k *kit) {
 	k.same("the leases", unbegun(leases), []bool{false, true, true})
 }
 
-// BeginningFromTheHandIsWrittenDown: what has begun is noted with a claim, also
+// BeginningAfterPrefetchIsWrittenDown: what has begun is noted with a claim, also
 // after a restart. An execution that was fenced off since is passed over.
-func BeginningFromTheHandIsWrittenDown(k *kit) {
+func BeginningAfterPrefetchIsWrittenDown(k *kit) {
 	k.add(many(3)...)
-	held := k.inHand(0, 3)
+	held := k.prefetched(0, 3)
 	_, err := k.Cancel(k.ctx, k.now, held[2].ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
-	k.inHand(0, 0, held[1].Token, held[2].Token)
+	k.prefetched(0, 0, held[1].Token, held[2].Token)
 	k.restart()
 	leases, err := k.Leases(k.ctx, time.Time{})
 	k.check(err)
@@ -76,11 +76,11 @@ func BeginningFromTheHandIsWrittenDown(k *kit) {
 	k.same("after its end", k.job(done.ID).Unbegun, false)
 }
 
-// GivenBackJobsKeepTheirPlace: a job in hand that is given back is the next one
+// GivenBackJobsKeepTheirPlace: a prefetched job that is given back is the next one
 // again, and nothing is recorded of its execution.
 func GivenBackJobsKeepTheirPlace(k *kit) {
 	all := k.add(many(3)...)
-	held := k.inHand(0, 2)
+	held := k.prefetched(0, 2)
 	k.pass(time.Second)
 
 	for _, j := range held {
@@ -93,14 +93,14 @@ func GivenBackJobsKeepTheirPlace(k *kit) {
 	k.same("claimed again", ids(k.claim("orders", 3)), ids(all))
 }
 
-// ADoubtfulExecutionCountsTheNextTime: what a dead process had in hand loses no
-// attempt and keeps its place; the next time it is taken in hand it counts as begun.
+// ADoubtfulExecutionCountsTheNextTime: what a dead process had prefetched loses no
+// attempt and keeps its place; the next time it is prefetched it counts as begun.
 func ADoubtfulExecutionCountsTheNextTime(k *kit) {
 	retried := k.settle(k.begin(simple()), job.Failed)
 	k.pass(time.Second)
 
 	all := append(k.add(many(1)...), retried)
-	for _, j := range k.inHand(0, 2) {
+	for _, j := range k.prefetched(0, 2) {
 		k.settleAs(j.Settle(job.Ending{Outcome: job.Interrupted, Doubtful: true, FinishedAt: k.now, Error: job.ErrorInfo{Type: "not_begun"}}, nil))
 	}
 
@@ -111,7 +111,7 @@ func ADoubtfulExecutionCountsTheNextTime(k *kit) {
 		k.same("its record", []any{last.Outcome, last.Number, last.Error.Type}, []any{job.Interrupted, 0, "not_begun"})
 	}
 
-	k.same("in hand again", unbegun(k.inHand(0, 2)), []bool{false, false})
+	k.same("prefetched again", unbegun(k.prefetched(0, 2)), []bool{false, false})
 	leases, err := k.Leases(k.ctx, time.Time{})
 	k.check(err)
 	k.same("as it is stored", unbegun(leases), []bool{false, false})
@@ -119,20 +119,20 @@ func ADoubtfulExecutionCountsTheNextTime(k *kit) {
 	k.same("after a failure", k.settle(j, job.Lost).Unbegun, false)
 }
 
-// CancelledInHandIsForgotten: a job that a person takes back while it is in hand is
+// CancelledWhilePrefetchedIsForgotten: a job that a person takes back while it is prefetched is
 // an ordinary one when it is replayed.
-func CancelledInHandIsForgotten(k *kit) {
+func CancelledWhilePrefetchedIsForgotten(k *kit) {
 	k.add(simple())
-	j := k.inHand(0, 1)[0]
+	j := k.prefetched(0, 1)[0]
 	_, err := k.Cancel(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
 	_, err = k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "eve"})
 	k.check(err)
-	k.same("in hand again", unbegun(k.inHand(0, 1)), []bool{true})
+	k.same("prefetched again", unbegun(k.prefetched(0, 1)), []bool{true})
 }
 
-// taker takes what is offered.
-type taker struct {
+// worker is a dispatcher with workers.
+type worker struct {
 	k     *kit
 	free  int
 	asked [][]string
@@ -140,7 +140,7 @@ type taker struct {
 	knows func(string) bool
 }
 
-func (t *taker) offer(queues []string) job.Claim {
+func (t *worker) reserve(queues []string) job.Claim {
 	t.asked = append(t.asked, queues)
 	free := map[string]int{}
 	for _, queue := range queues {
@@ -150,18 +150,18 @@ func (t *taker) offer(queues []string) job.Claim {
 	return job.Claim{Worker: "worker-1", Now: t.k.now, Lease: time.Minute, Free: free, Knows: t.knows}
 }
 
-func (t *taker) taken(_ job.Claim, claimed []job.Job) { t.took = append(t.took, ids(claimed)) }
+func (t *worker) start(_ job.Claim, claimed []job.Job) { t.took = append(t.took, ids(claimed)) }
 
-// serve lets a taker have what becomes available.
-func (k *kit) serve(free int) (t *taker, end func()) {
-	t = &taker{k: k, free: free}
-	return t, k.DispatchOnCommit(t.offer, t.taken)
+// serve lets a worker have what becomes available.
+func (k *kit) serve(free int) (t *worker, end func()) {
+	t = &worker{k: k, free: free}
+	return t, k.DispatchOnCommit(t.reserve, t.start)
 }
 
-// OffersAreTakenInTheSameCommit: what becomes available is claimed by the
-// transaction that makes it so, as far as the taker has workers: new jobs, replays,
+// DispatchOnCommit_ClaimsInTheSameCommit: what becomes available is claimed by the
+// transaction that makes it so, as far as the worker has workers: new jobs, replays,
 // and what was let go. The caller gets its job as it was enqueued.
-func OffersAreTakenInTheSameCommit(k *kit) {
+func DispatchOnCommit_ClaimsInTheSameCommit(k *kit) {
 	dead := k.dead(simple())
 
 	t, end := k.serve(2)
@@ -184,9 +184,9 @@ func OffersAreTakenInTheSameCommit(k *kit) {
 	k.same("taken after a replay", t.took[1], []string{dead.ID, added[2].ID})
 }
 
-// OffersLeaveWhatCannotBeClaimed: nothing is offered of a queue that is paused, of
+// DispatchOnCommit_LeavesWhatCannotBeClaimed: nothing is dispatched of a queue that is paused, of
 // jobs whose time has not come, and of types that no worker knows.
-func OffersLeaveWhatCannotBeClaimed(k *kit) {
+func DispatchOnCommit_LeavesWhatCannotBeClaimed(k *kit) {
 	t, end := k.serve(5)
 	defer end()
 
@@ -204,9 +204,9 @@ func OffersLeaveWhatCannotBeClaimed(k *kit) {
 	k.same("active", k.Snapshot().Depths[job.Status(job.Active)], int64(0))
 }
 
-// AnOfferThatFailedIsAnswered: the taker that was asked hears that nothing was taken
+// DispatchOnCommit_AFailureIsAnswered: the worker that was asked hears that nothing was taken
 // when the transaction fails.
-func AnOfferThatFailedIsAnswered(k *kit) {
+func DispatchOnCommit_AFailureIsAnswered(k *kit) {
 	t, end := k.serve(5)
 	defer end()
 
@@ -227,9 +227,9 @@ func AnOfferThatFailedIsAnswered(k *kit) {
 	k.same("answers", len(t.took), len(t.asked))
 }
 
-// OffersEndForGood: once the end has returned, nothing more is offered, and the end
+// DispatchOnCommit_EndsPermanently: once the end has returned, no worker is reserved, and the end
 // of an earlier one does not end a later one.
-func OffersEndForGood(k *kit) {
+func DispatchOnCommit_EndsPermanently(k *kit) {
 	first, endFirst := k.serve(1)
 	second, endSecond := k.serve(1)
 
@@ -237,5 +237,5 @@ func OffersEndForGood(k *kit) {
 	k.add(simple())
 	endSecond()
 	k.add(simple())
-	k.same("offered", []int{len(first.asked), len(second.asked)}, []int{0, 1})
+	k.same("asked", []int{len(first.asked), len(second.asked)}, []int{0, 1})
 }

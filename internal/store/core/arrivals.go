@@ -1,4 +1,4 @@
-package store
+package core
 
 import (
 	"slices"
@@ -9,16 +9,12 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// arrivals are the new jobs of a transaction. They wait until there are enough for
-// one statement, or until another statement has to see them (see [db.Tx.Later]).
+// arrivals are the new jobs of a transaction, which wait for one another.
 type arrivals struct {
-	waiting  []arrival
-	messages map[message]*job.Job   // those that came as envelopes
-	keyed    map[callerKey]*job.Job // those with an idempotency key
+	waiting []arrival
 
 	jobs, bodies, keys   db.Batch
 	similar, plainBodies db.Batch
-	write                func(*db.Tx) error
 }
 
 // arrival is a job that waits to be written.
@@ -38,7 +34,7 @@ type likeness struct {
 	timeout  time.Duration
 }
 
-// atOnce is how many new jobs are written together.
+// atOnce is how many new rows are written together.
 const atOnce = 64
 
 // newArrivals makes the batches. To bind a value takes as long as to store it, so
@@ -46,8 +42,7 @@ const atOnce = 64
 // nothing but payloads one that binds nothing else: that saves a quarter of the time
 // of a thousand jobs.
 func newArrivals() *arrivals {
-	a := &arrivals{
-		messages: map[message]*job.Job{}, keyed: map[callerKey]*job.Job{},
+	return &arrivals{
 		jobs: db.NewBatch(14, `INSERT INTO jobs (seq, id, queue, source, type, state, list_state, priority, policy_id, ttr,
 			run_at, enqueued_at, changed_at, key) VALUES `, ""),
 		similar: db.NewBatch(5, `INSERT INTO jobs (queue, source, type, state, list_state, priority, policy_id, ttr,
@@ -58,13 +53,10 @@ func newArrivals() *arrivals {
 			SELECT b.column1, b.column2, 0, '', '', '' FROM (VALUES `, `) AS b`),
 		keys: db.NewBatch(4, `INSERT INTO job_keys (job_seq, caller, key, content) VALUES `, ""),
 	}
-	a.write = a.flush
-
-	return a
 }
 
-// begin starts a transaction.
-func (a *arrivals) begin() {
+// reset makes everything empty for another transaction.
+func (a *arrivals) reset() {
 	a.forget()
 
 	for _, b := range []*db.Batch{&a.jobs, &a.bodies, &a.keys, &a.similar, &a.plainBodies} {
@@ -72,37 +64,26 @@ func (a *arrivals) begin() {
 	}
 }
 
-// forget forgets the jobs, whose texts are large.
+// forget forgets the jobs that waited, whose texts are large.
 func (a *arrivals) forget() {
 	clear(a.waiting)
-
 	a.waiting = a.waiting[:0]
-	if len(a.messages)+len(a.keyed) > 0 {
-		a.messages, a.keyed = map[message]*job.Job{}, map[callerKey]*job.Job{}
-	}
 }
 
-// add stores a job.
-func (a *arrivals) add(t *db.Tx, j *job.Job, policy int64) error {
-	if j.Key != "" {
-		a.keyed[callerKey{j.Caller, j.Key}] = j
-	}
-
+// add lets a job wait. It reports whether enough jobs wait to be written.
+func (a *arrivals) add(j *job.Job, policy int64) (full bool) {
 	a.waiting = append(a.waiting, arrival{j, likeness{j.Queue, j.Source, j.Type, j.State, j.Priority, policy, j.Timeout}})
-	if len(a.waiting) < atOnce {
-		t.Later(a.write)
-		return nil
-	}
-
-	return a.flush(t)
+	return len(a.waiting) >= atOnce
 }
 
 // flush writes the jobs that wait.
 func (a *arrivals) flush(t *db.Tx) error {
-	t.Later(nil)
+	if len(a.waiting) == 0 {
+		return nil
+	}
+
 	err := db.Steps(t, a.flushJobs, a.flushBodies, a.flushKeys)
-	clear(a.waiting)
-	a.waiting = a.waiting[:0]
+	a.forget()
 
 	return err
 }

@@ -12,10 +12,10 @@ import (
 	"redrive/internal/retry"
 )
 
-var lettering = []func(*kit){
+var deadLettering = []func(*kit){
 	QuarantineIsADeadLetterAtOnce, QuarantineCanBeReplayed, MessageOfALiveJobIsARepeat, MessageOfAnEndedJobIsNew,
-	SettleKeepsWhatARuleSaid, SettleKeepsTheCauseOfALetter, SettleKeepsWhereALetterWent, ForwardedLetterIsStored,
-	ForwardedLetterCanBeRefusedAgain, ForwardedNeedsARefusedLetter, FillCountsOpenLetters, FillOfTheDayFollowsTheFailure, PruneByAge, PruneByCount,
+	SettleKeepsWhatARuleSaid, SettleKeepsTheCauseOfALetter, SettleKeepsWhereALetterWent, ForwardedDeadLetterIsStored,
+	ForwardedDeadLetterCanBeRefusedAgain, ForwardedNeedsARefusedDeadLetter, UsageCountsOpenDeadLetters, FillOfTheDayFollowsTheFailure, PruneByAge, PruneByCount,
 	PruneSparesTheNewest, PruneSparesWhatIsNotInTheQueue, PruneRemovesTheWholeJob,
 }
 
@@ -134,9 +134,9 @@ func (k *kit) refused() job.Job {
 	return k.settleAs(k.begin(lasting(1)).Settle(k.ending(job.Failed), nil).Delivered(job.Delivery{Problem: "the hook answered 500"}))
 }
 
-// ForwardedLetterIsStored: a refused letter that is accepted later is an open
+// ForwardedDeadLetterIsStored: a refused letter that is accepted later is an open
 // one like any other, and the alarm ends; what was counted stays.
-func ForwardedLetterIsStored(k *kit) {
+func ForwardedDeadLetterIsStored(k *kit) {
 	j := k.refused()
 	k.same("problem", k.detail(j.ID).DeadLetters[0].Problem, "the hook answered 500")
 	k.pass(time.Minute)
@@ -156,8 +156,8 @@ func ForwardedLetterIsStored(k *kit) {
 	k.same("reasons", reasons, []filter.ReasonCount{{Reason: retry.AttemptsExhausted, Count: 1}})
 }
 
-// ForwardedLetterCanBeRefusedAgain: it stays where it is, with the new problem.
-func ForwardedLetterCanBeRefusedAgain(k *kit) {
+// ForwardedDeadLetterCanBeRefusedAgain: it stays where it is, with the new problem.
+func ForwardedDeadLetterCanBeRefusedAgain(k *kit) {
 	j := k.refused()
 	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{Problem: "the hook answered 410"}, audit.Actor{Name: "eve"})
 	k.check(err)
@@ -165,8 +165,8 @@ func ForwardedLetterCanBeRefusedAgain(k *kit) {
 	k.same("problem", k.detail(j.ID).DeadLetters[0].Problem, "the hook answered 410")
 }
 
-// ForwardedNeedsARefusedLetter: of this run, and not yet accepted.
-func ForwardedNeedsARefusedLetter(k *kit) {
+// ForwardedNeedsARefusedDeadLetter: of this run, and not yet accepted.
+func ForwardedNeedsARefusedDeadLetter(k *kit) {
 	j := k.refused()
 	_, err := k.Forwarded(k.ctx, k.now, j.ID, 2, job.Delivery{}, audit.Actor{Name: "eve"})
 	k.conflict(err)
@@ -176,10 +176,10 @@ func ForwardedNeedsARefusedLetter(k *kit) {
 	k.conflict(err)
 }
 
-// FillCountsOpenLetters: how many, since when, and how many within a day.
-func FillCountsOpenLetters(k *kit) {
+// UsageCountsOpenDeadLetters: how many, since when, and how many within a day.
+func UsageCountsOpenDeadLetters(k *kit) {
 	fill := func() retention.Usage {
-		f, err := k.DeadLetterUsage(k.ctx, k.now)
+		f, err := k.Sweep.DeadLetterUsage(k.ctx, k.now)
 		k.check(err)
 		return f
 	}
@@ -202,7 +202,7 @@ func FillOfTheDayFollowsTheFailure(k *kit) {
 	j = k.settle(j, job.Failed)
 	day := func(what string, want int64) {
 		k.Helper()
-		f, err := k.DeadLetterUsage(k.ctx, k.now)
+		f, err := k.Sweep.DeadLetterUsage(k.ctx, k.now)
 		k.check(err)
 		k.same(what, f.LastDay, want)
 	}
@@ -231,7 +231,7 @@ func PruneByAge(k *kit) {
 	old := k.dead(simple())
 	k.pass(time.Hour)
 	young := k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 90 * time.Minute}, Count: 1})
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: 90 * time.Minute}, Count: 1})
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 1))
 
@@ -264,7 +264,7 @@ func PruneByCount(k *kit) {
 
 	limits := retention.Limits{Count: 2}
 	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(n-2))
-	done, err := k.Prune(k.ctx, k.now.Add(time.Second), limits)
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Second), limits)
 	k.check(err)
 	k.same("removed", done, removed(retention.OverCount, n-2))
 	left := k.letters(filter.Filter{}, 10)
@@ -280,7 +280,7 @@ func PruneByCount(k *kit) {
 func PruneSparesTheNewest(k *kit) {
 	k.dead(simple())
 	newest := k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 1))
 	k.same("left", k.letters(filter.Filter{}, 10)[0].JobID, newest.ID)
@@ -296,7 +296,7 @@ func PruneSparesWhatIsNotInTheQueue(k *kit) {
 
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}, Count: 1}
 	k.foresee(limits, retention.OverCount)
-	done, err := k.Prune(k.ctx, k.now.Add(1000*time.Hour), limits)
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(1000*time.Hour), limits)
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 0))
 	k.same("jobs", len(k.all(filter.Filter{}, 10)), 3)
@@ -312,7 +312,7 @@ func PruneRemovesTheWholeJob(k *kit) {
 	k.settle(k.claim("orders", 1)[0], job.Failed)
 	k.pass(time.Second)
 	k.dead(simple())
-	done, err := k.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
+	done, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Minute}})
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 1))
 	again, err := k.Enqueue(k.ctx, k.now, []job.Job{j})

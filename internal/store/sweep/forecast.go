@@ -1,0 +1,199 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"redrive/internal/retention"
+	"redrive/internal/store/db"
+)
+
+// Forecast counts what is kept of each kind, and what of it retention will remove
+// soon. Retention returns the newest forecast without counting again. Dead letters
+// that are too many are removed only after a forecast has announced them: see Prune.
+// One forecast is made at a time. With an error, it is as far as it was counted.
+func (s *Sweeper) Forecast(ctx context.Context, now time.Time, limits retention.Limits) (retention.Forecast, error) {
+	f := retention.Forecast{At: now}
+
+	since, err := s.retentionSince(ctx)
+	if err != nil {
+		return f, err
+	}
+
+	if now.Before(since) {
+		f.Since = since
+	}
+
+	tooMany, last, err := s.announceOverCount(ctx, now, limits)
+	if err != nil {
+		return f, fmt.Errorf("count the jobs that will be removed (%s): %w", retention.OverCount, err)
+	}
+
+	for _, kind := range retention.Kinds() {
+		if kind == retention.OverCount {
+			f.Kinds = append(f.Kinds, tooMany)
+			continue
+		}
+
+		o, err := s.outlook(ctx, now, limits, kind, last)
+		if err != nil {
+			return f, fmt.Errorf("count the jobs that will be removed (%s): %w", kind, err)
+		}
+
+		f.Kinds = append(f.Kinds, o)
+	}
+
+	s.forecast.Store(&f)
+
+	return f, nil
+}
+
+// Retention is the newest forecast, from memory, with the clock that retention goes by.
+func (s *Sweeper) Retention() (f retention.Forecast) {
+	newest := s.forecast.Load()
+	if newest != nil {
+		f = *newest
+	}
+
+	clock := s.clock.Load()
+	if clock != nil {
+		f.Clock = *clock
+	}
+
+	return f
+}
+
+// announceOverCount counts the dead letters that are more than there may be, and writes the
+// removal notice. It returns the place of the last of them, before all others if there are
+// none.
+func (s *Sweeper) announceOverCount(ctx context.Context, now time.Time, limits retention.Limits) (
+	o retention.Outlook, last place, err error,
+) {
+	o = retention.Outlook{Kind: retention.OverCount, Jobs: s.jobsOf(retention.OverCount, limits)}
+	if o.Jobs == 0 {
+		return o, last, s.withdrawNotice(ctx)
+	}
+
+	err = s.beginNotice(ctx)
+	if err != nil {
+		return o, last, err
+	}
+
+	last, err = s.countOverCount(ctx, &o)
+	if err != nil {
+		return o, last, err
+	}
+
+	return o, last, s.giveNotice(ctx, now, last)
+}
+
+// jobsOf is how many jobs of a kind there are, as of the last commit.
+func (s *Sweeper) jobsOf(k retention.Kind, limits retention.Limits) int64 {
+	return limits.Jobs(k, s.depths(), s.counters.SourceDeadLetters())
+}
+
+// countOverCount counts those of the dead letters that are too many which a pass can remove:
+// the oldest go first. It returns the place of the last of them.
+func (s *Sweeper) countOverCount(ctx context.Context, o *retention.Outlook) (last place, err error) {
+	const query = `SELECT n, min_at, changed_at, seq FROM (SELECT changed_at, seq, row_number() OVER (ORDER BY changed_at, seq) AS n,
+			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
+		FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
+		ORDER BY changed_at, seq LIMIT $1 + 0) AS found ORDER BY n DESC LIMIT 1`
+
+	most := min(o.Jobs, retention.MaxSoon)
+
+	_, err = db.Row(s.reader.In(ctx), query, []any{&o.Soon, db.Time(&o.Oldest), &last.at, &last.seq}, most)
+	o.More = o.Soon == most && most < o.Jobs
+
+	return last, err
+}
+
+// outlook counts the jobs of one kind. Dead letters up to the last that are too many
+// do not count as removed for their age.
+func (s *Sweeper) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
+	retention.Outlook, error,
+) {
+	o := retention.Outlook{Kind: kind, Jobs: s.jobsOf(kind, limits)}
+	if o.Jobs == 0 {
+		return o, nil
+	}
+
+	if kind == retention.Trash {
+		return o, s.trashOutlook(ctx, now, limits, &o)
+	}
+
+	where, at := ended(kind)
+	oldest := where + ` ORDER BY changed_at, seq`
+	if kind == retention.Completed { // the first that was enqueued
+		oldest = where + ` AND seq > 0 ORDER BY seq`
+	}
+
+	src := s.reader.In(ctx)
+	if _, err := db.Row(src, `SELECT `+at+` FROM jobs WHERE `+oldest+` LIMIT 1`, []any{db.Time(&o.Oldest)}); err != nil {
+		return o, err
+	}
+
+	for _, age := range limits.Different(kind) {
+		if err := s.soon(ctx, now.Add(retention.Soon-age), limits, age, last, &o); err != nil {
+			return o, err
+		}
+	}
+
+	return o, nil
+}
+
+// soon counts the jobs that ended before a time and are kept for an age.
+func (s *Sweeper) soon(
+	ctx context.Context, before time.Time, limits retention.Limits, age time.Duration, after place, o *retention.Outlook,
+) error {
+	where, at := ended(o.Kind)
+
+	where += ` AND ` + notAtSource
+	args := []any{db.Micros(before), retention.MaxSoon + 1 - o.Soon}
+	switch o.Kind {
+	case retention.Completed:
+		last, err := s.enqueuedBefore(ctx, before)
+		if err != nil {
+			return err
+		}
+
+		where, args = where+` AND seq <= $3`, append(args, last)
+	case retention.DeadLetters:
+		where, args = where+` AND (changed_at, seq) > ($3, $4)`, append(args, after.at, after.seq)
+	}
+
+	query := `SELECT queue, type, count(*) FROM (SELECT queue, type FROM jobs WHERE ` + where + ` AND ` + at + ` < $1 LIMIT $2 + 0) AS found
+		GROUP BY queue, type`
+
+	type row struct {
+		queue, typ string
+		n          int64
+	}
+	all, err := db.All(s.reader.In(ctx), query, func(r *row) []any { return []any{&r.queue, &r.typ, &r.n} }, args...)
+	for _, r := range all {
+		if limits.Age(o.Kind, r.queue, r.typ) == age {
+			o.Soon += r.n
+		}
+	}
+
+	if o.Soon > retention.MaxSoon {
+		o.Soon, o.More = retention.MaxSoon, true
+	}
+
+	return err
+}
+
+func (s *Sweeper) trashOutlook(ctx context.Context, now time.Time, limits retention.Limits, o *retention.Outlook) error {
+	const oldest = `SELECT coalesce(min(at), 0) FROM trash`
+	const soon = `SELECT count(*) FROM trash JOIN jobs ON jobs.seq = trash.job_seq WHERE trash.at < $1 AND ` + notAtSource
+
+	src := s.reader.In(ctx)
+	if _, err := db.Row(src, oldest, []any{db.Time(&o.Oldest)}); err != nil || limits.Trash <= 0 {
+		return err
+	}
+
+	_, err := db.Row(src, soon, []any{&o.Soon}, db.Micros(now.Add(retention.Soon-limits.Trash)))
+
+	return err
+}
