@@ -1,12 +1,14 @@
 package store
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/retry"
 )
 
 // A job that succeeds costs little garbage: nearly all of it is what the driver makes
@@ -67,4 +69,43 @@ func TestUnhold_WaitsForAClaimUnderWay(t *testing.T) {
 			t.Errorf("%d jobs were let go, %d are held", freed, held)
 		}
 	})
+}
+
+// Many failures of one exchange leave their dead letters with few statements.
+func TestExchange_WritesDeadLettersTogether(t *testing.T) {
+	const batch = 100
+	s, recorded := openRecorded(t)
+	once := retry.Default()
+	once.MaxAttempts = 1
+	jobs := make([]job.Job, batch)
+	for i := range jobs {
+		jobs[i] = job.Job{Queue: "orders", Type: "email.send", Policy: once, Timeout: time.Minute}
+	}
+	_, err := s.Enqueue(t.Context(), testTime, jobs)
+	check(t, err)
+	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{
+		Worker: "w", Now: testTime, Lease: time.Minute, Free: map[string]int{"orders": batch},
+	})
+	check(t, err)
+
+	var settle []job.Settlement
+	for _, j := range claimed {
+		end := job.Ending{Outcome: job.Failed, FinishedAt: testTime.Add(time.Second)}
+		end.Error.Message = "the mail server is down"
+		settle = append(settle, j.Settle(end, nil))
+	}
+
+	recorded.forget()
+	_, _, err = s.Exchange(t.Context(), settle, job.Claim{Now: testTime.Add(time.Second)})
+	check(t, err)
+
+	together := 0
+	for _, text := range recorded.all() {
+		if strings.Contains(text, "INSERT INTO dead_letters") {
+			together += strings.Count(text, "(?")
+		}
+	}
+	if together != batch {
+		t.Errorf("the statements that store dead letters have room for %d, want %d", together, batch)
+	}
 }
