@@ -12,8 +12,8 @@ import (
 )
 
 // Past the bound, names are counted together: a search for one of these has to
-// look, and one for a name that no letter has does not.
-func TestNoLetters_KnowsNamesUpToTheBound(t *testing.T) {
+// look, and one for a name that no dead letter has does not.
+func TestNoDeadLetters_KnowsNamesUpToTheBound(t *testing.T) {
 	s := open(t, Options{})
 	find := func(queue, typ string) int {
 		list, err := s.DeadLetters(t.Context(), filter.Filter{Queue: queue, Type: typ, Text: "alpha"}, filter.Cursor{}, 10)

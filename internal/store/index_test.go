@@ -22,7 +22,7 @@ import (
 // An index that does not belong to the database is rebuilt, whatever happened to
 // either of them; one that does is kept. A search finds nothing that does not exist,
 // and in the end it finds everything.
-func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
+func TestIndex_IsMadeAgainUnlessItBelongsToTheDatabase(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		harm func(t *testing.T, path string) // between two processes
@@ -85,7 +85,7 @@ func TestIndex_IsMadeAnewUnlessItBelongsToTheDatabase(t *testing.T) {
 
 // A backup that is restored beside the index of later times finds its own failures,
 // and no job by the texts of one that had its number.
-func TestIndex_IsMadeAnewForARestoredBackup(t *testing.T) {
+func TestIndex_IsMadeAgainForARestoredBackup(t *testing.T) {
 	path := sqlitetest.New(t)
 	s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 	check(t, err)

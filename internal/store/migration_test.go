@@ -178,7 +178,7 @@ func TestMigrations_OldIdempotencyKeysGoOn(t *testing.T) {
 
 // Letters that an earlier version counted in as "other" and out under their own
 // names are counted again, and the names that it told apart stay.
-func TestMigrations_CountDriftedLettersAnew(t *testing.T) {
+func TestMigrations_CountDriftedDeadLettersAgain(t *testing.T) {
 	path := databaseOf(t, 8)
 	pool, err := sql.Open("sqlite", "file:"+path)
 	check(t, err)
@@ -205,8 +205,8 @@ func TestMigrations_CountDriftedLettersAnew(t *testing.T) {
 	}
 }
 
-// What older versions wrote beside a letter is known from elsewhere now.
-func TestMigrations_OldLettersKeepWhatBecameOfThem(t *testing.T) {
+// What older versions wrote beside a dead letter is known from elsewhere now.
+func TestMigrations_OldDeadLettersKeepWhatBecameOfThem(t *testing.T) {
 	path := databaseOf(t, 12)
 	edit(t, path, `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'stored', reason = 'attempts_exhausted', run = 2`)
 	edit(t, path, `UPDATE depths SET status = 'discarded'`)
@@ -235,7 +235,7 @@ func TestMigrations_OldLettersKeepWhatBecameOfThem(t *testing.T) {
 }
 
 // An earlier version counted refused dead letters of an error group as dead.
-func TestMigrations_RefusedLettersAreCountedApart(t *testing.T) {
+func TestMigrations_RefusedDeadLettersAreCountedApart(t *testing.T) {
 	path := databaseOf(t, 17)
 	edit(t, path, `UPDATE jobs SET state = 'discarded', list_state = 'discarded', letter = 'refused', reason = 'attempts_exhausted', group_id = 1`)
 	edit(t, path, `UPDATE depths SET status = 'discarded'`)
@@ -378,9 +378,9 @@ func TestMigrations_AnUnknownReplayIsItsSourcesToTell(t *testing.T) {
 	if j := d.Job; j.Worker != "shop" || !j.Unbegun || micros(j.ChangedAt) != 80 {
 		t.Errorf("the job has the worker %q, unbegun %t, changed at %d", j.Worker, j.Unbegun, micros(j.ChangedAt))
 	}
-	handed, err := s.Sources.Returned(t.Context(), "shop", source.ReplayedJob{}, 9)
-	if err != nil || len(handed) != 1 {
-		t.Errorf("the source is asked for %+v, %v", handed, err)
+	returned, err := s.Sources.Returned(t.Context(), "shop", source.ReplayedJob{}, 9)
+	if err != nil || len(returned) != 1 {
+		t.Errorf("the source is asked for %+v, %v", returned, err)
 	}
 	o, err := s.Operations.Get(t.Context(), 1)
 	if err != nil || o.Unknown != 1 || o.Unsettled() != 0 {

@@ -600,7 +600,7 @@ func TestStore_StopsWritingWhenItsFilesAreMoved(t *testing.T) {
 }
 
 // Removing the lock file does not make the database forget that there is one.
-func TestStore_MakesItsLockFileAnew(t *testing.T) {
+func TestStore_MakesItsLockFileAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	s := open(t, Options{Database: sqlite.File{Path: path}})
 	check(t, s.Announce("http://127.0.0.1:1", "key"))

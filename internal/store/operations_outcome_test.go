@@ -98,7 +98,7 @@ func TestOutcome_OfARunThatIsDiscardedAndRestoredInOneCommit(t *testing.T) {
 
 // A step does not end while no other caller waits, and goes on for a moment when one
 // does: where many write, each step is worth its commit.
-func TestWork_EndsSoonOnceSomebodyWaits(t *testing.T) {
+func TestWork_EndsSoonOnceACallerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
 		dead(t, s, 800)

@@ -172,7 +172,7 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 	}
 }
 
-func TestPlans_OfLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
+func TestPlans_OfDeadLettersOfAGroupOrTypeFollowItsIndex(t *testing.T) {
 	s := open(t, Options{})
 	query, _ := rows.SelectDeadLetters(s.Search, filter.Filter{Group: "g", Queue: "q"}, filter.Cursor{At: testTime, Seq: 7}, 50)
 	if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX jobs_group (group_id=? AND list_state=?") {

@@ -138,7 +138,7 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 	page.DeadLetters = make([]filter.DeadLetterRow, 0, cap(found.Jobs))
 	partly := s.Search.Complete(f)
 	src := s.reader.In(ctx)
-	var l openLetter
+	var l openDeadLetter
 	err := src.Query(query, func(row *sql.Rows) error {
 		err := found.Scan(row, &l.preview, &l.cause, &l.forwardedAt, &l.forwardedTo)
 		if err == nil {
@@ -163,18 +163,18 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 	return page, db.TimedOut(ctx, err)
 }
 
-// openLetter is what a list reads of an open letter beside its job. All else that
-// the letter says, the job says too: it died and has not moved since. Pages show
+// openDeadLetter is what a list reads of an open dead letter beside its job. All else that
+// the dead letter says, the job says too: it died and has not moved since. Pages show
 // less of the payload than is read: what must be hidden in that is told by what
 // follows.
-type openLetter struct {
+type openDeadLetter struct {
 	preview            []byte
 	forwardedAt        int64
 	cause, forwardedTo string
 }
 
-// of is the letter of a job.
-func (l openLetter) of(j job.Job) job.DeadLetter {
+// of is the dead letter of a job.
+func (l openDeadLetter) of(j job.Job) job.DeadLetter {
 	failed := j.ChangedAt
 	if j.Source != "" { // which may not say it, and may have refused a replay since
 		failed = j.FinishedAt

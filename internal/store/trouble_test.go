@@ -197,8 +197,8 @@ func TestProblem_EndsByItself(t *testing.T) {
 	wait(t, func() bool { return s.Problem() == nil }) // no other caller writes
 }
 
-// asNobody runs the test of the same name in a process without privileges.
-func asNobody(t *testing.T, path string) {
+// unprivileged runs the test of the same name in a process without privileges.
+func unprivileged(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return // modes hold for this process
@@ -219,8 +219,8 @@ func asNobody(t *testing.T, path string) {
 	}
 }
 
-// forNobody is a path that a user without privileges can reach.
-func forNobody(t *testing.T, name string) string {
+// forUnprivileged is a path that a user without privileges can reach.
+func forUnprivileged(t *testing.T, name string) string {
 	t.Helper()
 	if path := os.Getenv("STORE_TEST_NOBODY"); path != "" {
 		return path
@@ -233,7 +233,7 @@ func forNobody(t *testing.T, name string) string {
 }
 
 func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
-	path := forNobody(t, "jobs.db")
+	path := forUnprivileged(t, "jobs.db")
 	if os.Getenv("STORE_TEST_NOBODY") == "" {
 		s, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
 		check(t, err)
@@ -242,7 +242,7 @@ func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
 		check(t, os.Remove(path+".lock"))
 		check(t, os.Chmod(path, 0o444))
 		if os.Getuid() == 0 {
-			asNobody(t, path)
+			unprivileged(t, path)
 			return
 		}
 	}
@@ -258,11 +258,11 @@ func TestOpen_SaysThatTheFileCanOnlyBeRead(t *testing.T) {
 }
 
 func TestOpen_SaysWhatToDoAboutADirectory(t *testing.T) {
-	path := forNobody(t, "closed/jobs.db")
+	path := forUnprivileged(t, "closed/jobs.db")
 	if os.Getenv("STORE_TEST_NOBODY") == "" {
 		check(t, os.Mkdir(filepath.Dir(path), 0o555))
 		if os.Getuid() == 0 {
-			asNobody(t, path)
+			unprivileged(t, path)
 			return
 		}
 	}

@@ -154,7 +154,7 @@ func sums(t *testing.T, s *Store) {
 }
 
 // Nothing is kept, and nothing written, for a caller who left before it was begun.
-func TestWriter_DropsWhatNobodyWaitsFor(t *testing.T) {
+func TestWriter_DropsWhatNoCallerWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
 		release := block(t, s)

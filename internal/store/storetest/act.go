@@ -160,7 +160,7 @@ func ReplayOfRetryableAndCancelled(k *kit) {
 	k.same("NextDue", due, time.Time{})
 }
 
-// ReplayOfARefusedDeadLetter: a job whose letter was refused leaves the alarm.
+// ReplayOfARefusedDeadLetter: a job whose dead letter was refused leaves the alarm.
 func ReplayOfARefusedDeadLetter(k *kit) {
 	j := k.begin(lasting(1))
 	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
@@ -225,7 +225,7 @@ func DiscardEndsAWaitingJob(k *kit) {
 	k.same("claimed", len(k.claim("orders", 5)), 0)
 }
 
-// DiscardResolvesADeadLetter: the letter is no longer open and says who
+// DiscardResolvesADeadLetter: the dead letter is no longer open and says who
 // discarded it; the job stays discarded and can still be replayed.
 func DiscardResolvesADeadLetter(k *kit) {
 	j := k.dead(simple())

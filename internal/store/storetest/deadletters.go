@@ -30,7 +30,7 @@ func poison() job.Job {
 }
 
 // QuarantineIsADeadLetterAtOnce: a job that comes as discarded never ran, and
-// its letter is open; no cycle is counted.
+// its dead letter is open; no cycle is counted.
 func QuarantineIsADeadLetterAtOnce(k *kit) {
 	j := k.add(poison())[0]
 	d := k.detail(j.ID)
@@ -118,7 +118,7 @@ func SettleKeepsTheCauseOfALetter(k *kit) {
 	}
 }
 
-// SettleKeepsWhereALetterWent: a letter that was forwarded is kept here as well.
+// SettleKeepsWhereALetterWent: a dead letter that was forwarded is kept here as well.
 func SettleKeepsWhereALetterWent(k *kit) {
 	j := k.begin(lasting(1))
 	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}))
@@ -134,7 +134,7 @@ func (k *kit) refused() job.Job {
 	return k.settleAs(k.begin(lasting(1)).Settle(k.ending(job.Failed), nil).Delivered(job.Delivery{Problem: "the hook answered 500"}))
 }
 
-// ForwardedDeadLetterIsStored: a refused letter that is accepted later is an open
+// ForwardedDeadLetterIsStored: a refused dead letter that is accepted later is an open
 // one like any other, and the alarm ends; what was counted stays.
 func ForwardedDeadLetterIsStored(k *kit) {
 	j := k.refused()
@@ -192,7 +192,7 @@ func UsageCountsOpenDeadLetters(k *kit) {
 	k.same("the fill", fill(), retention.Usage{Open: 2, LastDay: 1, Oldest: oldest})
 }
 
-// FillOfTheDayFollowsTheFailure: a letter counts by when its job failed, whatever
+// FillOfTheDayFollowsTheFailure: a dead letter counts by when its job failed, whatever
 // was before and after.
 func FillOfTheDayFollowsTheFailure(k *kit) {
 	j := simple()
@@ -226,7 +226,7 @@ func FillOfTheDayFollowsTheFailure(k *kit) {
 	day("replayed", 0)
 }
 
-// PruneByAge: letters that are older than the retention says are removed.
+// PruneByAge: dead letters that are older than the retention says are removed.
 func PruneByAge(k *kit) {
 	old := k.dead(simple())
 	k.pass(time.Hour)
@@ -286,7 +286,7 @@ func PruneSparesTheNewest(k *kit) {
 	k.same("left", k.letters(filter.Filter{}, 10)[0].JobID, newest.ID)
 }
 
-// PruneSparesWhatIsNotInTheQueue: refused letters, replayed jobs, others.
+// PruneSparesWhatIsNotInTheQueue: refused dead letters, replayed jobs, others.
 func PruneSparesWhatIsNotInTheQueue(k *kit) {
 	k.refused()
 	replayed := k.dead(simple())

@@ -190,7 +190,7 @@ func ReplayWithKeepsWhatEachRunHad(k *kit) {
 	k.same("the runs", got, []string{`orders {"n":1}`, "orders 2", "mail 2", "mail 2", "orders 5"})
 }
 
-// ReplayWithRemovesNothingOfTheHistory: the letter and the attempts of the
+// ReplayWithRemovesNothingOfTheHistory: the dead letter and the attempts of the
 // earlier run say what they said, and name the queue that they came from.
 func ReplayWithRemovesNothingOfTheHistory(k *kit) {
 	was := k.dead(simple())

@@ -266,7 +266,7 @@ func JobsPagesUnderConcurrentInserts(k *kit) {
 }
 
 // ListsSparePayloads: a list of jobs comes without payloads, one of dead
-// letters with their first 2048 bytes.
+// dead letters with their first 2048 bytes.
 func ListsSparePayloads(k *kit) {
 	j := lasting(1)
 	j.Payload = bytes.Repeat([]byte("é"), 1100)
@@ -275,7 +275,7 @@ func ListsSparePayloads(k *kit) {
 	k.same("the payload in a list of letters", k.letters(filter.Filter{}, 10)[0].Job.Payload, j.Payload[:2048])
 }
 
-// letters reads every page of the open dead letters.
+// dead letters reads every page of the open dead letters.
 func (k *kit) letters(f filter.Filter, limit int) []filter.DeadLetterRow {
 	k.Helper()
 
@@ -292,7 +292,7 @@ func (k *kit) letters(f filter.Filter, limit int) []filter.DeadLetterRow {
 	}
 }
 
-// DeadLettersByEveryFilter: the list has the open letters of the jobs that the
+// DeadLettersByEveryFilter: the list has the open dead letters of the jobs that the
 // filter selects; what is found by its text, by the order of enqueueing.
 func DeadLettersByEveryFilter(k *kit) {
 	jobs := k.variety()

@@ -315,7 +315,7 @@ func Mirror_WhatVanishedIsGoneUntilItIsThereAgain(k *kit) {
 	k.same("there again", []any{k.job(j.ID).Status(), k.job(j.ID).Run}, []any{job.StatusDeadLetter, 2})
 }
 
-// Mirror_IsListedBySource: among the jobs of others, and its letters and counts alone.
+// Mirror_IsListedBySource: among the jobs of others, and its dead letters and counts alone.
 func Mirror_IsListedBySource(k *kit) {
 	k.dead(simple())
 	k.mirror(2, k.deadAt("1"), k.deadAt("2"))

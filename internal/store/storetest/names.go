@@ -145,7 +145,7 @@ func (k *kit) deadLetterTypes() map[string]int64 {
 	return all
 }
 
-// DeadLettersAreCountedOutWhereTheyWereCountedIn: a letter that was counted as
+// DeadLettersAreCountedOutWhereTheyWereCountedIn: a dead letter that was counted as
 // "other" is so when it leaves, although places have become free and the store was
 // opened again.
 func DeadLettersAreCountedOutWhereTheyWereCountedIn(k *kit) {

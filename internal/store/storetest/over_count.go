@@ -67,7 +67,7 @@ func PruneByCountSparesWhatWasNotAnnounced(k *kit) {
 	k.same("removed", k.sweep(limits), removed("", 0))
 }
 
-// announcedFirst fails unless a sweep removes nothing of so many letters that are too
+// announcedFirst fails unless a sweep removes nothing of so many dead letters that are too
 // many and came since the forecast, and the sweep after another one removes them.
 func (k *kit) announcedFirst(l retention.Limits, n int64) {
 	k.Helper()
@@ -76,7 +76,7 @@ func (k *kit) announcedFirst(l retention.Limits, n int64) {
 	k.same("removed afterwards", k.sweep(l), removed(retention.OverCount, n))
 }
 
-// PruneByCountSparesWhatCameBack: a letter that is restored has its old place among
+// PruneByCountSparesWhatCameBack: a dead letter that is restored has its old place among
 // those that were announced, and is announced itself first. Older ones go as announced.
 func PruneByCountSparesWhatCameBack(k *kit) {
 	limits := retention.Limits{Count: 2}
@@ -113,7 +113,7 @@ func (k *kit) started(kind operation.Kind) int64 {
 	return o.ID
 }
 
-// PruneByCountSparesWhatWasForwarded: a letter that was refused and is accepted
+// PruneByCountSparesWhatWasForwarded: a dead letter that was refused and is accepted
 // keeps the time of its failure.
 func PruneByCountSparesWhatWasForwarded(k *kit) {
 	limits := retention.Limits{Count: 2}
@@ -138,7 +138,7 @@ func PruneByCountSparesWhatCameLate(k *kit) {
 	k.announcedFirst(limits, 3)
 }
 
-// PruneByCountSparesWhatAnOperationHeld: letters of an operation that ended are
+// PruneByCountSparesWhatAnOperationHeld: dead letters of an operation that ended are
 // announced first.
 func PruneByCountSparesWhatAnOperationHeld(k *kit) {
 	limits := retention.Limits{Count: 2}

@@ -85,7 +85,7 @@ func SettleDeadLetter(k *kit) {
 }
 
 // SettleRefusedDeadLetter: a job whose dead letter was not accepted stays, marked
-// so, and counts as jobs_dlq_failed; its letter is recorded as refused and is
+// so, and counts as jobs_dlq_failed; its dead letter is recorded as refused and is
 // not open.
 func SettleRefusedDeadLetter(k *kit) {
 	j := k.begin(lasting(1))

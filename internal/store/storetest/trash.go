@@ -50,7 +50,7 @@ func (k *kit) comesBack(id string) {
 	k.same("reasons", after, reasons)
 }
 
-// RestoreBringsADeadLetterBack: the letter is open again, at its old place in
+// RestoreBringsADeadLetterBack: the dead letter is open again, at its old place in
 // the list, with its old reason, and it no longer counts as discarded.
 func RestoreBringsADeadLetterBack(k *kit) {
 	j := k.dead(simple())
@@ -62,7 +62,7 @@ func RestoreBringsADeadLetterBack(k *kit) {
 }
 
 // RestoreBringsARefusedDeadLetterBack: it is refused again, with its problem, and no
-// letter is open.
+// dead letter is open.
 func RestoreBringsARefusedDeadLetterBack(k *kit) {
 	j := k.refused()
 	k.comesBack(j.ID)
@@ -137,7 +137,7 @@ func RestoreOfAHeldJobIsAvailable(k *kit) {
 }
 
 // ReplayTakesAJobOutOfTheTrash: the next run starts as after any other end; the
-// letter says that it was replayed, no longer that it was discarded.
+// dead letter says that it was replayed, no longer that it was discarded.
 func ReplayTakesAJobOutOfTheTrash(k *kit) {
 	j := k.dead(simple())
 	k.discard(j.ID)
@@ -272,7 +272,7 @@ func TrashLeavesNoNumberToOthers(k *kit) {
 	}
 }
 
-// TrashHoldsNoJobThatItsPolicyDiscarded: those end without a letter, and no
+// TrashHoldsNoJobThatItsPolicyDiscarded: those end without a dead letter, and no
 // person has to look after them.
 func TrashHoldsNoJobThatItsPolicyDiscarded(k *kit) {
 	j := lasting(1)

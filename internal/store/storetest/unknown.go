@@ -122,7 +122,7 @@ func Source_AnUnknownReplayIsAskedFor(k *kit) {
 }
 
 // Source_ACopyBesideItsRecordIsAnotherJob: the replay happened, its copy died, and its dead
-// letter was not removed. Both are there.
+// dead letter was not removed. Both are there.
 func Source_ACopyBesideItsRecordIsAnotherJob(k *kit) {
 	j := k.inDoubt("7")
 	k.pass(time.Minute)

@@ -14,7 +14,7 @@ func (s *Sweeper) Clock(ctx context.Context) (c retention.Clock, err error) {
 	const query = `SELECT trusted_at, hold FROM retention_clock`
 	const newest = `SELECT max(
 		coalesce((SELECT at FROM audit ORDER BY seq DESC LIMIT 1), 0),
-		coalesce((SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1), 0),
+		coalesce((SELECT changed_at FROM jobs WHERE ` + ownDeadLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1), 0),
 		coalesce((SELECT max(minute) FROM minutes), 0) * CAST($1 AS BIGINT),
 		coalesce((SELECT enqueued_at FROM jobs ORDER BY seq DESC LIMIT 1), 0))`
 

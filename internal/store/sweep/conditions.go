@@ -6,14 +6,14 @@ import "redrive/internal/retention"
 const notHeld = `NOT EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 	WHERE i.job_seq = jobs.seq AND o.state IN ('running', 'paused'))`
 
-// ownLetter is the condition that a dead letter is held here alone. A dead letter of a
+// ownDeadLetter is the condition that a dead letter is held here alone. A dead letter of a
 // source is in its source too, which alone decides how long it stays: retention
 // neither counts nor removes it.
-const ownLetter = `letter = 'stored' AND source = ''`
+const ownDeadLetter = `letter = 'stored' AND source = ''`
 
 // notNewest is the condition that the job is not the newest dead letter of our own,
 // which always stays.
-const notNewest = `seq <> (SELECT seq FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1)`
+const notNewest = `seq <> (SELECT seq FROM jobs WHERE ` + ownDeadLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1)`
 
 // notAtSource is the condition that a source has nothing of the job any more: its record
 // has left, and no act on it is under way. Otherwise the source would bring the job back
@@ -35,5 +35,5 @@ func ended(k retention.Kind) (where, at string) {
 		return `list_state = 'discarded' AND letter = ''`, `changed_at`
 	}
 
-	return ownLetter, `changed_at`
+	return ownDeadLetter, `changed_at`
 }

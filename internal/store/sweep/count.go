@@ -30,7 +30,7 @@ func (p *pass) overCount(ctx context.Context) error {
 
 // removeOverCount removes the next few.
 func (p *pass) removeOverCount(t *db.Tx) (parts, error) {
-	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
+	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE ` + ownDeadLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		AND (changed_at, seq) <= ($1, $2) ORDER BY changed_at, seq LIMIT $3 + 0`
 
 	most := min(p.counters.OwnDeadLetters(t)-p.limits.Count, dueChunk)

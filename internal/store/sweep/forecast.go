@@ -98,7 +98,7 @@ func (s *Sweeper) jobsOf(k retention.Kind, limits retention.Limits) int64 {
 func (s *Sweeper) countOverCount(ctx context.Context, o *retention.Outlook) (last place, err error) {
 	const query = `SELECT n, min_at, changed_at, seq FROM (SELECT changed_at, seq, row_number() OVER (ORDER BY changed_at, seq) AS n,
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
-		FROM jobs WHERE ` + ownLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
+		FROM jobs WHERE ` + ownDeadLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS found ORDER BY n DESC LIMIT 1`
 
 	most := min(o.Jobs, retention.MaxSoon)

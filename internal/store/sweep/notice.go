@@ -85,7 +85,7 @@ func isOwnDeadLetter(j *job.Job) bool {
 }
 
 // Flush makes the notice end before what came. An operation that ended can have held any dead
-// letter.
+// dead letter.
 func (s *Sweeper) Flush(t *db.Tx) error {
 	end := *s.arrived.In(t)
 	if s.operations.Ended(t) {

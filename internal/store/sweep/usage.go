@@ -11,7 +11,7 @@ import (
 // DeadLetterUsage tells how full the dead-letter queue is. It counts Redrive's own dead letters,
 // and separately those of sources.
 func (s *Sweeper) DeadLetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
-	const query = `SELECT changed_at FROM jobs WHERE ` + ownLetter + ` ORDER BY changed_at, seq LIMIT 1`
+	const query = `SELECT changed_at FROM jobs WHERE ` + ownDeadLetter + ` ORDER BY changed_at, seq LIMIT 1`
 	firstHour := db.Micros(now)/db.MicrosPerHour - 23
 	own, atSources := s.counters.DeadLetters()
 	u := retention.Usage{Open: own, LastDay: s.counters.OpenedSince(firstHour), AtSources: atSources}

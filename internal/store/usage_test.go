@@ -34,8 +34,8 @@ func dead(t *testing.T, s *Store, n int) []job.Job {
 	return claimed
 }
 
-// A start counts the letters of the last day by the hour, and not all that are kept.
-func TestOpen_CountsLettersOfTheLastDay(t *testing.T) {
+// A start counts the dead letters of the last day by the hour, and not all that are kept.
+func TestOpen_CountsDeadLettersOfTheLastDay(t *testing.T) {
 	file := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db")}
 	s := open(t, Options{Database: file})
 	for _, age := range []time.Duration{72 * time.Hour, 25 * time.Hour, 23 * time.Hour, 0} {
