@@ -2,6 +2,7 @@ package internal_test
 
 import (
 	"go/ast"
+	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // oddWords are phrases that stopped readers, each with what to write instead. They are
@@ -144,4 +146,104 @@ func TestWords_OfCommentsAreOfToday(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// ownWords are parts of names for which the field has a word that every reader knows, each
+// with that word. A letter that is dead may be called so.
+var ownWords = map[string]string{
+	"anew": "again", "anybody": "anyone", "everybody": "all", "nobody": "none, or who it is not", "somebody": "a user, a client",
+	"whoever": "the user, the client",
+
+	"announcement": "removal notice", "memories": "tombstones", "excess": "over the count", "crowd": "full", "crowded": "full",
+	"farewell": "rejection", "dismiss": "evict", "victim": "evicted", "herd": "simulation",
+
+	"hand": "prefetch", "hands": "prefetch", "offer": "dispatch", "offers": "dispatch", "offered": "dispatched",
+	"taker": "dispatcher, worker", "redeem": "release", "promise": "reserve",
+
+	"handed": "returned", "heard": "told", "hears": "is told", "lacks": "unsupported", "wish": "request", "wishes": "requests",
+	"lie": "present", "lies": "present", "lying": "present", "news": "unseen records, changes", "untold": "not attempted",
+	"thread": "lineage", "twin": "duplicate", "twins": "duplicates", "witness": "version token",
+
+	"letter": "dead letter; or character", "letters": "dead letters; or characters",
+}
+
+// TestWords_OfNamesAreThoseOfTheField holds such words out of the names that programs and
+// tests declare.
+func TestWords_OfNamesAreThoseOfTheField(t *testing.T) {
+	files := token.NewFileSet()
+
+	for _, top := range []string{"../cmd", "../internal", "../web", "../bench", "../test"} {
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			isCode := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_templ.go")
+			if err != nil || d.IsDir() || !isCode || strings.Contains(path, "testdata") || strings.Contains(path, "node_modules") {
+				return err
+			}
+			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			for _, name := range declared(file) {
+				before := ""
+				for _, word := range wordsOf(name.Name) {
+					plain, odd := ownWords[word]
+					if odd && (before != "dead" || !strings.HasPrefix(word, "letter")) {
+						t.Errorf("%s: %s: the field does not say %q; write: %s",
+							strings.TrimPrefix(files.Position(name.Pos()).String(), "../"), name.Name, word, plain)
+					}
+					before = word
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wordsOf are the words of a name, in lower case: "TestADeadLetter" has test, a, dead, letter.
+func wordsOf(name string) (words []string) {
+	begin := 0
+	for i := 1; i < len(name); i++ {
+		inner := unicode.IsUpper(rune(name[i])) && (!unicode.IsUpper(rune(name[i-1])) || i+1 < len(name) && unicode.IsLower(rune(name[i+1])))
+		if inner || name[i] == '_' {
+			words = append(words, strings.ToLower(strings.Trim(name[begin:i], "_")))
+			begin = i
+		}
+	}
+	return append(words, strings.ToLower(strings.Trim(name[begin:], "_")))
+}
+
+// declared are the names that a file declares, those of fields, parameters and variables
+// included.
+func declared(file *ast.File) (names []*ast.Ident) {
+	add := func(all ...ast.Expr) {
+		for _, e := range all {
+			if name, ok := e.(*ast.Ident); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			names = append(names, n.Name)
+		case *ast.TypeSpec:
+			names = append(names, n.Name)
+		case *ast.ValueSpec:
+			names = append(names, n.Names...)
+		case *ast.Field:
+			names = append(names, n.Names...)
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Lhs...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE && n.Key != nil {
+				add(n.Key)
+			}
+			if n.Tok == token.DEFINE && n.Value != nil {
+				add(n.Value)
+			}
+		}
+		return true
+	})
+	return names
 }

@@ -173,11 +173,11 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 // accepted moves a refused dead letter into the dead-letter queue. Its job failed when
 // it failed: the list of dead letters and the scope of an operation both go by that.
 func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error) {
-	const letter = `UPDATE dead_letters SET refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
+	const accept = `UPDATE dead_letters SET refused = 0, problem = '', forwarded_to = $3, forwarded_at = $4
 		WHERE job_seq = $1 AND run = $2 AND refused = 1`
 	const update = `UPDATE jobs SET letter = 'stored' WHERE seq = $1`
 
-	if err := t.ExecExactly(1, letter, from.Seq, from.Run, d.ForwardedTo, db.Micros(d.ForwardedAt)); err != nil {
+	if err := t.ExecExactly(1, accept, from.Seq, from.Run, d.ForwardedTo, db.Micros(d.ForwardedAt)); err != nil {
 		return job.Job{}, err
 	}
 

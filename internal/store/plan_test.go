@@ -125,10 +125,10 @@ func TestPlans_OfListsFollowAnIndex(t *testing.T) {
 		"jobs_letter_queue (queue=? AND":   {Queue: "q", From: testTime},
 		"jobs_letter_reason (reason=? AND": {Reason: retry.AttemptsExhausted, From: testTime},
 	} {
-		letters, _ := rows.SelectDeadLetters(s.Search, f, cursor, 50)
+		deadLetters, _ := rows.SelectDeadLetters(s.Search, f, cursor, 50)
 		f.Status = job.StatusDeadLetter
 		jobs, _ := jobsQuery(s, f, cursor, 50)
-		for _, query := range []string{letters, jobs} {
+		for _, query := range []string{deadLetters, jobs} {
 			if got := plan(t, s.engine.Reads(), query); slow(got) != "" || !strings.Contains(got, "j USING INDEX "+index) {
 				t.Errorf("%+v is not read by %s: %s", f, index, got)
 			}
@@ -147,8 +147,8 @@ func TestPlans_OfSearchesFollowAnIndex(t *testing.T) {
 		for _, after := range []filter.Cursor{{}, cursor} {
 			jobs, _ := jobsQuery(s, f, after, 50)
 			whole, _ := wholeJobsQuery(s, f, after, 50)
-			letters, _ := rows.SelectDeadLetters(s.Search, f, after, 50)
-			for _, query := range []string{jobs, whole, letters} {
+			deadLetters, _ := rows.SelectDeadLetters(s.Search, f, after, 50)
+			for _, query := range []string{jobs, whole, deadLetters} {
 				got := plan(t, s.engine.Reads(), query)
 				if slow(got) != "" || !strings.HasPrefix(got, "SCAN s VIRTUAL TABLE INDEX ") || !strings.Contains(got, "SEARCH j USING INTEGER PRIMARY KEY") {
 					t.Errorf("%v: %s", f, got)

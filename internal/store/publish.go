@@ -2,15 +2,16 @@ package store
 
 import (
 	"maps"
-	"redrive/internal/job"
-	"redrive/internal/store/db"
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"redrive/internal/job"
+	"redrive/internal/store/db"
 )
 
-// news is what is told after a commit.
-type news struct {
+// updates are what is told after a commit.
+type updates struct {
 	onCommit func([]job.Change)
 	revision int64                           // of the database: it rises with each commit that changed something
 	paused   atomic.Pointer[map[string]bool] // the queues that are
@@ -61,7 +62,7 @@ func (p *publisher) Committed(t *db.Tx) {
 		return
 	}
 
-	p.s.news.revision++
+	p.s.updates.revision++
 	p.s.publish()
 
 	switched := p.s.switched.In(t)
@@ -71,7 +72,7 @@ func (p *publisher) Committed(t *db.Tx) {
 
 	p.s.dispatch.answer(t)
 
-	tell := p.s.news.onCommit
+	tell := p.s.updates.onCommit
 	if tell == nil {
 		return
 	}
@@ -88,11 +89,11 @@ func (p *publisher) Committed(t *db.Tx) {
 
 // publish makes the counts as of the last commit visible to readers.
 func (s *Store) publish() {
-	s.news.mu.Lock()
-	defer s.news.mu.Unlock()
+	s.updates.mu.Lock()
+	defer s.updates.mu.Unlock()
 
-	now := &s.news.snapshot
-	now.Seq, now.Totals = s.news.revision, s.Counters.Totals()
+	now := &s.updates.snapshot
+	now.Seq, now.Totals = s.updates.revision, s.Counters.Totals()
 	now.Operations, now.OpenGroups = s.Operations.UnderWay(), s.Groups.Open()
 	s.Counters.CopyDepths(now.Depths)
 }
@@ -100,25 +101,25 @@ func (s *Store) publish() {
 // publishPauses makes known which queues are paused.
 func (s *Store) publishPauses() {
 	paused := s.local.pausedQueues()
-	s.news.paused.Store(&paused)
+	s.updates.paused.Store(&paused)
 }
 
 // QueuePaused reports whether claims keep away from a queue, as of the last commit,
 // from memory.
-func (s *Store) QueuePaused(queue string) bool { return (*s.news.paused.Load())[queue] }
+func (s *Store) QueuePaused(queue string) bool { return (*s.updates.paused.Load())[queue] }
 
 // Snapshot returns the totals and depths as of the last commit, from memory.
 func (s *Store) Snapshot() job.Snapshot {
-	s.news.mu.RLock()
-	defer s.news.mu.RUnlock()
+	s.updates.mu.RLock()
+	defer s.updates.mu.RUnlock()
 
-	snapshot := s.news.snapshot
+	snapshot := s.updates.snapshot
 	snapshot.Depths = maps.Clone(snapshot.Depths)
 
 	return snapshot
 }
 
 func (s *Store) loadRevision(src db.Source) (err error) {
-	s.news.revision, err = db.Value[int64](src, `SELECT n FROM revision`)
+	s.updates.revision, err = db.Value[int64](src, `SELECT n FROM revision`)
 	return db.Wrap(err, "read the revision")
 }

@@ -340,9 +340,9 @@ func TestFillSearch_NothingTakesAPartForTheWhole(t *testing.T) {
 	if len(list.Jobs) != waiting || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d jobs are listed, %v", len(list.Jobs), err)
 	}
-	letters, err := s.DeadLetters(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, n)
-	if len(letters.DeadLetters) != waiting || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%d letters are listed, %v", len(letters.DeadLetters), err)
+	deadLetters, err := s.DeadLetters(t.Context(), filter.Filter{Text: "alpha"}, filter.Cursor{}, n)
+	if len(deadLetters.DeadLetters) != waiting || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d letters are listed, %v", len(deadLetters.DeadLetters), err)
 	}
 	for what, do := range map[string]func() error{
 		"an export": func() error { _, err := s.WholeJobs(t.Context(), f, filter.Cursor{}, 1); return err },

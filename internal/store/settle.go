@@ -123,8 +123,8 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		}
 	}
 
-	if letter, ok := e.NewDeadLetter(to.Queue); ok {
-		if err := s.core.AddDeadLetter(t, to.Seq, letter); err != nil {
+	if deadLetter, ok := e.NewDeadLetter(to.Queue); ok {
+		if err := s.core.AddDeadLetter(t, to.Seq, deadLetter); err != nil {
 			return err
 		}
 	}

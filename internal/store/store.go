@@ -116,7 +116,7 @@ type Store struct {
 	switched *db.Slot[switched]
 
 	dispatch    *commitDispatch
-	news        news
+	updates     updates
 	checkSource func(string, source.Request) string
 	attached    func(string) bool
 	close       func() error
@@ -131,7 +131,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
 		settled: db.NewReusedSlot(newSettlements, (*settlements).clear), named: db.NewSlot(newNamed),
 		switched: db.NewSlot(func() *switched { return new(switched) }), checkSource: o.CheckSource, attached: o.Attached,
-		news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
+		updates: updates{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
 	}
 
 	var err error

@@ -84,8 +84,8 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 	query, args := rows.Select(s.Search, columns, "", among, filter.Cursor{}, limit)
 	tallier, n := filter.NewTallier(f), 0
 	var j job.Job
-	var state, letter, reason string
-	fields := []any{&j.Queue, &j.Type, &state, &letter, &j.Held, &reason}
+	var state, deadLetter, reason string
+	fields := []any{&j.Queue, &j.Type, &state, &deadLetter, &j.Held, &reason}
 
 	err = s.reader.In(within).Query(query, func(row *sql.Rows) error {
 		if n++; n > limit {
@@ -93,7 +93,7 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 		}
 
 		err := row.Scan(fields...)
-		j.State, j.DeadLetter, j.Reason = job.State(state), job.DeadLetterState(letter), retry.Reason(reason)
+		j.State, j.DeadLetter, j.Reason = job.State(state), job.DeadLetterState(deadLetter), retry.Reason(reason)
 		tallier.Add(j)
 
 		return err

@@ -60,12 +60,12 @@ func TestOpen_CountsDeadLettersOfTheLastDay(t *testing.T) {
 func TestPrune_CountsWhatIsCommittedWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Options{})
-		letters, limits := dead(t, s, 10), retention.Limits{Count: 7}
+		deadLetters, limits := dead(t, s, 10), retention.Limits{Count: 7}
 		_, err := s.Sweep.Forecast(t.Context(), testTime.Add(time.Hour), limits)
 		check(t, err)
 		release := block(t, s)
 		var callers sync.WaitGroup
-		for _, j := range letters[7:] {
+		for _, j := range deadLetters[7:] {
 			callers.Go(func() {
 				if _, err := s.Discard(context.Background(), testTime, j.ID, 1, audit.Actor{Name: "ana"}); err != nil {
 					t.Error(err)

@@ -61,18 +61,18 @@ func firstUserIsAnAdmin(k *kit) {
 	}
 
 	k.saysNo("a first viewer", k.Accounts.AddUser(k.ctx, k.now, access.User{Name: "bo", Role: access.Viewer, Password: "x"}, root))
-	anybody := audit.Actor{Name: "anybody", Open: true}
+	anonymous := audit.Actor{Name: "anybody", Open: true}
 	k.saysNo("a first token of a program", k.Accounts.CreateToken(k.ctx, k.now,
-		access.Token{ID: "ci", Hash: []byte("h"), Name: "ci", Role: access.Producer, Expires: k.now.Add(time.Hour)}, anybody))
+		access.Token{ID: "ci", Hash: []byte("h"), Name: "ci", Role: access.Producer, Expires: k.now.Add(time.Hour)}, anonymous))
 
 	if k.Accounts.Guarded() {
 		k.Error("a user or a token that was refused guards the store")
 	}
 
-	k.check(k.Accounts.AddUser(k.ctx, k.now, access.User{Name: "ana", Role: access.Admin, Password: "x"}, anybody))
-	k.saysNo("a second first user", k.Accounts.AddUser(k.ctx, k.now, access.User{Name: "eve", Role: access.Admin, Password: "x"}, anybody))
+	k.check(k.Accounts.AddUser(k.ctx, k.now, access.User{Name: "ana", Role: access.Admin, Password: "x"}, anonymous))
+	k.saysNo("a second first user", k.Accounts.AddUser(k.ctx, k.now, access.User{Name: "eve", Role: access.Admin, Password: "x"}, anonymous))
 	k.saysNo("a token for whoever was first", k.Accounts.CreateToken(k.ctx, k.now,
-		access.Token{ID: "eve", Hash: []byte("h"), Name: "eve", Role: access.Admin, Expires: k.now.Add(time.Hour)}, anybody))
+		access.Token{ID: "eve", Hash: []byte("h"), Name: "eve", Role: access.Admin, Expires: k.now.Add(time.Hour)}, anonymous))
 	k.addUser("bo", access.Viewer)
 
 	if !k.Accounts.Guarded() {

@@ -233,8 +233,8 @@ func DiscardResolvesADeadLetter(k *kit) {
 	got, err := k.Discard(k.ctx, k.now, j.ID, j.Run, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("the job", []any{got.State, got.DeadLetter, got.Reason}, []any{job.Discarded, job.DeadLetterTrashed, retry.Manual})
-	letter := k.detail(j.ID).DeadLetters[0]
-	k.same("the letter", []any{letter.DiscardedAt, letter.DiscardedBy, letter.Reason}, []any{k.now, "eve", retry.AttemptsExhausted})
+	deadLetter := k.detail(j.ID).DeadLetters[0]
+	k.same("the letter", []any{deadLetter.DiscardedAt, deadLetter.DiscardedBy, deadLetter.Reason}, []any{k.now, "eve", retry.AttemptsExhausted})
 	reasons, err := k.Counters.Reasons(k.ctx)
 	k.check(err)
 	k.same("reasons", len(reasons), 0)

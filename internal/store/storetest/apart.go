@@ -25,7 +25,7 @@ var apart = []func(*kit){
 }
 
 // lying are records that are at the source shop, each failed an hour ago.
-func (k *kit) lying(n int) []source.Record {
+func (k *kit) present(n int) []source.Record {
 	all := make([]source.Record, n)
 	for i := range all {
 		all[i] = k.deadAt(fmt.Sprint(i))
@@ -58,7 +58,7 @@ func Retention_DeadLettersOfASourceTakeNoRoomFromOurs(k *kit) {
 		own = append(own, k.dead(simple()).ID)
 	}
 
-	k.mirror(20, k.lying(20)...)
+	k.mirror(20, k.present(20)...)
 
 	limits := retention.Limits{Count: 3}
 
@@ -104,25 +104,25 @@ func Retention_ASourceDoesNotHoldUpTheRemovalOfOurs(k *kit) {
 
 	limits := retention.Limits{Count: 1}
 	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(1))
-	k.mirror(5, k.lying(5)...)
+	k.mirror(5, k.present(5)...)
 	k.same("removed", k.sweep(limits), removed(retention.OverCount, 1))
 }
 
 // Retention_OursThatAreNoLongerTooManyStay: however many dead letters are at a source, those
 // that were announced stay when others have left before the sweep.
 func Retention_OursThatAreNoLongerTooManyStay(k *kit) {
-	letters := k.deads(3)
+	deadLetters := k.deads(3)
 	limits := retention.Limits{Count: 2}
 	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(1))
-	k.mirror(5, k.lying(5)...)
-	k.discard(letters[2].ID)
+	k.mirror(5, k.present(5)...)
+	k.discard(deadLetters[2].ID)
 	k.same("removed", k.sweep(limits), removed("", 0))
 }
 
 // Retention_WhatIsAtASourceHasNoAge: it is not removed, not counted again in its group,
 // and the audit log does not grow.
 func Retention_WhatIsAtASourceHasNoAge(k *kit) {
-	records := k.lying(5)
+	records := k.present(5)
 	jobs := k.mirror(5, records...)
 	k.pass(1000 * day)
 
@@ -216,7 +216,7 @@ func Trash_ADiscardThatTheSourceWasNotToldOfStays(k *kit) {
 
 // Trash_ADiscardThatTheSourceCarriedOutIsPurged: beside one that the source was not told of.
 func Trash_ADiscardThatTheSourceCarriedOutIsPurged(k *kit) {
-	jobs := k.mirror(3, k.lying(3)...)
+	jobs := k.mirror(3, k.present(3)...)
 	for _, j := range jobs {
 		_, err := k.Discard(k.ctx, k.now, j.ID, 1, eve)
 		k.check(err)
@@ -235,7 +235,7 @@ func Trash_ADiscardThatTheSourceCarriedOutIsPurged(k *kit) {
 
 // inQueues are records of a source in as many queues, and of as many types and causes.
 func (k *kit) inQueues(n int) []source.Record {
-	all := k.lying(n)
+	all := k.present(n)
 	for i := range all {
 		name := "n" + strings.Map(func(r rune) rune { return r + 'a' - '0' }, fmt.Sprintf("%04d", i)) // digits are alike to a fingerprint
 		all[i].Queue, all[i].Type, all[i].Error.Type = name, "type."+name, "Error"+name

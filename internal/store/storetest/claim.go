@@ -145,9 +145,9 @@ func UnholdLetsKnownTypesGo(k *kit) {
 
 	k.add(jobs...)
 
-	nobody := func(string) bool { return false }
+	noTypes := func(string) bool { return false }
 	for k.Snapshot().Depths[job.StatusHeld] < 1203 {
-		_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 500}, Knows: nobody})
+		_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 500}, Knows: noTypes})
 		k.check(err)
 	}
 

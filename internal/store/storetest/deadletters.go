@@ -14,7 +14,7 @@ import (
 
 var deadLettering = []func(*kit){
 	QuarantineIsADeadLetterAtOnce, QuarantineCanBeReplayed, MessageOfALiveJobIsARepeat, MessageOfAnEndedJobIsNew,
-	SettleKeepsWhatARuleSaid, SettleKeepsTheCauseOfALetter, SettleKeepsWhereALetterWent, ForwardedDeadLetterIsStored,
+	SettleKeepsWhatARuleSaid, SettleKeepsTheCauseOfADeadLetter, SettleKeepsWhereADeadLetterWent, ForwardedDeadLetterIsStored,
 	ForwardedDeadLetterCanBeRefusedAgain, ForwardedNeedsARefusedDeadLetter, UsageCountsOpenDeadLetters, FillOfTheDayFollowsTheFailure, PruneByAge, PruneByCount,
 	PruneSparesTheNewest, PruneSparesWhatIsNotInTheQueue, PruneRemovesTheWholeJob,
 }
@@ -41,7 +41,7 @@ func QuarantineIsADeadLetterAtOnce(k *kit) {
 		JobID: j.ID, Run: 1, Reason: retry.MissingURN, Error: "it has neither job nor urn", Exception: "envelope.missing_urn",
 		FailedAt: k.now, Queue: "orders",
 	}})
-	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 1)
+	k.same("open letters", len(k.deadLetters(filter.Filter{}, 10)), 1)
 	k.same("totals", k.Snapshot().Totals, job.Totals{})
 	k.same("depth", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
@@ -110,22 +110,22 @@ func SettleKeepsWhatARuleSaid(k *kit) {
 	k.same("note", attempt.Note, e.Note)
 }
 
-// SettleKeepsTheCauseOfALetter: whether the last attempt timed out or was lost.
-func SettleKeepsTheCauseOfALetter(k *kit) {
+// SettleKeepsTheCauseOfADeadLetter: whether the last attempt timed out or was lost.
+func SettleKeepsTheCauseOfADeadLetter(k *kit) {
 	for _, outcome := range []job.Outcome{job.TimedOut, job.Lost} {
 		j := k.settle(k.begin(lasting(1)), outcome)
 		k.same("cause", k.detail(j.ID).DeadLetters[0].Cause, outcome)
 	}
 }
 
-// SettleKeepsWhereALetterWent: a dead letter that was forwarded is kept here as well.
-func SettleKeepsWhereALetterWent(k *kit) {
+// SettleKeepsWhereADeadLetterWent: a dead letter that was forwarded is kept here as well.
+func SettleKeepsWhereADeadLetterWent(k *kit) {
 	j := k.begin(lasting(1))
 	k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}))
-	letter := k.detail(j.ID).DeadLetters[0]
-	k.same("where", letter.ForwardedTo, "https://hooks.example")
-	k.same("when", letter.ForwardedAt, k.now)
-	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 1)
+	deadLetter := k.detail(j.ID).DeadLetters[0]
+	k.same("where", deadLetter.ForwardedTo, "https://hooks.example")
+	k.same("when", deadLetter.ForwardedAt, k.now)
+	k.same("open letters", len(k.deadLetters(filter.Filter{}, 10)), 1)
 }
 
 // refused is a job whose dead letter was not accepted.
@@ -143,11 +143,11 @@ func ForwardedDeadLetterIsStored(k *kit) {
 	got, err := k.Forwarded(k.ctx, k.now, j.ID, 1, job.Delivery{ForwardedTo: "https://hooks.example", ForwardedAt: k.now}, audit.Actor{Name: "eve"})
 	k.check(err)
 	k.same("status", got.Status(), job.StatusDeadLetter)
-	letter := k.detail(j.ID).DeadLetters[0]
-	k.same("refused", letter.Refused, false)
-	k.same("problem", letter.Problem, "")
-	k.same("where", letter.ForwardedTo, "https://hooks.example")
-	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 1)
+	deadLetter := k.detail(j.ID).DeadLetters[0]
+	k.same("refused", deadLetter.Refused, false)
+	k.same("problem", deadLetter.Problem, "")
+	k.same("where", deadLetter.ForwardedTo, "https://hooks.example")
+	k.same("open letters", len(k.deadLetters(filter.Filter{}, 10)), 1)
 	depths := k.Snapshot().Depths
 	k.same("depths", []int64{depths[job.StatusDLQFailed], depths[job.StatusDeadLetter], depths["discarded"]}, []int64{0, 1, 1})
 	k.same("jobs_dlq_failed", k.Snapshot().Totals.DLQFailed, int64(1))
@@ -267,7 +267,7 @@ func PruneByCount(k *kit) {
 	done, err := k.Sweep.Prune(k.ctx, k.now.Add(time.Second), limits)
 	k.check(err)
 	k.same("removed", done, removed(retention.OverCount, n-2))
-	left := k.letters(filter.Filter{}, 10)
+	left := k.deadLetters(filter.Filter{}, 10)
 	k.same("left", len(left), 2)
 	k.same("the newest", left[0].JobID, k.all(filter.Filter{}, 10)[0].ID)
 	k.same("depths", k.Snapshot().Depths[job.StatusDeadLetter], int64(2))
@@ -283,7 +283,7 @@ func PruneSparesTheNewest(k *kit) {
 	done, err := k.Sweep.Prune(k.ctx, k.now.Add(1000*time.Hour), retention.Limits{Ages: retention.Ages{retention.DeadLetters: time.Hour}})
 	k.check(err)
 	k.same("removed", done, removed(retention.DeadLetters, 1))
-	k.same("left", k.letters(filter.Filter{}, 10)[0].JobID, newest.ID)
+	k.same("left", k.deadLetters(filter.Filter{}, 10)[0].JobID, newest.ID)
 }
 
 // PruneSparesWhatIsNotInTheQueue: refused dead letters, replayed jobs, others.

@@ -28,9 +28,9 @@ func ListsOldestFirst(k *kit) {
 		k.same(f.String(), ids(k.all(f, 7)), want)
 	}
 
-	rows := k.letters(filter.Filter{}, 1000)
+	rows := k.deadLetters(filter.Filter{}, 1000)
 	slices.Reverse(rows)
-	k.same("the letters", k.letters(filter.Filter{Sort: filter.Oldest}, 4), rows)
+	k.same("the letters", k.deadLetters(filter.Filter{Sort: filter.Oldest}, 4), rows)
 }
 
 // FiltersMeanWhatTheySay: whatever a filter combines, the lists have exactly the
@@ -76,7 +76,7 @@ func FiltersMeanWhatTheySay(k *kit) {
 
 		f.Status = "" // a list of dead letters has no other
 		got = nil
-		for _, l := range k.letters(f, 1000) {
+		for _, l := range k.deadLetters(f, 1000) {
 			got = append(got, l.JobID)
 		}
 

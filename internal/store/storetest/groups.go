@@ -111,7 +111,7 @@ func GroupsByPage(k *kit) {
 func GroupsOfDeadLetters(k *kit) {
 	j, duplicate := k.dead(simple()), k.dead(simple())
 	k.fails("no letter")
-	all, err := k.Groups.Of(k.ctx, k.letters(filter.Filter{}, 10))
+	all, err := k.Groups.Of(k.ctx, k.deadLetters(filter.Filter{}, 10))
 	k.check(err)
 	number := k.detail(j.ID).Job.Group
 	k.same("the groups", []any{len(all), all[number].Fingerprint, all[number].Failures}, []any{1, k.group(duplicate).Fingerprint, int64(2)})

@@ -166,7 +166,7 @@ func (h *random) settleSome(t *rapid.T) {
 
 	token := rapid.SampledFrom(h.tokens).Draw(t, "token")
 	outcome := rapid.SampledFrom([]job.Outcome{job.Succeeded, job.Failed, job.Failed, job.Lost, job.Interrupted}).Draw(t, "outcome")
-	letters := rapid.Bool().Draw(t, "letters")
+	deadLetters := rapid.Bool().Draw(t, "letters")
 	m := h.jobs[token.ID]
 	as := *m
 	as.Token = token
@@ -176,18 +176,18 @@ func (h *random) settleSome(t *rapid.T) {
 		end.Error.Type = rapid.SampledFrom([]string{"http.503", "http.502"}).Draw(t, "class")
 	}
 
-	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(end, nil).Delivered(job.InDeadLetters(as.Queue, letters))}, job.Claim{})
+	_, stale, err := h.kit.Exchange(h.kit.ctx, []job.Settlement{as.Settle(end, nil).Delivered(job.InDeadLetters(as.Queue, deadLetters))}, job.Claim{})
 	h.must(err)
 
 	if live := m.State == job.Active && m.Token == token; live == (len(stale) > 0) {
 		t.Fatalf("settlement of %v: %d stale, the model has %+v", token, len(stale), m)
 	} else if live {
-		h.settled(m, end, letters)
+		h.settled(m, end, deadLetters)
 	}
 }
 
 // settled is what the rules say, in the model's own words.
-func (h *random) settled(m *job.Job, e job.Ending, letters bool) {
+func (h *random) settled(m *job.Job, e job.Ending, deadLetters bool) {
 	o := e.Outcome
 
 	h.ended[m.ID]++
@@ -228,7 +228,7 @@ func (h *random) settled(m *job.Job, e job.Ending, letters bool) {
 
 	m.State, m.Reason, m.DeadLetter, m.FinishedAt = job.Discarded, retry.AttemptsExhausted, job.DeadLetterStored, h.kit.now
 	h.totals.FailedPermanently++
-	if !letters {
+	if !deadLetters {
 		m.DeadLetter = job.DeadLetterRefused
 		h.totals.DLQFailed++
 	}

@@ -66,7 +66,7 @@ func (h *random) details(*rapid.T) {
 	h.must(err)
 
 	day := int64(0)
-	for _, l := range h.kit.letters(filter.Filter{}, 1000) {
+	for _, l := range h.kit.deadLetters(filter.Filter{}, 1000) {
 		if !l.FailedAt.Before(h.kit.now.Truncate(time.Hour).Add(-23 * time.Hour)) {
 			day++
 		}

@@ -272,11 +272,11 @@ func ListsSparePayloads(k *kit) {
 	j.Payload = bytes.Repeat([]byte("é"), 1100)
 	k.dead(j)
 	k.same("the payload in a list of jobs", len(k.all(filter.Filter{}, 10)[0].Payload), 0)
-	k.same("the payload in a list of letters", k.letters(filter.Filter{}, 10)[0].Job.Payload, j.Payload[:2048])
+	k.same("the payload in a list of letters", k.deadLetters(filter.Filter{}, 10)[0].Job.Payload, j.Payload[:2048])
 }
 
 // dead letters reads every page of the open dead letters.
-func (k *kit) letters(f filter.Filter, limit int) []filter.DeadLetterRow {
+func (k *kit) deadLetters(f filter.Filter, limit int) []filter.DeadLetterRow {
 	k.Helper()
 
 	var rows []filter.DeadLetterRow
@@ -309,7 +309,7 @@ func DeadLettersByEveryFilter(k *kit) {
 					}
 				}
 
-				rows := k.letters(f, 1000)
+				rows := k.deadLetters(f, 1000)
 				k.same(fmt.Sprintf("the number of letters of %+v", f), len(rows), want)
 
 				for i, row := range rows {
@@ -326,13 +326,13 @@ func DeadLettersByEveryFilter(k *kit) {
 func DeadLettersPagesAreComplete(k *kit) {
 	k.variety()
 
-	want := k.letters(filter.Filter{}, 1000)
+	want := k.deadLetters(filter.Filter{}, 1000)
 	if len(want) < 10 {
 		k.Fatalf("the test has only %d letters", len(want))
 	}
 
 	for _, limit := range []int{1, 3, len(want)} {
-		k.same("the letters", k.letters(filter.Filter{}, limit), want)
+		k.same("the letters", k.deadLetters(filter.Filter{}, limit), want)
 	}
 }
 

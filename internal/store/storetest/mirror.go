@@ -18,7 +18,7 @@ var mirroring = []func(*kit){
 	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordChangesNothing,
 	Mirror_KnowsWhatASourceDoesNotCount, Mirror_WhatASourceDoesNotSayStaysUnknown,
 	Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo, Mirror_AnUnknownNumberOfAttemptsMatchesNone, Mirror_ListsInTheOrderOfFailure,
-	Mirror_DyingElsewhereIsTheNextRun, Mirror_AThreadIsOneJob, Mirror_APageIsTakenOverTogether,
+	Mirror_DyingElsewhereIsTheNextRun, Mirror_ALineageIsOneJob, Mirror_APageIsTakenOverTogether,
 	Mirror_WhatVanishedIsGoneUntilItIsThereAgain, Mirror_IsListedBySource, Mirror_ATimeOutOfBoundsIsUnknown,
 }
 
@@ -123,7 +123,7 @@ func Mirror_WhatASourceDoesNotSayStaysUnknown(k *kit) {
 	k.same("reason, time limit, policy", []any{j.Reason, j.Timeout, j.Policy}, []any{retry.ReasonUnknown, time.Duration(0), retry.Policy{}})
 	a := k.detail(j.ID).Attempts[0]
 	k.same("its attempt", []any{a.Number, a.StartedAt, a.FinishedAt, a.Outcome}, []any{0, time.Time{}, time.Time{}, job.Failed})
-	l := k.letters(filter.Filter{}, 10)[0]
+	l := k.deadLetters(filter.Filter{}, 10)[0]
 	k.same("its letter", []any{l.FailedAt, l.Attempts, l.Reason}, []any{time.Time{}, 0, retry.ReasonUnknown})
 	k.same("the letter of its run", k.detail(j.ID).DeadLetters[0].FailedAt, time.Time{})
 
@@ -167,7 +167,7 @@ func Mirror_AnUnknownNumberOfAttemptsMatchesNone(k *kit) {
 	for text, want := range map[string]int{"attempts:<9": 2, "attempts:<=2": 1, "attempts:>0": 2, "attempts:3": 1, "attempts:>3": 0, "": 3} {
 		f, err := filter.Parse("state:dead_letter "+text, k.now)
 		k.check(err)
-		k.same(text, len(k.letters(f, 10)), want)
+		k.same(text, len(k.deadLetters(f, 10)), want)
 	}
 }
 
@@ -237,14 +237,14 @@ func Mirror_DyingElsewhereIsTheNextRun(k *kit) {
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
 
-// Mirror_AThreadIsOneJob: a record with another key and the same thread is the next run
+// Mirror_ALineageIsOneJob: a record with another key and the same lineage is the next run
 // of a job that has left, and another job beside one that is still there.
-func Mirror_AThreadIsOneJob(k *kit) {
+func Mirror_ALineageIsOneJob(k *kit) {
 	r := k.deadAt("7")
 	first := k.mirror(1, r)[0]
-	lying, err := k.Sources.PresentKeys(k.ctx, "shop", k.now.Add(time.Second), 0, 10)
+	present, err := k.Sources.PresentKeys(k.ctx, "shop", k.now.Add(time.Second), 0, 10)
 	k.check(err)
-	_, err = k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	_, err = k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{present[0].Seq})
 	k.check(err)
 	k.pass(time.Minute)
 	r.Key, r.VersionToken, r.FailedAt = "19", "19", k.now
@@ -293,16 +293,16 @@ func Mirror_WhatVanishedIsGoneUntilItIsThereAgain(k *kit) {
 	r := k.deadAt("7")
 	j := k.mirror(1, r)[0]
 	k.pass(time.Minute)
-	lying, err := k.Sources.PresentKeys(k.ctx, "shop", k.now, 0, 10)
+	present, err := k.Sources.PresentKeys(k.ctx, "shop", k.now, 0, 10)
 	k.check(err)
-	k.same("what is there", []any{len(lying), lying[0].Key}, []any{1, "7"})
-	records, err := k.Sources.Present(k.ctx, []int64{lying[0].Seq})
+	k.same("what is there", []any{len(present), present[0].Key}, []any{1, "7"})
+	records, err := k.Sources.Present(k.ctx, []int64{present[0].Seq})
 	k.check(err)
 	k.same("its record", []any{len(records), records[0].Seq, records[0].VersionToken, string(records[0].Raw)}, []any{1, j.Seq, r.VersionToken, string(r.Raw)})
-	n, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	n, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{present[0].Seq})
 	k.check(err)
 	k.same("gone", []any{n, k.job(j.ID).Status(), k.job(j.ID).Reason}, []any{1, job.Status(job.Discarded), retry.GoneAtSource})
-	n, err = k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{lying[0].Seq})
+	n, err = k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{present[0].Seq})
 	k.check(err)
 	k.same("gone again", n, 0)
 	records, err = k.Sources.Present(k.ctx, []int64{j.Seq})
@@ -323,8 +323,8 @@ func Mirror_IsListedBySource(k *kit) {
 	k.check(err)
 
 	f := filter.Filter{Status: job.StatusDeadLetter, Source: "shop"}
-	k.same("letters", len(k.letters(f, 10)), 2)
-	k.same("letters of all", len(k.letters(filter.Filter{Status: job.StatusDeadLetter}, 10)), 4)
+	k.same("letters", len(k.deadLetters(f, 10)), 2)
+	k.same("letters of all", len(k.deadLetters(filter.Filter{Status: job.StatusDeadLetter}, 10)), 4)
 	t, complete, err := k.Counters.Known(k.ctx, f)
 	k.check(err)
 	k.same("counted", []any{t.Total, complete, len(t.Facets.Queues)}, []any{int64(2), true, 1})

@@ -416,8 +416,8 @@ func ForecastCountsNoDeadLetterTwice(k *kit) {
 	k.deads(2)
 
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: day + time.Hour}, Count: 3}
-	excess, aged := k.foresee(limits, retention.OverCount), k.Sweep.Retention().Of(retention.DeadLetters)
-	k.same("for the number, for the age", []int64{excess.Soon, aged.Soon}, []int64{4, 1})
+	tooMany, aged := k.foresee(limits, retention.OverCount), k.Sweep.Retention().Of(retention.DeadLetters)
+	k.same("for the number, for the age", []int64{tooMany.Soon, aged.Soon}, []int64{4, 1})
 }
 
 // Retention_ItsClockOutlivesARestart: when nothing is removed, to the moment; otherwise to the

@@ -184,20 +184,20 @@ func (p *past) fingerprints() (all []string) {
 
 // listed fails unless the lists and the scope of the filter are the same.
 func (p *past) listed(t *rapid.T, f filter.Filter) {
-	var letters, scope []string
-	for _, l := range p.letters(f, 1000) {
-		letters = append(letters, l.JobID)
+	var deadLetters, scope []string
+	for _, l := range p.deadLetters(f, 1000) {
+		deadLetters = append(deadLetters, l.JobID)
 	}
 
 	for _, it := range p.items(p.operate(operation.Replay, f).ID, operation.ItemFilter{}) {
 		scope = append(scope, it.Job.ID)
 	}
 
-	slices.Sort(letters)
+	slices.Sort(deadLetters)
 	slices.Sort(scope)
 
-	if !slices.Equal(letters, scope) {
-		t.Fatalf("%v lists %v, its scope is %v", f, letters, scope)
+	if !slices.Equal(deadLetters, scope) {
+		t.Fatalf("%v lists %v, its scope is %v", f, deadLetters, scope)
 	}
 }
 

@@ -51,7 +51,7 @@ func SearchTakesTextLiterally(k *kit) {
 	} {
 		k.same(fmt.Sprintf("jobs with %q in the error", text), len(k.all(filter.Filter{Error: text}, 10)), want)
 		k.same(fmt.Sprintf("jobs with %q anywhere", text), len(k.all(filter.Filter{Text: text}, 10)), want)
-		k.same(fmt.Sprintf("letters with %q in the error", text), len(k.letters(filter.Filter{Error: text}, 10)), want)
+		k.same(fmt.Sprintf("letters with %q in the error", text), len(k.deadLetters(filter.Filter{Error: text}, 10)), want)
 	}
 }
 
@@ -69,7 +69,7 @@ func SearchFindsEachField(k *kit) {
 		{Text: "upstream said"}, {Text: "söhne"}, {Text: "acme"}, {Text: "voice.rend"}, {Text: j.ID[9:20]}, {Text: "said no", Payload: "customer", Meta: "ten"},
 	} {
 		k.same("what is found by "+f.String(), ids(k.all(f, 10)), []string{j.ID})
-		k.same("the letters that are found by "+f.String(), len(k.letters(f, 10)), 1)
+		k.same("the letters that are found by "+f.String(), len(k.deadLetters(f, 10)), 1)
 	}
 
 	for _, f := range []filter.Filter{{Error: "acme"}, {Payload: "upstream"}, {Meta: "customer"}, {Text: "acmeupstream"}, {Error: "upstream", Meta: "other"}} {
@@ -151,7 +151,7 @@ func SearchIgnoresWhiteSpace(k *kit) {
 		"key value violates unique", "key value\n\tviolates", `"orders_number_key" DETAIL: Key (number)`, "  duplicate   key\u00a0value ", "violation: duplicate key",
 	} {
 		k.same(fmt.Sprintf("jobs with %q", text), ids(k.all(filter.Filter{Error: text}, 10)), []string{j.ID})
-		k.same(fmt.Sprintf("letters with %q anywhere", text), len(k.letters(filter.Filter{Text: text}, 10)), 1)
+		k.same(fmt.Sprintf("letters with %q anywhere", text), len(k.deadLetters(filter.Filter{Text: text}, 10)), 1)
 	}
 
 	k.same("jobs with a word less", len(k.all(filter.Filter{Error: "duplicate value"}, 10)), 0)
@@ -188,7 +188,7 @@ func SearchFindsTheNewestFailure(k *kit) {
 	k.fill()
 	k.same("jobs with the first failure", len(k.all(filter.Filter{Error: "first failure"}, 10)), 0)
 	k.same("jobs with the second failure", len(k.all(filter.Filter{Error: "second failure"}, 10)), 1)
-	k.same("letters with the second failure", len(k.letters(filter.Filter{Error: "second failure"}, 10)), 0)
+	k.same("letters with the second failure", len(k.deadLetters(filter.Filter{Error: "second failure"}, 10)), 0)
 }
 
 // SearchedJobsHaveWhatIsSearched: what a search looks at of a job is the error of its
@@ -303,8 +303,8 @@ func SearchPagesAreComplete(k *kit) {
 			k.same(fmt.Sprintf("%v in pages of %d", f, limit), ids(k.all(f, limit)), ids(want))
 		}
 
-		rows := k.letters(f, 1000)
-		k.same(fmt.Sprintf("the letters of %v in pages of 3", f), k.letters(f, 3), rows)
+		rows := k.deadLetters(f, 1000)
+		k.same(fmt.Sprintf("the letters of %v in pages of 3", f), k.deadLetters(f, 3), rows)
 	}
 }
 
@@ -318,6 +318,6 @@ func SearchFindsWhatWasSetAside(k *kit) {
 	k.fill()
 
 	for _, f := range []filter.Filter{{Error: "names no type"}, {Payload: "an envelope"}, {Text: "missing_urn"}} {
-		k.same("what is found by "+f.String(), len(k.letters(f, 10)), 1)
+		k.same("what is found by "+f.String(), len(k.deadLetters(f, 10)), 1)
 	}
 }

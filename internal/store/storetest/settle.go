@@ -92,9 +92,9 @@ func SettleRefusedDeadLetter(k *kit) {
 	got := k.settleAs(j.Settle(k.ending(job.Failed), nil).Delivered(job.InDeadLetters(j.Queue, false)))
 	k.same("status", got.Status(), job.StatusDLQFailed)
 
-	letters := k.detail(j.ID).DeadLetters
-	if len(letters) != 1 || !letters[0].Refused {
-		k.Errorf("letters are %+v", letters)
+	deadLetters := k.detail(j.ID).DeadLetters
+	if len(deadLetters) != 1 || !deadLetters[0].Refused {
+		k.Errorf("letters are %+v", deadLetters)
 	}
 
 	page, err := k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)

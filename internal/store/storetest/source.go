@@ -336,7 +336,7 @@ func Source_OperationsActThere(k *kit) {
 	again := k.deadAt("0")
 	again.VersionToken, again.FailedAt = "2", k.now
 	k.mirror(1, again)
-	k.same("successes", k.succeeded(k.handed(source.ReplayedJob{}, 10)...), 3)
+	k.same("successes", k.succeeded(k.returned(source.ReplayedJob{}, 10)...), 3)
 	got := k.operation(o.ID)
 	k.same("how the runs ended", []int64{got.Succeeded, got.Relapsed, got.Dropped, got.Unsettled()}, []int64{3, 1, 1, 0})
 }

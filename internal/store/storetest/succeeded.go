@@ -12,11 +12,11 @@ import (
 
 var succeeding = []func(*kit){
 	Source_ItSaysThatAJobSucceeded, Source_WhatSucceededCanDieAgain, Source_ASuccessIsOfItsRun, Source_TheNewestReturnedComeFirst,
-	Source_ACanaryPassesWhenItSaysSo, Source_ACanaryIsReturnedWhenNothingIsHeard,
+	Source_ACanaryPassesWhenItSaysSo, Source_ACanaryIsReturnedWhenNothingIsTold,
 }
 
 // handed is a page of the jobs that the source has.
-func (k *kit) handed(before source.ReplayedJob, limit int) []source.ReplayedJob {
+func (k *kit) returned(before source.ReplayedJob, limit int) []source.ReplayedJob {
 	k.Helper()
 	all, err := k.Sources.Returned(k.ctx, "shop", before, limit)
 	k.check(err)
@@ -24,11 +24,11 @@ func (k *kit) handed(before source.ReplayedJob, limit int) []source.ReplayedJob 
 }
 
 // succeeded lets the source say that runs have succeeded, just now and in two attempts.
-func (k *kit) succeeded(handed ...source.ReplayedJob) int {
+func (k *kit) succeeded(returned ...source.ReplayedJob) int {
 	k.Helper()
 
-	all := make([]source.Success, len(handed))
-	for i, h := range handed {
+	all := make([]source.Success, len(returned))
+	for i, h := range returned {
 		all[i] = source.Success{ReplayedJob: h, At: k.now, Attempts: 2}
 	}
 
@@ -45,7 +45,7 @@ func (k *kit) replayedAtSource(key string) job.Job {
 	k.pass(time.Minute)
 	_, err := k.Replay(k.ctx, k.now, j.ID, 1, eve)
 	k.check(err)
-	k.same("handed before the source took it", len(k.handed(source.ReplayedJob{}, 1)), 0)
+	k.same("handed before the source took it", len(k.returned(source.ReplayedJob{}, 1)), 0)
 	k.answer(k.asked(1)[0], source.Done, "")
 
 	return k.job(j.ID)
@@ -55,7 +55,7 @@ func (k *kit) replayedAtSource(key string) job.Job {
 // counted as one that a worker of Redrive ended.
 func Source_ItSaysThatAJobSucceeded(k *kit) {
 	j := k.replayedAtSource("7")
-	h := k.handed(source.ReplayedJob{}, 10)
+	h := k.returned(source.ReplayedJob{}, 10)
 	k.same("handed", []any{len(h), h[0].Seq, h[0].Run, h[0].Since, h[0].Key, h[0].Place}, []any{1, j.Seq, 2, k.now, "7", "failed"})
 	k.pass(time.Minute)
 	at := k.now
@@ -72,7 +72,7 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1, Succeeded: 1})
 	k.same("depths", []int64{k.Snapshot().Depths[job.Status(job.Completed)], k.Snapshot().Depths[job.Status(job.Returned)]}, []int64{1, 0})
 	k.same("said twice", k.succeeded(h...), 0)
-	k.same("handed", len(k.handed(source.ReplayedJob{}, 10)), 0)
+	k.same("handed", len(k.returned(source.ReplayedJob{}, 10)), 0)
 	k.same("the group from which it was replayed", k.group(k.mirror(1, k.deadAt("8"))[0]).Recovered, int64(1))
 }
 
@@ -80,7 +80,7 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 // its history.
 func Source_WhatSucceededCanDieAgain(k *kit) {
 	j := k.replayedAtSource("7")
-	k.succeeded(k.handed(source.ReplayedJob{}, 10)...)
+	k.succeeded(k.returned(source.ReplayedJob{}, 10)...)
 	k.pass(time.Minute)
 	r := k.deadAt("7")
 	r.VersionToken, r.FailedAt = "2", k.now
@@ -96,7 +96,7 @@ func Source_WhatSucceededCanDieAgain(k *kit) {
 // that no longer exists, changes nothing. Its time is within those that are known here.
 func Source_ASuccessIsOfItsRun(k *kit) {
 	j := k.replayedAtSource("7")
-	h := k.handed(source.ReplayedJob{}, 10)[0]
+	h := k.returned(source.ReplayedJob{}, 10)[0]
 	n, err := k.Mirror.Succeeded(k.ctx, k.now, "mail", []source.Success{{ReplayedJob: h}})
 	k.check(err)
 	k.same("by another source", n, 0)
@@ -109,7 +109,7 @@ func Source_ASuccessIsOfItsRun(k *kit) {
 	k.check(err)
 	k.same("by a clock that is behind", []any{n, k.job(j.ID).FinishedAt, k.job(j.ID).Attempts}, []any{1, j.ChangedAt, 0})
 	other := k.replayedAtSource("8")
-	_, err = k.Mirror.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: k.handed(source.ReplayedJob{}, 10)[0], At: k.now.Add(time.Hour)}})
+	_, err = k.Mirror.Succeeded(k.ctx, k.now, "shop", []source.Success{{ReplayedJob: k.returned(source.ReplayedJob{}, 10)[0], At: k.now.Add(time.Hour)}})
 	k.check(err)
 	k.same("by a clock that is ahead", k.job(other.ID).FinishedAt, k.now)
 }
@@ -137,20 +137,20 @@ func Source_ACanaryPassesWhenItSaysSo(k *kit) {
 	at := operation.SourceRuns{AtSource: 2, Source: "shop", Until: k.now.Add(source.ReturnedAfter)}
 	k.same("under way", canary(), operation.Canary{Done: 2, SourceRuns: at})
 	k.pass(time.Second)
-	k.same("successes", k.succeeded(k.handed(source.ReplayedJob{}, 10)...), 2)
+	k.same("successes", k.succeeded(k.returned(source.ReplayedJob{}, 10)...), 2)
 	k.same("passed", canary(), operation.Canary{Done: 2, Succeeded: 2, EndedAt: k.now})
 }
 
-// Source_ACanaryIsReturnedWhenNothingIsHeard: its jobs are counted from when the source took
+// Source_ACanaryIsReturnedWhenNothingIsTold: its jobs are counted from when the source took
 // them, until one of them is back.
-func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
+func Source_ACanaryIsReturnedWhenNothingIsTold(k *kit) {
 	k.mirror(3, k.deadAt("1"), k.deadAt("2"), k.deadAt("3"))
 	k.pass(time.Minute)
 	o := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter, Source: "shop"})
 	k.run(o.ID, operation.Pace{Canary: 2})
 	k.workAll(o.ID)
 	acts := k.asked(2)
-	handed := func() [2]operation.SourceRuns {
+	returned := func() [2]operation.SourceRuns {
 		k.Helper()
 		p, err := k.Operations.Progress(k.ctx, k.now, k.operation(o.ID))
 		k.check(err)
@@ -164,22 +164,22 @@ func Source_ACanaryIsReturnedWhenNothingIsHeard(k *kit) {
 	}
 	both := func(h operation.SourceRuns) [2]operation.SourceRuns { return [2]operation.SourceRuns{h, h} }
 
-	k.same("asked for", handed(), both(operation.SourceRuns{}))
+	k.same("asked for", returned(), both(operation.SourceRuns{}))
 	k.answer(acts[0], source.Done, "")
 	first := k.now.Add(source.ReturnedAfter)
-	k.same("one is handed", handed(), both(operation.SourceRuns{AtSource: 1, Source: "shop", Until: first}))
+	k.same("one is handed", returned(), both(operation.SourceRuns{AtSource: 1, Source: "shop", Until: first}))
 	k.pass(time.Minute)
 	k.answer(acts[1], source.Done, "")
 	last := k.now.Add(source.ReturnedAfter)
 	k.pass(source.ReturnedAfter - time.Minute)
-	k.same("one is returned", handed(), both(operation.SourceRuns{AtSource: 2, Returned: 1, Source: "shop", Until: last}))
+	k.same("one is returned", returned(), both(operation.SourceRuns{AtSource: 2, Returned: 1, Source: "shop", Until: last}))
 	k.pass(time.Minute)
-	k.same("both are returned", handed(), both(operation.SourceRuns{AtSource: 2, Returned: 2, Source: "shop"}))
+	k.same("both are returned", returned(), both(operation.SourceRuns{AtSource: 2, Returned: 2, Source: "shop"}))
 
 	r := k.deadAt(acts[0].Key)
 	r.VersionToken, r.FailedAt = "2", k.now
 	k.mirror(1, r)
-	k.same("one is back", handed(), both(operation.SourceRuns{AtSource: 1, Returned: 1, Source: "shop"}))
+	k.same("one is back", returned(), both(operation.SourceRuns{AtSource: 1, Returned: 1, Source: "shop"}))
 	k.same("outcomes", []int64{k.operation(o.ID).Relapsed, k.operation(o.ID).Unsettled()}, []int64{1, 1})
 }
 
@@ -199,7 +199,7 @@ func Source_TheNewestReturnedComeFirst(k *kit) {
 	}
 
 	var got []int64
-	for page := k.handed(source.ReplayedJob{}, 2); len(page) > 0; page = k.handed(page[len(page)-1], 2) {
+	for page := k.returned(source.ReplayedJob{}, 2); len(page) > 0; page = k.returned(page[len(page)-1], 2) {
 		for _, h := range page {
 			got = append(got, h.Seq)
 		}

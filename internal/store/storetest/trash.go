@@ -56,9 +56,9 @@ func RestoreBringsADeadLetterBack(k *kit) {
 	j := k.dead(simple())
 	k.pass(time.Second)
 	k.dead(simple())
-	list := k.letters(filter.Filter{}, 10)
+	list := k.deadLetters(filter.Filter{}, 10)
 	k.comesBack(j.ID)
-	k.same("open letters", k.letters(filter.Filter{}, 10), list)
+	k.same("open letters", k.deadLetters(filter.Filter{}, 10), list)
 }
 
 // RestoreBringsARefusedDeadLetterBack: it is refused again, with its problem, and no
@@ -66,7 +66,7 @@ func RestoreBringsADeadLetterBack(k *kit) {
 func RestoreBringsARefusedDeadLetterBack(k *kit) {
 	j := k.refused()
 	k.comesBack(j.ID)
-	k.same("open letters", len(k.letters(filter.Filter{}, 10)), 0)
+	k.same("open letters", len(k.deadLetters(filter.Filter{}, 10)), 0)
 }
 
 // RestoreBringsWhatWaitsBack: an available job is available, a scheduled and a
@@ -144,8 +144,8 @@ func ReplayTakesAJobOutOfTheTrash(k *kit) {
 	got, err := k.Replay(k.ctx, k.now, j.ID, 1, audit.Actor{Name: "ana"})
 	k.check(err)
 	k.same("the job", []any{got.State, got.Run, got.DeadLetter}, []any{job.Available, 2, job.NoDeadLetter})
-	letter := k.detail(j.ID).DeadLetters[0]
-	k.same("the letter", []any{letter.ReplayedBy, letter.DiscardedBy, letter.DiscardedAt}, []any{"ana", "", time.Time{}})
+	deadLetter := k.detail(j.ID).DeadLetters[0]
+	k.same("the letter", []any{deadLetter.ReplayedBy, deadLetter.DiscardedBy, deadLetter.DiscardedAt}, []any{"ana", "", time.Time{}})
 	k.same("in the trash", k.Snapshot().Depths[job.StatusTrashed], int64(0))
 	_, err = k.Restore(k.ctx, k.now, j.ID, 1, eve)
 	k.conflict(err)
@@ -158,19 +158,19 @@ func ReplayTakesAJobOutOfTheTrash(k *kit) {
 // TrashIsListed: newest first, with who discarded each job, when, and where it
 // was.
 func TrashIsListed(k *kit) {
-	letter, waiting := k.dead(simple()), k.add(in("mail"))[0]
-	k.discard(letter.ID)
+	deadLetter, waiting := k.dead(simple()), k.add(in("mail"))[0]
+	k.discard(deadLetter.ID)
 	at := k.now
 	k.pass(time.Second)
 	k.discard(waiting.ID)
 	page, err := k.Jobs(k.ctx, filter.Filter{Status: job.StatusTrashed}, filter.Cursor{}, 10)
 	k.check(err)
-	k.same("the trash", ids(page.Jobs), []string{waiting.ID, letter.ID})
+	k.same("the trash", ids(page.Jobs), []string{waiting.ID, deadLetter.ID})
 	was, err := k.Trashed(k.ctx, append(page.Jobs, k.add(simple())...))
 	k.check(err)
 	k.same("where they were", was, map[int64]history.Trashed{
-		letter.Seq:  {At: at, By: "eve", State: job.Discarded, DeadLetter: job.DeadLetterStored, Reason: retry.AttemptsExhausted},
-		waiting.Seq: {At: k.now, By: "eve", State: job.Available},
+		deadLetter.Seq: {At: at, By: "eve", State: job.Discarded, DeadLetter: job.DeadLetterStored, Reason: retry.AttemptsExhausted},
+		waiting.Seq:    {At: k.now, By: "eve", State: job.Available},
 	})
 }
 

@@ -84,7 +84,7 @@ func Unattached_WhatDiedAgainIsARunMore(k *kit) {
 
 // Unattached_AnOperationDiscards: all of the source's dead letters at once.
 func Unattached_AnOperationDiscards(k *kit) {
-	k.ofUnattached(5, k.lying(5)...)
+	k.ofUnattached(5, k.present(5)...)
 	o := k.operate(operation.Discard, filter.Filter{Source: unattached})
 	k.run(o.ID, operation.Pace{})
 	o = k.workAll(o.ID)

@@ -82,7 +82,7 @@ func Source_AnUnknownReplayThatDiedAgainIsAFailure(k *kit) {
 func Source_AnUnknownReplayThatSucceededIsASuccess(k *kit) {
 	j := k.inDoubt("7")
 	k.pass(time.Minute)
-	k.same("successes", k.succeeded(k.handed(source.ReplayedJob{}, 10)...), 1)
+	k.same("successes", k.succeeded(k.returned(source.ReplayedJob{}, 10)...), 1)
 	d := k.detail(j.ID)
 	k.same("the job", []any{d.Job.State, d.Job.Run, d.Job.Unbegun}, []any{job.Completed, 2, false})
 	k.same("the ledger", d.Mirrored.Acts[0].State, source.Done)
@@ -116,7 +116,7 @@ func Source_AnUnknownDiscardComesBack(k *kit) {
 func Source_AnUnknownReplayIsAskedFor(k *kit) {
 	j := k.inDoubt("7")
 	k.restart()
-	h := k.handed(source.ReplayedJob{}, 10)
+	h := k.returned(source.ReplayedJob{}, 10)
 	k.same("handed", []any{len(h), h[0].Seq, h[0].Run}, []any{1, j.Seq, 2})
 	k.same("returned", source.Returned(k.job(j.ID), k.now.Add(time.Hour)), false)
 }
