@@ -16,6 +16,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -128,7 +129,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 		to, err := s.change(t, from, update, from.Seq, string(retry.Manual), db.Micros(now))
 		if err == nil {
 			s.in(t).ended(&from, operation.RunDropped, now)
-			s.moved(t, &from, &to, job.Totals{})
+			s.moved(t, &from, &to, stats.Totals{})
 		}
 
 		return to, err
@@ -162,7 +163,7 @@ func (s *Store) Reschedule(ctx context.Context, now time.Time, id string, run in
 
 		to, err := s.change(t, from, update, from.Seq, db.Micros(at))
 		if err == nil {
-			s.moved(t, &from, &to, job.Totals{})
+			s.moved(t, &from, &to, stats.Totals{})
 		}
 
 		e.Before, e.After = notBefore(from), notBefore(to)
@@ -208,7 +209,7 @@ func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error
 
 	to, err := s.change(t, from, update, from.Seq)
 	if err == nil {
-		s.moved(t, &from, &to, job.Totals{})
+		s.moved(t, &from, &to, stats.Totals{})
 	}
 
 	return to, err
@@ -326,7 +327,7 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 		return err
 	}
 
-	s.moveAll(t, from, job.Totals{Replayed: 1}, func(j *job.Job) {
+	s.moveAll(t, from, stats.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts = j.Run+1, 0
 		j.State, j.DeadLetter, j.Held = job.Available, job.NoDeadLetter, false
 		if j.Source != "" {
@@ -402,7 +403,7 @@ func (s *Store) postpone(t *db.Tx, from job.Job, until time.Time) (job.Job, erro
 
 	to, err := s.change(t, from, update, from.Seq, db.Micros(until))
 	if err == nil {
-		s.moved(t, &from, &to, job.Totals{})
+		s.moved(t, &from, &to, stats.Totals{})
 	}
 
 	return to, err

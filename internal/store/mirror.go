@@ -12,6 +12,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -411,7 +412,7 @@ func (s *Store) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error {
 	}
 
 	s.in(t).ended(to, operation.RunRelapsed, to.ChangedAt)
-	s.moved(t, from, to, job.Totals{})
+	s.moved(t, from, to, stats.Totals{})
 
 	return sources.Note(t, &d.notes, d.name, to.Seq, d.now, r.Record)
 }
@@ -475,7 +476,7 @@ func (s *Store) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 	}
 
 	numbers := rows.Numbers(jobs)
-	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
 		j.State, j.DeadLetter = job.Discarded, job.NoDeadLetter
 		j.Reason, j.ChangedAt, j.FinishedAt = retry.GoneAtSource, at, at
 		j.Unbegun = false

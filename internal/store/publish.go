@@ -4,6 +4,7 @@ import (
 	"maps"
 	"redrive/internal/job"
 	"redrive/internal/retention"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"slices"
 	"sync"
@@ -19,7 +20,7 @@ type news struct {
 	clock    atomic.Pointer[retention.Clock]
 
 	mu       sync.RWMutex
-	snapshot job.Snapshot
+	snapshot stats.Snapshot
 }
 
 // publisher is the last participant of every transaction: it counts the revision
@@ -103,7 +104,7 @@ func (s *Store) publishPauses() {
 func (s *Store) QueuePaused(queue string) bool { return (*s.news.paused.Load())[queue] }
 
 // Snapshot returns the totals and depths as of the last commit, from memory.
-func (s *Store) Snapshot() job.Snapshot {
+func (s *Store) Snapshot() stats.Snapshot {
 	s.news.mu.RLock()
 	defer s.news.mu.RUnlock()
 

@@ -13,6 +13,7 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -68,7 +69,7 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 		s.in(t).ended(&from[i], operation.RunDropped, now)
 	}
 
-	s.moveAll(t, from, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, from, stats.Totals{}, func(j *job.Job) {
 		j.State, j.DeadLetter = job.Discarded, job.DeadLetterTrashed
 		j.Held, j.Reason = false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
@@ -121,7 +122,7 @@ func (s *Store) RestoreAll(t *db.Tx, from []job.Job) error {
 	}
 
 	for i := range restored {
-		s.moved(t, before[restored[i].Seq], &restored[i], job.Totals{})
+		s.moved(t, before[restored[i].Seq], &restored[i], stats.Totals{})
 	}
 
 	if err := s.runsResumed(t, from); err != nil {

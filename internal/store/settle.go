@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -109,7 +110,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		s.in(t).ended(to, operation.RunRelapsed, e.Attempt.FinishedAt)
 	}
 
-	s.moved(t, from, to, e.Totals())
+	s.moved(t, from, to, stats.Of(*e))
 
 	return nil
 }

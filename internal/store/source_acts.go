@@ -9,6 +9,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -120,7 +121,7 @@ func (s *Store) hand(t *db.Tx, now time.Time, jobs []job.Job) error {
 	}
 
 	t.Touch()
-	s.moveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	s.moveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
 		j.State, j.Worker = job.Returned, j.Source
 		if at.After(j.ChangedAt) {
 			j.ChangedAt = at
@@ -237,7 +238,7 @@ func (s *Store) succeed(t *db.Tx, now time.Time, from *job.Job, success source.S
 	}
 
 	s.in(t).ended(&to, operation.RunSucceeded, at)
-	s.moved(t, from, &to, job.Totals{Succeeded: 1})
+	s.moved(t, from, &to, stats.Totals{Succeeded: 1})
 
 	return nil
 }
@@ -278,7 +279,7 @@ func (s *Store) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act)
 	}
 
 	s.in(t).ended(&to, outcome, now)
-	s.moved(t, &from, &to, job.Totals{})
+	s.moved(t, &from, &to, stats.Totals{})
 
 	return nil
 }

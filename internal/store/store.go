@@ -42,6 +42,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/accounts"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
@@ -114,7 +115,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
 		gathered: db.NewReusedSlot(newGathered, (*gathered).clear), refuses: o.CheckSource, attached: o.Attached,
-		news: news{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
+		news: news{onCommit: o.OnCommit, snapshot: stats.Snapshot{Depths: stats.Depths{}}},
 	}
 
 	var err error

@@ -7,6 +7,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -106,7 +107,7 @@ func (core) Committed(*db.Tx) {}
 
 // moved tells the projections that a job went from one status to another, and notes it
 // for the listeners. A new job comes from nil.
-func (s *Store) moved(t *db.Tx, from, to *job.Job, totals job.Totals) {
+func (s *Store) moved(t *db.Tx, from, to *job.Job, totals stats.Totals) {
 	s.projections.Moved(t, projection.Move{From: from, To: to, Totals: totals})
 	change := to.Changed()
 	change.Failed = totals.Failed > 0
@@ -116,7 +117,7 @@ func (s *Store) moved(t *db.Tx, from, to *job.Job, totals job.Totals) {
 }
 
 // moveAll is moved of many jobs, each changed alike and in its place: they are large.
-func (s *Store) moveAll(t *db.Tx, jobs []job.Job, totals job.Totals, change func(*job.Job)) {
+func (s *Store) moveAll(t *db.Tx, jobs []job.Job, totals stats.Totals, change func(*job.Job)) {
 	var from job.Job
 	for i := range jobs {
 		from = jobs[i]

@@ -16,6 +16,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 )
 
@@ -572,7 +573,7 @@ func TalliesOfTooManyJobs(k *kit) {
 
 			of.Status = ""
 			if count(of) <= int64(limit) {
-				k.same("all jobs of "+of.String(), t.States.Jobs(), count(of))
+				k.same("all jobs of "+of.String(), stats.Depths(t.States).Jobs(), count(of))
 			}
 		}
 	}

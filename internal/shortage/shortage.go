@@ -1,4 +1,6 @@
-package job
+// Package shortage names what this process or machine can run out of, and the error of a
+// handler that could not do its work for that reason.
+package shortage
 
 import (
 	"fmt"
@@ -34,21 +36,21 @@ var lack = map[Resource]string{
 // Lack says in words that there is no more, and what to do.
 func (r Resource) Lack() string { return lack[r] }
 
-// Shortage is the error of a handler that could not do its work because this
+// Error is the error of a handler that could not do its work because this
 // process or machine had run out of something. It is no fault of the job: its
 // execution does not count, and nothing is claimed until the shortage is over.
-type Shortage struct {
+type Error struct {
 	Of  Resource
 	Err error
 }
 
-func (s *Shortage) Error() string { return fmt.Sprintf("%s (%v)", s.Of.Lack(), s.Err) }
+func (e *Error) Error() string { return fmt.Sprintf("%s (%v)", e.Of.Lack(), e.Err) }
 
 // Unwrap gives what the system said.
-func (s *Shortage) Unwrap() error { return s.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// ShortageType is the type of the error of an execution that met a shortage.
-const ShortageType = "shortage"
+// ErrorType is the type of the error of an execution that met a shortage.
+const ErrorType = "shortage"
 
 // OpenBreaker says since when no jobs are claimed, and why.
 type OpenBreaker struct {
@@ -57,8 +59,8 @@ type OpenBreaker struct {
 	Reason string
 }
 
-// Shortages counts what became of one resource since the start of the process.
-type Shortages struct {
+// Counts tells what became of one resource since the start of the process.
+type Counts struct {
 	Openings  int64 // how often claiming stopped for it
 	GivenBack int64 // executions that met it
 }
