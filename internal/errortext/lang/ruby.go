@@ -1,26 +1,27 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
 )
 
 // rubyForms are asked in this order. They never change.
-var rubyForms = [...]func(lines []string) Error{
+var rubyForms = [...]func(lines []string) form.Error{
 	rake, rubyUncaught, rubySyntax, railsRunner, rubyLogged, bundler,
 }
 
 // ruby reads what the interpreter, rake, Rails, Bundler and the loggers of jobs write.
-func ruby(text string) Error {
+func ruby(text string) form.Error {
 	lines := strings.Split(text, "\n")
 	for _, read := range rubyForms {
 		e := read(lines)
-		if e.found() {
+		if e.Found() {
 			return e
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 var (
@@ -34,7 +35,7 @@ var (
 // rubyUncaught reads an error that ended the program: its place, its message and its class
 // on one line. What caused it stands below its frames. Ruby 2.5 to 2.7 turns all this
 // around on a terminal.
-func rubyUncaught(lines []string) Error {
+func rubyUncaught(lines []string) form.Error {
 	var r rubyReader
 	for i, line := range lines {
 		e, ok := rubyHead(lines, i)
@@ -48,33 +49,33 @@ func rubyUncaught(lines []string) Error {
 			r = rubyReader{thread: true}
 		case line == tracebackHead+":":
 			r = rubyReader{}
-		case isLogged(line):
+		case form.IsLogged(line):
 			r.frames = false
 		}
 	}
 
-	return r.chain.error()
+	return r.chain.Joined()
 }
 
 // rubyReader gathers an error and what caused it.
 type rubyReader struct {
-	chain    chain
+	chain    form.Chain
 	thread   bool // the chain is that of a thread, and the program went on
 	frames   bool // frames stand above the line
 	reversed bool // the frames stand above their error, and what caused it does, too
 }
 
 // add takes over the error of a line: the next in the chain if frames stand between the two.
-func (r *rubyReader) add(e Error, main bool) {
-	joined := r.chain.last.found() && r.frames && !(r.thread && main)
+func (r *rubyReader) add(e form.Error, main bool) {
+	joined := r.chain.Last.Found() && r.frames && !(r.thread && main)
 	switch {
 	case !joined:
-		r.chain = chain{last: e, first: e}
+		r.chain = form.Chain{Last: e, First: e}
 		r.thread = r.thread && !main
 	case r.reversed:
-		r.chain.last = e
+		r.chain.Last = e
 	default:
-		r.chain.first = e
+		r.chain.First = e
 	}
 
 	r.frames = false
@@ -101,7 +102,7 @@ func isRubyMain(lines []string, i int) bool {
 }
 
 // rubyHead reads the error whose place is at the beginning of a line.
-func rubyHead(lines []string, i int) (Error, bool) {
+func rubyHead(lines []string, i int) (form.Error, bool) {
 	line := lines[i]
 	place := ""
 	if strings.Contains(line, ":in ") { // few lines: a search costs far less
@@ -114,16 +115,16 @@ func rubyHead(lines []string, i int) (Error, bool) {
 	}
 
 	if !ok {
-		return Error{}, false
+		return form.Error{}, false
 	}
 
 	e := rubySaid(said)
-	if !e.found() {
-		return Error{}, false
+	if !e.Found() {
+		return form.Error{}, false
 	}
 
 	if e.Message != "unhandled exception" {
-		e.Message += continuedUntil(lines[i+1:], isRubyEnd)
+		e.Message += form.ContinuedUntil(lines[i+1:], isRubyEnd)
 	}
 
 	return e, true
@@ -148,17 +149,17 @@ func withoutRubyMethod(line string) (said string, ok bool) {
 
 // rubySaid is an error as the interpreter says it: the class is in parentheses, behind which
 // a message of its own may go on, or alone.
-func rubySaid(said string) Error {
+func rubySaid(said string) form.Error {
 	if said == "unhandled exception" {
-		return Error{Class: "RuntimeError", Message: said}
+		return form.Error{Class: "RuntimeError", Message: said}
 	}
 
 	all := rubyClass.FindAllStringSubmatchIndex(said, -1)
 	if all == nil {
-		if isClass(said) {
-			return Error{Class: said}
+		if form.IsClass(said) {
+			return form.Error{Class: said}
 		}
-		return Error{}
+		return form.Error{}
 	}
 
 	m := all[len(all)-1]
@@ -168,93 +169,93 @@ func rubySaid(said string) Error {
 		message = ""
 	}
 
-	return Error{Class: class, Message: message}
+	return form.Error{Class: class, Message: message}
 }
 
 // isRubyEnd reports whether a line is no part of the message above it.
 func isRubyEnd(line string) bool {
 	return rubyFrom.MatchString(line) || rubyPlace.MatchString(strings.TrimSpace(line)) || strings.Contains(line, ": warning: ") ||
-		beginsWithAny(line, []string{"Did you mean?", "Tasks: TOP => ", "(See full trace "})
+		form.BeginsWithAny(line, []string{"Did you mean?", "Tasks: TOP => ", "(See full trace "})
 }
 
 // rake reads what rake and the commands of Rails say of an error that aborted them, and the
 // last of those that caused it.
-func rake(lines []string) Error {
-	var c chain
+func rake(lines []string) form.Error {
+	var c form.Chain
 	for i, line := range lines[:len(lines)-1] {
 		switch {
 		case strings.HasSuffix(line, " aborted!") && strings.Count(line, " ") == 1:
 			e := rakeSaid(lines[i+1:])
-			c = chain{last: e, first: e}
+			c = form.Chain{Last: e, First: e}
 			if i > 0 && strings.HasPrefix(e.Message, "Command failed with status (") {
-				c.first = Error{Message: lines[i-1]}
+				c.First = form.Error{Message: lines[i-1]}
 			}
-		case c.last.found() && line == "Caused by:":
-			c.first = rakeSaid(lines[i+1:])
+		case c.Last.Found() && line == "Caused by:":
+			c.First = rakeSaid(lines[i+1:])
 		}
 	}
 
-	return c.error()
+	return c.Joined()
 }
 
 // rakeSaid is the error at the beginning of some lines: of a RuntimeError rake leaves out
 // the class. That of a migration announces what follows.
-func rakeSaid(lines []string) Error {
+func rakeSaid(lines []string) form.Error {
 	e := classAndMessage(lines[0])
 	e.Message, _, _ = strings.Cut(e.Message, " (See the list of available tasks with ")
 	e.Message = strings.TrimSuffix(e.Message, " ("+e.Class+")") // once more, from Ruby 3.4 on
 	e.Message = strings.TrimSuffix(e.Message, ":")
-	e.Message += continuedUntil(lines[1:], isRubyEnd)
+	e.Message += form.ContinuedUntil(lines[1:], isRubyEnd)
 
 	return e
 }
 
 // classAndMessage is a line that begins with a class, or that is a message as a whole.
-func classAndMessage(line string) Error {
+func classAndMessage(line string) form.Error {
 	class, message, _ := strings.Cut(line, ": ")
 	class = strings.TrimSuffix(class, ":")
-	if isClass(class) {
-		return Error{Class: class, Message: message}
+	if form.IsClass(class) {
+		return form.Error{Class: class, Message: message}
 	}
 
-	return Error{Message: line}
+	return form.Error{Message: line}
 }
 
 var rubySyntaxForm = regexp.MustCompile(`^\S+:\d+: (syntax error.*?)(?: \(SyntaxError\))?$`)
 
 // rubySyntax reads the first error of a file that cannot be parsed.
-func rubySyntax(lines []string) Error {
+func rubySyntax(lines []string) form.Error {
 	for _, line := range lines {
 		m := rubySyntaxForm.FindStringSubmatch(line)
 		if m != nil {
-			return Error{Class: "SyntaxError", Message: m[1]}
+			return form.Error{Class: "SyntaxError", Message: m[1]}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // railsRunner reads what "rails runner" says of code that it cannot run, below its advice.
-func railsRunner(lines []string) Error {
+func railsRunner(lines []string) form.Error {
 	for i, line := range lines {
 		advice := strings.HasPrefix(line, "Please specify a valid ruby command or the path of a script to run")
 		if advice && i+3 < len(lines) {
-			return Error{Message: lines[i+3] + continuedUntil(lines[i+4:], isRubyEnd)}
+			return form.Error{Message: lines[i+3] + form.ContinuedUntil(lines[i+4:], isRubyEnd)}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // rubyLogged reads the last error that a logger wrote: above the frames, or as Delayed Job
 // and GoodJob say it.
-func rubyLogged(lines []string) Error {
-	var c chain
+func rubyLogged(lines []string) form.Error {
+	var c form.Chain
 	for i, line := range lines {
 		_, said, ok := strings.Cut(line, " prior attempts) with ")
 		if ok {
 			e := classAndMessage(said)
-			c = chain{last: e, first: e}
+			c = form.Chain{Last: e, First: e}
 			continue
 		}
 
@@ -267,15 +268,15 @@ func rubyLogged(lines []string) Error {
 		isCause = isCause || i > 0 && strings.TrimSpace(lines[i-1]) == "Caused by:"
 		e := loggedSaid(cause)
 		switch {
-		case !e.found():
-		case isCause && c.last.found():
-			c.first = e
+		case !e.Found():
+		case isCause && c.Last.Found():
+			c.First = e
 		default:
-			c = chain{last: e, first: e}
+			c = form.Chain{Last: e, First: e}
 		}
 	}
 
-	return c.error()
+	return c.Joined()
 }
 
 // isRubyBacktrace reports whether some lines begin with a frame, after an empty line or two.
@@ -319,7 +320,7 @@ var rubyMarks = [...]string{" -- : ", "WARN: ", "ERROR: ", "FATAL: ", "ms: ", "]
 
 // loggedSaid reads an error as loggers format it: "message (Class)", "Class (message):" or
 // "Class: message".
-func loggedSaid(line string) Error {
+func loggedSaid(line string) form.Error {
 	for _, mark := range rubyMarks {
 		i := strings.Index(line, mark)
 		if i < 0 {
@@ -327,7 +328,7 @@ func loggedSaid(line string) Error {
 		}
 
 		e := errorOfLogger(strings.TrimSpace(line[i+len(mark):]))
-		if e.found() {
+		if e.Found() {
 			return e
 		}
 	}
@@ -336,7 +337,7 @@ func loggedSaid(line string) Error {
 }
 
 // errorOfLogger is an error in one of those formats, without what stands before it.
-func errorOfLogger(said string) Error {
+func errorOfLogger(said string) form.Error {
 	for strings.HasPrefix(said, "[") { // tags
 		_, rest, ok := strings.Cut(said, "] ")
 		if !ok {
@@ -353,13 +354,13 @@ func errorOfLogger(said string) Error {
 
 	class, rest, ok := strings.Cut(said, " (")
 	message, closed := strings.CutSuffix(strings.TrimSuffix(rest, ":"), ")")
-	if ok && closed && isClass(class) {
-		return Error{Class: class, Message: message}
+	if ok && closed && form.IsClass(class) {
+		return form.Error{Class: class, Message: message}
 	}
 
 	e := classAndMessage(said)
 	if e.Class == "" {
-		return Error{}
+		return form.Error{}
 	}
 
 	return e
@@ -371,12 +372,12 @@ var bundlerAdvice = [...]string{
 }
 
 // bundler reads which gem is missing, above the advice to install it.
-func bundler(lines []string) Error {
+func bundler(lines []string) form.Error {
 	for i, line := range lines {
-		if i > 0 && beginsWithAny(line, bundlerAdvice[:]) {
-			return Error{Message: lines[i-1]}
+		if i > 0 && form.BeginsWithAny(line, bundlerAdvice[:]) {
+			return form.Error{Message: lines[i-1]}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }

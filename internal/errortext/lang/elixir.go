@@ -1,32 +1,33 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
 )
 
 // elixirForms are asked in this order. They never change.
-var elixirForms = [...]func(lines []string) Error{elixirThrown, erlangThrown, erlangBoot, erlangReason}
+var elixirForms = [...]func(lines []string) form.Error{elixirThrown, erlangThrown, erlangBoot, erlangReason}
 
 // elixir reads what Elixir, Mix, Erlang and their supervisors write.
-func elixir(text string) Error {
+func elixir(text string) form.Error {
 	lines := strings.Split(text, "\n")
 	for _, read := range elixirForms {
 		e := read(lines)
-		if e.found() {
+		if e.Found() {
 			return e
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 var elixirForm = regexp.MustCompile(`^(\s*|.*?[\]:] |.*\d\d:\d\d:\d\d.* )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
 
 // elixirThrown reads the last error that begins with "** (Class)". Those that are indented
 // below it led to it, the innermost at the end.
-func elixirThrown(lines []string) Error {
-	var c chain
+func elixirThrown(lines []string) form.Error {
+	var c form.Chain
 	depth := 0 // of the last error that is no cause
 	for i, line := range lines {
 		if !strings.Contains(line, "** (") {
@@ -43,24 +44,24 @@ func elixirThrown(lines []string) Error {
 			indent = len(m[1])
 		}
 
-		e := Error{Class: m[2], Message: elixirMessage(strings.TrimSpace(m[3]), lines[i+1:])}
-		if c.last.found() && indent > depth {
-			c.first = e
+		e := form.Error{Class: m[2], Message: elixirMessage(strings.TrimSpace(m[3]), lines[i+1:])}
+		if c.Last.Found() && indent > depth {
+			c.First = e
 			continue
 		}
 
-		c, depth = chain{last: e, first: e}, indent
+		c, depth = form.Chain{Last: e, First: e}, indent
 		if indent > 0 && e.Class == "EXIT" && i > 0 {
-			c.last = Error{Message: exitedAbove(lines[i-1])}
+			c.Last = form.Error{Message: exitedAbove(lines[i-1])}
 			depth = 0
 		}
 	}
 
 	switch {
-	case strings.Contains(c.last.Message, "(errors have been logged)"):
-		return c.last.because("", saidBefore(lines, "error: "))
-	case strings.HasSuffix(c.last.Message, "due to errors on dependencies"):
-		return c.last.because("", saidBefore(lines, "the dependency "))
+	case strings.Contains(c.Last.Message, "(errors have been logged)"):
+		return c.Last.Because("", saidBefore(lines, "error: "))
+	case strings.HasSuffix(c.Last.Message, "due to errors on dependencies"):
+		return c.Last.Because("", saidBefore(lines, "the dependency "))
 	}
 
 	return exited(c)
@@ -71,20 +72,20 @@ const wasRaised = "an exception was raised:"
 
 // exited is an error of Elixir and what caused it. The reason of an exit has no class, and a
 // process that an exception ended has nothing to say of its own.
-func exited(c chain) Error {
-	if c.first == c.last {
-		return c.last
+func exited(c form.Chain) form.Error {
+	if c.First == c.Last {
+		return c.Last
 	}
 
-	if c.last.Message == wasRaised || c.last.Message == "" {
-		return c.first
+	if c.Last.Message == wasRaised || c.Last.Message == "" {
+		return c.First
 	}
 
-	if c.first.Class == "EXIT" {
-		c.first.Class = ""
+	if c.First.Class == "EXIT" {
+		c.First.Class = ""
 	}
 
-	return c.last.because(c.first.Class, c.first.Message)
+	return c.Last.Because(c.First.Class, c.First.Message)
 }
 
 // exitedAbove is what a log says above the reason of an exit.
@@ -112,12 +113,12 @@ func elixirMessage(first string, rest []string) string {
 	case strings.HasPrefix(first, "could not perform ") && strings.HasSuffix(first, "because changeset is invalid."):
 		return first + changesetErrors(rest)
 	case strings.HasSuffix(first, " in query:") && len(rest) > 0:
-		return first + continuedUntil(rest[1:], isElixirEnd)
+		return first + form.ContinuedUntil(rest[1:], isElixirEnd)
 	case strings.HasSuffix(first, ":") && isElixirList(rest):
-		return first + continuedUntil(rest[1:], isElixirEnd)
+		return first + form.ContinuedUntil(rest[1:], isElixirEnd)
 	}
 
-	return first + continuedUntil(rest, isElixirEnd)
+	return first + form.ContinuedUntil(rest, isElixirEnd)
 }
 
 // isElixirList reports whether some lines begin with a list, below an empty line.
@@ -142,7 +143,7 @@ func saidBefore(lines []string, words string) string {
 func changesetErrors(lines []string) string {
 	for i, line := range lines {
 		if strings.TrimSpace(line) == "Errors" && i+2 < len(lines) {
-			return continuedUntil(lines[i+2:], isElixirEnd)
+			return form.ContinuedUntil(lines[i+2:], isElixirEnd)
 		}
 
 		if strings.TrimSpace(line) != "" {
@@ -161,7 +162,7 @@ var elixirFrame = regexp.MustCompile(
 // or what a process tells of itself.
 func isElixirEnd(line string) bool {
 	return elixirFrame.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "** (") ||
-		beginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ",
+		form.BeginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ",
 			"Client ", "Process Label: ", "Initial Call: ", "Queue: ",
 			"Start Call: ", "Restart: ", "Shutdown: ", "Ancestors: ", "Type: "})
 }
@@ -170,14 +171,14 @@ func isElixirEnd(line string) bool {
 var erlangKinds = [...]string{"exception error: ", "exception exit: ", "exception throw: "}
 
 // erlangThrown reads the last error that Erlang formatted.
-func erlangThrown(lines []string) (found Error) {
+func erlangThrown(lines []string) (found form.Error) {
 	for i, line := range lines {
 		for _, kind := range erlangKinds {
 			before, message, ok := strings.Cut(line, kind)
 			before = strings.TrimSpace(before)
 			if ok && (before == "" || before == "**" || before == "escript:") {
 				class := strings.TrimSuffix(strings.TrimPrefix(kind, "exception "), ": ")
-				found = Error{Class: class, Message: message + continuedUntil(lines[i+1:], isErlangEnd)}
+				found = form.Error{Class: class, Message: message + form.ContinuedUntil(lines[i+1:], isErlangEnd)}
 			}
 		}
 	}
@@ -189,7 +190,7 @@ func erlangThrown(lines []string) (found Error) {
 // tells next.
 func isErlangEnd(line string) bool {
 	line = strings.TrimSpace(line)
-	return beginsWithAny(line, []string{"in function ", "in call from ", "ancestors: ", "=", "*** "})
+	return form.BeginsWithAny(line, []string{"in function ", "in call from ", "ancestors: ", "=", "*** "})
 }
 
 // erlangBoots are what the runtime says when it cannot start.
@@ -198,17 +199,17 @@ var erlangBoots = [...]string{
 }
 
 // erlangBoot reads why the runtime could not start: the reason, without the stack behind it.
-func erlangBoot(lines []string) Error {
+func erlangBoot(lines []string) form.Error {
 	for _, line := range lines {
 		for _, boot := range erlangBoots {
 			reason, ok := strings.CutPrefix(line, boot)
 			if ok {
-				return Error{Class: "exit", Message: withoutErlangStack(strings.Trim(strings.TrimSuffix(reason, ")"), `"`))}
+				return form.Error{Class: "exit", Message: withoutErlangStack(strings.Trim(strings.TrimSuffix(reason, ")"), `"`))}
 			}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // withoutErlangStack is a reason without the list of functions that it is in a pair with.
@@ -232,7 +233,7 @@ func withoutErlangStack(reason string) string {
 }
 
 // erlangReason reads the last reason for which a process says that it terminates.
-func erlangReason(lines []string) (found Error) {
+func erlangReason(lines []string) (found form.Error) {
 	for i, line := range lines {
 		_, reason, ok := strings.Cut(line, "** Reason for termination =")
 		if !ok {
@@ -244,7 +245,7 @@ func erlangReason(lines []string) (found Error) {
 			reason = strings.TrimPrefix(strings.TrimSpace(lines[i+1]), "** ")
 		}
 
-		found = Error{Class: "exit", Message: withoutErlangStack(reason)}
+		found = form.Error{Class: "exit", Message: withoutErlangStack(reason)}
 	}
 
 	return found

@@ -1,6 +1,7 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
 )
@@ -9,14 +10,14 @@ var djangoForm = regexp.MustCompile(`(?m)^Exception Type: (\S+).*\nException Val
 
 // django reads the page of DEBUG = True. The settings and the request below the
 // traceback are no part of the error.
-func django(text string) Error {
+func django(text string) form.Error {
 	if !strings.Contains(text, "Exception Value: ") { // most texts: a search costs far less
-		return Error{}
+		return form.Error{}
 	}
 
 	m := djangoForm.FindStringSubmatch(text)
 	if m == nil {
-		return Error{}
+		return form.Error{}
 	}
 
 	trace, _, _ := strings.Cut(text, "\nRequest information:")
@@ -24,38 +25,38 @@ func django(text string) Error {
 		trace = trace[i+1:]
 	}
 
-	return Error{m[1], m[2], trace}
+	return form.Error{Class: m[1], Message: m[2], Trace: trace}
 }
 
 // pythonForms are asked in this order. They never change.
-var pythonForms = [...]func(lines []string) Error{
+var pythonForms = [...]func(lines []string) form.Error{
 	fatalPython, tracebacks, cutTraceback, argparse, clickBox, djangoCommand, pip,
 }
 
 // python reads what the interpreter, the libraries of command lines and pip write.
-func python(text string) Error {
+func python(text string) form.Error {
 	lines := strings.Split(text, "\n")
 	for _, read := range pythonForms {
 		e := read(lines)
-		if e.found() {
+		if e.Found() {
 			return e
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // fatalPython reads why the interpreter itself gave up.
-func fatalPython(lines []string) Error {
+func fatalPython(lines []string) form.Error {
 	const class = "Fatal Python error"
 	for _, line := range lines {
 		message, ok := strings.CutPrefix(line, class+": ")
 		if ok {
-			return Error{Class: class, Message: message}
+			return form.Error{Class: class, Message: message}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // tracebackHead is how a traceback begins, behind what a log or a group writes before it.
@@ -75,17 +76,17 @@ var tracebackAsides = [...]string{
 // tracebackReader goes through tracebacks, of which a cause comes before what it caused.
 type tracebackReader struct {
 	lines []string
-	own   chain // the last one that may have ended the program
-	aside chain // the last one that did not
+	own   form.Chain // the last one that may have ended the program
+	aside form.Chain // the last one that did not
 
-	current  *chain // the one that a link continues
-	above    string // what was written above the last one
-	linkedAt int    // the line of the last link
-	asideAt  int    // the line that announced the last aside
+	current  *form.Chain // the one that a link continues
+	above    string      // what was written above the last one
+	linkedAt int         // the line of the last link
+	asideAt  int         // the line that announced the last aside
 }
 
 // tracebacks reads the last chain of tracebacks: the one that ended the program.
-func tracebacks(lines []string) Error {
+func tracebacks(lines []string) form.Error {
 	const never = -10
 
 	r := tracebackReader{lines: lines, linkedAt: never, asideAt: never}
@@ -96,32 +97,32 @@ func tracebacks(lines []string) Error {
 		i = r.line(i)
 	}
 
-	if r.own.last.found() {
+	if r.own.Last.Found() {
 		return r.elsewhere(r.own)
 	}
 
-	return r.aside.error()
+	return r.aside.Joined()
 }
 
 // elsewhere is the error of a chain that began in another program: one that was run and
 // wrote its error above the traceback, one in Java, of which the causes stand below, or a
 // task of Ray.
-func (r *tracebackReader) elsewhere(c chain) Error {
+func (r *tracebackReader) elsewhere(c form.Chain) form.Error {
 	const rayTask = "ray.exceptions.RayTaskError("
 	switch {
-	case c.first.Class == "subprocess.CalledProcessError" && r.above != "":
-		c.first = Error{Message: r.above}
-	case strings.HasSuffix(c.first.Class, "Py4JJavaError"):
-		cause := lastAfter(r.lines, "Caused by: ")
+	case c.First.Class == "subprocess.CalledProcessError" && r.above != "":
+		c.First = form.Error{Message: r.above}
+	case strings.HasSuffix(c.First.Class, "Py4JJavaError"):
+		cause := form.LastAfter(r.lines, "Caused by: ")
 		if cause != "" {
-			c.first = Error{Message: cause}
+			c.First = form.Error{Message: cause}
 		}
-	case strings.HasPrefix(c.first.Class, rayTask):
-		class := strings.TrimSuffix(strings.TrimPrefix(c.first.Class, rayTask), ")")
-		c.first = Error{Class: class, Message: lastAfter(r.lines, class+": ")}
+	case strings.HasPrefix(c.First.Class, rayTask):
+		class := strings.TrimSuffix(strings.TrimPrefix(c.First.Class, rayTask), ")")
+		c.First = form.Error{Class: class, Message: form.LastAfter(r.lines, class+": ")}
 	}
 
-	return c.error()
+	return c.Joined()
 }
 
 // line reads what begins at a line, and returns the line behind it.
@@ -130,9 +131,9 @@ func (r *tracebackReader) line(i int) int {
 	switch {
 	case strings.Contains(line, tracebackHead):
 		return r.traceback(i)
-	case containsAny(line, tracebackLinks[:]):
+	case form.ContainsAny(line, tracebackLinks[:]):
 		r.linkedAt = i
-	case containsAny(line, tracebackAsides[:]):
+	case form.ContainsAny(line, tracebackAsides[:]):
 		r.asideAt = i
 	case strings.HasPrefix(strings.TrimLeft(line, " "), "+-") && i+1 < len(r.lines):
 		return r.member(i + 1)
@@ -147,12 +148,12 @@ func (r *tracebackReader) traceback(i int) int {
 	prefix, group := strings.CutSuffix(before, "Exception Group ")
 
 	class := strings.TrimSpace(before)
-	if !strings.HasPrefix(after, ":") && isClass(class) {
+	if !strings.HasPrefix(after, ":") && form.IsClass(class) {
 		return r.notebook(i, class)
 	}
 
 	e, end := pythonError(r.lines, i+1, prefix)
-	if !e.found() {
+	if !e.Found() {
 		return end
 	}
 
@@ -171,7 +172,7 @@ func (r *tracebackReader) member(i int) int {
 	}
 
 	e, end := pythonError(r.lines, i, line[:bar+2])
-	if e.found() {
+	if e.Found() {
 		r.add(i, e, strings.HasSuffix(e.Class, "ExceptionGroup"), true)
 	}
 
@@ -200,7 +201,7 @@ func (r *tracebackReader) notebook(head int, class string) int {
 // add takes over the error of a traceback whose head is at a line. A group is not the cause
 // of anything: the first of its members is, and that of what stands inside a group ends no
 // chain.
-func (r *tracebackReader) add(head int, e Error, group, inside bool) {
+func (r *tracebackReader) add(head int, e form.Error, group, inside bool) {
 	const near = 3 // lines from a link or an aside to the traceback that it speaks of
 	linked := head-r.linkedAt <= near
 	if !linked && !inside {
@@ -209,16 +210,16 @@ func (r *tracebackReader) add(head int, e Error, group, inside bool) {
 			r.current = &r.aside
 		}
 
-		*r.current = chain{}
+		*r.current = form.Chain{}
 		r.above = r.lineAbove(head)
 	}
 
-	if !group && !r.current.first.found() {
-		r.current.first = e
+	if !group && !r.current.First.Found() {
+		r.current.First = e
 	}
 
-	if !inside || !r.current.last.found() {
-		r.current.last = e
+	if !inside || !r.current.Last.Found() {
+		r.current.Last = e
 	}
 }
 
@@ -232,7 +233,7 @@ func (r *tracebackReader) lineAbove(head int) string {
 	}
 
 	above := r.lines[head-1]
-	if isLogged(above) || isPythonFrame(above) || pythonAnnounced.MatchString(above) {
+	if form.IsLogged(above) || isPythonFrame(above) || pythonAnnounced.MatchString(above) {
 		return ""
 	}
 
@@ -242,11 +243,11 @@ func (r *tracebackReader) lineAbove(head int) string {
 // pythonError reads the error below the frames that begin at a line: it is on the first
 // line that is not indented, behind what stands before each line. It returns the line
 // behind it.
-func pythonError(lines []string, from int, prefix string) (Error, int) {
+func pythonError(lines []string, from int, prefix string) (form.Error, int) {
 	for i := from; i < len(lines); i++ {
-		line, prefixed := withoutPrefix(lines[i], prefix)
+		line, prefixed := form.WithoutPrefix(lines[i], prefix)
 		if strings.Contains(line, tracebackHead) {
-			return Error{}, i
+			return form.Error{}, i
 		}
 
 		if isPythonFrame(line) {
@@ -256,7 +257,7 @@ func pythonError(lines []string, from int, prefix string) (Error, int) {
 		class, first, _ := strings.Cut(line, ": ")
 		class = strings.TrimSuffix(class, ":")
 		if !isPythonClass(class) {
-			return Error{}, i
+			return form.Error{}, i
 		}
 
 		if !prefixed {
@@ -265,10 +266,10 @@ func pythonError(lines []string, from int, prefix string) (Error, int) {
 
 		first = subExceptions.ReplaceAllString(first, "")
 
-		return Error{Class: class, Message: first + pythonContinued(lines[i+1:], prefix)}, i + 1
+		return form.Error{Class: class, Message: first + pythonContinued(lines[i+1:], prefix)}, i + 1
 	}
 
-	return Error{}, len(lines)
+	return form.Error{}, len(lines)
 }
 
 // subExceptions are how many members a group has, which says nothing about the cause.
@@ -288,7 +289,7 @@ func isPythonClass(s string) bool {
 		s = name
 	}
 
-	return isClass(s)
+	return form.IsClass(s)
 }
 
 // pythonEnds are how lines begin that follow a message and are no part of it: what
@@ -305,8 +306,8 @@ var pythonWarning = regexp.MustCompile(`^\S+:\d+: \w*Warning: `)
 func pythonContinued(lines []string, prefix string) string {
 	var rest []string
 	for _, line := range lines {
-		line, prefixed := withoutPrefix(line, prefix)
-		if len(rest) == maxContinued || !prefixed || strings.TrimSpace(line) == "" {
+		line, prefixed := form.WithoutPrefix(line, prefix)
+		if len(rest) == form.MaxContinued || !prefixed || strings.TrimSpace(line) == "" {
 			break
 		}
 
@@ -315,130 +316,7 @@ func pythonContinued(lines []string, prefix string) string {
 		}
 	}
 
-	return continuedUntil(rest, func(line string) bool {
-		return beginsWithAny(strings.TrimSpace(line), pythonEnds[:]) || pythonWarning.MatchString(line)
+	return form.ContinuedUntil(rest, func(line string) bool {
+		return form.BeginsWithAny(strings.TrimSpace(line), pythonEnds[:]) || pythonWarning.MatchString(line)
 	})
-}
-
-// cutTraceback reads a traceback without a head: that of a file that cannot be parsed, and
-// one whose beginning is missing.
-func cutTraceback(lines []string) (found Error) {
-	i := 0
-	for i < len(lines) {
-		trimmed := strings.TrimLeft(lines[i], " ")
-		if !strings.HasPrefix(trimmed, `File "`) || !strings.Contains(trimmed, `", line `) {
-			i++
-			continue
-		}
-
-		indent := max(0, len(lines[i])-len(trimmed)-len("  "))
-
-		e, end := pythonError(lines, i+1, strings.Repeat(" ", indent))
-		if e.found() {
-			found = e
-		}
-
-		i = max(end, i+1)
-	}
-
-	return found
-}
-
-// argparse reads what a parser of arguments, or Click, says below its usage.
-func argparse(lines []string) (found Error) {
-	usage, click := false, false
-	for i, line := range lines {
-		usage = usage || strings.HasPrefix(line, "usage: ")
-		click = click || strings.HasPrefix(line, "Try ") && strings.HasSuffix(line, " for help.")
-
-		_, message, ok := strings.Cut(line, ": error: ")
-		ok = ok && usage
-		if click && !ok {
-			message, ok = strings.CutPrefix(line, "Error: ")
-		}
-
-		if ok {
-			found = Error{Message: message + pythonContinued(lines[i+1:], "")}
-		}
-	}
-
-	return found
-}
-
-// clickBox reads the box that Click draws around an error when it is dressed up by Rich.
-func clickBox(lines []string) Error {
-	for i, line := range lines {
-		if !strings.HasPrefix(line, "╭─ Error ─") {
-			continue
-		}
-
-		var said []string
-		for _, line := range lines[i+1:] {
-			inside, ok := strings.CutPrefix(line, "│")
-			if !ok || len(said) > maxContinued {
-				break
-			}
-
-			said = append(said, strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(inside), "│")))
-		}
-
-		return Error{Message: strings.Join(said, " ")}
-	}
-
-	return Error{}
-}
-
-// djangoCommand reads what manage.py says without a traceback. Of the checks of a project
-// the first one that failed says what is wrong.
-func djangoCommand(lines []string) (found Error) {
-	for i, line := range lines {
-		class, message, _ := strings.Cut(line, ": ")
-		switch class {
-		case "CommandError":
-			found = Error{Class: class, Message: message + pythonContinued(lines[i+1:], "")}
-		case "SystemCheckError":
-			found = Error{Class: class, Message: message}
-			for j, line := range lines[i:] {
-				if line == "ERRORS:" {
-					found.Message += continued(lines[i+j+1:])
-					break
-				}
-			}
-
-			return found
-		}
-	}
-
-	return found
-}
-
-// pipMarks are in what pip says of a package that it cannot install.
-var pipMarks = [...]string{
-	"Could not find a version that satisfies the requirement ", "No matching distribution found for ", "ResolutionImpossible",
-	"Could not install packages due to ", "Could not open requirements file", "Cannot install ", "Invalid requirement: ",
-	"Failed building wheel for ", "No module named pip", "externally-managed-environment", "Could not build wheels for ",
-}
-
-// pip reads the first error of several that pip prints, which are of one cause, or what
-// another program said that pip ran.
-func pip(lines []string) Error {
-	for i, line := range lines {
-		line = strings.TrimSpace(line)
-
-		message, ok := strings.CutPrefix(line, "ERROR: ")
-		if ok && containsAny(message, pipMarks[:]) {
-			return Error{Message: message}
-		}
-
-		if line == "[end of output]" && i > 0 {
-			return Error{Message: strings.TrimSpace(lines[i-1])}
-		}
-
-		reason, ok := strings.CutPrefix(line, "× ")
-		if ok && i > 1 && lines[i-2] == "error: externally-managed-environment" {
-			return Error{Message: reason}
-		}
-	}
-
-	return Error{}
 }

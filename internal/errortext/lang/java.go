@@ -1,6 +1,7 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,35 +9,35 @@ import (
 
 // jvm reads what programs in Java, Kotlin, Scala and Groovy write, and those that start
 // them.
-func jvm(text string) Error {
+func jvm(text string) form.Error {
 	if strings.Contains(text, "[error] ") { // sbt before each line
 		text = strings.ReplaceAll(text, "[error] ", "")
 	}
 
-	for _, read := range [...]func(string) Error{springBoot, javaLauncher, javaTrace, javaEnd, clojure, javac, gradle, maven} {
-		if e := read(text); e.found() {
+	for _, read := range [...]func(string) form.Error{springBoot, javaLauncher, javaTrace, javaEnd, clojure, javac, gradle, maven} {
+		if e := read(text); e.Found() {
 			return e
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // springBoot reads what Spring Boot says in words of an application that cannot start.
-func springBoot(text string) Error {
+func springBoot(text string) form.Error {
 	_, report, ok := strings.Cut(text, "\nAPPLICATION FAILED TO START\n")
 	if !ok {
-		return Error{}
+		return form.Error{}
 	}
 
 	_, report, ok = strings.Cut(report, "\nDescription:\n")
 	if !ok {
-		return Error{}
+		return form.Error{}
 	}
 
 	description, _, _ := strings.Cut(report, "\nAction:")
 
-	return Error{Message: firstLines(description)}
+	return form.Error{Message: firstLines(description)}
 }
 
 // firstLines is the beginning of a text as a message, without its empty lines.
@@ -47,7 +48,7 @@ func firstLines(text string) string {
 			lines = append(lines, line)
 		}
 
-		if len(lines) > maxContinued {
+		if len(lines) > form.MaxContinued {
 			break
 		}
 	}
@@ -57,16 +58,16 @@ func firstLines(text string) string {
 
 // javaTraces gathers the last stack trace of a text: the error, and what caused it.
 type javaTraces struct {
-	last       Error
+	last       form.Error
 	cause      throw
 	suppressed int // how far an error is indented that came up while another was on its way; -1: none
 }
 
 // javaTrace reads the last stack trace.
-func javaTrace(text string) Error {
+func javaTrace(text string) form.Error {
 	t := javaTraces{suppressed: -1}
 	blocks(text, javaFrame, t.block)
-	return t.last.because(t.cause.class, t.cause.message)
+	return t.last.Because(t.cause.class, t.cause.message)
 }
 
 // block reads the lines before some frames: an error, or what caused the one before.
@@ -75,8 +76,8 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	var head heads
 	for i, line := range lines {
 		mark, name, _ := strings.Cut(strings.TrimLeft(line, " \t"), ": ")
-		if framed && (mark == "Suppressed" || mark == "Wrapped by") || mark == "Caused by" && (framed || t.last.found()) {
-			t.chain(mark, withHeading(name, lines[i+1:]), indent(line))
+		if framed && (mark == "Suppressed" || mark == "Wrapped by") || mark == "Caused by" && (framed || t.last.Found()) {
+			t.chain(mark, withHeading(name, lines[i+1:]), form.Indent(line))
 
 			chained = true
 			continue
@@ -92,8 +93,8 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	}
 
 	if head.found {
-		message := head.message + continued(lines[head.line+1:])
-		*t = javaTraces{last: Error{Class: head.class, Message: message}, suppressed: -1}
+		message := head.message + form.Continued(lines[head.line+1:])
+		*t = javaTraces{last: form.Error{Class: head.class, Message: message}, suppressed: -1}
 	}
 }
 
@@ -118,9 +119,9 @@ func (t *javaTraces) chain(mark, name string, indent int) {
 			t.cause = throw{class: t.last.Class, message: firstLine(t.last.Message)}
 		}
 
-		t.last = Error{Class: found.class, Message: found.message}
-	case !t.last.found(): // the beginning is cut off
-		t.last = Error{Class: found.class, Message: found.message}
+		t.last = form.Error{Class: found.class, Message: found.message}
+	case !t.last.Found(): // the beginning is cut off
+		t.last = form.Error{Class: found.class, Message: found.message}
 	default:
 		t.cause = found
 	}
@@ -200,7 +201,7 @@ var launcherSays = [...]string{
 }
 
 // javaLauncher reads why a program was not started, and what caused that.
-func javaLauncher(text string) Error {
+func javaLauncher(text string) form.Error {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		said, ok := strings.CutPrefix(line, "Error: ")
@@ -208,33 +209,33 @@ func javaLauncher(text string) Error {
 			continue
 		}
 
-		e := Error{Message: said}
+		e := form.Error{Message: said}
 		if i+1 < len(lines) {
 			cause, _ := thrown(strings.TrimPrefix(lines[i+1], "Caused by: "))
-			e = e.because(cause.class, cause.message)
+			e = e.Because(cause.class, cause.message)
 		}
 
 		return e
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // endsJava are the beginnings of a line with an error that has no stack trace.
 var endsJava = [...]string{"java.", "kotlin.", `Exception in thread "`, "Uncaught Kotlin exception: "}
 
 // javaEnd reads what the runtime says without a stack trace.
-func javaEnd(text string) Error {
-	var found Error
+func javaEnd(text string) form.Error {
+	var found form.Error
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		said, ok := strings.CutPrefix(line, "#  ")
 		if ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
-			return Error{Message: said}
+			return form.Error{Message: said}
 		}
 
 		if said, ok := strings.CutPrefix(line, "# There is insufficient memory "); ok {
-			return Error{Message: "There is insufficient memory " + said}
+			return form.Error{Message: "There is insufficient memory " + said}
 		}
 
 		said, ok = strings.CutPrefix(line, "Terminating due to ")
@@ -243,7 +244,7 @@ func javaEnd(text string) Error {
 		}
 
 		if t, is := thrown(withoutThread(said)); is && t.sure {
-			found = Error{Class: t.class, Message: t.message}
+			found = form.Error{Class: t.class, Message: t.message}
 		}
 	}
 
@@ -253,23 +254,23 @@ func javaEnd(text string) Error {
 var clojureForm = regexp.MustCompile(`(?m)^(?:Execution|Syntax) error(?: \((\w+)\))?[^\n]* (?:at|compiling at) [^\n]*\.\n(.+)$`)
 
 // clojure reads what Clojure says in place of a stack trace.
-func clojure(text string) Error {
+func clojure(text string) form.Error {
 	if !strings.Contains(text, "Execution error") && !strings.Contains(text, "Syntax error") {
-		return Error{}
+		return form.Error{}
 	}
 
 	m := clojureForm.FindStringSubmatch(text)
 	if m == nil {
-		return Error{}
+		return form.Error{}
 	}
 
-	return Error{Class: m[1], Message: m[2]}
+	return form.Error{Class: m[1], Message: m[2]}
 }
 
 var javacForm = regexp.MustCompile(`^(?:e: )?\S+\.(?:java|kts?|scala|groovy):\d+(?::\d+)?:? (?:error: )?(.+)$`)
 
 // javac reads the first error of the compilers, with the symbol that is missing.
-func javac(text string) Error {
+func javac(text string) form.Error {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		m := javacForm.FindStringSubmatch(line)
@@ -277,8 +278,8 @@ func javac(text string) Error {
 			continue
 		}
 
-		e := Error{Message: m[1]}
-		for _, below := range lines[i+1 : min(len(lines), i+1+maxContinued)] {
+		e := form.Error{Message: m[1]}
+		for _, below := range lines[i+1 : min(len(lines), i+1+form.MaxContinued)] {
 			if strings.HasPrefix(below, "  symbol:") {
 				e.Message += "\n" + below
 			}
@@ -287,19 +288,19 @@ func javac(text string) Error {
 		return e
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // gradle reads what Gradle says of a build that failed. Each line that begins with ">" is
 // the cause of the line before.
-func gradle(text string) Error {
+func gradle(text string) form.Error {
 	i := strings.LastIndex(text, "* What went wrong:\n")
 	if i < 0 {
-		return Error{}
+		return form.Error{}
 	}
 
 	lines := strings.Split(text[i:], "\n")[1:]
-	e := Error{Message: lines[0]}
+	e := form.Error{Message: lines[0]}
 
 	cause := ""
 	for _, line := range lines[1:] {
@@ -314,21 +315,21 @@ func gradle(text string) Error {
 
 	e.Message = strings.TrimSuffix(e.Message, ".")
 
-	return e.because("", cause)
+	return e.Because("", cause)
 }
 
 // maven reads the first error that Maven names of a build that failed, and what it says
 // about it on the next lines.
-func maven(text string) Error {
+func maven(text string) form.Error {
 	_, said, ok := strings.Cut(text, "[ERROR] Failed to execute goal ")
 	if !ok {
-		return Error{}
+		return form.Error{}
 	}
 
 	lines := strings.Split(said, "\n")
 	for i, line := range lines {
 		line, marked := strings.CutPrefix(line, "[ERROR] ")
-		if i > maxContinued || i > 0 && !marked || strings.HasPrefix(line, "-> [Help") {
+		if i > form.MaxContinued || i > 0 && !marked || strings.HasPrefix(line, "-> [Help") {
 			lines = lines[:i]
 			break
 		}
@@ -341,5 +342,5 @@ func maven(text string) Error {
 		}
 	}
 
-	return Error{Message: "Failed to execute goal " + strings.Join(lines, "\n")}
+	return form.Error{Message: "Failed to execute goal " + strings.Join(lines, "\n")}
 }

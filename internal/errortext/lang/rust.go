@@ -1,19 +1,20 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
 )
 
 // rust reads what programs in Rust write, and those that build them.
-func rust(text string) Error {
-	for _, read := range [...]func(string) Error{rustPanic, eyreReport, rustReport, drawnReport, rustMain, rustAbort, rustc} {
-		if e := read(text); e.found() {
+func rust(text string) form.Error {
+	for _, read := range [...]func(string) form.Error{rustPanic, eyreReport, rustReport, drawnReport, rustMain, rustAbort, rustc} {
+		if e := read(text); e.Found() {
 			return e
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 var (
@@ -24,7 +25,7 @@ var (
 
 // rustPanic reads the last panic. That of a thread which waited for another one, or of
 // a value that was dropped because of a panic, was caused by the panic before it.
-func rustPanic(text string) Error {
+func rustPanic(text string) form.Error {
 	var last, before string
 	var rest []string // below the last panic
 
@@ -46,17 +47,17 @@ func rustPanic(text string) Error {
 	}
 
 	if last == "" || returned(rest) {
-		return Error{}
+		return form.Error{}
 	}
 
-	e := Error{Class: "panic", Message: last}
+	e := form.Error{Class: "panic", Message: last}
 	if aborted || strings.Contains(last, "Any { .. }") || strings.Contains(last, "PoisonError") {
-		e = e.because("", firstLine(before))
+		e = e.Because("", firstLine(before))
 	}
 
 	_, cause := rustCauses(rest)
 
-	return e.because("", cause)
+	return e.Because("", cause)
 }
 
 // returned reports whether the function main returned an error with its causes: a panic
@@ -85,7 +86,7 @@ func panicked(line string, below []string) (said string, ok bool) {
 	}
 
 	if rustPlace.MatchString(m[1]) {
-		return strings.TrimPrefix(continued(untilNote(below)), "\n"), true
+		return strings.TrimPrefix(form.Continued(untilNote(below)), "\n"), true
 	}
 
 	first, ok := strings.CutPrefix(m[1], "'")
@@ -93,7 +94,7 @@ func panicked(line string, below []string) (said string, ok bool) {
 		return "", false
 	}
 
-	lines := append([]string{first}, below[:min(len(below), maxContinued)]...)
+	lines := append([]string{first}, below[:min(len(below), form.MaxContinued)]...)
 	for i, line := range lines {
 		if end := oldEnd.FindStringIndex(line); end != nil {
 			lines[i] = line[:end[0]]
@@ -106,7 +107,7 @@ func panicked(line string, below []string) (said string, ok bool) {
 
 // untilNote ends before what the runtime says about backtraces and about how it ends.
 func untilNote(lines []string) []string {
-	for i, line := range lines[:min(len(lines), maxContinued+1)] {
+	for i, line := range lines[:min(len(lines), form.MaxContinued+1)] {
 		for _, note := range [...]string{"note: ", "stack backtrace:", "thread ", "fatal runtime error: "} {
 			if strings.HasPrefix(line, note) {
 				return lines[:i]
@@ -118,13 +119,13 @@ func untilNote(lines []string) []string {
 }
 
 // rustReport reads the last error with its causes, as anyhow, eyre and Cargo write them.
-func rustReport(text string) Error {
+func rustReport(text string) form.Error {
 	said, cause := rustCauses(strings.Split(text, "\n"))
 	if said == "" {
-		return Error{}
+		return form.Error{}
 	}
 
-	return Error{Message: said}.because("", cause)
+	return form.Error{Message: said}.Because("", cause)
 }
 
 var numbered = regexp.MustCompile(`^\s+\d+: (.*)$`)
@@ -136,7 +137,7 @@ func rustCauses(lines []string) (said, cause string) {
 	for i, line := range lines {
 		switch {
 		case line == "Location:" || line == "Stack backtrace:":
-			if before := paragraphBefore(lines[:i]); !open && beginsError(before) {
+			if before := paragraphBefore(lines[:i]); !open && form.BeginsError(before) {
 				said, cause = before, ""
 			}
 
@@ -161,7 +162,7 @@ func rustCauses(lines []string) (said, cause string) {
 		}
 	}
 
-	return withoutLabel(said), cause
+	return form.WithoutLabel(said), cause
 }
 
 // withoutOrdinal is a cause without its place in the list.
@@ -181,9 +182,9 @@ func paragraphBefore(lines []string) string {
 	}
 
 	start := end
-	for start > 0 && end-start <= maxContinued && strings.TrimSpace(lines[start-1]) != "" {
+	for start > 0 && end-start <= form.MaxContinued && strings.TrimSpace(lines[start-1]) != "" {
 		start--
-		if beginsError(lines[start]) {
+		if form.BeginsError(lines[start]) {
 			break
 		}
 	}
@@ -192,36 +193,36 @@ func paragraphBefore(lines []string) string {
 }
 
 // eyreReport reads a list of errors below "Error:", of which the last is the cause.
-func eyreReport(text string) Error {
+func eyreReport(text string) form.Error {
 	i := strings.LastIndex("\n"+text, "\nError:")
 	if i < 0 {
-		return Error{}
+		return form.Error{}
 	}
 
 	lines := strings.Split(text[i:], "\n")[1:]
 
-	var e Error
+	var e form.Error
 	cause := ""
 	for _, line := range lines {
 		m := numbered.FindStringSubmatch(line)
-		if m == nil && (!e.found() || strings.TrimSpace(line) == "") {
+		if m == nil && (!e.Found() || strings.TrimSpace(line) == "") {
 			break
 		}
 
-		if m != nil && !e.found() {
+		if m != nil && !e.Found() {
 			e.Message = m[1]
 		} else if m != nil {
 			cause = m[1]
 		}
 	}
 
-	return e.because("", cause)
+	return e.Because("", cause)
 }
 
 // drawnReport reads an error and its causes behind drawn arrows, as miette and error-stack
 // write them.
-func drawnReport(text string) Error {
-	var e Error
+func drawnReport(text string) form.Error {
+	var e form.Error
 	cause, before := "", ""
 	for line := range strings.SplitSeq(text, "\n") {
 		trimmed := strings.TrimSpace(strings.TrimPrefix(line, "Error: "))
@@ -231,7 +232,7 @@ func drawnReport(text string) Error {
 		}
 
 		if begins {
-			e, cause = Error{Message: said}, ""
+			e, cause = form.Error{Message: said}, ""
 		}
 
 		for _, arrow := range [...]string{"├─▶ ", "╰─▶ "} {
@@ -244,10 +245,10 @@ func drawnReport(text string) Error {
 	}
 
 	if cause == "" && !strings.Contains("\n"+text, "\nError:") { // others draw crosses as well
-		return Error{}
+		return form.Error{}
 	}
 
-	return e.because("", cause)
+	return e.Because("", cause)
 }
 
 // rustValue is an error that the function main returned, as it is printed for a programmer:
@@ -255,46 +256,46 @@ func drawnReport(text string) Error {
 var rustValue = regexp.MustCompile(`^Error: ([A-Z]\w*(?: \{.*\}|\(.*\))|".*")$`)
 
 // rustMain reads the error that the function main returned.
-func rustMain(text string) Error {
+func rustMain(text string) form.Error {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 
 	m := rustValue.FindStringSubmatch(lines[len(lines)-1])
 	if m == nil {
-		return Error{}
+		return form.Error{}
 	}
 
-	return Error{Message: strings.Trim(m[1], `"`)}
+	return form.Error{Message: strings.Trim(m[1], `"`)}
 }
 
 var rustEnd = regexp.MustCompile(`^(?:thread '.*' (?:\(\d+\) )?has overflowed its stack|memory allocation of \d+ bytes failed|` +
 	`\S+ had a problem and crashed\b.*)$`)
 
 // rustAbort reads what the runtime says before it ends a program without a panic.
-func rustAbort(text string) Error {
+func rustAbort(text string) form.Error {
 	for line := range strings.SplitSeq(text, "\n") {
 		if rustEnd.MatchString(line) {
 			said, _, _ := strings.Cut(line, ". ")
-			return Error{Message: said}
+			return form.Error{Message: said}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 var rustcForm = regexp.MustCompile(`^error(?:\[(E\d+)\])?: (.+)$`)
 
 // rustc reads the first error of the compiler. A place follows it.
-func rustc(text string) Error {
+func rustc(text string) form.Error {
 	var before string
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(strings.TrimLeft(line, " "), "--> ") {
 			if m := rustcForm.FindStringSubmatch(before); m != nil {
-				return Error{Class: m[1], Message: m[2]}
+				return form.Error{Class: m[1], Message: m[2]}
 			}
 		}
 
 		before = line
 	}
 
-	return Error{}
+	return form.Error{}
 }

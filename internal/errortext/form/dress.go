@@ -1,4 +1,4 @@
-package errortext
+package form
 
 import (
 	"regexp"
@@ -13,8 +13,8 @@ var dressForm = regexp.MustCompile(
 // levelForm is the level with which a logger goes on behind the time.
 var levelForm = regexp.MustCompile(`^ *\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)[ \]]`)
 
-// undressed is a text without what was written before most of its lines.
-func undressed(text string) string {
+// Undressed is a text without what was written before most of its lines.
+func Undressed(text string) string {
 	first := strings.TrimLeft(text, "\n")
 	prefix := dressForm.FindString(first)
 	if prefix == "" || levelForm.MatchString(first[len(prefix):]) { // the time belongs to a line of a log
@@ -24,7 +24,7 @@ func undressed(text string) string {
 	lines := strings.Split(text, "\n")
 	dressed := 0
 	for i, line := range lines {
-		bare, ok := withoutPrefix(line+" ", prefix) // an empty line has lost its last space
+		bare, ok := WithoutPrefix(line+" ", prefix) // an empty line has lost its last space
 		if ok {
 			lines[i] = strings.TrimSuffix(bare, " ")
 			dressed++
@@ -38,9 +38,9 @@ func undressed(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// unindented is a text without the spaces that all of its lines begin with, if there are as
+// Unindented is a text without the spaces that all of its lines begin with, if there are as
 // many as given.
-func unindented(text string, fewest int) string {
+func Unindented(text string, fewest int) string {
 	lines := strings.Split(text, "\n")
 	indent := -1
 	for _, line := range lines {
@@ -61,9 +61,9 @@ func unindented(text string, fewest int) string {
 	return strings.Join(lines, "\n")
 }
 
-// withoutPrefix is a line without what stands before each line of a log or of a group, and
+// WithoutPrefix is a line without what stands before each line of a log or of a group, and
 // whether it stands there. Times differ from line to line, and a group begins with "+".
-func withoutPrefix(line, prefix string) (string, bool) {
+func WithoutPrefix(line, prefix string) (string, bool) {
 	if len(line) < len(prefix) {
 		return line, strings.TrimSpace(line) == "" && strings.TrimSpace(prefix) == ""
 	}

@@ -1,6 +1,7 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
 )
@@ -14,18 +15,18 @@ var clickhouseForm = regexp.MustCompile(`(?m)^(?:Error on processing query: )?Co
 const clickhouseTrace = ", Stack trace (when copying this message, always include the lines below):"
 
 // clickhouse reads the last error of a server of ClickHouse.
-func clickhouse(text string) Error {
+func clickhouse(text string) form.Error {
 	if !strings.Contains(text, ". DB::") {
-		return Error{}
+		return form.Error{}
 	}
 
 	all := clickhouseForm.FindAllStringSubmatch(text, -1)
 	if all == nil {
-		return Error{}
+		return form.Error{}
 	}
 
 	last := all[len(all)-1]
 	message, _, _ := strings.Cut(last[2], " (version ")
 
-	return Error{Class: last[1], Message: strings.TrimSuffix(message, clickhouseTrace)}
+	return form.Error{Class: last[1], Message: strings.TrimSuffix(message, clickhouseTrace)}
 }

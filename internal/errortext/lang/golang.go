@@ -1,6 +1,7 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,23 +9,23 @@ import (
 
 // golang reads what programs in Go write when they crash, errors that carry a stack, and
 // what builds and tests them.
-func golang(text string) Error {
-	for _, read := range [...]func([]string) Error{goCrash, goStacked, goTest, goBuild} {
-		if e := read(strings.Split(text, "\n")); e.found() {
+func golang(text string) form.Error {
+	for _, read := range [...]func([]string) form.Error{goCrash, goStacked, goTest, goBuild} {
+		if e := read(strings.Split(text, "\n")); e.Found() {
 			return e
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // goCrash reads the last panic, fatal error or signal.
-func goCrash(lines []string) Error {
-	var found Error
+func goCrash(lines []string) form.Error {
+	var found form.Error
 	last := lastGoroutine(lines)
 	for i, line := range lines {
 		if strings.HasPrefix(line, "PC=") && i > 0 && strings.HasPrefix(lines[i-1], "SIG") {
-			found = Error{Message: lines[i-1]}
+			found = form.Error{Message: lines[i-1]}
 		}
 
 		class := crashes(line)
@@ -76,7 +77,7 @@ func panicLines(lines []string) (said, rest []string) {
 
 // goPanic reads the values of a panic: one that was recovered led to the one below it.
 // Further lines of a value are indented.
-func goPanic(class string, lines []string) Error {
+func goPanic(class string, lines []string) form.Error {
 	var values []string
 	continued := 0
 	for _, line := range lines {
@@ -86,7 +87,7 @@ func goPanic(class string, lines []string) Error {
 		case begins || len(values) == 0:
 			values = append(values, value)
 			continued = 0
-		case continued < maxContinued:
+		case continued < form.MaxContinued:
 			values[len(values)-1] += "\n" + line
 			continued++
 		}
@@ -97,40 +98,40 @@ func goPanic(class string, lines []string) Error {
 		values[i] = strings.TrimSuffix(value, " [recovered, repanicked]")
 	}
 
-	e := Error{Class: class, Message: values[len(values)-1]}
+	e := form.Error{Class: class, Message: values[len(values)-1]}
 
-	return e.because("", values[0])
+	return e.Because("", values[0])
 }
 
-// isGoPlace reports whether a line is the place of a frame, below its function.
-func isGoPlace(line string) bool {
+// IsGoPlace reports whether a line is the place of a frame, below its function.
+func IsGoPlace(line string) bool {
 	return strings.HasPrefix(line, "\t") && strings.Contains(line, ".go:")
 }
 
 // goStacked reads an error that carries the stack of where it was made, and below that the
 // errors that wrapped it, each with a stack.
-func goStacked(lines []string) Error {
+func goStacked(lines []string) form.Error {
 	var said []string
 	for i := 1; i+1 < len(lines); i++ {
 		if strings.HasPrefix(lines[i], "goroutine ") {
-			return Error{}
+			return form.Error{}
 		}
 
-		begins := !isGoPlace(lines[i]) && isGoPlace(lines[i+1]) && !strings.HasPrefix(lines[i-1], "\t")
-		if _, _, logged := levelled(lines[i-1]); begins && !logged && !strings.HasPrefix(lines[i-1], "{") {
-			said = append(said, withoutLabel(lines[i-1]))
+		begins := !IsGoPlace(lines[i]) && IsGoPlace(lines[i+1]) && !strings.HasPrefix(lines[i-1], "\t")
+		if _, _, logged := form.Levelled(lines[i-1]); begins && !logged && !strings.HasPrefix(lines[i-1], "{") {
+			said = append(said, form.WithoutLabel(lines[i-1]))
 		}
 	}
 
 	if said == nil {
-		return Error{}
+		return form.Error{}
 	}
 
-	return Error{Message: said[len(said)-1]}.because("", said[0])
+	return form.Error{Message: said[len(said)-1]}.Because("", said[0])
 }
 
 // goTest reads the first test that failed: its name, and what it said.
-func goTest(lines []string) Error {
+func goTest(lines []string) form.Error {
 	for i, line := range lines {
 		failed, ok := strings.CutPrefix(line, "--- FAIL: ")
 		if !ok || i+1 == len(lines) {
@@ -145,22 +146,22 @@ func goTest(lines []string) Error {
 		}
 
 		_, said, _ = strings.Cut(said, ": ")
-		for j, line := range lines[i+1 : min(len(lines), i+2+maxContinued)] {
+		for j, line := range lines[i+1 : min(len(lines), i+2+form.MaxContinued)] {
 			if wrong, ok := strings.CutPrefix(strings.TrimSpace(line), "Error:"); ok { // of testify
 				said = strings.TrimSpace(wrong) + untilTest(lines[i+2+j:])
 			}
 		}
 
-		return Error{Message: name + ": " + said}
+		return form.Error{Message: name + ": " + said}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // untilTest is what testify compared, up to the name of the test.
 func untilTest(lines []string) string {
 	said := ""
-	for _, line := range lines[:min(len(lines), maxContinued)] {
+	for _, line := range lines[:min(len(lines), form.MaxContinued)] {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "Test:") || strings.HasPrefix(line, "Messages:") || line == "" {
 			break
@@ -175,12 +176,12 @@ func untilTest(lines []string) string {
 var goBuildForm = regexp.MustCompile(`^(?:vet: )?\S+\.go:\d+:\d+: (.+)$`)
 
 // goBuild reads the first error of the compiler.
-func goBuild(lines []string) Error {
+func goBuild(lines []string) form.Error {
 	for _, line := range lines {
 		if m := goBuildForm.FindStringSubmatch(line); m != nil {
-			return Error{Message: m[1]}
+			return form.Error{Message: m[1]}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }

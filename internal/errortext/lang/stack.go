@@ -1,6 +1,7 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
 )
@@ -19,12 +20,12 @@ func isAtLine(line string) bool {
 
 // stack reads the last stack of lines that begin with "at", of whatever language: above it
 // stand the class and the message.
-func stack(text string) Error {
-	var found Error
+func stack(text string) form.Error {
+	var found form.Error
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if isAtLine(line) && (i == 0 || !isAtLine(lines[i-1])) {
-			if e := head(lines[:i]); e.found() {
+			if e := head(lines[:i]); e.Found() {
 				found = e
 			}
 		}
@@ -34,18 +35,18 @@ func stack(text string) Error {
 }
 
 // head is the error that the lines before a stack end with.
-func head(before []string) Error {
-	for i := len(before) - 1; i >= max(0, len(before)-2*maxContinued); i-- {
+func head(before []string) form.Error {
+	for i := len(before) - 1; i >= max(0, len(before)-2*form.MaxContinued); i-- {
 		if isAtLine(before[i]) {
 			break
 		}
 
-		if m := headForm.FindStringSubmatch(before[i]); m != nil && isClass(m[1]) {
-			return Error{Class: m[1], Message: m[2] + continued(before[i+1:])}
+		if m := headForm.FindStringSubmatch(before[i]); m != nil && form.IsClass(m[1]) {
+			return form.Error{Class: m[1], Message: m[2] + form.Continued(before[i+1:])}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // blocks calls f for the lines before each run of frames, up to the run before it, and
@@ -90,7 +91,7 @@ func thrown(line string) (t throw, ok bool) {
 		}
 
 		sure := namesError(class)
-		if ends && isClass(class) && (sure || first) {
+		if ends && form.IsClass(class) && (sure || first) {
 			return throw{class, strings.TrimSpace(numbered), sure}, true
 		}
 
@@ -140,13 +141,10 @@ type heads struct {
 // offer takes over a line if it is a better head than the one before: a name that only
 // errors have goes before any other, and further lines of a message are indented.
 func (h *heads) offer(n int, line string, t throw) {
-	indent := indent(line)
+	indent := form.Indent(line)
 	if h.found && (h.sure && !t.sure || h.sure == t.sure && indent > h.indent) {
 		return
 	}
 
 	*h = heads{true, n, indent, t}
 }
-
-// indent is how many blanks a line begins with.
-func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }

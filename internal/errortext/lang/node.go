@@ -1,6 +1,7 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,20 +9,20 @@ import (
 
 // javascript reads what programs for Node.js, Deno and Bun write, and what compiles and
 // tests them.
-func javascript(text string) Error {
-	for _, read := range [...]func(string) Error{prisma, jest, nodeFatal, nodeEnd, nodeTrace, nodeWarning, typescript, pnpm, oclif} {
-		if e := read(text); e.found() {
+func javascript(text string) form.Error {
+	for _, read := range [...]func(string) form.Error{prisma, jest, nodeFatal, nodeEnd, nodeTrace, nodeWarning, typescript, pnpm, oclif} {
+		if e := read(text); e.Found() {
 			return e
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // nodeTraces gathers the last error that was printed: with its stack, and with what led
 // to it in braces behind, indented the more the nearer it is to the cause.
 type nodeTraces struct {
-	last   Error
+	last   form.Error
 	indent int  // of the error
 	open   bool // its braces
 	cause  throw
@@ -29,11 +30,11 @@ type nodeTraces struct {
 }
 
 // nodeTrace reads the last error with a stack, or with others in braces.
-func nodeTrace(text string) Error {
+func nodeTrace(text string) form.Error {
 	var t nodeTraces
 	blocks(text, t.frame, t.block)
 	e := unhandled(t.last)
-	return e.because(t.cause.class, t.cause.message)
+	return e.Because(t.cause.class, t.cause.message)
 }
 
 // frame reports whether a line is one of a stack, and notes whether braces begin behind it.
@@ -56,7 +57,7 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 
 	for i, line := range lines {
 		trimmed := strings.TrimSpace(line)
-		if trimmed == "}" && indent(line) <= t.indent {
+		if trimmed == "}" && form.Indent(line) <= t.indent {
 			t.open = false
 		}
 
@@ -79,7 +80,7 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 
 			t.led(key, line, found)
 		case !ok:
-		case t.open && t.last.found() && indent(line) > t.indent && namesError(found.class):
+		case t.open && t.last.Found() && form.Indent(line) > t.indent && namesError(found.class):
 			t.led(key, line, found)
 		case framed || strings.HasSuffix(line, "] {"):
 			head.offer(i, line, found)
@@ -91,17 +92,17 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 
 // nodeError is the error that begins on the first of some lines. In brackets, it is one
 // without a stack.
-func nodeError(lines []string) Error {
+func nodeError(lines []string) form.Error {
 	t, _ := nodeThrown(lines[0])
-	e := Error{Class: t.class, Message: t.message}
+	e := form.Error{Class: t.class, Message: t.message}
 	if _, bracketed := inBrackets(lines[0]); bracketed {
 		return e
 	}
 
 	below := withoutSource(lines[1:])
-	e.Message += continued(below)
+	e.Message += form.Continued(below)
 	if strings.HasSuffix(e.Message, ":") { // what is compared stands below an empty line
-		e.Message += continued(afterBlank(below))
+		e.Message += form.Continued(afterBlank(below))
 	}
 
 	return e
@@ -124,8 +125,8 @@ func afterBlank(lines []string) []string {
 
 // led takes over an error within the braces of another one.
 func (t *nodeTraces) led(key, line string, found throw) {
-	deep := indent(line)
-	if t.last.found() && (deep > t.deep || strings.HasSuffix(key, "aused by")) {
+	deep := form.Indent(line)
+	if t.last.Found() && (deep > t.deep || strings.HasSuffix(key, "aused by")) {
 		t.cause, t.deep = found, deep
 	}
 }
@@ -133,7 +134,7 @@ func (t *nodeTraces) led(key, line string, found throw) {
 // withoutSource ends before what stands between a message and the stack: where the error
 // was emitted, or a line of the source and what points at a place in it.
 func withoutSource(lines []string) []string {
-	for i, line := range lines[:min(len(lines), maxContinued+2)] {
+	for i, line := range lines[:min(len(lines), form.MaxContinued+2)] {
 		if strings.HasPrefix(line, "Emitted 'error' event ") {
 			return lines[:i]
 		}
@@ -190,7 +191,7 @@ func nodeThrown(line string) (t throw, ok bool) {
 	}
 
 	name := wordOf(line)
-	if code := nodeCode.FindString(line[len(name):]); code != "" && isClass(name) { // its code is one of its fields as well
+	if code := nodeCode.FindString(line[len(name):]); code != "" && form.IsClass(name) { // its code is one of its fields as well
 		line = name + line[len(name)+len(code):]
 	}
 
@@ -207,7 +208,7 @@ func inBrackets(line string) (inside string, ok bool) {
 	inside = line[1:end]
 	name := wordOf(inside)
 
-	return inside, namesError(name) || name != "Object" && isClass(name) && strings.HasPrefix(inside[len(name):], ": ")
+	return inside, namesError(name) || name != "Object" && form.IsClass(name) && strings.HasPrefix(inside[len(name):], ": ")
 }
 
 // wordOf is the name that a line begins with.
@@ -224,7 +225,7 @@ func wordOf(line string) string {
 
 // unhandled names the reason with which a promise was rejected in place of what Node.js
 // says about that.
-func unhandled(e Error) Error {
+func unhandled(e form.Error) form.Error {
 	_, reason, ok := strings.Cut(e.Message, `The promise rejected with the reason "`)
 	if ok {
 		e.Message = strings.TrimSuffix(reason, `".`)
@@ -255,18 +256,18 @@ func nodeFrame(line string) bool {
 }
 
 // nodeFatal reads why the engine ended the program.
-func nodeFatal(text string) Error {
+func nodeFatal(text string) form.Error {
 	_, said, ok := strings.Cut("\n"+text, "\nFATAL ERROR: ")
 	if !ok {
-		return Error{}
+		return form.Error{}
 	}
 
-	return Error{Class: "FATAL ERROR", Message: firstLine(said)}
+	return form.Error{Class: "FATAL ERROR", Message: firstLine(said)}
 }
 
 // nodeEnd reads what Node.js prints of what was thrown without a stack: below the source,
 // of which it points at the place, or below a heading.
-func nodeEnd(text string) Error {
+func nodeEnd(text string) form.Error {
 	lines := strings.Split(text, "\n")
 	for i, line := range slices.Backward(lines) {
 		if line == "Uncaught:" || i > 1 && pointsAtSource(line) && sourcePlace.MatchString(lines[i-2]) {
@@ -274,33 +275,33 @@ func nodeEnd(text string) Error {
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // nodeWarning reads the reason with which a promise was rejected, as Node.js warned of it
 // before version 15.
-func nodeWarning(text string) Error {
+func nodeWarning(text string) form.Error {
 	_, said, ok := strings.Cut(text, " UnhandledPromiseRejectionWarning: ")
 	if !ok {
-		return Error{}
+		return form.Error{}
 	}
 
-	return Error{Class: "UnhandledPromiseRejectionWarning", Message: firstLine(said)}
+	return form.Error{Class: "UnhandledPromiseRejectionWarning", Message: firstLine(said)}
 }
 
 // sourcePlace is the line above a line of the source.
 var sourcePlace = regexp.MustCompile(`^\S.*:\d+$`)
 
 // nodeSaid is what stands below the source, up to the footer, unless a stack does.
-func nodeSaid(lines []string) Error {
+func nodeSaid(lines []string) form.Error {
 	var said []string
 	for _, line := range lines {
-		if strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(line, "(Use `node ") || len(said) > maxContinued {
+		if strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(line, "(Use `node ") || len(said) > form.MaxContinued {
 			break
 		}
 
 		if nodeFrame(line) {
-			return Error{}
+			return form.Error{}
 		}
 
 		if strings.TrimSpace(line) != "" {
@@ -309,7 +310,7 @@ func nodeSaid(lines []string) Error {
 	}
 
 	if len(said) == 0 {
-		return Error{}
+		return form.Error{}
 	}
 
 	t, ok := nodeThrown(said[0])
@@ -317,107 +318,5 @@ func nodeSaid(lines []string) Error {
 		return unhandled(nodeError(said))
 	}
 
-	return Error{Message: strings.Trim(strings.Join(said, "\n"), "'")}
-}
-
-// prisma reads the error of a query. It shows the code that made the query, and says below
-// what was wrong.
-func prisma(text string) Error {
-	i := strings.LastIndex(text, "Invalid `")
-	if i < 0 {
-		return Error{}
-	}
-
-	lines := strings.Split(text[i:], "\n")
-	if !strings.Contains(lines[0], "` invocation") {
-		return Error{}
-	}
-
-	said, rest := prismaSaid(lines[1:])
-	if nodeTrace(strings.Join(rest, "\n")).found() { // that one ended the program
-		return Error{}
-	}
-
-	before := strings.TrimRight(text[:i], " \n")
-	t, _ := thrown(before[strings.LastIndexByte(before, '\n')+1:])
-
-	return Error{Class: t.class, Message: said}
-}
-
-// prismaSaid is the last paragraph below the code, without what it advises, and the lines
-// that follow.
-func prismaSaid(lines []string) (message string, rest []string) {
-	var said, paragraph []string
-	for i, line := range lines {
-		trimmed := strings.TrimSpace(line)
-		if nodeFrame(line) || strings.HasPrefix(line, "Node.js v") || strings.HasPrefix(trimmed, "Please make sure ") {
-			rest = lines[i:]
-			break
-		}
-
-		if trimmed == "" || strings.HasPrefix(trimmed, "→") { // the last line of code
-			paragraph = nil
-			continue
-		}
-
-		paragraph = append(paragraph, trimmed)
-		said = paragraph
-	}
-
-	return strings.Join(said[:min(len(said), 1+maxContinued)], "\n"), rest
-}
-
-var tscForm = regexp.MustCompile(`^\S+(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)
-
-// typescript reads the first error of the compiler.
-func typescript(text string) Error {
-	for line := range strings.SplitSeq(text, "\n") {
-		if m := tscForm.FindStringSubmatch(line); m != nil {
-			return Error{Class: m[1], Message: m[2]}
-		}
-	}
-
-	return Error{}
-}
-
-// jest reads the first test that failed: its name, and what was expected.
-func jest(text string) Error {
-	_, report, ok := strings.Cut(text, "\n  ● ")
-	if !ok {
-		return Error{}
-	}
-
-	title, rest, _ := strings.Cut(report, "\n")
-
-	return Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
-}
-
-// pnpm reads what pnpm says of a command that it did not start.
-func pnpm(text string) Error {
-	for line := range strings.SplitSeq(text, "\n") {
-		code, said, ok := strings.Cut(strings.TrimSpace(line), "  ")
-		if ok && strings.HasPrefix(code, "ERR_PNPM_") {
-			return Error{Class: code, Message: strings.TrimSpace(said)}
-		}
-	}
-
-	return Error{}
-}
-
-// oclif reads an error that stands behind a bar, as tools made with oclif print it.
-func oclif(text string) Error {
-	const bar = "›   "
-	var said []string
-	for line := range strings.SplitSeq(text, "\n") {
-		_, line, ok := strings.Cut(line, bar)
-		first, begins := strings.CutPrefix(line, "Error: ")
-		switch {
-		case begins:
-			said = []string{first}
-		case ok && said != nil && len(said) <= maxContinued && !strings.HasPrefix(line, "See more help"):
-			said = append(said, line)
-		}
-	}
-
-	return Error{Message: strings.Join(said, "\n")}
+	return form.Error{Message: strings.Trim(strings.Join(said, "\n"), "'")}
 }

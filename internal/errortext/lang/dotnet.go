@@ -1,6 +1,7 @@
-package errortext
+package lang
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,10 +9,10 @@ import (
 
 // aspnetText reads the developer's exception page. The headers below the stack are
 // no part of the error.
-func aspnetText(text string) Error {
+func aspnetText(text string) form.Error {
 	trace, _, ok := strings.Cut(text, "\nHEADERS\n=======\n")
 	if !ok {
-		return Error{}
+		return form.Error{}
 	}
 
 	e := dotnetTrace(trace)
@@ -21,22 +22,22 @@ func aspnetText(text string) Error {
 }
 
 // dotnet reads what programs for .NET write, and those that build and start them.
-func dotnet(text string) Error {
-	for _, read := range [...]func(string) Error{vstest, dotnetTrace, powershell} {
-		if e := read(text); e.found() {
+func dotnet(text string) form.Error {
+	for _, read := range [...]func(string) form.Error{vstest, dotnetTrace, powershell} {
+		if e := read(text); e.Found() {
 			return e
 		}
 	}
 
 	for line := range strings.SplitSeq(text, "\n") {
-		for _, form := range dotnetEnds {
-			if m := form.FindStringSubmatch(line); m != nil {
-				return Error{Class: m[1], Message: m[2]}
+		for _, end := range dotnetEnds {
+			if m := end.FindStringSubmatch(line); m != nil {
+				return form.Error{Class: m[1], Message: m[2]}
 			}
 		}
 	}
 
-	return Error{}
+	return form.Error{}
 }
 
 // dotnetEnds are what the runtime, its host and its compilers say without a stack.
@@ -49,16 +50,16 @@ var dotnetEnds = [...]*regexp.Regexp{
 
 // dotnetTrace reads the last stack trace. The errors that led to one stand behind arrows,
 // the innermost last, before the first frame.
-func dotnetTrace(text string) Error {
-	var last Error
+func dotnetTrace(text string) form.Error {
+	var last form.Error
 	blocks(text, dotnetFrame, func(block []string, framed bool) {
 		head, ok := dotnetHead(block, framed)
 		switch {
 		case ok:
 			last = dotnetError(block[head:])
-		case framed && !last.found(): // its beginning may be cut off
+		case framed && !last.Found(): // its beginning may be cut off
 			cause, _ := thrown(dotnetCause("", block))
-			last = Error{Class: cause.class, Message: cause.message}
+			last = form.Error{Class: cause.class, Message: cause.message}
 		}
 	})
 
@@ -99,19 +100,19 @@ func uncaughtPrefix(line string) string {
 }
 
 // dotnetError reads an error and those behind its arrows.
-func dotnetError(lines []string) Error {
+func dotnetError(lines []string) form.Error {
 	first := strings.TrimSpace(strings.TrimPrefix(lines[0], uncaughtPrefix(lines[0])))
 	outer, inner, _ := strings.Cut(first, " ---> ")
 	t, _ := thrown(outer)
 
-	e := Error{Class: t.class, Message: t.message}
+	e := form.Error{Class: t.class, Message: t.message}
 	if inner == "" {
-		e.Message += continued(withoutCauses(lines[1:]))
+		e.Message += form.Continued(withoutCauses(lines[1:]))
 	}
 
 	cause, _ := thrown(dotnetCause(inner, lines[1:]))
 
-	return e.because(cause.class, cause.message)
+	return e.Because(cause.class, cause.message)
 }
 
 // dotnetCause is what stands behind the last arrow, on a line of several of them or on
@@ -157,7 +158,7 @@ func dotnetFrame(line string) bool {
 	}
 
 	at, s, ok := strings.Cut(s, " ")
-	if !ok || !slices.Contains(dotnetAt, at) || at != "at" && indent(line) == 0 || javaFrame(line) {
+	if !ok || !slices.Contains(dotnetAt, at) || at != "at" && form.Indent(line) == 0 || javaFrame(line) {
 		return false
 	}
 
@@ -170,23 +171,23 @@ func dotnetFrame(line string) bool {
 }
 
 // vstest reads the first test that failed.
-func vstest(text string) Error {
+func vstest(text string) form.Error {
 	_, report, ok := strings.Cut(text, "\n  Error Message:\n")
 	if !ok {
-		return Error{}
+		return form.Error{}
 	}
 
 	said, _, _ := strings.Cut(report, "\n  Stack Trace:")
 
-	return Error{Message: firstLines(said)}
+	return form.Error{Message: firstLines(said)}
 }
 
 // powershell reads the last error of PowerShell: below the line of the script, and below
 // what marks a part of it.
-func powershell(text string) Error {
+func powershell(text string) form.Error {
 	i := strings.LastIndex(text, "\nLine |\n")
 	if i < 0 {
-		return Error{}
+		return form.Error{}
 	}
 
 	var said []string
@@ -194,8 +195,8 @@ func powershell(text string) Error {
 	for line := range strings.SplitSeq(text[i+len("\nLine |\n"):], "\n") {
 		_, behind, ok := strings.Cut(line, "| ")
 		switch {
-		case !ok || len(said) > maxContinued:
-			return Error{Message: strings.Join(said, "\n")}
+		case !ok || len(said) > form.MaxContinued:
+			return form.Error{Message: strings.Join(said, "\n")}
 		case marked:
 			said = append(said, strings.TrimSpace(behind))
 		case strings.Trim(behind, " ~") == "":
@@ -203,5 +204,5 @@ func powershell(text string) Error {
 		}
 	}
 
-	return Error{Message: strings.Join(said, "\n")}
+	return form.Error{Message: strings.Join(said, "\n")}
 }
