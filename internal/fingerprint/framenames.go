@@ -2,42 +2,11 @@ package fingerprint
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // What compilers and runtimes make of the names of functions, and what is left of them here:
 // what the programmer wrote.
-
-// rustName takes over the line of a backtrace of Rust that has a number and a function; its
-// place is on the next line.
-func (p *parser) rustName(line string) bool {
-	trimmed := strings.TrimLeft(line, " ")
-	digits := run(trimmed, isDigit)
-
-	name, ok := strings.CutPrefix(trimmed[digits:], ": ")
-	isName := strings.HasPrefix(name, "<") || strings.Contains(name, "::<impl ") || !strings.Contains(name, " ")
-	if digits == 0 || !ok || len(trimmed) == len(line) || !isName {
-		p.rust = ""
-		return false
-	}
-
-	p.rust = name
-
-	return true
-}
-
-// rustFrame is a function of Rust and its place: "./src/main.rs:12:5".
-func (p *parser) rustFrame(place string) {
-	name := p.rust
-	p.rust = ""
-
-	if strings.HasPrefix(name, "std::") || strings.HasPrefix(name, "core::") || strings.HasPrefix(name, "rust_") {
-		return
-	}
-
-	p.add(withoutHash(name), !foreign(place))
-}
 
 // withoutHash is a name of Rust without the mark of its build, and without the closures
 // within the function.
@@ -56,58 +25,6 @@ func withoutHash(name string) string {
 var runtimes = strings.Fields(`absinthe bandit broadway commanded cowboy crypto db_connection ecto ecto_sql eex elixir exq finch gen_stage
 	hackney httpoison inets jason kernel logger mint mix myxql oban phoenix phoenix_live_view plug plug_cowboy postgrex quantum ranch
 	redix req ssl stdlib swoosh tesla thousand_island verk`)
-
-// elixirFrame takes over a line of a stack of Elixir: "(shop 0.1.0) lib/shop/lead.ex:12:
-// Shop.Lead.perform/1". The release of an application is left out.
-func (p *parser) elixirFrame(s string) bool {
-	place, function, ok := strings.Cut(s, ": ")
-	if !ok || !strings.Contains(place, ".ex:") && !strings.Contains(place, ".exs:") && !strings.Contains(place, ".erl:") ||
-		!strings.ContainsAny(function, "/(") || strings.Contains(function, " in ") && !strings.Contains(function, "anonymous fn") {
-		return false
-	}
-
-	// An error about arguments prints them: "Shop.Price.parse(12.5)".
-	name, arguments, called := strings.Cut(function, "(")
-	if called && name != "" && strings.HasSuffix(arguments, ")") && !strings.Contains(function, " in ") {
-		function = name + "/" + arity(strings.TrimSuffix(arguments, ")"))
-	}
-
-	application := ""
-	if rest, found := strings.CutPrefix(place, "("); found {
-		application, _, _ = strings.Cut(rest, " ")
-		application = strings.TrimSuffix(application, ")")
-	}
-
-	_, library := slices.BinarySearch(runtimes, application)
-	p.add(function, !library && !strings.Contains(place, "/deps/"))
-
-	return true
-}
-
-// arity is the number of arguments in a printed list of them.
-func arity(arguments string) string {
-	if strings.TrimSpace(arguments) == "" {
-		return "0"
-	}
-
-	count, depth := 1, 0
-	quoted := false
-	for i := range len(arguments) {
-		switch c := arguments[i]; {
-		case c == '"' && at(arguments, i-1) != '\\':
-			quoted = !quoted
-		case quoted:
-		case strings.IndexByte("([{<", c) >= 0:
-			depth++
-		case strings.IndexByte(")]}>", c) >= 0:
-			depth--
-		case c == ',' && depth == 0:
-			count++
-		}
-	}
-
-	return strconv.Itoa(count)
-}
 
 // withoutRubyClass is the name of a method of Ruby as versions before 3.4 write it: the
 // class before the method is left out of "block in Shop::Feed#sum".

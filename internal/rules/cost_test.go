@@ -212,12 +212,12 @@ func TestExpression_PaysForEachInstruction(t *testing.T) {
 		if x == nil { // too much in itself
 			continue
 		}
-		if x.work > maxWork {
-			t.Errorf("costs %d, at most %d are allowed: %s", x.work, maxWork, x.program.Source())
+		if x.cost > maxCost {
+			t.Errorf("costs %d, at most %d are allowed: %s", x.cost, maxCost, x.program.Source())
 		}
 		n := instructions(t, x.program, job.MaxPayload/smallest)
-		if n > x.work+10*maxNodes { // outside of loops, an instruction costs nothing
-			t.Errorf("pays %d and executes %d instructions: %s", x.work, n, x.program.Source())
+		if n > x.cost+10*maxNodes { // outside of loops, an instruction costs nothing
+			t.Errorf("pays %d and executes %d instructions: %s", x.cost, n, x.program.Source())
 		}
 	}
 }

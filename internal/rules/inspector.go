@@ -24,11 +24,11 @@ const (
 	maxSought = 255     // bytes of what is looked for in a text
 )
 
-// inspector refuses what an expression may not use, and counts the work of the
+// inspector refuses what an expression may not use, and counts the cost of the
 // rest.
 type inspector struct {
 	roots         map[string][]string
-	nodes, work   int
+	nodes, cost   int
 	loop          int   // bytes of the list that is gone through; 0: none
 	payload, meta bool  // are mentioned
 	err           error // the first thing that is wrong
@@ -54,7 +54,7 @@ func (i *inspector) inspect(node ast.Node) (bytes int) {
 		i.refuse(node, "the expression is too long: more than %d names, values and operators", maxNodes)
 	}
 
-	if i.spend(node, i.loop, stepWork); i.err != nil {
+	if i.spend(node, i.loop, stepCost); i.err != nil {
 		return 0
 	}
 
@@ -78,13 +78,13 @@ func (i *inspector) inspect(node ast.Node) (bytes int) {
 		return i.member(n)
 	case *ast.SliceNode:
 		sizes := i.all(n.Node, n.From, n.To)
-		i.spend(n, i.loop, callWork)
+		i.spend(n, i.loop, callCost)
 		return sizes[0]
 	case *ast.ConditionalNode:
 		return slices.Max(i.all(n.Cond, n.Exp1, n.Exp2))
 	case *ast.ArrayNode:
 		sizes := i.all(n.Nodes...)
-		i.spend(n, i.loop, callWork)
+		i.spend(n, i.loop, callCost)
 		return smallest + sum(sizes)
 	case *ast.BuiltinNode:
 		return i.builtin(n)
@@ -134,7 +134,7 @@ func (i *inspector) member(n *ast.MemberNode) int {
 	root, ok := n.Node.(*ast.IdentifierNode)
 	if !ok {
 		sizes := i.all(n.Node, n.Property)
-		i.spend(n, sizes[1], copyWork)
+		i.spend(n, sizes[1], copyCost)
 		return sizes[0]
 	}
 
@@ -174,7 +174,7 @@ func (i *inspector) call(n *ast.CallNode) {
 	}
 
 	i.all(n.Arguments...)
-	i.spend(n, i.loop, callWork)
+	i.spend(n, i.loop, callCost)
 }
 
 // builtin is a call of a function of the language, of which few are allowed:
@@ -202,7 +202,7 @@ func (i *inspector) builtin(n *ast.BuiltinNode) int {
 		}
 	}
 
-	i.spend(n, i.loop, callWork)
+	i.spend(n, i.loop, callCost)
 
 	bytes := sizes[0]
 	switch n.Name {
@@ -214,7 +214,7 @@ func (i *inspector) builtin(n *ast.BuiltinNode) int {
 		}
 	}
 
-	i.spend(n, bytes, f.work)
+	i.spend(n, bytes, f.cost)
 
 	return max(smallest, bytes*f.grows)
 }
@@ -245,7 +245,7 @@ func (i *inspector) through(n *ast.BuiltinNode, f function) int {
 	}
 
 	bytes := i.inspect(n.Arguments[0])
-	i.spend(n, bytes, f.work)
+	i.spend(n, bytes, f.cost)
 	i.loop = bytes
 	i.all(n.Arguments[1:]...)
 	i.loop = 0
@@ -265,21 +265,21 @@ func (i *inspector) binary(n *ast.BinaryNode) int {
 	switch n.Operator {
 	case "and", "&&", "or", "||", "-", "*", "/", "%", "**", "^":
 	case "+":
-		i.spend(n, left+right, copyWork)
-		i.spend(n, i.loop, callWork)
+		i.spend(n, left+right, copyCost)
+		i.spend(n, i.loop, callCost)
 		return left + right
 	case "??":
 		return max(left, right)
 	case "==", "!=":
 		i.compare(n, left, right)
 	case "<", "<=", ">", ">=", "startsWith", "endsWith":
-		i.spend(n, min(left, right), copyWork)
+		i.spend(n, min(left, right), copyCost)
 	case "in":
 		i.compare(n, left, right)
-		i.spend(n, right, scanWork)
+		i.spend(n, right, scanCost)
 	case "contains":
 		i.sought(n.Right, right)
-		i.spend(n, left, seekWork)
+		i.spend(n, left, seekCost)
 	case "matches":
 		i.match(n, left)
 	default:
@@ -289,11 +289,11 @@ func (i *inspector) binary(n *ast.BinaryNode) int {
 	return smallest
 }
 
-// compare is the work of a comparison. With a written value it ends after as
+// compare is the cost of a comparison. With a written value it ends after as
 // many steps as that has.
 func (i *inspector) compare(n *ast.BinaryNode, left, right int) {
 	if !written(n.Left) && !written(n.Right) {
-		i.spend(n, min(left, right), compareWork)
+		i.spend(n, min(left, right), compareCost)
 	}
 }
 
@@ -311,7 +311,7 @@ func written(n ast.Node) bool {
 	return false
 }
 
-// match is the work of a match with a pattern.
+// match is the cost of a match with a pattern.
 func (i *inspector) match(n *ast.BinaryNode, bytes int) {
 	pattern, ok := n.Right.(*ast.StringNode)
 	if !ok {
@@ -331,8 +331,8 @@ func (i *inspector) match(n *ast.BinaryNode, bytes int) {
 		return
 	}
 
-	i.spend(n.Right, i.loop, callWork)
-	i.spend(n.Right, bytes, matchWork*len(compiled.Inst))
+	i.spend(n.Right, i.loop, callCost)
+	i.spend(n.Right, bytes, matchCost*len(compiled.Inst))
 }
 
 // span is a range.
