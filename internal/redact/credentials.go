@@ -5,34 +5,43 @@ import (
 	"strings"
 )
 
-// run looks once at a run of characters without blanks and quotes.
-func (t *scanner) run(i int) {
-	if i < t.runEnd {
-		return
+// run is what was found in the newest run of characters without blanks and quotes.
+type run struct {
+	end     int // of the run
+	at      int // where its last @ is
+	network int // where its last @ of user:password@tcp( is; -1: nowhere
+}
+
+// runAt is the run that contains i. Each run is looked at once.
+func (t *scanner) runAt(i int) run {
+	if i < t.run.end {
+		return t.run
 	}
 
-	t.runEnd = orEnd(t.s, i, strings.IndexAny(t.s[i:], " \t\r\n\"'`<>\\"))
+	t.run.end = orEnd(t.s, i, strings.IndexAny(t.s[i:], " \t\r\n\"'`<>\\"))
 
-	run := t.s[i:t.runEnd]
-	t.at, t.network = i+strings.LastIndexByte(run, '@'), -1
-	for k := range len(run) {
-		if run[k] != '(' {
+	text := t.s[i:t.run.end]
+	t.run.at = i + strings.LastIndexByte(text, '@')
+	t.run.network = -1
+	for k := range len(text) {
+		if text[k] != '(' {
 			continue
 		}
 
-		at := len(strings.TrimRight(run[:k], "abcdefghijklmnopqrstuvwxyz0123456789")) - 1
-		if at >= 0 && at < k-1 && run[at] == '@' {
-			t.network = i + at
+		at := len(strings.TrimRight(text[:k], "abcdefghijklmnopqrstuvwxyz0123456789")) - 1
+		if at >= 0 && at < k-1 && text[at] == '@' {
+			t.run.network = i + at
 		}
 	}
+
+	return t.run
 }
 
 // credentials are what stands before the host of an address. A password may hold
 // what should have been escaped.
 func (t *scanner) credentials(i int) span {
-	t.run(i)
-
-	authority, end := t.s[i:max(i, t.runEnd)], t.runEnd
+	run := t.runAt(i)
+	authority, end := t.s[i:max(i, run.end)], run.end
 	if n := strings.IndexAny(authority, "/?#"); n >= 0 {
 		authority, end = authority[:n], i+n
 	}
@@ -44,10 +53,10 @@ func (t *scanner) credentials(i int) span {
 	switch {
 	case at > 0:
 		return span{i, i + at}
-	case at < 0 && password && t.at > end && !(number && t.web(i)):
-		return span{i, t.at}
-	case at < 0 && password && t.runEnd == len(t.s) && !number && port != "" && authority[0] != '[': // it is cut off
-		return span{i, t.runEnd}
+	case at < 0 && password && run.at > end && !(number && t.web(i)):
+		return span{i, run.at}
+	case at < 0 && password && run.end == len(t.s) && !number && port != "" && authority[0] != '[': // it is cut off
+		return span{i, run.end}
 	}
 
 	return span{}

@@ -20,38 +20,39 @@ func escapedElement(s string, i int) (open, end string) {
 
 // isElement reports whether the word is the name of an element that begins here,
 // <word, <prefix:word or &lt;word.
-func (t *scanner) isElement(before span, i, j int) bool {
-	if i > 0 && t.s[i-1] != '<' && t.s[i-1] != ':' {
-		open, _ := escapedElement(t.s, i)
+func (t *scanner) isElement(before, word span) bool {
+	begin := word.from
+	if begin > 0 && t.s[begin-1] != '<' && t.s[begin-1] != ':' {
+		open, _ := escapedElement(t.s, begin)
 		return open != ""
 	}
 
-	if j >= len(t.s) || strings.IndexByte("> \t\r\n/", t.s[j]) < 0 {
+	if word.to >= len(t.s) || strings.IndexByte("> \t\r\n/", t.s[word.to]) < 0 {
 		return false
 	}
 
-	if i > 0 && t.s[i-1] == ':' && before.to == i-1 {
-		i = before.from
+	if begin > 0 && t.s[begin-1] == ':' && before.to == begin-1 {
+		begin = before.from
 	}
 
-	return i > 0 && t.s[i-1] == '<'
+	return begin > 0 && t.s[begin-1] == '<'
 }
 
-// element is what an element holds whose name is [i, j): all up to its end; the
+// element is what an element holds with a name: all up to its end; the
 // attributes of one that is empty; and of one that never ends what follows it,
 // see unclosed.
-func (t *scanner) element(i, j int) span {
+func (t *scanner) element(name span) span {
 	s := t.s
-	if mark, end := escapedElement(s, i); mark != "" {
+	if mark, end := escapedElement(s, name.from); mark != "" {
 		const most = 256 // of its attributes
 
-		n := strings.Index(s[j:min(j+most, len(s))], end)
+		n := strings.Index(s[name.to:min(name.to+most, len(s))], end)
 		if n < 0 {
 			return span{}
 		}
 
-		from := j + n + len(end)
-		if closed := strings.Index(s[from:min(from+4<<10, len(s))], mark+"/"+s[i:j]); closed >= 0 {
+		from := name.to + n + len(end)
+		if closed := strings.Index(s[from:min(from+4<<10, len(s))], mark+"/"+name.in(s)); closed >= 0 {
 			return span{from, from + closed}
 		}
 
@@ -60,18 +61,18 @@ func (t *scanner) element(i, j int) span {
 		return span{from, from + line(s[from:to], 0)}
 	}
 
-	open := strings.IndexAny(s[j:], "<>")
-	if open < 0 && strings.Contains(s[j:], "=") { // it is cut off
-		return span{j, len(s)}
+	open := strings.IndexAny(s[name.to:], "<>")
+	if open < 0 && strings.Contains(s[name.to:], "=") { // it is cut off
+		return span{name.to, len(s)}
 	}
 
-	if open < 0 || s[j+open] == '<' {
+	if open < 0 || s[name.to+open] == '<' {
 		return span{}
 	}
 
-	open += j
+	open += name.to
 	if s[open-1] == '/' {
-		return span{min(j+1, open-1), open - 1}
+		return span{min(name.to+1, open-1), open - 1}
 	}
 
 	if t.closings < 0 {

@@ -4,38 +4,77 @@ import (
 	"strings"
 )
 
-type span struct{ from, to int }
-
 // scanner looks for secrets in a text, once from its beginning to its end. It
 // remembers what it once looked for and found far ahead, so that it takes no
 // longer than the text is long.
 type scanner struct {
-	s        string
+	// The text, and what is known of all of it.
+	s      string
+	nested int  // how many strings of JSON it is in
+	mailed bool // there is an @ in it
+	tables bool // there may be a table in it
+
+	// What is hidden, and what was found.
 	redactor *Redactor
 	names    *names
-	nested   int
 	found    []span
-	mailed   bool // there is an @ in it
-	tables   bool // there may be a table in it
-	word     span // the last one
-	dotted   int  // where the words begin that it ends, with dots between them
-	runEnd   int  // the end of the newest run without blanks and quotes
-	at       int  // where the last @ of that run is
-	network  int  // where the last @ of user:password@tcp( in that run is; -1: nowhere
-	closings int  // the last end of an element, once it was looked for
-	tokenEnd int  // the end of the newest run of what base64 is made of
-	keyEnd   int  // the newest end of a private key
-	rowEnd   int  // the next quote or end of a line, once it was looked for
-	columns  int  // the end of the columns of a statement that were looked at
-	pair     couple
-	command  command
 
-	speaksOracle int // of a database of Oracle: 1 yes, -1 no, 0 not known yet
+	// What stands before the place that is looked at.
+	word    span // the last word
+	dotted  int  // where the words begin that it ends, with dots between them
+	pair    couple
+	command command
+
+	// What was looked for ahead. Before these ends it is not looked for again.
+	run      run
+	closings int // the last end of an element; -1: it was not looked for
+	tokenEnd int // the end of the newest run of what base64 is made of
+	keyEnd   int // the newest end of a private key
+	rowEnd   int // the next quote or end of a line
+	columns  int // the end of the columns of a statement that were looked at
+	oracle   verdict
 }
 
-func (t *scanner) add(at span) {
-	if at.from < at.to {
-		t.found = append(t.found, at)
+// verdict is what was found out of a text: nothing as long as nothing had to be.
+type verdict int
+
+const (
+	unasked verdict = iota
+	yes
+	no
+)
+
+// newScanner is a scanner of a text that is inside so many strings of JSON.
+func newScanner(r *Redactor, text string, nested int) *scanner {
+	return &scanner{
+		s:        text,
+		nested:   nested,
+		mailed:   strings.Contains(text, "@"),
+		tables:   strings.Contains(text, "|") || strings.Contains(text, "</t"),
+		redactor: r,
+		names:    r.names,
+		word:     span{-1, -1},
+		run:      run{end: -1},
+		closings: -1,
+	}
+}
+
+// scan returns the secrets of the text.
+func (t *scanner) scan() []span {
+	i := 0
+	for i < len(t.s) {
+		found, next := t.secret(i)
+		t.add(found)
+		i = max(next, found.to)
+	}
+
+	return t.found
+}
+
+// add keeps a secret, if there is one.
+func (t *scanner) add(found span) {
+	if !found.empty() {
+		t.found = append(t.found, found)
 	}
 }
 
@@ -47,95 +86,109 @@ func (t *scanner) secret(i int) (found span, next int) {
 		return t.credentials(i + 3), i + 3
 	}
 
-	j := t.wordEnd(i)
-	if j == i {
+	word := span{i, t.wordEnd(i)}
+	if word.empty() {
 		_, n := char(s, i)
 		return t.mark(i), i + n
 	}
 
 	before := t.word
-	t.word = span{i, j}
+	t.word = word
 	if i == 0 || before.to != i-1 || s[i-1] != '.' {
 		t.dotted = i
 	}
 
-	if found = t.byItself(i, j); found.from == found.to && j > i+1 && afterEscape(s, i) {
-		found = t.byItself(i+1, j)
+	// A secret that shows itself.
+	found = t.byItself(word)
+	if found.empty() && word.to > i+1 && afterEscape(s, i) {
+		found = t.byItself(span{i + 1, word.to})
 	}
 
-	if found.from < found.to {
-		return found, j
+	if !found.empty() {
+		return found, word.to
 	}
 
-	if t.isElement(before, i, j) && t.hides(before, i, j) {
-		return t.element(i, j), j
+	// The content of an element, or of the one behind it, whose name is a secret's.
+	if t.isElement(before, word) && t.hides(before, word) {
+		return t.element(word), word.to
 	}
 
-	if found = property(s, j); found.from < found.to && (t.hides(before, i, j) || t.hidesWithin(i, j)) {
-		return found, j
+	found = property(s, word.to)
+	if !found.empty() && (t.hides(before, word) || t.hidesWithin(word)) {
+		return found, word.to
 	}
 
-	k, announced := separator(s, i, j)
+	// The value behind a name.
+	begin, announced := separator(s, word)
 	switch {
 	case !announced:
-		if found = t.beside(before, i, j); found.from < found.to {
-			return found, found.to
-		}
-
-		if found = t.said(before, i, j); found.from < found.to {
-			return found, found.to
-		}
-
-		return t.inStatement(i, j), j
-	case t.hides(before, i, j):
-		return t.value(k, i, j), j
-	case t.hidesWithin(i, j):
-		return t.valueOfDotted(k, i, j), j
+		return t.unannounced(before, word)
+	case t.hides(before, word):
+		return t.value(begin, word), word.to
+	case t.hidesWithin(word):
+		return t.valueOfDotted(begin, word), word.to
 	}
 
-	return t.called(k, i, j), j
+	return t.called(begin, word), word.to
+}
+
+// unannounced is the secret of a word with no mark of a value behind it: in the cell beside
+// it, later in the sentence, or in a statement of SQL.
+func (t *scanner) unannounced(before, word span) (found span, next int) {
+	found = t.beside(before, word)
+	if !found.empty() {
+		return found, found.to
+	}
+
+	found = t.said(before, word)
+	if !found.empty() {
+		return found, found.to
+	}
+
+	return t.inStatement(word), word.to
 }
 
 // byItself is a secret that no name announces.
-func (t *scanner) byItself(i, j int) span {
+func (t *scanner) byItself(word span) span {
 	s := t.s
 	switch {
-	case s[i] == '-' && strings.HasPrefix(s[i:], "-----BEGIN "):
-		return privateKey(s, i)
-	case s[i] == '-' && strings.HasPrefix(s[i:], "-----END "):
-		return t.restOfKey(i)
-	case isScheme(s[i:j]) && isBlank(s, j):
-		if value := blankless(s, j); value.from < value.to && strings.IndexByte("=:", s[value.from]) >= 0 {
+	case s[word.from] == '-' && strings.HasPrefix(s[word.from:], "-----BEGIN "):
+		return privateKey(s, word.from)
+	case s[word.from] == '-' && strings.HasPrefix(s[word.from:], "-----END "):
+		return t.restOfKey(word.from)
+	case isScheme(word.in(s)) && isBlank(s, word.to):
+		if value := blankless(s, word.to); !value.empty() && strings.IndexByte("=:", s[value.from]) >= 0 {
 			break // a name
-		} else if value.to-value.from >= 16 || strings.ContainsAny(s[value.from:value.to], "0123456789") {
+		} else if value.len() >= 16 || strings.ContainsAny(value.in(s), "0123456789") {
 			return value
 		}
-	case t.mailed && j < len(s) && s[j] == ':' && !strings.HasPrefix(s[j:], "://"):
-		if t.run(i); t.network > j {
-			return span{i, t.network}
+	case t.mailed && word.to < len(s) && s[word.to] == ':' && !strings.HasPrefix(s[word.to:], "://"):
+		run := t.runAt(word.from)
+		if run.network > word.to {
+			return span{word.from, run.network}
 		}
 	}
 
-	if found := t.option(i, j); found.from < found.to {
+	if found := t.option(word); !found.empty() {
 		return found
 	}
 
-	if found := t.connectString(i, j); found.from < found.to {
+	if found := t.connectString(word); !found.empty() {
 		return found
 	}
 
-	return t.token(i, j)
+	return t.token(word)
 }
 
-// value is the span of the value that belongs to the name [i, j) and begins at k.
-func (t *scanner) value(k, i, j int) span {
+// value is the span of the value that belongs to a name and begins at begin.
+func (t *scanner) value(begin int, name span) span {
 	s := t.s
-	if found, below := t.below(k, i, j); below {
+	if found, below := t.below(begin, name); below {
 		return hiddenBefore(s, found)
 	}
 
-	found := value(s, k, i, j)
-	if s[j] == ':' && k > j+1 && weak(plain(s[i:j])) && quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
+	found := value(s, begin, name)
+	if s[name.to] == ':' && begin > name.to+1 && weak(plain(name.in(s))) && quoteAt(s, begin).width() == 0 && !seemsSecret(found.in(s)) {
 		return span{} // auth: connection refused
 	}
 
@@ -145,15 +198,15 @@ func (t *scanner) value(k, i, j int) span {
 // valueOfDotted is the value of a name of which only a word before the last one is
 // secret. Files, classes and hosts are called so too, token.js:10, auth.Login: denied:
 // behind a colon it has to look like one.
-func (t *scanner) valueOfDotted(k, i, j int) span {
+func (t *scanner) valueOfDotted(begin int, name span) span {
 	s := t.s
-	if s[j] != ':' {
-		return t.value(k, i, j)
+	if s[name.to] != ':' {
+		return t.value(begin, name)
 	}
 
-	found := value(s, k, i, j)
-	class := j > i+1 && kind(s[i]) == 'A' && kind(s[i+1]) == 'a'
-	if k == j+1 || class || quoteAt(s, k).width() == 0 && !seemsSecret(s[found.from:found.to]) {
+	found := value(s, begin, name)
+	class := name.to > name.from+1 && kind(s[name.from]) == 'A' && kind(s[name.from+1]) == 'a'
+	if begin == name.to+1 || class || quoteAt(s, begin).width() == 0 && !seemsSecret(found.in(s)) {
 		return span{}
 	}
 
@@ -162,17 +215,17 @@ func (t *scanner) valueOfDotted(k, i, j int) span {
 
 // hides reports whether the word is a name of what is hidden: on its own, after
 // the escape of a line's end, or together with the word before it.
-func (t *scanner) hides(before span, i, j int) bool {
-	name := plain(t.s[i:j])
-	return t.names.hide(name) || signs(t.s, i, name) ||
-		afterEscape(t.s, i) && t.names.hide(name[1:]) ||
-		before.to == i-1 && before.from >= 0 && (t.s[i-1] == ' ' || t.s[i-1] == '.') && t.names.exact(t.s[before.from:j])
+func (t *scanner) hides(before, word span) bool {
+	name := plain(word.in(t.s))
+	return t.names.hide(name) || signs(t.s, word.from, name) ||
+		afterEscape(t.s, word.from) && t.names.hide(name[1:]) ||
+		before.to == word.from-1 && before.from >= 0 && (t.s[word.from-1] == ' ' || t.s[word.from-1] == '.') && t.names.exact(t.s[before.from:word.to])
 }
 
 // hidesWithin reports whether a name of words with dots between them, of which this
 // is the last, has one of what is hidden: db.password.main.
-func (t *scanner) hidesWithin(i, j int) bool {
-	return t.dotted < i && t.names.hide(plain(t.s[t.dotted:j]))
+func (t *scanner) hidesWithin(word span) bool {
+	return t.dotted < word.from && t.names.hide(plain(t.s[t.dotted:word.to]))
 }
 
 // signs reports whether a name stands in an address before what makes it a key: the

@@ -4,75 +4,78 @@ import (
 	"strings"
 )
 
-// separator finds what stands between the name [i, j) and its value, and returns
+// separator finds what stands between a name and its value, and returns
 // where that begins.
-func separator(s string, i, j int) (k int, ok bool) {
-	if j+1 < len(s) && s[j] == ' ' && isWord(s[j+1]) && s[i] != '-' { // as most words of a sentence
-		return j, false
+func separator(s string, name span) (begin int, ok bool) {
+	if name.to+1 < len(s) && s[name.to] == ' ' && isWord(s[name.to+1]) && s[name.from] != '-' { // as most words of a sentence
+		return name.to, false
 	}
 
 	quoted, closed, named := false, true, false // closed: the name, or an index behind it, ended there
-	k = j
+	begin = name.to
 	for {
-		c, n := char(s, k)
-		if c == '\\' && literalBreak(s, k) > 0 {
+		c, n := char(s, begin)
+		if c == '\\' && literalBreak(s, begin) > 0 {
 			break // the end of a line
 		} else if c == '\\' || c == '"' || c == '\'' || c == '`' {
 			quoted = true
 		} else if c == '[' && closed {
 			var word bool
-			if n, word = index(s, k); n == 0 {
+			if n, word = index(s, begin); n == 0 {
 				break
 			}
 
-			k, named = k+n, named || word
+			begin, named = begin+n, named || word
 
 			continue
 		} else if c != ']' && c != '*' && c != '_' && // of a form's field[password], of Markdown's **password**
-			!(c == ')' && i > 0 && s[i-1] == '(') { // of Key (password)=(S)
+			!(c == ')' && name.from > 0 && s[name.from-1] == '(') { // of Key (password)=(S)
 			break
 		}
 
-		k, closed = k+n, c == ']'
+		begin, closed = begin+n, c == ']'
 	}
 
-	sep := blanks(s, afterVisibility(s, k))
+	sep := blanks(s, afterVisibility(s, begin))
 	c, n := char(s, sep)
 	switch {
 	case named && c != '=': // children[password].children[first]: it is too short
-		return k, false
+		return begin, false
 	case c == '=' || c == ':':
 		for c == '=' || c == ':' || c == '>' {
 			sep += n
 			c, n = char(s, sep)
 		}
 
-		return blanks(s, afterEmphasis(s, i, j, sep)), true
-	case quoted && c == ',' && strings.Contains(s[max(0, i-4):i], "("): // a pair: ('password', 'S')
+		return blanks(s, afterEmphasis(s, name, sep)), true
+	case quoted && c == ',' && strings.Contains(s[max(0, name.from-4):name.from], "("): // a pair: ('password', 'S')
 		return blanks(s, sep+n), true
 	case quoted && c == ',': // in a list of names and values: ['Cookie', 'S']
-		k = blanks(s, sep+n)
-		q := quoteAt(s, k)
-		from := k + q.width()
+		begin = blanks(s, sep+n)
+		q := quoteAt(s, begin)
+		from := begin + q.width()
 		to := orEnd(s, from, strings.IndexAny(s[from:min(from+256, len(s))], q.raw+"\n"))
 
-		return k, q.width() > 0 && seemsSecret(s[from:min(to, from+256)])
+		return begin, q.width() > 0 && seemsSecret(s[from:min(to, from+256)])
 	case quoted && c == ';': // a text that PHP serialized: s:8:"password";s:1:"S"
 		return serialized(s, sep+n)
 	}
 
-	return sep, sep > k && k == j && s[i] == '-' && (j-i > 2 && s[i+1] == '-' || j-i > 4 && i > 0 && s[i-1] == ' ')
+	isOption := s[name.from] == '-' &&
+		(name.len() > 2 && s[name.from+1] == '-' || name.len() > 4 && name.from > 0 && s[name.from-1] == ' ')
+
+	return sep, sep > begin && begin == name.to && isOption
 }
 
-// afterEmphasis passes the marks of Markdown at k that began before the name
-// [i, j): **password:** S.
-func afterEmphasis(s string, i, j, k int) int {
+// afterEmphasis passes the marks of Markdown at k that began before a
+// name: **password:** S.
+func afterEmphasis(s string, name span, k int) int {
 	end := k
 	for end < len(s) && end < k+3 && (s[end] == '*' || s[end] == '_') {
 		end++
 	}
 
-	if marks := s[k:end]; strings.HasPrefix(s[i:j], marks) || strings.HasSuffix(strings.TrimRight(s[:i], "\"'`"), marks) {
+	if marks := s[k:end]; strings.HasPrefix(name.in(s), marks) || strings.HasSuffix(strings.TrimRight(s[:name.from], "\"'`"), marks) {
 		return end
 	}
 

@@ -73,36 +73,25 @@ func (r *Redactor) find(s, token string, nested int) []lock {
 func (r *Redactor) inText(s string, nested int) []span {
 	text, foreign := asciiText(s)
 
-	t := scanner{
-		s: text, redactor: r, names: r.names, nested: nested, mailed: strings.Contains(text, "@"), runEnd: -1, closings: -1,
-		tables: strings.Contains(text, "|") || strings.Contains(text, "</t"),
-		word:   span{-1, -1},
-	}
-	i := 0
-	for i < len(t.s) {
-		found, next := t.secret(i)
-		t.add(found)
-		i = max(next, found.to)
-	}
-
+	found := newScanner(r, text, nested).scan()
 	if foreign == nil {
-		return t.found
+		return found
 	}
 
 	// Back to the characters that are written. A secret within the value before is not
 	// extended, so that each part of the text is looked at once.
 	end := 0
-	for i := range t.found {
-		at := foreign.places(t.found[i])
+	for i := range found {
+		at := foreign.places(found[i])
 		if at.from >= end {
 			at = withSpaces(s, at)
 		}
 
 		end = max(end, at.to)
-		t.found[i] = at
+		found[i] = at
 	}
 
-	return t.found
+	return found
 }
 
 // announces reports whether a text has anything behind which a secret can stand,

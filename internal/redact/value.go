@@ -4,45 +4,45 @@ import (
 	"strings"
 )
 
-// value is the span of the value that belongs to the name [i, j) and begins at k.
-func value(s string, k, i, j int) span {
-	if k >= len(s) {
+// value is the span of the value that belongs to a name and begins at begin.
+func value(s string, begin int, name span) span {
+	if begin >= len(s) {
 		return span{}
 	}
 
-	if at := prefixed(s, k); quoteAt(s, at).width() > 0 {
+	if at := prefixed(s, begin); quoteAt(s, at).width() > 0 {
 		return quotedValue(s, at)
 	}
 
-	name := strings.ToLower(plain(s[i:j]))
+	called := strings.ToLower(plain(name.in(s)))
 	switch {
-	case brackets(s, k):
-		return span{k, bracketed(s, k)}
-	case strings.Contains(name, "cookie"):
-		return span{k, line(s, k)}
+	case brackets(s, begin):
+		return span{begin, bracketed(s, begin)}
+	case strings.Contains(called, "cookie"):
+		return span{begin, line(s, begin)}
 	}
 
-	if n := literal(s[k:]); n > 0 && quoteAt(s, j).width() > 0 && k+n < len(s) && strings.IndexByte(",]}", s[k+n]) >= 0 {
-		return span{k, k + n}
+	if n := literal(s[begin:]); n > 0 && quoteAt(s, name.to).width() > 0 && begin+n < len(s) && strings.IndexByte(",]}", s[begin+n]) >= 0 {
+		return span{begin, begin + n}
 	}
 
-	if n := k + len(Hidden); strings.HasPrefix(s[k:], Hidden) && endsQuote(s, n) {
-		return span{k, n} // however long the run is in which it stands
+	if n := begin + len(Hidden); strings.HasPrefix(s[begin:], Hidden) && endsQuote(s, n) {
+		return span{begin, n} // however long the run is in which it stands
 	}
 
-	found := blankless(s, k)
+	found := blankless(s, begin)
 	if again := hiddenBefore(s, found); again.to < found.to {
 		return again
 	}
 
-	if found.from < found.to && s[found.from] == '!' { // a tag of YAML: !!str S
-		return span{found.from, max(found.to, value(s, blanks(s, found.to), i, j).to)}
+	if !found.empty() && s[found.from] == '!' { // a tag of YAML: !!str S
+		return span{found.from, max(found.to, value(s, blanks(s, found.to), name).to)}
 	}
 
-	if word := s[found.from:found.to]; isScheme(word) || strings.EqualFold(word, "token") {
+	if word := found.in(s); isScheme(word) || strings.EqualFold(word, "token") {
 		found.to = blankless(s, found.to).to
-	} else if strings.Contains(name, "authorization") && !strings.HasPrefix(word, Hidden) {
-		found.to = line(s, k)
+	} else if strings.Contains(called, "authorization") && !strings.HasPrefix(word, Hidden) {
+		found.to = line(s, begin)
 	}
 
 	return found
