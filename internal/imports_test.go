@@ -15,7 +15,7 @@ import (
 // nouns are the packages that every room speaks of: types and rules without
 // input and output. Each may import those before it.
 var nouns = []string{
-	"clip", "fault", "invalid", "usage", "retry", "wire", "fingerprint", "job", "source", "filter", "audit", "failures", "operation", "queues", "retention", "history",
+	"clip", "fault", "invalid", "usage", "retry", "wire", "fingerprint", "shortage", "job", "stats", "source", "filter", "audit", "failures", "operation", "queues", "retention", "history",
 }
 
 // rooms lists, for each other package, the packages of the house that it may
@@ -38,7 +38,9 @@ var rooms = map[string]string{
 	"client":                       "apitype httpclient",
 	"envelope":                     "rawjson",
 	"plaintext":                    "",
-	"errortext":                    "plaintext",
+	"errortext/form":               "plaintext",
+	"errortext/lang":               "errortext/form",
+	"errortext":                    "errortext/form errortext/lang plaintext",
 	"redact":                       "rawjson",
 	"webhook":                      "envelope httpclient rawjson resource",
 	"handler":                      "engine envelope errortext httpclient plaintext resource",

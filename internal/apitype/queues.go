@@ -1,8 +1,8 @@
 package apitype
 
 import (
-	"redrive/internal/job"
 	"redrive/internal/retention"
+	"redrive/internal/stats"
 	"redrive/internal/wire"
 )
 
@@ -13,9 +13,9 @@ type Queue struct {
 	Name string `json:"name"`
 	// The source that the queue belongs to.
 	Source string `json:"source,omitzero"`
-	job.Totals
+	stats.Totals
 	// How many jobs are in each status, also at zero.
-	States job.Depths `json:"states"`
+	States stats.Depths `json:"states"`
 	// Since when the oldest job that may run waits.
 	Oldest Time `json:"oldest,omitzero"`
 	// When the queue was paused.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"redrive/internal/job"
 	"redrive/internal/resource"
+	"redrive/internal/shortage"
 	"redrive/internal/wire"
 )
 
@@ -41,7 +41,7 @@ func (a *App) dropStartup(context.Context) error {
 
 // probe gives free what is kept for later only, and looks whether there is some of
 // a resource again.
-func (a *App) probe(of job.Resource) error {
+func (a *App) probe(of shortage.Resource) error {
 	for _, closeIdle := range a.spares {
 		closeIdle()
 	}

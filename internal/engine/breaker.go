@@ -3,10 +3,9 @@ package engine
 import (
 	"log/slog"
 	"maps"
+	"redrive/internal/shortage"
 	"sync"
 	"time"
-
-	"redrive/internal/job"
 )
 
 const (
@@ -32,26 +31,26 @@ const (
 //	half-open ── a job meets the shortage ──▶ open, with a longer pause
 //	half-open ── a second passes without ──▶ twice as many jobs may run; closed when none had to wait
 type breaker struct {
-	probe func(job.Resource) error // looks whether there is some of a resource again
-	most  int                      // jobs may ever run at once
+	probe func(shortage.Resource) error // looks whether there is some of a resource again
+	most  int                           // jobs may ever run at once
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	state  breakerState
-	why    job.OpenBreaker // what has run out, and since when; zero: nothing has, it is closed
-	hits   int             // shortages since it opened
-	pause  time.Duration   // from the opening to the next probe
-	next   time.Time       // when to look after it
-	limit  int             // jobs may run at once while it is half-open
-	counts map[job.Resource]job.Shortages
+	why    shortage.OpenBreaker // what has run out, and since when; zero: nothing has, it is closed
+	hits   int                  // shortages since it opened
+	pause  time.Duration        // from the opening to the next probe
+	next   time.Time            // when to look after it
+	limit  int                  // jobs may run at once while it is half-open
+	counts map[shortage.Resource]shortage.Counts
 }
 
-func newBreaker(probe func(job.Resource) error, most int, log *slog.Logger) *breaker {
-	return &breaker{probe: probe, most: most, log: log, counts: map[job.Resource]job.Shortages{}}
+func newBreaker(probe func(shortage.Resource) error, most int, log *slog.Logger) *breaker {
+	return &breaker{probe: probe, most: most, log: log, counts: map[shortage.Resource]shortage.Counts{}}
 }
 
 // trip opens the breaker for a shortage that an execution or a delivery met.
-func (b *breaker) trip(s *job.Shortage) {
+func (b *breaker) trip(s *shortage.Error) {
 	if b.open(s, time.Now()) {
 		b.log.Warn("Something has run out, so no jobs are claimed. The affected jobs run again and lose no attempt.",
 			"resource", s.Of, "error", s)
@@ -59,7 +58,7 @@ func (b *breaker) trip(s *job.Shortage) {
 }
 
 // open reports whether the breaker was closed before.
-func (b *breaker) open(s *job.Shortage, now time.Time) (wasClosed bool) {
+func (b *breaker) open(s *shortage.Error, now time.Time) (wasClosed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
@@ -110,7 +109,7 @@ func (b *breaker) attend(now time.Time, full bool, running func() int) {
 }
 
 // probeDue says which resource is to be probed now.
-func (b *breaker) probeDue(now time.Time) (of job.Resource, due bool) {
+func (b *breaker) probeDue(now time.Time) (of shortage.Resource, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why.Of, b.state == breakerOpen && !now.Before(b.next)
@@ -136,23 +135,23 @@ func (b *breaker) halfOpen(now time.Time, limit int) {
 // step lets twice as many jobs run once so many have run for a while without a shortage,
 // or closes the breaker where that would change nothing. It returns what ended then, and how
 // many met it; zero: the breaker is not closed.
-func (b *breaker) step(now time.Time, full bool) (ended job.OpenBreaker, hits int) {
+func (b *breaker) step(now time.Time, full bool) (ended shortage.OpenBreaker, hits int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
 	if b.state != breakerHalfOpen || now.Before(b.next) {
-		return job.OpenBreaker{}, 0
+		return shortage.OpenBreaker{}, 0
 	}
 
 	if full && b.limit < b.most {
 		b.limit *= 2
 		b.next = now.Add(stepFor)
-		return job.OpenBreaker{}, 0
+		return shortage.OpenBreaker{}, 0
 	}
 
 	ended = b.why
 	b.state = breakerClosed
-	b.why = job.OpenBreaker{}
+	b.why = shortage.OpenBreaker{}
 
 	return ended, b.hits
 }
@@ -192,21 +191,21 @@ func (b *breaker) wakes() time.Time {
 }
 
 // held says since when the breaker is not closed, and why; ok is false when it is closed.
-func (b *breaker) held() (why job.OpenBreaker, ok bool) {
+func (b *breaker) held() (why shortage.OpenBreaker, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why, b.state != breakerClosed
 }
 
 // shortages counts what has run out since the start.
-func (b *breaker) shortages() map[job.Resource]job.Shortages {
+func (b *breaker) shortages() map[shortage.Resource]shortage.Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.counts)
 }
 
 // ranOut opens the breaker for a shortage that a handler or a delivery met.
-func (e *Engine) ranOut(s *job.Shortage) {
+func (e *Engine) ranOut(s *shortage.Error) {
 	e.breaker.trip(s)
 	e.notify()
 }

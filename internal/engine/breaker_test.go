@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 )
 
 // scarce is something of which there is none until the test says otherwise.
@@ -20,8 +21,8 @@ type scarce struct {
 	met    atomic.Int64
 }
 
-func (s *scarce) shortage() *job.Shortage {
-	return &job.Shortage{Of: job.Descriptors, Err: errors.New("socket: too many open files")}
+func (s *scarce) shortage() *shortage.Error {
+	return &shortage.Error{Of: shortage.Descriptors, Err: errors.New("socket: too many open files")}
 }
 
 // use is a handler that needs it.
@@ -34,7 +35,7 @@ func (s *scarce) use(context.Context, job.Job) error {
 	return nil
 }
 
-func (s *scarce) probe(job.Resource) error {
+func (s *scarce) probe(shortage.Resource) error {
 	s.probes.Add(1)
 	if s.gone.Load() {
 		return s.shortage()
@@ -55,7 +56,7 @@ func TestEngine_AShortageUsesUpNoAttempt(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		held, ok := e.Held()
-		if !ok || held.Of != job.Descriptors || held.Since.Sub(began) > time.Second {
+		if !ok || held.Of != shortage.Descriptors || held.Since.Sub(began) > time.Second {
 			t.Errorf("held %v: %+v", ok, held)
 		}
 		if met := s.met.Load(); met != 10 { // as many as there are workers, once
@@ -75,11 +76,11 @@ func TestEngine_AShortageUsesUpNoAttempt(t *testing.T) {
 		}
 		for i, id := range ids {
 			attempts := r.want(id, "completed", 1)
-			if i == 0 && (len(attempts) != 2 || attempts[0].Outcome != job.Interrupted || attempts[0].Error.Type != job.ShortageType) {
+			if i == 0 && (len(attempts) != 2 || attempts[0].Outcome != job.Interrupted || attempts[0].Error.Type != shortage.ErrorType) {
 				t.Errorf("attempts = %+v", attempts)
 			}
 		}
-		if got := e.Shortages()[job.Descriptors]; got != (job.Shortages{Openings: 1, GivenBack: 10}) {
+		if got := e.Shortages()[shortage.Descriptors]; got != (shortage.Counts{Openings: 1, GivenBack: 10}) {
 			t.Errorf("counted %+v", got)
 		}
 	})
@@ -97,7 +98,7 @@ func TestBreaker_OneJobTriesWhetherAShortageIsOver(t *testing.T) {
 		if met := s.met.Load(); met < 10+50 || met > 10+70 {
 			t.Errorf("%d executions met the shortage in ten minutes", met)
 		}
-		if got := e.Shortages()[job.Descriptors].Openings; got != 1 {
+		if got := e.Shortages()[shortage.Descriptors].Openings; got != 1 {
 			t.Errorf("it was held %d times", got)
 		}
 		s.gone.Store(false)
@@ -230,7 +231,7 @@ func TestBreaker_OpensOnceForAShortageThatLasts(t *testing.T) {
 		ids := r.enqueue(repeat(once("ok"), 60)...)
 		time.Sleep(2 * time.Minute)
 		held, ok := e.Held()
-		if n := e.Shortages()[job.Descriptors].Openings; n != 1 || !ok {
+		if n := e.Shortages()[shortage.Descriptors].Openings; n != 1 || !ok {
 			t.Errorf("%d holds, held: %v %+v", n, ok, held)
 		}
 		time.Sleep(time.Hour)

@@ -10,6 +10,7 @@ import (
 	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store"
 )
 
@@ -180,7 +181,7 @@ func TestEngine_ACancelWinsOverADelivery(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		r.want(id, "cancelled", 0)
-		if got := r.store.Snapshot().Totals; got != (job.Totals{}) {
+		if got := r.store.Snapshot().Totals; got != (stats.Totals{}) {
 			t.Errorf("totals = %+v", got)
 		}
 	})

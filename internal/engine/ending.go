@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 	"redrive/internal/wire"
 )
 
@@ -55,9 +56,9 @@ func (x *execution) judge(err error) job.Ending {
 }
 
 // lacking describes an execution that met a shortage: it does not count.
-func lacking(s *job.Shortage) job.Ending {
+func lacking(s *shortage.Error) job.Ending {
 	return job.Ending{Outcome: job.Interrupted, FinishedAt: time.Now().UTC(), Error: job.ErrorInfo{
-		Type: job.ShortageType, Message: s.Error(),
+		Type: shortage.ErrorType, Message: s.Error(),
 	}}
 }
 

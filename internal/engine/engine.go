@@ -101,7 +101,7 @@
 //
 // # Shortages
 //
-// A handler that returns a *job.Shortage could not do its work because this
+// A handler that returns a *shortage.Error could not do its work because this
 // process or machine had run out of something. Its job is given back and loses no
 // attempt, nothing is claimed, and as soon as there is some again work goes on
 // (see breaker.go). A dead letter that meets one is sent again after it.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 )
 
 // The causes for which a handler's context ends early.
@@ -22,7 +23,7 @@ const returnLimit = 2 * time.Second
 
 // Handler does the work of one job. Nil is success. Any error fails the
 // attempt; a *job.Failure, wrapped or not, carries a type, a trace and an
-// answer to the policy; a *job.Shortage is no failure of the job. ctx ends at
+// answer to the policy; a *shortage.Error is no failure of the job. ctx ends at
 // the job's ttr, when a person cancels the job, when its lease is lost, and at
 // the end of a graceful stop; its cause says which. A handler that returns
 // later than that is not believed.
@@ -31,10 +32,10 @@ type Handler func(ctx context.Context, j job.Job) error
 // execution is one job whose lease we have: prefetched, its handler at work, its dead letter
 // on the way, or the wait for an earlier handler.
 type execution struct {
-	job        *job.Job      // shared with its outcome, and not to be changed once it has begun
-	prefetched bool          // claimed before a worker was free
-	short      *job.Shortage // what its handler lacked; nil: nothing
-	task                     // set when it begins
+	job        *job.Job        // shared with its outcome, and not to be changed once it has begun
+	prefetched bool            // claimed before a worker was free
+	short      *shortage.Error // what its handler lacked; nil: nothing
+	task                       // set when it begins
 
 	// What follows is changed by [executions] only.
 	begun     bool

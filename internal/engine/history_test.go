@@ -12,6 +12,7 @@ import (
 	"redrive/internal/engine"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 // chaos is a handler that does anything, by chance.
@@ -98,7 +99,7 @@ func (r *rig) meddle(id string, random func() float64) {
 // checkTotals compares the counters with the history that can be read.
 func (r *rig) checkTotals(ids []string) {
 	r.Helper()
-	var want job.Totals
+	var want stats.Totals
 	for _, id := range ids {
 		d := r.detail(id)
 		if s := d.Job.State; s != job.Completed && s != job.Discarded && s != job.Cancelled {
@@ -120,7 +121,7 @@ func (r *rig) checkTotals(ids []string) {
 	}
 }
 
-func totalsOf(a job.Attempt) (t job.Totals) {
+func totalsOf(a job.Attempt) (t stats.Totals) {
 	switch {
 	case !a.Outcome.Counted():
 	case a.Outcome == job.Succeeded:

@@ -11,6 +11,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/shortage"
 )
 
 // Store is what the engine needs of a database. Its methods are atomic and
@@ -84,7 +85,7 @@ type Options struct {
 	MaxRunning int
 	// Probe looks whether there is some of a resource again that had run out; nil:
 	// the next job is how that is found out.
-	Probe func(job.Resource) error
+	Probe func(shortage.Resource) error
 
 	Grace   time.Duration                 // what running jobs have to end in a graceful stop; default none
 	Settled func(job.Job, job.Settlement) // called after each commit, in order; must be quick; may be nil
@@ -104,7 +105,7 @@ func (o Options) withDefaults() Options {
 	o.MaxRunning = cmp.Or(o.MaxRunning, math.MaxInt)
 
 	if o.Probe == nil {
-		o.Probe = func(job.Resource) error { return nil }
+		o.Probe = func(shortage.Resource) error { return nil }
 	}
 
 	if o.Expired == nil {

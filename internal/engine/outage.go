@@ -1,10 +1,9 @@
 package engine
 
 import (
+	"redrive/internal/shortage"
 	"sync"
 	"time"
-
-	"redrive/internal/job"
 )
 
 const (
@@ -78,11 +77,11 @@ func (o *outage) on() bool {
 }
 
 // held says since when the database is away; ok is false when it is not, or only briefly.
-func (o *outage) held(now time.Time) (why job.OpenBreaker, ok bool) {
+func (o *outage) held(now time.Time) (why shortage.OpenBreaker, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	why = job.OpenBreaker{Of: job.Database, Reason: job.Database.Lack()}
+	why = shortage.OpenBreaker{Of: shortage.Database, Reason: shortage.Database.Lack()}
 	switch {
 	case !o.refusing.IsZero():
 		why.Since = o.refusing.UTC()
@@ -92,7 +91,7 @@ func (o *outage) held(now time.Time) (why job.OpenBreaker, ok bool) {
 		return why, true
 	}
 
-	return job.OpenBreaker{}, false
+	return shortage.OpenBreaker{}, false
 }
 
 // times counts how often the database has begun to refuse.
@@ -103,7 +102,7 @@ func (o *outage) times() int64 {
 }
 
 // Held says since when no jobs are claimed for want of something, and of what.
-func (e *Engine) Held() (job.OpenBreaker, bool) {
+func (e *Engine) Held() (shortage.OpenBreaker, bool) {
 	why, open := e.breaker.held()
 	if open {
 		return why, true
@@ -113,11 +112,11 @@ func (e *Engine) Held() (job.OpenBreaker, bool) {
 }
 
 // Shortages counts what has run out since the start, and what met it.
-func (e *Engine) Shortages() map[job.Resource]job.Shortages {
+func (e *Engine) Shortages() map[shortage.Resource]shortage.Counts {
 	counts := e.breaker.shortages()
 	n := e.outage.times()
 	if n > 0 {
-		counts[job.Database] = job.Shortages{Openings: n}
+		counts[shortage.Database] = shortage.Counts{Openings: n}
 	}
 
 	return counts

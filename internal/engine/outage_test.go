@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 )
 
 // A database that is away keeps the engine from claiming, and the engine says
@@ -27,7 +28,7 @@ func TestOutage_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
 				id := r.enqueue(once("ok"))[0]
 				time.Sleep(time.Hour)
 				held, ok := e.Held()
-				if !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second || held.Reason == "" {
+				if !ok || held.Of != shortage.Database || held.Since.Sub(began) > time.Second || held.Reason == "" {
 					t.Errorf("held %v: %+v", ok, held)
 				}
 				r.want(id, "active", 0) // its handler has returned
@@ -38,7 +39,7 @@ func TestOutage_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
 					t.Errorf("still held: %+v", held)
 				}
 				r.want(id, "completed", 1)
-				if got := e.Shortages()[job.Database]; got != (job.Shortages{Openings: 1}) {
+				if got := e.Shortages()[shortage.Database]; got != (shortage.Counts{Openings: 1}) {
 					t.Errorf("counted %+v", got)
 				}
 			})
@@ -75,7 +76,7 @@ func TestOutage_SaysSinceWhenTheDatabaseIsMute(t *testing.T) {
 			t.Errorf("held too early: %+v", held)
 		}
 		time.Sleep(time.Minute)
-		if held, ok := e.Held(); !ok || held.Of != job.Database || held.Since.Sub(began) > time.Second {
+		if held, ok := e.Held(); !ok || held.Of != shortage.Database || held.Since.Sub(began) > time.Second {
 			t.Errorf("held %v: %+v", ok, held)
 		}
 		close(gate)

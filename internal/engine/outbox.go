@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 )
 
 // senders is how many dead letters are sent at once, beside those that workers
@@ -24,11 +25,11 @@ type sendFunc func(context.Context, job.Job, job.DeadLetter) job.Delivery
 // with the delivery as part of the settlement.
 type outbox struct {
 	send      sendFunc
-	within    time.Duration       // what send has for one letter
-	done      func(outcome)       // takes an outcome that can be written
-	short     func(*job.Shortage) // told of each shortage that a letter meets
-	idle      func()              // called when nothing that was posted is left
-	slots     chan struct{}       // one for each letter that is being sent
+	within    time.Duration         // what send has for one letter
+	done      func(outcome)         // takes an outcome that can be written
+	short     func(*shortage.Error) // told of each shortage that a letter meets
+	idle      func()                // called when nothing that was posted is left
+	slots     chan struct{}         // one for each letter that is being sent
 	senders   sync.WaitGroup
 	ctx       context.Context // of all deliveries
 	interrupt context.CancelCauseFunc

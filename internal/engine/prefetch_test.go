@@ -11,6 +11,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/engine"
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 	"redrive/internal/store"
 )
 
@@ -157,7 +158,7 @@ func TestPrefetch_IsGivenBackWhenNothingMayBegin(t *testing.T) {
 		"a pause of the engine": func(r *rig) error { r.engine.Pause(); return nil },
 		"a stop":                func(r *rig) error { go r.engine.Stop(r.Context()); synctest.Wait(); return nil },
 		"a shortage": func(r *rig) error {
-			r.on("starved", fails(&job.Shortage{Of: job.Memory}))
+			r.on("starved", fails(&shortage.Error{Of: shortage.Memory}))
 			j := once("starved")
 			j.Queue = "other"
 			r.enqueue(j)

@@ -11,6 +11,7 @@ import (
 	"redrive/internal/engine"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/internal/store"
 )
 
@@ -63,7 +64,7 @@ func TestEngine_StopReleasesWithoutCounting(t *testing.T) {
 				if len(attempts) != 1 || attempts[0].Outcome != job.Interrupted || attempts[0].Number != 0 {
 					t.Errorf("attempts: %+v", attempts)
 				}
-				if got := r.store.Snapshot().Totals; got != (job.Totals{}) {
+				if got := r.store.Snapshot().Totals; got != (stats.Totals{}) {
 					t.Errorf("totals = %+v, want none", got)
 				}
 				time.Sleep(2 * time.Hour) // let the deaf one go

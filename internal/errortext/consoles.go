@@ -1,6 +1,7 @@
 package errortext
 
 import (
+	"redrive/internal/errortext/form"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ var runnerWords = []string{
 // withoutRunner leaves out the lines of what started a program. They say that it failed,
 // and the program itself says why. Without such lines, runner is nil.
 func withoutRunner(text string) (said string, runner []string) {
-	if !containsAny(text, runnerWords) {
+	if !form.ContainsAny(text, runnerWords) {
 		return text, nil
 	}
 
@@ -81,8 +82,6 @@ var (
 	usageLine = regexp.MustCompile(`^\s*(?:(?i:usage):|Usage of \S+:$|NAME:$|\$ yarn run |\(Did you mean |` +
 		`\s+--help\s+Display this help screen|For more information,? try |(?:Run|Try|See|Use) ['"\x60].*--?h(?:elp)?['"\x60])`)
 	errorHeading = regexp.MustCompile(`^(?i:errors?|error\(s\)):\s*$`)
-
-	errorLine = regexp.MustCompile(`^(?:[\w./-]+: )?(?i:(?:usage )?error|fatal|incorrect usage|error\(s\)): ?`)
 )
 
 // usage reads what a program says of its arguments or of anything else before it explains
@@ -90,18 +89,20 @@ var (
 func usage(text string) Error {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if !usageLine.MatchString(line) || errorLine.MatchString(line) {
+		if !usageLine.MatchString(line) || form.BeginsError(line) {
 			continue
 		}
 
-		behind := slices.IndexFunc(lines[i+1:], func(line string) bool { return beginsError(line) || stdLog.MatchString(line) })
+		behind := slices.IndexFunc(lines[i+1:], func(line string) bool { return form.BeginsError(line) || form.StdLogTime(line) != "" })
 		said := lines[:i]
 		if behind >= 0 {
 			said = lines[i+1+behind:]
 		}
 
-		if behind >= 0 && stdLog.MatchString(said[0]) {
-			return Error{Message: withoutTime(said[0]) + continued(said[1:])}
+		if behind >= 0 {
+			if time := form.StdLogTime(said[0]); time != "" {
+				return Error{Message: said[0][len(time):] + form.Continued(said[1:])}
+			}
 		}
 
 		return Error{Message: underHeading(said)}
@@ -126,24 +127,4 @@ func underHeading(lines []string) string {
 	}
 
 	return likeliest(strings.Join(lines, "\n"))
-}
-
-// withoutTime is a message without the time before it that loggers of Go write.
-func withoutTime(message string) string { return message[len(stdLog.FindString(message)):] }
-
-// beginsError reports whether a line begins as programs begin an error: "Error: …",
-// "feeds: error: …".
-func beginsError(line string) bool { return errorLine.MatchString(line) }
-
-// withoutLabel is a message without the word that calls it an error, and without what a
-// logger wrote before it.
-func withoutLabel(message string) string {
-	first, rest, _ := strings.Cut(message, "\n")
-	if _, said, ok := levelled(first); ok {
-		return strings.TrimSpace(said + "\n" + rest)
-	}
-
-	message = message[len(stdLog.FindString(message)):]
-
-	return strings.TrimSpace(message[len(errorLine.FindString(message)):])
 }

@@ -2,6 +2,7 @@ package errortext
 
 import (
 	"encoding/json"
+	"redrive/internal/errortext/form"
 	"strconv"
 	"strings"
 )
@@ -205,7 +206,7 @@ func stampedEntry(s string) (string, weight) {
 		word, after, _ := strings.Cut(rest, " ")
 		if w, ok := wordLevel(word, stamped); ok && after != "" {
 			text := strings.TrimLeft(after, " -:|]")
-			if isBlank(text) {
+			if form.IsBlank(text) {
 				return "", nothing
 			}
 
@@ -229,7 +230,7 @@ func channelEntry(s string) (string, weight) {
 	w, known := levels[strings.ToLower(level)]
 
 	isLevel := known && level == strings.ToUpper(level) && !isNumber(level)
-	if !ok || !isLevel || channel == "" || strings.Contains(channel, " ") || isBlank(text) {
+	if !ok || !isLevel || channel == "" || strings.Contains(channel, " ") || form.IsBlank(text) {
 		return "", nothing
 	}
 

@@ -3,18 +3,18 @@
 // it, the output of a program as well as the body of an answer or the columns of a source.
 //
 // [Program] reads what a program wrote before it ended, and [Body] the body of an HTTP
-// answer that is no success. What text means is told by a table of forms, one file for each
-// language or family of tools; what JSON objects mean by a table of shapes. The first entry
-// of a table that finds an error has the word, so an entry that is sure stands before one
-// that guesses. Where no form fits, [likeliest] picks the line that a person would.
+// answer that is no success. What languages and their tools print is read by package lang;
+// what JSON objects mean is told by a table of shapes. The first reader or entry that finds
+// an error decides, so one that is sure stands before one that guesses. Where none fits,
+// [likeliest] picks the line that a person would.
 //
 // An error that another one caused names that one: the message of "job failed", below which
 // a refused connection stands, says both, and the class is that of the error that was
-// thrown last, for which rules can ask. See [Error.because].
+// thrown last, for which rules can ask. See [form.Error.Because].
 //
 // To teach the package another language, put texts as its programs write them into
 // testdata/corpus, with the class, the message and the cause that a person reads out of
-// them, and add a form.
+// them, and add a reader to package lang.
 //
 // The package does no input or output. What it returns is taken from its input and no
 // longer than that, apart from labels, and it takes time in proportion to its input.
@@ -22,42 +22,15 @@ package errortext
 
 import (
 	"cmp"
+	"redrive/internal/errortext/form"
+	"redrive/internal/plaintext"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"redrive/internal/plaintext"
 )
 
-// Error is what was found. Any field can be empty, but not both of class and message.
-type Error struct {
-	Class   string // the type that the program gave it, for example ValueError
-	Message string
-	Trace   string // where it happened, in the words of the language
-}
-
-// String is the class and the message, as most languages print them.
-func (e Error) String() string {
-	switch {
-	case e.Class == "":
-		return e.Message
-	case e.Message == "":
-		return e.Class
-	}
-
-	return e.Class + ": " + e.Message
-}
-
-func (e Error) found() bool { return e.Class != "" || e.Message != "" }
-
-// clean is an error whose texts are plain, and begin and end with something that can be seen.
-func (e Error) clean() Error {
-	return Error{
-		Class:   strings.TrimSpace(plaintext.Plain(e.Class)),
-		Message: strings.TrimSpace(plaintext.Plain(e.Message)),
-		Trace:   strings.Trim(plaintext.Plain(e.Trace), "\r\n"),
-	}
-}
+// Error is what was found.
+type Error = form.Error
 
 // Body finds the error in the body of an HTTP answer, as [plaintext.Decode] returns it. It finds none
 // in plain text without a traceback.
@@ -78,17 +51,17 @@ func Body(body string) (Error, bool) {
 		e = fromText(body)
 	}
 
-	e = e.clean()
+	e = e.Clean()
 
-	return e, e.found()
+	return e, e.Found()
 }
 
-// Output finds the error that a form knows in what a program wrote before it ended. The
+// Output finds the error that a reader knows in what a program wrote before it ended. The
 // trace is left to the caller, who has the whole output.
 func Output(output string) (Error, bool) {
-	e := fromText(bounded(output)).clean()
+	e := fromText(bounded(output)).Clean()
 	e.Trace = ""
-	return e, e.found()
+	return e, e.Found()
 }
 
 // maxRead is how much of a text is read: errors stand at its beginning or at its end.
@@ -107,7 +80,7 @@ func bounded(text string) string {
 	return head + tail
 }
 
-// Program finds the error of a program that failed: the one that a form knows in its
+// Program finds the error of a program that failed: the one that a reader knows in its
 // standard error or else in its standard output, where PHP prints its errors by default, or
 // else the likeliest line of its standard error. A standard output has
 // the word if its line is an error beyond doubt, and the standard error says nothing more
@@ -126,33 +99,13 @@ func Program(stderr, stdout string) Error {
 		return Error{Message: likeliest(stdout)}
 	}
 
-	said, runner := withoutRunner(undressed(stderr))
-	if isBlank(said) && runner != nil {
+	said, runner := withoutRunner(form.Undressed(stderr))
+	if form.IsBlank(said) && runner != nil {
 		return Error{Message: ofRunner(runner)}
 	}
 
 	return Error{Message: likeliest(stderr)}
 }
-
-// because says of an error what caused it in the end, unless its message says so already.
-func (e Error) because(class, message string) Error {
-	cause := Error{Class: class, Message: strings.TrimSpace(message)}
-	if !cause.found() || cause.Message != "" && strings.Contains(e.Message, cause.Message) || strings.Contains(e.Message, cause.String()) {
-		return e
-	}
-
-	if e.Message == "" {
-		e.Message = strings.TrimPrefix(causedBy, "; ") + cause.String()
-		return e
-	}
-
-	e.Message += causedBy + cause.String()
-
-	return e
-}
-
-// causedBy stands between an error and what caused it.
-const causedBy = "; caused by "
 
 // Fields reads an error that comes in parts, any of which can be empty: the columns of a
 // source, or the members of an answer. A message that is everything its program printed is
@@ -170,7 +123,7 @@ func Fields(class, message, trace string) Error {
 	}
 
 	if e.Message != "" && !namesCause(e.Trace) {
-		return e.clean()
+		return e.Clean()
 	}
 
 	thrown, found := Output(e.Trace)
@@ -178,15 +131,15 @@ func Fields(class, message, trace string) Error {
 	case !found:
 	case e.Message == "" && (e.Class == "" || e.Class == thrown.Class):
 		e.Class, e.Message = thrown.Class, thrown.Message
-	case strings.HasPrefix(thrown.Message, e.Message+causedBy):
+	case strings.HasPrefix(thrown.Message, e.Message+form.CausedBy):
 		e.Message = thrown.Message
 	}
 
-	if !e.found() {
+	if !e.Found() {
 		e.Message = likeliest(e.Trace)
 	}
 
-	return e.clean()
+	return e.Clean()
 }
 
 // causeMarks stand in a trace before what caused an error.
@@ -212,7 +165,7 @@ func Text(text string) Error {
 		e.Trace = text
 	}
 
-	return e.clean()
+	return e.Clean()
 }
 
 // classed is an error that one line says, with the class that the line begins with, if it
@@ -220,7 +173,7 @@ func Text(text string) Error {
 func classed(line string) Error {
 	class, message, _ := strings.Cut(line, ": ")
 	named := strings.ContainsAny(class, `\.:`) || strings.HasSuffix(class, "Error") || strings.HasSuffix(class, "Exception")
-	if message == "" || !named || !isClass(class) {
+	if message == "" || !named || !form.IsClass(class) {
 		return Error{Message: line}
 	}
 

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"redrive/internal/errortext/form"
 	"slices"
 	"strings"
 )
-
-// object is a JSON object. What is absent or of another type than expected reads
-// as the zero value: half of an answer is better than none.
-type object map[string]any
 
 // shape is how a family of frameworks writes an error in a JSON object.
 type shape struct {
@@ -48,166 +45,16 @@ func fromJSON(body string) Error {
 
 	o, ok := value.(map[string]any)
 	if !ok {
-		return Error{Message: list(texts(value))}
+		return Error{Message: joinSentences(textsOf(value))}
 	}
 
 	for _, shape := range shapes() {
-		if e := shape.read(o); e.found() {
+		if e := shape.read(o); e.Found() {
 			return e
 		}
 	}
 
 	return Error{}
-}
-
-func laravel(o object) Error {
-	trace, ok := o["trace"].([]any)
-	if !ok || o.text("exception") == "" {
-		return Error{}
-	}
-
-	return Error{o.text("exception"), o.text("message"), thrownAt(o) + phpTrace(trace)}
-}
-
-func symfony(o object) Error {
-	trace, ok := o["trace"].([]any)
-	if !ok || o.text("class") == "" {
-		return Error{}
-	}
-
-	return Error{o.text("class"), o.first("detail", "message"), phpTrace(trace)}
-}
-
-// codeIgniter has the class in the place of a problem's title and type.
-func codeIgniter(o object) Error {
-	trace, ok := o["trace"].([]any)
-	if !ok || !isClass(o.text("type")) || o.text("file") == "" {
-		return Error{}
-	}
-
-	return Error{o.text("type"), o.text("message"), thrownAt(o) + phpTrace(trace)}
-}
-
-// messages are fields and what is wrong with each. One that has the name error speaks
-// for the whole request.
-func messages(o object) Error {
-	all, _ := o["messages"].(map[string]any)
-	if said := object(all).text("error"); said != "" && len(all) == 1 {
-		return Error{Message: said}
-	}
-
-	return Error{Message: fieldErrors(o["messages"])}
-}
-
-// yii has a name that people read beside the class, and a trace as PHP prints it,
-// unless the error is an answer to the client.
-func yii(o object) Error {
-	class, trace := o.text("type"), texts(o["stack-trace"])
-	if o.text("name") == "" || !isClass(class) || len(trace) == 0 && !strings.Contains(class, `\`) {
-		return Error{}
-	}
-
-	e := Error{Class: class, Message: o.text("message")}
-	if len(trace) > 0 {
-		e.Trace = thrownAt(o) + strings.Join(trace, "\n")
-	}
-
-	return e
-}
-
-// thrownAt is the place at which an error was thrown, the first line of a trace of PHP.
-func thrownAt(o object) string { return fmt.Sprintf("%s:%v\n", o.text("file"), o["line"]) }
-
-// phpTrace writes the frames of a trace as PHP prints them.
-func phpTrace(frames []any) string {
-	var b strings.Builder
-	for i, frame := range frames {
-		f, _ := frame.(map[string]any)
-
-		o := object(f)
-		place := "[internal function]"
-		if o.text("file") != "" {
-			place = fmt.Sprintf("%s(%v)", o.text("file"), o["line"])
-		}
-
-		fmt.Fprintf(&b, "#%d %s", i, place)
-
-		if o.text("function") != "" {
-			fmt.Fprintf(&b, ": %s%s%s()", o.text("class"), o.text("type"), o.text("function"))
-		}
-
-		b.WriteByte('\n')
-	}
-
-	return b.String()
-}
-
-func rails(o object) Error {
-	inspected, ok := strings.CutPrefix(o.text("exception"), "#<")
-	if !ok {
-		return Error{}
-	}
-
-	class, message, _ := strings.Cut(strings.TrimSuffix(inspected, ">"), ": ")
-
-	traces, _ := o["traces"].(map[string]any)
-	var lines []string
-	for _, name := range [...]string{"Full Trace", "Application Trace"} {
-		all, _ := traces[name].([]any)
-		if len(lines) == 0 {
-			for _, line := range all {
-				f, _ := line.(map[string]any)
-				lines = append(lines, object(f).text("trace"))
-			}
-		}
-	}
-
-	return Error{class, message, strings.Join(lines, "\n")}
-}
-
-func spring(o object) Error {
-	if o["timestamp"] == nil || o["status"] == nil || o.text("path") == "" {
-		return Error{}
-	}
-
-	e := Error{o.text("exception"), o.text("message"), o.text("trace")}
-	if thrown, ok := traced(e.Trace); ok && e.Class == "" {
-		e.Class = thrown.Class
-	}
-
-	if e.Message == "" || e.Message == "No message available" {
-		e.Message = o.text("error")
-	}
-
-	var wrong []string
-	all, _ := o["errors"].([]any)
-	for _, one := range all {
-		f, _ := one.(map[string]any)
-		if field := object(f); field.text("defaultMessage") != "" {
-			wrong = append(wrong, field.text("field")+": "+field.text("defaultMessage"))
-		}
-	}
-
-	if len(wrong) > 0 {
-		e.Message = list(wrong)
-	}
-
-	return e
-}
-
-func quarkus(o object) Error {
-	e, _ := traced(o.text("stack"))
-	e.Trace = o.text("stack")
-	return e
-}
-
-func aspnet(o object) Error {
-	exception, _ := o["exception"].(map[string]any)
-	details := object(exception).text("details")
-	e, _ := traced(details)
-	e.Trace = details
-
-	return e
 }
 
 // detailList is what a validation found: where, and what is wrong there.
@@ -231,7 +78,7 @@ func detailList(o object) Error {
 		wrong = append(wrong, strings.TrimPrefix(strings.Join(place, ".")+": "+field.text("msg"), ": "))
 	}
 
-	return Error{Message: list(wrong)}
+	return Error{Message: joinSentences(wrong)}
 }
 
 // messageAndFields is a message that speaks for all fields, which are told beside it.
@@ -287,17 +134,17 @@ func errorList(o object) Error {
 		}
 		return Error{Message: fieldErrors(all)}
 	case []any:
-		said := texts(all)
+		said := textsOf(all)
 		for _, one := range all {
 			f, _ := one.(map[string]any)
-			if e := problem(f); e.found() {
+			if e := problem(f); e.Found() {
 				said = append(said, e.Message)
 			} else if text := object(f).first("message", "msg", "detail"); text != "" {
 				said = append(said, text)
 			}
 		}
 
-		return Error{Message: list(said)}
+		return Error{Message: joinSentences(said)}
 	}
 
 	return Error{}
@@ -305,7 +152,7 @@ func errorList(o object) Error {
 
 // message is the text that most services agree on, under one of its names.
 func message(o object) Error {
-	e := Error{Message: list(texts(o["message"]))}
+	e := Error{Message: joinSentences(textsOf(o["message"]))}
 	if e.Message == "" {
 		e.Message = o.first("error_description", "detail", "description", "errorMessage", "error_message", "msg", "reason", "error", "Message")
 	}
@@ -318,13 +165,13 @@ func message(o object) Error {
 		e.Message = code + ": " + e.Message
 	}
 
-	if class := o.first("exception", "name", "__type", "class"); isClass(class) {
+	if class := o.first("exception", "name", "__type", "class"); form.IsClass(class) {
 		e.Class = class
 	}
 
 	for _, name := range [...]string{"stack", "trace", "stackTrace", "stack_trace", "backtrace"} {
 		if e.Trace == "" {
-			e.Trace = strings.Join(texts(o[name]), "\n")
+			e.Trace = strings.Join(textsOf(o[name]), "\n")
 		}
 	}
 
@@ -339,7 +186,7 @@ func message(o object) Error {
 // with each.
 func fieldsOnly(o object) Error {
 	for _, value := range o {
-		if all, ok := value.([]any); !ok || len(texts(all)) != len(all) {
+		if all, ok := value.([]any); !ok || len(textsOf(all)) != len(all) {
 			return Error{}
 		}
 	}
@@ -353,55 +200,10 @@ func fieldErrors(value any) string {
 	all, _ := value.(map[string]any)
 	var said []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if wrong := texts(all[name]); len(wrong) > 0 {
+		if wrong := textsOf(all[name]); len(wrong) > 0 {
 			said = append(said, name+": "+strings.Join(wrong, ", "))
 		}
 	}
 
-	return list(said)
-}
-
-// list is some sentences as one.
-func list(sentences []string) string {
-	for i := range max(0, len(sentences)-1) {
-		sentences[i] = strings.TrimSuffix(sentences[i], ".")
-	}
-	return strings.Join(sentences, "; ")
-}
-
-// texts is a text, or the texts of a list.
-func texts(value any) []string {
-	switch v := value.(type) {
-	case string:
-		if strings.TrimSpace(v) != "" {
-			return []string{v}
-		}
-	case []any:
-		var all []string
-		for _, one := range v {
-			if s, ok := one.(string); ok {
-				all = append(all, s)
-			}
-		}
-
-		return all
-	}
-
-	return nil
-}
-
-func (o object) text(name string) string {
-	s, _ := o[name].(string)
-	return s
-}
-
-// first is the first text that is there.
-func (o object) first(names ...string) string {
-	for _, name := range names {
-		if s := o.text(name); strings.TrimSpace(s) != "" {
-			return s
-		}
-	}
-
-	return ""
+	return joinSentences(said)
 }

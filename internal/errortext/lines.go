@@ -1,8 +1,8 @@
 package errortext
 
 import (
+	"redrive/internal/errortext/form"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -135,7 +135,7 @@ func block(lines []line, at int) string {
 	switch {
 	case open && strings.HasPrefix(title, "CMake Error"):
 		said = paragraph(below)
-	case open && below[0].indented && !isBlank(below[0].text), strings.HasPrefix(below[0].text, "> "): // "> " of Gradle
+	case open && below[0].indented && !form.IsBlank(below[0].text), strings.HasPrefix(below[0].text, "> "): // "> " of Gradle
 		said = strings.TrimLeft(below[0].text, ">* ")
 	case open && strings.Count(strings.TrimSpace(title), " ") < fewWords, isNetLevel(head.text):
 		said = firstSaid(below)
@@ -156,8 +156,8 @@ const fewWords = 4
 // paragraph is the text up to an empty line, as one line.
 func paragraph(lines []line) string {
 	var said []string
-	for _, l := range lines[:min(len(lines), maxContinued)] {
-		if isBlank(l.text) {
+	for _, l := range lines[:min(len(lines), form.MaxContinued)] {
+		if form.IsBlank(l.text) {
 			break
 		}
 
@@ -169,7 +169,7 @@ func paragraph(lines []line) string {
 
 // firstSaid is the first line that says something, if it is near.
 func firstSaid(lines []line) string {
-	for _, l := range lines[:min(len(lines), maxContinued)] {
+	for _, l := range lines[:min(len(lines), form.MaxContinued)] {
 		if l.weight > aside {
 			return l.text
 		}
@@ -187,7 +187,7 @@ func terraform(head line, below []line) string {
 		switch {
 		case isPlace(l.text):
 			placed = true
-		case isBlank(l.text) && l.framed == head.framed, isSnippet(l.text), placed && l.weight == aside:
+		case form.IsBlank(l.text) && l.framed == head.framed, isSnippet(l.text), placed && l.weight == aside:
 			continue
 		case strings.HasPrefix(l.text, "Error message: "):
 			return l.text
@@ -249,11 +249,6 @@ func isPlace(s string) bool {
 func isSnippet(s string) bool {
 	number, _, ok := strings.Cut(s, ":")
 	return ok && number != "" && strings.Trim(number, "0123456789") == ""
-}
-
-// isBlank reports whether a text says nothing: it has no letter and no digit.
-func isBlank(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
 // frames are the characters of which boxes are drawn.

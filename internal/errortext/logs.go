@@ -2,6 +2,8 @@ package errortext
 
 import (
 	"encoding/json"
+	"redrive/internal/errortext/form"
+	"redrive/internal/errortext/lang"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,16 +23,16 @@ func logs(text string) Error {
 		}
 
 		for _, read := range [...]func(line string, below []string) Error{jsonLine, fieldsLine, wordsLine} {
-			if e := read(strings.TrimSpace(line), lines[i+1:]); e.found() {
+			if e := read(strings.TrimSpace(line), lines[i+1:]); e.Found() {
 				return e
 			}
 		}
 
-		if beginsError(line) || plain && logged {
+		if form.BeginsError(line) || plain && logged {
 			return Error{}
 		}
 
-		plain = plain || !logged && line != "" && indent(line) == 0
+		plain = plain || !logged && line != "" && form.Indent(line) == 0
 	}
 
 	return Error{}
@@ -38,8 +40,8 @@ func logs(text string) Error {
 
 // ofLogger reports whether a line is one of a logger.
 func ofLogger(line string) bool {
-	_, _, ok := levelled(line)
-	return ok || isKlog(line) || strings.HasPrefix(line, "{") || strings.Contains(line, "level=") || stdLog.MatchString(line)
+	_, _, ok := form.Levelled(line)
+	return ok || isKlog(line) || strings.HasPrefix(line, "{") || strings.Contains(line, "level=") || form.StdLogTime(line) != ""
 }
 
 // isLevel reports whether a word is the level of an error.
@@ -73,7 +75,7 @@ func jsonLine(line string, _ []string) Error {
 			e.Class = cause.Class
 		}
 
-		e = e.because("", cause.Message)
+		e = e.Because("", cause.Message)
 	}
 
 	return e
@@ -91,13 +93,7 @@ func loggedError(o object, name string) Error {
 		return Error{Message: text}
 	}
 
-	for _, read := range [...]func(string) Error{python, javaTrace, dotnetTrace, nodeTrace} {
-		if e := read(text); e.found() {
-			return e
-		}
-	}
-
-	return Error{Message: firstLine(text)}
+	return lang.Trace(text)
 }
 
 // fieldsLine reads fields that say their names: level=ERROR msg="charge failed" err=….
@@ -113,7 +109,7 @@ func fieldsLine(line string, _ []string) Error {
 
 	e := Error{Message: fields["msg"] + fields["message"]}
 
-	return e.because("", fields["err"]+fields["error"])
+	return e.Because("", fields["err"]+fields["error"])
 }
 
 // logFields are the fields of a line by their names.
@@ -166,33 +162,9 @@ func unquoted(s string) (value, rest string) {
 }
 
 var (
-	stdLog    = regexp.MustCompile(`^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d+)? (?:[\w.-]+\.go:\d+: )?`)
 	klogForm  = regexp.MustCompile(`^[EF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\] (.+)$`)
 	attribute = regexp.MustCompile(`\s[\w.]+=|\t\{`)
-
-	// logTime is the time before a line, or the seconds behind its level.
-	logTime = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:[+-]\d\d:\d\d )?|` +
-		`\d\d?:\d\d[AP]M |\[\d\d:\d\d:\d\d )`)
-	logLevel  = regexp.MustCompile(`^(?:\w+\.)?\[?([A-Z]{3,8}|[a-z]{3,8}[:\]])(?:\[\d+\]|[:\]])?\s+`)
-	inSeconds = regexp.MustCompile(`^[A-Z]{4}\[\d+\]`)
-
-	// logPlace is the logger, the thread or the line of the source before a message.
-	logPlace = regexp.MustCompile(`^(?:\d+ --- (?:\[[^\]]*\] )+\S+\s+: |\[[^\]]*\] [\w.$]+ +- |` +
-		`\w+(?:::\w+)+: |[\w:]+\] |[\w/.-]+\.go:\d+:?\s+)`)
 )
-
-// levelled reads a line with a time and a level.
-func levelled(line string) (level, said string, ok bool) {
-	rest := line[len(logTime.FindString(line)):]
-	m := logLevel.FindStringSubmatch(rest)
-	if m == nil || len(rest) == len(line) && !inSeconds.MatchString(line) {
-		return "", "", false
-	}
-
-	said = rest[len(m[0]):]
-
-	return strings.Trim(m[1], ":]"), said[len(logPlace.FindString(said)):], true
-}
 
 // wordsLine reads words behind a time, or behind a time and a level. Further lines of the
 // message follow it.
@@ -201,15 +173,15 @@ func wordsLine(line string, below []string) Error {
 		return withFields(m[1], nil)
 	}
 
-	if level, said, ok := levelled(line); ok && (isLevel(level) || slices.Contains(harmless, level)) {
+	if level, said, ok := form.Levelled(line); ok && (isLevel(level) || slices.Contains(harmless, level)) {
 		if !isLevel(level) {
 			return Error{}
 		}
 		return withFields(said, below)
 	}
 
-	if time := stdLog.FindString(line); time != "" {
-		return Error{Message: line[len(time):] + continued(withoutStack(below))}
+	if time := form.StdLogTime(line); time != "" {
+		return Error{Message: line[len(time):] + form.Continued(withoutStack(below))}
 	}
 
 	return Error{}
@@ -238,14 +210,14 @@ func withFields(said string, below []string) Error {
 		cause = all["err"] + all["error"]
 	}
 
-	return Error{Message: said + continued(withoutStack(below))}.because("", cause)
+	return Error{Message: said + form.Continued(withoutStack(below))}.Because("", cause)
 }
 
 // withoutStack ends before the next line of a logger, before the stack of a goroutine, and
 // before that of the place of the logger.
 func withoutStack(lines []string) []string {
-	for i, line := range lines[:min(len(lines), maxContinued)] {
-		stack := strings.HasPrefix(line, "goroutine ") || i+1 < len(lines) && isGoPlace(lines[i+1])
+	for i, line := range lines[:min(len(lines), form.MaxContinued)] {
+		stack := strings.HasPrefix(line, "goroutine ") || i+1 < len(lines) && lang.IsGoPlace(lines[i+1])
 		if stack || ofLogger(line) {
 			return lines[:i]
 		}

@@ -1,11 +1,11 @@
 package errortext
 
 import (
+	"redrive/internal/clip"
+	"redrive/internal/errortext/form"
 	"strings"
 
 	"golang.org/x/net/html"
-
-	"redrive/internal/clip"
 )
 
 // page is what a page of HTML shows of an error.
@@ -20,7 +20,7 @@ type page struct {
 func fromPage(body string) Error {
 	p := parsePage(body)
 	for _, block := range p.blocks {
-		if e := fromText(block); e.found() {
+		if e := fromText(block); e.Found() {
 			return e
 		}
 	}
@@ -31,7 +31,7 @@ func fromPage(body string) Error {
 		}
 	}
 
-	if text := clip.Line(p.text.String()); !isBlank(text) {
+	if text := clip.Line(p.text.String()); !form.IsBlank(text) {
 		return Error{Message: clip.Text(text, maxText)}
 	}
 

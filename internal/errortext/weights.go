@@ -2,6 +2,7 @@ package errortext
 
 import (
 	"encoding/json"
+	"redrive/internal/errortext/form"
 	"strings"
 	"unicode"
 )
@@ -31,7 +32,7 @@ const maxWeighed = 600
 func weigh(raw string) line {
 	text, framed := unframed(withoutService(raw))
 	l := line{text: text, framed: framed, indented: strings.HasPrefix(raw, " ") || strings.HasPrefix(raw, "\t")}
-	if isBlank(text) {
+	if form.IsBlank(text) {
 		return l
 	}
 
@@ -161,7 +162,7 @@ func isComponent(s string) bool {
 // isNamed reports whether a line begins with the class of an error.
 func isNamed(s string) bool {
 	class, _, _ := strings.Cut(s[:min(len(s), maxWeighed)], ": ")
-	return (strings.HasSuffix(class, "Error") || strings.HasSuffix(class, "Exception")) && isClass(class)
+	return (strings.HasSuffix(class, "Error") || strings.HasSuffix(class, "Exception")) && form.IsClass(class)
 }
 
 // withoutService is a line without the name of the service that Docker Compose writes before
@@ -183,13 +184,13 @@ func withoutProgress(s string) string {
 		return s[at:]
 	}
 
-	if step, rest, ok := strings.Cut(s, " "); ok && strings.HasPrefix(step, "#") && isNumber(step[1:]) && !isBlank(rest) {
+	if step, rest, ok := strings.Cut(s, " "); ok && strings.HasPrefix(step, "#") && isNumber(step[1:]) && !form.IsBlank(rest) {
 		s = rest
 	}
 
 	seconds, rest, ok := strings.Cut(s, " ")
 	whole, fraction, hasPoint := strings.Cut(seconds, ".")
-	if ok && hasPoint && isNumber(whole) && len(fraction) <= len("123") && isNumber(fraction) && !isBlank(rest) {
+	if ok && hasPoint && isNumber(whole) && len(fraction) <= len("123") && isNumber(fraction) && !form.IsBlank(rest) {
 		return strings.TrimSpace(rest)
 	}
 

@@ -3,9 +3,9 @@ package errortext
 import (
 	"encoding/xml"
 	"io"
-	"strings"
-
 	"redrive/internal/clip"
+	"redrive/internal/errortext/form"
+	"strings"
 )
 
 // fromMarkup reads a document of HTML or XML. A document without a sign of XML is HTML.
@@ -80,7 +80,7 @@ var documents = [...]struct {
 func fromXML(body string) Error {
 	root := parseXML(body)
 	for _, d := range documents {
-		if e := d.read(root); e.found() {
+		if e := d.read(root); e.Found() {
 			return e
 		}
 	}
@@ -114,7 +114,7 @@ func parseXML(body string) *element {
 				open = open[:len(open)-1]
 			}
 		case xml.CharData:
-			if said := string(t); !isBlank(said) {
+			if said := string(t); !form.IsBlank(said) {
 				inner.texts = append(inner.texts, strings.Trim(said, "\r\n"))
 			}
 		}
@@ -191,16 +191,16 @@ func soap(root *element) Error {
 	}
 
 	code = strings.TrimSpace(code[strings.LastIndexByte(code, ':')+1:])
-	if isClass(code) && !faultCodes[strings.ToLower(code)] {
+	if form.IsClass(code) && !faultCodes[strings.ToLower(code)] {
 		e.Class = code
 	}
 
-	return e.detailed(fault.within("detail"))
+	return withDetail(e, fault.within("detail"))
 }
 
-// detailed is the error of a fault with what its detail says: an exception, or a text.
-func (e Error) detailed(detail *element) Error {
-	if thrown := exception(detail.within("exceptiondetail")); thrown.found() {
+// withDetail is the error of a fault with what its detail says: an exception, or a text.
+func withDetail(e Error, detail *element) Error {
+	if thrown := exception(detail.within("exceptiondetail")); thrown.Found() {
 		return thrown
 	}
 
@@ -211,7 +211,7 @@ func (e Error) detailed(detail *element) Error {
 
 	if thrown, ok := Output(said); ok {
 		e.Trace = said
-		return e.because(thrown.Class, thrown.Message)
+		return e.Because(thrown.Class, thrown.Message)
 	}
 
 	said = clip.Line(said)
@@ -228,7 +228,7 @@ func exception(thrown *element) Error {
 		Class:   thrown.child("exceptiontype", "type"),
 		Message: clip.Line(thrown.child("exceptionmessage", "message")),
 	}
-	if !isClass(e.Class) || !strings.Contains(e.Class, ".") {
+	if !form.IsClass(e.Class) || !strings.Contains(e.Class, ".") {
 		return Error{}
 	}
 
@@ -246,7 +246,7 @@ func exception(thrown *element) Error {
 	}
 
 	if cause != thrown {
-		return e.because(cause.child("exceptiontype", "type"), clip.Line(cause.child("exceptionmessage", "message")))
+		return e.Because(cause.child("exceptiontype", "type"), clip.Line(cause.child("exceptionmessage", "message")))
 	}
 
 	return e
@@ -254,7 +254,7 @@ func exception(thrown *element) Error {
 
 func aspnetXML(root *element) Error {
 	for inner := range root.all {
-		if e := exception(inner); e.found() {
+		if e := exception(inner); e.Found() {
 			return e
 		}
 	}
@@ -274,7 +274,7 @@ func coded(root *element) Error {
 
 		e := Error{Message: clip.Line(said)}
 		switch {
-		case isClass(code):
+		case form.IsClass(code):
 			e.Class = code
 		case !isNumber(code):
 			e.Message = code + ": " + e.Message
@@ -305,7 +305,7 @@ func asJSON(root *element) Error {
 		}
 
 		for _, read := range [...]func(object) Error{spring, problem, message} {
-			if e := read(o); e.found() {
+			if e := read(o); e.Found() {
 				return e
 			}
 		}

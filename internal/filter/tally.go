@@ -12,8 +12,8 @@ import (
 // Tally is how many jobs a filter selects, and of what kind they are.
 type Tally struct {
 	Total  int64
-	More   bool       // there are more than Total, too many to count
-	States job.Depths // by status, under all that the filter says but its status; nil: not counted
+	More   bool                 // there are more than Total, too many to count
+	States map[job.Status]int64 // by status, under all that the filter says but its status; nil: not counted
 	Facets Facets
 	Whole  bool // Facets are counted under the whole filter; otherwise under its status, queue, type and reason
 }
@@ -22,7 +22,7 @@ type Tally struct {
 type Tallier struct {
 	filter        Filter
 	total         int64
-	states        job.Depths
+	states        map[job.Status]int64
 	reasons       map[retry.Reason]int64
 	queues, types map[string]int64
 }
@@ -30,7 +30,7 @@ type Tallier struct {
 // NewTallier returns a tallier that has counted nothing.
 func NewTallier(f Filter) *Tallier {
 	return &Tallier{
-		filter: f, states: job.Depths{}, reasons: map[retry.Reason]int64{}, queues: map[string]int64{}, types: map[string]int64{},
+		filter: f, states: map[job.Status]int64{}, reasons: map[retry.Reason]int64{}, queues: map[string]int64{}, types: map[string]int64{},
 	}
 }
 

@@ -18,7 +18,7 @@
 // taken out of them: the last line, an excerpt, the end of a long output.
 //
 // What this process or machine lacks while it calls (descriptors, processes, …) is
-// no failure of the job but a [job.Shortage].
+// no failure of the job but a [shortage.Error].
 //
 // The address and the command come from the configuration file only. What a
 // job brings along is data: it travels in a body, a pipe, a header or a

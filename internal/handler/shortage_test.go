@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"redrive/internal/handler"
-	"redrive/internal/job"
+	"redrive/internal/shortage"
 )
 
 // Without a descriptor no handler can do its work, and that is no failure of the
@@ -47,7 +47,7 @@ func TestHandlers_TellThatDescriptorsRanOut(t *testing.T) {
 		if restored := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); restored != nil {
 			t.Fatal(restored)
 		}
-		if short := new(job.Shortage); !errors.As(err, &short) || short.Of != job.Descriptors {
+		if short := new(shortage.Error); !errors.As(err, &short) || short.Of != shortage.Descriptors {
 			t.Errorf("%s without a descriptor: %v", name, err)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package job holds the types that every other package uses: the job, its
-// attempts and dead letters, the settlement that ends an execution, the limits of
-// what is kept, and the counters.
+// attempts and dead letters, the settlement that ends an execution, and the limits of
+// what is kept.
 //
 // A job is enqueued once and keeps its id forever. It lives in runs: run 1
 // starts at enqueue, each replay starts the next one, and no history is lost.

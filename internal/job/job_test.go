@@ -9,6 +9,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 var noon = time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
@@ -72,15 +73,15 @@ func TestJobSettle_DeadLetterIsStoredOrRefused(t *testing.T) {
 	tests := []struct {
 		problem string
 		letter  job.DeadLetterState
-		totals  job.Totals
+		totals  stats.Totals
 	}{
-		{"", job.DeadLetterStored, job.Totals{Failed: 1, FailedPermanently: 1}},
-		{"the queue orders has no dead-letter queue", job.DeadLetterRefused, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
+		{"", job.DeadLetterStored, stats.Totals{Failed: 1, FailedPermanently: 1}},
+		{"the queue orders has no dead-letter queue", job.DeadLetterRefused, stats.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
 	}
 	for _, test := range tests {
 		s := j.Settle(ending(job.Failed), half).Delivered(job.InDeadLetters("orders", test.problem == ""))
-		if s.State != job.Discarded || s.DeadLetter != test.letter || s.Reason != retry.AttemptsExhausted || s.Totals() != test.totals {
-			t.Errorf("with problem %q: %s, letter %q, reason %s, %+v", test.problem, s.State, s.DeadLetter, s.Reason, s.Totals())
+		if s.State != job.Discarded || s.DeadLetter != test.letter || s.Reason != retry.AttemptsExhausted || stats.Of(s) != test.totals {
+			t.Errorf("with problem %q: %s, letter %q, reason %s, %+v", test.problem, s.State, s.DeadLetter, s.Reason, stats.Of(s))
 		}
 		letter, ok := s.NewDeadLetter(j.Queue)
 		want := job.DeadLetter{
@@ -97,8 +98,8 @@ func TestJobSettle_DiscardLeavesNoLetter(t *testing.T) {
 	e := ending(job.Failed)
 	e.Answer.Code = retry.CodeDiscard
 	s := running().Settle(e, half)
-	if _, ok := s.NewDeadLetter("orders"); ok || s.State != job.Discarded || s.Totals() != (job.Totals{Failed: 1, FailedPermanently: 1}) {
-		t.Errorf("settlement = %+v with totals %+v, want discarded without a letter", s, s.Totals())
+	if _, ok := s.NewDeadLetter("orders"); ok || s.State != job.Discarded || stats.Of(s) != (stats.Totals{Failed: 1, FailedPermanently: 1}) {
+		t.Errorf("settlement = %+v with totals %+v, want discarded without a letter", s, stats.Of(s))
 	}
 }
 
@@ -119,7 +120,6 @@ func TestJobSettle_BoundsWhatAHandlerSays(t *testing.T) {
 	}
 }
 
-// jobs_failed = jobs_requeued + jobs_failed_permanently, whatever happens.
 // A source that does not say how often a job was tried says nothing of how often it may be.
 func TestJobChanged_TellsNoAttemptsThatASourceDoesNotTell(t *testing.T) {
 	for _, c := range []struct {
@@ -135,19 +135,20 @@ func TestJobChanged_TellsNoAttemptsThatASourceDoesNotTell(t *testing.T) {
 	}
 }
 
-func TestSettlementTotals_AddUp(t *testing.T) {
+// jobs_failed = jobs_requeued + jobs_failed_permanently, whatever happens.
+func TestTotals_OfSettlementsAddUp(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	outcomes := []job.Outcome{job.Succeeded, job.Failed, job.Panicked, job.TimedOut, job.Lost, job.Interrupted}
 	codes := []retry.Code{"", retry.CodeRetry, retry.CodeDiscard, retry.CodeDeadLetter, retry.CodeFail}
-	var sum job.Totals
+	var sum stats.Totals
 	for range 10_000 {
 		j := running()
 		j.Attempts = random.IntN(4)
 		e := ending(outcomes[random.IntN(len(outcomes))])
 		e.Answer.Code = codes[random.IntN(len(codes))]
-		sum = sum.Add(j.Settle(e, random.Float64).Delivered(job.InDeadLetters("orders", random.IntN(2) == 0)).Totals())
+		sum = sum.Add(stats.Of(j.Settle(e, random.Float64).Delivered(job.InDeadLetters("orders", random.IntN(2) == 0))))
 	}
 	if sum.Failed != sum.Requeued+sum.FailedPermanently || sum.Failed == 0 || sum.Requeued == 0 || sum.DLQFailed == 0 {
 		t.Errorf("totals do not add up: %+v", sum)

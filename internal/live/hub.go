@@ -36,6 +36,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/stats"
 )
 
 const (
@@ -61,7 +62,7 @@ const (
 // order, without those that do not exist. Newer counts, up to a limit, the jobs
 // that stand before a place in a list.
 type Totaler interface {
-	Snapshot() job.Snapshot
+	Snapshot() stats.Snapshot
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
 	Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error)
 }

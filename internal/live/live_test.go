@@ -17,6 +17,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/stats"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,10 +31,10 @@ type totals struct {
 	err  error
 }
 
-func (t *totals) Snapshot() job.Snapshot {
+func (t *totals) Snapshot() stats.Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return job.Snapshot{Seq: t.seq, Totals: job.Totals{Failed: t.seq}, Depths: job.Depths{"retryable": t.seq}}
+	return stats.Snapshot{Seq: t.seq, Totals: stats.Totals{Failed: t.seq}, Depths: stats.Depths{"retryable": t.seq}}
 }
 
 func (t *totals) Changes(_ context.Context, ids []string) ([]job.Change, error) {

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/internal/wire"
 )
 
@@ -85,12 +86,12 @@ func checkIDs(ids []string) ([]string, error) {
 type countersMessage struct {
 	Type string `json:"type"`
 	Seq  int64  `json:"seq"`
-	job.Totals
+	stats.Totals
 	States     map[job.Status]int64 `json:"states"`
 	OpenGroups int64                `json:"open_groups"`
 }
 
-func newCounters(s job.Snapshot) countersMessage {
+func newCounters(s stats.Snapshot) countersMessage {
 	m := countersMessage{"counters", s.Seq, s.Totals, map[job.Status]int64{}, s.OpenGroups}
 	for _, status := range job.Statuses() {
 		m.States[status] = s.Depths[status]

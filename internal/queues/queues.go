@@ -3,20 +3,19 @@
 package queues
 
 import (
+	"redrive/internal/stats"
 	"time"
-
-	"redrive/internal/job"
 )
 
 // Info is one queue as pages show it.
 type Info struct {
 	Name     string
 	Source   string // whose queue it is; empty: Redrive's own
-	Depths   job.Depths
-	Totals   job.Totals   // since the beginning
-	LastHour []job.Totals // 60 minutes, oldest first
-	Oldest   time.Time    // since when the next waiting job could run; zero when none waits
-	PausedAt time.Time    // zero when it runs
+	Depths   stats.Depths
+	Totals   stats.Totals   // since the beginning
+	LastHour []stats.Totals // 60 minutes, oldest first
+	Oldest   time.Time      // since when the next waiting job could run; zero when none waits
+	PausedAt time.Time      // zero when it runs
 	PausedBy string
 }
 
@@ -48,7 +47,7 @@ func (s Scale) First(now time.Time) time.Time {
 // first thousand names the rest is counted under "other".
 type Tally struct {
 	Queue, Type string
-	Totals      job.Totals
+	Totals      stats.Totals
 }
 
 // Held is a type of job that waits for a handler, in one queue.

@@ -8,23 +8,23 @@ type command struct {
 	end  int // of its line
 }
 
-// option is the secret after an option of a command, at the word [i, j):
+// option is the secret after an option of a command, at a word:
 // curl -u ana:S, mysql -pS, sshpass -p S, docker login -p S, curl -b sid=S.
-func (t *scanner) option(i, j int) span {
+func (t *scanner) option(word span) span {
 	s := t.s
-	word := s[i:j]
-	if word[0] != '-' {
-		switch word {
+	text := word.in(s)
+	if text[0] != '-' {
+		switch text {
 		case "curl", "wget", "http", "https", "sshpass", "docker", "podman", "redis-cli", "mysql", "mysqldump", "mysqladmin", "mariadb":
-			if j < len(s) && s[j] == ' ' {
-				if j > t.command.end {
-					t.command.end = line(s, j)
+			if word.to < len(s) && s[word.to] == ' ' {
+				if word.to > t.command.end {
+					t.command.end = line(s, word.to)
 				}
 
-				t.command.name = word
+				t.command.name = text
 			}
 		case "login":
-			if i < t.command.end && (t.command.name == "docker" || t.command.name == "podman") {
+			if word.from < t.command.end && (t.command.name == "docker" || t.command.name == "podman") {
 				t.command.name = "docker login"
 			}
 		}
@@ -32,24 +32,24 @@ func (t *scanner) option(i, j int) span {
 		return span{}
 	}
 
-	if word == "-u" || word == "--user" || word == "--proxy-user" || word == "-a" && t.command.name == "http" {
-		return login(s, j)
+	if text == "-u" || text == "--user" || text == "--proxy-user" || text == "-a" && t.command.name == "http" {
+		return login(s, word.to)
 	}
 
-	if i >= t.command.end || j-i < 2 || i > 0 && strings.IndexByte(" \t'\"", s[i-1]) < 0 {
+	if word.from >= t.command.end || word.len() < 2 || word.from > 0 && strings.IndexByte(" \t'\"", s[word.from-1]) < 0 {
 		return span{}
 	}
 
-	switch name, flag := t.command.name, word[1]; {
-	case (strings.HasPrefix(name, "m") || name == "sshpass") && flag == 'p' && j < len(s) && (j-i > 2 || s[j] > ' '),
-		name == "curl" && flag == 'u' && j-i > 2:
-		return span{i + 2, blankless(s, i).to}
-	case name == "curl" && flag != '-' && s[j-1] == 'u': // several in one: -su
-		return login(s, j)
-	case word == "-p" && (name == "sshpass" || name == "docker login"), word == "-a" && name == "redis-cli":
-		return argument(s, j)
-	case word == "-b" && name == "curl":
-		if at := argument(s, j); strings.Contains(s[at.from:at.to], "=") {
+	switch name, flag := t.command.name, text[1]; {
+	case (strings.HasPrefix(name, "m") || name == "sshpass") && flag == 'p' && word.to < len(s) && (word.len() > 2 || s[word.to] > ' '),
+		name == "curl" && flag == 'u' && word.len() > 2:
+		return span{word.from + 2, blankless(s, word.from).to}
+	case name == "curl" && flag != '-' && s[word.to-1] == 'u': // several in one: -su
+		return login(s, word.to)
+	case text == "-p" && (name == "sshpass" || name == "docker login"), text == "-a" && name == "redis-cli":
+		return argument(s, word.to)
+	case text == "-b" && name == "curl":
+		if at := argument(s, word.to); strings.Contains(at.in(s), "=") {
 			return at
 		}
 	}
@@ -76,7 +76,7 @@ func login(s string, i int) span {
 
 	at := argument(s, i)
 
-	name, password, ok := strings.Cut(s[at.from:at.to], ":")
+	name, password, ok := strings.Cut(at.in(s), ":")
 	if !ok || strings.HasPrefix(password, "//") || strings.Trim(name+password, "0123456789") == "" {
 		return span{}
 	}
@@ -84,17 +84,17 @@ func login(s string, i int) span {
 	return at
 }
 
-// inStatement is the secret in a statement of SQL, in which the word [i, j) has no
+// inStatement is the secret in a statement of SQL, in which a word has no
 // mark of a value behind it: IDENTIFIED BY 'S', PASSWORD 'S', and the values of an
 // INSERT that has a column of a secret.
-func (t *scanner) inStatement(i, j int) span {
+func (t *scanner) inStatement(word span) span {
 	s := t.s
-	k := blanks(s, j)
-	switch word := s[i:j]; {
-	case k > j && k < len(s) && s[k] == '\'' && (word == "PASSWORD" || strings.EqualFold(word, "by") && identified(s, i)):
+	k := blanks(s, word.to)
+	switch text := word.in(s); {
+	case k > word.to && k < len(s) && s[k] == '\'' && (text == "PASSWORD" || strings.EqualFold(text, "by") && identified(s, word.from)):
 		return quotedValue(s, k)
-	case i >= t.columns && isColumn(s, i, k) && t.names.hide(word):
-		return t.values(j)
+	case word.from >= t.columns && isColumn(s, word.from, k) && t.names.hide(text):
+		return t.values(word.to)
 	}
 
 	return span{}

@@ -116,9 +116,12 @@ type couple struct {
 	value   valueAt // whose name has not come yet
 }
 
-// valueAt is where the value of the name [i, j) begins. Where the value ends is found
+// valueAt is where the value of a name begins. Where the value ends is found
 // out when that matters: the end can be far away, and the next value may be inside it.
-type valueAt struct{ k, i, j int }
+type valueAt struct {
+	begin int
+	name  span
+}
 
 // reach is how long the name of a pair may be, and how far its value may be away
 // from it.
@@ -126,15 +129,15 @@ const reach = 200
 
 // called looks at the parts of a pair: at its name, and at the value behind or
 // before that.
-func (t *scanner) called(k, i, j int) (found span) {
+func (t *scanner) called(begin int, word span) (found span) {
 	s := t.s
-	if j-i > len("contents") || k >= len(s) {
+	if word.len() > len("contents") || begin >= len(s) {
 		return span{}
 	}
 
-	switch strings.ToLower(plain(s[i:j])) {
+	switch strings.ToLower(plain(word.in(s))) {
 	case "name", "key", "field", "header", "k":
-		v := value(s[:min(k+reach, len(s))], k, i, j)
+		v := value(s[:min(begin+reach, len(s))], begin, word)
 
 		name, _, _ := strings.Cut(s[v.from:max(v.from, v.to)], `\n`)
 		name, _, _ = strings.Cut(name, "&") // of a form
@@ -142,23 +145,23 @@ func (t *scanner) called(k, i, j int) (found span) {
 			return span{}
 		}
 
-		if at := t.pair.value; at.k > 0 {
-			if before := value(s[:min(i+reach, len(s))], at.k, at.i, at.j); i-before.to < reach {
+		if first := t.pair.value; first.begin > 0 {
+			if before := value(s[:min(word.from+reach, len(s))], first.begin, first.name); word.from-before.to < reach {
 				t.add(before)
 			}
 		}
 
 		t.pair = couple{end: v.to + reach}
-		t.pair.element, t.pair.closes = elementBefore(s[max(0, i-reach):i])
+		t.pair.element, t.pair.closes = elementBefore(s[max(0, word.from-reach):word.from])
 
 		return t.part(v.to)
 	case "value", "values", "val", "v", "content", "contents":
-		if i < t.pair.end {
+		if word.from < t.pair.end {
 			t.pair = couple{}
-			return value(s, k, i, j)
+			return value(s, begin, word)
 		}
 
-		t.pair.value = valueAt{k, i, j}
+		t.pair.value = valueAt{begin, word}
 	}
 
 	return span{}
@@ -189,11 +192,11 @@ func (t *scanner) part(i int) span {
 
 // property is the content of the element behind that which ends at j with a name:
 // <name>password</name><value>S</value>.
-func property(s string, j int) span {
-	k, named := j, false
+func property(s string, nameEnd int) span {
+	k, named := nameEnd, false
 	for _, end := range [...]string{"</name>", "</key>"} {
-		if n := spelt(s, j, end); n > 0 {
-			k, named = j+n, true
+		if n := spelt(s, nameEnd, end); n > 0 {
+			k, named = nameEnd+n, true
 		}
 	}
 
@@ -284,7 +287,7 @@ func (t *scanner) content(i int, mark string) span {
 	}
 
 	found := unclosed(s, i)
-	if closed := strings.Index(s[found.from:found.to], "</"); closed >= 0 {
+	if closed := strings.Index(found.in(s), "</"); closed >= 0 {
 		found.to = found.from + closed
 	}
 

@@ -2,15 +2,15 @@ package redact
 
 import "strings"
 
-// below is the value of the name [i, j) that stands in the lines below it, when
-// nothing but a block's indicator (password: |) follows on its own line up from k.
+// below is the value of a name that stands in the lines below it, when
+// nothing but a block's indicator (password: |) follows on its own line.
 // is reports whether it does.
-func (t *scanner) below(k, i, j int) (found span, is bool) {
+func (t *scanner) below(begin int, name span) (found span, is bool) {
 	s := t.s
-	end, block := k, false
-	if c, n := char(s, k); c == '|' || c == '>' {
-		end, block = k+n, true
-		for end < len(s) && end < k+n+3 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
+	end, block := begin, false
+	if c, n := char(s, begin); c == '|' || c == '>' {
+		end, block = begin+n, true
+		for end < len(s) && end < begin+n+3 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
 			end++
 		}
 
@@ -18,7 +18,7 @@ func (t *scanner) below(k, i, j int) (found span, is bool) {
 	}
 
 	if n := literalBreak(s, end); n > 0 {
-		return t.literalLines(end, i, j, s[end:end+n], block), true
+		return t.literalLines(end, name, s[end:end+n], block), true
 	}
 
 	if end == len(s) || s[end] != '\r' && s[end] != '\n' {
@@ -34,15 +34,15 @@ func (t *scanner) below(k, i, j int) (found span, is bool) {
 	text := strings.TrimSpace(s[first:line(s, first)])
 	word := blankless(s, first)
 
-	seems := word.to < first+len(text) && seemsSecret(s[word.from:word.to]) && !isName(text) && !isFrame(text)
-	deeper := first-from > indent(s, i)
+	seems := word.to < first+len(text) && seemsSecret(word.in(s)) && !isName(text) && !isFrame(text)
+	deeper := first-from > indent(s, name.from)
 	switch {
-	case !block && valueAhead(s, first) && (deeper || !isPart(text) || strings.Contains(s[j:k], "=>") || isQuoted(s, first)):
-		return value(s, first, i, j), true
-	case deeper && !block && (isFrame(text) || !seems && weak(plain(s[i:j])) && isProse(text)):
+	case !block && valueAhead(s, first) && (deeper || !isPart(text) || strings.Contains(s[name.to:begin], "=>") || isQuoted(s, first)):
+		return value(s, first, name), true
+	case deeper && !block && (isFrame(text) || !seems && weak(plain(name.in(s))) && isProse(text)):
 		return span{}, true
 	case deeper:
-		return span{first, blockEnd(s, from, indent(s, i))}, true
+		return span{first, blockEnd(s, from, indent(s, name.from))}, true
 	case seems:
 		return word, true
 	case isPart(text) || isFrame(text):
@@ -179,7 +179,7 @@ func literalBreak(s string, i int) int {
 // literalLines is the value in the lines below a name in a text of which the ends
 // of lines are written as \n: the next line, or of a block, or when that is indented,
 // all that follows.
-func (t *scanner) literalLines(i, name, nameEnd int, literal string, block bool) span {
+func (t *scanner) literalLines(i int, name span, literal string, block bool) span {
 	s := t.s
 	start := i
 	for strings.HasPrefix(s[i:], literal) {
@@ -189,7 +189,7 @@ func (t *scanner) literalLines(i, name, nameEnd int, literal string, block bool)
 
 	deeper := i > start
 	if !block && i < len(s) && valueAhead(s, i) {
-		return value(s, i, name, nameEnd)
+		return value(s, i, name)
 	}
 
 	if i >= t.rowEnd {

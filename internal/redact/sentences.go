@@ -10,13 +10,13 @@ import (
 // maxSaid is the longest value in a sentence, in bytes.
 const maxSaid = 256
 
-// said is the secret that a sentence tells after the name [i, j): password is S, password
+// said is the secret that a sentence tells after a name: password is S, password
 // was changed to S, password -> S, Password 'S' rejected. As most sentences about secrets
 // do not tell them (password is required), the value has to look like one.
-func (t *scanner) said(before span, i, j int) span {
+func (t *scanner) said(before, name span) span {
 	s := t.s
-	end := j
-	for end < len(s) && end < j+4 && strings.IndexByte("\"'`*)]", s[end]) >= 0 {
+	end := name.to
+	for end < len(s) && end < name.to+4 && strings.IndexByte("\"'`*)]", s[end]) >= 0 {
 		end++
 	}
 
@@ -26,15 +26,15 @@ func (t *scanner) said(before span, i, j int) span {
 	}
 
 	var found span
-	if at := afterArrow(s, k, j); at > 0 {
+	if at := afterArrow(s, k, name.to); at > 0 {
 		found = t.pointedTo(at, k > end)
 	} else if q := quoteAt(s, k); q.width() > 0 && k > end {
-		found = t.quotedBeside(before, k, i, j)
+		found = t.quotedBeside(before, k, name)
 	} else if at, colon := afterCopula(s, k); at > 0 && k > end {
 		found = told(s, at, colon)
 	}
 
-	if found.from < found.to && t.hides(before, i, j) {
+	if !found.empty() && t.hides(before, name) {
 		return found
 	}
 
@@ -43,13 +43,13 @@ func (t *scanner) said(before span, i, j int) span {
 
 // afterArrow is the index after the arrow -> at k, or of which the dash belongs to the word
 // that ends at j; 0 if there is none.
-func afterArrow(s string, k, j int) int {
+func afterArrow(s string, k, wordEnd int) int {
 	dashes := k
 	for dashes < len(s) && dashes < k+3 && (s[dashes] == '-' || s[dashes] == '~') {
 		dashes++
 	}
 
-	if c, n := char(s, dashes); c == '>' && (dashes > k || k == j && s[j-1] == '-') {
+	if c, n := char(s, dashes); c == '>' && (dashes > k || k == wordEnd && s[wordEnd-1] == '-') {
 		return dashes + n
 	}
 
@@ -61,12 +61,12 @@ func afterArrow(s string, k, j int) int {
 func (t *scanner) pointedTo(k int, apart bool) span {
 	s := t.s
 	k = blanks(s, k)
-	if at := quotedShort(s, k); at.from < at.to {
+	if at := quotedShort(s, k); !at.empty() {
 		return at
 	}
 
 	found := word(s, k)
-	text := s[found.from:found.to]
+	text := found.in(s)
 
 	follows := blanks(s, found.to)
 	prose := isLower(text) && follows > found.to && follows < len(s) && unicode.IsLetter(rune(s[follows]))
@@ -82,14 +82,14 @@ func (t *scanner) pointedTo(k int, apart bool) span {
 	return found
 }
 
-// quotedBeside is the quoted text at k beside the name [i, j). It can also be what the
+// quotedBeside is the quoted text at k beside a name. It can also be what the
 // secret is called (secret 'db-credentials' not found) or a token of a grammar.
-func (t *scanner) quotedBeside(before span, k, i, j int) span {
+func (t *scanner) quotedBeside(before span, k int, name span) span {
 	s := t.s
 
 	found := quotedShort(s, k)
-	text := s[found.from:found.to]
-	if text == "" || strings.ContainsAny(text, " \t") || before.to == i-1 && before.from >= 0 && isGrammar(s[before.from:before.to]) {
+	text := found.in(s)
+	if text == "" || strings.ContainsAny(text, " \t") || before.to == name.from-1 && before.from >= 0 && isGrammar(before.in(s)) {
 		return span{}
 	}
 
@@ -98,7 +98,7 @@ func (t *scanner) quotedBeside(before span, k, i, j int) span {
 		return span{}
 	}
 
-	if seemsSecret(text) || hasSymbols(text) || isPassword(plain(s[i:j])) && isVerdict(after) {
+	if seemsSecret(text) || hasSymbols(text) || isPassword(plain(name.in(s))) && isVerdict(after) {
 		return found
 	}
 
@@ -190,15 +190,15 @@ var copulas = map[string]string{
 
 // told is the value at k that a sentence tells, if it looks like one.
 func told(s string, k int, colon bool) span {
-	if at := quotedShort(s, k); at.from < at.to {
-		if text := s[at.from:at.to]; isState(text) || isLower(text) && strings.Contains(text, " ") {
+	if at := quotedShort(s, k); !at.empty() {
+		if text := at.in(s); isState(text) || isLower(text) && strings.Contains(text, " ") {
 			return span{}
 		}
 		return at
 	}
 
 	found := word(s, k)
-	text := s[found.from:found.to]
+	text := found.in(s)
 	switch {
 	case text == "" || isState(text) || isNotation(text):
 		return span{}
@@ -220,7 +220,7 @@ func endsSentence(s string, i int) bool {
 // word is the run of characters without blanks at k, without the marks that end a sentence.
 func word(s string, k int) span {
 	found := blankless(s[:min(k+maxSaid, len(s))], k)
-	text := strings.TrimRight(s[found.from:found.to], ".,;:!?)]}>\"'`\\")
+	text := strings.TrimRight(found.in(s), ".,;:!?)]}>\"'`\\")
 	return span{found.from, found.from + len(text)}
 }
 
@@ -280,16 +280,16 @@ func isNotation(text string) bool {
 	return len(text) >= 8 && strings.Trim(text[:8], "0123456789-:.TZ") == "" && strings.ContainsAny(text, "-:") // a time
 }
 
-// connectString is the password in what Oracle calls a connect string, of which the word
-// [i, j) is the user: user/S@db. Packages, images and paths are written like it
+// connectString is the password in what Oracle calls a connect string, of which a word
+// is the user: user/S@db. Packages, images and paths are written like it
 // (lodash/fp@4.17): without a word of Oracle in the text, it has to look like a secret.
-func (t *scanner) connectString(i, j int) span {
+func (t *scanner) connectString(user span) span {
 	s := t.s
-	if !t.mailed || j >= len(s) || s[j] != '/' || i > 0 && strings.IndexByte(" \t\r\n\"'`(=[,:", s[i-1]) < 0 {
+	if !t.mailed || user.to >= len(s) || s[user.to] != '/' || user.from > 0 && strings.IndexByte(" \t\r\n\"'`(=[,:", s[user.from-1]) < 0 {
 		return span{}
 	}
 
-	from := j + 1
+	from := user.to + 1
 
 	near := s[from:min(from+64, len(s))]
 	n := strings.IndexAny(near, " \t\r\n/\\@<>,;|&")
@@ -307,7 +307,7 @@ func (t *scanner) connectString(i, j int) span {
 		return found
 	case !isHost(host):
 		return span{}
-	case t.oracle() || seemsSecret(s[found.from:found.to]) || hasSymbols(s[found.from:found.to]):
+	case t.aboutOracle() || seemsSecret(found.in(s)) || hasSymbols(found.in(s)):
 		return found
 	}
 
@@ -342,14 +342,14 @@ func isHost(text string) bool {
 var oracleWords = regexp.MustCompile(`(?i)oracle|sqlplus|sqlldr|expdp|impdp|tnsnames|` +
 	`(?:^|[^a-z])(?:ora-[0-9]|(?:rman|tns)(?:[^a-z]|$))`)
 
-// oracle reports whether the text is about a database of Oracle.
-func (t *scanner) oracle() bool {
-	if t.speaksOracle == 0 {
-		t.speaksOracle = -1
+// aboutOracle reports whether the text is about a database of Oracle.
+func (t *scanner) aboutOracle() bool {
+	if t.oracle == unasked {
+		t.oracle = no
 		if oracleWords.MatchString(t.s) {
-			t.speaksOracle = 1
+			t.oracle = yes
 		}
 	}
 
-	return t.speaksOracle > 0
+	return t.oracle == yes
 }

@@ -5,22 +5,22 @@ import "strings"
 // maxMarkup is how far around a name its cell is looked at, in bytes.
 const maxMarkup = 256
 
-// beside is the content of the cell beside that of the name [i, j), in a table of Markdown,
+// beside is the content of the cell beside that of a name, in a table of Markdown,
 // | password | S |, or of HTML, <td>password</td><td>S</td>.
-func (t *scanner) beside(before span, i, j int) span {
+func (t *scanner) beside(before, name span) span {
 	if !t.tables {
 		return span{}
 	}
 
 	s := t.s
-	lead, rest := emphasized(s[max(0, i-maxMarkup):i]), cellEnd(s, j)
+	lead, rest := emphasized(s[max(0, name.from-maxMarkup):name.from]), cellEnd(s, name.to)
 	switch {
 	case strings.HasSuffix(lead, "|") && strings.HasPrefix(s[rest:], "|"):
-		if t.hides(before, i, j) && !isHeader(s, rest) {
+		if t.hides(before, name) && !isHeader(s, rest) {
 			return trimmed(s, span{rest + 1, orEnd(s, rest+1, strings.IndexAny(s[rest+1:], "|\n"))})
 		}
 	case strings.HasSuffix(lead, ">") && strings.HasPrefix(s[rest:], "</"):
-		if from := nextCell(s, rest); from > 0 && t.hides(before, i, j) {
+		if from := nextCell(s, rest); from > 0 && t.hides(before, name) {
 			return trimmed(s, span{from, cellText(s, from)})
 		}
 	}
@@ -94,7 +94,7 @@ func cellText(s string, from int) int {
 
 // trimmed is a span without the blanks around it.
 func trimmed(s string, at span) span {
-	text := s[at.from:at.to]
+	text := at.in(s)
 	at.from += len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	return span{at.from, at.from + len(strings.TrimSpace(text))}
 }

@@ -30,40 +30,40 @@ func issued(word string) bool {
 	return len(word) == 20 && (strings.HasPrefix(word, "AKIA") || strings.HasPrefix(word, "ASIA")) && strings.ToUpper(word) == word
 }
 
-// token is the token that begins with the word [i, j), if its own form shows that
+// token is the token that begins with a word, if its own form shows that
 // it is one: it was issued by a service whose tokens are known, it is a JSON Web
 // Token, or it is a secret in base64.
-func (t *scanner) token(i, j int) span {
+func (t *scanner) token(word span) span {
 	s := t.s
-	if issued(s[i:j]) {
-		return span{i, j}
+	if issued(word.in(s)) {
+		return word
 	}
 
-	if end := dotted(s, i, j); end > j {
-		return span{i, end}
+	if end := dotted(s, word); end > word.to {
+		return span{word.from, end}
 	}
 
-	if s[i:j] == "services" {
-		if path := slack.FindString(s[j:min(j+128, len(s))]); path != "" {
-			return span{j + 1, j + len(path)}
+	if word.in(s) == "services" {
+		if path := slack.FindString(s[word.to:min(word.to+128, len(s))]); path != "" {
+			return span{word.to + 1, word.to + len(path)}
 		}
 	}
 
-	if j-i < leastToken && (j == len(s) || strings.IndexByte("+/=.", s[j]) < 0) || i < t.tokenEnd {
+	if word.len() < leastToken && (word.to == len(s) || strings.IndexByte("+/=.", s[word.to]) < 0) || word.from < t.tokenEnd {
 		return span{}
 	}
 
-	end := i
+	end := word.from
 	for end < len(s) && (isWord(s[end]) || s[end] == '+' || s[end] == '/') {
 		end++
 	}
 
 	t.tokenEnd = end
-	if text, ok := decoded(s[i:end]); ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
+	if text, ok := decoded(s[word.from:end]); ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
 		for end < len(s) && s[end] == '=' {
 			end++
 		}
-		return span{i, end}
+		return span{word.from, end}
 	}
 
 	return span{}
@@ -73,15 +73,15 @@ func (t *scanner) token(i, j int) span {
 var slack = regexp.MustCompile(`^/T[0-9A-Z]{6,}/B[0-9A-Z]{6,}/\w{16,}`)
 
 // dotted is the end of a token of several parts with dots between them that begins
-// with the word [i, j): a JSON Web Token, {" in base64, or one of SendGrid or of
-// Vault. Without one it is j.
-func dotted(s string, i, j int) int {
-	if !strings.HasPrefix(s[j:], ".") {
-		return j
+// with the word first: a JSON Web Token, {" in base64, or one of SendGrid or of
+// Vault. Without one it is the end of that word.
+func dotted(s string, first span) int {
+	if !strings.HasPrefix(s[first.to:], ".") {
+		return first.to
 	}
 
-	end := j + 1
-	switch word := s[i:j]; {
+	end := first.to + 1
+	switch word := first.in(s); {
 	case strings.HasPrefix(word, "eyJ"):
 	case word == "SG", word == "hvs", word == "hvb": // can be parts of names, too
 		const least = 16
@@ -90,11 +90,11 @@ func dotted(s string, i, j int) int {
 			end++
 		}
 
-		if end-j <= least || !strings.ContainsAny(s[j:end], "0123456789") {
-			return j
+		if end-first.to <= least || !strings.ContainsAny(s[first.to:end], "0123456789") {
+			return first.to
 		}
 	default:
-		return j
+		return first.to
 	}
 
 	for end < len(s) && (isWord(s[end]) || s[end] == '.') {

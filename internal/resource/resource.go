@@ -2,7 +2,7 @@
 // it has run out of something.
 //
 // An error of a handler that comes from this process or machine and not from the
-// service or the program that it calls is a [job.Shortage]. The system says so by
+// service or the program that it calls is a [shortage.Error]. The system says so by
 // an error number, which most errors carry along; those of name lookups keep only
 // its text, or lose it, so these are decided by a look at what there is.
 //
@@ -19,39 +19,38 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"redrive/internal/shortage"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"redrive/internal/job"
 )
 
 // Shortage returns what this process or machine had run out of when an error of a
 // dial or of the start of a program came, or nil when the error is another's.
-func Shortage(err error) *job.Shortage {
+func Shortage(err error) *shortage.Error {
 	if of := lacking(err); of != "" {
-		return &job.Shortage{Of: of, Err: err}
+		return &shortage.Error{Of: of, Err: err}
 	}
 	return nil
 }
 
-func lacking(err error) job.Resource {
+func lacking(err error) shortage.Resource {
 	is := func(numbers ...error) bool {
 		return slices.ContainsFunc(numbers, func(number error) bool { return errors.Is(err, number) })
 	}
 	switch {
 	case err == nil:
 	case is(syscall.EMFILE, syscall.ENFILE), lookedUpWithout(err):
-		return job.Descriptors
+		return shortage.Descriptors
 	case is(syscall.ENOMEM, syscall.ENOBUFS):
-		return job.Memory
+		return shortage.Memory
 	case is(syscall.EAGAIN) && forked(err):
-		return job.Processes
+		return shortage.Processes
 	case is(syscall.EADDRNOTAVAIL) && dialed(err):
-		return job.Ports
+		return shortage.Ports
 	case is(syscall.ENOSPC, syscall.EDQUOT):
-		return job.Disk
+		return shortage.Disk
 	}
 
 	return ""
@@ -66,7 +65,7 @@ func lookedUpWithout(err error) bool {
 		return false
 	}
 
-	return strings.Contains(lookup.Err, syscall.EMFILE.Error()) || Probe(job.Descriptors) != nil
+	return strings.Contains(lookup.Err, syscall.EMFILE.Error()) || Probe(shortage.Descriptors) != nil
 }
 
 // forked reports whether an error is of the start of a program.
@@ -95,11 +94,11 @@ const (
 
 // Probe returns an error while there is nothing of a resource. What cannot be found
 // out so is taken for there: the next job finds out.
-func Probe(of job.Resource) error {
+func Probe(of shortage.Resource) error {
 	switch of {
-	case job.Descriptors:
+	case shortage.Descriptors:
 		return openFiles(enough)
-	case job.Processes, job.Memory:
+	case shortage.Processes, shortage.Memory:
 		return startProgram()
 	}
 

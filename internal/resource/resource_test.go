@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"redrive/internal/job"
 	"redrive/internal/resource"
+	"redrive/internal/shortage"
 )
 
 func TestShortage_TellsFaultsOfThisMachineFromOthers(t *testing.T) {
@@ -28,22 +28,22 @@ func TestShortage_TellsFaultsOfThisMachineFromOthers(t *testing.T) {
 	tests := []struct {
 		name string
 		err  error
-		want job.Resource
+		want shortage.Resource
 	}{
 		{"nothing", nil, ""},
-		{"no descriptor for a connection", dial(here, syscall.EMFILE), job.Descriptors},
-		{"no descriptor in the whole system", dial(here, syscall.ENFILE), job.Descriptors},
-		{"no descriptor for a pipe", os.NewSyscallError("pipe2", syscall.EMFILE), job.Descriptors},
-		{"no descriptor for a program", start(syscall.EMFILE), job.Descriptors},
+		{"no descriptor for a connection", dial(here, syscall.EMFILE), shortage.Descriptors},
+		{"no descriptor in the whole system", dial(here, syscall.ENFILE), shortage.Descriptors},
+		{"no descriptor for a pipe", os.NewSyscallError("pipe2", syscall.EMFILE), shortage.Descriptors},
+		{"no descriptor for a program", start(syscall.EMFILE), shortage.Descriptors},
 		{"no descriptor for the lookup of a name", &net.OpError{Op: "dial", Err: &net.DNSError{
 			Err: "dial udp 127.0.0.53:53: socket: too many open files", Name: "service", IsTemporary: true,
-		}}, job.Descriptors},
-		{"no process", start(syscall.EAGAIN), job.Processes},
-		{"no memory for a process", start(syscall.ENOMEM), job.Memory},
-		{"no memory for a connection", dial(here, syscall.ENOBUFS), job.Memory},
-		{"no port", dial(here, syscall.EADDRNOTAVAIL), job.Ports},
-		{"no room on the disk", &fs.PathError{Op: "write", Path: "/tmp/x", Err: syscall.ENOSPC}, job.Disk},
-		{"no room left for this user", &fs.PathError{Op: "write", Path: "/tmp/x", Err: syscall.EDQUOT}, job.Disk},
+		}}, shortage.Descriptors},
+		{"no process", start(syscall.EAGAIN), shortage.Processes},
+		{"no memory for a process", start(syscall.ENOMEM), shortage.Memory},
+		{"no memory for a connection", dial(here, syscall.ENOBUFS), shortage.Memory},
+		{"no port", dial(here, syscall.EADDRNOTAVAIL), shortage.Ports},
+		{"no room on the disk", &fs.PathError{Op: "write", Path: "/tmp/x", Err: syscall.ENOSPC}, shortage.Disk},
+		{"no room left for this user", &fs.PathError{Op: "write", Path: "/tmp/x", Err: syscall.EDQUOT}, shortage.Disk},
 
 		{"a service that is down", dial(here, syscall.ECONNREFUSED), ""},
 		{"a network that is away", dial(here, syscall.ENETUNREACH), ""},
@@ -74,7 +74,7 @@ func TestShortage_TellsFaultsOfThisMachineFromOthers(t *testing.T) {
 }
 
 func TestProbe_FindsEverythingThere(t *testing.T) {
-	for _, of := range job.Resources() {
+	for _, of := range shortage.Resources() {
 		if err := resource.Probe(of); err != nil {
 			t.Errorf("%s: %v", of, err)
 		}

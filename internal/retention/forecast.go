@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/stats"
 )
 
 // Soon is how far ahead it is told what will be removed.
@@ -46,7 +47,7 @@ func (f Forecast) Of(k Kind) Outlook {
 // Jobs is how many jobs of a kind there are. Dead letters that are at a source count in no
 // kind: retention does not remove them. They may have become more since the depths were
 // counted.
-func (l Limits) Jobs(k Kind, depths job.Depths, atSources int64) int64 {
+func (l Limits) Jobs(k Kind, depths stats.Depths, atSources int64) int64 {
 	switch k {
 	case Completed:
 		return depths[job.Status(job.Completed)]

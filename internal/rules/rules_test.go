@@ -61,7 +61,7 @@ func TestNew_NamesRuleAndField(t *testing.T) {
 		{"delay of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, Delay: "1s"}), "after_failure[1].delay: requires the action"},
 		{"bound beyond all", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Retry, MaxAttempts: retry.MaxAttempts + 1}), "after_failure[1].max_attempts: 10001 is too many; a run has at most 10,000 attempts"},
 		{"bound of a discard", nil, after(FailureRule{Name: "a", When: "true", Action: retry.Discard, MaxAttempts: 3}), "after_failure[1].max_attempts: requires the action retry"},
-		{"too much work together", nil, busy(7), "after_failure[5].when: from here on, the rules of this list together cost too much"},
+		{"too much cost together", nil, busy(7), "after_failure[5].when: from here on, the rules of this list together cost too much"},
 		{"too many", nil, make([]FailureRule, maxRules+1), "after_failure: has more than 100 rules"},
 	}
 	for _, test := range tests {

@@ -14,6 +14,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/stats"
 )
 
 const unknownID = "0197f000-0000-7000-8000-00000000000a"
@@ -280,8 +281,8 @@ func TestAPI_QueuesPauseAndResume(t *testing.T) {
 func TestAPI_CountersAreTheTotals(t *testing.T) {
 	h := start(t)
 	h.dead()
-	got := decode[job.Totals](t, h.get("/api/v1/counters").want(t, http.StatusOK))
-	if want := (job.Totals{Failed: 1, FailedPermanently: 1}); got != want {
+	got := decode[stats.Totals](t, h.get("/api/v1/counters").want(t, http.StatusOK))
+	if want := (stats.Totals{Failed: 1, FailedPermanently: 1}); got != want {
 		t.Errorf("counters %+v, want %+v", got, want)
 	}
 }

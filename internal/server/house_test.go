@@ -18,6 +18,7 @@ import (
 	"redrive/internal/live"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
+	"redrive/internal/shortage"
 	"redrive/internal/source"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
@@ -85,9 +86,9 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 			Running: func() map[string]int { return map[string]int{"orders": 1} },
 			Knows:   func(typ string) bool { return typ != "unknown" },
 			Ready:   func() error { return nil },
-			Held:    func() (job.OpenBreaker, bool) { return job.OpenBreaker{}, false },
+			Held:    func() (shortage.OpenBreaker, bool) { return shortage.OpenBreaker{}, false },
 
-			Shortages: func() map[job.Resource]job.Shortages { return nil },
+			Shortages: func() map[shortage.Resource]shortage.Counts { return nil },
 			Deliver: func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
 				return job.InDeadLetters(j.Queue, o.Config.DeadLetters(j.Queue))
 			},

@@ -23,6 +23,8 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/web"
+	"redrive/internal/shortage"
+	"redrive/internal/stats"
 )
 
 // Metrics is what /metrics shows: the counters of package job as the database
@@ -201,7 +203,7 @@ func newCollector(s *web.Site) *collector {
 		"jobs_succeeded":          "Attempts that succeeded.",
 		"jobs_replayed":           "Jobs that were replayed.",
 	}
-	for _, counter := range (job.Totals{}).Counters() {
+	for _, counter := range (stats.Totals{}).Counters() {
 		add(counter.Name+"_total", help[counter.Name], "queue", "type")
 	}
 
@@ -356,10 +358,10 @@ func (s collection) shortages() {
 	held, isHeld := s.Engine.Held()
 
 	counts := s.Engine.Shortages()
-	count := func(name string, n int64, of job.Resource) {
+	count := func(name string, n int64, of shortage.Resource) {
 		s.out <- prometheus.MustNewConstMetric(s.descs[name], prometheus.CounterValue, float64(n), string(of))
 	}
-	for _, of := range job.Resources() {
+	for _, of := range shortage.Resources() {
 		now := 0.
 		if isHeld && held.Of == of {
 			now = 1

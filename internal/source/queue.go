@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -71,4 +72,25 @@ func nameIn(queue string) string {
 		return queue[:at]
 	}
 	return queue
+}
+
+// Overflow is the queue of a source's jobs whose own queues would be too many.
+func Overflow(source string) string { return Queue(source, "other-queues") }
+
+// maxQueue is how long the name of a queue may be.
+const maxQueue = 128
+
+// Queue is the queue of a source's jobs from one of its queues. What no name of a queue
+// may have is written as an underscore, and left out at its beginning, where no name may
+// have one.
+func Queue(source, queue string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:-", r) {
+			return r
+		}
+		return '_'
+	}, queue)
+	clean = cmp.Or(strings.TrimLeft(clean, "._:-"), "default")
+
+	return clean[:min(len(clean), maxQueue-len(source)-1)] + "@" + source
 }

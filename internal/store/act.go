@@ -10,6 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store/core"
 	"redrive/internal/store/db"
 	"redrive/internal/wire"
@@ -103,7 +104,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 		to, err := s.core.Change(t, from, update, from.Seq, string(retry.Manual), db.Micros(now))
 		if err == nil {
 			s.core.End(t, &from, operation.RunDropped, now)
-			s.core.Move(t, &from, &to, job.Totals{})
+			s.core.Move(t, &from, &to, stats.Totals{})
 		}
 
 		return to, err
@@ -137,7 +138,7 @@ func (s *Store) Reschedule(ctx context.Context, now time.Time, id string, run in
 
 		to, err := s.core.Change(t, from, update, from.Seq, db.Micros(at))
 		if err == nil {
-			s.core.Move(t, &from, &to, job.Totals{})
+			s.core.Move(t, &from, &to, stats.Totals{})
 		}
 
 		e.Before, e.After = notBefore(from), notBefore(to)
@@ -183,7 +184,7 @@ func (s *Store) accepted(t *db.Tx, from job.Job, d job.Delivery) (job.Job, error
 
 	to, err := s.core.Change(t, from, update, from.Seq)
 	if err == nil {
-		s.core.Move(t, &from, &to, job.Totals{})
+		s.core.Move(t, &from, &to, stats.Totals{})
 	}
 
 	return to, err

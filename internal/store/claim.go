@@ -11,6 +11,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
@@ -192,7 +193,7 @@ func (s *Store) start(t *db.Tx, c job.Claim, jobs []job.Job, prefetched bool) er
 		return err
 	}
 
-	s.core.MoveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	s.core.MoveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
 		j.State, j.Execution = job.Active, j.Execution+1
 		j.Worker, j.LeaseUntil = c.Worker, until
 		j.ChangedAt, j.StartedAt, j.LastSeen = now, now, now
@@ -240,7 +241,7 @@ func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
 		return fmt.Errorf("hold jobs of unknown types: %w", err)
 	}
 
-	s.core.MoveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	s.core.MoveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
 		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
 	})
 
@@ -299,7 +300,7 @@ func (s *Store) unhold(t *db.Tx, types string, after filter.Cursor) ([]job.Job, 
 	for i := range jobs {
 		from := jobs[i]
 		from.Held = true
-		s.core.Move(t, &from, &jobs[i], job.Totals{})
+		s.core.Move(t, &from, &jobs[i], stats.Totals{})
 	}
 
 	return jobs, err

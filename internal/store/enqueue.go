@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/fingerprint"
 	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -172,7 +173,7 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 		}
 	}
 
-	s.core.Move(t, nil, j, job.Totals{})
+	s.core.Move(t, nil, j, stats.Totals{})
 
 	return nil
 }

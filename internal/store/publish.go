@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 )
 
@@ -17,7 +18,7 @@ type updates struct {
 	paused   atomic.Pointer[map[string]bool] // the queues that are
 
 	mu       sync.RWMutex
-	snapshot job.Snapshot
+	snapshot stats.Snapshot
 }
 
 // switched tells which way queues were switched in a transaction.
@@ -109,7 +110,7 @@ func (s *Store) publishPauses() {
 func (s *Store) QueuePaused(queue string) bool { return (*s.updates.paused.Load())[queue] }
 
 // Snapshot returns the totals and depths as of the last commit, from memory.
-func (s *Store) Snapshot() job.Snapshot {
+func (s *Store) Snapshot() stats.Snapshot {
 	s.updates.mu.RLock()
 	defer s.updates.mu.RUnlock()
 

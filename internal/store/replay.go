@@ -15,6 +15,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -133,7 +134,7 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 		return err
 	}
 
-	s.core.MoveAll(t, from, job.Totals{Replayed: 1}, func(j *job.Job) {
+	s.core.MoveAll(t, from, stats.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts = j.Run+1, 0
 		j.State, j.DeadLetter, j.Held = job.Available, job.NoDeadLetter, false
 		if j.Source != "" {
@@ -153,7 +154,7 @@ func (s *Store) postpone(t *db.Tx, from job.Job, until time.Time) (job.Job, erro
 
 	to, err := s.core.Change(t, from, update, from.Seq, db.Micros(until))
 	if err == nil {
-		s.core.Move(t, &from, &to, job.Totals{})
+		s.core.Move(t, &from, &to, stats.Totals{})
 	}
 
 	return to, err

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 )
@@ -136,7 +137,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		s.core.End(t, to, operation.RunRelapsed, e.Attempt.FinishedAt)
 	}
 
-	s.core.Move(t, from, to, e.Totals())
+	s.core.Move(t, from, to, stats.Of(*e))
 
 	return nil
 }

@@ -47,6 +47,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/accounts"
 	"redrive/internal/store/core"
 	"redrive/internal/store/counters"
@@ -131,7 +132,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
 		settled: db.NewReusedSlot(newSettlements, (*settlements).clear), named: db.NewSlot(newNamed),
 		switched: db.NewSlot(func() *switched { return new(switched) }), checkSource: o.CheckSource, attached: o.Attached,
-		updates: updates{onCommit: o.OnCommit, snapshot: job.Snapshot{Depths: job.Depths{}}},
+		updates: updates{onCommit: o.OnCommit, snapshot: stats.Snapshot{Depths: stats.Depths{}}},
 	}
 
 	var err error
@@ -181,7 +182,7 @@ func (s *Store) register(o Options) {
 	s.Sweep = sweep.New(sweep.Options{
 		Core: s.core, Writer: s.writer, Reader: s.reader, Policies: s.policies,
 		Counters: s.Counters, Groups: s.Groups, Operations: s.Operations, Accounts: s.Accounts,
-		Depths: func() job.Depths { return s.Snapshot().Depths },
+		Depths: func() stats.Depths { return s.Snapshot().Depths },
 	})
 
 	for _, part := range []db.Participant{

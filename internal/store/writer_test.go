@@ -20,6 +20,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/sqlite"
 )
@@ -136,7 +137,7 @@ func enqueueTaken(t *testing.T, s *Store, id string, jobs ...job.Job) {
 func sums(t *testing.T, s *Store) {
 	t.Helper()
 	want := s.Snapshot()
-	got := job.Depths{}
+	got := stats.Depths{}
 	rows, err := s.engine.Reads().Query("SELECT state, count(*) FROM jobs GROUP BY state")
 	check(t, err)
 	for rows.Next() {
@@ -316,7 +317,7 @@ func TestStore_TwoTransactionsGatherApart(t *testing.T) {
 
 	j := testJob("1")
 	j.State, j.ChangedAt = job.Available, testTime
-	s.core.Move(first, nil, &j, job.Totals{Replayed: 1})
+	s.core.Move(first, nil, &j, stats.Totals{Replayed: 1})
 	check(t, s.pauses.setPaused(first, "orders", true))
 	check(t, s.leases.began(first, []job.Job{j}))
 	number, err := s.numbers.Number(first)

@@ -19,6 +19,7 @@ import (
 	"redrive/internal/rawjson"
 	"redrive/internal/resource"
 	"redrive/internal/retry"
+	"redrive/internal/shortage"
 	"redrive/internal/wire"
 )
 
@@ -27,15 +28,15 @@ const maxReason = 200 // bytes of an error of the network
 // verdict is what came of one try.
 type verdict struct {
 	accepted bool
-	again    bool          // another try may succeed
-	after    time.Duration // not before that, as the receiver asked
-	short    *job.Shortage // of this machine; nil: none
-	problem  string        // goes on after "it"
+	again    bool            // another try may succeed
+	after    time.Duration   // not before that, as the receiver asked
+	short    *shortage.Error // of this machine; nil: none
+	problem  string          // goes on after "it"
 }
 
 // send tries to deliver a letter and returns why it could not. A shortage of this
 // machine ends it at once, since no try of a receiver was made.
-func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string, short *job.Shortage) {
+func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string, short *shortage.Error) {
 	body := encode(j, letter)
 
 	key := j.ID + "/" + strconv.Itoa(letter.Run)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"redrive/internal/job"
+	"redrive/internal/shortage"
 	"redrive/internal/webhook"
 )
 
@@ -42,7 +42,7 @@ func TestDeliver_TellsThatDescriptorsRanOut(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}
-	if d.Shortage == nil || d.Shortage.Of != job.Descriptors || !strings.Contains(d.Problem, "it was not sent") {
+	if d.Shortage == nil || d.Shortage.Of != shortage.Descriptors || !strings.Contains(d.Problem, "it was not sent") {
 		t.Errorf("delivery = %+v", d)
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/internal/stats"
 	"redrive/web/templates/format"
 )
 
 // Chart is what became of jobs over the last hour and the last day.
 type Chart struct {
 	Of   string // whose jobs these are: "queue payments"
-	Hour []job.Totals
-	Day  []job.Totals
+	Hour []stats.Totals
+	Day  []stats.Totals
 	Slow bool // a series took too long to read
 }
 
@@ -31,13 +31,13 @@ type plot struct {
 	rows   []plotRow
 	ticks  []Mark
 	grid   []Mark
-	totals job.Totals
+	totals stats.Totals
 }
 
 // plotRow is a piece of time in which something happened.
 type plotRow struct {
 	at time.Time
-	job.Totals
+	stats.Totals
 }
 
 // area is a part of a drawing in one colour.
@@ -55,7 +55,7 @@ const (
 )
 
 // plotOf draws a series that ends now.
-func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot {
+func plotOf(of string, all []stats.Totals, scale queues.Scale, now time.Time) plot {
 	p := plot{title: "Last hour, per minute", first: scale.First(now), step: format.Coord(scale.Step.Seconds())}
 	every := 10
 	if scale == queues.LastDay() {
@@ -86,7 +86,7 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 			p.ticks = append(p.ticks, Mark{X: format.Percent(step * float64(i)), Word: at.Format("15:04")})
 		}
 
-		if t != (job.Totals{}) {
+		if t != (stats.Totals{}) {
 			p.rows = append(p.rows, plotRow{at, t})
 		}
 	}
@@ -99,7 +99,7 @@ func plotOf(of string, all []job.Totals, scale queues.Scale, now time.Time) plot
 // path of lines that stand on the floor, counted in attempts, and a later colour covers
 // the lower part of the one before: there are many on a page, and that is the least text.
 // No part is lower than least.
-func barsOf(all []job.Totals, least int64) []area {
+func barsOf(all []stats.Totals, least int64) []area {
 	areas := []area{{class: "is-succeeded"}, {class: "is-retryable"}, {class: "is-dead"}}
 	for i, t := range all {
 		var height int64
@@ -126,7 +126,7 @@ func ceiling(n int64) int64 {
 }
 
 // plotWords is a piece of time in words.
-func plotWords(t job.Totals) string {
+func plotWords(t stats.Totals) string {
 	words := format.Number(t.Succeeded) + " succeeded, " + format.Number(t.Requeued) + " requeued, " +
 		format.Number(t.FailedPermanently) + " failed permanently"
 	if t.Replayed > 0 {
@@ -164,7 +164,7 @@ func Sum(values []int64) (total int64) {
 }
 
 // Series picks one counter out of totals over time.
-func Series(totals []job.Totals, pick func(job.Totals) int64) []int64 {
+func Series(totals []stats.Totals, pick func(stats.Totals) int64) []int64 {
 	values := make([]int64, len(totals))
 	for i, t := range totals {
 		values[i] = pick(t)

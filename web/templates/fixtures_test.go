@@ -11,6 +11,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/web/templates"
 	"redrive/web/templates/adminpage"
 	"redrive/web/templates/listpage"
@@ -135,12 +136,12 @@ func groupsByNumber() map[int64]failures.Group {
 }
 
 // hour is 60 minutes of totals in the shape of a wave.
-func hour(succeeded, failed float64, shift int) []job.Totals {
-	var all []job.Totals
+func hour(succeeded, failed float64, shift int) []stats.Totals {
+	var all []stats.Totals
 	for m := range 60 {
 		wave := 1 + 0.4*math.Sin(float64(m+shift)/7) + 0.1*math.Sin(float64(m*(shift+3)))
 		f := int64(failed * wave)
-		all = append(all, job.Totals{
+		all = append(all, stats.Totals{
 			Succeeded: int64(succeeded * wave), Failed: f, Requeued: f * 2 / 3, FailedPermanently: f - f*2/3,
 			Replayed: int64(max(0, m-48) * 4),
 		})
@@ -149,7 +150,7 @@ func hour(succeeded, failed float64, shift int) []job.Totals {
 	return all
 }
 
-func queue(name string, shift int, d job.Depths) queues.Info {
+func queue(name string, shift int, d stats.Depths) queues.Info {
 	return queues.Info{
 		Name: name, Source: job.SourceOf(name), Depths: d, LastHour: hour(float64(20*(shift+1)), float64(shift), shift),
 		Oldest: now.Add(-time.Duration(shift*shift*9+1) * time.Second),
@@ -157,19 +158,19 @@ func queue(name string, shift int, d job.Depths) queues.Info {
 }
 
 func queueInfos() []queues.Info {
-	reports := queue("reports", 2, job.Depths{"scheduled": 310, "active": 2, "retryable": 11, "dead_letter": 230})
+	reports := queue("reports", 2, stats.Depths{"scheduled": 310, "active": 2, "retryable": 11, "dead_letter": 230})
 	reports.PausedAt, reports.PausedBy = now.Add(-12*time.Minute), "ana"
-	search := queues.Info{Name: "search", Depths: job.Depths{"available": 12, "dead_letter": 294}, LastHour: make([]job.Totals, 60), Oldest: now.Add(-5 * time.Hour)}
-	payments := queue("payments", 4, job.Depths{"available": 41, "active": 8, "retryable": 318, "dead_letter": 1204, "dlq_failed": 2})
+	search := queues.Info{Name: "search", Depths: stats.Depths{"available": 12, "dead_letter": 294}, LastHour: make([]stats.Totals, 60), Oldest: now.Add(-5 * time.Hour)}
+	payments := queue("payments", 4, stats.Depths{"available": 41, "active": 8, "retryable": 318, "dead_letter": 1204, "dlq_failed": 2})
 	payments.LastHour = hour(20, 12, 4)
 	return []queues.Info{
-		queue("billing", 0, job.Depths{"available": 2, "active": 1, "dead_letter": 260}),
-		queue("default", 1, job.Depths{"available": 14, "retryable": 6, "dead_letter": 701}),
-		queue("email", 3, job.Depths{"scheduled": 4210, "available": 118, "active": 24, "retryable": 847, "dead_letter": 606}),
-		queue("media", 2, job.Depths{"available": 3, "active": 4, "retryable": 6, "dead_letter": 44}),
-		queue("orders", 1, job.Depths{"scheduled": 12, "returned": 3, "available": 9, "active": 6, "retryable": 22, "dead_letter": 244}),
+		queue("billing", 0, stats.Depths{"available": 2, "active": 1, "dead_letter": 260}),
+		queue("default", 1, stats.Depths{"available": 14, "retryable": 6, "dead_letter": 701}),
+		queue("email", 3, stats.Depths{"scheduled": 4210, "available": 118, "active": 24, "retryable": 847, "dead_letter": 606}),
+		queue("media", 2, stats.Depths{"available": 3, "active": 4, "retryable": 6, "dead_letter": 44}),
+		queue("orders", 1, stats.Depths{"scheduled": 12, "returned": 3, "available": 9, "active": 6, "retryable": 22, "dead_letter": 244}),
 		payments, reports, search,
-		queue("webhooks", 2, job.Depths{"available": 22, "active": 12, "retryable": 16, "dead_letter": 627}),
+		queue("webhooks", 2, stats.Depths{"available": 22, "active": 12, "retryable": 16, "dead_letter": 627}),
 	}
 }
 
@@ -189,11 +190,11 @@ func configs() map[string]templates.QueueConfig {
 	return all
 }
 
-func snapshot() job.Snapshot {
-	return job.Snapshot{
+func snapshot() stats.Snapshot {
+	return stats.Snapshot{
 		Seq:    99,
-		Totals: job.Totals{Succeeded: 1261402, Failed: 18934, Requeued: 14688, FailedPermanently: 4246, DLQFailed: 2, Replayed: 1873},
-		Depths: job.Depths{
+		Totals: stats.Totals{Succeeded: 1261402, Failed: 18934, Requeued: 14688, FailedPermanently: 4246, DLQFailed: 2, Replayed: 1873},
+		Depths: stats.Depths{
 			"scheduled": 4532, "returned": 3, "available": 221, "active": 57, "retryable": 1226, "completed": 1274048,
 			"discarded": 4246, "cancelled": 12, "dead_letter": 4210, "dlq_failed": 2, "held": 3,
 		},
@@ -217,13 +218,13 @@ func frame(section, title string) templates.Frame {
 // quiet is a frame in which nothing has ever failed.
 func quiet(section, title string) templates.Frame {
 	f := frame(section, title)
-	f.Snapshot = job.Snapshot{Seq: 9, Totals: job.Totals{Succeeded: 812, Failed: 42, Requeued: 42}, Depths: job.Depths{"completed": 812}}
+	f.Snapshot = stats.Snapshot{Seq: 9, Totals: stats.Totals{Succeeded: 812, Failed: 42, Requeued: 42}, Depths: stats.Depths{"completed": 812}}
 	return f
 }
 
 func fresh(section, title string) templates.Frame {
 	f := frame(section, title)
-	f.Snapshot, f.QueueCount = job.Snapshot{}, 0
+	f.Snapshot, f.QueueCount = stats.Snapshot{}, 0
 	return f
 }
 
@@ -318,7 +319,7 @@ func overview(f templates.Frame) templates.Overview {
 func overviewStates(all map[string]page) {
 	all["overview"] = overview(frame("overview", "Overview"))
 	all["overview-healthy"] = templates.Overview{Frame: quiet("overview", "Overview"), LastHour: hour(10, 0, 1)[:50], Queues: queueInfos()}
-	all["overview-first-run"] = templates.Overview{Frame: fresh("overview", "Overview"), LastHour: make([]job.Totals, 60), FirstRun: true}
+	all["overview-first-run"] = templates.Overview{Frame: fresh("overview", "Overview"), LastHour: make([]stats.Totals, 60), FirstRun: true}
 	f := frame("overview", "Overview")
 	f.Demo = demo()
 	all["overview-demo"] = overview(f)
@@ -387,7 +388,7 @@ func searched(f templates.Frame) listpage.Jobs {
 	v := jobs(f)
 	v.Filter = filter.Filter{Text: "timeout"}
 	v.List.Jobs = []job.Job{failure(0, job.StatusDeadLetter), failure(1, job.Status(job.Retryable)), failure(2, job.Status(job.Completed))}
-	v.Query.Tally.Total, v.Query.Tally.States = 3, job.Depths{job.StatusDeadLetter: 1, "retryable": 1, "completed": 1, "discarded": 1}
+	v.Query.Tally.Total, v.Query.Tally.States = 3, stats.Depths{job.StatusDeadLetter: 1, "retryable": 1, "completed": 1, "discarded": 1}
 	inError := filter.Excerpt{In: "error", Before: "upstream ", Match: "Timeout", After: " after 30 s"}
 	inPayload := filter.Excerpt{In: "payload", Cut: true, Before: `"kind":"`, Match: "timeout", After: `","id":1`, CutAfter: true}
 	failed := job.ErrorInfo{Type: "smtp.Error", Message: "451 4.7.1 greylisted"}
@@ -446,8 +447,8 @@ func queuesStates(all map[string]page) {
 		Frame: f, Queues: queueInfos(), Found: 9, Total: 9, Workers: 62, LastHour: hour(700, 60, 5), Configs: configs(),
 		Held: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}, {Queue: "email", Type: "sms.send", Count: 1}},
 	}
-	outlet := queue("orders@outlet", 0, job.Depths{"returned": 3, "dead_letter": 288})
-	outlet.LastHour = make([]job.Totals, 60)
+	outlet := queue("orders@outlet", 0, stats.Depths{"returned": 3, "dead_letter": 288})
+	outlet.LastHour = make([]stats.Totals, 60)
 	all["queues-source"] = queuepage.List{
 		Frame: f, Queues: append([]queues.Info{outlet}, queueInfos()[:2]...), Found: 3, Total: 3, Foreign: 1, Workers: 14, Configs: configs(),
 	}

@@ -32,7 +32,9 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/internal/shortage"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
 )
@@ -42,27 +44,27 @@ type Frame struct {
 	Title       string
 	Section     string // which entry of the navigation is current: "overview", "jobs", "dead-letters", "queues"
 	Now         time.Time
-	Snapshot    job.Snapshot
+	Snapshot    stats.Snapshot
 	Seq         int64           // of the totals when the reading of the page began: nothing on it is older
 	QueueCount  int             // for the navigation
 	UnderWay    []OpenOperation // operations that have not ended, without previews; the oldest first
 	Search      SearchBox
-	Demo        *Demo            // nil outside demo mode
-	Insecure    bool             // reachable from the network without a login: said on every page
-	Problem     string           // why the database cannot be written, or empty
-	Acted       *job.Change      // where the job stands that a form without scripts just acted on, or nil
-	Origin      string           // where the reader of the page reaches the dashboard: "http://127.0.0.1:8080", with its base path
-	Here        string           // the address of this page, to which the undoing of Acted comes back
-	Paused      *WorkerPause     // since when the worker claims nothing, or nil
-	Held        *job.OpenBreaker // since when nothing is claimed for want of something, or nil
-	Outdated    []source.Health  // sources of which nothing new is known, by their names
-	AboutSource string           // the source that the page is about, which says itself what is wrong with it
-	User        string           // who is logged in, or empty
-	Role        access.Role      // what they may do; empty where there is no login: everything
-	LogOut      bool             // they can log out here
-	Stranger    bool             // it is unknown who reads the page: nothing of the product is shown
-	Pause       time.Duration    // between two times at which the page is redrawn, at least
-	Still       bool             // what the page shows is not redrawn while the user reads it
+	Demo        *Demo                 // nil outside demo mode
+	Insecure    bool                  // reachable from the network without a login: said on every page
+	Problem     string                // why the database cannot be written, or empty
+	Acted       *job.Change           // where the job stands that a form without scripts just acted on, or nil
+	Origin      string                // where the reader of the page reaches the dashboard: "http://127.0.0.1:8080", with its base path
+	Here        string                // the address of this page, to which the undoing of Acted comes back
+	Paused      *WorkerPause          // since when the worker claims nothing, or nil
+	Held        *shortage.OpenBreaker // since when nothing is claimed for want of something, or nil
+	Outdated    []source.Health       // sources of which nothing new is known, by their names
+	AboutSource string                // the source that the page is about, which says itself what is wrong with it
+	User        string                // who is logged in, or empty
+	Role        access.Role           // what they may do; empty where there is no login: everything
+	LogOut      bool                  // they can log out here
+	Stranger    bool                  // it is unknown who reads the page: nothing of the product is shown
+	Pause       time.Duration         // between two times at which the page is redrawn, at least
+	Still       bool                  // what the page shows is not redrawn while the user reads it
 }
 
 // SearchBox is the search field of a page: of all jobs, or of the list that the page

@@ -9,6 +9,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/shortage"
 	"redrive/web/templates"
 	"redrive/web/templates/jobpage"
 )
@@ -200,7 +201,7 @@ func waitingPages() map[string]jobpage.View {
 	released := ago(2 * time.Minute).starts("w-eu-1")
 	released.ends(4*time.Second, job.Interrupted, "", "", "", retry.Answer{}, true)
 	short := ago(2 * time.Minute).starts("w-eu-1")
-	short.ends(4*time.Second, job.Interrupted, job.ShortageType, job.Descriptors.Lack(), "", retry.Answer{}, true)
+	short.ends(4*time.Second, job.Interrupted, shortage.ErrorType, shortage.Descriptors.Lack(), "", retry.Answer{}, true)
 	overdue := ago(2 * time.Minute).starts("w-eu-1").fails(time.Second)
 	silent := ago(10 * time.Minute).starts("w-eu-4")
 	last := ago(20 * time.Second)

@@ -9,16 +9,17 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/internal/stats"
 )
 
 // Overview is the page /.
 type Overview struct {
 	Frame
-	LastHour        []job.Totals  // 60 minutes, oldest first
-	Queues          []queues.Info // all of them, or those with the most live jobs
-	Failing         []job.Job     // newest failed jobs
-	Refused         []Refused     // newest first
-	Unhandled       []queues.Held // the types without a handler for which most jobs wait
+	LastHour        []stats.Totals // 60 minutes, oldest first
+	Queues          []queues.Info  // all of them, or those with the most live jobs
+	Failing         []job.Job      // newest failed jobs
+	Refused         []Refused      // newest first
+	Unhandled       []queues.Held  // the types without a handler for which most jobs wait
 	Reasons         []filter.ReasonCount
 	Groups          []failures.Group // open ones with the most failures in the last day
 	Ignored         int64            // groups that are left out because a person ignores them
@@ -50,7 +51,7 @@ func counters(v Overview) []counterView {
 	for i, c := range v.Snapshot.Totals.Counters() {
 		view := styles[c.Name]
 		view.name, view.value = c.Name, c.Value
-		view.hour = Series(v.LastHour, func(t job.Totals) int64 { return t.Counters()[i].Value })
+		view.hour = Series(v.LastHour, func(t stats.Totals) int64 { return t.Counters()[i].Value })
 		all = append(all, view)
 	}
 

@@ -14,6 +14,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/web/templates"
 	"redrive/web/templates/jobpage"
 	"redrive/web/templates/queuepage"
@@ -21,17 +22,17 @@ import (
 
 // chart is an hour with an outage at its end, in a calm day.
 func chart(of string) *templates.Chart {
-	c := &templates.Chart{Of: of, Hour: make([]job.Totals, 60), Day: make([]job.Totals, 96)}
+	c := &templates.Chart{Of: of, Hour: make([]stats.Totals, 60), Day: make([]stats.Totals, 96)}
 	for i := range c.Hour {
-		c.Hour[i] = job.Totals{Succeeded: int64(20 + i*7%11)}
+		c.Hour[i] = stats.Totals{Succeeded: int64(20 + i*7%11)}
 		if i > 47 {
-			c.Hour[i] = job.Totals{Succeeded: 3, Failed: 24, Requeued: 15, FailedPermanently: 9}
+			c.Hour[i] = stats.Totals{Succeeded: 3, Failed: 24, Requeued: 15, FailedPermanently: 9}
 		}
 	}
 	for i := range 40 {
-		c.Day[95-i] = job.Totals{Succeeded: int64(300 + i*37%110), Failed: 4, Requeued: 4}
+		c.Day[95-i] = stats.Totals{Succeeded: int64(300 + i*37%110), Failed: 4, Requeued: 4}
 	}
-	c.Day[95] = job.Totals{Succeeded: 36, Failed: 288, Requeued: 180, FailedPermanently: 108, Replayed: 12}
+	c.Day[95] = stats.Totals{Succeeded: 36, Failed: 288, Requeued: 180, FailedPermanently: 108, Replayed: 12}
 	return c
 }
 
@@ -61,10 +62,10 @@ func queueStates(all map[string]page) {
 	v.Config, v.Configured, v.Held = templates.QueueConfig{Policy: retry.Default()}, false, nil
 	all["queue-no-worker"] = v
 	v = queuepage.View{Frame: fresh("queues", "new"), Queue: queues.Info{Name: "new"}, Config: templates.QueueConfig{Workers: 2, Policy: retry.Default()}, Configured: true}
-	v.Chart = &templates.Chart{Of: "the queue new", Hour: make([]job.Totals, 60), Day: make([]job.Totals, 96)}
+	v.Chart = &templates.Chart{Of: "the queue new", Hour: make([]stats.Totals, 60), Day: make([]stats.Totals, 96)}
 	all["queue-fresh"] = v
 	v = queueView(frame("queues", "orders@outlet"))
-	v.Queue = queue("orders@outlet", 2, job.Depths{"returned": 3, "dead_letter": 288})
+	v.Queue = queue("orders@outlet", 2, stats.Depths{"returned": 3, "dead_letter": 288})
 	v.Config, v.Configured, v.Held = templates.QueueConfig{Policy: retry.Default()}, false, nil
 	all["queue-source"] = v
 	list := jobs(frame("jobs", "Jobs"))

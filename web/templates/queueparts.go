@@ -6,6 +6,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/web/templates/format"
 )
 
@@ -62,7 +63,7 @@ func heading(s job.State) string {
 }
 
 // liveParts divides a bar among the live states of a queue.
-func liveParts(d job.Depths) (parts []MeterPart, total int64) {
+func liveParts(d stats.Depths) (parts []MeterPart, total int64) {
 	for _, s := range LiveStates() {
 		if n := d[job.Status(s)]; n > 0 {
 			parts = append(parts, MeterPart{Class: "is-" + string(s), N: n})
@@ -74,4 +75,4 @@ func liveParts(d job.Depths) (parts []MeterPart, total int64) {
 }
 
 // Executions is how many attempts ended.
-func Executions(t job.Totals) int64 { return t.Succeeded + t.Failed }
+func Executions(t stats.Totals) int64 { return t.Succeeded + t.Failed }

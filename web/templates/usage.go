@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retention"
+	"redrive/internal/stats"
 	"redrive/web/templates/format"
 )
 
@@ -169,7 +170,7 @@ func ProblemText(problem string) string {
 }
 
 // RecoveredText says what retries have saved.
-func RecoveredText(t job.Totals) string {
+func RecoveredText(t stats.Totals) string {
 	if t.Requeued == 0 {
 		return "No job has failed permanently."
 	}

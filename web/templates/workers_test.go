@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 	"redrive/web/templates"
 	"redrive/web/templates/queuepage"
 )
@@ -70,6 +71,6 @@ func TestQuiet_IsSaidOnEveryPage(t *testing.T) {
 
 func TestHold_IsSaidOnEveryPage(t *testing.T) {
 	v := overview(frame("overview", "Overview"))
-	v.Held = &job.OpenBreaker{Of: job.Descriptors, Since: now.Add(-time.Minute), Reason: job.Descriptors.Lack()}
+	v.Held = &shortage.OpenBreaker{Of: shortage.Descriptors, Since: now.Add(-time.Minute), Reason: shortage.Descriptors.Lack()}
 	parse(t, v).says("class", "banner is-dead", "No jobs are started. This began at 14:01:11 : this process has no file descriptor left")
 }

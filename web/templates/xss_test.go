@@ -13,6 +13,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/web/static"
 	"redrive/web/templates"
 	"redrive/web/templates/listpage"
@@ -60,9 +61,9 @@ func poisonedPages(s string) map[string]page {
 	f.Search.Text, f.Problem, f.Insecure = s, s, true
 	f.Demo = &templates.Demo{Until: s, Faults: []templates.Fault{{Name: s, Title: s, About: s, Broken: true}, {Name: s, Title: s, About: s}}}
 	rows := []job.Job{poisoned(s, job.StatusDeadLetter), poisoned(s, job.Status(job.Retryable)), poisoned(s, job.StatusDLQFailed), poisoned(s, job.StatusHeld)}
-	q := queue(s, 2, job.Depths{"available": 3, "dead_letter": 4, "dlq_failed": 1})
+	q := queue(s, 2, stats.Depths{"available": 3, "dead_letter": 4, "dlq_failed": 1})
 	q.PausedAt, q.PausedBy = now, s
-	idle := queue(s, 1, job.Depths{"available": 3, "dead_letter": 4})
+	idle := queue(s, 1, stats.Depths{"available": 3, "dead_letter": 4})
 	letter := filter.DeadLetterRow{Job: rows[0], DeadLetter: job.DeadLetter{JobID: rows[0].ID, Run: 1, Reason: retry.Reason(s), Error: s, Exception: s, FailedAt: now, Queue: s, Attempts: 2, ReplayedBy: s}}
 	query := filter.Filter{Status: job.Status(s), Queue: s, Type: s, Error: s, Reason: retry.Reason(s)}
 	reasons := []filter.ReasonCount{{Reason: retry.Reason(s), Count: 3}}

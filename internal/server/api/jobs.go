@@ -16,6 +16,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/wire"
 )
 
@@ -200,7 +201,7 @@ func (a *API) countJobs(c echo.Context) (apitype.JobCount, error) {
 
 // counters is GET /counters: the totals since the beginning. They never fall, so
 // a program can compute rates from them.
-func (a *API) counters(echo.Context) (job.Totals, error) { return a.View.Snapshot().Totals, nil }
+func (a *API) counters(echo.Context) (stats.Totals, error) { return a.View.Snapshot().Totals, nil }
 
 // maxListedText is what a row of a list holds of an error, in bytes, as on pages.
 // Two hundred rows with all of theirs would be dozens of megabytes.

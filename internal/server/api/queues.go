@@ -15,6 +15,7 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/server/web"
+	"redrive/internal/stats"
 	"redrive/internal/wire"
 )
 
@@ -136,7 +137,7 @@ func (a *API) queue(c echo.Context) (apitype.QueueAnswer, error) {
 // queueOf is a queue with its counters, its depths and what the configuration says
 // about it.
 func (a *API) queueOf(info queues.Info, running map[string]int) apitype.Queue {
-	depths := job.Depths{}
+	depths := stats.Depths{}
 	for _, status := range job.Statuses() { // every status, also at zero
 		depths[status] = info.Depths[status]
 	}

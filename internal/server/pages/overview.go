@@ -20,6 +20,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/queues"
 	"redrive/internal/server/web"
+	"redrive/internal/stats"
 	"redrive/web/templates"
 	"redrive/web/templates/failurepage"
 	"redrive/web/templates/operationpage"
@@ -66,7 +67,7 @@ func (p *Pages) overview(c echo.Context) error {
 
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
 	v.Slow = r.slow
-	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == job.Totals{}
+	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == stats.Totals{}
 
 	return p.show(c, r, v.Page())
 }
@@ -114,7 +115,7 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 
 // letterUsage is how full the dead-letter queue is, with as many letters as the page says
 // elsewhere. Those at sources may have become more since the page took its totals.
-func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.DeadLetterUsage, error) {
+func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals stats.Snapshot) (templates.DeadLetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
 	f.Open = max(0, totals.Depths[job.StatusDeadLetter]-f.AtSources)
 	return templates.DeadLetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err

@@ -33,6 +33,7 @@ import (
 	"redrive/internal/server/api"
 	"redrive/internal/server/compress"
 	"redrive/internal/server/web"
+	"redrive/internal/shortage"
 	"redrive/web/static"
 	"redrive/web/templates"
 	"redrive/web/templates/adminpage"
@@ -265,9 +266,9 @@ func (p *Pages) problem() string {
 }
 
 // held is why no jobs are started, unless that is said already.
-func (p *Pages) held(problem string) *job.OpenBreaker {
+func (p *Pages) held(problem string) *shortage.OpenBreaker {
 	held, ok := p.Engine.Held()
-	if !ok || held.Of == job.Database && problem != "" {
+	if !ok || held.Of == shortage.Database && problem != "" {
 		return nil
 	}
 

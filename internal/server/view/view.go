@@ -29,6 +29,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/redact"
 	"redrive/internal/retention"
+	"redrive/internal/stats"
 	"redrive/internal/store"
 	"redrive/internal/store/db"
 )
@@ -213,7 +214,7 @@ func eachOf[K comparable, T any](all map[K]T, hide func(T) T) map[K]T {
 // Nothing of what these methods return came with a job, so they hide nothing.
 
 // Snapshot is the newest totals, without a look at the database.
-func (v *View) Snapshot() job.Snapshot { return v.store.Snapshot() }
+func (v *View) Snapshot() stats.Snapshot { return v.store.Snapshot() }
 
 // QueueNames lists the queues that are known, sorted. They must not be changed.
 func (v *View) QueueNames() []string { return v.store.Counters.QueueNames() }
@@ -243,7 +244,7 @@ func (v *View) Fullest(n int, orders ...[]job.Status) []string {
 }
 
 // DepthsByLabel counts the jobs by what metrics call their queues.
-func (v *View) DepthsByLabel() map[string]job.Depths { return v.store.Counters.DepthsByLabel() }
+func (v *View) DepthsByLabel() map[string]stats.Depths { return v.store.Counters.DepthsByLabel() }
 
 // Label is what metrics call a queue.
 func (v *View) Label(queue string) string { return v.store.Counters.Label(queue) }
@@ -264,12 +265,12 @@ func (v *View) Tallies(ctx context.Context) ([]queues.Tally, error) {
 }
 
 // LastHour is the totals of the last hour by the minute.
-func (v *View) LastHour(ctx context.Context, now time.Time) ([]job.Totals, error) {
+func (v *View) LastHour(ctx context.Context, now time.Time) ([]stats.Totals, error) {
 	return v.store.Counters.LastHour(ctx, now)
 }
 
 // Series is the totals of a queue, a type or both over a time.
-func (v *View) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
+func (v *View) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]stats.Totals, error) {
 	return v.store.Counters.Series(ctx, now, queue, typ, scale)
 }
 

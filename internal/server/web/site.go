@@ -34,6 +34,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server/compress"
 	"redrive/internal/server/view"
+	"redrive/internal/shortage"
 	"redrive/internal/source"
 )
 
@@ -52,7 +53,7 @@ type Engine struct {
 	Ready   func() error                            // why no jobs are run, or nil
 	Began   func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
 	Stuck   func() []job.Stuck                      // the handlers that do not return
-	Held    func() (job.OpenBreaker, bool)          // since when nothing is claimed for want of something
+	Held    func() (shortage.OpenBreaker, bool)     // since when nothing is claimed for want of something
 	Pause   func(on bool)                           // ends the claiming of jobs, or begins it again
 	Notify  func()                                  // says that an operation was made or changed
 	Sources func() []source.Health                  // how the attached sources fare
@@ -61,7 +62,7 @@ type Engine struct {
 	// those that need a restart. When the file is wrong, nothing changes.
 	Reload func(context.Context) (changed, restart []string, err error)
 	// Shortages counts what had run out, and what met it.
-	Shortages func() map[job.Resource]job.Shortages
+	Shortages func() map[shortage.Resource]shortage.Counts
 	// Deliver sends a dead letter that was refused once more.
 	Deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery
 	// Waiting reports whether a claimed job has not begun because of the handler

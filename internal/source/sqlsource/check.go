@@ -1,20 +1,13 @@
 package sqlsource
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 
-	"redrive/internal/clip"
 	"redrive/internal/source"
 	"redrive/internal/source/bounded"
-	"redrive/internal/source/preset"
 )
 
 // Check looks whether the tables are those of the preset, what the rights allow, and how
@@ -140,165 +133,6 @@ func (o *Origin) tellsApart(ctx context.Context, r *source.Report) error {
 	return nil
 }
 
-// others says how many rows of the table are left to another source.
-func (o *Origin) others(ctx context.Context, r *source.Report) error {
-	if o.preset.Others == nil {
-		return nil
-	}
-
-	var groups []string
-
-	total := 0
-	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(o.preset.Others.Count, nil)
-
-		rows, err := t.QueryContext(ctx, o.engine.bounded+query, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-
-		for rows.Next() {
-			var name sql.NullString
-			n := 0
-			if err := rows.Scan(&name, &n); err != nil {
-				return err
-			}
-
-			total += n
-			groups = append(groups, fmt.Sprintf("%s (%d)", clip.Text(name.String, 64), n))
-		}
-
-		return rows.Err()
-	})
-	if err != nil || total == 0 {
-		return err
-	}
-
-	slices.Sort(groups)
-	r.Warnings = append(r.Warnings, fmt.Sprintf("%d more rows of %s are not shown here: %s. %s",
-		total, o.lies, strings.Join(groups[:min(len(groups), 10)], ", "), o.preset.Others.Why))
-
-	return nil
-}
-
-// reaches looks whether replays get to a queue that is elsewhere.
-func (o *Origin) reaches(ctx context.Context, r *source.Report) error {
-	if o.work == nil {
-		return nil
-	}
-
-	queue, err := o.work.Check(ctx)
-	r.Warnings = append(r.Warnings, queue.Warnings...)
-	if !slices.Contains(queue.May, source.Replay) {
-		r.May = slices.DeleteFunc(r.May, func(k source.Kind) bool { return k == source.Replay })
-	}
-
-	return err
-}
-
-// shape compares tables with what the preset expects.
-func (o *Origin) shape(ctx context.Context) error {
-	for _, table := range slices.Sorted(maps.Keys(o.preset.Columns)) {
-		expected := o.preset.Columns[table]
-
-		found, err := o.columnsOf(ctx, table)
-		if err != nil {
-			if _, k, _ := errorOf(err); k == lost {
-				return err
-			}
-			return o.stranger(ctx, table, expected, err)
-		}
-
-		missing := slices.DeleteFunc(slices.Clone(expected), func(c string) bool { return slices.Contains(found, c) })
-		if len(missing) > 0 {
-			return fmt.Errorf("this is not %s: its table %s has the columns %s, but not %s",
-				o.preset.Title, o.settings.Names[table], strings.Join(found, ", "), strings.Join(missing, ", "))
-		}
-
-		if err := o.hidden(ctx, table); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// columnsOf are the columns of a table.
-func (o *Origin) columnsOf(ctx context.Context, table string) (columns []string, err error) {
-	err = o.reading(ctx, func(t *sql.Tx) error {
-		rows, err := t.QueryContext(ctx, "SELECT * FROM "+o.engine.table(o.settings.Names[table])+" WHERE 1 = 0")
-		if err != nil {
-			return err
-		}
-
-		columns, err = rows.Columns()
-
-		return errors.Join(err, rows.Err(), rows.Close())
-	})
-
-	return columns, err
-}
-
-// mostTables are named in an error.
-const mostTables = 20
-
-// stranger is the error about a database that does not have the tables of the preset.
-func (o *Origin) stranger(ctx context.Context, table string, columns []string, cause error) error {
-	_, _, says := errorOf(cause)
-	var there []string
-	err := o.reading(ctx, func(t *sql.Tx) error {
-		rows, err := t.QueryContext(ctx, o.engine.tables)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-
-		for len(there) <= mostTables && rows.Next() {
-			name := ""
-			if err := rows.Scan(&name); err != nil {
-				return err
-			}
-
-			there = append(there, name)
-		}
-
-		return rows.Err()
-	})
-
-	switch {
-	case len(there) == 0:
-		there = []string{"none"}
-	case len(there) > mostTables:
-		there = append(there[:mostTables], "and others")
-	}
-
-	return errors.Join(fmt.Errorf("this is not %s, or its tables have other names: expected a table %s with the columns %s; "+
-		"the tables that this user can see are: %s (the database says: %s)",
-		o.preset.Title, o.settings.Names[table], strings.Join(columns, ", "), strings.Join(there, ", "), says), err)
-}
-
-// hidden refuses a table of PostgreSQL whose rows are hidden from the user: everything
-// would look well, and nothing would be seen.
-func (o *Origin) hidden(ctx context.Context, table string) error {
-	if o.engine.name != "postgres" {
-		return nil
-	}
-
-	hides := false
-
-	name := o.engine.table(o.settings.Names[table])
-	err := o.reading(ctx, func(t *sql.Tx) error {
-		return t.QueryRowContext(ctx, "SELECT row_security_active(to_regclass($1))", name).Scan(&hides)
-	})
-	if err == nil && hides {
-		err = fmt.Errorf("row level security hides the rows of %s from this user: "+
-			"connect as the owner of the table, or give the role BYPASSRLS", name)
-	}
-
-	return err
-}
-
 // version reads what the system says about itself.
 func (o *Origin) version(ctx context.Context, r *source.Report) error {
 	if o.preset.Probe == "" {
@@ -350,32 +184,6 @@ func (o *Origin) rights(ctx context.Context, r *source.Report) error {
 	return nil
 }
 
-// explain lets the database look at statements in a transaction that is taken back.
-func (o *Origin) explain(ctx context.Context, statements []string) error {
-	if only, err := o.readOnly(ctx); err != nil || only {
-		return cmp.Or(err, errReadOnly)
-	}
-
-	t, err := o.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-
-	nothing := map[string]any{}
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(o.settings.Values)), preset.Given) {
-		nothing[name] = inline("NULL")
-	}
-
-	for _, statement := range statements {
-		query, _ := o.bind(statement, nothing)
-		if _, err := t.ExecContext(ctx, "EXPLAIN "+query); err != nil {
-			return errors.Join(err, t.Rollback())
-		}
-	}
-
-	return t.Rollback()
-}
-
 // readOnly reports whether the database takes no writes, whatever the rights are.
 func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
 	switch o.engine.name {
@@ -398,89 +206,4 @@ func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
 	}
 
 	return only, err
-}
-
-// plan warns when the list reads the whole table. PostgreSQL is asked to avoid that, so
-// that it does so only where no index helps, also for a small table.
-func (o *Origin) plan(ctx context.Context, r *source.Report) error {
-	query, args := o.bind(o.list, map[string]any{"limit": inline("100")})
-	head := "EXPLAIN "
-	if o.engine.name == "sqlite" {
-		head = "EXPLAIN QUERY PLAN "
-	}
-
-	var steps []map[string]string
-	err := o.reading(ctx, func(t *sql.Tx) error {
-		if o.engine.name == "postgres" {
-			if _, err := t.ExecContext(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
-				return err
-			}
-		}
-
-		rows, err := t.QueryContext(ctx, head+query, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-
-		steps, err = allOf(rows)
-
-		return err
-	})
-	if slices.ContainsFunc(steps, o.engine.reads) {
-		r.Warnings = append(r.Warnings, "No index fits the list of dead records, so each look reads the whole table. "+
-			"If the table is large, choose a longer interval with the field every.")
-	}
-
-	return err
-}
-
-// fewRows is how many rows MySQL reads without looking for an index.
-const fewRows = 10_000
-
-// reads reports whether a step of a plan reads a whole table.
-func (e engine) reads(step map[string]string) bool {
-	switch e.name {
-	case "postgres":
-		return strings.Contains(step["QUERY PLAN"], "Seq Scan")
-	case "mysql":
-		n, err := strconv.Atoi(step["rows"])
-		return err == nil && n > fewRows && (step["type"] == "ALL" || strings.Contains(step["Extra"], "Using filesort"))
-	}
-
-	detail := step["detail"]
-
-	return strings.Contains(detail, "USE TEMP B-TREE FOR ORDER BY") || strings.Contains(detail, "AUTOMATIC") ||
-		strings.HasPrefix(detail, "SCAN") && strings.HasSuffix(detail, "LEFT-JOIN")
-}
-
-// mostRows are read of a plan.
-const mostRows = 1000
-
-// allOf are rows by the names of their columns, the first ones when there are too many.
-func allOf(rows *sql.Rows) (all []map[string]string, err error) {
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-
-	cells, places := make([]any, len(columns)), make([]any, len(columns))
-	for i := range cells {
-		places[i] = &cells[i]
-	}
-
-	for len(all) < mostRows && rows.Next() {
-		if err := rows.Scan(places...); err != nil {
-			return nil, err
-		}
-
-		row := map[string]string{}
-		for i, name := range columns {
-			row[name] = textOf(cells[i])
-		}
-
-		all = append(all, row)
-	}
-
-	return all, rows.Err()
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 
 	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -133,7 +134,7 @@ func (c *Core) Ask(t *db.Tx, ask projection.Ask) error { return c.projections.As
 
 // Move tells the projections that a job went from one status to another, and notes it
 // for the listeners. A new job comes from nil.
-func (c *Core) Move(t *db.Tx, from, to *job.Job, totals job.Totals) {
+func (c *Core) Move(t *db.Tx, from, to *job.Job, totals stats.Totals) {
 	c.projections.Moved(t, projection.Move{From: from, To: to, Totals: totals})
 
 	change := to.Changed()
@@ -144,7 +145,7 @@ func (c *Core) Move(t *db.Tx, from, to *job.Job, totals job.Totals) {
 }
 
 // MoveAll is Move of many jobs, each changed alike and in its place: they are large.
-func (c *Core) MoveAll(t *db.Tx, jobs []job.Job, totals job.Totals, change func(*job.Job)) {
+func (c *Core) MoveAll(t *db.Tx, jobs []job.Job, totals stats.Totals, change func(*job.Job)) {
 	var from job.Job
 	for i := range jobs {
 		from = jobs[i]

@@ -9,6 +9,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
@@ -38,7 +39,7 @@ func (c *Core) Discard(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, 
 		c.End(t, &jobs[i], operation.RunDropped, now)
 	}
 
-	c.MoveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	c.MoveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
 		j.State, j.DeadLetter = job.Discarded, job.DeadLetterTrashed
 		j.Held, j.Reason = false, retry.Manual
 		j.ChangedAt, j.FinishedAt = db.FromMicros(at), db.FromMicros(at)
@@ -70,7 +71,7 @@ func (c *Core) Restore(t *db.Tx, jobs []job.Job) error {
 	}
 
 	for i := range restored {
-		c.Move(t, before[restored[i].Seq], &restored[i], job.Totals{})
+		c.Move(t, before[restored[i].Seq], &restored[i], stats.Totals{})
 	}
 
 	// The runs that the discard had dropped go on.

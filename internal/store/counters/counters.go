@@ -17,6 +17,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 )
@@ -26,8 +27,8 @@ type Projection struct {
 	reader   *db.Reader
 	gathered *db.Slot[gathered]
 
-	totals  job.Totals // these are the writer's alone
-	depths  job.Depths // over all queues
+	totals  stats.Totals // these are the writer's alone
+	depths  stats.Depths // over all queues
 	limits  Limits
 	queues  map[string]bool // those that are known: true when it had a job, false when it was only paused
 	foreign int             // how many of these belong to sources
@@ -41,8 +42,8 @@ type Projection struct {
 	mu      sync.RWMutex // for those who read the counts below
 	queued  map[depthKey]int64
 	letters map[letterKey]int64
-	opened  map[int64]int64      // our own open letters by the hour in which their jobs failed
-	recent  map[int64]job.Totals // of the last hour, by the minute
+	opened  map[int64]int64        // our own open letters by the hour in which their jobs failed
+	recent  map[int64]stats.Totals // of the last hour, by the minute
 
 	names atomic.Pointer[[]string] // of queues, sorted
 }
@@ -53,9 +54,9 @@ func New(reader *db.Reader, limits Limits) *Projection {
 
 	b := &Projection{
 		reader: reader, gathered: db.NewReusedSlot(newGathered, (*gathered).clear),
-		limits: limits, depths: job.Depths{}, queues: map[string]bool{},
+		limits: limits, depths: stats.Depths{}, queues: map[string]bool{},
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
-		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]job.Totals{},
+		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]stats.Totals{},
 	}
 	b.queueLabels.free = isForeign
 	for _, status := range job.Statuses() {
@@ -203,7 +204,7 @@ func (p *Projection) Committed(t *db.Tx) {
 		p.minute = max(p.minute, k.minute)
 	}
 
-	maps.DeleteFunc(p.recent, func(minute int64, _ job.Totals) bool { return minute <= p.minute-lastHour })
+	maps.DeleteFunc(p.recent, func(minute int64, _ stats.Totals) bool { return minute <= p.minute-lastHour })
 
 	for l, changes := range g.labels {
 		l.committed(changes)
@@ -221,19 +222,19 @@ func addUp[K comparable](counts map[K]int64, k K, n int64) {
 
 // Totals are the counters over all queues and types as of the last commit. Only
 // code that the writer runs may call it.
-func (p *Projection) Totals() job.Totals { return p.totals }
+func (p *Projection) Totals() stats.Totals { return p.totals }
 
 // CopyDepths counts the jobs of all queues by status as of the last commit. Only
 // code that the writer runs may call it.
-func (p *Projection) CopyDepths(to job.Depths) { maps.Copy(to, p.depths) }
+func (p *Projection) CopyDepths(to stats.Depths) { maps.Copy(to, p.depths) }
 
 // sums adds up what one transaction counts, so that each row is written once,
 // and not at all when its sum is zero.
 type sums struct {
 	depths   map[depthKey]int64
 	held     map[label]int64
-	counters map[label]job.Totals
-	minutes  map[minuteKey]job.Totals
+	counters map[label]stats.Totals
+	minutes  map[minuteKey]stats.Totals
 	letters  map[letterKey]int64
 	opened   map[int64]int64 // our own open letters by the hour in which their jobs failed, since 1970
 }
@@ -259,7 +260,7 @@ type letterKey struct {
 
 func newSums() sums {
 	return sums{
-		map[depthKey]int64{}, map[label]int64{}, map[label]job.Totals{}, map[minuteKey]job.Totals{},
+		map[depthKey]int64{}, map[label]int64{}, map[label]stats.Totals{}, map[minuteKey]stats.Totals{},
 		map[letterKey]int64{}, map[int64]int64{},
 	}
 }
@@ -300,8 +301,8 @@ func (p *Projection) job(g *gathered, j *job.Job, n int64) {
 // count raises the counters of a job's queue and type, in the minute of its
 // move. The counters by the minute keep their queues: each queue's last hour is
 // shown with the queue.
-func (p *Projection) count(g *gathered, j *job.Job, t job.Totals) {
-	if t == (job.Totals{}) {
+func (p *Projection) count(g *gathered, j *job.Job, t stats.Totals) {
+	if t == (stats.Totals{}) {
 		return
 	}
 

@@ -13,6 +13,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 )
 
@@ -47,11 +48,11 @@ const lastHour = 60
 
 // LastHour returns the counters of the sixty minutes that end with the one of
 // now, the oldest first, over all queues, from memory.
-func (p *Projection) LastHour(_ context.Context, now time.Time) ([]job.Totals, error) {
+func (p *Projection) LastHour(_ context.Context, now time.Time) ([]stats.Totals, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	all, first := make([]job.Totals, lastHour), firstMinute(now)
+	all, first := make([]stats.Totals, lastHour), firstMinute(now)
 	for i := range all {
 		all[i] = p.recent[first+int64(i)]
 	}
@@ -67,7 +68,7 @@ func firstMinute(now time.Time) int64 { return db.Micros(now)/db.MicrosPerMinute
 // prefix such as "email.*". Past the first thousand types the rest has no series
 // of its own. It gives up, with context.DeadlineExceeded, when that takes too
 // long.
-func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]job.Totals, error) {
+func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]stats.Totals, error) {
 	first, step := db.Micros(scale.First(now))/db.MicrosPerMinute, int64(scale.Step/time.Minute)
 	var where db.Where
 	where.Add("minute BETWEEN %s AND %s", first, db.Micros(now)/db.MicrosPerMinute)
@@ -79,10 +80,10 @@ func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ strin
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
 
-	all := make([]job.Totals, scale.Steps)
+	all := make([]stats.Totals, scale.Steps)
 	err := p.reader.In(ctx).Query(query, func(rows *sql.Rows) error {
 		var i int
-		var t job.Totals
+		var t stats.Totals
 		err := rows.Scan(totalFields(&t, &i)...)
 		all[i] = t
 
@@ -127,7 +128,7 @@ func queueInfos(src db.Source, now time.Time, names string) ([]queues.Info, erro
 		WHERE q.name IS NOT NULL OR EXISTS (SELECT 1 FROM depths WHERE queue = these.name) ORDER BY name`
 
 	return db.All(src, query, func(q *queues.Info) []any {
-		q.Depths, q.LastHour = job.Depths{}, make([]job.Totals, lastHour)
+		q.Depths, q.LastHour = stats.Depths{}, make([]stats.Totals, lastHour)
 		return []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&q.Oldest)}
 	}, names, db.Micros(now))
 }
@@ -158,7 +159,7 @@ func addCounts(src db.Source, now time.Time, names string, byName map[string]*qu
 		var minute int64
 		var queue string
 
-		var t job.Totals
+		var t stats.Totals
 		err := rows.Scan(totalFields(&t, &minute, &queue)...)
 		if q := byName[queue]; q != nil {
 			q.LastHour[minute-first] = q.LastHour[minute-first].Add(t)
@@ -216,15 +217,15 @@ func (p *Projection) Fullest(n int, orders ...[]job.Status) []string {
 }
 
 // DepthsByLabel counts the jobs by what metrics call their queues, from memory.
-func (p *Projection) DepthsByLabel() map[string]job.Depths {
+func (p *Projection) DepthsByLabel() map[string]stats.Depths {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	all := map[string]job.Depths{}
+	all := map[string]stats.Depths{}
 	for k, n := range p.queued {
 		label := p.shownLabel(k.queue)
 		if all[label] == nil {
-			all[label] = job.Depths{}
+			all[label] = stats.Depths{}
 		}
 
 		all[label][k.status] += n
@@ -299,7 +300,7 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 		t.Whole, t.States = true, p.states(f)
 		t.Total = t.States[f.Status]
 		if f.Status == "" {
-			t.Total = t.States.Jobs()
+			t.Total = stats.Depths(t.States).Jobs()
 		}
 
 		return t, true, nil
@@ -318,11 +319,11 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 }
 
 // states counts the jobs of a filter's queues by status.
-func (p *Projection) states(f filter.Filter) job.Depths {
+func (p *Projection) states(f filter.Filter) stats.Depths {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	all := job.Depths{}
+	all := stats.Depths{}
 	for k, n := range p.queued {
 		if f.MatchesQueue(k.queue) {
 			all[k.status] += n

@@ -3,7 +3,7 @@ package counters
 import (
 	"database/sql"
 
-	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 )
 
@@ -14,11 +14,11 @@ const keptMinutes = 24 * 60
 // list them.
 const totalColumns = `succeeded, failed, requeued, failed_permanently, dlq_failed, replayed`
 
-func totalFields(t *job.Totals, before ...any) []any {
+func totalFields(t *stats.Totals, before ...any) []any {
 	return append(before, &t.Succeeded, &t.Failed, &t.Requeued, &t.FailedPermanently, &t.DLQFailed, &t.Replayed)
 }
 
-func totals(t job.Totals, before ...any) []any {
+func totals(t stats.Totals, before ...any) []any {
 	return append(before, t.Succeeded, t.Failed, t.Requeued, t.FailedPermanently, t.DLQFailed, t.Replayed)
 }
 
@@ -89,13 +89,13 @@ func (p *Projection) flushHeld(t *db.Tx) error {
 }
 
 func (p *Projection) flushCounters(t *db.Tx) error {
-	return db.AddSums(t, addCounters, p.gathered.In(t).counters, func(k label, n job.Totals) []any { return totals(n, k.queue, k.typ) })
+	return db.AddSums(t, addCounters, p.gathered.In(t).counters, func(k label, n stats.Totals) []any { return totals(n, k.queue, k.typ) })
 }
 
 // flushMinutes forgets what is older than a day when a new minute begins.
 func (p *Projection) flushMinutes(t *db.Tx) error {
 	newest := p.minute
-	err := db.AddSums(t, addMinutes, p.gathered.In(t).minutes, func(k minuteKey, n job.Totals) []any {
+	err := db.AddSums(t, addMinutes, p.gathered.In(t).minutes, func(k minuteKey, n stats.Totals) []any {
 		newest = max(newest, k.minute)
 		return totals(n, k.minute, k.queue, k.typ)
 	})
@@ -136,7 +136,7 @@ func (p *Projection) loadMinutes(src db.Source) (err error) {
 
 	return src.Query(query, func(rows *sql.Rows) error {
 		var minute int64
-		var t job.Totals
+		var t stats.Totals
 		err := rows.Scan(totalFields(&t, &minute)...)
 		p.recent[minute] = t
 
@@ -170,7 +170,7 @@ func (p *Projection) loadCounters(src db.Source) error {
 	const query = `SELECT ` + totalColumns + ` FROM counters`
 
 	return src.Query(query, func(rows *sql.Rows) error {
-		var t job.Totals
+		var t stats.Totals
 		err := rows.Scan(totalFields(&t)...)
 		p.totals = p.totals.Add(t)
 		return err

@@ -8,6 +8,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 	"redrive/internal/store/sources"
@@ -118,7 +119,7 @@ func (m *Mirror) markReturned(t *db.Tx, now time.Time, jobs []job.Job) error {
 	}
 
 	t.Touch()
-	m.core.MoveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	m.core.MoveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
 		j.State, j.Worker = job.Returned, j.Source
 		if at.After(j.ChangedAt) {
 			j.ChangedAt = at
@@ -191,7 +192,7 @@ func (m *Mirror) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act
 	}
 
 	m.core.End(t, &to, outcome, now)
-	m.core.Move(t, &from, &to, job.Totals{})
+	m.core.Move(t, &from, &to, stats.Totals{})
 
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/sources"
@@ -89,7 +90,7 @@ func (m *Mirror) die(t *db.Tx, d *deaths, from, to *job.Job, r *mirrored) error 
 	}
 
 	m.core.End(t, to, operation.RunRelapsed, to.ChangedAt)
-	m.core.Move(t, from, to, job.Totals{})
+	m.core.Move(t, from, to, stats.Totals{})
 
 	return sources.Note(t, &d.notes, d.source, to.Seq, d.now, r.Record)
 }

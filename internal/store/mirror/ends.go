@@ -9,6 +9,7 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 	"redrive/internal/store/sources"
@@ -91,7 +92,7 @@ func (m *Mirror) succeed(t *db.Tx, now time.Time, from *job.Job, success source.
 	}
 
 	m.core.End(t, &to, operation.RunSucceeded, at)
-	m.core.Move(t, from, &to, job.Totals{Succeeded: 1})
+	m.core.Move(t, from, &to, stats.Totals{Succeeded: 1})
 
 	return nil
 }
@@ -129,7 +130,7 @@ func (m *Mirror) vanish(t *db.Tx, now time.Time, jobs []job.Job) error {
 	}
 
 	numbers := rows.Numbers(jobs)
-	m.core.MoveAll(t, jobs, job.Totals{}, func(j *job.Job) {
+	m.core.MoveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
 		j.State, j.DeadLetter = job.Discarded, job.NoDeadLetter
 		j.Reason, j.ChangedAt, j.FinishedAt = retry.GoneAtSource, at, at
 		j.Unbegun = false

@@ -11,6 +11,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 )
 
@@ -18,7 +19,7 @@ import (
 type Move struct {
 	From   *job.Job // nil: the job is new
 	To     *job.Job // nil: the job was removed
-	Totals job.Totals
+	Totals stats.Totals
 }
 
 // Mover hears of every job that moves.

@@ -14,8 +14,8 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/fault"
-	"redrive/internal/job"
 	"redrive/internal/resource"
+	"redrive/internal/shortage"
 	"redrive/internal/store/db"
 )
 
@@ -247,7 +247,7 @@ func kindOf(err error) error {
 		return fault.ErrStorageFull
 	case p == lib.SQLITE_READONLY:
 		return fault.ErrReadOnly
-	case p == lib.SQLITE_NOMEM || p == lib.SQLITE_CANTOPEN && resource.Probe(job.Descriptors) != nil:
+	case p == lib.SQLITE_NOMEM || p == lib.SQLITE_CANTOPEN && resource.Probe(shortage.Descriptors) != nil:
 		return fault.ErrStarved
 	}
 

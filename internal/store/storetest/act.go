@@ -11,6 +11,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 var acting = []func(*kit){
@@ -51,7 +52,7 @@ func ReplayStartsTheNextRun(k *kit) {
 	page, err := k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
 	k.same("open letters", len(page.DeadLetters), 0)
-	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1, Replayed: 1})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{Failed: 1, FailedPermanently: 1, Replayed: 1})
 }
 
 // ReplayOnceNamesTheFirst: a second replay of the same run changes nothing and
@@ -221,7 +222,7 @@ func DiscardEndsAWaitingJob(k *kit) {
 	want.State, want.DeadLetter, want.Reason, want.FinishedAt, want.ChangedAt = job.Discarded, job.DeadLetterTrashed, retry.Manual, k.now, k.now
 	k.same("the job", got, want)
 	k.same("the stored job", k.job(j.ID), want)
-	k.same("totals", k.Snapshot().Totals, job.Totals{})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{})
 	k.same("claimed", len(k.claim("orders", 5)), 0)
 }
 
@@ -268,7 +269,7 @@ func CancelFencesTheExecution(k *kit) {
 	stale, err := k.Extend(k.ctx, k.now, k.now.Add(time.Minute), []job.Token{j.Token})
 	k.check(err)
 	k.same("stale heartbeats", stale, []job.Token{j.Token})
-	k.same("totals", k.Snapshot().Totals, job.Totals{})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{})
 }
 
 // CancelEndsAWaitingJob: scheduled, available, held and retryable jobs can be

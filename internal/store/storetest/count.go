@@ -10,6 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 var counting = []func(*kit){
@@ -19,13 +20,13 @@ var counting = []func(*kit){
 
 // SnapshotOfNothing: every status is there, as zero.
 func SnapshotOfNothing(k *kit) {
-	want := job.Depths{}
+	want := stats.Depths{}
 	for _, status := range job.Statuses() {
 		want[status] = 0
 	}
 
 	k.same("the depths", k.Snapshot().Depths, want)
-	k.same("the totals", k.Snapshot().Totals, job.Totals{})
+	k.same("the totals", k.Snapshot().Totals, stats.Totals{})
 }
 
 // SnapshotRisesWithEachCommit: the number rises with every change, never falls
@@ -64,8 +65,8 @@ func SnapshotRisesWithEachCommit(k *kit) {
 }
 
 // depths counts jobs the long way.
-func depths(jobs []job.Job) job.Depths {
-	d := job.Depths{}
+func depths(jobs []job.Job) stats.Depths {
+	d := stats.Depths{}
 	for _, status := range job.Statuses() {
 		d[status] = 0
 	}
@@ -109,8 +110,8 @@ func QueuesTellAll(k *kit) {
 	k.check(err)
 	var names []string
 
-	var totals job.Totals
-	sums := make([]job.Totals, 60)
+	var totals stats.Totals
+	sums := make([]stats.Totals, 60)
 	for _, q := range queues {
 		names = append(names, q.Name)
 		totals = totals.Add(q.Totals)
@@ -171,9 +172,9 @@ func TalliesByQueueAndType(k *kit) {
 	got, err := k.Counters.Tallies(k.ctx)
 	k.check(err)
 	k.same("the tallies", got, []queues.Tally{
-		{Queue: "a", Type: "email.send", Totals: job.Totals{Failed: 1, FailedPermanently: 1}},
-		{Queue: "b", Type: "email.send", Totals: job.Totals{Failed: 1, Requeued: 1}},
-		{Queue: "b", Type: "report", Totals: job.Totals{Succeeded: 1}},
+		{Queue: "a", Type: "email.send", Totals: stats.Totals{Failed: 1, FailedPermanently: 1}},
+		{Queue: "b", Type: "email.send", Totals: stats.Totals{Failed: 1, Requeued: 1}},
+		{Queue: "b", Type: "report", Totals: stats.Totals{Succeeded: 1}},
 	})
 }
 

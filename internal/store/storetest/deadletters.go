@@ -10,6 +10,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 var deadLettering = []func(*kit){
@@ -42,7 +43,7 @@ func QuarantineIsADeadLetterAtOnce(k *kit) {
 		FailedAt: k.now, Queue: "orders",
 	}})
 	k.same("open letters", len(k.deadLetters(filter.Filter{}, 10)), 1)
-	k.same("totals", k.Snapshot().Totals, job.Totals{})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{})
 	k.same("depth", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/queues"
+	"redrive/internal/stats"
 )
 
 var drawing = []func(*kit){SeriesByQueueAndType, SeriesByTheQuarter, SeriesBoundsTheTypes, RecentOfAType}
@@ -28,27 +29,27 @@ func SeriesByQueueAndType(k *kit) {
 	k.settle(k.begin(typed("orders", "emailed")), job.Succeeded)
 	k.pass(29 * time.Minute)
 
-	ok, dead := job.Totals{Succeeded: 1}, job.Totals{Failed: 1, FailedPermanently: 1}
+	ok, dead := stats.Totals{Succeeded: 1}, stats.Totals{Failed: 1, FailedPermanently: 1}
 	for _, test := range []struct {
 		queue, typ     string
-		oldest, middle job.Totals
+		oldest, middle stats.Totals
 	}{
-		{"", "", ok, dead.Add(job.Totals{Succeeded: 3})},
+		{"", "", ok, dead.Add(stats.Totals{Succeeded: 3})},
 		{"mail", "", ok, dead.Add(ok)},
 		{"", "email.send", ok, dead.Add(ok)},
 		{"mail", "email.send", ok, dead},
-		{"", "email.*", ok, dead.Add(job.Totals{Succeeded: 2})},
-		{"orders", "email.*", job.Totals{}, ok},
-		{"orders", "email.digest", job.Totals{}, job.Totals{}},
+		{"", "email.*", ok, dead.Add(stats.Totals{Succeeded: 2})},
+		{"orders", "email.*", stats.Totals{}, ok},
+		{"orders", "email.digest", stats.Totals{}, stats.Totals{}},
 	} {
-		want := make([]job.Totals, 60)
+		want := make([]stats.Totals, 60)
 		want[0], want[30] = test.oldest, test.middle
 		got := must(k.Counters.Series(k.ctx, k.now, test.queue, test.typ, queues.LastHour()))
 		k.same(fmt.Sprintf("the hour of %q %q", test.queue, test.typ), got, want)
 	}
 
 	k.pass(time.Minute)
-	k.same("the oldest minute", must(k.Counters.Series(k.ctx, k.now, "", "", queues.LastHour()))[0], job.Totals{})
+	k.same("the oldest minute", must(k.Counters.Series(k.ctx, k.now, "", "", queues.LastHour()))[0], stats.Totals{})
 }
 
 // SeriesByTheQuarter: a day in quarters of an hour that begin at whole ones.
@@ -59,7 +60,7 @@ func SeriesByTheQuarter(k *kit) {
 		k.settle(k.begin(simple()), job.Succeeded)
 	}
 
-	want := make([]job.Totals, 96)
+	want := make([]stats.Totals, 96)
 	want[0].Succeeded, want[1].Succeeded, want[95].Succeeded = 2, 1, 1
 	k.same("the day", must(k.Counters.Series(k.ctx, k.now, "orders", "", queues.LastDay())), want)
 }

@@ -12,6 +12,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/internal/store/db"
 )
 
@@ -261,7 +262,7 @@ func TalliesOfTooManyJobs(k *kit) {
 
 			of.Status = ""
 			if count(of) <= int64(limit) {
-				k.same("all jobs of "+of.String(), t.States.Jobs(), count(of))
+				k.same("all jobs of "+of.String(), stats.Depths(t.States).Jobs(), count(of))
 			}
 		}
 	}

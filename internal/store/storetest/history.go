@@ -11,6 +11,7 @@ import (
 	"redrive/internal/failures"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 var histories = []func(*kit){HistoryAgreesWithTheModel}
@@ -55,7 +56,7 @@ type random struct {
 	tokens []job.Token        // of every execution that ever began
 	paused map[string]bool
 	ended  map[string]int // executions that ended, by job
-	totals job.Totals
+	totals stats.Totals
 	groups []failures.Group    // by number, from 1
 	from   map[job.Token]int64 // the group from which a run was replayed; no execution
 }

@@ -12,6 +12,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 )
 
 var mirroring = []func(*kit){
@@ -95,7 +96,7 @@ func Mirror_ARecordIsADeadLetter(k *kit) {
 	k.same("attempts that are known", []string{d.Attempts[0].Error.Message, d.Attempts[1].Error.Message, d.Attempts[1].Trace},
 		[]string{"first", "card declined", "at charge()"})
 	k.same("where it is", []any{d.Mirrored.Place, d.Mirrored.Key, d.Mirrored.Present, d.Mirrored.Warnings}, []any{"failed", "7", true, r.Warnings})
-	k.same("counters", k.Snapshot().Totals, job.Totals{})
+	k.same("counters", k.Snapshot().Totals, stats.Totals{})
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(1))
 	k.same("nothing to claim", len(k.claim("orders@shop", 10)), 0)
 	k.restart()

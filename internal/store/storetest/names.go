@@ -12,6 +12,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 var naming = []func(*kit){
@@ -248,7 +249,7 @@ func RemovedQueuesKeepTheirTotals(k *kit) {
 		k.same("the total", k.Snapshot().Totals.Succeeded, int64(4))
 		tallies, err := k.Counters.Tallies(k.ctx)
 		k.check(err)
-		k.same("the tallies", tallies, []queues.Tally{{Queue: "orders", Type: "email.send", Totals: job.Totals{Succeeded: 1}}})
+		k.same("the tallies", tallies, []queues.Tally{{Queue: "orders", Type: "email.send", Totals: stats.Totals{Succeeded: 1}}})
 		k.restart()
 	}
 }
@@ -324,7 +325,7 @@ func FullestQueuesComeFirst(k *kit) {
 func DepthsByLabelAddUp(k *kit) {
 	k.variety()
 
-	sum := job.Depths{}
+	sum := stats.Depths{}
 	for _, depths := range k.Counters.DepthsByLabel() {
 		for status, n := range depths {
 			sum[status] += n

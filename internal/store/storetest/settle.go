@@ -8,6 +8,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 )
 
 var settling = []func(*kit){
@@ -48,7 +49,7 @@ func SettleSuccess(k *kit) {
 		Run: 1, Number: 1, Execution: 1, Worker: "worker-1", StartedAt: j.StartedAt, FinishedAt: k.now,
 		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "handler:success",
 	}})
-	k.same("totals", k.Snapshot().Totals, job.Totals{Succeeded: 1})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{Succeeded: 1})
 }
 
 // SettleRetry: the job is retryable, with its next time, its error and the
@@ -64,7 +65,7 @@ func SettleRetry(k *kit) {
 	k.same("Error", got.Error, job.ErrorInfo{Type: "http.503", Message: "Service Unavailable"})
 	k.same("FinishedAt", got.FinishedAt, time.Time{})
 	k.same("attempts", k.detail(j.ID).Attempts, []job.Attempt{s.Attempt})
-	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, Requeued: 1})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{Failed: 1, Requeued: 1})
 }
 
 // SettleDeadLetter: the job is discarded, and its dead letter is in the list of
@@ -81,7 +82,7 @@ func SettleDeadLetter(k *kit) {
 	page, err := k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
 	k.same("open letters", page, filter.DeadLetterList{DeadLetters: []filter.DeadLetterRow{{DeadLetter: want, Job: j}}})
-	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{Failed: 1, FailedPermanently: 1})
 }
 
 // SettleRefusedDeadLetter: a job whose dead letter was not accepted stays, marked
@@ -100,7 +101,7 @@ func SettleRefusedDeadLetter(k *kit) {
 	page, err := k.DeadLetters(k.ctx, filter.Filter{}, filter.Cursor{}, 10)
 	k.check(err)
 	k.same("open letters", len(page.DeadLetters), 0)
-	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1})
 	k.same("depth", k.Snapshot().Depths[job.StatusDLQFailed], int64(1))
 }
 
@@ -114,7 +115,7 @@ func SettleDiscard(k *kit) {
 	k.same("status", got.Status(), job.Status(job.Discarded))
 	k.same("reason", got.Reason, retry.HandlerDiscard)
 	k.same("letters", len(k.detail(j.ID).DeadLetters), 0)
-	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, FailedPermanently: 1})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{Failed: 1, FailedPermanently: 1})
 }
 
 // SettleInterrupted: a job released by a graceful stop is available again; the
@@ -130,7 +131,7 @@ func SettleInterrupted(k *kit) {
 	attempts := k.detail(j.ID).Attempts
 	k.same("outcome", attempts[1].Outcome, job.Interrupted)
 	k.same("number", attempts[1].Number, 0)
-	k.same("totals", k.Snapshot().Totals, job.Totals{Failed: 1, Requeued: 1})
+	k.same("totals", k.Snapshot().Totals, stats.Totals{Failed: 1, Requeued: 1})
 	k.same("executions", k.claim("orders", 1)[0].Execution, 3)
 }
 
@@ -171,13 +172,13 @@ func SettleCountsByTheMinute(k *kit) {
 	minutes, err := k.Counters.LastHour(k.ctx, k.now)
 	k.check(err)
 
-	want := make([]job.Totals, 60)
+	want := make([]stats.Totals, 60)
 	want[0].Succeeded, want[1].Succeeded = 1, 1
 	k.same("the last hour", minutes, want)
 	queues, err := k.Counters.Queues(k.ctx, k.now, k.QueueNames())
 	k.check(err)
-	k.same("queue q1's hour", queues[1].LastHour[0], job.Totals{Succeeded: 1})
-	k.same("queue q1's totals", queues[1].Totals, job.Totals{Succeeded: 1})
+	k.same("queue q1's hour", queues[1].LastHour[0], stats.Totals{Succeeded: 1})
+	k.same("queue q1's totals", queues[1].Totals, stats.Totals{Succeeded: 1})
 }
 
 // SettleIsFencedByANewerClaim: a worker that lost its lease settles nothing of
@@ -276,9 +277,9 @@ func SettleManyAtOnce(k *kit) {
 	_, stale := k.exchange(settle, "", 0)
 	k.same("stale", len(stale), 0)
 
-	var want job.Totals
+	var want stats.Totals
 	for _, s := range settle {
-		want = want.Add(s.Totals())
+		want = want.Add(stats.Of(s))
 		d := k.detail(s.ID)
 		k.same("state", d.Job.State, s.State)
 		k.same("letter", d.Job.DeadLetter, s.DeadLetter)

@@ -11,6 +11,7 @@ import (
 	"redrive/internal/retention"
 	"redrive/internal/retry"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 )
 
 var asking = []func(*kit){
@@ -57,7 +58,7 @@ func Source_AReplayIsAskedOfIt(k *kit) {
 	k.answer(act, source.Done, "")
 	k.same("the job", k.job(j.ID).State, job.Returned)
 	k.same("it is there", k.detail(j.ID).Mirrored.Present, false)
-	k.same("replayed", k.Snapshot().Totals, job.Totals{Replayed: 1})
+	k.same("replayed", k.Snapshot().Totals, stats.Totals{Replayed: 1})
 	_, err = k.Cancel(k.ctx, k.now, j.ID, 2, eve)
 	k.conflict(err)
 }

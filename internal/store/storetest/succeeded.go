@@ -8,6 +8,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 )
 
 var succeeding = []func(*kit){
@@ -69,7 +70,7 @@ func Source_ItSaysThatAJobSucceeded(k *kit) {
 	last := d.Attempts[len(d.Attempts)-1]
 	k.same("attempts", []any{len(d.Attempts), last.Run, last.Number, last.Outcome, last.DecidedBy, last.FinishedAt},
 		[]any{2, 2, 4, job.Succeeded, "source", at})
-	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1, Succeeded: 1})
+	k.same("counters", k.Snapshot().Totals, stats.Totals{Replayed: 1, Succeeded: 1})
 	k.same("depths", []int64{k.Snapshot().Depths[job.Status(job.Completed)], k.Snapshot().Depths[job.Status(job.Returned)]}, []int64{1, 0})
 	k.same("said twice", k.succeeded(h...), 0)
 	k.same("handed", len(k.returned(source.ReplayedJob{}, 10)), 0)

@@ -7,6 +7,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
+	"redrive/internal/stats"
 )
 
 var doubting = []func(*kit){
@@ -58,7 +59,7 @@ func Source_AnUnknownReplayWhoseRecordIsThereIsNoFailure(k *kit) {
 	k.same("why", d.DeadLetters[1].Problem, "a copy may be in its queue")
 	k.same("the ledger", d.Mirrored.Acts[0].State, source.Unknown)
 	k.same("it is there", d.Mirrored.Present, true)
-	k.same("counters", k.Snapshot().Totals, job.Totals{Replayed: 1})
+	k.same("counters", k.Snapshot().Totals, stats.Totals{Replayed: 1})
 	g := k.group(before)
 	k.same("the group", []int64{g.Failures, g.Dead, g.Relapsed}, []int64{failures, 1, 0})
 	k.mirror(0, r)

@@ -21,6 +21,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retention"
+	"redrive/internal/stats"
 	"redrive/internal/store/accounts"
 	"redrive/internal/store/core"
 	"redrive/internal/store/counters"
@@ -43,7 +44,7 @@ type Options struct {
 	Accounts   *accounts.Projection
 
 	// Depths tells how many jobs have which status, as of the last commit.
-	Depths func() job.Depths
+	Depths func() stats.Depths
 }
 
 // Sweeper forecasts and removes. It takes part in every transaction: see notice.go.
@@ -57,7 +58,7 @@ type Sweeper struct {
 	groups     *groups.Projection
 	operations *operations.Projection
 	audit      *accounts.Projection
-	depths     func() job.Depths
+	depths     func() stats.Depths
 
 	arrived  *db.Slot[place]
 	forecast atomic.Pointer[retention.Forecast]

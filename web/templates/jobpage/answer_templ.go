@@ -16,6 +16,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/shortage"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
@@ -567,7 +568,7 @@ func availableAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a := lastAttempt(v); a != nil && a.Outcome == job.Interrupted && a.Error.Type == job.ShortageType {
+		if a := lastAttempt(v); a != nil && a.Outcome == job.Interrupted && a.Error.Type == shortage.ErrorType {
 			templ_7745c5c3_Err = say(v, " The last execution does not count as an attempt: this process or machine had run out of something.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

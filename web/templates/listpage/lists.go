@@ -16,6 +16,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/stats"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
@@ -65,7 +66,7 @@ func (v Jobs) tabs() []tab {
 }
 
 // states are the numbers of the tabs, if they are known.
-func (v Jobs) states() job.Depths {
+func (v Jobs) states() stats.Depths {
 	if v.countsAll() {
 		return v.Snapshot.Depths
 	}

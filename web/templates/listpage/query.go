@@ -10,6 +10,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 )
@@ -46,7 +47,7 @@ func (q Query) noun(one, many string) string {
 }
 
 // ofAll is what follows a number of jobs in a state, of which there are others.
-func ofAll(s job.Snapshot, status job.Status, one, many string) string {
+func ofAll(s stats.Snapshot, status job.Status, one, many string) string {
 	return "of " + format.Counted(s.Depths[status], one, many)
 }
 

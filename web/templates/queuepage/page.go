@@ -18,6 +18,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retry"
+	"redrive/internal/stats"
 	"redrive/web/templates"
 	"redrive/web/templates/format"
 	"redrive/web/templates/link"
@@ -26,13 +27,13 @@ import (
 // List is the page /queues.
 type List struct {
 	templates.Frame
-	Name     string        // what the names have that are listed; empty: all are
-	Queues   []queues.Info // all of those, or some
-	Found    int           // how many those are
-	Total    int           // queues
-	Foreign  int           // of them: queues of sources
-	Workers  int           // of all queues
-	LastHour []job.Totals  // of all queues, by the minute
+	Name     string         // what the names have that are listed; empty: all are
+	Queues   []queues.Info  // all of those, or some
+	Found    int            // how many those are
+	Total    int            // queues
+	Foreign  int            // of them: queues of sources
+	Workers  int            // of all queues
+	LastHour []stats.Totals // of all queues, by the minute
 	Configs  map[string]templates.QueueConfig
 	Held     []queues.Held // the types that most jobs wait for
 }
@@ -103,7 +104,7 @@ const alarmingShare = 0.25
 // failingShare is the part of the last hour's attempts that failed; it is not
 // known when there was none.
 func failingShare(q queues.Info) (share float64, known bool) {
-	failed := templates.Sum(templates.Series(q.LastHour, func(t job.Totals) int64 { return t.Failed }))
+	failed := templates.Sum(templates.Series(q.LastHour, func(t stats.Totals) int64 { return t.Failed }))
 
 	all := templates.Sum(templates.Series(q.LastHour, templates.Executions))
 	if all == 0 {

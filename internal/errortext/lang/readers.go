@@ -1,0 +1,50 @@
+// Package lang reads errors as languages, and the tools and frameworks of each, print them.
+//
+// A language has a file, and where it has many tools, a second one for these. [Read] asks one
+// after the other; to teach the package another, add its reader to the list.
+package lang
+
+import "redrive/internal/errortext/form"
+
+// readers are asked in this order: one that is sure of its errors stands before one that
+// guesses.
+var readers = [...]func(text string) form.Error{
+	django,     // Django's page in plain text
+	aspnetText, // ASP.NET's page in plain text
+	python,
+	php,
+	ruby,
+	elixir,
+	rust,
+	golang,
+	jvm,
+	dotnet,
+	javascript,
+	clickhouse,
+	stack, // any other language with a stack
+}
+
+// Read reads a text by the first language that finds an error in it.
+func Read(text string) form.Error {
+	for _, read := range readers {
+		e := read(text)
+		if e.Found() {
+			return e
+		}
+	}
+
+	return form.Error{}
+}
+
+// Trace reads a trace that a logger wrote in a field of its own. Where no language knows
+// it, its first line is the error.
+func Trace(trace string) form.Error {
+	for _, read := range [...]func(string) form.Error{python, javaTrace, dotnetTrace, nodeTrace} {
+		e := read(trace)
+		if e.Found() {
+			return e
+		}
+	}
+
+	return form.Error{Message: firstLine(trace)}
+}

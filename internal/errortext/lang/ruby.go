@@ -1,0 +1,383 @@
+package lang
+
+import (
+	"redrive/internal/errortext/form"
+	"regexp"
+	"strings"
+)
+
+// rubyForms are asked in this order. They never change.
+var rubyForms = [...]func(lines []string) form.Error{
+	rake, rubyUncaught, rubySyntax, railsRunner, rubyLogged, bundler,
+}
+
+// ruby reads what the interpreter, rake, Rails, Bundler and the loggers of jobs write.
+func ruby(text string) form.Error {
+	lines := strings.Split(text, "\n")
+	for _, read := range rubyForms {
+		e := read(lines)
+		if e.Found() {
+			return e
+		}
+	}
+
+	return form.Error{}
+}
+
+var (
+	rubyPlace     = regexp.MustCompile("^\\S.*?:\\d+:in [`'\"][^'\"]*['\"]")
+	rubyFrom      = regexp.MustCompile(`^\s+(?:\d+: )?from \S`)
+	rubyJavaFrame = regexp.MustCompile(`^\s+\S.* at \S+\.rb:\d+$`)
+	rubyMain      = regexp.MustCompile("in [`']<main>'")
+	rubyClass     = regexp.MustCompile(` \(([A-Z]\w*(?:::\w+)*)\)`)
+)
+
+// rubyUncaught reads an error that ended the program: its place, its message and its class
+// on one line. What caused it stands below its frames. Ruby 2.5 to 2.7 turns all this
+// around on a terminal.
+func rubyUncaught(lines []string) form.Error {
+	var r rubyReader
+	for i, line := range lines {
+		e, ok := rubyHead(lines, i)
+		switch {
+		case ok:
+			r.add(e, r.thread && isRubyMain(lines, i))
+		case strings.Contains(line, "from ") && rubyFrom.MatchString(line):
+			r.frames = true
+			r.reversed = r.reversed || strings.Contains(line, ": from ")
+		case strings.Contains(line, "terminated with exception (report_on_exception is true)"):
+			r = rubyReader{thread: true}
+		case line == tracebackHead+":":
+			r = rubyReader{}
+		case form.IsLogged(line):
+			r.frames = false
+		}
+	}
+
+	return r.chain.Joined()
+}
+
+// rubyReader gathers an error and what caused it.
+type rubyReader struct {
+	chain    form.Chain
+	thread   bool // the chain is that of a thread, and the program went on
+	frames   bool // frames stand above the line
+	reversed bool // the frames stand above their error, and what caused it does, too
+}
+
+// add takes over the error of a line: the next in the chain if frames stand between the two.
+func (r *rubyReader) add(e form.Error, main bool) {
+	joined := r.chain.Last.Found() && r.frames && !(r.thread && main)
+	switch {
+	case !joined:
+		r.chain = form.Chain{Last: e, First: e}
+		r.thread = r.thread && !main
+	case r.reversed:
+		r.chain.Last = e
+	default:
+		r.chain.First = e
+	}
+
+	r.frames = false
+}
+
+// isRubyMain reports whether the error on a line, or the last of its frames, is in the
+// program's own file, which is true of no thread.
+func isRubyMain(lines []string, i int) bool {
+	if rubyMain.MatchString(lines[i]) {
+		return true
+	}
+
+	for _, line := range lines[i+1:] {
+		if rubyPlace.MatchString(line) {
+			return false
+		}
+
+		if rubyFrom.MatchString(line) && rubyMain.MatchString(line) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// rubyHead reads the error whose place is at the beginning of a line.
+func rubyHead(lines []string, i int) (form.Error, bool) {
+	line := lines[i]
+	place := ""
+	if strings.Contains(line, ":in ") { // few lines: a search costs far less
+		place = rubyPlace.FindString(line)
+	}
+
+	said, ok := strings.CutPrefix(line[len(place):], ": ")
+	if place == "" {
+		said, ok = withoutRubyMethod(line)
+	}
+
+	if !ok {
+		return form.Error{}, false
+	}
+
+	e := rubySaid(said)
+	if !e.Found() {
+		return form.Error{}, false
+	}
+
+	if e.Message != "unhandled exception" {
+		e.Message += form.ContinuedUntil(lines[i+1:], isRubyEnd)
+	}
+
+	return e, true
+}
+
+// withoutRubyMethod is what a line says whose place names no method: the interpreter cannot
+// read a file, or cannot find it.
+func withoutRubyMethod(line string) (said string, ok bool) {
+	said, ok = strings.CutPrefix(line, "ruby: ")
+	if ok {
+		return said, rubyClass.MatchString(said)
+	}
+
+	place, said, ok := strings.Cut(line, ": ")
+	said = strings.TrimPrefix(said, place+": ")
+	digits := place[strings.LastIndexByte(place, ':')+1:]
+	isLine := ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+	isFile := strings.Contains(place, ".r") && !strings.Contains(place, " ")
+
+	return said, isLine && isFile && strings.HasSuffix(said, ")") && rubyClass.MatchString(said)
+}
+
+// rubySaid is an error as the interpreter says it: the class is in parentheses, behind which
+// a message of its own may go on, or alone.
+func rubySaid(said string) form.Error {
+	if said == "unhandled exception" {
+		return form.Error{Class: "RuntimeError", Message: said}
+	}
+
+	all := rubyClass.FindAllStringSubmatchIndex(said, -1)
+	if all == nil {
+		if form.IsClass(said) {
+			return form.Error{Class: said}
+		}
+		return form.Error{}
+	}
+
+	m := all[len(all)-1]
+
+	class, message := said[m[2]:m[3]], said[:m[0]]+said[m[1]:]
+	if message == class {
+		message = ""
+	}
+
+	return form.Error{Class: class, Message: message}
+}
+
+// isRubyEnd reports whether a line is no part of the message above it.
+func isRubyEnd(line string) bool {
+	return rubyFrom.MatchString(line) || rubyPlace.MatchString(strings.TrimSpace(line)) || strings.Contains(line, ": warning: ") ||
+		form.BeginsWithAny(line, []string{"Did you mean?", "Tasks: TOP => ", "(See full trace "})
+}
+
+// rake reads what rake and the commands of Rails say of an error that aborted them, and the
+// last of those that caused it.
+func rake(lines []string) form.Error {
+	var c form.Chain
+	for i, line := range lines[:len(lines)-1] {
+		switch {
+		case strings.HasSuffix(line, " aborted!") && strings.Count(line, " ") == 1:
+			e := rakeSaid(lines[i+1:])
+			c = form.Chain{Last: e, First: e}
+			if i > 0 && strings.HasPrefix(e.Message, "Command failed with status (") {
+				c.First = form.Error{Message: lines[i-1]}
+			}
+		case c.Last.Found() && line == "Caused by:":
+			c.First = rakeSaid(lines[i+1:])
+		}
+	}
+
+	return c.Joined()
+}
+
+// rakeSaid is the error at the beginning of some lines: of a RuntimeError rake leaves out
+// the class. That of a migration announces what follows.
+func rakeSaid(lines []string) form.Error {
+	e := classAndMessage(lines[0])
+	e.Message, _, _ = strings.Cut(e.Message, " (See the list of available tasks with ")
+	e.Message = strings.TrimSuffix(e.Message, " ("+e.Class+")") // once more, from Ruby 3.4 on
+	e.Message = strings.TrimSuffix(e.Message, ":")
+	e.Message += form.ContinuedUntil(lines[1:], isRubyEnd)
+
+	return e
+}
+
+// classAndMessage is a line that begins with a class, or that is a message as a whole.
+func classAndMessage(line string) form.Error {
+	class, message, _ := strings.Cut(line, ": ")
+	class = strings.TrimSuffix(class, ":")
+	if form.IsClass(class) {
+		return form.Error{Class: class, Message: message}
+	}
+
+	return form.Error{Message: line}
+}
+
+var rubySyntaxForm = regexp.MustCompile(`^\S+:\d+: (syntax error.*?)(?: \(SyntaxError\))?$`)
+
+// rubySyntax reads the first error of a file that cannot be parsed.
+func rubySyntax(lines []string) form.Error {
+	for _, line := range lines {
+		m := rubySyntaxForm.FindStringSubmatch(line)
+		if m != nil {
+			return form.Error{Class: "SyntaxError", Message: m[1]}
+		}
+	}
+
+	return form.Error{}
+}
+
+// railsRunner reads what "rails runner" says of code that it cannot run, below its advice.
+func railsRunner(lines []string) form.Error {
+	for i, line := range lines {
+		advice := strings.HasPrefix(line, "Please specify a valid ruby command or the path of a script to run")
+		if advice && i+3 < len(lines) {
+			return form.Error{Message: lines[i+3] + form.ContinuedUntil(lines[i+4:], isRubyEnd)}
+		}
+	}
+
+	return form.Error{}
+}
+
+// rubyLogged reads the last error that a logger wrote: above the frames, or as Delayed Job
+// and GoodJob say it.
+func rubyLogged(lines []string) form.Error {
+	var c form.Chain
+	for i, line := range lines {
+		_, said, ok := strings.Cut(line, " prior attempts) with ")
+		if ok {
+			e := classAndMessage(said)
+			c = form.Chain{Last: e, First: e}
+			continue
+		}
+
+		if i+1 == len(lines) || isRubyFrame(line) || !isRubyBacktrace(lines[i+1:]) {
+			continue
+		}
+
+		cause, isCause := strings.CutPrefix(line, "Caused by: ")
+
+		isCause = isCause || i > 0 && strings.TrimSpace(lines[i-1]) == "Caused by:"
+		e := loggedSaid(cause)
+		switch {
+		case !e.Found():
+		case isCause && c.Last.Found():
+			c.First = e
+		default:
+			c = form.Chain{Last: e, First: e}
+		}
+	}
+
+	return c.Joined()
+}
+
+// isRubyBacktrace reports whether some lines begin with a frame, after an empty line or two.
+func isRubyBacktrace(lines []string) bool {
+	const empty = 2
+	for _, line := range lines[:min(len(lines), empty+1)] {
+		if !isEmptyLogged(line) {
+			return isRubyFrame(line)
+		}
+	}
+
+	return false
+}
+
+// isEmptyLogged reports whether a line is empty, behind what a log writes before it.
+func isEmptyLogged(line string) bool {
+	line = strings.TrimSpace(line)
+	_, said, logged := strings.Cut(line, " -- :")
+	return line == "" || logged && (said == "" || strings.HasSuffix(said, "]"))
+}
+
+// isRubyFrame reports whether a line is a frame and no more, behind what a log writes
+// before it.
+func isRubyFrame(line string) bool {
+	if rubyJavaFrame.MatchString(line) {
+		return true
+	}
+
+	i := strings.LastIndex(line, ":in ")
+	if i <= 0 || line[i-1] < '0' || line[i-1] > '9' {
+		return false
+	}
+
+	name := line[i+len(":in "):]
+
+	return name != "" && (name[0] == '`' || name[0] == '\'') && (name[len(name)-1] == '\'')
+}
+
+// rubyMarks stand before an error in a line of a log.
+var rubyMarks = [...]string{" -- : ", "WARN: ", "ERROR: ", "FATAL: ", "ms: ", "] "}
+
+// loggedSaid reads an error as loggers format it: "message (Class)", "Class (message):" or
+// "Class: message".
+func loggedSaid(line string) form.Error {
+	for _, mark := range rubyMarks {
+		i := strings.Index(line, mark)
+		if i < 0 {
+			continue
+		}
+
+		e := errorOfLogger(strings.TrimSpace(line[i+len(mark):]))
+		if e.Found() {
+			return e
+		}
+	}
+
+	return errorOfLogger(strings.TrimSpace(line))
+}
+
+// errorOfLogger is an error in one of those formats, without what stands before it.
+func errorOfLogger(said string) form.Error {
+	for strings.HasPrefix(said, "[") { // tags
+		_, rest, ok := strings.Cut(said, "] ")
+		if !ok {
+			break
+		}
+
+		said = rest
+	}
+
+	m := rubyClass.FindAllStringSubmatchIndex(said, -1)
+	if m != nil && m[len(m)-1][1] == len(said) {
+		return rubySaid(said)
+	}
+
+	class, rest, ok := strings.Cut(said, " (")
+	message, closed := strings.CutSuffix(strings.TrimSuffix(rest, ":"), ")")
+	if ok && closed && form.IsClass(class) {
+		return form.Error{Class: class, Message: message}
+	}
+
+	e := classAndMessage(said)
+	if e.Class == "" {
+		return form.Error{}
+	}
+
+	return e
+}
+
+// bundlerAdvice stands below what is missing.
+var bundlerAdvice = [...]string{
+	"Run `bundle install` to install missing gems", "Install missing gem executables with `bundle install`",
+}
+
+// bundler reads which gem is missing, above the advice to install it.
+func bundler(lines []string) form.Error {
+	for i, line := range lines {
+		if i > 0 && form.BeginsWithAny(line, bundlerAdvice[:]) {
+			return form.Error{Message: lines[i-1]}
+		}
+	}
+
+	return form.Error{}
+}
