@@ -18,15 +18,15 @@ import (
 // and packages that only tests import are not counted.
 const (
 	maxFiles    = 25  // of a package
-	maxExported = 120 // names of a package
+	maxExported = 100 // names of a package
 	maxFunction = 60  // statements of a function
 	maxLine     = 140 // characters
 )
 
-// dictionaries are packages in which a reader looks one name up and need not keep the
-// others in mind: plain types without rules. They may have more names.
-var dictionaries = map[string]int{
-	"internal/apitype": 160, // the JSON of the API
+// wide are the packages that still have more names than that.
+var wide = map[string]int{
+	"internal/job":        112,
+	"internal/server/web": 114,
 }
 
 // source is a file of the house.
@@ -109,7 +109,7 @@ func TestHouse_StaysReadable(t *testing.T) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(files)) {
 		t.Logf("%-28s %2d files, %3d exported names", dir, files[dir], exports[dir])
-		names := max(maxExported, dictionaries[dir])
+		names := max(maxExported, wide[dir])
 		if files[dir] > maxFiles || exports[dir] > names {
 			t.Errorf("%s has %d files and %d exported names, at most %d and %d are allowed", dir, files[dir], exports[dir], maxFiles, names)
 		}

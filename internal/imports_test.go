@@ -25,6 +25,8 @@ var nouns = []string{
 var rooms = map[string]string{
 	"access":                       "",
 	"apitype":                      "access",
+	"apitype/work":                 "apitype",
+	"apitype/admin":                "access apitype apitype/work",
 	"openapi":                      "apitype",
 	"rawjson":                      "",
 	"httpclient":                   "",
@@ -70,7 +72,7 @@ var rooms = map[string]string{
 	"server/limit":                 "",
 	"server/compress":              "",
 	"server/web":                   "access apitype config live rules server/compress server/limit server/view",
-	"server/api":                   "access apitype envelope rawjson rules server/limit server/web webhook",
+	"server/api":                   "access apitype apitype/admin apitype/work envelope rawjson rules server/limit server/web webhook",
 	"server/pages": "access apitype redact server/api server/compress server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
 	"server":                      "access apitype config live server/api server/limit server/pages server/view server/web",
@@ -93,7 +95,7 @@ var rooms = map[string]string{
 		"source/amqpsource poll source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/search store/sqlite web/templates webhook",
 	"app/apptest":   "app config store/sqlite/sqlitetest",
-	"cli":           "access apitype app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
+	"cli":           "access apitype apitype/admin apitype/work app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
 	"cmd/dashboard": "cli",
 	"test/rig":      "",
 	"test/mill":     "app app/apptest config engine test/rig",

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/client"
 	"redrive/internal/job"
 	"redrive/internal/usage"
@@ -114,7 +115,7 @@ func (e *enqueue) print(c Console, made client.Enqueued) error {
 			continue
 		}
 
-		var j apitype.JobReceipt
+		var j work.JobReceipt
 		if err := json.Unmarshal(raw, &j); err != nil {
 			return fmt.Errorf("read the dashboard's answer: %w", err)
 		}
@@ -207,7 +208,7 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 
 // describe is the JSON text of a job without its payload.
 func (f *jobFlags) describe(typ string) ([]byte, error) {
-	request := apitype.NewJob{Type: typ, Queue: f.Queue, Priority: f.Priority}
+	request := work.NewJob{Type: typ, Queue: f.Queue, Priority: f.Priority}
 	delay := f.Delay
 	if at, err := time.Parse(time.RFC3339, f.RunAt); err == nil {
 		request.RunAt = &apitype.Time{Time: at}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/test/rig"
 )
 
@@ -204,8 +205,8 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 // more is expected of it.
 func TestShownJob_SaysWhatCanBeHeardOfIt(t *testing.T) {
 	at := time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
-	answered := func(j apitype.Job) shownJob { return shownJob{apitype.FullJob{Job: j}} }
-	there := answered(apitype.Job{
+	answered := func(j work.Job) shownJob { return shownJob{work.FullJob{Job: j}} }
+	there := answered(work.Job{
 		Queue: "orders@shop", Status: "returned", AtSource: true, ChangedAt: apitype.At(at), ReturnedUntil: apitype.At(at.Add(10 * time.Minute)),
 	})
 	returned := there
@@ -220,7 +221,7 @@ func TestShownJob_SaysWhatCanBeHeardOfIt(t *testing.T) {
 			"2026-03-12 12:00:00Z; shop reports failures and successes: if neither is known by 2026-03-12 12:10:00Z, the job counts as returned"},
 		{there, "", "at shop", "2026-03-12 12:00:00Z"},
 		{returned, "failures", "returned", "2026-03-12 12:00:00Z, and not back: it succeeded there, still waits, or was removed"},
-		{answered(apitype.Job{Queue: "orders", Status: "available"}), "", "available", "-"},
+		{answered(work.Job{Queue: "orders", Status: "available"}), "", "available", "-"},
 	} {
 		if got := tt.job.state(); got != tt.state {
 			t.Errorf("the state is %q, want %q", got, tt.state)

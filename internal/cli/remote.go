@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/client"
 	"redrive/internal/filter"
 	"redrive/internal/operation"
@@ -40,16 +41,16 @@ type discardCommand struct{ bulkFlags }
 func (d *discardCommand) Run(c Console) error { return d.act(c, operation.Discard) }
 
 // canaryJobs is how many jobs of a cause were in the canary.
-func canaryJobs(c apitype.CanaryCause) int64 {
+func canaryJobs(c work.CanaryCause) int64 {
 	return c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Unsettled
 }
 
 // passed reports whether all of them succeeded.
-func passed(c apitype.CanaryCause) bool { return canaryJobs(c) > 0 && c.Succeeded == canaryJobs(c) }
+func passed(c work.CanaryCause) bool { return canaryJobs(c) > 0 && c.Succeeded == canaryJobs(c) }
 
 // open reports whether more is expected of the canary soon: runs of Redrive's own end, and
 // some sources say how theirs did. Others say nothing unless a run fails.
-func open(p apitype.Progress) bool {
+func open(p work.Progress) bool {
 	if p.CanaryUnsettled > p.CanaryAtSource {
 		return true
 	}
@@ -105,7 +106,7 @@ func (b *bulkFlags) act(c Console, kind operation.Kind) error {
 
 // pace returns what the flags say about the pace, as the API reads it. A flag that
 // was not given is left to the dashboard.
-func (b *bulkFlags) pace() (pace apitype.PaceRequest, err error) {
+func (b *bulkFlags) pace() (pace work.PaceRequest, err error) {
 	guard := !b.NoGuard
 
 	pace.Guard = &guard
@@ -165,13 +166,13 @@ type watcher struct {
 	dashboard *client.Client
 	kind      operation.Kind
 	live      bool // the output is a terminal, on which a line can be drawn again
-	now       apitype.OperationDetail
+	now       work.OperationDetail
 	printed   string // the newest line of progress
 }
 
 // begin makes the operation and waits for its preview.
 func (w *watcher) begin(ctx context.Context, filter string) error {
-	ask := apitype.NewOperation{Kind: w.kind, Filter: &filter}
+	ask := work.NewOperation{Kind: w.kind, Filter: &filter}
 	if err := w.dashboard.Call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (w *watcher) post(act string, body any) error {
 }
 
 // preview prints how many jobs would take part, and how many would not and why.
-func (w *watcher) preview(pace apitype.PaceRequest) {
+func (w *watcher) preview(pace work.PaceRequest) {
 	o, b := w.now.Operation, w.now.Breakdown
 	fmt.Fprintf(w.Stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
 	fmt.Fprintf(w.Stdout, "%8d eligible\n", o.Pending)
@@ -246,7 +247,7 @@ func (w *watcher) preview(pace apitype.PaceRequest) {
 }
 
 // causeName is the class of a cause and the type of its jobs.
-func causeName(c apitype.Cause) string {
+func causeName(c work.Cause) string {
 	if c.Class == "" {
 		return printable(cmp.Or(c.Type, "a job that was removed"))
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
+	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -348,14 +350,14 @@ func TestAPI_MirrorsThePages(t *testing.T) {
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter"}`).want(t, http.StatusCreated)
 	shown := decode[struct {
 		Group   string
-		Replays []apitype.Replay
+		Replays []work.Replay
 		Trail   []apitype.AuditEntry
 	}](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK))
 	if len(shown.Replays) != 1 || shown.Replays[0].Run != 1 || !shown.Replays[0].Changed || shown.Replays[0].By == "" ||
 		len(shown.Trail) != 1 || shown.Trail[0].Action != "job.replay" {
 		t.Errorf("the job is shown with %+v", shown)
 	}
-	queue := decode[struct{ Queue apitype.Queue }](t, h.get("/api/v1/queues/orders").want(t, http.StatusOK)).Queue
+	queue := decode[struct{ Queue admin.Queue }](t, h.get("/api/v1/queues/orders").want(t, http.StatusOK)).Queue
 	if queue.Name != "orders" || queue.Workers == nil || *queue.Workers != 20 || queue.States[job.Status(job.Available)] != 1 {
 		t.Errorf("the queue is %+v", queue)
 	}
@@ -365,7 +367,7 @@ func TestAPI_MirrorsThePages(t *testing.T) {
 	if len(log) == 0 || log[len(log)-1].Action != "operation.new" {
 		t.Errorf("the log of the operation is %+v", log)
 	}
-	all := decode[struct{ Policies, Presets []apitype.NamedPolicy }](t, h.get("/api/v1/policies").want(t, http.StatusOK))
+	all := decode[struct{ Policies, Presets []admin.NamedPolicy }](t, h.get("/api/v1/policies").want(t, http.StatusOK))
 	if len(all.Presets) == 0 || len(all.Policies) == 0 || all.Policies[0].Name != "default" || all.Policies[0].Policy.MaxAttempts == 0 {
 		t.Errorf("the policies are %+v", all)
 	}

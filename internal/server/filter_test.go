@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/job"
 )
 
@@ -68,10 +68,10 @@ func TestFacets_AreCountedOnPagesAndForPrograms(t *testing.T) {
 	h := start(t)
 	h.dead()
 	h.dead()
-	type shape struct{ Reasons, Queues, Types []apitype.Facet }
+	type shape struct{ Reasons, Queues, Types []work.Facet }
 	got := decode[shape](t, h.get("/api/v1/facets?state=dead_letter&queue=orders").want(t, http.StatusOK))
-	if len(got.Reasons) != 1 || got.Reasons[0] != (apitype.Facet{Value: "attempts_exhausted", Count: 2}) || got.Queues[0] != (apitype.Facet{Value: "orders", Count: 2}) ||
-		got.Types[0] != (apitype.Facet{Value: "order.ship", Count: 2}) {
+	if len(got.Reasons) != 1 || got.Reasons[0] != (work.Facet{Value: "attempts_exhausted", Count: 2}) || got.Queues[0] != (work.Facet{Value: "orders", Count: 2}) ||
+		got.Types[0] != (work.Facet{Value: "order.ship", Count: 2}) {
 		t.Errorf("the facets are %+v", got)
 	}
 	page := h.get("/dead-letters?queue=orders").want(t, http.StatusOK)

@@ -13,6 +13,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 	"redrive/internal/invalid"
 	"redrive/internal/server/web"
@@ -23,8 +24,8 @@ import (
 // exception is a new token, see createToken.
 
 // userOf leaves out the hash of the password.
-func userOf(u access.User) apitype.User {
-	return apitype.User{
+func userOf(u access.User) admin.User {
+	return admin.User{
 		Name:        u.Name,
 		Role:        u.Role,
 		CreatedAt:   apitype.At(u.Created),
@@ -35,8 +36,8 @@ func userOf(u access.User) apitype.User {
 
 // sessionOf leaves out the hash by which a cookie is recognised; the id is made from
 // it and cannot be turned back.
-func sessionOf(n access.Session) apitype.Session {
-	return apitype.Session{
+func sessionOf(n access.Session) admin.Session {
+	return admin.Session{
 		ID:        n.ID(),
 		User:      n.User,
 		Role:      n.Role,
@@ -48,8 +49,8 @@ func sessionOf(n access.Session) apitype.Session {
 }
 
 // tokenOf leaves out the hash of the secret.
-func tokenOf(t access.Token) apitype.Token {
-	return apitype.Token{
+func tokenOf(t access.Token) admin.Token {
+	return admin.Token{
 		ID:        t.ID,
 		Name:      t.Name,
 		Role:      t.Role,
@@ -62,21 +63,21 @@ func tokenOf(t access.Token) apitype.Token {
 }
 
 // users is GET /users.
-func (a *API) users(c echo.Context) (apitype.UserList, error) {
+func (a *API) users(c echo.Context) (admin.UserList, error) {
 	all, err := a.View.Accounts().Users(c.Request().Context())
-	return apitype.UserList{Users: mapped(all, userOf)}, err
+	return admin.UserList{Users: mapped(all, userOf)}, err
 }
 
 // sessions is GET /sessions: who is logged in.
-func (a *API) sessions(c echo.Context) (apitype.SessionList, error) {
+func (a *API) sessions(c echo.Context) (admin.SessionList, error) {
 	all, err := a.View.Accounts().Sessions(c.Request().Context(), time.Now())
-	return apitype.SessionList{Sessions: mapped(all, sessionOf)}, err
+	return admin.SessionList{Sessions: mapped(all, sessionOf)}, err
 }
 
 // tokens is GET /tokens.
-func (a *API) tokens(c echo.Context) (apitype.TokenList, error) {
+func (a *API) tokens(c echo.Context) (admin.TokenList, error) {
 	all, err := a.View.Accounts().Tokens(c.Request().Context())
-	return apitype.TokenList{Tokens: mapped(all, tokenOf)}, err
+	return admin.TokenList{Tokens: mapped(all, tokenOf)}, err
 }
 
 // AccessActs are the acts on users, sessions and tokens. After each of them the
@@ -86,32 +87,32 @@ func (a *API) AccessActs() []Act {
 	accounts := a.View.Accounts()
 	acts := []Act{
 		{
-			Path: "/users", Says: "Adds a user; with the first one everyone has to log in", Request: apitype.NewUser{},
-			Answer: apitype.UserAnswer{}, Created: true, Do: a.addUser,
+			Path: "/users", Says: "Adds a user; with the first one everyone has to log in", Request: admin.NewUser{},
+			Answer: admin.UserAnswer{}, Created: true, Do: a.addUser,
 		},
 		{
-			Path: "/users/:name/role", Says: "Gives a user another role", Request: apitype.RoleRequest{},
-			Answer: apitype.UserAnswer{}, Do: a.setRole,
+			Path: "/users/:name/role", Says: "Gives a user another role", Request: admin.RoleRequest{},
+			Answer: admin.UserAnswer{}, Do: a.setRole,
 		},
 		{
-			Path: "/users/:name/password", Says: "Gives a user another password, which ends their sessions", Request: apitype.PasswordRequest{},
-			Answer: apitype.UserChanged{}, Do: a.setPassword,
+			Path: "/users/:name/password", Says: "Gives a user another password, which ends their sessions", Request: admin.PasswordRequest{},
+			Answer: admin.UserChanged{}, Do: a.setPassword,
 		},
 		{
 			Path: "/users/:name/remove", Says: "Removes a user", Request: apitype.Nothing{},
-			Answer: apitype.UserRemoved{}, Do: named("name", accounts.RemoveUser, removedUser),
+			Answer: admin.UserRemoved{}, Do: named("name", accounts.RemoveUser, removedUser),
 		},
 		{
 			Path: "/sessions/:id/end", Says: "Ends a session", Request: apitype.Nothing{},
-			Answer: apitype.SessionEnded{}, Do: named("id", a.end, endedSession),
+			Answer: admin.SessionEnded{}, Do: named("id", a.end, endedSession),
 		},
 		{
-			Path: "/tokens", Says: "Makes a token, whose secret is shown this once", Request: apitype.NewToken{},
-			Answer: apitype.TokenMade{}, Created: true, Do: a.createToken,
+			Path: "/tokens", Says: "Makes a token, whose secret is shown this once", Request: admin.NewToken{},
+			Answer: admin.TokenMade{}, Created: true, Do: a.createToken,
 		},
 		{
 			Path: "/tokens/:id/revoke", Says: "Revokes a token", Request: apitype.Nothing{},
-			Answer: apitype.TokenRevoked{}, Do: named("id", accounts.RevokeToken, revokedToken),
+			Answer: admin.TokenRevoked{}, Do: named("id", accounts.RevokeToken, revokedToken),
 		},
 	}
 	for i, act := range acts {
@@ -133,7 +134,7 @@ func (a *API) AccessActs() []Act {
 // addUser adds a user. With the first one the dashboard is no longer open:
 // everyone has to log in from then on.
 func (a *API) addUser(c echo.Context) (out Outcome, err error) {
-	var in apitype.NewUser
+	var in admin.NewUser
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -151,12 +152,12 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 
 	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
 
-	return Outcome{Status: http.StatusCreated, Program: apitype.UserAnswer{User: userOf(u)}}, err
+	return Outcome{Status: http.StatusCreated, Program: admin.UserAnswer{User: userOf(u)}}, err
 }
 
 // setRole gives the user in the address another role.
 func (a *API) setRole(c echo.Context) (out Outcome, err error) {
-	var in apitype.RoleRequest
+	var in admin.RoleRequest
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -168,13 +169,13 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 	name := c.Param("name")
 	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
 
-	return Outcome{Program: apitype.UserAnswer{User: apitype.User{Name: name, Role: in.Role}}}, err
+	return Outcome{Program: admin.UserAnswer{User: admin.User{Name: name, Role: in.Role}}}, err
 }
 
 // setPassword gives the user in the address another password. Every session of
 // that user ends with it.
 func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
-	var in apitype.PasswordRequest
+	var in admin.PasswordRequest
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -187,7 +188,7 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	name := c.Param("name")
 	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
 
-	return Outcome{Program: apitype.UserChanged{Changed: name}}, err
+	return Outcome{Program: admin.UserChanged{Changed: name}}, err
 }
 
 // named makes an act that needs no more than a name in the address. The answer says
@@ -205,11 +206,11 @@ func named[T any](
 	}
 }
 
-func removedUser(name string) apitype.UserRemoved { return apitype.UserRemoved{Removed: name} }
+func removedUser(name string) admin.UserRemoved { return admin.UserRemoved{Removed: name} }
 
-func endedSession(id string) apitype.SessionEnded { return apitype.SessionEnded{Ended: id} }
+func endedSession(id string) admin.SessionEnded { return admin.SessionEnded{Ended: id} }
 
-func revokedToken(id string) apitype.TokenRevoked { return apitype.TokenRevoked{Revoked: id} }
+func revokedToken(id string) admin.TokenRevoked { return admin.TokenRevoked{Revoked: id} }
 
 // end logs out the session with an id. Ids are looked up in the list because the
 // database knows sessions by their hashes only.
@@ -230,7 +231,7 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 // createToken makes a token. This answer is the only place where its secret is
 // ever shown, because only a hash is stored.
 func (a *API) createToken(c echo.Context) (out Outcome, err error) {
-	var in apitype.NewToken
+	var in admin.NewToken
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -252,7 +253,7 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	}
 
 	t.ID, out.Secret, t.Hash = access.NewToken()
-	out.Status, out.Says = http.StatusCreated, apitype.TokenMade{Token: tokenOf(t), Secret: out.Secret}
+	out.Status, out.Says = http.StatusCreated, admin.TokenMade{Token: tokenOf(t), Secret: out.Secret}
 
 	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)
 }

@@ -28,6 +28,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
@@ -127,7 +128,7 @@ func (a *API) reload() Act {
 			return out, err
 		}
 
-		out.Text, out.Says = "Reloaded the configuration", apitype.Reloaded{Changed: changed, Restart: restart}
+		out.Text, out.Says = "Reloaded the configuration", admin.Reloaded{Changed: changed, Restart: restart}
 
 		err = a.View.Record(ctx, audit.Entry{
 			At: time.Now().UTC(), Actor: web.Actor(c), Action: "config.reload", Subject: a.Config.File(), Count: int64(len(changed)),
@@ -140,7 +141,7 @@ func (a *API) reload() Act {
 	}
 	says := "Reads the configuration again"
 
-	return Act{Path: "/reload", Says: says, Request: apitype.Nothing{}, Answer: apitype.Reloaded{}, Do: do}
+	return Act{Path: "/reload", Says: says, Request: apitype.Nothing{}, Answer: admin.Reloaded{}, Do: do}
 }
 
 // answer answers a program. Unlike a form it is never redirected: it gets the

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/envelope"
 	"redrive/internal/history"
@@ -58,10 +59,10 @@ func (a *API) enqueue(c echo.Context) error {
 
 	status, warning := createdUnless(done[0].Repeat), a.unhandled(done)
 	if !sees(c) {
-		return web.JSON(c, status, apitype.EnqueuedReceipt{Job: receiptOf(done[0].Job), Warning: warning})
+		return web.JSON(c, status, work.EnqueuedReceipt{Job: receiptOf(done[0].Job), Warning: warning})
 	}
 
-	return web.JSON(c, status, apitype.Enqueued{Job: fullJobOf(done[0].Job), Warning: warning})
+	return web.JSON(c, status, work.Enqueued{Job: fullJobOf(done[0].Job), Warning: warning})
 }
 
 // enqueueBatch is POST /jobs/batch. Either all jobs are enqueued or none. With
@@ -101,13 +102,13 @@ func (a *API) enqueueBatch(c echo.Context) error {
 
 	status, warning := createdUnless(allRepeat(done)), a.unhandled(done)
 	if !sees(c) {
-		receipts := mapped(done, func(d job.Enqueued) apitype.JobReceipt { return receiptOf(d.Job) })
-		return web.JSON(c, status, apitype.EnqueuedBatchReceipt{Jobs: receipts, Warning: warning})
+		receipts := mapped(done, func(d job.Enqueued) work.JobReceipt { return receiptOf(d.Job) })
+		return web.JSON(c, status, work.EnqueuedBatchReceipt{Jobs: receipts, Warning: warning})
 	}
 
-	rows := mapped(done, func(d job.Enqueued) apitype.JobRow { return jobRowOf(d.Job) })
+	rows := mapped(done, func(d job.Enqueued) work.JobRow { return jobRowOf(d.Job) })
 
-	return web.JSON(c, status, apitype.EnqueuedBatch{Jobs: rows, Warning: warning})
+	return web.JSON(c, status, work.EnqueuedBatch{Jobs: rows, Warning: warning})
 }
 
 // maxUnhandled is how many types of jobs a warning names.
@@ -176,7 +177,7 @@ func (a *API) admit(c echo.Context) (release func(), err error) {
 func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]job.Job, error) {
 	var all json.RawMessage
 
-	err := decode("", data, &apitype.NewJobs{}, func(_, _ string, raw json.RawMessage) error {
+	err := decode("", data, &work.NewJobs{}, func(_, _ string, raw json.RawMessage) error {
 		all = raw
 		return nil
 	})
@@ -224,7 +225,7 @@ func outOfTime(read int, err error) error {
 // is in the body, for error messages; keyed says that the request has an
 // idempotency key.
 func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, error) {
-	in := apitype.NewJob{Queue: "default", Payload: apitype.Payload("null")}
+	in := work.NewJob{Queue: "default", Payload: apitype.Payload("null")}
 	var patch retry.Patch
 
 	err := decode(path, data, &in, func(member, path string, _ json.RawMessage) (err error) {
@@ -436,7 +437,7 @@ func (a *API) deadOnArrival(j job.Job, reason retry.Reason, e job.ErrorInfo) (jo
 }
 
 // takenEnvelopes says what became of each envelope, in the order in which they came.
-func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken apitype.EnvelopesTaken) {
+func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken work.EnvelopesTaken) {
 	for _, d := range done {
 		switch {
 		case d.Repeat:
@@ -450,8 +451,8 @@ func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken apitype.Envelope
 		}
 	}
 
-	taken.Jobs = mapped(done, func(d job.Enqueued) apitype.EnvelopeTaken {
-		one := apitype.EnvelopeTaken{JobReceipt: receiptOf(d.Job), Repeat: d.Repeat}
+	taken.Jobs = mapped(done, func(d job.Enqueued) work.EnvelopeTaken {
+		one := work.EnvelopeTaken{JobReceipt: receiptOf(d.Job), Repeat: d.Repeat}
 		if d.Repeat && !sees(c) { // the job of a repeat is the one that came first
 			return one
 		}

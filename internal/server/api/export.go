@@ -19,6 +19,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
@@ -358,7 +359,7 @@ func (a *API) exportItems(c echo.Context) (export, error) {
 		return pageOf(found.Items, asRow(itemOf), after != 0, false), err
 	}
 
-	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: apitype.Columns(apitype.OperationItem{}), next: next}
+	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: apitype.Columns(work.OperationItem{}), next: next}
 	if state := c.QueryParam("state"); state != "" {
 		e.filter = "state:" + state
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
@@ -24,8 +25,8 @@ import (
 )
 
 // groupOf is an error group as the API shows it.
-func groupOf(g failures.Group) apitype.Group {
-	return apitype.Group{
+func groupOf(g failures.Group) work.Group {
+	return work.Group{
 		Fingerprint:         g.Fingerprint,
 		Type:                g.Type,
 		Class:               g.Class,
@@ -49,21 +50,21 @@ func groupOf(g failures.Group) apitype.Group {
 		Replayed:            g.Replayed,
 		Recovered:           g.Recovered,
 		Relapsed:            g.Relapsed,
-		Queues: mapped(g.Queues, func(q filter.NameCount) apitype.QueueFailures {
-			return apitype.QueueFailures{Queue: q.Name, Failures: q.Count}
+		Queues: mapped(g.Queues, func(q filter.NameCount) work.QueueFailures {
+			return work.QueueFailures{Queue: q.Name, Failures: q.Count}
 		}),
 		LastDay: g.LastDay,
 	}
 }
 
 // groups is GET /failures: groups in every state, unless a state is named.
-func (a *API) groups(c echo.Context) (apitype.GroupList, error) {
+func (a *API) groups(c echo.Context) (work.GroupList, error) {
 	list := func(ctx context.Context, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 		return a.View.Groups(ctx, time.Now(), f, after, limit)
 	}
 	_, found, slow, err := search(c, web.GroupQuery, list)
 
-	return apitype.GroupList{
+	return work.GroupList{
 		Groups: mapped(found.Groups, groupOf),
 		Page:   apitype.Page{Next: found.Next.String(), Incomplete: slow},
 	}, err
@@ -108,20 +109,20 @@ func groupRow(g failures.Group) row {
 
 // classes is GET /failures/classes: the groups by their error classes, the class with the most
 // dead jobs first.
-func (a *API) classes(c echo.Context) (apitype.GroupClasses, error) {
+func (a *API) classes(c echo.Context) (work.GroupClasses, error) {
 	f, _, wrong := web.GroupQuery(c.QueryParams())
 	if len(wrong) > 0 {
-		return apitype.GroupClasses{}, wrong[0]
+		return work.GroupClasses{}, wrong[0]
 	}
 
 	all, err := a.View.RollUp(c.Request().Context(), time.Now(), f, web.PageLimit)
 
-	return apitype.GroupClasses{Classes: mapped(all.Listed, classOf), Total: all.Total}, err
+	return work.GroupClasses{Classes: mapped(all.Listed, classOf), Total: all.Total}, err
 }
 
 // classOf is a class of errors with its groups.
-func classOf(c failures.Class) apitype.GroupClass {
-	return apitype.GroupClass{
+func classOf(c failures.Class) work.GroupClass {
+	return work.GroupClass{
 		Class:           c.Name,
 		Groups:          c.Groups,
 		Types:           c.Types,
@@ -136,13 +137,13 @@ func classOf(c failures.Class) apitype.GroupClass {
 
 // group is GET /failures/{fingerprint}. The jobs of the group are a list of
 // their own: GET /jobs?group=FINGERPRINT.
-func (a *API) group(c echo.Context) (apitype.GroupDetail, error) {
+func (a *API) group(c echo.Context) (work.GroupDetail, error) {
 	d, err := a.View.Group(c.Request().Context(), time.Now(), c.Param("fingerprint"))
 
-	return apitype.GroupDetail{
+	return work.GroupDetail{
 		Group: groupOf(d.Group),
-		Hours: mapped(d.Hours, func(h failures.Hour) apitype.FailureHour {
-			return apitype.FailureHour{At: apitype.At(h.At), Failures: h.Failures, Final: h.Final}
+		Hours: mapped(d.Hours, func(h failures.Hour) work.FailureHour {
+			return work.FailureHour{At: apitype.At(h.At), Failures: h.Failures, Final: h.Final}
 		}),
 		Sample: d.Sample.Job.ID,
 	}, err
@@ -151,25 +152,25 @@ func (a *API) group(c echo.Context) (apitype.GroupDetail, error) {
 // groupActs are what people decide about error groups.
 func (a *API) groupActs() []Act {
 	acts := []Act{{
-		Path: "/failures/:fingerprint/note", Says: "Writes a note on an error group", Request: apitype.NoteRequest{},
-		Answer: apitype.GroupAnswer{}, Do: a.noteGroup,
+		Path: "/failures/:fingerprint/note", Says: "Writes a note on an error group", Request: work.NoteRequest{},
+		Answer: work.GroupAnswer{}, Do: a.noteGroup,
 	}}
 	for _, act := range []struct {
 		name, says, many string
 		one, several     any // what a program sends
 	}{
-		{"resolve", "Resolves an error group", "Resolves error groups", apitype.Nothing{}, apitype.GroupsRequest{}},
-		{"ignore", "Ignores an error group", "Ignores error groups", apitype.IgnoreRequest{}, apitype.IgnoreGroupsRequest{}},
-		{"reopen", "Reopens an error group", "Reopens error groups", apitype.Nothing{}, apitype.GroupsRequest{}},
+		{"resolve", "Resolves an error group", "Resolves error groups", apitype.Nothing{}, work.GroupsRequest{}},
+		{"ignore", "Ignores an error group", "Ignores error groups", work.IgnoreRequest{}, work.IgnoreGroupsRequest{}},
+		{"reopen", "Reopens an error group", "Reopens error groups", apitype.Nothing{}, work.GroupsRequest{}},
 	} {
 		acts = append(acts,
 			Act{
 				Path: "/failures/" + act.name, Says: act.many, Request: act.several,
-				Answer: apitype.GroupsAnswer{}, Do: a.decideGroups,
+				Answer: work.GroupsAnswer{}, Do: a.decideGroups,
 			},
 			Act{
 				Path: "/failures/:fingerprint/" + act.name, Says: act.says, Request: act.one,
-				Answer: apitype.GroupAnswer{}, Do: a.decideGroup,
+				Answer: work.GroupAnswer{}, Do: a.decideGroup,
 			},
 		)
 	}
@@ -179,7 +180,7 @@ func (a *API) groupActs() []Act {
 
 // groupOutcome leads back to the page of the group.
 func groupOutcome(g failures.Group, text string) Outcome {
-	return Outcome{Says: apitype.GroupAnswer{Group: groupOf(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
+	return Outcome{Says: work.GroupAnswer{Group: groupOf(g)}, Text: text, Page: "/failures/" + url.PathEscape(g.Fingerprint)}
 }
 
 // noteGroup writes a note on the group that the address names.
@@ -208,7 +209,7 @@ func readNote(c echo.Context) (note string, err error) {
 		return c.FormValue("note"), err
 	}
 
-	var in apitype.NoteRequest
+	var in work.NoteRequest
 	if err := readSmall(c, &in, nil); err != nil {
 		return "", err
 	}
@@ -254,7 +255,7 @@ func (a *API) decideGroups(c echo.Context) (Outcome, error) {
 		text = "1 group " + decided(to.State)
 	}
 
-	return Outcome{Says: apitype.GroupsAnswer{Groups: mapped(all, groupOf)}, Text: text, Page: "/failures"}, nil
+	return Outcome{Says: work.GroupsAnswer{Groups: mapped(all, groupOf)}, Text: text, Page: "/failures"}, nil
 }
 
 // decided says what was done to groups that are now in a state.
@@ -322,7 +323,7 @@ func readDecision(c echo.Context, now time.Time, named *[]string) (to failures.D
 
 // readDecisionBody is readDecision for a program.
 func readDecisionBody(c echo.Context, now time.Time, to *failures.Decision, named *[]string) (err error) {
-	var in apitype.IgnoreGroupsRequest
+	var in work.IgnoreGroupsRequest
 	patience := func(member, _ string, _ json.RawMessage) error { return checkPatience(member, in.IgnoreRequest) }
 
 	ignores := to.State == failures.Ignored
@@ -362,7 +363,7 @@ func readDecisionBody(c echo.Context, now time.Time, to *failures.Decision, name
 }
 
 // checkPatience checks a member that says until when a group is ignored.
-func checkPatience(member string, in apitype.IgnoreRequest) error {
+func checkPatience(member string, in work.IgnoreRequest) error {
 	switch member {
 	case "until", "for":
 		if in.Until != nil && in.For != nil {

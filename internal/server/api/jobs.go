@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/history"
@@ -32,13 +33,13 @@ func (a *API) unsearchable(c echo.Context, f filter.Filter) (int, error) {
 }
 
 // jobs is GET /jobs. Lists leave payloads out; GET /jobs/{id} returns them.
-func (a *API) jobs(c echo.Context) (list apitype.JobList, err error) {
+func (a *API) jobs(c echo.Context) (list work.JobList, err error) {
 	f, found, slow, err := search(c, web.Query, a.View.Jobs)
 	if err != nil {
 		return list, err
 	}
 
-	list.Jobs = mapped(found.Jobs, func(j job.Job) apitype.JobRow { return jobRowOf(a.Begun(j)) })
+	list.Jobs = mapped(found.Jobs, func(j job.Job) work.JobRow { return jobRowOf(a.Begun(j)) })
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
 
@@ -46,14 +47,14 @@ func (a *API) jobs(c echo.Context) (list apitype.JobList, err error) {
 }
 
 // letters is GET /dead-letters: the open dead letters, each with its job.
-func (a *API) letters(c echo.Context) (list apitype.DeadLetterList, err error) {
+func (a *API) letters(c echo.Context) (list work.DeadLetterList, err error) {
 	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.DeadLetters)
 	if err != nil {
 		return list, err
 	}
 
-	list.DeadLetters = mapped(found.DeadLetters, func(l filter.DeadLetterRow) apitype.DeadLetterAndJob {
-		return apitype.DeadLetterAndJob{DeadLetter: letterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
+	list.DeadLetters = mapped(found.DeadLetters, func(l filter.DeadLetterRow) work.DeadLetterAndJob {
+		return work.DeadLetterAndJob{DeadLetter: letterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
 	})
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
@@ -63,21 +64,21 @@ func (a *API) letters(c echo.Context) (list apitype.DeadLetterList, err error) {
 
 // trash is GET /trash: what was discarded, by whom, and when it will be purged.
 // Until then it can be restored.
-func (a *API) trash(c echo.Context) (apitype.Trash, error) {
+func (a *API) trash(c echo.Context) (work.Trash, error) {
 	_, found, slow, err := search(c, web.TrashQuery, a.View.Jobs)
 	if err != nil {
-		return apitype.Trash{}, err
+		return work.Trash{}, err
 	}
 
 	was, err := a.View.Trashed(c.Request().Context(), found.Jobs)
 	keeps := a.Config.Retention().Trash
-	rows := mapped(found.Jobs, func(j job.Job) apitype.Discarded {
+	rows := mapped(found.Jobs, func(j job.Job) work.Discarded {
 		w, purged := was[j.Seq], time.Time{}
 		if keeps > 0 {
 			purged = w.At.Add(keeps)
 		}
 
-		return apitype.Discarded{
+		return work.Discarded{
 			JobID:       j.ID,
 			Run:         j.Run,
 			Type:        j.Type,
@@ -89,26 +90,26 @@ func (a *API) trash(c echo.Context) (apitype.Trash, error) {
 		}
 	})
 
-	return apitype.Trash{Trash: rows, Page: apitype.Page{Next: found.Next.String(), Incomplete: slow}}, err
+	return work.Trash{Trash: rows, Page: apitype.Page{Next: found.Next.String(), Incomplete: slow}}, err
 }
 
 // job is GET /jobs/{id}, with its newest attempts or those of an older page.
-func (a *API) job(c echo.Context) (apitype.JobDetail, error) {
+func (a *API) job(c echo.Context) (work.JobDetail, error) {
 	before, err := web.Number(c, "attempts_after")
 	if err != nil {
-		return apitype.JobDetail{}, err
+		return work.JobDetail{}, err
 	}
 
 	d, err := a.Job(c, before)
 	if err != nil {
-		return apitype.JobDetail{}, err
+		return work.JobDetail{}, err
 	}
 
 	return a.Detail(c, d)
 }
 
 // Detail is everything about a job, with what people did to it.
-func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error) {
+func (a *API) Detail(c echo.Context, d history.Detail) (work.JobDetail, error) {
 	trail, err := a.Trail(c, d.Job.ID)
 
 	var acts []source.Act // on the source of the job
@@ -116,13 +117,13 @@ func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error
 		acts = d.Mirrored.Acts
 	}
 
-	return apitype.JobDetail{
+	return work.JobDetail{
 		Job:           fullJobOf(d.Job),
 		Attempts:      attemptsOf(d),
 		AttemptsTotal: d.Total,
 		AttemptsNext:  d.Before(),
 		DeadLetters:   mapped(d.DeadLetters, letterOf),
-		Replays:       mapped(d.Replays, func(r history.Replay) apitype.Replay { return replayOf(d.Job, r) }),
+		Replays:       mapped(d.Replays, func(r history.Replay) work.Replay { return replayOf(d.Job, r) }),
 		Operations:    mapped(d.Bulk, operationActOf),
 		Acts:          mapped(acts, sourceActOf),
 		SourceReports: a.sourceReports(d.Job.Source),
@@ -132,10 +133,10 @@ func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error
 }
 
 // revealed is POST /jobs/{id}/reveal.
-func (a *API) revealed(c echo.Context) (apitype.JobDetail, error) {
+func (a *API) revealed(c echo.Context) (work.JobDetail, error) {
 	d, err := a.Reveal(c)
 	if err != nil {
-		return apitype.JobDetail{}, err
+		return work.JobDetail{}, err
 	}
 
 	return a.Detail(c, d)
@@ -161,17 +162,17 @@ func (a *API) Reveal(c echo.Context) (history.Detail, error) {
 
 // facets is GET /facets: the values to which a list can be narrowed, with the
 // number of jobs of each.
-func (a *API) facets(c echo.Context) (apitype.Facets, error) {
+func (a *API) facets(c echo.Context) (work.Facets, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return apitype.Facets{}, web.InAddress(wrong[0])
+		return work.Facets{}, web.InAddress(wrong[0])
 	}
 
 	facets, err := a.View.Facets(c.Request().Context(), f)
 
-	return apitype.Facets{
-		Reasons: mapped(facets.Reasons, func(r filter.ReasonCount) apitype.Facet {
-			return apitype.Facet{Value: string(r.Reason), Count: r.Count}
+	return work.Facets{
+		Reasons: mapped(facets.Reasons, func(r filter.ReasonCount) work.Facet {
+			return work.Facet{Value: string(r.Reason), Count: r.Count}
 		}),
 		Queues: mapped(facets.Queues, facetOf),
 		Types:  mapped(facets.Types, facetOf),
@@ -179,23 +180,23 @@ func (a *API) facets(c echo.Context) (apitype.Facets, error) {
 }
 
 // facetOf is a value of a filter with the number of jobs that have it.
-func facetOf(n filter.NameCount) apitype.Facet { return apitype.Facet{Value: n.Name, Count: n.Count} }
+func facetOf(n filter.NameCount) work.Facet { return work.Facet{Value: n.Name, Count: n.Count} }
 
 // countJobs is GET /jobs/count: how many jobs a filter selects, up to a limit
 // beyond which "more" says that there are others. A count that takes too long,
 // or that waits for the search index, is incomplete and has no number.
-func (a *API) countJobs(c echo.Context) (apitype.JobCount, error) {
+func (a *API) countJobs(c echo.Context) (work.JobCount, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return apitype.JobCount{}, web.InAddress(wrong[0])
+		return work.JobCount{}, web.InAddress(wrong[0])
 	}
 
 	n, more, err := a.View.Count(c.Request().Context(), f, countLimit)
 	if slow, err := web.Tolerate(err); slow || err != nil {
-		return apitype.JobCount{Incomplete: true}, err
+		return work.JobCount{Incomplete: true}, err
 	}
 
-	return apitype.JobCount{Count: &n, More: &more}, nil
+	return work.JobCount{Count: &n, More: &more}, nil
 }
 
 // counters is GET /counters: the totals since the beginning. They never fall, so
@@ -208,30 +209,30 @@ const maxListedText = 300
 
 // jobRowOf is a job as a row of a list: a long error is cut, and clipped names
 // it. GET /jobs/{id} has all of it.
-func jobRowOf(j job.Job) apitype.JobRow {
+func jobRowOf(j job.Job) work.JobRow {
 	var clipped []string
 	if len(j.Error.Message) > maxListedText {
 		j.Error.Message, clipped = clip.Text(j.Error.Message, maxListedText), []string{"error.message"}
 	}
 
-	return apitype.JobRow{Job: jobOf(j), Clipped: clipped}
+	return work.JobRow{Job: jobOf(j), Clipped: clipped}
 }
 
 // letterRowOf is a dead letter as a row of a list, with a long error cut.
-func letterRowOf(l job.DeadLetter) apitype.DeadLetterRow {
+func letterRowOf(l job.DeadLetter) work.DeadLetterRow {
 	var clipped []string
 	if len(l.Error) > maxListedText {
 		l.Error, clipped = clip.Text(l.Error, maxListedText), []string{"error"}
 	}
 
-	return apitype.DeadLetterRow{DeadLetter: letterOf(l), Clipped: clipped}
+	return work.DeadLetterRow{DeadLetter: letterOf(l), Clipped: clipped}
 }
 
 // jobOf is a job with everything but its payload.
-func jobOf(j job.Job) apitype.Job {
+func jobOf(j job.Job) work.Job {
 	now := time.Now()
 
-	return apitype.Job{
+	return work.Job{
 		ID:            j.ID,
 		Type:          j.Type,
 		Queue:         j.Queue,
@@ -303,13 +304,13 @@ func said(j job.Job, n int) *int {
 // fullJobOf is a job with its payload, which is written as the bytes that were
 // received: an encoder would change large numbers, white space and the order of
 // members.
-func fullJobOf(j job.Job) apitype.FullJob {
+func fullJobOf(j job.Job) work.FullJob {
 	payload := apitype.Payload(j.Payload)
 	if !json.Valid(payload) { // it did not come through the API
 		payload = asText(j.Payload)
 	}
 
-	return apitype.FullJob{Job: jobOf(j), Payload: payload}
+	return work.FullJob{Job: jobOf(j), Payload: payload}
 }
 
 // asText is a payload that is no JSON, as a text.
@@ -323,26 +324,26 @@ func asText(payload []byte) apitype.Payload {
 }
 
 // errorOf is an error, or nil when there was none.
-func errorOf(e job.ErrorInfo, trace string) *apitype.Error {
+func errorOf(e job.ErrorInfo, trace string) *work.Error {
 	if e == (job.ErrorInfo{}) {
 		return nil
 	}
-	return &apitype.Error{Type: e.Type, Message: e.Message, Trace: trace}
+	return &work.Error{Type: e.Type, Message: e.Message, Trace: trace}
 }
 
 // attemptsOf lists a page of the attempts of a job, and last the execution under way.
-func attemptsOf(d history.Detail) []apitype.Attempt {
+func attemptsOf(d history.Detail) []work.Attempt {
 	all := mapped(d.Attempts, attemptOf)
 	if j := d.Job; j.State == job.Active && d.Following == nil {
-		all = append(all, apitype.Attempt{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: apitype.At(j.StartedAt)})
+		all = append(all, work.Attempt{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: apitype.At(j.StartedAt)})
 	}
 
 	return all
 }
 
 // attemptOf is an attempt that has ended.
-func attemptOf(a job.Attempt) apitype.Attempt {
-	attempt := apitype.Attempt{
+func attemptOf(a job.Attempt) work.Attempt {
+	attempt := work.Attempt{
 		Run:        a.Run,
 		Number:     a.Number,
 		Execution:  a.Execution,
@@ -358,7 +359,7 @@ func attemptOf(a job.Attempt) apitype.Attempt {
 	if d := a.Delay; d != nil {
 		final := millis(d.Final)
 		attempt.DelayMS = &final
-		attempt.Delay = &apitype.Delay{
+		attempt.Delay = &work.Delay{
 			Source:   d.Source,
 			RawMS:    millis(d.Raw),
 			CappedMS: millis(d.Capped),
@@ -371,8 +372,8 @@ func attemptOf(a job.Attempt) apitype.Attempt {
 }
 
 // replayOf is a run that was replayed.
-func replayOf(j job.Job, r history.Replay) apitype.Replay {
-	return apitype.Replay{
+func replayOf(j job.Job, r history.Replay) work.Replay {
+	return work.Replay{
 		Run:      r.Run,
 		State:    r.State,
 		Reason:   r.Reason,
@@ -384,13 +385,13 @@ func replayOf(j job.Job, r history.Replay) apitype.Replay {
 }
 
 // operationActOf is what an operation on many jobs did to one.
-func operationActOf(a operation.Act) apitype.OperationAct {
-	return apitype.OperationAct{Operation: a.Operation, Kind: a.Kind, Run: a.Run, At: apitype.At(a.At), By: a.By}
+func operationActOf(a operation.Act) work.OperationAct {
+	return work.OperationAct{Operation: a.Operation, Kind: a.Kind, Run: a.Run, At: apitype.At(a.At), By: a.By}
 }
 
 // letterOf is a dead letter with the acts that took it out of the queue again.
-func letterOf(l job.DeadLetter) apitype.DeadLetter {
-	return apitype.DeadLetter{
+func letterOf(l job.DeadLetter) work.DeadLetter {
+	return work.DeadLetter{
 		JobID:         l.JobID,
 		Run:           l.Run,
 		Reason:        l.Reason,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/history"
@@ -30,12 +30,12 @@ import (
 func (a *API) jobActs() []Act {
 	acts := []Act{
 		{
-			Path: "/jobs/:id/replay", Says: "Starts the next run of a job", Request: apitype.ReplayRequest{},
-			Answer: apitype.JobAnswer{}, Do: a.replay,
+			Path: "/jobs/:id/replay", Says: "Starts the next run of a job", Request: work.ReplayRequest{},
+			Answer: work.JobAnswer{}, Do: a.replay,
 		},
 		{
-			Path: "/jobs/:id/reschedule", Says: "Moves a job that waits to another time", Request: apitype.RescheduleRequest{},
-			Answer: apitype.JobAnswer{}, Do: a.reschedule,
+			Path: "/jobs/:id/reschedule", Says: "Moves a job that waits to another time", Request: work.RescheduleRequest{},
+			Answer: work.JobAnswer{}, Do: a.reschedule,
 		},
 	}
 	for _, act := range []struct {
@@ -64,7 +64,7 @@ func (a *API) jobActs() []Act {
 			return jobOutcome(j, act.text), err
 		}
 		acts = append(acts, Act{
-			Path: "/jobs/:id/" + act.name, Says: act.says, Request: apitype.RunRequest{}, Answer: apitype.JobAnswer{}, Do: do,
+			Path: "/jobs/:id/" + act.name, Says: act.says, Request: work.RunRequest{}, Answer: work.JobAnswer{}, Do: do,
 		})
 	}
 
@@ -74,7 +74,7 @@ func (a *API) jobActs() []Act {
 // jobOutcome is what came of an act on a job.
 func jobOutcome(j job.Job, text string) Outcome {
 	return Outcome{
-		Says: apitype.JobAnswer{Job: fullJobOf(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
+		Says: work.JobAnswer{Job: fullJobOf(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
 		Text: strings.NewReplacer("{status}", string(j.Status()), "{run}", strconv.Itoa(j.Run)).Replace(text),
 	}
 }
@@ -88,7 +88,7 @@ func ReadRun(c echo.Context) (run int, err error) {
 		return run, cmp.Or(err, checkRun(run))
 	}
 
-	var in apitype.RunRequest
+	var in work.RunRequest
 	err = readSmall(c, &in, nil)
 
 	return in.Run, cmp.Or(err, checkRun(in.Run))
@@ -189,7 +189,7 @@ func (a *API) reschedule(c echo.Context) (Outcome, error) {
 func readReschedule(c echo.Context, now time.Time) (run int, at time.Time, err error) {
 	var when times
 	if !web.IsForm(c) {
-		var in apitype.RescheduleRequest
+		var in work.RescheduleRequest
 		err = readSmall(c, &in, nil)
 		run, when = in.Run, times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}
 	} else if err = web.ReadForm(c); err == nil {
@@ -311,7 +311,7 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 		return 0, w, err
 	}
 
-	var in apitype.ReplayRequest
+	var in work.ReplayRequest
 	err = decode("", data, &in, func(member, path string, _ json.RawMessage) (err error) {
 		switch member {
 		case "queue":

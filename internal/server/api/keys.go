@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
@@ -82,7 +82,7 @@ func hash(parts ...string) string {
 func sees(c echo.Context) bool { return web.CallerOf(c).Role.May(access.View) }
 
 // receiptOf is a job in the answer to a caller that may not look at jobs.
-func receiptOf(j job.Job) apitype.JobReceipt { return apitype.JobReceipt{ID: j.ID, State: j.State} }
+func receiptOf(j job.Job) work.JobReceipt { return work.JobReceipt{ID: j.ID, State: j.State} }
 
 // reused is the answer to a key that was used for something else. It names what
 // that was to those who may look at it.

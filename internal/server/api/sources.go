@@ -10,6 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
+	"redrive/internal/apitype/work"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/server/web"
@@ -21,14 +23,14 @@ const MaxActs = 50
 
 // sources is GET /sources: the attached sources, how they fare, and what is left of those that
 // are no longer attached.
-func (a *API) sources(c echo.Context) (apitype.SourceList, error) {
+func (a *API) sources(c echo.Context) (admin.SourceList, error) {
 	ctx := c.Request().Context()
 
-	all := []apitype.Source{}
+	all := []admin.Source{}
 	for _, h := range a.Engine.Sources() {
 		s, err := a.sourceOf(ctx, h)
 		if err != nil {
-			return apitype.SourceList{}, err
+			return admin.SourceList{}, err
 		}
 
 		all = append(all, s)
@@ -36,34 +38,34 @@ func (a *API) sources(c echo.Context) (apitype.SourceList, error) {
 
 	unattached, err := a.Unattached(ctx)
 
-	return apitype.SourceList{
+	return admin.SourceList{
 		Sources: all,
-		Unattached: mapped(unattached, func(u source.Unattached) apitype.UnattachedSource {
-			return apitype.UnattachedSource{Name: u.Name, DeadLetters: u.DeadLetters, Waiting: u.Waiting}
+		Unattached: mapped(unattached, func(u source.Unattached) admin.UnattachedSource {
+			return admin.UnattachedSource{Name: u.Name, DeadLetters: u.DeadLetters, Waiting: u.Waiting}
 		}),
 	}, err
 }
 
 // source is GET /sources/{name}: one of them, with the newest rows of its ledger.
-func (a *API) source(c echo.Context) (apitype.SourceDetail, error) {
+func (a *API) source(c echo.Context) (admin.SourceDetail, error) {
 	h, err := a.Source(c)
 	if err != nil {
-		return apitype.SourceDetail{}, err
+		return admin.SourceDetail{}, err
 	}
 
 	acts, err := a.View.SourceActs(c.Request().Context(), h.Name, MaxActs)
 	if err != nil {
-		return apitype.SourceDetail{}, err
+		return admin.SourceDetail{}, err
 	}
 
 	s, err := a.sourceOf(c.Request().Context(), h)
 
-	return apitype.SourceDetail{
+	return admin.SourceDetail{
 		Source:  s,
 		Hazards: h.Profile.Hazards,
 		Acts:    mapped(acts, sourceActOf),
-		Quarantined: mapped(h.Quarantined, func(q source.Quarantined) apitype.QuarantinedRecord {
-			return apitype.QuarantinedRecord{Key: q.Key, Why: q.Why, Since: apitype.At(q.Since)}
+		Quarantined: mapped(h.Quarantined, func(q source.Quarantined) admin.QuarantinedRecord {
+			return admin.QuarantinedRecord{Key: q.Key, Why: q.Why, Since: apitype.At(q.Since)}
 		}),
 	}, err
 }
@@ -152,10 +154,10 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 }
 
 // sourceOf is an attached source, and how it fares.
-func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, error) {
+func (a *API) sourceOf(ctx context.Context, h source.Health) (admin.Source, error) {
 	queues, returning, returned, err := a.Letters(ctx, h.Name)
 
-	return apitype.Source{
+	return admin.Source{
 		Name:         h.Name,
 		Preset:       h.Preset,
 		System:       h.Profile.Title,
@@ -169,16 +171,16 @@ func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, er
 		Problem:      h.Problem,
 		FailingSince: apitype.At(h.Since),
 		Quarantine:   h.Quarantine(),
-		Queues: mapped(queues, func(q filter.NameCount) apitype.SourceQueue {
-			return apitype.SourceQueue{Name: q.Name, DeadLetters: q.Count}
+		Queues: mapped(queues, func(q filter.NameCount) admin.SourceQueue {
+			return admin.SourceQueue{Name: q.Name, DeadLetters: q.Count}
 		}),
 		Returned: returning + returned,
 	}, err
 }
 
 // sourceActOf is a request to a source, and what became of it.
-func sourceActOf(act source.Act) apitype.SourceAct {
-	return apitype.SourceAct{
+func sourceActOf(act source.Act) work.SourceAct {
+	return work.SourceAct{
 		ID:        act.ID,
 		JobID:     act.JobID,
 		Run:       act.Run,
