@@ -64,19 +64,19 @@ func tokenOf(t access.Token) admin.Token {
 
 // users is GET /users.
 func (a *API) users(c echo.Context) (admin.UserList, error) {
-	all, err := a.View.Accounts().Users(c.Request().Context())
+	all, err := a.View.Users().Users(c.Request().Context())
 	return admin.UserList{Users: mapped(all, userOf)}, err
 }
 
 // sessions is GET /sessions: who is logged in.
 func (a *API) sessions(c echo.Context) (admin.SessionList, error) {
-	all, err := a.View.Accounts().Sessions(c.Request().Context(), time.Now())
+	all, err := a.View.Sessions().Sessions(c.Request().Context(), time.Now())
 	return admin.SessionList{Sessions: mapped(all, sessionOf)}, err
 }
 
 // tokens is GET /tokens.
 func (a *API) tokens(c echo.Context) (admin.TokenList, error) {
-	all, err := a.View.Accounts().Tokens(c.Request().Context())
+	all, err := a.View.Tokens().Tokens(c.Request().Context())
 	return admin.TokenList{Tokens: mapped(all, tokenOf)}, err
 }
 
@@ -84,7 +84,6 @@ func (a *API) tokens(c echo.Context) (admin.TokenList, error) {
 // open connections are checked again, so that no client goes on watching with a
 // permission that was just taken away.
 func (a *API) AccessActs() []Act {
-	accounts := a.View.Accounts()
 	acts := []Act{
 		{
 			Path: "/users", Says: "Adds a user; with the first one everyone has to log in", Request: admin.NewUser{},
@@ -100,7 +99,7 @@ func (a *API) AccessActs() []Act {
 		},
 		{
 			Path: "/users/:name/remove", Says: "Removes a user", Request: apitype.Nothing{},
-			Answer: admin.UserRemoved{}, Do: named("name", accounts.RemoveUser, removedUser),
+			Answer: admin.UserRemoved{}, Do: named("name", a.View.Users().RemoveUser, removedUser),
 		},
 		{
 			Path: "/sessions/:id/end", Says: "Ends a session", Request: apitype.Nothing{},
@@ -112,7 +111,7 @@ func (a *API) AccessActs() []Act {
 		},
 		{
 			Path: "/tokens/:id/revoke", Says: "Revokes a token", Request: apitype.Nothing{},
-			Answer: admin.TokenRevoked{}, Do: named("id", accounts.RevokeToken, revokedToken),
+			Answer: admin.TokenRevoked{}, Do: named("id", a.View.Tokens().RevokeToken, revokedToken),
 		},
 	}
 	for i, act := range acts {
@@ -150,7 +149,7 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 		return out, inField("password", err)
 	}
 
-	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
+	err = a.View.Users().AddUser(ctx, now, u, web.Actor(c))
 
 	return Outcome{Status: http.StatusCreated, Program: admin.UserAnswer{User: userOf(u)}}, err
 }
@@ -167,7 +166,7 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 	}
 
 	name := c.Param("name")
-	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
+	err = a.View.Users().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
 
 	return Outcome{Program: admin.UserAnswer{User: admin.User{Name: name, Role: in.Role}}}, err
 }
@@ -186,7 +185,7 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	}
 
 	name := c.Param("name")
-	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
+	err = a.View.Users().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
 
 	return Outcome{Program: admin.UserChanged{Changed: name}}, err
 }
@@ -215,7 +214,7 @@ func revokedToken(id string) admin.TokenRevoked { return admin.TokenRevoked{Revo
 // end logs out the session with an id. Ids are looked up in the list because the
 // database knows sessions by their hashes only.
 func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor) error {
-	all, err := a.View.Accounts().Sessions(ctx, now)
+	all, err := a.View.Sessions().Sessions(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -225,7 +224,7 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 		return web.Fail(web.NotFound, "there is no such session; it may have ended")
 	}
 
-	return a.View.Accounts().EndSession(ctx, now, all[i].Hash, by)
+	return a.View.Sessions().EndSession(ctx, now, all[i].Hash, by)
 }
 
 // createToken makes a token. This answer is the only place where its secret is
@@ -255,7 +254,7 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	t.ID, out.Secret, t.Hash = access.NewToken()
 	out.Status, out.Says = http.StatusCreated, admin.TokenMade{Token: tokenOf(t), Secret: out.Secret}
 
-	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)
+	return out, a.View.Tokens().CreateToken(c.Request().Context(), now, t, by)
 }
 
 // inField names the field that a refusal is about.

@@ -216,9 +216,9 @@ func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error
 	v.Frame = p.frame(c, "Access", "access")
 	v.Open, v.Proxied = p.options.Open(), p.Config.Proxy() != nil
 	var r reads
-	into(&r, &v.Users)(p.View.Accounts().Users(ctx))
-	into(&r, &v.Sessions)(p.View.Accounts().Sessions(ctx, v.Now))
-	into(&r, &v.Tokens)(p.View.Accounts().Tokens(ctx))
+	into(&r, &v.Users)(p.View.Users().Users(ctx))
+	into(&r, &v.Sessions)(p.View.Sessions().Sessions(ctx, v.Now))
+	into(&r, &v.Tokens)(p.View.Tokens().Tokens(ctx))
 
 	if r.err != nil {
 		return r.err
