@@ -25,8 +25,7 @@ const (
 
 // wide are the packages that still have more names than that.
 var wide = map[string]int{
-	"internal/job":        112,
-	"internal/server/web": 114,
+	"internal/job": 112,
 }
 
 // source is a file of the house.

@@ -41,7 +41,7 @@ func TestAddresses_EveryRouteRefusesAnUnknownParameter(t *testing.T) {
 		if r.Method == http.MethodHead || a.StatusCode != http.StatusBadRequest {
 			continue
 		}
-		if f := decode[problem](t, a).Error; f.Code != "invalid_parameter" || f.Field != "quue" {
+		if f := decode[problemAnswer](t, a).Error; f.Code != "invalid_parameter" || f.Field != "quue" {
 			t.Errorf("%s %s says %+v", r.Method, r.Path, f)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAddresses_ParametersAreReadOrRefused(t *testing.T) {
 		"/dead-letters?queue=orders&queue=payments": "queue",
 	} {
 		a := h.get(path, "Accept", "application/json").want(t, http.StatusBadRequest)
-		if f := decode[problem](t, a).Error; f.Field != want || f.Message == "" {
+		if f := decode[problemAnswer](t, a).Error; f.Field != want || f.Message == "" {
 			t.Errorf("%s says %+v", path, f)
 		}
 	}
@@ -174,7 +174,7 @@ func TestAddresses_EveryActNamesWhatItLacks(t *testing.T) {
 			continue
 		}
 		a := h.post(at, `{"zzz":1}`)
-		if f := decode[problem](t, a).Error; a.StatusCode != 422 || f.Field != "zzz" || f.Message == "" {
+		if f := decode[problemAnswer](t, a).Error; a.StatusCode != 422 || f.Field != "zzz" || f.Message == "" {
 			t.Errorf("%s with an unknown member answers %d: %s", path, a.StatusCode, a.body)
 		}
 		want := lacks[path]
@@ -184,7 +184,7 @@ func TestAddresses_EveryActNamesWhatItLacks(t *testing.T) {
 		delete(lacks, path)
 		for _, headers := range [][]string{nil, {"Content-Type", "application/json"}} {
 			a = h.do(http.MethodPost, at, "", headers...)
-			if f := decode[problem](t, a).Error; a.StatusCode != 422 || f.Field != want {
+			if f := decode[problemAnswer](t, a).Error; a.StatusCode != 422 || f.Field != want {
 				t.Errorf("%s without a body answers %d: %s", path, a.StatusCode, a.body)
 			}
 		}

@@ -96,7 +96,7 @@ func TestAPI_BatchIsAllOrNothing(t *testing.T) {
 	}
 	before := h.store.Snapshot()
 	a = h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a"},{"type":"b","policy":{"max_attempts":-1}}]}`)
-	if f := decode[problem](t, a.want(t, 422)); f.Error.Field != "jobs[1].policy.max_attempts" {
+	if f := decode[problemAnswer](t, a.want(t, 422)); f.Error.Field != "jobs[1].policy.max_attempts" {
 		t.Errorf("field %q", f.Error.Field)
 	}
 	if after := h.store.Snapshot(); !reflect.DeepEqual(after, before) {
@@ -213,11 +213,11 @@ func TestAPI_ReplayStartsTheNextRunOnce(t *testing.T) {
 	if !strings.Contains(a.body, `"run":2`) || !strings.Contains(a.body, `"state":"available"`) {
 		t.Errorf("answer %s", a.body)
 	}
-	f := decode[problem](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusConflict))
+	f := decode[problemAnswer](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusConflict))
 	if f.Error.Code != "conflict" || f.By != "API client (127.0.0.1)" || f.At == "" {
 		t.Errorf("the second got %+v, want who was first and when", f)
 	}
-	f = decode[problem](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":2}`).want(t, http.StatusConflict))
+	f = decode[problemAnswer](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":2}`).want(t, http.StatusConflict))
 	if f.Error.Message == "" || f.By != "" {
 		t.Errorf("an available job: %+v", f)
 	}
@@ -291,10 +291,10 @@ func TestAPI_CountersAreTheTotals(t *testing.T) {
 func TestAPI_WrongMethodAndAddress(t *testing.T) {
 	h := start(t)
 	a := h.do(http.MethodDelete, "/api/v1/jobs", "").want(t, http.StatusMethodNotAllowed)
-	if f := decode[problem](t, a); f.Error.Code != "method_not_allowed" || !strings.Contains(a.Header.Get("Allow"), "POST") {
+	if f := decode[problemAnswer](t, a); f.Error.Code != "method_not_allowed" || !strings.Contains(a.Header.Get("Allow"), "POST") {
 		t.Errorf("%+v, Allow %q", f, a.Header.Get("Allow"))
 	}
-	if f := decode[problem](t, h.get("/api/v1/nothing").want(t, 404)); f.Error.Code != "not_found" {
+	if f := decode[problemAnswer](t, h.get("/api/v1/nothing").want(t, 404)); f.Error.Code != "not_found" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -315,7 +315,7 @@ func TestAPI_ListsArePagedAlike(t *testing.T) {
 		"/api/v1/operations": "operations", "/api/v1/operations/1/items": "items", "/api/v1/failures": "groups",
 	} {
 		for _, limit := range []string{"x", "0", "201"} {
-			if f := decode[problem](t, h.get(path+"?limit="+limit).want(t, http.StatusBadRequest)); f.Error.Field != "limit" {
+			if f := decode[problemAnswer](t, h.get(path+"?limit="+limit).want(t, http.StatusBadRequest)); f.Error.Field != "limit" {
 				t.Errorf("%s: %+v", path, f)
 			}
 		}

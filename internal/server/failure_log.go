@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"redrive/internal/server/web"
+	"redrive/internal/server/problem"
 )
 
 // How many failed requests of a kind are logged one by one: a full disk fails all of them.
@@ -20,16 +20,16 @@ type failureLog struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	logged map[web.Kind]int // in this period
+	logged map[problem.Kind]int // in this period
 }
 
 // failed logs a request, which begins the period of its kind unless one is under way.
-func (l *failureLog) failed(k web.Kind, about ...any) {
+func (l *failureLog) failed(k problem.Kind, about ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	if l.logged == nil {
-		l.logged = map[web.Kind]int{}
+		l.logged = map[problem.Kind]int{}
 	}
 
 	if l.logged[k] == 0 {
@@ -42,7 +42,7 @@ func (l *failureLog) failed(k web.Kind, about ...any) {
 }
 
 // end ends the period of a kind, and logs how many requests were not logged in it.
-func (l *failureLog) end(k web.Kind) {
+func (l *failureLog) end(k problem.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 

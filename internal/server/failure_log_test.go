@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"redrive/internal/server/web"
+	"redrive/internal/server/problem"
 )
 
 // A full disk fails every request. The log tells the first ones and how many there were,
@@ -17,9 +17,9 @@ func TestFailureLog_TellsTheFirstOfEachKindAndTheirNumber(t *testing.T) {
 		var out lines
 		l := &failureLog{log: slog.New(slog.NewTextHandler(&out, nil))}
 		for range 1000 {
-			l.failed(web.StorageFull, "error", "the disk is full")
+			l.failed(problem.StorageFull, "error", "the disk is full")
 		}
-		l.failed(web.Unexpected, "error", "a bug")
+		l.failed(problem.Unexpected, "error", "a bug")
 		if n := strings.Count(out.all(), "the disk is full"); n != failureBurst || !strings.Contains(out.all(), "a bug") {
 			t.Errorf("%d lines, want %d and the bug:\n%s", n, failureBurst, out.all())
 		}
@@ -29,7 +29,7 @@ func TestFailureLog_TellsTheFirstOfEachKindAndTheirNumber(t *testing.T) {
 			t.Errorf("the log does not say how many more there were:\n%s", out.all())
 		}
 		out.Reset()
-		l.failed(web.StorageFull, "error", "the disk is full")
+		l.failed(problem.StorageFull, "error", "the disk is full")
 		time.Sleep(failurePeriod)
 		synctest.Wait()
 		if strings.Count(out.all(), "\n") != 1 {

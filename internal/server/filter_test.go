@@ -41,7 +41,7 @@ func TestLists_CombineTheLanguageWithParameters(t *testing.T) {
 		"q=queue:orders&queue=mail": "queue", "q=queu:orders": "q", "q=ab": "q", "error=ab": "error", "since=soon": "since", "sort=best": "sort",
 		"from=2026-03-12&to=2026-03-11": "to",
 	} {
-		f := decode[problem](t, h.get("/api/v1/jobs?"+query).want(t, http.StatusBadRequest))
+		f := decode[problemAnswer](t, h.get("/api/v1/jobs?"+query).want(t, http.StatusBadRequest))
 		if f.Error.Field != field {
 			t.Errorf("%s: %+v, want the field %s", query, f.Error, field)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -141,16 +142,16 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 // checkRequest says why a request is not even routed, or nothing.
 func (s *Server) checkRequest(r *http.Request) error {
 	if !s.hosts.allow(r) {
-		return web.Fail(web.WrongHost, fmt.Sprintf(
+		return problem.New(problem.WrongHost, fmt.Sprintf(
 			"%q is not a known name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
 
 	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r) {
-		return web.Fail(web.CrossOrigin, s.hosts.stranger(r))
+		return problem.New(problem.CrossOrigin, s.hosts.stranger(r))
 	}
 
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
-		return web.Fail(web.BadParameter, "the query string cannot be read: "+err.Error())
+		return problem.New(problem.BadParameter, "the query string cannot be read: "+err.Error())
 	}
 
 	return nil
@@ -221,13 +222,13 @@ func (s *Server) refuse(err error, c echo.Context) {
 		return
 	}
 
-	f := *web.Describe(err)
+	f := *problem.Of(err)
 	status := f.Kind.Status
-	if status >= http.StatusInternalServerError && f.Kind != web.Overloaded {
+	if status >= http.StatusInternalServerError && f.Kind != problem.Overloaded {
 		s.failures.failed(f.Kind, "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
 	}
 
-	if f.Kind == web.QueuesFull {
+	if f.Kind == problem.QueuesFull {
 		s.metrics.Refused(limitQueues, limit.ByAll)
 	}
 
@@ -235,11 +236,11 @@ func (s *Server) refuse(err error, c echo.Context) {
 		return // half an answer is out; the connection ends
 	}
 
-	if c.Path() == "/metrics" && (f.Kind == web.UnknownCaller || f.Kind == web.Forbidden) {
+	if c.Path() == "/metrics" && (f.Kind == problem.UnknownCaller || f.Kind == problem.Forbidden) {
 		f.Text = metricsNeed
 	}
 
-	if f.Kind == web.UnknownCaller {
+	if f.Kind == problem.UnknownCaller {
 		if forBrowsers(c) {
 			s.sendToLogin(c)
 			return
@@ -254,7 +255,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 	}
 
 	switch {
-	case f.Kind == web.Unexpected:
+	case f.Kind == problem.Unexpected:
 		f.Text += " under request " + web.RequestID(c)
 	case errors.Is(err, context.DeadlineExceeded) && web.IsRead(c.Request()):
 		f.Text += "; try again"

@@ -201,8 +201,8 @@ func decode[T any](t *testing.T, a answer) T {
 	return v
 }
 
-// problem is the error of an answer.
-type problem struct {
+// problemAnswer is the error of an answer.
+type problemAnswer struct {
 	Error struct{ Code, Message, Field string }
 	By    string `json:"replayed_by"`
 	At    string `json:"replayed_at"`

@@ -12,6 +12,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -76,14 +77,14 @@ func noRoute(c echo.Context) error {
 func (s *Server) allow(c echo.Context, who web.Caller, need access.Permission) error {
 	switch {
 	case who.Means == web.ByNothing:
-		return web.Fail(web.UnknownCaller, s.howToLogIn())
+		return problem.New(problem.UnknownCaller, s.howToLogIn())
 	case !who.Role.May(need):
-		return web.Fail(web.Forbidden, fmt.Sprintf("your role %s does not allow this; ask %s", who.Role, need.Asks()))
+		return problem.New(problem.Forbidden, fmt.Sprintf("your role %s does not allow this; ask %s", who.Role, need.Asks()))
 	case who.Means.Ambient() && !fromOwnPage(c.Request()):
-		return web.Fail(web.CrossOrigin, "requests with a login must say which page they come from "+
+		return problem.New(problem.CrossOrigin, "requests with a login must say which page they come from "+
 			"(Sec-Fetch-Site or Origin); programs use a token instead")
 	case s.IsFile(c.Path()) && !s.hosts.linked(c.Request(), who.Means.Ambient()):
-		return web.Fail(web.CrossOrigin, "this export was not opened on a page of the dashboard; open the list and start the export there")
+		return problem.New(problem.CrossOrigin, "this export was not opened on a page of the dashboard; open the list and start the export there")
 	}
 
 	return nil
@@ -153,7 +154,7 @@ func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 	const wrong = "the token is wrong, expired or revoked; an admin can create a new one"
 	id, hash, ok := access.ParseToken(text)
 	if !ok {
-		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
+		return web.Caller{}, problem.New(problem.UnknownCaller, wrong)
 	}
 
 	if id == s.local.ID && access.SameHash(s.local.Hash, hash) {
@@ -162,7 +163,7 @@ func (s *Server) byToken(ctx context.Context, text string) (web.Caller, error) {
 
 	t, err := s.View.Tokens().Token(ctx, id)
 	if errors.Is(err, access.ErrUnknown) || err == nil && (!access.SameHash(t.Hash, hash) || !t.Live(time.Now())) {
-		return web.Caller{}, web.Fail(web.UnknownCaller, wrong)
+		return web.Caller{}, problem.New(problem.UnknownCaller, wrong)
 	}
 
 	if err != nil {
@@ -250,7 +251,7 @@ func (s *Server) me(c echo.Context) (apitype.Caller, error) {
 	if who.Means == web.ByNothing {
 		_, err := s.identify(c)
 		if err == nil {
-			err = web.Fail(web.UnknownCaller, s.howToLogIn())
+			err = problem.New(problem.UnknownCaller, s.howToLogIn())
 		}
 
 		return apitype.Caller{}, err

@@ -17,6 +17,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -57,7 +58,7 @@ func (s *Server) login(c echo.Context) error {
 	name, next := c.FormValue("name"), nextPage(c.FormValue("next"))
 
 	err := s.logIn(c, name, c.FormValue("password"))
-	var f *web.Failure
+	var f *problem.Problem
 	switch {
 	case err == nil && web.WantsJSON(c.Request()):
 		return web.JSON(c, http.StatusOK, apitype.LoggedIn{User: name})
@@ -105,7 +106,7 @@ func (s *Server) logIn(c echo.Context, name, password string) error {
 
 // wrongPassword is the answer to every login that fails.
 func wrongPassword() error {
-	return web.Fail(web.UnknownLogin, "wrong name or password")
+	return problem.New(problem.UnknownLogin, "wrong name or password")
 }
 
 // checkPassword returns the user with this password. A name that no user has
@@ -126,7 +127,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 		seconds := int(wait.Seconds()) + 1
 		c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
 
-		return access.User{}, web.Fail(web.TooMany, fmt.Sprintf("too many attempts; try again in %d s", seconds))
+		return access.User{}, problem.New(problem.TooMany, fmt.Sprintf("too many attempts; try again in %d s", seconds))
 	}
 
 	u, err := s.View.Users().User(ctx, name)

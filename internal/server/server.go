@@ -39,6 +39,7 @@ import (
 	"redrive/internal/server/api"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/pages"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
@@ -189,13 +190,13 @@ func (s *Server) ready(c echo.Context) error {
 	}
 
 	err := s.View.Ping(ctx)
-	problem, since := s.View.Problem()
+	cause, since := s.View.Problem()
 	if err != nil {
-		problem = web.Describe(err).Text
+		cause = problem.Of(err).Text
 	}
 
-	if problem != "" { // also while small writes still find room
-		text := "the database cannot be written: " + problem
+	if cause != "" { // also while small writes still find room
+		text := "the database cannot be written: " + cause
 		if !since.IsZero() {
 			text += "; that began at " + wire.FormatTime(since)
 		}
@@ -274,12 +275,12 @@ func (s *Server) live(c echo.Context) error {
 func paramList(c echo.Context) (l live.List, err error) {
 	l.Filter = filter.Filter{Status: job.Status(c.QueryParam("state")), Queue: c.QueryParam("queue"), Type: c.QueryParam("type")}
 	if err := l.Filter.Check(); err != nil {
-		return l, web.InAddress(err)
+		return l, problem.InAddress(err)
 	}
 
 	l.First, err = filter.ParseCursor(c.QueryParam("first"))
 
-	return l, web.InAddress(err)
+	return l, problem.InAddress(err)
 }
 
 // paramIDs reads the jobs that a page follows, of which there may be only so
@@ -291,13 +292,13 @@ func paramIDs(c echo.Context) (ids []string, err error) {
 	}
 
 	if n := strings.Count(given, ",") + 1; n > live.MaxIDs {
-		return nil, web.FailIn(web.BadParameter, "ids", fmt.Sprintf("%d ids, at most %d are accepted", n, live.MaxIDs))
+		return nil, problem.In(problem.BadParameter, "ids", fmt.Sprintf("%d ids, at most %d are accepted", n, live.MaxIDs))
 	}
 
 	for text := range strings.SplitSeq(given, ",") {
 		id, err := job.ParseID(text)
 		if err != nil {
-			return nil, web.FailIn(web.BadParameter, "ids", err.Error())
+			return nil, problem.In(problem.BadParameter, "ids", err.Error())
 		}
 
 		ids = append(ids, id)

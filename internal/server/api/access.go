@@ -16,6 +16,7 @@ import (
 	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 	"redrive/internal/invalid"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -221,7 +222,7 @@ func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor)
 
 	i := slices.IndexFunc(all, func(n access.Session) bool { return n.ID() == id })
 	if i < 0 {
-		return web.Fail(web.NotFound, "there is no such session; it may have ended")
+		return problem.New(problem.NotFound, "there is no such session; it may have ended")
 	}
 
 	return a.View.Sessions().EndSession(ctx, now, all[i].Hash, by)

@@ -33,6 +33,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -189,7 +190,7 @@ func search[F, C, L any](
 ) (f F, found L, slow bool, err error) {
 	f, after, wrong := query(c.QueryParams())
 	if len(wrong) > 0 {
-		return f, found, false, web.InAddress(wrong[0])
+		return f, found, false, problem.InAddress(wrong[0])
 	}
 
 	limit, err := pageSize(c)
@@ -212,7 +213,7 @@ func pageSize(c echo.Context) (int, error) {
 
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > maxLimit {
-		return 0, web.FailIn(web.BadParameter, "limit", fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit))
+		return 0, problem.In(problem.BadParameter, "limit", fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit))
 	}
 
 	return limit, nil

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/apitype"
 	"redrive/internal/audit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -15,7 +16,7 @@ import (
 func (a *API) exportAudit(c echo.Context) (export, error) {
 	f, after, err := web.AuditQuery(c)
 	if err != nil {
-		return export{}, web.InAddress(err)
+		return export{}, problem.InAddress(err)
 	}
 
 	next := func(ctx context.Context) (exportPage, error) {
@@ -49,7 +50,7 @@ func entryOf(e audit.Entry) apitype.AuditEntry {
 func (a *API) audit(c echo.Context) (apitype.AuditLog, error) {
 	f, after, err := web.AuditQuery(c)
 	if err != nil {
-		return apitype.AuditLog{}, web.InAddress(err)
+		return apitype.AuditLog{}, problem.InAddress(err)
 	}
 
 	limit, err := pageSize(c)

@@ -17,6 +17,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/rules"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -25,7 +26,7 @@ import (
 func (a *API) enqueueEnvelopes(c echo.Context) error {
 	queue := c.Param("name")
 	if err := job.CheckQueue(queue); err != nil {
-		return web.InAddress(err)
+		return problem.InAddress(err)
 	}
 
 	release, err := a.admit(c)
@@ -64,7 +65,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 	var all [][]byte
 
 	if bodiless(c.Request()) {
-		return nil, web.Fail(web.Malformed, none)
+		return nil, problem.New(problem.Malformed, none)
 	}
 
 	switch web.ContentType(c.Request()) {
@@ -87,12 +88,12 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 			return nil, err
 		}
 	default:
-		return nil, web.Fail(web.MediaType,
+		return nil, problem.New(problem.MediaType,
 			"send one envelope with Content-Type: application/json, or one on each line with application/x-ndjson")
 	}
 
 	if len(all) == 0 {
-		return nil, web.Fail(web.Malformed, none)
+		return nil, problem.New(problem.Malformed, none)
 	}
 
 	return all, nil
@@ -108,7 +109,7 @@ func splitLines(data []byte) (all [][]byte, err error) {
 		case blank(line):
 			continue
 		case len(line) > job.MaxPayload:
-			return nil, web.FailIn(web.TooLarge, fmt.Sprintf("line %d", number),
+			return nil, problem.In(problem.TooLarge, fmt.Sprintf("line %d", number),
 				fmt.Sprintf("%d bytes; the maximum is %d. Nothing of this request was stored", len(line), job.MaxPayload))
 		case len(all) == job.MaxBatch:
 			return nil, &invalid.Error{Field: fmt.Sprintf("line %d", number),
@@ -140,7 +141,7 @@ func (a *API) fromEnvelope(queue string, raw []byte) (job.Job, error) {
 
 	err := a.Config.Admit(&j, retry.Patch{})
 	if refused := new(rules.Refused); errors.As(err, &refused) {
-		return a.deadOnArrival(j, retry.RuleDecided, job.ErrorInfo{Type: "rule.refused", Message: web.RefusedBy("", refused).Text})
+		return a.deadOnArrival(j, retry.RuleDecided, job.ErrorInfo{Type: "rule.refused", Message: problem.RefusedBy("", refused).Text})
 	}
 
 	return j, err
@@ -191,7 +192,7 @@ func (a *API) envelope(c echo.Context) error {
 	}
 
 	if d.Job.Envelope == nil {
-		return web.Fail(web.NotFound,
+		return problem.New(problem.NotFound,
 			"this job is not from a BabelQueue envelope; GET /jobs/"+d.Job.ID+"/payload sends its payload")
 	}
 
@@ -201,7 +202,7 @@ func (a *API) envelope(c echo.Context) error {
 		data = asLeft(d)
 	case "1":
 	default:
-		return web.FailIn(web.BadParameter, "original", fmt.Sprintf("%q is neither 1 nor 0", clip.Text(original, 64)))
+		return problem.In(problem.BadParameter, "original", fmt.Sprintf("%q is neither 1 nor 0", clip.Text(original, 64)))
 	}
 
 	return web.Download(c, d.Job.ID, "application/json", data)

@@ -20,6 +20,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -207,7 +208,7 @@ func incomplete(why string) row {
 func (a *API) exportJobs(c echo.Context) (export, error) {
 	f, after, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return export{}, web.InAddress(wrong[0])
+		return export{}, problem.InAddress(wrong[0])
 	}
 
 	left, seen := exportLimit, map[int64]bool{}

@@ -12,6 +12,7 @@ import (
 	"redrive/internal/apitype/work"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -67,7 +68,7 @@ func (a *API) groups(c echo.Context) (work.GroupList, error) {
 func (a *API) exportGroups(c echo.Context) (export, error) {
 	f, after, wrong := web.GroupQuery(c.QueryParams())
 	if len(wrong) > 0 {
-		return export{}, web.InAddress(wrong[0])
+		return export{}, problem.InAddress(wrong[0])
 	}
 
 	now := time.Now()

@@ -10,6 +10,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/source"
 )
@@ -159,7 +160,7 @@ func (a *API) Reveal(c echo.Context) (history.Detail, error) {
 func (a *API) facets(c echo.Context) (work.Facets, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return work.Facets{}, web.InAddress(wrong[0])
+		return work.Facets{}, problem.InAddress(wrong[0])
 	}
 
 	facets, err := a.View.Facets(c.Request().Context(), f)
@@ -182,7 +183,7 @@ func facetOf(n filter.NameCount) work.Facet { return work.Facet{Value: n.Name, C
 func (a *API) countJobs(c echo.Context) (work.JobCount, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return work.JobCount{}, web.InAddress(wrong[0])
+		return work.JobCount{}, problem.InAddress(wrong[0])
 	}
 
 	n, more, err := a.View.Count(c.Request().Context(), f, countLimit)

@@ -16,6 +16,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/webhook"
 	"redrive/internal/wire"
@@ -265,7 +266,7 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	delivery := a.Engine.Deliver(sending, d.Job, letter)
 	j, err := a.View.Resent(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
-		err = web.Fail(web.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
+		err = problem.New(problem.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
 	}
 
 	return j, err

@@ -14,6 +14,7 @@ import (
 	"redrive/internal/apitype/work"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -92,7 +93,7 @@ func reused(c echo.Context, err error) error {
 		return err
 	}
 
-	f := web.FailIn(web.KeyReused, headerKey,
+	f := problem.In(problem.KeyReused, headerKey,
 		"this key was used before for a different request, and nothing was changed; send a new key, or repeat the first request exactly")
 	if sees(c) {
 		f.FirstID = again.First

@@ -14,7 +14,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/retry"
-	"redrive/internal/server/web"
+	"redrive/internal/server/problem"
 	"redrive/internal/wire"
 )
 
@@ -60,7 +60,7 @@ func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]
 // were read. A client that has left gets no answer.
 func outOfTime(read int, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return web.Fail(web.RulesTooSlow, fmt.Sprintf(
+		return problem.New(problem.RulesTooSlow, fmt.Sprintf(
 			"the rules got through only %d of the jobs in time, so nothing was enqueued; send fewer in a request", read))
 	}
 

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -97,7 +98,7 @@ func (a *API) queues(c echo.Context) (admin.QueueList, error) {
 	names, next := a.View.QueueNames(), ""
 	if after := c.QueryParam("after"); after != "" {
 		if err := filter.CheckQueue(after); err != nil {
-			return admin.QueueList{}, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
+			return admin.QueueList{}, problem.In(problem.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
 		}
 
 		from, found := slices.BinarySearch(names, after)
@@ -184,7 +185,7 @@ func (a *API) queueAct(
 		}
 
 		if name := job.SourceOf(queue); err == nil && paused && name != "" {
-			err = web.Fail(web.Conflict, "the workers of the source "+name+" run the jobs of the queue "+queue+
+			err = problem.New(problem.Conflict, "the workers of the source "+name+" run the jobs of the queue "+queue+
 				", so Redrive cannot pause it; pause it there")
 		}
 
@@ -208,7 +209,8 @@ func (a *API) removeQueue() Act {
 		}
 
 		if err == nil && slices.Contains(a.Config.Queues(), queue) {
-			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; first remove it there and reload the configuration")
+			err = problem.New(problem.Conflict,
+				"the configuration file names the queue "+queue+"; first remove it there and reload the configuration")
 		}
 
 		if err != nil {

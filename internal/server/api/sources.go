@@ -14,7 +14,7 @@ import (
 	"redrive/internal/apitype/work"
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/internal/server/web"
+	"redrive/internal/server/problem"
 	"redrive/internal/source"
 )
 
@@ -79,7 +79,7 @@ func (a *API) Source(c echo.Context) (source.Health, error) {
 		}
 	}
 
-	return source.Health{}, web.Fail(web.NotFound, "no source of this name is attached")
+	return source.Health{}, problem.New(problem.NotFound, "no source of this name is attached")
 }
 
 // SourceOf is the attached source of a job; nil when it has none, or when that is not

@@ -21,6 +21,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/retry"
 	"redrive/internal/server/api"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 	"redrive/web/templates"
@@ -270,7 +271,7 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 		return err
 	}
 
-	f := web.Describe(err)
+	f := problem.Of(err)
 
 	return p.showAccess(c, f.Kind.Status, adminpage.Access{
 		Problem: f.Text, Field: f.Field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),

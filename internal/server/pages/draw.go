@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/server/compress"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/web/static"
 	"redrive/web/templates"
@@ -87,7 +88,7 @@ func (p *Pages) Login(c echo.Context, status int, next, name, problem string) er
 }
 
 // Problem shows why a request was refused.
-func (p *Pages) Problem(c echo.Context, f web.Failure) error {
+func (p *Pages) Problem(c echo.Context, f problem.Problem) error {
 	frame := p.frame(c, f.Kind.Title, "")
 	if f.First != nil && f.First.Job.ID != "" {
 		return p.Show(c, f.Kind.Status, templates.Conflict{Frame: frame, Action: web.LastSegment(c.Path()), Err: f.First}.Page())

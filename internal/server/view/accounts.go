@@ -8,9 +8,8 @@ import (
 	"redrive/internal/audit"
 )
 
-// Nothing of who may use the server came with a job, so nothing of it is hidden. What the
-// store keeps of it has more methods than the server may call, above all those that the
-// command line calls at the server's own machine.
+// Nothing of who may use the server came with a job, so nothing of it is hidden. The
+// server may call no other methods of the store's projection.
 
 // Users are the people who can log in.
 type Users interface {

@@ -14,7 +14,6 @@ package view
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/redact"
 	"redrive/internal/store"
-	"redrive/internal/store/db"
 )
 
 // View reads from the store and acts on it, and redacts what it returns.
@@ -62,13 +60,4 @@ func (v *View) Problem() (text string, since time.Time) {
 		return file.Advice(), file.Since
 	}
 	return "", time.Time{}
-}
-
-// Advice says what to do about an error of the database file; empty for any
-// other error.
-func Advice(err error) string {
-	if file := new(db.FileError); errors.As(err, &file) {
-		return file.Advice()
-	}
-	return ""
 }
