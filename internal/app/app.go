@@ -8,7 +8,7 @@
 //
 // The engine, the store and the live pages know nothing of each other. This package
 // introduces them: it hands the methods of one to the options of another, and is itself
-// handed everything else. It reads no flag and hears no signal of its own accord, keeps
+// handed everything else. It reads no flag and waits for no signal of its own accord, keeps
 // nothing at the level of the package, and so can be started more than once in a process.
 // What a process has only once is set by [OccupyProcess], apart from any app.
 package app

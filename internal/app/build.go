@@ -49,7 +49,7 @@ func (a *App) readHandlers(context.Context) error {
 	return nil
 }
 
-// openStore opens the database. The parts that hear of its commits are built
+// openStore opens the database. The parts that are told of its commits are built
 // later, but before anything is written.
 func (a *App) openStore(ctx context.Context) (err error) {
 	a.search = newSearcher(
@@ -198,8 +198,8 @@ func (a *App) buildServer(context.Context) (err error) {
 		View: view.New(a.store, a.Config.Redactor()), Config: a.Config, Hub: a.hub, Metrics: a.metrics,
 		Engine: web.Engine{
 			Worker: a.Worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.Sender.Deliver,
-			Knows: func(typ string) bool { _, ok := a.Handlers(typ); return ok },
-			Held:  a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
+			Knows:       func(typ string) bool { _, ok := a.Handlers(typ); return ok },
+			OpenBreaker: a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
 			Stuck: a.engine.Stuck, Pause: a.Pause, Notify: a.bulk.Notify, Sources: a.sources.Health,
 			Reload: a.readAgain,
 		},

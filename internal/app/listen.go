@@ -9,7 +9,7 @@ import (
 )
 
 // local reports whether the dashboard can be reached from this machine only. An
-// open socket that was handed over is the demo's, which is local.
+// open socket that it was given is the demo's, which is local.
 func (a *App) local() bool { return a.Listener != nil || IsLoopback(a.Listen) }
 
 // checkReach refuses an address that can be reached from the network as long as no

@@ -166,7 +166,7 @@ func TestEnqueue_TakesAPolicyByItsName(t *testing.T) {
 	}
 }
 
-func TestEnqueue_WarnsWhenNobodyHandlesTheType(t *testing.T) {
+func TestEnqueue_WarnsOfATypeWithoutAHandler(t *testing.T) {
 	dir := t.TempDir()
 	rig.Write(t, dir, "redrive.yaml", "handlers: {known: {exec: {command: [/bin/true]}}}\n")
 	send := enqueueAt(t, rig.Start(t, dir))

@@ -146,8 +146,8 @@ func (j shownJob) state() string {
 	return string(j.Status)
 }
 
-// handed says since when the source of a job has it, and what can be heard of it.
-func (j shownJob) handed(reports string) string {
+// heldBySource says since when the source of a job has it, and what it may still report.
+func (j shownJob) heldBySource(reports string) string {
 	since, until, name := second(j.ChangedAt.Time), second(j.ReturnedUntil.Time), job.SourceOf(j.Queue)
 	switch {
 	case !j.AtSource:
@@ -312,7 +312,7 @@ func printJob(out io.Writer, d work.JobDetail) error {
 	}
 
 	for _, line := range [][2]string{
-		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.handed(d.SourceReports)},
+		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.heldBySource(d.SourceReports)},
 		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
 		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", second(j.RunAt.Time)}, {"Finished", j.ended()},
 		{"Error", errorLine(j.Error, 1000)}, {"Payload", string(j.Payload)},

@@ -85,7 +85,7 @@ func (v value) longerThanZero(example string) (time.Duration, error) {
 // span is a duration, zero included.
 func span(v value) (time.Duration, error) { return v.duration("30s") }
 
-// duration reads a duration. What lacks its unit gets that of the example where the two
+// duration reads a duration. A number without a unit gets that of the example where the two
 // make a duration.
 func (v value) duration(example string) (time.Duration, error) {
 	number := v.scalar()

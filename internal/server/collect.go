@@ -51,7 +51,7 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_holds_total", "How often a resource has run out.", "resource")
 	add("redrive_given_back_total", "Executions that went back to the queue because a resource had run out.", "resource")
 
-	// These are gauges: they fall as letters are replayed, discarded and pruned, and
+	// These are gauges: they fall as dead letters are replayed, discarded and pruned, and
 	// as failures become searchable.
 	add("redrive_dead_letters", "Dead letters that are neither replayed nor discarded, by reason.", "reason")
 	add("redrive_source_dead_letters", "Dead letters that lie at a source, as Redrive last saw it.", "source")
@@ -186,7 +186,7 @@ func tally(t filter.Tally, _ bool, err error) (filter.Tally, error) { return t, 
 
 // shortages reports what had run out, also what never has.
 func (s collection) shortages() {
-	held, isHeld := s.Engine.Held()
+	breaker, isOpen := s.Engine.OpenBreaker()
 
 	counts := s.Engine.Shortages()
 	count := func(name string, n int64, of job.Resource) {
@@ -194,7 +194,7 @@ func (s collection) shortages() {
 	}
 	for _, of := range job.Resources() {
 		now := 0.
-		if isHeld && held.Of == of {
+		if isOpen && breaker.Of == of {
 			now = 1
 		}
 
@@ -237,7 +237,7 @@ func (s collection) queues() {
 	}
 }
 
-// reasons reports every known reason, also at zero, so that the first letter of
+// reasons reports every known reason, also at zero, so that the first dead letter of
 // a reason is seen as a rise.
 func (s collection) reasons(counts []filter.ReasonCount) {
 	all := map[retry.Reason]int64{}

@@ -185,7 +185,7 @@ func TestGuard_WebsocketTellsTheTotals(t *testing.T) {
 	}
 }
 
-func TestLive_PollingTwinSaysTheSame(t *testing.T) {
+func TestLive_PollingSaysTheSame(t *testing.T) {
 	h := start(t)
 	id := h.dead()
 	a := h.get("/live?ids="+id+","+unknownID).want(t, http.StatusOK)
@@ -204,7 +204,7 @@ func TestLive_PollingTwinSaysTheSame(t *testing.T) {
 	}
 }
 
-func TestLive_PollingTwinRefusesAsTheAPIDoes(t *testing.T) {
+func TestLive_PollingRefusesAsTheAPIDoes(t *testing.T) {
 	h := start(t)
 	for _, ids := range []string{"7", unknownID + ",", strings.Repeat(unknownID+",", 200) + unknownID} {
 		f := decode[problemAnswer](t, h.get("/live?ids="+ids).want(t, http.StatusBadRequest))

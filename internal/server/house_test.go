@@ -82,10 +82,10 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 	o = Options{
 		Config: c, Hub: hub, Metrics: NewMetrics(s.Counters.Label),
 		Engine: web.Engine{
-			Running: func() map[string]int { return map[string]int{"orders": 1} },
-			Knows:   func(typ string) bool { return typ != "unknown" },
-			Ready:   func() error { return nil },
-			Held:    func() (job.OpenBreaker, bool) { return job.OpenBreaker{}, false },
+			Running:     func() map[string]int { return map[string]int{"orders": 1} },
+			Knows:       func(typ string) bool { return typ != "unknown" },
+			Ready:       func() error { return nil },
+			OpenBreaker: func() (job.OpenBreaker, bool) { return job.OpenBreaker{}, false },
 
 			Shortages: func() map[job.Resource]job.Shortages { return nil },
 			Deliver: func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {

@@ -70,7 +70,7 @@ type DeadLetter struct {
 	Attempts *int `json:"attempts,omitzero"`
 	// timed_out or lost, when the last attempt ended so.
 	Cause job.Outcome `json:"cause,omitzero"`
-	// The letter was asked for and not accepted.
+	// The dead letter was asked for and not accepted.
 	Refused bool `json:"refused,omitzero"`
 	// Why it was not accepted.
 	Problem string `json:"problem,omitzero"`
@@ -82,9 +82,9 @@ type DeadLetter struct {
 	ReplayedAt apitype.Time `json:"replayed_at,omitzero"`
 	// Who replayed the run.
 	ReplayedBy string `json:"replayed_by,omitzero"`
-	// When the letter was discarded.
+	// When the dead letter was discarded.
 	DiscardedAt apitype.Time `json:"discarded_at,omitzero"`
-	// Who discarded the letter.
+	// Who discarded the dead letter.
 	DiscardedBy string `json:"discarded_by,omitzero"`
 }
 
@@ -97,7 +97,7 @@ type DeadLetterRow struct {
 
 // DeadLetterList is one page of the open dead letters.
 type DeadLetterList struct {
-	// The letters, each with its job.
+	// The dead letters, each with its job.
 	DeadLetters []DeadLetterAndJob `json:"dead_letters"`
 	apitype.Page
 	// How many jobs cannot be found by their texts yet.
@@ -106,7 +106,7 @@ type DeadLetterList struct {
 
 // DeadLetterAndJob is a dead letter with its job.
 type DeadLetterAndJob struct {
-	// The letter.
+	// The dead letter.
 	DeadLetter DeadLetterRow `json:"letter"`
 	// Its job, without the payload.
 	Job JobRow `json:"job"`

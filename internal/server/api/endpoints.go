@@ -163,7 +163,7 @@ func (a *API) jobEndpoints() []Endpoint {
 // listEndpoints read what there is beside jobs.
 func (a *API) listEndpoints() []Endpoint {
 	return []Endpoint{
-		listEndpoint(a, "/dead-letters", "Lists the open dead letters, each with its job", a.letters, web.ListParameters()...),
+		listEndpoint(a, "/dead-letters", "Lists the open dead letters, each with its job", a.deadLetters, web.ListParameters()...),
 		getEndpoint(a, "/dead-letters/fill", "Says how full the dead-letter queue is", a.usage),
 		getEndpoint(a, "/retention", "Says how long jobs are kept, what will be removed and what was", a.retention),
 		listEndpoint(a, "/trash", "Lists what was discarded and can be restored", a.trash, web.ListParameters()...),

@@ -145,7 +145,7 @@ func allRepeat(done []job.Enqueued) bool {
 }
 
 // admit bounds how many large bodies are held in memory at once, until release
-// is called. A body that announces a small size needs no place.
+// is called. A body that declares a small size needs no place.
 func (a *API) admit(c echo.Context) (release func(), err error) {
 	if r := c.Request(); r.ContentLength >= 0 && r.ContentLength <= maxBody {
 		return func() {}, nil
@@ -158,7 +158,7 @@ func (a *API) admit(c echo.Context) (release func(), err error) {
 	return a.Limits.Turn(c, web.LimitBatches, a.Limits.Large, "other large batches are being read; nothing was changed, try again")
 }
 
-// Envelopes of BabelQueue are handed over by a bridge that took them off a
+// Envelopes of BabelQueue are sent by a bridge that took them off a
 // queue. The bridge has no sender to return them to, so no envelope is ever
 // refused for its content: one that cannot be read, or that a rule refuses, is a
 // dead letter at once, and its bytes are kept as they came. A request that is too

@@ -221,13 +221,13 @@ func asLeft(d history.Detail) []byte {
 		return raw
 	}
 
-	letter := d.DeadLetters[i]
+	deadLetter := d.DeadLetters[i]
 	if d.Job.Attempts == 0 { // it never ran here: its attempts are its own
 		e, _ := envelope.Parse(raw)
-		letter.Attempts = e.Attempts
+		deadLetter.Attempts = e.Attempts
 	}
 
-	if annotated, ok := envelope.Annotate(raw, letter); ok {
+	if annotated, ok := envelope.Annotate(raw, deadLetter); ok {
 		return annotated
 	}
 

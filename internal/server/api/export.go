@@ -121,7 +121,7 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	head := c.Request().Method == http.MethodHead
 	taken := audit.Entry{At: time.Now(), Actor: web.Actor(c), Action: audit.Export, Subject: e.name + "." + ending, Filter: e.filter}
 	if !head {
-		if err := a.announce(c.Request().Context(), taken, first); err != nil {
+		if err := a.recordExport(c.Request().Context(), taken, first); err != nil {
 			return err
 		}
 	}
@@ -153,10 +153,10 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	return nil
 }
 
-// announce writes an export into the audit log before the first row goes out, so
+// recordExport writes an export into the audit log before the first row goes out, so
 // that no one takes a list away unseen. How many rows a long one has is known
 // only at its end, and is a second entry.
-func (a *API) announce(ctx context.Context, taken audit.Entry, first exportPage) error {
+func (a *API) recordExport(ctx context.Context, taken audit.Entry, first exportPage) error {
 	taken.Count = int64(len(first.rows))
 	if first.more {
 		taken.Action, taken.Count = audit.ExportBegin, 0

@@ -41,15 +41,15 @@ func (a *API) jobs(c echo.Context) (list work.JobList, err error) {
 	return list, err
 }
 
-// letters is GET /dead-letters: the open dead letters, each with its job.
-func (a *API) letters(c echo.Context) (list work.DeadLetterList, err error) {
+// deadLetters is GET /dead-letters: the open dead letters, each with its job.
+func (a *API) deadLetters(c echo.Context) (list work.DeadLetterList, err error) {
 	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.DeadLetters)
 	if err != nil {
 		return list, err
 	}
 
 	list.DeadLetters = mapped(found.DeadLetters, func(l filter.DeadLetterRow) work.DeadLetterAndJob {
-		return work.DeadLetterAndJob{DeadLetter: letterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
+		return work.DeadLetterAndJob{DeadLetter: deadLetterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
 	})
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
@@ -117,7 +117,7 @@ func (a *API) Detail(c echo.Context, d history.Detail) (work.JobDetail, error) {
 		Attempts:      attemptsOf(d),
 		AttemptsTotal: d.Total,
 		AttemptsNext:  d.Before(),
-		DeadLetters:   mapped(d.DeadLetters, letterOf),
+		DeadLetters:   mapped(d.DeadLetters, deadLetterOf),
 		Replays:       mapped(d.Replays, func(r history.Replay) work.Replay { return replayOf(d.Job, r) }),
 		Operations:    mapped(d.Bulk, operationActOf),
 		Acts:          mapped(acts, sourceActOf),

@@ -239,7 +239,7 @@ func LocalMoment(s string) (time.Time, error) {
 // resend sends a refused dead letter again and records the outcome even if the
 // caller has gone by then, because the receiver may have accepted it. Callers
 // who ask at the same time share one delivery and its outcome: a receiver must
-// not get the letter twice because two people clicked.
+// not get the dead letter twice because two people clicked.
 func (a *API) resend(ctx context.Context, _ time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	j, err, _ := a.resends.Do(fmt.Sprintf("%s/%d", id, run), func() (any, error) {
 		return a.resendOnce(context.WithoutCancel(ctx), id, run, by)
@@ -247,7 +247,7 @@ func (a *API) resend(ctx context.Context, _ time.Time, id string, run int, by au
 	return j.(job.Job), err
 }
 
-// resendOnce sends the letter as it is, not redacted, since the receiver needs
+// resendOnce sends the dead letter as it is, not redacted, since the receiver needs
 // the real payload. Whatever it returns is redacted again.
 func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor) (job.Job, error) {
 	d, err := a.View.Original(ctx, id) // the webhook gets the real thing
@@ -255,7 +255,7 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 		return job.Job{}, err
 	}
 
-	letter, err := refusedLetter(d, run)
+	deadLetter, err := refusedDeadLetter(d, run)
 	if err != nil {
 		return a.View.HideJob(d.Job), a.View.HideConflict(err)
 	}
@@ -263,7 +263,7 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	sending, cancel := context.WithTimeout(ctx, webhook.Deadline)
 	defer cancel()
 
-	delivery := a.Engine.Deliver(sending, d.Job, letter)
+	delivery := a.Engine.Deliver(sending, d.Job, deadLetter)
 	j, err := a.View.Resent(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
 		err = problem.New(problem.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
@@ -272,9 +272,9 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	return j, err
 }
 
-// refusedLetter finds the dead letter to send again. Only the letter of the
+// refusedDeadLetter finds the dead letter to send again. Only the letter of the
 // current run counts: an older one has been replaced by what the job did since.
-func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
+func refusedDeadLetter(d history.Detail, run int) (job.DeadLetter, error) {
 	for _, l := range d.DeadLetters {
 		if l.Run == run && d.Job.Run == run && d.Job.DeadLetter == job.DeadLetterRefused {
 			return l, nil

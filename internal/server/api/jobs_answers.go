@@ -31,14 +31,14 @@ func jobRowOf(j job.Job) work.JobRow {
 	return work.JobRow{Job: jobOf(j), Clipped: clipped}
 }
 
-// letterRowOf is a dead letter as a row of a list, with a long error cut.
-func letterRowOf(l job.DeadLetter) work.DeadLetterRow {
+// deadLetterRowOf is a dead letter as a row of a list, with a long error cut.
+func deadLetterRowOf(l job.DeadLetter) work.DeadLetterRow {
 	var clipped []string
 	if len(l.Error) > maxListedText {
 		l.Error, clipped = clip.Text(l.Error, maxListedText), []string{"error"}
 	}
 
-	return work.DeadLetterRow{DeadLetter: letterOf(l), Clipped: clipped}
+	return work.DeadLetterRow{DeadLetter: deadLetterOf(l), Clipped: clipped}
 }
 
 // jobOf is a job with everything but its payload.
@@ -202,8 +202,8 @@ func operationActOf(a operation.Act) work.OperationAct {
 	return work.OperationAct{Operation: a.Operation, Kind: a.Kind, Run: a.Run, At: apitype.At(a.At), By: a.By}
 }
 
-// letterOf is a dead letter with the acts that took it out of the queue again.
-func letterOf(l job.DeadLetter) work.DeadLetter {
+// deadLetterOf is a dead letter with the acts that took it out of the queue again.
+func deadLetterOf(l job.DeadLetter) work.DeadLetter {
 	return work.DeadLetter{
 		JobID:         l.JobID,
 		Run:           l.Run,

@@ -41,7 +41,7 @@ func fillOf(u retention.Usage, r retention.Limits, now time.Time) admin.Fill {
 }
 
 // usage is GET /dead-letters/fill. It is not among the counters because it is no
-// total: it falls as letters are replayed, discarded and pruned.
+// total: it falls as dead letters are replayed, discarded and pruned.
 func (a *API) usage(c echo.Context) (admin.Fill, error) {
 	now := time.Now()
 	u, err := a.View.Usage(c.Request().Context(), now)
@@ -156,8 +156,8 @@ func (a *API) queueOf(info queues.Info, running map[string]int) admin.Queue {
 		return q
 	}
 
-	workers, active, letters := a.Config.Workers(info.Name), running[info.Name], a.Config.DeadLetters(info.Name)
-	q.Workers, q.Running, q.DeadLetter = &workers, &active, &letters
+	workers, active, keeps := a.Config.Workers(info.Name), running[info.Name], a.Config.DeadLetters(info.Name)
+	q.Workers, q.Running, q.DeadLetter = &workers, &active, &keeps
 	q.Forward = a.WebhookHost(info.Name)
 
 	return q

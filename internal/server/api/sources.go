@@ -109,12 +109,12 @@ func (a *API) sourceReports(name string) string {
 	return "failures"
 }
 
-// Letters counts the dead letters of a source by its queues, and the jobs that were
+// DeadLettersOf counts the dead letters of a source by its queues, and the jobs that were
 // replayed there and have not come back: those of which the source has still to be told, and
 // those that it has.
-func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, returning, returned int64, err error) {
-	letters, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
-	return letters.Facets.Queues, letters.States[job.Status(job.Returning)], letters.States[job.Status(job.Returned)], err
+func (a *API) DeadLettersOf(ctx context.Context, name string) (queues []filter.NameCount, returning, returned int64, err error) {
+	tally, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
+	return tally.Facets.Queues, tally.States[job.Status(job.Returning)], tally.States[job.Status(job.Returned)], err
 }
 
 // Unattached is what is left of each source that is no longer attached, the one with the most
@@ -132,13 +132,13 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 
 	left := map[string]source.Unattached{}
 
-	add := func(name string, letters, waiting int64) {
+	add := func(name string, dead, waiting int64) {
 		if name == "" || a.SourceNamed(name) != nil {
 			return
 		}
 
 		u := left[name]
-		left[name] = source.Unattached{Name: name, DeadLetters: u.DeadLetters + letters, Waiting: u.Waiting + waiting}
+		left[name] = source.Unattached{Name: name, DeadLetters: u.DeadLetters + dead, Waiting: u.Waiting + waiting}
 	}
 	for _, q := range facets.Queues {
 		add(job.SourceOf(q.Name), q.Count, 0)
@@ -155,7 +155,7 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 
 // sourceOf is an attached source, and how it fares.
 func (a *API) sourceOf(ctx context.Context, h source.Health) (admin.Source, error) {
-	queues, returning, returned, err := a.Letters(ctx, h.Name)
+	queues, returning, returned, err := a.DeadLettersOf(ctx, h.Name)
 
 	return admin.Source{
 		Name:         h.Name,

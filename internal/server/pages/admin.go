@@ -56,9 +56,9 @@ func (p *Pages) policies(c echo.Context) error {
 	q := formFields{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
 	if len(v.Errors) == 0 {
-		v.Simulation = herd(v.Policy)
+		v.Simulation = simulationOf(v.Policy)
 		if v.Changed() {
-			v.FromSimulation = herd(v.From.Policy)
+			v.FromSimulation = simulationOf(v.From.Policy)
 		}
 	}
 
@@ -70,9 +70,11 @@ func policyParameters() []string {
 	return append(slices.Sorted(maps.Keys(templates.PolicyValues(retry.Default()))), "preset")
 }
 
-// herd simulates with the same random numbers each time, so that two pages
+// simulationOf simulates with the same random numbers each time, so that two pages
 // differ only where their policies do.
-func herd(p retry.Policy) retry.Simulation { return p.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64) }
+func simulationOf(p retry.Policy) retry.Simulation {
+	return p.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64)
+}
 
 // formFields reads the fields of a policy from a form. An empty or missing field
 // keeps what the policy says. Jitter alone can be turned off: both of its fields

@@ -28,7 +28,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 		User: who.Name, LogOut: who.Means == web.BySession, Paused: p.Paused(), Pause: p.pause(),
 	}
 	f.Seq = f.Snapshot.Seq
-	f.Held, f.Origin = p.held(f.Problem), p.origin(c.Request())
+	f.Breaker, f.Origin = p.openBreaker(f.Problem), p.origin(c.Request())
 
 	f.Outdated = templates.Outdated(p.Engine.Sources())
 	var err error
@@ -102,22 +102,22 @@ func (p *Pages) problem() string {
 	return fmt.Sprintf("%s%s. This began at %s.", strings.ToUpper(text[:1]), text[1:], since.Format("15:04:05 UTC on 2006-01-02"))
 }
 
-// held is why no jobs are started, unless that is said already.
-func (p *Pages) held(problem string) *job.OpenBreaker {
-	held, ok := p.Engine.Held()
-	if !ok || held.Of == job.Database && problem != "" {
+// openBreaker is why no jobs are started, unless that is said already.
+func (p *Pages) openBreaker(problem string) *job.OpenBreaker {
+	breaker, ok := p.Engine.OpenBreaker()
+	if !ok || breaker.Of == job.Database && problem != "" {
 		return nil
 	}
 
-	return &held
+	return &breaker
 }
 
 // Notices is what every page says about the whole program. When it differs, the
 // pages that are open have to be drawn again.
 func (p *Pages) Notices() string {
 	text := p.problem()
-	if held := p.held(text); held != nil {
-		text += fmt.Sprint(*held)
+	if breaker := p.openBreaker(text); breaker != nil {
+		text += fmt.Sprint(*breaker)
 	}
 
 	if pause := p.Paused(); pause != nil {

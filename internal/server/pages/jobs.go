@@ -76,7 +76,7 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	dead.Status = job.StatusDeadLetter
 	var r reads
 	into(&r, &v.Query)(p.queryAbove(c, &v.Frame, dead, v.Errors))
-	into(&r, &v.DeadLetterUsage)(p.letterUsage(ctx, now, v.Snapshot))
+	into(&r, &v.DeadLetterUsage)(p.deadLetterUsage(ctx, now, v.Snapshot))
 
 	if r.err == nil && len(wrong) > 0 {
 		return p.Show(c, http.StatusBadRequest, v.Page())

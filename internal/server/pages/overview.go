@@ -41,7 +41,7 @@ func (p *Pages) overview(c echo.Context) error {
 		v.Reasons, err = p.View.Reasons(ctx)
 		return err
 	}))
-	into(&r, &v.DeadLetterUsage)(p.letterUsage(ctx, now, v.Snapshot))
+	into(&r, &v.DeadLetterUsage)(p.deadLetterUsage(ctx, now, v.Snapshot))
 	inTime(&r, &v.Groups)(p.View.TopGroups(ctx, now, causesLimit))
 	var tallies []failures.Tally
 	into(&r, &tallies)(p.View.GroupTallies(ctx))
@@ -104,9 +104,9 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	return all
 }
 
-// letterUsage is how full the dead-letter queue is, with as many letters as the page says
+// deadLetterUsage is how full the dead-letter queue is, with as many letters as the page says
 // elsewhere. Those at sources may have become more since the page took its totals.
-func (p *Pages) letterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.DeadLetterUsage, error) {
+func (p *Pages) deadLetterUsage(ctx context.Context, now time.Time, totals job.Snapshot) (templates.DeadLetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)
 	f.Open = max(0, totals.Depths[job.StatusDeadLetter]-f.AtSources)
 	return templates.DeadLetterUsage{Usage: f, Limits: p.Config.Retention(), Forecast: p.View.Retention()}, err
@@ -117,7 +117,7 @@ func (p *Pages) retention(c echo.Context) error {
 	ctx := c.Request().Context()
 	v := queuepage.Retention{Frame: p.frame(c, "Retention", "retention")}
 	var r reads
-	into(&r, &v.DeadLetterUsage)(p.letterUsage(ctx, v.Now, v.Snapshot))
+	into(&r, &v.DeadLetterUsage)(p.deadLetterUsage(ctx, v.Now, v.Snapshot))
 	into(&r, &v.Removals)(p.View.Removals(ctx))
 
 	return p.show(c, r, v.Page())
@@ -148,7 +148,7 @@ func (p *Pages) underWay(ctx context.Context) (shown []templates.OpenOperation, 
 // shownOperation is an operation as the navigation and the overview show it.
 func (p *Pages) shownOperation(o operation.Operation, progress operation.Progress) templates.OpenOperation {
 	s := operationpage.Standing{
-		Operation: o, Canary: progress.Canary, Handed: progress.SourceRuns, Origin: p.api.SourceNamed(progress.Canary.SourceRuns.Source),
+		Operation: o, Canary: progress.Canary, SourceRuns: progress.SourceRuns, Origin: p.api.SourceNamed(progress.Canary.SourceRuns.Source),
 	}
 	return templates.OpenOperation{Operation: o, Verdict: s.Verdict(), Brief: s.Brief(), Outcome: s.Outcome()}
 }

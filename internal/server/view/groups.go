@@ -34,8 +34,8 @@ func (v *View) TopGroups(ctx context.Context, now time.Time, limit int) ([]failu
 }
 
 // GroupsOf finds the groups of dead letters, by the numbers of their jobs.
-func (v *View) GroupsOf(ctx context.Context, letters []filter.DeadLetterRow) (map[int64]failures.Group, error) {
-	all, err := v.store.Groups.Of(ctx, letters)
+func (v *View) GroupsOf(ctx context.Context, rows []filter.DeadLetterRow) (map[int64]failures.Group, error) {
+	all, err := v.store.Groups.Of(ctx, rows)
 	return eachOf(all, v.group), err
 }
 

@@ -53,22 +53,22 @@ func (v *View) failure(e job.ErrorInfo) job.ErrorInfo {
 	return job.ErrorInfo{Type: v.Text(e.Type), Message: v.Text(e.Message)}
 }
 
-func (v *View) letter(l job.DeadLetter) job.DeadLetter {
+func (v *View) deadLetter(l job.DeadLetter) job.DeadLetter {
 	l.Error, l.Exception, l.Problem = v.Text(l.Error), v.Text(l.Exception), v.Text(l.Problem)
 	l.ForwardedTo = v.Text(l.ForwardedTo)
 	return l
 }
 
-// letterRow redacts a letter and its job. The error that they usually share is
+// deadLetterRow redacts a dead letter and its job. The error that they usually share is
 // redacted once, because that is what takes the time.
-func (v *View) letterRow(row filter.DeadLetterRow) filter.DeadLetterRow {
+func (v *View) deadLetterRow(row filter.DeadLetterRow) filter.DeadLetterRow {
 	hidden := filter.DeadLetterRow{Job: v.HideJob(row.Job)}
 	alike := row.Error == row.Job.Error.Message && row.Exception == row.Job.Error.Type
 	if alike {
 		row.Error, row.Exception = "", ""
 	}
 
-	hidden.DeadLetter = v.letter(row.DeadLetter)
+	hidden.DeadLetter = v.deadLetter(row.DeadLetter)
 	if alike {
 		hidden.Error, hidden.Exception = hidden.Job.Error.Message, hidden.Job.Error.Type
 	}
@@ -98,7 +98,7 @@ func (v *View) detail(d history.Detail) history.Detail {
 		d.Following = &following
 	}
 
-	d.DeadLetters = each(slices.Clone(d.DeadLetters), v.letter)
+	d.DeadLetters = each(slices.Clone(d.DeadLetters), v.deadLetter)
 	d.Replays = each(slices.Clone(d.Replays), v.replay)
 
 	return d

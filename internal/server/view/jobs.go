@@ -40,7 +40,7 @@ func (v *View) Recent(ctx context.Context, typ string, limit int) ([]job.Job, er
 // DeadLetters is a page of the list of open dead letters.
 func (v *View) DeadLetters(ctx context.Context, f filter.Filter, after filter.Cursor, limit int) (filter.DeadLetterList, error) {
 	list, err := v.store.DeadLetters(ctx, f, after, limit)
-	each(list.DeadLetters, v.letterRow)
+	each(list.DeadLetters, v.deadLetterRow)
 	return list, err
 }
 

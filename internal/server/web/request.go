@@ -93,9 +93,9 @@ func checkEncoding(r *http.Request) error {
 	return nil
 }
 
-// readAll reads a body whose length may have been announced. The announcement
+// readAll reads a body whose length may have been declared. The declaration
 // alone takes no memory: the buffer grows with what has arrived, and never beyond
-// what was announced.
+// what was declared.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	const first = 4 << 10
 
@@ -103,8 +103,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	for {
 		if len(data) == cap(data) {
 			grown := 2 * cap(data)
-			if announced := int(length) + 1; announced > cap(data) { // one more shows the end
-				grown = min(grown, announced)
+			if declared := int(length) + 1; declared > cap(data) { // one more shows the end
+				grown = min(grown, declared)
 			}
 
 			data = append(make([]byte, 0, grown), data...)

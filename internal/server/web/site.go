@@ -37,16 +37,16 @@ const (
 // Engine is what the server asks of the engine that runs jobs and operations,
 // and what it tells it.
 type Engine struct {
-	Worker  string                                  // name of the worker in this process
-	Running func() map[string]int                   // executions at this moment, by queue
-	Knows   func(typ string) bool                   // whether a handler knows a type of job
-	Ready   func() error                            // why no jobs are run, or nil
-	Began   func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
-	Stuck   func() []job.Stuck                      // the handlers that do not return
-	Held    func() (job.OpenBreaker, bool)          // since when nothing is claimed for want of something
-	Pause   func(on bool)                           // ends the claiming of jobs, or begins it again
-	Notify  func()                                  // says that an operation was made or changed
-	Sources func() []source.Health                  // how the attached sources fare
+	Worker      string                                  // name of the worker in this process
+	Running     func() map[string]int                   // executions at this moment, by queue
+	Knows       func(typ string) bool                   // whether a handler knows a type of job
+	Ready       func() error                            // why no jobs are run, or nil
+	Began       func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
+	Stuck       func() []job.Stuck                      // the handlers that do not return
+	OpenBreaker func() (job.OpenBreaker, bool)          // since when nothing is claimed for want of something
+	Pause       func(on bool)                           // ends the claiming of jobs, or begins it again
+	Notify      func()                                  // says that an operation was made or changed
+	Sources     func() []source.Health                  // how the attached sources fare
 
 	// Reload reads the configuration again, and names the sections that changed and
 	// those that need a restart. When the file is wrong, nothing changes.
