@@ -28,6 +28,7 @@ var rooms = map[string]string{
 	"apitype/work":                 "apitype",
 	"apitype/admin":                "access apitype apitype/work",
 	"openapi":                      "apitype",
+	"loglimit":                     "",
 	"rawjson":                      "",
 	"httpclient":                   "",
 	"resource":                     "",
@@ -76,7 +77,7 @@ var rooms = map[string]string{
 	"server/api":                   "access apitype apitype/admin apitype/work envelope rawjson rules server/limit server/problem server/web webhook",
 	"server/pages": "access apitype redact server/api server/compress server/problem server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
-	"server":                      "access apitype config live server/api server/limit server/pages server/problem server/view server/web",
+	"server":                      "access apitype config live loglimit server/api server/limit server/pages server/problem server/view server/web",
 	"web/static":                  "",
 	"web/static/bundle":           "",
 	"redact/redacttest":           "",
@@ -92,7 +93,7 @@ var rooms = map[string]string{
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
 	"web/templates/sourcepage":    "access web/templates web/templates/format web/templates/link",
-	"app": "access bulk config demo engine handler live resource server server/pages server/view server/web " +
+	"app": "access bulk config demo engine handler live loglimit resource server server/pages server/view server/web " +
 		"source/amqpsource poll source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/search store/sqlite web/templates webhook",
 	"app/apptest":   "app config store/sqlite/sqlitetest",

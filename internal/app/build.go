@@ -163,8 +163,8 @@ func (a *App) buildEngine(context.Context) (err error) {
 	}
 
 	a.metrics = server.NewMetrics(a.store.Counters.Label)
-	letters := &letterLog{log: a.Log}
-	a.inBackground("log of dead letters", letters.run)
+	deadLetters := newDeadLetterLog(a.Log)
+	a.onClose("log of dead letters", deadLetters.limit.Flush)
 	a.engine, err = engine.New(engine.Options{
 		Store: a.store, Queues: a.store, Handlers: a.Handlers, Workers: a.Config.Workers, Hide: a.Config.Redactor().Text,
 		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.Config.Rules().AfterFailure(j, end) },
@@ -173,7 +173,7 @@ func (a *App) buildEngine(context.Context) (err error) {
 		MaxRunning: a.shares.Executions, Probe: a.probe, Grace: engineGrace, Log: a.Log,
 		Settled: func(j job.Job, s job.Settlement) {
 			a.metrics.Settled(j, s)
-			letters.settled(j, s)
+			deadLetters.settled(j, s)
 		},
 	})
 

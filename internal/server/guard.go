@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/clip"
+	"redrive/internal/loglimit"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
@@ -215,6 +217,14 @@ const metricsNeed = "/metrics needs the token of a viewer: create one with " +
 	"dashboard token create --name prometheus --role viewer --expires 365d, write it into a file, " +
 	"and name that file in Prometheus as authorization: {credentials_file: FILE}"
 
+// newFailureLog bounds how many requests that failed for a reason of the server are logged:
+// a full disk fails all of them.
+func newFailureLog(log *slog.Logger) *loglimit.Limit[problem.Kind] {
+	return loglimit.New(func(k problem.Kind, times int) {
+		log.Error("more requests failed", "code", k.Code, "requests", times, "within", loglimit.Period)
+	})
+}
+
 // refuse answers an error. It is echo's HTTPErrorHandler. What went wrong inside
 // is only in the log; the answer names the request under which to find it.
 func (s *Server) refuse(err error, c echo.Context) {
@@ -225,7 +235,9 @@ func (s *Server) refuse(err error, c echo.Context) {
 	f := *problem.Of(err)
 	status := f.Kind.Status
 	if status >= http.StatusInternalServerError && f.Kind != problem.Overloaded {
-		s.failures.failed(f.Kind, "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
+		s.failures.Log(f.Kind, func() {
+			s.Log.Error("request failed", "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
+		})
 	}
 
 	if f.Kind == problem.QueuesFull {

@@ -36,6 +36,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/live"
+	"redrive/internal/loglimit"
 	"redrive/internal/server/api"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/pages"
@@ -97,7 +98,7 @@ type Server struct {
 	proxied   proxied
 	logins    *access.Limiter
 	passwords *access.Passwords
-	failures  failureLog
+	failures  *loglimit.Limit[problem.Kind]
 }
 
 // Notices is what every page says about the whole program: what keeps jobs from being
@@ -120,7 +121,7 @@ func New(o Options) (*Server, error) {
 		Routes: web.NewRoutes(e), closed: o.Closed, local: o.Local, basePath: o.BasePath, metrics: o.Metrics, echo: e,
 		hosts: newHosts(o.Config.Hosts, o.Config.Proxy()), proxy: o.Config.Proxy(), limits: o.limits(),
 		logins: access.NewLimiter(o.Config.Limits().Logins), passwords: access.NewPasswords(),
-		failures: failureLog{log: o.Log},
+		failures: newFailureLog(o.Log),
 	}
 
 	s.api = api.New(s.Site, s.passwords, began)
