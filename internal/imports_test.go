@@ -25,7 +25,10 @@ var nouns = []string{
 var rooms = map[string]string{
 	"access":                       "",
 	"apitype":                      "access",
+	"apitype/work":                 "apitype",
+	"apitype/admin":                "access apitype apitype/work",
 	"openapi":                      "apitype",
+	"loglimit":                     "",
 	"rawjson":                      "",
 	"httpclient":                   "",
 	"resource":                     "",
@@ -74,11 +77,12 @@ var rooms = map[string]string{
 	"server/view":                  "access envelope rawjson redact store store/db",
 	"server/limit":                 "",
 	"server/compress":              "",
-	"server/web":                   "access apitype config live rules server/compress server/limit server/view",
-	"server/api":                   "access apitype envelope rawjson rules server/limit server/web webhook",
-	"server/pages": "access apitype redact server/api server/compress server/view server/web web/static web/templates " +
+	"server/problem":               "access apitype rules",
+	"server/web":                   "access apitype config live server/compress server/limit server/problem server/view",
+	"server/api":                   "access apitype apitype/admin apitype/work envelope rawjson rules server/limit server/problem server/web webhook",
+	"server/pages": "access apitype redact server/api server/compress server/problem server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
-	"server":                      "access apitype config live server/api server/limit server/pages server/view server/web",
+	"server":                      "access apitype config live loglimit server/api server/limit server/pages server/problem server/view server/web",
 	"web/static":                  "",
 	"web/static/bundle":           "",
 	"redact/redacttest":           "",
@@ -94,11 +98,11 @@ var rooms = map[string]string{
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
 	"web/templates/sourcepage":    "access web/templates web/templates/format web/templates/link",
-	"app": "access bulk config demo engine handler live resource server server/pages server/view server/web " +
+	"app": "access bulk config demo engine handler live loglimit resource server server/pages server/view server/web " +
 		"source/amqpsource poll source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/search store/sqlite web/templates webhook",
 	"app/apptest":   "app config store/sqlite/sqlitetest",
-	"cli":           "access apitype app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
+	"cli":           "access apitype apitype/admin apitype/work app client config demo handler seed source/preset store store/db store/sqlite web/templates/policypage",
 	"cmd/dashboard": "cli",
 	"test/rig":      "",
 	"test/mill":     "app app/apptest config engine test/rig",
@@ -119,7 +123,7 @@ var owners = map[string]string{
 	"github.com/jackc/pgx/v5":             "source/sqlsource",
 	"github.com/klauspost/compress":       "httpclient server/compress web/static",
 	"github.com/andybalholm/brotli":       "httpclient server/compress web/static",
-	"github.com/labstack/echo":            "server server/compress server/web server/api server/pages",
+	"github.com/labstack/echo":            "server server/compress server/problem server/web server/api server/pages",
 	"github.com/gorilla/websocket":        "live test/rig",
 	"github.com/prometheus/client_golang": "server",
 	"github.com/a-h/templ": "server/pages web/templates web/templates/link " +

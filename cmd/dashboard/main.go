@@ -3,8 +3,8 @@
 //
 // This file has what belongs to a process and can be there only once: its arguments, its
 // signals and its exit status. The command line is read in internal/cli, and what runs is
-// built and stopped in internal/app; neither of them ends the process or hears its signals
-// unless it is handed them here.
+// built and stopped in internal/app; neither of them ends the process or receives its signals
+// unless it is given them here.
 package main
 
 import (

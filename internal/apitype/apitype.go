@@ -1,6 +1,10 @@
 // Package apitype is the JSON of the API: what requests say and what answers say,
 // once for the server, the client and the command line.
 //
+// Here is what all of it shares: the forms of values, the ends of pages, problems, the
+// audit log. What is about jobs is in package work, and what is about the installation and
+// its users in package admin.
+//
 // The names in it are a contract with programs, so the types here are apart from
 // those of package job and its neighbours, whose fields may be renamed. They are
 // plain structs that hold nothing but values; package server/api fills them. A

@@ -8,7 +8,7 @@
 //
 // The engine, the store and the live pages know nothing of each other. This package
 // introduces them: it hands the methods of one to the options of another, and is itself
-// handed everything else. It reads no flag and hears no signal of its own accord, keeps
+// handed everything else. It reads no flag and waits for no signal of its own accord, keeps
 // nothing at the level of the package, and so can be started more than once in a process.
 // What a process has only once is set by [OccupyProcess], apart from any app.
 package app
@@ -18,16 +18,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
-	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"redrive/internal/access"
 	"redrive/internal/bulk"
 	"redrive/internal/config"
 	"redrive/internal/engine"
@@ -36,17 +32,9 @@ import (
 	"redrive/internal/live"
 	"redrive/internal/poll"
 	"redrive/internal/resource"
-	"redrive/internal/retry"
 	"redrive/internal/server"
 	"redrive/internal/server/pages"
-	"redrive/internal/server/view"
-	"redrive/internal/server/web"
 	"redrive/internal/store"
-	"redrive/internal/store/counters"
-	"redrive/internal/store/db"
-	"redrive/internal/store/search"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/usage"
 	"redrive/internal/webhook"
 )
 
@@ -180,212 +168,6 @@ func (a *App) fail(err error) {
 	}
 }
 
-// readHandlers makes the handlers of the configuration, unless the app was given
-// its own. Either way a handler is added that reads envelopes again that could not
-// be read when they came.
-func (a *App) readHandlers(context.Context) error {
-	if a.Handlers != nil {
-		a.Handlers = handler.Envelopes(a.Handlers)
-		return nil
-	}
-
-	set, err := handler.New(a.Config.Handlers, a.Config.Redactor().TextFrom)
-	if err != nil {
-		return usage.Of(a.Config.Locate(err))
-	}
-
-	a.set.Store(set)
-	a.Handlers = handler.Envelopes(func(typ string) (engine.Handler, bool) { return a.set.Load().Lookup(typ) })
-	a.spares = append(a.spares, set.CloseIdle)
-	a.onClose("handlers", func() { a.set.Load().Close() })
-
-	return nil
-}
-
-// openStore opens the database. The parts that hear of its commits are built
-// later, but before anything is written.
-func (a *App) openStore(ctx context.Context) (err error) {
-	a.search = newSearcher(
-		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
-		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.Log)
-	a.attachSources()
-
-	a.store, err = store.Open(ctx, store.Options{
-		Database: sqlite.File{Path: a.DB, Relaxed: a.Relaxed}, Log: a.Log, Redact: Redaction(a.Config),
-		MaxBytes: a.Config.Limits().WriteBytes, Statements: a.Config.Limits().Statements,
-		Limits: counters.Limits{Queues: a.Config.Limits().Queues, Types: a.Config.Limits().Types, Reserved: a.Config.NamedQueues()},
-		Groups: a.Config.Limits().Groups,
-		OnCommit: func(changes []job.Change) {
-			a.hub.Changed(changes)
-			a.engine.Changed(changes)
-			a.search.changed(changes)
-			a.sources.Changed(changes)
-		},
-		CheckSource: a.sources.Check,
-		Attached:    a.sources.Attached,
-	})
-	if errors.As(err, new(*db.LockedError)) {
-		return usage.Of(err)
-	}
-
-	if err == nil {
-		a.onStop("store", func(context.Context) error { return a.closeStore() })
-	}
-
-	return err
-}
-
-// closeStore leaves no new database behind after a start that failed before a client
-// could send a request.
-func (a *App) closeStore() error {
-	if a.address != nil || !a.store.Made() {
-		return a.store.Close()
-	}
-
-	err := a.store.Abandon()
-	if err == nil {
-		a.Log.Info("Removed the new database, because Redrive did not start.", "path", a.DB)
-	}
-
-	return err
-}
-
-// Redaction removes what the configuration hides from the texts of the search.
-func Redaction(c *config.Config) search.Redaction {
-	hide := c.Redactor()
-	return search.Redaction{
-		Data: func(typ string, data []byte) []byte { return hide.For(typ).Payload(data) }, Text: hide.Text, Fingerprint: hide.Fingerprint(),
-	}
-}
-
-// local reports whether the dashboard can be reached from this machine only. An
-// open socket that was handed over is the demo's, which is local.
-func (a *App) local() bool { return a.Listener != nil || IsLoopback(a.Listen) }
-
-// checkReach refuses an address that can be reached from the network as long as no
-// login is required.
-func (a *App) checkReach(context.Context) error {
-	if a.local() {
-		return nil
-	}
-	return CheckListen(a.Listen, a.Open || a.store.Accounts.Guarded() || a.Config.Proxy() != nil)
-}
-
-// localURL is the address of the dashboard for programs on this machine.
-func (a *App) localURL() string {
-	tcp, ok := a.address.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("http://127.0.0.1:%d%s", tcp.Port, a.BasePath)
-	}
-
-	return a.URL()
-}
-
-// openHub makes the hub that tells browsers what changes.
-func (a *App) openHub(context.Context) error {
-	a.hub = live.New(a.store, live.Options{
-		CheckOrigin: server.CheckOrigin(a.Config), MaxPerIP: a.Config.Limits().Websockets, Log: a.Log,
-	})
-	a.onClose("live pages", a.hub.Close)
-
-	return nil
-}
-
-// startBulk begins to carry out operations on many jobs, also those that were
-// under way when the process ended.
-func (a *App) startBulk(context.Context) error {
-	a.bulk = bulk.Start(a.store.Operations, a.Log)
-	a.onClose("operations", a.bulk.Close)
-	return nil
-}
-
-// buildForwarder makes the sender of dead letters to webhooks.
-func (a *App) buildForwarder(context.Context) error {
-	forwarder, err := webhook.New(webhook.Options{
-		Hooks: webhooks(a.Config), Keeps: a.Config.DeadLetters, Random: rand.Float64, Log: a.Log,
-	})
-	if err != nil {
-		return usage.Of(a.Config.Locate(err))
-	}
-
-	if a.Sender == nil {
-		a.Sender = forwarder
-	}
-
-	a.forwarder = forwarder
-	a.spares = append(a.spares, forwarder.CloseIdle)
-	a.onClose("webhooks", forwarder.Close)
-
-	return nil
-}
-
-// webhooks lists the webhooks of the configuration by queue.
-func webhooks(c *config.Config) map[string]webhook.Webhook {
-	all := map[string]webhook.Webhook{}
-	for _, queue := range c.Queues() {
-		if w, ok := c.Webhook(queue); ok {
-			all[queue] = webhook.Webhook{URL: w.URL, Secret: w.Secret.Reveal(), Sending: w.Sending}
-		}
-	}
-
-	return all
-}
-
-// buildEngine makes the worker engine, which does nothing before its start, and the
-// metrics that it raises.
-func (a *App) buildEngine(context.Context) (err error) {
-	if a.Worker == "" {
-		a.Worker = workerName()
-	}
-
-	a.metrics = server.NewMetrics(a.store.Counters.Label)
-	letters := &letterLog{log: a.Log}
-	a.inBackground("log of dead letters", letters.run)
-	a.engine, err = engine.New(engine.Options{
-		Store: a.store, Queues: a.store, Handlers: a.Handlers, Workers: a.Config.Workers, Hide: a.Config.Redactor().Text,
-		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.Config.Rules().AfterFailure(j, end) },
-		Kept:  a.Sender.Kept, Deliver: a.Sender.Deliver, DeliverWithin: webhook.Deadline,
-		UnknownType: a.Config.UnknownType, Expired: a.Config.Expired, Random: rand.Float64, Name: a.Worker,
-		MaxRunning: a.shares.Executions, Probe: a.probe, Grace: engineGrace, Log: a.Log,
-		Settled: func(j job.Job, s job.Settlement) {
-			a.metrics.Settled(j, s)
-			letters.settled(j, s)
-		},
-	})
-
-	return err
-}
-
-// workerName is a name that differs between machines and between restarts.
-func workerName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-
-	return fmt.Sprintf("%s:%d", host, os.Getpid())
-}
-
-// buildServer makes the web server: pages, actions, API and metrics.
-func (a *App) buildServer(context.Context) (err error) {
-	var local access.Token
-	local.ID, a.key, local.Hash = access.NewToken()
-	a.server, err = server.New(server.Options{
-		View: view.New(a.store, a.Config.Redactor()), Config: a.Config, Hub: a.hub, Metrics: a.metrics,
-		Engine: web.Engine{
-			Worker: a.Worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.Sender.Deliver,
-			Knows: func(typ string) bool { _, ok := a.Handlers(typ); return ok },
-			Held:  a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
-			Stuck: a.engine.Stuck, Pause: a.Pause, Notify: a.bulk.Notify, Sources: a.sources.Health,
-			Reload: a.readAgain,
-		},
-		Local: local, Insecure: a.Open && !a.local(), Closed: !a.Open && !a.local(), BasePath: a.BasePath, Demo: a.Demo, Log: a.Log,
-		Connections: a.shares.Visitors,
-	})
-
-	return err
-}
-
 // Pause ends the claiming of jobs, or resumes it.
 func (a *App) Pause(on bool) {
 	if on {
@@ -393,62 +175,6 @@ func (a *App) Pause(on bool) {
 	} else {
 		a.engine.Resume()
 	}
-}
-
-// listenAndServe begins to answer requests: pages can be read while the engine
-// still cleans up after a crash, and while it stops.
-func (a *App) listenAndServe(ctx context.Context) error {
-	if a.Listener == nil {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.Listen)
-		if err != nil {
-			return fmt.Errorf("listen on %s: %w; choose another address with --listen", a.Listen, err)
-		}
-
-		a.Listener = listener
-	}
-
-	a.address = a.Listener.Addr()
-	// Commands that name the database find the dashboard that has it open.
-	if err := a.store.Announce(a.localURL(), a.key); err != nil {
-		a.Log.Warn("Commands on this machine cannot find this dashboard by its database file.", "error", err)
-	}
-
-	web := a.server.HTTP()
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-
-		if err := web.Serve(a.server.Listen(a.Listener)); !errors.Is(err, http.ErrServerClosed) {
-			a.fail(fmt.Errorf("serve HTTP: %w", err))
-		}
-	}()
-
-	a.onStop("web server", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, httpGrace)
-		defer cancel()
-
-		err := web.Shutdown(ctx)
-		if ctx.Err() != nil { // requests that are not done by now are cut off
-			err = web.Close()
-		}
-
-		<-served
-
-		return err
-	})
-
-	return nil
-}
-
-// takeOver ends the programs that a dead process left running, before any job of
-// theirs can be claimed. The pages are there meanwhile.
-func (a *App) takeOver(ctx context.Context) error {
-	set := a.set.Load()
-	if set == nil {
-		return nil
-	}
-
-	return set.TakeOver(ctx, a.DB, a.Log)
 }
 
 // startEngine begins to run jobs. A failure of the engine or of the store ends the

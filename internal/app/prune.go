@@ -18,7 +18,7 @@ type keeper interface {
 	SetClock(context.Context, retention.Clock) error
 }
 
-// pruner removes jobs after their time. What it removes was announced before: in the
+// pruner removes jobs after their time. What it removes was forecast before: in the
 // forecast, which pages and metrics show, and, if it is a dead letter, in the log. While the
 // clock of the machine is ahead of the time that has passed, it removes nothing.
 type pruner struct {
@@ -34,9 +34,9 @@ type pruner struct {
 	looked time.Duration // when the clock was looked at last, as passed says it
 
 	// What was said.
-	announced *retention.Limits        // the limits of the newest forecast
-	warned    map[string]time.Duration // when a warning was last given, by its words
-	noticed   bool                     // it was said that the defaults will apply
+	foreseen *retention.Limits        // the limits of the newest forecast
+	warned   map[string]time.Duration // when a warning was last given, by its words
+	noticed  bool                     // it was said that the defaults will apply
 }
 
 // newPruner is a pruner that goes by the clock of the machine.
@@ -53,11 +53,11 @@ func newPruner(store keeper, limits func() retention.Limits, log *slog.Logger) *
 // database so large that a sweep takes minutes is not swept all the time.
 const restShare = 20
 
-// run announces what will be removed and removes it a minute later, again and again,
+// run forecasts what will be removed and removes it a minute later, again and again,
 // until the end of ctx. What fails is tried again the next time.
 func (p *pruner) run(ctx context.Context) {
 	p.failed(ctx, untimed, p.lookAtClock(ctx), time.Minute)
-	p.failed(ctx, uncounted, p.announce(ctx), time.Minute)
+	p.failed(ctx, uncounted, p.forecast(ctx), time.Minute)
 
 	pause := time.Minute
 	for ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (p *pruner) run(ctx context.Context) {
 	}
 }
 
-// sweep removes what is due, announces what comes next, and returns the pause after it.
+// sweep removes what is due, forecasts what comes next, and returns the pause after it.
 func (p *pruner) sweep(ctx context.Context) time.Duration {
 	began := time.Now()
 	timing := p.lookAtClock(ctx)
@@ -74,11 +74,11 @@ func (p *pruner) sweep(ctx context.Context) time.Duration {
 	var pruning error
 	if p.begun && !p.clock.Held() {
 		var done retention.Pruned
-		done, pruning = p.store.Prune(ctx, p.clock.Trusted, p.announcedLimits())
+		done, pruning = p.store.Prune(ctx, p.clock.Trusted, p.sweepLimits())
 		p.tell(done)
 	}
 
-	counting := p.announce(ctx)
+	counting := p.forecast(ctx)
 
 	pause := max(time.Minute, restShare*time.Since(began))
 	p.failed(ctx, untimed, timing, pause)
@@ -88,12 +88,12 @@ func (p *pruner) sweep(ctx context.Context) time.Duration {
 	return pause
 }
 
-// announcedLimits are the limits that a sweep goes by. Ages that are new since the last
-// forecast were not announced yet, so that they remove nothing before the next one. What is
-// removed for its number is announced to the store.
-func (p *pruner) announcedLimits() retention.Limits {
+// sweepLimits are the limits that a sweep goes by. Ages that are new since the last
+// forecast are in none yet, so that they remove nothing before the next one. What is
+// removed for its number was noted by the store at its forecast.
+func (p *pruner) sweepLimits() retention.Limits {
 	limits := p.limits()
-	if p.announced != nil && reflect.DeepEqual(*p.announced, limits) {
+	if p.foreseen != nil && reflect.DeepEqual(*p.foreseen, limits) {
 		return limits
 	}
 
@@ -156,8 +156,8 @@ func (p *pruner) failed(ctx context.Context, what string, err error, pause time.
 	}
 }
 
-// announce counts what will be removed, and warns if there are dead letters among it.
-func (p *pruner) announce(ctx context.Context) error {
+// forecast counts what will be removed, and warns if there are dead letters among it.
+func (p *pruner) forecast(ctx context.Context) error {
 	now := p.wall()
 	limits := p.limits()
 
@@ -171,7 +171,7 @@ func (p *pruner) announce(ctx context.Context) error {
 		return err
 	}
 
-	p.announced = &limits
+	p.foreseen = &limits
 	if !f.Since.IsZero() && !p.noticed {
 		p.noticed = true
 		p.log.Warn("Retention is new to this database: finished jobs will be removed after the default times. "+
@@ -185,7 +185,7 @@ func (p *pruner) announce(ctx context.Context) error {
 			"Replay or discard them, or raise retention.dead_letters in the configuration file.", "jobs", o.Soon, "oldest", o.Oldest)
 	}
 
-	p.crowd(now, limits, usage, f.Of(retention.OverCount).Soon)
+	p.warnWhenFull(now, limits, usage, f.Of(retention.OverCount).Soon)
 
 	return nil
 }
@@ -193,15 +193,15 @@ func (p *pruner) announce(ctx context.Context) error {
 // howToKeep says what saves dead letters from being too many.
 const howToKeep = "Replay or discard dead letters, or raise retention.max_dead_letters in the configuration file."
 
-// crowd warns of dead letters that are too many or will be. What the next sweep
+// warnWhenFull warns of dead letters that are too many or will be. What the next sweep
 // removes is said each time, everything else once a day.
-func (p *pruner) crowd(now time.Time, limits retention.Limits, usage retention.Usage, excess int64) {
+func (p *pruner) warnWhenFull(now time.Time, limits retention.Limits, usage retention.Usage, overCount int64) {
 	fill := []any{"dead_letters", usage.Open, "max_dead_letters", limits.Count}
 	full, fills := usage.Reaches(limits, 1, now)
 	switch {
-	case excess > 0:
+	case overCount > 0:
 		p.log.Warn("The next sweep will remove the oldest dead letters, because there are more than retention.max_dead_letters. "+howToKeep,
-			append([]any{"jobs", excess}, fill...)...)
+			append([]any{"jobs", overCount}, fill...)...)
 	case fills && !full.After(now):
 		p.daily("The dead-letter queue is full: each new dead letter removes the oldest. "+howToKeep, fill...)
 	case fills && full.Before(now.Add(retention.Soon)):

@@ -137,7 +137,7 @@ func TestPruner_PrunesEveryMinute(t *testing.T) {
 		bury(t, s, 1)
 		time.Sleep(time.Minute)
 		if n := open(); n != 4 {
-			t.Errorf("%d are left before the fourth was announced, want 4", n)
+			t.Errorf("%d are left before the fourth was forecast, want 4", n)
 		}
 		time.Sleep(time.Minute)
 		if n := open(); n != 3 {
@@ -158,20 +158,20 @@ func TestPruner_PrunesEveryMinute(t *testing.T) {
 	})
 }
 
-// What is removed for its number was announced a minute before, in the log and in the
+// What is removed for its number was forecast a minute before, in the log and in the
 // forecast that page, API and metric show; in the log both are warnings.
-func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
+func TestPruner_ForecastsAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log rig.Transcript
 		s, open := pruning(t, retention.Limits{Count: 5}, flaky{}, &log)
 		said := func(message string) int { return strings.Count(log.String(), "level=WARN msg=\""+message) }
-		const full, announced, removed = "The dead-letter queue is full", "The next sweep will remove", "Retention removed the oldest dead letters"
-		if n := open(); n != 5 || said(full) != 1 || said(announced) != 0 {
+		const full, warned, removed = "The dead-letter queue is full", "The next sweep will remove", "Retention removed the oldest dead letters"
+		if n := open(); n != 5 || said(full) != 1 || said(warned) != 0 {
 			t.Errorf("with %d of 5 letters, the log says\n%s", n, log.String())
 		}
 		bury(t, s, 300)
 		time.Sleep(time.Minute)
-		if n := open(); n != 305 || said(announced) != 1 || said(removed) != 0 || !strings.Contains(log.String(), "jobs=300 dead_letters=305") {
+		if n := open(); n != 305 || said(warned) != 1 || said(removed) != 0 || !strings.Contains(log.String(), "jobs=300 dead_letters=305") {
 			t.Errorf("a minute after the flood %d letters are left, and the log says\n%s", n, log.String())
 		}
 		if soon := s.Sweep.Retention().Of(retention.OverCount).Soon; soon != 300 {
@@ -179,11 +179,11 @@ func TestPruner_AnnouncesAFloodBeforeItRemovesAnyOfIt(t *testing.T) {
 		}
 		bury(t, s, 50)
 		time.Sleep(time.Minute)
-		if n := open(); n != 55 || said(announced) != 2 || said(removed) != 1 || !strings.Contains(log.String(), `jobs=300 queues="q 300"`) {
+		if n := open(); n != 55 || said(warned) != 2 || said(removed) != 1 || !strings.Contains(log.String(), `jobs=300 queues="q 300"`) {
 			t.Errorf("two minutes after the flood %d letters are left, and the log says\n%s", n, log.String())
 		}
 		time.Sleep(time.Minute)
-		if n := open(); n != 5 || said(announced) != 2 || said(removed) != 2 || s.Sweep.Retention().Of(retention.OverCount).Soon != 0 {
+		if n := open(); n != 5 || said(warned) != 2 || said(removed) != 2 || s.Sweep.Retention().Of(retention.OverCount).Soon != 0 {
 			t.Errorf("at last %d letters are left, and the log says\n%s", n, log.String())
 		}
 	})
@@ -270,15 +270,15 @@ func TestPruner_TriesAgain(t *testing.T) {
 	})
 }
 
-// Nothing is removed for its number before the log has announced it, whatever of the
-// announcement failed.
-func TestPruner_RemovesNothingThatTheLogDidNotAnnounce(t *testing.T) {
+// Nothing is removed for its number before the log has warned of it, whatever of the
+// forecast failed.
+func TestPruner_RemovesNothingWithoutAWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log rig.Transcript
 		_, open := pruning(t, retention.Limits{Count: 3}, flaky{uncounted: 1}, &log)
-		const announced = "The next sweep will remove the oldest dead letters"
+		const warned = "The next sweep will remove the oldest dead letters"
 		time.Sleep(time.Minute)
-		if n := open(); n != 5 || strings.Count(log.String(), announced) != 1 {
+		if n := open(); n != 5 || strings.Count(log.String(), warned) != 1 {
 			t.Errorf("after a minute %d are left, want all; the log:\n%s", n, log.String())
 		}
 		time.Sleep(time.Minute)
@@ -293,9 +293,9 @@ func TestPruner_RemovesNothingBeforeItKnowsTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log rig.Transcript
 		_, open := pruning(t, retention.Limits{Count: 3}, flaky{untimed: 2}, &log)
-		const untold = `"Retention could not read or write the time that it goes by. Redrive will try again." error="the disk is away"`
+		const untimed = `"Retention could not read or write the time that it goes by. Redrive will try again." error="the disk is away"`
 		time.Sleep(time.Minute)
-		if n := open(); n != 5 || strings.Count(log.String(), untold) != 2 {
+		if n := open(); n != 5 || strings.Count(log.String(), untimed) != 2 {
 			t.Errorf("after a minute %d are left, want all; the log:\n%s", n, log.String())
 		}
 		time.Sleep(time.Minute)
@@ -452,7 +452,7 @@ func TestPruner_AStartWithAWrongClockRemovesNothing(t *testing.T) {
 	})
 }
 
-// Ages that are shorter by another configuration are announced before they remove anything.
+// Ages that are shorter by another configuration are forecast before they remove anything.
 func TestPruner_AnnouncesShorterAgesBeforeItRemovesByThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log rig.Transcript

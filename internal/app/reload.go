@@ -97,7 +97,7 @@ func missingFile(path string) error {
 // the dashboard lacks may be set where the person runs the command.
 func refusedFile(err error) error {
 	text := err.Error()
-	if config.LacksVariable(err) {
+	if config.NamesUnsetVariable(err) {
 		text += "\nThis dashboard has the environment of its start: restart it with the variable, or name a file, as in url_file."
 	}
 

@@ -18,7 +18,7 @@ import (
 func startSearching(t *testing.T, fail int, log *strings.Builder) (searcher, func() int32) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var filled atomic.Int32 // a turn that a crowd left behind may come between two looks
+	var filled atomic.Int32 // a turn that many waiters left behind may come between two looks
 	done := make(chan struct{})
 	s := newSearcher(func(context.Context) (int, error) {
 		if fail > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 	"redrive/internal/client"
 	"redrive/internal/store"
@@ -141,7 +142,7 @@ func (u *userAdd) Run(c Console) error {
 	}
 
 	return u.change(c, accountRequest{
-		path: "users", send: apitype.NewUser{Name: u.Name, Role: u.Role, Password: password}, create: true,
+		path: "users", send: admin.NewUser{Name: u.Name, Role: u.Role, Password: password}, create: true,
 		local: func(ctx context.Context, s *store.Store) error {
 			hash, err := access.NewPasswords().Hash(ctx, password)
 			if err != nil {
@@ -158,14 +159,14 @@ type userList struct{ accountFlags }
 
 // Run lists the users.
 func (u *userList) Run(c Console) error {
-	var found apitype.UserList
+	var found admin.UserList
 
 	err := u.do(c, accountRequest{
 		method: http.MethodGet, path: "users", into: &found,
 		local: func(ctx context.Context, s *store.Store) error {
 			users, err := s.Accounts.Users(ctx)
 			for _, u := range users {
-				found.Users = append(found.Users, apitype.User{Name: u.Name, Role: u.Role, CreatedAt: apitype.At(u.Created)})
+				found.Users = append(found.Users, admin.User{Name: u.Name, Role: u.Role, CreatedAt: apitype.At(u.Created)})
 			}
 
 			return err
@@ -299,11 +300,11 @@ func (t *tokenCreate) Run(c Console) error {
 		return usage.Errorf("--expires %s: %w", t.Expires, err)
 	}
 
-	var made apitype.TokenMade
+	var made admin.TokenMade
 
 	err = t.do(c, accountRequest{
 		method: http.MethodPost, path: "tokens", into: &made, create: true,
-		send: apitype.NewToken{Name: t.Name, Role: t.Role, Expires: wire.FormatDuration(lasts)},
+		send: admin.NewToken{Name: t.Name, Role: t.Role, Expires: wire.FormatDuration(lasts)},
 		local: func(ctx context.Context, s *store.Store) error {
 			// Before there is a user, anyone may create tokens; the audit log says so.
 			now, by := time.Now(), commandLine()
@@ -330,14 +331,14 @@ type tokenList struct{ accountFlags }
 
 // Run lists the tokens.
 func (t *tokenList) Run(c Console) error {
-	var found apitype.TokenList
+	var found admin.TokenList
 
 	err := t.do(c, accountRequest{
 		method: http.MethodGet, path: "tokens", into: &found,
 		local: func(ctx context.Context, s *store.Store) error {
 			tokens, err := s.Accounts.Tokens(ctx)
 			for _, t := range tokens {
-				found.Tokens = append(found.Tokens, apitype.Token{
+				found.Tokens = append(found.Tokens, admin.Token{
 					ID:        t.ID,
 					Name:      t.Name,
 					Role:      t.Role,

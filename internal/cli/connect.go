@@ -48,7 +48,7 @@ func (f dashboardFlags) connect() (*client.Client, error) {
 		return clientByDB(db)
 	}
 
-	if held, err := (sqlite.File{Path: usualDB}).Holder(); err == nil && held != nil && own(usualDB, usualDB+".lock") {
+	if holder, err := (sqlite.File{Path: usualDB}).Holder(); err == nil && holder != nil && own(usualDB, usualDB+".lock") {
 		return clientByDB(usualDB)
 	}
 
@@ -80,7 +80,7 @@ func clientByDB(path string) (*client.Client, error) {
 		return nil, err
 	}
 
-	held, err := sqlite.File{Path: path}.Holder()
+	holder, err := sqlite.File{Path: path}.Holder()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, usage.Errorf("--db %s: there is no such file; name the database", path)
@@ -88,13 +88,13 @@ func clientByDB(path string) (*client.Client, error) {
 		return nil, usage.Errorf("%s: %w; run this as the user who runs the dashboard, or name its address with --server", path, err)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
-	case held == nil:
+	case holder == nil:
 		return nil, usage.Errorf("no dashboard has %s open; start one, or name its address with --server", path)
-	case held.URL == "":
-		return nil, fmt.Errorf("the process with pid %d has %s open and answers no requests yet; try again in a moment", held.PID, path)
+	case holder.URL == "":
+		return nil, fmt.Errorf("the process with pid %d has %s open and answers no requests yet; try again in a moment", holder.PID, path)
 	}
 
-	return clientOf(held.URL, held.Key)
+	return clientOf(holder.URL, holder.Key)
 }
 
 // clientOf returns a client of the dashboard at an address. It sends the token of the

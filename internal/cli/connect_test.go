@@ -88,7 +88,7 @@ func TestConnect_LeavesADatabaseWithoutDashboardAlone(t *testing.T) {
 
 // In a directory that all users can write to, a lock file of another user would lead the
 // token of the environment to a stranger.
-func TestConnect_TakesNoForeignDatabaseThatNobodyNamed(t *testing.T) {
+func TestConnect_TakesNoForeignDatabaseByItself(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files to another user")
 	}

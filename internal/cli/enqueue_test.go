@@ -19,7 +19,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/job"
-	"redrive/internal/server/web"
+	"redrive/internal/server/problem"
 	"redrive/internal/usage"
 	"redrive/test/rig"
 )
@@ -166,7 +166,7 @@ func TestEnqueue_TakesAPolicyByItsName(t *testing.T) {
 	}
 }
 
-func TestEnqueue_WarnsWhenNobodyHandlesTheType(t *testing.T) {
+func TestEnqueue_WarnsOfATypeWithoutAHandler(t *testing.T) {
 	dir := t.TempDir()
 	rig.Write(t, dir, "redrive.yaml", "handlers: {known: {exec: {command: [/bin/true]}}}\n")
 	send := enqueueAt(t, rig.Start(t, dir))
@@ -253,10 +253,10 @@ func TestEnqueue_ClaimsNoMoreThanTheAnswerPromises(t *testing.T) {
 	for _, failure := range []error{
 		fault.ErrOverloaded, fault.ErrStarved, fault.ErrBusy, fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrUnsafe, // these promise it
 		fault.ErrCorrupt, fault.ErrBroken, context.DeadlineExceeded, io.ErrUnexpectedEOF,
-		web.Fail(web.Overloaded, "nothing was changed"), web.Fail(web.TooMany, "nothing was changed"),
-		web.Fail(web.RulesTooSlow, "nothing was enqueued"), web.Fail(web.InvalidValue, "nothing was changed"),
+		problem.New(problem.Overloaded, "nothing was changed"), problem.New(problem.TooMany, "nothing was changed"),
+		problem.New(problem.RulesTooSlow, "nothing was enqueued"), problem.New(problem.InvalidValue, "nothing was changed"),
 	} {
-		f := web.Describe(failure)
+		f := problem.Of(failure)
 		address := answering(t, f.Kind.Status, f.Encode())
 		promised := strings.Contains(f.Text, "nothing was")
 		for _, test := range []struct {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
@@ -126,7 +127,7 @@ func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
 }
 
 // shownJob is a job as the API answers it and a person reads it.
-type shownJob struct{ apitype.FullJob }
+type shownJob struct{ work.FullJob }
 
 // foreign reports whether the job is one of a source, which says of it what it wants.
 func (j shownJob) foreign() bool { return job.SourceOf(j.Queue) != "" }
@@ -145,8 +146,8 @@ func (j shownJob) state() string {
 	return string(j.Status)
 }
 
-// handed says since when the source of a job has it, and what can be heard of it.
-func (j shownJob) handed(reports string) string {
+// heldBySource says since when the source of a job has it, and what it may still report.
+func (j shownJob) heldBySource(reports string) string {
 	since, until, name := second(j.ChangedAt.Time), second(j.ReturnedUntil.Time), job.SourceOf(j.Queue)
 	switch {
 	case !j.AtSource:
@@ -212,7 +213,7 @@ func (j shownJob) sortedBy(f filter.Filter) string {
 }
 
 // errorLine is an error on one line of at most so many characters.
-func errorLine(e *apitype.Error, most int) string {
+func errorLine(e *work.Error, most int) string {
 	if e == nil {
 		return "-"
 	}
@@ -258,7 +259,7 @@ func (s *showCommand) Run(c Console) error {
 		return printLine(c, raw)
 	}
 
-	var d apitype.JobDetail
+	var d work.JobDetail
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return fmt.Errorf("read the dashboard's answer: %w", err)
 	}
@@ -299,7 +300,7 @@ func (j shownJob) ended() string {
 }
 
 // printJob prints the job, what was decided about it, and its attempts.
-func printJob(out io.Writer, d apitype.JobDetail) error {
+func printJob(out io.Writer, d work.JobDetail) error {
 	j, w := shownJob{d.Job}, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	state := j.state()
 	if j.ReplayUnknown {
@@ -311,7 +312,7 @@ func printJob(out io.Writer, d apitype.JobDetail) error {
 	}
 
 	for _, line := range [][2]string{
-		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.handed(d.SourceReports)},
+		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.heldBySource(d.SourceReports)},
 		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
 		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", second(j.RunAt.Time)}, {"Finished", j.ended()},
 		{"Error", errorLine(j.Error, 1000)}, {"Payload", string(j.Payload)},
@@ -325,9 +326,9 @@ func printJob(out io.Writer, d apitype.JobDetail) error {
 		return err
 	}
 
-	when, at := "STARTED", func(a apitype.Attempt) time.Time { return a.StartedAt.Time }
+	when, at := "STARTED", func(a work.Attempt) time.Time { return a.StartedAt.Time }
 	if j.foreign() {
-		when, at = "ENDED", func(a apitype.Attempt) time.Time { return a.FinishedAt.Time }
+		when, at = "ENDED", func(a work.Attempt) time.Time { return a.FinishedAt.Time }
 	}
 
 	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
@@ -348,7 +349,7 @@ func printJob(out io.Writer, d apitype.JobDetail) error {
 }
 
 // attemptNumber is the number of the attempt; an execution that counts as none has a dash.
-func attemptNumber(a apitype.Attempt) string {
+func attemptNumber(a work.Attempt) string {
 	if a.Number == 0 {
 		return "-"
 	}
@@ -356,7 +357,7 @@ func attemptNumber(a apitype.Attempt) string {
 }
 
 // took is how long the attempt ran. A source says when it ended, and not when it began.
-func took(a apitype.Attempt) string {
+func took(a work.Attempt) string {
 	if a.FinishedAt.IsZero() || a.StartedAt.IsZero() {
 		return "-"
 	}
@@ -364,7 +365,7 @@ func took(a apitype.Attempt) string {
 }
 
 // decision is what was decided after the attempt, and by what.
-func decision(a apitype.Attempt) string {
+func decision(a work.Attempt) string {
 	if a.Action == "" {
 		return "-"
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/test/rig"
 )
 
@@ -161,7 +162,7 @@ func TestList_JobsOfASourceAreInTheOrderOfTheirTimes(t *testing.T) {
 }
 
 // A job that its source has is said to be there in the words of the pages: in lists and on its
-// own, with what can be heard of it.
+// own, with what it may still report.
 func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -202,17 +203,17 @@ func TestShow_SaysThatASourceHasTheJob(t *testing.T) {
 
 // What is said of a job that its source has depends on what the source reports, and on whether
 // more is expected of it.
-func TestShownJob_SaysWhatCanBeHeardOfIt(t *testing.T) {
+func TestShownJob_SaysWhatItsSourceMayReport(t *testing.T) {
 	at := time.Date(2026, 3, 12, 12, 0, 0, 0, time.UTC)
-	answered := func(j apitype.Job) shownJob { return shownJob{apitype.FullJob{Job: j}} }
-	there := answered(apitype.Job{
+	answered := func(j work.Job) shownJob { return shownJob{work.FullJob{Job: j}} }
+	there := answered(work.Job{
 		Queue: "orders@shop", Status: "returned", AtSource: true, ChangedAt: apitype.At(at), ReturnedUntil: apitype.At(at.Add(10 * time.Minute)),
 	})
 	returned := there
 	returned.Returned, returned.ReturnedUntil = true, apitype.Time{}
 	for _, tt := range []struct {
-		job                   shownJob
-		reports, state, heard string
+		job                  shownJob
+		reports, state, fate string
 	}{
 		{there, "failures", "at shop",
 			"2026-03-12 12:00:00Z; shop reports only failures: if the job is not back by 2026-03-12 12:10:00Z, it counts as returned"},
@@ -220,13 +221,13 @@ func TestShownJob_SaysWhatCanBeHeardOfIt(t *testing.T) {
 			"2026-03-12 12:00:00Z; shop reports failures and successes: if neither is known by 2026-03-12 12:10:00Z, the job counts as returned"},
 		{there, "", "at shop", "2026-03-12 12:00:00Z"},
 		{returned, "failures", "returned", "2026-03-12 12:00:00Z, and not back: it succeeded there, still waits, or was removed"},
-		{answered(apitype.Job{Queue: "orders", Status: "available"}), "", "available", "-"},
+		{answered(work.Job{Queue: "orders", Status: "available"}), "", "available", "-"},
 	} {
 		if got := tt.job.state(); got != tt.state {
 			t.Errorf("the state is %q, want %q", got, tt.state)
 		}
-		if got := tt.job.handed(tt.reports); got != tt.heard {
-			t.Errorf("a source that reports %q is said to have it since %q, want %q", tt.reports, got, tt.heard)
+		if got := tt.job.heldBySource(tt.reports); got != tt.fate {
+			t.Errorf("a source that reports %q is said to have it since %q, want %q", tt.reports, got, tt.fate)
 		}
 	}
 }

@@ -93,9 +93,9 @@ func (p *policy) Run(c Console) error {
 		return usage.Of(err)
 	}
 	// The seed is that of the page, so that both show the same simulation.
-	herd := entry.Policy.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64)
+	simulated := entry.Policy.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64)
 
-	return policypage.Write(c.Stdout, entry, herd)
+	return policypage.Write(c.Stdout, entry, simulated)
 }
 
 // find looks for a policy of that name in the configuration first, and then for a

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/client"
 )
 
@@ -16,7 +16,7 @@ type reloadCommand struct{ accountFlags }
 
 // Run prints what changed.
 func (r *reloadCommand) Run(c Console) error {
-	var done apitype.Reloaded
+	var done admin.Reloaded
 
 	dashboard, err := r.connect()
 	if err == nil {

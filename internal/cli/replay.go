@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
@@ -58,12 +59,12 @@ func (r *replayCommand) one(c Console) error {
 		return err
 	}
 
-	var was apitype.JobDetail
+	var was work.JobDetail
 	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &was); err != nil {
 		return err
 	}
 
-	var is apitype.JobAnswer
+	var is work.JobAnswer
 	if err := dashboard.Call(context.Background(), http.MethodPost, "jobs/"+id+"/replay", r.change(was.Job.Run), &is); err != nil {
 		return err
 	}
@@ -80,8 +81,8 @@ func (r *replayCommand) one(c Console) error {
 }
 
 // change asks for the next run after one.
-func (r *replayCommand) change(run int) apitype.ReplayRequest {
-	ask := apitype.ReplayRequest{Run: run, Payload: apitype.Payload(r.Payload)}
+func (r *replayCommand) change(run int) work.ReplayRequest {
+	ask := work.ReplayRequest{Run: run, Payload: apitype.Payload(r.Payload)}
 	if r.Mode != "" {
 		mode := source.Mode(r.Mode)
 		ask.Mode = &mode

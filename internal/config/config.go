@@ -209,9 +209,9 @@ func collect(err error) error {
 	return all
 }
 
-// LacksVariable reports whether one of the errors of a file is about a variable of the
+// NamesUnsetVariable reports whether one of the errors of a file is about a variable of the
 // environment that is missing or empty.
-func LacksVariable(err error) bool {
+func NamesUnsetVariable(err error) bool {
 	return slices.ContainsFunc(split(err), func(err error) bool {
 		wrong, ok := errors.AsType[*Error](err)
 		return ok && wrong.Unset

@@ -19,7 +19,7 @@ type Limits struct {
 	WriteBytes   int          // of jobs that wait to be written to the disk
 	Batches      int          // requests with a body larger than one job can be, read at once
 	Exports      int          // files written at once
-	Websockets   int          // open pages of one address that hear of changes
+	Websockets   int          // open pages of one address that are told of changes
 	AddressShare int          // percent that one address can have alone of connections, requests, their bytes, batches and exports
 	Logins       access.Tries // of passwords
 	Statements   int          // texts of queries that are kept prepared

@@ -219,7 +219,8 @@ func (t *scanner) hides(before, word span) bool {
 	name := plain(word.in(t.s))
 	return t.names.hide(name) || signs(t.s, word.from, name) ||
 		afterEscape(t.s, word.from) && t.names.hide(name[1:]) ||
-		before.to == word.from-1 && before.from >= 0 && (t.s[word.from-1] == ' ' || t.s[word.from-1] == '.') && t.names.exact(t.s[before.from:word.to])
+		before.to == word.from-1 && before.from >= 0 && (t.s[word.from-1] == ' ' || t.s[word.from-1] == '.') &&
+			t.names.exact(t.s[before.from:word.to])
 }
 
 // hidesWithin reports whether a name of words with dots between them, of which this

@@ -59,7 +59,8 @@ func (t *scanner) token(word span) span {
 	}
 
 	t.tokenEnd = end
-	if text, ok := decoded(s[word.from:end]); ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
+	text, ok := decoded(s[word.from:end])
+	if ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
 		for end < len(s) && s[end] == '=' {
 			end++
 		}

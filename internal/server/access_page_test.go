@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"redrive/internal/access"
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 )
 
@@ -39,7 +39,7 @@ func TestAccessPage_ManagesWhoMayComeIn(t *testing.T) {
 		}
 	}
 	h.session("bo")
-	sessions := decode[struct{ Sessions []apitype.Session }](t, h.get("/api/v1/sessions", ana...).want(t, http.StatusOK)).Sessions
+	sessions := decode[struct{ Sessions []admin.Session }](t, h.get("/api/v1/sessions", ana...).want(t, http.StatusOK)).Sessions
 	if len(sessions) != 2 || sessions[0].User != "bo" || sessions[0].Role != access.Operator {
 		t.Fatalf("the sessions are %+v", sessions)
 	}

@@ -41,7 +41,7 @@ func TestAddresses_EveryRouteRefusesAnUnknownParameter(t *testing.T) {
 		if r.Method == http.MethodHead || a.StatusCode != http.StatusBadRequest {
 			continue
 		}
-		if f := decode[problem](t, a).Error; f.Code != "invalid_parameter" || f.Field != "quue" {
+		if f := decode[problemAnswer](t, a).Error; f.Code != "invalid_parameter" || f.Field != "quue" {
 			t.Errorf("%s %s says %+v", r.Method, r.Path, f)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAddresses_ParametersAreReadOrRefused(t *testing.T) {
 		"/dead-letters?queue=orders&queue=payments": "queue",
 	} {
 		a := h.get(path, "Accept", "application/json").want(t, http.StatusBadRequest)
-		if f := decode[problem](t, a).Error; f.Field != want || f.Message == "" {
+		if f := decode[problemAnswer](t, a).Error; f.Field != want || f.Message == "" {
 			t.Errorf("%s says %+v", path, f)
 		}
 	}
@@ -146,14 +146,14 @@ func links(t *testing.T, page string) (all []string) {
 	return all
 }
 
-// The answer to a request without a body says what it lacks; a body of another
+// The answer to a request without a body says what is missing; a body of another
 // kind, or with an unknown member, is refused, whatever the route.
-func TestAddresses_EveryActNamesWhatItLacks(t *testing.T) {
+func TestAddresses_EveryActNamesWhatIsMissing(t *testing.T) {
 	h := operated(t)
 	fingerprint, id := h.failing()
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter"}`).want(t, http.StatusCreated)
 	h.reaches(1, operation.Preview)
-	lacks := map[string]string{
+	missing := map[string]string{
 		"/jobs": "type", "/jobs/batch": "jobs", "/jobs/:id/replay": "run", "/jobs/:id/discard": "run", "/jobs/:id/cancel": "run",
 		"/jobs/:id/restore": "run", "/jobs/:id/forward": "run", "/jobs/:id/reschedule": "run", "/operations": "filter", "/operations/:id/rate": "rate",
 		"/failures/:fingerprint/note": "note", "/users": "name", "/users/:name/role": "role", "/users/:name/password": "password", "/tokens": "name",
@@ -174,22 +174,22 @@ func TestAddresses_EveryActNamesWhatItLacks(t *testing.T) {
 			continue
 		}
 		a := h.post(at, `{"zzz":1}`)
-		if f := decode[problem](t, a).Error; a.StatusCode != 422 || f.Field != "zzz" || f.Message == "" {
+		if f := decode[problemAnswer](t, a).Error; a.StatusCode != 422 || f.Field != "zzz" || f.Message == "" {
 			t.Errorf("%s with an unknown member answers %d: %s", path, a.StatusCode, a.body)
 		}
-		want := lacks[path]
+		want := missing[path]
 		if want == "" {
 			continue // needs nothing, and would be done
 		}
-		delete(lacks, path)
+		delete(missing, path)
 		for _, headers := range [][]string{nil, {"Content-Type", "application/json"}} {
 			a = h.do(http.MethodPost, at, "", headers...)
-			if f := decode[problem](t, a).Error; a.StatusCode != 422 || f.Field != want {
+			if f := decode[problemAnswer](t, a).Error; a.StatusCode != 422 || f.Field != want {
 				t.Errorf("%s without a body answers %d: %s", path, a.StatusCode, a.body)
 			}
 		}
 	}
-	for path := range lacks {
+	for path := range missing {
 		t.Errorf("there is no route %s", path)
 	}
 }

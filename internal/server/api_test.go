@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
+	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -95,7 +97,7 @@ func TestAPI_BatchIsAllOrNothing(t *testing.T) {
 	}
 	before := h.store.Snapshot()
 	a = h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a"},{"type":"b","policy":{"max_attempts":-1}}]}`)
-	if f := decode[problem](t, a.want(t, 422)); f.Error.Field != "jobs[1].policy.max_attempts" {
+	if f := decode[problemAnswer](t, a.want(t, 422)); f.Error.Field != "jobs[1].policy.max_attempts" {
 		t.Errorf("field %q", f.Error.Field)
 	}
 	if after := h.store.Snapshot(); !reflect.DeepEqual(after, before) {
@@ -212,11 +214,11 @@ func TestAPI_ReplayStartsTheNextRunOnce(t *testing.T) {
 	if !strings.Contains(a.body, `"run":2`) || !strings.Contains(a.body, `"state":"available"`) {
 		t.Errorf("answer %s", a.body)
 	}
-	f := decode[problem](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusConflict))
+	f := decode[problemAnswer](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":1}`).want(t, http.StatusConflict))
 	if f.Error.Code != "conflict" || f.By != "API client (127.0.0.1)" || f.At == "" {
 		t.Errorf("the second got %+v, want who was first and when", f)
 	}
-	f = decode[problem](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":2}`).want(t, http.StatusConflict))
+	f = decode[problemAnswer](t, h.post("/api/v1/jobs/"+id+"/replay", `{"run":2}`).want(t, http.StatusConflict))
 	if f.Error.Message == "" || f.By != "" {
 		t.Errorf("an available job: %+v", f)
 	}
@@ -290,10 +292,10 @@ func TestAPI_CountersAreTheTotals(t *testing.T) {
 func TestAPI_WrongMethodAndAddress(t *testing.T) {
 	h := start(t)
 	a := h.do(http.MethodDelete, "/api/v1/jobs", "").want(t, http.StatusMethodNotAllowed)
-	if f := decode[problem](t, a); f.Error.Code != "method_not_allowed" || !strings.Contains(a.Header.Get("Allow"), "POST") {
+	if f := decode[problemAnswer](t, a); f.Error.Code != "method_not_allowed" || !strings.Contains(a.Header.Get("Allow"), "POST") {
 		t.Errorf("%+v, Allow %q", f, a.Header.Get("Allow"))
 	}
-	if f := decode[problem](t, h.get("/api/v1/nothing").want(t, 404)); f.Error.Code != "not_found" {
+	if f := decode[problemAnswer](t, h.get("/api/v1/nothing").want(t, 404)); f.Error.Code != "not_found" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -314,7 +316,7 @@ func TestAPI_ListsArePagedAlike(t *testing.T) {
 		"/api/v1/operations": "operations", "/api/v1/operations/1/items": "items", "/api/v1/failures": "groups",
 	} {
 		for _, limit := range []string{"x", "0", "201"} {
-			if f := decode[problem](t, h.get(path+"?limit="+limit).want(t, http.StatusBadRequest)); f.Error.Field != "limit" {
+			if f := decode[problemAnswer](t, h.get(path+"?limit="+limit).want(t, http.StatusBadRequest)); f.Error.Field != "limit" {
 				t.Errorf("%s: %+v", path, f)
 			}
 		}
@@ -349,14 +351,14 @@ func TestAPI_MirrorsThePages(t *testing.T) {
 	h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter"}`).want(t, http.StatusCreated)
 	shown := decode[struct {
 		Group   string
-		Replays []apitype.Replay
+		Replays []work.Replay
 		Trail   []apitype.AuditEntry
 	}](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK))
 	if len(shown.Replays) != 1 || shown.Replays[0].Run != 1 || !shown.Replays[0].Changed || shown.Replays[0].By == "" ||
 		len(shown.Trail) != 1 || shown.Trail[0].Action != "job.replay" {
 		t.Errorf("the job is shown with %+v", shown)
 	}
-	queue := decode[struct{ Queue apitype.Queue }](t, h.get("/api/v1/queues/orders").want(t, http.StatusOK)).Queue
+	queue := decode[struct{ Queue admin.Queue }](t, h.get("/api/v1/queues/orders").want(t, http.StatusOK)).Queue
 	if queue.Name != "orders" || queue.Workers == nil || *queue.Workers != 20 || queue.States[job.Status(job.Available)] != 1 {
 		t.Errorf("the queue is %+v", queue)
 	}
@@ -366,7 +368,7 @@ func TestAPI_MirrorsThePages(t *testing.T) {
 	if len(log) == 0 || log[len(log)-1].Action != "operation.new" {
 		t.Errorf("the log of the operation is %+v", log)
 	}
-	all := decode[struct{ Policies, Presets []apitype.NamedPolicy }](t, h.get("/api/v1/policies").want(t, http.StatusOK))
+	all := decode[struct{ Policies, Presets []admin.NamedPolicy }](t, h.get("/api/v1/policies").want(t, http.StatusOK))
 	if len(all.Presets) == 0 || len(all.Policies) == 0 || all.Policies[0].Name != "default" || all.Policies[0].Policy.MaxAttempts == 0 {
 		t.Errorf("the policies are %+v", all)
 	}

@@ -139,7 +139,7 @@ func TestAPI_BadInputIsRefusedAndWritesNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := &house{t: t, store: h.store, http: h.http}
 			a := h.post(test.path, test.body).want(t, test.status)
-			f := decode[problem](t, a)
+			f := decode[problemAnswer](t, a)
 			if f.Error.Code != test.code || f.Error.Field != test.field || f.Error.Message == "" {
 				t.Errorf("error %+v, want code %s, field %q and a message", f.Error, test.code, test.field)
 			}
@@ -166,7 +166,7 @@ func TestAPI_BadQueriesNameTheField(t *testing.T) {
 			a.want(t, http.StatusOK)
 			continue
 		}
-		if f := decode[problem](t, a.want(t, 400)); f.Error.Field != test.field || f.Error.Code != "invalid_parameter" {
+		if f := decode[problemAnswer](t, a.want(t, 400)); f.Error.Field != test.field || f.Error.Code != "invalid_parameter" {
 			t.Errorf("%s: %+v, want the field %s", test.query, f.Error, test.field)
 		}
 	}
@@ -176,7 +176,7 @@ func TestAPI_OnlyJSONIsAccepted(t *testing.T) {
 	h := start(t)
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx"} {
 		a := h.do(http.MethodPost, "/api/v1/jobs", `{"type":"t"}`, "Content-Type", kind).want(t, http.StatusUnsupportedMediaType)
-		if f := decode[problem](t, a); f.Error.Code != "unsupported_media_type" {
+		if f := decode[problemAnswer](t, a); f.Error.Code != "unsupported_media_type" {
 			t.Errorf("%q: %+v", kind, f)
 		}
 	}
@@ -186,7 +186,7 @@ func TestAPI_OnlyJSONIsAccepted(t *testing.T) {
 func TestAPI_KeyIsBounded(t *testing.T) {
 	h := start(t)
 	a := h.post("/api/v1/jobs", `{"type":"t"}`, "Idempotency-Key", strings.Repeat("k", job.MaxKey+1)).want(t, 422)
-	if f := decode[problem](t, a); f.Error.Field != "Idempotency-Key" {
+	if f := decode[problemAnswer](t, a); f.Error.Field != "Idempotency-Key" {
 		t.Errorf("field %q", f.Error.Field)
 	}
 }

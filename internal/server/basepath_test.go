@@ -175,7 +175,7 @@ func TestBasePath_RefusalsAreForProgramsToo(t *testing.T) {
 		http.StatusForbidden:          h.post("/api/v1/jobs", "{}", "Origin", "https://evil.example"),
 		http.StatusBadRequest:         h.get("/api/v1/jobs?q=%zz"),
 	} {
-		if f := decode[problem](t, a.want(t, status)); f.Error.Code == "" {
+		if f := decode[problemAnswer](t, a.want(t, status)); f.Error.Code == "" {
 			t.Errorf("%d: %s", status, a.body)
 		}
 	}

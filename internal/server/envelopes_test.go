@@ -239,7 +239,7 @@ func TestEnvelopes_RequestsThatAreRefusedWriteNothing(t *testing.T) {
 	before := h.store.Snapshot()
 	for _, test := range tests {
 		a := h.do(http.MethodPost, test.path, test.body, "Content-Type", test.kind)
-		if f := decode[problem](t, a.want(t, test.status)); f.Error.Code != test.code || f.Error.Field != test.field {
+		if f := decode[problemAnswer](t, a.want(t, test.status)); f.Error.Code != test.code || f.Error.Field != test.field {
 			t.Errorf("%s: %+v, want %s, field %q", test.name, f.Error, test.code, test.field)
 		}
 	}
@@ -361,7 +361,7 @@ func TestEnvelopes_DownloadFollowsTheJob(t *testing.T) {
 func TestEnvelopes_PlainJobHasNone(t *testing.T) {
 	h := start(t)
 	id := h.enqueue(`{"type":"t"}`)
-	if f := decode[problem](t, h.get("/api/v1/jobs/"+id+"/envelope").want(t, 404)); !strings.Contains(f.Error.Message, "/jobs/"+id+"/payload") {
+	if f := decode[problemAnswer](t, h.get("/api/v1/jobs/"+id+"/envelope").want(t, 404)); !strings.Contains(f.Error.Message, "/jobs/"+id+"/payload") {
 		t.Errorf("message %q", f.Error.Message)
 	}
 	h.get("/api/v1/jobs/"+unknownID+"/envelope").want(t, 404)

@@ -189,7 +189,7 @@ func TestExport_ThatCannotBeginIsAnAnswer(t *testing.T) {
 	}
 	for _, path := range []string{"/export.csv", "/export.ndjson", "/audit.csv", "/audit.ndjson"} {
 		a := h.get(path, "Accept", "application/json").want(t, http.StatusInternalServerError)
-		if decode[problem](t, a).Error.Code != "internal" || a.Header.Get("Content-Disposition") != "" {
+		if decode[problemAnswer](t, a).Error.Code != "internal" || a.Header.Get("Content-Disposition") != "" {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}

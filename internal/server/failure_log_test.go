@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"redrive/internal/server/web"
+	"redrive/internal/loglimit"
+	"redrive/internal/server/problem"
 )
 
 // A full disk fails every request. The log tells the first ones and how many there were,
@@ -15,22 +16,24 @@ import (
 func TestFailureLog_TellsTheFirstOfEachKindAndTheirNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lines
-		l := &failureLog{log: slog.New(slog.NewTextHandler(&out, nil))}
+		log := slog.New(slog.NewTextHandler(&out, nil))
+		l := newFailureLog(log)
+		fail := func(k problem.Kind, what string) { l.Log(k, func() { log.Error("request failed", "error", what) }) }
 		for range 1000 {
-			l.failed(web.StorageFull, "error", "the disk is full")
+			fail(problem.StorageFull, "the disk is full")
 		}
-		l.failed(web.Unexpected, "error", "a bug")
-		if n := strings.Count(out.all(), "the disk is full"); n != failureBurst || !strings.Contains(out.all(), "a bug") {
-			t.Errorf("%d lines, want %d and the bug:\n%s", n, failureBurst, out.all())
+		fail(problem.Unexpected, "a bug")
+		if n := strings.Count(out.all(), "the disk is full"); n != loglimit.Burst || !strings.Contains(out.all(), "a bug") {
+			t.Errorf("%d lines, want %d and the bug:\n%s", n, loglimit.Burst, out.all())
 		}
-		time.Sleep(failurePeriod)
+		time.Sleep(loglimit.Period)
 		synctest.Wait()
 		if !strings.Contains(out.all(), "requests=990") {
 			t.Errorf("the log does not say how many more there were:\n%s", out.all())
 		}
 		out.Reset()
-		l.failed(web.StorageFull, "error", "the disk is full")
-		time.Sleep(failurePeriod)
+		fail(problem.StorageFull, "the disk is full")
+		time.Sleep(loglimit.Period)
 		synctest.Wait()
 		if strings.Count(out.all(), "\n") != 1 {
 			t.Errorf("a new period:\n%s", out.all())

@@ -35,7 +35,7 @@ func TestGroups_AreIgnoredAsFarAsTheBodySays(t *testing.T) {
 		`{"until":"2999-01-01T00:00:00Z","for":"PT1H"}`: "for",
 		`{"for":"PT1H","until":"2999-01-01T00:00:00Z"}`: "until",
 	} {
-		f := decode[problem](t, h.post(at, body).want(t, http.StatusUnprocessableEntity))
+		f := decode[problemAnswer](t, h.post(at, body).want(t, http.StatusUnprocessableEntity))
 		if f.Error.Field != field || f.Error.Code != "invalid_value" {
 			t.Errorf("%s: %+v, want a refusal of %s", body, f.Error, field)
 		}
@@ -59,7 +59,7 @@ func TestGroups_TheFilterIsBounded(t *testing.T) {
 	h.dead()
 	for _, q := range []string{strings.Repeat("a", 51_000), "\xff", "a\x00b"} {
 		path := "?q=" + url.QueryEscape(q)
-		if f := decode[problem](t, h.get("/api/v1/failures"+path).want(t, http.StatusBadRequest)); f.Error.Field != "q" {
+		if f := decode[problemAnswer](t, h.get("/api/v1/failures"+path).want(t, http.StatusBadRequest)); f.Error.Field != "q" {
 			t.Errorf("%+v", f)
 		}
 		h.get("/failures"+path).want(t, http.StatusBadRequest)

@@ -319,7 +319,7 @@ func TestFailures_BadInputChangesNothing(t *testing.T) {
 		{"ignore", "how=rate&rate=-1", "rate"}, {"ignore", "how=rate", "rate"}, {"note", "note=" + long, "note"},
 	} {
 		a := h.form("/failures/"+fingerprint+"/"+test.act, test.fields, "Accept", "application/json")
-		if f := decode[problem](t, a); a.StatusCode != http.StatusUnprocessableEntity || f.Error.Field != test.field {
+		if f := decode[problemAnswer](t, a); a.StatusCode != http.StatusUnprocessableEntity || f.Error.Field != test.field {
 			t.Errorf("%s %s: %d %s", test.act, clip.Text(test.fields, 60), a.StatusCode, a.body)
 		}
 		if a := h.form("/failures/"+fingerprint+"/"+test.act, test.fields, "Accept", "text/html"); a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, "</html>") {
@@ -332,7 +332,7 @@ func TestFailures_BadInputChangesNothing(t *testing.T) {
 		{"note", `{"note":"` + long + `"}`, "note"}, {"note", `{"note":7}`, "note"},
 	} {
 		a := h.post("/api/v1/failures/"+fingerprint+"/"+test.act, test.body)
-		if f := decode[problem](t, a); a.StatusCode != http.StatusUnprocessableEntity || f.Error.Field != test.field {
+		if f := decode[problemAnswer](t, a); a.StatusCode != http.StatusUnprocessableEntity || f.Error.Field != test.field {
 			t.Errorf("API %s %s: %d %s", test.act, clip.Text(test.body, 60), a.StatusCode, clip.Text(a.body, 200))
 		}
 	}
@@ -378,7 +378,7 @@ func TestFailures_UnknownIsNotFound(t *testing.T) {
 		if a := h.get("/failures/" + fingerprint); a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "error group") {
 			t.Errorf("/failures/%s: %d %s", clip.Text(fingerprint, 40), a.StatusCode, clip.Text(a.body, 200))
 		}
-		if a := h.get("/api/v1/failures/" + fingerprint); a.StatusCode != http.StatusNotFound || decode[problem](t, a).Error.Code != "not_found" {
+		if a := h.get("/api/v1/failures/" + fingerprint); a.StatusCode != http.StatusNotFound || decode[problemAnswer](t, a).Error.Code != "not_found" {
 			t.Errorf("API of %s: %d %s", clip.Text(fingerprint, 40), a.StatusCode, clip.Text(a.body, 200))
 		}
 		for act, body := range map[string]string{"resolve": `{}`, "reopen": `{}`, "ignore": `{}`, "note": `{"note":"x"}`} {

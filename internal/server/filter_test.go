@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/job"
 )
 
@@ -41,7 +41,7 @@ func TestLists_CombineTheLanguageWithParameters(t *testing.T) {
 		"q=queue:orders&queue=mail": "queue", "q=queu:orders": "q", "q=ab": "q", "error=ab": "error", "since=soon": "since", "sort=best": "sort",
 		"from=2026-03-12&to=2026-03-11": "to",
 	} {
-		f := decode[problem](t, h.get("/api/v1/jobs?"+query).want(t, http.StatusBadRequest))
+		f := decode[problemAnswer](t, h.get("/api/v1/jobs?"+query).want(t, http.StatusBadRequest))
 		if f.Error.Field != field {
 			t.Errorf("%s: %+v, want the field %s", query, f.Error, field)
 		}
@@ -68,10 +68,10 @@ func TestFacets_AreCountedOnPagesAndForPrograms(t *testing.T) {
 	h := start(t)
 	h.dead()
 	h.dead()
-	type shape struct{ Reasons, Queues, Types []apitype.Facet }
+	type shape struct{ Reasons, Queues, Types []work.Facet }
 	got := decode[shape](t, h.get("/api/v1/facets?state=dead_letter&queue=orders").want(t, http.StatusOK))
-	if len(got.Reasons) != 1 || got.Reasons[0] != (apitype.Facet{Value: "attempts_exhausted", Count: 2}) || got.Queues[0] != (apitype.Facet{Value: "orders", Count: 2}) ||
-		got.Types[0] != (apitype.Facet{Value: "order.ship", Count: 2}) {
+	if len(got.Reasons) != 1 || got.Reasons[0] != (work.Facet{Value: "attempts_exhausted", Count: 2}) || got.Queues[0] != (work.Facet{Value: "orders", Count: 2}) ||
+		got.Types[0] != (work.Facet{Value: "order.ship", Count: 2}) {
 		t.Errorf("the facets are %+v", got)
 	}
 	page := h.get("/dead-letters?queue=orders").want(t, http.StatusOK)

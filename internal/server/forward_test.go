@@ -53,7 +53,7 @@ func TestForward_StoresALetterThatIsAcceptedNow(t *testing.T) {
 	if l["forwarded_to"] != "https://dlq.example" || l["forwarded_at"] == nil || l["problem"] != nil || l["refused"] != nil {
 		t.Errorf("the letter is %v", l)
 	}
-	f := decode[problem](t, h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict))
+	f := decode[problemAnswer](t, h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict))
 	if f.Error.Code != "conflict" || len(r.asked) != 1 {
 		t.Errorf("the second time: %+v after %d deliveries", f, len(r.asked))
 	}
@@ -101,7 +101,7 @@ func TestForward_KeepsTheJobWhenItIsRefusedAgain(t *testing.T) {
 	r := &receiver{answer: job.Delivery{Problem: "https://dlq.example answered 500."}}
 	h := start(t, func(o *Options) { o.Engine.Deliver = r.deliver })
 	id := h.refuse()
-	f := decode[problem](t, h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict))
+	f := decode[problemAnswer](t, h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusConflict))
 	if f.Error.Code != "dead_letter_refused" || f.Error.Message != "https://dlq.example answered 500; the job is kept" {
 		t.Errorf("answer %+v", f)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -15,7 +16,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/clip"
+	"redrive/internal/loglimit"
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -141,16 +144,16 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 // checkRequest says why a request is not even routed, or nothing.
 func (s *Server) checkRequest(r *http.Request) error {
 	if !s.hosts.allow(r) {
-		return web.Fail(web.WrongHost, fmt.Sprintf(
+		return problem.New(problem.WrongHost, fmt.Sprintf(
 			"%q is not a known name of this server; use localhost, or add it to hosts in the configuration", clip.Text(r.Host, 128)))
 	}
 
 	if (!web.IsRead(r) || isUpgrade(r)) && !s.hosts.ownPage(r) {
-		return web.Fail(web.CrossOrigin, s.hosts.stranger(r))
+		return problem.New(problem.CrossOrigin, s.hosts.stranger(r))
 	}
 
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // half of a filter is another filter
-		return web.Fail(web.BadParameter, "the query string cannot be read: "+err.Error())
+		return problem.New(problem.BadParameter, "the query string cannot be read: "+err.Error())
 	}
 
 	return nil
@@ -214,6 +217,14 @@ const metricsNeed = "/metrics needs the token of a viewer: create one with " +
 	"dashboard token create --name prometheus --role viewer --expires 365d, write it into a file, " +
 	"and name that file in Prometheus as authorization: {credentials_file: FILE}"
 
+// newFailureLog bounds how many requests that failed for a reason of the server are logged:
+// a full disk fails all of them.
+func newFailureLog(log *slog.Logger) *loglimit.Limit[problem.Kind] {
+	return loglimit.New(func(k problem.Kind, times int) {
+		log.Error("more requests failed", "code", k.Code, "requests", times, "within", loglimit.Period)
+	})
+}
+
 // refuse answers an error. It is echo's HTTPErrorHandler. What went wrong inside
 // is only in the log; the answer names the request under which to find it.
 func (s *Server) refuse(err error, c echo.Context) {
@@ -221,13 +232,15 @@ func (s *Server) refuse(err error, c echo.Context) {
 		return
 	}
 
-	f := *web.Describe(err)
+	f := *problem.Of(err)
 	status := f.Kind.Status
-	if status >= http.StatusInternalServerError && f.Kind != web.Overloaded {
-		s.failures.failed(f.Kind, "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
+	if status >= http.StatusInternalServerError && f.Kind != problem.Overloaded {
+		s.failures.Log(f.Kind, func() {
+			s.Log.Error("request failed", "request", web.RequestID(c), "path", c.Path(), "status", status, "error", err)
+		})
 	}
 
-	if f.Kind == web.QueuesFull {
+	if f.Kind == problem.QueuesFull {
 		s.metrics.Refused(limitQueues, limit.ByAll)
 	}
 
@@ -235,11 +248,11 @@ func (s *Server) refuse(err error, c echo.Context) {
 		return // half an answer is out; the connection ends
 	}
 
-	if c.Path() == "/metrics" && (f.Kind == web.UnknownCaller || f.Kind == web.Forbidden) {
+	if c.Path() == "/metrics" && (f.Kind == problem.UnknownCaller || f.Kind == problem.Forbidden) {
 		f.Text = metricsNeed
 	}
 
-	if f.Kind == web.UnknownCaller {
+	if f.Kind == problem.UnknownCaller {
 		if forBrowsers(c) {
 			s.sendToLogin(c)
 			return
@@ -254,7 +267,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 	}
 
 	switch {
-	case f.Kind == web.Unexpected:
+	case f.Kind == problem.Unexpected:
 		f.Text += " under request " + web.RequestID(c)
 	case errors.Is(err, context.DeadlineExceeded) && web.IsRead(c.Request()):
 		f.Text += "; try again"

@@ -19,7 +19,7 @@ import (
 	"redrive/internal/clip"
 	"redrive/internal/fault"
 	"redrive/internal/job"
-	"redrive/internal/server/web"
+	"redrive/internal/server/problem"
 	"redrive/web/static"
 )
 
@@ -185,7 +185,7 @@ func TestGuard_WebsocketTellsTheTotals(t *testing.T) {
 	}
 }
 
-func TestLive_PollingTwinSaysTheSame(t *testing.T) {
+func TestLive_PollingSaysTheSame(t *testing.T) {
 	h := start(t)
 	id := h.dead()
 	a := h.get("/live?ids="+id+","+unknownID).want(t, http.StatusOK)
@@ -204,15 +204,15 @@ func TestLive_PollingTwinSaysTheSame(t *testing.T) {
 	}
 }
 
-func TestLive_PollingTwinRefusesAsTheAPIDoes(t *testing.T) {
+func TestLive_PollingRefusesAsTheAPIDoes(t *testing.T) {
 	h := start(t)
 	for _, ids := range []string{"7", unknownID + ",", strings.Repeat(unknownID+",", 200) + unknownID} {
-		f := decode[problem](t, h.get("/live?ids="+ids).want(t, http.StatusBadRequest))
+		f := decode[problemAnswer](t, h.get("/live?ids="+ids).want(t, http.StatusBadRequest))
 		if f.Error.Code != "invalid_parameter" || f.Error.Field != "ids" || f.Error.Message == "" {
 			t.Errorf("%.40s: %+v", ids, f.Error)
 		}
 	}
-	if f := decode[problem](t, h.post("/live", "{}").want(t, http.StatusMethodNotAllowed)); f.Error.Code != "method_not_allowed" {
+	if f := decode[problemAnswer](t, h.post("/live", "{}").want(t, http.StatusMethodNotAllowed)); f.Error.Code != "method_not_allowed" {
 		t.Errorf("POST: %+v", f.Error)
 	}
 }
@@ -297,7 +297,7 @@ func TestErrors_EachKindHasItsStatus(t *testing.T) {
 		{&http.MaxBytesError{Limit: 1}, 413, "too_large"},
 	}
 	for _, test := range tests {
-		f := web.Describe(test.err)
+		f := problem.Of(test.err)
 		if f.Kind.Status != test.status || f.Kind.Code != test.code || f.Kind.Title == "" || f.Text == "" {
 			t.Errorf("%v: %d %s %q, want %d %s", test.err, f.Kind.Status, f.Kind.Code, f.Text, test.status, test.code)
 		}

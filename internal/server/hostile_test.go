@@ -113,7 +113,7 @@ func TestBody_EndsEarlyOrIsBadlyChunked(t *testing.T) {
 	} {
 		for _, path := range []string{"/api/v1/jobs", "/api/v1/jobs/batch"} {
 			a := h.raw(rawPost(path, test.headers, test.body)).want(t, http.StatusBadRequest)
-			if f := decode[problem](t, a); f.Error.Code != "malformed" || !strings.Contains(f.Error.Message, test.says) {
+			if f := decode[problemAnswer](t, a); f.Error.Code != "malformed" || !strings.Contains(f.Error.Message, test.says) {
 				t.Errorf("%s: %+v, want malformed and %q", test.name, f, test.says)
 			}
 		}
@@ -141,7 +141,7 @@ func TestAPI_HalfACharacterIsRefused(t *testing.T) {
 		{`{"type":"t","policy":{"non_retryable_errors":["auth","\ud800"]}}`, "policy.non_retryable_errors"},
 	} {
 		a := h.post("/api/v1/jobs", test.body).want(t, 422)
-		if f := decode[problem](t, a); f.Error.Field != test.field || !strings.Contains(f.Error.Message, "surrogate") {
+		if f := decode[problemAnswer](t, a); f.Error.Field != test.field || !strings.Contains(f.Error.Message, "surrogate") {
 			t.Errorf("%s: %+v, want the field %s", test.body, f, test.field)
 		}
 	}
@@ -159,7 +159,7 @@ func TestAPI_RunAtIsStrict(t *testing.T) {
 		"2030-01-01T1:00:00Z", "0000-01-01T00:00:00+23:59",
 	} {
 		a := h.post("/api/v1/jobs", fmt.Sprintf(`{"type":"t","run_at":%q}`, text)).want(t, 422)
-		if f := decode[problem](t, a); f.Error.Field != "run_at" {
+		if f := decode[problemAnswer](t, a); f.Error.Field != "run_at" {
 			t.Errorf("%s: %+v", text, f)
 		}
 	}
@@ -175,7 +175,7 @@ func TestQuery_ThatCannotBeReadIsRefused(t *testing.T) {
 			h.get(path+"?"+query).want(t, http.StatusBadRequest)
 		}
 	}
-	if f := decode[problem](t, h.get("/api/v1/jobs?state=%zz")); f.Error.Code != "invalid_parameter" {
+	if f := decode[problemAnswer](t, h.get("/api/v1/jobs?state=%zz")); f.Error.Code != "invalid_parameter" {
 		t.Errorf("%+v", f)
 	}
 }

@@ -83,10 +83,10 @@ func startOn(t testing.TB, s *store.Store, change ...func(*Options)) *house {
 	o = Options{
 		Config: c, Hub: hub, Metrics: NewMetrics(s.Counters.Label),
 		Engine: web.Engine{
-			Running: func() map[string]int { return map[string]int{"orders": 1} },
-			Knows:   func(typ string) bool { return typ != "unknown" },
-			Ready:   func() error { return nil },
-			Held:    func() (shortage.OpenBreaker, bool) { return shortage.OpenBreaker{}, false },
+			Running:     func() map[string]int { return map[string]int{"orders": 1} },
+			Knows:       func(typ string) bool { return typ != "unknown" },
+			Ready:       func() error { return nil },
+			OpenBreaker: func() (shortage.OpenBreaker, bool) { return shortage.OpenBreaker{}, false },
 
 			Shortages: func() map[shortage.Resource]shortage.Counts { return nil },
 			Deliver: func(_ context.Context, j job.Job, _ job.DeadLetter) job.Delivery {
@@ -202,8 +202,8 @@ func decode[T any](t *testing.T, a answer) T {
 	return v
 }
 
-// problem is the error of an answer.
-type problem struct {
+// problemAnswer is the error of an answer.
+type problemAnswer struct {
 	Error struct{ Code, Message, Field string }
 	By    string `json:"replayed_by"`
 	At    string `json:"replayed_at"`

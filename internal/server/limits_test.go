@@ -301,7 +301,7 @@ func TestLimits_ALateAnswerIsWhole(t *testing.T) {
 	})
 }
 
-// Only a large body makes a request longer, and what it announces counts up to what a
+// Only a large body makes a request longer, and what it declares counts up to what a
 // batch can have.
 func TestExtra(t *testing.T) {
 	for _, test := range []struct {

@@ -338,7 +338,7 @@ func TestProxy_RoutesAgreeAboutWhatItSaysBadly(t *testing.T) {
 }
 
 // Only the proxy is believed about who a caller is and where it comes from.
-func TestProxy_NobodyElseIsBelieved(t *testing.T) {
+func TestProxy_NoOtherAddressIsBelieved(t *testing.T) {
 	h := start(t, withProxy, func(o *Options) {
 		o.Config.Proxy().Networks = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	})
@@ -405,7 +405,7 @@ func TestLogin_GuessesFromOnesOwnAddressCount(t *testing.T) {
 
 // An address that guesses, under any names, is told to wait. A user who logged in from
 // their own address before can still do so, also after the server was restarted.
-func TestLogin_OthersCannotShutSomebodyOut(t *testing.T) {
+func TestLogin_OthersCannotShutAUserOut(t *testing.T) {
 	h := limited(t, "limits: {logins: {person: 5, address: 6, minute: 8}}\naccess: {proxy: {networks: [127.0.0.1], user_header: X-User, role: viewer}}")
 	h.user("ana", access.Admin)
 	try := func(h *house, from, name, secret string) int {

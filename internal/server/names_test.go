@@ -57,7 +57,7 @@ func TestQueues_NewOnesAreRefusedAtTheLimit(t *testing.T) {
 		"/api/v1/queues/late/envelopes": `{"job":"urn:babel:t","trace_id":"x","data":{},"meta":{"id":"1","queue":"late",
 			"lang":"go","schema_version":1,"created_at":1},"attempts":0}`,
 	} {
-		f := decode[problem](t, h.post(path, body).want(t, http.StatusUnprocessableEntity))
+		f := decode[problemAnswer](t, h.post(path, body).want(t, http.StatusUnprocessableEntity))
 		if f.Error.Code != "too_many_queues" || f.Error.Field != "queue" || !strings.Contains(f.Error.Message, `"late"`) ||
 			!strings.Contains(f.Error.Message, "limits.queues") {
 			t.Errorf("%s: %+v", path, f)

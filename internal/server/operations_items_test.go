@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/audit"
 	"redrive/internal/operation"
 )
@@ -44,7 +44,7 @@ func TestOperations_ItemsAreExported(t *testing.T) {
 	}
 
 	lines := strings.Split(strings.TrimSpace(h.get("/operations/1/items.ndjson?state=pending").want(t, http.StatusOK).body), "\n")
-	var first apitype.OperationItem
+	var first work.OperationItem
 	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != many+1 || first.N != 1 || first.State != operation.ItemPending {
 		t.Errorf("%d lines, the first is %s, %v", len(lines), lines[0], err)
 	}

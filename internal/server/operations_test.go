@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/bulk"
 	"redrive/internal/job"
 	"redrive/internal/operation"
@@ -72,8 +72,8 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 		h.dead()
 	}
 	body := `{"kind":"replay","filter":"type:order.ship","rate":1}`
-	first := decode[apitype.OperationAnswer](t, h.post("/api/v1/operations", body, "Idempotency-Key", "once").want(t, http.StatusCreated)).Operation
-	again := decode[apitype.OperationAnswer](t, h.post("/api/v1/operations", body, "Idempotency-Key", "once").want(t, http.StatusOK)).Operation
+	first := decode[work.OperationAnswer](t, h.post("/api/v1/operations", body, "Idempotency-Key", "once").want(t, http.StatusCreated)).Operation
+	again := decode[work.OperationAnswer](t, h.post("/api/v1/operations", body, "Idempotency-Key", "once").want(t, http.StatusOK)).Operation
 	if again.ID != first.ID || first.Filter != "state:dead_letter type:order.ship" {
 		t.Errorf("made %+v, then %+v", first, again)
 	}
@@ -90,7 +90,7 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	h.post(at+"/rate", `{"rate":0}`).want(t, http.StatusOK)
 	h.post(at+"/resume", "").want(t, http.StatusOK)
 	h.reaches(first.ID, operation.Finished)
-	shown := decode[apitype.OperationAnswer](t, h.get(at).want(t, http.StatusOK)).Operation
+	shown := decode[work.OperationAnswer](t, h.get(at).want(t, http.StatusOK)).Operation
 	if shown.Done != 3 || shown.Total != 3 || shown.Unsettled != 3 {
 		t.Errorf("at the end it is %+v", shown)
 	}
@@ -102,7 +102,7 @@ func TestOperations_APIGoesTheSameWay(t *testing.T) {
 	if sum != 3 {
 		t.Errorf("by its rate %v %d are done", rate, sum)
 	}
-	items := decode[struct{ Items []apitype.OperationItem }](t, h.get(at+"/items").want(t, http.StatusOK)).Items
+	items := decode[struct{ Items []work.OperationItem }](t, h.get(at+"/items").want(t, http.StatusOK)).Items
 	if len(items) != 3 || items[0].State != operation.ItemDone || items[0].Type != "order.ship" {
 		t.Errorf("its items are %+v", items)
 	}
@@ -166,7 +166,7 @@ func TestOperations_StartKeepsThePaceThatWasAgreed(t *testing.T) {
 		for range 3 {
 			h.dead()
 		}
-		o := decode[apitype.OperationAnswer](t, h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter",`+test.made+`}`).want(t, http.StatusCreated)).Operation
+		o := decode[work.OperationAnswer](t, h.post("/api/v1/operations", `{"kind":"replay","filter":"state:dead_letter",`+test.made+`}`).want(t, http.StatusCreated)).Operation
 		h.reaches(o.ID, operation.Preview)
 		at := fmt.Sprintf("/api/v1/operations/%d", o.ID)
 		if test.rate != "" {
@@ -219,7 +219,7 @@ func TestOperations_AreInTheHistoryOfTheirJobs(t *testing.T) {
 	if !strings.Contains(page.body, `href="/operations/1"`) {
 		t.Error("the page does not lead to the operation")
 	}
-	acts := decode[struct{ Operations []apitype.OperationAct }](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK)).Operations
+	acts := decode[struct{ Operations []work.OperationAct }](t, h.get("/api/v1/jobs/"+id).want(t, http.StatusOK)).Operations
 	if len(acts) != 1 || acts[0].Operation != 1 || acts[0].Kind != operation.Discard || acts[0].Run != 1 {
 		t.Errorf("the API says %+v", acts)
 	}

@@ -194,7 +194,7 @@ func TestOrigin_RefusalsSayWhatToDo(t *testing.T) {
 		"a port of its name": {[]string{"Origin", "http://redrive.example:9999"}, "add http://redrive.example:9999 to hosts in the configuration"},
 	} {
 		a := h.post("/api/v1/queues/orders/pause", "{}", test.headers...).want(t, http.StatusForbidden)
-		if got := decode[problem](t, a).Error.Message; !strings.Contains(got, test.want) {
+		if got := decode[problemAnswer](t, a).Error.Message; !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q does not say %q", name, got, test.want)
 		}
 	}

@@ -230,7 +230,7 @@ func TestActs_ScriptsAreAnsweredInPlace(t *testing.T) {
 		t.Errorf("answer %+v", got)
 	}
 	a = h.form("/jobs/"+id+"/replay", "run=1", "Accept", "application/json").want(t, http.StatusConflict)
-	if f := decode[problem](t, a); f.By != "local user (127.0.0.1)" || f.At == "" {
+	if f := decode[problemAnswer](t, a); f.By != "local user (127.0.0.1)" || f.At == "" {
 		t.Errorf("conflict %+v", f)
 	}
 	h.form("/jobs/"+id+"/discard", "run=1", "Accept", "application/json").want(t, http.StatusConflict) // who looks at run 1 does not mean run 2

@@ -155,7 +155,7 @@ func TestAPI_EveryListThatRanOutOfTimeIsIncomplete(t *testing.T) {
 
 // While the index of texts is being rebuilt, nothing takes the jobs that can be
 // found for all that match, and every answer says so.
-func TestSearch_SaysThatTheIndexIsFilledAnew(t *testing.T) {
+func TestSearch_SaysThatTheIndexIsRebuilt(t *testing.T) {
 	refilled, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "redrive.db")}, Redact: search.Redaction{Fingerprint: "other"}})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/config"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -78,7 +79,7 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	}
 
 	if !isName(names[0]) {
-		return web.Caller{}, web.Fail(web.UnknownCaller, fmt.Sprintf(
+		return web.Caller{}, problem.New(problem.UnknownCaller, fmt.Sprintf(
 			"the proxy sent no usable name in %s: it must be one name without spaces, at most %d bytes", s.proxy.UserHeader, maxProxyName))
 	}
 
@@ -93,7 +94,7 @@ func (s *Server) byProxy(r *http.Request) (web.Caller, error) {
 	}
 
 	if role == "" {
-		return web.Caller{}, web.Fail(web.Forbidden, "the proxy gives you no role here; an admin can add one under access.proxy.roles")
+		return web.Caller{}, problem.New(problem.Forbidden, "the proxy gives you no role here; an admin can add one under access.proxy.roles")
 	}
 
 	return web.Caller{Means: web.ByProxy, Name: names[0], Role: role, Seen: time.Now()}, nil
@@ -107,7 +108,7 @@ func (s *Server) twice(header, must string) error {
 			"header", header)
 	}
 
-	return web.Fail(web.Forbidden, fmt.Sprintf(
+	return problem.New(problem.Forbidden, fmt.Sprintf(
 		"the proxy sent %s more than once: %s, and remove what a visitor has sent", header, must))
 }
 

@@ -27,11 +27,11 @@ func startWith(t *testing.T, text string) *house {
 
 func TestAPI_ARuleRefuses(t *testing.T) {
 	h := startWith(t, withRules)
-	f := decode[problem](t, h.post("/api/v1/jobs", `{"type":"giant"}`).want(t, http.StatusUnprocessableEntity))
+	f := decode[problemAnswer](t, h.post("/api/v1/jobs", `{"type":"giant"}`).want(t, http.StatusUnprocessableEntity))
 	if f.Error.Code != "refused_by_rule" || f.Error.Message != "send it in parts (rule no-giants)" || f.Error.Field != "" {
 		t.Errorf("error %+v", f.Error)
 	}
-	f = decode[problem](t, h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a","payload":{"a":{}}},{"type":"giant"}]}`).want(t, http.StatusUnprocessableEntity))
+	f = decode[problemAnswer](t, h.post("/api/v1/jobs/batch", `{"jobs":[{"type":"a","payload":{"a":{}}},{"type":"giant"}]}`).want(t, http.StatusUnprocessableEntity))
 	if f.Error.Code != "refused_by_rule" || f.Error.Field != "jobs[1]" {
 		t.Errorf("error %+v, want it to name jobs[1]", f.Error)
 	}

@@ -35,7 +35,7 @@ func (a answer) unpacked(t *testing.T) (body string, packed bool) {
 	return string(data), true
 }
 
-func TestSend_CompressesForWhoeverReadsIt(t *testing.T) {
+func TestSend_CompressesAsTheClientAccepts(t *testing.T) {
 	h := start(t)
 	h.dead()
 	plain := h.get("/api/v1/dead-letters", "Accept-Encoding", "identity").want(t, http.StatusOK)

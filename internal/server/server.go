@@ -36,9 +36,11 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/live"
+	"redrive/internal/loglimit"
 	"redrive/internal/server/api"
 	"redrive/internal/server/limit"
 	"redrive/internal/server/pages"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
@@ -96,7 +98,7 @@ type Server struct {
 	proxied   proxied
 	logins    *access.Limiter
 	passwords *access.Passwords
-	failures  failureLog
+	failures  *loglimit.Limit[problem.Kind]
 }
 
 // Notices is what every page says about the whole program: what keeps jobs from being
@@ -119,7 +121,7 @@ func New(o Options) (*Server, error) {
 		Routes: web.NewRoutes(e), closed: o.Closed, local: o.Local, basePath: o.BasePath, metrics: o.Metrics, echo: e,
 		hosts: newHosts(o.Config.Hosts, o.Config.Proxy()), proxy: o.Config.Proxy(), limits: o.limits(),
 		logins: access.NewLimiter(o.Config.Limits().Logins), passwords: access.NewPasswords(),
-		failures: failureLog{log: o.Log},
+		failures: newFailureLog(o.Log),
 	}
 
 	s.api = api.New(s.Site, s.passwords, began)
@@ -189,13 +191,13 @@ func (s *Server) ready(c echo.Context) error {
 	}
 
 	err := s.View.Ping(ctx)
-	problem, since := s.View.Problem()
+	cause, since := s.View.Problem()
 	if err != nil {
-		problem = web.Describe(err).Text
+		cause = problem.Of(err).Text
 	}
 
-	if problem != "" { // also while small writes still find room
-		text := "the database cannot be written: " + problem
+	if cause != "" { // also while small writes still find room
+		text := "the database cannot be written: " + cause
 		if !since.IsZero() {
 			text += "; that began at " + wire.FormatTime(since)
 		}
@@ -274,12 +276,12 @@ func (s *Server) live(c echo.Context) error {
 func paramList(c echo.Context) (l live.List, err error) {
 	l.Filter = filter.Filter{Status: job.Status(c.QueryParam("state")), Queue: c.QueryParam("queue"), Type: c.QueryParam("type")}
 	if err := l.Filter.Check(); err != nil {
-		return l, web.InAddress(err)
+		return l, problem.InAddress(err)
 	}
 
 	l.First, err = filter.ParseCursor(c.QueryParam("first"))
 
-	return l, web.InAddress(err)
+	return l, problem.InAddress(err)
 }
 
 // paramIDs reads the jobs that a page follows, of which there may be only so
@@ -291,13 +293,13 @@ func paramIDs(c echo.Context) (ids []string, err error) {
 	}
 
 	if n := strings.Count(given, ",") + 1; n > live.MaxIDs {
-		return nil, web.FailIn(web.BadParameter, "ids", fmt.Sprintf("%d ids, at most %d are accepted", n, live.MaxIDs))
+		return nil, problem.In(problem.BadParameter, "ids", fmt.Sprintf("%d ids, at most %d are accepted", n, live.MaxIDs))
 	}
 
 	for text := range strings.SplitSeq(given, ",") {
 		id, err := job.ParseID(text)
 		if err != nil {
-			return nil, web.FailIn(web.BadParameter, "ids", err.Error())
+			return nil, problem.In(problem.BadParameter, "ids", err.Error())
 		}
 
 		ids = append(ids, id)

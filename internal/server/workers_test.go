@@ -66,7 +66,7 @@ func TestWorkers_TellWhatTheyDo(t *testing.T) {
 	}
 }
 
-func TestWorkers_AreQuietUntilSomebodyResumes(t *testing.T) {
+func TestWorkers_AreQuietUntilTheyAreResumed(t *testing.T) {
 	var log []bool
 	h := start(t, awake(&log))
 	h.form("/workers/quiet", "").want(t, http.StatusSeeOther)

@@ -52,7 +52,7 @@ func (h *history) edit(ctx context.Context, do func(*store.Store) error) error {
 	return errors.Join(do(s), s.Close())
 }
 
-// grow makes ten times as many jobs of those that are there. told hears how many
+// grow makes ten times as many jobs of those that are there. told is given how many
 // there are.
 func (h *history) grow(ctx context.Context, told func(jobs int)) (err error) {
 	// Nothing has to survive a crash.

@@ -34,19 +34,19 @@ func nothingMovesUnderLoad(t *testing.T, come int) {
 	b.wait("fifty rows are ticked", bulkSays+`.startsWith("50 selected")`)
 
 	const attempts = `[...document.querySelectorAll('[data-cell="attempts"] [data-value]')].reduce((n, c) => n + parseInt(c.textContent), 0)`
-	stop := m.News(40, "corn.ground", "sieve")
+	stop := m.Arrivals(40, "corn.ground", "sieve")
 	before := eval[int](b, attempts)
 	b.wait("the cells follow", attempts+` > `+strconv.Itoa(before+come))
 	b.still()
 	if n := eval[int](b, `document.querySelectorAll("[data-pick]:checked").length`); n != 50 {
 		t.Errorf("%d rows are still ticked, want 50", n)
 	}
-	if news := eval[string](b, newsSays); news != "" {
-		t.Errorf("while rows are ticked the bar says %q", news)
+	if said := eval[string](b, newerSays); said != "" {
+		t.Errorf("while rows are ticked the bar says %q", said)
 	}
 
 	eval[chromedp.Void](b, `document.querySelector("[data-bulk-clear]").click()`)
-	b.wait("then the bar says what is newer", newsSays+`.match(/^\d+ newer jobs: show$/) !== null`)
+	b.wait("then the bar says what is newer", newerSays+`.match(/^\d+ newer jobs: show$/) !== null`)
 	stop()
 	b.still()
 	b.calm()
@@ -222,7 +222,7 @@ func TestSelection_TicksRangesAndPages(t *testing.T) {
 }
 
 // The facets of a filtered list count within its filter, and each leads to as many rows.
-func TestLetters_FacetsCountWithinTheFilter(t *testing.T) {
+func TestDeadLetters_FacetsCountWithinTheFilter(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
 	m.DeadLetters(5)
@@ -376,7 +376,7 @@ func TestSelection_CountsWhatIsTooMuchForThePage(t *testing.T) {
 	b.calm()
 }
 
-// Rule 5: selected text and an open dialog hold the news; "." holds everything.
+// Rule 5: selected text and an open dialog hold back changes; "." holds back everything.
 func TestLive_HoldsAndFreezes(t *testing.T) {
 	t.Parallel()
 	m := mill.Start(t)
@@ -388,20 +388,20 @@ func TestLive_HoldsAndFreezes(t *testing.T) {
 	eval[chromedp.Void](b, `getSelection().selectAllChildren(document.querySelector("tbody th"))`)
 	m.DeadLetters(1)
 	b.wait("the totals follow", states+` === "3"`)
-	if news := eval[string](b, newsSays); news != "" {
-		t.Errorf("while text is selected the bar says %q", news)
+	if said := eval[string](b, newerSays); said != "" {
+		t.Errorf("while text is selected the bar says %q", said)
 	}
 	eval[chromedp.Void](b, `getSelection().removeAllRanges()`)
-	b.wait("then it is told", newsSays+` === "1 newer dead letter: show"`)
+	b.wait("then it is told", newerSays+` === "1 newer dead letter: show"`)
 
 	b.press("?")
 	m.DeadLetters(1)
 	b.wait("the totals follow", states+` === "4"`)
-	if news := eval[string](b, newsSays); news != "1 newer dead letter: show" {
-		t.Errorf("while a dialog is open the bar says %q", news)
+	if said := eval[string](b, newerSays); said != "1 newer dead letter: show" {
+		t.Errorf("while a dialog is open the bar says %q", said)
 	}
 	b.press("\x1b")
-	b.wait("then it is told", newsSays+` === "2 newer dead letters: show"`)
+	b.wait("then it is told", newerSays+` === "2 newer dead letters: show"`)
 
 	b.press(".")
 	b.wait("the dot says so", `document.querySelector("[data-live-status]").innerText.trim() === "Frozen"`)

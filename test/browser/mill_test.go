@@ -82,6 +82,6 @@ func (b *browser) goTo(key, section string) {
 }
 
 const (
-	bulkSays = `document.querySelector("form[data-bulk] p").innerText.trim()`
-	newsSays = `document.querySelector(".newer a:not([hidden])")?.innerText.trim() ?? ""`
+	bulkSays  = `document.querySelector("form[data-bulk] p").innerText.trim()`
+	newerSays = `document.querySelector(".newer a:not([hidden])")?.innerText.trim() ?? ""`
 )

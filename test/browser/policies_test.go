@@ -22,7 +22,7 @@ func (b *browser) typeInto(field, text string) {
 
 const delays = `document.querySelectorAll("[data-delays] tr").length`
 
-// The table, the curve and the herd follow what is typed; the page is not
+// The table, the curve and the simulation follow what is typed; the page is not
 // loaded again, and the focus does not move.
 func TestBrowser_WhatIfFollowsTheKeys(t *testing.T) {
 	t.Parallel()

@@ -197,7 +197,7 @@ func TestSource_OverviewTellsLiveThatOneIsAway(t *testing.T) {
 }
 
 // A row says of a job of which it is unknown whether its source has it what the server said,
-// also when the page has heard of the job since.
+// also when the page was told of the job since.
 func TestSource_ALiveRowKeepsADoubt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

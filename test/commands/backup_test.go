@@ -35,8 +35,8 @@ func TestBackup_OfARunningDashboardIsRestoredAfterItsEnd(t *testing.T) {
 	}
 }
 
-// asNobody returns a function that runs the program as a user without any rights.
-func asNobody(t *testing.T) func(args ...string) (code int, stdout, stderr string) {
+// asUnprivileged returns a function that runs the program as a user without any rights.
+func asUnprivileged(t *testing.T) func(args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can run a program as another user")
@@ -73,7 +73,7 @@ func openDir(t *testing.T) string {
 }
 
 func TestBackupAndDoctor_SayWhichFileTheUserMayNotRead(t *testing.T) {
-	run, dir, copies := asNobody(t), openDir(t), openDir(t)
+	run, dir, copies := asUnprivileged(t), openDir(t), openDir(t)
 	file, to := filepath.Join(dir, "redrive.db"), filepath.Join(copies, "copy.db")
 	allow := func(mode os.FileMode, names ...string) {
 		for _, name := range names {

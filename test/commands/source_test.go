@@ -78,7 +78,7 @@ func TestSourceDiscover_NamesThePresetThatFits(t *testing.T) {
 }
 
 // The presets that see something come first, with their sections; the others are one line.
-func TestSourceDiscover_OffersWhatLiesThere(t *testing.T) {
+func TestSourceDiscover_OffersWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	queue := redistest.Start(t)
 	address := redistest.URL(queue)

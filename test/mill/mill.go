@@ -145,8 +145,8 @@ func (m *Mill) DeadLettersOf(count int, typ string) []string {
 	return ids
 }
 
-// News enqueues jobs at a steady rate until the returned function is called.
-func (m *Mill) News(perSecond int, typ, queue string) (stop func()) {
+// Arrivals enqueues jobs at a steady rate until the returned function is called.
+func (m *Mill) Arrivals(perSecond int, typ, queue string) (stop func()) {
 	quit := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {

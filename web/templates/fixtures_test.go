@@ -123,7 +123,7 @@ func letters(count int) filter.DeadLetterList {
 	return list
 }
 
-// groupsByNumber are the groups to which letters belong; the last of them is
+// groupsByNumber are the groups to which dead letters belong; the last of them is
 // alone in its group.
 func groupsByNumber() map[int64]failures.Group {
 	all := map[int64]failures.Group{}
@@ -248,7 +248,7 @@ func refused() []templates.Refused {
 }
 
 // letterUsage is a dead-letter queue that is full in three days.
-func letterUsage(open int64) templates.DeadLetterUsage {
+func deadLetterUsage(open int64) templates.DeadLetterUsage {
 	return templates.DeadLetterUsage{
 		Usage:  retention.Usage{Open: open, LastDay: 1930, Oldest: now.Add(-12 * 24 * time.Hour)},
 		Limits: retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * 24 * time.Hour}, Count: 10_000},
@@ -265,7 +265,7 @@ func retained(f templates.Frame) queuepage.Retention {
 	return queuepage.Retention{
 		Frame: f,
 		DeadLetterUsage: templates.DeadLetterUsage{
-			Usage: letterUsage(4210).Usage,
+			Usage: deadLetterUsage(4210).Usage,
 			Limits: retention.Limits{
 				Ages:   retention.Ages{retention.Completed: 7 * day, retention.Cancelled: 30 * day, retention.DeadLetters: 180 * day},
 				Queues: map[string]retention.Ages{"books": {retention.Completed: 0}}, Types: map[string]retention.Ages{"report.*": {retention.Completed: 90 * day}},
@@ -311,7 +311,7 @@ func overview(f templates.Frame) templates.Overview {
 	f.Snapshot.Operations = int64(len(f.UnderWay))
 	return templates.Overview{
 		Frame: f, LastHour: hour(700, 60, 5), Queues: queueInfos(), Failing: failing(8), Refused: refused(), Reasons: reasonCounts(),
-		DeadLetterUsage: letterUsage(4210), Groups: groups()[:5], Ignored: 2,
+		DeadLetterUsage: deadLetterUsage(4210), Groups: groups()[:5], Ignored: 2,
 		Unhandled: []queues.Held{{Queue: "default", Type: "loyalty.points.expire", Count: 2}},
 	}
 }
@@ -330,7 +330,7 @@ func overviewStates(all map[string]page) {
 	v.Slow, v.Failing = true, v.Failing[:2]
 	all["overview-slow"] = v
 	v = overview(frame("overview", "Overview"))
-	v.Refused, v.DeadLetterUsage = nil, letterUsage(8730)
+	v.Refused, v.DeadLetterUsage = nil, deadLetterUsage(8730)
 	all["overview-filling"] = v
 }
 
@@ -413,7 +413,7 @@ func manyQueues(f templates.Frame) listpage.Jobs {
 
 func deadLetters(f templates.Frame) listpage.DeadLetters {
 	return listpage.DeadLetters{
-		Frame: f, List: letters(18), Refused: refused(), Query: above(), DeadLetterUsage: letterUsage(4210), Configs: configs(), Groups: groupsByNumber(),
+		Frame: f, List: letters(18), Refused: refused(), Query: above(), DeadLetterUsage: deadLetterUsage(4210), Configs: configs(), Groups: groupsByNumber(),
 	}
 }
 
@@ -436,7 +436,7 @@ func deadLetterStates(all map[string]page) {
 	v.Slow, v.Refused, v.List.DeadLetters = true, nil, v.List.DeadLetters[:2]
 	all["dead-letters-slow"] = v
 	v = deadLetters(f)
-	v.DeadLetterUsage, v.Refused, v.List.DeadLetters = letterUsage(10_000), nil, v.List.DeadLetters[:2]
+	v.DeadLetterUsage, v.Refused, v.List.DeadLetters = deadLetterUsage(10_000), nil, v.List.DeadLetters[:2]
 	all["dead-letters-full"] = v
 	all["dead-letters-healthy"] = listpage.DeadLetters{Frame: quiet("dead-letters", "Dead letters")}
 }

@@ -56,7 +56,7 @@ type Frame struct {
 	Origin      string                // where the reader of the page reaches the dashboard: "http://127.0.0.1:8080", with its base path
 	Here        string                // the address of this page, to which the undoing of Acted comes back
 	Paused      *WorkerPause          // since when the worker claims nothing, or nil
-	Held        *shortage.OpenBreaker // since when nothing is claimed for want of something, or nil
+	Breaker     *shortage.OpenBreaker // since when nothing is claimed for want of something, or nil
 	Outdated    []source.Health       // sources of which nothing new is known, by their names
 	AboutSource string                // the source that the page is about, which says itself what is wrong with it
 	User        string                // who is logged in, or empty

@@ -2410,7 +2410,7 @@ func holdBanner(f Frame) templ.Component {
 			templ_7745c5c3_Var101 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if f.Held != nil {
+		if f.Breaker != nil {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 157, "<div class=\"banner is-dead\" role=\"alert\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -2433,7 +2433,7 @@ func holdBanner(f Frame) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = Say(f.Now, "This began %v: %v. Running jobs continue, no job loses an attempt, and new jobs start again as soon as this is resolved.",
-				On(f.Held.Since), f.Held.Reason).Render(ctx, templ_7745c5c3_Buffer)
+				On(f.Breaker.Since), f.Breaker.Reason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -73,7 +73,7 @@ func operationPage(o operation.Operation) operationpage.View {
 }
 
 // addHandedCanaries adds the states of a canary whose jobs a source has, which tells only of failures.
-func addHandedCanaries(all map[string]page, o operation.Operation) {
+func addCanariesAtSource(all map[string]page, o operation.Operation) {
 	o.Filter, o.Succeeded, o.Relapsed = "state:dead_letter source:legacy", 0, 0
 	add := func(name string, c operation.Canary, h operation.SourceRuns) operationpage.View {
 		o := o
@@ -124,7 +124,7 @@ func operationStates(all map[string]page) {
 		{Cause: smtp, Done: 4, Succeeded: 2, Relapsed: 1}, {Cause: operation.Cause{Type: "email.digest"}, Done: 1, Succeeded: 1},
 	}
 	all["operation-canary"] = v
-	addHandedCanaries(all, canary)
+	addCanariesAtSource(all, canary)
 	guarded := replaying(operation.Paused)
 	guarded.Why, guarded.CanaryAt, guarded.Pace.Canary = "smtp.unavailable came back in 31 of the last 50 replays", time.Time{}, 0
 	guarded.Guarded = true

@@ -339,7 +339,7 @@ func TestReadOnly_TurnsEveryActionOff(t *testing.T) {
 	}
 }
 
-func TestQueues_NameWhatNobodyWorksOff(t *testing.T) {
+func TestQueues_NameWhatNoWorkerTakes(t *testing.T) {
 	d := parse(t, pages()["queues"])
 	d.says("aria-label", "No worker", "search has no worker. 12 jobs wait there.")
 	d.says("aria-label", "No handler", "3 jobs have no handler: loyalty.points.expire (2 in default)")

@@ -32,9 +32,9 @@ func (r DeadLetterUsage) leaving() string {
 	return AtLeast(o, "dead letter", "dead letters") + " will be removed within 24 h"
 }
 
-// excess says how many dead letters the next sweep will remove for their number;
+// overCount says how many dead letters the next sweep will remove for their number;
 // empty: none.
-func (r DeadLetterUsage) excess() string {
+func (r DeadLetterUsage) overCount() string {
 	o := r.Forecast.Of(retention.OverCount)
 	if o.Soon == 0 {
 		return ""
@@ -89,7 +89,7 @@ func (r DeadLetterUsage) picture() string {
 	return "Dead-letter queue " + strings.TrimSuffix(percentOf(r.share()), " %") + " percent full, warns at 80 percent"
 }
 
-// age says how old the oldest letter is, and how old it may become.
+// age says how old the oldest dead letter is, and how old it may become.
 func (r DeadLetterUsage) age(now time.Time) string { return KeptLine(r.Oldest, r.kept(), now) }
 
 // KeptLine says how old the oldest of some jobs is, and for how long they are kept.
@@ -106,7 +106,7 @@ func KeptLine(oldest time.Time, kept time.Duration, now time.Time) string {
 	return strings.Join(parts, " ")
 }
 
-// pruning says what happens to the letters that are too old or too many.
+// pruning says what happens to the dead letters that are too old or too many.
 func (r DeadLetterUsage) pruning() string {
 	var bounds []string
 	if r.kept() > 0 {

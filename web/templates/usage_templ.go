@@ -68,7 +68,7 @@ func UsageWarning(r DeadLetterUsage, f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if words := r.excess(); words != "" {
+			if words := r.overCount(); words != "" {
 				var templ_7745c5c3_Var3 string
 				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(" " + words + ".")
 				if templ_7745c5c3_Err != nil {

@@ -24,7 +24,7 @@ func spoken(t *testing.T, parts ...templ.Component) string {
 	return tag.ReplaceAllString(b.String(), "")
 }
 
-func TestLetterUsage_SaysWhenItIsFull(t *testing.T) {
+func TestDeadLetterUsage_SaysWhenItIsFull(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
 	kept := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}, Count: 10_000}
 	for _, test := range []struct {
@@ -48,7 +48,7 @@ func TestLetterUsage_SaysWhenItIsFull(t *testing.T) {
 }
 
 // The fill bar is quiet until it warns, and red only when it is full.
-func TestLetterUsage_IsColouredByHowFullItIs(t *testing.T) {
+func TestDeadLetterUsage_IsColouredByHowFullItIs(t *testing.T) {
 	for open, want := range map[int64]string{0: "is-pending", 500: "is-pending", 7999: "is-pending", 8000: "is-warn", 9999: "is-warn", 10_000: "is-dead", 12_000: "is-dead"} {
 		r := DeadLetterUsage{Usage: retention.Usage{Open: open}, Limits: retention.Limits{Count: 10_000}}
 		if got := r.class(); got != want {
@@ -57,7 +57,7 @@ func TestLetterUsage_IsColouredByHowFullItIs(t *testing.T) {
 	}
 }
 
-func TestLetterUsage_SaysWhatIsPruned(t *testing.T) {
+func TestDeadLetterUsage_SaysWhatIsPruned(t *testing.T) {
 	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		keeps        retention.Limits
@@ -74,7 +74,7 @@ func TestLetterUsage_SaysWhatIsPruned(t *testing.T) {
 	}
 }
 
-func TestLetterUsage_SaysWhatWillBeRemovedForItsAge(t *testing.T) {
+func TestDeadLetterUsage_SaysWhatWillBeRemovedForItsAge(t *testing.T) {
 	limits := retention.Limits{Ages: retention.Ages{retention.DeadLetters: 180 * format.Day}}
 	for _, test := range []struct {
 		soon int64
@@ -89,7 +89,7 @@ func TestLetterUsage_SaysWhatWillBeRemovedForItsAge(t *testing.T) {
 }
 
 // What the next sweep removes for its number stands beside how full the queue is.
-func TestLetterUsage_SaysWhatWillBeRemovedForItsNumber(t *testing.T) {
+func TestDeadLetterUsage_SaysWhatWillBeRemovedForItsNumber(t *testing.T) {
 	for _, test := range []struct {
 		soon int64
 		want string
@@ -107,7 +107,7 @@ func TestLetterUsage_SaysWhatWillBeRemovedForItsNumber(t *testing.T) {
 	}
 }
 
-func TestLetterUsage_SaysThatDeadLettersOfSourcesAreNotCounted(t *testing.T) {
+func TestDeadLetterUsage_SaysThatDeadLettersOfSourcesAreNotCounted(t *testing.T) {
 	for atSources, want := range map[int64]string{
 		0: "always stays.", 1: "One dead letter is still in its source. Redrive keeps it as long as it is there, and does not count it for this.",
 		1200: "1,200 dead letters are still in their sources. Redrive keeps them as long as they are there, and does not count them for this.",

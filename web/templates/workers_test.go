@@ -69,8 +69,8 @@ func TestQuiet_IsSaidOnEveryPage(t *testing.T) {
 	}
 }
 
-func TestHold_IsSaidOnEveryPage(t *testing.T) {
+func TestBreaker_IsSaidOnEveryPage(t *testing.T) {
 	v := overview(frame("overview", "Overview"))
-	v.Held = &shortage.OpenBreaker{Of: shortage.Descriptors, Since: now.Add(-time.Minute), Reason: shortage.Descriptors.Lack()}
+	v.Breaker = &shortage.OpenBreaker{Of: shortage.Descriptors, Since: now.Add(-time.Minute), Reason: shortage.Descriptors.Lack()}
 	parse(t, v).says("class", "banner is-dead", "No jobs are started. This began at 14:01:11 : this process has no file descriptor left")
 }

@@ -13,8 +13,10 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 	"redrive/internal/invalid"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -23,8 +25,8 @@ import (
 // exception is a new token, see createToken.
 
 // userOf leaves out the hash of the password.
-func userOf(u access.User) apitype.User {
-	return apitype.User{
+func userOf(u access.User) admin.User {
+	return admin.User{
 		Name:        u.Name,
 		Role:        u.Role,
 		CreatedAt:   apitype.At(u.Created),
@@ -35,8 +37,8 @@ func userOf(u access.User) apitype.User {
 
 // sessionOf leaves out the hash by which a cookie is recognised; the id is made from
 // it and cannot be turned back.
-func sessionOf(n access.Session) apitype.Session {
-	return apitype.Session{
+func sessionOf(n access.Session) admin.Session {
+	return admin.Session{
 		ID:        n.ID(),
 		User:      n.User,
 		Role:      n.Role,
@@ -48,8 +50,8 @@ func sessionOf(n access.Session) apitype.Session {
 }
 
 // tokenOf leaves out the hash of the secret.
-func tokenOf(t access.Token) apitype.Token {
-	return apitype.Token{
+func tokenOf(t access.Token) admin.Token {
+	return admin.Token{
 		ID:        t.ID,
 		Name:      t.Name,
 		Role:      t.Role,
@@ -62,56 +64,55 @@ func tokenOf(t access.Token) apitype.Token {
 }
 
 // users is GET /users.
-func (a *API) users(c echo.Context) (apitype.UserList, error) {
-	all, err := a.View.Accounts().Users(c.Request().Context())
-	return apitype.UserList{Users: mapped(all, userOf)}, err
+func (a *API) users(c echo.Context) (admin.UserList, error) {
+	all, err := a.View.Users().Users(c.Request().Context())
+	return admin.UserList{Users: mapped(all, userOf)}, err
 }
 
 // sessions is GET /sessions: who is logged in.
-func (a *API) sessions(c echo.Context) (apitype.SessionList, error) {
-	all, err := a.View.Accounts().Sessions(c.Request().Context(), time.Now())
-	return apitype.SessionList{Sessions: mapped(all, sessionOf)}, err
+func (a *API) sessions(c echo.Context) (admin.SessionList, error) {
+	all, err := a.View.Sessions().Sessions(c.Request().Context(), time.Now())
+	return admin.SessionList{Sessions: mapped(all, sessionOf)}, err
 }
 
 // tokens is GET /tokens.
-func (a *API) tokens(c echo.Context) (apitype.TokenList, error) {
-	all, err := a.View.Accounts().Tokens(c.Request().Context())
-	return apitype.TokenList{Tokens: mapped(all, tokenOf)}, err
+func (a *API) tokens(c echo.Context) (admin.TokenList, error) {
+	all, err := a.View.Tokens().Tokens(c.Request().Context())
+	return admin.TokenList{Tokens: mapped(all, tokenOf)}, err
 }
 
 // AccessActs are the acts on users, sessions and tokens. After each of them the
 // open connections are checked again, so that no client goes on watching with a
 // permission that was just taken away.
 func (a *API) AccessActs() []Act {
-	accounts := a.View.Accounts()
 	acts := []Act{
 		{
-			Path: "/users", Says: "Adds a user; with the first one everyone has to log in", Request: apitype.NewUser{},
-			Answer: apitype.UserAnswer{}, Created: true, Do: a.addUser,
+			Path: "/users", Says: "Adds a user; with the first one everyone has to log in", Request: admin.NewUser{},
+			Answer: admin.UserAnswer{}, Created: true, Do: a.addUser,
 		},
 		{
-			Path: "/users/:name/role", Says: "Gives a user another role", Request: apitype.RoleRequest{},
-			Answer: apitype.UserAnswer{}, Do: a.setRole,
+			Path: "/users/:name/role", Says: "Gives a user another role", Request: admin.RoleRequest{},
+			Answer: admin.UserAnswer{}, Do: a.setRole,
 		},
 		{
-			Path: "/users/:name/password", Says: "Gives a user another password, which ends their sessions", Request: apitype.PasswordRequest{},
-			Answer: apitype.UserChanged{}, Do: a.setPassword,
+			Path: "/users/:name/password", Says: "Gives a user another password, which ends their sessions", Request: admin.PasswordRequest{},
+			Answer: admin.UserChanged{}, Do: a.setPassword,
 		},
 		{
 			Path: "/users/:name/remove", Says: "Removes a user", Request: apitype.Nothing{},
-			Answer: apitype.UserRemoved{}, Do: named("name", accounts.RemoveUser, removedUser),
+			Answer: admin.UserRemoved{}, Do: named("name", a.View.Users().RemoveUser, removedUser),
 		},
 		{
 			Path: "/sessions/:id/end", Says: "Ends a session", Request: apitype.Nothing{},
-			Answer: apitype.SessionEnded{}, Do: named("id", a.end, endedSession),
+			Answer: admin.SessionEnded{}, Do: named("id", a.end, endedSession),
 		},
 		{
-			Path: "/tokens", Says: "Makes a token, whose secret is shown this once", Request: apitype.NewToken{},
-			Answer: apitype.TokenMade{}, Created: true, Do: a.createToken,
+			Path: "/tokens", Says: "Makes a token, whose secret is shown this once", Request: admin.NewToken{},
+			Answer: admin.TokenMade{}, Created: true, Do: a.createToken,
 		},
 		{
 			Path: "/tokens/:id/revoke", Says: "Revokes a token", Request: apitype.Nothing{},
-			Answer: apitype.TokenRevoked{}, Do: named("id", accounts.RevokeToken, revokedToken),
+			Answer: admin.TokenRevoked{}, Do: named("id", a.View.Tokens().RevokeToken, revokedToken),
 		},
 	}
 	for i, act := range acts {
@@ -133,7 +134,7 @@ func (a *API) AccessActs() []Act {
 // addUser adds a user. With the first one the dashboard is no longer open:
 // everyone has to log in from then on.
 func (a *API) addUser(c echo.Context) (out Outcome, err error) {
-	var in apitype.NewUser
+	var in admin.NewUser
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -149,14 +150,14 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 		return out, inField("password", err)
 	}
 
-	err = a.View.Accounts().AddUser(ctx, now, u, web.Actor(c))
+	err = a.View.Users().AddUser(ctx, now, u, web.Actor(c))
 
-	return Outcome{Status: http.StatusCreated, Program: apitype.UserAnswer{User: userOf(u)}}, err
+	return Outcome{Status: http.StatusCreated, Program: admin.UserAnswer{User: userOf(u)}}, err
 }
 
 // setRole gives the user in the address another role.
 func (a *API) setRole(c echo.Context) (out Outcome, err error) {
-	var in apitype.RoleRequest
+	var in admin.RoleRequest
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -166,15 +167,15 @@ func (a *API) setRole(c echo.Context) (out Outcome, err error) {
 	}
 
 	name := c.Param("name")
-	err = a.View.Accounts().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
+	err = a.View.Users().SetRole(c.Request().Context(), time.Now(), name, in.Role, web.Actor(c))
 
-	return Outcome{Program: apitype.UserAnswer{User: apitype.User{Name: name, Role: in.Role}}}, err
+	return Outcome{Program: admin.UserAnswer{User: admin.User{Name: name, Role: in.Role}}}, err
 }
 
 // setPassword gives the user in the address another password. Every session of
 // that user ends with it.
 func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
-	var in apitype.PasswordRequest
+	var in admin.PasswordRequest
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -185,9 +186,9 @@ func (a *API) setPassword(c echo.Context) (out Outcome, err error) {
 	}
 
 	name := c.Param("name")
-	err = a.View.Accounts().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
+	err = a.View.Users().SetPassword(c.Request().Context(), time.Now(), name, hash, web.Actor(c))
 
-	return Outcome{Program: apitype.UserChanged{Changed: name}}, err
+	return Outcome{Program: admin.UserChanged{Changed: name}}, err
 }
 
 // named makes an act that needs no more than a name in the address. The answer says
@@ -205,32 +206,32 @@ func named[T any](
 	}
 }
 
-func removedUser(name string) apitype.UserRemoved { return apitype.UserRemoved{Removed: name} }
+func removedUser(name string) admin.UserRemoved { return admin.UserRemoved{Removed: name} }
 
-func endedSession(id string) apitype.SessionEnded { return apitype.SessionEnded{Ended: id} }
+func endedSession(id string) admin.SessionEnded { return admin.SessionEnded{Ended: id} }
 
-func revokedToken(id string) apitype.TokenRevoked { return apitype.TokenRevoked{Revoked: id} }
+func revokedToken(id string) admin.TokenRevoked { return admin.TokenRevoked{Revoked: id} }
 
 // end logs out the session with an id. Ids are looked up in the list because the
 // database knows sessions by their hashes only.
 func (a *API) end(ctx context.Context, now time.Time, id string, by audit.Actor) error {
-	all, err := a.View.Accounts().Sessions(ctx, now)
+	all, err := a.View.Sessions().Sessions(ctx, now)
 	if err != nil {
 		return err
 	}
 
 	i := slices.IndexFunc(all, func(n access.Session) bool { return n.ID() == id })
 	if i < 0 {
-		return web.Fail(web.NotFound, "there is no such session; it may have ended")
+		return problem.New(problem.NotFound, "there is no such session; it may have ended")
 	}
 
-	return a.View.Accounts().EndSession(ctx, now, all[i].Hash, by)
+	return a.View.Sessions().EndSession(ctx, now, all[i].Hash, by)
 }
 
 // createToken makes a token. This answer is the only place where its secret is
 // ever shown, because only a hash is stored.
 func (a *API) createToken(c echo.Context) (out Outcome, err error) {
-	var in apitype.NewToken
+	var in admin.NewToken
 	if err := readTexts(c, &in); err != nil {
 		return out, err
 	}
@@ -252,9 +253,9 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 	}
 
 	t.ID, out.Secret, t.Hash = access.NewToken()
-	out.Status, out.Says = http.StatusCreated, apitype.TokenMade{Token: tokenOf(t), Secret: out.Secret}
+	out.Status, out.Says = http.StatusCreated, admin.TokenMade{Token: tokenOf(t), Secret: out.Secret}
 
-	return out, a.View.Accounts().CreateToken(c.Request().Context(), now, t, by)
+	return out, a.View.Tokens().CreateToken(c.Request().Context(), now, t, by)
 }
 
 // inField names the field that a refusal is about.

@@ -28,10 +28,12 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -127,7 +129,7 @@ func (a *API) reload() Act {
 			return out, err
 		}
 
-		out.Text, out.Says = "Reloaded the configuration", apitype.Reloaded{Changed: changed, Restart: restart}
+		out.Text, out.Says = "Reloaded the configuration", admin.Reloaded{Changed: changed, Restart: restart}
 
 		err = a.View.Record(ctx, audit.Entry{
 			At: time.Now().UTC(), Actor: web.Actor(c), Action: "config.reload", Subject: a.Config.File(), Count: int64(len(changed)),
@@ -140,7 +142,7 @@ func (a *API) reload() Act {
 	}
 	says := "Reads the configuration again"
 
-	return Act{Path: "/reload", Says: says, Request: apitype.Nothing{}, Answer: apitype.Reloaded{}, Do: do}
+	return Act{Path: "/reload", Says: says, Request: apitype.Nothing{}, Answer: admin.Reloaded{}, Do: do}
 }
 
 // answer answers a program. Unlike a form it is never redirected: it gets the
@@ -188,7 +190,7 @@ func search[F, C, L any](
 ) (f F, found L, slow bool, err error) {
 	f, after, wrong := query(c.QueryParams())
 	if len(wrong) > 0 {
-		return f, found, false, web.InAddress(wrong[0])
+		return f, found, false, problem.InAddress(wrong[0])
 	}
 
 	limit, err := pageSize(c)
@@ -211,7 +213,7 @@ func pageSize(c echo.Context) (int, error) {
 
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > maxLimit {
-		return 0, web.FailIn(web.BadParameter, "limit", fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit))
+		return 0, problem.In(problem.BadParameter, "limit", fmt.Sprintf("%q is not a number from 1 to %d", clip.Text(text, 64), maxLimit))
 	}
 
 	return limit, nil

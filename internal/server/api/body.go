@@ -19,6 +19,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
 	"redrive/internal/rules"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -28,10 +29,10 @@ import (
 // about. Payloads are passed on as the bytes that were received, so that no number
 // and no string changes on its way to the database.
 
-// checkJSON returns a failure of kind malformed unless data is one JSON value.
+// checkJSON returns a problem of kind malformed unless data is one JSON value.
 func checkJSON(data []byte) error {
-	if problem := rawjson.Check(data, job.MaxDepth); problem != "" {
-		return web.Fail(web.Malformed, "the body "+problem)
+	if flaw := rawjson.Check(data, job.MaxDepth); flaw != "" {
+		return problem.New(problem.Malformed, "the body "+flaw)
 	}
 	return nil
 }
@@ -68,9 +69,9 @@ func decode(path string, data json.RawMessage, into any, also check) error {
 
 // aboutField names the field that an error is about, unless it says that itself.
 func aboutField(path string, err error) error {
-	var failure *web.Failure
+	var known *problem.Problem
 	var field *invalid.Error
-	if err == nil || errors.As(err, &failure) || errors.As(err, &field) {
+	if err == nil || errors.As(err, &known) || errors.As(err, &field) {
 		return err
 	}
 
@@ -127,7 +128,7 @@ func members(path string, data json.RawMessage, visit func(name, path string, ra
 	for m := range rawjson.Members(data) {
 		at := join(path, clip.Text(m.Name, 64))
 		if seen[m.Name] {
-			return web.FailIn(web.Malformed, at, "is written twice")
+			return problem.In(problem.Malformed, at, "is written twice")
 		}
 
 		seen[m.Name] = true
@@ -162,7 +163,7 @@ func within(path string, err error) error {
 	}
 
 	if ruled := new(rules.Refused); errors.As(err, &ruled) {
-		return web.RefusedBy(path, ruled)
+		return problem.RefusedBy(path, ruled)
 	}
 
 	return err
@@ -186,7 +187,7 @@ func readBody(c echo.Context, limit int64) (json.RawMessage, error) {
 	}
 
 	if !isJSON(c.Request()) {
-		return nil, web.Fail(web.MediaType, "send the body with Content-Type: application/json")
+		return nil, problem.New(problem.MediaType, "send the body with Content-Type: application/json")
 	}
 
 	data, err := web.Received(c, limit)
@@ -239,7 +240,7 @@ func readText[T any](path string, raw json.RawMessage, want string, parse func(s
 // readBytes reads a value as it is, of at most limit bytes.
 func readBytes(path string, raw json.RawMessage, limit int, to *[]byte) error {
 	if len(raw) > limit {
-		return web.FailIn(web.TooLarge, path, fmt.Sprintf("%d bytes; the maximum is %d", len(raw), limit))
+		return problem.In(problem.TooLarge, path, fmt.Sprintf("%d bytes; the maximum is %d", len(raw), limit))
 	}
 
 	*to = raw

@@ -12,6 +12,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/rawjson"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -27,7 +28,7 @@ func FuzzNewJob(f *testing.F) {
 		}
 		j, err := a.newJob("", data, true)
 		if err != nil {
-			if status := web.Describe(err).Kind.Status; status < 400 || status > 499 {
+			if status := problem.Of(err).Kind.Status; status < 400 || status > 499 {
 				t.Errorf("%s: %v is no 4xx", data, err)
 			}
 			return

@@ -9,6 +9,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/server/web"
 )
 
@@ -135,16 +136,16 @@ func (a *API) jobEndpoints() []Endpoint {
 		Need:    access.Reveal,
 		Says:    "Returns a job with nothing hidden, which the audit log records",
 		Request: apitype.Nothing{},
-		Answers: []any{apitype.JobDetail{}},
+		Answers: []any{work.JobDetail{}},
 		handle:  answered(a, a.revealed),
 	}
 	envelopes := enqueues("/queues/:name/envelopes", "Takes BabelQueue envelopes over; one that cannot be read becomes a dead letter",
-		apitype.Payload{}, a.enqueueEnvelopes, apitype.EnvelopesTaken{})
+		apitype.Payload{}, a.enqueueEnvelopes, work.EnvelopesTaken{})
 	envelopes.Sends = "application/x-ndjson"
 
-	one := enqueues("/jobs", "Enqueues a job", apitype.NewJob{}, a.enqueue, apitype.Enqueued{}, apitype.EnqueuedReceipt{})
-	batch := enqueues("/jobs/batch", "Enqueues several jobs, either all or none", apitype.NewJobs{}, a.enqueueBatch,
-		apitype.EnqueuedBatch{}, apitype.EnqueuedBatchReceipt{})
+	one := enqueues("/jobs", "Enqueues a job", work.NewJob{}, a.enqueue, work.Enqueued{}, work.EnqueuedReceipt{})
+	batch := enqueues("/jobs/batch", "Enqueues several jobs, either all or none", work.NewJobs{}, a.enqueueBatch,
+		work.EnqueuedBatch{}, work.EnqueuedBatchReceipt{})
 	one.Keyed, batch.Keyed = true, true
 
 	return []Endpoint{
@@ -162,7 +163,7 @@ func (a *API) jobEndpoints() []Endpoint {
 // listEndpoints read what there is beside jobs.
 func (a *API) listEndpoints() []Endpoint {
 	return []Endpoint{
-		listEndpoint(a, "/dead-letters", "Lists the open dead letters, each with its job", a.letters, web.ListParameters()...),
+		listEndpoint(a, "/dead-letters", "Lists the open dead letters, each with its job", a.deadLetters, web.ListParameters()...),
 		getEndpoint(a, "/dead-letters/fill", "Says how full the dead-letter queue is", a.usage),
 		getEndpoint(a, "/retention", "Says how long jobs are kept, what will be removed and what was", a.retention),
 		listEndpoint(a, "/trash", "Lists what was discarded and can be restored", a.trash, web.ListParameters()...),
@@ -209,10 +210,10 @@ func (a *API) accessEndpoints() []Endpoint {
 // exportEndpoints write lists as files.
 func (a *API) exportEndpoints() []Endpoint {
 	return slices.Concat(
-		a.files("/export", "the jobs of a filter with their payloads", apitype.FullJob{}, a.exportJobs, web.ListParameters()...),
-		a.files("/failures", "error groups", apitype.Group{}, a.exportGroups, web.GroupParameters()...),
+		a.files("/export", "the jobs of a filter with their payloads", work.FullJob{}, a.exportJobs, web.ListParameters()...),
+		a.files("/failures", "error groups", work.Group{}, a.exportGroups, web.GroupParameters()...),
 		a.files("/audit", "the audit log", apitype.AuditEntry{}, a.exportAudit, web.AuditParameters()...),
-		a.files("/operations/:id/items", "the jobs of an operation", apitype.OperationItem{}, a.exportItems, "state", "after"),
+		a.files("/operations/:id/items", "the jobs of an operation", work.OperationItem{}, a.exportItems, "state", "after"),
 	)
 }
 

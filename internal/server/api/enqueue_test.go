@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -21,7 +22,7 @@ func TestBody_LargeBatchesWaitTheirTurn(t *testing.T) {
 		}
 	}
 	large := `{"jobs":[{"type":"t","payload":"` + strings.Repeat("x", maxBody/2) + `"}` + strings.Repeat(" ", maxBody) + `]}`
-	if status, kind := send("POST", v1+"/jobs/batch", large); status != http.StatusServiceUnavailable || kind != web.Overloaded.Code {
+	if status, kind := send("POST", v1+"/jobs/batch", large); status != http.StatusServiceUnavailable || kind != problem.Overloaded.Code {
 		t.Errorf("%d %s", status, kind)
 	}
 	for _, body := range []string{`{"jobs":[{"type":"t"}]}`, large} {

@@ -3,8 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,17 +10,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 )
@@ -123,7 +121,7 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	head := c.Request().Method == http.MethodHead
 	taken := audit.Entry{At: time.Now(), Actor: web.Actor(c), Action: audit.Export, Subject: e.name + "." + ending, Filter: e.filter}
 	if !head {
-		if err := a.announce(c.Request().Context(), taken, first); err != nil {
+		if err := a.recordExport(c.Request().Context(), taken, first); err != nil {
 			return err
 		}
 	}
@@ -155,10 +153,10 @@ func (a *API) write(c echo.Context, of func(echo.Context) (export, error), endin
 	return nil
 }
 
-// announce writes an export into the audit log before the first row goes out, so
+// recordExport writes an export into the audit log before the first row goes out, so
 // that no one takes a list away unseen. How many rows a long one has is known
 // only at its end, and is a second entry.
-func (a *API) announce(ctx context.Context, taken audit.Entry, first exportPage) error {
+func (a *API) recordExport(ctx context.Context, taken audit.Entry, first exportPage) error {
 	taken.Count = int64(len(first.rows))
 	if first.more {
 		taken.Action, taken.Count = audit.ExportBegin, 0
@@ -205,68 +203,12 @@ func incomplete(why string) row {
 	return row{apitype.Encode(apitype.Incomplete{Incomplete: why}), []string{"incomplete: " + why}}
 }
 
-// asNDJSON writes each row as the API would, one on a line, and no header.
-func asNDJSON(w io.Writer) format {
-	return func(r row) error {
-		if r.json == nil {
-			return nil
-		}
-
-		_, err := w.Write(append(r.json, '\n'))
-
-		return err
-	}
-}
-
-// asCSV writes each row under a header with the names of the API.
-func asCSV(w io.Writer) format {
-	out := csv.NewWriter(w)
-
-	return func(r row) error {
-		for i, cell := range r.cells {
-			r.cells[i] = harmless(cell)
-		}
-
-		if err := out.Write(r.cells); err != nil {
-			return err
-		}
-
-		out.Flush()
-
-		return out.Error()
-	}
-}
-
-// formulaSigns begin a formula, in some languages also as wide as a Chinese letter.
-const formulaSigns = "=+-@\uFF1D\uFF0B\uFF0D\uFF20"
-
-// harmless keeps a spreadsheet from running a cell as a formula. Payloads and
-// error messages come from outside, so a cell may well begin with an equals
-// sign, behind characters that the spreadsheet leaves out or does not show.
-func harmless(cell string) string {
-	shown := strings.TrimLeftFunc(cell, unseen)
-	first, _ := utf8.DecodeRuneInString(shown)
-	if shown != "" && strings.ContainsRune(formulaSigns, first) || cell != "" && strings.ContainsRune("\t\r\n", rune(cell[0])) {
-		return "'" + cell
-	}
-
-	return cell
-}
-
-// unseen reports whether a spreadsheet may leave a character out at the beginning of a
-// cell: blanks, controls, marks of direction and of byte order, and what has no shape of
-// its own, as well as bytes that are no text.
-func unseen(r rune) bool {
-	return r == utf8.RuneError || unicode.IsSpace(r) ||
-		unicode.In(r, unicode.C, unicode.Z, unicode.M, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
-
 // exportJobs is the list of jobs that the address selects, in the order in which the
 // page and the API list it.
 func (a *API) exportJobs(c echo.Context) (export, error) {
 	f, after, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return export{}, web.InAddress(wrong[0])
+		return export{}, problem.InAddress(wrong[0])
 	}
 
 	left, seen := exportLimit, map[int64]bool{}
@@ -324,22 +266,6 @@ func cell(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// exportAudit is the log as far as the address selects it, newest first.
-func (a *API) exportAudit(c echo.Context) (export, error) {
-	f, after, err := web.AuditQuery(c)
-	if err != nil {
-		return export{}, web.InAddress(err)
-	}
-
-	next := func(ctx context.Context) (exportPage, error) {
-		found, slow, err := web.InTime(a.View.Audit(ctx, f, after, entriesAtOnce))
-		after = found.Next
-		return pageOf(found.Entries, asRow(entryOf), after != 0, slow), err
-	}
-
-	return export{"audit", f.String(), apitype.Columns(apitype.AuditEntry{}), next}, nil
-}
-
 // exportItems is the items of an operation, in processing order.
 func (a *API) exportItems(c echo.Context) (export, error) {
 	id, f, err := a.paramItems(c)
@@ -358,7 +284,7 @@ func (a *API) exportItems(c echo.Context) (export, error) {
 		return pageOf(found.Items, asRow(itemOf), after != 0, false), err
 	}
 
-	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: apitype.Columns(apitype.OperationItem{}), next: next}
+	e := export{name: fmt.Sprintf("operation-%d-items", id), columns: apitype.Columns(work.OperationItem{}), next: next}
 	if state := c.QueryParam("state"); state != "" {
 		e.filter = "state:" + state
 	}
@@ -373,42 +299,4 @@ func asRow[T, A any](shown func(T) A) func(T) row {
 		a := shown(item)
 		return row{apitype.Encode(a), apitype.Cells(a)}
 	}
-}
-
-// entryOf is an entry of the audit log. The hash lets a reader of the export check
-// that no entry was changed or removed.
-func entryOf(e audit.Entry) apitype.AuditEntry {
-	return apitype.AuditEntry{
-		Seq:     e.Seq,
-		At:      apitype.At(e.At),
-		Actor:   e.Actor.Name,
-		Address: e.Actor.Address,
-		Action:  e.Action,
-		Subject: e.Subject,
-		Filter:  e.Filter,
-		Count:   e.Count,
-		Before:  e.Before,
-		After:   e.After,
-		Hash:    hex.EncodeToString(e.Hash),
-	}
-}
-
-// audit is GET /audit.
-func (a *API) audit(c echo.Context) (apitype.AuditLog, error) {
-	f, after, err := web.AuditQuery(c)
-	if err != nil {
-		return apitype.AuditLog{}, web.InAddress(err)
-	}
-
-	limit, err := pageSize(c)
-	if err != nil {
-		return apitype.AuditLog{}, err
-	}
-
-	found, slow, err := web.InTime(a.View.Audit(c.Request().Context(), f, after, limit))
-
-	return apitype.AuditLog{
-		Entries:      mapped(found.Entries, entryOf),
-		NumberedPage: apitype.NumberedPage{Next: found.Next, Incomplete: slow},
-	}, err
 }

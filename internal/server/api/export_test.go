@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -56,7 +57,7 @@ func TestExport_WaitsForItsTurn(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/export.csv", "/audit.ndjson"} {
-		if status, kind := send("GET", path, ""); status != http.StatusServiceUnavailable || kind != web.Overloaded.Code {
+		if status, kind := send("GET", path, ""); status != http.StatusServiceUnavailable || kind != problem.Overloaded.Code {
 			t.Errorf("%s: %d %s", path, status, kind)
 		}
 	}

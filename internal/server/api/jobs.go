@@ -1,23 +1,19 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/apitype"
-	"redrive/internal/clip"
+	"redrive/internal/apitype/work"
 	"redrive/internal/filter"
 	"redrive/internal/history"
 	"redrive/internal/job"
-	"redrive/internal/operation"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/source"
 	"redrive/internal/stats"
-	"redrive/internal/wire"
 )
 
 // countLimit is how far the jobs of a filter are counted.
@@ -33,28 +29,28 @@ func (a *API) unsearchable(c echo.Context, f filter.Filter) (int, error) {
 }
 
 // jobs is GET /jobs. Lists leave payloads out; GET /jobs/{id} returns them.
-func (a *API) jobs(c echo.Context) (list apitype.JobList, err error) {
+func (a *API) jobs(c echo.Context) (list work.JobList, err error) {
 	f, found, slow, err := search(c, web.Query, a.View.Jobs)
 	if err != nil {
 		return list, err
 	}
 
-	list.Jobs = mapped(found.Jobs, func(j job.Job) apitype.JobRow { return jobRowOf(a.Begun(j)) })
+	list.Jobs = mapped(found.Jobs, func(j job.Job) work.JobRow { return jobRowOf(a.Begun(j)) })
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
 
 	return list, err
 }
 
-// letters is GET /dead-letters: the open dead letters, each with its job.
-func (a *API) letters(c echo.Context) (list apitype.DeadLetterList, err error) {
+// deadLetters is GET /dead-letters: the open dead letters, each with its job.
+func (a *API) deadLetters(c echo.Context) (list work.DeadLetterList, err error) {
 	f, found, slow, err := search(c, web.DeadLettersQuery, a.View.DeadLetters)
 	if err != nil {
 		return list, err
 	}
 
-	list.DeadLetters = mapped(found.DeadLetters, func(l filter.DeadLetterRow) apitype.DeadLetterAndJob {
-		return apitype.DeadLetterAndJob{DeadLetter: letterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
+	list.DeadLetters = mapped(found.DeadLetters, func(l filter.DeadLetterRow) work.DeadLetterAndJob {
+		return work.DeadLetterAndJob{DeadLetter: deadLetterRowOf(l.DeadLetter), Job: jobRowOf(l.Job)}
 	})
 	list.Page = apitype.Page{Next: found.Next.String(), Incomplete: slow}
 	list.NotSearchableYet, err = a.unsearchable(c, f)
@@ -64,21 +60,21 @@ func (a *API) letters(c echo.Context) (list apitype.DeadLetterList, err error) {
 
 // trash is GET /trash: what was discarded, by whom, and when it will be purged.
 // Until then it can be restored.
-func (a *API) trash(c echo.Context) (apitype.Trash, error) {
+func (a *API) trash(c echo.Context) (work.Trash, error) {
 	_, found, slow, err := search(c, web.TrashQuery, a.View.Jobs)
 	if err != nil {
-		return apitype.Trash{}, err
+		return work.Trash{}, err
 	}
 
 	was, err := a.View.Trashed(c.Request().Context(), found.Jobs)
 	keeps := a.Config.Retention().Trash
-	rows := mapped(found.Jobs, func(j job.Job) apitype.Discarded {
+	rows := mapped(found.Jobs, func(j job.Job) work.Discarded {
 		w, purged := was[j.Seq], time.Time{}
 		if keeps > 0 {
 			purged = w.At.Add(keeps)
 		}
 
-		return apitype.Discarded{
+		return work.Discarded{
 			JobID:       j.ID,
 			Run:         j.Run,
 			Type:        j.Type,
@@ -90,26 +86,26 @@ func (a *API) trash(c echo.Context) (apitype.Trash, error) {
 		}
 	})
 
-	return apitype.Trash{Trash: rows, Page: apitype.Page{Next: found.Next.String(), Incomplete: slow}}, err
+	return work.Trash{Trash: rows, Page: apitype.Page{Next: found.Next.String(), Incomplete: slow}}, err
 }
 
 // job is GET /jobs/{id}, with its newest attempts or those of an older page.
-func (a *API) job(c echo.Context) (apitype.JobDetail, error) {
+func (a *API) job(c echo.Context) (work.JobDetail, error) {
 	before, err := web.Number(c, "attempts_after")
 	if err != nil {
-		return apitype.JobDetail{}, err
+		return work.JobDetail{}, err
 	}
 
 	d, err := a.Job(c, before)
 	if err != nil {
-		return apitype.JobDetail{}, err
+		return work.JobDetail{}, err
 	}
 
 	return a.Detail(c, d)
 }
 
 // Detail is everything about a job, with what people did to it.
-func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error) {
+func (a *API) Detail(c echo.Context, d history.Detail) (work.JobDetail, error) {
 	trail, err := a.Trail(c, d.Job.ID)
 
 	var acts []source.Act // on the source of the job
@@ -117,13 +113,13 @@ func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error
 		acts = d.Mirrored.Acts
 	}
 
-	return apitype.JobDetail{
+	return work.JobDetail{
 		Job:           fullJobOf(d.Job),
 		Attempts:      attemptsOf(d),
 		AttemptsTotal: d.Total,
 		AttemptsNext:  d.Before(),
-		DeadLetters:   mapped(d.DeadLetters, letterOf),
-		Replays:       mapped(d.Replays, func(r history.Replay) apitype.Replay { return replayOf(d.Job, r) }),
+		DeadLetters:   mapped(d.DeadLetters, deadLetterOf),
+		Replays:       mapped(d.Replays, func(r history.Replay) work.Replay { return replayOf(d.Job, r) }),
 		Operations:    mapped(d.Bulk, operationActOf),
 		Acts:          mapped(acts, sourceActOf),
 		SourceReports: a.sourceReports(d.Job.Source),
@@ -133,10 +129,10 @@ func (a *API) Detail(c echo.Context, d history.Detail) (apitype.JobDetail, error
 }
 
 // revealed is POST /jobs/{id}/reveal.
-func (a *API) revealed(c echo.Context) (apitype.JobDetail, error) {
+func (a *API) revealed(c echo.Context) (work.JobDetail, error) {
 	d, err := a.Reveal(c)
 	if err != nil {
-		return apitype.JobDetail{}, err
+		return work.JobDetail{}, err
 	}
 
 	return a.Detail(c, d)
@@ -162,17 +158,17 @@ func (a *API) Reveal(c echo.Context) (history.Detail, error) {
 
 // facets is GET /facets: the values to which a list can be narrowed, with the
 // number of jobs of each.
-func (a *API) facets(c echo.Context) (apitype.Facets, error) {
+func (a *API) facets(c echo.Context) (work.Facets, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return apitype.Facets{}, web.InAddress(wrong[0])
+		return work.Facets{}, problem.InAddress(wrong[0])
 	}
 
 	facets, err := a.View.Facets(c.Request().Context(), f)
 
-	return apitype.Facets{
-		Reasons: mapped(facets.Reasons, func(r filter.ReasonCount) apitype.Facet {
-			return apitype.Facet{Value: string(r.Reason), Count: r.Count}
+	return work.Facets{
+		Reasons: mapped(facets.Reasons, func(r filter.ReasonCount) work.Facet {
+			return work.Facet{Value: string(r.Reason), Count: r.Count}
 		}),
 		Queues: mapped(facets.Queues, facetOf),
 		Types:  mapped(facets.Types, facetOf),
@@ -180,236 +176,25 @@ func (a *API) facets(c echo.Context) (apitype.Facets, error) {
 }
 
 // facetOf is a value of a filter with the number of jobs that have it.
-func facetOf(n filter.NameCount) apitype.Facet { return apitype.Facet{Value: n.Name, Count: n.Count} }
+func facetOf(n filter.NameCount) work.Facet { return work.Facet{Value: n.Name, Count: n.Count} }
 
 // countJobs is GET /jobs/count: how many jobs a filter selects, up to a limit
 // beyond which "more" says that there are others. A count that takes too long,
 // or that waits for the search index, is incomplete and has no number.
-func (a *API) countJobs(c echo.Context) (apitype.JobCount, error) {
+func (a *API) countJobs(c echo.Context) (work.JobCount, error) {
 	f, _, wrong := web.Query(c.QueryParams())
 	if len(wrong) > 0 {
-		return apitype.JobCount{}, web.InAddress(wrong[0])
+		return work.JobCount{}, problem.InAddress(wrong[0])
 	}
 
 	n, more, err := a.View.Count(c.Request().Context(), f, countLimit)
 	if slow, err := web.Tolerate(err); slow || err != nil {
-		return apitype.JobCount{Incomplete: true}, err
+		return work.JobCount{Incomplete: true}, err
 	}
 
-	return apitype.JobCount{Count: &n, More: &more}, nil
+	return work.JobCount{Count: &n, More: &more}, nil
 }
 
 // counters is GET /counters: the totals since the beginning. They never fall, so
 // a program can compute rates from them.
 func (a *API) counters(echo.Context) (stats.Totals, error) { return a.View.Snapshot().Totals, nil }
-
-// maxListedText is what a row of a list holds of an error, in bytes, as on pages.
-// Two hundred rows with all of theirs would be dozens of megabytes.
-const maxListedText = 300
-
-// jobRowOf is a job as a row of a list: a long error is cut, and clipped names
-// it. GET /jobs/{id} has all of it.
-func jobRowOf(j job.Job) apitype.JobRow {
-	var clipped []string
-	if len(j.Error.Message) > maxListedText {
-		j.Error.Message, clipped = clip.Text(j.Error.Message, maxListedText), []string{"error.message"}
-	}
-
-	return apitype.JobRow{Job: jobOf(j), Clipped: clipped}
-}
-
-// letterRowOf is a dead letter as a row of a list, with a long error cut.
-func letterRowOf(l job.DeadLetter) apitype.DeadLetterRow {
-	var clipped []string
-	if len(l.Error) > maxListedText {
-		l.Error, clipped = clip.Text(l.Error, maxListedText), []string{"error"}
-	}
-
-	return apitype.DeadLetterRow{DeadLetter: letterOf(l), Clipped: clipped}
-}
-
-// jobOf is a job with everything but its payload.
-func jobOf(j job.Job) apitype.Job {
-	now := time.Now()
-
-	return apitype.Job{
-		ID:            j.ID,
-		Type:          j.Type,
-		Queue:         j.Queue,
-		State:         j.State,
-		Status:        j.Status(),
-		Run:           j.Run,
-		Attempts:      said(j, j.Attempts),
-		MaxAttempts:   said(j, j.MaxAttempts()),
-		Execution:     j.Execution,
-		Priority:      own(j, j.Priority),
-		Meta:          j.Meta,
-		Policy:        own(j, wire.PolicyOf(j.Policy)),
-		Origins:       j.Origins,
-		TTR:           own(j, apitype.Duration(j.Timeout)),
-		RunAt:         apitype.At(j.RunAt),
-		ExpiresAt:     apitype.At(j.ExpiresAt),
-		EnqueuedAt:    apitype.At(j.EnqueuedAt),
-		ChangedAt:     apitype.At(j.ChangedAt),
-		StartedAt:     apitype.At(j.StartedAt),
-		FinishedAt:    apitype.At(j.FinishedAt),
-		Worker:        j.Worker,
-		Reason:        j.Reason,
-		AddedAt:       apitype.At(addedAt(j)),
-		AtSource:      source.AtSource(j),
-		ReturnedUntil: apitype.At(returnedUntil(j, now)),
-		Returned:      source.Returned(j, now),
-		ReplayUnknown: source.InDoubt(j),
-		Error:         errorOf(j.Error, ""),
-		TraceID:       j.TraceID,
-		MessageID:     j.MessageID,
-		Note:          j.Note,
-	}
-}
-
-// addedAt is when Redrive saw a job of a source first. Its own jobs were enqueued then.
-func addedAt(j job.Job) time.Time {
-	if j.Source == "" {
-		return time.Time{}
-	}
-	return source.AddedAt(j)
-}
-
-// returnedUntil is when a job that its source has will count as returned; zero if that is
-// not to come.
-func returnedUntil(j job.Job, now time.Time) time.Time {
-	if !source.AtSource(j) || source.Returned(j, now) {
-		return time.Time{}
-	}
-	return source.ReturnsAt(j)
-}
-
-// own is what Redrive decides for its own jobs. It says nothing of a job of a source,
-// which it never runs.
-func own[T any](j job.Job, value T) *T {
-	if j.Source != "" {
-		return nil
-	}
-	return &value
-}
-
-// said is a number that a source may not say of its job, which is zero then.
-func said(j job.Job, n int) *int {
-	if n == 0 {
-		return own(j, n)
-	}
-	return &n
-}
-
-// fullJobOf is a job with its payload, which is written as the bytes that were
-// received: an encoder would change large numbers, white space and the order of
-// members.
-func fullJobOf(j job.Job) apitype.FullJob {
-	payload := apitype.Payload(j.Payload)
-	if !json.Valid(payload) { // it did not come through the API
-		payload = asText(j.Payload)
-	}
-
-	return apitype.FullJob{Job: jobOf(j), Payload: payload}
-}
-
-// asText is a payload that is no JSON, as a text.
-func asText(payload []byte) apitype.Payload {
-	data, err := json.Marshal(strings.ToValidUTF8(string(payload), "\uFFFD"))
-	if err != nil { // unreachable: any valid text can be written
-		panic(fmt.Sprintf("api.asText(%q): %v", payload, err))
-	}
-
-	return data
-}
-
-// errorOf is an error, or nil when there was none.
-func errorOf(e job.ErrorInfo, trace string) *apitype.Error {
-	if e == (job.ErrorInfo{}) {
-		return nil
-	}
-	return &apitype.Error{Type: e.Type, Message: e.Message, Trace: trace}
-}
-
-// attemptsOf lists a page of the attempts of a job, and last the execution under way.
-func attemptsOf(d history.Detail) []apitype.Attempt {
-	all := mapped(d.Attempts, attemptOf)
-	if j := d.Job; j.State == job.Active && d.Following == nil {
-		all = append(all, apitype.Attempt{Run: j.Run, Execution: j.Execution, Worker: j.Worker, StartedAt: apitype.At(j.StartedAt)})
-	}
-
-	return all
-}
-
-// attemptOf is an attempt that has ended.
-func attemptOf(a job.Attempt) apitype.Attempt {
-	attempt := apitype.Attempt{
-		Run:        a.Run,
-		Number:     a.Number,
-		Execution:  a.Execution,
-		Worker:     a.Worker,
-		StartedAt:  apitype.At(a.StartedAt),
-		FinishedAt: apitype.At(a.FinishedAt),
-		Outcome:    a.Outcome,
-		Error:      errorOf(a.Error, a.Trace),
-		Action:     a.Action,
-		DecidedBy:  a.DecidedBy,
-		Note:       a.Note,
-	}
-	if d := a.Delay; d != nil {
-		final := millis(d.Final)
-		attempt.DelayMS = &final
-		attempt.Delay = &apitype.Delay{
-			Source:   d.Source,
-			RawMS:    millis(d.Raw),
-			CappedMS: millis(d.Capped),
-			Factor:   d.Factor,
-			FinalMS:  final,
-		}
-	}
-
-	return attempt
-}
-
-// replayOf is a run that was replayed.
-func replayOf(j job.Job, r history.Replay) apitype.Replay {
-	return apitype.Replay{
-		Run:      r.Run,
-		State:    r.State,
-		Reason:   r.Reason,
-		Attempts: said(j, r.Attempts),
-		At:       apitype.At(r.At),
-		By:       r.By,
-		Changed:  r.Earlier != nil,
-	}
-}
-
-// operationActOf is what an operation on many jobs did to one.
-func operationActOf(a operation.Act) apitype.OperationAct {
-	return apitype.OperationAct{Operation: a.Operation, Kind: a.Kind, Run: a.Run, At: apitype.At(a.At), By: a.By}
-}
-
-// letterOf is a dead letter with the acts that took it out of the queue again.
-func letterOf(l job.DeadLetter) apitype.DeadLetter {
-	return apitype.DeadLetter{
-		JobID:         l.JobID,
-		Run:           l.Run,
-		Reason:        l.Reason,
-		Error:         l.Error,
-		Exception:     l.Exception,
-		FailedAt:      apitype.At(l.FailedAt),
-		OriginalQueue: l.Queue,
-		Attempts:      said(job.Job{Source: job.SourceOf(l.Queue)}, l.Attempts),
-		Cause:         l.Cause,
-		Refused:       l.Refused,
-		Problem:       l.Problem,
-		ForwardedTo:   l.ForwardedTo,
-		ForwardedAt:   apitype.At(l.ForwardedAt),
-		ReplayedAt:    apitype.At(l.ReplayedAt),
-		ReplayedBy:    l.ReplayedBy,
-		DiscardedAt:   apitype.At(l.DiscardedAt),
-		DiscardedBy:   l.DiscardedBy,
-	}
-}
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,15 +10,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/audit"
 	"redrive/internal/clip"
 	"redrive/internal/history"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
-	"redrive/internal/retry"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
-	"redrive/internal/source"
 	"redrive/internal/webhook"
 	"redrive/internal/wire"
 )
@@ -30,12 +28,12 @@ import (
 func (a *API) jobActs() []Act {
 	acts := []Act{
 		{
-			Path: "/jobs/:id/replay", Says: "Starts the next run of a job", Request: apitype.ReplayRequest{},
-			Answer: apitype.JobAnswer{}, Do: a.replay,
+			Path: "/jobs/:id/replay", Says: "Starts the next run of a job", Request: work.ReplayRequest{},
+			Answer: work.JobAnswer{}, Do: a.replay,
 		},
 		{
-			Path: "/jobs/:id/reschedule", Says: "Moves a job that waits to another time", Request: apitype.RescheduleRequest{},
-			Answer: apitype.JobAnswer{}, Do: a.reschedule,
+			Path: "/jobs/:id/reschedule", Says: "Moves a job that waits to another time", Request: work.RescheduleRequest{},
+			Answer: work.JobAnswer{}, Do: a.reschedule,
 		},
 	}
 	for _, act := range []struct {
@@ -64,7 +62,7 @@ func (a *API) jobActs() []Act {
 			return jobOutcome(j, act.text), err
 		}
 		acts = append(acts, Act{
-			Path: "/jobs/:id/" + act.name, Says: act.says, Request: apitype.RunRequest{}, Answer: apitype.JobAnswer{}, Do: do,
+			Path: "/jobs/:id/" + act.name, Says: act.says, Request: work.RunRequest{}, Answer: work.JobAnswer{}, Do: do,
 		})
 	}
 
@@ -74,7 +72,7 @@ func (a *API) jobActs() []Act {
 // jobOutcome is what came of an act on a job.
 func jobOutcome(j job.Job, text string) Outcome {
 	return Outcome{
-		Says: apitype.JobAnswer{Job: fullJobOf(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
+		Says: work.JobAnswer{Job: fullJobOf(j)}, Job: j.ID, Page: fmt.Sprintf("/jobs/%s#run-%d", j.ID, j.Run),
 		Text: strings.NewReplacer("{status}", string(j.Status()), "{run}", strconv.Itoa(j.Run)).Replace(text),
 	}
 }
@@ -88,7 +86,7 @@ func ReadRun(c echo.Context) (run int, err error) {
 		return run, cmp.Or(err, checkRun(run))
 	}
 
-	var in apitype.RunRequest
+	var in work.RunRequest
 	err = readSmall(c, &in, nil)
 
 	return in.Run, cmp.Or(err, checkRun(in.Run))
@@ -189,7 +187,7 @@ func (a *API) reschedule(c echo.Context) (Outcome, error) {
 func readReschedule(c echo.Context, now time.Time) (run int, at time.Time, err error) {
 	var when times
 	if !web.IsForm(c) {
-		var in apitype.RescheduleRequest
+		var in work.RescheduleRequest
 		err = readSmall(c, &in, nil)
 		run, when = in.Run, times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}
 	} else if err = web.ReadForm(c); err == nil {
@@ -241,7 +239,7 @@ func LocalMoment(s string) (time.Time, error) {
 // resend sends a refused dead letter again and records the outcome even if the
 // caller has gone by then, because the receiver may have accepted it. Callers
 // who ask at the same time share one delivery and its outcome: a receiver must
-// not get the letter twice because two people clicked.
+// not get the dead letter twice because two people clicked.
 func (a *API) resend(ctx context.Context, _ time.Time, id string, run int, by audit.Actor) (job.Job, error) {
 	j, err, _ := a.resends.Do(fmt.Sprintf("%s/%d", id, run), func() (any, error) {
 		return a.resendOnce(context.WithoutCancel(ctx), id, run, by)
@@ -249,7 +247,7 @@ func (a *API) resend(ctx context.Context, _ time.Time, id string, run int, by au
 	return j.(job.Job), err
 }
 
-// resendOnce sends the letter as it is, not redacted, since the receiver needs
+// resendOnce sends the dead letter as it is, not redacted, since the receiver needs
 // the real payload. Whatever it returns is redacted again.
 func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor) (job.Job, error) {
 	d, err := a.View.Original(ctx, id) // the webhook gets the real thing
@@ -257,7 +255,7 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 		return job.Job{}, err
 	}
 
-	letter, err := refusedLetter(d, run)
+	deadLetter, err := refusedDeadLetter(d, run)
 	if err != nil {
 		return a.View.HideJob(d.Job), a.View.HideConflict(err)
 	}
@@ -265,18 +263,18 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	sending, cancel := context.WithTimeout(ctx, webhook.Deadline)
 	defer cancel()
 
-	delivery := a.Engine.Deliver(sending, d.Job, letter)
+	delivery := a.Engine.Deliver(sending, d.Job, deadLetter)
 	j, err := a.View.Resent(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
-		err = web.Fail(web.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
+		err = problem.New(problem.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
 	}
 
 	return j, err
 }
 
-// refusedLetter finds the dead letter to send again. Only the letter of the
+// refusedDeadLetter finds the dead letter to send again. Only the letter of the
 // current run counts: an older one has been replaced by what the job did since.
-func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
+func refusedDeadLetter(d history.Detail, run int) (job.DeadLetter, error) {
 	for _, l := range d.DeadLetters {
 		if l.Run == run && d.Job.Run == run && d.Job.DeadLetter == job.DeadLetterRefused {
 			return l, nil
@@ -285,142 +283,4 @@ func refusedLetter(d history.Detail, run int) (job.DeadLetter, error) {
 
 	return job.DeadLetter{}, &job.Conflict{Job: d.Job, Problem: fmt.Sprintf(
 		"the dead letter of run %d is not refused; the job is %s in run %d", run, d.Job.Status(), d.Job.Run)}
-}
-
-// Change is what a caller wants to be different in the next run of a job, before
-// it is compared with the job. Zero fields keep what the job has.
-type Change struct {
-	Payload  []byte
-	Queue    string
-	Priority *int
-	RunAt    time.Time
-	Patch    retry.Patch
-	Mode     source.Mode // at a source; empty: once
-}
-
-// empty reports whether the next run should be like the last one.
-func (w Change) empty() bool {
-	return w.Payload == nil && w.Queue == "" && w.Priority == nil && w.RunAt.IsZero() && w.Patch == (retry.Patch{}) && w.Mode == ""
-}
-
-// readChange reads the body of a replay: the run that the caller looked at, and
-// what should be different.
-func readChange(c echo.Context) (run int, w Change, err error) {
-	data, err := readBody(c, maxBody)
-	if err != nil {
-		return 0, w, err
-	}
-
-	var in apitype.ReplayRequest
-	err = decode("", data, &in, func(member, path string, _ json.RawMessage) (err error) {
-		switch member {
-		case "queue":
-			err = job.CheckQueue(*in.Queue)
-		case "policy":
-			w.Patch, err = wire.DecodePatch(in.Policy)
-			err = within(path, err)
-		case "mode":
-			w.Mode, err = ReadMode(string(*in.Mode))
-		}
-
-		return err
-	})
-	if err := cmp.Or(err, checkRun(in.Run)); err != nil {
-		return in.Run, w, err
-	}
-
-	w.Payload, w.Priority = in.Payload, in.Priority
-	if in.Queue != nil {
-		w.Queue = *in.Queue
-	}
-
-	now := time.Now()
-	var j job.Job
-	err = times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}.set(&j, now)
-	w.RunAt = j.RunAt
-
-	return in.Run, w, err
-}
-
-// Edit compares what is wanted with the original job, which must not be
-// redacted. It returns every error, each about one field, so that a form can
-// show them all.
-func (a *API) Edit(original job.Job, w Change) (e job.Edit, wrong []error) {
-	note := func(err error) {
-		if err != nil {
-			wrong = append(wrong, err)
-		}
-	}
-
-	e = job.Edit{RunAt: w.RunAt.UTC().Truncate(time.Microsecond), Priority: w.Priority, Mode: string(w.Mode)}
-	var err error
-	if w.Payload != nil {
-		e.Body, e.Paths, err = a.View.Rewrite(original, w.Payload)
-		note(err)
-	}
-
-	if w.Queue != "" {
-		e.Queue = w.Queue
-		note(a.checkKnown(w.Queue))
-	}
-
-	if w.Priority != nil {
-		note(checkPriority(*w.Priority))
-	}
-
-	note(a.editPolicy(&e, original, w.Patch))
-
-	return e, wrong
-}
-
-// ReadMode reads a mode of a replay.
-func ReadMode(text string) (source.Mode, error) {
-	switch m := source.Mode(text); m {
-	case source.Once, source.Fresh, source.New:
-		return m, nil
-	}
-
-	return "", fmt.Errorf("%q is unknown; use once, fresh or new", clip.Text(text, 64))
-}
-
-// checkKnown refuses a queue that is not in use: no worker would ever take the
-// job, so a typing mistake would hide it.
-func (a *API) checkKnown(queue string) error {
-	if err := job.CheckQueue(queue); err != nil {
-		return err
-	}
-
-	if !a.KnowsQueue(queue) {
-		return &invalid.Error{Field: "queue", Problem: fmt.Sprintf(
-			"%q is unknown: the queue has never had a job, and the configuration does not name it", clip.Text(queue, 64))}
-	}
-
-	return nil
-}
-
-// editPolicy sets the policy of the next run. An envelope that has become
-// readable gets the policy of its type; what the caller says goes on top of
-// that.
-func (a *API) editPolicy(e *job.Edit, j job.Job, patch retry.Patch) error {
-	if e.Body != nil && e.Body.Type != j.Type {
-		j.Type, j.Timeout = e.Body.Type, 0
-		if e.Queue != "" {
-			j.Queue = e.Queue
-		}
-
-		if err := a.Config.Complete(&j); err != nil {
-			return err
-		}
-
-		e.Policy, e.Origins, e.Timeout = &j.Policy, j.Origins, j.Timeout
-	}
-
-	if patch == (retry.Patch{}) {
-		return nil
-	}
-
-	policy, origins, err := a.Config.Override(j, patch)
-	e.Policy, e.Origins = &policy, origins
-
-	return err
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -82,7 +83,7 @@ func hash(parts ...string) string {
 func sees(c echo.Context) bool { return web.CallerOf(c).Role.May(access.View) }
 
 // receiptOf is a job in the answer to a caller that may not look at jobs.
-func receiptOf(j job.Job) apitype.JobReceipt { return apitype.JobReceipt{ID: j.ID, State: j.State} }
+func receiptOf(j job.Job) work.JobReceipt { return work.JobReceipt{ID: j.ID, State: j.State} }
 
 // reused is the answer to a key that was used for something else. It names what
 // that was to those who may look at it.
@@ -92,7 +93,7 @@ func reused(c echo.Context, err error) error {
 		return err
 	}
 
-	f := web.FailIn(web.KeyReused, headerKey,
+	f := problem.In(problem.KeyReused, headerKey,
 		"this key was used before for a different request, and nothing was changed; send a new key, or repeat the first request exactly")
 	if sees(c) {
 		f.FirstID = again.First

@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/openapi"
@@ -36,7 +37,7 @@ func TestOpenAPI_IsThatOfTheTable(t *testing.T) {
 // specify writes the document.
 func specify(t *testing.T) []byte {
 	t.Helper()
-	code, err := openapi.Read("../../apitype", "../../wire", "../../job", "../../access", "../../operation", "../../failures", "../../source")
+	code, err := openapi.Read("../../apitype", "../../apitype/work", "../../apitype/admin", "../../wire", "../../job", "../../stats", "../../access", "../../operation", "../../failures", "../../source")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func specified(t *testing.T, e Endpoint) openapi.Endpoint {
 // say may be left out.
 func optional(request any) bool {
 	switch request.(type) {
-	case apitype.Nothing, apitype.PaceRequest, apitype.IgnoreRequest:
+	case apitype.Nothing, work.PaceRequest, work.IgnoreRequest:
 		return true
 	}
 	return false

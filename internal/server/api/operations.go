@@ -1,32 +1,28 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/access"
 	"redrive/internal/apitype"
-	"redrive/internal/audit"
-	"redrive/internal/invalid"
+	"redrive/internal/apitype/work"
 	"redrive/internal/operation"
 	"redrive/internal/server/web"
 	"redrive/internal/source"
 )
 
 // operationOf is an operation as the API shows it.
-func operationOf(o operation.Operation) apitype.Operation {
+func operationOf(o operation.Operation) work.Operation {
 	pace := o.Planned()
 	var canary *int64 // left out while it depends on a scope that is not known
 	if pace.Canary >= 0 {
 		canary = &pace.Canary
 	}
 
-	return apitype.Operation{
+	return work.Operation{
 		ID:         o.ID,
 		Kind:       o.Kind,
 		State:      o.State,
@@ -86,43 +82,43 @@ func (a *API) Breakdown(ctx context.Context, id int64) (operation.Breakdown, err
 }
 
 // breakdownOf says what the scope of an operation consists of.
-func breakdownOf(b operation.Breakdown) apitype.Breakdown {
+func breakdownOf(b operation.Breakdown) work.Breakdown {
 	unhandled, _ := b.Unhandled()
 
-	return apitype.Breakdown{
-		Scope: mapped(b.Scope, func(p operation.ScopePart) apitype.ScopePart {
-			return apitype.ScopePart{Queue: p.Queue, Type: p.Type, Count: p.Count}
+	return work.Breakdown{
+		Scope: mapped(b.Scope, func(p operation.ScopePart) work.ScopePart {
+			return work.ScopePart{Queue: p.Queue, Type: p.Type, Count: p.Count}
 		}),
-		Causes: mapped(b.Causes, func(p operation.CausePart) apitype.CauseCount {
-			return apitype.CauseCount{Cause: causeOf(p.Cause), Count: p.Count}
+		Causes: mapped(b.Causes, func(p operation.CausePart) work.CauseCount {
+			return work.CauseCount{Cause: causeOf(p.Cause), Count: p.Count}
 		}),
-		Sources: mapped(b.Sources, func(p operation.SourcePart) apitype.ScopeSource {
-			return apitype.ScopeSource{Name: p.Name, Count: p.Count, Attached: p.Attached}
+		Sources: mapped(b.Sources, func(p operation.SourcePart) work.ScopeSource {
+			return work.ScopeSource{Name: p.Name, Count: p.Count, Attached: p.Attached}
 		}),
 		Unhandled: unhandled,
-		Skips: mapped(b.Skips, func(s operation.SkipCount) apitype.SkipCount {
-			return apitype.SkipCount{Code: s.Code, Count: s.Count}
+		Skips: mapped(b.Skips, func(s operation.SkipCount) work.SkipCount {
+			return work.SkipCount{Code: s.Code, Count: s.Count}
 		}),
 	}
 }
 
 // causeOf is a cause of failures with what is known of it: an error group, or the type of
 // jobs that have none.
-func causeOf(c operation.Cause) apitype.Cause {
-	return apitype.Cause{Group: c.Group, Class: c.Class, Type: c.Type}
+func causeOf(c operation.Cause) work.Cause {
+	return work.Cause{Group: c.Group, Class: c.Class, Type: c.Type}
 }
 
 // progressOf says how the canary fared, and what the guard sees of the replays that
 // ended last.
-func (a *API) progressOf(p operation.Progress) apitype.Progress {
+func (a *API) progressOf(p operation.Progress) work.Progress {
 	c, h := p.Canary, p.SourceRuns
 
-	var back *apitype.CauseCount // the error that came back most often
+	var back *work.CauseCount // the error that came back most often
 	if p.BackN > 0 {
-		back = &apitype.CauseCount{Cause: causeOf(p.Back), Count: p.BackN}
+		back = &work.CauseCount{Cause: causeOf(p.Back), Count: p.BackN}
 	}
 
-	return apitype.Progress{
+	return work.Progress{
 		CanarySucceeded: c.Succeeded,
 		CanaryRelapsed:  c.Relapsed,
 		CanaryDropped:   c.Dropped,
@@ -143,8 +139,8 @@ func (a *API) progressOf(p operation.Progress) apitype.Progress {
 }
 
 // canaryCauseOf is what became of the jobs of one cause in a canary.
-func canaryCauseOf(c operation.CauseCanary) apitype.CanaryCause {
-	return apitype.CanaryCause{
+func canaryCauseOf(c operation.CauseCanary) work.CanaryCause {
+	return work.CanaryCause{
 		Cause:     causeOf(c.Cause),
 		Succeeded: c.Succeeded,
 		Relapsed:  c.Relapsed,
@@ -155,8 +151,8 @@ func canaryCauseOf(c operation.CauseCanary) apitype.CanaryCause {
 }
 
 // itemOf is one job of an operation, and what became of it.
-func itemOf(it operation.Item) apitype.OperationItem {
-	return apitype.OperationItem{
+func itemOf(it operation.Item) work.OperationItem {
+	return work.OperationItem{
 		N:              it.N,
 		JobID:          it.Job.ID,
 		Type:           it.Job.Type,
@@ -174,15 +170,15 @@ func itemOf(it operation.Item) apitype.OperationItem {
 }
 
 // operations is GET /operations, the newest first.
-func (a *API) operations(c echo.Context) (apitype.OperationList, error) {
+func (a *API) operations(c echo.Context) (work.OperationList, error) {
 	after, limit, err := numbered(c)
 	if err != nil {
-		return apitype.OperationList{}, err
+		return work.OperationList{}, err
 	}
 
 	found, err := a.View.Operations(c.Request().Context(), after, limit)
 
-	return apitype.OperationList{
+	return work.OperationList{
 		Operations:   mapped(found.Operations, operationOf),
 		NumberedPage: apitype.NumberedPage{Next: found.Next},
 	}, err
@@ -190,7 +186,7 @@ func (a *API) operations(c echo.Context) (apitype.OperationList, error) {
 
 // operation is GET /operations/{id}: its progress, its scope, and who did what
 // to it.
-func (a *API) operation(c echo.Context) (d apitype.OperationDetail, err error) {
+func (a *API) operation(c echo.Context) (d work.OperationDetail, err error) {
 	ctx, now := c.Request().Context(), time.Now()
 
 	o, err := a.paramOperation(c)
@@ -218,7 +214,7 @@ func (a *API) operation(c echo.Context) (d apitype.OperationDetail, err error) {
 
 	log, err := a.View.OperationLog(ctx, o.ID, web.CallerOf(c).Role.May(access.Manage))
 
-	return apitype.OperationDetail{
+	return work.OperationDetail{
 		Operation: operationOf(o),
 		Progress:  a.progressOf(p),
 		Breakdown: breakdownOf(b),
@@ -239,18 +235,18 @@ func (a *API) paramOperation(c echo.Context) (operation.Operation, error) {
 
 // rate is GET /operations/{id}/rate: how many jobs were done in each step of its
 // time.
-func (a *API) rate(c echo.Context) (apitype.OperationRate, error) {
+func (a *API) rate(c echo.Context) (work.OperationRate, error) {
 	o, err := a.paramOperation(c)
 	if err != nil {
-		return apitype.OperationRate{}, err
+		return work.OperationRate{}, err
 	}
 
 	p, err := a.View.Progress(c.Request().Context(), time.Now(), o)
 	if len(p.Rate.Done) == 0 {
-		return apitype.OperationRate{Done: []int64{}}, err
+		return work.OperationRate{Done: []int64{}}, err
 	}
 
-	return apitype.OperationRate{From: apitype.At(p.Rate.From), StepSeconds: p.Rate.Step.Seconds(), Done: p.Rate.Done}, err
+	return work.OperationRate{From: apitype.At(p.Rate.From), StepSeconds: p.Rate.Step.Seconds(), Done: p.Rate.Done}, err
 }
 
 // paramItems reads which items are asked for. An operation that does not exist
@@ -270,157 +266,21 @@ func (a *API) paramItems(c echo.Context) (id int64, f operation.ItemFilter, err 
 }
 
 // items is GET /operations/{id}/items, in processing order.
-func (a *API) items(c echo.Context) (apitype.OperationItems, error) {
+func (a *API) items(c echo.Context) (work.OperationItems, error) {
 	after, limit, err := numbered(c)
 	if err != nil {
-		return apitype.OperationItems{}, err
+		return work.OperationItems{}, err
 	}
 
 	id, f, err := a.paramItems(c)
 	if err != nil {
-		return apitype.OperationItems{}, err
+		return work.OperationItems{}, err
 	}
 
 	found, err := a.View.Items(c.Request().Context(), id, f, after, limit)
 
-	return apitype.OperationItems{
+	return work.OperationItems{
 		Items:        mapped(found.Items, itemOf),
 		NumberedPage: apitype.NumberedPage{Next: found.Next},
 	}, err
-}
-
-// operationActs make an operation on many jobs, start it and steer it. The
-// engine is notified after each of them, so that a pause takes effect at once.
-func (a *API) operationActs() []Act {
-	v := a.View
-	acts := []Act{{
-		Path: "/operations", Says: "Makes an operation on many jobs", Request: apitype.NewOperation{},
-		Answer: apitype.OperationAnswer{}, Created: true, Keyed: true, Do: a.newOperation,
-	}}
-	for _, act := range []struct {
-		name, says string
-		request    any
-		pace       paceReader
-		do         func(context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error)
-	}{
-		{"start", "Starts an operation", apitype.PaceRequest{}, readStart, v.StartOperation},
-		{"rate", "Changes the rate of an operation", apitype.RateRequest{}, readRate, v.SetRate},
-		{"pause", "Pauses an operation", apitype.Nothing{}, readNoPace, paceless(v.PauseOperation)},
-		{"resume", "Resumes an operation", apitype.Nothing{}, readNoPace, paceless(v.ResumeOperation)},
-		{"resume-passed", "Resumes an operation with the causes whose canary passed", apitype.Nothing{}, readNoPace, paceless(v.ResumePassed)},
-		{"abort", "Ends an operation; what it has done stays", apitype.Nothing{}, readNoPace, paceless(v.AbortOperation)},
-	} {
-		do := func(c echo.Context) (Outcome, error) {
-			o, err := a.paramOperation(c)
-			if err != nil {
-				return Outcome{}, err
-			}
-
-			pace, err := act.pace(c, o)
-			if err != nil {
-				return Outcome{}, err
-			}
-
-			o, err = act.do(c.Request().Context(), time.Now(), o.ID, pace, web.Actor(c))
-
-			a.Engine.Notify()
-
-			return operationOutcome(o), err
-		}
-		acts = append(acts, Act{
-			Path: "/operations/:id/" + act.name, Says: act.says, Request: act.request, Answer: apitype.OperationAnswer{}, Do: do,
-		})
-	}
-
-	return acts
-}
-
-// operationOutcome leads back to the page of the operation.
-func operationOutcome(o operation.Operation) Outcome {
-	return Outcome{Says: apitype.OperationAnswer{Operation: operationOf(o)}, Page: fmt.Sprintf("/operations/%d", o.ID)}
-}
-
-// paceless adapts an act that leaves the pace alone.
-func paceless(do func(context.Context, time.Time, int64, audit.Actor) (operation.Operation, error)) func(
-	context.Context, time.Time, int64, operation.Pace, audit.Actor) (operation.Operation, error) {
-	return func(ctx context.Context, now time.Time, id int64, _ operation.Pace, by audit.Actor) (operation.Operation, error) {
-		return do(ctx, now, id, by)
-	}
-}
-
-// newOperation is POST /operations. A repeat under an idempotency key is answered
-// with the first operation, in whatever state it is now, and with 200.
-func (a *API) newOperation(c echo.Context) (Outcome, error) {
-	n := operation.Request{Pace: operation.Pace{Canary: -1, Guard: true}}
-
-	read := readRequest
-	if web.IsForm(c) {
-		read = readRequestForm
-	}
-
-	if err := read(c, &n); err != nil {
-		return Outcome{}, err
-	}
-
-	o, err := a.begin(c, n)
-
-	out := operationOutcome(o)
-	out.Status = createdUnless(o.Repeat)
-	if err == nil && !web.IsForm(c) {
-		c.Response().Header().Set("Location", v1+out.Page)
-	}
-
-	return out, err
-}
-
-// begin makes an operation. A filter that selects nothing in particular is
-// refused, because it would act on every job by mistake; a caller who means every
-// job has to write so.
-func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation, err error) {
-	if err := n.Kind.Check(); err != nil {
-		return o, err
-	}
-
-	if n.Named == nil && n.Relapsed == 0 {
-		if n.Filter.Zero() {
-			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would select every job; use state:dead_letter for all dead letters"}
-		}
-
-		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
-			return o, aboutFilter(err)
-		}
-	}
-
-	switch {
-	case n.Relapsed != 0 && n.Kind != operation.Replay:
-		return o, &invalid.Error{Field: "kind", Problem: "must be replay for what failed again"}
-	case len(n.Named) > operation.MaxNamed:
-		return o, &invalid.Error{Field: "jobs", Problem: fmt.Sprintf(
-			"%d jobs; name at most %d, or use a filter", len(n.Named), operation.MaxNamed)}
-	}
-
-	if err := cmp.Or(aboutFilter(n.Filter.Check()), n.Pace.Check()); err != nil {
-		return o, err
-	}
-
-	o, err = a.View.NewOperation(c.Request().Context(), time.Now(), n, web.Actor(c))
-	a.Engine.Notify()
-
-	return o, reused(c, err)
-}
-
-// aboutFilter attributes an error in some part of a filter to the one field that
-// holds the whole filter.
-func aboutFilter(err error) error {
-	field := new(invalid.Error)
-	if !errors.As(err, &field) || field.Field == "kind" || field.Field == "filter" {
-		return err
-	}
-
-	problem := field.Problem
-	if field.Field != "q" {
-		problem = field.Field + ": " + problem
-	}
-
-	return &invalid.Error{Field: "filter", Problem: problem}
 }

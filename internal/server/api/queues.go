@@ -8,12 +8,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
 	"redrive/internal/audit"
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/retention"
 	"redrive/internal/retry"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/stats"
 	"redrive/internal/wire"
@@ -21,11 +23,11 @@ import (
 
 // fillOf says how full the dead-letter queue is. Limits that are not set and times
 // that cannot be foreseen are left out.
-func fillOf(u retention.Usage, r retention.Limits, now time.Time) apitype.Fill {
+func fillOf(u retention.Usage, r retention.Limits, now time.Time) admin.Fill {
 	warnsAt, _ := u.Reaches(r, retention.WarnShare, now)
 	fullAt, _ := u.Reaches(r, 1, now)
 
-	return apitype.Fill{
+	return admin.Fill{
 		Open:      u.Open,
 		AtSources: u.AtSources,
 		Limit:     r.Count,
@@ -40,8 +42,8 @@ func fillOf(u retention.Usage, r retention.Limits, now time.Time) apitype.Fill {
 }
 
 // usage is GET /dead-letters/fill. It is not among the counters because it is no
-// total: it falls as letters are replayed, discarded and pruned.
-func (a *API) usage(c echo.Context) (apitype.Fill, error) {
+// total: it falls as dead letters are replayed, discarded and pruned.
+func (a *API) usage(c echo.Context) (admin.Fill, error) {
 	now := time.Now()
 	u, err := a.View.Usage(c.Request().Context(), now)
 	return fillOf(u, a.Config.Retention(), now), err
@@ -51,7 +53,7 @@ func (a *API) usage(c echo.Context) (apitype.Fill, error) {
 // 24 hours, and what was removed since the beginning. An age of zero, which keeps jobs
 // forever, is left out; dead letters beyond their number have none. While the clock of the
 // machine is not believed, the answer says until when nothing is removed.
-func (a *API) retention(c echo.Context) (apitype.Retention, error) {
+func (a *API) retention(c echo.Context) (admin.Retention, error) {
 	limits := a.Config.Retention()
 	f := a.View.Retention()
 
@@ -62,26 +64,26 @@ func (a *API) retention(c echo.Context) (apitype.Retention, error) {
 
 	removals, err := a.View.Removals(c.Request().Context())
 
-	return apitype.Retention{
+	return admin.Retention{
 		AsOf:           apitype.At(f.At),
 		StartsAt:       apitype.At(f.Since),
 		HeldUntil:      apitype.At(heldUntil),
 		MaxDeadLetters: limits.Count,
-		Kinds:          mapped(f.Kinds, func(o retention.Outlook) apitype.RetentionKind { return outlookOf(o, limits) }),
-		Removed: mapped(removals, func(r retention.Removal) apitype.Removal {
-			return apitype.Removal{Kind: r.Kind, Queue: r.Queue, Jobs: r.Jobs, LastAt: apitype.At(r.Last)}
+		Kinds:          mapped(f.Kinds, func(o retention.Outlook) admin.RetentionKind { return outlookOf(o, limits) }),
+		Removed: mapped(removals, func(r retention.Removal) admin.Removal {
+			return admin.Removal{Kind: r.Kind, Queue: r.Queue, Jobs: r.Jobs, LastAt: apitype.At(r.Last)}
 		}),
 	}, err
 }
 
 // outlookOf is the jobs of one kind, with how long they are kept.
-func outlookOf(o retention.Outlook, limits retention.Limits) apitype.RetentionKind {
+func outlookOf(o retention.Outlook, limits retention.Limits) admin.RetentionKind {
 	age := limits.Ages[o.Kind]
 	if o.Kind == retention.Trash {
 		age = limits.Trash
 	}
 
-	return apitype.RetentionKind{
+	return admin.RetentionKind{
 		Kind:             o.Kind,
 		Kept:             o.Jobs,
 		Oldest:           apitype.At(o.Oldest),
@@ -93,11 +95,11 @@ func outlookOf(o retention.Outlook, limits retention.Limits) apitype.RetentionKi
 
 // queues is GET /queues: the queues that had a job, by name, a thousand on a page.
 // One that is only configured is found by its name.
-func (a *API) queues(c echo.Context) (apitype.QueueList, error) {
+func (a *API) queues(c echo.Context) (admin.QueueList, error) {
 	names, next := a.View.QueueNames(), ""
 	if after := c.QueryParam("after"); after != "" {
 		if err := filter.CheckQueue(after); err != nil {
-			return apitype.QueueList{}, web.FailIn(web.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
+			return admin.QueueList{}, problem.In(problem.BadParameter, "after", "is not the name of a queue; send the next of the previous page")
 		}
 
 		from, found := slices.BinarySearch(names, after)
@@ -116,33 +118,33 @@ func (a *API) queues(c echo.Context) (apitype.QueueList, error) {
 	all, err := a.View.Queues(c.Request().Context(), time.Now(), names)
 	running := a.Engine.Running()
 
-	return apitype.QueueList{
-		Queues: mapped(all, func(q queues.Info) apitype.Queue { return a.queueOf(q, running) }),
+	return admin.QueueList{
+		Queues: mapped(all, func(q queues.Info) admin.Queue { return a.queueOf(q, running) }),
 		Page:   apitype.Page{Next: next},
 	}, err
 }
 
 // queue is GET /queues/{name}.
-func (a *API) queue(c echo.Context) (apitype.QueueAnswer, error) {
+func (a *API) queue(c echo.Context) (admin.QueueAnswer, error) {
 	name, err := a.ParamQueue(c)
 	if err != nil {
-		return apitype.QueueAnswer{}, err
+		return admin.QueueAnswer{}, err
 	}
 
 	q, err := a.Queue(c.Request().Context(), name)
 
-	return apitype.QueueAnswer{Queue: a.queueOf(q, a.Engine.Running())}, err
+	return admin.QueueAnswer{Queue: a.queueOf(q, a.Engine.Running())}, err
 }
 
 // queueOf is a queue with its counters, its depths and what the configuration says
 // about it.
-func (a *API) queueOf(info queues.Info, running map[string]int) apitype.Queue {
+func (a *API) queueOf(info queues.Info, running map[string]int) admin.Queue {
 	depths := stats.Depths{}
 	for _, status := range job.Statuses() { // every status, also at zero
 		depths[status] = info.Depths[status]
 	}
 
-	q := apitype.Queue{
+	q := admin.Queue{
 		Name:     info.Name,
 		Source:   info.Source,
 		Totals:   info.Totals,
@@ -155,8 +157,8 @@ func (a *API) queueOf(info queues.Info, running map[string]int) apitype.Queue {
 		return q
 	}
 
-	workers, active, letters := a.Config.Workers(info.Name), running[info.Name], a.Config.DeadLetters(info.Name)
-	q.Workers, q.Running, q.DeadLetter = &workers, &active, &letters
+	workers, active, keeps := a.Config.Workers(info.Name), running[info.Name], a.Config.DeadLetters(info.Name)
+	q.Workers, q.Running, q.DeadLetter = &workers, &active, &keeps
 	q.Forward = a.WebhookHost(info.Name)
 
 	return q
@@ -184,7 +186,7 @@ func (a *API) queueAct(
 		}
 
 		if name := job.SourceOf(queue); err == nil && paused && name != "" {
-			err = web.Fail(web.Conflict, "the workers of the source "+name+" run the jobs of the queue "+queue+
+			err = problem.New(problem.Conflict, "the workers of the source "+name+" run the jobs of the queue "+queue+
 				", so Redrive cannot pause it; pause it there")
 		}
 
@@ -192,10 +194,10 @@ func (a *API) queueAct(
 			err = set(c.Request().Context(), time.Now(), queue, web.Actor(c))
 		}
 
-		return Outcome{Program: apitype.QueuePaused{Queue: queue, Paused: paused}, Text: text + queue, Page: "/queues"}, err
+		return Outcome{Program: admin.QueuePaused{Queue: queue, Paused: paused}, Text: text + queue, Page: "/queues"}, err
 	}
 
-	return Act{Path: "/queues/:name/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.QueuePaused{}, Do: do}
+	return Act{Path: "/queues/:name/" + name, Says: says, Request: apitype.Nothing{}, Answer: admin.QueuePaused{}, Do: do}
 }
 
 // removeQueue removes an empty queue, with its finished jobs. One that the
@@ -208,7 +210,8 @@ func (a *API) removeQueue() Act {
 		}
 
 		if err == nil && slices.Contains(a.Config.Queues(), queue) {
-			err = web.Fail(web.Conflict, "the configuration file names the queue "+queue+"; first remove it there and reload the configuration")
+			err = problem.New(problem.Conflict,
+				"the configuration file names the queue "+queue+"; first remove it there and reload the configuration")
 		}
 
 		if err != nil {
@@ -217,11 +220,11 @@ func (a *API) removeQueue() Act {
 
 		jobs, err := a.View.RemoveQueue(c.Request().Context(), time.Now(), queue, web.Actor(c))
 
-		return Outcome{Program: apitype.QueueRemoved{Queue: queue, RemovedJobs: jobs}, Text: "Removed " + queue, Page: "/queues"}, err
+		return Outcome{Program: admin.QueueRemoved{Queue: queue, RemovedJobs: jobs}, Text: "Removed " + queue, Page: "/queues"}, err
 	}
 	says := "Removes an empty queue with its finished jobs"
 
-	return Act{Path: "/queues/:name/remove", Says: says, Request: apitype.Nothing{}, Answer: apitype.QueueRemoved{}, Do: do}
+	return Act{Path: "/queues/:name/remove", Says: says, Request: apitype.Nothing{}, Answer: admin.QueueRemoved{}, Do: do}
 }
 
 // workerAct pauses or resumes the worker. Its addresses and texts say "quiet",
@@ -241,15 +244,15 @@ func (a *API) workerAct(name, says string, pause bool, text string) Act {
 		return out, err
 	}
 
-	return Act{Path: "/workers/" + name, Says: says, Request: apitype.Nothing{}, Answer: apitype.WorkerList{}, Do: do}
+	return Act{Path: "/workers/" + name, Says: says, Request: apitype.Nothing{}, Answer: admin.WorkerList{}, Do: do}
 }
 
 // workers is GET /workers: the worker in this process, and the jobs that any
 // worker has claimed.
-func (a *API) workers(c echo.Context) (apitype.WorkerList, error) {
+func (a *API) workers(c echo.Context) (admin.WorkerList, error) {
 	all, err := a.WorkerQueues(c.Request().Context(), web.MaxQueues)
 	if err != nil {
-		return apitype.WorkerList{}, err
+		return admin.WorkerList{}, err
 	}
 
 	all = slices.DeleteFunc(all, func(q queues.Info) bool { return job.SourceOf(q.Name) != "" }) // which no worker here runs
@@ -257,10 +260,10 @@ func (a *API) workers(c echo.Context) (apitype.WorkerList, error) {
 	claimed, _, slow, err := a.Claimed(c.Request().Context())
 
 	running := a.Engine.Running()
-	worker := apitype.Worker{
+	worker := admin.Worker{
 		Name:   a.Engine.Worker,
 		Since:  apitype.At(a.began),
-		Queues: mapped(all, func(q queues.Info) apitype.WorkerQueue { return a.workerQueueOf(q, running) }),
+		Queues: mapped(all, func(q queues.Info) admin.WorkerQueue { return a.workerQueueOf(q, running) }),
 		Jobs:   mapped(claimed, claimOf), // by whatever worker
 		Stuck:  mapped(a.Engine.Stuck(), stuckOf),
 	}
@@ -268,12 +271,12 @@ func (a *API) workers(c echo.Context) (apitype.WorkerList, error) {
 		worker.Quiet, worker.QuietAt, worker.QuietBy = true, apitype.At(pause.Since), pause.By
 	}
 
-	return apitype.WorkerList{Workers: []apitype.Worker{worker}, Page: apitype.Page{Incomplete: slow}}, err
+	return admin.WorkerList{Workers: []admin.Worker{worker}, Page: apitype.Page{Incomplete: slow}}, err
 }
 
 // workerQueueOf is a queue as its worker sees it.
-func (a *API) workerQueueOf(q queues.Info, running map[string]int) apitype.WorkerQueue {
-	return apitype.WorkerQueue{
+func (a *API) workerQueueOf(q queues.Info, running map[string]int) admin.WorkerQueue {
+	return admin.WorkerQueue{
 		Name:      q.Name,
 		Workers:   a.Config.Workers(q.Name),
 		Running:   running[q.Name],
@@ -284,8 +287,8 @@ func (a *API) workerQueueOf(q queues.Info, running map[string]int) apitype.Worke
 
 // claimOf is a job that a worker has claimed. One that waits does so for the handler of
 // an earlier execution.
-func claimOf(j web.Claimed) apitype.Claim {
-	return apitype.Claim{
+func claimOf(j web.Claimed) admin.Claim {
+	return admin.Claim{
 		ID:         j.ID,
 		Type:       j.Type,
 		Queue:      j.Queue,
@@ -300,8 +303,8 @@ func claimOf(j web.Claimed) apitype.Claim {
 }
 
 // stuckOf is a job whose handler does not return.
-func stuckOf(s job.Stuck) apitype.StuckJob {
-	return apitype.StuckJob{
+func stuckOf(s job.Stuck) admin.StuckJob {
+	return admin.StuckJob{
 		ID:        s.Job.ID,
 		Type:      s.Job.Type,
 		Queue:     s.Job.Queue,
@@ -311,12 +314,12 @@ func stuckOf(s job.Stuck) apitype.StuckJob {
 }
 
 // policyOf is a retry policy with the name by which jobs and pages refer to it.
-func policyOf(name string, p retry.Policy, ttr time.Duration) apitype.NamedPolicy {
-	return apitype.NamedPolicy{Name: name, Policy: wire.PolicyOf(p), TTR: apitype.Duration(ttr)}
+func policyOf(name string, p retry.Policy, ttr time.Duration) admin.NamedPolicy {
+	return admin.NamedPolicy{Name: name, Policy: wire.PolicyOf(p), TTR: apitype.Duration(ttr)}
 }
 
 // policies is GET /policies: those of the configuration, and the presets.
-func (a *API) policies(echo.Context) (apitype.PolicyList, error) {
+func (a *API) policies(echo.Context) (admin.PolicyList, error) {
 	inUse, presets := web.Policies(a.Config, policyOf)
-	return apitype.PolicyList{Policies: inUse, Presets: presets}, nil
+	return admin.PolicyList{Policies: inUse, Presets: presets}, nil
 }

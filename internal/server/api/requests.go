@@ -11,7 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
@@ -85,7 +85,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		return err
 	}
 
-	in := apitype.NewOperation{}
+	in := work.NewOperation{}
 
 	err = decode("", data, &in, func(member, path string, raw json.RawMessage) (err error) {
 		switch member {
@@ -140,7 +140,7 @@ func namedJobs(path string, raw json.RawMessage) ([]operation.Named, error) {
 		}
 
 		at := path + "[" + strconv.Itoa(len(all)) + "]"
-		var in apitype.JobRun
+		var in work.JobRun
 
 		err := decode(at, part, &in, nil)
 		if err == nil {
@@ -180,7 +180,7 @@ func agreed(o operation.Operation) operation.Pace {
 // readStart reads the pace at which to start.
 func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 	if !web.IsForm(c) {
-		var in apitype.PaceRequest
+		var in work.PaceRequest
 		err := readSmall(c, &in, func(member, _ string, _ json.RawMessage) error { return checkPace(member, in) })
 		p := agreed(o)
 		setPace(&p, in)
@@ -225,7 +225,7 @@ func readRate(c echo.Context, o operation.Operation) (p operation.Pace, err erro
 	if web.IsForm(c) {
 		p, said, err = paceForm(c, agreed(o))
 	} else {
-		var in apitype.PaceRequest
+		var in work.PaceRequest
 		err = readSmall(c, &in.RateRequest, func(member, _ string, _ json.RawMessage) error { return checkPace(member, in) })
 		p, said = agreed(o), in.Rate != nil || in.Spread != nil
 		setPace(&p, in)
@@ -278,7 +278,7 @@ func paceForm(c echo.Context, was operation.Pace) (p operation.Pace, said bool, 
 }
 
 // checkPace checks a member that describes a pace.
-func checkPace(member string, in apitype.PaceRequest) error {
+func checkPace(member string, in work.PaceRequest) error {
 	switch {
 	case member == "spread":
 		return longerThanZero(in.Spread)
@@ -291,7 +291,7 @@ func checkPace(member string, in apitype.PaceRequest) error {
 
 // setPace changes a pace as a request says. A rate replaces a spread and the other way
 // round.
-func setPace(p *operation.Pace, in apitype.PaceRequest) {
+func setPace(p *operation.Pace, in work.PaceRequest) {
 	if in.Rate != nil || in.Spread != nil {
 		p.Rate, p.Spread = 0, 0
 	}

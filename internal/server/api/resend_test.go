@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 )
 
@@ -43,7 +44,7 @@ func TestResend_HidesTheJobOfAConflict(t *testing.T) {
 	if err == nil {
 		t.Fatal("a letter that there is not was sent")
 	}
-	if f := web.Describe(err); strings.Contains(string(j.Payload)+string(f.First.Job.Payload), "hunter2-canary") || f.First.Job.ID != id {
+	if f := problem.Of(err); strings.Contains(string(j.Payload)+string(f.First.Job.Payload), "hunter2-canary") || f.First.Job.ID != id {
 		t.Errorf("%s, %+v", j.Payload, f.First.Job)
 	}
 }

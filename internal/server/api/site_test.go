@@ -18,6 +18,7 @@ import (
 	"redrive/internal/live"
 	"redrive/internal/retry"
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/view"
 	"redrive/internal/server/web"
 	"redrive/internal/store"
@@ -80,7 +81,7 @@ func serve(t *testing.T, a *API) func(method, path, body string) (int, string) {
 	t.Helper()
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
-		f := web.Describe(err)
+		f := problem.Of(err)
 		_ = c.JSONBlob(f.Kind.Status, f.Encode())
 	}
 	a.Routes(web.NewRoutes(e), nil)

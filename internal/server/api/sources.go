@@ -10,9 +10,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/apitype"
+	"redrive/internal/apitype/admin"
+	"redrive/internal/apitype/work"
 	"redrive/internal/filter"
 	"redrive/internal/job"
-	"redrive/internal/server/web"
+	"redrive/internal/server/problem"
 	"redrive/internal/source"
 )
 
@@ -21,14 +23,14 @@ const MaxActs = 50
 
 // sources is GET /sources: the attached sources, how they fare, and what is left of those that
 // are no longer attached.
-func (a *API) sources(c echo.Context) (apitype.SourceList, error) {
+func (a *API) sources(c echo.Context) (admin.SourceList, error) {
 	ctx := c.Request().Context()
 
-	all := []apitype.Source{}
+	all := []admin.Source{}
 	for _, h := range a.Engine.Sources() {
 		s, err := a.sourceOf(ctx, h)
 		if err != nil {
-			return apitype.SourceList{}, err
+			return admin.SourceList{}, err
 		}
 
 		all = append(all, s)
@@ -36,34 +38,34 @@ func (a *API) sources(c echo.Context) (apitype.SourceList, error) {
 
 	unattached, err := a.Unattached(ctx)
 
-	return apitype.SourceList{
+	return admin.SourceList{
 		Sources: all,
-		Unattached: mapped(unattached, func(u source.Unattached) apitype.UnattachedSource {
-			return apitype.UnattachedSource{Name: u.Name, DeadLetters: u.DeadLetters, Waiting: u.Waiting}
+		Unattached: mapped(unattached, func(u source.Unattached) admin.UnattachedSource {
+			return admin.UnattachedSource{Name: u.Name, DeadLetters: u.DeadLetters, Waiting: u.Waiting}
 		}),
 	}, err
 }
 
 // source is GET /sources/{name}: one of them, with the newest rows of its ledger.
-func (a *API) source(c echo.Context) (apitype.SourceDetail, error) {
+func (a *API) source(c echo.Context) (admin.SourceDetail, error) {
 	h, err := a.Source(c)
 	if err != nil {
-		return apitype.SourceDetail{}, err
+		return admin.SourceDetail{}, err
 	}
 
 	acts, err := a.View.SourceActs(c.Request().Context(), h.Name, MaxActs)
 	if err != nil {
-		return apitype.SourceDetail{}, err
+		return admin.SourceDetail{}, err
 	}
 
 	s, err := a.sourceOf(c.Request().Context(), h)
 
-	return apitype.SourceDetail{
+	return admin.SourceDetail{
 		Source:  s,
 		Hazards: h.Profile.Hazards,
 		Acts:    mapped(acts, sourceActOf),
-		Quarantined: mapped(h.Quarantined, func(q source.Quarantined) apitype.QuarantinedRecord {
-			return apitype.QuarantinedRecord{Key: q.Key, Why: q.Why, Since: apitype.At(q.Since)}
+		Quarantined: mapped(h.Quarantined, func(q source.Quarantined) admin.QuarantinedRecord {
+			return admin.QuarantinedRecord{Key: q.Key, Why: q.Why, Since: apitype.At(q.Since)}
 		}),
 	}, err
 }
@@ -77,7 +79,7 @@ func (a *API) Source(c echo.Context) (source.Health, error) {
 		}
 	}
 
-	return source.Health{}, web.Fail(web.NotFound, "no source of this name is attached")
+	return source.Health{}, problem.New(problem.NotFound, "no source of this name is attached")
 }
 
 // SourceOf is the attached source of a job; nil when it has none, or when that is not
@@ -107,12 +109,12 @@ func (a *API) sourceReports(name string) string {
 	return "failures"
 }
 
-// Letters counts the dead letters of a source by its queues, and the jobs that were
+// DeadLettersOf counts the dead letters of a source by its queues, and the jobs that were
 // replayed there and have not come back: those of which the source has still to be told, and
 // those that it has.
-func (a *API) Letters(ctx context.Context, name string) (queues []filter.NameCount, returning, returned int64, err error) {
-	letters, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
-	return letters.Facets.Queues, letters.States[job.Status(job.Returning)], letters.States[job.Status(job.Returned)], err
+func (a *API) DeadLettersOf(ctx context.Context, name string) (queues []filter.NameCount, returning, returned int64, err error) {
+	tally, _, err := a.View.Known(ctx, filter.Filter{Status: job.StatusDeadLetter, Source: name})
+	return tally.Facets.Queues, tally.States[job.Status(job.Returning)], tally.States[job.Status(job.Returned)], err
 }
 
 // Unattached is what is left of each source that is no longer attached, the one with the most
@@ -130,13 +132,13 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 
 	left := map[string]source.Unattached{}
 
-	add := func(name string, letters, waiting int64) {
+	add := func(name string, dead, waiting int64) {
 		if name == "" || a.SourceNamed(name) != nil {
 			return
 		}
 
 		u := left[name]
-		left[name] = source.Unattached{Name: name, DeadLetters: u.DeadLetters + letters, Waiting: u.Waiting + waiting}
+		left[name] = source.Unattached{Name: name, DeadLetters: u.DeadLetters + dead, Waiting: u.Waiting + waiting}
 	}
 	for _, q := range facets.Queues {
 		add(job.SourceOf(q.Name), q.Count, 0)
@@ -152,10 +154,10 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 }
 
 // sourceOf is an attached source, and how it fares.
-func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, error) {
-	queues, returning, returned, err := a.Letters(ctx, h.Name)
+func (a *API) sourceOf(ctx context.Context, h source.Health) (admin.Source, error) {
+	queues, returning, returned, err := a.DeadLettersOf(ctx, h.Name)
 
-	return apitype.Source{
+	return admin.Source{
 		Name:         h.Name,
 		Preset:       h.Preset,
 		System:       h.Profile.Title,
@@ -169,16 +171,16 @@ func (a *API) sourceOf(ctx context.Context, h source.Health) (apitype.Source, er
 		Problem:      h.Problem,
 		FailingSince: apitype.At(h.Since),
 		Quarantine:   h.Quarantine(),
-		Queues: mapped(queues, func(q filter.NameCount) apitype.SourceQueue {
-			return apitype.SourceQueue{Name: q.Name, DeadLetters: q.Count}
+		Queues: mapped(queues, func(q filter.NameCount) admin.SourceQueue {
+			return admin.SourceQueue{Name: q.Name, DeadLetters: q.Count}
 		}),
 		Returned: returning + returned,
 	}, err
 }
 
 // sourceActOf is a request to a source, and what became of it.
-func sourceActOf(act source.Act) apitype.SourceAct {
-	return apitype.SourceAct{
+func sourceActOf(act source.Act) work.SourceAct {
+	return work.SourceAct{
 		ID:        act.ID,
 		JobID:     act.JobID,
 		Run:       act.Run,

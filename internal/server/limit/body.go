@@ -22,7 +22,7 @@ type Body struct {
 	until   time.Time // by when all of it has to be there
 	share   *Share
 	from    Address
-	held    int
+	counted int
 	whole   bool // there is no more to come
 	free    bool // another limit bounds it
 	refuse  func(Refusal) error
@@ -65,7 +65,7 @@ func (b *Body) take(n int) (refused Refusal) {
 	}
 
 	if refused = b.share.Take(b.from, n); refused == "" {
-		b.held += n
+		b.counted += n
 	}
 
 	return refused
@@ -91,9 +91,9 @@ func (b *Body) expect(by time.Time) error {
 // Done gives back what the body held. The unread rest may arrive for a moment, so
 // that the connection can be used again.
 func (b *Body) Done() error {
-	b.share.Give(b.from, b.held)
+	b.share.Give(b.from, b.counted)
 
-	b.held = 0
+	b.counted = 0
 	if b.whole {
 		return nil
 	}

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	idleOf       = 4               // one connection of so many may be idle: each has buffers and a goroutine
-	fewIdle      = 100             // may be idle in any case
-	farewells    = 16              // connections that are told at once why they are refused; others are only closed
-	farewellTime = 2 * time.Second // for the answer to one
+	idleOf        = 4               // one connection of so many may be idle: each has buffers and a goroutine
+	fewIdle       = 100             // may be idle in any case
+	rejections    = 16              // connections that are told at once why they are refused; others are only closed
+	rejectionTime = 2 * time.Second // for the answer to one
 )
 
 // Connections bounds the connections that are open. An address that has its share,
@@ -33,7 +33,7 @@ type Connections struct {
 	idling   int                    // connections in them
 	mostIdle int
 
-	farewell chan struct{} // one place for each goodbye
+	rejecting chan struct{} // one place for each answer that says why
 }
 
 // connection is one that was accepted.
@@ -52,7 +52,7 @@ type connection struct {
 func NewConnections(total, percent int, trusted []netip.Prefix, refused func(Refusal)) *Connections {
 	return &Connections{
 		share: NewShare(total, percent), trusted: trusted, refused: refused, mostIdle: max(fewIdle, total/idleOf),
-		open: map[net.Conn]*connection{}, idle: map[Address]*list.List{}, farewell: make(chan struct{}, farewells),
+		open: map[net.Conn]*connection{}, idle: map[Address]*list.List{}, rejecting: make(chan struct{}, rejections),
 	}
 }
 
@@ -79,7 +79,7 @@ func (l listener) Accept() (net.Conn, error) {
 		}
 
 		l.all.refused(refused)
-		l.all.dismiss(conn, refused)
+		l.all.reject(conn, refused)
 	}
 }
 
@@ -104,12 +104,12 @@ func (c *Connections) admit(conn net.Conn) (net.Conn, Refusal) {
 			return made, ""
 		}
 
-		victim := c.victim(from, refused)
-		if victim == nil {
+		evicted := c.evictable(from, refused)
+		if evicted == nil {
 			return nil, refused
 		}
 
-		c.end(victim, refused)
+		c.end(evicted, refused)
 	}
 }
 
@@ -124,8 +124,8 @@ func (c *Connections) trusts(from Address) bool {
 	return false
 }
 
-// victim is the connection to close for a new one, or nil.
-func (c *Connections) victim(from Address, refused Refusal) *connection {
+// evictable is the connection to close for a new one, or nil.
+func (c *Connections) evictable(from Address, refused Refusal) *connection {
 	if refused == ByAll {
 		biggest, ok := c.share.biggest(from)
 		if !ok {
@@ -188,10 +188,10 @@ func (c *Connections) mostIdling() (most *list.List) {
 }
 
 // end closes an idle connection. For its client it ends as any idle one does.
-func (c *Connections) end(victim *connection, why Refusal) {
+func (c *Connections) end(evicted *connection, why Refusal) {
 	c.refused(why)
-	c.forget(victim)
-	_ = victim.Conn.Close()
+	c.forget(evicted)
+	_ = evicted.Conn.Close()
 }
 
 // wake takes a connection out of those that are idle.
@@ -236,23 +236,23 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// dismiss says why a connection is refused, and closes it. It does not wait.
-func (c *Connections) dismiss(conn net.Conn, refused Refusal) {
+// reject says why a connection is refused, and closes it. It does not wait.
+func (c *Connections) reject(conn net.Conn, refused Refusal) {
 	select {
-	case c.farewell <- struct{}{}:
+	case c.rejecting <- struct{}{}:
 		go func() {
-			defer func() { <-c.farewell }()
+			defer func() { <-c.rejecting }()
 
-			goodbye(conn, refused)
+			sendRejection(conn, refused)
 		}()
 	default:
 		_ = conn.Close() // the client is not told
 	}
 }
 
-// goodbye answers the request that will come, without reading it. What the client
+// sendRejection answers the request that will come, without reading it. What the client
 // sends meanwhile is taken, because closing before would tear the answer away.
-func goodbye(conn net.Conn, refused Refusal) {
+func sendRejection(conn net.Conn, refused Refusal) {
 	defer conn.Close()
 
 	status, text := "503 Service Unavailable", "too many connections are open; try again\n"
@@ -260,7 +260,7 @@ func goodbye(conn net.Conn, refused Refusal) {
 		status, text = "429 Too Many Requests", "your address has too many connections open; close some, or try again\n"
 	}
 
-	err := conn.SetDeadline(time.Now().Add(farewellTime))
+	err := conn.SetDeadline(time.Now().Add(rejectionTime))
 	if err != nil {
 		return
 	}

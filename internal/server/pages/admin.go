@@ -21,6 +21,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/retry"
 	"redrive/internal/server/api"
+	"redrive/internal/server/problem"
 	"redrive/internal/server/web"
 	"redrive/internal/wire"
 	"redrive/web/templates"
@@ -55,9 +56,9 @@ func (p *Pages) policies(c echo.Context) error {
 	q := formFields{values, v.Errors}
 	v.Form, v.Policy = q.form(policy), q.policy(policy)
 	if len(v.Errors) == 0 {
-		v.Simulation = herd(v.Policy)
+		v.Simulation = simulationOf(v.Policy)
 		if v.Changed() {
-			v.FromSimulation = herd(v.From.Policy)
+			v.FromSimulation = simulationOf(v.From.Policy)
 		}
 	}
 
@@ -69,9 +70,11 @@ func policyParameters() []string {
 	return append(slices.Sorted(maps.Keys(templates.PolicyValues(retry.Default()))), "preset")
 }
 
-// herd simulates with the same random numbers each time, so that two pages
+// simulationOf simulates with the same random numbers each time, so that two pages
 // differ only where their policies do.
-func herd(p retry.Policy) retry.Simulation { return p.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64) }
+func simulationOf(p retry.Policy) retry.Simulation {
+	return p.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64)
+}
 
 // formFields reads the fields of a policy from a form. An empty or missing field
 // keeps what the policy says. Jitter alone can be turned off: both of its fields
@@ -216,9 +219,9 @@ func (p *Pages) showAccess(c echo.Context, status int, v adminpage.Access) error
 	v.Frame = p.frame(c, "Access", "access")
 	v.Open, v.Proxied = p.options.Open(), p.Config.Proxy() != nil
 	var r reads
-	into(&r, &v.Users)(p.View.Accounts().Users(ctx))
-	into(&r, &v.Sessions)(p.View.Accounts().Sessions(ctx, v.Now))
-	into(&r, &v.Tokens)(p.View.Accounts().Tokens(ctx))
+	into(&r, &v.Users)(p.View.Users().Users(ctx))
+	into(&r, &v.Sessions)(p.View.Sessions().Sessions(ctx, v.Now))
+	into(&r, &v.Tokens)(p.View.Tokens().Tokens(ctx))
 
 	if r.err != nil {
 		return r.err
@@ -270,7 +273,7 @@ func (p *Pages) accessRefused(c echo.Context, err error) error {
 		return err
 	}
 
-	f := web.Describe(err)
+	f := problem.Of(err)
 
 	return p.showAccess(c, f.Kind.Status, adminpage.Access{
 		Problem: f.Text, Field: f.Field, Name: clip.Text(c.FormValue("name"), 64), Role: access.Role(c.FormValue("role")),

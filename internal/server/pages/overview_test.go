@@ -79,8 +79,8 @@ func TestPages_SlowListsOfTheOverviewAreTolerated(t *testing.T) {
 	}
 }
 
-// A page shows the totals of one commit, and the letters at sources can be those of a later
-// one: a number of letters is never negative for it.
+// A page shows the totals of one commit, and the dead letters at sources can be those of a later
+// one: a number of dead letters is never negative for it.
 func TestPages_DeadLettersOfSourcesThatAreNewerThanTheTotalsMakeNoNegativeNumber(t *testing.T) {
 	site, s := newSite(t, web.Engine{})
 	now := time.Now()
@@ -91,7 +91,7 @@ func TestPages_DeadLettersOfSourcesThatAreNewerThanTheTotalsMakeNoNegativeNumber
 	}
 
 	p := &Pages{Site: site}
-	u, err := p.letterUsage(t.Context(), now, before)
+	u, err := p.deadLetterUsage(t.Context(), now, before)
 	if err != nil || u.AtSources != 1 || u.Open != 0 {
 		t.Errorf("%d dead letters are open and %d at sources, %v; want 0 and 1", u.Open, u.AtSources, err)
 	}

@@ -14,7 +14,7 @@ func (p *Pages) sources(c echo.Context) error {
 	for _, h := range p.Engine.Sources() {
 		s := sourcepage.Source{Health: h}
 		var err error
-		s.Queues, s.Returning, s.Returned, err = p.api.Letters(c.Request().Context(), h.Name)
+		s.Queues, s.Returning, s.Returned, err = p.api.DeadLettersOf(c.Request().Context(), h.Name)
 		into(&r, &s)(s, err)
 		v.Sources = append(v.Sources, s)
 	}
@@ -34,7 +34,7 @@ func (p *Pages) source(c echo.Context) error {
 	v := sourcepage.View{Frame: p.frame(c, h.Name, "sources"), Source: sourcepage.Source{Health: h}}
 	v.AboutSource = h.Name
 	var r reads
-	v.Queues, v.Returning, v.Returned, err = p.api.Letters(c.Request().Context(), h.Name)
+	v.Queues, v.Returning, v.Returned, err = p.api.DeadLettersOf(c.Request().Context(), h.Name)
 	into(&r, &v.Queues)(v.Queues, err)
 	into(&r, &v.Acts)(p.View.SourceActs(c.Request().Context(), h.Name, api.MaxActs))
 

@@ -154,8 +154,8 @@ func calls() map[string]func(*world, context.Context) []any {
 		"Hits": func(w *world, ctx context.Context) []any {
 			return all(w.view.Hits(ctx, filter.Filter{Text: "it failed", Payload: `"`}, []job.Job{w.original(), w.refusedJob(ctx)}))
 		},
-		"Recent":  func(w *world, ctx context.Context) []any { return all(w.view.Recent(ctx, "mail.send", 9)) },
-		"Letters": func(w *world, ctx context.Context) []any { return all(w.letters(ctx)) },
+		"Recent":      func(w *world, ctx context.Context) []any { return all(w.view.Recent(ctx, "mail.send", 9)) },
+		"DeadLetters": func(w *world, ctx context.Context) []any { return all(w.letters(ctx)) },
 		"Problems": func(w *world, ctx context.Context) []any {
 			return all(w.view.Problems(ctx, []job.Job{w.refusedJob(ctx)}))
 		},

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"redrive/internal/server/limit"
+	"redrive/internal/server/problem"
 )
 
 // patience is how long whatever is bounded waits for its turn.
@@ -47,8 +48,8 @@ func (l Limits) Refuse(name string, why limit.Refusal, text string) error {
 	l.Refused(name, why)
 
 	if why == limit.ByAddress {
-		return Fail(TooMany, text+"; your address has used its share")
+		return problem.New(problem.TooMany, text+"; your address has used its share")
 	}
 
-	return Fail(Overloaded, text)
+	return problem.New(problem.Overloaded, text)
 }

@@ -21,6 +21,7 @@ import (
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/server/problem"
 )
 
 // MaxSmall is how many bytes a small form or body may have.
@@ -37,7 +38,7 @@ func ReadFormOf(c echo.Context, limit int64) error {
 	}
 
 	if kind := r.Header.Get("Content-Type"); !strings.HasPrefix(kind, echo.MIMEApplicationForm) {
-		return Fail(MediaType, "send the fields as a form")
+		return problem.New(problem.MediaType, "send the fields as a form")
 	}
 
 	if err := checkEncoding(r); err != nil {
@@ -47,11 +48,11 @@ func ReadFormOf(c echo.Context, limit int64) error {
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, limit)
 
 	err := r.ParseForm()
-	if err == nil || errors.As(err, new(*http.MaxBytesError)) || errors.As(err, new(*Failure)) {
+	if err == nil || errors.As(err, new(*http.MaxBytesError)) || errors.As(err, new(*problem.Problem)) {
 		return err
 	}
 
-	return Fail(Malformed, "the form cannot be read")
+	return problem.New(problem.Malformed, "the form cannot be read")
 }
 
 // Received reads a body of at most limit bytes, whatever they are.
@@ -87,14 +88,14 @@ func ContentType(r *http.Request) string {
 // the memory holds.
 func checkEncoding(r *http.Request) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return Fail(MediaType, "send the body as it is, without a Content-Encoding")
+		return problem.New(problem.MediaType, "send the body as it is, without a Content-Encoding")
 	}
 	return nil
 }
 
-// readAll reads a body whose length may have been announced. The announcement
+// readAll reads a body whose length may have been declared. The declaration
 // alone takes no memory: the buffer grows with what has arrived, and never beyond
-// what was announced.
+// what was declared.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	const first = 4 << 10
 
@@ -102,8 +103,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	for {
 		if len(data) == cap(data) {
 			grown := 2 * cap(data)
-			if announced := int(length) + 1; announced > cap(data) { // one more shows the end
-				grown = min(grown, announced)
+			if declared := int(length) + 1; declared > cap(data) { // one more shows the end
+				grown = min(grown, declared)
 			}
 
 			data = append(make([]byte, 0, grown), data...)
@@ -124,28 +125,28 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 // it is never an internal error.
 func unreadable(err error) error {
 	switch {
-	case errors.As(err, new(*http.MaxBytesError)), errors.As(err, new(*Failure)):
+	case errors.As(err, new(*http.MaxBytesError)), errors.As(err, new(*problem.Problem)):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return Fail(Malformed, "the body ended early")
+		return problem.New(problem.Malformed, "the body ended early")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return Fail(Malformed, "the body did not arrive in time")
+		return problem.New(problem.Malformed, "the body did not arrive in time")
 	}
 
-	return Fail(Malformed, "the body cannot be read")
+	return problem.New(problem.Malformed, "the body cannot be read")
 }
 
 // ParamID is the job that the address names.
 func ParamID(c echo.Context) (string, error) {
 	id, err := job.ParseID(c.Param("id"))
-	return id, InAddress(err)
+	return id, problem.InAddress(err)
 }
 
 // ParamOperation is the operation that the address names.
 func ParamOperation(c echo.Context) (int64, error) {
 	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
 	if err != nil || id < 1 {
-		return 0, FailIn(BadParameter, "id", "is not the number of an operation")
+		return 0, problem.In(problem.BadParameter, "id", "is not the number of an operation")
 	}
 
 	return id, nil
@@ -160,7 +161,7 @@ func Number(c echo.Context, name string) (int64, error) {
 
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return 0, FailIn(BadParameter, name, "is not a number that a list returned")
+		return 0, problem.In(problem.BadParameter, name, "is not a number that a list returned")
 	}
 
 	return n, nil
@@ -310,6 +311,6 @@ func ItemQuery(c echo.Context) (operation.ItemFilter, error) {
 		return operation.ItemFilter{State: s}, nil
 	}
 
-	return operation.ItemFilter{}, FailIn(BadParameter, "state",
+	return operation.ItemFilter{}, problem.In(problem.BadParameter, "state",
 		"is unknown; use pending, done, skipped, failed, succeeded, relapsed, dropped, unknown or unsettled")
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// announced is a body that was announced and of which nothing has come yet.
+// announced is a body with a declared length of which nothing has come yet.
 type announced struct{ grown uint64 }
 
 func (a *announced) Read([]byte) (int, error) {

@@ -13,6 +13,7 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
+	"redrive/internal/server/problem"
 )
 
 // Routes are the routes of the server, each with the permission that it needs and
@@ -112,9 +113,9 @@ func checkQuery(u *url.URL, parameters []string, page bool) error {
 		switch {
 		case page && added(name):
 		case !slices.Contains(parameters, name):
-			return FailIn(BadParameter, clip.Text(name, 64), unknown(parameters))
+			return problem.In(problem.BadParameter, clip.Text(name, 64), unknown(parameters))
 		case len(values[name]) > 1:
-			return FailIn(BadParameter, name, "this parameter appears twice; send it once")
+			return problem.In(problem.BadParameter, name, "this parameter appears twice; send it once")
 		}
 	}
 

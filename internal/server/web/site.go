@@ -1,22 +1,13 @@
 // Package web is what the packages of the server have in common: what handlers
 // work with ([Site], [Engine]), who sends a request ([Caller]), how a request is
-// read, and how it is answered, above all when something is wrong with it:
-// [Describe] is the one table from errors to answers, for browsers and programs
-// alike.
-//
-// A handler that cannot answer returns an error. It never chooses a status
-// itself: it names a [Kind], or returns what another package returned.
+// read, and how it is answered.
 package web
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"math"
-	"net/netip"
-	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,16 +38,16 @@ const (
 // Engine is what the server asks of the engine that runs jobs and operations,
 // and what it tells it.
 type Engine struct {
-	Worker  string                                  // name of the worker in this process
-	Running func() map[string]int                   // executions at this moment, by queue
-	Knows   func(typ string) bool                   // whether a handler knows a type of job
-	Ready   func() error                            // why no jobs are run, or nil
-	Began   func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
-	Stuck   func() []job.Stuck                      // the handlers that do not return
-	Held    func() (shortage.OpenBreaker, bool)     // since when nothing is claimed for want of something
-	Pause   func(on bool)                           // ends the claiming of jobs, or begins it again
-	Notify  func()                                  // says that an operation was made or changed
-	Sources func() []source.Health                  // how the attached sources fare
+	Worker      string                                  // name of the worker in this process
+	Running     func() map[string]int                   // executions at this moment, by queue
+	Knows       func(typ string) bool                   // whether a handler knows a type of job
+	Ready       func() error                            // why no jobs are run, or nil
+	Began       func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
+	Stuck       func() []job.Stuck                      // the handlers that do not return
+	OpenBreaker func() (shortage.OpenBreaker, bool)     // since when nothing is claimed for want of something
+	Pause       func(on bool)                           // ends the claiming of jobs, or begins it again
+	Notify      func()                                  // says that an operation was made or changed
+	Sources     func() []source.Health                  // how the attached sources fare
 
 	// Reload reads the configuration again, and names the sections that changed and
 	// those that need a restart. When the file is wrong, nothing changes.
@@ -176,103 +167,6 @@ func (s *Site) Claimed(ctx context.Context) (all []Claimed, more, slow bool, err
 	return all, page.Next != filter.Cursor{}, slow, err
 }
 
-// ParamQueue is the queue that the address names. It must have had a job or be
-// configured: a typing mistake must not make a queue.
-func (s *Site) ParamQueue(c echo.Context) (string, error) {
-	name := c.Param("name")
-	if err := filter.CheckQueue(name); err != nil {
-		return "", InAddress(err)
-	}
-
-	if !s.KnowsQueue(name) {
-		return "", job.ErrNotFound
-	}
-
-	return name, nil
-}
-
-// KnowsQueue reports whether a queue had a job or is configured.
-func (s *Site) KnowsQueue(name string) bool {
-	return slices.Contains(s.Config.Queues(), name) || s.View.HasQueue(name)
-}
-
-// QueueNames are the queues that had a job and those that are configured.
-func (s *Site) QueueNames() []string {
-	return slices.Compact(slices.Sorted(slices.Values(append(s.Config.Queues(), s.View.QueueNames()...))))
-}
-
-// MaxQueues is how many queues an answer to a program lists, and how many a form
-// has to choose from.
-const MaxQueues = 1000
-
-// QueueChoices are the queues that a form has to choose from: all of them, or the
-// ones that are configured and those with the most jobs.
-func (s *Site) QueueChoices() []string {
-	var all []job.Status
-	for _, state := range job.States() {
-		all = append(all, job.Status(state))
-	}
-
-	return Foremost(MaxQueues, s.QueueNames(), s.Config.Queues(), s.View.Fullest(MaxQueues, all))
-}
-
-// Foremost picks up to n names, in the order of all: those of the lists that come
-// first, and then others.
-func Foremost(n int, all []string, first ...[]string) []string {
-	if len(all) <= n {
-		return all
-	}
-
-	picked := map[string]bool{}
-	for _, names := range append(first, all) {
-		for _, name := range names {
-			if len(picked) < n {
-				picked[name] = true
-			}
-		}
-	}
-
-	return slices.Sorted(maps.Keys(picked))
-}
-
-// Queues describes some of the queues of [Site.QueueNames], in the order of their
-// names. One that is only configured has no numbers.
-func (s *Site) Queues(ctx context.Context, names []string) ([]queues.Info, error) {
-	all, err := s.View.Queues(ctx, time.Now(), names)
-	found := map[string]bool{}
-	for _, q := range all {
-		found[q.Name] = true
-	}
-
-	for _, name := range names {
-		if !found[name] {
-			all = append(all, queues.Info{Name: name, Source: job.SourceOf(name)})
-		}
-	}
-
-	slices.SortFunc(all, func(a, b queues.Info) int { return cmp.Compare(a.Name, b.Name) })
-
-	return all, err
-}
-
-// Queue is one queue with its numbers.
-func (s *Site) Queue(ctx context.Context, name string) (queues.Info, error) {
-	all, err := s.Queues(ctx, []string{name})
-	return all[0], err
-}
-
-// WorkerQueues are up to n queues, those with workers first. When there are more,
-// they are the ones in which something runs or waits.
-func (s *Site) WorkerQueues(ctx context.Context, n int) ([]queues.Info, error) {
-	running := slices.Collect(maps.Keys(s.Engine.Running()))
-	waiting := s.View.Fullest(n, []job.Status{job.Status(job.Available)})
-	all, err := s.Queues(ctx, Foremost(n, s.QueueNames(), running, waiting))
-	idle := func(q queues.Info) int { return 1 - min(s.Config.Workers(q.Name), 1) }
-	slices.SortStableFunc(all, func(a, b queues.Info) int { return cmp.Compare(idle(a), idle(b)) })
-
-	return all, err
-}
-
 // Policies lists the policies of the configuration under the names by which they
 // can be asked for, and then the presets. A TTR is zero where none goes with the
 // name.
@@ -298,97 +192,4 @@ func Policies[T any](c *config.Config, shape func(name string, p retry.Policy, t
 	}
 
 	return inUse, presets
-}
-
-// WebhookHost is where a queue sends its dead letters, without credentials; empty
-// when it has no webhook.
-func (s *Site) WebhookHost(queue string) string {
-	hook, ok := s.Config.Webhook(queue)
-	if !ok {
-		return ""
-	}
-
-	u, err := url.Parse(hook.URL)
-	if err != nil { // unreachable: the configuration has parsed it
-		return "a webhook"
-	}
-
-	return u.Host
-}
-
-// Means is how a caller is known.
-type Means int
-
-// The means, from none to the strongest that a browser has.
-const (
-	ByNothing Means = iota // a stranger
-	ByOpenness
-	ByToken
-	ByProxy
-	BySession
-)
-
-// Ambient reports whether a browser sends the proof along automatically, even when a
-// page of another site makes it send the request.
-func (m Means) Ambient() bool { return m == ByProxy || m == BySession }
-
-// Caller is who sends a request. The zero Caller may do nothing.
-type Caller struct {
-	Means   Means
-	Name    string // as histories show it
-	Role    access.Role
-	Session []byte    // the hash of the session's secret
-	Token   string    // the id of the token
-	Seen    time.Time // a session or a token: last; by the proxy: now
-}
-
-// Scope names the caller as the owner of idempotency keys: a token by its id, a
-// person by the way in and the name. All who reach an open dashboard are one.
-func (who Caller) Scope() string {
-	switch who.Means {
-	case ByToken:
-		return "token " + who.Token
-	case ByProxy:
-		return "proxy " + who.Name
-	case BySession:
-		return "user " + who.Name
-	}
-
-	return "anybody"
-}
-
-const callerKey = "redrive.caller"
-
-// SetCaller says who sends a request.
-func SetCaller(c echo.Context, who Caller) { c.Set(callerKey, who) }
-
-// CallerOf is who sends a request, as far as it was found out.
-func CallerOf(c echo.Context) Caller {
-	who, _ := c.Get(callerKey).(Caller)
-	return who
-}
-
-// Actor is the caller as the audit log names them.
-func Actor(c echo.Context) audit.Actor {
-	who := CallerOf(c)
-	by := audit.Actor{Name: who.Name, Address: c.RealIP(), Open: who.Means == ByOpenness}
-	if by.Name == "" {
-		by.Name = unnamed(by.Address, IsForm(c))
-	}
-
-	return by
-}
-
-// unnamed is what the audit log calls a caller without a name, by the address and
-// by whether a page or a program sent the request.
-func unnamed(address string, page bool) string {
-	kind := "unknown user"
-	ip, err := netip.ParseAddr(address)
-	if !page {
-		kind = "API client"
-	} else if err == nil && ip.Unmap().IsLoopback() {
-		kind = "local user"
-	}
-
-	return kind + " (" + address + ")"
 }

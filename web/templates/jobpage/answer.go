@@ -104,20 +104,20 @@ func lastAttempt(v View) *job.Attempt {
 	return nil
 }
 
-// letterOf is the dead letter of a run, or nil.
-func letterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
+// deadLetterOf is the dead letter of a run, or nil.
+func deadLetterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
 	if i := slices.IndexFunc(letters, func(l job.DeadLetter) bool { return l.Run == run }); i >= 0 {
 		return &letters[i]
 	}
 	return nil
 }
 
-// letter is the dead letter of the current run, or nil.
-func (v View) letter() *job.DeadLetter { return letterOf(v.DeadLetters, v.Job.Run) }
+// deadLetter is the dead letter of the current run, or nil.
+func (v View) deadLetter() *job.DeadLetter { return deadLetterOf(v.DeadLetters, v.Job.Run) }
 
 // whyRefused is why the dead letter of the current run was not taken.
 func whyRefused(v View) string {
-	if l := v.letter(); l != nil && l.Problem != "" {
+	if l := v.deadLetter(); l != nil && l.Problem != "" {
 		return strings.TrimRight(l.Problem, ".")
 	}
 	return "the queue has no dead-letter queue"
@@ -167,7 +167,7 @@ func allFailed(attempts int) string {
 // lastly adds how the last attempt ended, where that says more than that it
 // failed.
 func lastly(v View) string {
-	l := v.letter()
+	l := v.deadLetter()
 	switch {
 	case l == nil || l.Cause == "":
 		return ""

@@ -864,7 +864,7 @@ func storedAnswer(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		why, ended, ago := templates.Explain(v.Job.Reason), templates.On(v.ended()), v.ago(v.ended())
-		letter, said := v.letter(), strings.TrimRight(clip.Text(v.Job.Error.Message, 300), ".")
+		deadLetter, said := v.deadLetter(), strings.TrimRight(clip.Text(v.Job.Error.Message, 300), ".")
 		switch {
 		case poisoned(v.Job):
 			templ_7745c5c3_Err = answers(v, "This envelope was set aside %v", ", %v: %v. The original bytes are kept. %v", ended, ago, cmp.Or(said, why.Short), why.Todo).Render(ctx, templ_7745c5c3_Buffer)
@@ -876,9 +876,9 @@ func storedAnswer(v View) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case letter != nil && letter.ForwardedTo != "":
+		case deadLetter != nil && deadLetter.ForwardedTo != "":
 			templ_7745c5c3_Err = answers(v, "The job was dead-lettered %v", ", %v: %v. A copy was sent to %v %v.", ended, ago, whyOver(v),
-				letter.ForwardedTo, templates.On(letter.ForwardedAt)).Render(ctx, templ_7745c5c3_Buffer)
+				deadLetter.ForwardedTo, templates.On(deadLetter.ForwardedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -956,7 +956,7 @@ func manualAnswer(v View) templ.Component {
 			templ_7745c5c3_Var20 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if l := v.letter(); l != nil && !l.DiscardedAt.IsZero() {
+		if l := v.deadLetter(); l != nil && !l.DiscardedAt.IsZero() {
 			templ_7745c5c3_Err = answers(v, "%v discarded the dead letter %v", ", %v. The job had failed permanently %v.", format.Someone(l.DiscardedBy),
 				templates.On(l.DiscardedAt), v.ago(l.DiscardedAt), templates.On(l.FailedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

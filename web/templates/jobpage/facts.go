@@ -17,9 +17,9 @@ import (
 	"redrive/web/templates/format"
 )
 
-// letterWay says where a dead letter of the job would go, or went.
-func letterWay(v View) string {
-	switch l := v.letter(); {
+// deadLetterWay says where a dead letter of the job would go, or went.
+func deadLetterWay(v View) string {
+	switch l := v.deadLetter(); {
 	case l != nil && l.ForwardedTo != "":
 		return "stored in Redrive, a copy sent to " + format.Visible(l.ForwardedTo)
 	case setAside(v):
@@ -37,10 +37,10 @@ func letterWay(v View) string {
 func poisoned(j job.Job) bool { return slices.Contains(retry.Poison(), j.Reason) }
 
 // setAside reports whether the dead letter of the run is an envelope that never
-// ran: it could not be read, or a rule refused it. Such a letter is kept,
+// ran: it could not be read, or a rule refused it. Such a dead letter is kept,
 // whatever its queue does with others.
 func setAside(v View) bool {
-	l := v.letter()
+	l := v.deadLetter()
 	return l != nil && l.Attempts == 0 && (slices.Contains(retry.Poison(), l.Reason) || l.Reason == retry.RuleDecided)
 }
 
@@ -176,7 +176,7 @@ func historyOf(v View) []event {
 		add(j.FinishedAt, "", "succeeded")
 	case j.State == job.Cancelled:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "cancelled manually")
-	case j.State == job.Discarded && v.letter() == nil:
+	case j.State == job.Discarded && v.deadLetter() == nil:
 		add(latest(j.FinishedAt, j.ChangedAt), "", "discarded: "+templates.Explain(j.Reason).Short)
 	}
 

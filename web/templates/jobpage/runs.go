@@ -28,20 +28,20 @@ const (
 // jobRun is one life of a job, from its enqueueing or replay to its end. An
 // attempt belongs to exactly one run.
 type jobRun struct {
-	number   int
-	current  bool
-	over     bool
-	began    time.Time // enqueued, or replayed
-	by       string    // who replayed the run before, or empty
-	status   job.Status
-	reason   retry.Reason
-	attempts []job.Attempt // those on this page, in the order of execution
-	cut      bool          // earlier ones are on another page
-	next     *job.Attempt  // the one that followed them, on another page
-	used     int           // how many cycles the run completed, on this page and on others
-	letter   *job.DeadLetter
-	replay   *history.Replay // what followed
-	foreign  bool            // it ran at a source
+	number     int
+	current    bool
+	over       bool
+	began      time.Time // enqueued, or replayed
+	by         string    // who replayed the run before, or empty
+	status     job.Status
+	reason     retry.Reason
+	attempts   []job.Attempt // those on this page, in the order of execution
+	cut        bool          // earlier ones are on another page
+	next       *job.Attempt  // the one that followed them, on another page
+	used       int           // how many cycles the run completed, on this page and on others
+	deadLetter *job.DeadLetter
+	replay     *history.Replay // what followed
+	foreign    bool            // it ran at a source
 }
 
 // after is what followed attempt i in its run, or nil.
@@ -56,11 +56,13 @@ func (r *jobRun) after(i int) *job.Attempt {
 func (r *jobRun) newest(i int) bool { return r.current && r.after(i) == nil }
 
 // uncounted reports whether the source of a job does not tell how often it tried.
-func (r *jobRun) uncounted() bool { return r.foreign && (r.letter == nil || r.letter.Attempts == 0) }
+func (r *jobRun) uncounted() bool {
+	return r.foreign && (r.deadLetter == nil || r.deadLetter.Attempts == 0)
+}
 
-// untold reports whether a run at a source has no attempt of which the source tells: it took
+// unreported reports whether a run at a source has no attempt of which the source tells: it took
 // the reason and the attempts over from the run before.
-func (r *jobRun) untold() bool { return r.foreign && len(r.attempts) == 0 && r.next == nil }
+func (r *jobRun) unreported() bool { return r.foreign && len(r.attempts) == 0 && r.next == nil }
 
 // runsOf arranges a page of attempts by their runs, oldest first. The newest page has
 // the newest runs of the job, with attempts or without.
@@ -113,7 +115,7 @@ func runOf(d history.Detail, number int) jobRun {
 		r.next = d.Following
 	}
 
-	r.letter, r.replay = letterOf(d.DeadLetters, number), replayOf(d.Replays, number)
+	r.deadLetter, r.replay = deadLetterOf(d.DeadLetters, number), replayOf(d.Replays, number)
 	if begun := replayOf(d.Replays, number-1); begun != nil {
 		r.began, r.by = begun.At, begun.By
 	}
@@ -140,7 +142,7 @@ func (r *jobRun) ended(j job.Job) {
 		r.status, r.reason, r.used = job.Status(r.replay.State), r.replay.Reason, r.replay.Attempts
 	}
 
-	if l := r.letter; l != nil && l.DiscardedAt.IsZero() {
+	if l := r.deadLetter; l != nil && l.DiscardedAt.IsZero() {
 		r.status = job.StatusDeadLetter
 		if l.Refused {
 			r.status = job.StatusDLQFailed
@@ -191,7 +193,7 @@ func (r jobRun) id() string { return "run-" + strconv.Itoa(r.number) }
 // policy does: "4 attempts (3 + 1 by rule mail-once-more)". It is empty when that is
 // unknown. j is the job as it was in the run.
 func (r jobRun) progress(j job.Job) string {
-	if r.uncounted() || r.untold() {
+	if r.uncounted() || r.unreported() {
 		return ""
 	}
 
@@ -284,7 +286,7 @@ func (r *jobRun) settled(i int) bool {
 		return !last || r.current || r.replay != nil
 	}
 
-	return last && (r.replay != nil || r.letter != nil && !r.letter.DiscardedAt.IsZero())
+	return last && (r.replay != nil || r.deadLetter != nil && !r.deadLetter.DiscardedAt.IsZero())
 }
 
 // placeOf says which attempts are on a page.

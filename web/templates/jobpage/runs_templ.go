@@ -218,7 +218,7 @@ func runPanel(v View, r jobRun) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if !r.untold() {
+		} else if !r.unreported() {
 			templ_7745c5c3_Err = templates.ReasonBadge(r.reason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -916,7 +916,7 @@ func attemptEnd(v View, r *jobRun, i int) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case a.Action == retry.DeadLetter:
-			templ_7745c5c3_Err = deadLettered(v, r.letter).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = deadLettered(v, r.deadLetter).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -958,7 +958,7 @@ func runEnd(v View, r *jobRun) templ.Component {
 			templ_7745c5c3_Var38 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if l := r.letter; l != nil && !l.DiscardedAt.IsZero() {
+		if l := r.deadLetter; l != nil && !l.DiscardedAt.IsZero() {
 			templ_7745c5c3_Err = say(v, "; %v discarded the dead letter %v", format.By(l.DiscardedBy), templates.On(l.DiscardedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

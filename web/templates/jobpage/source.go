@@ -107,7 +107,7 @@ func sourceName(v View) string {
 // refusedReplay is what the source said when it did not carry out the replay that began
 // this run; empty when it did.
 func refusedReplay(v View) string {
-	if l := v.letter(); l != nil && l.Run == v.Job.Run {
+	if l := v.deadLetter(); l != nil && l.Run == v.Job.Run {
 		return strings.TrimRight(l.Problem, ".")
 	}
 	return ""
@@ -128,15 +128,15 @@ func whyInDoubt(a *source.Act) string {
 	return format.UpperFirst(strings.TrimRight(format.Visible(a.Why), ".")) + "."
 }
 
-// hearsAgain says when Redrive will know more of a job that its source has.
-func hearsAgain(v View) string {
+// nextReport says when Redrive will know more of a job that its source has.
+func nextReport(v View) string {
 	if v.Origin != nil && v.Origin.Report.Tells {
 		return "Redrive hears of the job again when it fails there, or when " + v.Job.Source + " records that it succeeded."
 	}
 	return systemName(v) + " reports only failures, so Redrive hears of the job again only if it fails there."
 }
 
-// untilReturned says until when Redrive waits for news of a job that its source has.
+// untilReturned says until when Redrive waits for a report on a job that its source has.
 func untilReturned(v View) string {
 	if v.Origin != nil && v.Origin.Report.Tells {
 		return systemName(v) + " reports failures and successes: if neither is known by %v, the job counts as returned."

@@ -56,7 +56,7 @@ func sourceAnswer(v View) templ.Component {
 			}
 		case j.State == job.Returned && doubt(v) != nil:
 			templ_7745c5c3_Err = answers(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v Either "+name+" has the job, or it is lost there. "+
-				"Look in its queue before you enqueue the job again. "+hearsAgain(v), templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
+				"Look in its queue before you enqueue the job again. "+nextReport(v), templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -66,13 +66,13 @@ func sourceAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case j.State == job.Returned && j.RunAt.After(v.Now):
-			templ_7745c5c3_Err = answers(v, "Handed to "+name+", to run %v", ". "+hearsAgain(v), templates.On(j.RunAt)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = answers(v, "Handed to "+name+", to run %v", ". "+nextReport(v), templates.On(j.RunAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case source.Returned(v.Job, v.Now):
 			templ_7745c5c3_Err = answers(v, name+" has had the job for "+format.About(v.Now.Sub(j.ChangedAt)), ", since %v, and it is not back: "+
-				"it succeeded there, still waits, or was removed. "+hearsAgain(v), j.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
+				"it succeeded there, still waits, or was removed. "+nextReport(v), j.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

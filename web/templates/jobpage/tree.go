@@ -247,16 +247,16 @@ func (n node) summary() string {
 		return n.gist()
 	}
 
-	held := format.Counted(len(n.children), "key", "keys")
+	contents := format.Counted(len(n.children), "key", "keys")
 	if n.kind == arrayNode {
-		held = format.Counted(len(n.children), "item", "items")
+		contents = format.Counted(len(n.children), "item", "items")
 	}
 
 	if n.cut {
-		return "the first " + held
+		return "the first " + contents
 	}
 
-	return held
+	return contents
 }
 
 // gist is a short object in one line, "sku TR-204, qty 2"; empty when it would be

@@ -98,7 +98,7 @@ func (v DeadLetters) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templates.ExportLinks(link.Export(lettersFilter(v), "csv"), link.Export(lettersFilter(v), "ndjson")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = templates.ExportLinks(link.Export(deadLettersFilter(v), "csv"), link.Export(deadLettersFilter(v), "ndjson")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -158,7 +158,7 @@ func (v DeadLetters) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = letterFacets(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = deadLetterFacets(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -214,11 +214,11 @@ func (v DeadLetters) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = newerBar(v.Query, lettersFilter(v), v.After, "dead letter", "dead letters", link.DeadLetters(v.Filter, "")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = newerBar(v.Query, deadLettersFilter(v), v.After, "dead letter", "dead letters", link.DeadLetters(v.Filter, "")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.SelectionBar(selection(v.Frame, v.Query, lettersFilter(v), link.DeadLetters(v.Filter, ""), lettersBack(v), "discard", "replay")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.SelectionBar(selection(v.Frame, v.Query, deadLettersFilter(v), link.DeadLetters(v.Filter, ""), deadLettersBack(v), "discard", "replay")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -226,7 +226,7 @@ func (v DeadLetters) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = lettersTable(v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = deadLettersTable(v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -234,7 +234,7 @@ func (v DeadLetters) Page() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.ListFooter(len(v.List.DeadLetters), templates.Order(lettersFilter(v)), v.Filter.Order(), link.DeadLetters(v.Filter, v.List.Next.String()), v.List.Next == filter.Cursor{}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.ListFooter(len(v.List.DeadLetters), templates.Order(deadLettersFilter(v)), v.Filter.Order(), link.DeadLetters(v.Filter, v.List.Next.String()), v.List.Next == filter.Cursor{}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -464,7 +464,7 @@ func refusedPanel(v DeadLetters) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templates.ActsCell(rowForward(v, j.Job), templates.RowAct(v.Frame, j.Job, "replay", lettersBack(v))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = templates.ActsCell(rowForward(v, j.Job), templates.RowAct(v.Frame, j.Job, "replay", deadLettersBack(v))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -508,7 +508,7 @@ func refusedPanel(v DeadLetters) templ.Component {
 	})
 }
 
-func letterFacets(v DeadLetters) templ.Component {
+func deadLetterFacets(v DeadLetters) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -659,7 +659,7 @@ func chosenReason(r retry.Reason) templ.Component {
 	})
 }
 
-func lettersTable(v DeadLetters) templ.Component {
+func deadLettersTable(v DeadLetters) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -680,15 +680,15 @@ func lettersTable(v DeadLetters) templ.Component {
 			templ_7745c5c3_Var28 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		here := lettersBack(v)
+		here := deadLettersBack(v)
 		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<table class=\"table fixed roomy stack\"><caption class=\"vh\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var29 string
-		templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs("Dead letters, " + templates.Order(lettersFilter(v)))
+		templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs("Dead letters, " + templates.Order(deadLettersFilter(v)))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `listpage/deadletters.templ`, Line: 176, Col: 76}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `listpage/deadletters.templ`, Line: 176, Col: 80}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 		if templ_7745c5c3_Err != nil {
@@ -714,7 +714,7 @@ func lettersTable(v DeadLetters) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = timeHead(lettersFilter(v)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = timeHead(deadLettersFilter(v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -723,7 +723,7 @@ func lettersTable(v DeadLetters) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, l := range v.List.DeadLetters {
-			j := letterJob(l)
+			j := deadLetterJob(l)
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<tr data-job=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -784,9 +784,9 @@ func lettersTable(v DeadLetters) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var33 string
-			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(letterHow(l.DeadLetter))
+			templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(deadLetterNote(l.DeadLetter))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `listpage/deadletters.templ`, Line: 204, Col: 108}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `listpage/deadletters.templ`, Line: 204, Col: 113}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 			if templ_7745c5c3_Err != nil {
@@ -953,7 +953,7 @@ func lettersTable(v DeadLetters) templ.Component {
 	})
 }
 
-// alike leads to the failures that are like the letter's, when there are any.
+// alike leads to the failures that are like the dead letter's, when there are any.
 func alike(g failures.Group) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -55,7 +55,7 @@ func (v Jobs) tabs() []tab {
 	add(true, job.StatusHeld)
 	add(false, job.Status(job.Active), job.Status(job.Retryable), job.Status(job.Completed), job.Status(job.Cancelled))
 
-	gaveUp := v.Filter.Status == job.Status(job.Discarded) || v.withoutLetter() > 0
+	gaveUp := v.Filter.Status == job.Status(job.Discarded) || v.withoutDeadLetter() > 0
 	if gaveUp {
 		all = append(all, tab{state: job.Status(job.Discarded), word: "given up"})
 	}
@@ -73,8 +73,8 @@ func (v Jobs) states() stats.Depths {
 	return v.Query.Tally.States
 }
 
-// withoutLetter is how many jobs were discarded, have no dead letter and are not in the trash.
-func (v Jobs) withoutLetter() int64 {
+// withoutDeadLetter is how many jobs were discarded, have no dead letter and are not in the trash.
+func (v Jobs) withoutDeadLetter() int64 {
 	n := v.states()
 	return n[job.Status(job.Discarded)] - n[job.StatusDeadLetter] - n[job.StatusDLQFailed] - n[job.StatusTrashed]
 }
@@ -140,7 +140,7 @@ func (v Jobs) first() string {
 	return v.Filter.CursorOf(v.List.Jobs[0]).String()
 }
 
-// newerIdle is what the bar above a list says while there is no news.
+// newerIdle is what the bar above a list says while nothing is new.
 func newerIdle(q Query, f filter.Filter, after string) string {
 	switch {
 	case q.lagging(f) != "":
@@ -173,13 +173,13 @@ type DeadLetters struct {
 	Hits            map[int64]filter.Hit // of a search, by the job's own number
 	DeadLetterUsage templates.DeadLetterUsage
 	Configs         map[string]templates.QueueConfig
-	Groups          map[int64]failures.Group // to which the letters' jobs belong, by number
+	Groups          map[int64]failures.Group // to which the dead letters' jobs belong, by number
 	Slow            bool
 	Errors          map[string]string
 }
 
-// lettersBack is the page that a form returns to without scripts.
-func lettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter, v.After) }
+// deadLettersBack is the page that a form returns to without scripts.
+func deadLettersBack(v DeadLetters) templ.SafeURL { return link.DeadLetters(v.Filter, v.After) }
 
 // maxRefused is how many refused jobs stand above the list: more would push its rows out
 // of sight.
@@ -195,7 +195,7 @@ func refusedLink(n int64) string {
 
 // rowForward is the button of a row that sends a refused dead letter again.
 func rowForward(v DeadLetters, j job.Job) templates.Act {
-	a := templates.RowAct(v.Frame, j, "forward", lettersBack(v))
+	a := templates.RowAct(v.Frame, j, "forward", deadLettersBack(v))
 	if config, ok := v.Configs[j.Queue]; ok {
 		templates.Deny(&a, config.DeadLetters, templates.WhyNoForward(j))
 	}
@@ -203,8 +203,8 @@ func rowForward(v DeadLetters, j job.Job) templates.Act {
 	return a
 }
 
-// letterHow is what is remarkable about a letter beside the queue that it came from.
-func letterHow(l job.DeadLetter) string {
+// deadLetterNote is what is remarkable about a dead letter beside the queue that it came from.
+func deadLetterNote(l job.DeadLetter) string {
 	s := ""
 	if l.Cause != "" {
 		s += " · " + templates.StyleOfOutcome(l.Cause).Word
@@ -217,9 +217,9 @@ func letterHow(l job.DeadLetter) string {
 	return s
 }
 
-// letterJob is the job of a letter in the run that the letter is about: if the
+// deadLetterJob is the job of a dead letter in the run that it is about: if the
 // job has moved on since, the server says so instead of acting on another run.
-func letterJob(l filter.DeadLetterRow) job.Job {
+func deadLetterJob(l filter.DeadLetterRow) job.Job {
 	j := l.Job
 	j.ID, j.Run = l.JobID, l.DeadLetter.Run
 	return j
@@ -231,8 +231,8 @@ const (
 	maxFurther = 220
 )
 
-// lettersFilter is the filter of the list as one of jobs.
-func lettersFilter(v DeadLetters) filter.Filter {
+// deadLettersFilter is the filter of the list as one of jobs.
+func deadLettersFilter(v DeadLetters) filter.Filter {
 	f := v.Filter
 	f.Status = job.StatusDeadLetter
 	return f

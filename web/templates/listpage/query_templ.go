@@ -560,7 +560,7 @@ func hitElsewhere(h filter.Hit) templ.Component {
 	})
 }
 
-// newerBar is always there, so that news never moves a row.
+// newerBar is always there, so that new jobs never move a row.
 func newerBar(q Query, f filter.Filter, after string, one, many string, first templ.SafeURL) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -253,7 +253,7 @@ func widthUpTo(n int64) string {
 	return "ends ch-" + strconv.Itoa(min(max(3, len(format.Number(n))), 11))
 }
 
-// atSourceWords says of a job that its source has until when something may be heard of it.
+// atSourceWords says of a job that its source has until when the source may report on it.
 func atSourceWords(j job.Job, now time.Time) string {
 	if source.Returned(j, now) {
 		return "not back from " + j.Source

@@ -943,7 +943,7 @@ func advice(v View) templ.Component {
 			templ_7745c5c3_Var41 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if v.standing().canary() == canaryHanded {
+		if v.standing().canary() == canaryAtSource {
 			templ_7745c5c3_Err = templates.Say(v.Now, " What is not back by %v counts as returned. Wait until then before you resume, or look there.", v.Progress.Canary.SourceRuns.Until).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

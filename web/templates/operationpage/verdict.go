@@ -21,7 +21,7 @@ type canary int
 const (
 	noCanary canary = iota // the operation does not wait for one
 	canaryRuns
-	canaryHanded   // its source has some of its jobs, and may still say how they fared
+	canaryAtSource // its source has some of its jobs, and may still say how they fared
 	canaryReturned // its source has said nothing of some, and no more is expected
 	canaryUnknown  // it is unknown whether its source took some
 	canaryPassed
@@ -31,10 +31,10 @@ const (
 // Standing is an operation, and what became of its canary.
 type Standing struct {
 	operation.Operation
-	Canary operation.Canary
-	Handed operation.SourceRuns // of all its replayed runs
-	Origin *source.Health       // that has them; nil: several have, or it is not attached
-	Pruned bool                 // its items were removed, so that no more is known of its runs
+	Canary     operation.Canary
+	SourceRuns operation.SourceRuns // of all its replayed runs
+	Origin     *source.Health       // that has them; nil: several have, or it is not attached
+	Pruned     bool                 // its items were removed, so that no more is known of its runs
 }
 
 func (v View) standing() Standing {
@@ -42,7 +42,7 @@ func (v View) standing() Standing {
 }
 
 // again is after how many seconds the page is drawn again, because it changes with the time
-// alone: the operation works, or nothing may be heard of jobs that a source has. It is empty
+// alone: the operation works, or a source may still report on its jobs. It is empty
 // where nothing does.
 func (v View) again() string {
 	switch {
@@ -66,7 +66,7 @@ func (s Standing) canary() canary {
 	case c.Relapsed+c.Dropped > 0:
 		return canaryFailed
 	case h.AtSource > h.Returned:
-		return canaryHanded
+		return canaryAtSource
 	case c.Unknown > 0:
 		return canaryUnknown
 	case h.Returned > 0:
@@ -84,7 +84,7 @@ func (s Standing) Badge() templates.Style {
 	switch {
 	case s.canary() == canaryRuns:
 		return templates.Style{Class: "is-active", Icon: "active", Word: "canary"}
-	case s.State == operation.Finished && !s.Pruned && s.Unsettled() > s.Handed.AtSource:
+	case s.State == operation.Finished && !s.Pruned && s.Unsettled() > s.SourceRuns.AtSource:
 		return templates.Style{Class: "is-active", Icon: "active", Word: "all enqueued"}
 	}
 
@@ -106,7 +106,7 @@ func resumeClass(v View) string {
 	}
 
 	switch v.standing().canary() {
-	case canaryFailed, canaryRuns, canaryHanded, canaryUnknown:
+	case canaryFailed, canaryRuns, canaryAtSource, canaryUnknown:
 		return "button"
 	}
 
@@ -122,8 +122,8 @@ func (s Standing) Verdict() templates.Style {
 	}
 	of := fmt.Sprintf("%d of %d", c.Succeeded, c.Done)
 	switch canary := s.canary(); {
-	case canary == canaryHanded, canary == canaryReturned:
-		return s.handedVerdict()
+	case canary == canaryAtSource, canary == canaryReturned:
+		return s.sourceVerdict()
 	case canary == canaryUnknown:
 		return s.unknownVerdict()
 	case canary == canaryFailed && c.SourceRuns.AtSource+c.Unknown > 0: // of which some may have succeeded
@@ -158,7 +158,7 @@ func (s Standing) Brief() string {
 	switch canary := s.canary(); {
 	case canary == canaryRuns:
 		return fmt.Sprintf("canary: %d of %d finished", c.Done-c.Unsettled(), c.Done)
-	case canary == canaryHanded:
+	case canary == canaryAtSource:
 		return fmt.Sprintf("canary: %d of %d handed over", c.SourceRuns.AtSource, c.Done)
 	case canary == canaryReturned:
 		return fmt.Sprintf("canary: %d of %d not back", c.SourceRuns.Returned, c.Done)
@@ -183,8 +183,8 @@ func (s Standing) result() templates.Style {
 	case o.Kind != operation.Replay || o.Done == 0:
 		return templates.Style{Class: "is-completed", Icon: "completed", Word: fmt.Sprintf("Finished: %s of %s %s.",
 			format.Number(o.Done), format.Counted(o.Total, "job", "jobs"), templates.DoneWord(o.Kind))}
-	case s.Handed.AtSource+o.Unknown > 0 && o.Unsettled() == s.Handed.AtSource:
-		return s.handedResult()
+	case s.SourceRuns.AtSource+o.Unknown > 0 && o.Unsettled() == s.SourceRuns.AtSource:
+		return s.sourceResult()
 	case o.Unsettled() > 0:
 		return templates.Style{Class: "is-active", Icon: "active", Word: "All jobs are enqueued; " + s.outcomeWords() + "."}
 	case o.Relapsed > 0:
@@ -254,7 +254,7 @@ func (s Standing) Outcome() string {
 
 // outcomeWords is how the replayed runs ended so far.
 func (s Standing) outcomeWords() string {
-	o, h := s.Operation, s.Handed
+	o, h := s.Operation, s.SourceRuns
 	settled := o.Succeeded + o.Relapsed + o.Dropped
 	switch {
 	case h.AtSource > 0 && o.Succeeded == 0:

@@ -242,7 +242,7 @@ func stepOf(length time.Duration, parts int) time.Duration {
 	return step
 }
 
-// load is one row of the herd: a load over time.
+// load is one row of the simulation: a load over time.
 type load struct {
 	class, name, note string
 	peak              string
@@ -250,7 +250,7 @@ type load struct {
 	bars              []templates.Rect
 }
 
-// loads draws a herd without jitter and with it.
+// loads draws a simulation without jitter and with it.
 func loads(p retry.Policy, h retry.Simulation) []load {
 	most, buckets := max(h.Together.Peak, h.Spread.Peak, 1), bucketsOf(h)
 	together := loadOf("is-dead", "No jitter", h.Together, buckets, most)
@@ -265,7 +265,7 @@ func loads(p retry.Policy, h retry.Simulation) []load {
 	return []load{together, spread}
 }
 
-// bucketsOf is how many stretches of time a herd fills.
+// bucketsOf is how many stretches of time a simulation fills.
 func bucketsOf(h retry.Simulation) int {
 	return max(minBuckets, len(h.Together.Buckets), len(h.Spread.Buckets))
 }
@@ -290,28 +290,28 @@ func loadOf(class, name string, l retry.Lane, buckets, most int) load {
 	return drawn
 }
 
-// herdTick is a time below a herd.
-type herdTick struct{ x, class, word string }
+// simulationTick is a time below a simulation.
+type simulationTick struct{ x, class, word string }
 
-// herdTicks are a few round times below a herd. None is where it would be cut off
+// simulationTicks are a few round times below a simulation. None is where it would be cut off
 // or touch the first word.
-func herdTicks(h retry.Simulation) []herdTick {
+func simulationTicks(h retry.Simulation) []simulationTick {
 	length := time.Duration(bucketsOf(h)) * h.Bucket
 
-	all := []herdTick{{"0%", "", "failure"}}
+	all := []simulationTick{{"0%", "", "failure"}}
 	at, step := time.Duration(0), stepOf(length, 5)
 	for at <= length-step {
 		at += step
 		if x := 100 * float64(at) / float64(length); x > 8 && x < 95 { // not under the first, not cut off
-			all = append(all, herdTick{format.Percent(x), "mid", format.Duration(at)})
+			all = append(all, simulationTick{format.Percent(x), "mid", format.Duration(at)})
 		}
 	}
 
 	return all
 }
 
-// herdNote says what the herd is, and how far it was followed.
-func herdNote(h retry.Simulation) string {
+// simulationNote says what is simulated, and how far.
+func simulationNote(h retry.Simulation) string {
 	note := format.Number(h.Jobs) + " jobs fail in the same second and keep failing: retries per second"
 	if h.Cut {
 		note += ", of the first " + format.Number(h.Retries) + " retries"

@@ -1,6 +1,6 @@
 // Package policypage draws the page /policies: the retry policies in use, the
 // presets, and one of them in full, with its formula, the curve and the table of
-// its delays, and what a herd of jobs that fail together would do. A form asks
+// its delays, and what many jobs that fail together would do. A form asks
 // what another policy would do; its answer is in the address and changes
 // nothing.
 //
@@ -139,7 +139,7 @@ func (v View) summary() string {
 		format.UpperFirst(format.Attempts(v.Policy)), wait, format.Number(ownPeak(v.Simulation, v.Policy)), format.Number(v.Simulation.Jobs))
 }
 
-// ownPeak is the peak of the policy as it is, with its own jitter or none. A herd
+// ownPeak is the peak of the policy as it is, with its own jitter or none. A simulation
 // holds both, so that the page can show what jitter is good for.
 func ownPeak(h retry.Simulation, p retry.Policy) int {
 	if p.Jitter.On() {

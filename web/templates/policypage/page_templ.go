@@ -1515,9 +1515,9 @@ func simulationPanel(p retry.Policy, h retry.Simulation) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var73 string
-		templ_7745c5c3_Var73, templ_7745c5c3_Err = templ.JoinStringErrs(herdNote(h))
+		templ_7745c5c3_Var73, templ_7745c5c3_Err = templ.JoinStringErrs(simulationNote(h))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `policypage/page.templ`, Line: 303, Col: 19}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `policypage/page.templ`, Line: 303, Col: 25}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var73))
 		if templ_7745c5c3_Err != nil {
@@ -1528,7 +1528,7 @@ func simulationPanel(p retry.Policy, h retry.Simulation) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, l := range loads(p, h) {
-			templ_7745c5c3_Err = herdLoad(l).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = simulationLoad(l).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1537,7 +1537,7 @@ func simulationPanel(p retry.Policy, h retry.Simulation) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, t := range herdTicks(h) {
+		for _, t := range simulationTicks(h) {
 			var templ_7745c5c3_Var74 = []any{t.class}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var74...)
 			if templ_7745c5c3_Err != nil {
@@ -1657,7 +1657,7 @@ func simulationPanel(p retry.Policy, h retry.Simulation) templ.Component {
 	})
 }
 
-func herdLoad(l load) templ.Component {
+func simulationLoad(l load) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

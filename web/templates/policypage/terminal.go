@@ -34,7 +34,7 @@ func Write(w io.Writer, e Entry, h retry.Simulation) error {
 	if p.Limit() > 1 {
 		b.WriteString("\n")
 		writeDelays(&b, p)
-		fmt.Fprintf(&b, "\n  %s\n", herdSentence(p, h))
+		fmt.Fprintf(&b, "\n  %s\n", simulationSentence(p, h))
 	}
 
 	_, err := b.WriteTo(w)
@@ -68,8 +68,8 @@ func writeDelays(b *bytes.Buffer, p retry.Policy) {
 	}
 }
 
-// herdSentence is the herd without its picture.
-func herdSentence(p retry.Policy, h retry.Simulation) string {
+// simulationSentence is the simulation without its picture.
+func simulationSentence(p retry.Policy, h retry.Simulation) string {
 	s := fmt.Sprintf("%s jobs that fail together make at most %s retries in one second",
 		format.Number(h.Jobs), format.Number(ownPeak(h, p)))
 	if h.Cut {

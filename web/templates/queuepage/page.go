@@ -70,8 +70,8 @@ func waiting(q queues.Info) int64 {
 // depthColumns are those of jobs that wait or run.
 const depthColumns = 4
 
-// untold says why numbers of a source's queue are missing.
-func untold(q queues.Info) string {
+// whyUnknown says why numbers of a source's queue are missing.
+func whyUnknown(q queues.Info) string {
 	return fmt.Sprintf("Redrive does not know what waits or runs at %s.", q.Source)
 }
 
@@ -130,8 +130,8 @@ func delaysInRow(p retry.Policy) format.Calculation {
 	return format.PolicyDelays(p)
 }
 
-// lettersGo says where the dead letters of a queue go.
-func lettersGo(c templates.QueueConfig) string {
+// deadLettersGo says where the dead letters of a queue go.
+func deadLettersGo(c templates.QueueConfig) string {
 	switch {
 	case c.ForwardedTo != "":
 		return "to " + format.Visible(c.ForwardedTo)
@@ -142,9 +142,9 @@ func lettersGo(c templates.QueueConfig) string {
 	return "off"
 }
 
-// lettersLeave adds to a policy's line what is remarkable about the way of its
+// deadLettersLeave adds to a policy's line what is remarkable about the way of its
 // dead letters.
-func lettersLeave(c templates.QueueConfig) string {
+func deadLettersLeave(c templates.QueueConfig) string {
 	switch {
 	case c.Policy.OnExhaustion != retry.DeadLetter:
 		return ""
@@ -223,22 +223,22 @@ func (v View) word(s job.Status) string {
 	return format.UpperFirst(word)
 }
 
-// finished is how many of the queue's jobs are over, without those that letters counts.
+// finished is how many of the queue's jobs are over, without those that deadLetters counts.
 func (v View) finished() int64 {
 	d := v.Queue.Depths
-	return d[job.Status(job.Completed)] + d[job.Status(job.Cancelled)] + d[job.Status(job.Discarded)] - v.letters()
+	return d[job.Status(job.Completed)] + d[job.Status(job.Cancelled)] + d[job.Status(job.Discarded)] - v.deadLetters()
 }
 
-// letters is how many of the queue's jobs have a dead letter that is open or was
+// deadLetters is how many of the queue's jobs have a dead letter that is open or was
 // refused, or are in the trash.
-func (v View) letters() int64 {
+func (v View) deadLetters() int64 {
 	d := v.Queue.Depths
 	return d[job.StatusDeadLetter] + d[job.StatusDLQFailed] + d[job.StatusTrashed]
 }
 
 // occupied is how many jobs keep the queue from being removed.
 func (v View) occupied() int64 {
-	n := v.letters()
+	n := v.deadLetters()
 	for _, s := range templates.LiveStates() {
 		n += v.Queue.Depths[job.Status(s)]
 	}
@@ -276,7 +276,7 @@ func (v View) removeWord() string {
 // rate is how many attempts ended in the last hour, and how many of them failed.
 func (v View) rate() string {
 	if v.Queue.Source != "" {
-		return untold(v.Queue)
+		return whyUnknown(v.Queue)
 	}
 
 	s := format.Counted(templates.Sum(templates.Series(v.Queue.LastHour, templates.Executions)), "attempt", "attempts") + " in the last hour"

@@ -32,9 +32,9 @@ func (s Standing) reports() string {
 	return system + " reports only failures."
 }
 
-// handedVerdict is how a canary stands whose jobs a source has: all other runs have ended
+// sourceVerdict is how a canary stands whose jobs a source has: all other runs have ended
 // without a failure.
-func (s Standing) handedVerdict() templates.Style {
+func (s Standing) sourceVerdict() templates.Style {
 	c, h := s.Canary, s.Canary.SourceRuns
 	text := fmt.Sprintf("%d of %d handed to %s", h.AtSource, c.Done, sourceWord(h))
 	if reports := s.reports(); reports != "" {
@@ -44,19 +44,19 @@ func (s Standing) handedVerdict() templates.Style {
 	text += "."
 
 	switch {
-	case s.canary() == canaryHanded:
-		return templates.Style{Class: "is-active", Icon: "active", Word: text + handedSoFar(c)}
+	case s.canary() == canaryAtSource:
+		return templates.Style{Class: "is-active", Icon: "active", Word: text + succeededSoFar(c)}
 	case h.Returned == 1:
 		text += " It did not come back within 10 minutes."
 	default:
 		text += " None came back within 10 minutes."
 	}
 
-	return templates.Style{Class: "is-pending", Icon: "unknown", Word: text + handedSoFar(c)}
+	return templates.Style{Class: "is-pending", Icon: "unknown", Word: text + succeededSoFar(c)}
 }
 
-// handedSoFar says what became of the other jobs of a canary.
-func handedSoFar(c operation.Canary) string {
+// succeededSoFar says what became of the other jobs of a canary.
+func succeededSoFar(c operation.Canary) string {
 	if c.Succeeded == 0 {
 		return ""
 	}
@@ -67,12 +67,12 @@ func handedSoFar(c operation.Canary) string {
 func (s Standing) unknownVerdict() templates.Style {
 	c := s.Canary
 	return templates.Style{Class: "is-warn", Icon: "unknown", Word: fmt.Sprintf(
-		"It is unknown whether the source took %d of %d jobs.", c.Unknown, c.Done) + handedSoFar(c)}
+		"It is unknown whether the source took %d of %d jobs.", c.Unknown, c.Done) + succeededSoFar(c)}
 }
 
-// handedResult is how an operation ended of whose jobs sources have some, or may have.
-func (s Standing) handedResult() templates.Style {
-	o, h := s.Operation, s.Handed
+// sourceResult is how an operation ended of whose jobs sources have some, or may have.
+func (s Standing) sourceResult() templates.Style {
+	o, h := s.Operation, s.SourceRuns
 	var parts []string
 	add := func(n int64, text string) {
 		if n > 0 {

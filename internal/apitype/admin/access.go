@@ -1,6 +1,9 @@
-package apitype
+package admin
 
-import "redrive/internal/access"
+import (
+	"redrive/internal/access"
+	"redrive/internal/apitype"
+)
 
 // User is someone who can log in.
 type User struct {
@@ -9,11 +12,11 @@ type User struct {
 	// What the user may do.
 	Role access.Role `json:"role"`
 	// When the user was added.
-	CreatedAt Time `json:"created_at,omitzero"`
+	CreatedAt apitype.Time `json:"created_at,omitzero"`
 	// When the password was changed last.
-	ChangedAt Time `json:"changed_at,omitzero"`
+	ChangedAt apitype.Time `json:"changed_at,omitzero"`
 	// When the user logged in last.
-	LastLoginAt Time `json:"last_login_at,omitzero"`
+	LastLoginAt apitype.Time `json:"last_login_at,omitzero"`
 }
 
 // UserList is the users.
@@ -73,11 +76,11 @@ type Session struct {
 	// The address from which the user logged in.
 	Address string `json:"address,omitzero"`
 	// When the user logged in.
-	CreatedAt Time `json:"created_at"`
+	CreatedAt apitype.Time `json:"created_at"`
 	// When the session was used last.
-	SeenAt Time `json:"seen_at"`
+	SeenAt apitype.Time `json:"seen_at"`
 	// When the session ends.
-	EndsAt Time `json:"ends_at"`
+	EndsAt apitype.Time `json:"ends_at"`
 }
 
 // SessionList is who is logged in.
@@ -101,15 +104,15 @@ type Token struct {
 	// What its bearer may do.
 	Role access.Role `json:"role"`
 	// When it was made.
-	CreatedAt Time `json:"created_at"`
+	CreatedAt apitype.Time `json:"created_at"`
 	// Who made it.
 	CreatedBy string `json:"created_by"`
 	// When it expires.
-	ExpiresAt Time `json:"expires_at"`
+	ExpiresAt apitype.Time `json:"expires_at"`
 	// When it was used last.
-	UsedAt Time `json:"used_at,omitzero"`
+	UsedAt apitype.Time `json:"used_at,omitzero"`
 	// When it was revoked.
-	RevokedAt Time `json:"revoked_at,omitzero"`
+	RevokedAt apitype.Time `json:"revoked_at,omitzero"`
 }
 
 // TokenList is the tokens.

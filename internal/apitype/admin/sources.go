@@ -1,6 +1,10 @@
-package apitype
+package admin
 
-import "redrive/internal/source"
+import (
+	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
+	"redrive/internal/source"
+)
 
 // Source is an attached source, and how it fares.
 type Source struct {
@@ -19,15 +23,15 @@ type Source struct {
 	// It was reached, and everything that is there was read once.
 	Ready bool `json:"ready"`
 	// When it was looked at last.
-	PolledAt Time `json:"polled_at,omitzero"`
+	PolledAt apitype.Time `json:"polled_at,omitzero"`
 	// How long that took.
-	Took Duration `json:"took,omitzero"`
+	Took apitype.Duration `json:"took,omitzero"`
 	// When it is looked at next.
-	NextLookAt Time `json:"next_look_at,omitzero"`
+	NextLookAt apitype.Time `json:"next_look_at,omitzero"`
 	// Why the last look failed.
 	Problem string `json:"problem,omitzero"`
 	// Since when looks fail.
-	FailingSince Time `json:"failing_since,omitzero"`
+	FailingSince apitype.Time `json:"failing_since,omitzero"`
 	// How many records could not be taken over.
 	Quarantine int `json:"quarantine"`
 	// Its queues with open dead letters.
@@ -68,7 +72,7 @@ type SourceDetail struct {
 	// What a person should know before acting at the source.
 	Hazards []string `json:"hazards" schema:"nullable"`
 	// The newest 50 requests to the source.
-	Acts []SourceAct `json:"acts"`
+	Acts []work.SourceAct `json:"acts"`
 	// The records that could not be taken over, the newest first.
 	Quarantined []QuarantinedRecord `json:"quarantined"`
 }
@@ -80,31 +84,5 @@ type QuarantinedRecord struct {
 	// Why it could not be taken over.
 	Why string `json:"why"`
 	// Since when.
-	Since Time `json:"since"`
-}
-
-// SourceAct is a request to a source about one of its jobs.
-type SourceAct struct {
-	// The number of the request.
-	ID int64 `json:"id"`
-	// The job.
-	JobID string `json:"job_id"`
-	// The run that a replay began, or that a discard ended.
-	Run int `json:"run"`
-	// What the source was asked to do.
-	Kind source.Kind `json:"kind"`
-	// How a replay counts attempts.
-	Mode source.Mode `json:"mode,omitzero"`
-	// What became of the request.
-	State source.State `json:"state"`
-	// What the source answered, when it did not do it.
-	Why string `json:"why,omitzero"`
-	// When it was requested.
-	AskedAt Time `json:"asked_at"`
-	// When it ended.
-	EndedAt Time `json:"ended_at,omitzero"`
-	// Who requested it.
-	By string `json:"by"`
-	// The operation that it was part of.
-	Operation int64 `json:"operation,omitzero"`
+	Since apitype.Time `json:"since"`
 }

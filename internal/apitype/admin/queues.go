@@ -1,6 +1,7 @@
-package apitype
+package admin
 
 import (
+	"redrive/internal/apitype"
 	"redrive/internal/retention"
 	"redrive/internal/stats"
 	"redrive/internal/wire"
@@ -17,9 +18,9 @@ type Queue struct {
 	// How many jobs are in each status, also at zero.
 	States stats.Depths `json:"states"`
 	// Since when the oldest job that may run waits.
-	Oldest Time `json:"oldest,omitzero"`
+	Oldest apitype.Time `json:"oldest,omitzero"`
 	// When the queue was paused.
-	PausedAt Time `json:"paused_at,omitzero"`
+	PausedAt apitype.Time `json:"paused_at,omitzero"`
 	// Who paused the queue.
 	PausedBy string `json:"paused_by,omitzero"`
 	// How many workers the queue has.
@@ -36,7 +37,7 @@ type Queue struct {
 type QueueList struct {
 	// The queues by name, up to a thousand.
 	Queues []Queue `json:"queues"`
-	Page
+	apitype.Page
 }
 
 // QueueAnswer is one queue.
@@ -74,13 +75,13 @@ type Fill struct {
 	// Of the open ones, how many failed in this hour or the 23 before.
 	LastDay int64 `json:"last_day"`
 	// When the oldest open one failed.
-	Oldest Time `json:"oldest,omitzero"`
+	Oldest apitype.Time `json:"oldest,omitzero"`
 	// How long dead letters are kept.
-	MaxAge Duration `json:"max_age,omitzero"`
+	MaxAge apitype.Duration `json:"max_age,omitzero"`
 	// When the queue will warn, at the pace of the last day.
-	WarnsAt Time `json:"warns_at,omitzero"`
+	WarnsAt apitype.Time `json:"warns_at,omitzero"`
 	// When the queue will be full, at the pace of the last day.
-	FullAt Time `json:"full_at,omitzero"`
+	FullAt apitype.Time `json:"full_at,omitzero"`
 	// The queue is so full that it warns.
 	Warning bool `json:"warning"`
 }
@@ -88,11 +89,11 @@ type Fill struct {
 // Retention is how long jobs are kept, what will be removed, and what was.
 type Retention struct {
 	// When that was counted.
-	AsOf Time `json:"as_of,omitzero"`
+	AsOf apitype.Time `json:"as_of,omitzero"`
 	// Nothing is removed before.
-	StartsAt Time `json:"starts_at,omitzero"`
+	StartsAt apitype.Time `json:"starts_at,omitzero"`
 	// Nothing is removed until then, because the clock of the machine jumped.
-	HeldUntil Time `json:"held_until,omitzero"`
+	HeldUntil apitype.Time `json:"held_until,omitzero"`
 	// How many dead letters are kept.
 	MaxDeadLetters int64 `json:"max_dead_letters,omitzero"`
 	// The kinds of jobs that are kept for a time.
@@ -108,9 +109,9 @@ type RetentionKind struct {
 	// How many there are.
 	Kept int64 `json:"kept"`
 	// When the oldest ended.
-	Oldest Time `json:"oldest,omitzero"`
+	Oldest apitype.Time `json:"oldest,omitzero"`
 	// How long they are kept; missing: forever.
-	Age Duration `json:"age,omitzero"`
+	Age apitype.Duration `json:"age,omitzero"`
 	// How many will be removed within 24 hours.
 	RemovedWithinDay int64 `json:"removed_within_day"`
 	// There are more than that.
@@ -126,14 +127,14 @@ type Removal struct {
 	// How many jobs were removed.
 	Jobs int64 `json:"jobs"`
 	// When the newest of them was removed.
-	LastAt Time `json:"last_at"`
+	LastAt apitype.Time `json:"last_at"`
 }
 
 // WorkerList is the worker in this process.
 type WorkerList struct {
 	// One worker.
 	Workers []Worker `json:"workers"`
-	Page
+	apitype.Page
 }
 
 // Worker is the worker in this process, with the jobs that any worker has.
@@ -141,11 +142,11 @@ type Worker struct {
 	// The name of the worker.
 	Name string `json:"name"`
 	// When it began.
-	Since Time `json:"since"`
+	Since apitype.Time `json:"since"`
 	// It takes no jobs.
 	Quiet bool `json:"quiet"`
 	// Since when it takes none.
-	QuietAt Time `json:"quiet_at,omitzero"`
+	QuietAt apitype.Time `json:"quiet_at,omitzero"`
 	// Who told it so.
 	QuietBy string `json:"quiet_by,omitzero"`
 	// The queues that it works on.
@@ -185,11 +186,11 @@ type Claim struct {
 	// The worker that has it.
 	Worker string `json:"worker"`
 	// When the execution began.
-	StartedAt Time `json:"started_at"`
+	StartedAt apitype.Time `json:"started_at"`
 	// The worker has the job until then, unless it extends that.
-	LeaseUntil Time `json:"lease_until"`
+	LeaseUntil apitype.Time `json:"lease_until"`
 	// The last sign of life of the worker.
-	LastSeen Time `json:"last_seen"`
+	LastSeen apitype.Time `json:"last_seen"`
 	// The job waits for the handler of an earlier execution.
 	Waits bool `json:"waits,omitzero"`
 }
@@ -203,9 +204,9 @@ type StuckJob struct {
 	// The queue of the job.
 	Queue string `json:"queue"`
 	// When the execution began.
-	StartedAt Time `json:"started_at"`
+	StartedAt apitype.Time `json:"started_at"`
 	// When it was given up.
-	GivenUpAt Time `json:"given_up_at"`
+	GivenUpAt apitype.Time `json:"given_up_at"`
 }
 
 // PolicyList is the retry policies.
@@ -223,7 +224,7 @@ type NamedPolicy struct {
 	// The policy.
 	Policy wire.Policy `json:"policy"`
 	// The longest that an attempt may take, where the configuration says so.
-	TTR Duration `json:"ttr,omitzero"`
+	TTR apitype.Duration `json:"ttr,omitzero"`
 }
 
 // Reloaded is what reading the configuration again has changed.

@@ -1,161 +1,34 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
-	"redrive/internal/apitype"
+	"redrive/internal/apitype/work"
 	"redrive/internal/client"
-	"redrive/internal/filter"
 	"redrive/internal/operation"
-	"redrive/internal/usage"
-	"redrive/internal/wire"
 )
 
-// bulkFlags are the flags of the commands that act on many jobs: on which, how
-// fast and how carefully.
-type bulkFlags struct {
-	Filter  string `help:"${filter}" placeholder:"FILTER"`
-	Rate    string `help:"Rate, for example 20/s, 300/m or 1000/h (no limit)." placeholder:"RATE"`
-	Spread  string `help:"Instead of a rate: spread the jobs over this time, for example 10m." placeholder:"DURATION"`
-	Canary  *int   `help:"Pause after this many jobs until someone resumes it (5 for more than 100 jobs; 0 never pauses)." placeholder:"N"`
-	NoGuard bool   `help:"Do not pause automatically when replays fail again with the same error."`
-	DryRun  bool   `help:"Show the preview without starting the operation."`
-	Yes     bool   `help:"Do not ask for confirmation."`
-	dashboardFlags
-}
-
-// discardCommand is dashboard discard: it discards the jobs that a filter selects.
-type discardCommand struct{ bulkFlags }
-
-// Run discards through a running dashboard.
-func (d *discardCommand) Run(c Console) error { return d.act(c, operation.Discard) }
-
 // canaryJobs is how many jobs of a cause were in the canary.
-func canaryJobs(c apitype.CanaryCause) int64 {
+func canaryJobs(c work.CanaryCause) int64 {
 	return c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Unsettled
 }
 
 // passed reports whether all of them succeeded.
-func passed(c apitype.CanaryCause) bool { return canaryJobs(c) > 0 && c.Succeeded == canaryJobs(c) }
+func passed(c work.CanaryCause) bool { return canaryJobs(c) > 0 && c.Succeeded == canaryJobs(c) }
 
 // open reports whether more is expected of the canary soon: runs of Redrive's own end, and
 // some sources say how theirs did. Others say nothing unless a run fails.
-func open(p apitype.Progress) bool {
+func open(p work.Progress) bool {
 	if p.CanaryUnsettled > p.CanaryAtSource {
 		return true
 	}
 	return p.CanaryAtSource > p.CanaryReturned && p.SourceReports != "failures"
-}
-
-// act begins an operation, which first collects its jobs, shows the preview, and
-// after a yes starts the operation and follows it to its end.
-func (b *bulkFlags) act(c Console, kind operation.Kind) error {
-	pace, err := b.pace()
-	if err != nil {
-		return err
-	}
-
-	if f, err := filter.Parse(b.Filter, time.Now()); err != nil {
-		return usage.Of(err)
-	} else if f.Zero() {
-		return usage.Errorf("--filter is empty, which would select every job; use state:dead_letter for all dead letters")
-	}
-
-	dashboard, err := b.connect()
-	if err != nil {
-		return err
-	}
-
-	ctx, stop := c.until(os.Interrupt)
-	defer stop()
-	// The first interrupt ends the command; what it began is aborted or goes on.
-	w := &watcher{Console: c, dashboard: dashboard, kind: kind, live: isTerminal(c.Stdout)}
-	if err := w.begin(ctx, b.Filter); err != nil {
-		return err
-	}
-
-	w.preview(pace)
-
-	if b.DryRun || w.now.Operation.Pending == 0 {
-		fmt.Fprintln(c.Stdout, "Nothing was done.")
-		return w.post("abort", nil)
-	}
-
-	if !b.Yes {
-		if err := w.confirm(ctx); err != nil {
-			return errors.Join(err, w.post("abort", nil))
-		}
-	}
-
-	if err := w.post("start", pace); err != nil {
-		return err
-	}
-
-	return w.follow(ctx)
-}
-
-// pace returns what the flags say about the pace, as the API reads it. A flag that
-// was not given is left to the dashboard.
-func (b *bulkFlags) pace() (pace apitype.PaceRequest, err error) {
-	guard := !b.NoGuard
-
-	pace.Guard = &guard
-	var means operation.Pace
-	if b.Canary != nil {
-		if *b.Canary < 0 {
-			return pace, usage.Errorf("--canary must be 0 or more")
-		}
-
-		means.Canary = int64(*b.Canary)
-		pace.Canary = &means.Canary
-	}
-
-	switch {
-	case b.Rate != "" && b.Spread != "":
-		return pace, usage.Errorf("--rate and --spread cannot be used together")
-	case b.Rate != "":
-		if means.Rate, err = parseRate(b.Rate); err != nil {
-			return pace, err
-		}
-
-		pace.Rate = &means.Rate
-	case b.Spread != "":
-		d, err := wire.ParseDuration(b.Spread)
-		if err != nil || d <= 0 {
-			return pace, usage.Errorf("--spread %q is not a duration, for example 10m or 2h", b.Spread)
-		}
-
-		means.Spread = d
-		pace.Spread = (*apitype.Duration)(&means.Spread)
-	}
-
-	if err := means.Check(); err != nil {
-		return pace, usage.Of(err)
-	}
-
-	return pace, nil
-}
-
-// parseRate reads a rate such as 20/s, 300/m, 1000/h or 20, in jobs a second.
-func parseRate(text string) (float64, error) {
-	number, unit, _ := strings.Cut(text, "/")
-
-	per := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}
-	rate, err := strconv.ParseFloat(number, 64)
-	if divisor, ok := per[unit]; ok && err == nil && rate > 0 {
-		return rate / divisor, nil
-	}
-
-	return 0, usage.Errorf("--rate %q is not a rate such as 20/s, 300/m or 1000/h", text)
 }
 
 // watcher is a command that has begun an operation and watches it. Each answer of
@@ -165,13 +38,13 @@ type watcher struct {
 	dashboard *client.Client
 	kind      operation.Kind
 	live      bool // the output is a terminal, on which a line can be drawn again
-	now       apitype.OperationDetail
+	now       work.OperationDetail
 	printed   string // the newest line of progress
 }
 
 // begin makes the operation and waits for its preview.
 func (w *watcher) begin(ctx context.Context, filter string) error {
-	ask := apitype.NewOperation{Kind: w.kind, Filter: &filter}
+	ask := work.NewOperation{Kind: w.kind, Filter: &filter}
 	if err := w.dashboard.Call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
 		return err
 	}
@@ -207,116 +80,6 @@ func (w *watcher) path(act string) string {
 // post acts on the operation, whether or not the user has interrupted the command.
 func (w *watcher) post(act string, body any) error {
 	return w.dashboard.Call(context.Background(), http.MethodPost, w.path(act), body, &w.now)
-}
-
-// preview prints how many jobs would take part, and how many would not and why.
-func (w *watcher) preview(pace apitype.PaceRequest) {
-	o, b := w.now.Operation, w.now.Breakdown
-	fmt.Fprintf(w.Stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
-	fmt.Fprintf(w.Stdout, "%8d eligible\n", o.Pending)
-
-	for _, p := range b.Scope {
-		fmt.Fprintf(w.Stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
-	}
-
-	if len(b.Causes) > 1 {
-		fmt.Fprintf(w.Stdout, "%8d causes\n", o.Causes)
-
-		for _, p := range b.Causes {
-			fmt.Fprintf(w.Stdout, "%16d %s\n", p.Count, causeName(p.Cause))
-		}
-	}
-
-	if b.Unhandled > 0 && w.kind == operation.Replay {
-		fmt.Fprintf(w.Stdout, "%8d have no handler here\n", b.Unhandled)
-	}
-
-	fmt.Fprintf(w.Stdout, "%8d skipped\n", o.Skipped)
-
-	for _, s := range b.Skips {
-		fmt.Fprintf(w.Stdout, "%16d %s\n", s.Count, s.Code)
-	}
-
-	w.warnOfSources()
-
-	if pace.Rate != nil && o.Pending > 0 {
-		takes := time.Duration(float64(o.Pending) / *pace.Rate * float64(time.Second))
-		fmt.Fprintf(w.Stdout, "At this rate it takes about %s.\n", takes.Round(time.Second))
-	}
-}
-
-// causeName is the class of a cause and the type of its jobs.
-func causeName(c apitype.Cause) string {
-	if c.Class == "" {
-		return printable(cmp.Or(c.Type, "a job that was removed"))
-	}
-	return printable(c.Class) + ", " + printable(c.Type)
-}
-
-// causes prints how the canary fared by cause, where there are several.
-func (w *watcher) causes() {
-	all := w.now.Progress.CanaryCauses
-	if w.now.Operation.Causes < 2 {
-		return
-	}
-
-	for _, c := range all {
-		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, canaryJobs(c)), causeName(c.Cause))
-	}
-
-	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
-		fmt.Fprintf(w.Stdout, "%16d causes untested\n", untested)
-	}
-}
-
-// warnOfSources says what a discard does at the sources of the jobs.
-func (w *watcher) warnOfSources() {
-	if w.kind != operation.Discard || w.now.Operation.Pending == 0 {
-		return
-	}
-
-	for _, p := range w.now.Breakdown.Sources {
-		are := "are"
-		if p.Count == 1 {
-			are = "is"
-		}
-
-		part := operation.SourcePart{Name: p.Name, Count: p.Count, Attached: p.Attached}
-		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, printable(part.Discarded()))
-	}
-}
-
-// confirm asks the person at the terminal, who types y or yes, or above a thousand
-// jobs their number. An interrupt means no.
-func (w *watcher) confirm(ctx context.Context) error {
-	if !isTerminal(w.Stdin) {
-		return usage.Errorf("standard input is not a terminal, so you cannot be asked to confirm; " +
-			"add --yes to continue, or --dry-run for a preview")
-	}
-
-	o, want := w.now.Operation, "yes"
-	if o.Pending > operation.ConfirmAbove {
-		want = strconv.FormatInt(o.Pending, 10)
-	}
-
-	fmt.Fprintf(w.Stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
-
-	answered := make(chan string, 1)
-	go func() { // ends with the process: nothing can end a read from a terminal
-		answer, _ := bufio.NewReader(w.Stdin).ReadString('\n') // what cannot be read is no yes
-		answered <- answer
-	}()
-
-	select {
-	case answer := <-answered:
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == want || answer == "y" && want == "yes" {
-			return nil
-		}
-	case <-ctx.Done():
-		fmt.Fprintln(w.Stdout)
-	}
-
-	return errors.New("not confirmed; nothing was done")
 }
 
 // follow shows the progress until the operation ends or pauses, and until the runs of

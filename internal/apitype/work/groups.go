@@ -1,6 +1,9 @@
-package apitype
+package work
 
-import "redrive/internal/failures"
+import (
+	"redrive/internal/apitype"
+	"redrive/internal/failures"
+)
 
 // Group is an error group: the failures of one type of job that have one cause.
 type Group struct {
@@ -17,15 +20,15 @@ type Group struct {
 	// What a person decided about the group: open, resolved or ignored.
 	State failures.State `json:"state"`
 	// When a person decided that.
-	StateAt Time `json:"state_at,omitzero"`
+	StateAt apitype.Time `json:"state_at,omitzero"`
 	// Who decided that.
 	StateBy string `json:"state_by,omitzero"`
 	// When the group reopened automatically.
-	ReopenedAt Time `json:"reopened_at,omitzero"`
+	ReopenedAt apitype.Time `json:"reopened_at,omitzero"`
 	// Why the group reopened: failure, date, count or rate.
 	ReopenedBy failures.Reopening `json:"reopened_by,omitzero"`
 	// Ignored until then.
-	Until Time `json:"until,omitzero"`
+	Until apitype.Time `json:"until,omitzero"`
 	// Ignored until there are so many failures in all.
 	UntilFailures int64 `json:"until_failures,omitzero"`
 	// Ignored until there are so many failures within an hour.
@@ -33,9 +36,9 @@ type Group struct {
 	// What people wrote about the group.
 	Note string `json:"note,omitzero"`
 	// When the first failure was.
-	FirstSeen Time `json:"first_seen"`
+	FirstSeen apitype.Time `json:"first_seen"`
 	// When the newest failure was.
-	LastSeen Time `json:"last_seen"`
+	LastSeen apitype.Time `json:"last_seen"`
 	// How many attempts failed so.
 	Failures int64 `json:"failures"`
 	// How many jobs are dead letters for it.
@@ -68,7 +71,7 @@ type QueueFailures struct {
 type GroupList struct {
 	// The groups.
 	Groups []Group `json:"groups"`
-	Page
+	apitype.Page
 }
 
 // GroupDetail is a group with its last day.
@@ -84,7 +87,7 @@ type GroupDetail struct {
 // FailureHour is what failed in one hour by the clock.
 type FailureHour struct {
 	// When the hour began.
-	At Time `json:"at"`
+	At apitype.Time `json:"at"`
 	// How many attempts failed.
 	Failures int64 `json:"failures"`
 	// Of these, the last attempts of a run.
@@ -118,7 +121,7 @@ type GroupClass struct {
 	// How many attempts failed in the last 24 hours by the clock.
 	FailuresLastDay int64 `json:"failures_last_day"`
 	// When the newest failure was.
-	LastSeen Time `json:"last_seen"`
+	LastSeen apitype.Time `json:"last_seen"`
 }
 
 // GroupAnswer is the group on which a request acted.
@@ -149,9 +152,9 @@ type GroupsRequest struct {
 // otherwise.
 type IgnoreRequest struct {
 	// Until then.
-	Until *Time `json:"until,omitzero"`
+	Until *apitype.Time `json:"until,omitzero"`
 	// Instead of until: for so long from now.
-	For *Duration `json:"for,omitzero"`
+	For *apitype.Duration `json:"for,omitzero"`
 	// Until there are so many more failures.
 	Failures *int64 `json:"failures,omitzero" want:"a number"`
 	// Until there are so many failures within an hour.

@@ -1,6 +1,7 @@
-package apitype
+package work
 
 import (
+	"redrive/internal/apitype"
 	"redrive/internal/operation"
 )
 
@@ -21,25 +22,25 @@ type Operation struct {
 	// The operation whose replays that failed again are its jobs.
 	RelapsedOf int64 `json:"relapsed_of,omitzero"`
 	// Jobs that changed later are not among its jobs.
-	Until Time `json:"until"`
+	Until apitype.Time `json:"until"`
 	// Jobs a second; 0: no limit.
 	Rate float64 `json:"rate"`
 	// Instead of a rate: the time over which the jobs are spread.
-	Spread Duration `json:"spread,omitzero"`
+	Spread apitype.Duration `json:"spread,omitzero"`
 	// It pauses after so many jobs; 0: never. Missing while that depends on how many jobs there are.
 	Canary *int64 `json:"canary,omitzero"`
 	// It pauses when replays keep failing as before.
 	Guard bool `json:"guard"`
 	// When it was made.
-	CreatedAt Time `json:"created_at"`
+	CreatedAt apitype.Time `json:"created_at"`
 	// Who made it.
 	CreatedBy string `json:"created_by"`
 	// When it was started.
-	StartedAt Time `json:"started_at,omitzero"`
+	StartedAt apitype.Time `json:"started_at,omitzero"`
 	// Who started it.
 	StartedBy string `json:"started_by,omitzero"`
 	// When it finished or was aborted.
-	FinishedAt Time `json:"finished_at,omitzero"`
+	FinishedAt apitype.Time `json:"finished_at,omitzero"`
 	// How many jobs it has.
 	Total int64 `json:"total"`
 	// How many jobs it has not come to.
@@ -61,7 +62,7 @@ type Operation struct {
 	// Of the replayed ones, how many have not ended.
 	Unsettled int64 `json:"unsettled"`
 	// How long the rest takes at this rate.
-	Left *Duration `json:"left,omitzero"`
+	Left *apitype.Duration `json:"left,omitzero"`
 	// How many causes the jobs have: error groups, and types of jobs without one.
 	Causes int64 `json:"causes"`
 }
@@ -70,7 +71,7 @@ type Operation struct {
 type OperationList struct {
 	// The operations, the newest first.
 	Operations []Operation `json:"operations"`
-	NumberedPage
+	apitype.NumberedPage
 }
 
 // OperationAnswer is the operation on which a request acted.
@@ -90,7 +91,7 @@ type OperationDetail struct {
 	// The first 25 jobs that were skipped.
 	Skipped []OperationItem `json:"skipped"`
 	// The entries of the audit log about the operation.
-	Log []AuditEntry `json:"log"`
+	Log []apitype.AuditEntry `json:"log"`
 }
 
 // Progress is how an operation went so far: its canary, the replays that sources have,
@@ -119,7 +120,7 @@ type Progress struct {
 	// What that source reports: failures, or failures and successes.
 	SourceReports string `json:"source_reports,omitzero"`
 	// When the last of the others will count as returned.
-	ReturnedUntil Time `json:"returned_until,omitzero"`
+	ReturnedUntil apitype.Time `json:"returned_until,omitzero"`
 	// The canary by cause, the one with the most failures first.
 	CanaryCauses []CanaryCause `json:"canary_causes"`
 	// How many of the last replays ended, as far as the guard looks back.
@@ -225,11 +226,11 @@ type OperationItem struct {
 	// The operation that acted on the job first.
 	OtherOperation int64 `json:"other_operation,omitzero"`
 	// When the operation came to the job.
-	At Time `json:"at,omitzero"`
+	At apitype.Time `json:"at,omitzero"`
 	// How the replayed run ended.
 	Outcome operation.RunOutcome `json:"outcome,omitzero"`
 	// When the replayed run ended.
-	EndedAt Time `json:"ended_at,omitzero"`
+	EndedAt apitype.Time `json:"ended_at,omitzero"`
 	// A source has the job, and nothing was heard of it for ten minutes.
 	Returned bool `json:"returned,omitzero"`
 }
@@ -238,13 +239,13 @@ type OperationItem struct {
 type OperationItems struct {
 	// The jobs, in the order of work.
 	Items []OperationItem `json:"items"`
-	NumberedPage
+	apitype.NumberedPage
 }
 
 // OperationRate is how many jobs an operation did in each step of its time.
 type OperationRate struct {
 	// When the first step began; missing when nothing was done.
-	From Time `json:"from,omitzero"`
+	From apitype.Time `json:"from,omitzero"`
 	// How long a step is, in seconds.
 	StepSeconds float64 `json:"step_seconds,omitzero"`
 	// The jobs of each step.
@@ -290,5 +291,5 @@ type RateRequest struct {
 	// Jobs a second; 0: no limit.
 	Rate *float64 `json:"rate,omitzero" want:"a number of jobs a second"`
 	// Instead of a rate: the time over which to spread the jobs.
-	Spread *Duration `json:"spread,omitzero"`
+	Spread *apitype.Duration `json:"spread,omitzero"`
 }

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"redrive/internal/apitype/work"
+	"redrive/internal/operation"
+	"redrive/internal/usage"
+)
+
+// preview prints how many jobs would take part, and how many would not and why.
+func (w *watcher) preview(pace work.PaceRequest) {
+	o, b := w.now.Operation, w.now.Breakdown
+	fmt.Fprintf(w.Stdout, "Operation %d: %s %s\n", o.ID, w.kind, o.Filter)
+	fmt.Fprintf(w.Stdout, "%8d eligible\n", o.Pending)
+
+	for _, p := range b.Scope {
+		fmt.Fprintf(w.Stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
+	}
+
+	if len(b.Causes) > 1 {
+		fmt.Fprintf(w.Stdout, "%8d causes\n", o.Causes)
+
+		for _, p := range b.Causes {
+			fmt.Fprintf(w.Stdout, "%16d %s\n", p.Count, causeName(p.Cause))
+		}
+	}
+
+	if b.Unhandled > 0 && w.kind == operation.Replay {
+		fmt.Fprintf(w.Stdout, "%8d have no handler here\n", b.Unhandled)
+	}
+
+	fmt.Fprintf(w.Stdout, "%8d skipped\n", o.Skipped)
+
+	for _, s := range b.Skips {
+		fmt.Fprintf(w.Stdout, "%16d %s\n", s.Count, s.Code)
+	}
+
+	w.warnOfSources()
+
+	if pace.Rate != nil && o.Pending > 0 {
+		takes := time.Duration(float64(o.Pending) / *pace.Rate * float64(time.Second))
+		fmt.Fprintf(w.Stdout, "At this rate it takes about %s.\n", takes.Round(time.Second))
+	}
+}
+
+// causeName is the class of a cause and the type of its jobs.
+func causeName(c work.Cause) string {
+	if c.Class == "" {
+		return printable(cmp.Or(c.Type, "a job that was removed"))
+	}
+	return printable(c.Class) + ", " + printable(c.Type)
+}
+
+// causes prints how the canary fared by cause, where there are several.
+func (w *watcher) causes() {
+	all := w.now.Progress.CanaryCauses
+	if w.now.Operation.Causes < 2 {
+		return
+	}
+
+	for _, c := range all {
+		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, canaryJobs(c)), causeName(c.Cause))
+	}
+
+	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
+		fmt.Fprintf(w.Stdout, "%16d causes untested\n", untested)
+	}
+}
+
+// warnOfSources says what a discard does at the sources of the jobs.
+func (w *watcher) warnOfSources() {
+	if w.kind != operation.Discard || w.now.Operation.Pending == 0 {
+		return
+	}
+
+	for _, p := range w.now.Breakdown.Sources {
+		are := "are"
+		if p.Count == 1 {
+			are = "is"
+		}
+
+		part := operation.SourcePart{Name: p.Name, Count: p.Count, Attached: p.Attached}
+		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, printable(part.Discarded()))
+	}
+}
+
+// confirm asks the person at the terminal, who types y or yes, or above a thousand
+// jobs their number. An interrupt means no.
+func (w *watcher) confirm(ctx context.Context) error {
+	if !isTerminal(w.Stdin) {
+		return usage.Errorf("standard input is not a terminal, so you cannot be asked to confirm; " +
+			"add --yes to continue, or --dry-run for a preview")
+	}
+
+	o, want := w.now.Operation, "yes"
+	if o.Pending > operation.ConfirmAbove {
+		want = strconv.FormatInt(o.Pending, 10)
+	}
+
+	fmt.Fprintf(w.Stdout, "%s %d jobs? Type %s: ", strings.ToUpper(string(w.kind[:1]))+string(w.kind[1:]), o.Pending, want)
+
+	answered := make(chan string, 1)
+	go func() { // ends with the process: nothing can end a read from a terminal
+		answer, _ := bufio.NewReader(w.Stdin).ReadString('\n') // what cannot be read is no yes
+		answered <- answer
+	}()
+
+	select {
+	case answer := <-answered:
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == want || answer == "y" && want == "yes" {
+			return nil
+		}
+	case <-ctx.Done():
+		fmt.Fprintln(w.Stdout)
+	}
+
+	return errors.New("not confirmed; nothing was done")
+}
