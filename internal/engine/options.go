@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"redrive/internal/engine/execution"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -47,6 +48,9 @@ type Queues interface {
 	// job and must be quick.
 	QueuePaused(queue string) bool
 }
+
+// Handler does the work of one job: see [execution.Handler].
+type Handler = execution.Handler
 
 // Options configure an engine. Those without a default are required.
 type Options struct {

@@ -58,7 +58,7 @@ func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 			continue
 		}
 
-		free, _ := e.workers.reserve(queue, e.o.MaxRunning-e.workers.taken())
+		free, _ := e.workers.Reserve(queue, e.o.MaxRunning-e.workers.Taken())
 		if free > 0 {
 			c.Free[queue] = free
 		}
@@ -82,6 +82,6 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 
 	e.changes.startedOnCommit(claimed)
 	e.startClaimed(c, claimed)
-	e.workers.release(c)
+	e.workers.Release(c)
 	e.notify() // the jobs have limits, and others may have waited for the workers
 }

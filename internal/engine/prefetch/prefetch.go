@@ -1,21 +1,4 @@
-package engine
-
-import (
-	"slices"
-	"sync"
-	"time"
-
-	"redrive/internal/job"
-)
-
-const (
-	// prefetchPerWorker bounds how many jobs are prefetched for each worker.
-	prefetchPerWorker = 4
-	// prefetchFor is how long a job stays prefetched at most.
-	prefetchFor = time.Second
-)
-
-// prefetch has the jobs that were claimed before a worker was free.
+// Package prefetch has the jobs that were claimed before a worker was free.
 //
 // A worker that ends a job while a commit is written would be idle until the next one, so
 // the engine claims more jobs than can start at once: as many as its workers will end
@@ -28,20 +11,43 @@ const (
 // without being charged, and no further time.
 //
 // No other job waits for prefetched ones: a job of a higher priority that arrives is claimed
-// on top of them and starts first, and a job that has not begun within prefetchFor is given
+// on top of them and starts first, and a job that has not begun within [For] is given
 // back, as it is when its queue or the engine is paused.
-type prefetch struct {
+package prefetch
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"redrive/internal/engine/execution"
+	"redrive/internal/engine/when"
+	"redrive/internal/job"
+)
+
+const (
+	// PerWorker is how many jobs are prefetched for each worker at most.
+	PerWorker = 4
+	// For is how long a job stays prefetched at most.
+	For = time.Second
+)
+
+// Jobs are the prefetched jobs of all queues.
+type Jobs struct {
 	mu    sync.Mutex
 	jobs  prefetched
 	begun []job.Token // executions that were prefetched and have begun, which is not written down
 }
+
+// New returns a prefetch of no jobs.
+func New() *Jobs { return &Jobs{jobs: prefetched{}} }
 
 // prefetched are jobs by queue, in the order in which they start. No queue is without jobs.
 type prefetched map[string][]waitingJob
 
 // waitingJob is one that waits for a worker.
 type waitingJob struct {
-	x       *execution // has the lease, and no task
+	x       *execution.Execution // has the lease, and no task
 	claimed time.Time
 }
 
@@ -55,23 +61,23 @@ func (p prefetched) set(queue string, jobs []waitingJob) {
 	p[queue] = jobs
 }
 
-// add takes in a claimed job, behind those of the same priority.
-func (p *prefetch) add(x *execution, now time.Time) {
+// Add takes in a claimed job, behind those of the same priority.
+func (p *Jobs) Add(x *execution.Execution, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	jobs := p.jobs[x.job.Queue]
-	at, _ := slices.BinarySearchFunc(jobs, x.job.Priority, func(j waitingJob, priority int) int {
-		if j.x.job.Priority >= priority {
+	jobs := p.jobs[x.Job.Queue]
+	at, _ := slices.BinarySearchFunc(jobs, x.Job.Priority, func(j waitingJob, priority int) int {
+		if j.x.Job.Priority >= priority {
 			return -1
 		}
 		return 1
 	})
-	p.jobs[x.job.Queue] = slices.Insert(jobs, at, waitingJob{x, now})
+	p.jobs[x.Job.Queue] = slices.Insert(jobs, at, waitingJob{x, now})
 }
 
-// next takes out the job that starts next; nil: there is none.
-func (p *prefetch) next(queue string) *execution {
+// Next takes out the job that starts next; nil: there is none.
+func (p *Jobs) Next(queue string) *execution.Execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -85,34 +91,34 @@ func (p *prefetch) next(queue string) *execution {
 	return jobs[0].x
 }
 
-// drop takes out a job that was ended from outside, if it is there.
-func (p *prefetch) drop(x *execution) {
+// Drop takes out a job that was ended from outside, if it is there.
+func (p *Jobs) Drop(x *execution.Execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	jobs := p.jobs[x.job.Queue]
+	jobs := p.jobs[x.Job.Queue]
 	at := slices.IndexFunc(jobs, func(j waitingJob) bool { return j.x == x })
 	if at >= 0 {
-		p.jobs.set(x.job.Queue, slices.Delete(jobs, at, at+1))
+		p.jobs.set(x.Job.Queue, slices.Delete(jobs, at, at+1))
 	}
 }
 
-// takeLate takes out the jobs of a queue that have not begun in time. It says when the next
+// TakeLate takes out the jobs of a queue that have not begun in time. It says when the next
 // one is late; zero: there is none.
-func (p *prefetch) takeLate(queue string, now time.Time) (late []*execution, next time.Time) {
+func (p *Jobs) TakeLate(queue string, now time.Time) (late []*execution.Execution, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	var left []waitingJob
 	for _, j := range p.jobs[queue] {
-		end := j.claimed.Add(prefetchFor)
-		if reached(end, now) {
+		end := j.claimed.Add(For)
+		if when.Reached(end, now) {
 			late = append(late, j.x)
 			continue
 		}
 
 		left = append(left, j)
-		next = earlier(next, end)
+		next = when.Earlier(next, end)
 	}
 
 	p.jobs.set(queue, left)
@@ -120,8 +126,8 @@ func (p *prefetch) takeLate(queue string, now time.Time) (late []*execution, nex
 	return late, next
 }
 
-// takeAll takes out all jobs of a queue.
-func (p *prefetch) takeAll(queue string) (all []*execution) {
+// TakeAll takes out all jobs of a queue.
+func (p *Jobs) TakeAll(queue string) (all []*execution.Execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -134,8 +140,8 @@ func (p *prefetch) takeAll(queue string) (all []*execution) {
 	return all
 }
 
-// queues lists the queues of which jobs are prefetched.
-func (p *prefetch) queues() (names []string) {
+// Queues lists the queues of which jobs are prefetched.
+func (p *Jobs) Queues() (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -146,15 +152,15 @@ func (p *prefetch) queues() (names []string) {
 	return names
 }
 
-// count counts the prefetched jobs of a queue.
-func (p *prefetch) count(queue string) int {
+// Count counts the prefetched jobs of a queue.
+func (p *Jobs) Count(queue string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.jobs[queue])
 }
 
-// all counts the prefetched jobs.
-func (p *prefetch) all() (n int) {
+// All counts the prefetched jobs.
+func (p *Jobs) All() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -165,26 +171,26 @@ func (p *prefetch) all() (n int) {
 	return n
 }
 
-// isOvertakenBy reports whether a job would start before one that is prefetched.
-func (p *prefetch) isOvertakenBy(c job.Change) bool {
+// IsOvertakenBy reports whether a job would start before one that is prefetched.
+func (p *Jobs) IsOvertakenBy(c job.Change) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	jobs := p.jobs[c.Queue]
 
-	return len(jobs) > 0 && jobs[len(jobs)-1].x.job.Priority < c.Priority
+	return len(jobs) > 0 && jobs[len(jobs)-1].x.Job.Priority < c.Priority
 }
 
-// noteBegun keeps in mind that a prefetched job has begun.
-func (p *prefetch) noteBegun(token job.Token) {
+// NoteBegun keeps in mind that a prefetched job has begun.
+func (p *Jobs) NoteBegun(token job.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	p.begun = append(p.begun, token)
 }
 
-// takeBegun returns the executions that have begun since the last call.
-func (p *prefetch) takeBegun() []job.Token {
+// TakeBegun returns the executions that have begun since the last call.
+func (p *Jobs) TakeBegun() []job.Token {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
