@@ -26,14 +26,15 @@ type dispatcher struct {
 	*Engine
 
 	// What is to be written, and how the store takes it.
-	pending []outcome.Outcome
-	batch   []job.Settlement // of the call that is under way
-	begun   []job.Token      // prefetched executions that have begun, which is not written down
-	commit  time.Duration    // that a call takes
-	backoff time.Duration    // after the last call, which failed; zero: it did not
-	again   time.Time        // the end of the backoff
-	problem error            // of the last call
-	broken  bool             // that call ended the store: there is no further one
+	pending    []outcome.Outcome
+	batch      []job.Settlement // of the call that is under way
+	begun      []job.Token      // prefetched executions that have begun, which is not written down
+	begunAside aside            // the last try to write that, when it was refused
+	commit     time.Duration    // that a call takes
+	backoff    time.Duration    // after the last call, which failed; zero: it did not
+	again      time.Time        // the end of the backoff
+	problem    error            // of the last call
+	broken     bool             // that call ended the store: there is no further one
 
 	// What may be claimed.
 	queues map[string]*queue
@@ -43,7 +44,6 @@ type dispatcher struct {
 
 	// When to wake, beside that; zero: never.
 	limit time.Time // when to look for handlers to give up, or that were waited for long enough
-	late  time.Time // when a prefetched job is late
 	timer *time.Timer
 }
 
@@ -148,16 +148,13 @@ func (d *dispatcher) collect() {
 // giveBackPrefetched gives back the prefetched jobs that may not begin now, or have not begun
 // in time.
 func (d *dispatcher) giveBackPrefetched(now time.Time) {
-	d.late = time.Time{}
 	for _, queue := range d.prefetch.Queues() {
 		if !d.mayBegin(queue) {
 			d.executions.GiveBack(d.prefetch.TakeAll(queue))
 			continue
 		}
 
-		late, next := d.prefetch.TakeLate(queue, now)
-		d.executions.GiveBack(late)
-		d.late = when.Earlier(d.late, next)
+		d.executions.GiveBack(d.prefetch.TakeLate(queue, now))
 	}
 }
 
@@ -273,7 +270,7 @@ func (d *dispatcher) sleep() {
 
 	d.limit = when.Earlier(d.limit, d.executions.NewLimit())
 	next = when.Earlier(next, d.limit)
-	next = when.Earlier(next, d.late)
+	next = when.Earlier(next, d.prefetch.LateAt())
 
 	// Until the database is tried again, neither the breaker nor new jobs are attended to: a
 	// time of theirs that has passed must not keep the loop awake.

@@ -14,20 +14,30 @@ import (
 // lookAgain is the pause after the store could not tell when the next job is due.
 const lookAgain = time.Second
 
-// The pauses before a queue is asked again whose claim was refused.
+// The pauses before something is tried again that the database refused for its own fault.
 const (
 	minAside = time.Second
 	maxAside = time.Minute
 )
+
+// aside is what the database refused for its own fault, and what has to wait for that.
+type aside struct {
+	pause time.Duration // after the last try; zero: that was not refused
+	again time.Time     // the end of that pause
+}
+
+// put begins the next pause, which is longer than the one before.
+func (a *aside) put(now time.Time) {
+	a.pause = min(max(2*a.pause, minAside), maxAside)
+	a.again = now.Add(a.pause)
+}
 
 // queue is what the dispatcher knows of a queue.
 type queue struct {
 	ready  bool // it may hold jobs that can be claimed
 	urgent int  // jobs that came and should start before some that are prefetched
 	prefetch.Pace
-
-	aside time.Duration // the pause after its last claim, which was refused; zero: it was not
-	again time.Time     // the end of that pause
+	aside // its last claim, when that was refused
 }
 
 // exchange writes what is pending, and claims as much as can start at once, or
@@ -35,6 +45,7 @@ type queue struct {
 func (d *dispatcher) exchange() {
 	claim := d.claim(time.Now())
 	if len(d.pending)+len(claim.Free)+len(claim.Prefetch)+len(claim.Began) == 0 {
+		d.probe()
 		return
 	}
 
@@ -43,7 +54,7 @@ func (d *dispatcher) exchange() {
 	claimed, stale, err := d.call(claim)
 	if err != nil {
 		if fault.InInput(err) {
-			d.separate(claim)
+			d.separate(claim, err)
 		} else {
 			d.fail(err)
 		}
@@ -54,7 +65,11 @@ func (d *dispatcher) exchange() {
 	}
 
 	d.pending = nil
-	d.begun = nil
+	if len(claim.Began) > 0 { // a call after a failed one carries none
+		d.begun = nil
+		d.begunAside = aside{}
+	}
+
 	d.recovered()
 
 	// Start first what waits for nothing else.
@@ -72,6 +87,22 @@ func (d *dispatcher) exchange() {
 	if d.life.reached(stopping) {
 		d.notify() // this may have been the last of it
 	}
+}
+
+// probe looks whether the database is well again when the last call failed and there is nothing
+// left to ask for: otherwise the outage would go on until there is.
+func (d *dispatcher) probe() {
+	if d.backoff == 0 {
+		return
+	}
+
+	err := d.o.Store.Ping(context.Background())
+	if err != nil {
+		d.fail(err)
+		return
+	}
+
+	d.recovered()
 }
 
 // call is one call of the store, which is measured.
@@ -93,7 +124,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 
 	c.Prefetch = map[string]int{}
 	d.begun = d.executions.StillRunning(d.begun)
-	if d.backoff == 0 {
+	if d.backoff == 0 && !d.begunAside.again.After(now) {
 		c.Began = d.begun
 	}
 
@@ -185,14 +216,14 @@ func (d *dispatcher) learnDue(claimed time.Time) {
 
 // separate does one by one what the database refused as a whole: first the
 // settlements, and when there are none, the claims of each queue on its own.
-func (d *dispatcher) separate(claim job.Claim) {
+func (d *dispatcher) separate(claim job.Claim, refusal error) {
 	if err := d.o.Store.Ping(context.Background()); err != nil {
 		d.fail(err)
 		return
 	}
 
 	if len(d.pending) == 0 {
-		d.claimApart(claim)
+		d.claimApart(claim, refusal)
 		return
 	}
 
@@ -208,21 +239,30 @@ func (d *dispatcher) separate(claim job.Claim) {
 }
 
 // claimApart asks each queue on its own, so that one from which nothing can be
-// claimed holds up no other. That one is asked again after a pause.
-func (d *dispatcher) claimApart(claim job.Claim) {
+// claimed holds up no other. That one is asked again after a pause. Which executions have
+// begun is said by the next call.
+func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
+	if len(claim.Free)+len(claim.Prefetch) == 0 { // it was refused that executions have begun
+		d.begunAside.put(time.Now())
+		d.limit = when.Earlier(d.limit, d.begunAside.again)
+		d.o.Log.Error("The database refused to record that jobs have begun. Redrive will try again.",
+			"jobs", len(claim.Began), "error", refusal, "again_in", d.begunAside.pause)
+	}
+
 	for name := range d.queues {
 		if claim.Free[name]+claim.Prefetch[name] == 0 {
 			continue
 		}
 
 		one := claim
+		one.Began = nil
 		one.Free = map[string]int{name: claim.Free[name]}
 
 		one.Prefetch = map[string]int{name: claim.Prefetch[name]}
 		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
 		switch {
 		case err == nil:
-			d.queues[name].aside = 0
+			d.queues[name].aside = aside{}
 			d.startClaimed(one, claimed)
 			d.noteEmpty(one, claimed)
 		case fault.InInput(err):
@@ -240,10 +280,9 @@ func (d *dispatcher) claimApart(claim job.Claim) {
 // putAside lets a queue wait.
 func (d *dispatcher) putAside(name string, refusal error) {
 	q := d.queues[name]
-	q.aside = min(max(2*q.aside, minAside), maxAside)
-	q.again = time.Now().Add(q.aside)
+	q.put(time.Now())
 	d.limit = when.Earlier(d.limit, q.again)
 
 	d.o.Log.Error("The database refused to claim from a queue. Other queues continue, and Redrive will try this one again.",
-		"queue", name, "error", refusal, "again_in", q.aside)
+		"queue", name, "error", refusal, "again_in", q.pause)
 }

@@ -52,13 +52,19 @@ func (e *Engine) begin(x *execution.Execution, now time.Time) bool {
 		return false
 	}
 
-	e.alarm.Set(t.Deadline())
+	e.hasBegun(x)
+
+	return true
+}
+
+// hasBegun has the context of an execution ended in time, and has it written down that a
+// prefetched one has begun.
+func (e *Engine) hasBegun(x *execution.Execution) {
+	e.alarm.Set(x.Deadline())
 
 	if x.Prefetched {
 		e.prefetch.NoteBegun(x.Job.Token)
 	}
-
-	return true
 }
 
 // logWait tells of a wait that begins, if one does.
@@ -117,7 +123,7 @@ func (e *Engine) startWaiting(now time.Time) {
 			continue
 		}
 
-		e.alarm.Set(t.Deadline())
+		e.hasBegun(x)
 
 		if late {
 			e.o.Log.Warn("A job runs again although the handler of an earlier execution has not returned: the job waited as long as it should.",
@@ -125,5 +131,6 @@ func (e *Engine) startWaiting(now time.Time) {
 		}
 
 		e.pool.Execute(x)
+		e.notify() // that it has begun may have to be written down
 	}
 }

@@ -51,6 +51,9 @@ type waitingJob struct {
 	claimed time.Time
 }
 
+// late is when the job should have begun.
+func (j waitingJob) late() time.Time { return j.claimed.Add(For) }
+
 // set replaces the jobs of a queue.
 func (p prefetched) set(queue string, jobs []waitingJob) {
 	if len(jobs) == 0 {
@@ -103,27 +106,37 @@ func (p *Jobs) Drop(x *execution.Execution) {
 	}
 }
 
-// TakeLate takes out the jobs of a queue that have not begun in time. It says when the next
-// one is late; zero: there is none.
-func (p *Jobs) TakeLate(queue string, now time.Time) (late []*execution.Execution, next time.Time) {
+// TakeLate takes out the jobs of a queue that have not begun in time.
+func (p *Jobs) TakeLate(queue string, now time.Time) (late []*execution.Execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	var left []waitingJob
 	for _, j := range p.jobs[queue] {
-		end := j.claimed.Add(For)
-		if when.Reached(end, now) {
+		if when.Reached(j.late(), now) {
 			late = append(late, j.x)
-			continue
+		} else {
+			left = append(left, j)
 		}
-
-		left = append(left, j)
-		next = when.Earlier(next, end)
 	}
 
 	p.jobs.set(queue, left)
 
-	return late, next
+	return late
+}
+
+// LateAt is when the first job is late; zero: never.
+func (p *Jobs) LateAt() (first time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	for _, jobs := range p.jobs {
+		for _, j := range jobs {
+			first = when.Earlier(first, j.late())
+		}
+	}
+
+	return first
 }
 
 // TakeAll takes out all jobs of a queue.
