@@ -54,7 +54,7 @@ func (a *App) ready() error {
 		return errors.New("the dashboard is starting or stopping")
 	}
 
-	if held, ok := a.engine.Held(); ok {
+	if held, ok := a.engine.OpenBreaker(); ok {
 		return fmt.Errorf("no jobs have been claimed since %s: %s", wire.FormatTime(held.Since), held.Reason)
 	}
 

@@ -39,7 +39,7 @@ func (v *verdict) accuse(format string, args ...any) {
 
 // kept is a job as it is stored in the database.
 type kept struct {
-	id, typ, state, letter, reason string
+	id, typ, state, deadLetter, reason string
 	number, run                    int
 }
 
@@ -90,9 +90,9 @@ func (v *verdict) checkJobs(jobs []kept, l *ledger) {
 		case sent != j.typ:
 			v.accuse("job %d (%s) has the type %q, %q was sent", j.number, j.id, j.typ, sent)
 		case j.state == "completed":
-		case j.typ == "service.dead" && j.state == "discarded" && j.letter == "stored" && j.reason == "attempts_exhausted" && j.run == 1:
+		case j.typ == "service.dead" && j.state == "discarded" && j.deadLetter == "stored" && j.reason == "attempts_exhausted" && j.run == 1:
 		default:
-			v.accuse("job %d (%s, %s) ended as %s %s %q in run %d", j.number, j.id, j.typ, j.state, j.letter, j.reason, j.run)
+			v.accuse("job %d (%s, %s) ended as %s %s %q in run %d", j.number, j.id, j.typ, j.state, j.deadLetter, j.reason, j.run)
 		}
 	}
 	for n, id := range l.acknowledged {
@@ -182,7 +182,7 @@ func readJobs(t *testing.T, db *sql.DB) (all []kept) {
 	each(t, db, "SELECT id, type, state, letter, reason, run, payload FROM jobs JOIN bodies ON job_seq = seq WHERE instr(queue, '@') = 0", func(rows *sql.Rows) error {
 		var j kept
 		var payload []byte
-		err := rows.Scan(&j.id, &j.typ, &j.state, &j.letter, &j.reason, &j.run, &payload)
+		err := rows.Scan(&j.id, &j.typ, &j.state, &j.deadLetter, &j.reason, &j.run, &payload)
 		if err == nil {
 			j.number, err = strconv.Atoi(string(payload))
 		}

@@ -210,13 +210,13 @@ func TestOutage_EndsAlthoughOnlyABeginningWasToBeWritten(t *testing.T) {
 		f.refuse(fault.ErrBusy)
 		r.cancel(ids[0]) // its worker takes the second, and there is nothing to settle
 		time.Sleep(5 * time.Second)
-		if _, ok := r.engine.Held(); !ok {
+		if _, ok := r.engine.OpenBreaker(); !ok {
 			t.Fatal("the database refuses, and there is no outage")
 		}
 		f.err.Store(nil)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if why, ok := r.engine.Held(); ok {
+		if why, ok := r.engine.OpenBreaker(); ok {
 			t.Errorf("there is an outage still: %+v", why)
 		}
 		r.wantBegun(ids[1])
@@ -232,14 +232,14 @@ func TestOutage_EndsAlthoughNothingIsToBeDone(t *testing.T) {
 		f.refuse(fault.ErrBusy)
 		r.engine.Resume()
 		time.Sleep(5 * time.Second)
-		if _, ok := r.engine.Held(); !ok {
+		if _, ok := r.engine.OpenBreaker(); !ok {
 			t.Fatal("the database refuses, and there is no outage")
 		}
 		r.engine.Pause()
 		f.err.Store(nil)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if why, ok := r.engine.Held(); ok {
+		if why, ok := r.engine.OpenBreaker(); ok {
 			t.Errorf("there is an outage still: %+v", why)
 		}
 	})

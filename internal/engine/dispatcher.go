@@ -211,13 +211,13 @@ func (d *dispatcher) catchUp() bool {
 		return true
 	}
 
-	letters, err := d.takeOver(context.Background())
+	deadLetters, err := d.takeOver(context.Background())
 	if err != nil {
 		d.fail(err)
 		return false
 	}
 
-	d.tookOver(letters)
+	d.tookOver(deadLetters)
 	d.recovered()
 
 	return true

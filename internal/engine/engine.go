@@ -75,12 +75,12 @@
 // when the answer is known, and a receiver that hangs could hold up everything. So
 // only the job waits: its outcome is in the outbox meanwhile. The handler's
 // goroutine delivers before it gives its worker back, which slows down a queue
-// whose receiver is slow; letters of executions that ended otherwise (given up,
+// whose receiver is slow; dead letters of executions that ended otherwise (given up,
 // lost) go by goroutines of the outbox. The lease is kept until then.
 //
 // In a graceful stop deliveries share the grace. One that is cut short counts
 // as refused: the job is settled with its real error and attempt, marked
-// dlq_failed, and a person sends the letter again. Left unsettled instead, the
+// dlq_failed, and a person sends the dead letter again. Left unsettled instead, the
 // next start would take the job for lost and forget why it failed.
 //
 // # Leases
@@ -162,7 +162,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	// The dispatcher takes over later what cannot be taken over now.
 	d := newDispatcher(e)
 
-	letters, err := e.takeOver(ctx)
+	deadLetters, err := e.takeOver(ctx)
 	behind := temporary(err)
 	if behind {
 		d.fail(err)
@@ -181,7 +181,7 @@ func (e *Engine) Start(ctx context.Context) error {
 
 	go func() { // shutdown waits for it
 		if !behind {
-			d.tookOver(letters)
+			d.tookOver(deadLetters)
 		}
 
 		d.loop()
@@ -270,8 +270,8 @@ func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e
 // had to wait.
 func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.executions.Began(token) }
 
-// Held says since when no jobs are claimed for want of something, and of what.
-func (e *Engine) Held() (job.OpenBreaker, bool) {
+// OpenBreaker says since when no jobs are claimed for want of something, and of what.
+func (e *Engine) OpenBreaker() (job.OpenBreaker, bool) {
 	why, open := e.breaker.Why()
 	if open {
 		return why, true

@@ -20,7 +20,7 @@ const (
 // life has the phase of an engine and the signals of its end.
 type life struct {
 	phase   atomic.Int32
-	drained chan struct{} // closed when the engine is stopping, no handler runs and no letter is on the way
+	drained chan struct{} // closed when the engine is stopping, no handler runs and no dead letter is on the way
 	settled chan struct{} // closed when the dispatcher has ended
 	hurry   chan struct{} // closed when a stop must not wait any longer
 	rush    sync.Once     // closes it

@@ -26,7 +26,7 @@ func temporary(err error) bool {
 // batches, and frees the jobs whose handlers exist now. It returns the outcomes
 // whose dead letters are to be delivered before they can be written; with an
 // error none, since what is not written is found again.
-func (e *Engine) takeOver(ctx context.Context) (letters []outcome.Outcome, _ error) {
+func (e *Engine) takeOver(ctx context.Context) (deadLetters []outcome.Outcome, _ error) {
 	orphans, err := e.o.Store.Leases(ctx, time.Time{})
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome.Outcome, _ err
 		var outcomes []outcome.Outcome
 		for _, o := range e.settleLost(batch, time.Now()) {
 			if o.Sends {
-				letters = append(letters, o)
+				deadLetters = append(deadLetters, o)
 			} else {
 				outcomes = append(outcomes, o)
 			}
@@ -54,7 +54,7 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome.Outcome, _ err
 
 	e.logOrphans(orphans)
 
-	return letters, e.unhold(ctx)
+	return deadLetters, e.unhold(ctx)
 }
 
 // logOrphans says what a dead process left. Jobs that it had only claimed in advance lost
@@ -78,9 +78,9 @@ func (e *Engine) logOrphans(orphans []job.Job) {
 }
 
 // tookOver ends the taking over: from now on leases that ran out are looked
-// for, so the letters that are on the way have to be known by then.
-func (e *Engine) tookOver(letters []outcome.Outcome) {
-	e.post(letters)
+// for, so the dead letters that are on the way have to be known by then.
+func (e *Engine) tookOver(deadLetters []outcome.Outcome) {
+	e.post(deadLetters)
 	e.behind.Store(false)
 }
 

@@ -222,21 +222,26 @@ func (d document) index(name string) int {
 // open reads an envelope, taken out of its frame, or says why it cannot be
 // read.
 func open(raw []byte) (d document, problem string) {
-	if problem = check(raw); problem != "" {
+	problem = check(raw)
+	if problem != "" {
 		return d, problem
 	}
 
 	d = inside(raw)
-	if body := d.value("body"); string(d.value("__bq_frame")) == "1" && len(body) > 0 && body[0] == '"' {
-		framed := []byte(rawjson.Text(body))
-		if problem = check(framed); problem != "" {
-			return d, "in the body of its frame: " + problem
-		}
 
-		d = inside(framed)
+	// A frame carries the envelope as a string.
+	body := d.value("body")
+	if string(d.value("__bq_frame")) != "1" || len(body) == 0 || body[0] != '"' {
+		return d, ""
 	}
 
-	return d, ""
+	framed := []byte(rawjson.Text(body))
+	problem = check(framed)
+	if problem != "" {
+		return d, "in the body of its frame: " + problem
+	}
+
+	return inside(framed), ""
 }
 
 // check says why data cannot be read exactly as one JSON object, or nothing.

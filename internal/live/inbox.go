@@ -8,7 +8,7 @@ import (
 	"redrive/internal/job"
 )
 
-// inbox holds the changes that were not yet dispatched.
+// inbox has the changes that were not yet dispatched.
 type inbox struct {
 	mu       sync.Mutex
 	changes  []job.Change
@@ -119,7 +119,7 @@ func entered(f filter.Filter, changes []job.Change) (n int) {
 	return n
 }
 
-// subscribe replaces what a client wants to hear of.
+// subscribe replaces what a client shows.
 func (h *Hub) subscribe(c *client, s subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -33,12 +33,12 @@ type verdict struct {
 	problem  string        // goes on after "it"
 }
 
-// send tries to deliver a letter and returns why it could not. A shortage of this
+// send tries to deliver a dead letter and returns why it could not. A shortage of this
 // machine ends it at once, since no try of a receiver was made.
-func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string, short *job.Shortage) {
-	body := encode(j, letter)
+func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, deadLetter job.DeadLetter) (problem string, short *job.Shortage) {
+	body := encode(j, deadLetter)
 
-	key := j.ID + "/" + strconv.Itoa(letter.Run)
+	key := j.ID + "/" + strconv.Itoa(deadLetter.Run)
 	said := "nothing was sent"
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
@@ -154,7 +154,7 @@ type jobShape struct {
 	TraceID    string `json:"trace_id,omitempty"`
 }
 
-type letterShape struct {
+type deadLetterShape struct {
 	Reason        retry.Reason `json:"reason"`
 	Cause         job.Outcome  `json:"cause,omitempty"`
 	Error         string       `json:"error"`
@@ -181,12 +181,12 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	b.WriteString(`{"job":`)
 	b.Write(bytes.TrimSuffix(head, []byte("}")))
 
-	if whole(j.Meta) {
+	if isJSON(j.Meta) {
 		b.WriteString(`,"meta":`)
 		b.Write(j.Meta)
 	}
 
-	if whole(j.Payload) {
+	if isJSON(j.Payload) {
 		b.WriteString(`,"payload":`)
 		b.Write(j.Payload)
 	} else {
@@ -194,7 +194,7 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	}
 
 	b.WriteString(`},"dead_letter":`)
-	b.Write(rawjson.Encode(letterShape{
+	b.Write(rawjson.Encode(deadLetterShape{
 		Reason: l.Reason, Cause: l.Cause, Error: l.Error, Exception: l.Exception,
 		FailedAt: wire.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
 	}))
@@ -203,5 +203,5 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	return b.Bytes()
 }
 
-// whole reports whether bytes can stand in a JSON text as they are.
-func whole(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }
+// isJSON reports whether bytes can stand in a JSON text as they are.
+func isJSON(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }

@@ -14,7 +14,7 @@ const (
 	// themselves.
 	senders = 32
 
-	// A letter that meets a shortage is sent again after firstPause, and after a pause twice as
+	// A dead letter that meets a shortage is sent again after firstPause, and after a pause twice as
 	// long each time, up to maxPause.
 	firstPause = 2 * time.Second
 	maxPause   = 10 * time.Second
@@ -32,10 +32,10 @@ type Send func(context.Context, job.Job, job.DeadLetter) job.Delivery
 type Outbox struct {
 	on Events
 
-	// How letters are sent.
+	// How dead letters are sent.
 	send   Send
-	within time.Duration // what send has for one letter
-	slots  chan struct{} // one for each letter that is being sent by senders
+	within time.Duration // what send has for one dead letter
+	slots  chan struct{} // one for each dead letter that is being sent by senders
 
 	// What goes on beside the callers, and how it is cut short.
 	senders   sync.WaitGroup
@@ -51,11 +51,11 @@ type Outbox struct {
 // Events are what an outbox tells its owner.
 type Events struct {
 	Done     func(Outcome)       // an outcome can be written
-	Shortage func(*job.Shortage) // a letter met a shortage
+	Shortage func(*job.Shortage) // a dead letter met a shortage
 	Idle     func()              // nothing that was posted is left
 }
 
-// NewOutbox returns an outbox that is empty. within is what send has for one letter.
+// NewOutbox returns an outbox that is empty. within is what send has for one dead letter.
 func NewOutbox(send Send, within time.Duration, on Events) *Outbox {
 	b := &Outbox{
 		on: on, send: send, within: within, slots: make(chan struct{}, senders),
@@ -146,12 +146,12 @@ func (b *Outbox) sendInTurn(o *Outcome) {
 
 // sendNow sends a dead letter, again and again while there is a shortage.
 func (b *Outbox) sendNow(o *Outcome) {
-	letter, _ := o.Settlement.NewDeadLetter(o.Job.Queue)
+	deadLetter, _ := o.Settlement.NewDeadLetter(o.Job.Queue)
 
-	d := b.try(*o.Job, letter)
+	d := b.try(*o.Job, deadLetter)
 	wait := firstPause
 	for d.Shortage != nil && pause(b.ctx, wait) {
-		d = b.try(*o.Job, letter)
+		d = b.try(*o.Job, deadLetter)
 		wait = min(2*wait, maxPause)
 	}
 
@@ -161,11 +161,11 @@ func (b *Outbox) sendNow(o *Outcome) {
 }
 
 // try sends a dead letter once.
-func (b *Outbox) try(j job.Job, letter job.DeadLetter) job.Delivery {
+func (b *Outbox) try(j job.Job, deadLetter job.DeadLetter) job.Delivery {
 	ctx, cancel := context.WithTimeoutCause(b.ctx, b.within, errBudget)
 	defer cancel()
 
-	d := b.send(ctx, j, letter)
+	d := b.send(ctx, j, deadLetter)
 	if d.Shortage != nil {
 		b.on.Shortage(d.Shortage)
 	}
@@ -173,7 +173,7 @@ func (b *Outbox) try(j job.Job, letter job.DeadLetter) job.Delivery {
 	return d
 }
 
-// end reports whether it is for the caller to say what became of a letter.
+// end reports whether it is for the caller to say what became of a dead letter.
 func (b *Outbox) end(o *Outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

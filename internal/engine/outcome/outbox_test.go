@@ -55,7 +55,7 @@ func deadLetter(id string) Outcome {
 }
 
 // want checks how many outcomes have come out, and what is said of the last.
-func (r *testOutbox) want(t *testing.T, n int, letter job.DeadLetterState, problem string) {
+func (r *testOutbox) want(t *testing.T, n int, deadLetter job.DeadLetterState, problem string) {
 	t.Helper()
 	synctest.Wait()
 	r.mu.Lock()
@@ -66,13 +66,13 @@ func (r *testOutbox) want(t *testing.T, n int, letter job.DeadLetterState, probl
 	if n == 0 {
 		return
 	}
-	if got := r.out[n-1]; got.Sends || got.Settlement.DeadLetter != letter || got.Settlement.Problem != problem {
+	if got := r.out[n-1]; got.Sends || got.Settlement.DeadLetter != deadLetter || got.Settlement.Problem != problem {
 		t.Errorf("the last one has the letter %v, problem %q, sends %t; want %v, %q",
-			got.Settlement.DeadLetter, got.Settlement.Problem, got.Sends, letter, problem)
+			got.Settlement.DeadLetter, got.Settlement.Problem, got.Sends, deadLetter, problem)
 	}
 }
 
-// slowly accepts letters after a time, whatever becomes of the context.
+// slowly accepts dead letters after a time, whatever becomes of the context.
 func slowly(d time.Duration) Send {
 	return func(context.Context, job.Job, job.DeadLetter) job.Delivery {
 		time.Sleep(d)
@@ -80,7 +80,7 @@ func slowly(d time.Duration) Send {
 	}
 }
 
-// untilCancelled refuses letters when the context ends, and says why.
+// untilCancelled refuses dead letters when the context ends, and says why.
 func untilCancelled(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
 	<-ctx.Done()
 	return job.Delivery{Problem: context.Cause(ctx).Error()}
@@ -156,7 +156,7 @@ func TestOutbox_SendsABoundedNumberAtOnce(t *testing.T) {
 	})
 }
 
-// An interruption reaches also the letters that wait for their turn.
+// An interruption reaches also the dead letters that wait for their turn.
 func TestOutbox_AnInterruptionEndsAllDeliveries(t *testing.T) {
 	withOutbox(t, untilCancelled, func(t *testing.T, r *testOutbox) {
 		for i := range 2 * senders {
