@@ -35,7 +35,7 @@ func (s *shop) outcome(t *testing.T) outcome {
 // mirrored is a job of a source in the database, with what the ledger says of it.
 type mirrored struct {
 	id, lineage, state, deadLetter, reason string
-	run                               int
+	run                                    int
 
 	replays, unknown int // replays that the source carried out, and those of which that is not known
 	discards         int // that the source carried out, or may have

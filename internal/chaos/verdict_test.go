@@ -40,7 +40,7 @@ func (v *verdict) accuse(format string, args ...any) {
 // kept is a job as it is stored in the database.
 type kept struct {
 	id, typ, state, deadLetter, reason string
-	number, run                    int
+	number, run                        int
 }
 
 // attempt is an attempt as it is stored in the database.
