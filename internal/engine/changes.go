@@ -47,6 +47,7 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// What the last commit started needs no claim. This is the commit that tells of it.
 	dispatched := c.dispatched
 	c.dispatched = nil
 
@@ -72,7 +73,7 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 			}
 
 			u.due = when.Earlier(u.due, m.RunAt)
-		default: // also when it was held: a claim that had to hold many may have left more
+		default: // also a job that waited for a handler: a claim that skipped many may have left more
 			u.queues[m.Queue] = true
 			if c.prefetch.IsOvertakenBy(m) {
 				u.urgent[m.Queue]++

@@ -109,6 +109,7 @@ func (d *dispatcher) over() bool {
 		close(d.life.drained)
 	}
 
+	// What is left is written, unless that is hopeless.
 	left := len(d.pending) + d.unwritten.Count() + d.prefetch.All()
 	hopeless := d.broken || d.backoff > 0 && closed(d.life.hurry)
 	if !flushes || left > 0 && !hopeless {
@@ -141,6 +142,7 @@ func (d *dispatcher) collect() {
 		d.limit = d.executions.NextLimit(now)
 	}
 
+	// Jobs that waited begin before those that are prefetched: they were claimed earlier.
 	d.startWaiting(now)
 	d.fillWorkers()
 }
@@ -166,6 +168,7 @@ func (d *dispatcher) collectOutcomes(now time.Time) {
 	for _, o := range d.pending[before:] {
 		q := d.queue(o.Job.Queue)
 		s := &o.Settlement
+
 		if when.Reached(s.RunAt, now) {
 			q.ready = true // claimed again in the call that settles it
 		}
@@ -180,6 +183,7 @@ func (d *dispatcher) collectOutcomes(now time.Time) {
 func (d *dispatcher) collectChanges(now time.Time) {
 	d.begun = append(d.begun, d.prefetch.TakeBegun()...)
 
+	// A queue of which jobs only wait is known from now on, and not asked.
 	u := d.changes.take()
 	for name, ready := range u.queues {
 		q := d.queue(name)
@@ -268,6 +272,7 @@ func (d *dispatcher) sleep() {
 	now := time.Now()
 	next := now.Add(maxSleep)
 
+	// These are attended to whatever the database says.
 	d.limit = when.Earlier(d.limit, d.executions.NewLimit())
 	next = when.Earlier(next, d.limit)
 	next = when.Earlier(next, d.prefetch.LateAt())

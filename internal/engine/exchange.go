@@ -77,6 +77,7 @@ func (d *dispatcher) exchange() {
 	d.workers.Release(claim)
 	d.fillWorkers()
 
+	// Then what the commit has told.
 	d.noteWritten(settled, stale)
 	d.noteEmpty(claim, claimed)
 
@@ -121,8 +122,9 @@ func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token
 // asks for none until all outcomes are written.
 func (d *dispatcher) claim(now time.Time) job.Claim {
 	c := d.newClaim(now)
-
 	c.Prefetch = map[string]int{}
+
+	// That an execution has begun needs no writing once it has ended.
 	d.begun = d.executions.StillRunning(d.begun)
 	if d.backoff == 0 && !d.begunAside.again.After(now) {
 		c.Began = d.begun
@@ -133,6 +135,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 		return c
 	}
 
+	// Each queue may have as many as it has workers, all together as many as may run.
 	room := d.breaker.Room(d.workers.Taken())
 	for name, q := range d.queues {
 		if !q.ready || q.again.After(now) {
@@ -169,7 +172,9 @@ func (d *dispatcher) ahead(name string, q *queue) int {
 
 	n := q.urgent
 	q.urgent = 0
-	if q.Ended { // otherwise its workers are not as quick as they were
+
+	// While no execution ends, its workers are not as quick as they were.
+	if q.Ended {
 		q.Ended = false
 		most := q.During(d.commit, d.workers.Limit(name))
 		left := max(0, d.prefetch.Count(name)-most) // when this call returns
@@ -257,8 +262,8 @@ func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
 		one := claim
 		one.Began = nil
 		one.Free = map[string]int{name: claim.Free[name]}
-
 		one.Prefetch = map[string]int{name: claim.Prefetch[name]}
+
 		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
 		switch {
 		case err == nil:

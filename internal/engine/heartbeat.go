@@ -66,6 +66,7 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 		return before
 	}
 
+	// Each of them once: its settlement may wait to be written.
 	seen := make(map[job.Token]bool, len(jobs))
 	var lost []job.Job
 	for _, j := range jobs {

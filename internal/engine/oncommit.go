@@ -53,6 +53,7 @@ func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 		return c
 	}
 
+	// The store asks for as many jobs as these, in the transaction that is under way.
 	for _, queue := range queues {
 		if !e.mayBegin(queue) {
 			continue
@@ -80,6 +81,7 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 
 	defer e.onCommit.leave()
 
+	// Before the commit tells of these jobs, see changes.
 	e.changes.startedOnCommit(claimed)
 	e.startClaimed(c, claimed)
 	e.workers.Release(c)

@@ -25,6 +25,7 @@ func (e *Engine) newTask(j *job.Job, now time.Time) execution.Task {
 // run executes a handler, if there is one, and returns the next execution for its worker, or
 // nil. The handler may end by a panic or by runtime.Goexit, which ends this goroutine.
 func (e *Engine) run(x *execution.Execution) (next *execution.Execution) {
+	// Also when the handler takes the goroutine with it.
 	returned := false
 	defer func() {
 		e.finish(x)
@@ -43,7 +44,7 @@ func (e *Engine) run(x *execution.Execution) (next *execution.Execution) {
 	return nil
 }
 
-// finish hands on the outcome of an execution whose handler has returned, unless the outcome
+// finish passes on the outcome of an execution whose handler has returned, unless the outcome
 // was decided before. Its worker is free after that.
 func (e *Engine) finish(x *execution.Execution) {
 	x.EndContext(nil)

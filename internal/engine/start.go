@@ -21,6 +21,7 @@ func (e *Engine) startClaimed(c job.Claim, claimed []job.Job) {
 		x.Job = &claimed[i]
 		queue := x.Job.Queue
 
+		// No worker was reserved for this one.
 		started[queue]++
 		if started[queue] > c.Free[queue] {
 			x.Prefetched = true

@@ -37,6 +37,7 @@ func (e *Engine) takeOver(ctx context.Context) (deadLetters []outcome.Outcome, _
 			return nil, execution.ErrStopping
 		}
 
+		// Dead letters that are to be sent are not waited for here.
 		var outcomes []outcome.Outcome
 		for _, o := range e.settleLost(batch, time.Now()) {
 			if o.Sends {
