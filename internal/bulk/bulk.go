@@ -1,6 +1,6 @@
 // Package bulk carries operations on many jobs through: it collects their
 // scopes, works through their items at the rate that people chose, and ends
-// previews that no one starts.
+// previews that are not started.
 //
 // One goroutine does it all. In each round every operation that has something
 // due takes one step, one after the other, so that a large one never keeps a

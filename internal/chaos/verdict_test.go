@@ -110,14 +110,14 @@ func (v *verdict) checkReplays(jobs []kept, l *ledger) {
 			v.accuse("job %s was replayed into run %d, the database has run %d", j.id, want, j.run)
 		}
 		if j.run > 2 || j.run == 2 && j.typ != "service.dead" {
-			v.accuse("job %s (%s) is in run %d, nobody replayed it", j.id, j.typ, j.run)
+			v.accuse("job %s (%s) is in run %d, and was not replayed", j.id, j.typ, j.run)
 		}
 	}
 }
 
 // checkAttempts: each attempt that was charged was an execution, each execution
 // was one attempt, and they are numbered without gaps. Only a kill or a failed disk can
-// take away an execution between its claim and the moment at which its handler hears of
+// take away an execution between its claim and the moment at which its handler gets
 // it: as many as there are workers, for each. A job that was claimed in advance can have
 // begun in the last moment before, and no record says so: it is carried out again under
 // the same number then, and its record says that this may be.

@@ -162,7 +162,7 @@ func TestBegan_IsWrittenOfAJobThatWaited(t *testing.T) {
 	})
 }
 
-// finicky is a store that refuses to write that jobs have begun, as long as it is told to.
+// finicky is a store that refuses to write that jobs have begun, while refuses is set.
 type finicky struct {
 	slowFaulty
 	refuses atomic.Bool

@@ -13,7 +13,7 @@ import (
 	"redrive/internal/store"
 )
 
-// hangs is a receiver of dead letters that never answers, until it is told to.
+// hangs is a receiver of dead letters that never answers, until a test lets it.
 func hangs(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
 	<-ctx.Done()
 	return job.Delivery{Problem: "no answer: " + context.Cause(ctx).Error()}

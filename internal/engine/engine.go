@@ -64,7 +64,7 @@
 // A job that no handler knows, or whose time to live was over before its first
 // attempt, is ended without a handler, on the way that all others take.
 //
-// An execution that was told to stop before its handler returned did not
+// An execution whose context ended before its handler returned did not
 // succeed, even when the handler returned nil: many do so when their context
 // ends, and running a job twice is better than not at all.
 //
@@ -270,7 +270,7 @@ func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e
 // had to wait.
 func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.executions.Began(token) }
 
-// OpenBreaker says since when no jobs are claimed for want of something, and of what.
+// OpenBreaker says since when no jobs are claimed because something has run out, and what.
 func (e *Engine) OpenBreaker() (job.OpenBreaker, bool) {
 	why, open := e.breaker.Why()
 	if open {

@@ -34,7 +34,7 @@ type Store interface {
 	// reserve, with what was claimed. Both are called by the goroutine that is
 	// writing at the time, and must be quick.
 	DispatchOnCommit(reserve func(queues []string) job.Claim, start func(job.Claim, []job.Job)) (end func())
-	// Unhold frees the jobs that were held for want of a handler.
+	// Unhold frees the jobs that were held because they had no handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
 	// Ping reports whether anything can be written.
 	Ping(ctx context.Context) error

@@ -29,8 +29,8 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return e.life.err
 }
 
-// beginStop lets no more executions begin, and sees to it that the end of everything is
-// announced, depending on how far the engine has come.
+// beginStop lets no more executions begin, and sees to it that done is closed at
+// the end of everything, depending on how far the engine has come.
 func (e *Engine) beginStop() {
 	e.executions.Close()
 

@@ -63,7 +63,7 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome.Outcome, refusal er
 	return nil, nil
 }
 
-// noteWritten forgets the leases of outcomes that were written, and announces them. Those of
+// noteWritten forgets the leases of outcomes that were written, and reports them to Options.Settled. Those of
 // stale tokens changed nothing.
 func (e *Engine) noteWritten(batch []outcome.Outcome, stale []job.Token) {
 	e.executions.Release(batch)

@@ -17,7 +17,7 @@ import (
 	"redrive/internal/retry"
 )
 
-var update = flag.Bool("update", false, "write testdata/golden.txt anew")
+var update = flag.Bool("update", false, "write testdata/golden.txt again")
 
 // sample is an envelope that a program stored, and where it was stored.
 type sample struct{ place, raw string }

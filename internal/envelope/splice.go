@@ -65,6 +65,8 @@ func WithData(raw, data []byte) (edited []byte, ok bool) {
 	}
 
 	edited = d.splice([]rawjson.Edit{{From: m.Value, To: m.To, Text: data}})
+
+	// An envelope that came in a frame stays in it.
 	frame := inside(raw)
 	if body, framed := frame.find("body"); framed && string(frame.value("__bq_frame")) == "1" {
 		return frame.splice([]rawjson.Edit{{From: body.Value, To: body.To, Text: rawjson.Encode(string(edited))}}), true
@@ -111,7 +113,7 @@ func (d document) attempts(n int) []rawjson.Edit {
 		return nil
 	}
 
-	if _, ok := count(d.raw[m.Value:m.To]); !ok {
+	if _, ok := readCount(d.raw[m.Value:m.To]); !ok {
 		return nil
 	}
 

@@ -102,8 +102,10 @@ type frame struct {
 
 // New starts a hub. Close stops it.
 func New(totals Totaler, o Options) *Hub {
-	o.MaxClients, o.MaxPerIP = cmp.Or(o.MaxClients, 12_000), cmp.Or(o.MaxPerIP, 100)
+	o.MaxClients = cmp.Or(o.MaxClients, 12_000)
+	o.MaxPerIP = cmp.Or(o.MaxPerIP, 100)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+
 	h := &Hub{
 		totals: totals, opts: o, done: make(chan struct{}),
 		inbox:   inbox{wake: make(chan struct{}, 1)},
@@ -154,6 +156,7 @@ func (h *Hub) Close() {
 
 	h.mu.Unlock()
 
+	// The clients are asked to close first.
 	ended := make(chan struct{})
 	go func() { h.running.Wait(); close(ended) }()
 

@@ -27,7 +27,7 @@ import (
 var errCrash = errors.New("the process has ended")
 
 // crash ends the process at one of its steps: before it takes effect, or after that and
-// before any caller hears of it. A step is a commit here, or an act at the source.
+// before any caller gets to know it. A step is a commit here, or an act at the source.
 type crash struct {
 	mu   sync.Mutex
 	at   int // two for each step; 0: never

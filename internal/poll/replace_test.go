@@ -149,7 +149,7 @@ func (l *life) named(d *doors, origin source.Origin, fingerprint string, names .
 	return all
 }
 
-// A source that ends keeps no one waiting but the one that comes after it, also when it was
+// A source that ends keeps only the one waiting that comes after it, also when it was
 // taken out and named again meanwhile. What it is told at last is settled and counted.
 func TestReplace_OnlyTheNextOneWaitsForASourceThatEnds(t *testing.T) {
 	for _, between := range [][]string{{"shop"}, {}} {

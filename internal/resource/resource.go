@@ -40,6 +40,8 @@ func lacking(err error) job.Resource {
 	is := func(numbers ...error) bool {
 		return slices.ContainsFunc(numbers, func(number error) bool { return errors.Is(err, number) })
 	}
+
+	// EAGAIN and EADDRNOTAVAIL mean something else of other calls.
 	switch {
 	case err == nil:
 	case is(syscall.EMFILE, syscall.ENFILE), lookedUpWithout(err):
@@ -57,7 +59,7 @@ func lacking(err error) job.Resource {
 	return ""
 }
 
-// lookedUpWithout reports whether a name could not be looked up for want of a
+// lookedUpWithout reports whether a name could not be looked up for lack of a
 // descriptor. Such an error keeps no number, and where the system's own resolver
 // was asked not even the text.
 func lookedUpWithout(err error) bool {

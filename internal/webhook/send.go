@@ -60,6 +60,7 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, deadLetter job.
 			return said, nil
 		}
 
+		// A pause that would outlast the delivery is not begun.
 		wait := max(h.Pause(n, f.o.Random), v.after)
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
 			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond)), nil
@@ -126,6 +127,7 @@ func (h hook) request(ctx context.Context, key string, body []byte) (*http.Reque
 func judge(response *http.Response) verdict {
 	status := response.StatusCode
 	v := verdict{problem: "was answered " + strings.TrimSpace(strconv.Itoa(status)+" "+http.StatusText(status))}
+
 	switch {
 	case status/100 == 2:
 		v.accepted = true
@@ -177,6 +179,8 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 		ID: j.ID, Type: j.Type, Queue: j.Queue, Run: l.Run, Attempts: l.Attempts, Priority: j.Priority,
 		EnqueuedAt: wire.FormatTime(j.EnqueuedAt), TraceID: j.TraceID,
 	})
+
+	// Meta and payload stand in it as they are, byte by byte.
 	var b bytes.Buffer
 	b.WriteString(`{"job":`)
 	b.Write(bytes.TrimSuffix(head, []byte("}")))

@@ -73,7 +73,7 @@ func TestDeliver_BeginsNoPauseThatWouldOutlastItsContext(t *testing.T) {
 	}{
 		{"of a second", asks("1"), time.Hour, answered + "1s, too late for this delivery"},
 		{"of an hour", asks("3600"), time.Hour, answered + "1h0m0s, too late for this delivery"},
-		{"for ever", asks("99999999999999999999999"), time.Hour, "too late for this delivery"},
+		{"forever", asks("99999999999999999999999"), time.Hour, "too late for this delivery"},
 		{"nonsense", asks("soon"), time.Hour, answered + "250ms, too late for this delivery"},
 		{"until a date that is over", asks("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour, answered + "250ms, too late for this delivery"},
 		{"of its own, after silence", silent, time.Second, "got no answer within 1s; the next try would come after "},

@@ -69,6 +69,8 @@ func (b *Breaker) record(s *job.Shortage, now time.Time) (wasClosed bool) {
 
 	count := b.counts[s.Of]
 	count.GivenBack++
+
+	// Shortages of jobs that began before it opened change nothing more.
 	switch b.state {
 	case closed:
 		wasClosed = true
@@ -98,6 +100,7 @@ func (b *Breaker) record(s *job.Shortage, now time.Time) (wasClosed bool) {
 func (b *Breaker) Attend(now time.Time, full bool, running func() int) {
 	of, due := b.probeDue(now)
 	if due {
+		// A probe takes a while, so the clock is read again after it.
 		if b.probe(of) != nil {
 			b.probeAt(time.Now().Add(minProbe))
 		} else {
@@ -148,6 +151,7 @@ func (b *Breaker) step(now time.Time, full bool) (ended job.OpenBreaker, hits in
 		return job.OpenBreaker{}, 0
 	}
 
+	// More jobs are there than may run.
 	if full && b.limit < b.most {
 		b.limit *= 2
 		b.next = now.Add(stepFor)

@@ -37,6 +37,7 @@ func (x *Execution) judge(err error) job.Ending {
 		failed(&said, err)
 	}
 
+	// A handler whose context has ended did not succeed, whatever it says.
 	cause := context.Cause(&x.ctx)
 	switch {
 	case errors.Is(cause, ErrTimeout):

@@ -81,6 +81,7 @@ func (s *Set) Admit(x *Execution, t Task, now time.Time) (w *Wait, begun bool) {
 		return nil, false
 	}
 
+	// From now on the lease is extended, also while the job waits.
 	s.leased[x.Job.Token] = x
 	w = s.waits.postpone(x, now.Add(s.stuckAfter))
 	if w != nil {

@@ -54,7 +54,7 @@ func deadLetter(id string) Outcome {
 	return Outcome{Job: &j, Settlement: j.Settle(end, func() float64 { return 0 }), Sends: true}
 }
 
-// want checks how many outcomes have come out, and what is said of the last.
+// want checks how many outcomes have come out, and how the last one was delivered.
 func (r *testOutbox) want(t *testing.T, n int, deadLetter job.DeadLetterState, problem string) {
 	t.Helper()
 	synctest.Wait()
@@ -190,7 +190,7 @@ func TestOutbox_CloseRefusesTheRestOnce(t *testing.T) {
 	})
 }
 
-// A closed outbox refuses before the call returns: no one would wait for it later.
+// A closed outbox refuses before the call returns: there is nothing that would wait for it later.
 func TestOutbox_AfterCloseNothingIsSent(t *testing.T) {
 	never := func(context.Context, job.Job, job.DeadLetter) job.Delivery { panic("sent") }
 	withOutbox(t, never, func(t *testing.T, r *testOutbox) {
