@@ -28,6 +28,7 @@ func newAsynq(ctx context.Context, dir string) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
+
 	return System{
 		Name: "asynq",
 		Settings: fmt.Sprintf("%s on loopback, `appendonly yes`, `appendfsync always`, no snapshots; a pool of %d connections, "+
@@ -39,7 +40,9 @@ func newAsynq(ctx context.Context, dir string) (System, error) {
 			if err := errors.Join(admin.FlushAll(ctx).Err(), admin.Close()); err != nil {
 				return nil, err
 			}
+
 			opt := asynq.RedisClientOpt{Addr: server.address, PoolSize: asynqConns}
+
 			return &asynqQueue{opt, asynq.NewClient(opt), asynq.NewInspector(opt)}, nil
 		},
 		Close: server.stop,
@@ -52,10 +55,12 @@ func (a *asynqQueue) Enqueue(ctx context.Context, jobs []Job) error {
 		if err == nil {
 			_, err = a.client.EnqueueContext(ctx, asynq.NewTask("job", payload), asynq.MaxRetry(5))
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -65,10 +70,12 @@ func (a *asynqQueue) Work(_ context.Context, workers int, handle Handler) (func(
 		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
 	})
 	run := decoding(handle)
+
 	err := server.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error { return run(t.Payload()) }))
 	if err != nil {
 		return nil, err
 	}
+
 	return func() error { server.Shutdown(); return nil }, nil
 }
 
@@ -77,6 +84,7 @@ func (a *asynqQueue) Left(context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	return info.Size, nil
 }
 

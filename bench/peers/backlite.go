@@ -33,13 +33,16 @@ func newBacklite(context.Context, string) (System, error) {
 			if err != nil {
 				return nil, err
 			}
+
 			client, err := newBackliteClient(db, 1)
 			if err == nil {
 				err = client.Install()
 			}
+
 			if err != nil {
 				return nil, errors.Join(err, db.Close())
 			}
+
 			return &backliteQueue{db, client}, nil
 		},
 	}, nil
@@ -54,7 +57,9 @@ func (b *backliteQueue) Enqueue(ctx context.Context, jobs []Job) error {
 	for i, j := range jobs {
 		tasks[i] = backliteJob(j)
 	}
+
 	_, err := b.client.Add(tasks...).Ctx(ctx).Save()
+
 	return err
 }
 
@@ -65,9 +70,12 @@ func (b *backliteQueue) Work(ctx context.Context, workers int, handle Handler) (
 	if err != nil {
 		return nil, err
 	}
+
 	client.Register(backlite.NewQueue(func(_ context.Context, j backliteJob) error { return handle(Job(j)) }))
+
 	ctx, cancel := context.WithCancel(ctx)
 	client.Start(ctx)
+
 	return func() error { cancel(); return nil }, nil
 }
 

@@ -33,9 +33,11 @@ func newGoqite(context.Context, string) (System, error) {
 			if err != nil {
 				return nil, err
 			}
+
 			if _, err := db.ExecContext(ctx, goqiteSchema); err != nil {
 				return nil, errors.Join(err, db.Close())
 			}
+
 			return &goqiteQueue{db, goqite.New(goqite.NewOpts{DB: db, Name: "jobs", MaxReceive: 10, Timeout: time.Minute})}, nil
 		},
 	}, nil
@@ -46,20 +48,24 @@ func (g *goqiteQueue) Enqueue(ctx context.Context, jobs []Job) error {
 	if err != nil {
 		return err
 	}
+
 	for _, j := range jobs {
 		body, err := encode(j)
 		if err == nil {
 			err = g.q.SendTx(ctx, tx, goqite.Message{Body: body})
 		}
+
 		if err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 	}
+
 	return tx.Commit()
 }
 
 func (g *goqiteQueue) Work(ctx context.Context, workers int, handle Handler) (func() error, error) {
 	ctx, cancel := context.WithCancel(ctx)
+
 	run, poll := decoding(handle), goqitePoll(workers)
 	var all errgroup.Group
 	for range workers {
@@ -73,6 +79,7 @@ func (g *goqiteQueue) Work(ctx context.Context, workers int, handle Handler) (fu
 			}
 		})
 	}
+
 	return func() error { cancel(); return all.Wait() }, nil
 }
 
@@ -82,9 +89,11 @@ func (g *goqiteQueue) next(ctx context.Context, poll time.Duration, run func([]b
 	if err != nil {
 		return err
 	}
+
 	if run(m.Body) != nil {
 		return g.q.Extend(ctx, m.ID, 0)
 	}
+
 	return g.q.Delete(ctx, m.ID)
 }
 

@@ -4,7 +4,7 @@
 // starts the servers that they need itself.
 //
 // A measurement opens an empty database, so that none is slowed by the one
-// before. In each round every workload meets every queue, the queues in another
+// before. In each round every workload runs on every queue, the queues in another
 // order each time; a ratio is taken within a round, where both meet the same
 // disturbances. Every commit of every queue waits for the disk.
 package main
@@ -37,13 +37,16 @@ var systems = []struct {
 }
 
 func main() {
-	rounds := flag.Int("rounds", 5, "how often every workload meets every queue")
+	rounds := flag.Int("rounds", 5, "how often every workload is run on every queue")
 	only := flag.String("only", "", "names of queues, with commas between them, to compare Redrive with: "+strings.Join(names(), ", "))
 	rows := flag.String("workloads", "", "a part of the names of the workloads to run; default all")
-	document := flag.String("write", "", "the document whose table to write anew")
+	document := flag.String("write", "", "the document whose table to replace")
+
 	flag.Parse()
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+
 	if err := run(ctx, *rounds, *only, *rows, *document); err != nil {
 		stop()
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -62,32 +65,43 @@ func run(ctx context.Context, rounds int, only, rows, document string) (err erro
 	if document != "" && only+rows != "" {
 		return errors.New("the document takes the whole table: leave out -only and -workloads")
 	}
+
 	b := &bench{rounds: rounds, size: FullSize}
 	for _, w := range Workloads {
 		if strings.Contains(w.Name, rows) {
 			b.workloads = append(b.workloads, w)
 		}
 	}
-	if b.dir, err = tempDir(); err != nil {
+
+	b.dir, err = tempDir()
+	if err != nil {
 		return err
 	}
+
 	defer func() { err = errors.Join(err, b.close()) }()
+
+	// Redrive is always one of them.
 	for i, s := range systems {
 		if i > 0 && only != "" && !slices.Contains(strings.Split(only, ","), s.name) {
 			continue
 		}
+
 		if err := b.add(ctx, s.make); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
+
 	if err := b.run(ctx); err != nil {
 		return err
 	}
+
 	report := b.report()
 	fmt.Println(report)
+
 	if document == "" {
 		return nil
 	}
+
 	return writeSection(document, report)
 }
 
@@ -97,6 +111,7 @@ func tempDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	return dir, os.Chmod(dir, 0o711)
 }
 
@@ -119,10 +134,12 @@ func (b *bench) add(ctx context.Context, makeSystem func(context.Context, string
 	if err != nil {
 		return err
 	}
+
 	s, err := makeSystem(ctx, dir)
 	if err == nil {
 		b.systems = append(b.systems, s)
 	}
+
 	return err
 }
 
@@ -133,6 +150,7 @@ func (b *bench) close() (err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}
+
 	return errors.Join(err, os.RemoveAll(b.dir))
 }
 
@@ -144,24 +162,31 @@ func (b *bench) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		b.syncs = append(b.syncs, syncs)
 		fmt.Fprintf(os.Stderr, "round %d of %d: the disk syncs %.0f times a second\n", round+1, b.rounds, syncs)
+
 		for w, workload := range b.workloads {
+			// Each round begins with another system: the machine may become slower meanwhile.
 			for i := range b.systems {
 				at := (i + round) % len(b.systems)
+
 				s := b.systems[at]
 				if workload.Batch && s.Single {
 					continue
 				}
+
 				rate, err := b.measure(ctx, s, workload)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", s.Name, workload.Name, err)
 				}
+
 				fmt.Fprintf(os.Stderr, "  %-40s %-20s %10.0f %s\n", workload.Name, s.Name, rate, workload.Unit)
 				b.rates[cell{w, at}] = append(b.rates[cell{w, at}], rate)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -172,14 +197,18 @@ func (b *bench) measure(ctx context.Context, s System, w Workload) (rate float64
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	q, err := s.Open(ctx, dir)
 	if err != nil {
 		return 0, err
 	}
+
 	defer func() { err = errors.Join(err, q.Close()) }()
+
 	size := b.size
 	if s.Single {
 		size.Batch = 1
 	}
+
 	return w.Run(ctx, q, size)
 }

@@ -50,6 +50,7 @@ func newJobs(first, n int) []Job {
 	for i := range jobs {
 		jobs[i] = newJob(first + i)
 	}
+
 	return jobs
 }
 
@@ -63,6 +64,7 @@ func decoding(handle Handler) func(payload []byte) error {
 		if err := json.Unmarshal(payload, &j); err != nil {
 			return err
 		}
+
 		return handle(j)
 	}
 }

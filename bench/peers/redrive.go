@@ -27,7 +27,7 @@ const (
 )
 
 // redriveQueue has what runs in the product while jobs do: the store with its
-// books, the search index, the hub of live pages, the metrics and the engine.
+// projections, the search index, the hub of live pages, the metrics and the engine.
 type redriveQueue struct {
 	store   *store.Store
 	hub     *live.Hub
@@ -51,30 +51,39 @@ func newRedrive(context.Context, string) (System, error) {
 
 func openRedrive(ctx context.Context, dir string) (Queue, error) {
 	r := &redriveQueue{failed: make(chan struct{}, 1)}
+
 	opened, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: filepath.Join(dir, "redrive.db")}, OnCommit: r.committed})
 	if err != nil {
 		return nil, err
 	}
+
 	r.store = opened
 	r.hub = live.New(opened, live.Options{})
 	r.metrics = server.NewMetrics(opened.Counters.Label)
+
+	// The search index follows beside the jobs, until Close.
 	ctx, r.stopSearch = context.WithCancel(context.WithoutCancel(ctx))
 	r.searching.Go(func() { r.searchErr = r.search(ctx) })
+
 	return r, nil
 }
 
 // committed tells the hub and the engine what a commit did.
 func (r *redriveQueue) committed(changes []job.Change) {
 	r.hub.Changed(changes)
+
 	if e := r.engine.Load(); e != nil {
 		e.Changed(changes)
 	}
+
+	// A failure is to become searchable.
 	for _, c := range changes {
 		if c.Failed {
 			select {
 			case r.failed <- struct{}{}:
 			default: // it is awake
 			}
+
 			return
 		}
 	}
@@ -89,10 +98,14 @@ func (r *redriveQueue) search(ctx context.Context) error {
 			return nil
 		case <-r.failed:
 		}
+
 		begin := time.Now()
+
 		if _, err := r.store.Search.Sweep(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
+
+		// Not again at once, and not for more than a part of the time.
 		next := begin.Add(min(searchShare*time.Since(begin), searchPeriod))
 		select {
 		case <-ctx.Done():
@@ -105,21 +118,26 @@ func (r *redriveQueue) search(ctx context.Context) error {
 func (r *redriveQueue) Enqueue(ctx context.Context, jobs []Job) error {
 	policy := retry.Default()
 	policy.Strategy = retry.Immediate
+
 	all := make([]job.Job, len(jobs))
 	for i, j := range jobs {
 		payload, err := encode(j)
 		if err != nil {
 			return err
 		}
+
 		all[i] = job.Job{Type: "job", Queue: "default", Payload: payload, Policy: policy}
 	}
+
 	_, err := r.store.Enqueue(ctx, time.Now(), all)
+
 	return err
 }
 
 func (r *redriveQueue) Work(ctx context.Context, workers int, handle Handler) (func() error, error) {
 	run := decoding(handle)
 	execute := func(_ context.Context, j job.Job) error { return run(j.Payload) }
+
 	e, err := engine.New(engine.Options{
 		Store: r.store, Queues: r.store, Name: "bench", Random: rand.Float64, Settled: r.metrics.Settled,
 		Handlers: func(string) (engine.Handler, bool) { return execute, true },
@@ -128,10 +146,13 @@ func (r *redriveQueue) Work(ctx context.Context, workers int, handle Handler) (f
 	if err != nil {
 		return nil, err
 	}
+
 	r.engine.Store(e)
+
 	if err := e.Start(ctx); err != nil {
 		return nil, err
 	}
+
 	return func() error { return e.Stop(ctx) }, nil
 }
 

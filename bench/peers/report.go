@@ -26,6 +26,7 @@ func rate(f float64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
+
 	return fmt.Sprintf("%s,%03d", rate(float64(n/1000)), n%1000)
 }
 
@@ -47,6 +48,7 @@ func (b *bench) ratios(workload, peer int) (all []float64) {
 	for round, rate := range b.rates[cell{workload, peer}] {
 		all = append(all, own[round]/rate)
 	}
+
 	return all
 }
 
@@ -61,6 +63,7 @@ func (b *bench) report() string {
 		if len(all) == 0 {
 			return "–"
 		}
+
 		if r := sampleOf(all); r.median < 1 {
 			return "**" + r.print(ratio) + "**"
 		} else {
@@ -73,6 +76,7 @@ func (b *bench) report() string {
 		if len(all) == 0 {
 			return "–"
 		}
+
 		return sampleOf(all).print(rate)
 	})
 	fmt.Fprintf(&s, "\nThe machine: %s, %s; the disk syncs (`fdatasync` after 4 kB) %s times a second.\n",
@@ -82,24 +86,31 @@ func (b *bench) report() string {
 		"A caller's first call is not measured. "+
 		"Each measurement has an empty database of its own.\n\nThe settings:\n\n",
 		payloadSize, rate(float64(b.size.Backlog)), b.size.WorkOff.Seconds(), rate(float64(b.size.Failing)))
+
 	for _, system := range b.systems {
 		fmt.Fprintf(&s, "- **%s**: %s\n", system.Name, system.Settings)
 	}
+
 	return s.String()
 }
 
 // table prints a row for each workload and a column for each system.
 func (b *bench) table(s *strings.Builder, columns []System, field func(workload, system int) string) {
 	s.WriteString("| |")
+
 	for _, system := range columns {
 		fmt.Fprintf(s, " %s |", system.Name)
 	}
+
 	s.WriteString("\n|---|" + strings.Repeat("---:|", len(columns)) + "\n")
+
 	for w, workload := range b.workloads {
 		fmt.Fprintf(s, "| %s |", workload.Name)
+
 		for i := range columns {
 			fmt.Fprintf(s, " %s |", field(w, i))
 		}
+
 		s.WriteString("\n")
 	}
 }
@@ -110,7 +121,9 @@ func machine() string {
 	if err != nil {
 		kernel = []byte("an unknown version")
 	}
+
 	version, _, _ := bytes.Cut(bytes.TrimSpace(kernel), []byte("-")) // the rest is the distribution's
+
 	return fmt.Sprintf("%d cores, Linux %s", runtime.NumCPU(), version)
 }
 
@@ -118,21 +131,26 @@ func machine() string {
 // needs it.
 func diskSyncs(path string) (float64, error) {
 	const n, page = 200, 4096
+
 	f, err := os.Create(path)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
+
 	data := bytes.Repeat([]byte{1}, page)
 	start := time.Now()
+
 	for i := range n {
 		if _, err := f.WriteAt(data, int64(i*page)); err != nil {
 			return 0, err
 		}
+
 		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
 			return 0, err
 		}
 	}
+
 	return n / time.Since(start).Seconds(), nil
 }
 
@@ -148,10 +166,12 @@ func writeSection(path, section string) error {
 	if err != nil {
 		return err
 	}
+
 	before, rest, begins := strings.Cut(string(text), sectionBegin)
 	_, after, ends := strings.Cut(rest, sectionEnd)
 	if !begins || !ends {
 		return fmt.Errorf("%s lacks %q or %q", path, strings.TrimSpace(sectionBegin), sectionEnd)
 	}
+
 	return os.WriteFile(path, []byte(before+sectionBegin+section+sectionEnd+after), 0o644)
 }

@@ -55,10 +55,12 @@ func newRiverSQLite(context.Context, string) (System, error) {
 			if err != nil {
 				return nil, err
 			}
+
 			driver := riversqlite.New(db)
 			if err := migrateRiver(ctx, driver); err != nil {
 				return nil, errors.Join(err, db.Close())
 			}
+
 			return newRiverQueue(&riverQueue[*sql.Tx]{
 				driver: driver, close: db.Close,
 				left: func(ctx context.Context) (int, error) { return count(ctx, db, riverLeft) },
@@ -72,9 +74,11 @@ func newRiverPostgres(ctx context.Context, dir string) (System, error) {
 	if err != nil {
 		return System{}, err
 	}
+
 	if err := server.makeTemplate(ctx); err != nil {
 		return System{}, errors.Join(err, server.stop())
 	}
+
 	return System{
 		Name:     "River on PostgreSQL",
 		Settings: fmt.Sprintf("%s on loopback, %s; a pool of %d connections. %s", server.version, postgresWords, riverConns, riverSettings),
@@ -83,6 +87,7 @@ func newRiverPostgres(ctx context.Context, dir string) (System, error) {
 			if err != nil {
 				return nil, err
 			}
+
 			return newRiverQueue(&riverQueue[pgx.Tx]{
 				driver: riverpgxv5.New(pool), close: drop,
 				left: func(ctx context.Context) (n int, err error) {
@@ -101,11 +106,13 @@ func (p *postgres) makeTemplate(ctx context.Context) error {
 	if err := p.exec(ctx, "CREATE DATABASE river"); err != nil {
 		return err
 	}
+
 	pool, err := pgxpool.New(ctx, p.url("river"))
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
+
 	return migrateRiver(ctx, riverpgxv5.New(pool))
 }
 
@@ -116,15 +123,19 @@ func (p *postgres) create(ctx context.Context) (pool *pgxpool.Pool, drop func() 
 	if err := p.exec(ctx, "CREATE DATABASE "+name+" TEMPLATE river"); err != nil {
 		return nil, nil, err
 	}
+
 	config, err := pgxpool.ParseConfig(p.url(name))
 	if err != nil {
 		return nil, nil, err
 	}
+
 	config.MaxConns = riverConns
+
 	pool, err = pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return pool, func() error {
 		pool.Close()
 		return p.exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
@@ -136,7 +147,9 @@ func migrateRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx]) 
 	if err != nil {
 		return err
 	}
+
 	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+
 	return err
 }
 
@@ -146,7 +159,9 @@ func newRiverQueue[TTx any](r *riverQueue[TTx]) (Queue, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.close())
 	}
+
 	r.client = client
+
 	return r, nil
 }
 
@@ -155,17 +170,21 @@ func (r *riverQueue[TTx]) Enqueue(ctx context.Context, jobs []Job) error {
 		_, err := r.client.Insert(ctx, riverJob(jobs[0]), nil)
 		return err
 	}
+
 	params := make([]river.InsertManyParams, len(jobs))
 	for i, j := range jobs {
 		params[i].Args = riverJob(j)
 	}
+
 	_, err := r.client.InsertManyFast(ctx, params)
+
 	return err
 }
 
 func (r *riverQueue[TTx]) Work(ctx context.Context, workers int, handle Handler) (func() error, error) {
 	known := river.NewWorkers()
 	river.AddWorker(known, river.WorkFunc(func(_ context.Context, j *river.Job[riverJob]) error { return handle(Job(j.Args)) }))
+
 	client, err := river.NewClient(r.driver, &river.Config{
 		Logger: slog.New(slog.DiscardHandler), Workers: known, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
 		FetchCooldown: riverInterval, FetchPollInterval: riverInterval, RetryPolicy: atOnce{},
@@ -173,9 +192,11 @@ func (r *riverQueue[TTx]) Work(ctx context.Context, workers int, handle Handler)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := client.Start(ctx); err != nil {
 		return nil, err
 	}
+
 	return func() error { return client.Stop(ctx) }, nil
 }
 

@@ -36,13 +36,19 @@ type daemon struct {
 func (d *daemon) start(ctx context.Context, answers func(context.Context) error) error {
 	output := new(bytes.Buffer)
 	d.cmd.Stdout, d.cmd.Stderr = output, output
-	if err := d.cmd.Start(); err != nil {
+
+	err := d.cmd.Start()
+	if err != nil {
 		return err
 	}
+
 	d.ended = make(chan error, 1)
 	go func() { d.ended <- d.cmd.Wait() }()
+
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+
+	// It answers, ends, or takes too long.
 	for answers(ctx) != nil {
 		select {
 		case err := <-d.ended:
@@ -52,6 +58,7 @@ func (d *daemon) start(ctx context.Context, answers func(context.Context) error)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+
 	return nil
 }
 
@@ -60,6 +67,7 @@ func (d *daemon) stop() error {
 	if err := d.cmd.Process.Signal(d.end); err != nil {
 		return err
 	}
+
 	select {
 	case <-d.ended: // how it ended does not matter: its data is thrown away
 		return nil
@@ -74,7 +82,9 @@ func freeAddress() (host, port string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+
 	host, port, err = net.SplitHostPort(l.Addr().String())
+
 	return host, port, errors.Join(err, l.Close())
 }
 
@@ -84,22 +94,28 @@ func startRedis(ctx context.Context, dir string) (*daemon, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis-server is %w (Debian's package redis-server)", errMissing)
 	}
+
 	host, port, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
+
 	d := &daemon{address: net.JoinHostPort(host, port), end: syscall.SIGTERM}
 	d.cmd = exec.Command(path, "--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "yes",
 		"--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
+
 	client := redis.NewClient(&redis.Options{Addr: d.address})
 	defer client.Close()
+
 	err = d.start(ctx, func(ctx context.Context) error {
 		info, err := client.Info(ctx, "server").Result()
 		_, after, _ := strings.Cut(info, "redis_version:")
 		version, _, _ := strings.Cut(after, "\r")
 		d.version = "Redis " + version
+
 		return err
 	})
+
 	return d, err
 }
 
@@ -114,34 +130,41 @@ var postgresSettings = []string{
 
 var postgresWords = "`" + strings.Join(postgresSettings, "`, `") + "`"
 
-// startPostgres starts a PostgreSQL with all its promises on. It refuses to run
+// startPostgres starts a PostgreSQL that loses nothing of what it has confirmed. It refuses to run
 // as root, so that root runs it as the user postgres.
 func startPostgres(ctx context.Context, dir string) (*postgres, error) {
 	bin, err := postgresBin()
 	if err != nil {
 		return nil, err
 	}
+
 	attr, err := unprivileged(dir)
 	if err != nil {
 		return nil, err
 	}
+
 	data := filepath.Join(dir, "data")
+
 	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "bench", "--auth=trust", "--no-sync")
 	initdb.SysProcAttr, initdb.Dir = attr, dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
+
 	host, port, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
+
 	args := []string{"-D", data, "-c", "listen_addresses=" + host, "-c", "port=" + port, "-c", "unix_socket_directories="}
 	for _, setting := range postgresSettings {
 		args = append(args, "-c", setting)
 	}
+
 	p := &postgres{&daemon{address: net.JoinHostPort(host, port), end: syscall.SIGINT}} // SIGINT is its fast stop
 	p.cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
 	p.cmd.SysProcAttr, p.cmd.Dir = attr, dir
+
 	return p, p.start(ctx, p.learnVersion)
 }
 
@@ -151,13 +174,16 @@ func postgresBin() (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	if len(installed) > 0 {
 		return filepath.Dir(installed[len(installed)-1]), nil
 	}
+
 	path, err := exec.LookPath("initdb")
 	if err != nil {
 		return "", fmt.Errorf("PostgreSQL is %w (Debian's package postgresql)", errMissing)
 	}
+
 	return filepath.Dir(path), nil
 }
 
@@ -166,19 +192,24 @@ func unprivileged(dir string) (*syscall.SysProcAttr, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
+
 	u, err := user.Lookup("postgres")
 	if err != nil {
 		return nil, err
 	}
+
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {
 		return nil, err
 	}
+
 	gid, err := strconv.Atoi(u.Gid)
 	if err != nil {
 		return nil, err
 	}
+
 	attr := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+
 	return attr, os.Chown(dir, uid, gid)
 }
 
@@ -192,7 +223,9 @@ func (p *postgres) exec(ctx context.Context, statement string) error {
 	if err != nil {
 		return err
 	}
+
 	_, err = conn.Exec(ctx, statement)
+
 	return errors.Join(err, conn.Close(ctx))
 }
 
@@ -201,7 +234,9 @@ func (p *postgres) learnVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	version, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
 	p.version = "PostgreSQL " + version
+
 	return conn.Close(ctx)
 }

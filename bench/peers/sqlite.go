@@ -22,10 +22,12 @@ func openSQLite(dir string) (*sql.DB, error) {
 	for name, value := range rawtest.Pragmas() {
 		params.Add("_pragma", name+"("+value+")")
 	}
+
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "queue.db")+"?"+params.Encode())
 	if err == nil {
 		db.SetMaxOpenConns(1)
 	}
+
 	return db, err
 }
 

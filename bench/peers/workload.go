@@ -58,20 +58,28 @@ var Workloads = []Workload{
 // connection, is not measured.
 func enqueue(ctx context.Context, q Queue, s Size, callers, batch int) (float64, error) {
 	c := &calls{q: q, batch: batch, most: s.Enqueued}
-	if _, err := c.run(ctx, callers, 0); err != nil {
+
+	// The first call of each is not measured.
+	_, err := c.run(ctx, callers, 0)
+	if err != nil {
 		return 0, err
 	}
+
 	warm := c.stored.Load()
 	runtime.GC()
+
 	took, err := c.run(ctx, callers, s.Enqueue)
 	if err != nil {
 		return 0, err
 	}
+
+	// The rate is that of jobs that are really there.
 	stored := c.stored.Load()
 	left, err := q.Left(ctx)
 	if err == nil && int64(left) != stored {
 		err = fmt.Errorf("%d jobs were enqueued and %d are there", stored, left)
 	}
+
 	return float64(stored-warm) / took.Seconds(), err
 }
 
@@ -93,15 +101,20 @@ func (c *calls) run(ctx context.Context, callers int, limit time.Duration) (took
 				if first+c.batch > c.most {
 					return nil
 				}
+
 				if err := c.q.Enqueue(ctx, newJobs(first, c.batch)); err != nil {
 					return err
 				}
+
 				c.stored.Add(int64(c.batch))
 			}
+
 			return nil
 		})
 	}
+
 	err = g.Wait()
+
 	return time.Since(start), err
 }
 
@@ -109,12 +122,15 @@ func (c *calls) run(ctx context.Context, callers int, limit time.Duration) (took
 func fill(ctx context.Context, q Queue, n, batch int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(1)
+
 	if batch == 1 {
 		g.SetLimit(200)
 	}
+
 	for first := 0; first < n; first += batch {
 		g.Go(func() error { return q.Enqueue(ctx, newJobs(first, min(batch, n-first))) })
 	}
+
 	return g.Wait()
 }
 
@@ -132,14 +148,17 @@ func newRuns(jobs int) *runs {
 // handler fails the first executions of each job.
 func (r *runs) handler(failures int) Handler {
 	last := int64(len(r.of) * (failures + 1))
+
 	return func(j Job) error {
 		n := int(r.of[j.N].Add(1))
 		if r.total.Add(1) == last {
 			close(r.all)
 		}
+
 		if n <= failures {
 			return errors.New("the mail server said no")
 		}
+
 		return nil
 	}
 }
@@ -151,6 +170,7 @@ func (r *runs) check(want int) error {
 			return fmt.Errorf("job %d was run %d times, not %d", i, got, want)
 		}
 	}
+
 	return nil
 }
 
@@ -169,6 +189,7 @@ func failing(ctx context.Context, q Queue, s Size) (float64, error) {
 	if err == nil && done < s.Failing {
 		err = fmt.Errorf("%d of %d jobs have not succeeded after %v", s.Failing-done, s.Failing, tooLong)
 	}
+
 	return float64(done*(failures+1)) / took.Seconds(), err
 }
 
@@ -182,21 +203,30 @@ type load struct {
 
 // run works off the jobs until all are finished or the time is over.
 func (l load) run(ctx context.Context, q Queue) (done int, took time.Duration, err error) {
-	if err := fill(ctx, q, l.jobs, l.batch); err != nil {
+	err = fill(ctx, q, l.jobs, l.batch)
+	if err != nil {
 		return 0, 1, fmt.Errorf("fill: %w", err)
 	}
+
 	executed := newRuns(l.jobs)
 	runtime.GC()
+
 	start := time.Now()
+
 	stop, err := q.Work(ctx, l.workers, executed.handler(l.failures))
 	if err != nil {
 		return 0, 1, fmt.Errorf("work: %w", err)
 	}
+
 	left, err := finish(ctx, q, executed, time.After(l.limit))
 	took = time.Since(start)
-	if err = errors.Join(err, stop()); err == nil && left == 0 {
+
+	// What was worked off in time was executed as often as it should, and no more often.
+	err = errors.Join(err, stop())
+	if err == nil && left == 0 {
 		err = executed.check(l.failures + 1)
 	}
+
 	return l.jobs - left, took, err
 }
 
@@ -210,12 +240,15 @@ func finish(ctx context.Context, q Queue, executed *runs, over <-chan time.Time)
 		return q.Left(ctx)
 	case <-executed.all:
 	}
+
 	again := time.NewTicker(2 * time.Millisecond)
 	defer again.Stop()
+
 	for {
 		if left, err = q.Left(ctx); err != nil || left == 0 {
 			return left, err
 		}
+
 		select {
 		case <-over:
 			return left, nil

@@ -199,7 +199,7 @@ func (a *App) buildServer(context.Context) (err error) {
 		Engine: web.Engine{
 			Worker: a.Worker, Running: a.engine.Running, Ready: a.ready, Deliver: a.Sender.Deliver,
 			Knows:       func(typ string) bool { _, ok := a.Handlers(typ); return ok },
-			OpenBreaker: a.engine.Held, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
+			OpenBreaker: a.engine.OpenBreaker, Shortages: a.engine.Shortages, Waiting: a.engine.Waiting, Began: a.engine.Began,
 			Stuck: a.engine.Stuck, Pause: a.Pause, Notify: a.bulk.Notify, Sources: a.sources.Health,
 			Reload: a.readAgain,
 		},

@@ -54,8 +54,8 @@ func (a *App) ready() error {
 		return errors.New("the dashboard is starting or stopping")
 	}
 
-	if breaker, ok := a.engine.Held(); ok {
-		return fmt.Errorf("no jobs have been claimed since %s: %s", wire.FormatTime(breaker.Since), breaker.Reason)
+	if held, ok := a.engine.OpenBreaker(); ok {
+		return fmt.Errorf("no jobs have been claimed since %s: %s", wire.FormatTime(held.Since), held.Reason)
 	}
 
 	return nil

@@ -38,13 +38,13 @@ func BenchmarkRaw_Replay(b *testing.B) {
 	dead := deadLetters(b, n)
 	b.Run("alone", func(b *testing.B) {
 		for b.Loop() {
-			c := newCrowd(b, dead)
+			c := newManyJobs(b, dead)
 			reportReplay(b, n, func() time.Duration { return c.replay(n) })
 		}
 	})
 	b.Run("running", func(b *testing.B) {
 		for b.Loop() {
-			c := newCrowd(b, dead)
+			c := newManyJobs(b, dead)
 			var others []time.Duration
 			reportReplay(b, n, func() (took time.Duration) {
 				others = c.busy(func() { took = c.replay(n) })
@@ -64,12 +64,12 @@ func BenchmarkBulk(b *testing.B) {
 	dead := deadLetters(b, n)
 	b.Run("preview", func(b *testing.B) {
 		for b.Loop() {
-			b.ReportMetric(perMillion(newCrowd(b, dead).preview(), n), "s/million")
+			b.ReportMetric(perMillion(newManyJobs(b, dead).preview(), n), "s/million")
 		}
 	})
 	b.Run("discard+restore", func(b *testing.B) {
 		for b.Loop() {
-			c := newCrowd(b, dead)
+			c := newManyJobs(b, dead)
 			b.ReportMetric(perMillion(c.operate(operation.Discard, n), n), "discard-s/million")
 			b.ReportMetric(perMillion(c.operate(operation.Restore, n), n), "restore-s/million")
 		}
@@ -126,8 +126,8 @@ type noIndex struct{}
 
 func (noIndex) Update(context.Context) (int, error) { return 0, nil }
 
-// crowd is a database of dead letters, whose operations a runner works off.
-type crowd struct {
+// manyJobs is a database of dead letters, whose operations a runner works off.
+type manyJobs struct {
 	*testing.B
 	store  *store.Store
 	runner *bulk.Runner
@@ -136,12 +136,12 @@ type crowd struct {
 	ran    atomic.Int64 // replayed jobs that an engine has worked off
 }
 
-// newCrowd copies the database, outside of the measurement.
-func newCrowd(b *testing.B, from string) *crowd {
+// newManyJobs copies the database, outside of the measurement.
+func newManyJobs(b *testing.B, from string) *manyJobs {
 	b.Helper()
 	b.StopTimer()
 	defer b.StartTimer()
-	c := &crowd{B: b, told: make(chan struct{}, 1)}
+	c := &manyJobs{B: b, told: make(chan struct{}, 1)}
 	path := filepath.Join(b.TempDir(), "q.db")
 	in, err := os.Open(from)
 	c.check(err)
@@ -162,14 +162,14 @@ func newCrowd(b *testing.B, from string) *crowd {
 	return c
 }
 
-func (c *crowd) check(err error) {
+func (c *manyJobs) check(err error) {
 	c.Helper()
 	if err != nil {
 		c.Fatal(err)
 	}
 }
 
-func (c *crowd) committed(changes []job.Change) {
+func (c *manyJobs) committed(changes []job.Change) {
 	if e := c.engine.Load(); e != nil {
 		e.Changed(changes)
 	}
@@ -179,11 +179,11 @@ func (c *crowd) committed(changes []job.Change) {
 	}
 }
 
-func (c *crowd) replay(n int) time.Duration { return c.operate(operation.Replay, n) }
+func (c *manyJobs) replay(n int) time.Duration { return c.operate(operation.Replay, n) }
 
 // operate does something to all dead letters, or to all in the trash, and returns
 // how long that took.
-func (c *crowd) operate(kind operation.Kind, n int) time.Duration {
+func (c *manyJobs) operate(kind operation.Kind, n int) time.Duration {
 	c.Helper()
 	took, o := c.start(kind, true)
 	if o.State != operation.Finished || o.Done != int64(n) {
@@ -193,14 +193,14 @@ func (c *crowd) operate(kind operation.Kind, n int) time.Duration {
 }
 
 // preview collects a scope.
-func (c *crowd) preview() time.Duration {
+func (c *manyJobs) preview() time.Duration {
 	c.Helper()
 	took, _ := c.start(operation.Replay, false)
 	return took
 }
 
 // start begins an operation, and waits until it has nothing more to do.
-func (c *crowd) start(kind operation.Kind, run bool) (time.Duration, operation.Operation) {
+func (c *manyJobs) start(kind operation.Kind, run bool) (time.Duration, operation.Operation) {
 	c.Helper()
 	f, err := kind.Scope(filter.Filter{})
 	c.check(err)
@@ -219,7 +219,7 @@ func (c *crowd) start(kind operation.Kind, run bool) (time.Duration, operation.O
 
 // busy calls do while 50 workers run whatever is available and another caller
 // enqueues one job after the other, and returns how long each of these took.
-func (c *crowd) busy(do func()) (others []time.Duration) {
+func (c *manyJobs) busy(do func()) (others []time.Duration) {
 	c.Helper()
 	e, err := engine.New(engine.Options{
 		Store: c.store, Queues: c.store, Name: "bench", Workers: func(string) int { return 50 }, Random: func() float64 { return 0.5 },
@@ -241,7 +241,7 @@ func (c *crowd) busy(do func()) (others []time.Duration) {
 }
 
 // enqueue enqueues one job after the other, which no worker runs.
-func (c *crowd) enqueue(done <-chan struct{}) (took []time.Duration) {
+func (c *manyJobs) enqueue(done <-chan struct{}) (took []time.Duration) {
 	one := []job.Job{{
 		Queue: "other", Type: "other", Timeout: time.Minute, Policy: retry.Default(), Payload: rawtest.Payload(),
 		State: job.Scheduled, RunAt: time.Now().Add(time.Hour),

@@ -1,6 +1,6 @@
 // Package bulk carries operations on many jobs through: it collects their
 // scopes, works through their items at the rate that people chose, and ends
-// previews that no one starts.
+// previews that are not started.
 //
 // One goroutine does it all. In each round every operation that has something
 // due takes one step, one after the other, so that a large one never keeps a
@@ -104,6 +104,7 @@ func (r *Runner) loop(ctx context.Context) {
 // round gives every operation one step, and says when the next one is due.
 func (r *Runner) round(ctx context.Context) (next time.Time) {
 	next, err := r.expire(ctx)
+
 	var open []operation.Operation
 	if err == nil {
 		open, err = r.store.Unfinished(ctx)
@@ -143,6 +144,7 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 		due, err = r.work(ctx, o)
 	}
 
+	// It is tried again only after this failure, not after an earlier one.
 	delete(r.again, o.ID)
 
 	if err != nil {
@@ -158,6 +160,7 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 // expire ends previews that are too old, and says when to look again.
 func (r *Runner) expire(ctx context.Context) (time.Time, error) {
 	now := time.Now()
+
 	next, err := r.store.Expire(ctx, now)
 	if latest := now.Add(idlePause); next.IsZero() || next.After(latest) {
 		next = latest
@@ -180,6 +183,8 @@ func (r *Runner) forget(open []operation.Operation) {
 // work does what is due of an operation, and says when more will be.
 func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, error) {
 	now := time.Now()
+
+	// Another rate, or the end of a pause, begins a new rhythm.
 	p := r.paces[o.ID]
 	if p == nil || p.rate != o.Pace.Rate || !p.since.Equal(o.ResumedAt) {
 		p = newPace(o, now)
@@ -191,9 +196,11 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 		return at, nil
 	}
 
-	n = p.careful(n)
+	n = p.stepSize(n)
 	done, err := r.store.Work(ctx, time.Now, o.ID, n)
-	if n > 1 && fault.InInput(err) { // one of them spoils the step for the others
+
+	// One that spoils the step for the others is found by halves, and skipped.
+	if n > 1 && fault.InInput(err) {
 		p.suspects = n
 		return now, nil
 	}
@@ -208,8 +215,9 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 		return time.Time{}, err
 	}
 
+	// What went well is no longer suspected.
 	p.suspects = max(0, p.suspects-done.Items)
-	p.took(max(done.Items, 1), now)
+	p.advance(max(done.Items, 1), now)
 	_, at = p.due(now)
 
 	return at, nil
@@ -245,6 +253,7 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 		return operation.MaxStep, now
 	}
 
+	// Not earlier than a pause after the last bundle.
 	at = p.dueAt(p.taken)
 	if ready := p.last.Add(stepPause); p.taken > 0 && at.Before(ready) {
 		at = ready
@@ -259,9 +268,9 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 	return min(max(n, 1), operation.MaxStep), now
 }
 
-// careful is how many of n items a step takes: half of those among which the one
+// stepSize is how many of n items a step takes: half of those among which the one
 // is that spoils it.
-func (p *pace) careful(n int) int {
+func (p *pace) stepSize(n int) int {
 	if p.suspects > 0 {
 		n = min(n, max(1, p.suspects/2))
 	}
@@ -273,10 +282,10 @@ func (p *pace) dueAt(n int) time.Time {
 	return p.base.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
 }
 
-// took notes that n jobs were worked through. Time that was lost, because the
+// advance notes that n jobs were worked through. Time that was lost, because the
 // database was busy or the machine asleep, is not made up for: the rate is a
 // promise about every second.
-func (p *pace) took(n int, now time.Time) {
+func (p *pace) advance(n int, now time.Time) {
 	p.taken += n
 	p.last = now
 	if p.rate > 0 && now.Sub(p.dueAt(p.taken)) > time.Second {

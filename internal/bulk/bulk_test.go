@@ -219,7 +219,7 @@ func TestRunner_GoesOnAfterARestart(t *testing.T) {
 	})
 }
 
-func TestRunner_EndsPreviewsThatNobodyStarts(t *testing.T) {
+func TestRunner_EndsPreviewsThatAreNotStarted(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.dead("a", 3)
 		f := filter.Filter{Queue: "a", Status: job.StatusDeadLetter}

@@ -168,7 +168,7 @@ func startsBeside(d *dashboard, random *rand.Rand) {
 		d.t.Fatal(err)
 	}
 	d.refused(names[0], 2, "another process has the database open, although its lock file was removed")
-	d.await("the lock file is made anew", func() bool {
+	d.await("the lock file is made again", func() bool {
 		_, err := os.Lstat(d.db + ".lock")
 		return err == nil
 	})

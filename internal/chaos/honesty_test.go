@@ -78,8 +78,8 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 		{"a dead job died for another reason", "UPDATE jobs SET reason = 'expired' WHERE id = 'b'", nothing},
 		{"an acknowledged replay is missing", "", func(h *history) { h.producers.replayed["b"] = 2 }},
 		{"a job was replayed twice", "UPDATE jobs SET run = 3 WHERE id = 'c'", nothing},
-		{"a job was replayed that nobody touched", "UPDATE jobs SET run = 2 WHERE id = 'a'", nothing},
-		{"an attempt was charged that nobody saw", "", func(h *history) { h.runs.seen = h.runs.seen[1:] }},
+		{"a job was replayed that was not touched", "UPDATE jobs SET run = 2 WHERE id = 'a'", nothing},
+		{"an attempt was charged that was not seen", "", func(h *history) { h.runs.seen = h.runs.seen[1:] }},
 		{"an attempt was lost without a kill", "", func(h *history) { h.unwritten = nil }},
 		{"more attempts were lost than were under way", "", func(h *history) { h.workers = 0 }},
 		{"an execution left no attempt", "UPDATE jobs SET attempts = 1, execution = 1 WHERE id = 'a'", nothing},
@@ -126,7 +126,7 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 			}
 			lie.tell(&h)
 			if v := judge(t, path, h); len(v.problems) == 0 {
-				t.Error("nobody noticed")
+				t.Error("it was not noticed")
 			}
 		})
 	}

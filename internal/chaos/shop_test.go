@@ -41,7 +41,7 @@ type foreign interface {
 	waiting() (int, error)
 
 	// number is the job that a record of the queue shows, by what names it through its runs.
-	number(thread string) (int, error)
+	number(lineage string) (int, error)
 }
 
 // shop is a foreign queue at work: jobs die in it, a worker runs what comes back, and a

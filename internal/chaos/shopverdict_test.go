@@ -18,7 +18,7 @@ type outcome struct {
 	replayed map[string]int // by id: the newest run that an acknowledged replay began
 	clicks   int            // replays that were acknowledged
 	wrong    []string       // what no fault explains
-	number   func(thread string) (int, error)
+	number   func(lineage string) (int, error)
 }
 
 // outcome is what the shop knows, once its worker has stopped.
@@ -34,8 +34,8 @@ func (s *shop) outcome(t *testing.T) outcome {
 
 // mirrored is a job of a source in the database, with what the ledger says of it.
 type mirrored struct {
-	id, thread, state, letter, reason string
-	run                               int
+	id, lineage, state, deadLetter, reason string
+	run                                    int
 
 	replays, unknown int // replays that the source carried out, and those of which that is not known
 	discards         int // that the source carried out, or may have
@@ -51,7 +51,7 @@ func (v *verdict) checkShop(jobs []mirrored, o outcome) {
 
 	rows := map[int]mirrored{}
 	for _, j := range jobs {
-		n, err := o.number(j.thread)
+		n, err := o.number(j.lineage)
 		if err != nil {
 			v.accuse("%s: the record of job %s: %v", o.name, j.id, err)
 			continue
@@ -81,7 +81,7 @@ func (v *verdict) checkShop(jobs []mirrored, o outcome) {
 // checkPlace: a job is among the dead letters here if and only if it is there, and no job
 // is lost: it is dead, was run successfully, or was discarded on request.
 func (v *verdict) checkPlace(n int, j mirrored, o outcome) {
-	if shown := j.letter == "stored"; shown != o.dead[n] {
+	if shown := j.deadLetter == "stored"; shown != o.dead[n] {
 		v.accuse("%s: job %d (%s) is a dead letter there: %v, and in the database: %v (%s, %s)", o.name, n, j.id, o.dead[n], shown, j.state, j.reason)
 	}
 	if !o.dead[n] && !o.mended[n] && j.discards == 0 {
@@ -114,7 +114,7 @@ func readMirrored(t *testing.T, db *sql.DB, name string) (all []mirrored) {
 		FROM jobs JOIN mirrored AS m ON m.job_seq = seq WHERE m.source = '%s'`
 	each(t, db, fmt.Sprintf(query, name), func(rows *sql.Rows) error {
 		var j mirrored
-		err := rows.Scan(&j.id, &j.thread, &j.state, &j.letter, &j.reason, &j.run, &j.replays, &j.unknown, &j.discards, &j.open)
+		err := rows.Scan(&j.id, &j.lineage, &j.state, &j.deadLetter, &j.reason, &j.run, &j.replays, &j.unknown, &j.discards, &j.open)
 		all = append(all, j)
 		return err
 	})

@@ -39,8 +39,8 @@ func (v *verdict) accuse(format string, args ...any) {
 
 // kept is a job as it is stored in the database.
 type kept struct {
-	id, typ, state, letter, reason string
-	number, run                    int
+	id, typ, state, deadLetter, reason string
+	number, run                        int
 }
 
 // attempt is an attempt as it is stored in the database.
@@ -90,9 +90,9 @@ func (v *verdict) checkJobs(jobs []kept, l *ledger) {
 		case sent != j.typ:
 			v.accuse("job %d (%s) has the type %q, %q was sent", j.number, j.id, j.typ, sent)
 		case j.state == "completed":
-		case j.typ == "service.dead" && j.state == "discarded" && j.letter == "stored" && j.reason == "attempts_exhausted" && j.run == 1:
+		case j.typ == "service.dead" && j.state == "discarded" && j.deadLetter == "stored" && j.reason == "attempts_exhausted" && j.run == 1:
 		default:
-			v.accuse("job %d (%s, %s) ended as %s %s %q in run %d", j.number, j.id, j.typ, j.state, j.letter, j.reason, j.run)
+			v.accuse("job %d (%s, %s) ended as %s %s %q in run %d", j.number, j.id, j.typ, j.state, j.deadLetter, j.reason, j.run)
 		}
 	}
 	for n, id := range l.acknowledged {
@@ -110,14 +110,14 @@ func (v *verdict) checkReplays(jobs []kept, l *ledger) {
 			v.accuse("job %s was replayed into run %d, the database has run %d", j.id, want, j.run)
 		}
 		if j.run > 2 || j.run == 2 && j.typ != "service.dead" {
-			v.accuse("job %s (%s) is in run %d, nobody replayed it", j.id, j.typ, j.run)
+			v.accuse("job %s (%s) is in run %d, and was not replayed", j.id, j.typ, j.run)
 		}
 	}
 }
 
 // checkAttempts: each attempt that was charged was an execution, each execution
 // was one attempt, and they are numbered without gaps. Only a kill or a failed disk can
-// take away an execution between its claim and the moment at which its handler hears of
+// take away an execution between its claim and the moment at which its handler gets
 // it: as many as there are workers, for each. A job that was claimed in advance can have
 // begun in the last moment before, and no record says so: it is carried out again under
 // the same number then, and its record says that this may be.
@@ -182,7 +182,7 @@ func readJobs(t *testing.T, db *sql.DB) (all []kept) {
 	each(t, db, "SELECT id, type, state, letter, reason, run, payload FROM jobs JOIN bodies ON job_seq = seq WHERE instr(queue, '@') = 0", func(rows *sql.Rows) error {
 		var j kept
 		var payload []byte
-		err := rows.Scan(&j.id, &j.typ, &j.state, &j.letter, &j.reason, &j.run, &payload)
+		err := rows.Scan(&j.id, &j.typ, &j.state, &j.deadLetter, &j.reason, &j.run, &payload)
 		if err == nil {
 			j.number, err = strconv.Atoi(string(payload))
 		}

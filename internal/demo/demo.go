@@ -160,8 +160,9 @@ func (w *World) delivered(j job.Job, full bool) job.Delivery {
 // run works for a moment, then fails if the world is broken and chance says so.
 func (w *World) run(ctx context.Context, k kind, j job.Job) error {
 	random := w.chance(j)
-
 	took := k.took(random)
+
+	// What will happen is known at once, and happens after a while.
 	var end ending
 	if w.broken(k.fault) && random.Float64() < k.live {
 		end = k.fail(random, j)
@@ -178,6 +179,7 @@ func (w *World) run(ctx context.Context, k kind, j job.Job) error {
 	case <-time.After(took):
 	}
 
+	// A real panic has a real trace.
 	if end.outcome == job.Panicked {
 		return new(document).thumbnail(j)
 	}

@@ -340,7 +340,7 @@ func TestWorldSetFault_NamesWhatIsUnknown(t *testing.T) {
 	}
 }
 
-func TestWorldDeliver_RefusesTheLedgersLettersUntilItIsFixed(t *testing.T) {
+func TestWorldDeliver_RefusesTheLedgersDeadLettersUntilItIsFixed(t *testing.T) {
 	w := open(t, 1, nil)
 	ledger := job.Job{Queue: "ledger"}
 	if d := w.Deliver(t.Context(), ledger, job.DeadLetter{}); d.Problem != "https://archive.example answered 507 Insufficient Storage" {

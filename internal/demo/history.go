@@ -44,7 +44,7 @@ const (
 const atOnce = 1000
 
 // History writes a day, step by step, through the same calls as the engine and the
-// people at the dashboard. progress is told how many of all jobs are written.
+// people at the dashboard. progress gets how many of all jobs are written.
 func (w *World) History(ctx context.Context, store Store, desk Desk, d Day, progress func(done, all int)) error {
 	h := history{World: w, store: store, desk: desk, random: rand.New(rand.NewPCG(w.seed, 1)), now: d.End}
 
@@ -132,7 +132,8 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 		return err
 	}
 
-	if h.written += count; h.written-h.worked < atOnce {
+	h.written += count
+	if h.written-h.worked < atOnce {
 		return nil
 	}
 
@@ -143,6 +144,8 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 // What is due later is left for the next time, and in the end for the engine.
 func (h *history) work(ctx context.Context, t time.Time) error {
 	h.worked = h.written
+
+	// What ended in one call is settled in the next, as the engine does.
 	var ended []job.Settlement
 	for {
 		claimed, _, err := h.store.Exchange(ctx, ended, h.claim(t))
@@ -180,16 +183,18 @@ func (h *history) claim(t time.Time) job.Claim {
 func (h *history) live(j job.Job) job.Settlement {
 	k, _ := h.kindOf(j.Type)
 	random := h.chance(j)
+
 	due := later(j.RunAt, h.resumed)
 
 	j.StartedAt = due.Add(h.wait(j, random))
+
 	end := job.Ending{Outcome: job.Succeeded, FinishedAt: j.StartedAt.Add(k.took(random))}
 	if k.past != nil && random.Float64() < k.again(h.now.Sub(due), j.Run) {
 		bad := k.fail(random, j)
-
 		end.Outcome, end.Error = bad.outcome, bad.failure.ErrorInfo
-
 		end.Trace, end.Answer = bad.failure.Trace, bad.failure.Answer
+
+		// The engine would have hidden secrets, and ended what runs too long.
 		end.Error.Message = h.desk.Hide(end.Error.Message)
 		if end.Outcome == job.TimedOut {
 			end.FinishedAt = j.StartedAt.Add(j.Timeout)

@@ -16,8 +16,10 @@ type kind struct {
 	share      float64          // of all jobs
 	work       [2]time.Duration // shortest and longest
 	payload    func(n int, r *rand.Rand) string
-	fault      string  // the fault that breaks it, or empty
-	live       float64 // how often it fails while broken
+
+	// How it fails.
+	fault string  // the fault that breaks it, or empty
+	live  float64 // how often it fails while broken
 	// past is how often it failed that long ago, for the history.
 	past func(ago time.Duration) float64
 	fail func(r *rand.Rand, j job.Job) ending
@@ -86,6 +88,7 @@ func emailReceipt() kind {
 		payload: func(n int, r *rand.Rand) string {
 			return fmt.Sprintf(`{"to":"%s@brightmail.example","template":"receipt-v4","order_id":%d}`, pick(r, people()), n)
 		},
+
 		fault: "mailer", live: 0.3, past: func(time.Duration) float64 { return 0.3 },
 		fail: failure("smtp.Error", func(_ *rand.Rand, j job.Job) string {
 			return fmt.Sprintf("451 4.7.1 <%s>: Recipient address rejected: try again later", recipient(j))
@@ -113,6 +116,7 @@ func paymentsCapture() kind {
 				`"lines":[{"sku":"TR-%d","qty":%d}],"capture":true,"coupon":null}`,
 				n, 990+r.IntN(20_000), 100+r.IntN(900), 1+r.IntN(4))
 		},
+
 		fault: "provider", live: 1, past: func(ago time.Duration) float64 {
 			if ago < 25*time.Minute {
 				return 1
@@ -132,6 +136,7 @@ func smsSend() kind {
 		payload: func(n int, r *rand.Rand) string {
 			return fmt.Sprintf(`{"to":"+49 151 %07d","text":"Your parcel %d arrives today"}`, r.IntN(10_000_000), n)
 		},
+
 		fault: "sms", live: 0.6, past: func(ago time.Duration) float64 {
 			if between(ago, 4*time.Hour, 3*time.Hour) {
 				return 0.95
@@ -151,6 +156,7 @@ func imageThumbnail() kind {
 		payload: func(n int, r *rand.Rand) string {
 			return fmt.Sprintf(`{"document":"upload-%d.pdf","page":%d,"width":320}`, n, 1+r.IntN(12))
 		},
+
 		fault: "images", live: 0.15, past: func(ago time.Duration) float64 {
 			if between(ago, 6*time.Hour, 5*time.Hour) {
 				return 1
@@ -174,6 +180,7 @@ func orderImport() kind {
 			return fmt.Sprintf(`{"partner":"northwind","order_id":%d,"lines":[{"sku":"MK-%d","qty":"%s"}]}`,
 				n, 100+r.IntN(900), pick(r, []string{"three", "two", "a dozen"}))
 		},
+
 		fault: "imports", live: 0.5, past: func(time.Duration) float64 { return 0.25 },
 		fail: failure("validation.payload_invalid", func(*rand.Rand, job.Job) string {
 			return "lines[0].qty: a string stands where a number is expected"
@@ -188,6 +195,7 @@ func reportRender() kind {
 		payload: func(n int, r *rand.Rand) string {
 			return fmt.Sprintf(`{"report":"%s","week":%d}`, pick(r, []string{"sales", "returns", "stock"}), 1+n%52)
 		},
+
 		fault: "reports", live: 0.5, past: func(ago time.Duration) float64 {
 			if between(ago, 10*time.Hour, 9*time.Hour) {
 				return 0.9
@@ -209,6 +217,7 @@ func crmPush() kind {
 		payload: func(n int, r *rand.Rand) string {
 			return fmt.Sprintf(`{"contact":%d,"email":"%s@brightmail.example","api_key":"%s","consent":true}`, n, pick(r, people()), crmKey)
 		},
+
 		fault: "crm", live: 0.6, past: func(ago time.Duration) float64 {
 			if ago < 6*time.Hour {
 				return 0.4
@@ -228,6 +237,7 @@ func ledgerPost() kind {
 		payload: func(n int, r *rand.Rand) string {
 			return fmt.Sprintf(`{"entry":%d,"account":"%d","amount":%d}`, n, 1000+r.IntN(9000), r.IntN(100_000))
 		},
+
 		fault: "ledger", live: 0.3, past: func(ago time.Duration) float64 {
 			if ago < 3*time.Hour {
 				return 0.25

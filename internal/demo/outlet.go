@@ -102,8 +102,8 @@ func (o *Outlet) Run(ctx context.Context) error {
 func (o *Outlet) look(ctx context.Context, ordered bool) error {
 	if ordered {
 		now := time.Now()
-
 		j := o.order(now)
+
 		const push = `INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES (?, ?, 0, ?, ?)`
 		if _, err := o.db.ExecContext(ctx, push, j.queue, j.payload, now.Unix(), now.Unix()); err != nil {
 			return err
@@ -136,6 +136,8 @@ type outletJob struct {
 // order makes the job of the next order: it reserves what was bought.
 func (o *Outlet) order(at time.Time) outletJob {
 	o.orders++
+
+	// What Laravel writes: JSON that has a serialized PHP object in it.
 	const class = `App\Jobs\ReserveStock`
 	const object = `O:%d:"%s":6:{s:5:"tries";i:%d;s:5:"order";i:%d;s:3:"sku";s:7:"OUT-%d";s:10:"connection";N;s:5:"queue";N;s:3:"job";N;}`
 	command := fmt.Sprintf(object, len(class), class, outletTries, o.orders, 100+o.random.IntN(900))
@@ -172,7 +174,8 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 	}
 
 	const release = `INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES (?, ?, ?, ?, ?)`
-	broken, now := o.world.broken("warehouse"), time.Now()
+	broken := o.world.broken("warehouse")
+	now := time.Now()
 
 	return o.transact(ctx, func(t *sql.Tx) error {
 		_, err := t.ExecContext(ctx, `DELETE FROM jobs WHERE id = ?`, j.id)

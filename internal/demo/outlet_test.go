@@ -104,14 +104,14 @@ func TestOutlet_IsASourceThatFailsAndMends(t *testing.T) {
 		r := before[0]
 		if len(before) < 10 || r.Type != `App\Jobs\ReserveStock` || r.Queue != "orders" || r.Limit != 2 ||
 			r.Error.Type != `App\Warehouse\Unavailable` || r.Trace == "" || len(r.Warnings) > 0 {
-			t.Fatalf("%d lie dead at first, the newest as %+v", len(before), r)
+			t.Fatalf("%d are dead at first, the newest as %+v", len(before), r)
 		}
 		if age := time.Since(before[len(before)-1].FailedAt); age > time.Hour || age < 10*time.Minute {
 			t.Errorf("the first failure is %v old", age)
 		}
 		o.work(t, time.Minute)
 		if n := len(o.dead(t)); n < len(before)+10 {
-			t.Errorf("%d lie dead after a minute without a warehouse, before it %d", n, len(before))
+			t.Errorf("%d are dead after a minute without a warehouse, before it %d", n, len(before))
 		}
 		o.replay(t, r)
 		o.work(t, 10*time.Second)
@@ -127,7 +127,7 @@ func TestOutlet_IsASourceThatFailsAndMends(t *testing.T) {
 		left := len(o.dead(t))
 		o.work(t, time.Minute)
 		if n, waits := len(o.dead(t)), o.waiting(t, r.Key); n != left || o.find(t, r.Key) != nil || waits > 0 {
-			t.Errorf("with a warehouse, %d lie dead of %d, and the replayed job waits %d times", n, left, waits)
+			t.Errorf("with a warehouse, %d are dead of %d, and the replayed job waits %d times", n, left, waits)
 		}
 	})
 }

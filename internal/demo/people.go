@@ -109,6 +109,7 @@ func bulk(kind operation.Kind, f filter.Filter, most int, by audit.Actor) deed {
 			return err
 		}
 
+		// What is left after so many is not waited for.
 		done, err := h.desk.Operations.Work(ctx, func() time.Time { return t }, o.ID, most)
 		if err == nil && done.Operation.Open() {
 			_, err = h.desk.Operations.Abort(ctx, t.Add(20*time.Second), o.ID, by)

@@ -55,9 +55,9 @@ func TestEngine_AShortageUsesUpNoAttempt(t *testing.T) {
 		began := time.Now()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		held, ok := e.Held()
-		if !ok || held.Of != shortage.Descriptors || held.Since.Sub(began) > time.Second {
-			t.Errorf("held %v: %+v", ok, held)
+		open, ok := e.OpenBreaker()
+		if !ok || open.Of != shortage.Descriptors || open.Since.Sub(began) > time.Second {
+			t.Errorf("open %v: %+v", ok, open)
 		}
 		if met := s.met.Load(); met != 10 { // as many as there are workers, once
 			t.Errorf("%d executions met the shortage", met)
@@ -71,8 +71,8 @@ func TestEngine_AShortageUsesUpNoAttempt(t *testing.T) {
 		s.gone.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if held, ok := e.Held(); ok {
-			t.Errorf("still held: %+v", held)
+		if open, ok := e.OpenBreaker(); ok {
+			t.Errorf("still open: %+v", open)
 		}
 		for i, id := range ids {
 			attempts := r.want(id, "completed", 1)
@@ -99,7 +99,7 @@ func TestBreaker_OneJobTriesWhetherAShortageIsOver(t *testing.T) {
 			t.Errorf("%d executions met the shortage in ten minutes", met)
 		}
 		if got := e.Shortages()[shortage.Descriptors].Openings; got != 1 {
-			t.Errorf("it was held %d times", got)
+			t.Errorf("it was open %d times", got)
 		}
 		s.gone.Store(false)
 		time.Sleep(time.Minute)
@@ -159,8 +159,8 @@ func TestBreaker_ClosesWithoutJobs(t *testing.T) {
 		r.cancel(id)
 		s.gone.Store(false)
 		time.Sleep(5 * time.Second)
-		if held, ok := e.Held(); ok {
-			t.Errorf("still held: %+v", held)
+		if open, ok := e.OpenBreaker(); ok {
+			t.Errorf("still open: %+v", open)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestEngine_ADeadLetterOutlastsAShortage(t *testing.T) {
 		id := r.enqueue(once("bad"))[0]
 		time.Sleep(10 * time.Minute)
 		r.want(id, "active", 0)
-		if _, ok := e.Held(); !ok {
+		if _, ok := e.OpenBreaker(); !ok {
 			t.Error("the engine claims")
 		}
 		s.gone.Store(false)
@@ -230,16 +230,16 @@ func TestBreaker_OpensOnceForAShortageThatLasts(t *testing.T) {
 		e := r.start()
 		ids := r.enqueue(repeat(once("ok"), 60)...)
 		time.Sleep(2 * time.Minute)
-		held, ok := e.Held()
+		open, ok := e.OpenBreaker()
 		if n := e.Shortages()[shortage.Descriptors].Openings; n != 1 || !ok {
-			t.Errorf("%d holds, held: %v %+v", n, ok, held)
+			t.Errorf("open %d times, %v: %+v", n, ok, open)
 		}
 		time.Sleep(time.Hour)
 		for _, id := range ids {
 			r.want(id, "completed", 1)
 		}
-		if held, ok := e.Held(); ok {
-			t.Errorf("still held: %+v", held)
+		if open, ok := e.OpenBreaker(); ok {
+			t.Errorf("still open: %+v", open)
 		}
 		if n := met.Load(); n > 7+60 { // no job meets it again and again
 			t.Errorf("%d executions met the shortage", n)

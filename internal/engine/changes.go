@@ -4,12 +4,14 @@ import (
 	"sync"
 	"time"
 
+	"redrive/internal/engine/prefetch"
+	"redrive/internal/engine/when"
 	"redrive/internal/job"
 )
 
 // changes gathers what commits have changed, until the dispatcher takes it.
 type changes struct {
-	prefetch *prefetch
+	prefetch *prefetch.Jobs
 
 	mu         sync.Mutex
 	unseen     unseen
@@ -45,6 +47,7 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	// What the last commit started needs no claim. This is the commit that tells of it.
 	dispatched := c.dispatched
 	c.dispatched = nil
 
@@ -69,10 +72,10 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 				u.queues[m.Queue] = false // its jobs can only run later
 			}
 
-			u.due = earlier(u.due, m.RunAt)
-		default: // also when it was held: a claim that had to hold many may have left more
+			u.due = when.Earlier(u.due, m.RunAt)
+		default: // also a job that waited for a handler: a claim that skipped many may have left more
 			u.queues[m.Queue] = true
-			if c.prefetch.isOvertakenBy(m) {
+			if c.prefetch.IsOvertakenBy(m) {
 				u.urgent[m.Queue]++
 			}
 		}

@@ -36,7 +36,7 @@ func TestOnCommit_AStopWaitsForTheAnswer(t *testing.T) {
 			t.Fatalf("reserved %v, want all workers", claim.Free)
 		}
 
-		r.all.Store(&[]*engine.Engine{}) // the engine does not hear of the job, and does not claim it
+		r.all.Store(&[]*engine.Engine{}) // the engine does not get to know the job, and does not claim it
 		id := r.enqueue(ofType("ok"))[0]
 		claimed, _, err := r.store.Exchange(r.Context(), nil, claim)
 		if err != nil {

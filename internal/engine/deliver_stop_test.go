@@ -83,7 +83,7 @@ func (s *slowUnhold) Unhold(ctx context.Context, knows func(string) bool) (int, 
 }
 
 // An execution that is found lost when a stop has ended all deliveries is
-// settled as well: its letter is refused where it would have to be sent, and
+// settled as well: its dead letter is refused where it would have to be sent, and
 // only there.
 func TestEngine_SendsNothingAfterTheEndOfDeliveries(t *testing.T) {
 	tests := []struct {
@@ -120,9 +120,9 @@ func TestEngine_SendsNothingAfterTheEndOfDeliveries(t *testing.T) {
 	}
 }
 
-// The letters of a queue that keeps them are not delivered, and not refused when a
+// The dead letters of a queue that keeps them are not delivered, and not refused when a
 // stop is in a hurry.
-func TestEngine_AsksNobodyWhereLettersAreKept(t *testing.T) {
+func TestEngine_DeliversNothingWhereDeadLettersAreKept(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("bad", fails(failure("x")))
 		var sent atomic.Int64

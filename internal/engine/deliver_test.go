@@ -14,7 +14,7 @@ import (
 	"redrive/internal/store"
 )
 
-// hangs is a receiver of dead letters that never answers, until it is told to.
+// hangs is a receiver of dead letters that never answers, until a test lets it.
 func hangs(ctx context.Context, _ job.Job, _ job.DeadLetter) job.Delivery {
 	<-ctx.Done()
 	return job.Delivery{Problem: "no answer: " + context.Cause(ctx).Error()}
@@ -48,7 +48,7 @@ func once(typ string) job.Job {
 func deaf(context.Context, job.Job) error { time.Sleep(time.Hour); return nil }
 
 // However a job ends, a receiver that hangs keeps no other job waiting, and the
-// job stays leased until it is known that the letter was refused.
+// job stays leased until it is known that the dead letter was refused.
 func TestEngine_DeliversBesideEverythingElse(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -170,7 +170,7 @@ func TestEngine_DeliversABoundedNumberAtOnce(t *testing.T) {
 	})
 }
 
-// A person can take the job back while its letter is on the way.
+// A person can take the job back while its dead letter is on the way.
 func TestEngine_ACancelWinsOverADelivery(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.on("bad", fails(failure("x")))
@@ -187,7 +187,7 @@ func TestEngine_ACancelWinsOverADelivery(t *testing.T) {
 	})
 }
 
-// A start that could not write anything sends the letters when it can.
+// A start that could not write anything sends the dead letters when it can.
 func TestEngine_DeliversWhatTheStartCouldNotSettle(t *testing.T) {
 	bubble(t, func(r *rig) {
 		id := r.enqueue(once("ok"))[0]
@@ -221,7 +221,7 @@ func (b *busyUnhold) Unhold(ctx context.Context, knows func(string) bool) (int, 
 }
 
 // A start that failed at its last step begins again from the first, and sends
-// each letter once.
+// each dead letter once.
 func TestEngine_DeliversOnceAfterHalfAStart(t *testing.T) {
 	bubble(t, func(r *rig) {
 		id := r.enqueue(once("ok"))[0]

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"redrive/internal/engine/outcome"
+	"redrive/internal/engine/when"
 	"redrive/internal/fault"
 	"redrive/internal/job"
 )
@@ -24,14 +26,15 @@ type dispatcher struct {
 	*Engine
 
 	// What is to be written, and how the store takes it.
-	pending []outcome
-	batch   []job.Settlement // of the call that is under way
-	begun   []job.Token      // prefetched executions that have begun, which is not written down
-	commit  time.Duration    // that a call takes
-	backoff time.Duration    // after the last call, which failed; zero: it did not
-	again   time.Time        // the end of the backoff
-	problem error            // of the last call
-	broken  bool             // that call ended the store: there is no further one
+	pending    []outcome.Outcome
+	batch      []job.Settlement // of the call that is under way
+	begun      []job.Token      // prefetched executions that have begun, which is not written down
+	begunAside aside            // the last try to write that, when it was refused
+	commit     time.Duration    // that a call takes
+	backoff    time.Duration    // after the last call, which failed; zero: it did not
+	again      time.Time        // the end of the backoff
+	problem    error            // of the last call
+	broken     bool             // that call ended the store: there is no further one
 
 	// What may be claimed.
 	queues map[string]*queue
@@ -41,7 +44,6 @@ type dispatcher struct {
 
 	// When to wake, beside that; zero: never.
 	limit time.Time // when to look for handlers to give up, or that were waited for long enough
-	late  time.Time // when a prefetched job is late
 	timer *time.Timer
 }
 
@@ -85,10 +87,10 @@ func (d *dispatcher) loop() {
 		d.collect()
 
 		if !d.broken && !time.Now().Before(d.again) {
-			d.breaker.attend(time.Now(), d.full, d.workers.taken)
-			d.outage.ask(time.Now())
+			d.breaker.Attend(time.Now(), d.full, d.workers.Taken)
+			d.outage.Ask(time.Now())
 			d.work()
-			d.outage.answered()
+			d.outage.Answered()
 		}
 
 		d.sleep()
@@ -102,12 +104,13 @@ func (d *dispatcher) over() bool {
 	flushes := d.life.reached(flushing)
 
 	// What ends leaves its outcome before it gives back its worker or its place in the outbox.
-	sent := d.outbox.empty()
-	if stops && sent && d.workers.idle() && !closed(d.life.drained) {
+	sent := d.outbox.Empty()
+	if stops && sent && d.workers.Idle() && !closed(d.life.drained) {
 		close(d.life.drained)
 	}
 
-	left := len(d.pending) + d.settlements.count() + d.prefetch.all()
+	// What is left is written, unless that is hopeless.
+	left := len(d.pending) + d.unwritten.Count() + d.prefetch.All()
 	hopeless := d.broken || d.backoff > 0 && closed(d.life.hurry)
 	if !flushes || left > 0 && !hopeless {
 		return false
@@ -134,11 +137,12 @@ func (d *dispatcher) collect() {
 	d.collectOutcomes(now)
 	d.collectChanges(now)
 
-	if reached(d.limit, now) {
+	if when.Reached(d.limit, now) {
 		d.giveUp(now)
-		d.limit = d.executions.nextLimit(now)
+		d.limit = d.executions.NextLimit(now)
 	}
 
+	// Jobs that waited begin before those that are prefetched: they were claimed earlier.
 	d.startWaiting(now)
 	d.fillWorkers()
 }
@@ -146,41 +150,40 @@ func (d *dispatcher) collect() {
 // giveBackPrefetched gives back the prefetched jobs that may not begin now, or have not begun
 // in time.
 func (d *dispatcher) giveBackPrefetched(now time.Time) {
-	d.late = time.Time{}
-	for _, queue := range d.prefetch.queues() {
+	for _, queue := range d.prefetch.Queues() {
 		if !d.mayBegin(queue) {
-			d.executions.giveBack(d.prefetch.takeAll(queue))
+			d.executions.GiveBack(d.prefetch.TakeAll(queue))
 			continue
 		}
 
-		late, next := d.prefetch.takeLate(queue, now)
-		d.executions.giveBack(late)
-		d.late = earlier(d.late, next)
+		d.executions.GiveBack(d.prefetch.TakeLate(queue, now))
 	}
 }
 
 // collectOutcomes takes in what is to be written.
 func (d *dispatcher) collectOutcomes(now time.Time) {
 	before := len(d.pending)
-	d.pending = d.settlements.take(d.pending)
+	d.pending = d.unwritten.Take(d.pending)
 
 	for _, o := range d.pending[before:] {
-		q := d.queue(o.job.Queue)
-		s := &o.settlement
-		if reached(s.RunAt, now) {
+		q := d.queue(o.Job.Queue)
+		s := &o.Settlement
+
+		if when.Reached(s.RunAt, now) {
 			q.ready = true // claimed again in the call that settles it
 		}
 
 		if !s.GivenBack && !s.Doubtful {
-			q.measure(s.Attempt.FinishedAt.Sub(s.Attempt.StartedAt))
+			q.Measure(s.Attempt.FinishedAt.Sub(s.Attempt.StartedAt))
 		}
 	}
 }
 
 // collectChanges takes in where jobs can be claimed now, or later.
 func (d *dispatcher) collectChanges(now time.Time) {
-	d.begun = append(d.begun, d.prefetch.takeBegun()...)
+	d.begun = append(d.begun, d.prefetch.TakeBegun()...)
 
+	// A queue of which jobs only wait is known from now on, and not asked.
 	u := d.changes.take()
 	for name, ready := range u.queues {
 		q := d.queue(name)
@@ -189,11 +192,11 @@ func (d *dispatcher) collectChanges(now time.Time) {
 
 	for name, n := range u.urgent {
 		q := d.queue(name)
-		q.urgent = min(q.urgent+n, d.workers.limit(name))
+		q.urgent = min(q.urgent+n, d.workers.Limit(name))
 	}
 
-	d.due = earlier(d.due, u.due)
-	if u.everywhere || reached(d.due, now) {
+	d.due = when.Earlier(d.due, u.due)
+	if u.everywhere || when.Reached(d.due, now) {
 		d.lookEverywhere()
 	}
 }
@@ -212,13 +215,13 @@ func (d *dispatcher) catchUp() bool {
 		return true
 	}
 
-	letters, err := d.takeOver(context.Background())
+	deadLetters, err := d.takeOver(context.Background())
 	if err != nil {
 		d.fail(err)
 		return false
 	}
 
-	d.tookOver(letters)
+	d.tookOver(deadLetters)
 	d.recovered()
 
 	return true
@@ -227,7 +230,7 @@ func (d *dispatcher) catchUp() bool {
 // fail keeps everything for a later try, or for none when the store broke.
 func (d *dispatcher) fail(err error) {
 	d.problem = err
-	first := d.outage.refuses(time.Now())
+	first := d.outage.Refuses(time.Now())
 
 	if errors.Is(err, fault.ErrBroken) {
 		d.broken = true
@@ -259,7 +262,7 @@ func (d *dispatcher) recovered() {
 
 	d.backoff = 0
 	d.problem = nil
-	lasted := d.outage.accepts(time.Now())
+	lasted := d.outage.Accepts(time.Now())
 	d.o.Log.Info("The database accepts writes again.", "after", lasted.Round(time.Millisecond))
 	d.notify()
 }
@@ -269,19 +272,20 @@ func (d *dispatcher) sleep() {
 	now := time.Now()
 	next := now.Add(maxSleep)
 
-	d.limit = earlier(d.limit, d.executions.newLimit())
-	next = earlier(next, d.limit)
-	next = earlier(next, d.late)
+	// These are attended to whatever the database says.
+	d.limit = when.Earlier(d.limit, d.executions.NewLimit())
+	next = when.Earlier(next, d.limit)
+	next = when.Earlier(next, d.prefetch.LateAt())
 
 	// Until the database is tried again, neither the breaker nor new jobs are attended to: a
 	// time of theirs that has passed must not keep the loop awake.
 	switch {
 	case d.broken:
 	case d.again.After(now):
-		next = earlier(next, d.again)
+		next = when.Earlier(next, d.again)
 	default:
-		next = earlier(next, d.due)
-		next = earlier(next, d.breaker.wakes())
+		next = when.Earlier(next, d.due)
+		next = when.Earlier(next, d.breaker.NextAt())
 	}
 
 	d.timer.Reset(next.Sub(now))
@@ -291,14 +295,3 @@ func (d *dispatcher) sleep() {
 	case <-d.timer.C:
 	}
 }
-
-// earlier returns the earlier of two times, where zero means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// reached reports whether a moment has come; zero never does.
-func reached(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }

@@ -1,4 +1,4 @@
-// Package engine runs jobs: it claims them, hands them to handlers, extends
+// Package engine runs jobs: it claims them, gives them to handlers, extends
 // their leases while they run, and settles how they ended.
 //
 // # The loop
@@ -24,24 +24,28 @@
 //
 // # The parts
 //
-// Each part is a type that locks itself:
+// Each part is a type that locks itself, most of them in a package of their own below this one:
 //
-//   - executions: the jobs whose leases we have. It decides once for each how it ended.
-//   - settlements: the outcomes that are to be written.
-//   - workers: how many of each queue are in use, or reserved for a claim.
-//   - prefetch: jobs that were claimed before a worker was free.
+//   - execution.Set: the jobs whose leases we have. It decides once for each how it ended.
+//   - execution.Alarm: the deadlines of handlers.
+//   - outcome.Unwritten: the outcomes that are to be written.
+//   - outcome.Outbox: dead letters on their way.
+//   - workers.Counts: how many of each queue are in use, or reserved for a claim.
+//   - workers.Pool: the goroutines in which handlers run.
+//   - prefetch.Jobs: jobs that were claimed before a worker was free.
+//   - breaker.Breaker: the circuit breaker, which is open while something has run out.
+//   - breaker.Outage: since when the database refuses, or does not answer.
 //   - changes: what commits have changed, for the dispatcher.
-//   - breaker: the circuit breaker, which is open while something has run out.
-//   - outage: since when the database refuses, or does not answer.
 //   - onCommit: whether the store claims jobs for us in a transaction that is under way.
-//   - alarm: the deadlines of handlers.
-//   - outbox: dead letters on their way.
 //
-// Two of them call another part while they are locked: executions adds to settlements in the
-// step that decides how an execution ended, and changes asks prefetch. No other does, so no
-// order of locks has to be kept. What needs several parts is safe because of the order in
-// which it uses them (an outcome is added before its worker is free, a worker is taken before
-// its job begins), and it wakes the dispatcher afterwards, which looks again.
+// The files read from the bottom up: parts.go has what all share, start.go and run.go begin and
+// end an execution, exchange.go and dispatcher.go are the loop, and this file starts it.
+//
+// Two parts call another one while they are locked: the set of executions adds to what is
+// unwritten in the step that decides how an execution ended, and changes asks prefetch. No other
+// does, so no order of locks has to be kept. What needs several parts is safe because of the
+// order in which it uses them (an outcome is added before its worker is free, a worker is taken
+// before its job begins), and it wakes the dispatcher afterwards, which looks again.
 //
 // The dispatcher's own state needs no lock: only its goroutine touches it.
 //
@@ -60,7 +64,7 @@
 // A job that no handler knows, or whose time to live was over before its first
 // attempt, is ended without a handler, on the way that all others take.
 //
-// An execution that was told to stop before its handler returned did not
+// An execution whose context ended before its handler returned did not
 // succeed, even when the handler returned nil: many do so when their context
 // ends, and running a job twice is better than not at all.
 //
@@ -71,12 +75,12 @@
 // when the answer is known, and a receiver that hangs could hold up everything. So
 // only the job waits: its outcome is in the outbox meanwhile. The handler's
 // goroutine delivers before it gives its worker back, which slows down a queue
-// whose receiver is slow; letters of executions that ended otherwise (given up,
+// whose receiver is slow; dead letters of executions that ended otherwise (given up,
 // lost) go by goroutines of the outbox. The lease is kept until then.
 //
 // In a graceful stop deliveries share the grace. One that is cut short counts
 // as refused: the job is settled with its real error and attempt, marked
-// dlq_failed, and a person sends the letter again. Left unsettled instead, the
+// dlq_failed, and a person sends the dead letter again. Left unsettled instead, the
 // next start would take the job for lost and forget why it failed.
 //
 // # Leases
@@ -96,7 +100,7 @@
 // memory, its lease is still extended, and it is tried again with growing
 // pauses, without new claims until it is written. When the store refuses one
 // outcome for its own fault, the others are written without it; that one is then
-// written without its texts, or quarantined (see refused.go). When the store says that it
+// written without its texts, or quarantined (see write.go). When the store says that it
 // is broken the engine stops claiming permanently and says so (see [Engine.Err]).
 //
 // # Shortages
@@ -104,50 +108,23 @@
 // A handler that returns a *shortage.Error could not do its work because this
 // process or machine had run out of something. Its job is given back and loses no
 // attempt, nothing is claimed, and as soon as there is some again work goes on
-// (see breaker.go). A dead letter that meets one is sent again after it.
+// (see package breaker). A dead letter that meets one is sent again after it.
 package engine
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"redrive/internal/engine/breaker"
+	"redrive/internal/engine/execution"
+	"redrive/internal/engine/outcome"
+	"redrive/internal/engine/prefetch"
+	"redrive/internal/engine/workers"
 	"redrive/internal/job"
+	"redrive/internal/shortage"
 )
-
-// Engine runs the jobs of one store. Its methods can be used by many
-// goroutines.
-type Engine struct {
-	o    Options
-	life life
-
-	// The parts: see the package comment.
-	executions  *executions
-	settlements settlements
-	workers     *workers
-	prefetch    *prefetch
-	changes     changes
-	breaker     *breaker
-	outage      outage
-	onCommit    onCommit
-	alarm       alarm
-	outbox      *outbox
-	pool        pool
-	heartbeat   sync.WaitGroup
-
-	// For the dispatcher, and for the owner of the engine.
-	wake     chan struct{} // one slot: there is something for the dispatcher
-	failed   chan error    // one slot: the store broke
-	paused   atomic.Bool   // no claims until it is resumed
-	reloaded atomic.Bool   // queues may have other numbers of workers
-	behind   atomic.Bool   // what a dead process left is not settled yet: only the dispatcher does it
-
-	// For the heartbeat.
-	unfreed atomic.Bool // a reload could not free the jobs whose handlers exist now
-}
 
 // New returns an engine that does nothing yet, or a *invalid.Error.
 func New(o Options) (*Engine, error) {
@@ -160,28 +137,19 @@ func New(o Options) (*Engine, error) {
 
 	e := &Engine{
 		o: o, life: newLife(),
-		workers:  newWorkers(o.Workers),
-		prefetch: &prefetch{jobs: prefetched{}},
-		breaker:  newBreaker(o.Probe, o.MaxRunning, o.Log),
+		workers:  workers.New(o.Workers),
+		prefetch: prefetch.New(),
+		breaker:  breaker.New(o.Probe, o.MaxRunning, o.Log),
 		wake:     make(chan struct{}, 1), failed: make(chan error, 1),
 	}
-	e.executions = newExecutions(&e.settlements, o.StuckAfter)
+	e.executions = execution.NewSet(&e.unwritten, o.StuckAfter)
 	e.changes.prefetch = e.prefetch
-	e.alarm.ring = e.executions.endOverdue
-	e.outbox = newOutbox(o.Deliver, o.DeliverWithin, e.add, e.notify)
-	e.outbox.short = e.ranOut
-	e.pool = pool{run: e.run, tasks: make(chan *execution), closed: e.life.settled}
+	e.alarm.Ring = e.executions.EndOverdue
+	e.outbox = outcome.NewOutbox(o.Deliver, o.DeliverWithin, outcome.Events{Done: e.add, Shortage: e.ranOut, Idle: e.notify})
+	e.pool = workers.NewPool(e.run, e.life.settled)
 	e.behind.Store(true)
 
 	return e, nil
-}
-
-// notify wakes the dispatcher, however often it is called meanwhile.
-func (e *Engine) notify() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Start settles what a dead process left behind and begins to run jobs. ctx
@@ -195,7 +163,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	// The dispatcher takes over later what cannot be taken over now.
 	d := newDispatcher(e)
 
-	letters, err := e.takeOver(ctx)
+	deadLetters, err := e.takeOver(ctx)
 	behind := temporary(err)
 	if behind {
 		d.fail(err)
@@ -214,7 +182,7 @@ func (e *Engine) Start(ctx context.Context) error {
 
 	go func() { // shutdown waits for it
 		if !behind {
-			d.tookOver(letters)
+			d.tookOver(deadLetters)
 		}
 
 		d.loop()
@@ -234,16 +202,6 @@ func (e *Engine) startFailed(err error) error {
 	return errors.Join(errors.New("start the engine: it was stopped meanwhile"), err)
 }
 
-// mayBegin reports whether jobs of a queue may begin that need no claim of the dispatcher's.
-func (e *Engine) mayBegin(queue string) bool {
-	return !e.life.reached(stopping) && !e.paused.Load() && e.breaker.closed() && !e.outage.on() && !e.o.Queues.QueuePaused(queue)
-}
-
-func (e *Engine) knows(typ string) bool {
-	_, ok := e.o.Handlers(typ)
-	return ok
-}
-
 // Changed tells the engine that jobs moved: it claims what became available
 // and stops what a person cancelled. It never blocks. Call it after every
 // commit, and without changes when something else let jobs run, as the end of
@@ -252,7 +210,7 @@ func (e *Engine) knows(typ string) bool {
 func (e *Engine) Changed(changes []job.Change) {
 	for _, c := range changes {
 		if c.State == job.Cancelled {
-			e.fence(c.Token, errCancelled)
+			e.fence(c.Token, execution.ErrCancelled)
 		}
 	}
 
@@ -261,11 +219,20 @@ func (e *Engine) Changed(changes []job.Change) {
 	}
 }
 
-// fence stops an execution that was ended from outside the engine.
-func (e *Engine) fence(token job.Token, cause error) {
-	x := e.executions.fence(token, cause)
-	if x != nil {
-		e.prefetch.drop(x)
+// Reloaded tells the engine that Options.Handlers and Options.Workers answer
+// otherwise than before. What runs goes on; where there are fewer workers than jobs
+// that run, no more start until enough have ended. Jobs that waited for a handler
+// which exists now can run. While the store refuses to free them, the heartbeat tries
+// it again.
+func (e *Engine) Reloaded(ctx context.Context) {
+	e.workers.AskAgain()
+	e.reloaded.Store(true)
+	e.notify()
+
+	err := e.unhold(ctx)
+	if err != nil {
+		e.unfreed.Store(true)
+		e.o.Log.Warn("The jobs that waited for a handler could not be freed. Redrive will try again.", "error", err, "again_in", e.o.Lease/3)
 	}
 }
 
@@ -288,18 +255,39 @@ func (e *Engine) Err() <-chan error { return e.failed }
 
 // Running counts the handlers at work by queue, those that were given up
 // included.
-func (e *Engine) Running() map[string]int { return e.workers.running() }
+func (e *Engine) Running() map[string]int { return e.workers.Running() }
 
 // Stuck lists the handlers that go on although their executions have ended, the
 // oldest first.
-func (e *Engine) Stuck() []job.Stuck { return e.executions.stuck() }
+func (e *Engine) Stuck() []job.Stuck { return e.executions.Stuck() }
 
 // Waiting reports whether a claimed job has not begun because of the handler of
 // an earlier execution: since when that one should have returned, and until
 // when the job waits for it. Both are zero when this wait is over, and the job
 // waits for a worker.
-func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e.executions.waitOf(id) }
+func (e *Engine) Waiting(id string) (since, until time.Time, ok bool) { return e.executions.WaitOf(id) }
 
 // Began is when an execution began that is ours: later than its claim, when it
 // had to wait.
-func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.executions.began(token) }
+func (e *Engine) Began(token job.Token) (at time.Time, ok bool) { return e.executions.Began(token) }
+
+// OpenBreaker says since when no jobs are claimed because something has run out, and what.
+func (e *Engine) OpenBreaker() (shortage.OpenBreaker, bool) {
+	why, open := e.breaker.Why()
+	if open {
+		return why, true
+	}
+
+	return e.outage.Why(time.Now())
+}
+
+// Shortages counts what has run out since the start, and what met it.
+func (e *Engine) Shortages() map[shortage.Resource]shortage.Counts {
+	counts := e.breaker.Shortages()
+	n := e.outage.Times()
+	if n > 0 {
+		counts[shortage.Database] = shortage.Counts{Openings: n}
+	}
+
+	return counts
+}

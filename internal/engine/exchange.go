@@ -4,22 +4,40 @@ import (
 	"context"
 	"time"
 
+	"redrive/internal/engine/outcome"
+	"redrive/internal/engine/prefetch"
+	"redrive/internal/engine/when"
 	"redrive/internal/fault"
 	"redrive/internal/job"
-	"redrive/internal/retry"
 )
 
 // lookAgain is the pause after the store could not tell when the next job is due.
 const lookAgain = time.Second
 
+// The pauses before something is tried again that the database refused for its own fault.
+const (
+	minAside = time.Second
+	maxAside = time.Minute
+)
+
+// aside is what the database refused for its own fault, and what has to wait for that.
+type aside struct {
+	pause time.Duration // after the last try; zero: that was not refused
+	again time.Time     // the end of that pause
+}
+
+// put begins the next pause, which is longer than the one before.
+func (a *aside) put(now time.Time) {
+	a.pause = min(max(2*a.pause, minAside), maxAside)
+	a.again = now.Add(a.pause)
+}
+
 // queue is what the dispatcher knows of a queue.
 type queue struct {
 	ready  bool // it may hold jobs that can be claimed
 	urgent int  // jobs that came and should start before some that are prefetched
-	pace
-
-	aside time.Duration // the pause after its last claim, which was refused; zero: it was not
-	again time.Time     // the end of that pause
+	prefetch.Pace
+	aside // its last claim, when that was refused
 }
 
 // exchange writes what is pending, and claims as much as can start at once, or
@@ -27,6 +45,7 @@ type queue struct {
 func (d *dispatcher) exchange() {
 	claim := d.claim(time.Now())
 	if len(d.pending)+len(claim.Free)+len(claim.Prefetch)+len(claim.Began) == 0 {
+		d.probe()
 		return
 	}
 
@@ -35,25 +54,30 @@ func (d *dispatcher) exchange() {
 	claimed, stale, err := d.call(claim)
 	if err != nil {
 		if fault.InInput(err) {
-			d.separate(claim)
+			d.separate(claim, err)
 		} else {
 			d.fail(err)
 		}
 
-		d.workers.release(claim)
+		d.workers.Release(claim)
 
 		return
 	}
 
 	d.pending = nil
-	d.begun = nil
+	if len(claim.Began) > 0 { // a call after a failed one carries none
+		d.begun = nil
+		d.begunAside = aside{}
+	}
+
 	d.recovered()
 
 	// Start first what waits for nothing else.
 	d.startClaimed(claim, claimed)
-	d.workers.release(claim)
+	d.workers.Release(claim)
 	d.fillWorkers()
 
+	// Then what the commit has told.
 	d.noteWritten(settled, stale)
 	d.noteEmpty(claim, claimed)
 
@@ -66,13 +90,29 @@ func (d *dispatcher) exchange() {
 	}
 }
 
+// probe looks whether the database is well again when the last call failed and there is nothing
+// left to ask for: otherwise the outage would go on until there is.
+func (d *dispatcher) probe() {
+	if d.backoff == 0 {
+		return
+	}
+
+	err := d.o.Store.Ping(context.Background())
+	if err != nil {
+		d.fail(err)
+		return
+	}
+
+	d.recovered()
+}
+
 // call is one call of the store, which is measured.
 func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token, err error) {
 	begin := time.Now()
-	d.batch = appendSettlements(d.batch[:0], d.pending)
+	d.batch = outcome.AppendSettlements(d.batch[:0], d.pending)
 	claimed, stale, err = d.o.Store.Exchange(context.Background(), d.batch, claim)
 	clear(d.batch) // their texts can be large
-	d.commit = smooth(d.commit, time.Since(begin))
+	d.commit = prefetch.Smooth(d.commit, time.Since(begin))
 
 	return claimed, stale, err
 }
@@ -82,10 +122,11 @@ func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token
 // asks for none until all outcomes are written.
 func (d *dispatcher) claim(now time.Time) job.Claim {
 	c := d.newClaim(now)
-
 	c.Prefetch = map[string]int{}
-	d.begun = d.executions.stillRunning(d.begun)
-	if d.backoff == 0 {
+
+	// That an execution has begun needs no writing once it has ended.
+	d.begun = d.executions.StillRunning(d.begun)
+	if d.backoff == 0 && !d.begunAside.again.After(now) {
 		c.Began = d.begun
 	}
 
@@ -94,13 +135,14 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 		return c
 	}
 
-	room := d.breaker.room(d.workers.taken())
+	// Each queue may have as many as it has workers, all together as many as may run.
+	room := d.breaker.Room(d.workers.Taken())
 	for name, q := range d.queues {
 		if !q.ready || q.again.After(now) {
 			continue
 		}
 
-		free, more := d.workers.reserve(name, room)
+		free, more := d.workers.Reserve(name, room)
 		d.full = d.full || more
 
 		if free > 0 {
@@ -121,16 +163,6 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 	return c
 }
 
-// newClaim is a claim of nothing.
-func (e *Engine) newClaim(now time.Time) job.Claim {
-	c := job.Claim{Worker: e.o.Name, Now: now, Lease: e.o.Lease, Free: map[string]int{}}
-	if e.o.UnknownType == retry.UnknownHold {
-		c.Knows = e.knows
-	}
-
-	return c
-}
-
 // ahead is how many more jobs of a queue to prefetch: what its workers end while a call
 // lasts, and what goes before those that are prefetched already.
 func (d *dispatcher) ahead(name string, q *queue) int {
@@ -140,10 +172,12 @@ func (d *dispatcher) ahead(name string, q *queue) int {
 
 	n := q.urgent
 	q.urgent = 0
-	if q.ended { // otherwise its workers are not as quick as they were
-		q.ended = false
-		most := q.during(d.commit, d.workers.limit(name))
-		left := max(0, d.prefetch.count(name)-most) // when this call returns
+
+	// While no execution ends, its workers are not as quick as they were.
+	if q.Ended {
+		q.Ended = false
+		most := q.During(d.commit, d.workers.Limit(name))
+		left := max(0, d.prefetch.Count(name)-most) // when this call returns
 		n += max(0, most-left)
 	}
 
@@ -185,29 +219,75 @@ func (d *dispatcher) learnDue(claimed time.Time) {
 	d.askDue = false
 }
 
-// pace is how many jobs of a queue its workers end while a commit is written, as
-// far as the last ones showed.
-type pace struct {
-	took  time.Duration // of an execution
-	ended bool          // one has, since the last claim
-}
-
-// measure takes in an execution.
-func (p *pace) measure(took time.Duration) {
-	p.took = smooth(p.took, took)
-	p.ended = true
-}
-
-// during is how many jobs so many workers end in a time, as far as is useful.
-func (p *pace) during(commit time.Duration, workers int) int {
-	each := float64(commit) / float64(max(p.took, 1))
-	return int(float64(workers) * min(each, prefetchPerWorker))
-}
-
-// smooth takes a new figure in; the newest ones count most.
-func smooth(before, now time.Duration) time.Duration {
-	if before == 0 {
-		return now
+// separate does one by one what the database refused as a whole: first the
+// settlements, and when there are none, the claims of each queue on its own.
+func (d *dispatcher) separate(claim job.Claim, refusal error) {
+	if err := d.o.Store.Ping(context.Background()); err != nil {
+		d.fail(err)
+		return
 	}
-	return before + (now-before)/8
+
+	if len(d.pending) == 0 {
+		d.claimApart(claim, refusal)
+		return
+	}
+
+	left, err := d.write(context.Background(), d.pending)
+	d.pending = left
+	if err != nil {
+		d.fail(err)
+		return
+	}
+
+	d.recovered()
+	d.notify() // nothing was claimed
+}
+
+// claimApart asks each queue on its own, so that one from which nothing can be
+// claimed holds up no other. That one is asked again after a pause. Which executions have
+// begun is said by the next call.
+func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
+	if len(claim.Free)+len(claim.Prefetch) == 0 { // it was refused that executions have begun
+		d.begunAside.put(time.Now())
+		d.limit = when.Earlier(d.limit, d.begunAside.again)
+		d.o.Log.Error("The database refused to record that jobs have begun. Redrive will try again.",
+			"jobs", len(claim.Began), "error", refusal, "again_in", d.begunAside.pause)
+	}
+
+	for name := range d.queues {
+		if claim.Free[name]+claim.Prefetch[name] == 0 {
+			continue
+		}
+
+		one := claim
+		one.Began = nil
+		one.Free = map[string]int{name: claim.Free[name]}
+		one.Prefetch = map[string]int{name: claim.Prefetch[name]}
+
+		claimed, _, err := d.o.Store.Exchange(context.Background(), nil, one)
+		switch {
+		case err == nil:
+			d.queues[name].aside = aside{}
+			d.startClaimed(one, claimed)
+			d.noteEmpty(one, claimed)
+		case fault.InInput(err):
+			d.putAside(name, err)
+		default:
+			d.fail(err)
+			return
+		}
+	}
+
+	d.recovered()
+	d.notify() // the next time is not known
+}
+
+// putAside lets a queue wait.
+func (d *dispatcher) putAside(name string, refusal error) {
+	q := d.queues[name]
+	q.put(time.Now())
+	d.limit = when.Earlier(d.limit, q.again)
+
+	d.o.Log.Error("The database refused to claim from a queue. Other queues continue, and Redrive will try this one again.",
+		"queue", name, "error", refusal, "again_in", q.pause)
 }

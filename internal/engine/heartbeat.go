@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"redrive/internal/engine/execution"
+	"redrive/internal/fault"
 	"redrive/internal/job"
 )
 
@@ -31,7 +33,7 @@ func (e *Engine) beat() {
 // extend gives a sign of life for all leases in one call, and reports whether
 // all that are ours can be told from those that ran out.
 func (e *Engine) extend() bool {
-	tokens := e.executions.tokens()
+	tokens := e.executions.Tokens()
 	if len(tokens) == 0 {
 		return true
 	}
@@ -47,7 +49,7 @@ func (e *Engine) extend() bool {
 	}
 
 	for _, token := range stale {
-		e.fence(token, errLeaseLost)
+		e.fence(token, execution.ErrLeaseLost)
 	}
 
 	return true
@@ -64,6 +66,7 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 		return before
 	}
 
+	// Each of them once: its settlement may wait to be written.
 	seen := make(map[job.Token]bool, len(jobs))
 	var lost []job.Job
 	for _, j := range jobs {
@@ -81,5 +84,49 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 // reapable reports whether an execution has no owner: it is not ours, and not one
 // that the dispatcher is about to take over.
 func (e *Engine) reapable(token job.Token) bool {
-	return !e.behind.Load() && !e.life.reached(stopping) && !e.executions.has(token)
+	return !e.behind.Load() && !e.life.reached(stopping) && !e.executions.Has(token)
+}
+
+// extendAll gives a sign of life for leases. One that is refused for its own
+// fault does not keep the others from it.
+func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token, refused int, err error) {
+	stale, err = e.o.Store.Extend(context.Background(), now, now.Add(e.o.Lease), tokens)
+	switch {
+	case err == nil:
+		return stale, 0, nil
+	case !fault.InInput(err):
+		return nil, 0, err
+	case len(tokens) == 1:
+		return nil, 1, e.o.Store.Ping(context.Background())
+	}
+
+	// Find the refused one by halves.
+	half := len(tokens) / 2
+
+	first, refused, err := e.extendAll(now, tokens[:half])
+	if err != nil {
+		return nil, 0, err
+	}
+
+	second, more, err := e.extendAll(now, tokens[half:])
+
+	return append(first, second...), refused + more, err
+}
+
+// unholdLater frees the jobs that a reload could not free.
+func (e *Engine) unholdLater() {
+	if !e.unfreed.Swap(false) {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), e.o.Lease/3) // leases have to be extended meanwhile
+	defer cancel()
+
+	err := e.unhold(ctx)
+	if err != nil {
+		e.unfreed.Store(true)
+		return
+	}
+
+	e.o.Log.Info("The jobs that waited for a handler were freed.")
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"redrive/internal/engine/execution"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -34,7 +35,7 @@ type Store interface {
 	// reserve, with what was claimed. Both are called by the goroutine that is
 	// writing at the time, and must be quick.
 	DispatchOnCommit(reserve func(queues []string) job.Claim, start func(job.Claim, []job.Job)) (end func())
-	// Unhold frees the jobs that were held for want of a handler.
+	// Unhold frees the jobs that were held because they had no handler.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
 	// Ping reports whether anything can be written.
 	Ping(ctx context.Context) error
@@ -48,6 +49,9 @@ type Queues interface {
 	// job and must be quick.
 	QueuePaused(queue string) bool
 }
+
+// Handler does the work of one job: see [execution.Handler].
+type Handler = execution.Handler
 
 // Options configure an engine. Those without a default are required.
 type Options struct {

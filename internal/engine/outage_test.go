@@ -27,16 +27,16 @@ func TestOutage_SaysSinceWhenTheDatabaseIsAway(t *testing.T) {
 				began := time.Now()
 				id := r.enqueue(once("ok"))[0]
 				time.Sleep(time.Hour)
-				held, ok := e.Held()
-				if !ok || held.Of != shortage.Database || held.Since.Sub(began) > time.Second || held.Reason == "" {
-					t.Errorf("held %v: %+v", ok, held)
+				open, ok := e.OpenBreaker()
+				if !ok || open.Of != shortage.Database || open.Since.Sub(began) > time.Second || open.Reason == "" {
+					t.Errorf("open %v: %+v", ok, open)
 				}
 				r.want(id, "active", 0) // its handler has returned
 				f.err.Store(nil)
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				if held, ok := e.Held(); ok {
-					t.Errorf("still held: %+v", held)
+				if open, ok := e.OpenBreaker(); ok {
+					t.Errorf("still open: %+v", open)
 				}
 				r.want(id, "completed", 1)
 				if got := e.Shortages()[shortage.Database]; got != (shortage.Counts{Openings: 1}) {
@@ -72,17 +72,17 @@ func TestOutage_SaysSinceWhenTheDatabaseIsMute(t *testing.T) {
 		began := time.Now()
 		id := r.enqueue(once("ok"))[0]
 		time.Sleep(4 * time.Second)
-		if held, ok := e.Held(); ok {
-			t.Errorf("held too early: %+v", held)
+		if open, ok := e.OpenBreaker(); ok {
+			t.Errorf("open too early: %+v", open)
 		}
 		time.Sleep(time.Minute)
-		if held, ok := e.Held(); !ok || held.Of != shortage.Database || held.Since.Sub(began) > time.Second {
-			t.Errorf("held %v: %+v", ok, held)
+		if open, ok := e.OpenBreaker(); !ok || open.Of != shortage.Database || open.Since.Sub(began) > time.Second {
+			t.Errorf("open %v: %+v", ok, open)
 		}
 		close(gate)
 		synctest.Wait()
-		if held, ok := e.Held(); ok {
-			t.Errorf("still held: %+v", held)
+		if open, ok := e.OpenBreaker(); ok {
+			t.Errorf("still open: %+v", open)
 		}
 		r.want(id, "completed", 1)
 	})

@@ -43,7 +43,7 @@ type rig struct {
 	path   string
 	store  *store.Store
 	engine *engine.Engine
-	all    atomic.Pointer[[]*engine.Engine] // who is told of commits
+	all    atomic.Pointer[[]*engine.Engine] // that get to know commits
 
 	mu       sync.Mutex
 	handlers map[string]engine.Handler

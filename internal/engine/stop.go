@@ -2,45 +2,13 @@ package engine
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"redrive/internal/engine/execution"
 )
 
 // flushLimit bounds how long a stop tries to write the last outcomes.
 const flushLimit = 10 * time.Second
-
-// phase is how far an engine has come. It only rises, unless the start fails.
-type phase int32
-
-const (
-	fresh    phase = iota
-	starting       // Start is at work
-	running
-	stopping // no more claims
-	flushing // no more handlers and deliveries: write what is in memory, and end
-)
-
-// life has the phase of an engine and the signals of its end.
-type life struct {
-	phase   atomic.Int32
-	drained chan struct{} // closed when the engine is stopping, no handler runs and no letter is on the way
-	settled chan struct{} // closed when the dispatcher has ended
-	hurry   chan struct{} // closed when a stop must not wait any longer
-	rush    sync.Once     // closes it
-	done    chan struct{} // closed when everything has ended
-
-	err error // of the dispatcher; to be read when it has ended
-}
-
-func newLife() life {
-	return life{drained: make(chan struct{}), settled: make(chan struct{}), hurry: make(chan struct{}), done: make(chan struct{})}
-}
-
-// advance moves from one phase to another; false when it is not in the first.
-func (l *life) advance(from, to phase) bool { return l.phase.CompareAndSwap(int32(from), int32(to)) }
-
-func (l *life) reached(p phase) bool { return l.phase.Load() >= int32(p) }
 
 // Stop ends the engine gracefully. It claims no more at once, lets handlers
 // run for the grace, ends the contexts of the rest, releases what did not
@@ -61,10 +29,10 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return e.life.err
 }
 
-// beginStop lets no more executions begin, and sees to it that the end of everything is
-// announced, depending on how far the engine has come.
+// beginStop lets no more executions begin, and sees to it that done is closed at
+// the end of everything, depending on how far the engine has come.
 func (e *Engine) beginStop() {
-	e.executions.close()
+	e.executions.Close()
 
 	before := phase(e.life.phase.Load())
 	for before < stopping && !e.life.advance(before, stopping) {
@@ -94,20 +62,20 @@ func (e *Engine) shutdown() {
 
 	// Nothing starts any more.
 	e.onCommit.stop()
-	e.interrupt(e.executions.abandonWaiting(errStopping))
+	e.interrupt(e.executions.AbandonWaiting())
 	e.notify()
 
 	// What runs has the grace to end, then its context ends, and then it is given up.
 	drained := await(e.life.drained, e.o.Grace, e.life.hurry)
 	if !drained {
-		e.outbox.interrupt(errStopping)
-		e.executions.cancelAll(errStopping)
-		drained = await(e.life.drained, returnLimit, nil)
-		e.interrupt(e.executions.abandon(errStopping, func(*execution) bool { return true }))
+		e.outbox.Interrupt(execution.ErrStopping)
+		e.executions.CancelAll(execution.ErrStopping)
+		drained = await(e.life.drained, execution.ReturnLimit, nil)
+		e.interrupt(e.executions.AbandonAll())
 	}
 
 	// All executions have ended: the dispatcher writes the last outcomes.
-	e.outbox.close()
+	e.outbox.Close()
 	e.life.advance(stopping, flushing)
 	e.notify()
 
@@ -120,40 +88,17 @@ func (e *Engine) shutdown() {
 	e.heartbeat.Wait()
 
 	if drained {
-		e.pool.all.Wait()
-		e.outbox.senders.Wait()
-	}
-}
-
-// await waits for done, at most for a time, and not longer than until hurry.
-func await(done <-chan struct{}, limit time.Duration, hurry <-chan struct{}) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-
-	select {
-	case <-done:
-	case <-hurry:
-	case <-timer.C:
-	}
-
-	return closed(done)
-}
-
-func closed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
+		e.pool.Wait()
+		e.outbox.Wait()
 	}
 }
 
 // interrupt settles executions that were ended because the engine stops. Those with a
 // handler keep their workers.
-func (e *Engine) interrupt(all []*execution) {
+func (e *Engine) interrupt(all []*execution.Execution) {
 	e.logAbandoned(all)
 
 	for _, x := range all {
-		e.outbox.post(e.settle(x.job, interrupted()))
+		e.outbox.Post(e.settle(x.Job, execution.Interrupted()))
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/engine/execution"
+	"redrive/internal/engine/outcome"
 	"redrive/internal/fault"
 	"redrive/internal/job"
+	"redrive/internal/retry"
 	"redrive/internal/wire"
 )
 
@@ -23,7 +26,7 @@ func temporary(err error) bool {
 // batches, and frees the jobs whose handlers exist now. It returns the outcomes
 // whose dead letters are to be delivered before they can be written; with an
 // error none, since what is not written is found again.
-func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
+func (e *Engine) takeOver(ctx context.Context) (deadLetters []outcome.Outcome, _ error) {
 	orphans, err := e.o.Store.Leases(ctx, time.Time{})
 	if err != nil {
 		return nil, err
@@ -31,13 +34,14 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 
 	for batch := range slices.Chunk(orphans, 500) {
 		if e.life.reached(stopping) {
-			return nil, errStopping
+			return nil, execution.ErrStopping
 		}
 
-		var outcomes []outcome
+		// Dead letters that are to be sent are not waited for here.
+		var outcomes []outcome.Outcome
 		for _, o := range e.settleLost(batch, time.Now()) {
-			if o.sends {
-				letters = append(letters, o)
+			if o.Sends {
+				deadLetters = append(deadLetters, o)
 			} else {
 				outcomes = append(outcomes, o)
 			}
@@ -51,7 +55,7 @@ func (e *Engine) takeOver(ctx context.Context) (letters []outcome, _ error) {
 
 	e.logOrphans(orphans)
 
-	return letters, e.unhold(ctx)
+	return deadLetters, e.unhold(ctx)
 }
 
 // logOrphans says what a dead process left. Jobs that it had only claimed in advance lost
@@ -75,26 +79,26 @@ func (e *Engine) logOrphans(orphans []job.Job) {
 }
 
 // tookOver ends the taking over: from now on leases that ran out are looked
-// for, so the letters that are on the way have to be known by then.
-func (e *Engine) tookOver(letters []outcome) {
-	e.post(letters)
+// for, so the dead letters that are on the way have to be known by then.
+func (e *Engine) tookOver(deadLetters []outcome.Outcome) {
+	e.post(deadLetters)
 	e.behind.Store(false)
 }
 
 // post hands on the outcomes of executions that others had.
-func (e *Engine) post(outcomes []outcome) {
+func (e *Engine) post(outcomes []outcome.Outcome) {
 	for _, o := range outcomes {
-		if o.sends {
-			e.executions.keepEnded(&execution{job: o.job})
+		if o.Sends {
+			e.executions.KeepEnded(&execution.Execution{Job: o.Job})
 		}
 
-		e.outbox.post(o)
+		e.outbox.Post(o)
 	}
 }
 
 // settleLost settles executions whose workers are gone.
-func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome {
-	outcomes := make([]outcome, len(jobs))
+func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome.Outcome {
+	outcomes := make([]outcome.Outcome, len(jobs))
 	for i, j := range jobs {
 		if j.Unbegun {
 			outcomes[i] = e.settle(&jobs[i], doubtful(j, now))
@@ -124,4 +128,16 @@ func doubtful(j job.Job, now time.Time) job.Ending {
 		Message: "worker " + j.Worker + " is gone. It had claimed the job in advance, and nothing shows that the job had begun, " +
 			"so this attempt does not count.",
 	}}
+}
+
+// unhold frees the jobs whose handlers exist now.
+func (e *Engine) unhold(ctx context.Context) error {
+	free := e.knows
+	if e.o.UnknownType != retry.UnknownHold {
+		free = func(string) bool { return true }
+	}
+
+	_, err := e.o.Store.Unhold(ctx, free)
+
+	return err
 }

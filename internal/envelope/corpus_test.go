@@ -17,7 +17,7 @@ import (
 	"redrive/internal/retry"
 )
 
-var update = flag.Bool("update", false, "write testdata/golden.txt anew")
+var update = flag.Bool("update", false, "write testdata/golden.txt again")
 
 // sample is an envelope that a program stored, and where it was stored.
 type sample struct{ place, raw string }
@@ -92,8 +92,8 @@ func fromSQL(place, dump string) (all []sample) {
 	return all
 }
 
-// aLetter is a dead letter with text that an encoder would change.
-func aLetter() job.DeadLetter {
+// aDeadLetter is a dead letter with text that an encoder would change.
+func aDeadLetter() job.DeadLetter {
 	return job.DeadLetter{
 		Reason: retry.AttemptsExhausted, Error: "Café <b>&</b> \"a\"/b", Exception: "http.503", Queue: "orders",
 		Attempts: 3, FailedAt: time.UnixMilli(1795206563165),
@@ -110,7 +110,7 @@ func TestCorpus_Golden(t *testing.T) {
 		if poison != nil {
 			verdict = string(poison.Reason) + ": " + poison.Problem
 		}
-		annotated, _ := Annotate([]byte(s.raw), aLetter())
+		annotated, _ := Annotate([]byte(s.raw), aDeadLetter())
 		original, _ := Tried([]byte(s.raw), 0)
 		fmt.Fprintf(&b, "%s\n  %s\n  urn=%s trace=%s id=%s attempts=%d\n  data=%s\n  meta=%s\n  came      %s\n  annotated %s\n  original  %s\n",
 			s.place, verdict, e.URN, e.TraceID, e.ID, e.Attempts, e.Data, e.Meta, s.raw, annotated, original)
@@ -173,7 +173,7 @@ func TestCorpus_RoundTrip(t *testing.T) {
 	for _, s := range corpus(t) {
 		e, _ := Parse([]byte(s.raw))
 		original, _ := Tried([]byte(s.raw), 0)
-		annotated, _ := Annotate(original, aLetter())
+		annotated, _ := Annotate(original, aDeadLetter())
 		again, _ := Tried(annotated, 0)
 		if string(again) != string(original) {
 			t.Errorf("%s: %s\nbecame %s", s.place, original, again)

@@ -78,6 +78,7 @@ func Parse(raw []byte) (e Envelope, poison *Poison) {
 		return e, &Poison{retry.NotJSON, problem}
 	}
 
+	// What can be read is read also when something else is wrong.
 	for _, read := range []func(*Envelope, document) *Poison{readURN, readMeta, readData, readTraceID, readAttempts} {
 		fault := read(&e, d)
 		if poison == nil {
@@ -98,7 +99,7 @@ func readURN(e *Envelope, d document) *Poison {
 		name = "urn"
 	}
 
-	switch urn, ok := text(d.value(name), job.MaxType); {
+	switch urn, ok := readText(d.value(name), job.MaxType); {
 	case urn == Unread:
 		return &Poison{retry.MissingURN, name + " is " + Unread + ", which is reserved for envelopes that cannot be read"}
 	case ok:
@@ -122,7 +123,7 @@ func readMeta(e *Envelope, d document) *Poison {
 	meta := inside(raw)
 	e.Meta = raw
 
-	e.ID, _ = text(meta.value("id"), job.MaxMessageID)
+	e.ID, _ = readText(meta.value("id"), job.MaxMessageID)
 	if string(meta.value("schema_version")) != "1" {
 		return &Poison{retry.UnsupportedVersion, "meta." + wrong(meta, "schema_version", "1, the version that can be read")}
 	}
@@ -143,7 +144,7 @@ func readData(e *Envelope, d document) *Poison {
 
 func readTraceID(e *Envelope, d document) *Poison {
 	var ok bool
-	if e.TraceID, ok = text(d.value("trace_id"), job.MaxTraceID); !ok {
+	if e.TraceID, ok = readText(d.value("trace_id"), job.MaxTraceID); !ok {
 		return &Poison{retry.MissingTraceID, wrong(d, "trace_id", fmt.Sprintf("a text of 1 to %d bytes", job.MaxTraceID))}
 	}
 
@@ -152,7 +153,7 @@ func readTraceID(e *Envelope, d document) *Poison {
 
 func readAttempts(e *Envelope, d document) *Poison {
 	var ok bool
-	if e.Attempts, ok = count(d.value("attempts")); !ok {
+	if e.Attempts, ok = readCount(d.value("attempts")); !ok {
 		return &Poison{retry.InvalidAttempts, wrong(d, "attempts", "a whole number, 0 or more")}
 	}
 
@@ -169,8 +170,8 @@ func wrong(d document, name, want string) string {
 	return fmt.Sprintf("%s must be %s, not %s", name, want, clip.Text(string(value), 64))
 }
 
-// text reads a string of 1 to limit bytes.
-func text(value []byte, limit int) (string, bool) {
+// readText reads a string of 1 to limit bytes.
+func readText(value []byte, limit int) (string, bool) {
 	if len(value) == 0 || value[0] != '"' {
 		return "", false
 	}
@@ -183,8 +184,8 @@ func text(value []byte, limit int) (string, bool) {
 	return s, true
 }
 
-// count reads a whole number that is written in digits only.
-func count(value []byte) (int, bool) {
+// readCount reads a whole number that is written in digits only.
+func readCount(value []byte) (int, bool) {
 	n, err := strconv.Atoi(string(value))
 	return n, err == nil && value[0] != '-'
 }
@@ -222,21 +223,26 @@ func (d document) index(name string) int {
 // open reads an envelope, taken out of its frame, or says why it cannot be
 // read.
 func open(raw []byte) (d document, problem string) {
-	if problem = check(raw); problem != "" {
+	problem = check(raw)
+	if problem != "" {
 		return d, problem
 	}
 
 	d = inside(raw)
-	if body := d.value("body"); string(d.value("__bq_frame")) == "1" && len(body) > 0 && body[0] == '"' {
-		framed := []byte(rawjson.Text(body))
-		if problem = check(framed); problem != "" {
-			return d, "in the body of its frame: " + problem
-		}
 
-		d = inside(framed)
+	// A frame carries the envelope as a string.
+	body := d.value("body")
+	if string(d.value("__bq_frame")) != "1" || len(body) == 0 || body[0] != '"' {
+		return d, ""
 	}
 
-	return d, ""
+	framed := []byte(rawjson.Text(body))
+	problem = check(framed)
+	if problem != "" {
+		return d, "in the body of its frame: " + problem
+	}
+
+	return inside(framed), ""
 }
 
 // check says why data cannot be read exactly as one JSON object, or nothing.

@@ -11,8 +11,8 @@ import (
 	"redrive/internal/retry"
 )
 
-// letterShape is the block dead_letter as BabelQueue documents it.
-type letterShape struct {
+// deadLetterShape is the block dead_letter as BabelQueue documents it.
+type deadLetterShape struct {
 	Reason        string  `json:"reason"`
 	Error         *string `json:"error"`
 	Exception     *string `json:"exception"`
@@ -23,16 +23,16 @@ type letterShape struct {
 }
 
 // Annotate returns the envelope with the block dead_letter, new or in the place
-// of an earlier one, and with the letter's attempts. Attempts that are no count
+// of an earlier one, and with the dead letter's attempts. Attempts that are no count
 // stay as they came. ok is false for bytes that are not_json: those cannot be
 // annotated.
-func Annotate(raw []byte, letter job.DeadLetter) (annotated []byte, ok bool) {
+func Annotate(raw []byte, deadLetter job.DeadLetter) (annotated []byte, ok bool) {
 	d, problem := open(raw)
 	if problem != "" {
 		return nil, false
 	}
 
-	block := rawjson.Encode(blockOf(letter))
+	block := rawjson.Encode(blockOf(deadLetter))
 
 	m, there := d.find("dead_letter")
 	at := rawjson.Edit{From: m.Value, To: m.To, Text: block}
@@ -40,7 +40,7 @@ func Annotate(raw []byte, letter job.DeadLetter) (annotated []byte, ok bool) {
 		at = d.append(`"dead_letter":` + string(block))
 	}
 
-	return d.splice(append(d.attempts(letter.Attempts), at)), true
+	return d.splice(append(d.attempts(deadLetter.Attempts), at)), true
 }
 
 // Tried returns the envelope as a consumer sees it that has tried it so often:
@@ -65,6 +65,8 @@ func WithData(raw, data []byte) (edited []byte, ok bool) {
 	}
 
 	edited = d.splice([]rawjson.Edit{{From: m.Value, To: m.To, Text: data}})
+
+	// An envelope that came in a frame stays in it.
 	frame := inside(raw)
 	if body, framed := frame.find("body"); framed && string(frame.value("__bq_frame")) == "1" {
 		return frame.splice([]rawjson.Edit{{From: body.Value, To: body.To, Text: rawjson.Encode(string(edited))}}), true
@@ -73,8 +75,8 @@ func WithData(raw, data []byte) (edited []byte, ok bool) {
 	return edited, true
 }
 
-func blockOf(l job.DeadLetter) letterShape {
-	return letterShape{
+func blockOf(l job.DeadLetter) deadLetterShape {
+	return deadLetterShape{
 		Reason: reasonWord(l.Reason), Error: orNull(l.Error), Exception: orNull(l.Exception),
 		FailedAt: l.FailedAt.UnixMilli(), OriginalQueue: l.Queue, Attempts: l.Attempts, Lang: "go",
 	}
@@ -111,7 +113,7 @@ func (d document) attempts(n int) []rawjson.Edit {
 		return nil
 	}
 
-	if _, ok := count(d.raw[m.Value:m.To]); !ok {
+	if _, ok := readCount(d.raw[m.Value:m.To]); !ok {
 		return nil
 	}
 

@@ -23,7 +23,7 @@ func TestAnnotate_ChangesNothingElse(t *testing.T) {
 		{` { } `, ` {"dead_letter":` + aBlock + ` } `},
 	}
 	for _, test := range tests {
-		got, ok := Annotate([]byte(test.raw), aLetter())
+		got, ok := Annotate([]byte(test.raw), aDeadLetter())
 		if !ok || string(got) != test.want {
 			t.Errorf("%s became\n%s, want\n%s", test.raw, got, test.want)
 		}
@@ -81,7 +81,7 @@ func TestTried_TellsTheAttempts(t *testing.T) {
 
 func TestAnnotate_NotForWhatIsNoJSON(t *testing.T) {
 	for _, raw := range []string{"", "[]", `{"a":1,"a":2}`, "{\"a\":\"\xff\"}"} {
-		if annotated, ok := Annotate([]byte(raw), aLetter()); ok {
+		if annotated, ok := Annotate([]byte(raw), aDeadLetter()); ok {
 			t.Errorf("%q became %q", raw, annotated)
 		}
 	}
@@ -100,7 +100,7 @@ func FuzzEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		before := bytes.Clone(raw)
 		e, poison := Parse(raw)
-		annotated, ok := Annotate(raw, aLetter())
+		annotated, ok := Annotate(raw, aDeadLetter())
 		if ok != (poison == nil || poison.Reason != retry.NotJSON) {
 			t.Fatalf("annotated: %v, poison: %+v", ok, poison)
 		}

@@ -25,7 +25,7 @@ func reread(t *testing.T, payload string, reached *job.Job) error {
 	})
 	h, ok := lookup(envelope.Unread)
 	if !ok {
-		t.Fatal("nobody reads envelopes again")
+		t.Fatal("envelopes are not read again")
 	}
 	return h(t.Context(), job.Job{Token: job.Token{ID: testID, Run: 2}, Type: envelope.Unread, Payload: []byte(payload)})
 }
@@ -81,7 +81,7 @@ func TestHTTP_TraceIDOfTheProducer(t *testing.T) {
 	}
 	plain := own(testJob())
 	if _, ok := got["Redrive-Trace-Id"]; ok {
-		t.Error("a trace id that nobody gave")
+		t.Error("a trace id that was not given")
 	}
 	const trace = "7b3f9c2ae41d4f889b2a1c0d5e6f7a8b"
 	tests := []struct{ id, trace, header string }{

@@ -65,6 +65,7 @@ func (p *program) run(ctx context.Context, j job.Job) error {
 	defer cancel()
 
 	stdout, stderr := &tail{limit: keepStdout}, &tail{limit: keepStderr}
+
 	g := p.build(own, j)
 	g.cmd.Stdout, g.cmd.Stderr = stdout, stderr
 
@@ -99,8 +100,8 @@ type group struct {
 func (p *program) build(ctx context.Context, j job.Job) *group {
 	f := factsOf(j)
 	g := &group{program: p, cmd: exec.CommandContext(ctx, p.command[0], p.command[1:]...), execution: f.execution}
-	g.cmd.Stdin = bytes.NewReader(j.Payload)
 
+	g.cmd.Stdin = bytes.NewReader(j.Payload)
 	g.cmd.Env = append(environment(f), p.programs.mark(f.execution))
 	g.cmd.SysProcAttr = attributes()
 	g.cmd.WaitDelay = termGrace
@@ -120,6 +121,7 @@ func (g *group) run() error {
 	}
 
 	err := g.cmd.Wait()
+
 	// The number of a group is not given away while it has members. An error
 	// says that there are none.
 	_ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
@@ -128,7 +130,7 @@ func (g *group) run() error {
 	return err
 }
 
-// environment holds the facts and what programs cannot do without, but none of
+// environment is the facts and what programs cannot do without, but none of
 // the secrets that the dashboard itself was started with.
 func environment(f facts) []string {
 	env := []string{

@@ -77,6 +77,8 @@ type Hide func(text string, from int) string
 type Set struct {
 	exact    map[string]engine.Handler
 	prefixes map[string]engine.Handler // "report." for the pattern "report.*"
+
+	// What the handlers use.
 	client   *httpclient.Client
 	secured  []*httpclient.Client // of services with certificates of their own
 	hide     Hide
@@ -102,7 +104,7 @@ func (s *Set) With(configs map[string]Config, hide Hide) (*Set, error) {
 
 	n.secured = append(n.secured, s.secured...) // requests of running jobs use them
 	if n.runsPrograms && !s.runsPrograms {
-		n.programs.tell()
+		n.programs.logLimits()
 	}
 
 	return n, nil
@@ -112,8 +114,9 @@ func build(configs map[string]Config, hide Hide, client *httpclient.Client, prog
 	s := &Set{
 		exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: client, hide: hide, programs: programs,
 	}
+
 	for pattern, config := range configs {
-		handler, err := s.build(config, "handlers."+pattern)
+		handler, err := s.handlerOf(config, "handlers."+pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -128,6 +131,7 @@ func build(configs map[string]Config, hide Hide, client *httpclient.Client, prog
 	return s, nil
 }
 
+// add makes a handler that of a pattern.
 func (s *Set) add(pattern string, h engine.Handler) error {
 	name, isPrefix := strings.CutSuffix(pattern, ".*")
 	if name == "" || strings.Contains(name, "*") {
@@ -143,7 +147,8 @@ func (s *Set) add(pattern string, h engine.Handler) error {
 	return nil
 }
 
-func (s *Set) build(c Config, field string) (engine.Handler, error) {
+// handlerOf makes the handler that a configuration describes.
+func (s *Set) handlerOf(c Config, field string) (engine.Handler, error) {
 	switch {
 	case c.HTTP != nil && c.Exec == nil:
 		return s.buildHTTP(*c.HTTP, field+".http")
@@ -209,15 +214,17 @@ func (s *Set) CloseIdle() {
 
 // TakeOver ends the programs of jobs that a dead process of the same database left
 // running, and returns when nothing of them is left. Call it when the database is
-// held, and before the first job is claimed.
+// locked, and before the first job is claimed.
 func (s *Set) TakeOver(ctx context.Context, database string, log *slog.Logger) (err error) {
 	s.programs.log = log
-	if s.programs.owner, err = identity(database); err != nil {
+
+	s.programs.owner, err = identity(database)
+	if err != nil {
 		return err
 	}
 
 	if s.runsPrograms {
-		s.programs.tell()
+		s.programs.logLimits()
 	}
 
 	return s.programs.takeOver(ctx)
@@ -293,6 +300,7 @@ func traceparent(j job.Job) string {
 		return meta.Traceparent
 	}
 
+	// The trace is the producer's, or the same for all executions of the job.
 	trace, ok := traceOf(j.TraceID)
 	if !ok {
 		sum := sha256.Sum256([]byte(j.ID))
@@ -320,7 +328,7 @@ func validTrace(s string) bool {
 
 // Envelopes adds to the handlers one for envelopes that could not be read when
 // they came. When a user replays such an envelope, it is read again, and a version
-// of this program that understands it hands its data to the handler of its URN.
+// of this program that understands it gives its data to the handler of its URN.
 func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string) (engine.Handler, bool) {
 	reread := func(ctx context.Context, j job.Job) error {
 		e, poison := envelope.Parse(j.Payload)

@@ -102,7 +102,7 @@ func (s *service) request(ctx context.Context, j job.Job) (*http.Request, error)
 
 	f := factsOf(j)
 	for name, value := range map[string]string{
-		"Accept":              "application/json, */*;q=0.5", // frameworks answer a page to who does not ask for JSON
+		"Accept":              "application/json, */*;q=0.5", // frameworks answer with a page unless JSON is asked for
 		"Content-Type":        "application/json",
 		"User-Agent":          "redrive",
 		"Idempotency-Key":     f.idempotencyKey,
@@ -166,6 +166,7 @@ const maxExcerpt = 512
 func (s *service) refused(response *http.Response, body string, cut bool) error {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)))
 	f := s.failure(fmt.Sprintf("http.%d", response.StatusCode), status)
+
 	if wait, ok := httpclient.RetryAfter(response); ok {
 		f.Answer.RetryAfter = &wait
 	}
@@ -177,6 +178,8 @@ func (s *service) refused(response *http.Response, body string, cut bool) error 
 		}
 	}
 
+	// The best that the body has: the service's own error, one that a framework wrote, its
+	// beginning. Without any of these, a redirect explains itself.
 	if said, ok := parseRefusal([]byte(document)); ok {
 		said.refine(f)
 	} else if said, ok := errortext.Body(document); ok {
@@ -218,12 +221,14 @@ func parseRefusal(body []byte) (refusal, bool) {
 	}
 
 	r := refusal{
-		Type:    word(envelope.Error, "type"),
-		Code:    word(envelope.Error, "code"),
+		Type:    completeText(envelope.Error, "type"),
+		Code:    completeText(envelope.Error, "code"),
 		Details: envelope.Error["details"],
 	}
+
 	trace := cmp.Or(field[string](envelope.Error, "trace"), field[string](envelope.Error, "stack"))
 
+	// What a language printed can be in any of these fields.
 	said := errortext.Fields(r.Type, field[string](envelope.Error, "message"), trace)
 	r.Message, r.Trace = said.Message, said.Trace
 	if r.Type == "" { // the status stays the type, and the class is told
@@ -235,8 +240,8 @@ func parseRefusal(body []byte) (refusal, bool) {
 	return r, true
 }
 
-// word is a text that others are compared with. One of which the end is missing is none.
-func word(object map[string]json.RawMessage, name string) string {
+// completeText is a text that others are compared with. One of which the end is missing is none.
+func completeText(object map[string]json.RawMessage, name string) string {
 	text := field[string](object, name)
 	if strings.HasSuffix(text, plaintext.CutMark) {
 		return ""

@@ -20,8 +20,11 @@ type tail struct {
 // Write never fails: a program is not to die of its own output.
 func (t *tail) Write(p []byte) (int, error) {
 	n := len(p)
-	if excess := n - 2*t.limit; excess > 0 {
-		p, t.cut = p[excess:], true
+
+	tooMany := n - 2*t.limit
+	if tooMany > 0 {
+		p = p[tooMany:]
+		t.cut = true
 	}
 
 	t.kept = append(t.kept, p...)
@@ -33,14 +36,16 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 func (t *tail) trim() {
-	if excess := len(t.kept) - 2*t.limit; excess > 0 {
-		t.kept, t.cut = append(t.kept[:0], t.kept[excess:]...), true
+	tooMany := len(t.kept) - 2*t.limit
+	if tooMany > 0 {
+		t.kept = append(t.kept[:0], t.kept[tooMany:]...)
+		t.cut = true
 	}
 }
 
-// whole is what is kept without the rest of a character whose beginning is lost,
+// wholeCharacters is what is kept without the rest of a character whose beginning is lost,
 // which would say that the output is not UTF-8.
-func (t *tail) whole() []byte {
+func (t *tail) wholeCharacters() []byte {
 	kept := t.kept
 	for n := 0; t.cut && n < utf8.UTFMax && len(kept) > 0 && !utf8.RuneStart(kept[0]); n++ {
 		kept = kept[1:]
@@ -56,11 +61,12 @@ func (t *tail) whole() []byte {
 func (t *tail) shown(hide Hide) string {
 	t.trim()
 
-	lost, text := "", plaintext.Decode(t.whole(), "")
+	lost, text := "", plaintext.Decode(t.wholeCharacters(), "")
 	if text == "" { // binary data, in which words can be
 		text = strings.ToValidUTF8(string(t.kept), "\uFFFD")
 	}
 
+	// What is left of the first line is not shown.
 	if t.cut {
 		end := strings.IndexAny(text, "\r\n")
 		if end < 0 {

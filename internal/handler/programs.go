@@ -89,7 +89,7 @@ func (p *programs) execution(mark string) string { return strings.TrimPrefix(mar
 // end kills what an execution left behind, and returns when nothing is left. A
 // process that cannot be killed keeps it from returning: the job waits.
 func (p *programs) end(execution string) {
-	begin, told := time.Now(), false
+	begin, logged := time.Now(), false
 	for wait := time.Millisecond; ; wait = min(2*wait, maxLook) {
 		left, err := marked(p.mark(execution) + "\x00")
 		for _, l := range left {
@@ -100,8 +100,8 @@ func (p *programs) end(execution string) {
 			return
 		}
 
-		if !told && time.Since(begin) > patience {
-			told = true
+		if !logged && time.Since(begin) > patience {
+			logged = true
 
 			p.log.Warn("Processes that a job's program started have not ended yet. The worker waits for them.",
 				"execution", execution, "pids", pids(left), "error", err)
@@ -120,7 +120,7 @@ const (
 // returns when nothing is left. Those processes get the time of a program that
 // is cancelled.
 func (p *programs) takeOver(ctx context.Context) error {
-	begin, told := time.Now(), false
+	begin, logged := time.Now(), false
 	asked := map[int]time.Time{}         // when, by the number of the process
 	for quiet := 0; quiet < 2; quiet++ { // one look can miss a process that is just being started
 		left, err := marked(p.mark(""))
@@ -132,8 +132,8 @@ func (p *programs) takeOver(ctx context.Context) error {
 			p.stop(l, asked)
 		}
 
-		if !told && time.Since(begin) > patience {
-			told = true
+		if !logged && time.Since(begin) > patience {
+			logged = true
 
 			p.log.Warn("Programs left running by a dashboard that died have not ended yet. No job is claimed until they have.",
 				"pids", pids(left), "error", err)
@@ -172,8 +172,8 @@ func pids(left []leftover) (all []int) {
 	return all
 }
 
-// tell says in the log what the operator of programs has to know.
-func (p *programs) tell() {
+// logLimits logs what the operator of programs has to know.
+func (p *programs) logLimits() {
 	if os.Geteuid() == 0 {
 		p.log.Warn("The dashboard runs as root, and so do the programs of jobs: they may do anything on this machine. " +
 			"Start the dashboard as a user of its own.")
@@ -212,7 +212,7 @@ func identity(file string) (string, error) {
 // leftover is a process that carries a mark.
 type leftover struct {
 	pid     int
-	process *os.Process // held: its number cannot be given to another one
+	process *os.Process // open: its number cannot be given to another one
 	mark    string
 }
 

@@ -43,16 +43,17 @@ func marked(begins string) (found []leftover, _ error) {
 			return found, err
 		}
 
+		// One that executes another file just now has none, and is looked at again.
 		if len(environ) == 0 && !errors.Is(err, fs.ErrPermission) {
 			blank = append(blank, name)
 		} else if bytes.Contains(environ, []byte(begins)) {
-			found = hold(found, name, begins)
+			found = addMarked(found, name, begins)
 		}
 	}
 
 	for _, name := range blank {
 		if bytes.Contains(environOf(name), []byte(begins)) {
-			found = hold(found, name, begins)
+			found = addMarked(found, name, begins)
 		}
 	}
 
@@ -91,9 +92,9 @@ func environOf(pid string) []byte {
 	return nil
 }
 
-// hold adds a process if it carries the mark. That is read when the process
-// itself is held: its number can be given to another one before.
-func hold(found []leftover, name, begins string) []leftover {
+// addMarked adds a process if it carries the mark. That is read when the process
+// is found: its number can be given to another one before.
+func addMarked(found []leftover, name, begins string) []leftover {
 	pid, err := strconv.Atoi(name)
 	if err != nil || pid == os.Getpid() {
 		return found

@@ -85,7 +85,7 @@ func (o *once) CloseIdleConnections() { o.transport.CloseIdleConnections() }
 // The transport asks for the body again before it repeats a request that has one. For
 // those without a body, the only sign of a repeat is that it wants another connection.
 // The context then ends before anything is written: at HTTP/2, it is checked under the
-// lock of the writer. With HTTP/1, the transport may still hand over a connection, and
+// lock of the writer. With HTTP/1, the transport may still give it a connection, and
 // gotConnection closes it.
 type sending struct {
 	cancel context.CancelCauseFunc

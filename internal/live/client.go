@@ -21,15 +21,20 @@ type client struct {
 	conn *websocket.Conn
 	ip   string
 	sub  subscription // guarded by the hub's mu
+
+	// What wakes the goroutine that writes, and what ends it.
 	wake chan struct{}
 	gone chan struct{} // closed when reading has ended
 
+	// Whether the client may go on.
 	valid   func(context.Context) bool // whether its pass still is; nil: always
 	recheck chan struct{}              // one slot: ask now
 
-	last kind  // that was written; owned by write
-	seq  int64 // of the totals that were written; owned by write
+	// What was written last. Only the goroutine that writes uses these.
+	last kind
+	seq  int64 // of the totals
 
+	// What is to be written.
 	mu  sync.Mutex
 	box mailbox
 }
@@ -41,8 +46,8 @@ type mailbox struct {
 	again    []string // ids to look up in the store
 	rows     map[string]job.Change
 	list     *List        // whose newer jobs are to be counted in the store, once
-	news     newerMessage // since the page was drawn, as far as it is counted
-	heard    bool         // the news is another one than was told
+	newer    newerMessage // the jobs since the page was drawn, as far as they are counted
+	counted  bool         // that is another number than was sent last
 }
 
 // kind is a message's kind; each has its own slot.
@@ -93,7 +98,8 @@ func (c *client) addNewer(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.box.news.Count, c.box.heard = c.box.news.Count+n, true
+	c.box.newer.Count += n
+	c.box.counted = true
 }
 
 // touch says that the totals have moved; again, that row changes were lost.
@@ -114,7 +120,7 @@ func (c *client) touch(again bool) {
 func (c *client) renew(s subscription) {
 	c.mu.Lock()
 
-	c.box = mailbox{counters: c.box.counters, page: c.box.page, again: s.ids, news: newerMessage{Type: "newer"}}
+	c.box = mailbox{counters: c.box.counters, page: c.box.page, again: s.ids, newer: newerMessage{Type: "newer"}}
 	if s.newer && s.list.First != (filter.Cursor{}) {
 		c.box.list = &s.list
 	}
@@ -162,8 +168,11 @@ func (c *client) write() {
 	for {
 		var pause <-chan time.Time
 
+		// After a message comes a pause, in which nothing wakes it: what changes meanwhile is one
+		// message, too.
 		wake := c.wake
 		data, err := c.next()
+
 		if data != nil {
 			err = c.send(data)
 			pause, wake = time.After(pace), nil
@@ -236,21 +245,25 @@ func (c *client) allowed() bool {
 func (c *client) next() ([]byte, error) {
 	for {
 		m := c.take()
-		switch c.last = m.kind; m.kind {
+		c.last = m.kind
+
+		switch m.kind {
 		case none:
 			return nil, nil
 		case newer:
-			return encode(c.newerMessage(m.list, m.news)), nil
+			return encode(c.newerMessage(m.list, m.newer)), nil
 		case redrawn:
 			return encode(pageMessage{"page"}), nil
 		case rows:
-			if data, err := c.rowsMessage(m.again, m.rows); data != nil || err != nil {
+			data, err := c.rowsMessage(m.again, m.rows)
+			if data != nil || err != nil {
 				return data, err
 			}
 		case counters:
-			if f := c.hub.counters(); f.seq > c.seq {
-				c.seq = f.seq
-				return f.data, nil
+			totals := c.hub.counters()
+			if totals.seq > c.seq {
+				c.seq = totals.seq
+				return totals.data, nil
 			}
 		}
 	}
@@ -262,7 +275,7 @@ type taken struct {
 	again []string
 	rows  map[string]job.Change
 	list  *List
-	news  newerMessage
+	newer newerMessage
 }
 
 // take empties one slot of the mailbox: the first full one after the last.
@@ -282,11 +295,11 @@ func (c *client) take() taken {
 			return t
 		case k == newer && b.list != nil:
 			t := taken{kind: k, list: b.list}
-			b.list, b.heard, b.news.Count = nil, false, 0 // the store has seen what was heard
+			b.list, b.counted, b.newer.Count = nil, false, 0 // the store counts these, too
 			return t
-		case k == newer && b.heard:
-			b.heard = false
-			return taken{kind: k, news: b.news}
+		case k == newer && b.counted:
+			b.counted = false
+			return taken{kind: k, newer: b.newer}
 		case k == redrawn && b.page:
 			b.page = false
 			return taken{kind: k}
@@ -318,6 +331,7 @@ func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byt
 		return nil, nil
 	}
 
+	// In an order that is the same each time.
 	var m jobsMessage
 	m.Type = "job"
 	for _, id := range slices.Sorted(maps.Keys(changes)) {
@@ -329,9 +343,9 @@ func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byt
 
 // newerMessage says how many jobs are newer than the page. When the store does
 // not know in time, it is those that came since the subscription.
-func (c *client) newerMessage(list *List, news newerMessage) newerMessage {
+func (c *client) newerMessage(list *List, counted newerMessage) newerMessage {
 	if list == nil {
-		return news
+		return counted
 	}
 
 	found, err := c.hub.count(context.Background(), *list)
@@ -342,8 +356,10 @@ func (c *client) newerMessage(list *List, news newerMessage) newerMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	found.Count += c.box.news.Count
-	c.box.news, c.box.heard = found, false
+	// Some may have come since the mailbox was emptied.
+	found.Count += c.box.newer.Count
+	c.box.newer = found
+	c.box.counted = false
 
 	return found
 }

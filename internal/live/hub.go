@@ -103,8 +103,10 @@ type frame struct {
 
 // New starts a hub. Close stops it.
 func New(totals Totaler, o Options) *Hub {
-	o.MaxClients, o.MaxPerIP = cmp.Or(o.MaxClients, 12_000), cmp.Or(o.MaxPerIP, 100)
+	o.MaxClients = cmp.Or(o.MaxClients, 12_000)
+	o.MaxPerIP = cmp.Or(o.MaxPerIP, 100)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+
 	h := &Hub{
 		totals: totals, opts: o, done: make(chan struct{}),
 		inbox:   inbox{wake: make(chan struct{}, 1)},
@@ -155,6 +157,7 @@ func (h *Hub) Close() {
 
 	h.mu.Unlock()
 
+	// The clients are asked to close first.
 	ended := make(chan struct{})
 	go func() { h.running.Wait(); close(ended) }()
 
@@ -200,7 +203,9 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, 
 // refusal is plain text: no page can read the answer to a failed handshake.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 	ip := cmp.Or(p.Address, peer(r))
-	if status, problem := h.admit(ip); problem != "" {
+
+	status, problem := h.admit(ip)
+	if problem != "" {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, problem, status)
 		return
@@ -209,7 +214,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 	conn, err := h.upgrader.Upgrade(w, r, nil)
 	if err != nil { // the upgrader has answered
 		h.opts.Log.Debug("no websocket", "peer", ip, "error", err)
-		h.dismiss(ip)
+		h.releasePlace(ip)
 		return
 	}
 
@@ -240,12 +245,13 @@ func (h *Hub) admit(ip string) (status int, problem string) {
 	return 0, ""
 }
 
-// dismiss gives back the place that admit reserved.
-func (h *Hub) dismiss(ip string) {
+// releasePlace gives back the place that admit reserved.
+func (h *Hub) releasePlace(ip string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if h.perIP[ip]--; h.perIP[ip] == 0 {
+	h.perIP[ip]--
+	if h.perIP[ip] == 0 {
 		delete(h.perIP, ip)
 	}
 }
@@ -266,17 +272,19 @@ func (h *Hub) open(c *client) {
 	if closed {
 		c.closeWith(websocket.CloseGoingAway, goingAway)
 		c.conn.Close()
-		h.dismiss(c.ip)
+		h.releasePlace(c.ip)
 	}
 }
 
 // leave forgets a client whose connection has ended.
 func (h *Hub) leave(c *client) {
 	h.subscribe(c, subscription{})
+
 	h.mu.Lock()
 	delete(h.clients, c)
 	h.mu.Unlock()
-	h.dismiss(c.ip)
+
+	h.releasePlace(c.ip)
 }
 
 // counters is the newest message of the totals.
@@ -317,7 +325,7 @@ func (h *Hub) count(ctx context.Context, l List) (newerMessage, error) {
 // encode writes a message.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
-	if err != nil { // unreachable: the messages hold strings, numbers and maps of them
+	if err != nil { // unreachable: the messages are strings, numbers and maps of them
 		panic(fmt.Sprintf("live.encode(%T): %v", v, err))
 	}
 

@@ -115,7 +115,7 @@ func TestHub_NewSubscriptionReplacesTheOld(t *testing.T) {
 
 func TestHub_NewerCountsWhatEntersTheFilter(t *testing.T) {
 	enqueued := job.Change{Token: job.Token{ID: idB, Run: 1}, Queue: "mail", Type: "email.send", State: job.Available}
-	letter := job.Change{Token: job.Token{ID: idB, Run: 1, Execution: 3}, Queue: "mail", Type: "email.send",
+	deadLetter := job.Change{Token: job.Token{ID: idB, Run: 1, Execution: 3}, Queue: "mail", Type: "email.send",
 		State: job.Discarded, DeadLetter: job.DeadLetterStored}
 	tests := []struct {
 		filter string
@@ -130,8 +130,8 @@ func TestHub_NewerCountsWhatEntersTheFilter(t *testing.T) {
 		{`{"state":"retryable","queue":"other"}`, moved(idB, job.Retryable, 1), false},
 		{`{"state":"retryable","type":"email.*"}`, moved(idB, job.Retryable, 1), true},
 		{`{"state":"retryable","type":"sms.*"}`, moved(idB, job.Retryable, 1), false},
-		{`{"state":"dead_letter"}`, letter, true},
-		{`{"state":"discarded"}`, letter, true},
+		{`{"state":"dead_letter"}`, deadLetter, true},
+		{`{"state":"discarded"}`, deadLetter, true},
 	}
 	for _, test := range tests {
 		t.Run(test.filter+" "+string(test.change.State), func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestHub_NewerIsCountedSinceTheSubscription(t *testing.T) {
 	})
 }
 
-func TestHub_StalledClientDelaysNobody(t *testing.T) {
+func TestHub_StalledClientDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})
 		h.dial(t) // never reads: a pipe has no buffer, the first write stalls
@@ -347,7 +347,7 @@ func (h *Hub) size() int {
 
 // A page is told once that it is to be drawn again, however often that was said
 // before the page heard of it.
-func TestHub_TellsThatPagesAreToBeDrawnAnew(t *testing.T) {
+func TestHub_TellsThatPagesAreToBeDrawnAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})
 		p := h.dial(t)

@@ -8,7 +8,7 @@ import (
 	"redrive/internal/job"
 )
 
-// inbox holds the changes that were not yet dispatched.
+// inbox has the changes that were not yet dispatched.
 type inbox struct {
 	mu       sync.Mutex
 	changes  []job.Change
@@ -20,12 +20,14 @@ type inbox struct {
 // to look again costs less than memory without a bound.
 func (b *inbox) put(changes []job.Change) {
 	b.mu.Lock()
+
 	if len(b.changes)+len(changes) > inboxLimit {
 		b.changes, b.overflow = b.changes[:0], true
 	} else {
 		b.changes = append(b.changes, changes...)
 	}
 	b.mu.Unlock()
+
 	signal(b.wake)
 }
 
@@ -84,6 +86,7 @@ func (h *Hub) deliver(changes []job.Change, overflow bool) {
 		}
 	}
 
+	// Each list once, however many clients show it.
 	for filter, clients := range h.newer {
 		if n := entered(filter, changes); n > 0 {
 			for c := range clients {
@@ -98,8 +101,8 @@ func (h *Hub) deliver(changes []job.Change, overflow bool) {
 }
 
 // entered counts the changes by which a job came into a list. A list of one
-// status shows who entered it last; a list of every status shows who was
-// enqueued last.
+// status begins with the jobs that entered it last; a list of every status with those that
+// were enqueued last.
 func entered(f filter.Filter, changes []job.Change) (n int) {
 	for _, c := range changes {
 		if f.Queue != "" && f.Queue != c.Queue || !f.MatchesType(c.Type) {
@@ -119,7 +122,7 @@ func entered(f filter.Filter, changes []job.Change) (n int) {
 	return n
 }
 
-// subscribe replaces what a client wants to hear of.
+// subscribe replaces what a client shows.
 func (h *Hub) subscribe(c *client, s subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -61,7 +61,7 @@ func (t *totals) Newer(_ context.Context, f filter.Filter, than filter.Cursor, l
 	return min(n, limit), n > limit, t.err
 }
 
-// commit moves jobs as a store's writer does: first the totals, then the news.
+// commit moves jobs as a store's writer does: first the totals, then the changes.
 func (t *totals) commit(h *Hub, changes ...job.Change) {
 	t.mu.Lock()
 	t.seq++
@@ -138,7 +138,7 @@ func (h *house) dial(t *testing.T) page {
 	return page{t, conn}
 }
 
-// message holds the fields of every kind of message.
+// message has the fields of every kind of message.
 type message struct {
 	Type   string `json:"type"`
 	Seq    int64  `json:"seq"`

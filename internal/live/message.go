@@ -158,13 +158,14 @@ func (h *Hub) Poll(ctx context.Context, ids []string, list List) ([]byte, error)
 		Jobs     []row           `json:"jobs"`
 		Newer    *newerMessage   `json:"newer,omitempty"`
 	}{h.counters().data, []row{}, nil}
+
 	if list.First != (filter.Cursor{}) {
-		news, err := h.count(ctx, list)
+		newer, err := h.count(ctx, list)
 		if err != nil {
 			return nil, fmt.Errorf("count what is newer: %w", err)
 		}
 
-		answer.Newer = &news
+		answer.Newer = &newer
 	}
 
 	for _, change := range changes {

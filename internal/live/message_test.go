@@ -80,7 +80,7 @@ func TestHub_IgnoresUnknownMessages(t *testing.T) {
 	})
 }
 
-func TestHub_PollingTwinSaysTheSame(t *testing.T) {
+func TestHub_PollingSaysTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, Options{})
 		h.commit(h.hub, moved(idA, job.Retryable, 1), moved(idB, job.Active, 1))

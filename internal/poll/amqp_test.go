@@ -93,7 +93,7 @@ func (b *bench) typed(name string) job.Job {
 
 func TestLong_AMQPSourcesMirrorReplayFailAgainAndVanish(t *testing.T) {
 	b, s := newAMQPBench(t, "k0", "k1", "k2")
-	b.until("all three messages are mirrored", func() bool { return len(b.letters()) == 3 })
+	b.until("all three messages are mirrored", func() bool { return len(b.deadLetters()) == 3 })
 	j := b.typed("charge k1")
 	if j.Queue != "orders@shop" || j.Error.Type != "rejected" || j.Attempts != 1 {
 		t.Errorf("%+v", j)
@@ -115,7 +115,7 @@ func TestLong_AMQPSourcesMirrorReplayFailAgainAndVanish(t *testing.T) {
 	})
 	_, err = s.QueuePurge("orders.dlq", false)
 	check(t, err)
-	b.until("the others are gone", func() bool { return b.job(j.ID).Reason == retry.GoneAtSource && len(b.letters()) == 0 })
+	b.until("the others are gone", func() bool { return b.job(j.ID).Reason == retry.GoneAtSource && len(b.deadLetters()) == 0 })
 }
 
 // A connection that broke keeps its messages until RabbitMQ notices. What people ask for is
@@ -124,16 +124,16 @@ func TestLong_AMQPSourcesMissNothingThatABrokenConnectionHolds(t *testing.T) {
 	l := &again{bench: &bench{T: t}, shop: newShop(t, "k0", "k1", "k2"), every: time.Hour}
 	l.open(t)
 	first := l.process(&crash{})
-	l.until("the messages are mirrored", func() bool { return len(l.letters()) == 3 && first.Health()[0].Ready })
+	l.until("the messages are mirrored", func() bool { return len(l.deadLetters()) == 3 && first.Health()[0].Ready })
 	first.Close()
 	broken, err := amqp.Dial(l.shop.URL())
 	check(t, err)
 	channel, err := broken.Channel()
 	check(t, err)
 	for range 3 {
-		_, held, err := channel.Get("orders.dlq", false)
+		_, got, err := channel.Get("orders.dlq", false)
 		check(t, err)
-		if !held {
+		if !got {
 			t.Fatal("a message is missing")
 		}
 	}
@@ -149,8 +149,8 @@ func TestLong_AMQPSourcesMissNothingThatABrokenConnectionHolds(t *testing.T) {
 	if a := l.acts()[0]; a.State != source.Done {
 		t.Errorf("the replay is %s: %s", a.State, a.Why)
 	}
-	if came := l.shop.Take("orders"); len(came) != 1 {
-		t.Errorf("%d messages came to work", len(came))
+	if taken := l.shop.Take("orders"); len(taken) != 1 {
+		t.Errorf("%d messages came to work", len(taken))
 	}
 	for _, name := range []string{"charge k1", "charge k2"} {
 		if j := l.typed(name); j.Status() != job.StatusDeadLetter || j.Run != 1 {
@@ -176,8 +176,8 @@ func (s *shop) line(c *crash) string {
 				_ = client.Close()
 				continue
 			}
-			go pass(client, broker, func(step func() error) error { return c.do(step) })
-			go pass(broker, client, func(step func() error) error {
+			go relay(client, broker, func(step func() error) error { return c.do(step) })
+			go relay(broker, client, func(step func() error) error {
 				if c.happened() {
 					return errCrash
 				}
@@ -188,8 +188,8 @@ func (s *shop) line(c *crash) string {
 	return l.Addr().String()
 }
 
-// pass sends on what comes from one end, and closes both when that ends.
-func pass(from, to net.Conn, do func(step func() error) error) {
+// relay sends on what comes from one end, and closes both when that ends.
+func relay(from, to net.Conn, do func(step func() error) error) {
 	defer to.Close()
 	defer from.Close()
 	for part := make([]byte, 1<<16); ; {
@@ -213,7 +213,7 @@ func TestLong_AMQPSourcesToldLaterWhatTheyWereNotTold(t *testing.T) {
 	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "k0", "k1", "k2"), every: time.Hour}, &crash{}
 	l.open(t)
 	defer l.process(c).Close()
-	l.until("the messages are mirrored", func() bool { return len(l.letters()) == 3 && l.sources.Health()[0].Ready })
+	l.until("the messages are mirrored", func() bool { return len(l.deadLetters()) == 3 && l.sources.Health()[0].Ready })
 	c.set(true)
 	for _, id := range []string{"k0", "k1"} {
 		_, err := l.store.Replay(t.Context(), time.Now(), l.typed("charge "+id).ID, 1, ana)
@@ -227,8 +227,8 @@ func TestLong_AMQPSourcesToldLaterWhatTheyWereNotTold(t *testing.T) {
 			t.Errorf("the replay of %s is %s: %s", a.Type, a.State, a.Why)
 		}
 	}
-	if came := l.shop.Take("orders"); len(came) != 2 {
-		t.Errorf("%d messages came to work", len(came))
+	if taken := l.shop.Take("orders"); len(taken) != 2 {
+		t.Errorf("%d messages came to work", len(taken))
 	}
 }
 
@@ -314,8 +314,8 @@ func crashAt(t *testing.T, at int) (crashed bool) {
 	l, c := &again{bench: &bench{T: t}, shop: newShop(t, "first", "k0", "k1", "k2"), every: time.Hour}, &crash{at: at}
 	l.open(t)
 	first := l.process(c)
-	l.until("the messages are mirrored", func() bool { return c.happened() || len(l.letters()) == 4 && first.Health()[0].Ready })
-	early := len(l.letters()) < 4
+	l.until("the messages are mirrored", func() bool { return c.happened() || len(l.deadLetters()) == 4 && first.Health()[0].Ready })
+	early := len(l.deadLetters()) < 4
 	if !early {
 		l.ask(c)
 	}
@@ -357,7 +357,8 @@ func (l *again) settled() {
 	}
 	for _, a := range acts {
 		id := strings.TrimPrefix(a.Type, "charge ")
-		at, lies := places[id], slices.Contains(places[id], "orders.dlq")
+		at := places[id]
+		present := slices.Contains(places[id], "orders.dlq")
 		switch {
 		case a.Kind == source.Discard && a.State == source.Done && len(at) == 0:
 		case a.Kind == source.Replay && a.State == source.Done && slices.Equal(at, []string{"orders"}):
@@ -365,8 +366,8 @@ func (l *again) settled() {
 		default:
 			l.Errorf("the %s of %s is %s (%s), and it is in %q", a.Kind, id, a.State, a.Why, at)
 		}
-		if dead := l.typed(a.Type).Status() == job.StatusDeadLetter; dead != lies {
-			l.Errorf("%s is there: %v; its job is %s", id, lies, l.typed(a.Type).Status())
+		if dead := l.typed(a.Type).Status() == job.StatusDeadLetter; dead != present {
+			l.Errorf("%s is there: %v; its job is %s", id, present, l.typed(a.Type).Status())
 		}
 	}
 }

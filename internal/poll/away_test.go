@@ -154,7 +154,7 @@ func TestSources_AnHourAwayLosesNothing(t *testing.T) {
 			t.Errorf("the source is back: %q since %s", h.Problem, h.Since)
 		}
 		if dead, work := g.now(); dead != 2 || !maps.Equal(work, map[string]int{"k1": 1}) {
-			t.Errorf("%d lie dead and %v came to work, want k0 and k3, and k1 once", dead, work)
+			t.Errorf("%d are dead and %v came to work, want k0 and k3, and k1 once", dead, work)
 		}
 		all := l.all()
 		for key, want := range map[string]string{
@@ -198,7 +198,7 @@ func TestSources_AJobThatDiedAgainBetweenPageAndClickHasOneRunMore(t *testing.T)
 			}
 		}
 		if dead, work := g.now(); dead != 2 || !maps.Equal(work, map[string]int{"k1": 1}) {
-			t.Errorf("%d lie dead and %v came to work", dead, work)
+			t.Errorf("%d are dead and %v came to work", dead, work)
 		}
 	})
 }
@@ -218,9 +218,9 @@ func TestSources_AJobThatDiedAgainAndWasRemovedIsGone(t *testing.T) {
 	})
 }
 
-// A source that fails over to a server which has not heard of the replay has the record
+// A source that fails over to a server which does not know of the replay has the record
 // still: it is shown as dead again, and nothing is replayed unasked.
-func TestSources_AFailoverThatForgetsAReplayShowsTheLetterAgain(t *testing.T) {
+func TestSources_AFailoverThatForgetsAReplayShowsTheDeadLetterAgain(t *testing.T) {
 	visited(t, func(t *testing.T, l *life, g *guest, _ *poll.Sources) {
 		l.replay("k1")
 		time.Sleep(10 * time.Second)
@@ -234,14 +234,14 @@ func TestSources_AFailoverThatForgetsAReplayShowsTheLetterAgain(t *testing.T) {
 			t.Errorf("the job is %s in run %d", j.Status(), j.Run)
 		}
 		if dead, work := g.now(); dead != 3 || len(work) != 0 {
-			t.Errorf("%d lie dead and %v came to work", dead, work)
+			t.Errorf("%d are dead and %v came to work", dead, work)
 		}
 	})
 }
 
 // A slow source is asked less often, one that does not answer is given up for a while, and
 // neither keeps another one waiting, or the end of the program.
-func TestSources_ASlowOneIsAskedSeldomAndDisturbsNobody(t *testing.T) {
+func TestSources_ASlowOneIsAskedSeldomAndDisturbsNoOther(t *testing.T) {
 	for _, c := range []struct {
 		slow        time.Duration
 		least, most int // questions in twenty minutes
@@ -365,9 +365,9 @@ func TestSources_AQueueThatGrowsQuicklyIsFollowed(t *testing.T) {
 			}
 		}
 		time.Sleep(12 * time.Second) // two passes through all
-		lie := int64(before + seconds*(died-replayed))
-		if depths := l.store.Snapshot().Depths; depths[job.StatusDeadLetter] != lie {
-			t.Errorf("%d dead letters of %d records", depths[job.StatusDeadLetter], lie)
+		present := int64(before + seconds*(died-replayed))
+		if depths := l.store.Snapshot().Depths; depths[job.StatusDeadLetter] != present {
+			t.Errorf("%d dead letters of %d records", depths[job.StatusDeadLetter], present)
 		}
 		if h := now.Health()[0]; h.Problem != "" || !h.Ready {
 			t.Errorf("the source was read once: %v, %q", h.Ready, h.Problem)
@@ -381,17 +381,17 @@ func TestSources_AQueueThatGrowsQuicklyIsFollowed(t *testing.T) {
 // A look at a source with nothing new reads the newest records and some of the others, in
 // turn, so that all are read after a while.
 func TestSources_AQuietLookReadsLittle(t *testing.T) {
-	const lie, looks = 3000, 6
+	const present, looks = 3000, 6
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
 		defer func() { check(t, l.store.Close()) }()
-		f := &flood{queue: l.queue, end: lie}
+		f := &flood{queue: l.queue, end: present}
 		l.open = func(context.Context) (source.Origin, error) { return f, nil }
 		defer l.process(&crash{}).Close()
 		before := f.records()
 		time.Sleep(looks * time.Second)
-		if read := f.records() - before; read < looks*lie/4 || read > (looks+1)*1500 {
-			t.Errorf("%d looks have read %d records of %d", looks, read, lie)
+		if read := f.records() - before; read < looks*present/4 || read > (looks+1)*1500 {
+			t.Errorf("%d looks have read %d records of %d", looks, read, present)
 		}
 	})
 }
@@ -404,9 +404,9 @@ func (f *flood) records() int {
 }
 
 // record is a dead record.
-func record(key, witness string) source.Record {
+func record(key, token string) source.Record {
 	return source.Record{
-		Key: key, Lineage: key, Place: "dead", VersionToken: witness, Queue: "orders", Type: "charge " + key, FailedAt: time.Now().Add(-time.Minute),
+		Key: key, Lineage: key, Place: "dead", VersionToken: token, Queue: "orders", Type: "charge " + key, FailedAt: time.Now().Add(-time.Minute),
 		Error: job.ErrorInfo{Type: "Declined", Message: "card declined"}, Attempts: 1, Limit: 1,
 	}
 }

@@ -28,7 +28,7 @@ import (
 var errCrash = errors.New("the process has ended")
 
 // crash ends the process at one of its steps: before it takes effect, or after that and
-// before any caller hears of it. A step is a commit here, or an act at the source.
+// before any caller gets to know it. A step is a commit here, or an act at the source.
 type crash struct {
 	mu   sync.Mutex
 	at   int // two for each step; 0: never
@@ -112,10 +112,10 @@ func newQueue(tells bool) *queue {
 }
 
 // die makes a record dead.
-func (q *queue) die(key, witness string) {
+func (q *queue) die(key, token string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.dead[key] = record(key, witness)
+	q.dead[key] = record(key, token)
 }
 
 // take takes a record away, as another program does at the source.
@@ -165,8 +165,8 @@ func (q *queue) Act(_ context.Context, acts []source.Act) (results []source.Resu
 func (q *queue) act(a source.Act) source.Result {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch r, lies := q.dead[a.Key]; {
-	case !lies:
+	switch r, dead := q.dead[a.Key]; {
+	case !dead:
 		return source.Result{ID: a.ID, State: source.Gone}
 	case r.VersionToken != a.VersionToken:
 		return source.Result{ID: a.ID, State: source.Changed}
@@ -182,20 +182,20 @@ func (q *queue) Find(_ context.Context, acts []source.Act) (results []source.Res
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, a := range acts {
-		r, lies := q.dead[a.Key]
-		results = append(results, found(a, lies, r.VersionToken, q.tells && q.work[a.Key] > 0))
+		r, dead := q.dead[a.Key]
+		results = append(results, found(a, dead, r.VersionToken, q.tells && q.work[a.Key] > 0))
 	}
 	return results, nil
 }
 
-// found is what a source knows of an act: whether its record is dead, with which witness,
+// found is what a source knows of an act: whether its record is dead, with which version token,
 // or came to work.
-func found(a source.Act, lies bool, witness string, works bool) source.Result {
+func found(a source.Act, dead bool, token string, works bool) source.Result {
 	state := source.Gone
 	switch {
-	case lies && witness == a.VersionToken:
+	case dead && token == a.VersionToken:
 		state = source.Asked
-	case lies:
+	case dead:
 		state = source.Changed
 	case works:
 		state = source.Done
@@ -326,7 +326,7 @@ func tell(t *testing.T, tells bool, at int) (crashed bool) {
 func (l *life) settled() {
 	l.Helper()
 	if dead, work := l.queue.now(); dead != 0 || !maps.Equal(work, map[string]int{"k0": 1, "k1": 1}) {
-		l.Errorf("%d lie dead and %v came to work, want k0 and k1 once each", dead, work)
+		l.Errorf("%d are dead and %v came to work, want k0 and k1 once each", dead, work)
 	}
 	acts := l.acts()
 	if len(acts) != 3 {
@@ -368,7 +368,7 @@ func TestSources_WhatDidNotHappenIsNotDone(t *testing.T) {
 			t.Errorf("the discards are %v, not %v", ended, want)
 		}
 		if j := l.jobs()["charge k0"]; j.Status() != job.StatusDeadLetter {
-			t.Errorf("what lies dead is %s", j.Status())
+			t.Errorf("what is dead is %s", j.Status())
 		}
 	})
 }

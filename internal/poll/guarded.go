@@ -19,9 +19,9 @@ const (
 	maxList     = 50 // sentences of a report
 )
 
-// said is a text of a source as it is kept: without secrets, and not too long. Nothing is
+// keptText is a text of a source as it is kept: without secrets, and not too long. Nothing is
 // looked for in what is cut off anyway; a secret that the first cut goes through is there.
-func (a *attached) said(text string, most int) string {
+func (a *attached) keptText(text string, most int) string {
 	return clip.Text(a.hide(clip.Text(text, 2*most+maxProblem)), most)
 }
 
@@ -29,11 +29,12 @@ func (a *attached) said(text string, most int) string {
 func (a *attached) brief(r source.Report) source.Report {
 	sentences := func(all []string) (kept []string) {
 		for _, s := range all[:min(len(all), maxList)] {
-			kept = append(kept, a.said(s, maxSentence))
+			kept = append(kept, a.keptText(s, maxSentence))
 		}
 		return kept
 	}
-	r.Version, r.Shared = a.said(r.Version, maxVersion), a.said(r.Shared, maxSentence)
+
+	r.Version, r.Shared = a.keptText(r.Version, maxVersion), a.keptText(r.Shared, maxSentence)
 	r.Sees, r.Warnings = sentences(r.Sees), sentences(r.Warnings)
 
 	return r
@@ -69,7 +70,7 @@ func (a *attached) connect(ctx context.Context) (*guarded, error) {
 }
 
 // ask asks an origin.
-func ask[T any](log *slog.Logger, do func() (T, error)) (told T, err error) {
+func ask[T any](log *slog.Logger, do func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("The driver of a source ended in a panic. Please report it.", "panic", p, "stack", string(debug.Stack()))
@@ -105,8 +106,8 @@ func (g *guarded) Find(ctx context.Context, acts []source.Act) ([]source.Result,
 }
 
 // Succeeded is that of the origin.
-func (g *guarded) Succeeded(ctx context.Context, handed []source.ReplayedJob) ([]source.Success, error) {
-	return ask(g.log, func() ([]source.Success, error) { return g.Origin.Succeeded(ctx, handed) })
+func (g *guarded) Succeeded(ctx context.Context, returned []source.ReplayedJob) ([]source.Success, error) {
+	return ask(g.log, func() ([]source.Success, error) { return g.Origin.Succeeded(ctx, returned) })
 }
 
 // Close is that of the origin.

@@ -20,35 +20,35 @@ type broker struct {
 	until time.Time
 }
 
-// hold keeps the records away for a while, as after a network that broke.
-func (b *broker) hold(d time.Duration) {
+// hide keeps the records away for a while, as after a network that broke.
+func (b *broker) hide(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.until = time.Now().Add(d)
 }
 
-func (b *broker) holds() bool {
+func (b *broker) hides() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return time.Now().Before(b.until)
 }
 
 func (b *broker) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
-	if b.holds() {
+	if b.hides() {
 		return source.Page{}, nil
 	}
 	return b.queue.Scan(ctx, after, limit)
 }
 
 func (b *broker) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
-	if b.holds() {
+	if b.hides() {
 		return source.NotAttempted(acts), nil
 	}
 	return b.queue.Act(ctx, acts)
 }
 
 func (b *broker) Find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
-	if b.holds() {
+	if b.hides() {
 		return nil, nil
 	}
 	return b.queue.Find(ctx, acts)
@@ -73,14 +73,14 @@ func TestSources_WhatCannotBeToldYetIsAskedAgain(t *testing.T) {
 		defer l.process(&crash{}).Close()
 		l.replay("k1")
 		time.Sleep(time.Second)
-		b.hold(20 * time.Second)
+		b.hide(20 * time.Second)
 		l.replay("k0")
 		_, err := l.store.Discard(t.Context(), time.Now(), l.jobs()["charge k2"].ID, 1, ana)
 		check(t, err)
 		time.Sleep(13 * time.Second) // not when the source is asked, every five
 		for _, a := range l.acts() {
 			if a.State != source.Asked && a.Key != "k1" {
-				t.Errorf("the %s of %s is %s while nobody can tell", a.Kind, a.Key, a.State)
+				t.Errorf("the %s of %s is %s while the source cannot tell", a.Kind, a.Key, a.State)
 			}
 		}
 		time.Sleep(17 * time.Second)
@@ -90,7 +90,7 @@ func TestSources_WhatCannotBeToldYetIsAskedAgain(t *testing.T) {
 			}
 		}
 		if dead, work := b.now(); dead != 0 || !maps.Equal(work, map[string]int{"k0": 1, "k1": 1}) {
-			t.Errorf("%d lie dead and %v came to work", dead, work)
+			t.Errorf("%d are dead and %v came to work", dead, work)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestSources_WhatCannotBeToldYetIsAskedAgain(t *testing.T) {
 func TestSources_WhatIsHeldElsewhereIsNotGone(t *testing.T) {
 	brokered(t, func(t *testing.T, l *life, b *broker) {
 		l.process(&crash{}).Close()
-		b.hold(20 * time.Second)
+		b.hide(20 * time.Second)
 		now := l.process(&crash{})
 		defer now.Close()
 		time.Sleep(time.Minute)
@@ -120,17 +120,17 @@ func TestSources_WhatHadBegunWaitsForAnAnswer(t *testing.T) {
 		check(t, err)
 		_, err = l.store.Sources.Take(t.Context(), "shop", 10)
 		check(t, err)
-		b.hold(20 * time.Second)
+		b.hide(20 * time.Second)
 		defer l.process(&crash{}).Close() // it works for ten seconds
 		if a := l.acts()[0]; a.State != source.Begun {
-			t.Errorf("the discard is %s while nobody can tell", a.State)
+			t.Errorf("the discard is %s while the source cannot tell", a.State)
 		}
 		time.Sleep(20 * time.Second)
 		if a, dead := l.acts()[0], l.jobs()["charge k0"]; a.State != source.Done || dead.Status() == job.StatusDeadLetter {
 			t.Errorf("the discard is %s, and the job is %s", a.State, dead.Status())
 		}
 		if dead, _ := b.now(); dead != 2 {
-			t.Errorf("%d lie dead", dead)
+			t.Errorf("%d are dead", dead)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestSources_WhatHadBegunWaitsForAnAnswer(t *testing.T) {
 func TestSources_ADeathDuringTheWaitIsTheNextRun(t *testing.T) {
 	brokered(t, func(t *testing.T, l *life, b *broker) {
 		l.process(&crash{}).Close()
-		b.hold(20 * time.Second)
+		b.hide(20 * time.Second)
 		late := &early{broker: b, met: record("k0 again", "2")}
 		late.met.Lineage, late.met.Type = record("k0", "1").Lineage, record("k0", "1").Type
 		l.open = func(context.Context) (source.Origin, error) { return late, nil }

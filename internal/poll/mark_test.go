@@ -64,7 +64,7 @@ func TestSources_TheMarkOfAPushTellsInAQueueOfAnyName(t *testing.T) {
 	})
 	b.until("all are shown", func() bool { return b.sources.Health()[0].Ready })
 	asked, shared := 0, 0
-	for _, l := range b.letters() {
+	for _, l := range b.deadLetters() {
 		if strings.HasPrefix(l.Job.Queue, "tenant-") {
 			continue
 		}

@@ -28,7 +28,7 @@ type world struct {
 	away    bool
 	hidden  bool           // all records are with a connection that broke
 	at      map[string]at  // where each record is
-	deaths  map[string]int // of each record; the last one is its witness
+	deaths  map[string]int // of each record; the last one is its version
 	left    map[string]int // how often each record left the dead ones to run
 	touched map[string]bool
 	effects map[int64]int // what each act has changed
@@ -72,7 +72,7 @@ func (w *world) die(key string) {
 	w.at[key] = dead
 }
 
-func (w *world) witness(key string) string { return strconv.Itoa(w.deaths[key]) }
+func (w *world) version(key string) string { return strconv.Itoa(w.deaths[key]) }
 
 // open is a connection, which is refused while the system is away.
 func (w *world) open(context.Context) (source.Origin, error) {
@@ -105,7 +105,7 @@ func (w *world) Scan(_ context.Context, after string, _ int) (page source.Page, 
 			page.Next = page.Records[2].Key
 			break
 		}
-		page.Records = append(page.Records, record(key, w.witness(key)))
+		page.Records = append(page.Records, record(key, w.version(key)))
 	}
 	return page, nil
 }
@@ -132,7 +132,7 @@ func (w *world) act(a source.Act) source.Result {
 	switch {
 	case w.at[a.Key] != dead:
 		r.State = source.Gone
-	case w.witness(a.Key) != a.VersionToken:
+	case w.version(a.Key) != a.VersionToken:
 		r.State = source.Changed
 	case a.Kind == source.Discard:
 		w.effects[a.ID]++
@@ -156,7 +156,7 @@ func (w *world) Find(_ context.Context, acts []source.Act) (results []source.Res
 	}
 	for _, a := range acts {
 		where := w.at[a.Key]
-		results = append(results, found(a, where == dead, w.witness(a.Key), w.tells && (where == working || where == done)))
+		results = append(results, found(a, where == dead, w.version(a.Key), w.tells && (where == working || where == done)))
 	}
 	return results, nil
 }

@@ -23,14 +23,14 @@ func TestReplace_AnotherDatabaseUnderTheSameNameIsNotUsed(t *testing.T) {
 	}
 	const before, now = "db1.internal/shop, table failed_jobs", "db2.internal/shop, table failed_jobs"
 	b.sources.Replace([]poll.Attached{shop(b.path, "1", before, "")})
-	b.until("the shop is read", func() bool { return b.sources.Health()[0].Ready && len(b.letters()) == 6 })
+	b.until("the shop is read", func() bool { return b.sources.Health()[0].Ready && len(b.deadLetters()) == 6 })
 
 	// A replay is requested while the database is away.
 	away := shop(b.path, "2", before, "")
 	away.Open = func(context.Context) (source.Origin, error) { return nil, errors.New("connection refused") }
 	b.sources.Replace([]poll.Attached{away})
 	b.until("the shop is away", func() bool { return b.sources.Health()[0].Problem != "" })
-	j := b.letters()[5].Job
+	j := b.deadLetters()[5].Job
 	_, err := b.store.Replay(t.Context(), time.Now(), j.ID, 1, ana)
 	check(t, err)
 
@@ -49,8 +49,8 @@ func TestReplace_AnotherDatabaseUnderTheSameNameIsNotUsed(t *testing.T) {
 	if again, _ := d.times("shop"); again != opened {
 		t.Error("the other database was opened")
 	}
-	if n := count(t, otherDB); n != 6 || len(b.letters()) != 5 {
-		t.Errorf("%d jobs have failed in the other database, and %d dead letters are shown", n, len(b.letters()))
+	if n := count(t, otherDB); n != 6 || len(b.deadLetters()) != 5 {
+		t.Errorf("%d jobs have failed in the other database, and %d dead letters are shown", n, len(b.deadLetters()))
 	}
 
 	// It is the old database after all, at another address.

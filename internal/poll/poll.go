@@ -53,7 +53,7 @@ type Records interface {
 	// Unseen leaves out the records that are mirrored as they are.
 	Unseen(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
 
-	// Duplicates are records that are still present and have the thread of one of these.
+	// Duplicates are records that are still present and have the lineage of one of these.
 	Duplicates(ctx context.Context, name string, records []source.Record) ([]source.Present, error)
 
 	// PresentKeys pages through the keys of records that are present and that were read before
@@ -86,20 +86,26 @@ type Requests interface {
 	Returned(ctx context.Context, name string, before source.ReplayedJob, limit int) ([]source.ReplayedJob, error)
 }
 
+// How much is done at once.
+const (
+	pageSize   = 500       // records that are read
+	firstSlice = 5000      // records of a round, before the first whole scan has ended
+	sliceSize  = 1000      // records of a round, afterwards
+	stepBytes  = 4_000_000 // of records that go to the store
+	keysAtOnce = 5000      // keys of present records that the store is asked for
+	actsAtOnce = 100       // acts that the source is asked for
+)
+
 // The rhythm of a source.
 const (
-	pageSize   = 500       // records that are read at once
-	firstSlice = 5000      // records of a round, before a whole pass was made
-	sliceSize  = 1000      // records of a round, afterwards
-	stepBytes  = 4_000_000 // of records that go to the store at once
-	namesOnce  = 5000      // keys of records at the source that the store is asked for at once
-	actsAtOnce = 100
-	checkEvery = 10 * time.Minute
-	askAgain   = 5 * time.Second // when something is to be learned soon
-	lastWord   = 5 * time.Second // for the answer to an act at the end of the program
+	patience   = 30 * time.Second // for one answer of a source
+	lateAnswer = 5 * time.Second  // for the answer to an act at the end of the program
+	checkEvery = 10 * time.Minute // from one check of the source to the next
+	askAgain   = 5 * time.Second  // when something is to be learned soon
+
+	// The pause after a round that failed, which grows.
 	retryLeast = time.Second
 	retryMost  = time.Minute
-	patience   = 30 * time.Second // for one answer of a source
 )
 
 // Attached is a source as redrive.yaml names it.
@@ -171,11 +177,11 @@ type attached struct {
 	page   int                // counts the pages that were read
 	polled source.ReplayedJob // up to which the source was asked for successes; the newest are asked for each time
 	soon   bool               // the source is asked again soon: it could not tell something yet, or has a newer record
-	before time.Duration      // how long the look before the last one took
+	before time.Duration      // how long the round before the last one took
 
 	// and what it could not take over.
-	apart  quarantine
-	beyond map[int64]overflow // records that found no place in it in the last whole scan
+	quarantine quarantine
+	beyond     map[int64]overflow // records that found no place in it in the last whole scan
 }
 
 // New returns sources that do nothing yet.
@@ -215,12 +221,15 @@ func (s *Sources) Close() {
 // Health tells how the sources fare, by their names.
 func (s *Sources) Health() []source.Health {
 	var all []source.Health
-	now := s.list.Load()
-	for _, name := range now.names {
-		a := now.all[name]
+
+	attached := s.list.Load()
+	for _, name := range attached.names {
+		a := attached.all[name]
+
 		a.mu.Lock()
 		h := a.health
 		a.mu.Unlock()
+
 		h.Acts, h.Succeeded = a.tally.read()
 		all = append(all, h)
 	}
@@ -233,8 +242,10 @@ func (s *Sources) Attached(name string) bool { return s.list.Load().all[name] !=
 
 // Check says why a source does not do what a user asks for; empty when it does. Jobs of
 // a source that is not attached can be discarded: only Redrive gives them up.
-func (s *Sources) Check(name string, w source.Request) string {
-	a, kind := s.list.Load().all[name], w.Kind
+func (s *Sources) Check(name string, r source.Request) string {
+	a := s.list.Load().all[name]
+	kind := r.Kind
+
 	switch {
 	case a == nil && kind == source.Discard:
 		return ""
@@ -248,8 +259,8 @@ func (s *Sources) Check(name string, w source.Request) string {
 		return fmt.Sprintf("the URL of the source %s names another place than the one that its jobs are from: see its page", name)
 	}
 
-	if lacks := a.Profile.Unsupported(w); lacks != "" {
-		return fmt.Sprintf("the source %s cannot do this: %s", name, lacks)
+	if why := a.Profile.Unsupported(r); why != "" {
+		return fmt.Sprintf("the source %s cannot do this: %s", name, why)
 	}
 
 	return ""
@@ -258,9 +269,9 @@ func (s *Sources) Check(name string, w source.Request) string {
 // Changed is told what a commit did, and wakes the sources that are asked for
 // something. It never waits.
 func (s *Sources) Changed(changes []job.Change) {
-	now := s.list.Load()
+	attached := s.list.Load()
 	for _, c := range changes {
-		a := now.all[c.Source] // nil for a job of Redrive's own
+		a := attached.all[c.Source] // nil for a job of Redrive's own
 		if a != nil && (c.State == job.Returning || c.DeadLetter == job.DeadLetterTrashed) {
 			a.notify()
 		}
@@ -270,6 +281,6 @@ func (s *Sources) Changed(changes []job.Change) {
 func (a *attached) notify() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // it looks anyhow
+	default: // it was woken before, and has not looked yet
 	}
 }

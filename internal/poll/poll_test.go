@@ -114,16 +114,16 @@ func (b *bench) attach(path string, p *preset.Preset) {
 	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 }
 
-func (b *bench) letters() []filter.DeadLetterRow {
+func (b *bench) deadLetters() []filter.DeadLetterRow {
 	b.Helper()
 	list, err := b.store.DeadLetters(b.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, 100)
 	check(b.T, err)
 	return list.DeadLetters
 }
 
-func (b *bench) until(what string, holds func() bool) {
+func (b *bench) until(what string, happened func() bool) {
 	b.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			b.Fatalf("not within a minute: %s; health %+v", what, b.sources.Health())
 		}
@@ -137,10 +137,10 @@ func (b *bench) job(id string) job.Job {
 	return d.Job
 }
 
-func TestSources_MirrorWhatLiesDead(t *testing.T) {
+func TestSources_MirrorDeadJobs(t *testing.T) {
 	b := newBench(t)
-	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
-	first := b.letters()[5].Job
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.deadLetters()) == 6 })
+	first := b.deadLetters()[5].Job
 	if first.Queue != "orders@shop" || first.Type != `App\Jobs\Charge` || first.Error.Type != `App\Jobs\Declined` ||
 		first.Error.Message != "card declined: 51 for order 1" || first.Reason != retry.ReasonUnknown {
 		t.Errorf("%+v", first)
@@ -181,8 +181,8 @@ func TestSources_AQuietTableGivesTheStoreNothing(t *testing.T) {
 
 func TestSources_ReplayPushesTheJobOnce(t *testing.T) {
 	b := newBench(t)
-	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
-	j := b.letters()[5].Job
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.deadLetters()) == 6 })
+	j := b.deadLetters()[5].Job
 	_, err := b.store.Replay(t.Context(), time.Now(), j.ID, 1, ana)
 	check(t, err)
 	count := func(query string) (n int) {
@@ -210,8 +210,8 @@ func TestSources_ReplayPushesTheJobOnce(t *testing.T) {
 
 func TestSources_WhatVanishesIsGone(t *testing.T) {
 	b := newBench(t)
-	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
-	j := b.letters()[5].Job
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.deadLetters()) == 6 })
+	j := b.deadLetters()[5].Job
 	_, err := b.db.Exec("DELETE FROM failed_jobs WHERE id = 1")
 	check(t, err)
 	b.until("the job is gone", func() bool { return b.job(j.ID).Reason == retry.GoneAtSource })
@@ -219,8 +219,8 @@ func TestSources_WhatVanishesIsGone(t *testing.T) {
 
 func TestSources_DiscardDeletesTheRecord(t *testing.T) {
 	b := newBench(t)
-	b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
-	j := b.letters()[5].Job
+	b.until("all six failed jobs are mirrored", func() bool { return len(b.deadLetters()) == 6 })
+	j := b.deadLetters()[5].Job
 	_, err := b.store.Discard(t.Context(), time.Now(), j.ID, 1, ana)
 	check(t, err)
 	b.until("the record is deleted", func() bool {
@@ -235,8 +235,8 @@ func TestSources_AReplayThatIsRefusedComesBack(t *testing.T) {
 	_, err := db.Exec(`UPDATE failed_jobs SET payload = '{"job":"cut' WHERE id = 6`)
 	check(t, err)
 	b := dashboard(t, path, db)
-	b.until("the record with a payload that is cut is mirrored", func() bool { return len(b.letters()) == 6 })
-	cut := b.letters()[0].Job
+	b.until("the record with a payload that is cut is mirrored", func() bool { return len(b.deadLetters()) == 6 })
+	cut := b.deadLetters()[0].Job
 	_, err = b.store.Replay(t.Context(), time.Now(), cut.ID, 1, ana)
 	check(t, err)
 	b.until("the job is back", func() bool { return b.job(cut.ID).Status() == job.StatusDeadLetter && b.job(cut.ID).Run == 2 })
@@ -254,9 +254,9 @@ func TestSources_TwoDashboardsReplayARecordOnce(t *testing.T) {
 	waiting := count("SELECT count(*) FROM jobs")
 	var ids [2][]string
 	for i, b := range both {
-		b.until("all six failed jobs are mirrored", func() bool { return len(b.letters()) == 6 })
-		for _, letter := range b.letters() {
-			ids[i] = append(ids[i], letter.Job.ID)
+		b.until("all six failed jobs are mirrored", func() bool { return len(b.deadLetters()) == 6 })
+		for _, d := range b.deadLetters() {
+			ids[i] = append(ids[i], d.Job.ID)
 		}
 	}
 	for n := range ids[0] {
@@ -290,7 +290,7 @@ func TestSources_TwoDashboardsReplayARecordOnce(t *testing.T) {
 	}
 }
 
-func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {
+func TestMirror_TwoRecordsOfOneLineageAreTwoJobs(t *testing.T) {
 	file := sqlite.File{Path: sqlitetest.New(t), Relaxed: true}
 	s, err := store.Open(t.Context(), store.Options{Database: file})
 	check(t, err)
@@ -303,7 +303,7 @@ func TestMirror_TwoRecordsOfOneThreadAreTwoJobs(t *testing.T) {
 		n, err := s.Mirror.Update(t.Context(), time.Now(), "shop", records)
 		check(t, err)
 		if n != want {
-			t.Errorf("%d records are news, not %d", n, want)
+			t.Errorf("%d records are unseen, not %d", n, want)
 		}
 	}
 	mirror(2, record("1"), record("2"))
@@ -345,9 +345,9 @@ func TestSources_RowsOfAnOwnTableWithOneKeyAreInQuarantine(t *testing.T) {
 	if n != 499 || len(apart) != 203 || !slices.Contains(apart, "200 (2026-11-22 10:00:7)") || !slices.Contains(apart, "no id (noon)") {
 		t.Errorf("%d jobs; in quarantine %d: %q", n, len(apart), apart)
 	}
-	for _, letter := range b.letters() {
-		if letter.Job.Run != 1 {
-			t.Errorf("the job %s is in run %d", letter.Job.ID, letter.Job.Run)
+	for _, d := range b.deadLetters() {
+		if d.Job.Run != 1 {
+			t.Errorf("the job %s is in run %d", d.Job.ID, d.Job.Run)
 		}
 	}
 }
@@ -376,10 +376,10 @@ func TestSources_OfRowsOfLaravelWithOneUUIDTheNewestIsShown(t *testing.T) {
 		if why := b.sources.Health()[0].Quarantined[0].Why; why != "A newer row of failed_jobs has the same uuid. This one is shown when that has left." {
 			t.Error(why)
 		}
-		if n := len(b.letters()); n != 2 {
+		if n := len(b.deadLetters()); n != 2 {
 			t.Fatalf("%d jobs", n)
 		}
-		newest := b.letters()[0].Job
+		newest := b.deadLetters()[0].Job
 		_, err := b.store.Discard(t.Context(), time.Now(), newest.ID, newest.Run, ana)
 		check(t, err)
 		b.until("it has left", func() bool {
@@ -389,7 +389,7 @@ func TestSources_OfRowsOfLaravelWithOneUUIDTheNewestIsShown(t *testing.T) {
 
 	_, err := b.db.Exec("UPDATE failed_jobs SET uuid = uuid || id")
 	check(t, err)
-	b.until("all are shown", func() bool { return count(t, b.db) == len(b.letters()) && b.sources.Health()[0].Quarantine() == 0 })
+	b.until("all are shown", func() bool { return count(t, b.db) == len(b.deadLetters()) && b.sources.Health()[0].Quarantine() == 0 })
 }
 
 // listed is a system whose records are in a list, the newest first, in which a key can come
@@ -421,7 +421,7 @@ func (l *listed) Scan(_ context.Context, after string, limit int) (page source.P
 	return page, err
 }
 
-// A pass takes several looks, and the newest records are read before each. Of the records that
+// A scan takes several rounds, and the newest records are read before each. Of the records that
 // share a key, the first one counts, wherever the others are and whatever comes meanwhile.
 func TestSources_OfTwoRecordsOfOneKeyOnOtherPagesNoneHasDiedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -451,7 +451,7 @@ func TestSources_OfTwoRecordsOfOneKeyOnOtherPagesNoneHasDiedAgain(t *testing.T) 
 		}
 		runs("at first", 1, 1)
 
-		// Others come at the beginning of a pass, and in its midst.
+		// Others come at the beginning of a scan, and in its midst.
 		for n := range 6 {
 			l.add(record(fmt.Sprint("new", n), "1"))
 			time.Sleep(time.Second)

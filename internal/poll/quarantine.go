@@ -20,10 +20,14 @@ import (
 
 const (
 	maxQuarantined = 1000 // records of a source that are listed; others are counted
-	maxName        = 1000 // bytes of a key and of what else identifies a record
-	maxFailures    = 100  // of a record, the newest ones
-	maxWarnings    = 20   // of a record
-	tryAgain       = 10 * time.Minute
+
+	// What is kept of a record.
+	maxName     = 1000 // bytes of a key and of what else identifies a record
+	maxFailures = 100  // of a record, the newest ones
+	maxWarnings = 20   // of a record
+
+	// refusedFor is how long a record that the store refused is not given to it again.
+	refusedFor = 10 * time.Minute
 )
 
 // quarantine holds the records of a source that Redrive cannot take over, by their keys. It
@@ -49,10 +53,11 @@ type overflow struct {
 
 // refuse puts a record into quarantine, or only counts it if the quarantine is full.
 func (a *attached) refuse(r source.Refusal, version int64, tried time.Time) {
-	key, why := clip.Text(r.Key, maxName), a.said(r.Why, maxSentence)
-	e, known := a.apart[key]
+	key := clip.Text(r.Key, maxName)
+	why := a.keptText(r.Why, maxSentence)
+	e, known := a.quarantine[key]
 
-	if !known && len(a.apart) == maxQuarantined {
+	if !known && len(a.quarantine) == maxQuarantined {
 		a.scan.beyond[hashOf(r.Key)] = overflow{version, tried, a.page}
 		return
 	}
@@ -61,7 +66,7 @@ func (a *attached) refuse(r source.Refusal, version int64, tried time.Time) {
 		delete(a.scan.beyond, hashOf(r.Key))
 
 		e = &entry{Quarantined: source.Quarantined{Since: time.Now()}}
-		a.apart[key] = e
+		a.quarantine[key] = e
 		a.logRefusal(key, why)
 	}
 
@@ -74,7 +79,7 @@ func (a *attached) refuse(r source.Refusal, version int64, tried time.Time) {
 // others for those who look for them.
 func (a *attached) logRefusal(key, why string) {
 	level := slog.LevelDebug
-	if len(a.apart) == 1 {
+	if len(a.quarantine) == 1 {
 		level = slog.LevelWarn
 	}
 
@@ -82,51 +87,53 @@ func (a *attached) logRefusal(key, why string) {
 		"A record of a source is in quarantine, because it cannot be taken over. The others are not affected.", "key", key, "why", why)
 }
 
-// skipRefused reports whether the store refused this version of a record less than tryAgain
+// skipRefused reports whether the store refused this version of a record less than refusedFor
 // ago. If so, the record stays in quarantine.
 func (a *attached) skipRefused(r *source.Record) bool {
 	recent := func(version int64, tried time.Time) bool {
-		return !tried.IsZero() && version == r.Version() && time.Since(tried) < tryAgain
+		return !tried.IsZero() && version == r.Version() && time.Since(tried) < refusedFor
 	}
-	if h := a.apart[clip.Text(r.Key, maxName)]; h != nil {
-		if !recent(h.version, h.tried) {
+
+	if e := a.quarantine[clip.Text(r.Key, maxName)]; e != nil {
+		if !recent(e.version, e.tried) {
 			return false
 		}
 
-		h.met, h.page = true, a.page
+		e.met, e.page = true, a.page
 
 		return true
 	}
 
+	// It may have found no place, in this scan or in the one before.
 	key := hashOf(r.Key)
-	l, again := a.scan.beyond[key]
+	o, again := a.scan.beyond[key]
 	if !again {
-		l = a.beyond[key]
+		o = a.beyond[key]
 	}
 
-	if !recent(l.version, l.tried) {
+	if !recent(o.version, o.tried) {
 		return false
 	}
 
-	a.scan.beyond[key] = overflow{l.version, l.tried, a.page}
+	a.scan.beyond[key] = overflow{o.version, o.tried, a.page}
 
 	return true
 }
 
 // release takes the records of a page out of quarantine that were not refused in it.
 func (a *attached) release(page source.Page) {
-	if len(a.apart) == 0 && len(a.scan.beyond) == 0 {
+	if len(a.quarantine) == 0 && len(a.scan.beyond) == 0 {
 		return
 	}
 
 	for i := range page.Records {
 		key := clip.Text(page.Records[i].Key, maxName)
-		if h := a.apart[key]; h != nil && h.page != a.page {
-			delete(a.apart, key)
+		if e := a.quarantine[key]; e != nil && e.page != a.page {
+			delete(a.quarantine, key)
 		}
 
 		hash := hashOf(page.Records[i].Key)
-		if l, refused := a.scan.beyond[hash]; refused && l.page != a.page {
+		if o, refused := a.scan.beyond[hash]; refused && o.page != a.page {
 			delete(a.scan.beyond, hash)
 		}
 	}
@@ -136,21 +143,22 @@ func (a *attached) release(page source.Page) {
 
 // quarantineUnmet begins to look which records in quarantine a scan meets.
 func (a *attached) quarantineUnmet() {
-	for _, h := range a.apart {
-		h.met = false
+	for _, e := range a.quarantine {
+		e.met = false
 	}
 }
 
 // releaseUnmet takes the records out of quarantine that the scan has not met.
 func (a *attached) releaseUnmet(beyond map[int64]overflow) {
 	a.beyond = beyond
-	for key, h := range a.apart {
-		if !h.met {
-			delete(a.apart, key)
+	for key, e := range a.quarantine {
+		if !e.met {
+			delete(a.quarantine, key)
 		}
 	}
 
 	a.tellQuarantine()
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -160,13 +168,14 @@ func (a *attached) releaseUnmet(beyond map[int64]overflow) {
 // tellQuarantine lets the health of the source say which records are in quarantine.
 func (a *attached) tellQuarantine() {
 	var all []source.Quarantined
-	for _, h := range a.apart {
-		all = append(all, h.Quarantined)
+	for _, e := range a.quarantine {
+		all = append(all, e.Quarantined)
 	}
 
 	slices.SortFunc(all, func(a, b source.Quarantined) int {
 		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Key, b.Key))
 	})
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -226,7 +235,7 @@ func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 	return ""
 }
 
-// unfit says why a record cannot be kept; empty when it can. A family may hand over a record
+// unfit says why a record cannot be kept; empty when it can. A family may give a record
 // in two forms, as it was read and as its payload, so both together can be twice as large.
 func unfit(r *source.Record) string {
 	const most = 2 * source.MaxRecord
@@ -268,6 +277,7 @@ func sizeOf(r *source.Record) int {
 // mirror takes records over, in steps, and returns how many jobs came or changed.
 func (a *attached) mirror(ctx context.Context, unseen []source.Record) (changed int, err error) {
 	for len(unseen) > 0 {
+		// As many as are not too large together, one at least.
 		n, bytes := 0, 0
 		for n < len(unseen) && (n == 0 || bytes+sizeOf(&unseen[n]) <= stepBytes) {
 			bytes += sizeOf(&unseen[n])

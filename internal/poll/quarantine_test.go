@@ -40,14 +40,14 @@ func quarantined(s *poll.Sources) (keys []string) {
 func TestSource_AKeyThatIsNoTextStopsNoOther(t *testing.T) {
 	b := newBench(t)
 	b.until("the fixture is read", func() bool { return b.sources.Health()[0].Ready })
-	before := len(b.letters())
+	before := len(b.deadLetters())
 	odd := []string{"'a' || char(0) || 'b'", "CAST(x'ff00fe' AS TEXT)", "'well'"}
 	for _, key := range odd {
 		_, err := b.db.Exec(`INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
 			SELECT ` + key + `, connection, queue, payload, exception, failed_at FROM failed_jobs LIMIT 1`)
 		check(t, err)
 	}
-	b.until("all of them are shown", func() bool { return len(b.letters()) == before+len(odd) })
+	b.until("all of them are shown", func() bool { return len(b.deadLetters()) == before+len(odd) })
 
 	// Another one that comes later is shown too, and each can be discarded.
 	for range 3 {
@@ -57,7 +57,7 @@ func TestSource_AKeyThatIsNoTextStopsNoOther(t *testing.T) {
 	if h := b.sources.Health()[0]; h.Problem != "" || h.Quarantine() != 0 {
 		t.Errorf("%q, %+v", h.Problem, h.Quarantined)
 	}
-	for _, l := range b.letters() {
+	for _, l := range b.deadLetters() {
 		_, err := b.store.Discard(t.Context(), time.Now(), l.Job.ID, l.Job.Run, ana)
 		check(t, err)
 	}
@@ -102,8 +102,8 @@ func (p *picky) refuse(keys ...string) {
 	}
 }
 
-// crowd is a system with many records, some of which end a codec in a panic.
-type crowd struct {
+// manyRecords is a system with many records, some of which end a codec in a panic.
+type manyRecords struct {
 	*queue
 	mu      sync.Mutex
 	keys    []string
@@ -111,7 +111,7 @@ type crowd struct {
 	refuses []source.Refusal
 }
 
-func (c *crowd) Scan(context.Context, string, int) (page source.Page, err error) {
+func (c *manyRecords) Scan(context.Context, string, int) (page source.Page, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, key := range c.keys {
@@ -128,7 +128,7 @@ func (c *crowd) Scan(context.Context, string, int) (page source.Page, err error)
 }
 
 // Find knows what is there.
-func (c *crowd) Find(_ context.Context, acts []source.Act) (all []source.Result, err error) {
+func (c *manyRecords) Find(_ context.Context, acts []source.Act) (all []source.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range acts {
@@ -148,7 +148,7 @@ func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
 		l := newLife(t, true)
 		l.every = 10 * time.Second
 		defer func() { check(t, l.store.Close()) }()
-		c := &crowd{queue: l.queue, panics: map[string]bool{"k-20": true}, refuses: []source.Refusal{source.TooLarge("huge", 20_000_000)}}
+		c := &manyRecords{queue: l.queue, panics: map[string]bool{"k-20": true}, refuses: []source.Refusal{source.TooLarge("huge", 20_000_000)}}
 		for i := range 50 {
 			c.keys = append(c.keys, fmt.Sprintf("k-%02d", i))
 		}
@@ -195,7 +195,7 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 		defer func() { check(t, l.store.Close()) }()
 		long := strings.Repeat("x", 3000)
 		records := map[string]source.Record{}
-		for _, key := range []string{"well", "thread", "place", "witness", "payload", "panic", "odd", "even", long} {
+		for _, key := range []string{"well", "lineage", "place", "version", "payload", "panic", "odd", "even", long} {
 			records[key] = record(key, "1")
 		}
 		change := func(key string, do func(r *source.Record)) {
@@ -203,9 +203,9 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 			do(&r)
 			records[key] = r
 		}
-		change("thread", func(r *source.Record) { r.Lineage = long })
+		change("lineage", func(r *source.Record) { r.Lineage = long })
 		change("place", func(r *source.Record) { r.Place = long[:1001] })
-		change("witness", func(r *source.Record) { r.VersionToken = long })
+		change("version", func(r *source.Record) { r.VersionToken = long })
 		change("payload", func(r *source.Record) { r.Payload = make([]byte, 2*source.MaxRecord+1) })
 		change("odd", func(r *source.Record) { r.Lineage = "\x00\xff" })
 		change("even", func(r *source.Record) { r.Lineage = "\x00\xfe" })
@@ -223,8 +223,8 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 			why[q.Key] = q.Why
 		}
 		for key, want := range map[string]string{
-			clip.Text(long, 1000): "Its key has 3 kB, which is larger than the limit of 1 kB.", "thread": "Its job's name has 3 kB",
-			"place": "Its place's name has 1001 bytes, which is larger than the limit of 1000 bytes.", "witness": "Its version has 3 kB", "payload": "larger than the limit of 16000000 bytes",
+			clip.Text(long, 1000): "Its key has 3 kB, which is larger than the limit of 1 kB.", "lineage": "Its job's name has 3 kB",
+			"place": "Its place's name has 1001 bytes, which is larger than the limit of 1000 bytes.", "version": "Its version has 3 kB", "payload": "larger than the limit of 16000000 bytes",
 			"panic": "It cannot be kept: panic: a nil map",
 		} {
 			if !strings.Contains(why[key], want) {
@@ -262,7 +262,7 @@ func TestSource_ItsQuarantineIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
 		defer func() { check(t, l.store.Close()) }()
-		c := &crowd{queue: l.queue}
+		c := &manyRecords{queue: l.queue}
 		for i := range 1500 {
 			c.refuses = append(c.refuses, source.Refusal{Key: fmt.Sprintf("%04d%s", i, strings.Repeat("x", 1200)), Why: strings.Repeat("y", 600)})
 		}
@@ -330,12 +330,12 @@ func TestSource_ActsWaitForNoMoreThanASliceOfRefusedRecords(t *testing.T) {
 			return page
 		}
 		p.before = func(n int) {
-			switch lie, _ := l.queue.now(); {
-			case n == 3 && lie == 3 && len(l.acts()) == 0: // the first page is in the store
+			switch present, _ := l.queue.now(); {
+			case n == 3 && present == 3 && len(l.acts()) == 0: // the first page is in the store
 				_, err := l.store.Discard(t.Context(), time.Now(), l.all()["charge k0"].ID, 1, ana)
 				check(t, err)
 			case n == pages-1 && first:
-				early, first = lie == 2, false
+				early, first = present == 2, false
 			}
 		}
 		l.open = func(context.Context) (source.Origin, error) { return p, nil }
@@ -380,7 +380,7 @@ func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
 		l := newLife(t, true)
 		l.every = 15 * time.Second
 		defer func() { check(t, l.store.Close()) }()
-		c := &crowd{queue: l.queue, refuses: refusals(0, 1000).Refused}
+		c := &manyRecords{queue: l.queue, refuses: refusals(0, 1000).Refused}
 		var keys []string
 		for i := range 20 {
 			keys = append(keys, fmt.Sprintf("k-%02d", i))
@@ -473,7 +473,7 @@ func TestSource_AFaultOfThisSideIsNotTheSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, true)
 		defer func() { check(t, l.store.Close()) }()
-		sources := l.attached(&crowd{queue: l.queue, keys: []string{"a", "b"}})
+		sources := l.attached(&manyRecords{queue: l.queue, keys: []string{"a", "b"}})
 		sources.Start(full{l.store.Mirror}, l.store.Sources, l.store.Sources)
 		defer sources.Close()
 		time.Sleep(time.Minute)
@@ -529,7 +529,7 @@ func (l *life) attached(o source.Origin) *poll.Sources {
 func TestSource_LargeRecordsComeAndHugeOnesAreQuarantined(t *testing.T) {
 	b, client := newRedisBench(t, "sidekiq", "sidekiq/redis-commands.json")
 	b.until("the fixture is read", func() bool { return b.sources.Health()[0].Ready })
-	before := len(b.letters())
+	before := len(b.deadLetters())
 	add := func(name string, bytes int) {
 		text := fmt.Sprintf(`{"class":%q,"args":["%s"],"queue":"default","jid":%q,"retry_count":3,"failed_at":1}`, name, strings.Repeat("x", bytes), name)
 		check(t, client.ZAdd(t.Context(), "dead", redis.Z{Score: float64(time.Now().Unix()), Member: text}).Err())
@@ -541,7 +541,7 @@ func TestSource_LargeRecordsComeAndHugeOnesAreQuarantined(t *testing.T) {
 		add(fmt.Sprintf("Large%d", i), 600_000)
 		add(fmt.Sprintf("Small%d", i), 10)
 	}
-	b.until("all that can be taken over is", func() bool { return len(b.letters()) == before+8 && len(quarantined(b.sources)) == 2 })
+	b.until("all that can be taken over is", func() bool { return len(b.deadLetters()) == before+8 && len(quarantined(b.sources)) == 2 })
 	h := b.sources.Health()[0]
 	if h.Problem != "" || h.Quarantined[0].Why != "It has 8.1 MB, which is larger than the limit of 8.0 MB for a record." {
 		t.Errorf("%q, %+v", h.Problem, h.Quarantined[0])
@@ -559,7 +559,7 @@ func (s sharing) Check(context.Context) (source.Report, error) {
 	return source.Report{Shared: "A newer one has the same key."}, nil
 }
 
-// Records that come while a pass is under way are read first, from several pages. The older
+// Records that come while a scan is under way are read first, from several pages. The older
 // one of a pair on a later page is no run of the newer one that died again.
 func TestSource_OfTwoRecordsOfOneKeyOnTwoPagesTheFirstIsShown(t *testing.T) {
 	const many = 300
@@ -581,7 +581,7 @@ func TestSource_OfTwoRecordsOfOneKeyOnTwoPagesTheFirstIsShown(t *testing.T) {
 			if n != 3 {
 				return
 			}
-			if reads++; reads == 2 { // after the first pass, the last page of a look
+			if reads++; reads == 2 { // after the first scan, the last page of a look
 				p.mu.Lock()
 				p.pages = 7
 				p.mu.Unlock()

@@ -71,10 +71,10 @@ func (b *bench) failAgain(client *redis.Client, taken string) {
 	check(b.T, client.ZAdd(b.Context(), "dead", redis.Z{Score: float64(time.Now().Unix()), Member: again}).Err())
 }
 
-// ofOrder is the job with the letter of an order.
+// ofOrder is the job of the dead letter of an order.
 func (b *bench) ofOrder(order string) job.Job {
 	b.Helper()
-	for _, l := range b.letters() {
+	for _, l := range b.deadLetters() {
 		if strings.HasSuffix(l.Job.Error.Message, "for order "+order) {
 			return l.Job
 		}
@@ -85,7 +85,7 @@ func (b *bench) ofOrder(order string) job.Job {
 
 func TestRedisSources_MirrorReplayFailAgainAndVanish(t *testing.T) {
 	b, client := newRedisBench(t, "sidekiq", "sidekiq/redis-commands.json")
-	b.until("all three dead jobs are mirrored", func() bool { return len(b.letters()) == 3 })
+	b.until("all three dead jobs are mirrored", func() bool { return len(b.deadLetters()) == 3 })
 	j := b.ofOrder("2")
 	if j.Queue != "orders@shop" || j.Type != "Pay::ChargeJob" || j.Error.Type != "Declined" || j.Attempts != 2 {
 		t.Errorf("%+v", j)
@@ -105,14 +105,14 @@ func TestRedisSources_MirrorReplayFailAgainAndVanish(t *testing.T) {
 	}
 	check(t, client.Del(t.Context(), "dead").Err())
 	b.until("the job is gone", func() bool { return b.job(j.ID).Reason == retry.GoneAtSource })
-	if n := len(b.letters()); n != 0 {
-		t.Errorf("%d letters of an empty source", n)
+	if n := len(b.deadLetters()); n != 0 {
+		t.Errorf("%d dead letters of an empty source", n)
 	}
 }
 
 func TestRedisSources_DiscardTakesTheRecordAway(t *testing.T) {
 	b, client := newRedisBench(t, "sidekiq", "sidekiq/redis-commands.json")
-	b.until("all three dead jobs are mirrored", func() bool { return len(b.letters()) == 3 })
+	b.until("all three dead jobs are mirrored", func() bool { return len(b.deadLetters()) == 3 })
 	_, err := b.store.Discard(t.Context(), time.Now(), b.ofOrder("1").ID, 1, ana)
 	check(t, err)
 	b.until("the record is gone", func() bool { return client.ZCard(t.Context(), "dead").Val() == 2 })
@@ -122,15 +122,15 @@ func TestRedisSources_DiscardTakesTheRecordAway(t *testing.T) {
 // at the source sees it missing.
 func TestRedisSources_AReplayElsewhereIsARun(t *testing.T) {
 	b, client := newRedisBench(t, "sidekiq", "sidekiq/redis-commands.json")
-	b.until("all three dead jobs are mirrored", func() bool { return len(b.letters()) == 3 })
+	b.until("all three dead jobs are mirrored", func() bool { return len(b.deadLetters()) == 3 })
 	j := b.ofOrder("2")
 	const again = `local m = redis.call('ZREVRANGE', KEYS[1], 0, 0)[1]
 		redis.call('ZREM', KEYS[1], m)
 		return redis.call('ZADD', KEYS[1], '1795344099', (string.gsub(m, 'declined: 51', 'declined: 99')))`
 	check(t, client.Eval(t.Context(), again, []string{"dead"}).Err())
 	b.until("it has failed again", func() bool { return b.job(j.ID).Error.Message == "card declined: 99 for order 2" })
-	if got := b.job(j.ID); got.Run != 2 || got.Status() != job.StatusDeadLetter || len(b.letters()) != 3 {
-		t.Errorf("run %d, %s, %d letters", got.Run, got.Status(), len(b.letters()))
+	if got := b.job(j.ID); got.Run != 2 || got.Status() != job.StatusDeadLetter || len(b.deadLetters()) != 3 {
+		t.Errorf("run %d, %s, %d dead letters", got.Run, got.Status(), len(b.deadLetters()))
 	}
 }
 
@@ -138,15 +138,15 @@ func TestRedisSources_AReplayElsewhereIsARun(t *testing.T) {
 // keeps its own job, however often they are looked at.
 func TestRedisSources_AJobThatDiedTwiceIsTwo(t *testing.T) {
 	b, client := newRedisBench(t, "sidekiq", "sidekiq/redis-commands.json")
-	b.until("all three dead jobs are mirrored", func() bool { return len(b.letters()) == 3 })
+	b.until("all three dead jobs are mirrored", func() bool { return len(b.deadLetters()) == 3 })
 	b.failAgain(client, client.ZRange(t.Context(), "dead", -1, -1).Val()[0])
-	b.until("the other one is mirrored", func() bool { return len(b.letters()) == 4 })
+	b.until("the other one is mirrored", func() bool { return len(b.deadLetters()) == 4 })
 	polled := time.Now()
 	for range 3 {
 		b.until("another look", func() bool { return b.sources.Health()[0].Polled.After(polled) })
 		polled = time.Now()
 	}
-	for _, l := range b.letters() {
+	for _, l := range b.deadLetters() {
 		if l.Job.Run != 1 {
 			t.Errorf("%s is in run %d", l.Job.Error.Message, l.Job.Run)
 		}

@@ -36,7 +36,7 @@ func (s *Sources) Replace(all []Attached) {
 	// found by the new source in its first round.
 	s.list.Store(now)
 
-	if !s.working {
+	if !s.working { // Start starts them
 		return
 	}
 
@@ -63,8 +63,8 @@ func (s *Sources) attach(a Attached, before *attached) *attached {
 
 	return &attached{
 		Attached: a, hide: s.hide, log: s.log.With("source", a.Name), wake: make(chan struct{}, 1), quit: func() {}, tally: counted,
-		health: source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Profile, Allow: a.Allow, Every: a.Every},
-		apart:  quarantine{},
+		health:     source.Health{Name: a.Name, Preset: a.Preset.Name, Profile: a.Profile, Allow: a.Allow, Every: a.Every},
+		quarantine: quarantine{},
 	}
 }
 

@@ -88,8 +88,8 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 	other, _ := laravel(t)
 	const replay, discard = source.Replay, source.Discard
 	b.sources.Replace([]poll.Attached{d.shop("shop", b.path, "1", replay, discard)})
-	b.until("the shop is read", func() bool { return b.sources.Health()[0].Ready && len(b.letters()) == 6 })
-	_, err := b.store.Replay(t.Context(), time.Now(), b.letters()[5].Job.ID, 1, ana)
+	b.until("the shop is read", func() bool { return b.sources.Health()[0].Ready && len(b.deadLetters()) == 6 })
+	_, err := b.store.Replay(t.Context(), time.Now(), b.deadLetters()[5].Job.ID, 1, ana)
 	check(t, err)
 	done := source.End{Kind: source.Replay, State: source.Done}
 	b.until("the replay is done", func() bool { return b.sources.Health()[0].Acts[done] == 1 })
@@ -99,7 +99,7 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 	if len(all) != 2 || all[0].Name != "outlet" || !all[1].Ready || all[1].Acts[done] != 1 {
 		t.Errorf("when one is added, the sources are %+v", all)
 	}
-	b.until("the outlet is mirrored", func() bool { return len(b.letters()) == 5+6 })
+	b.until("the outlet is mirrored", func() bool { return len(b.deadLetters()) == 5+6 })
 
 	// The outlet is another one as soon as Replace returns, and keeps what it has counted.
 	if why := b.sources.Check("outlet", source.Request{Kind: discard}); why == "" {
@@ -122,8 +122,8 @@ func TestReplace_DisturbsOnlyWhatHasChanged(t *testing.T) {
 		t.Errorf("a source that was taken out says %q", why)
 	}
 	b.until("the connection is closed", func() bool { _, closed := d.times("outlet"); return closed == 2 })
-	if opened, closed := d.times("shop"); opened != 1 || closed != 0 || len(b.letters()) != 5+6 {
-		t.Errorf("the shop was opened %d times and closed %d times, and there are %d dead letters", opened, closed, len(b.letters()))
+	if opened, closed := d.times("shop"); opened != 1 || closed != 0 || len(b.deadLetters()) != 5+6 {
+		t.Errorf("the shop was opened %d times and closed %d times, and there are %d dead letters", opened, closed, len(b.deadLetters()))
 	}
 }
 
@@ -149,7 +149,7 @@ func (l *life) named(d *doors, origin source.Origin, fingerprint string, names .
 	return all
 }
 
-// A source that ends keeps no one waiting but the one that comes after it, also when it was
+// A source that ends keeps only the one waiting that comes after it, also when it was
 // taken out and named again meanwhile. What it is told at last is settled and counted.
 func TestReplace_OnlyTheNextOneWaitsForASourceThatEnds(t *testing.T) {
 	for _, between := range [][]string{{"shop"}, {}} {

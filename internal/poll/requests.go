@@ -23,6 +23,7 @@ func (a *attached) recoverBegun(ctx context.Context) error {
 			return nil
 		}
 
+		// What has happened is known by where the records are now.
 		found, err := a.find(ctx, acts)
 		if err != nil {
 			return err
@@ -99,12 +100,13 @@ func (a *attached) carryOut(ctx context.Context) error {
 			return err
 		}
 
-		// Until the store knows how these ended, also if this ends in a panic.
+		// These count as begun until the store knows how they ended, also if this ends in a panic.
 		earlier := a.settled
 		a.settled = false
 
 		results, err := a.send(ctx, acts)
-		ended, notAttempted := sorted(results)
+		ended, notAttempted := partition(results)
+
 		if len(notAttempted) > 0 {
 			err = errors.Join(err, a.requests.Reopen(context.WithoutCancel(ctx), notAttempted))
 		}
@@ -137,7 +139,7 @@ func (a *attached) send(ctx context.Context, acts []source.Act) ([]source.Result
 	defer cancel()
 
 	stop := context.AfterFunc(ctx, func() {
-		sleep(sending, lastWord)
+		sleep(sending, lateAnswer)
 		cancel()
 	})
 	defer stop()
@@ -145,9 +147,9 @@ func (a *attached) send(ctx context.Context, acts []source.Act) ([]source.Result
 	return a.origin.Act(sending, acts)
 }
 
-// sorted parts the results of acts that have ended from the acts that were not attempted:
-// those are asked for as before.
-func sorted(results []source.Result) (ended []source.Result, notAttempted []int64) {
+// partition parts the results of acts that have ended from the acts that were not attempted:
+// those wait to be taken again.
+func partition(results []source.Result) (ended []source.Result, notAttempted []int64) {
 	for _, r := range results {
 		if r.State == source.Asked {
 			notAttempted = append(notAttempted, r.ID)
@@ -166,7 +168,7 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 	}
 
 	for i := range results {
-		results[i].Why = a.said(results[i].Why, maxSentence)
+		results[i].Why = a.keptText(results[i].Why, maxSentence)
 	}
 
 	err := a.store.SettleActs(ctx, time.Now(), results)
@@ -200,12 +202,14 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 		return nil
 	}
 
+	// The newest ones have most to tell.
 	last, more, err := a.pollPage(ctx, source.ReplayedJob{})
 	if err != nil || !more {
 		a.polled = source.ReplayedJob{}
 		return err
 	}
 
+	// Of the others a page in each round, all in turn.
 	if a.polled.Seq == 0 {
 		a.polled = last
 	}
@@ -228,11 +232,7 @@ func (a *attached) pollPage(ctx context.Context, before source.ReplayedJob) (las
 
 	last, more = returned[len(returned)-1], len(returned) == pageSize
 
-	asking, cancel := context.WithTimeout(ctx, patience)
-	succeeded, err := a.origin.Succeeded(asking, returned)
-
-	cancel()
-
+	succeeded, err := a.askSuccesses(ctx, returned)
 	if err != nil || len(succeeded) == 0 {
 		return last, more, err
 	}
@@ -241,4 +241,12 @@ func (a *attached) pollPage(ctx context.Context, before source.ReplayedJob) (las
 	a.tally.succeed(n)
 
 	return last, more, err
+}
+
+// askSuccesses asks the source which of these jobs have succeeded.
+func (a *attached) askSuccesses(ctx context.Context, returned []source.ReplayedJob) ([]source.Success, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+
+	return a.origin.Succeeded(ctx, returned)
 }

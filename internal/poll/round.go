@@ -41,7 +41,8 @@ func (a *attached) run(ctx context.Context) {
 	}
 }
 
-// pause is how long the source is left alone: not at all before the first whole pass.
+// pause is how long the source is left alone: not at all before the first whole scan
+// has ended.
 func (a *attached) pause() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,9 +76,10 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 				return
 			}
 
+			// What is to be learned soon does not become later by what is asked meanwhile.
 			again := time.Now().Add(askAgain)
 			if a.soon && again.Before(end) {
-				end = again // and no later for what is asked meanwhile
+				end = again
 
 				a.due(askAgain)
 			}
@@ -119,7 +121,7 @@ func (a *attached) due(d time.Duration) {
 func (a *attached) ended(began time.Time, err error) {
 	text := ""
 	if err != nil {
-		text = a.said(err.Error(), maxProblem)
+		text = a.keptText(err.Error(), maxProblem)
 	}
 
 	a.mu.Lock()
@@ -131,9 +133,11 @@ func (a *attached) ended(began time.Time, err error) {
 			a.log.Info(recovered[h.Own], "after", time.Since(h.Since).Round(time.Second))
 		}
 
-		a.before = h.Took
 		h.Problem, h.Since = "", time.Time{}
 		h.Own, h.Moved = false, false
+
+		// Two rounds that took long are what makes the pauses longer.
+		a.before = h.Took
 		h.Polled, h.Took = time.Now(), time.Since(began)
 
 		return
@@ -146,6 +150,7 @@ func (a *attached) ended(began time.Time, err error) {
 		h.Since = time.Now()
 	}
 
+	// The same problem is logged once, however often it comes.
 	if h.Problem == "" || h.Own != own || h.Moved != moved {
 		what := failed[own]
 		if moved {
@@ -158,7 +163,7 @@ func (a *attached) ended(began time.Time, err error) {
 	h.Problem, h.Own, h.Moved = text, own, moved
 }
 
-// What the log says of looks that fail and of those that work again: of the source, and of
+// What the log says of rounds that fail and of those that work again: of the source, and of
 // this side.
 var (
 	failed = map[bool]string{

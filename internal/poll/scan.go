@@ -30,7 +30,7 @@ func (a *attached) readNewest(ctx context.Context) error {
 		return nil
 	}
 
-	seen := map[int64]int64{}
+	seen := map[int64]int64{} // by this reading
 	after := ""
 	for {
 		page, err := a.readPage(ctx, after)
@@ -46,6 +46,7 @@ func (a *attached) readNewest(ctx context.Context) error {
 			return err
 		}
 
+		// Without those that cannot be stored, or not yet.
 		unseen, err = a.prepare(ctx, page, unseen)
 		if err != nil {
 			return err
@@ -191,7 +192,7 @@ func remember(seen map[int64]int64, page source.Page) {
 
 // oneOfEachKey leaves out records whose key another record of the page has, or one that was
 // met before: the first one counts. If each of them were taken for one that died again, every
-// look would add a run to the same job. A record that has really died again since it was met
+// scan would add a run to the same job. A record that has really died again since it was met
 // is met by the next scan. Where the source says that records can have the same key, the
 // others are refused, so that people see which they are.
 func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
@@ -204,6 +205,7 @@ func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 	for i := range page.Records {
 		r := &page.Records[i]
 		first := met[r.Key]
+
 		if first == nil {
 			met[r.Key] = r
 			version, before := seen[hashOf(r.Key)]
@@ -213,6 +215,7 @@ func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 			}
 		}
 
+		// The same record twice is no other one.
 		other := first == nil || first.Version() != r.Version()
 		if shared != "" && other {
 			page.Refused = append(page.Refused, source.Refusal{Key: r.FullName(), Why: shared})
@@ -223,7 +226,7 @@ func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 }
 
 // prepare makes records of a page ready for the store. It leaves out those of which it is not
-// known yet whether they are the next run of a job, or another job with the same thread: the
+// known yet whether they are the next run of a job, or another job with the same lineage: the
 // source cannot tell whether the record of that job has left.
 func (a *attached) prepare(ctx context.Context, page source.Page, unseen []source.Record) ([]source.Record, error) {
 	unseen = a.readRecords(page, unseen)
@@ -246,34 +249,34 @@ func (a *attached) prepare(ctx context.Context, page source.Page, unseen []sourc
 
 // endScan ends a scan: the source is asked by name for each record that the scan has not met.
 func (a *attached) endScan(ctx context.Context) error {
-	done := a.scan
+	ended := a.scan
 	a.scan = scan{}
 
 	after := int64(0)
 	for {
-		keys, err := a.records.PresentKeys(ctx, a.Name, done.began, after, namesOnce)
+		keys, err := a.records.PresentKeys(ctx, a.Name, ended.began, after, keysAtOnce)
 		if err != nil {
 			return err
 		}
 
-		err = a.askForUnmet(ctx, keys, done.seen)
+		err = a.askForUnmet(ctx, keys, ended.seen)
 		if err != nil {
 			return err
 		}
 
-		if len(keys) < namesOnce {
+		if len(keys) < keysAtOnce {
 			break
 		}
 
 		after = keys[len(keys)-1].Seq
 	}
 
-	a.releaseUnmet(done.beyond)
+	a.releaseUnmet(ended.beyond)
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	a.health.Ready, a.health.Reading = true, len(done.seen)
+	a.health.Ready, a.health.Reading = true, len(ended.seen)
 
 	return nil
 }
@@ -311,6 +314,7 @@ func (a *attached) endVanished(ctx context.Context, present []source.Present) (u
 		return nil, nil
 	}
 
+	// The source is asked as for discards that had begun: where are their records?
 	acts := make([]source.Act, len(present))
 	for i, p := range present {
 		acts[i] = source.Act{ID: int64(i), Kind: source.Discard, Record: p.Record}
@@ -322,16 +326,16 @@ func (a *attached) endVanished(ctx context.Context, present []source.Present) (u
 	}
 
 	var gone []int64
-	told := make([]bool, len(present))
+	answered := make([]bool, len(present))
 	for _, r := range found {
-		told[r.ID] = true
+		answered[r.ID] = true
 		if r.State == source.Gone || r.State == source.Done {
 			gone = append(gone, present[r.ID].Seq)
 		}
 	}
 
 	for i, p := range present {
-		if !told[i] {
+		if !answered[i] {
 			unclear = append(unclear, p)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 
 var zscores = regexp.MustCompile(`cmdstat_zscore:calls=(\d+)`)
 
-// TestSources_HearWhatHasSucceeded attaches BullMQ, which keeps what has succeeded in a sorted
+// TestSources_PollWhatHasSucceeded attaches BullMQ, which keeps what has succeeded in a sorted
 // set. It is not asked for anything as long as nothing was replayed.
-func TestSources_HearWhatHasSucceeded(t *testing.T) {
+func TestSources_PollWhatHasSucceeded(t *testing.T) {
 	b, client := newRedisBench(t, "bullmq", "bullmq/redis-commands-v6.json")
-	b.until("the failed jobs are mirrored", func() bool { return b.sources.Health()[0].Ready && len(b.letters()) > 2 })
+	b.until("the failed jobs are mirrored", func() bool { return b.sources.Health()[0].Ready && len(b.deadLetters()) > 2 })
 	asked := func() string { return zscores.FindString(client.Info(t.Context(), "commandstats").Val()) }
 	before, polled := asked(), time.Now()
 	for range 3 {
@@ -36,7 +36,7 @@ func TestSources_HearWhatHasSucceeded(t *testing.T) {
 		t.Errorf("before anything was replayed: %s, then %s", before, after)
 	}
 	var replayed []job.Job
-	for _, l := range b.letters()[:2] {
+	for _, l := range b.deadLetters()[:2] {
 		_, err := b.store.Replay(t.Context(), time.Now(), l.Job.ID, 1, ana)
 		check(t, err)
 		b.until("BullMQ has the job", func() bool { return b.job(l.Job.ID).Worker == "shop" })
@@ -54,8 +54,8 @@ func TestSources_HearWhatHasSucceeded(t *testing.T) {
 	b.until("it is counted", func() bool { return b.sources.Health()[0].Succeeded == 1 })
 }
 
-// TestSources_HearOfAllInTurn has more jobs at the source than it is asked for in one look.
-func TestSources_HearOfAllInTurn(t *testing.T) {
+// TestSources_PollAllInTurn has more jobs at the source than it is asked for in one look.
+func TestSources_PollAllInTurn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "solid.sqlite")
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	check(t, err)
@@ -80,11 +80,11 @@ func TestSources_HearOfAllInTurn(t *testing.T) {
 	list, err := b.store.DeadLetters(t.Context(), filter.Filter{Status: job.StatusDeadLetter}, filter.Cursor{}, jobs)
 	check(t, err)
 	if len(list.DeadLetters) != jobs {
-		t.Fatalf("%d letters of %d", len(list.DeadLetters), jobs)
+		t.Fatalf("%d dead letters of %d", len(list.DeadLetters), jobs)
 	}
 	first := list.DeadLetters[0].Job.ID
-	for _, letter := range list.DeadLetters {
-		_, err := b.store.Replay(t.Context(), time.Now(), letter.Job.ID, 1, ana)
+	for _, d := range list.DeadLetters {
+		_, err := b.store.Replay(t.Context(), time.Now(), d.Job.ID, 1, ana)
 		check(t, err)
 	}
 

@@ -26,8 +26,8 @@ func understood(e job.ErrorInfo, trace string) (job.ErrorInfo, string) {
 // says. What an act needs is left as it is.
 func (a *attached) hideIn(r *source.Record) {
 	hide := func(e *job.ErrorInfo, trace *string) {
-		e.Type, e.Message = a.said(e.Type, job.MaxType), a.said(e.Message, job.MaxErrorMessage)
-		*trace = a.said(*trace, job.MaxTrace)
+		e.Type, e.Message = a.keptText(e.Type, job.MaxType), a.keptText(e.Message, job.MaxErrorMessage)
+		*trace = a.keptText(*trace, job.MaxTrace)
 	}
 
 	r.Type = clip.Text(r.Type, job.MaxType)
@@ -40,6 +40,6 @@ func (a *attached) hideIn(r *source.Record) {
 
 	r.Warnings = r.Warnings[:min(len(r.Warnings), maxWarnings)]
 	for i := range r.Warnings {
-		r.Warnings[i] = a.said(r.Warnings[i], maxSentence)
+		r.Warnings[i] = a.keptText(r.Warnings[i], maxSentence)
 	}
 }

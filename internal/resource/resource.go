@@ -39,6 +39,8 @@ func lacking(err error) shortage.Resource {
 	is := func(numbers ...error) bool {
 		return slices.ContainsFunc(numbers, func(number error) bool { return errors.Is(err, number) })
 	}
+
+	// EAGAIN and EADDRNOTAVAIL mean something else of other calls.
 	switch {
 	case err == nil:
 	case is(syscall.EMFILE, syscall.ENFILE), lookedUpWithout(err):
@@ -56,7 +58,7 @@ func lacking(err error) shortage.Resource {
 	return ""
 }
 
-// lookedUpWithout reports whether a name could not be looked up for want of a
+// lookedUpWithout reports whether a name could not be looked up for lack of a
 // descriptor. Such an error keeps no number, and where the system's own resolver
 // was asked not even the text.
 func lookedUpWithout(err error) bool {

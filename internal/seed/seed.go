@@ -41,7 +41,7 @@ const (
 )
 
 // Write enqueues the jobs and runs them: Dead of them fail permanently, one in
-// twenty of the others fails once before it succeeds. progress is told how many
+// twenty of the others fails once before it succeeds. progress gets how many
 // of all jobs are over.
 func (c Plan) Write(ctx context.Context, store Store, index Index, progress func(done, all int)) error {
 	w := writer{c, store, rand.New(rand.NewPCG(c.Seed, 3))}
@@ -78,10 +78,12 @@ func (w writer) batch(ctx context.Context, first, count int) error {
 		doomed[jobs[i].ID] = w.dies(first + i)
 	}
 
-	if _, err := w.store.Enqueue(ctx, at, jobs); err != nil {
+	_, err := w.store.Enqueue(ctx, at, jobs)
+	if err != nil {
 		return err
 	}
 
+	// A minute later those run again that failed, until all are over.
 	for at := at; ; at = at.Add(time.Minute) {
 		claimed, _, err := w.store.Exchange(ctx, nil, w.claim(at, count))
 		if err != nil || len(claimed) == 0 {
@@ -126,6 +128,7 @@ func (w writer) end(j job.Job, at time.Time, dies bool) job.Settlement {
 func (w writer) newJob(n int, at time.Time) job.Job {
 	typ, queues := w.random.IntN(types), queueNames()
 	nouns, verbs, names := nouns(), verbs(), customers()
+
 	policy := retry.Default()
 	policy.MaxAttempts, policy.InitialInterval, policy.Jitter = 2, time.Second, retry.Jitter{}
 
@@ -144,6 +147,7 @@ func (w writer) newJob(n int, at time.Time) job.Job {
 // from time to time inside.
 func (w writer) failure(j job.Job) (job.ErrorInfo, string) {
 	causes := causes()
+
 	n := w.random.IntN(len(causes))
 	message := fmt.Sprintf(causes[n].message, w.random.IntN(1_000_000))
 	trace := fmt.Sprintf("%s: %s\nshop/%s.Handle\n\tshop/%s.go:%d\nshop/worker.Run\n\tshop/worker.go:88",

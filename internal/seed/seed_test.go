@@ -17,7 +17,7 @@ var now = time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
 
 func write(t *testing.T, c seed.Plan) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "crowd.db"), Relaxed: true}})
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: filepath.Join(t.TempDir(), "seed.db"), Relaxed: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func write(t *testing.T, c seed.Plan) *store.Store {
 
 // As many jobs as were asked for, exactly as many dead ones, all of them over,
 // some only at their second attempt; and the same again from the same seed.
-func TestCrowd_IsAsLargeAndAsDeadAsAsked(t *testing.T) {
+func TestPlan_IsAsLargeAndAsDeadAsAsked(t *testing.T) {
 	c := seed.Plan{Jobs: 4001, Dead: 407, Seed: 5, Now: now}
 	s, again := write(t, c), write(t, c)
 	depths := s.Snapshot().Depths
@@ -67,7 +67,7 @@ func newest(t *testing.T, s *store.Store) job.Job {
 }
 
 // What died can be searched.
-func TestCrowd_CanBeSearched(t *testing.T) {
+func TestPlan_CanBeSearched(t *testing.T) {
 	s := write(t, seed.Plan{Jobs: 500, Dead: 50, Seed: 5, Now: now})
 	if n, err := s.Search.Update(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d failures were not searchable, %v", n, err)

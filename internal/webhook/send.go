@@ -34,12 +34,12 @@ type verdict struct {
 	problem  string          // goes on after "it"
 }
 
-// send tries to deliver a letter and returns why it could not. A shortage of this
+// send tries to deliver a dead letter and returns why it could not. A shortage of this
 // machine ends it at once, since no try of a receiver was made.
-func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.DeadLetter) (problem string, short *shortage.Error) {
-	body := encode(j, letter)
+func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, deadLetter job.DeadLetter) (problem string, short *shortage.Error) {
+	body := encode(j, deadLetter)
 
-	key := j.ID + "/" + strconv.Itoa(letter.Run)
+	key := j.ID + "/" + strconv.Itoa(deadLetter.Run)
 	said := "nothing was sent"
 	for n := 1; ; n++ {
 		if ctx.Err() != nil {
@@ -61,6 +61,7 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, letter job.Dead
 			return said, nil
 		}
 
+		// A pause that would outlast the delivery is not begun.
 		wait := max(h.Pause(n, f.o.Random), v.after)
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < wait {
 			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond)), nil
@@ -127,6 +128,7 @@ func (h hook) request(ctx context.Context, key string, body []byte) (*http.Reque
 func judge(response *http.Response) verdict {
 	status := response.StatusCode
 	v := verdict{problem: "was answered " + strings.TrimSpace(strconv.Itoa(status)+" "+http.StatusText(status))}
+
 	switch {
 	case status/100 == 2:
 		v.accepted = true
@@ -155,7 +157,7 @@ type jobShape struct {
 	TraceID    string `json:"trace_id,omitempty"`
 }
 
-type letterShape struct {
+type deadLetterShape struct {
 	Reason        retry.Reason `json:"reason"`
 	Cause         job.Outcome  `json:"cause,omitempty"`
 	Error         string       `json:"error"`
@@ -178,16 +180,18 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 		ID: j.ID, Type: j.Type, Queue: j.Queue, Run: l.Run, Attempts: l.Attempts, Priority: j.Priority,
 		EnqueuedAt: wire.FormatTime(j.EnqueuedAt), TraceID: j.TraceID,
 	})
+
+	// Meta and payload stand in it as they are, byte by byte.
 	var b bytes.Buffer
 	b.WriteString(`{"job":`)
 	b.Write(bytes.TrimSuffix(head, []byte("}")))
 
-	if whole(j.Meta) {
+	if isJSON(j.Meta) {
 		b.WriteString(`,"meta":`)
 		b.Write(j.Meta)
 	}
 
-	if whole(j.Payload) {
+	if isJSON(j.Payload) {
 		b.WriteString(`,"payload":`)
 		b.Write(j.Payload)
 	} else {
@@ -195,7 +199,7 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	}
 
 	b.WriteString(`},"dead_letter":`)
-	b.Write(rawjson.Encode(letterShape{
+	b.Write(rawjson.Encode(deadLetterShape{
 		Reason: l.Reason, Cause: l.Cause, Error: l.Error, Exception: l.Exception,
 		FailedAt: wire.FormatTime(l.FailedAt), OriginalQueue: l.Queue, Attempts: l.Attempts,
 	}))
@@ -204,5 +208,5 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	return b.Bytes()
 }
 
-// whole reports whether bytes can stand in a JSON text as they are.
-func whole(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }
+// isJSON reports whether bytes can stand in a JSON text as they are.
+func isJSON(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }

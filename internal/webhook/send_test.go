@@ -17,7 +17,7 @@ import (
 	"redrive/internal/webhook"
 )
 
-// All tries of a letter carry the same key and body, and each but the first comes after a
+// All tries of a dead letter carry the same key and body, and each but the first comes after a
 // pause.
 func TestDeliver_TriesAgain(t *testing.T) {
 	r := receive(t, func(n int, w http.ResponseWriter, _ *http.Request) {
@@ -32,8 +32,8 @@ func TestDeliver_TriesAgain(t *testing.T) {
 		}
 		return 0
 	})
-	j, letter := failed()
-	if d := f.Deliver(t.Context(), j, letter); d.Problem != "" || r.got() != 3 || pauses != 2 {
+	j, deadLetter := failed()
+	if d := f.Deliver(t.Context(), j, deadLetter); d.Problem != "" || r.got() != 3 || pauses != 2 {
 		t.Fatalf("delivery = %+v after %d tries and %d pauses", d, r.got(), pauses)
 	}
 	for i := range r.bodies {
@@ -73,7 +73,7 @@ func TestDeliver_BeginsNoPauseThatWouldOutlastItsContext(t *testing.T) {
 	}{
 		{"of a second", asks("1"), time.Hour, answered + "1s, too late for this delivery"},
 		{"of an hour", asks("3600"), time.Hour, answered + "1h0m0s, too late for this delivery"},
-		{"for ever", asks("99999999999999999999999"), time.Hour, "too late for this delivery"},
+		{"forever", asks("99999999999999999999999"), time.Hour, "too late for this delivery"},
 		{"nonsense", asks("soon"), time.Hour, answered + "250ms, too late for this delivery"},
 		{"until a date that is over", asks("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour, answered + "250ms, too late for this delivery"},
 		{"of its own, after silence", silent, time.Second, "got no answer within 1s; the next try would come after "},
@@ -88,8 +88,8 @@ func TestDeliver_BeginsNoPauseThatWouldOutlastItsContext(t *testing.T) {
 				near = true
 				return 0
 			})
-			j, letter := failed()
-			d := f.Deliver(closing{t.Context(), &near}, j, letter)
+			j, deadLetter := failed()
+			d := f.Deliver(closing{t.Context(), &near}, j, deadLetter)
 			if !strings.Contains(d.Problem, test.problem) || pauses != 1 {
 				t.Errorf("problem = %q after %d pauses were asked for, want %q", d.Problem, pauses, test.problem)
 			}
@@ -107,8 +107,8 @@ func TestDeliver_TriesAgainAfterTheWaitThatIsAskedFor(t *testing.T) {
 			w.WriteHeader(429)
 		}
 	})
-	j, letter := failed()
-	if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" || r.got() != 2 {
+	j, deadLetter := failed()
+	if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, deadLetter); d.Problem != "" || r.got() != 2 {
 		t.Errorf("problem = %q after %d tries", d.Problem, r.got())
 	}
 }
@@ -141,8 +141,8 @@ func TestDeliver_BoundsTime(t *testing.T) {
 				}
 				silent(n, w, request)
 			})
-			j, letter := failed()
-			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(test.timeout, 2)}).Deliver(ctx, j, letter)
+			j, deadLetter := failed()
+			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(test.timeout, 2)}).Deliver(ctx, j, deadLetter)
 			if !strings.Contains(d.Problem, test.problem) {
 				t.Errorf("problem = %q, want %q", d.Problem, test.problem)
 			}
@@ -156,8 +156,8 @@ func TestDeliver_BoundsTime(t *testing.T) {
 func TestDeliver_ObeysNoProxy(t *testing.T) {
 	r := receive(t, status(200))
 	url := strings.Replace(r.URL, "127.0.0.1", "0.0.0.0", 1)
-	j, letter := failed()
-	d := to(t, webhook.Webhook{URL: url, Sending: tries(7*time.Second, 1)}).Deliver(t.Context(), j, letter)
+	j, deadLetter := failed()
+	d := to(t, webhook.Webhook{URL: url, Sending: tries(7*time.Second, 1)}).Deliver(t.Context(), j, deadLetter)
 	if d.Problem != "" || r.got() != 1 {
 		t.Errorf("delivery = %+v after %d requests", d, r.got())
 	}
@@ -175,15 +175,15 @@ func TestDeliver_EndsAPauseWithItsContext(t *testing.T) {
 		stop.Go(func() { cancel(errors.New("the engine is stopping")) })
 		return 0
 	})
-	j, letter := failed()
-	problem := f.Deliver(ctx, j, letter).Problem
+	j, deadLetter := failed()
+	problem := f.Deliver(ctx, j, deadLetter).Problem
 	stop.Wait()
 	if want := "it was answered 503 Service Unavailable; it was not tried again: the engine is stopping"; !strings.HasSuffix(problem, want) {
 		t.Errorf("problem = %q", problem)
 	}
 }
 
-// A receiver that has accepted a letter cannot keep us by never ending its
+// A receiver that has accepted a dead letter cannot keep us by never ending its
 // answer: it would be given up after the hour of a try.
 func TestDeliver_BelievesTheStatusOfASlowDrip(t *testing.T) {
 	r := receive(t, func(_ int, w http.ResponseWriter, r *http.Request) {
@@ -196,8 +196,8 @@ func TestDeliver_BelievesTheStatusOfASlowDrip(t *testing.T) {
 			}
 		}
 	})
-	j, letter := failed()
-	d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(time.Hour, 3)}).Deliver(t.Context(), j, letter)
+	j, deadLetter := failed()
+	d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(time.Hour, 3)}).Deliver(t.Context(), j, deadLetter)
 	if d.Problem != "" || r.got() != 1 {
 		t.Errorf("delivery = %+v after %d tries", d, r.got())
 	}
@@ -212,8 +212,8 @@ func TestDeliver_ReadsLittleOfALongAnswer(t *testing.T) {
 			}
 		}
 	})
-	j, letter := failed()
-	if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" {
+	j, deadLetter := failed()
+	if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, deadLetter); d.Problem != "" {
 		t.Error(d.Problem)
 	}
 }
@@ -245,12 +245,12 @@ func TestDeliver_SaysWhatTheNetworkSaid(t *testing.T) {
 		"http://" + garbage.Addr().String(): "malformed HTTP",
 		closed.URL:                          "connection refused",
 	} {
-		j, letter := failed()
-		d := to(t, webhook.Webhook{URL: url, Sending: tries(7*time.Second, 2)}).Deliver(t.Context(), j, letter)
+		j, deadLetter := failed()
+		d := to(t, webhook.Webhook{URL: url, Sending: tries(7*time.Second, 2)}).Deliver(t.Context(), j, deadLetter)
 		if !strings.HasPrefix(d.Problem, "POST "+url+": 2 tries, the last failed: ") || !strings.Contains(d.Problem, want) {
 			t.Errorf("problem = %q, want …%q", d.Problem, want)
 		}
-		d = to(t, webhook.Webhook{URL: url, Sending: tries(7*time.Second, 1)}).Deliver(t.Context(), j, letter)
+		d = to(t, webhook.Webhook{URL: url, Sending: tries(7*time.Second, 1)}).Deliver(t.Context(), j, deadLetter)
 		if !strings.HasPrefix(d.Problem, "POST "+url+": ") || strings.Contains(d.Problem, "failed") || !strings.Contains(d.Problem, want) {
 			t.Errorf("of one try: problem = %q, want …%q", d.Problem, want)
 		}

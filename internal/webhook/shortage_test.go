@@ -12,7 +12,7 @@ import (
 	"redrive/internal/webhook"
 )
 
-// Without a descriptor nothing was sent, and no receiver refused the letter. The
+// Without a descriptor nothing was sent, and no receiver refused the dead letter. The
 // limit is set in a process of its own.
 func TestDeliver_TellsThatDescriptorsRanOut(t *testing.T) {
 	const child = "REDRIVE_TEST_WITHOUT_DESCRIPTORS"
@@ -30,7 +30,7 @@ func TestDeliver_TellsThatDescriptorsRanOut(t *testing.T) {
 	}
 	defer listener.Close()
 	f := to(t, webhook.Webhook{URL: "http://127.0.0.1:9/"})
-	j, letter := failed()
+	j, deadLetter := failed()
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestDeliver_TellsThatDescriptorsRanOut(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
 		t.Fatal(err)
 	}
-	d := f.Deliver(t.Context(), j, letter)
+	d := f.Deliver(t.Context(), j, deadLetter)
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,9 @@
 // 2xx is accepted. 429, 5xx, no answer and no connection are tried again with
 // growing, spread pauses, or after the Retry-After of the answer. Everything
 // else is a refusal at once; so is a redirect, which is never followed, because
-// the letter is meant for the address that the operator wrote. All this happens
+// the dead letter is meant for the address that the operator wrote. All this happens
 // within the deadline of the context: a pause that would outlast it is not
-// begun. What becomes of a refused letter is not decided here.
+// begun. What becomes of a refused dead letter is not decided here.
 //
 // The address may hold a password or a token, so nothing but its scheme, host
 // and path appears in texts. The secret appears nowhere.
@@ -125,15 +125,15 @@ func newHook(w Webhook) (hook, *invalid.Error) {
 	return hook{w, httpclient.WithoutSecrets(u)}, nil
 }
 
-// CloseIdle closes the connections that wait for the next letter.
+// CloseIdle closes the connections that wait for the next dead letter.
 func (f *Forwarder) CloseIdle() { f.client.CloseIdle() }
 
-// Close ends the connections that are kept for the next letter. Call it when no
+// Close ends the connections that are kept for the next dead letter. Call it when no
 // delivery is under way.
 func (f *Forwarder) Close() { f.client.Close() }
 
 // Kept is the delivery of every dead letter of a queue without a webhook, which
-// keeps them or has no dead-letter queue; not ok: its letters are sent.
+// keeps them or has no dead-letter queue; not ok: its dead letters are sent.
 func (f *Forwarder) Kept(queue string) (d job.Delivery, ok bool) {
 	if _, sends := (*f.hooks.Load())[queue]; sends {
 		return job.Delivery{}, false
@@ -142,20 +142,20 @@ func (f *Forwarder) Kept(queue string) (d job.Delivery, ok bool) {
 }
 
 // Deliver sends a dead letter where its queue wants it, until the end of ctx.
-func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLetter) job.Delivery {
+func (f *Forwarder) Deliver(ctx context.Context, j job.Job, deadLetter job.DeadLetter) job.Delivery {
 	h, sends := (*f.hooks.Load())[j.Queue]
 	if !sends {
 		return job.InDeadLetters(j.Queue, f.o.Keeps(j.Queue))
 	}
 
-	problem, short := f.send(ctx, h, j, letter)
-	if short != nil { // no receiver was asked: no word for each letter that waits
+	problem, short := f.send(ctx, h, j, deadLetter)
+	if short != nil { // no receiver was asked: no word for each dead letter that waits
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote), Shortage: short}
 	}
 
 	if problem != "" {
 		problem = "POST " + h.shown + ": " + problem
-		f.o.Log.Warn("A dead letter was not accepted. Its job is kept.", "job", j.ID, "run", letter.Run, "queue", j.Queue, "problem", problem)
+		f.o.Log.Warn("A dead letter was not accepted. Its job is kept.", "job", j.ID, "run", deadLetter.Run, "queue", j.Queue, "problem", problem)
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote)}
 	}
 
@@ -164,13 +164,13 @@ func (f *Forwarder) Deliver(ctx context.Context, j job.Job, letter job.DeadLette
 
 // Deadline is what the sending of one dead letter may take: for all its
 // tries and the pauses between them. It is less than a person waits for the
-// answer who sends a letter again.
+// answer who sends a dead letter again.
 const Deadline = 24 * time.Second
 
 // Sending is how long and how often a dead letter is sent to a webhook.
 type Sending struct {
 	Timeout  time.Duration // of one try
-	Attempts int           // tries for one letter
+	Attempts int           // tries for one dead letter
 }
 
 // DefaultSending gives a receiver that hangs all its tries.
@@ -192,7 +192,7 @@ func (f Sending) Pauses() (all time.Duration) {
 	return all
 }
 
-// Fits reports whether every try has its time within what a letter has.
+// Fits reports whether every try has its time within what a dead letter has.
 func (f Sending) Fits() bool {
 	return f.Timeout <= (Deadline-f.Pauses())/time.Duration(f.Attempts)
 }

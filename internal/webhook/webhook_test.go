@@ -124,9 +124,9 @@ func failed() (job.Job, job.DeadLetter) {
 
 func TestDeliver_SendsTheDocumentedBody(t *testing.T) {
 	r := receive(t, status(204))
-	j, letter := failed()
+	j, deadLetter := failed()
 	begin := time.Now()
-	d := to(t, webhook.Webhook{URL: r.URL + "/hook"}).Deliver(t.Context(), j, letter)
+	d := to(t, webhook.Webhook{URL: r.URL + "/hook"}).Deliver(t.Context(), j, deadLetter)
 	if d.Problem != "" || d.ForwardedTo != r.URL+"/hook" || d.ForwardedAt.Before(begin) || d.ForwardedAt.After(time.Now()) {
 		t.Errorf("delivery = %+v", d)
 	}
@@ -157,9 +157,9 @@ func TestDeliver_SendsAnyPayload(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%q", payload), func(t *testing.T) {
 			r := receive(t, status(200))
-			j, letter := failed()
+			j, deadLetter := failed()
 			j.Payload, j.Meta = []byte(payload), nil
-			if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter); d.Problem != "" {
+			if d := to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, deadLetter); d.Problem != "" {
 				t.Error(d.Problem)
 			}
 			if body := string(r.bodies[0]); !strings.Contains(body, want) || !json.Valid(r.bodies[0]) || strings.Contains(body, "meta") {
@@ -177,9 +177,9 @@ func TestDeliver_SendsEnvelopesAsEnvelopes(t *testing.T) {
 		`no envelope`: `{"job":{"id":"01928d3e`,
 	} {
 		r := receive(t, status(200))
-		j, letter := failed()
+		j, deadLetter := failed()
 		j.Envelope = []byte(envelope)
-		to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, letter)
+		to(t, webhook.Webhook{URL: r.URL}).Deliver(t.Context(), j, deadLetter)
 		if body := string(r.bodies[0]); !strings.HasPrefix(body, want) {
 			t.Errorf("body %s, want %s…", body, want)
 		}
@@ -188,11 +188,11 @@ func TestDeliver_SendsEnvelopesAsEnvelopes(t *testing.T) {
 
 func TestDeliver_KeepsWhatIsForwardedNowhere(t *testing.T) {
 	f := to(t, webhook.Webhook{URL: "http://127.0.0.1:1"})
-	j, letter := failed()
-	if j.Queue = "kept"; f.Deliver(t.Context(), j, letter) != (job.Delivery{}) {
+	j, deadLetter := failed()
+	if j.Queue = "kept"; f.Deliver(t.Context(), j, deadLetter) != (job.Delivery{}) {
 		t.Error("the letter of a queue without a webhook was not kept")
 	}
-	if j.Queue = "off"; f.Deliver(t.Context(), j, letter).Problem != "the queue off has no dead-letter queue" {
+	if j.Queue = "off"; f.Deliver(t.Context(), j, deadLetter).Problem != "the queue off has no dead-letter queue" {
 		t.Error("the letter of a queue without a dead-letter queue was kept")
 	}
 	for queue, want := range map[string]bool{"mail": false, "kept": true, "off": true} {
@@ -227,8 +227,8 @@ func TestDeliver_JudgesAnswers(t *testing.T) {
 				w.Header().Set("Location", elsewhere.URL)
 				w.WriteHeader(test.code)
 			})
-			j, letter := failed()
-			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(7*time.Second, 2)}).Deliver(t.Context(), j, letter)
+			j, deadLetter := failed()
+			d := to(t, webhook.Webhook{URL: r.URL, Sending: tries(7*time.Second, 2)}).Deliver(t.Context(), j, deadLetter)
 			if test.problem != "" && !strings.HasPrefix(d.Problem, "POST "+r.URL+": "+test.problem) || (d.Problem == "") != (test.problem == "") {
 				t.Errorf("problem = %q, want …%q", d.Problem, test.problem)
 			}
@@ -257,8 +257,8 @@ func TestDeliver_TellsNoSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j, letter := failed()
-		d := f.Deliver(t.Context(), j, letter)
+		j, deadLetter := failed()
+		d := f.Deliver(t.Context(), j, deadLetter)
 		f.Close()
 		said := fmt.Sprintf("%+v %s", d, log.String())
 		for _, hidden := range []string{secret, "passw0rd", "user", "t0ken"} {

@@ -1,4 +1,6 @@
-package engine
+// Package workers counts the workers of each queue, and has the goroutines in which they run
+// handlers.
+package workers
 
 import (
 	"maps"
@@ -7,10 +9,10 @@ import (
 	"redrive/internal/job"
 )
 
-// workers counts the workers of each queue: how many it has, how many are in use, and how
+// Counts counts the workers of each queue: how many it has, how many are in use, and how
 // many are reserved for jobs that are being claimed. A handler that was given up keeps its
 // worker in use until it returns.
-type workers struct {
+type Counts struct {
 	ask func(queue string) int // how many workers a queue has
 
 	mu       sync.Mutex
@@ -19,12 +21,13 @@ type workers struct {
 	reserved map[string]int
 }
 
-func newWorkers(ask func(queue string) int) *workers {
-	return &workers{ask: ask, limits: map[string]int{}, busy: map[string]int{}, reserved: map[string]int{}}
+// New returns counts of no worker in use. ask says how many workers a queue has.
+func New(ask func(queue string) int) *Counts {
+	return &Counts{ask: ask, limits: map[string]int{}, busy: map[string]int{}, reserved: map[string]int{}}
 }
 
-// limit is how many workers a queue has.
-func (w *workers) limit(queue string) int {
+// Limit is how many workers a queue has.
+func (w *Counts) Limit(queue string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -37,18 +40,18 @@ func (w *workers) limit(queue string) int {
 	return n
 }
 
-// askAgain forgets how many workers the queues have.
-func (w *workers) askAgain() {
+// AskAgain forgets how many workers the queues have.
+func (w *Counts) AskAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	clear(w.limits)
 }
 
-// reserve keeps free workers of a queue for a claim, so many at most; more says that
+// Reserve keeps free workers of a queue for a claim, so many at most; more says that
 // others are free.
-func (w *workers) reserve(queue string, most int) (n int, more bool) {
-	limit := w.limit(queue)
+func (w *Counts) Reserve(queue string, most int) (n int, more bool) {
+	limit := w.Limit(queue)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,8 +65,8 @@ func (w *workers) reserve(queue string, most int) (n int, more bool) {
 	return n, free > most
 }
 
-// release ends the reservations of a claim.
-func (w *workers) release(c job.Claim) {
+// Release ends the reservations of a claim.
+func (w *Counts) Release(c job.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -72,10 +75,10 @@ func (w *workers) release(c job.Claim) {
 	}
 }
 
-// take takes a worker of a queue if one is free, and if fewer than most are in use or
+// Take takes a worker of a queue if one is free, and if fewer than most are in use or
 // reserved in all queues together.
-func (w *workers) take(queue string, most int) bool {
-	limit := w.limit(queue)
+func (w *Counts) Take(queue string, most int) bool {
+	limit := w.Limit(queue)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,25 +92,25 @@ func (w *workers) take(queue string, most int) bool {
 	return true
 }
 
-// takeReserved takes a worker that is reserved, and counts as that too until the release.
-func (w *workers) takeReserved(queue string) {
+// TakeReserved takes a worker that is reserved, and counts as that too until the release.
+func (w *Counts) TakeReserved(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.busy[queue]++
 }
 
-// free gives back a worker.
-func (w *workers) free(queue string) {
+// Free gives back a worker.
+func (w *Counts) Free(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	subtract(w.busy, queue, 1)
 }
 
-// tooMany reports whether more workers are in use than the queue has: a reload left it fewer.
-func (w *workers) tooMany(queue string) bool {
-	limit := w.limit(queue)
+// TooMany reports whether more workers are in use than the queue has: a reload left it fewer.
+func (w *Counts) TooMany(queue string) bool {
+	limit := w.Limit(queue)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,22 +118,22 @@ func (w *workers) tooMany(queue string) bool {
 	return w.busy[queue] > limit
 }
 
-// taken counts the workers that are in use or reserved, in all queues together.
-func (w *workers) taken() int {
+// Taken counts the workers that are in use or reserved, in all queues together.
+func (w *Counts) Taken() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return total(w.busy) + total(w.reserved)
 }
 
-// running counts the workers in use, by queue.
-func (w *workers) running() map[string]int {
+// Running counts the workers in use, by queue.
+func (w *Counts) Running() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.busy)
 }
 
-// idle reports whether no worker is in use.
-func (w *workers) idle() bool {
+// Idle reports whether no worker is in use.
+func (w *Counts) Idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.busy) == 0

@@ -53,12 +53,13 @@ func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 		return c
 	}
 
+	// The store asks for as many jobs as these, in the transaction that is under way.
 	for _, queue := range queues {
 		if !e.mayBegin(queue) {
 			continue
 		}
 
-		free, _ := e.workers.reserve(queue, e.o.MaxRunning-e.workers.taken())
+		free, _ := e.workers.Reserve(queue, e.o.MaxRunning-e.workers.Taken())
 		if free > 0 {
 			c.Free[queue] = free
 		}
@@ -80,8 +81,9 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 
 	defer e.onCommit.leave()
 
+	// Before the commit tells of these jobs, see changes.
 	e.changes.startedOnCommit(claimed)
 	e.startClaimed(c, claimed)
-	e.workers.release(c)
+	e.workers.Release(c)
 	e.notify() // the jobs have limits, and others may have waited for the workers
 }
