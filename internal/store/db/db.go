@@ -166,7 +166,7 @@ type Finding struct {
 // Examine looks whether the invariant holds.
 func (i Invariant) Examine(src Source) Finding {
 	n, first, problem := 0, "", ""
-	query := `SELECT count(*), coalesce(min(id), '') FROM (` + i.Query + `) AS broken`
+	query := `SELECT count(*), coalesce(CAST(min(id) AS TEXT), '') FROM (` + i.Query + `) AS broken`
 	switch _, err := Row(src, query, []any{&n, &first}); {
 	case err != nil:
 		problem = err.Error()

@@ -210,11 +210,12 @@ func (*Projection) Invariants() []db.Invariant {
 // items. The items of operations that ended are removed after a time, and some of
 // them may be gone already.
 const miscounted = `SELECT id FROM operations AS o LEFT JOIN (
-		SELECT operation_id, count(*) AS n, sum(state = 'pending') AS waiting, sum(state = 'done') AS did, sum(state = 'skipped') AS passed,
-			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad,
-			sum(outcome = 'dropped') AS gave_up,
-			sum(outcome = 'unknown') AS unsure
+		SELECT operation_id, count(*) AS n,
+			count(*) FILTER (WHERE state = 'pending') AS pending, count(*) FILTER (WHERE state = 'done') AS done,
+			count(*) FILTER (WHERE state = 'skipped') AS skipped, count(*) FILTER (WHERE state = 'failed') AS failed,
+			count(*) FILTER (WHERE outcome = 'succeeded') AS succeeded, count(*) FILTER (WHERE outcome = 'relapsed') AS relapsed,
+			count(*) FILTER (WHERE outcome = 'dropped') AS dropped, count(*) FILTER (WHERE outcome = 'unknown') AS unknown
 		FROM operation_items GROUP BY operation_id) AS i ON i.operation_id = o.id
 	WHERE (coalesce(i.n, 0) = o.total OR o.state NOT IN ('finished', 'aborted')) AND o.total + coalesce(i.n, 0) > 0
-		AND (i.n IS NULL OR (i.n, waiting, did, passed, broke, good, bad, gave_up, unsure) <>
+		AND (i.n IS NULL OR (i.n, i.pending, i.done, i.skipped, i.failed, i.succeeded, i.relapsed, i.dropped, i.unknown) <>
 			(o.total, o.pending, o.done, o.skipped, o.failed, o.succeeded, o.relapsed, o.dropped, o.unknown))`

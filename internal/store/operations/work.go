@@ -244,7 +244,7 @@ func guardSees(src db.Source, o operation.Operation, p *operation.Progress) erro
 		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0) AS newest`
 	const counts = `SELECT count(*), coalesce(sum(same), 0) FROM ` + newest
 	const back = `SELECT count(*) AS n, ` + named + ` FROM ` + newest + ` JOIN groups AS g ON g.id = newest.cause
-		WHERE same = 1 GROUP BY newest.cause ORDER BY n DESC, newest.cause LIMIT 1`
+		WHERE same = 1 GROUP BY g.id ORDER BY n DESC, g.id LIMIT 1`
 
 	args := []any{o.ID, db.Micros(o.ResumedAt), operation.GuardWindow}
 	_, err := db.Row(src, counts, []any{&p.Ended, &p.Same}, args...)
@@ -373,7 +373,7 @@ const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
 	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
 	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
 		AND operation_items.outcome = 'dropped'
-	RETURNING operation_id, 'dropped'`
+	RETURNING operation_items.operation_id, 'dropped'`
 
 // RunsEnded writes the outcomes of replayed runs to the items of the operations
 // that replayed them, and to their meters.
