@@ -200,7 +200,7 @@ func (s *Store) Abandon() error { return s.abandon() }
 
 // Problem says why nothing can be written, as far as the last attempt showed,
 // or nil. It costs nothing.
-func (s *Store) Problem() *db.FileError { return s.health.Problem() }
+func (s *Store) Problem() *db.Fault { return s.health.Problem() }
 
 // Failed is closed after an I/O failure, or when the database was found damaged;
 // Problem says which. The store writes nothing any more: stop claiming and exit.

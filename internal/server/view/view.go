@@ -314,17 +314,16 @@ func (v *View) Ping(ctx context.Context) error { return v.store.Ping(ctx) }
 
 // Problem says why nothing can be written, and since when; or nothing.
 func (v *View) Problem() (text string, since time.Time) {
-	if file := v.store.Problem(); file != nil {
-		return file.Advice(), file.Since
+	if problem := v.store.Problem(); problem != nil {
+		return problem.Advice, problem.Since
 	}
 	return "", time.Time{}
 }
 
-// Advice says what to do about an error of the database file; empty for any
-// other error.
+// Advice says what to do about a fault of the database; empty for any other error.
 func Advice(err error) string {
-	if file := new(db.FileError); errors.As(err, &file) {
-		return file.Advice()
+	if found := new(db.Fault); errors.As(err, &found) {
+		return found.Advice
 	}
 	return ""
 }

@@ -46,7 +46,7 @@ func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
 
 	if f.Own != "" {
 		where.Add("(actor = %s OR NOT EXISTS (SELECT 1 FROM json_each(%s) AS guarded WHERE action GLOB guarded.value))",
-			f.Own, db.Rows(audit.Guarded()))
+			f.Own, db.Texts(audit.Guarded()))
 	}
 
 	last, args := where.Limit(limit + 1)

@@ -97,7 +97,7 @@ func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ strin
 func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) ([]queues.Info, error) {
 	var all []queues.Info
 	err := p.reader.Consistently(ctx, func(src db.Source) (err error) {
-		these := db.Rows(names)
+		these := db.Texts(names)
 		if all, err = queueInfos(src, now, these); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) 
 // queueInfos lists the queues, each with its pause and the time since when its
 // next job could run: of the available ones the next that a claim takes,
 // otherwise one that has come due.
-func queueInfos(src db.Source, now time.Time, names string) ([]queues.Info, error) {
+func queueInfos(src db.Source, now time.Time, names db.Texts) ([]queues.Info, error) {
 	const due = `(SELECT min(run_at) FROM jobs
 			WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $2 AND list_state = `
 	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
@@ -133,7 +133,7 @@ func queueInfos(src db.Source, now time.Time, names string) ([]queues.Info, erro
 }
 
 // addCounts gives queues their depths and counters.
-func addCounts(src db.Source, now time.Time, names string, byName map[string]*queues.Info) error {
+func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*queues.Info) error {
 	const (
 		depths  = `SELECT queue, status, n FROM depths WHERE queue IN (SELECT value FROM json_each($1))`
 		minutes = `SELECT minute, queue, ` + totalColumns + ` FROM minutes

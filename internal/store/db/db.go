@@ -54,15 +54,20 @@ type Engine interface {
 	Writer(ctx context.Context) (Conn, error)
 	// Reads returns the pool of connections that only read.
 	Reads() *sql.DB
-	// Text is a statement as this engine reads it. Statements are written once,
-	// for every engine; each text is asked for once.
+	// Text is a statement as this engine reads it. Statements are written once, in SQL that
+	// every engine can read but for a few words of SQLite's, which another engine replaces:
+	// json_each of a list and ->> of its rows, UPDATE OR FAIL, INDEXED BY, CROSS JOIN with
+	// ON, placeholders that are a question mark, GLOB, LIKE that ignores case, max and min
+	// of two values. Each text is asked for once.
 	Text(query string) string
-	// Fault gives an error of the database its kind: a *FileError around one of
-	// the kinds of package job. Other errors come back as they are.
+	// Fault gives an error of the database its kind and the words of this engine: a *Fault
+	// with one of the kinds of package fault. Other errors come back as they are.
 	Fault(err error) error
-	// Taken reports whether a row was refused because of a unique value that
-	// exists.
-	Taken(err error) bool
+	// Taken names the unique value because of which a row was refused, by its table and
+	// columns: "jobs.id", or "policies.policy, policies.origins". It is empty for any other
+	// error. The id of a job is its caller's choice, so that one that is taken is a
+	// conflict. All others are chosen by the writer: another writer was faster.
+	Taken(err error) string
 	// Search is the index of texts.
 	Search() Search
 	// Check looks whether the files of the database are still where they were when
@@ -88,14 +93,23 @@ type Conn interface {
 	// Begin starts a transaction that no other writer can disturb. It waits for
 	// a busy database, as long as ctx allows.
 	Begin(ctx context.Context) error
-	// Exec returns the number of rows that a statement changed.
+	// Exec runs a statement at once and returns the number of rows that it changed.
 	Exec(query string, args ...any) (int64, error)
+	// Send runs a statement that has to change exactly so many rows, or [AnyNumber]. An
+	// engine may let it wait, and send it to the database together with what comes next,
+	// in the same order: its error can come with a later statement or with Commit, which
+	// then fails. A query sees what was sent before it. What is wrong with another number
+	// of rows is for the engine to say.
+	Send(want int, query string, args ...any) error
 	Commit() error
 	// Rollback undoes a transaction that failed for a cause. Its error means
 	// that the connection can no longer be used: it is fault.ErrBroken.
 	Rollback(cause error) error
 	Close() error
 }
+
+// AnyNumber of rows may be changed by a statement that is sent.
+const AnyNumber = -1
 
 // Source runs queries: a transaction, or the pool of readers.
 type Source interface {

@@ -311,7 +311,7 @@ func (p *Projection) Of(_ context.Context, letters []filter.DeadLetterRow) (map[
 // Classes returns the error classes of groups, by their fingerprints.
 func (p *Projection) Classes(ctx context.Context, fingerprints []string) (map[string]string, error) {
 	const query = `SELECT fingerprint, class FROM groups WHERE fingerprint IN (SELECT value FROM json_each($1))`
-	all, err := db.Map[string, string](p.reader.In(ctx), query, db.Rows(fingerprints))
+	all, err := db.Map[string, string](p.reader.In(ctx), query, db.Texts(fingerprints))
 	return all, db.Wrap(err, "read the classes of error groups")
 }
 

@@ -134,7 +134,7 @@ func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []opera
 		ids[i] = n.ID
 	}
 
-	known, err := db.Map[string, int64](t, query, db.Rows(ids))
+	known, err := db.Map[string, int64](t, query, db.Texts(ids))
 	if err != nil {
 		return o, err
 	}

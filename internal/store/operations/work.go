@@ -160,7 +160,7 @@ func (p *Projection) markItems(t *db.Tx, id int64, items []workItem, now time.Ti
 		return nil
 	}
 
-	left := int64(len(items))
+	left := len(items)
 	for _, it := range items {
 		if it.code == "" {
 			continue
@@ -173,9 +173,7 @@ func (p *Projection) markItems(t *db.Tx, id int64, items []workItem, now time.Ti
 		left--
 	}
 
-	n, err := t.Exec(done, id, items[0].n, items[len(items)-1].n, db.Micros(now))
-
-	return db.Expect(left, n, err)
+	return t.ExecExactly(left, done, id, items[0].n, items[len(items)-1].n, db.Micros(now))
 }
 
 // countPace counts items that are done by the step of the operation's time in

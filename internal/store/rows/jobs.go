@@ -288,9 +288,8 @@ func Numbers(jobs []job.Job) []int64 {
 	return numbers
 }
 
-// Seqs is a JSON array of the jobs' numbers, the form in which many travel to
-// one statement.
-func Seqs(jobs []job.Job) string { return db.Numbers(Numbers(jobs)) }
+// Seqs is the jobs' numbers as an argument of a statement.
+func Seqs(jobs []job.Job) db.Numbers { return db.Numbers(Numbers(jobs)) }
 
 // Recording appends attempts that did not succeed, or at a source. The record of any other
 // success is the row of its job (see the view executions).

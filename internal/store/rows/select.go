@@ -81,7 +81,7 @@ func match(where *db.Where, f filter.Filter, changed string) {
 		where.Add("j.group_id <> 0 AND j.group_id = (SELECT id FROM groups WHERE fingerprint = %s)", f.Group)
 	default:
 		const any = "j.group_id <> 0 AND j.group_id IN (SELECT id FROM groups WHERE fingerprint IN (SELECT value FROM json_each(%s)))"
-		where.Add(any, db.Rows(groups))
+		where.Add(any, db.Texts(groups))
 	}
 
 	if f.Operation != 0 {

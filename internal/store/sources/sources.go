@@ -127,7 +127,7 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 	}
 
 	byKey, byThread = map[string]Known{}, map[string]Known{}
-	found, err := db.All(src, keys, (*Known).fields, name, db.Rows(wanted))
+	found, err := db.All(src, keys, (*Known).fields, name, db.Texts(wanted))
 	for _, k := range found {
 		byKey[k.Key] = k
 	}
@@ -148,7 +148,7 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 		return byKey, byThread, nil
 	}
 
-	found, err = db.All(src, threads, (*Known).fields, name, db.Rows(wanted))
+	found, err = db.All(src, threads, (*Known).fields, name, db.Texts(wanted))
 	for _, k := range found { // the newest job of a thread comes last
 		if !k.Present || k.UnderWay { // one that is still there under its own key is another record
 			byThread[k.Lineage] = k
@@ -179,7 +179,7 @@ func (p *Projection) Duplicates(ctx context.Context, name string, records []sour
 		return nil, nil
 	}
 
-	return db.All(p.reader.In(ctx), query, presentFields, name, db.Rows(threads), db.Rows(keys), len(records))
+	return db.All(p.reader.In(ctx), query, presentFields, name, db.Texts(threads), db.Texts(keys), len(records))
 }
 
 // Unseen are those of the records that the mirror does not know as they are.

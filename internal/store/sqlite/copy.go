@@ -252,7 +252,7 @@ func soundCopy(ctx context.Context, pool *sql.DB, from, copied string) error {
 	}
 
 	if whole != "ok" {
-		return &db.FileError{Path: from, Kind: fault.ErrCorrupt, Err: errors.New(whole)}
+		return faultOf(from, fault.ErrCorrupt, errors.New(whole))
 	}
 
 	if err == nil {

@@ -65,7 +65,7 @@ func look(ctx context.Context, path string, mode []string, do func(src db.Source
 	do(src, append(found, src.searchable()...))
 
 	if whole.Problem != "" {
-		return &db.FileError{Path: path, Kind: fault.ErrCorrupt, Err: errors.New(whole.Problem)}
+		return faultOf(path, fault.ErrCorrupt, errors.New(whole.Problem))
 	}
 
 	return nil

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 
-	"redrive/internal/fault"
 	"redrive/internal/store/db"
 )
 
@@ -125,12 +124,6 @@ func (m *mainFile) Close() error {
 	}
 
 	return m.File.Close()
-}
-
-// unsafe is the error about files of a database that are not as they must be. It
-// says what to do.
-func unsafe(path, what string, about ...any) error {
-	return &db.FileError{Path: path, Kind: fault.ErrUnsafe, Err: fmt.Errorf(what, about...)}
 }
 
 // besides are the files that SQLite keeps beside the main one: the log, its index,

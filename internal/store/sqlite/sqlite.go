@@ -58,7 +58,7 @@ func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
 // openingError names the file, unless the error does. What this user may not open is as
 // little use to another start as a file that is not safe.
 func openingError(path string, err error) error {
-	if errors.As(err, new(*db.FileError)) || errors.As(err, new(*db.LockedError)) {
+	if errors.As(err, new(*db.Fault)) || errors.As(err, new(*db.LockedError)) {
 		return err
 	}
 
@@ -316,7 +316,7 @@ func (e *engine) Room(bytes int) (err error) {
 	}
 
 	if _, err := file.Write(make([]byte, bytes)); err != nil {
-		return &db.FileError{Path: e.path, Kind: fault.ErrStorageFull, Err: err}
+		return faultOf(e.path, fault.ErrStorageFull, err)
 	}
 
 	return nil
