@@ -94,6 +94,7 @@ func (p *Projection) Admit(t *db.Tx, names iter.Seq[string]) error {
 // them, and names those for which it has none. It must be asked before the transaction
 // writes.
 func (p *Projection) Claim(t *db.Tx, name string, wanted []string) (refused map[string]bool) {
+	// How many places of the source are taken, by commits and by this transaction.
 	g := p.gathered.In(t)
 	taken := 0
 	for queue := range p.queues {
@@ -174,6 +175,7 @@ func (p *Projection) KnowsQueue(t *db.Tx, name string) bool {
 func (p *Projection) Remove(t *db.Tx, name string) error {
 	const keep = `INSERT INTO counters (queue, type, ` + totalColumns + `)
 		SELECT '', type, ` + totalColumns + ` FROM counters WHERE queue = $1`
+	// The counts move to a queue without a name, so that the totals stay what they are.
 	if p.queueLabels.kept[name] {
 		err := db.Steps(t, db.Any(keep+adding("counters", "queue, type"), name), db.Any(`DELETE FROM counters WHERE queue = $1`, name),
 			db.Any(`DELETE FROM labels WHERE kind = 'queue' AND name = $1`, name))

@@ -68,7 +68,7 @@ func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ strin
 // memory.
 func (p *Projection) Reasons(context.Context) ([]filter.ReasonCount, error) {
 	counts := map[retry.Reason]int64{}
-	p.eachLetter(func(k letterKey, n int64) { counts[k.reason] += n })
+	p.eachDeadLetter(func(k deadLetterKey, n int64) { counts[k.reason] += n })
 	return filter.ReasonCounts(counts), nil
 }
 
@@ -97,7 +97,7 @@ func (p *Projection) Facets(_ context.Context, f filter.Filter) (filter.Facets, 
 	}
 
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
-	p.eachLetter(func(k letterKey, n int64) {
+	p.eachDeadLetter(func(k deadLetterKey, n int64) {
 		queue, typ := f.MatchesQueue(k.queue), f.MatchesType(k.typ)
 		reason := f.Reason == "" || f.Reason == k.reason
 		if queue && typ {
@@ -167,7 +167,7 @@ func (p *Projection) states(f filter.Filter) job.Depths {
 // reason, as far as the counts tell names apart.
 func (p *Projection) NoDeadLetters(f filter.Filter) bool {
 	none := true
-	p.eachLetter(func(k letterKey, _ int64) {
+	p.eachDeadLetter(func(k deadLetterKey, _ int64) {
 		queue := f.MatchesQueue(k.queue) || k.queue == otherLabel
 		typ := f.MatchesType(k.typ) || k.typ == otherLabel
 		if queue && typ && (f.Reason == "" || f.Reason == k.reason) {
@@ -178,7 +178,7 @@ func (p *Projection) NoDeadLetters(f filter.Filter) bool {
 	return none
 }
 
-// OpenedSince counts our own open letters whose jobs failed in an hour (since 1970)
+// OpenedSince counts our own open dead letters whose jobs failed in an hour (since 1970)
 // or later.
 func (p *Projection) OpenedSince(first int64) (n int64) {
 	p.mu.RLock()
@@ -193,12 +193,12 @@ func (p *Projection) OpenedSince(first int64) (n int64) {
 	return n
 }
 
-// eachLetter calls each with every count of open dead letters that is not zero.
-func (p *Projection) eachLetter(each func(letterKey, int64)) {
+// eachDeadLetter calls each with every count of open dead letters that is not zero.
+func (p *Projection) eachDeadLetter(each func(deadLetterKey, int64)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	for k, n := range p.letters {
+	for k, n := range p.deadLetters {
 		each(k, n)
 	}
 }

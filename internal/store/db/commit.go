@@ -38,6 +38,7 @@ func (w *Writer) process(batch []*op) {
 		}
 
 		w.queue.answer(o, cmp.Or(err, o.refusal))
+
 		answered++
 	}
 }
@@ -54,7 +55,7 @@ func (w *Writer) commit(batch []*op) error {
 
 	t := &Tx{conn: w.conn}
 
-	// Whoever waits for the end of the transaction is told, also when a panic is the end.
+	// The participants that wait for the end of the transaction are told, also when a panic is the end.
 	madeKnown := false
 	defer func() {
 		if !madeKnown {
@@ -78,6 +79,7 @@ func (w *Writer) commit(batch []*op) error {
 	}
 
 	madeKnown = true
+
 	t.free()
 
 	return nil

@@ -58,7 +58,7 @@ type Finder interface {
 // which tells whether they belong together: after a backup was restored they do not.
 type IndexState struct {
 	Version  string // drawn by chance for each transaction of the index
-	Before   string // the mark before that; the database keeps none
+	Before   string // the one before that; the database keeps none
 	Revision int64  // of the database: as it is, or as it was when the index read it last
 }
 

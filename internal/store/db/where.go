@@ -14,13 +14,13 @@ type Where struct {
 
 // Add appends a condition; each %s in it becomes the placeholder of a value.
 func (w *Where) Add(term string, values ...any) {
-	marks := make([]any, len(values))
+	placeholders := make([]any, len(values))
 	for i, v := range values {
 		w.Args = append(w.Args, v)
-		marks[i] = fmt.Sprintf("$%d", len(w.Args))
+		placeholders[i] = fmt.Sprintf("$%d", len(w.Args))
 	}
 
-	w.terms = append(w.terms, fmt.Sprintf(term, marks...))
+	w.terms = append(w.terms, fmt.Sprintf(term, placeholders...))
 }
 
 // Equal adds the condition that a column has a text, unless that is empty.

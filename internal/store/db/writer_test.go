@@ -27,7 +27,7 @@ func (p *panicking) Committed(*db.Tx) {
 	}
 }
 
-// A panic goes on to whoever can say what it means, and the writer ends with it. Before that,
+// A panic goes on to the caller, and the writer ends with it. Before that,
 // the transaction is rolled back and what took part in it is told, so that neither
 // another connection waits for its lock, nor the end of the program for what was reserved for it.
 func TestWriter_RollsBackBeforeAPanicGoesOn(t *testing.T) {

@@ -75,6 +75,7 @@ func (p *Projection) act(
 			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
 		}
 
+		// The audit log says what the group was before.
 		before, err := One(t, `id = $1`, g.id)
 		if err != nil {
 			return failures.Group{}, err

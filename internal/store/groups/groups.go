@@ -38,15 +38,16 @@ type Projection struct {
 	log      projection.Log
 	redact   func(string) string
 	most     int // groups that there may be, without those that sources brought
+	gathered *db.Slot[gathered]
 
-	mu           sync.RWMutex      // for those who read the groups beside the writer
+	// The groups as of the last commit. The writer alone changes them, with the mutex, and
+	// reads them without it; all others read them with it.
+	mu           sync.RWMutex
 	known        map[string]*group // by fingerprint
 	fingerprints map[int64]string  // of the groups, by their numbers
 	open         int64             // groups that no one has dealt with
 	newest       int64             // the number of the newest group
 	sizes        map[string]int    // groups by the source that brought them, '' for our own
-
-	gathered *db.Slot[gathered]
 }
 
 // gathered is what one transaction counts, and how it changes the groups.
@@ -125,6 +126,7 @@ func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 		return fmt.Errorf("count a failure in group %s: %w", f.Cause.Fingerprint, err)
 	}
 
+	// Count it in the copy of the group: in all, and in the newest hour.
 	hour := at / db.MicrosPerHour
 	g.failures++
 	if hour > g.hour {
@@ -135,6 +137,7 @@ func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 		g.inHour++
 	}
 
+	// The failure can be what a person waits for.
 	if why := g.opens(db.FromMicros(at)); why != "" {
 		g.state = failures.Open
 		p.gathered.In(t).reopen(g.id, why, at)
@@ -167,6 +170,7 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 		return g, nil
 	}
 
+	// A new cause, if there is room for it.
 	typ, source := j.Type, j.Source
 	if p.size(in, source) >= p.bound(source) {
 		c = fingerprint.Cause{
@@ -225,6 +229,7 @@ func (p *Projection) Committed(t *db.Tx) {
 // the number of open ones.
 func (p *Projection) learn(changed map[string]*group) {
 	for fingerprint, g := range changed {
+		// The group of before goes, with all that is counted of it.
 		if before := p.known[fingerprint]; before != nil {
 			if before.state == failures.Open {
 				p.open--
@@ -287,12 +292,12 @@ func (p *Projection) Load(src db.Source) error {
 
 // Of returns the error groups to which the jobs of dead letters belong, by their
 // numbers, from memory: of each its fingerprint, and how many failures it has.
-func (p *Projection) Of(_ context.Context, letters []filter.DeadLetterRow) (map[int64]failures.Group, error) {
+func (p *Projection) Of(_ context.Context, dead []filter.DeadLetterRow) (map[int64]failures.Group, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	all := make(map[int64]failures.Group, len(letters))
-	for _, l := range letters {
+	all := make(map[int64]failures.Group, len(dead))
+	for _, l := range dead {
 		fingerprint := p.fingerprints[l.Job.Group]
 		if g := p.known[fingerprint]; g != nil {
 			known := failures.Group{Number: g.id, Failures: g.failures}

@@ -66,6 +66,7 @@ func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most in
 
 	const hours = `DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`
 	const queues = `DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`
+
 	const groups = `DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`
 	numbers := db.Numbers(slices.Collect(maps.Keys(old)))
 	if err := db.Steps(t, db.Any(hours, numbers), db.Any(queues, numbers), db.Any(groups, numbers)); err != nil {

@@ -104,6 +104,8 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 		where.Add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
 	}
 
+	// Dead jobs first, or the newest failure first: the next page begins behind the cursor in that
+	// order.
 	order := "g.dead DESC, g.last_seen DESC, g.id DESC"
 	next := after != failures.Cursor{}
 	if f.Sort == failures.NewestSeen {

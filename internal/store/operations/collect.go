@@ -27,6 +27,7 @@ func (p *Projection) Collect(ctx context.Context, now time.Time, id int64) (more
 		return false, err
 	}
 
+	// Read beside the writer, which is not kept from others by a long search.
 	found, next, err := p.candidates(ctx, o, cursor)
 	if err != nil {
 		return false, fmt.Errorf("collect the scope of operation %d: %w", id, err)
@@ -76,6 +77,7 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 	}
 
 	const columns = `seq, queue, source, type, state, letter, held, run, group_id, changed_at`
+	// One row is selected more than the limit says; here each of them is used.
 	query, args := rows.Select(p.index, columns, "", f, after, collectChunk-1)
 	all = make([]workItem, 0, collectChunk)
 	jobs := make([]job.Job, collectChunk)
@@ -102,7 +104,8 @@ func scope(o operation.Operation) (filter.Filter, error) {
 		return f, fmt.Errorf("read the filter of operation %d: %w", o.ID, err)
 	}
 
-	if f.Sort = filter.Oldest; f.To.IsZero() || f.To.After(o.Until) {
+	f.Sort = filter.Oldest
+	if f.To.IsZero() || f.To.After(o.Until) {
 		f.To = o.Until.Add(time.Microsecond)
 	}
 
@@ -168,6 +171,7 @@ func (p *Projection) addItems(t *db.Tx, o operation.Operation, items []workItem,
 	rows := db.NewBatch(10, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at, cause) VALUES `, "")
 	scope, causes, skips := map[part]int64{}, causes{}, map[operation.Skip]int64{}
 	for _, it := range items {
+		// A job that does not fit is skipped from the beginning and is in no cause.
 		state, at, group := operation.ItemPending, int64(0), int64(0)
 		o.Total++
 		if it.code != "" {
@@ -225,6 +229,7 @@ func (p *Projection) collected(t *db.Tx, o operation.Operation, now time.Time) e
 		return fmt.Errorf("count the causes of operation %d: %w", o.ID, err)
 	}
 
+	// What was named or asked to start needs no look at the preview.
 	o.State = operation.Preview
 	by := audit.Actor{Name: o.CreatedBy}
 	if err := p.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {

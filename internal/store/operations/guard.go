@@ -20,6 +20,7 @@ func (p *Projection) guarded(t *db.Tx, o operation.Operation) (why string, err e
 		return "", err
 	}
 
+	// One error that came back most of the time is named.
 	if 2*seen.BackN > seen.Ended && seen.Back.Class != "" {
 		return fmt.Sprintf("%s came back in %d of the last %d replays", seen.Back.Class, seen.BackN, seen.Ended), nil
 	}

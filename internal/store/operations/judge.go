@@ -16,16 +16,17 @@ func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) er
 		return err
 	}
 
+	// Items whose runs were replayed already, to be told by whom.
 	late := map[int64]*workItem{}
 	for i := range items {
 		it := &items[i]
 		if it.job == nil {
-			it.code, it.why = operation.SkipGone, gone(it.id)
+			it.code, it.why = operation.SkipGone, whyGone(it.id)
 			continue
 		}
 
 		it.code = o.Kind.Unfit(*it.job, it.run)
-		it.why = unfit(it.code, *it.job, it.run)
+		it.why = whyUnfit(it.code, *it.job, it.run)
 		if refused := p.acts.CheckAct(*it.job, o.Kind); refused != "" && it.code == "" {
 			it.code, it.why = operation.SkipRefused, refused
 		}
@@ -66,15 +67,15 @@ func (p *Projection) readJobs(t *db.Tx, items []workItem) error {
 	return err
 }
 
-func gone(id string) string {
+func whyGone(id string) string {
 	if id == "" {
 		return "the job was removed"
 	}
 	return "there is no job " + id
 }
 
-// unfit says in words why a job does not take part.
-func unfit(code operation.Skip, j job.Job, run int) string {
+// whyUnfit says in words why a job does not take part.
+func whyUnfit(code operation.Skip, j job.Job, run int) string {
 	switch code {
 	case "":
 		return ""

@@ -10,7 +10,7 @@
 // Every chunk is one transaction with its items, their jobs, the meters and the
 // audit log: whatever ends the process, an item was done once or not at all.
 //
-// The projection hears how replayed runs end, and counts that for the operations that
+// The projection is told how replayed runs end, and counts that for the operations that
 // replayed them.
 package operations
 
@@ -40,7 +40,8 @@ type Acts interface {
 
 // Index finds jobs by their texts.
 type Index interface {
-	db.Search
+	db.Finder
+
 	// Complete returns an error for a filter whose jobs the index does not all
 	// know.
 	Complete(f filter.Filter) error
@@ -109,7 +110,7 @@ func fields(o *operation.Operation) []any {
 	}
 }
 
-func list(src db.Source, query string, args ...any) ([]operation.Operation, error) {
+func selectOperations(src db.Source, query string, args ...any) ([]operation.Operation, error) {
 	return db.All(src, query, fields, args...)
 }
 
@@ -140,7 +141,7 @@ func (p *Projection) Get(ctx context.Context, id int64) (operation.Operation, er
 func (p *Projection) List(ctx context.Context, before int64, limit int) (operation.List, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE CAST($1 AS BIGINT) = 0 OR id < $1 ORDER BY id DESC LIMIT $2 + 0`
 
-	all, err := list(p.reader.In(ctx), query, before, limit+1)
+	all, err := selectOperations(p.reader.In(ctx), query, before, limit+1)
 	list := operation.List{Operations: all}
 	if err == nil && len(all) > limit {
 		list.Operations = all[:limit]
@@ -154,7 +155,7 @@ func (p *Projection) List(ctx context.Context, before int64, limit int) (operati
 func (p *Projection) Unfinished(ctx context.Context) ([]operation.Operation, error) {
 	const query = `SELECT ` + columns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') ORDER BY id`
-	return list(p.reader.In(ctx), query)
+	return selectOperations(p.reader.In(ctx), query)
 }
 
 // groupOperations is how many operations a group shows.
@@ -164,7 +165,7 @@ const groupOperations = 10
 func (p *Projection) OfGroup(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE (' ' || replace(filter, ',', ' group:') || ' ') LIKE $1 ESCAPE '\'
 		ORDER BY id DESC LIMIT $2 + 0`
-	return list(p.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
+	return selectOperations(p.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
 }
 
 // maxActs bounds what is read of the operations of one job, the newest first.

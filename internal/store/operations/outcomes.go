@@ -31,6 +31,7 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 		run int
 	}
 
+	// Runs that an operation began, in the order of their jobs: neighbours share pages.
 	ended, seqs := make(map[jobRun]projection.EndedRun, len(runs)), make([]int64, 0, len(runs))
 	for _, r := range runs {
 		if r.Operation != 0 {
@@ -56,6 +57,7 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 		return fmt.Errorf("read which items have ended: %w", err)
 	}
 
+	// Each item of such a run gets its outcome, and the meters of its operation move with it.
 	counts := meters{}
 	for _, it := range items {
 		r := ended[it.jobRun]

@@ -26,6 +26,7 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 		}
 	}
 
+	// Items of an operation that ended are removed after a time. Then nothing is known of them.
 	if o.Total > 0 && !o.Open() {
 		if progress.Pruned, err = itemless(src, o.ID); err != nil {
 			return progress, err
@@ -40,7 +41,7 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 		return progress, err
 	}
 
-	progress.SourceRuns, err = handedOf(src, now, o, unsettledItems)
+	progress.SourceRuns, err = sourceRunsOf(src, now, o, unsettledItems)
 
 	return progress, err
 }
@@ -56,6 +57,7 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 		return nil
 	}
 
+	// The canary is over when the last of its runs has ended, and not before.
 	c := &p.Canary
 	if !o.CanaryAt.IsZero() {
 		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &c.Unknown, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
@@ -69,7 +71,7 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 	}
 
 	if err == nil && p.Canary.Unsettled() > 0 {
-		p.Canary.SourceRuns, err = handedOf(src, now, o, unsettledCanary)
+		p.Canary.SourceRuns, err = sourceRunsOf(src, now, o, unsettledCanary)
 	}
 
 	return err
@@ -84,9 +86,9 @@ const (
 		WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $3 + 0) AS canary WHERE outcome = ''`
 )
 
-// handedOf counts which of an operation's items sources have. Operations on jobs of Redrive's
+// sourceRunsOf counts which of an operation's items sources have. Operations on jobs of Redrive's
 // own are spared that: of a million jobs, as many may wait for a worker.
-func handedOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.SourceRuns, err error) {
+func sourceRunsOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.SourceRuns, err error) {
 	const atSources = `SELECT EXISTS (SELECT 1 FROM operation_scope WHERE operation_id = $1 AND source <> '')`
 
 	if o.Unsettled() == 0 {
@@ -102,7 +104,7 @@ func handedOf(src db.Source, now time.Time, o operation.Operation, items string)
 			coalesce(max(since) FILTER (WHERE since > $2), 0)
 		FROM (SELECT max(j.changed_at, j.run_at) AS since, j.source
 			FROM (` + items + `) AS i JOIN jobs AS j ON j.seq = i.job_seq AND j.run = i.run + 1
-			WHERE j.state = 'returned' AND j.unbegun = 0) AS handed`
+			WHERE j.state = 'returned' AND j.unbegun = 0) AS returned`
 	var last string
 	var newest time.Time
 	_, err = db.Row(src, query, []any{&h.AtSource, &h.Returned, &h.Source, &last, db.Time(&newest)},
@@ -124,7 +126,7 @@ func (p *Projection) SourceRuns(ctx context.Context, now time.Time, o operation.
 	if o.Kind != operation.Replay {
 		return operation.SourceRuns{}, nil
 	}
-	return handedOf(p.reader.In(ctx), now, o, unsettledItems)
+	return sourceRunsOf(p.reader.In(ctx), now, o, unsettledItems)
 }
 
 // CheapProgress is Progress without what takes longer the more items there are.

@@ -56,6 +56,7 @@ func (p *Projection) work(t *db.Tx, id int64, n int, now time.Time, over func() 
 		return o, 0, err
 	}
 
+	// A guard that objects pauses the operation before the next item.
 	if why, err := p.guarded(t, o); why != "" || err != nil {
 		if err == nil {
 			o.Guarded = true
@@ -65,10 +66,12 @@ func (p *Projection) work(t *db.Tx, id int64, n int, now time.Time, over func() 
 		return o, 0, err
 	}
 
+	// A canary ends a step, so that it can be looked at.
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
 		n = min(n, int(o.Pace.Canary-o.Done))
 	}
 
+	// Chunk by chunk, as long as no other caller has waited too long.
 	for more := true; more && worked < n; more = more && !over() {
 		items, err := p.nextItems(t, o, min(chunk, n-worked))
 		if err == nil {
@@ -100,6 +103,7 @@ func (p *Projection) workThrough(t *db.Tx, o operation.Operation, items []workIt
 		return o, err
 	}
 
+	// Those that do not fit are skipped; all others are acted on together.
 	fit := make([]job.Job, 0, len(items))
 	skips := map[operation.Skip]int64{}
 	for _, it := range items {

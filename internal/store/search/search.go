@@ -66,19 +66,22 @@ func (r Redaction) document(j job.Job) (d db.Document, fault error) {
 // Projection feeds the index.
 type Projection struct {
 	db.Search
-	writer     *db.Writer
-	reader     *db.Reader
-	log        *slog.Logger
-	redact     Redaction
-	stale      atomic.Bool // the index was made by another redaction, or for another database
-	reindexing atomic.Bool // the index is being rebuilt and does not hold every failure yet
-
-	state  db.IndexState // of the index, as the database says
-	read   int64         // the revision of the database after the newest failures were read
-	swept  int64         // how far the sweep has come: the number of a job
-	until  int64         // where it ends; 0: none is under way
-	room   int           // for so many more segments in the index, at least
+	writer *db.Writer
+	reader *db.Reader
+	log    *slog.Logger
+	redact Redaction
 	failed *db.Slot[failures]
+
+	// What searches have to know of the index.
+	stale      atomic.Bool // it was made by another redaction, or for another database
+	reindexing atomic.Bool // it is being rebuilt and does not hold every failure yet
+
+	// Where Step goes on. One goroutine at a time calls it.
+	state db.IndexState // of the index, as the database says
+	read  int64         // the revision of the database after the newest failures were read
+	swept int64         // how far the sweep has come: the number of a job
+	until int64         // where it ends; 0: none is under way
+	room  int           // for so many more segments in the index, at least
 }
 
 // failures are the newest failed executions of a transaction, by their jobs.

@@ -34,6 +34,7 @@ func (p *Projection) Load(src db.Source) error {
 		return fmt.Errorf("read the redaction of the search index: %w", err)
 	}
 
+	// An index that cannot be read, or whose state is of another database, is emptied and filled again.
 	there, err := p.State(src)
 	if err != nil {
 		p.log.Error("The search index cannot be read. Search results are incomplete.", "error", err)
@@ -107,6 +108,7 @@ func (p *Projection) reindex(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 
+	// Down to the first job, and once more from zero, which is the end.
 	first := max(1, before-reindexStep)
 	if before == 1 {
 		first = 0

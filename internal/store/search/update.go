@@ -80,6 +80,7 @@ func (p *Projection) Step(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, err
 	}
 
+	// The end of a sweep. A rebuild has more to give to the next one.
 	if len(waiting) == 0 {
 		p.swept, p.until = 0, 0
 		more, err = p.reindex(ctx)
@@ -98,7 +99,8 @@ func (p *Projection) Step(ctx context.Context) (n int, more bool, err error) {
 // bound joins segments of the index while failures pour in: the more there are, the
 // more. Counting 128 of them takes 2 ms, so that is done when they may be many.
 func (p *Projection) bound(ctx context.Context) error {
-	if p.room--; p.room > 0 {
+	p.room--
+	if p.room > 0 {
 		return nil
 	}
 
@@ -149,6 +151,7 @@ func (p *Projection) add(ctx context.Context, all []unsearched) error {
 		return err
 	}
 
+	// One of them is at fault. Halves find it, and the others get in.
 	if half := len(all) / 2; half > 0 {
 		if err := p.add(ctx, all[:half]); err != nil {
 			return err
@@ -176,6 +179,7 @@ func (p *Projection) index(ctx context.Context, all []unsearched) error {
 		}
 	}
 
+	// The index goes first: after a crash in between, it is one step ahead, which its state tells.
 	next := p.state.Next(p.read)
 	if err := p.Put(ctx, next, entries, gone); err != nil {
 		return fmt.Errorf("make failures searchable: %w", err)
@@ -223,7 +227,7 @@ func numbers(all []unsearched) []int64 {
 }
 
 // unsearched reads the next failures of the sweep, in rising order of their numbers
-// (see db.Search): as few as the bounds say, and one at least. What the index knows
+// (see db.Index): as few as the bounds say, and one at least. What the index knows
 // of them does not change until the sweep puts them into it: nothing else does that,
 // and a job that is removed meanwhile waits no longer.
 func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err error) {
@@ -235,6 +239,7 @@ func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err erro
 		WHERE w.job_seq > $1 AND w.job_seq <= $2 ORDER BY w.job_seq LIMIT $3 + 0`
 
 	const newest = `SELECT coalesce(max(job_seq), 0) FROM search_backlog`
+	// A sweep begins: it ends with the newest job that waits now.
 	if p.until == 0 {
 		if p.until, err = db.Value[int64](p.reader.In(ctx), newest); err != nil {
 			return nil, err
@@ -265,6 +270,8 @@ func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err erro
 		return nil, err
 	}
 
+	// What was read is of this revision or of an earlier one: a database that is older does not
+	// belong to an index with these failures.
 	if p.read, err = db.Value[int64](p.reader.In(ctx), `SELECT n FROM revision`); err != nil {
 		return nil, err
 	}

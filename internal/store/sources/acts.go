@@ -104,6 +104,7 @@ func EndReplays(t *db.Tx, now time.Time, results []source.Result) (acts map[int6
 		return nil, nil, nil
 	}
 
+	// Those that a person or a restart has ended meanwhile are left as they are.
 	found, err := db.All(t, query, func(u *under) []any { return []any{&u.act, &u.job} }, db.Numbers(done))
 	if err != nil {
 		return nil, nil, err

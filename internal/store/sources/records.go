@@ -37,12 +37,12 @@ func (k *Known) fields() []any {
 	return []any{&k.Seq, &k.Key, &k.Lineage, &k.Version, &k.Present, &k.UnderWay, &k.Doubt}
 }
 
-// Lookup tells what the mirror knows of records: by their keys, and by the threads of
-// those whose keys are new. A key and a thread are as the database keeps them, see
+// Lookup tells what the mirror knows of records: by their keys, and by the lineages of
+// those whose keys are new. A key and a lineage are as the database keeps them, see
 // [db.Clean]: a NUL would end them on their way to the query.
-func Lookup(src db.Source, name string, records []source.Record) (byKey, byThread map[string]Known, err error) {
+func Lookup(src db.Source, name string, records []source.Record) (byKey, byLineage map[string]Known, err error) {
 	const keys = `SELECT ` + knownColumns + ` FROM mirrored AS m WHERE m.source = $1 AND m.key IN (SELECT value FROM json_each($2))`
-	const threads = `SELECT ` + knownColumns + ` FROM mirrored AS m
+	const ofLineages = `SELECT ` + knownColumns + ` FROM mirrored AS m
 		WHERE m.source = $1 AND m.thread IN (SELECT value FROM json_each($2)) ORDER BY m.job_seq`
 
 	wanted := make([]string, len(records))
@@ -50,7 +50,7 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 		wanted[i] = db.Clean(r.Key)
 	}
 
-	byKey, byThread = map[string]Known{}, map[string]Known{}
+	byKey, byLineage = map[string]Known{}, map[string]Known{}
 	found, err := db.All(src, keys, (*Known).fields, name, db.Texts(wanted))
 	for _, k := range found {
 		byKey[k.Key] = k
@@ -62,6 +62,7 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 		return nil, nil, err
 	}
 
+	// A record whose key is new may be the next run of a job that is known: it has the same lineage.
 	for _, r := range records {
 		if _, known := byKey[db.Clean(r.Key)]; !known && r.Lineage != "" {
 			wanted = append(wanted, db.Clean(r.Lineage))
@@ -69,20 +70,20 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byThrea
 	}
 
 	if len(wanted) == 0 {
-		return byKey, byThread, nil
+		return byKey, byLineage, nil
 	}
 
-	found, err = db.All(src, threads, (*Known).fields, name, db.Texts(wanted))
-	for _, k := range found { // the newest job of a thread comes last
+	found, err = db.All(src, ofLineages, (*Known).fields, name, db.Texts(wanted))
+	for _, k := range found { // the newest job of a lineage comes last
 		if !k.Present || k.UnderWay { // one that is still there under its own key is another record
-			byThread[k.Lineage] = k
+			byLineage[k.Lineage] = k
 		}
 	}
 
-	return byKey, byThread, err
+	return byKey, byLineage, err
 }
 
-// Duplicates are records that are still at a source, as far as is known, with the thread of one
+// Duplicates are records that are still at a source, as far as is known, with the lineage of one
 // of these records under another key. Either the job was replayed elsewhere and died again,
 // or the source has it twice. With "lies = 1", SQLite would read the index of all records
 // that are there, for the order.
@@ -91,19 +92,19 @@ func (p *Projection) Duplicates(ctx context.Context, name string, records []sour
 		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies <> 0
 			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
 
-	var threads, keys []string
+	var lineages, keys []string
 	for _, r := range records {
 		keys = append(keys, db.Clean(r.Key))
 		if r.Lineage != "" {
-			threads = append(threads, db.Clean(r.Lineage))
+			lineages = append(lineages, db.Clean(r.Lineage))
 		}
 	}
 
-	if len(threads) == 0 {
+	if len(lineages) == 0 {
 		return nil, nil
 	}
 
-	return db.All(p.reader.In(ctx), query, presentFields, name, db.Texts(threads), db.Texts(keys), len(records))
+	return db.All(p.reader.In(ctx), query, presentFields, name, db.Texts(lineages), db.Texts(keys), len(records))
 }
 
 // Unseen are those of the records that the mirror does not know as they are.

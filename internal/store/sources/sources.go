@@ -97,6 +97,7 @@ func (p *Projection) Locate(ctx context.Context, name, address, movedFrom string
 			return "", err
 		}
 
+		// Jobs of the old address stay with it, unless the source was moved with its records.
 		if noted != "" && noted != movedFrom {
 			has, err := db.Value[bool](t, `SELECT EXISTS (SELECT 1 FROM mirrored WHERE source = $1)`, name)
 			if err != nil || has {

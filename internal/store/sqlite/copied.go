@@ -22,11 +22,12 @@ import (
 // soundCopy checks a copy. What is wrong with it is the fault of the disk that holds it, unless
 // the database that it was made of has it too.
 func soundCopy(ctx context.Context, pool *sql.DB, from, copied string) error {
-	problem, err := check(ctx, copied)
+	problem, err := integrityProblem(ctx, copied)
 	if err == nil && problem == "" {
 		return nil
 	}
 
+	// Whose fault is it? What was copied is looked at, too.
 	var whole string
 	if err := pool.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&whole); err != nil {
 		return classify(from, err)
@@ -107,7 +108,7 @@ func copyable(ctx context.Context, path string) error {
 }
 
 // vacuum copies what a connection reads into an empty file, in one transaction.
-func vacuum(ctx context.Context, from *sql.DB, to *os.File, heard Progress) error {
+func vacuum(ctx context.Context, from *sql.DB, to *os.File, tell Progress) error {
 	const size = `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`
 	var all int64
 
@@ -115,6 +116,7 @@ func vacuum(ctx context.Context, from *sql.DB, to *os.File, heard Progress) erro
 		return err
 	}
 
+	// SQLite does not say how far it is: the size of the file does.
 	done := make(chan error, 1)
 	go func() {
 		_, err := from.ExecContext(ctx, `VACUUM INTO ?`, to.Name())
@@ -130,15 +132,15 @@ func vacuum(ctx context.Context, from *sql.DB, to *os.File, heard Progress) erro
 			return err
 		case <-ticker.C:
 			if info, err := to.Stat(); err == nil {
-				heard(min(info.Size(), all), all)
+				tell(min(info.Size(), all), all)
 			}
 		}
 	}
 }
 
-// check says what SQLite finds wrong in a copy that no other program has open; empty when it is
+// integrityProblem says what SQLite finds wrong in a copy that no other program has open; empty when it is
 // intact.
-func check(ctx context.Context, path string) (problem string, err error) {
+func integrityProblem(ctx context.Context, path string) (problem string, err error) {
 	pool, err := sql.Open("sqlite", dsn(path, append(safety(), "immutable=1")...))
 	if err != nil {
 		return "", err

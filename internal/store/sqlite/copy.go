@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Progress hears how many bytes of a copy are written, out of about how many.
+// Progress is told how many bytes of a copy are written, out of about how many.
 type Progress func(done, all int64)
 
 // Backup writes a complete copy of the database to another file, also while a
@@ -19,7 +19,7 @@ type Progress func(done, all int64)
 // later. The copy is checked and on the disk before it has its name. It returns
 // fs.ErrExist when there is a file of that name, unless replace is set, and ErrNoFile
 // for anything else of that name.
-func (f File) Backup(ctx context.Context, to string, replace bool, heard Progress) error {
+func (f File) Backup(ctx context.Context, to string, replace bool, tell Progress) error {
 	from, err := existing(f.Path)
 	if err != nil {
 		return denied(f.Path, err)
@@ -29,29 +29,29 @@ func (f File) Backup(ctx context.Context, to string, replace bool, heard Progres
 		return err
 	}
 
-	if err := free(to, from, replace); err != nil {
+	if err := checkTarget(to, from, replace); err != nil {
 		return err
 	}
 
-	copied, err := copyTo(ctx, from, filepath.Dir(to), heard)
+	copied, err := copyTo(ctx, from, filepath.Dir(to), tell)
 	if err != nil {
 		return err
 	}
 
 	if replace {
-		return settle(copied, to)
+		return nameCopy(copied, to)
 	}
 
-	return settleNew(copied, to)
+	return nameNewCopy(copied, to)
 }
 
 // ErrNoFile says that a name belongs to something that is no file, and is kept.
 var ErrNoFile = errors.New("not a regular file")
 
-// free returns an error unless the name is free, or that of a file that may be
+// checkTarget returns an error unless the name is free, or that of a file that may be
 // replaced. What a link leads to is not looked at: it may be anything, and the link
 // would be gone.
-func free(to, database string, replace bool) error {
+func checkTarget(to, database string, replace bool) error {
 	if belongs(to, database) {
 		return fmt.Errorf("%s is a file of the database itself; name another file", to)
 	}
@@ -104,11 +104,12 @@ func kindOfFile(mode fs.FileMode) string {
 
 // copyTo writes a copy of the database into a new file of a directory, checks it and
 // waits until it is on the disk.
-func copyTo(ctx context.Context, from, dir string, heard Progress) (copied string, err error) {
+func copyTo(ctx context.Context, from, dir string, tell Progress) (copied string, err error) {
 	if err := copyable(ctx, from); err != nil {
 		return "", err
 	}
 
+	// A name of its own until the copy is complete: half a backup must not pass for one.
 	f, err := os.CreateTemp(dir, ".redrive-copy-*") // for its owner alone
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("the directory %s does not exist; create it (mkdir -p %s)", dir, dir)
@@ -128,7 +129,8 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 		return "", err
 	}
 
-	err = vacuum(ctx, pool, f, heard)
+	// One transaction reads it all, so that the copy is one state of the database.
+	err = vacuum(ctx, pool, f, tell)
 	if err == nil {
 		err = soundCopy(ctx, pool, from, f.Name())
 	} else {
@@ -139,6 +141,7 @@ func copyTo(ctx context.Context, from, dir string, heard Progress) (copied strin
 		return f.Name(), err
 	}
 
+	// A name that lasts longer than its content would be worse than no backup.
 	if err := f.Sync(); err != nil {
 		return f.Name(), unkept(from, f, err)
 	}
@@ -157,22 +160,22 @@ func removeCopy(name string) error {
 	return errors.Join(err, os.Remove(name))
 }
 
-// settle gives a copy its name.
-func settle(copied, to string) error {
+// nameCopy gives a copy its name.
+func nameCopy(copied, to string) error {
 	if err := os.Rename(copied, to); err != nil {
 		return errors.Join(err, os.Remove(copied))
 	}
 	return syncDir(filepath.Dir(to))
 }
 
-// settleNew is settle for a name that is free. What got the name meanwhile stays: then
+// nameNewCopy is nameCopy for a name that is free. What got the name meanwhile stays: then
 // it returns fs.ErrExist.
-func settleNew(copied, to string) error {
+func nameNewCopy(copied, to string) error {
 	err := os.Link(copied, to)
 	if err != nil && !errors.Is(err, fs.ErrExist) { // some disks have no hard links
 		var mine *os.File
 		if mine, err = os.OpenFile(to, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			if err = errors.Join(mine.Close(), settle(copied, to)); err != nil {
+			if err = errors.Join(mine.Close(), nameCopy(copied, to)); err != nil {
 				err = errors.Join(err, os.Remove(to)) // empty, it would pass for a complete backup
 			}
 			return err

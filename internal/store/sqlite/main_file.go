@@ -65,6 +65,7 @@ func openMain(path string, before note) (*mainFile, error) {
 		return nil, err
 	}
 
+	// From here on the file may be made, so every later check that fails leaves it empty at most.
 	f, writable, err := openFile(path)
 	if err != nil {
 		return nil, err
@@ -223,6 +224,7 @@ func checkThere(path string, made bool) error {
 		state = "missing"
 	}
 
+	// The log without its file would be written into a new one.
 	log, err := os.Lstat(path + "-wal")
 	if err == nil && log.Size() > 0 {
 		return unsafe(path, "the database file %s is %s, but its log %s-wal holds %d bytes of the newest jobs; nothing was changed. "+
@@ -267,6 +269,7 @@ func (m *mainFile) checkPath() error {
 		return nil
 	}
 
+	// The path leads elsewhere. What became of our own file decides what can be done.
 	mine, problem := m.Stat()
 	switch {
 	case problem == nil && names(mine) == 0:

@@ -17,7 +17,7 @@ import (
 // none. No process may have the database open: it returns a *db.LockedError. What is
 // there is kept under the name that it returns; without replace it returns
 // fs.ErrExist instead.
-func (f File) Restore(ctx context.Context, from string, replace bool, heard Progress) (kept string, err error) {
+func (f File) Restore(ctx context.Context, from string, replace bool, tell Progress) (kept string, err error) {
 	path, err := resolve(f.Path)
 	if err != nil {
 		return "", err
@@ -31,6 +31,7 @@ func (f File) Restore(ctx context.Context, from string, replace bool, heard Prog
 		return "", fmt.Errorf("%s is the database itself; name its backup", from)
 	}
 
+	// No process may open the database until the copy has its name.
 	held, err := takeLockFile(path)
 	if err != nil {
 		return "", err
@@ -55,7 +56,8 @@ func (f File) Restore(ctx context.Context, from string, replace bool, heard Prog
 		return "", fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
 
-	copied, err := copyTo(ctx, from, filepath.Dir(path), heard)
+	// The copy is complete and checked before anything of the old database is touched.
+	copied, err := copyTo(ctx, from, filepath.Dir(path), tell)
 	if err != nil {
 		return "", err
 	}
@@ -64,11 +66,12 @@ func (f File) Restore(ctx context.Context, from string, replace bool, heard Prog
 		return "", errors.Join(err, os.Remove(copied))
 	}
 
+	// What is there is kept, under a name that tells when.
 	if old.there {
 		kept = path + ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
 	}
 
-	if err := errors.Join(setAside(path, kept), settle(copied, path)); err != nil {
+	if err := errors.Join(setAside(path, kept), nameCopy(copied, path)); err != nil {
 		return "", err
 	}
 
