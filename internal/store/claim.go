@@ -265,7 +265,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 		return 0, err
 	}
 
-	types := db.Rows(known)
+	types := db.Texts(known)
 
 	total := 0
 	var after filter.Cursor
@@ -290,7 +290,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 
 // unhold lets the next held jobs of the types go, the longest held first, from
 // a place on, so that those that stay are passed once only.
-func (s *Store) unhold(t *db.Tx, types string, after filter.Cursor) ([]job.Job, error) {
+func (s *Store) unhold(t *db.Tx, types db.Texts, after filter.Cursor) ([]job.Job, error) {
 	const update = `UPDATE jobs SET held = 0 WHERE seq IN (SELECT seq FROM jobs
 			WHERE held = 1 AND (changed_at, seq) > ($1, $2) AND type IN (SELECT value FROM json_each($3))
 			ORDER BY changed_at, seq LIMIT $4 + 0)

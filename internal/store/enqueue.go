@@ -51,7 +51,7 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 
 		return done, nil
 	})
-	if s.engine.Taken(err) {
+	if s.engine.Taken(err) == "jobs.id" {
 		return nil, &job.Conflict{Problem: "a job with this id exists already; nothing was enqueued"}
 	}
 

@@ -141,6 +141,11 @@ func (c recordedConn) Exec(query string, args ...any) (int64, error) {
 	return c.Conn.Exec(query, args...)
 }
 
+func (c recordedConn) Send(want int, query string, args ...any) error {
+	c.r.note(query)
+	return c.Conn.Send(want, query, args...)
+}
+
 func (c recordedConn) Query(query string, each func(*sql.Rows) error, args ...any) error {
 	c.r.note(query)
 	return c.Conn.Query(query, each, args...)

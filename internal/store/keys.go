@@ -157,7 +157,7 @@ func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
 			}
 
 			return err
-		}, db.Rows(keys), caller)
+		}, db.Texts(keys), caller)
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +278,7 @@ func knownMessages(t *db.Tx, messages []message) (map[string]bool, error) {
 		}
 	}
 
-	return db.Map[string, bool](t.Written(), query, db.Rows(ids))
+	return db.Map[string, bool](t.Written(), query, db.Texts(ids))
 }
 
 // firstMessage returns the job that answers for a repeated envelope, or

@@ -294,7 +294,7 @@ func replays(src db.Source, seq int64) ([]history.Replay, error) {
 func (s *Store) Changes(ctx context.Context, ids []string) ([]job.Change, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE id IN (SELECT value FROM json_each($1)) ORDER BY seq`
 
-	jobs, err := s.policies.Jobs(s.reader.In(ctx), query, db.Rows(ids))
+	jobs, err := s.policies.Jobs(s.reader.In(ctx), query, db.Texts(ids))
 	changes := make([]job.Change, len(jobs))
 	for i, j := range jobs {
 		changes[i] = j.Changed()

@@ -225,7 +225,7 @@ func (s *Store) Abandon() error { return s.abandon() }
 
 // Problem says why nothing can be written, as far as the last attempt showed,
 // or nil. It costs nothing.
-func (s *Store) Problem() *db.FileError { return s.health.Problem() }
+func (s *Store) Problem() *db.Fault { return s.health.Problem() }
 
 // Failed is closed after an I/O failure, or when the database was found damaged;
 // Problem says which. The store writes nothing any more: stop claiming and exit.
@@ -290,7 +290,8 @@ func invariants() []db.Invariant {
 		{What: "every dead letter belongs to a discarded job", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
 		{What: "every job that is dead or refused has a dead letter that matches it", Query: `SELECT j.id AS id FROM jobs AS j
 			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE j.letter IN ('stored', 'refused') AND (l.run IS NULL
-				OR (l.refused, l.reason, l.queue, l.attempts) <> (j.letter = 'refused', j.reason, j.queue, j.attempts)
+				OR (l.refused, l.reason, l.queue, l.attempts) <>
+					(CASE j.letter WHEN 'refused' THEN 1 ELSE 0 END, j.reason, j.queue, j.attempts)
 				OR l.failed_at <> CASE WHEN j.source <> '' THEN j.finished_at ELSE j.changed_at END)`},
 		{What: "every job in the trash has a record of its discard, and no other job has one", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
@@ -304,7 +305,7 @@ func invariants() []db.Invariant {
 		{What: "nothing is left of the jobs that were removed", Query: `SELECT job_seq AS id FROM (SELECT job_seq FROM bodies
 			UNION SELECT job_seq FROM attempts UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays
 			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM job_keys
-			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1)
+			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1) AS kept
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 	}
 

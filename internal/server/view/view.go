@@ -14,6 +14,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/redact"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
 )
 
 // View reads from the store and acts on it, and redacts what it returns.
@@ -56,8 +58,16 @@ func (v *View) Ping(ctx context.Context) error { return v.store.Ping(ctx) }
 
 // Problem says why nothing can be written, and since when; or nothing.
 func (v *View) Problem() (text string, since time.Time) {
-	if file := v.store.Problem(); file != nil {
-		return file.Advice(), file.Since
+	if problem := v.store.Problem(); problem != nil {
+		return problem.Advice, problem.Since
 	}
 	return "", time.Time{}
+}
+
+// Advice says what to do about a fault of the database; empty for any other error.
+func Advice(err error) string {
+	if found := new(db.Fault); errors.As(err, &found) {
+		return found.Advice
+	}
+	return ""
 }

@@ -133,6 +133,7 @@ func (p *Projection) AddUser(ctx context.Context, now time.Time, u access.User, 
 			return e, err
 		}
 
+		// Without an admin, no user could add the next one.
 		if admins, err := p.admins(t, ""); err != nil {
 			return e, err
 		} else if admins == 0 && u.Role != access.Admin {

@@ -46,7 +46,7 @@ func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
 
 	if f.Own != "" {
 		where.Add("(actor = %s OR NOT EXISTS (SELECT 1 FROM json_each(%s) AS guarded WHERE action GLOB guarded.value))",
-			f.Own, db.Rows(audit.Guarded()))
+			f.Own, db.Texts(audit.Guarded()))
 	}
 
 	last, args := where.Limit(limit + 1)
@@ -78,6 +78,7 @@ func Verify(src db.Source) (n int64, err error) {
 			break
 		}
 
+		// Numbers have no gap, and each hash follows from the one before.
 		for _, e := range entries {
 			if e.Seq != last.seq+1 {
 				return last.seq, &audit.Broken{Seq: last.seq + 1, Problem: "is missing"}
@@ -91,6 +92,7 @@ func Verify(src db.Source) (n int64, err error) {
 		}
 	}
 
+	// The end: the head beside the log tells whether entries were cut off, or added.
 	if _, err := db.Row(src, newest, []any{&top.seq, &top.hash}); err != nil {
 		return last.seq, err
 	}
@@ -172,19 +174,19 @@ type head struct {
 func chained(before []byte, e audit.Entry) []byte {
 	h := sha256.New()
 	h.Write(before)
-	number(h, e.Seq)
-	number(h, db.Micros(e.At))
-	number(h, e.Count)
+	writeNumber(h, e.Seq)
+	writeNumber(h, db.Micros(e.At))
+	writeNumber(h, e.Count)
 
 	for _, s := range []string{e.Actor.Name, e.Actor.Address, e.Action, e.Subject, e.Filter, e.Before, e.After} {
-		number(h, int64(len(s)))
+		writeNumber(h, int64(len(s)))
 		h.Write([]byte(s))
 	}
 
 	return h.Sum(nil)
 }
 
-func number(h hash.Hash, n int64) {
+func writeNumber(h hash.Hash, n int64) {
 	h.Write(binary.BigEndian.AppendUint64(nil, uint64(n))) // never fails
 }
 

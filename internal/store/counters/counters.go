@@ -27,7 +27,8 @@ type Projection struct {
 	reader   *db.Reader
 	gathered *db.Slot[gathered]
 
-	totals  stats.Totals // these are the writer's alone
+	// The writer alone uses these.
+	totals  stats.Totals
 	depths  stats.Depths // over all queues
 	limits  Limits
 	queues  map[string]bool // those that are known: true when it had a job, false when it was only paused
@@ -35,15 +36,17 @@ type Projection struct {
 	changed bool            // queues has other names than names
 	minute  int64           // the newest one that was counted
 
+	// The names that are told apart.
 	queueLabels labels
 	typeLabels  labels
 	sourceTypes map[string]*labels // the types of each source
 
-	mu      sync.RWMutex // for those who read the counts below
-	queued  map[depthKey]int64
-	letters map[letterKey]int64
-	opened  map[int64]int64        // our own open letters by the hour in which their jobs failed
-	recent  map[int64]stats.Totals // of the last hour, by the minute
+	// The counts as of the last commit, which pages read with the mutex.
+	mu          sync.RWMutex
+	queued      map[depthKey]int64
+	deadLetters map[deadLetterKey]int64
+	opened      map[int64]int64        // our own open dead letters by the hour in which their jobs failed
+	recent      map[int64]stats.Totals // of the last hour, by the minute
 
 	names atomic.Pointer[[]string] // of queues, sorted
 }
@@ -56,7 +59,7 @@ func New(reader *db.Reader, limits Limits) *Projection {
 		reader: reader, gathered: db.NewReusedSlot(newGathered, (*gathered).clear),
 		limits: limits, depths: stats.Depths{}, queues: map[string]bool{},
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
-		queued: map[depthKey]int64{}, letters: map[letterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]stats.Totals{},
+		queued: map[depthKey]int64{}, deadLetters: map[deadLetterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]stats.Totals{},
 	}
 	b.queueLabels.free = isForeign
 	for _, status := range job.Statuses() {
@@ -181,20 +184,23 @@ func (p *Projection) Committed(t *db.Tx) {
 
 	p.forget(g)
 
+	// Depths, by status and by queue.
 	for k, n := range g.depths {
 		p.depths[k.status] += n
 		p.queued[k] += n
 		p.counted(k.queue)
 	}
 
-	for k, n := range g.letters {
-		addUp(p.letters, k, n)
+	// Open dead letters, by reason and by the hour in which their jobs failed.
+	for k, n := range g.deadLetters {
+		addUp(p.deadLetters, k, n)
 	}
 
 	for hour, n := range g.opened {
 		addUp(p.opened, hour, n)
 	}
 
+	// Counters, in all and of the last hour.
 	for _, n := range g.counters {
 		p.totals = p.totals.Add(n)
 	}
@@ -231,12 +237,12 @@ func (p *Projection) CopyDepths(to stats.Depths) { maps.Copy(to, p.depths) }
 // sums adds up what one transaction counts, so that each row is written once,
 // and not at all when its sum is zero.
 type sums struct {
-	depths   map[depthKey]int64
-	held     map[label]int64
-	counters map[label]stats.Totals
-	minutes  map[minuteKey]stats.Totals
-	letters  map[letterKey]int64
-	opened   map[int64]int64 // our own open letters by the hour in which their jobs failed, since 1970
+	depths      map[depthKey]int64
+	held        map[label]int64
+	counters    map[label]stats.Totals
+	minutes     map[minuteKey]stats.Totals
+	deadLetters map[deadLetterKey]int64
+	opened      map[int64]int64 // our own open dead letters by the hour in which their jobs failed, since 1970
 }
 
 type depthKey struct {
@@ -252,8 +258,8 @@ type minuteKey struct {
 	label
 }
 
-// letterKey is by what open dead letters are counted.
-type letterKey struct {
+// deadLetterKey is by what open dead letters are counted.
+type deadLetterKey struct {
 	label
 	reason retry.Reason
 }
@@ -261,7 +267,7 @@ type letterKey struct {
 func newSums() sums {
 	return sums{
 		map[depthKey]int64{}, map[label]int64{}, map[label]stats.Totals{}, map[minuteKey]stats.Totals{},
-		map[letterKey]int64{}, map[int64]int64{},
+		map[deadLetterKey]int64{}, map[int64]int64{},
 	}
 }
 
@@ -270,12 +276,12 @@ func (s *sums) clear() {
 	clear(s.held)
 	clear(s.counters)
 	clear(s.minutes)
-	clear(s.letters)
+	clear(s.deadLetters)
 	clear(s.opened)
 }
 
 // job counts n jobs as j under its state, under the view beside it, and with its
-// dead letter when that is open. A letter is counted by when its job failed,
+// dead letter when that is open. A dead letter is counted by when its job failed,
 // which is when the job last changed.
 func (p *Projection) job(g *gathered, j *job.Job, n int64) {
 	s, queue := &g.sums, p.queueLabel(g, j.Queue)
@@ -291,7 +297,7 @@ func (p *Projection) job(g *gathered, j *job.Job, n int64) {
 	case job.StatusHeld:
 		s.held[label{j.Queue, j.Type}] += n
 	case job.StatusDeadLetter:
-		s.letters[letterKey{label{queue, p.typeLabel(g, j)}, j.Reason}] += n
+		s.deadLetters[deadLetterKey{label{queue, p.typeLabel(g, j)}, j.Reason}] += n
 		if j.Source == "" {
 			s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
 		}

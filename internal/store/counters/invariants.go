@@ -38,7 +38,7 @@ func (*Projection) Invariants() []db.Invariant {
 		{What: "the counters include every completed job", Query: `
 			SELECT 'completed (counted ' || counted || ', found ' || there || ')' AS id FROM (
 			SELECT (SELECT count(*) FROM jobs WHERE state = 'completed') AS there,
-				(SELECT coalesce(sum(succeeded), 0) FROM counters) AS counted) WHERE there > counted`},
+				(SELECT coalesce(sum(succeeded), 0) FROM counters) AS counted) AS totals WHERE there > counted`},
 		{What: "the counters include what was counted in each minute", Query: `SELECT type AS id FROM (
 			SELECT type, sum(succeeded) AS s, sum(failed) AS f, sum(replayed) AS r, sum(dlq_failed) AS d FROM minutes GROUP BY type) AS m
 			WHERE NOT EXISTS (SELECT 1 FROM counters AS c WHERE c.type = m.type GROUP BY c.type
@@ -46,10 +46,10 @@ func (*Projection) Invariants() []db.Invariant {
 		{What: "counts are kept only for known queues and types", Query: fmt.Sprintf(`
 			SELECT 'queues' AS id FROM labels WHERE kind = 'queue' AND source = ''
 				GROUP BY kind HAVING count(*) > %d
-			UNION ALL SELECT 'queue ' || queue FROM (SELECT queue FROM counters UNION SELECT queue FROM reasons WHERE n <> 0)
+			UNION ALL SELECT 'queue ' || queue FROM (SELECT queue FROM counters UNION SELECT queue FROM reasons WHERE n <> 0) AS counted
 				WHERE queue NOT IN ('', 'other') AND queue NOT IN (SELECT name FROM labels WHERE kind = 'queue')
 			UNION ALL SELECT 'type ' || type FROM (SELECT type FROM counters UNION SELECT type FROM minutes
-				UNION SELECT type FROM reasons WHERE n <> 0)
+				UNION SELECT type FROM reasons WHERE n <> 0) AS counted
 				WHERE type <> 'other' AND type NOT IN (SELECT name FROM labels WHERE kind = 'type')`, maxQueueLabels)},
 	}
 }

@@ -43,7 +43,7 @@ var (
 	addCounters = db.NewBatch(8, `INSERT INTO counters (queue, type, `+totalColumns+`) VALUES `, adding("counters", "queue, type"))
 	addMinutes  = db.NewBatch(9, `INSERT INTO minutes (minute, queue, type, `+totalColumns+`) VALUES `,
 		adding("minutes", "minute, queue, type"))
-	addLetters = db.NewBatch(4, `INSERT INTO reasons (queue, type, reason, n) VALUES `, addingN("reasons", "queue, type, reason"))
+	addDeadLetters = db.NewBatch(4, `INSERT INTO reasons (queue, type, reason, n) VALUES `, addingN("reasons", "queue, type, reason"))
 )
 
 // Flush writes the sums, each row once and none that would not change.
@@ -57,6 +57,7 @@ func (p *Projection) Flush(t *db.Tx) error {
 // known from now on.
 func (p *Projection) flushDepths(t *db.Tx) error {
 	g := p.gathered.In(t)
+
 	return db.AddSums(t, addDepths, g.depths, func(k depthKey, n int64) []any {
 		if n == 0 && p.queues[k.queue] && !g.removed[k.queue] {
 			return nil
@@ -109,7 +110,7 @@ func (p *Projection) flushMinutes(t *db.Tx) error {
 }
 
 func (p *Projection) flushLetters(t *db.Tx) error {
-	return db.AddSums(t, addLetters, p.gathered.In(t).letters, func(k letterKey, n int64) []any {
+	return db.AddSums(t, addDeadLetters, p.gathered.In(t).deadLetters, func(k deadLetterKey, n int64) []any {
 		if n == 0 {
 			return nil
 		}
@@ -120,7 +121,7 @@ func (p *Projection) flushLetters(t *db.Tx) error {
 // Load reads the counts at the start.
 func (p *Projection) Load(src db.Source) error {
 	err := db.Steps(src, p.queueLabels.load, p.typeLabels.load, p.loadSourceTypes, p.loadMinutes, p.loadDepths, p.loadCounters,
-		p.loadLetters, p.loadOpened, p.loadQueues)
+		p.loadDeadLetters, p.loadOpened, p.loadQueues)
 	p.publishNames()
 	return db.Wrap(err, "read the counters")
 }
@@ -177,15 +178,15 @@ func (p *Projection) loadCounters(src db.Source) error {
 	})
 }
 
-// loadLetters reads the counts of open dead letters.
-func (p *Projection) loadLetters(src db.Source) error {
+// loadDeadLetters reads the counts of open dead letters.
+func (p *Projection) loadDeadLetters(src db.Source) error {
 	const query = `SELECT queue, type, reason, n FROM reasons WHERE n > 0`
 
 	return src.Query(query, func(rows *sql.Rows) error {
-		var k letterKey
+		var k deadLetterKey
 		var n int64
 		err := rows.Scan(&k.queue, &k.typ, &k.reason, &n)
-		p.letters[k] = n
+		p.deadLetters[k] = n
 
 		return err
 	})
@@ -193,7 +194,7 @@ func (p *Projection) loadLetters(src db.Source) error {
 
 // loadOpened counts Redrive's own open dead letters by the hour in which their jobs failed,
 // only those of the day before the newest, because no caller asks for older ones. Counting
-// all of them would make a start take longer with every letter that is kept.
+// all of them would make a start take longer with every one that is kept.
 func (p *Projection) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
 		WHERE letter = 'stored' AND source = '' AND changed_at >= (

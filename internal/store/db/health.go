@@ -11,48 +11,25 @@ import (
 	"redrive/internal/fault"
 )
 
-// FileError says what is wrong with the database file, and what to do.
-type FileError struct {
-	Path string
-	Kind error // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
-	Err  error // what the engine said; of fault.ErrUnsafe, what is wrong and what to do
+// Fault is what is wrong with the database, in the words of its engine.
+type Fault struct {
+	Kind   error     // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
+	Advice string    // what happened to which database, and what to do
+	Err    error     // what the engine said; of fault.ErrUnsafe, the advice has it in its words
+	Where  slog.Attr // which database, for the log; never with a password
 
 	Since time.Time // when this was first seen; zero where it was not recorded
 }
 
-func (e *FileError) Error() string {
-	if e.Kind == fault.ErrUnsafe {
-		return e.Advice()
+func (f *Fault) Error() string {
+	if f.Kind == fault.ErrUnsafe {
+		return f.Advice
 	}
-	return fmt.Sprintf("%s (%v)", e.Advice(), e.Err)
+	return fmt.Sprintf("%s (%v)", f.Advice, f.Err)
 }
 
 // Unwrap gives the kind and the cause.
-func (e *FileError) Unwrap() []error { return []error{e.Kind, e.Err} }
-
-// Advice is the error in words for people, without those of the engine.
-func (e *FileError) Advice() string {
-	switch e.Kind {
-	case fault.ErrBusy:
-		return fmt.Sprintf("another process is keeping the database %s busy; try again", e.Path)
-	case fault.ErrStarved:
-		return fmt.Sprintf("the database %s could not open another file or allocate memory; raise the limits of this process, "+
-			"and writing resumes automatically", e.Path)
-	case fault.ErrStorageFull:
-		return fmt.Sprintf("the disk that holds the database %s is full; make room, and writing resumes automatically", e.Path)
-	case fault.ErrReadOnly:
-		return fmt.Sprintf("the database file %s is read-only; make it writable for the user of this program, "+
-			"then restart the program", e.Path)
-	case fault.ErrUnsafe:
-		return e.Err.Error()
-	case fault.ErrCorrupt:
-		return fmt.Sprintf("the database file %s is damaged; restore a backup, or copy out what can still be read: "+
-			"sqlite3 '%s' .recover | sqlite3 NEW-FILE", e.Path, e.Path)
-	}
-
-	return fmt.Sprintf("the database file %s failed, and the last writes may be lost; check the disk, "+
-		"then restart the program", e.Path)
-}
+func (f *Fault) Unwrap() []error { return []error{f.Kind, f.Err} }
 
 // LockedError says that another process works on the database.
 type LockedError struct {
@@ -73,7 +50,7 @@ func (e *LockedError) Error() string {
 type Health struct {
 	log     *slog.Logger
 	mu      sync.Mutex // held while problem changes
-	problem atomic.Pointer[FileError]
+	problem atomic.Pointer[Fault]
 	failed  chan struct{} // closed when the database can no longer be trusted
 }
 
@@ -84,7 +61,7 @@ func NewHealth(log *slog.Logger) *Health { return &Health{log: log, failed: make
 func (h *Health) Log() *slog.Logger { return h.log }
 
 // Problem says why nothing can be written, as far as the last attempt showed.
-func (h *Health) Problem() *FileError { return h.problem.Load() }
+func (h *Health) Problem() *Fault { return h.problem.Load() }
 
 // Failed is closed when nothing will be written any more; Problem says why.
 func (h *Health) Failed() <-chan struct{} { return h.failed }
@@ -92,8 +69,8 @@ func (h *Health) Failed() <-chan struct{} { return h.failed }
 // Report remembers what an error says of the database, and returns it. The engine
 // has given the error its kind.
 func (h *Health) Report(err error) error {
-	file, ok := errors.AsType[*FileError](err)
-	if !ok || file.Kind == fault.ErrBusy {
+	found, ok := errors.AsType[*Fault](err)
+	if !ok || found.Kind == fault.ErrBusy {
 		return err
 	}
 
@@ -104,13 +81,13 @@ func (h *Health) Report(err error) error {
 	switch {
 	case h.broken():
 		return err
-	case errors.Is(file, fault.ErrBroken):
-		h.remember(file, before)
+	case errors.Is(found, fault.ErrBroken):
+		h.remember(found, before)
 		close(h.failed)
-		h.log.Error("The database failed. No more writes.", "path", file.Path, "error", file)
-	case before == nil || before.Advice() != file.Advice():
-		h.remember(file, before)
-		h.log.Warn("The database cannot be written. Redrive tries again every second.", "path", file.Path, "error", file)
+		h.log.Error("The database failed. No more writes.", found.Where, "error", found)
+	case before == nil || before.Advice != found.Advice:
+		h.remember(found, before)
+		h.log.Warn("The database cannot be written. Redrive tries again every second.", found.Where, "error", found)
 	}
 
 	return err
@@ -118,8 +95,8 @@ func (h *Health) Report(err error) error {
 
 // remember keeps a problem, with the moment at which the trouble began. The caller
 // holds the mutex.
-func (h *Health) remember(file, before *FileError) {
-	kept := *file
+func (h *Health) remember(found, before *Fault) {
+	kept := *found
 	kept.Since = time.Now().UTC()
 	if before != nil {
 		kept.Since = before.Since
@@ -140,7 +117,7 @@ func (h *Health) wrote() {
 
 	if !h.broken() {
 		h.problem.Store(nil)
-		h.log.Info("The database can be written again.", "path", problem.Path)
+		h.log.Info("The database can be written again.", problem.Where)
 	}
 }
 

@@ -4,20 +4,21 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
-
-	"redrive/internal/fault"
 )
+
+// readerEngine is what a reader needs of an engine.
+type readerEngine interface {
+	Connections
+	Dialect
+	Search() Search
+}
 
 // Reader runs queries beside the writer, on the engine's pool.
 type Reader struct {
-	engine   Engine
+	engine   readerEngine
 	health   *Health
 	prepared *statements   // for every connection of the pool
 	snapshot chan struct{} // one place for each transaction that reads
@@ -25,7 +26,7 @@ type Reader struct {
 
 // NewReader returns a reader of the engine that keeps so many texts of queries
 // prepared.
-func NewReader(engine Engine, health *Health, texts int) *Reader {
+func NewReader(engine readerEngine, health *Health, texts int) *Reader {
 	// A query in a snapshot has one connection of the pool and may need another to
 	// be prepared, so one is left to that.
 	snapshots := max(1, engine.Reads().Stats().MaxOpenConnections-1)
@@ -98,7 +99,7 @@ func (r reading) Query(query string, each func(*sql.Rows) error, args ...any) (e
 		stmt = r.tx.StmtContext(r.ctx, stmt)
 	}
 
-	return r.reader.reportOf(query, Scan(stmt.QueryContext(r.ctx, args...))(each))
+	return r.reader.reportOf(query, Scan(stmt.QueryContext(r.ctx, clean(args)...))(each))
 }
 
 // All reads a value from each row. fields are the places in a value to which the
@@ -184,176 +185,6 @@ var Patience = 2 * time.Second
 func TimedOut(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("search: %w", ctx.Err())
-	}
-	return err
-}
-
-// Where is the WHERE clause of a query, built from fixed texts only.
-type Where struct {
-	terms []string
-	Args  []any
-}
-
-// Add appends a condition; each %s in it becomes the placeholder of a value.
-func (w *Where) Add(term string, values ...any) {
-	marks := make([]any, len(values))
-	for i, v := range values {
-		w.Args = append(w.Args, v)
-		marks[i] = fmt.Sprintf("$%d", len(w.Args))
-	}
-
-	w.terms = append(w.terms, fmt.Sprintf(term, marks...))
-}
-
-// Equal adds the condition that a column has a text, unless that is empty.
-func (w *Where) Equal(column, text string) {
-	if text != "" {
-		w.Add(column+" = %s", text)
-	}
-}
-
-// Pattern adds a condition on a dotted name: exact, or a prefix such as
-// "email.*". An empty pattern adds none.
-func (w *Where) Pattern(column, pattern string) {
-	if prefix, ok := strings.CutSuffix(pattern, ".*"); ok {
-		w.Add(column+" > %s AND "+column+" < %s", prefix+".", prefix+"/") // '/' follows '.'
-		return
-	}
-
-	w.Equal(column, pattern)
-}
-
-// Between adds the condition that a time is in a span, whose ends may be open.
-func (w *Where) Between(column string, from, to time.Time) {
-	if !from.IsZero() {
-		w.Add(column+" >= %s", Micros(from))
-	}
-
-	if !to.IsZero() {
-		w.Add(column+" < %s", Micros(to))
-	}
-}
-
-// String is the clause, empty without conditions.
-func (w *Where) String() string {
-	if len(w.terms) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(w.terms, " AND ")
-}
-
-// Limit ends a query: at most n rows. The sum spares SQLite from preparing the
-// statement again for each n.
-func (w *Where) Limit(n int) (string, []any) {
-	args := append(w.Args, n)
-	return fmt.Sprintf(" LIMIT $%d + 0", len(args)), args
-}
-
-// Like is a text in a pattern of LIKE: % and _ mean themselves.
-func Like(s string) string { return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) }
-
-// Micros is a time as the database keeps it: microseconds since 1970, 0 for the
-// zero time.
-func Micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-// FromMicros is the inverse of Micros.
-func FromMicros(n int64) time.Time {
-	if n <= 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(n).UTC()
-}
-
-// Time is where a time goes that a query reads.
-func Time(t *time.Time) sql.Scanner { return field[time.Time]{t, FromMicros} }
-
-// Duration is where a number of microseconds goes that a query reads.
-func Duration(d *time.Duration) sql.Scanner {
-	return field[time.Duration]{d, func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }}
-}
-
-// field is where a value goes that is kept as a number.
-type field[T any] struct {
-	to   *T
-	from func(int64) T
-}
-
-// Scan takes the number that a query read.
-func (f field[T]) Scan(value any) error {
-	n, ok := value.(int64)
-	if !ok {
-		return fmt.Errorf("%v is not a number", value)
-	}
-
-	*f.to = f.from(n)
-
-	return nil
-}
-
-// Blob is where bytes go that a query reads. They are the driver's own, so the driver
-// has to allocate new ones for every row: for package sql, which copies them once more,
-// a driver may reuse them.
-func Blob(to *[]byte) sql.Scanner { return (*blob)(to) }
-
-type blob []byte
-
-// Scan takes the bytes that a query read.
-func (b *blob) Scan(value any) error {
-	read, ok := value.([]byte)
-	if !ok && value != nil {
-		return fmt.Errorf("%v is no blob", value)
-	}
-
-	*b = read
-
-	return nil
-}
-
-// The units of times that are counted by the minute or the hour.
-const (
-	MicrosPerMinute = 60_000_000
-	MicrosPerHour   = 60 * MicrosPerMinute
-)
-
-// Clean is a text as every database can keep it: valid UTF-8 without NUL.
-func Clean(s string) string {
-	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
-		return s
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
-// Numbers is a JSON array of numbers, the form in which many travel to one
-// statement.
-func Numbers(numbers []int64) string {
-	text := []byte{'['}
-	for i, n := range numbers {
-		if i > 0 {
-			text = append(text, ',')
-		}
-
-		text = strconv.AppendInt(text, n, 10)
-	}
-
-	return string(append(text, ']'))
-}
-
-// Rows is how rows of values travel to one statement.
-func Rows[T any](rows []T) string {
-	text, _ := json.Marshal(rows) // numbers and texts: it never fails
-	return string(text)
-}
-
-// Expect checks that a statement changed as many rows as the writer knows to be
-// there. Anything else means that another program changed the database.
-func Expect(want, got int64, err error) error {
-	if err == nil && got != want {
-		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", fault.ErrBroken, got, want)
 	}
 	return err
 }

@@ -33,6 +33,7 @@ func (s *Slot[T]) In(t *Tx) *T {
 	if !ok {
 		what = s.fresh()
 	}
+
 	t.gathered = append(t.gathered, gathered{slot: s, what: what, free: func() { s.free(what) }})
 
 	return what

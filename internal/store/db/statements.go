@@ -29,7 +29,7 @@ func newStatements(limit int) *statements {
 	return &statements{limit: max(1, limit), kept: recent{byQuery: map[string]*list.Element{}}}
 }
 
-// recent are statements in the order of their last use. The zero value lacks a map.
+// recent are statements in the order of their last use. The zero value has no map.
 type recent struct {
 	byQuery map[string]*list.Element
 	order   list.List // of *statement, the one used last in front

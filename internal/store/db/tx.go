@@ -24,7 +24,8 @@ type Tx struct {
 	grew    int
 }
 
-// Undone lets do be called if the transaction fails, after the rollback.
+// Undone lets do be called if the transaction fails, after the rollback. It is also called
+// when a panic keeps a commit from being made known.
 func (t *Tx) Undone(do func()) { t.undone = append(t.undone, do) }
 
 // rolledBack makes known that the transaction has failed.
@@ -79,16 +80,15 @@ func (t *Tx) writeWaiting() error {
 	return write(t)
 }
 
-// Exec runs a statement and returns the number of rows that it changed. Texts
-// among the arguments are cleaned.
+// Exec runs a statement at once and returns the number of rows that it changed. Only what
+// needs that number calls it: see Run and ExecExactly. Texts among the arguments are
+// cleaned, as those of all statements.
 func (t *Tx) Exec(query string, args ...any) (int64, error) {
 	if err := t.writeWaiting(); err != nil {
 		return 0, err
 	}
 
-	clean(args)
-
-	return t.conn.Exec(query, args...)
+	return t.conn.Exec(query, clean(args)...)
 }
 
 // Query calls each for every row.
@@ -106,31 +106,22 @@ func (t *Tx) Written() Source { return written{t.conn} }
 type written struct{ conn Conn }
 
 func (w written) Query(query string, each func(*sql.Rows) error, args ...any) error {
-	clean(args)
-	return w.conn.Query(query, each, args...)
+	return w.conn.Query(query, each, clean(args)...)
 }
 
-// clean makes the texts among arguments such that every database can keep them.
-func clean(args []any) {
-	for i, a := range args {
-		if text, ok := a.(string); ok {
-			if c := Clean(text); c != text {
-				args[i] = c
-			}
-		}
+// Run runs a statement, however many rows it changes. It may run later, as [Conn.Send]
+// says.
+func (t *Tx) Run(query string, args ...any) error { return t.send(AnyNumber, query, args) }
+
+// ExecExactly runs a statement that has to change exactly n rows. It may run later, as
+// [Conn.Send] says.
+func (t *Tx) ExecExactly(n int, query string, args ...any) error { return t.send(n, query, args) }
+
+func (t *Tx) send(want int, query string, args []any) error {
+	if err := t.writeWaiting(); err != nil {
+		return err
 	}
-}
-
-// Run runs a statement, however many rows it changes.
-func (t *Tx) Run(query string, args ...any) error {
-	_, err := t.Exec(query, args...)
-	return err
-}
-
-// ExecExactly runs a statement that has to change exactly n rows.
-func (t *Tx) ExecExactly(n int, query string, args ...any) error {
-	changed, err := t.Exec(query, args...)
-	return Expect(int64(n), changed, err)
+	return t.conn.Send(want, query, clean(args)...)
 }
 
 // Grew notes that an operation writes so many rows more than it said, roughly.

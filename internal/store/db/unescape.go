@@ -7,7 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// Unescape returns a text with its letters as themselves, where an encoder of JSON wrote
+// Unescape returns a text with its characters as themselves, where an encoder of JSON wrote
 // them as \u00f6, and / as \/, also in strings of JSON within one another. What is
 // looked for is read the same way, so that it is found however it is written.
 func Unescape(s string) string {
@@ -27,13 +27,13 @@ func Unescape(s string) string {
 		b.WriteString(s[i : i+n])
 
 		i += n
-		letter, length := escape(s[i:])
+		char, length := escape(s[i:])
 		if length == 0 { // of another kind, which stays
 			length = len(s[i:]) - len(strings.TrimLeft(s[i:], `\`))
-			letter = s[i : i+length]
+			char = s[i : i+length]
 		}
 
-		b.WriteString(letter)
+		b.WriteString(char)
 
 		i += length
 	}
@@ -41,8 +41,8 @@ func Unescape(s string) string {
 	return b.String()
 }
 
-// escape reads the escape of a letter with which a text begins, and how long it is.
-func escape(s string) (letter string, length int) {
+// escape reads the escape of a character with which a text begins, and how long it is.
+func escape(s string) (char string, length int) {
 	rest := strings.TrimLeft(s, `\`)
 	length = len(s) - len(rest)
 	if strings.HasPrefix(rest, "/") {

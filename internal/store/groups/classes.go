@@ -64,7 +64,7 @@ func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failure
 		names[i] = c.Name
 	}
 
-	where.Add("g.class IN (SELECT value FROM json_each(%s))", db.Rows(names))
+	where.Add("g.class IN (SELECT value FROM json_each(%s))", db.Texts(names))
 
 	inQueues, err := db.Map[string, int64](src, queues+where.String()+" GROUP BY g.class", where.Args...)
 	if err != nil {

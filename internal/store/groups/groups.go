@@ -17,14 +17,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"redrive/internal/audit"
-	"redrive/internal/clip"
 	"redrive/internal/failures"
 	"redrive/internal/filter"
 	"redrive/internal/fingerprint"
@@ -42,15 +38,16 @@ type Projection struct {
 	log      projection.Log
 	redact   func(string) string
 	most     int // groups that there may be, without those that sources brought
+	gathered *db.Slot[gathered]
 
-	mu           sync.RWMutex      // for those who read the groups beside the writer
+	// The groups as of the last commit. The writer alone changes them, with the mutex, and
+	// reads them without it; all others read them with it.
+	mu           sync.RWMutex
 	known        map[string]*group // by fingerprint
 	fingerprints map[int64]string  // of the groups, by their numbers
 	open         int64             // groups that no one has dealt with
 	newest       int64             // the number of the newest group
 	sizes        map[string]int    // groups by the source that brought them, '' for our own
-
-	gathered *db.Slot[gathered]
 }
 
 // gathered is what one transaction counts, and how it changes the groups.
@@ -129,6 +126,7 @@ func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 		return fmt.Errorf("count a failure in group %s: %w", f.Cause.Fingerprint, err)
 	}
 
+	// Count it in the copy of the group: in all, and in the newest hour.
 	hour := at / db.MicrosPerHour
 	g.failures++
 	if hour > g.hour {
@@ -139,6 +137,7 @@ func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 		g.inHour++
 	}
 
+	// The failure can be what a person waits for.
 	if why := g.opens(db.FromMicros(at)); why != "" {
 		g.state = failures.Open
 		p.gathered.In(t).reopen(g.id, why, at)
@@ -171,6 +170,7 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 		return g, nil
 	}
 
+	// A new cause, if there is room for it.
 	typ, source := j.Type, j.Source
 	if p.size(in, source) >= p.bound(source) {
 		c = fingerprint.Cause{
@@ -229,6 +229,7 @@ func (p *Projection) Committed(t *db.Tx) {
 // the number of open ones.
 func (p *Projection) learn(changed map[string]*group) {
 	for fingerprint, g := range changed {
+		// The group of before goes, with all that is counted of it.
 		if before := p.known[fingerprint]; before != nil {
 			if before.state == failures.Open {
 				p.open--
@@ -291,12 +292,12 @@ func (p *Projection) Load(src db.Source) error {
 
 // Of returns the error groups to which the jobs of dead letters belong, by their
 // numbers, from memory: of each its fingerprint, and how many failures it has.
-func (p *Projection) Of(_ context.Context, letters []filter.DeadLetterRow) (map[int64]failures.Group, error) {
+func (p *Projection) Of(_ context.Context, dead []filter.DeadLetterRow) (map[int64]failures.Group, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	all := make(map[int64]failures.Group, len(letters))
-	for _, l := range letters {
+	all := make(map[int64]failures.Group, len(dead))
+	for _, l := range dead {
 		fingerprint := p.fingerprints[l.Job.Group]
 		if g := p.known[fingerprint]; g != nil {
 			known := failures.Group{Number: g.id, Failures: g.failures}
@@ -311,208 +312,6 @@ func (p *Projection) Of(_ context.Context, letters []filter.DeadLetterRow) (map[
 // Classes returns the error classes of groups, by their fingerprints.
 func (p *Projection) Classes(ctx context.Context, fingerprints []string) (map[string]string, error) {
 	const query = `SELECT fingerprint, class FROM groups WHERE fingerprint IN (SELECT value FROM json_each($1))`
-	all, err := db.Map[string, string](p.reader.In(ctx), query, db.Rows(fingerprints))
+	all, err := db.Map[string, string](p.reader.In(ctx), query, db.Texts(fingerprints))
 	return all, db.Wrap(err, "read the classes of error groups")
-}
-
-// Invariants are what holds after every commit.
-func (*Projection) Invariants() []db.Invariant {
-	return []db.Invariant{
-		{What: "counts of error groups match their jobs", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (
-				SELECT group_id, sum(letter = 'stored') AS lie, sum(letter = 'refused') AS turned_away,
-					sum(state IN ('scheduled', 'returning', 'returned', 'available', 'active', 'retryable')) AS wait
-				FROM jobs WHERE group_id <> 0 GROUP BY group_id) ON group_id = groups.id
-			WHERE dead <> coalesce(lie, 0) OR refused <> coalesce(turned_away, 0) OR retrying <> coalesce(wait, 0)`},
-		{What: "the error group of every job exists",
-			Query: `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
-	}
-}
-
-// Decide writes down what a person decides about an error group: that it is
-// resolved, ignored or open. It returns the group as it is then, without its
-// queues and hours, or job.ErrNotFound. What was decided before is forgotten.
-func (p *Projection) Decide(
-	ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor,
-) (failures.Group, error) {
-	const update = `UPDATE groups SET state = $2, state_at = $3, state_by = $4, reopened_at = 0, reopened_by = '',
-		until = $5, until_count = $6, until_rate = $7 WHERE id = $1`
-
-	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
-		patience := failures.Patience{}
-		if to.State == failures.Ignored {
-			patience = to.Patience
-			if to.More > 0 {
-				patience.Count = g.failures + to.More
-			}
-		}
-
-		g.state, g.patience = to.State, patience
-		p.gathered.In(t).of(g.id).opened = "" // an earlier failure in this transaction
-		e := audit.Entry{At: now, Actor: by, Action: action(to.State), Before: string(before.State), After: to.Words()}
-
-		return e, t.ExecExactly(1, update, g.id, string(to.State), db.Micros(now), by.Name,
-			db.Micros(patience.Until), patience.Count, patience.Rate)
-	})
-}
-
-// action is what the audit log calls a decision. These names are stable: filters
-// of the log name them.
-func action(to failures.State) string {
-	switch to {
-	case failures.Resolved:
-		return "group.resolve"
-	case failures.Ignored:
-		return "group.ignore"
-	}
-
-	return "group.reopen"
-}
-
-// Note writes a note on an error group, or removes it with an empty one.
-func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
-	const update = `UPDATE groups SET note = $2 WHERE id = $1`
-
-	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
-		e := audit.Entry{At: now, Actor: by, Action: "group.note", Before: before.Note, After: note}
-		return e, t.ExecExactly(1, update, g.id, note)
-	})
-}
-
-// act lets a person change a group, and returns it as it is then. change gets the
-// group as the writer knows it and as it was written before, and says what the
-// audit log tells of the act.
-func (p *Projection) act(
-	ctx context.Context, fingerprint string, change func(*db.Tx, *group, failures.Group) (audit.Entry, error),
-) (failures.Group, error) {
-	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (failures.Group, error) {
-		g := p.group(p.gathered.In(t), fingerprint)
-		if g == nil {
-			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
-		}
-
-		before, err := One(t, `id = $1`, g.id)
-		if err != nil {
-			return failures.Group{}, err
-		}
-
-		e, err := change(t, g, before)
-		if err != nil {
-			return failures.Group{}, fmt.Errorf("change error group %s: %w", fingerprint, err)
-		}
-
-		t.Touch()
-
-		e.Subject, e.Count = fingerprint, 1
-		if err := p.log.Log(t, e); err != nil {
-			return failures.Group{}, err
-		}
-
-		return One(t, `id = $1`, g.id)
-	})
-}
-
-// ReopenDue opens the groups that were ignored until now or earlier, and returns
-// how many. Those that are ignored until something else open with the failure
-// that makes it true.
-func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) {
-	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (int, error) {
-		opened, in := 0, p.gathered.In(t)
-		all := maps.Clone(p.known)
-		maps.Copy(all, in.changed)
-
-		for fingerprint, g := range all {
-			if g == nil { // removed
-				continue
-			}
-
-			until := g.patience.Until
-			if g.state != failures.Ignored || until.IsZero() || until.After(now) {
-				continue
-			}
-
-			p.group(in, fingerprint).state = failures.Open
-			in.reopen(g.id, failures.ByDate, db.Micros(until))
-
-			opened++
-		}
-
-		if opened > 0 {
-			t.Touch()
-		}
-
-		return opened, nil
-	})
-}
-
-// Size is how many groups there are, without those that sources brought: these have a bound
-// of their own.
-func (p *Projection) Size() int {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.sizes[""]
-}
-
-// MakeRoom prunes groups of any age, the oldest first, while more than nine tenths
-// of those that there may be are there. Our own groups and those that each source brought
-// are looked at one after the other, and those of one make no room for another.
-func (p *Projection) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int, err error) {
-	for _, source := range slices.Sorted(maps.Keys(p.sizes)) {
-		over := int64(p.size(p.gathered.In(t), source) - p.bound(source)*9/10)
-		over = min(over, most-int64(removed))
-		if over <= 0 {
-			continue
-		}
-
-		n, err := p.prune(t, `source = $4`, now, over, source)
-		if err != nil {
-			return removed, err
-		}
-
-		removed += n
-	}
-
-	return removed, nil
-}
-
-// Prune removes error groups that no job belongs to any more and in which
-// nothing has failed since a time, at most so many. Those stay that have a note,
-// or that a person resolved or ignores; and so does the newest, because the
-// next number follows from it and none is given twice.
-func (p *Projection) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
-	return p.prune(t, `true`, before, most)
-}
-
-// prune is Prune of the groups for which a condition holds.
-func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most int64, args ...any) (int, error) {
-	in := p.gathered.In(t)
-	query := `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
-		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) AND ` + condition + ` ORDER BY last_seen, id LIMIT $3 + 0`
-
-	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), in.newest, most}, args...)...)
-	if err != nil {
-		return 0, err
-	}
-
-	maps.DeleteFunc(old, func(id int64, _ string) bool { return in.groups[id] != nil }) // something of it waits to be written
-
-	if len(old) == 0 {
-		return 0, nil
-	}
-
-	const hours = `DELETE FROM group_hours WHERE group_id IN (SELECT value FROM json_each($1))`
-	const queues = `DELETE FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))`
-	const groups = `DELETE FROM groups WHERE id IN (SELECT value FROM json_each($1))`
-	numbers := db.Numbers(slices.Collect(maps.Keys(old)))
-	if err := db.Steps(t, db.Any(hours, numbers), db.Any(queues, numbers), db.Any(groups, numbers)); err != nil {
-		return 0, fmt.Errorf("remove old error groups: %w", err)
-	}
-
-	for _, fingerprint := range old {
-		in.added[p.group(in, fingerprint).source]--
-		in.changed[fingerprint] = nil
-	}
-
-	t.Touch()
-
-	return len(old), nil
 }

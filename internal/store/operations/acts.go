@@ -63,6 +63,7 @@ func (p *Projection) repeated(t *db.Tx, n operation.Request) (first operation.Op
 		return operation.Operation{}, false, err
 	}
 
+	// An earlier version kept no content: then what was asked for has to be the same.
 	same := content == n.Content
 	if content == "" || n.Content == "" {
 		same = first.Kind == n.Kind && first.Source == n.Relapsed && (first.Filter == "") == n.Filter.Zero()
@@ -84,6 +85,7 @@ func (p *Projection) checkSource(t *db.Tx, n operation.Request) error {
 		return nil
 	}
 
+	// Its relapses are read from its items, which are removed after a time.
 	source, err := byID(t, n.Relapsed)
 	if err != nil {
 		return err
@@ -282,7 +284,7 @@ func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time,
 	const query = `SELECT ` + columns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state = 'preview' ORDER BY created_at`
 
-	waiting, err := list(p.reader.In(ctx), query)
+	waiting, err := selectOperations(p.reader.In(ctx), query)
 	if err != nil {
 		return time.Time{}, err
 	}

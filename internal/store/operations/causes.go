@@ -93,6 +93,7 @@ func (p *Projection) bringForward(t *db.Tx, o operation.Operation) error {
 
 	number := func(n *int64) []any { return []any{n} }
 
+	// A job of each cause, and the places that these are to have.
 	chosen, err := db.All(t, samples, number, o.ID, o.Pace.Canary, sampled)
 	if err != nil {
 		return fmt.Errorf("choose the canary of operation %d: %w", o.ID, err)
@@ -107,6 +108,7 @@ func (p *Projection) bringForward(t *db.Tx, o operation.Operation) error {
 	coming := without(chosen, places)
 
 	leaving := without(places, chosen)
+	// Each that comes changes places with one that leaves.
 	moves := make([][2]int64, 0, 2*len(coming))
 	for i := range coming {
 		moves = append(moves, [2]int64{coming[i], leaving[i]}, [2]int64{leaving[i], coming[i]})

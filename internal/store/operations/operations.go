@@ -10,7 +10,7 @@
 // Every chunk is one transaction with its items, their jobs, the meters and the
 // audit log: whatever ends the process, an item was done once or not at all.
 //
-// The projection hears how replayed runs end, and counts that for the operations that
+// The projection is told how replayed runs end, and counts that for the operations that
 // replayed them.
 package operations
 
@@ -40,7 +40,8 @@ type Acts interface {
 
 // Index finds jobs by their texts.
 type Index interface {
-	db.Search
+	db.Finder
+
 	// Complete returns an error for a filter whose jobs the index does not all
 	// know.
 	Complete(f filter.Filter) error
@@ -109,7 +110,7 @@ func fields(o *operation.Operation) []any {
 	}
 }
 
-func list(src db.Source, query string, args ...any) ([]operation.Operation, error) {
+func selectOperations(src db.Source, query string, args ...any) ([]operation.Operation, error) {
 	return db.All(src, query, fields, args...)
 }
 
@@ -140,7 +141,7 @@ func (p *Projection) Get(ctx context.Context, id int64) (operation.Operation, er
 func (p *Projection) List(ctx context.Context, before int64, limit int) (operation.List, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE CAST($1 AS BIGINT) = 0 OR id < $1 ORDER BY id DESC LIMIT $2 + 0`
 
-	all, err := list(p.reader.In(ctx), query, before, limit+1)
+	all, err := selectOperations(p.reader.In(ctx), query, before, limit+1)
 	list := operation.List{Operations: all}
 	if err == nil && len(all) > limit {
 		list.Operations = all[:limit]
@@ -154,7 +155,7 @@ func (p *Projection) List(ctx context.Context, before int64, limit int) (operati
 func (p *Projection) Unfinished(ctx context.Context) ([]operation.Operation, error) {
 	const query = `SELECT ` + columns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') ORDER BY id`
-	return list(p.reader.In(ctx), query)
+	return selectOperations(p.reader.In(ctx), query)
 }
 
 // groupOperations is how many operations a group shows.
@@ -164,7 +165,7 @@ const groupOperations = 10
 func (p *Projection) OfGroup(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE (' ' || replace(filter, ',', ' group:') || ' ') LIKE $1 ESCAPE '\'
 		ORDER BY id DESC LIMIT $2 + 0`
-	return list(p.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
+	return selectOperations(p.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
 }
 
 // maxActs bounds what is read of the operations of one job, the newest first.
@@ -210,11 +211,12 @@ func (*Projection) Invariants() []db.Invariant {
 // items. The items of operations that ended are removed after a time, and some of
 // them may be gone already.
 const miscounted = `SELECT id FROM operations AS o LEFT JOIN (
-		SELECT operation_id, count(*) AS n, sum(state = 'pending') AS waiting, sum(state = 'done') AS did, sum(state = 'skipped') AS passed,
-			sum(state = 'failed') AS broke, sum(outcome = 'succeeded') AS good, sum(outcome = 'relapsed') AS bad,
-			sum(outcome = 'dropped') AS gave_up,
-			sum(outcome = 'unknown') AS unsure
+		SELECT operation_id, count(*) AS n,
+			count(*) FILTER (WHERE state = 'pending') AS pending, count(*) FILTER (WHERE state = 'done') AS done,
+			count(*) FILTER (WHERE state = 'skipped') AS skipped, count(*) FILTER (WHERE state = 'failed') AS failed,
+			count(*) FILTER (WHERE outcome = 'succeeded') AS succeeded, count(*) FILTER (WHERE outcome = 'relapsed') AS relapsed,
+			count(*) FILTER (WHERE outcome = 'dropped') AS dropped, count(*) FILTER (WHERE outcome = 'unknown') AS unknown
 		FROM operation_items GROUP BY operation_id) AS i ON i.operation_id = o.id
 	WHERE (coalesce(i.n, 0) = o.total OR o.state NOT IN ('finished', 'aborted')) AND o.total + coalesce(i.n, 0) > 0
-		AND (i.n IS NULL OR (i.n, waiting, did, passed, broke, good, bad, gave_up, unsure) <>
+		AND (i.n IS NULL OR (i.n, i.pending, i.done, i.skipped, i.failed, i.succeeded, i.relapsed, i.dropped, i.unknown) <>
 			(o.total, o.pending, o.done, o.skipped, o.failed, o.succeeded, o.relapsed, o.dropped, o.unknown))`

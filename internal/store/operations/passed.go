@@ -38,6 +38,7 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 			return err
 		}
 
+		// Items of the others are skipped before the next one is worked on (see Sift).
 		o.State, o.Why = operation.Running, ""
 		o.ResumedAt, o.Guarded, o.Sift = now, false, o.Position+1
 		e := entry(o, "operation.resume", now, by)
@@ -129,6 +130,7 @@ func (p *Projection) sift(t *db.Tx, o operation.Operation, now time.Time) (opera
 		}
 	}
 
+	// The end of the items: the operation can work again.
 	if len(items) < siftChunk {
 		o.Sift = 0
 	}

@@ -3,15 +3,12 @@ package operations
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"redrive/internal/audit"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/store/db"
-	"redrive/internal/store/projection"
 )
 
 // workItem is an item on its way through a transaction.
@@ -59,6 +56,7 @@ func (p *Projection) work(t *db.Tx, id int64, n int, now time.Time, over func() 
 		return o, 0, err
 	}
 
+	// A guard that objects pauses the operation before the next item.
 	if why, err := p.guarded(t, o); why != "" || err != nil {
 		if err == nil {
 			o.Guarded = true
@@ -68,10 +66,12 @@ func (p *Projection) work(t *db.Tx, id int64, n int, now time.Time, over func() 
 		return o, 0, err
 	}
 
+	// A canary ends a step, so that it can be looked at.
 	if o.Pace.Canary > 0 && o.CanaryAt.IsZero() {
 		n = min(n, int(o.Pace.Canary-o.Done))
 	}
 
+	// Chunk by chunk, as long as no other caller has waited too long.
 	for more := true; more && worked < n; more = more && !over() {
 		items, err := p.nextItems(t, o, min(chunk, n-worked))
 		if err == nil {
@@ -103,6 +103,7 @@ func (p *Projection) workThrough(t *db.Tx, o operation.Operation, items []workIt
 		return o, err
 	}
 
+	// Those that do not fit are skipped; all others are acted on together.
 	fit := make([]job.Job, 0, len(items))
 	skips := map[operation.Skip]int64{}
 	for _, it := range items {
@@ -160,7 +161,7 @@ func (p *Projection) markItems(t *db.Tx, id int64, items []workItem, now time.Ti
 		return nil
 	}
 
-	left := int64(len(items))
+	left := len(items)
 	for _, it := range items {
 		if it.code == "" {
 			continue
@@ -173,9 +174,7 @@ func (p *Projection) markItems(t *db.Tx, id int64, items []workItem, now time.Ti
 		left--
 	}
 
-	n, err := t.Exec(done, id, items[0].n, items[len(items)-1].n, db.Micros(now))
-
-	return db.Expect(left, n, err)
+	return t.ExecExactly(left, done, id, items[0].n, items[len(items)-1].n, db.Micros(now))
 }
 
 // countPace counts items that are done by the step of the operation's time in
@@ -209,285 +208,4 @@ func (p *Projection) worked(t *db.Tx, o operation.Operation, now time.Time) (ope
 	}
 
 	return o, p.save(t, operation.Running, o)
-}
-
-// guarded says why an operation should not go on: its replays keep failing as
-// before. Runs that had ended before a person resumed it no longer count.
-func (p *Projection) guarded(t *db.Tx, o operation.Operation) (why string, err error) {
-	if !o.Pace.Guard || o.Kind != operation.Replay {
-		return "", nil
-	}
-
-	var seen operation.Progress
-	err = guardSees(t, o, &seen)
-	if err != nil || seen.Ended < operation.GuardLeast || 2*seen.Same <= seen.Ended {
-		return "", err
-	}
-
-	if 2*seen.BackN > seen.Ended && seen.Back.Class != "" {
-		return fmt.Sprintf("%s came back in %d of the last %d replays", seen.Back.Class, seen.BackN, seen.Ended), nil
-	}
-
-	// Several errors came back, or one that has no name.
-	why = fmt.Sprintf("%d of the last %d replays failed permanently with the same errors as before", seen.Same, seen.Ended)
-	if seen.Back.Class != "" {
-		why += fmt.Sprintf(", most often, %d times, with %s", seen.BackN, seen.Back.Class)
-	}
-
-	return why, nil
-}
-
-// guardSees counts the replays that ended last, and those of them that failed in the same
-// group as before.
-func guardSees(src db.Source, o operation.Operation, p *operation.Progress) error {
-	const newest = `(SELECT same, cause FROM operation_items
-		WHERE operation_id = $1 AND ended_at > $2 AND ended_at <> 0 ORDER BY ended_at DESC LIMIT $3 + 0) AS newest`
-	const counts = `SELECT count(*), coalesce(sum(same), 0) FROM ` + newest
-	const back = `SELECT count(*) AS n, ` + named + ` FROM ` + newest + ` JOIN groups AS g ON g.id = newest.cause
-		WHERE same = 1 GROUP BY newest.cause ORDER BY n DESC, newest.cause LIMIT 1`
-
-	args := []any{o.ID, db.Micros(o.ResumedAt), operation.GuardWindow}
-	_, err := db.Row(src, counts, []any{&p.Ended, &p.Same}, args...)
-	if err == nil && p.Same > 0 {
-		_, err = db.Row(src, back, append([]any{&p.BackN}, causeFields(&p.Back)...), args...)
-	}
-
-	return db.Wrap(err, "read what the guard of operation %d sees", o.ID)
-}
-
-// judge holds items against their jobs, which it reads unless they are known,
-// and says why some do not fit.
-func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) error {
-	if err := p.readJobs(t, items); err != nil {
-		return err
-	}
-
-	late := map[int64]*workItem{}
-	for i := range items {
-		it := &items[i]
-		if it.job == nil {
-			it.code, it.why = operation.SkipGone, gone(it.id)
-			continue
-		}
-
-		it.code = o.Kind.Unfit(*it.job, it.run)
-		it.why = unfit(it.code, *it.job, it.run)
-		if refused := p.acts.CheckAct(*it.job, o.Kind); refused != "" && it.code == "" {
-			it.code, it.why = operation.SkipRefused, refused
-		}
-
-		if it.code == operation.SkipReplayed {
-			late[it.seq] = it
-		}
-	}
-
-	return p.whoWasFirst(t, late)
-}
-
-// readJobs gives items their jobs as they are in this transaction.
-func (p *Projection) readJobs(t *db.Tx, items []workItem) error {
-	unknown := make([]int64, 0, len(items))
-	for _, it := range items {
-		if it.job == nil {
-			unknown = append(unknown, it.seq)
-		}
-	}
-
-	if len(unknown) == 0 {
-		return nil
-	}
-
-	jobs, err := p.policies.ToActOn(t, unknown)
-	bySeq := make(map[int64]*job.Job, len(jobs))
-	for i := range jobs {
-		bySeq[jobs[i].Seq] = &jobs[i]
-	}
-
-	for i := range items {
-		if it := &items[i]; it.job == nil {
-			it.job = bySeq[it.seq]
-		}
-	}
-
-	return err
-}
-
-func gone(id string) string {
-	if id == "" {
-		return "the job was removed"
-	}
-	return "there is no job " + id
-}
-
-// unfit says in words why a job does not take part.
-func unfit(code operation.Skip, j job.Job, run int) string {
-	switch code {
-	case "":
-		return ""
-	case operation.SkipReplayed:
-		return fmt.Sprintf("replayed already, run %d", j.Run)
-	case operation.SkipNoRun:
-		return fmt.Sprintf("the job never had run %d; it is %s in run %d", run, j.Status(), j.Run)
-	case operation.Skip(job.StatusTrashed):
-		if name := j.Source; name != "" {
-			return "discarded at " + name + ", cannot be restored"
-		}
-		return "discarded, in the trash"
-	case operation.Skip(job.Completed):
-		return fmt.Sprintf("run %d succeeded", j.Run)
-	}
-
-	return fmt.Sprintf("%s, run %d", j.Status(), j.Run)
-}
-
-// whoWasFirst says of items that came too late who replayed their runs.
-func (p *Projection) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
-	const query = `SELECT r.job_seq, r.by, r.operation_id FROM json_each($1) AS e
-		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
-
-	if len(late) == 0 {
-		return nil
-	}
-
-	rows := make([][2]int64, 0, len(late))
-	for seq, it := range late {
-		rows = append(rows, [2]int64{seq, int64(it.run)})
-	}
-
-	type replay struct {
-		seq, other int64
-		by         string
-	}
-	all, err := db.All(t, query, func(r *replay) []any { return []any{&r.seq, &r.by, &r.other} }, db.Rows(rows))
-	for _, r := range all {
-		it := late[r.seq]
-		it.why, it.other = fmt.Sprintf("replayed already by %s, run %d", audit.Name(r.by), it.run+1), r.other
-	}
-
-	return err
-}
-
-// undropQuery finds the items of replayed runs by their jobs.
-const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
-	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run FROM json_each($1)) AS e
-	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
-	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
-		AND operation_items.outcome = 'dropped'
-	RETURNING operation_id, 'dropped'`
-
-// RunsEnded writes the outcomes of replayed runs to the items of the operations
-// that replayed them, and to their meters.
-func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
-	// A single UPDATE with the runs as JSON and RETURNING took twice as long.
-	const unsettled = `SELECT i.operation_id, i.n, i.job_seq, i.run + 1, i.outcome FROM json_each($1) AS e
-		JOIN operation_items AS i ON i.job_seq = e.value WHERE i.state = 'done' AND i.outcome IN ('', 'unknown')`
-	update := db.NewBatch(5, `UPDATE operation_items SET outcome = e.column3, ended_at = e.column4, same = e.column5 FROM (VALUES `,
-		`) AS e WHERE operation_items.operation_id = e.column1 AND operation_items.n = e.column2`)
-	type jobRun struct {
-		seq int64
-		run int
-	}
-
-	ended, seqs := make(map[jobRun]projection.EndedRun, len(runs)), make([]int64, 0, len(runs))
-	for _, r := range runs {
-		if r.Operation != 0 {
-			ended[jobRun{r.Seq, r.Run}] = r
-			seqs = append(seqs, r.Seq)
-		}
-	}
-
-	if len(seqs) == 0 {
-		return nil
-	}
-
-	slices.Sort(seqs)
-	type item struct {
-		operation, n int64
-		jobRun
-		outcome operation.RunOutcome
-	}
-
-	items, err := db.All(t, unsettled, func(it *item) []any { return []any{&it.operation, &it.n, &it.seq, &it.run, &it.outcome} },
-		db.Numbers(slices.Compact(seqs)))
-	if err != nil {
-		return fmt.Errorf("read which items have ended: %w", err)
-	}
-
-	counts := meters{}
-	for _, it := range items {
-		r := ended[it.jobRun]
-		if it.operation != r.Operation {
-			continue
-		}
-
-		// A run whose fate was unknown is settled only by what its source says of it since.
-		if it.outcome == operation.RunUnknown {
-			if r.Outcome != operation.RunSucceeded && r.Outcome != operation.RunRelapsed {
-				continue
-			}
-
-			counts.add(it.operation, operation.RunUnknown, -1)
-		}
-
-		// It is not known that a run of unknown fate has ended: the guard does not count it.
-		if r.Outcome == operation.RunUnknown {
-			r.At = 0
-		}
-
-		same := r.Outcome == operation.RunRelapsed && r.Group == r.Origin // it failed in the same group as before
-		if err := update.Add(t, it.operation, it.n, string(r.Outcome), r.At, same); err != nil {
-			return fmt.Errorf("write the outcomes of replayed runs: %w", err)
-		}
-
-		counts.add(it.operation, r.Outcome, 1)
-	}
-
-	return db.Steps(t, update.Flush, counts.write)
-}
-
-// RunsResumed takes back that these runs were dropped: they go on, and may still
-// succeed or fail.
-func (p *Projection) RunsResumed(t *db.Tx, runs string) error {
-	type dropped struct {
-		operation int64
-		outcome   operation.RunOutcome
-	}
-
-	all, err := db.All(t, undropQuery, func(d *dropped) []any { return []any{&d.operation, &d.outcome} }, runs)
-	if err != nil {
-		return fmt.Errorf("take back the outcomes of dropped runs: %w", err)
-	}
-
-	counts := meters{}
-	for _, d := range all {
-		counts.add(d.operation, d.outcome, -1)
-	}
-
-	return counts.write(t)
-}
-
-// meters count by operation how replayed runs ended.
-type meters map[int64]map[operation.RunOutcome]int64
-
-func (m meters) add(id int64, outcome operation.RunOutcome, n int64) {
-	if m[id] == nil {
-		m[id] = map[operation.RunOutcome]int64{}
-	}
-
-	m[id][outcome] += n
-}
-
-// write adds the counts to those of the operations.
-func (m meters) write(t *db.Tx) error {
-	const update = `UPDATE operations SET succeeded = succeeded + $2, relapsed = relapsed + $3, dropped = dropped + $4,
-		unknown = unknown + $5 WHERE id = $1`
-	for _, id := range slices.Sorted(maps.Keys(m)) {
-		err := t.ExecExactly(1, update, id, m[id][operation.RunSucceeded], m[id][operation.RunRelapsed], m[id][operation.RunDropped],
-			m[id][operation.RunUnknown])
-		if err != nil {
-			return fmt.Errorf("count the outcomes of operation %d: %w", id, err)
-		}
-	}
-
-	return nil
 }

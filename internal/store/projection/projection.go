@@ -1,5 +1,5 @@
 // Package projection is what the store tells its projections, each of which keeps one account
-// of what happens to jobs. A projection hears of an event when it has the event's
+// of what happens to jobs. A projection is told of an event when it has the event's
 // method, and writes what it gathers as a participant of the transaction.
 package projection
 
@@ -22,7 +22,7 @@ type Move struct {
 	Totals stats.Totals
 }
 
-// Mover hears of every job that moves.
+// Mover is told of every job that moves.
 type Mover interface{ Moved(t *db.Tx, m Move) }
 
 // Failure is a failed attempt, or a job that came as a dead letter.
@@ -33,7 +33,7 @@ type Failure struct {
 	Final     bool     // no retry follows
 }
 
-// Failer hears of every failure, before the job moves for it.
+// Failer is told of every failure, before the job moves for it.
 type Failer interface {
 	Failed(t *db.Tx, f Failure) error
 }
@@ -49,18 +49,18 @@ type EndedRun struct {
 	Operation int64 // that replayed it, 0 when a person did so alone
 }
 
-// RunEnder hears how the replayed runs of a transaction ended, just before its
+// RunEnder is told how the replayed runs of a transaction ended, just before its
 // commit.
 type RunEnder interface {
 	RunsEnded(t *db.Tx, runs []EndedRun) error
 }
 
-// RunResumer hears that runs, a JSON array of [job_seq, run], go on after all.
+// RunResumer is told that runs, a JSON array of [job_seq, run], go on after all.
 type RunResumer interface {
 	RunsResumed(t *db.Tx, runs string) error
 }
 
-// Remover hears that jobs are removed.
+// Remover is told that jobs are removed.
 type Remover interface {
 	Removed(t *db.Tx, jobs []job.Job) error
 }
@@ -78,7 +78,7 @@ type Ask struct {
 	Unattached bool  // their sources are not attached, and are never told
 }
 
-// Asker hears what sources are asked to do.
+// Asker is told what sources are asked to do.
 type Asker interface {
 	Asked(t *db.Tx, ask Ask) error
 }
@@ -88,7 +88,7 @@ type Log interface {
 	Log(t *db.Tx, entries ...audit.Entry) error
 }
 
-// Projections are all that are registered, by what they hear.
+// Projections are all that are registered, by what they are told.
 type Projections struct {
 	movers   []Mover
 	failers  []Failer

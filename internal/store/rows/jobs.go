@@ -50,7 +50,7 @@ func FoundFor(limit int) Found {
 type row struct {
 	job                                              job.Job
 	policy                                           int64
-	state, letter, reason                            string
+	state, deadLetter, reason                        string
 	held, unbegun, ttr, runAt, enqueued, wait        int64
 	started, finished, changed, lease, seen, expires int64
 	fields                                           []any // of Columns, in their order
@@ -60,7 +60,7 @@ func newRow() *row {
 	r := new(row)
 	j := &r.job
 	r.fields = []any{
-		&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, &r.state, &r.letter, &r.held, &r.unbegun,
+		&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, &r.state, &r.deadLetter, &r.held, &r.unbegun,
 		&j.Run, &j.Attempts, &j.Execution, &j.Priority, &r.policy, &r.ttr,
 		&r.runAt, &r.enqueued, &r.started, &r.finished, &r.changed, &j.Worker, &r.lease, &r.seen,
 		&r.reason, &j.Error.Type, &j.Error.Message, &j.Key, &j.Group,
@@ -87,7 +87,7 @@ func (f *Found) Scan(rows *sql.Rows, extra ...any) error {
 // read is the job whose columns were scanned.
 func (r *row) read() job.Job {
 	j := r.job
-	j.State, j.DeadLetter, j.Reason = job.State(r.state), job.DeadLetterState(r.letter), retry.Reason(r.reason)
+	j.State, j.DeadLetter, j.Reason = job.State(r.state), job.DeadLetterState(r.deadLetter), retry.Reason(r.reason)
 	j.Held, j.Unbegun = r.held != 0, r.unbegun != 0
 	j.Timeout = time.Duration(r.ttr) * time.Microsecond
 	j.RunAt, j.EnqueuedAt = db.FromMicros(r.runAt), db.FromMicros(r.enqueued)
@@ -288,9 +288,8 @@ func Numbers(jobs []job.Job) []int64 {
 	return numbers
 }
 
-// Seqs is a JSON array of the jobs' numbers, the form in which many travel to
-// one statement.
-func Seqs(jobs []job.Job) string { return db.Numbers(Numbers(jobs)) }
+// Seqs is the jobs' numbers as an argument of a statement.
+func Seqs(jobs []job.Job) db.Numbers { return db.Numbers(Numbers(jobs)) }
 
 // Recording appends attempts that did not succeed, or at a source. The record of any other
 // success is the row of its job (see the view executions).

@@ -81,7 +81,7 @@ func match(where *db.Where, f filter.Filter, changed string) {
 		where.Add("j.group_id <> 0 AND j.group_id = (SELECT id FROM groups WHERE fingerprint = %s)", f.Group)
 	default:
 		const any = "j.group_id <> 0 AND j.group_id IN (SELECT id FROM groups WHERE fingerprint IN (SELECT value FROM json_each(%s)))"
-		where.Add(any, db.Rows(groups))
+		where.Add(any, db.Texts(groups))
 	}
 
 	if f.Operation != 0 {
@@ -101,7 +101,7 @@ func span(where *db.Where, column string, s filter.Span) {
 
 // Select is the query of one page of the jobs that the filter selects, in its
 // order, and of one job more. join adds tables to jobs AS j.
-func Select(search db.Search, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+func Select(search db.Finder, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
 	var where db.Where
 	if f.Searches() {
@@ -162,23 +162,23 @@ func selectNext(where *db.Where, columns, join string, f filter.Filter, after fi
 // does not want.
 func indexFor(f filter.Filter) string {
 	failure := f.Status == job.Status(job.Discarded) || f.Status == job.Status(job.Retryable)
-	letter := f.Status == job.StatusDeadLetter
+	deadLetters := f.Status == job.StatusDeadLetter
 	switch {
-	case !failure && !letter || f.ID != "" || f.Operation != 0 || f.Searches():
+	case !failure && !deadLetters || f.ID != "" || f.Operation != 0 || f.Searches():
 		return ""
-	case letter && len(f.Groups()) == 1:
+	case deadLetters && len(f.Groups()) == 1:
 		return " INDEXED BY jobs_group"
-	case !letter && f.Group != "":
+	case !deadLetters && f.Group != "":
 		return ""
-	case letter && exact(f.Type), failure && f.Queue == "" && exact(f.Type):
+	case deadLetters && exact(f.Type), failure && f.Queue == "" && exact(f.Type):
 		return " INDEXED BY jobs_failed_type"
-	case letter && f.Queue != "":
+	case deadLetters && f.Queue != "":
 		return " INDEXED BY jobs_letter_queue"
-	case letter && f.Source != "":
+	case deadLetters && f.Source != "":
 		return " INDEXED BY jobs_letter_source"
-	case letter && f.Reason != "":
+	case deadLetters && f.Reason != "":
 		return " INDEXED BY jobs_letter_reason"
-	case letter:
+	case deadLetters:
 		return " INDEXED BY jobs_letter"
 	case failure && f.Queue != "":
 		return " INDEXED BY jobs_failed_queue"
@@ -225,17 +225,17 @@ func page(where *db.Where, columns string, f filter.Filter, order []string, afte
 	return columns + where.String() + " ORDER BY " + strings.Join(order, direction+", ") + direction + last, args
 }
 
-const letterColumns = `j.seq, j.id, j.queue, j.source, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
+const deadLetterColumns = `j.seq, j.id, j.queue, j.source, j.type, j.state, j.letter, j.held, j.unbegun, j.run, j.attempts, j.execution,
 	j.priority, j.policy_id, j.ttr, j.run_at, j.enqueued_at, j.started_at, j.finished_at, j.changed_at, j.worker, j.lease_until,
 	j.last_seen, j.reason, j.error_type, j.error_message, j.key, j.group_id,
 	substr(b.payload, 1, 2048), l.cause, l.forwarded_at, l.forwarded_to`
 
 // SelectDeadLetters is the query of one page of open dead letters, and of one more:
-// [Columns] of each job, the first 2048 bytes of its payload, and of the letter
-// cause, forwarded_at and forwarded_to. All else that an open letter says, its job
+// [Columns] of each job, the first 2048 bytes of its payload, and of the dead letter
+// cause, forwarded_at and forwarded_to. All else that an open dead letter says, its job
 // says too: it died and has not moved since.
-func SelectDeadLetters(search db.Search, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+func SelectDeadLetters(search db.Finder, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	const join = ` CROSS JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run CROSS JOIN bodies AS b ON b.job_seq = j.seq`
 	f.Status = job.StatusDeadLetter
-	return Select(search, letterColumns, join, f, after, limit)
+	return Select(search, deadLetterColumns, join, f, after, limit)
 }

@@ -10,12 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/fault"
-	"redrive/internal/resource"
-	"redrive/internal/shortage"
 	"redrive/internal/store/db"
 )
 
@@ -29,10 +26,13 @@ type conn struct {
 // give no rows go to the driver itself: package sql takes a tenth of the time of an
 // insert, and half of its allocations.
 type session struct {
-	conn    *sql.Conn
+	conn *sql.Conn
+
+	// The prepared statements, by their texts.
 	queries map[string]*sql.Stmt
 	execs   map[string]driver.Stmt
-	values  []driver.NamedValue // of the statement that runs
+
+	values []driver.NamedValue // of the statement that runs; used again by the next one
 }
 
 func newSession(c *sql.Conn) *session {
@@ -71,6 +71,17 @@ func (c *session) Exec(query string, args ...any) (changed int64, err error) {
 	})
 
 	return changed, err
+}
+
+// Send runs the statement at once. All that this connection does not write is there as it
+// was when it was read: another number of rows means that another program changed the database.
+func (c *session) Send(want int, query string, args ...any) error {
+	changed, err := c.Exec(query, args...)
+	if err == nil && want != db.AnyNumber && changed != int64(want) {
+		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", fault.ErrBroken, changed, want)
+	}
+
+	return err
 }
 
 func (c *session) exec(conn driver.Conn, query string, args []any) (int64, error) {
@@ -192,64 +203,4 @@ func (c *session) Close() error {
 	}))
 
 	return errors.Join(append(errs, c.conn.Close())...)
-}
-
-// code returns SQLite's result code with its details, 0 for any other error.
-func code(err error) int {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return e.Code()
-	}
-	return 0
-}
-
-// primary is the result code without its details.
-func primary(err error) int { return code(err) & 0xff }
-
-// busy reports whether another process holds the database.
-func busy(err error) bool {
-	c := primary(err)
-	return c == lib.SQLITE_BUSY || c == lib.SQLITE_LOCKED
-}
-
-// Taken reports whether a row was refused because of a unique value that exists.
-func (e *engine) Taken(err error) bool { return code(err) == lib.SQLITE_CONSTRAINT_UNIQUE }
-
-// classify gives an error about the file the kind that callers test for.
-func classify(path string, err error) error {
-	// A connection that opens its log looks at the main file by its path: when that
-	// was moved a moment ago nothing was written, and no disk has failed.
-	if code(err) == lib.SQLITE_IOERR_FSTAT && !errors.As(err, new(*db.FileError)) {
-		return unsafe(path, "the database file %s is not in its place (%w); put it back, and work continues automatically", path, err)
-	}
-
-	if kind := kindOf(err); kind != nil && !errors.As(err, new(*db.FileError)) {
-		return &db.FileError{Path: path, Kind: kind, Err: err}
-	}
-
-	return err
-}
-
-// isOneOf reports whether an error has one of SQLite's result codes.
-func isOneOf(err error, codes ...int) bool { return slices.Contains(codes, primary(err)) }
-
-// kindOf is the kind of an error about the file, nil for any other. After an
-// I/O error it is unknown what is on the disk until the file is opened again.
-func kindOf(err error) error {
-	p := primary(err)
-	switch {
-	case p == lib.SQLITE_CORRUPT || p == lib.SQLITE_NOTADB:
-		return fault.ErrCorrupt
-	case p == lib.SQLITE_IOERR || errors.Is(err, fault.ErrBroken): // before others: a failed rollback carries its cause
-		return fault.ErrBroken
-	case busy(err):
-		return fault.ErrBusy
-	case p == lib.SQLITE_FULL:
-		return fault.ErrStorageFull
-	case p == lib.SQLITE_READONLY:
-		return fault.ErrReadOnly
-	case p == lib.SQLITE_NOMEM || p == lib.SQLITE_CANTOPEN && resource.Probe(shortage.Descriptors) != nil:
-		return fault.ErrStarved
-	}
-
-	return nil
 }

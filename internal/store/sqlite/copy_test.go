@@ -11,7 +11,7 @@ import (
 func TestSettleNew_LeavesNothingWhenItFails(t *testing.T) {
 	dir := t.TempDir()
 	to := filepath.Join(dir, "backup.db")
-	if err := settleNew(filepath.Join(dir, "gone"), to); err == nil {
+	if err := nameNewCopy(filepath.Join(dir, "gone"), to); err == nil {
 		t.Error("a copy that is not there got a name")
 	}
 	if info, err := os.Stat(to); !os.IsNotExist(err) {

@@ -209,10 +209,10 @@ func (f *indexFile) classify(err error) error {
 		return fmt.Errorf("the search index %s is not in its place (%w); "+
 			"restart this program: the index will be rebuilt", f.path, err)
 	case isOneOf(err, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB):
-		return &db.FileError{Path: f.path, Kind: fault.ErrUnsafe, Err: fmt.Errorf("the search index %s is damaged (%w); "+
-			"stop this program, remove the file and start it again: the index will be rebuilt", f.path, err)}
+		return unsafe(f.path, "the search index %s is damaged (%w); "+
+			"stop this program, remove the file and start it again: the index will be rebuilt", f.path, err)
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
-		return &db.FileError{Path: f.path, Kind: fault.ErrReadOnly, Err: err}
+		return faultOf(f.path, fault.ErrReadOnly, err)
 	}
 
 	return classify(f.path, err)

@@ -36,6 +36,7 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 		return err
 	}
 
+	// A database at rest is read as it is. When a program opens it meanwhile, all is read again.
 	before := restOf(path)
 	err = look(ctx, path, before.mode(), do)
 	if before.what != nil && !before.lasts() {
@@ -60,12 +61,13 @@ func look(ctx context.Context, path string, mode []string, do func(src db.Source
 
 	defer func() { err = errors.Join(err, src.close()) }()
 
+	// What SQLite and the schema say of it comes first, and then what its rows say.
 	whole := integrity(src, "main", "the database file is intact")
 	found := []db.Finding{whole, onlyOwn(ctx, src, schemaVersion), keepsAudit().Examine(src)}
 	do(src, append(found, src.searchable()...))
 
 	if whole.Problem != "" {
-		return &db.FileError{Path: path, Kind: fault.ErrCorrupt, Err: errors.New(whole.Problem)}
+		return faultOf(path, fault.ErrCorrupt, errors.New(whole.Problem))
 	}
 
 	return nil
@@ -122,6 +124,7 @@ func inspect(ctx context.Context, pool *sql.DB, path string, mode []string) (i i
 		_, i.index = i.conn.ExecContext(ctx, attach, dsn(path+indexSuffix, mode...))
 	}
 
+	// Begin a transaction in which the file and its index belong together.
 	for range pins {
 		if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
 			return i, errors.Join(err, i.conn.Close())
@@ -141,6 +144,7 @@ func inspect(ctx context.Context, pool *sql.DB, path string, mode []string) (i i
 		}
 	}
 
+	// They never did: the file is looked at without the index.
 	i.index = errOtherIndex
 	if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
 		return i, errors.Join(err, i.conn.Close())

@@ -47,6 +47,7 @@ func lock(ctx context.Context, path string) (*locks, error) {
 	for {
 		l, err := tryLock(path)
 		held, ok := errors.AsType[*db.LockedError](err)
+		// What this process itself has open is not given up by waiting for it.
 		if !ok || held.PID == os.Getpid() {
 			return l, err
 		}
@@ -84,11 +85,14 @@ func tryLock(path string) (*locks, error) {
 		return nil, err
 	}
 
+	// The lock file is ours, so that no other process makes or opens the main file meanwhile.
 	main, err := openMain(path, file.note)
 	if err != nil {
 		return nil, errors.Join(err, file.abandon())
 	}
 
+	// Only what this process knows is in the lock file from here on: the note of the one before is
+	// carried over, as far as it speaks of this file.
 	logged, err := file.note.ofLog(main)
 	if err == nil {
 		err = file.write("", "")
@@ -153,6 +157,7 @@ func takeLockFile(path string) (*lockFile, error) {
 		return nil, fmt.Errorf("open the lock file: %w", err)
 	}
 
+	// The kernel drops this lock with the process.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		held := &db.LockedError{Path: path}
@@ -164,6 +169,7 @@ func takeLockFile(path string) (*lockFile, error) {
 		return nil, errors.Join(held, f.Close())
 	}
 
+	// The process that had it may have removed it between the two.
 	if err == nil && !f.current() {
 		return nil, errors.Join(&db.LockedError{Path: path}, f.Close()) // it is tried again
 	}
@@ -205,6 +211,7 @@ func (f File) Holder() (*db.LockedError, error) {
 		return nil, fmt.Errorf("read the lock file: %w", err)
 	}
 
+	// A lock that can be shared is held by no process: the file was left behind.
 	l := &lockFile{File: file}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
@@ -307,6 +314,7 @@ func (f *lockFile) holder() (pid int, url, key string) {
 		return 0, "", ""
 	}
 
+	// An earlier version, or a kill, leaves fewer lines.
 	lines := append(strings.Split(text, "\n"), "", "", "", "")
 	if pid, err = strconv.Atoi(lines[0]); err != nil || pid < 0 {
 		pid = 0

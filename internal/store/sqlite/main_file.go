@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 
-	"redrive/internal/fault"
 	"redrive/internal/store/db"
 )
 
@@ -66,6 +65,7 @@ func openMain(path string, before note) (*mainFile, error) {
 		return nil, err
 	}
 
+	// From here on the file may be made, so every later check that fails leaves it empty at most.
 	f, writable, err := openFile(path)
 	if err != nil {
 		return nil, err
@@ -125,12 +125,6 @@ func (m *mainFile) Close() error {
 	}
 
 	return m.File.Close()
-}
-
-// unsafe is the error about files of a database that are not as they must be. It
-// says what to do.
-func unsafe(path, what string, about ...any) error {
-	return &db.FileError{Path: path, Kind: fault.ErrUnsafe, Err: fmt.Errorf(what, about...)}
 }
 
 // besides are the files that SQLite keeps beside the main one: the log, its index,
@@ -230,6 +224,7 @@ func checkThere(path string, made bool) error {
 		state = "missing"
 	}
 
+	// The log without its file would be written into a new one.
 	log, err := os.Lstat(path + "-wal")
 	if err == nil && log.Size() > 0 {
 		return unsafe(path, "the database file %s is %s, but its log %s-wal holds %d bytes of the newest jobs; nothing was changed. "+
@@ -274,6 +269,7 @@ func (m *mainFile) checkPath() error {
 		return nil
 	}
 
+	// The path leads elsewhere. What became of our own file decides what can be done.
 	mine, problem := m.Stat()
 	switch {
 	case problem == nil && names(mine) == 0:

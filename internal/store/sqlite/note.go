@@ -48,6 +48,7 @@ func readNote(lock *os.File) (n note, err error) {
 
 	lines := append(strings.Split(text, "\n"), "", "", "")
 
+	// The third line is the note. One that was copied names another file than the one it is in.
 	words := append(strings.Split(lines[2], " "), "", "", "", "")
 	own, err := identify(lock)
 	if err != nil || words[0] != wasMade {
@@ -177,6 +178,7 @@ func (n note) checkLog(m *mainFile) error {
 			m.path, m.path, m.path, m.path, m.path)
 	}
 
+	// There is no log here. It may have stayed behind under the name that the file had before.
 	before, err := nameBefore(m.path, mine)
 	if err != nil {
 		return err
@@ -215,6 +217,8 @@ func checkLog(path string) (err error) {
 		return err
 	}
 
+	// No log. What the lock file says decides whether there has to be one, unless another process,
+	// whose log it is then, has the database open.
 	lock, err := os.Open(path + lockSuffix)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -279,6 +283,7 @@ func nameBefore(path, mine string) (string, error) {
 	}
 
 	for _, e := range entries {
+		// Each lock file names a database, by its own name and in its note.
 		name, isLock := strings.CutSuffix(filepath.Join(filepath.Dir(path), e.Name()), lockSuffix)
 		if !isLock || name == path || !e.Type().IsRegular() {
 			continue

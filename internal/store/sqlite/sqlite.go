@@ -17,11 +17,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"redrive/internal/fault"
 	"redrive/internal/store/db"
 )
 
@@ -58,7 +56,7 @@ func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
 // openingError names the file, unless the error does. What this user may not open is as
 // little use to another start as a file that is not safe.
 func openingError(path string, err error) error {
-	if errors.As(err, new(*db.FileError)) || errors.As(err, new(*db.LockedError)) {
+	if errors.As(err, new(*db.Fault)) || errors.As(err, new(*db.LockedError)) {
 		return err
 	}
 
@@ -71,21 +69,26 @@ func openingError(path string, err error) error {
 
 // engine is an open file.
 type engine struct {
-	path        string
-	locks       *locks
-	health      *db.Health
+	path   string
+	locks  *locks
+	health *db.Health
+	made   bool // there was no database before
+
+	// The connections: one that writes, a pool that reads, and those of the index and the
+	// checkpoints.
 	dsn         string  // of the connection that writes
 	writes      *sql.DB // holds that connection
 	writer      *conn   // that connection
 	reads       *sql.DB
 	index       index
 	checkpoints *checkpointer
-	made        bool         // there was no database before
-	logged      bool         // it was noted that the log holds jobs, or cannot be; owned by the writer
-	apart       bool         // the files were found apart, and the log was emptied; owned by the writer
-	unlisted    bool         // the lock file was removed and cannot be recreated; owned by the writer
-	listed      time.Time    // when the lock file was looked at; owned by the writer
-	disconnect  func() error // closes all connections
+	disconnect  func() error // closes all of them
+
+	// What the writer has found out of the files. Only the writer's goroutine uses it.
+	logged   bool      // it was noted that the log holds jobs, or cannot be
+	apart    bool      // the files were found apart, and the log was emptied
+	unlisted bool      // the lock file was removed and cannot be recreated
+	listed   time.Time // when the lock file was looked at
 }
 
 // readers is the size of the pool that serves pages.
@@ -222,20 +225,6 @@ func (e *engine) Fault(err error) error { return classify(e.path, err) }
 
 func (e *engine) Search() db.Search { return e.index }
 
-// Committed also notes, after the first commit, that the log holds jobs: when it is gone at the
-// next start, although this process was killed, they are lost.
-func (e *engine) Committed(rows int) {
-	if !e.logged {
-		e.logged = true
-		if err := e.locks.noteLog(true); err != nil {
-			e.health.Log().Warn("The lock file could not be written. If this process is killed and the log of the database is removed, "+
-				"the next start will not know that jobs are missing.", "path", e.path, "error", err)
-		}
-	}
-
-	e.checkpoints.wrote(rows)
-}
-
 // Close is called after the writer's connection was closed.
 func (e *engine) Close() error { return errors.Join(e.disconnect(), e.locks.Close()) }
 
@@ -253,88 +242,6 @@ func (e *engine) Abandon() error {
 	}
 
 	return errors.Join(err, e.locks.noteGone(), e.locks.abandon())
-}
-
-// lookAtLock is how often the lock file is looked at. It only tells others who has
-// the database: that it is missing for a moment does no harm.
-const lookAtLock = time.Second
-
-// Check also moves the log into the main file as soon as the files are apart: then
-// that file is the whole database, wherever it is by now, and the log can do no harm
-// to a file that takes its place.
-func (e *engine) Check() error {
-	err := e.locks.main.check()
-	if err == nil {
-		e.apart = false
-		if now := time.Now(); now.Sub(e.listed) >= lookAtLock {
-			e.listed = now
-			e.restoreLock()
-		}
-
-		return nil
-	}
-
-	if !e.apart {
-		var problem error
-		if e.apart, problem = e.gather(); problem != nil {
-			e.health.Log().Warn("The log could not be moved into the database file. Redrive will try again.", "path", e.path, "error", problem)
-		}
-	}
-
-	return err
-}
-
-// gather moves the log into the main file and cuts it. The note about the log goes in between,
-// so that a kill leaves a log too many and never one too few. It reports false when it has to be
-// called again.
-func (e *engine) gather() (done bool, err error) {
-	moved, err := e.writer.moveLog()
-	if err != nil || !moved {
-		return false, err
-	}
-
-	if err := e.locks.noteLog(false); err != nil {
-		return false, err
-	}
-
-	e.logged = false // until the next commit
-
-	return e.writer.emptyLog()
-}
-
-// Room writes the bytes into a file that goes at once: the log may have room of its
-// own for a while, and what a file system says is free may not be ours.
-func (e *engine) Room(bytes int) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(e.path), filepath.Base(e.path)+".room-*")
-	if err != nil {
-		return fmt.Errorf("look for room on the disk: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-
-	if err := os.Remove(file.Name()); err != nil {
-		return fmt.Errorf("look for room on the disk: %w", err)
-	}
-
-	if _, err := file.Write(make([]byte, bytes)); err != nil {
-		return &db.FileError{Path: e.path, Kind: fault.ErrStorageFull, Err: err}
-	}
-
-	return nil
-}
-
-// restoreLock is no reason to stop when it fails: a process that starts has the
-// file for a moment, or its directory cannot be written. The next attempt follows.
-func (e *engine) restoreLock() {
-	err := e.locks.restore()
-	if _, starting := errors.AsType[*db.LockedError](err); starting {
-		return
-	}
-
-	if err != nil && !e.unlisted {
-		e.health.Log().Warn("The lock file of the database was removed and cannot be created again.", "path", e.path, "error", err)
-	}
-
-	e.unlisted = err != nil
 }
 
 // Writer returns the one connection that writes.

@@ -1,0 +1,182 @@
+package counters
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"time"
+
+	"redrive/internal/job"
+	"redrive/internal/queues"
+	"redrive/internal/stats"
+	"redrive/internal/store/db"
+)
+
+// Tallies returns the counters by queue and type, but for queues that were
+// removed. Past the first thousand queues or types the rest is counted under
+// "other".
+func (p *Projection) Tallies(ctx context.Context) ([]queues.Tally, error) {
+	const query = `SELECT queue, type, ` + totalColumns + ` FROM counters WHERE queue <> '' ORDER BY queue, type`
+	return db.All(p.reader.In(ctx), query, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue, &t.Type) })
+}
+
+// Held tells, by queue and type, how many jobs wait for a handler, the most
+// first: of one queue, or of all for an empty name. It tells no more than limit.
+func (p *Projection) Held(ctx context.Context, queue string, limit int) ([]queues.Held, error) {
+	var where db.Where
+	where.Add("n > 0")
+	where.Equal("queue", queue)
+	last, args := where.Limit(limit)
+	query := `SELECT queue, type, n FROM held` + where.String() + ` ORDER BY n DESC, queue, type` + last
+
+	return db.All(p.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} }, args...)
+}
+
+// HeldTypes are the types of the jobs that wait for a handler.
+func (p *Projection) HeldTypes(ctx context.Context) ([]string, error) {
+	const query = `SELECT DISTINCT type FROM held WHERE n > 0`
+	return db.All(p.reader.In(ctx), query, func(typ *string) []any { return []any{typ} })
+}
+
+// Queues describes some queues, by name, as of one commit. It costs what these
+// have; those that are not known are left out.
+func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) ([]queues.Info, error) {
+	var all []queues.Info
+	err := p.reader.Consistently(ctx, func(src db.Source) (err error) {
+		these := db.Texts(names)
+		if all, err = queueInfos(src, now, these); err != nil {
+			return err
+		}
+
+		byName := map[string]*queues.Info{}
+		for i := range all {
+			all[i].Source = job.SourceOf(all[i].Name)
+			byName[all[i].Name] = &all[i]
+		}
+
+		return addCounts(src, now, these, byName)
+	})
+
+	return all, err
+}
+
+// queueInfos lists the queues, each with its pause and the time since when its
+// next job could run: of the available ones the next that a claim takes,
+// otherwise one that has come due.
+func queueInfos(src db.Source, now time.Time, names db.Texts) ([]queues.Info, error) {
+	const due = `(SELECT min(run_at) FROM jobs
+			WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $2 AND list_state = `
+	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
+			(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
+			` + due + `'scheduled'), ` + due + `'retryable'), 0)
+		FROM (SELECT DISTINCT value AS name FROM json_each($1)) AS these LEFT JOIN queues AS q USING (name)
+		WHERE q.name IS NOT NULL OR EXISTS (SELECT 1 FROM depths WHERE queue = these.name) ORDER BY name`
+
+	return db.All(src, query, func(q *queues.Info) []any {
+		q.Depths, q.LastHour = stats.Depths{}, make([]stats.Totals, lastHour)
+		return []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&q.Oldest)}
+	}, names, db.Micros(now))
+}
+
+// addCounts gives queues their depths and counters.
+func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*queues.Info) error {
+	const (
+		depths  = `SELECT queue, status, n FROM depths WHERE queue IN (SELECT value FROM json_each($1))`
+		minutes = `SELECT minute, queue, ` + totalColumns + ` FROM minutes
+			WHERE minute BETWEEN $2 AND $3 AND queue IN (SELECT value FROM json_each($1))`
+		totals = `SELECT queue, ` + totalColumns + ` FROM counters WHERE queue IN (SELECT value FROM json_each($1))`
+	)
+
+	found, err := db.All(src, depths, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} }, names)
+	for _, d := range found {
+		if q := byName[d.queue]; q != nil {
+			q.Depths[d.status] = d.n
+		}
+	}
+
+	if err != nil {
+		return err
+	}
+
+	first := firstMinute(now)
+
+	err = src.Query(minutes, func(rows *sql.Rows) error {
+		var minute int64
+		var queue string
+
+		var t stats.Totals
+		err := rows.Scan(totalFields(&t, &minute, &queue)...)
+		if q := byName[queue]; q != nil {
+			q.LastHour[minute-first] = q.LastHour[minute-first].Add(t)
+		}
+
+		return err
+	}, names, first, first+lastHour-1)
+	if err != nil {
+		return err
+	}
+
+	all, err := db.All(src, totals, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue) }, names)
+	for _, t := range all {
+		if q := byName[t.Queue]; q != nil {
+			q.Totals = q.Totals.Add(t.Totals)
+		}
+	}
+
+	return err
+}
+
+// PausedQueues names the queues that are paused, the last ones that were first,
+// no more than limit.
+func (p *Projection) PausedQueues(ctx context.Context, limit int) ([]string, error) {
+	const query = `SELECT name FROM queues WHERE paused_at <> 0 ORDER BY paused_at DESC, name LIMIT $1 + 0`
+	return db.All(p.reader.In(ctx), query, func(name *string) []any { return []any{name} }, limit)
+}
+
+// Fullest names the n queues with the most jobs, from memory: of the first
+// statuses, among equals of the next ones. Queues without any are left out.
+func (p *Projection) Fullest(n int, orders ...[]job.Status) []string {
+	counts := map[string][]int64{}
+
+	p.mu.RLock()
+
+	for k, count := range p.queued {
+		for i, statuses := range orders {
+			if count > 0 && slices.Contains(statuses, k.status) {
+				if counts[k.queue] == nil {
+					counts[k.queue] = make([]int64, len(orders))
+				}
+
+				counts[k.queue][i] += count
+			}
+		}
+	}
+
+	p.mu.RUnlock()
+
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(slices.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+
+	return names[:min(len(names), n)]
+}
+
+// DepthsByLabel counts the jobs by what metrics call their queues, from memory.
+func (p *Projection) DepthsByLabel() map[string]stats.Depths {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+
+	all := map[string]stats.Depths{}
+	for k, n := range p.queued {
+		label := p.shownLabel(k.queue)
+		if all[label] == nil {
+			all[label] = stats.Depths{}
+		}
+
+		all[label][k.status] += n
+	}
+
+	return all
+}

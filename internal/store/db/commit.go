@@ -1,0 +1,153 @@
+package db
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"redrive/internal/fault"
+)
+
+// process commits a batch and answers it; when that fails for the fault of one
+// operation, each is tried alone.
+//
+// A panic goes on to the caller of the operation, or ends the program when the operation had
+// queued. It ends the writer either way: a caller may survive it, and what it has left in
+// memory would be part of the next transaction.
+func (w *Writer) process(batch []*op) {
+	answered := 0
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+
+		err := w.report(fmt.Errorf("%w: panic: %v", fault.ErrBroken, p))
+		for _, o := range batch[answered:] {
+			w.queue.answer(o, err)
+		}
+
+		panic(p)
+	}()
+
+	err := w.commit(batch)
+	alone := err != nil && len(batch) > 1 && !Common(err)
+	for _, o := range batch {
+		if alone {
+			err = w.commit([]*op{o})
+		}
+
+		w.queue.answer(o, cmp.Or(err, o.refusal))
+
+		answered++
+	}
+}
+
+// commit runs the operations in one transaction and makes it known.
+func (w *Writer) commit(batch []*op) error {
+	if w.health.broken() {
+		return w.health.Problem()
+	}
+
+	if err := w.conn.Begin(w.ctx); err != nil {
+		return w.report(err)
+	}
+
+	t := &Tx{conn: w.conn}
+
+	// The participants that wait for the end of the transaction are told, also when a panic is the end.
+	madeKnown := false
+	defer func() {
+		if !madeKnown {
+			t.rolledBack()
+		}
+	}()
+
+	err := w.write(t, batch)
+	if err != nil {
+		if len(batch) == 1 && errors.Is(err, fault.ErrStorageFull) {
+			w.unplaced = max(w.unplaced, batch[0].size.Bytes)
+		}
+
+		return err
+	}
+
+	w.written(t, batch)
+
+	for _, p := range w.participants {
+		p.Committed(t)
+	}
+
+	madeKnown = true
+
+	t.free()
+
+	return nil
+}
+
+// write runs the operations, lets the participants write what they gathered, and commits.
+// What fails is rolled back, also by a panic: the connection is never left in a transaction.
+func (w *Writer) write(t *Tx, batch []*op) (err error) {
+	panics := true
+	defer func() {
+		if panics {
+			_ = w.report(w.conn.Rollback(nil)) // what the panic says is reported after this
+		}
+	}()
+
+	err = w.run(t, batch)
+	if err == nil {
+		err = w.conn.Commit()
+	}
+
+	panics = false
+
+	if err != nil {
+		err = w.report(errors.Join(err, w.conn.Rollback(err)))
+	}
+
+	return err
+}
+
+// run runs the operations and then lets the participants write what they
+// gathered.
+func (w *Writer) run(t *Tx, batch []*op) error {
+	for _, o := range batch {
+		err := o.do(t)
+
+		// A refusal is the answer to its caller. It has written nothing, so the others go on.
+		o.refusal = nil
+		if err != nil && w.o.Refused(err) {
+			o.refusal, err = err, nil
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	for _, p := range w.participants {
+		if err := p.Flush(t); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// written notes what a commit says of the database: it can be written again, if as much as
+// failed before found room, and its log has grown.
+func (w *Writer) written(t *Tx, batch []*op) {
+	rows, bytes := t.grew, 0
+	for _, o := range batch {
+		rows += o.size.Rows
+		bytes += o.size.Bytes
+	}
+
+	if t.wrote && bytes >= w.unplaced {
+		w.unplaced = 0
+		w.health.wrote()
+	}
+
+	w.engine.Committed(rows)
+}

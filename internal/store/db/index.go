@@ -1,0 +1,103 @@
+package db
+
+import (
+	"context"
+	"crypto/rand"
+
+	"redrive/internal/filter"
+	"redrive/internal/job"
+)
+
+// Search is the index of the texts of failures, by the numbers of their jobs: it is written
+// as an Index and asked as a Finder.
+type Search interface {
+	Index
+	Finder
+}
+
+// Index is written beside the writer, in transactions of its own, and can be rebuilt from the
+// database at any time.
+type Index interface {
+	// State says how far the index is.
+	State(src Source) (IndexState, error)
+
+	// Known returns the documents of these jobs, as far as there are any.
+	Known(src Source, seqs []int64) (map[int64]Document, error)
+
+	// Put adds or replaces documents, in rising order of their numbers, removes those
+	// of other jobs, and notes the new state.
+	Put(ctx context.Context, to IndexState, all []Entry, gone []int64) error
+
+	// Clear removes every document, and notes the new state.
+	Clear(ctx context.Context, to IndexState) error
+
+	// Tidy puts a part of the index in order and reports whether there was
+	// something to do. It never takes long.
+	Tidy(ctx context.Context) (more bool, err error)
+
+	// Segments is of how many parts the index is made, each of which a search goes
+	// through. A transaction that puts documents adds one, Tidy joins them.
+	Segments(src Source) (int, error)
+}
+
+// Finder makes queries that read the index.
+type Finder interface {
+	// From is the source of a query in which the index comes first, joined with
+	// the table jobs as j, and its order.
+	From() (from, order string)
+
+	// Match adds the condition that a document has the texts of the filter.
+	Match(where *Where, f filter.Filter)
+
+	// Fault gives an error of a query that reads the index its kind. ok is false for a
+	// query that reads the database alone.
+	Fault(query string, err error) (fault error, ok bool)
+}
+
+// IndexState names one state of an index. The database and its index each keep one,
+// which tells whether they belong together: after a backup was restored they do not.
+type IndexState struct {
+	Version  string // drawn by chance for each transaction of the index
+	Before   string // the one before that; the database keeps none
+	Revision int64  // of the database: as it is, or as it was when the index read it last
+}
+
+// Next is the state after one more transaction of the index, which takes in what the
+// database had at a revision.
+func (s IndexState) Next(revision int64) IndexState {
+	return IndexState{Version: rand.Text(), Before: s.Version, Revision: revision}
+}
+
+// BelongsTo reports whether an index in this state belongs to a database that notes
+// another. After a crash the index can be one transaction ahead, with nothing in it
+// that the database does not have.
+func (s IndexState) BelongsTo(database IndexState) bool {
+	return s.Version == database.Version || s.Before == database.Version && s.Revision <= database.Revision
+}
+
+// Document is what can be searched of a job that failed, as it was at its newest
+// failure and after redaction.
+type Document struct{ ID, Type, Error, Payload, Meta string }
+
+// Entry is a document that is to be put into the index, for the job of a number.
+// Before is the one that the index knows of the job; zero when there is none.
+type Entry struct {
+	Seq              int64
+	Before, Document Document
+}
+
+// maxSearched is how many bytes of each text can be searched.
+const maxSearched = 32 << 10
+
+// DocumentOf is what can be searched of a job, whose error is its newest one.
+func DocumentOf(j job.Job) Document {
+	failure := (&job.Failure{ErrorInfo: j.Error}).Error()
+	return Document{searchable(j.ID), searchable(j.Type), searchable(failure), searchable(string(j.Payload)), searchable(string(j.Meta))}
+}
+
+// searchable is the beginning of what a text says, which is the part that can be
+// searched.
+func searchable(s string) string {
+	s = Unescape(s)
+	return Clean(s[:min(len(s), maxSearched)])
+}

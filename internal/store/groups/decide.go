@@ -1,0 +1,131 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"redrive/internal/audit"
+	"redrive/internal/clip"
+	"redrive/internal/failures"
+	"redrive/internal/job"
+	"redrive/internal/store/db"
+)
+
+// Decide writes down what a person decides about an error group: that it is
+// resolved, ignored or open. It returns the group as it is then, without its
+// queues and hours, or job.ErrNotFound. What was decided before is forgotten.
+func (p *Projection) Decide(
+	ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor,
+) (failures.Group, error) {
+	const update = `UPDATE groups SET state = $2, state_at = $3, state_by = $4, reopened_at = 0, reopened_by = '',
+		until = $5, until_count = $6, until_rate = $7 WHERE id = $1`
+
+	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+		patience := failures.Patience{}
+		if to.State == failures.Ignored {
+			patience = to.Patience
+			if to.More > 0 {
+				patience.Count = g.failures + to.More
+			}
+		}
+
+		g.state, g.patience = to.State, patience
+		p.gathered.In(t).of(g.id).opened = "" // an earlier failure in this transaction
+		e := audit.Entry{At: now, Actor: by, Action: action(to.State), Before: string(before.State), After: to.Words()}
+
+		return e, t.ExecExactly(1, update, g.id, string(to.State), db.Micros(now), by.Name,
+			db.Micros(patience.Until), patience.Count, patience.Rate)
+	})
+}
+
+// action is what the audit log calls a decision. These names are stable: filters
+// of the log name them.
+func action(to failures.State) string {
+	switch to {
+	case failures.Resolved:
+		return "group.resolve"
+	case failures.Ignored:
+		return "group.ignore"
+	}
+
+	return "group.reopen"
+}
+
+// Note writes a note on an error group, or removes it with an empty one.
+func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
+	const update = `UPDATE groups SET note = $2 WHERE id = $1`
+
+	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+		e := audit.Entry{At: now, Actor: by, Action: "group.note", Before: before.Note, After: note}
+		return e, t.ExecExactly(1, update, g.id, note)
+	})
+}
+
+// act lets a person change a group, and returns it as it is then. change gets the
+// group as the writer knows it and as it was written before, and says what the
+// audit log tells of the act.
+func (p *Projection) act(
+	ctx context.Context, fingerprint string, change func(*db.Tx, *group, failures.Group) (audit.Entry, error),
+) (failures.Group, error) {
+	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (failures.Group, error) {
+		g := p.group(p.gathered.In(t), fingerprint)
+		if g == nil {
+			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
+		}
+
+		// The audit log says what the group was before.
+		before, err := One(t, `id = $1`, g.id)
+		if err != nil {
+			return failures.Group{}, err
+		}
+
+		e, err := change(t, g, before)
+		if err != nil {
+			return failures.Group{}, fmt.Errorf("change error group %s: %w", fingerprint, err)
+		}
+
+		t.Touch()
+
+		e.Subject, e.Count = fingerprint, 1
+		if err := p.log.Log(t, e); err != nil {
+			return failures.Group{}, err
+		}
+
+		return One(t, `id = $1`, g.id)
+	})
+}
+
+// ReopenDue opens the groups that were ignored until now or earlier, and returns
+// how many. Those that are ignored until something else open with the failure
+// that makes it true.
+func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) {
+	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (int, error) {
+		opened, in := 0, p.gathered.In(t)
+		all := maps.Clone(p.known)
+		maps.Copy(all, in.changed)
+
+		for fingerprint, g := range all {
+			if g == nil { // removed
+				continue
+			}
+
+			until := g.patience.Until
+			if g.state != failures.Ignored || until.IsZero() || until.After(now) {
+				continue
+			}
+
+			p.group(in, fingerprint).state = failures.Open
+			in.reopen(g.id, failures.ByDate, db.Micros(until))
+
+			opened++
+		}
+
+		if opened > 0 {
+			t.Touch()
+		}
+
+		return opened, nil
+	})
+}
