@@ -57,7 +57,7 @@ func newJobs(first, n int) []Job {
 // encode is the payload for the queues that take bytes.
 func encode(j Job) ([]byte, error) { return json.Marshal(j) }
 
-// decoding returns the handler for the queues that hand out bytes.
+// decoding returns the handler for the queues that give out bytes.
 func decoding(handle Handler) func(payload []byte) error {
 	return func(payload []byte) error {
 		var j Job

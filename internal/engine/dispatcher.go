@@ -110,7 +110,7 @@ func (d *dispatcher) over() bool {
 	}
 
 	// What is left is written, unless that is hopeless.
-	left := len(d.pending) + d.unwritten.Count() + d.prefetch.All()
+	left := len(d.pending) + d.unwritten.Count() + d.prefetch.Total()
 	hopeless := d.broken || d.backoff > 0 && closed(d.life.hurry)
 	if !flushes || left > 0 && !hopeless {
 		return false

@@ -85,7 +85,7 @@ func (e *Engine) tookOver(deadLetters []outcome.Outcome) {
 	e.behind.Store(false)
 }
 
-// post hands on the outcomes of executions that others had.
+// post passes on the outcomes of executions that others had.
 func (e *Engine) post(outcomes []outcome.Outcome) {
 	for _, o := range outcomes {
 		if o.Sends {

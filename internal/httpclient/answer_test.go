@@ -128,7 +128,7 @@ func TestWords_EndWithTheRequest(t *testing.T) {
 	})
 }
 
-// A 101 hands over the connection, which no longer obeys the request's context.
+// A 101 gives away the connection, which no longer obeys the request's context.
 func TestDo_GivesUpAConnectionThatSpeaksAnotherProtocol(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan time.Time, 2)

@@ -16,17 +16,24 @@ import (
 const maxQuarantined = 100
 
 // Set is the executions whose leases this process has: from the claim of a job until its
-// settlement is written. They decide, once for each, how it ended.
+// settlement is written. It decides, once for each, how it ended.
 type Set struct {
-	unwritten  *outcome.Unwritten // gets an outcome in the step that decides it, so that a stop that has ended all executions misses none
-	stuckAfter time.Duration      // how long a job waits for an earlier handler of it
+	// unwritten gets an outcome in the step that decides it, so that a stop that has ended all
+	// executions misses none.
+	unwritten  *outcome.Unwritten
+	stuckAfter time.Duration // how long a job waits for an earlier handler of it
 
-	mu          sync.Mutex
-	closed      bool // no more begin
+	mu     sync.Mutex
+	closed bool // no more begin
+
+	// By token: the leases that are extended, and those of settlements that can never be
+	// written, which are left alone until the next start.
 	leased      map[job.Token]*Execution
-	quarantined map[job.Token]bool // their settlements can never be written: they are left alone until the next start
-	waits       waits
-	limit       time.Time // the first limit that the dispatcher does not know of
+	quarantined map[job.Token]bool
+
+	// What the dispatcher has to come back to.
+	waits waits
+	limit time.Time // the first limit that the dispatcher does not know of
 }
 
 // NewSet returns a set without executions. stuckAfter is how long a job waits for an earlier

@@ -172,8 +172,8 @@ func (p *Jobs) Count(queue string) int {
 	return len(p.jobs[queue])
 }
 
-// All counts the prefetched jobs.
-func (p *Jobs) All() (n int) {
+// Total counts the prefetched jobs of all queues.
+func (p *Jobs) Total() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 

@@ -29,8 +29,8 @@ func TestJobs_StartByPriorityThenInTheirOrder(t *testing.T) {
 	for i, x := range []*execution.Execution{execute("a", 0), execute("b", 0), execute("c", 5), execute("d", 5), execute("e", 1)} {
 		p.Add(x, start.Add(time.Duration(i)))
 	}
-	if p.Count("mail") != 5 || p.All() != 5 || !slices.Equal(p.Queues(), []string{"mail"}) {
-		t.Errorf("count %d of %d in %q", p.Count("mail"), p.All(), p.Queues())
+	if p.Count("mail") != 5 || p.Total() != 5 || !slices.Equal(p.Queues(), []string{"mail"}) {
+		t.Errorf("count %d of %d in %q", p.Count("mail"), p.Total(), p.Queues())
 	}
 	if !p.IsOvertakenBy(job.Change{Queue: "mail", Priority: 1}) || p.IsOvertakenBy(job.Change{Queue: "mail"}) ||
 		p.IsOvertakenBy(job.Change{Queue: "other", Priority: 9}) {
