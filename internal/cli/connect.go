@@ -107,7 +107,8 @@ func clientOf(server, key string) (*client.Client, error) {
 	}
 
 	token, set := os.LookupEnv("REDRIVE_TOKEN")
-	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
+	dashboard.Token = strings.TrimSpace(token)
+	if set && dashboard.Token == "" {
 		return nil, usage.Errorf("REDRIVE_TOKEN is empty; set it to the token, or unset it")
 	}
 

@@ -184,7 +184,9 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 	asked := e.Payload != nil && *e.Payload == "-"
 	if asked || e.Payload == nil && !isTerminal(stdin) {
 		var err error
-		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
+
+		payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1))
+		if err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}
 	} else if e.Payload != nil {

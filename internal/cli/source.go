@@ -93,7 +93,8 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 
 	defer func() { err = errors.Join(err, origin.Close()) }()
 
-	if found.report, err = origin.Check(ctx); err != nil {
+	found.report, err = origin.Check(ctx)
+	if err != nil {
 		return seen{}, err
 	}
 
@@ -116,7 +117,9 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 
 		found.refused = append(found.refused, page.Refused[:min(room, len(page.Refused))]...)
 		after = page.Next
-		if found.more = after != ""; !found.more || found.dead >= countedTo {
+
+		found.more = after != ""
+		if !found.more || found.dead >= countedTo {
 			return found, nil
 		}
 	}

@@ -94,7 +94,8 @@ func (c *Config) steps(origin string, patch retry.Patch) ([]step, error) {
 		beneath = []step{newStep(origin, anyIntervals())}
 	}
 
-	if patch.Use = ""; patch == (retry.Patch{}) {
+	patch.Use = ""
+	if patch == (retry.Patch{}) {
 		return beneath, err
 	}
 

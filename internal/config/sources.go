@@ -109,9 +109,11 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		"url": secrets["secret"], "url_env": secrets["secret_env"], "url_file": secrets["secret_file"],
 		"allow": into(&s.Allow, listOf(sourceKind)), "moved_from": into(&s.MovedFrom, value.text),
 		"every": func(v value) (err error) {
-			if s.Every, err = positive(v); err == nil && s.Every < leastEvery {
+			s.Every, err = positive(v)
+			if err == nil && s.Every < leastEvery {
 				err = v.wrong("is too often; once a second at most")
 			}
+
 			return err
 		},
 		"preset": func(v value) error {

@@ -146,7 +146,8 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 		return out, err
 	}
 
-	if u.Password, err = a.passwords.Hash(ctx, in.Password); err != nil {
+	u.Password, err = a.passwords.Hash(ctx, in.Password)
+	if err != nil {
 		return out, inField("password", err)
 	}
 
@@ -238,7 +239,8 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 
 	lasts := access.TokenDefault
 	if in.Expires != "" {
-		if lasts, err = wire.ParseDuration(in.Expires); err != nil {
+		lasts, err = wire.ParseDuration(in.Expires)
+		if err != nil {
 			return out, &invalid.Error{Field: "expires", Problem: err.Error()}
 		}
 	}

@@ -46,7 +46,8 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 			return outOfTime(i, err)
 		}
 
-		if jobs[i], err = a.fromEnvelope(queue, raw); err != nil {
+		jobs[i], err = a.fromEnvelope(queue, raw)
+		if err != nil {
 			return err
 		}
 	}
@@ -84,7 +85,8 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 			return nil, err
 		}
 
-		if all, err = splitLines(data); err != nil {
+		all, err = splitLines(data)
+		if err != nil {
 			return nil, err
 		}
 	default:

@@ -192,7 +192,8 @@ func stream(ctx context.Context, out *limit.Writer, to format, e export, p expor
 			return count, err
 		}
 
-		if p, err = e.next(ctx); err != nil {
+		p, err = e.next(ctx)
+		if err != nil {
 			return count, err
 		}
 	}

@@ -217,7 +217,8 @@ func typedMoment(c echo.Context, field string, to *time.Time, read func(string) 
 		return nil
 	}
 
-	if *to, err = read(text); err != nil {
+	*to, err = read(text)
+	if err != nil {
 		return &invalid.Error{Field: field, Problem: err.Error()}
 	}
 

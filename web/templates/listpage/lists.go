@@ -119,7 +119,8 @@ func (v Jobs) countsAll() bool {
 // inState is the filter of the list in another state; the rest of the filter stays.
 func (v Jobs) inState(state job.Status) filter.Filter {
 	f := v.Filter
-	if f.Status = state; f.Sort == filter.Next {
+	f.Status = state
+	if f.Sort == filter.Next {
 		f.Sort = ""
 	}
 
