@@ -45,6 +45,8 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 		return nil, nil, refusedFile(err)
 	}
 
+	// Handlers are only built here. The webhooks, which take effect at once, are the last
+	// that can be wrong.
 	set, err := a.set.Load().With(settings.Handlers, a.Config.Redactor().TextFrom)
 	if err == nil {
 		err = a.forwarder.Replace(webhooks(settings))
@@ -54,6 +56,7 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 		return nil, nil, refusedFile(settings.Locate(err))
 	}
 
+	// The file is good: each part takes its share of it.
 	changed, restart = a.Config.Replace(settings)
 	a.set.Store(set)
 	a.sources.Replace(attached(a.Config))

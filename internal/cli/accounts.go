@@ -355,6 +355,7 @@ func (t *tokenList) Run(c Console) error {
 		return err
 	}
 
+	// The state is for people; programs ask the API.
 	rows := "ID\tNAME\tROLE\tEXPIRES\tLAST USED\tSTATE\n"
 	for _, t := range found.Tokens {
 		state := "valid"

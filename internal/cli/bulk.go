@@ -118,6 +118,7 @@ func (b *bulkFlags) pace() (pace work.PaceRequest, err error) {
 		pace.Spread = (*apitype.Duration)(&means.Spread)
 	}
 
+	// Say what the dashboard would refuse before anything is asked of it.
 	if err := means.Check(); err != nil {
 		return pace, usage.Of(err)
 	}

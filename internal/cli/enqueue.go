@@ -65,6 +65,7 @@ func (e *enqueue) Run(c Console) error {
 		return err
 	}
 
+	// An answer can be lost on its way: say whether the job may have been enqueued nevertheless.
 	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
 	if err != nil {
 		if client.Unchanged(err) {

@@ -60,6 +60,7 @@ func (l *listCommand) Run(c Console) error {
 		return err
 	}
 
+	// Ask for one page after another, until the list ends or has as many as the user wants.
 	show := l.printer(c, f)
 	listed, after := 0, ""
 	for {
@@ -326,6 +327,7 @@ func printJob(out io.Writer, d work.JobDetail) error {
 		return err
 	}
 
+	// A source tells only when an attempt ended.
 	when, at := "STARTED", func(a work.Attempt) time.Time { return a.StartedAt.Time }
 	if j.foreign() {
 		when, at = "ENDED", func(a work.Attempt) time.Time { return a.FinishedAt.Time }

@@ -98,6 +98,7 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 		return seen{}, err
 	}
 
+	// Read page by page, keep the newest records to show, and count the others.
 	after := ""
 	for {
 		page, err := origin.Scan(ctx, after, 500)

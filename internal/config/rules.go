@@ -217,6 +217,14 @@ func readExample(v value) (example, error) {
 // readJob reads the job of an example, with the names that a request to the API
 // has.
 func (e *example) readJob(v value) error {
+	// A payload is any JSON, meta has to be an object.
+	meta := func(v value) (json.RawMessage, error) {
+		if err := v.mapping(); err != nil {
+			return nil, err
+		}
+		return v.json()
+	}
+
 	return v.fields(map[string]func(value) error{
 		"id":       into(&e.job.ID, value.text),
 		"type":     into(&e.job.Type, value.text),
@@ -224,12 +232,7 @@ func (e *example) readJob(v value) error {
 		"priority": into(&e.job.Priority, value.integer),
 		"run":      into(&e.job.Run, value.count),
 		"payload":  into(&e.job.Payload, value.json),
-		"meta": into(&e.job.Meta, func(v value) (json.RawMessage, error) {
-			if err := v.mapping(); err != nil {
-				return nil, err
-			}
-			return v.json()
-		}),
+		"meta":     into(&e.job.Meta, meta),
 		"policy":   into(&e.patch, value.policy),
 		"ttr":      into(&e.job.Timeout, positive),
 		"trace_id": into(&e.job.TraceID, value.text),

@@ -127,6 +127,8 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 			return err
 		},
 	}
+
+	// Which other fields there are depends on the preset, which may stand below them in the file.
 	if p := presets[v.peek("preset")]; p != nil {
 		s.ofPreset(p, known)
 
@@ -148,6 +150,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		return v.wrong("needs exactly one of work_url, work_url_env and work_url_file: the Redis where the queue is")
 	}
 
+	// The addresses are checked by the preset, which knows what its servers are called.
 	s.URL = urls[0]
 	err = s.Preset.CheckURL(s.URL.Reveal())
 	if s.Preset.Work != nil {

@@ -103,6 +103,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))
 	read(s, "redrive_retention_removed_total", s.removals)(c.View.Removals(ctx))
 
+	// What retention keeps, what it will remove, and whether it waits for the clock.
 	forecast := c.View.Retention()
 	held := 0.
 	if forecast.Clock.Held() {
@@ -122,6 +123,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s.sources(ctx)
 	s.gauge("redrive_dead_letters_refused", float64(c.View.Snapshot().Depths[job.StatusDLQFailed]))
 
+	// Whether jobs are run, and if not, what has run out.
 	ready := 0.
 	if c.Engine.Ready() == nil {
 		ready = 1

@@ -133,6 +133,8 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 
+	// A request passes these in this order: first what bounds and guards every request, then
+	// who sends it.
 	e.IPExtractor = realIP(s.proxy)
 	e.HTTPErrorHandler = s.refuse
 	e.Pre(s.observe, s.recover, s.bound, s.guard, s.rebase)
@@ -254,6 +256,7 @@ func (s *Server) live(c echo.Context) error {
 		return nil
 	}
 
+	// Without a websocket, one look at the same data.
 	ids, err := paramIDs(c)
 	if err != nil {
 		return err

@@ -115,6 +115,8 @@ func (a *API) AccessActs() []Act {
 			Answer: admin.TokenRevoked{}, Do: named("id", a.View.Tokens().RevokeToken, revokedToken),
 		},
 	}
+
+	// What all of them have in common: watchers are checked again, and forms return to one page.
 	for i, act := range acts {
 		acts[i].Do = func(c echo.Context) (Outcome, error) {
 			out, err := act.Do(c)

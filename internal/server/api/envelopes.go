@@ -40,6 +40,7 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 		return err
 	}
 
+	// Reading envelopes takes time, and rules may take more: stop once the request has none left.
 	jobs := make([]job.Job, len(envelopes))
 	for i, raw := range envelopes {
 		if err := c.Request().Context().Err(); err != nil {

@@ -199,6 +199,8 @@ func (a *API) operation(c echo.Context) (d work.OperationDetail, err error) {
 		return d, err
 	}
 
+	// Of the progress, what takes longer the more jobs there are is left to the pages, but for
+	// the runs at sources and the causes of the canary.
 	p, err := a.View.QuickProgress(ctx, now, o)
 	if err != nil {
 		return d, err

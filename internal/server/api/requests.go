@@ -111,6 +111,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		return err
 	}
 
+	// Exactly one of the three says which jobs are meant.
 	scopes := 0
 	for _, given := range []bool{in.Filter != nil, in.RelapsedOf != nil, n.Named != nil} {
 		if given {
@@ -127,6 +128,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		n.Relapsed = *in.RelapsedOf
 	}
 
+	// A repeat of the request is known by its key and by what it asked for.
 	setPace(&n.Pace, in.PaceRequest)
 	n.Key, err = key(c)
 	n.Caller, n.Content = web.CallerOf(c).Scope(), hash(string(data))

@@ -111,6 +111,7 @@ func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 		}
 	}
 
+	// In the order of names and values, so that equal counts give the same page each time.
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		key := failurepage.PayloadKey{Name: name, Values: len(seen[name])}
 		for _, value := range slices.Sorted(maps.Keys(seen[name])) {

@@ -38,6 +38,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 		p.Log.Warn("The navigation lacks the operations that are under way.", "error", err) // the page itself is worth more
 	}
 
+	// An undo returns to this page, unless the page is an answer to a form.
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()
 	} else {

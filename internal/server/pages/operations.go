@@ -57,6 +57,7 @@ func (p *Pages) operation(c echo.Context) error {
 		return err
 	}
 
+	// A search may have missed jobs that were not indexed when it ran.
 	var r reads
 	if v.Filter.Searches() {
 		v.Indexing = p.View.Reindexing()

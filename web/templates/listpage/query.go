@@ -108,6 +108,7 @@ func (q Query) suggestions(states bool) []string {
 		}
 	}
 
+	// Then the values that occur, so that a suggestion is never without a result.
 	for _, r := range q.Dead.Reasons {
 		add("reason", string(r.Reason))
 	}
