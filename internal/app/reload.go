@@ -28,7 +28,7 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 		return nil, nil, invalid.Errorf("config", "the demo has no configuration file")
 	}
 
-	if err := readable(a.Reload); err != nil {
+	if err := checkReloadable(a.Reload); err != nil {
 		return nil, nil, err
 	}
 
@@ -71,9 +71,9 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 	return changed, restart, nil
 }
 
-// readable refuses what a reload would wait for or find empty: a pipe has been read at
+// checkReloadable refuses what a reload would wait for or find empty: a pipe has been read at
 // the start, and an editor may be about to write a file that is empty.
-func readable(path string) error {
+func checkReloadable(path string) error {
 	what, err := os.Stat(path)
 	switch {
 	case err != nil:

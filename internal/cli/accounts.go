@@ -182,7 +182,7 @@ func (u *userList) Run(c Console) error {
 
 	rows := "NAME\tROLE\tSINCE\n"
 	for _, u := range found.Users {
-		rows += fmt.Sprintf("%s\t%s\t%s\n", u.Name, u.Role, day(u.CreatedAt.Time))
+		rows += fmt.Sprintf("%s\t%s\t%s\n", u.Name, u.Role, toTheDay(u.CreatedAt.Time))
 	}
 
 	return printTable(c, rows)
@@ -195,8 +195,8 @@ func printTable(c Console, rows string) error {
 	return w.Flush()
 }
 
-// day is a date in UTC, or a dash for the zero time.
-func day(t time.Time) string {
+// toTheDay is a date in UTC, or a dash for the zero time.
+func toTheDay(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

@@ -145,7 +145,7 @@ func (j shownJob) state() string {
 
 // heldBySource says since when the source of a job has it, and what it may still report.
 func (j shownJob) heldBySource(reports string) string {
-	since, until, name := second(j.ChangedAt.Time), second(j.ReturnedUntil.Time), job.SourceOf(j.Queue)
+	since, until, name := toTheSecond(j.ChangedAt.Time), toTheSecond(j.ReturnedUntil.Time), job.SourceOf(j.Queue)
 	switch {
 	case !j.AtSource:
 		return "-"
@@ -199,14 +199,14 @@ func timeColumn(f filter.Filter) string {
 func (j shownJob) sortedBy(f filter.Filter) string {
 	switch {
 	case f.Order() == filter.Next:
-		return second(j.RunAt.Time)
+		return toTheSecond(j.RunAt.Time)
 	case !f.ByEnqueueing():
-		return second(j.ChangedAt.Time)
+		return toTheSecond(j.ChangedAt.Time)
 	case j.foreign():
-		return "added " + second(j.AddedAt.Time)
+		return "added " + toTheSecond(j.AddedAt.Time)
 	}
 
-	return second(j.EnqueuedAt.Time)
+	return toTheSecond(j.EnqueuedAt.Time)
 }
 
 // errorLine is an error on one line of at most so many characters.
@@ -220,8 +220,8 @@ func errorLine(e *work.Error, most int) string {
 	return printable(clip.Text(clip.Line(failure.Error()), most))
 }
 
-// second is a time in UTC, exact to the second, or a dash for the zero time.
-func second(t time.Time) string {
+// toTheSecond is a time in UTC, exact to the second, or a dash for the zero time.
+func toTheSecond(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

@@ -75,13 +75,13 @@ func (j shownJob) time(t apitype.Time) string {
 	if j.foreign() && t.IsZero() {
 		return "unknown"
 	}
-	return second(t.Time)
+	return toTheSecond(t.Time)
 }
 
 // ended is when the run of the job ended, if it has.
 func (j shownJob) ended() string {
 	if j.Status == job.Status(job.Returning) || j.Status == job.Status(job.Returned) {
-		return second(j.FinishedAt.Time)
+		return toTheSecond(j.FinishedAt.Time)
 	}
 	return j.time(j.FinishedAt)
 }
@@ -101,7 +101,7 @@ func printJob(out io.Writer, d work.JobDetail) error {
 	for _, line := range [][2]string{
 		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.heldBySource(d.SourceReports)},
 		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
-		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", second(j.RunAt.Time)}, {"Finished", j.ended()},
+		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", toTheSecond(j.RunAt.Time)}, {"Finished", j.ended()},
 		{"Error", errorLine(j.Error, 1000)}, {"Payload", string(j.Payload)},
 	} {
 		if line[1] != "-" {
@@ -122,7 +122,7 @@ func printJob(out io.Writer, d work.JobDetail) error {
 	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
 
 	for _, a := range d.Attempts {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, attemptNumber(a), second(at(a)), took(a),
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, attemptNumber(a), toTheSecond(at(a)), took(a),
 			cmp.Or(a.Outcome, "running"), decision(a), errorLine(a.Error, 80))
 	}
 

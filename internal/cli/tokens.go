@@ -112,7 +112,7 @@ func (t *tokenList) Run(c Console) error {
 			state = "expired"
 		}
 
-		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, day(t.ExpiresAt.Time), day(t.UsedAt.Time), state)
+		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, toTheDay(t.ExpiresAt.Time), toTheDay(t.UsedAt.Time), state)
 	}
 
 	return printTable(c, rows)

@@ -211,7 +211,7 @@ func (s collection) tallies(tallies []queues.Tally) {
 	for _, t := range tallies {
 		for _, counter := range t.Totals.Counters() {
 			desc := s.descs[counter.Name+"_total"]
-			s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), t.Queue, readable(t.Type))
+			s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), t.Queue, labelValue(t.Type))
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (s collection) reasons(counts []filter.ReasonCount) {
 	}
 
 	for reason, n := range all {
-		s.gauge("redrive_dead_letters", float64(n), readable(string(reason)))
+		s.gauge("redrive_dead_letters", float64(n), labelValue(string(reason)))
 	}
 }
 
@@ -300,5 +300,5 @@ func ownQueues(names []string) (n int) {
 	return n
 }
 
-// readable makes a value that every reader of metrics accepts.
-func readable(s string) string { return clip.Text(s, job.MaxType) }
+// labelValue makes a value that every reader of metrics accepts.
+func labelValue(s string) string { return clip.Text(s, job.MaxType) }

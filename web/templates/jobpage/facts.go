@@ -85,7 +85,7 @@ func (n node) scalar() string {
 	if n.kind == objectNode || n.kind == arrayNode {
 		return n.summary()
 	}
-	return format.Visible(strings.Trim(readable(n.text), `"`))
+	return format.Visible(strings.Trim(unescaped(n.text), `"`))
 }
 
 // event is an entry of a job's history.
