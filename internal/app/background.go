@@ -109,6 +109,7 @@ func (s searcher) run(ctx context.Context) {
 			continue
 		}
 
+		// The index may be busy for a share of the time only, and is never older than a period.
 		next := begin.Add(min(searchShare*time.Since(begin), searchPeriod))
 
 		s.wait(ctx)
@@ -144,6 +145,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // order.
 func (s searcher) wait(ctx context.Context) {
 	idle := time.After(searchIdle)
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -151,7 +153,8 @@ func (s searcher) wait(ctx context.Context) {
 		case <-s.failed:
 			return
 		case <-idle:
-			idle = nil
+			idle = nil // once is enough, until a job fails
+
 			if err := s.merge(ctx); err != nil && ctx.Err() == nil {
 				s.log.Warn("The search index could not be optimized. Redrive will try again.", "error", err, "again_in", searchAgain)
 				idle = time.After(searchAgain)

@@ -70,11 +70,14 @@ func (a *App) Play(w World, outlet *demo.Outlet) {
 			a.fail(fmt.Errorf("run the demo's outlet: %w", err))
 		}
 	})
+
 	a.inBackground("demo", func(ctx context.Context) {
 		if err := w.Feed(ctx, a.store); err != nil {
 			a.fail(fmt.Errorf("feed the demo: %w", err))
 		}
 	})
+
+	// A reset ends this app; the command then starts another one with a new world.
 	a.inBackground("reset of the demo", func(ctx context.Context) {
 		select {
 		case <-ctx.Done():

@@ -106,7 +106,9 @@ func (p *pruner) lookAtClock(ctx context.Context) error {
 	before := p.clock
 	if !p.begun {
 		var err error
-		if before, err = p.store.Clock(ctx); err != nil {
+
+		before, err = p.store.Clock(ctx)
+		if err != nil {
 			return err
 		}
 	}

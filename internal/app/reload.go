@@ -28,7 +28,7 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 		return nil, nil, invalid.Errorf("config", "the demo has no configuration file")
 	}
 
-	if err := readable(a.Reload); err != nil {
+	if err := checkReloadable(a.Reload); err != nil {
 		return nil, nil, err
 	}
 
@@ -45,6 +45,8 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 		return nil, nil, refusedFile(err)
 	}
 
+	// Handlers are only built here. The webhooks, which take effect at once, are the last
+	// that can be wrong.
 	set, err := a.set.Load().With(settings.Handlers, a.Config.Redactor().TextFrom)
 	if err == nil {
 		err = a.forwarder.Replace(webhooks(settings))
@@ -54,6 +56,7 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 		return nil, nil, refusedFile(settings.Locate(err))
 	}
 
+	// The file is good: each part takes its share of it.
 	changed, restart = a.Config.Replace(settings)
 	a.set.Store(set)
 	a.sources.Replace(attached(a.Config))
@@ -68,9 +71,9 @@ func (a *App) readAgain(ctx context.Context) (changed, restart []string, err err
 	return changed, restart, nil
 }
 
-// readable refuses what a reload would wait for or find empty: a pipe has been read at
+// checkReloadable refuses what a reload would wait for or find empty: a pipe has been read at
 // the start, and an editor may be about to write a file that is empty.
-func readable(path string) error {
+func checkReloadable(path string) error {
 	what, err := os.Stat(path)
 	switch {
 	case err != nil:

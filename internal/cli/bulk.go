@@ -102,7 +102,8 @@ func (b *bulkFlags) pace() (pace work.PaceRequest, err error) {
 	case b.Rate != "" && b.Spread != "":
 		return pace, usage.Errorf("--rate and --spread cannot be used together")
 	case b.Rate != "":
-		if means.Rate, err = parseRate(b.Rate); err != nil {
+		means.Rate, err = parseRate(b.Rate)
+		if err != nil {
 			return pace, err
 		}
 
@@ -117,6 +118,7 @@ func (b *bulkFlags) pace() (pace work.PaceRequest, err error) {
 		pace.Spread = (*apitype.Duration)(&means.Spread)
 	}
 
+	// Say what the dashboard would refuse before anything is asked of it.
 	if err := means.Check(); err != nil {
 		return pace, usage.Of(err)
 	}

@@ -101,6 +101,7 @@ type suggestion struct{ text, help string }
 func suggestions(app *kong.Application, words []string) (all []suggestion) {
 	at, typed := app.Node, words[len(words)-1]
 
+	// Walk along the complete words, to the command and the argument that comes next.
 	var valued *kong.Flag // the flag whose value comes next
 	arguments := 0
 	for _, word := range words[:len(words)-1] {
@@ -127,6 +128,7 @@ func suggestions(app *kong.Application, words []string) (all []suggestion) {
 		return enumOf(valued.Value)
 	}
 
+	// What can stand there: a flag, or a command below this one, or a value of the argument.
 	if strings.HasPrefix(typed, "-") {
 		for _, f := range flagsOf(at) {
 			all = append(all, suggestion{"--" + f.Name, f.Help})

@@ -48,17 +48,17 @@ func (f dashboardFlags) connect() (*client.Client, error) {
 		return clientByDB(db)
 	}
 
-	if holder, err := (sqlite.File{Path: usualDB}).Holder(); err == nil && holder != nil && own(usualDB, usualDB+".lock") {
+	if holder, err := (sqlite.File{Path: usualDB}).Holder(); err == nil && holder != nil && belongToUser(usualDB, usualDB+".lock") {
 		return clientByDB(usualDB)
 	}
 
 	return clientOf(usualServer, "")
 }
 
-// own reports whether files belong to the user of this process. The user did not name
+// belongToUser reports whether files belong to the user of this process. The user did not name
 // them: in a directory that all users can write to, the files of another user would lead
 // the token elsewhere.
-func own(names ...string) bool {
+func belongToUser(names ...string) bool {
 	for _, name := range names {
 		info, err := os.Lstat(name)
 		if err != nil {
@@ -107,7 +107,8 @@ func clientOf(server, key string) (*client.Client, error) {
 	}
 
 	token, set := os.LookupEnv("REDRIVE_TOKEN")
-	if dashboard.Token = strings.TrimSpace(token); set && dashboard.Token == "" {
+	dashboard.Token = strings.TrimSpace(token)
+	if set && dashboard.Token == "" {
 		return nil, usage.Errorf("REDRIVE_TOKEN is empty; set it to the token, or unset it")
 	}
 

@@ -97,7 +97,7 @@ func TestConnect_TakesNoForeignDatabaseByItself(t *testing.T) {
 	if err := os.Chown(filepath.Join(dir, "redrive.db.lock"), 12345, -1); err != nil {
 		t.Fatal(err)
 	}
-	if own(filepath.Join(dir, "redrive.db"), filepath.Join(dir, "redrive.db.lock")) {
+	if belongToUser(filepath.Join(dir, "redrive.db"), filepath.Join(dir, "redrive.db.lock")) {
 		t.Error("a lock file of another user counts as one's own")
 	}
 }

@@ -73,6 +73,7 @@ func discover(address string, queues []string) (found []fit, nothing []string, e
 			return nil, nil, cannotConnect(address, unreached.error)
 		}
 
+		// A preset fits where it sees something of its system, even without a dead letter.
 		f := fit{p, s}
 		if err == nil && f.evidence() > 0 {
 			found = append(found, f)

@@ -65,6 +65,7 @@ func (e *enqueue) Run(c Console) error {
 		return err
 	}
 
+	// An answer can be lost on its way: say whether the job may have been enqueued nevertheless.
 	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
 	if err != nil {
 		if client.Unchanged(err) {
@@ -184,7 +185,9 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 	asked := e.Payload != nil && *e.Payload == "-"
 	if asked || e.Payload == nil && !isTerminal(stdin) {
 		var err error
-		if payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1)); err != nil {
+
+		payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1))
+		if err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}
 	} else if e.Payload != nil {

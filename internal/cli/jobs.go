@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,14 +12,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"redrive/internal/apitype"
 	"redrive/internal/apitype/work"
 	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/invalid"
 	"redrive/internal/job"
 	"redrive/internal/usage"
-	"redrive/internal/wire"
 )
 
 // listCommand is dashboard list: it lists the jobs that a filter selects.
@@ -60,6 +56,7 @@ func (l *listCommand) Run(c Console) error {
 		return err
 	}
 
+	// Ask for one page after another, until the list ends or has as many as the user wants.
 	show := l.printer(c, f)
 	listed, after := 0, ""
 	for {
@@ -148,7 +145,7 @@ func (j shownJob) state() string {
 
 // heldBySource says since when the source of a job has it, and what it may still report.
 func (j shownJob) heldBySource(reports string) string {
-	since, until, name := second(j.ChangedAt.Time), second(j.ReturnedUntil.Time), job.SourceOf(j.Queue)
+	since, until, name := toTheSecond(j.ChangedAt.Time), toTheSecond(j.ReturnedUntil.Time), job.SourceOf(j.Queue)
 	switch {
 	case !j.AtSource:
 		return "-"
@@ -202,14 +199,14 @@ func timeColumn(f filter.Filter) string {
 func (j shownJob) sortedBy(f filter.Filter) string {
 	switch {
 	case f.Order() == filter.Next:
-		return second(j.RunAt.Time)
+		return toTheSecond(j.RunAt.Time)
 	case !f.ByEnqueueing():
-		return second(j.ChangedAt.Time)
+		return toTheSecond(j.ChangedAt.Time)
 	case j.foreign():
-		return "added " + second(j.AddedAt.Time)
+		return "added " + toTheSecond(j.AddedAt.Time)
 	}
 
-	return second(j.EnqueuedAt.Time)
+	return toTheSecond(j.EnqueuedAt.Time)
 }
 
 // errorLine is an error on one line of at most so many characters.
@@ -223,157 +220,10 @@ func errorLine(e *work.Error, most int) string {
 	return printable(clip.Text(clip.Line(failure.Error()), most))
 }
 
-// second is a time in UTC, exact to the second, or a dash for the zero time.
-func second(t time.Time) string {
+// toTheSecond is a time in UTC, exact to the second, or a dash for the zero time.
+func toTheSecond(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05Z")
-}
-
-// showCommand is dashboard show: it shows one job with its attempts.
-type showCommand struct {
-	ID   string `arg:"" help:"The job's id."`
-	JSON bool   `name:"json" help:"Print everything about the job as JSON, on one line."`
-	dashboardFlags
-}
-
-// Run shows the job.
-func (s *showCommand) Run(c Console) error {
-	id, err := job.ParseID(s.ID)
-	if err != nil {
-		return usage.Of(err)
-	}
-
-	dashboard, err := s.connect()
-	if err != nil {
-		return err
-	}
-
-	var raw json.RawMessage
-	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &raw); err != nil {
-		return err
-	}
-
-	if s.JSON {
-		return printLine(c, raw)
-	}
-
-	var d work.JobDetail
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return fmt.Errorf("read the dashboard's answer: %w", err)
-	}
-
-	return printJob(c.Stdout, d)
-}
-
-// policy says how the job is retried; of a job of a source, Redrive has no policy.
-func (j shownJob) policy() string {
-	if j.Policy == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.limit())
-}
-
-// limit is the longest that an attempt may take.
-func (j shownJob) limit() string {
-	if j.TTR == nil {
-		return ""
-	}
-	return wire.FormatDuration(time.Duration(*j.TTR))
-}
-
-// time is a time that the source of the job may not say.
-func (j shownJob) time(t apitype.Time) string {
-	if j.foreign() && t.IsZero() {
-		return "unknown"
-	}
-	return second(t.Time)
-}
-
-// ended is when the run of the job ended, if it has.
-func (j shownJob) ended() string {
-	if j.Status == job.Status(job.Returning) || j.Status == job.Status(job.Returned) {
-		return second(j.FinishedAt.Time)
-	}
-	return j.time(j.FinishedAt)
-}
-
-// printJob prints the job, what was decided about it, and its attempts.
-func printJob(out io.Writer, d work.JobDetail) error {
-	j, w := shownJob{d.Job}, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	state := j.state()
-	if j.ReplayUnknown {
-		state = "unknown: it is not known whether " + job.SourceOf(j.Queue) + " took the replay"
-	}
-
-	if j.Reason != "" {
-		state += ", " + string(j.Reason)
-	}
-
-	for _, line := range [][2]string{
-		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.heldBySource(d.SourceReports)},
-		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
-		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", second(j.RunAt.Time)}, {"Finished", j.ended()},
-		{"Error", errorLine(j.Error, 1000)}, {"Payload", string(j.Payload)},
-	} {
-		if line[1] != "-" {
-			fmt.Fprintf(w, "%s\t%s\n", line[0], printable(line[1]))
-		}
-	}
-
-	if err := w.Flush(); err != nil || len(d.Attempts) == 0 {
-		return err
-	}
-
-	when, at := "STARTED", func(a work.Attempt) time.Time { return a.StartedAt.Time }
-	if j.foreign() {
-		when, at = "ENDED", func(a work.Attempt) time.Time { return a.FinishedAt.Time }
-	}
-
-	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
-
-	for _, a := range d.Attempts {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, attemptNumber(a), second(at(a)), took(a),
-			cmp.Or(a.Outcome, "running"), decision(a), errorLine(a.Error, 80))
-	}
-
-	if err := w.Flush(); err != nil || d.AttemptsNext == 0 {
-		return err
-	}
-
-	_, err := fmt.Fprintf(out, "\nThese are the newest of %d attempts. Earlier ones: GET /api/v1/jobs/%s?attempts_after=%d\n",
-		d.AttemptsTotal, j.ID, d.AttemptsNext)
-
-	return err
-}
-
-// attemptNumber is the number of the attempt; an execution that counts as none has a dash.
-func attemptNumber(a work.Attempt) string {
-	if a.Number == 0 {
-		return "-"
-	}
-	return strconv.Itoa(a.Number)
-}
-
-// took is how long the attempt ran. A source says when it ended, and not when it began.
-func took(a work.Attempt) string {
-	if a.FinishedAt.IsZero() || a.StartedAt.IsZero() {
-		return "-"
-	}
-	return a.FinishedAt.Sub(a.StartedAt.Time).Round(time.Millisecond).String()
-}
-
-// decision is what was decided after the attempt, and by what.
-func decision(a work.Attempt) string {
-	if a.Action == "" {
-		return "-"
-	}
-
-	text := string(a.Action)
-	if a.DelayMS != nil && *a.DelayMS > 0 {
-		text += " in " + (time.Duration(*a.DelayMS * float64(time.Millisecond))).Round(time.Millisecond).String()
-	}
-
-	return printable(text + " (" + a.DecidedBy + ")")
 }

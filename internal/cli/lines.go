@@ -49,6 +49,8 @@ func (e *enqueue) sendLines(c Console) error {
 	last := 0 // the number of the last line that is enqueued
 	for {
 		b, end := in.next()
+
+		// A line that is wrong stops the input before its batch is sent.
 		if end != nil && !errors.Is(end, io.EOF) {
 			return fmt.Errorf("%w; %s", end, upTo(last))
 		}

@@ -25,6 +25,7 @@ func (w *watcher) preview(pace work.PaceRequest) {
 		fmt.Fprintf(w.Stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
 	}
 
+	// A single cause needs no list.
 	if len(b.Causes) > 1 {
 		fmt.Fprintf(w.Stdout, "%8d causes\n", o.Causes)
 
@@ -45,6 +46,7 @@ func (w *watcher) preview(pace work.PaceRequest) {
 
 	w.warnOfSources()
 
+	// A spread is a duration that the user has written; a rate has to be turned into one.
 	if pace.Rate != nil && o.Pending > 0 {
 		takes := time.Duration(float64(o.Pending) / *pace.Rate * float64(time.Second))
 		fmt.Fprintf(w.Stdout, "At this rate it takes about %s.\n", takes.Round(time.Second))

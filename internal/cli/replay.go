@@ -59,6 +59,7 @@ func (r *replayCommand) one(c Console) error {
 		return err
 	}
 
+	// The replay names the run that is the newest now, so that it cannot begin a second one.
 	var was work.JobDetail
 	if err := dashboard.Call(context.Background(), http.MethodGet, "jobs/"+id, nil, &was); err != nil {
 		return err

@@ -41,7 +41,8 @@ func (s *serve) Run(c Console) error {
 		return err
 	}
 
-	if err = s.run(c, log); err != nil && s.LogFormat == "json" {
+	err = s.run(c, log)
+	if err != nil && s.LogFormat == "json" {
 		log.Error("Redrive failed.", "error", err)
 		return loggedError{err}
 	}

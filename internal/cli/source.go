@@ -93,10 +93,12 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 
 	defer func() { err = errors.Join(err, origin.Close()) }()
 
-	if found.report, err = origin.Check(ctx); err != nil {
+	found.report, err = origin.Check(ctx)
+	if err != nil {
 		return seen{}, err
 	}
 
+	// Read page by page, keep the newest records to show, and count the others.
 	after := ""
 	for {
 		page, err := origin.Scan(ctx, after, 500)
@@ -116,7 +118,9 @@ func lookAt(p *preset.Preset, address, work string, s preset.Settings) (found se
 
 		found.refused = append(found.refused, page.Refused[:min(room, len(page.Refused))]...)
 		after = page.Next
-		if found.more = after != ""; !found.more || found.dead >= countedTo {
+
+		found.more = after != ""
+		if !found.more || found.dead >= countedTo {
 			return found, nil
 		}
 	}
@@ -129,14 +133,14 @@ func (e *unreachedError) Unwrap() error { return e.error }
 
 // print says what was found.
 func (s seen) print(w io.Writer, hide func(string) string) {
-	line(w, "Version", clip.Text(hide(s.report.Version), 200))
+	printFact(w, "Version", clip.Text(hide(s.report.Version), 200))
 
 	how := counted(s.dead, "dead letter")
 	if s.more {
 		how = "more than " + how
 	}
 
-	line(w, "Sees", how)
+	printFact(w, "Sees", how)
 
 	for _, r := range s.newest {
 		what := strings.Trim(r.Error.Type+": "+r.Error.Message, ": ")
@@ -145,24 +149,24 @@ func (s seen) print(w io.Writer, hide func(string) string) {
 			at = r.FailedAt.Format(time.DateTime) + " UTC"
 		}
 
-		line(w, "", clip.Text(fmt.Sprintf("%s %s %s %s", at, r.Queue, r.Type, hide(what)), 160))
+		printFact(w, "", clip.Text(fmt.Sprintf("%s %s %s %s", at, r.Queue, r.Type, hide(what)), 160))
 	}
 
 	if s.large > 0 {
-		line(w, "Leaves", counted(s.large, "record")+" in quarantine: Redrive cannot take them over")
+		printFact(w, "Leaves", counted(s.large, "record")+" in quarantine: Redrive cannot take them over")
 	}
 
 	for _, r := range s.refused {
-		line(w, "", clip.Text(hide(r.Key)+": "+r.Why, 160))
+		printFact(w, "", clip.Text(hide(r.Key)+": "+r.Why, 160))
 	}
 
 	for _, sentence := range append(s.report.Sees, s.report.Warnings...) {
-		line(w, "Note", clip.Text(hide(sentence), 500))
+		printFact(w, "Note", clip.Text(hide(sentence), 500))
 	}
 }
 
-// line prints one fact, with nothing in it that a terminal would obey.
-func line(w io.Writer, name, fact string) {
+// printFact prints one fact, with nothing in it that a terminal would obey.
+func printFact(w io.Writer, name, fact string) {
 	fmt.Fprintf(w, "  %-9s %s\n", name, printable(clip.Line(fact)))
 }
 
@@ -172,35 +176,35 @@ func printActs(w io.Writer, s config.Source, r source.Report) {
 		allowed, may := slices.Contains(s.Allow, k), slices.Contains(r.May, k)
 		switch {
 		case !s.Preset.Has(k) && !s.Preset.Own:
-			line(w, "Cannot", fmt.Sprintf("%s, because the preset has no %s.", k, k))
+			printFact(w, "Cannot", fmt.Sprintf("%s, because the preset has no %s.", k, k))
 		case allowed && may:
-			line(w, "Does", fmt.Sprintf("%s, when someone asks for it.", k))
+			printFact(w, "Does", fmt.Sprintf("%s, when someone asks for it.", k))
 		case allowed:
-			line(w, "Fails", fmt.Sprintf("%s, because the source does not allow it to this user.", k))
+			printFact(w, "Fails", fmt.Sprintf("%s, because the source does not allow it to this user.", k))
 		case may:
-			line(w, "Refuses", fmt.Sprintf("%s, because allow in the configuration does not have it. The user at the source could.", k))
+			printFact(w, "Refuses", fmt.Sprintf("%s, because allow in the configuration does not have it. The user at the source could.", k))
 		default:
-			line(w, "Refuses", fmt.Sprintf("%s, and the user at the source could not either.", k))
+			printFact(w, "Refuses", fmt.Sprintf("%s, and the user at the source could not either.", k))
 		}
 	}
 
 	once, fresh := s.Preset.Modes[source.Once], s.Preset.Modes[source.Fresh]
-	line(w, "Replay", once)
+	printFact(w, "Replay", once)
 
 	if fresh != once {
-		line(w, "Or fresh", fresh)
+		printFact(w, "Or fresh", fresh)
 	}
 
 	for _, grant := range s.Preset.Grants {
-		line(w, "Grant", grant)
+		printFact(w, "Grant", grant)
 	}
 
 	for _, hazard := range s.Preset.Hazards {
-		line(w, "Hazard", hazard)
+		printFact(w, "Hazard", hazard)
 	}
 
 	for _, blank := range s.Preset.Blank {
-		line(w, "Blank", blank)
+		printFact(w, "Blank", blank)
 	}
 
 	fmt.Fprintln(w)

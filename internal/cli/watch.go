@@ -240,7 +240,7 @@ func (w *watcher) atSource(canary int64) string {
 	case c.CanaryReturned > 0 && c.CanaryReturned == c.CanaryAtSource:
 		text += " None came back within 10 minutes."
 	case c.CanaryAtSource > 0:
-		text += " What is not back by " + second(c.ReturnedUntil.Time) + " counts as returned."
+		text += " What is not back by " + toTheSecond(c.ReturnedUntil.Time) + " counts as returned."
 	}
 
 	if c.CanaryUnknown > 0 {

@@ -35,6 +35,7 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 		return "", &invalid.Error{Field: "ttr", Problem: "must be longer than zero"}
 	}
 
+	// First the policy that the request asks for, as it stands.
 	own, err := c.steps("job", patch)
 	if err != nil {
 		return "", under("policy", err)
@@ -47,6 +48,7 @@ func (c *Config) admit(j *job.Job, patch retry.Patch) (rule string, err error) {
 
 	rule = rules.None
 
+	// Then what a rule changes of it, completed like the request itself.
 	note, err := c.rules.BeforeEnqueue(admitted, func(change rules.Change) error {
 		changed, err := c.change(change, j.Timeout, own)
 		if err == nil {

@@ -40,7 +40,8 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 		m = c.base("", sample(place))
 	default:
 		var ok bool
-		if m.policy, ok = c.Named(name); !ok {
+		m.policy, ok = c.Named(name)
+		if !ok {
 			names := slices.Concat(retry.Presets(), c.policyNames())
 			return retry.Policy{}, 0, fmt.Errorf("there is no policy %q%s; available are %s, default, queue:NAME and type:NAME",
 				clip.Text(name, 64), invalid.DidYouMean(name, names), strings.Join(names, ", "))
@@ -81,7 +82,8 @@ func (c *Config) ReadPolicy(path string) (retry.Policy, error) {
 		return retry.Policy{}, &Error{File: path, Problem: "is empty; write the fields of a policy, for example max_attempts: 5"}
 	}
 
-	if v, err = v.below("policy"); err != nil {
+	v, err = v.below("policy")
+	if err != nil {
 		return retry.Policy{}, err
 	}
 

@@ -77,8 +77,8 @@ func fields(p retry.Patch) map[string]bool {
 	}
 }
 
-// whole is the patch that replaces every field.
-func whole(p retry.Policy) retry.Patch {
+// patchOf is the patch that replaces every field.
+func patchOf(p retry.Policy) retry.Patch {
 	return retry.Patch{
 		MaxAttempts: &p.MaxAttempts, Strategy: &p.Strategy, InitialInterval: &p.InitialInterval,
 		Coefficient: &p.Coefficient, Schedule: &p.Schedule, MaxInterval: &p.MaxInterval,
@@ -94,7 +94,8 @@ func (c *Config) steps(origin string, patch retry.Patch) ([]step, error) {
 		beneath = []step{newStep(origin, anyIntervals())}
 	}
 
-	if patch.Use = ""; patch == (retry.Patch{}) {
+	patch.Use = ""
+	if patch == (retry.Patch{}) {
 		return beneath, err
 	}
 
@@ -129,7 +130,7 @@ func (c *Config) named(origin, name string, way []string) ([]step, error) {
 	}
 
 	if preset, ok := retry.Preset(name); ok {
-		return []step{newStep(origin, whole(preset))}, nil
+		return []step{newStep(origin, patchOf(preset))}, nil
 	}
 
 	patch, ok := c.policies[name]

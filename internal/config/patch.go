@@ -47,7 +47,7 @@ func (v value) policy() (retry.Patch, error) {
 		}
 	}
 
-	return readable(patch, wrong), errors.Join(all...)
+	return withoutWrongFields(patch, wrong), errors.Join(all...)
 }
 
 // anyIntervals are the widest possible intervals. They are assumed after an error, so that
@@ -56,9 +56,9 @@ func anyIntervals() retry.Patch {
 	return retry.Patch{InitialInterval: new(time.Duration(1)), MaxInterval: new(time.Duration(math.MaxInt64))}
 }
 
-// readable is what is left of a policy with errors for the checks of other places: the
+// withoutWrongFields is what is left of a policy with errors for the checks of other places: the
 // policy on which it is based, and its intervals, each as wide as possible if it is wrong.
-func readable(patch retry.Patch, wrong []error) retry.Patch {
+func withoutWrongFields(patch retry.Patch, wrong []error) retry.Patch {
 	left := retry.Patch{Use: patch.Use, InitialInterval: patch.InitialInterval, MaxInterval: patch.MaxInterval}
 	unknown := anyIntervals()
 	for _, err := range wrong {

@@ -223,6 +223,7 @@ func (c *Config) check() error {
 		wrong("policies."+name, m.policy.Validate())
 	}
 
+	// Each queue, and in it each type, because both can change the policy of a job.
 	for _, name := range append([]string{""}, c.Queues()...) {
 		if name != "" && len(c.queues[name].steps) == 0 {
 			continue // as for a queue without a name

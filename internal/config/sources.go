@@ -109,9 +109,11 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		"url": secrets["secret"], "url_env": secrets["secret_env"], "url_file": secrets["secret_file"],
 		"allow": into(&s.Allow, listOf(sourceKind)), "moved_from": into(&s.MovedFrom, value.text),
 		"every": func(v value) (err error) {
-			if s.Every, err = positive(v); err == nil && s.Every < leastEvery {
+			s.Every, err = positive(v)
+			if err == nil && s.Every < leastEvery {
 				err = v.wrong("is too often; once a second at most")
 			}
+
 			return err
 		},
 		"preset": func(v value) error {
@@ -125,6 +127,8 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 			return err
 		},
 	}
+
+	// Which other fields there are depends on the preset, which may stand below them in the file.
 	if p := presets[v.peek("preset")]; p != nil {
 		s.ofPreset(p, known)
 
@@ -146,6 +150,7 @@ func (s *Source) read(v value, presets map[string]*preset.Preset) error {
 		return v.wrong("needs exactly one of work_url, work_url_env and work_url_file: the Redis where the queue is")
 	}
 
+	// The addresses are checked by the preset, which knows what its servers are called.
 	s.URL = urls[0]
 	err = s.Preset.CheckURL(s.URL.Reveal())
 	if s.Preset.Work != nil {

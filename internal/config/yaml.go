@@ -60,6 +60,7 @@ func (f *file) parse(data []byte) (value, error) {
 		return root, f.syntax(err)
 	}
 
+	// Comments before or behind the settings count as documents of their own.
 	var bodies []ast.Node
 	for _, d := range doc.Docs {
 		if d.Body != nil && d.Body.Type() != ast.CommentType {
@@ -163,6 +164,7 @@ func (v value) entries(read func(name string, v value) error) error {
 			continue
 		}
 
+		// The line is noted before the value is read, because an error needs it.
 		child := value{entry.Value(), join(v.path, name), v.file}
 		v.file.lines[child.path] = lineOf(entry.Key())
 		if seen[name] {

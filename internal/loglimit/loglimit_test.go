@@ -21,6 +21,13 @@ func newSeen() *seen {
 	return s
 }
 
+// counts is what was counted so far. A period may end meanwhile.
+func (s *seen) counts() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.counted)
+}
+
 // happens calls Log many times.
 func (s *seen) happens(kind string, times int) {
 	for range times {
@@ -33,21 +40,21 @@ func TestLimit_CountsWhatItDoesNotLog(t *testing.T) {
 		s := newSeen()
 		s.happens("a", Burst+3)
 		s.happens("b", 1)
-		if s.logged != Burst+1 || len(s.counted) > 0 {
-			t.Errorf("%d lines and %q, want %d lines", s.logged, s.counted, Burst+1)
+		if s.logged != Burst+1 || len(s.counts()) > 0 {
+			t.Errorf("%d lines and %q, want %d lines", s.logged, s.counts(), Burst+1)
 		}
 
 		time.Sleep(Period)
 		synctest.Wait()
-		if !slices.Equal(s.counted, []string{"a 3"}) {
-			t.Errorf("at the end of the period: %q", s.counted)
+		if !slices.Equal(s.counts(), []string{"a 3"}) {
+			t.Errorf("at the end of the period: %q", s.counts())
 		}
 
 		s.happens("a", Burst)
 		time.Sleep(Period)
 		synctest.Wait()
-		if s.logged != 2*Burst+1 || len(s.counted) != 1 {
-			t.Errorf("the next period logged %d lines and counted %q", s.logged-Burst-1, s.counted)
+		if s.logged != 2*Burst+1 || len(s.counts()) != 1 {
+			t.Errorf("the next period logged %d lines and counted %q", s.logged-Burst-1, s.counts())
 		}
 	})
 }
@@ -63,8 +70,8 @@ func TestLimit_FlushCountsEachPeriodOnce(t *testing.T) {
 
 		time.Sleep(2 * Period)
 		synctest.Wait()
-		if !slices.Equal(s.counted, []string{"a 1", "a 2"}) || s.logged != 2*Burst {
-			t.Errorf("%d lines and %q", s.logged, s.counted)
+		if !slices.Equal(s.counts(), []string{"a 1", "a 2"}) || s.logged != 2*Burst {
+			t.Errorf("%d lines and %q", s.logged, s.counts())
 		}
 	})
 }

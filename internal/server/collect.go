@@ -105,6 +105,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	read(s, "redrive_dead_letter_queue_letters", func(u retention.Usage) { s.usage(u, now) })(c.View.Usage(ctx, now))
 	read(s, "redrive_retention_removed_total", s.removals)(c.View.Removals(ctx))
 
+	// What retention keeps, what it will remove, and whether it waits for the clock.
 	forecast := c.View.Retention()
 	held := 0.
 	if forecast.Clock.Held() {
@@ -124,6 +125,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s.sources(ctx)
 	s.gauge("redrive_dead_letters_refused", float64(c.View.Snapshot().Depths[job.StatusDLQFailed]))
 
+	// Whether jobs are run, and if not, what has run out.
 	ready := 0.
 	if c.Engine.Ready() == nil {
 		ready = 1
@@ -211,7 +213,7 @@ func (s collection) tallies(tallies []queues.Tally) {
 	for _, t := range tallies {
 		for _, counter := range t.Totals.Counters() {
 			desc := s.descs[counter.Name+"_total"]
-			s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), t.Queue, readable(t.Type))
+			s.out <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(counter.Value), t.Queue, labelValue(t.Type))
 		}
 	}
 }
@@ -252,7 +254,7 @@ func (s collection) reasons(counts []filter.ReasonCount) {
 	}
 
 	for reason, n := range all {
-		s.gauge("redrive_dead_letters", float64(n), readable(string(reason)))
+		s.gauge("redrive_dead_letters", float64(n), labelValue(string(reason)))
 	}
 }
 
@@ -300,5 +302,5 @@ func ownQueues(names []string) (n int) {
 	return n
 }
 
-// readable makes a value that every reader of metrics accepts.
-func readable(s string) string { return clip.Text(s, job.MaxType) }
+// labelValue makes a value that every reader of metrics accepts.
+func labelValue(s string) string { return clip.Text(s, job.MaxType) }

@@ -232,6 +232,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 		return
 	}
 
+	// Log what is the server's own fault, and count what met a limit.
 	f := *problem.Of(err)
 	status := f.Kind.Status
 	if status >= http.StatusInternalServerError && f.Kind != problem.Overloaded {
@@ -248,6 +249,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 		return // half an answer is out; the connection ends
 	}
 
+	// Say what to do about it: log in, try again later, or look into the log.
 	if c.Path() == "/metrics" && (f.Kind == problem.UnknownCaller || f.Kind == problem.Forbidden) {
 		f.Text = metricsNeed
 	}
@@ -284,6 +286,7 @@ func (s *Server) refuse(err error, c echo.Context) {
 		err = s.pages.Problem(c, f)
 	}
 
+	// The answer itself can fail. Its status goes out in any case.
 	if err != nil && !s.deserted(c, err) {
 		s.Log.Warn("an error could not be shown", "request", web.RequestID(c), "error", err)
 	}

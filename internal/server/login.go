@@ -130,6 +130,7 @@ func (s *Server) checkPassword(c echo.Context, now time.Time, name, password str
 		return access.User{}, problem.New(problem.TooMany, fmt.Sprintf("too many attempts; try again in %d s", seconds))
 	}
 
+	// An unknown name goes on as a user without a password, who never matches.
 	u, err := s.View.Users().User(ctx, name)
 	if err != nil && !errors.Is(err, access.ErrUnknown) {
 		return u, err

@@ -91,7 +91,7 @@ func (m *Metrics) Settled(j job.Job, s job.Settlement) {
 	}
 
 	if a.DecidedBy != "" {
-		m.decided.WithLabelValues(readable(m.deciders.bound(decider(a.DecidedBy))), string(a.Action)).Inc()
+		m.decided.WithLabelValues(labelValue(m.deciders.bound(decider(a.DecidedBy))), string(a.Action)).Inc()
 	}
 }
 

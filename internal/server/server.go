@@ -85,20 +85,28 @@ func (o Options) missing() string {
 type Server struct {
 	*web.Site
 	*web.Routes
-	closed    bool
-	local     access.Token
-	basePath  string
-	metrics   *Metrics
-	api       *api.API
-	pages     *pages.Pages
-	echo      *echo.Echo
-	hosts     hosts
-	limits    limits
-	proxy     *config.Proxy // nil: none is trusted
-	proxied   proxied
+
+	// What answers requests.
+	echo  *echo.Echo
+	api   *api.API
+	pages *pages.Pages
+
+	// Where requests may come from, and to which address.
+	basePath string
+	hosts    hosts
+	proxy    *config.Proxy // nil: none is trusted
+	proxied  proxied
+	limits   limits
+
+	// Who sends them.
+	closed    bool         // without any user no one is let in, instead of everyone
+	local     access.Token // of the commands on this machine
 	logins    *access.Limiter
 	passwords *access.Passwords
-	failures  *loglimit.Limit[problem.Kind]
+
+	// What is told of them.
+	metrics  *Metrics
+	failures *loglimit.Limit[problem.Kind]
 }
 
 // Notices is what every page says about the whole program: what keeps jobs from being
@@ -133,6 +141,8 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 
+	// A request passes these in this order: first what bounds and guards every request, then
+	// who sends it.
 	e.IPExtractor = realIP(s.proxy)
 	e.HTTPErrorHandler = s.refuse
 	e.Pre(s.observe, s.recover, s.bound, s.guard, s.rebase)
@@ -254,6 +264,7 @@ func (s *Server) live(c echo.Context) error {
 		return nil
 	}
 
+	// Without a websocket, one look at the same data.
 	ids, err := paramIDs(c)
 	if err != nil {
 		return err

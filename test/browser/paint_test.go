@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"redrive/test/mill"
 	"redrive/test/site"
 )
 
@@ -205,4 +206,24 @@ func enqueueLong(t *testing.T, url string) string {
 		t.Fatalf("the job is %+v, %v", made, err)
 	}
 	return "/jobs/" + made.Job.ID
+}
+
+// A total of millions stands on one line in its tile, also on a small laptop and a phone.
+func TestOverview_ATotalOfMillionsIsOnOneLine(t *testing.T) {
+	t.Parallel()
+	m := mill.Start(t)
+	b := openBrowser(t)
+	b.open(m.URL + "/")
+	for _, width := range []int64{1280, 390} {
+		b.run(chromedp.EmulateViewport(width, 900))
+		if lines := eval[int](b, `(() => {
+			const value = document.querySelector(".counters [data-value]"), range = document.createRange();
+			value.textContent = "1,261,402";
+			range.selectNodeContents(value);
+			return range.getClientRects().length;
+		})()`); lines != 1 {
+			t.Errorf("at %d pixels the total has %d lines", width, lines)
+		}
+	}
+	b.calm()
 }

@@ -27,15 +27,15 @@ type Selection struct {
 // fitting is what may be done with jobs in the state that the list has, or all
 // that the bar knows: rows in another state are skipped.
 func (b Selection) fitting() []string {
-	if kinds := b.whole(); len(kinds) > 0 {
+	if kinds := b.kindsForAll(); len(kinds) > 0 {
 		return kinds
 	}
 	return b.Kinds
 }
 
-// whole is what may be done with everything that the filter selects: nothing
+// kindsForAll is what may be done with everything that the filter selects: nothing
 // where the list has several states, since an operation is about jobs of one.
-func (b Selection) whole() []string {
+func (b Selection) kindsForAll() []string {
 	if b.Filter.Status == "" {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (b Selection) matching() string {
 
 // counting is where the scripts ask how many match; empty when it is known.
 func (b Selection) counting() string {
-	if b.Known >= 0 || len(b.whole()) == 0 {
+	if b.Known >= 0 || len(b.kindsForAll()) == 0 {
 		return ""
 	}
 	return string(link.Count(b.query()))

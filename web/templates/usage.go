@@ -69,8 +69,8 @@ func (r DeadLetterUsage) share() float64 { return r.Usage.Share(r.Limits) }
 // warns reports whether a person should be warned that it fills up.
 func (r DeadLetterUsage) warns() bool { return r.Count > 0 && r.share() >= retention.WarnShare }
 
-// class is the colour of the meter: quiet, a warning, and full.
-func (r DeadLetterUsage) class() string {
+// fillClass is the colour of the meter: quiet, a warning, and full.
+func (r DeadLetterUsage) fillClass() string {
 	switch {
 	case r.share() >= 1:
 		return "is-dead"

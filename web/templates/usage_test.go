@@ -51,7 +51,7 @@ func TestDeadLetterUsage_SaysWhenItIsFull(t *testing.T) {
 func TestDeadLetterUsage_IsColouredByHowFullItIs(t *testing.T) {
 	for open, want := range map[int64]string{0: "is-pending", 500: "is-pending", 7999: "is-pending", 8000: "is-warn", 9999: "is-warn", 10_000: "is-dead", 12_000: "is-dead"} {
 		r := DeadLetterUsage{Usage: retention.Usage{Open: open}, Limits: retention.Limits{Count: 10_000}}
-		if got := r.class(); got != want {
+		if got := r.fillClass(); got != want {
 			t.Errorf("%d of 10,000 is drawn %s, want %s", open, got, want)
 		}
 	}

@@ -115,6 +115,8 @@ func (a *API) AccessActs() []Act {
 			Answer: admin.TokenRevoked{}, Do: named("id", a.View.Tokens().RevokeToken, revokedToken),
 		},
 	}
+
+	// What all of them have in common: watchers are checked again, and forms return to one page.
 	for i, act := range acts {
 		acts[i].Do = func(c echo.Context) (Outcome, error) {
 			out, err := act.Do(c)
@@ -146,7 +148,8 @@ func (a *API) addUser(c echo.Context) (out Outcome, err error) {
 		return out, err
 	}
 
-	if u.Password, err = a.passwords.Hash(ctx, in.Password); err != nil {
+	u.Password, err = a.passwords.Hash(ctx, in.Password)
+	if err != nil {
 		return out, inField("password", err)
 	}
 
@@ -238,7 +241,8 @@ func (a *API) createToken(c echo.Context) (out Outcome, err error) {
 
 	lasts := access.TokenDefault
 	if in.Expires != "" {
-		if lasts, err = wire.ParseDuration(in.Expires); err != nil {
+		lasts, err = wire.ParseDuration(in.Expires)
+		if err != nil {
 			return out, &invalid.Error{Field: "expires", Problem: err.Error()}
 		}
 	}

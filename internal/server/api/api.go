@@ -221,7 +221,8 @@ func pageSize(c echo.Context) (int, error) {
 
 // numbered reads the cursor and the page size of a list whose rows are numbered.
 func numbered(c echo.Context) (after int64, limit int, err error) {
-	if after, err = web.Number(c, "after"); err != nil {
+	after, err = web.Number(c, "after")
+	if err != nil {
 		return 0, 0, err
 	}
 

@@ -66,6 +66,8 @@ func readChange(c echo.Context) (run int, w Change, err error) {
 
 	now := time.Now()
 	var j job.Job
+
+	// The two ways to name the time are one field of a job, as at enqueueing.
 	err = times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}.set(&j, now)
 	w.RunAt = j.RunAt
 

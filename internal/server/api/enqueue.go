@@ -77,6 +77,7 @@ func (a *API) enqueueBatch(c echo.Context) error {
 		return err
 	}
 
+	// Each job of the batch gets a key of its own, from which a repeat is known.
 	if key != "" {
 		setKeys(jobs, key, web.CallerOf(c).Scope())
 	}

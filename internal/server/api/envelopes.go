@@ -40,13 +40,15 @@ func (a *API) enqueueEnvelopes(c echo.Context) error {
 		return err
 	}
 
+	// Reading envelopes takes time, and rules may take more: stop once the request has none left.
 	jobs := make([]job.Job, len(envelopes))
 	for i, raw := range envelopes {
 		if err := c.Request().Context().Err(); err != nil {
 			return outOfTime(i, err)
 		}
 
-		if jobs[i], err = a.fromEnvelope(queue, raw); err != nil {
+		jobs[i], err = a.fromEnvelope(queue, raw)
+		if err != nil {
 			return err
 		}
 	}
@@ -84,7 +86,8 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 			return nil, err
 		}
 
-		if all, err = splitLines(data); err != nil {
+		all, err = splitLines(data)
+		if err != nil {
 			return nil, err
 		}
 	default:

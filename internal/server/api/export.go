@@ -192,7 +192,8 @@ func stream(ctx context.Context, out *limit.Writer, to format, e export, p expor
 			return count, err
 		}
 
-		if p, err = e.next(ctx); err != nil {
+		p, err = e.next(ctx)
+		if err != nil {
 			return count, err
 		}
 	}
@@ -252,7 +253,7 @@ func (a *API) exportJobs(c echo.Context) (export, error) {
 func jobRow(j job.Job) row {
 	return row{apitype.Encode(fullJobOf(j)), []string{
 		j.ID, j.Type, j.Queue, string(j.Status()), string(j.Reason), j.Error.Type, j.Error.Message,
-		cell(said(j, j.Attempts)), strconv.Itoa(j.Run), cell(own(j, j.Priority)),
+		cell(reportedNumber(j, j.Attempts)), strconv.Itoa(j.Run), cell(reportedValue(j, j.Priority)),
 		wire.FormatTime(j.EnqueuedAt), wire.FormatTime(j.ChangedAt), wire.FormatTime(j.RunAt), wire.FormatTime(j.FinishedAt),
 		strings.ToValidUTF8(string(j.Payload), "\uFFFD"), strings.ToValidUTF8(string(bytes.TrimSpace(j.Meta)), "\uFFFD"),
 	}}

@@ -110,6 +110,7 @@ func (a *API) decideGroups(c echo.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 
+	// Each group is a transaction of its own. An error says how many were decided before.
 	var all []failures.Group
 	for _, fingerprint := range named {
 		g, err := a.View.SetGroup(c.Request().Context(), now, fingerprint, to, web.Actor(c))
@@ -200,6 +201,7 @@ func readDecisionBody(c echo.Context, now time.Time, to *failures.Decision, name
 	var in work.IgnoreGroupsRequest
 	patience := func(member, _ string, _ json.RawMessage) error { return checkPatience(member, in.IgnoreRequest) }
 
+	// Which members a body may have depends on the act and on whether it names groups.
 	ignores := to.State == failures.Ignored
 	switch {
 	case ignores && named != nil:

@@ -135,11 +135,13 @@ func (a *API) replay(c echo.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 
+	// A replay as it was needs no look at the original.
 	if want.empty() {
 		j, err := a.View.Replay(c.Request().Context(), time.Now(), id, run, web.Actor(c))
 		return jobOutcome(j, replayed), err
 	}
 
+	// A change is compared with the real payload, not with the redacted one.
 	d, err := a.View.Original(c.Request().Context(), id)
 	if err != nil {
 		return Outcome{}, err
@@ -217,7 +219,8 @@ func typedMoment(c echo.Context, field string, to *time.Time, read func(string) 
 		return nil
 	}
 
-	if *to, err = read(text); err != nil {
+	*to, err = read(text)
+	if err != nil {
 		return &invalid.Error{Field: field, Problem: err.Error()}
 	}
 

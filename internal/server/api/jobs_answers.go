@@ -52,14 +52,14 @@ func jobOf(j job.Job) work.Job {
 		State:         j.State,
 		Status:        j.Status(),
 		Run:           j.Run,
-		Attempts:      said(j, j.Attempts),
-		MaxAttempts:   said(j, j.MaxAttempts()),
+		Attempts:      reportedNumber(j, j.Attempts),
+		MaxAttempts:   reportedNumber(j, j.MaxAttempts()),
 		Execution:     j.Execution,
-		Priority:      own(j, j.Priority),
+		Priority:      reportedValue(j, j.Priority),
 		Meta:          j.Meta,
-		Policy:        own(j, wire.PolicyOf(j.Policy)),
+		Policy:        reportedValue(j, wire.PolicyOf(j.Policy)),
 		Origins:       j.Origins,
-		TTR:           own(j, apitype.Duration(j.Timeout)),
+		TTR:           reportedValue(j, apitype.Duration(j.Timeout)),
 		RunAt:         apitype.At(j.RunAt),
 		ExpiresAt:     apitype.At(j.ExpiresAt),
 		EnqueuedAt:    apitype.At(j.EnqueuedAt),
@@ -97,19 +97,19 @@ func returnedUntil(j job.Job, now time.Time) time.Time {
 	return source.ReturnsAt(j)
 }
 
-// own is what Redrive decides for its own jobs. It says nothing of a job of a source,
+// reportedValue is what Redrive decides for its own jobs. It says nothing of a job of a source,
 // which it never runs.
-func own[T any](j job.Job, value T) *T {
+func reportedValue[T any](j job.Job, value T) *T {
 	if j.Source != "" {
 		return nil
 	}
 	return &value
 }
 
-// said is a number that a source may not say of its job, which is zero then.
-func said(j job.Job, n int) *int {
+// reportedNumber is a number that a source may not say of its job, which is zero then.
+func reportedNumber(j job.Job, n int) *int {
 	if n == 0 {
-		return own(j, n)
+		return reportedValue(j, n)
 	}
 	return &n
 }
@@ -190,7 +190,7 @@ func replayOf(j job.Job, r history.Replay) work.Replay {
 		Run:      r.Run,
 		State:    r.State,
 		Reason:   r.Reason,
-		Attempts: said(j, r.Attempts),
+		Attempts: reportedNumber(j, r.Attempts),
 		At:       apitype.At(r.At),
 		By:       r.By,
 		Changed:  r.Earlier != nil,
@@ -212,7 +212,7 @@ func deadLetterOf(l job.DeadLetter) work.DeadLetter {
 		Exception:     l.Exception,
 		FailedAt:      apitype.At(l.FailedAt),
 		OriginalQueue: l.Queue,
-		Attempts:      said(job.Job{Source: job.SourceOf(l.Queue)}, l.Attempts),
+		Attempts:      reportedNumber(job.Job{Source: job.SourceOf(l.Queue)}, l.Attempts),
 		Cause:         l.Cause,
 		Refused:       l.Refused,
 		Problem:       l.Problem,

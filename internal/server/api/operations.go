@@ -199,16 +199,20 @@ func (a *API) operation(c echo.Context) (d work.OperationDetail, err error) {
 		return d, err
 	}
 
+	// Of the progress, what takes longer the more jobs there are is left to the pages, but for
+	// the runs at sources and the causes of the canary.
 	p, err := a.View.QuickProgress(ctx, now, o)
 	if err != nil {
 		return d, err
 	}
 
-	if p.SourceRuns, err = a.View.SourceRuns(ctx, now, o); err != nil {
+	p.SourceRuns, err = a.View.SourceRuns(ctx, now, o)
+	if err != nil {
 		return d, err
 	}
 
-	if p.Canary.Causes, err = a.View.CanaryCauses(ctx, o); err != nil {
+	p.Canary.Causes, err = a.View.CanaryCauses(ctx, o)
+	if err != nil {
 		return d, err
 	}
 
@@ -252,11 +256,13 @@ func (a *API) rate(c echo.Context) (work.OperationRate, error) {
 // paramItems reads which items are asked for. An operation that does not exist
 // is an error here, since its list of items would merely be empty.
 func (a *API) paramItems(c echo.Context) (id int64, f operation.ItemFilter, err error) {
-	if id, err = web.ParamOperation(c); err != nil {
+	id, err = web.ParamOperation(c)
+	if err != nil {
 		return 0, f, err
 	}
 
-	if f, err = web.ItemQuery(c); err != nil {
+	f, err = web.ItemQuery(c)
+	if err != nil {
 		return 0, f, err
 	}
 

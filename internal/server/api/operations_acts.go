@@ -114,7 +114,8 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would select every job; use state:dead_letter for all dead letters"}
 		}
 
-		if n.Filter, err = n.Kind.Scope(n.Filter); err != nil {
+		n.Filter, err = n.Kind.Scope(n.Filter)
+		if err != nil {
 			return o, aboutFilter(err)
 		}
 	}

@@ -33,7 +33,8 @@ func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 	n.Kind = operation.Kind(form.Get("kind"))
 	switch {
 	case form.Has("relapsed"):
-		if n.Relapsed, err = strconv.ParseInt(form.Get("relapsed"), 10, 64); err != nil || n.Relapsed < 1 {
+		n.Relapsed, err = strconv.ParseInt(form.Get("relapsed"), 10, 64)
+		if err != nil || n.Relapsed < 1 {
 			return &invalid.Error{Field: "relapsed", Problem: "is not the number of an operation"}
 		}
 	case form.Has("group"):
@@ -53,7 +54,9 @@ func readRequestForm(c echo.Context, n *operation.Request) (err error) {
 // deadOf selects the jobs of error groups that were dead when the page was drawn.
 func deadOf(groups []string, drawn string) (f filter.Filter, err error) {
 	f = filter.Filter{Status: job.StatusDeadLetter, Group: strings.Join(groups, ",")}
-	if f.To, err = time.Parse(time.RFC3339Nano, drawn); err != nil {
+
+	f.To, err = time.Parse(time.RFC3339Nano, drawn)
+	if err != nil {
 		return f, &invalid.Error{Field: "to", Problem: fmt.Sprintf("%q is not a time such as 2026-03-12T14:00:00Z", clip.Text(drawn, 64))}
 	}
 
@@ -108,6 +111,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		return err
 	}
 
+	// Exactly one of the three says which jobs are meant.
 	scopes := 0
 	for _, given := range []bool{in.Filter != nil, in.RelapsedOf != nil, n.Named != nil} {
 		if given {
@@ -124,6 +128,7 @@ func readRequest(c echo.Context, n *operation.Request) error {
 		n.Relapsed = *in.RelapsedOf
 	}
 
+	// A repeat of the request is known by its key and by what it asked for.
 	setPace(&n.Pace, in.PaceRequest)
 	n.Key, err = key(c)
 	n.Caller, n.Content = web.CallerOf(c).Scope(), hash(string(data))
@@ -195,7 +200,9 @@ func readStart(c echo.Context, o operation.Operation) (operation.Pace, error) {
 
 	if err == nil && c.Request().Form.Has("canary") { // a field that the user has cleared: none
 		text := cmp.Or(strings.TrimSpace(c.FormValue("canary")), "0")
-		if p.Canary, err = strconv.ParseInt(text, 10, 32); err != nil || p.Canary < 0 {
+
+		p.Canary, err = strconv.ParseInt(text, 10, 32)
+		if err != nil || p.Canary < 0 {
 			return p, &invalid.Error{Field: "canary", Problem: "must be a number of jobs, 0 for none"}
 		}
 	}

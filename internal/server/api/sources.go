@@ -130,6 +130,7 @@ func (a *API) Unattached(ctx context.Context) ([]source.Unattached, error) {
 		return nil, err
 	}
 
+	// Add up what each source has left: open dead letters, and requests that have not ended.
 	left := map[string]source.Unattached{}
 
 	add := func(name string, dead, waiting int64) {

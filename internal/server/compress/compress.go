@@ -75,7 +75,9 @@ func (s *Sender) gzip(b *bytes.Buffer, data []byte, padding int) error {
 	w, ok := s.gzips.Get().(*gzip.Writer)
 	if !ok {
 		var err error
-		if w, err = gzip.NewWriterLevel(io.Discard, gzipLevel); err != nil { // unreachable: the level exists
+
+		w, err = gzip.NewWriterLevel(io.Discard, gzipLevel)
+		if err != nil { // unreachable: the level exists
 			return err
 		}
 	}

@@ -43,7 +43,8 @@ func (b *Body) Read(p []byte) (n int, err error) {
 		return 0, err
 	}
 
-	if n, err = b.ReadCloser.Read(p); n > 0 {
+	n, err = b.ReadCloser.Read(p)
+	if n > 0 {
 		if refused := b.take(n); refused != "" {
 			return 0, b.refuse(refused)
 		}

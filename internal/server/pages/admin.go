@@ -200,7 +200,9 @@ func durations(s string) ([]time.Duration, error) {
 	all := make([]time.Duration, len(words))
 	for i, word := range words {
 		var err error
-		if all[i], err = wire.ParseDuration(strings.TrimSpace(word)); err != nil {
+
+		all[i], err = wire.ParseDuration(strings.TrimSpace(word))
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -59,7 +59,9 @@ func (p *Pages) failure(c echo.Context) error {
 
 	v := failurepage.View{Frame: p.frame(c, "", "failures")}
 	var err error
-	if v.Detail, err = p.View.Group(ctx, v.Now, fingerprint); err != nil {
+
+	v.Detail, err = p.View.Group(ctx, v.Now, fingerprint)
+	if err != nil {
 		return err
 	}
 
@@ -67,7 +69,9 @@ func (p *Pages) failure(c echo.Context) error {
 
 	v.Title = v.Class
 	v.Keys, v.Read = commonest(v.Jobs)
-	if v.Operations, err = p.View.GroupOperations(ctx, fingerprint); err != nil {
+
+	v.Operations, err = p.View.GroupOperations(ctx, fingerprint)
+	if err != nil {
 		return err
 	}
 
@@ -107,6 +111,7 @@ func commonest(jobs []job.Job) (keys []failurepage.PayloadKey, read int) {
 		}
 	}
 
+	// In the order of names and values, so that equal counts give the same page each time.
 	for _, name := range slices.Sorted(maps.Keys(seen)) {
 		key := failurepage.PayloadKey{Name: name, Values: len(seen[name])}
 		for _, value := range slices.Sorted(maps.Keys(seen[name])) {

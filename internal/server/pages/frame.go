@@ -32,11 +32,14 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	f.Breaker, f.Origin = p.openBreaker(f.Problem), p.origin(c.Request())
 
 	f.Outdated = templates.Outdated(p.Engine.Sources())
+
 	var err error
-	if f.UnderWay, err = p.underWay(c.Request().Context()); err != nil && c.Request().Context().Err() == nil {
+	f.UnderWay, err = p.underWay(c.Request().Context())
+	if err != nil && c.Request().Context().Err() == nil {
 		p.Log.Warn("The navigation lacks the operations that are under way.", "error", err) // the page itself is worth more
 	}
 
+	// An undo returns to this page, unless the page is an answer to a form.
 	if web.IsRead(c.Request()) {
 		f.Here = c.Request().URL.RequestURI()
 	} else {

@@ -72,6 +72,8 @@ func (p *Pages) deadLetters(c echo.Context) error {
 	v := listpage.DeadLetters{Frame: p.frame(c, "Dead letters", "dead-letters"), After: values.Get("after")}
 	f, after, wrong := web.DeadLettersQuery(values)
 	v.Filter, v.Errors = f, byField(wrong)
+
+	// The tabs above count jobs; the list itself is of dead letters.
 	dead := f
 	dead.Status = job.StatusDeadLetter
 	var r reads
@@ -92,6 +94,7 @@ func (p *Pages) deadLetters(c echo.Context) error {
 
 	into(&r, &v.Hits)(p.View.Hits(ctx, f, jobs))
 
+	// A refused dead letter can be sent again where its queue takes it by now.
 	var queues []string
 	for _, refused := range v.Refused {
 		queues = append(queues, refused.Job.Queue)

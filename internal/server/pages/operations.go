@@ -20,7 +20,9 @@ func (p *Pages) operations(c echo.Context) error {
 	}
 
 	v := operationpage.List{Frame: p.frame(c, "Operations", "operations"), After: after}
-	if v.List, err = p.View.Operations(c.Request().Context(), after, web.PageLimit); err != nil {
+
+	v.List, err = p.View.Operations(c.Request().Context(), after, web.PageLimit)
+	if err != nil {
 		return err
 	}
 
@@ -39,11 +41,14 @@ func (p *Pages) operation(c echo.Context) error {
 	v := operationpage.View{
 		Frame: p.frame(c, fmt.Sprintf("Operation %d", id), "operations"), Show: c.QueryParam("state"), UnknownType: p.Config.UnknownType,
 	}
-	if v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id); err != nil {
+
+	v.Operation, v.Filter, err = p.View.OperationAndScope(ctx, id)
+	if err != nil {
 		return err
 	}
 
-	if v.After, err = web.Number(c, "after"); err != nil {
+	v.After, err = web.Number(c, "after")
+	if err != nil {
 		return err
 	}
 
@@ -52,6 +57,7 @@ func (p *Pages) operation(c echo.Context) error {
 		return err
 	}
 
+	// A search may have missed jobs that were not indexed when it ran.
 	var r reads
 	if v.Filter.Searches() {
 		v.Indexing = p.View.Reindexing()

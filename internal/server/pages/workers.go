@@ -25,6 +25,7 @@ func (p *Pages) workers(c echo.Context) error {
 		v.Places += p.Config.Workers(name)
 	}
 
+	// The table has the queues that matter most; the totals above it are of all.
 	all, err := p.WorkerQueues(c.Request().Context(), queuesLimit)
 	if err != nil {
 		return err

@@ -75,6 +75,7 @@ func rewrite(j job.Job, edited []byte) (*job.Body, error) {
 		edited = laidOut(edited, j.Payload)
 	}
 
+	// An envelope is kept as it came but for its data, and has to be readable afterwards.
 	b.Payload = edited
 	if j.Envelope != nil {
 		given, ok := envelope.WithData(j.Envelope, edited)

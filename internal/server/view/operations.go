@@ -51,12 +51,14 @@ func (v *View) operations(ctx context.Context, all []operation.Operation, err er
 // OperationAndScope is an operation with the filter that made its scope, which is
 // the zero one when the jobs were named.
 func (v *View) OperationAndScope(ctx context.Context, id int64) (o operation.Operation, scope filter.Filter, err error) {
-	if o, err = v.store.Operations.Get(ctx, id); err != nil {
+	o, err = v.store.Operations.Get(ctx, id)
+	if err != nil {
 		return o, scope, err
 	}
 
 	if o.Filter != "" {
-		if scope, err = filter.Parse(o.Filter, o.Until); err != nil {
+		scope, err = filter.Parse(o.Filter, o.Until)
+		if err != nil {
 			err = fmt.Errorf("read the filter of operation %d: %w", id, err)
 		}
 	}

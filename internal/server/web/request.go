@@ -268,15 +268,19 @@ func AuditQuery(c echo.Context) (f audit.Filter, after int64, err error) {
 	f = audit.Filter{
 		Actor: c.QueryParam("actor"), Action: c.QueryParam("action"), Subject: c.QueryParam("subject"), Own: ownOnly(c),
 	}
-	if f.From, err = paramTime(c, "from"); err != nil {
+
+	f.From, err = paramTime(c, "from")
+	if err != nil {
 		return f, 0, err
 	}
 
-	if f.To, err = paramTime(c, "to"); err != nil {
+	f.To, err = paramTime(c, "to")
+	if err != nil {
 		return f, 0, err
 	}
 
-	if after, err = Number(c, "after"); err != nil {
+	after, err = Number(c, "after")
+	if err != nil {
 		return f, 0, err
 	}
 

@@ -38,29 +38,33 @@ const (
 // Engine is what the server asks of the engine that runs jobs and operations,
 // and what it tells it.
 type Engine struct {
-	Worker      string                                  // name of the worker in this process
-	Running     func() map[string]int                   // executions at this moment, by queue
-	Knows       func(typ string) bool                   // whether a handler knows a type of job
-	Ready       func() error                            // why no jobs are run, or nil
-	Began       func(job.Token) (at time.Time, ok bool) // when an execution under way began, which may be after its claim
-	Stuck       func() []job.Stuck                      // the handlers that do not return
-	OpenBreaker func() (shortage.OpenBreaker, bool)     // since when nothing is claimed for want of something
-	Pause       func(on bool)                           // ends the claiming of jobs, or begins it again
-	Notify      func()                                  // says that an operation was made or changed
-	Sources     func() []source.Health                  // how the attached sources fare
+	// The worker in this process.
+	Worker      string                              // its name
+	Ready       func() error                        // why no jobs are run, or nil
+	Pause       func(on bool)                       // ends the claiming of jobs, or begins it again
+	OpenBreaker func() (shortage.OpenBreaker, bool) // since when nothing is claimed because something has run out
+	Knows       func(typ string) bool               // whether a handler knows a type of job
+	Running     func() map[string]int               // executions at this moment, by queue
+	Stuck       func() []job.Stuck                  // the handlers that do not return
 
-	// Reload reads the configuration again, and names the sections that changed and
-	// those that need a restart. When the file is wrong, nothing changes.
-	Reload func(context.Context) (changed, restart []string, err error)
-	// Shortages counts what had run out, and what met it.
-	Shortages func() map[shortage.Resource]shortage.Counts
-	// Deliver sends a dead letter that was refused once more.
-	Deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery
+	// Began is when an execution under way began, which may be after its claim.
+	Began func(job.Token) (at time.Time, ok bool)
 	// Waiting reports whether a claimed job has not begun because of the handler
 	// of an earlier execution: since when that one should have returned, and
 	// until when the job waits for it; both zero when it waits for a worker by
 	// now.
 	Waiting func(id string) (since, until time.Time, ok bool)
+	// Shortages counts what had run out, and what met it.
+	Shortages func() map[shortage.Resource]shortage.Counts
+
+	// What else the process does: operations, sources, dead letters, its configuration.
+	Notify  func()                                                      // says that an operation was made or changed
+	Sources func() []source.Health                                      // how the attached sources fare
+	Deliver func(context.Context, job.Job, job.DeadLetter) job.Delivery // sends a dead letter that was refused once more
+
+	// Reload reads the configuration again, and names the sections that changed and
+	// those that need a restart. When the file is wrong, nothing changes.
+	Reload func(context.Context) (changed, restart []string, err error)
 }
 
 // Site is what every handler works with.

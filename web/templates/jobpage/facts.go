@@ -85,7 +85,7 @@ func (n node) scalar() string {
 	if n.kind == objectNode || n.kind == arrayNode {
 		return n.summary()
 	}
-	return format.Visible(strings.Trim(readable(n.text), `"`))
+	return format.Visible(strings.Trim(unescaped(n.text), `"`))
 }
 
 // event is an entry of a job's history.
@@ -121,6 +121,7 @@ func historyOf(v View) []event {
 
 	add(j.EnqueuedAt, "", enqueued)
 
+	// How each run ended, and what became of its dead letter.
 	for _, l := range v.DeadLetters {
 		step = 2*l.Run + 1
 		switch {
@@ -151,6 +152,7 @@ func historyOf(v View) []event {
 		}
 	}
 
+	// How the runs began, by a person or by an operation.
 	for _, r := range v.Replays {
 		step = 2 * (r.Run + 1)
 		if !v.byOperation(operation.Replay, r.At) {
@@ -164,6 +166,7 @@ func historyOf(v View) []event {
 
 	step = 2*j.Run + 1
 
+	// What people did to the current run, and how that ended.
 	for _, e := range slices.Backward(v.Trail) {
 		if word := auditWord(e); word != "" {
 			add(e.At, format.Visible(e.Actor.Name), word)

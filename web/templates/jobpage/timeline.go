@@ -145,6 +145,7 @@ func laneOf(j job.Job, r jobRun, now time.Time) lane {
 		l.note = "the newest " + strconv.Itoa(len(attempts))
 	}
 
+	// The lane begins with the first attempt that is drawn.
 	active := r.current && j.State == job.Active
 	switch {
 	case len(attempts) > 0:

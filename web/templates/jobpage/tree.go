@@ -120,18 +120,18 @@ func (r *treeReader) value(depth int) node {
 		return node{kind: rawNode, cut: true}
 	case (kind == '{' || kind == '[') && folded:
 		to, ok := r.Skip()
-		return r.text(rawNode, from, to, ok)
+		return r.textNode(rawNode, from, to, ok)
 	case kind == '{' || kind == '[':
 		return r.members(node{kind: nodeKinds[kind]}, depth)
 	}
 
 	read, _, to := r.Next()
 	// A number at the end of what there is may have more digits.
-	return r.text(nodeKinds[kind], from, to, read == '"' || read != 0 && !(r.more && to == len(r.src)))
+	return r.textNode(nodeKinds[kind], from, to, read == '"' || read != 0 && !(r.more && to == len(r.src)))
 }
 
-// text is a value that is shown as it was written, to its end if it is whole.
-func (r *treeReader) text(kind nodeKind, from, to int, whole bool) node {
+// textNode is a value that is shown as it was written, to its end if it is whole.
+func (r *treeReader) textNode(kind nodeKind, from, to int, whole bool) node {
 	if !whole {
 		to, r.ended = len(r.src), len(r.src)
 	}
@@ -165,7 +165,7 @@ func (r *treeReader) members(n node, depth int) node {
 // preview ends between them.
 func (r *treeReader) member(depth int) node {
 	kind, from, to := r.Next()
-	n := r.text(rawNode, from, to, kind != 0)
+	n := r.textNode(rawNode, from, to, kind != 0)
 
 	key := n.text
 	n.text = ""
@@ -192,19 +192,19 @@ func (n node) head() (text string, long bool) {
 		cut--
 	}
 
-	return format.Visible(readable(n.text[:cut])) + "…", true
+	return format.Visible(unescaped(n.text[:cut])) + "…", true
 }
 
-// whole is what a string says, in the lines that it has.
-func (n node) whole() string { return format.VisibleLines(rawjson.Text([]byte(n.text))) }
+// fullText is what a string says, in the lines that it has.
+func (n node) fullText() string { return format.VisibleLines(rawjson.Text([]byte(n.text))) }
 
 // escaped are the characters that a string of JSON writes as \u05e9, and a backslash
 // that begins no such escape.
 var escaped = regexp.MustCompile(`(?:\\u[0-9a-fA-F]{4})+|\\[^u]`)
 
-// readable writes escapes as the characters that they stand for. What a reader could
+// unescaped writes escapes as the characters that they stand for. What a reader could
 // not see stays an escape, and so does what would end the string.
-func readable(text string) string {
+func unescaped(text string) string {
 	return escaped.ReplaceAllStringFunc(text, func(escapes string) string {
 		if escapes[1] != 'u' {
 			return escapes
@@ -224,7 +224,7 @@ var plainKey = regexp.MustCompile(`^"[\pL_$@][\pL\pN_.$@/-]*"$`)
 // label is the key as the tree shows it: in quotes only where it would be
 // misread without them.
 func (n node) label() string {
-	key := readable(n.key)
+	key := unescaped(n.key)
 	if plainKey.MatchString(key) {
 		return key[1 : len(key)-1]
 	}
@@ -272,7 +272,7 @@ func (n node) gist() string {
 			return ""
 		}
 
-		parts = append(parts, c.label()+" "+format.Visible(strings.Trim(readable(c.text), `"`)))
+		parts = append(parts, c.label()+" "+format.Visible(strings.Trim(unescaped(c.text), `"`)))
 	}
 
 	return strings.Join(parts, ", ")

@@ -122,31 +122,33 @@ func AttemptData(id string, execution int) templ.SafeURL {
 func JobData(id string) templ.SafeURL { return "/api/v1" + Job(id) }
 
 // Jobs is the list of the jobs that match f, from the cursor after on.
-func Jobs(f filter.Filter, after string) templ.SafeURL { return list("/jobs", f, after) }
+func Jobs(f filter.Filter, after string) templ.SafeURL { return listAddress("/jobs", f, after) }
 
 // DeadLetters is the list of the open dead letters that match f, from the
 // cursor after on.
-func DeadLetters(f filter.Filter, after string) templ.SafeURL { return list("/dead-letters", f, after) }
+func DeadLetters(f filter.Filter, after string) templ.SafeURL {
+	return listAddress("/dead-letters", f, after)
+}
 
 // Trash is the list of discarded jobs that match f, from the cursor after on.
 func Trash(f filter.Filter, after string) templ.SafeURL {
 	f.Status = ""
-	return list("/trash", f, after)
+	return listAddress("/trash", f, after)
 }
 
 // Export is the list of the jobs that match f as a file: "csv" or "ndjson".
 func Export(f filter.Filter, format string) templ.SafeURL {
-	return list(path("export."+format), f, "")
+	return listAddress(path("export."+format), f, "")
 }
 
 // Count is where the scripts ask how many jobs match a query.
 func Count(query string) templ.SafeURL { return with("/api/v1/jobs/count", "q", query) }
 
-// list adds a filter to an address, its parameters in the order in which
+// listAddress adds a filter to an address, its parameters in the order in which
 // url.Values has them.
-func list(address templ.SafeURL, f filter.Filter, after string) templ.SafeURL {
-	return with(address, "after", after, "error", f.Error, "from", moment(f.From), "q", unnamed(f).String(), "queue", f.Queue,
-		"reason", string(f.Reason), "sort", string(f.Sort), "state", string(f.Status), "to", moment(f.To), "type", f.Type)
+func listAddress(address templ.SafeURL, f filter.Filter, after string) templ.SafeURL {
+	return with(address, "after", after, "error", f.Error, "from", timeParameter(f.From), "q", unnamed(f).String(), "queue", f.Queue,
+		"reason", string(f.Reason), "sort", string(f.Sort), "state", string(f.Status), "to", timeParameter(f.To), "type", f.Type)
 }
 
 // unnamed is what a filter says beside that which has a parameter of its own.
@@ -159,8 +161,8 @@ func unnamed(f filter.Filter) filter.Filter {
 	return f
 }
 
-// moment is a time in the address of a list.
-func moment(t time.Time) string {
+// timeParameter is a time in the address of a list.
+func timeParameter(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -22,10 +22,10 @@ func TestList_IsWrittenAsURLValuesAre(t *testing.T) {
 		values.Set(name, f.Value(name))
 	}
 	values.Set("q", `group:12 attempts:>=3 operation:7 "\"ä\" ?#"`)
-	if got, want := string(list("/jobs", f, "x/y=")), "/jobs?"+values.Encode(); got != want {
+	if got, want := string(listAddress("/jobs", f, "x/y=")), "/jobs?"+values.Encode(); got != want {
 		t.Errorf("the address is\n%s, want\n%s", got, want)
 	}
-	if got := list("/jobs", filter.Filter{}, ""); got != "/jobs" {
+	if got := listAddress("/jobs", filter.Filter{}, ""); got != "/jobs" {
 		t.Errorf("the address of everything is %s", got)
 	}
 }

@@ -120,7 +120,8 @@ func (v Jobs) countsAll() bool {
 // inState is the filter of the list in another state; the rest of the filter stays.
 func (v Jobs) inState(state job.Status) filter.Filter {
 	f := v.Filter
-	if f.Status = state; f.Sort == filter.Next {
+	f.Status = state
+	if f.Sort == filter.Next {
 		f.Sort = ""
 	}
 
@@ -267,10 +268,10 @@ func where(was history.Trashed) job.Status {
 }
 
 // chips leave the status out: every row of the page has it.
-func (v Trash) chips() []templates.Chip { return chips(v.list(), link.Trash) }
+func (v Trash) chips() []templates.Chip { return chips(v.listFilter(), link.Trash) }
 
-// list is the filter as far as a person chose it.
-func (v Trash) list() filter.Filter {
+// listFilter is the filter as far as a person chose it.
+func (v Trash) listFilter() filter.Filter {
 	f := v.Filter
 	f.Status = ""
 	return f

@@ -31,7 +31,7 @@ const maxSuggestions = 50
 
 // box is the frame of the list's page, in whose search field its filter stands.
 func (q Query) box(f templates.Frame, of filter.Filter, list string, errors map[string]string) templates.Frame {
-	f.Search = templates.SearchBox{Text: q.text(of), List: list, Wrong: errors["q"] != ""}
+	f.Search = templates.SearchBox{Text: q.boxText(of), List: list, Wrong: errors["q"] != ""}
 	return f
 }
 
@@ -59,8 +59,8 @@ func (q Query) lagging(f filter.Filter) string {
 	return templates.Lagging(q.Lag)
 }
 
-// text is what the box shows: everything but what has a field of its own.
-func (q Query) text(f filter.Filter) string {
+// boxText is what the box shows: everything but what has a field of its own.
+func (q Query) boxText(f filter.Filter) string {
 	if q.Typed != "" {
 		return q.Typed
 	}
@@ -109,6 +109,7 @@ func (q Query) suggestions(states bool) []string {
 		}
 	}
 
+	// Then the values that occur, so that a suggestion is never without a result.
 	for _, r := range q.Dead.Reasons {
 		add("reason", string(r.Reason))
 	}

@@ -120,6 +120,8 @@ func (s Standing) Verdict() templates.Style {
 	say := func(class, icon, text string, args ...any) templates.Style {
 		return templates.Style{Class: class, Icon: icon, Word: fmt.Sprintf(text, args...)}
 	}
+
+	// A canary comes first: what it waits for is what a person has to decide.
 	of := fmt.Sprintf("%d of %d", c.Succeeded, c.Done)
 	switch canary := s.canary(); {
 	case canary == canaryAtSource, canary == canaryReturned:
