@@ -122,7 +122,7 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 		return ""
 	}
 	r.Type = first(o.at.Type)
-	if id := first(o.at.Thread); id != "" {
+	if id := first(o.at.Lineage); id != "" {
 		r.Lineage = r.Place + "/" + id
 	}
 

@@ -39,7 +39,7 @@ func bodies(all []amqp.Delivery) (texts []string) {
 	return texts
 }
 
-func TestOrigin_AReplayThatDiesAgainKeepsItsThread(t *testing.T) {
+func TestOrigin_AReplayThatDiesAgainKeepsItsLineage(t *testing.T) {
 	b := newOrders(t, order("1"), order("2"))
 	r := b.record("/1")
 	if r.Queue != "orders" || r.Error.Type != "rejected" || r.FailedAt.IsZero() || r.Attempts != 1 || len(r.Warnings) > 0 {

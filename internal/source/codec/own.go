@@ -67,8 +67,8 @@ func (o own) fill(r *source.Record, value func(name string) string) {
 		r.Queue = queue
 	}
 
-	if thread := get("thread"); thread != "" {
-		r.Lineage = r.Queue + "/" + thread
+	if lineage := get("thread"); lineage != "" {
+		r.Lineage = r.Queue + "/" + lineage
 	}
 
 	r.Type, r.Trace = get("type"), get("trace")

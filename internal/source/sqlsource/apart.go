@@ -46,7 +46,7 @@ func (o *Origin) apart(page *source.Page, last string, full bool) (next string) 
 
 	page.Refused = append(page.Refused, refusals(shared, func(r source.Record) string {
 		return fmt.Sprintf("%d rows of %s have this %s, so that no act could be on one of them alone.",
-			rows[r.Key], o.lies, o.preset.Unique.Column)
+			rows[r.Key], o.listTable, o.preset.Unique.Column)
 	})...)
 
 	return last
@@ -83,12 +83,12 @@ func (o *Origin) readNameless(ctx context.Context) error {
 		defer rows.Close()
 
 		for rows.Next() {
-			var witness any
-			if err := rows.Scan(&witness); err != nil {
+			var token any
+			if err := rows.Scan(&token); err != nil {
 				return err
 			}
 
-			all = append(all, source.Record{Key: "no " + u.Column, VersionToken: o.keep(witness)})
+			all = append(all, source.Record{Key: "no " + u.Column, VersionToken: o.keep(token)})
 		}
 
 		return rows.Err()
