@@ -207,7 +207,7 @@ func TestMerge(t *testing.T) {
 	for name, c := range map[string]struct{ edited, want string }{
 		"untouched":         {string(masked), original},
 		"another value":     {strings.Replace(string(masked), "1.0", "2", 1), strings.Replace(original, "1.0", "2", 1)},
-		"laid out again":     {indented(t, masked), indented(t, []byte(original))},
+		"laid out again":    {indented(t, masked), indented(t, []byte(original))},
 		"a secret given up": {strings.Replace(string(masked), `"••••••#1",`, `"new",`, 1), strings.Replace(original, `"p"`, `"new"`, 1)},
 		"escaped":           {strings.Replace(string(masked), `{"card":"••••••#2"}`, `{"card":"\u2022\u2022\u2022\u2022\u2022\u2022#2"}`, 1), original},
 		"members gone":      {`{"items":[{"card":"••••••#2"}]}`, `{"items":[{"card":"a"}]}`},

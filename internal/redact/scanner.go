@@ -255,7 +255,8 @@ func (t *scanner) wordEnd(i int) int {
 	for i < len(t.s) {
 		c, n := t.s[i], 1
 		if c == '%' || c == '\\' || c == '&' {
-			if c, n = char(t.s, i); n == 1 {
+			c, n = char(t.s, i)
+			if n == 1 {
 				return i
 			}
 		}

@@ -107,7 +107,7 @@ func dotted(s string, first span) int {
 // decoded is the text that a word says in base64.
 func decoded(word string) (text string, ok bool) {
 	const first = 8 // characters tell nearly always that it is none
-	if len(word) < leastToken || !readable(word[:first]) {
+	if len(word) < leastToken || !beginsPrintable(word[:first]) {
 		return "", false
 	}
 
@@ -127,9 +127,9 @@ func decoded(word string) (text string, ok bool) {
 	return text, utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)
 }
 
-// readable reports whether eight characters of base64 say something that can be
+// beginsPrintable reports whether eight characters of base64 say something that can be
 // printed.
-func readable(word string) bool {
+func beginsPrintable(word string) bool {
 	var data [6]byte
 
 	if strings.IndexByte(word, '_') >= 0 || strings.IndexByte(word, '-') >= 0 {

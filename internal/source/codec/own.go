@@ -73,7 +73,7 @@ func (o own) fill(r *source.Record, value func(name string) string) {
 
 	r.Type, r.Trace = get("type"), get("trace")
 	r.Error = job.ErrorInfo{Type: get("error_type"), Message: get("error")}
-	r.Attempts, r.Limit = whole(get("attempts")), whole(get("limit"))
+	r.Attempts, r.Limit = attemptCount(get("attempts")), attemptCount(get("limit"))
 	r.FailedAt, r.CreatedAt = anyTime(get("failed_at")), anyTime(get("created_at"))
 }
 

@@ -108,17 +108,20 @@ func (o *Origin) call(a source.Act) call {
 	}
 
 	queue, id, token := o.named(a)
-	now, clean := time.Now(), []byte(nil)
+	now := time.Now()
+
+	// A replay gives back the job without what its failures have left in it.
+	var clean []byte
 	if a.Kind == source.Replay {
 		var err error
-		if clean, err = o.clean(a, codec.Run{
-			Mode: a.Mode, Now: now, Target: queue, ID: job.NewID(), Payload: a.Payload,
-		}); err != nil {
+		clean, err = o.clean(a, codec.Run{Mode: a.Mode, Now: now, Target: queue, ID: job.NewID(), Payload: a.Payload})
+		if err != nil {
 			return refuse(err.Error())
 		}
 	}
 
-	if c.keys = o.keysOf(queue, id); o.cluster && !together(c.keys) {
+	c.keys = o.keysOf(queue, id)
+	if o.cluster && !together(c.keys) {
 		return refuse(apart)
 	}
 

@@ -122,7 +122,8 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 // job which is under way, or has succeeded.
 func (o *Origin) alive(a source.Act, fields codec.Fields) bool {
 	h := o.at.Hash
-	switch state := fields[h.State]; {
+	state := fields[h.State]
+	switch {
 	case h.State == "" || len(fields) == 0:
 		return false
 	case h.State == h.VersionToken: // what is left over is as it was

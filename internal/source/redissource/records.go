@@ -54,7 +54,7 @@ func (o *Origin) records(ctx context.Context, queue string, members []string) (c
 
 	if o.at.Hash == nil {
 		for _, m := range there {
-			c.records = append(c.records, o.whole(queue, m))
+			c.records = append(c.records, o.memberRecord(queue, m))
 			c.sent(int64(len(m)))
 		}
 
@@ -108,8 +108,8 @@ func sizeOf(fields codec.Fields) (n int64) {
 // digestBytes are those of the digest that names a record without a name.
 const digestBytes = 16
 
-// whole is a record whose bytes are in the key dead.
-func (o *Origin) whole(queue, member string) source.Record {
+// memberRecord is a record whose bytes are in the key dead.
+func (o *Origin) memberRecord(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
 
 	return source.Record{

@@ -57,7 +57,8 @@ func refusals(all []source.Record, why func(source.Record) string) (refused []so
 	named := map[string]int{}
 	for _, r := range all {
 		name := r.FullName()
-		if named[name]++; named[name] > 1 {
+		named[name]++
+		if named[name] > 1 {
 			name = fmt.Sprintf("%s, row %d", name, named[name])
 		}
 

@@ -192,7 +192,8 @@ func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
 	case "mysql": // the database says so when it explains
 	default:
 		var c *sql.Conn
-		if c, err = o.db.Conn(ctx); err != nil {
+		c, err = o.db.Conn(ctx)
+		if err != nil {
 			return false, err
 		}
 
