@@ -59,14 +59,21 @@ func (t *scanner) token(word span) span {
 	}
 
 	t.tokenEnd = end
-	if text, ok := decoded(s[word.from:end]); ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
-		for end < len(s) && s[end] == '=' {
-			end++
-		}
-		return span{word.from, end}
+
+	text, ok := decoded(s[word.from:end])
+	if !ok || t.nested >= maxNested {
+		return span{}
 	}
 
-	return span{}
+	if !isLogin(text) && len(t.redactor.find(text, Hidden, t.nested+1)) == 0 {
+		return span{}
+	}
+
+	for end < len(s) && s[end] == '=' {
+		end++
+	}
+
+	return span{word.from, end}
 }
 
 // slack is the secret part of the address of a webhook of Slack.
