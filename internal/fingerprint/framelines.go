@@ -98,7 +98,10 @@ func (p *parser) atFrame(s string) {
 	}
 
 	p.take(frame{
-		name: strings.TrimPrefix(withoutCompilerNames(name), "new "), own: !isForeignPlace(place) && !isLibraryName(name), isFile: isFile, outside: outside,
+		name:    strings.TrimPrefix(withoutCompilerNames(name), "new "),
+		own:     !isForeignPlace(place) && !isLibraryName(name),
+		isFile:  isFile,
+		outside: outside,
 	})
 }
 
