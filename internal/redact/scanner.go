@@ -217,9 +217,11 @@ func (t *scanner) valueOfDotted(begin int, name span) span {
 // the escape of a line's end, or together with the word before it.
 func (t *scanner) hides(before, word span) bool {
 	name := plain(word.in(t.s))
+	joined := before.from >= 0 && before.to == word.from-1 && (t.s[word.from-1] == ' ' || t.s[word.from-1] == '.')
+
 	return t.names.hide(name) || signs(t.s, word.from, name) ||
 		afterEscape(t.s, word.from) && t.names.hide(name[1:]) ||
-		before.to == word.from-1 && before.from >= 0 && (t.s[word.from-1] == ' ' || t.s[word.from-1] == '.') && t.names.exact(t.s[before.from:word.to])
+		joined && t.names.exact(t.s[before.from:word.to])
 }
 
 // hidesWithin reports whether a name of words with dots between them, of which this
