@@ -114,7 +114,7 @@ func TestPasswords_WaitForTheirTurn(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nobody noticed that the caller had left")
+	t.Error("the wait went on after the caller had left")
 }
 
 func TestToken_IsKeptAsItsHashOnly(t *testing.T) {
@@ -171,7 +171,7 @@ func TestLimiter_FiveTriesAQuarterOfAnHour(t *testing.T) {
 		t.Errorf("the sixth try waits %v, want 10 min", wait)
 	}
 	if l.Try(now, "ana", "10.0.0.2", stranger) > 0 || l.Try(now, "bo", "10.0.0.1", stranger) > 0 {
-		t.Error("somebody else has to wait")
+		t.Error("another user has to wait")
 	}
 	if wait := l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1", stranger); wait > 0 {
 		t.Errorf("a quarter of an hour later the wait is %v", wait)
@@ -179,11 +179,11 @@ func TestLimiter_FiveTriesAQuarterOfAnHour(t *testing.T) {
 	l.Passed(now, "ana", "10.0.0.1")
 	for range 5 {
 		if l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1", stranger) > 0 {
-			t.Error("whoever knew the password has to wait")
+			t.Error("the user who knew the password has to wait")
 		}
 	}
 	if l.Try(now.Add(10*time.Minute), "ana", "10.0.0.1", stranger) == 0 {
-		t.Error("whoever knew the password may guess for ever")
+		t.Error("the user who knew the password may guess without end")
 	}
 }
 
@@ -239,7 +239,7 @@ func TestLimiter_LetsInWhoWasThereBefore(t *testing.T) {
 		t.Error("strangers are let through in a flood")
 	}
 	if wait := l.Try(now, "ana", "work", func() bool { return true }); wait > 0 {
-		t.Errorf("whoever has a session from there waits %v", wait)
+		t.Errorf("a user with a session from there waits %v", wait)
 	}
 	through := 0
 	for range 10 {

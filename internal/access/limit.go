@@ -95,7 +95,9 @@ func (l *Limiter) Passed(now time.Time, name, address string) {
 		}
 	}
 
-	if delete(l.people, who); len(near) > 0 {
+	delete(l.people, who)
+
+	if len(near) > 0 {
 		l.addresses[address] = near
 	} else {
 		delete(l.addresses, address)

@@ -16,7 +16,8 @@ type shape struct {
 	read      func(object) Error
 }
 
-// shapes are asked in this order. Like [forms], they are no variable.
+// shapes are asked in this order. They are no variable, because the message in some of them
+// is a text that is read by all readers again.
 func shapes() []shape {
 	return []shape{{"Laravel with APP_DEBUG", laravel},
 		{"Symfony in debug mode", symfony},
@@ -161,7 +162,8 @@ func message(o object) Error {
 		return e
 	}
 
-	if code := o.text("error"); o.text("error_description") != "" && code != "" {
+	code := o.text("error")
+	if o.text("error_description") != "" && code != "" {
 		e.Message = code + ": " + e.Message
 	}
 

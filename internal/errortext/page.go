@@ -38,22 +38,28 @@ func fromPage(body string) Error {
 	return Error{}
 }
 
+// parsePage gathers what stands in a page where errors stand, in one walk over its elements.
 func parsePage(body string) *page {
 	p := &page{}
+
 	z := html.NewTokenizer(strings.NewReader(body))
 	for {
 		switch z.Next() {
 		case html.ErrorToken: // the end, or where the page was cut off
 			return p
+
+		// What frameworks hide in the page: the trace.
 		case html.CommentToken:
 			text := strings.TrimSpace(html.UnescapeString(string(z.Text())))
 			if !strings.HasPrefix(text, "?") { // the declaration of XML
 				p.blocks = append(p.blocks, text)
 			}
+
 		case html.TextToken:
 			if p.text.Len() <= maxText {
 				p.text.WriteString(string(z.Text()) + " ")
 			}
+
 		case html.StartTagToken:
 			switch name, _ := z.TagName(); string(name) {
 			case "script", "style":
@@ -77,18 +83,22 @@ func parsePage(body string) *page {
 // textOf is the text up to the end of an element.
 func textOf(z *html.Tokenizer, element string) string {
 	var b strings.Builder
+
 	for {
 		switch z.Next() {
 		case html.TextToken:
 			b.WriteString(strings.ReplaceAll(string(z.Text()), "\u00a0", " "))
+
 		case html.StartTagToken, html.SelfClosingTagToken:
 			if name, _ := z.TagName(); string(name) == "br" {
 				b.WriteByte('\n')
 			}
+
 		case html.EndTagToken:
 			if name, _ := z.TagName(); string(name) == element {
 				return strings.TrimSpace(b.String())
 			}
+
 		case html.ErrorToken:
 			return strings.TrimSpace(b.String())
 		}

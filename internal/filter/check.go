@@ -39,7 +39,8 @@ func (f Filter) checkEach() error {
 		return invalid.Errorf("state", "%q is unknown; use %s", clip.Text(string(f.Status), 64), strings.Join(known, ", "))
 	}
 
-	if known := retry.Reasons(); f.Reason != "" && !slices.Contains(known, f.Reason) {
+	known := retry.Reasons()
+	if f.Reason != "" && !slices.Contains(known, f.Reason) {
 		return invalid.Errorf("reason", "%q is unknown; use one of %q", clip.Text(string(f.Reason), 64), known)
 	}
 

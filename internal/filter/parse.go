@@ -167,13 +167,13 @@ func splitQuery(q string) ([]word, error) {
 			return words, nil
 		}
 
-		var w word
-		var err error
-		if w, q, err = firstWord(q); err != nil {
+		w, rest, err := firstWord(q)
+		if err != nil {
 			return nil, err
 		}
 
 		words = append(words, w)
+		q = rest
 	}
 }
 

@@ -65,24 +65,24 @@ func qualifierNamed(name string) *qualifier {
 // the list is made once.
 var parts = sync.OnceValue(func() []qualifier {
 	return []qualifier{
-		oneWord("state", "state:dead_letter", func(f *Filter) *job.Status { return &f.Status }),
-		oneWord("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
-		oneWord("source", "source:shop", func(f *Filter) *string { return &f.Source }),
-		oneWord("type", "type:email.*", func(f *Filter) *string { return &f.Type }),
-		oneWord("reason", "reason:attempts_exhausted", func(f *Filter) *retry.Reason { return &f.Reason }),
-		oneWord("class", "class:http.*", func(f *Filter) *string { return &f.Class }),
-		oneWord("group", "group:4f1c92ab03de7761", func(f *Filter) *string { return &f.Group }),
-		oneWord("error", "error:timeout", func(f *Filter) *string { return &f.Error }),
-		oneWord("payload", "payload:1042", func(f *Filter) *string { return &f.Payload }),
-		oneWord("meta", "meta:acme", func(f *Filter) *string { return &f.Meta }),
-		oneWord("id", "id:019ce22a", func(f *Filter) *string { return &f.ID }),
-		span("attempts", "attempts:>3", func(f *Filter) *Span { return &f.Attempts }),
-		span("run", "run:>1", func(f *Filter) *Span { return &f.Run }),
-		moment("from", "since", "from:2026-03-12", "since:2h", func(f *Filter) *time.Time { return &f.From }),
-		moment("to", "before", "to:2026-03-13", "before:1d", func(f *Filter) *time.Time { return &f.To }),
-		operation(),
-		oneWord("sort", "sort:oldest", func(f *Filter) *Sort { return &f.Sort }),
-		oneWord("text", "", func(f *Filter) *string { return &f.Text }),
+		wordQualifier("state", "state:dead_letter", func(f *Filter) *job.Status { return &f.Status }),
+		wordQualifier("queue", "queue:orders", func(f *Filter) *string { return &f.Queue }),
+		wordQualifier("source", "source:shop", func(f *Filter) *string { return &f.Source }),
+		wordQualifier("type", "type:email.*", func(f *Filter) *string { return &f.Type }),
+		wordQualifier("reason", "reason:attempts_exhausted", func(f *Filter) *retry.Reason { return &f.Reason }),
+		wordQualifier("class", "class:http.*", func(f *Filter) *string { return &f.Class }),
+		wordQualifier("group", "group:4f1c92ab03de7761", func(f *Filter) *string { return &f.Group }),
+		wordQualifier("error", "error:timeout", func(f *Filter) *string { return &f.Error }),
+		wordQualifier("payload", "payload:1042", func(f *Filter) *string { return &f.Payload }),
+		wordQualifier("meta", "meta:acme", func(f *Filter) *string { return &f.Meta }),
+		wordQualifier("id", "id:019ce22a", func(f *Filter) *string { return &f.ID }),
+		spanQualifier("attempts", "attempts:>3", func(f *Filter) *Span { return &f.Attempts }),
+		spanQualifier("run", "run:>1", func(f *Filter) *Span { return &f.Run }),
+		timeQualifier("from", "since", "from:2026-03-12", "since:2h", func(f *Filter) *time.Time { return &f.From }),
+		timeQualifier("to", "before", "to:2026-03-13", "before:1d", func(f *Filter) *time.Time { return &f.To }),
+		operationQualifier(),
+		wordQualifier("sort", "sort:oldest", func(f *Filter) *Sort { return &f.Sort }),
+		wordQualifier("text", "", func(f *Filter) *string { return &f.Text }),
 	}
 })
 
@@ -92,8 +92,8 @@ func qualifiers() []qualifier {
 	return all[:len(all)-1]
 }
 
-// oneWord is a qualifier whose value is kept as it is written.
-func oneWord[T ~string](name, example string, field func(*Filter) *T) qualifier {
+// wordQualifier is a qualifier whose value is kept as it is written.
+func wordQualifier[T ~string](name, example string, field func(*Filter) *T) qualifier {
 	return qualifier{
 		name: name, example: example,
 		read: func(f *Filter, _, value string, _ time.Time) error {
@@ -109,8 +109,8 @@ func oneWord[T ~string](name, example string, field func(*Filter) *T) qualifier 
 	}
 }
 
-// span is a qualifier whose value is a range of numbers.
-func span(name, example string, field func(*Filter) *Span) qualifier {
+// spanQualifier is a qualifier whose value is a range of numbers.
+func spanQualifier(name, example string, field func(*Filter) *Span) qualifier {
 	return qualifier{
 		name: name, example: example,
 		read: func(f *Filter, name, value string, _ time.Time) (err error) {
@@ -122,8 +122,8 @@ func span(name, example string, field func(*Filter) *Span) qualifier {
 	}
 }
 
-// moment is a qualifier whose value is a time. It is written as an absolute time.
-func moment(name, alias, example, aliased string, field func(*Filter) *time.Time) qualifier {
+// timeQualifier is a qualifier whose value is a time. It is written as an absolute time.
+func timeQualifier(name, alias, example, aliased string, field func(*Filter) *time.Time) qualifier {
 	return qualifier{
 		name: name, alias: alias, example: example, aliased: aliased,
 		read: func(f *Filter, name, value string, now time.Time) (err error) {
@@ -140,8 +140,8 @@ func moment(name, alias, example, aliased string, field func(*Filter) *time.Time
 	}
 }
 
-// operation is the qualifier whose value is the number of an operation.
-func operation() qualifier {
+// operationQualifier is the qualifier whose value is the number of an operation.
+func operationQualifier() qualifier {
 	return qualifier{
 		name: "operation", example: "operation:12",
 		read: func(f *Filter, name, value string, _ time.Time) error {

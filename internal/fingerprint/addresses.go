@@ -110,7 +110,8 @@ func hostLength(s string, from int) int {
 		return 0
 	}
 
-	if certain := word == "lookup" || word == "enotfound" || word == "eai_again"; port == 0 && !certain && !strings.Contains(name, ".") {
+	certain := word == "lookup" || word == "enotfound" || word == "eai_again"
+	if port == 0 && !certain && !strings.Contains(name, ".") {
 		return 0
 	}
 

@@ -44,7 +44,8 @@ func calendarLength(s string, from int) int {
 		i += skip + day
 	}
 
-	if skip := marks(s[i:]); run(s[i+skip:], isDigit) == len("2026") && !isWord(at(s, i+skip+len("2026"))) {
+	skip := marks(s[i:])
+	if run(s[i+skip:], isDigit) == len("2026") && !isWord(at(s, i+skip+len("2026"))) {
 		i += skip + len("2026")
 	}
 

@@ -33,7 +33,7 @@ func (p *parser) goFrame(call, place string) {
 // wrapped has several stacks, the innermost first.
 func (p *parser) addGo(name, place string) {
 	p.apart = p.apart && p.panicked
-	p.add(name, !foreign(place))
+	p.add(name, !isForeignPlace(place))
 }
 
 // goLine takes over a function of Go and its place on one line, as errors that
@@ -85,7 +85,7 @@ func (p *parser) atFrame(s string) {
 	isFile := !called && strings.ContainsAny(name, `/\`)
 	outside := isFile && !mangled(name) // a bundler leaves no names
 	if isFile {
-		name = file(name)
+		name = fileName(name)
 	}
 
 	name = withoutModule(name)
@@ -94,11 +94,14 @@ func (p *parser) atFrame(s string) {
 	}
 
 	if name == "" {
-		name, isFile = file(place), true
+		name, isFile = fileName(place), true
 	}
 
 	p.take(frame{
-		name: strings.TrimPrefix(readable(name), "new "), own: !foreign(place) && !library(name), isFile: isFile, outside: outside,
+		name:    strings.TrimPrefix(withoutCompilerNames(name), "new "),
+		own:     !isForeignPlace(place) && !isLibraryName(name),
+		isFile:  isFile,
+		outside: outside,
 	})
 }
 
@@ -110,7 +113,7 @@ func (p *parser) pythonFrame(s string) {
 		return
 	}
 
-	p.statement = p.add(file(place)+" "+function, !foreign(place))
+	p.statement = p.add(fileName(place)+" "+function, !isForeignPlace(place))
 }
 
 // phpFrame is "#0 /src/File.php(12): Class->method(…)". The place is the one that
@@ -126,7 +129,7 @@ func (p *parser) phpFrame(s string) {
 
 	p.inside = place
 	name, _, _ := strings.Cut(call, "(")
-	p.add(name, !foreign(inside) && strings.Contains(inside, "/"))
+	p.add(name, !isForeignPlace(inside) && strings.Contains(inside, "/"))
 }
 
 // rubyFrame is "/lib/file.rb:12:in `method'", or with 'Class#method'. The line with the
@@ -135,7 +138,7 @@ func (p *parser) rubyFrame(s string) {
 	reversed := reversedFrame(s)
 	place, call, _ := strings.Cut(s, ":in ")
 	name, said, _ := strings.Cut(strings.TrimLeft(call, "`'\""), "'")
-	f := frame{name: file(place) + " " + withoutRubyClass(strings.TrimRight(name, "\"")), own: !foreign(place)}
+	f := frame{name: fileName(place) + " " + withoutRubyClass(strings.TrimRight(name, "\"")), own: !isForeignPlace(place)}
 
 	switch {
 	case reversed:
@@ -181,7 +184,7 @@ func (p *parser) rustFrame(place string) {
 		return
 	}
 
-	p.add(withoutHash(name), !foreign(place))
+	p.add(withoutHash(name), !isForeignPlace(place))
 }
 
 // elixirFrame takes over a line of a stack of Elixir: "(shop 0.1.0) lib/shop/lead.ex:12:

@@ -53,9 +53,9 @@ func withoutModule(name string) string {
 	return name[i+1:]
 }
 
-// readable is the name that a programmer gave a function of .NET: its compiler puts it into
+// withoutCompilerNames is the name that a programmer gave a function of .NET: its compiler puts it into
 // angle brackets and adds classes of its own, "Shop.Mailer.<RunAsync>d__5.MoveNext".
-func readable(name string) string {
+func withoutCompilerNames(name string) string {
 	before, generated, ok := strings.Cut(name, "<")
 	if !ok || strings.HasPrefix(generated, "init>") || strings.HasPrefix(generated, "clinit>") || strings.HasPrefix(generated, "anonymous>") {
 		return name
@@ -81,7 +81,7 @@ func readable(name string) string {
 // mangled reports whether a place is in a file that a bundler made: its name has a mark of
 // its content, or it stands in a folder of built files.
 func mangled(place string) bool {
-	name := file(place)
+	name := fileName(place)
 	return withoutMark(name) != name || strings.Contains(place, "/dist/") || strings.Contains(name, ".min.")
 }
 

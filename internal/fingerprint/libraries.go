@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// foreign reports whether a place is in a library or in the language itself.
-func foreign(place string) bool {
+// isForeignPlace reports whether a place is in a library or in the language itself.
+func isForeignPlace(place string) bool {
 	return slices.ContainsFunc([]string{
 		"/pkg/mod/", "@v", "/vendor/", "/go/src/", "/src/runtime/", "redrive/internal/engine/", // Go
 		"site-packages", "dist-packages", "/lib/python", "<frozen", // Python
@@ -17,9 +17,9 @@ func foreign(place string) bool {
 	}, func(mark string) bool { return strings.Contains(place, mark) })
 }
 
-// library reports whether a Java or .NET name belongs to the platform or to a
+// isLibraryName reports whether a Java or .NET name belongs to the platform or to a
 // framework that is on every stack.
-func library(name string) bool {
+func isLibraryName(name string) bool {
 	return slices.ContainsFunc([]string{
 		"java.", "javax.", "jakarta.", "jdk.", "sun.", "com.sun.", "kotlin.", "kotlinx.", "scala.", "groovy.", "clojure.", "akka.",
 		"org.springframework.", "org.apache.", "org.hibernate.", "org.postgresql.", "org.mariadb.", "org.h2.", "org.jooq.", "org.flywaydb.",

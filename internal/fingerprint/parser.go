@@ -154,8 +154,8 @@ func (p *parser) place(s string) {
 
 		if ok && isDigit(at(line, 0)) && strings.LastIndexByte(name, '.') > strings.LastIndexByte(name, '/') && !isDigit(at(name, 0)) {
 			p.inside = word
-			if name = stable(file(name)); name != "" {
-				p.places = append(p.places, frame{name: name, own: !foreign(word)})
+			if name = stable(fileName(name)); name != "" {
+				p.places = append(p.places, frame{name: name, own: !isForeignPlace(word)})
 			}
 
 			return
@@ -175,8 +175,8 @@ func withoutColumn(word string) string {
 	return name + ":" + rest[:digits]
 }
 
-// file is the last part of a path, without its line numbers.
-func file(place string) string {
+// fileName is the last part of a path, without its line numbers.
+func fileName(place string) string {
 	place = place[strings.LastIndexAny(place, `/\`)+1:]
 	name, _, _ := strings.Cut(place, ":")
 	return name

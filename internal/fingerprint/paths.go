@@ -20,7 +20,7 @@ func pathLength(s string, from int) int {
 	}
 
 	n := pathEnd(rest)
-	if query := at(rest, n); query == '=' && strings.Contains(rest[:n], "?") {
+	if at(rest, n) == '=' && strings.Contains(rest[:n], "?") {
 		n += run(rest[n:], func(c byte) bool { return isWord(c) || strings.IndexByte("=&%+-._~/", c) >= 0 })
 	}
 

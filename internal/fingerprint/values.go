@@ -64,7 +64,8 @@ func uuidLength(s string, from int) int {
 
 	for i := range length {
 		c := s[from+i]
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash && c != '-' || !dash && !isHex(c) {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		if dash && c != '-' || !dash && !isHex(c) {
 			return 0
 		}
 	}
@@ -103,8 +104,8 @@ func phoneLength(s string, from int) int {
 
 	n := 1 + run(s[from+1:], func(c byte) bool { return isDigit(c) || strings.IndexByte(" ()-/", c) >= 0 })
 	number := strings.TrimRight(s[from:from+n], " ()-/")
-	if digits := strings.IndexFunc(number, func(r rune) bool { return r != '+' && !isDigit(byte(r)) }); digits < 0 ||
-		len(number)-strings.Count(number, " ") < fewest || isWord(at(s, from+len(number))) {
+	mark := strings.IndexFunc(number, func(r rune) bool { return r != '+' && !isDigit(byte(r)) })
+	if mark < 0 || len(number)-strings.Count(number, " ") < fewest || isWord(at(s, from+len(number))) {
 		return 0
 	}
 

@@ -227,7 +227,7 @@ func (j Job) MaxAttempts() int {
 	return j.Policy.LimitAt(j.Attempts)
 }
 
-// Cancellable reports whether the job can still be taken back. One that was handed to
+// Cancellable reports whether the job can still be taken back. One that was returned to
 // its source cannot.
 func (j Job) Cancellable() bool {
 	return j.State != Completed && j.State != Discarded && j.State != Cancelled &&
@@ -304,7 +304,7 @@ type Stuck struct {
 	Since time.Time // when it was given up
 }
 
-// Enqueued is what became of one job that was handed in.
+// Enqueued is what became of one job that a producer sent.
 type Enqueued struct {
 	Job    Job
 	Repeat bool // it was enqueued before; Job is the first one

@@ -94,7 +94,7 @@ func TestJobSettle_DeadLetterIsStoredOrRefused(t *testing.T) {
 	}
 }
 
-func TestJobSettle_DiscardLeavesNoLetter(t *testing.T) {
+func TestJobSettle_DiscardLeavesNoDeadLetter(t *testing.T) {
 	e := ending(job.Failed)
 	e.Answer.Code = retry.CodeDiscard
 	s := running().Settle(e, half)

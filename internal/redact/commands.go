@@ -40,7 +40,9 @@ func (t *scanner) option(word span) span {
 		return span{}
 	}
 
-	switch name, flag := t.command.name, text[1]; {
+	name := t.command.name
+	flag := text[1]
+	switch {
 	case (strings.HasPrefix(name, "m") || name == "sshpass") && flag == 'p' && word.to < len(s) && (word.len() > 2 || s[word.to] > ' '),
 		name == "curl" && flag == 'u' && word.len() > 2:
 		return span{word.from + 2, blankless(s, word.from).to}

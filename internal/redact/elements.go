@@ -126,7 +126,8 @@ func inner(s string, i int) int {
 		case strings.HasPrefix(s[i:], "<![CDATA["):
 			end = strings.Index(s[i:], "]]>")
 		case strings.HasPrefix(s[i:], "</"):
-			if level--; level == 0 {
+			level--
+			if level == 0 {
 				return i
 			}
 		case end > 0 && s[i+end-1] != '/' && s[i+1] != '!' && s[i+1] != '?':

@@ -179,7 +179,8 @@ func (t *scanner) part(i int) span {
 		if strings.HasPrefix(s[i:], end) {
 			from := i + len(end)
 			to := line(s, from)
-			if literal := strings.Index(s[from:to], `\r\n`); end[0] == '\\' && literal >= 0 {
+			literal := strings.Index(s[from:to], `\r\n`)
+			if end[0] == '\\' && literal >= 0 {
 				to = from + literal
 			}
 

@@ -201,7 +201,8 @@ func (t *scanner) literalLines(i int, name span, literal string, block bool) spa
 		end = i + next
 	}
 
-	if text := s[i:end]; !block && (isFrame(text) || !deeper && isPart(text) && strings.ContainsAny(text, ":= ")) {
+	text := s[i:end]
+	if !block && (isFrame(text) || !deeper && isPart(text) && strings.ContainsAny(text, ":= ")) {
 		return span{}
 	}
 

@@ -210,7 +210,7 @@ func (m *masker) lock(i, j int, shown string) lock {
 
 // search looks for secrets within a string.
 func (m *masker) search(i, j int) {
-	inside := m.walker.text(i, j)
+	inside := m.walker.stringAt(i, j)
 	if m.walker.unclear(i, j) && strings.ContainsAny(inside, `=:{["`) { // it may hold a secret
 		m.locks = append(m.locks, m.lock(i, j, m.next()))
 		return
@@ -306,7 +306,7 @@ func masks(document []byte, found func(w *walker, shown string, l lock)) {
 	w := &walker{data: document, src: string(document)}
 	w.visit = func(from, to int, _ bool) {
 		if document[from] == '"' {
-			if shown := w.text(from, to); strings.Contains(shown, Hidden) {
+			if shown := w.stringAt(from, to); strings.Contains(shown, Hidden) {
 				found(w, shown, lock{Edit: rawjson.Edit{From: from, To: to}})
 			}
 		}

@@ -204,8 +204,8 @@ func normal(name string) string {
 	return string(joined)
 }
 
-// text lists the names, in their order.
-func (n *names) text() string {
+// listed lists the names, in their order.
+func (n *names) listed() string {
 	return strings.Join(slices.Sorted(maps.Keys(n.hidden)), " ") + " - " + strings.Join(slices.Sorted(maps.Keys(n.shown)), " ")
 }
 

@@ -70,7 +70,8 @@ func quotedValue(s string, i int) span {
 
 	from := i + q.width()
 	end := closing(s, from, q)
-	if after := end + q.width(); q.escapes == 0 && !q.coded && after < len(s) && quoteAt(s, after).width() > 0 {
+	after := end + q.width()
+	if q.escapes == 0 && !q.coded && after < len(s) && quoteAt(s, after).width() > 0 {
 		return span{i, blankless(s, after).to}
 	}
 

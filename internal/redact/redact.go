@@ -207,7 +207,7 @@ const rules = "10"
 // Fingerprint tells redactors apart that do not hide the same.
 func (r *Redactor) Fingerprint() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%q\n", rules, r.names.text(), r.paths)
+	fmt.Fprintf(h, "%s\n%s\n%q\n", rules, r.names.listed(), r.paths)
 
 	for _, typ := range slices.Sorted(maps.Keys(r.types)) {
 		fmt.Fprintf(h, "%q %q\n", typ, r.types[typ])

@@ -83,7 +83,7 @@ func TestPayload_FollowsJSONInStringsDownToTheEnd(t *testing.T) {
 		t.Errorf("five thousand brackets deep it is shown, or is no JSON: %.600s", masked)
 	}
 	if back, err := r.Merge(r.Payload(brackets), brackets); err != nil || !bytes.Equal(back, brackets) {
-		t.Errorf("what lies too deep is not put back: %v", err)
+		t.Errorf("what is too deep is not put back: %v", err)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestMerge(t *testing.T) {
 	for name, c := range map[string]struct{ edited, want string }{
 		"untouched":         {string(masked), original},
 		"another value":     {strings.Replace(string(masked), "1.0", "2", 1), strings.Replace(original, "1.0", "2", 1)},
-		"laid out anew":     {indented(t, masked), indented(t, []byte(original))},
+		"laid out again":    {indented(t, masked), indented(t, []byte(original))},
 		"a secret given up": {strings.Replace(string(masked), `"••••••#1",`, `"new",`, 1), strings.Replace(original, `"p"`, `"new"`, 1)},
 		"escaped":           {strings.Replace(string(masked), `{"card":"••••••#2"}`, `{"card":"\u2022\u2022\u2022\u2022\u2022\u2022#2"}`, 1), original},
 		"members gone":      {`{"items":[{"card":"••••••#2"}]}`, `{"items":[{"card":"a"}]}`},
@@ -295,11 +295,11 @@ func FuzzPayload(f *testing.F) {
 			return
 		}
 		if back, err = r.Merge(laid.Bytes(), data); err != nil {
-			t.Fatalf("%q laid out anew: %v", laid.Bytes(), err)
+			t.Fatalf("%q laid out again: %v", laid.Bytes(), err)
 		}
 		var want, got bytes.Buffer
 		if json.Compact(&want, data) == nil && json.Compact(&got, back) == nil && !bytes.Equal(want.Bytes(), got.Bytes()) {
-			t.Fatalf("%q laid out anew is merged %q", data, back)
+			t.Fatalf("%q laid out again is merged %q", data, back)
 		}
 	})
 }

@@ -217,10 +217,11 @@ func (t *scanner) valueOfDotted(begin int, name span) span {
 // the escape of a line's end, or together with the word before it.
 func (t *scanner) hides(before, word span) bool {
 	name := plain(word.in(t.s))
+	joined := before.from >= 0 && before.to == word.from-1 && (t.s[word.from-1] == ' ' || t.s[word.from-1] == '.')
+
 	return t.names.hide(name) || signs(t.s, word.from, name) ||
 		afterEscape(t.s, word.from) && t.names.hide(name[1:]) ||
-		before.to == word.from-1 && before.from >= 0 && (t.s[word.from-1] == ' ' || t.s[word.from-1] == '.') &&
-			t.names.exact(t.s[before.from:word.to])
+		joined && t.names.exact(t.s[before.from:word.to])
 }
 
 // hidesWithin reports whether a name of words with dots between them, of which this
@@ -256,7 +257,8 @@ func (t *scanner) wordEnd(i int) int {
 	for i < len(t.s) {
 		c, n := t.s[i], 1
 		if c == '%' || c == '\\' || c == '&' {
-			if c, n = char(t.s, i); n == 1 {
+			c, n = char(t.s, i)
+			if n == 1 {
 				return i
 			}
 		}

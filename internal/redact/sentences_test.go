@@ -107,7 +107,7 @@ func FuzzText_Foreign(f *testing.F) {
 		text, out := asciiText(said)
 		for i := range text {
 			if at := out.places(span{i, i + 1}); at.from < 0 || at.to > len(said) || at.from >= at.to {
-				t.Fatalf("%q: the byte %d of %q lies from %d to %d", said, i, text, at.from, at.to)
+				t.Fatalf("%q: the byte %d of %q is from %d to %d", said, i, text, at.from, at.to)
 			}
 		}
 	})

@@ -11,7 +11,8 @@ func separator(s string, name span) (begin int, ok bool) {
 		return name.to, false
 	}
 
-	quoted, closed, named := false, true, false // closed: the name, or an index behind it, ended there
+	quoted, named := false, false
+	closed := true // the name, or an index behind it, ended there
 	begin = name.to
 	for {
 		c, n := char(s, begin)
@@ -20,12 +21,13 @@ func separator(s string, name span) (begin int, ok bool) {
 		} else if c == '\\' || c == '"' || c == '\'' || c == '`' {
 			quoted = true
 		} else if c == '[' && closed {
-			var word bool
-			if n, word = index(s, begin); n == 0 {
+			length, word := index(s, begin)
+			if length == 0 {
 				break
 			}
 
-			begin, named = begin+n, named || word
+			begin += length
+			named = named || word
 
 			continue
 		} else if c != ']' && c != '*' && c != '_' && // of a form's field[password], of Markdown's **password**
@@ -75,7 +77,8 @@ func afterEmphasis(s string, name span, k int) int {
 		end++
 	}
 
-	if marks := s[k:end]; strings.HasPrefix(name.in(s), marks) || strings.HasSuffix(strings.TrimRight(s[:name.from], "\"'`"), marks) {
+	marks := s[k:end]
+	if strings.HasPrefix(name.in(s), marks) || strings.HasSuffix(strings.TrimRight(s[:name.from], "\"'`"), marks) {
 		return end
 	}
 
@@ -115,7 +118,8 @@ func afterVisibility(s string, k int) int {
 		return k
 	}
 
-	if inside := s[k : k+end]; strings.HasSuffix(inside, ":protected") || strings.HasSuffix(inside, ":private") {
+	inside := s[k : k+end]
+	if strings.HasSuffix(inside, ":protected") || strings.HasSuffix(inside, ":private") {
 		return k + end + 1
 	}
 

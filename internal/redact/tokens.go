@@ -59,15 +59,21 @@ func (t *scanner) token(word span) span {
 	}
 
 	t.tokenEnd = end
+
 	text, ok := decoded(s[word.from:end])
-	if ok && t.nested < maxNested && (isLogin(text) || len(t.redactor.find(text, Hidden, t.nested+1)) > 0) {
-		for end < len(s) && s[end] == '=' {
-			end++
-		}
-		return span{word.from, end}
+	if !ok || t.nested >= maxNested {
+		return span{}
 	}
 
-	return span{}
+	if !isLogin(text) && len(t.redactor.find(text, Hidden, t.nested+1)) == 0 {
+		return span{}
+	}
+
+	for end < len(s) && s[end] == '=' {
+		end++
+	}
+
+	return span{word.from, end}
 }
 
 // slack is the secret part of the address of a webhook of Slack.
@@ -108,7 +114,7 @@ func dotted(s string, first span) int {
 // decoded is the text that a word says in base64.
 func decoded(word string) (text string, ok bool) {
 	const first = 8 // characters tell nearly always that it is none
-	if len(word) < leastToken || !readable(word[:first]) {
+	if len(word) < leastToken || !beginsPrintable(word[:first]) {
 		return "", false
 	}
 
@@ -128,9 +134,9 @@ func decoded(word string) (text string, ok bool) {
 	return text, utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)
 }
 
-// readable reports whether eight characters of base64 say something that can be
+// beginsPrintable reports whether eight characters of base64 say something that can be
 // printed.
-func readable(word string) bool {
+func beginsPrintable(word string) bool {
 	var data [6]byte
 
 	if strings.IndexByte(word, '_') >= 0 || strings.IndexByte(word, '-') >= 0 {

@@ -196,7 +196,8 @@ func withSpaces(s string, at span) span {
 		return at
 	}
 
-	if r, n := foreign(s, min(at.to, len(s)-1)); n > 0 && at.to < len(s) && unicode.IsSpace(r) {
+	r, n := foreign(s, min(at.to, len(s)-1))
+	if n > 0 && at.to < len(s) && unicode.IsSpace(r) {
 		at.to = orEnd(s, at.to, strings.IndexAny(s[at.to:], " \t\r\n\v\f\"'<>"))
 	}
 

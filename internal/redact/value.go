@@ -26,8 +26,9 @@ func value(s string, begin int, name span) span {
 		return span{begin, begin + n}
 	}
 
-	if n := begin + len(Hidden); strings.HasPrefix(s[begin:], Hidden) && endsQuote(s, n) {
-		return span{begin, n} // however long the run is in which it stands
+	maskEnd := begin + len(Hidden)
+	if strings.HasPrefix(s[begin:], Hidden) && endsQuote(s, maskEnd) {
+		return span{begin, maskEnd} // however long the run is in which it stands
 	}
 
 	found := blankless(s, begin)
@@ -75,7 +76,8 @@ func bracketed(s string, i int) int {
 		case strings.IndexByte("{[(", c) >= 0:
 			level++
 		case strings.IndexByte("}])", c) >= 0:
-			if level--; level <= 0 {
+			level--
+			if level <= 0 {
 				return k + 1
 			}
 		case k > i && strings.IndexByte("{[(,:= \n\t", s[k-1]) >= 0:

@@ -135,7 +135,7 @@ func (w *walker) member(p *pair, m member) {
 	p.secret = p.secret || m.unclear
 	switch strings.ToLower(m.name) {
 	case "name", "key", "field", "header", "k":
-		p.secret = p.secret || w.data[m.from] == '"' && (w.redactor.names.hide(w.text(m.from, m.to)) || w.unclear(m.from, m.to))
+		p.secret = p.secret || w.data[m.from] == '"' && (w.redactor.names.hide(w.stringAt(m.from, m.to)) || w.unclear(m.from, m.to))
 	case "value", "values", "val", "v":
 		p.values = append(p.values, m)
 	}
@@ -167,7 +167,7 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 			return len(w.data), false
 		}
 
-		m := member{step: step{name: w.text(from, to), unclear: w.unclear(from, to)}}
+		m := member{step: step{name: w.stringAt(from, to), unclear: w.unclear(from, to)}}
 		kind, m.from = w.next.Peek()
 		w.enter(m.step)
 		m.to, ok = w.value(kind, m.from)
@@ -198,7 +198,7 @@ func (w *walker) elements() (end int, ok bool) {
 
 		end, ok = w.value(kind, from)
 		if w.redactor != nil && kind == '"' {
-			text := w.text(from, end)
+			text := w.stringAt(from, end)
 			if named && seemsSecret(text) {
 				w.named(from, end)
 			}
@@ -224,8 +224,8 @@ func (w *walker) leave() {
 	w.known = w.known[:min(len(w.known), len(w.at))]
 }
 
-// text is what the string of JSON from i to j says.
-func (w *walker) text(i, j int) string {
+// stringAt is what the string of JSON from i to j says.
+func (w *walker) stringAt(i, j int) string {
 	if j-i > 1 && w.data[i] == '"' && w.data[j-1] == '"' {
 		if inside := w.src[i+1 : j-1]; strings.IndexByte(inside, '\\') < 0 && utf8.ValidString(inside) {
 			return inside
@@ -312,9 +312,12 @@ func afterWord(data []byte, i int) int {
 		case c == '{' || c == '[':
 			level++
 		case c == '}' || c == ']':
-			if level--; level < 0 {
+			level--
+			if level < 0 {
 				return i
-			} else if level == 0 {
+			}
+
+			if level == 0 {
 				return i + 1
 			}
 		case level == 0 && strings.IndexByte(",: \t\r\n", c) >= 0:

@@ -150,7 +150,8 @@ func (p Policy) Decide(f Failure, random func() float64) Decision {
 }
 
 func (p Policy) decide(f Failure, random func() float64) Decision {
-	switch by := "unknown_type:" + string(f.Unknown); f.Unknown {
+	by := "unknown_type:" + string(f.Unknown)
+	switch f.Unknown {
 	case UnknownDeadLetter:
 		return Decision{Action: DeadLetter, By: by}
 	case UnknownDelete:

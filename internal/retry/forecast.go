@@ -138,7 +138,7 @@ type Simulation struct {
 	Spread Lane // without jitter, and with it
 }
 
-// Lane is the load that a herd makes, in retries per second.
+// Lane is the load that retries make, in retries per second.
 type Lane struct {
 	Peak    int   // of the busiest second of all
 	Waves   []int // of the busiest second of all first retries, all second ones, …

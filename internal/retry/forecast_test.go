@@ -225,7 +225,7 @@ func TestPolicyHerd_ShowsWhatJitterWouldDo(t *testing.T) {
 	p := preset(t, "sidekiq")
 	h := p.Simulate(seeded())
 	if p.Jitter.On() || h.Jitter != (retry.Jitter{Low: 0.5, High: 1.5}) {
-		t.Errorf("the herd of a policy without jitter is spread by %v", h.Jitter)
+		t.Errorf("the retries of a policy without jitter are spread by %v", h.Jitter)
 	}
 	if h.Spread.Peak >= h.Together.Peak {
 		t.Errorf("jitter makes it %d per second, none %d", h.Spread.Peak, h.Together.Peak)
@@ -255,7 +255,7 @@ func TestPolicyHerd_IsBoundedAndDeterministic(t *testing.T) {
 			}
 		}
 		if !slices.Equal(h.Spread.Buckets, again.Spread.Buckets) {
-			t.Fatal("the same numbers give another herd")
+			t.Fatal("the same numbers give another simulation")
 		}
 	})
 }

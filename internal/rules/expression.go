@@ -49,7 +49,9 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 	}
 
 	i := inspector{roots: fieldsOf(reflect.TypeOf(facts))}
-	if i.inspect(tree.Node); i.err != nil {
+	i.inspect(tree.Node)
+
+	if i.err != nil {
 		return nil, placed(i.err, source)
 	}
 

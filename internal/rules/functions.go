@@ -15,7 +15,7 @@ func parseDuration(args ...any) (any, error) {
 
 // seconds is the function of that name, for numbers with a fraction, too.
 func seconds(args ...any) (any, error) {
-	n, err := number(args[0])
+	n, err := numberOf(args[0])
 	if err != nil { // unreachable: the language has checked it
 		return nil, err
 	}

@@ -50,11 +50,14 @@ func (i *inspector) refuse(n ast.Node, format string, args ...any) {
 // in a loop, those of all its values together. Once something is wrong it looks
 // no further.
 func (i *inspector) inspect(node ast.Node) (bytes int) {
-	if i.nodes++; i.nodes > maxNodes {
+	i.nodes++
+	if i.nodes > maxNodes {
 		i.refuse(node, "the expression is too long: more than %d names, values and operators", maxNodes)
 	}
 
-	if i.spend(node, i.loop, stepCost); i.err != nil {
+	i.spend(node, i.loop, stepCost)
+
+	if i.err != nil {
 		return 0
 	}
 

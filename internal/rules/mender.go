@@ -28,7 +28,7 @@ func (m *mender) options() []expr.Option {
 		expr.Patch(m),
 		expr.Function("scaled", scaled, new(func(time.Duration, any) time.Duration)),
 		expr.Function("divided", divided, new(func(time.Duration, any) time.Duration)),
-		expr.Function("list", list, new(func(any) []any)),
+		expr.Function("list", loopList, new(func(any) []any)),
 	}
 }
 
@@ -104,18 +104,18 @@ func replace(node *ast.Node, function string, gives reflect.Type, arguments ...a
 
 // scaled is a duration times a number.
 func scaled(args ...any) (any, error) {
-	by, err := number(args[1])
+	by, err := numberOf(args[1])
 	return bounded(float64(args[0].(time.Duration)) * by), err
 }
 
 // divided is a duration divided by a number.
 func divided(args ...any) (any, error) {
-	by, err := number(args[1])
+	by, err := numberOf(args[1])
 	return bounded(float64(args[0].(time.Duration)) / by), err
 }
 
-// number is a number of the language, whole or not.
-func number(v any) (float64, error) {
+// numberOf is a number of the language, whole or not.
+func numberOf(v any) (float64, error) {
 	switch n := v.(type) {
 	case int:
 		return float64(n), nil
@@ -139,8 +139,8 @@ func bounded(nanoseconds float64) time.Duration {
 	return time.Duration(nanoseconds)
 }
 
-// list is a value that a loop goes through.
-func list(args ...any) (any, error) {
+// loopList is a value that a loop goes through.
+func loopList(args ...any) (any, error) {
 	all, ok := args[0].([]any)
 	if !ok {
 		return nil, fmt.Errorf("a loop needs a list, not %T", args[0])

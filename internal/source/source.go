@@ -17,7 +17,7 @@
 //	        settled with what it answered
 //	settle  what had begun when the process ended is looked up at the source, and never
 //	        carried out again without an answer
-//	hear    where the system keeps what has succeeded, it is asked for the jobs that were
+//	learn   where the system keeps what has succeeded, it is asked for the jobs that were
 //	        replayed
 //
 // The job of a record is in a queue that no other job can be in: the record's queue, an
@@ -79,7 +79,7 @@ type Origin interface {
 	Find(ctx context.Context, acts []Act) ([]Result, error)
 	// Succeeded says which of these jobs the system keeps as ones that have succeeded. It is
 	// called only if the report of the check says that the system tells.
-	Succeeded(ctx context.Context, handed []ReplayedJob) ([]Success, error)
+	Succeeded(ctx context.Context, returned []ReplayedJob) ([]Success, error)
 	Close() error
 }
 

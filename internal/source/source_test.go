@@ -58,8 +58,8 @@ func TestProfile_APayloadOfAnotherKindThanTheSystemTakesIsRefused(t *testing.T) 
 		{"initphp", `7`, "its payload there must be a JSON object or array"},
 		{"solid-queue", ` [1]`, ""}, {"oban", `{}`, ""}, {"initphp", `[]`, ""}, {"river", `7`, ""},
 	} {
-		wish := source.Request{Kind: source.Replay, Mode: source.Once, Edited: true, Payload: []byte(tt.payload)}
-		if got := preset.All()[tt.preset].Unsupported(wish); got != tt.want {
+		request := source.Request{Kind: source.Replay, Mode: source.Once, Edited: true, Payload: []byte(tt.payload)}
+		if got := preset.All()[tt.preset].Unsupported(request); got != tt.want {
 			t.Errorf("%s, %s: %q, want %q", tt.preset, tt.payload, got, tt.want)
 		}
 	}

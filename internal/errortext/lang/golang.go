@@ -118,7 +118,8 @@ func goStacked(lines []string) form.Error {
 		}
 
 		begins := !IsGoPlace(lines[i]) && IsGoPlace(lines[i+1]) && !strings.HasPrefix(lines[i-1], "\t")
-		if _, _, logged := form.Levelled(lines[i-1]); begins && !logged && !strings.HasPrefix(lines[i-1], "{") {
+		_, _, logged := form.Levelled(lines[i-1])
+		if begins && !logged && !strings.HasPrefix(lines[i-1], "{") {
 			said = append(said, form.WithoutLabel(lines[i-1]))
 		}
 	}

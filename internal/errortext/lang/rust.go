@@ -137,7 +137,8 @@ func rustCauses(lines []string) (said, cause string) {
 	for i, line := range lines {
 		switch {
 		case line == "Location:" || line == "Stack backtrace:":
-			if before := paragraphBefore(lines[:i]); !open && form.BeginsError(before) {
+			before := paragraphBefore(lines[:i])
+			if !open && form.BeginsError(before) {
 				said, cause = before, ""
 			}
 

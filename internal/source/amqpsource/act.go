@@ -35,16 +35,18 @@ func (o *Origin) Act(ctx context.Context, acts []source.Act) (all []source.Resul
 
 	for queue, some := range byQueue(acts) {
 		results, problem := d.on(ctx, queue, some)
-		if all, err = append(all, results...), problem; err != nil {
-			return append(all, d.untold(acts, all)...), err
+		all = append(all, results...)
+
+		if problem != nil {
+			return append(all, d.notAttempted(acts, all)...), problem
 		}
 	}
 
 	return all, nil
 }
 
-// untold are the acts that have neither begun nor ended.
-func (d *acting) untold(acts []source.Act, ended []source.Result) (all []source.Result) {
+// notAttempted are the acts that have neither begun nor ended.
+func (d *acting) notAttempted(acts []source.Act, ended []source.Result) (all []source.Result) {
 	for _, a := range acts {
 		has := slices.ContainsFunc(ended, func(r source.Result) bool { return r.ID == a.ID })
 		if !has && !d.begun[a.ID] {
@@ -103,7 +105,8 @@ func (d *acting) on(ctx context.Context, queue string, acts []source.Act) (all [
 
 	broken := h.release()
 	for _, a := range done {
-		switch r := (source.Result{ID: a.ID, State: source.Done}); {
+		r := source.Result{ID: a.ID, State: source.Done}
+		switch {
 		case broken == nil:
 			d.copies.took(a.Key)
 

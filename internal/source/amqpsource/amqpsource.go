@@ -96,7 +96,8 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 
 	var secure *tls.Config
 	if uri.Scheme == "amqps" {
-		if secure, err = encryption(uri); err != nil {
+		secure, err = encryption(uri)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -228,7 +229,8 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	}
 	defer func() { err = errors.Join(err, closed(channel)) }()
 
-	if messages, err = idle(channel, queue); err != nil || o.values["quorum"] == preset.Allow {
+	messages, err = idle(channel, queue)
+	if err != nil || o.values["quorum"] == preset.Allow {
 		return messages, err
 	}
 

@@ -178,17 +178,17 @@ func breakAt(t *testing.T, at int, states map[source.State]int) (broke bool) {
 		}
 	}
 	dead, work := bodies(b.Take("orders.dlq")), bodies(b.Take("orders"))
-	copied, lies := slices.Contains(work, "order 2"), slices.Contains(dead, "order 2")
+	copied, present := slices.Contains(work, "order 2"), slices.Contains(dead, "order 2")
 	replay, discard := results[1], results[2]
 	states[replay]++
 	states[discard]++
 	switch {
-	case !slices.Contains(dead, "order 1") || !copied && !lies || len(dead)+len(work) > 4:
+	case !slices.Contains(dead, "order 1") || !copied && !present || len(dead)+len(work) > 4:
 		t.Errorf("step %d: dead are %q, and at work %q", at, dead, work)
-	case replay == source.Done && (!copied || lies), replay == source.Asked && (copied || !lies), copied && lies && replay != source.Unknown:
+	case replay == source.Done && (!copied || present), replay == source.Asked && (copied || !present), copied && present && replay != source.Unknown:
 		t.Errorf("step %d: the replay is %q; dead are %q, and at work %q", at, replay, dead, work)
 	}
-	if lies := slices.Contains(dead, "order 3"); lies != (discard == source.Asked) {
+	if present := slices.Contains(dead, "order 3"); present != (discard == source.Asked) {
 		t.Errorf("step %d: the discard is %q; dead are %q", at, discard, dead)
 	}
 	for _, queue := range []string{"orders", "orders.dlq"} {

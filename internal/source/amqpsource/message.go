@@ -40,7 +40,7 @@ func deathOf(headers amqp.Table) (last death) {
 			continue
 		}
 
-		d := death{count: number(entry["count"])}
+		d := death{count: headerCount(entry["count"])}
 
 		d.queue, _ = entry["queue"].(string)
 		d.reason, _ = entry["reason"].(string)
@@ -87,8 +87,8 @@ func (d death) info() job.ErrorInfo {
 	return job.ErrorInfo{Type: d.reason, Message: fmt.Sprintf(text, shown(d.queue))}
 }
 
-// number is a count in a header; 0 for what is none.
-func number(value any) int {
+// headerCount is a count in a header; 0 for what is none.
+func headerCount(value any) int {
 	n, err := strconv.ParseUint(fmt.Sprint(value), 10, 16)
 	if err != nil {
 		return 0
@@ -122,7 +122,7 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 		return ""
 	}
 	r.Type = first(o.at.Type)
-	if id := first(o.at.Thread); id != "" {
+	if id := first(o.at.Lineage); id != "" {
 		r.Lineage = r.Place + "/" + id
 	}
 
@@ -132,7 +132,7 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 
 	r.Trace = first(o.at.Trace)
 	if n, ok := headers[o.at.Failures]; ok {
-		r.Attempts = min(number(n)+1, math.MaxUint16)
+		r.Attempts = min(headerCount(n)+1, math.MaxUint16)
 	}
 }
 

@@ -39,7 +39,7 @@ func bodies(all []amqp.Delivery) (texts []string) {
 	return texts
 }
 
-func TestOrigin_AReplayThatDiesAgainKeepsItsThread(t *testing.T) {
+func TestOrigin_AReplayThatDiesAgainKeepsItsLineage(t *testing.T) {
 	b := newOrders(t, order("1"), order("2"))
 	r := b.record("/1")
 	if r.Queue != "orders" || r.Error.Type != "rejected" || r.FailedAt.IsZero() || r.Attempts != 1 || len(r.Warnings) > 0 {
@@ -130,7 +130,7 @@ func TestOrigin_AQuorumQueueThatIsAllowed(t *testing.T) {
 		t.Errorf("%q came to work", got)
 	}
 	if got := b.all(10); len(got) != 2 || string(got[0].Payload) != "order 3" {
-		t.Errorf("%q is left", text(got))
+		t.Errorf("%q is left", recordsText(got))
 	}
 	if got := bodies(b.Take("quorum.dlq")); !slices.Equal(got, []string{"order 1", "order 3"}) {
 		t.Errorf("%q is left", got)
@@ -162,8 +162,8 @@ func TestOrigin_AReplayThatNoQueueTakesIsRefused(t *testing.T) {
 			if !strings.Contains(r.Why, tt.want) {
 				t.Errorf("%s", r.Why)
 			}
-			if after := b.all(10); text(after) != text(before) {
-				t.Errorf("the queue has changed: %s", text(after))
+			if after := b.all(10); recordsText(after) != recordsText(before) {
+				t.Errorf("the queue has changed: %s", recordsText(after))
 			}
 			report, err := b.origin.Check(t.Context())
 			b.check(err)

@@ -15,7 +15,8 @@ import (
 func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source.Page, err error) {
 	from := 0
 	if after != "" {
-		if from, err = strconv.Atoi(after); err != nil {
+		from, err = strconv.Atoi(after)
+		if err != nil {
 			return page, fmt.Errorf("%q is not a place in a look", after)
 		}
 	}

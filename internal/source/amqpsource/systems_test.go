@@ -36,8 +36,8 @@ func TestSystems_AreShown(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			b := newBench(t, s.preset, s.file, s.queues...)
 			all := b.all(100)
-			b.golden(s.name, text(all))
-			if again := text(b.all(2)); again != text(all) {
+			b.golden(s.name, recordsText(all))
+			if again := recordsText(b.all(2)); again != recordsText(all) {
 				t.Errorf("in pages of two, the second look has\n%s", again)
 			}
 		})
@@ -56,7 +56,7 @@ func TestSystems_ReplayOneMessageAndLeaveTheOthers(t *testing.T) {
 				b.finds(act(source.Replay, mode, r), source.Gone)
 				b.does(act(source.Replay, mode, r), source.Gone)
 				b.golden(s.name+"-replayed", b.Dump(s.target))
-				if after, want := text(b.all(100)), strings.Replace(text(before), text([]source.Record{r}), "", 1); after != want {
+				if after, want := recordsText(b.all(100)), strings.Replace(recordsText(before), recordsText([]source.Record{r}), "", 1); after != want {
 					t.Errorf("what stays has changed:\n%s", after)
 				}
 			})

@@ -188,7 +188,8 @@ func (r *redis) array(n int64) error {
 func (r *redis) ended() {
 	for len(r.open) > 0 {
 		last := len(r.open) - 1
-		if r.open[last]--; r.open[last] > 0 {
+		r.open[last]--
+		if r.open[last] > 0 {
 			return
 		}
 

@@ -18,7 +18,7 @@ import (
 func readActiveJob(r *source.Record) {
 	if rawjson.Kind([]byte(r.Error.Message)) == '{' && json.Valid([]byte(r.Error.Message)) {
 		e := []byte(r.Error.Message)
-		r.Error = job.ErrorInfo{Type: text(e, "exception_class"), Message: text(e, "message")}
+		r.Error = job.ErrorInfo{Type: textMember(e, "exception_class"), Message: textMember(e, "message")}
 		r.Trace = lines(member(e, "backtrace"))
 	} else if m := raised.FindStringSubmatch(r.Error.Message); m != nil {
 		r.Error = job.ErrorInfo{Type: m[1], Message: m[2]}
@@ -33,7 +33,7 @@ func readActiveJob(r *source.Record) {
 		r.Payload = r.Raw
 	}
 
-	if n, ok := number(r.Raw, "executions"); ok && n >= 0 && n < 1<<16 && r.Attempts == 0 {
+	if n, ok := numberMember(r.Raw, "executions"); ok && n >= 0 && n < 1<<16 && r.Attempts == 0 {
 		r.Attempts = int(n) + 1
 	}
 }

@@ -125,7 +125,7 @@ func readAsynq(r *source.Record) {
 	r.Attempts, r.Limit = attempts(numbers[taskRetried]), attempts(numbers[taskRetry])
 	r.FailedAt = possible(time.Unix(numbers[taskFailedAt], 0))
 	r.Meta = facts("id", string(rawjson.Quote(texts[taskID])), "queue", string(rawjson.Quote(texts[taskQueue])),
-		"timeout", positive(numbers[taskTimeout]), "deadline", moment(numbers[taskDeadline]),
+		"timeout", positive(numbers[taskTimeout]), "deadline", secondsAsTime(numbers[taskDeadline]),
 		"unique_key", texts[taskUnique], "group", texts[taskGroup], "headers", string(facts(headers...)))
 	warn(r, passed(numbers[taskDeadline], time.Now()),
 		"Its deadline has passed: asynq would fail it without running it. A replay from here gives it no deadline.")
@@ -162,7 +162,8 @@ func positive(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func moment(seconds int64) string {
+// secondsAsTime is a time that is kept in seconds; empty for none.
+func secondsAsTime(seconds int64) string {
 	if seconds <= 0 || seconds >= 1e11 {
 		return ""
 	}

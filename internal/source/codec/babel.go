@@ -74,11 +74,11 @@ func warnBabel(r *source.Record) {
 	block := member(r.Raw, "dead_letter")
 	warn(r, block == nil, "It has no note of how it died.")
 
-	if from := text(block, "original_queue"); from != "" && r.Queue != "" {
+	if from := textMember(block, "original_queue"); from != "" && r.Queue != "" {
 		warn(r, from != r.Queue, "Its note names the queue "+from+". A replay goes to "+r.Queue+", beside which it lies.")
 	}
 
-	warn(r, slices.Contains(formal, text(block, "reason")) && !lost(r.Raw),
+	warn(r, slices.Contains(formal, textMember(block, "reason")) && !lost(r.Raw),
 		"The worker set it aside for its form, and does so again unless the worker has changed.")
 
 	if lost(r.Raw) && member(r.Raw, "data") != nil { // without any data, this was said
@@ -89,7 +89,7 @@ func warnBabel(r *source.Record) {
 // lost reports whether nothing is left of a message but the note of how it died.
 func lost(raw []byte) bool {
 	data := member(raw, "data")
-	return (data == nil || string(data) == "null") && text(raw, "job") == "" && text(raw, "urn") == ""
+	return (data == nil || string(data) == "null") && textMember(raw, "job") == "" && textMember(raw, "urn") == ""
 }
 
 // cleanFrame is the envelope for the next attempt, in its frame if it has one.
@@ -175,7 +175,7 @@ func renamed(raw []byte, run Run) ([]byte, error) {
 	switch {
 	case run.Mode != source.New:
 		return raw, nil
-	case text(meta, "id") == "":
+	case textMember(meta, "id") == "":
 		return nil, errors.New("the message has no id that could be another one")
 	case !isObject(raw):
 		return nil, errors.New("the message has a member twice or is nested too deep, so that its id cannot be another one")

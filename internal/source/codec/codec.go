@@ -167,7 +167,8 @@ func membersOf(object []byte) members {
 
 func (m members) text(name string) string { return unquoted(m[name]) }
 
-func text(object []byte, name string) string { return unquoted(member(object, name)) }
+// textMember is the text of a member of an object; empty for any other value.
+func textMember(object []byte, name string) string { return unquoted(member(object, name)) }
 
 // unquoted is the text of a JSON string, and empty for any other value.
 func unquoted(value []byte) string {
@@ -177,7 +178,8 @@ func unquoted(value []byte) string {
 	return ""
 }
 
-func number(object []byte, name string) (int64, bool) {
+// numberMember is the whole number of a member of an object.
+func numberMember(object []byte, name string) (int64, bool) {
 	n, err := strconv.ParseInt(string(member(object, name)), 10, 64)
 	return n, err == nil
 }
@@ -194,24 +196,24 @@ func readLaravel(r *source.Record) {
 	fault := faultOfLaravel(r.Raw)
 	warn(r, fault != "", "It cannot be replayed: "+fault+".")
 
-	r.Payload, r.Type = r.Raw, text(r.Raw, "displayName")
-	if id := text(r.Raw, "uuid"); r.Lineage == "" && plainID.MatchString(id) { // the row has none
+	r.Payload, r.Type = r.Raw, textMember(r.Raw, "displayName")
+	if id := textMember(r.Raw, "uuid"); r.Lineage == "" && plainID.MatchString(id) { // the row has none
 		r.Lineage = id
 	}
 
-	if n, ok := number(r.Raw, "maxTries"); ok && n > 0 && n < 1<<16 {
+	if n, ok := numberMember(r.Raw, "maxTries"); ok && n > 0 && n < 1<<16 {
 		r.Limit = int(n)
 	}
 
-	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
+	if n, ok := numberMember(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n) + 1
 	}
 
-	if made, ok := number(r.Raw, "createdAt"); ok { // since Laravel 12, in seconds
+	if made, ok := numberMember(r.Raw, "createdAt"); ok { // since Laravel 12, in seconds
 		r.CreatedAt = possible(time.Unix(made, 0))
 	}
 
-	if until, ok := number(r.Raw, "retryUntil"); ok {
+	if until, ok := numberMember(r.Raw, "retryUntil"); ok {
 		r.Warnings = append(r.Warnings, "Laravel runs it only until "+time.Unix(until, 0).UTC().Format("2006-01-02 15:04:05 MST")+
 			". A replay after that takes this limit away, because Laravel would fail the job without running it.")
 	}
@@ -227,7 +229,7 @@ func faultOfLaravel(raw []byte) string {
 	switch problem := faultOfPHP(raw); {
 	case problem != "":
 		return "its payload " + problem + ", so a worker of Laravel would lose the job"
-	case text(raw, "job") == "" && text(raw, "uuid") == "":
+	case textMember(raw, "job") == "" && textMember(raw, "uuid") == "":
 		return "its payload has neither a job nor a uuid, so a worker of Laravel would lose the job"
 	}
 
@@ -301,27 +303,27 @@ func readBabel(r *source.Record) {
 		return
 	}
 
-	r.Payload, r.Type = member(r.Raw, "data"), text(r.Raw, "job")
+	r.Payload, r.Type = member(r.Raw, "data"), textMember(r.Raw, "job")
 	if r.Type == "" {
-		r.Type = text(r.Raw, "urn")
+		r.Type = textMember(r.Raw, "urn")
 	}
 
 	meta, block := member(r.Raw, "meta"), member(r.Raw, "dead_letter")
-	r.Meta, r.Lineage = meta, text(meta, "id")
-	if made, ok := number(meta, "created_at"); ok {
+	r.Meta, r.Lineage = meta, textMember(meta, "id")
+	if made, ok := numberMember(meta, "created_at"); ok {
 		r.CreatedAt = millis(made)
 	}
 
-	if failed, ok := number(block, "failed_at"); ok {
+	if failed, ok := numberMember(block, "failed_at"); ok {
 		r.FailedAt = millis(failed)
 	}
 
-	r.Error = job.ErrorInfo{Type: text(block, "exception"), Message: text(block, "error")}
+	r.Error = job.ErrorInfo{Type: textMember(block, "exception"), Message: textMember(block, "error")}
 	if r.Error.Type == "" {
-		r.Error.Type = text(block, "reason")
+		r.Error.Type = textMember(block, "reason")
 	}
 
-	if n, ok := number(block, "attempts"); ok && n >= 0 && n < 1<<16 {
+	if n, ok := numberMember(block, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n)
 	}
 
@@ -334,7 +336,7 @@ func readBabel(r *source.Record) {
 
 // cleanBabel takes the block of the dead letter away and counts attempts from zero.
 func cleanBabel(raw []byte, run Run) ([]byte, error) {
-	if rawjson.Kind(raw) == '{' && member(raw, "data") == nil && text(raw, "job") == "" && text(raw, "urn") == "" {
+	if rawjson.Kind(raw) == '{' && member(raw, "data") == nil && textMember(raw, "job") == "" && textMember(raw, "urn") == "" {
 		return nil, errLost
 	}
 	return cleanForPHP(raw, run)

@@ -41,25 +41,25 @@ func readCycles(r *source.Record) {
 		return
 	}
 
-	r.Payload, r.Type = member(r.Raw, "payload"), text(r.Raw, "name")
+	r.Payload, r.Type = member(r.Raw, "payload"), textMember(r.Raw, "name")
 	if r.Type == "" {
-		r.Type = text(r.Raw, "job")
+		r.Type = textMember(r.Raw, "job")
 	}
 
-	if n, ok := number(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
+	if n, ok := numberMember(r.Raw, "attempts"); ok && n >= 0 && n < 1<<16 {
 		r.Attempts = int(n) + 1
 	}
 
-	if n, ok := number(r.Raw, "maxRetries"); ok && n >= 0 && n < 1<<16 {
+	if n, ok := numberMember(r.Raw, "maxRetries"); ok && n >= 0 && n < 1<<16 {
 		r.Limit = int(n) + 1
 	}
 
 	block := member(r.Payload, "_dlq_metadata")
 	if r.Queue == "" {
-		r.Queue = text(block, "original_queue")
+		r.Queue = textMember(block, "original_queue")
 	}
 
-	r.Error.Message = text(block, "dlq_reason")
+	r.Error.Message = textMember(block, "dlq_reason")
 	if r.Queue == "" {
 		r.Warnings = append(r.Warnings, "Nothing says which queue it came from, so it cannot be replayed.")
 	}
@@ -112,7 +112,7 @@ func readWaiting(r *source.Record) {
 		return
 	}
 
-	if r.Queue = text(member(member(data, "payload"), "_dlq_metadata"), "original_queue"); r.Queue == "" {
+	if r.Queue = textMember(member(member(data, "payload"), "_dlq_metadata"), "original_queue"); r.Queue == "" {
 		r.Queue = supposed
 	}
 
@@ -121,7 +121,7 @@ func readWaiting(r *source.Record) {
 	r.Raw, r.Meta = raw, metaOf(data, "payload")
 	warnDaycry(r)
 
-	if at, ok := number(raw, "time"); ok {
+	if at, ok := numberMember(raw, "time"); ok {
 		r.FailedAt = possible(time.Unix(at, 0))
 	}
 

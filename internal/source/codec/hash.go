@@ -37,10 +37,10 @@ func readBull(r *source.Record, f Fields) {
 	var stacks []string
 	if json.Unmarshal([]byte(f["stacktrace"]), &stacks) == nil && len(stacks) > 0 {
 		r.Trace = stacks[len(stacks)-1]
-		r.Error.Type = class(r.Trace)
+		r.Error.Type = classOfStack(r.Trace)
 	}
 
-	r.Attempts = whole(f["atm"])
+	r.Attempts = attemptCount(f["atm"])
 	r.Limit = 1
 	if n, ok := count(member([]byte(f["opts"]), "attempts")); ok && n > 0 {
 		r.Limit = n
@@ -55,8 +55,8 @@ func readBull(r *source.Record, f Fields) {
 	warn(r, f["finishedOn"] == "", "It does not say when it failed, so it cannot be told from a later failure and is not replayed.")
 }
 
-// class is the class of an error, from the first line of its stack.
-func class(stack string) string {
+// classOfStack is the class of an error, from the first line of its stack.
+func classOfStack(stack string) string {
 	line, _, _ := strings.Cut(stack, "\n")
 
 	name, _, found := strings.Cut(line, ":")
@@ -67,8 +67,8 @@ func class(stack string) string {
 	return name
 }
 
-// whole is a number of attempts, 0 for one that cannot be.
-func whole(text string) int {
+// attemptCount is a number of attempts, 0 for one that cannot be.
+func attemptCount(text string) int {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
 		return 0

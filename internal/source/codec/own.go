@@ -67,13 +67,13 @@ func (o own) fill(r *source.Record, value func(name string) string) {
 		r.Queue = queue
 	}
 
-	if thread := get("thread"); thread != "" {
-		r.Lineage = r.Queue + "/" + thread
+	if lineage := get("thread"); lineage != "" {
+		r.Lineage = r.Queue + "/" + lineage
 	}
 
 	r.Type, r.Trace = get("type"), get("trace")
 	r.Error = job.ErrorInfo{Type: get("error_type"), Message: get("error")}
-	r.Attempts, r.Limit = whole(get("attempts")), whole(get("limit"))
+	r.Attempts, r.Limit = attemptCount(get("attempts")), attemptCount(get("limit"))
 	r.FailedAt, r.CreatedAt = anyTime(get("failed_at")), anyTime(get("created_at"))
 }
 

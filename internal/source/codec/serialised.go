@@ -19,7 +19,7 @@ func serialisedObject(raw []byte) (class string, ok bool) {
 	}
 
 	s = serialised{rest: raw[len("O:"):]}
-	name, _ := s.quoted()
+	name, _ := s.passQuoted()
 
 	return string(name), true
 }
@@ -88,22 +88,22 @@ func (s *serialised) value(isKey bool) (members int, isOpen, ok bool) {
 	case 'b':
 		return 0, false, s.take(":0;") || s.take(":1;")
 	case 'i', 'r', 'R':
-		return 0, false, s.number(integer)
+		return 0, false, s.passNumber(integer)
 	case 'd':
-		return 0, false, s.number(float)
+		return 0, false, s.passNumber(float)
 	case 's', 'E':
-		_, ok := s.text()
+		_, ok := s.passText()
 		return 0, false, ok && s.take(";")
 	case 'a':
-		members, ok := s.count()
+		members, ok := s.passCount()
 		return members, true, ok && s.take("{")
 	case 'O':
-		ok := s.class()
-		members, counted := s.count()
+		ok := s.passClass()
+		members, counted := s.passCount()
 		return members, true, ok && counted && s.take("{")
 	case 'C': // what it holds is written by the class itself
-		ok := s.class()
-		size, counted := s.count()
+		ok := s.passClass()
+		size, counted := s.passCount()
 		return 0, false, ok && counted && s.take("{") && s.skip(size) && s.take("}")
 	}
 
@@ -127,15 +127,15 @@ func (s *serialised) skip(n int) bool {
 	return true
 }
 
-// number passes a number of a form, with its colon and its semicolon.
-func (s *serialised) number(form *regexp.Regexp) bool {
+// passNumber passes a number of a form, with its colon and its semicolon.
+func (s *serialised) passNumber(form *regexp.Regexp) bool {
 	found := form.Find(s.rest)
 	s.rest = s.rest[len(found):]
 	return found != nil
 }
 
-// count passes a count between two colons.
-func (s *serialised) count() (n int, ok bool) {
+// passCount passes a count between two colons.
+func (s *serialised) passCount() (n int, ok bool) {
 	if !s.take(":") {
 		return 0, false
 	}
@@ -159,16 +159,16 @@ func decimal(digits []byte) (n int, ok bool) {
 	return int(count), err == nil
 }
 
-// text passes a colon and a text with its length in bytes.
-func (s *serialised) text() ([]byte, bool) {
+// passText passes a colon and a text with its length in bytes.
+func (s *serialised) passText() ([]byte, bool) {
 	if !s.take(":") {
 		return nil, false
 	}
-	return s.quoted()
+	return s.passQuoted()
 }
 
-// quoted passes the length of a text, and the text in its quotes.
-func (s *serialised) quoted() (text []byte, ok bool) {
+// passQuoted passes the length of a text, and the text in its quotes.
+func (s *serialised) passQuoted() (text []byte, ok bool) {
 	digits, rest, found := bytes.Cut(s.rest, []byte(`:"`))
 	size, ok := decimal(digits)
 	if !found || !ok || size > len(rest) {
@@ -180,9 +180,9 @@ func (s *serialised) quoted() (text []byte, ok bool) {
 	return text, s.take(`"`)
 }
 
-// class passes a colon and the name of a class.
-func (s *serialised) class() bool {
-	name, ok := s.text()
+// passClass passes a colon and the name of a class.
+func (s *serialised) passClass() bool {
+	name, ok := s.passText()
 	if !ok || len(name) == 0 || name[0] == '\\' {
 		return false
 	}

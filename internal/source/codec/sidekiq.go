@@ -91,7 +91,7 @@ func cleanSidekiq(raw []byte, run Run) ([]byte, error) {
 		return nil, errors.New("the record is not a JSON object that can be read exactly")
 	}
 
-	if text(raw, "queue") == "" {
+	if textMember(raw, "queue") == "" {
 		return nil, errors.New("the record does not name its queue")
 	}
 
@@ -120,7 +120,7 @@ func cleanSidekiq(raw []byte, run Run) ([]byte, error) {
 // timestamp is an instant in the unit in which the job has its others.
 func timestamp(raw []byte, now time.Time) []byte {
 	for _, name := range []string{"enqueued_at", "created_at"} {
-		if n, ok := number(raw, name); ok && n > 1e11 {
+		if n, ok := numberMember(raw, name); ok && n > 1e11 {
 			return strconv.AppendInt(nil, now.UnixMilli(), 10)
 		}
 	}

@@ -20,7 +20,7 @@ func readYii(r *source.Record) {
 	defer func() { warn(r, fault != "", "It cannot be replayed: "+fault+".") }()
 
 	if rawjson.Kind(r.Raw) == '{' && json.Valid(r.Raw) {
-		r.Type = text(r.Raw, "class")
+		r.Type = textMember(r.Raw, "class")
 		return
 	}
 
@@ -82,7 +82,7 @@ func readKept(r *source.Record, f Fields) {
 
 	warn(r, fault != "", "It cannot be replayed: "+fault+".")
 	r.Error = job.ErrorInfo{Type: f["exception"], Message: f["error"]}
-	r.Attempts, r.FailedAt = whole(f["attempt"]), instant([]byte(f["failed_at"]))
+	r.Attempts, r.FailedAt = attemptCount(f["attempt"]), instant([]byte(f["failed_at"]))
 }
 
 // faultOfKept says why a worker of yii2-queue could not read the message that was kept of

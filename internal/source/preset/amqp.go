@@ -16,7 +16,7 @@ import (
 // both. The value quorum allows looks at queues that count them, see amqpsource.
 type AMQP struct {
 	Type     []string `yaml:"type"`     // headers with the type of the job; the first that is there counts
-	Thread   []string `yaml:"thread"`   // headers with an id that the job keeps through its runs; else the message id
+	Lineage  []string `yaml:"lineage"`  // headers with an id that the job keeps through its runs; else the message id
 	Class    []string `yaml:"class"`    // headers with the class of the error
 	Message  []string `yaml:"message"`  // and its message
 	Trace    []string `yaml:"trace"`    // and its trace

@@ -43,7 +43,7 @@ func (p *Preset) ownKeys(names map[string]string) error {
 
 	if names["hash"] != "" {
 		r.Keys["record"] = names["hash"]
-		r.Hash = &Hash{Key: names["hash"], Witness: names["witness"]}
+		r.Hash = &Hash{Key: names["hash"], VersionToken: names["witness"]}
 		for _, m := range members {
 			r.Hash.Fields = append(r.Hash.Fields, names[m])
 		}

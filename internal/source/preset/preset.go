@@ -23,7 +23,7 @@
 //
 // and those under values. The list of dead records is put together from fields, from,
 // where and order. The last statement of an act must change exactly one row, and then all
-// of them count; otherwise none does. It compares the witness, so that it finds the
+// of them count; otherwise none does. It compares the version token, so that it finds the
 // record only as it was seen.
 package preset
 
@@ -191,7 +191,7 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 }
 
 // own takes over what redrive.yaml says of an own table. A column that it does not name
-// is not read; without a witness, the key is all that must not have changed.
+// is not read; without a version token, the key is all that must not have changed.
 func (p *Preset) own(s Settings) {
 	p.Fields = maps.Clone(p.Fields)
 	maps.DeleteFunc(p.Fields, func(_, text string) bool {

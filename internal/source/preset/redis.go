@@ -47,13 +47,13 @@ type Queues struct {
 
 // Hash is a record that is kept as a hash, or in a field of one.
 type Hash struct {
-	Key     string   `yaml:"key"`
-	Fields  []string `yaml:"fields"`  // what the codec reads
-	Raw     string   `yaml:"raw"`     // the field that is the whole record, or none
-	Witness string   `yaml:"witness"` // the field that changes when the job dies again; none: the record
-	State   string   `yaml:"state"`   // a field that says how the job fares; the witness, if a job that is under way has none
-	Dead    []string `yaml:"dead"`    // its values for a job that is not under way
-	Stream  string   `yaml:"stream"`  // the key of a stream whose last entry the codec reads too
+	Key          string   `yaml:"key"`
+	Fields       []string `yaml:"fields"`        // what the codec reads
+	Raw          string   `yaml:"raw"`           // the field that is the whole record, or none
+	VersionToken string   `yaml:"version_token"` // the field that changes when the job dies again; none: the record
+	State        string   `yaml:"state"`         // a field that says how the job fares; the version token, if a job that is under way has none
+	Dead         []string `yaml:"dead"`          // its values for a job that is not under way
+	Stream       string   `yaml:"stream"`        // the key of a stream whose last entry the codec reads too
 }
 
 // Writes are the commands with which a script writes, each with the name of a key, as in
@@ -65,7 +65,7 @@ type Writes struct {
 
 // Work is a queue in Redis to which dead letters of a database go. Its script has the
 // locals of the others, and those under values in its keys; its id names the dead letter
-// together with its witness. The record is locked while the script runs, and removed only
+// together with its version token. The record is locked while the script runs, and removed only
 // after that. The script does nothing the second time: it is repeated when the database
 // has failed.
 type Work struct {
@@ -83,7 +83,7 @@ func (r *Refusal) Error() string { return r.Why }
 const (
 	Done     = 1
 	Gone     = 0  // the record is no longer there
-	Changed  = -1 // the witness is another one
+	Changed  = -1 // the version token is another one
 	Missing  = -2 // the hash of the record is missing
 	Refused  = -3 // the system does not allow it, for the reason under refused
 	Replaced = -4 // another job excludes this one

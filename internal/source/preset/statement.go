@@ -51,7 +51,7 @@ func Uses(statements []string, value string) bool {
 var Given = []string{"key", "witness", "clean", "edited", "target", "unix", "wall", "wait", "due", "due_wall", "allowed"}
 
 // checkAct refuses statements that could change what the person did not see: the last
-// one, which decides whether the others count, must name the record and its witness.
+// one, which decides whether the others count, must name the record and its version token.
 func (p *Preset) checkAct(act string, statements []string) error {
 	if len(statements) == 0 {
 		return nil

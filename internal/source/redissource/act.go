@@ -107,29 +107,32 @@ func (o *Origin) call(a source.Act) call {
 		return refuse(fmt.Sprintf("%s has no %s %s", o.preset.Title, a.Kind, a.Mode))
 	}
 
-	queue, id, witness := o.named(a)
-	now, clean := time.Now(), []byte(nil)
+	queue, id, token := o.named(a)
+	now := time.Now()
+
+	// A replay gives back the job without what its failures have left in it.
+	var clean []byte
 	if a.Kind == source.Replay {
 		var err error
-		if clean, err = o.clean(a, codec.Run{
-			Mode: a.Mode, Now: now, Target: queue, ID: job.NewID(), Payload: a.Payload,
-		}); err != nil {
+		clean, err = o.clean(a, codec.Run{Mode: a.Mode, Now: now, Target: queue, ID: job.NewID(), Payload: a.Payload})
+		if err != nil {
 			return refuse(err.Error())
 		}
 	}
 
-	if c.keys = o.keysOf(queue, id); o.cluster && !together(c.keys) {
+	c.keys = o.keysOf(queue, id)
+	if o.cluster && !together(c.keys) {
 		return refuse(apart)
 	}
 
-	c.args = append(arguments(id, witness, clean, queue, now), due(a.Due), a.Payload)
+	c.args = append(arguments(id, token, clean, queue, now), due(a.Due), a.Payload)
 
 	return c
 }
 
 // arguments are those of every script.
-func arguments(id, witness string, clean []byte, queue string, now time.Time) []any {
-	return []any{id, witness, clean, queue, strconv.FormatInt(now.UnixNano(), 10), now.UTC().Format(isoMicros)}
+func arguments(id, token string, clean []byte, queue string, now time.Time) []any {
+	return []any{id, token, clean, queue, strconv.FormatInt(now.UnixNano(), 10), now.UTC().Format(isoMicros)}
 }
 
 // due is a time in milliseconds since 1970; empty for at once.
@@ -147,14 +150,14 @@ const apart = "The keys of this act are in different hash slots of the Redis Clu
 	"Queues whose names have the same part in braces, such as {shop}orders, share a slot."
 
 // named is what a script has to know of the record of an act.
-func (o *Origin) named(a source.Act) (queue, id, witness string) {
+func (o *Origin) named(a source.Act) (queue, id, token string) {
 	queue, _ = queueIn(o.at.Dead, meant(a.Place))
 	switch {
 	case o.at.Hash == nil:
 		r := source.Record{Queue: cmp.Or(queue, o.at.Target), Raw: slices.Clone(a.Raw)}
 		o.codec.Read(&r)
 		return r.Queue, string(a.Raw), string(a.Raw)
-	case o.at.Hash.Witness == "":
+	case o.at.Hash.VersionToken == "":
 		return queue, idIn(a.Key, queue), string(a.Raw)
 	}
 

@@ -23,7 +23,7 @@ func (b *bench) asynqTask(queue, id string) string {
 
 func TestAsynq_ShowsItsArchive(t *testing.T) {
 	b := newBench(t, "asynq", asynqFile)
-	b.golden("asynq", text(b.all(100)))
+	b.golden("asynq", recordsText(b.all(100)))
 	report, err := b.origin.Check(t.Context())
 	b.check(err)
 	if len(report.May) != 2 || report.Sees[1] != "5 dead letters in 2 queues" {

@@ -15,7 +15,7 @@ const (
 
 func TestInitPHP_ShowsItsFailedLists(t *testing.T) {
 	b := newBench(t, "initphp-redis", initphpFile)
-	b.golden("initphp", text(b.all(100)))
+	b.golden("initphp", recordsText(b.all(100)))
 	if got := b.all(3); len(got) < 12 {
 		t.Errorf("%d records in pages of three", len(got))
 	}
@@ -36,7 +36,7 @@ func TestInitPHP_TakesAFrameApartThatItsWorkerDoesNotKnow(t *testing.T) {
 	b := newBench(t, "initphp-redis")
 	b.check(b.redis.RPush(t.Context(), "orders:failed", `{"__bq_frame":1,"headers":{"traceparent":"00-1"},"body":"{\"job\":\"urn:a\",\"trace_id\":\"t\",\"data\":{\"n\":1.0},\"meta\":{\"id\":\"m\",\"schema_version\":1},\"attempts\":2}","attempts":0,"dead_letter":{"reason":"missing_urn","error":null,"exception":null,"failed_at":1795206566270,"original_queue":"orders","attempts":0,"lang":"php"}}`).Err())
 	r := b.record("orders/m")
-	b.golden("initphp-frame", text([]source.Record{r}))
+	b.golden("initphp-frame", recordsText([]source.Record{r}))
 	b.does(act(source.Replay, source.Once, r), source.Done)
 	const want = `{"job":"urn:a","trace_id":"t","data":{"n":1.0},"meta":{"id":"m","schema_version":1},"attempts":0}`
 	if got := b.redis.LRange(t.Context(), "orders", 0, -1).Val(); len(got) != 1 || got[0] != want {
@@ -89,7 +89,7 @@ func TestInitPHP_TheSameBytesTwiceAreOneRecord(t *testing.T) {
 
 func TestBabelQueue_ShowsItsDeadLetterLists(t *testing.T) {
 	b := newBench(t, "babelqueue-redis", babelFile)
-	b.golden("babelqueue", text(b.all(100)))
+	b.golden("babelqueue", recordsText(b.all(100)))
 }
 
 func TestBabelQueue_ReplaysFromTheBeginning(t *testing.T) {
@@ -106,7 +106,7 @@ func TestBabelQueue_KeepsTheFrame(t *testing.T) {
 	b.check(b.redis.RPush(t.Context(), "q9.dlq", dead).Err())
 	b.check(b.redis.Del(t.Context(), "q9").Err())
 	r := b.record("q9/a59491b4-f84d-468d-992a-3ced29dcbc47")
-	b.golden("babelqueue-frame", text([]source.Record{r}))
+	b.golden("babelqueue-frame", recordsText([]source.Record{r}))
 	b.does(act(source.Replay, source.Fresh, r), source.Done)
 	if got := b.redis.LRange(t.Context(), "q9", 0, -1).Val(); len(got) != 1 || got[0] != framed {
 		t.Errorf("%s, not %s", got, framed)

@@ -31,7 +31,7 @@ func (b *bench) bullState(id string) string {
 func TestBullMQ_ShowsItsFailedJobs(t *testing.T) {
 	for version, file := range map[string]string{"5": bull5File, "6": bull6File} {
 		b := newBench(t, "bullmq", file)
-		b.golden("bullmq-"+version, text(b.all(100)))
+		b.golden("bullmq-"+version, recordsText(b.all(100)))
 		report, err := b.origin.Check(t.Context())
 		b.check(err)
 		if len(report.May) != 2 || !strings.HasPrefix(report.Version, "bullmq:"+version) {

@@ -30,8 +30,8 @@ func (o *Origin) Find(ctx context.Context, acts []source.Act) (all []source.Resu
 
 // traces are the answers that tell where a record is.
 type traces struct {
-	lies redis.Cmder
-	hash *redis.SliceCmd
+	present redis.Cmder
+	hash    *redis.SliceCmd
 }
 
 func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
@@ -42,9 +42,9 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 		queue, id, _ := o.named(a)
 		place := meant(a.Place)
 		if o.at.Type == "list" {
-			found[i].lies = pipe.LPos(ctx, place, id, redis.LPosArgs{})
+			found[i].present = pipe.LPos(ctx, place, id, redis.LPosArgs{})
 		} else {
-			found[i].lies = pipe.ZScore(ctx, place, id)
+			found[i].present = pipe.ZScore(ctx, place, id)
 		}
 
 		if h := o.at.Hash; h != nil {
@@ -88,14 +88,14 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Asked}
 
-	err := found.lies.Err()
-	lies := err == nil
+	err := found.present.Err()
+	present := err == nil
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return r, err
 	}
 
 	if found.hash == nil {
-		if !lies {
+		if !present {
 			r.State = source.Gone
 		}
 		return r, nil
@@ -107,9 +107,9 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 
 	fields := fieldsOf(o.fields(), found.hash.Val())
 	switch {
-	case !lies && o.alive(a, fields):
+	case !present && o.alive(a, fields):
 		r.State = source.Done
-	case !lies:
+	case !present:
 		r.State = source.Gone
 	case o.changed(a, fields):
 		r.State, r.Why = source.Changed, "it has died again since"
@@ -122,31 +122,33 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 // job which is under way, or has succeeded.
 func (o *Origin) alive(a source.Act, fields codec.Fields) bool {
 	h := o.at.Hash
-	switch state := fields[h.State]; {
+	state := fields[h.State]
+	switch {
 	case h.State == "" || len(fields) == 0:
 		return false
-	case h.State == h.Witness: // what is left over is as it was
+	case h.State == h.VersionToken: // what is left over is as it was
 		return o.changed(a, fields)
 	default:
 		return state != "" && !slices.Contains(h.Dead, state)
 	}
 }
 
-// changed reports whether the witness of a record is another one than it was.
+// changed reports whether the version token of a record is another one than it was.
 func (o *Origin) changed(a source.Act, fields map[string]string) bool {
-	if w := o.at.Hash.Witness; w != "" {
+	if w := o.at.Hash.VersionToken; w != "" {
 		return fields[w] != meant(a.VersionToken)
 	}
 	return fields[o.at.Hash.Raw] != string(a.Raw)
 }
 
 // Succeeded says which jobs are in the sorted set of those that have succeeded.
-func (o *Origin) Succeeded(ctx context.Context, handed []source.ReplayedJob) (all []source.Success, err error) {
+func (o *Origin) Succeeded(ctx context.Context, returned []source.ReplayedJob) (all []source.Success, err error) {
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 
-	pipe, found := o.client.Pipeline(), make([]*redis.FloatCmd, len(handed))
-	for i, h := range handed {
-		queue, id, _ := o.named(source.Act{Record: h.Record})
+	pipe := o.client.Pipeline()
+	found := make([]*redis.FloatCmd, len(returned))
+	for i, r := range returned {
+		queue, id, _ := o.named(source.Act{Record: r.Record})
 		found[i] = pipe.ZScore(ctx, fill(o.at.Succeeded, queue, ""), id)
 	}
 
@@ -157,7 +159,7 @@ func (o *Origin) Succeeded(ctx context.Context, handed []source.ReplayedJob) (al
 	for i, f := range found {
 		switch err := f.Err(); {
 		case err == nil:
-			all = append(all, source.Success{ReplayedJob: handed[i]})
+			all = append(all, source.Success{ReplayedJob: returned[i]})
 		case !errors.Is(err, redis.Nil):
 			return nil, err
 		}

@@ -51,11 +51,12 @@ func fill(key, queue, id string) string {
 // queueIn is the queue that a key of the form of another one belongs to.
 func queueIn(form, key string) (queue string, ok bool) {
 	head, tail, _ := strings.Cut(form, "{queue}")
-	if queue, ok = strings.CutPrefix(key, head); !ok {
+	rest, ok := strings.CutPrefix(key, head)
+	if !ok {
 		return "", false
 	}
 
-	return strings.CutSuffix(queue, tail)
+	return strings.CutSuffix(rest, tail)
 }
 
 // glob is the pattern of all keys of a form.

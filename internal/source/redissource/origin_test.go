@@ -419,7 +419,7 @@ func TestCluster_ActsWhereTheKeysLieTogether(t *testing.T) {
 	b.does(act(source.Replay, source.Once, b.record("order-1")), source.Done)
 }
 
-func TestCluster_RefusesWhatLiesInDifferentSlots(t *testing.T) {
+func TestCluster_RefusesWhatIsInDifferentSlots(t *testing.T) {
 	b := newCluster(t, "initphp-redis", 1)
 	b.check(b.redis.RPush(t.Context(), "orders:failed", `{"job":"a","data":{},"meta":{"id":"1"}}`).Err())
 	b.check(b.redis.RPush(t.Context(), "{shop}mail:failed", `{"job":"b","data":{},"meta":{"id":"2"}}`).Err())

@@ -68,7 +68,7 @@ func TestOwn_ShowsReplaysAndDiscards(t *testing.T) {
 				t.Errorf("%+v", report)
 			}
 			all := b.all(100)
-			shown := text(all)
+			shown := recordsText(all)
 			b.finds(all[0], source.Asked)
 			b.does(act(source.Replay, source.Once, all[0]), source.Done)
 			b.finds(all[0], source.Gone)

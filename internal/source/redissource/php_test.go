@@ -19,7 +19,7 @@ const (
 
 func TestDaycry_ShowsItsDeadLetterQueue(t *testing.T) {
 	b := newBench(t, "daycry-redis", daycryFile)
-	b.golden("daycry", text(b.all(100)))
+	b.golden("daycry", recordsText(b.all(100)))
 }
 
 func TestDaycry_ReplaysToTheQueueThatTheJobNames(t *testing.T) {
@@ -95,7 +95,7 @@ func keepFailed(b *bench, id string) {
 func TestYii_ShowsWhatItsListenerKeeps(t *testing.T) {
 	b := newBench(t, "yii2-redis", yiiFile)
 	keepFailed(b, "1")
-	b.golden("yii2", text(b.all(100)))
+	b.golden("yii2", recordsText(b.all(100)))
 }
 
 func TestYii_PushesTheJobAgainAsANewOne(t *testing.T) {

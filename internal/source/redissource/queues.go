@@ -108,11 +108,13 @@ func (o *Origin) search(ctx context.Context, nodes []*redis.Client) (ended bool,
 		}
 	}
 
-	if d.cursor = cursor; cursor != 0 {
+	d.cursor = cursor
+	if cursor != 0 {
 		return false, nil
 	}
 
-	if d.node++; d.node < len(nodes) {
+	d.node++
+	if d.node < len(nodes) {
 		return false, nil
 	}
 

@@ -54,7 +54,7 @@ func (o *Origin) records(ctx context.Context, queue string, members []string) (c
 
 	if o.at.Hash == nil {
 		for _, m := range there {
-			c.records = append(c.records, o.whole(queue, m))
+			c.records = append(c.records, o.memberRecord(queue, m))
 			c.sent(int64(len(m)))
 		}
 
@@ -108,8 +108,8 @@ func sizeOf(fields codec.Fields) (n int64) {
 // digestBytes are those of the digest that names a record without a name.
 const digestBytes = 16
 
-// whole is a record whose bytes are in the key dead.
-func (o *Origin) whole(queue, member string) source.Record {
+// memberRecord is a record whose bytes are in the key dead.
+func (o *Origin) memberRecord(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
 
 	return source.Record{
@@ -132,7 +132,7 @@ func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 	h := o.at.Hash
 	r := source.Record{
 		Key: keyOf(queue, id), Lineage: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")),
-		Queue: cmp.Or(queue, o.at.Target), VersionToken: shown(fields[h.Witness]),
+		Queue: cmp.Or(queue, o.at.Target), VersionToken: shown(fields[h.VersionToken]),
 	}
 	switch {
 	case len(fields) == 0:
@@ -195,7 +195,7 @@ func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]code
 // fields are the names of the fields that are read of a hash.
 func (o *Origin) fields() []string {
 	h := o.at.Hash
-	names := append(slices.Clone(h.Fields), h.Raw, h.Witness, h.State)
+	names := append(slices.Clone(h.Fields), h.Raw, h.VersionToken, h.State)
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" })
 }

@@ -133,8 +133,8 @@ func (b *bench) golden(name, got string) {
 	}
 }
 
-// text writes records as a golden file has them.
-func text(records []source.Record) string {
+// recordsText writes records as a golden file has them.
+func recordsText(records []source.Record) string {
 	var b strings.Builder
 	for _, r := range records {
 		fmt.Fprintf(&b, "%s\n  thread %s, in %s, witness %q, %d raw bytes\n", r.Key, r.Lineage, r.Place, r.VersionToken, len(r.Raw))

@@ -14,7 +14,7 @@ var queuedAt = regexp.MustCompile(`("enqueued_at":)"[^"]+Z"`)
 
 func TestRQ_ShowsItsFailedJobs(t *testing.T) {
 	b := newBench(t, "rq", rqFile)
-	b.golden("rq", text(b.all(100)))
+	b.golden("rq", recordsText(b.all(100)))
 	report, err := b.origin.Check(t.Context())
 	b.check(err)
 	if len(report.May) != 2 {

@@ -39,7 +39,8 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (_ source.Pa
 
 	read, from := o.heads, place{}
 	if after != "" {
-		if from, err = placeOf(after); err != nil {
+		from, err = placeOf(after)
+		if err != nil {
 			return r.Page, err
 		}
 

@@ -19,7 +19,7 @@ var stamps = regexp.MustCompile(`(enqueued_at\\":)[0-9.]+`)
 
 func TestSidekiq_ShowsItsDeadSet(t *testing.T) {
 	b := newBench(t, "sidekiq", sidekiqFile)
-	b.golden("sidekiq", text(b.all(100)))
+	b.golden("sidekiq", recordsText(b.all(100)))
 	report, err := b.origin.Check(t.Context())
 	b.check(err)
 	if len(report.May) != 2 || report.Sees[1] != "3 dead letters in the key dead" {

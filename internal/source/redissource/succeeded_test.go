@@ -20,11 +20,11 @@ var keepers = []struct{ preset, file, record, set, id string }{
 // succeeded are the keys of those records that have succeeded.
 func (b *bench) succeeded(records ...source.Record) (keys string) {
 	b.Helper()
-	var handed []source.ReplayedJob
+	var returned []source.ReplayedJob
 	for _, r := range records {
-		handed = append(handed, source.ReplayedJob{Record: source.Record{Key: r.Key, Lineage: r.Lineage, Place: r.Place}})
+		returned = append(returned, source.ReplayedJob{Record: source.Record{Key: r.Key, Lineage: r.Lineage, Place: r.Place}})
 	}
-	all, err := b.origin.Succeeded(b.Context(), handed)
+	all, err := b.origin.Succeeded(b.Context(), returned)
 	b.check(err)
 	for _, s := range all {
 		keys += s.Key + " "

@@ -75,7 +75,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	case n == 0:
 		return source.Result{ID: a.ID, State: source.Gone}, nil
 	case n > 1:
-		return refuse(fmt.Sprintf("%d rows of %s have its key, and the statements could change all of them.", n, o.lies))
+		return refuse(fmt.Sprintf("%d rows of %s have its key, and the statements could change all of them.", n, o.listTable))
 	}
 
 	return o.carryOut(ctx, a, statements, values)

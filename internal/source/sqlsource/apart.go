@@ -46,7 +46,7 @@ func (o *Origin) apart(page *source.Page, last string, full bool) (next string) 
 
 	page.Refused = append(page.Refused, refusals(shared, func(r source.Record) string {
 		return fmt.Sprintf("%d rows of %s have this %s, so that no act could be on one of them alone.",
-			rows[r.Key], o.lies, o.preset.Unique.Column)
+			rows[r.Key], o.listTable, o.preset.Unique.Column)
 	})...)
 
 	return last
@@ -57,7 +57,8 @@ func refusals(all []source.Record, why func(source.Record) string) (refused []so
 	named := map[string]int{}
 	for _, r := range all {
 		name := r.FullName()
-		if named[name]++; named[name] > 1 {
+		named[name]++
+		if named[name] > 1 {
 			name = fmt.Sprintf("%s, row %d", name, named[name])
 		}
 
@@ -83,12 +84,12 @@ func (o *Origin) readNameless(ctx context.Context) error {
 		defer rows.Close()
 
 		for rows.Next() {
-			var witness any
-			if err := rows.Scan(&witness); err != nil {
+			var token any
+			if err := rows.Scan(&token); err != nil {
 				return err
 			}
 
-			all = append(all, source.Record{Key: "no " + u.Column, VersionToken: o.keep(witness)})
+			all = append(all, source.Record{Key: "no " + u.Column, VersionToken: o.keep(token)})
 		}
 
 		return rows.Err()

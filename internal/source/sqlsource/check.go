@@ -116,18 +116,18 @@ func (o *Origin) tellsApart(ctx context.Context, r *source.Report) error {
 		}
 
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have no %s. %s To give each row one: %s",
-			nameless, o.lies, u.Column, u.Nameless, mend))
+			nameless, o.listTable, u.Column, u.Nameless, mend))
 	}
 
 	if shared > 0 {
 		how := "They are in quarantine, because no act could be on one of them alone. To give each row its own: " + mend
 		if !o.preset.Own {
 			how = fmt.Sprintf("Redrive shows the newest row of each %[1]s, and has the others in quarantine. "+
-				"To find them: SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING count(*) > 1", u.Column, o.lies)
-			r.Shared = fmt.Sprintf("A newer row of %s has the same %s. This one is shown when that has left.", o.lies, u.Column)
+				"To find them: SELECT %[1]s FROM %[2]s GROUP BY %[1]s HAVING count(*) > 1", u.Column, o.listTable)
+			r.Shared = fmt.Sprintf("A newer row of %s has the same %s. This one is shown when that has left.", o.listTable, u.Column)
 		}
 
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have the same %s as another row. %s", shared, o.lies, u.Column, how))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have the same %s as another row. %s", shared, o.listTable, u.Column, how))
 	}
 
 	return nil
@@ -192,7 +192,8 @@ func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
 	case "mysql": // the database says so when it explains
 	default:
 		var c *sql.Conn
-		if c, err = o.db.Conn(ctx); err != nil {
+		c, err = o.db.Conn(ctx)
+		if err != nil {
 			return false, err
 		}
 

@@ -42,7 +42,7 @@ func (o *Origin) why(ctx context.Context, a source.Act) (source.Result, error) {
 }
 
 // find looks for a record by its key. Where other rows have the same key, the one with its
-// witness counts.
+// version token counts.
 func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Gone}
 	err := o.reading(ctx, func(t *sql.Tx) error {
@@ -55,12 +55,12 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 		defer rows.Close()
 
 		for r.State != source.Asked && rows.Next() {
-			var witness any
-			if err := rows.Scan(&witness); err != nil {
+			var token any
+			if err := rows.Scan(&token); err != nil {
 				return err
 			}
 
-			if o.keep(witness) == a.VersionToken {
+			if o.keep(token) == a.VersionToken {
 				r.State, r.Why = source.Asked, ""
 			} else {
 				r.State, r.Why = source.Changed, "It has died again since it was read."
@@ -115,16 +115,18 @@ func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *sourc
 	return err
 }
 
-// mark names a record together with its witness in the queue of another store.
+// mark names a record together with its version token in the queue of another store.
 func mark(a source.Act) string { return a.Key + ":" + a.VersionToken }
 
 // Succeeded says which jobs the database keeps as ones that have succeeded.
-func (o *Origin) Succeeded(ctx context.Context, handed []source.ReplayedJob) (all []source.Success, err error) {
+func (o *Origin) Succeeded(ctx context.Context, returned []source.ReplayedJob) (all []source.Success, err error) {
 	defer o.line.Begin(ctx, bounded.MaxAnswer)(&err)
 
-	byKey, keys := make(map[string]source.ReplayedJob, len(handed)), make([]any, len(handed))
-	for i, h := range handed {
-		byKey[h.Key], keys[i] = h, meant(h.Key)
+	byKey := make(map[string]source.ReplayedJob, len(returned))
+	keys := make([]any, len(returned))
+	for i, r := range returned {
+		byKey[r.Key] = r
+		keys[i] = meant(r.Key)
 	}
 
 	query, args := o.bind(o.preset.Succeeded, map[string]any{"keys": keys})
@@ -142,10 +144,10 @@ func (o *Origin) Succeeded(ctx context.Context, handed []source.ReplayedJob) (al
 			}
 
 			name := o.keep(key)
-			if h, asked := byKey[name]; asked {
+			if r, asked := byKey[name]; asked {
 				delete(byKey, name) // each is told once
 
-				all = append(all, source.Success{ReplayedJob: h, At: o.timeOf(at), Attempts: int(numberOf(attempts))})
+				all = append(all, source.Success{ReplayedJob: r, At: o.timeOf(at), Attempts: int(numberOf(attempts))})
 			}
 		}
 

@@ -172,7 +172,7 @@ func TestScan_AnInstantOfADatabaseIsOne(t *testing.T) {
 }
 
 // The witness that docs/sources.md names, the time of death, is compared as it is stored.
-func TestReplay_ATimeIsAWitness(t *testing.T) {
+func TestReplay_ATimeIsAVersionToken(t *testing.T) {
 	for engine, kind := range map[string]string{"sqlite": "datetime", "postgres": "timestamp", "mysql": "datetime"} {
 		t.Run(engine, func(t *testing.T) {
 			address := newDatabase(t, engine)

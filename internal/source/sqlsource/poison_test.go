@@ -171,7 +171,7 @@ func TestOrigin_OfTwoRowsWithOneKeyTheFirstCounts(t *testing.T) {
 	}
 }
 
-func TestOrigin_ANewerTwinExcludesAReplay(t *testing.T) {
+func TestOrigin_ANewerDuplicateExcludesAReplay(t *testing.T) {
 	s := systemOf("river", "postgres")
 	address := s.load(t)
 	execute(t, address, `CREATE UNIQUE INDEX ON river_job (unique_key) WHERE state IN ('available', 'running') AND unique_key IS NOT NULL;

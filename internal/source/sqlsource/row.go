@@ -77,7 +77,7 @@ func (r row) size() (n int) {
 // record is what identifies the record of a row and tells whether it has changed.
 func (o *Origin) record(from row) source.Record {
 	r := source.Record{
-		Key: o.keep(from.value("key")), Lineage: o.keep(from.value("thread")), VersionToken: o.keep(from.value("witness")), Place: o.lies,
+		Key: o.keep(from.value("key")), Lineage: o.keep(from.value("thread")), VersionToken: o.keep(from.value("witness")), Place: o.listTable,
 	}
 	if o.clean { // it is part of the mark
 		r.Raw = []byte(from.text("raw"))

@@ -126,7 +126,7 @@ func (o *Origin) after(place string, limit int) (query string, args []any) {
 }
 
 // identity tells the records of a page apart.
-type identity struct{ key, witness string }
+type identity struct{ key, versionToken string }
 
 func identityOf(r *source.Record) identity { return identity{r.Key, r.VersionToken} }
 

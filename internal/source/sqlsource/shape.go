@@ -50,7 +50,7 @@ func (o *Origin) others(ctx context.Context, r *source.Report) error {
 
 	slices.Sort(groups)
 	r.Warnings = append(r.Warnings, fmt.Sprintf("%d more rows of %s are not shown here: %s. %s",
-		total, o.lies, strings.Join(groups[:min(len(groups), 10)], ", "), o.preset.Others.Why))
+		total, o.listTable, strings.Join(groups[:min(len(groups), 10)], ", "), o.preset.Others.Why))
 
 	return nil
 }

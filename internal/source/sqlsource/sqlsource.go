@@ -30,22 +30,22 @@ import (
 
 // Origin is an attached database.
 type Origin struct {
-	db       *sql.DB
-	line     *bounded.Line // of its connections
-	engine   engine
-	preset   *preset.Preset
-	codec    codec.Codec
-	settings preset.Settings
-	zone     *time.Location
-	columns  []string // of the list, by the names of fields
-	list     string   // the list from its beginning
-	more     string   // the list from :a and :b on
-	same     string   // the witness of :key
-	clean    bool     // an act needs the raw bytes
-	raw      string   // the raw bytes of :key, where a replay has to look at them; else empty
-	lies     string   // the table of the list
-	work     Work     // the queue, where it is in another store; else nil
-	step     int      // rows that the next page asks for
+	db        *sql.DB
+	line      *bounded.Line // of its connections
+	engine    engine
+	preset    *preset.Preset
+	codec     codec.Codec
+	settings  preset.Settings
+	zone      *time.Location
+	columns   []string // of the list, by the names of fields
+	list      string   // the list from its beginning
+	more      string   // the list from :a and :b on
+	same      string   // the version token of :key
+	clean     bool     // an act needs the raw bytes
+	raw       string   // the raw bytes of :key, where a replay has to look at them; else empty
+	listTable string   // the table of the list
+	work      Work     // the queue, where it is in another store; else nil
+	step      int      // rows that the next page asks for
 
 	nameless []source.Refusal // rows without a key, as the last check found them
 	shares   bool             // rows of an own table had the same key when it was checked last

@@ -79,7 +79,7 @@ func (o *Origin) compose() {
 	}
 
 	preset.Expand(p.From, func(name string) string {
-		o.lies = cmp.Or(o.lies, o.settings.Names[name])
+		o.listTable = cmp.Or(o.listTable, o.settings.Names[name])
 		return ""
 	}, func(string) string { return "" })
 

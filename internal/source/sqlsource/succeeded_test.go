@@ -36,11 +36,11 @@ func keepers(t *testing.T, do func(t *testing.T, s system, address string)) {
 
 func succeeded(t *testing.T, o *sqlsource.Origin, records ...source.Record) []source.Success {
 	t.Helper()
-	var handed []source.ReplayedJob
+	var returned []source.ReplayedJob
 	for i, r := range records {
-		handed = append(handed, source.ReplayedJob{Seq: int64(i), Run: 2, Record: source.Record{Key: r.Key}})
+		returned = append(returned, source.ReplayedJob{Seq: int64(i), Run: 2, Record: source.Record{Key: r.Key}})
 	}
-	all, err := o.Succeeded(t.Context(), handed)
+	all, err := o.Succeeded(t.Context(), returned)
 	check(t, err)
 	return all
 }

@@ -275,14 +275,14 @@ func golden(t *testing.T, got string) {
 
 // shown is a record as the golden files have it.
 type shown struct {
-	Key, Thread, Witness, Place, Queue, Type string
-	Payload, Meta                            string `json:",omitempty"`
-	Class, Error, Trace                      string `json:",omitempty"`
-	Group                                    string
-	Attempts, Limit                          int `json:",omitempty"`
-	FailedAt, CreatedAt                      time.Time
-	History                                  []source.Failure `json:",omitempty"`
-	Warnings                                 []string         `json:",omitempty"`
+	Key, Lineage, VersionToken, Place, Queue, Type string
+	Payload, Meta                                  string `json:",omitempty"`
+	Class, Error, Trace                            string `json:",omitempty"`
+	Group                                          string
+	Attempts, Limit                                int `json:",omitempty"`
+	FailedAt, CreatedAt                            time.Time
+	History                                        []source.Failure `json:",omitempty"`
+	Warnings                                       []string         `json:",omitempty"`
 }
 
 func show(r source.Record) shown {
@@ -355,7 +355,7 @@ func TestOrigin_Replay(t *testing.T) {
 	}
 }
 
-func TestOrigin_AnotherWitnessIsChanged(t *testing.T) {
+func TestOrigin_AnotherVersionTokenIsChanged(t *testing.T) {
 	each(t, func(t *testing.T, s system, address string) {
 		o := s.origin(t, address)
 		r := s.fit(t, o)
@@ -485,7 +485,7 @@ func TestOrigin_SaysWhatItWasNotTold(t *testing.T) {
 	})
 }
 
-func TestOrigin_FindsWhatLiesThere(t *testing.T) {
+func TestOrigin_FindsWhatIsThere(t *testing.T) {
 	each(t, func(t *testing.T, s system, address string) {
 		o := s.origin(t, address)
 		r := s.fit(t, o)

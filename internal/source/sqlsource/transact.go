@@ -100,7 +100,7 @@ func (o *Origin) landed(ctx context.Context, transaction string) string {
 func (o *Origin) lock(ctx context.Context, t *sql.Tx, values map[string]any) error {
 	from, conditions := o.preset.From, []string{o.preset.Same}
 	if len(o.preset.Lock) > 0 {
-		from, conditions = o.engine.table(o.lies), o.preset.Lock
+		from, conditions = o.engine.table(o.listTable), o.preset.Lock
 	}
 	for _, condition := range conditions {
 		query, args := o.bind("SELECT 1 FROM "+from+" WHERE "+condition+" FOR UPDATE", values)

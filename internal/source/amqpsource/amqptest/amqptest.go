@@ -124,7 +124,10 @@ func (s *server) start() (err error) {
 
 	s.epmd, s.node = exec.Command("epmd", "-port", ports[1]), exec.Command(program)
 	for _, c := range []*exec.Cmd{s.epmd, s.node} {
-		c.Env, c.Dir, c.Stdout, c.Stderr = env, s.dir, printed, printed
+		c.Env = env
+		c.Dir = s.dir
+		c.Stdout = printed
+		c.Stderr = printed
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 		if err := c.Start(); err != nil {
 			return err
