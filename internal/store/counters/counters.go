@@ -55,18 +55,18 @@ type Projection struct {
 func New(reader *db.Reader, limits Limits) *Projection {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 
-	b := &Projection{
+	p := &Projection{
 		reader: reader, gathered: db.NewReusedSlot(newGathered, (*gathered).clear),
 		limits: limits, depths: stats.Depths{}, queues: map[string]bool{},
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
 		queued: map[depthKey]int64{}, deadLetters: map[deadLetterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]stats.Totals{},
 	}
-	b.queueLabels.free = isForeign
+	p.queueLabels.free = isForeign
 	for _, status := range job.Statuses() {
-		b.depths[status] = 0
+		p.depths[status] = 0
 	}
 
-	return b
+	return p
 }
 
 // gathered is what one transaction counts, and what it changes of the names.

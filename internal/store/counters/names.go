@@ -19,10 +19,10 @@ import (
 //
 // Types are not refused. What grows with the names, however, tells only so many of
 // them apart: the counters, the open dead letters and the metrics keep the first
-// thousand queues and the first types that come, a thousand unless a limit says otherwise, and count the rest as
-// "other". The table labels says which these are. A label is decided once, with
-// the first job of a queue or the first count of a type, so that what was counted
-// in under a name is counted out under it, also after a restart.
+// thousand queues and the first types that come, a thousand unless a limit says
+// otherwise, and count the rest as "other". The table labels says which these are. A
+// label is decided once, with the first job of a queue or the first count of a type, so
+// that what was counted in under a name is counted out under it, also after a restart.
 //
 // The names at a source are chosen by other people's programs. Each source has bounds of
 // its own, so that it takes no place from our own queues and types, or from those of

@@ -55,7 +55,8 @@ func (w *Writer) commit(batch []*op) error {
 
 	t := &Tx{conn: w.conn}
 
-	// The participants that wait for the end of the transaction are told, also when a panic is the end.
+	// Participants that wait for the end of the transaction are told, also when a panic is the
+	// end.
 	madeKnown := false
 	defer func() {
 		if !madeKnown {
@@ -63,7 +64,7 @@ func (w *Writer) commit(batch []*op) error {
 		}
 	}()
 
-	err := w.write(t, batch)
+	err := w.report(commitOrRollBack(w.conn, func() error { return w.run(t, batch) }))
 	if err != nil {
 		if len(batch) == 1 && errors.Is(err, fault.ErrStorageFull) {
 			w.unplaced = max(w.unplaced, batch[0].size.Bytes)
@@ -83,30 +84,6 @@ func (w *Writer) commit(batch []*op) error {
 	t.free()
 
 	return nil
-}
-
-// write runs the operations, lets the participants write what they gathered, and commits.
-// What fails is rolled back, also by a panic: the connection is never left in a transaction.
-func (w *Writer) write(t *Tx, batch []*op) (err error) {
-	panics := true
-	defer func() {
-		if panics {
-			_ = w.report(w.conn.Rollback(nil)) // what the panic says is reported after this
-		}
-	}()
-
-	err = w.run(t, batch)
-	if err == nil {
-		err = w.conn.Commit()
-	}
-
-	panics = false
-
-	if err != nil {
-		err = w.report(errors.Join(err, w.conn.Rollback(err)))
-	}
-
-	return err
 }
 
 // run runs the operations and then lets the participants write what they

@@ -16,6 +16,10 @@
 // A caller's context bounds its waiting in the queue: a transaction is never
 // cancelled. What the writer's participants gather of a transaction belongs to it ([Slot]).
 //
+// What a statement changes is often known before it runs. Such statements are sent
+// ([Conn.Send]), and an engine on another machine may let them wait for the next trip.
+// Only a few need to know how many rows they changed ([Tx.Exec]).
+//
 // # Faults
 //
 // A database that another process keeps busy is tried again by its engine

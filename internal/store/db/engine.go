@@ -41,7 +41,7 @@ type Dialect interface {
 	// every engine can read but for a few words of SQLite's, which another engine replaces:
 	// json_each of a list and ->> of its rows, UPDATE OR FAIL, INDEXED BY, CROSS JOIN with
 	// ON, placeholders that are a question mark, GLOB, LIKE that ignores case, max and min
-	// of two values. Each text is asked for once.
+	// of two values, json_extract. Each text is asked for once.
 	Text(query string) string
 
 	// Fault gives an error of the database its kind and the words of this engine: a *Fault

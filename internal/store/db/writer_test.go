@@ -3,12 +3,15 @@ package db_test
 import (
 	"database/sql"
 	"errors"
+	"log/slog"
+	"path/filepath"
 	"testing"
 
 	_ "modernc.org/sqlite"
 
 	"redrive/internal/fault"
 	"redrive/internal/store/db"
+	"redrive/internal/store/sqlite"
 )
 
 // panicking is a participant that panics where it is told to.
@@ -82,5 +85,42 @@ func TestWriter_RollsBackBeforeAPanicGoesOn(t *testing.T) {
 				t.Errorf("the transaction is still open: %v", err)
 			}
 		})
+	}
+}
+
+// The same holds beside the writer: the connection can begin another transaction.
+func TestTransact_RollsBackBeforeAPanicGoesOn(t *testing.T) {
+	health := db.NewHealth(slog.New(slog.DiscardHandler))
+	engine, err := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db"), Relaxed: true}.Open(t.Context(), health)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := engine.Writer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if got := recover(); got != "a defect" {
+				t.Errorf("the panic is %v", got)
+			}
+		}()
+		_ = db.Transact(t.Context(), conn, func(tx *db.Tx) error {
+			if err := tx.Run(`INSERT INTO policies (policy, origins) VALUES ('a', 'b')`); err != nil {
+				t.Error(err)
+			}
+			panic("a defect")
+		})
+	}()
+	var n int
+	err = db.Transact(t.Context(), conn, func(tx *db.Tx) error {
+		n, err = db.Value[int](tx, `SELECT count(*) FROM policies`)
+		return err
+	})
+	if n != 0 || err != nil {
+		t.Errorf("%d rows, %v, want none", n, err)
+	}
+	if err := errors.Join(conn.Close(), engine.Close()); err != nil {
+		t.Error(err)
 	}
 }
