@@ -25,18 +25,6 @@ const (
 	maxLine     = 140 // characters
 )
 
-// larger are the folders in which some files, interfaces or packages are still above these
-// bounds.
-var larger = []string{
-	"internal/errortext", "internal/filter", "internal/fingerprint", "internal/job", "internal/operation", "internal/redact",
-	"internal/rules", "internal/source", "internal/store",
-}
-
-// isLarger reports whether a folder is one of these, or in one.
-func isLarger(dir string) bool {
-	return slices.ContainsFunc(larger, func(folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") })
-}
-
 // source is a file of the house.
 type source struct {
 	dir   string // from the top of the repository
@@ -107,11 +95,11 @@ func TestHouse_StaysReadable(t *testing.T) {
 			}
 		}
 		lines := strings.Split(s.text, "\n")
-		if n := len(lines) - 1; n > maxFile && !isLarger(s.dir) {
+		if n := len(lines) - 1; n > maxFile {
 			t.Errorf("%s has %d lines, at most %d are allowed", s.path(), n, maxFile)
 		}
 		for name, n := range interfaces(s.file) {
-			if n > maxMethods && !isLarger(s.dir) {
+			if n > maxMethods {
 				t.Errorf("%s: the interface %s has %d methods, at most %d are allowed", s.path(), name, n, maxMethods)
 			}
 		}
@@ -129,7 +117,7 @@ func TestHouse_StaysReadable(t *testing.T) {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(files)) {
 		t.Logf("%-28s %2d files, %3d exported names", dir, files[dir], exports[dir])
-		if (files[dir] > maxFiles || exports[dir] > maxExported) && !isLarger(dir) {
+		if files[dir] > maxFiles || exports[dir] > maxExported {
 			t.Errorf("%s has %d files and %d exported names, at most %d and %d are allowed", dir, files[dir], exports[dir], maxFiles, maxExported)
 		}
 	}

@@ -203,7 +203,7 @@ func TestLimiter_ThirtyTriesFromAnAddress(t *testing.T) {
 	}
 }
 
-func TestLimiter_AHundredAMinuteByEverybody(t *testing.T) {
+func TestLimiter_AHundredAMinuteByEveryone(t *testing.T) {
 	l, now, through := newLimiter(), time.Now(), 0
 	for i := range 1000 {
 		if l.Try(now, "x", strings.Repeat("a", i), stranger) == 0 {

@@ -42,7 +42,7 @@ CREATE TABLE jobs (seq INTEGER PRIMARY KEY, id TEXT, type TEXT, state TEXT, lett
 CREATE TABLE bodies (job_seq INTEGER, payload BLOB);
 CREATE TABLE attempts (job_seq INTEGER, execution INTEGER, run INTEGER, number INTEGER, outcome TEXT, error_type TEXT,
 	started_at INTEGER, finished_at INTEGER);
-CREATE TABLE mirrored (job_seq INTEGER, source TEXT, thread TEXT);
+CREATE TABLE mirrored (job_seq INTEGER, source TEXT, lineage TEXT);
 CREATE TABLE source_acts (job_seq INTEGER, kind TEXT, state TEXT);
 INSERT INTO jobs (seq, id, type, state, letter, reason, run, attempts, execution, started_at, finished_at)
 	VALUES (1, 'a', 'service.quick', 'completed', '', '', 1, 2, 2, 3, 4), (2, 'b', 'service.dead', 'discarded', 'stored', 'attempts_exhausted', 1, 2, 2, 3, 4),
@@ -61,9 +61,9 @@ INSERT INTO source_acts VALUES (12, 'replay', 'done'), (12, 'replay', 'done'), (
 
 // TestVerdict_CatchesEveryLie holds the verdict itself: a history without a fault
 // passes, and each of these would not.
-func TestVerdict_CatchesEveryLie(t *testing.T) {
+func TestVerdict_CatchesEveryFalsehood(t *testing.T) {
 	nothing := func(*history) {}
-	for _, lie := range []struct {
+	for _, falsehood := range []struct {
 		name, sql string
 		tell      func(*history)
 	}{
@@ -93,7 +93,7 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 		{"a job ran twice at once", "", func(h *history) { h.runs.twice = []string{"a"} }},
 		{"a dead letter of a source is missing", "DELETE FROM jobs WHERE id = 's'", nothing},
 		{"a dead letter of a source is there twice", "INSERT INTO mirrored VALUES (14, 'outlet', '1')", nothing},
-		{"a job of a source never died", "UPDATE mirrored SET thread = '5' WHERE job_seq = 11", nothing},
+		{"a job of a source never died", "UPDATE mirrored SET lineage = '5' WHERE job_seq = 11", nothing},
 		{"a dead letter is not at its source", "", func(h *history) { delete(h.shops[0].dead, 1) }},
 		{"a job of a source is shown elsewhere", "UPDATE jobs SET state = 'pending', letter = '' WHERE id = 's'", nothing},
 		{"a job of a source is lost", "", func(h *history) { delete(h.shops[0].mended, 2) }},
@@ -107,7 +107,7 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 		{"an answer about a source is unexplained", "", func(h *history) { h.shops[0].wrong = []string{"500"} }},
 		{"an answer is unexplained", "", func(h *history) { h.producers.wrong = map[string]string{"/api/v1/jobs": "500"} }},
 	} {
-		t.Run(lie.name, func(t *testing.T) {
+		t.Run(falsehood.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "redrive.db")
 			db, err := sql.Open("sqlite", path)
 			if err != nil {
@@ -121,10 +121,10 @@ func TestVerdict_CatchesEveryLie(t *testing.T) {
 			if v := judge(t, path, h); len(v.problems) > 0 {
 				t.Fatalf("a history without a fault is accused: %q", v.problems)
 			}
-			if _, err := db.Exec(lie.sql); err != nil {
+			if _, err := db.Exec(falsehood.sql); err != nil {
 				t.Fatal(err)
 			}
-			lie.tell(&h)
+			falsehood.tell(&h)
 			if v := judge(t, path, h); len(v.problems) == 0 {
 				t.Error("it was not noticed")
 			}

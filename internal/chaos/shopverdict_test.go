@@ -106,7 +106,7 @@ func (v *verdict) checkRuns(n int, j mirrored, o outcome) {
 // readMirrored reads the jobs of a source with what the ledger says of them.
 func readMirrored(t *testing.T, db *sql.DB, name string) (all []mirrored) {
 	t.Helper()
-	const query = `SELECT id, thread, state, letter, reason, run,
+	const query = `SELECT id, lineage, state, letter, reason, run,
 		(SELECT count(*) FROM source_acts AS a WHERE a.job_seq = seq AND kind = 'replay' AND a.state = 'done'),
 		(SELECT count(*) FROM source_acts AS a WHERE a.job_seq = seq AND kind = 'replay' AND a.state = 'unknown'),
 		(SELECT count(*) FROM source_acts AS a WHERE a.job_seq = seq AND kind = 'discard' AND a.state IN ('done', 'unknown')),

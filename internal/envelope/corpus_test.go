@@ -141,12 +141,12 @@ func TestCorpus_PeersAgree(t *testing.T) {
 	seen := map[retry.Reason]int{}
 	for _, s := range corpus(t) {
 		var theirs struct {
-			Letter struct{ Reason retry.Reason } `json:"dead_letter"`
+			DeadLetter struct{ Reason retry.Reason } `json:"dead_letter"`
 		}
 		if err := json.Unmarshal([]byte(s.raw), &theirs); err != nil {
 			t.Fatal(err)
 		}
-		want := theirs.Letter.Reason
+		want := theirs.DeadLetter.Reason
 		if !slices.Contains(retry.Poison(), want) || want == retry.InvalidAttempts { // the worker had put those right
 			want = ""
 		}

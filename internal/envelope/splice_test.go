@@ -35,7 +35,7 @@ func TestAnnotate_ReasonsInTheWordsOfBabelQueue(t *testing.T) {
 	for _, reason := range retry.Reasons() {
 		annotated, _ := Annotate([]byte("{}"), job.DeadLetter{Reason: reason})
 		var got struct {
-			Letter struct {
+			DeadLetter struct {
 				Reason           string
 				Error, Exception *string
 			} `json:"dead_letter"`
@@ -47,7 +47,7 @@ func TestAnnotate_ReasonsInTheWordsOfBabelQueue(t *testing.T) {
 		if !own {
 			want = string(reason)
 		}
-		if got.Letter.Reason != want || got.Letter.Error != nil || got.Letter.Exception != nil {
+		if got.DeadLetter.Reason != want || got.DeadLetter.Error != nil || got.DeadLetter.Exception != nil {
 			t.Errorf("%s became %s", reason, annotated)
 		}
 	}

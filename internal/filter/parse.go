@@ -204,8 +204,8 @@ func firstWord(q string) (w word, rest string, err error) {
 // of letters.
 func qualifierOf(q string) (name, rest string) {
 	name, rest, ok := strings.Cut(q, ":")
-	letter := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_' }
-	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return !letter(r) }) {
+	char := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_' }
+	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return !char(r) }) {
 		return "", q
 	}
 

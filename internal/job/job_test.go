@@ -71,25 +71,25 @@ func TestJobSettle_DeadLetterIsStoredOrRefused(t *testing.T) {
 	j := running()
 	j.Attempts = 2
 	tests := []struct {
-		problem string
-		letter  job.DeadLetterState
-		totals  stats.Totals
+		problem    string
+		deadLetter job.DeadLetterState
+		totals     stats.Totals
 	}{
 		{"", job.DeadLetterStored, stats.Totals{Failed: 1, FailedPermanently: 1}},
 		{"the queue orders has no dead-letter queue", job.DeadLetterRefused, stats.Totals{Failed: 1, FailedPermanently: 1, DLQFailed: 1}},
 	}
 	for _, test := range tests {
 		s := j.Settle(ending(job.Failed), half).Delivered(job.InDeadLetters("orders", test.problem == ""))
-		if s.State != job.Discarded || s.DeadLetter != test.letter || s.Reason != retry.AttemptsExhausted || stats.Of(s) != test.totals {
+		if s.State != job.Discarded || s.DeadLetter != test.deadLetter || s.Reason != retry.AttemptsExhausted || stats.Of(s) != test.totals {
 			t.Errorf("with problem %q: %s, letter %q, reason %s, %+v", test.problem, s.State, s.DeadLetter, s.Reason, stats.Of(s))
 		}
-		letter, ok := s.NewDeadLetter(j.Queue)
+		deadLetter, ok := s.NewDeadLetter(j.Queue)
 		want := job.DeadLetter{
 			JobID: j.ID, Run: 1, Reason: retry.AttemptsExhausted, Error: "503", Exception: "upstream",
 			FailedAt: noon.Add(90 * time.Second), Queue: "orders", Attempts: 3, Refused: test.problem != "", Problem: test.problem,
 		}
-		if !ok || letter != want {
-			t.Errorf("DeadLetter = %+v, %v; want %+v", letter, ok, want)
+		if !ok || deadLetter != want {
+			t.Errorf("DeadLetter = %+v, %v; want %+v", deadLetter, ok, want)
 		}
 	}
 }

@@ -235,8 +235,8 @@ func (s *Settlement) apply(d retry.Decision, since time.Time) {
 
 // NewDeadLetter is the record that the settlement leaves behind; ok is false when
 // the run did not ask for one.
-func (s Settlement) NewDeadLetter(queue string) (letter DeadLetter, ok bool) {
-	letter = DeadLetter{
+func (s Settlement) NewDeadLetter(queue string) (deadLetter DeadLetter, ok bool) {
+	deadLetter = DeadLetter{
 		JobID: s.ID, Run: s.Run, Reason: s.Reason,
 		Error: s.Attempt.Error.Message, Exception: s.Attempt.Error.Type,
 		FailedAt: s.Attempt.FinishedAt, Queue: queue, Attempts: s.Attempt.Number,
@@ -244,8 +244,8 @@ func (s Settlement) NewDeadLetter(queue string) (letter DeadLetter, ok bool) {
 		ForwardedTo: s.ForwardedTo, ForwardedAt: s.ForwardedAt,
 	}
 	if o := s.Attempt.Outcome; o == TimedOut || o == Lost {
-		letter.Cause = o
+		deadLetter.Cause = o
 	}
 
-	return letter, s.DeadLetter != NoDeadLetter
+	return deadLetter, s.DeadLetter != NoDeadLetter
 }

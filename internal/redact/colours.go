@@ -64,8 +64,8 @@ func escapeBefore(s string) int {
 			before = strings.TrimRight(before, `\`) // of strings within one another
 		}
 
-		if letters, ok := strings.CutSuffix(before, "(B"); ok {
-			if begin := escapeBefore(letters); begin >= 0 {
+		if chars, ok := strings.CutSuffix(before, "(B"); ok {
+			if begin := escapeBefore(chars); begin >= 0 {
 				return begin
 			}
 		}

@@ -160,15 +160,15 @@ func isName(text string) bool {
 // in strings within one another, or zero.
 func literalBreak(s string, i int) int {
 	k := i
-	for _, letter := range "rn" {
+	for _, char := range "rn" {
 		slashes := k
 		for slashes < len(s) && slashes < k+maxNested && s[slashes] == '\\' {
 			slashes++
 		}
 
-		if slashes > k && slashes < len(s) && rune(s[slashes]) == letter {
+		if slashes > k && slashes < len(s) && rune(s[slashes]) == char {
 			k = slashes + 1
-		} else if letter == 'n' {
+		} else if char == 'n' {
 			return 0
 		}
 	}

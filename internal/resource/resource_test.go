@@ -81,7 +81,7 @@ func TestProbe_FindsEverythingThere(t *testing.T) {
 	}
 }
 
-func TestDivide_LeavesEverybodyAShare(t *testing.T) {
+func TestDivide_LeavesEveryoneAShare(t *testing.T) {
 	tests := []struct {
 		limit, wanted, visitors, executions int
 	}{

@@ -120,9 +120,9 @@ func times(d time.Duration, n int) time.Duration {
 }
 
 const (
-	herdJobs    = 1000 // jobs that fail together
-	herdRetries = 30   // retries of each that are followed
-	herdBuckets = 120  // stretches of time into which they are counted
+	simulationJobs    = 1000 // jobs that fail together
+	simulationRetries = 30   // retries of each that are followed
+	simulationBuckets = 120  // stretches of time into which they are counted
 )
 
 // Simulation is of many jobs that fail together: many jobs fail at the same moment, and then at every
@@ -148,7 +148,7 @@ type Lane struct {
 // Simulate runs the simulation for a policy. random returns numbers in [0, 1); the
 // same numbers give the same simulation.
 func (p Policy) Simulate(random func() float64) Simulation {
-	h := Simulation{Jobs: herdJobs, Retries: min(p.Limit()-1, herdRetries), Cut: p.Limit()-1 > herdRetries, Jitter: p.Jitter}
+	h := Simulation{Jobs: simulationJobs, Retries: min(p.Limit()-1, simulationRetries), Cut: p.Limit()-1 > simulationRetries, Jitter: p.Jitter}
 	if !h.Jitter.On() {
 		h.Jitter = Default().Jitter
 	}
@@ -162,7 +162,7 @@ func (p Policy) Simulate(random func() float64) Simulation {
 		last = max(last, slices.Max(together[n]), slices.Max(spread[n]))
 	}
 
-	width := last/herdBuckets + 1
+	width := last/simulationBuckets + 1
 	h.Bucket = time.Duration(width) * time.Second
 	h.Together = laneOf(together, h.Jobs, width)
 	h.Spread = laneOf(spread, 1, width)

@@ -186,7 +186,7 @@ func TestPolicyUntilDeath_IsTheLastTotal(t *testing.T) {
 
 func seeded() func() float64 { return rand.New(rand.NewPCG(1, 1000)).Float64 }
 
-func TestPolicyHerd_JitterBreaksItUp(t *testing.T) {
+func TestPolicySimulation_JitterBreaksItUp(t *testing.T) {
 	p := preset(t, "daycry")
 	p.MaxAttempts = 5
 	h := p.Simulate(seeded())
@@ -210,7 +210,7 @@ func TestPolicyHerd_JitterBreaksItUp(t *testing.T) {
 	}
 }
 
-func TestPolicyHerd_CountsEveryRetryOnce(t *testing.T) {
+func TestPolicySimulation_CountsEveryRetryOnce(t *testing.T) {
 	h := preset(t, "ojs").Simulate(seeded())
 	sum := 0
 	for _, n := range h.Spread.Buckets {
@@ -221,7 +221,7 @@ func TestPolicyHerd_CountsEveryRetryOnce(t *testing.T) {
 	}
 }
 
-func TestPolicyHerd_ShowsWhatJitterWouldDo(t *testing.T) {
+func TestPolicySimulation_ShowsWhatJitterWouldDo(t *testing.T) {
 	p := preset(t, "sidekiq")
 	h := p.Simulate(seeded())
 	if p.Jitter.On() || h.Jitter != (retry.Jitter{Low: 0.5, High: 1.5}) {
@@ -232,7 +232,7 @@ func TestPolicyHerd_ShowsWhatJitterWouldDo(t *testing.T) {
 	}
 }
 
-func TestPolicyHerd_OfJobsThatAreRetriedAtOnce(t *testing.T) {
+func TestPolicySimulation_OfJobsThatAreRetriedAtOnce(t *testing.T) {
 	if h := preset(t, "initphp").Simulate(seeded()); h.Together.Peak != 2000 || len(h.Together.Buckets) != 1 {
 		t.Errorf("two retries at once are %d in the peak, in %d buckets", h.Together.Peak, len(h.Together.Buckets))
 	}
@@ -241,7 +241,7 @@ func TestPolicyHerd_OfJobsThatAreRetriedAtOnce(t *testing.T) {
 	}
 }
 
-func TestPolicyHerd_IsBoundedAndDeterministic(t *testing.T) {
+func TestPolicySimulation_IsBoundedAndDeterministic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := anyPolicy(t)
 		p.MaxAttempts = rapid.SampledFrom([]int{0, 2, 31, 32, math.MaxInt}).Draw(t, "attempts")
@@ -260,7 +260,7 @@ func TestPolicyHerd_IsBoundedAndDeterministic(t *testing.T) {
 	})
 }
 
-func BenchmarkPolicyHerd(b *testing.B) {
+func BenchmarkPolicySimulation(b *testing.B) {
 	p, _ := retry.Preset("sidekiq")
 	for b.Loop() {
 		p.Simulate(seeded())

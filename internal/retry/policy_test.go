@@ -97,7 +97,7 @@ func TestPolicyWith_OverridesFieldByField(t *testing.T) {
 	}
 }
 
-func TestPolicyWith_LiftsTheCapThatNobodyNamed(t *testing.T) {
+func TestPolicyWith_LiftsTheCapThatNoneNamed(t *testing.T) {
 	hour, minute := time.Hour, time.Minute
 	schedule := []time.Duration{time.Second, 2 * time.Hour}
 	tests := []struct {

@@ -191,9 +191,9 @@ func TestAPI_ShowTellsTheWholeHistory(t *testing.T) {
 	if two["action"] != "dead_letter" || two["delay"] != nil {
 		t.Errorf("second attempt %v", two)
 	}
-	letter := d.DeadLetters[0]
-	if letter["job_id"] != id || letter["exception"] != "http.500" || letter["original_queue"] != "mail" || letter["attempts"] != 2. {
-		t.Errorf("dead letter %v", letter)
+	deadLetter := d.DeadLetters[0]
+	if deadLetter["job_id"] != id || deadLetter["exception"] != "http.500" || deadLetter["original_queue"] != "mail" || deadLetter["attempts"] != 2. {
+		t.Errorf("dead letter %v", deadLetter)
 	}
 }
 

@@ -108,11 +108,11 @@ func TestEnvelopes_Corpus(t *testing.T) {
 			t.Errorf("%s: it came as\n%s, and is\n%s", g.place, g.came, got)
 		}
 		annotated := h.download(j.ID, "")
-		letter := h.stored(j.ID).DeadLetters[0]
+		deadLetter := h.stored(j.ID).DeadLetters[0]
 		if j.Reason != "" {
-			letter.Attempts = attemptsOf(g.came)
+			deadLetter.Attempts = attemptsOf(g.came)
 		}
-		if want, _ := envelope.Annotate([]byte(g.came), letter); annotated != string(want) {
+		if want, _ := envelope.Annotate([]byte(g.came), deadLetter); annotated != string(want) {
 			t.Errorf("%s: marked\n%s, want\n%s", g.place, annotated, want)
 		}
 		h.replay(j.ID, 1)

@@ -33,23 +33,23 @@ func (h *house) refuse() string {
 	return id
 }
 
-func TestForward_StoresALetterThatIsAcceptedNow(t *testing.T) {
+func TestForward_StoresADeadLetterThatIsAcceptedNow(t *testing.T) {
 	r := &receiver{answer: job.Delivery{ForwardedTo: "https://dlq.example", ForwardedAt: time.Now()}}
 	h := start(t, func(o *Options) { o.Engine.Deliver = r.deliver })
 	id := h.refuse()
 	type shown struct {
-		Job     map[string]any
-		Letters []map[string]any `json:"dead_letters"`
+		Job         map[string]any
+		DeadLetters []map[string]any `json:"dead_letters"`
 	}
 	before := decode[shown](t, h.get("/api/v1/jobs/"+id))
-	if l := before.Letters[0]; before.Job["status"] != "dlq_failed" || l["cause"] != "timed_out" || l["problem"] != "https://dlq.example answered 507 Insufficient Storage" {
+	if l := before.DeadLetters[0]; before.Job["status"] != "dlq_failed" || l["cause"] != "timed_out" || l["problem"] != "https://dlq.example answered 507 Insufficient Storage" {
 		t.Errorf("before: %v, %v", before.Job["status"], l)
 	}
 	a := h.post("/api/v1/jobs/"+id+"/forward", `{"run":1}`).want(t, http.StatusOK)
 	if s := decode[shown](t, a).Job["status"]; s != "dead_letter" || len(r.asked) != 1 || r.asked[0].Run != 1 {
 		t.Errorf("the job is %v after %d deliveries", s, len(r.asked))
 	}
-	l := decode[shown](t, h.get("/api/v1/jobs/"+id)).Letters[0]
+	l := decode[shown](t, h.get("/api/v1/jobs/"+id)).DeadLetters[0]
 	if l["forwarded_to"] != "https://dlq.example" || l["forwarded_at"] == nil || l["problem"] != nil || l["refused"] != nil {
 		t.Errorf("the letter is %v", l)
 	}

@@ -214,7 +214,7 @@ func TestPlans_OfTheMirrorFollowKeysAndThreads(t *testing.T) {
 			continue
 		}
 		looked++
-		if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "(source=? AND key=?)") && !strings.Contains(got, "(source=? AND thread=?)") {
+		if got := plan(t, s.engine.Reads(), query); !strings.Contains(got, "(source=? AND key=?)") && !strings.Contains(got, "(source=? AND lineage=?)") {
 			t.Errorf("%s\n%s", query, got)
 		}
 	}

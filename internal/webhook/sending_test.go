@@ -8,7 +8,7 @@ import (
 	"redrive/internal/webhook"
 )
 
-func TestForwarding_FitsIntoWhatALetterHas(t *testing.T) {
+func TestForwarding_FitsIntoWhatADeadLetterHas(t *testing.T) {
 	for f, want := range map[webhook.Sending]bool{
 		webhook.DefaultSending():                        true,
 		{Timeout: webhook.Deadline, Attempts: 1}:        true,

@@ -369,10 +369,10 @@ func TestBrowser_WithoutScripts(t *testing.T) {
 }
 
 // mainPages are those that people look at most, and that of a dead letter.
-func mainPages(letter string) []string {
+func mainPages(deadLetter string) []string {
 	return []string{
 		"/", "/failures", "/dead-letters", "/operations", "/operations/1", "/trash", "/jobs", "/jobs?state=retryable",
-		"/queues", "/queues/payments", "/workers", "/policies", "/retention", "/audit", letter, letter + "/replay", "/nowhere",
+		"/queues", "/queues/payments", "/workers", "/policies", "/retention", "/audit", deadLetter, deadLetter + "/replay", "/nowhere",
 	}
 }
 

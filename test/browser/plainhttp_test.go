@@ -70,7 +70,7 @@ func (s plain) api(method, path, body string) string {
 }
 
 // letters makes dead letters: no handler knows their type.
-func (s plain) letters(n int) {
+func (s plain) deadLetters(n int) {
 	s.t.Helper()
 	for i := range n {
 		s.api(http.MethodPost, "/jobs", fmt.Sprintf(`{"type":"order.ship","queue":"orders","payload":{"n":%d}}`, i))
@@ -156,7 +156,7 @@ func TestLong_BrowserFormsWorkOverPlainHTTP(t *testing.T) {
 func formsWorkAt(t *testing.T, host string) {
 	t.Helper()
 	s := startPlain(t)
-	s.letters(4)
+	s.deadLetters(4)
 	b := openBrowser(t)
 	b.downloads()
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
@@ -192,7 +192,7 @@ func formsWorkAt(t *testing.T, host string) {
 func TestLong_BrowserPagesWorkOverPlainHTTP(t *testing.T) {
 	t.Parallel()
 	s := startPlain(t)
-	s.letters(2)
+	s.deadLetters(2)
 	b := openBrowser(t)
 	b.downloads()
 	site := "http://redrive.example:" + s.port
@@ -243,7 +243,7 @@ func formsWorkBehind(t *testing.T, names ...string) {
 	}
 	for _, name := range names {
 		way := proxyWays[name]
-		s.letters(1)
+		s.deadLetters(1)
 		front := httptest.NewUnstartedServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			way.rewrite(r)

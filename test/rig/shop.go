@@ -95,9 +95,9 @@ func ActAtSource(t *testing.T, url, name, id, kind string) {
 func DeadLettersOf(t *testing.T, url, name string) (ids []string) {
 	t.Helper()
 	list := Get[struct {
-		Letters []struct{ Job struct{ ID string } } `json:"dead_letters"`
+		DeadLetters []struct{ Job struct{ ID string } } `json:"dead_letters"`
 	}](t, url+"/api/v1/dead-letters?limit=200&q=source:"+name)
-	for _, l := range list.Letters {
+	for _, l := range list.DeadLetters {
 		ids = append(ids, l.Job.ID)
 	}
 	return ids

@@ -20,7 +20,7 @@ import (
 type load struct {
 	preset string
 	server func(testing.TB) (url string)
-	fill   func(b *testing.B, url string, letters int)
+	fill   func(b *testing.B, url string, deadLetters int)
 	queued func(b *testing.B, url string) int           // jobs that the system is going to run
 	busy   func(b *testing.B, url string) time.Duration // how long the server has worked
 }
@@ -43,20 +43,20 @@ func BenchmarkSources(b *testing.B) {
 }
 
 func (l load) measure(b *testing.B) {
-	letters, err := strconv.Atoi(cmp.Or(os.Getenv("REDRIVE_BENCH_LETTERS"), "20000"))
+	deadLetters, err := strconv.Atoi(cmp.Or(os.Getenv("REDRIVE_BENCH_LETTERS"), "20000"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	url := l.server(b)
-	l.fill(b, url, letters)
+	l.fill(b, url, deadLetters)
 	began := time.Now()
 	d := startDashboard(b, fmt.Sprintf("sources: {shop: {preset: %s, url: %q, allow: [replay]}}\n", l.preset, url))
 	d.await(func() bool { return d.source().Ready })
 	mirrored := time.Since(began)
 	b.ReportMetric(mirrored.Seconds(), "mirror-s")
-	b.ReportMetric(float64(letters)/mirrored.Seconds(), "mirror/s")
+	b.ReportMetric(float64(deadLetters)/mirrored.Seconds(), "mirror/s")
 	l.look(b, d, url)
-	l.replay(b, d, url, letters/10)
+	l.replay(b, d, url, deadLetters/10)
 	b.ReportMetric(d.kilobytes("VmHWM")/1000, "peak-MB")
 	b.ReportMetric(d.kilobytes("RssAnon")/1000, "anon-MB")
 	b.ReportMetric(0, "ns/op")
@@ -210,7 +210,7 @@ func inRedis[T any](b *testing.B, url string, do func(ctx context.Context, c *re
 }
 
 // fillSidekiq writes dead jobs in the form of Sidekiq 6, a second of its clock for each ten.
-func fillSidekiq(b *testing.B, url string, letters int) {
+func fillSidekiq(b *testing.B, url string, deadLetters int) {
 	const step = 10_000
 	const script = `for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
 		local class = i % 10 == 0 and 'refund' or 'charge'
@@ -221,8 +221,8 @@ func fillSidekiq(b *testing.B, url string, letters int) {
 	end
 	return 1`
 	inRedis(b, url, func(ctx context.Context, c *redis.Client) (done any, err error) {
-		for i := 0; i < letters && err == nil; i += step {
-			err = c.Eval(ctx, script, nil, i+1, min(i+step, letters)).Err()
+		for i := 0; i < deadLetters && err == nil; i += step {
+			err = c.Eval(ctx, script, nil, i+1, min(i+step, deadLetters)).Err()
 		}
 		return nil, err
 	})
@@ -263,7 +263,7 @@ func inPostgres(b *testing.B, url, statement string, args ...any) (n float64) {
 }
 
 // fillRiver writes discarded jobs into the tables that River has made.
-func fillRiver(b *testing.B, url string, letters int) {
+func fillRiver(b *testing.B, url string, deadLetters int) {
 	s := &bench{TB: b, system: system{command: []string{"river"}}, env: append(os.Environ(), "DATABASE_URL="+url)}
 	s.run("enqueue")
 	inPostgres(b, url, `WITH filled AS (INSERT INTO river_job
@@ -273,7 +273,7 @@ func fillRiver(b *testing.B, url string, letters int) {
 				jsonb_build_object('at', at, 'error', 'card declined: order ' || i, 'trace', '', 'attempt', 2)],
 			CASE WHEN i % 10 = 0 THEN 'refund' ELSE 'charge' END, '{}', 1, 'orders'
 		FROM (SELECT i, now() - i * interval '100 ms' AS at FROM generate_series(1, $1::int) AS i) AS numbers RETURNING 1)
-		SELECT count(*) FROM filled`, letters)
+		SELECT count(*) FROM filled`, deadLetters)
 	c, err := pgx.Connect(b.Context(), url)
 	if err != nil {
 		b.Fatal(err)

@@ -113,8 +113,8 @@ type dashboard struct {
 	path string // of the database
 }
 
-// letter is a dead letter as the API shows it.
-type letter struct{ Job shownJob }
+// deadLetter is a dead letter as the API shows it.
+type deadLetter struct{ Job shownJob }
 
 type shownJob struct {
 	ID, Queue, Type, State string
@@ -176,17 +176,17 @@ func (d *dashboard) post(path, body string) int {
 	return response.StatusCode
 }
 
-// letters are the dead letters of the source.
-func (d *dashboard) letters() []letter {
+// deadLetters are the dead letters of the source.
+func (d *dashboard) deadLetters() []deadLetter {
 	d.t.Helper()
 	return get[struct {
-		Letters []letter `json:"dead_letters"`
-	}](d, "/api/v1/dead-letters?limit=200&q=source:shop").Letters
+		DeadLetters []deadLetter `json:"dead_letters"`
+	}](d, "/api/v1/dead-letters?limit=200&q=source:shop").DeadLetters
 }
 
 func (d *dashboard) job(id string) shownJob {
 	d.t.Helper()
-	return get[letter](d, "/api/v1/jobs/"+id).Job
+	return get[deadLetter](d, "/api/v1/jobs/"+id).Job
 }
 
 // payload is what a job was enqueued with, as JSON.
@@ -198,7 +198,7 @@ func (d *dashboard) payload(id string) string {
 }
 
 // act asks for a replay or a discard.
-func (d *dashboard) act(l letter, kind, body string) {
+func (d *dashboard) act(l deadLetter, kind, body string) {
 	d.t.Helper()
 	if status := d.post("/api/v1/jobs/"+l.Job.ID+"/"+kind, body); status != http.StatusOK {
 		d.t.Fatalf("the %s answered %d", kind, status)

@@ -128,7 +128,7 @@ var orders = []string{"failing", "fresh", "discarded", "raced", "mended", "later
 
 // order is the one of a dead letter: of its error or, where the system keeps none, of its
 // payload.
-func (b *bench) order(l letter) string {
+func (b *bench) order(l deadLetter) string {
 	b.Helper()
 	if b.silent {
 		payload := b.dashboard.payload(l.Job.ID)
@@ -149,9 +149,9 @@ func (b *bench) order(l letter) string {
 func (b *bench) play() {
 	b.run(append([]string{"enqueue"}, orders...)...)
 	b.startWorker()
-	b.until("six dead letters are shown", func() bool { return len(b.dashboard.letters()) == 6 })
-	first := map[string]letter{}
-	for _, l := range b.dashboard.letters() {
+	b.until("six dead letters are shown", func() bool { return len(b.dashboard.deadLetters()) == 6 })
+	first := map[string]deadLetter{}
+	for _, l := range b.dashboard.deadLetters() {
 		first[b.order(l)] = l
 		if l.Job.Run != 1 || l.Job.Attempts != b.attempts || !strings.HasSuffix(l.Job.Queue, "@shop") {
 			b.Errorf("%+v", l)
@@ -182,7 +182,7 @@ func (b *bench) play() {
 
 // later replays a job that waits first, where a replay can, and then runs another order
 // where its payload can be changed.
-func (b *bench) later(l letter) {
+func (b *bench) later(l deadLetter) {
 	b.Helper()
 	order, body, ran := "later", `{"run": 1, "delay": "PT3S"}`, 3
 	if b.payload != "" {
@@ -199,7 +199,7 @@ func (b *bench) later(l letter) {
 
 // ends waits for what the dashboard says of a replayed job that has run: that it succeeded,
 // if the system keeps it then, and else that the system has it.
-func (b *bench) ends(l letter) {
+func (b *bench) ends(l deadLetter) {
 	b.Helper()
 	want := "returned"
 	if b.keeps {
@@ -212,11 +212,11 @@ func (b *bench) ends(l letter) {
 }
 
 // failsAgain waits for the next failure of a replayed job, which has then run so often.
-func (b *bench) failsAgain(l letter, ran int) {
+func (b *bench) failsAgain(l deadLetter, ran int) {
 	b.Helper()
 	b.until("the replayed job has failed again", func() bool {
-		again := b.dashboard.letters()
-		i := slices.IndexFunc(again, func(a letter) bool { return a.Job.ID == l.Job.ID && a.Job.Run == 2 })
+		again := b.dashboard.deadLetters()
+		i := slices.IndexFunc(again, func(a deadLetter) bool { return a.Job.ID == l.Job.ID && a.Job.Run == 2 })
 		return i >= 0 && again[i].Job.Error.Message == l.Job.Error.Message
 	})
 	if order := b.order(l); b.ran(order) != ran {
@@ -225,7 +225,7 @@ func (b *bench) failsAgain(l letter, ran int) {
 }
 
 // race replays one job twenty times at once, of which one succeeds.
-func (b *bench) race(l letter) {
+func (b *bench) race(l deadLetter) {
 	b.Helper()
 	const racers = 20
 	var won, lost atomic.Int64
@@ -259,7 +259,7 @@ func (b *bench) counts(dead int, ran map[string]int) {
 	if out := strings.TrimSpace(b.run("dead")); out != fmt.Sprint(dead) {
 		b.Errorf("the system counts %s dead jobs, not %d", out, dead)
 	}
-	if n := len(b.dashboard.letters()); n != dead {
+	if n := len(b.dashboard.deadLetters()); n != dead {
 		b.Errorf("the dashboard has %d dead letters, not %d", n, dead)
 	}
 	for order, times := range ran {

@@ -20,7 +20,7 @@ func BenchmarkPages(b *testing.B) {
 		name string
 		page page
 	}{
-		{"dead-letters", fullLetters()},
+		{"dead-letters", fullDeadLetters()},
 		{"jobs", fullJobs()},
 		{"jobs,dead", deadJobs()},
 		{"job", usualJob()},
@@ -42,9 +42,9 @@ func BenchmarkPages(b *testing.B) {
 	}
 }
 
-func fullLetters() listpage.DeadLetters {
+func fullDeadLetters() listpage.DeadLetters {
 	v := deadLetters(frame("dead-letters", "Dead letters"))
-	v.Refused, v.List, v.Query = nil, letters(50), fullQuery()
+	v.Refused, v.List, v.Query = nil, deadLetterRows(50), fullQuery()
 	return v
 }
 

@@ -109,7 +109,7 @@ func failing(count int) []job.Job {
 	return all
 }
 
-func letters(count int) filter.DeadLetterList {
+func deadLetterRows(count int) filter.DeadLetterList {
 	var list filter.DeadLetterList
 	for n := range count {
 		j := failure(n, job.StatusDeadLetter)
@@ -413,7 +413,7 @@ func manyQueues(f templates.Frame) listpage.Jobs {
 
 func deadLetters(f templates.Frame) listpage.DeadLetters {
 	return listpage.DeadLetters{
-		Frame: f, List: letters(18), Refused: refused(), Query: above(), DeadLetterUsage: deadLetterUsage(4210), Configs: configs(), Groups: groupsByNumber(),
+		Frame: f, List: deadLetterRows(18), Refused: refused(), Query: above(), DeadLetterUsage: deadLetterUsage(4210), Configs: configs(), Groups: groupsByNumber(),
 	}
 }
 

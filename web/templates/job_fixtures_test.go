@@ -76,8 +76,8 @@ func (l *life) settles(after time.Duration, e job.Ending, d job.Delivery) *life 
 	j.LastSeen, e.FinishedAt = l.clock, l.clock
 	s := j.Settle(e, func() float64 { return l.draw }).Delivered(d)
 	l.Attempts = append(l.Attempts, s.Attempt)
-	if letter, ok := s.NewDeadLetter(j.Queue); ok {
-		l.DeadLetters = append(l.DeadLetters, letter)
+	if deadLetter, ok := s.NewDeadLetter(j.Queue); ok {
+		l.DeadLetters = append(l.DeadLetters, deadLetter)
 	}
 	j.State, j.RunAt, j.Reason, j.DeadLetter, j.ChangedAt, j.Worker = s.State, s.RunAt, s.Reason, s.DeadLetter, l.clock, ""
 	if e.Outcome.Counted() {
@@ -252,8 +252,8 @@ func overPages() map[string]jobpage.View {
 	resolved := exhausted(true, same)
 	resolved.DeadLetters[0].DiscardedAt, resolved.DeadLetters[0].DiscardedBy = now.Add(-time.Minute), "sam"
 	resolved.Job.DeadLetter, resolved.Job.Reason, resolved.Job.ChangedAt = job.NoDeadLetter, retry.Manual, now.Add(-time.Minute)
-	byHand := ago(time.Hour)
-	byHand.Job.State, byHand.Job.Reason, byHand.Job.FinishedAt, byHand.Job.ChangedAt = job.Discarded, retry.Manual, now.Add(-time.Minute), now.Add(-time.Minute)
+	manually := ago(time.Hour)
+	manually.Job.State, manually.Job.Reason, manually.Job.FinishedAt, manually.Job.ChangedAt = job.Discarded, retry.Manual, now.Add(-time.Minute), now.Add(-time.Minute)
 	cancelled := ago(time.Hour).starts("w-eu-1")
 	cancelled.ends(4*time.Second, job.CancelledBy, "", "", "", retry.Answer{}, true)
 	cancelled.Job.State, cancelled.Job.FinishedAt = job.Cancelled, cancelled.clock
@@ -272,7 +272,7 @@ func overPages() map[string]jobpage.View {
 		"job-dlq-failed":        exhausted(false, same).page(func(v *jobpage.View) { v.KeepsDeadLetters = false }),
 		"job-policy-discard":    exhausted(true, func(j *job.Job) { j.Policy.OnExhaustion = retry.Discard }).page(),
 		"job-resolved":          resolved.page(),
-		"job-manual-discard":    byHand.page(),
+		"job-manual-discard":    manually.page(),
 		"job-handler-discard":   ago(time.Hour).starts("w-eu-1").answers(time.Second, retry.Answer{Code: retry.CodeDiscard}).page(),
 		"job-handler-letter":    ago(time.Hour).starts("w-eu-1").answers(time.Second, retry.Answer{Retryable: &no}).page(),
 		"job-non-retryable":     declined.page(),

@@ -11,7 +11,9 @@ import (
 	"redrive/web/templates/policypage"
 )
 
-func herd(p retry.Policy) retry.Simulation { return p.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64) }
+func simulation(p retry.Policy) retry.Simulation {
+	return p.Simulate(rand.New(rand.NewPCG(1, 1000)).Float64)
+}
 
 func preset(name string) retry.Policy {
 	p, ok := retry.Preset(name)
@@ -57,7 +59,7 @@ func formOf(p retry.Policy) map[string]string {
 
 // policiesOf is the page about one policy, as it is.
 func policiesOf(e policypage.Entry) policypage.View {
-	h := herd(e.Policy) // dear
+	h := simulation(e.Policy) // dear
 	return policypage.View{
 		Frame: frame("policies", "Policies: "+e.Name), InUse: policiesInUse(), Presets: presetEntries(),
 		From: e, Form: formOf(e.Policy), Policy: e.Policy, Simulation: h, FromSimulation: h,
@@ -68,7 +70,7 @@ func policiesOf(e policypage.Entry) policypage.View {
 func thinking(e policypage.Entry, change func(*retry.Policy)) policypage.View {
 	v := policiesOf(e)
 	change(&v.Policy)
-	v.Simulation = herd(v.Policy)
+	v.Simulation = simulation(v.Policy)
 	return v
 }
 
@@ -91,7 +93,7 @@ func poisonedPolicies(f templates.Frame, s string, wrong bool) policypage.View {
 	p := retry.Default()
 	p.Strategy, p.OnExhaustion, p.NonRetryable = retry.Strategy(s), retry.Action(s), []string{s, s}
 	e := policypage.Entry{Name: s, Policy: p}
-	v := policypage.View{Frame: f, InUse: []policypage.Entry{e}, Presets: []policypage.Entry{e}, From: e, Policy: p, Simulation: herd(p), Form: map[string]string{}}
+	v := policypage.View{Frame: f, InUse: []policypage.Entry{e}, Presets: []policypage.Entry{e}, From: e, Policy: p, Simulation: simulation(p), Form: map[string]string{}}
 	for _, name := range []string{"strategy", "max_attempts", "initial_interval", "coefficient", "schedule", "max_interval", "jitter_low", "jitter_high"} {
 		v.Form[name] = s
 	}

@@ -64,7 +64,7 @@ func poisonedPages(s string) map[string]page {
 	q := queue(s, 2, stats.Depths{"available": 3, "dead_letter": 4, "dlq_failed": 1})
 	q.PausedAt, q.PausedBy = now, s
 	idle := queue(s, 1, stats.Depths{"available": 3, "dead_letter": 4})
-	letter := filter.DeadLetterRow{Job: rows[0], DeadLetter: job.DeadLetter{JobID: rows[0].ID, Run: 1, Reason: retry.Reason(s), Error: s, Exception: s, FailedAt: now, Queue: s, Attempts: 2, ReplayedBy: s}}
+	deadLetter := filter.DeadLetterRow{Job: rows[0], DeadLetter: job.DeadLetter{JobID: rows[0].ID, Run: 1, Reason: retry.Reason(s), Error: s, Exception: s, FailedAt: now, Queue: s, Attempts: 2, ReplayedBy: s}}
 	query := filter.Filter{Status: job.Status(s), Queue: s, Type: s, Error: s, Reason: retry.Reason(s)}
 	reasons := []filter.ReasonCount{{Reason: retry.Reason(s), Count: 3}}
 	facets := filter.Facets{Reasons: reasons, Queues: []filter.NameCount{{Name: s, Count: 2}, {Name: "x", Count: 1}}, Types: []filter.NameCount{{Name: s, Count: 2}}}
@@ -74,7 +74,7 @@ func poisonedPages(s string) map[string]page {
 		"overview":     templates.Overview{Frame: f, LastHour: hour(3, 2, 1), Queues: []queues.Info{q}, Failing: rows, Refused: refused, Reasons: reasons},
 		"jobs":         listpage.Jobs{Frame: f, Filter: query, List: filter.List{Jobs: rows, Next: filter.Cursor{At: now, Seq: 1}}, After: s, Slow: true, Errors: map[string]string{s: s, "type": s}, Query: above},
 		"jobs-empty":   listpage.Jobs{Frame: f, Filter: query},
-		"dead-letters": listpage.DeadLetters{Frame: f, Filter: query, List: filter.DeadLetterList{DeadLetters: []filter.DeadLetterRow{letter}}, After: s, Refused: refused, Query: above, Errors: map[string]string{"error": s}},
+		"dead-letters": listpage.DeadLetters{Frame: f, Filter: query, List: filter.DeadLetterList{DeadLetters: []filter.DeadLetterRow{deadLetter}}, After: s, Refused: refused, Query: above, Errors: map[string]string{"error": s}},
 		"queues": queuepage.List{
 			Frame: f, Queues: []queues.Info{q, idle}, Held: []queues.Held{{Queue: s, Type: s, Count: 2}, {Queue: "x", Type: s, Count: 2}},
 			Configs: map[string]templates.QueueConfig{"x": {ForwardedTo: s, Policy: retry.Policy{Strategy: retry.Strategy(s), OnExhaustion: retry.Action(s)}}},

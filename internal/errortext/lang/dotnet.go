@@ -81,7 +81,7 @@ func dotnetHead(lines []string, framed bool) (at int, ok bool) {
 
 		t, ok := thrown(strings.TrimPrefix(outer, uncaughtPrefix(line)))
 		if ok && (uncaught || framed && (t.sure || strings.Contains(t.class, "."))) {
-			head.offer(i, line, t)
+			head.add(i, line, t)
 		}
 	}
 

@@ -88,7 +88,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 		}
 
 		if found, ok := thrown(withoutThread(line)); ok {
-			head.offer(i, line, found)
+			head.add(i, line, found)
 		}
 	}
 

@@ -83,7 +83,7 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 		case t.open && t.last.Found() && form.Indent(line) > t.indent && namesError(found.class):
 			t.led(key, line, found)
 		case framed || strings.HasSuffix(line, "] {"):
-			head.offer(i, line, found)
+			head.add(i, line, found)
 		}
 	}
 

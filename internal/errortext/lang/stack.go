@@ -140,7 +140,7 @@ type heads struct {
 
 // offer takes over a line if it is a better head than the one before: a name that only
 // errors have goes before any other, and further lines of a message are indented.
-func (h *heads) offer(n int, line string, t throw) {
+func (h *heads) add(n int, line string, t throw) {
 	indent := form.Indent(line)
 	if h.found && (h.sure && !t.sure || h.sure == t.sure && indent > h.indent) {
 		return

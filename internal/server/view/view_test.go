@@ -155,7 +155,7 @@ func calls() map[string]func(*world, context.Context) []any {
 			return all(w.view.Hits(ctx, filter.Filter{Text: "it failed", Payload: `"`}, []job.Job{w.original(), w.refusedJob(ctx)}))
 		},
 		"Recent":      func(w *world, ctx context.Context) []any { return all(w.view.Recent(ctx, "mail.send", 9)) },
-		"DeadLetters": func(w *world, ctx context.Context) []any { return all(w.letters(ctx)) },
+		"DeadLetters": func(w *world, ctx context.Context) []any { return all(w.deadLetters(ctx)) },
 		"Problems": func(w *world, ctx context.Context) []any {
 			return all(w.view.Problems(ctx, []job.Job{w.refusedJob(ctx)}))
 		},
@@ -192,7 +192,7 @@ func calls() map[string]func(*world, context.Context) []any {
 		},
 		"Audit": func(w *world, ctx context.Context) []any { return all(w.view.Audit(ctx, audit.Filter{}, 0, 99)) },
 		"GroupsOf": func(w *world, ctx context.Context) []any {
-			list, err := w.letters(ctx)
+			list, err := w.deadLetters(ctx)
 			must(w.t, err)
 			return all(w.view.GroupsOf(ctx, list.DeadLetters))
 		},
@@ -238,7 +238,7 @@ func calls() map[string]func(*world, context.Context) []any {
 
 func all[T any](v T, err error) []any { return []any{v, err} }
 
-func (w *world) letters(ctx context.Context) (filter.DeadLetterList, error) {
+func (w *world) deadLetters(ctx context.Context) (filter.DeadLetterList, error) {
 	return w.view.DeadLetters(ctx, filter.Filter{}, filter.Cursor{}, 9)
 }
 

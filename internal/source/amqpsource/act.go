@@ -181,9 +181,9 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 			"Name another one under target in redrive.yaml")
 	}
 
-	switch lacks := o.preset.Unsupported(a.Request()); {
-	case lacks != "":
-		return "", p, errors.New(lacks)
+	switch missing := o.preset.Unsupported(a.Request()); {
+	case missing != "":
+		return "", p, errors.New(missing)
 	case a.Payload != nil && !json.Valid(m.Body):
 		return "", p, errors.New("the body of the message is not JSON, so it cannot be changed")
 	case a.Payload != nil && !json.Valid(a.Payload):

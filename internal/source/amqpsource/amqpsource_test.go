@@ -72,14 +72,14 @@ func (b *bench) all(limit int) (all []source.Record) {
 }
 
 // record is the one whose thread ends with a text.
-func (b *bench) record(thread string) source.Record {
+func (b *bench) record(lineage string) source.Record {
 	b.Helper()
 	for _, r := range b.all(100) {
-		if strings.HasSuffix(r.Lineage, thread) {
+		if strings.HasSuffix(r.Lineage, lineage) {
 			return r
 		}
 	}
-	b.Fatalf("no record %s", thread)
+	b.Fatalf("no record %s", lineage)
 	return source.Record{}
 }
 
@@ -148,9 +148,9 @@ func instant(t time.Time) string {
 
 // dead makes a queue whose rejected messages come to another one, and lets messages die
 // there.
-func (b *bench) dead(work, letters string, messages ...amqp.Publishing) {
+func (b *bench) dead(work, deadLetters string, messages ...amqp.Publishing) {
 	b.Helper()
-	b.Queue(work, amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": letters})
+	b.Queue(work, amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": deadLetters})
 	for _, m := range messages {
 		b.Put(work, m)
 	}

@@ -28,7 +28,7 @@ func newChanged(t *testing.T, name string) (*bench, source.Record, string) {
 	for _, s := range systems {
 		if s.name == name {
 			b := newBench(t, s.preset, s.file, s.queues...)
-			return b, b.record(s.thread), s.target
+			return b, b.record(s.lineage), s.target
 		}
 	}
 	t.Fatalf("there is no system %s", name)

@@ -13,7 +13,7 @@ import (
 var systems = []struct {
 	name, preset, file string
 	queues             []string
-	thread             string // of the message that is replayed
+	lineage            string // of the message that is replayed
 	target             string // that it comes to
 	from               string // where it was
 	modes              []source.Mode
@@ -50,7 +50,7 @@ func TestSystems_ReplayOneMessageAndLeaveTheOthers(t *testing.T) {
 			t.Run(s.name+" "+string(mode), func(t *testing.T) {
 				b := newBench(t, s.preset, s.file, s.queues...)
 				before := b.all(100)
-				r := b.record(s.thread)
+				r := b.record(s.lineage)
 				b.finds(act(source.Discard, "", r), source.Asked)
 				b.does(act(source.Replay, mode, r), source.Done)
 				b.finds(act(source.Replay, mode, r), source.Gone)
@@ -92,7 +92,7 @@ func TestSystems_DiscardTakesOneMessageAway(t *testing.T) {
 	for _, s := range systems {
 		t.Run(s.name, func(t *testing.T) {
 			b := newBench(t, s.preset, s.file, s.queues...)
-			n, r := len(b.all(100)), b.record(s.thread)
+			n, r := len(b.all(100)), b.record(s.lineage)
 			b.does(act(source.Discard, "", r), source.Done)
 			b.does(act(source.Discard, "", r), source.Gone)
 			if left, came := len(b.all(100)), b.Take(s.target); left != n-1 || len(came) != 0 {

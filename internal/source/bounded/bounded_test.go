@@ -204,8 +204,8 @@ func mysqlAnswer(older bool, rows int) []byte {
 
 // TestMySQL_ARowIsNoAnnouncementOfColumns has answers so long that the numbers of their
 // packets begin again, whose rows begin as an answer of 5,000 columns does.
-func TestMySQL_ARowIsNoAnnouncementOfColumns(t *testing.T) {
-	announcement := mysqlPacket(1, 0xfc, 0x88, 0x13)
+func TestMySQL_ARowIsNoDefinitionOfColumns(t *testing.T) {
+	definition := mysqlPacket(1, 0xfc, 0x88, 0x13)
 	for _, older := range []bool{true, false} {
 		long := mysqlAnswer(older, 600)
 		answers := bytes.Join([][]byte{long, mysqlPacket(1, 0, 0, 0, 2, 0, 0, 0), mysqlAnswer(older, 0), long}, nil)
@@ -215,7 +215,7 @@ func TestMySQL_ARowIsNoAnnouncementOfColumns(t *testing.T) {
 
 		// The announcement of the next answer is seen for what it is.
 		for _, rows := range []int{0, 253, 254, 255, 600} {
-			_, err := through(bounded.New(bounded.MySQL), bytes.NewReader(append(mysqlAnswer(older, rows), announcement...)))
+			_, err := through(bounded.New(bounded.MySQL), bytes.NewReader(append(mysqlAnswer(older, rows), definition...)))
 			if err == nil || !strings.Contains(err.Error(), "announced 5000 columns") {
 				t.Errorf("older %t, after %d rows: %v", older, rows, err)
 			}

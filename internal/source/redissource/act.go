@@ -99,8 +99,8 @@ func (o *Origin) call(a source.Act) call {
 		does.mode = ""
 	}
 
-	if lacks := o.preset.Unsupported(a.Request()); lacks != "" {
-		return refuse(lacks)
+	if missing := o.preset.Unsupported(a.Request()); missing != "" {
+		return refuse(missing)
 	}
 
 	if c.script = o.scripts[does]; c.script == nil {

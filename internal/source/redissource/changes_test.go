@@ -17,10 +17,10 @@ var later = time.UnixMilli(1795400000250)
 // changed are the systems of which a replay can be another one, with what a delay and an
 // edit leave in their keys. The record is the first one that can be replayed.
 var changed = []struct {
-	preset, thread string
-	score          float64 // of a delay, in the first of the keys
-	keys           []string
-	payload        string // empty: it cannot be edited
+	preset, lineage string
+	score           float64 // of a delay, in the first of the keys
+	keys            []string
+	payload         string // empty: it cannot be edited
 }{
 	{"sidekiq", "84aa00c0b4f43ea65f51a423", 1795400000.25, []string{"schedule", "queue:orders", "queues"}, `[7]`},
 	{"asynq", "order-1", 1795400001, []string{"asynq:{orders}:scheduled", "asynq:{orders}:pending", "asynq:{orders}:t:order-1"}, `{"n":7}`},
@@ -33,7 +33,7 @@ var changed = []struct {
 }
 
 // newChanged is a bench with the record of a row.
-func newChanged(t *testing.T, name, thread string) (*bench, source.Record) {
+func newChanged(t *testing.T, name, lineage string) (*bench, source.Record) {
 	file := genuine[name]
 	if name == "yii2-redis" {
 		file = yiiFile
@@ -42,16 +42,16 @@ func newChanged(t *testing.T, name, thread string) (*bench, source.Record) {
 	if name == "yii2-redis" {
 		keepFailed(b, "1")
 	}
-	if thread == "" {
+	if lineage == "" {
 		return b, b.all(100)[0]
 	}
-	return b, b.record(thread)
+	return b, b.record(lineage)
 }
 
 func TestReplay_WaitsForATimeToCome(t *testing.T) {
 	for _, tt := range changed {
 		t.Run(tt.preset, func(t *testing.T) {
-			b, r := newChanged(t, tt.preset, tt.thread)
+			b, r := newChanged(t, tt.preset, tt.lineage)
 			a := act(source.Replay, source.Once, r)
 			a.Due = later
 			if tt.score == 0 {
@@ -71,7 +71,7 @@ func TestReplay_WaitsForATimeToCome(t *testing.T) {
 func TestReplay_HasAnotherPayload(t *testing.T) {
 	for _, tt := range changed {
 		t.Run(tt.preset, func(t *testing.T) {
-			b, r := newChanged(t, tt.preset, tt.thread)
+			b, r := newChanged(t, tt.preset, tt.lineage)
 			a := act(source.Replay, source.Once, r)
 			for _, wrong := range []string{`{"n":`, ""} {
 				a.Payload = []byte(wrong)

@@ -407,7 +407,7 @@ func TestCluster_HasQueuesOnAllOfItsNodes(t *testing.T) {
 	}
 }
 
-func TestCluster_ActsWhereTheKeysLieTogether(t *testing.T) {
+func TestCluster_ActsWhereTheKeysAreTogether(t *testing.T) {
 	b := newCluster(t, "asynq", 1)
 	redistest.Load(t, b.redis, "../testdata", asynqFile)
 	b.origin = b.open()

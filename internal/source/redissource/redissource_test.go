@@ -81,14 +81,14 @@ func (b *bench) all(limit int) (all []source.Record) {
 }
 
 // record is the one whose thread ends with a text.
-func (b *bench) record(thread string) source.Record {
+func (b *bench) record(lineage string) source.Record {
 	b.Helper()
 	for _, r := range b.all(100) {
-		if strings.HasSuffix(r.Lineage, thread) {
+		if strings.HasSuffix(r.Lineage, lineage) {
 			return r
 		}
 	}
-	b.Fatalf("no record %s", thread)
+	b.Fatalf("no record %s", lineage)
 	return source.Record{}
 }
 

@@ -62,7 +62,7 @@ func TestScan_BeginsWithTheNewestOfEveryQueue(t *testing.T) {
 
 // newest reads pages from the beginning for as long as they bring records that were not met
 // before, and returns how many it met.
-func (b *bench) newest(met map[string]bool) (news int) {
+func (b *bench) newest(met map[string]bool) (changes int) {
 	b.Helper()
 	for after, more := "", true; more; {
 		page, err := b.origin.Scan(b.Context(), after, 500)
@@ -71,10 +71,10 @@ func (b *bench) newest(met map[string]bool) (news int) {
 		for _, r := range page.Records {
 			met[r.Key] = true
 		}
-		news += len(met) - before
+		changes += len(met) - before
 		after, more = page.Next, len(met) > before && page.Next != ""
 	}
-	return news
+	return changes
 }
 
 // A thousand new records of one queue are seen at once, although another queue has many old

@@ -52,8 +52,8 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		statements = o.preset.Replay[a.Mode]
 	}
 
-	if lacks := o.preset.Unsupported(a.Request()); lacks != "" {
-		return refuse("It cannot be replayed: " + lacks + ".")
+	if missing := o.preset.Unsupported(a.Request()); missing != "" {
+		return refuse("It cannot be replayed: " + missing + ".")
 	}
 
 	if len(statements) == 0 {

@@ -359,7 +359,7 @@ func TestOrigin_AnotherVersionTokenIsChanged(t *testing.T) {
 	each(t, func(t *testing.T, s system, address string) {
 		o := s.origin(t, address)
 		r := s.fit(t, o)
-		before, lying := rows(t, address, s.work), scan(t, o, 100)
+		before, present := rows(t, address, s.work), scan(t, o, 100)
 		for _, k := range []source.Kind{source.Replay, source.Discard} {
 			seen := r
 			seen.VersionToken = other(r.VersionToken)
@@ -370,18 +370,18 @@ func TestOrigin_AnotherVersionTokenIsChanged(t *testing.T) {
 		if after := rows(t, address, s.work); !slices.Equal(before, after) {
 			t.Errorf("the queue changed: %q", after)
 		}
-		if n := len(scan(t, o, 100)); n != len(lying) {
-			t.Errorf("%d of %d records lie dead", n, len(lying))
+		if n := len(scan(t, o, 100)); n != len(present) {
+			t.Errorf("%d of %d records lie dead", n, len(present))
 		}
 	})
 }
 
 // other is a witness of the same type that is not the one.
-func other(witness string) string {
-	if n, err := strconv.Atoi(witness); err == nil {
+func other(version string) string {
+	if n, err := strconv.Atoi(version); err == nil {
 		return strconv.Itoa(n + 1)
 	}
-	if at, err := time.Parse(time.RFC3339Nano, witness); err == nil {
+	if at, err := time.Parse(time.RFC3339Nano, version); err == nil {
 		return at.Add(-time.Microsecond).Format(time.RFC3339Nano)
 	}
 	return "00000000-0000-0000-0000-000000000000"

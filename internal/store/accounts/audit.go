@@ -9,6 +9,7 @@ import (
 	"hash"
 
 	"redrive/internal/audit"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 )
 
@@ -34,7 +35,7 @@ func (p *Projection) Audit(ctx context.Context, f audit.Filter, before int64, li
 const auditColumns = `SELECT seq, at, actor, address, action, subject, filter, count, before, after, hash FROM audit`
 
 func auditQuery(f audit.Filter, before int64, limit int) (string, []any) {
-	var where db.Where
+	var where clause.Where
 	if before > 0 {
 		where.Add("seq < %s", before)
 	}

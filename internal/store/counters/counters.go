@@ -152,7 +152,7 @@ func (p *Projection) DeadLetters() (own, atSources int64) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 
-	atSources = p.sourceLetters()
+	atSources = p.sourceDeadLetters()
 
 	return p.depths[job.StatusDeadLetter] - atSources, atSources
 }
@@ -162,10 +162,10 @@ func (p *Projection) DeadLetters() (own, atSources int64) {
 func (p *Projection) SourceDeadLetters() int64 {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.sourceLetters()
+	return p.sourceDeadLetters()
 }
 
-func (p *Projection) sourceLetters() (n int64) {
+func (p *Projection) sourceDeadLetters() (n int64) {
 	for k, d := range p.queued {
 		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) != "" {
 			n += d

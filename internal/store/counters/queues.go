@@ -11,6 +11,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/queues"
 	"redrive/internal/stats"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 )
 
@@ -25,7 +26,7 @@ func (p *Projection) Tallies(ctx context.Context) ([]queues.Tally, error) {
 // Held tells, by queue and type, how many jobs wait for a handler, the most
 // first: of one queue, or of all for an empty name. It tells no more than limit.
 func (p *Projection) Held(ctx context.Context, queue string, limit int) ([]queues.Held, error) {
-	var where db.Where
+	var where clause.Where
 	where.Add("n > 0")
 	where.Equal("queue", queue)
 	last, args := where.Limit(limit)

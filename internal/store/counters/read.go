@@ -12,6 +12,7 @@ import (
 	"redrive/internal/queues"
 	"redrive/internal/retry"
 	"redrive/internal/stats"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 )
 
@@ -42,7 +43,7 @@ func firstMinute(now time.Time) int64 { return db.Micros(now)/db.MicrosPerMinute
 // long.
 func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]stats.Totals, error) {
 	first, step := db.Micros(scale.First(now))/db.MicrosPerMinute, int64(scale.Step/time.Minute)
-	var where db.Where
+	var where clause.Where
 	where.Add("minute BETWEEN %s AND %s", first, db.Micros(now)/db.MicrosPerMinute)
 	where.Equal("queue", queue)
 	where.Pattern("type", typ)

@@ -49,7 +49,7 @@ var (
 // Flush writes the sums, each row once and none that would not change.
 func (p *Projection) Flush(t *db.Tx) error {
 	err := db.Steps(t, p.flushLabels, p.flushDepths, p.flushHeld, p.flushCounters,
-		p.flushMinutes, p.flushLetters)
+		p.flushMinutes, p.flushDeadLetters)
 	return db.Wrap(err, "write the counters")
 }
 
@@ -109,7 +109,7 @@ func (p *Projection) flushMinutes(t *db.Tx) error {
 	return t.Run(forget, newest-keptMinutes)
 }
 
-func (p *Projection) flushLetters(t *db.Tx) error {
+func (p *Projection) flushDeadLetters(t *db.Tx) error {
 	return db.AddSums(t, addDeadLetters, p.gathered.In(t).deadLetters, func(k deadLetterKey, n int64) []any {
 		if n == 0 {
 			return nil

@@ -6,6 +6,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/store/clause"
 )
 
 // Search is the index of the texts of failures, by the numbers of their jobs: it is written
@@ -47,7 +48,7 @@ type Finder interface {
 	From() (from, order string)
 
 	// Match adds the condition that a document has the texts of the filter.
-	Match(where *Where, f filter.Filter)
+	Match(where *clause.Where, f filter.Filter)
 
 	// Fault gives an error of a query that reads the index its kind. ok is false for a
 	// query that reads the database alone.

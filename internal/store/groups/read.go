@@ -10,6 +10,7 @@ import (
 
 	"redrive/internal/failures"
 	"redrive/internal/filter"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 )
 
@@ -100,7 +101,7 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 
 	where := selected(f)
 	if f.Text != "" {
-		pattern := "%" + db.Like(f.Text) + "%"
+		pattern := "%" + clause.Like(f.Text) + "%"
 		where.Add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
 	}
 
@@ -128,8 +129,8 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 }
 
 // selected are the conditions of a filter of groups, without its text.
-func selected(f failures.Filter) db.Where {
-	var where db.Where
+func selected(f failures.Filter) clause.Where {
+	var where clause.Where
 	where.Equal("g.state", string(f.State))
 	where.Equal("g.class", f.Class)
 

@@ -102,7 +102,7 @@ func (m *Mirror) succeed(t *db.Tx, now time.Time, from *job.Job, success source.
 // The jobs are kept for as long as other discarded jobs. It returns how many jobs it ended.
 func (m *Mirror) Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE (letter = 'stored' OR state = 'returned') AND seq IN (
-		SELECT job_seq FROM mirrored WHERE source = $1 AND lies = 1 AND job_seq IN (SELECT value FROM json_each($2)))
+		SELECT job_seq FROM mirrored WHERE source = $1 AND present = 1 AND job_seq IN (SELECT value FROM json_each($2)))
 		AND seq NOT IN (SELECT job_seq FROM source_acts WHERE source = $1 AND state IN ('asked', 'begun'))`
 
 	return db.Write(ctx, m.writer, len(seqs), func(t *db.Tx) (int, error) {

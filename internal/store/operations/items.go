@@ -6,6 +6,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
@@ -40,7 +41,7 @@ func (p *Projection) Items(ctx context.Context, id int64, f operation.ItemFilter
 func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (string, []any) {
 	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at
 		FROM operation_items AS i`
-	var where db.Where
+	var where clause.Where
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 
 	switch {

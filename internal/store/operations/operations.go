@@ -23,6 +23,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/operation"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 	"redrive/internal/store/projection"
 	"redrive/internal/store/rows"
@@ -165,7 +166,7 @@ const groupOperations = 10
 func (p *Projection) OfGroup(ctx context.Context, fingerprint string) ([]operation.Operation, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE (' ' || replace(filter, ',', ' group:') || ' ') LIKE $1 ESCAPE '\'
 		ORDER BY id DESC LIMIT $2 + 0`
-	return selectOperations(p.reader.In(ctx), query, "% group:"+db.Like(fingerprint)+" %", groupOperations)
+	return selectOperations(p.reader.In(ctx), query, "% group:"+clause.Like(fingerprint)+" %", groupOperations)
 }
 
 // maxActs bounds what is read of the operations of one job, the newest first.

@@ -7,6 +7,7 @@ import (
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 )
 
@@ -52,7 +53,7 @@ func statusTerm(s job.Status) string {
 
 // match adds the conditions by which jobs and dead letters are filtered alike.
 // changed is when the job came where it is.
-func match(where *db.Where, f filter.Filter, changed string) {
+func match(where *clause.Where, f filter.Filter, changed string) {
 	where.Equal("j.queue", f.Queue)
 
 	if name := f.Foreign(); name != "" {
@@ -89,7 +90,7 @@ func match(where *db.Where, f filter.Filter, changed string) {
 	}
 }
 
-func span(where *db.Where, column string, s filter.Span) {
+func span(where *clause.Where, column string, s filter.Span) {
 	if s.Min > 0 {
 		where.Add(column+" >= %s", s.Min)
 	}
@@ -103,7 +104,7 @@ func span(where *db.Where, column string, s filter.Span) {
 // order, and of one job more. join adds tables to jobs AS j.
 func Select(search db.Finder, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	from, order := "jobs AS j"+indexFor(f), []string{"j.seq"}
-	var where db.Where
+	var where clause.Where
 	if f.Searches() {
 		from, order[0] = search.From()
 		search.Match(&where, f)
@@ -133,7 +134,7 @@ func Select(search db.Finder, columns, join string, f filter.Filter, after filte
 // selectNext is Select of jobs that wait, by the time at which they run next. Their
 // index by that time is one for each queue: a list of all queues takes the soonest of
 // each, and of those the soonest.
-func selectNext(where *db.Where, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
+func selectNext(where *clause.Where, columns, join string, f filter.Filter, after filter.Cursor, limit int) (string, []any) {
 	const queues = "(SELECT queue AS name FROM depths WHERE status = '%s' AND n > 0) AS q CROSS JOIN jobs AS j"
 	from := "jobs AS j INDEXED BY jobs_due"
 
@@ -206,7 +207,7 @@ func changedAt(s job.Status) string {
 
 // page completes a query: what is behind the cursor, in order, the newest
 // first unless the filter says otherwise, and one row more than the page has.
-func page(where *db.Where, columns string, f filter.Filter, order []string, after filter.Cursor, limit int) (string, []any) {
+func page(where *clause.Where, columns string, f filter.Filter, order []string, after filter.Cursor, limit int) (string, []any) {
 	before, direction := "<", " DESC"
 	if f.Sort == filter.Oldest {
 		before, direction = ">", ""

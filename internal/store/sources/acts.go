@@ -13,7 +13,7 @@ import (
 // attempts is that of the job's first run: at the source, a replay can have raised it.
 const actColumns = `a.id, a.kind, a.mode, a.state, a.run, a.asked_at, a.ended_at, a.by, a.operation_id, a.why, a.due, a.payload,
 	j.id, j.queue, j.type, (SELECT b.meta FROM bodies AS b WHERE b.job_seq = j.seq),
-	coalesce(m.key, ''), coalesce(m.thread, ''), coalesce(m.place, ''), coalesce(m.witness, ''), m.raw,
+	coalesce(m.key, ''), coalesce(m.lineage, ''), coalesce(m.place, ''), coalesce(m.version_token, ''), m.raw,
 	coalesce((SELECT json_extract(p.policy, '$.max_attempts') FROM policies AS p WHERE p.id = j.policy_id), 0)`
 
 const actTables = ` FROM source_acts AS a JOIN jobs AS j ON j.seq = a.job_seq LEFT JOIN mirrored AS m ON m.job_seq = a.job_seq`

@@ -26,9 +26,9 @@ type Known struct {
 	Doubt int64
 }
 
-const knownColumns = `m.job_seq, m.key, m.thread, m.mark, m.lies,
+const knownColumns = `m.job_seq, m.key, m.lineage, m.version, m.present,
 	EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = m.job_seq AND a.state IN ('asked', 'begun')),
-	CASE m.lies WHEN 0 THEN coalesce((SELECT CASE WHEN a.state IN ('unknown', 'untold') AND j.run = a.run
+	CASE m.present WHEN 0 THEN coalesce((SELECT CASE WHEN a.state IN ('unknown', 'untold') AND j.run = a.run
 			AND CASE a.kind WHEN 'replay' THEN j.state IN ('returning', 'returned') ELSE j.letter = 'trashed' END THEN a.id END
 		FROM source_acts AS a JOIN jobs AS j ON j.seq = m.job_seq WHERE a.job_seq = m.job_seq
 		ORDER BY a.id DESC LIMIT 1), 0) ELSE 0 END`
@@ -43,7 +43,7 @@ func (k *Known) fields() []any {
 func Lookup(src db.Source, name string, records []source.Record) (byKey, byLineage map[string]Known, err error) {
 	const keys = `SELECT ` + knownColumns + ` FROM mirrored AS m WHERE m.source = $1 AND m.key IN (SELECT value FROM json_each($2))`
 	const ofLineages = `SELECT ` + knownColumns + ` FROM mirrored AS m
-		WHERE m.source = $1 AND m.thread IN (SELECT value FROM json_each($2)) ORDER BY m.job_seq`
+		WHERE m.source = $1 AND m.lineage IN (SELECT value FROM json_each($2)) ORDER BY m.job_seq`
 
 	wanted := make([]string, len(records))
 	for i, r := range records {
@@ -85,11 +85,11 @@ func Lookup(src db.Source, name string, records []source.Record) (byKey, byLinea
 
 // Duplicates are records that are still at a source, as far as is known, with the lineage of one
 // of these records under another key. Either the job was replayed elsewhere and died again,
-// or the source has it twice. With "lies = 1", SQLite would read the index of all records
+// or the source has it twice. With "present = 1", SQLite would read the index of all records
 // that are there, for the order.
 func (p *Projection) Duplicates(ctx context.Context, name string, records []source.Record) ([]source.Present, error) {
-	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
-		WHERE source = $1 AND thread IN (SELECT value FROM json_each($2)) AND lies <> 0
+	const query = `SELECT job_seq, key, lineage, place, version_token, raw FROM mirrored
+		WHERE source = $1 AND lineage IN (SELECT value FROM json_each($2)) AND present <> 0
 			AND key NOT IN (SELECT value FROM json_each($3)) ORDER BY job_seq LIMIT $4 + 0`
 
 	var lineages, keys []string
@@ -124,7 +124,7 @@ func Forget(t *db.Tx, name string, seq int64, key string) error {
 
 // NewNotes returns a batch for Note.
 func NewNotes() db.Batch {
-	return db.NewBatch(11, `INSERT INTO mirrored (job_seq, source, key, thread, place, witness, mark, lies, seen_at, warnings, raw)
+	return db.NewBatch(11, `INSERT INTO mirrored (job_seq, source, key, lineage, place, version_token, version, present, seen_at, warnings, raw)
 		VALUES `, "")
 }
 
@@ -141,12 +141,12 @@ func Note(t *db.Tx, notes *db.Batch, name string, seq int64, now time.Time, r *s
 
 // Left writes down that the records of these jobs are no longer at their source.
 func Left(t *db.Tx, seqs []int64) error {
-	return t.Run(`UPDATE mirrored SET lies = 0 WHERE job_seq IN (SELECT value FROM json_each($1))`, db.Numbers(seqs))
+	return t.Run(`UPDATE mirrored SET present = 0 WHERE job_seq IN (SELECT value FROM json_each($1))`, db.Numbers(seqs))
 }
 
 // Present writes down that the record of a job is at its source after all.
 func Present(t *db.Tx, seq int64) error {
-	return t.ExecExactly(1, `UPDATE mirrored SET lies = 1 WHERE job_seq = $1`, seq)
+	return t.ExecExactly(1, `UPDATE mirrored SET present = 1 WHERE job_seq = $1`, seq)
 }
 
 // Happened writes down that the unknown act that began a run did happen, as its source
@@ -159,7 +159,7 @@ func Happened(t *db.Tx, seq int64, run int, why string) error {
 
 // Of is what is known of a job's record; nil when it has none.
 func Of(src db.Source, seq int64) (*source.Mirrored, error) {
-	const query = `SELECT key, thread, place, witness, lies, seen_at, warnings FROM mirrored WHERE job_seq = $1`
+	const query = `SELECT key, lineage, place, version_token, present, seen_at, warnings FROM mirrored WHERE job_seq = $1`
 	const acts = `SELECT ` + actColumns + actTables + ` WHERE a.job_seq = $1 ORDER BY a.id DESC`
 	m, warnings := new(source.Mirrored), ""
 
@@ -186,15 +186,15 @@ func presentFields(p *source.Present) []any {
 // that were read before a time: those after a job's number, in their order.
 func (p *Projection) PresentKeys(ctx context.Context, name string, before time.Time, after int64, limit int) ([]source.PresentKey, error) {
 	const query = `SELECT job_seq, key FROM mirrored
-		WHERE source = $1 AND lies = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
+		WHERE source = $1 AND present = 1 AND job_seq > $2 AND seen_at < $3 ORDER BY job_seq LIMIT $4 + 0`
 	fields := func(k *source.PresentKey) []any { return []any{&k.Seq, &k.Key} }
 	return db.All(p.reader.In(ctx), query, fields, name, after, db.Micros(before), limit)
 }
 
 // Present returns the records of jobs, by their numbers, that are still at the source.
 func (p *Projection) Present(ctx context.Context, seqs []int64) ([]source.Present, error) {
-	const query = `SELECT job_seq, key, thread, place, witness, raw FROM mirrored
-		WHERE job_seq IN (SELECT value FROM json_each($1)) AND lies <> 0`
+	const query = `SELECT job_seq, key, lineage, place, version_token, raw FROM mirrored
+		WHERE job_seq IN (SELECT value FROM json_each($1)) AND present <> 0`
 	return db.All(p.reader.In(ctx), query, presentFields, db.Numbers(seqs))
 }
 
@@ -202,7 +202,7 @@ func (p *Projection) Present(ctx context.Context, seqs []int64) ([]source.Presen
 // replay is unknown, and whose runs have not been heard of since: those that it took before
 // the last one of the previous page, the newest first.
 func (p *Projection) Returned(ctx context.Context, name string, before source.ReplayedJob, limit int) ([]source.ReplayedJob, error) {
-	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.thread, m.place FROM jobs AS j INDEXED BY jobs_returned
+	const query = `SELECT j.seq, j.run, j.changed_at, m.key, m.lineage, m.place FROM jobs AS j INDEXED BY jobs_returned
 		JOIN mirrored AS m ON m.job_seq = j.seq
 		WHERE j.source = $1 AND j.state = 'returned'
 			AND (j.changed_at, j.seq) < ($2, $3) ORDER BY j.changed_at DESC, j.seq DESC LIMIT $4 + 0`

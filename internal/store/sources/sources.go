@@ -119,6 +119,6 @@ func (*Projection) Invariants() []db.Invariant {
 		{What: "each act on a source belongs to a job", Query: `SELECT 'act ' || id AS id FROM source_acts
 			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
 		{What: "each open dead letter of a source is there, or an act on it is under way", Query: `SELECT j.id AS id FROM jobs AS j
-			JOIN mirrored AS m ON m.job_seq = j.seq WHERE m.lies = 0 AND j.letter = 'stored'`},
+			JOIN mirrored AS m ON m.job_seq = j.seq WHERE m.present = 0 AND j.letter = 'stored'`},
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"redrive/internal/clip"
 	"redrive/internal/filter"
+	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 )
 
@@ -213,7 +214,7 @@ func (index) From() (from, order string) {
 	return "search AS s CROSS JOIN search_texts AS x ON x.job_seq = s.rowid CROSS JOIN jobs AS j ON j.seq = s.rowid", "s.rowid"
 }
 
-func (index) Match(where *db.Where, f filter.Filter) {
+func (index) Match(where *clause.Where, f filter.Filter) {
 	const either = "(instr(x.%[1]s, %%[1]s) > 0 OR instr(x.%[1]s, %%[2]s) > 0)"
 	within := func(column string) string { return fmt.Sprintf(either, column) }
 

@@ -18,7 +18,7 @@ const notNewest = `seq <> (SELECT seq FROM jobs WHERE ` + ownDeadLetter + ` ORDE
 // notAtSource is the condition that a source has nothing of the job any more: its record
 // has left, and no act on it is under way. Otherwise the source would bring the job back
 // as a new one, and an act that was asked for would be forgotten.
-const notAtSource = `(source = '' OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.lies <> 0)
+const notAtSource = `(source = '' OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.present <> 0)
 	AND NOT EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = jobs.seq AND a.state IN ('asked', 'begun')))`
 
 // ended are the conditions by which jobs of a kind are found, each with what the

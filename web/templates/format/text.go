@@ -31,24 +31,24 @@ const (
 // HeadAndTail divides a long name so that its end can stay in sight where its beginning is
 // cut. A short name is all head. Both parts are visible.
 func HeadAndTail(name string) (head, tail string) {
-	letters := []rune(Visible(name))
-	from, columns := len(letters), 0
-	for i, letter := range slices.Backward(letters) {
+	chars := []rune(Visible(name))
+	from, columns := len(chars), 0
+	for i, char := range slices.Backward(chars) {
 		columns++
-		if letter >= '\u1100' { // from here on most scripts have letters that are twice as wide
+		if char >= '\u1100' { // from here on most scripts have letters that are twice as wide
 			columns++
 		}
 
-		if columns <= tailColumns && !unicode.Is(unicode.M, letter) { // a mark belongs to the letter before it
+		if columns <= tailColumns && !unicode.Is(unicode.M, char) { // a mark belongs to the letter before it
 			from = i
 		}
 	}
 
 	if columns <= wholeColumns {
-		from = len(letters)
+		from = len(chars)
 	}
 
-	return string(letters[:from]), string(letters[from:])
+	return string(chars[:from]), string(chars[from:])
 }
 
 // VisibleLines is Visible for text of several lines, as a trace: line breaks

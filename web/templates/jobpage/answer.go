@@ -105,9 +105,9 @@ func lastAttempt(v View) *job.Attempt {
 }
 
 // deadLetterOf is the dead letter of a run, or nil.
-func deadLetterOf(letters []job.DeadLetter, run int) *job.DeadLetter {
-	if i := slices.IndexFunc(letters, func(l job.DeadLetter) bool { return l.Run == run }); i >= 0 {
-		return &letters[i]
+func deadLetterOf(deadLetters []job.DeadLetter, run int) *job.DeadLetter {
+	if i := slices.IndexFunc(deadLetters, func(l job.DeadLetter) bool { return l.Run == run }); i >= 0 {
+		return &deadLetters[i]
 	}
 	return nil
 }

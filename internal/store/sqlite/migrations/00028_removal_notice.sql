@@ -10,4 +10,14 @@ CREATE TABLE removal_notice (
 ) STRICT;
 INSERT INTO removal_notice (announced_at, last_at, last_seq) VALUES (0, 0, 0);
 
+-- What the mirror knows of a record has the names by which the program and its documents call it.
+ALTER TABLE mirrored RENAME COLUMN thread TO lineage;
+ALTER TABLE mirrored RENAME COLUMN witness TO version_token;
+ALTER TABLE mirrored RENAME COLUMN mark TO version;
+ALTER TABLE mirrored RENAME COLUMN lies TO present;
+DROP INDEX mirrored_thread;
+DROP INDEX mirrored_lies;
+CREATE INDEX mirrored_lineage ON mirrored (source, lineage);
+CREATE INDEX mirrored_present ON mirrored (source, job_seq) WHERE present = 1;
+
 PRAGMA user_version = 28;

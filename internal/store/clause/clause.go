@@ -1,4 +1,6 @@
-package db
+// Package clause writes the conditions of queries. It makes them of fixed texts, and leaves every value to a
+// placeholder.
+package clause
 
 import (
 	"fmt"
@@ -44,11 +46,11 @@ func (w *Where) Pattern(column, pattern string) {
 // Between adds the condition that a time is in a span, whose ends may be open.
 func (w *Where) Between(column string, from, to time.Time) {
 	if !from.IsZero() {
-		w.Add(column+" >= %s", Micros(from))
+		w.Add(column+" >= %s", from.UnixMicro())
 	}
 
 	if !to.IsZero() {
-		w.Add(column+" < %s", Micros(to))
+		w.Add(column+" < %s", to.UnixMicro())
 	}
 }
 
