@@ -124,7 +124,8 @@ func Forget(t *db.Tx, name string, seq int64, key string) error {
 
 // NewNotes returns a batch for Note.
 func NewNotes() db.Batch {
-	return db.NewBatch(11, `INSERT INTO mirrored (job_seq, source, key, lineage, place, version_token, version, present, seen_at, warnings, raw)
+	return db.NewBatch(11, `INSERT INTO mirrored
+			(job_seq, source, key, lineage, place, version_token, version, present, seen_at, warnings, raw)
 		VALUES `, "")
 }
 
