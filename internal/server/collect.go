@@ -93,7 +93,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 
 	s, now := collection{c, out}, time.Now()
 	read(s, "jobs_failed_total", s.tallies)(c.View.Tallies(ctx))
-	s.queues()
+	read(s, "redrive_jobs", s.depths)(c.View.DepthsByLabel(ctx))
+	s.workers()
 	s.gauge("redrive_queues", float64(ownQueues(c.View.QueueNames())))
 	s.gauge("redrive_queues_limit", float64(c.Config.Limits().Queues))
 	s.gauge("redrive_types", float64(c.View.CountedTypes()))
@@ -218,15 +219,18 @@ func (s collection) tallies(tallies []queues.Tally) {
 	}
 }
 
-// queues reports depths and workers, from memory. Queues beyond the bound of
+// depths reports how many jobs of each queue have which state. Queues beyond the bound of
 // labels are added up.
-func (s collection) queues() {
-	for queue, depths := range s.View.DepthsByLabel() {
+func (s collection) depths(byLabel map[string]stats.Depths) {
+	for queue, depths := range byLabel {
 		for _, state := range job.States() {
 			s.gauge("redrive_jobs", float64(depths[job.Status(state)]), queue, string(state))
 		}
 	}
+}
 
+// workers reports the workers of each queue, likewise.
+func (s collection) workers() {
 	type places struct{ busy, free int }
 	workers, running := map[string]places{}, s.Engine.Running()
 	for _, name := range s.View.QueueNames() {

@@ -129,7 +129,12 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 	defer cancel()
 
 	var page filter.DeadLetterList
-	if f.Searches() && s.Counters.NoDeadLetters(f) { // the text need not be looked for
+	none, err := s.Counters.NoDeadLetters(ctx, f)
+	if err != nil {
+		return filter.DeadLetterList{}, err
+	}
+
+	if f.Searches() && none { // the text need not be looked for
 		return page, s.Search.Complete(f)
 	}
 
@@ -139,7 +144,7 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 	partly := s.Search.Complete(f)
 	src := s.reader.In(ctx)
 	var l openDeadLetter
-	err := src.Query(query, func(row *sql.Rows) error {
+	err = src.Query(query, func(row *sql.Rows) error {
 		err := found.Scan(row, &l.preview, &l.cause, &l.forwardedAt, &l.forwardedTo)
 		if err == nil {
 			j := &found.Jobs[len(found.Jobs)-1]

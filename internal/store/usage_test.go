@@ -46,8 +46,10 @@ func TestOpen_CountsDeadLettersOfTheLastDay(t *testing.T) {
 	}
 	check(t, s.Close())
 	s = open(t, Options{Database: file})
-	if n := s.Counters.OpenedSince(0); n != 2 {
-		t.Errorf("it counted %d letters, want the 2 of the last day", n)
+	open, err := s.Counters.DeadLetters(t.Context(), 0)
+	check(t, err)
+	if open.Recent != 2 {
+		t.Errorf("it counted %d dead letters, want the 2 of the last day", open.Recent)
 	}
 	usage, err := s.Sweep.DeadLetterUsage(t.Context(), testTime)
 	check(t, err)

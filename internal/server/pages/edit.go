@@ -34,7 +34,12 @@ func (p *Pages) edit(c echo.Context) error {
 		return err
 	}
 
-	return p.Show(c, http.StatusOK, p.editor(c, d.Job, nil).Page())
+	v, err := p.editor(c, d.Job, nil)
+	if err != nil {
+		return err
+	}
+
+	return p.Show(c, http.StatusOK, v.Page())
 }
 
 // replay answers the form that replays a job, unchanged or as the editor says.
@@ -70,8 +75,13 @@ func (p *Pages) replayEdited(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
 	// The page is drawn from the redacted job, the edit is made from the original.
-	v := p.editor(c, p.View.HideJob(d.Job), c.Request().PostForm)
+	v, err := p.editor(c, p.View.HideJob(d.Job), c.Request().PostForm)
+	if err != nil {
+		return err
+	}
+
 	edit := p.readEdit(&v, d.Job, c.Request().PostForm)
 	switch {
 	case len(v.Errors) > 0:
@@ -117,10 +127,15 @@ func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err erro
 
 // editor is the page with the values of its form; a nil form means the values of
 // the job.
-func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit {
+func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) (jobpage.Edit, error) {
+	names, err := p.QueueChoices(c.Request().Context())
+	if err != nil {
+		return jobpage.Edit{}, err
+	}
+
 	v := jobpage.Edit{
 		Frame: p.frame(c, "Replay "+j.Type, "jobs"), Job: j, Form: map[string]string{}, Errors: map[string]string{},
-		Policy: j.Policy, Queues: p.QueueChoices(), Uses: p.policyNames(),
+		Policy: j.Policy, Queues: names, Uses: p.policyNames(),
 	}
 	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
 	if j.Source != "" {
@@ -140,7 +155,7 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) jobpage.Edit 
 
 	v.Will = v.Form["payload"]
 
-	return v
+	return v, nil
 }
 
 // policyNames are the policies that a replay can name.

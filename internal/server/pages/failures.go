@@ -24,11 +24,13 @@ const shownClasses = 12
 func (p *Pages) failures(c echo.Context) error {
 	ctx, now, values := c.Request().Context(), time.Now(), c.QueryParams()
 	values.Set("state", cmp.Or(values.Get("state"), string(failures.Open)))
-	v := failurepage.List{Frame: p.frame(c, "Failures", "failures"), Queues: p.QueueChoices(), After: values.Get("after")}
+	v := failurepage.List{Frame: p.frame(c, "Failures", "failures"), After: values.Get("after")}
 	filter, after, wrong := web.GroupQuery(values)
 	filter.State = cmp.Or(filter.State, failures.Open)
 	v.Filter, v.Typed, v.Errors = filter, web.TypedGroups(values), byField(wrong)
+
 	var r reads
+	into(&r, &v.Queues)(p.QueueChoices(ctx))
 	into(&r, &v.Tallies)(p.View.GroupTallies(ctx))
 
 	for _, t := range v.Tallies {

@@ -37,7 +37,11 @@ func (p *Pages) overview(c echo.Context) error {
 	v := templates.Overview{Frame: p.frame(c, "Overview", "overview")}
 	var r reads
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
-	into(&r, &v.Queues)(p.View.Queues(ctx, now, p.fullest()))
+
+	var names []string
+	into(&r, &names)(p.fullest(ctx))
+	into(&r, &v.Queues)(p.View.Queues(ctx, now, names))
+
 	r.err = cmp.Or(r.err, p.steady(&v.Frame, func() (err error) {
 		v.Reasons, err = p.View.Reasons(ctx)
 		return err
@@ -156,11 +160,13 @@ func (p *Pages) shownOperation(o operation.Operation, progress operation.Progres
 
 // fullest names the queues of the overview: those with the most jobs that have
 // not ended.
-func (p *Pages) fullest() []string {
+func (p *Pages) fullest(ctx context.Context) ([]string, error) {
 	var live []job.Status
 	for _, state := range templates.LiveStates() {
 		live = append(live, job.Status(state))
 	}
 
-	return web.Foremost(fullestLimit, p.View.QueueNames(), p.View.Fullest(fullestLimit, live))
+	fullest, err := p.View.Fullest(ctx, fullestLimit, live)
+
+	return web.Foremost(fullestLimit, p.View.QueueNames(), fullest), err
 }

@@ -70,9 +70,17 @@ func (p *Pages) attention(ctx context.Context, all []string) ([]string, error) {
 	}
 
 	paused, err := p.View.PausedQueues(ctx, queuesLimit)
-	refused := p.View.Fullest(queuesLimit, []job.Status{job.StatusDLQFailed})
+	if err != nil {
+		return nil, err
+	}
+
+	refused, err := p.View.Fullest(ctx, queuesLimit, []job.Status{job.StatusDLQFailed})
+	if err != nil {
+		return nil, err
+	}
+
 	waiting := []job.Status{job.Status(job.Available), job.Status(job.Retryable), job.Status(job.Scheduled)}
-	others := p.View.Fullest(queuesLimit, []job.Status{job.StatusDeadLetter}, waiting)
+	others, err := p.View.Fullest(ctx, queuesLimit, []job.Status{job.StatusDeadLetter}, waiting)
 
 	return web.Foremost(queuesLimit, all, refused, paused, others), err
 }

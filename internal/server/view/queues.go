@@ -41,12 +41,14 @@ func (v *View) PausedQueues(ctx context.Context, limit int) ([]string, error) {
 }
 
 // Fullest names the queues with the most jobs of some statuses.
-func (v *View) Fullest(n int, orders ...[]job.Status) []string {
-	return v.store.Counters.Fullest(n, orders...)
+func (v *View) Fullest(ctx context.Context, n int, orders ...[]job.Status) ([]string, error) {
+	return v.store.Counters.Fullest(ctx, n, orders...)
 }
 
 // DepthsByLabel counts the jobs by what metrics call their queues.
-func (v *View) DepthsByLabel() map[string]stats.Depths { return v.store.Counters.DepthsByLabel() }
+func (v *View) DepthsByLabel(ctx context.Context) (map[string]stats.Depths, error) {
+	return v.store.Counters.DepthsByLabel(ctx)
+}
 
 // Label is what metrics call a queue.
 func (v *View) Label(queue string) string { return v.store.Counters.Label(queue) }

@@ -47,13 +47,15 @@ const MaxQueues = 1000
 
 // QueueChoices are the queues that a form has to choose from: all of them, or the
 // ones that are configured and those with the most jobs.
-func (s *Site) QueueChoices() []string {
+func (s *Site) QueueChoices(ctx context.Context) ([]string, error) {
 	var all []job.Status
 	for _, state := range job.States() {
 		all = append(all, job.Status(state))
 	}
 
-	return Foremost(MaxQueues, s.QueueNames(), s.Config.Queues(), s.View.Fullest(MaxQueues, all))
+	fullest, err := s.View.Fullest(ctx, MaxQueues, all)
+
+	return Foremost(MaxQueues, s.QueueNames(), s.Config.Queues(), fullest), err
 }
 
 // Foremost picks up to n names, in the order of all: those of the lists that come
@@ -105,7 +107,12 @@ func (s *Site) Queue(ctx context.Context, name string) (queues.Info, error) {
 // they are the ones in which something runs or waits.
 func (s *Site) WorkerQueues(ctx context.Context, n int) ([]queues.Info, error) {
 	running := slices.Collect(maps.Keys(s.Engine.Running()))
-	waiting := s.View.Fullest(n, []job.Status{job.Status(job.Available)})
+
+	waiting, err := s.View.Fullest(ctx, n, []job.Status{job.Status(job.Available)})
+	if err != nil {
+		return nil, err
+	}
+
 	all, err := s.Queues(ctx, Foremost(n, s.QueueNames(), running, waiting))
 	idle := func(q queues.Info) int { return 1 - min(s.Config.Workers(q.Name), 1) }
 	slices.SortStableFunc(all, func(a, b queues.Info) int { return cmp.Compare(idle(a), idle(b)) })

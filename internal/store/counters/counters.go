@@ -12,7 +12,6 @@ package counters
 import (
 	"cmp"
 	"maps"
-	"sync"
 	"sync/atomic"
 
 	"redrive/internal/job"
@@ -41,12 +40,8 @@ type Projection struct {
 	typeLabels  labels
 	sourceTypes map[string]*labels // the types of each source
 
-	// The counts as of the last commit, which pages read with the mutex.
-	mu          sync.RWMutex
-	queued      map[depthKey]int64
-	deadLetters map[deadLetterKey]int64
-	opened      map[int64]int64        // our own open dead letters by the hour in which their jobs failed
-	recent      map[int64]stats.Totals // of the last hour, by the minute
+	Counts // what pages ask
+	memory *memory
 
 	names atomic.Pointer[[]string] // of queues, sorted
 }
@@ -59,8 +54,9 @@ func New(reader *db.Reader, limits Limits) *Projection {
 		reader: reader, gathered: db.NewReusedSlot(newGathered, (*gathered).clear),
 		limits: limits, depths: stats.Depths{}, queues: map[string]bool{},
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
-		queued: map[depthKey]int64{}, deadLetters: map[deadLetterKey]int64{}, opened: map[int64]int64{}, recent: map[int64]stats.Totals{},
 	}
+	p.memory = newMemory(p.shownLabel)
+	p.Counts = p.memory
 	p.queueLabels.free = isForeign
 	for _, status := range job.Statuses() {
 		p.depths[status] = 0
@@ -130,44 +126,15 @@ func (p *Projection) Moved(t *db.Tx, m projection.Move) {
 // it.
 func (p *Projection) Depth(t *db.Tx, queue string, status job.Status) int64 {
 	k := depthKey{queue, status}
-	return p.queued[k] + p.gathered.In(t).depths[k]
+	return p.memory.queued[k] + p.gathered.In(t).depths[k]
 }
 
 // OwnDeadLetters is the number of open dead letters that are at no source, as the
 // transaction sees it.
 func (p *Projection) OwnDeadLetters(t *db.Tx) int64 {
-	n := p.depths[job.StatusDeadLetter] - p.SourceDeadLetters()
+	n := p.depths[job.StatusDeadLetter] - p.memory.sourceDeadLetters()
 	for k, d := range p.gathered.In(t).depths {
 		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) == "" {
-			n += d
-		}
-	}
-
-	return n
-}
-
-// DeadLetters returns the number of open dead letters that are at no source, and the number of
-// those at sources, both as of the last commit.
-func (p *Projection) DeadLetters() (own, atSources int64) {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-
-	atSources = p.sourceDeadLetters()
-
-	return p.depths[job.StatusDeadLetter] - atSources, atSources
-}
-
-// SourceDeadLetters is the number of open dead letters that are at sources, as of the last
-// commit.
-func (p *Projection) SourceDeadLetters() int64 {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.sourceDeadLetters()
-}
-
-func (p *Projection) sourceDeadLetters() (n int64) {
-	for k, d := range p.queued {
-		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) != "" {
 			n += d
 		}
 	}
@@ -179,25 +146,25 @@ func (p *Projection) sourceDeadLetters() (n int64) {
 func (p *Projection) Committed(t *db.Tx) {
 	g := p.gathered.In(t)
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
 
 	p.forget(g)
 
 	// Depths, by status and by queue.
 	for k, n := range g.depths {
 		p.depths[k.status] += n
-		p.queued[k] += n
+		p.memory.queued[k] += n
 		p.counted(k.queue)
 	}
 
 	// Open dead letters, by reason and by the hour in which their jobs failed.
 	for k, n := range g.deadLetters {
-		addUp(p.deadLetters, k, n)
+		addUp(p.memory.deadLetters, k, n)
 	}
 
 	for hour, n := range g.opened {
-		addUp(p.opened, hour, n)
+		addUp(p.memory.opened, hour, n)
 	}
 
 	// Counters, in all and of the last hour.
@@ -206,11 +173,11 @@ func (p *Projection) Committed(t *db.Tx) {
 	}
 
 	for k, n := range g.minutes {
-		p.recent[k.minute] = p.recent[k.minute].Add(n)
+		p.memory.recent[k.minute] = p.memory.recent[k.minute].Add(n)
 		p.minute = max(p.minute, k.minute)
 	}
 
-	maps.DeleteFunc(p.recent, func(minute int64, _ stats.Totals) bool { return minute <= p.minute-lastHour })
+	maps.DeleteFunc(p.memory.recent, func(minute int64, _ stats.Totals) bool { return minute <= p.minute-lastHour })
 
 	for l, changes := range g.labels {
 		l.committed(changes)

@@ -155,7 +155,7 @@ func (p *Projection) flushLabels(t *db.Tx) error {
 
 // CountedTypes is how many types are told apart, without those of sources.
 func (p *Projection) CountedTypes() int {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+	p.memory.mu.RLock()
+	defer p.memory.mu.RUnlock()
 	return len(p.typeLabels.kept)
 }

@@ -52,8 +52,8 @@ const (
 
 // Label is the queue, or "other", as metrics name it.
 func (p *Projection) Label(queue string) string {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+	p.memory.mu.RLock()
+	defer p.memory.mu.RUnlock()
 	return p.shownLabel(queue)
 }
 
@@ -204,7 +204,7 @@ func (p *Projection) forget(g *gathered) {
 	}
 
 	if len(g.removed) > 0 {
-		maps.DeleteFunc(p.queued, func(k depthKey, _ int64) bool { return g.removed[k.queue] })
+		maps.DeleteFunc(p.memory.queued, func(k depthKey, _ int64) bool { return g.removed[k.queue] })
 	}
 }
 

@@ -1,11 +1,8 @@
 package counters
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"maps"
-	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -134,50 +131,4 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 func (p *Projection) PausedQueues(ctx context.Context, limit int) ([]string, error) {
 	const query = `SELECT name FROM queues WHERE paused_at <> 0 ORDER BY paused_at DESC, name LIMIT $1 + 0`
 	return db.All(p.reader.In(ctx), query, func(name *string) []any { return []any{name} }, limit)
-}
-
-// Fullest names the n queues with the most jobs, from memory: of the first
-// statuses, among equals of the next ones. Queues without any are left out.
-func (p *Projection) Fullest(n int, orders ...[]job.Status) []string {
-	counts := map[string][]int64{}
-
-	p.mu.RLock()
-
-	for k, count := range p.queued {
-		for i, statuses := range orders {
-			if count > 0 && slices.Contains(statuses, k.status) {
-				if counts[k.queue] == nil {
-					counts[k.queue] = make([]int64, len(orders))
-				}
-
-				counts[k.queue][i] += count
-			}
-		}
-	}
-
-	p.mu.RUnlock()
-
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(slices.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
-
-	return names[:min(len(names), n)]
-}
-
-// DepthsByLabel counts the jobs by what metrics call their queues, from memory.
-func (p *Projection) DepthsByLabel() map[string]stats.Depths {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-
-	all := map[string]stats.Depths{}
-	for k, n := range p.queued {
-		label := p.shownLabel(k.queue)
-		if all[label] == nil {
-			all[label] = stats.Depths{}
-		}
-
-		all[label][k.status] += n
-	}
-
-	return all
 }

@@ -139,7 +139,7 @@ func (p *Projection) loadMinutes(src db.Source) (err error) {
 		var minute int64
 		var t stats.Totals
 		err := rows.Scan(totalFields(&t, &minute)...)
-		p.recent[minute] = t
+		p.memory.recent[minute] = t
 
 		return err
 	}, p.minute-lastHour)
@@ -149,7 +149,7 @@ func (p *Projection) loadDepths(src db.Source) error {
 	all, err := depths(src)
 	for _, d := range all {
 		p.depths[d.status] += d.n
-		p.queued[d.depthKey] = d.n
+		p.memory.queued[d.depthKey] = d.n
 		p.learn(d.queue, true)
 	}
 
@@ -186,7 +186,7 @@ func (p *Projection) loadDeadLetters(src db.Source) error {
 		var k deadLetterKey
 		var n int64
 		err := rows.Scan(&k.queue, &k.typ, &k.reason, &n)
-		p.deadLetters[k] = n
+		p.memory.deadLetters[k] = n
 
 		return err
 	})
@@ -199,7 +199,7 @@ func (p *Projection) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
 		WHERE letter = 'stored' AND source = '' AND changed_at >= (
 			SELECT max(changed_at) FROM jobs WHERE letter = 'stored' AND source = '') - 24 * CAST($1 AS BIGINT) GROUP BY hour`
-	p.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
+	p.memory.opened, err = db.Map[int64, int64](src, query, int64(db.MicrosPerHour))
 
 	return err
 }

@@ -317,16 +317,23 @@ func FullestQueuesComeFirst(k *kit) {
 	k.settle(k.claim("done", 1)[0], job.Succeeded)
 
 	available, dead := []job.Status{job.Status(job.Available)}, []job.Status{job.StatusDeadLetter}
-	k.same("by dead letters", k.Counters.Fullest(5, dead, available), []string{"c", "b", "a"})
-	k.same("the two with the most available jobs", k.Counters.Fullest(2, available), []string{"b", "a"})
+	byDeadLetters, err := k.Counters.Fullest(k.ctx, 5, dead, available)
+	k.check(err)
+	k.same("by dead letters", byDeadLetters, []string{"c", "b", "a"})
+	byAvailable, err := k.Counters.Fullest(k.ctx, 2, available)
+	k.check(err)
+	k.same("the two with the most available jobs", byAvailable, []string{"b", "a"})
 }
 
 // DepthsByLabelAddUp: to all jobs.
 func DepthsByLabelAddUp(k *kit) {
 	k.variety()
 
+	labelled, err := k.Counters.DepthsByLabel(k.ctx)
+	k.check(err)
+
 	sum := stats.Depths{}
-	for _, depths := range k.Counters.DepthsByLabel() {
+	for _, depths := range labelled {
 		for status, n := range depths {
 			sum[status] += n
 		}

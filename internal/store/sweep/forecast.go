@@ -70,7 +70,13 @@ func (s *Sweeper) Retention() (f retention.Forecast) {
 func (s *Sweeper) announceOverCount(ctx context.Context, now time.Time, limits retention.Limits) (
 	o retention.Outlook, last place, err error,
 ) {
-	o = retention.Outlook{Kind: retention.OverCount, Jobs: s.jobsOf(retention.OverCount, limits)}
+	o.Kind = retention.OverCount
+
+	o.Jobs, err = s.jobsOf(ctx, o.Kind, limits)
+	if err != nil {
+		return o, last, err
+	}
+
 	if o.Jobs == 0 {
 		return o, last, s.withdrawNotice(ctx)
 	}
@@ -89,8 +95,13 @@ func (s *Sweeper) announceOverCount(ctx context.Context, now time.Time, limits r
 }
 
 // jobsOf is how many jobs of a kind there are, as of the last commit.
-func (s *Sweeper) jobsOf(k retention.Kind, limits retention.Limits) int64 {
-	return limits.Jobs(k, s.depths(), s.counters.SourceDeadLetters())
+func (s *Sweeper) jobsOf(ctx context.Context, k retention.Kind, limits retention.Limits) (int64, error) {
+	open, err := s.counters.DeadLetters(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+
+	return limits.Jobs(k, s.depths(), open.AtSources), nil
 }
 
 // countOverCount counts those of the dead letters that are too many which a pass can remove:
@@ -114,13 +125,17 @@ func (s *Sweeper) countOverCount(ctx context.Context, o *retention.Outlook) (las
 func (s *Sweeper) outlook(ctx context.Context, now time.Time, limits retention.Limits, kind retention.Kind, last place) (
 	retention.Outlook, error,
 ) {
-	o := retention.Outlook{Kind: kind, Jobs: s.jobsOf(kind, limits)}
-	if o.Jobs == 0 {
-		return o, nil
+	o := retention.Outlook{Kind: kind}
+
+	jobs, err := s.jobsOf(ctx, kind, limits)
+	if err != nil || jobs == 0 {
+		return o, err
 	}
 
+	o.Jobs = jobs
 	if kind == retention.Trash {
-		return o, s.trashOutlook(ctx, now, limits, &o)
+		err := s.trashOutlook(ctx, now, limits, &o)
+		return o, err
 	}
 
 	where, at := ended(kind)

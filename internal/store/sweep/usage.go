@@ -13,9 +13,14 @@ import (
 func (s *Sweeper) DeadLetterUsage(ctx context.Context, now time.Time) (retention.Usage, error) {
 	const query = `SELECT changed_at FROM jobs WHERE ` + ownDeadLetter + ` ORDER BY changed_at, seq LIMIT 1`
 	firstHour := db.Micros(now)/db.MicrosPerHour - 23
-	own, atSources := s.counters.DeadLetters()
-	u := retention.Usage{Open: own, LastDay: s.counters.OpenedSince(firstHour), AtSources: atSources}
-	_, err := db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
+
+	open, err := s.counters.DeadLetters(ctx, firstHour)
+	if err != nil {
+		return retention.Usage{}, err
+	}
+
+	u := retention.Usage{Open: open.Own, LastDay: open.Recent, AtSources: open.AtSources}
+	_, err = db.Row(s.reader.In(ctx), query, []any{db.Time(&u.Oldest)})
 
 	return u, err
 }
