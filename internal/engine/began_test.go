@@ -199,6 +199,39 @@ func TestBegan_IsTriedAgainAfterARefusal(t *testing.T) {
 	})
 }
 
+// Other jobs run meanwhile: what the database refuses holds up no claim and no outcome.
+func TestBegan_ThatIsRefusedHoldsUpNoOtherJob(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.on("long", untilTold)
+		s := &finicky{slowFaulty: slowFaulty{&faulty{Store: r.store}, 10 * time.Millisecond}}
+		r.startPrefetchingOn(s, 1)
+		ids := r.enqueue(ofType("long"), ofType("long"))
+		r.claimAndPrefetch(ids[1])
+		s.refuses.Store(true)
+		r.cancel(ids[0]) // its worker takes the second
+
+		var others []string
+		for range 60 {
+			beside := ofType("quick")
+			beside.Queue = "beside"
+			others = append(others, r.enqueue(beside, beside)...)
+			time.Sleep(500 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := s.refused.Load(); n < 3 || n > 8 {
+			t.Errorf("it was tried %d times in half a minute", n)
+		}
+		for _, id := range others {
+			r.want(id, "completed", 1)
+		}
+
+		s.refuses.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.wantBegun(ids[1])
+	})
+}
+
 // An outage ends when the database is well again, also when nothing was to be written but that
 // a job has begun.
 func TestOutage_EndsAlthoughOnlyABeginningWasToBeWritten(t *testing.T) {

@@ -139,12 +139,29 @@ func (d *dispatcher) collect() {
 
 	if when.Reached(d.limit, now) {
 		d.giveUp(now)
-		d.limit = d.executions.NextLimit(now)
+		d.limit = when.Earlier(d.executions.NextLimit(now), d.againAt(now))
 	}
 
 	// Jobs that waited begin before those that are prefetched: they were claimed earlier.
 	d.startWaiting(now)
 	d.fillWorkers()
+}
+
+// againAt is when the first of what the database refused is tried again; zero when none of it
+// waits for its time.
+func (d *dispatcher) againAt(now time.Time) (first time.Time) {
+	waits := []aside{d.begunAside}
+	for _, q := range d.queues {
+		waits = append(waits, q.aside)
+	}
+
+	for _, w := range waits {
+		if w.again.After(now) {
+			first = when.Earlier(first, w.again)
+		}
+	}
+
+	return first
 }
 
 // giveBackPrefetched gives back the prefetched jobs that may not begin now, or have not begun

@@ -239,21 +239,21 @@ func (d *dispatcher) separate(claim job.Claim, refusal error) {
 		return
 	}
 
+	// The outcomes may have been what the database refused, or that executions have begun: the
+	// latter waits, so that the next call can claim.
+	if len(claim.Began) > 0 {
+		d.putBegunAside(len(claim.Began), refusal)
+	}
+
 	d.recovered()
 	d.notify() // nothing was claimed
 }
 
 // claimApart asks each queue on its own, so that one from which nothing can be
-// claimed holds up no other. That one is asked again after a pause. Which executions have
-// begun is said by the next call.
+// claimed holds up no other. That one is asked again after a pause. When no queue was refused,
+// the database refused to record which executions have begun, and that waits likewise.
 func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
-	if len(claim.Free)+len(claim.Prefetch) == 0 { // it was refused that executions have begun
-		d.begunAside.put(time.Now())
-		d.limit = when.Earlier(d.limit, d.begunAside.again)
-		d.o.Log.Error("The database refused to record that jobs have begun. Redrive will try again.",
-			"jobs", len(claim.Began), "error", refusal, "again_in", d.begunAside.pause)
-	}
-
+	refused := false
 	for name := range d.queues {
 		if claim.Free[name]+claim.Prefetch[name] == 0 {
 			continue
@@ -272,14 +272,27 @@ func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
 			d.noteEmpty(one, claimed)
 		case fault.InInput(err):
 			d.putAside(name, err)
+			refused = true
 		default:
 			d.fail(err)
 			return
 		}
 	}
 
+	if len(claim.Began) > 0 && !refused {
+		d.putBegunAside(len(claim.Began), refusal)
+	}
+
 	d.recovered()
 	d.notify() // the next time is not known
+}
+
+// putBegunAside lets wait that executions have begun.
+func (d *dispatcher) putBegunAside(jobs int, refusal error) {
+	d.begunAside.put(time.Now())
+	d.limit = when.Earlier(d.limit, d.begunAside.again)
+	d.o.Log.Error("The database refused a call that was to record which jobs have begun. Redrive will try again.",
+		"jobs", jobs, "error", refusal, "again_in", d.begunAside.pause)
 }
 
 // putAside lets a queue wait.

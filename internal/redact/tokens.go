@@ -167,6 +167,6 @@ func isLogin(text string) bool {
 func seemsSecret(word string) bool {
 	word = strings.Trim(word, `"'.,;:!?)]}>`)
 	digits := strings.ContainsAny(word, "0123456789")
-	chars := strings.ContainsFunc(word, unicode.IsLetter)
-	return len(word) >= 6 && digits && chars || len(word) >= 24 && !strings.ContainsAny(word, "/.:(")
+	alphabetic := strings.ContainsFunc(word, unicode.IsLetter)
+	return len(word) >= 6 && digits && alphabetic || len(word) >= 24 && !strings.ContainsAny(word, "/.:(")
 }

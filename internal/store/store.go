@@ -1,6 +1,6 @@
 // Package store keeps jobs and their history in a database: it enqueues and claims jobs,
 // settles and extends executions, replays, discards and restores, and reads jobs and dead
-// dead letters. It is the front of several rooms:
+// letters. It is the front of several rooms:
 //
 //	core        the verbs of a transaction, through which every change of a job goes
 //	mirror      takes over the dead letters of other queues

@@ -53,7 +53,7 @@ func (s *Store) DiscardAll(t *db.Tx, from []job.Job, now time.Time, by audit.Act
 }
 
 // Restore takes a job out of the trash and puts it back where it was: its dead
-// dead letter is open again, and what waited waits for its old time. A job that was
+// letter is open again, and what waited waits for its old time. A job that was
 // held for want of a handler is available, and held again where none is known.
 // run is the one that the caller looked at; a job that is not in the trash in
 // this run is a *job.Conflict.

@@ -42,7 +42,7 @@ func (s *Set) NewLimit() time.Time {
 }
 
 // NextLimit is the first moment at which a handler may have to be given up, or
-// Has been waited for long enough.
+// has been waited for long enough.
 func (s *Set) NextLimit(now time.Time) (limit time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

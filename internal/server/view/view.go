@@ -14,7 +14,6 @@ package view
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,7 +21,6 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/redact"
 	"redrive/internal/store"
-	"redrive/internal/store/db"
 )
 
 // View reads from the store and acts on it, and redacts what it returns.
@@ -59,15 +57,7 @@ func (v *View) Ping(ctx context.Context) error { return v.store.Ping(ctx) }
 // Problem says why nothing can be written, and since when; or nothing.
 func (v *View) Problem() (text string, since time.Time) {
 	if problem := v.store.Problem(); problem != nil {
-		return problem.Advice, problem.Since
+		return problem.Words, problem.Since
 	}
 	return "", time.Time{}
-}
-
-// Advice says what to do about a fault of the database; empty for any other error.
-func Advice(err error) string {
-	if found := new(db.Fault); errors.As(err, &found) {
-		return found.Advice
-	}
-	return ""
 }

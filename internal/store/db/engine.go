@@ -98,7 +98,8 @@ type Conn interface {
 	// engine may let it wait, and send it to the database together with what comes next,
 	// in the same order: its error can come with a later statement or with Commit, which
 	// then fails. A query sees what was sent before it. What is wrong with another number
-	// of rows is for the engine to say.
+	// of rows is for the engine to say. The caller uses args again afterwards: an engine
+	// that lets the statement wait keeps a copy.
 	Send(want int, query string, args ...any) error
 	Commit() error
 	// Rollback undoes a transaction that failed for a cause. Its error means

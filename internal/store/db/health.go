@@ -13,20 +13,23 @@ import (
 
 // Fault is what is wrong with the database, in the words of its engine.
 type Fault struct {
-	Kind   error     // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
-	Advice string    // what happened to which database, and what to do
-	Err    error     // what the engine said; of fault.ErrUnsafe, the advice has it in its words
-	Where  slog.Attr // which database, for the log; never with a password
+	Kind  error     // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
+	Words string    // what happened to which database, and what to do
+	Err   error     // what the engine said; of fault.ErrUnsafe, the words have it
+	Where slog.Attr // which database, for the log; never with a password
 
 	Since time.Time // when this was first seen; zero where it was not recorded
 }
 
 func (f *Fault) Error() string {
 	if f.Kind == fault.ErrUnsafe {
-		return f.Advice
+		return f.Words
 	}
-	return fmt.Sprintf("%s (%v)", f.Advice, f.Err)
+	return fmt.Sprintf("%s (%v)", f.Words, f.Err)
 }
+
+// Advice says what happened, and what to do about it.
+func (f *Fault) Advice() string { return f.Words }
 
 // Unwrap gives the kind and the cause.
 func (f *Fault) Unwrap() []error { return []error{f.Kind, f.Err} }
@@ -85,7 +88,7 @@ func (h *Health) Report(err error) error {
 		h.remember(found, before)
 		close(h.failed)
 		h.log.Error("The database failed. No more writes.", found.Where, "error", found)
-	case before == nil || before.Advice != found.Advice:
+	case before == nil || before.Words != found.Words:
 		h.remember(found, before)
 		h.log.Warn("The database cannot be written. Redrive tries again every second.", found.Where, "error", found)
 	}

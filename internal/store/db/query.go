@@ -161,10 +161,15 @@ func Scan(rows *sql.Rows, err error) func(func(*sql.Rows) error) error {
 			return err
 		}
 
+		defer rows.Close() // also when each panics: the connection could not be closed otherwise
+
 		for rows.Next() {
-			if err := each(rows); errors.Is(err, ErrEnough) {
+			err := each(rows)
+			if errors.Is(err, ErrEnough) {
 				return rows.Close()
-			} else if err != nil {
+			}
+
+			if err != nil {
 				return errors.Join(err, rows.Close())
 			}
 		}

@@ -50,7 +50,7 @@ type mirrored struct {
 //   - A record that has died again, or that is back after it had left, is another run of
 //     its job, which has failed.
 //   - A record that is still there as it was, although an act took its job out of the dead
-//     dead letters, brings the job back: the source did not do it, or was never told.
+//     letters, brings the job back: the source did not do it, or was never told.
 //   - A record on which an act is under way is left alone until the act has ended.
 //
 // Two records with one key are one record. Update returns how many jobs came or changed.

@@ -18,7 +18,7 @@ import (
 
 // faultOf is a fault of a file, in words for people.
 func faultOf(path string, kind, err error) *db.Fault {
-	return &db.Fault{Kind: kind, Advice: advice(path, kind, err), Err: err, Where: slog.String("path", path)}
+	return &db.Fault{Kind: kind, Words: advice(path, kind, err), Err: err, Where: slog.String("path", path)}
 }
 
 // advice says what happened to a file, and what to do.

@@ -32,8 +32,8 @@ func TestFault_SaysWhatHappenedAndWhatToDo(t *testing.T) {
 		if f.Error() != c.want || !errors.Is(f, c.kind) || !errors.Is(f, said) {
 			t.Errorf("%v is %q, want %q", c.kind, f, c.want)
 		}
-		if f.Error() != f.Advice && f.Error() != fmt.Sprintf("%s (%v)", f.Advice, said) {
-			t.Errorf("the advice of %q is %q", f, f.Advice)
+		if f.Error() != f.Words && f.Error() != fmt.Sprintf("%s (%v)", f.Words, said) {
+			t.Errorf("the advice of %q is %q", f, f.Words)
 		}
 		if f.Where.String() != "path=/d/jobs.db" {
 			t.Errorf("the log names it %s", f.Where)

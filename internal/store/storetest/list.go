@@ -266,7 +266,7 @@ func JobsPagesUnderConcurrentInserts(k *kit) {
 }
 
 // ListsSparePayloads: a list of jobs comes without payloads, one of dead
-// dead letters with their first 2048 bytes.
+// letters with their first 2048 bytes.
 func ListsSparePayloads(k *kit) {
 	j := lasting(1)
 	j.Payload = bytes.Repeat([]byte("é"), 1100)
@@ -275,7 +275,7 @@ func ListsSparePayloads(k *kit) {
 	k.same("the payload in a list of letters", k.deadLetters(filter.Filter{}, 10)[0].Job.Payload, j.Payload[:2048])
 }
 
-// dead letters reads every page of the open dead letters.
+// deadLetters reads every page of the open dead letters.
 func (k *kit) deadLetters(f filter.Filter, limit int) []filter.DeadLetterRow {
 	k.Helper()
 

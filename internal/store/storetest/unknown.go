@@ -123,7 +123,7 @@ func Source_AnUnknownReplayIsAskedFor(k *kit) {
 }
 
 // Source_ACopyBesideItsRecordIsAnotherJob: the replay happened, its copy died, and its dead
-// dead letter was not removed. Both are there.
+// letter was not removed. Both are there.
 func Source_ACopyBesideItsRecordIsAnotherJob(k *kit) {
 	j := k.inDoubt("7")
 	k.pass(time.Minute)

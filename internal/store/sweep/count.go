@@ -12,7 +12,16 @@ import (
 // overCount removes the oldest of our own dead letters that are more than there may be, up
 // to the last that was announced.
 func (p *pass) overCount(ctx context.Context) error {
-	for p.limits.Count > 0 {
+	if p.limits.Count <= 0 {
+		return nil
+	}
+
+	last, err := noticeOf(p.reader.In(ctx))
+	if err != nil || last == (place{}) {
+		return err
+	}
+
+	for {
 		removed, err := db.Write(ctx, p.writer, heavyStep, p.removeOverCount)
 		if err != nil {
 			return fmt.Errorf("%s: %w", retention.OverCount, err)
@@ -24,8 +33,6 @@ func (p *pass) overCount(ctx context.Context) error {
 
 		p.count(removed)
 	}
-
-	return nil
 }
 
 // removeOverCount removes the next few.

@@ -12,7 +12,8 @@ import (
 // Forecast counts what is kept of each kind, and what of it retention will remove
 // soon. Retention returns the newest forecast without counting again. Dead letters
 // that are too many are removed only after a forecast has announced them: see Prune.
-// One forecast is made at a time. With an error, it is as far as it was counted.
+// One forecast is made at a time. A database that refuses writes is no reason not to
+// count: the forecast is complete then, and announces nothing.
 func (s *Sweeper) Forecast(ctx context.Context, now time.Time, limits retention.Limits) (retention.Forecast, error) {
 	f := retention.Forecast{At: now}
 
@@ -25,7 +26,17 @@ func (s *Sweeper) Forecast(ctx context.Context, now time.Time, limits retention.
 		f.Since = since
 	}
 
-	tooMany, last, err := s.announceOverCount(ctx, now, limits)
+	// Dead letters that are too many come first: none of them counts for its age, too.
+	tooMany := retention.Outlook{Kind: retention.OverCount}
+
+	tooMany.Jobs, err = s.jobsOf(ctx, retention.OverCount, limits)
+	if err != nil {
+		return f, err
+	}
+
+	refused := s.beginNotice(ctx, tooMany.Jobs > 0)
+
+	last, err := s.countOverCount(ctx, &tooMany)
 	if err != nil {
 		return f, fmt.Errorf("count the jobs that will be removed (%s): %w", retention.OverCount, err)
 	}
@@ -44,9 +55,14 @@ func (s *Sweeper) Forecast(ctx context.Context, now time.Time, limits retention.
 		f.Kinds = append(f.Kinds, o)
 	}
 
+	// Announce last: nothing may be removed of which a forecast failed to tell.
 	s.forecast.Store(&f)
 
-	return f, nil
+	if refused == nil && last != (place{}) {
+		refused = s.giveNotice(ctx, now, last)
+	}
+
+	return f, refused
 }
 
 // Retention is the newest forecast, from memory, with the clock that retention goes by.
@@ -62,36 +78,6 @@ func (s *Sweeper) Retention() (f retention.Forecast) {
 	}
 
 	return f
-}
-
-// announceOverCount counts the dead letters that are more than there may be, and writes the
-// removal notice. It returns the place of the last of them, before all others if there are
-// none.
-func (s *Sweeper) announceOverCount(ctx context.Context, now time.Time, limits retention.Limits) (
-	o retention.Outlook, last place, err error,
-) {
-	o.Kind = retention.OverCount
-
-	o.Jobs, err = s.jobsOf(ctx, o.Kind, limits)
-	if err != nil {
-		return o, last, err
-	}
-
-	if o.Jobs == 0 {
-		return o, last, s.withdrawNotice(ctx)
-	}
-
-	err = s.beginNotice(ctx)
-	if err != nil {
-		return o, last, err
-	}
-
-	last, err = s.countOverCount(ctx, &o)
-	if err != nil {
-		return o, last, err
-	}
-
-	return o, last, s.giveNotice(ctx, now, last)
 }
 
 // jobsOf is how many jobs of a kind there are, as of the last commit.
@@ -113,6 +99,9 @@ func (s *Sweeper) countOverCount(ctx context.Context, o *retention.Outlook) (las
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS found ORDER BY n DESC LIMIT 1`
 
 	most := min(o.Jobs, retention.MaxSoon)
+	if most == 0 {
+		return last, nil
+	}
 
 	_, err = db.Row(s.reader.In(ctx), query, []any{&o.Soon, db.Time(&o.Oldest), &last.at, &last.seq}, most)
 	o.More = o.Soon == most && most < o.Jobs

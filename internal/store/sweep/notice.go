@@ -32,10 +32,20 @@ func endNotice(at place) func(*db.Tx) error {
 	return db.Any(`UPDATE removal_notice SET last_at = $1, last_seq = $2 WHERE (last_at, last_seq) > ($1, $2)`, at.at, at.seq)
 }
 
-// beginNotice takes the notice back, because the dead letters are counted again. It goes before
-// the counting: what is committed from then on may not be in the count, and is left out.
-func (s *Sweeper) beginNotice(ctx context.Context) error {
+// beginNotice takes the notice back, because the dead letters are counted again: those that
+// are too many, if any are. It goes before the counting: what is committed from then on may
+// not be in the count, and is left out.
+func (s *Sweeper) beginNotice(ctx context.Context, tooMany bool) error {
 	begin := db.Exactly(1, `UPDATE removal_notice SET announced_at = 0, last_at = $1, last_seq = $2`, farthest.at, farthest.seq)
+	if !tooMany {
+		last, err := noticeOf(s.reader.In(ctx))
+		if err != nil || last == (place{}) {
+			return db.Wrap(err, "read the removal notice")
+		}
+
+		begin = endNotice(place{})
+	}
+
 	return db.Wrap(s.writer.Do(ctx, 1, begin), "take back the removal notice")
 }
 
@@ -46,16 +56,6 @@ func (s *Sweeper) giveNotice(ctx context.Context, now time.Time, last place) err
 	})
 
 	return db.Wrap(err, "write the removal notice")
-}
-
-// withdrawNotice takes back a notice when no dead letters are too many.
-func (s *Sweeper) withdrawNotice(ctx context.Context) error {
-	last, err := noticeOf(s.reader.In(ctx))
-	if err == nil && last != (place{}) {
-		err = s.writer.Do(ctx, 1, endNotice(place{}))
-	}
-
-	return db.Wrap(err, "withdraw the removal notice")
 }
 
 // noticeOf is the place up to which dead letters were announced, before all others if none were.
@@ -85,7 +85,7 @@ func isOwnDeadLetter(j *job.Job) bool {
 }
 
 // Flush makes the notice end before what came. An operation that ended can have held any dead
-// dead letter.
+// letter.
 func (s *Sweeper) Flush(t *db.Tx) error {
 	end := *s.arrived.In(t)
 	if s.operations.Ended(t) {

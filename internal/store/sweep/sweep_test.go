@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/job"
 	"redrive/internal/retention"
+	"redrive/internal/retry"
 	"redrive/internal/store"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
@@ -25,10 +27,34 @@ func check(t *testing.T, err error) {
 
 func open(t *testing.T) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true}})
+	return openAt(t, sqlitetest.New(t))
+}
+
+func openAt(t *testing.T, path string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path, Relaxed: true}})
 	check(t, err)
 	t.Cleanup(func() { check(t, s.Close()) })
 	return s
+}
+
+// deadLetters are jobs that came as dead letters.
+func deadLetters(t *testing.T, s *store.Store, n int) {
+	t.Helper()
+	for range n {
+		_, err := s.Enqueue(t.Context(), testTime, []job.Job{{Queue: "orders", Type: "email.send", State: job.Discarded, Reason: retry.MissingURN}})
+		check(t, err)
+	}
+}
+
+// edit changes a database that is open.
+func edit(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path)
+	check(t, err)
+	_, err = db.Exec(statement)
+	check(t, err)
+	check(t, db.Close())
 }
 
 // cancelledJobs are jobs that were cancelled at the test's time.
@@ -80,5 +106,52 @@ func TestPrune_SparesWhatAPersonReplayedMeanwhile(t *testing.T) {
 	}
 	if _, err := s.Job(context.Background(), jobs[1].ID); !errors.As(err, new(*retention.Removed)) {
 		t.Errorf("the cancelled one: %v", err)
+	}
+}
+
+// A forecast that cannot count everything announces nothing, and so nothing is removed of which
+// no page and no log has told.
+func TestForecast_ThatFailsAnnouncesNothing(t *testing.T) {
+	path := sqlitetest.New(t)
+	s := openAt(t, path)
+	deadLetters(t, s, 5)
+	limits := retention.Limits{Count: 2, Trash: time.Hour}
+	discarded, err := s.Enqueue(t.Context(), testTime, []job.Job{{Queue: "orders", Type: "email.send"}})
+	check(t, err)
+	_, err = s.Discard(t.Context(), testTime, discarded[0].Job.ID, 1, audit.Actor{Name: "eve"})
+	check(t, err)
+
+	edit(t, path, `ALTER TABLE trash RENAME TO taken_away`)
+	_, err = s.Sweep.Forecast(t.Context(), testTime, limits)
+	if err == nil || len(s.Sweep.Retention().Kinds) != 0 {
+		t.Fatalf("a forecast without the trash: %v, %+v", err, s.Sweep.Retention())
+	}
+
+	edit(t, path, `ALTER TABLE taken_away RENAME TO trash`)
+	done, err := s.Sweep.Prune(t.Context(), testTime.Add(time.Minute), limits)
+	check(t, err)
+	if done.Total() != 0 {
+		t.Errorf("removed without an announcement: %s", done)
+	}
+}
+
+// Pages show what is kept although nothing can be written, and nothing is announced.
+func TestForecast_OfADatabaseThatRefusesWritesIsComplete(t *testing.T) {
+	path := sqlitetest.New(t)
+	s := openAt(t, path)
+	deadLetters(t, s, 5)
+	limits := retention.Limits{Count: 2}
+
+	edit(t, path, `CREATE TRIGGER refused BEFORE UPDATE ON removal_notice BEGIN SELECT RAISE(FAIL, 'refused'); END`)
+	_, err := s.Sweep.Forecast(t.Context(), testTime, limits)
+	if kept := s.Sweep.Retention().Of(retention.OverCount); err == nil || kept.Jobs != 3 || kept.Soon != 3 {
+		t.Fatalf("a forecast without its notice: %v, %+v", err, kept)
+	}
+
+	edit(t, path, `DROP TRIGGER refused`)
+	done, err := s.Sweep.Prune(t.Context(), testTime.Add(time.Minute), limits)
+	check(t, err)
+	if done.Total() != 0 {
+		t.Errorf("removed without a notice: %s", done)
 	}
 }

@@ -97,7 +97,7 @@ func groupSummary(v List) string {
 }
 
 // deadWords says how many jobs of some groups are dead, and of how many the dead
-// dead letter was refused.
+// letter was refused.
 func deadWords(t failures.Tally) string {
 	words := format.Number(t.Dead) + " dead"
 	if t.Refused > 0 {
