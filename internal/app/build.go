@@ -20,7 +20,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/counters"
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/search"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
@@ -71,7 +71,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		CheckSource: a.sources.Check,
 		Attached:    a.sources.Attached,
 	})
-	if errors.As(err, new(*db.LockedError)) {
+	if errors.As(err, new(*health.LockedError)) {
 		return usage.Of(err)
 	}
 

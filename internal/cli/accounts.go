@@ -17,7 +17,7 @@ import (
 	"redrive/internal/audit"
 	"redrive/internal/client"
 	"redrive/internal/store"
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
 )
@@ -57,7 +57,7 @@ func (a accountFlags) do(c Console, r accountRequest) error {
 	defer cancel()
 
 	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: a.DB}})
-	var locked *db.LockedError
+	var locked *health.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
 		fmt.Fprintf(c.Stderr, "%s is open in process %d; sending the command to %s.\n", a.DB, locked.PID, locked.URL)
 		return r.ask(locked.URL, locked.Key)
@@ -92,7 +92,7 @@ func (r accountRequest) ask(server, key string) error {
 
 // refusalOr returns an error of the store; a refusal becomes a usage error.
 func refusalOr(err error) error {
-	if errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown) || errors.As(err, new(*db.LockedError)) {
+	if errors.As(err, new(*access.Refusal)) || errors.Is(err, access.ErrUnknown) || errors.As(err, new(*health.LockedError)) {
 		return usage.Of(err)
 	}
 	return err

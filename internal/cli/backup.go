@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
 )
@@ -73,7 +73,7 @@ func (r *restoreCommand) Run(c Console) error {
 		return usage.Errorf("%s exists; add --force to replace it (the old database is kept under another name)", r.DB)
 	case errors.Is(err, fs.ErrNotExist):
 		return usage.Errorf("nothing was restored: %w", err)
-	case errors.As(err, new(*db.LockedError)):
+	case errors.As(err, new(*health.LockedError)):
 		return usage.Of(err)
 	case err != nil:
 		return fmt.Errorf("%s was not restored: %w", r.File, err)

@@ -16,7 +16,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/job"
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 )
 
@@ -159,7 +159,7 @@ func TestRestore_PutsTheBackupInThePlaceOfTheDatabase(t *testing.T) {
 	check(t, f.Backup(t.Context(), backup, false, unheard))
 	enqueue(t, s, 4)
 	_, err = f.Restore(t.Context(), backup, true, unheard)
-	if !errors.As(err, new(*db.LockedError)) {
+	if !errors.As(err, new(*health.LockedError)) {
 		t.Errorf("while a store has it open: %v", err)
 	}
 	check(t, s.Close())

@@ -21,7 +21,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/job"
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 )
 
@@ -70,7 +70,7 @@ func TestOpen_RefusesASecondInstanceAndNamesTheFirst(t *testing.T) {
 	check(t, os.Symlink(pathOf(t, s), link))
 	for _, path := range []string{pathOf(t, s), link} {
 		_, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
-		var locked *db.LockedError
+		var locked *health.LockedError
 		if !errors.As(err, &locked) || locked.PID != os.Getpid() || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
 			t.Errorf("opening %s again gave %v", path, err)
 		}
@@ -138,7 +138,7 @@ func TestOpen_AfterAKillFindsEverythingAndALooseLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), Options{Database: sqlite.File{Path: path}})
-	var locked *db.LockedError
+	var locked *health.LockedError
 	if !errors.As(err, &locked) || locked.PID != other.Process.Pid {
 		t.Errorf("with the other process alive: %v, want its pid %d", err, other.Process.Pid)
 	}
@@ -305,7 +305,7 @@ func TestAnnounce_LeavesTheKeyWhereOnlyItsUserCanReadIt(t *testing.T) {
 		check(t, os.Chmod(path+".lock", mode))
 		check(t, s.Announce("http://127.0.0.1:1", "secret"))
 		_, err := Open(t.Context(), Options{Database: sqlite.File{Path: path}})
-		var locked *db.LockedError
+		var locked *health.LockedError
 		if !errors.As(err, &locked) || locked.Key != want || locked.URL != "http://127.0.0.1:1" || strings.Contains(err.Error(), "secret") {
 			t.Errorf("with mode %v the lock says %+v, want the key %q", mode, locked, want)
 		}

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
 )
@@ -111,7 +112,7 @@ type recordedDatabase struct {
 	r *recorder
 }
 
-func (d recordedDatabase) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
+func (d recordedDatabase) Open(ctx context.Context, health *health.Health) (db.Engine, error) {
 	e, err := d.File.Open(ctx, health)
 	return recordedEngine{e, d.r}, err
 }
@@ -173,7 +174,7 @@ func openSwitchable(t *testing.T) (*Store, *atomic.Bool) {
 	return open(t, Options{Database: d}), d.readOnly
 }
 
-func (d switchable) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
+func (d switchable) Open(ctx context.Context, health *health.Health) (db.Engine, error) {
 	e, err := d.File.Open(ctx, health)
 	return switchableEngine{e, d.readOnly}, err
 }

@@ -20,7 +20,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/job"
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/store/sqlite/sqlitetest"
 )
@@ -113,7 +113,7 @@ func TestOpen_OneProcessForEachDatabaseWhateverItsName(t *testing.T) {
 			if err == nil {
 				check(t, s.Close())
 			}
-			if !errors.As(err, new(*db.LockedError)) && !errors.Is(err, fault.ErrUnsafe) {
+			if !errors.As(err, new(*health.LockedError)) && !errors.Is(err, fault.ErrUnsafe) {
 				t.Fatalf("with the other process alive: %v", err)
 			}
 			check(t, first.Process.Signal(syscall.Signal(0)))
@@ -127,7 +127,7 @@ func TestOpen_InVainLeavesTheLocksOfThisProcess(t *testing.T) {
 	s := open(t, Options{Database: sqlite.File{Path: path}})
 	enqueue(t, s, 1)
 	check(t, os.Remove(path+".lock"))
-	if _, err := openAt(path); !errors.As(err, new(*db.LockedError)) {
+	if _, err := openAt(path); !errors.As(err, new(*health.LockedError)) {
 		t.Fatalf("got %v", err)
 	}
 	other := exec.Command(os.Args[0], "-test.run=^TestHelperSeesLocks$") // a process does not see its own
@@ -175,7 +175,7 @@ func TestOpen_ALinkToAMissingFileIsTheNameOfThatFile(t *testing.T) {
 		t.Errorf("the file is %s, want %s", got, target)
 	}
 	for _, path := range []string{first, second, target} {
-		if _, err := openAt(path); !errors.As(err, new(*db.LockedError)) {
+		if _, err := openAt(path); !errors.As(err, new(*health.LockedError)) {
 			t.Errorf("%s again: %v", path, err)
 		}
 	}

@@ -53,6 +53,7 @@ import (
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
 	"redrive/internal/store/groups"
+	"redrive/internal/store/health"
 	"redrive/internal/store/mirror"
 	"redrive/internal/store/operations"
 	"redrive/internal/store/rows"
@@ -98,7 +99,7 @@ type Store struct {
 	Sweep  *sweep.Sweeper
 
 	engine   db.Engine
-	health   *db.Health
+	health   *health.Health
 	writer   *db.Writer
 	reader   *db.Reader
 	policies *rows.Policies
@@ -129,7 +130,7 @@ type Store struct {
 // refuse: what is there can be looked at, and Problem says what is wrong.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{
-		health: db.NewHealth(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
+		health: health.New(cmp.Or(o.Log, slog.New(slog.DiscardHandler))), policies: rows.NewPolicies(),
 		settled: db.NewReusedSlot(newSettlements, (*settlements).clear), named: db.NewSlot(newNamed),
 		switched: db.NewSlot(func() *switched { return new(switched) }), checkSource: o.CheckSource, attached: o.Attached,
 		updates: updates{onCommit: o.OnCommit, snapshot: stats.Snapshot{Depths: stats.Depths{}}},
@@ -225,7 +226,7 @@ func (s *Store) Abandon() error { return s.abandon() }
 
 // Problem says why nothing can be written, as far as the last attempt showed,
 // or nil. It costs nothing.
-func (s *Store) Problem() *db.Fault { return s.health.Problem() }
+func (s *Store) Problem() *health.Fault { return s.health.Problem() }
 
 // Failed is closed after an I/O failure, or when the database was found damaged;
 // Problem says which. The store writes nothing any more: stop claiming and exit.

@@ -45,7 +45,7 @@ func (w *Writer) process(batch []*op) {
 
 // commit runs the operations in one transaction and makes it known.
 func (w *Writer) commit(batch []*op) error {
-	if w.health.broken() {
+	if w.health.Broken() {
 		return w.health.Problem()
 	}
 
@@ -123,7 +123,7 @@ func (w *Writer) written(t *Tx, batch []*op) {
 
 	if t.wrote && bytes >= w.unplaced {
 		w.unplaced = 0
-		w.health.wrote()
+		w.health.Wrote()
 	}
 
 	w.engine.Committed(rows)

@@ -25,7 +25,7 @@
 // A database that another process keeps busy is tried again by its engine
 // (fault.ErrBusy). While the disk is full (fault.ErrStorageFull), or the database can
 // only be read, or its files are not where they were when it was opened
-// (fault.ErrUnsafe), [Health.Problem] says so, and the writer tries every second to
+// (fault.ErrUnsafe), [health.Health.Problem] says so, and the writer tries every second to
 // write something that changes nothing. After an I/O error (fault.ErrBroken), and
 // when the database turns out to be damaged (fault.ErrCorrupt), the writer stops
 // permanently: it is unknown what the disk holds, and each write could do more harm.

@@ -3,12 +3,14 @@ package db
 import (
 	"context"
 	"database/sql"
+
+	"redrive/internal/store/health"
 )
 
 // Database says where the data is. A database that is opened twice at the same
 // time refuses the second time.
 type Database interface {
-	Open(ctx context.Context, health *Health) (Engine, error)
+	Open(ctx context.Context, health *health.Health) (Engine, error)
 	// Inspect runs do on one state of the database, without writing to it, also
 	// while a program has it open. found is what the engine itself looked at.
 	Inspect(ctx context.Context, do func(src Source, found []Finding)) error
@@ -44,7 +46,7 @@ type Dialect interface {
 	// of two values, json_extract. Each text is asked for once.
 	Text(query string) string
 
-	// Fault gives an error of the database its kind and the words of this engine: a *Fault
+	// Fault gives an error of the database its kind and the words of this engine: a *health.Fault
 	// with one of the kinds of package fault. Other errors come back as they are.
 	Fault(err error) error
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"redrive/internal/store/health"
 )
 
 // readerEngine is what a reader needs of an engine.
@@ -19,14 +21,14 @@ type readerEngine interface {
 // Reader runs queries beside the writer, on the engine's pool.
 type Reader struct {
 	engine   readerEngine
-	health   *Health
+	health   *health.Health
 	prepared *statements   // for every connection of the pool
 	snapshot chan struct{} // one place for each transaction that reads
 }
 
 // NewReader returns a reader of the engine that keeps so many texts of queries
 // prepared.
-func NewReader(engine readerEngine, health *Health, texts int) *Reader {
+func NewReader(engine readerEngine, health *health.Health, texts int) *Reader {
 	// A query in a snapshot has one connection of the pool and may need another to
 	// be prepared, so one is left to that.
 	snapshots := max(1, engine.Reads().Stats().MaxOpenConnections-1)

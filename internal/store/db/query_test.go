@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 )
 
@@ -24,7 +25,7 @@ type opened struct {
 // open opens a new database for the test.
 func open(t *testing.T, participants ...db.Participant) opened {
 	t.Helper()
-	health := db.NewHealth(slog.New(slog.DiscardHandler))
+	health := health.New(slog.New(slog.DiscardHandler))
 	path := filepath.Join(t.TempDir(), "jobs.db")
 	engine, err := sqlite.File{Path: path, Relaxed: true}.Open(t.Context(), health)
 	if err != nil {

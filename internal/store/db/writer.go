@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"redrive/internal/fault"
+	"redrive/internal/store/health"
 )
 
 // Participant takes part in every transaction of a writer. What it gathers of one is in a
@@ -44,7 +45,7 @@ type writerEngine interface {
 // Writer owns the one connection that writes.
 type Writer struct {
 	engine writerEngine
-	health *Health
+	health *health.Health
 	o      Options
 
 	// The connection and what is used with it belong to the goroutine that has the turn.
@@ -60,7 +61,7 @@ type Writer struct {
 }
 
 // NewWriter returns a writer on the engine's connection, which Start starts.
-func NewWriter(ctx context.Context, engine writerEngine, health *Health, o Options) (*Writer, error) {
+func NewWriter(ctx context.Context, engine writerEngine, health *health.Health, o Options) (*Writer, error) {
 	conn, err := engine.Writer(ctx)
 	if err != nil {
 		return nil, err
@@ -185,7 +186,7 @@ func (w *Writer) loop() {
 // again fires when the writer has to look after the database. After the end it
 // never does.
 func (w *Writer) again() <-chan time.Time {
-	if w.health.broken() {
+	if w.health.Broken() {
 		return nil
 	}
 	return time.After(w.o.CheckEvery)

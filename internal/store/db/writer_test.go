@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 )
 
@@ -90,7 +91,7 @@ func TestWriter_RollsBackBeforeAPanicGoesOn(t *testing.T) {
 
 // The same holds beside the writer: the connection can begin another transaction.
 func TestTransact_RollsBackBeforeAPanicGoesOn(t *testing.T) {
-	health := db.NewHealth(slog.New(slog.DiscardHandler))
+	health := health.New(slog.New(slog.DiscardHandler))
 	engine, err := sqlite.File{Path: filepath.Join(t.TempDir(), "jobs.db"), Relaxed: true}.Open(t.Context(), health)
 	if err != nil {
 		t.Fatal(err)

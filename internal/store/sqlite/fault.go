@@ -13,12 +13,12 @@ import (
 	"redrive/internal/fault"
 	"redrive/internal/resource"
 	"redrive/internal/shortage"
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 )
 
 // faultOf is a fault of a file, in words for people.
-func faultOf(path string, kind, err error) *db.Fault {
-	return &db.Fault{Kind: kind, Words: advice(path, kind, err), Err: err, Where: slog.String("path", path)}
+func faultOf(path string, kind, err error) *health.Fault {
+	return &health.Fault{Kind: kind, Words: advice(path, kind, err), Err: err, Where: slog.String("path", path)}
 }
 
 // advice says what happened to a file, and what to do.
@@ -88,11 +88,11 @@ func (e *engine) Taken(err error) string {
 func classify(path string, err error) error {
 	// A connection that opens its log looks at the main file by its path: when that
 	// was moved a moment ago nothing was written, and no disk has failed.
-	if code(err) == lib.SQLITE_IOERR_FSTAT && !errors.As(err, new(*db.Fault)) {
+	if code(err) == lib.SQLITE_IOERR_FSTAT && !errors.As(err, new(*health.Fault)) {
 		return unsafe(path, "the database file %s is not in its place (%w); put it back, and work continues automatically", path, err)
 	}
 
-	if kind := kindOf(err); kind != nil && !errors.As(err, new(*db.Fault)) {
+	if kind := kindOf(err); kind != nil && !errors.As(err, new(*health.Fault)) {
 		return faultOf(path, kind, err)
 	}
 

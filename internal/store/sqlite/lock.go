@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 )
 
 // locks keep other processes away from a database for as long as this one works
@@ -41,12 +41,12 @@ const (
 )
 
 // lock takes both locks. When one of them is already held, the error is a
-// *db.LockedError.
+// *health.LockedError.
 func lock(ctx context.Context, path string) (*locks, error) {
 	began := time.Now()
 	for {
 		l, err := tryLock(path)
-		held, ok := errors.AsType[*db.LockedError](err)
+		held, ok := errors.AsType[*health.LockedError](err)
 		// What this process itself has open is not given up by waiting for it.
 		if !ok || held.PID == os.Getpid() {
 			return l, err
@@ -160,7 +160,7 @@ func takeLockFile(path string) (*lockFile, error) {
 	// The kernel drops this lock with the process.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		held := &db.LockedError{Path: path}
+		held := &health.LockedError{Path: path}
 		held.PID, held.URL, held.Key = f.holder()
 		if held.PID == os.Getpid() && !isOpen(path) { // of an earlier life, or of another container
 			held.PID = 0
@@ -171,7 +171,7 @@ func takeLockFile(path string) (*lockFile, error) {
 
 	// The process that had it may have removed it between the two.
 	if err == nil && !f.current() {
-		return nil, errors.Join(&db.LockedError{Path: path}, f.Close()) // it is tried again
+		return nil, errors.Join(&health.LockedError{Path: path}, f.Close()) // it is tried again
 	}
 
 	if err == nil {
@@ -191,7 +191,7 @@ func takeLockFile(path string) (*lockFile, error) {
 // as Open would find it, and opens nothing: a database of an earlier version stays as
 // it is. It returns nil when no process has it open, and fs.ErrNotExist when there is
 // no such file.
-func (f File) Holder() (*db.LockedError, error) {
+func (f File) Holder() (*health.LockedError, error) {
 	path, err := existing(f.Path)
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (f File) Holder() (*db.LockedError, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 
-	held := &db.LockedError{Path: path}
+	held := &health.LockedError{Path: path}
 	held.PID, held.URL, held.Key = l.holder()
 
 	return held, l.Close()

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 )
 
 // mainFile is the main file of the database, open and locked (see lockRange) for
@@ -58,7 +58,7 @@ func openMain(path string, before note) (*mainFile, error) {
 	defer opened.Unlock()
 
 	if openAlready(path) {
-		return nil, &db.LockedError{Path: path, PID: os.Getpid()}
+		return nil, &health.LockedError{Path: path, PID: os.Getpid()}
 	}
 
 	if err := errors.Join(checkNames(path), checkThere(path, before.made)); err != nil {
@@ -77,7 +77,7 @@ func openMain(path string, before note) (*mainFile, error) {
 	}
 
 	if errors.Is(err, errHeld) {
-		err = &db.LockedError{Path: path}
+		err = &health.LockedError{Path: path}
 	}
 
 	if err == nil {

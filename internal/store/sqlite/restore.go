@@ -10,11 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 )
 
 // Restore puts a copy of a database in the place of this one, or where there is
-// none. No process may have the database open: it returns a *db.LockedError. What is
+// none. No process may have the database open: it returns a *health.LockedError. What is
 // there is kept under the name that it returns; without replace it returns
 // fs.ErrExist instead.
 func (f File) Restore(ctx context.Context, from string, replace bool, tell Progress) (kept string, err error) {
@@ -121,7 +121,7 @@ func lockOld(path string) (o oldFile, err error) {
 
 	err = lockRange(f, true)
 	if errors.Is(err, errHeld) {
-		err = &db.LockedError{Path: path}
+		err = &health.LockedError{Path: path}
 	}
 
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 )
 
 // File is a database in a file.
@@ -30,11 +31,11 @@ type File struct {
 }
 
 // Open opens the file, makes it when there is none, and brings its schema up to
-// date. It returns a *db.LockedError when another process has it open, and
+// date. It returns a *health.LockedError when another process has it open, and
 // refuses, without writing a byte, a file that is no database or has a newer
 // schema. A full disk or a file that can only be read is no reason to refuse:
 // what is there can be looked at.
-func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
+func (f File) Open(ctx context.Context, health *health.Health) (db.Engine, error) {
 	path, err := resolve(f.Path)
 	if err != nil {
 		return nil, openingError(f.Path, err)
@@ -56,7 +57,7 @@ func (f File) Open(ctx context.Context, health *db.Health) (db.Engine, error) {
 // openingError names the file, unless the error does. What this user may not open is as
 // little use to another start as a file that is not safe.
 func openingError(path string, err error) error {
-	if errors.As(err, new(*db.Fault)) || errors.As(err, new(*db.LockedError)) {
+	if errors.As(err, new(*health.Fault)) || errors.As(err, new(*health.LockedError)) {
 		return err
 	}
 
@@ -71,7 +72,7 @@ func openingError(path string, err error) error {
 type engine struct {
 	path   string
 	locks  *locks
-	health *db.Health
+	health *health.Health
 	made   bool // there was no database before
 
 	// The connections: one that writes, a pool that reads, and those of the index and the

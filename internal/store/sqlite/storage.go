@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"redrive/internal/fault"
-	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 )
 
 // lookAtLock is how often the lock file is looked at. It only tells others who has
@@ -62,7 +62,7 @@ func (e *engine) gather() (done bool, err error) {
 // file for a moment, or its directory cannot be written. The next attempt follows.
 func (e *engine) restoreLock() {
 	err := e.locks.restore()
-	if _, starting := errors.AsType[*db.LockedError](err); starting {
+	if _, starting := errors.AsType[*health.LockedError](err); starting {
 		return
 	}
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 	"redrive/internal/store/sqlite"
 )
 
@@ -51,7 +52,7 @@ var empty = sync.OnceValues(func() (files map[string][]byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	engine, err := sqlite.File{Path: filepath.Join(dir, name), Relaxed: true}.Open(context.Background(), db.NewHealth(slog.New(slog.DiscardHandler)))
+	engine, err := sqlite.File{Path: filepath.Join(dir, name), Relaxed: true}.Open(context.Background(), health.New(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,6 @@
-package db
+// Package health says what is wrong with a database: the fault that keeps the program from writing, in the
+// words of the engine that met it, and whether the database can still be trusted.
+package health
 
 import (
 	"errors"
@@ -57,8 +59,8 @@ type Health struct {
 	failed  chan struct{} // closed when the database can no longer be trusted
 }
 
-// NewHealth is the health of a database that has just been opened.
-func NewHealth(log *slog.Logger) *Health { return &Health{log: log, failed: make(chan struct{})} }
+// New is the health of a database that has just been opened.
+func New(log *slog.Logger) *Health { return &Health{log: log, failed: make(chan struct{})} }
 
 // Log is where the database tells of itself.
 func (h *Health) Log() *slog.Logger { return h.log }
@@ -82,7 +84,7 @@ func (h *Health) Report(err error) error {
 
 	before := h.problem.Load()
 	switch {
-	case h.broken():
+	case h.Broken():
 		return err
 	case errors.Is(found, fault.ErrBroken):
 		h.remember(found, before)
@@ -108,8 +110,8 @@ func (h *Health) remember(found, before *Fault) {
 	h.problem.Store(&kept)
 }
 
-// wrote ends the trouble that a write can end.
-func (h *Health) wrote() {
+// Wrote ends the trouble that a write can end.
+func (h *Health) Wrote() {
 	problem := h.Problem()
 	if problem == nil {
 		return
@@ -118,13 +120,14 @@ func (h *Health) wrote() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if !h.broken() {
+	if !h.Broken() {
 		h.problem.Store(nil)
 		h.log.Info("The database can be written again.", problem.Where)
 	}
 }
 
-func (h *Health) broken() bool {
+// Broken reports whether the database can no longer be trusted.
+func (h *Health) Broken() bool {
 	select {
 	case <-h.failed:
 		return true
