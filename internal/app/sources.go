@@ -14,8 +14,9 @@ import (
 	"redrive/internal/source/sqlsource"
 )
 
-// attachSources makes the sources of the configuration, which do nothing before their
-// start. They come before the store, which asks them what they allow.
+// attachSources prepares the sources of the configuration, which do nothing before their
+// start. It has to run before the store is opened, because the store asks the sources what
+// they allow.
 func (a *App) attachSources() {
 	a.sources = poll.New(attached(a.Config), a.Config.Redactor().Text, a.Log)
 }
@@ -35,8 +36,8 @@ func attached(c *config.Config) (all []poll.Attached) {
 	return all
 }
 
-// OpenSource connects with a source, by the family of its preset, and with its queue at
-// work if that is elsewhere.
+// OpenSource connects with a source, by the family of its preset. A system that keeps its
+// failed jobs in a database and its queue in Redis has a second URL, work, to which replays go.
 func OpenSource(ctx context.Context, p *preset.Preset, url, work string, s preset.Settings) (source.Origin, error) {
 	switch p.Family {
 	case "amqp":
@@ -45,8 +46,12 @@ func OpenSource(ctx context.Context, p *preset.Preset, url, work string, s prese
 		return redissource.Open(ctx, url, p, s)
 	case "sql":
 		o, err := sqlsource.Open(ctx, url, p, s)
-		if err != nil || p.Work == nil {
-			return o, err
+		if err != nil {
+			return nil, err
+		}
+
+		if p.Work == nil {
+			return o, nil
 		}
 
 		queue, err := redissource.OpenWork(ctx, work, p, s)
@@ -62,7 +67,8 @@ func OpenSource(ctx context.Context, p *preset.Preset, url, work string, s prese
 	return nil, fmt.Errorf("the preset %s is of no known family", p.Name) // unreachable: a test reads them all
 }
 
-// startSources begins to mirror the sources, and to carry out what people ask of them.
+// startSources begins to mirror the sources, and to carry out what people ask of them. The
+// store's projection keeps both the records of sources and the requests to them.
 func (a *App) startSources(context.Context) error {
 	a.sources.Start(a.store.Mirror, a.store.Sources, a.store.Sources)
 	a.onClose("sources", a.sources.Close)

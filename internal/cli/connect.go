@@ -48,16 +48,17 @@ func (f dashboardFlags) connect() (*client.Client, error) {
 		return clientByDB(db)
 	}
 
-	if holder, err := (sqlite.File{Path: usualDB}).Holder(); err == nil && holder != nil && belongToUser(usualDB, usualDB+".lock") {
+	// Another user could have put a database into this directory, whose lock file would lead the
+	// token to that user's server. In any doubt it is the usual address.
+	holder, err := (sqlite.File{Path: usualDB}).Holder()
+	if err == nil && holder != nil && belongToUser(usualDB, usualDB+".lock") {
 		return clientByDB(usualDB)
 	}
 
 	return clientOf(usualServer, "")
 }
 
-// belongToUser reports whether files belong to the user of this process. The user did not name
-// them: in a directory that all users can write to, the files of another user would lead
-// the token elsewhere.
+// belongToUser reports whether files belong to the user of this process.
 func belongToUser(names ...string) bool {
 	for _, name := range names {
 		info, err := os.Lstat(name)
@@ -98,8 +99,8 @@ func clientByDB(path string) (*client.Client, error) {
 }
 
 // clientOf returns a client of the dashboard at an address. It sends the token of the
-// environment, or else the key: every user of the machine could see a token on the
-// command line.
+// environment, or else the key of the lock file. No flag has a token, because every user of the
+// machine can see command lines.
 func clientOf(server, key string) (*client.Client, error) {
 	dashboard, err := client.New(server)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"regexp"
@@ -23,10 +24,12 @@ import (
 // that a command writes passes through [Console.hiding], which knows the passwords of its
 // command line.
 
-// credentialForms are the ways to write a password between a name and a host: in a URL, and
-// in a name of a data source as drivers for MySQL read it.
+// credentialForms are the ways to write a password between a name and a host. A password can
+// have an @ in it, so the last one ends it.
 var credentialForms = []*regexp.Regexp{
+	// A URL: postgres://ana:secret@host/db
 	regexp.MustCompile(`://([^\s:/]*):(\S+)@`),
+	// What drivers for MySQL read, perhaps as the value of a flag: --db=ana:secret@tcp(host)/db
 	regexp.MustCompile(`^(?:-+[\w-]+=)?([^\s:/@]+):([^\s/]\S*)@(?:[\w.-]*\(|[\w.\[\]:-]+/)`),
 }
 
@@ -35,7 +38,8 @@ var credentialForms = []*regexp.Regexp{
 var credentialParameter = regexp.MustCompile(`(?i)(?:^|[?&;\s"'])((?:ssl)?password|passwd|pwd|secret|token|auth)=([^&;\s"']+)`)
 
 // dataSource is an argument, or the value of a flag, that says as a whole where something
-// is: a URL, or parameters with a host or a database among them.
+// is: a URL, "path?host=…", or "port=1 host=…". A brace, a bracket or a quote before that
+// begins JSON or a filter, in which the same words mean something else.
 var dataSource = regexp.MustCompile(`(?i)^(?:-+[\w-]+=)?` +
 	`(?:[a-z][a-z0-9+.-]*://|[^\s{\["]*\?|(?:[^{\["]*[\s/;])?(?:host|hostaddr|server|dbname|database)=)`)
 
@@ -46,15 +50,15 @@ const bareLength = 6
 // stars are what stands for a password.
 const stars = "***"
 
-// credentials are what has to be replaced in the output of a command, and by what: pairs,
-// as [strings.NewReplacer] takes them.
+// credentials are what has to be replaced in the output of a command, and by what.
 type credentials struct {
-	forms []string // passwords with what is around them
-	bare  []string // passwords alone, which can be words that mean something else
+	forms map[string]string // passwords with what is around them, and the same with stars
+	bare  map[string]string // passwords alone, which can be words that mean something else
 }
 
 // credentialsIn finds the passwords in a command line.
-func credentialsIn(texts []string) (all credentials) {
+func credentialsIn(texts []string) credentials {
+	all := credentials{forms: map[string]string{}, bare: map[string]string{}}
 	for _, text := range texts {
 		for _, form := range credentialForms {
 			for _, found := range form.FindAllStringSubmatch(text, -1) {
@@ -74,38 +78,59 @@ func credentialsIn(texts []string) (all credentials) {
 	return all
 }
 
-// add notes a password that belongs to a name, and what is written before and after it.
-func (all *credentials) add(name, before, password, after string) {
+// add notes a password that belongs to a name, which is a user or a parameter, and what is
+// written before and after the password. A password that is its name, as in guest:guest, would
+// hide the name wherever it is written.
+func (all credentials) add(name, before, password, after string) {
 	for _, spelt := range spellings(password) {
-		all.forms = append(all.forms, before+spelt+after, before+stars+after)
+		all.forms[before+spelt+after] = before + stars + after
 		if len(spelt) >= bareLength && spelt != name {
-			all.bare = append(all.bare, spelt, stars)
+			all.bare[spelt] = stars
 		}
 	}
 }
 
-// spellings are a password as it was written, as the part of a URL that it means, and
-// each as a log quotes it.
-func spellings(password string) []string {
-	all := []string{password, url.QueryEscape(password)}
-	if plain, err := url.PathUnescape(password); err == nil {
-		all = append(all, plain)
+// replacer replaces the longest texts first, since one can be a part of another.
+func replacer(all ...map[string]string) *strings.Replacer {
+	texts := map[string]string{}
+	for _, some := range all {
+		maps.Copy(texts, some)
 	}
 
-	for _, s := range all {
+	longestFirst := slices.SortedFunc(maps.Keys(texts), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+
+	var pairs []string
+	for _, text := range longestFirst {
+		pairs = append(pairs, text, texts[text])
+	}
+
+	return strings.NewReplacer(pairs...)
+}
+
+// spellings are a password as it was written, escaped and unescaped as a part of a URL, and
+// each of these as a log quotes it.
+func spellings(password string) []string {
+	plain := []string{password, url.QueryEscape(password)}
+
+	unescaped, err := url.PathUnescape(password)
+	if err == nil {
+		plain = append(plain, unescaped)
+	}
+
+	all := slices.Clone(plain)
+	for _, s := range plain {
 		all = append(all, strings.Trim(strconv.Quote(s), `"`))
 	}
 
-	// The longest first, since one can be a part of another.
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-
-	return slices.Compact(all)
+	return all
 }
 
 // hiding is a console that prints no password of the command line and the environment.
 // A password alone is hidden in messages and the log only: in what a command was asked for,
-// the same word can be the name of a queue or a member of JSON. Where there is none, it is
-// the console itself, which may be a terminal.
+// the same word can be the name of a queue or a member of JSON. Without passwords, the console
+// stays as it is, so that a terminal is still seen as one.
 func (c Console) hiding(args []string) Console {
 	texts := slices.Clone(args)
 	for _, variable := range os.Environ() {
@@ -119,8 +144,8 @@ func (c Console) hiding(args []string) Console {
 		return c
 	}
 
-	inOutput := strings.NewReplacer(found.forms...)
-	inMessages := strings.NewReplacer(slices.Concat(found.forms, found.bare)...)
+	inOutput := replacer(found.forms)
+	inMessages := replacer(found.bare, found.forms)
 
 	c.Stdout = &hider{c.Stdout, inOutput}
 	c.Stderr = &hider{c.Stderr, inMessages}

@@ -139,6 +139,17 @@ func TestCredentials_HideNoMoreThanTheyMust(t *testing.T) {
 	}
 }
 
+// One password can be the beginning of another one.
+func TestCredentials_HideTheLongerOneWhole(t *testing.T) {
+	args := []string{"redis://:secret-one@h", "postgres://ana:secret-one-and-more@h/db", "amqp://ana:more-secret-one@h"}
+	var out bytes.Buffer
+	c := Console{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &out}.hiding(args)
+	io.WriteString(c.Stderr, "secret-one, secret-one-and-more and more-secret-one are wrong")
+	if got, want := out.String(), "***, *** and *** are wrong"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A password can be a number, the name of an attribute, or have the syntax of JSON in it.
 // Lines of the log stay what a reader of logs understands.
 func TestCredentials_HideInTheValuesOfTheLogOnly(t *testing.T) {

@@ -45,8 +45,10 @@ func (l *listCommand) Run(c Console) error {
 		return usage.Errorf("--limit must be 0 or more")
 	}
 
+	// The server reads the filter, too. Here it tells what is wrong at once, and by what the list
+	// is sorted.
 	var wrong *invalid.Error
-	f, err := filter.Parse(q, time.Now())
+	f, err := filter.Parse(q, time.Now()) // returns no other error
 	if errors.As(err, &wrong) {
 		return usage.Errorf("%s", wrong.Problem)
 	}
@@ -83,7 +85,7 @@ func (l *listCommand) Run(c Console) error {
 		switch {
 		case after == "":
 			return nil
-		case listed == l.Limit:
+		case l.Limit > 0 && listed == l.Limit:
 			fmt.Fprintln(c.Stderr, "There are more jobs; add --limit 0 to list all.")
 			return nil
 		}
@@ -123,10 +125,10 @@ func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
 	}
 }
 
-// shownJob is a job as the API answers it and a person reads it.
+// shownJob adds to a job, as the API answers it, what tables show.
 type shownJob struct{ work.FullJob }
 
-// foreign reports whether the job is one of a source, which says of it what it wants.
+// foreign reports whether the job is one of a source, which may leave any of its facts out.
 func (j shownJob) foreign() bool { return job.SourceOf(j.Queue) != "" }
 
 // state is where the job stands, as far as it is known.
@@ -160,9 +162,9 @@ func (j shownJob) heldBySource(reports string) string {
 	return since
 }
 
-// tries is how often the job was tried, of how many times that it may be; a dash where the
-// source of the job does not say it.
-func (j shownJob) tries(of string) string {
+// tries are the attempts made and allowed, with a separator between them, as in "3/25"; a dash
+// where the source of the job does not say how many were made.
+func (j shownJob) tries(separator string) string {
 	attempts, most := numberOrZero(j.Attempts), numberOrZero(j.MaxAttempts)
 	switch {
 	case j.foreign() && attempts == 0:
@@ -171,7 +173,7 @@ func (j shownJob) tries(of string) string {
 		return strconv.Itoa(attempts)
 	}
 
-	return strconv.Itoa(attempts) + of + strconv.Itoa(most)
+	return strconv.Itoa(attempts) + separator + strconv.Itoa(most)
 }
 
 // numberOrZero is a number of an answer that may leave it out, zero then.
@@ -194,8 +196,8 @@ func timeColumn(f filter.Filter) string {
 	return "SINCE"
 }
 
-// sortedBy is the time of the job by which a list is sorted. What counts of a job of a source
-// is when Redrive saw it first: when it was enqueued or died says nothing of its place.
+// sortedBy is the time of the job by which a list is sorted. In the order of enqueueing, a job
+// of a source has its place by when Redrive saw it first.
 func (j shownJob) sortedBy(f filter.Filter) string {
 	switch {
 	case f.Order() == filter.Next:

@@ -3,6 +3,9 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -229,5 +232,23 @@ func TestShownJob_SaysWhatItsSourceMayReport(t *testing.T) {
 		if got := tt.job.heldBySource(tt.reports); got != tt.fate {
 			t.Errorf("a source that reports %q is said to have it since %q, want %q", tt.reports, got, tt.fate)
 		}
+	}
+}
+
+// A page can be empty although others follow: the search of a large database gives it when its
+// time is over.
+func TestList_GoesOnAfterAnEmptyPage(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("after") == "" {
+			_, _ = io.WriteString(w, `{"jobs":[],"next":"there"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"jobs":[{"id":"the-only-one","type":"mail","queue":"orders","state":"available","status":"available"}]}`)
+	}))
+	t.Cleanup(s.Close)
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, t.TempDir(), "list", "--server", s.URL, "--limit", "0"))
+	if code != 0 || !strings.Contains(stdout, "the-only-one") || stderr != "" {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}
 }

@@ -17,21 +17,21 @@ type Group struct {
 	Message string `json:"message"`
 	// The top frames of the trace, the innermost first.
 	Frames []string `json:"frames,omitempty"`
-	// What a person decided about the group: open, resolved or ignored.
+	// Open, resolved or ignored: what a person decided, until a failure opens the group again.
 	State failures.State `json:"state"`
-	// When a person decided that.
+	// When a person decided that last.
 	StateAt apitype.Time `json:"state_at,omitzero"`
-	// Who decided that.
+	// Who decided that last.
 	StateBy string `json:"state_by,omitzero"`
-	// When the group reopened automatically.
+	// When a failure opened the group again.
 	ReopenedAt apitype.Time `json:"reopened_at,omitzero"`
-	// Why the group reopened: failure, date, count or rate.
+	// Why it opened again: failure, after it was resolved; date, count or rate, when it had been ignored for so long.
 	ReopenedBy failures.Reopening `json:"reopened_by,omitzero"`
-	// Ignored until then.
+	// The time until which the group is ignored.
 	Until apitype.Time `json:"until,omitzero"`
-	// Ignored until there are so many failures in all.
+	// The number of failures, as in failures, until which the group is ignored.
 	UntilFailures int64 `json:"until_failures,omitzero"`
-	// Ignored until there are so many failures within an hour.
+	// The number of failures within an hour until which the group is ignored.
 	UntilFailuresAnHour int64 `json:"until_failures_an_hour,omitzero"`
 	// What people wrote about the group.
 	Note string `json:"note,omitzero"`
@@ -39,23 +39,23 @@ type Group struct {
 	FirstSeen apitype.Time `json:"first_seen"`
 	// When the newest failure was.
 	LastSeen apitype.Time `json:"last_seen"`
-	// How many attempts failed so.
+	// How many attempts failed with this error.
 	Failures int64 `json:"failures"`
-	// How many jobs are dead letters for it.
+	// How many jobs are dead letters because of this error.
 	Dead int64 `json:"dead"`
-	// How many jobs have a dead letter for it that was refused.
+	// How many jobs failed permanently with this error and whose dead letter was refused by its receiver. They do not count as dead.
 	Refused int64 `json:"refused"`
-	// How many jobs are not over and failed so last.
+	// How many jobs will be retried whose newest failure has this error.
 	Retrying int64 `json:"retrying"`
-	// How many runs of it were replayed.
+	// How many runs that ended with this error were replayed.
 	Replayed int64 `json:"replayed"`
-	// Of the replayed ones, how many next runs succeeded.
+	// How many of the replayed runs were followed by one that succeeded.
 	Recovered int64 `json:"recovered"`
-	// Of the replayed ones, how many next runs failed permanently again.
+	// How many of the replayed runs were followed by one that failed permanently.
 	Relapsed int64 `json:"relapsed"`
-	// The queues of the jobs, the one with the most failures first.
+	// All queues of the jobs, the one with the most failures first.
 	Queues []QueueFailures `json:"queues,omitempty"`
-	// The failures of the last 24 hours by the clock, the oldest hour first.
+	// The failures in each of 24 whole hours, the oldest first; the last is the current one.
 	LastDay []int64 `json:"last_day,omitempty"`
 }
 
@@ -74,31 +74,31 @@ type GroupList struct {
 	apitype.Page
 }
 
-// GroupDetail is a group with its last day.
+// GroupDetail is a group with its last day by the hour, and an example.
 type GroupDetail struct {
 	// The group.
 	Group Group `json:"group"`
-	// The last 24 hours by the clock, the oldest first.
+	// The last 24 whole hours, the oldest first; the last is the current one.
 	Hours []FailureHour `json:"hours"`
-	// The job that failed last; empty when it was removed.
+	// The id of the job that failed last, as an example; empty when it was removed.
 	Sample string `json:"sample"`
 }
 
-// FailureHour is what failed in one hour by the clock.
+// FailureHour is what failed in one whole hour, such as from 10:00 to 11:00.
 type FailureHour struct {
 	// When the hour began.
 	At apitype.Time `json:"at"`
 	// How many attempts failed.
 	Failures int64 `json:"failures"`
-	// Of these, the last attempts of a run.
+	// How many of these were not retried.
 	Final int64 `json:"final"`
 }
 
 // GroupClasses are the groups by the classes of their errors.
 type GroupClasses struct {
-	// The classes, the one with the most dead jobs first.
+	// The classes, the one with the most dead letters first, as many as were asked for.
 	Classes []GroupClass `json:"classes"`
-	// How many classes there are.
+	// How many classes there are in all.
 	Total int64 `json:"total"`
 }
 
@@ -112,13 +112,13 @@ type GroupClass struct {
 	Types int64 `json:"types"`
 	// How many queues have it.
 	Queues int64 `json:"queues"`
-	// How many jobs are dead letters for it.
+	// How many jobs are dead letters because of this error.
 	Dead int64 `json:"dead"`
-	// How many jobs have a dead letter for it that was refused.
+	// How many jobs failed permanently with this error and whose dead letter was refused by its receiver. They do not count as dead.
 	Refused int64 `json:"refused"`
-	// How many jobs are not over and failed so last.
+	// How many jobs will be retried whose newest failure has this error.
 	Retrying int64 `json:"retrying"`
-	// How many attempts failed in the last 24 hours by the clock.
+	// How many attempts failed in the last 24 whole hours, the current one included.
 	FailuresLastDay int64 `json:"failures_last_day"`
 	// When the newest failure was.
 	LastSeen apitype.Time `json:"last_seen"`
@@ -138,7 +138,7 @@ type GroupsAnswer struct {
 
 // NoteRequest writes a note on a group.
 type NoteRequest struct {
-	// The note, at most 1,024 bytes. An empty text removes it.
+	// The note, at most 1,024 bytes. It has to be given; an empty text removes the note.
 	Note *string `json:"note"`
 }
 
@@ -149,15 +149,15 @@ type GroupsRequest struct {
 }
 
 // IgnoreRequest says until when a group is ignored: forever, unless a member says
-// otherwise.
+// otherwise. Of several, the first that is reached ends it; until and for cannot both be given.
 type IgnoreRequest struct {
-	// Until then.
+	// The time until which it is ignored.
 	Until *apitype.Time `json:"until,omitzero"`
-	// Instead of until: for so long from now.
+	// How long it is ignored from now on, instead of until.
 	For *apitype.Duration `json:"for,omitzero"`
-	// Until there are so many more failures.
+	// How many more failures end it.
 	Failures *int64 `json:"failures,omitzero" want:"a number"`
-	// Until there are so many failures within an hour.
+	// How many failures within an hour end it.
 	FailuresAnHour *int64 `json:"failures_an_hour,omitzero" want:"a number"`
 }
 

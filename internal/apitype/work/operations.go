@@ -5,7 +5,7 @@ import (
 	"redrive/internal/operation"
 )
 
-// Operation is a replay, a discard or a restore of many jobs. Its numbers are absolute:
+// Operation is a replay, a discard or a restore of many jobs. Its numbers count from its start:
 // total = pending + done + skipped + failed, and of a replay done = succeeded + relapsed +
 // dropped + unknown + unsettled.
 type Operation struct {
@@ -13,23 +13,23 @@ type Operation struct {
 	ID int64 `json:"id"`
 	// What it does to its jobs.
 	Kind operation.Kind `json:"kind"`
-	// Where it is.
+	// Where it is: preview, running, paused, finished or aborted.
 	State operation.State `json:"state"`
 	// Why it paused or ended.
 	Why string `json:"why,omitzero"`
 	// The filter that selected its jobs; missing when they were named.
 	Filter string `json:"filter,omitzero"`
-	// The operation whose replays that failed again are its jobs.
+	// The number of another operation: the jobs are those that it replayed and that failed again.
 	RelapsedOf int64 `json:"relapsed_of,omitzero"`
-	// Jobs that changed later are not among its jobs.
+	// When the jobs were selected: a job that changed later is none of them.
 	Until apitype.Time `json:"until"`
 	// Jobs a second; 0: no limit.
 	Rate float64 `json:"rate"`
 	// Instead of a rate: the time over which the jobs are spread.
 	Spread apitype.Duration `json:"spread,omitzero"`
-	// It pauses after so many jobs; 0: never. Missing while that depends on how many jobs there are.
+	// It pauses after so many jobs; 0: never. Missing until the jobs are collected, when a share of them is to be the canary.
 	Canary *int64 `json:"canary,omitzero"`
-	// It pauses when replays keep failing as before.
+	// It pauses when too many of the last replays failed again with the error that they had before.
 	Guard bool `json:"guard"`
 	// When it was made.
 	CreatedAt apitype.Time `json:"created_at"`
@@ -47,23 +47,23 @@ type Operation struct {
 	Pending int64 `json:"pending"`
 	// How many jobs it acted on.
 	Done int64 `json:"done"`
-	// How many jobs were in another run or state.
+	// How many jobs were no longer in the run or the state in which they were selected.
 	Skipped int64 `json:"skipped"`
 	// How many jobs it could not act on.
 	Failed int64 `json:"failed"`
-	// Of the replayed ones, how many succeeded.
+	// How many of the replayed jobs succeeded.
 	Succeeded int64 `json:"succeeded"`
-	// Of the replayed ones, how many failed permanently again.
+	// How many of the replayed jobs failed permanently again.
 	Relapsed int64 `json:"relapsed"`
-	// Of the replayed ones, how many were cancelled or discarded.
+	// How many of the replayed jobs were cancelled or discarded before they ended.
 	Dropped int64 `json:"dropped"`
-	// Of the replayed ones, how many have an unknown fate at their source.
+	// Of how many of the replayed jobs it is unknown whether their source has begun to run them.
 	Unknown int64 `json:"unknown"`
-	// Of the replayed ones, how many have not ended.
+	// How many of the replayed jobs have not ended.
 	Unsettled int64 `json:"unsettled"`
-	// How long the rest takes at this rate.
+	// How long the rest takes at the rate that was set; missing without one.
 	Left *apitype.Duration `json:"left,omitzero"`
-	// How many causes the jobs have: error groups, and types of jobs without one.
+	// How many causes the jobs have: one for each error group, and one for each type of jobs that have no group.
 	Causes int64 `json:"causes"`
 }
 
@@ -80,7 +80,7 @@ type OperationAnswer struct {
 	Operation Operation `json:"operation"`
 }
 
-// OperationDetail is an operation with its progress, its jobs, and who did what to it.
+// OperationDetail is an operation with its progress, what its jobs consist of, and who did what to it.
 type OperationDetail struct {
 	// The operation.
 	Operation Operation `json:"operation"`
@@ -109,29 +109,30 @@ type Progress struct {
 	CanaryUnsettled int64 `json:"canary_unsettled"`
 	// Of the unsettled ones of the canary, how many sources have.
 	CanaryAtSource int64 `json:"canary_at_source"`
-	// Of those, how many are returned: nothing was heard of them for ten minutes.
+	// How many of those count as returned to their source: they have not failed there for ten minutes, and most sources tell of nothing else.
 	CanaryReturned int64 `json:"canary_returned"`
 	// Of all unsettled ones, how many sources have.
 	AtSource int64 `json:"at_source"`
-	// Of those, how many are returned: nothing was heard of them for ten minutes.
+	// How many of those count as returned to their source: they have not failed there for ten minutes, and most sources tell of nothing else.
 	Returned int64 `json:"returned"`
 	// The source that has them; missing when several have.
 	Source string `json:"source,omitzero"`
-	// What that source reports: failures, or failures and successes.
+	// What that source reports: "failures", or "failures and successes". Missing like the source.
 	SourceReports string `json:"source_reports,omitzero"`
-	// When the last of the others will count as returned.
+	// When the last of those at sources that do not count as returned yet will do so.
 	ReturnedUntil apitype.Time `json:"returned_until,omitzero"`
-	// The canary by cause, the one with the most failures first.
+	// The canary by cause, the one of which most jobs failed again first.
 	CanaryCauses []CanaryCause `json:"canary_causes"`
-	// How many of the last replays ended, as far as the guard looks back.
+	// How many of the last replays, as far as the guard looks back, have ended.
 	GuardEnded int64 `json:"guard_ended"`
-	// Of those, how many failed again as before.
+	// How many of those failed again with the error that they had before.
 	GuardSame int64 `json:"guard_same"`
-	// The cause that came back most often.
+	// The cause that came back most often among those.
 	GuardBack *CauseCount `json:"guard_back,omitzero"`
 }
 
-// Cause is why jobs had failed when they were selected.
+// Cause is why jobs had failed when they were selected: an error group with its class, or the type of
+// jobs that have no group.
 type Cause struct {
 	// The fingerprint of the error group.
 	Group string `json:"group,omitzero"`
@@ -193,7 +194,7 @@ type ScopeSource struct {
 	Name string `json:"name"`
 	// How many jobs there are.
 	Count int64 `json:"count"`
-	// The source is attached.
+	// Whether the configuration names the source.
 	Attached bool `json:"attached"`
 }
 
@@ -223,7 +224,7 @@ type OperationItem struct {
 	Code operation.Skip `json:"code,omitzero"`
 	// Why it was skipped or failed, for people.
 	Why string `json:"why,omitzero"`
-	// The operation that acted on the job first.
+	// The operation that acted on the job first, when it was skipped for that.
 	OtherOperation int64 `json:"other_operation,omitzero"`
 	// When the operation came to the job.
 	At apitype.Time `json:"at,omitzero"`
@@ -231,7 +232,7 @@ type OperationItem struct {
 	Outcome operation.RunOutcome `json:"outcome,omitzero"`
 	// When the replayed run ended.
 	EndedAt apitype.Time `json:"ended_at,omitzero"`
-	// A source has the job, and nothing was heard of it for ten minutes.
+	// Whether its source has the job, and it has not failed there for ten minutes.
 	Returned bool `json:"returned,omitzero"`
 }
 
@@ -242,13 +243,13 @@ type OperationItems struct {
 	apitype.NumberedPage
 }
 
-// OperationRate is how many jobs an operation did in each step of its time.
+// OperationRate is how many jobs an operation acted on in each of equal stretches of time since its start.
 type OperationRate struct {
-	// When the first step began; missing when nothing was done.
+	// When the first stretch began; missing when nothing was done.
 	From apitype.Time `json:"from,omitzero"`
-	// How long a step is, in seconds.
+	// How long each stretch is, in seconds.
 	StepSeconds float64 `json:"step_seconds,omitzero"`
-	// The jobs of each step.
+	// The jobs of each stretch.
 	Done []int64 `json:"done"`
 }
 
@@ -261,7 +262,7 @@ type NewOperation struct {
 	Start bool `json:"start,omitzero"`
 	// Selects the jobs.
 	Filter *string `json:"filter,omitzero" want:"a filter as text"`
-	// The number of an operation, whose replays that failed again are the jobs.
+	// The number of an operation: the jobs are those that it replayed and that failed again.
 	RelapsedOf *int64 `json:"relapsed_of,omitzero" want:"the number of an operation"`
 	// Names the jobs.
 	Jobs []JobRun `json:"jobs,omitempty" want:"a list of {\"id\", \"run\"}"`
@@ -272,17 +273,17 @@ type NewOperation struct {
 type JobRun struct {
 	// The id of the job.
 	ID string `json:"id" want:"a job's id"`
-	// The run that you looked at, 1 or higher.
+	// The run that it is in, 1 or higher; a job that is in another one by now is skipped.
 	Run int `json:"run" want:"a number"`
 }
 
 // PaceRequest says how fast and how carefully an operation works. What is missing stays
-// as it is.
+// as it is; a new operation has no limit, a canary that depends on the number of its jobs, and a guard.
 type PaceRequest struct {
 	RateRequest
 	// Pause after so many jobs; 0: never.
 	Canary *int64 `json:"canary,omitzero" want:"a whole number of jobs"`
-	// Pause when replays keep failing as before.
+	// Pause when too many of the last replays failed again with the error that they had before.
 	Guard *bool `json:"guard,omitzero"`
 }
 

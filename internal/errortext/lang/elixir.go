@@ -1,18 +1,19 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
-// elixirForms are asked in this order. They never change.
-var elixirForms = [...]func(lines []string) form.Error{elixirThrown, erlangThrown, erlangBoot, erlangReason}
+// elixirReaders are asked in this order: what names a class comes before what does not.
+var elixirReaders = [...]func(lines []string) form.Error{elixirThrown, erlangThrown, erlangBoot, erlangReason}
 
 // elixir reads what Elixir, Mix, Erlang and their supervisors write.
 func elixir(text string) form.Error {
 	lines := strings.Split(text, "\n")
-	for _, read := range elixirForms {
+	for _, read := range elixirReaders {
 		e := read(lines)
 		if e.Found() {
 			return e
@@ -22,19 +23,28 @@ func elixir(text string) form.Error {
 	return form.Error{}
 }
 
-var elixirForm = regexp.MustCompile(`^(\s*|.*?[\]:] |.*\d\d:\d\d:\d\d.* )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
+// elixirHeadline is the first line of an error of Elixir, which may be indented, or stand behind
+// what a logger writes before its messages:
+//
+//	** (KeyError) key :total not found
+//	[error] ** (RuntimeError from shell) no connection
+//	12:01:07.213 [error] ** (EXIT) killed
+var elixirHeadline = regexp.MustCompile(`^(\s*|.*?[\]:] |.*\d\d:\d\d:\d\d.* )\*\* \(([A-Za-z][\w.]*)(?: from [^)]*)?\)(?: (.*))?$`)
 
-// elixirThrown reads the last error that begins with "** (Class)". Those that are indented
-// below it led to it, the innermost at the end.
+// elixirThrown reads the last error that begins with "** (Class)". Errors that are indented
+// below it are its causes, the innermost at the end:
+//
+//	** (EXIT from #PID<0.95.0>) an exception was raised:
+//	    ** (RuntimeError) no connection
 func elixirThrown(lines []string) form.Error {
-	var c form.Chain
-	depth := 0 // of the last error that is no cause
+	var c form.Chain // Last is the error, First its innermost cause
+	depth := 0       // the indent of the error; 0 behind what a logger writes
 	for i, line := range lines {
-		if !strings.Contains(line, "** (") {
+		if !strings.Contains(line, "** (") { // which costs less than the headline
 			continue
 		}
 
-		m := elixirForm.FindStringSubmatch(line)
+		m := elixirHeadline.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -51,28 +61,35 @@ func elixirThrown(lines []string) form.Error {
 		}
 
 		c, depth = form.Chain{Last: e, First: e}, indent
+
+		// A supervisor writes what has ended, and below that why. The line above is the error then:
+		//
+		//	[error] Task #PID<0.99.0> started from Shop.Orders terminating
+		//	    ** (EXIT) time out
 		if indent > 0 && e.Class == "EXIT" && i > 0 {
 			c.Last = form.Error{Message: exitedAbove(lines[i-1])}
 			depth = 0
 		}
 	}
 
+	// The compiler and Mix have written before what is wrong, and end with an error that only says
+	// that they cannot go on.
 	switch {
 	case strings.Contains(c.Last.Message, "(errors have been logged)"):
-		return c.Last.Because("", saidBefore(lines, "error: "))
+		return c.Last.Because("", firstWith(lines, "error: "))
 	case strings.HasSuffix(c.Last.Message, "due to errors on dependencies"):
-		return c.Last.Because("", saidBefore(lines, "the dependency "))
+		return c.Last.Because("", firstWith(lines, "the dependency "))
 	}
 
-	return exited(c)
+	return joined(c)
 }
 
-// wasRaised is all that a process says that ended because of an exception, which follows.
+// wasRaised is what a process says that an exception has ended. The exception is in the next line.
 const wasRaised = "an exception was raised:"
 
-// exited is an error of Elixir and what caused it. The reason of an exit has no class, and a
-// process that an exception ended has nothing to say of its own.
-func exited(c form.Chain) form.Error {
+// joined is an error of Elixir with its innermost cause. A process that an exception ended has
+// nothing to say of its own, and the reason of an exit has no class.
+func joined(c form.Chain) form.Error {
 	if c.First == c.Last {
 		return c.Last
 	}
@@ -88,7 +105,8 @@ func exited(c form.Chain) form.Error {
 	return c.Last.Because(c.First.Class, c.First.Message)
 }
 
-// exitedAbove is what a log says above the reason of an exit.
+// exitedAbove is what a log says above the reason of an exit, without the level of the message,
+// such as "[error] ".
 func exitedAbove(line string) string {
 	_, said, ok := strings.Cut(line, "] ")
 	if ok {
@@ -98,9 +116,9 @@ func exitedAbove(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// elixirMessage is the message that begins with a first line: with what follows at once, or
-// with a list of what is wrong, below a line that announces it. A list of other names says
-// nothing about the cause.
+// elixirMessage is the message that begins with a first line. It goes on in the lines below, up
+// to the first frame. A list of what is wrong belongs to it; a list of names that were perhaps
+// meant says nothing about the cause.
 func elixirMessage(first string, rest []string) string {
 	for _, list := range [...]string{". Did you mean", ". This protocol is implemented for"} {
 		sentence, _, ok := strings.Cut(first, list)
@@ -112,7 +130,7 @@ func elixirMessage(first string, rest []string) string {
 	switch {
 	case strings.HasPrefix(first, "could not perform ") && strings.HasSuffix(first, "because changeset is invalid."):
 		return first + changesetErrors(rest)
-	case strings.HasSuffix(first, " in query:") && len(rest) > 0:
+	case strings.HasSuffix(first, " in query:") && len(rest) > 0: // an empty line, and then the query
 		return first + form.ContinuedUntil(rest[1:], isElixirEnd)
 	case strings.HasSuffix(first, ":") && isElixirList(rest):
 		return first + form.ContinuedUntil(rest[1:], isElixirEnd)
@@ -126,9 +144,8 @@ func isElixirList(lines []string) bool {
 	return len(lines) > 1 && strings.TrimSpace(lines[0]) == "" && strings.HasPrefix(strings.TrimSpace(lines[1]), "* ")
 }
 
-// saidBefore is the first line that begins with some words, as the compiler and Mix write what
-// is wrong before they end. The mark of an error is left out.
-func saidBefore(lines []string, words string) string {
+// firstWith is the first line that begins with some words, without the mark of an error.
+func firstWith(lines []string, words string) string {
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, words) {
@@ -139,7 +156,14 @@ func saidBefore(lines []string, words string) string {
 	return ""
 }
 
-// changesetErrors is what Ecto found wrong with a changeset. The values follow later.
+// changesetErrors is what Ecto found wrong with a changeset, which it writes below a headline. The
+// changes and parameters follow under headlines of their own:
+//
+//	Errors
+//
+//	    %{email: [{"has already been taken", []}]}
+//
+//	Applied changes
 func changesetErrors(lines []string) string {
 	for i, line := range lines {
 		if strings.TrimSpace(line) == "Errors" && i+2 < len(lines) {
@@ -154,12 +178,19 @@ func changesetErrors(lines []string) string {
 	return ""
 }
 
+// elixirFrame is a frame of a trace:
+//
+//	(ecto 3.11.2) lib/ecto/repo.ex:42: Ecto.Repo.get!/3
+//	(stdlib 5.2) :lists.foreach/2
+//	:erlang.binary_to_integer("x")
+//	:gen_server.call/3
+//	Shop.Orders.charge/1
 var elixirFrame = regexp.MustCompile(
 	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?\S+\.(?:exs?|erl|eex|heex):\d+: |` +
 		`^\s+\(\w+ [\w.+-]+\) |^\s+:?[\w.]+\(.*\)$|^\s+:\w+\.|^\s+[A-Z]\w*(?:\.[A-Z]\w*)*\.\w+[(/]`)
 
 // isElixirEnd reports whether a line is no part of the message above it: a frame, the cause,
-// or what a process tells of itself.
+// or what a report tells next of the process, its queue or its client.
 func isElixirEnd(line string) bool {
 	return elixirFrame.MatchString(line) || strings.HasPrefix(strings.TrimSpace(line), "** (") ||
 		form.BeginsWithAny(line, []string{`{"`, "Kernel pid terminated", "warning: ", "Last message", "State: ", "Function: ",
@@ -167,7 +198,8 @@ func isElixirEnd(line string) bool {
 			"Start Call: ", "Restart: ", "Shutdown: ", "Ancestors: ", "Type: "})
 }
 
-// erlangKinds stand before an error in what the shell, escript and reports of crashes say.
+// erlangKinds are written before an error by the shell, by escript and in crash reports. The
+// second word is its class.
 var erlangKinds = [...]string{"exception error: ", "exception exit: ", "exception throw: "}
 
 // erlangThrown reads the last error that Erlang formatted.
@@ -186,8 +218,8 @@ func erlangThrown(lines []string) (found form.Error) {
 	return found
 }
 
-// isErlangEnd reports whether a line is one of the frames below an error, or what a report
-// tells next.
+// isErlangEnd reports whether a line is one of the frames below an error, the next report
+// ("=ERROR REPORT====", "*** …") or what a report tells next.
 func isErlangEnd(line string) bool {
 	line = strings.TrimSpace(line)
 	return form.BeginsWithAny(line, []string{"in function ", "in call from ", "ancestors: ", "=", "*** "})
@@ -203,27 +235,37 @@ func erlangBoot(lines []string) form.Error {
 	for _, line := range lines {
 		for _, boot := range erlangBoots {
 			reason, ok := strings.CutPrefix(line, boot)
-			if ok {
-				return form.Error{Class: "exit", Message: withoutErlangStack(strings.Trim(strings.TrimSuffix(reason, ")"), `"`))}
+			if !ok {
+				continue
 			}
+
+			// Runtime terminating during boot ({badarg,[{erlang,…}]})
+			reason = strings.Trim(strings.TrimSuffix(reason, ")"), `"`)
+
+			return form.Error{Class: "exit", Message: withoutErlangStack(reason)}
 		}
 	}
 
 	return form.Error{}
 }
 
-// withoutErlangStack is a reason without the list of functions that it is in a pair with.
-// Of a function that does not exist, that list says which.
+// withoutErlangStack is a reason without the stack that is written in a pair with it:
+//
+//	{badarg,[{erlang,binary_to_integer,…    badarg
+//	{undef,[{shop,charge,[],[]},…           undef: shop:charge
+//
+// A function that does not exist, or has no clause for its arguments, is the first of the stack.
 func withoutErlangStack(reason string) string {
 	inner, stack, ok := strings.Cut(reason, ",[{")
 	inner = strings.TrimPrefix(strings.TrimSuffix(inner, ","), "{")
 	if !ok {
-		if strings.HasSuffix(reason, ",") {
+		if strings.HasSuffix(reason, ",") { // the line was cut before the stack
 			return inner
 		}
 		return reason
 	}
 
+	// Module, function, and the rest.
 	function := strings.SplitN(stack, ",", 3)
 	if (inner == "undef" || inner == "function_clause") && len(function) == 3 {
 		return inner + ": " + function[0] + ":" + function[1]
@@ -240,6 +282,7 @@ func erlangReason(lines []string) (found form.Error) {
 			continue
 		}
 
+		// Newer releases write "== {badarg,…"; older ones "= " and the reason in the next line.
 		reason = strings.TrimSpace(strings.TrimPrefix(reason, "="))
 		if reason == "" && i+1 < len(lines) {
 			reason = strings.TrimPrefix(strings.TrimSpace(lines[i+1]), "** ")

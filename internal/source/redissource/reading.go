@@ -4,27 +4,29 @@ import (
 	"redrive/internal/source"
 )
 
-// reading is the making of a page.
+// reading collects one page of records from the queues of a source.
 type reading struct {
 	source.Page
-	limit int
-	bytes int64           // that were sent
-	met   map[string]bool // keys, since the same bytes can be in a list twice
+	limit int             // of records
+	bytes int64           // that the server has sent for it
+	met   map[string]bool // the keys that are on the page already
 }
 
+// full reports whether no more records fit. The last ones may have gone beyond the limit.
 func (r *reading) full() bool {
 	return len(r.Records)+len(r.Refused) >= r.limit || r.bytes >= maxPageBytes
 }
 
-// share is how many records of each queue fit into a page.
+// share is how many records of each queue fit into a page: one at least, also of more queues
+// than there are places.
 func (r *reading) share(queues []string) int64 {
 	return int64(min(mostNew, max(1, r.limit/max(1, len(queues)))))
 }
 
 // add puts records into the page. The same bytes twice are one record: it cannot be told
-// which of the two an act would take.
-func (r *reading) add(c batch) {
-	for _, record := range c.records {
+// which of the two a replay or a discard would take.
+func (r *reading) add(b batch) {
+	for _, record := range b.records {
 		if !r.met[record.Key] {
 			r.Records = append(r.Records, record)
 		}
@@ -32,7 +34,7 @@ func (r *reading) add(c batch) {
 		r.met[record.Key] = true
 	}
 
-	for _, refusal := range c.refused {
+	for _, refusal := range b.refused {
 		if !r.met[refusal.Key] {
 			r.Refused = append(r.Refused, refusal)
 		}
@@ -40,5 +42,5 @@ func (r *reading) add(c batch) {
 		r.met[refusal.Key] = true
 	}
 
-	r.bytes += c.bytes
+	r.bytes += b.bytes
 }
