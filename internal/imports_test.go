@@ -15,7 +15,7 @@ import (
 // nouns are the packages that every room speaks of: types and rules without
 // input and output. Each may import those before it.
 var nouns = []string{
-	"clip", "fault", "invalid", "usage", "retry", "wire", "fingerprint", "shortage", "job", "stats", "source", "filter", "audit", "failures", "operation", "queues", "retention", "history",
+	"clip", "pause", "fault", "invalid", "usage", "retry", "wire", "fingerprint", "shortage", "job", "stats", "source", "filter", "audit", "failures", "operation", "queues", "retention", "history",
 }
 
 // rooms lists, for each other package, the packages of the house that it may

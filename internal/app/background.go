@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/pause"
 )
 
 // everyMinute calls a function now and every minute, until the end of ctx. The first
@@ -105,7 +106,7 @@ func (s searcher) run(ctx context.Context) {
 
 		if _, err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("New failures could not be added to the search index. Redrive will try again.", "error", err, "again_in", searchAgain)
-			sleep(ctx, searchAgain)
+			pause.For(ctx, searchAgain)
 			continue
 		}
 
@@ -122,7 +123,7 @@ func (s searcher) run(ctx context.Context) {
 func (s searcher) gather(ctx context.Context, next time.Time) {
 	more := true
 	for more && ctx.Err() == nil {
-		sleep(ctx, searchPause)
+		pause.For(ctx, searchPause)
 
 		select {
 		case <-s.failed:
@@ -130,14 +131,6 @@ func (s searcher) gather(ctx context.Context, next time.Time) {
 		default:
 			more = false
 		}
-	}
-}
-
-// sleep waits, but not longer than ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

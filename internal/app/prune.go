@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"redrive/internal/pause"
 	"redrive/internal/retention"
 )
 
@@ -49,7 +50,7 @@ func newPruner(store keeper, limits func() retention.Limits, log *slog.Logger) *
 	}
 }
 
-// restShare is how much longer than a sweep the pause after it lasts at least: a
+// restShare is how much longer than a sweep the rest after it lasts at least: a
 // database so large that a sweep takes minutes is not swept all the time.
 const restShare = 20
 
@@ -59,14 +60,14 @@ func (p *pruner) run(ctx context.Context) {
 	p.failed(ctx, untimed, p.lookAtClock(ctx), time.Minute)
 	p.failed(ctx, uncounted, p.forecast(ctx), time.Minute)
 
-	pause := time.Minute
+	rest := time.Minute
 	for ctx.Err() == nil {
-		sleep(ctx, pause)
-		pause = p.sweep(ctx)
+		pause.For(ctx, rest)
+		rest = p.sweep(ctx)
 	}
 }
 
-// sweep removes what is due, forecasts what comes next, and returns the pause after it.
+// sweep removes what is due, forecasts what comes next, and returns the rest after it.
 func (p *pruner) sweep(ctx context.Context) time.Duration {
 	began := time.Now()
 	timing := p.lookAtClock(ctx)
@@ -80,12 +81,12 @@ func (p *pruner) sweep(ctx context.Context) time.Duration {
 
 	counting := p.forecast(ctx)
 
-	pause := max(time.Minute, restShare*time.Since(began))
-	p.failed(ctx, untimed, timing, pause)
-	p.failed(ctx, unremoved, pruning, pause)
-	p.failed(ctx, uncounted, counting, pause)
+	rest := max(time.Minute, restShare*time.Since(began))
+	p.failed(ctx, untimed, timing, rest)
+	p.failed(ctx, unremoved, pruning, rest)
+	p.failed(ctx, uncounted, counting, rest)
 
-	return pause
+	return rest
 }
 
 // sweepLimits are the limits that a sweep goes by. Ages that are new since the last
@@ -152,9 +153,9 @@ const (
 )
 
 // failed logs what failed, if anything did, and when it is tried again.
-func (p *pruner) failed(ctx context.Context, what string, err error, pause time.Duration) {
+func (p *pruner) failed(ctx context.Context, what string, err error, rest time.Duration) {
 	if err != nil && ctx.Err() == nil {
-		p.log.Warn(what, "error", err, "again_in", pause.Round(time.Second))
+		p.log.Warn(what, "error", err, "again_in", rest.Round(time.Second))
 	}
 }
 

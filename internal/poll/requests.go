@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"redrive/internal/pause"
 	"redrive/internal/source"
 )
 
@@ -139,7 +140,7 @@ func (a *attached) send(ctx context.Context, acts []source.Act) ([]source.Result
 	defer cancel()
 
 	stop := context.AfterFunc(ctx, func() {
-		sleep(sending, lateAnswer)
+		pause.For(sending, lateAnswer)
 		cancel()
 	})
 	defer stop()

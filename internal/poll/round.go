@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"redrive/internal/pause"
 )
 
 // run works in rounds until the end of ctx.
@@ -37,7 +39,7 @@ func (a *attached) run(ctx context.Context) {
 
 		wait = min(max(2*wait, retryLeast), retryMost)
 		a.due(wait)
-		sleep(ctx, wait)
+		pause.For(ctx, wait)
 	}
 }
 
@@ -238,12 +240,4 @@ func (a *attached) open(ctx context.Context) error {
 	a.health.Report = report
 
 	return nil
-}
-
-// sleep waits, at the longest until the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }

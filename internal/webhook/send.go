@@ -16,6 +16,7 @@ import (
 	"redrive/internal/envelope"
 	"redrive/internal/httpclient"
 	"redrive/internal/job"
+	"redrive/internal/pause"
 	"redrive/internal/rawjson"
 	"redrive/internal/resource"
 	"redrive/internal/retry"
@@ -67,18 +68,7 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, deadLetter job.
 			return fmt.Sprintf("%s; the next try would come after %v, too late for this delivery", said, wait.Round(time.Millisecond)), nil
 		}
 
-		pause(ctx, wait)
-	}
-}
-
-// pause waits, at most until the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		pause.For(ctx, wait)
 	}
 }
 

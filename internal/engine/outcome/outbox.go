@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/pause"
 	"redrive/internal/shortage"
 )
 
@@ -151,7 +152,7 @@ func (b *Outbox) sendNow(o *Outcome) {
 
 	d := b.try(*o.Job, deadLetter)
 	wait := firstPause
-	for d.Shortage != nil && pause(b.ctx, wait) {
+	for d.Shortage != nil && pause.For(b.ctx, wait) {
 		d = b.try(*o.Job, deadLetter)
 		wait = min(2*wait, maxPause)
 	}
@@ -210,17 +211,4 @@ func (b *Outbox) Close() {
 
 func undelivered() job.Delivery {
 	return job.Delivery{Problem: "the engine stopped before it was known whether the dead letter was accepted"}
-}
-
-// pause waits, and reports whether ctx has not ended by then.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -299,7 +299,7 @@ func (p *publisher) publish(queue string, m amqp.Publishing) (problem string, er
 	select {
 	case r, ok := <-p.back: // it comes before the confirmation
 		if ok {
-			return fmt.Sprintf("%s%s: %s", returned, shown(queue), r.ReplyText), nil
+			return fmt.Sprintf("%s%s: %s", returned, source.ShownName(queue), r.ReplyText), nil
 		}
 	default:
 	}
@@ -315,7 +315,7 @@ func (p *publisher) publish(queue string, m amqp.Publishing) (problem string, er
 		}
 		return "", errors.Join(errors.New("the connection broke before the copy was confirmed"), asError(e))
 	default:
-		return "RabbitMQ did not take the message into the queue " + shown(queue), nil
+		return "RabbitMQ did not take the message into the queue " + source.ShownName(queue), nil
 	}
 }
 

@@ -198,9 +198,9 @@ func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 			return r, err
 		}
 
-		r.Sees = append(r.Sees, fmt.Sprintf("the queue %s, messages: %d", shown(queue), n))
+		r.Sees = append(r.Sees, fmt.Sprintf("the queue %s, messages: %d", source.ShownName(queue), n))
 		if n > maxHeld {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d messages of %s are seen.", maxHeld, shown(queue)))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d messages of %s are seen.", maxHeld, source.ShownName(queue)))
 		}
 	}
 
@@ -244,9 +244,9 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	case errors.As(err, &refused) && (refused.Code == amqp.NotImplemented || refused.Code == amqp.PreconditionFailed):
 		return 0, fmt.Errorf("%s is not a classic queue. A quorum queue counts each look as a delivery, and drops a message that "+
 			"was delivered too often: 20 times, unless it is set otherwise, since RabbitMQ 4. "+
-			"If it has no delivery limit, set quorum: allow in redrive.yaml. A stream cannot be attached", shown(queue))
+			"If it has no delivery limit, set quorum: allow in redrive.yaml. A stream cannot be attached", source.ShownName(queue))
 	case err != nil:
-		return 0, fmt.Errorf("the queue %s: %w", shown(queue), err)
+		return 0, fmt.Errorf("the queue %s: %w", source.ShownName(queue), err)
 	}
 
 	return messages, nil
@@ -257,10 +257,11 @@ func idle(channel *amqp.Channel, queue string) (messages int, err error) {
 	q, err := channel.QueueDeclarePassive(queue, false, false, false, false, nil)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("the queue %s: %w", shown(queue), err)
+		return 0, fmt.Errorf("the queue %s: %w", source.ShownName(queue), err)
 	case q.Consumers > 0:
 		return 0, fmt.Errorf("the queue %s has consumers (%d). Redrive only looks at a queue that no one works off, "+
-			"because a look marks its messages as redelivered. Take it out of queues in redrive.yaml, or stop them", shown(queue), q.Consumers)
+			"because a look marks its messages as redelivered. Take it out of queues in redrive.yaml, or stop them",
+			source.ShownName(queue), q.Consumers)
 	}
 
 	return q.Messages, nil

@@ -47,7 +47,7 @@ func FuzzMessage(f *testing.F) {
 		d := amqp.Delivery{Headers: amqptest.Table(object), Body: bytes.Clone(body), RoutingKey: queue, Type: typ, MessageId: id, Timestamp: time.Unix(at, 0)}
 		key := digest(&d)
 		for name, o := range origins {
-			readAndClean(t, name, o, queue, &message{Delivery: d, key: shown(queue) + "/" + key})
+			readAndClean(t, name, o, queue, &message{Delivery: d, key: source.ShownName(queue) + "/" + key})
 		}
 		if digest(&d) != key || !bytes.Equal(d.Body, body) {
 			t.Fatal("reading has changed the message")

@@ -56,7 +56,7 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 	for !done && len(h.messages) < maxHeld && size < maxHeldBytes/len(o.queues) && sent < maxSentBytes && time.Now().Before(end) {
 		d, more, err := channel.Get(queue, false)
 		if err != nil { // the channel is closed, and what was held is back
-			return nil, fmt.Errorf("the queue %s: %w", shown(queue), err)
+			return nil, fmt.Errorf("the queue %s: %w", source.ShownName(queue), err)
 		}
 
 		if h.whole = !more; h.whole {
@@ -124,7 +124,7 @@ type copies map[string]map[int]bool
 
 // count begins to name the messages of a queue, from its first one.
 func (c copies) count(queue string) *numbers {
-	return &numbers{copies: c, prefix: shown(queue) + "/", last: map[string]int{}}
+	return &numbers{copies: c, prefix: source.ShownName(queue) + "/", last: map[string]int{}}
 }
 
 // took notes that the message of a key is no more.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -84,7 +83,7 @@ func (d death) info() job.ErrorInfo {
 		text = d.reason + " in %s"
 	}
 
-	return job.ErrorInfo{Type: d.reason, Message: fmt.Sprintf(text, shown(d.queue))}
+	return job.ErrorInfo{Type: d.reason, Message: fmt.Sprintf(text, source.ShownName(d.queue))}
 }
 
 // headerCount is a count in a header; 0 for what is none.
@@ -320,17 +319,6 @@ func list[E any](begin, end byte, parts []E, levels int, write func(E) []byte) [
 	b.WriteByte(end)
 
 	return b.Bytes()
-}
-
-// shown writes a name so that it is one line of text: most names as they are, and one
-// that is not text as Go would quote it.
-func shown(name string) string {
-	odd := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
-	if strings.HasPrefix(name, `"`) || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) {
-		return strconv.QuoteToASCII(name)
-	}
-
-	return name
 }
 
 // meant is the name that is shown as a text.

@@ -79,7 +79,7 @@ func (o *Origin) look(ctx context.Context) (err error) {
 func (o *Origin) record(queue string, m *message) source.Record {
 	d := deathOf(m.Headers)
 	r := source.Record{
-		Key: m.key, Place: shown(queue), Queue: cmp.Or(o.target(queue, m.Headers), queue), Raw: m.Body,
+		Key: m.key, Place: source.ShownName(queue), Queue: cmp.Or(o.target(queue, m.Headers), queue), Raw: m.Body,
 		Error: d.info(), FailedAt: d.at, Attempts: d.count,
 	}
 	if !m.Timestamp.IsZero() && m.Timestamp.Unix() > 0 && m.Timestamp.Unix() < 1e11 {

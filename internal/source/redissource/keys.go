@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"redrive/internal/source"
 	"redrive/internal/source/preset"
 )
 
@@ -66,17 +65,6 @@ func glob(form string) string {
 	return escape(head) + "*" + escape(tail)
 }
 
-// shown writes a name so that it is one line of text: most names as they are, and one
-// that is not text as Go would quote it.
-func shown(name string) string {
-	odd := func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }
-	if strings.HasPrefix(name, `"`) || !utf8.ValidString(name) || strings.ContainsFunc(name, odd) {
-		return strconv.QuoteToASCII(name)
-	}
-
-	return name
-}
-
 // meant is the name that is shown as a text.
 func meant(text string) string {
 	if name, err := strconv.Unquote(text); err == nil && strings.HasPrefix(text, `"`) {
@@ -88,13 +76,15 @@ func meant(text string) string {
 // keyOf names a record of a queue, by its id or its digest.
 func keyOf(queue, id string) string {
 	if queue == "" {
-		return shown(id)
+		return source.ShownName(id)
 	}
-	return shown(queue) + "/" + shown(id)
+	return source.ShownName(queue) + "/" + source.ShownName(id)
 }
 
 // idIn is the id in the name of a record.
-func idIn(key, queue string) string { return meant(strings.TrimPrefix(key, shown(queue)+"/")) }
+func idIn(key, queue string) string {
+	return meant(strings.TrimPrefix(key, source.ShownName(queue)+"/"))
+}
 
 // together reports whether a Cluster keeps keys in one slot.
 func together(keys []string) bool {

@@ -3,6 +3,8 @@ package redissource
 import (
 	"fmt"
 	"strings"
+
+	"redrive/internal/source"
 )
 
 // place is where a reading goes on: so many records into a queue. Among the newest records
@@ -14,7 +16,7 @@ type place struct {
 }
 
 func (p place) String() string {
-	return fmt.Sprintf("%s\n%d\n%d\n%d", shown(p.queue), p.n, p.from, p.to)
+	return fmt.Sprintf("%s\n%d\n%d\n%d", source.ShownName(p.queue), p.n, p.from, p.to)
 }
 
 func placeOf(text string) (p place, err error) {

@@ -113,7 +113,7 @@ func (o *Origin) memberRecord(queue, member string) source.Record {
 	digest := sha256.Sum256([]byte(member))
 
 	return source.Record{
-		Key: keyOf(queue, hex.EncodeToString(digest[:digestBytes])), Place: shown(fill(o.at.Dead, queue, "")), Raw: []byte(member),
+		Key: keyOf(queue, hex.EncodeToString(digest[:digestBytes])), Place: source.ShownName(fill(o.at.Dead, queue, "")), Raw: []byte(member),
 		Queue: cmp.Or(queue, o.at.Target),
 	}
 }
@@ -131,13 +131,13 @@ func (o *Origin) read(r *source.Record) {
 func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 	h := o.at.Hash
 	r := source.Record{
-		Key: keyOf(queue, id), Lineage: keyOf(queue, id), Place: shown(fill(o.at.Dead, queue, "")),
-		Queue: cmp.Or(queue, o.at.Target), VersionToken: shown(fields[h.VersionToken]),
+		Key: keyOf(queue, id), Lineage: keyOf(queue, id), Place: source.ShownName(fill(o.at.Dead, queue, "")),
+		Queue: cmp.Or(queue, o.at.Target), VersionToken: source.ShownName(fields[h.VersionToken]),
 	}
 	switch {
 	case len(fields) == 0:
-		r.Payload = []byte(shown(id))
-		r.Warnings = []string{"Only its name lies here: the hash " + shown(fill(h.Key, queue, id)) +
+		r.Payload = []byte(source.ShownName(id))
+		r.Warnings = []string{"Only its name lies here: the hash " + source.ShownName(fill(h.Key, queue, id)) +
 			" is missing, so it cannot be replayed. A discard takes the name away."}
 		r.Type = "unknown"
 	case o.hash != nil:

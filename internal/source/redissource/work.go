@@ -122,7 +122,7 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 				}
 
 				if len(found) < otherPrefixes {
-					found[clip.Text(shown(prefix), 64)] = true
+					found[clip.Text(source.ShownName(prefix), 64)] = true
 				}
 			}
 

@@ -13,6 +13,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"redrive/internal/fault"
+	"redrive/internal/pause"
 	"redrive/internal/store/db"
 )
 
@@ -130,7 +131,7 @@ func (c *conn) Begin(ctx context.Context) error {
 
 	for try := 1; ; try++ {
 		_, err := c.Exec("BEGIN IMMEDIATE")
-		if busy(err) && try < maxTries && pause(ctx, try) {
+		if busy(err) && try < maxTries && backOff(ctx, try) {
 			continue
 		}
 
@@ -142,11 +143,11 @@ func (c *conn) Begin(ctx context.Context) error {
 	}
 }
 
-// pause waits before the next try: twice as long each time, spread by chance
+// backOff waits before the next try: twice as long each time, spread by chance
 // between half and all of it. It reports false once ctx has ended.
-func pause(ctx context.Context, try int) bool {
+func backOff(ctx context.Context, try int) bool {
 	wait := min(firstWait<<(try-1), maxWait)
-	return sleep(ctx, wait/2+rand.N(wait/2))
+	return pause.For(ctx, wait/2+rand.N(wait/2))
 }
 
 // moveLog moves everything from the log into the main file. It reports whether it could.

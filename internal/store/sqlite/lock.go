@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"redrive/internal/pause"
 	"redrive/internal/store/health"
 )
 
@@ -57,7 +58,7 @@ func lock(ctx context.Context, path string) (*locks, error) {
 			grace = graceAlive
 		}
 
-		if time.Since(began) >= grace || !sleep(ctx, retryEvery) {
+		if time.Since(began) >= grace || !pause.For(ctx, retryEvery) {
 			return nil, err
 		}
 	}
@@ -65,19 +66,6 @@ func lock(ctx context.Context, path string) (*locks, error) {
 
 // alive reports whether a process with the pid runs.
 func alive(pid int) bool { return pid != 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
-
-// sleep reports false when ctx has ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 func tryLock(path string) (*locks, error) {
 	file, err := takeLockFile(path)
