@@ -170,6 +170,34 @@ handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
 	}
 }
 
+// An answer to a poll that comes when the page is live again says nothing about how it is kept
+// up to date.
+func TestLive_IsLiveAlthoughAPollIsAnsweredLate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := rig.Start(t, dir)
+	b := openBrowser(t)
+	b.open(p.URL + "/")
+	b.wait("the page is live", isLive)
+	eval[chromedp.Void](b, `{ const ask = window.fetch; window.fetch = (url, options) => String(url).includes("/live")
+		? new Promise((answer) => { window.answerLate = () => answer(new Response("{}")); }) : ask(url, options); }`)
+	if code := p.Stop(syscall.SIGTERM).Code(); code != 0 {
+		t.Fatalf("it ended with %d", code)
+	}
+	b.wait("it polls", `"answerLate" in window`)
+
+	rig.Await(t, rig.Command(t, dir, "--listen", strings.TrimPrefix(p.URL, "http://")))
+	b.wait("the page is live again", isLive)
+	eval[chromedp.Void](b, `window.answerLate(); setTimeout(() => window.answered = true)`)
+	b.wait("the late answer is read", `window.answered === true`)
+	if !eval[bool](b, isLive) {
+		t.Errorf("a late answer made it %q", eval[string](b, `document.querySelector("[data-live-status]").textContent`))
+	}
+	b.quiet("ERR_CONNECTION_REFUSED")
+	b.quiet("WebSocket")
+	b.calm()
+}
+
 // Rule 1: what failed while there was no connection is newer than the page, too.
 func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 	t.Parallel()

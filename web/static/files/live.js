@@ -99,7 +99,10 @@ function signedIn() {
 
 function startPolling() {
   if (pollTimer) return;
-  const ask = async () => status((await poll(ids(), counts() ? shown() : {})) ? "polling" : "offline");
+  const ask = async () => {
+    const answered = await poll(ids(), counts() ? shown() : {});
+    if (pollTimer) status(answered ? "polling" : "offline"); // otherwise the page is live by now
+  };
   pollTimer = setInterval(ask, pollEvery);
   ask();
 }
