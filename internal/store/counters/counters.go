@@ -40,7 +40,9 @@ type Projection struct {
 	typeLabels  labels
 	sourceTypes map[string]*labels // the types of each source
 
-	Counts // what pages ask
+	// What pages ask.
+	ListCounts
+	QueueCounts
 	memory *memory
 
 	names atomic.Pointer[[]string] // of queues, sorted
@@ -56,7 +58,7 @@ func New(reader *db.Reader, limits Limits) *Projection {
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
 	}
 	p.memory = newMemory(p.shownLabel)
-	p.Counts = p.memory
+	p.ListCounts, p.QueueCounts = p.memory, p.memory
 	p.queueLabels.free = isForeign
 	for _, status := range job.Statuses() {
 		p.depths[status] = 0

@@ -14,15 +14,21 @@ import (
 	"redrive/internal/stats"
 )
 
-// Counts answers what pages ask, as of the last commit. A database with a single writer is
-// known from memory; one that several processes write to has to be asked, which takes time and
-// can fail.
-type Counts interface {
-	LastHour(ctx context.Context, now time.Time) ([]stats.Totals, error)
+// What pages ask, as of the last commit, stands behind two small interfaces. A database with a
+// single writer is known from memory; one that several processes write to has to be asked, which
+// takes time and can fail.
+
+// ListCounts tells of what there is more to list.
+type ListCounts interface {
 	Reasons(ctx context.Context) ([]filter.ReasonCount, error)
 	Facets(ctx context.Context, f filter.Filter) (filter.Facets, error)
 	States(ctx context.Context, f filter.Filter) (stats.Depths, error)
 	NoDeadLetters(ctx context.Context, f filter.Filter) (bool, error)
+}
+
+// QueueCounts tells how queues fare.
+type QueueCounts interface {
+	LastHour(ctx context.Context, now time.Time) ([]stats.Totals, error)
 	Fullest(ctx context.Context, n int, orders ...[]job.Status) ([]string, error)
 	DepthsByLabel(ctx context.Context) (map[string]stats.Depths, error)
 
@@ -152,7 +158,7 @@ func (m *memory) NoDeadLetters(_ context.Context, f filter.Filter) (bool, error)
 	return none, nil
 }
 
-// DeadLetters implements Counts.
+// DeadLetters implements QueueCounts.
 func (m *memory) DeadLetters(_ context.Context, since int64) (d OpenDeadLetters, err error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
