@@ -85,6 +85,9 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 
 	var known []job.Job
 	held := 0
+
+	// Jobs that are moved aside make room for others among the next n, which are read again.
+	// Past maxHeld, the known ones of the last round have to do.
 	for held < maxHeld {
 		next, err := s.candidates(t, queue, c.Now, n)
 		if err != nil {
@@ -103,6 +106,7 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 		held += len(unknown)
 	}
 
+	// The first ones start at once, as far as workers are free; the others are prefetched.
 	free = min(free, len(known))
 	if err := s.start(t, c, known[:free], false); err != nil {
 		return nil, err
@@ -121,6 +125,7 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
 	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
+		// A queue is not searched for jobs in a state that none of its jobs has.
 		waits, err := s.depths.mayWait(t, queue, state)
 		if err != nil {
 			return nil, err
@@ -146,6 +151,7 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 		jobs = joined(jobs, next)
 	}
 
+	// Up to n jobs of each state were found. The next n are the first of them all.
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
 	})
@@ -275,6 +281,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 			return total, fmt.Errorf("let held jobs go: %w", err)
 		}
 
+		// The jobs come in no certain order: the next chunk begins behind the last one of them.
 		for _, j := range jobs {
 			if j.ChangedAt.After(after.At) || j.ChangedAt.Equal(after.At) && j.Seq > after.Seq {
 				after = filter.Cursor{At: j.ChangedAt, Seq: j.Seq}

@@ -73,12 +73,15 @@ func (m *Mirror) succeed(t *db.Tx, now time.Time, from *job.Job, success source.
 	to.Unbegun = false
 	to.Execution++
 
+	// It was unknown whether the source took the replay that began this run. It did.
 	if from.Unbegun {
 		if err := sources.Happened(t, from.Seq, from.Run, "The source has said since that the job succeeded."); err != nil {
 			return err
 		}
 	}
 
+	// Of a completed job that Redrive ran, the job's row records the last attempt too. One of a
+	// source needs a row for the attempt (see the view executions).
 	err := m.core.AddAttempt(t, to.Seq, job.Attempt{
 		Run: to.Run, Execution: to.Execution, Number: to.Attempts, FinishedAt: at,
 		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",
