@@ -83,11 +83,10 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 		return nil, nil
 	}
 
-	var known []job.Job
-	held := 0
-
 	// Jobs that are moved aside make room for others among the next n, which are read again.
 	// Past maxHeld, the known ones of the last round have to do.
+	var known []job.Job
+	held := 0
 	for held < maxHeld {
 		next, err := s.candidates(t, queue, c.Now, n)
 		if err != nil {
@@ -125,7 +124,6 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
 	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
-		// A queue is not searched for jobs in a state that none of its jobs has.
 		waits, err := s.depths.mayWait(t, queue, state)
 		if err != nil {
 			return nil, err

@@ -206,6 +206,7 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 // began reports whether a job began as another one is now: a replay may have
 // given it another queue, type or payload since.
 func (s *Store) began(t *db.Tx, first, j *job.Job) (bool, error) {
+	// An earlier run has no payload of its own where the next run had the same body.
 	const query = `SELECT count(*) FROM earlier_runs WHERE job_seq = $1 AND queue = $2 AND type = $3 AND coalesce(payload, $4) = $5`
 
 	if sameContent(first, j) {

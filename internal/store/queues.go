@@ -59,8 +59,8 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 			return fmt.Errorf("remove queue %s: %w", queue, err)
 		}
 
-		// The row that says that the queue is paused is deleted by now. What claims know of the
-		// pause is something else, and has to end too.
+		// The row that says that the queue is paused is deleted by now, and claims have to
+		// learn of that.
 		paused, err := s.pauses.isPaused(t, queue)
 		if err == nil && paused {
 			err = s.pauses.setPaused(t, queue, false)

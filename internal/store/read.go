@@ -283,6 +283,7 @@ func attempts(src db.Source, seq int64, before int) (page history.AttemptPage, e
 }
 
 func deadLetters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
+	// Only the dead letter of the current run can be in the trash.
 	const query = `SELECT l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
 			coalesce(r.at, 0), coalesce(r.by, ''), coalesce(w.at, 0), coalesce(w.by, ''), l.cause, l.forwarded_at, l.forwarded_to, l.problem
 		FROM dead_letters AS l LEFT JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run

@@ -58,10 +58,9 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 				return db.ErrEnough
 			}
 
-			var g failures.Group
-
 			// The query found the text in what is stored, also in a secret. Only a group that
 			// has the text without its secrets is shown.
+			var g failures.Group
 			err := rows.Scan(groupFields(&g)...)
 			if err == nil && (f.Text == "" || f.Finds(p.findable(g))) {
 				page.Groups = append(page.Groups, g)
@@ -73,11 +72,9 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 			return err
 		}
 
+		// The one group more than the limit shows that there is a next page, which it begins.
 		if len(page.Groups) > limit {
 			page.Groups = page.Groups[:limit]
-
-			// The one group more than the limit has shown that there is a next page, and begins
-			// it.
 			last := page.Groups[limit-1]
 			page.Next = failures.Cursor{Dead: last.Dead, Seen: last.LastSeen, Number: last.Number}
 		}
@@ -287,6 +284,7 @@ func (p *Projection) Tallies(ctx context.Context) ([]failures.Tally, error) {
 	})
 	var all []failures.Tally
 	for _, state := range failures.States() {
+		// A state in which no group is has no row.
 		t := failures.Tally{State: state}
 		if i := slices.IndexFunc(found, func(t failures.Tally) bool { return t.State == state }); i >= 0 {
 			t = found[i]

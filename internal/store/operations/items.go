@@ -44,10 +44,10 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 	var where clause.Where
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 
-	switch {
-	case f.State == "":
 	// Items are worked on in the order of their numbers: the position bounds where those that
 	// are done can be, and those that are pending.
+	switch {
+	case f.State == "":
 	case f.State == operation.ItemDone:
 		where.Add("i.state = 'done' AND i.n <= (SELECT position FROM operations WHERE id = %s)", id)
 	case f.State == operation.ItemPending:
@@ -103,6 +103,7 @@ func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 		bySeq[jobs[i].Seq] = &jobs[i]
 	}
 
+	// The job of an item may have been removed: the item has only its number then.
 	for i, seq := range wanted {
 		if j := bySeq[seq]; j != nil {
 			items[i].Job = *j
