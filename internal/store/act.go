@@ -91,6 +91,7 @@ func (s *Store) Cancel(ctx context.Context, now time.Time, id string, run int, b
 			return refuse(from, "the job is %s; it can no longer be cancelled", from.State)
 		}
 
+		// The worker can no longer record its attempt, so it is recorded here.
 		if from.State == job.Active {
 			err := s.core.AddAttempt(t, from.Seq, job.Attempt{
 				Run: from.Run, Execution: from.Execution, Worker: from.Worker, StartedAt: from.StartedAt,
@@ -165,6 +166,7 @@ func (s *Store) Forwarded(ctx context.Context, now time.Time, id string, run int
 
 		const still = `UPDATE dead_letters SET problem = $3 WHERE job_seq = $1 AND run = $2`
 
+		// No job moves, but pages show the problem.
 		t.Touch()
 
 		return from, t.ExecExactly(1, still, from.Seq, run, clip.Text(d.Problem, job.MaxNote))

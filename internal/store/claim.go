@@ -83,6 +83,8 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 		return nil, nil
 	}
 
+	// Jobs that are moved aside make room for others among the next n, which are read again.
+	// Past maxHeld, the known ones of the last round have to do.
 	var known []job.Job
 	held := 0
 	for held < maxHeld {
@@ -103,6 +105,7 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 		held += len(unknown)
 	}
 
+	// The first ones start at once, as far as workers are free; the others are prefetched.
 	free = min(free, len(known))
 	if err := s.start(t, c, known[:free], false); err != nil {
 		return nil, err
@@ -146,6 +149,7 @@ func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.
 		jobs = joined(jobs, next)
 	}
 
+	// Up to n jobs of each state were found. The next n are the first of them all.
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
 	})
@@ -275,6 +279,7 @@ func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error
 			return total, fmt.Errorf("let held jobs go: %w", err)
 		}
 
+		// The jobs come in no certain order: the next chunk begins behind the last one of them.
 		for _, j := range jobs {
 			if j.ChangedAt.After(after.At) || j.ChangedAt.Equal(after.At) && j.Seq > after.Seq {
 				after = filter.Cursor{At: j.ChangedAt, Seq: j.Seq}

@@ -62,6 +62,8 @@ func (c *commitDispatch) Flush(t *db.Tx) error {
 		return nil
 	}
 
+	// From here on the dispatcher keeps workers free and must be answered, also if the
+	// transaction fails: then nothing was claimed.
 	d.claim = to.reserve(slices.Sorted(maps.Keys(d.queues)))
 	d.asked = to
 	t.Undone(func() {

@@ -27,6 +27,8 @@ import (
 func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]job.Enqueued, error) {
 	r := s.request(now, jobs)
 	done, err := db.WriteLarge(ctx, s.writer, sizeOf(jobs), func(t *db.Tx) ([]job.Enqueued, error) {
+		// What can refuse the request is asked before it writes. Only an id that is taken is
+		// found later, by the database.
 		repeats, err := s.repeats(t, r)
 		if err == nil {
 			err = s.Counters.Admit(t, queuesOf(r.jobs, repeats))
@@ -158,6 +160,8 @@ func (s *Store) enqueue(t *db.Tx, r *request, i int, j *job.Job) error {
 		return err
 	}
 
+	// The job may not be written yet: a later request of this transaction that repeats it finds
+	// it here.
 	named := s.named.In(t)
 	if isMessage(j) {
 		named.messages[r.messages[i]] = j

@@ -97,6 +97,8 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 			places = map[callerKey]int{}
 		}
 
+		// A key that comes twice in the request: the first job answers for the other, if both
+		// ask for the same.
 		name := callerKey{j.Caller, j.Key}
 		if k, again := places[name]; !again {
 			places[name] = i
@@ -105,6 +107,8 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 		}
 	}
 
+	// A key may also have been used by an earlier transaction, or by another request in this
+	// one.
 	used, err := uses(t, places)
 	if err != nil || len(used)+len(s.named.In(t).keys) == 0 {
 		return err
@@ -148,6 +152,9 @@ func uses(t *db.Tx, places map[callerKey]int) (map[callerKey]use, error) {
 		err := t.Written().Query(query, func(row *sql.Rows) error {
 			name, u, own := callerKey{caller: caller}, use{}, false
 			err := row.Scan(&name.key, &u.seq, &u.content, &own)
+
+			// The caller's own key takes precedence over one without a caller, whichever row
+			// comes first.
 			if _, known := used[name]; own || !known {
 				if used == nil {
 					used = map[callerKey]use{}
@@ -182,6 +189,7 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 			return first, false, err
 		}
 
+		// Where either of them has no content to compare, the jobs are compared.
 		same = u.content == j.Content
 		if u.content == "" || j.Content == "" {
 			same, err = s.began(t, &first, j)
@@ -198,6 +206,7 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 // began reports whether a job began as another one is now: a replay may have
 // given it another queue, type or payload since.
 func (s *Store) began(t *db.Tx, first, j *job.Job) (bool, error) {
+	// An earlier run has no payload of its own where the next run had the same body.
 	const query = `SELECT count(*) FROM earlier_runs WHERE job_seq = $1 AND queue = $2 AND type = $3 AND coalesce(payload, $4) = $5`
 
 	if sameContent(first, j) {
@@ -244,12 +253,17 @@ func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
 			continue
 		}
 
+		// The request has the same envelope twice.
 		if k, beside := places[m]; beside {
 			found.noteBeside(i, k)
 			continue
 		}
 
 		places[m] = i
+
+		// Another request in this transaction may have had the envelope, or an earlier
+		// transaction. A known id alone makes no repeat: its job may have asked for something
+		// else, or have ended (sql.ErrNoRows).
 		if first, now := s.named.In(t).messages[m]; now {
 			found.note(i, *first)
 		} else if known[m.id] {

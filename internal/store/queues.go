@@ -25,6 +25,7 @@ const removeChunk = 500
 func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by audit.Actor) (removed int64, err error) {
 	const query = `SELECT seq FROM jobs WHERE queue = $1 AND state IN ('completed', 'cancelled', 'discarded') AND letter = '' LIMIT $2 + 0`
 
+	// A queue that cannot be removed is refused before anything of it is removed.
 	err = s.writer.Do(ctx, 1, func(t *db.Tx) error { return s.removable(t, queue, maxFinished) })
 	if err != nil {
 		return 0, err
@@ -35,6 +36,7 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 		return 0, fmt.Errorf("look for the finished jobs of queue %s: %w", queue, err)
 	}
 
+	// Each chunk is a transaction of its own, and other callers can write in between.
 	for len(finished) > 0 {
 		some := finished[:min(len(finished), removeChunk)]
 
@@ -46,6 +48,8 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 		removed, finished = removed+n, finished[len(some):]
 	}
 
+	// Jobs may have come into the queue meanwhile, or ended there: the queue is removed only if
+	// none is left.
 	return removed, s.writer.Do(ctx, removeChunk, func(t *db.Tx) error {
 		if err := s.removable(t, queue, 0); err != nil {
 			return err
@@ -55,6 +59,8 @@ func (s *Store) RemoveQueue(ctx context.Context, now time.Time, queue string, by
 			return fmt.Errorf("remove queue %s: %w", queue, err)
 		}
 
+		// The row that says that the queue is paused is deleted by now, and claims have to
+		// learn of that.
 		paused, err := s.pauses.isPaused(t, queue)
 		if err == nil && paused {
 			err = s.pauses.setPaused(t, queue, false)

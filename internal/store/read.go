@@ -85,6 +85,7 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	size, more := 0, false
 	src := s.reader.In(ctx)
 	err := src.Query(query, func(row *sql.Rows) error {
+		// The page is full before this job, which begins the next one.
 		if more = size >= wholeSize; more {
 			return db.ErrEnough
 		}
@@ -100,6 +101,9 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	jobs, err := s.policies.Complete(src, found, err)
 
 	page, err := pageOf(ctx, f, limit, jobs, err)
+
+	// A page that ended early has fewer jobs than the limit, which pageOf takes for the last
+	// one.
 	if n := len(page.Jobs); more && n > 0 {
 		page.Next = f.CursorOf(page.Jobs[n-1])
 	}
@@ -110,6 +114,8 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 // pageOf is what was found, and where the next page begins.
 func pageOf(ctx context.Context, f filter.Filter, limit int, jobs []job.Job, err error) (filter.List, error) {
 	page := filter.List{Jobs: jobs}
+
+	// There are more jobs, or an error may have kept them from being found.
 	if len(jobs) > limit || err != nil && len(jobs) > 0 {
 		page.Jobs = jobs[:min(limit, len(jobs))]
 		page.Next = f.CursorOf(page.Jobs[len(page.Jobs)-1])
@@ -155,6 +161,8 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 		return err
 	}, args...)
 
+	// These are the same jobs, now with their policies: one more than the limit when there is a
+	// next page, and fewer than were found when a policy cannot be read.
 	jobs, err := s.policies.Complete(src, found, cmp.Or(err, partly))
 	page.DeadLetters = page.DeadLetters[:min(limit, len(jobs))]
 	for i := range page.DeadLetters {
@@ -236,12 +244,14 @@ func (s *Store) JobBefore(ctx context.Context, id string, execution int) (histor
 			return err
 		}
 
+		// Only a job of a source has a record there, and acts that the source was asked for.
 		if d.Job.Source != "" {
 			if d.Mirrored, err = sources.Of(src, d.Job.Seq); err != nil {
 				return err
 			}
 		}
 
+		// A replay may have changed the job: each one says what the run before it had.
 		return addEarlier(src, s.policies, d.Job.Seq, d.Replays)
 	})
 
@@ -256,6 +266,8 @@ func attempts(src db.Source, seq int64, before int) (page history.AttemptPage, e
 		return page, err
 	}
 
+	// Earlier counts the executions before this page or, where the page is empty, before the
+	// one that was asked for.
 	first := before
 	if len(page.Attempts) > 0 {
 		first = page.Attempts[0].Execution
@@ -271,6 +283,7 @@ func attempts(src db.Source, seq int64, before int) (page history.AttemptPage, e
 }
 
 func deadLetters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
+	// Only the dead letter of the current run can be in the trash.
 	const query = `SELECT l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
 			coalesce(r.at, 0), coalesce(r.by, ''), coalesce(w.at, 0), coalesce(w.by, ''), l.cause, l.forwarded_at, l.forwarded_to, l.problem
 		FROM dead_letters AS l LEFT JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run
@@ -342,6 +355,8 @@ const (
 // the newest failure, the beginning of the payload, and the meta. When the payloads
 // are large, those of the last jobs are left out.
 func (s *Store) Searched(ctx context.Context, jobs []job.Job) ([]job.Job, error) {
+	// A job that came as a dead letter may have no attempt that counted: its first dead letter
+	// has the error then.
 	const query = `SELECT j.seq, coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''),
 			substr(b.payload, 1, $2), b.meta
 		FROM jobs AS j JOIN bodies AS b ON b.job_seq = j.seq
@@ -362,6 +377,7 @@ func (s *Store) Searched(ctx context.Context, jobs []job.Job) ([]job.Job, error)
 		bySeq[t.seq] = t
 	}
 
+	// The first payload that exceeds what is left is left out, and so are all that follow.
 	all, left := slices.Clone(jobs), searchedPayloads
 	for i := range all {
 		t := bySeq[all[i].Seq]

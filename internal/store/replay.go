@@ -40,18 +40,21 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 			return job.Job{}, s.missed(t, from, run)
 		}
 
+		// What the job has anyway is no change.
 		change := edit.Effective(from)
 		ask := projection.Ask{Kind: source.Replay, Mode: source.Mode(cmp.Or(edit.Mode, string(source.Once))), At: now, By: by}
 		if why := s.refusesEdit(from, change, &ask); why != "" {
 			return refuse(from, "%s", why)
 		}
 
+		// The queue may be a new one, for which there has to be room.
 		if change.Queue != "" {
 			if err := s.Counters.Admit(t, slices.Values([]string{change.Queue})); err != nil {
 				return job.Job{}, err
 			}
 		}
 
+		// The job changes while it is still in its old run, which keeps a copy of what it had.
 		changed, err := s.core.Edit(t, from, change)
 		if err != nil {
 			return job.Job{}, err
@@ -61,6 +64,8 @@ func (s *Store) ReplayWith(ctx context.Context, now time.Time, id string, run in
 			return job.Job{}, fmt.Errorf("replay job %s: %w", id, err)
 		}
 
+		// The next run of a job that Redrive runs is available now, and postponed here. A
+		// source was asked for the time together with the replay.
 		to, err := s.policies.ByID(t, id)
 		if err == nil && edit.RunAt.After(now) && from.Source == "" {
 			to, err = s.postpone(t, to, edit.RunAt)
@@ -84,10 +89,12 @@ func (s *Store) refusesEdit(from job.Job, change job.Edit, ask *projection.Ask) 
 	}
 
 	if change.Body != nil {
+		// The payload is not nil, even if it is empty: nil means that it was not edited.
 		ask.Payload = append([]byte{}, change.Body.Payload...)
 		change.Body = nil
 	}
 
+	// What is left of the change is what a source cannot be asked for.
 	if !change.Empty() {
 		return fmt.Sprintf("a job of the source %s keeps its queue, its priority and its policy", from.Source)
 	}
@@ -126,6 +133,8 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 		return fmt.Errorf("start the next run: %w", err)
 	}
 
+	// The run of a job that waits for a retry is over only now. The run of any other job was
+	// noted as over when it ended.
 	for i := range from {
 		s.core.End(t, &from[i], operation.RunDropped, ask.At)
 	}
@@ -134,6 +143,7 @@ func (s *Store) replayAll(t *db.Tx, from []job.Job, ask projection.Ask) error {
 		return err
 	}
 
+	// The jobs in memory become what the statement has made of their rows.
 	s.core.MoveAll(t, from, stats.Totals{Replayed: 1}, func(j *job.Job) {
 		j.Run, j.Attempts = j.Run+1, 0
 		j.State, j.DeadLetter, j.Held = job.Available, job.NoDeadLetter, false
@@ -212,6 +222,8 @@ func addEarlier(src db.Source, policies *rows.Policies, seq int64, replays []his
 	}, seq)
 	for i := range all {
 		r := &all[i]
+
+		// trace_id is NULL when the next run has the same body.
 		if r.trace.Valid {
 			r.body.Type, r.body.TraceID, r.body.MessageID = r.Type, r.trace.String, r.message.String
 			r.Body = &r.body

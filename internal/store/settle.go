@@ -25,6 +25,8 @@ type exchanged struct {
 // key, message id and note), and the tokens of settlements that changed nothing
 // because the execution had lost its lease.
 func (s *Store) Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error) {
+	// The weight is roughly how many rows the transaction writes: one for each job that ends,
+	// begins or is claimed.
 	weight := len(settle) + len(claim.Began)
 	for _, wanted := range []map[string]int{claim.Free, claim.Prefetch} {
 		for _, n := range wanted {
@@ -107,6 +109,7 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 // settle writes down how one execution ended. from is the job as it ran, to as
 // it is now.
 func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
+	// The failure comes first: it gives the job its error group, which is written with the job.
 	if e.Cause.Fingerprint != "" {
 		failure := projection.Failure{Cause: e.Cause, Job: to, Execution: e.Execution, Final: e.State != job.Retryable}
 		if err := s.core.Fail(t, failure); err != nil {
@@ -118,6 +121,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		return err
 	}
 
+	// A success is recorded in the job's own row, and a job that was given back did not begin.
 	if e.Attempt.Outcome != job.Succeeded && !e.GivenBack {
 		if err := s.core.AddAttempt(t, to.Seq, e.Attempt); err != nil {
 			return err
@@ -130,6 +134,7 @@ func (s *Store) settle(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 		}
 	}
 
+	// A run that waits for a retry is not over.
 	switch to.State {
 	case job.Completed:
 		s.core.End(t, to, operation.RunSucceeded, e.Attempt.FinishedAt)
@@ -154,6 +159,7 @@ func cleaned(all []job.Settlement) []job.Settlement {
 				continue
 			}
 
+			// The caller keeps the settlements as they came.
 			if !copied {
 				all, copied = slices.Clone(all), true
 			}
@@ -223,6 +229,9 @@ func (s *Store) end(t *db.Tx, e *job.Settlement, from, to *job.Job) error {
 			return err
 		}
 		return s.settled.In(t).completed.Add(t, to.Seq, e.Run, e.Execution, at, to.Attempts, db.Micros(e.Attempt.StartedAt))
+
+	// An execution that does not count leaves the attempts, the reason and the error as they
+	// were.
 	case !e.Attempt.Outcome.Counted():
 		return t.ExecExactly(1, release, to.Seq, e.Run, e.Execution, at, string(to.State), db.Micros(to.RunAt), to.Unbegun)
 	}

@@ -149,10 +149,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 
 	s.reader = db.NewReader(s.engine, s.health, cmp.Or(o.Statements, 256))
+
+	// The writer ends before the engine through which it writes.
 	s.close = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Close()) })
 	s.abandon = sync.OnceValue(func() error { return errors.Join(s.writer.Close(), s.engine.Abandon()) })
 	s.register(o)
 
+	// What is kept in memory is read before the first write, from which on it follows the
+	// commits.
 	if err = s.load(ctx); err == nil {
 		err = s.writer.Start()
 	}
@@ -186,6 +190,8 @@ func (s *Store) register(o Options) {
 		Depths: func() stats.Depths { return s.Snapshot().Depths },
 	})
 
+	// Each part takes part in the writer's commits, and hears from the core what happens to
+	// jobs.
 	for _, part := range []db.Participant{
 		s.policies, s.dispatch, s.core, s.local, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.Sweep, &publisher{s},
 	} {
@@ -289,6 +295,8 @@ func invariants() []db.Invariant {
 		{What: "every job is in the list of its state", Query: `SELECT id FROM jobs
 			WHERE list_state <> CASE WHEN state IN ('available', 'active', 'completed') THEN '' ELSE state END`},
 		{What: "every dead letter belongs to a discarded job", Query: `SELECT id FROM jobs WHERE letter <> '' AND state <> 'discarded'`},
+		// A replay that a source refused brings its job back later than it failed, so the dead
+		// letter of a job of a source has the time at which that job finished.
 		{What: "every job that is dead or refused has a dead letter that matches it", Query: `SELECT j.id AS id FROM jobs AS j
 			LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = j.run WHERE j.letter IN ('stored', 'refused') AND (l.run IS NULL
 				OR (l.refused, l.reason, l.queue, l.attempts) <>
@@ -296,6 +304,8 @@ func invariants() []db.Invariant {
 				OR l.failed_at <> CASE WHEN j.source <> '' THEN j.finished_at ELSE j.changed_at END)`},
 		{What: "every job in the trash has a record of its discard, and no other job has one", Query: `SELECT id FROM jobs AS j
 			WHERE (letter = 'trashed') <> EXISTS (SELECT 1 FROM trash WHERE job_seq = j.seq)`},
+		// The row of a completed job records its last attempt, and a source counts attempts
+		// that Redrive never saw.
 		{What: "the number of attempts of every job matches its history", Query: `SELECT id FROM jobs AS j
 			WHERE state <> 'completed' AND source = '' AND attempts <> (
 				SELECT count(*) FROM attempts AS a WHERE a.job_seq = j.seq AND a.run = j.run AND a.number > 0)`},

@@ -29,6 +29,8 @@ func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.T
 		return filter.Tally{}, err
 	}
 
+	// all selects most: it has neither the status nor the queue, type and reason of f. inStatus
+	// keeps the status, and everyStatus all but the status.
 	f.Sort = filter.Newest
 	inStatus := f
 	inStatus.Queue, inStatus.Type, inStatus.Reason = "", "", ""
@@ -42,6 +44,8 @@ func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.T
 		return t, err
 	}
 
+	// That was too much, so t is incomplete. Without a status in f, inStatus is all, which was
+	// tried already; likewise everyStatus without a queue, type and reason.
 	t = filter.Tally{}
 	if inStatus != all {
 		among, ok, err := s.tally(ctx, f, inStatus, limit)
@@ -70,6 +74,7 @@ func (s *Store) Tally(ctx context.Context, f filter.Filter, limit int) (filter.T
 		return t, nil
 	}
 
+	// Both are too many as well: only what f selects is counted, and not far.
 	n, more, err := s.count(ctx, f, filter.Cursor{}, min(limit, atLeast))
 
 	return filter.Tally{Total: int64(n), More: more}, err
@@ -88,6 +93,7 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 	fields := []any{&j.Queue, &j.Type, &state, &deadLetter, &j.Held, &reason}
 
 	err = s.reader.In(within).Query(query, func(row *sql.Rows) error {
+		// The query selects one job more than the limit, which shows that there are too many.
 		if n++; n > limit {
 			return db.ErrEnough
 		}
@@ -99,6 +105,8 @@ func (s *Store) tally(ctx context.Context, f, among filter.Filter, limit int) (t
 		return err
 	}, args...)
 	err = db.TimedOut(within, err)
+
+	// Only the half is over. The caller can try a narrower selection in the time that is left.
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return t, false, nil
 	}

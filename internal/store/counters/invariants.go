@@ -10,6 +10,8 @@ import (
 // Invariants are what holds after every commit: each rollup is what counting the
 // rows gives.
 func (*Projection) Invariants() []db.Invariant {
+	// What a job is counted under: its queue and type, or "other" where these have no label of
+	// their own.
 	const (
 		queue = `CASE WHEN queue IN (SELECT name FROM labels WHERE kind = 'queue') THEN queue ELSE 'other' END`
 		typ   = `CASE WHEN EXISTS (SELECT 1 FROM labels AS l WHERE l.kind = 'type' AND l.source = jobs.source AND l.name = type)
@@ -17,6 +19,8 @@ func (*Projection) Invariants() []db.Invariant {
 	)
 
 	return []db.Invariant{
+		// The table depths has the states, in which each job is once, and four statuses that
+		// are part of a state and are counted beside it.
 		{What: "counts of jobs by queue and state match the jobs", Query: differing("queue || ' ' || status", "queue, status",
 			`SELECT queue, status, n, 0 FROM depths WHERE status NOT IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
 			`SELECT queue, state AS status, 0, count(*) FROM jobs GROUP BY queue, state`)},
@@ -35,6 +39,8 @@ func (*Projection) Invariants() []db.Invariant {
 			`SELECT `+queue+`, `+typ+`, reason, 0, count(*) FROM jobs WHERE letter = 'stored' GROUP BY 1, 2, 3`)},
 		{What: "every failed attempt is counted as retried or as permanent", Query: `
 			SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
+		// Jobs are removed some time after they completed, and stay counted: more may be
+		// counted than found.
 		{What: "the counters include every completed job", Query: `
 			SELECT 'completed (counted ' || counted || ', found ' || there || ')' AS id FROM (
 			SELECT (SELECT count(*) FROM jobs WHERE state = 'completed') AS there,

@@ -99,6 +99,7 @@ func (m *memory) Facets(_ context.Context, f filter.Filter) (filter.Facets, erro
 			}
 		})
 
+		// The queue of the filter takes the last place when others fill the list.
 		all := filter.NameCounts(queues)
 		top := all[:min(len(all), maxFacets)]
 		if n := queues[f.Queue]; n > 0 && !slices.ContainsFunc(top, func(c filter.NameCount) bool { return c.Name == f.Queue }) {
@@ -110,6 +111,8 @@ func (m *memory) Facets(_ context.Context, f filter.Filter) (filter.Facets, erro
 
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
 	m.eachDeadLetter(func(k deadLetterKey, n int64) {
+		// Each facet is counted under what the filter says of the other two, so that its own
+		// part of the filter can be changed for another value.
 		queue, typ := f.MatchesQueue(k.queue), f.MatchesType(k.typ)
 		reason := f.Reason == "" || f.Reason == k.reason
 		if queue && typ {
@@ -148,6 +151,7 @@ func (m *memory) States(_ context.Context, f filter.Filter) (stats.Depths, error
 func (m *memory) NoDeadLetters(_ context.Context, f filter.Filter) (bool, error) {
 	none := true
 	m.eachDeadLetter(func(k deadLetterKey, _ int64) {
+		// What is counted under "other" may have any name, also the one of the filter.
 		queue := f.MatchesQueue(k.queue) || k.queue == otherLabel
 		typ := f.MatchesType(k.typ) || k.typ == otherLabel
 		if queue && typ && (f.Reason == "" || f.Reason == k.reason) {
@@ -208,6 +212,8 @@ func (m *memory) eachQueue(status job.Status, each func(queue string, n int64)) 
 	defer m.mu.RUnlock()
 
 	for k, n := range m.queued {
+		// All jobs are those of all states: other statuses, such as held, count jobs of a state
+		// once more.
 		if n > 0 && (k.status == status || status == "" && slices.Contains(job.States(), job.State(k.status))) {
 			each(k.queue, n)
 		}
@@ -217,6 +223,8 @@ func (m *memory) eachQueue(status job.Status, each func(queue string, n int64)) 
 // Fullest names the n queues with the most jobs: of the first
 // statuses, among equals of the next ones. Queues without any are left out.
 func (m *memory) Fullest(_ context.Context, n int, orders ...[]job.Status) ([]string, error) {
+	// For each queue, the number of jobs by each of the orders: the first one decides unless it
+	// is equal.
 	counts := map[string][]int64{}
 
 	m.mu.RLock()

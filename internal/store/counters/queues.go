@@ -87,6 +87,7 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 		totals = `SELECT queue, ` + totalColumns + ` FROM counters WHERE queue IN (SELECT value FROM json_each($1))`
 	)
 
+	// Depths: a row for each queue and status, such as mail, dead_letter, 12.
 	found, err := db.All(src, depths, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} }, names)
 	for _, d := range found {
 		if q := byName[d.queue]; q != nil {
@@ -98,6 +99,7 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 		return err
 	}
 
+	// The last hour: the rows of a minute are one for each type, and add up.
 	first := firstMinute(now)
 
 	err = src.Query(minutes, func(rows *sql.Rows) error {
@@ -116,6 +118,7 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 		return err
 	}
 
+	// Totals: one row for each type again.
 	all, err := db.All(src, totals, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue) }, names)
 	for _, t := range all {
 		if q := byName[t.Queue]; q != nil {

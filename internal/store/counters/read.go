@@ -31,6 +31,8 @@ func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ strin
 	where.Add("minute BETWEEN %s AND %s", first, db.Micros(now)/db.MicrosPerMinute)
 	where.Equal("queue", queue)
 	where.Pattern("type", typ)
+
+	// $1 is the first argument of where: the minute with which the first step begins.
 	query := fmt.Sprintf(`SELECT (minute - CAST($1 AS BIGINT)) / %d AS step, sum(succeeded), sum(failed), sum(requeued),
 			sum(failed_permanently), sum(dlq_failed), sum(replayed) FROM minutes`, step) + where.String() + ` GROUP BY step`
 
@@ -59,6 +61,8 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 		return t, false, err
 	}
 
+	// Each case is a copy of the filter with a few of its fields: the two are equal if the
+	// filter says nothing else. Its order makes no difference to a count.
 	f.Sort = ""
 	switch f {
 	case filter.Filter{Status: f.Status, Queue: f.Queue, Source: f.Source}:
@@ -69,6 +73,8 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 
 		t.Whole, t.States = true, states
 		t.Total = t.States[f.Status]
+
+		// All jobs are those of all states: other statuses count jobs of a state once more.
 		if f.Status == "" {
 			t.Total = stats.Depths(t.States).Jobs()
 		}
@@ -76,6 +82,9 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 		return t, true, nil
 	case filter.Filter{Status: job.StatusDeadLetter, Queue: f.Queue, Source: f.Source, Type: f.Type, Reason: f.Reason}:
 		t.Whole = true
+
+		// The reasons are counted under the queue and the type of the filter, and not under its
+		// reason.
 		for _, r := range t.Facets.Reasons {
 			if f.Reason == "" || f.Reason == r.Reason {
 				t.Total += r.Count

@@ -64,6 +64,8 @@ func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failure
 		names[i] = c.Name
 	}
 
+	// Both queries look at the groups of the filter that are of a listed class; the second one
+	// looks at the last day only.
 	where.Add("g.class IN (SELECT value FROM json_each(%s))", db.Texts(names))
 
 	inQueues, err := db.Map[string, int64](src, queues+where.String()+" GROUP BY g.class", where.Args...)

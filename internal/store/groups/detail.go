@@ -33,6 +33,7 @@ func (p *Projection) Get(ctx context.Context, now time.Time, fingerprint string)
 			return err
 		}
 
+		// addParts fills in the groups of a list in place: here a list of one.
 		groups := []failures.Group{d.Group}
 		if err := addParts(src, now, groups); err != nil {
 			return err
@@ -78,6 +79,7 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 	type count struct{ hour, failures, final int64 }
 	counts, err := db.All(src, query, func(c *count) []any { return []any{&c.hour, &c.failures, &c.final} }, number, first)
 	for _, c := range counts {
+		// An hour after the one of now, from a clock that was set back since, has no place.
 		if i := c.hour - first; i < lastDay {
 			hours[i].Failures, hours[i].Final = c.failures, c.final
 		}
@@ -104,6 +106,8 @@ func (p *Projection) sample(src db.Source, number int64) (found failures.Sample,
 	}
 
 	found.Job = jobs[0]
+
+	// The attempt may be gone, and the one that is found a later one.
 	a, err := rows.AttemptFrom(src, seq, execution)
 	if a != nil && a.Execution == execution {
 		found.Attempt = *a
@@ -136,6 +140,7 @@ func (p *Projection) jobs(src db.Source, number int64) ([]job.Job, error) {
 		}
 	}
 
+	// Up to shownJobs of each state were found; the newest of both are shown.
 	jobs, err := p.policies.Complete(src, found, nil)
 	slices.SortStableFunc(jobs, func(a, b job.Job) int {
 		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))

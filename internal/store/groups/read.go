@@ -58,6 +58,8 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 				return db.ErrEnough
 			}
 
+			// The query found the text in what is stored, also in a secret. Only a group that
+			// has the text without its secrets is shown.
 			var g failures.Group
 			err := rows.Scan(groupFields(&g)...)
 			if err == nil && (f.Text == "" || f.Finds(p.findable(g))) {
@@ -70,6 +72,7 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 			return err
 		}
 
+		// The one group more than the limit shows that there is a next page, which it begins.
 		if len(page.Groups) > limit {
 			page.Groups = page.Groups[:limit]
 			last := page.Groups[limit-1]
@@ -166,6 +169,7 @@ func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failu
 			return err
 		}
 
+		// The query returns the groups in any order; numbers has the right one.
 		slices.SortFunc(all, func(a, b failures.Group) int {
 			return cmp.Compare(slices.Index(numbers, a.Number), slices.Index(numbers, b.Number))
 		})
@@ -193,6 +197,8 @@ func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 			return err
 		}
 
+		// This group failed at most that often since the hour, and so did all that follow: none
+		// of them can be among the first any more.
 		if most == 0 || len(all) == limit && most < all[limit-1].failures {
 			return db.ErrEnough
 		}
@@ -239,6 +245,7 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 
 	theirs, first := db.Numbers(numbers), firstHour(now)
 
+	// The largest share comes first, so the queues of each group are in the right order too.
 	type share struct {
 		group int64
 		filter.NameCount
@@ -256,6 +263,7 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 	type hour struct{ group, at, failures int64 }
 	counts, err := db.All(src, hours, func(h *hour) []any { return []any{&h.group, &h.at, &h.failures} }, theirs, first)
 	for _, h := range counts {
+		// An hour after the one of now, from a clock that was set back since, has no place.
 		if i := h.at - first; i < lastDay {
 			byNumber[h.group].LastDay[i] = h.failures
 		}
@@ -276,6 +284,7 @@ func (p *Projection) Tallies(ctx context.Context) ([]failures.Tally, error) {
 	})
 	var all []failures.Tally
 	for _, state := range failures.States() {
+		// A state in which no group is has no row.
 		t := failures.Tally{State: state}
 		if i := slices.IndexFunc(found, func(t failures.Tally) bool { return t.State == state }); i >= 0 {
 			t = found[i]

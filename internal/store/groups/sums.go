@@ -72,6 +72,8 @@ func (s *sums) job(j *job.Job, n int64) {
 func (s *sums) failure(id int64, f projection.Failure, at int64) {
 	d := s.of(id)
 	d.failures++
+
+	// The newest failure stands for all (see sample).
 	if at >= d.seen {
 		d.seen, d.sampleSeq, d.sampleExecution = at, f.Job.Seq, int64(f.Execution)
 	}
@@ -187,6 +189,10 @@ const keptHours = 31 * 24
 func (p *Projection) flushNewest(t *db.Tx) error {
 	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
+
+	// A failure that came late, after a newer one was written, leaves the newest and its time
+	// as they are. $5 and $6 are the length of an hour and the hours of a day: the day ends
+	// with the hour of the newest failure.
 	const newest = `UPDATE groups SET last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END,
 			sample_seq = CASE WHEN last_seen <= $2 THEN $3 ELSE sample_seq END,
 			sample_execution = CASE WHEN last_seen <= $2 THEN $4 ELSE sample_execution END,
@@ -195,6 +201,8 @@ func (p *Projection) flushNewest(t *db.Tx) error {
 		WHERE id = $1`
 
 	groups := p.gathered.In(t).groups
+
+	// The order is that of all writers: see [db.AddSums].
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		d := groups[id]
 		if d.opened != "" {
@@ -203,6 +211,7 @@ func (p *Projection) flushNewest(t *db.Tx) error {
 			}
 		}
 
+		// Without a failure there are no hours either.
 		if d.seen == 0 {
 			continue
 		}

@@ -58,6 +58,8 @@ func (m *Mirror) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 		return err
 	}
 
+	// The act was read before it ended: its end can clear the payload, and what follows has to
+	// know whether there was one.
 	open, err := sources.End(t, now, r)
 	if err != nil || !open {
 		return err
@@ -80,10 +82,14 @@ func (m *Mirror) settleAct(t *db.Tx, now time.Time, r source.Result) error {
 	case act.Kind == source.Replay:
 		act.State, act.Why = r.State, r.Why
 		return m.comesBack(t, now, from, act)
+
+	// What remains is a discard. If the record is gone, or its fate unknown, the job stays in
+	// the trash.
 	case r.State == source.Done || r.State == source.Gone || r.State == source.Unknown:
 		return sources.Left(t, []int64{seq})
 	}
 
+	// The source did not discard the record: the job leaves the trash.
 	return m.core.Restore(t, []job.Job{from})
 }
 
@@ -137,6 +143,7 @@ func (m *Mirror) unsure(t *db.Tx, now time.Time, j job.Job) error {
 		return err
 	}
 
+	// Of a returned job, unbegun says that its source may not have it.
 	if err := t.ExecExactly(1, `UPDATE jobs SET unbegun = 1 WHERE seq = $1`, j.Seq); err != nil {
 		return err
 	}
@@ -148,6 +155,7 @@ func (m *Mirror) unsure(t *db.Tx, now time.Time, j job.Job) error {
 // The job has died again: its record ends the run when it is read, and if the record has left
 // by then, the job is gone.
 func (m *Mirror) ranElsewhere(t *db.Tx, now time.Time, j job.Job, act source.Act) error {
+	// The edited payload was for a replay that did not happen.
 	if len(act.Payload) > 0 {
 		if err := m.restorePayload(t, j); err != nil {
 			return err
@@ -174,6 +182,7 @@ func (m *Mirror) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act
 		return err
 	}
 
+	// The payload was edited for the replay, and the job has the edited one by now.
 	if len(act.Payload) > 0 {
 		err := m.restorePayload(t, to)
 		if err != nil {
@@ -181,6 +190,7 @@ func (m *Mirror) comesBack(t *db.Tx, now time.Time, from job.Job, act source.Act
 		}
 	}
 
+	// The run that the replay began has a dead letter of its own, with what the source said.
 	err = m.core.AddDeadLetter(t, to.Seq, deadLetterOf(&to, act.Why))
 	if err != nil {
 		return err

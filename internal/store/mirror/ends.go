@@ -33,6 +33,7 @@ func (m *Mirror) Succeeded(ctx context.Context, now time.Time, name string, all 
 		}
 
 		for i := range jobs {
+			// The source speaks of a run: the job may have been replayed since, or have died.
 			from := &jobs[i]
 			success := bySeq[from.Seq]
 			if from.Source != name || from.Run != success.Run || from.State != job.Returned {
@@ -73,12 +74,15 @@ func (m *Mirror) succeed(t *db.Tx, now time.Time, from *job.Job, success source.
 	to.Unbegun = false
 	to.Execution++
 
+	// It was unknown whether the source took the replay that began this run. It did.
 	if from.Unbegun {
 		if err := sources.Happened(t, from.Seq, from.Run, "The source has said since that the job succeeded."); err != nil {
 			return err
 		}
 	}
 
+	// The row of a completed job that Redrive ran records the last attempt too. A job of a
+	// source needs a row for the attempt (see the view executions).
 	err := m.core.AddAttempt(t, to.Seq, job.Attempt{
 		Run: to.Run, Execution: to.Execution, Number: to.Attempts, FinishedAt: at,
 		Outcome: job.Succeeded, Action: retry.Complete, DecidedBy: "source",

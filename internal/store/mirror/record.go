@@ -18,6 +18,8 @@ func newMirrored(now time.Time, name string, r *source.Record) mirrored {
 
 	failed := plausible(now, r.FailedAt)
 	made := plausible(now, r.CreatedAt)
+
+	// A job was made before it failed, whatever its source says.
 	if !failed.IsZero() && made.After(failed) {
 		made = failed
 	}
@@ -32,10 +34,13 @@ func newMirrored(now time.Time, name string, r *source.Record) mirrored {
 		Payload: r.Payload, Meta: r.Meta, RunAt: made, EnqueuedAt: made, ChangedAt: since, FinishedAt: failed,
 		DeadLetter: job.DeadLetterStored, Attempts: r.Attempts, Reason: source.ReasonOf(r), Error: r.Error,
 	}
+
+	// The limit is never below the attempts that were made, whatever the record says.
 	if r.Limit > 0 {
 		j.Policy.MaxAttempts, j.Origins = max(r.Limit, r.Attempts), job.Origins{"max_attempts": "source:" + name}
 	}
 
+	// The texts are cleaned first: the fingerprint is that of the texts that are stored.
 	for _, text := range []*string{&j.Type, &j.Error.Type, &j.Error.Message, &r.Trace} {
 		*text = db.Clean(*text)
 	}

@@ -29,6 +29,7 @@ func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request
 			return operation.Operation{}, err
 		}
 
+		// Until bounds the scope: what fails from now on is not in it.
 		o := operation.Operation{
 			Kind: n.Kind, State: operation.Collecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
 			CreatedAt: now, CreatedBy: by.Name,
@@ -54,6 +55,7 @@ func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request
 // that was stored before callers were recorded counts as every caller's, and what it
 // tells of its content is what the operation does.
 func (p *Projection) repeated(t *db.Tx, n operation.Request) (first operation.Operation, ok bool, err error) {
+	// The key of the caller comes before one that was stored without a caller.
 	const query = `SELECT ` + columns + `, key_content FROM operations
 		WHERE key = $1 AND key <> '' AND (key_caller = $2 OR key_caller IS NULL) ORDER BY key_caller IS NULL LIMIT 1`
 	var content string
@@ -290,11 +292,13 @@ func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time,
 	}
 
 	for _, o := range waiting {
+		// The oldest come first: the first one that still has time is the next to end.
 		if at := o.CreatedAt.Add(operation.PreviewFor); at.After(now) {
 			return at, nil
 		}
 
 		err := p.writer.Do(ctx, 1, func(t *db.Tx) error {
+			// Read again: a person may have started it meanwhile.
 			o, err := byID(t, o.ID)
 			if err != nil || o.State != operation.Preview {
 				return err
@@ -316,6 +320,7 @@ func (p *Projection) FailItem(ctx context.Context, now time.Time, id int64, why 
 	const update = `UPDATE operation_items SET state = 'failed', why = $3, at = $4 WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
 
 	return p.writer.Do(ctx, 1, func(t *db.Tx) error {
+		// A person may have paused or aborted the operation meanwhile.
 		o, err := byID(t, id)
 		if err != nil || o.State != operation.Running || o.Sift > 0 {
 			return err

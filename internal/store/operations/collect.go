@@ -115,12 +115,14 @@ func scope(o operation.Operation) (filter.Filter, error) {
 // relapses reads the next runs that another operation replayed and that failed
 // permanently again.
 func (p *Projection) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
+	// An item has the run that was replayed; what failed again is the run after it.
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
 
 	all, err = db.All(p.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
 		o.Source, after.Seq, db.Micros(o.Until), collectChunk)
 	if len(all) > 0 {
+		// In this cursor, the number of the last item is in the place of a job's number.
 		next = filter.Cursor{At: o.Until, Seq: all[len(all)-1].n}.String()
 	}
 
@@ -141,6 +143,8 @@ func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []opera
 		return o, err
 	}
 
+	// The first mention of a job counts. An unknown id has the number 0, which no job has:
+	// judge finds it gone.
 	var all []workItem
 	seen := map[string]bool{}
 	for _, n := range named {

@@ -44,6 +44,8 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 	var where clause.Where
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 
+	// Items are worked on in the order of their numbers: the position bounds where those that
+	// are done can be, and those that are pending.
 	switch {
 	case f.State == "":
 	case f.State == operation.ItemDone:
@@ -101,6 +103,7 @@ func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 		bySeq[jobs[i].Seq] = &jobs[i]
 	}
 
+	// The job of an item may have been removed: the item has only its number then.
 	for i, seq := range wanted {
 		if j := bySeq[seq]; j != nil {
 			items[i].Job = *j
@@ -126,6 +129,8 @@ func (p *Projection) PruneItems(t *db.Tx, before time.Time, most int64) (int, er
 
 // Breakdown tells what an operation's scope is made of.
 func (p *Projection) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
+	// The scope has a row for each queue and type, the largest fifty of which are told. Jobs of
+	// sources are also summed up by source, and all others by type.
 	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
 	const sources = `SELECT source, sum(n) FROM operation_scope
 		WHERE operation_id = $1 AND source <> '' GROUP BY 1 ORDER BY 2 DESC, 1`

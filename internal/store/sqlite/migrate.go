@@ -29,6 +29,7 @@ func (e *engine) migrate(ctx context.Context, from int64) error {
 		return err
 	}
 
+	// Without rows, no step takes long enough to be logged.
 	if from == 0 {
 		_, err = steps.Up(ctx)
 		return db.Wrap(err, "make the schema of version %d", schemaVersion)
@@ -39,6 +40,7 @@ func (e *engine) migrate(ctx context.Context, from int64) error {
 
 	begun := time.Now()
 
+	// The steps are taken one by one, so that the log can name the one under way.
 	for version := from + 1; version <= schemaVersion; version++ {
 		log := log.With("step", version, "of", schemaVersion)
 		stop := sayWhileItLasts(log)
@@ -75,6 +77,7 @@ func sayWhileItLasts(log *slog.Logger) (stop func()) {
 		}
 	}()
 
+	// Wait for the goroutine: it logs nothing once the step has been stopped.
 	return func() {
 		close(done)
 		<-said

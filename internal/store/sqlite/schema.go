@@ -60,6 +60,7 @@ func madeBy(ctx context.Context, version int64) (s schema, err error) {
 		return s, nil
 	}
 
+	// The migrations are run on an empty database in memory.
 	pool, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, err
@@ -122,6 +123,8 @@ func (s schema) foreign(own schema) []string {
 	var names []string
 	for o, text := range s {
 		was, known := own[o]
+
+		// The text of a trigger or a view is what runs: a changed one is foreign too.
 		runs := o.kind == "trigger" || o.kind == "view"
 		if !known || runs && text != was {
 			names = append(names, o.String())
@@ -189,6 +192,7 @@ func checkSchema(ctx context.Context, copied, from string) error {
 		return err
 	}
 
+	// An immutable file is read without locks, and SQLite makes no files beside it.
 	pool, err := sql.Open("sqlite", dsn(copied, append(safety(), "immutable=1")...))
 	if err != nil {
 		return err
@@ -201,6 +205,7 @@ func checkSchema(ctx context.Context, copied, from string) error {
 		return err
 	}
 
+	// Only what was added or changed is refused here, and not what is missing.
 	names := there.foreign(own)
 	if len(names) == 0 {
 		return nil

@@ -97,6 +97,8 @@ const readers = 4
 
 // open does everything that needs the locks.
 func (e *engine) open(ctx context.Context) (err error) {
+	// This connection cannot write: a file that is not Redrive's stays as it is. What a killed
+	// process left half written is undone first.
 	version, err := checkVersion(ctx, e.path, rest{}.mode())
 	if halfWritten(err) {
 		if err := rollBack(ctx, e.path); err != nil {
@@ -174,6 +176,7 @@ func (e *engine) openReads(ctx context.Context) error {
 			"path", e.index.path, "error", e.index.fault)
 	}
 
+	// Everything but searching works without an index.
 	from := connector{main: e.locks.main, dsn: readerDSN(e.path)}
 	if e.index.fault == nil {
 		from.index = e.index.path
@@ -196,6 +199,7 @@ func (e *engine) openReads(ctx context.Context) error {
 // adopt takes an empty index for that of a database that never had a job: nothing is
 // missing from it.
 func (e *engine) adopt(ctx context.Context) error {
+	// There is a row if the database never had a job, and the index has another mark.
 	const query = `SELECT r.index_mark FROM redaction AS r, revision AS v, search_state AS s
 		WHERE v.newest = 0 AND s.mark <> r.index_mark`
 

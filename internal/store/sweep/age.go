@@ -40,6 +40,7 @@ func (p *pass) overAgeOf(ctx context.Context, kind retention.Kind) error {
 		}
 	}
 
+	// The shortest age finds every job that can be too old; p.due looks at the age of each.
 	next, more := (place{}), true
 	for more {
 		var due []int64
@@ -107,6 +108,9 @@ func (s *Sweeper) enqueuedBefore(ctx context.Context, at time.Time) (int64, erro
 
 		var seq, enqueued int64
 		var found bool
+
+		// Jobs were removed, so this is the first one from the middle on. If it is old enough,
+		// the search goes on above it; otherwise all jobs from the middle on are too new.
 		if found, err = db.Row(src, query, []any{&seq, &enqueued}, middle, high); found && enqueued < db.Micros(at) {
 			low = seq
 		} else {
@@ -163,6 +167,8 @@ func (p *pass) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into part
 		query += ` AND ` + notNewest
 	}
 
+	// The jobs were found by a reader. Since then they may have moved, and an operation may
+	// need them.
 	found, err := p.policies.Jobs(t, query, db.Numbers(seqs))
 	if err != nil {
 		return err
@@ -170,6 +176,7 @@ func (p *pass) removeSome(t *db.Tx, kind retention.Kind, seqs []int64, into part
 
 	jobs := found[:0]
 	for _, j := range found {
+		// A returned job counts from when it was to run, if that is later (see ended).
 		at := j.ChangedAt
 		if j.State == job.Returned && j.RunAt.After(at) {
 			at = j.RunAt

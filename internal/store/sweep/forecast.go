@@ -93,6 +93,8 @@ func (s *Sweeper) jobsOf(ctx context.Context, k retention.Kind, limits retention
 // countOverCount counts those of the dead letters that are too many which a pass can remove:
 // the oldest go first. It returns the place of the last of them.
 func (s *Sweeper) countOverCount(ctx context.Context, o *retention.Outlook) (last place, err error) {
+	// n counts the dead letters from the oldest on. The last of those that are found is read:
+	// its n is how many they are, min_at the time of the oldest, and the rest its own place.
 	const query = `SELECT n, min_at, changed_at, seq FROM (SELECT changed_at, seq, row_number() OVER (ORDER BY changed_at, seq) AS n,
 			first_value(changed_at) OVER (ORDER BY changed_at, seq) AS min_at
 		FROM jobs WHERE ` + ownDeadLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
@@ -154,8 +156,12 @@ func (s *Sweeper) soon(
 	where, at := ended(o.Kind)
 
 	where += ` AND ` + notAtSource
+
+	// One job more than MaxSoon, over all ages, shows that there are more.
 	args := []any{db.Micros(before), retention.MaxSoon + 1 - o.Soon}
 	switch o.Kind {
+	// Completed jobs have no index by their end. One that ended before a time was enqueued
+	// before it, so the search is bounded by its number.
 	case retention.Completed:
 		last, err := s.enqueuedBefore(ctx, before)
 		if err != nil {
@@ -163,6 +169,8 @@ func (s *Sweeper) soon(
 		}
 
 		where, args = where+` AND seq <= $3`, append(args, last)
+
+	// Dead letters up to this place are too many, and counted as such.
 	case retention.DeadLetters:
 		where, args = where+` AND (changed_at, seq) > ($3, $4)`, append(args, after.at, after.seq)
 	}
@@ -175,6 +183,8 @@ func (s *Sweeper) soon(
 		n          int64
 	}
 	all, err := db.All(s.reader.In(ctx), query, func(r *row) []any { return []any{&r.queue, &r.typ, &r.n} }, args...)
+
+	// The jobs of another age are counted when it is the turn of that age.
 	for _, r := range all {
 		if limits.Age(o.Kind, r.queue, r.typ) == age {
 			o.Soon += r.n
@@ -192,6 +202,7 @@ func (s *Sweeper) trashOutlook(ctx context.Context, now time.Time, limits retent
 	const oldest = `SELECT coalesce(min(at), 0) FROM trash`
 	const soon = `SELECT count(*) FROM trash JOIN jobs ON jobs.seq = trash.job_seq WHERE trash.at < $1 AND ` + notAtSource
 
+	// Without a limit, the trash has an oldest job and none that is removed soon.
 	src := s.reader.In(ctx)
 	if _, err := db.Row(src, oldest, []any{db.Time(&o.Oldest)}); err != nil || limits.Trash <= 0 {
 		return err

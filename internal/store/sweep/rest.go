@@ -29,6 +29,7 @@ func (p *pass) emptyGroups(ctx context.Context) (err error) {
 		return err
 	}
 
+	// Where there is hardly room for new groups, others go sooner.
 	full, err := p.repeatedly(ctx, func(t *db.Tx) (int, error) { return p.groups.MakeRoom(t, p.now, pruneChunk) })
 	p.done.Groups += full
 
@@ -65,11 +66,14 @@ func (p *pass) writeAudit(ctx context.Context) error {
 
 		return removed, err
 	}
+
+	// A sweep with nothing to tell does not write.
 	if removed, err := read(p.reader.In(ctx)); err != nil || removed.Total() == 0 {
 		return err
 	}
 
 	return p.writer.Do(ctx, 2, func(t *db.Tx) error {
+		// Read again: the entry has to tell of just what the update marks as audited.
 		removed, err := read(t)
 		if err != nil {
 			return err

@@ -49,6 +49,7 @@ func (p *pass) purgeTrash(ctx context.Context) error {
 func (p *pass) purge(t *db.Tx, last purged) (purged, error) {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 
+	// next is how far the search came, old are those of the jobs it passed that are removed.
 	next, old, err := oldTrash(t, p.now.Add(-p.limits.Trash), last)
 	if err != nil || len(old) == 0 {
 		return next, err
@@ -59,6 +60,7 @@ func (p *pass) purge(t *db.Tx, last purged) (purged, error) {
 		return next, err
 	}
 
+	// Who discarded a job is deleted with the job, and read before.
 	was, err := core.Trashed(t, jobs)
 	if err != nil {
 		return next, err
