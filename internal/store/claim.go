@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"redrive/internal/audit"
-	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/stats"
 	"redrive/internal/store/db"
@@ -231,86 +229,6 @@ func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
 	return t.ExecExactly(len(seqs), update, db.Numbers(seqs))
 }
 
-// hold makes jobs wait for a handler: they stay available, and no claim sees
-// them.
-func (s *Store) hold(t *db.Tx, jobs []job.Job, now time.Time) error {
-	const update = `UPDATE jobs SET state = 'available', list_state = '', held = 1, changed_at = $2
-		WHERE seq IN (SELECT value FROM json_each($1))`
-
-	if len(jobs) == 0 {
-		return nil
-	}
-
-	if err := t.Run(update, rows.Seqs(jobs), db.Micros(now)); err != nil {
-		return fmt.Errorf("hold jobs of unknown types: %w", err)
-	}
-
-	s.core.MoveAll(t, jobs, stats.Totals{}, func(j *job.Job) {
-		j.State, j.Held, j.ChangedAt = job.Available, true, db.FromMicros(db.Micros(now))
-	})
-
-	return nil
-}
-
-// unholdChunk is how many jobs one transaction lets go.
-const unholdChunk = 500
-
-// Unhold makes held jobs claimable again whose type is known now, and returns
-// how many. It waits for the commit under way, in which a claim may hold a job whose
-// type was not known when it asked.
-func (s *Store) Unhold(ctx context.Context, knows func(string) bool) (int, error) {
-	if err := s.writer.Do(ctx, 0, func(*db.Tx) error { return nil }); err != nil {
-		return 0, fmt.Errorf("wait for claims under way: %w", err)
-	}
-
-	held, err := s.Counters.HeldTypes(ctx)
-	known := slices.DeleteFunc(held, func(typ string) bool { return !knows(typ) })
-	if err != nil || len(known) == 0 {
-		return 0, err
-	}
-
-	types := db.Texts(known)
-
-	total := 0
-	var after filter.Cursor
-	for {
-		jobs, err := db.Write(ctx, s.writer, unholdChunk, func(t *db.Tx) ([]job.Job, error) { return s.unhold(t, types, after) })
-		if err != nil {
-			return total, fmt.Errorf("let held jobs go: %w", err)
-		}
-
-		// The jobs come in no certain order: the next chunk begins behind the last one of them.
-		for _, j := range jobs {
-			if j.ChangedAt.After(after.At) || j.ChangedAt.Equal(after.At) && j.Seq > after.Seq {
-				after = filter.Cursor{At: j.ChangedAt, Seq: j.Seq}
-			}
-		}
-
-		total += len(jobs)
-		if len(jobs) < unholdChunk {
-			return total, nil
-		}
-	}
-}
-
-// unhold lets the next held jobs of the types go, the longest held first, from
-// a place on, so that those that stay are passed once only.
-func (s *Store) unhold(t *db.Tx, types db.Texts, after filter.Cursor) ([]job.Job, error) {
-	const update = `UPDATE jobs SET held = 0 WHERE seq IN (SELECT seq FROM jobs
-			WHERE held = 1 AND (changed_at, seq) > ($1, $2) AND type IN (SELECT value FROM json_each($3))
-			ORDER BY changed_at, seq LIMIT $4 + 0)
-		RETURNING ` + rows.Columns
-
-	jobs, err := s.policies.Jobs(t, update, db.Micros(after.At), after.Seq, types, unholdChunk)
-	for i := range jobs {
-		from := jobs[i]
-		from.Held = true
-		s.core.Move(t, &from, &jobs[i], stats.Totals{})
-	}
-
-	return jobs, err
-}
-
 // Leases returns the active jobs whose lease ends at endedBy or before, all
 // active jobs for the zero time. They come with their payloads: what one process
 // had in memory, the next one can hold.
@@ -339,62 +257,4 @@ func (s *Store) NextDue(ctx context.Context, after time.Time) (time.Time, error)
 	due, err := db.Value[int64](s.reader.In(ctx), query, db.Micros(after))
 
 	return db.FromMicros(due), err
-}
-
-// Pause keeps claims away from a queue; what runs goes on. A queue that had no
-// job yet can be paused too. Who paused first, and when, is kept.
-func (s *Store) Pause(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
-	const upsert = `INSERT INTO queues (name, paused_at, paused_by) VALUES ($1, $2, $3)
-		ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by
-		WHERE queues.paused_at = 0`
-
-	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
-		n, err := t.Exec(upsert, queue, db.Micros(now), by.Name)
-		if err != nil || n == 0 {
-			return err
-		}
-
-		s.switched.In(t).paused = true
-
-		err = s.pauses.setPaused(t, queue, true)
-		if err != nil {
-			return err
-		}
-
-		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.pause", Subject: queue, Count: 1})
-	})
-}
-
-// Resume lets claims take from a queue again. It returns job.ErrNotFound for a
-// queue that never had a job and was never paused.
-func (s *Store) Resume(ctx context.Context, now time.Time, queue string, by audit.Actor) error {
-	const update = `UPDATE queues SET paused_at = 0, paused_by = '' WHERE name = $1 AND paused_at <> 0`
-
-	return s.writer.Do(ctx, 1, func(t *db.Tx) error {
-		n, err := t.Exec(update, queue)
-		if err == nil && n == 0 && !s.Counters.KnowsQueue(t, queue) {
-			err = fmt.Errorf("queue %s: %w", queue, job.ErrNotFound)
-		}
-
-		if err != nil || n == 0 {
-			return err
-		}
-
-		s.switched.In(t).resumed = true
-
-		err = s.pauses.setPaused(t, queue, false)
-		if err != nil {
-			return err
-		}
-
-		return s.Accounts.Log(t, audit.Entry{At: now, Actor: by, Action: "queue.resume", Subject: queue, Count: 1})
-	})
-}
-
-// Paused tells since when a queue is paused, and by whom; the zero time when it
-// runs. It reads one row, where Queues reads every queue with its last hour.
-func (s *Store) Paused(ctx context.Context, queue string) (at time.Time, by string, err error) {
-	const query = `SELECT paused_at, paused_by FROM queues WHERE name = $1`
-	_, err = db.Row(s.reader.In(ctx), query, []any{db.Time(&at), &by}, queue)
-	return at, by, err
 }
