@@ -22,10 +22,12 @@ func calendarLength(s string, from int) int {
 		return 0
 	}
 
+	// The weekday, which may be missing: "Tue, ".
 	if n := nameLength(s[i:], weekdays[:]); n > 0 {
 		i += n + marks(s[i+n:])
 	}
 
+	// The day stands before the month, "03 Mar", or behind it, "March 4".
 	day := dayLength(s[i:])
 	i += day + marks(s[i+day:])
 
@@ -44,11 +46,13 @@ func calendarLength(s string, from int) int {
 		i += skip + day
 	}
 
+	// The year, which may be missing: "Mar 4 05:06:07".
 	skip := marks(s[i:])
 	if run(s[i+skip:], isDigit) == len("2026") && !isWord(at(s, i+skip+len("2026"))) {
 		i += skip + len("2026")
 	}
 
+	// The time of day, which may be missing, too.
 	i += hourLength(s, i)
 	if isWord(at(s, i)) {
 		return 0

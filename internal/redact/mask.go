@@ -261,10 +261,13 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 	m := &masker{redactor: r, places: places{}}
 
 	locks := m.document(original, nil)
+
+	// The document came back as it was shown: nothing was edited.
 	if bytes.Equal(edited, splice(original, locks)) {
 		return original, nil
 	}
 
+	// Outside JSON a mask has no place by which its secret could be found.
 	if !rawjson.Valid(edited) || !rawjson.Valid(original) {
 		if bytes.Contains(edited, []byte(Hidden)) {
 			return nil, &Moved{"$"}
@@ -272,6 +275,7 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 		return edited, nil
 	}
 
+	// A mask is known by its place and by what it shows, for example "••••••#2" at $.user.
 	type mask struct {
 		place int
 		shown string
@@ -281,6 +285,7 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 		secrets[mask{l.place, rawjson.Text(l.Text)}] = original[l.From:l.To]
 	}
 
+	// The original itself may have text that looks like a mask. Such text may stay where it is.
 	masks(original, func(w *walker, shown string, _ lock) { known[mask{m.places.of(w), shown}] = true })
 	var back []lock
 	var wrong error
