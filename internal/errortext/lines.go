@@ -97,6 +97,7 @@ func (s *section) apply(raw string, l *line) {
 		return
 	}
 
+	// The line after a heading is the error, and so is each line of weight in a box of errors.
 	if s.heading || s.box && l.framed && l.weight > aside {
 		l.weight = opening
 		s.heading = false
@@ -110,6 +111,8 @@ func (s *section) apply(raw string, l *line) {
 	}
 
 	switch {
+	// The usage of a program lists options, and the words in their descriptions are no trouble.
+	// It ends at a line that is as heavy as one of a log and is not indented.
 	case isUsage(l.text):
 		s.usage = true
 	case l.weight >= logged && !l.indented:
@@ -118,6 +121,7 @@ func (s *section) apply(raw string, l *line) {
 		l.weight = aside
 	}
 
+	// A plain line at the margin shows that the program did something else; see likeliest.
 	l.goesOn = l.goesOn || l.weight == plain && !l.indented && !l.framed
 }
 

@@ -85,6 +85,8 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 	}
 
 	bracket := kind == '{' || kind == '['
+
+	// The value of a secret, or what is nested too deep, is one value, whatever is in it.
 	whole := w.isSecret() || bracket && w.depth >= maxDepth
 	if bracket && !whole {
 		w.next.Next()
@@ -106,9 +108,13 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 	} else {
 		kind, _, to = w.next.Next()
 		ok = kind != 0
+
+		// In a broken document, digits stand in the place of what is no value of JSON, and what
+		// stands there may hold anything; see mended.
 		whole = whole || kind == '0' && w.unclear(from, to)
 	}
 
+	// The document ends within the value: all of the rest belongs to it.
 	if !ok {
 		to = len(w.data)
 	}

@@ -117,6 +117,7 @@ func (o *Origin) count(ctx context.Context, r *source.Report) error {
 		queues = "one queue"
 	}
 
+	// A system without queues of its own keeps all dead letters in one key.
 	if o.at.Queues == (preset.Queues{}) {
 		queues = "the key " + o.at.Dead
 	}
@@ -126,6 +127,7 @@ func (o *Origin) count(ctx context.Context, r *source.Report) error {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d queues are looked at.", maxQueues))
 	}
 
+	// Queues are found by their keys, so there is none before a job has died.
 	if len(lengths) == 0 && o.at.Queues.Scan != "" {
 		r.Absent = true
 		r.Warnings = append(r.Warnings, "Nothing of "+o.preset.Title+" lies here yet: there is no key "+glob(o.at.Queues.Scan)+".")
@@ -212,6 +214,8 @@ func (o *Origin) may(ctx context.Context, r *source.Report, role string, acts ..
 			writes = o.at.Writes.Discard
 		}
 
+		// The head of a script checks the rights for its writes, and this script does no more
+		// than that.
 		script := redis.NewScript(o.head(writes) + "return 1")
 
 		err := script.Eval(ctx, o.client, keys, "", "", "", "", "", "").Err()
