@@ -182,11 +182,14 @@ func literalBreak(s string, i int) int {
 func (t *scanner) literalLines(i int, name span, literal string, block bool) span {
 	s := t.s
 	start := i
+
+	// The end of the line and empty lines below it are skipped.
 	for strings.HasPrefix(s[i:], literal) {
 		start = i + len(literal)
 		i = blanks(s, start)
 	}
 
+	// A line that is indented belongs to the name above it, and so does all that follows.
 	deeper := i > start
 	if !block && i < len(s) && valueAhead(s, i) {
 		return value(s, i, name)
@@ -213,10 +216,13 @@ func (t *scanner) literalLines(i int, name span, literal string, block bool) spa
 // not there: lines of base64.
 func (t *scanner) restOfKey(i int) span {
 	s := t.s
+
+	// -----END RSA PRIVATE KEY-----
 	if !strings.Contains(s[i:min(i+48, len(s))], "PRIVATE KEY") {
 		return span{}
 	}
 
+	// The key goes back no further than to what was found before, or to the end of another key.
 	floor := 0
 	if n := len(t.found); n > 0 {
 		floor = t.found[n-1].to
@@ -229,12 +235,14 @@ func (t *scanner) restOfKey(i int) span {
 	for from > floor {
 		text := strings.TrimRight(s[floor:from], "\r\n")
 
+		// A line can also end with \n written as two characters, as in a string of JSON.
 		text = strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`)
 		start := strings.LastIndexAny(text, "\r\n") + 1
 		if literal := strings.LastIndex(text[start:], `\n`); literal >= 0 {
 			start += literal + len(`\n`)
 		}
 
+		// The first line upwards that is not base64 is no part of the key.
 		body := strings.TrimSpace(text[start:])
 		if len(text) == 0 || !isBase64(body) {
 			break

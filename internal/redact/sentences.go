@@ -69,6 +69,8 @@ func (t *scanner) pointedTo(k int, apart bool) span {
 	text := found.in(s)
 
 	follows := blanks(s, found.to)
+
+	// A word in lower case before another word is part of a sentence.
 	prose := isLower(text) && follows > found.to && follows < len(s) && unicode.IsLetter(rune(s[follows]))
 	switch {
 	case text == "", strings.ContainsAny(text, "([{<$"):
@@ -157,16 +159,21 @@ func afterCopula(s string, k int) (at int, colon bool) {
 			break
 		}
 
+		// The first word has to begin a copula, and those after it have to go on with it: "was
+		// changed to".
 		kind := copulas[strings.ToLower(s[k:end])]
 		if n == 0 && kind == "" || n > 0 && kind != "filler" && kind != "both" || n == 0 && kind == "filler" {
 			break
 		}
 
 		at = end
+
+		// "password is now: secret"
 		if end < len(s) && s[end] == ':' {
 			return blanks(s, end+1), true
 		}
 
+		// Without a blank no value follows: "password is, …".
 		if k = blanks(s, end); k == end {
 			return 0, false
 		}
@@ -289,6 +296,8 @@ func (t *scanner) connectString(user span) span {
 		return span{}
 	}
 
+	// The password ends before the @; between quotation marks it can have any character but
+	// that.
 	from := user.to + 1
 
 	near := s[from:min(from+64, len(s))]
@@ -303,8 +312,10 @@ func (t *scanner) connectString(user span) span {
 
 	found := span{from, from + n}
 	switch host := s[from+n+1 : min(from+n+65, len(s))]; {
+	// ana/S@//db:1521/orders and ana/S@(DESCRIPTION=…) are always taken for Oracle's.
 	case strings.HasPrefix(host, "//"), strings.HasPrefix(host, "("):
 		return found
+	// lodash/fp@4.17 is a package.
 	case !isHost(host):
 		return span{}
 	case t.aboutOracle() || seemsSecret(found.in(s)) || hasSymbols(found.in(s)):

@@ -176,6 +176,7 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp
 		return deadly(name) || name == "CC" || name == "BCC" || slices.Contains(o.at.Drop, name)
 	})
 
+	// set changes only headers that the message has.
 	set := func(values map[string]any) {
 		for name, value := range values {
 			if _, ok := next[name]; ok {
@@ -193,6 +194,7 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp
 		next[o.at.Due] = due.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
 
+	// A limit in the past, or before the next run is due, would end the job without a run.
 	if now := time.Now(); passed(headers[o.at.Expires], now) || passed(headers[o.at.Expires], due) {
 		next[o.at.Expires] = nil
 	}

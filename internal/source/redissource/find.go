@@ -89,11 +89,14 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Asked}
 
 	err := found.present.Err()
+
+	// A key that does not exist, or that has become one of another type, has no record.
 	present := err == nil
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return r, err
 	}
 
+	// A record that is no hash is known by its bytes: it is there unchanged, or it is gone.
 	if found.hash == nil {
 		if !present {
 			r.State = source.Gone
@@ -107,6 +110,7 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 
 	fields := fieldsOf(o.fields(), found.hash.Val())
 	switch {
+	// The record is no longer a dead letter, but its hash shows a job under way or a success.
 	case !present && o.alive(a, fields):
 		r.State = source.Done
 	case !present:

@@ -135,6 +135,7 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 		switch value := value.(type) {
 		case inline:
 			return string(value)
+		// A list such as :keys in IN (:keys) becomes IN ($1, $2, $3).
 		case []any:
 			marks := make([]string, len(value))
 			for i, v := range value {
@@ -145,6 +146,8 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 			return strings.Join(marks, ", ")
 		}
 
+		// PostgreSQL numbers its placeholders: a value that stands twice in a statement is sent
+		// once.
 		if n := numbers[name]; n > 0 && o.engine.numbered {
 			return o.engine.mark(n)
 		}
