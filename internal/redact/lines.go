@@ -8,6 +8,8 @@ import "strings"
 func (t *scanner) below(begin int, name span) (found span, is bool) {
 	s := t.s
 	end, block := begin, false
+
+	// The indicator of a block can have more signs: |-, >2.
 	if c, n := char(s, begin); c == '|' || c == '>' {
 		end, block = begin+n, true
 		for end < len(s) && end < begin+n+3 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
@@ -30,6 +32,8 @@ func (t *scanner) below(begin int, name span) (found span, is bool) {
 		return span{}, true
 	}
 
+	// The line below is the value, a list or a block of them, or it has nothing to do with the
+	// name.
 	first := blanks(s, from)
 	text := strings.TrimSpace(s[first:line(s, first)])
 	word := blankless(s, first)

@@ -208,6 +208,7 @@ func phpLogged(lines []string) form.Error {
 			continue
 		}
 
+		// A message of several lines goes on below, up to its place or the trace.
 		message := m[2]
 		if !strings.Contains(message, placeAfter) {
 			message += form.ContinuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })

@@ -41,6 +41,8 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 	for i, a := range acts {
 		queue, id, _ := o.named(a)
 		place := meant(a.Place)
+
+		// Whether the id is still among the dead letters.
 		if o.at.Type == "list" {
 			found[i].present = pipe.LPos(ctx, place, id, redis.LPosArgs{})
 		} else {

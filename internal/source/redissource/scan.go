@@ -214,11 +214,14 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 				return err
 			}
 
+			// The page is full within a queue: the next one goes on behind these records.
 			if from.n += n; from.n < lengths[q] {
 				r.Next = from.String()
 				return nil
 			}
 
+			// The page is full at the end of a queue: the next one begins with the queue after
+			// it.
 			if r.full() && i+1 < len(names) {
 				r.Next = place{queue: names[i+1]}.String()
 				return nil
