@@ -137,10 +137,12 @@ func block(lines []line, at int) string {
 	title, open := strings.CutSuffix(head.text, ":")
 	var said string
 	switch {
+	// CMake Error at CMakeLists.txt:3 (find_package):
 	case open && strings.HasPrefix(title, "CMake Error"):
 		said = paragraph(below)
 	case open && below[0].indented && !form.IsBlank(below[0].text), strings.HasPrefix(below[0].text, "> "): // "> " of Gradle
 		said = strings.TrimLeft(below[0].text, ">* ")
+	// "Build failed:" only announces what is said below.
 	case open && strings.Count(strings.TrimSpace(title), " ") < fewWords, isNetLevel(head.text):
 		said = firstSaid(below)
 	case strings.HasPrefix(title, "Error: "):

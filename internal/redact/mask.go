@@ -80,6 +80,8 @@ func (m *masker) document(data []byte, at path) []lock {
 		return joined(append(m.pairs, m.locks...), data, m.next())
 	}
 
+	// The secrets of pairs were gathered apart, so they have to be put in order among the
+	// others.
 	if len(m.pairs) > 0 {
 		return joined(append(m.pairs, m.locks...), nil, "")
 	}
@@ -221,6 +223,8 @@ func (m *masker) search(i, j int) {
 	}
 
 	token := m.next()
+
+	// JSON within a string of JSON: "{\"password\": \"S\"}"
 	if document := []byte(inside); looksLikeJSON(document) {
 		if m.nested == maxNested {
 			m.locks = append(m.locks, m.lock(i, j, token))

@@ -96,6 +96,7 @@ func dotted(s string, first span) int {
 
 	end := first.to + 1
 	switch word := first.in(s); {
+	// {" in base64
 	case strings.HasPrefix(word, "eyJ"):
 	case word == "SG", word == "hvs", word == "hvb": // can be parts of names, too
 		const least = 16
@@ -111,6 +112,7 @@ func dotted(s string, first span) int {
 		return first.to
 	}
 
+	// The other parts of the token.
 	for end < len(s) && (isWord(s[end]) || s[end] == '.') {
 		end++
 	}

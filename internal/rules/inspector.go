@@ -205,6 +205,7 @@ func (i *inspector) builtin(n *ast.BuiltinNode) int {
 		return 0
 	}
 
+	// A duration that is written out is checked before the rule runs.
 	if s, ok := n.Arguments[0].(*ast.StringNode); ok && n.Name == "duration" {
 		if _, err := wire.ParseDuration(s.Value); err != nil {
 			i.refuse(s, "%v", err)
@@ -255,6 +256,8 @@ func (i *inspector) through(n *ast.BuiltinNode, f function) int {
 
 	bytes := i.inspect(n.Arguments[0])
 	i.spend(n, bytes, f.cost)
+
+	// What is done for each entry costs as much as the whole list is long.
 	i.loop = bytes
 	i.all(n.Arguments[1:]...)
 	i.loop = 0

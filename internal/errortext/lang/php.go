@@ -164,6 +164,7 @@ func yiiConsole(lines []string) form.Error {
 
 		class := before[strings.LastIndexByte(before, '\'')+1:]
 
+		// The message ends before its place, or goes on up to the first frame.
 		message, _, inPlace := strings.Cut(message, "' in /")
 		if !inPlace {
 			message += form.ContinuedUntil(lines[i+1:], isPHPFrame)

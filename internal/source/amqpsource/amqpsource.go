@@ -205,6 +205,8 @@ func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 	}
 
 	r.May = []source.Kind{source.Discard} // who may read may remove
+
+	// A replay has to publish to the queue of the job, which is a right of its own.
 	problem, err := o.mayPublish()
 	switch {
 	case err != nil:

@@ -159,6 +159,8 @@ func (r *redis) bulk(kind byte, n int64) error {
 	r.later = n > smallValue && r.line.keep(0)+int64(len(r.out))+n > maxTogether
 	if kind == '$' && (n > source.MaxRecord || r.later) {
 		r.omitted, r.size = sha256.New(), n
+
+		// A value that is too large alone will not be read later either.
 		r.later = r.later && n <= source.MaxRecord
 		return nil
 	}

@@ -54,6 +54,7 @@ func readCycles(r *source.Record) {
 		r.Limit = int(n) + 1
 	}
 
+	// The dead-letter queue writes where the job came from, and why, into the payload.
 	block := member(r.Payload, "_dlq_metadata")
 	if r.Queue == "" {
 		r.Queue = textMember(block, "original_queue")

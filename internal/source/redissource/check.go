@@ -155,6 +155,7 @@ func (o *Origin) versions(ctx context.Context, r *source.Report) error {
 
 	known, found := regexp.MustCompile(q.Match), map[string]bool{}
 	for i, f := range fields {
+		// A queue without the field is not one of this system.
 		if !known.MatchString(f.Val()) {
 			return fmt.Errorf("this is not %s: expected a version like %s in the field %s of %s, and found %q",
 				o.preset.Title, q.Match, q.Field, fill(q.Scan, o.queues.names[i], ""), f.Val())
