@@ -82,6 +82,7 @@ func slashedLength(s string, from int) int {
 		i += digits
 	}
 
+	// Without a time of day, 9/16/25 can be anything.
 	hour := hourLength(s, i)
 	if hour == 0 || isWord(at(s, i+hour)) {
 		return 0

@@ -130,6 +130,7 @@ func (n *scanner) quote(length int) {
 	case isMethod(inside) && isMethodBefore(n.in[:n.pos]):
 		n.pos = end
 		n.out = append(append(append(n.out, '\''), inside...), '\'')
+	// A name stays, but for the numbers and ids in it.
 	case isName(inside) && (n.schemaName() || namedBefore(n.in[:n.pos]) || !strings.Contains(inside, ".") && namedAfter(n.in[end:])):
 		n.pos++
 		n.out = append(n.out, '\'')
@@ -143,6 +144,7 @@ func (n *scanner) quote(length int) {
 
 		n.pos = end
 		n.out = append(n.out, '\'')
+	// Only the quote is taken over here, and the sentence behind it is read on.
 	case tellsError(inside):
 		n.close = end - 1
 		n.keep(1)
@@ -206,6 +208,8 @@ func (n *scanner) word(length int) {
 	end := n.pos + length
 	for n.pos < end {
 		part := n.in[n.pos:end]
+
+		// attempt_3 is read in three parts: "attempt", "_" and "3".
 		if i := strings.IndexByte(part, '_'); i >= 0 {
 			part = part[:max(1, i)]
 		}

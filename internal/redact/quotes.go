@@ -96,9 +96,12 @@ func closing(s string, i int, q delimiter) int {
 		k += n
 		escapes := k - i - len(strings.TrimRight(s[i:k], `\`))
 		switch {
+		// The quote is escaped within the text.
 		case escapes%(2*q.escapes+2) == 2*q.escapes+1:
+		// 'it''s'
 		case q.escapes == 0 && k+1 < len(s) && s[k+1] == c:
 			k++
+		// 'it's'
 		case q.escapes == 0 && k+1 < len(s) && isWord(s[k+1]):
 		default:
 			return k - min(escapes, q.escapes)

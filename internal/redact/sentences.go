@@ -15,6 +15,8 @@ const maxSaid = 256
 // do not tell them (password is required), the value has to look like one.
 func (t *scanner) said(before, name span) span {
 	s := t.s
+
+	// The name can be in quotes or brackets: 'password' is S.
 	end := name.to
 	for end < len(s) && end < name.to+4 && strings.IndexByte("\"'`*)]", s[end]) >= 0 {
 		end++
@@ -26,6 +28,8 @@ func (t *scanner) said(before, name span) span {
 	}
 
 	var found span
+
+	// password -> S, or Password 'S' rejected, or password was changed to S.
 	if at := afterArrow(s, k, name.to); at > 0 {
 		found = t.pointedTo(at, k > end)
 	} else if q := quoteAt(s, k); q.width() > 0 && k > end {

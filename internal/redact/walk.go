@@ -319,6 +319,8 @@ func afterWord(data []byte, i int) int {
 			level++
 		case c == '}' || c == ']':
 			level--
+
+			// The bracket closes what the word is in: [None]
 			if level < 0 {
 				return i
 			}

@@ -215,6 +215,7 @@ func (p Policy) ruled(f Failure, random func() float64) (Decision, bool) {
 		return d, true
 	}
 
+	// At the limit the rule decides nothing, and the handler and the policy do.
 	if f.Attempt >= cmp.Or(f.Ruling.Limit, p.Limit()) {
 		return Decision{}, false
 	}

@@ -75,6 +75,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	chained := false
 	var head heads
 	for i, line := range lines {
+		// "Caused by: java.net.ConnectException: refused"
 		mark, name, _ := strings.Cut(strings.TrimLeft(line, " \t"), ": ")
 		if framed && (mark == "Suppressed" || mark == "Wrapped by") || mark == "Caused by" && (framed || t.last.Found()) {
 			t.chain(mark, withHeading(name, lines[i+1:]), form.Indent(line))
@@ -83,6 +84,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 			continue
 		}
 
+		// Of other lines, only those above a stack are read, up to the first cause.
 		if !framed || chained {
 			continue
 		}

@@ -324,6 +324,7 @@ func nodeSaid(lines []string) form.Error {
 		return form.Error{}
 	}
 
+	// Anything can be thrown: an error, or a text that only looks like one.
 	t, ok := nodeThrown(said[0])
 	if ok && (t.sure || strings.HasPrefix(said[0], "[")) {
 		return unhandled(nodeError(said))

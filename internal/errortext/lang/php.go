@@ -47,6 +47,7 @@ func phpEnded(lines []string) (found form.Error) {
 			continue
 		}
 
+		// PHP Fatal error:  Uncaught RuntimeException: no route in /app/a.php:3
 		said, uncaught := strings.CutPrefix(m[2], "Uncaught ")
 		if uncaught {
 			var c form.Chain

@@ -44,6 +44,7 @@ func box(lines []string) form.Error {
 		return form.Error{}
 	}
 
+	// [RuntimeException]
 	class, ok := classInBrackets(lines[start])
 	if ok {
 		start++

@@ -114,6 +114,8 @@ func cleanSidekiq(raw []byte, run Run) ([]byte, error) {
 
 		return nil, false
 	})
+
+	// A job that never was in a queue has no enqueued_at.
 	if !stamped {
 		clean = appended(clean, "enqueued_at", stamp)
 	}

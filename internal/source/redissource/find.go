@@ -152,6 +152,8 @@ func (o *Origin) Succeeded(ctx context.Context, returned []source.ReplayedJob) (
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 
 	pipe := o.client.Pipeline()
+
+	// The set of a queue keeps the ids of its jobs.
 	found := make([]*redis.FloatCmd, len(returned))
 	for i, r := range returned {
 		queue, id, _ := o.named(source.Act{Record: r.Record})

@@ -104,6 +104,7 @@ func allOf(rows *sql.Rows) (all []map[string]string, err error) {
 		return nil, err
 	}
 
+	// The columns of a plan differ from database to database, so they are read as they come.
 	cells, places := make([]any, len(columns)), make([]any, len(columns))
 	for i := range cells {
 		places[i] = &cells[i]
