@@ -125,6 +125,7 @@ func hourLength(s string, from int) int {
 		return i + n - from
 	}
 
+	// 9:30 AM
 	hour := run(s[i:], isDigit)
 	if hour == 0 || hour > 2 || at(s, i+hour) != ':' || run(s[i+hour+1:], isDigit) != 2 {
 		return 0

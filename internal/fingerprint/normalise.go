@@ -102,6 +102,7 @@ func (n *scanner) step() {
 
 // value takes over what begins here and is more than a word; false: it is none.
 func (n *scanner) value() bool {
+	// Codes tell errors apart, so they stay as they are.
 	if length := codeLength(n.in, n.pos); length > 0 {
 		n.keep(length)
 		return true

@@ -15,6 +15,7 @@ func prefixed(s string, i int) int {
 		j++
 	}
 
+	// string(1) "S" has a length in parentheses, and Secret('S') has the quoted text there.
 	if j < len(s) && s[j] == '(' && j > i {
 		k := j + 1
 		for k < len(s) && k < j+12 && '0' <= s[k] && s[k] <= '9' {
@@ -29,6 +30,7 @@ func prefixed(s string, i int) int {
 			return blanks(s, k+1)
 		}
 	} else if j-i <= 2 {
+		// b'S', N'S'
 		return j
 	}
 

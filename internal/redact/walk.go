@@ -174,6 +174,8 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 		}
 
 		m := member{step: step{name: w.stringAt(from, to), unclear: w.unclear(from, to)}}
+
+		// The value of the member stands behind its name.
 		kind, m.from = w.next.Peek()
 		w.enter(m.step)
 		m.to, ok = w.value(kind, m.from)
@@ -274,6 +276,7 @@ func mended(data []byte) (out, text []byte, added []int) {
 			continue
 		case ',', ':':
 		case '}', ']':
+			// [1,] has a comma too many.
 			if before == ',' {
 				out[last] = ' '
 			}
@@ -285,6 +288,7 @@ func mended(data []byte) (out, text []byte, added []int) {
 			opens, end = true, afterWord(data, i)
 		}
 
+		// {"a": 1 "b": 2} has a comma too few.
 		if opens && strings.IndexByte(",:{[", before) < 0 {
 			added = append(added, len(out))
 			out, text = append(out, ','), append(text, ',')
@@ -295,6 +299,7 @@ func mended(data []byte) (out, text []byte, added []int) {
 		switch token := out[last:]; {
 		case c == '"':
 			mendString(token)
+		// NaN becomes 111, a value of the same length that JSON knows.
 		case opens && c != '{' && c != '[' && !rawjson.Valid(token):
 			copy(token, strings.Repeat("1", len(token)))
 		}

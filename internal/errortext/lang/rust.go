@@ -209,6 +209,8 @@ func eyreReport(text string) form.Error {
 	cause := ""
 	for _, line := range lines {
 		m := numbered.FindStringSubmatch(line)
+
+		// The list begins right below "Error:" and ends at an empty line.
 		if m == nil && (!e.Found() || strings.TrimSpace(line) == "") {
 			break
 		}

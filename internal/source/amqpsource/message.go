@@ -121,6 +121,8 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 		return ""
 	}
 	r.Type = first(o.at.Type)
+
+	// An id is one of its place: messages of two queues can have the same.
 	if id := first(o.at.Lineage); id != "" {
 		r.Lineage = r.Place + "/" + id
 	}
@@ -130,6 +132,8 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 	}
 
 	r.Trace = first(o.at.Trace)
+
+	// The header counts the attempts before the last one.
 	if n, ok := headers[o.at.Failures]; ok {
 		r.Attempts = min(headerCount(n)+1, math.MaxUint16)
 	}

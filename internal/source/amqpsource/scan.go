@@ -62,6 +62,7 @@ func (o *Origin) look(ctx context.Context) (err error) {
 			return err
 		}
 
+		// A queue has its oldest message first.
 		for _, m := range slices.Backward(h.messages) {
 			if m.large > 0 {
 				o.large = append(o.large, source.TooLarge(m.key, m.large))

@@ -154,6 +154,8 @@ func (p *Preset) push(names map[string]string) string {
 	change := ""
 	if p.Redis.Hash != nil {
 		what = "id"
+
+		// What the script returns is Missing or Changed.
 		text += "if not seen then return -2 end\nif seen ~= witness then return -1 end\n"
 
 		for _, m := range Traces {

@@ -25,6 +25,7 @@ func (o *Origin) explain(ctx context.Context, statements []string) error {
 		return err
 	}
 
+	// EXPLAIN does not run a statement, so NULL does for every value.
 	nothing := map[string]any{}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(o.settings.Values)), preset.Given) {
 		nothing[name] = inline("NULL")
