@@ -98,9 +98,8 @@ func parseXML(body string) *element {
 	root := &element{}
 	open := []*element{root}
 	for {
-		token, err := decoder.RawToken()
-
 		// A document that breaks off has what was read of it.
+		token, err := decoder.RawToken()
 		if err != nil {
 			return root
 		}

@@ -168,8 +168,8 @@ func split(name string, joined []byte, ends []int) ([]byte, []int) {
 			continue
 		}
 
-		// A word begins at a digit, behind digits, at a capital after a small letter, and at
-		// the last of several capitals: SMTP, Password, 2.
+		// A word begins at a digit, behind digits, where capitals begin, and at the last of several
+		// capitals: SMTP, Password, 2.
 		if i > 0 && (last != before && (last != 'a' || before != 'A') || last == 'A' && i+1 < len(name) && kind(name[i+1]) == 'a') {
 			ends = ended(joined, ends)
 		}

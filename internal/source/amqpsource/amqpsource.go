@@ -231,9 +231,8 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	}
 	defer func() { err = errors.Join(err, closed(channel)) }()
 
-	messages, err = idle(channel, queue)
-
 	// With quorum: allow, a queue of any type may be looked at.
+	messages, err = idle(channel, queue)
 	if err != nil || o.values["quorum"] == preset.Allow {
 		return messages, err
 	}
