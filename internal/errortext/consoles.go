@@ -93,6 +93,8 @@ func usage(text string) Error {
 			continue
 		}
 
+		// What is wrong stands above the usage, or behind it as an error or an entry of Go's
+		// log.
 		behind := slices.IndexFunc(lines[i+1:], func(line string) bool { return form.BeginsError(line) || form.StdLogTime(line) != "" })
 		said := lines[:i]
 		if behind >= 0 {

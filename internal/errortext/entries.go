@@ -52,16 +52,21 @@ func jsonEntry(s string) (string, weight) {
 	}
 
 	level := strings.ToLower(o.first(levelNames...))
+
+	// {"level": 50, "msg": "no rate"}
 	if number, ok := o["level"].(float64); ok {
 		level = strconv.FormatFloat(number, 'f', -1, 64)
 	}
 
 	w, known := levels[level]
 	said := entryText(o.first(messageNames...), errorText(o))
+
+	// An object with neither a level nor an error is not an entry of a log.
 	if said == "" || !known && level == "" && errorText(o) == "" {
 		return fromJSON(s).String(), logged
 	}
 
+	// An unknown level says nothing, but an error does.
 	if !known {
 		w = plain
 		if errorText(o) != "" {
@@ -201,6 +206,7 @@ func stampedEntry(s string) (string, weight) {
 		return text, w
 	}
 
+	// "2026-03-04 05:06:07 [worker] ERROR no rate"
 	rest, stamped := strings.ReplaceAll(s, "\t", " "), false
 	for range maxStamp {
 		word, after, _ := strings.Cut(rest, " ")

@@ -122,6 +122,7 @@ func Fields(class, message, trace string) Error {
 		}
 	}
 
+	// A trace is read only where it can add something: a cause, or the message that is missing.
 	if e.Message != "" && !namesCause(e.Trace) {
 		return e.Clean()
 	}
@@ -131,6 +132,7 @@ func Fields(class, message, trace string) Error {
 	case !found:
 	case e.Message == "" && (e.Class == "" || e.Class == thrown.Class):
 		e.Class, e.Message = thrown.Class, thrown.Message
+	// The trace has the same message and, behind it, what caused the error.
 	case strings.HasPrefix(thrown.Message, e.Message+form.CausedBy):
 		e.Message = thrown.Message
 	}

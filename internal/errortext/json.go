@@ -129,11 +129,13 @@ func hydra(o object) Error {
 
 func errorList(o object) Error {
 	switch all := o["errors"].(type) {
+	// {"errors": {"email": ["is taken"]}}
 	case map[string]any:
 		if detail := object(all).text("detail"); detail != "" {
 			return Error{Message: detail}
 		}
 		return Error{Message: fieldErrors(all)}
+	// {"errors": [{"message": "not found"}]}, or a list of texts
 	case []any:
 		said := textsOf(all)
 		for _, one := range all {
@@ -162,6 +164,8 @@ func message(o object) Error {
 		return e
 	}
 
+	// OAuth: {"error": "invalid_grant", "error_description": "Token has expired"} is
+	// "invalid_grant: Token has expired".
 	code := o.text("error")
 	if o.text("error_description") != "" && code != "" {
 		e.Message = code + ": " + e.Message
@@ -171,12 +175,15 @@ func message(o object) Error {
 		e.Class = class
 	}
 
+	// The first of these names that says something has the trace, as one text or as a list of
+	// lines.
 	for _, name := range [...]string{"stack", "trace", "stackTrace", "stack_trace", "backtrace"} {
 		if e.Trace == "" {
 			e.Trace = strings.Join(textsOf(o[name]), "\n")
 		}
 	}
 
+	// The trace can name the class where no field does.
 	if thrown, ok := traced(e.Trace); ok && e.Class == "" {
 		e.Class = thrown.Class
 	}

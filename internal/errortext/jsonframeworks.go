@@ -121,10 +121,12 @@ func spring(o object) Error {
 		e.Class = thrown.Class
 	}
 
+	// Spring Boot can keep the message back; the reason of the status is left.
 	if e.Message == "" || e.Message == "No message available" {
 		e.Message = o.text("error")
 	}
 
+	// {"errors": [{"field": "email", "defaultMessage": "must not be blank"}]}
 	var wrong []string
 	all, _ := o["errors"].([]any)
 	for _, one := range all {

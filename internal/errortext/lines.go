@@ -97,6 +97,7 @@ func (s *section) apply(raw string, l *line) {
 		return
 	}
 
+	// The line after a heading is the error, and so is each line of weight in a box of errors.
 	if s.heading || s.box && l.framed && l.weight > aside {
 		l.weight = opening
 		s.heading = false
@@ -110,6 +111,8 @@ func (s *section) apply(raw string, l *line) {
 	}
 
 	switch {
+	// The usage of a program lists options, and the words in their descriptions are no trouble.
+	// It ends at a line that is as heavy as one of a log and is not indented.
 	case isUsage(l.text):
 		s.usage = true
 	case l.weight >= logged && !l.indented:
@@ -118,6 +121,7 @@ func (s *section) apply(raw string, l *line) {
 		l.weight = aside
 	}
 
+	// A plain line at the margin shows that the program did something else; see likeliest.
 	l.goesOn = l.goesOn || l.weight == plain && !l.indented && !l.framed
 }
 
@@ -133,10 +137,12 @@ func block(lines []line, at int) string {
 	title, open := strings.CutSuffix(head.text, ":")
 	var said string
 	switch {
+	// CMake Error at CMakeLists.txt:3 (find_package):
 	case open && strings.HasPrefix(title, "CMake Error"):
 		said = paragraph(below)
 	case open && below[0].indented && !form.IsBlank(below[0].text), strings.HasPrefix(below[0].text, "> "): // "> " of Gradle
 		said = strings.TrimLeft(below[0].text, ">* ")
+	// "Build failed:" only announces what is said below.
 	case open && strings.Count(strings.TrimSpace(title), " ") < fewWords, isNetLevel(head.text):
 		said = firstSaid(below)
 	case strings.HasPrefix(title, "Error: "):

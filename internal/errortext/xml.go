@@ -98,6 +98,7 @@ func parseXML(body string) *element {
 	root := &element{}
 	open := []*element{root}
 	for {
+		// A document that breaks off has what was read of it.
 		token, err := decoder.RawToken()
 		if err != nil {
 			return root
@@ -109,6 +110,8 @@ func parseXML(body string) *element {
 			e := &element{name: strings.ToLower(t.Name.Local)}
 			inner.children = append(inner.children, e)
 			open = append(open, e)
+		// The names at the end of elements are not compared: what is closed is the innermost
+		// element.
 		case xml.EndElement:
 			if len(open) > 1 {
 				open = open[:len(open)-1]
@@ -228,6 +231,8 @@ func exception(thrown *element) Error {
 		Class:   thrown.child("exceptiontype", "type"),
 		Message: clip.Line(thrown.child("exceptionmessage", "message")),
 	}
+
+	// A class of .NET has a namespace: System.ArgumentNullException.
 	if !form.IsClass(e.Class) || !strings.Contains(e.Class, ".") {
 		return Error{}
 	}
@@ -238,6 +243,7 @@ func exception(thrown *element) Error {
 		}
 	}
 
+	// The last inner exception that says something is the innermost one.
 	cause := thrown
 	for inner := range thrown.all {
 		if inner.name == "innerexception" && len(inner.children) > 0 {

@@ -54,6 +54,7 @@ func (f Filter) checkEach() error {
 		return err
 	}
 
+	// Texts are searched for in an index, which limits what can be found.
 	for _, name := range []string{"error", "payload", "meta", "text"} {
 		if text := f.Value(name); text != "" {
 			if err := checkSearch(name, text); err != nil {

@@ -137,6 +137,7 @@ func (f Filter) Words() string {
 		group = "error groups"
 	}
 
+	// " of queue orders and type email.send"
 	if of := phrases("queue", f.Queue, "source", f.Source, "type", f.Type, group, f.Group, "operation", operation); len(of) > 0 {
 		s += " of " + strings.Join(of, " and ")
 	}
@@ -153,6 +154,7 @@ func (f Filter) Words() string {
 		whose = append(whose, "run is "+f.Run.words())
 	}
 
+	// " whose error contains timeout and attempts are …"
 	if len(whose) > 0 {
 		s += " whose " + strings.Join(whose, " and ")
 	}

@@ -20,6 +20,7 @@ func Parse(q string, now time.Time) (Filter, error) {
 		err = f.Check()
 	}
 
+	// A line of a log is searched for as it is, with its colons and quotation marks.
 	if err != nil && isPasted(q) {
 		f = Filter{Text: strings.TrimSpace(q)}
 		err = f.Check()
@@ -67,6 +68,7 @@ func parse(q string, now time.Time) (f Filter, err error) {
 	var text []string
 	phrase, seen := false, map[string]bool{}
 	for _, w := range words {
+		// An id alone names a job. An id among other words is part of the text.
 		if w.isBareID() && hasText(words) {
 			text = append(text, w.value)
 			continue
@@ -79,6 +81,8 @@ func parse(q string, now time.Time) (f Filter, err error) {
 			continue
 		}
 
+		// Words without quotation marks are one text. A quoted phrase is a text of its own, and
+		// a filter has room for one.
 		text, phrase = append(text, w.value), phrase || w.quoted
 		if phrase && len(text) > 1 {
 			return f, invalid.Errorf("q",

@@ -21,6 +21,7 @@ func parseSpan(field, text string) (Span, error) {
 	bad := invalid.Errorf(field, "%q is not a number or a range (3, >3, >=3, <3, <=3, 2..5)", clip.Text(text, 64))
 	number := strings.TrimLeft(text, "<>=")
 
+	// 2..5 has two ends; of a single number both are the same.
 	low, high, isRange := strings.Cut(number, "..")
 	if !isRange {
 		high = low
@@ -29,6 +30,8 @@ func parseSpan(field, text string) (Span, error) {
 	a, ok1 := parseCount(low)
 
 	b, ok2 := parseCount(high)
+
+	// 5..2 and >2..5 are refused.
 	compare := strings.TrimSuffix(text, number)
 	if !ok1 || !ok2 || a > b || isRange && compare != "" {
 		return Span{}, bad

@@ -43,6 +43,8 @@ func (t *Tallier) Add(j job.Job) {
 	reason := f.Reason == "" || f.Reason == j.Reason
 	state, view := job.Status(j.State), j.Status()
 	if queue && typ && reason {
+		// A dead letter counts twice: as discarded, its state, and as a dead letter, the part
+		// of it.
 		t.states[state]++
 		if view != state {
 			t.states[view]++
@@ -57,6 +59,8 @@ func (t *Tallier) Add(j job.Job) {
 		t.total++
 	}
 
+	// Each facet leaves out its own field of the filter, to show what another choice would
+	// select.
 	if queue && typ && j.Reason != "" {
 		t.reasons[j.Reason]++
 	}

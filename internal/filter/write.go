@@ -73,6 +73,7 @@ func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 		return f, nil
 	}
 
+	// The value is read alone, so that an error is about this value.
 	var other Filter
 
 	err := other.read(name, word{value: value}, now, map[string]bool{})

@@ -49,6 +49,8 @@ func ipLength(s string, from int) int {
 
 	n := run(s[from:], func(c byte) bool { return isHex(c) || c == ':' || c == '.' })
 	value := strings.TrimRight(s[from:from+n], ".:")
+
+	// Two colons alone stand in names, Net::ReadTimeout, and are not an address.
 	if strings.HasPrefix(s[from:from+n], "::") && value == "" || isWord(at(s, from+n)) {
 		return 0
 	}

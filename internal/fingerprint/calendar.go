@@ -22,10 +22,12 @@ func calendarLength(s string, from int) int {
 		return 0
 	}
 
+	// The weekday, which may be missing: "Tue, ".
 	if n := nameLength(s[i:], weekdays[:]); n > 0 {
 		i += n + marks(s[i+n:])
 	}
 
+	// The day stands before the month, "03 Mar", or behind it, "March 4".
 	day := dayLength(s[i:])
 	i += day + marks(s[i+day:])
 
@@ -44,11 +46,13 @@ func calendarLength(s string, from int) int {
 		i += skip + day
 	}
 
+	// The year, which may be missing: "Mar 4 05:06:07".
 	skip := marks(s[i:])
 	if run(s[i+skip:], isDigit) == len("2026") && !isWord(at(s, i+skip+len("2026"))) {
 		i += skip + len("2026")
 	}
 
+	// The time of day, which may be missing, too.
 	i += hourLength(s, i)
 	if isWord(at(s, i)) {
 		return 0
@@ -78,6 +82,7 @@ func slashedLength(s string, from int) int {
 		i += digits
 	}
 
+	// Without a time of day, 9/16/25 can be anything.
 	hour := hourLength(s, i)
 	if hour == 0 || isWord(at(s, i+hour)) {
 		return 0
@@ -120,6 +125,7 @@ func hourLength(s string, from int) int {
 		return i + n - from
 	}
 
+	// 9:30 AM
 	hour := run(s[i:], isDigit)
 	if hour == 0 || hour > 2 || at(s, i+hour) != ':' || run(s[i+hour+1:], isDigit) != 2 {
 		return 0

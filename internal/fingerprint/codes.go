@@ -27,6 +27,7 @@ func codeLength(s string, from int) int {
 		return n
 	}
 
+	// Any other number is a code only behind a word that says so.
 	before := strings.ToLower(strings.TrimRight(s[max(0, from-16):from], " :=[("))
 	for _, word := range codes {
 		if strings.HasSuffix(before, word) {

@@ -71,11 +71,15 @@ func (p *parser) atFrame(s string) {
 	}
 
 	place := s
+
+	// "Type.method(File.java:12)" has its place in parentheses, and without a name the whole is
+	// the place.
 	name, inside, called := strings.Cut(s, "(")
 	if called {
 		place = inside
 	}
 
+	// .NET: "Type.Method() in C:\file.cs:line 3"
 	if _, file, ok := strings.Cut(s, ") in "); ok {
 		place = file
 	}
@@ -93,6 +97,7 @@ func (p *parser) atFrame(s string) {
 		name = withoutShortNames(name)
 	}
 
+	// Names that a bundler made are taken away: the file is what is left.
 	if name == "" {
 		name, isFile = fileName(place), true
 	}

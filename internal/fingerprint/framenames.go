@@ -148,6 +148,8 @@ func stable(name string) string {
 	i := 0
 	for i < len(name) {
 		c := name[i]
+
+		// $1, .0 and @7f3a are numbers and addresses.
 		if c == '$' || c == '.' || c == '@' {
 			if n := run(name[i+1:], isHex); n > 0 && !isWord(at(name, i+1+n)) && strings.ContainsAny(name[i+1:i+1+n], "0123456789") {
 				i += 1 + n

@@ -102,6 +102,7 @@ func (n *scanner) step() {
 
 // value takes over what begins here and is more than a word; false: it is none.
 func (n *scanner) value() bool {
+	// Codes tell errors apart, so they stay as they are.
 	if length := codeLength(n.in, n.pos); length > 0 {
 		n.keep(length)
 		return true
@@ -130,6 +131,7 @@ func (n *scanner) quote(length int) {
 	case isMethod(inside) && isMethodBefore(n.in[:n.pos]):
 		n.pos = end
 		n.out = append(append(append(n.out, '\''), inside...), '\'')
+	// A name stays, but for the numbers and ids in it.
 	case isName(inside) && (n.schemaName() || namedBefore(n.in[:n.pos]) || !strings.Contains(inside, ".") && namedAfter(n.in[end:])):
 		n.pos++
 		n.out = append(n.out, '\'')
@@ -143,6 +145,7 @@ func (n *scanner) quote(length int) {
 
 		n.pos = end
 		n.out = append(n.out, '\'')
+	// Only the quote is taken over here, and the sentence behind it is read on.
 	case tellsError(inside):
 		n.close = end - 1
 		n.keep(1)
@@ -206,6 +209,8 @@ func (n *scanner) word(length int) {
 	end := n.pos + length
 	for n.pos < end {
 		part := n.in[n.pos:end]
+
+		// attempt_3 is read in three parts: "attempt", "_" and "3".
 		if i := strings.IndexByte(part, '_'); i >= 0 {
 			part = part[:max(1, i)]
 		}

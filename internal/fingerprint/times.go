@@ -60,6 +60,7 @@ func clockLength(s string, from int) int {
 			i++
 		}
 
+		// The hour can have one digit, 9:05:06, and the other parts have two.
 		n := run(s[min(len(s), i):min(len(s), i+3)], isDigit)
 		if n == 0 || n > 2 || part > 0 && n != 2 {
 			return 0
@@ -68,6 +69,7 @@ func clockLength(s string, from int) int {
 		i += n
 	}
 
+	// 10:00:00.123 and 10:00:00,123
 	if c := at(s, i); (c == '.' || c == ',') && isDigit(at(s, i+1)) {
 		i += 1 + run(s[i+1:], isDigit)
 	}

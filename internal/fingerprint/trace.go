@@ -39,6 +39,8 @@ func frames(trace string, speaks bool) []string {
 		p.found = p.places
 	}
 
+	// The functions of the program go before those of libraries. Those with which every program
+	// begins, such as main, count only where there are no others.
 	own := slices.DeleteFunc(slices.Clone(p.found), func(f frame) bool { return !f.own })
 	inner := withoutEntry(own)
 	switch {

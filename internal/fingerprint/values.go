@@ -103,6 +103,8 @@ func phoneLength(s string, from int) int {
 	}
 
 	n := 1 + run(s[from+1:], func(c byte) bool { return isDigit(c) || strings.IndexByte(" ()-/", c) >= 0 })
+
+	// Without a mark between its digits it may be any number.
 	number := strings.TrimRight(s[from:from+n], " ()-/")
 	mark := strings.IndexFunc(number, func(r rune) bool { return r != '+' && !isDigit(byte(r)) })
 	if mark < 0 || len(number)-strings.Count(number, " ") < fewest || isWord(at(s, from+len(number))) {
@@ -123,10 +125,12 @@ func numberLength(s string, from int) int {
 		return 0
 	}
 
+	// A point or a comma counts only before a digit: 1,234.5 but not the end of a sentence.
 	for i < len(s) && (isDigit(s[i]) || strings.ContainsRune(".,", rune(s[i])) && isDigit(at(s, i+1))) {
 		i++
 	}
 
+	// The exponent: 1e-9, 2E10.
 	if c := at(s, i); c == 'e' || c == 'E' {
 		sign := 0
 		if d := at(s, i+1); d == '-' || d == '+' {
@@ -138,6 +142,7 @@ func numberLength(s string, from int) int {
 		}
 	}
 
+	// 5xx and 12abc are not numbers.
 	if isWord(at(s, i)) {
 		return 0
 	}

@@ -152,6 +152,9 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 		Error: ErrorInfo{clip.Text(e.Error.Type, retry.MaxErrorType), clip.Text(e.Error.Message, MaxErrorMessage)},
 		Trace: clip.Text(e.Trace, MaxTrace), Note: clip.Text(e.Note, MaxNote),
 	}}
+
+	// An execution that was interrupted or cancelled costs no attempt: the job is available
+	// again at once. After a doubtful one the job keeps the time at which it was to run.
 	if !e.Outcome.Counted() {
 		s.State, s.RunAt, s.Doubtful = Available, e.FinishedAt, e.Doubtful
 		if e.Doubtful {
@@ -162,6 +165,8 @@ func (j Job) Settle(e Ending, random func() float64) Settlement {
 	}
 
 	s.Attempt.Number = j.Attempts + 1
+
+	// What a handler reports beside its success is no error of the job.
 	if e.Outcome == Succeeded {
 		s.State, s.Attempt.Action, s.Attempt.DecidedBy = Completed, retry.Complete, "handler:success"
 		s.Attempt.Error, s.Attempt.Trace = ErrorInfo{}, ""

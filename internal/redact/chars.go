@@ -38,10 +38,13 @@ func char(s string, i int) (c byte, n int) {
 	}
 
 	rest := s[i:min(i+12, len(s))]
+
+	// The two digits of the character, in hexadecimal, and how long the whole is.
 	digits := ""
 	switch rest[0] {
 	case '%':
 		digits, n = rest[1:min(3, len(rest))], 3
+	// A text within texts has more backslashes: \\u003d.
 	case '\\':
 		escape := strings.TrimLeft(rest, `\`)
 		n = len(rest) - len(escape)
@@ -54,6 +57,7 @@ func char(s string, i int) (c byte, n int) {
 		return entity(rest)
 	}
 
+	// Only characters of one byte are looked for.
 	if high, low := digit(digits, 0), digit(digits, 1); high >= 0 && low >= 0 && high < 8 {
 		c = byte(high<<4 | low)
 		if c == '&' || c == '%' { // \u0026quot;, %253D

@@ -28,6 +28,7 @@ func colourless(s string) (text string, out colours) {
 			continue
 		}
 
+		// 1;31m
 		end := k
 		for end < len(s) && strings.IndexByte("0123456789;:", s[end]) >= 0 {
 			end++
@@ -39,6 +40,8 @@ func colourless(s string) (text string, out colours) {
 
 		b.WriteString(s[from : from+begin])
 		from, k = end+1, end+1
+
+		// From here on, places of the result are so many bytes further on in the text.
 		out = append(out, colour{at: b.Len(), gone: from - b.Len()})
 	}
 

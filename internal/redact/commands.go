@@ -14,6 +14,7 @@ func (t *scanner) option(word span) span {
 	s := t.s
 	text := word.in(s)
 	if text[0] != '-' {
+		// A command, whose options are expected up to the end of its line.
 		switch text {
 		case "curl", "wget", "http", "https", "sshpass", "docker", "podman", "redis-cli", "mysql", "mysqldump", "mysqladmin", "mariadb":
 			if word.to < len(s) && s[word.to] == ' ' {
@@ -23,6 +24,7 @@ func (t *scanner) option(word span) span {
 
 				t.command.name = text
 			}
+		// docker login
 		case "login":
 			if word.from < t.command.end && (t.command.name == "docker" || t.command.name == "podman") {
 				t.command.name = "docker login"
@@ -32,6 +34,7 @@ func (t *scanner) option(word span) span {
 		return span{}
 	}
 
+	// -u ana:S, after any command.
 	if text == "-u" || text == "--user" || text == "--proxy-user" || text == "-a" && t.command.name == "http" {
 		return login(s, word.to)
 	}
@@ -40,16 +43,20 @@ func (t *scanner) option(word span) span {
 		return span{}
 	}
 
+	// Other options mean different things to different commands: -p is a password for mysql.
 	name := t.command.name
 	flag := text[1]
 	switch {
+	// mysql -pS, sshpass -pS, curl -uana:S
 	case (strings.HasPrefix(name, "m") || name == "sshpass") && flag == 'p' && word.to < len(s) && (word.len() > 2 || s[word.to] > ' '),
 		name == "curl" && flag == 'u' && word.len() > 2:
 		return span{word.from + 2, blankless(s, word.from).to}
 	case name == "curl" && flag != '-' && s[word.to-1] == 'u': // several in one: -su
 		return login(s, word.to)
+	// sshpass -p S, docker login -p S, redis-cli -a S
 	case text == "-p" && (name == "sshpass" || name == "docker login"), text == "-a" && name == "redis-cli":
 		return argument(s, word.to)
+	// curl -b sid=S, but not curl -b cookies.txt
 	case text == "-b" && name == "curl":
 		if at := argument(s, word.to); strings.Contains(at.in(s), "=") {
 			return at

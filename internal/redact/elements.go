@@ -130,6 +130,7 @@ func inner(s string, i int) int {
 			if level == 0 {
 				return i
 			}
+		// <br/>, <!-- … --> and <?xml … ?> open nothing.
 		case end > 0 && s[i+end-1] != '/' && s[i+1] != '!' && s[i+1] != '?':
 			level++
 		}

@@ -137,6 +137,7 @@ func (t *scanner) called(begin int, word span) (found span) {
 
 	switch strings.ToLower(plain(word.in(s))) {
 	case "name", "key", "field", "header", "k":
+		// "name": "password"
 		v := value(s[:min(begin+reach, len(s))], begin, word)
 
 		name, _, _ := strings.Cut(s[v.from:max(v.from, v.to)], `\n`)
@@ -145,6 +146,7 @@ func (t *scanner) called(begin int, word span) (found span) {
 			return span{}
 		}
 
+		// The value can stand before the name: {"value": "S", "name": "password"}.
 		if first := t.pair.value; first.begin > 0 {
 			if before := value(s[:min(word.from+reach, len(s))], first.begin, first.name); word.from-before.to < reach {
 				t.add(before)
@@ -156,6 +158,7 @@ func (t *scanner) called(begin int, word span) (found span) {
 
 		return t.part(v.to)
 	case "value", "values", "val", "v", "content", "contents":
+		// The name before was a hidden one, so this is its secret.
 		if word.from < t.pair.end {
 			t.pair = couple{}
 			return value(s, begin, word)

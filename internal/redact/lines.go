@@ -8,6 +8,8 @@ import "strings"
 func (t *scanner) below(begin int, name span) (found span, is bool) {
 	s := t.s
 	end, block := begin, false
+
+	// The indicator of a block can have more signs: |-, >2.
 	if c, n := char(s, begin); c == '|' || c == '>' {
 		end, block = begin+n, true
 		for end < len(s) && end < begin+n+3 && strings.IndexByte("+-0123456789", s[end]) >= 0 {
@@ -30,6 +32,8 @@ func (t *scanner) below(begin int, name span) (found span, is bool) {
 		return span{}, true
 	}
 
+	// The line below is the value, a list or a block of them, or it has nothing to do with the
+	// name.
 	first := blanks(s, from)
 	text := strings.TrimSpace(s[first:line(s, first)])
 	word := blankless(s, first)
@@ -182,11 +186,14 @@ func literalBreak(s string, i int) int {
 func (t *scanner) literalLines(i int, name span, literal string, block bool) span {
 	s := t.s
 	start := i
+
+	// The end of the line and empty lines below it are skipped.
 	for strings.HasPrefix(s[i:], literal) {
 		start = i + len(literal)
 		i = blanks(s, start)
 	}
 
+	// A line that is indented belongs to the name above it, and so does all that follows.
 	deeper := i > start
 	if !block && i < len(s) && valueAhead(s, i) {
 		return value(s, i, name)
@@ -213,10 +220,13 @@ func (t *scanner) literalLines(i int, name span, literal string, block bool) spa
 // not there: lines of base64.
 func (t *scanner) restOfKey(i int) span {
 	s := t.s
+
+	// -----END RSA PRIVATE KEY-----
 	if !strings.Contains(s[i:min(i+48, len(s))], "PRIVATE KEY") {
 		return span{}
 	}
 
+	// The key goes back no further than to what was found before, or to the end of another key.
 	floor := 0
 	if n := len(t.found); n > 0 {
 		floor = t.found[n-1].to
@@ -229,12 +239,14 @@ func (t *scanner) restOfKey(i int) span {
 	for from > floor {
 		text := strings.TrimRight(s[floor:from], "\r\n")
 
+		// A line can also end with \n written as two characters, as in a string of JSON.
 		text = strings.TrimSuffix(strings.TrimSuffix(text, `\n`), `\r`)
 		start := strings.LastIndexAny(text, "\r\n") + 1
 		if literal := strings.LastIndex(text[start:], `\n`); literal >= 0 {
 			start += literal + len(`\n`)
 		}
 
+		// The first line upwards that is not base64 is no part of the key.
 		body := strings.TrimSpace(text[start:])
 		if len(text) == 0 || !isBase64(body) {
 			break

@@ -80,6 +80,8 @@ func (m *masker) document(data []byte, at path) []lock {
 		return joined(append(m.pairs, m.locks...), data, m.next())
 	}
 
+	// The secrets of pairs were gathered apart, so they have to be put in order among the
+	// others.
 	if len(m.pairs) > 0 {
 		return joined(append(m.pairs, m.locks...), nil, "")
 	}
@@ -221,6 +223,8 @@ func (m *masker) search(i, j int) {
 	}
 
 	token := m.next()
+
+	// JSON within a string of JSON: "{\"password\": \"S\"}"
 	if document := []byte(inside); looksLikeJSON(document) {
 		if m.nested == maxNested {
 			m.locks = append(m.locks, m.lock(i, j, token))
@@ -261,10 +265,13 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 	m := &masker{redactor: r, places: places{}}
 
 	locks := m.document(original, nil)
+
+	// The document came back as it was shown: nothing was edited.
 	if bytes.Equal(edited, splice(original, locks)) {
 		return original, nil
 	}
 
+	// Outside JSON a mask has no place by which its secret could be found.
 	if !rawjson.Valid(edited) || !rawjson.Valid(original) {
 		if bytes.Contains(edited, []byte(Hidden)) {
 			return nil, &Moved{"$"}
@@ -272,6 +279,7 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 		return edited, nil
 	}
 
+	// A mask is known by its place and by what it shows, for example "••••••#2" at $.user.
 	type mask struct {
 		place int
 		shown string
@@ -281,6 +289,7 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 		secrets[mask{l.place, rawjson.Text(l.Text)}] = original[l.From:l.To]
 	}
 
+	// The original itself may have text that looks like a mask. Such text may stay where it is.
 	masks(original, func(w *walker, shown string, _ lock) { known[mask{m.places.of(w), shown}] = true })
 	var back []lock
 	var wrong error

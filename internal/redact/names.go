@@ -89,6 +89,8 @@ func (n *names) hide(name string) bool {
 		return true
 	}
 
+	// A hidden name can be some words of a longer one: user_password_hash. It can also be the
+	// end of a word: smtppassword.
 	start := 0
 	for i, end := range ends {
 		for _, to := range ends[i:min(i+maxWords, len(ends))] {
@@ -129,11 +131,13 @@ func (n *names) means(joined []byte, from, to int, ends []int) bool {
 			return false
 		}
 
+		// max_tokens is a number of tokens.
 		if string(word) == "tokens" && counting(joined[:ends[0]]) {
 			return false
 		}
 	}
 
+	// The last word can say that the value is about the secret: token_count, password_reset_at.
 	last := 0
 	if len(ends) > 1 {
 		last = ends[len(ends)-2]
@@ -164,6 +168,8 @@ func split(name string, joined []byte, ends []int) ([]byte, []int) {
 			continue
 		}
 
+		// A word begins at a digit, behind digits, where capitals begin, and at the last of several
+		// capitals: SMTP, Password, 2.
 		if i > 0 && (last != before && (last != 'a' || before != 'A') || last == 'A' && i+1 < len(name) && kind(name[i+1]) == 'a') {
 			ends = ended(joined, ends)
 		}
@@ -254,6 +260,7 @@ func parsePath(text string) (p path, ok bool) {
 
 // parseStep reads the step with which a text begins.
 func parseStep(text string) (s step, rest string, ok bool) {
+	// A name: .user
 	if after, dot := strings.CutPrefix(text, "."); dot {
 		end := strings.IndexAny(after, ".[")
 		if end < 0 {
@@ -263,6 +270,7 @@ func parseStep(text string) (s step, rest string, ok bool) {
 		return step{name: after[:end]}, after[end:], end > 0 && !strings.ContainsAny(after[:end], "]*\"' ")
 	}
 
+	// A name in quotation marks: ["user name"]
 	if quoted, is := strings.CutPrefix(text, `["`); is {
 		name, err := strconv.QuotedPrefix(text[1:])
 		if err != nil || !strings.HasPrefix(quoted[len(name)-1:], "]") {
@@ -274,6 +282,7 @@ func parseStep(text string) (s step, rest string, ok bool) {
 		return s, quoted[len(name):], err == nil
 	}
 
+	// An element, or all of them: [0], [*]
 	inside, rest, closed := strings.Cut(strings.TrimPrefix(text, "["), "]")
 	if !strings.HasPrefix(text, "[") || !closed {
 		return s, "", false

@@ -15,6 +15,7 @@ func prefixed(s string, i int) int {
 		j++
 	}
 
+	// string(1) "S" has a length in parentheses, and Secret('S') has the quoted text there.
 	if j < len(s) && s[j] == '(' && j > i {
 		k := j + 1
 		for k < len(s) && k < j+12 && '0' <= s[k] && s[k] <= '9' {
@@ -29,6 +30,7 @@ func prefixed(s string, i int) int {
 			return blanks(s, k+1)
 		}
 	} else if j-i <= 2 {
+		// b'S', N'S'
 		return j
 	}
 
@@ -96,9 +98,12 @@ func closing(s string, i int, q delimiter) int {
 		k += n
 		escapes := k - i - len(strings.TrimRight(s[i:k], `\`))
 		switch {
+		// The quote is escaped within the text.
 		case escapes%(2*q.escapes+2) == 2*q.escapes+1:
+		// 'it''s'
 		case q.escapes == 0 && k+1 < len(s) && s[k+1] == c:
 			k++
+		// 'it's'
 		case q.escapes == 0 && k+1 < len(s) && isWord(s[k+1]):
 		default:
 			return k - min(escapes, q.escapes)

@@ -15,6 +15,8 @@ const maxSaid = 256
 // do not tell them (password is required), the value has to look like one.
 func (t *scanner) said(before, name span) span {
 	s := t.s
+
+	// The name can be in quotes or brackets: 'password' is S.
 	end := name.to
 	for end < len(s) && end < name.to+4 && strings.IndexByte("\"'`*)]", s[end]) >= 0 {
 		end++
@@ -26,6 +28,8 @@ func (t *scanner) said(before, name span) span {
 	}
 
 	var found span
+
+	// password -> S, or Password 'S' rejected, or password was changed to S.
 	if at := afterArrow(s, k, name.to); at > 0 {
 		found = t.pointedTo(at, k > end)
 	} else if q := quoteAt(s, k); q.width() > 0 && k > end {
@@ -69,6 +73,8 @@ func (t *scanner) pointedTo(k int, apart bool) span {
 	text := found.in(s)
 
 	follows := blanks(s, found.to)
+
+	// A word in lower case before another word is part of a sentence.
 	prose := isLower(text) && follows > found.to && follows < len(s) && unicode.IsLetter(rune(s[follows]))
 	switch {
 	case text == "", strings.ContainsAny(text, "([{<$"):
@@ -157,16 +163,21 @@ func afterCopula(s string, k int) (at int, colon bool) {
 			break
 		}
 
+		// The first word has to begin a copula, and those after it have to go on with it: "was
+		// changed to".
 		kind := copulas[strings.ToLower(s[k:end])]
 		if n == 0 && kind == "" || n > 0 && kind != "filler" && kind != "both" || n == 0 && kind == "filler" {
 			break
 		}
 
 		at = end
+
+		// "password is now: secret"
 		if end < len(s) && s[end] == ':' {
 			return blanks(s, end+1), true
 		}
 
+		// Without a blank no value follows: "password is, …".
 		if k = blanks(s, end); k == end {
 			return 0, false
 		}
@@ -289,6 +300,8 @@ func (t *scanner) connectString(user span) span {
 		return span{}
 	}
 
+	// The password ends before the @; between quotation marks it can have any character but
+	// that.
 	from := user.to + 1
 
 	near := s[from:min(from+64, len(s))]
@@ -303,8 +316,10 @@ func (t *scanner) connectString(user span) span {
 
 	found := span{from, from + n}
 	switch host := s[from+n+1 : min(from+n+65, len(s))]; {
+	// ana/S@//db:1521/orders and ana/S@(DESCRIPTION=…) are always taken for Oracle's.
 	case strings.HasPrefix(host, "//"), strings.HasPrefix(host, "("):
 		return found
+	// lodash/fp@4.17 is a package.
 	case !isHost(host):
 		return span{}
 	case t.aboutOracle() || seemsSecret(found.in(s)) || hasSymbols(found.in(s)):

@@ -24,6 +24,7 @@ func (r *Redactor) TextFrom(s string, from int) string {
 		locks = (&masker{redactor: r.ByKey(), token: Hidden}).document([]byte(s), nil)
 	}
 
+	// Secrets that end before the part are left out.
 	for len(locks) > 0 && locks[0].To <= from {
 		locks = locks[1:]
 	}

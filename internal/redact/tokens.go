@@ -39,20 +39,25 @@ func (t *scanner) token(word span) span {
 		return word
 	}
 
+	// A token of parts with dots, such as a JSON Web Token: eyJhbGciOiJIUzI1NiJ9.eyJzdWIi….c2ln
 	if end := dotted(s, word); end > word.to {
 		return span{word.from, end}
 	}
 
+	// The address of a webhook of Slack: hooks.slack.com/services/T…/B…/…
 	if word.in(s) == "services" {
 		if path := slack.FindString(s[word.to:min(word.to+128, len(s))]); path != "" {
 			return span{word.to + 1, word.to + len(path)}
 		}
 	}
 
+	// A word is skipped when it is too short and not followed by what base64 goes on with, or
+	// when it is within a run that was decoded before.
 	if word.len() < leastToken && (word.to == len(s) || strings.IndexByte("+/=.", s[word.to]) < 0) || word.from < t.tokenEnd {
 		return span{}
 	}
 
+	// Base64 can have + and /, which end a word.
 	end := word.from
 	for end < len(s) && (isWord(s[end]) || s[end] == '+' || s[end] == '/') {
 		end++
@@ -65,10 +70,12 @@ func (t *scanner) token(word span) span {
 		return span{}
 	}
 
+	// What was decoded has to be a login, ana:secret, or a text with a secret in it.
 	if !isLogin(text) && len(t.redactor.find(text, Hidden, t.nested+1)) == 0 {
 		return span{}
 	}
 
+	// The padding belongs to the token: cGFzc3dvcmQ=
 	for end < len(s) && s[end] == '=' {
 		end++
 	}
@@ -89,6 +96,7 @@ func dotted(s string, first span) int {
 
 	end := first.to + 1
 	switch word := first.in(s); {
+	// {" in base64
 	case strings.HasPrefix(word, "eyJ"):
 	case word == "SG", word == "hvs", word == "hvb": // can be parts of names, too
 		const least = 16
@@ -104,6 +112,7 @@ func dotted(s string, first span) int {
 		return first.to
 	}
 
+	// The other parts of the token.
 	for end < len(s) && (isWord(s[end]) || s[end] == '.') {
 		end++
 	}

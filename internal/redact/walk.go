@@ -85,6 +85,8 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 	}
 
 	bracket := kind == '{' || kind == '['
+
+	// The value of a secret, or what is nested too deep, is one value, whatever is in it.
 	whole := w.isSecret() || bracket && w.depth >= maxDepth
 	if bracket && !whole {
 		w.next.Next()
@@ -106,9 +108,13 @@ func (w *walker) value(kind byte, from int) (to int, ok bool) {
 	} else {
 		kind, _, to = w.next.Next()
 		ok = kind != 0
+
+		// In a broken document, digits stand in the place of what is no value of JSON, and what
+		// stands there may hold anything; see mended.
 		whole = whole || kind == '0' && w.unclear(from, to)
 	}
 
+	// The document ends within the value: all of the rest belongs to it.
 	if !ok {
 		to = len(w.data)
 	}
@@ -168,6 +174,8 @@ func (w *walker) each(p *pair) (end int, ok bool) {
 		}
 
 		m := member{step: step{name: w.stringAt(from, to), unclear: w.unclear(from, to)}}
+
+		// The value of the member stands behind its name.
 		kind, m.from = w.next.Peek()
 		w.enter(m.step)
 		m.to, ok = w.value(kind, m.from)
@@ -268,6 +276,7 @@ func mended(data []byte) (out, text []byte, added []int) {
 			continue
 		case ',', ':':
 		case '}', ']':
+			// [1,] has a comma too many.
 			if before == ',' {
 				out[last] = ' '
 			}
@@ -279,6 +288,7 @@ func mended(data []byte) (out, text []byte, added []int) {
 			opens, end = true, afterWord(data, i)
 		}
 
+		// {"a": 1 "b": 2} has a comma too few.
 		if opens && strings.IndexByte(",:{[", before) < 0 {
 			added = append(added, len(out))
 			out, text = append(out, ','), append(text, ',')
@@ -289,6 +299,7 @@ func mended(data []byte) (out, text []byte, added []int) {
 		switch token := out[last:]; {
 		case c == '"':
 			mendString(token)
+		// NaN becomes 111, a value of the same length that JSON knows.
 		case opens && c != '{' && c != '[' && !rawjson.Valid(token):
 			copy(token, strings.Repeat("1", len(token)))
 		}
@@ -313,6 +324,8 @@ func afterWord(data []byte, i int) int {
 			level++
 		case c == '}' || c == ']':
 			level--
+
+			// The bracket closes what the word is in: [None]
 			if level < 0 {
 				return i
 			}

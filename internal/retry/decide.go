@@ -162,6 +162,7 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 		return Decision{Action: f.Expired, Reason: Expired, By: "expired:" + string(f.Expired)}
 	}
 
+	// A rule goes before the answer of the handler, and that before the policy.
 	if d, ok := p.ruled(f, random); ok {
 		return d
 	}
@@ -171,6 +172,8 @@ func (p Policy) decide(f Failure, random func() float64) Decision {
 	}
 
 	wantsRetry := f.Answer.wantsRetry()
+
+	// A handler that asks for a retry goes before the list of errors, but not before the limit.
 	if entry, ok := p.MatchNonRetryable(f.Type); ok && !wantsRetry {
 		return Decision{Action: p.OnExhaustion, Reason: NonRetryable, By: "policy:non_retryable:" + entry}
 	}
@@ -212,6 +215,7 @@ func (p Policy) ruled(f Failure, random func() float64) (Decision, bool) {
 		return d, true
 	}
 
+	// At the limit the rule decides nothing, and the handler and the policy do.
 	if f.Attempt >= cmp.Or(f.Ruling.Limit, p.Limit()) {
 		return Decision{}, false
 	}

@@ -207,6 +207,8 @@ func laneOf(waves [][]int64, jobs int, width int64) Lane {
 		lane.Waves = append(lane.Waves, busiest)
 	}
 
+	// The jobs of different waves can run in the same second, so the buckets count all waves
+	// together.
 	all := slices.Concat(waves...)
 	slices.Sort(all)
 

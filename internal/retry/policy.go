@@ -157,6 +157,7 @@ func (p Policy) With(patch Patch) Policy {
 		return p
 	}
 
+	// Without a cap of its own, a patch can name longer delays than the cap of p.
 	if patch.InitialInterval != nil {
 		p.MaxInterval = max(p.MaxInterval, p.InitialInterval)
 	}

@@ -31,6 +31,8 @@ func (s *Set) BeforeEnqueue(j job.Job, apply func(Change) error) (note string, e
 	facts := enqueueFacts{newJobFacts(j)}
 	for i := range s.before {
 		r := &s.before[i]
+
+		// A condition that fails matches nothing, and is noted.
 		matches, err := r.when.holds(facts, facts.Job)
 		if err == nil && matches {
 			if r.Refuse != "" {

@@ -142,6 +142,7 @@ func (r *failureRule) compileDelay(wrong *problems) {
 		return
 	}
 
+	// "30s" or "seconds(5 * attempt.number)"
 	d, notADuration := wire.ParseDuration(r.Delay)
 	if notADuration == nil {
 		r.fixed = &d

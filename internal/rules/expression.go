@@ -43,6 +43,8 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 		return nil, fmt.Errorf("is longer than %d bytes", maxSource)
 	}
 
+	// The inspector reads the expression as it was written, before the compiler changes
+	// anything.
 	tree, err := parser.Parse(source)
 	if err != nil {
 		return nil, placed(err, source)
@@ -55,6 +57,7 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 		return nil, placed(i.err, source)
 	}
 
+	// The mender runs within expr.Compile, so what it refuses is known only afterwards.
 	var mend mender
 
 	options := append(mend.options(),
@@ -69,6 +72,7 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 		return nil, placed(err, source)
 	}
 
+	// AsBool makes the compiler check a condition; what a delay gives is checked here.
 	if given := program.Node().Type(); goal == wait && given != reflect.TypeFor[time.Duration]() {
 		return nil, fmt.Errorf(`must give a duration, for example duration("30s") or seconds(5 * attempt.number), not %s`, kindName(given))
 	}

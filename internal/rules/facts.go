@@ -112,6 +112,7 @@ func merge(meta json.RawMessage, more map[string]string) (json.RawMessage, error
 		}
 	}
 
+	// The job has no meta, or null.
 	if all == nil {
 		all = map[string]json.RawMessage{}
 	}

@@ -55,6 +55,7 @@ func (i *inspector) inspect(node ast.Node) (bytes int) {
 		i.refuse(node, "the expression is too long: more than %d names, values and operators", maxNodes)
 	}
 
+	// Outside a loop, i.loop is 0 and a step is free: it happens once.
 	i.spend(node, i.loop, stepCost)
 
 	if i.err != nil {
@@ -64,10 +65,14 @@ func (i *inspector) inspect(node ast.Node) (bytes int) {
 	switch n := node.(type) {
 	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 	case *ast.StringNode:
+		// In a loop a literal is a value once for each entry, of which there are at most
+		// loop/smallest.
 		return max(smallest, len(n.Value)) * max(1, i.loop/smallest)
 	case *ast.PointerNode:
+		// The values of # are the entries of the list: together they are as long as the list.
 		return i.loop
 	case *ast.IdentifierNode:
+		// The names that rules know appear only with a field, as in job.type; see member.
 		i.unknown(n)
 	case *ast.UnaryNode:
 		i.inspect(n.Node)
@@ -136,6 +141,7 @@ func (i *inspector) unknown(n *ast.IdentifierNode) {
 func (i *inspector) member(n *ast.MemberNode) int {
 	root, ok := n.Node.(*ast.IdentifierNode)
 	if !ok {
+		// An entry of another value, for example [0] of job.payload[0].
 		sizes := i.all(n.Node, n.Property)
 		i.spend(n, sizes[1], copyCost)
 		return sizes[0]
@@ -199,6 +205,7 @@ func (i *inspector) builtin(n *ast.BuiltinNode) int {
 		return 0
 	}
 
+	// A duration that is written out is checked before the rule runs.
 	if s, ok := n.Arguments[0].(*ast.StringNode); ok && n.Name == "duration" {
 		if _, err := wire.ParseDuration(s.Value); err != nil {
 			i.refuse(s, "%v", err)
@@ -249,6 +256,8 @@ func (i *inspector) through(n *ast.BuiltinNode, f function) int {
 
 	bytes := i.inspect(n.Arguments[0])
 	i.spend(n, bytes, f.cost)
+
+	// What is done for each entry costs as much as the whole list is long.
 	i.loop = bytes
 	i.all(n.Arguments[1:]...)
 	i.loop = 0
@@ -276,6 +285,7 @@ func (i *inspector) binary(n *ast.BinaryNode) int {
 	case "==", "!=":
 		i.compare(n, left, right)
 	case "<", "<=", ">", ">=", "startsWith", "endsWith":
+		// A comparison of texts ends where the shorter one ends.
 		i.spend(n, min(left, right), copyCost)
 	case "in":
 		i.compare(n, left, right)

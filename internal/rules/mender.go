@@ -64,6 +64,7 @@ func (m *mender) binary(node *ast.Node, n *ast.BinaryNode) {
 		if left && right {
 			m.refuse(n, "a duration cannot be multiplied by a duration")
 		} else if left {
+			// seconds(2) * 1.5, and below 1.5 * seconds(2)
 			replace(node, "scaled", durationType, n.Left, n.Right)
 		} else {
 			replace(node, "scaled", durationType, n.Right, n.Left)

@@ -109,6 +109,7 @@ func New(before []EnqueueRule, after []FailureRule) (*Set, error) {
 		s.before = append(s.before, r)
 	}
 
+	// A list has its own names and its own limit of costs.
 	clear(names)
 
 	cost = 0

@@ -214,6 +214,8 @@ func DecodePolicy(data []byte) (retry.Policy, error) {
 // The values are not yet checked against each other: see [retry.Policy.Validate].
 func DecodePatch(data []byte) (retry.Patch, error) {
 	var patch retry.Patch
+
+	// "policy": "gentle" is short for "policy": {"use": "gentle"}.
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
 		if err := decodePolicyField(&patch, "use", data); err != nil {
 			return patch, &invalid.Error{Field: "policy", Problem: err.Error()}

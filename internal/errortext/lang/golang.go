@@ -93,6 +93,7 @@ func goPanic(class string, lines []string) form.Error {
 		}
 	}
 
+	// panic: no rate [recovered]
 	for i, value := range values {
 		value = strings.TrimSuffix(value, " [recovered]")
 		values[i] = strings.TrimSuffix(value, " [recovered, repanicked]")

@@ -75,6 +75,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	chained := false
 	var head heads
 	for i, line := range lines {
+		// "Caused by: java.net.ConnectException: refused"
 		mark, name, _ := strings.Cut(strings.TrimLeft(line, " \t"), ": ")
 		if framed && (mark == "Suppressed" || mark == "Wrapped by") || mark == "Caused by" && (framed || t.last.Found()) {
 			t.chain(mark, withHeading(name, lines[i+1:]), form.Indent(line))
@@ -83,6 +84,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 			continue
 		}
 
+		// Of other lines, only those above a stack are read, up to the first cause.
 		if !framed || chained {
 			continue
 		}
@@ -230,6 +232,8 @@ func javaEnd(text string) form.Error {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		said, ok := strings.CutPrefix(line, "#  ")
+
+		// "#  SIGSEGV (0xb) at pc=…", two lines below the heading
 		if ok && i > 1 && strings.Contains(lines[i-2], "A fatal error has been detected by the Java Runtime") {
 			return form.Error{Message: said}
 		}
@@ -238,6 +242,7 @@ func javaEnd(text string) form.Error {
 			return form.Error{Message: "There is insufficient memory " + said}
 		}
 
+		// "Terminating due to java.lang.OutOfMemoryError: Java heap space"
 		said, ok = strings.CutPrefix(line, "Terminating due to ")
 		if !ok && !slices.ContainsFunc(endsJava[:], func(begin string) bool { return strings.HasPrefix(line, begin) }) {
 			continue
@@ -334,6 +339,7 @@ func maven(text string) form.Error {
 			break
 		}
 
+		// The message ends where Maven refers to its help: " -> [Help 1]".
 		before, _, last := strings.Cut(line, " -> [Help")
 		lines[i] = before
 		if last {

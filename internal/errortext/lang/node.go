@@ -47,6 +47,8 @@ func (t *nodeTraces) frame(line string) bool {
 // block reads the lines before some frames: those of an error, or of one that led to it.
 func (t *nodeTraces) block(lines []string, framed bool) {
 	var head heads
+
+	// start takes over the error that began at head and ends before the line end.
 	start := func(end int) {
 		if head.found {
 			*t = nodeTraces{last: nodeError(lines[head.line:end]), indent: head.indent}
@@ -57,10 +59,13 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 
 	for i, line := range lines {
 		trimmed := strings.TrimSpace(line)
+
+		// The braces behind an error end where a brace is indented no deeper than the error.
 		if trimmed == "}" && form.Indent(line) <= t.indent {
 			t.open = false
 		}
 
+		// An AggregateError lists its errors within its braces.
 		if trimmed == "[errors]: [" {
 			start(i)
 
@@ -74,14 +79,17 @@ func (t *nodeTraces) block(lines []string, framed bool) {
 		case key != "":
 			start(i)
 
+			// A cause need not be an error: "[cause]: 'timeout'".
 			if key == "[cause]" && !ok {
 				found = throw{message: strings.Trim(said, "'")}
 			}
 
 			t.led(key, line, found)
 		case !ok:
+		// An error within the braces of the last one led to it.
 		case t.open && t.last.Found() && form.Indent(line) > t.indent && namesError(found.class):
 			t.led(key, line, found)
+		// Any other error counts only above a stack or with braces: "[Error: no stack] {".
 		case framed || strings.HasSuffix(line, "] {"):
 			head.add(i, line, found)
 		}
@@ -126,6 +134,9 @@ func afterBlank(lines []string) []string {
 // led takes over an error within the braces of another one.
 func (t *nodeTraces) led(key, line string, found throw) {
 	deep := form.Indent(line)
+
+	// The deepest error is the nearest to the cause. Of errors behind "Caused by", each goes
+	// before the ones above it.
 	if t.last.Found() && (deep > t.deep || strings.HasSuffix(key, "aused by")) {
 		t.cause, t.deep = found, deep
 	}
@@ -313,6 +324,7 @@ func nodeSaid(lines []string) form.Error {
 		return form.Error{}
 	}
 
+	// Anything can be thrown: an error, or a text that only looks like one.
 	t, ok := nodeThrown(said[0])
 	if ok && (t.sure || strings.HasPrefix(said[0], "[")) {
 		return unhandled(nodeError(said))

@@ -47,6 +47,7 @@ func phpEnded(lines []string) (found form.Error) {
 			continue
 		}
 
+		// PHP Fatal error:  Uncaught RuntimeException: no route in /app/a.php:3
 		said, uncaught := strings.CutPrefix(m[2], "Uncaught ")
 		if uncaught {
 			var c form.Chain
@@ -164,6 +165,7 @@ func yiiConsole(lines []string) form.Error {
 
 		class := before[strings.LastIndexByte(before, '\'')+1:]
 
+		// The message ends before its place, or goes on up to the first frame.
 		message, _, inPlace := strings.Cut(message, "' in /")
 		if !inPlace {
 			message += form.ContinuedUntil(lines[i+1:], isPHPFrame)
@@ -208,6 +210,7 @@ func phpLogged(lines []string) form.Error {
 			continue
 		}
 
+		// A message of several lines goes on below, up to its place or the trace.
 		message := m[2]
 		if !strings.Contains(message, placeAfter) {
 			message += form.ContinuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })

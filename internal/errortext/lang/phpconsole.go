@@ -44,6 +44,7 @@ func box(lines []string) form.Error {
 		return form.Error{}
 	}
 
+	// [RuntimeException]
 	class, ok := classInBrackets(lines[start])
 	if ok {
 		start++
@@ -79,7 +80,9 @@ func unwrapped(lines []string) string {
 		length := len([]rune(line))
 		switch {
 		case i+1 == len(lines):
+		// A full line was broken within a word, or behind the blank that fills it.
 		case width >= narrowest && length == width:
+		// The blank at the end of the line was cut off.
 		case width >= narrowest && length == width-1:
 			b.WriteByte(' ')
 		default:

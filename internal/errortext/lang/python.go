@@ -246,6 +246,8 @@ func (r *tracebackReader) lineAbove(head int) string {
 func pythonError(lines []string, from int, prefix string) (form.Error, int) {
 	for i := from; i < len(lines); i++ {
 		line, prefixed := form.WithoutPrefix(lines[i], prefix)
+
+		// Another traceback begins before this one named its error.
 		if strings.Contains(line, tracebackHead) {
 			return form.Error{}, i
 		}
@@ -260,6 +262,7 @@ func pythonError(lines []string, from int, prefix string) (form.Error, int) {
 			return form.Error{}, i
 		}
 
+		// Without the prefix on this line, the lines of the message below have none either.
 		if !prefixed {
 			prefix = ""
 		}

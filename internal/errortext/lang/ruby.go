@@ -252,6 +252,7 @@ func railsRunner(lines []string) form.Error {
 func rubyLogged(lines []string) form.Error {
 	var c form.Chain
 	for i, line := range lines {
+		// Delayed Job: "… FAILED (2 prior attempts) with RuntimeError: no route"
 		_, said, ok := strings.Cut(line, " prior attempts) with ")
 		if ok {
 			e := classAndMessage(said)
@@ -259,6 +260,7 @@ func rubyLogged(lines []string) form.Error {
 			continue
 		}
 
+		// Any other error is the line above the first line of a backtrace.
 		if i+1 == len(lines) || isRubyFrame(line) || !isRubyBacktrace(lines[i+1:]) {
 			continue
 		}
@@ -347,11 +349,13 @@ func errorOfLogger(said string) form.Error {
 		said = rest
 	}
 
+	// The class stands in parentheses at the end: "no route (RuntimeError)"
 	m := rubyClass.FindAllStringSubmatchIndex(said, -1)
 	if m != nil && m[len(m)-1][1] == len(said) {
 		return rubySaid(said)
 	}
 
+	// The message stands in parentheses: "RuntimeError (no route):"
 	class, rest, ok := strings.Cut(said, " (")
 	message, closed := strings.CutSuffix(strings.TrimSuffix(rest, ":"), ")")
 	if ok && closed && form.IsClass(class) {

@@ -76,6 +76,7 @@ func returned(lines []string) bool {
 // panicked reads what a thread panicked with, if a line says that one did: in quotes
 // before its place, or since Rust 1.73 below it.
 func panicked(line string, below []string) (said string, ok bool) {
+	// color-eyre writes "Message:" with "Location:" below it.
 	if said, ok := strings.CutPrefix(line, "Message:  "); ok && len(below) > 0 && strings.HasPrefix(below[0], "Location: ") {
 		return said, true
 	}
@@ -85,10 +86,12 @@ func panicked(line string, below []string) (said string, ok bool) {
 		return "", false
 	}
 
+	// thread 'main' panicked at src/main.rs:4:5:
 	if rustPlace.MatchString(m[1]) {
 		return strings.TrimPrefix(form.Continued(untilNote(below)), "\n"), true
 	}
 
+	// thread 'main' panicked at 'index out of bounds', src/main.rs:4:5
 	first, ok := strings.CutPrefix(m[1], "'")
 	if !ok {
 		return "", false
@@ -206,6 +209,8 @@ func eyreReport(text string) form.Error {
 	cause := ""
 	for _, line := range lines {
 		m := numbered.FindStringSubmatch(line)
+
+		// The list begins right below "Error:" and ends at an empty line.
 		if m == nil && (!e.Found() || strings.TrimSpace(line) == "") {
 			break
 		}
@@ -228,6 +233,8 @@ func drawnReport(text string) form.Error {
 	for line := range strings.SplitSeq(text, "\n") {
 		trimmed := strings.TrimSpace(strings.TrimPrefix(line, "Error: "))
 		said, begins := strings.CutPrefix(trimmed, "× ")
+
+		// error-stack writes the place below the error.
 		if !begins && strings.HasPrefix(line, "├╴at ") {
 			said, begins = before, true
 		}

@@ -138,7 +138,7 @@ type heads struct {
 	throw
 }
 
-// offer takes over a line if it is a better head than the one before: a name that only
+// add takes over a line if it is a better head than the one before: a name that only
 // errors have goes before any other, and further lines of a message are indented.
 func (h *heads) add(n int, line string, t throw) {
 	indent := form.Indent(line)

@@ -129,12 +129,14 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Refused}
 	m := h.find(a.Key)
 	switch {
+	// An earlier connection may still hold the message, so the act stays asked.
 	case m == nil && h.whole && !h.alone:
 		r.State = source.Asked
 		return r, nil
 	case m == nil && h.whole, m != nil && m.acked: // two acts on one message are one
 		r.State = source.Gone
 		return r, nil
+	// The queue has more messages than were taken out of it.
 	case m == nil:
 		r.Why = beyond
 		return r, nil
@@ -154,12 +156,14 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 			return r, err
 		}
 
+		// From here on RabbitMQ may have the copy, also when its answer is lost.
 		d.begun[a.ID] = true
 		if r.Why, err = d.out.publish(target, next); r.Why != "" || err != nil {
 			return r, err
 		}
 	}
 
+	// The dead letter goes after its copy: an interruption leaves two messages and never none.
 	d.begun[a.ID] = true
 
 	if err := m.Ack(false); err != nil {
@@ -197,11 +201,13 @@ func (o *Origin) next(queue string, m *message, a source.Act) (target string, p 
 		err = m.Headers.Validate()
 	}
 
+	// A new job gets an id of its own, if the message had one.
 	id := m.MessageId
 	if a.Mode == source.New && id != "" {
 		id = run.ID
 	}
 
+	// All properties go along but the expiration and the name of the user.
 	return target, amqp.Publishing{
 		Headers: o.clean(m.Headers, a.Mode, a.Due), Body: body,
 		ContentType: m.ContentType, ContentEncoding: m.ContentEncoding, DeliveryMode: m.DeliveryMode, Priority: m.Priority,

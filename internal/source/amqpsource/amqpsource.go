@@ -205,6 +205,8 @@ func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 	}
 
 	r.May = []source.Kind{source.Discard} // who may read may remove
+
+	// A replay has to publish to the queue of the job, which is a right of its own.
 	problem, err := o.mayPublish()
 	switch {
 	case err != nil:
@@ -229,6 +231,7 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	}
 	defer func() { err = errors.Join(err, closed(channel)) }()
 
+	// With quorum: allow, a queue of any type may be looked at.
 	messages, err = idle(channel, queue)
 	if err != nil || o.values["quorum"] == preset.Allow {
 		return messages, err

@@ -70,6 +70,7 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 			m.large, m.Body = int64(len(m.Body)), nil
 		}
 
+		// sent counts what came over the line, and size what is kept.
 		size += len(m.Body)
 		h.messages = append(h.messages, m)
 		done = enough(m.key)

@@ -121,6 +121,8 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 		return ""
 	}
 	r.Type = first(o.at.Type)
+
+	// An id is one of its place: messages of two queues can have the same.
 	if id := first(o.at.Lineage); id != "" {
 		r.Lineage = r.Place + "/" + id
 	}
@@ -130,6 +132,8 @@ func (o *Origin) headers(r *source.Record, headers amqp.Table) {
 	}
 
 	r.Trace = first(o.at.Trace)
+
+	// The header counts the attempts before the last one.
 	if n, ok := headers[o.at.Failures]; ok {
 		r.Attempts = min(headerCount(n)+1, math.MaxUint16)
 	}
@@ -176,6 +180,7 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp
 		return deadly(name) || name == "CC" || name == "BCC" || slices.Contains(o.at.Drop, name)
 	})
 
+	// set changes only headers that the message has.
 	set := func(values map[string]any) {
 		for name, value := range values {
 			if _, ok := next[name]; ok {
@@ -193,6 +198,7 @@ func (o *Origin) clean(headers amqp.Table, mode source.Mode, due time.Time) amqp
 		next[o.at.Due] = due.UTC().Format("2006-01-02T15:04:05.000000+00:00")
 	}
 
+	// A limit in the past, or before the next run is due, would end the job without a run.
 	if now := time.Now(); passed(headers[o.at.Expires], now) || passed(headers[o.at.Expires], due) {
 		next[o.at.Expires] = nil
 	}

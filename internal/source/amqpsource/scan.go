@@ -27,6 +27,7 @@ func (o *Origin) Scan(ctx context.Context, after string, limit int) (page source
 		}
 	}
 
+	// A page is full by the number of its records or by their size.
 	rest := o.seen[min(from, len(o.seen)):]
 	size, n := 0, 0
 	for n < min(limit, len(rest)) && size < maxPageBytes {
@@ -61,6 +62,7 @@ func (o *Origin) look(ctx context.Context) (err error) {
 			return err
 		}
 
+		// A queue has its oldest message first.
 		for _, m := range slices.Backward(h.messages) {
 			if m.large > 0 {
 				o.large = append(o.large, source.TooLarge(m.key, m.large))

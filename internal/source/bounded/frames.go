@@ -26,6 +26,7 @@ type frames struct {
 func (f *frames) Pass(in []byte) ([]byte, error) {
 	f.pass = f.pass[:0]
 	for len(in) > 0 {
+		// The rest of a frame that was looked at passes as it comes.
 		if f.left > 0 && len(f.got) == 0 {
 			n := min(int64(len(in)), f.left)
 			f.pass, in, f.left = append(f.pass, in[:n]...), in[n:], f.left-n
@@ -50,6 +51,7 @@ func (f *frames) Pass(in []byte) ([]byte, error) {
 				return nil, err
 			}
 
+			// The first bytes after the head have to come before the frame is looked at.
 			if f.left = size; size > 0 && f.peek > 0 {
 				continue
 			}
@@ -187,6 +189,7 @@ func (p *packets) look(head, first []byte) error {
 		p.definitions--
 	}
 
+	// The first packet of an answer has the number 1.
 	if head[3] != 1 {
 		return nil
 	}

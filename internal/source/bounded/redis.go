@@ -41,6 +41,7 @@ type redis struct {
 func (r *redis) Pass(in []byte) ([]byte, error) {
 	r.out = r.out[:0]
 	for len(in) > 0 {
+		// Within a value there are no lines: its bytes are counted.
 		if r.missing > 0 {
 			in = r.value(in)
 			continue
@@ -56,6 +57,8 @@ func (r *redis) Pass(in []byte) ([]byte, error) {
 			end++
 		}
 
+		// A line may come in several pieces. Its beginning stays in head until the rest is
+		// there.
 		if r.head = append(r.head, in[:end]...); len(r.head) > maxLine {
 			return nil, r.line.exceeded("it sent a line of more than %s", source.Size(maxLine))
 		}
@@ -73,6 +76,7 @@ func (r *redis) Pass(in []byte) ([]byte, error) {
 		r.head = r.head[:0]
 	}
 
+	// All that the driver got since the request began counts, not only these bytes.
 	if r.line.keep(len(r.out)) > MaxAnswer {
 		return nil, r.line.exceeded("it answered a request with more than %s", source.Size(MaxAnswer))
 	}
@@ -155,6 +159,8 @@ func (r *redis) bulk(kind byte, n int64) error {
 	r.later = n > smallValue && r.line.keep(0)+int64(len(r.out))+n > maxTogether
 	if kind == '$' && (n > source.MaxRecord || r.later) {
 		r.omitted, r.size = sha256.New(), n
+
+		// A value that is too large alone will not be read later either.
 		r.later = r.later && n <= source.MaxRecord
 		return nil
 	}

@@ -68,6 +68,7 @@ func nextField(raw []byte) (f field, size int) {
 		return f, 0
 	}
 
+	// The tag has the number of the field, and in its last three bits the kind.
 	f.id = int(tag >> 3)
 	rest := raw[n:]
 	switch tag & 7 {
@@ -112,6 +113,8 @@ func readAsynq(r *source.Record) {
 		return
 	}
 
+	// A field that comes twice has the value that comes last, but the headers are a map, of
+	// which each entry comes as a field.
 	texts, numbers := map[int]string{}, map[int]int64{}
 	var headers []string
 	for _, f := range all {

@@ -37,6 +37,7 @@ func readFrame(r *source.Record) {
 		inner = appended(inner, "dead_letter", block)
 	}
 
+	// The record is read as if it were the envelope alone, and keeps its frame.
 	r.Raw = inner
 	readBabel(r)
 

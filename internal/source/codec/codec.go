@@ -278,6 +278,8 @@ func cleanLaravel(raw []byte, run Run) ([]byte, error) {
 			}
 
 			until, err := strconv.ParseInt(string(raw[m.Value:m.To]), 10, 64)
+
+			// "retryUntil":1767225600 is a time in seconds.
 			if m.Name == "retryUntil" && err == nil && time.Unix(until, 0).Before(run.Now) {
 				with = "null"
 			}
@@ -304,6 +306,8 @@ func readBabel(r *source.Record) {
 	}
 
 	r.Payload, r.Type = member(r.Raw, "data"), textMember(r.Raw, "job")
+
+	// An envelope has its type under job, or under urn.
 	if r.Type == "" {
 		r.Type = textMember(r.Raw, "urn")
 	}
@@ -327,6 +331,7 @@ func readBabel(r *source.Record) {
 		r.Attempts = int(n)
 	}
 
+	// An envelope with neither data nor a type has lost its body.
 	if len(r.Payload) == 0 && r.Type == "" {
 		unreadable(r, "its body was lost when it was set aside, so it cannot be replayed")
 	} else if bytes.Equal(r.Payload, []byte("[]")) {

@@ -54,6 +54,7 @@ func readCycles(r *source.Record) {
 		r.Limit = int(n) + 1
 	}
 
+	// The dead-letter queue writes where the job came from, and why, into the payload.
 	block := member(r.Payload, "_dlq_metadata")
 	if r.Queue == "" {
 		r.Queue = textMember(block, "original_queue")
@@ -80,6 +81,8 @@ func cleanDaycry(raw []byte, run Run) ([]byte, error) {
 	return rawjson.Splice(raw, func(yield func(rawjson.Edit) bool) {
 		for m := range rawjson.Members(raw) {
 			with := map[string][]byte{"queue": rawjson.Quote(run.Target), "attempts": []byte("0"), "schedule": []byte("null")}[m.Name]
+
+			// The block of the dead letter goes out of the payload.
 			if m.Name == "payload" {
 				with = withoutBlock(raw[m.Value:m.To])
 			}

@@ -35,6 +35,8 @@ func readBull(r *source.Record, f Fields) {
 
 	r.Error.Message = f["failedReason"]
 	var stacks []string
+
+	// A job keeps a stack of each failure, the last one at the end.
 	if json.Unmarshal([]byte(f["stacktrace"]), &stacks) == nil && len(stacks) > 0 {
 		r.Trace = stacks[len(stacks)-1]
 		r.Error.Type = classOfStack(r.Trace)

@@ -91,6 +91,7 @@ func facts(pairs ...string) []byte {
 		b.Write(rawjson.Quote(pairs[i]))
 		b.WriteByte(':')
 
+		// A value that is JSON stays what it is, and any other is a text.
 		if value := []byte(pairs[i+1]); json.Valid(value) {
 			b.Write(value)
 		} else {
@@ -98,6 +99,7 @@ func facts(pairs ...string) []byte {
 		}
 	}
 
+	// One byte of the limit is left for the closing brace.
 	if b.Len() == 0 || b.Len() >= job.MaxMeta {
 		return nil
 	}

@@ -35,6 +35,7 @@ func (o own) read(r *source.Record) {
 		shown = append(shown, name)
 	}
 
+	// A text is read without its quotation marks, and any other value as it is written.
 	o.fill(r, func(name string) string {
 		value := member(r.Raw, name)
 		if len(value) > 0 && value[0] == '"' {
@@ -44,6 +45,7 @@ func (o own) read(r *source.Record) {
 		return string(value)
 	})
 
+	// Without a field for the payload, the whole record is the payload.
 	r.Payload = r.Raw
 	if payload := member(r.Raw, o.names["payload"]); o.names["payload"] != "" && payload != nil {
 		r.Payload, r.Meta = payload, metaOf(r.Raw, shown...)

@@ -78,6 +78,7 @@ func (s *serialised) value(isKey bool) (members int, isOpen, ok bool) {
 	kind := s.rest[0]
 	s.rest = s.rest[1:]
 
+	// Keys are numbers or texts.
 	if isKey && kind != 'i' && kind != 's' {
 		return 0, false, false
 	}
@@ -87,16 +88,20 @@ func (s *serialised) value(isKey bool) (members int, isOpen, ok bool) {
 		return 0, false, s.take(";")
 	case 'b':
 		return 0, false, s.take(":0;") || s.take(":1;")
+	// i:42; or r:2; which refers to another value.
 	case 'i', 'r', 'R':
 		return 0, false, s.passNumber(integer)
 	case 'd':
 		return 0, false, s.passNumber(float)
+	// s:5:"hello"; or E:11:"Suit:Hearts";
 	case 's', 'E':
 		_, ok := s.passText()
 		return 0, false, ok && s.take(";")
+	// a:1:{
 	case 'a':
 		members, ok := s.passCount()
 		return members, true, ok && s.take("{")
+	// O:8:"stdClass":1:{
 	case 'O':
 		ok := s.passClass()
 		members, counted := s.passCount()

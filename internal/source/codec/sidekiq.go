@@ -36,6 +36,8 @@ func readSidekiq(r *source.Record) {
 	r.Error = job.ErrorInfo{Type: all.text("error_class"), Message: all.text("error_message")}
 
 	r.Trace = backtrace(all.text("error_backtrace"))
+
+	// retry_count and retry count only what follows the first attempt.
 	r.Attempts = 1
 	if n, ok := count(all["retry_count"]); ok {
 		r.Attempts = n + 1
@@ -46,6 +48,8 @@ func readSidekiq(r *source.Record) {
 	}
 
 	r.CreatedAt, r.FailedAt = instant(all["created_at"]), instant(all["retried_at"])
+
+	// A job that was not retried has no retried_at.
 	if r.FailedAt.IsZero() {
 		r.FailedAt = instant(all["failed_at"])
 	}
@@ -110,6 +114,8 @@ func cleanSidekiq(raw []byte, run Run) ([]byte, error) {
 
 		return nil, false
 	})
+
+	// A job that never was in a queue has no enqueued_at.
 	if !stamped {
 		clean = appended(clean, "enqueued_at", stamp)
 	}

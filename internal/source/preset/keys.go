@@ -32,15 +32,20 @@ func (p *Preset) ownKeys(names map[string]string) error {
 
 	r := &Redis{Dead: dead, Type: kind, Newest: names["newest"], Target: names["default_queue"], Keys: map[string]string{"dead": dead}}
 	if kind == "list" {
+		// The scripts look for a record in a list with LPOS; see guard.
 		r.Least = "6.0.6"
 	}
 
+	// Each queue has a key of its own, and the queues are found by their keys; or the one key
+	// must be of the right type.
 	if strings.Contains(dead, "{queue}") {
 		r.Queues = Queues{Scan: dead, Type: kind}
 	} else {
 		r.Expect = map[string]string{dead: kind}
 	}
 
+	// The members of the key are ids, and the records are hashes; or the members are the
+	// records.
 	if names["hash"] != "" {
 		r.Keys["record"] = names["hash"]
 		r.Hash = &Hash{Key: names["hash"], VersionToken: names["witness"]}
@@ -49,6 +54,7 @@ func (p *Preset) ownKeys(names map[string]string) error {
 		}
 	}
 
+	// A replay of a hash pushes its id alone, so only other records can get another payload.
 	p.Redis, p.Edits = r, r.Hash == nil
 	p.Replay, p.Discard = nil, []string{p.removal(names)}
 	if names["work"] != "" {
@@ -86,6 +92,7 @@ func checkKeys(names map[string]string, dead string) error {
 		return errors.New("has {queue} in a key, and nothing tells the queue: put it into the key of the dead letters, too")
 	}
 
+	// Some of these names stand in the scripts, between quotation marks.
 	for _, m := range append(slices.Clone(members), "witness") {
 		if hash != "" && names[m] != "" && !plain.MatchString(names[m]) {
 			return fmt.Errorf("the field %q under %s has characters other than letters, digits, and _ . : -", names[m], m)
@@ -147,6 +154,8 @@ func (p *Preset) push(names map[string]string) string {
 	change := ""
 	if p.Redis.Hash != nil {
 		what = "id"
+
+		// What the script returns is Missing or Changed.
 		text += "if not seen then return -2 end\nif seen ~= witness then return -1 end\n"
 
 		for _, m := range Traces {

@@ -159,6 +159,7 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 		}
 	}
 
+	// The names of the preset count where redrive.yaml gives no other ones.
 	names, values := maps.Clone(p.Names), maps.Clone(p.Values)
 	maps.Copy(names, s.Names)
 
@@ -169,12 +170,15 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	s.Names, s.Values = names, values
 	completed := *p
 	switch {
+	// An own preset of Redis is made from the names alone, which ownKeys checks.
 	case p.Own && p.Family == "redis":
 		return &completed, s, completed.ownKeys(names)
 	case p.Own:
 		completed.own(s)
 	}
 
+	// A name that the list of records uses must not be empty: statements would have no table or
+	// column there.
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if names[name] == "" && completed.needs(name) {
 			return nil, s, fmt.Errorf("needs a field %s", name)
@@ -194,6 +198,8 @@ func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 // is not read; without a version token, the key is all that must not have changed.
 func (p *Preset) own(s Settings) {
 	p.Fields = maps.Clone(p.Fields)
+
+	// A field of one column, such as {error}, goes when redrive.yaml does not name that column.
 	maps.DeleteFunc(p.Fields, func(_, text string) bool {
 		names, _ := placeholders(text)
 		return len(names) == 1 && s.Names[names[0]] == "" && names[0] != "key"
@@ -207,6 +213,9 @@ func (p *Preset) own(s Settings) {
 	unique.Column = s.Names["key"]
 
 	p.Unique = &unique
+
+	// The check of the table looks for all columns that are left. Two fields can be of one
+	// column, for example the key and the version token.
 	p.Columns = map[string][]string{"table": nil}
 	for _, text := range p.Fields {
 		names, _ := placeholders(text)
@@ -217,12 +226,15 @@ func (p *Preset) own(s Settings) {
 
 	p.Columns["table"] = slices.Compact(p.Columns["table"])
 	if s.Where != "" {
+		// In parentheses, OR in the condition does not reach beyond it.
 		p.Where = "(" + s.Where + ")"
 	}
 
 	p.Same += " AND " + p.Where
 	p.Replay, p.Discard = map[source.Mode][]string{}, s.Discard
 	if len(s.Replay) > 0 {
+		// The same statements serve both modes. The values that they use tell what a replay can
+		// do.
 		p.Replay = map[source.Mode][]string{source.Once: s.Replay, source.Fresh: s.Replay}
 		p.Edits = Uses(s.Replay, "clean") || Uses(s.Replay, "edited")
 		p.Delays = Uses(s.Replay, "due") || Uses(s.Replay, "wait") || Uses(s.Replay, "due_wall")

@@ -94,6 +94,7 @@ func (o *Origin) call(a source.Act) call {
 		return call{result: source.Result{ID: a.ID, State: source.Refused, Why: why}}
 	}
 
+	// A discard has one script, whatever the mode.
 	does := act{a.Kind, a.Mode}
 	if a.Kind == source.Discard {
 		does.mode = ""
@@ -198,6 +199,7 @@ func (o *Origin) run(ctx context.Context, calls []call) (all []source.Result, er
 		}
 	}
 
+	// The second answers are in the order of the calls that they replace.
 	again := o.send(ctx, strange, func(p redis.Pipeliner, c call) *redis.Cmd { return c.script.Eval(ctx, p, c.keys, c.args...) })
 	for i, answer := range answers {
 		if answer != nil && redis.HasErrorPrefix(answer.Err(), "NOSCRIPT") {
@@ -207,6 +209,8 @@ func (o *Origin) run(ctx context.Context, calls []call) (all []source.Result, er
 		r, problem := o.outcome(calls[i], answer)
 		if problem != nil {
 			err = errors.Join(err, problem)
+
+			// An act without a result may have happened, and is looked up.
 			if neverSent(problem) {
 				all = append(all, source.Result{ID: calls[i].result.ID, State: source.Asked})
 			}
@@ -246,6 +250,8 @@ func (o *Origin) send(ctx context.Context, calls []call, one func(redis.Pipeline
 // will be looked up.
 func (o *Origin) outcome(c call, answer *redis.Cmd) (source.Result, error) {
 	r := c.result
+
+	// The act was refused before there was a script for it.
 	if answer == nil {
 		return r, nil
 	}

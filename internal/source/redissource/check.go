@@ -117,6 +117,7 @@ func (o *Origin) count(ctx context.Context, r *source.Report) error {
 		queues = "one queue"
 	}
 
+	// A system without queues of its own keeps all dead letters in one key.
 	if o.at.Queues == (preset.Queues{}) {
 		queues = "the key " + o.at.Dead
 	}
@@ -126,6 +127,7 @@ func (o *Origin) count(ctx context.Context, r *source.Report) error {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("Only the first %d queues are looked at.", maxQueues))
 	}
 
+	// Queues are found by their keys, so there is none before a job has died.
 	if len(lengths) == 0 && o.at.Queues.Scan != "" {
 		r.Absent = true
 		r.Warnings = append(r.Warnings, "Nothing of "+o.preset.Title+" lies here yet: there is no key "+glob(o.at.Queues.Scan)+".")
@@ -153,6 +155,7 @@ func (o *Origin) versions(ctx context.Context, r *source.Report) error {
 
 	known, found := regexp.MustCompile(q.Match), map[string]bool{}
 	for i, f := range fields {
+		// A queue without the field is not one of this system.
 		if !known.MatchString(f.Val()) {
 			return fmt.Errorf("this is not %s: expected a version like %s in the field %s of %s, and found %q",
 				o.preset.Title, q.Match, q.Field, fill(q.Scan, o.queues.names[i], ""), f.Val())
@@ -212,6 +215,8 @@ func (o *Origin) may(ctx context.Context, r *source.Report, role string, acts ..
 			writes = o.at.Writes.Discard
 		}
 
+		// The head of a script checks the rights for its writes, and this script does no more
+		// than that.
 		script := redis.NewScript(o.head(writes) + "return 1")
 
 		err := script.Eval(ctx, o.client, keys, "", "", "", "", "", "").Err()

@@ -41,6 +41,8 @@ func (o *Origin) find(ctx context.Context, acts []source.Act) ([]source.Result, 
 	for i, a := range acts {
 		queue, id, _ := o.named(a)
 		place := meant(a.Place)
+
+		// Whether the id is still among the dead letters.
 		if o.at.Type == "list" {
 			found[i].present = pipe.LPos(ctx, place, id, redis.LPosArgs{})
 		} else {
@@ -89,11 +91,14 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 	r := source.Result{ID: a.ID, State: source.Asked}
 
 	err := found.present.Err()
+
+	// A key that does not exist, or that has become one of another type, has no record.
 	present := err == nil
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return r, err
 	}
 
+	// A record that is no hash is known by its bytes: it is there unchanged, or it is gone.
 	if found.hash == nil {
 		if !present {
 			r.State = source.Gone
@@ -107,6 +112,7 @@ func (o *Origin) trace(a source.Act, found traces) (source.Result, error) {
 
 	fields := fieldsOf(o.fields(), found.hash.Val())
 	switch {
+	// The record is no longer a dead letter, but its hash shows a job under way or a success.
 	case !present && o.alive(a, fields):
 		r.State = source.Done
 	case !present:
@@ -146,6 +152,8 @@ func (o *Origin) Succeeded(ctx context.Context, returned []source.ReplayedJob) (
 	defer o.line.Begin(ctx, bounded.MaxRequest)(&err)
 
 	pipe := o.client.Pipeline()
+
+	// The set of a queue keeps the ids of its jobs.
 	found := make([]*redis.FloatCmd, len(returned))
 	for i, r := range returned {
 		queue, id, _ := o.named(source.Act{Record: r.Record})

@@ -44,6 +44,7 @@ func (o *Origin) discover(ctx context.Context) error {
 		return err
 	}
 
+	// The first look needs the queues. Later ones look for new queues, a few steps at a time.
 	budget := laterScans
 	if !d.done {
 		budget = firstScans
@@ -102,6 +103,7 @@ func (o *Origin) search(ctx context.Context, nodes []*redis.Client) (ended bool,
 		d.found = map[string]bool{}
 	}
 
+	// SCAN can give a key more than once.
 	for _, key := range keys {
 		if queue, ok := queueIn(form, key); ok && len(d.found) < maxQueues {
 			d.found[queue] = true
@@ -109,6 +111,8 @@ func (o *Origin) search(ctx context.Context, nodes []*redis.Client) (ended bool,
 	}
 
 	d.cursor = cursor
+
+	// This node has more keys.
 	if cursor != 0 {
 		return false, nil
 	}
@@ -118,6 +122,7 @@ func (o *Origin) search(ctx context.Context, nodes []*redis.Client) (ended bool,
 		return false, nil
 	}
 
+	// All nodes were searched: what was found takes the place of what was known.
 	*d = discovery{names: slices.Sorted(maps.Keys(d.found)), done: true}
 
 	return true, nil

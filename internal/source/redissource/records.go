@@ -135,6 +135,7 @@ func (o *Origin) hashed(queue, id string, fields codec.Fields) source.Record {
 		Queue: cmp.Or(queue, o.at.Target), VersionToken: source.ShownName(fields[h.VersionToken]),
 	}
 	switch {
+	// The id is among the dead letters, and its hash is missing or is no hash.
 	case len(fields) == 0:
 		r.Payload = []byte(source.ShownName(id))
 		r.Warnings = []string{"Only its name lies here: the hash " + source.ShownName(fill(h.Key, queue, id)) +
@@ -165,6 +166,8 @@ func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]code
 		}
 	}
 
+	// The error of one command, such as WRONGTYPE for a key that is no hash, is that of the
+	// whole pipeline, too. It is looked at below, beside its command.
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return nil, err
 	}
@@ -180,6 +183,7 @@ func (o *Origin) hashes(ctx context.Context, queue string, ids []string) ([]code
 			continue
 		}
 
+		// The fields of the hash go before those of the same name in the stream.
 		for _, entry := range entries[i].Val() {
 			for name, value := range entry.Values {
 				if _, known := all[i][name]; !known {

@@ -105,6 +105,7 @@ func (o *Origin) describe(names map[string]string) error {
 		return nil
 	}
 
+	// A codec reads either the bytes of a record or the fields of a hash.
 	o.at = named(*p.Redis, names)
 	var known bool
 	if o.codec, known = codec.Get(p.Codec); known {
@@ -125,6 +126,8 @@ func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 	options.Dialer = o.dial(options.TLSConfig)
 
 	single := redis.NewClient(options)
+
+	// The server itself says whether it is a node of a Cluster.
 	facts, err := o.info(ctx, single)
 	if err != nil || facts["cluster_enabled"] != "1" {
 		o.client = single
@@ -135,6 +138,7 @@ func (o *Origin) connect(ctx context.Context, options *redis.Options) error {
 		return err
 	}
 
+	// The client of a Cluster makes its own connections.
 	if err := single.Close(); err != nil {
 		return err
 	}

@@ -137,10 +137,12 @@ func (o *Origin) unmet(queues []string) (all []string) {
 // full before its end: then Next says where it goes on.
 func (o *Origin) level(ctx context.Context, r *reading, at place, queues []string, lengths map[string]int64) (full bool, err error) {
 	for _, q := range queues {
+		// An earlier page has read this queue.
 		if q < at.queue {
 			continue
 		}
 
+		// Each further queue is read from the top of the level.
 		if q != at.queue {
 			at.queue, at.n = q, at.from
 		}
@@ -177,6 +179,7 @@ func (o *Origin) newest(ctx context.Context, r *reading, at place) (passed int64
 		keys = append(keys, refusal.Key)
 	}
 
+	// A record that was at the head at the last look shows that all behind it is known.
 	f := o.fronts[at.queue]
 	for _, key := range keys {
 		f.met = f.met || f.before[key]
@@ -214,11 +217,14 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 				return err
 			}
 
+			// The page is full within a queue: the next one goes on behind these records.
 			if from.n += n; from.n < lengths[q] {
 				r.Next = from.String()
 				return nil
 			}
 
+			// The page is full at the end of a queue: the next one begins with the queue after
+			// it.
 			if r.full() && i+1 < len(names) {
 				r.Next = place{queue: names[i+1]}.String()
 				return nil

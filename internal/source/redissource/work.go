@@ -117,6 +117,8 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 				}
 
 				prefix, _, _ := strings.Cut(key, w.after)
+
+				// One key with the prefix is enough.
 				if prefix == w.prefix {
 					return true, nil, nil
 				}
@@ -126,6 +128,7 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 				}
 			}
 
+			// The node has no further keys.
 			if cursor == 0 {
 				break
 			}

@@ -39,6 +39,9 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	refuse := func(why string) (source.Result, error) {
 		return source.Result{ID: a.ID, State: source.Refused, Why: why}, nil
 	}
+
+	// What the statements can name, such as :key and :due. The values of a replay alone, such
+	// as :clean, are added by prepare.
 	now := time.Now()
 	values := map[string]any{
 		"key": meant(a.Key), "witness": meant(a.VersionToken),
@@ -52,6 +55,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		statements = o.preset.Replay[a.Mode]
 	}
 
+	// What can be refused without the database is refused first.
 	if missing := o.preset.Unsupported(a.Request()); missing != "" {
 		return refuse("It cannot be replayed: " + missing + ".")
 	}
@@ -61,6 +65,8 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 	}
 
 	if a.Kind == source.Replay {
+		// A codec that cannot make the next run refuses the act. After any other error no
+		// statement of the act has run yet, so the act stays asked.
 		if err := o.prepare(ctx, a, now, values); errors.Is(err, errUnfit) {
 			return refuse("It cannot be replayed: " + errors.Unwrap(err).Error() + ".")
 		} else if err != nil {
@@ -68,6 +74,7 @@ func (o *Origin) act(ctx context.Context, a source.Act) (source.Result, error) {
 		}
 	}
 
+	// The statements of an own table may name the key alone, so exactly one row may have it.
 	n, err := o.shared(ctx, a)
 	switch {
 	case err != nil:
@@ -127,10 +134,13 @@ func (o *Origin) prepare(ctx context.Context, a source.Act, now time.Time, value
 		values["edited"] = string(edited)
 	}
 
+	// The statements move the bytes inside the database: there is nothing to make, only to look
+	// at.
 	if o.raw != "" {
 		return o.examine(ctx, a)
 	}
 
+	// Without :clean and :target in the statements there is nothing to make.
 	if !o.clean {
 		return nil
 	}
@@ -200,6 +210,8 @@ func (o *Origin) target(ctx context.Context, a source.Act) (string, error) {
 }
 
 func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string, values map[string]any) (source.Result, error) {
+	// Where the queue is in Redis, the job is pushed within the transaction that takes its dead
+	// letter away.
 	push := func() error { return nil }
 	if a.Kind == source.Replay && o.work != nil {
 		push = func() error {
@@ -207,6 +219,8 @@ func (o *Origin) carryOut(ctx context.Context, a source.Act, statements []string
 		}
 	}
 
+	// When the answer to the commit was lost, the database may still know how the transaction
+	// ended.
 	done, committing, err := o.transact(ctx, statements, values, push)
 	if landed := new(commitError); errors.As(err, &landed) {
 		switch o.landed(ctx, landed.transaction) {

@@ -18,6 +18,8 @@ const maxNameless = 1000
 // together. It returns where that begins.
 func (o *Origin) apart(page *source.Page, last string, full bool) (next string) {
 	records := page.Records
+
+	// The rows of the last key may go on behind this page.
 	if full && o.shares && len(records) > 0 {
 		end := len(records) - 1
 		for end > 0 && records[end-1].Key == records[len(records)-1].Key {
@@ -29,6 +31,7 @@ func (o *Origin) apart(page *source.Page, last string, full bool) (next string) 
 		}
 	}
 
+	// A key that one row alone has names that row. All rows of any other key are refused.
 	rows := map[string]int{}
 	for i := range records {
 		rows[records[i].Key]++

@@ -170,6 +170,8 @@ func (o *Origin) rights(ctx context.Context, r *source.Report) error {
 		}
 
 		_, k, says := errorOf(err)
+
+		// A statement that the database does not understand is one for another system.
 		switch k {
 		case lost:
 			return err

@@ -60,6 +60,8 @@ func mariadb(u *url.URL) func(*bounded.Line) (driver.Connector, error) {
 		}
 
 		c.TLSConfig = u.Query().Get("tls")
+
+		// An UPDATE counts the rows that it finds, also those that it leaves as they were.
 		c.ClientFoundRows, c.Timeout = true, dialTimeout
 		c.Logger = quiet{}
 		c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -54,6 +54,8 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 		}
 		defer rows.Close()
 
+		// A row with the version token of the record is that record, unchanged. One with
+		// another token counts only if no such row follows.
 		for r.State != source.Asked && rows.Next() {
 			var token any
 			if err := rows.Scan(&token); err != nil {
@@ -67,6 +69,7 @@ func (o *Origin) find(ctx context.Context, a source.Act) (source.Result, error) 
 			}
 		}
 
+		// The rows are closed before underWay asks within the same transaction.
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil || r.State != source.Gone {
 			return err
 		}
@@ -85,6 +88,7 @@ func (o *Origin) underWay(ctx context.Context, t *sql.Tx, a source.Act, r *sourc
 	switch {
 	case query == "" && a.Kind != source.Replay:
 		return nil
+	// The queue is in Redis, and the job is looked for there.
 	case o.work != nil:
 		pushed, err := o.work.Pushed(ctx, source.QueueAtSource(a.Queue, a.Meta), mark(a))
 		if pushed {

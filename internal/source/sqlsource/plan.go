@@ -25,6 +25,7 @@ func (o *Origin) explain(ctx context.Context, statements []string) error {
 		return err
 	}
 
+	// EXPLAIN does not run a statement, so NULL does for every value.
 	nothing := map[string]any{}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(o.settings.Values)), preset.Given) {
 		nothing[name] = inline("NULL")
@@ -104,6 +105,7 @@ func allOf(rows *sql.Rows) (all []map[string]string, err error) {
 		return nil, err
 	}
 
+	// The columns of a plan differ from database to database, so they are read as they come.
 	cells, places := make([]any, len(columns)), make([]any, len(columns))
 	for i := range cells {
 		places[i] = &cells[i]

@@ -32,6 +32,8 @@ func (o *Origin) others(ctx context.Context, r *source.Report) error {
 		defer rows.Close()
 
 		for rows.Next() {
+			// A row is a group of rows of the table: what they have in common, and how many
+			// they are.
 			var name sql.NullString
 			n := 0
 			if err := rows.Scan(&name, &n); err != nil {
@@ -48,6 +50,7 @@ func (o *Origin) others(ctx context.Context, r *source.Report) error {
 		return err
 	}
 
+	// Ten groups are named at most; the total counts all of them.
 	slices.Sort(groups)
 	r.Warnings = append(r.Warnings, fmt.Sprintf("%d more rows of %s are not shown here: %s. %s",
 		total, o.listTable, strings.Join(groups[:min(len(groups), 10)], ", "), o.preset.Others.Why))
@@ -77,6 +80,7 @@ func (o *Origin) shape(ctx context.Context) error {
 
 		found, err := o.columnsOf(ctx, table)
 		if err != nil {
+			// A lost connection says nothing about the tables.
 			if _, k, _ := errorOf(err); k == lost {
 				return err
 			}
@@ -127,6 +131,7 @@ func (o *Origin) stranger(ctx context.Context, table string, columns []string, c
 		}
 		defer rows.Close()
 
+		// One name more than is shown tells that there are others.
 		for len(there) <= mostTables && rows.Next() {
 			name := ""
 			if err := rows.Scan(&name); err != nil {

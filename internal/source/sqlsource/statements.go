@@ -41,6 +41,7 @@ func (o *Origin) compose() {
 			"CASE "+strings.Join(large, " ")+" ELSE '' END AS "+o.engine.quote("f_large"))
 	}
 
+	// The newest records come first.
 	order := make([]string, len(p.Order))
 	for i, field := range p.Order {
 		order[i] = field + " DESC"
@@ -59,6 +60,7 @@ func (o *Origin) compose() {
 			return head + after + tail
 		}
 
+		// Each condition makes a list of its own, and the lists are merged in their order.
 		lists := make([]string, len(p.Each))
 		for i, condition := range p.Each {
 			lists[i] = "(" + head + " AND " + condition + after + tail + ")"
@@ -78,6 +80,7 @@ func (o *Origin) compose() {
 		o.raw = "SELECT " + o.plain("raw", p.Fields["raw"]) + " FROM " + p.From + " WHERE " + p.Same
 	}
 
+	// The first table in From is the one of the list.
 	preset.Expand(p.From, func(name string) string {
 		o.listTable = cmp.Or(o.listTable, o.settings.Names[name])
 		return ""
@@ -135,6 +138,7 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 		switch value := value.(type) {
 		case inline:
 			return string(value)
+		// A list such as :keys in IN (:keys) becomes IN ($1, $2, $3).
 		case []any:
 			marks := make([]string, len(value))
 			for i, v := range value {
@@ -145,6 +149,8 @@ func (o *Origin) bind(statement string, values map[string]any) (query string, ar
 			return strings.Join(marks, ", ")
 		}
 
+		// PostgreSQL numbers its placeholders: a value that stands twice in a statement is sent
+		// once.
 		if n := numbers[name]; n > 0 && o.engine.numbered {
 			return o.engine.mark(n)
 		}

@@ -37,6 +37,7 @@ func (o *Origin) transact(
 		}
 	}
 
+	// The last statement did not find the record as it was seen, so none of them counts.
 	if changed != 1 {
 		return false, false, t.Rollback()
 	}
@@ -48,6 +49,7 @@ func (o *Origin) transact(
 		}
 	}
 
+	// The push is last, so that a statement that fails leaves no job in the other queue.
 	if err := push(); err != nil {
 		return false, true, errors.Join(err, t.Rollback())
 	}

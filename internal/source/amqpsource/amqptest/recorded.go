@@ -95,6 +95,7 @@ func Read(t testing.TB, path ...string) map[string][]amqp.Publishing {
 
 	all := map[string][]amqp.Publishing{}
 	for queue, content := range file {
+		// The content of a queue is a list of messages, or an object that has this list.
 		if object, ok := content.(map[string]any); ok {
 			content = object["messages"]
 		}
