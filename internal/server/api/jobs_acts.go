@@ -36,6 +36,8 @@ func (a *API) jobActs() []Act {
 			Answer: work.JobAnswer{}, Do: a.reschedule,
 		},
 	}
+
+	// These acts need to know the run and nothing else.
 	for _, act := range []struct {
 		name, says string
 		do         func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
@@ -43,6 +45,7 @@ func (a *API) jobActs() []Act {
 	}{
 		{"discard", "Puts a dead letter into the trash", a.View.Discard, "Discarded"},
 		{"cancel", "Cancels a job that waits", a.View.Cancel, "Cancelled"},
+		// In a text, jobOutcome puts the status that the job has now for {status}.
 		{"restore", "Takes a job out of the trash", a.View.Restore, "Restored · {status}"},
 		{"forward", "Sends a refused dead letter again", a.resend, "Forwarded · {status}"},
 	} {
