@@ -71,6 +71,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 	}
 
 	switch web.ContentType(c.Request()) {
+	// The whole body is one envelope. Its bytes are kept as they came.
 	case "application/json":
 		data, err := web.Received(c, job.MaxPayload)
 		if err != nil {
@@ -80,6 +81,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 		if !blank(data) {
 			all = append(all, data)
 		}
+	// Each line is an envelope.
 	case "application/x-ndjson", "application/ndjson":
 		data, err := web.Received(c, MaxBatch)
 		if err != nil {
@@ -119,6 +121,7 @@ func splitLines(data []byte) (all [][]byte, err error) {
 				Problem: fmt.Sprintf("exceeds the %d envelopes that a request may have; send several requests", job.MaxBatch)}
 		}
 
+		// Clip keeps an append to one envelope from writing into the next one.
 		all = append(all, slices.Clip(line))
 	}
 
