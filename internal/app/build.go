@@ -52,6 +52,8 @@ func (a *App) readHandlers(context.Context) error {
 // openStore opens the database. The parts that are told of its commits are built
 // later, but before anything is written.
 func (a *App) openStore(ctx context.Context) (err error) {
+	// The searcher and the sources are made before the store, which tells them of its commits.
+	// Their functions look for a.store only when they run.
 	a.search = newSearcher(
 		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
 		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.Log)
@@ -71,6 +73,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		CheckSource: a.sources.Check,
 		Attached:    a.sources.Attached,
 	})
+
+	// Another process has the database open, which a person has to solve.
 	if errors.As(err, new(*health.LockedError)) {
 		return usage.Of(err)
 	}

@@ -130,6 +130,7 @@ func (e *enqueue) print(c Console, made client.Enqueued) error {
 		}
 	}
 
+	// The warning goes to stderr, so that a program can read stdout.
 	if made.Warning != "" {
 		fmt.Fprintln(c.Stderr, "warning: "+printable(made.Warning))
 	}

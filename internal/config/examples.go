@@ -31,6 +31,8 @@ type example struct {
 
 // readExample reads an example, and fills in what it leaves out.
 func readExample(v value) (example, error) {
+	// What an example leaves out: the first attempt of the first run failed with an error of
+	// the type "error".
 	e := example{at: v, number: 1, expect: map[string]string{},
 		job:    job.Job{Queue: "default", Payload: []byte("null"), Token: job.Token{Run: 1}},
 		ending: job.Ending{Outcome: job.Failed, Error: job.ErrorInfo{Type: "error"}},

@@ -61,6 +61,8 @@ func (w *World) OpenOutlet(ctx context.Context, file string, now time.Time) (*Ou
 			return err
 		}
 
+		// While the warehouse was away, orders failed one after the other, at equal intervals
+		// until now.
 		for n := range awayFailures {
 			at := now.Add(outletAway * time.Duration(n-awayFailures) / awayFailures)
 			if err := fail(ctx, t, o.order(at), at); err != nil {

@@ -331,6 +331,7 @@ func validTrace(s string) bool {
 // of this program that understands it gives its data to the handler of its URN.
 func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string) (engine.Handler, bool) {
 	reread := func(ctx context.Context, j job.Job) error {
+		// The payload of such a job is the envelope as it came.
 		e, poison := envelope.Parse(j.Payload)
 		if poison != nil {
 			return &job.Failure{
@@ -348,6 +349,7 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 			}
 		}
 
+		// The handler gets the job that the envelope would have been at first.
 		j.Type, j.Payload = e.URN, e.Data
 		j.Meta, j.TraceID = e.Meta, e.TraceID
 

@@ -53,6 +53,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Cache-Control", "no-store")
 		h.Set(echo.HeaderXRequestID, newRequestID())
 
+		// No second request is read from a connection on which a proxy may see other requests
+		// than this server does.
 		if limit.Ambiguous(c.Request().Context()) {
 			h.Set(echo.HeaderConnection, "close")
 		}
@@ -61,6 +63,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Response().Writer = way
 		c.Set(deliveryKey, way)
 
+		// The error is answered here and not by echo, so that the line of the log has the
+		// status of the answer.
 		if err := next(c); err != nil {
 			s.refuse(err, c)
 		}

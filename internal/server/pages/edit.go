@@ -138,6 +138,8 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) (jobpage.Edit
 		Policy: j.Policy, Queues: names, Uses: p.policyNames(),
 	}
 	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
+
+	// Not every source takes another payload than the one that it has.
 	if j.Source != "" {
 		v.Origin = p.api.SourceOf(j)
 		if v.Fixed == "" && (v.Origin == nil || !v.Origin.Profile.Edits) {
@@ -145,8 +147,12 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) (jobpage.Edit
 		}
 	}
 
+	// How many values of the payload are redacted, and what stands in their place.
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
+
+	// What a person has typed replaces the values of the job. Browsers send line ends as
+	// "\r\n".
 	for _, field := range v.Fields() {
 		if form.Has(field) {
 			v.Form[field] = strings.ToValidUTF8(strings.ReplaceAll(form.Get(field), "\r\n", "\n"), "\uFFFD")

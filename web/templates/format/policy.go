@@ -151,6 +151,8 @@ func PolicyFormula(p retry.Policy) Calculation {
 		return Calculation{Text: "delay(n) = 0"}
 	}
 
+	// The longest delay bounds a delay both before jitter and after it:
+	// "delay(n) = min( min( …, 1 h ) × [0.8, 1.2), 1 h )". A power stands between Text and Rest.
 	c.Text, c.Rest = "min( "+c.Text, limit
 	if p.Jitter.On() {
 		c.Text = "min( " + c.Text
@@ -168,6 +170,7 @@ func PolicySentence(p retry.Policy) string {
 		return "A job has one attempt and is never retried."
 	}
 
+	// The switch leaves s without its end, which names the longest delay.
 	s, initial := "", Duration(p.InitialInterval)
 	switch p.Strategy {
 	case retry.Immediate:

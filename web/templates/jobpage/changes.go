@@ -113,6 +113,7 @@ func diffOf(was, will string) []diffLine {
 // compare keeps what both begin and end with, and looks for the longest common
 // part of the rest.
 func compare(a, b []string) []diffLine {
+	// Most payloads change in a few lines, so the comparison of the rest is small.
 	from := 0
 	for from < len(a) && from < len(b) && a[from] == b[from] {
 		from++
@@ -142,6 +143,7 @@ func changedLines(a, b []string, after int) []diffLine {
 	common := commonLengths(a, b)
 	var all, gone, come []diffLine
 
+	// What goes is shown before what comes, up to the next line that stays.
 	flush := func() {
 		mark(gone, come)
 		all = append(append(all, gone...), come...)
@@ -155,6 +157,8 @@ func changedLines(a, b []string, after int) []diffLine {
 
 			all = append(all, diffLine{n: format.Number(after + j + 1), before: b[j]})
 			i, j = i+1, j+1
+		// Without common lengths, all of a goes and then all of b comes. With them, a line of a
+		// goes first where that leaves at least as many lines in common.
 		case j == len(b) || i < len(a) && (common == nil || common[i+1][j] >= common[i][j+1]):
 			gone = append(gone, diffLine{kind: "del", n: format.Number(after + i + 1), before: a[i]})
 			i++
@@ -176,6 +180,7 @@ func commonLengths(a, b []string) [][]int32 {
 		return nil
 	}
 
+	// One more row and column than lines: what is behind the end has nothing in common.
 	n := make([][]int32, len(a)+1)
 	for i := range n {
 		n[i] = make([]int32, len(b)+1)

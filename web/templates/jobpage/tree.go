@@ -67,12 +67,15 @@ func treeOf(payload []byte, preview int) tree {
 	case !rawjson.Valid(payload):
 		t.why = "The payload is not JSON."
 	default:
+		// The preview ends between two characters.
 		for t.shown < len(payload) && t.shown > 0 && !utf8.RuneStart(payload[t.shown]) {
 			t.shown--
 		}
 
 		root, shown := readTree(payload[:t.shown], t.partial())
 		t.root = &root
+
+		// The value was read to its end.
 		if shown < 0 {
 			shown = t.total
 		}

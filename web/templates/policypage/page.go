@@ -185,6 +185,8 @@ func hasCurve(p retry.Policy) bool {
 // asConfiguration writes a policy as redrive.yaml has it.
 func asConfiguration(p retry.Policy) string {
 	var b strings.Builder
+
+	// All is written out, also what is the default, for example "max_interval: 1h".
 	line := func(name, value string) { b.WriteString("\n  " + name + ": " + value) }
 
 	b.WriteString("policy:")
