@@ -169,6 +169,9 @@ func (a *App) buildEngine(context.Context) (err error) {
 	a.metrics = server.NewMetrics(a.store.Counters.Label)
 	deadLetters := newDeadLetterLog(a.Log)
 	a.onClose("log of dead letters", deadLetters.limit.Flush)
+
+	// The configuration can be read again while the engine runs, so the rules are looked up at
+	// each failure.
 	a.engine, err = engine.New(engine.Options{
 		Store: a.store, Queues: a.store, Handlers: a.Handlers, Workers: a.Config.Workers, Hide: a.Config.Redactor().Text,
 		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.Config.Rules().AfterFailure(j, end) },

@@ -163,6 +163,7 @@ func fail(c Console, err error) int {
 	var paused *pausedError
 	switch {
 	case errors.As(err, new(loggedError)):
+	// A file can have several faults, each of which has a line of its own.
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
 			fmt.Fprintf(c.Stderr, "dashboard: %v\n", e)
@@ -181,6 +182,7 @@ func fail(c Console, err error) int {
 		fmt.Fprintf(c.Stderr, "dashboard: %s\n", clip.Line(err.Error()))
 	}
 
+	// The exit code is 2 if what was asked for is wrong.
 	var answer *client.Error
 	if errors.As(err, new(usage.Error)) || errors.As(err, &answer) && answer.Refused() {
 		return 2

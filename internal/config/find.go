@@ -100,6 +100,7 @@ func (c *Config) readPolicy(v value) (retry.Policy, error) {
 	patch, err := v.policy()
 	all := []error{err}
 
+	// All that is wrong is reported together, so reading goes on after an error.
 	steps, err := c.steps("file", patch)
 	if err != nil {
 		all = append(all, v.file.wrong(join(v.path, "use"), problem(err)))

@@ -169,6 +169,8 @@ const oneTakes = 100
 // claim takes what is due, each time as another worker.
 func (h *history) claim(t time.Time) job.Claim {
 	free := map[string]int{}
+
+	// Every queue of the shop has room.
 	for _, k := range h.kinds {
 		free[k.queue] = oneTakes
 	}

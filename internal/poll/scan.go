@@ -331,6 +331,8 @@ func (a *attached) endVanished(ctx context.Context, present []source.Present) (u
 	}
 
 	var gone []int64
+
+	// A record about which no answer came is one of which the source cannot tell yet.
 	answered := make([]bool, len(present))
 	for _, r := range found {
 		answered[r.ID] = true

@@ -115,6 +115,7 @@ func (s *Server) deserted(c echo.Context, err error) bool {
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
+			// ErrAbortHandler cuts the connection on purpose, so it goes on to net/http.
 			if r := recover(); r == http.ErrAbortHandler {
 				panic(r)
 			} else if r != nil {
@@ -205,6 +206,7 @@ func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
 
 // strip takes the base path off an address, and reports whether it was there.
 func (s *Server) strip(u *url.URL) bool {
+	// RawPath is empty unless the path has escapes that have to be kept, such as %2F.
 	path, ok := strings.CutPrefix(u.Path, s.basePath)
 	raw, also := strings.CutPrefix(u.RawPath, s.basePath)
 	if !ok || !strings.HasPrefix(path, "/") || u.RawPath != "" && !also {

@@ -107,6 +107,7 @@ const maxUnhandled = 5
 func (a *API) unhandled(done []job.Enqueued) string {
 	var types []string
 	for _, d := range done {
+		// The warning about a repeat was given when its job came first.
 		if d.Repeat || a.Engine.Knows(d.Job.Type) || slices.Contains(types, d.Job.Type) {
 			continue
 		}

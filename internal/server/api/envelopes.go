@@ -166,6 +166,8 @@ func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken work.EnvelopesTa
 		switch {
 		case d.Repeat:
 			taken.Repeated++
+		// What is discarded on arrival is a dead letter: a rule refused it, or it could not be
+		// read.
 		case d.Job.State != job.Discarded:
 			taken.Accepted++
 		case d.Job.Reason == retry.RuleDecided:
@@ -219,6 +221,8 @@ func (a *API) envelope(c echo.Context) error {
 // envelope that cannot be annotated is returned as it came.
 func asLeft(d history.Detail) []byte {
 	raw := d.Job.Envelope
+
+	// Without a dead letter only the attempts are written into the envelope.
 	i := slices.IndexFunc(d.DeadLetters, func(l job.DeadLetter) bool { return l.Run == d.Job.Run })
 	if d.Job.DeadLetter == job.NoDeadLetter || i < 0 {
 		if tried, ok := envelope.Tried(raw, d.Job.Attempts); ok {

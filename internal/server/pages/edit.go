@@ -92,6 +92,9 @@ func (p *Pages) replayEdited(c echo.Context) error {
 	}
 
 	out, err := p.api.ReplayEdited(c, id, run, edit)
+
+	// Another act came first. The page is drawn again with the text that was typed, and says
+	// so.
 	if first := new(job.Conflict); errors.As(err, &first) {
 		v.Conflict = first.Problem
 		return p.editorAgain(c, http.StatusConflict, v, err)
@@ -116,6 +119,7 @@ func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err erro
 		return err
 	}
 
+	// A program gets the first problem in the order of the form.
 	for _, field := range v.Fields() {
 		if problem := v.Errors[field]; problem != "" {
 			return &invalid.Error{Field: field, Problem: problem}
@@ -186,16 +190,20 @@ func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 		w.Patch.OnExhaustion = &action
 	}
 
+	// An empty field is nil, which keeps what the job has.
 	w.Priority = read(q, "priority", wholeNumber)
 	if mode := read(q, "mode", api.ReadMode); mode != nil {
 		w.Mode = *mode
 	}
 
 	w.RunAt = startOf(q, time.Now())
+
+	// A payload that the page showed as fixed is left as it is, whatever the form sends.
 	if form.Has("payload") && v.Fixed == "" {
 		w.Payload = typed(form.Get("payload"), v.Job)
 	}
 
+	// What is wrong with a value is noted beside its field, like what cannot be read at all.
 	edit, wrong := p.api.Edit(j, w)
 	for _, err := range wrong {
 		q.noteField(err)

@@ -115,7 +115,7 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	return all
 }
 
-// deadLetterUsage is how full the dead-letter queue is, with as many letters as the page says
+// deadLetterUsage is how full the dead-letter queue is, with as many dead letters as the page says
 // elsewhere. Those at sources may have become more since the page took its totals.
 func (p *Pages) deadLetterUsage(ctx context.Context, now time.Time, totals stats.Snapshot) (templates.DeadLetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)

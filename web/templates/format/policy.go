@@ -91,6 +91,7 @@ func ScheduleList(schedule []time.Duration) string {
 		return "retried at once"
 	}
 
+	// The last delay repeats, so it is told apart: "after 5 s, 1 min, then always 5 min".
 	words, last := durations(schedule[:n-1]), "always "+Duration(schedule[n-1])
 	switch {
 	case n == 1:
@@ -278,6 +279,7 @@ func Compact(d time.Duration) string {
 		return strconv.Itoa(int(d/Day)) + "d"
 	}
 
+	// Go writes "1m0s" and "1h0m0s", of which the zeros are left out.
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

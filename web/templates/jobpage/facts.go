@@ -106,6 +106,8 @@ const maxEvents = 60
 // that it made are left out. What has one time is in the order in which it must
 // have happened: run by run, the beginning of each first, then as it is gathered.
 func historyOf(v View) []event {
+	// A run has two steps: 2*run is its beginning, and 2*run+1 what happened in it and after
+	// it.
 	all, step := []event(nil), 2
 	add := func(at time.Time, who, what string) {
 		if !at.IsZero() {

@@ -81,6 +81,7 @@ func (l *lane) place(scale timeScale) {
 		l.bars = append(l.bars, s.bar)
 	}
 
+	// From the last bar to the first, each keeps its place unless the one behind it needs room.
 	right := timelineWidth
 	for i := len(l.bars) - 1; i >= 0; i-- {
 		b := &l.bars[i]
@@ -284,6 +285,8 @@ func roundStep(d time.Duration) time.Duration {
 		}
 	}
 
+	// Beyond half a day, steps are days, doubled as often as needed. The bound keeps the
+	// product from overflowing.
 	step := format.Day
 	for step < d && step < 1<<61 {
 		step *= 2

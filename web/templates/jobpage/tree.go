@@ -118,9 +118,11 @@ func (r *treeReader) value(depth int) node {
 	r.nodes++
 	kind, from := r.Peek()
 	switch folded := depth >= maxTreeDepth; {
+	// The text ends where a value should begin.
 	case kind == 0:
 		r.ended = len(r.src)
 		return node{kind: rawNode, cut: true}
+	// What is too deep is shown as text.
 	case (kind == '{' || kind == '[') && folded:
 		to, ok := r.Skip()
 		return r.textNode(rawNode, from, to, ok)
@@ -150,6 +152,7 @@ func (r *treeReader) members(n node, depth int) node {
 		case kind == '}' || kind == ']':
 			r.Next()
 			return n
+		// The text or the budget of nodes has run out inside the container.
 		case kind == 0 || r.nodes >= maxTreeNodes:
 			r.ended = from
 		case n.kind == arrayNode:
@@ -209,10 +212,12 @@ var escaped = regexp.MustCompile(`(?:\\u[0-9a-fA-F]{4})+|\\[^u]`)
 // not see stays an escape, and so does what would end the string.
 func unescaped(text string) string {
 	return escaped.ReplaceAllStringFunc(text, func(escapes string) string {
+		// An escape such as \n stays as it was written.
 		if escapes[1] != 'u' {
 			return escapes
 		}
 
+		// Several escapes in a row can be one character, as "\ud83d\ude00".
 		said := rawjson.Text([]byte(`"` + escapes + `"`))
 		if strings.ContainsFunc(said, func(r rune) bool { return format.Hides(r) || strings.ContainsRune("\"\\\uFFFD", r) }) {
 			return escapes

@@ -66,6 +66,7 @@ func drawnAt(to time.Time) bool { return to.Nanosecond() != 0 }
 
 // scopeWords says what made the scope; until when is said by asOf.
 func scopeWords(o operation.Operation, f filter.Filter) string {
+	// The time of the page is no part of what the person asked for.
 	if drawnAt(f.To) {
 		f.To = time.Time{}
 	}
@@ -106,6 +107,7 @@ func outcomeParts(o operation.Operation, h operation.SourceRuns) []templates.Met
 		{Name: "unsettled", Class: "", Word: "pending", N: max(0, o.Unsettled()-h.AtSource)},
 	}
 
+	// Few operations have these three, so they are shown only where they have jobs.
 	return slices.DeleteFunc(all, func(p templates.MeterPart) bool {
 		return p.N == 0 && slices.Contains([]string{"unknown", "returned", "at_source"}, p.Name)
 	})
