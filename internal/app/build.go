@@ -53,7 +53,7 @@ func (a *App) readHandlers(context.Context) error {
 // later, but before anything is written.
 func (a *App) openStore(ctx context.Context) (err error) {
 	// The searcher and the sources are made before the store, which tells them of its commits.
-	// Their functions look for a.store only when they run.
+	// The functions of the searcher look for a.store only when they run.
 	a.search = newSearcher(
 		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
 		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.Log)

@@ -145,7 +145,8 @@ func (s seen) print(w io.Writer, hide func(string) string) {
 	printFact(w, "Sees", how)
 
 	for _, r := range s.newest {
-		// One of type and message may be missing: "TypeError: ", or ": timed out".
+		// The type or the message may be missing, which leaves "TypeError: " or ": timed out"
+		// to trim.
 		what := strings.Trim(r.Error.Type+": "+r.Error.Message, ": ")
 		at := "at an unknown time"
 		if !r.FailedAt.IsZero() {

@@ -214,8 +214,8 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 		answer.Jobs = append(answer.Jobs, answer.Job)
 	}
 
-	// A dashboard refuses with an Error, or it names jobs. Anything else comes from another
-	// program.
+	// A dashboard refuses with an Error, or names jobs. Anything else is taken for the answer
+	// of another program.
 	if !errors.As(err, new(*Error)) && len(answer.Jobs) == 0 {
 		err = unintelligible(response)
 	}

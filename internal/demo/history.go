@@ -191,6 +191,9 @@ func (h *history) live(j job.Job) job.Settlement {
 	j.StartedAt = due.Add(h.wait(j, random))
 
 	end := job.Ending{Outcome: job.Succeeded, FinishedAt: j.StartedAt.Add(k.took(random))}
+
+	// The chance of a failure is that of the time when the run was due. A replay fails less
+	// often.
 	if k.past != nil && random.Float64() < k.again(h.now.Sub(due), j.Run) {
 		bad := k.fail(random, j)
 		end.Outcome, end.Error = bad.outcome, bad.failure.ErrorInfo
@@ -295,7 +298,7 @@ func (w *World) Feed(ctx context.Context, store Store) error {
 			_, err = store.Enqueue(ctx, now, []job.Job{j})
 		}
 
-		// An error that comes with the end of the context comes from it.
+		// Once the context has ended, an error of the store does not count.
 		if ctx.Err() != nil {
 			return nil
 		}

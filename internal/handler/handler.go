@@ -351,7 +351,8 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 			}
 		}
 
-		// The handler gets the job that the envelope would have been at first.
+		// The handler gets the job as it would be if the envelope had been understood when it
+		// came.
 		j.Type, j.Payload = e.URN, e.Data
 		j.Meta, j.TraceID = e.Meta, e.TraceID
 

@@ -43,7 +43,7 @@ func (c HTTP) tls(field string) (*tls.Config, error) {
 	wrong := func(name, problem string) error { return &invalid.Error{Field: field + "." + name, Problem: problem} }
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 
-	// A certificate for clients comes with its key, or neither does.
+	// A client certificate comes with its key, or neither does.
 	switch {
 	case !strings.HasPrefix(strings.ToLower(c.URL), "https://"):
 		return nil, wrong("url", "needs https, because the handler has certificates")

@@ -201,6 +201,7 @@ func sorted[T any](members map[string]T) Ordered {
 func template(path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
+		// ":id" becomes "{id}".
 		if name, ok := strings.CutPrefix(part, ":"); ok {
 			parts[i] = "{" + name + "}"
 		}

@@ -217,7 +217,7 @@ func (a *attached) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	// The connection is kept from round to round; only the check is repeated.
+	// The connection is kept until a round fails; only the check is repeated.
 	if a.origin == nil {
 		origin, err := a.connect(ctx)
 		if err != nil {

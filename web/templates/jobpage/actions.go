@@ -151,6 +151,9 @@ func enqueueBody(j job.Job) string {
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"type":%s,"queue":%s`, quoteJSON(j.Type), quoteJSON(j.Queue))
+
+	// The policy is written out, so that the new job has it even if the configuration has
+	// changed.
 	fmt.Fprintf(&b, `,"policy":%s`, wire.EncodePolicy(j.Policy))
 
 	if j.Timeout > 0 {

@@ -204,6 +204,8 @@ func commonLengths(a, b []string) [][]int32 {
 func mark(gone, come []diffLine) {
 	for i := range min(len(gone), len(come)) {
 		a, b := []rune(gone[i].before), []rune(come[i].before)
+
+		// The lines are "from" characters alike at their beginning, and "end" at their end.
 		from := 0
 		for from < len(a) && from < len(b) && a[from] == b[from] {
 			from++
@@ -226,6 +228,7 @@ func mark(gone, come []diffLine) {
 
 // shorten leaves out lines that are far from every change, and says how many.
 func shorten(all []diffLine) []diffLine {
+	// A line is near if it is at most diffContext lines from one that changed.
 	near := make([]bool, len(all))
 	for i, l := range all {
 		if l.kind != "" {
@@ -242,6 +245,7 @@ func shorten(all []diffLine) []diffLine {
 			continue
 		}
 
+		// Up to the next line that is near, or to the end of the text.
 		end := i + 1 + max(0, slices.Index(append(near[i+1:len(near):len(near)], true), true))
 		short = append(short, diffLine{kind: "skip", before: format.Counted(end-i, "line is the same", "lines are the same")})
 		i = end - 1

@@ -300,6 +300,8 @@ func bytesAsText(s string) string {
 	var b strings.Builder
 	for s != "" {
 		r, n := utf8.DecodeRuneInString(s)
+
+		// This is how a byte that is no UTF-8 is decoded. A U+FFFD in the text has three bytes.
 		if r == utf8.RuneError && n == 1 {
 			fmt.Fprintf(&b, `\x%02x`, s[0])
 		} else {

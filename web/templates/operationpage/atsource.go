@@ -96,7 +96,7 @@ func (s Standing) sourceResult() templates.Style {
 
 	style := templates.Style{Class: "is-completed", Icon: "completed", Word: "Finished: " + text + ". "}
 
-	// The worst of it gives the color: a failure before what is unknown, and that before jobs
+	// The worst of it gives the colour: a failure before what is unknown, and that before jobs
 	// that may still come back.
 	switch {
 	case o.Relapsed > 0:

@@ -186,7 +186,8 @@ func hasCurve(p retry.Policy) bool {
 func asConfiguration(p retry.Policy) string {
 	var b strings.Builder
 
-	// All is written out, also what is the default, for example "max_interval: 1h".
+	// A value is written even if it is the default, for example "max_interval: 1h". Empty lists
+	// are left out.
 	line := func(name, value string) { b.WriteString("\n  " + name + ": " + value) }
 
 	b.WriteString("policy:")
