@@ -52,6 +52,8 @@ func (a *App) readHandlers(context.Context) error {
 // openStore opens the database. The parts that are told of its commits are built
 // later, but before anything is written.
 func (a *App) openStore(ctx context.Context) (err error) {
+	// The searcher and the sources are made before the store, which tells them of its commits.
+	// The functions of the searcher look for a.store only when they run.
 	a.search = newSearcher(
 		func(ctx context.Context) (int, error) { return a.store.Search.Sweep(ctx) },
 		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.Log)
@@ -71,6 +73,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		CheckSource: a.sources.Check,
 		Attached:    a.sources.Attached,
 	})
+
+	// Another process has the database open, which a person has to solve.
 	if errors.As(err, new(*health.LockedError)) {
 		return usage.Of(err)
 	}
@@ -165,6 +169,9 @@ func (a *App) buildEngine(context.Context) (err error) {
 	a.metrics = server.NewMetrics(a.store.Counters.Label)
 	deadLetters := newDeadLetterLog(a.Log)
 	a.onClose("log of dead letters", deadLetters.limit.Flush)
+
+	// The configuration can be read again while the engine runs, so the rules are looked up at
+	// each failure.
 	a.engine, err = engine.New(engine.Options{
 		Store: a.store, Queues: a.store, Handlers: a.Handlers, Workers: a.Config.Workers, Hide: a.Config.Redactor().Text,
 		Rules: func(j job.Job, end job.Ending) (*retry.Ruling, string) { return a.Config.Rules().AfterFailure(j, end) },

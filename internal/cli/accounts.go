@@ -142,6 +142,7 @@ func (u *userAdd) Run(c Console) error {
 
 	return u.change(c, accountRequest{
 		path: "users", send: admin.NewUser{Name: u.Name, Role: u.Role, Password: password}, create: true,
+		// What is done when no dashboard has the database open.
 		local: func(ctx context.Context, s *store.Store) error {
 			hash, err := access.NewPasswords().Hash(ctx, password)
 			if err != nil {

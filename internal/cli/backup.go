@@ -34,6 +34,8 @@ func (b *backupCommand) Run(c Console) error {
 		return usage.Errorf("%s exists; name a new file, or add --force to replace it", b.File)
 	}
 
+	// The database or the folder of the copy does not exist, or the name of the copy belongs to
+	// something that is not a file.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, sqlite.ErrNoFile) {
 		return usage.Errorf("nothing was copied: %w", err)
 	}

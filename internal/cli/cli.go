@@ -119,12 +119,15 @@ func Run(args []string, c Console) int {
 // misused is the error of a wrong command line, with advice. The parser takes what
 // begins with a dash for a flag, also a negative number or duration.
 func misused(err error, args []string, known []*kong.Node) error {
+	// Look for an argument such as "-5s" or "-PT5S", which the parser has refused as a flag.
 	for i, arg := range args {
 		if len(arg) < 2 || arg[0] != '-' || !strings.ContainsAny(arg[1:2], "0123456789P") {
 			continue
 		}
 
 		if i > 0 && slices.Contains([]string{"--delay", "--run-at", "--ttr"}, args[i-1]) {
+			// The argument is a negative duration. The error says so, and does not speak of
+			// flags.
 			if _, wrong := wire.ParseDuration(arg); wrong != nil {
 				return usage.Errorf("%s: %w", args[i-1], wrong)
 			}
@@ -135,6 +138,7 @@ func misused(err error, args []string, known []*kong.Node) error {
 		}
 	}
 
+	// The name of a command may be misspelt.
 	meant := ""
 	if len(args) > 0 {
 		var names []string
@@ -159,6 +163,7 @@ func fail(c Console, err error) int {
 	var paused *pausedError
 	switch {
 	case errors.As(err, new(loggedError)):
+	// A file can have several faults, each of which has a line of its own.
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
 			fmt.Fprintf(c.Stderr, "dashboard: %v\n", e)
@@ -177,6 +182,7 @@ func fail(c Console, err error) int {
 		fmt.Fprintf(c.Stderr, "dashboard: %s\n", clip.Line(err.Error()))
 	}
 
+	// The exit code is 2 if what was asked for is wrong.
 	var answer *client.Error
 	if errors.As(err, new(usage.Error)) || errors.As(err, &answer) && answer.Refused() {
 		return 2

@@ -57,6 +57,7 @@ func (d *demoCommand) Run(c Console) error {
 	ctx, signals, release := c.interrupts()
 	defer release()
 
+	// Every round is a world from its history to a reset or the end.
 	again := true
 	for again && err == nil {
 		again, err = d.tell(ctx, c, socket, signals, log)

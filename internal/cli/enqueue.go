@@ -130,6 +130,7 @@ func (e *enqueue) print(c Console, made client.Enqueued) error {
 		}
 	}
 
+	// The warning goes to stderr, so that a program can read stdout.
 	if made.Warning != "" {
 		fmt.Fprintln(c.Stderr, "warning: "+printable(made.Warning))
 	}
@@ -175,6 +176,7 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 		return nil, usage.Errorf(`the payload is not JSON; a string needs quotes, for example '"text"'`)
 	}
 
+	// The description is an object: its "}" moves behind the payload.
 	return append(append(append(data[:len(data)-1], `,"payload":`...), payload...), '}'), nil
 }
 
@@ -183,6 +185,8 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 	var payload []byte
 	asked := e.Payload != nil && *e.Payload == "-"
+
+	// One byte more than allowed is read, so that a payload that is too large is noticed.
 	if asked || e.Payload == nil && !isTerminal(stdin) {
 		var err error
 
@@ -211,6 +215,8 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 // describe is the JSON text of a job without its payload.
 func (f *jobFlags) describe(typ string) ([]byte, error) {
 	request := work.NewJob{Type: typ, Queue: f.Queue, Priority: f.Priority}
+
+	// --run-at also takes a duration, which is then a delay.
 	delay := f.Delay
 	if at, err := time.Parse(time.RFC3339, f.RunAt); err == nil {
 		request.RunAt = &apitype.Time{Time: at}

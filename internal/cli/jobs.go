@@ -117,10 +117,13 @@ func (l *listCommand) printer(c Console, f filter.Filter) func(jobsPage) error {
 				j.tries("/"), j.sortedBy(f), errorLine(j.Error, 60))
 		}
 
+		// What is not a job goes to stderr, so that a program can read stdout.
 		if page.Incomplete {
 			fmt.Fprintln(c.Stderr, "warning: the search took too long, so jobs may be missing; narrow the filter, for example with since:")
 		}
 
+		// The columns are aligned within a page, so that its rows are seen before the next page
+		// comes.
 		return w.Flush()
 	}
 }

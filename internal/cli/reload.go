@@ -32,6 +32,7 @@ func (r *reloadCommand) Run(c Console) error {
 		return err
 	}
 
+	// Some sections take effect at once, others after a restart; a change can have both.
 	switch {
 	case len(done.Changed) > 0:
 		fmt.Fprintf(c.Stdout, "Reloaded: %s.\n", strings.Join(done.Changed, ", "))

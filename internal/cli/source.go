@@ -63,6 +63,8 @@ func (k *sourceCheck) Run(c Console) error {
 		printActs(c.Stdout, s, seen.report)
 	}
 
+	// All sources are looked at before the command fails, so that one run shows all that is
+	// wrong.
 	if failed > 0 {
 		return fmt.Errorf("%d of %s cannot be attached", failed, counted(len(all), "source"))
 	}
@@ -143,6 +145,8 @@ func (s seen) print(w io.Writer, hide func(string) string) {
 	printFact(w, "Sees", how)
 
 	for _, r := range s.newest {
+		// The type or the message may be missing, which leaves "TypeError: " or ": timed out"
+		// to trim.
 		what := strings.Trim(r.Error.Type+": "+r.Error.Message, ": ")
 		at := "at an unknown time"
 		if !r.FailedAt.IsZero() {
@@ -152,6 +156,7 @@ func (s seen) print(w io.Writer, hide func(string) string) {
 		printFact(w, "", clip.Text(fmt.Sprintf("%s %s %s %s", at, r.Queue, r.Type, hide(what)), 160))
 	}
 
+	// Of the records that cannot be taken over, all are counted, and the first ones are named.
 	if s.large > 0 {
 		printFact(w, "Leaves", counted(s.large, "record")+" in quarantine: Redrive cannot take them over")
 	}
@@ -175,6 +180,8 @@ func printActs(w io.Writer, s config.Source, r source.Report) {
 	for _, k := range []source.Kind{source.Replay, source.Discard} {
 		allowed, may := slices.Contains(s.Allow, k), slices.Contains(r.May, k)
 		switch {
+		// The acts of the preset own are described in redrive.yaml, so it is no limit of the
+		// preset when one is missing.
 		case !s.Preset.Has(k) && !s.Preset.Own:
 			printFact(w, "Cannot", fmt.Sprintf("%s, because the preset has no %s.", k, k))
 		case allowed && may:
@@ -188,6 +195,8 @@ func printActs(w io.Writer, s config.Source, r source.Report) {
 		}
 	}
 
+	// What a replay does there, in the words of the preset; the second way only where it
+	// differs.
 	once, fresh := s.Preset.Modes[source.Once], s.Preset.Modes[source.Fresh]
 	printFact(w, "Replay", once)
 

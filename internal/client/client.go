@@ -207,15 +207,20 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 		Jobs    []json.RawMessage
 		Warning string
 	}
+
+	// The answer about one job has job, and that about a batch has jobs.
 	err = read(response, &answer)
 	if answer.Job != nil {
 		answer.Jobs = append(answer.Jobs, answer.Job)
 	}
 
+	// A dashboard refuses with an Error, or names jobs. Anything else is taken for the answer
+	// of another program.
 	if !errors.As(err, new(*Error)) && len(answer.Jobs) == 0 {
 		err = unintelligible(response)
 	}
 
+	// The status is 200 for jobs that were there already, and 201 for new ones.
 	return Enqueued{answer.Jobs, response.StatusCode == http.StatusOK, answer.Warning}, err
 }
 
@@ -268,6 +273,8 @@ func read(response *http.Response, into any) error {
 		return json.Unmarshal(data, into)
 	}
 
+	// A redirect is an error too, because none is followed. What a proxy answers for a
+	// dashboard that it cannot reach is not a Problem.
 	var answer apitype.Problem
 	if err := json.Unmarshal(data, &answer); err != nil || answer.Error.Message == "" {
 		return unintelligible(response)

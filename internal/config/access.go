@@ -63,6 +63,7 @@ func readProxy(v value) (p Proxy, err error) {
 		return p, v.wrong("needs networks, for example [10.0.0.0/8]: headers are trusted only from there")
 	case p.UserHeader == "":
 		return p, v.wrong("needs a user_header, for example X-Forwarded-User")
+	// Either without the other gives no user a role.
 	case (p.RoleHeader == "") != (len(p.Roles) == 0):
 		return p, v.wrong("needs role_header and roles together: the header names groups, and roles says what each may do")
 	case p.Role == "" && len(p.Roles) == 0:
@@ -82,6 +83,8 @@ func network(v value) (n netip.Prefix, err error) {
 	}
 
 	n, err = netip.ParsePrefix(text)
+
+	// An address such as 10.0.0.7 is the network of this address alone.
 	if ip, single := netip.ParseAddr(text); single == nil {
 		n, err = netip.PrefixFrom(ip, ip.BitLen()), nil
 	}

@@ -31,6 +31,8 @@ type example struct {
 
 // readExample reads an example, and fills in what it leaves out.
 func readExample(v value) (example, error) {
+	// What an example leaves out: the first attempt of the first run failed with an error of
+	// the type "error".
 	e := example{at: v, number: 1, expect: map[string]string{},
 		job:    job.Job{Queue: "default", Payload: []byte("null"), Token: job.Token{Run: 1}},
 		ending: job.Ending{Outcome: job.Failed, Error: job.ErrorInfo{Type: "error"}},
@@ -155,6 +157,8 @@ func (c *Config) TryExamples() (passed int, wrong []error) {
 	for _, e := range c.written.examples {
 		came, note := c.try(e)
 		before := len(wrong)
+
+		// What an example does not name may come out in any way.
 		for _, name := range slices.Sorted(maps.Keys(e.expect)) {
 			if came[name] != e.expect[name] {
 				wrong = append(wrong, e.disagrees(name, came[name], note))
@@ -204,6 +208,9 @@ func (c *Config) try(e example) (came map[string]string, note string) {
 	}
 
 	note = j.Note
+
+	// The rules are asked again about a failure, so the rule that admitted the job no longer
+	// counts.
 	if e.fails {
 		came["rule"] = rules.None
 		note = c.fail(e, j, came)
@@ -214,6 +221,8 @@ func (c *Config) try(e example) (came map[string]string, note string) {
 
 // fail lets the job of an example fail.
 func (c *Config) fail(e example, j job.Job, came map[string]string) (note string) {
+	// The job has made all attempts but this one. Only the length of the attempt counts, so
+	// that it can begin at any time.
 	j.Attempts, j.StartedAt = e.number-1, time.Unix(0, 0)
 	end := e.ending
 

@@ -23,6 +23,7 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 	var m merged
 	switch kind, place, colon := strings.Cut(name, ":"); {
 	case name == "default":
+		// A job of no queue and no type has what the file says about all jobs.
 		m = c.base("", "")
 	case colon && kind == "queue":
 		if _, ok := c.queues[place]; !ok {
@@ -30,8 +31,11 @@ func (c *Config) Find(name string) (retry.Policy, time.Duration, error) {
 				clip.Text(place, 64), orOneOf("queue:", c.Queues()))
 		}
 
+		// Only what the file says about the queue, whatever the type.
 		m = c.base(place, "")
 	case colon && kind == "type":
+		// The name can be a pattern of the file, as "email.*". The policy is then that of a
+		// type which it matches.
 		if len(c.patterns(sample(place))) == 0 {
 			return retry.Policy{}, 0, fmt.Errorf("the configuration does not mention the type %q: its jobs have the policy of their queue%s",
 				clip.Text(place, 64), orOneOf("type:", slices.Sorted(maps.Keys(c.types))))
@@ -96,6 +100,7 @@ func (c *Config) readPolicy(v value) (retry.Policy, error) {
 	patch, err := v.policy()
 	all := []error{err}
 
+	// All that is wrong is reported together, so reading goes on after an error.
 	steps, err := c.steps("file", patch)
 	if err != nil {
 		all = append(all, v.file.wrong(join(v.path, "use"), problem(err)))

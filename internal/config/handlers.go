@@ -13,6 +13,9 @@ import (
 // address and reads the certificates when it builds the handler.
 func readHTTP(v value) (h handler.HTTP, err error) {
 	var secrets []Secret
+
+	// The fields secret, secret_env and secret_file, of which each one that is there adds a
+	// secret.
 	fields := secretFields(&secrets)
 	fields["url"] = into(&h.URL, value.text)
 	fields["timeout"] = into(&h.Timeout, positive)
@@ -56,6 +59,7 @@ func headers(v value) (map[string]Secret, error) {
 				return v.wrong("appears twice: header names are not case-sensitive")
 			}
 
+			// The text can be "Bearer ${TOKEN}".
 			text, err := v.hidden()
 			if err == nil {
 				text, err = expanded(v, text)

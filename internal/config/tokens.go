@@ -65,6 +65,7 @@ type level struct {
 // add takes the next token and returns what is wrong with it, or nothing.
 func (n *nesting) add(t *token.Token) (problem string) {
 	switch t.Type {
+	// "---" closes all that is open.
 	case token.DocumentHeaderType:
 		n.documents++
 		n.levels = nil
@@ -74,6 +75,7 @@ func (n *nesting) add(t *token.Token) (problem string) {
 		if t.Prev != nil && t.Prev.Type == token.TagType {
 			return "anchors, aliases and tags are not supported; write the values out"
 		}
+	// The ":" behind a name. The column of the name says how deep the entry is nested.
 	case token.MappingValueType:
 		if t.Prev != nil && len(t.Prev.Value) > maxKey {
 			return fmt.Sprintf("a name of %d bytes; a name can have at most %d", len(t.Prev.Value), maxKey)
@@ -82,10 +84,13 @@ func (n *nesting) add(t *token.Token) (problem string) {
 		if t.Prev != nil {
 			n.indent(t.Prev.Position.Column)
 		}
+	// The "-" before an entry of a list.
 	case token.SequenceEntryType:
 		n.indent(t.Position.Column)
+	// "[" or "{": inside, indentation says nothing.
 	case token.SequenceStartType, token.MappingStartType:
 		n.levels = append(n.levels, level{bracket: true})
+	// The "," between two entries.
 	case token.CollectEntryType:
 		if n.inBrackets() {
 			n.last().entries++

@@ -169,6 +169,8 @@ const oneTakes = 100
 // claim takes what is due, each time as another worker.
 func (h *history) claim(t time.Time) job.Claim {
 	free := map[string]int{}
+
+	// Every queue of the shop has room.
 	for _, k := range h.kinds {
 		free[k.queue] = oneTakes
 	}
@@ -189,6 +191,9 @@ func (h *history) live(j job.Job) job.Settlement {
 	j.StartedAt = due.Add(h.wait(j, random))
 
 	end := job.Ending{Outcome: job.Succeeded, FinishedAt: j.StartedAt.Add(k.took(random))}
+
+	// The chance of a failure is that of the time when the run was due. A replay fails less
+	// often.
 	if k.past != nil && random.Float64() < k.again(h.now.Sub(due), j.Run) {
 		bad := k.fail(random, j)
 		end.Outcome, end.Error = bad.outcome, bad.failure.ErrorInfo
@@ -260,6 +265,8 @@ func (w *World) draw(random *rand.Rand) kind {
 
 // newID is a UUIDv7 whose random part comes from the seed.
 func newID(at time.Time, random *rand.Rand) string {
+	// The first 48 bits are the time, then come the version 7, 12 random bits, the variant and
+	// 62 more.
 	ms, a, b := uint64(at.UnixMilli()), random.Uint64(), random.Uint64()
 	return fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x",
 		ms>>16&0xffffffff, ms&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
@@ -272,6 +279,8 @@ const feedEvery = time.Duration(float64(time.Hour) / (Usual * lastHour)) // 600 
 // a type that has no handler. It returns the first error of the store, and nil
 // when the context ended.
 func (w *World) Feed(ctx context.Context, store Store) error {
+	// A random stream of its own, so that the live jobs of a seed do not depend on how much the
+	// history drew.
 	random := rand.New(rand.NewPCG(w.seed, 2))
 	if err := w.orphans(ctx, store, random); err != nil {
 		return err
@@ -280,6 +289,7 @@ func (w *World) Feed(ctx context.Context, store Store) error {
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
 
+	// The live jobs go on with the numbers of the history.
 	for n := w.written(); ; n++ {
 		now := time.Now()
 
@@ -288,6 +298,7 @@ func (w *World) Feed(ctx context.Context, store Store) error {
 			_, err = store.Enqueue(ctx, now, []job.Job{j})
 		}
 
+		// Once the context has ended, an error of the store does not count.
 		if ctx.Err() != nil {
 			return nil
 		}

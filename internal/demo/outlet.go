@@ -61,6 +61,8 @@ func (w *World) OpenOutlet(ctx context.Context, file string, now time.Time) (*Ou
 			return err
 		}
 
+		// While the warehouse was away, orders failed one after the other, at equal intervals
+		// until now.
 		for n := range awayFailures {
 			at := now.Add(outletAway * time.Duration(n-awayFailures) / awayFailures)
 			if err := fail(ctx, t, o.order(at), at); err != nil {
@@ -178,6 +180,8 @@ func (o *Outlet) work(ctx context.Context, j outletJob) error {
 	now := time.Now()
 
 	return o.transact(ctx, func(t *sql.Tx) error {
+		// A job leaves the table in any case. One that failed comes back with its attempts, or
+		// goes to failed_jobs.
 		_, err := t.ExecContext(ctx, `DELETE FROM jobs WHERE id = ?`, j.id)
 		switch {
 		case err != nil || !broken:
@@ -196,6 +200,7 @@ func fail(ctx context.Context, t *sql.Tx, j outletJob, at time.Time) error {
 	const insert = `INSERT INTO failed_jobs (uuid, connection, queue, payload, exception, failed_at)
 		VALUES (?, 'database', ?, ?, ?, ?)`
 
+	// Laravel names a failed job by the uuid in its payload.
 	var payload struct{ UUID string }
 	if err := json.Unmarshal([]byte(j.payload), &payload); err != nil {
 		return err

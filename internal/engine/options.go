@@ -124,6 +124,8 @@ func (o Options) withDefaults() Options {
 		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
 	}
 
+	// Where Kept is not set, every dead letter is kept if there is no Deliver. Otherwise Deliver
+	// is asked about each.
 	keeps := o.Deliver == nil
 	if o.Kept == nil {
 		o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, keeps }
@@ -159,6 +161,7 @@ func (o Options) validate() error {
 		return &invalid.Error{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
 	}
 
+	// Zero has had its default by now, or means none.
 	for field, d := range map[string]time.Duration{
 		"timeout": o.Timeout, "grace": o.Grace, "stuck_after": o.StuckAfter, "deliver_within": o.DeliverWithin,
 	} {

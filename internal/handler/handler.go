@@ -133,6 +133,7 @@ func build(configs map[string]Config, hide Hide, client *httpclient.Client, prog
 
 // add makes a handler that of a pattern.
 func (s *Set) add(pattern string, h engine.Handler) error {
+	// "report.*" stands for all types that begin with "report."
 	name, isPrefix := strings.CutSuffix(pattern, ".*")
 	if name == "" || strings.Contains(name, "*") {
 		return &invalid.Error{Field: "handlers." + pattern, Problem: `is not a pattern; write a job type, or a prefix such as "report.*"`}
@@ -194,6 +195,7 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 		return h, true
 	}
 
+	// For "report.daily.pdf", "report.daily." is looked up before "report.".
 	for end := strings.LastIndexByte(typ, '.'); end >= 0; end = strings.LastIndexByte(typ[:end], '.') {
 		if h, ok := s.prefixes[typ[:end+1]]; ok && end+1 < len(typ) {
 			return h, true
@@ -331,6 +333,7 @@ func validTrace(s string) bool {
 // of this program that understands it gives its data to the handler of its URN.
 func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string) (engine.Handler, bool) {
 	reread := func(ctx context.Context, j job.Job) error {
+		// The payload of such a job is the envelope as it came.
 		e, poison := envelope.Parse(j.Payload)
 		if poison != nil {
 			return &job.Failure{
@@ -348,6 +351,8 @@ func Envelopes(handlers func(typ string) (engine.Handler, bool)) func(typ string
 			}
 		}
 
+		// The handler gets the job as it would be if the envelope had been understood when it
+		// came.
 		j.Type, j.Payload = e.URN, e.Data
 		j.Meta, j.TraceID = e.Meta, e.TraceID
 

@@ -19,6 +19,7 @@ func CheckHeader(name string) (canonical, problem string) {
 		return "", "is not the name of a header such as X-Team"
 	}
 
+	// "x-team" and "X-TEAM" are one header, X-Team.
 	canonical = textproto.CanonicalMIMEHeaderKey(name)
 	switch canonical {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Expect", "Idempotency-Key", "Traceparent":
@@ -41,6 +42,8 @@ func (c HTTP) tls(field string) (*tls.Config, error) {
 
 	wrong := func(name, problem string) error { return &invalid.Error{Field: field + "." + name, Problem: problem} }
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
+
+	// A client certificate comes with its key, or neither does.
 	switch {
 	case !strings.HasPrefix(strings.ToLower(c.URL), "https://"):
 		return nil, wrong("url", "needs https, because the handler has certificates")
@@ -57,6 +60,8 @@ func (c HTTP) tls(field string) (*tls.Config, error) {
 		secure.Certificates = []tls.Certificate{pair}
 	}
 
+	// A service with a certificate of this authority is trusted, and no other: the authorities
+	// of the system no longer count.
 	if c.CA != "" {
 		pem, err := os.ReadFile(c.CA)
 		if err != nil {

@@ -146,8 +146,11 @@ const jsonType = "application/json"
 // every answer to a request that failed.
 func Write(info Info, table []Endpoint, problem any, code Code) ([]byte, error) {
 	w := writer{code: code, parameters: map[string]parameter{}, schemas: map[string]Schema{}, written: map[string]reflect.Type{}}
+
+	// Every operation answers a failure with the same schema.
 	failed := w.schema(reflect.TypeOf(problem), false)
 
+	// Endpoints with one path and several methods share an entry of the document.
 	paths := map[string]Ordered{}
 	for _, e := range table {
 		path := template(e.Path)
@@ -165,12 +168,16 @@ func Write(info Info, table []Endpoint, problem any, code Code) ([]byte, error) 
 			SecuritySchemes: Ordered{{"token", map[string]string{"type": "http", "scheme": "bearer"}}},
 		},
 	}
+
+	// The writer goes on after an error, and the last one is reported here.
 	if w.err != nil {
 		return nil, w.err
 	}
 
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
+
+	// The document is read by people too: "<" stays as it is.
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
 	err := e.Encode(doc)
@@ -194,6 +201,7 @@ func sorted[T any](members map[string]T) Ordered {
 func template(path string) string {
 	parts := strings.Split(path, "/")
 	for i, part := range parts {
+		// ":id" becomes "{id}".
 		if name, ok := strings.CutPrefix(part, ":"); ok {
 			parts[i] = "{" + name + "}"
 		}
@@ -213,6 +221,8 @@ type writer struct {
 
 // operation is one endpoint.
 func (w *writer) operation(e Endpoint, failed Schema) operation {
+	// The tag groups operations by the first part of the path: "/api/v1/jobs/:id/replay" has
+	// "jobs", and "/api/v1/openapi.json" has "openapi".
 	parts := strings.Split(strings.TrimPrefix(e.Path, "/api/v1"), "/")
 	tag, _, _ := strings.Cut(parts[1], ".")
 
@@ -222,6 +232,8 @@ func (w *writer) operation(e Endpoint, failed Schema) operation {
 		Summary:     e.Says,
 		Description: "Needs the permission " + e.Permission + ".",
 	}
+
+	// An empty list, unlike none, overrides the security of the whole document.
 	if e.Open {
 		o.Description, o.Security = "Needs no permission.", &[]struct{}{}
 	}
@@ -243,6 +255,8 @@ func (w *writer) operation(e Endpoint, failed Schema) operation {
 	if e.Request != nil {
 		schema := w.schema(reflect.TypeOf(e.Request), true)
 		o.Body = &body{Required: !e.Optional, Content: Ordered{{jsonType, content{schema}}}}
+
+		// A body in another media type, such as lines of JSON, is described as a text.
 		if e.Sends != "" {
 			o.Body.Content = append(o.Body.Content, Named{e.Sends, content{Schema{Type: "string"}}})
 		}
@@ -272,6 +286,8 @@ func (w *writer) response(e Endpoint, status int) response {
 		any = append(any, w.schema(reflect.TypeOf(answer), false))
 	}
 
+	// The kind can have a parameter: "text/csv; charset=utf-8". A file is described as a text,
+	// and one of JSON lines names the schema of a line.
 	media, _, _ := strings.Cut(e.Kind, ";")
 	switch {
 	case media != "" && media != jsonType:

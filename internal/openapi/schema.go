@@ -40,14 +40,18 @@ const refs = "#/components/schemas/"
 
 // schema is that of a type. An input is a body of a request.
 func (w *writer) schema(t reflect.Type, input bool) Schema {
+	// Types that write themselves as JSON, so that their Go kind says nothing of what is sent.
 	switch reflect.Zero(t).Interface().(type) {
 	case apitype.Time:
 		return Schema{Type: "string", Format: "date-time"}
 	case apitype.Duration:
+		// A request may write a duration in several ways, as "30s" or "PT30S"; an answer has
+		// one.
 		if input {
 			return Schema{Type: "string"}
 		}
 		return Schema{Type: "string", Pattern: isoDuration}
+	// Any JSON.
 	case apitype.Payload:
 		return Schema{}
 	case apitype.Meta, json.RawMessage:
@@ -67,6 +71,7 @@ func (w *writer) schema(t reflect.Type, input bool) Schema {
 	case reflect.Map:
 		return Schema{Type: "object", AdditionalProperties: w.schema(t.Elem(), input)}
 	case reflect.String:
+		// A type of texts that has constants takes no other values.
 		return Schema{Type: "string", Enum: w.code.constants[t.String()]}
 	case reflect.Bool:
 		return Schema{Type: "boolean"}
@@ -89,6 +94,8 @@ func (w *writer) schema(t reflect.Type, input bool) Schema {
 func (w *writer) object(t reflect.Type, input bool) Schema {
 	name := t.Name()
 	reference := Schema{Ref: refs + name}
+
+	// A schema has no package in its name, so two types of the same name would be mixed up.
 	if was, ok := w.written[name]; ok {
 		if was != t {
 			w.err = fmt.Errorf("%s and %s have one name", was, t)
@@ -96,16 +103,20 @@ func (w *writer) object(t reflect.Type, input bool) Schema {
 		return reference
 	}
 
+	// The type counts as written before its fields are read: a field may be of the same type.
 	w.written[name] = t
 
 	s := Schema{Type: "object", Description: w.code.comments[t.String()]}
 	for _, m := range apitype.Members(t) {
 		property := w.schema(m.Type, input)
 		property.Description = w.code.ofField(t, m.Index)
+
+		// A field without a comment would be one that the document does not explain.
 		if property.Description == "" {
 			w.err = fmt.Errorf("%s has no comment for %s", t, m.Name)
 		}
 
+		// The value can be null: the type "string" becomes ["string", "null"].
 		if m.Tag.Get("schema") == "nullable" {
 			property.Type = []string{property.Type.(string), "null"}
 		}
@@ -116,6 +127,7 @@ func (w *writer) object(t reflect.Type, input bool) Schema {
 		}
 	}
 
+	// The API refuses unknown members of a request. An answer can get more of them later.
 	if input {
 		s.AdditionalProperties = false
 	}
@@ -208,6 +220,7 @@ func (c Code) addType(name string, doc *ast.CommentGroup, typ ast.Expr) {
 // addConstants adds the values of a type that are written as texts.
 func (c Code) addConstants(typ string, values []ast.Expr) {
 	for _, value := range values {
+		// A constant that is computed, or is a number, is no value of a text.
 		literal, ok := value.(*ast.BasicLit)
 		if !ok || literal.Kind != token.STRING {
 			continue

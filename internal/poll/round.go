@@ -217,6 +217,7 @@ func (a *attached) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
+	// The connection is kept until a round fails; only the check is repeated.
 	if a.origin == nil {
 		origin, err := a.connect(ctx)
 		if err != nil {
@@ -231,6 +232,8 @@ func (a *attached) open(ctx context.Context) error {
 		return err
 	}
 
+	// What a source says may be long or hold secrets, so it is cut and hidden before it is
+	// kept.
 	report = a.brief(report)
 	a.checked = time.Now()
 

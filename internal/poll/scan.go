@@ -249,11 +249,14 @@ func (a *attached) prepare(ctx context.Context, page source.Page, unseen []sourc
 
 // endScan ends a scan: the source is asked by name for each record that the scan has not met.
 func (a *attached) endScan(ctx context.Context) error {
+	// Whatever comes of it, the next round begins another scan.
 	ended := a.scan
 	a.scan = scan{}
 
 	after := int64(0)
 	for {
+		// Only records that Redrive read before the scan began: the scan may have passed the
+		// place of a later one.
 		keys, err := a.records.PresentKeys(ctx, a.Name, ended.began, after, keysAtOnce)
 		if err != nil {
 			return err
@@ -276,6 +279,7 @@ func (a *attached) endScan(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
+	// The source was read from its beginning to its end.
 	a.health.Ready, a.health.Reading = true, len(ended.seen)
 
 	return nil
@@ -291,6 +295,7 @@ func (a *attached) askForUnmet(ctx context.Context, keys []source.PresentKey, se
 		}
 	}
 
+	// So many records are asked for at a time as a page has.
 	for some := range slices.Chunk(unmet, pageSize) {
 		present, err := a.records.Present(ctx, some)
 		if err != nil {
@@ -326,6 +331,8 @@ func (a *attached) endVanished(ctx context.Context, present []source.Present) (u
 	}
 
 	var gone []int64
+
+	// A record about which no answer came is one of which the source cannot tell yet.
 	answered := make([]bool, len(present))
 	for _, r := range found {
 		answered[r.ID] = true

@@ -53,6 +53,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		h.Set("Cache-Control", "no-store")
 		h.Set(echo.HeaderXRequestID, newRequestID())
 
+		// No second request is read from a connection on which a proxy may see other requests
+		// than this server does.
 		if limit.Ambiguous(c.Request().Context()) {
 			h.Set(echo.HeaderConnection, "close")
 		}
@@ -61,6 +63,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Response().Writer = way
 		c.Set(deliveryKey, way)
 
+		// The error is answered here and not by echo, so that the line of the log has the
+		// status of the answer.
 		if err := next(c); err != nil {
 			s.refuse(err, c)
 		}
@@ -111,6 +115,7 @@ func (s *Server) deserted(c echo.Context, err error) bool {
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
+			// ErrAbortHandler cuts the connection on purpose, so it goes on to net/http.
 			if r := recover(); r == http.ErrAbortHandler {
 				panic(r)
 			} else if r != nil {
@@ -201,6 +206,7 @@ func (s *Server) rebase(next echo.HandlerFunc) echo.HandlerFunc {
 
 // strip takes the base path off an address, and reports whether it was there.
 func (s *Server) strip(u *url.URL) bool {
+	// RawPath is empty unless the path has escapes that have to be kept, such as %2F.
 	path, ok := strings.CutPrefix(u.Path, s.basePath)
 	raw, also := strings.CutPrefix(u.RawPath, s.basePath)
 	if !ok || !strings.HasPrefix(path, "/") || u.RawPath != "" && !also {

@@ -141,8 +141,12 @@ func (a *API) jobEndpoints() []Endpoint {
 	}
 	envelopes := enqueues("/queues/:name/envelopes", "Takes BabelQueue envelopes over; one that cannot be read becomes a dead letter",
 		apitype.Payload{}, a.enqueueEnvelopes, work.EnvelopesTaken{})
+
+	// Beside one envelope as JSON, the body can have an envelope on each line.
 	envelopes.Sends = "application/x-ndjson"
 
+	// Of the two answers, the receipt is for callers that may enqueue jobs and not look at
+	// them.
 	one := enqueues("/jobs", "Enqueues a job", work.NewJob{}, a.enqueue, work.Enqueued{}, work.EnqueuedReceipt{})
 	batch := enqueues("/jobs/batch", "Enqueues several jobs, either all or none", work.NewJobs{}, a.enqueueBatch,
 		work.EnqueuedBatch{}, work.EnqueuedBatchReceipt{})

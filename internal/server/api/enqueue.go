@@ -43,6 +43,7 @@ func (a *API) enqueue(c echo.Context) error {
 
 	c.Response().Header().Set("Location", v1+"/jobs/"+done[0].Job.ID)
 
+	// A caller that may enqueue jobs and not look at them gets a receipt.
 	status, warning := createdUnless(done[0].Repeat), a.unhandled(done)
 	if !sees(c) {
 		return web.JSON(c, status, work.EnqueuedReceipt{Job: receiptOf(done[0].Job), Warning: warning})
@@ -106,6 +107,7 @@ const maxUnhandled = 5
 func (a *API) unhandled(done []job.Enqueued) string {
 	var types []string
 	for _, d := range done {
+		// The warning about a repeat was given when its job came first.
 		if d.Repeat || a.Engine.Knows(d.Job.Type) || slices.Contains(types, d.Job.Type) {
 			continue
 		}

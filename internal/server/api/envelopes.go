@@ -71,6 +71,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 	}
 
 	switch web.ContentType(c.Request()) {
+	// The whole body is one envelope. Its bytes are kept as they came.
 	case "application/json":
 		data, err := web.Received(c, job.MaxPayload)
 		if err != nil {
@@ -80,6 +81,7 @@ func envelopesOf(c echo.Context) ([][]byte, error) {
 		if !blank(data) {
 			all = append(all, data)
 		}
+	// Each line is an envelope.
 	case "application/x-ndjson", "application/ndjson":
 		data, err := web.Received(c, MaxBatch)
 		if err != nil {
@@ -119,6 +121,7 @@ func splitLines(data []byte) (all [][]byte, err error) {
 				Problem: fmt.Sprintf("exceeds the %d envelopes that a request may have; send several requests", job.MaxBatch)}
 		}
 
+		// Clip keeps an append to one envelope from writing into the next one.
 		all = append(all, slices.Clip(line))
 	}
 
@@ -163,6 +166,8 @@ func takenEnvelopes(c echo.Context, done []job.Enqueued) (taken work.EnvelopesTa
 		switch {
 		case d.Repeat:
 			taken.Repeated++
+		// What is discarded on arrival is a dead letter: a rule refused it, or it could not be
+		// read.
 		case d.Job.State != job.Discarded:
 			taken.Accepted++
 		case d.Job.Reason == retry.RuleDecided:
@@ -216,6 +221,8 @@ func (a *API) envelope(c echo.Context) error {
 // envelope that cannot be annotated is returned as it came.
 func asLeft(d history.Detail) []byte {
 	raw := d.Job.Envelope
+
+	// Without a dead letter only the attempts are written into the envelope.
 	i := slices.IndexFunc(d.DeadLetters, func(l job.DeadLetter) bool { return l.Run == d.Job.Run })
 	if d.Job.DeadLetter == job.NoDeadLetter || i < 0 {
 		if tried, ok := envelope.Tried(raw, d.Job.Attempts); ok {

@@ -167,6 +167,7 @@ func (a *API) recordExport(ctx context.Context, taken audit.Entry, first exportP
 
 // stream writes the pages of an export and returns how many rows they had.
 func stream(ctx context.Context, out *limit.Writer, to format, e export, p exportPage) (count int64, err error) {
+	// The header: CSV has one, and NDJSON leaves it out.
 	if err := to(row{cells: e.columns}); err != nil {
 		return 0, err
 	}
@@ -180,6 +181,7 @@ func stream(ctx context.Context, out *limit.Writer, to format, e export, p expor
 			count++
 		}
 
+		// A file that is incomplete says so in its last row.
 		if p.stop != "" {
 			return count, to(incomplete(p.stop))
 		}
@@ -188,6 +190,7 @@ func stream(ctx context.Context, out *limit.Writer, to format, e export, p expor
 			return count, nil
 		}
 
+		// The client gets this page before the next one is read.
 		if err := out.Flush(); err != nil {
 			return count, err
 		}

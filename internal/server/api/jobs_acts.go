@@ -36,6 +36,8 @@ func (a *API) jobActs() []Act {
 			Answer: work.JobAnswer{}, Do: a.reschedule,
 		},
 	}
+
+	// These acts need to know the run and nothing else.
 	for _, act := range []struct {
 		name, says string
 		do         func(context.Context, time.Time, string, int, audit.Actor) (job.Job, error)
@@ -43,6 +45,7 @@ func (a *API) jobActs() []Act {
 	}{
 		{"discard", "Puts a dead letter into the trash", a.View.Discard, "Discarded"},
 		{"cancel", "Cancels a job that waits", a.View.Cancel, "Cancelled"},
+		// In a text, jobOutcome puts the status that the job has now for {status}.
 		{"restore", "Takes a job out of the trash", a.View.Restore, "Restored · {status}"},
 		{"forward", "Sends a refused dead letter again", a.resend, "Forwarded · {status}"},
 	} {
@@ -177,6 +180,8 @@ func (a *API) reschedule(c echo.Context) (Outcome, error) {
 
 	now := time.Now()
 	j, err := a.View.Reschedule(c.Request().Context(), now, id, run, at, web.Actor(c))
+
+	// A time that has come makes the job run as soon as possible.
 	if !at.After(now) {
 		return jobOutcome(j, "It runs as soon as a worker is free"), err
 	}
@@ -230,6 +235,7 @@ func typedMoment(c echo.Context, field string, to *time.Time, read func(string) 
 // LocalMoment reads a time, as UTC, in the format of a browser's input or in
 // that of the API.
 func LocalMoment(s string) (time.Time, error) {
+	// Browsers send a T between date and time, and people type a space; seconds may be missing.
 	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05", time.RFC3339} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() >= 0 && t.Year() <= 9999 {
 			return t.UTC(), nil
@@ -267,6 +273,8 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	defer cancel()
 
 	delivery := a.Engine.Deliver(sending, d.Job, deadLetter)
+
+	// The outcome is recorded in any case. A second refusal is an error to the caller.
 	j, err := a.View.Resent(ctx, time.Now(), id, run, delivery, by)
 	if err == nil && delivery.Problem != "" {
 		err = problem.New(problem.ResendRefused, strings.TrimRight(a.View.Text(delivery.Problem), ".")+"; the job is kept")
@@ -275,7 +283,7 @@ func (a *API) resendOnce(ctx context.Context, id string, run int, by audit.Actor
 	return j, err
 }
 
-// refusedDeadLetter finds the dead letter to send again. Only the letter of the
+// refusedDeadLetter finds the dead letter to send again. Only the dead letter of the
 // current run counts: an older one has been replaced by what the job did since.
 func refusedDeadLetter(d history.Detail, run int) (job.DeadLetter, error) {
 	for _, l := range d.DeadLetters {

@@ -23,6 +23,8 @@ import (
 func (a *API) newJobs(ctx context.Context, data json.RawMessage, keyed bool) ([]job.Job, error) {
 	var all json.RawMessage
 
+	// The list is kept as it came. Each job is read from it below, so that an error names its
+	// place: jobs[3].
 	err := decode("", data, &work.NewJobs{}, func(_, _ string, raw json.RawMessage) error {
 		all = raw
 		return nil
@@ -71,11 +73,13 @@ func outOfTime(read int, err error) error {
 // is in the body, for error messages; keyed says that the request has an
 // idempotency key.
 func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, error) {
+	// What a request leaves out: the queue is default, and the payload is null.
 	in := work.NewJob{Queue: "default", Payload: apitype.Payload("null")}
 	var patch retry.Patch
 
 	err := decode(path, data, &in, func(member, path string, _ json.RawMessage) (err error) {
 		switch member {
+		// The policy can be the name of one, or fields of it.
 		case "policy":
 			patch, err = wire.DecodePatch(in.Policy)
 			err = within(path, err)

@@ -25,6 +25,8 @@ func (a *API) operationActs() []Act {
 		Path: "/operations", Says: "Makes an operation on many jobs", Request: work.NewOperation{},
 		Answer: work.OperationAnswer{}, Created: true, Keyed: true, Do: a.newOperation,
 	}}
+
+	// All other acts differ only in how the pace is read and in what is done to the operation.
 	for _, act := range []struct {
 		name, says string
 		request    any
@@ -44,6 +46,7 @@ func (a *API) operationActs() []Act {
 				return Outcome{}, err
 			}
 
+			// What a request leaves out of the pace stays as it was.
 			pace, err := act.pace(c, o)
 			if err != nil {
 				return Outcome{}, err
@@ -79,6 +82,8 @@ func paceless(do func(context.Context, time.Time, int64, audit.Actor) (operation
 // newOperation is POST /operations. A repeat under an idempotency key is answered
 // with the first operation, in whatever state it is now, and with 200.
 func (a *API) newOperation(c echo.Context) (Outcome, error) {
+	// A request that says nothing about the pace gets a canary that suits the number of jobs,
+	// and the guard.
 	n := operation.Request{Pace: operation.Pace{Canary: -1, Guard: true}}
 
 	read := readRequest
@@ -94,6 +99,8 @@ func (a *API) newOperation(c echo.Context) (Outcome, error) {
 
 	out := operationOutcome(o)
 	out.Status = createdUnless(o.Repeat)
+
+	// A program is told the address of the operation in the API.
 	if err == nil && !web.IsForm(c) {
 		c.Response().Header().Set("Location", v1+out.Page)
 	}
@@ -109,11 +116,14 @@ func (a *API) begin(c echo.Context, n operation.Request) (o operation.Operation,
 		return o, err
 	}
 
+	// The jobs come from a filter, unless a person has selected them one by one or they are
+	// those that failed again in an earlier operation.
 	if n.Named == nil && n.Relapsed == 0 {
 		if n.Filter.Zero() {
 			return o, &invalid.Error{Field: "filter", Problem: "is empty, which would select every job; use state:dead_letter for all dead letters"}
 		}
 
+		// A filter without a state gets the one that suits the kind, for example dead letters.
 		n.Filter, err = n.Kind.Scope(n.Filter)
 		if err != nil {
 			return o, aboutFilter(err)
@@ -146,6 +156,7 @@ func aboutFilter(err error) error {
 		return err
 	}
 
+	// The part that is wrong moves from the field into the text.
 	problem := field.Problem
 	if field.Field != "q" {
 		problem = field.Field + ": " + problem

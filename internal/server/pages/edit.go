@@ -92,6 +92,9 @@ func (p *Pages) replayEdited(c echo.Context) error {
 	}
 
 	out, err := p.api.ReplayEdited(c, id, run, edit)
+
+	// Another act came first. The page is drawn again with the text that was typed, and says
+	// so.
 	if first := new(job.Conflict); errors.As(err, &first) {
 		v.Conflict = first.Problem
 		return p.editorAgain(c, http.StatusConflict, v, err)
@@ -116,6 +119,7 @@ func (p *Pages) editorAgain(c echo.Context, status int, v jobpage.Edit, err erro
 		return err
 	}
 
+	// A program gets the first problem in the order of the form.
 	for _, field := range v.Fields() {
 		if problem := v.Errors[field]; problem != "" {
 			return &invalid.Error{Field: field, Problem: problem}
@@ -138,6 +142,8 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) (jobpage.Edit
 		Policy: j.Policy, Queues: names, Uses: p.policyNames(),
 	}
 	v.Was, v.Fixed = jobpage.EditorText(j.Payload)
+
+	// Not every source takes another payload than the one that it has.
 	if j.Source != "" {
 		v.Origin = p.api.SourceOf(j)
 		if v.Fixed == "" && (v.Origin == nil || !v.Origin.Profile.Edits) {
@@ -145,8 +151,12 @@ func (p *Pages) editor(c echo.Context, j job.Job, form url.Values) (jobpage.Edit
 		}
 	}
 
+	// How many values of the payload are redacted, and what stands in their place.
 	v.Locked, v.Token = strings.Count(v.Was, redact.Hidden), redact.Hidden
 	v.Form["payload"], v.Form["queue"], v.Form["priority"] = v.Was, j.Queue, strconv.Itoa(j.Priority)
+
+	// What a person has typed replaces the values of the job. Browsers send line ends as
+	// "\r\n".
 	for _, field := range v.Fields() {
 		if form.Has(field) {
 			v.Form[field] = strings.ToValidUTF8(strings.ReplaceAll(form.Get(field), "\r\n", "\n"), "\uFFFD")
@@ -180,16 +190,20 @@ func (p *Pages) readEdit(v *jobpage.Edit, j job.Job, form url.Values) job.Edit {
 		w.Patch.OnExhaustion = &action
 	}
 
+	// An empty field is nil, which keeps what the job has.
 	w.Priority = read(q, "priority", wholeNumber)
 	if mode := read(q, "mode", api.ReadMode); mode != nil {
 		w.Mode = *mode
 	}
 
 	w.RunAt = startOf(q, time.Now())
+
+	// A payload that the page showed as fixed is left as it is, whatever the form sends.
 	if form.Has("payload") && v.Fixed == "" {
 		w.Payload = typed(form.Get("payload"), v.Job)
 	}
 
+	// What is wrong with a value is noted beside its field, like what cannot be read at all.
 	edit, wrong := p.api.Edit(j, w)
 	for _, err := range wrong {
 		q.noteField(err)

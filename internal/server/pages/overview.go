@@ -38,10 +38,12 @@ func (p *Pages) overview(c echo.Context) error {
 	var r reads
 	into(&r, &v.LastHour)(p.View.LastHour(ctx, now))
 
+	// The fullest queues, each with its figures.
 	var names []string
 	into(&r, &names)(p.fullest(ctx))
 	into(&r, &v.Queues)(p.View.Queues(ctx, now, names))
 
+	// The reasons are counts that have to fit the totals on the same page.
 	r.err = cmp.Or(r.err, p.steady(&v.Frame, func() (err error) {
 		v.Reasons, err = p.View.Reasons(ctx)
 		return err
@@ -57,12 +59,15 @@ func (p *Pages) overview(c echo.Context) error {
 		}
 	}
 
+	// The types without a handler are looked up only where a job waits for one.
 	if v.Snapshot.Depths[job.StatusHeld] > 0 {
 		into(&r, &v.Unhandled)(p.View.Held(ctx, "", worstHeld))
 	}
 
 	v.Failing, v.Refused = p.failing(ctx, &r, ""), p.refused(ctx, &r, filter.Filter{})
 	v.Slow = r.slow
+
+	// There is no job, and there never was one.
 	v.FirstRun = v.Snapshot.Depths.Jobs() == 0 && v.Snapshot.Totals == stats.Totals{}
 
 	return p.show(c, r, v.Page())
@@ -78,6 +83,7 @@ func (p *Pages) failing(ctx context.Context, r *reads, queue string) (all []job.
 		all = append(all, page.Jobs...)
 	}
 
+	// Either state alone can fill the list. Of both together the newest are kept.
 	slices.SortFunc(all, func(a, b job.Job) int {
 		return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.Seq, a.Seq))
 	})
@@ -109,7 +115,7 @@ func (p *Pages) refused(ctx context.Context, r *reads, f filter.Filter) (all []t
 	return all
 }
 
-// deadLetterUsage is how full the dead-letter queue is, with as many letters as the page says
+// deadLetterUsage is how full the dead-letter queue is, with as many dead letters as the page says
 // elsewhere. Those at sources may have become more since the page took its totals.
 func (p *Pages) deadLetterUsage(ctx context.Context, now time.Time, totals stats.Snapshot) (templates.DeadLetterUsage, error) {
 	f, err := p.View.Usage(ctx, now)

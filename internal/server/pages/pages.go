@@ -81,6 +81,7 @@ func (p *Pages) Routes(r *web.Routes) {
 	r.Page("/access", access.Manage, p.access)
 	r.Get("/static/:file", access.Public, p.static, web.AnyParameter)
 
+	// The forms do what the acts of the API do, at the same paths without /api/v1.
 	for _, act := range p.api.Acts() {
 		r.Post(act.Path, access.Operate, p.form(act))
 	}
@@ -89,6 +90,7 @@ func (p *Pages) Routes(r *web.Routes) {
 		r.Post(act.Path, access.Manage, p.form(act))
 	}
 
+	// All that changes users, sessions and tokens is below /access.
 	for _, act := range p.api.AccessActs() {
 		r.Post("/access"+act.Path, access.Manage, p.accessForm(act))
 	}

@@ -104,8 +104,12 @@ func Of(err error) *Problem {
 		full   *queues.Full
 		gone   *retention.Removed
 	)
+
+	// An error of the database file can bring its own advice, which goes before that of the
+	// table.
 	advice := func(otherwise string) string { return cmp.Or(adviceOn(err), otherwise) }
 	switch {
+	// What a handler chose, and what another package says with a type of its own.
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &first):
@@ -118,6 +122,7 @@ func Of(err error) *Problem {
 		return In(QueuesFull, "queue", full.Error())
 	case errors.As(err, &large):
 		return New(TooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit))
+	// What the router found no handler for.
 	case errors.As(err, &routed) && routed.Code == http.StatusNotFound:
 		return New(NotFound, "nothing exists at this address")
 	case errors.As(err, &routed) && routed.Code == http.StatusMethodNotAllowed:
@@ -130,6 +135,8 @@ func Of(err error) *Problem {
 		return New(removed, gone.Error())
 	case errors.Is(err, job.ErrNotFound):
 		return New(NotFound, "there is no such job, queue, error group or operation; it may have been removed")
+	// Faults of the database. A special one comes before the one that it wraps: ErrOverloaded
+	// and ErrStarved are ErrBusy too, and ErrCorrupt is ErrBroken.
 	case errors.Is(err, fault.ErrOverloaded):
 		return New(Busy, "the disk cannot keep up with the writes; nothing was changed, try again")
 	case errors.Is(err, fault.ErrStarved):
@@ -142,6 +149,7 @@ func Of(err error) *Problem {
 		return New(ReadOnly, advice("the database file is read-only")+"; nothing was changed")
 	case errors.Is(err, fault.ErrUnsafe):
 		return New(Unsafe, advice("the database files are not safe to use")+"; nothing was changed")
+	// After these two it is not certain that nothing was changed.
 	case errors.Is(err, fault.ErrCorrupt):
 		return New(Corrupt, advice("the database file is damaged; restore a backup"))
 	case errors.Is(err, fault.ErrBroken):

@@ -152,6 +152,7 @@ func subjectURL(e audit.Entry) templ.SafeURL {
 	case "group":
 		return link.Failure(e.Subject)
 	case "operation":
+		// The subject is text that operation.Subject has made of a number.
 		_, number, _ := strings.Cut(e.Subject, " ")
 		if id, err := strconv.ParseInt(number, 10, 64); err == nil && operation.Subject(id) == e.Subject {
 			return link.Operation(id)

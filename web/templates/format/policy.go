@@ -91,6 +91,7 @@ func ScheduleList(schedule []time.Duration) string {
 		return "retried at once"
 	}
 
+	// The last delay repeats, so it is told apart: "after 5 s, 1 min, then always 5 min".
 	words, last := durations(schedule[:n-1]), "always "+Duration(schedule[n-1])
 	switch {
 	case n == 1:
@@ -151,6 +152,8 @@ func PolicyFormula(p retry.Policy) Calculation {
 		return Calculation{Text: "delay(n) = 0"}
 	}
 
+	// The longest delay bounds a delay both before jitter and after it:
+	// "delay(n) = min( min( …, 1 h ) × [0.8, 1.2), 1 h )". A power stands between Text and Rest.
 	c.Text, c.Rest = "min( "+c.Text, limit
 	if p.Jitter.On() {
 		c.Text = "min( " + c.Text
@@ -168,6 +171,7 @@ func PolicySentence(p retry.Policy) string {
 		return "A job has one attempt and is never retried."
 	}
 
+	// The switch leaves s without its end, which names the longest delay.
 	s, initial := "", Duration(p.InitialInterval)
 	switch p.Strategy {
 	case retry.Immediate:
@@ -275,6 +279,7 @@ func Compact(d time.Duration) string {
 		return strconv.Itoa(int(d/Day)) + "d"
 	}
 
+	// Go writes "1m0s" and "1h0m0s", of which the zeros are left out.
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

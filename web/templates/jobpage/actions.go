@@ -42,6 +42,8 @@ func actionsOf(v View) (all []templates.Act) {
 
 	waits := v.Job.State == job.Scheduled || v.Job.State == job.Retryable
 	if v.Job.Replayable() {
+		// A replay is not the first choice for a job that will run without one, nor where
+		// another run would end as this one did.
 		class := "primary"
 		if waits || !v.Job.Reason.ReplayHelps() {
 			class = ""
@@ -55,6 +57,7 @@ func actionsOf(v View) (all []templates.Act) {
 	if waits {
 		add(true, "reschedule", "primary")
 
+		// The button itself means at once; a menu offers later times.
 		all[len(all)-1] = all[len(all)-1].Sending("delay", "0s")
 	}
 
@@ -148,6 +151,9 @@ func enqueueBody(j job.Job) string {
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `{"type":%s,"queue":%s`, quoteJSON(j.Type), quoteJSON(j.Queue))
+
+	// The policy is written out, so that the new job has it even if the configuration has
+	// changed.
 	fmt.Fprintf(&b, `,"policy":%s`, wire.EncodePolicy(j.Policy))
 
 	if j.Timeout > 0 {

@@ -113,6 +113,7 @@ func diffOf(was, will string) []diffLine {
 // compare keeps what both begin and end with, and looks for the longest common
 // part of the rest.
 func compare(a, b []string) []diffLine {
+	// Most payloads change in a few lines, so the comparison of the rest is small.
 	from := 0
 	for from < len(a) && from < len(b) && a[from] == b[from] {
 		from++
@@ -142,6 +143,7 @@ func changedLines(a, b []string, after int) []diffLine {
 	common := commonLengths(a, b)
 	var all, gone, come []diffLine
 
+	// What goes is shown before what comes, up to the next line that stays.
 	flush := func() {
 		mark(gone, come)
 		all = append(append(all, gone...), come...)
@@ -155,6 +157,8 @@ func changedLines(a, b []string, after int) []diffLine {
 
 			all = append(all, diffLine{n: format.Number(after + j + 1), before: b[j]})
 			i, j = i+1, j+1
+		// Without common lengths, all of a goes and then all of b comes. With them, a line of a
+		// goes first where that leaves at least as many lines in common.
 		case j == len(b) || i < len(a) && (common == nil || common[i+1][j] >= common[i][j+1]):
 			gone = append(gone, diffLine{kind: "del", n: format.Number(after + i + 1), before: a[i]})
 			i++
@@ -176,6 +180,7 @@ func commonLengths(a, b []string) [][]int32 {
 		return nil
 	}
 
+	// One more row and column than lines: what is behind the end has nothing in common.
 	n := make([][]int32, len(a)+1)
 	for i := range n {
 		n[i] = make([]int32, len(b)+1)
@@ -199,6 +204,8 @@ func commonLengths(a, b []string) [][]int32 {
 func mark(gone, come []diffLine) {
 	for i := range min(len(gone), len(come)) {
 		a, b := []rune(gone[i].before), []rune(come[i].before)
+
+		// The lines are "from" characters alike at their beginning, and "end" at their end.
 		from := 0
 		for from < len(a) && from < len(b) && a[from] == b[from] {
 			from++
@@ -221,6 +228,7 @@ func mark(gone, come []diffLine) {
 
 // shorten leaves out lines that are far from every change, and says how many.
 func shorten(all []diffLine) []diffLine {
+	// A line is near if it is at most diffContext lines from one that changed.
 	near := make([]bool, len(all))
 	for i, l := range all {
 		if l.kind != "" {
@@ -237,6 +245,7 @@ func shorten(all []diffLine) []diffLine {
 			continue
 		}
 
+		// Up to the next line that is near, or to the end of the text.
 		end := i + 1 + max(0, slices.Index(append(near[i+1:len(near):len(near)], true), true))
 		short = append(short, diffLine{kind: "skip", before: format.Counted(end-i, "line is the same", "lines are the same")})
 		i = end - 1

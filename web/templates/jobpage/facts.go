@@ -106,6 +106,8 @@ const maxEvents = 60
 // that it made are left out. What has one time is in the order in which it must
 // have happened: run by run, the beginning of each first, then as it is gathered.
 func historyOf(v View) []event {
+	// A run has two steps: 2*run is its beginning, and 2*run+1 what happened in it and after
+	// it.
 	all, step := []event(nil), 2
 	add := func(at time.Time, who, what string) {
 		if !at.IsZero() {
@@ -281,6 +283,7 @@ func policyFields(j job.Job) []policyFact {
 	add("max_attempts", "Attempts", format.Number(p.Limit()))
 	add("strategy", "Strategy", format.Visible(string(p.Strategy)))
 
+	// What delays begin with. Immediate has no delays.
 	switch p.Strategy {
 	case retry.Immediate:
 	case retry.Schedule:
@@ -300,6 +303,7 @@ func policyFields(j job.Job) []policyFact {
 
 	add("non_retryable_errors", "Never retried", "nothing")
 
+	// The names of errors are shown as code, in place of "nothing".
 	if len(p.NonRetryable) > 0 {
 		all[len(all)-1].codes = p.NonRetryable
 	}
@@ -320,6 +324,8 @@ func jitterWords(j retry.Jitter) string {
 
 // originWords says where a field comes from; see [job.Origins].
 func originWords(code string) string {
+	// A code such as "queue:orders/policy:patient" names the place, and the preset or policy
+	// that the place uses.
 	place, kind, name := code, "", ""
 	for _, k := range []string{"preset", "policy"} {
 		if i := strings.LastIndex(code, "/"+k+":"); i >= 0 {

@@ -37,6 +37,7 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 	var r recent
 	var succeeded, failed, waiting int
 
+	// Never zero, because the heights are divided by it.
 	longest := time.Duration(1)
 	for _, j := range jobs {
 		longest = max(longest, spent(j, now))
@@ -44,6 +45,8 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 
 	step := 100 / float64(RecentJobs)
 	for i, j := range jobs {
+		// A job that took no time still has a bar of 2 pixels. With fewer jobs than the chart
+		// has room for, the left side stays empty.
 		height := max(2, recentHeight*float64(spent(j, now))/float64(longest))
 		b := recentBar{
 			class: "is-" + string(j.State), x: format.Percent(step * float64(RecentJobs-1-i)),
@@ -61,6 +64,7 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 			b.open = true
 		}
 
+		// The title names the job, its status and how long its newest attempt took.
 		b.title = format.ShortID(j.ID) + " " + templates.StyleOf(j.Status()).Word
 		if took := spent(j, now); took > 0 {
 			b.title += ", " + format.Duration(took)

@@ -20,6 +20,8 @@ func sourceActs(v View) (all []templates.Act) {
 		return nil
 	}
 
+	// A source that is not attached is never asked, so only Redrive's own record of the dead
+	// letter can be given up.
 	allowed := func(kind source.Kind) bool {
 		if v.Origin == nil {
 			return kind == source.Discard
@@ -27,6 +29,8 @@ func sourceActs(v View) (all []templates.Act) {
 		return v.Origin.Allows(kind)
 	}
 
+	// JobAct may have denied the act already, because of the role of the person: that reason
+	// stays.
 	add := func(kind source.Kind, class, word string) *templates.Act {
 		a := templates.JobAct(v.Frame, v.Job, string(kind), class, link.Job(v.Job.ID))
 		a.Word = cmp.Or(word, a.Word)
@@ -41,6 +45,8 @@ func sourceActs(v View) (all []templates.Act) {
 		add(source.Discard, "danger", "")
 	}
 
+	// A replay with fresh attempts has a button of its own only where it differs from what the
+	// source's own button does.
 	modes := v.modes()
 	if modes[source.Fresh] != modes[source.Once] {
 		a := add(source.Replay, "", "Replay with fresh attempts")

@@ -81,6 +81,7 @@ func (l *lane) place(scale timeScale) {
 		l.bars = append(l.bars, s.bar)
 	}
 
+	// From the last bar to the first, each keeps its place unless the one behind it needs room.
 	right := timelineWidth
 	for i := len(l.bars) - 1; i >= 0; i-- {
 		b := &l.bars[i]
@@ -154,6 +155,8 @@ func (l *lane) drawNumbers() {
 // endOf is the mark behind the last bar of a lane. It names how the run ended, or
 // how it would end if nothing succeeds.
 func endOf(l lane, f forecast) endMark {
+	// The mark keeps clear of the last bar, and of the bands in which jitter may move bars. It
+	// never leaves the drawing.
 	m := endMark{x: 1.4}
 	if n := len(l.bars); n > 0 {
 		m.x = l.bars[n-1].end() + 1.4
@@ -169,6 +172,8 @@ func endOf(l lane, f forecast) endMark {
 		return m
 	}
 
+	// The run goes on: the mark says what is not drawn, or what happens if all that is drawn
+	// fails.
 	m.open = true
 	switch {
 	case l.more > 0:
@@ -210,6 +215,8 @@ func saidOf(l lane) string {
 		s += " in " + format.Duration(took)
 	}
 
+	// The sentence about a run that is over says how the run ended. Any other goes on with the
+	// attempts that are running or to come.
 	if l.run.over {
 		if _, text := endWord(l.run); text != "" {
 			s += ", then " + text
@@ -278,6 +285,8 @@ func roundStep(d time.Duration) time.Duration {
 		}
 	}
 
+	// Beyond half a day, steps are days, doubled as often as needed. The bound keeps the
+	// product from overflowing.
 	step := format.Day
 	for step < d && step < 1<<61 {
 		step *= 2

@@ -67,12 +67,15 @@ func treeOf(payload []byte, preview int) tree {
 	case !rawjson.Valid(payload):
 		t.why = "The payload is not JSON."
 	default:
+		// The preview ends between two characters.
 		for t.shown < len(payload) && t.shown > 0 && !utf8.RuneStart(payload[t.shown]) {
 			t.shown--
 		}
 
 		root, shown := readTree(payload[:t.shown], t.partial())
 		t.root = &root
+
+		// The value was read to its end.
 		if shown < 0 {
 			shown = t.total
 		}
@@ -115,9 +118,11 @@ func (r *treeReader) value(depth int) node {
 	r.nodes++
 	kind, from := r.Peek()
 	switch folded := depth >= maxTreeDepth; {
+	// The text ends where a value should begin.
 	case kind == 0:
 		r.ended = len(r.src)
 		return node{kind: rawNode, cut: true}
+	// What is too deep is shown as text.
 	case (kind == '{' || kind == '[') && folded:
 		to, ok := r.Skip()
 		return r.textNode(rawNode, from, to, ok)
@@ -147,6 +152,7 @@ func (r *treeReader) members(n node, depth int) node {
 		case kind == '}' || kind == ']':
 			r.Next()
 			return n
+		// The text or the budget of nodes has run out inside the container.
 		case kind == 0 || r.nodes >= maxTreeNodes:
 			r.ended = from
 		case n.kind == arrayNode:
@@ -206,10 +212,12 @@ var escaped = regexp.MustCompile(`(?:\\u[0-9a-fA-F]{4})+|\\[^u]`)
 // not see stays an escape, and so does what would end the string.
 func unescaped(text string) string {
 	return escaped.ReplaceAllStringFunc(text, func(escapes string) string {
+		// An escape such as \n stays as it was written.
 		if escapes[1] != 'u' {
 			return escapes
 		}
 
+		// Several escapes in a row can be one character, as "\ud83d\ude00".
 		said := rawjson.Text([]byte(`"` + escapes + `"`))
 		if strings.ContainsFunc(said, func(r rune) bool { return format.Hides(r) || strings.ContainsRune("\"\\\uFFFD", r) }) {
 			return escapes
@@ -292,6 +300,8 @@ func bytesAsText(s string) string {
 	var b strings.Builder
 	for s != "" {
 		r, n := utf8.DecodeRuneInString(s)
+
+		// This is how a byte that is no UTF-8 is decoded. A U+FFFD in the text has three bytes.
 		if r == utf8.RuneError && n == 1 {
 			fmt.Fprintf(&b, `\x%02x`, s[0])
 		} else {

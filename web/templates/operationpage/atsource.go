@@ -24,6 +24,7 @@ func (s Standing) reports() string {
 		return ""
 	}
 
+	// The title can end in a remark in parentheses, which does not belong in a sentence.
 	system, _, _ := strings.Cut(s.Origin.Profile.Title, " (")
 	if s.Origin.Report.Tells {
 		return system + " reports failures and successes."
@@ -44,6 +45,7 @@ func (s Standing) sourceVerdict() templates.Style {
 	text += "."
 
 	switch {
+	// Some jobs may still come back.
 	case s.canary() == canaryAtSource:
 		return templates.Style{Class: "is-active", Icon: "active", Word: text + succeededSoFar(c)}
 	case h.Returned == 1:
@@ -79,6 +81,9 @@ func (s Standing) sourceResult() templates.Style {
 			parts = append(parts, fmt.Sprintf(text, format.Counted(n, "job", "jobs")))
 		}
 	}
+
+	// What became of the jobs, for example "2 jobs failed again, 5 jobs handed to orders",
+	// without the counts that are zero.
 	add(o.Relapsed, "%s failed again")
 	add(o.Succeeded, "%s succeeded")
 	add(o.Unknown, "%s unknown")
@@ -90,6 +95,9 @@ func (s Standing) sourceResult() templates.Style {
 	}
 
 	style := templates.Style{Class: "is-completed", Icon: "completed", Word: "Finished: " + text + ". "}
+
+	// The worst of it gives the colour: a failure before what is unknown, and that before jobs
+	// that may still come back.
 	switch {
 	case o.Relapsed > 0:
 		style.Class, style.Icon = "is-failed", "failed"

@@ -66,6 +66,7 @@ func drawnAt(to time.Time) bool { return to.Nanosecond() != 0 }
 
 // scopeWords says what made the scope; until when is said by asOf.
 func scopeWords(o operation.Operation, f filter.Filter) string {
+	// The time of the page is no part of what the person asked for.
 	if drawnAt(f.To) {
 		f.To = time.Time{}
 	}
@@ -106,6 +107,7 @@ func outcomeParts(o operation.Operation, h operation.SourceRuns) []templates.Met
 		{Name: "unsettled", Class: "", Word: "pending", N: max(0, o.Unsettled()-h.AtSource)},
 	}
 
+	// Few operations have these three, so they are shown only where they have jobs.
 	return slices.DeleteFunc(all, func(p templates.MeterPart) bool {
 		return p.N == 0 && slices.Contains([]string{"unknown", "returned", "at_source"}, p.Name)
 	})
@@ -151,6 +153,7 @@ func styleOfItem(o operation.Operation, it operation.Item, now time.Time) templa
 		return templates.Style{Class: class, Icon: icon, Word: word}
 	}
 	switch {
+	// An operation that has ended leaves the rest of its items as they are.
 	case it.State == operation.ItemPending && !o.Open():
 		return style("is-skipped", "cancelled", templates.RestWord(o))
 	case movedOn(it):
@@ -161,6 +164,7 @@ func styleOfItem(o operation.Operation, it operation.Item, now time.Time) templa
 		return style("is-skipped", "cancelled", "skipped")
 	case it.State == operation.ItemFailed:
 		return style("is-failed", "dlq-failed", "failed")
+	// The item was replayed, and the run of the replay has ended so.
 	case it.Outcome == operation.RunSucceeded:
 		return style("is-succeeded", "succeeded", "succeeded")
 	case it.Outcome == operation.RunRelapsed:
@@ -169,6 +173,7 @@ func styleOfItem(o operation.Operation, it operation.Item, now time.Time) templa
 		return style("is-cancelled", "cancelled", "ended")
 	case it.Outcome == operation.RunUnknown:
 		return style("is-warn", "unknown", "unknown")
+	// The run of the replay has not ended. Where a source has the job, the job tells more.
 	case o.Kind == operation.Replay && it.Job.Run == it.Run+1 && source.AtSource(it.Job):
 		return templates.StyleOfJob(it.Job, now)
 	case o.Kind == operation.Replay:
@@ -221,6 +226,8 @@ func logWords(e audit.Entry) string {
 // logMore is what else a line of the audit log tells: nothing that its words have said.
 func logMore(e audit.Entry) string {
 	told := slices.Contains([]string{"operation.start", "operation.rate", "operation.pause"}, e.Action)
+
+	// After can end in "paused by ann", which the words have just said.
 	if !told || strings.HasSuffix(e.After, logWords(e)+" "+audit.Name(e.Actor.Name)) {
 		return ""
 	}
@@ -278,6 +285,7 @@ func itemWords(o operation.Operation, it operation.Item, now time.Time) string {
 		return fmt.Sprintf("run %d, %s", j.Run, status)
 	case o.Kind != operation.Replay:
 		return fmt.Sprintf("run %d, now %s", it.Run, status)
+	// A replay begins the run after the one that the item names: it.Run+1.
 	case it.Outcome == operation.RunUnknown && source.InDoubt(j):
 		return fmt.Sprintf("run %d: it is unknown whether %s took the replay", it.Run+1, j.Source)
 	case it.Outcome == operation.RunUnknown:
@@ -286,6 +294,7 @@ func itemWords(o operation.Operation, it operation.Item, now time.Time) string {
 		return fmt.Sprintf("run %d, %s", j.Run, atSourceWords(j, now))
 	case j.Run > it.Run+1:
 		return fmt.Sprintf("run %d ended; the job is in run %d", it.Run+1, j.Run)
+	// A source may not say how often it attempted a job; then Attempts is zero.
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "" && j.Source != "" && j.Attempts == 0:
 		return fmt.Sprintf("run %d: %s", j.Run, format.Visible(j.Error.Type+" "+clip.Text(j.Error.Message, 200)))
 	case it.Outcome == operation.RunRelapsed && j.Error.Type != "":

@@ -185,6 +185,9 @@ func hasCurve(p retry.Policy) bool {
 // asConfiguration writes a policy as redrive.yaml has it.
 func asConfiguration(p retry.Policy) string {
 	var b strings.Builder
+
+	// A value is written even if it is the default, for example "max_interval: 1h". Empty lists
+	// are left out.
 	line := func(name, value string) { b.WriteString("\n  " + name + ": " + value) }
 
 	b.WriteString("policy:")
