@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/textproto"
 	"os"
+	"slices"
 	"strings"
 
 	"redrive/internal/invalid"
@@ -92,8 +93,12 @@ const leastHidden = 6
 // hiding also hides the secrets that are sent to a service, which could repeat them
 // in an answer.
 func (c HTTP) hiding(hide Hide) Hide {
+	// The longest first, since one secret can be the beginning of another.
+	secrets := c.secrets()
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+
 	var pairs []string
-	for _, text := range c.secrets() {
+	for _, text := range secrets {
 		if len(text) >= leastHidden {
 			pairs = append(pairs, text, "(secret)")
 		}

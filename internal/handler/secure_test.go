@@ -86,6 +86,20 @@ func TestHTTP_HidesItsSecretsWhenTheServiceRepeatsThem(t *testing.T) {
 	}
 }
 
+// One secret can be the beginning of another one.
+func TestHTTP_HidesTheLongerOfTwoSecretsWhole(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "neither "+r.Header.Get("X-Key")+" nor s3cret", http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	h := build(t, handler.Config{HTTP: &handler.HTTP{URL: server.URL, Secret: httpclient.NewSecret("s3cret"),
+		Headers: map[string]httpclient.Secret{"X-Key": httpclient.NewSecret("s3cret-and-more")}}})
+	var f *job.Failure
+	if err := h(t.Context(), testJob()); !errors.As(err, &f) || !strings.HasSuffix(f.Message, "neither (secret) nor (secret)") {
+		t.Errorf("the failure is %v", err)
+	}
+}
+
 // authority makes certificates.
 type authority struct {
 	t    *testing.T
