@@ -50,7 +50,7 @@ func deadLetters(t *testing.T, s *store.Store, n int) {
 // edit changes a database that is open.
 func edit(t *testing.T, path, statement string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path)
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(60000)") // the store writes, too
 	check(t, err)
 	_, err = db.Exec(statement)
 	check(t, err)
