@@ -105,7 +105,7 @@ func groupRow(g failures.Group) row {
 func (a *API) classes(c echo.Context) (work.GroupClasses, error) {
 	f, _, wrong := web.GroupQuery(c.QueryParams())
 	if len(wrong) > 0 {
-		return work.GroupClasses{}, wrong[0]
+		return work.GroupClasses{}, problem.InAddress(wrong[0])
 	}
 
 	all, err := a.View.RollUp(c.Request().Context(), time.Now(), f, web.PageLimit)
