@@ -230,8 +230,9 @@ func statements(f *ast.FuncDecl) (n int) {
 }
 
 // TestHouse_FoldsNothing refuses what saves a line and costs a reader a second look: an
-// assignment in the header of an if whose condition does not use it, a for with a first
-// statement and no last one, and four or more values that are assigned at once.
+// assignment in the header of an if whose condition does not use it, or to a variable of the
+// lines around it, a for with a first statement and no last one, and four or more values that
+// are assigned at once.
 func TestHouse_FoldsNothing(t *testing.T) {
 	for _, s := range sources(t) {
 		ast.Inspect(s.file, func(node ast.Node) bool {
@@ -249,8 +250,11 @@ func folded(node ast.Node) string {
 	switch n := node.(type) {
 	case *ast.IfStmt:
 		first, assigns := n.Init.(*ast.AssignStmt)
-		if assigns && !usesAny(n.Cond, first.Lhs) {
+		switch {
+		case assigns && !usesAny(n.Cond, first.Lhs):
 			return "assigns in the header of an if what its condition does not use"
+		case assigns && first.Tok != token.DEFINE:
+			return "assigns in the header of an if to a variable of the lines around it"
 		}
 	case *ast.ForStmt:
 		if n.Init != nil && n.Post == nil {

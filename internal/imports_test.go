@@ -1,4 +1,4 @@
-// Package internal_test holds the walls of the house: who may import whom, and
+// Package internal_test holds the walls of the house: which package may import which, and
 // how large a room may grow.
 package internal_test
 

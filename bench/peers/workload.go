@@ -245,7 +245,8 @@ func finish(ctx context.Context, q Queue, executed *runs, over <-chan time.Time)
 	defer again.Stop()
 
 	for {
-		if left, err = q.Left(ctx); err != nil || left == 0 {
+		left, err = q.Left(ctx)
+		if err != nil || left == 0 {
 			return left, err
 		}
 

@@ -115,7 +115,8 @@ func (r *lineReader) next() (b batch, err error) {
 	for len(b.lines) < r.size {
 		line, err := r.line()
 		if len(line) > 0 {
-			if size += len(line) + 1; size > batchBytes && len(b.lines) > 0 {
+			size += len(line) + 1
+			if size > batchBytes && len(b.lines) > 0 {
 				r.over = line
 				return b, nil
 			}
@@ -149,7 +150,8 @@ func (r *lineReader) line() ([]byte, error) {
 		return nil, fmt.Errorf("read line %d of standard input: %w", r.number, err)
 	}
 
-	if line = bytes.TrimSpace(line); len(line) > 0 && !json.Valid(line) {
+	line = bytes.TrimSpace(line)
+	if len(line) > 0 && !json.Valid(line) {
 		return nil, usage.Errorf("line %d of standard input is not JSON", r.number)
 	}
 

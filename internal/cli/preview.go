@@ -117,7 +117,8 @@ func (w *watcher) confirm(ctx context.Context) error {
 
 	select {
 	case answer := <-answered:
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer == want || answer == "y" && want == "yes" {
+		answer = strings.ToLower(strings.TrimSpace(answer))
+		if answer == want || answer == "y" && want == "yes" {
 			return nil
 		}
 	case <-ctx.Done():

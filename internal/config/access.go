@@ -15,7 +15,7 @@ type Proxy struct {
 	UserHeader string                 // with the name
 	RoleHeader string                 // with groups, by which roles are given; may be empty
 	Roles      map[string]access.Role // by group
-	Role       access.Role            // of every user whom it lets through; may be empty when there are groups
+	Role       access.Role            // of every user that it lets through; may be empty when there are groups
 }
 
 // Proxy is the proxy that is trusted; nil when there is none.

@@ -123,7 +123,9 @@ func (h *history) step(ctx context.Context, t time.Time, count int) error {
 	jobs := make([]job.Job, count)
 	for i := range jobs {
 		var err error
-		if jobs[i], err = h.next(h.random, h.written+i, t); err != nil {
+
+		jobs[i], err = h.next(h.random, h.written+i, t)
+		if err != nil {
 			return err
 		}
 	}
@@ -255,7 +257,8 @@ func (w *World) admit(id, queue, typ, payload string) (job.Job, error) {
 func (w *World) draw(random *rand.Rand) kind {
 	at := random.Float64()
 	for _, k := range w.kinds {
-		if at -= k.share; at < 0 {
+		at -= k.share
+		if at < 0 {
 			return k
 		}
 	}

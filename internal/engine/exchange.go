@@ -272,6 +272,7 @@ func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
 			d.noteEmpty(one, claimed)
 		case fault.InInput(err):
 			d.putAside(name, err)
+
 			refused = true
 		default:
 			d.fail(err)

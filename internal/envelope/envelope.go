@@ -144,7 +144,8 @@ func readData(e *Envelope, d document) *Poison {
 
 func readTraceID(e *Envelope, d document) *Poison {
 	var ok bool
-	if e.TraceID, ok = readText(d.value("trace_id"), job.MaxTraceID); !ok {
+	e.TraceID, ok = readText(d.value("trace_id"), job.MaxTraceID)
+	if !ok {
 		return &Poison{retry.MissingTraceID, wrong(d, "trace_id", fmt.Sprintf("a text of 1 to %d bytes", job.MaxTraceID))}
 	}
 
@@ -153,7 +154,8 @@ func readTraceID(e *Envelope, d document) *Poison {
 
 func readAttempts(e *Envelope, d document) *Poison {
 	var ok bool
-	if e.Attempts, ok = readCount(d.value("attempts")); !ok {
+	e.Attempts, ok = readCount(d.value("attempts"))
+	if !ok {
 		return &Poison{retry.InvalidAttempts, wrong(d, "attempts", "a whole number, 0 or more")}
 	}
 
@@ -237,6 +239,7 @@ func open(raw []byte) (d document, problem string) {
 	}
 
 	framed := []byte(rawjson.Text(body))
+
 	problem = check(framed)
 	if problem != "" {
 		return d, "in the body of its frame: " + problem

@@ -226,9 +226,11 @@ func unquote(q string) (value, rest string, err error) {
 			i++
 			b.WriteByte(q[i])
 		case q[i] == '"':
-			if rest = q[i+1:]; rest != "" && strings.TrimLeftFunc(rest, unicode.IsSpace) == rest {
+			rest = q[i+1:]
+			if rest != "" && strings.TrimLeftFunc(rest, unicode.IsSpace) == rest {
 				return "", "", invalid.Errorf("q", "a space must follow the closing quotation mark of %s", quoted(clip.Text(b.String(), 64)))
 			}
+
 			return b.String(), rest, nil
 		default:
 			b.WriteByte(q[i])

@@ -97,7 +97,8 @@ func parseMoment(field, text string, now time.Time) (time.Time, error) {
 			continue
 		}
 
-		if t = t.UTC().Truncate(time.Microsecond); t.Year() < 1971 || t.Year() > 9999 {
+		t = t.UTC().Truncate(time.Microsecond)
+		if t.Year() < 1971 || t.Year() > 9999 {
 			return time.Time{}, invalid.Errorf(field, "%q is not between the years 1971 and 9999", clip.Text(text, 64))
 		}
 

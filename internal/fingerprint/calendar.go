@@ -39,7 +39,9 @@ func calendarLength(s string, from int) int {
 	i += month
 	if day == 0 {
 		skip := marks(s[i:])
-		if day = dayLength(s[i+skip:]); day == 0 {
+
+		day = dayLength(s[i+skip:])
+		if day == 0 {
 			return 0
 		}
 

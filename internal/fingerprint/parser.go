@@ -154,7 +154,8 @@ func (p *parser) place(s string) {
 
 		if ok && isDigit(at(line, 0)) && strings.LastIndexByte(name, '.') > strings.LastIndexByte(name, '/') && !isDigit(at(name, 0)) {
 			p.inside = word
-			if name = stable(fileName(name)); name != "" {
+			name = stable(fileName(name))
+			if name != "" {
 				p.places = append(p.places, frame{name: name, own: !isForeignPlace(word)})
 			}
 

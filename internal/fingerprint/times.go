@@ -15,8 +15,11 @@ func timeLength(s string, from int) int {
 				end += 1 + n
 			}
 		}
-	} else if end += clockLength(s, from); end == from {
-		return 0
+	} else {
+		end += clockLength(s, from)
+		if end == from {
+			return 0
+		}
 	}
 
 	if isWord(at(s, end)) {
@@ -113,7 +116,8 @@ func offsetLength(s string) int {
 			return 0
 		}
 
-		if i += 2; i == 3 && at(s, i) == ':' {
+		i += 2
+		if i == 3 && at(s, i) == ':' {
 			i++
 		}
 	}

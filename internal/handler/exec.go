@@ -102,6 +102,7 @@ func (p *program) build(ctx context.Context, j job.Job) *group {
 	g := &group{program: p, cmd: exec.CommandContext(ctx, p.command[0], p.command[1:]...), execution: f.execution}
 
 	g.cmd.Stdin = bytes.NewReader(j.Payload)
+
 	g.cmd.Env = append(environment(f), p.programs.mark(f.execution))
 	g.cmd.SysProcAttr = attributes()
 	g.cmd.WaitDelay = termGrace

@@ -84,7 +84,8 @@ func environOf(pid string) []byte {
 
 	entries, _ := os.ReadDir(threads) // none: it has ended
 	for _, thread := range entries {
-		if environ, _ = os.ReadFile(threads + thread.Name() + "/environ"); len(environ) > 0 {
+		environ, _ = os.ReadFile(threads + thread.Name() + "/environ")
+		if len(environ) > 0 {
 			return environ
 		}
 	}

@@ -34,7 +34,7 @@ func CheckHeader(name string) (canonical, problem string) {
 	return canonical, ""
 }
 
-// tls is whom a service is trusted by and as whom requests come; nil when the
+// tls has the authorities that a service is trusted by and the certificate of this side; nil when the
 // configuration says nothing about it.
 func (c HTTP) tls(field string) (*tls.Config, error) {
 	if c.ClientCert == "" && c.ClientKey == "" && c.CA == "" {

@@ -159,7 +159,7 @@ func (a *authority) pair(name string, of *x509.Certificate) (cert, key string) {
 	return a.write(name+".pem", "CERTIFICATE", public.Raw), a.write(name+".key", "PRIVATE KEY", der)
 }
 
-// service is an HTTPS service that lets in only whom the authority knows.
+// service is an HTTPS service that lets in only clients with a certificate of the authority.
 func (a *authority) service() string {
 	a.t.Helper()
 	cert, key := a.pair("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})

@@ -33,7 +33,8 @@ func char(s string, i int) (c byte, n int) {
 		return 0, 1
 	}
 
-	if c = s[i]; c != '%' && c != '\\' && c != '&' {
+	c = s[i]
+	if c != '%' && c != '\\' && c != '&' {
 		return c, 1
 	}
 

@@ -139,7 +139,8 @@ func (t *scanner) values(i int) span {
 	}
 
 	from := i + len(near) - len(rest) + len("values")
-	if from = blanks(s, from); from == len(s) || s[from] != '(' {
+	from = blanks(s, from)
+	if from == len(s) || s[from] != '(' {
 		return span{}
 	}
 

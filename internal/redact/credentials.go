@@ -21,6 +21,7 @@ func (t *scanner) runAt(i int) run {
 	t.run.end = orEnd(t.s, i, strings.IndexAny(t.s[i:], " \t\r\n\"'`<>\\"))
 
 	text := t.s[i:t.run.end]
+
 	t.run.at = i + strings.LastIndexByte(text, '@')
 	t.run.network = -1
 	for k := range len(text) {

@@ -181,6 +181,7 @@ func (t *scanner) part(i int) span {
 	for _, end := range []string{"\r\n\r\n", "\n\n", `\r\n\r\n`, `\n\n`} {
 		if strings.HasPrefix(s[i:], end) {
 			from := i + len(end)
+
 			to := line(s, from)
 			literal := strings.Index(s[from:to], `\r\n`)
 			if end[0] == '\\' && literal >= 0 {
@@ -209,7 +210,8 @@ func property(s string, nameEnd int) span {
 	}
 
 	const near = 64 // bytes to the next element, and of its tag
-	if k = until(s, k, min(k+near, len(s)), '<'); k < len(s) {
+	k = until(s, k, min(k+near, len(s)), '<')
+	if k < len(s) {
 		k = until(s, k, min(k+near, len(s)), '>')
 	}
 

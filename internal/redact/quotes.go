@@ -71,6 +71,7 @@ func quotedValue(s string, i int) span {
 	q := quoteAt(s, i)
 
 	from := i + q.width()
+
 	end := closing(s, from, q)
 	after := end + q.width()
 	if q.escapes == 0 && !q.coded && after < len(s) && quoteAt(s, after).width() > 0 {

@@ -93,12 +93,15 @@ func New(o Options) (*Redactor, error) {
 	}
 
 	var err error
-	if r.paths, err = parsePaths(o.Paths); err != nil {
+
+	r.paths, err = parsePaths(o.Paths)
+	if err != nil {
 		return nil, err
 	}
 
 	for typ, paths := range o.Types {
-		if r.types[typ], err = parsePaths(paths); err != nil {
+		r.types[typ], err = parsePaths(paths)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -178,7 +178,8 @@ func afterCopula(s string, k int) (at int, colon bool) {
 		}
 
 		// Without a blank no value follows: "password is, …".
-		if k = blanks(s, end); k == end {
+		k = blanks(s, end)
+		if k == end {
 			return 0, false
 		}
 	}

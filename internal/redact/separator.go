@@ -12,6 +12,7 @@ func separator(s string, name span) (begin int, ok bool) {
 	}
 
 	quoted, named := false, false
+
 	closed := true // the name, or an index behind it, ended there
 	begin = name.to
 	for {

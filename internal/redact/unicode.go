@@ -73,13 +73,15 @@ func unescaped(s string) (r rune, n int) {
 	n = len(s) - len(escape)
 	if braced, ok := strings.CutPrefix(escape, "u{"); ok {
 		digits, _, closed := strings.Cut(braced, "}")
-		if r = hexadecimal(digits); closed && r >= 0 {
+		r = hexadecimal(digits)
+		if closed && r >= 0 {
 			return r, n + len("u{}") + len(digits)
 		}
 	}
 
 	if strings.HasPrefix(escape, "u") && len(escape) >= 5 {
-		if r = hexadecimal(escape[1:5]); r >= 0 {
+		r = hexadecimal(escape[1:5])
+		if r >= 0 {
 			return r, n + 5
 		}
 	}

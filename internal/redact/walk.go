@@ -54,7 +54,8 @@ func (p places) of(w *walker) (n int) {
 
 	for _, s := range w.at[len(w.known):] {
 		next := place{n, s}
-		if n = p[next]; n == 0 {
+		n = p[next]
+		if n == 0 {
 			n = len(p) + 1
 			p[next] = n
 		}

@@ -39,7 +39,8 @@ func (s *Set) BeforeEnqueue(j job.Job, apply func(Change) error) (note string, e
 				return strings.Join(notes, "; "), &Refused{r.Name, r.Refuse}
 			}
 
-			if err = r.change(j, apply); err == nil {
+			err = r.change(j, apply)
+			if err == nil {
 				return strings.Join(append(notes, r.moved(j)...), "; "), nil
 			}
 		}
@@ -60,7 +61,8 @@ func (r *enqueueRule) change(j job.Job, apply func(Change) error) (err error) {
 		c.Job.Priority = *r.Priority
 	}
 
-	if c.Job.Meta, err = merge(j.Meta, r.Meta); err != nil {
+	c.Job.Meta, err = merge(j.Meta, r.Meta)
+	if err != nil {
 		return err
 	}
 

@@ -150,7 +150,9 @@ func (r *failureRule) compileDelay(wrong *problems) {
 	}
 
 	var err error
-	if r.delay, err = compile(r.Delay, failureFacts{}, wait); err != nil {
+
+	r.delay, err = compile(r.Delay, failureFacts{}, wait)
+	if err != nil {
 		wrong.add("delay", "is neither a duration such as 30s nor a valid expression: %v", err)
 	}
 }

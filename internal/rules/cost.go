@@ -51,7 +51,8 @@ func sizeOf(path string) int {
 
 // spend counts cost.
 func (i *inspector) spend(n ast.Node, bytes, passes int) {
-	if i.cost += bytes * passes; i.cost > maxCost {
+	i.cost += bytes * passes
+	if i.cost > maxCost {
 		i.refuse(n, "from here on, the expression costs too much for the largest job (%d of %d); "+
 			"do less with the whole payload, especially in loops and with matches, string and max", i.cost/job.MaxPayload, maxCost/job.MaxPayload)
 	}

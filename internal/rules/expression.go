@@ -68,7 +68,9 @@ func compile(source string, facts any, goal goal) (*expression, error) {
 	}
 
 	program, err := expr.Compile(source, options...)
-	if err = cmp.Or(err, mend.wrong); err != nil {
+
+	err = cmp.Or(err, mend.wrong)
+	if err != nil {
 		return nil, placed(err, source)
 	}
 

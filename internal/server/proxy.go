@@ -135,7 +135,8 @@ func proxyRole(p config.Proxy, h http.Header) access.Role {
 	}
 
 	for group := range strings.SplitSeq(h.Get(p.RoleHeader), ",") {
-		if group = strings.TrimSpace(group); group != "" {
+		group = strings.TrimSpace(group)
+		if group != "" {
 			role = role.Stronger(p.Roles[group])
 		}
 	}

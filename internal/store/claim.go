@@ -92,7 +92,8 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 		}
 
 		var unknown []job.Job
-		if known, unknown = sortOut(next, c.Knows); len(unknown) == 0 {
+		known, unknown = sortOut(next, c.Knows)
+		if len(unknown) == 0 {
 			break
 		}
 
@@ -119,6 +120,7 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
 	const from = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 	const available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
+
 	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
 	var jobs []job.Job
 	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {

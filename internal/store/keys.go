@@ -65,9 +65,11 @@ func (r *repeats) noteBeside(i, k int) {
 // repeats finds the repeats in a request. It only reads, so that a refusal has
 // written nothing.
 func (s *Store) repeats(t *db.Tx, r *request) (found repeats, err error) {
-	if err = s.repeatedKeys(t, r.jobs, &found); err == nil && r.messages != nil {
+	err = s.repeatedKeys(t, r.jobs, &found)
+	if err == nil && r.messages != nil {
 		err = s.repeatedMessages(t, r, &found)
 	}
+
 	return found, err
 }
 
@@ -185,7 +187,8 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 			return first, false, nil
 		}
 
-		if first, err = rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, u.seq)); err != nil {
+		first, err = rows.One(s.policies.Whole(t, rows.Whole+` WHERE seq = $1`, u.seq))
+		if err != nil {
 			return first, false, err
 		}
 

@@ -4,17 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"math"
 	"slices"
 
 	"redrive/internal/filter"
-	"redrive/internal/history"
 	"redrive/internal/job"
 	"redrive/internal/store/db"
-	"redrive/internal/store/groups"
-	"redrive/internal/store/operations"
 	"redrive/internal/store/rows"
-	"redrive/internal/store/sources"
 )
 
 // Jobs returns one page of the jobs that the filter selects, in its order
@@ -86,7 +81,8 @@ func (s *Store) WholeJobs(ctx context.Context, f filter.Filter, after filter.Cur
 	src := s.reader.In(ctx)
 	err := src.Query(query, func(row *sql.Rows) error {
 		// The page is full before this job, which begins the next one.
-		if more = size >= wholeSize; more {
+		more = size >= wholeSize
+		if more {
 			return db.ErrEnough
 		}
 
@@ -135,6 +131,7 @@ func (s *Store) DeadLetters(ctx context.Context, f filter.Filter, after filter.C
 	defer cancel()
 
 	var page filter.DeadLetterList
+
 	none, err := s.Counters.NoDeadLetters(ctx, f)
 	if err != nil {
 		return filter.DeadLetterList{}, err
@@ -206,105 +203,6 @@ func (s *Store) Problems(ctx context.Context, jobs []job.Job) (map[int64]string,
 	const query = `SELECT l.job_seq, l.problem FROM dead_letters AS l JOIN jobs AS j ON j.seq = l.job_seq AND j.run = l.run
 		WHERE l.job_seq IN (SELECT value FROM json_each($1)) AND l.refused = 1`
 	return db.Map[int64, string](s.reader.In(ctx), query, rows.Seqs(jobs))
-}
-
-// Job returns everything that is known of one job, with its newest attempts, as of one
-// commit, or job.ErrNotFound.
-func (s *Store) Job(ctx context.Context, id string) (history.Detail, error) {
-	return s.JobBefore(ctx, id, math.MaxInt)
-}
-
-// JobBefore is Job with the newest attempts before an execution.
-func (s *Store) JobBefore(ctx context.Context, id string, execution int) (history.Detail, error) {
-	var d history.Detail
-	err := s.reader.Consistently(ctx, func(src db.Source) (err error) {
-		if d.Job, err = s.policies.ByID(src, id); err != nil {
-			return err
-		}
-
-		if d.AttemptPage, err = attempts(src, d.Job.Seq, execution); err != nil {
-			return err
-		}
-
-		if d.DeadLetters, err = deadLetters(src, d.Job); err != nil {
-			return err
-		}
-
-		if d.Job.Group != 0 {
-			if d.Group, err = groups.One(src, `id = $1`, d.Job.Group); err != nil {
-				return err
-			}
-		}
-
-		if d.Replays, err = replays(src, d.Job.Seq); err != nil {
-			return err
-		}
-
-		if d.Bulk, err = operations.ActsOn(src, d.Job.Seq); err != nil {
-			return err
-		}
-
-		// Only a job of a source has a record there, and acts that the source was asked for.
-		if d.Job.Source != "" {
-			if d.Mirrored, err = sources.Of(src, d.Job.Seq); err != nil {
-				return err
-			}
-		}
-
-		// A replay may have changed the job: each one says what the run before it had.
-		return addEarlier(src, s.policies, d.Job.Seq, d.Replays)
-	})
-
-	return d, err
-}
-
-// attempts is the page of the newest attempts of a job before an execution.
-func attempts(src db.Source, seq int64, before int) (page history.AttemptPage, err error) {
-	const count = `SELECT count(*), count(*) FILTER (WHERE execution < $2) FROM executions WHERE job_seq = $1`
-
-	if page.Attempts, err = rows.Attempts(src, seq, before); err != nil {
-		return page, err
-	}
-
-	// Earlier counts the executions before this page or, where the page is empty, before the
-	// one that was asked for.
-	first := before
-	if len(page.Attempts) > 0 {
-		first = page.Attempts[0].Execution
-	}
-
-	if _, err = db.Row(src, count, []any{&page.Total, &page.Earlier}, seq, first); err != nil {
-		return page, err
-	}
-
-	page.Following, err = rows.AttemptFrom(src, seq, before)
-
-	return page, err
-}
-
-func deadLetters(src db.Source, j job.Job) ([]job.DeadLetter, error) {
-	// Only the dead letter of the current run can be in the trash.
-	const query = `SELECT l.run, l.reason, l.error, l.exception, l.failed_at, l.queue, l.attempts, l.refused,
-			coalesce(r.at, 0), coalesce(r.by, ''), coalesce(w.at, 0), coalesce(w.by, ''), l.cause, l.forwarded_at, l.forwarded_to, l.problem
-		FROM dead_letters AS l LEFT JOIN replays AS r ON r.job_seq = l.job_seq AND r.run = l.run
-		LEFT JOIN trash AS w ON w.job_seq = l.job_seq AND l.run = $2 WHERE l.job_seq = $1 ORDER BY l.run`
-
-	return db.All(src, query, func(l *job.DeadLetter) []any {
-		l.JobID = j.ID
-
-		return []any{
-			&l.Run, &l.Reason, &l.Error, &l.Exception, db.Time(&l.FailedAt), &l.Queue, &l.Attempts, &l.Refused,
-			db.Time(&l.ReplayedAt), &l.ReplayedBy, db.Time(&l.DiscardedAt), &l.DiscardedBy, &l.Cause,
-			db.Time(&l.ForwardedAt), &l.ForwardedTo, &l.Problem,
-		}
-	}, j.Seq, j.Run)
-}
-
-func replays(src db.Source, seq int64) ([]history.Replay, error) {
-	const query = `SELECT run, state, reason, attempts, at, by FROM replays WHERE job_seq = $1 ORDER BY run`
-	return db.All(src, query, func(r *history.Replay) []any {
-		return []any{&r.Run, &r.State, &r.Reason, &r.Attempts, db.Time(&r.At), &r.By}
-	}, seq)
 }
 
 // Changes tells what state jobs are in, for a listener that missed announced changes.
@@ -381,7 +279,8 @@ func (s *Store) Searched(ctx context.Context, jobs []job.Job) ([]job.Job, error)
 	all, left := slices.Clone(jobs), searchedPayloads
 	for i := range all {
 		t := bySeq[all[i].Seq]
-		if left -= len(t.payload); left < 0 {
+		left -= len(t.payload)
+		if left < 0 {
 			t.payload = nil
 		}
 

@@ -87,6 +87,7 @@ func (s *Store) settleAll(t *db.Tx, all []job.Settlement) (stale []job.Token, er
 	var to job.Job // jobs are large: one after the other is here
 	for i := range all {
 		e := &all[i]
+
 		from, ok, err := s.leases.execution(t, e.Token)
 		if err != nil {
 			return nil, err

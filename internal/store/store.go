@@ -137,7 +137,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 
 	var err error
-	if s.engine, err = o.Database.Open(ctx, s.health); err != nil {
+
+	s.engine, err = o.Database.Open(ctx, s.health)
+	if err != nil {
 		return nil, err
 	}
 
@@ -157,7 +159,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 	// What is kept in memory is read before the first write, from which on it follows the
 	// commits.
-	if err = s.load(ctx); err == nil {
+	err = s.load(ctx)
+	if err == nil {
 		err = s.writer.Start()
 	}
 

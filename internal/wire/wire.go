@@ -216,7 +216,8 @@ func DecodePatch(data []byte) (retry.Patch, error) {
 	var patch retry.Patch
 
 	// "policy": "gentle" is short for "policy": {"use": "gentle"}.
-	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
+	data = bytes.TrimSpace(data)
+	if len(data) > 0 && data[0] == '"' {
 		if err := decodePolicyField(&patch, "use", data); err != nil {
 			return patch, &invalid.Error{Field: "policy", Problem: err.Error()}
 		}
@@ -327,7 +328,8 @@ func scheduleField(raw []byte) (*[]time.Duration, error) {
 
 	schedule := make([]time.Duration, len(*entries))
 	for i, s := range *entries {
-		if schedule[i], err = ParseDuration(s); err != nil {
+		schedule[i], err = ParseDuration(s)
+		if err != nil {
 			return nil, err
 		}
 	}

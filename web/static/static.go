@@ -84,7 +84,8 @@ func packed(plain []byte, coder func(io.Writer) (io.WriteCloser, error)) []byte 
 		_, err = w.Write(plain)
 	}
 
-	if err = errors.Join(err, w.Close()); err != nil {
+	err = errors.Join(err, w.Close())
+	if err != nil {
 		panic(fmt.Sprintf("static: %v", err))
 	}
 

@@ -44,7 +44,8 @@ func springBoot(text string) form.Error {
 func firstLines(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimRight(line, " \t"); line != "" {
+		line = strings.TrimRight(line, " \t")
+		if line != "" {
 			lines = append(lines, line)
 		}
 

@@ -83,9 +83,11 @@ func jobOutcome(j job.Job, text string) Outcome {
 // ReadRun reads the run that a form or a body names.
 func ReadRun(c echo.Context) (run int, err error) {
 	if web.IsForm(c) {
-		if err = web.ReadForm(c); err == nil {
+		err = web.ReadForm(c)
+		if err == nil {
 			run = formRun(c)
 		}
+
 		return run, cmp.Or(err, checkRun(run))
 	}
 
@@ -197,15 +199,18 @@ func readReschedule(c echo.Context, now time.Time) (run int, at time.Time, err e
 		var in work.RescheduleRequest
 		err = readSmall(c, &in, nil)
 		run, when = in.Run, times{runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now)}
-	} else if err = web.ReadForm(c); err == nil {
-		run = formRun(c)
-		err = cmp.Or(
-			typedMoment(c, "run_at", &when.runAt, LocalMoment),
-			typedMoment(c, "delay", &when.delay, func(text string) (time.Time, error) {
-				d, err := wire.ParseDuration(text)
-				return now.Add(d), err
-			}),
-		)
+	} else {
+		err = web.ReadForm(c)
+		if err == nil {
+			run = formRun(c)
+			err = cmp.Or(
+				typedMoment(c, "run_at", &when.runAt, LocalMoment),
+				typedMoment(c, "delay", &when.delay, func(text string) (time.Time, error) {
+					d, err := wire.ParseDuration(text)
+					return now.Add(d), err
+				}),
+			)
+		}
 	}
 
 	var j job.Job

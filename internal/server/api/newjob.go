@@ -114,7 +114,9 @@ func (a *API) newJob(path string, data json.RawMessage, keyed bool) (job.Job, er
 		runAt: momentOf(in.RunAt), delay: endOf(in.Delay, now),
 		expiresAt: momentOf(in.ExpiresAt), expiresIn: endOf(in.ExpiresIn, now),
 	}
-	if err = checkJob(j); err == nil {
+
+	err = checkJob(j)
+	if err == nil {
 		err = when.set(&j, now)
 	}
 

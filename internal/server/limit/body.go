@@ -65,7 +65,8 @@ func (b *Body) take(n int) (refused Refusal) {
 		return ""
 	}
 
-	if refused = b.share.Take(b.from, n); refused == "" {
+	refused = b.share.Take(b.from, n)
+	if refused == "" {
 		b.counted += n
 	}
 

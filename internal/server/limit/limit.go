@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Address is whom a limit counts: an IPv4 address, or the IPv6 network of 64 bits
+// Address is what a limit counts by: an IPv4 address, or the IPv6 network of 64 bits
 // that one customer has as a whole. The zero Address stands for no client in
 // particular, such as a proxy: it has no share of its own to exceed.
 type Address = netip.Prefix
@@ -98,7 +98,8 @@ func (s *Share) Give(who Address, n int) {
 	defer s.mu.Unlock()
 
 	s.used -= n
-	if s.by[who] -= n; s.by[who] <= 0 {
+	s.by[who] -= n
+	if s.by[who] <= 0 {
 		delete(s.by, who)
 	}
 

@@ -248,8 +248,11 @@ func GroupQuery(values url.Values) (f failures.Filter, after failures.Cursor, wr
 		field := fieldOf(err)
 
 		wrong = append(wrong, field)
+
 		was := f
-		if f = f.Without(field.Field); f == was { // it is about none of them
+
+		f = f.Without(field.Field)
+		if f == was { // it is about none of them
 			f = failures.Filter{}
 		}
 	}

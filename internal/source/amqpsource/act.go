@@ -92,7 +92,9 @@ func (d *acting) on(ctx context.Context, queue string, acts []source.Act) (all [
 	var done []source.Act
 	for _, a := range acts {
 		r, problem := d.one(h, a)
-		if err = problem; err != nil {
+
+		err = problem
+		if err != nil {
 			break
 		}
 
@@ -158,7 +160,9 @@ func (d *acting) one(h *held, a source.Act) (source.Result, error) {
 
 		// From here on RabbitMQ may have the copy, also when its answer is lost.
 		d.begun[a.ID] = true
-		if r.Why, err = d.out.publish(target, next); r.Why != "" || err != nil {
+
+		r.Why, err = d.out.publish(target, next)
+		if r.Why != "" || err != nil {
 			return r, err
 		}
 	}
@@ -275,7 +279,8 @@ func (p *publisher) open() (err error) {
 		return nil
 	}
 
-	if p.channel, err = p.conn.Channel(); err != nil {
+	p.channel, err = p.conn.Channel()
+	if err != nil {
 		return err
 	}
 

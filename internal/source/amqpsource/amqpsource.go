@@ -85,7 +85,8 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 	defer o.line.Begin(ctx, maxCheckBytes)(&err)
 
 	var known bool
-	if o.codec, known = codec.Get(p.Codec); !known {
+	o.codec, known = codec.Get(p.Codec)
+	if !known {
 		return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
 
@@ -118,7 +119,9 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 
 	// The encryption is made here and not by the library, so that the line sees what is in it.
 	plain := "amqp" + strings.TrimPrefix(address, uri.Scheme)
-	if o.conn, err = amqp.DialConfig(plain, config); err != nil {
+
+	o.conn, err = amqp.DialConfig(plain, config)
+	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 
@@ -238,7 +241,9 @@ func (o *Origin) inspect(queue string) (messages int, err error) {
 	}
 
 	const shared, exclusive = true, true
-	if err = channel.Qos(1, 0, shared); err == nil {
+
+	err = channel.Qos(1, 0, shared)
+	if err == nil {
 		_, err = channel.Consume(queue, "", false, exclusive, false, false, nil)
 	}
 

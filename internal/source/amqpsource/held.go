@@ -59,7 +59,8 @@ func (o *Origin) hold(ctx context.Context, queue string, enough func(key string)
 			return nil, fmt.Errorf("the queue %s: %w", source.ShownName(queue), err)
 		}
 
-		if h.whole = !more; h.whole {
+		h.whole = !more
+		if h.whole {
 			numbers.end()
 			break
 		}

@@ -319,7 +319,8 @@ func (r *reader) fill() {
 		return
 	}
 
-	if r.broken = r.line.count(n); r.broken == nil {
+	r.broken = r.line.count(n)
+	if r.broken == nil {
 		r.rest, r.broken = r.filter.Pass(r.buffer[:n])
 	}
 }

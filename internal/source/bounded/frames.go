@@ -52,7 +52,8 @@ func (f *frames) Pass(in []byte) ([]byte, error) {
 			}
 
 			// The first bytes after the head have to come before the frame is looked at.
-			if f.left = size; size > 0 && f.peek > 0 {
+			f.left = size
+			if size > 0 && f.peek > 0 {
 				continue
 			}
 		}
@@ -159,7 +160,8 @@ func (p *packets) size(head []byte) (int64, error) {
 		p.message = 0
 	}
 
-	if p.message += n; p.message > MaxMessage {
+	p.message += n
+	if p.message > MaxMessage {
 		return 0, p.line.exceeded("it sent a message of more than %s", source.Size(MaxMessage))
 	}
 

@@ -59,7 +59,8 @@ func (r *redis) Pass(in []byte) ([]byte, error) {
 
 		// A line may come in several pieces. Its beginning stays in head until the rest is
 		// there.
-		if r.head = append(r.head, in[:end]...); len(r.head) > maxLine {
+		r.head = append(r.head, in[:end]...)
+		if len(r.head) > maxLine {
 			return nil, r.line.exceeded("it sent a line of more than %s", source.Size(maxLine))
 		}
 
@@ -87,8 +88,10 @@ func (r *redis) Pass(in []byte) ([]byte, error) {
 // value takes the next bytes of a value, and returns those after it.
 func (r *redis) value(in []byte) []byte {
 	n := min(int64(len(in)), r.missing)
+
 	part := in[:n]
-	if r.missing -= n; r.omitted == nil {
+	r.missing -= n
+	if r.omitted == nil {
 		r.out = append(r.out, part...)
 	} else {
 		// The two bytes that end the value are none of it.
@@ -162,6 +165,7 @@ func (r *redis) bulk(kind byte, n int64) error {
 
 		// A value that is too large alone will not be read later either.
 		r.later = r.later && n <= source.MaxRecord
+
 		return nil
 	}
 
@@ -176,7 +180,8 @@ func (r *redis) array(n int64) error {
 		return r.line.exceeded("it announced %d elements in one answer, and the limit is %d", n, maxElements)
 	}
 
-	if r.elements += n; len(r.open) == maxNesting {
+	r.elements += n
+	if len(r.open) == maxNesting {
 		return r.line.exceeded("it nested its answer more than %d levels deep", maxNesting)
 	}
 

@@ -29,7 +29,8 @@ func readActiveJob(r *source.Record) {
 		return
 	}
 
-	if r.Payload = member(r.Raw, "arguments"); r.Payload == nil {
+	r.Payload = member(r.Raw, "arguments")
+	if r.Payload == nil {
 		r.Payload = r.Raw
 	}
 

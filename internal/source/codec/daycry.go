@@ -115,7 +115,8 @@ func readWaiting(r *source.Record) {
 		return
 	}
 
-	if r.Queue = textMember(member(member(data, "payload"), "_dlq_metadata"), "original_queue"); r.Queue == "" {
+	r.Queue = textMember(member(member(data, "payload"), "_dlq_metadata"), "original_queue")
+	if r.Queue == "" {
 		r.Queue = supposed
 	}
 

@@ -104,7 +104,8 @@ func (o *Origin) call(a source.Act) call {
 		return refuse(missing)
 	}
 
-	if c.script = o.scripts[does]; c.script == nil {
+	c.script = o.scripts[does]
+	if c.script == nil {
 		return refuse(fmt.Sprintf("%s has no %s %s", o.preset.Title, a.Kind, a.Mode))
 	}
 
@@ -115,6 +116,7 @@ func (o *Origin) call(a source.Act) call {
 	var clean []byte
 	if a.Kind == source.Replay {
 		var err error
+
 		clean, err = o.clean(a, codec.Run{Mode: a.Mode, Now: now, Target: queue, ID: job.NewID(), Payload: a.Payload})
 		if err != nil {
 			return refuse(err.Error())

@@ -50,6 +50,7 @@ func fill(key, queue, id string) string {
 // queueIn is the queue that a key of the form of another one belongs to.
 func queueIn(form, key string) (queue string, ok bool) {
 	head, tail, _ := strings.Cut(form, "{queue}")
+
 	rest, ok := strings.CutPrefix(key, head)
 	if !ok {
 		return "", false

@@ -107,13 +107,17 @@ func (o *Origin) describe(names map[string]string) error {
 
 	// A codec reads either the bytes of a record or the fields of a hash.
 	o.at = named(*p.Redis, names)
+
 	var known bool
-	if o.codec, known = codec.Get(p.Codec); known {
+	o.codec, known = codec.Get(p.Codec)
+	if known {
 		return nil
 	}
 
 	o.fault, _ = codec.Fault(p.Codec)
-	if o.hash, known = codec.Hash(p.Codec); !known { // unreachable: a test reads all presets
+
+	o.hash, known = codec.Hash(p.Codec)
+	if !known { // unreachable: a test reads all presets
 		return fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
 

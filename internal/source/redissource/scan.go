@@ -218,7 +218,8 @@ func (o *Origin) walk(ctx context.Context, r *reading, from place) error {
 			}
 
 			// The page is full within a queue: the next one goes on behind these records.
-			if from.n += n; from.n < lengths[q] {
+			from.n += n
+			if from.n < lengths[q] {
 				r.Next = from.String()
 				return nil
 			}

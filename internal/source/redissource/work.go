@@ -106,6 +106,7 @@ func (w *Work) prefixes(ctx context.Context) (here bool, others []string, err er
 		cursor := uint64(0)
 		for range firstScans {
 			var keys []string
+
 			keys, cursor, err = node.Scan(ctx, cursor, "*"+w.after+"*", scanCount).Result()
 			if err != nil {
 				return false, nil, err

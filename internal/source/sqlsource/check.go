@@ -194,6 +194,7 @@ func (o *Origin) readOnly(ctx context.Context) (only bool, err error) {
 	case "mysql": // the database says so when it explains
 	default:
 		var c *sql.Conn
+
 		c, err = o.db.Conn(ctx)
 		if err != nil {
 			return false, err

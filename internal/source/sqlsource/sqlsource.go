@@ -77,17 +77,21 @@ func Open(ctx context.Context, address string, p *preset.Preset, s preset.Settin
 
 	o := &Origin{preset: p, settings: s, zone: time.UTC, step: maxStep}
 	if s.Zone != "" {
-		if o.zone, err = time.LoadLocation(s.Zone); err != nil {
+		o.zone, err = time.LoadLocation(s.Zone)
+		if err != nil {
 			return nil, fmt.Errorf("zone %q: %w", s.Zone, err)
 		}
 	}
 
 	var ok bool
-	if o.codec, ok = codec.Get(p.Codec); !ok { // unreachable: a test reads all presets
+
+	o.codec, ok = codec.Get(p.Codec)
+	if !ok { // unreachable: a test reads all presets
 		return nil, fmt.Errorf("the preset %s names a codec that there is not: %s", p.Name, p.Codec)
 	}
 
-	if o.engine, err = engineOf(address); err != nil {
+	o.engine, err = engineOf(address)
+	if err != nil {
 		return nil, err
 	}
 

@@ -58,6 +58,7 @@ func New(reader *db.Reader, limits Limits) *Projection {
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
 	}
 	p.memory = newMemory(p.shownLabel)
+
 	p.ListCounts, p.QueueCounts = p.memory, p.memory
 	p.queueLabels.free = isForeign
 	for _, status := range job.Statuses() {
@@ -190,7 +191,8 @@ func (p *Projection) Committed(t *db.Tx) {
 
 // addUp keeps no count that is zero.
 func addUp[K comparable](counts map[K]int64, k K, n int64) {
-	if counts[k] += n; counts[k] == 0 {
+	counts[k] += n
+	if counts[k] == 0 {
 		delete(counts, k)
 	}
 }

@@ -44,7 +44,9 @@ func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) 
 	var all []queues.Info
 	err := p.reader.Consistently(ctx, func(src db.Source) (err error) {
 		these := db.Texts(names)
-		if all, err = queueInfos(src, now, these); err != nil {
+
+		all, err = queueInfos(src, now, these)
+		if err != nil {
 			return err
 		}
 

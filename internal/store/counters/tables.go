@@ -128,7 +128,8 @@ func (p *Projection) Load(src db.Source) error {
 
 // loadMinutes reads the last hour that was counted.
 func (p *Projection) loadMinutes(src db.Source) (err error) {
-	if p.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`); err != nil {
+	p.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`)
+	if err != nil {
 		return err
 	}
 

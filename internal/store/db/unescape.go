@@ -52,8 +52,10 @@ func escape(s string) (char string, length int) {
 	r, n := unit(rest)
 	if utf16.IsSurrogate(r) {
 		second := strings.TrimLeft(rest[n:], `\`)
+
 		low, m := unit(second)
-		if r = utf16.DecodeRune(r, low); r != unicode.ReplacementChar {
+		r = utf16.DecodeRune(r, low)
+		if r != unicode.ReplacementChar {
 			n = len(rest) - len(second) + m
 		}
 	}

@@ -29,7 +29,8 @@ func (p *Projection) Get(ctx context.Context, now time.Time, fingerprint string)
 	defer cancel()
 
 	err = p.reader.Consistently(ctx, func(src db.Source) error {
-		if d.Group, err = One(src, `fingerprint = $1`, fingerprint); err != nil {
+		d.Group, err = One(src, `fingerprint = $1`, fingerprint)
+		if err != nil {
 			return err
 		}
 
@@ -40,11 +41,14 @@ func (p *Projection) Get(ctx context.Context, now time.Time, fingerprint string)
 		}
 
 		d.Group = groups[0]
-		if d.Hours, err = groupHours(src, d.Number, firstHour(now)); err != nil {
+
+		d.Hours, err = groupHours(src, d.Number, firstHour(now))
+		if err != nil {
 			return err
 		}
 
-		if d.Sample, err = p.sample(src, d.Number); err != nil {
+		d.Sample, err = p.sample(src, d.Number)
+		if err != nil {
 			return err
 		}
 

@@ -68,16 +68,19 @@ func (m *Mirror) Update(ctx context.Context, now time.Time, name string, records
 		// Bring the jobs up to date that are here already, and put the others aside.
 		var fresh []*mirrored
 		changed := 0
+
 		met := make(map[string]bool, len(all))
 		deaths := newDeaths(now, name)
 		for i := range all {
 			r := &all[i]
+
 			key := db.Clean(r.Key)
 			if met[key] {
 				continue
 			}
 
 			met[key] = true
+
 			known, ok := recognised(r, byKey, byLineage)
 			if !ok {
 				fresh = append(fresh, r)
@@ -107,6 +110,7 @@ func (m *Mirror) Update(ctx context.Context, now time.Time, name string, records
 // prepare makes the jobs of records, as far as that can be done before the transaction.
 func (m *Mirror) prepare(now time.Time, name string, records []source.Record) ([]mirrored, db.Size) {
 	all := make([]mirrored, len(records))
+
 	jobs := make([]job.Job, len(records))
 	size := db.Size{Rows: rowsOfRecord * len(records), Account: name}
 	for i := range records {

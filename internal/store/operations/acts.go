@@ -39,7 +39,9 @@ func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request
 		}
 
 		var err error
-		if o.ID, err = p.insert(t, o, n); err != nil {
+
+		o.ID, err = p.insert(t, o, n)
+		if err != nil {
 			return operation.Operation{}, err
 		}
 

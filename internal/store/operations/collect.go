@@ -39,7 +39,8 @@ func (p *Projection) Collect(ctx context.Context, now time.Time, id int64) (more
 			return err == nil && o.State == operation.Collecting, err
 		}
 
-		if o, err = p.addItems(t, o, found, now); err != nil {
+		o, err = p.addItems(t, o, found, now)
+		if err != nil {
 			return false, err
 		}
 
@@ -154,7 +155,8 @@ func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []opera
 		}
 	}
 
-	if o, err = p.addItems(t, o, all, now); err != nil {
+	o, err = p.addItems(t, o, all, now)
+	if err != nil {
 		return o, err
 	}
 

@@ -12,8 +12,10 @@ import (
 // Progress tells how an operation went so far, as far as its items say.
 func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Operation) (progress operation.Progress, err error) {
 	const paced = `SELECT second, n FROM operation_pace WHERE operation_id = $1`
+
 	src := p.reader.In(ctx)
-	if progress.Rate = o.Pacing(now); len(progress.Rate.Done) > 0 {
+	progress.Rate = o.Pacing(now)
+	if len(progress.Rate.Done) > 0 {
 		done, err := db.Map[int64, int64](src, paced, o.ID)
 		if err != nil {
 			return progress, err
@@ -28,7 +30,8 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 
 	// Items of an operation that ended are removed after a time. Then nothing is known of them.
 	if o.Total > 0 && !o.Open() {
-		if progress.Pruned, err = itemless(src, o.ID); err != nil {
+		progress.Pruned, err = itemless(src, o.ID)
+		if err != nil {
 			return progress, err
 		}
 	}
@@ -37,7 +40,8 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 		return progress, err
 	}
 
-	if progress.Canary.Causes, err = p.CanaryCauses(ctx, o); err != nil {
+	progress.Canary.Causes, err = p.CanaryCauses(ctx, o)
+	if err != nil {
 		return progress, err
 	}
 

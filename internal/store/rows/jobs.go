@@ -303,7 +303,9 @@ func AddAttempt(t *db.Tx, to *db.Batch, seq int64, a job.Attempt) error {
 	var delay []byte
 	if a.Delay != nil {
 		var err error
-		if delay, err = json.Marshal(a.Delay); err != nil {
+
+		delay, err = json.Marshal(a.Delay)
+		if err != nil {
 			return err
 		}
 	}

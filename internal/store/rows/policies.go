@@ -83,7 +83,8 @@ func (p *Policies) Texts(jobs []job.Job) []PolicyText {
 }
 
 func (t PolicyText) decode() (e effective, err error) {
-	if e.Policy, err = wire.DecodePolicy([]byte(t.policy)); err != nil {
+	e.Policy, err = wire.DecodePolicy([]byte(t.policy))
+	if err != nil {
 		return e, err
 	}
 

@@ -58,7 +58,9 @@ func (p *Projection) Sweep(ctx context.Context) (total int, err error) {
 	more := true
 	for more {
 		var n int
-		if n, more, err = p.Step(ctx); err != nil {
+
+		n, more, err = p.Step(ctx)
+		if err != nil {
 			return total, fmt.Errorf("update the search index: %w", err)
 		}
 
@@ -241,7 +243,8 @@ func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err erro
 	const newest = `SELECT coalesce(max(job_seq), 0) FROM search_backlog`
 	// A sweep begins: it ends with the newest job that waits now.
 	if p.until == 0 {
-		if p.until, err = db.Value[int64](p.reader.In(ctx), newest); err != nil {
+		p.until, err = db.Value[int64](p.reader.In(ctx), newest)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -260,7 +263,8 @@ func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err erro
 		u.document, u.fault = p.redact.document(j)
 		all = append(all, u)
 
-		if size += len(j.Payload) + len(j.Meta) + len(j.Error.Message); size >= stepBytes {
+		size += len(j.Payload) + len(j.Meta) + len(j.Error.Message)
+		if size >= stepBytes {
 			return db.ErrEnough
 		}
 
@@ -272,7 +276,8 @@ func (p *Projection) unsearched(ctx context.Context) (all []unsearched, err erro
 
 	// What was read is of this revision or of an earlier one: a database that is older does not
 	// belong to an index with these failures.
-	if p.read, err = db.Value[int64](p.reader.In(ctx), `SELECT n FROM revision`); err != nil {
+	p.read, err = db.Value[int64](p.reader.In(ctx), `SELECT n FROM revision`)
+	if err != nil {
 		return nil, err
 	}
 

@@ -85,7 +85,8 @@ func (c *checkpointer) move() error {
 
 // wrote notes a commit of so many rows.
 func (c *checkpointer) wrote(rows int) {
-	if c.grown += rows + commitPages; c.grown < checkpointPages {
+	c.grown += rows + commitPages
+	if c.grown < checkpointPages {
 		return
 	}
 

@@ -89,7 +89,9 @@ func (c *session) exec(conn driver.Conn, query string, args []any) (int64, error
 	stmt, ok := c.execs[query]
 	if !ok {
 		var err error
-		if stmt, err = conn.Prepare(query); err != nil {
+
+		stmt, err = conn.Prepare(query)
+		if err != nil {
 			return 0, fmt.Errorf("prepare %q: %w", query, err)
 		}
 

@@ -25,7 +25,8 @@ func (f File) Backup(ctx context.Context, to string, replace bool, tell Progress
 		return denied(f.Path, err)
 	}
 
-	if to, err = filepath.Abs(to); err != nil {
+	to, err = filepath.Abs(to)
+	if err != nil {
 		return err
 	}
 
@@ -119,7 +120,8 @@ func copyTo(ctx context.Context, from, dir string, tell Progress) (copied string
 		return "", unwritable(dir, err)
 	}
 	defer func() {
-		if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, f.Close())
+		if err != nil {
 			err = errors.Join(err, removeCopy(f.Name()))
 		}
 	}()
@@ -174,10 +176,14 @@ func nameNewCopy(copied, to string) error {
 	err := os.Link(copied, to)
 	if err != nil && !errors.Is(err, fs.ErrExist) { // some disks have no hard links
 		var mine *os.File
-		if mine, err = os.OpenFile(to, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			if err = errors.Join(mine.Close(), nameCopy(copied, to)); err != nil {
+
+		mine, err = os.OpenFile(to, os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			err = errors.Join(mine.Close(), nameCopy(copied, to))
+			if err != nil {
 				err = errors.Join(err, os.Remove(to)) // empty, it would pass for a complete backup
 			}
+
 			return err
 		}
 	}

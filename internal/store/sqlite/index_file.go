@@ -68,7 +68,8 @@ func openIndex(ctx context.Context, main string) *indexFile {
 	f.fault = f.open(ctx)
 	if isOneOf(f.fault, lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB) || errors.Is(f.fault, errOldIndex) {
 		f.removed = f.fault
-		if f.fault = f.remove(); f.fault == nil {
+		f.fault = f.remove()
+		if f.fault == nil {
 			f.fault = f.open(ctx)
 		}
 	}
@@ -90,7 +91,8 @@ func (f *indexFile) open(ctx context.Context) (err error) {
 		return f.classify(refused)
 	}
 
-	if f.pool, err = sql.Open("sqlite", indexDSN(f.path)); err != nil {
+	f.pool, err = sql.Open("sqlite", indexDSN(f.path))
+	if err != nil {
 		return err
 	}
 

@@ -116,17 +116,21 @@ func inspect(ctx context.Context, pool *sql.DB, path string, mode []string) (i i
 	const attach = `ATTACH DATABASE ? AS search_file`
 
 	i.ctx = ctx
-	if i.conn, err = pool.Conn(ctx); err != nil {
+
+	i.conn, err = pool.Conn(ctx)
+	if err != nil {
 		return i, err
 	}
 
-	if _, i.index = os.Stat(path + indexSuffix); i.index == nil {
+	_, i.index = os.Stat(path + indexSuffix)
+	if i.index == nil {
 		_, i.index = i.conn.ExecContext(ctx, attach, dsn(path+indexSuffix, mode...))
 	}
 
 	// Begin a transaction in which the file and its index belong together.
 	for range pins {
-		if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
+		i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+		if err != nil {
 			return i, errors.Join(err, i.conn.Close())
 		}
 
@@ -135,7 +139,8 @@ func inspect(ctx context.Context, pool *sql.DB, path string, mode []string) (i i
 		}
 
 		var together bool
-		if together, i.index = i.together(); together || i.index != nil {
+		together, i.index = i.together()
+		if together || i.index != nil {
 			return i, nil
 		}
 
@@ -146,7 +151,9 @@ func inspect(ctx context.Context, pool *sql.DB, path string, mode []string) (i i
 
 	// They never did: the file is looked at without the index.
 	i.index = errOtherIndex
-	if i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
+
+	i.tx, err = i.conn.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
 		return i, errors.Join(err, i.conn.Close())
 	}
 

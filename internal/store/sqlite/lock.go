@@ -163,7 +163,8 @@ func takeLockFile(path string) (*lockFile, error) {
 	}
 
 	if err == nil {
-		if err = f.check(path); err == nil {
+		err = f.check(path)
+		if err == nil {
 			f.note, err = readNote(f.File)
 		}
 	}
@@ -304,7 +305,9 @@ func (f *lockFile) holder() (pid int, url, key string) {
 
 	// An earlier version, or a kill, leaves fewer lines.
 	lines := append(strings.Split(text, "\n"), "", "", "", "")
-	if pid, err = strconv.Atoi(lines[0]); err != nil || pid < 0 {
+
+	pid, err = strconv.Atoi(lines[0])
+	if err != nil || pid < 0 {
 		pid = 0
 	}
 

@@ -72,7 +72,9 @@ func openMain(path string, before note) (*mainFile, error) {
 	}
 
 	m := &mainFile{File: f, path: path, beside: map[string]os.FileInfo{}}
-	if m.what, err = f.Stat(); err == nil {
+
+	m.what, err = f.Stat()
+	if err == nil {
 		err = lockRange(f, writable)
 	}
 

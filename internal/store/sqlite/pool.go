@@ -59,7 +59,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 
-	if err = read(ctx, conn); err == nil {
+	err = read(ctx, conn)
+	if err == nil {
 		err = c.main.checkPath()
 	}
 

@@ -23,7 +23,8 @@ func (f File) Restore(ctx context.Context, from string, replace bool, tell Progr
 		return "", err
 	}
 
-	if from, err = existing(from); err != nil {
+	from, err = existing(from)
+	if err != nil {
 		return "", err
 	}
 

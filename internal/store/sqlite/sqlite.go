@@ -117,7 +117,8 @@ func (e *engine) open(ctx context.Context) (err error) {
 		err = e.migrate(ctx, version)
 	}
 
-	if e.made = version == 0; e.made && err == nil { // a mistyped name would look like lost jobs
+	e.made = version == 0
+	if e.made && err == nil { // a mistyped name would look like lost jobs
 		e.health.Log().Info("Made a new database.", "path", e.path)
 	}
 

@@ -32,7 +32,9 @@ func (e *engine) Check() error {
 
 	if !e.apart {
 		var problem error
-		if e.apart, problem = e.gather(); problem != nil {
+
+		e.apart, problem = e.gather()
+		if problem != nil {
 			e.health.Log().Warn("The log could not be moved into the database file. Redrive will try again.", "path", e.path, "error", problem)
 		}
 	}

@@ -39,7 +39,8 @@ func (k *kit) all(f filter.Filter, limit int) []job.Job {
 			k.Fatalf("a page of %d jobs, of %d, says that there are more", len(page.Jobs), limit)
 		}
 
-		if after, err = filter.ParseCursor(page.Next.String()); err != nil {
+		after, err = filter.ParseCursor(page.Next.String())
+		if err != nil {
 			k.Fatal(err)
 		}
 	}
@@ -286,7 +287,8 @@ func (k *kit) deadLetters(f filter.Filter, limit int) []filter.DeadLetterRow {
 		k.check(err)
 
 		rows = append(rows, page.DeadLetters...)
-		if after = page.Next; after == (filter.Cursor{}) {
+		after = page.Next
+		if after == (filter.Cursor{}) {
 			return rows
 		}
 	}

@@ -49,6 +49,7 @@ func PruneByCountKeepsItsNoticeOverARestart(k *kit) {
 // also when they become too many again.
 func PruneByCountTakesItsNoticeBack(k *kit) {
 	limits := retention.Limits{Count: 2}
+
 	k.deads(4)
 	k.same("announced", k.foresee(limits, retention.OverCount).Soon, int64(2))
 	k.same("announced with a higher limit", k.foresee(retention.Limits{Count: 9}, retention.OverCount).Soon, int64(0))

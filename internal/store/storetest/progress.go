@@ -179,7 +179,8 @@ func Operation_ListsAreComplete(k *kit) {
 			got = append(got, o.ID)
 		}
 
-		if before = page.Next; before == 0 {
+		before = page.Next
+		if before == 0 {
 			break
 		}
 	}
@@ -196,7 +197,8 @@ func Operation_ListsAreComplete(k *kit) {
 			numbers = append(numbers, it.N)
 		}
 
-		if after = page.Next; after == 0 {
+		after = page.Next
+		if after == 0 {
 			break
 		}
 	}

@@ -102,7 +102,8 @@ func RescheduleKeepsAwayFromAnotherRun(k *kit) {
 	_, err = k.Reschedule(k.ctx, k.now, retrying.ID, 1, k.now, audit.Actor{Name: "eve"})
 	k.same("who was first", k.conflict(err).ReplayedBy, "adam")
 
-	if _, err = k.Reschedule(k.ctx, k.now, job.NewID(), 1, k.now, audit.Actor{Name: "eve"}); !errors.Is(err, job.ErrNotFound) {
+	_, err = k.Reschedule(k.ctx, k.now, job.NewID(), 1, k.now, audit.Actor{Name: "eve"})
+	if !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("a job that nobody knows gave %v", err)
 	}
 }

@@ -99,7 +99,8 @@ func RestoreNeedsTheTrash(k *kit) {
 	_, err = k.Restore(k.ctx, k.now, j.ID, 2, eve)
 	k.same("the sentence", k.conflict(err).Problem, "run 2 is not in the trash; the job is trashed in run 1")
 
-	if _, err = k.Restore(k.ctx, k.now, job.NewID(), 1, eve); !errors.Is(err, job.ErrNotFound) {
+	_, err = k.Restore(k.ctx, k.now, job.NewID(), 1, eve)
+	if !errors.Is(err, job.ErrNotFound) {
 		k.Errorf("an unknown job gave %v", err)
 	}
 

@@ -35,7 +35,9 @@ func (p *pass) overAgeOf(ctx context.Context, kind retention.Kind) error {
 		}
 
 		var err error
-		if last, err = p.enqueuedBefore(ctx, p.now.Add(-ages[0])); err != nil {
+
+		last, err = p.enqueuedBefore(ctx, p.now.Add(-ages[0]))
+		if err != nil {
 			return err
 		}
 	}
@@ -45,7 +47,9 @@ func (p *pass) overAgeOf(ctx context.Context, kind retention.Kind) error {
 	for more {
 		var due []int64
 		var err error
-		if due, next, more, err = p.due(ctx, kind, p.now.Add(-ages[0]), next, last); err != nil {
+
+		due, next, more, err = p.due(ctx, kind, p.now.Add(-ages[0]), next, last)
+		if err != nil {
 			return err
 		}
 
@@ -111,7 +115,8 @@ func (s *Sweeper) enqueuedBefore(ctx context.Context, at time.Time) (int64, erro
 
 		// Jobs were removed, so this is the first one from the middle on. If it is old enough,
 		// the search goes on above it; otherwise all jobs from the middle on are too new.
-		if found, err = db.Row(src, query, []any{&seq, &enqueued}, middle, high); found && enqueued < db.Micros(at) {
+		found, err = db.Row(src, query, []any{&seq, &enqueued}, middle, high)
+		if found && enqueued < db.Micros(at) {
 			low = seq
 		} else {
 			high = middle - 1
@@ -134,7 +139,9 @@ func (p *pass) removeDue(ctx context.Context, kind retention.Kind, due []int64) 
 			s.jobs = parts{}
 			for more := true; more; more = s.looked < len(these) && !p.writer.Waited() {
 				some := these[s.looked:min(s.looked+dueChunk, len(these))]
-				if err = p.removeSome(t, kind, some, s.jobs); err != nil {
+
+				err = p.removeSome(t, kind, some, s.jobs)
+				if err != nil {
 					return s, err
 				}
 

@@ -66,7 +66,8 @@ func (p *pass) purge(t *db.Tx, last purged) (purged, error) {
 		return next, err
 	}
 
-	if next.jobs, err = p.remove(t, retention.Trash, jobs); err != nil {
+	next.jobs, err = p.remove(t, retention.Trash, jobs)
+	if err != nil {
 		return next, err
 	}
 

@@ -106,6 +106,7 @@ func readTree(src []byte, more bool) (root node, ended int) {
 	defer r.Close()
 
 	root = r.value(0)
+
 	return root, r.ended
 }
 

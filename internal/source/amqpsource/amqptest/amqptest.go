@@ -43,7 +43,9 @@ type server struct {
 var start = sync.OnceValues(func() (s *server, err error) {
 	for range 3 {
 		started = &server{ended: make(chan error, 1)}
-		if err = started.start(); err == nil {
+
+		err = started.start()
+		if err == nil {
 			return started, nil
 		}
 
@@ -96,7 +98,8 @@ func URL(address, user string) string { return fmt.Sprintf("amqp://%s:%[1]s@%s/"
 
 // start runs the port mapper and the node, and waits until it answers.
 func (s *server) start() (err error) {
-	if s.dir, err = os.MkdirTemp("", "rabbit"); err != nil {
+	s.dir, err = os.MkdirTemp("", "rabbit")
+	if err != nil {
 		return err
 	}
 
@@ -127,6 +130,7 @@ func (s *server) start() (err error) {
 		c.Env = env
 		c.Dir = s.dir
 		c.Stdout = printed
+
 		c.Stderr = printed
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its children end with it
 		if err := c.Start(); err != nil {

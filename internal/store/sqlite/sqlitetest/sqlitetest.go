@@ -63,7 +63,8 @@ var empty = sync.OnceValues(func() (files map[string][]byte, err error) {
 
 	files = map[string][]byte{}
 	for _, file := range []string{name, name + "-search"} {
-		if files[file], err = os.ReadFile(filepath.Join(dir, file)); err != nil {
+		files[file], err = os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
 			return nil, err
 		}
 	}
