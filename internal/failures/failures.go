@@ -66,21 +66,6 @@ type Patience struct {
 	Rate  int64 // failures within one hour by the clock
 }
 
-// Over says why a group is no longer ignored at a time, with so many failures in
-// all and in the current hour. It is empty as long as the group is ignored.
-func (p Patience) Over(now time.Time, failures, hour int64) Reopening {
-	switch {
-	case !p.Until.IsZero() && !now.Before(p.Until):
-		return ByDate
-	case p.Count > 0 && failures >= p.Count:
-		return ByCount
-	case p.Rate > 0 && hour >= p.Rate:
-		return ByRate
-	}
-
-	return ""
-}
-
 // Group is an error group: the failures with one cause, as far as can be told.
 // It is counted in the transaction of what it counts.
 type Group struct {

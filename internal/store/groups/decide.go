@@ -3,7 +3,6 @@ package groups
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"redrive/internal/audit"
@@ -22,20 +21,19 @@ func (p *Projection) Decide(
 	const update = `UPDATE groups SET state = $2, state_at = $3, state_by = $4, reopened_at = 0, reopened_by = '',
 		until = $5, until_count = $6, until_rate = $7 WHERE id = $1`
 
-	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+	return p.act(ctx, fingerprint, func(t *db.Tx, before failures.Group) (audit.Entry, error) {
 		patience := failures.Patience{}
 		if to.State == failures.Ignored {
 			patience = to.Patience
 			if to.More > 0 {
-				patience.Count = g.failures + to.More
+				patience.Count = before.Failures + to.More
 			}
 		}
 
-		g.state, g.patience = to.State, patience
-		p.gathered.In(t).of(g.id).opened = "" // an earlier failure in this transaction
+		p.gathered.In(t).decided[before.Number] = to.State != failures.Open
 		e := audit.Entry{At: now, Actor: by, Action: action(to.State), Before: string(before.State), After: to.Words()}
 
-		return e, t.ExecExactly(1, update, g.id, string(to.State), db.Micros(now), by.Name,
+		return e, t.ExecExactly(1, update, before.Number, string(to.State), db.Micros(now), by.Name,
 			db.Micros(patience.Until), patience.Count, patience.Rate)
 	})
 }
@@ -57,31 +55,34 @@ func action(to failures.State) string {
 func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
 	const update = `UPDATE groups SET note = $2 WHERE id = $1`
 
-	return p.act(ctx, fingerprint, func(t *db.Tx, g *group, before failures.Group) (audit.Entry, error) {
+	return p.act(ctx, fingerprint, func(t *db.Tx, before failures.Group) (audit.Entry, error) {
 		e := audit.Entry{At: now, Actor: by, Action: "group.note", Before: before.Note, After: note}
-		return e, t.ExecExactly(1, update, g.id, note)
+		return e, t.ExecExactly(1, update, before.Number, note)
 	})
 }
 
 // act lets a person change a group, and returns it as it is then. change gets the
-// group as the writer knows it and as it was written before, and says what the
-// audit log tells of the act.
+// group as it was before, and says what the audit log tells of the act.
 func (p *Projection) act(
-	ctx context.Context, fingerprint string, change func(*db.Tx, *group, failures.Group) (audit.Entry, error),
+	ctx context.Context, fingerprint string, change func(*db.Tx, failures.Group) (audit.Entry, error),
 ) (failures.Group, error) {
 	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (failures.Group, error) {
-		g := p.group(p.gathered.In(t), fingerprint)
-		if g == nil {
+		g, known := p.group(p.gathered.In(t), fingerprint)
+		if !known {
 			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
 		}
 
-		// The audit log says what the group was before.
+		// What failed earlier in this transaction counts as before the act.
+		if err := p.Flush(t); err != nil {
+			return failures.Group{}, err
+		}
+
 		before, err := One(t, `id = $1`, g.id)
 		if err != nil {
 			return failures.Group{}, err
 		}
 
-		e, err := change(t, g, before)
+		e, err := change(t, before)
 		if err != nil {
 			return failures.Group{}, fmt.Errorf("change error group %s: %w", fingerprint, err)
 		}
@@ -101,31 +102,23 @@ func (p *Projection) act(
 // how many. Those that are ignored until something else open with the failure
 // that makes it true.
 func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) {
+	const open = `UPDATE groups SET state = 'open', reopened_at = until, reopened_by = $2
+		WHERE state = 'ignored' AND until > 0 AND until <= $1 RETURNING id`
+
 	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (int, error) {
-		opened, in := 0, p.gathered.In(t)
-		all := maps.Clone(p.known)
-		maps.Copy(all, in.changed)
-
-		for fingerprint, g := range all {
-			if g == nil { // removed
-				continue
-			}
-
-			until := g.patience.Until
-			if g.state != failures.Ignored || until.IsZero() || until.After(now) {
-				continue
-			}
-
-			p.group(in, fingerprint).state = failures.Open
-			in.reopen(g.id, failures.ByDate, db.Micros(until))
-
-			opened++
+		opened, err := db.All(t, open, func(id *int64) []any { return []any{id} }, db.Micros(now), string(failures.ByDate))
+		if err != nil {
+			return 0, fmt.Errorf("open the error groups that were ignored until now: %w", err)
 		}
 
-		if opened > 0 {
+		for _, id := range opened {
+			p.gathered.In(t).decided[id] = false
+		}
+
+		if len(opened) > 0 {
 			t.Touch()
 		}
 
-		return opened, nil
+		return len(opened), nil
 	})
 }

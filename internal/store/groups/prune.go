@@ -74,8 +74,9 @@ func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most in
 	}
 
 	for _, fingerprint := range old {
-		in.added[p.group(in, fingerprint).source]--
-		in.changed[fingerprint] = nil
+		g, _ := p.group(in, fingerprint)
+		in.sizes[g.source]--
+		in.removed[fingerprint] = true
 	}
 
 	t.Touch()

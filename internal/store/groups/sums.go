@@ -24,8 +24,6 @@ type sums struct {
 type sum struct {
 	failures, dead, refused, retrying, replayed, recovered, relapsed int64
 	seen, sampleSeq, sampleExecution                                 int64 // of the newest failure
-	opened                                                           failures.Reopening
-	openedAt                                                         int64
 }
 
 // hourKey is an hour, since 1970, in which a group had failures.
@@ -90,12 +88,6 @@ func (s *sums) failure(id int64, f projection.Failure, at int64) {
 	s.queues[queueKey{id, f.Job.Queue, f.Job.Source}]++
 }
 
-// reopen notes that a group opened automatically.
-func (s *sums) reopen(id int64, why failures.Reopening, at int64) {
-	d := s.of(id)
-	d.opened, d.openedAt = why, at
-}
-
 // RunsEnded counts, for the groups from which replayed runs came, how they
 // ended.
 func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
@@ -120,13 +112,19 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 // transaction.
 func (p *Projection) exists(in *gathered, id int64) bool {
 	fingerprint, known := p.fingerprints[id]
-	now, changed := in.changed[fingerprint]
-	return known && (!changed || now != nil)
+	return known && !in.removed[fingerprint]
 }
 
-// Flush writes the sums.
+// Flush writes the sums, and opens the groups that their failures open.
 func (p *Projection) Flush(t *db.Tx) error {
-	err := db.Steps(t, p.flushGroups, p.flushHours, p.flushQueues, p.flushNewest)
+	in := p.gathered.In(t)
+	if len(in.groups) == 0 {
+		return nil
+	}
+
+	err := db.Steps(t, p.flushGroups, p.flushHours, p.flushQueues, p.flushNewest, p.learnOpened)
+	in.sums = newSums()
+
 	return db.Wrap(err, "write the error groups")
 }
 
@@ -182,12 +180,10 @@ func (p *Projection) flushQueues(t *db.Tx) error {
 // keptHours is how much of a group's history is kept: a month.
 const keptHours = 31 * 24
 
-// flushNewest writes which groups opened automatically, unless a person decided
-// something about them later in the same transaction. When the hours of a group
-// are written, it also writes what is known of its newest failure, and forgets the
-// oldest hours.
+// flushNewest writes what is known of the newest failure of each group that had some,
+// forgets the oldest hours, and opens the group if the failures do. What decides is what is
+// written of the group, so that the sums come before.
 func (p *Projection) flushNewest(t *db.Tx) error {
-	const open = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = $3 WHERE id = $1`
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 
 	// A failure that came late, after a newer one was written, leaves the newest and its time
@@ -205,23 +201,61 @@ func (p *Projection) flushNewest(t *db.Tx) error {
 	// The order is that of all writers: see [db.AddSums].
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		d := groups[id]
-		if d.opened != "" {
-			if err := t.Run(open, id, d.openedAt, string(d.opened)); err != nil {
-				return err
-			}
-		}
-
-		// Without a failure there are no hours either.
-		if d.seen == 0 {
+		if d.seen == 0 { // it had no failure
 			continue
 		}
 
 		err := db.Steps(t, db.Any(forget, id, d.seen/db.MicrosPerHour-keptHours),
-			db.Any(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay))
+			db.Any(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay),
+			db.Any(reopen, id, d.seen, int64(db.MicrosPerHour),
+				string(failures.ByFailure), string(failures.ByDate), string(failures.ByCount), string(failures.ByRate)))
 		if err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// reopen opens the group $1 with a failure at $2 if a person resolved it, or ignores it until
+// a time, a number of failures or a number of them within an hour of $3 that is reached.
+// These are the conditions of [failures.Patience], and $4 to $7 what they are called.
+const reopen = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = CASE
+			WHEN state = 'resolved' THEN $4
+			WHEN until > 0 AND until <= $2 THEN $5
+			WHEN until_count > 0 AND failures >= until_count THEN $6
+			ELSE $7 END
+	WHERE id = $1 AND (state = 'resolved' OR state = 'ignored' AND (
+		until > 0 AND until <= $2
+		OR until_count > 0 AND failures >= until_count
+		OR until_rate > 0 AND (SELECT h.failures FROM group_hours AS h WHERE h.group_id = $1 AND h.hour = last_seen / $3) >= until_rate))`
+
+// learnOpened learns which of the groups about which a person had decided are open now.
+func (p *Projection) learnOpened(t *db.Tx) error {
+	const query = `SELECT id FROM groups WHERE id IN (SELECT value FROM json_each($1)) AND state = 'open'`
+
+	in := p.gathered.In(t)
+
+	var asked []int64
+	for id, d := range in.groups {
+		decided, now := in.decided[id]
+		if !now {
+			decided = p.decided[id]
+		}
+
+		if decided && d.seen > 0 {
+			asked = append(asked, id)
+		}
+	}
+
+	if len(asked) == 0 {
+		return nil
+	}
+
+	opened, err := db.All(t, query, func(id *int64) []any { return []any{id} }, db.Numbers(asked))
+	for _, id := range opened {
+		in.decided[id] = false
+	}
+
+	return err
 }
