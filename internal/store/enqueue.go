@@ -38,14 +38,20 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 			return nil, err
 		}
 
-		done := make([]job.Enqueued, len(r.jobs))
+		// The jobs of the request are stored in their place. With repeats among them they are
+		// kept as they are, because what they repeat can be rolled back: they are stored
+		// themselves in the next run.
+		done := r.jobs
+		if !repeats.none() {
+			done = slices.Clone(r.jobs)
+		}
+
 		for i := range done {
 			if first, known := repeats.first(i, done); known {
 				done[i] = job.Enqueued{Job: first, Repeat: true}
 				continue
 			}
 
-			done[i].Job = r.jobs[i]
 			if err := s.enqueue(t, r, i, &done[i].Job); err != nil {
 				return nil, err
 			}
@@ -63,17 +69,17 @@ func (s *Store) Enqueue(ctx context.Context, now time.Time, jobs []job.Job) ([]j
 // request is what one call enqueues, as far as that is known before its
 // transaction.
 type request struct {
-	jobs     []job.Job
+	jobs     []job.Enqueued // as they are stored
 	policies []rows.PolicyText
 	messages []message                 // of those that came as envelopes; nil when none did
 	causes   map[int]fingerprint.Cause // of those that come as dead letters
 }
 
 func (s *Store) request(now time.Time, jobs []job.Job) *request {
-	r := &request{jobs: slices.Clone(jobs)}
-	r.policies = s.policies.Texts(r.jobs)
+	r := &request{jobs: make([]job.Enqueued, len(jobs)), policies: s.policies.Texts(jobs)}
 	for i := range r.jobs {
-		j := &r.jobs[i]
+		j := &r.jobs[i].Job
+		*j = jobs[i]
 		fresh(j, now)
 
 		if isMessage(j) {
@@ -107,10 +113,10 @@ func sizeOf(jobs []job.Job) db.Size {
 }
 
 // queuesOf names the queues of new jobs, some of them more than once.
-func queuesOf(jobs []job.Job, known repeats) iter.Seq[string] {
+func queuesOf(jobs []job.Enqueued, known repeats) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range jobs {
-			if !known.is(i) && !yield(jobs[i].Queue) {
+			if !known.is(i) && !yield(jobs[i].Job.Queue) {
 				return
 			}
 		}

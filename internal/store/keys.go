@@ -26,6 +26,9 @@ type repeats struct {
 	beside  map[int]int     // the place of the first one, where that is in the request too
 }
 
+// none reports whether there are none.
+func (r repeats) none() bool { return len(r.earlier)+len(r.beside) == 0 }
+
 // is reports whether the job at a place is a repeat.
 func (r repeats) is(i int) bool {
 	_, earlier := r.earlier[i]
@@ -87,10 +90,10 @@ func newNamed() *named {
 type callerKey struct{ caller, key string }
 
 // repeatedKeys finds the jobs whose keys were used before.
-func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
+func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Enqueued, found *repeats) error {
 	var places map[callerKey]int
 	for i := range jobs {
-		j := &jobs[i]
+		j := &jobs[i].Job
 		if j.Key == "" {
 			continue
 		}
@@ -104,7 +107,7 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 		name := callerKey{j.Caller, j.Key}
 		if k, again := places[name]; !again {
 			places[name] = i
-		} else if found.noteBeside(i, k); !sameContent(&jobs[k], j) {
+		} else if found.noteBeside(i, k); !sameContent(&jobs[k].Job, j) {
 			return &job.KeyReused{}
 		}
 	}
@@ -117,7 +120,7 @@ func (s *Store) repeatedKeys(t *db.Tx, jobs []job.Job, found *repeats) error {
 	}
 
 	for i := range jobs {
-		if j := &jobs[i]; j.Key != "" && !found.is(i) {
+		if j := &jobs[i].Job; j.Key != "" && !found.is(i) {
 			first, known, err := s.keyed(t, j, used)
 			if err != nil {
 				return err
@@ -270,7 +273,7 @@ func (s *Store) repeatedMessages(t *db.Tx, r *request, found *repeats) error {
 		if first, now := s.named.In(t).messages[m]; now {
 			found.note(i, *first)
 		} else if known[m.id] {
-			first, err := s.firstMessage(t, &r.jobs[i])
+			first, err := s.firstMessage(t, &r.jobs[i].Job)
 			if err == nil {
 				found.note(i, first)
 			} else if !errors.Is(err, sql.ErrNoRows) {

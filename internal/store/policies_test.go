@@ -20,10 +20,10 @@ func TestPolicies_OfATransactionThatFailedAreStoredAgain(t *testing.T) {
 	fault := errors.New("fault")
 	err := s.writer.Do(t.Context(), 1, func(tx *db.Tx) error {
 		r := s.request(testTime, []job.Job{j})
-		if err := s.enqueue(tx, r, 0, &r.jobs[0]); err != nil {
+		if err := s.enqueue(tx, r, 0, &r.jobs[0].Job); err != nil {
 			return err
 		}
-		read, err := rows.One(s.policies.Whole(tx, rows.Whole+` WHERE seq = $1`, r.jobs[0].Seq))
+		read, err := rows.One(s.policies.Whole(tx, rows.Whole+` WHERE seq = $1`, r.jobs[0].Job.Seq))
 		if err != nil || read.Policy.MaxAttempts != 7 {
 			t.Errorf("the job was read as %+v, %v", read, err)
 		}

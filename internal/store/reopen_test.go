@@ -129,3 +129,53 @@ func TestReopening_IsDecidedByWhatIsWritten(t *testing.T) {
 		})
 	}
 }
+
+// Several failures of one commit, some of them in an earlier hour, count like those of several
+// commits: the hour in which as many came as the group was ignored for opens it.
+func TestReopening_LooksAtEachHourOfACommit(t *testing.T) {
+	s := open(t, Options{})
+	_, fingerprint := failing(t, s)
+	check(t, decide(s, fingerprint, failures.Decision{State: failures.Ignored, Patience: failures.Patience{Rate: 3}})(t.Context()))
+
+	next := testTime.Truncate(time.Hour).Add(time.Hour)
+	settle := failuresAt(t, s, next, next.Add(time.Minute), next.Add(2*time.Minute), next.Add(time.Hour))
+	_, _, err := s.Exchange(t.Context(), settle, job.Claim{})
+	check(t, err)
+
+	g, err := s.Groups.Get(t.Context(), testTime, fingerprint)
+	check(t, err)
+
+	if g.State != failures.Open || g.ReopenedBy != failures.ByRate {
+		t.Errorf("it is %s, reopened by %q", g.State, g.ReopenedBy)
+	}
+}
+
+// A group that was resolved opened with the first failure after that.
+func TestReopening_TellsTheFirstFailure(t *testing.T) {
+	s := open(t, Options{})
+	_, fingerprint := failing(t, s)
+	check(t, decide(s, fingerprint, failures.Decision{State: failures.Resolved})(t.Context()))
+
+	first := testTime.Add(time.Hour)
+	_, _, err := s.Exchange(t.Context(), failuresAt(t, s, first.Add(time.Minute), first), job.Claim{})
+	check(t, err)
+
+	g, err := s.Groups.Get(t.Context(), testTime, fingerprint)
+	check(t, err)
+
+	if !g.ReopenedAt.Equal(first) {
+		t.Errorf("it opened at %v, want %v", g.ReopenedAt, first)
+	}
+}
+
+// failuresAt are the failures of new jobs, at these times.
+func failuresAt(t *testing.T, s *Store, times ...time.Time) (settle []job.Settlement) {
+	t.Helper()
+
+	for _, at := range times {
+		end := job.Ending{Outcome: job.Failed, FinishedAt: at, Answer: retry.Answer{Code: retry.CodeDeadLetter}}
+		settle = append(settle, claimOne(t, s).Settle(end, nil))
+	}
+
+	return settle
+}

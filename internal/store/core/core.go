@@ -34,11 +34,16 @@ type Core struct {
 	numbers     Numbers
 	projections projection.Projections
 	gathered    *db.Slot[gathered]
+
+	write func(*db.Tx) error // writeWaiting: made once, and not for each row that waits
 }
 
 // New returns the verbs, of which no projection hears yet.
 func New(policies *rows.Policies, numbers Numbers) *Core {
-	return &Core{policies: policies, numbers: numbers, gathered: db.NewReusedSlot(newGathered, (*gathered).clear)}
+	c := &Core{policies: policies, numbers: numbers, gathered: db.NewReusedSlot(newGathered, (*gathered).clear)}
+	c.write = c.writeWaiting
+
+	return c
 }
 
 // Register lets a projection hear what happens to jobs.
@@ -74,7 +79,7 @@ func (g *gathered) clear() {
 func (c *Core) in(t *db.Tx) *gathered { return c.gathered.In(t) }
 
 // later lets the rows that wait be written before the next statement.
-func (c *Core) later(t *db.Tx) { t.Later(c.writeWaiting) }
+func (c *Core) later(t *db.Tx) { t.Later(c.write) }
 
 // writeWaiting writes the jobs that wait, and then the dead letters, whose jobs have to be
 // there.

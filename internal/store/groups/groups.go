@@ -2,12 +2,12 @@
 // group of its fingerprint, and a group that a person resolved or ignored opens
 // again when its time has come.
 //
-// Memory only knows which groups there are, by their fingerprints; a limit bounds them.
-// What one transaction counts is added up and written once for each group, in the order
-// of their numbers. Whether the failures open their group is not known beforehand: the
-// statement behind the sums decides it, by what is written of the group, so that it is
-// right whichever process has written the rest. A person who decides about a group has the
-// sums written first, so that only failures after the decision open the group.
+// Memory knows which groups exist, by their fingerprints, and which a person has decided
+// about; a limit bounds them. What one transaction counts is added up and written once for
+// each group, in the order of their numbers. A statement after the sums decides whether
+// failures open their group, by the stored row: the decision is right even if another
+// process wrote part of the row. An act of a person writes the sums first, so that only
+// failures after the act open the group.
 //
 // Only transactions of the writer change what is in memory, after their commit: a
 // transaction that is rolled back leaves nothing behind.
@@ -49,7 +49,7 @@ type Projection struct {
 	sizes        map[string]int   // groups by the source that brought them, '' for our own
 }
 
-// group is what is kept in memory of an error group. Neither changes.
+// group is what is kept in memory of an error group. Neither field ever changes.
 type group struct {
 	id     int64
 	source string // that brought it
@@ -62,7 +62,7 @@ type gathered struct {
 	made    map[string]group // by fingerprint
 	removed map[string]bool
 	decided map[int64]bool // as a person decided in this transaction; false: open
-	sizes   map[string]int // how many more groups there are by source; fewer when negative
+	sizes   map[string]int // by how much the number of groups of each source changes
 	newest  int64          // the number of the newest group
 }
 
@@ -100,7 +100,7 @@ func (p *Projection) bound(source string) int {
 // size is how many groups a source has brought, as the transaction sees it.
 func (p *Projection) size(in *gathered, source string) int { return p.sizes[source] + in.sizes[source] }
 
-// Moved counts a job out of its group and in the one that it has now.
+// Moved counts a job out of its group and into the one that it has now.
 func (p *Projection) Moved(t *db.Tx, m projection.Move) {
 	sums := &p.gathered.In(t).sums
 	if m.From != nil {
@@ -116,7 +116,7 @@ func (p *Projection) Moved(t *db.Tx, m projection.Move) {
 	}
 }
 
-// Failed counts a failure, and tells the job its group.
+// Failed counts a failure, and sets the group of its job.
 func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 	at := db.Micros(f.Job.ChangedAt)
 
@@ -205,9 +205,10 @@ func (p *Projection) forget(fingerprint string) {
 	p.sizes[g.source]--
 	delete(p.known, fingerprint)
 	delete(p.fingerprints, g.id)
+	delete(p.decided, g.id)
 }
 
-// learn knows one group more, which is open.
+// learn adds a group, which is open unless decide says otherwise.
 func (p *Projection) learn(fingerprint string, g group) {
 	p.newest = max(p.newest, g.id)
 	p.sizes[g.source]++
@@ -223,8 +224,8 @@ func (p *Projection) decide(id int64, decided bool) {
 	}
 }
 
-// Open is how many groups no one has dealt with, as of the last commit. Only code
-// that the writer runs may call it.
+// Open is how many groups are open, as of the last commit. Only code that the writer runs
+// may call it.
 func (p *Projection) Open() int64 { return int64(len(p.known) - len(p.decided)) }
 
 // Load reads the groups at the start.

@@ -58,7 +58,9 @@ func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most in
 		return 0, err
 	}
 
-	maps.DeleteFunc(old, func(id int64, _ string) bool { return in.groups[id] != nil }) // something of it waits to be written
+	// Those stay of which something waits to be written. What was written in this transaction is
+	// found by the query: such a group has a job, or its newest failure is new.
+	maps.DeleteFunc(old, func(id int64, _ string) bool { return in.groups[id] != nil })
 
 	if len(old) == 0 {
 		return 0, nil

@@ -23,6 +23,7 @@ type sums struct {
 // them were replayed and how that went.
 type sum struct {
 	failures, dead, refused, retrying, replayed, recovered, relapsed int64
+	first                                                            int64 // the time of the oldest failure
 	seen, sampleSeq, sampleExecution                                 int64 // of the newest failure
 }
 
@@ -70,6 +71,9 @@ func (s *sums) job(j *job.Job, n int64) {
 func (s *sums) failure(id int64, f projection.Failure, at int64) {
 	d := s.of(id)
 	d.failures++
+	if d.first == 0 || at < d.first {
+		d.first = at
+	}
 
 	// The newest failure stands for all (see sample).
 	if at >= d.seen {
@@ -108,27 +112,29 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 	return nil
 }
 
-// exists reports whether a group is still there that was there before the
-// transaction.
+// exists reports whether a group of the last commit was not removed in this transaction.
 func (p *Projection) exists(in *gathered, id int64) bool {
 	fingerprint, known := p.fingerprints[id]
 	return known && !in.removed[fingerprint]
 }
 
-// Flush writes the sums, and opens the groups that their failures open.
+// Flush writes the sums, and opens the groups whose failures meet their condition. It can be
+// called more than once in a transaction: each call writes what was gathered since the last.
 func (p *Projection) Flush(t *db.Tx) error {
 	in := p.gathered.In(t)
 	if len(in.groups) == 0 {
 		return nil
 	}
 
-	err := db.Steps(t, p.flushGroups, p.flushHours, p.flushQueues, p.flushNewest, p.learnOpened)
+	err := db.Steps(t, p.flushGroups, p.flushHours, p.flushQueues, p.flushFailures, p.learnOpened)
+
+	// What is written is not written again.
 	in.sums = newSums()
 
 	return db.Wrap(err, "write the error groups")
 }
 
-// flushGroups adds to the sums of groups. An act on many jobs touches hundreds. A
+// flushGroups adds to the sums of groups. An act on many jobs touches hundreds of them. A
 // statement that sets dead, refused or retrying rewrites the group's index entry even
 // if all stay the same, so groups whose replays are only counted have a statement
 // without them.
@@ -180,10 +186,10 @@ func (p *Projection) flushQueues(t *db.Tx) error {
 // keptHours is how much of a group's history is kept: a month.
 const keptHours = 31 * 24
 
-// flushNewest writes what is known of the newest failure of each group that had some,
-// forgets the oldest hours, and opens the group if the failures do. What decides is what is
-// written of the group, so that the sums come before.
-func (p *Projection) flushNewest(t *db.Tx) error {
+// flushFailures opens each group that had failures if these meet its condition, writes what is
+// known of the newest one, and forgets the oldest hours. The condition is tested against what
+// is stored of the group, so the sums have to be written before.
+func (p *Projection) flushFailures(t *db.Tx) error {
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 
 	// A failure that came late, after a newer one was written, leaves the newest and its time
@@ -196,19 +202,25 @@ func (p *Projection) flushNewest(t *db.Tx) error {
 				AND hour > CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END / $5 - $6)
 		WHERE id = $1`
 
-	groups := p.gathered.In(t).groups
+	in := p.gathered.In(t)
 
-	// The order is that of all writers: see [db.AddSums].
-	for _, id := range slices.Sorted(maps.Keys(groups)) {
-		d := groups[id]
+	hours := map[int64]db.Numbers{} // in which each group failed
+	for k := range in.hours {
+		hours[k.group] = append(hours[k.group], k.hour)
+	}
+
+	// The order is ascending, as that of every writer: none waits for another in a circle.
+	for _, id := range slices.Sorted(maps.Keys(in.groups)) {
+		d := in.groups[id]
 		if d.seen == 0 { // it had no failure
 			continue
 		}
 
-		err := db.Steps(t, db.Any(forget, id, d.seen/db.MicrosPerHour-keptHours),
-			db.Any(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay),
-			db.Any(reopen, id, d.seen, int64(db.MicrosPerHour),
-				string(failures.ByFailure), string(failures.ByDate), string(failures.ByCount), string(failures.ByRate)))
+		err := db.Steps(t,
+			db.Any(reopen, id, d.first, d.seen, hours[id], int64(db.MicrosPerHour),
+				string(failures.ByFailure), string(failures.ByDate), string(failures.ByCount), string(failures.ByRate)),
+			db.Any(forget, id, d.seen/db.MicrosPerHour-keptHours),
+			db.Any(newest, id, d.seen, d.sampleSeq, d.sampleExecution, int64(db.MicrosPerHour), lastDay))
 		if err != nil {
 			return err
 		}
@@ -217,20 +229,26 @@ func (p *Projection) flushNewest(t *db.Tx) error {
 	return nil
 }
 
-// reopen opens the group $1 with a failure at $2 if a person resolved it, or ignores it until
-// a time, a number of failures or a number of them within an hour of $3 that is reached.
-// These are the conditions of [failures.Patience], and $4 to $7 what they are called.
-const reopen = `UPDATE groups SET state = 'open', reopened_at = $2, reopened_by = CASE
-			WHEN state = 'resolved' THEN $4
-			WHEN until > 0 AND until <= $2 THEN $5
-			WHEN until_count > 0 AND failures >= until_count THEN $6
-			ELSE $7 END
+// reopen opens the group $1, whose failures of this transaction came between $2 and $3 and in
+// the hours $4, if a person resolved it, or ignores it until a time, a number of failures, or
+// a number of them within one hour by the clock that is reached. An hour before that of the
+// newest failure so far is over. The conditions are those of [failures.Patience], $6 to $9 are
+// what they are called, and $5 is the length of an hour.
+const reopen = `UPDATE groups SET state = 'open',
+		reopened_at = CASE state WHEN 'resolved' THEN $2 ELSE $3 END,
+		reopened_by = CASE
+			WHEN state = 'resolved' THEN $6
+			WHEN until > 0 AND until <= $3 THEN $7
+			WHEN until_count > 0 AND failures >= until_count THEN $8
+			ELSE $9 END
 	WHERE id = $1 AND (state = 'resolved' OR state = 'ignored' AND (
-		until > 0 AND until <= $2
+		until > 0 AND until <= $3
 		OR until_count > 0 AND failures >= until_count
-		OR until_rate > 0 AND (SELECT h.failures FROM group_hours AS h WHERE h.group_id = $1 AND h.hour = last_seen / $3) >= until_rate))`
+		OR until_rate > 0 AND EXISTS (SELECT 1 FROM group_hours AS h WHERE h.group_id = $1
+			AND h.hour IN (SELECT value FROM json_each($4)) AND h.hour >= last_seen / $5 AND h.failures >= until_rate)))`
 
-// learnOpened learns which of the groups about which a person had decided are open now.
+// learnOpened reads which of the groups about which a person had decided are open now, for
+// the number of open groups.
 func (p *Projection) learnOpened(t *db.Tx) error {
 	const query = `SELECT id FROM groups WHERE id IN (SELECT value FROM json_each($1)) AND state = 'open'`
 
@@ -238,8 +256,8 @@ func (p *Projection) learnOpened(t *db.Tx) error {
 
 	var asked []int64
 	for id, d := range in.groups {
-		decided, now := in.decided[id]
-		if !now {
+		decided, changed := in.decided[id]
+		if !changed {
 			decided = p.decided[id]
 		}
 
