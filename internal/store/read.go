@@ -256,7 +256,7 @@ func (s *Store) Searched(ctx context.Context, jobs []job.Job) ([]job.Job, error)
 	// A job that came as a dead letter may have no attempt that counted: its first dead letter
 	// has the error then.
 	const query = `SELECT j.seq, coalesce(a.error_type, l.exception, ''), coalesce(a.error_message, l.error, ''),
-			substr(b.payload, 1, $2), b.meta
+			substr(b.payload, 1, CAST($2 AS INTEGER)), b.meta
 		FROM jobs AS j JOIN bodies AS b ON b.job_seq = j.seq
 		LEFT JOIN attempts AS a ON a.job_seq = j.seq AND a.execution = (SELECT max(execution) FROM attempts WHERE job_seq = j.seq AND number > 0)
 		LEFT JOIN dead_letters AS l ON l.job_seq = j.seq AND l.run = 1 AND a.execution IS NULL

@@ -41,7 +41,7 @@ func (c *Core) End(t *db.Tx, j *job.Job, outcome operation.RunOutcome, now time.
 // neighbours share pages.
 func (g *gathered) endedRuns(t *db.Tx) ([]projection.EndedRun, error) {
 	const query = `SELECT r.job_seq, r.run + 1, r.group_id, r.operation_id FROM json_each($1) AS e
-		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
+		JOIN replays AS r ON r.job_seq = CAST(e.value ->> 0 AS BIGINT) AND r.run = CAST(e.value ->> 1 AS BIGINT)`
 
 	replays := make([][2]int64, 0, len(g.runs))
 	for k := range g.runs {

@@ -133,8 +133,8 @@ func without(all, others []int64) []int64 {
 // move gives items other numbers. No two items may have the same one at any moment, so that
 // the new ones are negative until all old ones are free.
 func move(t *db.Tx, id int64, moves [][2]int64) error {
-	const away = `UPDATE operation_items SET n = -(e.value ->> 1) FROM json_each($2) AS e
-		WHERE operation_items.operation_id = $1 AND operation_items.n = e.value ->> 0`
+	const away = `UPDATE operation_items SET n = -CAST(e.value ->> 1 AS BIGINT) FROM json_each($2) AS e
+		WHERE operation_items.operation_id = $1 AND operation_items.n = CAST(e.value ->> 0 AS BIGINT)`
 	const back = `UPDATE operation_items SET n = -n WHERE operation_id = $1 AND n < 0`
 
 	if len(moves) == 0 {

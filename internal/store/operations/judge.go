@@ -98,7 +98,7 @@ func whyUnfit(code operation.Skip, j job.Job, run int) string {
 // whoWasFirst says of items that came too late who replayed their runs.
 func (p *Projection) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
 	const query = `SELECT r.job_seq, r.by, r.operation_id FROM json_each($1) AS e
-		JOIN replays AS r ON r.job_seq = e.value ->> 0 AND r.run = e.value ->> 1`
+		JOIN replays AS r ON r.job_seq = CAST(e.value ->> 0 AS BIGINT) AND r.run = CAST(e.value ->> 1 AS BIGINT)`
 
 	if len(late) == 0 {
 		return nil

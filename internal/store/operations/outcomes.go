@@ -12,7 +12,7 @@ import (
 
 // undropQuery finds the items of replayed runs by their jobs.
 const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
-	FROM (SELECT value ->> 0 AS seq, value ->> 1 AS run FROM json_each($1)) AS e
+	FROM (SELECT CAST(value ->> 0 AS BIGINT) AS seq, CAST(value ->> 1 AS BIGINT) AS run FROM json_each($1)) AS e
 	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
 	WHERE operation_items.job_seq = e.seq AND operation_items.run = r.run AND operation_items.operation_id = r.operation_id
 		AND operation_items.outcome = 'dropped'

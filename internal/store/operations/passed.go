@@ -66,7 +66,7 @@ func passedCauses(t *db.Tx, o operation.Operation) ([]cause, error) {
 func leaveOut(t *db.Tx, id int64, but []cause) error {
 	const all = `UPDATE operation_causes SET left_out = 1 WHERE operation_id = $1`
 	const some = `UPDATE operation_causes SET left_out = 0 FROM json_each($2) AS e
-		WHERE operation_id = $1 AND cause = e.value ->> 0 AND operation_causes.type = e.value ->> 1`
+		WHERE operation_id = $1 AND cause = CAST(e.value ->> 0 AS BIGINT) AND operation_causes.type = e.value ->> 1`
 
 	kept := make([][2]any, len(but))
 	for i, c := range but {

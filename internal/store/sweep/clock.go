@@ -12,11 +12,11 @@ import (
 // never had one, it is the newest time of what happened here.
 func (s *Sweeper) Clock(ctx context.Context) (c retention.Clock, err error) {
 	const query = `SELECT trusted_at, hold FROM retention_clock`
-	const newest = `SELECT max(
-		coalesce((SELECT at FROM audit ORDER BY seq DESC LIMIT 1), 0),
-		coalesce((SELECT changed_at FROM jobs WHERE ` + ownDeadLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1), 0),
-		coalesce((SELECT max(minute) FROM minutes), 0) * CAST($1 AS BIGINT),
-		coalesce((SELECT enqueued_at FROM jobs ORDER BY seq DESC LIMIT 1), 0))`
+	const newest = `SELECT coalesce(max(at), 0) FROM (
+		SELECT max(at) AS at FROM audit WHERE seq = (SELECT max(seq) FROM audit)
+		UNION ALL SELECT max(changed_at) FROM jobs WHERE ` + ownDeadLetter + `
+		UNION ALL SELECT max(minute) * CAST($1 AS BIGINT) FROM minutes
+		UNION ALL SELECT max(enqueued_at) FROM jobs WHERE seq = (SELECT max(seq) FROM jobs)) AS times`
 
 	src := s.reader.In(ctx)
 	var trusted, hold int64

@@ -1,0 +1,26 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"redrive/internal/store"
+	"redrive/internal/store/postgres"
+	"redrive/internal/store/postgres/postgrestest"
+	"redrive/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { postgrestest.Run(m) }
+
+func TestContract(t *testing.T) { storetest.Run(t, empty) }
+
+// empty is a new database.
+func empty(t *testing.T) func() *store.Store {
+	dsn := postgrestest.New(t)
+	return func() *store.Store {
+		s, err := store.Open(t.Context(), store.Options{Database: postgres.Server{DSN: dsn}, Attached: storetest.Attached})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/fault"
+	"redrive/internal/store/health"
+)
+
+// codeOf is PostgreSQL's code of an error, empty for any other error.
+func codeOf(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// kindOf is the kind of an error of the database, nil for any other. The codes are those of
+// appendix A of PostgreSQL's manual.
+func kindOf(err error) error {
+	code := codeOf(err)
+	switch {
+	case errors.Is(err, errMissed) || code == codeMissed:
+		return fault.ErrBroken
+	case code == "53100":
+		return fault.ErrStorageFull
+	case code == "53200" || code == "53300":
+		return fault.ErrStarved
+	case code == "25006":
+		return fault.ErrReadOnly
+	case code == "XX001" || code == "XX002":
+		return fault.ErrCorrupt
+	case code == "40001" || code == "40P01" || code == "55P03" || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08"):
+		return fault.ErrBusy
+	}
+
+	return nil
+}
+
+// codeMissed is what the function expect of the schema raises.
+const codeMissed = "RD001"
+
+// Fault gives an error of the database its kind and its words.
+func (e *engine) Fault(err error) error {
+	kind := kindOf(err)
+	if kind == nil || errors.As(err, new(*health.Fault)) {
+		return err
+	}
+
+	return &health.Fault{Kind: kind, Words: e.advice(kind), Err: err, Where: slog.String("database", e.name)}
+}
+
+// advice says what happened to the database, and what to do.
+func (e *engine) advice(kind error) string {
+	switch kind {
+	case fault.ErrBusy:
+		return fmt.Sprintf("the database %s is busy or was restarted; try again", e.name)
+	case fault.ErrStarved:
+		return fmt.Sprintf("the server of the database %s has no connection or memory left; raise its limits, "+
+			"and writing resumes automatically", e.name)
+	case fault.ErrStorageFull:
+		return fmt.Sprintf("the disk of the database %s is full; make room, and writing resumes automatically", e.name)
+	case fault.ErrReadOnly:
+		return fmt.Sprintf("the database %s is read-only; make it writable, then restart the program", e.name)
+	case fault.ErrCorrupt:
+		return fmt.Sprintf("the database %s is damaged; restore a backup", e.name)
+	}
+
+	return fmt.Sprintf("the database %s is not as this program left it; check what else writes to it, "+
+		"then restart the program", e.name)
+}
+
+// Taken names the unique value because of which a row was refused.
+func (e *engine) Taken(err error) string {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || refused.Code != "23505" {
+		return ""
+	}
+
+	return taken[refused.ConstraintName]
+}
+
+// taken are the unique values by the names of their constraints.
+var taken = map[string]string{
+	"jobs_id_key":                 "jobs.id",
+	"policies_policy_origins_key": "policies.policy, policies.origins",
+	"groups_fingerprint_key":      "groups.fingerprint",
+	"mirrored_source_key_key":     "mirrored.source, mirrored.key",
+	"job_keys_key":                "job_keys.key, job_keys.caller",
+	"operations_key":              "operations.key, operations.key_caller",
+}

@@ -1,0 +1,149 @@
+// Package postgres is the store's database on a PostgreSQL server: how it is connected,
+// migrated and spoken to, what its errors mean, and the index of texts (pg_trgm). It is all
+// that the store has of PostgreSQL; see package db for the seam.
+//
+// A trip to the server takes longer than most statements. Statements that only change
+// rows wait, and travel together with the next query, or with the commit (see [wire]). The
+// store writes its statements in SQL that both databases read but for a few words, which
+// translate replaces.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/store/db"
+	"redrive/internal/store/health"
+)
+
+// Server is a database on a server.
+type Server struct {
+	DSN string // as postgres://user:password@host:port/database
+}
+
+// Open connects to the database and brings its schema up to date.
+func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, error) {
+	config, err := pgconn.ParseConfig(s.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err)
+	}
+
+	e := &engine{name: config.Database, config: config, health: health, writes: pool(config, writers), reads: pool(config, readers)}
+
+	err = e.open(ctx)
+	if err != nil {
+		return nil, errors.Join(e.Fault(err), e.Close())
+	}
+
+	return e, nil
+}
+
+// The connections of a process: those that write, one for jobs and one for the index, and the
+// pool that serves pages.
+const (
+	writers = 2
+	readers = 6
+)
+
+// engine is an open database.
+type engine struct {
+	name   string // of the database
+	config *pgconn.Config
+	health *health.Health
+	made   bool // there were no tables before
+
+	writes *sql.DB
+	reads  *sql.DB
+	index  *index
+}
+
+func (e *engine) open(ctx context.Context) (err error) {
+	e.made, err = e.migrate(ctx)
+	if err != nil {
+		return err
+	}
+
+	writer, err := newConn(ctx, e.writes)
+	if err != nil {
+		return err
+	}
+
+	e.index = &index{conn: writer}
+
+	return nil
+}
+
+// Writer returns the connection that writes jobs.
+func (e *engine) Writer(ctx context.Context) (db.Conn, error) { return newConn(ctx, e.writes) }
+
+// Reads returns the pool that serves pages.
+func (e *engine) Reads() *sql.DB { return e.reads }
+
+// Text is a statement as PostgreSQL reads it.
+func (*engine) Text(query string) string { return translate(query) }
+
+// Search is the index of texts.
+func (e *engine) Search() db.Search { return e.index }
+
+// Made reports whether there were no tables before.
+func (e *engine) Made() bool { return e.made }
+
+// Check finds nothing: a server has no files that could be moved away.
+func (*engine) Check() error { return nil }
+
+// Room is not asked for: what a server has room for is known when it is written.
+func (*engine) Room(int) error { return nil }
+
+// Committed notes nothing: the server looks after its log.
+func (*engine) Committed(int) {}
+
+// Announce leaves no word: commands find a server by its address.
+func (*engine) Announce(string, string) error { return nil }
+
+// Close ends all connections.
+func (e *engine) Close() error {
+	var err error
+	if e.index != nil {
+		err = e.index.conn.Close()
+	}
+
+	return errors.Join(err, e.writes.Close(), e.reads.Close())
+}
+
+// Abandon leaves the tables: without jobs they do no harm.
+func (e *engine) Abandon() error { return e.Close() }
+
+// Inspect runs do on one state of the database.
+func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
+	config, err := pgconn.ParseConfig(s.DSN)
+	if err != nil {
+		return fmt.Errorf("read the address of the database: %w", err)
+	}
+
+	reads := pool(config, 1)
+	defer func() { err = errors.Join(err, reads.Close()) }()
+
+	tx, err := reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+
+	do(inspected{ctx, tx}, nil)
+
+	return tx.Rollback()
+}
+
+// inspected is one state of a database.
+type inspected struct {
+	ctx context.Context
+	tx  *sql.Tx
+}
+
+// Query calls each for every row.
+func (i inspected) Query(query string, each func(*sql.Rows) error, args ...any) error {
+	return db.Scan(i.tx.QueryContext(i.ctx, translate(query), args...))(each)
+}

@@ -1,0 +1,311 @@
+// Package postgrestest gives tests empty databases on a PostgreSQL server, which is started
+// once in each process and ends with it.
+package postgrestest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/store/health"
+	"redrive/internal/store/postgres"
+)
+
+// template is the name of an empty database with the schema, of which others are copies: the
+// schema takes longer than most tests.
+const template = "redrive_empty"
+
+// New returns the address of an empty database. On a machine without PostgreSQL the test is
+// skipped, and in CI it fails.
+func New(tb testing.TB) (dsn string) {
+	tb.Helper()
+
+	s := need(tb)
+	name, err := s.empty(tb.Context())
+	check(tb, err)
+	tb.Cleanup(func() { check(tb, s.giveBack(name)) })
+
+	return s.dsn(name)
+}
+
+// empty takes a database that an earlier test has left, or makes one.
+func (s *server) empty(ctx context.Context) (name string, err error) {
+	select {
+	case name := <-s.left:
+		return name, nil
+	default:
+	}
+
+	name = "redrive_" + strconv.FormatInt(s.databases.Add(1), 10)
+
+	return name, s.admin(ctx, `CREATE DATABASE `+name+` TEMPLATE `+template+` STRATEGY file_copy`)
+}
+
+// wipe empties every table that has rows, and leaves what a new database has. To make a database
+// takes longer than most tests.
+const wipe = `
+	SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
+	SET session_replication_role = replica; -- no trigger guards the audit log
+	DO $$ DECLARE name text; filled boolean; BEGIN
+		FOR name IN SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP
+			EXECUTE format('SELECT EXISTS (SELECT 1 FROM %I)', name) INTO filled;
+			CONTINUE WHEN NOT filled OR name = 'schema_version';
+			EXECUTE format('DELETE FROM %I', name);
+		END LOOP;
+		FOR name IN SELECT relname FROM pg_class WHERE relkind = 'S' LOOP
+			PERFORM setval(name::regclass, 1, false);
+		END LOOP;
+	END $$;`
+
+// giveBack leaves a database to a later test.
+func (s *server) giveBack(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+
+	err := s.run(ctx, name, wipe+postgres.FirstRows)
+	if err == nil {
+		s.left <- name
+	}
+
+	return err
+}
+
+// Run runs the tests of a package, and ends the server after them.
+func Run(m *testing.M) {
+	code := m.Run()
+
+	if begun.Load() {
+		if s, err := started(); err == nil {
+			s.stop()
+		}
+	}
+
+	os.Exit(code)
+}
+
+// server is a server of PostgreSQL.
+type server struct {
+	process   *exec.Cmd
+	dir       string
+	address   string
+	databases atomic.Int64
+	lock      sync.Mutex  // of the template, which only one copies at a time
+	left      chan string // databases of tests that have ended
+}
+
+var (
+	begun   atomic.Bool
+	started = sync.OnceValues(start)
+)
+
+// errMissing says that PostgreSQL is not installed.
+var errMissing = errors.New("PostgreSQL is not installed")
+
+func need(tb testing.TB) *server {
+	tb.Helper()
+
+	begun.Store(true)
+
+	s, err := started()
+	if errors.Is(err, errMissing) && os.Getenv("CI") == "" {
+		tb.Skip(err)
+	}
+
+	check(tb, err)
+
+	return s
+}
+
+func check(tb testing.TB, err error) {
+	tb.Helper()
+
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (s *server) dsn(name string) string {
+	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable", s.address, name)
+}
+
+// admin runs a statement that makes a database.
+func (s *server) admin(ctx context.Context, text string) error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+
+	return s.run(ctx, "postgres", text)
+}
+
+// run runs statements in a database.
+func (s *server) run(ctx context.Context, name, text string) error {
+	conn, err := pgconn.Connect(ctx, s.dsn(name))
+	if err != nil {
+		return err
+	}
+
+	_, err = conn.Exec(ctx, text).ReadAll()
+
+	return errors.Join(err, conn.Close(context.Background()))
+}
+
+// start makes a cluster in a folder of its own, starts its server, and makes the template.
+func start() (*server, error) {
+	initdb, err := installed()
+	if err != nil {
+		return nil, err
+	}
+
+	dir, err := os.MkdirTemp("", "redrive-postgres")
+	if err != nil {
+		return nil, err
+	}
+
+	as, err := unprivileged(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+
+	data := filepath.Join(dir, "data")
+	cluster := exec.Command(initdb, "-D", data, "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8")
+	cluster.SysProcAttr, cluster.Dir = as, dir
+
+	out, err := cluster.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("make a cluster: %w: %s", err, out)
+	}
+
+	// Nothing has to outlive the server.
+	host, port, _ := net.SplitHostPort(address)
+	process := exec.Command(filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data)
+	for _, option := range []string{
+		"listen_addresses=" + host, "port=" + port, "unix_socket_directories=", "max_connections=200",
+		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "wal_level=minimal", "max_wal_senders=0", "autovacuum=off",
+	} {
+		process.Args = append(process.Args, "-c", option)
+	}
+
+	log := new(bytes.Buffer)
+	process.Dir, process.SysProcAttr, process.Stdout, process.Stderr = dir, as, log, log
+
+	err = process.Start()
+	if err != nil {
+		return nil, err
+	}
+
+	s := &server{process: process, dir: dir, address: address, left: make(chan string, 1000)}
+
+	err = s.makeTemplate()
+	if err != nil {
+		s.stop()
+		return nil, fmt.Errorf("%w: %s", err, log)
+	}
+
+	return s, nil
+}
+
+// makeTemplate waits until the server answers, and makes the template.
+func (s *server) makeTemplate() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+
+	err := s.admin(ctx, `CREATE DATABASE `+template)
+	for err != nil && ctx.Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+
+		err = s.admin(ctx, `CREATE DATABASE `+template)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	engine, err := postgres.Server{DSN: s.dsn(template)}.Open(ctx, health.New(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+
+	return engine.Close()
+}
+
+// stop ends the server by its process id and removes its files.
+func (s *server) stop() {
+	_ = s.process.Process.Signal(syscall.SIGINT)
+	_ = s.process.Wait()
+	_ = os.RemoveAll(s.dir)
+}
+
+// installed finds the newest initdb.
+func installed() (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil {
+		return "", err
+	}
+
+	if len(found) > 0 {
+		return found[len(found)-1], nil
+	}
+
+	path, err := exec.LookPath("initdb")
+	if err != nil {
+		return "", errMissing
+	}
+
+	return path, nil
+}
+
+// unprivileged lets root run a server in dir as another user, which PostgreSQL wants.
+func unprivileged(dir string) (*syscall.SysProcAttr, error) {
+	as := &syscall.SysProcAttr{Setpgid: true} // the signal of a terminal is for the tests
+	if os.Getuid() != 0 {
+		return as, nil
+	}
+
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, err
+	}
+
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, err
+	}
+
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return nil, err
+	}
+
+	as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+
+	return as, os.Chown(dir, uid, gid)
+}
+
+// freeAddress is an address on this machine at which no program listens.
+func freeAddress() (string, error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+
+	return free.Addr().String(), free.Close()
+}

@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+
+	"redrive/internal/clip"
+	"redrive/internal/filter"
+	"redrive/internal/store/clause"
+	"redrive/internal/store/db"
+)
+
+// index is a table of texts with an index of their trigrams (pg_trgm). A document's key is
+// the number of its job. It lies in the same database as the jobs, on a connection of its own.
+type index struct {
+	mu   sync.Mutex // of the connection
+	conn *conn
+}
+
+// Known returns the documents of jobs.
+func (*index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
+	const query = `SELECT job_seq, ident, kind, failure, meta_text, content FROM search_texts
+		WHERE job_seq IN (SELECT value FROM json_each($1))`
+
+	all := make(map[int64]db.Document, len(seqs))
+	err := src.Query(query, func(rows *sql.Rows) error {
+		var seq int64
+		var d db.Document
+		err := rows.Scan(&seq, &d.ID, &d.Type, &d.Error, &d.Meta, &d.Payload)
+		all[seq] = d
+
+		return err
+	}, db.Numbers(seqs))
+
+	return all, err
+}
+
+// Put adds or replaces documents, and removes those of other jobs.
+func (i *index) Put(ctx context.Context, to db.IndexState, all []db.Entry, gone []int64) error {
+	const remove = `DELETE FROM search_texts WHERE job_seq IN (SELECT value FROM json_each($1))`
+
+	return i.transact(ctx, func(t *db.Tx) error {
+		if len(gone) > 0 {
+			if err := t.Run(remove, db.Numbers(gone)); err != nil {
+				return err
+			}
+		}
+
+		return db.Steps(t, func(t *db.Tx) error { return put(t, all) }, remember(to))
+	})
+}
+
+func put(t *db.Tx, all []db.Entry) error {
+	texts := db.NewBatch(6, `INSERT INTO search_texts (job_seq, ident, kind, failure, meta_text, content) VALUES `,
+		` ON CONFLICT (job_seq) DO UPDATE SET ident = excluded.ident, kind = excluded.kind, failure = excluded.failure,
+			meta_text = excluded.meta_text, content = excluded.content`)
+
+	for _, e := range all {
+		now := folded(e.Document)
+		if now == e.Before {
+			continue
+		}
+
+		if err := texts.Add(t, e.Seq, now.ID, now.Type, now.Error, now.Meta, now.Payload); err != nil {
+			return err
+		}
+	}
+
+	return texts.Flush(t)
+}
+
+// remember notes a state of the index.
+func remember(to db.IndexState) func(*db.Tx) error {
+	return db.Exactly(1, `UPDATE search_state SET mark = $1, before = $2, revision = $3`, to.Version, to.Before, to.Revision)
+}
+
+// Clear removes every document.
+func (i *index) Clear(ctx context.Context, to db.IndexState) error {
+	return i.transact(ctx, func(t *db.Tx) error { return db.Steps(t, db.Any(`DELETE FROM search_texts`), remember(to)) })
+}
+
+func (i *index) transact(ctx context.Context, do func(*db.Tx) error) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	return db.Transact(ctx, i.conn, do)
+}
+
+// State says how far the index is.
+func (*index) State(src db.Source) (s db.IndexState, err error) {
+	const query = `SELECT mark, before, revision FROM search_state`
+	_, err = db.Row(src, query, []any{&s.Version, &s.Before, &s.Revision})
+
+	return s, err
+}
+
+// Tidy has nothing to do: the server keeps its indexes in order.
+func (*index) Tidy(context.Context) (more bool, err error) { return false, nil }
+
+// Segments is one: a search goes through one index.
+func (*index) Segments(db.Source) (int, error) { return 1, nil }
+
+// From is the source of a query in which the texts come first, and its order.
+func (*index) From() (from, order string) {
+	return "search_texts AS x JOIN jobs AS j ON j.seq = x.job_seq", "x.job_seq"
+}
+
+// Match adds the condition that a document has the texts of the filter. A text can stand in
+// JSON with its marks escaped.
+func (*index) Match(where *clause.Where, f filter.Filter) {
+	const either = "(x.%[1]s LIKE %%[1]s ESCAPE '\\' OR x.%[1]s LIKE %%[2]s ESCAPE '\\')"
+	within := func(column string) string { return fmt.Sprintf(either, column) }
+
+	anywhere := "(" + strings.Join([]string{
+		within("failure"), within("content"), within("meta_text"), `x.kind LIKE %[1]s ESCAPE '\'`, `x.ident LIKE %[1]s ESCAPE '\'`,
+	}, " OR ") + ")"
+
+	for _, part := range []struct{ text, condition string }{
+		{f.Error, within("failure")}, {f.Payload, within("content")}, {f.Meta, within("meta_text")}, {f.Text, anywhere},
+	} {
+		if text := fold(db.Unescape(part.text)); text != "" {
+			where.Add(part.condition, pattern(text), pattern(inString.Replace(text)))
+		}
+	}
+}
+
+// pattern matches what has the text anywhere.
+func pattern(text string) string { return "%" + clause.Like(text) + "%" }
+
+// inString writes a text as it stands in a string of JSON.
+var inString = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// Fault leaves errors as they are: the index is a part of the database.
+func (*index) Fault(string, error) (fault error, ok bool) { return nil, false }
+
+func folded(d db.Document) db.Document {
+	return db.Document{ID: fold(d.ID), Type: fold(d.Type), Error: fold(d.Error), Payload: fold(d.Payload), Meta: fold(d.Meta)}
+}
+
+// fold makes texts equal that differ in case and white space only.
+func fold(s string) string { return strings.ToLower(clip.Line(s)) }

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"database/sql/driver"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/store/db"
+)
+
+// The types of PostgreSQL in which values travel, by their numbers in its catalogue.
+const (
+	typeBool    = 16
+	typeBytes   = 17
+	typeInt8    = 20
+	typeInt2    = 21
+	typeInt4    = 23
+	typeText    = 25
+	typeFloat4  = 700
+	typeFloat8  = 701
+	typeNumeric = 1700
+	typeTexts   = 1009 // text[]
+	typeNumbers = 1016 // int8[]
+	typeUnknown = 0
+)
+
+// binary is the format of bytes; all others travel as text.
+const binary = 1
+
+// encode says in which type an argument travels, and how. The type follows from what it is in
+// Go alone, so that PostgreSQL has nothing to guess. A bool is a number, as in all tables.
+func encode(arg any) (oid uint32, value []byte, err error) {
+	switch arg := arg.(type) {
+	case nil:
+		return typeUnknown, nil, nil
+	case int64:
+		return typeInt8, strconv.AppendInt(nil, arg, 10), nil
+	case bool:
+		if arg {
+			return typeInt8, []byte{'1'}, nil
+		}
+		return typeInt8, []byte{'0'}, nil
+	case string:
+		return typeText, []byte(arg), nil
+	case []byte:
+		return typeBytes, arg, nil
+	case float64:
+		return typeFloat8, strconv.AppendFloat(nil, arg, 'g', -1, 64), nil
+	case db.Numbers:
+		return typeNumbers, arrayOf(arg, func(text []byte, n int64) []byte { return strconv.AppendInt(text, n, 10) }), nil
+	case db.Texts:
+		return typeTexts, arrayOf(arg, appendQuoted), nil
+	}
+
+	// Another kind of number or text, or what makes one of itself.
+	plain, err := driver.DefaultParameterConverter.ConvertValue(arg)
+	if err != nil {
+		return 0, nil, err
+	}
+
+	switch plain.(type) {
+	case nil, int64, bool, string, []byte, float64:
+		return encode(plain)
+	}
+
+	return 0, nil, fmt.Errorf("%T cannot be sent", arg)
+}
+
+// arrayOf writes an array as PostgreSQL reads it.
+func arrayOf[T any](all []T, add func([]byte, T) []byte) []byte {
+	text := []byte{'{'}
+	for i, one := range all {
+		if i > 0 {
+			text = append(text, ',')
+		}
+
+		text = add(text, one)
+	}
+
+	return append(text, '}')
+}
+
+var inArray = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// appendQuoted adds a text as it stands in an array.
+func appendQuoted(to []byte, text string) []byte {
+	to = append(to, '"')
+	to = append(to, inArray.Replace(text)...)
+
+	return append(to, '"')
+}
+
+// column is one of a result.
+type column struct {
+	name string
+	oid  uint32
+}
+
+func columnsOf(result *pgconn.ResultReader) []column {
+	fields := result.FieldDescriptions()
+	all := make([]column, len(fields))
+	for i, f := range fields {
+		all[i] = column{f.Name, f.DataTypeOID}
+	}
+
+	return all
+}
+
+// decode reads a value of the column, which travels as text.
+func (c column) decode(value []byte) (driver.Value, error) {
+	if value == nil {
+		return nil, nil
+	}
+
+	text := string(value)
+	switch c.oid {
+	case typeBool:
+		return text == "t", nil
+	case typeInt8, typeInt4, typeInt2:
+		return strconv.ParseInt(text, 10, 64)
+	case typeNumeric: // what sum makes of numbers
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n, nil
+		}
+		return strconv.ParseFloat(text, 64)
+	case typeFloat8, typeFloat4:
+		return strconv.ParseFloat(text, 64)
+	case typeBytes:
+		return hex.DecodeString(strings.TrimPrefix(text, `\x`))
+	}
+
+	return text, nil
+}
