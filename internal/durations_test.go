@@ -16,11 +16,12 @@ import (
 // allowedDurations are the folders, or the functions in them, that may do what
 // TestTests_DependOnNoDuration refuses, and why a busy machine cannot turn them red.
 var allowedDurations = map[string]string{
-	"internal/chaos":          "breaks a program at times of chance; its verdicts are counts of jobs",
-	"internal/webhook verify": "the receiver of the documentation, which refuses a request of five minutes ago",
-	"internal/engine handle":  "of stubborn, which lives in bubbles; mortal has a method of that name outside",
-	"internal/poll process":   "of life, which is in a bubble; the life of a broker has a method of that name outside",
-	"internal/poll ask":       "of life, as process",
+	"internal/chaos":                                             "breaks a program at times of chance; its verdicts are counts of jobs",
+	"internal/webhook verify":                                    "the receiver of the documentation, which refuses a request of five minutes ago",
+	"internal/engine handle":                                     "of stubborn, which lives in bubbles; mortal has a method of that name outside",
+	"internal/poll process":                                      "of life, which is in a bubble; the life of a broker has a method of that name outside",
+	"internal/poll ask":                                          "of life, as process",
+	"internal/store/postgres/postgrestest makeTemplate":          "asks again until the server answers, with a deadline that only ends a hang",
 	"internal/store TestOpen_WaitsForAForkedChildOfADeadProcess": "a pause in which nothing may happen; a busy machine makes it miss a fault, not find one",
 }
 

@@ -21,7 +21,7 @@ var nouns = []string{
 // rooms lists, for each other package, the packages of the house that it may
 // import beside the nouns. Engine, store and live never see each other: the
 // consumer declares the interface that it needs, and app introduces them. The
-// store's core and its projections import no driver; only sqlite does.
+// store's core and its projections import no driver; only sqlite and postgres do.
 var rooms = map[string]string{
 	"access":                       "",
 	"apitype":                      "access",
@@ -67,6 +67,7 @@ var rooms = map[string]string{
 	"store/clause":                 "",
 	"store/health":                 "",
 	"store/db":                     "store/clause store/health",
+	"store/postgres":               "store/db store/clause store/health",
 	"store/sqlite":                 "resource store/db store/clause store/health",
 	"store/projection":             "store/db",
 	"store/rows":                   "store/db store/clause",
@@ -95,6 +96,7 @@ var rooms = map[string]string{
 	"web/static/bundle":           "",
 	"redact/redacttest":           "",
 	"store/sqlite/sqlitetest":     "store/db store/sqlite store/health",
+	"store/postgres/postgrestest": "store/postgres store/health",
 	"web/templates/format":        "",
 	"web/templates/link":          "web/static",
 	"web/templates":               "access web/static web/templates/format web/templates/link",
@@ -128,7 +130,7 @@ var owners = map[string]string{
 	"modernc.org/sqlite":                  "demo source/sqlsource store/sqlite store/rawtest test/rig",
 	"github.com/evanw/esbuild":            "web/static/bundle",
 	"github.com/pressly/goose":            "store/sqlite",
-	"github.com/jackc/pgx/v5":             "source/sqlsource",
+	"github.com/jackc/pgx/v5":             "source/sqlsource store/postgres store/postgres/postgrestest",
 	"github.com/klauspost/compress":       "httpclient server/compress web/static",
 	"github.com/andybalholm/brotli":       "httpclient server/compress web/static",
 	"github.com/labstack/echo":            "server server/compress server/problem server/web server/api server/pages",

@@ -18,6 +18,9 @@ var (
 	ErrStarved    = error(busyError("the database lacks memory or file descriptors"))
 	ErrOverloaded = error(busyError("too many bytes are waiting to be written"))
 
+	// ErrUnreachable: the server of the database does not answer. Try again.
+	ErrUnreachable = error(busyError("the database cannot be reached"))
+
 	// Nothing can be written until there is room, or the right to write.
 	ErrStorageFull = errors.New("the disk is full")
 	ErrReadOnly    = errors.New("the database is read-only")

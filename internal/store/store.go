@@ -19,7 +19,8 @@
 // to the transaction (see [db.Slot]), in which they write it at the end. A new projection is
 // registered in register, and nothing else changes.
 //
-// The database is behind a seam (package db); sqlite is the only one so far.
+// The database is behind a seam (package db): sqlite is the one of the program, and postgres
+// passes the same contract.
 //
 // # Fencing
 //

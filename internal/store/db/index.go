@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 
 	"redrive/internal/filter"
-	"redrive/internal/job"
 	"redrive/internal/store/clause"
 )
 
@@ -74,31 +73,4 @@ func (s IndexState) Next(revision int64) IndexState {
 // that the database does not have.
 func (s IndexState) BelongsTo(database IndexState) bool {
 	return s.Version == database.Version || s.Before == database.Version && s.Revision <= database.Revision
-}
-
-// Document is what can be searched of a job that failed, as it was at its newest
-// failure and after redaction.
-type Document struct{ ID, Type, Error, Payload, Meta string }
-
-// Entry is a document that is to be put into the index, for the job of a number.
-// Before is the one that the index knows of the job; zero when there is none.
-type Entry struct {
-	Seq              int64
-	Before, Document Document
-}
-
-// maxSearched is how many bytes of each text can be searched.
-const maxSearched = 32 << 10
-
-// DocumentOf is what can be searched of a job, whose error is its newest one.
-func DocumentOf(j job.Job) Document {
-	failure := (&job.Failure{ErrorInfo: j.Error}).Error()
-	return Document{searchable(j.ID), searchable(j.Type), searchable(failure), searchable(string(j.Payload)), searchable(string(j.Meta))}
-}
-
-// searchable is the beginning of what a text says, which is the part that can be
-// searched.
-func searchable(s string) string {
-	s = Unescape(s)
-	return Clean(s[:min(len(s), maxSearched)])
 }

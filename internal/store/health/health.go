@@ -39,12 +39,18 @@ func (f *Fault) Unwrap() []error { return []error{f.Kind, f.Err} }
 // LockedError says that another process works on the database.
 type LockedError struct {
 	Path string // the database
-	PID  int    // the holder; 0 when it could not be told
-	URL  string // where it answers requests, as it announced; may be empty
-	Key  string // what it takes for the word of its own user; may be empty
+
+	PID    int    // the holder, on this machine; 0 when it could not be told
+	Holder string // the holder on a machine of its own: its name and process, or empty
+	URL    string // where it answers requests, as it announced; may be empty
+	Key    string // what it takes for the word of its own user; may be empty
 }
 
 func (e *LockedError) Error() string {
+	if e.Holder != "" {
+		return fmt.Sprintf("the process %s works on the database %s", e.Holder, e.Path)
+	}
+
 	if e.PID == 0 {
 		return fmt.Sprintf("%s is in use by another process: stop it, or use another file", e.Path)
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,28 +10,52 @@ import (
 	"redrive/internal/store/db"
 )
 
-// conn is a connection that writes.
+// conn is a connection that writes. It is opened again when it was lost.
 type conn struct {
-	conn  *sql.Conn
-	wire  *wire // of the connection, which package sql holds
+	from  *sql.DB
+	lease *lease // that every commit has to have
 	texts map[string]string
+
+	conn    *sql.Conn
+	wire    *wire  // of the connection, which package sql holds
+	backend string // which process of the server serves it, and since when
+
+	numbered bool  // its commits are counted: see lost
+	commits  int64 // of this connection
 }
 
-// newConn takes a connection out of a pool.
-func newConn(ctx context.Context, from *sql.DB) (*conn, error) {
-	taken, err := from.Conn(ctx)
-	if err != nil {
-		return nil, err
+// newConn takes a connection out of a pool. The commits of one connection of a process can be
+// counted.
+func newConn(ctx context.Context, from *sql.DB, held *lease, numbered bool) (*conn, error) {
+	c := &conn{from: from, lease: held, texts: map[string]string{}, numbered: numbered}
+	return c, c.connect(ctx)
+}
+
+// connect takes a connection out of the pool, in place of one that was lost.
+func (c *conn) connect(ctx context.Context) error {
+	const backend = `SELECT concat(pid, ' since ', backend_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()`
+
+	if c.conn != nil {
+		_ = c.conn.Close() // it is lost
+		c.conn = nil
 	}
 
-	c := &conn{conn: taken, texts: map[string]string{}}
+	taken, err := c.from.Conn(ctx)
+	if err != nil {
+		return err
+	}
+
+	c.conn = taken
 
 	err = taken.Raw(func(l any) error {
 		c.wire = l.(*link).wire
 		return nil
 	})
+	if err == nil {
+		err = taken.QueryRowContext(ctx, backend).Scan(&c.backend)
+	}
 
-	return c, err
+	return err
 }
 
 // text is a statement as PostgreSQL reads it.
@@ -52,9 +75,16 @@ const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('state
 	set_config('idle_in_transaction_session_timeout', '60s', true)`
 
 // Begin waits for the first statement of the transaction, with which it travels.
-func (c *conn) Begin(context.Context) error {
+func (c *conn) Begin(ctx context.Context) error {
+	if c.conn == nil || c.wire.server.IsClosed() {
+		err := c.connect(ctx)
+		if err != nil {
+			return err
+		}
+	}
+
 	c.wire.waiting = nil
-	c.wire.later(statement{text: "BEGIN", want: db.AnyNumber})
+	c.wire.later(control("BEGIN"))
 	c.wire.later(statement{text: begin, want: db.AnyNumber})
 
 	return nil
@@ -86,15 +116,43 @@ func (c *conn) Send(want int, query string, args ...any) error {
 }
 
 // Commit travels together with what was sent before it. A statement among that which has to
-// change so many rows checks that itself: the answer would come after the commit.
+// change so many rows checks that itself: the answer would come after the commit. So does the
+// lease.
 func (c *conn) Commit() error {
+	err := c.sendFence()
+	if err != nil {
+		return err
+	}
+
 	for i := range c.wire.waiting {
 		c.wire.waiting[i].checkItself()
 	}
 
-	_, err := c.wire.exec(context.Background(), statement{text: "COMMIT", want: db.AnyNumber})
+	_, err = c.wire.exec(context.Background(), control("COMMIT"))
+	if isLost(err) && c.numbered {
+		err = c.lost(err)
+	}
+
+	if err == nil {
+		c.commits++
+	}
 
 	return err
+}
+
+// sendFence lets the commit fail unless this process has the lease, and notes the number of the
+// commit. The row of the lease is locked until the end of the transaction, so that another
+// process that takes the lease sees everything that was written under it.
+func (c *conn) sendFence() error {
+	const held = `SELECT check_lease($1)`
+	const number = `UPDATE nodes SET commits = $2 WHERE id = $1`
+
+	err := c.Send(db.AnyNumber, held, c.lease.node)
+	if err != nil || !c.numbered {
+		return err
+	}
+
+	return c.Send(1, number, c.lease.node, c.commits+1)
 }
 
 // checkItself lets the statement fail when it changes another number of rows than it has to.
@@ -108,12 +166,15 @@ func (s *statement) checkItself() {
 	s.want = db.AnyNumber
 }
 
-// Rollback undoes a transaction. The server itself has undone one whose statement failed.
+// Rollback undoes a transaction. The server itself has undone one whose connection was lost.
 func (c *conn) Rollback(error) error {
 	c.wire.waiting = nil
+	if c.wire.server.IsClosed() {
+		return nil
+	}
 
-	_, err := c.wire.exec(context.Background(), statement{text: "ROLLBACK", want: db.AnyNumber})
-	if err != nil {
+	_, err := c.wire.exec(context.Background(), control("ROLLBACK"))
+	if err != nil && !isLost(err) {
 		return fmt.Errorf("%w: roll back: %w", fault.ErrBroken, err)
 	}
 
@@ -121,4 +182,9 @@ func (c *conn) Rollback(error) error {
 }
 
 // Close gives the connection back.
-func (c *conn) Close() error { return errors.Join(c.conn.Close()) }
+func (c *conn) Close() error {
+	if c.conn == nil {
+		return nil
+	}
+	return c.conn.Close()
+}

@@ -9,7 +9,10 @@ import (
 	"redrive/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { postgrestest.Run(m) }
+func TestMain(m *testing.M) {
+	postgres.EmptyForTest = postgrestest.New
+	postgrestest.Run(m)
+}
 
 func TestContract(t *testing.T) { storetest.Run(t, empty) }
 

@@ -53,7 +53,7 @@ func (l *link) BeginTx(_ context.Context, o driver.TxOptions) (driver.Tx, error)
 		text = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	}
 
-	l.wire.later(statement{text: text, want: db.AnyNumber})
+	l.wire.later(control(text))
 
 	return transaction{l.wire}, nil
 }

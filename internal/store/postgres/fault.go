@@ -3,7 +3,9 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,7 +27,7 @@ func codeOf(err error) string {
 func kindOf(err error) error {
 	code := codeOf(err)
 	switch {
-	case errors.Is(err, errMissed) || code == codeMissed:
+	case errors.Is(err, fault.ErrBroken) || errors.Is(err, errMissed) || code == codeMissed || code == codeTaken:
 		return fault.ErrBroken
 	case code == "53100":
 		return fault.ErrStorageFull
@@ -35,15 +37,31 @@ func kindOf(err error) error {
 		return fault.ErrReadOnly
 	case code == "XX001" || code == "XX002":
 		return fault.ErrCorrupt
-	case code == "40001" || code == "40P01" || code == "55P03" || strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08"):
+	case code == "40001" || code == "40P01" || code == "55P03":
 		return fault.ErrBusy
+	case isServerGone(code) || code == "" && isBrokenOff(err):
+		return fault.ErrUnreachable
 	}
 
 	return nil
 }
 
-// codeMissed is what the function expect of the schema raises.
-const codeMissed = "RD001"
+// isServerGone reports whether a code says that the server stops, starts, or ends the connection.
+func isServerGone(code string) bool {
+	return strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08")
+}
+
+// isBrokenOff reports whether an error is one of the network, and not of a caller that left.
+func isBrokenOff(err error) bool {
+	return errors.As(err, new(*pgconn.ConnectError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
+}
+
+// What the functions expect and check_lease of the schema raise.
+const (
+	codeMissed = "RD001"
+	codeTaken  = "RD002"
+)
 
 // Fault gives an error of the database its kind and its words.
 func (e *engine) Fault(err error) error {
@@ -59,7 +77,9 @@ func (e *engine) Fault(err error) error {
 func (e *engine) advice(kind error) string {
 	switch kind {
 	case fault.ErrBusy:
-		return fmt.Sprintf("the database %s is busy or was restarted; try again", e.name)
+		return fmt.Sprintf("the database %s is busy; try again", e.name)
+	case fault.ErrUnreachable:
+		return fmt.Sprintf("the server of the database %s does not answer; work continues as soon as it does", e.name)
 	case fault.ErrStarved:
 		return fmt.Sprintf("the server of the database %s has no connection or memory left; raise its limits, "+
 			"and writing resumes automatically", e.name)

@@ -19,63 +19,55 @@ var migrations embed.FS
 //go:embed first.sql
 var FirstRows string
 
-// migrate brings the schema up to date, one transaction for each step together with its
-// number, and reports whether there was no schema before.
-func (e *engine) migrate(ctx context.Context) (made bool, err error) {
-	server, err := pgconn.ConnectConfig(ctx, e.config)
+// migrate brings the schema up to date in one transaction, and reports whether there was none
+// before. Processes that start at the same time do so one after the other.
+func migrate(ctx context.Context, config *pgconn.Config) (made bool, err error) {
+	server, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, server.Close(context.Background())) }()
+	defer func() { err = errors.Join(err, server.Close(context.Background())) }() // which also ends a transaction
 
-	version, err := schemaOf(ctx, server)
-	if err != nil {
-		return false, err
-	}
-
-	made = version == 0
-
-	steps, err := migrations.ReadDir("migrations")
+	err = script(ctx, server, "BEGIN")
 	if err != nil {
 		return false, err
 	}
 
-	for _, step := range steps {
-		number, _, _ := strings.Cut(step.Name(), "_")
-
-		n, err := strconv.Atoi(number)
-		if err != nil {
-			return false, err
-		}
-
-		if n <= version {
-			continue
-		}
-
-		text, err := migrations.ReadFile("migrations/" + step.Name())
-		if err != nil {
-			return false, err
-		}
-
-		rows := fmt.Sprintf("UPDATE schema_version SET n = %d;", n)
-		if version == 0 {
-			rows += FirstRows
-		}
-
-		err = script(ctx, server, "BEGIN;"+string(text)+rows+"COMMIT;")
-		if err != nil {
-			return false, fmt.Errorf("bring the schema from version %d to %d: %w", version, n, err)
-		}
-
-		version = n
+	version, err := schemaVersion(ctx, server)
+	if err != nil {
+		return false, err
 	}
 
-	return made, nil
+	text, newest, err := stepsFrom(version)
+	if err != nil {
+		return false, err
+	}
+
+	if version > newest {
+		return false, fmt.Errorf("%w: its schema has version %d, and this program knows none after %d; use a newer version of Redrive",
+			errNewer, version, newest)
+	}
+
+	if version == 0 {
+		text += FirstRows
+	}
+
+	err = script(ctx, server, fmt.Sprintf("%s; UPDATE schema_version SET n = %d; COMMIT", text, newest))
+	if err != nil {
+		return false, fmt.Errorf("bring the schema from version %d to %d: %w", version, newest, err)
+	}
+
+	return version == 0, nil
 }
 
-// schemaOf is the version of the schema, 0 when there is none.
-func schemaOf(ctx context.Context, server *pgconn.PgConn) (int, error) {
-	const prepare = `CREATE TABLE IF NOT EXISTS schema_version (one BIGINT PRIMARY KEY CHECK (one = 1), n BIGINT NOT NULL);
+// errNewer says that the database was made by a newer program.
+var errNewer = errors.New("the database is newer than this program")
+
+// schemaVersion is the version of the schema, 0 when there is none. It waits for other processes
+// that are looking for it, until their transactions end.
+func schemaVersion(ctx context.Context, server *pgconn.PgConn) (int, error) {
+	const prepare = `SELECT pg_advisory_xact_lock(7310576482401);
+		CREATE TABLE IF NOT EXISTS schema_version (one BIGINT PRIMARY KEY CHECK (one = 1), n BIGINT NOT NULL);
 		INSERT INTO schema_version (one, n) VALUES (1, 0) ON CONFLICT DO NOTHING`
 
 	err := script(ctx, server, prepare)
@@ -89,6 +81,37 @@ func schemaOf(ctx context.Context, server *pgconn.PgConn) (int, error) {
 	}
 
 	return strconv.Atoi(string(read.Rows[0][0]))
+}
+
+// stepsFrom are the statements of the steps after a version, and the newest version.
+func stepsFrom(version int) (text string, newest int, err error) {
+	steps, err := migrations.ReadDir("migrations")
+	if err != nil {
+		return "", 0, err
+	}
+
+	// The names of the files begin with their numbers, in whose order they are listed.
+	for _, step := range steps {
+		number, _, _ := strings.Cut(step.Name(), "_")
+
+		newest, err = strconv.Atoi(number)
+		if err != nil {
+			return "", 0, err
+		}
+
+		if newest <= version {
+			continue
+		}
+
+		statements, err := migrations.ReadFile("migrations/" + step.Name())
+		if err != nil {
+			return "", 0, err
+		}
+
+		text += string(statements)
+	}
+
+	return text, newest, nil
 }
 
 // script runs several statements.

@@ -59,15 +59,21 @@ type engine struct {
 	writes *sql.DB
 	reads  *sql.DB
 	index  *index
+	lease  *lease
 }
 
 func (e *engine) open(ctx context.Context) (err error) {
-	e.made, err = e.migrate(ctx)
+	e.made, err = migrate(ctx, e.config)
 	if err != nil {
 		return err
 	}
 
-	writer, err := newConn(ctx, e.writes)
+	e.lease, err = take(ctx, e)
+	if err != nil {
+		return err
+	}
+
+	writer, err := newConn(ctx, e.writes, e.lease, false)
 	if err != nil {
 		return err
 	}
@@ -78,7 +84,9 @@ func (e *engine) open(ctx context.Context) (err error) {
 }
 
 // Writer returns the connection that writes jobs.
-func (e *engine) Writer(ctx context.Context) (db.Conn, error) { return newConn(ctx, e.writes) }
+func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
+	return newConn(ctx, e.writes, e.lease, true)
+}
 
 // Reads returns the pool that serves pages.
 func (e *engine) Reads() *sql.DB { return e.reads }
@@ -101,8 +109,9 @@ func (*engine) Room(int) error { return nil }
 // Committed notes nothing: the server looks after its log.
 func (*engine) Committed(int) {}
 
-// Announce leaves no word: commands find a server by its address.
-func (*engine) Announce(string, string) error { return nil }
+// Announce leaves word of where this process answers requests. Other programs come without its
+// key: the rights of a user of the database say nothing of the rights here.
+func (e *engine) Announce(url, _ string) error { return e.lease.announce(url) }
 
 // Close ends all connections.
 func (e *engine) Close() error {
@@ -111,7 +120,13 @@ func (e *engine) Close() error {
 		err = e.index.conn.Close()
 	}
 
-	return errors.Join(err, e.writes.Close(), e.reads.Close())
+	// The lease goes last: another process begins to write then.
+	err = errors.Join(err, e.writes.Close(), e.reads.Close())
+	if e.lease != nil {
+		err = errors.Join(err, e.lease.giveBack())
+	}
+
+	return err
 }
 
 // Abandon leaves the tables: without jobs they do no harm.

@@ -2,19 +2,17 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"sync"
 
-	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
 )
 
 // index is a table of texts with an index of their trigrams (pg_trgm). A document's key is
-// the number of its job. It lies in the same database as the jobs, on a connection of its own.
+// the number of its job. The table is in the database of the jobs, and is written on a connection of its own.
 type index struct {
 	mu   sync.Mutex // of the connection
 	conn *conn
@@ -22,20 +20,7 @@ type index struct {
 
 // Known returns the documents of jobs.
 func (*index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
-	const query = `SELECT job_seq, ident, kind, failure, meta_text, content FROM search_texts
-		WHERE job_seq IN (SELECT value FROM json_each($1))`
-
-	all := make(map[int64]db.Document, len(seqs))
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var seq int64
-		var d db.Document
-		err := rows.Scan(&seq, &d.ID, &d.Type, &d.Error, &d.Meta, &d.Payload)
-		all[seq] = d
-
-		return err
-	}, db.Numbers(seqs))
-
-	return all, err
+	return db.Documents(src, seqs)
 }
 
 // Put adds or replaces documents, and removes those of other jobs.
@@ -49,7 +34,7 @@ func (i *index) Put(ctx context.Context, to db.IndexState, all []db.Entry, gone 
 			}
 		}
 
-		return db.Steps(t, func(t *db.Tx) error { return put(t, all) }, remember(to))
+		return db.Steps(t, func(t *db.Tx) error { return put(t, all) }, db.NoteIndexState(to))
 	})
 }
 
@@ -59,7 +44,7 @@ func put(t *db.Tx, all []db.Entry) error {
 			meta_text = excluded.meta_text, content = excluded.content`)
 
 	for _, e := range all {
-		now := folded(e.Document)
+		now := e.Document.Folded()
 		if now == e.Before {
 			continue
 		}
@@ -72,14 +57,9 @@ func put(t *db.Tx, all []db.Entry) error {
 	return texts.Flush(t)
 }
 
-// remember notes a state of the index.
-func remember(to db.IndexState) func(*db.Tx) error {
-	return db.Exactly(1, `UPDATE search_state SET mark = $1, before = $2, revision = $3`, to.Version, to.Before, to.Revision)
-}
-
 // Clear removes every document.
 func (i *index) Clear(ctx context.Context, to db.IndexState) error {
-	return i.transact(ctx, func(t *db.Tx) error { return db.Steps(t, db.Any(`DELETE FROM search_texts`), remember(to)) })
+	return i.transact(ctx, func(t *db.Tx) error { return db.Steps(t, db.Any(`DELETE FROM search_texts`), db.NoteIndexState(to)) })
 }
 
 func (i *index) transact(ctx context.Context, do func(*db.Tx) error) error {
@@ -90,12 +70,7 @@ func (i *index) transact(ctx context.Context, do func(*db.Tx) error) error {
 }
 
 // State says how far the index is.
-func (*index) State(src db.Source) (s db.IndexState, err error) {
-	const query = `SELECT mark, before, revision FROM search_state`
-	_, err = db.Row(src, query, []any{&s.Version, &s.Before, &s.Revision})
-
-	return s, err
-}
+func (*index) State(src db.Source) (db.IndexState, error) { return db.ReadIndexState(src) }
 
 // Tidy has nothing to do: the server keeps its indexes in order.
 func (*index) Tidy(context.Context) (more bool, err error) { return false, nil }
@@ -121,8 +96,8 @@ func (*index) Match(where *clause.Where, f filter.Filter) {
 	for _, part := range []struct{ text, condition string }{
 		{f.Error, within("failure")}, {f.Payload, within("content")}, {f.Meta, within("meta_text")}, {f.Text, anywhere},
 	} {
-		if text := fold(db.Unescape(part.text)); text != "" {
-			where.Add(part.condition, pattern(text), pattern(inString.Replace(text)))
+		if text := db.Fold(db.Unescape(part.text)); text != "" {
+			where.Add(part.condition, pattern(text), pattern(db.InJSON(text)))
 		}
 	}
 }
@@ -130,15 +105,5 @@ func (*index) Match(where *clause.Where, f filter.Filter) {
 // pattern matches what has the text anywhere.
 func pattern(text string) string { return "%" + clause.Like(text) + "%" }
 
-// inString writes a text as it stands in a string of JSON.
-var inString = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
 // Fault leaves errors as they are: the index is a part of the database.
 func (*index) Fault(string, error) (fault error, ok bool) { return nil, false }
-
-func folded(d db.Document) db.Document {
-	return db.Document{ID: fold(d.ID), Type: fold(d.Type), Error: fold(d.Error), Payload: fold(d.Payload), Meta: fold(d.Meta)}
-}
-
-// fold makes texts equal that differ in case and white space only.
-func fold(s string) string { return strings.ToLower(clip.Line(s)) }

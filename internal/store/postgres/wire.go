@@ -29,10 +29,14 @@ type statement struct {
 	types []uint32 // of the arguments
 	args  [][]byte // in the format of their types; nil: NULL
 	want  int      // rows that it has to change, or [db.AnyNumber]
+	plain bool     // it is parsed each time, as what has no plan
 }
 
-// key names the statement among those that are prepared: a text is prepared anew for arguments
-// of other types.
+// control is a statement that begins or ends a transaction.
+func control(text string) statement { return statement{text: text, want: db.AnyNumber, plain: true} }
+
+// key names the statement among those that are prepared: a text is prepared again for
+// arguments of other types.
 func (s *statement) key() string { return s.text + "\x00" + fmt.Sprint(s.types) }
 
 // formats are those in which the arguments travel.
@@ -131,6 +135,10 @@ func (w *wire) travel(ctx context.Context, last statement) (*trip, error) {
 	fresh := make([]bool, len(all))
 	for i := range all {
 		s := &all[i]
+		if s.plain {
+			t.pipeline.SendQueryParams(s.text, nil, nil, nil, nil)
+			continue
+		}
 
 		name, known := w.prepared[s.key()]
 		if !known {

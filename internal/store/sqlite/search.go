@@ -3,14 +3,12 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"redrive/internal/clip"
 	"redrive/internal/filter"
 	"redrive/internal/store/clause"
 	"redrive/internal/store/db"
@@ -27,30 +25,13 @@ import (
 type index struct{ *indexFile }
 
 func (index) Known(src db.Source, seqs []int64) (map[int64]db.Document, error) {
-	const query = `SELECT job_seq, ident, kind, failure, meta_text, content FROM search_texts
-		WHERE job_seq IN (SELECT value FROM json_each($1))`
-	all := make(map[int64]db.Document, len(seqs))
-	err := src.Query(query, func(rows *sql.Rows) error {
-		var seq int64
-		var d db.Document
-		err := rows.Scan(&seq, &d.ID, &d.Type, &d.Error, &d.Meta, &d.Payload)
-		all[seq] = d
-
-		return err
-	}, db.Numbers(seqs))
-
-	return all, err
+	return db.Documents(src, seqs)
 }
 
 func (ix index) Put(ctx context.Context, to db.IndexState, all []db.Entry, gone []int64) error {
 	return ix.transact(ctx, func(t *db.Tx) error {
-		return db.Steps(t, func(t *db.Tx) error { return forget(t, gone) }, func(t *db.Tx) error { return put(t, all) }, remember(to))
+		return db.Steps(t, func(t *db.Tx) error { return forget(t, gone) }, func(t *db.Tx) error { return put(t, all) }, db.NoteIndexState(to))
 	})
-}
-
-// remember notes a state of the index.
-func remember(to db.IndexState) func(*db.Tx) error {
-	return db.Exactly(1, `UPDATE search_state SET mark = $1, before = $2, revision = $3`, to.Version, to.Before, to.Revision)
 }
 
 func put(t *db.Tx, all []db.Entry) error {
@@ -60,7 +41,7 @@ func put(t *db.Tx, all []db.Entry) error {
 	texts := db.NewBatch(6, `REPLACE INTO search_texts (job_seq, ident, kind, failure, meta_text, content) VALUES `, "")
 	words := make([][2]any, 0, len(all))
 	for _, e := range all {
-		now := folded(e.Document)
+		now := e.Document.Folded()
 		if now == e.Before {
 			continue
 		}
@@ -125,14 +106,6 @@ func changed(was, is string) string {
 	return is[from:to]
 }
 
-func folded(d db.Document) db.Document {
-	return db.Document{ID: fold(d.ID), Type: fold(d.Type), Error: fold(d.Error), Payload: fold(d.Payload), Meta: fold(d.Meta)}
-}
-
-// fold makes texts equal that differ in case and white space only: a message that was
-// copied from a terminal or a page often has other line breaks than the error itself.
-func fold(s string) string { return strings.ToLower(clip.Line(s)) }
-
 // forget removes documents.
 func forget(t *db.Tx, gone []int64) error {
 	const remove = `DELETE FROM search WHERE rowid IN (SELECT value FROM json_each($1))`
@@ -150,19 +123,15 @@ func forget(t *db.Tx, gone []int64) error {
 func (ix index) Clear(ctx context.Context, to db.IndexState) error {
 	const remove = `INSERT INTO search (search) VALUES ('delete-all')`
 	const texts = `DELETE FROM search_texts`
-	return ix.transact(ctx, func(t *db.Tx) error { return db.Steps(t, db.Any(remove), db.Any(texts), remember(to)) })
+	return ix.transact(ctx, func(t *db.Tx) error { return db.Steps(t, db.Any(remove), db.Any(texts), db.NoteIndexState(to)) })
 }
 
 func (ix index) State(src db.Source) (s db.IndexState, err error) {
-	const query = `SELECT mark, before, revision FROM search_state`
-
 	if ix.fault != nil { // no connection has it attached
 		return s, nil
 	}
 
-	_, err = db.Row(src, query, []any{&s.Version, &s.Before, &s.Revision})
-
-	return s, err
+	return db.ReadIndexState(src)
 }
 
 // mergePages is how many pages of the index one call of Tidy merges, about: each
@@ -225,18 +194,14 @@ func (index) Match(where *clause.Where, f filter.Filter) {
 	for _, part := range []struct{ text, condition string }{
 		{f.Error, within("failure")}, {f.Payload, within("content")}, {f.Meta, within("meta_text")}, {f.Text, anywhere},
 	} {
-		if text := fold(db.Unescape(part.text)); text != "" {
+		if text := db.Fold(db.Unescape(part.text)); text != "" {
 			trigrams = append(trigrams, selective(text)...)
-			where.Add(part.condition, text, inString.Replace(text))
+			where.Add(part.condition, text, db.InJSON(text))
 		}
 	}
 
 	where.Add("s.search MATCH %s", strings.Join(trigrams, " AND "))
 }
-
-// inString writes a text as it stands in a string of JSON: the class App\Jobs\Charge of a
-// page is App\\Jobs\\Charge in a payload.
-var inString = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // mostTrigrams of a text are looked up. Each is read in every failure that has it,
 // so common ones cost more than they spare.
@@ -291,7 +256,7 @@ func rarity(trigram string) (n int) {
 func typeText(f filter.Filter) string {
 	const before, after = 2, 2 // of the last dot
 
-	text := []rune(fold(strings.TrimSuffix(f.Type, "*")))
+	text := []rune(db.Fold(strings.TrimSuffix(f.Type, "*")))
 	if len(text) < filter.MinSearch || slices.Contains(text, 0) {
 		return ""
 	}

@@ -559,3 +559,31 @@ CREATE TABLE search_state (
 ALTER TABLE jobs SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE search_backlog SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 ALTER TABLE operation_items SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+-- What one process at a time does. The process that has the lease renews it; the time is the
+-- server's.
+CREATE TABLE leases (
+    name   TEXT COLLATE "C" PRIMARY KEY,
+    holder TEXT COLLATE "C" NOT NULL, -- nodes.id, '' when it was given back
+    until  TIMESTAMPTZ NOT NULL
+);
+
+-- The processes that write, one row for each start. The number of its newest commit tells a
+-- process whether a commit whose answer it lost took place.
+CREATE TABLE nodes (
+    id         TEXT COLLATE "C" PRIMARY KEY,
+    name       TEXT COLLATE "C" NOT NULL, -- machine and process
+    url        TEXT COLLATE "C" NOT NULL, -- where it answers requests
+    started_at TIMESTAMPTZ NOT NULL,
+    commits    BIGINT NOT NULL
+);
+
+-- Ends the transaction of a process that does not have the lease any more. The row is locked, so
+-- that another process takes the lease after this commit, and sees it.
+CREATE FUNCTION check_lease(node TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM leases WHERE name = 'main' AND holder = node FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'another process has the lease' USING ERRCODE = 'RD002';
+    END IF;
+END $$;

@@ -1,0 +1,259 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/fault"
+	"redrive/internal/job"
+	"redrive/internal/retry"
+	"redrive/internal/store"
+	"redrive/internal/store/health"
+	"redrive/internal/store/postgres"
+	"redrive/internal/store/postgres/postgrestest"
+)
+
+func openAt(t *testing.T, dsn string) (*store.Store, error) {
+	t.Helper()
+	return store.Open(t.Context(), store.Options{Database: postgres.Server{DSN: dsn}})
+}
+
+func mustOpen(t *testing.T, dsn string) *store.Store {
+	t.Helper()
+
+	s, err := openAt(t, dsn)
+	check(t, err)
+
+	return s
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sql runs a statement beside the store.
+func sql(t *testing.T, dsn, text string) string {
+	t.Helper()
+
+	conn, err := pgconn.Connect(t.Context(), dsn)
+	check(t, err)
+	all, err := conn.Exec(t.Context(), text).ReadAll()
+	check(t, err)
+	check(t, conn.Close(t.Context()))
+
+	if len(all) == 0 || len(all[0].Rows) == 0 {
+		return ""
+	}
+
+	return string(all[0].Rows[0][0])
+}
+
+func add(ctx context.Context, s *store.Store) error {
+	j := job.Job{Queue: "orders", Type: "email.send", Policy: retry.Default(), Timeout: time.Minute, Payload: []byte("1")}
+	_, err := s.Enqueue(ctx, time.Now(), []job.Job{j})
+
+	return err
+}
+
+// A second process learns who works on the database, and takes over at once when the first one
+// stops.
+func TestLease_IsOfOneProcess(t *testing.T) {
+	dsn := postgrestest.New(t)
+	first := mustOpen(t, dsn)
+	check(t, first.Announce("http://127.0.0.1:8080", "key"))
+
+	_, err := openAt(t, dsn)
+	locked, ok := errors.AsType[*health.LockedError](err)
+	if !ok || locked.Holder == "" || locked.URL != "http://127.0.0.1:8080" {
+		t.Fatalf("the second start says %v", err)
+	}
+
+	check(t, first.Close())
+	check(t, mustOpen(t, dsn).Close())
+}
+
+// A process that slept through the end of its lease writes nothing more, and says why.
+func TestLease_ThatWasLostEndsTheWriter(t *testing.T) {
+	dsn := postgrestest.New(t)
+	first := mustOpen(t, dsn)
+	check(t, add(t.Context(), first))
+
+	sql(t, dsn, `UPDATE leases SET until = now() - interval '1 second'`)
+	second := mustOpen(t, dsn)
+
+	err := add(t.Context(), first)
+	if !errors.Is(err, fault.ErrBroken) {
+		t.Errorf("the first process writes with %v", err)
+	}
+
+	select {
+	case <-first.Failed():
+	default:
+		t.Error("the first process goes on")
+	}
+
+	check(t, add(t.Context(), second))
+
+	if n := sql(t, dsn, `SELECT count(*) FROM jobs`); n != "2" {
+		t.Errorf("%s jobs are there, want 2", n)
+	}
+
+	check(t, first.Close())
+	check(t, add(t.Context(), second)) // the end of the first one takes nothing from it
+	check(t, second.Close())
+}
+
+// A connection that the server ended is opened again.
+func TestConn_ComesBack(t *testing.T) {
+	dsn := postgrestest.New(t)
+	s := mustOpen(t, dsn)
+	check(t, add(t.Context(), s))
+
+	for range 3 {
+		sql(t, dsn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+
+		err := add(t.Context(), s)
+		if err != nil && !errors.Is(err, fault.ErrUnreachable) {
+			t.Errorf("the first write after it says %v", err)
+		}
+
+		check(t, add(t.Context(), s))
+	}
+
+	check(t, s.Close())
+}
+
+// What became of a commit whose answer was lost is found out: nothing is lost that took place,
+// and nothing is said of what did not.
+func TestCommit_ItsLostAnswerIsFoundOut(t *testing.T) {
+	for name, reaches := range map[string]bool{"the commit does not reach the server": false, "the answer does not reach the program": true} {
+		t.Run(name, func(t *testing.T) {
+			dsn := postgrestest.New(t)
+			p := proxyTo(t, dsn)
+			s := mustOpen(t, p.dsn)
+			check(t, add(t.Context(), s))
+
+			p.cutAtCommit(reaches)
+
+			err := add(t.Context(), s)
+			if reaches && err != nil || !reaches && !errors.Is(err, fault.ErrUnreachable) {
+				t.Errorf("the caller hears %v", err)
+			}
+
+			want := map[bool]string{false: "1", true: "2"}[reaches]
+			if n := sql(t, dsn, `SELECT count(*) FROM jobs`); n != want {
+				t.Errorf("%s jobs are there, want %s", n, want)
+			}
+
+			check(t, add(t.Context(), s))
+			check(t, s.Close())
+		})
+	}
+}
+
+// proxy stands between a program and its server.
+type proxy struct {
+	dsn    string
+	server string
+	cut    atomic.Int32 // 1: cut before the next commit, 2: after it
+}
+
+func proxyTo(t *testing.T, dsn string) *proxy {
+	t.Helper()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+
+	config, err := pgconn.ParseConfig(dsn)
+	check(t, err)
+
+	server := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	p := &proxy{server: server, dsn: strings.Replace(dsn, server, listener.Addr().String(), 1)}
+	go p.serve(listener)
+
+	return p
+}
+
+func (p *proxy) cutAtCommit(reaches bool) {
+	if reaches {
+		p.cut.Store(2)
+	} else {
+		p.cut.Store(1)
+	}
+}
+
+func (p *proxy) serve(listener net.Listener) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+
+		server, err := net.Dial("tcp", p.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+
+		silent := new(atomic.Bool) // the answers of this connection are lost
+		go p.requests(client, server, silent)
+		go p.answers(server, client, silent)
+	}
+}
+
+// requests carries what the program sends, and cuts the connection at a commit.
+func (p *proxy) requests(client, server net.Conn, silent *atomic.Bool) {
+	defer server.Close()
+	defer client.Close()
+
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+
+		commits := strings.Contains(string(buffer[:n]), "COMMIT")
+		if commits && p.cut.CompareAndSwap(1, 0) {
+			return
+		}
+
+		if commits && p.cut.CompareAndSwap(2, 0) {
+			silent.Store(true)
+		}
+
+		if _, err := server.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// answers carries what the server sends.
+func (p *proxy) answers(server, client net.Conn, silent *atomic.Bool) {
+	defer client.Close()
+
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil || silent.Load() {
+			return
+		}
+
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
