@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"redrive/internal/fault"
+	"redrive/internal/pause"
 )
 
 // process commits a batch and answers it; when that fails for the fault of one
@@ -30,16 +33,41 @@ func (w *Writer) process(batch []*op) {
 		panic(p)
 	}()
 
-	err := w.commit(batch)
+	err := w.commitTrying(batch)
 	alone := err != nil && len(batch) > 1 && !Common(err)
 	for _, o := range batch {
 		if alone {
-			err = w.commit([]*op{o})
+			err = w.commitTrying([]*op{o})
 		}
 
 		w.queue.answer(o, cmp.Or(err, o.refusal))
 
 		answered++
+	}
+}
+
+// How often, and how fast, a transaction is run again.
+const (
+	mostTries = 10
+	firstWait = 10 * time.Millisecond
+	maxWait   = 500 * time.Millisecond
+)
+
+// commitTrying is commit, which is tried again as long as the engine says that this can help.
+func (w *Writer) commitTrying(batch []*op) error {
+	wait := firstWait
+	for try := 1; ; try++ {
+		err := w.commit(batch)
+		if err == nil || try == mostTries || !w.engine.Again(err) {
+			return err
+		}
+
+		// Spread by chance, so that two transactions do not meet again.
+		if !pause.For(w.ctx, wait/2+rand.N(wait/2)) {
+			return err
+		}
+
+		wait = min(2*wait, maxWait)
 	}
 }
 

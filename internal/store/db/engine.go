@@ -50,6 +50,11 @@ type Dialect interface {
 	// with one of the kinds of package fault. Other errors come back as they are.
 	Fault(err error) error
 
+	// Again reports whether a transaction that failed with the error has changed nothing and
+	// may succeed when it is run again: another one was in its way, or the connection was lost
+	// before the commit. It is false where the engine itself tries again.
+	Again(err error) bool
+
 	// Taken names the unique value because of which a row was refused, by its table and
 	// columns: "jobs.id", or "policies.policy, policies.origins". It is empty for any other
 	// error. The id of a job is its caller's choice, so that one that is taken is a

@@ -95,6 +95,13 @@ func (e *engine) advice(kind error) string {
 		"then restart the program", e.name)
 }
 
+// Again reports whether another transaction was in the way of this one, or the connection was
+// lost before the commit. A commit whose answer was lost is settled by then (see lost.go).
+func (e *engine) Again(err error) bool {
+	found, ok := errors.AsType[*health.Fault](err)
+	return ok && (found.Kind == fault.ErrBusy || found.Kind == fault.ErrUnreachable)
+}
+
 // Taken names the unique value because of which a row was refused.
 func (e *engine) Taken(err error) string {
 	refused, ok := errors.AsType[*pgconn.PgError](err)

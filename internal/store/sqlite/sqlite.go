@@ -229,6 +229,9 @@ func (e *engine) Text(query string) string { return query }
 
 func (e *engine) Fault(err error) error { return classify(e.path, err) }
 
+// Again is false: Begin waits for a database that another process keeps busy.
+func (e *engine) Again(error) bool { return false }
+
 func (e *engine) Search() db.Search { return e.index }
 
 // Close is called after the writer's connection was closed.
