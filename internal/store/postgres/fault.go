@@ -70,12 +70,19 @@ func (e *engine) Fault(err error) error {
 		return err
 	}
 
-	return &health.Fault{Kind: kind, Words: e.advice(kind), Err: err, Where: slog.String("database", e.name)}
+	return e.faultOf(kind, err)
+}
+
+// faultOf is a fault of the database, in words for people.
+func (e *engine) faultOf(kind, err error) *health.Fault {
+	return &health.Fault{Kind: kind, Words: e.advice(kind, err), Err: err, Where: slog.String("database", e.name)}
 }
 
 // advice says what happened to the database, and what to do.
-func (e *engine) advice(kind error) string {
+func (e *engine) advice(kind, err error) string {
 	switch kind {
+	case fault.ErrUnsafe:
+		return err.Error()
 	case fault.ErrBusy:
 		return fmt.Sprintf("the database %s is busy; try again", e.name)
 	case fault.ErrUnreachable:

@@ -21,21 +21,25 @@ var FirstRows string
 
 // migrate brings the schema up to date in one transaction, and reports whether there was none
 // before. Processes that start at the same time do so one after the other.
-func migrate(ctx context.Context, config *pgconn.Config) (made bool, err error) {
-	server, err := pgconn.ConnectConfig(ctx, config)
+func (e *engine) migrate(ctx context.Context) (made bool, err error) {
+	server, err := pgconn.ConnectConfig(ctx, e.config)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, server.Close(context.Background())) }() // which also ends a transaction
 
-	err = script(ctx, server, "BEGIN")
+	err = e.suits(ctx, server)
+	if err == nil {
+		err = script(ctx, server, "BEGIN")
+	}
+
 	if err != nil {
 		return false, err
 	}
 
 	version, err := schemaVersion(ctx, server)
 	if err != nil {
-		return false, err
+		return false, e.whyNot(err)
 	}
 
 	text, newest, err := stepsFrom(version)
@@ -44,24 +48,28 @@ func migrate(ctx context.Context, config *pgconn.Config) (made bool, err error) 
 	}
 
 	if version > newest {
-		return false, fmt.Errorf("%w: its schema has version %d, and this program knows none after %d; use a newer version of Redrive",
-			errNewer, version, newest)
+		return false, e.unsuitable("its schema has version %d, and this program knows none after %d; use a newer version of Redrive",
+			version, newest)
 	}
 
+	// Where the extension is was decided by who made it.
+	schema, err := trigrams(ctx, server)
+	if err != nil {
+		return false, e.whyNot(err)
+	}
+
+	text = strings.ReplaceAll(text, "gin_trgm_ops", schema+".gin_trgm_ops")
 	if version == 0 {
 		text += FirstRows
 	}
 
 	err = script(ctx, server, fmt.Sprintf("%s; UPDATE schema_version SET n = %d; COMMIT", text, newest))
 	if err != nil {
-		return false, fmt.Errorf("bring the schema from version %d to %d: %w", version, newest, err)
+		return false, fmt.Errorf("bring the schema from version %d to %d: %w", version, newest, e.whyNot(err))
 	}
 
 	return version == 0, nil
 }
-
-// errNewer says that the database was made by a newer program.
-var errNewer = errors.New("the database is newer than this program")
 
 // schemaVersion is the version of the schema, 0 when there is none. It waits for other processes
 // that are looking for it, until their transactions end.

@@ -27,9 +27,9 @@ type Server struct {
 
 // Open connects to the database and brings its schema up to date.
 func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, error) {
-	config, err := pgconn.ParseConfig(s.DSN)
+	config, err := parse(s.DSN)
 	if err != nil {
-		return nil, fmt.Errorf("read the address of the database: %w", err)
+		return nil, err
 	}
 
 	e := &engine{name: config.Database, config: config, health: health, writes: pool(config, writers), reads: pool(config, readers)}
@@ -40,6 +40,21 @@ func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, err
 	}
 
 	return e, nil
+}
+
+// parse reads the address of a database. No error has its password.
+func parse(dsn string) (*pgconn.Config, error) {
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err)
+	}
+
+	// The sessions of this program can be told from others in the lists of the server.
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "redrive"
+	}
+
+	return config, nil
 }
 
 // The connections of a process: those that write, one for jobs and one for the index, and the
@@ -63,7 +78,7 @@ type engine struct {
 }
 
 func (e *engine) open(ctx context.Context) (err error) {
-	e.made, err = migrate(ctx, e.config)
+	e.made, err = e.migrate(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,9 +149,9 @@ func (e *engine) Abandon() error { return e.Close() }
 
 // Inspect runs do on one state of the database.
 func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
-	config, err := pgconn.ParseConfig(s.DSN)
+	config, err := parse(s.DSN)
 	if err != nil {
-		return fmt.Errorf("read the address of the database: %w", err)
+		return err
 	}
 
 	reads := pool(config, 1)

@@ -1,8 +1,6 @@
 -- The number is that of the same schema in SQLite (see its folder migrations, where the columns
 -- are explained): later steps have one file for each database under one number.
 
-CREATE EXTENSION IF NOT EXISTS pg_trgm;
-
 -- What travels together with a commit is checked before it: a statement that has to change so
 -- many rows ends the transaction when it changed another number.
 CREATE FUNCTION expect(changed BIGINT, wanted BIGINT) RETURNS BIGINT LANGUAGE plpgsql AS $$

@@ -43,6 +43,22 @@ func New(tb testing.TB) (dsn string) {
 	return s.dsn(name)
 }
 
+// Bare returns the address of a database that has no schema yet, made with options of CREATE
+// DATABASE, and a function that runs statements in it as the superuser.
+func Bare(tb testing.TB, options string) (dsn string, run func(text string)) {
+	tb.Helper()
+
+	s := need(tb)
+	name := "redrive_" + strconv.FormatInt(s.databases.Add(1), 10)
+	check(tb, s.admin(tb.Context(), `CREATE DATABASE `+name+` `+options))
+	tb.Cleanup(func() { check(tb, s.admin(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`)) })
+
+	return s.dsn(name), func(text string) {
+		tb.Helper()
+		check(tb, s.run(context.Background(), name, text)) // also after the test
+	}
+}
+
 // empty takes a database that an earlier test has left, or makes one.
 func (s *server) empty(ctx context.Context) (name string, err error) {
 	select {

@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/fault"
+	"redrive/internal/store/db"
+)
+
+// oldest is the oldest version of PostgreSQL that is supported, as the server writes it.
+const oldest = 140000
+
+// suits reports whether the database is one that Redrive can work on: the error says why not, and
+// what to do.
+func (e *engine) suits(ctx context.Context, server *pgconn.PgConn) error {
+	const query = `SELECT current_setting('server_version_num'), current_setting('server_encoding'), pg_is_in_recovery(),
+		current_setting('transaction_read_only'), coalesce(current_schema(), '')`
+
+	found := server.ExecParams(ctx, query, nil, nil, nil, nil).Read()
+	if found.Err != nil {
+		return found.Err
+	}
+
+	row := found.Rows[0]
+	version, encoding, replica, readOnly, schema := string(row[0]), string(row[1]), string(row[2]), string(row[3]), string(row[4])
+
+	number, err := strconv.Atoi(version)
+	if err != nil {
+		return fmt.Errorf("read the version of the server: %w", err)
+	}
+
+	switch {
+	case number < oldest:
+		return e.unsuitable("its server is PostgreSQL %d; Redrive needs %d or newer", number/10000, oldest/10000)
+	case encoding != "UTF8":
+		return e.unsuitable("its encoding is %s; create a database for Redrive with ENCODING 'UTF8' TEMPLATE template0", encoding)
+	case replica == "t":
+		return e.unsuitable("its server is a replica, which can only be read; name the primary, " +
+			"or several hosts with target_session_attrs=primary")
+	case readOnly == "on":
+		return e.unsuitable("the transactions of this role can only read; set default_transaction_read_only to off for it")
+	case schema == "":
+		return e.unsuitable("none of the schemas of search_path exists for this role; "+
+			"create one: CREATE SCHEMA redrive AUTHORIZATION %s", e.config.User)
+	}
+
+	return nil
+}
+
+// unsuitable is the error about a database on which Redrive cannot work.
+func (e *engine) unsuitable(why string, about ...any) error {
+	return e.faultOf(fault.ErrUnsafe, fmt.Errorf("the database %s cannot be used: "+why, append([]any{e.name}, about...)...))
+}
+
+// whyNot says what to do when the schema cannot be made.
+func (e *engine) whyNot(err error) error {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return err
+	}
+
+	switch refused.Code {
+	case "42501": // insufficient_privilege
+		return e.unsuitable("the role %s may not do this: %s; let the owner of the database grant it CREATE on the schema, "+
+			"and run CREATE EXTENSION pg_trgm", e.config.User, refused.Message)
+	case "58P01", "0A000": // undefined_file, feature_not_supported: of an extension
+		return e.unsuitable("its server lacks the extension pg_trgm (%s); install PostgreSQL's contrib modules", refused.Message)
+	case "42P07", "42723": // duplicate_table, duplicate_function
+		return e.unsuitable("it has tables of another program (%s); use a database or a schema of its own: "+
+			"add ?search_path=redrive to the address", refused.Message)
+	}
+
+	return err
+}
+
+// trigrams is the schema in which the extension pg_trgm is, which is made where it is missing.
+func trigrams(ctx context.Context, server *pgconn.PgConn) (schema string, err error) {
+	const make = `CREATE EXTENSION IF NOT EXISTS pg_trgm`
+	const query = `SELECT quote_ident(nspname) FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+		WHERE extname = 'pg_trgm'`
+
+	err = script(ctx, server, make)
+	if err != nil {
+		return "", err
+	}
+
+	found := server.ExecParams(ctx, query, nil, nil, nil, nil).Read()
+	if found.Err != nil || len(found.Rows) == 0 {
+		return "", db.Wrap(found.Err, "find the extension pg_trgm")
+	}
+
+	return string(found.Rows[0][0]), nil
+}

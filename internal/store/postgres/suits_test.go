@@ -1,0 +1,87 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"redrive/internal/fault"
+	"redrive/internal/store/postgres/postgrestest"
+)
+
+// A database on which Redrive cannot work is refused with what is wrong, and what to do.
+func TestOpen_RefusesWhatItCannotWorkOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		options, before string
+		role            string // that connects, instead of the superuser
+		want            string
+	}{
+		"another encoding":   {options: `ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`, want: "its encoding is SQL_ASCII"},
+		"a read-only role":   {before: `ALTER ROLE reader SET default_transaction_read_only = on`, role: "reader", want: "can only read"},
+		"no right to create": {before: `CREATE EXTENSION pg_trgm; REVOKE CREATE ON SCHEMA public FROM PUBLIC`, role: "guest", want: "the role guest may not do this"},
+		"no extension":       {before: `GRANT ALL ON SCHEMA public TO guest`, role: "guest", want: "CREATE EXTENSION pg_trgm"},
+		"another's tables":   {before: `CREATE TABLE jobs (id text)`, want: "tables of another program"},
+		"a newer schema": {
+			before: `CREATE TABLE schema_version (one BIGINT PRIMARY KEY, n BIGINT); INSERT INTO schema_version VALUES (1, 999)`,
+			want:   "its schema has version 999",
+		},
+		"no schema": {before: `ALTER ROLE lost SET search_path = nowhere`, role: "lost", want: "CREATE SCHEMA redrive AUTHORIZATION lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn, run := postgrestest.Bare(t, test.options)
+			if test.role != "" {
+				run(`CREATE ROLE ` + test.role + ` LOGIN`)
+				t.Cleanup(func() { run(`DROP OWNED BY ` + test.role + `; DROP ROLE ` + test.role) })
+
+				dsn = strings.Replace(dsn, "postgres@", test.role+"@", 1)
+			}
+
+			if test.before != "" {
+				run(test.before)
+			}
+
+			_, err := openAt(t, dsn)
+			if !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("it is opened with %v", err)
+			}
+		})
+	}
+}
+
+// No error has the password of an address.
+func TestOpen_HidesThePassword(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://me:hidden-word@127.0.0.1:1/jobs?connect_timeout=1",
+		"postgres://me:hidden-word@127.0.0.1:port/jobs",
+		"postgres://me:hidden-word@[::1/jobs",
+		"host=127.0.0.1 port=1 user=me password=hidden-word dbname=jobs sslmode=wrong",
+	} {
+		_, err := openAt(t, dsn)
+		if err == nil || strings.Contains(err.Error(), "hidden-word") {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+}
+
+// The extension can be in another schema, the locale any, and the tables in a schema of their
+// own beside others.
+func TestOpen_WorksWhereItCan(t *testing.T) {
+	for name, test := range map[string]struct{ options, before, parameter string }{
+		"the extension elsewhere": {before: `CREATE SCHEMA tools; CREATE EXTENSION pg_trgm SCHEMA tools`},
+		"locale C":                {options: `LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`},
+		"a schema of its own":     {before: `CREATE TABLE jobs (id text); CREATE SCHEMA redrive`, parameter: "&search_path=redrive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn, run := postgrestest.Bare(t, test.options)
+			if test.before != "" {
+				run(test.before)
+			}
+
+			for range 2 {
+				s := mustOpen(t, dsn+test.parameter)
+				check(t, add(t.Context(), s))
+				check(t, s.Close())
+			}
+		})
+	}
+}
