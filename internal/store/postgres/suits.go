@@ -26,23 +26,25 @@ func (e *engine) suits(ctx context.Context, server *pgconn.PgConn) error {
 		return found.Err
 	}
 
-	row := found.Rows[0]
-	version, encoding, replica, readOnly, schema := string(row[0]), string(row[1]), string(row[2]), string(row[3]), string(row[4])
+	said := func(column int) string { return string(found.Rows[0][column]) }
 
-	number, err := strconv.Atoi(version)
+	version, err := strconv.Atoi(said(0))
 	if err != nil {
 		return fmt.Errorf("read the version of the server: %w", err)
 	}
 
+	encoding, schema := said(1), said(4)
+	replica, readOnly := said(2) == "t", said(3) == "on"
+
 	switch {
-	case number < oldest:
-		return e.unsuitable("its server is PostgreSQL %d; Redrive needs %d or newer", number/10000, oldest/10000)
+	case version < oldest:
+		return e.unsuitable("its server is PostgreSQL %d; Redrive needs %d or newer", version/10000, oldest/10000)
 	case encoding != "UTF8":
 		return e.unsuitable("its encoding is %s; create a database for Redrive with ENCODING 'UTF8' TEMPLATE template0", encoding)
-	case replica == "t":
+	case replica:
 		return e.unsuitable("its server is a replica, which can only be read; name the primary, " +
 			"or several hosts with target_session_attrs=primary")
-	case readOnly == "on":
+	case readOnly:
 		return e.unsuitable("the transactions of this role can only read; set default_transaction_read_only to off for it")
 	case schema == "":
 		return e.unsuitable("none of the schemas of search_path exists for this role; "+
