@@ -84,5 +84,10 @@ func (a *App) takeOver(ctx context.Context) error {
 		return nil
 	}
 
-	return set.TakeOver(ctx, a.DB, a.Log)
+	owner, err := a.store.Identity()
+	if err != nil {
+		return err
+	}
+
+	return set.TakeOver(ctx, owner, a.Log)
 }

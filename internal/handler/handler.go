@@ -215,15 +215,11 @@ func (s *Set) CloseIdle() {
 }
 
 // TakeOver ends the programs of jobs that a dead process of the same database left
-// running, and returns when nothing of them is left. Call it when the database is
-// locked, and before the first job is claimed.
-func (s *Set) TakeOver(ctx context.Context, database string, log *slog.Logger) (err error) {
-	s.programs.log = log
-
-	s.programs.owner, err = identity(database)
-	if err != nil {
-		return err
-	}
+// running, and returns when nothing of them is left. owner names the database, and is another
+// one for a copy of it. Call it when the database is locked, and before the first job is
+// claimed.
+func (s *Set) TakeOver(ctx context.Context, owner string, log *slog.Logger) error {
+	s.programs.log, s.programs.owner = log, owner
 
 	if s.runsPrograms {
 		s.programs.logLimits()

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -187,26 +186,6 @@ func (p *programs) logLimits() {
 
 	p.log.Warn("This system does not say which processes a job's program has started. A process that leaves the program's group " +
 		"or survives a crash of the dashboard can run at the same time as the next execution of the job.")
-}
-
-// identity is the same for every name of a file, and another one for a copy.
-func identity(file string) (string, error) {
-	file, err := filepath.Abs(file) // the file that the store opens, also where a directory of a/../b does not exist
-	if err != nil {
-		return "", fmt.Errorf("identify the database: %w", err)
-	}
-
-	info, err := os.Stat(file)
-	if err != nil {
-		return "", fmt.Errorf("identify the database: %w", err)
-	}
-
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok { // unreachable: all systems that this builds for have it
-		return "", fmt.Errorf("identify the database: %s has no inode", file)
-	}
-
-	return fmt.Sprintf("%x:%x", stat.Dev, stat.Ino), nil
 }
 
 // leftover is a process that carries a mark.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"redrive/internal/handler"
@@ -33,49 +34,41 @@ func took(t *testing.T, database string, args ...string) *handler.Set {
 	return set
 }
 
-// A database is the same under each of its names, and a copy is another one.
 func TestTakeOver_EndsWhatIsLeftOfItsDatabase(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells which processes a program has started")
 	}
-	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, name) }
-	for _, name := range []string{"db", "copy"} {
-		if err := os.WriteFile(file(name), []byte("the same"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	database, pids := owner(t), filepath.Join(t.TempDir(), "pid")
+	h, _ := took(t, database, "help-hang", pids).Lookup("t")
+	ended := make(chan error, 1)
+	go func() { ended <- h(t.Context(), testJob()) }()
+	waitForFile(pids)
+	took(t, owner(t))
+	if !alive(t, pids) {
+		t.Error("a program of another database was ended")
 	}
-	if err := errors.Join(os.Symlink(file("db"), file("symlink")), os.Link(file("db"), file("link"))); err != nil {
-		t.Fatal(err)
+	took(t, database)
+	if alive(t, pids) {
+		t.Error("the program is alive after its database was taken over")
 	}
-	for i, name := range []string{"symlink", "link", "missing/../db"} {
-		pids := file(fmt.Sprint("pid ", i))
-		h, _ := took(t, file("db"), "help-hang", pids).Lookup("t")
-		ended := make(chan error, 1)
-		go func() { ended <- h(t.Context(), testJob()) }()
-		waitForFile(pids)
-		took(t, file("copy"))
-		if !alive(t, pids) {
-			t.Error("a program of another database was ended")
-		}
-		took(t, dir+"/"+name) // not Join, which would shorten it
-		if alive(t, pids) {
-			t.Errorf("the program is alive after its database was taken over as %s", name)
-		}
-		if err := <-ended; err == nil {
-			t.Error("the program succeeded")
-		}
+	if err := <-ended; err == nil {
+		t.Error("the program succeeded")
 	}
+}
+
+var owners atomic.Int64
+
+// owner names a database that no other test has, nor another run of this one beside it.
+func owner(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprint(t.Name(), os.Getpid(), owners.Add(1))
 }
 
 func TestTakeOver_EndsWithItsContext(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells which processes a program has started")
 	}
-	database, pids := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "pid")
-	if err := os.WriteFile(database, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	database, pids := owner(t), filepath.Join(t.TempDir(), "pid")
 	h, _ := took(t, database, "help-hang", pids).Lookup("t") // it ignores SIGTERM: taking over waits
 	ended := make(chan error, 1)
 	go func() { ended <- h(t.Context(), testJob()) }()

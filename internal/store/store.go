@@ -255,6 +255,9 @@ func (s *Store) QueueNames() []string { return s.Counters.QueueNames() }
 // send the key along.
 func (s *Store) Announce(url, key string) error { return s.engine.Announce(url, key) }
 
+// Identity is the same for every name of the database, and another one for a copy.
+func (s *Store) Identity() (string, error) { return s.engine.Identity() }
+
 // probe changes a row twice, because a database may not write what is equal.
 func probe(t *db.Tx) error {
 	return db.Steps(t, db.Exactly(1, "UPDATE revision SET n = n + 1"), db.Exactly(1, "UPDATE revision SET n = n - 1"))

@@ -81,6 +81,9 @@ type Life interface {
 	// Made reports whether there was no database before it was opened.
 	Made() bool
 
+	// Identity is the same for every name of the database, and another one for a copy.
+	Identity() (string, error)
+
 	// Announce leaves word of where this process answers requests, for other
 	// programs that find the database in use. The key proves to it that a program
 	// belongs to the user who runs it: no other user must be able to read it.

@@ -20,14 +20,19 @@ type conn struct {
 	wire    *wire  // of the connection, which package sql holds
 	backend string // which process of the server serves it, and since when
 
-	numbered bool  // its commits are counted: see lost
-	commits  int64 // of this connection
+	options
+	commits int64 // of this connection, if they are numbered
 }
 
-// newConn takes a connection out of a pool. The commits of one connection of a process can be
-// counted.
-func newConn(ctx context.Context, from *sql.DB, held *lease, numbered bool) (*conn, error) {
-	c := &conn{from: from, lease: held, texts: map[string]string{}, numbered: numbered}
+// options are how a connection commits.
+type options struct {
+	numbered bool // its commits are counted, which only one connection of a process can have: see lost
+	relaxed  bool // commits do not wait for the disk
+}
+
+// newConn takes a connection out of a pool.
+func newConn(ctx context.Context, from *sql.DB, held *lease, o options) (*conn, error) {
+	c := &conn{from: from, lease: held, texts: map[string]string{}, options: o}
 	return c, c.connect(ctx)
 }
 
@@ -86,6 +91,9 @@ func (c *conn) Begin(ctx context.Context) error {
 	c.wire.waiting = nil
 	c.wire.later(control("BEGIN"))
 	c.wire.later(statement{text: begin, want: db.AnyNumber})
+	if c.relaxed {
+		c.wire.later(statement{text: `SELECT set_config('synchronous_commit', 'off', true)`, want: db.AnyNumber})
+	}
 
 	return nil
 }

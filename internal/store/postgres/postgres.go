@@ -22,7 +22,8 @@ import (
 
 // Server is a database on a server.
 type Server struct {
-	DSN string // as postgres://user:password@host:port/database
+	DSN     string // as postgres://user:password@host:port/database
+	Relaxed bool   // faster, but when the server fails, it may lose the last moments
 }
 
 // Open connects to the database and brings its schema up to date.
@@ -32,7 +33,9 @@ func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, err
 		return nil, err
 	}
 
-	e := &engine{name: config.Database, config: config, health: health, writes: pool(config, writers), reads: pool(config, readers)}
+	e := &engine{
+		name: config.Database, config: config, relaxed: s.Relaxed, health: health, writes: pool(config, writers), reads: pool(config, readers),
+	}
 
 	err = e.open(ctx)
 	if err != nil {
@@ -66,10 +69,11 @@ const (
 
 // engine is an open database.
 type engine struct {
-	name   string // of the database
-	config *pgconn.Config
-	health *health.Health
-	made   bool // there were no tables before
+	name    string // of the database
+	config  *pgconn.Config
+	relaxed bool // commits do not wait for the disk
+	health  *health.Health
+	made    bool // there were no tables before
 
 	writes *sql.DB
 	reads  *sql.DB
@@ -88,7 +92,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 		return err
 	}
 
-	writer, err := newConn(ctx, e.writes, e.lease, false)
+	writer, err := newConn(ctx, e.writes, e.lease, options{relaxed: e.relaxed})
 	if err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 
 // Writer returns the connection that writes jobs.
 func (e *engine) Writer(ctx context.Context) (db.Conn, error) {
-	return newConn(ctx, e.writes, e.lease, true)
+	return newConn(ctx, e.writes, e.lease, options{numbered: true, relaxed: e.relaxed})
 }
 
 // Reads returns the pool that serves pages.
@@ -114,6 +118,16 @@ func (e *engine) Search() db.Search { return e.index }
 
 // Made reports whether there were no tables before.
 func (e *engine) Made() bool { return e.made }
+
+// Identity names the cluster, which has a number of its own, and the database in it.
+func (e *engine) Identity() (string, error) {
+	const query = `SELECT concat(system_identifier, ':', current_database(), ':', current_schema()) FROM pg_control_system()`
+
+	var identity string
+	err := e.reads.QueryRow(query).Scan(&identity)
+
+	return identity, db.Wrap(e.Fault(err), "identify the database")
+}
 
 // Check finds nothing: a server has no files that could be moved away.
 func (*engine) Check() error { return nil }

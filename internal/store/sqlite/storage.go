@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"redrive/internal/fault"
@@ -107,4 +108,19 @@ func (e *engine) Committed(rows int) {
 	}
 
 	e.checkpoints.wrote(rows)
+}
+
+// Identity is the number of the file on its device.
+func (e *engine) Identity() (string, error) {
+	info, err := os.Stat(e.path)
+	if err != nil {
+		return "", fmt.Errorf("identify the database: %w", err)
+	}
+
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok { // unreachable: all systems that this builds for have it
+		return "", fmt.Errorf("identify the database: %s has no inode", e.path)
+	}
+
+	return fmt.Sprintf("%x:%x", stat.Dev, stat.Ino), nil
 }
