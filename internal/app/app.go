@@ -47,7 +47,7 @@ const (
 type Parts struct {
 	Listen   string       // the address; port 0 takes a free one
 	Listener net.Listener // an open socket, instead of listen
-	DB       string       // the database file
+	DB       string       // the database: a file, or the address of a server of PostgreSQL
 	Relaxed  bool         // commits do not wait for the disk
 	Open     bool         // reachable from the network although no login is required
 	BasePath string       // the path below which everything is
@@ -58,6 +58,10 @@ type Parts struct {
 	Sender   DeadLetterSender                        // default: the webhooks of the configuration
 	Demo     pages.Demo                              // default: none
 	Worker   string                                  // the worker's name, default: machine and process
+
+	// Standby is called when the app begins to wait for another process that works on the
+	// database; default: none is told.
+	Standby func(holder string)
 }
 
 // DeadLetterSender knows which queues keep their dead letters and which send them

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -20,9 +19,8 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/store"
 	"redrive/internal/store/counters"
-	"redrive/internal/store/health"
+	"redrive/internal/store/location"
 	"redrive/internal/store/search"
-	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
 	"redrive/internal/webhook"
 )
@@ -59,8 +57,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		func(ctx context.Context) error { return a.store.Search.Merge(ctx) }, a.Log)
 	a.attachSources()
 
-	a.store, err = store.Open(ctx, store.Options{
-		Database: sqlite.File{Path: a.DB, Relaxed: a.Relaxed}, Log: a.Log, Redact: Redaction(a.Config),
+	err = a.waitForDatabase(ctx, store.Options{
+		Database: location.Of(a.DB).Database(a.Relaxed), Log: a.Log, Redact: Redaction(a.Config),
 		MaxBytes: a.Config.Limits().WriteBytes, Statements: a.Config.Limits().Statements,
 		Limits: counters.Limits{Queues: a.Config.Limits().Queues, Types: a.Config.Limits().Types, Reserved: a.Config.NamedQueues()},
 		Groups: a.Config.Limits().Groups,
@@ -73,11 +71,6 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		CheckSource: a.sources.Check,
 		Attached:    a.sources.Attached,
 	})
-
-	// Another process has the database open, which a person has to solve.
-	if errors.As(err, new(*health.LockedError)) {
-		return usage.Of(err)
-	}
 
 	if err == nil {
 		a.onStop("store", func(context.Context) error { return a.closeStore() })
@@ -95,7 +88,7 @@ func (a *App) closeStore() error {
 
 	err := a.store.Abandon()
 	if err == nil {
-		a.Log.Info("Removed the new database, because Redrive did not start.", "path", a.DB)
+		a.Log.Info("Removed the new database, because Redrive did not start.", "path", location.Of(a.DB))
 	}
 
 	return err

@@ -9,7 +9,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
+	"redrive/internal/store/location"
 	"redrive/web/templates"
 )
 
@@ -51,7 +51,7 @@ func (w World) Reset(context.Context) error {
 // WriteHistory writes what happened in the day before the start to a new database, and tells
 // how many of all jobs are done.
 func (w World) WriteHistory(ctx context.Context, db string, jobs int, told func(done, all int)) error {
-	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: db, Relaxed: true}})
+	s, err := store.Open(ctx, store.Options{Database: location.Of(db).Database(true)})
 	if err != nil {
 		return err
 	}

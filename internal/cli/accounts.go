@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 	"redrive/internal/client"
 	"redrive/internal/store"
 	"redrive/internal/store/health"
-	"redrive/internal/store/sqlite"
+	"redrive/internal/store/location"
 	"redrive/internal/usage"
 )
 
@@ -27,7 +29,7 @@ import (
 // dashboard leaves a key beside the database, which only its own user can read: a user who
 // could open the file needs no token.
 type accountFlags struct {
-	DB     string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	DB     string `name:"db" help:"${database} (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"DATABASE"`
 	Server string `help:"URL of another dashboard. ${admin_token}" placeholder:"URL"`
 }
 
@@ -49,17 +51,22 @@ func (a accountFlags) do(c Console, r accountRequest) error {
 		return r.ask(a.Server, "")
 	}
 
-	if _, err := os.Stat(a.DB); !r.create && errors.Is(err, fs.ErrNotExist) {
-		return usage.Errorf("--db %s: no such file; name the database file", a.DB)
+	where := location.Of(a.DB)
+	if !where.IsServer() {
+		if _, err := os.Stat(a.DB); !r.create && errors.Is(err, fs.ErrNotExist) {
+			return usage.Errorf("--db %s: no such file; name the database file", a.DB)
+		}
 	}
-	// A dashboard that has the database open has written its address into the lock.
+
+	// A dashboard that has the database open has left its address there.
 	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
 	defer cancel()
 
-	s, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: a.DB}})
+	s, err := store.Open(ctx, store.Options{Database: where.Database(false)})
 	var locked *health.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
-		fmt.Fprintf(c.Stderr, "%s is open in process %d; sending the command to %s.\n", a.DB, locked.PID, locked.URL)
+		fmt.Fprintf(c.Stderr, "%s is open in process %s; sending the command to %s.\n",
+			where, cmp.Or(locked.Holder, strconv.Itoa(locked.PID)), locked.URL)
 		return r.ask(locked.URL, locked.Key)
 	}
 

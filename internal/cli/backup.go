@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redrive/internal/store/health"
+	"redrive/internal/store/location"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
 )
@@ -26,8 +27,13 @@ func (b *backupCommand) Run(c Console) error {
 	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
+	file, err := fileOf(b.DB, "Back it up with the tools of PostgreSQL: pg_basebackup, or pg_dump from a replica (docs/postgres.md)")
+	if err != nil {
+		return err
+	}
+
 	began := time.Now()
-	err := sqlite.File{Path: b.DB}.Backup(ctx, b.File, b.Force, c.percent("Copying"))
+	err = file.Backup(ctx, b.File, b.Force, c.percent("Copying"))
 	c.clear()
 
 	if errors.Is(err, fs.ErrExist) {
@@ -55,6 +61,16 @@ func (b *backupCommand) Run(c Console) error {
 	return nil
 }
 
+// fileOf is the database in a file. advice says what to do with one on a server.
+func fileOf(text, advice string) (sqlite.File, error) {
+	file, err := location.Of(text).File()
+	if err != nil {
+		return file, usage.Errorf("--db %s: %w. %s", location.Of(text), err, advice)
+	}
+
+	return file, nil
+}
+
 // restoreCommand is dashboard restore: it puts a copy in the place of a database.
 type restoreCommand struct {
 	File  string `arg:"" help:"The backup."`
@@ -67,7 +83,12 @@ func (r *restoreCommand) Run(c Console) error {
 	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	kept, err := sqlite.File{Path: r.DB}.Restore(ctx, r.File, r.Force, c.percent("Copying"))
+	file, err := fileOf(r.DB, "Restore it with the tools of PostgreSQL (docs/postgres.md)")
+	if err != nil {
+		return err
+	}
+
+	kept, err := file.Restore(ctx, r.File, r.Force, c.percent("Copying"))
 	c.clear()
 
 	switch {

@@ -66,6 +66,7 @@ func helpParts(version string) kong.Vars {
 	return kong.Vars{
 		"admin_token": "Needs an admin's token in REDRIVE_TOKEN.",
 		"base_path":   "Path under which everything is served, for example /redrive (the root, or base_path in the configuration).",
+		"database":    "Database: a file, or one on PostgreSQL, as postgres://user@host/name",
 		"filter": "Filter, written as in the search box, for example 'queue:orders type:email.* since:2h'. " +
 			"Without a state, it selects dead letters.",
 		"level":  "debug, info, warn or error",

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"redrive/internal/client"
+	"redrive/internal/store/location"
+	"redrive/internal/store/postgres"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
 )
@@ -20,7 +22,7 @@ import (
 // What a flag says goes before what the environment says. With neither it is the
 // dashboard of the database in this directory, or of the usual address.
 type dashboardFlags struct {
-	DB     string `name:"db" help:"Ask the dashboard that has this database open (redrive.db if it is open; REDRIVE_DB)." placeholder:"FILE"`
+	DB     string `name:"db" help:"Ask the dashboard that has this database open (redrive.db if it is open; REDRIVE_DB)." placeholder:"DATABASE"`
 	Server string `help:"Ask the dashboard at this address (${server}; REDRIVE_SERVER). ${token}" placeholder:"URL"`
 }
 
@@ -81,6 +83,10 @@ func clientByDB(path string) (*client.Client, error) {
 		return nil, err
 	}
 
+	if server, ok := location.Of(path).Server(); ok {
+		return clientOfServer(server, location.Of(path))
+	}
+
 	holder, err := sqlite.File{Path: path}.Holder()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,6 +102,26 @@ func clientByDB(path string) (*client.Client, error) {
 	}
 
 	return clientOf(holder.URL, holder.Key)
+}
+
+// clientOfServer returns a client of the dashboard that works on a database on a server, which
+// knows its address. The client sends the token of the environment: the rights of a user of the
+// database say nothing of the rights in the dashboard.
+func clientOfServer(server postgres.Server, name location.Location) (*client.Client, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
+	defer cancel()
+
+	holder, err := server.Holder(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case holder == nil:
+		return nil, usage.Errorf("no dashboard works on %s; start one, or name its address with --server", name)
+	case holder.URL == "":
+		return nil, fmt.Errorf("the process %s works on %s and answers no requests yet; try again in a moment", holder.Holder, name)
+	}
+
+	return clientOf(holder.URL, "")
 }
 
 // clientOf returns a client of the dashboard at an address. It sends the token of the

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"redrive/internal/store/location"
 	"redrive/internal/usage"
 )
 
@@ -205,7 +206,8 @@ func (h *hider) attribute(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// checkDatabases refuses a URL where a flag names a database file.
+// checkDatabases refuses a URL of a database that is not Redrive's own, where a flag names a
+// database.
 func checkDatabases(flags []*kong.Flag) error {
 	for _, f := range flags {
 		if f.Name == "db" {
@@ -218,12 +220,13 @@ func checkDatabases(flags []*kong.Flag) error {
 	return nil
 }
 
-// checkDatabase refuses a URL of a database that is not Redrive's own.
-func checkDatabase(path string) error {
-	if scheme, _, ok := strings.Cut(path, "://"); ok {
-		return usage.Errorf("--db %s is a URL of %s, and Redrive keeps its jobs in a file: name that file. "+
-			"To see dead letters that are in another database, add it to sources in the configuration (docs/sources.md)", path, scheme)
+// checkDatabase refuses a URL of a database in which Redrive cannot keep its jobs.
+func checkDatabase(text string) error {
+	scheme, _, isURL := strings.Cut(text, "://")
+	if !isURL || location.Of(text).IsServer() {
+		return nil
 	}
 
-	return nil
+	return usage.Errorf("--db %s is a URL of %s, and Redrive keeps its jobs in a file or on PostgreSQL: name one of them. "+
+		"To see dead letters that are in another database, add it to sources in the configuration (docs/sources.md)", text, scheme)
 }

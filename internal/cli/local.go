@@ -17,7 +17,7 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/seed"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
+	"redrive/internal/store/location"
 	"redrive/internal/usage"
 	"redrive/web/templates/policypage"
 )
@@ -125,12 +125,14 @@ func isFileName(name string) bool {
 // dashboard may have the database open. Each check is an invariant that the store
 // keeps in every commit, so a problem means damage or a bug.
 type doctor struct {
-	DB string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	DB string `name:"db" help:"${database} (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"DATABASE"`
 }
 
 // Run prints a line for each check; a problem makes the command fail.
 func (d *doctor) Run(c Console) error {
-	found, err := store.Examine(context.Background(), sqlite.File{Path: d.DB})
+	where := location.Of(d.DB)
+
+	found, err := store.Examine(context.Background(), where.Database(false))
 	if errors.Is(err, fs.ErrNotExist) {
 		return usage.Errorf("there is no database to check: %w", err)
 	}
@@ -147,8 +149,8 @@ func (d *doctor) Run(c Console) error {
 	}
 
 	if err == nil && bad > 0 {
-		err = fmt.Errorf("%d of %d checks of %s found a problem: copy the file, then restore a backup; "+
-			"report a problem that comes back", bad, len(found), d.DB)
+		err = fmt.Errorf("%d of %d checks of %s found a problem: copy the database, then restore a backup; "+
+			"report a problem that comes back", bad, len(found), where)
 	}
 
 	return err
@@ -169,6 +171,10 @@ type seedCommand struct {
 func (s *seedCommand) Run(c Console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
 		return usage.Errorf("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
+	}
+
+	if _, err := fileOf(s.DB, "Name a new file; the large database is for measuring"); err != nil {
+		return err
 	}
 
 	for _, file := range s.files() { // they are deleted if a signal comes
@@ -214,7 +220,7 @@ func (s *seedCommand) files() []string {
 // write writes the whole database. Its search index hides what the built-in
 // configuration hides.
 func (s *seedCommand) write(ctx context.Context, c Console, begin time.Time) error {
-	large, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: s.DB, Relaxed: true}, Redact: app.Redaction(config.Default())})
+	large, err := store.Open(ctx, store.Options{Database: location.Of(s.DB).Database(true), Redact: app.Redaction(config.Default())})
 	if err != nil {
 		return err
 	}

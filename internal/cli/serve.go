@@ -16,13 +16,14 @@ import (
 
 	"redrive/internal/app"
 	"redrive/internal/config"
+	"redrive/internal/store/location"
 	"redrive/internal/usage"
 )
 
 // serve is the command that runs everything.
 type serve struct {
 	Listen    string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
-	DB        string `name:"db" help:"Database file (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"FILE"`
+	DB        string `name:"db" help:"${database} (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"DATABASE"`
 	Config    string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
 	LogLevel  string `help:"${level} (${default})." default:"info" enum:"${levels}" env:"REDRIVE_LOG_LEVEL" placeholder:"LEVEL"`
 	LogFormat string `help:"text or json (${default})." default:"text" enum:"text,json" env:"REDRIVE_LOG_FORMAT" placeholder:"FORMAT"`
@@ -86,13 +87,13 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 
 	a, err := app.Start(ctx, app.Parts{
 		Listen: s.Listen, DB: s.DB, Relaxed: s.Relaxed, Open: s.InsecureNoAuth, BasePath: base, Config: settings, Log: log,
-		Reload: cmp.Or(settings.File(), usualConfig),
+		Reload: cmp.Or(settings.File(), usualConfig), Standby: func(holder string) { s.standby(c, log, holder) },
 	})
 	if err != nil {
 		return app.UnlessInterrupted(ctx, log, err)
 	}
 
-	log.Info("Redrive is ready.", "version", c.Version, "url", a.URL(), "database", s.DB, "config", cmp.Or(settings.File(), "none"),
+	log.Info("Redrive is ready.", "version", c.Version, "url", a.URL(), "database", location.Of(s.DB).String(), "config", cmp.Or(settings.File(), "none"),
 		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
 
 	if s.LogFormat != "json" {
@@ -101,7 +102,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 			state = ", which is new"
 		}
 
-		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), s.DB, state)
+		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), location.Of(s.DB), state)
 	}
 
 	hangups, ignore := c.Signals(syscall.SIGHUP)
@@ -109,13 +110,29 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 
 	a.ReloadOn(hangups)
 
-	// systemd waits for this (Type=notify). The programs that run jobs do not get the
-	// variable: systemd would not listen to them.
-	if _, err := daemon.SdNotify(true, daemon.SdNotifyReady); err != nil {
-		log.Warn("systemd was not told that Redrive is ready.", "error", err)
-	}
+	tellSystemd(log)
 
 	return a.Attend(signals)
+}
+
+// tellSystemd tells it that the start is over (Type=notify), once. The programs that run jobs do
+// not get the variable: systemd would not listen to them.
+func tellSystemd(log *slog.Logger) {
+	_, err := daemon.SdNotify(true, daemon.SdNotifyReady)
+	if err != nil {
+		log.Warn("systemd was not told that Redrive is ready.", "error", err)
+	}
+}
+
+// standby says that another process works on the database. A start that waits for it is over as
+// far as systemd has to know.
+func (s *serve) standby(c Console, log *slog.Logger, holder string) {
+	tellSystemd(log)
+
+	if s.LogFormat != "json" {
+		fmt.Fprintf(c.Stdout, "Redrive stands by: the process %s works on %s. This one takes over when that stops or dies.\n",
+			holder, location.Of(s.DB))
+	}
 }
 
 // usualConfig is the configuration file that is read where it exists.

@@ -16,8 +16,8 @@ import (
 // The lease of the process that works on the database. A process that dies is followed by
 // another one after at most leaseLength; one that stops gives the lease back.
 const (
-	leaseLength = 10 * time.Second
-	renewEvery  = 3 * time.Second
+	leaseLength = 8 * time.Second
+	renewEvery  = 2 * time.Second
 )
 
 // lease lets one process at a time work on the database. Every commit checks it (see [conn]), so

@@ -160,34 +160,3 @@ func (e *engine) Close() error {
 
 // Abandon leaves the tables: without jobs they do no harm.
 func (e *engine) Abandon() error { return e.Close() }
-
-// Inspect runs do on one state of the database.
-func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
-	config, err := parse(s.DSN)
-	if err != nil {
-		return err
-	}
-
-	reads := pool(config, 1)
-	defer func() { err = errors.Join(err, reads.Close()) }()
-
-	tx, err := reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-
-	do(inspected{ctx, tx}, nil)
-
-	return tx.Rollback()
-}
-
-// inspected is one state of a database.
-type inspected struct {
-	ctx context.Context
-	tx  *sql.Tx
-}
-
-// Query calls each for every row.
-func (i inspected) Query(query string, each func(*sql.Rows) error, args ...any) error {
-	return db.Scan(i.tx.QueryContext(i.ctx, translate(query), args...))(each)
-}

@@ -1,0 +1,35 @@
+package location_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"redrive/internal/store/location"
+	"redrive/internal/store/postgres"
+	"redrive/internal/store/sqlite"
+)
+
+func TestOf_TellsServersFromFiles(t *testing.T) {
+	for text, server := range map[string]bool{
+		"redrive.db": false, "./postgres/redrive.db": false, "/data/postgres:.db": false, "postgres.db": false,
+		"postgres://me:hidden@db/jobs": true, "postgresql://db/jobs?password=hidden": true, "POSTGRES://me:hidden@db/jobs": true,
+		"postgres://me:hidden@[::1/jobs": true,
+	} {
+		l := location.Of(text)
+
+		_, isServer := l.Database(true).(postgres.Server)
+		_, isFile := l.Database(true).(sqlite.File)
+		if l.IsServer() != server || isServer != server || isFile == server {
+			t.Errorf("%s: a server %t, opened as one %t, as a file %t", text, l.IsServer(), isServer, isFile)
+		}
+
+		if _, err := l.File(); errors.Is(err, location.ErrNoFile) != server {
+			t.Errorf("%s: its file says %v", text, err)
+		}
+
+		if strings.Contains(l.String(), "hidden") || !server && l.String() != text {
+			t.Errorf("%s is shown as %s", text, l)
+		}
+	}
+}
