@@ -22,7 +22,7 @@ import (
 // What a flag says goes before what the environment says. With neither it is the
 // dashboard of the database in this directory, or of the usual address.
 type dashboardFlags struct {
-	DB     string `name:"db" help:"Ask the dashboard that has this database open (redrive.db if it is open; REDRIVE_DB)." placeholder:"DATABASE"`
+	DB     string `name:"db" help:"Ask the dashboard that has this database open (redrive.db if open; REDRIVE_DB)." placeholder:"DATABASE"`
 	Server string `help:"Ask the dashboard at this address (${server}; REDRIVE_SERVER). ${token}" placeholder:"URL"`
 }
 

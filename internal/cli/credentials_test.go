@@ -98,8 +98,8 @@ func TestCommands_PrintNoCredentialsOfTheEnvironment(t *testing.T) {
 // A URL of a database that is not Redrive's is refused in words that say what to do.
 func TestCommands_RefuseTheURLOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := rig.Finish(t, rig.Command(t, t.TempDir(), "serve", "--db", "postgres://ana:s3cr-hush@db/shop"))
-	want := "dashboard: --db postgres://ana:***@db/shop is a URL of postgres, and Redrive keeps its jobs in a file: name that file."
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, t.TempDir(), "serve", "--db", "mysql://ana:s3cr-hush@db/shop"))
+	want := "dashboard: --db mysql://ana:***@db/shop is a URL of mysql, and Redrive keeps its jobs in a file or on PostgreSQL: name one of them."
 	if code != 2 || stdout != "" || !strings.HasPrefix(stderr, want) {
 		t.Errorf("exit %d: %s%s", code, stdout, stderr)
 	}

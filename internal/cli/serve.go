@@ -93,7 +93,8 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 		return app.UnlessInterrupted(ctx, log, err)
 	}
 
-	log.Info("Redrive is ready.", "version", c.Version, "url", a.URL(), "database", location.Of(s.DB).String(), "config", cmp.Or(settings.File(), "none"),
+	where := location.Of(s.DB).String()
+	log.Info("Redrive is ready.", "version", c.Version, "url", a.URL(), "database", where, "config", cmp.Or(settings.File(), "none"),
 		"handlers", append([]string{}, slices.Sorted(maps.Keys(settings.Handlers))...), "queues", append([]string{}, settings.Queues()...))
 
 	if s.LogFormat != "json" {
@@ -102,7 +103,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 			state = ", which is new"
 		}
 
-		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), location.Of(s.DB), state)
+		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), where, state)
 	}
 
 	hangups, ignore := c.Signals(syscall.SIGHUP)

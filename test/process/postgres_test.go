@@ -1,0 +1,155 @@
+package process_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redrive/internal/store/postgres/postgrestest"
+	"redrive/test/rig"
+)
+
+func TestMain(m *testing.M) { postgrestest.Run(m) }
+
+// standingBy starts a program that has to wait for another one, and returns it with the address
+// at which it says so.
+func standingBy(t *testing.T, dir, dsn string) (p *rig.Process, address string) {
+	t.Helper()
+
+	p = &rig.Process{T: t, Cmd: rig.Command(t, dir, "--listen", "127.0.0.1:0", "--db", dsn), Stderr: rig.NewTranscript()}
+	p.Cmd.Stderr = p.Stderr
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.Cmd.ProcessState == nil {
+			p.Stop(os.Kill)
+		}
+	})
+
+	p.Says("Standing by")
+	address = regexp.MustCompile(`listen=(\S+)`).FindStringSubmatch(p.Stderr.String())[1]
+
+	return p, "http://" + address
+}
+
+func statusOf(t *testing.T, url string) (int, string) {
+	t.Helper()
+
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return response.StatusCode, string(body)
+}
+
+// A standby says to load balancers that it takes no requests, and for whom it waits. It takes
+// over when the other process stops, and finds its jobs.
+func TestPostgres_AStandbyTakesOver(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	first := rig.Start(t, dir, "--db", dsn)
+	id := first.Post(`{"type":"t","payload":{"n":1}}`)
+
+	second, url := standingBy(t, dir, dsn)
+	if status, body := statusOf(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "standby: ") ||
+		!strings.Contains(body, first.URL) {
+		t.Errorf("the standby answers %d: %s", status, body)
+	}
+	if status, _ := statusOf(t, url+"/healthz"); status != http.StatusOK {
+		t.Errorf("the standby is not healthy: %d", status)
+	}
+
+	first.Stop(syscall.SIGTERM)
+	second.Says("Redrive is ready.")
+
+	if got := rig.Get[rig.Detail](t, url+"/api/v1/jobs/"+id).Job.State; got != "available" {
+		t.Errorf("the job is %s", got)
+	}
+	if second.Stop(syscall.SIGTERM); second.Code() != 0 {
+		t.Errorf("exit %d: %s", second.Code(), second.Stderr)
+	}
+}
+
+// A standby that is stopped has done nothing.
+func TestPostgres_AStandbyCanBeStopped(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	rig.Start(t, dir, "--db", dsn)
+
+	second, _ := standingBy(t, dir, dsn)
+	if second.Stop(syscall.SIGTERM); second.Code() != 0 {
+		t.Errorf("exit %d: %s", second.Code(), second.Stderr)
+	}
+}
+
+// A process that is killed in the middle of its work is followed by the standby, which loses no
+// job, and runs again only those that were running.
+func TestPostgres_AKillLosesNothing(t *testing.T) {
+	const running = 20
+	service := rig.NewHolding(running)
+	web := httptest.NewServer(service)
+	defer web.Close()
+
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
+	first := rig.Start(t, dir, "--db", dsn)
+	second, url := standingBy(t, dir, dsn)
+
+	acknowledged := busily(first, service)
+	close(service.Open)
+	second.Says("Redrive is ready.")
+
+	second.URL = url
+	second.Until(func(now rig.Totals) bool { return now.Failed == running })
+	second.Until(func(now rig.Totals) bool {
+		return now.Succeeded >= len(acknowledged) && now.States["completed"] == now.Succeeded
+	})
+	for _, id := range acknowledged {
+		checkHistory(t, rig.Get[rig.Detail](t, url+"/api/v1/jobs/"+id), id, service.Held[id])
+	}
+	for id, n := range service.Calls {
+		if want := 1 + map[bool]int{true: 1}[service.Held[id]]; n != want {
+			t.Errorf("job %s was run %d times, want %d", id, n, want)
+		}
+	}
+}
+
+// Every command that names a database has an answer for one on a server.
+func TestPostgres_CommandsTakeItsAddress(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	run := func(code int, says string, args ...string) {
+		t.Helper()
+		got, stdout, stderr := rig.Finish(t, rig.Command(t, dir, args...))
+		if got != code || !strings.Contains(stdout+stderr, says) {
+			t.Errorf("%q: exit %d, want %d with %q: %s%s", args, got, code, says, stdout, stderr)
+		}
+	}
+
+	run(0, "ok", "doctor", "--db", dsn)
+	run(2, "no dashboard works on postgres://", "list", "--db", dsn)
+	run(2, "on a server of PostgreSQL", "backup", "copy.bak", "--db", dsn)
+	run(2, "on a server of PostgreSQL", "restore", "copy.bak", "--db", dsn)
+	run(2, "on a server of PostgreSQL", "seed", "--db", dsn)
+
+	bare, _ := postgrestest.Bare(t, "")
+	run(2, "has no tables of Redrive", "doctor", "--db", bare)
+
+	p := rig.Start(t, dir, "--db", dsn)
+	run(0, "ready", "health", "--db", dsn)
+	run(0, "available", "enqueue", "mail.send", "{}", "--db", dsn)
+	run(0, "mail.send", "list", "state:available", "--db", dsn)
+	run(0, "ok", "doctor", "--db", dsn)
+	p.Stop(syscall.SIGTERM)
+}
