@@ -9,7 +9,7 @@ VERSION = $(shell git describe --tags --exact-match --match 'v[0-9]*' 2>/dev/nul
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help version build run demo release image generate test test-long test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth bench-sources seed-large bench-pages screenshots
+.PHONY: help version build run demo release image generate test test-long test-postgres test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth bench-sources seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,9 +58,13 @@ test-long: ## Run all other tests: every variant, every seed, the peers of bench
 	@.ci/prepare
 	@. .ci/env && tests -run '^TestLong' ./test/browser ./test/pages ./internal/store $(LONG:%=./%)
 	@. .ci/env && cd bench/peers && tests ./...
+	@$(MAKE) --no-print-directory test-postgres
 	@$(MAKE) --no-print-directory test-workers
 	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
+
+test-postgres: ## Run the tests of the app, the pages and the API on PostgreSQL instead of SQLite
+	@go run ./test/onpostgres sh -c '. .ci/env && tests -skip "^TestLong" ./internal/app ./internal/server/...'
 
 test-workers: ## Let the real workers of ten systems run what is replayed at a source, in about two minutes
 	@. .ci/env && cd test/workers && tests -parallel 4 ./...

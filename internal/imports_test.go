@@ -98,6 +98,7 @@ var rooms = map[string]string{
 	"redact/redacttest":           "",
 	"store/sqlite/sqlitetest":     "store/db store/sqlite store/health",
 	"store/postgres/postgrestest": "store/postgres store/health",
+	"store/databasetest":          "store/db store/location store/postgres/postgrestest store/sqlite/sqlitetest",
 	"web/templates/format":        "",
 	"web/templates/link":          "web/static",
 	"web/templates":               "access web/static web/templates/format web/templates/link",
@@ -112,7 +113,7 @@ var rooms = map[string]string{
 	"app": "access bulk config demo engine handler live loglimit resource server server/pages server/view server/web " +
 		"source/amqpsource poll source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/health store/location store/search web/templates webhook",
-	"app/apptest":   "app config store/sqlite/sqlitetest",
+	"app/apptest":   "app config store/databasetest",
 	"cli":           "access apitype apitype/admin apitype/work app client config demo handler seed source/preset store store/db store/location store/postgres store/sqlite web/templates/policypage store/health",
 	"cmd/dashboard": "cli",
 	"test/rig":      "",
@@ -120,10 +121,12 @@ var rooms = map[string]string{
 	"test/site":     "app app/apptest config demo store store/sqlite test/rig",
 	"test/browser":  "",
 	"test/process":  "store/postgres/postgrestest",
-	"test/commands": "",
-	"test/sources":  "",
-	"test/pages":    "",
-	"test/bench":    "",
+
+	"test/onpostgres": "store/databasetest store/postgres/postgrestest",
+	"test/commands":   "",
+	"test/sources":    "",
+	"test/pages":      "",
+	"test/bench":      "",
 }
 
 // owners lists the rooms in which a third-party module may be used.

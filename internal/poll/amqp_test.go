@@ -22,8 +22,7 @@ import (
 	"redrive/internal/source/amqpsource/amqptest"
 	"redrive/internal/source/preset"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 // These tests are long, because a RabbitMQ takes as long to start as all other tests of
@@ -244,7 +243,7 @@ type again struct {
 func (l *again) open(t *testing.T) {
 	var err error
 	l.store, err = store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true},
+		Database: databasetest.Database(t),
 		OnCommit: func(changes []job.Change) {
 			if now := l.now.Load(); now != nil {
 				now.Changed(changes)

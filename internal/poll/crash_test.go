@@ -18,10 +18,9 @@ import (
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 	"redrive/internal/store"
+	"redrive/internal/store/databasetest"
 	"redrive/internal/store/mirror"
 	"redrive/internal/store/sources"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 // errCrash is all that a process says that has ended.
@@ -222,7 +221,7 @@ func newLife(t *testing.T, tells bool) *life {
 	l.open = func(context.Context) (source.Origin, error) { return l.queue, nil }
 	var err error
 	l.store, err = store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: sqlitetest.New(t), Relaxed: true},
+		Database: databasetest.Database(t),
 		OnCommit: func(changes []job.Change) {
 			if now := l.now.Load(); now != nil {
 				now.Changed(changes)

@@ -49,7 +49,7 @@ func TestReveal_ShowsAndIsAudited(t *testing.T) {
 func TestReveal_NothingWithoutItsEntry(t *testing.T) {
 	h := start(t)
 	id := h.enqueue(`{"type":"order.ship","queue":"orders","payload":{"password":"` + hush + `"}}`)
-	db, err := sql.Open("sqlite", "file:"+h.path)
+	db, err := sql.Open("sqlite", "file:"+h.file())
 	if err == nil {
 		_, err = db.ExecContext(t.Context(), `CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no room'); END`)
 	}

@@ -112,7 +112,7 @@ func TestExport_IsWrittenIntoTheAuditLog(t *testing.T) {
 	h := start(t)
 	h.failed(70, "orders", []byte(`{}`))
 	h.get("/export.csv?q=queue:orders+state:dead_letter").want(t, http.StatusOK)
-	db, err := sql.Open("sqlite", "file:"+h.path+"?mode=ro")
+	db, err := sql.Open("sqlite", "file:"+h.file()+"?mode=ro")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestExport_HeadReadsNothing(t *testing.T) {
 func TestExport_ThatCannotBeginIsAnAnswer(t *testing.T) {
 	h := start(t)
 	h.dead()
-	db, err := sql.Open("sqlite", "file:"+h.path)
+	db, err := sql.Open("sqlite", "file:"+h.file())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestExport_TakesLongerThanARequestMay(t *testing.T) {
 func TestExport_ThatCannotBeAuditedIsAnError(t *testing.T) {
 	h := start(t)
 	h.failed(70, "orders", []byte(`{"n":"canary"}`))
-	db, err := sql.Open("sqlite", "file:"+h.path)
+	db, err := sql.Open("sqlite", "file:"+h.file())
 	if err != nil {
 		t.Fatal(err)
 	}

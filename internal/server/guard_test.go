@@ -330,7 +330,7 @@ func TestProbes(t *testing.T) {
 // What keeps the database from being written is told by the probe and on every page.
 func TestProbes_NameWhatKeepsTheDatabaseFromBeingWritten(t *testing.T) {
 	h := start(t)
-	other, err := sql.Open("sqlite", "file:"+h.path)
+	other, err := sql.Open("sqlite", "file:"+h.file())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,10 +338,10 @@ func TestProbes_NameWhatKeepsTheDatabaseFromBeingWritten(t *testing.T) {
 	if _, err := other.Exec("DELETE FROM revision"); err != nil { // stands for any damage behind the store's back
 		t.Fatal(err)
 	}
-	if a := h.get("/readyz").want(t, http.StatusServiceUnavailable); !strings.Contains(a.body, h.path) {
+	if a := h.get("/readyz").want(t, http.StatusServiceUnavailable); !strings.Contains(a.body, h.file()) {
 		t.Errorf("readyz says %q", a.body)
 	}
-	if a := h.get("/queues").want(t, http.StatusOK); !strings.Contains(a.body, "Nothing can be changed right now.") || !strings.Contains(a.body, h.path) {
+	if a := h.get("/queues").want(t, http.StatusOK); !strings.Contains(a.body, "Nothing can be changed right now.") || !strings.Contains(a.body, h.file()) {
 		t.Error("the page does not name the file in a banner")
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"redrive/internal/shortage"
 	"redrive/internal/source"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
+	"redrive/internal/store/location"
 	"redrive/web/templates"
 	"redrive/web/templates/jobpage"
 )
@@ -47,7 +47,7 @@ const (
 // house is the server on a real database, behind real HTTP.
 type house struct {
 	t     *testing.T
-	path  string
+	path  string // of the database, as --db names it
 	store *store.Store
 	hub   *live.Hub
 	http  *httptest.Server
@@ -59,9 +59,9 @@ type house struct {
 func start(t testing.TB, change ...func(*Options)) *house {
 	t.Helper()
 	var h *house
-	path := sqlitetest.New(t)
+	path := databasetest.New(t)
 	s, err := store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: path}, OnCommit: func(c []job.Change) { h.hub.Changed(c) }, Attached: attached,
+		Database: location.Of(path).Database(false), OnCommit: func(c []job.Change) { h.hub.Changed(c) }, Attached: attached,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,6 +69,15 @@ func start(t testing.TB, change ...func(*Options)) *house {
 	h = startOn(t, s, change...)
 	h.path = path
 	return h
+}
+
+// file is the database file, for a test that looks into it or breaks it.
+func (h *house) file() string {
+	h.t.Helper()
+	if location.Of(h.path).IsServer() {
+		h.t.Skip("it looks into the file of SQLite")
+	}
+	return h.path
 }
 
 // startOn is a house on a database, which it closes.

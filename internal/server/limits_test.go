@@ -20,15 +20,14 @@ import (
 	"redrive/internal/config"
 	"redrive/internal/server/limit"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 // limited is a house whose configuration has these limits, on a listener that
 // bounds connections.
 func limited(t *testing.T, text string, change ...func(*Options)) *house {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}})
+	s, err := store.Open(t.Context(), store.Options{Database: databasetest.Database(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -211,7 +211,7 @@ func TestLogin_DatabaseHoldsNoSecret(t *testing.T) {
 	cookie := h.logIn("ana")
 	token := h.token("deploy", access.Admin, time.Hour)
 	h.form("/login", "name="+url.QueryEscape(password)+"&password=typed-in-the-wrong-field").want(t, http.StatusUnauthorized)
-	db, err := sql.Open("sqlite", "file:"+h.path)
+	db, err := sql.Open("sqlite", "file:"+h.file())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestLogin_DatabaseHoldsNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, suffix := range []string{"", "-wal"} {
-		data, err := os.ReadFile(h.path + suffix)
+		data, err := os.ReadFile(h.file() + suffix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func TestLogin_DatabaseHoldsNoSecret(t *testing.T) {
 			"what was typed": "typed-in-the-wrong-field",
 		} {
 			if bytes.Contains(data, []byte(secret)) {
-				t.Errorf("%s holds the %s", h.path+suffix, what)
+				t.Errorf("%s holds the %s", h.file()+suffix, what)
 			}
 		}
 	}

@@ -12,15 +12,14 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/store"
 	"redrive/internal/store/counters"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 // roomFor is a house whose database has room for so many queues.
 func roomFor(t *testing.T, queues int, reserved ...string) *house {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: sqlitetest.New(t)},
+		Database: databasetest.Database(t),
 		Limits:   counters.Limits{Queues: queues, Reserved: reserved},
 	})
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 
 	"redrive/internal/live"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 // sockets opens websockets until one is refused, and returns how many there are.
@@ -50,7 +49,7 @@ func TestLive_AnAddressHasSoManyWebsockets(t *testing.T) {
 
 // Behind the trusted proxy it is the browser's address that counts.
 func TestLive_BehindAProxyBrowsersAreCounted(t *testing.T) {
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}})
+	s, err := store.Open(t.Context(), store.Options{Database: databasetest.Database(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"redrive/internal/app"
 	"redrive/internal/config"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 // Parts are those of an app that can run beside others: a new database, a free port, the
@@ -15,6 +15,6 @@ import (
 func Parts(t *testing.T) app.Parts {
 	t.Helper()
 	return app.Parts{
-		Listen: "127.0.0.1:0", DB: sqlitetest.New(t), Config: config.Default(), Log: slog.New(slog.DiscardHandler),
+		Listen: "127.0.0.1:0", DB: databasetest.New(t), Config: config.Default(), Log: slog.New(slog.DiscardHandler),
 	}
 }

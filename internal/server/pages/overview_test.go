@@ -16,8 +16,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/source"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 // newSite is a site on a database of its own.
@@ -27,7 +26,7 @@ func newSite(t testing.TB, e web.Engine) (*web.Site, *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}})
+	s, err := store.Open(t.Context(), store.Options{Database: databasetest.Database(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

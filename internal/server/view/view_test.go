@@ -20,8 +20,7 @@ import (
 	"redrive/internal/redact"
 	"redrive/internal/retry"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 const (
@@ -49,7 +48,7 @@ func newWorld(t *testing.T, keys ...string) *world {
 	t.Helper()
 	r, err := redact.New(redact.Options{Keys: keys})
 	must(t, err)
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: sqlitetest.New(t)}, OnCommit: func([]job.Change) {}})
+	s, err := store.Open(t.Context(), store.Options{Database: databasetest.Database(t), OnCommit: func([]job.Change) {}})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	w := &world{t: t, store: s, view: New(s, r), now: time.Now()}

@@ -1,5 +1,6 @@
-// Package postgrestest gives tests empty databases on a PostgreSQL server, which is started
-// once in each process and ends with it.
+// Package postgrestest gives tests empty databases on a PostgreSQL server. A package of tests
+// starts one with [Run] and ends it; the packages that run beside each other on PostgreSQL share
+// the one that [Serve] starts.
 package postgrestest
 
 import (
@@ -49,7 +50,7 @@ func Bare(tb testing.TB, options string) (dsn string, run func(text string)) {
 	tb.Helper()
 
 	s := need(tb)
-	name := "redrive_" + strconv.FormatInt(s.databases.Add(1), 10)
+	name := s.newName()
 	check(tb, s.admin(tb.Context(), `CREATE DATABASE `+name+` `+options))
 	tb.Cleanup(func() { check(tb, s.admin(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`)) })
 
@@ -67,9 +68,14 @@ func (s *server) empty(ctx context.Context) (name string, err error) {
 	default:
 	}
 
-	name = "redrive_" + strconv.FormatInt(s.databases.Add(1), 10)
+	name = s.newName()
 
 	return name, s.admin(ctx, `CREATE DATABASE `+name+` TEMPLATE `+template+` STRATEGY file_copy`)
+}
+
+// newName names a database. Several processes of tests can share the server.
+func (s *server) newName() string {
+	return fmt.Sprintf("redrive_%d_%d", os.Getpid(), s.databases.Add(1))
 }
 
 // wipe empties every table that has rows, and leaves what a new database has. To make a database
@@ -106,7 +112,8 @@ func Run(m *testing.M) {
 	code := m.Run()
 
 	if begun.Load() {
-		if s, err := started(); err == nil {
+		s, err := started()
+		if err == nil && s.process != nil {
 			s.stop()
 		}
 	}
@@ -114,9 +121,39 @@ func Run(m *testing.M) {
 	os.Exit(code)
 }
 
+// shared is the variable with the address of a server that several processes share.
+const shared = "REDRIVE_TEST_POSTGRES"
+
+// Serve runs a command beside a server, which its tests share, and ends the server after it.
+func Serve(command *exec.Cmd) error {
+	s, err := start()
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+
+	command.Env = append(command.Environ(), shared+"="+s.address)
+
+	return command.Run()
+}
+
+// use returns the server that is shared, or starts one.
+func use() (*server, error) {
+	address := os.Getenv(shared)
+	if address == "" {
+		return start()
+	}
+
+	return newServer(address), nil
+}
+
+func newServer(address string) *server {
+	return &server{address: address, left: make(chan string, 1000)}
+}
+
 // server is a server of PostgreSQL.
 type server struct {
-	process   *exec.Cmd
+	process   *exec.Cmd // nil: another process has started it
 	dir       string
 	address   string
 	databases atomic.Int64
@@ -126,7 +163,7 @@ type server struct {
 
 var (
 	begun   atomic.Bool
-	started = sync.OnceValues(start)
+	started = sync.OnceValues(use)
 )
 
 // errMissing says that PostgreSQL is not installed.
@@ -228,7 +265,8 @@ func start() (*server, error) {
 		return nil, err
 	}
 
-	s := &server{process: process, dir: dir, address: address, left: make(chan string, 1000)}
+	s := newServer(address)
+	s.process, s.dir = process, dir
 
 	err = s.makeTemplate()
 	if err != nil {
