@@ -1,17 +1,14 @@
-// Package bulk carries operations on many jobs through: it collects their
-// scopes, works through their items at the rate that people chose, and ends
-// previews that are not started.
+// Package bulk runs operations on many jobs: it collects their jobs, processes their items at the
+// rate that people chose, and ends previews that no one starts.
 //
-// One goroutine does it all. In each round every operation that has something
-// due takes one step, one after the other, so that a large one never keeps a
-// small one waiting, and the writer of the database takes other work between two
-// steps. A step ends soon once another caller waits for the writer. Then the
-// goroutine sleeps until the next job is due or [Runner.Notify] is called.
+// A single goroutine does this in rounds. In a round, each operation takes one step, if one is
+// due. So a large operation does not delay a small one, and the writer of the database can do
+// other work between two steps. A step ends early if another caller waits for the writer. Then
+// the goroutine sleeps until the next step is due or [Runner.Notify] is called.
 //
-// The runner keeps nothing that matters: where an operation is stands in the
-// store, written in the transaction of the step, and a new process goes on
-// there. Only the rhythm is lost, of which a restart begins a new one. Nothing is
-// replayed before its turn, so a pause, another rate and an abort act at once.
+// How far an operation has come is written in the transaction of each step, so another process
+// can go on there. Only the rhythm of its steps is lost, and begins again. No job is touched
+// before its turn, so a pause, another rate or an abort takes effect at once.
 package bulk
 
 import (
@@ -26,23 +23,36 @@ import (
 	"redrive/internal/operation"
 )
 
-// Store is what a runner asks of the store.
+// Store has the operations. Its methods do nothing to an operation that is in another state than
+// they are for.
 type Store interface {
+	// Unfinished returns the operations that have not ended, the oldest first.
 	Unfinished(ctx context.Context) ([]operation.Operation, error)
+
+	// Collect adds the next jobs that an operation selects. more is false after the last of them.
 	Collect(ctx context.Context, now time.Time, id int64) (more bool, err error)
+
+	// Sift skips the next items whose causes a person has left out.
 	Sift(ctx context.Context, now time.Time, id int64) error
+
+	// Work processes at most n items.
 	Work(ctx context.Context, clock func() time.Time, id int64, n int) (operation.Step, error)
+
+	// FailItem gives up the next item, for a reason.
 	FailItem(ctx context.Context, now time.Time, id int64, why string) error
+
+	// Expire aborts previews that are too old, and returns when the next one will be; zero: there is
+	// none.
 	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
 }
 
 const (
-	stepPause  = 50 * time.Millisecond // between two steps of an operation with a rate
+	stepPause  = 50 * time.Millisecond // from one step of an operation with a rate to the next, at least
 	retryPause = 2 * time.Second       // after a step that failed
-	idlePause  = time.Minute           // without anything to do
+	idlePause  = time.Minute           // the longest sleep
 )
 
-// Runner works off operations. Its methods are safe for concurrent use.
+// Runner runs operations. Its methods are safe for concurrent use.
 type Runner struct {
 	store Store
 	log   *slog.Logger
@@ -50,25 +60,25 @@ type Runner struct {
 	quit  context.CancelFunc
 	ended sync.WaitGroup
 
-	// Owned by the goroutine, by the number of the operation.
-	paces map[int64]*pace     // of those that run
-	again map[int64]time.Time // when to try one again that failed
+	// Only the goroutine uses these. The keys are numbers of operations.
+	paces   map[int64]*pace     // of running operations
+	retryAt map[int64]time.Time // when to try the step again that failed
 }
 
-// Start begins to work off operations, also those that an earlier process left
-// behind. Close stops it.
+// Start starts a runner, which also goes on with the operations of an earlier process. Close stops
+// it.
 func Start(store Store, log *slog.Logger) *Runner {
 	ctx, quit := context.WithCancel(context.Background())
 	r := &Runner{
 		store: store, log: cmp.Or(log, slog.New(slog.DiscardHandler)), wake: make(chan struct{}, 1), quit: quit,
-		paces: map[int64]*pace{}, again: map[int64]time.Time{},
+		paces: map[int64]*pace{}, retryAt: map[int64]time.Time{},
 	}
 	r.ended.Go(func() { r.loop(ctx) })
 
 	return r
 }
 
-// Notify tells the runner that an operation was made or changed.
+// Notify tells the runner that an operation was made or changed, so that it looks at once.
 func (r *Runner) Notify() {
 	select {
 	case r.wake <- struct{}{}:
@@ -76,13 +86,14 @@ func (r *Runner) Notify() {
 	}
 }
 
-// Close stops the runner and returns when it has ended. A step that is under way
-// is finished by the store.
+// Close stops the runner, and returns when its goroutine has ended. The store finishes a step that
+// it has begun.
 func (r *Runner) Close() {
 	r.quit()
 	r.ended.Wait()
 }
 
+// loop does one round after another until ctx ends.
 func (r *Runner) loop(ctx context.Context) {
 	for {
 		next := r.round(ctx)
@@ -101,7 +112,7 @@ func (r *Runner) loop(ctx context.Context) {
 	}
 }
 
-// round gives every operation one step, and says when the next one is due.
+// round gives each operation one step, if one is due, and returns when the next one is due.
 func (r *Runner) round(ctx context.Context) (next time.Time) {
 	next, err := r.expire(ctx)
 
@@ -126,12 +137,12 @@ func (r *Runner) round(ctx context.Context) (next time.Time) {
 	return next
 }
 
-// step gives an operation one step, and says when its next one is due; zero
-// when it waits for a person.
+// step does the next step of an operation, if one is due, and returns when the one after it is due;
+// zero if the operation waits for a person.
 func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 	var due time.Time
 	var err error
-	switch at := r.again[o.ID]; {
+	switch at := r.retryAt[o.ID]; {
 	case at.After(time.Now()):
 		return at
 	case o.State == operation.Collecting:
@@ -144,20 +155,19 @@ func (r *Runner) step(ctx context.Context, o operation.Operation) time.Time {
 		due, err = r.work(ctx, o)
 	}
 
-	// It is tried again only after this failure, not after an earlier one.
-	delete(r.again, o.ID)
+	delete(r.retryAt, o.ID)
 
 	if err != nil {
 		r.warn(ctx, err, "an operation cannot go on", "operation", o.ID, "state", o.State)
 
 		due = time.Now().Add(retryPause)
-		r.again[o.ID] = due
+		r.retryAt[o.ID] = due
 	}
 
 	return due
 }
 
-// expire ends previews that are too old, and says when to look again.
+// expire ends previews that are too old, and returns when to look again: within idlePause.
 func (r *Runner) expire(ctx context.Context) (time.Time, error) {
 	now := time.Now()
 
@@ -169,7 +179,8 @@ func (r *Runner) expire(ctx context.Context) (time.Time, error) {
 	return next, err
 }
 
-// forget drops what is known of operations that no longer run.
+// forget deletes the paces of operations that are not running any more, and the retries of those
+// that have ended.
 func (r *Runner) forget(open []operation.Operation) {
 	state := map[int64]operation.State{}
 	for _, o := range open {
@@ -177,14 +188,14 @@ func (r *Runner) forget(open []operation.Operation) {
 	}
 
 	maps.DeleteFunc(r.paces, func(id int64, _ *pace) bool { return state[id] != operation.Running })
-	maps.DeleteFunc(r.again, func(id int64, _ time.Time) bool { return state[id] == "" })
+	maps.DeleteFunc(r.retryAt, func(id int64, _ time.Time) bool { return state[id] == "" })
 }
 
-// work does what is due of an operation, and says when more will be.
+// work processes the items of an operation that are due, and returns when the next ones are due.
 func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, error) {
 	now := time.Now()
 
-	// Another rate, or the end of a pause, begins a new rhythm.
+	// Another rate, or a resumption after a pause, begins a new rhythm.
 	p := r.paces[o.ID]
 	if p == nil || p.rate != o.Pace.Rate || !p.since.Equal(o.ResumedAt) {
 		p = newPace(o, now)
@@ -199,12 +210,14 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 	n = p.stepSize(n)
 	done, err := r.store.Work(ctx, time.Now, o.ID, n)
 
-	// One that spoils the step for the others is found by halves, and skipped.
+	// One of the items may make the whole step fail. Repeat the step with half of them until there
+	// is only that item.
 	if n > 1 && fault.InInput(err) {
 		p.suspects = n
 		return now, nil
 	}
 
+	// It is the only item of the step: give it up, so that the others can go on.
 	if fault.InInput(err) {
 		r.log.Error("An item of an operation failed and was skipped.", "operation", o.ID, "error", err)
 		err = r.store.FailItem(ctx, now, o.ID, "the database refused it: "+err.Error())
@@ -215,7 +228,7 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 		return time.Time{}, err
 	}
 
-	// What went well is no longer suspected.
+	// The items of a step that succeeded are not suspects any more.
 	p.suspects = max(0, p.suspects-done.Items)
 	p.advance(max(done.Items, 1), now)
 	_, at = p.due(now)
@@ -223,37 +236,38 @@ func (r *Runner) work(ctx context.Context, o operation.Operation) (time.Time, er
 	return at, nil
 }
 
-// warn logs what failed, unless the runner is told to stop.
+// warn logs an error, unless it comes from the end of ctx. about has further attributes for the log.
 func (r *Runner) warn(ctx context.Context, err error, what string, about ...any) {
 	if ctx.Err() == nil {
 		r.log.Warn("Bulk: "+what+". Redrive will try again.", append(about, "error", err, "again_in", retryPause)...)
 	}
 }
 
-// pace is the rhythm of one running operation: the first job at once, each
-// further one a fraction of a second after the one before.
+// pace is the rhythm of one running operation with a rate: the first job is due at base, and each
+// further one 1/rate seconds after the one before it.
 type pace struct {
-	rate  float64   // jobs a second, 0: as fast as possible
-	since time.Time // when the operation was resumed last
+	rate  float64   // jobs per second; 0: no limit
+	since time.Time // when the operation was started or last resumed
 	base  time.Time // when the first job of this rhythm was due
-	taken int       // since then
-	last  time.Time // when the newest was taken
+	taken int       // how many jobs were processed since base
+	last  time.Time // when the last of them were
 
-	suspects int // one of the next so many spoils every step that it is in; 0: none is known
+	suspects int // one of the next so many items makes every step fail; 0: no such item is known
 }
 
+// newPace returns the pace of an operation whose first job is due now.
 func newPace(o operation.Operation, now time.Time) *pace {
 	return &pace{rate: o.Pace.Rate, since: o.ResumedAt, base: now}
 }
 
-// due is how many jobs are due now; when none is, the time at which there will
-// be. Jobs that follow one another fast come in small bundles.
+// due returns how many jobs are due now or, if there are none, when the next ones will be. At a high
+// rate, several jobs are due together every stepPause.
 func (p *pace) due(now time.Time) (n int, at time.Time) {
 	if p.rate <= 0 {
 		return operation.MaxStep, now
 	}
 
-	// Not earlier than a pause after the last bundle.
+	// A step begins at least stepPause after the last one.
 	at = p.dueAt(p.taken)
 	if ready := p.last.Add(stepPause); p.taken > 0 && at.Before(ready) {
 		at = ready
@@ -268,8 +282,8 @@ func (p *pace) due(now time.Time) (n int, at time.Time) {
 	return min(max(n, 1), operation.MaxStep), now
 }
 
-// stepSize is how many of n items a step takes: half of those among which the one
-// is that spoils it.
+// stepSize returns how many of n items that are due the next step takes: at most half of the suspects,
+// if there are any.
 func (p *pace) stepSize(n int) int {
 	if p.suspects > 0 {
 		n = min(n, max(1, p.suspects/2))
@@ -277,14 +291,14 @@ func (p *pace) stepSize(n int) int {
 	return n
 }
 
-// dueAt is when the job after n others is due.
+// dueAt returns when the job after n others is due.
 func (p *pace) dueAt(n int) time.Time {
 	return p.base.Add(time.Duration(float64(n) / p.rate * float64(time.Second)))
 }
 
-// advance notes that n jobs were worked through. Time that was lost, because the
-// database was busy or the machine asleep, is not made up for: the rate is a
-// promise about every second.
+// advance records that n jobs were processed. An operation that is more than a second late, because
+// the database was busy or the machine asleep, does not catch up, because its rate must not be
+// exceeded in any second: the rhythm begins again.
 func (p *pace) advance(n int, now time.Time) {
 	p.taken += n
 	p.last = now

@@ -9,24 +9,25 @@ import (
 	"redrive/internal/job"
 )
 
-// changes gathers what commits have changed, until the dispatcher takes it.
+// changes gathers what commits have changed until the dispatcher takes it.
 type changes struct {
 	prefetch *prefetch.Jobs
 
 	mu         sync.Mutex
 	unseen     unseen
-	dispatched map[string]bool // jobs that started on commit, and of which that commit tells next
+	dispatched map[string]bool // the ids of jobs that were dispatched on commit, until add is called for that commit
 }
 
-// unseen is what the dispatcher has not seen of jobs that moved.
+// unseen is what the dispatcher does not know yet of jobs that moved.
 type unseen struct {
-	queues     map[string]bool // queues of which jobs moved; true: jobs that can be claimed
-	urgent     map[string]int  // jobs that should start before some that are prefetched, by queue
-	due        time.Time       // when the earliest of the jobs that wait may run; zero: there is none
-	everywhere bool            // something changed that names no job
+	queues     map[string]bool // the queues of jobs that moved; true: a job can be claimed now; false: only later
+	urgent     map[string]int  // by queue, how many jobs should start before a prefetched one
+	due        time.Time       // when the first of the jobs that can be claimed later may run; zero: there is none
+	everywhere bool            // anything may have changed
 }
 
-// startedOnCommit takes in jobs that need not be claimed when their commit tells of them.
+// startedOnCommit records which jobs a commit has dispatched. add ignores them when it is called for
+// that commit.
 func (c *changes) startedOnCommit(claimed []job.Job) {
 	if len(claimed) == 0 {
 		return
@@ -41,13 +42,13 @@ func (c *changes) startedOnCommit(claimed []job.Job) {
 	}
 }
 
-// add takes in jobs that moved, none when something changed that names no job. It reports
-// whether the dispatcher needs to know.
+// add records the jobs that a commit has moved, and reports whether the dispatcher needs to know.
+// Without jobs, anything may have changed.
 func (c *changes) add(moved []job.Change) (relevant bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// What the last commit started needs no claim. This is the commit that tells of it.
+	// The jobs that this commit has dispatched need no claim.
 	dispatched := c.dispatched
 	c.dispatched = nil
 
@@ -69,11 +70,11 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 		case m.State != job.Available && m.RunAt.After(time.Now()):
 			_, known := u.queues[m.Queue]
 			if !known {
-				u.queues[m.Queue] = false // its jobs can only run later
+				u.queues[m.Queue] = false
 			}
 
 			u.due = when.Earlier(u.due, m.RunAt)
-		default: // also a job that waited for a handler: a claim that skipped many may have left more
+		default: // the job can be claimed now, or a claim has just held it, which may have left other jobs
 			u.queues[m.Queue] = true
 			if c.prefetch.IsOvertakenBy(m) {
 				u.urgent[m.Queue]++
@@ -86,12 +87,12 @@ func (c *changes) add(moved []job.Change) (relevant bool) {
 	return relevant
 }
 
-// claimable reports whether jobs of a state can be claimed, at once or later.
+// claimable reports whether jobs of a state can be claimed, now or later.
 func claimable(s job.State) bool {
 	return s == job.Available || s == job.Scheduled || s == job.Retryable
 }
 
-// take returns what the dispatcher has not seen.
+// take returns what was recorded since the last call.
 func (c *changes) take() unseen {
 	c.mu.Lock()
 	defer c.mu.Unlock()

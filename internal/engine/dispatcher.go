@@ -14,36 +14,39 @@ import (
 )
 
 const (
-	minBackoff = 100 * time.Millisecond // after a failed call of the store
+	// The pause after a call of the store that failed is doubled each time, between these bounds.
+	minBackoff = 100 * time.Millisecond
 	maxBackoff = 5 * time.Second
-	// maxSleep makes the dispatcher compare its timer with the clock now and
-	// then, because the clock can be set and the machine can sleep.
+
+	// maxSleep is how long the dispatcher sleeps at most. Then it looks at the clock again, which
+	// may have been set, and the machine may have slept.
 	maxSleep = time.Minute
 )
 
-// dispatcher is the loop that talks to the store; only its goroutine touches it.
+// dispatcher is the goroutine that talks to the store, with its state. No other goroutine uses its
+// fields, except for those of the Engine.
 type dispatcher struct {
 	*Engine
 
-	// What is to be written, and how the store takes it.
+	// What is to be written, and how the last call of the store went.
 	pending    []outcome.Outcome
-	batch      []job.Settlement // of the call that is under way
-	begun      []job.Token      // prefetched executions that have begun, which is not written down
-	begunAside aside            // the last try to write that, when it was refused
-	commit     time.Duration    // that a call takes
-	backoff    time.Duration    // after the last call, which failed; zero: it did not
-	again      time.Time        // the end of the backoff
-	problem    error            // of the last call
-	broken     bool             // that call ended the store: there is no further one
+	batch      []job.Settlement // the settlements of the call that is under way
+	begun      []job.Token      // prefetched executions that have begun, as long as the store does not know it
+	begunAside aside            // when to tell the store about them again, if it refused that
+	commit     time.Duration    // how long a call takes
+	backoff    time.Duration    // the pause after the last call, which failed; zero: it did not fail
+	again      time.Time        // when that pause ends
+	problem    error            // the error of the last call
+	broken     bool             // the store is broken, and is not called any more
 
-	// What may be claimed.
+	// What can be claimed.
 	queues map[string]*queue
-	due    time.Time // when the next waiting job may run; zero: never
-	askDue bool      // the store knows better when that is
-	full   bool      // the last claim asked for less than there are workers, since only so many may run
+	due    time.Time // when the next scheduled or retryable job may run; zero: there is none
+	askDue bool      // due has to be read from the store
+	full   bool      // the last claim left workers free, because as many jobs run as may run in all
 
-	// When to wake, beside that; zero: never.
-	limit time.Time // when to look for handlers to give up, or that were waited for long enough
+	// When to wake.
+	limit time.Time // when to give up handlers, end waits for them, or repeat what was put aside; zero: never
 	timer *time.Timer
 }
 
@@ -58,6 +61,7 @@ func newDispatcher(e *Engine) *dispatcher {
 	return d
 }
 
+// queue returns what is known of a queue, and makes it known if it is not.
 func (d *dispatcher) queue(name string) *queue {
 	q, ok := d.queues[name]
 	if !ok {
@@ -68,8 +72,8 @@ func (d *dispatcher) queue(name string) *queue {
 	return q
 }
 
-// lookEverywhere makes the next claim ask for jobs of every queue, and the
-// store for the time of the next one.
+// lookEverywhere makes the next claim ask for jobs of every queue, and then reads from the store
+// when the next job may run.
 func (d *dispatcher) lookEverywhere() {
 	for _, q := range d.queues {
 		q.ready = true
@@ -79,6 +83,7 @@ func (d *dispatcher) lookEverywhere() {
 	d.askDue = true
 }
 
+// loop is the goroutine of the dispatcher. It works until nothing is left to do after a stop.
 func (d *dispatcher) loop() {
 	defer close(d.life.settled)
 	defer d.timer.Stop()
@@ -97,19 +102,21 @@ func (d *dispatcher) loop() {
 	}
 }
 
-// over reports whether nothing is left to do. Only the loop starts handlers,
-// so only it can tell that none will run any more, nor send a dead letter.
+// over reports whether nothing is left to do. On the way there, it closes life.drained when the
+// engine is stopping, no handler runs and no dead letter is being sent. Only the loop starts
+// handlers, so only the loop can know that none will run any more.
 func (d *dispatcher) over() bool {
 	stops := d.life.reached(stopping)
 	flushes := d.life.reached(flushing)
 
-	// What ends leaves its outcome before it gives back its worker or its place in the outbox.
+	// An execution adds its outcome before it gives back its worker or leaves the outbox, so once
+	// both are empty, all outcomes are there.
 	sent := d.outbox.Empty()
 	if stops && sent && d.workers.Idle() && !closed(d.life.drained) {
 		close(d.life.drained)
 	}
 
-	// What is left is written, unless that is hopeless.
+	// Write the outcomes that are left, unless the store does not accept them.
 	left := len(d.pending) + d.unwritten.Count() + d.prefetch.Total()
 	hopeless := d.broken || d.backoff > 0 && closed(d.life.hurry)
 	if !flushes || left > 0 && !hopeless {
@@ -124,13 +131,13 @@ func (d *dispatcher) over() bool {
 	return true
 }
 
-// collect takes in what ended and what moved since the last round, and starts what can start
-// without the store.
+// collect learns which executions ended and which jobs moved since the last round, gives up
+// handlers whose time is over, and starts what can start without a call of the store.
 func (d *dispatcher) collect() {
 	now := time.Now()
 
 	if d.reloaded.Swap(false) {
-		d.lookEverywhere() // more may start now
+		d.lookEverywhere() // queues may have more workers, and types may have handlers
 	}
 
 	d.giveBackPrefetched(now)
@@ -142,13 +149,13 @@ func (d *dispatcher) collect() {
 		d.limit = when.Earlier(d.executions.NextLimit(now), d.againAt(now))
 	}
 
-	// Jobs that waited begin before those that are prefetched: they were claimed earlier.
+	// Jobs that wait for an earlier handler begin before prefetched ones, because they were claimed
+	// earlier.
 	d.startWaiting(now)
 	d.fillWorkers()
 }
 
-// againAt is when the first of what the database refused is tried again; zero when none of it
-// waits for its time.
+// againAt returns when the first of the calls that were put aside is to be repeated; zero: none is.
 func (d *dispatcher) againAt(now time.Time) (first time.Time) {
 	waits := []aside{d.begunAside}
 	for _, q := range d.queues {
@@ -164,8 +171,8 @@ func (d *dispatcher) againAt(now time.Time) (first time.Time) {
 	return first
 }
 
-// giveBackPrefetched gives back the prefetched jobs that may not begin now, or have not begun
-// in time.
+// giveBackPrefetched gives back the prefetched jobs that may not begin now, and those that have been
+// prefetched for too long.
 func (d *dispatcher) giveBackPrefetched(now time.Time) {
 	for _, queue := range d.prefetch.Queues() {
 		if !d.mayBegin(queue) {
@@ -177,7 +184,8 @@ func (d *dispatcher) giveBackPrefetched(now time.Time) {
 	}
 }
 
-// collectOutcomes takes in what is to be written.
+// collectOutcomes moves the unwritten outcomes to pending, and learns from them: which queues have
+// another job to claim, and how long executions take.
 func (d *dispatcher) collectOutcomes(now time.Time) {
 	before := len(d.pending)
 	d.pending = d.unwritten.Take(d.pending)
@@ -196,11 +204,11 @@ func (d *dispatcher) collectOutcomes(now time.Time) {
 	}
 }
 
-// collectChanges takes in where jobs can be claimed now, or later.
+// collectChanges learns from commits which queues have jobs to claim, now or later.
 func (d *dispatcher) collectChanges(now time.Time) {
 	d.begun = append(d.begun, d.prefetch.TakeBegun()...)
 
-	// A queue of which jobs only wait is known from now on, and not asked.
+	// A queue whose jobs can only run later becomes known, but is not ready.
 	u := d.changes.take()
 	for name, ready := range u.queues {
 		q := d.queue(name)
@@ -218,15 +226,15 @@ func (d *dispatcher) collectChanges(now time.Time) {
 	}
 }
 
-// work is one try of what the store is to do next.
+// work makes the next calls of the store.
 func (d *dispatcher) work() {
 	if d.catchUp() {
 		d.exchange()
 	}
 }
 
-// catchUp does what the start could not, and reports whether that is done. While the engine
-// stops it is not: the next start does it, and what has ended since is written.
+// catchUp takes over the jobs of a dead process, if the start could not, and reports whether the
+// dispatcher can go on. While the engine stops, it leaves that to the next start.
 func (d *dispatcher) catchUp() bool {
 	if !d.behind.Load() || d.life.reached(stopping) {
 		return true
@@ -244,14 +252,15 @@ func (d *dispatcher) catchUp() bool {
 	return true
 }
 
-// fail keeps everything for a later try, or for none when the store broke.
+// fail records that a call of the store failed. What was to be written is kept, and tried again
+// after a pause that grows. If the store is broken, it is not tried again.
 func (d *dispatcher) fail(err error) {
 	d.problem = err
 	first := d.outage.Refuses(time.Now())
 
 	if errors.Is(err, fault.ErrBroken) {
 		d.broken = true
-		d.failed <- err // once: no call comes after it
+		d.failed <- err // does not block: the channel has a slot, and no call follows
 
 		d.o.Log.Error("The store failed. No more jobs are claimed.", "error", err, "unwritten", len(d.pending))
 
@@ -270,8 +279,8 @@ func (d *dispatcher) fail(err error) {
 		"error", err, "unwritten", len(d.pending), "again_in", d.backoff)
 }
 
-// recovered ends a series of failures. The call that ended it may have claimed
-// nothing for caution.
+// recovered records that a call of the store succeeded. If that ends a series of failures, it wakes
+// the dispatcher, because the call may have claimed nothing (see claim).
 func (d *dispatcher) recovered() {
 	if d.backoff == 0 {
 		return
@@ -284,18 +293,18 @@ func (d *dispatcher) recovered() {
 	d.notify()
 }
 
-// sleep waits until it is woken, or for the next moment at which there is work.
+// sleep waits until the dispatcher is woken, or until the next time at which there is work.
 func (d *dispatcher) sleep() {
 	now := time.Now()
 	next := now.Add(maxSleep)
 
-	// These are attended to whatever the database says.
+	// These times matter even while the database refuses everything.
 	d.limit = when.Earlier(d.limit, d.executions.NewLimit())
 	next = when.Earlier(next, d.limit)
 	next = when.Earlier(next, d.prefetch.LateAt())
 
-	// Until the database is tried again, neither the breaker nor new jobs are attended to: a
-	// time of theirs that has passed must not keep the loop awake.
+	// During a backoff, neither the breaker nor new jobs are looked at, so a time of theirs that
+	// has passed must not end the sleep.
 	switch {
 	case d.broken:
 	case d.again.After(now):

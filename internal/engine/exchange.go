@@ -11,22 +11,23 @@ import (
 	"redrive/internal/job"
 )
 
-// lookAgain is the pause after the store could not tell when the next job is due.
+// lookAgain is the pause after an error in reading when the next job is due.
 const lookAgain = time.Second
 
-// The pauses before something is tried again that the database refused for its own fault.
+// The pause before a call is repeated that was put aside is doubled each time, between these bounds.
 const (
 	minAside = time.Second
 	maxAside = time.Minute
 )
 
-// aside is what the database refused for its own fault, and what has to wait for that.
+// aside is the state of a kind of call that is put aside for a while, because the database refused
+// it for what it contains.
 type aside struct {
-	pause time.Duration // after the last try; zero: that was not refused
-	again time.Time     // the end of that pause
+	pause time.Duration // the pause after the last call; zero: that was not refused
+	again time.Time     // when the pause ends
 }
 
-// put begins the next pause, which is longer than the one before.
+// put puts the call aside, for twice as long as the last time.
 func (a *aside) put(now time.Time) {
 	a.pause = min(max(2*a.pause, minAside), maxAside)
 	a.again = now.Add(a.pause)
@@ -35,13 +36,14 @@ func (a *aside) put(now time.Time) {
 // queue is what the dispatcher knows of a queue.
 type queue struct {
 	ready  bool // it may hold jobs that can be claimed
-	urgent int  // jobs that came and should start before some that are prefetched
+	urgent int  // how many jobs have come that should start before a prefetched one
 	prefetch.Pace
-	aside // its last claim, when that was refused
+	aside // of claims from the queue
 }
 
-// exchange writes what is pending, and claims as much as can start at once, or
-// while the next call lasts.
+// exchange makes one call of the store: it settles the pending outcomes, claims as many jobs as can
+// start at once, and prefetches those that can start during the next call. It starts what it has
+// claimed.
 func (d *dispatcher) exchange() {
 	claim := d.claim(time.Now())
 	if len(d.pending)+len(claim.Free)+len(claim.Prefetch)+len(claim.Began) == 0 {
@@ -72,12 +74,12 @@ func (d *dispatcher) exchange() {
 
 	d.recovered()
 
-	// Start first what waits for nothing else.
+	// Start the jobs first.
 	d.startClaimed(claim, claimed)
 	d.workers.Release(claim)
 	d.fillWorkers()
 
-	// Then what the commit has told.
+	// Then record what was written, and which queues are empty.
 	d.noteWritten(settled, stale)
 	d.noteEmpty(claim, claimed)
 
@@ -90,8 +92,8 @@ func (d *dispatcher) exchange() {
 	}
 }
 
-// probe looks whether the database is well again when the last call failed and there is nothing
-// left to ask for: otherwise the outage would go on until there is.
+// probe is called if there is nothing to ask of the store. If the last call failed, it checks whether
+// the database accepts writes again. Otherwise the outage would last until there is another call.
 func (d *dispatcher) probe() {
 	if d.backoff == 0 {
 		return
@@ -106,7 +108,7 @@ func (d *dispatcher) probe() {
 	d.recovered()
 }
 
-// call is one call of the store, which is measured.
+// call calls Exchange with the pending outcomes and a claim, and measures how long that takes.
 func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token, err error) {
 	begin := time.Now()
 	d.batch = outcome.AppendSettlements(d.batch[:0], d.pending)
@@ -117,14 +119,15 @@ func (d *dispatcher) call(claim job.Claim) (claimed []job.Job, stale []job.Token
 	return claimed, stale, err
 }
 
-// claim asks for jobs of the queues that may have some: for the workers that are
-// free, which are reserved for them, and for those that will be. While calls fail it
-// asks for none until all outcomes are written.
+// claim returns a claim of jobs from the queues that may have some: as many as workers are free,
+// which it reserves, and as many as will become free during the call. While calls fail, it claims
+// nothing until all outcomes are written. It also has the executions in it that have begun and of
+// which the store does not know that yet.
 func (d *dispatcher) claim(now time.Time) job.Claim {
 	c := d.newClaim(now)
 	c.Prefetch = map[string]int{}
 
-	// That an execution has begun needs no writing once it has ended.
+	// The store need not be told that an execution has begun if it has ended since.
 	d.begun = d.executions.StillRunning(d.begun)
 	if d.backoff == 0 && !d.begunAside.again.After(now) {
 		c.Began = d.begun
@@ -135,7 +138,8 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 		return c
 	}
 
-	// Each queue may have as many as it has workers, all together as many as may run.
+	// Each queue gets at most as many jobs as it has free workers, and all queues together as many as
+	// may run.
 	room := d.breaker.Room(d.workers.Taken())
 	for name, q := range d.queues {
 		if !q.ready || q.again.After(now) {
@@ -150,7 +154,7 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 			room -= free
 		}
 
-		if room <= 0 { // the next place is for the queue that comes first
+		if room <= 0 { // do not prefetch: the next place is for any of the queues
 			continue
 		}
 
@@ -163,8 +167,8 @@ func (d *dispatcher) claim(now time.Time) job.Claim {
 	return c
 }
 
-// ahead is how many more jobs of a queue to prefetch: what its workers end while a call
-// lasts, and what goes before those that are prefetched already.
+// ahead returns how many more jobs of a queue to prefetch: as many as its workers will end during a
+// call, without those that are prefetched already, and those that should start before these.
 func (d *dispatcher) ahead(name string, q *queue) int {
 	if !d.mayBegin(name) {
 		return 0
@@ -173,22 +177,22 @@ func (d *dispatcher) ahead(name string, q *queue) int {
 	n := q.urgent
 	q.urgent = 0
 
-	// While no execution ends, its workers are not as quick as they were.
+	// If no execution has ended since the last claim, its workers are slower now than measured.
 	if q.Ended {
 		q.Ended = false
-		most := q.During(d.commit, d.workers.Limit(name))
-		left := max(0, d.prefetch.Count(name)-most) // when this call returns
-		n += max(0, most-left)
+		perCall := q.During(d.commit, d.workers.Limit(name))
+		left := max(0, d.prefetch.Count(name)-perCall) // of those prefetched, when this call returns
+		n += max(0, perCall-left)
 	}
 
 	return n
 }
 
-// noteEmpty remembers the queues that gave less than was asked for: they count as
-// empty until it is known that they have jobs again.
+// noteEmpty records which queues gave fewer jobs than were asked for. They are not ready until it is
+// known that they have jobs again.
 func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 	got := make(map[string]int, len(claim.Free))
-	for i := range claimed { // a copy of a job would race with its beginning
+	for i := range claimed { // the jobs have begun, so copying one here would be a data race
 		got[claimed[i].Queue]++
 	}
 
@@ -200,13 +204,13 @@ func (d *dispatcher) noteEmpty(claim job.Claim, claimed []job.Job) {
 
 		q.ready = got[name] == asked
 		if d.full && got[name] < claim.Free[name] {
-			d.notify() // another queue can have its place
+			d.notify() // other queues can have the places that it did not use
 		}
 	}
 }
 
-// learnDue learns when the next job may run. What was due at the claim is either
-// claimed or waits for a worker of its queue, which is asked for more then.
+// learnDue reads from the store when the next job may run, after the time of the last claim. A job
+// that was due then was claimed, or its queue has no free worker and is still ready.
 func (d *dispatcher) learnDue(claimed time.Time) {
 	due, err := d.o.Store.NextDue(context.Background(), claimed)
 	if err != nil {
@@ -219,8 +223,8 @@ func (d *dispatcher) learnDue(claimed time.Time) {
 	d.askDue = false
 }
 
-// separate does one by one what the database refused as a whole: first the
-// settlements, and when there are none, the claims of each queue on its own.
+// separate handles a call that the database refused for what it contains, by making smaller calls: it
+// writes the settlements without claiming. If there were none, it claims from each queue on its own.
 func (d *dispatcher) separate(claim job.Claim, refusal error) {
 	if err := d.o.Store.Ping(context.Background()); err != nil {
 		d.fail(err)
@@ -239,8 +243,8 @@ func (d *dispatcher) separate(claim job.Claim, refusal error) {
 		return
 	}
 
-	// The outcomes may have been what the database refused, or that executions have begun: the
-	// latter waits, so that the next call can claim.
+	// The database may have refused to record that executions have begun. Put that aside, so that the
+	// next call can claim.
 	if len(claim.Began) > 0 {
 		d.putBegunAside(len(claim.Began), refusal)
 	}
@@ -249,9 +253,9 @@ func (d *dispatcher) separate(claim job.Claim, refusal error) {
 	d.notify() // nothing was claimed
 }
 
-// claimApart asks each queue on its own, so that one from which nothing can be
-// claimed holds up no other. That one is asked again after a pause. When no queue was refused,
-// the database refused to record which executions have begun, and that waits likewise.
+// claimApart claims from each queue on its own. A queue whose claim the database refuses is put
+// aside, so that others are not held up. If no claim is refused, the database must have refused to
+// record which executions have begun, and that is put aside.
 func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
 	refused := false
 	for name := range d.queues {
@@ -285,10 +289,10 @@ func (d *dispatcher) claimApart(claim job.Claim, refusal error) {
 	}
 
 	d.recovered()
-	d.notify() // the next time is not known
+	d.notify() // due may have to be read
 }
 
-// putBegunAside lets wait that executions have begun.
+// putBegunAside puts aside the recording of which executions have begun.
 func (d *dispatcher) putBegunAside(jobs int, refusal error) {
 	d.begunAside.put(time.Now())
 	d.limit = when.Earlier(d.limit, d.begunAside.again)
@@ -296,7 +300,7 @@ func (d *dispatcher) putBegunAside(jobs int, refusal error) {
 		"jobs", jobs, "error", refusal, "again_in", d.begunAside.pause)
 }
 
-// putAside lets a queue wait.
+// putAside puts claims from a queue aside.
 func (d *dispatcher) putAside(name string, refusal error) {
 	q := d.queues[name]
 	q.put(time.Now())

@@ -9,8 +9,9 @@ import (
 	"redrive/internal/job"
 )
 
-// beat extends our leases, reaps those of others that ran out, and frees the jobs
-// that a reload could not free, until the last outcome is written.
+// beat is the goroutine of the heartbeat. Three times within the length of a lease, it extends our
+// leases, reaps those of others that ran out, and frees the jobs that a reload could not free. It
+// ends when the dispatcher has ended.
 func (e *Engine) beat() {
 	ticker := time.NewTicker(e.o.Lease / 3)
 	defer ticker.Stop()
@@ -30,8 +31,8 @@ func (e *Engine) beat() {
 	}
 }
 
-// extend gives a sign of life for all leases in one call, and reports whether
-// all that are ours can be told from those that ran out.
+// extend extends all our leases. Executions whose leases were lost are ended. It reports whether the
+// database did so: only then can leases that ran out be known not to be ours.
 func (e *Engine) extend() bool {
 	tokens := e.executions.Tokens()
 	if len(tokens) == 0 {
@@ -55,8 +56,9 @@ func (e *Engine) extend() bool {
 	return true
 }
 
-// reap ends the executions whose leases ran out, except those that it ended
-// before and that still wait to be written. It returns the ones it saw.
+// reap ends the executions of others whose leases ran out. It returns all leases that ran out, and
+// gets those of the last call as before: it has ended these already, and they only wait to be
+// written.
 func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 	now := time.Now()
 
@@ -66,7 +68,6 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 		return before
 	}
 
-	// Each of them once: its settlement may wait to be written.
 	seen := make(map[job.Token]bool, len(jobs))
 	var lost []job.Job
 	for _, j := range jobs {
@@ -81,14 +82,14 @@ func (e *Engine) reap(before map[job.Token]bool) map[job.Token]bool {
 	return seen
 }
 
-// reapable reports whether an execution has no owner: it is not ours, and not one
-// that the dispatcher is about to take over.
+// reapable reports whether the execution of a lease that ran out may be ended: it is not ours, and
+// the dispatcher is not about to take it over.
 func (e *Engine) reapable(token job.Token) bool {
 	return !e.behind.Load() && !e.life.reached(stopping) && !e.executions.Has(token)
 }
 
-// extendAll gives a sign of life for leases. One that is refused for its own
-// fault does not keep the others from it.
+// extendAll extends leases. If the database refuses one because of its content, the others are
+// extended without it. It returns the leases that were lost, and how many the database refused.
 func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token, refused int, err error) {
 	stale, err = e.o.Store.Extend(context.Background(), now, now.Add(e.o.Lease), tokens)
 	switch {
@@ -100,7 +101,7 @@ func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token
 		return nil, 1, e.o.Store.Ping(context.Background())
 	}
 
-	// Find the refused one by halves.
+	// Find the refused lease by extending each half on its own.
 	half := len(tokens) / 2
 
 	first, refused, err := e.extendAll(now, tokens[:half])
@@ -113,13 +114,14 @@ func (e *Engine) extendAll(now time.Time, tokens []job.Token) (stale []job.Token
 	return append(first, second...), refused + more, err
 }
 
-// unholdLater frees the jobs that a reload could not free.
+// unholdLater frees the jobs that a reload could not free, if there are any.
 func (e *Engine) unholdLater() {
 	if !e.unfreed.Swap(false) {
 		return
 	}
 
-	ctx, cancel := context.WithTimeout(context.Background(), e.o.Lease/3) // leases have to be extended meanwhile
+	// Leases have to be extended again after this time.
+	ctx, cancel := context.WithTimeout(context.Background(), e.o.Lease/3)
 	defer cancel()
 
 	err := e.unhold(ctx)

@@ -7,19 +7,20 @@ import (
 	"redrive/internal/job"
 )
 
-// onCommit is the engine's side of dispatch on commit. In each transaction that makes jobs
-// available, the store asks the engine to reserve workers (reserveOnCommit) and claims as many
-// jobs; after it, the store answers with these jobs (startOnCommit). onCommit knows whether an
-// answer is outstanding, so that a stop can wait for it.
+// onCommit is the state of dispatch on commit. In each transaction that makes jobs available, the
+// store calls reserveOnCommit, which reserves workers, and claims as many jobs. After the commit,
+// the store calls startOnCommit with these jobs. onCommit knows whether the second of these calls
+// is still to come, so that a stop can wait for it.
 type onCommit struct {
-	end func() // makes the store ask no more; set by Start
+	end func() // makes the store stop calling; set by Start
 
 	mu          sync.Mutex
 	stopped     bool
-	outstanding sync.WaitGroup // does not grow once stopped
+	outstanding sync.WaitGroup // the calls of startOnCommit that are still to come; does not grow once stopped
 }
 
-// enter says that an answer will come; false when none is wanted any more.
+// enter records that a call of startOnCommit will come. It returns false, and records nothing, after
+// stop.
 func (o *onCommit) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -31,10 +32,10 @@ func (o *onCommit) enter() bool {
 	return !o.stopped
 }
 
-// leave says that the answer has come.
+// leave records that the call of startOnCommit has come.
 func (o *onCommit) leave() { o.outstanding.Done() }
 
-// stop lets no more jobs start on commit, and waits for the answer that is outstanding.
+// stop ends dispatch on commit, and waits for a call of startOnCommit that is still to come.
 func (o *onCommit) stop() {
 	o.end()
 
@@ -45,15 +46,14 @@ func (o *onCommit) stop() {
 	o.outstanding.Wait()
 }
 
-// reserveOnCommit claims jobs that just became available in these queues, as far as workers
-// are free that no claim of the dispatcher's has reserved.
+// reserveOnCommit returns a claim of jobs in these queues, in which jobs have just become available,
+// and reserves a worker for each. The claim is empty if no jobs may begin or no workers are free.
 func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 	c := e.newClaim(time.Now())
 	if e.behind.Load() || !e.onCommit.enter() {
 		return c
 	}
 
-	// The store asks for as many jobs as these, in the transaction that is under way.
 	for _, queue := range queues {
 		if !e.mayBegin(queue) {
 			continue
@@ -65,15 +65,15 @@ func (e *Engine) reserveOnCommit(queues []string) job.Claim {
 		}
 	}
 
-	if len(c.Free) == 0 { // then the answer says nothing
+	if len(c.Free) == 0 { // startOnCommit ignores the answer to an empty claim
 		e.onCommit.leave()
 	}
 
 	return c
 }
 
-// startOnCommit starts what was claimed for a reservation. When the transaction failed that
-// is nothing, and the workers are free again.
+// startOnCommit starts the jobs that were claimed for a reservation, and ends the reservation. If
+// the transaction failed, there are no jobs.
 func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 	if len(c.Free) == 0 {
 		return
@@ -81,9 +81,9 @@ func (e *Engine) startOnCommit(c job.Claim, claimed []job.Job) {
 
 	defer e.onCommit.leave()
 
-	// Before the commit tells of these jobs, see changes.
+	// Do this before Changed tells of these jobs (see changes).
 	e.changes.startedOnCommit(claimed)
 	e.startClaimed(c, claimed)
 	e.workers.Release(c)
-	e.notify() // the jobs have limits, and others may have waited for the workers
+	e.notify() // it has to know the limits of the jobs, and others may have waited for the workers
 }

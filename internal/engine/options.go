@@ -15,29 +15,35 @@ import (
 	"redrive/internal/shortage"
 )
 
-// Store is what the engine needs of a database. Its methods are atomic and
-// finish what they began whatever becomes of ctx, which bounds the waiting
-// only.
+// Store is what the engine needs from a database. Each method is atomic. If ctx ends, a method that
+// has not begun returns, and one that has begun still completes.
 type Store interface {
-	// Exchange settles, then claims, in one transaction. Executions that were
-	// fenced off change nothing and are reported as stale. It keeps no settlement:
-	// the list is filled again for the next call.
+	// Exchange settles executions, and then claims jobs, in one transaction. A settlement of an
+	// execution that has been ended otherwise changes nothing, and its token is returned as stale.
+	// Exchange does not keep the list of settlements, which the caller uses again.
 	Exchange(ctx context.Context, settle []job.Settlement, claim job.Claim) (claimed []job.Job, stale []job.Token, err error)
-	// Extend moves the end of leases; those that were fenced off are stale.
+	// Extend makes leases end at until. Those of executions that have been ended otherwise are
+	// returned as stale.
 	Extend(ctx context.Context, now, until time.Time, tokens []job.Token) (stale []job.Token, err error)
-	// Leases returns the active jobs whose lease ends by then; all for the zero time.
+	// Leases returns the active jobs whose leases end at endedBy or earlier; for the zero time, all
+	// active jobs.
 	Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error)
-	// NextDue is the earliest time after a moment at which a waiting job may run;
-	// zero for none.
+
+	// NextDue returns the earliest time later than after at which a scheduled or retryable job may
+	// run; zero: there is none.
 	NextDue(ctx context.Context, after time.Time) (time.Time, error)
-	// DispatchOnCommit claims jobs in the transactions that make them available, until
-	// end. reserve says how many of these queues could start at once; start follows each
-	// reserve, with what was claimed. Both are called by the goroutine that is
-	// writing at the time, and must be quick.
+
+	// DispatchOnCommit makes the store claim jobs in the transactions that make them available, until
+	// end is called. In such a transaction, the store calls reserve with the queues of the jobs, and
+	// claims what it returns. After the transaction it calls start with the same claim and the jobs;
+	// there are none if the transaction failed. Both are called by the goroutine that is writing, and
+	// must be quick.
 	DispatchOnCommit(reserve func(queues []string) job.Claim, start func(job.Claim, []job.Job)) (end func())
-	// Unhold frees the jobs that were held because they had no handler.
+
+	// Unhold frees the jobs that wait for a handler and whose type knows reports. It returns how many.
 	Unhold(ctx context.Context, knows func(typ string) bool) (int, error)
-	// Ping reports whether anything can be written.
+
+	// Ping returns the error with which a write would fail now.
 	Ping(ctx context.Context) error
 }
 
@@ -45,8 +51,8 @@ type Store interface {
 type Queues interface {
 	// QueueNames lists the queues that have, or had, jobs.
 	QueueNames() []string
-	// QueuePaused reports whether claims keep away from a queue. It is asked for every
-	// job and must be quick.
+	// QueuePaused reports whether a queue is paused, so that nothing is claimed from it. It is called
+	// for every job, and must be quick.
 	QueuePaused(queue string) bool
 }
 
@@ -57,48 +63,60 @@ type Handler = execution.Handler
 type Options struct {
 	Store    Store
 	Queues   Queues
-	Handlers func(typ string) (Handler, bool)
-	Workers  func(queue string) int // how many jobs of a queue run at once; asked once for each, and again after Reloaded; zero: none
+	Handlers func(typ string) (Handler, bool) // returns the handler for a type of job, if there is one
 
-	// Hide takes the secrets out of a text that a handler returned; nil: it has none.
+	// Workers returns how many jobs of a queue run at once; zero: none do. It is called once for each
+	// queue, and again after Reloaded.
+	Workers func(queue string) int
+
+	// Hide hides the secrets in a text that a handler returned. Default: texts have no secrets.
 	Hide func(text string) string
-	// Rules is what the operator's rules say about a failure; nil: nothing.
+
+	// Rules returns what the operator's rules decide about a failure, if anything, and a note on it.
+	// Default: there are no rules.
 	Rules func(job.Job, job.Ending) (ruling *retry.Ruling, note string)
-	// Kept is the delivery of every dead letter of a queue that sends none; not
-	// ok: ask Deliver. Nil: all queues send.
+
+	// Kept returns what becomes of the dead letters of a queue that does not send them. ok is false
+	// for a queue that sends them: then Deliver is called. Default: all queues send their dead
+	// letters, or none if Deliver is nil.
 	Kept func(queue string) (d job.Delivery, ok bool)
-	// Deliver sends a dead letter on its way, until the end of the context; nil:
-	// no queue sends, all are kept.
+
+	// Deliver sends a dead letter, and returns what became of it. It has to return when the context
+	// ends. It can be nil if no queue sends.
 	Deliver       func(context.Context, job.Job, job.DeadLetter) job.Delivery
-	DeliverWithin time.Duration // what Deliver has for one dead letter; default 24 s
-	// Expired is what becomes of a job whose time to live ended before it ran:
+	DeliverWithin time.Duration // how long Deliver may take for one dead letter; default: 24 s
+
+	// Expired returns what becomes of the jobs of a queue whose time to live ended before they ran:
 	// dead_letter (the default) or discard.
 	Expired func(queue string) retry.Action
 
 	Random      func() float64 // in [0, 1), for jitter; safe for concurrent use
-	Name        string         // of this worker, as attempts show it
-	UnknownType retry.Unknown  // default hold
-	Timeout     time.Duration  // ttr of jobs that bring none; default 5 minutes
-	Lease       time.Duration  // how long a sign of life counts; default 30 seconds
-	// StuckAfter is how long a job waits for an earlier handler of it that has
-	// not returned, before it runs all the same as soon as a worker is free;
-	// default 5 minutes.
+	Name        string         // the name of this worker, which attempts show
+	UnknownType retry.Unknown  // what becomes of jobs without a handler for their type; default: hold
+	Timeout     time.Duration  // the ttr of jobs that have none; default: 5 minutes
+	Lease       time.Duration  // how long a lease lasts if it is not extended; default: 30 seconds
+
+	// StuckAfter is how long a job waits for the handler of an earlier execution that was given up.
+	// After that it runs all the same, as soon as a worker is free. Default: 5 minutes.
 	StuckAfter time.Duration
-	// MaxRunning is how many jobs run at once in all queues together; zero: as many
-	// as the queues have workers.
+
+	// MaxRunning is how many jobs run at once in all queues together. Default: as many as the queues
+	// have workers.
 	MaxRunning int
-	// Probe looks whether there is some of a resource again that had run out; nil:
-	// the next job is how that is found out.
+
+	// Probe returns an error as long as a resource that had run out is still missing. Default: there
+	// is no probe, and the next job finds out.
 	Probe func(shortage.Resource) error
 
-	Grace   time.Duration                 // what running jobs have to end in a graceful stop; default none
-	Settled func(job.Job, job.Settlement) // called after each commit, in order; must be quick; may be nil
+	Grace   time.Duration                 // how long running jobs may take to end in a graceful stop; default: no time
+	Settled func(job.Job, job.Settlement) // called after each commit, in order; must be quick; can be nil
 	Log     *slog.Logger                  // nil: nothing is logged
 }
 
-// minLease keeps the heartbeat's ticker from running wild.
+// minLease keeps the interval of the heartbeat, a third of the lease, from being too short.
 const minLease = 10 * time.Millisecond
 
+// withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() Options {
 	o.UnknownType = cmp.Or(o.UnknownType, retry.UnknownHold)
 	o.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
@@ -124,8 +142,7 @@ func (o Options) withDefaults() Options {
 		o.Rules = func(job.Job, job.Ending) (*retry.Ruling, string) { return nil, "" }
 	}
 
-	// Where Kept is not set, every dead letter is kept if there is no Deliver. Otherwise Deliver
-	// is asked about each.
+	// Without Kept, Deliver sends every dead letter. Without Deliver, every dead letter is kept.
 	keeps := o.Deliver == nil
 	if o.Kept == nil {
 		o.Kept = func(string) (job.Delivery, bool) { return job.Delivery{}, keeps }
@@ -138,7 +155,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate returns a *invalid.Error for the first field that cannot be.
+// validate returns a *invalid.Error for the first option that is missing or wrong.
 func (o Options) validate() error {
 	missing := func(field string) error { return &invalid.Error{Field: field, Problem: "is required"} }
 
@@ -161,7 +178,7 @@ func (o Options) validate() error {
 		return &invalid.Error{Field: "lease", Problem: fmt.Sprintf("%v is shorter than %v", o.Lease, minLease)}
 	}
 
-	// Zero has had its default by now, or means none.
+	// Zero is allowed: it has been replaced by a default, or means none.
 	for field, d := range map[string]time.Duration{
 		"timeout": o.Timeout, "grace": o.Grace, "stuck_after": o.StuckAfter, "deliver_within": o.DeliverWithin,
 	} {

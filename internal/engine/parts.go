@@ -35,18 +35,16 @@ type Engine struct {
 	pool       *workers.Pool
 	heartbeat  sync.WaitGroup
 
-	// For the dispatcher, and for the owner of the engine.
-	wake     chan struct{} // one slot: there is something for the dispatcher
-	failed   chan error    // one slot: the store broke
-	paused   atomic.Bool   // no claims until it is resumed
-	reloaded atomic.Bool   // queues may have other numbers of workers
-	behind   atomic.Bool   // what a dead process left is not settled yet: only the dispatcher does it
-
-	// For the heartbeat.
-	unfreed atomic.Bool // a reload could not free the jobs whose handlers exist now
+	// Signals and flags.
+	wake     chan struct{} // has an element if the dispatcher has something to do
+	failed   chan error    // gets the error of a broken store
+	paused   atomic.Bool   // nothing is claimed
+	reloaded atomic.Bool   // the dispatcher has to look at all queues again, after Reloaded
+	behind   atomic.Bool   // the jobs of a dead process are not taken over yet: nothing is claimed or reaped
+	unfreed  atomic.Bool   // the heartbeat has to free jobs whose handlers exist now, because Reloaded could not
 }
 
-// notify wakes the dispatcher, however often it is called meanwhile.
+// notify wakes the dispatcher. It never blocks.
 func (e *Engine) notify() {
 	select {
 	case e.wake <- struct{}{}:
@@ -54,17 +52,20 @@ func (e *Engine) notify() {
 	}
 }
 
-// mayBegin reports whether jobs of a queue may begin that need no claim of the dispatcher's.
+// mayBegin reports whether jobs of a queue may be prefetched, begin from there, or be dispatched on
+// commit.
 func (e *Engine) mayBegin(queue string) bool {
 	return !e.life.reached(stopping) && !e.paused.Load() && e.breaker.Closed() && !e.outage.Refusing() && !e.o.Queues.QueuePaused(queue)
 }
 
+// knows reports whether there is a handler for a type of job.
 func (e *Engine) knows(typ string) bool {
 	_, ok := e.o.Handlers(typ)
 	return ok
 }
 
-// fence stops an execution that was ended from outside the engine.
+// fence ends an execution for a cause from outside the engine, if it is ours. Its outcome is not
+// written.
 func (e *Engine) fence(token job.Token, cause error) {
 	x := e.executions.Fence(token, cause)
 	if x != nil {
@@ -72,7 +73,7 @@ func (e *Engine) fence(token job.Token, cause error) {
 	}
 }
 
-// newClaim is a claim of nothing.
+// newClaim returns a claim that does not ask for any job yet.
 func (e *Engine) newClaim(now time.Time) job.Claim {
 	c := job.Claim{Worker: e.o.Name, Now: now, Lease: e.o.Lease, Free: map[string]int{}}
 	if e.o.UnknownType == retry.UnknownHold {
@@ -82,13 +83,13 @@ func (e *Engine) newClaim(now time.Time) job.Claim {
 	return c
 }
 
-// add takes an outcome that is to be written.
+// add adds an outcome that the dispatcher has to write.
 func (e *Engine) add(o outcome.Outcome) {
 	e.unwritten.Add(o)
 	e.notify()
 }
 
-// ranOut opens the breaker for a shortage that a handler or a delivery met.
+// ranOut opens the breaker, because a handler or a delivery met a shortage.
 func (e *Engine) ranOut(s *shortage.Error) {
 	e.breaker.Trip(s)
 	e.notify()

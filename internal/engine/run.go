@@ -9,7 +9,8 @@ import (
 	"redrive/internal/job"
 )
 
-// newTask prepares what is to be done for a claimed job that begins now.
+// newTask returns what to do for a claimed job that begins now: run its handler, or end the job at
+// once, because there is no handler for it or its time to live is over.
 func (e *Engine) newTask(j *job.Job, now time.Time) execution.Task {
 	handler, known := e.o.Handlers(j.Type)
 	switch {
@@ -22,10 +23,11 @@ func (e *Engine) newTask(j *job.Job, now time.Time) execution.Task {
 	return execution.NewTask(handler, cmp.Or(max(j.Timeout, 0), e.o.Timeout), now)
 }
 
-// run executes a handler, if there is one, and returns the next execution for its worker, or
-// nil. The handler may end by a panic or by runtime.Goexit, which ends this goroutine.
+// run runs the task of an execution, and returns the next execution for the same worker, or nil.
+//
+// If the handler calls runtime.Goexit, this goroutine ends and run does not return. The deferred
+// function then gives the next execution to another goroutine.
 func (e *Engine) run(x *execution.Execution) (next *execution.Execution) {
-	// Also when the handler takes the goroutine with it.
 	returned := false
 	defer func() {
 		e.finish(x)
@@ -44,8 +46,8 @@ func (e *Engine) run(x *execution.Execution) (next *execution.Execution) {
 	return nil
 }
 
-// finish passes on the outcome of an execution whose handler has returned, unless the outcome
-// was decided before. Its worker is free after that.
+// finish decides the outcome of an execution whose handler has returned, and passes it on, unless
+// another one was decided before. The caller frees the worker afterwards.
 func (e *Engine) finish(x *execution.Execution) {
 	x.EndContext(nil)
 
@@ -53,14 +55,14 @@ func (e *Engine) finish(x *execution.Execution) {
 		e.ranOut(x.Shortage)
 	}
 
-	// From here on the ttr is over. The rules may take long to say what becomes of the job.
+	// The ttr counts no longer, because settle asks the rules, which may take long.
 	var o outcome.Outcome
 	decided := e.executions.Returned(x)
 	if !decided {
 		o = e.settle(x.Job, x.Ending)
 	}
 
-	// The execution may have been ended meanwhile, or before.
+	// The execution may have been ended from outside, before or meanwhile.
 	cause := e.executions.Decide(x, o)
 	if cause != nil {
 		e.o.Log.Info("A handler returned after its execution had ended. Its result was dropped.",
@@ -68,16 +70,16 @@ func (e *Engine) finish(x *execution.Execution) {
 		return
 	}
 
-	// The worker waits for the delivery: a receiver that is slow slows down the queue that
-	// it receives from.
+	// Send the dead letter before the worker is free, so that a slow receiver slows down the queue
+	// whose dead letters it gets.
 	if o.Sends {
 		e.outbox.Deliver(o)
 	}
 }
 
-// giveUp ends the executions whose handlers should have returned by now. They
-// keep their workers. The rules are asked beside the dispatcher, which does not
-// wait for the answer.
+// giveUp ends the executions whose handlers should have returned by now. The handlers keep their
+// workers. The outcomes are decided in goroutines of the outbox, because the rules may take long
+// and the dispatcher must not wait.
 func (e *Engine) giveUp(now time.Time) {
 	overdue := e.executions.AbandonOverdue(now)
 	e.logAbandoned(overdue)
@@ -87,7 +89,7 @@ func (e *Engine) giveUp(now time.Time) {
 	}
 }
 
-// logAbandoned tells of executions that were ended although their handlers run.
+// logAbandoned logs which executions were ended although their handlers are still running.
 func (e *Engine) logAbandoned(all []*execution.Execution) {
 	for _, x := range all {
 		if x.HasHandler() {

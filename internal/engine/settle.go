@@ -10,8 +10,8 @@ import (
 	"redrive/internal/wire"
 )
 
-// settle decides what becomes of a job whose execution ended. A dead letter
-// that it leaves may still have to be sent.
+// settle decides what becomes of a job whose execution ended. If the outcome has Sends, a dead
+// letter has to be sent before the outcome is written.
 func (e *Engine) settle(j *job.Job, end job.Ending) outcome.Outcome {
 	// Rules, policies and everything after them see no secrets.
 	e.hide(j, &end)
@@ -22,7 +22,7 @@ func (e *Engine) settle(j *job.Job, end job.Ending) outcome.Outcome {
 
 	o := outcome.Outcome{Job: j, Settlement: j.Settle(end, e.o.Random)}
 
-	// What becomes of a dead letter that is kept is known at once.
+	// If the queue keeps its dead letters, the delivery is known at once.
 	if o.Settlement.DeadLetter != job.NoDeadLetter {
 		kept, known := e.o.Kept(j.Queue)
 		o.Settlement = o.Settlement.Delivered(kept)
@@ -32,8 +32,8 @@ func (e *Engine) settle(j *job.Job, end job.Ending) outcome.Outcome {
 	return o
 }
 
-// unknown is the end of a claimed job that no handler knows. Under the strategy
-// hold the store gives out no such jobs.
+// unknown returns how a claimed job ends for whose type there is no handler. Such jobs are claimed
+// only if Options.UnknownType is not hold.
 func (e *Engine) unknown(j job.Job, now time.Time) job.Ending {
 	return job.Ending{
 		Outcome: job.Failed, FinishedAt: now.UTC(), Unknown: e.o.UnknownType,
@@ -41,8 +41,7 @@ func (e *Engine) unknown(j job.Job, now time.Time) job.Ending {
 	}
 }
 
-// expired is the end of a claimed job whose time to live was over before its
-// first attempt.
+// expired returns how a claimed job ends whose time to live was over before its first attempt.
 func (e *Engine) expired(j job.Job, now time.Time) job.Ending {
 	return job.Ending{
 		Outcome: job.Failed, FinishedAt: now.UTC(), Expired: e.o.Expired(j.Queue),
@@ -50,25 +49,24 @@ func (e *Engine) expired(j job.Job, now time.Time) job.Ending {
 	}
 }
 
-// unreadable stands for a text that could not be searched for secrets.
+// unreadable replaces a text that could not be searched for secrets.
 const unreadable = "[not stored, because the search for secrets in the text failed]"
 
-// hide takes the secrets out of how an execution ended, before anything of it is
-// cut, grouped, judged by a rule, kept or sent. It is the one gate for all that
-// handlers return, whatever they are.
+// hide hides the secrets in what a handler said, before any of it is cut, grouped, judged by a
+// rule, stored or sent. What any kind of handler says passes through here.
 func (e *Engine) hide(j *job.Job, end *job.Ending) {
 	end.Error.Message = e.hidden(j, end.Error.Message)
 	end.Trace = e.hidden(j, end.Trace)
 	end.Note = e.hidden(j, end.Note)
 
-	// Policies and rules compare names.
+	// Policies and rules compare the type, so it is left alone if it is a plain name.
 	if strings.ContainsFunc(end.Error.Type, notOfName) {
 		end.Error.Type = e.hidden(j, end.Error.Type)
 	}
 }
 
-// hidden is a text without its secrets. It guards against one that breaks the
-// redaction, which would end the process at every attempt of its job.
+// hidden returns a text with its secrets hidden. It recovers from a panic of the redaction, which
+// would otherwise end the process at every attempt of the job that caused it.
 func (e *Engine) hidden(j *job.Job, text string) (hidden string) {
 	defer func() {
 		why := recover()
@@ -83,8 +81,8 @@ func (e *Engine) hidden(j *job.Job, text string) (hidden string) {
 	return e.o.Hide(text)
 }
 
-// notOfName reports whether a character is in no name of an error, as
-// http.503, auth:expired or App\Errors\Denied.
+// notOfName reports whether a character cannot be part of the name of an error, such as http.503,
+// auth:expired or App\Errors\Denied.
 func notOfName(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune(`._-:/\$`, r):

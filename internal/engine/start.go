@@ -8,9 +8,9 @@ import (
 	"redrive/internal/job"
 )
 
-// startClaimed starts claimed jobs, as many of each queue as workers were reserved, and keeps the
-// others prefetched. One that need not run, or cannot, takes the same way: its worker is
-// what bounds how much is under way.
+// startClaimed starts claimed jobs: as many of each queue as workers were reserved by the claim. It
+// adds the others to the prefetched ones. A job that ends without a handler takes a worker as well,
+// which bounds how many of them are under way.
 func (e *Engine) startClaimed(c job.Claim, claimed []job.Job) {
 	now := time.Now()
 	started := make(map[string]int, len(c.Free))
@@ -21,7 +21,7 @@ func (e *Engine) startClaimed(c job.Claim, claimed []job.Job) {
 		x.Job = &claimed[i]
 		queue := x.Job.Queue
 
-		// No worker was reserved for this one.
+		// Prefetch the job if the queue has used up its reserved workers.
 		started[queue]++
 		if started[queue] > c.Free[queue] {
 			x.Prefetched = true
@@ -40,9 +40,9 @@ func (e *Engine) startClaimed(c job.Claim, claimed []job.Job) {
 	}
 }
 
-// begin lets an execution begin that has a worker, and reports whether it did: not when it
-// was ended while it was prefetched, has to wait for an earlier one, or the engine stops.
-// Here the ttr of the job begins.
+// begin begins an execution that has a worker, from when on its ttr counts. It returns false if the
+// execution does not begin: because it was ended while it was prefetched, because it has to wait
+// for the handler of an earlier one, or because the engine stops.
 func (e *Engine) begin(x *execution.Execution, now time.Time) bool {
 	t := e.newTask(x.Job, now)
 	w, begun := e.executions.Admit(x, t, now)
@@ -58,8 +58,8 @@ func (e *Engine) begin(x *execution.Execution, now time.Time) bool {
 	return true
 }
 
-// hasBegun has the context of an execution ended in time, and has it written down that a
-// prefetched one has begun.
+// hasBegun sets the alarm for the deadline of an execution that has begun. If the execution was
+// prefetched, it also has the store told that it has begun.
 func (e *Engine) hasBegun(x *execution.Execution) {
 	e.alarm.Set(x.Deadline())
 
@@ -68,7 +68,7 @@ func (e *Engine) hasBegun(x *execution.Execution) {
 	}
 }
 
-// logWait tells of a wait that begins, if one does.
+// logWait logs that a job waits for the handler of an earlier execution. A nil wait is ignored.
 func (e *Engine) logWait(w *execution.Wait) {
 	if w != nil {
 		e.o.Log.Info("A job waits, because the handler of an earlier execution has not returned.",
@@ -76,8 +76,8 @@ func (e *Engine) logWait(w *execution.Wait) {
 	}
 }
 
-// nextFor gives a worker that has become free to the next prefetched job of its queue, and
-// lets that begin; nil: there is none, and the worker is free.
+// nextFor begins the next prefetched job of a queue, for a worker that has become free, and returns
+// its execution. If there is none that may begin, it frees the worker and returns nil.
 func (e *Engine) nextFor(queue string) *execution.Execution {
 	for e.prefetch.Count(queue) > 0 && !e.workers.TooMany(queue) && e.mayBegin(queue) {
 		x := e.prefetch.Next(queue)
@@ -91,8 +91,8 @@ func (e *Engine) nextFor(queue string) *execution.Execution {
 	return nil
 }
 
-// fillWorkers gives free workers to prefetched jobs: they became free while these were
-// claimed.
+// fillWorkers starts prefetched jobs for the workers that are free. These became free while the
+// jobs were being claimed.
 func (e *Engine) fillWorkers() {
 	for _, queue := range e.prefetch.Queues() {
 		for e.workers.Take(queue, e.o.MaxRunning) {
@@ -102,17 +102,18 @@ func (e *Engine) fillWorkers() {
 			}
 
 			e.pool.Execute(x)
-			e.notify() // that it has begun is to be written down
+			e.notify() // the store has to be told that it has begun
 		}
 	}
 }
 
-// startWaiting starts the jobs that need wait no longer for an earlier handler, as far as
-// workers are free. Here their ttr begins.
+// startWaiting starts the jobs whose wait for an earlier handler is over, as far as workers are
+// free. Their ttr counts from now on.
 func (e *Engine) startWaiting(now time.Time) {
 	for _, w := range e.executions.DueWaits(now) {
 		x := w.Execution
-		if !e.workers.Take(x.Job.Queue, math.MaxInt) { // where only so many may run, the earlier handler has its place
+		// MaxRunning does not apply: the job takes the place of the earlier handler.
+		if !e.workers.Take(x.Job.Queue, math.MaxInt) {
 			continue
 		}
 
@@ -132,6 +133,6 @@ func (e *Engine) startWaiting(now time.Time) {
 		}
 
 		e.pool.Execute(x)
-		e.notify() // that it has begun may have to be written down
+		e.notify() // the store may have to be told that it has begun
 	}
 }

@@ -10,12 +10,13 @@ import (
 // flushLimit bounds how long a stop tries to write the last outcomes.
 const flushLimit = 10 * time.Second
 
-// Stop ends the engine gracefully. It claims no more at once, lets handlers
-// run for the grace, ends the contexts of the rest, releases what did not
-// finish without counting it, and writes every outcome. A Start under way it
-// waits for. The end of ctx, or a second Stop, ends the grace. The error says
-// how many outcomes could not be written; their jobs are settled as lost by the
-// next Start.
+// Stop stops the engine gracefully, and returns when it has ended. Nothing is claimed from now on.
+// Handlers can run for the length of the grace; then their contexts end, and the jobs of those that
+// have not returned after ReturnLimit are given back without losing an attempt. Every outcome is
+// written. If Start is running, Stop waits for it.
+//
+// The end of ctx, or a second call of Stop, ends the grace early. The error says how many outcomes
+// could not be written; the next Start settles their jobs as lost.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.beginStop()
 
@@ -29,8 +30,8 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return e.life.err
 }
 
-// beginStop lets no more executions begin, and sees to it that done is closed at
-// the end of everything, depending on how far the engine has come.
+// beginStop sets the phase to stopping, so that no more executions begin. How life.done is closed
+// depends on the phase before. A second stop hurries the first one.
 func (e *Engine) beginStop() {
 	e.executions.Close()
 
@@ -40,9 +41,9 @@ func (e *Engine) beginStop() {
 	}
 
 	switch before {
-	case fresh: // there is no loop, and there will be none
+	case fresh: // nothing runs
 		close(e.life.done)
-	case starting: // Start sees it, and closes done
+	case starting: // Start will notice, and close done
 	case running:
 		go e.shutdown()
 	default:
@@ -50,13 +51,13 @@ func (e *Engine) beginStop() {
 	}
 }
 
-// rush ends the grace, and every other wait that can be cut short.
+// rush ends the grace, and every other wait that can end early.
 func (e *Engine) rush() {
 	e.life.rush.Do(func() { close(e.life.hurry) })
 	e.notify()
 }
 
-// shutdown is the goroutine that Stop waits for.
+// shutdown is the goroutine that stops a running engine. Stop waits for it.
 func (e *Engine) shutdown() {
 	defer close(e.life.done)
 
@@ -65,7 +66,8 @@ func (e *Engine) shutdown() {
 	e.interrupt(e.executions.AbandonWaiting())
 	e.notify()
 
-	// What runs has the grace to end, then its context ends, and then it is given up.
+	// Handlers have the grace to return. Then their contexts end, and they have ReturnLimit. Then they
+	// are given up.
 	drained := await(e.life.drained, e.o.Grace, e.life.hurry)
 	if !drained {
 		e.outbox.Interrupt(execution.ErrStopping)
@@ -93,8 +95,8 @@ func (e *Engine) shutdown() {
 	}
 }
 
-// interrupt settles executions that were ended because the engine stops. Those with a
-// handler keep their workers.
+// interrupt settles executions that were ended because the engine stops, as interrupted. Their
+// handlers keep their workers.
 func (e *Engine) interrupt(all []*execution.Execution) {
 	e.logAbandoned(all)
 

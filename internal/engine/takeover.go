@@ -15,17 +15,17 @@ import (
 	"redrive/internal/wire"
 )
 
-// temporary reports whether an error of the store is no reason not to start:
-// people can look at pages meanwhile, and the dispatcher tries again.
+// temporary reports whether an error of the store may pass, so that the engine starts all the same:
+// the dispatcher tries again, and people can see pages meanwhile.
 func temporary(err error) bool {
 	return errors.Is(err, fault.ErrStorageFull) || errors.Is(err, fault.ErrReadOnly) || errors.Is(err, fault.ErrUnsafe) ||
 		errors.Is(err, fault.ErrBusy)
 }
 
-// takeOver ends the executions of the process that had the file before, in
-// batches, and frees the jobs whose handlers exist now. It returns the outcomes
-// whose dead letters are to be delivered before they can be written; with an
-// error none, since what is not written is found again.
+// takeOver settles the executions of the process that had the store before, in batches, and frees
+// the jobs that waited for a handler which exists now. It returns the outcomes that are not written,
+// because their dead letters have to be sent first. After an error it can be called again, and finds
+// what is not written.
 func (e *Engine) takeOver(ctx context.Context) (deadLetters []outcome.Outcome, _ error) {
 	orphans, err := e.o.Store.Leases(ctx, time.Time{})
 	if err != nil {
@@ -37,7 +37,7 @@ func (e *Engine) takeOver(ctx context.Context) (deadLetters []outcome.Outcome, _
 			return nil, execution.ErrStopping
 		}
 
-		// Dead letters that are to be sent are not waited for here.
+		// Write the outcomes that need not wait for their dead letters to be sent.
 		var outcomes []outcome.Outcome
 		for _, o := range e.settleLost(batch, time.Now()) {
 			if o.Sends {
@@ -58,8 +58,8 @@ func (e *Engine) takeOver(ctx context.Context) (deadLetters []outcome.Outcome, _
 	return deadLetters, e.unhold(ctx)
 }
 
-// logOrphans says what a dead process left. Jobs that it had only claimed in advance lost
-// nothing.
+// logOrphans logs how many jobs a dead process had left active: those that it was running, and those
+// that it had only prefetched, which lose no attempt.
 func (e *Engine) logOrphans(orphans []job.Job) {
 	unbegun := 0
 	for _, j := range orphans {
@@ -78,14 +78,15 @@ func (e *Engine) logOrphans(orphans []job.Job) {
 	}
 }
 
-// tookOver ends the taking over: from now on leases that ran out are looked
-// for, so the dead letters that are on the way have to be known by then.
+// tookOver ends takeOver. It posts the outcomes whose dead letters have to be sent before it allows
+// the heartbeat to reap, so that their leases are known to be ours by then.
 func (e *Engine) tookOver(deadLetters []outcome.Outcome) {
 	e.post(deadLetters)
 	e.behind.Store(false)
 }
 
-// post passes on the outcomes of executions that others had.
+// post passes on the outcomes of executions of other processes. It keeps the leases of those whose
+// dead letters are sent first.
 func (e *Engine) post(outcomes []outcome.Outcome) {
 	for _, o := range outcomes {
 		if o.Sends {
@@ -96,7 +97,7 @@ func (e *Engine) post(outcomes []outcome.Outcome) {
 	}
 }
 
-// settleLost settles executions whose workers are gone.
+// settleLost returns the outcomes of executions of a process that is gone.
 func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome.Outcome {
 	outcomes := make([]outcome.Outcome, len(jobs))
 	for i, j := range jobs {
@@ -121,7 +122,8 @@ func (e *Engine) settleLost(jobs []job.Job, now time.Time) []outcome.Outcome {
 	return outcomes
 }
 
-// doubtful is the end of a job that was prefetched by a process that died.
+// doubtful returns how the execution of a job ends that was prefetched by a process that died. It
+// loses no attempt.
 func doubtful(j job.Job, now time.Time) job.Ending {
 	return job.Ending{Outcome: job.Interrupted, Doubtful: true, FinishedAt: now.UTC(), Error: job.ErrorInfo{
 		Type: "not_begun",
@@ -130,7 +132,8 @@ func doubtful(j job.Job, now time.Time) job.Ending {
 	}}
 }
 
-// unhold frees the jobs whose handlers exist now.
+// unhold frees the jobs that waited for a handler which exists now. If such jobs do not wait any more,
+// because Options.UnknownType has changed, it frees all of them.
 func (e *Engine) unhold(ctx context.Context) error {
 	free := e.knows
 	if e.o.UnknownType != retry.UnknownHold {

@@ -8,9 +8,10 @@ import (
 	"redrive/internal/job"
 )
 
-// write settles outcomes in one transaction. When the database refuses one of
-// them for its own fault, the others are written without it. It returns what
-// could not be written for the state of the database.
+// write writes the settlements of outcomes in one transaction. If the database refuses one of them
+// because of its content, the others are written in several transactions, and this one as
+// writePlainly does. If the database refuses everything, write returns its error, and the outcomes
+// that are left to be written.
 func (e *Engine) write(ctx context.Context, batch []outcome.Outcome) (left []outcome.Outcome, err error) {
 	_, stale, err := e.o.Store.Exchange(ctx, outcome.AppendSettlements(nil, batch), job.Claim{})
 	switch {
@@ -23,7 +24,7 @@ func (e *Engine) write(ctx context.Context, batch []outcome.Outcome) (left []out
 		return e.writePlainly(ctx, batch[0], err)
 	}
 
-	// Find the refused one by halves.
+	// Find the refused outcome by writing each half on its own.
 	half := len(batch) / 2
 
 	left, err = e.write(ctx, batch[:half])
@@ -34,10 +35,10 @@ func (e *Engine) write(ctx context.Context, batch []outcome.Outcome) (left []out
 	return e.write(ctx, batch[half:])
 }
 
-// writePlainly settles an outcome that the database refused, without the texts
-// that came with it. One that is refused even so is quarantined: its job stays
-// active, and the next start settles it as lost. Neither is done while the
-// database refuses everything.
+// writePlainly writes the settlement of an outcome that the database refused, without the texts of
+// the attempt. If that is refused as well, it puts the outcome into quarantine: the job stays
+// active, and the next start settles it as lost. It does neither while the database refuses
+// everything: then it returns the outcome and the error.
 func (e *Engine) writePlainly(ctx context.Context, o outcome.Outcome, refusal error) (left []outcome.Outcome, err error) {
 	if err := e.o.Store.Ping(ctx); err != nil {
 		return []outcome.Outcome{o}, err
@@ -63,8 +64,8 @@ func (e *Engine) writePlainly(ctx context.Context, o outcome.Outcome, refusal er
 	return nil, nil
 }
 
-// noteWritten forgets the leases of outcomes that were written, and reports them to Options.Settled. Those of
-// stale tokens changed nothing.
+// noteWritten removes the leases of outcomes that were written, and reports the outcomes to
+// Options.Settled. Outcomes with a stale token changed nothing, and are only logged.
 func (e *Engine) noteWritten(batch []outcome.Outcome, stale []job.Token) {
 	e.executions.Release(batch)
 

@@ -15,42 +15,41 @@ import (
 	"redrive/internal/job"
 )
 
-// client is one open websocket. One goroutine reads, another writes.
+// client is one open websocket. One goroutine reads from it, and another writes to it.
 type client struct {
 	hub  *Hub
 	conn *websocket.Conn
 	ip   string
-	sub  subscription // guarded by the hub's mu
+	sub  subscription // guarded by the mutex of the hub
 
-	// What wakes the goroutine that writes, and what ends it.
-	wake chan struct{}
+	wake chan struct{} // has an element if the goroutine that writes should look into the mailbox
 	gone chan struct{} // closed when reading has ended
 
-	// Whether the client may go on.
-	valid   func(context.Context) bool // whether its pass still is; nil: always
-	recheck chan struct{}              // one slot: ask now
+	// Whether the client may stay connected.
+	valid   func(context.Context) bool // see Pass.Valid; nil: it may
+	recheck chan struct{}              // has an element if valid should be called now
 
 	// What was written last. Only the goroutine that writes uses these.
 	last kind
-	seq  int64 // of the totals
+	seq  int64 // of the last totals
 
 	// What is to be written.
 	mu  sync.Mutex
 	box mailbox
 }
 
-// mailbox is what a client has not been told yet: one slot for each thing.
+// mailbox is what a client has not been sent yet.
 type mailbox struct {
-	counters bool
-	page     bool     // something changed that is neither a job nor a count
-	again    []string // ids to look up in the store
-	rows     map[string]job.Change
-	list     *List        // whose newer jobs are to be counted in the store, once
-	newer    newerMessage // the jobs since the page was drawn, as far as they are counted
-	counted  bool         // that is another number than was sent last
+	counters bool                  // there may be newer totals
+	page     bool                  // the page has to load itself again
+	again    []string              // the ids of rows to look up in the store
+	rows     map[string]job.Change // the newest change of each row
+	list     *List                 // the list whose newer jobs are to be counted in the store; nil: none
+	newer    newerMessage          // how many jobs are newer than the page, as far as is known
+	counted  bool                  // newer was not sent yet
 }
 
-// kind is a message's kind; each has its own slot.
+// kind is a kind of message.
 type kind int
 
 const kinds = redrawn
@@ -63,7 +62,7 @@ const (
 	redrawn
 )
 
-// newClient returns a client whose first message is the totals.
+// newClient returns a client whose first message will be the totals.
 func newClient(h *Hub, conn *websocket.Conn, ip string, p Pass) *client {
 	return &client{
 		hub: h, conn: conn, ip: ip,
@@ -73,7 +72,8 @@ func newClient(h *Hub, conn *websocket.Conn, ip string, p Pass) *client {
 	}
 }
 
-// patch takes the newest change of a row that the client shows.
+// patch puts the newest change of a row into the mailbox. The caller calls touch afterwards, which
+// wakes the goroutine that writes.
 func (c *client) patch(change job.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *client) patch(change job.Change) {
 	c.box.rows[change.ID] = change
 }
 
-// redraw says that the page is no longer what the server would draw.
+// redraw makes the client tell its page to load itself again.
 func (c *client) redraw() {
 	c.mu.Lock()
 	c.box.page = true
@@ -93,7 +93,7 @@ func (c *client) redraw() {
 	signal(c.wake)
 }
 
-// addNewer counts jobs that have entered the list that the client shows.
+// addNewer adds to the number of newer jobs. The caller calls touch afterwards.
 func (c *client) addNewer(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,8 @@ func (c *client) addNewer(n int) {
 	c.box.counted = true
 }
 
-// touch says that the totals have moved; again, that row changes were lost.
+// touch makes the client write what is in its mailbox, and the newest totals. again says that changes
+// were lost, so that all rows have to be looked up.
 func (c *client) touch(again bool) {
 	c.mu.Lock()
 
@@ -114,9 +115,8 @@ func (c *client) touch(again bool) {
 	signal(c.wake)
 }
 
-// renew empties the mailbox for a new subscription. Its rows are looked up
-// once, for what happened between the page and the subscription, and so is the
-// number of newer jobs.
+// renew empties the mailbox for a new subscription. What happened between the drawing of the page and
+// the subscription is not in it, so the rows and the number of newer jobs are looked up once.
 func (c *client) renew(s subscription) {
 	c.mu.Lock()
 
@@ -128,7 +128,7 @@ func (c *client) renew(s subscription) {
 	signal(c.wake)
 }
 
-// read takes subscriptions until the connection ends, and then cleans up.
+// read accepts subscriptions until the connection ends, and then removes the client.
 func (c *client) read() {
 	defer c.hub.leave(c)
 	defer c.conn.Close()
@@ -156,11 +156,11 @@ func (c *client) read() {
 	}
 }
 
-// alive expects the next sign of life within two pings. An error would end the
-// next read, as it should.
+// alive extends the deadline of the next read: a client has to answer one of two pings. Its error is
+// ignored, because the next read would return it.
 func (c *client) alive() { _ = c.conn.SetReadDeadline(time.Now().Add(2 * pingEvery)) }
 
-// write empties the mailbox, one message at a time, until the connection ends.
+// write sends what is in the mailbox, one message at a time, until the connection ends.
 func (c *client) write() {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
@@ -168,8 +168,8 @@ func (c *client) write() {
 	for {
 		var pause <-chan time.Time
 
-		// After a message comes a pause, in which nothing wakes it: what changes meanwhile is one
-		// message, too.
+		// A message is followed by a pause, during which wake is ignored: what changes meanwhile
+		// becomes a single message.
 		wake := c.wake
 		data, err := c.next()
 
@@ -189,8 +189,8 @@ func (c *client) write() {
 	}
 }
 
-// wait returns true when it is time for another look into the mailbox, false
-// when the connection has ended.
+// wait returns true when it is time to look into the mailbox again, and false when the connection has
+// ended. Meanwhile it sends pings, and checks whether the client may stay.
 func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
 	for {
 		select {
@@ -220,7 +220,7 @@ func (c *client) wait(ping, pause <-chan time.Time, wake <-chan struct{}) bool {
 	}
 }
 
-// allowed reports whether the client may go on. One that may not is closed.
+// allowed reports whether the client may stay connected. If not, it closes the connection.
 func (c *client) allowed() bool {
 	if c.valid == nil {
 		return true
@@ -239,9 +239,9 @@ func (c *client) allowed() bool {
 	return false
 }
 
-// next is the next message with something new to say, the kinds in turn; nil
-// when the mailbox is empty. Rows that cannot be read end the connection: the
-// page comes back later and asks again.
+// next returns the next message, or nil if the mailbox has nothing new. The kinds of messages take
+// turns. If rows cannot be read, next returns an error, which ends the connection: the page will
+// connect again.
 func (c *client) next() ([]byte, error) {
 	for {
 		m := c.take()
@@ -269,7 +269,7 @@ func (c *client) next() ([]byte, error) {
 	}
 }
 
-// taken is one slot's content.
+// taken is what was taken out of a mailbox for one message.
 type taken struct {
 	kind  kind
 	again []string
@@ -278,7 +278,8 @@ type taken struct {
 	newer newerMessage
 }
 
-// take empties one slot of the mailbox: the first full one after the last.
+// take takes what one message needs out of the mailbox: for the first kind, after the one that was
+// sent last, for which there is something.
 func (c *client) take() taken {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +296,7 @@ func (c *client) take() taken {
 			return t
 		case k == newer && b.list != nil:
 			t := taken{kind: k, list: b.list}
-			b.list, b.counted, b.newer.Count = nil, false, 0 // the store counts these, too
+			b.list, b.counted, b.newer.Count = nil, false, 0 // the count of the store will include those of newer
 			return t
 		case k == newer && b.counted:
 			b.counted = false
@@ -309,8 +310,8 @@ func (c *client) take() taken {
 	return taken{}
 }
 
-// rowsMessage says how rows stand. What the store answers is newer than the
-// changes that were taken before it was asked.
+// rowsMessage returns a message with these changes and with the rows that it looks up. A row that is
+// looked up replaces its change, which is older. The message is nil if there are no rows.
 func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byte, error) {
 	found, err := c.hub.look(context.Background(), ids)
 	if err != nil {
@@ -331,7 +332,7 @@ func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byt
 		return nil, nil
 	}
 
-	// In an order that is the same each time.
+	// Sort the rows, so that the same rows always make the same message.
 	var m jobsMessage
 	m.Type = "job"
 	for _, id := range slices.Sorted(maps.Keys(changes)) {
@@ -341,8 +342,9 @@ func (c *client) rowsMessage(ids []string, changes map[string]job.Change) ([]byt
 	return encode(m), nil
 }
 
-// newerMessage says how many jobs are newer than the page. When the store does
-// not know in time, it is those that came since the subscription.
+// newerMessage returns a message with the number of jobs that are newer than the page. It is counted,
+// or the number that the store returns for a list. If the store does not answer in time, the number
+// has only the jobs that came since the subscription.
 func (c *client) newerMessage(list *List, counted newerMessage) newerMessage {
 	if list == nil {
 		return counted
@@ -356,7 +358,7 @@ func (c *client) newerMessage(list *List, counted newerMessage) newerMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// Some may have come since the mailbox was emptied.
+	// Add the jobs that have come since take.
 	found.Count += c.box.newer.Count
 	c.box.newer = found
 	c.box.counted = false
@@ -364,7 +366,7 @@ func (c *client) newerMessage(list *List, counted newerMessage) newerMessage {
 	return found
 }
 
-// send writes one message. A client that does not take it in time is given up.
+// send writes one message. It returns an error if the client does not accept it within writeLimit.
 func (c *client) send(data []byte) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
 		return err
@@ -372,8 +374,8 @@ func (c *client) send(data []byte) error {
 	return c.conn.WriteMessage(websocket.TextMessage, data)
 }
 
-// closeWith says why the connection is closed. A client that cannot read it is
-// closed anyway.
+// closeWith tells the client why the connection will be closed. Errors are ignored, because the
+// connection will be closed in any case.
 func (c *client) closeWith(code int, text string) {
 	_ = c.conn.WriteControl(websocket.CloseMessage,
 		websocket.FormatCloseMessage(code, clip.Text(text, 120)), time.Now().Add(closeLimit))

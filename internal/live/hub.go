@@ -1,24 +1,22 @@
-// Package live brings the newest totals and row changes to every open page.
+// Package live sends the newest totals and row changes to every open page, over websockets.
 //
-// The store's writer calls [Hub.Changed] after each commit. That only puts the
-// changes into an inbox; the hub's one goroutine takes them out in batches and
-// marks, for each client, what it has not seen yet: a flag for the counters,
-// the newest change of each row that it shows, a number of newer jobs. This is
-// the client's mailbox. It has one slot for each thing that a page can show,
-// so it never grows, and a client that is slow skips to the newest instead of
-// falling behind. The engine and the store never wait for a client.
+// The writer of the store calls [Hub.Changed] after each commit, which only puts the changes into
+// an inbox. One goroutine of the hub takes them out in batches, and puts into the mailbox of each
+// client what that client has not been sent yet: a flag for the counters, the newest change of each
+// row that it shows, and a number of newer jobs. A mailbox has one slot for each thing that a page
+// can show, so it does not grow, and a slow client skips to the newest state instead of falling
+// behind. The engine and the store never wait for a client.
 //
 //	store ─ Changed ─▶ inbox ─ dispatch ─▶ mailbox ─ write ─▶ browser
 //	                                          ▲                  │
 //	                                          └─── subscribe ────┘
 //
-// What a client gets is absolute: totals with a sequence number that never
-// falls, and rows as they are. Whatever was skipped is therefore not missing.
-// The writing side of a client takes the totals at the moment of writing, and
-// writes a message each quarter of a second at most.
+// A message says how things are, and not by how much they have changed: totals with a sequence
+// number that never falls, and rows as they are. So a client misses nothing by what was skipped. It
+// is sent at most one message each quarter of a second, with the totals of that moment.
 //
-// Messages carry ids, states, numbers and times, never payloads or error
-// texts, so nothing that is hidden from a reader can leak here.
+// Messages have ids, states, numbers and times, but no payloads or error texts, so they cannot
+// disclose what is hidden from their reader.
 package live
 
 import (
@@ -40,34 +38,39 @@ import (
 )
 
 const (
-	pace          = 250 * time.Millisecond // between two messages to one client
-	dispatchPause = 20 * time.Millisecond  // between two dispatches
+	pace          = 250 * time.Millisecond // from one message to a client to the next, at least
+	dispatchPause = 20 * time.Millisecond  // from one dispatch to the next, at least
 	pingEvery     = 30 * time.Second
-	passLimit     = 2 * time.Second // for the answer whether a pass is valid
-	writeLimit    = 5 * time.Second // for one message
-	readLimit     = 16 << 10        // bytes of one message from a client
-	queryLimit    = 2 * time.Second // for one look at the store
-	closeLimit    = time.Second     // for a client to close
-	inboxLimit    = 1 << 16         // changes; beyond, every client looks again
-	newerLimit    = 10_000          // jobs that are counted; beyond, there are more
+	passLimit     = 2 * time.Second // how long it may take to learn whether a pass is valid
+	writeLimit    = 5 * time.Second // how long a client may take to accept a message
+	readLimit     = 16 << 10        // how large a message of a client may be, in bytes
+	queryLimit    = 2 * time.Second // how long a query may take
+	closeLimit    = time.Second     // how long a client may take to close
+	inboxLimit    = 1 << 16         // how many changes the inbox has; with more, every client looks its rows up again
+	newerLimit    = 10_000          // how many newer jobs are counted
 )
 
 const (
-	goingAway = "the server is stopping"                          // with the close code 1001
-	passOver  = "the login that opened this connection has ended" // with the close code 1008
+	goingAway = "the server is stopping"                          // sent with the close code 1001
+	passOver  = "the login that opened this connection has ended" // sent with the close code 1008
 )
 
-// Totaler is what the hub asks the store. Snapshot is called often and must be
-// cheap; its Seq never falls. Changes returns where the jobs stand now, in any
-// order, without those that do not exist. Newer counts, up to a limit, the jobs
-// that stand before a place in a list.
+// Totaler is what the hub reads from the store.
 type Totaler interface {
+	// Snapshot returns the totals as of the last commit. It is called often, and must be cheap. Its
+	// Seq never falls.
 	Snapshot() stats.Snapshot
+
+	// Changes returns how the jobs with these ids are now, in any order. Those that do not exist are
+	// missing.
 	Changes(ctx context.Context, ids []string) ([]job.Change, error)
+
+	// Newer counts the jobs that come before a place in the list of a filter. It stops at limit: more
+	// reports whether there are others.
 	Newer(ctx context.Context, f filter.Filter, than filter.Cursor, limit int) (n int, more bool, err error)
 }
 
-// Options are what has a default.
+// Options are the settings of a hub. All have defaults.
 type Options struct {
 	CheckOrigin func(*http.Request) bool // whether a websocket may be opened; default: gorilla's same-origin rule
 	MaxClients  int                      // default 12,000
@@ -75,7 +78,7 @@ type Options struct {
 	Log         *slog.Logger             // default: none
 }
 
-// Hub knows the open clients. All methods are safe for concurrent use.
+// Hub has the open websockets. All methods are safe for concurrent use.
 type Hub struct {
 	totals   Totaler
 	opts     Options
@@ -87,15 +90,15 @@ type Hub struct {
 	frameMu sync.Mutex
 	frame   frame
 
-	mu      sync.Mutex // guards the rest; taken before a client's own
+	mu      sync.Mutex // guards the fields below; locked before the mutex of a client
 	closed  bool
-	perIP   map[string]int
-	clients map[*client]struct{}
-	rows    map[string]map[*client]struct{}        // by the job that they show
-	newer   map[filter.Filter]map[*client]struct{} // by the list that they show
+	perIP   map[string]int                         // how many places each address has reserved
+	clients map[*client]struct{}                   // all clients
+	rows    map[string]map[*client]struct{}        // the clients that show a job, by its id
+	newer   map[filter.Filter]map[*client]struct{} // the clients that count newer jobs of a list, by its filter
 }
 
-// frame is the totals as a message, made once for all clients.
+// frame is a message with the totals, which is encoded once for all clients.
 type frame struct {
 	seq  int64
 	data []byte
@@ -124,11 +127,11 @@ func New(totals Totaler, o Options) *Hub {
 	return h
 }
 
-// Changed records jobs that moved. It never blocks for longer than it takes to
-// copy them.
+// Changed is told which jobs a commit changed. It copies the changes, and does not wait for a client.
 func (h *Hub) Changed(changes []job.Change) { h.inbox.put(changes) }
 
-// Redraw tells every page that something changed that is neither a job nor a count.
+// Redraw tells every page to load itself again, because something changed that is neither a job nor
+// a count.
 func (h *Hub) Redraw() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -145,9 +148,8 @@ func (h *Hub) Clients() int {
 	return len(h.clients)
 }
 
-// Close tells every client that the server goes away (1001), cuts off those
-// that do not close within a second, and returns when all
-// goroutines have ended.
+// Close tells every client that the server is stopping (close code 1001), cuts off those that have
+// not closed after closeLimit, and returns when all goroutines have ended.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	if !h.closed {
@@ -157,7 +159,7 @@ func (h *Hub) Close() {
 
 	h.mu.Unlock()
 
-	// The clients are asked to close first.
+	// Closing done has asked the clients to close. Wait for them, but not longer than closeLimit.
 	ended := make(chan struct{})
 	go func() { h.running.Wait(); close(ended) }()
 
@@ -169,7 +171,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// cutOff closes what is still open; that ends the goroutines of each client.
+// cutOff closes the connections that are still open, which ends the goroutines of their clients.
 func (h *Hub) cutOff() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,14 +181,14 @@ func (h *Hub) cutOff() {
 	}
 }
 
-// Pass is the right to a websocket, for as long as it is valid.
+// Pass is the right of a browser to a websocket.
 type Pass struct {
-	Address string                     // of the browser; default: the peer's
-	Valid   func(context.Context) bool // asked every half minute, and by Recheck; default: it stays valid
+	Address string                     // the address of the browser; default: that of the connection
+	Valid   func(context.Context) bool // whether the right still exists: called every half minute, and after Recheck; default: always
 }
 
-// Recheck asks of every open websocket at once whether its pass is still valid.
-// It is called when a user has logged out, or when rights were taken away.
+// Recheck makes every websocket check at once whether its pass is still valid. It is called when a
+// user has logged out, or has lost a permission.
 func (h *Hub) Recheck() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,11 +198,12 @@ func (h *Hub) Recheck() {
 	}
 }
 
-// ServeHTTP is Serve with a pass that stays valid.
+// ServeHTTP calls Serve with a pass that is always valid.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, Pass{}) }
 
-// Serve opens a websocket. It returns as soon as the websocket is open. A
-// refusal is plain text: no page can read the answer to a failed handshake.
+// Serve opens a websocket, and returns when it is open or refused. A refusal has the status 429 if
+// the address has too many websockets, and otherwise 503. Its body is plain text, because no page
+// can read the answer to a failed handshake.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 	ip := cmp.Or(p.Address, peer(r))
 
@@ -221,21 +224,21 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Pass) {
 	h.open(newClient(h, conn, ip, p))
 }
 
-// admit reserves a place for a client, or says why there is none.
+// admit reserves a place for a client, or returns the status and the text of a refusal.
 func (h *Hub) admit(ip string) (status int, problem string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	var all int
+	var total int
 	for _, n := range h.perIP {
-		all += n
+		total += n
 	}
 
 	switch {
 	case h.closed:
 		return http.StatusServiceUnavailable, goingAway
-	case all >= h.opts.MaxClients:
-		return http.StatusServiceUnavailable, fmt.Sprintf("%d pages are connected, no more are accepted", all)
+	case total >= h.opts.MaxClients:
+		return http.StatusServiceUnavailable, fmt.Sprintf("%d pages are connected, no more are accepted", total)
 	case h.perIP[ip] >= h.opts.MaxPerIP:
 		return http.StatusTooManyRequests, fmt.Sprintf("%d pages are connected from your address, no more are accepted", h.perIP[ip])
 	}
@@ -256,8 +259,8 @@ func (h *Hub) releasePlace(ip string) {
 	}
 }
 
-// open starts the client's two goroutines, unless the hub was closed while
-// the websocket was being opened.
+// open starts the two goroutines of a client. If the hub was closed meanwhile, it closes the
+// connection instead.
 func (h *Hub) open(c *client) {
 	h.mu.Lock()
 
@@ -276,7 +279,7 @@ func (h *Hub) open(c *client) {
 	}
 }
 
-// leave forgets a client whose connection has ended.
+// leave removes a client whose connection has ended.
 func (h *Hub) leave(c *client) {
 	h.subscribe(c, subscription{})
 
@@ -287,7 +290,7 @@ func (h *Hub) leave(c *client) {
 	h.releasePlace(c.ip)
 }
 
-// counters is the newest message of the totals.
+// counters returns a message with the newest totals.
 func (h *Hub) counters() frame {
 	h.frameMu.Lock()
 	defer h.frameMu.Unlock()
@@ -300,7 +303,7 @@ func (h *Hub) counters() frame {
 	return h.frame
 }
 
-// look asks the store where jobs stand.
+// look reads how jobs are now.
 func (h *Hub) look(ctx context.Context, ids []string) ([]job.Change, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -312,7 +315,7 @@ func (h *Hub) look(ctx context.Context, ids []string) ([]job.Change, error) {
 	return h.totals.Changes(ctx, ids)
 }
 
-// count asks the store how many jobs are newer than the first row of a list.
+// count reads how many jobs are newer than the first row of a list.
 func (h *Hub) count(ctx context.Context, l List) (newerMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryLimit)
 	defer cancel()
@@ -322,7 +325,7 @@ func (h *Hub) count(ctx context.Context, l List) (newerMessage, error) {
 	return newerMessage{"newer", n, more}, err
 }
 
-// encode writes a message.
+// encode returns a message as JSON.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil { // unreachable: the messages are strings, numbers and maps of them
@@ -332,7 +335,7 @@ func encode(v any) []byte {
 	return data
 }
 
-// peer is the address that a request came from, whatever its headers claim.
+// peer returns the address from which the connection of a request came. It ignores the headers.
 func peer(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

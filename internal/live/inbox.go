@@ -8,16 +8,16 @@ import (
 	"redrive/internal/job"
 )
 
-// inbox has the changes that were not yet dispatched.
+// inbox has the changes that are not yet dispatched to clients.
 type inbox struct {
 	mu       sync.Mutex
 	changes  []job.Change
-	overflow bool // some were dropped: every client must look again
-	wake     chan struct{}
+	overflow bool          // changes were dropped, so every client must look its rows up again
+	wake     chan struct{} // has an element if there is something to take
 }
 
-// put keeps changes for the next round. When too many wait it drops them all:
-// to look again costs less than memory without a bound.
+// put adds changes. If there would be more than inboxLimit, it drops all of them, which makes every
+// client look its rows up again. So the inbox is bounded.
 func (b *inbox) put(changes []job.Change) {
 	b.mu.Lock()
 
@@ -31,7 +31,8 @@ func (b *inbox) put(changes []job.Change) {
 	signal(b.wake)
 }
 
-// take empties the inbox, which goes on with the memory of spare.
+// take returns the content of the inbox and empties it. The inbox uses the memory of spare from then
+// on.
 func (b *inbox) take(spare []job.Change) (changes []job.Change, overflow bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +43,7 @@ func (b *inbox) take(spare []job.Change) (changes []job.Change, overflow bool) {
 	return changes, overflow
 }
 
-// signal leaves a wake-up call unless one is waiting already.
+// signal puts an element into a channel with one slot, unless it has one.
 func signal(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -50,9 +51,8 @@ func signal(wake chan<- struct{}) {
 	}
 }
 
-// dispatch moves changes from the inbox to the mailboxes until the hub closes.
-// Between two rounds it pauses, so that a burst of small commits costs
-// one round and not thousands.
+// dispatch moves changes from the inbox to the mailboxes until the hub is closed. It pauses after
+// each round, so that a burst of small commits costs one round and not thousands.
 func (h *Hub) dispatch() {
 	var spare []job.Change
 	for {
@@ -86,7 +86,7 @@ func (h *Hub) deliver(changes []job.Change, overflow bool) {
 		}
 	}
 
-	// Each list once, however many clients show it.
+	// Count the newer jobs of each list once, for all clients that show it.
 	for filter, clients := range h.newer {
 		if n := entered(filter, changes); n > 0 {
 			for c := range clients {
@@ -100,9 +100,9 @@ func (h *Hub) deliver(changes []job.Change, overflow bool) {
 	}
 }
 
-// entered counts the changes by which a job came into a list. A list of one
-// status begins with the jobs that entered it last; a list of every status with those that
-// were enqueued last.
+// entered counts the changes by which a job entered a list at its top. At the top of a list of one
+// status are the jobs that came into this status last. At the top of a list of all statuses are the
+// jobs that were enqueued last.
 func entered(f filter.Filter, changes []job.Change) (n int) {
 	for _, c := range changes {
 		if f.Queue != "" && f.Queue != c.Queue || !f.MatchesType(c.Type) {
@@ -110,7 +110,7 @@ func entered(f filter.Filter, changes []job.Change) (n int) {
 		}
 
 		switch f.Status {
-		case "":
+		case "": // was the job just enqueued?
 			if c.Run == 1 && c.Execution == 0 && !c.Held && (c.State == job.Available || c.State == job.Scheduled) {
 				n++
 			}
@@ -122,7 +122,7 @@ func entered(f filter.Filter, changes []job.Change) (n int) {
 	return n
 }
 
-// subscribe replaces what a client shows.
+// subscribe replaces the subscription of a client.
 func (h *Hub) subscribe(c *client, s subscription) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,7 +147,7 @@ func (h *Hub) subscribe(c *client, s subscription) {
 	c.renew(s)
 }
 
-// add notes that a client shows something.
+// add adds a client to those of a key.
 func add[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	if index[key] == nil {
 		index[key] = map[*client]struct{}{}
@@ -156,7 +156,7 @@ func add[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	index[key][c] = struct{}{}
 }
 
-// drop is the opposite of add; it deletes a key that no client shows any more.
+// drop removes a client from those of a key, and the key if it has no more clients.
 func drop[K comparable](index map[K]map[*client]struct{}, key K, c *client) {
 	delete(index[key], c)
 

@@ -12,26 +12,26 @@ import (
 	"redrive/internal/wire"
 )
 
-// MaxIDs is the number of rows that one page can follow.
+// MaxIDs is how many rows one page can follow.
 const MaxIDs = 200
 
 // List is a list of jobs as a page shows it.
 type List struct {
 	Filter filter.Filter
-	First  filter.Cursor // the place of its first row
+	First  filter.Cursor // the place of the first row of the page; zero: it has no rows
 }
 
-// subscription is what a page shows.
+// subscription is what a page shows, and wants to be told of.
 type subscription struct {
-	ids   []string
+	ids   []string // of the rows
 	list  List
-	newer bool // count what enters the list
+	newer bool // count the jobs that enter the list
 }
 
-// errIgnored is a message that this version does not know.
+// errIgnored is the error for a message of a type that this version does not know.
 var errIgnored = errors.New("unknown type of message")
 
-// decode reads a message of a client.
+// decode reads a message of a client. The error is errIgnored for a type that is not known.
 func decode(data []byte) (subscription, error) {
 	var m struct {
 		Type   string   `json:"type"`
@@ -59,7 +59,7 @@ func decode(data []byte) (subscription, error) {
 	return s, errors.Join(err, wrong, s.list.Filter.Check())
 }
 
-// checkIDs returns the ids in their canonical form, each once.
+// checkIDs returns the ids in their canonical form, each once. It refuses more than MaxIDs.
 func checkIDs(ids []string) ([]string, error) {
 	if len(ids) > MaxIDs {
 		return nil, fmt.Errorf("%d ids, at most %d are accepted", len(ids), MaxIDs)
@@ -82,7 +82,7 @@ func checkIDs(ids []string) ([]string, error) {
 	return all, nil
 }
 
-// countersMessage says how many jobs there are, in all and by queue.
+// countersMessage has the totals and the number of jobs in each status, over all queues.
 type countersMessage struct {
 	Type string `json:"type"`
 	Seq  int64  `json:"seq"`
@@ -100,25 +100,26 @@ func newCounters(s stats.Snapshot) countersMessage {
 	return m
 }
 
-// pageMessage says that something changed that is neither a job nor a count: the page
-// is to be drawn again.
+// pageMessage tells a page to load itself again, because something changed that is neither a job
+// nor a count.
 type pageMessage struct {
 	Type string `json:"type"`
 }
 
-// newerMessage says how many jobs stand before the first row of a list.
+// newerMessage says how many jobs come before the first row of a list.
 type newerMessage struct {
 	Type  string `json:"type"`
 	Count int    `json:"count"`
-	More  bool   `json:"more"` // it is more than that
+	More  bool   `json:"more"` // there are more than Count
 }
 
-// jobsMessage says how jobs stand.
+// jobsMessage says how jobs are now.
 type jobsMessage struct {
 	Type string `json:"type"`
 	Jobs []row  `json:"jobs"`
 }
 
+// row is what a message says about a job.
 type row struct {
 	ID          string     `json:"id"`
 	State       job.State  `json:"state"`
@@ -128,7 +129,7 @@ type row struct {
 	MaxAttempts int        `json:"max_attempts"`
 	RunAt       string     `json:"run_at,omitempty"`
 	ChangedAt   string     `json:"changed_at,omitempty"`
-	Source      string     `json:"source,omitempty"` // that has the job
+	Source      string     `json:"source,omitempty"` // the source that has the job now
 }
 
 func newRow(c job.Change) row {
@@ -143,10 +144,10 @@ func newRow(c job.Change) row {
 	return r
 }
 
-// Poll is the answer to those who poll: what a websocket would say now of the
-// totals, of these jobs and of what is newer than a list, as a JSON object. Of
-// ids, which are canonical, it takes up to MaxIDs; without a first row nothing
-// is newer.
+// Poll returns what a websocket would say now, for a page without one: a JSON object with the
+// totals, the jobs with these ids, and the number of jobs that are newer than the first row of a
+// list. A list without a first row has no such number. The caller has checked that the ids are
+// canonical and not more than MaxIDs.
 func (h *Hub) Poll(ctx context.Context, ids []string, list List) ([]byte, error) {
 	changes, err := h.look(ctx, ids)
 	if err != nil {

@@ -11,21 +11,22 @@ import (
 	"redrive/internal/source"
 )
 
-// What is kept of the texts of a source.
+// How much is kept of the texts of a source, in bytes unless said otherwise.
 const (
 	maxProblem  = 2 << 10
 	maxSentence = 500
 	maxVersion  = 200
-	maxList     = 50 // sentences of a report
+	maxList     = 50 // sentences in a list of a report
 )
 
-// keptText is a text of a source as it is kept: without secrets, and not too long. Nothing is
-// looked for in what is cut off anyway; a secret that the first cut goes through is there.
-func (a *attached) keptText(text string, most int) string {
-	return clip.Text(a.hide(clip.Text(text, 2*most+maxProblem)), most)
+// keptText returns a text of a source as it is kept: with its secrets hidden, and cut to limit
+// bytes. The text is first cut to a larger size, so that no time is spent on searching what will
+// not be kept. A secret that the first cut divides is beyond limit, and so is cut off later.
+func (a *attached) keptText(text string, limit int) string {
+	return clip.Text(a.hide(clip.Text(text, 2*limit+maxProblem)), limit)
 }
 
-// brief is a report as it is kept.
+// brief returns a report as it is kept: with its secrets hidden, and its texts and lists cut.
 func (a *attached) brief(r source.Report) source.Report {
 	sentences := func(all []string) (kept []string) {
 		for _, s := range all[:min(len(all), maxList)] {
@@ -40,26 +41,26 @@ func (a *attached) brief(r source.Report) source.Report {
 	return r
 }
 
-// answer is an error of a source. All other errors are of this side.
-type answer struct{ error }
+// sourceError marks an error that came from a source. All other errors are Redrive's own.
+type sourceError struct{ error }
 
-// Unwrap returns what the source's driver said.
-func (e answer) Unwrap() error { return e.error }
+// Unwrap returns the error of the source's driver.
+func (e sourceError) Unwrap() error { return e.error }
 
-// fromSource reports whether the source is to blame for an error.
+// fromSource reports whether an error came from a source.
 func fromSource(err error) bool {
-	_, ok := errors.AsType[answer](err)
+	_, ok := errors.AsType[sourceError](err)
 	return ok
 }
 
-// guarded is the origin of a source. Its errors say that they are the source's, and a panic
-// in its driver is such an error.
+// guarded is the origin of a source whose errors are marked as sourceErrors. A panic in the driver
+// becomes such an error, too.
 type guarded struct {
 	source.Origin
 	log *slog.Logger
 }
 
-// connect opens the origin.
+// connect connects to the source.
 func (a *attached) connect(ctx context.Context) (*guarded, error) {
 	origin, err := ask(a.log, func() (source.Origin, error) { return a.Open(ctx) })
 	if err != nil {
@@ -69,7 +70,7 @@ func (a *attached) connect(ctx context.Context) (*guarded, error) {
 	return &guarded{origin, a.log}, nil
 }
 
-// ask asks an origin.
+// ask calls the driver of a source. It marks the error, and turns a panic into one.
 func ask[T any](log *slog.Logger, do func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -78,39 +79,39 @@ func ask[T any](log *slog.Logger, do func() (T, error)) (result T, err error) {
 		}
 
 		if err != nil {
-			err = answer{err}
+			err = sourceError{err}
 		}
 	}()
 
 	return do()
 }
 
-// Check is that of the origin.
+// Check calls Check of the origin, guarded by ask. So do the methods below.
 func (g *guarded) Check(ctx context.Context) (source.Report, error) {
 	return ask(g.log, func() (source.Report, error) { return g.Origin.Check(ctx) })
 }
 
-// Scan is that of the origin.
+// Scan calls Scan of the origin.
 func (g *guarded) Scan(ctx context.Context, after string, limit int) (source.Page, error) {
 	return ask(g.log, func() (source.Page, error) { return g.Origin.Scan(ctx, after, limit) })
 }
 
-// Act is that of the origin.
+// Act calls Act of the origin.
 func (g *guarded) Act(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	return ask(g.log, func() ([]source.Result, error) { return g.Origin.Act(ctx, acts) })
 }
 
-// Find is that of the origin.
+// Find calls Find of the origin.
 func (g *guarded) Find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	return ask(g.log, func() ([]source.Result, error) { return g.Origin.Find(ctx, acts) })
 }
 
-// Succeeded is that of the origin.
+// Succeeded calls Succeeded of the origin.
 func (g *guarded) Succeeded(ctx context.Context, returned []source.ReplayedJob) ([]source.Success, error) {
 	return ask(g.log, func() ([]source.Success, error) { return g.Origin.Succeeded(ctx, returned) })
 }
 
-// Close is that of the origin.
+// Close calls Close of the origin.
 func (g *guarded) Close() error {
 	_, err := ask(g.log, func() (struct{}, error) { return struct{}{}, g.Origin.Close() })
 	return err

@@ -1,29 +1,27 @@
-// Package poll keeps the mirror of each source current and carries out what people
-// ask of it.
+// Package poll keeps the mirror of each source up to date, and carries out at the source what
+// people ask for.
 //
-// Every source has a goroutine of its own, so that one that is slow or away disturbs no
-// other. In each round it
+// Each source has a goroutine of its own, so that a slow source, or one that does not answer,
+// delays no other. The goroutine works in rounds. A round has these steps (see attached.round):
 //
-//   - looks up what had begun when an earlier process ended, and carries out what people ask
-//     of the source (requests.go);
-//   - reads the dead records: the newest first, as long as some of them are unseen, and then a
-//     slice of a scan through all of them, from where the last round ended (scan.go). A record
-//     that a whole scan has not met is asked for once more by its name, and is gone only if
-//     the source says so. A source that cannot tell that yet is asked again a few seconds
-//     later. Records that cannot be kept go into quarantine (quarantine.go);
-//   - polls for successes where the system keeps what has succeeded, and only while the source
-//     has jobs back.
+//   - It compares the address of the source with the one that its stored jobs came from. If the
+//     URL names another place, the round ends here: the records there could have the same keys as
+//     the old ones.
+//   - It connects, if there is no connection, and checks every ten minutes whether the source is
+//     what its preset describes, and what it allows.
+//   - It looks up the outcome of requests that were being carried out when an earlier process
+//     ended, and carries out new ones (requests.go).
+//   - It reads the dead records: first the newest ones, as long as some of them are unseen, and then
+//     a slice of a scan through all of them, beginning where the last round ended (scan.go).
+//     Records that cannot be kept go into quarantine (quarantine.go). When the scan has reached the
+//     end, the source is asked for each record that the scan has not met, and a record is gone only
+//     if the source says so. A source that cannot tell yet is asked again a few seconds later.
+//   - It asks which replayed jobs have succeeded, if the system of the source keeps that.
 //
-// Before all that, its address is compared with the one that its jobs are from. A source
-// whose URL names another place is neither read nor asked for anything: records there could
-// have the keys of the old ones.
+// After a round that failed, the next one comes after a pause that grows. The mirror stays as it
+// is meanwhile, and the page of the source says since when it has not answered.
 //
-// A source is checked when it is connected, and every ten minutes after that: whether it is
-// what its preset describes, and what it allows. A round that fails is tried again after a
-// pause that grows. Nothing of a source is forgotten meanwhile: its page says since when it
-// has not answered.
-//
-// The list of sources can change while they work, see [Sources.Replace].
+// The list of sources can change while they work: see [Sources.Replace].
 package poll
 
 import (
@@ -40,151 +38,165 @@ import (
 	"redrive/internal/source/preset"
 )
 
-// Store keeps the mirror.
+// Store keeps the mirror. A source is given by its name.
 type Store interface {
+	// Update takes over dead records, as new jobs or as the next runs of known ones. It returns how
+	// many jobs were added or changed.
 	Update(ctx context.Context, now time.Time, name string, records []source.Record) (int, error)
+
+	// Vanished ends the jobs with these numbers, whose records have left the source.
 	Vanished(ctx context.Context, now time.Time, name string, seqs []int64) (int, error)
+
+	// SettleActs writes how requests ended.
 	SettleActs(ctx context.Context, now time.Time, results []source.Result) error
+
+	// Succeeded completes replayed jobs that have succeeded at the source, and returns how many.
 	Succeeded(ctx context.Context, now time.Time, name string, all []source.Success) (int, error)
 }
 
-// Records tells what the mirror knows of the records of a source.
+// Records reads what the mirror has of the records of a source. A record is present if it was
+// still at the source when the source was last asked.
 type Records interface {
-	// Unseen leaves out the records that are mirrored as they are.
+	// Unseen returns the given records without those that are mirrored in the same version.
 	Unseen(ctx context.Context, name string, records []source.Record) ([]source.Record, error)
 
-	// Duplicates are records that are still present and have the lineage of one of these.
+	// Duplicates returns the present records that have the lineage of one of the given ones, and
+	// another key.
 	Duplicates(ctx context.Context, name string, records []source.Record) ([]source.Present, error)
 
-	// PresentKeys pages through the keys of records that are present and that were read before
-	// a time, in the order of the numbers of their jobs.
+	// PresentKeys returns the keys of at most limit present records that were read before a time:
+	// those whose jobs have a number higher than after, in the order of these numbers.
 	PresentKeys(ctx context.Context, name string, before time.Time, after int64, limit int) ([]source.PresentKey, error)
 
-	// Present returns those of the records of jobs that are present.
+	// Present returns the records of the jobs with these numbers, as far as they are present.
 	Present(ctx context.Context, seqs []int64) ([]source.Present, error)
 
-	// Locate compares the address of a source with the one that its jobs are from, and returns
-	// that one if it is another.
+	// Locate compares the address of a source with the one that its stored jobs came from. It
+	// returns the latter if they differ and movedFrom does not say that both are the same place, and
+	// "" otherwise.
 	Locate(ctx context.Context, name, address, movedFrom string) (earlier string, err error)
 }
 
-// Requests are what people ask of sources.
+// Requests are what people ask sources to do. A request waits until it is taken, has begun from
+// then on, and ends when it is settled (see Store.SettleActs).
 type Requests interface {
-	// Waiting reports whether something is asked that was not taken yet.
+	// Waiting reports whether a request to the source waits.
 	Waiting(ctx context.Context, name string) (bool, error)
 
-	// Take returns requests that are carried out now. They have begun.
-	Take(ctx context.Context, name string, most int) ([]source.Act, error)
+	// Take returns at most limit requests that waited, and writes that they have begun.
+	Take(ctx context.Context, name string, limit int) ([]source.Act, error)
 
-	// Begun returns requests that were taken and have not ended.
-	Begun(ctx context.Context, name string, most int) ([]source.Act, error)
+	// Begun returns at most limit requests that have begun and have not ended.
+	Begun(ctx context.Context, name string, limit int) ([]source.Act, error)
 
-	// Reopen lets requests that had begun be taken again.
+	// Reopen makes requests that had begun wait again.
 	Reopen(ctx context.Context, ids []int64) error
 
-	// Returned pages through the jobs that a source has back, the newest first.
+	// Returned returns at most limit replayed jobs that the source has back, the newest first:
+	// those that are older than before, or the newest of all for a zero before.
 	Returned(ctx context.Context, name string, before source.ReplayedJob, limit int) ([]source.ReplayedJob, error)
 }
 
 // How much is done at once.
 const (
-	pageSize   = 500       // records that are read
-	firstSlice = 5000      // records of a round, before the first whole scan has ended
-	sliceSize  = 1000      // records of a round, afterwards
-	stepBytes  = 4_000_000 // of records that go to the store
-	keysAtOnce = 5000      // keys of present records that the store is asked for
-	actsAtOnce = 100       // acts that the source is asked for
+	pageSize   = 500       // records in one answer of the source
+	firstSlice = 5000      // records that one round scans until the first scan has ended
+	sliceSize  = 1000      // records that one round scans after that
+	stepBytes  = 4_000_000 // bytes of records in one transaction of the store
+	keysAtOnce = 5000      // keys of present records in one answer of the store
+	actsAtOnce = 100       // requests that are sent to the source together
 )
 
-// The rhythm of a source.
+// How long a source is waited for, and how often it is asked.
 const (
-	patience   = 30 * time.Second // for one answer of a source
-	lateAnswer = 5 * time.Second  // for the answer to an act at the end of the program
-	checkEvery = 10 * time.Minute // from one check of the source to the next
-	askAgain   = 5 * time.Second  // when something is to be learned soon
+	patience   = 30 * time.Second // how long one answer of a source may take
+	lateAnswer = 5 * time.Second  // the same for the answer to a request when the program ends
+	checkEvery = 10 * time.Minute // the time from one check of the source to the next
+	askAgain   = 5 * time.Second  // the pause if the source could not tell something yet
 
-	// The pause after a round that failed, which grows.
+	// The pause after a round that failed is doubled each time, between these bounds.
 	retryLeast = time.Second
 	retryMost  = time.Minute
 )
 
-// Attached is a source as redrive.yaml names it.
+// Attached is a source as redrive.yaml configures it.
 type Attached struct {
 	Name    string
 	Preset  *preset.Preset
-	Profile source.Profile // of the preset, with what redrive.yaml says
-	Allow   []source.Kind
-	Every   time.Duration
-	Open    func(ctx context.Context) (source.Origin, error)
+	Profile source.Profile                                   // the profile of the preset, changed as redrive.yaml says
+	Allow   []source.Kind                                    // what may be asked of the source
+	Every   time.Duration                                    // the pause between two rounds
+	Open    func(ctx context.Context) (source.Origin, error) // connects to the source
 
-	// Address is where its dead letters are, and MovedFrom where they were before, if what is
-	// at Address now is the same. Without an address, the source can be anywhere.
+	// Address is where the dead letters of the source are. MovedFrom is an earlier address of the
+	// same dead letters. A source without an address is never compared with where its jobs came
+	// from.
 	Address, MovedFrom string
 
-	// Fingerprint is the same as long as redrive.yaml says the same of the source. It must
-	// not be logged.
+	// Fingerprint changes when redrive.yaml changes what it says about the source. It must not be
+	// logged.
 	Fingerprint string
 }
 
 // Sources are all attached sources. The methods are safe for concurrent use.
 type Sources struct {
-	hide func(string) string // takes secrets out of texts
+	hide func(string) string // hides the secrets in a text
 	log  *slog.Logger
 
-	// What pages and commits read. They wait for no source.
+	// The sources, for pages and commits, which must not wait for a mutex.
 	list atomic.Pointer[list]
 
-	// Start, Replace and Close hold the mutex while they change what follows.
+	// Start, Replace and Close hold the mutex changing while they change the fields below.
 	changing sync.Mutex
 	working  bool // between Start and Close
 	store    Store
 	records  Records
 	requests Requests
-	last     map[string]<-chan struct{} // by name: closed when the goroutine that was started last has ended
+	last     map[string]<-chan struct{} // by name; closed when the newest goroutine of the source has ended
 
-	running sync.WaitGroup // the goroutines
+	running sync.WaitGroup // the goroutines of all sources
 }
 
-// list has the sources as redrive.yaml names them at one time. It never changes.
+// list has the sources as of one version of redrive.yaml. It never changes.
 type list struct {
 	all   map[string]*attached
 	names []string
 }
 
-// attached is a source at work.
+// attached is an attached source with the state of its goroutine.
 type attached struct {
 	Attached
 	store    Store
 	records  Records
 	requests Requests
-	hide     func(string) string // takes secrets out of texts
+	hide     func(string) string // hides the secrets in a text
 	log      *slog.Logger
-	wake     chan struct{}
+	wake     chan struct{}      // has an element if a request may wait
 	quit     context.CancelFunc // ends the goroutine
 	tally    *tally
 
 	mu     sync.Mutex
-	health source.Health // without what the tally counts
+	health source.Health // without the counts of the tally
 
-	// What follows is owned by the goroutine: first what it knows of the source,
-	origin  *guarded
-	located bool      // its jobs are from where it is
-	checked time.Time // when the source was checked last
-	settled bool      // what had begun before was looked up
+	// Only the goroutine uses the fields below. The connection to the source:
+	origin  *guarded  // nil: there is none
+	located bool      // the address was compared, and is the right one (see locate)
+	checked time.Time // when the source was last checked
+	settled bool      // no request has begun whose outcome is unknown
 
-	// how it reads the source,
-	scan   scan
-	page   int                // counts the pages that were read
-	polled source.ReplayedJob // up to which the source was asked for successes; the newest are asked for each time
-	soon   bool               // the source is asked again soon: it could not tell something yet, or has a newer record
-	before time.Duration      // how long the round before the last one took
+	// How far the source was read:
+	scan       scan
+	page       int                // how many pages were read
+	polled     source.ReplayedJob // the last job that was asked for successes, apart from the newest jobs
+	soon       bool               // ask again soon: the source could not tell something yet, or has a newer record
+	tookBefore time.Duration      // how long the round before the last one took
 
-	// and what it could not take over.
+	// The records that could not be taken over:
 	quarantine quarantine
-	beyond     map[int64]overflow // records that found no place in it in the last whole scan
+	beyond     map[int64]overflow // those of the last whole scan for which the quarantine had no room
 }
 
-// New returns sources that do nothing yet.
+// New returns sources that do nothing until Start. hide hides the secrets in a text.
 func New(all []Attached, hide func(string) string, log *slog.Logger) *Sources {
 	s := &Sources{hide: hide, log: log, last: map[string]<-chan struct{}{}}
 	s.list.Store(&list{})
@@ -192,7 +204,7 @@ func New(all []Attached, hide func(string) string, log *slog.Logger) *Sources {
 	return s
 }
 
-// Start begins to keep the mirrors current, until Close.
+// Start starts the goroutines of all sources. They work until Close.
 func (s *Sources) Start(store Store, records Records, requests Requests) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -204,7 +216,8 @@ func (s *Sources) Start(store Store, records Records, requests Requests) {
 	}
 }
 
-// Close ends all sources. An act that is under way is settled first, or looked up at the
+// Close stops all sources, and waits for their goroutines. A request that is being carried out is
+// settled first if the source answers within seconds. Otherwise its outcome is looked up at the
 // next start.
 func (s *Sources) Close() {
 	s.changing.Lock()
@@ -218,7 +231,7 @@ func (s *Sources) Close() {
 	s.running.Wait()
 }
 
-// Health tells how the sources fare, by their names.
+// Health returns the health of all sources, in the order of their names.
 func (s *Sources) Health() []source.Health {
 	var all []source.Health
 
@@ -240,8 +253,8 @@ func (s *Sources) Health() []source.Health {
 // Attached reports whether a source is attached.
 func (s *Sources) Attached(name string) bool { return s.list.Load().all[name] != nil }
 
-// Check says why a source does not do what a user asks for; empty when it does. Jobs of
-// a source that is not attached can be discarded: only Redrive gives them up.
+// Check returns why a source cannot do what a user asks for, or "". Jobs of a source that is not
+// attached can be discarded all the same: the source is not told, and only Redrive ends the job.
 func (s *Sources) Check(name string, r source.Request) string {
 	a := s.list.Load().all[name]
 	kind := r.Kind
@@ -266,8 +279,8 @@ func (s *Sources) Check(name string, r source.Request) string {
 	return ""
 }
 
-// Changed is told what a commit did, and wakes the sources that are asked for
-// something. It never waits.
+// Changed is told which jobs a commit changed, and wakes the sources that are asked to do
+// something for them. It never waits.
 func (s *Sources) Changed(changes []job.Change) {
 	attached := s.list.Load()
 	for _, c := range changes {
@@ -278,9 +291,10 @@ func (s *Sources) Changed(changes []job.Change) {
 	}
 }
 
+// notify wakes the goroutine while it rests.
 func (a *attached) notify() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // it was woken before, and has not looked yet
+	default: // it has not reacted to an earlier notify yet
 	}
 }

@@ -19,39 +19,39 @@ import (
 )
 
 const (
-	maxQuarantined = 1000 // records of a source that are listed; others are counted
+	maxQuarantined = 1000 // how many records of a source are listed; the others are only counted
 
-	// What is kept of a record.
-	maxName     = 1000 // bytes of a key and of what else identifies a record
-	maxFailures = 100  // of a record, the newest ones
-	maxWarnings = 20   // of a record
+	// How much is kept of a record.
+	maxName     = 1000 // bytes of its key, and of each of its other names
+	maxFailures = 100  // of its failures, the newest ones
+	maxWarnings = 20
 
-	// refusedFor is how long a record that the store refused is not given to it again.
+	// refusedFor is how long a record that the store refused is not passed to the store again.
 	refusedFor = 10 * time.Minute
 )
 
-// quarantine holds the records of a source that Redrive cannot take over, by their keys. It
-// is kept from scan to scan, and the end of a scan removes the records that the scan has not
-// met. It is not stored: after a restart, the first scan fills it again.
+// quarantine has the records of a source that Redrive cannot take over, by their keys. A record
+// stays in it until a page has the record and it can be taken over, or until a whole scan has not
+// met it. The quarantine is not stored: after a restart, the first scan fills it again.
 type quarantine map[string]*entry
 
 // entry is a record in quarantine.
 type entry struct {
 	source.Quarantined
-	version int64     // of the record, where it was read
-	tried   time.Time // when the store refused it last; zero: it never came that far
-	met     bool      // in the scan that is under way
-	page    int       // the last one in which it was refused or skipped
+	version int64     // the version that the store refused; 0: the record was not passed to the store
+	tried   time.Time // when the store last refused it; zero: it was not passed to the store
+	met     bool      // the current scan has met it
+	page    int       // the number of the last page in which it was refused or skipped
 }
 
-// overflow is a record that came when the quarantine was full.
+// overflow is a record for which the quarantine had no room. Its fields are those of entry.
 type overflow struct {
-	version int64     // of the record, where it was read
-	tried   time.Time // when the store refused it last; zero: it never came that far
-	page    int       // the last one in which it was refused or skipped
+	version int64
+	tried   time.Time
+	page    int
 }
 
-// refuse puts a record into quarantine, or only counts it if the quarantine is full.
+// refuse puts a record into quarantine, or counts it in beyond if the quarantine is full.
 func (a *attached) refuse(r source.Refusal, version int64, tried time.Time) {
 	key := clip.Text(r.Key, maxName)
 	why := a.keptText(r.Why, maxSentence)
@@ -75,8 +75,8 @@ func (a *attached) refuse(r source.Refusal, version int64, tried time.Time) {
 	e.met, e.page = true, a.page
 }
 
-// logRefusal logs that a record was put into quarantine: the first one as a warning, the
-// others for those who look for them.
+// logRefusal logs that a record was put into quarantine: the first record as a warning, and the
+// others at the level debug.
 func (a *attached) logRefusal(key, why string) {
 	level := slog.LevelDebug
 	if len(a.quarantine) == 1 {
@@ -104,10 +104,10 @@ func (a *attached) skipRefused(r *source.Record) bool {
 		return true
 	}
 
-	// It may have found no place, in this scan or in the one before.
+	// The quarantine may have been full when the record was refused, in this scan or the last one.
 	key := hashOf(r.Key)
-	o, again := a.scan.beyond[key]
-	if !again {
+	o, found := a.scan.beyond[key]
+	if !found {
 		o = a.beyond[key]
 	}
 
@@ -120,7 +120,8 @@ func (a *attached) skipRefused(r *source.Record) bool {
 	return true
 }
 
-// release takes the records of a page out of quarantine that were not refused in it.
+// release takes those records of a page out of quarantine that were neither refused nor skipped
+// when this page was processed.
 func (a *attached) release(page source.Page) {
 	if len(a.quarantine) == 0 && len(a.scan.beyond) == 0 {
 		return
@@ -141,14 +142,15 @@ func (a *attached) release(page source.Page) {
 	a.tellQuarantine()
 }
 
-// quarantineUnmet begins to look which records in quarantine a scan meets.
+// quarantineUnmet marks all records in quarantine as not met, at the beginning of a scan.
 func (a *attached) quarantineUnmet() {
 	for _, e := range a.quarantine {
 		e.met = false
 	}
 }
 
-// releaseUnmet takes the records out of quarantine that the scan has not met.
+// releaseUnmet takes those records out of quarantine that a whole scan has not met. beyond are the
+// records for which the quarantine had no room in that scan.
 func (a *attached) releaseUnmet(beyond map[int64]overflow) {
 	a.beyond = beyond
 	for key, e := range a.quarantine {
@@ -165,7 +167,7 @@ func (a *attached) releaseUnmet(beyond map[int64]overflow) {
 	a.health.Beyond = len(beyond)
 }
 
-// tellQuarantine lets the health of the source say which records are in quarantine.
+// tellQuarantine lists the records in quarantine in the health of the source, the newest first.
 func (a *attached) tellQuarantine() {
 	var all []source.Quarantined
 	for _, e := range a.quarantine {
@@ -182,9 +184,10 @@ func (a *attached) tellQuarantine() {
 	a.health.Quarantined = all
 }
 
-// readRecords reads the rest of the new records of a page. It puts the records into
-// quarantine that the page has refused, that cannot be read, or that cannot be kept, and
-// leaves out those that the store refused a short time ago.
+// readRecords reads the unseen records of a page completely, and returns those that can be passed
+// to the store. It puts the others into quarantine: records that the source refused to give, that
+// cannot be read, or that cannot be kept. It leaves out records that the store has refused
+// recently.
 func (a *attached) readRecords(page source.Page, unseen []source.Record) (all []source.Record) {
 	a.page++
 	for _, r := range page.Refused {
@@ -197,7 +200,7 @@ func (a *attached) readRecords(page source.Page, unseen []source.Record) (all []
 		}
 
 		why := a.complete(page, &r)
-		if !isText(r.Lineage) { // any text does that is the same one each time
+		if !isText(r.Lineage) { // what the lineage is does not matter, if it is the same each time
 			r.Lineage = strconv.QuoteToASCII(r.Lineage)
 		}
 
@@ -216,7 +219,8 @@ func (a *attached) readRecords(page source.Page, unseen []source.Record) (all []
 	return all
 }
 
-// complete reads the rest of a record, and says why that is not possible.
+// complete reads what is not yet read of a record: its payload, its error and its trace. It hides
+// the secrets in them. It returns why the record cannot be read, or "".
 func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -235,8 +239,8 @@ func (a *attached) complete(page source.Page, r *source.Record) (why string) {
 	return ""
 }
 
-// unfit says why a record cannot be kept; empty when it can. A family may give a record
-// in two forms, as it was read and as its payload, so both together can be twice as large.
+// unfit returns why a record cannot be kept, or "". Its limit is twice source.MaxRecord, because a
+// driver may give the content of a record in two forms: as it was read, and as the payload.
 func unfit(r *source.Record) string {
 	const most = 2 * source.MaxRecord
 
@@ -249,7 +253,7 @@ func unfit(r *source.Record) string {
 		}
 	}
 
-	if !isText(r.Key) || !isText(r.Place) || !isText(r.VersionToken) { // unreachable: the families see to it
+	if !isText(r.Key) || !isText(r.Place) || !isText(r.VersionToken) { // unreachable: the drivers make sure of it
 		return "What names it is not text."
 	}
 
@@ -261,10 +265,10 @@ func unfit(r *source.Record) string {
 	return ""
 }
 
-// isText reports whether any database can keep a text as it is.
+// isText reports whether every database can store s unchanged.
 func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// sizeOf is roughly how many bytes a record has.
+// sizeOf returns roughly how many bytes a record has.
 func sizeOf(r *source.Record) int {
 	n := len(r.Raw) + len(r.Payload) + len(r.Meta) + len(r.Trace) + len(r.Error.Message)
 	for _, f := range r.History {
@@ -274,18 +278,19 @@ func sizeOf(r *source.Record) int {
 	return n
 }
 
-// mirror takes records over, in steps, and returns how many jobs came or changed.
+// mirror passes records to the store, several in one transaction, and returns how many jobs were
+// added or changed.
 func (a *attached) mirror(ctx context.Context, unseen []source.Record) (changed int, err error) {
 	for len(unseen) > 0 {
-		// As many as are not too large together, one at least.
+		// Take as many records as are not larger than stepBytes together, but at least one.
 		n, bytes := 0, 0
 		for n < len(unseen) && (n == 0 || bytes+sizeOf(&unseen[n]) <= stepBytes) {
 			bytes += sizeOf(&unseen[n])
 			n++
 		}
 
-		some, err := a.step(ctx, unseen[:n])
-		changed += some
+		changedNow, err := a.step(ctx, unseen[:n])
+		changed += changedNow
 		if err != nil {
 			return changed, err
 		}
@@ -296,8 +301,9 @@ func (a *attached) mirror(ctx context.Context, unseen []source.Record) (changed 
 	return changed, nil
 }
 
-// step takes records over in one transaction. If a record makes the transaction fail, step
-// splits the records in half until it has found that record, and takes over the others.
+// step passes records to the store in one transaction. If that fails because of a record, step
+// tries each half of the records on its own, and so on, until only that record is left, which it
+// puts into quarantine.
 func (a *attached) step(ctx context.Context, unseen []source.Record) (changed int, err error) {
 	now := time.Now()
 
@@ -321,7 +327,7 @@ func (a *attached) step(ctx context.Context, unseen []source.Record) (changed in
 	return first + second, err
 }
 
-// keep gives records to the store. A panic over one of them is an error.
+// keep passes records to the store. A panic in the store becomes an error.
 func (a *attached) keep(ctx context.Context, now time.Time, unseen []source.Record) (changed int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -333,7 +339,8 @@ func (a *attached) keep(ctx context.Context, now time.Time, unseen []source.Reco
 	return a.store.Update(ctx, now, a.Name, unseen)
 }
 
-// affectsAll reports whether an error of the store would refuse any other record as well.
+// affectsAll reports whether an error of the store has nothing to do with the records, so that it
+// would come with any others as well.
 func affectsAll(err error) bool {
 	return slices.ContainsFunc([]error{
 		fault.ErrBusy, fault.ErrStorageFull, fault.ErrReadOnly, fault.ErrUnsafe, fault.ErrBroken, context.Canceled, context.DeadlineExceeded,

@@ -9,15 +9,16 @@ import (
 	"redrive/internal/source"
 )
 
-// Replace makes these the attached sources. Those whose fingerprint is the same go on
-// undisturbed; those that are no longer named end as in Close; all others start, a changed
-// one with its new settings as soon as the one of its name before it has ended.
+// Replace makes these the attached sources. A source whose fingerprint is the same goes on
+// undisturbed. One that is no longer among them ends as in Close. All others start; a source that
+// was changed starts with its new settings when the goroutine with the old ones has ended.
 //
-// Replace does not wait for sources that end. What Health and Check say follows at once.
+// Replace does not wait for sources that end. Health and Check know the new sources at once.
 func (s *Sources) Replace(all []Attached) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 
+	// Keep the sources that are unchanged, and make the others.
 	before := s.list.Load()
 	now := &list{all: map[string]*attached{}}
 	for _, a := range all {
@@ -32,13 +33,15 @@ func (s *Sources) Replace(all []Attached) {
 
 	now.names = slices.Sorted(maps.Keys(now.all))
 
-	// From here on pages and commits see the new list. A commit that saw the old one is
-	// found by the new source in its first round.
+	// From here on pages and commits see the new list. A commit that saw the old list has woken
+	// the old source only, but the new source finds the request in its first round.
 	s.list.Store(now)
 
-	if !s.working { // Start starts them
+	if !s.working { // Start will start them
 		return
 	}
+
+	// Stop the sources that were replaced or removed, and start those that are new.
 
 	for name, a := range before.all {
 		if now.all[name] != a {
@@ -53,8 +56,8 @@ func (s *Sources) Replace(all []Attached) {
 	}
 }
 
-// attach makes a source that does nothing yet. It goes on counting where the one of its
-// name before it has come to.
+// attach makes a source that does nothing until start. It shares the tally of the source with the
+// same name before it, if there was one.
 func (s *Sources) attach(a Attached, before *attached) *attached {
 	counted := &tally{acts: map[source.End]int64{}}
 	if before != nil {
@@ -68,8 +71,8 @@ func (s *Sources) attach(a Attached, before *attached) *attached {
 	}
 }
 
-// start lets a source work. No two sources of one name work at the same time: this one
-// waits until the goroutine of the one before it, which was told to quit, has ended.
+// start starts the goroutine of a source. No two goroutines work for one name at the same time:
+// this one first waits until the one before it, which was told to quit, has ended.
 func (s *Sources) start(a *attached) {
 	ctx, quit := context.WithCancel(context.Background())
 	a.quit = quit
@@ -88,8 +91,8 @@ func (s *Sources) start(a *attached) {
 	})
 }
 
-// tally counts what came of the acts on a source since it was attached. It stays when the
-// settings of the source change: what the source did with the old ones as it ended counts.
+// tally counts how requests to a source ended since it was attached. It is kept when the settings
+// of the source change, because the goroutine with the old settings may still end a request.
 type tally struct {
 	mu        sync.Mutex
 	acts      map[source.End]int64
@@ -102,7 +105,7 @@ func (t *tally) read() (acts map[source.End]int64, succeeded int64) {
 	return maps.Clone(t.acts), t.succeeded
 }
 
-// end counts acts by how they ended.
+// end counts requests by their kind and by how they ended. kinds has their kinds by their ids.
 func (t *tally) end(kinds map[int64]source.Kind, results []source.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

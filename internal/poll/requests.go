@@ -10,8 +10,9 @@ import (
 	"redrive/internal/source"
 )
 
-// recoverBegun settles the acts that had begun when an earlier process ended, or when the
-// connection broke: the source is asked where their records are.
+// recoverBegun settles the requests that had begun when an earlier process ended, or when the
+// connection broke. Where their records are now tells what has become of them. A request that was
+// not carried out is made to wait again.
 func (a *attached) recoverBegun(ctx context.Context) error {
 	for !a.settled {
 		acts, err := a.requests.Begun(ctx, a.Name, actsAtOnce)
@@ -24,7 +25,6 @@ func (a *attached) recoverBegun(ctx context.Context) error {
 			return nil
 		}
 
-		// What has happened is known by where the records are now.
 		found, err := a.find(ctx, acts)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (a *attached) recoverBegun(ctx context.Context) error {
 			return err
 		}
 
-		// Of some, the source cannot tell yet.
+		// The source cannot tell about some of them yet.
 		if len(found) < len(acts) {
 			a.soon = true
 			return nil
@@ -52,22 +52,22 @@ func (a *attached) recoverBegun(ctx context.Context) error {
 	return nil
 }
 
-// outcomes says of acts that had begun, by where their records were found, which of them
-// have not happened and how the others ended.
+// outcomes decides, by where the records of requests were found, which requests were not carried
+// out (again) and how the others ended.
 func outcomes(acts []source.Act, found []source.Result) (again []int64, ended []source.Result) {
 	for _, r := range found {
 		i := slices.IndexFunc(acts, func(a source.Act) bool { return a.ID == r.ID })
 		discards := acts[i].Kind == source.Discard
 
 		switch {
-		case r.State == source.Asked: // it is there as it was: nothing has happened
+		case r.State == source.Asked: // the record is unchanged: the request was not carried out
 			again = append(again, r.ID)
 			continue
-		case discards && r.State == source.Done: // the job is under way, so it was not removed
+		case discards && r.State == source.Done: // the job is running again, so its record was not removed
 			r.State, r.Why = source.Gone, "It was replayed elsewhere and is under way again."
 		case discards && r.State == source.Gone: // the record was removed
 			r.State = source.Done
-		case !discards && r.State == source.Changed: // the job ran, and died again
+		case !discards && r.State == source.Changed: // the job was replayed, and has failed again
 			r.State, r.Why = source.Done, ""
 		case r.State == source.Gone:
 			r.State, r.Why = source.Unknown, "the process ended while the source was told, and the record is no longer there"
@@ -79,7 +79,7 @@ func outcomes(acts []source.Act, found []source.Result) (again []int64, ended []
 	return again, ended
 }
 
-// find asks the source where the records of acts are.
+// find asks the source where the records of requests are.
 func (a *attached) find(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -87,8 +87,8 @@ func (a *attached) find(ctx context.Context, acts []source.Act) ([]source.Result
 	return a.origin.Find(ctx, acts)
 }
 
-// carryOut carries out what people ask of the source. Once the source was told, its answer is
-// written down also when the program is about to end.
+// carryOut sends the waiting requests to the source, and writes how they ended. Once a request was
+// sent, its outcome is written even if ctx has ended.
 func (a *attached) carryOut(ctx context.Context) error {
 	for ctx.Err() == nil {
 		waits, err := a.requests.Waiting(ctx, a.Name)
@@ -101,11 +101,13 @@ func (a *attached) carryOut(ctx context.Context) error {
 			return err
 		}
 
-		// These count as begun until the store knows how they ended, also if this ends in a panic.
+		// If anything fails from here on, recoverBegun looks up what became of the requests.
 		earlier := a.settled
 		a.settled = false
 
 		results, err := a.send(ctx, acts)
+
+		// Write down what has happened, even after an error.
 		ended, notAttempted := partition(results)
 
 		if len(notAttempted) > 0 {
@@ -124,6 +126,7 @@ func (a *attached) carryOut(ctx context.Context) error {
 
 		a.settled = earlier
 
+		// Do not repeat at once what the source did not attempt.
 		if len(notAttempted) > 0 {
 			a.soon = true
 			return nil
@@ -133,8 +136,8 @@ func (a *attached) carryOut(ctx context.Context) error {
 	return nil
 }
 
-// send tells the source what to do. At the end of the program the source has a few seconds
-// more to answer; what it has not answered by then is looked up at the next start.
+// send sends requests to the source. If ctx ends, the source has lateAnswer more to answer. The
+// outcome of what it has not answered by then is looked up at the next start.
 func (a *attached) send(ctx context.Context, acts []source.Act) ([]source.Result, error) {
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -148,8 +151,8 @@ func (a *attached) send(ctx context.Context, acts []source.Act) ([]source.Result
 	return a.origin.Act(sending, acts)
 }
 
-// partition parts the results of acts that have ended from the acts that were not attempted:
-// those wait to be taken again.
+// partition separates the results of requests that have ended from the ids of those that the
+// source did not attempt.
 func partition(results []source.Result) (ended []source.Result, notAttempted []int64) {
 	for _, r := range results {
 		if r.State == source.Asked {
@@ -162,7 +165,7 @@ func partition(results []source.Result) (ended []source.Result, notAttempted []i
 	return ended, notAttempted
 }
 
-// settle writes down how acts ended, and counts them.
+// settle writes how requests ended, and counts them.
 func (a *attached) settle(ctx context.Context, acts []source.Act, results []source.Result) error {
 	if len(results) == 0 {
 		return nil
@@ -184,7 +187,7 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 
 	a.tally.end(kinds, results)
 
-	// A record that has changed is to be read soon.
+	// Read a record soon that has changed since the request was made.
 	for _, r := range results {
 		a.soon = a.soon || r.State == source.Changed
 	}
@@ -192,8 +195,9 @@ func (a *attached) settle(ctx context.Context, acts []source.Act, results []sour
 	return nil
 }
 
-// pollSuccesses asks the source which of the jobs that it has back have succeeded: those that
-// it took last, and a page of the others, from where the last round ended.
+// pollSuccesses asks the source which of the replayed jobs that it has back have succeeded, if it
+// can tell. In each round, it asks about the newest page of them, which most likely have, and
+// about one page of the others in turn.
 func (a *attached) pollSuccesses(ctx context.Context) error {
 	a.mu.Lock()
 	tells := a.health.Report.Tells
@@ -203,14 +207,14 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 		return nil
 	}
 
-	// The newest ones have most to tell.
+	// The newest page.
 	last, more, err := a.pollPage(ctx, source.ReplayedJob{})
 	if err != nil || !more {
 		a.polled = source.ReplayedJob{}
 		return err
 	}
 
-	// Of the others a page in each round, all in turn.
+	// The next page of the others.
 	if a.polled.Seq == 0 {
 		a.polled = last
 	}
@@ -223,8 +227,8 @@ func (a *attached) pollSuccesses(ctx context.Context) error {
 	return err
 }
 
-// pollPage asks for the jobs of one page, and returns the last of them and whether there are
-// more.
+// pollPage asks the source about the page of jobs that follows before, and has those completed
+// that have succeeded. It returns the last job of the page, and whether there may be more.
 func (a *attached) pollPage(ctx context.Context, before source.ReplayedJob) (last source.ReplayedJob, more bool, err error) {
 	returned, err := a.requests.Returned(ctx, a.Name, before, pageSize)
 	if err != nil || len(returned) == 0 {

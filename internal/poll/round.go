@@ -10,7 +10,7 @@ import (
 	"redrive/internal/pause"
 )
 
-// run works in rounds until the end of ctx.
+// run is the goroutine of a source: it does one round after another until ctx ends.
 func (a *attached) run(ctx context.Context) {
 	defer a.drop()
 
@@ -34,7 +34,7 @@ func (a *attached) run(ctx context.Context) {
 			continue
 		}
 
-		// The next try has a connection of its own, after a pause that grows.
+		// Try again with a new connection, after a pause that is twice as long each time.
 		a.drop()
 
 		wait = min(max(2*wait, retryLeast), retryMost)
@@ -43,13 +43,14 @@ func (a *attached) run(ctx context.Context) {
 	}
 }
 
-// pause is how long the source is left alone: not at all before the first whole scan
-// has ended.
+// pause returns how long to wait until the next round. Until the first scan has ended, rounds follow
+// one another at once, unless the source could not tell something yet.
 func (a *attached) pause() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	d := max(a.Every, 10*min(a.health.Took, a.before)) // a source that is slow twice is asked less often
+	// Two slow rounds make the pause longer. A single one may be an accident.
+	d := max(a.Every, 10*min(a.health.Took, a.tookBefore))
 	switch {
 	case a.soon:
 		return min(d, askAgain)
@@ -60,7 +61,7 @@ func (a *attached) pause() time.Duration {
 	return d
 }
 
-// rest waits, and carries out meanwhile what people ask for.
+// rest waits for d, and carries out the requests that are made meanwhile.
 func (a *attached) rest(ctx context.Context, d time.Duration) {
 	a.due(d)
 
@@ -78,7 +79,7 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 				return
 			}
 
-			// What is to be learned soon does not become later by what is asked meanwhile.
+			// If the requests made it necessary to ask again soon, end the rest earlier.
 			again := time.Now().Add(askAgain)
 			if a.soon && again.Before(end) {
 				end = again
@@ -89,7 +90,7 @@ func (a *attached) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// drop closes the connection; the next round opens another.
+// drop closes the connection, if there is one. The next round opens another.
 func (a *attached) drop() {
 	if a.origin == nil {
 		return
@@ -103,7 +104,7 @@ func (a *attached) drop() {
 	a.origin = nil
 }
 
-// lookNow says that the source is looked at now.
+// lookNow records in the health of the source that a round is running.
 func (a *attached) lookNow() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,7 +112,7 @@ func (a *attached) lookNow() {
 	a.health.Next = time.Time{}
 }
 
-// due says when the source is looked at next.
+// due records in the health of the source that the next round begins after d.
 func (a *attached) due(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +120,8 @@ func (a *attached) due(d time.Duration) {
 	a.health.Next = time.Now().Add(d)
 }
 
-// ended remembers how a round ended, and logs when that changes.
+// ended records in the health of the source how a round ended, and logs an error or its end: once,
+// and not for each round with the same kind of error.
 func (a *attached) ended(began time.Time, err error) {
 	text := ""
 	if err != nil {
@@ -138,8 +140,7 @@ func (a *attached) ended(began time.Time, err error) {
 		h.Problem, h.Since = "", time.Time{}
 		h.Own, h.Moved = false, false
 
-		// Two rounds that took long are what makes the pauses longer.
-		a.before = h.Took
+		a.tookBefore = h.Took // see pause
 		h.Polled, h.Took = time.Now(), time.Since(began)
 
 		return
@@ -152,7 +153,7 @@ func (a *attached) ended(began time.Time, err error) {
 		h.Since = time.Now()
 	}
 
-	// The same problem is logged once, however often it comes.
+	// Log the first error, and one of another kind.
 	if h.Problem == "" || h.Own != own || h.Moved != moved {
 		what := failed[own]
 		if moved {
@@ -165,8 +166,8 @@ func (a *attached) ended(began time.Time, err error) {
 	h.Problem, h.Own, h.Moved = text, own, moved
 }
 
-// What the log says of rounds that fail and of those that work again: of the source, and of
-// this side.
+// What the log says when rounds begin to fail, and when they work again. The keys say whether the
+// error is Redrive's own, or that of the source.
 var (
 	failed = map[bool]string{
 		false: "A source does not answer. Redrive will try again.",
@@ -175,7 +176,7 @@ var (
 	recovered = map[bool]string{false: "A source answers again.", true: "Redrive keeps what a source says again."}
 )
 
-// safely does a part of the work. A panic in it is an error of this source and of no other.
+// safely calls do, and turns a panic into an error, so that the other sources go on.
 func (a *attached) safely(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -187,7 +188,7 @@ func (a *attached) safely(do func() error) (err error) {
 	return do()
 }
 
-// round does everything once.
+// round does each of the steps that the package comment lists, until one of them fails.
 func (a *attached) round(ctx context.Context) error {
 	a.soon = false
 
@@ -207,8 +208,8 @@ func (a *attached) round(ctx context.Context) error {
 	return nil
 }
 
-// open connects with the source and checks it. It is checked again now and then, because
-// rights, versions and limits change while a source is attached.
+// open connects to the source if there is no connection, and checks it if the last check is older
+// than checkEvery: the rights and the version of a source can change while it is attached.
 func (a *attached) open(ctx context.Context) error {
 	if a.origin != nil && time.Since(a.checked) < checkEvery {
 		return nil
@@ -232,8 +233,7 @@ func (a *attached) open(ctx context.Context) error {
 		return err
 	}
 
-	// What a source says may be long or hold secrets, so it is cut and hidden before it is
-	// kept.
+	// Keep the report without secrets, and not too long.
 	report = a.brief(report)
 	a.checked = time.Now()
 

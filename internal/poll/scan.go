@@ -10,27 +10,28 @@ import (
 	"redrive/internal/source"
 )
 
-// scan is one reading of all that is at a source. It goes on from round to round.
+// scan is one reading of all dead records of a source. It takes as many rounds as it needs.
 type scan struct {
 	began time.Time
-	next  string          // where it goes on; empty at its beginning
-	seen  map[int64]int64 // the versions of the records that it has met, by the hashes of their keys
+	next  string          // the place after which it goes on; "": the beginning
+	seen  map[int64]int64 // the versions of the records that it has met, by the hashes of their keys; nil: not begun
 	fresh bool            // all records of the last page were unseen
 
-	beyond map[int64]overflow // records that found no place in the quarantine, by the hashes of their keys
+	beyond map[int64]overflow // the records for which the quarantine had no room, by the hashes of their keys
 }
 
-// hashOf is a key in eight bytes: a scan can meet a million.
+// hashOf returns a hash of a key. A scan can meet a million records, so it remembers eight bytes of
+// each and not the key.
 func hashOf(key string) int64 { return (&source.Record{VersionToken: key}).Version() }
 
-// readNewest reads from the beginning as long as that brings unseen records. Of the records
-// that share a key, it meets the first one first, which counts for the rest of the scan, too.
+// readNewest reads pages from the beginning, where the newest records are, as long as they have
+// unseen records. The records that it meets count as met by the scan.
 func (a *attached) readNewest(ctx context.Context) error {
-	if a.scan.next == "" { // the scan begins there anyhow
+	if a.scan.next == "" { // continueScan reads from the beginning
 		return nil
 	}
 
-	seen := map[int64]int64{} // by this reading
+	seen := map[int64]int64{} // what this call has met, as in scan
 	after := ""
 	for {
 		page, err := a.readPage(ctx, after)
@@ -46,7 +47,6 @@ func (a *attached) readNewest(ctx context.Context) error {
 			return err
 		}
 
-		// Without those that cannot be stored, or not yet.
 		unseen, err = a.prepare(ctx, page, unseen)
 		if err != nil {
 			return err
@@ -68,8 +68,8 @@ func (a *attached) readNewest(ctx context.Context) error {
 	}
 }
 
-// continueScan reads a slice of the scan through all that is at the source, and ends the scan
-// when nothing is left to read.
+// continueScan reads the next slice of the scan, beginning another scan if the last one has ended.
+// When nothing is left to read, it ends the scan.
 func (a *attached) continueScan(ctx context.Context) error {
 	if a.scan.seen == nil {
 		a.scan = scan{began: time.Now(), seen: map[int64]int64{}, beyond: map[int64]overflow{}}
@@ -83,7 +83,7 @@ func (a *attached) continueScan(ctx context.Context) error {
 
 	read, slice := 0, a.slice()
 	for {
-		read += max(1, len(page.Records)+len(page.Refused)) // a page without any is work, too
+		read += max(1, len(page.Records)+len(page.Refused)) // an empty page counts as well, so that the loop ends
 		last := page.Next == "" || read >= slice
 
 		next, err := a.storePage(ctx, page, last)
@@ -105,12 +105,13 @@ func (a *attached) continueScan(ctx context.Context) error {
 	return a.endScan(ctx)
 }
 
-// storePage gives a page of the scan to the store. Meanwhile, the source is asked for the next
-// page, unless this is the last one.
+// storePage passes a page of the scan to the store. Unless it is the last page of the slice, it
+// reads the next one at the same time, and returns it.
 func (a *attached) storePage(ctx context.Context, page source.Page, last bool) (next source.Page, err error) {
 	a.oneOfEachKey(&page, a.scan.seen)
 
-	// In a first reading all records are unseen, and the store looks anyhow.
+	// After a page of which all records were unseen, this one will be like that, too. Do without
+	// the query: the store also leaves out what it has.
 	unseen := page.Records
 	if !a.scan.fresh {
 		unseen, err = a.records.Unseen(ctx, a.Name, page.Records)
@@ -144,7 +145,7 @@ func (a *attached) storePage(ctx context.Context, page source.Page, last bool) (
 		return next, err
 	}
 
-	// The page is stored, so the scan goes on behind it, even if the next one could not be read.
+	// This page is stored, so the scan goes on after it, even if the next one could not be read.
 	remember(a.scan.seen, page)
 	a.release(page)
 	a.scan.next = page.Next
@@ -158,7 +159,7 @@ func (a *attached) storePage(ctx context.Context, page source.Page, last bool) (
 	return next, readErr
 }
 
-// readPage reads a page of dead records behind a place.
+// readPage reads the page of dead records that follows a place.
 func (a *attached) readPage(ctx context.Context, after string) (source.Page, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -166,7 +167,7 @@ func (a *attached) readPage(ctx context.Context, after string) (source.Page, err
 	return a.origin.Scan(ctx, after, pageSize)
 }
 
-// slice is how many records of a scan, with those that are refused, are read in a round.
+// slice returns how many records of the scan one round reads.
 func (a *attached) slice() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,7 +179,7 @@ func (a *attached) slice() int {
 	return firstSlice
 }
 
-// remember adds the records of a page to those that were met.
+// remember adds the records of a page to those that were met (see scan.seen).
 func remember(seen map[int64]int64, page source.Page) {
 	for i := range page.Records {
 		r := &page.Records[i]
@@ -190,11 +191,14 @@ func remember(seen map[int64]int64, page source.Page) {
 	}
 }
 
-// oneOfEachKey leaves out records whose key another record of the page has, or one that was
-// met before: the first one counts. If each of them were taken for one that died again, every
-// scan would add a run to the same job. A record that has really died again since it was met
-// is met by the next scan. Where the source says that records can have the same key, the
-// others are refused, so that people see which they are.
+// oneOfEachKey removes from a page the records that have the same key as another one before them,
+// in this page or among those met earlier, unless it is the same version of the record. Otherwise
+// each of them would be taken for the same job that has failed again, and every scan would add
+// runs to that job. A record that has really failed again since it was met is read by the next
+// scan.
+//
+// If the source has said that several records can have one key, those that are removed are
+// refused, so that people see them in quarantine.
 func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 	a.mu.Lock()
 	shared := a.health.Report.Shared
@@ -215,7 +219,7 @@ func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 			}
 		}
 
-		// The same record twice is no other one.
+		// The same version twice is one record that was read twice.
 		other := first == nil || first.Version() != r.Version()
 		if shared != "" && other {
 			page.Refused = append(page.Refused, source.Refusal{Key: r.FullName(), Why: shared})
@@ -225,13 +229,15 @@ func (a *attached) oneOfEachKey(page *source.Page, seen map[int64]int64) {
 	page.Records = kept
 }
 
-// prepare makes records of a page ready for the store. It leaves out those of which it is not
-// known yet whether they are the next run of a job, or another job with the same lineage: the
-// source cannot tell whether the record of that job has left.
+// prepare returns the unseen records of a page that can be passed to the store, read completely.
+//
+// If another record with the same lineage is mirrored, the new record is either the next run of
+// that job, or another job. It is the next run if the other record has left the source. While the
+// source cannot tell that, prepare leaves the new record out.
 func (a *attached) prepare(ctx context.Context, page source.Page, unseen []source.Record) ([]source.Record, error) {
 	unseen = a.readRecords(page, unseen)
 
-	// A duplicate that has left was replayed elsewhere, and its job has died again.
+	// A duplicate that has left was replayed elsewhere, and its job has failed again.
 	duplicates, err := a.records.Duplicates(ctx, a.Name, unseen)
 	if err != nil {
 		return nil, err
@@ -247,16 +253,17 @@ func (a *attached) prepare(ctx context.Context, page source.Page, unseen []sourc
 	}), nil
 }
 
-// endScan ends a scan: the source is asked by name for each record that the scan has not met.
+// endScan ends a scan. It asks the source for each present record that the scan has not met, and
+// ends the jobs of those that have left.
 func (a *attached) endScan(ctx context.Context) error {
-	// Whatever comes of it, the next round begins another scan.
+	// The next round begins another scan, even if this fails.
 	ended := a.scan
 	a.scan = scan{}
 
 	after := int64(0)
 	for {
-		// Only records that Redrive read before the scan began: the scan may have passed the
-		// place of a later one.
+		// Only a record that was read before the scan began must have been met. The scan may have
+		// passed the place of a later one already.
 		keys, err := a.records.PresentKeys(ctx, a.Name, ended.began, after, keysAtOnce)
 		if err != nil {
 			return err
@@ -279,13 +286,13 @@ func (a *attached) endScan(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
-	// The source was read from its beginning to its end.
 	a.health.Ready, a.health.Reading = true, len(ended.seen)
 
 	return nil
 }
 
-// askForUnmet asks the source for those of its records that a scan has not met.
+// askForUnmet asks the source for those of the given records that a scan has not met, and ends the
+// jobs of those that have left. seen is what the scan has met.
 func (a *attached) askForUnmet(ctx context.Context, keys []source.PresentKey, seen map[int64]int64) error {
 	var unmet []int64
 	for _, k := range keys {
@@ -295,9 +302,8 @@ func (a *attached) askForUnmet(ctx context.Context, keys []source.PresentKey, se
 		}
 	}
 
-	// So many records are asked for at a time as a page has.
-	for some := range slices.Chunk(unmet, pageSize) {
-		present, err := a.records.Present(ctx, some)
+	for chunk := range slices.Chunk(unmet, pageSize) {
+		present, err := a.records.Present(ctx, chunk)
 		if err != nil {
 			return err
 		}
@@ -311,15 +317,15 @@ func (a *attached) askForUnmet(ctx context.Context, keys []source.PresentKey, se
 	return nil
 }
 
-// endVanished asks the source whether records are there, and ends the jobs of those that have
-// left. It returns the records of which the source cannot tell yet; they are asked for again
-// soon.
+// endVanished asks the source whether it still has these records, and ends the jobs of those that
+// have left. It returns the records about which the source cannot tell yet, which are asked for
+// again soon.
 func (a *attached) endVanished(ctx context.Context, present []source.Present) (unclear []source.Present, err error) {
 	if len(present) == 0 {
 		return nil, nil
 	}
 
-	// The source is asked as for discards that had begun: where are their records?
+	// Ask as for discards that had begun: Find tells where their records are now.
 	acts := make([]source.Act, len(present))
 	for i, p := range present {
 		acts[i] = source.Act{ID: int64(i), Kind: source.Discard, Record: p.Record}
@@ -332,7 +338,7 @@ func (a *attached) endVanished(ctx context.Context, present []source.Present) (u
 
 	var gone []int64
 
-	// A record about which no answer came is one of which the source cannot tell yet.
+	// The source gives no answer for a record about which it cannot tell yet.
 	answered := make([]bool, len(present))
 	for _, r := range found {
 		answered[r.ID] = true

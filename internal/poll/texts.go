@@ -7,8 +7,9 @@ import (
 	"redrive/internal/source"
 )
 
-// understand reads what a record says of its error, and of those before, as the output of
-// a program is read: a column can hold everything that its language prints.
+// understand finds the class, the message and the trace in what a record says about its error and
+// about earlier ones. A column of a source can have anything that a language prints, so it is read
+// like the output of a program.
 func understand(r *source.Record) {
 	r.Error, r.Trace = understood(r.Error, r.Trace)
 	for i, f := range r.History {
@@ -16,14 +17,15 @@ func understand(r *source.Record) {
 	}
 }
 
+// understood is understand for a single error.
 func understood(e job.ErrorInfo, trace string) (job.ErrorInfo, string) {
 	said := errortext.Fields(e.Type, e.Message, trace)
 	e.Type, e.Message = said.Class, said.Message
 	return e, said.Trace
 }
 
-// hideIn takes secrets out of what a record says of its failures, as out of what a handler
-// says. What an act needs is left as it is.
+// hideIn hides the secrets in what a record says about its failures, and cuts these texts, as for
+// the output of a handler. It leaves what a replay needs, such as the payload, as it is.
 func (a *attached) hideIn(r *source.Record) {
 	hide := func(e *job.ErrorInfo, trace *string) {
 		e.Type, e.Message = a.keptText(e.Type, job.MaxType), a.keptText(e.Message, job.MaxErrorMessage)

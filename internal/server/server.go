@@ -1,21 +1,28 @@
-// Package server answers HTTP: pages, the acts on them, the JSON API, the live
-// connection, metrics and probes.
+// Package server answers HTTP requests: for pages, for the acts on them, for the JSON API,
+// for the live connection, and for metrics and probes.
 //
-// This package holds what every request passes. Behind it are four others: view,
-// the only way to the store; web, what handlers have in common; api, which
-// answers programs and carries out acts; and pages, which draws.
+// This package has the guards that every request passes, and the routes that concern the
+// server itself. Four packages answer everything else: view reads and changes the store, and
+// no other package does; web has what all handlers share; api answers programs and carries
+// out acts; and pages draws HTML.
 //
-// Every request passes the same guards in this order (guard.go): headers that
-// forbid everything a page does not need, a request id, recovery from panics,
-// the limits of its address (limits.go), the list of host names, and the refusal of cross-origin writes. The list of
-// host names stops a page of another site whose name was pointed at this
-// address: to all the other guards such a request looks like one of the same
-// origin. Then the base path is taken off, the route is matched, and the caller
-// must have the permission that the route needs (identify.go).
+// Every request passes these guards, in this order:
+//   - observe (guard.go) sets the headers of the answer, which forbid the browser everything
+//     that a page does not need, and gives the request an id;
+//   - recover (guard.go) turns a panic into an error;
+//   - bound (limits.go) limits what one client address can take;
+//   - guard (guard.go) refuses unknown host names and cross-origin writes. The host name
+//     matters because the owner of another site can point its name at this address (DNS
+//     rebinding): to all other guards, a request from a page of that site looks like one of
+//     the same origin;
+//   - rebase (guard.go) takes the base path off the address.
 //
-// Nothing changes by GET. A change is a POST that names what the person saw (a
-// replay names the run), so a second click, a second person or a repeated
-// request learns that it came second.
+// Then the route is matched, and permit (identify.go) requires that the caller has the
+// permission of the route.
+//
+// A GET changes nothing. A change is a POST that names what the person saw: a replay, for
+// example, names the run. So the second of two clicks, persons or repeated requests learns
+// that it came second.
 package server
 
 import (
@@ -54,19 +61,22 @@ type Options struct {
 	Metrics *Metrics
 	Engine  web.Engine
 
-	Local access.Token // with which the commands of the user who runs the dashboard come; zero: with none
+	// Local is the token that the command line sends when the user who runs the dashboard
+	// uses it on this machine. The zero token is accepted from no one.
+	Local access.Token
 
-	Insecure bool       // reachable from the network, and declared open to everyone
-	Closed   bool       // without any user no one is let in, instead of everyone
-	BasePath string     // below which everything is, as "/redrive"; default: the root
+	Insecure bool       // the server can be reached from the network, and is meant to be open to everyone
+	Closed   bool       // while there are no users, refuse everyone instead of admitting everyone
+	BasePath string     // the path below which all routes are, such as "/redrive"; default: the root
 	Demo     pages.Demo // nil outside demo mode
 
-	Connections int // open at once; default: as the configuration says
+	Connections int // how many connections can be open at once; default: the limit of the configuration
 	Log         *slog.Logger
 }
 
-// missing names an option that is not set, or nothing. A server that is put
-// together wrongly fails here and not with the first request.
+// missing returns the name of a required option that is not set, or "". The functions of
+// Engine are required as well. So a mistake in building a server shows when it is built, and
+// not at the first request that needs the part.
 func (o Options) missing() string {
 	for _, part := range []reflect.Value{reflect.ValueOf(o), reflect.ValueOf(o.Engine)} {
 		for i := range part.NumField() {
@@ -81,39 +91,40 @@ func (o Options) missing() string {
 	return ""
 }
 
-// Server is an http.Handler.
+// Server is the http.Handler of all routes.
 type Server struct {
 	*web.Site
 	*web.Routes
 
-	// What answers requests.
+	// The handlers.
 	echo  *echo.Echo
 	api   *api.API
 	pages *pages.Pages
 
-	// Where requests may come from, and to which address.
+	// Which requests are admitted.
 	basePath string
-	hosts    hosts
-	proxy    *config.Proxy // nil: none is trusted
-	proxied  proxied
+	hosts    hosts         // the names under which the server may be addressed
+	proxy    *config.Proxy // the trusted proxy; nil: there is none
+	proxied  proxied       // the roles that the proxy gave to users
 	limits   limits
 
-	// Who sends them.
-	closed    bool         // without any user no one is let in, instead of everyone
-	local     access.Token // of the commands on this machine
+	// Who the caller is.
+	closed    bool         // see Options.Closed
+	local     access.Token // see Options.Local
 	logins    *access.Limiter
 	passwords *access.Passwords
 
-	// What is told of them.
+	// What is reported about requests.
 	metrics  *Metrics
-	failures *loglimit.Limit[problem.Kind]
+	failures *loglimit.Limit[problem.Kind] // logs failed requests, but not each of many
 }
 
-// Notices is what every page says about the whole program: what keeps jobs from being
-// run, or the database from being written.
+// Notices returns what every page says at its top about the whole program: what keeps jobs
+// from running, or what keeps the database from being written. It is empty if all is well.
 func (s *Server) Notices() string { return s.pages.Notices() }
 
-// New builds a server.
+// New builds a server, whose routes are all in place afterwards. Its error names an option
+// that is missing, or a base path that is not one.
 func New(o Options) (*Server, error) {
 	if name := o.missing(); name != "" {
 		return nil, fmt.Errorf("server: the option %s is missing", name)
@@ -123,7 +134,8 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("server: the base path %q is not one as /redrive", o.BasePath)
 	}
 
-	e, began := echo.New(), time.Now()
+	e := echo.New()
+	began := time.Now()
 	s := &Server{
 		Site:   &web.Site{View: o.View, Config: o.Config, Hub: o.Hub, Engine: o.Engine, Limits: o.handlerLimits(), Log: o.Log},
 		Routes: web.NewRoutes(e), closed: o.Closed, local: o.Local, basePath: o.BasePath, metrics: o.Metrics, echo: e,
@@ -141,12 +153,14 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 
-	// A request passes these in this order: first what bounds and guards every request, then
-	// who sends it.
 	e.IPExtractor = realIP(s.proxy)
 	e.HTTPErrorHandler = s.refuse
+
+	// The guards of every request, in their order. Those in Pre run before the route is
+	// known, those in Use after that.
 	e.Pre(s.observe, s.recover, s.bound, s.guard, s.rebase)
 	e.Use(unescape, s.permit)
+
 	s.routes()
 	s.api.Routes(s.Routes, s.me)
 	s.pages.Routes(s.Routes)
@@ -165,8 +179,8 @@ func (s *Server) routes() {
 	s.Get("/readyz", access.Public, s.ready, web.AnyParameter)
 }
 
-// unescape decodes the names in an address, such as "orders%40shop". The router takes them
-// from the address as it was sent if that is encoded otherwise than Go would.
+// unescape decodes the parameters in a path, such as "orders%40shop". The router leaves them
+// encoded if the client encoded the path in another way than Go would: RawPath is then set.
 func unescape(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Request().URL.RawPath == "" {
@@ -175,11 +189,12 @@ func unescape(next echo.HandlerFunc) echo.HandlerFunc {
 
 		values := slices.Clone(c.ParamValues())
 		for i, name := range c.ParamNames() {
-			if name == "*" { // a path, of which the separators matter
+			if name == "*" { // a path: an encoded slash must not become a separator
 				continue
 			}
 
-			if value, err := url.PathUnescape(values[i]); err == nil { // net/http refuses an address that is not encoded well
+			// The error is always nil: net/http has refused paths with a bad encoding.
+			if value, err := url.PathUnescape(values[i]); err == nil {
 				values[i] = value
 			}
 		}
@@ -190,8 +205,9 @@ func unescape(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// ready is GET /readyz: whether jobs are taken and run. A load balancer stops
-// sending requests when it fails, so it must not wait long for a busy database.
+// ready answers GET /readyz with 200 if jobs are accepted and run, and otherwise with 503 and
+// the reason. A load balancer that gets no answer stops sending requests here, so ready does
+// not wait long for a busy database.
 func (s *Server) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 	defer cancel()
@@ -200,13 +216,15 @@ func (s *Server) ready(c echo.Context) error {
 		return c.String(http.StatusServiceUnavailable, "the engine is not running: "+err.Error()+"\n")
 	}
 
+	// A write that fails now says why best. If it succeeds, the problem of an earlier write may
+	// persist all the same: a full disk, for example, still has room for a small one.
 	err := s.View.Ping(ctx)
 	cause, since := s.View.Problem()
 	if err != nil {
 		cause = problem.Of(err).Text
 	}
 
-	if cause != "" { // also while small writes still find room
+	if cause != "" {
 		text := "the database cannot be written: " + cause
 		if !since.IsZero() {
 			text += "; that began at " + wire.FormatTime(since)
@@ -218,17 +236,18 @@ func (s *Server) ready(c echo.Context) error {
 	return c.String(http.StatusOK, "ready\n")
 }
 
+// ServeHTTP passes a request through the guards to the handler of its route.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// How long a request may take to arrive, and its answer to be sent, counted from the
-// header. A large body adds what [extra] says to both.
+// How long it may take until a request has arrived, and until its answer has been sent. Both
+// times begin with the header of the request, and are longer by [extra] for a large body.
 const (
 	readTimeout  = 30 * time.Second
 	writeTimeout = 30 * time.Second
 )
 
-// HTTP is the http.Server that serves s, with limits on time and size. An
-// upgraded connection has limits of its own.
+// HTTP returns an http.Server that serves s, with limits on time and size. The caller starts
+// it and stops it. A websocket has limits of its own (see live.Hub).
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler:           s,
@@ -243,10 +262,11 @@ func (s *Server) HTTP() *http.Server {
 	}
 }
 
-// live is /live: a websocket, or a single poll of the same data when no upgrade
-// is asked for. The websocket stays open for long, so its permission is checked
-// again and again.
+// live answers GET /live: with a websocket if the request asks for one, and otherwise with a
+// single look at the same data.
 func (s *Server) live(c echo.Context) error {
+	// A websocket stays open for long, so the hub asks again and again whether its caller is
+	// still allowed to have it.
 	if c.IsWebSocket() {
 		who := web.CallerOf(c)
 		s.Hub.Serve(c.Response(), c.Request(), live.Pass{
@@ -254,7 +274,8 @@ func (s *Server) live(c echo.Context) error {
 			Valid:   func(ctx context.Context) bool { return s.stillAllowed(ctx, who, access.View) },
 		})
 
-		switch c.Response().Status { // the hub has answered
+		// The hub has answered. Count a connection that it refused.
+		switch c.Response().Status {
 		case http.StatusTooManyRequests:
 			s.Limits.Refused(limitWebsockets, limit.ByAddress)
 		case http.StatusServiceUnavailable:
@@ -283,7 +304,7 @@ func (s *Server) live(c echo.Context) error {
 	return s.Send(c, http.StatusOK, echo.MIMEApplicationJSON, append(data, '\n'))
 }
 
-// paramList reads which list a page shows: its filter and its first row.
+// paramList reads from the parameters which list a page shows: its filter and its first row.
 func paramList(c echo.Context) (l live.List, err error) {
 	l.Filter = filter.Filter{Status: job.Status(c.QueryParam("state")), Queue: c.QueryParam("queue"), Type: c.QueryParam("type")}
 	if err := l.Filter.Check(); err != nil {
@@ -295,8 +316,8 @@ func paramList(c echo.Context) (l live.List, err error) {
 	return l, problem.InAddress(err)
 }
 
-// paramIDs reads the jobs that a page follows, of which there may be only so
-// many: each costs a lookup on every change.
+// paramIDs reads the ids of the jobs that a page follows. There may be at most live.MaxIDs,
+// because each of them costs a lookup.
 func paramIDs(c echo.Context) (ids []string, err error) {
 	given := c.QueryParam("ids")
 	if given == "" {

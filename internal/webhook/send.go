@@ -24,15 +24,15 @@ import (
 	"redrive/internal/wire"
 )
 
-const maxReason = 200 // bytes of an error of the network
+const maxReason = 200 // how many bytes of a network error are kept
 
-// verdict is what came of one try.
+// verdict is the result of one try.
 type verdict struct {
 	accepted bool
 	again    bool            // another try may succeed
-	after    time.Duration   // not before that, as the receiver asked
-	short    *shortage.Error // of this machine; nil: none
-	problem  string          // goes on after "it"
+	after    time.Duration   // how long to wait before another try, as the receiver asked
+	short    *shortage.Error // what this machine has run out of; nil: nothing
+	problem  string          // why it was not accepted, as the rest of a sentence that begins with "it"
 }
 
 // send tries to deliver a dead letter and returns why it could not. A shortage of this
@@ -72,7 +72,7 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, deadLetter job.
 	}
 }
 
-// try is one request.
+// try sends one request, and returns what its answer means.
 func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) verdict {
 	own, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
@@ -100,6 +100,7 @@ func (f *Forwarder) try(ctx context.Context, h hook, key string, body []byte) ve
 	return verdict{again: true, problem: "failed: " + reason(err)}
 }
 
+// request returns the signed request that delivers a body. The key is the same for every try.
 func (h hook) request(ctx context.Context, key string, body []byte) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
@@ -114,7 +115,8 @@ func (h hook) request(ctx context.Context, key string, body []byte) (*http.Reque
 	return request, nil
 }
 
-// judge tells what an answer means.
+// judge returns what an answer means: 2xx accepts the dead letter, and after 429 or 5xx another try may
+// succeed.
 func judge(response *http.Response) verdict {
 	status := response.StatusCode
 	v := verdict{problem: "was answered " + strings.TrimSpace(strconv.Itoa(status)+" "+http.StatusText(status))}
@@ -132,7 +134,7 @@ func judge(response *http.Response) verdict {
 	return v
 }
 
-// reason is the text of an error of the client.
+// reason returns the text of an error of the HTTP client, without the address and not too long.
 func reason(err error) string { return clip.Text(httpclient.WithoutAddress(err).Error(), maxReason) }
 
 // jobShape is the job in a request, without meta and payload.
@@ -157,8 +159,8 @@ type deadLetterShape struct {
 	Attempts      int          `json:"attempts"`
 }
 
-// encode is the body of a request: an envelope with its block dead_letter, if the
-// job came as one.
+// encode returns the body of a request. If the job came as an envelope, that is the envelope with a
+// block dead_letter. Otherwise it is an object with the job and the dead letter.
 func encode(j job.Job, l job.DeadLetter) []byte {
 	if j.Envelope != nil {
 		if annotated, ok := envelope.Annotate(j.Envelope, l); ok {
@@ -171,7 +173,7 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 		EnqueuedAt: wire.FormatTime(j.EnqueuedAt), TraceID: j.TraceID,
 	})
 
-	// Meta and payload stand in it as they are, byte by byte.
+	// Write the metadata and the payload into the object unchanged, byte by byte.
 	var b bytes.Buffer
 	b.WriteString(`{"job":`)
 	b.Write(bytes.TrimSuffix(head, []byte("}")))
@@ -198,5 +200,5 @@ func encode(j job.Job, l job.DeadLetter) []byte {
 	return b.Bytes()
 }
 
-// isJSON reports whether bytes can stand in a JSON text as they are.
+// isJSON reports whether bytes can be part of a JSON text unchanged.
 func isJSON(raw []byte) bool { return utf8.Valid(raw) && json.Valid(raw) }

@@ -15,9 +15,9 @@ import (
 	"redrive/web/templates/format"
 )
 
-// ChartPanel draws the last hour and the last day, each with its numbers in a
-// table behind it. Scripts tell the numbers of a bar under the pointer: those of the
-// columns that have data-words.
+// ChartPanel draws the last hour and the last day of a chart, and nothing for nil. Below each
+// drawing is a table with its numbers. A script (charts.js) shows the numbers of the bar under
+// the pointer: it takes them from the columns of the table that have data-words.
 func ChartPanel(c *Chart, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -511,7 +511,7 @@ func plotTable(p plot, now time.Time) templ.Component {
 	})
 }
 
-// Spark is the last hour of a counter, minute by minute.
+// Spark draws the values of a counter in the last hour as a line, one value for each minute.
 func Spark(values []int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -578,7 +578,7 @@ func Spark(values []int64) templ.Component {
 	})
 }
 
-// DayBars is the last day of a group by the hour.
+// DayBars draws the failures of an error group in the last day, a bar for each hour.
 func DayBars(hours []int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -1,5 +1,6 @@
-// Package breaker knows why the engine claims no jobs: a circuit breaker for what this machine can
-// run out of, and the outages of the database. Its types lock themselves.
+// Package breaker has two reasons for the engine to claim no jobs: the Breaker, a circuit breaker
+// for what this machine can run out of, and the Outage of the database. Both are safe for concurrent
+// use.
 package breaker
 
 import (
@@ -14,19 +15,19 @@ import (
 const (
 	minProbe = 2 * time.Second // from the opening of the breaker to the first probe
 	maxProbe = 10 * time.Second
-	stepFor  = time.Second // how long so many jobs run while the breaker is half-open, before twice as many may
+	stepFor  = time.Second // how long a limit applies while the breaker is half-open, before it is doubled
 )
 
-// state says how many jobs may start.
+// state is the state of a breaker, which says how many jobs may start.
 type state int
 
 const (
 	closed   state = iota // as many as there are workers
-	open                  // none: something has run out
+	open                  // none, because something has run out
 	halfOpen              // a few, which find out whether there is enough again
 )
 
-// Breaker is a circuit breaker: it keeps the engine from claiming while this process or
+// Breaker is a circuit breaker, which keeps the engine from claiming jobs while this process or
 // machine has run out of something.
 //
 //	closed ── a handler or a delivery meets a shortage ──▶ open
@@ -34,22 +35,22 @@ const (
 //	half-open ── a job meets the shortage ──▶ open, with a longer pause
 //	half-open ── a second passes without ──▶ twice as many jobs may run; closed when none had to wait
 type Breaker struct {
-	probe func(shortage.Resource) error // looks whether there is some of a resource again
-	most  int                           // jobs may ever run at once
+	probe func(shortage.Resource) error // returns an error while a resource is missing
+	most  int                           // how many jobs may run at once while the breaker is closed
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	state  state
-	why    shortage.OpenBreaker // what has run out, and since when; zero: nothing has, it is closed
-	hits   int                  // shortages since it opened
+	why    shortage.OpenBreaker // what has run out, and since when; zero while the breaker is closed
+	hits   int                  // how many shortages were met since the breaker opened
 	pause  time.Duration        // from the opening to the next probe
-	next   time.Time            // when to look after it
-	limit  int                  // jobs may run at once while it is half-open
+	next   time.Time            // when Attend has something to do
+	limit  int                  // how many jobs may run at once while the breaker is half-open
 	counts map[shortage.Resource]shortage.Counts
 }
 
-// New returns a breaker that is closed. probe looks whether there is some of a resource again;
-// most is how many jobs may run at once when it is closed.
+// New returns a closed breaker. probe returns an error while a resource is missing. most is how many
+// jobs may run at once while the breaker is closed.
 func New(probe func(shortage.Resource) error, most int, log *slog.Logger) *Breaker {
 	return &Breaker{probe: probe, most: most, log: log, counts: map[shortage.Resource]shortage.Counts{}}
 }
@@ -62,7 +63,7 @@ func (b *Breaker) Trip(s *shortage.Error) {
 	}
 }
 
-// record counts a shortage and opens the breaker. It reports whether that was closed before.
+// record counts a shortage, and opens the breaker. It reports whether the breaker was closed before.
 func (b *Breaker) record(s *shortage.Error, now time.Time) (wasClosed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,7 +71,8 @@ func (b *Breaker) record(s *shortage.Error, now time.Time) (wasClosed bool) {
 	count := b.counts[s.Of]
 	count.GivenBack++
 
-	// Shortages of jobs that began before it opened change nothing more.
+	// While the breaker is open, jobs that began before can still meet a shortage. It does not make
+	// the pause longer.
 	switch b.state {
 	case closed:
 		wasClosed = true
@@ -94,9 +96,9 @@ func (b *Breaker) record(s *shortage.Error, now time.Time) (wasClosed bool) {
 	return wasClosed
 }
 
-// Attend does what is due: it probes while the breaker is open, and takes the next step
-// while it is half-open. full says that jobs wait because no more may run; running counts
-// those that run.
+// Attend does what is due: while the breaker is open, it probes the resource, and while it is
+// half-open, it lets more jobs run or closes the breaker. full says that the last claim left jobs
+// because no more may run, and running returns how many run.
 func (b *Breaker) Attend(now time.Time, full bool, running func() int) {
 	of, due := b.probeDue(now)
 	if due {
@@ -116,13 +118,14 @@ func (b *Breaker) Attend(now time.Time, full bool, running func() int) {
 	}
 }
 
-// probeDue says which resource is to be probed now.
+// probeDue returns the resource that has run out, and whether it is time to probe it.
 func (b *Breaker) probeDue(now time.Time) (of shortage.Resource, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why.Of, b.state == open && !now.Before(b.next)
 }
 
+// probeAt sets the time of the next probe.
 func (b *Breaker) probeAt(next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +133,7 @@ func (b *Breaker) probeAt(next time.Time) {
 	b.next = next
 }
 
-// allow makes the breaker half-open, and lets so many jobs run.
+// allow makes the breaker half-open, so that at most limit jobs run at once.
 func (b *Breaker) allow(now time.Time, limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,9 +143,9 @@ func (b *Breaker) allow(now time.Time, limit int) {
 	b.next = now.Add(stepFor)
 }
 
-// step lets twice as many jobs run once so many have run for a while without a shortage,
-// or closes the breaker where that would change nothing. It returns what ended then, and how
-// many met it; zero: the breaker is not closed.
+// step does what is due while the breaker is half-open and no shortage was met for stepFor: it doubles
+// the limit or, if no jobs wait for that, closes the breaker. Then it returns the shortage that has
+// ended, and how many jobs or deliveries met it. Otherwise hits is 0.
 func (b *Breaker) step(now time.Time, full bool) (ended shortage.OpenBreaker, hits int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +154,6 @@ func (b *Breaker) step(now time.Time, full bool) (ended shortage.OpenBreaker, hi
 		return shortage.OpenBreaker{}, 0
 	}
 
-	// More jobs are there than may run.
 	if full && b.limit < b.most {
 		b.limit *= 2
 		b.next = now.Add(stepFor)
@@ -165,7 +167,7 @@ func (b *Breaker) step(now time.Time, full bool) (ended shortage.OpenBreaker, hi
 	return ended, b.hits
 }
 
-// Room is how many more jobs may be claimed while so many run.
+// Room returns how many more jobs may be claimed, given how many run.
 func (b *Breaker) Room(running int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,14 +182,14 @@ func (b *Breaker) Room(running int) int {
 	return b.most - running
 }
 
-// Closed reports whether as many jobs may start as there are workers.
+// Closed reports whether the breaker is closed, so that as many jobs may start as there are workers.
 func (b *Breaker) Closed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state == closed
 }
 
-// NextAt is when there is something to attend to; zero: never.
+// NextAt returns when Attend has something to do; zero: never.
 func (b *Breaker) NextAt() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,14 +201,15 @@ func (b *Breaker) NextAt() time.Time {
 	return b.next
 }
 
-// Why says since when the breaker is not closed, and why; ok is false when it is closed.
+// Why returns what has run out, and since when. ok is false while the breaker is closed.
 func (b *Breaker) Why() (why shortage.OpenBreaker, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.why, b.state != closed
 }
 
-// Shortages counts what has run out since the start.
+// Shortages returns, for each resource that has run out since the start, how often it did, and how
+// many jobs or deliveries met that.
 func (b *Breaker) Shortages() map[shortage.Resource]shortage.Counts {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// refusesFor is how long the database refuses before that is an outage: another process
-	// may keep it busy for a moment.
+	// refusesFor is how long the database has to refuse calls before that is reported as an outage:
+	// another process may keep it busy for a moment.
 	refusesFor = time.Second
-	// silentFor is how long the database does not answer before that is one.
+	// silentFor is how long the database has to leave a call without an answer before that is.
 	silentFor = 5 * time.Second
 )
 
-// Outage remembers since when the database refuses what the dispatcher asks of it, or does
-// not answer. Nothing is claimed then anyway; people and monitoring want to know why.
+// Outage records since when the database refuses the calls of the dispatcher, or has not answered
+// one. It stops nothing: the dispatcher cannot claim jobs then. It tells people and monitoring why.
 type Outage struct {
 	mu       sync.Mutex
-	refusing time.Time // since when the database refuses; zero: it does not
-	asked    time.Time // since when it has not answered; zero: it is not asked
-	count    int64     // how often it has begun to refuse
+	refusing time.Time // since when the database refuses calls; zero: it does not
+	asked    time.Time // when the call began that has no answer yet; zero: there is none
+	count    int64     // how often the database has begun to refuse calls
 }
 
-// Ask says that the database is asked now.
+// Ask records that a call of the database begins.
 func (o *Outage) Ask(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -32,7 +32,7 @@ func (o *Outage) Ask(now time.Time) {
 	o.asked = now
 }
 
-// Answered says that the database has answered.
+// Answered records that the call has ended, with or without an error.
 func (o *Outage) Answered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -40,7 +40,8 @@ func (o *Outage) Answered() {
 	o.asked = time.Time{}
 }
 
-// Refuses says that the database refused, and reports whether it did not before.
+// Refuses records that the database refused a call. It reports whether that begins an outage: whether
+// the call before it was not refused.
 func (o *Outage) Refuses(now time.Time) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +56,7 @@ func (o *Outage) Refuses(now time.Time) (first bool) {
 	return true
 }
 
-// Accepts says that the database no longer refuses, and returns for how long it did.
+// Accepts records that the database does not refuse calls any more, and returns for how long it did.
 func (o *Outage) Accepts(now time.Time) (lasted time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,14 +71,15 @@ func (o *Outage) Accepts(now time.Time) (lasted time.Duration) {
 	return lasted
 }
 
-// Refusing reports whether the database refuses.
+// Refusing reports whether the database refuses calls.
 func (o *Outage) Refusing() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.refusing.IsZero()
 }
 
-// Why says since when the database is away; ok is false when it is not, or only briefly.
+// Why returns since when the database refuses calls or does not answer. ok is false if it does
+// neither, or only for a short time.
 func (o *Outage) Why(now time.Time) (why shortage.OpenBreaker, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,7 +97,7 @@ func (o *Outage) Why(now time.Time) (why shortage.OpenBreaker, ok bool) {
 	return shortage.OpenBreaker{}, false
 }
 
-// Times counts how often the database has begun to refuse.
+// Times returns how often the database has begun to refuse calls.
 func (o *Outage) Times() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Alarm goes off at the deadlines of handlers. One timer does for all of them: nearly every
-// handler returns long before, and a timer of its own would double what its context costs.
-// It does not need the dispatcher, which may wait for the disk.
+// Alarm calls Ring at the deadlines of handlers. There is one timer for all of them: nearly every
+// handler returns long before its deadline, and a timer for each would double the cost of its
+// context. The alarm is independent of the dispatcher, which may be waiting for the disk.
 type Alarm struct {
-	Ring func(now time.Time) (next time.Time) // ends what is overdue; zero: there is no next deadline
+	Ring func(now time.Time) (next time.Time) // ends what is overdue, and returns the next deadline; zero: none
 
 	mu    sync.Mutex
 	timer *time.Timer
 	at    time.Time // when it goes off; zero: never
 }
 
-// Set makes the alarm go off at a deadline, unless it is zero or the alarm goes off before.
+// Set makes the alarm go off at a deadline, unless that is zero or the alarm goes off before it.
 func (a *Alarm) Set(deadline time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -34,8 +34,8 @@ func (a *Alarm) Set(deadline time.Time) {
 	}
 }
 
-// goOff rings, and sets the alarm for the next deadline. One that is set meanwhile counts,
-// too.
+// goOff calls Ring, and sets the alarm for the next deadline. Another deadline may be set meanwhile:
+// the earlier one counts.
 func (a *Alarm) goOff() {
 	a.mu.Lock()
 	a.at = time.Time{}

@@ -16,8 +16,8 @@ import (
 // maxStack bounds the trace of a panic.
 const maxStack = 64 << 10
 
-// panicked describes a handler that did not return. Without a value it called
-// runtime.Goexit: panic(nil) has had a value since Go 1.21.
+// panicked returns how an execution ended whose handler panicked with a value, or called
+// runtime.Goexit. In the latter case the value is nil, which it never is after a panic since Go 1.21.
 func panicked(value any) job.Ending {
 	message := "the handler called runtime.Goexit"
 	if value != nil {
@@ -31,14 +31,14 @@ func panicked(value any) job.Ending {
 	}
 }
 
-// judge tells how an execution ended whose handler returned err.
+// judge returns how an execution ended whose handler returned err.
 func (x *Execution) judge(err error) job.Ending {
 	said := job.Ending{Outcome: job.Succeeded, FinishedAt: time.Now().UTC()}
 	if err != nil {
 		failed(&said, err)
 	}
 
-	// A handler whose context has ended did not succeed, whatever it says.
+	// A handler whose context has ended did not succeed, whatever it returned.
 	cause := context.Cause(&x.ctx)
 	switch {
 	case errors.Is(cause, ErrTimeout):
@@ -55,14 +55,14 @@ func (x *Execution) judge(err error) job.Ending {
 	return said
 }
 
-// lacking describes an execution that met a shortage: it does not count.
+// lacking returns how an execution ended that met a shortage. It does not count as an attempt.
 func lacking(s *shortage.Error) job.Ending {
 	return job.Ending{Outcome: job.Interrupted, FinishedAt: time.Now().UTC(), Error: job.ErrorInfo{
 		Type: shortage.ErrorType, Message: s.Error(),
 	}}
 }
 
-// failed describes an error that a handler returned.
+// failed sets in end what the error of a handler says.
 func failed(end *job.Ending, err error) {
 	end.Outcome = job.Failed
 	end.Error = job.ErrorInfo{Type: "error", Message: err.Error()}
@@ -76,20 +76,21 @@ func failed(end *job.Ending, err error) {
 	}
 }
 
-// Interrupted describes an execution that a stop ended: it does not count.
+// Interrupted returns how an execution ended that was stopped with the engine. It does not count as an
+// attempt.
 func Interrupted() job.Ending {
 	return job.Ending{Outcome: job.Interrupted, FinishedAt: time.Now().UTC(), Error: job.ErrorInfo{
 		Type: "interrupted", Message: "the engine was stopped before the job ended",
 	}}
 }
 
-// Outlasted describes an execution whose handler did not return in time.
+// Outlasted returns how an execution ended whose handler did not return in time, and was given up.
 func (x *Execution) Outlasted() job.Ending {
 	return x.timedOut(job.Ending{FinishedAt: time.Now().UTC()})
 }
 
-// timedOut describes an execution that outlasted its ttr. What its handler
-// said after that is kept where it explains something.
+// timedOut returns how an execution ended that ran longer than its ttr. said is what its handler
+// returned after that, which becomes part of the message if it explains something.
 func (x *Execution) timedOut(said job.Ending) job.Ending {
 	message := fmt.Sprintf("ran longer than its ttr, %v", x.ttr) + x.addition(said)
 
@@ -99,8 +100,8 @@ func (x *Execution) timedOut(said job.Ending) job.Ending {
 	}
 }
 
-// addition is what a handler said when its context ended, if it is more than
-// just that.
+// addition returns what a handler said when its context ended, with ": " before it, or "" if it only
+// said that the context has ended.
 func (x *Execution) addition(said job.Ending) string {
 	switch said.Error.Message {
 	case "", context.Canceled.Error(), context.DeadlineExceeded.Error(), context.Cause(&x.ctx).Error():

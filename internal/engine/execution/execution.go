@@ -1,6 +1,5 @@
-// Package execution has the jobs that this process runs: one Execution for each job whose
-// lease it has, how that ends, and the Set of all of them, which decides once for each how it
-// ended.
+// Package execution has the jobs that this process runs: an Execution for each job whose lease it has,
+// and the Set of all of them, which decides once for each execution how it ended.
 package execution
 
 import (
@@ -20,49 +19,48 @@ var (
 	ErrLeaseLost = errors.New("the lease of the job was lost")
 )
 
-// ReturnLimit is what a handler whose context has ended has to return.
+// ReturnLimit is how long a handler may take to return after its context has ended.
 const ReturnLimit = 2 * time.Second
 
-// Handler does the work of one job. Nil is success. Any error fails the
-// attempt; a *job.Failure, wrapped or not, carries a type, a trace and an
-// answer to the policy; a *shortage.Error is no failure of the job. ctx ends at
-// the job's ttr, when a person cancels the job, when its lease is lost, and at
-// the end of a graceful stop; its cause says which. A handler that returns
-// later than that is not believed.
+// Handler does the work of one job. It returns nil for success, and otherwise an error, with which the
+// attempt fails. A *job.Failure, wrapped or not, has a type, a trace and an answer for the policy. A
+// *shortage.Error is not a failure of the job. ctx ends at the end of the job's ttr, when a person
+// cancels the job, when its lease is lost, and at the end of a graceful stop; its cause says which. If
+// ctx has ended, a return of nil does not count as success.
 type Handler func(ctx context.Context, j job.Job) error
 
-// Execution is one job whose lease we have: prefetched, its handler at work, its dead letter
-// on the way, or the wait for an earlier handler.
+// Execution is one job whose lease we have. It is prefetched, waits for an earlier handler, is run by
+// its handler, or has its dead letter sent.
 type Execution struct {
-	Job        *job.Job // shared with its outcome, and not to be changed once it has begun
-	Prefetched bool     // claimed before a worker was free
-	Task                // set when it begins
+	Job        *job.Job // shared with its outcome; must not be changed after the execution has begun
+	Prefetched bool     // the job was claimed before a worker was free
+	Task                // set when the execution begins
 
 	// Set by Call.
-	Ending   job.Ending      // how it ended
-	Shortage *shortage.Error // what its handler lacked; nil: nothing
+	Ending   job.Ending      // how the execution ended
+	Shortage *shortage.Error // the shortage that the handler met; nil: none
 
-	// What follows is changed by [Set] only.
+	// Only [Set] changes these.
 	begun     bool
-	returned  bool      // its handler: the rules are asked about how it ended
-	ended     bool      // its outcome is decided
-	cause     error     // why it was decided before its handler returned; nil: it was not
-	gone      time.Time // when it was given up, or fenced, before its handler returned
-	waitedFor bool      // the next execution waited for its handler long enough
+	returned  bool      // the handler has returned; the outcome may not be decided yet
+	ended     bool      // the outcome is decided
+	cause     error     // why the outcome was decided before the handler returned; nil: it was not
+	gone      time.Time // when the outcome was decided before the handler returned
+	waitedFor bool      // an execution waited for the handler as long as it had to, and began
 }
 
-// Task is what an execution does once it begins.
+// Task is what an execution does once it begins: run a handler, or end at once.
 type Task struct {
-	handler Handler    // nil: none is to run
+	handler Handler    // nil: end at once
 	without job.Ending // how an execution without a handler ends
 
 	ctx    runContext
-	cancel context.CancelCauseFunc // of ctx; nil: there is no handler
+	cancel context.CancelCauseFunc // ends ctx; nil: there is no handler
 	ttr    time.Duration
-	limit  time.Time // when it is given up; zero: never
+	limit  time.Time // when the handler is given up; zero: there is none
 }
 
-// NewTask is a handler that begins now and has a time to run.
+// NewTask returns the task of running a handler from now on, for at most ttr.
 func NewTask(handler Handler, ttr time.Duration, now time.Time) (t Task) {
 	t.handler = handler
 	t.ttr = ttr
@@ -73,37 +71,37 @@ func NewTask(handler Handler, ttr time.Duration, now time.Time) (t Task) {
 	return t
 }
 
-// WithoutHandler is the task of a job that ends at once.
+// WithoutHandler returns the task of a job that ends at once, without a handler.
 func WithoutHandler(end job.Ending) Task { return Task{without: end} }
 
-// HasHandler reports whether a handler is to run, or runs.
+// HasHandler reports whether the task is to run a handler.
 func (t *Task) HasHandler() bool { return t.handler != nil }
 
-// Deadline is when the context of the handler ends; zero: there is no handler.
+// Deadline returns when the context of the handler ends; zero: there is no handler.
 func (t *Task) Deadline() time.Time { return t.ctx.deadline }
 
-// EndContext ends the context of the handler, if there is one, and frees what was
-// made of it.
+// EndContext ends the context of the handler, if there is one, and frees its resources.
 func (t *Task) EndContext(cause error) {
 	if t.cancel != nil {
 		t.cancel(cause)
 	}
 }
 
-// begin lets an execution begin a task.
+// begin begins an execution with a task.
 func (x *Execution) begin(t Task) {
 	x.Task = t
 	x.begun = true
 }
 
-// abandon ends an execution, whatever its handler will say.
+// abandon ends an execution for a cause before its handler has returned. What the handler returns is
+// ignored.
 func (x *Execution) abandon(cause error) {
 	x.ended = true
 	x.cause = cause
 	x.EndContext(cause)
 }
 
-// Call calls the handler, if there is one, and keeps how it ended.
+// Call calls the handler, if there is one, and sets Ending and Shortage.
 func (x *Execution) Call() {
 	if x.handler == nil {
 		x.Ending = x.without
@@ -122,16 +120,18 @@ func (x *Execution) Call() {
 	returned = true
 }
 
-// runContext is the context of a handler. It ends with a cause of ours and has
-// a deadline; a context with a deadline below one with a cause would be the
-// most expensive part of a small job.
+// runContext is the context of a handler, with a deadline and a cause of its end. It is one context
+// with both, because a context with a deadline inside one with a cause would be the most expensive
+// part of a small job.
 type runContext struct {
-	context.Context // ended at the deadline with ErrTimeout, by the alarm
+	context.Context // the alarm ends it at the deadline, with ErrTimeout
 	deadline        time.Time
 }
 
+// Deadline returns the deadline of the handler.
 func (c *runContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
+// Err returns context.DeadlineExceeded after the deadline, as other contexts do.
 func (c *runContext) Err() error {
 	err := c.Context.Err()
 	if err != nil && errors.Is(context.Cause(c.Context), ErrTimeout) {

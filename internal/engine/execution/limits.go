@@ -6,7 +6,8 @@ import (
 	"redrive/internal/engine/when"
 )
 
-// EndOverdue ends the contexts whose deadline has come, and returns the next deadline.
+// EndOverdue ends the contexts whose deadlines have come, and returns the next deadline; zero: there
+// is none.
 func (s *Set) EndOverdue(now time.Time) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,13 +25,13 @@ func (s *Set) EndOverdue(now time.Time) (next time.Time) {
 	return next
 }
 
-// AbandonOverdue ends the executions whose handlers should have returned by now.
+// AbandonOverdue ends the executions whose handlers should have returned by now, and returns them.
 func (s *Set) AbandonOverdue(now time.Time) []*Execution {
 	return s.abandon(ErrTimeout, func(x *Execution) bool { return !x.returned && when.Reached(x.limit, now) })
 }
 
-// NewLimit is the first limit that the dispatcher did not know of: of a handler, or
-// of the wait for an earlier one.
+// NewLimit returns the first of the limits that were added since the last call: of handlers that began,
+// or of waits for earlier ones. The zero time means that there is none.
 func (s *Set) NewLimit() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,8 +42,8 @@ func (s *Set) NewLimit() time.Time {
 	return limit
 }
 
-// NextLimit is the first moment at which a handler may have to be given up, or
-// has been waited for long enough.
+// NextLimit returns the first time at which a handler may have to be given up, or at which a wait for
+// an earlier handler ends.
 func (s *Set) NextLimit(now time.Time) (limit time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +57,7 @@ func (s *Set) NextLimit(now time.Time) (limit time.Time) {
 	return when.Earlier(limit, s.waits.nextLimit(now))
 }
 
-// DueWaits lists the waits that are over.
+// DueWaits returns the waits that are over, unless no more executions may begin.
 func (s *Set) DueWaits(now time.Time) []*Wait {
 	s.mu.Lock()
 	defer s.mu.Unlock()

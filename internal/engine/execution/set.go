@@ -11,33 +11,32 @@ import (
 	"redrive/internal/job"
 )
 
-// maxQuarantined is how many outcomes are given up at most. When the database
-// refuses more than that, the fault is not theirs.
+// maxQuarantined is how many outcomes can be in quarantine. If the database refuses more than that,
+// the reason is hardly in the outcomes.
 const maxQuarantined = 100
 
-// Set is the executions whose leases this process has: from the claim of a job until its
-// settlement is written. It decides, once for each, how it ended.
+// Set has the executions whose leases this process has, from the claim of a job until its settlement
+// is written. It decides once for each execution how it ended. It is safe for concurrent use.
 type Set struct {
-	// unwritten gets an outcome in the step that decides it, so that a stop that has ended all
-	// executions misses none.
+	// unwritten gets an outcome in the same step that decides it. So when all executions have ended,
+	// a stop finds all outcomes there.
 	unwritten  *outcome.Unwritten
-	stuckAfter time.Duration // how long a job waits for an earlier handler of it
+	stuckAfter time.Duration // how long a job waits for the handler of an earlier execution
 
 	mu     sync.Mutex
-	closed bool // no more begin
+	closed bool // no more executions may begin
 
-	// By token: the leases that are extended, and those of settlements that can never be
-	// written, which are left alone until the next start.
+	// By token: the executions whose leases are extended, and those whose outcomes cannot be written.
+	// The leases of the latter are neither extended nor reaped until the next start.
 	leased      map[job.Token]*Execution
 	quarantined map[job.Token]bool
 
-	// What the dispatcher has to come back to.
 	waits waits
-	limit time.Time // the first limit that the dispatcher does not know of
+	limit time.Time // see NewLimit
 }
 
-// NewSet returns a set without executions. stuckAfter is how long a job waits for an earlier
-// handler of it.
+// NewSet returns a set without executions, which adds their outcomes to u. stuckAfter is how long a job
+// waits for the handler of an earlier execution.
 func NewSet(u *outcome.Unwritten, stuckAfter time.Duration) *Set {
 	return &Set{
 		unwritten: u, stuckAfter: stuckAfter,
@@ -45,7 +44,7 @@ func NewSet(u *outcome.Unwritten, stuckAfter time.Duration) *Set {
 	}
 }
 
-// Close lets no more executions begin.
+// Close makes Admit and DueWaits begin no more executions.
 func (s *Set) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +52,7 @@ func (s *Set) Close() {
 	s.closed = true
 }
 
-// Keep keeps the lease of an execution that does not begin now.
+// Keep adds an execution that does not begin now, so that its lease is extended.
 func (s *Set) Keep(x *Execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +60,8 @@ func (s *Set) Keep(x *Execution) {
 	s.leased[x.Job.Token] = x
 }
 
-// KeepEnded keeps the lease of an execution that another process had, until its settlement
-// is written.
+// KeepEnded adds an execution of another process that has ended, so that its lease is extended until
+// its settlement is written.
 func (s *Set) KeepEnded(x *Execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +71,9 @@ func (s *Set) KeepEnded(x *Execution) {
 	s.leased[x.Job.Token] = x
 }
 
-// Admit lets an execution begin its task, unless it was ended while it was prefetched, no
-// more may begin, or it has to wait for an earlier one.
+// Admit begins an execution with a task, and returns true. It does not begin an execution that was
+// ended while it was prefetched, nor any after Close: that one is given back. If the execution has to
+// wait for an earlier one, Admit returns the wait.
 func (s *Set) Admit(x *Execution, t Task, now time.Time) (w *Wait, begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Set) Admit(x *Execution, t Task, now time.Time) (w *Wait, begun bool) {
 		return nil, false
 	}
 
-	// From now on the lease is extended, also while the job waits.
+	// The lease is extended from now on, even while the job waits.
 	s.leased[x.Job.Token] = x
 	w = s.waits.postpone(x, now.Add(s.stuckAfter))
 	if w != nil {
@@ -106,8 +106,8 @@ func (s *Set) Admit(x *Execution, t Task, now time.Time) (w *Wait, begun bool) {
 	return nil, true
 }
 
-// AdmitWaiting lets an execution begin that waited, unless it was ended meanwhile. late says
-// that the earlier handler still runs.
+// AdmitWaiting begins an execution that has waited, unless it was ended meanwhile. late reports whether
+// the handler of the earlier execution is still running.
 func (s *Set) AdmitWaiting(w *Wait, t Task, now time.Time) (begun, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +124,8 @@ func (s *Set) AdmitWaiting(w *Wait, t Task, now time.Time) (begun, late bool) {
 	return true, late
 }
 
-// Returned says that a handler has returned: from now on its ttr is over, however long the
-// rules take. It reports whether the end of the execution was decided before.
+// Returned records that a handler has returned, so that its ttr does not count any longer while the
+// rules decide. It reports whether the outcome was decided before.
 func (s *Set) Returned(x *Execution) (decided bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,9 +135,9 @@ func (s *Set) Returned(x *Execution) (decided bool) {
 	return x.cause != nil
 }
 
-// Decide ends an execution whose handler has returned with an outcome, unless its end was
-// decided before, for the cause that it returns. The outcome is written, unless its dead
-// letter is to be sent first.
+// Decide ends an execution whose handler has returned with an outcome. If another outcome was decided
+// before, it does nothing, and returns the cause of that. The outcome is added to the unwritten ones,
+// unless its dead letter has to be sent first.
 func (s *Set) Decide(x *Execution, o outcome.Outcome) (cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +157,9 @@ func (s *Set) Decide(x *Execution, o outcome.Outcome) (cause error) {
 	return nil
 }
 
-// Fence ends an execution that was ended from outside the engine, and returns it; nil: it is
-// not ours, or has ended. A context that ended before keeps its first cause.
+// Fence ends an execution for a cause from outside the engine, and returns it. Its outcome is not
+// written, and its lease is not extended any more. It returns nil if the execution is not ours or has
+// ended. A context that has ended before keeps its first cause.
 func (s *Set) Fence(token job.Token, cause error) *Execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +178,8 @@ func (s *Set) Fence(token job.Token, cause error) *Execution {
 	return x
 }
 
-// abandon ends all executions that have not ended and are chosen by which, whatever their
-// handlers will say. It returns them.
+// abandon ends all executions that have not ended and for which a condition holds, and returns them.
+// What their handlers return is ignored.
 func (s *Set) abandon(cause error, which func(*Execution) bool) (all []*Execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,18 +195,19 @@ func (s *Set) abandon(cause error, which func(*Execution) bool) (all []*Executio
 	return all
 }
 
-// AbandonWaiting ends the executions that wait for an earlier one, because the engine stops.
+// AbandonWaiting ends the executions that wait for an earlier one, because the engine stops, and
+// returns them.
 func (s *Set) AbandonWaiting() []*Execution {
 	return s.abandon(ErrStopping, s.waits.has)
 }
 
-// AbandonAll ends all executions, because the engine stops.
+// AbandonAll ends all executions that have not ended, because the engine stops, and returns them.
 func (s *Set) AbandonAll() []*Execution {
 	return s.abandon(ErrStopping, func(*Execution) bool { return true })
 }
 
-// GiveBack ends prefetched executions that have not begun, except those that were ended from
-// outside.
+// GiveBack ends prefetched executions that have not begun, so that their jobs are given back. It ignores
+// those that were ended from outside.
 func (s *Set) GiveBack(all []*Execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +220,7 @@ func (s *Set) GiveBack(all []*Execution) {
 	}
 }
 
-// CancelAll ends the contexts of all executions.
+// CancelAll ends the contexts of all executions for a cause.
 func (s *Set) CancelAll(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +230,7 @@ func (s *Set) CancelAll(cause error) {
 	}
 }
 
-// Release forgets the leases of executions that are settled.
+// Release removes the executions of outcomes that were written.
 func (s *Set) Release(batch []outcome.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +240,8 @@ func (s *Set) Release(batch []outcome.Outcome) {
 	}
 }
 
-// Quarantine gives up an outcome that cannot be written: its lease is neither extended nor
-// reaped. It reports false when that were too many.
+// Quarantine gives up an outcome that cannot be written, so that its lease is neither extended nor
+// reaped. It returns false, and does nothing, if too many are in quarantine.
 func (s *Set) Quarantine(o outcome.Outcome) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,21 +256,23 @@ func (s *Set) Quarantine(o outcome.Outcome) bool {
 	return true
 }
 
-// Tokens lists the leases, those of outcomes that are not yet written included.
+// Tokens returns the tokens of all leases that have to be extended, including those of outcomes that are
+// not written yet.
 func (s *Set) Tokens() []job.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.leased))
 }
 
-// Has reports whether a lease is ours, or of an execution that is quarantined.
+// Has reports whether an execution is in the set or in quarantine.
 func (s *Set) Has(token job.Token) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leased[token] != nil || s.quarantined[token]
 }
 
-// StillRunning says which of these executions have not ended.
+// StillRunning returns those of the executions that are in the set and have not ended. It changes the
+// slice.
 func (s *Set) StillRunning(tokens []job.Token) []job.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +283,7 @@ func (s *Set) StillRunning(tokens []job.Token) []job.Token {
 	})
 }
 
-// Began is when an execution began that is ours.
+// Began returns when an execution began. ok is false if it is not in the set, or has not begun.
 func (s *Set) Began(token job.Token) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,14 +296,14 @@ func (s *Set) Began(token job.Token) (at time.Time, ok bool) {
 	return x.Job.StartedAt, true
 }
 
-// WaitOf is what [Engine.Waiting] tells.
+// WaitOf reports whether a job waits for the handler of an earlier execution: see Engine.Waiting.
 func (s *Set) WaitOf(id string) (since, until time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waits.of(id, time.Now())
 }
 
-// Stuck lists the handlers that go on although their executions have ended, the oldest first.
+// Stuck lists the handlers that were given up and have not returned, the oldest first.
 func (s *Set) Stuck() []job.Stuck {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,31 +8,31 @@ import (
 	"redrive/internal/job"
 )
 
-// waits are the handlers that were given up and have not returned, and the jobs whose next
-// execution waits for one of them. They have no lock: [Set] keeps them.
+// waits has the handlers that were given up and have not returned, and the jobs whose next executions
+// wait for them. [Set] locks it.
 type waits struct {
-	stuck   map[string]*Execution // given up; the newest of each job, by its id
+	stuck   map[string]*Execution // by the id of the job: its newest execution whose handler was given up
 	waiting map[string]*Wait      // by the id of the job
 }
 
 // Wait is a claimed job that has not begun, because the handler of an earlier
 // execution of it has not returned.
 type Wait struct {
-	Execution *Execution // has the lease, and no task
-	Until     time.Time  // not longer
+	Execution *Execution // the one that waits; it has a lease and no task
+	Until     time.Time  // when the wait ends at the latest
 
-	before *Execution // whose handler still runs
+	before *Execution // the earlier one
 }
 
-// GivenUp is when the earlier execution was given up.
+// GivenUp returns when the earlier execution was given up.
 func (w *Wait) GivenUp() time.Time { return w.before.gone }
 
 func newWaits() waits {
 	return waits{stuck: map[string]*Execution{}, waiting: map[string]*Wait{}}
 }
 
-// abandoned takes in an execution that was ended: its handler is stuck now, or it
-// waits no longer for another.
+// abandoned records that an execution was ended before its handler returned: its handler is stuck now
+// or, if it has not begun, it does not wait any longer.
 func (s *waits) abandoned(x *Execution) {
 	if x.HasHandler() {
 		x.gone = time.Now()
@@ -45,15 +45,15 @@ func (s *waits) abandoned(x *Execution) {
 	}
 }
 
-// returned says that a handler has returned, which may have been stuck.
+// returned records that a handler has returned, so that it is not stuck any more.
 func (s *waits) returned(x *Execution) {
 	if s.stuck[x.Job.ID] == x {
 		delete(s.stuck, x.Job.ID)
 	}
 }
 
-// postpone lets an execution wait when an earlier handler of its job still runs; nil: it
-// need not. It takes no worker meanwhile: the handler that it waits for has one.
+// postpone makes an execution wait if the handler of an earlier execution of its job is stuck. It
+// returns the wait, or nil if the execution need not wait. An execution that waits has no worker.
 func (s *waits) postpone(x *Execution, until time.Time) *Wait {
 	before := s.stuck[x.Job.ID]
 	if before == nil || before.waitedFor {
@@ -72,7 +72,7 @@ func (s *waits) has(x *Execution) bool {
 	return w != nil && w.Execution == x
 }
 
-// due lists the waits that are over.
+// due returns the waits that are over.
 func (s *waits) due(now time.Time) (all []*Wait) {
 	for _, w := range s.waiting {
 		if s.over(w, now) {
@@ -83,14 +83,13 @@ func (s *waits) due(now time.Time) (all []*Wait) {
 	return all
 }
 
-// over reports whether the handler for which a job waits has returned, or was
-// waited for long enough.
+// over reports whether a wait is over: the handler has returned, or the job has waited long enough.
 func (s *waits) over(w *Wait, now time.Time) bool {
 	return s.stuck[w.Execution.Job.ID] != w.before || when.Reached(w.Until, now)
 }
 
-// end ends a wait, because its execution begins. late says that the earlier handler still
-// runs: no other execution waits for it.
+// end ends a wait, because its execution begins. late reports whether the earlier handler is still
+// running. If so, no other execution will wait for it.
 func (s *waits) end(w *Wait) (late bool) {
 	id := w.Execution.Job.ID
 	delete(s.waiting, id)
@@ -103,8 +102,8 @@ func (s *waits) end(w *Wait) (late bool) {
 	return late
 }
 
-// nextLimit is the first moment at which a handler has been waited for long enough. Waits
-// that have come to it wait for a worker.
+// nextLimit returns the first time at which a wait ends. It ignores waits that are over, whose jobs
+// wait for a worker.
 func (s *waits) nextLimit(now time.Time) (limit time.Time) {
 	for _, w := range s.waiting {
 		if w.Until.After(now) {
@@ -115,8 +114,8 @@ func (s *waits) nextLimit(now time.Time) (limit time.Time) {
 	return limit
 }
 
-// of says since when the handler for which a job waits should have returned, and until when
-// the job waits for it; zero when it waits for a worker.
+// of reports whether the job with an id waits. since is when the handler for which it waits was given
+// up, and until is when the wait ends; both are zero if the wait is over and the job waits for a worker.
 func (s *waits) of(id string, now time.Time) (since, until time.Time, ok bool) {
 	w := s.waiting[id]
 	if w == nil {
@@ -130,7 +129,7 @@ func (s *waits) of(id string, now time.Time) (since, until time.Time, ok bool) {
 	return w.before.gone, w.Until, true
 }
 
-// list lists the handlers that are stuck, the oldest first.
+// list returns the handlers that are stuck, the one that was given up first being the first.
 func (s *waits) list() (all []job.Stuck) {
 	for _, x := range s.stuck {
 		all = append(all, job.Stuck{Job: *x.Job, Since: x.gone})

@@ -12,52 +12,51 @@ import (
 )
 
 const (
-	// senders is how many dead letters are sent at once, beside those that workers deliver
-	// themselves.
+	// senders is how many dead letters are sent at once, not counting those that workers send.
 	senders = 32
 
-	// A dead letter that meets a shortage is sent again after firstPause, and after a pause twice as
-	// long each time, up to maxPause.
+	// A dead letter that meets a shortage is sent again after a pause, which is doubled each time,
+	// between these bounds.
 	firstPause = 2 * time.Second
 	maxPause   = 10 * time.Second
 )
 
-// errBudget is why a delivery ends whose receiver did not answer in time.
+// errBudget is the cause for which the context of a delivery ends after Outbox.within.
 var errBudget = errors.New("there was no time left for its delivery")
 
-// Send sends a dead letter on its way, until the end of the context.
+// Send sends a dead letter, and returns what became of it. It returns when the context ends.
 type Send func(context.Context, job.Job, job.DeadLetter) job.Delivery
 
-// Outbox sends the dead letters of settlements that cannot be written before it
-// is known what became of them. What is put in comes out by Done, exactly once,
-// with the delivery as part of the settlement.
+// Outbox has the outcomes whose dead letters have to be sent before they can be written. It passes
+// each outcome that it accepts to Events.Done exactly once, with what became of the dead letter. An
+// outcome without a dead letter to send is passed to Done at once.
 type Outbox struct {
 	on Events
 
 	// How dead letters are sent.
 	send   Send
-	within time.Duration // what send has for one dead letter
-	slots  chan struct{} // one for each dead letter that is being sent by senders
+	within time.Duration // how long send may take for one dead letter
+	slots  chan struct{} // has an element for each dead letter that is being sent for Post or PostLater
 
-	// What goes on beside the callers, and how it is cut short.
+	// The goroutines of Post and PostLater, and the context of all deliveries.
 	senders   sync.WaitGroup
-	ctx       context.Context // of all deliveries
-	interrupt context.CancelCauseFunc
+	ctx       context.Context
+	interrupt context.CancelCauseFunc // ends ctx
 
 	mu     sync.Mutex
-	open   map[*Outcome]bool // it is not known yet what became of these
-	posted int               // what was posted and has not come out
+	open   map[*Outcome]bool // the outcomes whose dead letters are not sent yet
+	posted int               // how many goroutines of Post and PostLater have not ended
 	closed bool
 }
 
-// Events are what an outbox tells its owner.
+// Events are the functions that an outbox calls.
 type Events struct {
-	Done     func(Outcome)         // an outcome can be written
-	Shortage func(*shortage.Error) // a dead letter met a shortage
-	Idle     func()                // nothing that was posted is left
+	Done     func(Outcome)         // with an outcome that can be written
+	Shortage func(*shortage.Error) // when a dead letter met a shortage
+	Idle     func()                // when everything has ended that was posted
 }
 
-// NewOutbox returns an outbox that is empty. within is what send has for one dead letter.
+// NewOutbox returns an empty outbox. within is how long send may take for one dead letter.
 func NewOutbox(send Send, within time.Duration, on Events) *Outbox {
 	b := &Outbox{
 		on: on, send: send, within: within, slots: make(chan struct{}, senders),
@@ -68,14 +67,14 @@ func NewOutbox(send Send, within time.Duration, on Events) *Outbox {
 	return b
 }
 
-// Post passes on an outcome without keeping the caller waiting.
+// Post adds an outcome. It returns at once, and the dead letter is sent in another goroutine.
 func (b *Outbox) Post(o Outcome) {
 	if b.accept(&o) {
 		b.begin(func() { b.sendInTurn(&o) })
 	}
 }
 
-// PostLater does the same with an outcome that takes time to decide.
+// PostLater is Post for an outcome that takes time to decide: settle is called in the other goroutine.
 func (b *Outbox) PostLater(settle func() Outcome) {
 	b.begin(func() {
 		o := settle()
@@ -85,14 +84,14 @@ func (b *Outbox) PostLater(settle func() Outcome) {
 	})
 }
 
-// Deliver passes on an outcome and returns when it has come out.
+// Deliver adds an outcome, sends its dead letter, and returns when the outcome was passed to Done.
 func (b *Outbox) Deliver(o Outcome) {
 	if b.accept(&o) {
 		b.sendNow(&o)
 	}
 }
 
-// begin does something beside the caller, which counts as posted until it ends.
+// begin calls send in another goroutine, which counts as posted until it ends.
 func (b *Outbox) begin(send func()) {
 	b.count(1)
 	b.senders.Go(func() {
@@ -104,6 +103,7 @@ func (b *Outbox) begin(send func()) {
 	})
 }
 
+// count adds n to the number of posted goroutines, and returns that number.
 func (b *Outbox) count(n int) (posted int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,8 +113,8 @@ func (b *Outbox) count(n int) (posted int) {
 	return b.posted
 }
 
-// accept reports whether an outcome has a dead letter that may be sent. Any
-// other comes out at once.
+// accept reports whether the dead letter of an outcome should be sent now. If there is none to send,
+// or the outbox is closed, it passes the outcome to Done and returns false.
 func (b *Outbox) accept(o *Outcome) bool {
 	b.mu.Lock()
 
@@ -135,7 +135,7 @@ func (b *Outbox) accept(o *Outcome) bool {
 	return accepted
 }
 
-// sendInTurn sends a dead letter when fewer than senders are on their way.
+// sendInTurn sends a dead letter when one of the slots is free.
 func (b *Outbox) sendInTurn(o *Outcome) {
 	select {
 	case b.slots <- struct{}{}:
@@ -146,7 +146,7 @@ func (b *Outbox) sendInTurn(o *Outcome) {
 	b.sendNow(o)
 }
 
-// sendNow sends a dead letter, again and again while there is a shortage.
+// sendNow sends a dead letter, repeatedly while it meets a shortage, and passes the outcome to Done.
 func (b *Outbox) sendNow(o *Outcome) {
 	deadLetter, _ := o.Settlement.NewDeadLetter(o.Job.Queue)
 
@@ -175,7 +175,8 @@ func (b *Outbox) try(j job.Job, deadLetter job.DeadLetter) job.Delivery {
 	return d
 }
 
-// end reports whether it is for the caller to say what became of a dead letter.
+// end removes an outcome, and reports whether the caller has to pass it to Done. If not, Close has done
+// so.
 func (b *Outbox) end(o *Outcome) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,17 +187,17 @@ func (b *Outbox) end(o *Outcome) bool {
 	return open
 }
 
-// Empty reports whether everything that was posted has come out.
+// Empty reports whether everything has ended that was posted.
 func (b *Outbox) Empty() bool { return b.count(0) == 0 }
 
-// Interrupt ends the deliveries that are under way, and all later ones.
+// Interrupt ends the context of all deliveries, including later ones, for a cause.
 func (b *Outbox) Interrupt(cause error) { b.interrupt(cause) }
 
-// Wait waits for what goes on beside the callers.
+// Wait waits for the goroutines of Post and PostLater.
 func (b *Outbox) Wait() { b.senders.Wait() }
 
-// Close refuses what was not delivered by now, and from now on everything at
-// once.
+// Close passes all outcomes to Done whose dead letters are not sent yet, as undelivered. From now on,
+// this happens at once to each outcome that is added.
 func (b *Outbox) Close() {
 	b.mu.Lock()
 	open := b.open
@@ -209,6 +210,7 @@ func (b *Outbox) Close() {
 	}
 }
 
+// undelivered returns what becomes of a dead letter that was not sent before the outbox was closed.
 func undelivered() job.Delivery {
 	return job.Delivery{Problem: "the engine stopped before it was known whether the dead letter was accepted"}
 }

@@ -1,6 +1,6 @@
-// Package outcome has the ends of executions until they are written: the list that the
-// dispatcher writes, and the outbox that first sends the dead letters of some. Its types lock
-// themselves.
+// Package outcome has the outcomes of executions until they are written: the list of those that the
+// dispatcher writes next, and the outbox of those whose dead letters are sent first. Its types are
+// safe for concurrent use.
 package outcome
 
 import (
@@ -10,24 +10,24 @@ import (
 	"redrive/internal/job"
 )
 
-// Outcome is an execution that ended, and how that is written down.
+// Outcome is how an execution ended.
 type Outcome struct {
-	Job        *job.Job // as it was claimed
-	Settlement job.Settlement
-	Sends      bool // its dead letter is still to be sent, and to become part of the settlement
+	Job        *job.Job       // the job as it was claimed
+	Settlement job.Settlement // what is written
+	Sends      bool           // the dead letter has to be sent first, and the settlement lacks what becomes of it
 }
 
-// GivenBack is the outcome of a job that was claimed and does not begin.
+// GivenBack returns the outcome of a job that was claimed and does not begin.
 func GivenBack(j *job.Job) Outcome {
 	return Outcome{Job: j, Settlement: j.GiveBack()}
 }
 
-// Delivered returns the outcome with what became of its dead letter.
+// Delivered returns the outcome with what became of its dead letter, so that it can be written.
 func (o Outcome) Delivered(d job.Delivery) Outcome {
 	return Outcome{Job: o.Job, Settlement: o.Settlement.Delivered(d)}
 }
 
-// AppendSettlements appends those of outcomes to a list.
+// AppendSettlements appends the settlements of outcomes to a list, and returns the list.
 func AppendSettlements(to []job.Settlement, outcomes []Outcome) []job.Settlement {
 	to = slices.Grow(to, len(outcomes))
 	for i := range outcomes {
@@ -37,14 +37,14 @@ func AppendSettlements(to []job.Settlement, outcomes []Outcome) []job.Settlement
 	return to
 }
 
-// Unwritten are the outcomes that are to be written, in the order in which they were decided.
-// Whatever ends an execution adds to them; the dispatcher takes them all.
+// Unwritten are the outcomes that have to be written, in the order in which they were decided. The
+// code that decides an outcome adds it, and the dispatcher takes all of them.
 type Unwritten struct {
 	mu  sync.Mutex
 	all []Outcome
 }
 
-// Add adds one at the end.
+// Add adds an outcome at the end.
 func (u *Unwritten) Add(o Outcome) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -52,7 +52,7 @@ func (u *Unwritten) Add(o Outcome) {
 	u.all = append(u.all, o)
 }
 
-// Take moves all outcomes to the end of a list, and returns it.
+// Take moves all outcomes to the end of a list, and returns the list.
 func (u *Unwritten) Take(to []Outcome) []Outcome {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -64,7 +64,7 @@ func (u *Unwritten) Take(to []Outcome) []Outcome {
 	return to
 }
 
-// Count counts them.
+// Count returns how many outcomes have to be written.
 func (u *Unwritten) Count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

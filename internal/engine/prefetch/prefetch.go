@@ -1,18 +1,17 @@
 // Package prefetch has the jobs that were claimed before a worker was free.
 //
-// A worker that ends a job while a commit is written would be idle until the next one, so
-// the engine claims more jobs than can start at once: as many as its workers will end
-// during a commit. These are leased, and started by the workers themselves as they become
-// free.
+// A worker that ends a job while a commit is written would be idle until the next commit. So the
+// engine claims more jobs than can start at once: as many as its workers will end during a commit.
+// They are leased, and each worker that becomes free starts the next of them.
 //
-// A prefetched job has not begun, and is charged no attempt when the process dies. That one
-// has begun is written down with the next claim, which the end of the job before it brings
-// about. A job that begins and takes its process with it before that is prefetched once more
-// without being charged, and no further time.
+// A prefetched job has not begun, so it loses no attempt if the process dies. When it begins, the
+// store is told so with the next claim, which soon follows. If the process dies before that, the
+// store cannot know whether the job had begun. The job loses no attempt then, but only once: when it
+// is prefetched again, it counts as begun from its claim on.
 //
-// No other job waits for prefetched ones: a job of a higher priority that arrives is claimed
-// on top of them and starts first, and a job that has not begun within [For] is given
-// back, as it is when its queue or the engine is paused.
+// Prefetched jobs do not delay others. A job of a higher priority that arrives is claimed in addition,
+// and starts first. A prefetched job is given back if it has not begun within [For], or if its queue
+// or the engine is paused.
 package prefetch
 
 import (
@@ -32,29 +31,30 @@ const (
 	For = time.Second
 )
 
-// Jobs are the prefetched jobs of all queues.
+// Jobs are the prefetched jobs of all queues. It is safe for concurrent use.
 type Jobs struct {
 	mu    sync.Mutex
 	jobs  prefetched
-	begun []job.Token // executions that were prefetched and have begun, which is not written down
+	begun []job.Token // prefetched executions that have begun, until TakeBegun
 }
 
-// New returns a prefetch of no jobs.
+// New returns a Jobs without jobs.
 func New() *Jobs { return &Jobs{jobs: prefetched{}} }
 
-// prefetched are jobs by queue, in the order in which they start. No queue is without jobs.
+// prefetched has the jobs of each queue, in the order in which they start. A queue without jobs has no
+// entry.
 type prefetched map[string][]waitingJob
 
-// waitingJob is one that waits for a worker.
+// waitingJob is a prefetched job.
 type waitingJob struct {
-	x       *execution.Execution // has the lease, and no task
+	x       *execution.Execution // its execution, which has a lease and no task
 	claimed time.Time
 }
 
-// late is when the job should have begun.
+// late returns the time by which the job should have begun.
 func (j waitingJob) late() time.Time { return j.claimed.Add(For) }
 
-// set replaces the jobs of a queue.
+// set replaces the jobs of a queue. It deletes the entry if there are none.
 func (p prefetched) set(queue string, jobs []waitingJob) {
 	if len(jobs) == 0 {
 		delete(p, queue)
@@ -64,7 +64,7 @@ func (p prefetched) set(queue string, jobs []waitingJob) {
 	p[queue] = jobs
 }
 
-// Add takes in a claimed job, behind those of the same priority.
+// Add adds a claimed job, after those of the same priority and before those of a lower one.
 func (p *Jobs) Add(x *execution.Execution, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *Jobs) Add(x *execution.Execution, now time.Time) {
 	p.jobs[x.Job.Queue] = slices.Insert(jobs, at, waitingJob{x, now})
 }
 
-// Next takes out the job that starts next; nil: there is none.
+// Next removes the job of a queue that starts next, and returns it; nil: there is none.
 func (p *Jobs) Next(queue string) *execution.Execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *Jobs) Next(queue string) *execution.Execution {
 	return jobs[0].x
 }
 
-// Drop takes out a job that was ended from outside, if it is there.
+// Drop removes a job that was ended from outside, if it is prefetched.
 func (p *Jobs) Drop(x *execution.Execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *Jobs) Drop(x *execution.Execution) {
 	}
 }
 
-// TakeLate takes out the jobs of a queue that have not begun in time.
+// TakeLate removes the jobs of a queue that have not begun in time, and returns them.
 func (p *Jobs) TakeLate(queue string, now time.Time) (late []*execution.Execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *Jobs) TakeLate(queue string, now time.Time) (late []*execution.Executio
 	return late
 }
 
-// LateAt is when the first job is late; zero: never.
+// LateAt returns when the first job will be late; zero: there are no jobs.
 func (p *Jobs) LateAt() (first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *Jobs) LateAt() (first time.Time) {
 	return first
 }
 
-// TakeAll takes out all jobs of a queue.
+// TakeAll removes all jobs of a queue, and returns them.
 func (p *Jobs) TakeAll(queue string) (all []*execution.Execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +153,7 @@ func (p *Jobs) TakeAll(queue string) (all []*execution.Execution) {
 	return all
 }
 
-// Queues lists the queues of which jobs are prefetched.
+// Queues returns the queues that have prefetched jobs, in any order.
 func (p *Jobs) Queues() (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,14 +165,14 @@ func (p *Jobs) Queues() (names []string) {
 	return names
 }
 
-// Count counts the prefetched jobs of a queue.
+// Count returns how many jobs of a queue are prefetched.
 func (p *Jobs) Count(queue string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.jobs[queue])
 }
 
-// Total counts the prefetched jobs of all queues.
+// Total returns how many jobs of all queues are prefetched.
 func (p *Jobs) Total() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,7 +184,8 @@ func (p *Jobs) Total() (n int) {
 	return n
 }
 
-// IsOvertakenBy reports whether a job would start before one that is prefetched.
+// IsOvertakenBy reports whether a job that has become available should start before a prefetched one of
+// its queue.
 func (p *Jobs) IsOvertakenBy(c job.Change) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,7 +195,7 @@ func (p *Jobs) IsOvertakenBy(c job.Change) bool {
 	return len(jobs) > 0 && jobs[len(jobs)-1].x.Job.Priority < c.Priority
 }
 
-// NoteBegun keeps in mind that a prefetched job has begun.
+// NoteBegun records that a prefetched job has begun, for TakeBegun.
 func (p *Jobs) NoteBegun(token job.Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +203,7 @@ func (p *Jobs) NoteBegun(token job.Token) {
 	p.begun = append(p.begun, token)
 }
 
-// TakeBegun returns the executions that have begun since the last call.
+// TakeBegun returns the prefetched executions that have begun since the last call.
 func (p *Jobs) TakeBegun() []job.Token {
 	p.mu.Lock()
 	defer p.mu.Unlock()

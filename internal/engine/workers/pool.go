@@ -9,22 +9,22 @@ import (
 // Pool has the goroutines in which handlers run.
 type Pool struct {
 	run    func(*execution.Execution) (next *execution.Execution)
-	tasks  chan *execution.Execution // to goroutines that are idle
-	closed <-chan struct{}           // no more tasks come
+	tasks  chan *execution.Execution // without a buffer, so that only an idle goroutine receives
+	closed <-chan struct{}           // closed when no more executions come
 	all    sync.WaitGroup
 }
 
-// NewPool returns a pool without goroutines. run runs an execution, and returns the next one
-// for the same worker, or nil; closed says that no more come.
+// NewPool returns a pool without goroutines. run runs an execution, and returns the next one for the
+// same worker, or nil. closed is closed when no more executions come.
 func NewPool(run func(*execution.Execution) (next *execution.Execution), closed <-chan struct{}) *Pool {
 	return &Pool{run: run, tasks: make(chan *execution.Execution), closed: closed}
 }
 
-// Wait waits for all goroutines. The pool is closed before.
+// Wait waits for all goroutines to end. They do so after closed is closed.
 func (p *Pool) Wait() { p.all.Wait() }
 
-// Execute gives an execution to a goroutine that is idle, or to a new one: a new
-// one spends more time on growing its stack than on a small job.
+// Execute runs an execution in an idle goroutine, or in a new one if none is idle. It prefers idle
+// ones, because a new goroutine spends more time on growing its stack than on a small job.
 func (p *Pool) Execute(x *execution.Execution) {
 	select {
 	case p.tasks <- x:
@@ -33,8 +33,8 @@ func (p *Pool) Execute(x *execution.Execution) {
 	}
 }
 
-// work runs handlers until no more are needed. One that calls runtime.Goexit
-// takes the goroutine with it.
+// work is a goroutine of the pool: it runs executions until the pool is closed. A handler that calls
+// runtime.Goexit ends the goroutine.
 func (p *Pool) work(x *execution.Execution) {
 	for {
 		for x != nil {

@@ -1,5 +1,5 @@
-// Package workers counts the workers of each queue, and has the goroutines in which they run
-// handlers.
+// Package workers counts the workers of each queue (Counts), and has the goroutines in which handlers
+// run (Pool).
 package workers
 
 import (
@@ -16,17 +16,17 @@ type Counts struct {
 	ask func(queue string) int // how many workers a queue has
 
 	mu       sync.Mutex
-	limits   map[string]int // what ask answered
-	busy     map[string]int
-	reserved map[string]int
+	limits   map[string]int // what ask returned for each queue
+	busy     map[string]int // workers in use
+	reserved map[string]int // workers that are reserved for claims
 }
 
-// New returns counts of no worker in use. ask says how many workers a queue has.
+// New returns counts with no worker in use. ask returns how many workers a queue has.
 func New(ask func(queue string) int) *Counts {
 	return &Counts{ask: ask, limits: map[string]int{}, busy: map[string]int{}, reserved: map[string]int{}}
 }
 
-// Limit is how many workers a queue has.
+// Limit returns how many workers a queue has.
 func (w *Counts) Limit(queue string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +40,7 @@ func (w *Counts) Limit(queue string) int {
 	return n
 }
 
-// AskAgain forgets how many workers the queues have.
+// AskAgain makes Limit ask again how many workers each queue has.
 func (w *Counts) AskAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,8 +48,8 @@ func (w *Counts) AskAgain() {
 	clear(w.limits)
 }
 
-// Reserve keeps free workers of a queue for a claim, so many at most; more says that
-// others are free.
+// Reserve reserves the free workers of a queue for a claim, but at most most of them. It returns how
+// many it has reserved, and whether more were free.
 func (w *Counts) Reserve(queue string, most int) (n int, more bool) {
 	limit := w.Limit(queue)
 
@@ -65,7 +65,7 @@ func (w *Counts) Reserve(queue string, most int) (n int, more bool) {
 	return n, free > most
 }
 
-// Release ends the reservations of a claim.
+// Release ends the reservations of a claim. It is called after the jobs of the claim have started.
 func (w *Counts) Release(c job.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,8 +75,8 @@ func (w *Counts) Release(c job.Claim) {
 	}
 }
 
-// Take takes a worker of a queue if one is free, and if fewer than most are in use or
-// reserved in all queues together.
+// Take takes a worker of a queue into use, and returns true, if one is free and if fewer than most
+// workers of all queues together are in use or reserved.
 func (w *Counts) Take(queue string, most int) bool {
 	limit := w.Limit(queue)
 
@@ -92,7 +92,7 @@ func (w *Counts) Take(queue string, most int) bool {
 	return true
 }
 
-// TakeReserved takes a worker that is reserved, and counts as that too until the release.
+// TakeReserved takes a reserved worker into use. It still counts as reserved until Release.
 func (w *Counts) TakeReserved(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *Counts) TakeReserved(queue string) {
 	w.busy[queue]++
 }
 
-// Free gives back a worker.
+// Free gives back a worker that was in use.
 func (w *Counts) Free(queue string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,8 @@ func (w *Counts) Free(queue string) {
 	subtract(w.busy, queue, 1)
 }
 
-// TooMany reports whether more workers are in use than the queue has: a reload left it fewer.
+// TooMany reports whether more workers of a queue are in use than it has, because a reload gave it
+// fewer.
 func (w *Counts) TooMany(queue string) bool {
 	limit := w.Limit(queue)
 
@@ -118,14 +119,14 @@ func (w *Counts) TooMany(queue string) bool {
 	return w.busy[queue] > limit
 }
 
-// Taken counts the workers that are in use or reserved, in all queues together.
+// Taken returns how many workers are in use or reserved, in all queues together.
 func (w *Counts) Taken() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return total(w.busy) + total(w.reserved)
 }
 
-// Running counts the workers in use, by queue.
+// Running returns how many workers are in use, by queue.
 func (w *Counts) Running() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +140,7 @@ func (w *Counts) Idle() bool {
 	return len(w.busy) == 0
 }
 
-// subtract lowers a count, and keeps none of zero.
+// subtract lowers a count, and deletes it if it is zero then.
 func subtract(counts map[string]int, queue string, n int) {
 	counts[queue] -= n
 	if counts[queue] == 0 {
@@ -147,6 +148,7 @@ func subtract(counts map[string]int, queue string, n int) {
 	}
 }
 
+// total returns the sum of the counts.
 func total(counts map[string]int) (sum int) {
 	for _, n := range counts {
 		sum += n

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// clickhouseForm is an error of a server of ClickHouse. Its client says in between from where
-// it received the error.
+// clickhouseForm matches an error of a ClickHouse server: its class and its message. The client may
+// add between the two from which server it received the error.
 var clickhouseForm = regexp.MustCompile(`(?m)^(?:Error on processing query: )?Code: \d+\. ` +
 	`(DB::\w+): (?:Received from \S+\. DB::\w+: )?(.+)$`)
 
-// clickhouseTrace announces a stack on the lines below.
+// clickhouseTrace ends a message that is followed by a stack.
 const clickhouseTrace = ", Stack trace (when copying this message, always include the lines below):"
 
-// clickhouse reads the last error of a server of ClickHouse.
+// clickhouse reads the last error of a ClickHouse server.
 func clickhouse(text string) form.Error {
 	if !strings.Contains(text, ". DB::") {
 		return form.Error{}

@@ -48,8 +48,8 @@ var dotnetEnds = [...]*regexp.Regexp{
 		`You must install or update \.NET to run this application\.|Unable to create a 'DbContext' of type .*)$`),
 }
 
-// dotnetTrace reads the last stack trace. The errors that led to one stand behind arrows,
-// the innermost last, before the first frame.
+// dotnetTrace reads the last stack trace. The causes of an error are printed after arrows, before the
+// first frame, with the innermost cause last.
 func dotnetTrace(text string) form.Error {
 	var last form.Error
 	blocks(text, dotnetFrame, func(block []string, framed bool) {
@@ -99,7 +99,7 @@ func uncaughtPrefix(line string) string {
 	return ""
 }
 
-// dotnetError reads an error and those behind its arrows.
+// dotnetError reads an error and its causes, which follow after arrows.
 func dotnetError(lines []string) form.Error {
 	first := strings.TrimSpace(strings.TrimPrefix(lines[0], uncaughtPrefix(lines[0])))
 	outer, inner, _ := strings.Cut(first, " ---> ")

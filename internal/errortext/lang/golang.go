@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// golang reads what programs in Go write when they crash, errors that carry a stack, and
-// what builds and tests them.
+// golang reads what programs in Go write when they crash, errors that are printed with a stack, and the
+// output of "go test" and "go build".
 func golang(text string) form.Error {
 	for _, read := range [...]func([]string) form.Error{goCrash, goStacked, goTest, goBuild} {
 		if e := read(strings.Split(text, "\n")); e.Found() {
@@ -29,7 +29,7 @@ func goCrash(lines []string) form.Error {
 		}
 
 		class := crashes(line)
-		if class == "" || class == "fatal error" && last < 0 { // other programs write this, too
+		if class == "" || class == "fatal error" && last < 0 { // other programs write "fatal error" as well
 			continue
 		}
 
@@ -42,7 +42,7 @@ func goCrash(lines []string) form.Error {
 	return found
 }
 
-// crashes is what a line says that ended the program, or empty.
+// crashes returns what ended the program according to a line, "panic" or "fatal error", or "".
 func crashes(line string) string {
 	for _, class := range [...]string{"panic", "fatal error"} {
 		if strings.HasPrefix(line, class+": ") {
@@ -53,7 +53,7 @@ func crashes(line string) string {
 	return ""
 }
 
-// lastGoroutine is the last line with which the stack of a goroutine begins, or -1.
+// lastGoroutine returns the number of the last line that begins the stack of a goroutine, or -1.
 func lastGoroutine(lines []string) int {
 	for i, line := range slices.Backward(lines) {
 		if strings.HasPrefix(line, "goroutine ") {
@@ -64,7 +64,7 @@ func lastGoroutine(lines []string) int {
 	return -1
 }
 
-// panicLines are the lines of a panic before the first stack, and those that follow.
+// panicLines divides the lines of a panic into those before the first stack and the rest.
 func panicLines(lines []string) (said, rest []string) {
 	for i, line := range lines[1:] {
 		if line == "" || strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "[signal ") || crashes(line) != "" {
@@ -75,8 +75,8 @@ func panicLines(lines []string) (said, rest []string) {
 	return lines, nil
 }
 
-// goPanic reads the values of a panic: one that was recovered led to the one below it.
-// Further lines of a value are indented.
+// goPanic reads the values of a panic. A value that was recovered is the cause of the one below it. The
+// further lines of a value are indented.
 func goPanic(class string, lines []string) form.Error {
 	var values []string
 	continued := 0
@@ -109,8 +109,8 @@ func IsGoPlace(line string) bool {
 	return strings.HasPrefix(line, "\t") && strings.Contains(line, ".go:")
 }
 
-// goStacked reads an error that carries the stack of where it was made, and below that the
-// errors that wrapped it, each with a stack.
+// goStacked reads an error that is printed with the stack of where it was made. Below it are the errors
+// that wrap it, each with a stack.
 func goStacked(lines []string) form.Error {
 	var said []string
 	for i := 1; i+1 < len(lines); i++ {
@@ -160,7 +160,8 @@ func goTest(lines []string) form.Error {
 	return form.Error{}
 }
 
-// untilTest is what testify compared, up to the name of the test.
+// untilTest returns the lines in which testify shows what it compared, which end before the name of the
+// test.
 func untilTest(lines []string) string {
 	said := ""
 	for _, line := range lines[:min(len(lines), form.MaxContinued)] {

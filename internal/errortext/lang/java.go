@@ -40,7 +40,7 @@ func springBoot(text string) form.Error {
 	return form.Error{Message: firstLines(description)}
 }
 
-// firstLines is the beginning of a text as a message, without its empty lines.
+// firstLines returns the first lines of a text as a message, without empty ones.
 func firstLines(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -85,7 +85,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 			continue
 		}
 
-		// Of other lines, only those above a stack are read, up to the first cause.
+		// Other lines can have an error only above a stack, and before the first cause.
 		if !framed || chained {
 			continue
 		}
@@ -101,7 +101,7 @@ func (t *javaTraces) block(lines []string, framed bool) {
 	}
 }
 
-// chain takes over an error that is named because of another one.
+// chain adds an error that is the cause of the one before.
 func (t *javaTraces) chain(mark, name string, indent int) {
 	if mark == "Suppressed" {
 		t.suppressed = indent
@@ -135,8 +135,8 @@ func firstLine(text string) string {
 	return first
 }
 
-// withHeading is a line, together with the next one if it is no more than its heading:
-// "Configuration validation failed:".
+// withHeading returns a line. If the line is only a heading, such as "Configuration validation failed:",
+// it adds the next one.
 func withHeading(line string, below []string) string {
 	line = strings.TrimRight(line, " ")
 	if strings.HasSuffix(line, ":") && len(below) > 0 {

@@ -19,8 +19,8 @@ func javascript(text string) form.Error {
 	return form.Error{}
 }
 
-// nodeTraces gathers the last error that was printed: with its stack, and with what led
-// to it in braces behind, indented the more the nearer it is to the cause.
+// nodeTraces collects the last error that was printed, with its stack and its causes. The causes follow
+// in braces, each indented more than the error that it caused.
 type nodeTraces struct {
 	last   form.Error
 	indent int  // of the error
@@ -116,7 +116,7 @@ func nodeError(lines []string) form.Error {
 	return e
 }
 
-// afterBlank are the lines behind the first empty ones.
+// afterBlank returns the lines that follow the first empty ones.
 func afterBlank(lines []string) []string {
 	blank := false
 	for i, line := range lines {
@@ -131,7 +131,7 @@ func afterBlank(lines []string) []string {
 	return nil
 }
 
-// led takes over an error within the braces of another one.
+// led adds an error from the braces of another one, of which it is a cause.
 func (t *nodeTraces) led(key, line string, found throw) {
 	deep := form.Indent(line)
 
@@ -142,8 +142,8 @@ func (t *nodeTraces) led(key, line string, found throw) {
 	}
 }
 
-// withoutSource ends before what stands between a message and the stack: where the error
-// was emitted, or a line of the source and what points at a place in it.
+// withoutSource removes what is between a message and the stack: the place where the error was emitted,
+// or a line of the source with a mark below it.
 func withoutSource(lines []string) []string {
 	for i, line := range lines[:min(len(lines), form.MaxContinued+2)] {
 		if strings.HasPrefix(line, "Emitted 'error' event ") {
@@ -166,8 +166,7 @@ func pointsAtSource(line string) bool {
 
 var nodeField = regexp.MustCompile(`^\s+([a-z_]\w*): (?:\[?\w*(?:[Ee]rror|Exception))(?: \[\w+\])?: `)
 
-// nodeKey cuts off the name of the field in which an error stands: "[cause]: Error: …",
-// "original: error: …".
+// nodeKey removes the name of the field that has an error: "[cause]: Error: …", "original: error: …".
 func nodeKey(line string) (key, said string) {
 	trimmed := strings.TrimLeft(line, " \t")
 	for _, key := range [...]string{"[cause]", "caused by", "Caused by"} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// phpForms are asked in this order. They never change.
+// phpForms are tried in this order. They never change.
 var phpForms = [...]func(lines []string) form.Error{
 	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer, wordPress,
 	phpPrinted,
@@ -65,8 +65,8 @@ func phpEnded(lines []string) (found form.Error) {
 	return found
 }
 
-// phpThrown reads an exception and those that it led to, from the line on which the first
-// is said to be uncaught. It returns the last line that it read.
+// phpThrown reads an uncaught exception and those that followed from it, beginning at the line that says
+// "Uncaught". It returns the number of the last line that it has read.
 func phpThrown(lines []string, i int, said string) (c form.Chain, end int) {
 	e, i := phpException(lines, i, said)
 	c = form.Chain{Last: e, First: e}
@@ -106,7 +106,7 @@ func phpPrinted(lines []string) form.Error {
 	return c.Joined()
 }
 
-// printedPlace is where an exception was thrown, at the end of a text without its stack.
+// printedPlace matches the place of an exception, at the end of a text without a stack.
 var printedPlace = regexp.MustCompile(` in \S+\.php:\d+$`)
 
 // phpException reads an exception whose class begins a text that ends the line i: its
@@ -143,7 +143,7 @@ func phpException(lines []string, i int, said string) (form.Error, int) {
 
 var phpPlace = regexp.MustCompile(`^\S.*(?::\d+| on line \d+)$`)
 
-// withoutPHPPlace is a text without the place of an error that it ends with.
+// withoutPHPPlace removes the place of an error from the end of a text.
 func withoutPHPPlace(said string) (string, bool) {
 	i := strings.LastIndex(said, " in ")
 	if i < 0 || !phpPlace.MatchString(said[i+len(" in "):]) {
@@ -192,8 +192,8 @@ func isPHPFrame(line string) bool {
 
 var phpObject = regexp.MustCompile(`\[object\] \(([\w\\]+)\(code: [^)]*\): (.*)$`)
 
-// fromMonolog undoes how Monolog writes the texts of an exception, which stand in a string
-// of JSON.
+// fromMonolog undoes the escapes with which Monolog writes the texts of an exception into a JSON
+// string.
 var fromMonolog = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 
 // phpLogged reads the last exception that Monolog wrote, and the one that led to it.

@@ -28,7 +28,7 @@ func django(text string) form.Error {
 	return form.Error{Class: m[1], Message: m[2], Trace: trace}
 }
 
-// pythonForms are asked in this order. They never change.
+// pythonForms are tried in this order. They never change.
 var pythonForms = [...]func(lines []string) form.Error{
 	fatalPython, tracebacks, cutTraceback, argparse, clickBox, djangoCommand, pip,
 }
@@ -59,7 +59,7 @@ func fatalPython(lines []string) form.Error {
 	return form.Error{}
 }
 
-// tracebackHead is how a traceback begins, behind what a log or a group writes before it.
+// tracebackHead matches the beginning of a traceback, after what a log or a group writes before it.
 const tracebackHead = "Traceback (most recent call last)"
 
 // tracebackLinks are between the traceback of a cause and the one of what it caused.
@@ -73,7 +73,8 @@ var tracebackAsides = [...]string{
 	"Exception ignored in", "--- Logging error ---", "Task exception was never retrieved", "Error processing line ",
 }
 
-// tracebackReader goes through tracebacks, of which a cause comes before what it caused.
+// tracebackReader reads tracebacks one after another. A cause is printed before the error that it
+// caused.
 type tracebackReader struct {
 	lines []string
 	own   form.Chain // the last one that may have ended the program
@@ -125,7 +126,7 @@ func (r *tracebackReader) elsewhere(c form.Chain) form.Error {
 	return c.Joined()
 }
 
-// line reads what begins at a line, and returns the line behind it.
+// line reads what begins at a line, and returns the number of the line after it.
 func (r *tracebackReader) line(i int) int {
 	line := r.lines[i]
 	switch {
@@ -142,7 +143,7 @@ func (r *tracebackReader) line(i int) int {
 	return i + 1
 }
 
-// traceback reads the one whose head is at a line.
+// traceback reads the traceback whose head is at a line.
 func (r *tracebackReader) traceback(i int) int {
 	before, after, _ := strings.Cut(r.lines[i], tracebackHead)
 	prefix, group := strings.CutSuffix(before, "Exception Group ")

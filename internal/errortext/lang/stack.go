@@ -11,15 +11,15 @@ var (
 	headForm = regexp.MustCompile(`^([A-Za-z_$][\w.$]*)(?: \[\w+\])?(?::(?: (.*))?)?$`)
 )
 
-// isAtLine reports whether a line is one of a stack. A search for what such a line has costs
-// far less than the pattern, which few lines need.
+// isAtLine reports whether a line is a frame of a stack. It first searches for what each frame has,
+// which is far cheaper than the pattern, and excludes most lines.
 func isAtLine(line string) bool {
 	maybe := strings.HasPrefix(line, "\t") || strings.Contains(line, "at ")
 	return maybe && atLine.MatchString(line)
 }
 
-// stack reads the last stack of lines that begin with "at", of whatever language: above it
-// stand the class and the message.
+// stack reads the error of the last stack whose frames begin with "at", in any language. The class and
+// the message are above the frames.
 func stack(text string) form.Error {
 	var found form.Error
 	lines := strings.Split(text, "\n")
@@ -34,7 +34,7 @@ func stack(text string) form.Error {
 	return found
 }
 
-// head is the error that the lines before a stack end with.
+// head reads the error that is at the end of the lines before a stack.
 func head(before []string) form.Error {
 	for i := len(before) - 1; i >= max(0, len(before)-2*form.MaxContinued); i-- {
 		if isAtLine(before[i]) {
@@ -49,8 +49,8 @@ func head(before []string) form.Error {
 	return form.Error{}
 }
 
-// blocks calls f for the lines before each run of frames, up to the run before it, and
-// for those behind the last one, where framed is false.
+// blocks calls f for each block of lines between frames. framed is true if frames follow the block, and
+// false for the lines after the last frame.
 func blocks(text string, isFrame func(line string) bool, f func(block []string, framed bool)) {
 	lines := strings.Split(text, "\n")
 	start := 0
@@ -72,11 +72,11 @@ func blocks(text string, isFrame func(line string) bool, f func(block []string, 
 // throw is what a line says of an error that was thrown.
 type throw struct {
 	class, message string
-	sure           bool // the name is one that only errors have
+	sure           bool // only errors have such a name of a class
 }
 
-// thrown reads the line on which a class and a message stand, be it behind the words of a
-// logger or of the runtime: "charge failed: java.lang.IllegalStateException: no rate".
+// thrown reads a line with a class and a message, which can be preceded by the words of a logger or of
+// the runtime: "charge failed: java.lang.IllegalStateException: no rate".
 func thrown(line string) (t throw, ok bool) {
 	line = strings.TrimSpace(line)
 	first := true
@@ -101,9 +101,9 @@ func thrown(line string) (t throw, ok bool) {
 	return throw{}, false
 }
 
-// withoutNumber leaves out what .NET writes between some classes and the colon, the code
-// of the system's error: "SocketException (111): Connection refused". What has none is
-// returned as it is.
+// withoutNumber removes the number at the beginning of a text. After some classes, .NET writes the code
+// of a system error: "SocketException (111): Connection refused". A text without one is returned
+// unchanged.
 func withoutNumber(s string) string {
 	if !strings.HasPrefix(s, "(") {
 		return s
@@ -118,7 +118,7 @@ func withoutNumber(s string) string {
 	return rest
 }
 
-// namesError reports whether the name of a type is one that only errors have.
+// namesError reports whether the name of a type is one that only errors have, such as TypeError.
 func namesError(class string) bool {
 	class, _, _ = strings.Cut(class, "`") // .NET: the number of type parameters
 	for _, end := range [...]string{"Exception", "Error", "Throwable", "Failure", "Fault"} {
@@ -130,7 +130,7 @@ func namesError(class string) bool {
 	return false
 }
 
-// heads finds the line of some on which an error begins.
+// heads finds the line on which an error begins, among several that could be.
 type heads struct {
 	found  bool
 	line   int
@@ -138,8 +138,9 @@ type heads struct {
 	throw
 }
 
-// add takes over a line if it is a better head than the one before: a name that only
-// errors have goes before any other, and further lines of a message are indented.
+// add considers the line with the number n, and takes it if it is a better choice than the one found
+// before: a name that only errors have is better than any other, and a line that is indented less is
+// better, because the further lines of a message are indented.
 func (h *heads) add(n int, line string, t throw) {
 	indent := form.Indent(line)
 	if h.found && (h.sure && !t.sure || h.sure == t.sure && indent > h.indent) {

@@ -9,15 +9,15 @@ import (
 	"redrive/internal/filter"
 )
 
-// Groups is a page of the list of error groups.
+// Groups returns a page of the error groups that a filter selects, beginning after a cursor.
 func (v *View) Groups(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 	list, err := v.store.Groups.List(ctx, now, f, after, limit)
 	each(list.Groups, v.group)
 	return list, err
 }
 
-// RollUp sums up groups by their error classes. The name of a class that holds a secret is as
-// it may be shown: no filter finds the class by it.
+// RollUp sums up the groups that a filter selects by error class, and lists at most limit of the
+// classes. A secret in the name of a class is hidden, so a filter by that name finds nothing.
 func (v *View) RollUp(ctx context.Context, now time.Time, f failures.Filter, limit int) (failures.Classes, error) {
 	all, err := v.store.Groups.RollUp(ctx, now, f, limit)
 	for i := range all.Listed {
@@ -27,24 +27,25 @@ func (v *View) RollUp(ctx context.Context, now time.Time, f failures.Filter, lim
 	return all, err
 }
 
-// TopGroups lists the open groups that fail most.
+// TopGroups lists the open groups that failed most in the last day.
 func (v *View) TopGroups(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
 	all, err := v.store.Groups.Top(ctx, now, limit)
 	return each(all, v.group), err
 }
 
-// GroupsOf finds the groups of dead letters, by the numbers of their jobs.
+// GroupsOf returns the groups of dead letters, by the numbers of the groups. Only the number,
+// the fingerprint and the count of failures of each group are set.
 func (v *View) GroupsOf(ctx context.Context, rows []filter.DeadLetterRow) (map[int64]failures.Group, error) {
 	all, err := v.store.Groups.Of(ctx, rows)
 	return eachOf(all, v.group), err
 }
 
-// GroupTallies counts the groups by state.
+// GroupTallies counts the groups and their jobs by the state of the group.
 func (v *View) GroupTallies(ctx context.Context) ([]failures.Tally, error) {
 	return v.store.Groups.Tallies(ctx)
 }
 
-// Group is everything about a group.
+// Group returns everything about the group with a fingerprint, or job.ErrNotFound.
 func (v *View) Group(ctx context.Context, now time.Time, fingerprint string) (failures.Detail, error) {
 	d, err := v.store.Groups.Get(ctx, now, fingerprint)
 	d.Group, d.Jobs = v.group(d.Group), each(d.Jobs, v.HideJob)
@@ -52,7 +53,8 @@ func (v *View) Group(ctx context.Context, now time.Time, fingerprint string) (fa
 	return d, err
 }
 
-// SetGroup resolves, ignores or opens a group.
+// SetGroup resolves, ignores or opens a group, and returns it as it is then, without its queues
+// and hours; or job.ErrNotFound.
 func (v *View) SetGroup(
 	ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor,
 ) (failures.Group, error) {
@@ -60,7 +62,8 @@ func (v *View) SetGroup(
 	return v.group(g), err
 }
 
-// NoteGroup writes the note of a group.
+// NoteGroup writes the note of a group, and returns the group like SetGroup. An empty note
+// removes it.
 func (v *View) NoteGroup(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
 	g, err := v.store.Groups.Note(ctx, now, fingerprint, note, by)
 	return v.group(g), err

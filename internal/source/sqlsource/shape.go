@@ -13,8 +13,9 @@ import (
 	"redrive/internal/source"
 )
 
-// others says how many rows of the table are left to another source.
-func (o *Origin) others(ctx context.Context, r *source.Report) error {
+// warnOfOtherRows warns of rows of the table that are left to another source: how many there are,
+// and what they have in common.
+func (o *Origin) warnOfOtherRows(ctx context.Context, r *source.Report) error {
 	if o.preset.Others == nil {
 		return nil
 	}
@@ -32,8 +33,8 @@ func (o *Origin) others(ctx context.Context, r *source.Report) error {
 		defer rows.Close()
 
 		for rows.Next() {
-			// A row is a group of rows of the table: what they have in common, and how many
-			// they are.
+			// A row of the answer stands for several rows of the table: it has what they have in
+			// common, and their number.
 			var name sql.NullString
 			n := 0
 			if err := rows.Scan(&name, &n); err != nil {
@@ -50,7 +51,7 @@ func (o *Origin) others(ctx context.Context, r *source.Report) error {
 		return err
 	}
 
-	// Ten groups are named at most; the total counts all of them.
+	// Name at most ten groups. The total counts all of them.
 	slices.Sort(groups)
 	r.Warnings = append(r.Warnings, fmt.Sprintf("%d more rows of %s are not shown here: %s. %s",
 		total, o.listTable, strings.Join(groups[:min(len(groups), 10)], ", "), o.preset.Others.Why))
@@ -58,8 +59,9 @@ func (o *Origin) others(ctx context.Context, r *source.Report) error {
 	return nil
 }
 
-// reaches looks whether replays get to a queue that is elsewhere.
-func (o *Origin) reaches(ctx context.Context, r *source.Report) error {
+// checkTargetQueue checks the queue to which replays go, if that is on another server. If the queue
+// does not allow replays, the source does not allow them either.
+func (o *Origin) checkTargetQueue(ctx context.Context, r *source.Report) error {
 	if o.work == nil {
 		return nil
 	}

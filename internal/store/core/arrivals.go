@@ -9,7 +9,7 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// arrivals are the new jobs of a transaction, which wait for one another.
+// arrivals are the new jobs of a transaction, which are written many at a time.
 type arrivals struct {
 	waiting []arrival
 
@@ -17,14 +17,14 @@ type arrivals struct {
 	similar, plainBodies db.Batch
 }
 
-// arrival is a job that waits to be written.
+// arrival is a new job that is not written yet.
 type arrival struct {
 	*job.Job
-	likeness
+	common
 }
 
-// likeness is what most of the jobs have in common that come together.
-type likeness struct {
+// common has the columns that jobs which are enqueued together usually have in common.
+type common struct {
 	queue    string
 	source   string
 	typ      string
@@ -34,13 +34,13 @@ type likeness struct {
 	timeout  time.Duration
 }
 
-// atOnce is how many new rows are written together.
+// atOnce is how many new rows are written together at most.
 const atOnce = 64
 
-// newArrivals makes the batches. To bind a value takes as long as to store it, so
-// jobs of one likeness have a statement that binds that once, and bodies that are
-// nothing but payloads one that binds nothing else: that saves a quarter of the time
-// of a thousand jobs.
+// newArrivals makes the statements. Binding a value takes as long as storing it, so there is a
+// statement for jobs that share all their common columns, which binds these once, and one for
+// bodies that have nothing but a payload. Both together save a quarter of the time of writing
+// a thousand jobs.
 func newArrivals() *arrivals {
 	return &arrivals{
 		jobs: db.NewBatch(14, `INSERT INTO jobs (seq, id, queue, source, type, state, list_state, priority, policy_id, ttr,
@@ -55,7 +55,7 @@ func newArrivals() *arrivals {
 	}
 }
 
-// reset makes everything empty for another transaction.
+// reset drops all rows that are not written, so that another transaction can begin.
 func (a *arrivals) reset() {
 	a.forget()
 
@@ -64,19 +64,20 @@ func (a *arrivals) reset() {
 	}
 }
 
-// forget forgets the jobs that waited, whose texts are large.
+// forget empties the list of jobs, and releases their texts, which can be large.
 func (a *arrivals) forget() {
 	clear(a.waiting)
 	a.waiting = a.waiting[:0]
 }
 
-// add lets a job wait. It reports whether enough jobs wait to be written.
+// add adds a job, and reports whether there are enough for one statement, so that the caller
+// should write them.
 func (a *arrivals) add(j *job.Job, policy int64) (full bool) {
-	a.waiting = append(a.waiting, arrival{j, likeness{j.Queue, j.Source, j.Type, j.State, j.Priority, policy, j.Timeout}})
+	a.waiting = append(a.waiting, arrival{j, common{j.Queue, j.Source, j.Type, j.State, j.Priority, policy, j.Timeout}})
 	return len(a.waiting) >= atOnce
 }
 
-// flush writes the jobs that wait.
+// flush writes the jobs that wait, with their bodies and idempotency keys.
 func (a *arrivals) flush(t *db.Tx) error {
 	if len(a.waiting) == 0 {
 		return nil
@@ -88,8 +89,10 @@ func (a *arrivals) flush(t *db.Tx) error {
 	return err
 }
 
+// flushJobs writes the rows of the table jobs.
 func (a *arrivals) flushJobs(t *db.Tx) error {
-	if len(a.waiting) < 2 || slices.ContainsFunc(a.waiting, func(j arrival) bool { return j.likeness != a.waiting[0].likeness }) {
+	differ := slices.ContainsFunc(a.waiting, func(j arrival) bool { return j.common != a.waiting[0].common })
+	if len(a.waiting) < 2 || differ {
 		for _, j := range a.waiting {
 			err := a.jobs.Add(t, j.Seq, j.ID, j.Queue, j.Source, j.Type, string(j.State), rows.ListState(j.State), j.Priority, j.policy,
 				j.Timeout.Microseconds(), db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), db.Micros(j.ChangedAt), j.Key)
@@ -101,8 +104,9 @@ func (a *arrivals) flushJobs(t *db.Tx) error {
 		return a.jobs.Flush(t)
 	}
 
-	l := a.waiting[0].likeness
-	a.similar.Common(l.queue, l.source, l.typ, string(l.state), rows.ListState(l.state), l.priority, l.policy, l.timeout.Microseconds())
+	// All jobs have the same common columns: bind these once.
+	c := a.waiting[0].common
+	a.similar.Common(c.queue, c.source, c.typ, string(c.state), rows.ListState(c.state), c.priority, c.policy, c.timeout.Microseconds())
 
 	for _, j := range a.waiting {
 		if err := a.similar.Add(t, j.Seq, j.ID, db.Micros(j.RunAt), db.Micros(j.EnqueuedAt), j.Key); err != nil {
@@ -113,6 +117,7 @@ func (a *arrivals) flushJobs(t *db.Tx) error {
 	return a.similar.Flush(t)
 }
 
+// flushBodies writes the rows of the table bodies.
 func (a *arrivals) flushBodies(t *db.Tx) error {
 	for _, j := range a.waiting {
 		var err error
@@ -130,11 +135,12 @@ func (a *arrivals) flushBodies(t *db.Tx) error {
 	return db.Steps(t, a.plainBodies.Flush, a.bodies.Flush)
 }
 
-// isPlain reports whether a job brings nothing but a payload.
+// isPlain reports whether the body of a job has nothing but a payload.
 func isPlain(j *job.Job) bool {
 	return j.ExpiresAt.IsZero() && j.TraceID == "" && j.MessageID == "" && j.Note == "" && j.Meta == nil && j.Envelope == nil
 }
 
+// flushKeys writes the idempotency keys of the jobs that have one.
 func (a *arrivals) flushKeys(t *db.Tx) error {
 	for _, j := range a.waiting {
 		if j.Key == "" {

@@ -5,15 +5,15 @@ import (
 	"redrive/internal/store/db"
 )
 
-// deadLetters are the new dead letters of a transaction, which wait for one another.
+// deadLetters are the new dead letters of a transaction, which are written many at a time.
 type deadLetters struct {
 	waiting []deadLetter
 	insert  db.Batch
 }
 
-// deadLetter is a dead letter that waits to be written.
+// deadLetter is a new dead letter that is not written yet.
 type deadLetter struct {
-	seq int64 // of its job
+	seq int64 // the number of its job
 	job.DeadLetter
 }
 
@@ -22,12 +22,13 @@ func newDeadLetters() *deadLetters {
 		failed_at, queue, attempts, error, cause, forwarded_at, forwarded_to, problem) VALUES `, "")}
 }
 
+// reset drops all rows that are not written, so that another transaction can begin.
 func (d *deadLetters) reset() {
 	d.forget()
 	d.insert.Reset()
 }
 
-// forget forgets the dead letters that waited, and the texts in them.
+// forget empties the list of dead letters, and releases their texts.
 func (d *deadLetters) forget() {
 	clear(d.waiting)
 	d.waiting = d.waiting[:0]
@@ -50,7 +51,8 @@ func (d *deadLetters) flush(t *db.Tx) error {
 	return db.Wrap(d.insert.Flush(t), "store dead letters")
 }
 
-// AddDeadLetter stores the dead letter of the job with the number.
+// AddDeadLetter stores the dead letter of the job with the number seq. The row may be written
+// later in the transaction, but before any other statement.
 func (c *Core) AddDeadLetter(t *db.Tx, seq int64, l job.DeadLetter) error {
 	d := c.in(t).deadLetters
 

@@ -9,8 +9,9 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// Edit changes a job that is over, before it is replayed: from here on it counts for the
-// queue that it goes to. The run that it is in keeps what it had (see [Core.KeepEarlier]).
+// Edit changes a job that has ended, just before it is replayed, and returns the job as it is
+// then. What the ended run had stays readable (see [Core.KeepEarlier]). An empty edit changes
+// nothing.
 func (c *Core) Edit(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	if edit.Empty() {
 		return from, nil
@@ -24,7 +25,8 @@ func (c *Core) Edit(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	return c.Apply(t, from, edit)
 }
 
-// Apply writes a change of a job, and nothing of what it had.
+// Apply writes what an edit changes of a job, and returns the job as it is then. Unlike Edit,
+// it does not keep what the job had before.
 func (c *Core) Apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 	const body = `UPDATE bodies SET trace_id = $2, message_id = $3, meta = $4, payload = $5, envelope = $6 WHERE job_seq = $1`
 	const update = `UPDATE jobs SET queue = $2, type = $3, priority = $4, policy_id = $5, ttr = $6 WHERE seq = $1`
@@ -48,12 +50,14 @@ func (c *Core) Apply(t *db.Tx, from job.Job, edit job.Edit) (job.Job, error) {
 		return job.Job{}, err
 	}
 
-	c.projections.Moved(t, projection.Move{From: &from, To: &to}) // it counts for the other queue until it is replayed
+	// The job may be in another queue now. It counts there from here on.
+	c.projections.Moved(t, projection.Move{From: &from, To: &to})
 
 	return to, nil
 }
 
-// KeepEarlier writes down what a run has that is about to be changed.
+// KeepEarlier copies what an edit is about to change of a job, as what this run of it had: its
+// queue, type, priority, policy and time limit, and its body if the edit changes that.
 func (c *Core) KeepEarlier(t *db.Tx, j job.Job, run int, edit job.Edit) error {
 	const insert = `INSERT INTO earlier_runs
 			(job_seq, run, queue, type, priority, policy_id, ttr, trace_id, message_id, meta, payload, envelope)

@@ -10,7 +10,7 @@ import (
 	"redrive/internal/store/projection"
 )
 
-// runKey names a run of a job.
+// runKey is a run of the job with the number seq.
 type runKey struct {
 	seq int64
 	run int
@@ -18,31 +18,34 @@ type runKey struct {
 
 // endedRun is how a replayed run ended in this transaction.
 type endedRun struct {
-	at      int64
+	at      int64 // in microseconds
 	outcome operation.RunOutcome
-	group   int64 // of the failure that ended it
+	group   int64 // the error group of the job then
 }
 
-// End notes that a run is over, the first time that it is called for the run. First
-// runs belong to no operation, and the projections already know of a run that was over in
-// an earlier transaction.
+// End records how the current run of a job ended, for Flush to report. If it is called more
+// than once for a run within a transaction, the first call counts. It ignores the first run of
+// a job, because no replay started that.
 func (c *Core) End(t *db.Tx, j *job.Job, outcome operation.RunOutcome, now time.Time) {
 	if j.Run == 1 {
 		return
 	}
 
-	runs, k := c.in(t).runs, runKey{j.Seq, j.Run}
-	if _, noted := runs[k]; !noted {
+	runs := c.in(t).runs
+	k := runKey{j.Seq, j.Run}
+	if _, recorded := runs[k]; !recorded {
 		runs[k] = endedRun{db.Micros(now), outcome, j.Group}
 	}
 }
 
-// endedRuns are the replayed runs that ended, in the order of their jobs:
-// neighbours share pages.
+// endedRuns returns the replayed runs that ended, each with what its replay says of it. They
+// are in the order of their jobs, so that those who write to them touch each page of the
+// database once.
 func (g *gathered) endedRuns(t *db.Tx) ([]projection.EndedRun, error) {
 	const query = `SELECT r.job_seq, r.run + 1, r.group_id, r.operation_id FROM json_each($1) AS e
 		JOIN replays AS r ON r.job_seq = CAST(e.value ->> 0 AS BIGINT) AND r.run = CAST(e.value ->> 1 AS BIGINT)`
 
+	// A replay is stored with the run that it ended, and starts the run after that.
 	replays := make([][2]int64, 0, len(g.runs))
 	for k := range g.runs {
 		replays = append(replays, [2]int64{k.seq, int64(k.run - 1)})
@@ -61,9 +64,10 @@ func (g *gathered) endedRuns(t *db.Tx) ([]projection.EndedRun, error) {
 	return all, err
 }
 
-// runsResumed takes back that the runs in which these jobs are were dropped.
+// runsResumed takes back that the current runs of these jobs were dropped: both what this
+// transaction has recorded of it, and what projections have written about it earlier.
 func (c *Core) runsResumed(t *db.Tx, jobs []job.Job) error {
-	var runs [][2]int64
+	var runs [][2]int64 // number of the job, run
 	gathered := c.in(t).runs
 	for _, j := range jobs {
 		if j.Run == 1 {

@@ -14,13 +14,15 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// A job that a person discards goes to the trash: it ends as discarded, and a
-// row of the table trash remembers where it was. Restoring takes the row and
-// puts the job back there; a replay takes it too. What stays is purged, as the
-// retention says. Jobs that their policy discarded have never been in it.
+// A job that a person discards goes to the trash: its state becomes discarded, and a row of
+// the table trash remembers the state that it had. Restoring the job gives it that state back
+// and deletes the row. A replay deletes the row as well. Retention removes what stays in the
+// trash for longer than its limit. A job that is discarded by its policy never enters the
+// trash.
 
-// Discard puts jobs that can be discarded into the trash, each as it is in this
-// transaction, and changes them accordingly; bulk is the operation that did so, or 0.
+// Discard puts jobs into the trash. The caller has read them in this transaction, and knows
+// that they can be discarded. Discard changes the elements of the slice accordingly. bulk is
+// the operation that discards them, or 0.
 func (c *Core) Discard(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, bulk int64) error {
 	const trash = `INSERT INTO trash (job_seq, at, by, state, letter, reason, changed_at, finished_at, operation_id)
 		SELECT seq, $2, $3, state, letter, reason, changed_at, finished_at, $4 FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
@@ -35,6 +37,7 @@ func (c *Core) Discard(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, 
 		return fmt.Errorf("put jobs into the trash: %w", err)
 	}
 
+	// A run that a replay started ends here.
 	for i := range jobs {
 		c.End(t, &jobs[i], operation.RunDropped, now)
 	}
@@ -48,7 +51,9 @@ func (c *Core) Discard(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, 
 	return nil
 }
 
-// Restore puts jobs back that can be restored, each where it was before it was discarded.
+// Restore takes jobs out of the trash, and gives each the state that it had before it was
+// discarded. The caller has read them in this transaction, and knows that they can be
+// restored. Unlike Discard, it leaves the elements of the slice as they are.
 func (c *Core) Restore(t *db.Tx, jobs []job.Job) error {
 	const update = `UPDATE jobs SET state = trash.state,
 			list_state = CASE WHEN trash.state IN ('available', 'active', 'completed') THEN '' ELSE trash.state END,
@@ -60,6 +65,7 @@ func (c *Core) Restore(t *db.Tx, jobs []job.Job) error {
 		return fmt.Errorf("put jobs back where they were: %w", err)
 	}
 
+	// Tell what the jobs were before and what they are now.
 	restored, err := c.policies.ToActOn(t, rows.Numbers(jobs))
 	if err != nil {
 		return err
@@ -83,7 +89,8 @@ func (c *Core) Restore(t *db.Tx, jobs []job.Job) error {
 	return c.LeaveTrash(t, jobs)
 }
 
-// LeaveTrash forgets where those of the jobs were that are in the trash.
+// LeaveTrash deletes the rows that remember the earlier state of jobs in the trash. It ignores
+// jobs that are not in the trash.
 func (c *Core) LeaveTrash(t *db.Tx, jobs []job.Job) error {
 	const remove = `DELETE FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
 
@@ -101,8 +108,8 @@ func (c *Core) LeaveTrash(t *db.Tx, jobs []job.Job) error {
 	return db.Wrap(t.ExecExactly(len(trashed), remove, db.Numbers(trashed)), "take jobs out of the trash")
 }
 
-// Trashed says of jobs in the trash when they came there and where they were,
-// by the job's own number.
+// Trashed returns, by the number of the job, when each of these jobs was discarded, by whom,
+// and the state that it had before. Jobs that are not in the trash are missing from the map.
 func Trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	const query = `SELECT job_seq, at, by, operation_id, state, letter, reason FROM trash WHERE job_seq IN (SELECT value FROM json_each($1))`
 
@@ -126,8 +133,8 @@ func Trashed(src db.Source, jobs []job.Job) (map[int64]history.Trashed, error) {
 	return all, err
 }
 
-// Describe says in a few words, for the audit log, what state a job is in and which source
-// it belongs to.
+// Describe returns the state and the run of a job, and the source that it belongs to, in the
+// words of the audit log: "dead_letter, run 2, source shop".
 func Describe(j job.Job) string {
 	text := fmt.Sprintf("%s, run %d", j.Status(), j.Run)
 	if j.Source != "" {

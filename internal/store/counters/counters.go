@@ -1,12 +1,10 @@
-// Package counters is the projection of numbers: how many jobs have which status, what
-// became of executions, and how many dead letters are open.
+// Package counters is the projection that counts: how many jobs have each status, how attempts
+// ended, and how many dead letters are open. So no list and no total has to count rows.
 //
-// Lists and totals never count rows. Every move of a job is added up in memory
-// first (see sums), so that a thousand jobs cost a handful of updates, and the
-// sums go to the tables depths, held, counters, minutes and reasons in the
-// transaction of the moves, in the order of their keys. After the commit the same
-// sums move the counts in memory, from which pages are served without touching
-// the database.
+// The moves of one transaction are added up first (see sums), so that a thousand jobs cost a
+// handful of updates. Before the commit, the sums are added to the tables depths, held,
+// counters, minutes and reasons, in the order of their keys. After the commit, the same sums
+// are added to the counts in memory, from which pages are served.
 package counters
 
 import (
@@ -26,29 +24,29 @@ type Projection struct {
 	reader   *db.Reader
 	gathered *db.Slot[gathered]
 
-	// The writer alone uses these.
-	totals  stats.Totals
-	depths  stats.Depths // over all queues
+	// Only code that the writer runs uses these.
+	totals  stats.Totals // since the database was made, over all queues and types
+	depths  stats.Depths // the jobs of all queues, by status
 	limits  Limits
-	queues  map[string]bool // those that are known: true when it had a job, false when it was only paused
-	foreign int             // how many of these belong to sources
-	changed bool            // queues has other names than names
-	minute  int64           // the newest one that was counted
+	queues  map[string]bool // the known queues: true for one that had a job, false for one that was only paused
+	foreign int             // how many of queues belong to sources
+	changed bool            // queues has changed since names was made
+	minute  int64           // the newest minute in which something was counted, since 1970
 
-	// The names that are told apart.
+	// The names under which counters are kept (see names.go).
 	queueLabels labels
 	typeLabels  labels
 	sourceTypes map[string]*labels // the types of each source
 
-	// What pages ask.
+	// The counts that pages read. Both interfaces are memory.
 	ListCounts
 	QueueCounts
 	memory *memory
 
-	names atomic.Pointer[[]string] // of queues, sorted
+	names atomic.Pointer[[]string] // the names of all known queues, sorted
 }
 
-// New returns a projection without counts; Load reads them.
+// New returns a projection without counts, which Load reads from the database.
 func New(reader *db.Reader, limits Limits) *Projection {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 
@@ -60,7 +58,7 @@ func New(reader *db.Reader, limits Limits) *Projection {
 	p.memory = newMemory(p.shownLabel)
 
 	p.ListCounts, p.QueueCounts = p.memory, p.memory
-	p.queueLabels.free = isForeign
+	p.queueLabels.exempt = isForeign
 	for _, status := range job.Statuses() {
 		p.depths[status] = 0
 	}
@@ -68,7 +66,7 @@ func New(reader *db.Reader, limits Limits) *Projection {
 	return p
 }
 
-// gathered is what one transaction counts, and what it changes of the names.
+// gathered is what one transaction counts, and which queues and labels it adds and removes.
 type gathered struct {
 	sums
 
@@ -79,10 +77,10 @@ type gathered struct {
 	labels map[*labels]*labelChanges
 }
 
-// labelChanges are names under which is counted from now on, and names that are given back.
+// labelChanges are the labels that a transaction adds and removes.
 type labelChanges struct {
-	kept map[string]bool
-	gone map[string]bool
+	kept map[string]bool // added
+	gone map[string]bool // removed
 }
 
 func newGathered() *gathered {
@@ -93,6 +91,7 @@ func newGathered() *gathered {
 	}
 }
 
+// clear empties g, so that another transaction can use its memory.
 func (g *gathered) clear() {
 	g.sums.clear()
 	clear(g.admitted)
@@ -101,8 +100,8 @@ func (g *gathered) clear() {
 	clear(g.labels)
 }
 
-// of returns what changes of the names of one kind.
-func (g *gathered) of(l *labels) *labelChanges {
+// changesOf returns the changes of l in this transaction, none if it has made none yet.
+func (g *gathered) changesOf(l *labels) *labelChanges {
 	changes := g.labels[l]
 	if changes == nil {
 		changes = &labelChanges{kept: map[string]bool{}, gone: map[string]bool{}}
@@ -112,27 +111,27 @@ func (g *gathered) of(l *labels) *labelChanges {
 	return changes
 }
 
-// Moved counts a job out of where it was and in where it is.
+// Moved subtracts a job where it was and adds it where it is now. The totals of the move are
+// added for the queue and the type that the job has now.
 func (p *Projection) Moved(t *db.Tx, m projection.Move) {
 	g := p.gathered.In(t)
 	if m.From != nil {
-		p.job(g, m.From, -1)
+		p.countJob(g, m.From, -1)
 	}
 
 	if m.To != nil {
-		p.job(g, m.To, 1)
-		p.count(g, m.To, m.Totals)
+		p.countJob(g, m.To, 1)
+		p.addTotals(g, m.To, m.Totals)
 	}
 }
 
-// Depth is the number of jobs with a status in a queue, as the transaction sees
-// it.
+// Depth returns how many jobs of a queue have a status, as the transaction sees it.
 func (p *Projection) Depth(t *db.Tx, queue string, status job.Status) int64 {
 	k := depthKey{queue, status}
-	return p.memory.queued[k] + p.gathered.In(t).depths[k]
+	return p.memory.depths[k] + p.gathered.In(t).depths[k]
 }
 
-// OwnDeadLetters is the number of open dead letters that are at no source, as the
+// OwnDeadLetters returns how many open dead letters do not belong to a source, as the
 // transaction sees it.
 func (p *Projection) OwnDeadLetters(t *db.Tx) int64 {
 	n := p.depths[job.StatusDeadLetter] - p.memory.sourceDeadLetters()
@@ -145,7 +144,7 @@ func (p *Projection) OwnDeadLetters(t *db.Tx) int64 {
 	return n
 }
 
-// Committed takes the sums of the transaction over.
+// Committed adds the sums of the transaction to the counts in memory.
 func (p *Projection) Committed(t *db.Tx) {
 	g := p.gathered.In(t)
 
@@ -154,10 +153,10 @@ func (p *Projection) Committed(t *db.Tx) {
 
 	p.forget(g)
 
-	// Depths, by status and by queue.
+	// The jobs of each status and each queue.
 	for k, n := range g.depths {
 		p.depths[k.status] += n
-		p.memory.queued[k] += n
+		p.memory.depths[k] += n
 		p.counted(k.queue)
 	}
 
@@ -170,7 +169,7 @@ func (p *Projection) Committed(t *db.Tx) {
 		addUp(p.memory.opened, hour, n)
 	}
 
-	// Counters, in all and of the last hour.
+	// The totals, and those of each minute in the last hour.
 	for _, n := range g.counters {
 		p.totals = p.totals.Add(n)
 	}
@@ -189,7 +188,7 @@ func (p *Projection) Committed(t *db.Tx) {
 	p.publishNames()
 }
 
-// addUp keeps no count that is zero.
+// addUp adds n to the count of k, and deletes the count if it is zero then.
 func addUp[K comparable](counts map[K]int64, k K, n int64) {
 	counts[k] += n
 	if counts[k] == 0 {
@@ -197,23 +196,23 @@ func addUp[K comparable](counts map[K]int64, k K, n int64) {
 	}
 }
 
-// Totals are the counters over all queues and types as of the last commit. Only
-// code that the writer runs may call it.
+// Totals returns the counters over all queues and types, as of the last commit. Only code that
+// the writer runs may call it, because it does not lock.
 func (p *Projection) Totals() stats.Totals { return p.totals }
 
-// CopyDepths counts the jobs of all queues by status as of the last commit. Only
-// code that the writer runs may call it.
+// CopyDepths sets in a map how many jobs of all queues have each status, as of the last commit.
+// Only code that the writer runs may call it, because it does not lock.
 func (p *Projection) CopyDepths(to stats.Depths) { maps.Copy(to, p.depths) }
 
-// sums adds up what one transaction counts, so that each row is written once,
-// and not at all when its sum is zero.
+// sums is what one transaction counts: by how much each count changes. Each row of a table is
+// written once for a transaction, and not at all if its sum is zero.
 type sums struct {
 	depths      map[depthKey]int64
-	held        map[label]int64
+	held        map[label]int64 // jobs that wait for a handler
 	counters    map[label]stats.Totals
 	minutes     map[minuteKey]stats.Totals
-	deadLetters map[deadLetterKey]int64
-	opened      map[int64]int64 // our own open dead letters by the hour in which their jobs failed, since 1970
+	deadLetters map[deadLetterKey]int64 // open dead letters
+	opened      map[int64]int64         // our own open dead letters, by the hour (since 1970) in which their jobs failed
 }
 
 type depthKey struct {
@@ -221,7 +220,7 @@ type depthKey struct {
 	status job.Status
 }
 
-// label is the pair by which counters are told apart.
+// label is a queue and a type with counters of their own. Either can be "other" (see names.go).
 type label struct{ queue, typ string }
 
 type minuteKey struct {
@@ -229,7 +228,7 @@ type minuteKey struct {
 	label
 }
 
-// deadLetterKey is by what open dead letters are counted.
+// deadLetterKey is what open dead letters have in common that are counted together.
 type deadLetterKey struct {
 	label
 	reason retry.Reason
@@ -251,39 +250,41 @@ func (s *sums) clear() {
 	clear(s.opened)
 }
 
-// job counts n jobs as j under its state, under the view beside it, and with its
-// dead letter when that is open. A dead letter is counted by when its job failed,
-// which is when the job last changed.
-func (p *Projection) job(g *gathered, j *job.Job, n int64) {
-	s, queue := &g.sums, p.queueLabel(g, j.Queue)
+// countJob adds n jobs that are like j to the counts of its queue: to its state and, if its
+// status says more than its state, to its status as well. A job that waits for a handler, and
+// one with an open dead letter, has further counts.
+func (p *Projection) countJob(g *gathered, j *job.Job, n int64) {
+	s := &g.sums
+	queue := p.queueLabel(g, j.Queue)
 
 	s.depths[depthKey{j.Queue, job.Status(j.State)}] += n
-	view := j.Status()
-	if view == job.Status(j.State) {
+	status := j.Status()
+	if status == job.Status(j.State) {
 		return
 	}
 
-	s.depths[depthKey{j.Queue, view}] += n
-	switch view {
+	s.depths[depthKey{j.Queue, status}] += n
+	switch status {
 	case job.StatusHeld:
 		s.held[label{j.Queue, j.Type}] += n
 	case job.StatusDeadLetter:
 		s.deadLetters[deadLetterKey{label{queue, p.typeLabel(g, j)}, j.Reason}] += n
-		if j.Source == "" {
+		if j.Source == "" { // such a job failed when it last changed
 			s.opened[db.Micros(j.ChangedAt)/db.MicrosPerHour] += n
 		}
 	}
 }
 
-// count raises the counters of a job's queue and type, in the minute of its
-// move. The counters by the minute keep their queues: each queue's last hour is
-// shown with the queue.
-func (p *Projection) count(g *gathered, j *job.Job, t stats.Totals) {
+// addTotals adds totals to the counters of the queue and the type of a job, and to those of the
+// minute of its move. The counters of a minute always have the name of the queue, and never
+// "other", because each queue is shown with its last hour.
+func (p *Projection) addTotals(g *gathered, j *job.Job, t stats.Totals) {
 	if t == (stats.Totals{}) {
 		return
 	}
 
-	s, l := &g.sums, label{p.queueLabel(g, j.Queue), p.typeLabel(g, j)}
+	s := &g.sums
+	l := label{p.queueLabel(g, j.Queue), p.typeLabel(g, j)}
 	m := minuteKey{db.Micros(j.ChangedAt) / db.MicrosPerMinute, label{j.Queue, l.typ}}
 	s.counters[l] = s.counters[l].Add(t)
 	s.minutes[m] = s.minutes[m].Add(t)

@@ -7,11 +7,10 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Invariants are what holds after every commit: each rollup is what counting the
-// rows gives.
+// Invariants returns the queries that find counts which differ from what counting the rows would
+// give. After every commit, each of them finds none.
 func (*Projection) Invariants() []db.Invariant {
-	// What a job is counted under: its queue and type, or "other" where these have no label of
-	// their own.
+	// The labels of a job: its queue and its type, or "other" where these have none of their own.
 	const (
 		queue = `CASE WHEN queue IN (SELECT name FROM labels WHERE kind = 'queue') THEN queue ELSE 'other' END`
 		typ   = `CASE WHEN EXISTS (SELECT 1 FROM labels AS l WHERE l.kind = 'type' AND l.source = jobs.source AND l.name = type)
@@ -19,8 +18,8 @@ func (*Projection) Invariants() []db.Invariant {
 	)
 
 	return []db.Invariant{
-		// The table depths has the states, in which each job is once, and four statuses that
-		// are part of a state and are counted beside it.
+		// The table depths has counts of two kinds: of the states, one of which each job has, and
+		// of four statuses that are part of a state, so that their jobs are counted twice.
 		{What: "counts of jobs by queue and state match the jobs", Query: differing("queue || ' ' || status", "queue, status",
 			`SELECT queue, status, n, 0 FROM depths WHERE status NOT IN ('dead_letter', 'dlq_failed', 'held', 'trashed')`,
 			`SELECT queue, state AS status, 0, count(*) FROM jobs GROUP BY queue, state`)},
@@ -39,8 +38,7 @@ func (*Projection) Invariants() []db.Invariant {
 			`SELECT `+queue+`, `+typ+`, reason, 0, count(*) FROM jobs WHERE letter = 'stored' GROUP BY 1, 2, 3`)},
 		{What: "every failed attempt is counted as retried or as permanent", Query: `
 			SELECT queue || ' ' || type AS id FROM counters WHERE failed <> requeued + failed_permanently`},
-		// Jobs are removed some time after they completed, and stay counted: more may be
-		// counted than found.
+		// Completed jobs are removed in time and stay counted, so there can be more than are found.
 		{What: "the counters include every completed job", Query: `
 			SELECT 'completed (counted ' || counted || ', found ' || there || ')' AS id FROM (
 			SELECT (SELECT count(*) FROM jobs WHERE state = 'completed') AS there,
@@ -60,8 +58,10 @@ func (*Projection) Invariants() []db.Invariant {
 	}
 }
 
-// differing is the query for sums that are not what they count: the first part
-// gives what is counted, the others what is there. The ids say how many of both.
+// differing returns a query for the keys whose count is not what is there. The query counted
+// returns the columns of the key, the count, and 0; each of the queries there returns the
+// columns of the key, 0, and the number of rows that are there. The id of a result is the
+// expression id with both numbers.
 func differing(id, key, counted string, there ...string) string {
 	return `WITH counts (` + key + `, counted, there) AS (` + strings.Join(append([]string{counted}, there...), ` UNION ALL `) +
 		`) SELECT ` + id + ` || ' (counted ' || sum(counted) || ', found ' || sum(there) || ')' AS id FROM counts

@@ -9,12 +9,13 @@ import (
 	"redrive/internal/store/db"
 )
 
-// labels are the names of one kind under which is counted.
+// labels are the names of one kind that have counters of their own. All other names of the kind
+// are counted together, as "other".
 type labels struct {
-	kind   string                 // as the table labels calls it: queue or type
-	source string                 // whose types these are; empty: Redrive's own, or the queues of all
-	most   int                    // names that are kept, without the exempt ones
-	free   func(name string) bool // the names that are exempt: they are bounded elsewhere; nil: none
+	kind   string                 // the kind, as the table labels has it: "queue" or "type"
+	source string                 // for types: the source that has them, "" for types of our own; for queues: ""
+	most   int                    // how many names can be kept, not counting exempt ones
+	exempt func(name string) bool // whether a name is always kept, because something else bounds it; nil: none is
 
 	kept map[string]bool // as of the last commit
 }
@@ -23,11 +24,12 @@ func newLabels(kind, source string, most int) labels {
 	return labels{kind: kind, source: source, most: most, kept: map[string]bool{}}
 }
 
-// of is the label of a name. Counted says that it is no new one: then it is not
-// kept either if it was not before. A place that is given back is free after the
-// commit, so that a name has one label in a transaction.
-func (l *labels) of(g *gathered, name string, counted bool) string {
-	changes := g.of(l)
+// labelOf returns the label under which a name is counted: the name itself or "other". A new
+// name is kept if there is room. counted says that the name has been counted before: then it
+// keeps the label that it has, even if there is room now. The room of a name that is removed is
+// free only after the commit, so that each name has one label within a transaction.
+func (l *labels) labelOf(g *gathered, name string, counted bool) string {
+	changes := g.changesOf(l)
 	switch {
 	case l.kept[name] && !changes.gone[name], changes.kept[name]:
 		return name
@@ -40,20 +42,21 @@ func (l *labels) of(g *gathered, name string, counted bool) string {
 	return name
 }
 
-// hasRoom reports whether a new name can be kept.
+// hasRoom reports whether a new name can be kept: whether fewer names than most are kept, apart
+// from exempt ones.
 func (l *labels) hasRoom(changes *labelChanges, name string) bool {
-	if l.free == nil {
+	if l.exempt == nil {
 		return len(l.kept)+len(changes.kept) < l.most
 	}
 
-	if l.free(name) {
+	if l.exempt(name) {
 		return true
 	}
 
 	bounded := 0
 	for _, names := range []map[string]bool{l.kept, changes.kept} {
 		for kept := range names {
-			if !l.free(kept) {
+			if !l.exempt(kept) {
 				bounded++
 			}
 		}
@@ -65,7 +68,7 @@ func (l *labels) hasRoom(changes *labelChanges, name string) bool {
 // isForeign reports whether a queue belongs to a source.
 func isForeign(queue string) bool { return job.SourceOf(queue) != "" }
 
-// committed takes over what a transaction has changed.
+// committed updates the kept names after a commit.
 func (l *labels) committed(changes *labelChanges) {
 	for name := range changes.gone {
 		delete(l.kept, name)
@@ -74,13 +77,14 @@ func (l *labels) committed(changes *labelChanges) {
 	maps.Copy(l.kept, changes.kept)
 }
 
+// load reads the kept names from the database.
 func (l *labels) load(src db.Source) (err error) {
 	const query = `SELECT name, true FROM labels WHERE kind = $1 AND ($1 = 'queue' OR source = $2)`
 	l.kept, err = db.Map[string, bool](src, query, l.kind, l.source)
 	return err
 }
 
-// flush writes the names that are kept from now on.
+// flush writes the names that are kept from now on. Remove has deleted the others.
 func (l *labels) flush(t *db.Tx, changes *labelChanges) error {
 	return db.AddSums(t, addLabels, changes.kept, func(name string, _ bool) []any {
 		source := l.source
@@ -92,20 +96,20 @@ func (l *labels) flush(t *db.Tx, changes *labelChanges) error {
 	})
 }
 
-// queueLabel is what a queue is counted under.
+// queueLabel returns the label under which a queue is counted: its name or "other".
 func (p *Projection) queueLabel(g *gathered, name string) string {
-	return p.queueLabels.of(g, name, p.queues[name] && !g.removed[name])
+	return p.queueLabels.labelOf(g, name, p.queues[name] && !g.removed[name])
 }
 
-// typeLabel is what the type of a job is counted under, a job of our own or of a source.
+// typeLabel returns the label under which the type of a job is counted: its name or "other".
 func (p *Projection) typeLabel(g *gathered, j *job.Job) string {
 	if j.Source == "" {
-		return p.typeLabels.of(g, j.Type, false)
+		return p.typeLabels.labelOf(g, j.Type, false)
 	}
-	return p.sourceTypesOf(j.Source).of(g, j.Type, false)
+	return p.sourceTypesOf(j.Source).labelOf(g, j.Type, false)
 }
 
-// sourceTypesOf are the labels of the types of one source.
+// sourceTypesOf returns the labels of the types of one source, and makes them if it has none.
 func (p *Projection) sourceTypesOf(name string) *labels {
 	l, ok := p.sourceTypes[name]
 	if !ok {
@@ -135,8 +139,8 @@ func (p *Projection) loadSourceTypes(src db.Source) error {
 	return nil
 }
 
-// flushLabels writes the names under which is counted from now on, always in the same order of
-// kinds: two transactions that write the same rows must not wait for each other.
+// flushLabels writes the names that are kept from now on. The kinds have a fixed order, so that
+// two transactions that write the same rows do not wait for each other.
 func (p *Projection) flushLabels(t *db.Tx) error {
 	changed := p.gathered.In(t).labels
 	kinds := slices.SortedFunc(maps.Keys(changed), func(a, b *labels) int {
@@ -153,7 +157,7 @@ func (p *Projection) flushLabels(t *db.Tx) error {
 	return nil
 }
 
-// CountedTypes is how many types are told apart, without those of sources.
+// CountedTypes returns how many types have counters of their own, not counting those of sources.
 func (p *Projection) CountedTypes() int {
 	p.memory.mu.RLock()
 	defer p.memory.mu.RUnlock()

@@ -14,11 +14,13 @@ import (
 	"redrive/internal/stats"
 )
 
-// What pages ask, as of the last commit, stands behind two small interfaces. A database with a
-// single writer is known from memory; one that several processes write to has to be asked, which
-// takes time and can fail.
+// Pages read counts through two small interfaces, ListCounts and QueueCounts. The counts are as
+// of the last commit. With a single writer, they come from memory. A database to which several
+// processes write would have to be queried instead, which takes time and can fail: hence the
+// contexts and the errors.
 
-// ListCounts tells of what there is more to list.
+// ListCounts are the counts that are shown beside a list of jobs. See memory for what each
+// method returns.
 type ListCounts interface {
 	Reasons(ctx context.Context) ([]filter.ReasonCount, error)
 	Facets(ctx context.Context, f filter.Filter) (filter.Facets, error)
@@ -26,45 +28,45 @@ type ListCounts interface {
 	NoDeadLetters(ctx context.Context, f filter.Filter) (bool, error)
 }
 
-// QueueCounts tells how queues fare.
+// QueueCounts are the counts of queues. See memory for what each method returns.
 type QueueCounts interface {
 	LastHour(ctx context.Context, now time.Time) ([]stats.Totals, error)
 	Fullest(ctx context.Context, n int, orders ...[]job.Status) ([]string, error)
 	DepthsByLabel(ctx context.Context) (map[string]stats.Depths, error)
 
-	// DeadLetters counts the open ones; recent are those whose jobs failed in an hour (since
-	// 1970) or later.
+	// DeadLetters counts the open dead letters. Recent are those of jobs that failed in the hour
+	// since or later; the hour is in hours since 1970.
 	DeadLetters(ctx context.Context, since int64) (OpenDeadLetters, error)
 }
 
 // OpenDeadLetters counts open dead letters.
 type OpenDeadLetters struct {
-	Own       int64 // that are at no source
-	AtSources int64
-	Recent    int64 // of our own: those whose jobs failed lately
+	Own       int64 // those that do not belong to a source
+	AtSources int64 // those of sources
+	Recent    int64 // those of Own whose jobs failed in the last hours
 }
 
-// memory keeps the counts of one process, which is the only one that writes. The writer adds
-// to them after each commit, and pages read them beside it.
+// memory has the counts of a database to which only this process writes. The writer updates
+// them after each commit, and pages read them at the same time.
 type memory struct {
-	label func(queue string) string // under which metrics count a queue
+	label func(queue string) string // returns the label of a queue in metrics
 
 	mu          sync.RWMutex
-	queued      map[depthKey]int64
+	depths      map[depthKey]int64
 	deadLetters map[deadLetterKey]int64
-	opened      map[int64]int64        // our own open dead letters by the hour in which their jobs failed
-	recent      map[int64]stats.Totals // of the last hour, by the minute
+	opened      map[int64]int64        // our own open dead letters, by the hour (since 1970) in which their jobs failed
+	recent      map[int64]stats.Totals // the totals of each minute (since 1970) in the last hour
 }
 
 func newMemory(label func(string) string) *memory {
 	return &memory{
-		label: label, queued: map[depthKey]int64{}, deadLetters: map[deadLetterKey]int64{},
+		label: label, depths: map[depthKey]int64{}, deadLetters: map[deadLetterKey]int64{},
 		opened: map[int64]int64{}, recent: map[int64]stats.Totals{},
 	}
 }
 
-// LastHour returns the counters of the sixty minutes that end with the one of
-// now, the oldest first, over all queues.
+// LastHour returns the totals over all queues of each of the last sixty minutes, the oldest
+// first. The last one is the minute of now.
 func (m *memory) LastHour(_ context.Context, now time.Time) ([]stats.Totals, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -84,12 +86,12 @@ func (m *memory) Reasons(context.Context) ([]filter.ReasonCount, error) {
 	return filter.ReasonCounts(counts), nil
 }
 
-// maxFacets is how many queues are counted for a list.
+// maxFacets is how many queues are counted for a list of jobs.
 const maxFacets = 1000
 
-// Facets counts what a list can be narrowed to: open dead letters
-// by reason, queue and type, jobs of another state by queue. Of the queues it
-// counts the thousand with the most, and the one of the filter.
+// Facets counts the values to which a list can be narrowed. For a list of open dead letters,
+// these are its reasons, queues and types. For other lists, these are the queues: at most
+// maxFacets of them, those with the most jobs, but always the queue of the filter.
 func (m *memory) Facets(_ context.Context, f filter.Filter) (filter.Facets, error) {
 	queues := map[string]int64{}
 	if f.Status != job.StatusDeadLetter {
@@ -111,8 +113,8 @@ func (m *memory) Facets(_ context.Context, f filter.Filter) (filter.Facets, erro
 
 	reasons, types := map[retry.Reason]int64{}, map[string]int64{}
 	m.eachDeadLetter(func(k deadLetterKey, n int64) {
-		// Each facet is counted under what the filter says of the other two, so that its own
-		// part of the filter can be changed for another value.
+		// Each facet counts what matches the rest of the filter, apart from its own part: so it
+		// shows what a user would get by choosing another of its values.
 		queue, typ := f.MatchesQueue(k.queue), f.MatchesType(k.typ)
 		reason := f.Reason == "" || f.Reason == k.reason
 		if queue && typ {
@@ -131,13 +133,14 @@ func (m *memory) Facets(_ context.Context, f filter.Filter) (filter.Facets, erro
 	return filter.Facets{Reasons: filter.ReasonCounts(reasons), Queues: filter.NameCounts(queues), Types: filter.NameCounts(types)}, nil
 }
 
-// States counts the jobs of a filter's queues by status.
+// States counts by status the jobs of the queues that a filter selects. The rest of the filter is
+// ignored.
 func (m *memory) States(_ context.Context, f filter.Filter) (stats.Depths, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 
 	all := stats.Depths{}
-	for k, n := range m.queued {
+	for k, n := range m.depths {
 		if f.MatchesQueue(k.queue) {
 			all[k.status] += n
 		}
@@ -146,12 +149,12 @@ func (m *memory) States(_ context.Context, f filter.Filter) (stats.Depths, error
 	return all, nil
 }
 
-// NoDeadLetters reports whether no open dead letter has the filter's queue, type and
-// reason, as far as the counts tell names apart.
+// NoDeadLetters reports whether it is certain that no open dead letter has the queue, the type
+// and the reason of a filter. It is not certain if names are counted together as "other".
 func (m *memory) NoDeadLetters(_ context.Context, f filter.Filter) (bool, error) {
 	none := true
 	m.eachDeadLetter(func(k deadLetterKey, _ int64) {
-		// What is counted under "other" may have any name, also the one of the filter.
+		// A dead letter that is counted as "other" can have any name, including that of the filter.
 		queue := f.MatchesQueue(k.queue) || k.queue == otherLabel
 		typ := f.MatchesType(k.typ) || k.typ == otherLabel
 		if queue && typ && (f.Reason == "" || f.Reason == k.reason) {
@@ -168,7 +171,7 @@ func (m *memory) DeadLetters(_ context.Context, since int64) (d OpenDeadLetters,
 	defer m.mu.RUnlock()
 
 	d.AtSources = m.sourceDeadLetters()
-	for k, n := range m.queued {
+	for k, n := range m.depths {
 		if k.status == job.StatusDeadLetter {
 			d.Own += n
 		}
@@ -185,9 +188,10 @@ func (m *memory) DeadLetters(_ context.Context, since int64) (d OpenDeadLetters,
 	return d, nil
 }
 
-// sourceDeadLetters is the number of open dead letters that are at sources.
+// sourceDeadLetters returns how many open dead letters belong to sources. The caller holds the
+// mutex, or is the writer.
 func (m *memory) sourceDeadLetters() (n int64) {
-	for k, d := range m.queued {
+	for k, d := range m.depths {
 		if k.status == job.StatusDeadLetter && job.SourceOf(k.queue) != "" {
 			n += d
 		}
@@ -196,7 +200,7 @@ func (m *memory) sourceDeadLetters() (n int64) {
 	return n
 }
 
-// eachDeadLetter calls each with every count of open dead letters that is not zero.
+// eachDeadLetter calls a function for each count of open dead letters. None of them is zero.
 func (m *memory) eachDeadLetter(each func(deadLetterKey, int64)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -206,30 +210,31 @@ func (m *memory) eachDeadLetter(each func(deadLetterKey, int64)) {
 	}
 }
 
-// eachQueue counts the jobs of each queue that have a status, or all of them.
+// eachQueue calls a function with the number of jobs of each queue that have a status, or with
+// the number of all its jobs for "". In the latter case it calls it once for each state.
 func (m *memory) eachQueue(status job.Status, each func(queue string, n int64)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 
-	for k, n := range m.queued {
-		// All jobs are those of all states: other statuses, such as held, count jobs of a state
-		// once more.
+	for k, n := range m.depths {
+		// To count all jobs, add up the states. Other statuses, such as held, are part of a state,
+		// and count its jobs a second time.
 		if n > 0 && (k.status == status || status == "" && slices.Contains(job.States(), job.State(k.status))) {
 			each(k.queue, n)
 		}
 	}
 }
 
-// Fullest names the n queues with the most jobs: of the first
-// statuses, among equals of the next ones. Queues without any are left out.
+// Fullest returns the names of the n queues with the most jobs, the fullest first. Queues are
+// compared by how many jobs have one of the statuses in orders[0], those with equally many by
+// orders[1], and so on. Queues without any such job are left out.
 func (m *memory) Fullest(_ context.Context, n int, orders ...[]job.Status) ([]string, error) {
-	// For each queue, the number of jobs by each of the orders: the first one decides unless it
-	// is equal.
+	// For each queue, how many jobs it has by each of the orders.
 	counts := map[string][]int64{}
 
 	m.mu.RLock()
 
-	for k, count := range m.queued {
+	for k, count := range m.depths {
 		for i, statuses := range orders {
 			if count > 0 && slices.Contains(statuses, k.status) {
 				if counts[k.queue] == nil {
@@ -250,13 +255,14 @@ func (m *memory) Fullest(_ context.Context, n int, orders ...[]job.Status) ([]st
 	return names[:min(len(names), n)], nil
 }
 
-// DepthsByLabel counts the jobs by what metrics call their queues.
+// DepthsByLabel counts the jobs by status for each label of a queue in metrics. The queues that
+// have no label of their own are added up as "other".
 func (m *memory) DepthsByLabel(context.Context) (map[string]stats.Depths, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 
 	all := map[string]stats.Depths{}
-	for k, n := range m.queued {
+	for k, n := range m.depths {
 		label := m.label(k.queue)
 		if all[label] == nil {
 			all[label] = stats.Depths{}

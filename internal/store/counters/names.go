@@ -12,51 +12,50 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Names of queues and types are chosen by programs, so both are bounded.
+// Programs choose the names of queues and types, so the number of both has to be bounded.
 //
-// A queue is known from its first job or its first pause until a person removes
-// it. Admit refuses one that would be one too many, before its first job.
+// A queue is known from its first job or its first pause until a person removes it. There is a
+// limit of known queues: Admit refuses the first job of a queue beyond it.
 //
-// Types are not refused. What grows with the names, however, tells only so many of
-// them apart: the counters, the open dead letters and the metrics keep the first
-// thousand queues and the first types that come, a thousand unless a limit says
-// otherwise, and count the rest as "other". The table labels says which these are. A
-// label is decided once, with the first job of a queue or the first count of a type, so
-// that what was counted in under a name is counted out under it, also after a restart.
+// A type is never refused. But only some names have counters of their own, in the tables and
+// in metrics: the first thousand queues, and the first types up to Limits.Types. All others are
+// counted together, as "other". The table labels has the names that are counted on their own.
+// Which label a name gets is decided once, with the first job of a queue or the first count of a
+// type, so that what is added under a label is also subtracted under it, even after a restart.
 //
-// The names at a source are chosen by other people's programs. Each source has bounds of
-// its own, so that it takes no place from our own queues and types, or from those of
-// another source: Claim gives its queues their places, and its types have labels that
-// count for it alone.
+// The names at a source are chosen by programs of other people. Each source has bounds of its
+// own, so that it cannot use up those of our own queues and types, or those of another source:
+// Claim admits its queues, and its types have labels that count for that source alone.
 
 const (
 	maxQueueLabels = 1000
 	otherLabel     = "other"
 
-	maxSourceQueues = 100 // of one source, beside the one for all others
-	maxSourceTypes  = 100 // of one source that are told apart
+	maxSourceQueues = 100 // queues of one source, not counting the one for all that are too many
+	maxSourceTypes  = 100 // types of one source that have counters of their own
 )
 
 // Limits bound the names of our own queues and types.
 type Limits struct {
-	Queues   int      // how many there may be; 0: a thousand
-	Types    int      // how many are told apart; 0: a thousand
-	Reserved []string // queues that are admitted always: they have their places before their first job
+	Queues   int      // how many queues can be known; 0: 1000
+	Types    int      // how many types have counters of their own; 0: 1000
+	Reserved []string // queues that are always admitted: they count as known before their first job
 }
 
-// The limits that hold unless [Limits] sets others.
+// The limits that apply where [Limits] is zero.
 const (
 	defaultQueues = 1000
 	defaultTypes  = 1000
 )
 
-// Label is the queue, or "other", as metrics name it.
+// Label returns the name of a queue in metrics: its own name or "other".
 func (p *Projection) Label(queue string) string {
 	p.memory.mu.RLock()
 	defer p.memory.mu.RUnlock()
 	return p.shownLabel(queue)
 }
 
+// shownLabel is Label for a caller that holds the mutex of memory.
 func (p *Projection) shownLabel(queue string) string {
 	if p.queueLabels.kept[queue] {
 		return queue
@@ -64,8 +63,9 @@ func (p *Projection) shownLabel(queue string) string {
 	return otherLabel
 }
 
-// Admit lets jobs come into queues, all of them or none: a queue that would be one
-// too many is a *queues.Full. It must be asked before the transaction writes.
+// Admit makes room for jobs in these queues, or returns a *queues.Full that names the first
+// queue beyond the limit: then none of them is admitted. The caller calls it before it writes
+// anything in the transaction.
 func (p *Projection) Admit(t *db.Tx, names iter.Seq[string]) error {
 	g := p.gathered.In(t)
 
@@ -90,11 +90,11 @@ func (p *Projection) Admit(t *db.Tx, names iter.Seq[string]) error {
 	return nil
 }
 
-// Claim lets records of a source come into queues, as far as the source has places for
-// them, and names those for which it has none. It must be asked before the transaction
-// writes.
+// Claim admits queues of the source with a name, as far as its limit allows, and returns those
+// that it refuses. The caller puts the records of these into the overflow queue of the source.
+// It calls Claim before it writes anything in the transaction.
 func (p *Projection) Claim(t *db.Tx, name string, wanted []string) (refused map[string]bool) {
-	// How many places of the source are taken, by commits and by this transaction.
+	// Count the queues that the source has, including those claimed in this transaction.
 	g := p.gathered.In(t)
 	taken := 0
 	for queue := range p.queues {
@@ -124,8 +124,8 @@ func (p *Projection) Claim(t *db.Tx, name string, wanted []string) (refused map[
 	return refused
 }
 
-// places is how many queues of our own there are, those included that have their place
-// before their first job.
+// places returns how many queues of our own count toward the limit: those that are known or
+// admitted, and the reserved ones.
 func (p *Projection) places(g *gathered) int {
 	n := len(p.queues) - p.foreign + len(g.admitted)
 	for _, name := range p.limits.Reserved {
@@ -137,22 +137,22 @@ func (p *Projection) places(g *gathered) int {
 	return n
 }
 
-// LearnQueue makes a queue known that may have no job. Only code that the
-// writer runs may call it.
+// LearnQueue makes a queue known that may not have had a job, such as one that was paused. Only
+// code that the writer runs may call it, because it does not lock.
 func (p *Projection) LearnQueue(name string) {
 	if _, known := p.queues[name]; !known {
 		p.learn(name, false)
 	}
 }
 
-// counted makes a queue known that had a job.
+// counted records that a queue has had a job, which makes it known.
 func (p *Projection) counted(name string) {
 	if !p.queues[name] {
 		p.learn(name, true)
 	}
 }
 
-// learn takes a queue over among those that are known.
+// learn adds a queue to those that are known, or changes whether it has had a job.
 func (p *Projection) learn(name string, hadJob bool) {
 	if _, known := p.queues[name]; !known && isForeign(name) {
 		p.foreign++
@@ -162,20 +162,20 @@ func (p *Projection) learn(name string, hadJob bool) {
 	p.changed = true
 }
 
-// KnowsQueue reports whether a queue had a job or was paused, and was not
-// removed since, as the transaction sees it.
+// KnowsQueue reports whether a queue is known, as the transaction sees it: it has had a job or
+// was paused, and has not been removed since.
 func (p *Projection) KnowsQueue(t *db.Tx, name string) bool {
 	_, known := p.queues[name]
 	return known && !p.gathered.In(t).removed[name]
 }
 
-// Remove forgets a queue that no job belongs to, in a transaction that does
-// nothing else. What it counted stays in the totals, under no name; what it counted
-// by the minute is forgotten with its day.
+// Remove deletes what is kept of a queue to which no job belongs. It has to be alone in its
+// transaction. The counters of the queue stay part of the totals, under an empty name. Those of
+// each minute are kept until they are a day old, as for other queues.
 func (p *Projection) Remove(t *db.Tx, name string) error {
 	const keep = `INSERT INTO counters (queue, type, ` + totalColumns + `)
 		SELECT '', type, ` + totalColumns + ` FROM counters WHERE queue = $1`
-	// The counts move to a queue without a name, so that the totals stay what they are.
+	// Add its counters to those of the empty name, so that the totals stay what they are.
 	if p.queueLabels.kept[name] {
 		err := db.Steps(t, db.Any(keep+adding("counters", "queue, type"), name), db.Any(`DELETE FROM counters WHERE queue = $1`, name),
 			db.Any(`DELETE FROM labels WHERE kind = 'queue' AND name = $1`, name))
@@ -183,7 +183,7 @@ func (p *Projection) Remove(t *db.Tx, name string) error {
 			return fmt.Errorf("keep the counts of queue %s: %w", name, err)
 		}
 
-		p.gathered.In(t).of(&p.queueLabels).gone[name] = true
+		p.gathered.In(t).changesOf(&p.queueLabels).gone[name] = true
 	}
 
 	p.gathered.In(t).removed[name] = true
@@ -192,7 +192,7 @@ func (p *Projection) Remove(t *db.Tx, name string) error {
 		db.Any(`DELETE FROM depths WHERE queue = $1`, name), db.Any(`DELETE FROM queues WHERE name = $1`, name))
 }
 
-// forget takes over that queues were removed.
+// forget removes from memory the queues that the transaction removed.
 func (p *Projection) forget(g *gathered) {
 	for name := range g.removed {
 		if _, known := p.queues[name]; known && isForeign(name) {
@@ -204,10 +204,11 @@ func (p *Projection) forget(g *gathered) {
 	}
 
 	if len(g.removed) > 0 {
-		maps.DeleteFunc(p.memory.queued, func(k depthKey, _ int64) bool { return g.removed[k.queue] })
+		maps.DeleteFunc(p.memory.depths, func(k depthKey, _ int64) bool { return g.removed[k.queue] })
 	}
 }
 
+// publishNames makes a new sorted list of the known queues for readers, if they have changed.
 func (p *Projection) publishNames() {
 	if p.changed || p.names.Load() == nil {
 		names := slices.Sorted(maps.Keys(p.queues))
@@ -216,11 +217,11 @@ func (p *Projection) publishNames() {
 	}
 }
 
-// QueueNames returns the names of all known queues, sorted, from memory. They
-// must not be changed.
+// QueueNames returns the names of all queues that are known as of the last commit, sorted. The
+// caller must not change the slice.
 func (p *Projection) QueueNames() []string { return *p.names.Load() }
 
-// HasQueue reports whether a queue was known after the last commit.
+// HasQueue reports whether a queue is known as of the last commit.
 func (p *Projection) HasQueue(name string) bool {
 	_, known := slices.BinarySearch(p.QueueNames(), name)
 	return known

@@ -12,16 +12,15 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Tallies returns the counters by queue and type, but for queues that were
-// removed. Past the first thousand queues or types the rest is counted under
-// "other".
+// Tallies returns the counters of each queue and type, in their order. Queues and types without
+// counters of their own are in those of "other". Queues that were removed are left out.
 func (p *Projection) Tallies(ctx context.Context) ([]queues.Tally, error) {
 	const query = `SELECT queue, type, ` + totalColumns + ` FROM counters WHERE queue <> '' ORDER BY queue, type`
 	return db.All(p.reader.In(ctx), query, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue, &t.Type) })
 }
 
-// Held tells, by queue and type, how many jobs wait for a handler, the most
-// first: of one queue, or of all for an empty name. It tells no more than limit.
+// Held returns how many jobs of a queue wait for a handler, by type; for "", those of all
+// queues, by queue and type. The largest count comes first, and there are at most limit.
 func (p *Projection) Held(ctx context.Context, queue string, limit int) ([]queues.Held, error) {
 	var where clause.Where
 	where.Add("n > 0")
@@ -32,14 +31,14 @@ func (p *Projection) Held(ctx context.Context, queue string, limit int) ([]queue
 	return db.All(p.reader.In(ctx), query, func(h *queues.Held) []any { return []any{&h.Queue, &h.Type, &h.Count} }, args...)
 }
 
-// HeldTypes are the types of the jobs that wait for a handler.
+// HeldTypes returns the types of all jobs that wait for a handler.
 func (p *Projection) HeldTypes(ctx context.Context) ([]string, error) {
 	const query = `SELECT DISTINCT type FROM held WHERE n > 0`
 	return db.All(p.reader.In(ctx), query, func(typ *string) []any { return []any{typ} })
 }
 
-// Queues describes some queues, by name, as of one commit. It costs what these
-// have; those that are not known are left out.
+// Queues describes the queues with these names, in the order of their names, as of one commit.
+// Queues that are not known are left out. The cost depends only on these queues.
 func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) ([]queues.Info, error) {
 	var all []queues.Info
 	err := p.reader.Consistently(ctx, func(src db.Source) (err error) {
@@ -62,9 +61,9 @@ func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) 
 	return all, err
 }
 
-// queueInfos lists the queues, each with its pause and the time since when its
-// next job could run: of the available ones the next that a claim takes,
-// otherwise one that has come due.
+// queueInfos returns the queues with these names that are known, each with its pause, and with
+// the time from which on its next job could have run. That is the available job that a claim
+// takes next, or else a scheduled or retryable job that has come due.
 func queueInfos(src db.Source, now time.Time, names db.Texts) ([]queues.Info, error) {
 	const due = `(SELECT min(run_at) FROM jobs
 			WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $2 AND list_state = `
@@ -80,7 +79,7 @@ func queueInfos(src db.Source, now time.Time, names db.Texts) ([]queues.Info, er
 	}, names, db.Micros(now))
 }
 
-// addCounts gives queues their depths and counters.
+// addCounts fills in how many jobs queues have, and their counters.
 func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*queues.Info) error {
 	const (
 		depths  = `SELECT queue, status, n FROM depths WHERE queue IN (SELECT value FROM json_each($1))`
@@ -89,7 +88,7 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 		totals = `SELECT queue, ` + totalColumns + ` FROM counters WHERE queue IN (SELECT value FROM json_each($1))`
 	)
 
-	// Depths: a row for each queue and status, such as mail, dead_letter, 12.
+	// The jobs: a row for each queue and status, such as mail, dead_letter, 12.
 	found, err := db.All(src, depths, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} }, names)
 	for _, d := range found {
 		if q := byName[d.queue]; q != nil {
@@ -101,7 +100,7 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 		return err
 	}
 
-	// The last hour: the rows of a minute are one for each type, and add up.
+	// The last hour: a row for each minute, queue and type. Add up the types.
 	first := firstMinute(now)
 
 	err = src.Query(minutes, func(rows *sql.Rows) error {
@@ -120,7 +119,7 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 		return err
 	}
 
-	// Totals: one row for each type again.
+	// The totals: a row for each queue and type. Add up the types.
 	all, err := db.All(src, totals, func(t *queues.Tally) []any { return totalFields(&t.Totals, &t.Queue) }, names)
 	for _, t := range all {
 		if q := byName[t.Queue]; q != nil {
@@ -131,8 +130,8 @@ func addCounts(src db.Source, now time.Time, names db.Texts, byName map[string]*
 	return err
 }
 
-// PausedQueues names the queues that are paused, the last ones that were first,
-// no more than limit.
+// PausedQueues returns the names of at most limit paused queues, the one that was paused last
+// first.
 func (p *Projection) PausedQueues(ctx context.Context, limit int) ([]string, error) {
 	const query = `SELECT name FROM queues WHERE paused_at <> 0 ORDER BY paused_at DESC, name LIMIT $1 + 0`
 	return db.All(p.reader.In(ctx), query, func(name *string) []any { return []any{name} }, limit)

@@ -14,17 +14,16 @@ import (
 	"redrive/internal/store/db"
 )
 
-// lastHour is the number of minutes that pages draw.
+// lastHour is how many minutes of a queue are shown.
 const lastHour = 60
 
-// firstMinute is the oldest of the minutes that are shown.
+// firstMinute returns the oldest of the minutes that are shown, in minutes since 1970.
 func firstMinute(now time.Time) int64 { return db.Micros(now)/db.MicrosPerMinute - lastHour + 1 }
 
-// Series returns the counters of a queue and a type over a span of time that
-// ends now, the oldest first. An empty name means all of them; a type can be a
-// prefix such as "email.*". Past the first thousand types the rest has no series
-// of its own. It gives up, with context.DeadlineExceeded, when that takes too
-// long.
+// Series returns the counters of a queue and a type for each step of a scale that ends now, the
+// oldest first. "" stands for all queues or all types, and a type can be a prefix such as
+// "email.*". A type without counters of its own has an empty series (see names.go). Series
+// gives up with context.DeadlineExceeded after db.Patience.
 func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ string, scale queues.Scale) ([]stats.Totals, error) {
 	first, step := db.Micros(scale.First(now))/db.MicrosPerMinute, int64(scale.Step/time.Minute)
 	var where clause.Where
@@ -52,17 +51,17 @@ func (p *Projection) Series(ctx context.Context, now time.Time, queue, typ strin
 	return all, db.TimedOut(ctx, err)
 }
 
-// Known is the tally of a filter as far as it is counted in advance. complete
-// reports whether it has a total; it has states when the filter says nothing beside
-// its status and a queue.
+// Known returns what is known about the number of jobs that a filter selects without counting
+// rows. complete reports whether that includes the total. It includes the counts by status if
+// the filter has no conditions but a status, a queue and a source.
 func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally, complete bool, err error) {
 	t.Facets, err = p.Facets(ctx, f)
 	if err != nil {
 		return t, false, err
 	}
 
-	// Each case is a copy of the filter with a few of its fields: the two are equal if the
-	// filter says nothing else. Its order makes no difference to a count.
+	// Each case has a few fields of the filter. It equals the filter if all the others are empty.
+	// The order of a list does not matter here.
 	f.Sort = ""
 	switch f {
 	case filter.Filter{Status: f.Status, Queue: f.Queue, Source: f.Source}:
@@ -74,7 +73,7 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 		t.Whole, t.States = true, states
 		t.Total = t.States[f.Status]
 
-		// All jobs are those of all states: other statuses count jobs of a state once more.
+		// To count all jobs, add up the states. Other statuses count jobs of a state a second time.
 		if f.Status == "" {
 			t.Total = stats.Depths(t.States).Jobs()
 		}
@@ -83,8 +82,8 @@ func (p *Projection) Known(ctx context.Context, f filter.Filter) (t filter.Tally
 	case filter.Filter{Status: job.StatusDeadLetter, Queue: f.Queue, Source: f.Source, Type: f.Type, Reason: f.Reason}:
 		t.Whole = true
 
-		// The reasons are counted under the queue and the type of the filter, and not under its
-		// reason.
+		// The facet of reasons counts what matches the queue and the type of the filter. Its reason
+		// is still to be chosen.
 		for _, r := range t.Facets.Reasons {
 			if f.Reason == "" || f.Reason == r.Reason {
 				t.Total += r.Count

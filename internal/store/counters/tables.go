@@ -7,22 +7,25 @@ import (
 	"redrive/internal/store/db"
 )
 
-// keptMinutes is how far back the counters are kept by the minute.
+// keptMinutes is for how many minutes the counters of each minute are kept: a day.
 const keptMinutes = 24 * 60
 
 // totalColumns are the counters in the order in which totalFields and totals
 // list them.
 const totalColumns = `succeeded, failed, requeued, failed_permanently, dlq_failed, replayed`
 
+// totalFields returns the fields of t for a scan of totalColumns, after others.
 func totalFields(t *stats.Totals, before ...any) []any {
 	return append(before, &t.Succeeded, &t.Failed, &t.Requeued, &t.FailedPermanently, &t.DLQFailed, &t.Replayed)
 }
 
+// totals returns the values of t for an insert into totalColumns, after others.
 func totals(t stats.Totals, before ...any) []any {
 	return append(before, t.Succeeded, t.Failed, t.Requeued, t.FailedPermanently, t.DLQFailed, t.Replayed)
 }
 
-// adding is the end of a statement that adds to the counters of a table.
+// adding returns the end of an INSERT that adds the counters to those of the row with the same
+// key, if there is one.
 func adding(table, key string) string {
 	return ` ON CONFLICT (` + key + `) DO UPDATE SET succeeded = ` + table + `.succeeded + excluded.succeeded,
 		failed = ` + table + `.failed + excluded.failed, requeued = ` + table + `.requeued + excluded.requeued,
@@ -30,7 +33,7 @@ func adding(table, key string) string {
 		dlq_failed = ` + table + `.dlq_failed + excluded.dlq_failed, replayed = ` + table + `.replayed + excluded.replayed`
 }
 
-// addingN does so for a table with one count.
+// addingN is adding for a table with a single count, n.
 func addingN(table, key string) string {
 	return ` ON CONFLICT (` + key + `) DO UPDATE SET n = ` + table + `.n + excluded.n`
 }
@@ -46,15 +49,16 @@ var (
 	addDeadLetters = db.NewBatch(4, `INSERT INTO reasons (queue, type, reason, n) VALUES `, addingN("reasons", "queue, type, reason"))
 )
 
-// Flush writes the sums, each row once and none that would not change.
+// Flush adds the sums of the transaction to their tables. It writes each row once, and none that
+// would not change.
 func (p *Projection) Flush(t *db.Tx) error {
 	err := db.Steps(t, p.flushLabels, p.flushDepths, p.flushHeld, p.flushCounters,
 		p.flushMinutes, p.flushDeadLetters)
 	return db.Wrap(err, "write the counters")
 }
 
-// flushDepths also writes a queue that is new and holds nothing any more: it is
-// known from now on.
+// flushDepths adds to the counts of jobs. It writes a count of zero for a queue that is new and
+// has no job any more, so that the queue is known from now on.
 func (p *Projection) flushDepths(t *db.Tx) error {
 	g := p.gathered.In(t)
 
@@ -66,7 +70,8 @@ func (p *Projection) flushDepths(t *db.Tx) error {
 	})
 }
 
-// flushHeld keeps no row of what no longer waits: producers choose the types.
+// flushHeld adds to the counts of jobs that wait for a handler, and deletes those that are zero
+// then. Otherwise the table would grow with every type that a producer invents.
 func (p *Projection) flushHeld(t *db.Tx) error {
 	var fewer [][2]string
 	err := db.AddSums(t, addHeld, p.gathered.In(t).held, func(k label, n int64) []any {
@@ -89,11 +94,13 @@ func (p *Projection) flushHeld(t *db.Tx) error {
 	return t.Run(forget, db.Rows(fewer))
 }
 
+// flushCounters adds to the counters of queues and types.
 func (p *Projection) flushCounters(t *db.Tx) error {
 	return db.AddSums(t, addCounters, p.gathered.In(t).counters, func(k label, n stats.Totals) []any { return totals(n, k.queue, k.typ) })
 }
 
-// flushMinutes forgets what is older than a day when a new minute begins.
+// flushMinutes adds to the counters of minutes. When it writes the first count of a minute, it
+// deletes those that are older than a day.
 func (p *Projection) flushMinutes(t *db.Tx) error {
 	newest := p.minute
 	err := db.AddSums(t, addMinutes, p.gathered.In(t).minutes, func(k minuteKey, n stats.Totals) []any {
@@ -109,6 +116,7 @@ func (p *Projection) flushMinutes(t *db.Tx) error {
 	return t.Run(forget, newest-keptMinutes)
 }
 
+// flushDeadLetters adds to the counts of open dead letters.
 func (p *Projection) flushDeadLetters(t *db.Tx) error {
 	return db.AddSums(t, addDeadLetters, p.gathered.In(t).deadLetters, func(k deadLetterKey, n int64) []any {
 		if n == 0 {
@@ -118,7 +126,7 @@ func (p *Projection) flushDeadLetters(t *db.Tx) error {
 	})
 }
 
-// Load reads the counts at the start.
+// Load reads the counts from the database. It is called once, at the start.
 func (p *Projection) Load(src db.Source) error {
 	err := db.Steps(src, p.queueLabels.load, p.typeLabels.load, p.loadSourceTypes, p.loadMinutes, p.loadDepths, p.loadCounters,
 		p.loadDeadLetters, p.loadOpened, p.loadQueues)
@@ -126,7 +134,7 @@ func (p *Projection) Load(src db.Source) error {
 	return db.Wrap(err, "read the counters")
 }
 
-// loadMinutes reads the last hour that was counted.
+// loadMinutes reads the counters of the hour that ends with the newest minute.
 func (p *Projection) loadMinutes(src db.Source) (err error) {
 	p.minute, err = db.Value[int64](src, `SELECT coalesce(max(minute), 0) FROM minutes`)
 	if err != nil {
@@ -146,11 +154,12 @@ func (p *Projection) loadMinutes(src db.Source) (err error) {
 	}, p.minute-lastHour)
 }
 
+// loadDepths reads how many jobs each queue has by status, which also tells the known queues.
 func (p *Projection) loadDepths(src db.Source) error {
 	all, err := depths(src)
 	for _, d := range all {
 		p.depths[d.status] += d.n
-		p.memory.queued[d.depthKey] = d.n
+		p.memory.depths[d.depthKey] = d.n
 		p.learn(d.queue, true)
 	}
 
@@ -168,6 +177,7 @@ func depths(src db.Source) ([]depth, error) {
 	return db.All(src, query, func(d *depth) []any { return []any{&d.queue, &d.status, &d.n} })
 }
 
+// loadCounters adds up the counters of all queues and types.
 func (p *Projection) loadCounters(src db.Source) error {
 	const query = `SELECT ` + totalColumns + ` FROM counters`
 
@@ -193,9 +203,9 @@ func (p *Projection) loadDeadLetters(src db.Source) error {
 	})
 }
 
-// loadOpened counts Redrive's own open dead letters by the hour in which their jobs failed,
-// only those of the day before the newest, because no caller asks for older ones. Counting
-// all of them would make a start take longer with every one that is kept.
+// loadOpened counts our own open dead letters by the hour in which their jobs failed: only those
+// within a day before the newest, because no caller asks for older ones. Counting all of them
+// would make the start slower with every dead letter that is kept.
 func (p *Projection) loadOpened(src db.Source) (err error) {
 	const query = `SELECT changed_at / CAST($1 AS BIGINT) AS hour, count(*) FROM jobs
 		WHERE letter = 'stored' AND source = '' AND changed_at >= (
@@ -205,7 +215,7 @@ func (p *Projection) loadOpened(src db.Source) (err error) {
 	return err
 }
 
-// loadQueues learns of queues that were paused before they had a job.
+// loadQueues reads the queues that were paused, which may never have had a job.
 func (p *Projection) loadQueues(src db.Source) error {
 	names, err := db.All(src, `SELECT name FROM queues`, func(name *string) []any { return []any{name} })
 	for _, name := range names {

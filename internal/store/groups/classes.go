@@ -8,8 +8,9 @@ import (
 	"redrive/internal/store/db"
 )
 
-// RollUp sums up the groups that a filter selects by their error classes, and lists so many of
-// these, the ones with the most dead jobs first. It takes no notice of the filter's text.
+// RollUp sums up the groups that a filter selects by error class, and lists at most limit
+// classes, those with the most dead jobs first. It ignores the text of the filter. It gives up
+// with context.DeadlineExceeded after db.Patience.
 func (p *Projection) RollUp(ctx context.Context, now time.Time, f failures.Filter, limit int) (all failures.Classes, err error) {
 	if p.hidden(f.Class) {
 		return failures.Classes{}, nil
@@ -30,7 +31,7 @@ func (p *Projection) RollUp(ctx context.Context, now time.Time, f failures.Filte
 	return all, db.TimedOut(ctx, err)
 }
 
-// classes counts the classes, and sums up those with the most dead jobs.
+// classes counts all classes that the filter selects, and sums up those with the most dead jobs.
 func classes(src db.Source, f failures.Filter, limit int) (all failures.Classes, err error) {
 	const count = `SELECT count(DISTINCT g.class), count(*) FROM groups AS g`
 	const sums = `SELECT g.class, count(*), count(DISTINCT g.type), sum(g.dead), sum(g.refused), sum(g.retrying), max(g.last_seen)
@@ -52,7 +53,8 @@ func classes(src db.Source, f failures.Filter, limit int) (all failures.Classes,
 	return all, err
 }
 
-// addSpread counts the queues of classes, and what failed of them in the last day.
+// addSpread adds to each listed class the number of its queues, and the number of its failures
+// in the last day.
 func addSpread(src db.Source, now time.Time, f failures.Filter, listed []failures.Class) error {
 	const queues = `SELECT g.class, count(DISTINCT q.queue) FROM groups AS g JOIN group_queues AS q ON q.group_id = g.id`
 	const hours = `SELECT g.class, sum(h.failures) FROM groups AS g JOIN group_hours AS h ON h.group_id = g.id`

@@ -12,9 +12,9 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Decide writes down what a person decides about an error group: that it is
-// resolved, ignored or open. It returns the group as it is then, without its
-// queues and hours, or job.ErrNotFound. What was decided before is forgotten.
+// Decide makes an error group resolved, ignored or open, as a person decided, in place of what
+// was decided before. It writes the audit log, and returns the group as it is then, without its
+// queues and hours. If there is no such group, the error is job.ErrNotFound.
 func (p *Projection) Decide(
 	ctx context.Context, now time.Time, fingerprint string, to failures.Decision, by audit.Actor,
 ) (failures.Group, error) {
@@ -22,6 +22,7 @@ func (p *Projection) Decide(
 		until = $5, until_count = $6, until_rate = $7 WHERE id = $1`
 
 	return p.act(ctx, fingerprint, func(t *db.Tx, before failures.Group) (audit.Entry, error) {
+		// "For n more failures" is stored as the count at which the group opens.
 		patience := failures.Patience{}
 		if to.State == failures.Ignored {
 			patience = to.Patience
@@ -38,8 +39,8 @@ func (p *Projection) Decide(
 	})
 }
 
-// action is what the audit log calls a decision. These names are stable: filters
-// of the log name them.
+// action returns the name that a decision has in the audit log. The names must not change,
+// because entries are stored with them and filters of the log use them.
 func action(to failures.State) string {
 	switch to {
 	case failures.Resolved:
@@ -51,7 +52,8 @@ func action(to failures.State) string {
 	return "group.reopen"
 }
 
-// Note writes a note on an error group, or removes it with an empty one.
+// Note writes the note of an error group in place of the one that it had. An empty note removes
+// it. Like Decide, it writes the audit log, and returns the group or job.ErrNotFound.
 func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note string, by audit.Actor) (failures.Group, error) {
 	const update = `UPDATE groups SET note = $2 WHERE id = $1`
 
@@ -61,8 +63,9 @@ func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note 
 	})
 }
 
-// act lets a person change a group, and returns it as it is then. change gets the
-// group as it was before, and says what the audit log tells of the act.
+// act runs change, the act of a person on a group, in a transaction, and returns the group as it
+// is then. change gets the group as it was before, and returns the entry for the audit log; act
+// sets the subject and the count of the entry.
 func (p *Projection) act(
 	ctx context.Context, fingerprint string, change func(*db.Tx, failures.Group) (audit.Entry, error),
 ) (failures.Group, error) {
@@ -72,7 +75,7 @@ func (p *Projection) act(
 			return failures.Group{}, fmt.Errorf("error group %s: %w", clip.Text(fingerprint, 64), job.ErrNotFound)
 		}
 
-		// What failed earlier in this transaction counts as before the act.
+		// Failures that came earlier in this transaction count as before the act.
 		if err := p.Flush(t); err != nil {
 			return failures.Group{}, err
 		}
@@ -89,6 +92,7 @@ func (p *Projection) act(
 
 		t.Touch()
 
+		// Write the audit log.
 		e.Subject, e.Count = fingerprint, 1
 		if err := p.log.Log(t, e); err != nil {
 			return failures.Group{}, err
@@ -98,9 +102,9 @@ func (p *Projection) act(
 	})
 }
 
-// ReopenDue opens the groups that were ignored until now or earlier, and returns
-// how many. Those that are ignored until something else open with the failure
-// that makes it true.
+// ReopenDue opens the groups that are ignored until a time that has come, and returns how many
+// these were. A group that is ignored until a number or a rate of failures opens with the
+// failure that reaches it (see reopen).
 func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) {
 	const open = `UPDATE groups SET state = 'open', reopened_at = until, reopened_by = $2
 		WHERE state = 'ignored' AND until > 0 AND until <= $1 RETURNING id`

@@ -15,15 +15,14 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// shownJobs is how many jobs the page of a group shows, and wholePayload how
-// large a payload may be to be shown with it.
 const (
-	shownJobs    = 25
-	wholePayload = 16 << 10
+	shownJobs    = 25       // how many jobs the page of a group shows
+	wholePayload = 16 << 10 // up to this size, in bytes, a payload is shown whole
 )
 
-// Get returns everything that is known of an error group, as of one commit,
-// or job.ErrNotFound.
+// Get returns everything that is known of an error group, as of one commit. If there is no such
+// group, the error is job.ErrNotFound. It gives up with context.DeadlineExceeded after
+// db.Patience.
 func (p *Projection) Get(ctx context.Context, now time.Time, fingerprint string) (d failures.Detail, err error) {
 	ctx, cancel := context.WithTimeout(ctx, db.Patience)
 	defer cancel()
@@ -60,7 +59,9 @@ func (p *Projection) Get(ctx context.Context, now time.Time, fingerprint string)
 	return d, db.TimedOut(ctx, err)
 }
 
-// One returns the group that a fixed condition selects, or job.ErrNotFound.
+// One returns the group for which a condition on a column holds, such as `id = $1` with the
+// number as its value. The condition becomes part of the query, so it must not come from a user.
+// If there is no such group, the error is job.ErrNotFound.
 func One(src db.Source, condition string, value any) (g failures.Group, err error) {
 	found, err := db.Row(src, `SELECT `+groupColumns+` FROM groups AS g WHERE g.`+condition, groupFields(&g), value)
 	if err == nil && !found {
@@ -70,8 +71,8 @@ func One(src db.Source, condition string, value any) (g failures.Group, err erro
 	return g, err
 }
 
-// groupHours returns the failures of a group in each hour of its last day, also
-// of hours that had none.
+// groupHours returns the failures of a group in each of the 24 hours that begin with the hour
+// first, including the hours without any.
 func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 	const query = `SELECT hour, failures, final FROM group_hours WHERE group_id = $1 AND hour >= $2`
 
@@ -83,7 +84,7 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 	type count struct{ hour, failures, final int64 }
 	counts, err := db.All(src, query, func(c *count) []any { return []any{&c.hour, &c.failures, &c.final} }, number, first)
 	for _, c := range counts {
-		// An hour after the one of now, from a clock that was set back since, has no place.
+		// There can be failures of later hours, from before the clock was set back.
 		if i := c.hour - first; i < lastDay {
 			hours[i].Failures, hours[i].Final = c.failures, c.final
 		}
@@ -92,8 +93,8 @@ func groupHours(src db.Source, number, first int64) ([]failures.Hour, error) {
 	return hours, err
 }
 
-// sample returns the failure that stands for all, the zero Sample when its job
-// was removed.
+// sample returns the newest failure of a group, as an example of the group: the job, and its
+// attempt. The sample is zero if the job was removed, and has no attempt if that was.
 func (p *Projection) sample(src db.Source, number int64) (found failures.Sample, err error) {
 	const newest = `SELECT sample_seq, sample_execution FROM groups WHERE id = $1`
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq = $1`
@@ -111,7 +112,7 @@ func (p *Projection) sample(src db.Source, number int64) (found failures.Sample,
 
 	found.Job = jobs[0]
 
-	// The attempt may be gone, and the one that is found a later one.
+	// AttemptFrom finds a later attempt if this one was removed.
 	a, err := rows.AttemptFrom(src, seq, execution)
 	if a != nil && a.Execution == execution {
 		found.Attempt = *a
@@ -120,9 +121,8 @@ func (p *Projection) sample(src db.Source, number int64) (found failures.Sample,
 	return found, err
 }
 
-// jobs returns the newest jobs that are dead for a group, or wait to be
-// tried again, with their payloads unless these are large: the beginning is
-// enough to be shown then.
+// jobs returns the newest jobs of a group that are dead or will be retried, with their payloads.
+// Of a payload that is larger than wholePayload, it returns the beginning.
 func (p *Projection) jobs(src db.Source, number int64) ([]job.Job, error) {
 	const query = `SELECT ` + rows.Columns + `, CASE WHEN length(payload) <= $3 THEN payload ELSE substr(payload, 1, 2048) END FROM jobs
 		JOIN bodies ON job_seq = seq WHERE group_id = $1 AND group_id <> 0 AND list_state = $2

@@ -2,15 +2,16 @@
 // group of its fingerprint, and a group that a person resolved or ignored opens
 // again when its time has come.
 //
-// Memory knows which groups exist, by their fingerprints, and which a person has decided
-// about; a limit bounds them. What one transaction counts is added up and written once for
-// each group, in the order of their numbers. A statement after the sums decides whether
-// failures open their group, by the stored row: the decision is right even if another
-// process wrote part of the row. An act of a person writes the sums first, so that only
-// failures after the act open the group.
+// The projection keeps in memory which groups exist, by their fingerprints, and which of them
+// a person has resolved or ignored. A limit bounds the number of groups. What one transaction
+// counts is added up and written once for each group, in the order of their numbers.
 //
-// Only transactions of the writer change what is in memory, after their commit: a
-// transaction that is rolled back leaves nothing behind.
+// After the sums, a statement decides from the stored row whether the failures open their
+// group: so the decision is right even if another process wrote part of the row. An act of a
+// person writes the sums first, so that only failures after the act open the group.
+//
+// What is in memory changes only after the commit of a transaction, so one that is rolled back
+// leaves nothing behind.
 package groups
 
 import (
@@ -31,13 +32,13 @@ import (
 
 // Projection keeps the error groups.
 type Projection struct {
-	writer   *db.Writer
-	reader   *db.Reader
-	policies *rows.Policies
-	log      projection.Log
-	redact   func(string) string
-	most     int // groups that there may be, without those that sources brought
-	gathered *db.Slot[gathered]
+	writer    *db.Writer
+	reader    *db.Reader
+	policies  *rows.Policies
+	log       projection.Log
+	redact    func(string) string
+	maxGroups int // how many groups there may be, not counting those of sources
+	gathered  *db.Slot[gathered]
 
 	// The groups as of the last commit. The writer alone changes them, with the mutex, and
 	// reads them without it; all others read them with it.
@@ -46,13 +47,13 @@ type Projection struct {
 	fingerprints map[int64]string // of the groups, by their numbers
 	decided      map[int64]bool   // those that a person resolved or ignores, by their numbers
 	newest       int64            // the number of the newest group
-	sizes        map[string]int   // groups by the source that brought them, '' for our own
+	sizes        map[string]int   // how many groups each source has brought; "": Redrive's own jobs
 }
 
-// group is what is kept in memory of an error group. Neither field ever changes.
+// group is what is kept in memory of an error group. It never changes.
 type group struct {
 	id     int64
-	source string // that brought it
+	source string // the source whose job failed first in this way; "": a job of our own
 }
 
 // gathered is what one transaction counts, and how it changes the groups.
@@ -60,20 +61,20 @@ type gathered struct {
 	sums
 
 	made    map[string]group // by fingerprint
-	removed map[string]bool
-	decided map[int64]bool // as a person decided in this transaction; false: open
-	sizes   map[string]int // by how much the number of groups of each source changes
-	newest  int64          // the number of the newest group
+	removed map[string]bool  // by fingerprint
+	decided map[int64]bool   // as a person decided in this transaction; false: open
+	sizes   map[string]int   // by how much the number of groups of each source changes
+	newest  int64            // the number of the newest group
 }
 
-// New returns a projection without groups; Load reads them. redact takes out of an
-// error what no user may find.
+// New returns a projection without groups, which Load reads from the database. redact hides the
+// secrets in a text. maxGroups is how many groups there may be; 0 means failures.DefaultGroups.
 func New(
-	writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, redact func(string) string, most int,
+	writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, redact func(string) string, maxGroups int,
 ) *Projection {
 	p := &Projection{
-		most:   cmp.Or(most, failures.DefaultGroups),
-		writer: writer, reader: reader, policies: policies, log: log, redact: redact,
+		maxGroups: cmp.Or(maxGroups, failures.DefaultGroups),
+		writer:    writer, reader: reader, policies: policies, log: log, redact: redact,
 		known: map[string]group{}, fingerprints: map[int64]string{}, decided: map[int64]bool{}, sizes: map[string]int{},
 	}
 	p.gathered = db.NewSlot(func() *gathered {
@@ -86,21 +87,23 @@ func New(
 	return p
 }
 
-// sourceShare is which part of the groups that there may be each source has beside them.
+// sourceShare divides the limit of groups: each source may bring a tenth of that limit, in
+// addition to it.
 const sourceShare = 10
 
-// bound is how many groups a source may bring, or our own failures for an empty name.
+// bound is how many groups a source may bring. For "" it is how many our own jobs may bring.
 func (p *Projection) bound(source string) int {
 	if source == "" {
-		return p.most
+		return p.maxGroups
 	}
-	return max(1, p.most/sourceShare)
+	return max(1, p.maxGroups/sourceShare)
 }
 
 // size is how many groups a source has brought, as the transaction sees it.
 func (p *Projection) size(in *gathered, source string) int { return p.sizes[source] + in.sizes[source] }
 
-// Moved counts a job out of its group and into the one that it has now.
+// Moved counts a job out of the group that it had and into the one that it has now. A replay
+// also counts for the group that it had.
 func (p *Projection) Moved(t *db.Tx, m projection.Move) {
 	sums := &p.gathered.In(t).sums
 	if m.From != nil {
@@ -111,12 +114,14 @@ func (p *Projection) Moved(t *db.Tx, m projection.Move) {
 		sums.job(m.To, 1)
 	}
 
+	// A replay starts the next run.
 	if m.From != nil && m.To != nil && m.To.Run > m.From.Run && m.From.Group != 0 {
 		sums.of(m.From.Group).replayed++
 	}
 }
 
-// Failed counts a failure, and sets the group of its job.
+// Failed counts a failure in the group of its cause, which is made if there is none yet, and
+// sets the group of the job.
 func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 	at := db.Micros(f.Job.ChangedAt)
 
@@ -131,16 +136,16 @@ func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 	return nil
 }
 
-// groupOf returns the number of the group of a cause, a new one for a cause that was never
-// seen. Past the bound, that is the group "other". A source has a bound of its own, so that
-// its causes take no group from those of others.
+// groupOf returns the number of the group of a cause. A cause that was never seen gets a new
+// group, or the group "other" if the bound is reached. Each source has a bound of its own, so
+// that its causes cannot use up the groups of others.
 func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (int64, error) {
 	in := p.gathered.In(t)
 	if g, known := p.group(in, c.Fingerprint); known {
 		return g.id, nil
 	}
 
-	// A new cause, if there is room for it.
+	// The cause is new. Without room for another group, it belongs to the group "other".
 	typ, source := j.Type, j.Source
 	if p.size(in, source) >= p.bound(source) {
 		c = fingerprint.Cause{
@@ -154,6 +159,7 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 		}
 	}
 
+	// Make the group.
 	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
 			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed, source)
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0, $8)`
@@ -169,8 +175,7 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 	return g.id, nil
 }
 
-// group returns the group of a fingerprint as the transaction knows it, if there is one
-// (still).
+// group returns the group of a fingerprint as the transaction sees it, and whether it exists.
 func (p *Projection) group(in *gathered, fingerprint string) (group, bool) {
 	g, known := in.made[fingerprint]
 	if !known && !in.removed[fingerprint] {
@@ -180,7 +185,8 @@ func (p *Projection) group(in *gathered, fingerprint string) (group, bool) {
 	return g, known
 }
 
-// Committed takes over the groups that the transaction made, removed or decided about.
+// Committed updates memory with the groups that the transaction made and removed, and with the
+// states that it gave to groups.
 func (p *Projection) Committed(t *db.Tx) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +205,7 @@ func (p *Projection) Committed(t *db.Tx) {
 	}
 }
 
-// forget forgets a group that is removed, which is always an open one.
+// forget removes a group from memory.
 func (p *Projection) forget(fingerprint string) {
 	g := p.known[fingerprint]
 	p.sizes[g.source]--
@@ -208,14 +214,14 @@ func (p *Projection) forget(fingerprint string) {
 	delete(p.decided, g.id)
 }
 
-// learn adds a group, which is open unless decide says otherwise.
+// learn adds a group to memory, as an open one: see decide.
 func (p *Projection) learn(fingerprint string, g group) {
 	p.newest = max(p.newest, g.id)
 	p.sizes[g.source]++
 	p.known[fingerprint], p.fingerprints[g.id] = g, fingerprint
 }
 
-// decide notes that a group is open, or that a person has decided about it.
+// decide records whether a group is resolved or ignored (decided), or open.
 func (p *Projection) decide(id int64, decided bool) {
 	if decided {
 		p.decided[id] = true
@@ -224,11 +230,11 @@ func (p *Projection) decide(id int64, decided bool) {
 	}
 }
 
-// Open is how many groups are open, as of the last commit. Only code that the writer runs
-// may call it.
+// Open returns how many groups are open, as of the last commit. Only code that the writer runs
+// may call it, because it does not lock.
 func (p *Projection) Open() int64 { return int64(len(p.known) - len(p.decided)) }
 
-// Load reads the groups at the start.
+// Load reads which groups exist from the database. It is called once, at the start.
 func (p *Projection) Load(src db.Source) error {
 	const query = `SELECT fingerprint, id, source, state <> 'open' FROM groups`
 	type row struct {
@@ -250,8 +256,8 @@ func (p *Projection) Load(src db.Source) error {
 	return nil
 }
 
-// Of returns the error groups to which the jobs of dead letters belong, by their
-// numbers: of each its fingerprint, and how many failures it has.
+// Of returns the error groups to which the jobs of these dead letters belong, by the numbers of
+// the groups. Of each group, only its number, its fingerprint and its count of failures are set.
 func (p *Projection) Of(ctx context.Context, dead []filter.DeadLetterRow) (map[int64]failures.Group, error) {
 	const query = `SELECT id, fingerprint, failures FROM groups WHERE id IN (SELECT value FROM json_each($1))`
 
@@ -274,7 +280,8 @@ func (p *Projection) Of(ctx context.Context, dead []filter.DeadLetterRow) (map[i
 	return all, db.Wrap(err, "read the error groups of dead letters")
 }
 
-// Classes returns the error classes of groups, by their fingerprints.
+// Classes returns the error class of each of the groups with these fingerprints, by
+// fingerprint. A group that does not exist is missing from the map.
 func (p *Projection) Classes(ctx context.Context, fingerprints []string) (map[string]string, error) {
 	const query = `SELECT fingerprint, class FROM groups WHERE fingerprint IN (SELECT value FROM json_each($1))`
 	all, err := db.Map[string, string](p.reader.In(ctx), query, db.Texts(fingerprints))

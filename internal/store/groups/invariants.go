@@ -4,7 +4,8 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Invariants are what holds after every commit.
+// Invariants returns the queries that find rows which break a rule of this projection. After
+// every commit, each of them finds none.
 func (*Projection) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "counts of error groups match their jobs", Query: `SELECT fingerprint AS id FROM groups LEFT JOIN (

@@ -9,21 +9,22 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Size is how many groups there are, without those that sources brought: these have a bound
-// of their own.
+// Size returns how many groups there are, not counting those of sources, which have bounds of
+// their own.
 func (p *Projection) Size() int {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.sizes[""]
 }
 
-// MakeRoom prunes groups of any age, the oldest first, while more than nine tenths
-// of those that there may be are there. Our own groups and those that each source brought
-// are looked at one after the other, and those of one make no room for another.
-func (p *Projection) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int, err error) {
+// MakeRoom removes groups of any age, those without failures for the longest time first, until
+// no more than nine tenths of the bound are left, or until it has removed limit groups. It does
+// so separately for our own groups and for those of each source, each with its own bound. Like
+// Prune, it removes only groups that nothing needs, and returns how many it removed.
+func (p *Projection) MakeRoom(t *db.Tx, now time.Time, limit int64) (removed int, err error) {
 	for _, source := range slices.Sorted(maps.Keys(p.sizes)) {
 		over := int64(p.size(p.gathered.In(t), source) - p.bound(source)*9/10)
-		over = min(over, most-int64(removed))
+		over = min(over, limit-int64(removed))
 		if over <= 0 {
 			continue
 		}
@@ -39,27 +40,28 @@ func (p *Projection) MakeRoom(t *db.Tx, now time.Time, most int64) (removed int,
 	return removed, nil
 }
 
-// Prune removes error groups that no job belongs to any more and in which
-// nothing has failed since a time, at most so many. Those stay that have a note,
-// or that a person resolved or ignores; and so does the newest, because the
-// next number follows from it and none is given twice.
-func (p *Projection) Prune(t *db.Tx, before time.Time, most int64) (int, error) {
-	return p.prune(t, `true`, before, most)
+// Prune removes at most limit error groups to which no job belongs any more and in which nothing
+// has failed since a time, and returns how many it removed. It keeps groups that have a note and
+// those that a person resolved or ignores. It also keeps the newest group, because the number
+// of the next one is higher by one, and no number may be used twice.
+func (p *Projection) Prune(t *db.Tx, before time.Time, limit int64) (int, error) {
+	return p.prune(t, `true`, before, limit)
 }
 
-// prune is Prune of the groups for which a condition holds.
-func (p *Projection) prune(t *db.Tx, condition string, before time.Time, most int64, args ...any) (int, error) {
+// prune is Prune for the groups for which a condition holds, which can use args from $4 on.
+func (p *Projection) prune(t *db.Tx, condition string, before time.Time, limit int64, args ...any) (int, error) {
 	in := p.gathered.In(t)
 	query := `SELECT id, fingerprint FROM groups AS g WHERE state = 'open' AND last_seen < $1 AND note = '' AND id <> $2
 		AND NOT EXISTS (SELECT 1 FROM jobs WHERE group_id = g.id AND group_id <> 0) AND ` + condition + ` ORDER BY last_seen, id LIMIT $3 + 0`
 
-	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), in.newest, most}, args...)...)
+	old, err := db.Map[int64, string](t, query, append([]any{db.Micros(before), in.newest, limit}, args...)...)
 	if err != nil {
 		return 0, err
 	}
 
-	// Those stay of which something waits to be written. What was written in this transaction is
-	// found by the query: such a group has a job, or its newest failure is new.
+	// Keep the groups for which this transaction has counted something that is not written yet.
+	// The query has left out those for which it is written: such a group has a job, or its newest
+	// failure is new.
 	maps.DeleteFunc(old, func(id int64, _ string) bool { return in.groups[id] != nil })
 
 	if len(old) == 0 {

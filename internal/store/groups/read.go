@@ -20,7 +20,7 @@ const groupColumns = `g.id, g.fingerprint, g.type, g.class, g.message, g.frames,
 	g.reopened_at, g.reopened_by, g.until, g.until_count, g.until_rate, g.note, g.first_seen, g.last_seen,
 	g.failures, g.dead, g.refused, g.retrying, g.replayed, g.recovered, g.relapsed`
 
-// groupFields are where groupColumns go.
+// groupFields returns the fields of g into which groupColumns are scanned, in their order.
 func groupFields(g *failures.Group) []any {
 	return []any{
 		&g.Number, &g.Fingerprint, &g.Type, &g.Class, &g.Message, (*frames)(&g.Frames), &g.State, db.Time(&g.StateAt), &g.StateBy,
@@ -30,8 +30,10 @@ func groupFields(g *failures.Group) []any {
 	}
 }
 
-// frames are the top ones of a trace, which are kept a line each.
+// frames are the top frames of a stack trace, which are stored as one text with a line for each.
 type frames []string
+
+// Scan splits the text into its lines.
 
 func (f *frames) Scan(value any) error {
 	if text, _ := value.(string); text != "" {
@@ -40,8 +42,9 @@ func (f *frames) Scan(value any) error {
 	return nil
 }
 
-// List returns one page of the error groups that the filter selects, in its
-// order.
+// List returns at most limit of the error groups that the filter selects, in the order that it
+// asks for, beginning after a cursor. It gives up with context.DeadlineExceeded after
+// db.Patience. A filter by a class that contains a secret finds nothing.
 func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter, after failures.Cursor, limit int) (failures.List, error) {
 	if p.hidden(f.Class) {
 		return failures.List{}, nil
@@ -58,8 +61,8 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 				return db.ErrEnough
 			}
 
-			// The query found the text in what is stored, also in a secret. Only a group that
-			// has the text without its secrets is shown.
+			// The query may have found the text of the filter within a secret. Only a group that
+			// has the text outside its secrets is shown.
 			var g failures.Group
 			err := rows.Scan(groupFields(&g)...)
 			if err == nil && (f.Text == "" || f.Finds(p.findable(g))) {
@@ -72,7 +75,7 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 			return err
 		}
 
-		// The one group more than the limit shows that there is a next page, which it begins.
+		// The query asked for one group more than the limit. If it is there, there is a next page.
 		if len(page.Groups) > limit {
 			page.Groups = page.Groups[:limit]
 			last := page.Groups[limit-1]
@@ -85,20 +88,20 @@ func (p *Projection) List(ctx context.Context, now time.Time, f failures.Filter,
 	return page, db.TimedOut(ctx, err)
 }
 
-// hidden reports whether a class holds a secret: a filter by it finds nothing, so that no
-// user can find the secret out by guessing.
+// hidden reports whether a class contains a secret. A filter by such a class finds nothing, so
+// that no user can guess the secret by filtering.
 func (p *Projection) hidden(class string) bool { return p.redact(class) != class }
 
-// findable is a group as it can be searched: without secrets, so that no user can
-// find them out by searching.
+// findable returns the group without its secrets, for a search by text: so no user can guess a
+// secret by searching.
 func (p *Projection) findable(g failures.Group) failures.Group {
 	g.Class, g.Message, g.Note = p.redact(g.Class), p.redact(g.Message), p.redact(g.Note)
 	return g
 }
 
-// groupsQuery selects one page of groups in the order of the filter, and one group
-// more. With a text it selects every group that has the text in what is stored;
-// the page is then made of those that still have it once secrets are taken out.
+// groupsQuery returns the query for one page of groups in the order of the filter, and for one
+// group more. If the filter has a text, the query has no limit: the caller still has to leave
+// out groups that have the text only within a secret.
 func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, []any) {
 	const columns = `SELECT ` + groupColumns + ` FROM groups AS g`
 
@@ -108,8 +111,8 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 		where.Add(`(g.class LIKE %s ESCAPE '\' OR g.message LIKE %s ESCAPE '\' OR g.note LIKE %s ESCAPE '\')`, pattern, pattern, pattern)
 	}
 
-	// Dead jobs first, or the newest failure first: the next page begins behind the cursor in that
-	// order.
+	// The groups with the most dead jobs come first, or those with the newest failure. The page
+	// begins after the cursor in that order.
 	order := "g.dead DESC, g.last_seen DESC, g.id DESC"
 	next := after != failures.Cursor{}
 	if f.Sort == failures.NewestSeen {
@@ -131,7 +134,7 @@ func groupsQuery(f failures.Filter, after failures.Cursor, limit int) (string, [
 	return columns + where.String() + " ORDER BY " + order + last, args
 }
 
-// selected are the conditions of a filter of groups, without its text.
+// selected returns the conditions of a filter of groups, except for the one of its text.
 func selected(f failures.Filter) clause.Where {
 	var where clause.Where
 	where.Equal("g.state", string(f.State))
@@ -150,8 +153,8 @@ func selected(f failures.Filter) clause.Where {
 	return where
 }
 
-// Top returns the open error groups with the most failures in the last
-// day, the most first.
+// Top returns at most limit open error groups, those with the most failures in the last day
+// first. It gives up with context.DeadlineExceeded after db.Patience.
 func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failures.Group, error) {
 	const query = `SELECT ` + groupColumns + ` FROM groups AS g WHERE g.id IN (SELECT value FROM json_each($1))`
 
@@ -180,11 +183,12 @@ func (p *Projection) Top(ctx context.Context, now time.Time, limit int) ([]failu
 	return all, db.TimedOut(ctx, err)
 }
 
-// topGroups returns the numbers of the groups that failed most since an hour. It
-// reads the groups by what they failed in the day before their newest failure,
-// the most first. That is never less than what they failed since the hour, so it
-// can end with the first group that cannot be among those already found: most
-// groups need no look.
+// topGroups returns the numbers of the open groups with the most failures since the hour first.
+//
+// Counting the failures of every group would take long. Each row has an upper bound of that
+// count: the failures in the 24 hours that end with the newest failure of the group. topGroups
+// reads the groups by this bound, the highest first, and stops at the first one whose bound is
+// too low for the groups that it has found.
 func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 	const query = `SELECT id, last_seen, day, (SELECT coalesce(sum(failures), 0) FROM group_hours WHERE group_id = id AND hour >= $1)
 		FROM groups WHERE state = 'open' ORDER BY day DESC`
@@ -192,17 +196,17 @@ func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 	var all []top
 	err := src.Query(query, func(rows *sql.Rows) error {
 		var t top
-		var most int64
-		if err := rows.Scan(&t.number, &t.seen, &most, &t.failures); err != nil {
+		var bound int64
+		if err := rows.Scan(&t.number, &t.seen, &bound, &t.failures); err != nil {
 			return err
 		}
 
-		// This group failed at most that often since the hour, and so did all that follow: none
-		// of them can be among the first any more.
-		if most == 0 || len(all) == limit && most < all[limit-1].failures {
+		// Neither this group nor one of those that follow can be among the first.
+		if bound == 0 || len(all) == limit && bound < all[limit-1].failures {
 			return db.ErrEnough
 		}
 
+		// Insert the group at its place, and drop the last one if there are too many now.
 		if t.failures > 0 {
 			all = append(all, t)
 			slices.SortFunc(all, func(a, b top) int {
@@ -222,11 +226,11 @@ func topGroups(src db.Source, first int64, limit int) ([]int64, error) {
 	return numbers, err
 }
 
-// lastDay is how many hours a group shows.
+// lastDay is how many hours of a group are shown.
 const lastDay = 24
 
-// addParts gives groups their queues, those with the most failures first, and
-// their last day hour by hour.
+// addParts fills in what is not in the rows of groups: their queues, those with the most
+// failures first, and their failures in each hour of the last day.
 func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 	const queues = `SELECT group_id, queue, failures FROM group_queues WHERE group_id IN (SELECT value FROM json_each($1))
 		ORDER BY failures DESC, queue`
@@ -245,7 +249,7 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 
 	theirs, first := db.Numbers(numbers), firstHour(now)
 
-	// The largest share comes first, so the queues of each group are in the right order too.
+	// The rows are in the order of their counts, and so are then the queues of each group.
 	type share struct {
 		group int64
 		filter.NameCount
@@ -263,7 +267,7 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 	type hour struct{ group, at, failures int64 }
 	counts, err := db.All(src, hours, func(h *hour) []any { return []any{&h.group, &h.at, &h.failures} }, theirs, first)
 	for _, h := range counts {
-		// An hour after the one of now, from a clock that was set back since, has no place.
+		// There can be failures of later hours, from before the clock was set back.
 		if i := h.at - first; i < lastDay {
 			byNumber[h.group].LastDay[i] = h.failures
 		}
@@ -272,10 +276,11 @@ func addParts(src db.Source, now time.Time, groups []failures.Group) error {
 	return err
 }
 
-// firstHour is the oldest of the hours that are shown.
+// firstHour returns the oldest of the hours that are shown, in hours since 1970.
 func firstHour(now time.Time) int64 { return db.Micros(now)/db.MicrosPerHour - lastDay + 1 }
 
-// Tallies counts the groups by state, in the order of failures.States.
+// Tallies counts the groups, and their jobs, by the state of the group. It returns a tally for
+// each state, in the order of failures.States.
 func (p *Projection) Tallies(ctx context.Context) ([]failures.Tally, error) {
 	const query = `SELECT state, count(*), sum(dead), sum(refused), sum(retrying) FROM groups GROUP BY state`
 
@@ -284,7 +289,7 @@ func (p *Projection) Tallies(ctx context.Context) ([]failures.Tally, error) {
 	})
 	var all []failures.Tally
 	for _, state := range failures.States() {
-		// A state in which no group is has no row.
+		// The query returns no row for a state without groups.
 		t := failures.Tally{State: state}
 		if i := slices.IndexFunc(found, func(t failures.Tally) bool { return t.State == state }); i >= 0 {
 			t = found[i]

@@ -18,31 +18,32 @@ type sums struct {
 	queues map[queueKey]int64
 }
 
-// sum is what one transaction counts for a group: how many failures it had, how
-// many more of its jobs are dead, refused or wait to be tried again, and how many of
-// them were replayed and how that went.
+// sum is what one transaction counts for a group.
 type sum struct {
-	failures, dead, refused, retrying, replayed, recovered, relapsed int64
-	first                                                            int64 // the time of the oldest failure
-	seen, sampleSeq, sampleExecution                                 int64 // of the newest failure
+	failures                      int64 // failures of the transaction
+	dead, refused, retrying       int64 // how many more jobs of the group are dead, refused or not over yet; can be negative
+	replayed, recovered, relapsed int64 // jobs that were replayed, and replayed runs that succeeded or failed again
+	first                         int64 // when the oldest failure of the transaction happened, in microseconds
+	seen                          int64 // when the newest one did; 0: there was no failure
+	sampleSeq, sampleExecution    int64 // the job of the newest one, and its attempt
 }
 
 // hourKey is an hour, since 1970, in which a group had failures.
 type hourKey struct{ group, hour int64 }
 
-// hourSum counts the failures of an hour, and those after which no retry came.
+// hourSum counts the failures of an hour, and those of them after which there is no retry.
 type hourSum struct{ failures, final int64 }
 
 // queueKey is a queue in which a group had failures.
 type queueKey struct {
 	group  int64
 	queue  string
-	source string // whose queue it is, or empty
+	source string // the source that has the queue; "": it is a queue of our own
 }
 
 func newSums() sums { return sums{map[int64]*sum{}, map[hourKey]hourSum{}, map[queueKey]int64{}} }
 
-// of returns the sums of a group, for which there may be none yet.
+// of returns the sum of a group, a new one if the transaction has counted nothing for it yet.
 func (s *sums) of(id int64) *sum {
 	g := s.groups[id]
 	if g == nil {
@@ -53,8 +54,8 @@ func (s *sums) of(id int64) *sum {
 	return g
 }
 
-// job counts n jobs as j under the group of its newest failure: as dead, as
-// refused, or as one that is not over yet.
+// job adds n jobs that are like j to the group of j: to the dead ones, the refused ones, or
+// those that have not ended. A job without a group, or one that succeeded, counts nowhere.
 func (s *sums) job(j *job.Job, n int64) {
 	switch {
 	case j.Group == 0:
@@ -67,7 +68,7 @@ func (s *sums) job(j *job.Job, n int64) {
 	}
 }
 
-// failure counts a failure that belongs to a group.
+// failure counts a failure of a group, which happened at a time in microseconds.
 func (s *sums) failure(id int64, f projection.Failure, at int64) {
 	d := s.of(id)
 	d.failures++
@@ -75,11 +76,12 @@ func (s *sums) failure(id int64, f projection.Failure, at int64) {
 		d.first = at
 	}
 
-	// The newest failure stands for all (see sample).
+	// The newest failure becomes the sample of the group (see Projection.sample).
 	if at >= d.seen {
 		d.seen, d.sampleSeq, d.sampleExecution = at, f.Job.Seq, int64(f.Execution)
 	}
 
+	// Count it for its hour and its queue.
 	k := hourKey{id, at / db.MicrosPerHour}
 
 	hour := s.hours[k]
@@ -92,8 +94,8 @@ func (s *sums) failure(id int64, f projection.Failure, at int64) {
 	s.queues[queueKey{id, f.Job.Queue, f.Job.Source}]++
 }
 
-// RunsEnded counts, for the groups from which replayed runs came, how they
-// ended.
+// RunsEnded counts which replayed runs succeeded and which failed again, each for the group of
+// the failure that was replayed.
 func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 	in := p.gathered.In(t)
 	for _, r := range runs {
@@ -128,26 +130,26 @@ func (p *Projection) Flush(t *db.Tx) error {
 
 	err := db.Steps(t, p.flushGroups, p.flushHours, p.flushQueues, p.flushFailures, p.learnOpened)
 
-	// What is written is not written again.
-	in.sums = newSums()
+	in.sums = newSums() // so that the next call does not write the same once more
 
 	return db.Wrap(err, "write the error groups")
 }
 
-// flushGroups adds to the sums of groups. An act on many jobs touches hundreds of them. A
-// statement that sets dead, refused or retrying rewrites the group's index entry even
-// if all stay the same, so groups whose replays are only counted have a statement
-// without them.
+// flushGroups adds the sums to the rows of their groups. There are two statements, because one
+// that sets dead, refused or retrying rewrites the index entry of a group even if their values
+// stay the same, and an act on many jobs can touch hundreds of groups. Groups in which none of
+// the three changes get the statement that leaves them alone.
 func (p *Projection) flushGroups(t *db.Tx) error {
 	const counts = `failures = failures + d.column2, replayed = replayed + d.column3,
 		recovered = recovered + d.column4, relapsed = relapsed + d.column5`
 	const update, from, where = `UPDATE groups SET `, ` FROM (VALUES `, `) AS d WHERE groups.id = d.column1`
-	some := db.NewBatch(5, update+counts+from, where)
+	countsOnly := db.NewBatch(5, update+counts+from, where)
 	const jobs = `, dead = dead + d.column6, refused = refused + d.column7, retrying = retrying + d.column8`
-	all := db.NewBatch(8, update+counts+jobs+from, where)
+	countsAndJobs := db.NewBatch(8, update+counts+jobs+from, where)
 	values := func(id int64, d *sum) []any { return []any{id, d.failures, d.replayed, d.recovered, d.relapsed} }
 
-	err := db.AddSums(t, some, p.gathered.In(t).groups, func(id int64, d *sum) []any {
+	// AddSums skips a group for which the function returns nil.
+	err := db.AddSums(t, countsOnly, p.gathered.In(t).groups, func(id int64, d *sum) []any {
 		if d.moved() {
 			return nil
 		}
@@ -157,7 +159,7 @@ func (p *Projection) flushGroups(t *db.Tx) error {
 		return err
 	}
 
-	return db.AddSums(t, all, p.gathered.In(t).groups, func(id int64, d *sum) []any {
+	return db.AddSums(t, countsAndJobs, p.gathered.In(t).groups, func(id int64, d *sum) []any {
 		if !d.moved() {
 			return nil
 		}
@@ -165,8 +167,8 @@ func (p *Projection) flushGroups(t *db.Tx) error {
 	})
 }
 
-// moved reports whether jobs of the group are dead, refused or waiting that were not
-// before, or no longer are.
+// moved reports whether the group has more or fewer jobs than before that are dead, refused or
+// not over yet.
 func (d *sum) moved() bool { return d.dead != 0 || d.refused != 0 || d.retrying != 0 }
 
 // flushHours counts failures by the hour.
@@ -186,9 +188,10 @@ func (p *Projection) flushQueues(t *db.Tx) error {
 // keptHours is how much of a group's history is kept: a month.
 const keptHours = 31 * 24
 
-// flushFailures opens each group that had failures if these meet its condition, writes what is
-// known of the newest one, and forgets the oldest hours. The condition is tested against what
-// is stored of the group, so the sums have to be written before.
+// flushFailures does three things for each group that had failures: it opens the group if the
+// failures meet its condition (see reopen), deletes the hours that are too old, and writes which
+// failure is the newest. The condition is tested against the stored row of the group, so the
+// sums have to be written before.
 func (p *Projection) flushFailures(t *db.Tx) error {
 	const forget = `DELETE FROM group_hours WHERE group_id = $1 AND hour < $2`
 
@@ -204,12 +207,12 @@ func (p *Projection) flushFailures(t *db.Tx) error {
 
 	in := p.gathered.In(t)
 
-	hours := map[int64]db.Numbers{} // in which each group failed
+	hours := map[int64]db.Numbers{} // the hours in which each group failed
 	for k := range in.hours {
 		hours[k.group] = append(hours[k.group], k.hour)
 	}
 
-	// The order is ascending, as that of every writer: none waits for another in a circle.
+	// Every writer locks groups in ascending order, so that no two wait for each other.
 	for _, id := range slices.Sorted(maps.Keys(in.groups)) {
 		d := in.groups[id]
 		if d.seen == 0 { // it had no failure
@@ -229,11 +232,14 @@ func (p *Projection) flushFailures(t *db.Tx) error {
 	return nil
 }
 
-// reopen opens the group $1, whose failures of this transaction came between $2 and $3 and in
-// the hours $4, if a person resolved it, or ignores it until a time, a number of failures, or
-// a number of them within one hour by the clock that is reached. An hour before that of the
-// newest failure so far is over. The conditions are those of [failures.Patience], $6 to $9 are
-// what they are called, and $5 is the length of an hour.
+// reopen opens the group $1 if a person has resolved it, or if a person ignores it until
+// something that has happened now: until a time, until a number of failures, or until a number
+// of failures within one hour of the clock (see [failures.Patience]). Of the hours, those before
+// the hour of the newest stored failure no longer count.
+//
+// The group had failures in this transaction: the first at $2, the last at $3, in the hours $4.
+// $5 is the length of an hour. $6 to $9 are the values of reopened_by: after a failure, at a
+// time, at a count, and at a rate.
 const reopen = `UPDATE groups SET state = 'open',
 		reopened_at = CASE state WHEN 'resolved' THEN $2 ELSE $3 END,
 		reopened_by = CASE
@@ -247,14 +253,14 @@ const reopen = `UPDATE groups SET state = 'open',
 		OR until_rate > 0 AND EXISTS (SELECT 1 FROM group_hours AS h WHERE h.group_id = $1
 			AND h.hour IN (SELECT value FROM json_each($4)) AND h.hour >= last_seen / $5 AND h.failures >= until_rate)))`
 
-// learnOpened reads which of the groups about which a person had decided are open now, for
-// the number of open groups.
+// learnOpened reads which groups flushFailures has opened, so that memory counts them as open.
+// Only groups that were resolved or ignored and had failures can be among them.
 func (p *Projection) learnOpened(t *db.Tx) error {
 	const query = `SELECT id FROM groups WHERE id IN (SELECT value FROM json_each($1)) AND state = 'open'`
 
 	in := p.gathered.In(t)
 
-	var asked []int64
+	var candidates []int64
 	for id, d := range in.groups {
 		decided, changed := in.decided[id]
 		if !changed {
@@ -262,15 +268,15 @@ func (p *Projection) learnOpened(t *db.Tx) error {
 		}
 
 		if decided && d.seen > 0 {
-			asked = append(asked, id)
+			candidates = append(candidates, id)
 		}
 	}
 
-	if len(asked) == 0 {
+	if len(candidates) == 0 {
 		return nil
 	}
 
-	opened, err := db.All(t, query, func(id *int64) []any { return []any{id} }, db.Numbers(asked))
+	opened, err := db.All(t, query, func(id *int64) []any { return []any{id} }, db.Numbers(candidates))
 	for _, id := range opened {
 		in.decided[id] = false
 	}

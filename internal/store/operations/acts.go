@@ -14,22 +14,26 @@ import (
 	"redrive/internal/store/db"
 )
 
-// New writes down that a caller wants to act on many jobs. The scope of
-// a filter is collected afterwards; jobs that are named become items here, and
-// those that do not fit are skipped. A repeat under its caller's idempotency key
-// returns the first operation; a key that was used for another one is a
-// *job.KeyReused. What is asked for must be valid: nothing is checked here but what other operations say.
+// New makes an operation, which acts on many jobs, and writes the audit log. The caller has
+// checked the request, apart from what the database says about other operations.
+//
+// The jobs of a filter, or the relapses of another operation, are collected afterwards (see
+// Collect). Jobs that the request names become items at once, and those that do not fit are
+// skipped; the operation is then a preview, or runs if the request says so.
+//
+// A request that repeats the idempotency key of its caller returns the operation that was made
+// first. If that was made by a different request, the error is a *job.KeyReused.
 func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request, by audit.Actor) (operation.Operation, error) {
 	return db.Write(ctx, p.writer, 1+len(n.Named), func(t *db.Tx) (operation.Operation, error) {
 		if first, ok, err := p.repeated(t, n); ok || err != nil {
 			return first, err
 		}
 
-		if err := p.checkSource(t, n); err != nil {
+		if err := p.checkRelapsed(t, n); err != nil {
 			return operation.Operation{}, err
 		}
 
-		// Until bounds the scope: what fails from now on is not in it.
+		// Store the operation. Until bounds its scope: a job that fails from now on is not in it.
 		o := operation.Operation{
 			Kind: n.Kind, State: operation.Collecting, Source: n.Relapsed, Until: now, Start: n.Start, Pace: n.Pace,
 			CreatedAt: now, CreatedBy: by.Name,
@@ -49,13 +53,14 @@ func (p *Projection) New(ctx context.Context, now time.Time, n operation.Request
 			return o, err
 		}
 
+		// The scope of named jobs is known already.
 		return p.collectNamed(t, o, n.Named, now)
 	})
 }
 
-// repeated is the operation that was made before with the key of a request. A key
-// that was stored before callers were recorded counts as every caller's, and what it
-// tells of its content is what the operation does.
+// repeated returns the operation that was made before with the key of a request, and whether
+// there is one. If that was made by a different request, the error is a *job.KeyReused. A key
+// that was stored by a version that did not record callers counts as that of every caller.
 func (p *Projection) repeated(t *db.Tx, n operation.Request) (first operation.Operation, ok bool, err error) {
 	// The key of the caller comes before one that was stored without a caller.
 	const query = `SELECT ` + columns + `, key_content FROM operations
@@ -67,7 +72,7 @@ func (p *Projection) repeated(t *db.Tx, n operation.Request) (first operation.Op
 		return operation.Operation{}, false, err
 	}
 
-	// An earlier version kept no content: then what was asked for has to be the same.
+	// An earlier version did not store the content of a request. Compare what it asked for.
 	same := content == n.Content
 	if content == "" || n.Content == "" {
 		same = first.Kind == n.Kind && first.Source == n.Relapsed && (first.Filter == "") == n.Filter.Zero()
@@ -82,14 +87,14 @@ func (p *Projection) repeated(t *db.Tx, n operation.Request) (first operation.Op
 	return first, true, nil
 }
 
-// checkSource refuses the relapses of an operation that is not there or has
-// none.
-func (p *Projection) checkSource(t *db.Tx, n operation.Request) error {
+// checkRelapsed checks that the operation whose relapses the request is about exists, has
+// relapses, and still has the items that tell which these are. If not, the error is
+// job.ErrNotFound or a *job.Conflict.
+func (p *Projection) checkRelapsed(t *db.Tx, n operation.Request) error {
 	if n.Relapsed == 0 {
 		return nil
 	}
 
-	// Its relapses are read from its items, which are removed after a time.
 	source, err := byID(t, n.Relapsed)
 	if err != nil {
 		return err
@@ -99,7 +104,8 @@ func (p *Projection) checkSource(t *db.Tx, n operation.Request) error {
 		return &job.Conflict{Problem: fmt.Sprintf("no job that operation %d replayed has failed again", source.ID)}
 	}
 
-	pruned, err := itemless(t, source.ID)
+	// The relapses are read from items, which retention removes in time.
+	pruned, err := hasNoItems(t, source.ID)
 	if err == nil && pruned {
 		err = &job.Conflict{Problem: fmt.Sprintf("operation %d ended so long ago that its items were removed; use a filter", source.ID)}
 	}
@@ -107,8 +113,7 @@ func (p *Projection) checkSource(t *db.Tx, n operation.Request) error {
 	return err
 }
 
-// insert stores a new operation, whose scope is not known yet, and returns its
-// number.
+// insert stores a new operation, which has no items yet, and returns its number.
 func (p *Projection) insert(t *db.Tx, o operation.Operation, n operation.Request) (id int64, err error) {
 	const insert = `INSERT INTO operations (kind, state, filter, source, until, cursor, start, rate, spread, canary, guard,
 			created_at, created_by, key, key_caller, key_content)
@@ -120,8 +125,8 @@ func (p *Projection) insert(t *db.Tx, o operation.Operation, n operation.Request
 	return id, db.Wrap(err, "store the operation")
 }
 
-// save writes what changes of an operation that was in another state,
-// or in the same.
+// save writes the columns of an operation that can change. was is the state that it had before,
+// which can be the same.
 func (p *Projection) save(t *db.Tx, was operation.State, o operation.Operation) error {
 	const update = `UPDATE operations SET state = $2, why = $3, rate = $4, spread = $5, canary = $6, canary_at = $7, guard = $8,
 		started_at = $9, started_by = $10, resumed_at = $11, finished_at = $12,
@@ -134,7 +139,7 @@ func (p *Projection) save(t *db.Tx, was operation.State, o operation.Operation) 
 	return db.Wrap(err, "write operation %d", o.ID)
 }
 
-// record saves an operation, and writes an entry of the audit log about it.
+// record saves an operation like save, and adds an entry to the audit log.
 func (p *Projection) record(t *db.Tx, was operation.State, o operation.Operation, e audit.Entry) error {
 	if err := p.save(t, was, o); err != nil {
 		return err
@@ -142,14 +147,16 @@ func (p *Projection) record(t *db.Tx, was operation.State, o operation.Operation
 	return p.log.Log(t, e)
 }
 
-// entry is the line of the audit log about an operation.
+// entry returns an entry of the audit log about an operation. Its After is the state of the
+// operation, which callers replace where something else has changed.
 func entry(o operation.Operation, action string, now time.Time, by audit.Actor) audit.Entry {
 	return audit.Entry{
 		At: now, Actor: by, Action: action, Subject: operation.Subject(o.ID), Filter: o.Filter, Count: o.Total, After: string(o.State),
 	}
 }
 
-// changed counts the operations that are under way, and notes that one changed or ended.
+// changed records that an operation went from one state to another: for the count of operations
+// that are under way, and for Ended.
 func (p *Projection) changed(t *db.Tx, was, is operation.State) {
 	underWay := func(s operation.State) int64 {
 		if s == operation.Collecting || s == operation.Running || s == operation.Paused {
@@ -167,7 +174,11 @@ func (p *Projection) changed(t *db.Tx, was, is operation.State) {
 	t.Touch()
 }
 
-// Start lets an operation run whose preview a person has seen.
+// Start, Pause, Resume, SetRate, Abort and ResumePassed are what a person does to an operation.
+// Each is allowed in certain states, and otherwise returns a *job.Conflict; each writes the audit
+// log, and returns the operation as it is then, or job.ErrNotFound.
+
+// Start lets an operation run at a pace after its preview.
 func (p *Projection) Start(ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor) (operation.Operation, error) {
 	return p.change(ctx, id, "started", func(t *db.Tx, o operation.Operation) error { return p.start(t, o, pace, now, by) },
 		operation.Preview)
@@ -181,7 +192,7 @@ func (p *Projection) Pause(ctx context.Context, now time.Time, id int64, by audi
 	}, operation.Running)
 }
 
-// Resume lets an operation go on. Its guard looks from here on.
+// Resume lets a paused operation go on. The guard counts only runs that end from now on.
 func (p *Projection) Resume(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return p.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
 		o.State, o.Why = operation.Running, ""
@@ -190,12 +201,14 @@ func (p *Projection) Resume(ctx context.Context, now time.Time, id int64, by aud
 	}, operation.Paused)
 }
 
-// SetRate changes how fast the rest of an operation goes.
+// SetRate changes how fast the rest of an operation goes: to a rate, or to a time over which the
+// pending items are spread. The canary and the guard in pace are ignored.
 func (p *Projection) SetRate(
 	ctx context.Context, now time.Time, id int64, pace operation.Pace, by audit.Actor,
 ) (operation.Operation, error) {
 	return p.change(ctx, id, "changed", func(t *db.Tx, o operation.Operation) error {
-		if o.Sift > 0 && pace.Spread > 0 { // over how many is not known yet
+		// While items are being left out, it is not known over how many to spread.
+		if o.Sift > 0 && pace.Spread > 0 {
 			return &job.Conflict{Problem: fmt.Sprintf("operation %d is leaving out the causes that did not pass; try again when it has", id)}
 		}
 
@@ -208,15 +221,16 @@ func (p *Projection) SetRate(
 	}, operation.Preview, operation.Running, operation.Paused)
 }
 
-// Abort ends an operation: what is not done is left as it is.
+// Abort ends an operation. The jobs whose turn has not come stay as they are.
 func (p *Projection) Abort(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return p.change(ctx, id, "aborted", func(t *db.Tx, o operation.Operation) error {
 		return p.abort(t, o, "aborted by "+audit.Name(by.Name), now, by)
 	}, operation.Collecting, operation.Preview, operation.Running, operation.Paused)
 }
 
-// change does something to an operation that is in one of the states, and
-// returns it as it is then. In another state it is a *job.Conflict.
+// change runs act on an operation that is in one of the states in, and returns the operation as
+// it is then. In another state, the error is a *job.Conflict, in which done is the participle of
+// the act, such as "paused".
 func (p *Projection) change(
 	ctx context.Context, id int64, done string, act func(*db.Tx, operation.Operation) error, in ...operation.State,
 ) (operation.Operation, error) {
@@ -238,8 +252,8 @@ func (p *Projection) change(
 	})
 }
 
-// start lets an operation run that has its scope. One without anything
-// to do is finished.
+// start lets an operation run that has all its items. An operation without pending items is
+// finished at once.
 func (p *Projection) start(t *db.Tx, o operation.Operation, pace operation.Pace, now time.Time, by audit.Actor) error {
 	was := o.State
 
@@ -257,12 +271,13 @@ func (p *Projection) start(t *db.Tx, o operation.Operation, pace operation.Pace,
 		return err
 	}
 
-	_, err := p.worked(t, o, now)
+	_, err := p.endStep(t, o, now)
 
 	return err
 }
 
-// pause stops a running operation for a reason, which the audit log repeats.
+// pause stops a running operation for a reason, which is also written to the audit log. It
+// returns the operation as it is then.
 func (p *Projection) pause(t *db.Tx, o operation.Operation, why string, now time.Time, by audit.Actor) (operation.Operation, error) {
 	o.State, o.Why = operation.Paused, why
 	e := entry(o, "operation.pause", now, by)
@@ -281,9 +296,9 @@ func (p *Projection) abort(t *db.Tx, o operation.Operation, why string, now time
 	return p.record(t, was, o, e)
 }
 
-// Expire ends previews that no one started within an hour: their scope says
-// less and less about the jobs as they are. It returns when the next one ends,
-// zero when there is none.
+// Expire aborts previews that no one has started within operation.PreviewFor, because the jobs
+// differ more and more from what the preview shows. It returns when the next preview will
+// expire, or zero if there is none.
 func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time, err error) {
 	const query = `SELECT ` + columns + ` FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state = 'preview' ORDER BY created_at`
@@ -294,13 +309,13 @@ func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time,
 	}
 
 	for _, o := range waiting {
-		// The oldest come first: the first one that still has time is the next to end.
+		// The oldest come first, so the first one that still has time is the next to expire.
 		if at := o.CreatedAt.Add(operation.PreviewFor); at.After(now) {
 			return at, nil
 		}
 
 		err := p.writer.Do(ctx, 1, func(t *db.Tx) error {
-			// Read again: a person may have started it meanwhile.
+			// Read the operation again: a person may have started it meanwhile.
 			o, err := byID(t, o.ID)
 			if err != nil || o.State != operation.Preview {
 				return err
@@ -316,8 +331,9 @@ func (p *Projection) Expire(ctx context.Context, now time.Time) (next time.Time,
 	return time.Time{}, nil
 }
 
-// FailItem gives the next item of a running operation up, because its step
-// fails for its own fault, so that the others can go on.
+// FailItem marks the next item of a running operation as failed, so that the operation can go on
+// with the others. The caller has found that the item itself is why the step fails. It does
+// nothing if the operation is not running or is skipping items (see Sift).
 func (p *Projection) FailItem(ctx context.Context, now time.Time, id int64, why string) error {
 	const update = `UPDATE operation_items SET state = 'failed', why = $3, at = $4 WHERE operation_id = $1 AND n = $2 AND state = 'pending'`
 
@@ -340,7 +356,7 @@ func (p *Projection) FailItem(ctx context.Context, now time.Time, id int64, why 
 		o.Position = items[0].n
 		o.Pending--
 		o.Failed++
-		_, err = p.worked(t, o, now)
+		_, err = p.endStep(t, o, now)
 
 		return err
 	})

@@ -17,28 +17,30 @@ import (
 // collectChunk is how many jobs one transaction makes items of.
 const collectChunk = 1000
 
-// Collect writes the next chunk of an operation's scope down. more is false
-// once it is complete: the operation is then a preview, or runs when that was
-// asked for. Jobs are read beside the writer, however long a search takes, and
-// written down by one transaction that knows where the last one ended.
+// Collect adds the next chunk of jobs that an operation selects to its items. more is false once
+// all are added: the operation is then a preview, or runs if its request says so. more is also
+// false for an operation that is not collecting.
 func (p *Projection) Collect(ctx context.Context, now time.Time, id int64) (more bool, err error) {
 	o, cursor, err := withCursor(p.reader.In(ctx), id)
 	if err != nil || o.State != operation.Collecting {
 		return false, err
 	}
 
-	// Read beside the writer, which is not kept from others by a long search.
+	// Search outside of the transaction, so that a long search does not block the writer.
 	found, next, err := p.candidates(ctx, o, cursor)
 	if err != nil {
 		return false, fmt.Errorf("collect the scope of operation %d: %w", id, err)
 	}
 
 	return db.Write(ctx, p.writer, len(found)+1, func(t *db.Tx) (bool, error) {
+		// Meanwhile a person may have aborted the operation, or another call may have added this
+		// chunk.
 		o, at, err := withCursor(t, id)
-		if err != nil || o.State != operation.Collecting || at != cursor { // a person aborted it, or another caller was faster
+		if err != nil || o.State != operation.Collecting || at != cursor {
 			return err == nil && o.State == operation.Collecting, err
 		}
 
+		// Add the chunk, and remember where the next one begins.
 		o, err = p.addItems(t, o, found, now)
 		if err != nil {
 			return false, err
@@ -57,7 +59,8 @@ func (p *Projection) Collect(ctx context.Context, now time.Time, id int64) (more
 	})
 }
 
-// candidates reads the next chunk of a scope, and where it ends.
+// candidates reads the next chunk of jobs that an operation selects, after a cursor, and returns
+// the cursor of its end.
 func (p *Projection) candidates(ctx context.Context, o operation.Operation, cursor string) (all []workItem, next string, err error) {
 	after, err := filter.ParseCursor(cursor)
 	if err != nil {
@@ -96,9 +99,9 @@ func (p *Projection) candidates(ctx context.Context, o operation.Operation, curs
 	return all, last.String(), err
 }
 
-// scope is the filter of an operation as it is collected: the jobs that changed
-// before it was made, the longest unchanged first. What fails meanwhile changes
-// later than that, and what is replayed meanwhile leaves the scope.
+// scope returns the filter of an operation, limited to jobs that last changed before the
+// operation was made, the oldest change first. So a job that fails while the scope is collected
+// is not in it, and one that is replayed meanwhile leaves it.
 func scope(o operation.Operation) (filter.Filter, error) {
 	f, err := filter.Parse(o.Filter, o.Until)
 	if err != nil {
@@ -113,24 +116,25 @@ func scope(o operation.Operation) (filter.Filter, error) {
 	return f, nil
 }
 
-// relapses reads the next runs that another operation replayed and that failed
-// permanently again.
+// relapses is candidates for an operation on the relapses of another one: on the runs that the
+// other operation started and that failed permanently again.
 func (p *Projection) relapses(ctx context.Context, o operation.Operation, after filter.Cursor) (all []workItem, next string, err error) {
-	// An item has the run that was replayed; what failed again is the run after it.
+	// An item has the run that was replayed. The run after it is the one that failed again.
 	const query = `SELECT job_seq, run + 1, n FROM operation_items
 		WHERE operation_id = $1 AND outcome = 'relapsed' AND outcome <> '' AND n > $2 AND ended_at <= $3 ORDER BY n LIMIT $4 + 0`
 
 	all, err = db.All(p.reader.In(ctx), query, func(it *workItem) []any { return []any{&it.seq, &it.run, &it.n} },
 		o.Source, after.Seq, db.Micros(o.Until), collectChunk)
 	if len(all) > 0 {
-		// In this cursor, the number of the last item is in the place of a job's number.
+		// This cursor has the number of the last item in place of the number of a job.
 		next = filter.Cursor{At: o.Until, Seq: all[len(all)-1].n}.String()
 	}
 
 	return all, next, err
 }
 
-// collectNamed makes items of the jobs that the request named, each once.
+// collectNamed makes items of the jobs that the request names, one for each job, and ends the
+// collection. It returns the operation as it is then.
 func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []operation.Named, now time.Time) (operation.Operation, error) {
 	const query = `SELECT id, seq FROM jobs WHERE id IN (SELECT value FROM json_each($1))`
 
@@ -144,8 +148,8 @@ func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []opera
 		return o, err
 	}
 
-	// The first mention of a job counts. An unknown id has the number 0, which no job has:
-	// judge finds it gone.
+	// A job that is named more than once has the run that is named first. A job that does not
+	// exist has the number 0, and judge will say that it is gone.
 	var all []workItem
 	seen := map[string]bool{}
 	for _, n := range named {
@@ -167,8 +171,8 @@ func (p *Projection) collectNamed(t *db.Tx, o operation.Operation, named []opera
 	return byID(t, o.ID)
 }
 
-// addItems appends items, and counts them. Those that do not fit are skipped
-// from the beginning.
+// addItems appends items to an operation, and counts them. Items whose jobs do not fit are stored
+// as skipped. It returns the operation with its new counts, which the caller saves.
 func (p *Projection) addItems(t *db.Tx, o operation.Operation, items []workItem, now time.Time) (operation.Operation, error) {
 	if err := p.judge(t, o, items); err != nil {
 		return o, err
@@ -177,7 +181,7 @@ func (p *Projection) addItems(t *db.Tx, o operation.Operation, items []workItem,
 	rows := db.NewBatch(10, `INSERT INTO operation_items (operation_id, n, job_seq, run, state, code, why, other, at, cause) VALUES `, "")
 	scope, causes, skips := map[part]int64{}, causes{}, map[operation.Skip]int64{}
 	for _, it := range items {
-		// A job that does not fit is skipped from the beginning and is in no cause.
+		// A skipped job belongs to no part of the scope and to no cause.
 		state, at, group := operation.ItemPending, int64(0), int64(0)
 		o.Total++
 		if it.code != "" {
@@ -206,7 +210,7 @@ func (p *Projection) addItems(t *db.Tx, o operation.Operation, items []workItem,
 		func(t *db.Tx) error { return p.countScope(t, o.ID, scope, skips) })
 }
 
-// countScope moves the rollups of a scope.
+// countScope adds to the stored counts of jobs by queue and type, and of skipped items by reason.
 func (p *Projection) countScope(t *db.Tx, id int64, scope map[part]int64, skips map[operation.Skip]int64) error {
 	parts := db.NewBatch(5, `INSERT INTO operation_scope (operation_id, queue, source, type, n) VALUES `,
 		` ON CONFLICT (operation_id, queue, type) DO UPDATE SET n = operation_scope.n + excluded.n`)
@@ -220,11 +224,11 @@ func (p *Projection) countScope(t *db.Tx, id int64, scope map[part]int64, skips 
 	return db.AddSums(t, codes, skips, func(code operation.Skip, n int64) []any { return []any{id, string(code), n} })
 }
 
-// part is the jobs of one queue and type in a scope. All jobs of a queue have one source.
+// part is a part of a scope: the jobs of one queue and one type. The source follows from the queue.
 type part struct{ queue, source, typ string }
 
-// collected ends the collection: a person looks at the preview now, or has said
-// that this is not needed.
+// collected ends the collection of an operation. It becomes a preview, or runs at once if its
+// request says so.
 func (p *Projection) collected(t *db.Tx, o operation.Operation, now time.Time) error {
 	const count = `UPDATE operations SET causes = (SELECT count(*) FROM operation_causes WHERE operation_id = $1) WHERE id = $1
 		RETURNING causes`
@@ -235,7 +239,7 @@ func (p *Projection) collected(t *db.Tx, o operation.Operation, now time.Time) e
 		return fmt.Errorf("count the causes of operation %d: %w", o.ID, err)
 	}
 
-	// What was named or asked to start needs no look at the preview.
+	// The audit log has the preview even if the operation starts at once.
 	o.State = operation.Preview
 	by := audit.Actor{Name: o.CreatedBy}
 	if err := p.record(t, operation.Collecting, o, entry(o, "operation.preview", now, by)); err != nil || !o.Start {

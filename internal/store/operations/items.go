@@ -11,8 +11,9 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// Items returns a page of an operation's items in processing order, from the
-// one after the number on, each with its job as it is now.
+// Items returns at most limit items of an operation that a filter selects, in the order of their
+// numbers, beginning after a number. Each has its job as it is now; of a job that was removed,
+// only the number is set.
 func (p *Projection) Items(ctx context.Context, id int64, f operation.ItemFilter, after int64, limit int) (operation.ItemList, error) {
 	query, args := itemsQuery(id, f, after, limit)
 	var list operation.ItemList
@@ -37,15 +38,15 @@ func (p *Projection) Items(ctx context.Context, id int64, f operation.ItemFilter
 	return list, err
 }
 
-// itemsQuery is the query of one page of items, and of one item more.
+// itemsQuery returns the query for one page of items, and for one item more.
 func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (string, []any) {
 	const columns = `SELECT i.n, i.job_seq, i.run, i.state, i.code, i.why, i.other, i.at, i.outcome, i.same, i.ended_at
 		FROM operation_items AS i`
 	var where clause.Where
 	where.Add("i.operation_id = %s AND i.n > %s", id, after)
 
-	// Items are worked on in the order of their numbers: the position bounds where those that
-	// are done can be, and those that are pending.
+	// Items are processed in the order of their numbers, so those up to the position of the
+	// operation are not pending any more, and those after it are not done.
 	switch {
 	case f.State == "":
 	case f.State == operation.ItemDone:
@@ -69,8 +70,8 @@ func itemsQuery(id int64, f operation.ItemFilter, after int64, limit int) (strin
 	return columns + itemsIndex(f) + where.String() + " ORDER BY i.n" + last, args
 }
 
-// itemsIndex names the index of a list of items. SQLite would rather follow the
-// key, past every item that the filter does not want.
+// itemsIndex returns the clause that makes SQLite use the right index for a filter. On its own it
+// would read all items of the operation by their primary key.
 func itemsIndex(f operation.ItemFilter) string {
 	switch {
 	case f.State == operation.ItemSkipped || f.State == operation.ItemFailed:
@@ -84,7 +85,7 @@ func itemsIndex(f operation.ItemFilter) string {
 	return ""
 }
 
-// withJobs gives items their jobs.
+// withJobs reads the jobs of items, and sets them.
 func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 	const query = `SELECT ` + rows.Columns + ` FROM jobs WHERE seq IN (SELECT value FROM json_each($1))`
 
@@ -103,7 +104,7 @@ func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 		bySeq[jobs[i].Seq] = &jobs[i]
 	}
 
-	// The job of an item may have been removed: the item has only its number then.
+	// An item whose job was removed keeps only the number of the job.
 	for i, seq := range wanted {
 		if j := bySeq[seq]; j != nil {
 			items[i].Job = *j
@@ -113,24 +114,24 @@ func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 	return nil
 }
 
-// pruneQuery finds the items by their operations, which are few. Left to itself
-// SQLite would rather read all items.
+// pruneQuery deletes items of operations that ended before $1. CROSS JOIN makes SQLite begin with
+// the operations, which are few, and not with the items.
 const pruneQuery = `DELETE FROM operation_items WHERE (operation_id, n) IN (
 	SELECT i.operation_id, i.n FROM operations AS o CROSS JOIN operation_items AS i ON i.operation_id = o.id
 	WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1 LIMIT $2 + 0)`
 
-// PruneItems removes items of operations that ended before a time, at most so
-// many. How far an operation came and what its scope was made of is not read
-// from its items, and stays.
-func (p *Projection) PruneItems(t *db.Tx, before time.Time, most int64) (int, error) {
-	n, err := t.Exec(pruneQuery, db.Micros(before), most)
+// PruneItems removes at most limit items of operations that ended before a time, and returns how
+// many it removed. The counts of an operation and of its scope are stored apart, and stay.
+func (p *Projection) PruneItems(t *db.Tx, before time.Time, limit int64) (int, error) {
+	n, err := t.Exec(pruneQuery, db.Micros(before), limit)
 	return int(n), db.Wrap(err, "remove the items of old operations")
 }
 
-// Breakdown tells what an operation's scope is made of.
+// Breakdown returns what the scope of an operation consists of: its largest parts, its causes,
+// its sources and types, and the items that were skipped, with the first of them.
 func (p *Projection) Breakdown(ctx context.Context, id int64) (made operation.Breakdown, err error) {
-	// The scope has a row for each queue and type, the largest fifty of which are told. Jobs of
-	// sources are also summed up by source, and all others by type.
+	// The scope has a row for each queue and type, of which the fifty largest are returned. All
+	// jobs of sources are also summed up by source, and all others by type.
 	const scope = `SELECT queue, type, n FROM operation_scope WHERE operation_id = $1 ORDER BY n DESC, queue, type LIMIT 50`
 	const sources = `SELECT source, sum(n) FROM operation_scope
 		WHERE operation_id = $1 AND source <> '' GROUP BY 1 ORDER BY 2 DESC, 1`
@@ -170,5 +171,5 @@ func (p *Projection) Breakdown(ctx context.Context, id int64) (made operation.Br
 	return made, err
 }
 
-// previewedSkips is how many of the jobs that are skipped a preview names.
+// previewedSkips is how many skipped items a Breakdown lists.
 const previewedSkips = 25

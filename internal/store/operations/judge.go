@@ -9,15 +9,14 @@ import (
 	"redrive/internal/store/db"
 )
 
-// judge holds items against their jobs, which it reads unless they are known,
-// and says why some do not fit.
+// judge decides which items cannot be processed, because their jobs are not as the operation needs
+// them, and sets the code and the reason of these. It reads the jobs of items that have none yet.
 func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) error {
 	if err := p.readJobs(t, items); err != nil {
 		return err
 	}
 
-	// Items whose runs were replayed already, to be told by whom.
-	late := map[int64]*workItem{}
+	late := map[int64]*workItem{} // items whose runs were replayed already, by the numbers of their jobs
 	for i := range items {
 		it := &items[i]
 		if it.job == nil {
@@ -39,7 +38,8 @@ func (p *Projection) judge(t *db.Tx, o operation.Operation, items []workItem) er
 	return p.whoWasFirst(t, late)
 }
 
-// readJobs gives items their jobs as they are in this transaction.
+// readJobs sets the jobs of items that have none, as they are in this transaction. An item whose
+// job does not exist still has none afterwards.
 func (p *Projection) readJobs(t *db.Tx, items []workItem) error {
 	unknown := make([]int64, 0, len(items))
 	for _, it := range items {
@@ -67,6 +67,7 @@ func (p *Projection) readJobs(t *db.Tx, items []workItem) error {
 	return err
 }
 
+// whyGone says in words that a job does not exist. id is the id that the request named, if any.
 func whyGone(id string) string {
 	if id == "" {
 		return "the job was removed"
@@ -74,7 +75,7 @@ func whyGone(id string) string {
 	return "there is no job " + id
 }
 
-// whyUnfit says in words why a job does not take part.
+// whyUnfit says in words why a job is skipped.
 func whyUnfit(code operation.Skip, j job.Job, run int) string {
 	switch code {
 	case "":
@@ -95,7 +96,8 @@ func whyUnfit(code operation.Skip, j job.Job, run int) string {
 	return fmt.Sprintf("%s, run %d", j.Status(), j.Run)
 }
 
-// whoWasFirst says of items that came too late who replayed their runs.
+// whoWasFirst sets the reason of items whose runs were replayed already: by whom, and by which
+// other operation.
 func (p *Projection) whoWasFirst(t *db.Tx, late map[int64]*workItem) error {
 	const query = `SELECT r.job_seq, r.by, r.operation_id FROM json_each($1) AS e
 		JOIN replays AS r ON r.job_seq = CAST(e.value ->> 0 AS BIGINT) AND r.run = CAST(e.value ->> 1 AS BIGINT)`

@@ -1,17 +1,17 @@
-// Package operations is the projection of acts on many jobs.
+// Package operations is the projection of operations: acts on many jobs.
 //
-// An operation is frozen before it runs. Collect writes its scope down as items,
-// in chunks, and remembers where it was, so that a restart goes on there. Work
-// then takes the items in their order, in chunks, and holds each against its job
-// once more: the run that a person saw, or a skip that says why. Nothing is
-// touched before its turn, so that a pause and an abort act at once and what is
-// not yet done stays as it is.
+// The jobs of an operation are chosen before it runs. Collect stores them as items, a chunk in
+// each transaction, together with the position up to which it has searched, so that it goes on
+// there after a restart. Work then processes the items in the order of their numbers. It checks
+// each job once more: if the job is no longer in the run that was collected, or no longer fits,
+// the item is skipped with a reason. No job is touched before its turn, so a pause or an abort
+// takes effect at once.
 //
-// Every chunk is one transaction with its items, their jobs, the meters and the
-// audit log: whatever ends the process, an item was done once or not at all.
+// Each chunk is one transaction, with its items, their jobs, the counts and the audit log. So
+// however the process ends, an item was done once or not at all.
 //
-// The projection is told how replayed runs end, and counts that for the operations that
-// replayed them.
+// The projection is also told how replayed runs end, and counts that for the operations that
+// started them.
 package operations
 
 import (
@@ -29,22 +29,20 @@ import (
 	"redrive/internal/store/rows"
 )
 
-// Acts are what an operation does to jobs, each as it is in the transaction, in
-// the name of the operation with the number.
+// Acts carries out an operation on jobs. The jobs were read in the same transaction, and fit.
 type Acts interface {
 	ReplayAll(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, operation int64) error
 	DiscardAll(t *db.Tx, jobs []job.Job, now time.Time, by audit.Actor, operation int64) error
 	RestoreAll(t *db.Tx, jobs []job.Job) error
-	// CheckAct says why an act on the job is not allowed where the job is; empty when it is.
+	// CheckAct returns why the source of the job does not allow an act of a kind, or "".
 	CheckAct(j job.Job, kind operation.Kind) string
 }
 
-// Index finds jobs by their texts.
+// Index is the search index, which finds jobs by their texts.
 type Index interface {
 	db.Finder
 
-	// Complete returns an error for a filter whose jobs the index does not all
-	// know.
+	// Complete returns an error if the index does not yet have all jobs that a filter selects.
 	Complete(f filter.Filter) error
 }
 
@@ -61,13 +59,13 @@ type Projection struct {
 	changes  *db.Slot[changes]
 }
 
-// changes are what a transaction changed of the operations as a whole.
+// changes is what a transaction changes for the operations as a whole.
 type changes struct {
-	underWay int64 // how many more of them are under way
-	ended    bool  // one that had begun has ended
+	underWay int64 // how many more operations are under way than before; can be negative
+	ended    bool  // an operation that was running or paused has ended
 }
 
-// New returns a projection; Load reads what it knows in memory.
+// New returns a projection. Load has to be called before it is used.
 func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log projection.Log, acts Acts, index Index) *Projection {
 	return &Projection{
 		writer: writer, reader: reader, policies: policies, log: log, acts: acts, index: index,
@@ -75,7 +73,7 @@ func New(writer *db.Writer, reader *db.Reader, policies *rows.Policies, log proj
 	}
 }
 
-// Load counts the operations that are under way.
+// Load counts the operations that are under way. It is called once, at the start.
 func (p *Projection) Load(src db.Source) (err error) {
 	const query = `SELECT count(*) FROM operations
 		WHERE state IN ('collecting', 'preview', 'running', 'paused') AND state <> 'preview'`
@@ -83,20 +81,20 @@ func (p *Projection) Load(src db.Source) (err error) {
 	return db.Wrap(err, "count the operations")
 }
 
-// UnderWay is how many operations collect, run or are paused, as of the last commit. Only
-// code that the writer runs may call it.
+// UnderWay returns how many operations are collecting, running or paused, as of the last commit.
+// Only code that the writer runs may call it, because it does not lock.
 func (p *Projection) UnderWay() int64 { return p.underWay }
 
-// Ended reports whether an operation that had begun has ended in this transaction.
+// Ended reports whether an operation that was running or paused has ended in this transaction.
 func (p *Projection) Ended(t *db.Tx) bool { return p.changes.In(t).ended }
 
 // Flush writes nothing: operations are written at once.
 func (p *Projection) Flush(*db.Tx) error { return nil }
 
-// Committed takes the count over.
+// Committed updates the number of operations that are under way.
 func (p *Projection) Committed(t *db.Tx) { p.underWay += p.changes.In(t).underWay }
 
-// columns are those of an operation, and fields the places to which they go.
+// columns are the columns of an operation. fields returns the fields into which they are scanned.
 const columns = `id, kind, state, why, filter, source, until, start, rate, spread, canary, canary_at, guard,
 	created_at, created_by, started_at, started_by, resumed_at, finished_at,
 	position, total, pending, done, skipped, failed, succeeded, relapsed, dropped, unknown, key, causes, guarded, sift`
@@ -120,7 +118,8 @@ func byID(src db.Source, id int64) (operation.Operation, error) {
 	return o, err
 }
 
-// withCursor is an operation, and where its collection is.
+// withCursor returns an operation, and the cursor up to which its jobs have been collected. If
+// there is no such operation, the error is job.ErrNotFound.
 func withCursor(src db.Source, id int64) (o operation.Operation, cursor string, err error) {
 	const query = `SELECT ` + columns + `, cursor FROM operations WHERE id = $1`
 
@@ -137,8 +136,8 @@ func (p *Projection) Get(ctx context.Context, id int64) (operation.Operation, er
 	return byID(p.reader.In(ctx), id)
 }
 
-// List returns a page of operations, the newest first, from the one with
-// the number before on; 0 is the beginning.
+// List returns at most limit operations, the newest first: those whose numbers are lower than
+// before, or the newest of all if before is 0.
 func (p *Projection) List(ctx context.Context, before int64, limit int) (operation.List, error) {
 	const query = `SELECT ` + columns + ` FROM operations WHERE CAST($1 AS BIGINT) = 0 OR id < $1 ORDER BY id DESC LIMIT $2 + 0`
 
@@ -159,7 +158,7 @@ func (p *Projection) Unfinished(ctx context.Context) ([]operation.Operation, err
 	return selectOperations(p.reader.In(ctx), query)
 }
 
-// groupOperations is how many operations a group shows.
+// groupOperations is how many operations OfGroup returns at most.
 const groupOperations = 10
 
 // OfGroup returns the newest operations whose filter names the error group.
@@ -169,10 +168,10 @@ func (p *Projection) OfGroup(ctx context.Context, fingerprint string) ([]operati
 	return selectOperations(p.reader.In(ctx), query, "% group:"+clause.Like(fingerprint)+" %", groupOperations)
 }
 
-// maxActs bounds what is read of the operations of one job, the newest first.
+// maxActs is how many acts ActsOn returns at most.
 const maxActs = 200
 
-// ActsOn is what operations did to one job, the newest first.
+// ActsOn returns what operations did to the job with the number seq, the newest first.
 func ActsOn(src db.Source, seq int64) ([]operation.Act, error) {
 	const query = `SELECT i.operation_id, o.kind, i.run, i.at, o.started_by
 		FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
@@ -183,7 +182,7 @@ func ActsOn(src db.Source, seq int64) ([]operation.Act, error) {
 	}, seq, maxActs)
 }
 
-// Log is what was written about an operation in the audit log, the newest first.
+// Log returns the newest 50 entries of the audit log about an operation, the newest first.
 func (p *Projection) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
 	const query = `SELECT seq, at, actor, address, action, subject, filter, count, before, after FROM audit
 		WHERE subject = $1 ORDER BY seq DESC LIMIT 50`
@@ -195,7 +194,8 @@ func (p *Projection) Log(ctx context.Context, id int64) ([]audit.Entry, error) {
 	}, operation.Subject(id))
 }
 
-// Invariants are what holds after every commit.
+// Invariants returns the queries that find rows which break a rule of this projection. After
+// every commit, each of them finds none.
 func (*Projection) Invariants() []db.Invariant {
 	return []db.Invariant{
 		{What: "the totals of every operation add up", Query: `SELECT id FROM operations WHERE total <> pending + done + skipped + failed`},
@@ -208,9 +208,8 @@ func (*Projection) Invariants() []db.Invariant {
 	}
 }
 
-// miscounted finds operations whose meters say something else than their
-// items. The items of operations that ended are removed after a time, and some of
-// them may be gone already.
+// miscounted finds operations whose counts differ from their items. It ignores operations that
+// have ended and have lost items, because retention removes these in time.
 const miscounted = `SELECT id FROM operations AS o LEFT JOIN (
 		SELECT operation_id, count(*) AS n,
 			count(*) FILTER (WHERE state = 'pending') AS pending, count(*) FILTER (WHERE state = 'done') AS done,

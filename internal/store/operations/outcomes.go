@@ -10,7 +10,8 @@ import (
 	"redrive/internal/store/projection"
 )
 
-// undropQuery finds the items of replayed runs by their jobs.
+// undropQuery takes the outcome "dropped" from the items of replayed runs, which $1 has as pairs of
+// a job's number and a run. It returns a row for each such item.
 const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
 	FROM (SELECT CAST(value ->> 0 AS BIGINT) AS seq, CAST(value ->> 1 AS BIGINT) AS run FROM json_each($1)) AS e
 	JOIN replays AS r ON r.job_seq = e.seq AND r.run = e.run - 1 AND r.operation_id <> 0
@@ -18,10 +19,11 @@ const undropQuery = `UPDATE operation_items SET outcome = '', ended_at = 0
 		AND operation_items.outcome = 'dropped'
 	RETURNING operation_items.operation_id, 'dropped'`
 
-// RunsEnded writes the outcomes of replayed runs to the items of the operations
-// that replayed them, and to their meters.
+// RunsEnded writes the outcomes of replayed runs to the items of the operations that replayed
+// them, and adds them to the counts of these operations.
 func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
-	// A single UPDATE with the runs as JSON and RETURNING took twice as long.
+	// Reading the items and then writing them takes half the time of a single UPDATE ... RETURNING
+	// with the runs as JSON.
 	const unsettled = `SELECT i.operation_id, i.n, i.job_seq, i.run + 1, i.outcome FROM json_each($1) AS e
 		JOIN operation_items AS i ON i.job_seq = e.value WHERE i.state = 'done' AND i.outcome IN ('', 'unknown')`
 	update := db.NewBatch(5, `UPDATE operation_items SET outcome = e.column3, ended_at = e.column4, same = e.column5 FROM (VALUES `,
@@ -31,7 +33,8 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 		run int
 	}
 
-	// Runs that an operation began, in the order of their jobs: neighbours share pages.
+	// Take the runs that an operation started, in the order of their jobs, so that each page of
+	// the table is read once.
 	ended, seqs := make(map[jobRun]projection.EndedRun, len(runs)), make([]int64, 0, len(runs))
 	for _, r := range runs {
 		if r.Operation != 0 {
@@ -57,7 +60,7 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 		return fmt.Errorf("read which items have ended: %w", err)
 	}
 
-	// Each item of such a run gets its outcome, and the meters of its operation move with it.
+	// Write the outcome of each item, and count it for its operation.
 	counts := meters{}
 	for _, it := range items {
 		r := ended[it.jobRun]
@@ -65,7 +68,7 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 			continue
 		}
 
-		// A run whose fate was unknown is settled only by what its source says of it since.
+		// A run whose outcome was unknown gets another one only if its source has told how it ended.
 		if it.outcome == operation.RunUnknown {
 			if r.Outcome != operation.RunSucceeded && r.Outcome != operation.RunRelapsed {
 				continue
@@ -74,12 +77,13 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 			counts.add(it.operation, operation.RunUnknown, -1)
 		}
 
-		// It is not known that a run of unknown fate has ended: the guard does not count it.
+		// A run whose outcome is unknown may not have ended. The guard ignores items without a time.
 		if r.Outcome == operation.RunUnknown {
 			r.At = 0
 		}
 
-		same := r.Outcome == operation.RunRelapsed && r.Group == r.Origin // it failed in the same group as before
+		// Did it fail with the same error as before?
+		same := r.Outcome == operation.RunRelapsed && r.Group == r.Origin
 		if err := update.Add(t, it.operation, it.n, string(r.Outcome), r.At, same); err != nil {
 			return fmt.Errorf("write the outcomes of replayed runs: %w", err)
 		}
@@ -90,8 +94,8 @@ func (p *Projection) RunsEnded(t *db.Tx, runs []projection.EndedRun) error {
 	return db.Steps(t, update.Flush, counts.write)
 }
 
-// RunsResumed takes back that these runs were dropped: they go on, and may still
-// succeed or fail.
+// RunsResumed takes back that runs were dropped: from the items of the operations that replayed
+// them, and from the counts of these operations.
 func (p *Projection) RunsResumed(t *db.Tx, runs string) error {
 	type dropped struct {
 		operation int64
@@ -111,7 +115,8 @@ func (p *Projection) RunsResumed(t *db.Tx, runs string) error {
 	return counts.write(t)
 }
 
-// meters count by operation how replayed runs ended.
+// meters is by how much the counts of operations change: for each operation, how many of its
+// replayed runs ended in each way.
 type meters map[int64]map[operation.RunOutcome]int64
 
 func (m meters) add(id int64, outcome operation.RunOutcome, n int64) {
@@ -122,7 +127,7 @@ func (m meters) add(id int64, outcome operation.RunOutcome, n int64) {
 	m[id][outcome] += n
 }
 
-// write adds the counts to those of the operations.
+// write adds the changes to the rows of the operations.
 func (m meters) write(t *db.Tx) error {
 	const update = `UPDATE operations SET succeeded = succeeded + $2, relapsed = relapsed + $3, dropped = dropped + $4,
 		unknown = unknown + $5 WHERE id = $1`

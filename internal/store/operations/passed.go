@@ -11,13 +11,13 @@ import (
 	"redrive/internal/store/db"
 )
 
-// ResumePassed lets an operation go on with the causes that passed its canary: those of which
-// every job in it succeeded. The jobs of all others are skipped and stay as they are. It is a
-// *job.Conflict as long as the canary may still tell more, and where no cause passed.
+// ResumePassed lets a paused operation go on with the causes that passed its canary: those whose
+// jobs in the canary all succeeded. The jobs of all other causes are skipped. The error is a
+// *job.Conflict while jobs of the canary may still end, and if no cause has passed.
 func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, by audit.Actor) (operation.Operation, error) {
 	return p.change(ctx, id, "resumed", func(t *db.Tx, o operation.Operation) error {
 		var seen operation.Progress
-		if err := cheap(t, now, o, &seen); err != nil {
+		if err := cheapProgress(t, now, o, &seen); err != nil {
 			return err
 		}
 
@@ -38,7 +38,7 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 			return err
 		}
 
-		// Items of the others are skipped before the next one is worked on (see Sift).
+		// The items of the other causes are skipped before the next item is processed (see Sift).
 		o.State, o.Why = operation.Running, ""
 		o.ResumedAt, o.Guarded, o.Sift = now, false, o.Position+1
 		e := entry(o, "operation.resume", now, by)
@@ -48,12 +48,12 @@ func (p *Projection) ResumePassed(ctx context.Context, now time.Time, id int64, 
 	}, operation.Paused)
 }
 
-// passedCauses are the causes of which every job of the canary succeeded.
+// passedCauses returns the causes whose jobs in the canary all succeeded.
 func passedCauses(t *db.Tx, o operation.Operation) ([]cause, error) {
 	query := `SELECT canary.cause, ` + typeOfCause("canary.cause") + ` FROM ` + canaryItems + `
 		GROUP BY 1, 2 HAVING count(*) = count(*) FILTER (WHERE outcome = 'succeeded')`
 
-	if o.CanaryAt.IsZero() || o.Causes == 0 { // its scope was collected before causes were noted
+	if o.CanaryAt.IsZero() || o.Causes == 0 { // an earlier version, which did not store causes, collected its jobs
 		return nil, nil
 	}
 
@@ -62,30 +62,31 @@ func passedCauses(t *db.Tx, o operation.Operation) ([]cause, error) {
 	return all, db.Wrap(err, "read which causes passed the canary of operation %d", o.ID)
 }
 
-// leaveOut notes that an operation goes on without all causes but these.
-func leaveOut(t *db.Tx, id int64, but []cause) error {
-	const all = `UPDATE operation_causes SET left_out = 1 WHERE operation_id = $1`
-	const some = `UPDATE operation_causes SET left_out = 0 FROM json_each($2) AS e
+// leaveOut marks all causes of an operation as left out, except those that passed.
+func leaveOut(t *db.Tx, id int64, passed []cause) error {
+	const markAll = `UPDATE operation_causes SET left_out = 1 WHERE operation_id = $1`
+	const unmark = `UPDATE operation_causes SET left_out = 0 FROM json_each($2) AS e
 		WHERE operation_id = $1 AND cause = CAST(e.value ->> 0 AS BIGINT) AND operation_causes.type = e.value ->> 1`
 
-	kept := make([][2]any, len(but))
-	for i, c := range but {
+	kept := make([][2]any, len(passed))
+	for i, c := range passed {
 		kept[i] = [2]any{c.group, c.typ}
 	}
 
-	err := t.Run(all, id)
+	err := t.Run(markAll, id)
 	if err == nil {
-		err = t.Run(some, id, db.Rows(kept))
+		err = t.Run(unmark, id, db.Rows(kept))
 	}
 
 	return db.Wrap(err, "leave out causes of operation %d", id)
 }
 
-// siftChunk is how many items one transaction looks at.
+// siftChunk is how many items one transaction of Sift looks at.
 const siftChunk = 1000
 
-// Sift skips the next items of a running operation whose causes a person has left out. No item
-// is worked on before all of them are skipped.
+// Sift looks at the next items of a running operation, and skips those whose causes are left out
+// (see ResumePassed). The caller repeats it while the operation's Sift is not 0. Until then, no
+// item is processed.
 func (p *Projection) Sift(ctx context.Context, now time.Time, id int64) error {
 	return p.writer.Do(ctx, siftChunk, func(t *db.Tx) error {
 		o, err := byID(t, id)
@@ -98,13 +99,14 @@ func (p *Projection) Sift(ctx context.Context, now time.Time, id int64) error {
 			return fmt.Errorf("skip what operation %d goes on without: %w", id, err)
 		}
 
-		_, err = p.worked(t, o, now)
+		_, err = p.endStep(t, o, now)
 
 		return err
 	})
 }
 
-// sift skips items of one chunk.
+// sift skips the items of one chunk, and returns the operation with its new counts. Its Sift is the
+// number of the item with which the next chunk begins, or 0 after the last one.
 func (p *Projection) sift(t *db.Tx, o operation.Operation, now time.Time) (operation.Operation, error) {
 	query := `SELECT i.n, coalesce(c.left_out, 1) FROM operation_items AS i LEFT JOIN jobs AS j ON j.seq = i.job_seq
 		LEFT JOIN operation_causes AS c ON c.operation_id = i.operation_id AND c.cause = i.cause AND c.type = ` + typeOfCause("i.cause") + `
@@ -130,7 +132,6 @@ func (p *Projection) sift(t *db.Tx, o operation.Operation, now time.Time) (opera
 		}
 	}
 
-	// The end of the items: the operation can work again.
 	if len(items) < siftChunk {
 		o.Sift = 0
 	}

@@ -9,11 +9,14 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Progress tells how an operation went so far, as far as its items say.
+// Progress returns how an operation has gone so far: its rate over time, its canary, what its
+// guard sees, and the replayed runs that are at sources.
 func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Operation) (progress operation.Progress, err error) {
 	const paced = `SELECT second, n FROM operation_pace WHERE operation_id = $1`
 
 	src := p.reader.In(ctx)
+
+	// The rate: add up the items that were done in the seconds of each step.
 	progress.Rate = o.Pacing(now)
 	if len(progress.Rate.Done) > 0 {
 		done, err := db.Map[int64, int64](src, paced, o.ID)
@@ -28,15 +31,16 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 		}
 	}
 
-	// Items of an operation that ended are removed after a time. Then nothing is known of them.
+	// Retention removes the items of an operation some time after its end.
 	if o.Total > 0 && !o.Open() {
-		progress.Pruned, err = itemless(src, o.ID)
+		progress.Pruned, err = hasNoItems(src, o.ID)
 		if err != nil {
 			return progress, err
 		}
 	}
 
-	if err := cheap(src, now, o, &progress); err != nil {
+	// What became of the replayed runs.
+	if err := cheapProgress(src, now, o, &progress); err != nil {
 		return progress, err
 	}
 
@@ -50,9 +54,9 @@ func (p *Projection) Progress(ctx context.Context, now time.Time, o operation.Op
 	return progress, err
 }
 
-// cheap reads what is cheap to know of an operation's progress: its canary, and what its
-// guard sees.
-func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Progress) (err error) {
+// cheapProgress sets in p what does not take longer for an operation with more items: the counts of
+// the canary, and what the guard sees.
+func cheapProgress(src db.Source, now time.Time, o operation.Operation, p *operation.Progress) (err error) {
 	const canary = `SELECT count(*), count(*) FILTER (WHERE outcome = 'succeeded'), count(*) FILTER (WHERE outcome = 'relapsed'),
 			count(*) FILTER (WHERE outcome = 'dropped'), count(*) FILTER (WHERE outcome = 'unknown'), coalesce(max(ended_at), 0)
 		FROM (SELECT outcome, ended_at FROM operation_items WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $2 + 0) AS canary`
@@ -61,7 +65,7 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 		return nil
 	}
 
-	// The canary is over when the last of its runs has ended, and not before.
+	// The canary has ended when the last of its runs has.
 	c := &p.Canary
 	if !o.CanaryAt.IsZero() {
 		_, err = db.Row(src, canary, []any{&c.Done, &c.Succeeded, &c.Relapsed, &c.Dropped, &c.Unknown, db.Time(&c.EndedAt)}, o.ID, o.Pace.Canary)
@@ -81,8 +85,8 @@ func cheap(src db.Source, now time.Time, o operation.Operation, p *operation.Pro
 	return err
 }
 
-// The items of an operation whose replayed runs have not ended: all of them, and those of
-// its canary.
+// These queries return the items of the operation $1 whose replayed runs have not ended: all such
+// items, and those among the first $3, the canary.
 const (
 	unsettledItems = `SELECT job_seq, run FROM operation_items INDEXED BY operation_items_unsettled
 		WHERE operation_id = $1 AND state = 'done' AND outcome = '' AND $3 IS NOT NULL`
@@ -90,8 +94,9 @@ const (
 		WHERE operation_id = $1 AND state = 'done' ORDER BY n LIMIT $3 + 0) AS canary WHERE outcome = ''`
 )
 
-// sourceRunsOf counts which of an operation's items sources have. Operations on jobs of Redrive's
-// own are spared that: of a million jobs, as many may wait for a worker.
+// sourceRunsOf counts the replayed runs of an operation that are at sources, among the items that a
+// query returns. It does not count for an operation that has only jobs of our own, because that
+// could have to read a million jobs that wait for a worker.
 func sourceRunsOf(src db.Source, now time.Time, o operation.Operation, items string) (h operation.SourceRuns, err error) {
 	const atSources = `SELECT EXISTS (SELECT 1 FROM operation_scope WHERE operation_id = $1 AND source <> '')`
 
@@ -99,8 +104,8 @@ func sourceRunsOf(src db.Source, now time.Time, o operation.Operation, items str
 		return h, nil
 	}
 
-	some, err := db.Value[bool](src, atSources, o.ID)
-	if err != nil || !some {
+	hasSources, err := db.Value[bool](src, atSources, o.ID)
+	if err != nil || !hasSources {
 		return h, err
 	}
 
@@ -114,7 +119,7 @@ func sourceRunsOf(src db.Source, now time.Time, o operation.Operation, items str
 	_, err = db.Row(src, query, []any{&h.AtSource, &h.Returned, &h.Source, &last, db.Time(&newest)},
 		o.ID, db.Micros(now.Add(-source.ReturnedAfter)), o.Pace.Canary)
 
-	if h.Source != last { // several sources have them
+	if h.Source != last { // the runs are at more than one source
 		h.Source = ""
 	}
 
@@ -125,7 +130,7 @@ func sourceRunsOf(src db.Source, now time.Time, o operation.Operation, items str
 	return h, err
 }
 
-// SourceRuns counts the replayed runs of an operation that sources have.
+// SourceRuns counts the replayed runs of an operation that are at sources.
 func (p *Projection) SourceRuns(ctx context.Context, now time.Time, o operation.Operation) (operation.SourceRuns, error) {
 	if o.Kind != operation.Replay {
 		return operation.SourceRuns{}, nil
@@ -133,12 +138,14 @@ func (p *Projection) SourceRuns(ctx context.Context, now time.Time, o operation.
 	return sourceRunsOf(p.reader.In(ctx), now, o, unsettledItems)
 }
 
-// CheapProgress is Progress without what takes longer the more items there are.
+// CheapProgress returns the part of Progress that does not take longer for an operation with more
+// items: the counts of its canary, and what its guard sees.
 func (p *Projection) CheapProgress(ctx context.Context, now time.Time, o operation.Operation) (progress operation.Progress, err error) {
-	return progress, cheap(p.reader.In(ctx), now, o, &progress)
+	return progress, cheapProgress(p.reader.In(ctx), now, o, &progress)
 }
 
-// itemless reports whether all items of an operation are gone.
-func itemless(src db.Source, id int64) (bool, error) {
+// hasNoItems reports whether an operation has no items, for example because retention has removed
+// them.
+func hasNoItems(src db.Source, id int64) (bool, error) {
 	return db.Value[bool](src, `SELECT NOT EXISTS (SELECT 1 FROM operation_items WHERE operation_id = $1)`, id)
 }

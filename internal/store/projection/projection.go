@@ -1,6 +1,11 @@
-// Package projection is what the store tells its projections, each of which keeps one account
-// of what happens to jobs. A projection is told of an event when it has the event's
-// method, and writes what it gathers as a participant of the transaction.
+// Package projection declares the events that the core of the store reports, and delivers each
+// of them to the projections that want it. A projection keeps one account of what happens to
+// jobs: their counters, for example, or their error groups.
+//
+// There is an interface for each event, with one method. A projection implements those of the
+// events that it wants to be told of, and is registered once for all of them. It is told
+// within the transaction of the event: it either writes at once, or gathers what it has to
+// write and does so in its Flush, just before the commit (see db.Participant).
 package projection
 
 import (
@@ -15,141 +20,152 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Move is a step of a job from one status to another.
+// Move is a change of a job that the counts of jobs depend on: of its status, its queue, its
+// type or its error group.
 type Move struct {
-	From   *job.Job // nil: the job is new
-	To     *job.Job // nil: the job was removed
-	Totals stats.Totals
+	From   *job.Job     // nil: the job is new
+	To     *job.Job     // nil: the job was removed
+	Totals stats.Totals // what the move adds to the counters of the job's queue and type
 }
 
-// Mover is told of every job that moves.
-type Mover interface{ Moved(t *db.Tx, m Move) }
+// MoveListener is told of each job that moves, after the move was written.
+type MoveListener interface{ Moved(t *db.Tx, m Move) }
 
-// Failure is a failed attempt, or a job that came as a dead letter.
+// Failure is an attempt that failed, or a job that came from a source as a dead letter.
 type Failure struct {
 	Cause     fingerprint.Cause
-	Job       *job.Job // as it is afterwards; a projection fills in its error group
-	Execution int      // 0: it never ran
+	Job       *job.Job // as it will be after the failure; the projection of the groups sets its Group
+	Execution int      // of the attempt; 0: the job never ran here
 	Final     bool     // no retry follows
 }
 
-// Failer is told of every failure, before the job moves for it.
-type Failer interface {
+// FailureListener is told of each failure, before the job moves because of it.
+type FailureListener interface {
 	Failed(t *db.Tx, f Failure) error
 }
 
-// EndedRun is a run that a replay had started, and that is over.
+// EndedRun is a run that was started by a replay and has ended.
 type EndedRun struct {
-	Seq       int64 // of the job
-	Run       int
+	Seq       int64 // the number of the job
+	Run       int   // at least 2: no replay started run 1
 	At        int64 // when it ended, in microseconds
 	Outcome   operation.RunOutcome
-	Group     int64 // of the failure that ended it
-	Origin    int64 // the group of the failure that was replayed, 0 when none
-	Operation int64 // that replayed it, 0 when a person did so alone
+	Group     int64 // the error group of the job when the run ended
+	Origin    int64 // the error group of the failure that was replayed; 0: it had none
+	Operation int64 // the operation that replayed the job; 0: a person replayed this job alone
 }
 
-// RunEnder is told how the replayed runs of a transaction ended, just before its
-// commit.
-type RunEnder interface {
+// RunsEndedListener is told which replayed runs ended in a transaction, and how: once, just
+// before the commit.
+type RunsEndedListener interface {
 	RunsEnded(t *db.Tx, runs []EndedRun) error
 }
 
-// RunResumer is told that runs, a JSON array of [job_seq, run], go on after all.
-type RunResumer interface {
+// RunsResumedListener is told of runs that had ended because their job was discarded, and that
+// go on because it was restored. The runs are a JSON array of pairs [number of the job, run],
+// such as [[17,2],[23,4]], as a query takes them with json_each. All of them are from replays.
+type RunsResumedListener interface {
 	RunsResumed(t *db.Tx, runs string) error
 }
 
-// Remover is told that jobs are removed.
-type Remover interface {
+// RemovalListener is told of jobs that were removed. Their rows are deleted already.
+type RemovalListener interface {
 	Removed(t *db.Tx, jobs []job.Job) error
 }
 
-// Ask is what a person, or an operation, wants done to dead letters at their sources.
+// Ask is a request of a person or an operation to the sources of some jobs: to run the jobs
+// again there, or to delete their records.
 type Ask struct {
 	Kind       source.Kind
-	Mode       source.Mode // of a replay
-	Due        time.Time   // likewise; zero: at once
-	Payload    []byte      // likewise; nil: as it is
-	Jobs       []job.Job   // of sources, as they are afterwards
-	At         time.Time
-	By         audit.Actor
-	Operation  int64 // 0: a person asked
-	Unattached bool  // their sources are not attached, and are never told
+	Mode       source.Mode // only for a replay: how it is done
+	Due        time.Time   // only for a replay: when the job should run; zero: at once
+	Payload    []byte      // only for a replay: the new payload; nil: the one that the record has
+	Jobs       []job.Job   // jobs of sources, as they are after the request
+	At         time.Time   // when the request was made
+	By         audit.Actor // who made it
+	Operation  int64       // the operation that made it; 0: a person asked for a single job
+	Unattached bool        // the sources are not attached, so the request is recorded and never sent
 }
 
-// Asker is told what sources are asked to do.
-type Asker interface {
+// AskListener is told of each request to sources.
+type AskListener interface {
 	Asked(t *db.Tx, ask Ask) error
 }
 
-// Log is the audit log, to which an act is written in its own transaction.
+// Log is the audit log. It is not an event: a projection that changes something at a person's
+// request gets it when it is built, and writes an entry in the transaction of the change.
 type Log interface {
 	Log(t *db.Tx, entries ...audit.Entry) error
 }
 
-// Projections are all that are registered, by what they are told.
+// Projections are the registered projections, in a list for each event. The zero value has
+// none. An event is delivered in the order of registration.
 type Projections struct {
-	movers   []Mover
-	failers  []Failer
-	enders   []RunEnder
-	resumers []RunResumer
-	removers []Remover
-	askers   []Asker
+	onMove        []MoveListener
+	onFailure     []FailureListener
+	onRunsEnded   []RunsEndedListener
+	onRunsResumed []RunsResumedListener
+	onRemoval     []RemovalListener
+	onAsk         []AskListener
 }
 
-// Register adds a projection.
+// Register adds a projection to the list of each event whose interface it implements. A
+// projection that implements none of them is told of nothing.
 func (p *Projections) Register(projection any) {
-	p.movers = add(p.movers, projection)
-	p.failers = add(p.failers, projection)
-	p.enders = add(p.enders, projection)
-	p.resumers = add(p.resumers, projection)
-	p.removers = add(p.removers, projection)
-	p.askers = add(p.askers, projection)
+	p.onMove = appendIf(p.onMove, projection)
+	p.onFailure = appendIf(p.onFailure, projection)
+	p.onRunsEnded = appendIf(p.onRunsEnded, projection)
+	p.onRunsResumed = appendIf(p.onRunsResumed, projection)
+	p.onRemoval = appendIf(p.onRemoval, projection)
+	p.onAsk = appendIf(p.onAsk, projection)
 }
 
-func add[T any](all []T, projection any) []T {
-	if b, ok := projection.(T); ok {
-		return append(all, b)
+// appendIf adds the projection to the listeners of an event if it is one of them.
+func appendIf[Listener any](listeners []Listener, projection any) []Listener {
+	if l, ok := projection.(Listener); ok {
+		return append(listeners, l)
 	}
-	return all
+	return listeners
 }
 
-// Moved tells the projections that a job moved.
+// Moved tells the projections that a job has moved.
 func (p *Projections) Moved(t *db.Tx, m Move) {
-	for _, mover := range p.movers {
-		mover.Moved(t, m)
+	for _, l := range p.onMove {
+		l.Moved(t, m)
 	}
 }
 
-// Failed tells the projections of a failure.
+// Failed tells the projections of a failure. Like the methods below, it returns the first
+// error of a projection, with which the transaction has to be rolled back.
 func (p *Projections) Failed(t *db.Tx, f Failure) error {
-	return each(p.failers, func(projection Failer) error { return projection.Failed(t, f) })
+	return tellEach(p.onFailure, func(l FailureListener) error { return l.Failed(t, f) })
 }
 
-// RunsEnded tells the projections how replayed runs ended.
+// RunsEnded tells the projections which replayed runs ended, and how.
 func (p *Projections) RunsEnded(t *db.Tx, runs []EndedRun) error {
-	return each(p.enders, func(projection RunEnder) error { return projection.RunsEnded(t, runs) })
+	return tellEach(p.onRunsEnded, func(l RunsEndedListener) error { return l.RunsEnded(t, runs) })
 }
 
-// RunsResumed tells the projections that runs go on.
+// RunsResumed tells the projections which runs go on after all: see RunsResumedListener.
 func (p *Projections) RunsResumed(t *db.Tx, runs string) error {
-	return each(p.resumers, func(projection RunResumer) error { return projection.RunsResumed(t, runs) })
+	return tellEach(p.onRunsResumed, func(l RunsResumedListener) error { return l.RunsResumed(t, runs) })
 }
 
-// Removed tells the projections that jobs are removed.
+// Removed tells the projections which jobs are removed.
 func (p *Projections) Removed(t *db.Tx, jobs []job.Job) error {
-	return each(p.removers, func(projection Remover) error { return projection.Removed(t, jobs) })
+	return tellEach(p.onRemoval, func(l RemovalListener) error { return l.Removed(t, jobs) })
 }
 
 // Asked tells the projections what sources are asked to do.
 func (p *Projections) Asked(t *db.Tx, ask Ask) error {
-	return each(p.askers, func(projection Asker) error { return projection.Asked(t, ask) })
+	return tellEach(p.onAsk, func(l AskListener) error { return l.Asked(t, ask) })
 }
 
-func each[T any](all []T, tell func(T) error) error {
-	for _, projection := range all {
-		if err := tell(projection); err != nil {
+// tellEach tells the listeners of an event, one after another, until one of them returns an
+// error.
+func tellEach[Listener any](listeners []Listener, tell func(Listener) error) error {
+	for _, l := range listeners {
+		if err := tell(l); err != nil {
 			return err
 		}
 	}

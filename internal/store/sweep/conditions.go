@@ -2,31 +2,37 @@ package sweep
 
 import "redrive/internal/retention"
 
-// notHeld is the condition that no operation under way needs the job.
+// The constants of this file are conditions on rows of the table jobs, for the WHERE clause
+// of a query.
+
+// notHeld holds for a job that no operation under way has among its items. (A job that waits
+// for a handler is "held" in another sense.)
 const notHeld = `NOT EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
 	WHERE i.job_seq = jobs.seq AND o.state IN ('running', 'paused'))`
 
-// ownDeadLetter is the condition that a dead letter is held here alone. A dead letter of a
-// source is in its source too, which alone decides how long it stays: retention
+// ownDeadLetter holds for a dead letter that is stored here and nowhere else. A dead letter
+// of a source is also in that source, which alone decides how long it stays: retention
 // neither counts nor removes it.
 const ownDeadLetter = `letter = 'stored' AND source = ''`
 
-// notNewest is the condition that the job is not the newest dead letter of our own,
-// which always stays.
+// notNewest holds for every job but the newest own dead letter, which is never removed.
 const notNewest = `seq <> (SELECT seq FROM jobs WHERE ` + ownDeadLetter + ` ORDER BY changed_at DESC, seq DESC LIMIT 1)`
 
-// notAtSource is the condition that a source has nothing of the job any more: its record
-// has left, and no act on it is under way. Otherwise the source would bring the job back
-// as a new one, and an act that was asked for would be forgotten.
+// notAtSource holds for a job of our own, and for a job of a source that has finished with
+// it: its record has left the source, and no act on it is still to be carried out there. If
+// retention removed another job of a source, the next scan would bring it back as a new job,
+// or an act that a person asked for would be forgotten.
 const notAtSource = `(source = '' OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.present <> 0)
 	AND NOT EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = jobs.seq AND a.state IN ('asked', 'begun')))`
 
-// ended are the conditions by which jobs of a kind are found, each with what the
-// index of its list repeats. Completed jobs have no such index (see the table jobs):
-// they are read in the order of their numbers. Nothing is known of the end of a returned job,
-// so it is kept as long as a completed one, from when it was to run.
+// ended returns two SQL expressions for a kind of retention: the condition that a job is of
+// that kind, and the time from which on its age counts. Each condition is written as in the
+// partial index of its list, so that SQLite uses the index. Completed jobs have no such index
+// (see the table jobs): they are read in the order of their numbers.
 func ended(k retention.Kind) (where, at string) {
 	switch k {
+	// Nothing is known of the end of a returned job. It is kept as long as a completed one,
+	// counted from when it was due to run at its source.
 	case retention.Completed:
 		return `state IN ('completed', 'returned')`, `CASE state WHEN 'completed' THEN finished_at ELSE max(changed_at, run_at) END`
 	case retention.Cancelled:

@@ -90,7 +90,7 @@ func TestDecisions_AreAllThatAreWritten(t *testing.T) {
 func TestReasons_AllHaveWords(t *testing.T) {
 	for _, r := range retry.Reasons() {
 		v := View{Detail: history.Detail{Job: job.Job{State: job.Discarded, DeadLetter: job.DeadLetterStored, Reason: r, Attempts: 1}}}
-		if said := whyOver(v); said == "" || said == string(r) {
+		if said := whyEnded(v); said == "" || said == string(r) {
 			t.Errorf("the page of a job that ended for %s says %q", r, said)
 		}
 	}

@@ -1,8 +1,8 @@
 // Package jobpage draws one job: the page /jobs/{id}, and the page
 // /jobs/{id}/replay, which edits a job and replays it.
 //
-// The page of a job answers first, in words, when the job runs again and why
-// at that time, or what became of it (answer.templ). A timeline draws every
+// The page of a job first says, in words, when the job runs again and why
+// at that time, or what became of it (headline.templ). A timeline draws every
 // attempt of every run on one scale, and the attempts to come as package retry
 // computes them, which is what the engine will do (forecast.go). The evidence
 // follows: each attempt with who decided about it and how its delay was

@@ -19,8 +19,8 @@ import (
 	"redrive/web/templates/link"
 )
 
-// sourceAnswer says where a job of a source stands.
-func sourceAnswer(v View) templ.Component {
+// sourceHeadline says whether a job of a source is dead, under way at the source, or ended.
+func sourceHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -45,78 +45,78 @@ func sourceAnswer(v View) templ.Component {
 		at, ago := templates.On(j.ChangedAt), v.ago(j.ChangedAt)
 		switch {
 		case j.State == job.Returning && newestAct(v) != nil && v.Origin == nil:
-			templ_7745c5c3_Err = answers(v, "The replay waits for "+name+", which is not attached", ", asked for %v. It is carried out when the source is attached again.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The replay waits for "+name+", which is not attached", ", asked for %v. It is carried out when the source is attached again.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.State == job.Returning && newestAct(v) != nil:
-			templ_7745c5c3_Err = answers(v, "The replay is on its way to "+name, ", asked for %v.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The replay is on its way to "+name, ", asked for %v.", templates.On(newestAct(v).AskedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.State == job.Returned && doubt(v) != nil:
-			templ_7745c5c3_Err = answers(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v Either "+name+" has the job, or it is lost there. "+
+			templ_7745c5c3_Err = sentence(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v Either "+name+" has the job, or it is lost there. "+
 				"Look in its queue before you enqueue the job again. "+nextReport(v), templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.State == job.Returned && newestAct(v) != nil && newestAct(v).State == source.Changed:
-			templ_7745c5c3_Err = answers(v, "The job ran at "+name+" and failed again before the replay", ", so the replay changed nothing. Its new error is about to be shown.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The job ran at "+name+" and failed again before the replay", ", so the replay changed nothing. Its new error is about to be shown.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.State == job.Returned && j.RunAt.After(v.Now):
-			templ_7745c5c3_Err = answers(v, "Handed to "+name+", to run %v", ". "+nextReport(v), templates.On(j.RunAt)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "Handed to "+name+", to run %v", ". "+nextReport(v), templates.On(j.RunAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case source.Returned(v.Job, v.Now):
-			templ_7745c5c3_Err = answers(v, name+" has had the job for "+format.About(v.Now.Sub(j.ChangedAt)), ", since %v, and it is not back: "+
+			templ_7745c5c3_Err = sentence(v, name+" has had the job for "+format.About(v.Now.Sub(j.ChangedAt)), ", since %v, and it is not back: "+
 				"it succeeded there, still waits, or was removed. "+nextReport(v), j.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.State == job.Returned:
-			templ_7745c5c3_Err = answers(v, "Handed to "+name+" %v", ". "+untilReturned(v), at, source.ReturnsAt(j)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "Handed to "+name+" %v", ". "+untilReturned(v), at, source.ReturnsAt(j)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.State == job.Completed:
-			templ_7745c5c3_Err = answers(v, "The source "+name+" says that the job succeeded %v", ", %v. The replay worked. Nothing more will run.", at, ago).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The source "+name+" says that the job succeeded %v", ", %v. The replay worked. Nothing more will run.", at, ago).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.DeadLetter == job.DeadLetterStored && doubt(v) != nil:
-			templ_7745c5c3_Err = answers(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v The dead letter is still there, and nothing says that the job ran. "+
+			templ_7745c5c3_Err = sentence(v, "It is unknown whether "+name+" took the replay", ", asked for %v. %v The dead letter is still there, and nothing says that the job ran. "+
 				"Before you replay it again, look for a copy in its queue at "+name+": with one, it would run twice.",
 				templates.On(doubt(v).AskedAt), whyInDoubt(doubt(v))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.DeadLetter == job.DeadLetterStored && refusedReplay(v) != "":
-			templ_7745c5c3_Err = answers(v, name+" did not take the replay", ", %v: %v. The dead letter is still there.", ago, refusedReplay(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, name+" did not take the replay", ", %v: %v. The dead letter is still there.", ago, refusedReplay(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.DeadLetter == job.DeadLetterStored:
 			if j.FinishedAt.IsZero() {
-				templ_7745c5c3_Err = answers(v, diedAt(j), "; "+name+" does not say when. Redrive saw it first %v. It will not run again unless you replay it.", ago).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = sentence(v, diedAt(j), "; "+name+" does not say when. Redrive saw it first %v. It will not run again unless you replay it.", ago).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = answers(v, diedAt(j), ", %v. It will not run again unless you replay it.", templates.On(j.FinishedAt), v.ago(j.FinishedAt)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = sentence(v, diedAt(j), ", %v. It will not run again unless you replay it.", templates.On(j.FinishedAt), v.ago(j.FinishedAt)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 		case j.Reason == retry.GoneAtSource:
-			templ_7745c5c3_Err = answers(v, "Its dead letter is gone from "+name, ", as Redrive saw %v: it was replayed or deleted elsewhere, or "+name+" removed it.", at).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "Its dead letter is gone from "+name, ", as Redrive saw %v: it was replayed or deleted elsewhere, or "+name+" removed it.", at).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case j.DeadLetter == job.DeadLetterTrashed && newestAct(v) != nil && newestAct(v).State == source.NotTold:
-			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = manualHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -129,7 +129,7 @@ func sourceAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case j.DeadLetter == job.DeadLetterTrashed && newestAct(v) != nil && newestAct(v).State.Open():
-			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = manualHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -149,7 +149,7 @@ func sourceAnswer(v View) templ.Component {
 				}
 			}
 		case j.DeadLetter == job.DeadLetterTrashed && newestAct(v) != nil && newestAct(v).State == source.Unknown:
-			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = manualHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -162,7 +162,7 @@ func sourceAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case j.DeadLetter == job.DeadLetterTrashed:
-			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = manualHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -175,7 +175,7 @@ func sourceAnswer(v View) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "It is %v", ", since %v.", j.State, j.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "It is %v", ", since %v.", j.State, j.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

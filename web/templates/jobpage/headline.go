@@ -13,7 +13,9 @@ import (
 	"redrive/web/templates/format"
 )
 
-// nextAttempt is the next attempt among those of the run: "Attempt 4 of 5".
+// This file has the words of the sentences at the top of the page of a job (headline.templ).
+
+// nextAttempt names the next attempt of the current run: "Attempt 4 of 5".
 func nextAttempt(v View) string {
 	n := v.Job.Attempts + 1
 	s := "Attempt " + format.Number(n) + " of " + format.Number(v.Job.MaxAttempts())
@@ -24,9 +26,11 @@ func nextAttempt(v View) string {
 	return s
 }
 
-// moved is the entry of the person who last chose when the waiting job runs, or nil: only
-// its policy chose, or the client that enqueued it.
-func (v View) moved() *audit.Entry {
+// rescheduledBy returns the entry of the audit log about the person who chose when the job runs
+// next. It is nil if no person did: then the policy chose the time after the last attempt, or the
+// client that enqueued the job.
+func (v View) rescheduledBy() *audit.Entry {
+	// A choice counts only if it came after the job was enqueued, replayed and last attempted.
 	since := v.Job.EnqueuedAt
 	if r := replayOf(v.Replays, v.Job.Run-1); r != nil {
 		since = r.At
@@ -48,35 +52,34 @@ func (v View) moved() *audit.Entry {
 	return nil
 }
 
-// ended is when the job came to its end.
-func (v View) ended() time.Time { return latest(v.Job.FinishedAt, v.Job.ChangedAt) }
+// endedAt is when the job ended.
+func (v View) endedAt() time.Time { return latest(v.Job.FinishedAt, v.Job.ChangedAt) }
 
-// ago is a time as seen from now.
+// ago returns a time as an argument of say and sentence that is shown as "5 minutes ago".
 func (v View) ago(t time.Time) templates.Since { return templates.Since(t) }
 
-// blocked reports whether something keeps the job from starting when its time
-// has come.
-func blocked(v View) bool { return v.NoHandler || v.Job.Held || !v.PausedAt.IsZero() }
+// isBlocked reports whether something keeps the job from starting when its time has come.
+func isBlocked(v View) bool { return v.NoHandler || v.Job.Held || !v.PausedAt.IsZero() }
 
-// waitRange is the delay before an attempt to come.
-func waitRange(c coming) string {
+// delayText says how long the delay before a coming attempt is.
+func delayText(c coming) string {
 	if c.high == 0 {
 		return "no delay"
 	}
 	return format.DurationRange(c.low, c.high)
 }
 
-// failedHow is the outcome as a verb.
-func failedHow(o job.Outcome) string {
+// outcomeVerb says how an attempt failed, as a verb: "failed", "timed out", "was lost".
+func outcomeVerb(o job.Outcome) string {
 	if o == job.Lost {
 		return "was lost"
 	}
 	return templates.StyleOfOutcome(o).Word
 }
 
-// fate is what becomes of the job when its last attempt fails, as a clause. A
-// queue without a dead-letter queue refuses the letter and keeps the job, which a
-// person should know before it happens.
+// fate says in a clause what will become of the job if its last attempt fails. A queue without a
+// dead-letter queue refuses the dead letter and keeps the job, which a person should know before
+// it happens.
 func fate(v View) string {
 	switch {
 	case v.Job.Policy.OnExhaustion != retry.DeadLetter:
@@ -88,7 +91,7 @@ func fate(v View) string {
 	return "the dead letter will be refused (the queue has no dead-letter queue)"
 }
 
-// replayOf finds the replay of a run.
+// replayOf returns the replay that ended a run, or nil.
 func replayOf(replays []history.Replay, run int) *history.Replay {
 	if i := slices.IndexFunc(replays, func(r history.Replay) bool { return r.Run == run }); i >= 0 {
 		return &replays[i]
@@ -96,7 +99,7 @@ func replayOf(replays []history.Replay, run int) *history.Replay {
 	return nil
 }
 
-// lastAttempt is the newest record of the current run.
+// lastAttempt returns the newest attempt of the current run, or nil.
 func lastAttempt(v View) *job.Attempt {
 	if n := len(v.Attempts); n > 0 && v.Attempts[n-1].Run == v.Job.Run {
 		return &v.Attempts[n-1]
@@ -104,7 +107,7 @@ func lastAttempt(v View) *job.Attempt {
 	return nil
 }
 
-// deadLetterOf is the dead letter of a run, or nil.
+// deadLetterOf returns the dead letter of a run, or nil.
 func deadLetterOf(deadLetters []job.DeadLetter, run int) *job.DeadLetter {
 	if i := slices.IndexFunc(deadLetters, func(l job.DeadLetter) bool { return l.Run == run }); i >= 0 {
 		return &deadLetters[i]
@@ -112,10 +115,10 @@ func deadLetterOf(deadLetters []job.DeadLetter, run int) *job.DeadLetter {
 	return nil
 }
 
-// deadLetter is the dead letter of the current run, or nil.
+// deadLetter returns the dead letter of the current run, or nil.
 func (v View) deadLetter() *job.DeadLetter { return deadLetterOf(v.DeadLetters, v.Job.Run) }
 
-// whyRefused is why the dead letter of the current run was not taken.
+// whyRefused says in a clause why the dead letter of the current run was refused.
 func whyRefused(v View) string {
 	if l := v.deadLetter(); l != nil && l.Problem != "" {
 		return strings.TrimRight(l.Problem, ".")
@@ -123,11 +126,12 @@ func whyRefused(v View) string {
 	return "the queue has no dead-letter queue"
 }
 
-// whyOver is the reason in words, as far as the last attempt tells.
-func whyOver(v View) string {
+// whyEnded says in a clause why the job ended: in the words of its last attempt where that tells
+// more than the reason does.
+func whyEnded(v View) string {
 	switch v.Job.Reason {
 	case retry.AttemptsExhausted:
-		return allFailed(v.Job.Attempts) + lastly(v)
+		return allFailed(v.Job.Attempts) + lastAttemptClause(v)
 	case retry.NonRetryable:
 		return "errors of the type " + format.Visible(v.Job.Error.Type) + " are never retried"
 	case retry.HandlerDeadLetter:
@@ -137,7 +141,7 @@ func whyOver(v View) string {
 		return "the handler asked for it"
 	case retry.RuleDecided:
 		if name := ruleOf(lastAttempt(v)); name != "" {
-			return "decided by the rule " + format.Visible(name) + lastly(v)
+			return "decided by the rule " + format.Visible(name) + lastAttemptClause(v)
 		}
 	case retry.UnknownType:
 		return "no handler is configured for the type"
@@ -152,7 +156,7 @@ func whyOver(v View) string {
 	return templates.Explain(v.Job.Reason).Short
 }
 
-// allFailed says that every attempt of a run failed.
+// allFailed says that all attempts of a run failed, given their number.
 func allFailed(attempts int) string {
 	switch attempts {
 	case 1:
@@ -164,9 +168,9 @@ func allFailed(attempts int) string {
 	return "all " + format.Number(attempts) + " attempts failed"
 }
 
-// lastly adds how the last attempt ended, where that says more than that it
-// failed.
-func lastly(v View) string {
+// lastAttemptClause returns the end of a sentence that says how the last attempt failed: "" if it
+// simply failed, and otherwise that it timed out or was lost.
+func lastAttemptClause(v View) string {
 	l := v.deadLetter()
 	switch {
 	case l == nil || l.Cause == "":

@@ -21,9 +21,9 @@ import (
 	"redrive/web/templates/format"
 )
 
-// answer says, at the top of the page, when the job runs again and why then, or
-// what became of it. Its first words, which stand out, are the answer.
-func answer(v View, f forecast) templ.Component {
+// headline is the text at the top of the page: when the job runs again and why at that time, or
+// what became of it. Its first words are bold and say the most important.
+func headline(v View, f forecast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -56,7 +56,7 @@ func answer(v View, f forecast) templ.Component {
 		var templ_7745c5c3_Var3 string
 		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(templ.CSSClasses(templ_7745c5c3_Var2).String())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/answer.templ`, Line: 1, Col: 0}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `jobpage/headline.templ`, Line: 1, Col: 0}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 		if templ_7745c5c3_Err != nil {
@@ -75,12 +75,12 @@ func answer(v View, f forecast) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Job.Source != "" {
-			templ_7745c5c3_Err = sourceAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sourceHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ownAnswer(v, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ownHeadline(v, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -97,8 +97,8 @@ func answer(v View, f forecast) templ.Component {
 	})
 }
 
-// ownAnswer is for a job that Redrive runs.
-func ownAnswer(v View, f forecast) templ.Component {
+// ownHeadline is for a job that Redrive runs.
+func ownHeadline(v View, f forecast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -121,37 +121,37 @@ func ownAnswer(v View, f forecast) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		switch v.Job.State {
 		case job.Scheduled, job.Retryable:
-			templ_7745c5c3_Err = waitingAnswer(v, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = waitingHeadline(v, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case job.Available:
-			templ_7745c5c3_Err = availableAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = availableHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case job.Active:
-			templ_7745c5c3_Err = activeAnswer(v, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = activeHeadline(v, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case job.Completed:
-			templ_7745c5c3_Err = completedAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = completedHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case job.Discarded:
-			templ_7745c5c3_Err = discardedAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = discardedHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case job.Cancelled:
-			templ_7745c5c3_Err = cancelledAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = cancelledHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "The job is %v", ", since %v.", v.Job.State, v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The job is %v", ", since %v.", v.Job.State, v.Job.ChangedAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -160,8 +160,9 @@ func ownAnswer(v View, f forecast) templ.Component {
 	})
 }
 
-// answers is a sentence whose lead stands out; args are those of both parts.
-func answers(v View, lead, rest string, args ...any) templ.Component {
+// sentence is a sentence that begins with a bold part, lead. Both parts are formats, and args are
+// the arguments of the first and then of the second.
+func sentence(v View, lead, rest string, args ...any) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -232,8 +233,8 @@ func say(v View, text string, args ...any) templ.Component {
 	})
 }
 
-// waitingAnswer is for a job that has a time to start.
-func waitingAnswer(v View, f forecast) templ.Component {
+// waitingHeadline is for a job that has a time to start.
+func waitingHeadline(v View, f forecast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -255,22 +256,22 @@ func waitingAnswer(v View, f forecast) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if at := v.Job.RunAt; at.Sub(v.Now) < time.Second {
-			templ_7745c5c3_Err = answers(v, "%v is due", " since %v and starts as soon as a worker is free.", nextAttempt(v), at).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "%v is due", " since %v and starts as soon as a worker is free.", nextAttempt(v), at).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if v.Job.State == job.Scheduled && v.moved() == nil {
-			templ_7745c5c3_Err = answers(v, "%v starts %v", ", %v. This time was set when the job was enqueued.", nextAttempt(v), templates.Countdown(at), templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
+		} else if v.Job.State == job.Scheduled && v.rescheduledBy() == nil {
+			templ_7745c5c3_Err = sentence(v, "%v starts %v", ", %v. This time was set when the job was enqueued.", nextAttempt(v), templates.Countdown(at), templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "%v starts %v", ", %v.", nextAttempt(v), templates.Countdown(at), templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "%v starts %v", ", %v.", nextAttempt(v), templates.Countdown(at), templates.On(at)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		if e := v.moved(); e != nil && e.At.Before(v.Job.RunAt) {
+		if e := v.rescheduledBy(); e != nil && e.At.Before(v.Job.RunAt) {
 			templ_7745c5c3_Err = say(v, " %v moved the job to this time %v.", format.Someone(e.Actor.Name), templates.On(e.At)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -296,7 +297,7 @@ func waitingAnswer(v View, f forecast) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if blocked(v) {
+		if isBlocked(v) {
 			templ_7745c5c3_Err = blockedBy(v, " Currently blocked: ", ".").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -328,7 +329,7 @@ func whyThen(v View, a *job.Attempt) templ.Component {
 			templ_7745c5c3_Var8 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = say(v, " Attempt %v %v; ", format.Number(a.Number), failedHow(a.Outcome)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = say(v, " Attempt %v %v; ", format.Number(a.Number), outcomeVerb(a.Outcome)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -372,7 +373,7 @@ func whyThen(v View, a *job.Attempt) templ.Component {
 	})
 }
 
-// ifAllFail says where the run ends when nothing succeeds.
+// ifAllFail says when and how the run ends if no attempt succeeds.
 func ifAllFail(v View, f forecast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -437,8 +438,7 @@ func ifAllFail(v View, f forecast) templ.Component {
 	})
 }
 
-// expires says until when the job is worth running, which bounds its first
-// attempt only.
+// expires says when the time to live of the job ends, which applies to its first attempt only.
 func expires(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -477,8 +477,8 @@ func expires(v View) templ.Component {
 	})
 }
 
-// blockedBy is what keeps the job from starting when its time has come, between
-// the other parts of its sentence.
+// blockedBy says what keeps the job from starting when its time has come, between the other parts
+// of its sentence.
 func blockedBy(v View, before, after string, args ...any) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -519,7 +519,7 @@ func blockedBy(v View, before, after string, args ...any) templ.Component {
 	})
 }
 
-func availableAnswer(v View) templ.Component {
+func availableHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -541,18 +541,18 @@ func availableAnswer(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		since := latest(v.Job.RunAt, v.Job.ChangedAt)
-		if blocked(v) {
-			templ_7745c5c3_Err = answers(v, "%v does not start", ": ", nextAttempt(v)).Render(ctx, templ_7745c5c3_Buffer)
+		if isBlocked(v) {
+			templ_7745c5c3_Err = sentence(v, "%v does not start", ": ", nextAttempt(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "%v starts as soon as a worker is free", ", waiting since %v.", nextAttempt(v), since).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "%v starts as soon as a worker is free", ", waiting since %v.", nextAttempt(v), since).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		if blocked(v) {
+		if isBlocked(v) {
 			templ_7745c5c3_Err = blockedBy(v, "", ". The job has waited since %v; nothing is lost.", since).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -583,7 +583,7 @@ func availableAnswer(v View) templ.Component {
 	})
 }
 
-func activeAnswer(v View, f forecast) templ.Component {
+func activeHeadline(v View, f forecast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -605,18 +605,18 @@ func activeAnswer(v View, f forecast) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if !v.Waits {
-			templ_7745c5c3_Err = runningAnswer(v, f).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = runningHeadline(v, f).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if v.StuckSince.IsZero() {
-			templ_7745c5c3_Err = answers(v, "%v starts as soon as a worker is free",
+			templ_7745c5c3_Err = sentence(v, "%v starts as soon as a worker is free",
 				". Until now, the previous execution held it up: its handler did not stop when told to.", nextAttempt(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "%v waits for the previous execution", ", which was told to stop and has not returned since %v. "+
+			templ_7745c5c3_Err = sentence(v, "%v waits for the previous execution", ", which was told to stop and has not returned since %v. "+
 				"The attempt starts when that execution returns, at %v at the latest, as soon as a worker is free.", nextAttempt(v), v.StuckSince, v.StuckUntil).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -626,7 +626,7 @@ func activeAnswer(v View, f forecast) templ.Component {
 	})
 }
 
-func runningAnswer(v View, f forecast) templ.Component {
+func runningHeadline(v View, f forecast) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -649,7 +649,7 @@ func runningAnswer(v View, f forecast) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		j, until := v.Job, v.Job.LeaseUntil
 		lost := !until.IsZero() && until.Before(v.Now)
-		templ_7745c5c3_Err = answers(v, "%v has run for %v", ", since %v, on %v.", nextAttempt(v), format.About(v.Now.Sub(j.StartedAt)), j.StartedAt, j.Worker).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = sentence(v, "%v has run for %v", ", since %v, on %v.", nextAttempt(v), format.About(v.Now.Sub(j.StartedAt)), j.StartedAt, j.Worker).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -676,7 +676,7 @@ func runningAnswer(v View, f forecast) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else if !lost {
-			templ_7745c5c3_Err = say(v, " If this attempt fails, attempt %v follows after %v.", format.Number(f.coming[0].number), waitRange(f.coming[0])).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = say(v, " If this attempt fails, attempt %v follows after %v.", format.Number(f.coming[0].number), delayText(f.coming[0])).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -685,7 +685,7 @@ func runningAnswer(v View, f forecast) templ.Component {
 	})
 }
 
-func completedAnswer(v View) templ.Component {
+func completedHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -706,7 +706,7 @@ func completedAnswer(v View) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "The job succeeded %v", ", %v, in attempt %v of run %v.", templates.On(v.Job.FinishedAt), v.ago(v.Job.FinishedAt),
+		templ_7745c5c3_Err = sentence(v, "The job succeeded %v", ", %v, in attempt %v of run %v.", templates.On(v.Job.FinishedAt), v.ago(v.Job.FinishedAt),
 			format.Number(v.Job.Attempts), v.Job.Run).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -725,7 +725,7 @@ func completedAnswer(v View) templ.Component {
 	})
 }
 
-func cancelledAnswer(v View) templ.Component {
+func cancelledHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -746,7 +746,7 @@ func cancelledAnswer(v View) templ.Component {
 			templ_7745c5c3_Var16 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "The job was cancelled manually %v", "", templates.On(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = sentence(v, "The job was cancelled manually %v", "", templates.On(v.endedAt())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -764,8 +764,8 @@ func cancelledAnswer(v View) templ.Component {
 	})
 }
 
-// discardedAnswer says how a job ended that failed permanently.
-func discardedAnswer(v View) templ.Component {
+// discardedHeadline says how a discarded job ended.
+func discardedHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -786,46 +786,46 @@ func discardedAnswer(v View) templ.Component {
 			templ_7745c5c3_Var17 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		ended, ago := templates.On(v.ended()), v.ago(v.ended())
+		ended, ago := templates.On(v.endedAt()), v.ago(v.endedAt())
 		switch {
 		case v.Job.DeadLetter == job.DeadLetterRefused:
-			templ_7745c5c3_Err = refusedAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = refusedHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.DeadLetter == job.DeadLetterStored:
-			templ_7745c5c3_Err = storedAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = storedHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.Manual:
-			templ_7745c5c3_Err = manualAnswer(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = manualHeadline(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.UnknownType:
-			templ_7745c5c3_Err = answers(v, "The job was discarded %v: %v", ". The configuration discards jobs of unknown types.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The job was discarded %v: %v", ". The configuration discards jobs of unknown types.", ended, whyEnded(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.Expired:
-			templ_7745c5c3_Err = answers(v, "The job was discarded %v: %v", ". The configuration discards expired jobs.", ended, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The job was discarded %v: %v", ". The configuration discards expired jobs.", ended, whyEnded(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.HandlerDiscard:
-			templ_7745c5c3_Err = answers(v, "The handler discarded the job %v", ", %v, after attempt %v, without a dead letter.",
+			templ_7745c5c3_Err = sentence(v, "The handler discarded the job %v", ", %v, after attempt %v, without a dead letter.",
 				ended, ago, format.Number(v.Job.Attempts)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case v.Job.Reason == retry.RuleDecided:
-			templ_7745c5c3_Err = answers(v, "A rule discarded the job %v", ", %v, without a dead letter: %v.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "A rule discarded the job %v", ", %v, without a dead letter: %v.", ended, ago, whyEnded(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "The policy discarded the job %v", ", %v, without a dead letter: %v.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The policy discarded the job %v", ", %v, without a dead letter: %v.", ended, ago, whyEnded(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -840,9 +840,9 @@ func discardedAnswer(v View) templ.Component {
 	})
 }
 
-// storedAnswer says why a job is in the dead-letter queue. An envelope that
-// could not be read, or that a rule refused, never was a job that ran.
-func storedAnswer(v View) templ.Component {
+// storedHeadline says why a job is in the dead-letter queue. An envelope that could not be read, or
+// that a rule refused, became a dead letter without ever running.
+func storedHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -863,27 +863,27 @@ func storedAnswer(v View) templ.Component {
 			templ_7745c5c3_Var18 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		why, ended, ago := templates.Explain(v.Job.Reason), templates.On(v.ended()), v.ago(v.ended())
+		why, ended, ago := templates.Explain(v.Job.Reason), templates.On(v.endedAt()), v.ago(v.endedAt())
 		deadLetter, said := v.deadLetter(), strings.TrimRight(clip.Text(v.Job.Error.Message, 300), ".")
 		switch {
 		case poisoned(v.Job):
-			templ_7745c5c3_Err = answers(v, "This envelope was set aside %v", ", %v: %v. The original bytes are kept. %v", ended, ago, cmp.Or(said, why.Short), why.Todo).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "This envelope was set aside %v", ", %v: %v. The original bytes are kept. %v", ended, ago, cmp.Or(said, why.Short), why.Todo).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case setAside(v):
-			templ_7745c5c3_Err = answers(v, "A rule refused this job %v", ", %v, before it ran: %v. Replay the job to run it anyway.", ended, ago, said).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "A rule refused this job %v", ", %v, before it ran: %v. Replay the job to run it anyway.", ended, ago, said).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		case deadLetter != nil && deadLetter.ForwardedTo != "":
-			templ_7745c5c3_Err = answers(v, "The job was dead-lettered %v", ", %v: %v. A copy was sent to %v %v.", ended, ago, whyOver(v),
+			templ_7745c5c3_Err = sentence(v, "The job was dead-lettered %v", ", %v: %v. A copy was sent to %v %v.", ended, ago, whyEnded(v),
 				deadLetter.ForwardedTo, templates.On(deadLetter.ForwardedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		default:
-			templ_7745c5c3_Err = answers(v, "The job was dead-lettered %v", ", %v: %v.", ended, ago, whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The job was dead-lettered %v", ", %v: %v.", ended, ago, whyEnded(v)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -892,8 +892,9 @@ func storedAnswer(v View) templ.Component {
 	})
 }
 
-// refusedAnswer is the near loss for which the product has its one alarm.
-func refusedAnswer(v View) templ.Component {
+// refusedHeadline is for a job whose dead letter was refused: it was nearly lost, which is what the
+// pages warn about.
+func refusedHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -914,8 +915,8 @@ func refusedAnswer(v View) templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = answers(v, "The dead letter was refused: %v", ". The job is kept; nothing is lost. It failed permanently %v, %v: %v.",
-			whyRefused(v), templates.On(v.ended()), v.ago(v.ended()), whyOver(v)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = sentence(v, "The dead letter was refused: %v", ". The job is kept; nothing is lost. It failed permanently %v, %v: %v.",
+			whyRefused(v), templates.On(v.endedAt()), v.ago(v.endedAt()), whyEnded(v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -934,8 +935,8 @@ func refusedAnswer(v View) templ.Component {
 	})
 }
 
-// manualAnswer is for a job that a person discarded.
-func manualAnswer(v View) templ.Component {
+// manualHeadline is for a job that a person discarded.
+func manualHeadline(v View) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -957,13 +958,13 @@ func manualAnswer(v View) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if l := v.deadLetter(); l != nil && !l.DiscardedAt.IsZero() {
-			templ_7745c5c3_Err = answers(v, "%v discarded the dead letter %v", ", %v. The job had failed permanently %v.", format.Someone(l.DiscardedBy),
+			templ_7745c5c3_Err = sentence(v, "%v discarded the dead letter %v", ", %v. The job had failed permanently %v.", format.Someone(l.DiscardedBy),
 				templates.On(l.DiscardedAt), v.ago(l.DiscardedAt), templates.On(l.FailedAt)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = answers(v, "The job was discarded manually %v", ", %v.", templates.On(v.ended()), v.ago(v.ended())).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sentence(v, "The job was discarded manually %v", ", %v.", templates.On(v.endedAt()), v.ago(v.endedAt())).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
