@@ -310,6 +310,8 @@ func (p path) String() string {
 
 	for _, s := range p {
 		switch {
+		case s.any:
+			b.WriteString("[*]")
 		case s.element:
 			b.WriteString("[" + strconv.Itoa(s.n) + "]")
 		case s.name != "" && !strings.ContainsAny(s.name, ".[]*\"' "):

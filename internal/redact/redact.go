@@ -204,8 +204,9 @@ func (r *Redactor) under(places []string) *Redactor {
 // ByKey returns a redactor without paths.
 func (r *Redactor) ByKey() *Redactor { return &Redactor{names: r.names} }
 
-// rules changes whenever something else is hidden with the same options.
-const rules = "10"
+// rules changes whenever something else is hidden with the same options, or when the
+// fingerprints so far did not tell redactors apart.
+const rules = "11"
 
 // Fingerprint tells redactors apart that do not hide the same.
 func (r *Redactor) Fingerprint() string {

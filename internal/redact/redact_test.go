@@ -152,6 +152,9 @@ func TestFingerprint_TellsOptionsApart(t *testing.T) {
 	for _, o := range []Options{
 		{}, {Keys: []string{"+pan"}}, {Keys: []string{"-token"}}, {Paths: []string{"$.a"}}, {Paths: []string{"$.b"}},
 		{Types: map[string][]string{"t": {"$.a"}}}, {Types: map[string][]string{"u": {"$.a"}}},
+		{Paths: []string{"$.a[0]"}}, {Paths: []string{"$.a[1]"}}, {Paths: []string{"$.a[*]"}}, {Paths: []string{`$.a["*"]`}},
+		{Paths: []string{"$.a[0].b"}}, {Paths: []string{"$.a[*].b"}}, {Paths: []string{`$.a["0"].b`}}, {Paths: []string{`$["a.b"]`}},
+		{Types: map[string][]string{"t": {"$.a[0]"}}}, {Types: map[string][]string{"t": {"$.a[*]"}}},
 	} {
 		first, again := made(t, o).Fingerprint(), made(t, o).Fingerprint()
 		if first != again || seen[first] {
