@@ -214,9 +214,9 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 		answer.Jobs = append(answer.Jobs, answer.Job)
 	}
 
-	// A dashboard refuses with an Error, or names jobs. Anything else is taken for the answer
-	// of another program.
-	if !errors.As(err, new(*Error)) && len(answer.Jobs) == 0 {
+	// A dashboard refuses with an Error, or names jobs. Anything else that is whole is taken for
+	// the answer of another program.
+	if !errors.As(err, new(*Error)) && !errors.Is(err, errBrokeOff) && len(answer.Jobs) == 0 {
 		err = unintelligible(response)
 	}
 
@@ -263,13 +263,20 @@ func send(r *http.Request) (*http.Response, error) {
 func read(response *http.Response, into any) error {
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("read the dashboard's answer: %w", err)
+		return brokenOff(response, err)
 	}
 
 	if response.StatusCode < http.StatusMultipleChoices {
 		if into == nil {
 			return nil
 		}
+
+		// Where no length was said, only the text tells that there was more of it.
+		whole := json.NewDecoder(bytes.NewReader(data)).Decode(new(json.RawMessage))
+		if errors.Is(whole, io.ErrUnexpectedEOF) {
+			return brokenOff(response, whole)
+		}
+
 		return json.Unmarshal(data, into)
 	}
 
@@ -292,6 +299,15 @@ func read(response *http.Response, into any) error {
 	}
 
 	return failed
+}
+
+// errBrokeOff is what an error is that says that an answer broke off.
+var errBrokeOff = errors.New("its answer broke off")
+
+// brokenOff is the error of an answer of which only the beginning came. What was asked for may
+// have been done.
+func brokenOff(response *http.Response, why error) error {
+	return fmt.Errorf("%s answered %s, but %w: %w", response.Request.URL.Host, response.Status, errBrokeOff, why)
 }
 
 // unintelligible is the error of an answer that no dashboard gives.
