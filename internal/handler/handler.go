@@ -32,7 +32,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,7 +121,9 @@ func build(configs map[string]Config, hide Hide, clients *clients, programs *pro
 		clients: clients, secured: map[certificates]bool{}, hide: hide, programs: programs,
 	}
 
-	for pattern, config := range configs {
+	for _, pattern := range slices.Sorted(maps.Keys(configs)) {
+		config := configs[pattern]
+
 		handler, err := s.handlerOf(config, "handlers."+pattern)
 		if err != nil {
 			return nil, err

@@ -99,8 +99,8 @@ func New(o Options) (*Redactor, error) {
 		return nil, err
 	}
 
-	for typ, paths := range o.Types {
-		r.types[typ], err = parsePaths(paths)
+	for _, typ := range slices.Sorted(maps.Keys(o.Types)) {
+		r.types[typ], err = parsePaths(o.Types[typ])
 		if err != nil {
 			return nil, err
 		}

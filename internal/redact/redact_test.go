@@ -273,6 +273,17 @@ func TestNew_SaysWhichOptionIsWrong(t *testing.T) {
 	}
 }
 
+// Of several wrong options, the same one is named each time.
+func TestNew_NamesTheFirstWrongOption(t *testing.T) {
+	o := Options{Types: map[string][]string{"c": {"c"}, "a": {"a"}, "d": {"d"}, "b": {"b"}}}
+	for range 50 {
+		var wrong *Error
+		if _, err := New(o); !errors.As(err, &wrong) || wrong.Value != "a" {
+			t.Fatalf("%v, want an error about a", err)
+		}
+	}
+}
+
 func FuzzPayload(f *testing.F) {
 	for _, seed := range []string{
 		`{"password":"x","items":[{"card":1.0}],"a":"{\"token\":\"y\"}"}`, `{"a":"password=1","a":"password=••••••#1"}`,
