@@ -166,7 +166,7 @@ func fail(c Console, err error) int {
 	// A file can have several faults, each of which has a line of its own.
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
-			fmt.Fprintf(c.Stderr, "dashboard: %v\n", e)
+			fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(e.Error()))
 		}
 	case errors.As(err, &refused):
 		for line := range strings.SplitSeq(refused.Error(), "\n") {
@@ -179,7 +179,7 @@ func fail(c Console, err error) int {
 			fmt.Fprintf(c.Stderr, "  %s\n", printable(step))
 		}
 	default:
-		fmt.Fprintf(c.Stderr, "dashboard: %s\n", clip.Line(err.Error()))
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(clip.Line(err.Error())))
 	}
 
 	// The exit code is 2 if what was asked for is wrong.
