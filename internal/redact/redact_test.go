@@ -242,6 +242,44 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// A text that is no JSON can have dots of its own. They may stay, and go elsewhere in it; what
+// is shown for a secret may not, since outside JSON nothing tells where it belongs.
+func TestMerge_LeavesATextTheDotsThatItHad(t *testing.T) {
+	r := Default()
+	const original = "pin: S and ••••••, note=••••••#7 twice •••••• ••••••"
+	if got := string(r.Payload([]byte(original))); got != "pin: ••••••#1 and ••••••, note=••••••#7 twice •••••• ••••••" {
+		t.Fatal(got)
+	}
+	for edited, text := range map[string]string{
+		"b ••••••":           "a ••••••",
+		"•••••• a":           "a ••••••",
+		"no dots":            "a ••••••",
+		"pin: T and ••••••,": original,
+		"pin: T\nnote=••••••#7 is here, •••••• and ••••••": original,
+	} {
+		got, err := r.Merge([]byte(edited), []byte(text))
+		if err != nil || string(got) != edited {
+			t.Errorf("%q of %q: %q, %v", edited, text, got, err)
+		}
+	}
+	for edited, text := range map[string]string{
+		"pin: ••••••#1 or ••••••,":    original,               // of a secret
+		"pin: •••••• and ••••••":      original + " pin:",     // as many words, but its number is gone
+		"pin=••••••":                  original,               // likewise
+		"x••••••":                     "a ••••••",             // in another word
+		"•••••• ••••••":               "a ••••••",             // one more
+		"b ••••••":                    "a",                    // from elsewhere
+		"pin: ••••••#1, as it was":    "pin: S, as ••••••#1,", // it had the same word
+		"pin: ••••••#1 and no more #": "pin: S ••••••#1",
+		`{"a": "••••••"}`:             "a",
+	} {
+		var moved *Moved
+		if got, err := r.Merge([]byte(edited), []byte(text)); !errors.As(err, &moved) {
+			t.Errorf("%q of %q: %q, %v; want a refusal", edited, text, got, err)
+		}
+	}
+}
+
 func indented(t *testing.T, data []byte) string {
 	t.Helper()
 	var b bytes.Buffer
