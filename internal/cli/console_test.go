@@ -97,3 +97,33 @@ func TestWaiting_EndsHoweverOften(t *testing.T) {
 		})
 	}
 }
+
+// What begins with a dash is taken for a flag. The advice is given where that was the error.
+func TestMisused_AdvisesOnWhatWasWrong(t *testing.T) {
+	const dash, help, negative = "goes after --, for example: dashboard enqueue TYPE -- ", "run dashboard --help", "must not be negative"
+	for line, want := range map[string]string{
+		"enqueue t -5":                         dash + "-5",
+		"enqueue t -5.25":                      dash + "-5.25",
+		"enqueue -5":                           dash + "-5",
+		"enqueue t --json -5":                  dash + "-5",
+		"enqueue t --delay=5s -5":              dash + "-5",
+		"enqueue t --delay 5s -5":              dash + "-5",
+		"enqueue t --bogus -5":                 help,
+		"enqueue t --priority x -5":            help,
+		"enqueue t --ndjson --batch-size x -5": help,
+		"enqueue t --priority -5":              help,
+		"enqueue t --queue -5 -6":              help,
+		"enqueue t -- -5 --bogus":              help,
+		"list -5":                              help,
+		"-5":                                   help,
+		"enqueue t --delay -5s":                "--delay: \"-5s\" " + negative,
+		"enqueue t --ttr -PT5S":                "--ttr: \"-PT5S\" " + negative,
+		"enqueue t --bogus --delay -5s":        help,
+	} {
+		var out bytes.Buffer
+		code := Run(strings.Fields(line), Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
+		if code != 2 || !strings.Contains(out.String(), want) || want == help && strings.Contains(out.String(), dash) {
+			t.Errorf("%s: exit %d, %s, want %s", line, code, &out, want)
+		}
+	}
+}
