@@ -508,7 +508,9 @@ func TestLineReader_MakesBatchesThatFitIntoARequest(t *testing.T) {
 // A failure that is about the way to the dashboard says what to do about it; one of a batch
 // names its lines; and only what was asked wrongly ends with exit status 2.
 func TestEnqueue_SaysWhatToDo(t *testing.T) {
-	body := func(message string) []byte { return fmt.Appendf(nil, `{"error": {"code": "x", "message": %q}}`, message) }
+	body := func(message string) []byte {
+		return fmt.Appendf(nil, `{"error": {"code": "x", "message": %q}}`, message)
+	}
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
