@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/textproto"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -101,7 +103,7 @@ const leastHidden = 6
 // in an answer.
 func (c HTTP) hiding(hide Hide) Hide {
 	// The longest first, since one secret can be the beginning of another.
-	secrets := c.secrets()
+	secrets := append(c.secrets(), c.secretsOfAddress(hide)...)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 
 	var pairs []string
@@ -126,6 +128,37 @@ func (c HTTP) secrets() []string {
 	for _, value := range c.Headers {
 		_, last, _ := strings.Cut(value.Reveal(), " ")
 		all = append(all, value.Reveal(), last)
+	}
+
+	return all
+}
+
+// secretsOfAddress are a password in the address, and what the query has under names that are
+// hidden: each as it is meant, and as it is written there.
+func (c HTTP) secretsOfAddress(hide Hide) []string {
+	address, err := url.Parse(c.URL)
+	if err != nil {
+		return nil // newHTTP has refused it
+	}
+
+	var all []string
+	if password, ok := address.User.Password(); ok {
+		_, written, _ := strings.Cut(address.User.String(), ":")
+		sent := base64.StdEncoding.EncodeToString([]byte(address.User.Username() + ":" + password))
+		all = append(all, password, written, sent)
+	}
+
+	for pair := range strings.SplitSeq(address.RawQuery, "&") {
+		name, written, _ := strings.Cut(pair, "=")
+
+		value, err := url.QueryUnescape(written)
+		if err != nil {
+			value = written
+		}
+
+		if value != "" && !strings.Contains(hide(name+"="+value, 0), value) {
+			all = append(all, value, written)
+		}
 	}
 
 	return all
