@@ -317,7 +317,7 @@ func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 	cmd := rig.Command(t, t.TempDir(), "enqueue", "--ndjson", "--server", address)
 	cmd.Stdin = strings.NewReader(lines(3))
 	if code, _, stderr := rig.Finish(t, cmd); code != 1 || !strings.Contains(stderr, "; nothing was enqueued") {
-		t.Errorf("nobody listens: exit %d, %s", code, stderr)
+		t.Errorf("closedAt listens: exit %d, %s", code, stderr)
 	}
 }
 
@@ -515,7 +515,7 @@ func TestEnqueue_SaysWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "http://" + closed.Addr().String()
+	closedAt := "http://" + closed.Addr().String()
 	closed.Close()
 	for _, test := range []struct {
 		name, address string
@@ -528,7 +528,7 @@ func TestEnqueue_SaysWhatToDo(t *testing.T) {
 		{"422", answering(t, 422, body("is wrong")), 2, "% refused: is wrong"},
 		{"429", answering(t, 429, body("your address has reached a limit")), 1, "% not enqueued: your address has reached a limit"},
 		{"503", answering(t, 503, []byte(`{"error": {"code": "storage_full", "message": "the disk is full"}}`)), 1, "% not enqueued: the disk is full"},
-		{"none", nobody, 1, "% not sent: "},
+		{"none", closedAt, 1, "% not sent: "},
 	} {
 		for subject, args := range map[string][]string{"the job was": {"t"}, "lines 1 to 5 were": {"--ndjson"}} {
 			var out bytes.Buffer
@@ -538,7 +538,7 @@ func TestEnqueue_SaysWhatToDo(t *testing.T) {
 			}
 
 			code := Run(append([]string{"enqueue", "--server", test.address}, args...), c)
-			if test.address == nobody {
+			if test.address == closedAt {
 				subject = strings.Replace(subject, "lines 1 to 5", "the jobs", 1)
 			}
 			if want := strings.Replace(test.want, "%", subject, 1); code != test.code || !strings.Contains(out.String(), want) {
