@@ -317,7 +317,7 @@ func TestEnqueue_SaysWhichLinesMayBeEnqueuedWithoutAnAnswer(t *testing.T) {
 	cmd := rig.Command(t, t.TempDir(), "enqueue", "--ndjson", "--server", address)
 	cmd.Stdin = strings.NewReader(lines(3))
 	if code, _, stderr := rig.Finish(t, cmd); code != 1 || !strings.Contains(stderr, "; nothing was enqueued") {
-		t.Errorf("closedAt listens: exit %d, %s", code, stderr)
+		t.Errorf("nobody listens: exit %d, %s", code, stderr)
 	}
 }
 
