@@ -120,21 +120,21 @@ func Run(args []string, c Console) int {
 // misused is the error of a wrong command line, with advice. The parser takes what
 // begins with a dash for a flag, also a negative number or duration.
 func misused(err error, args []string, known []*kong.Node) error {
-	// Look for an argument such as "-5s" or "-PT5S", which the parser has refused as a flag.
+	// Look for an argument such as "-5s" or "-PT5S" that is what the parser complains about.
 	for i, arg := range args {
 		if len(arg) < 2 || arg[0] != '-' || !strings.ContainsAny(arg[1:2], "0123456789P") {
 			continue
 		}
 
-		if i > 0 && slices.Contains([]string{"--delay", "--run-at", "--ttr"}, args[i-1]) {
-			// The argument is a negative duration. The error says so, and does not speak of
-			// flags.
+		// A negative duration. The error says so, and does not speak of flags.
+		if i > 0 && slices.Contains([]string{"--delay", "--run-at", "--ttr"}, args[i-1]) && strings.HasPrefix(err.Error(), args[i-1]+": ") {
 			if _, wrong := wire.ParseDuration(arg); wrong != nil {
 				return usage.Errorf("%s: %w", args[i-1], wrong)
 			}
 		}
 
-		if args[0] == "enqueue" && !strings.HasPrefix(args[i-1], "--") {
+		// The parser names the first letter of what it took for several short flags.
+		if args[0] == "enqueue" && strings.HasPrefix(err.Error(), "unknown flag "+arg[:2]) {
 			return usage.Errorf("%w; a payload that begins with a dash goes after --, for example: dashboard enqueue TYPE -- %s", err, arg)
 		}
 	}
@@ -167,7 +167,7 @@ func fail(c Console, err error) int {
 	// A file can have several faults, each of which has a line of its own.
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
-			fmt.Fprintf(c.Stderr, "dashboard: %v\n", e)
+			fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(e.Error()))
 		}
 	case errors.As(err, &refused):
 		for line := range strings.SplitSeq(refused.Error(), "\n") {
@@ -180,7 +180,7 @@ func fail(c Console, err error) int {
 			fmt.Fprintf(c.Stderr, "  %s\n", printable(step))
 		}
 	default:
-		fmt.Fprintf(c.Stderr, "dashboard: %s\n", clip.Line(err.Error()))
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(clip.Line(err.Error())))
 	}
 
 	// The exit code is 2 if what was asked for is wrong.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode"
@@ -48,14 +49,14 @@ func (c Console) until(signals ...os.Signal) (ctx context.Context, release func(
 	return ctx, func() { ignore(); cancel() }
 }
 
-// progress returns a function that draws, a few times a second, how many of all
-// jobs are done. It draws over one line of the standard error, which the caller
+// progress returns a function that draws, on a terminal and a few times a second, how many of
+// all jobs are done. It draws over one line of the standard error, which the caller
 // clears in the end.
 func (c Console) progress(doing string) func(done, all int) {
-	drawn := time.Now()
+	drawn, live := time.Now(), isTerminal(c.Stderr)
 
 	return func(done, all int) {
-		if time.Since(drawn) > 200*time.Millisecond {
+		if live && time.Since(drawn) > 200*time.Millisecond {
 			drawn = time.Now()
 
 			fmt.Fprintf(c.Stderr, "\r%s job %d of %d ", doing, done, all)
@@ -76,7 +77,7 @@ func (c Console) percent(doing string) func(done, all int64) {
 }
 
 // waiting says on a terminal what the command waits for, once that has taken a second,
-// until done is called.
+// until done is called. Further calls of done do nothing.
 func (c Console) waiting(what string) (done func()) {
 	if !isTerminal(c.Stderr) {
 		return func() {}
@@ -88,12 +89,12 @@ func (c Console) waiting(what string) (done func()) {
 		close(said)
 	})
 
-	return func() {
+	return sync.OnceFunc(func() {
 		if !late.Stop() {
 			<-said
 			c.clear()
 		}
-	}
+	})
 }
 
 // clear removes the line of progress.

@@ -141,7 +141,7 @@ func (d *demoCommand) writeHistory(ctx context.Context, c Console, w app.World, 
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many small things are made and forgotten within seconds
 
 	err := w.WriteHistory(ctx, db, d.Jobs, c.progress("Writing a day of history:"))
-	fmt.Fprint(c.Stderr, "\r\033[K")
+	c.clear()
 
 	return err
 }

@@ -69,7 +69,7 @@ func (e *enqueue) Run(c Console) error {
 	made, err := dashboard.Enqueue(context.Background(), body, e.Key)
 	if err != nil {
 		if client.Unchanged(err) {
-			return notEnqueued(err)
+			return notEnqueued(err, "the job was")
 		}
 		return fmt.Errorf("%w; %s", err, e.perhaps("the job", "it"))
 	}
@@ -81,17 +81,23 @@ func (e *enqueue) Run(c Console) error {
 	return nil
 }
 
-// notEnqueued is the error of jobs that a dashboard certainly did not take.
-func notEnqueued(err error) error {
+// notEnqueued is the error of jobs that a dashboard certainly did not take. What names them:
+// "the job was".
+func notEnqueued(err error, what string) error {
 	var answer *client.Error
-	switch {
-	case errors.As(err, &answer) && answer.Refused():
-		return usage.Errorf("the job was refused: %s", answer.Problem())
-	case answer != nil:
-		return fmt.Errorf("the job was not enqueued: %s", answer.Problem())
+	if !errors.As(err, &answer) {
+		return err
 	}
 
-	return err
+	remedy := answer.Remedy()
+	switch {
+	case remedy != "":
+		return usage.Errorf("%s not enqueued: %s", what, remedy)
+	case answer.Refused():
+		return usage.Errorf("%s refused: %s", what, answer.Problem())
+	}
+
+	return fmt.Errorf("%s not enqueued: %s", what, answer.Problem())
 }
 
 // perhaps says that jobs may have been enqueued, and what to do: sending them again

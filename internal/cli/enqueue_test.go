@@ -504,3 +504,56 @@ func TestLineReader_MakesBatchesThatFitIntoARequest(t *testing.T) {
 		t.Errorf("batches of %d lines", sizes)
 	}
 }
+
+// A failure that is about the way to the dashboard says what to do about it; one of a batch
+// names its lines; and only what was asked wrongly ends with exit status 2.
+func TestEnqueue_SaysWhatToDo(t *testing.T) {
+	body := func(message string) []byte {
+		return fmt.Appendf(nil, `{"error": {"code": "x", "message": %q}}`, message)
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closedAt := "http://" + closed.Addr().String()
+	closed.Close()
+	for _, test := range []struct {
+		name, address string
+		code          int
+		want          string // with % in the place of what was not enqueued
+	}{
+		{"401", answering(t, 401, body("log in")), 2, "% not enqueued: the dashboard at 127.0.0.1:"},
+		{"401", answering(t, 401, body("log in")), 2, "set REDRIVE_TOKEN"},
+		{"404", answering(t, 404, body("nothing exists at this address")), 2, "--base-path"},
+		{"422", answering(t, 422, body("is wrong")), 2, "% refused: is wrong"},
+		{"429", answering(t, 429, body("your address has reached a limit")), 1, "% not enqueued: your address has reached a limit"},
+		{"503", answering(t, 503, []byte(`{"error": {"code": "storage_full", "message": "the disk is full"}}`)), 1, "% not enqueued: the disk is full"},
+		{"none", closedAt, 1, "% not sent: "},
+	} {
+		for subject, args := range map[string][]string{"the job was": {"t"}, "lines 1 to 5 were": {"--ndjson"}} {
+			var out bytes.Buffer
+			c := Console{Stdin: strings.NewReader(lines(3)), Stdout: &out, Stderr: &out, Signals: noSignals}
+			if len(args) == 1 && args[0] == "t" {
+				c.Stdin = strings.NewReader("{}")
+			}
+
+			code := Run(append([]string{"enqueue", "--server", test.address}, args...), c)
+			if test.address == closedAt {
+				subject = strings.Replace(subject, "lines 1 to 5", "the jobs", 1)
+			}
+			if want := strings.Replace(test.want, "%", subject, 1); code != test.code || !strings.Contains(out.String(), want) {
+				t.Errorf("%s, %v: exit %d, %s, want %d, %s", test.name, args, code, &out, test.code, want)
+			}
+		}
+	}
+}
+
+// A limit of the dashboard is none of what was asked wrongly, whatever the command is.
+func TestRun_OfALimitEndsWithOne(t *testing.T) {
+	var out bytes.Buffer
+	address := answering(t, 429, []byte(`{"error": {"code": "too_many", "message": "your address has reached a limit"}}`))
+	code := Run([]string{"list", "--server", address}, Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
+	if code != 1 || !strings.Contains(out.String(), "refused: your address has reached a limit") {
+		t.Errorf("exit %d, %s", code, &out)
+	}
+}

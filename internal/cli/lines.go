@@ -85,7 +85,7 @@ func upTo(last int) string {
 // rules it out, that may be the batch, too.
 func (e *enqueue) failed(b batch, last int, err error) error {
 	if client.Unchanged(err) {
-		return fmt.Errorf("%w; %s", notEnqueued(err), upTo(last))
+		return fmt.Errorf("%w; %s", notEnqueued(err, b.name()+" were"), upTo(last))
 	}
 
 	before := ""

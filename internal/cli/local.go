@@ -188,7 +188,7 @@ func (s *seedCommand) Run(c Console) error {
 
 	begin := time.Now()
 	err := s.write(ctx, c, begin)
-	fmt.Fprint(c.Stderr, "\r\033[K")
+	c.clear()
 
 	if err != nil {
 		for _, file := range s.files() {

@@ -71,19 +71,33 @@ type Error struct {
 	url                  *url.URL
 }
 
-// Refused reports whether the request was wrong, and not the dashboard.
-func (e *Error) Refused() bool { return e.status < http.StatusInternalServerError }
+// Refused reports whether the request was wrong, and not the dashboard, or what it can bear.
+func (e *Error) Refused() bool {
+	return e.status < http.StatusInternalServerError && e.status != http.StatusTooManyRequests
+}
 
 // Problem is what the API says: the field, where there is one, and the message.
 func (e *Error) Problem() string { return strings.TrimPrefix(e.Field+": "+e.Message, ": ") }
 
-func (e *Error) Error() string {
+// Remedy says what to do where the request did not get to what it asks for: it needs a login,
+// or it has the wrong address. Otherwise it is empty.
+func (e *Error) Remedy() string {
 	switch {
 	case e.status == http.StatusUnauthorized:
 		return fmt.Sprintf("the dashboard at %s requires a login; set REDRIVE_TOKEN to a token whose role allows this", e.url.Host)
 	case e.status == http.StatusNotFound && strings.HasPrefix(e.Message, "nothing exists at this address"):
 		return fmt.Sprintf("there is no dashboard at %s; does the address need a path (--base-path)?", e.url)
-	case e.Refused():
+	}
+
+	return ""
+}
+
+func (e *Error) Error() string {
+	remedy := e.Remedy()
+	switch {
+	case remedy != "":
+		return remedy
+	case e.status < http.StatusInternalServerError:
 		return "refused: " + e.Problem()
 	}
 
@@ -99,7 +113,7 @@ var promises = []string{"busy", "overloaded", "read_only", "rules_too_slow", "st
 func Unchanged(err error) bool {
 	var answer *Error
 	if errors.As(err, &answer) {
-		return answer.Refused() || slices.Contains(promises, answer.Code)
+		return answer.status < http.StatusInternalServerError || slices.Contains(promises, answer.Code)
 	}
 
 	return unreached(err)
@@ -179,16 +193,17 @@ type Enqueued struct {
 
 // Enqueue sends a job as its JSON text, byte for byte. An empty key is none.
 func (c *Client) Enqueue(ctx context.Context, body []byte, key string) (Enqueued, error) {
-	return c.enqueue(ctx, "jobs", body, key)
+	return c.enqueue(ctx, "jobs", "the job was", body, key)
 }
 
 // EnqueueBatch sends several jobs, of which either all are accepted or none.
 func (c *Client) EnqueueBatch(ctx context.Context, jobs [][]byte, key string) (Enqueued, error) {
 	body := slices.Concat([]byte(`{"jobs":[`), bytes.Join(jobs, []byte(",")), []byte("]}"))
-	return c.enqueue(ctx, "jobs/batch", body, key)
+	return c.enqueue(ctx, "jobs/batch", "the jobs were", body, key)
 }
 
-func (c *Client) enqueue(ctx context.Context, path string, body []byte, key string) (Enqueued, error) {
+// enqueue sends jobs. What says in an error what was not sent: "the job was".
+func (c *Client) enqueue(ctx context.Context, path, what string, body []byte, key string) (Enqueued, error) {
 	header := http.Header{}
 	if key != "" {
 		header.Set("Idempotency-Key", key)
@@ -196,7 +211,7 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 
 	response, err := c.do(ctx, http.MethodPost, path, header, body)
 	if unreached(err) {
-		return Enqueued{}, fmt.Errorf("the job was not sent: %w; is the dashboard running?", err)
+		return Enqueued{}, fmt.Errorf("%s not sent: %w; is the dashboard running?", what, err)
 	} else if err != nil {
 		return Enqueued{}, fmt.Errorf("the dashboard did not answer: %w", err)
 	}
@@ -214,9 +229,9 @@ func (c *Client) enqueue(ctx context.Context, path string, body []byte, key stri
 		answer.Jobs = append(answer.Jobs, answer.Job)
 	}
 
-	// A dashboard refuses with an Error, or names jobs. Anything else is taken for the answer
-	// of another program.
-	if !errors.As(err, new(*Error)) && len(answer.Jobs) == 0 {
+	// A dashboard refuses with an Error, or names jobs. Anything else that is whole is taken for
+	// the answer of another program.
+	if !errors.As(err, new(*Error)) && !errors.Is(err, errBrokeOff) && len(answer.Jobs) == 0 {
 		err = unintelligible(response)
 	}
 
@@ -263,13 +278,20 @@ func send(r *http.Request) (*http.Response, error) {
 func read(response *http.Response, into any) error {
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("read the dashboard's answer: %w", err)
+		return brokenOff(response, err)
 	}
 
 	if response.StatusCode < http.StatusMultipleChoices {
 		if into == nil {
 			return nil
 		}
+
+		// Where no length was said, only the text tells that there was more of it.
+		whole := json.NewDecoder(bytes.NewReader(data)).Decode(new(json.RawMessage))
+		if errors.Is(whole, io.ErrUnexpectedEOF) {
+			return brokenOff(response, whole)
+		}
+
 		return json.Unmarshal(data, into)
 	}
 
@@ -292,6 +314,15 @@ func read(response *http.Response, into any) error {
 	}
 
 	return failed
+}
+
+// errBrokeOff is what an error is that says that an answer broke off.
+var errBrokeOff = errors.New("its answer broke off")
+
+// brokenOff is the error of an answer of which only the beginning came. What was asked for may
+// have been done.
+func brokenOff(response *http.Response, why error) error {
+	return fmt.Errorf("%s answered %s, but %w: %w", response.Request.URL.Host, response.Status, errBrokeOff, why)
 }
 
 // unintelligible is the error of an answer that no dashboard gives.

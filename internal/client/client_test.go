@@ -140,3 +140,40 @@ func TestClient_AsksOnceAlthoughTheDashboardDies(t *testing.T) {
 		}
 	}
 }
+
+// An answer that breaks off is one of a dashboard all the same, which may have stored the job.
+func TestClient_SaysThatAnAnswerBrokeOff(t *testing.T) {
+	for name, answer := range map[string]struct {
+		status int
+		length string
+		body   string
+	}{
+		"in its body":           {http.StatusCreated, "500", `{"job": {"id": "1"`},
+		"before its body":       {http.StatusCreated, "500", ``},
+		"without a length":      {http.StatusCreated, "", `{"job": {"id": "1"`},
+		"of a failure":          {http.StatusServiceUnavailable, "500", `{"error": {"mess`},
+		"of one that was there": {http.StatusOK, "500", `{"job": `},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if answer.length != "" {
+				w.Header().Set("Content-Length", answer.length)
+			}
+			w.WriteHeader(answer.status)
+			_, _ = io.WriteString(w, answer.body)
+		}))
+		c, err := client.New(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		_, enqueued := c.Enqueue(t.Context(), []byte(`{"type": "a"}`), "")
+		called := c.Call(t.Context(), http.MethodGet, "queues", nil, &struct{}{})
+		want := http.StatusText(answer.status) + ", but its answer broke off"
+		for _, err := range []error{enqueued, called} {
+			if err == nil || !strings.Contains(err.Error(), want) || client.Unchanged(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		s.Close()
+	}
+}

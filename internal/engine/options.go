@@ -179,11 +179,14 @@ func (o Options) validate() error {
 	}
 
 	// Zero is allowed: it has been replaced by a default, or means none.
-	for field, d := range map[string]time.Duration{
-		"timeout": o.Timeout, "grace": o.Grace, "stuck_after": o.StuckAfter, "deliver_within": o.DeliverWithin,
+	for _, length := range []struct {
+		field string
+		time.Duration
+	}{
+		{"timeout", o.Timeout}, {"stuck_after", o.StuckAfter}, {"deliver_within", o.DeliverWithin}, {"grace", o.Grace},
 	} {
-		if d < 0 {
-			return &invalid.Error{Field: field, Problem: fmt.Sprintf("%v is negative", d)}
+		if length.Duration < 0 {
+			return &invalid.Error{Field: length.field, Problem: fmt.Sprintf("%v is negative", length.Duration)}
 		}
 	}
 

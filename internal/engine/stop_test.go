@@ -170,6 +170,25 @@ func TestEngine_StartsOnce(t *testing.T) {
 	})
 }
 
+// Of several fields that cannot be, the first is named, each time.
+func TestNew_NamesTheFirstField(t *testing.T) {
+	r := newRig(t)
+	changes := []func(*options){
+		func(o *options) { o.Grace = -1 }, func(o *options) { o.DeliverWithin = -1 },
+		func(o *options) { o.StuckAfter = -1 }, func(o *options) { o.Timeout = -1 },
+	}
+	o := r.options()
+	for i, field := range []string{"grace", "deliver_within", "stuck_after", "timeout"} {
+		changes[i](&o)
+		for range 50 {
+			var bad *invalid.Error
+			if _, err := engine.New(o); !errors.As(err, &bad) || bad.Field != field {
+				t.Fatalf("New = %v, want an error of field %s", err, field)
+			}
+		}
+	}
+}
+
 func TestNew_NamesTheField(t *testing.T) {
 	tests := map[string]func(*options){
 		"store":        func(o *options) { o.Store = nil },

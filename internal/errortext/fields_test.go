@@ -1,6 +1,9 @@
 package errortext_test
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -78,6 +81,27 @@ func TestOutput_ReadsTheEndsOfALongText(t *testing.T) {
 		e, found := errortext.Output(text)
 		if !found || e.String() != "ValueError: no rate" {
 			t.Errorf("%s: %+v, %t", name, e, found)
+		}
+	}
+}
+
+// What a program prints as it ends, a logger writes into a field: its class is the same.
+func TestOutput_ReadsWhatALoggerWroteInAField(t *testing.T) {
+	for _, language := range []string{"elixir", "go", "ruby", "ruby_3_4", "rust", "python", "java", "node", "dotnet"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "outputs", language+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := errortext.Output(string(text))
+		for _, field := range []string{"error", "exception", "stack_trace"} {
+			line, err := json.Marshal(map[string]string{"level": "error", "msg": "the job failed", field: string(text)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := errortext.Output(string(line))
+			if got.Class != want.Class || !strings.Contains(got.Message, want.Message) {
+				t.Errorf("%s in %s is %+v, want class %s and %q", language, field, got, want.Class, want.Message)
+			}
 		}
 	}
 }

@@ -77,6 +77,9 @@ func (f Filter) checkRest() error {
 		return invalid.Errorf("group", "%q is not the fingerprint of an error group; separate several by commas", clip.Text(f.Group, 64))
 	case len(f.Groups()) > MaxGroups:
 		return invalid.Errorf("group", "names %d error groups; name at most %d", len(f.Groups()), MaxGroups)
+	// Only with many error groups can the text of a filter become too long to be read back.
+	case f.Group != "" && len(f.String()) > maxQuery:
+		return invalid.Errorf("group", "makes the filter longer than %d bytes; name fewer error groups", maxQuery)
 	case !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To):
 		return invalid.Errorf("to", "is not later than from, so no job can match")
 	case !slices.Contains([]Sort{"", Newest, Oldest, Next}, f.Sort):

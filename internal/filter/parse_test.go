@@ -250,3 +250,49 @@ func TestParse_ALineOfALogIsText(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a filter was made of, it is read back from its text as it is.
+func TestWith_RefusesWhatParseWouldRefuse(t *testing.T) {
+	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
+	groups := func(n, length int) string {
+		return strings.TrimSuffix(strings.Repeat(strings.Repeat("a", length)+",", n), ",")
+	}
+
+	f, err := filter.Filter{}.With("group", groups(filter.MaxGroups, 16), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := filter.Parse(f.String(), now); err != nil || again != f {
+		t.Errorf("%v, %v", again, err)
+	}
+
+	var bad *invalid.Error
+	f, err = filter.Filter{}.With("group", groups(filter.MaxGroups, 64), now)
+	if !errors.As(err, &bad) || bad.Field != "group" || !f.Zero() {
+		t.Errorf("%d bytes of groups: %v", len(groups(filter.MaxGroups, 64)), err)
+	}
+
+	// Each of two parts can fit, and both together not.
+	f, err = filter.Filter{Payload: strings.Repeat("b", 200)}.With("group", groups(60, 64), now)
+	if err == nil {
+		err = f.Check()
+	}
+	if _, again := filter.Parse(f.String(), now); (err == nil) != (again == nil) || err == nil {
+		t.Errorf("the checks say %v, and Parse %v", err, again)
+	}
+}
+
+// The error names the qualifier as it was written.
+func TestWith_NamesTheQualifierAsItWasWritten(t *testing.T) {
+	now := time.Date(2026, 3, 12, 14, 0, 0, 0, time.UTC)
+	f, err := filter.Parse("from:2026-03-01 to:2026-03-11", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"since": "2h", "from": "2026-03-02", "before": "1h", "to": "2026-03-12"} {
+		var bad *invalid.Error
+		if _, err := f.With(name, value, now); !errors.As(err, &bad) || bad.Field != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -67,7 +67,8 @@ func (f Filter) Without(name string) Filter {
 
 // With returns the filter with the value of one qualifier, which is written as in
 // a parameter of an address. An empty value adds nothing. When the filter has
-// another value for the qualifier already, that is a *invalid.Error.
+// another value for the qualifier already, that is a *invalid.Error. Errors name the
+// qualifier as it was written.
 func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 	if value == "" {
 		return f, nil
@@ -88,7 +89,7 @@ func (f Filter) With(name, value string, now time.Time) (Filter, error) {
 	q := qualifierNamed(name)
 	was, is := q.text(&f), q.text(&other)
 	if was != "" && is != "" && was != is {
-		return f, invalid.Errorf(q.name, "is given twice, as %q and as %q", clip.Text(was, 64), clip.Text(is, 64))
+		return f, invalid.Errorf(name, "is given twice, as %q and as %q", clip.Text(was, 64), clip.Text(is, 64))
 	}
 
 	if is != "" {

@@ -50,6 +50,13 @@ func ipLength(s string, from int) int {
 	n := run(s[from:], func(c byte) bool { return isHex(c) || c == ':' || c == '.' })
 	value := strings.TrimRight(s[from:from+n], ".:")
 
+	// The last colons of a sentence are none of it, but those of 2001:db8:: are. A name goes on
+	// behind its colons: ab12::<T>.
+	if rest := s[from+len(value):]; value != "" && !strings.Contains(value, ".") && strings.HasPrefix(rest, "::") &&
+		!strings.ContainsRune("<(", rune(at(rest, len("::")))) {
+		value += "::"
+	}
+
 	// Two colons alone stand in names, Net::ReadTimeout, and are not an address.
 	if strings.HasPrefix(s[from:from+n], "::") && value == "" || isWord(at(s, from+n)) {
 		return 0
@@ -72,7 +79,7 @@ func ipLength(s string, from int) int {
 
 // bracketedIPLength is an address with a port: [::1]:443.
 func bracketedIPLength(s string) int {
-	const longest = len("[") + 45
+	const longest = len("[]") + 45
 
 	end := strings.IndexByte(s[:min(len(s), longest)], ']')
 	if end < 0 || at(s, end+1) != ':' {

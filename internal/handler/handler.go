@@ -32,7 +32,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,8 +81,8 @@ type Set struct {
 	prefixes map[string]engine.Handler // "report." for the pattern "report.*"
 
 	// What the handlers use.
-	client   *httpclient.Client
-	secured  []*httpclient.Client // of services with certificates of their own
+	clients  *clients
+	secured  map[certificates]bool // the clients that belong to services with certificates of their own
 	hide     Hide
 	programs *programs
 
@@ -91,18 +93,21 @@ type Set struct {
 // "report.*". An unusable one is a *invalid.Error, whose field is
 // "handlers.PATTERN", followed by the part that is wrong.
 func New(configs map[string]Config, hide Hide) (*Set, error) {
-	return build(configs, hide, httpclient.New(idleConnections, nil), newPrograms())
+	return build(configs, hide, newClients(), newPrograms())
 }
 
 // With builds handlers that take the place of these: they have the connections and
-// the running programs in common, so one of the two sets is closed, and with it both.
+// the running programs in common, so one of the two sets is closed, and with it both. What
+// neither of the two uses is closed at once.
 func (s *Set) With(configs map[string]Config, hide Hide) (*Set, error) {
-	n, err := build(configs, hide, s.client, s.programs)
+	n, err := build(configs, hide, s.clients, s.programs)
 	if err != nil {
+		s.clients.keep(s)
 		return nil, err
 	}
 
-	n.secured = append(n.secured, s.secured...) // requests of running jobs use them
+	s.clients.keep(s, n)
+
 	if n.runsPrograms && !s.runsPrograms {
 		n.programs.logLimits()
 	}
@@ -110,12 +115,15 @@ func (s *Set) With(configs map[string]Config, hide Hide) (*Set, error) {
 	return n, nil
 }
 
-func build(configs map[string]Config, hide Hide, client *httpclient.Client, programs *programs) (*Set, error) {
+func build(configs map[string]Config, hide Hide, clients *clients, programs *programs) (*Set, error) {
 	s := &Set{
-		exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{}, client: client, hide: hide, programs: programs,
+		exact: map[string]engine.Handler{}, prefixes: map[string]engine.Handler{},
+		clients: clients, secured: map[certificates]bool{}, hide: hide, programs: programs,
 	}
 
-	for pattern, config := range configs {
+	for _, pattern := range slices.Sorted(maps.Keys(configs)) {
+		config := configs[pattern]
+
 		handler, err := s.handlerOf(config, "handlers."+pattern)
 		if err != nil {
 			return nil, err
@@ -160,21 +168,18 @@ func (s *Set) handlerOf(c Config, field string) (engine.Handler, error) {
 	return nil, &invalid.Error{Field: field, Problem: "needs exactly one of http and exec"}
 }
 
-// idleConnections are kept to each service for the next request.
-const idleConnections = 128
-
-// buildHTTP makes the handler of a service. One with certificates of its own has a
-// client of its own.
+// buildHTTP makes the handler of a service. Those with the same certificates have a client of
+// their own.
 func (s *Set) buildHTTP(c HTTP, field string) (engine.Handler, error) {
-	secure, err := c.tls(field)
+	secure, id, err := c.tls(field)
 	if err != nil {
 		return nil, err
 	}
 
-	client := s.client
+	client := s.clients.plain
 	if secure != nil {
-		client = httpclient.New(idleConnections, secure)
-		s.secured = append(s.secured, client)
+		client = s.clients.of(id, secure)
+		s.secured[id] = true
 	}
 
 	return newHTTP(client, s.hide, c, field)
@@ -207,9 +212,7 @@ func (s *Set) Lookup(typ string) (engine.Handler, bool) {
 
 // CloseIdle closes the connections that wait for the next request.
 func (s *Set) CloseIdle() {
-	s.client.CloseIdle()
-
-	for _, client := range s.secured {
+	for _, client := range s.clients.all() {
 		client.CloseIdle()
 	}
 }
@@ -230,9 +233,7 @@ func (s *Set) TakeOver(ctx context.Context, owner string, log *slog.Logger) erro
 
 // Close ends what goes on in the background. Call it when no job runs any more.
 func (s *Set) Close() {
-	s.client.Close()
-
-	for _, client := range s.secured {
+	for _, client := range s.clients.all() {
 		client.Close()
 	}
 

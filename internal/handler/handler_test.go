@@ -91,6 +91,17 @@ func TestNew_NamesTheField(t *testing.T) {
 	}
 }
 
+// Of several handlers that cannot be used, the same one is named each time.
+func TestNew_NamesTheFirstHandler(t *testing.T) {
+	configs := map[string]handler.Config{"c": {}, "a": {}, "d": {}, "b": {}}
+	for range 50 {
+		var bad *invalid.Error
+		if _, err := handler.New(configs, redact.Default().TextFrom); !errors.As(err, &bad) || bad.Field != "handlers.a" {
+			t.Fatalf("New = %v, want an error of field handlers.a", err)
+		}
+	}
+}
+
 func TestSetLookup_ExactThenLongestPrefix(t *testing.T) {
 	configs := map[string]handler.Config{}
 	for _, pattern := range []string{"report", "report.*", "report.daily.*", "report.daily.pdf", "email.send"} {

@@ -86,6 +86,30 @@ func TestHTTP_HidesItsSecretsWhenTheServiceRepeatsThem(t *testing.T) {
 	}
 }
 
+// The address can have secrets, too: a password, and what the query calls one. They are hidden
+// as they are written there and as they are meant.
+func TestHTTP_HidesTheSecretsOfItsAddress(t *testing.T) {
+	var words string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, words, http.StatusForbidden) }))
+	t.Cleanup(server.Close)
+	address := strings.Replace(server.URL, "http://", "http://ana:pass%2Fword1@", 1) + "/charge?api_key=k3y%20of%20ours&mode=production&pin="
+	h := build(t, handler.Config{HTTP: &handler.HTTP{URL: address}})
+	for _, test := range []struct{ said, shown string }{
+		{"I know no pass/word1, ana", "I know no (secret), ana"},
+		{"nor pass%2Fword1 here", "nor (secret) here"},
+		{"nor k3y of ours here", "nor (secret) here"},
+		{"nor k3y%20of%20ours here", "nor (secret) here"},
+		{"got YW5hOnBhc3Mvd29yZDE= from you", "got (secret) from you"},
+		{"in production", "in production"},
+	} {
+		words = test.said
+		var f *job.Failure
+		if err := h(t.Context(), testJob()); !errors.As(err, &f) || !strings.HasSuffix(f.Message, test.shown) {
+			t.Errorf("%q is shown as %v", test.said, err)
+		}
+	}
+}
+
 // One secret can be the beginning of another one.
 func TestHTTP_HidesTheLongerOfTwoSecretsWhole(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

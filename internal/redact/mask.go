@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,6 +251,9 @@ func (m *masker) search(i, j int) {
 // tokenOf is what stands for the secret n of a document.
 func tokenOf(n int) string { return Hidden + "#" + strconv.Itoa(n) }
 
+// numbered is the token of a secret.
+var numbered = regexp.MustCompile(Hidden + `#[0-9]+`)
+
 // A Moved error says that a token stands where its secret has never been.
 type Moved struct{ At Path }
 
@@ -273,7 +277,7 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 
 	// Outside JSON a mask has no place by which its secret could be found.
 	if !rawjson.Valid(edited) || !rawjson.Valid(original) {
-		if bytes.Contains(edited, []byte(Hidden)) {
+		if bytes.Contains(edited, []byte(Hidden)) && !r.ownDots(edited, original, locks) {
 			return nil, &Moved{"$"}
 		}
 		return edited, nil
@@ -308,6 +312,53 @@ func (r *Redactor) Merge(edited, original []byte) ([]byte, error) {
 	}
 
 	return splice(edited, back), nil
+}
+
+// ownDots reports whether what looks like a mask in an edited text is what the original had
+// itself, apart from its secrets: in the same words, and no more often.
+func (r *Redactor) ownDots(edited, original []byte, secrets []lock) bool {
+	for _, l := range secrets {
+		for _, token := range numbered.FindAll(l.Text, -1) {
+			if bytes.Contains(edited, token) {
+				return false
+			}
+		}
+	}
+
+	// Dots where a secret belongs are what is left of a mask.
+	hidden := (&masker{redactor: r}).document(edited, nil)
+	if slices.ContainsFunc(hidden, func(l lock) bool { return bytes.Contains(edited[l.From:l.To], []byte(Hidden)) }) {
+		return false
+	}
+
+	had := wordsWithDots(original, secrets)
+	for word, n := range wordsWithDots(edited, hidden) {
+		if n > had[word] {
+			return false
+		}
+	}
+
+	return true
+}
+
+// wordsWithDots counts the words of a text that look like masks, apart from its secrets.
+func wordsWithDots(text []byte, secrets []lock) map[string]int {
+	words := map[string]int{}
+
+	blanked := bytes.Clone(text)
+	for _, l := range secrets {
+		for i := l.From; i < l.To; i++ {
+			blanked[i] = ' '
+		}
+	}
+
+	for word := range bytes.FieldsSeq(blanked) {
+		if bytes.Contains(word, []byte(Hidden)) {
+			words[string(word)]++
+		}
+	}
+
+	return words
 }
 
 // masks finds the strings of a document that look like masks.

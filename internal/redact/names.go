@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strconv"
@@ -100,12 +101,27 @@ func (n *names) hide(name string) bool {
 		}
 
 		for k := max(start+1, end-maxKey); k+leastEnd <= end; k++ {
-			if n.means(joined, k, end, ends) {
+			if n.means(joined, k, end, ends) && !another(joined[start:end], k-start) {
 				return true
 			}
 		}
 
 		start = end
+	}
+
+	return false
+}
+
+// another reports whether a word that ends with a hidden name is one word of its own, which has
+// nothing to do with it: possession, obsession. The end begins at k.
+func another(word []byte, k int) bool {
+	if end := bytes.TrimSuffix(word[k:], []byte("s")); string(end) != "session" {
+		return false
+	}
+
+	switch string(word[:k]) {
+	case "pos", "dispos", "prepos", "repos", "selfpos", "ob", "super":
+		return true
 	}
 
 	return false
@@ -310,6 +326,8 @@ func (p path) String() string {
 
 	for _, s := range p {
 		switch {
+		case s.any:
+			b.WriteString("[*]")
 		case s.element:
 			b.WriteString("[" + strconv.Itoa(s.n) + "]")
 		case s.name != "" && !strings.ContainsAny(s.name, ".[]*\"' "):

@@ -13,9 +13,10 @@
 // hidden when it is one of the [defaultKeys] or of [Options.Keys], or has one as
 // its words, also in the plural: smtp_password, stripeSecretKey, X-Api-Key,
 // private_key_pem, passwords; so is a word that ends with one of five letters or
-// more: smtppassword. A name stays readable whose last word says that it tells
-// something about the secret (token_count, password_reset_at, cookie_name, see
-// about), and so does one that was taken out by its whole name: "-build_token".
+// more: smtppassword, but not possession. A name stays readable whose last word says
+// that it tells something about the secret (token_count, password_reset_at,
+// cookie_name, see about), and so does one that was taken out by its whole name:
+// "-build_token".
 //
 // So is the value of a pair that is called so in JSON: {"name": "pin", "value": 1},
 // also of key, field or header and val, in either order.
@@ -99,8 +100,8 @@ func New(o Options) (*Redactor, error) {
 		return nil, err
 	}
 
-	for typ, paths := range o.Types {
-		r.types[typ], err = parsePaths(paths)
+	for _, typ := range slices.Sorted(maps.Keys(o.Types)) {
+		r.types[typ], err = parsePaths(o.Types[typ])
 		if err != nil {
 			return nil, err
 		}
@@ -204,8 +205,9 @@ func (r *Redactor) under(places []string) *Redactor {
 // ByKey returns a redactor without paths.
 func (r *Redactor) ByKey() *Redactor { return &Redactor{names: r.names} }
 
-// rules changes whenever something else is hidden with the same options.
-const rules = "10"
+// rules changes whenever something else is hidden with the same options, or when the
+// fingerprints so far did not tell redactors apart.
+const rules = "12"
 
 // Fingerprint tells redactors apart that do not hide the same.
 func (r *Redactor) Fingerprint() string {

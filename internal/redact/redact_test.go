@@ -152,6 +152,9 @@ func TestFingerprint_TellsOptionsApart(t *testing.T) {
 	for _, o := range []Options{
 		{}, {Keys: []string{"+pan"}}, {Keys: []string{"-token"}}, {Paths: []string{"$.a"}}, {Paths: []string{"$.b"}},
 		{Types: map[string][]string{"t": {"$.a"}}}, {Types: map[string][]string{"u": {"$.a"}}},
+		{Paths: []string{"$.a[0]"}}, {Paths: []string{"$.a[1]"}}, {Paths: []string{"$.a[*]"}}, {Paths: []string{`$.a["*"]`}},
+		{Paths: []string{"$.a[0].b"}}, {Paths: []string{"$.a[*].b"}}, {Paths: []string{`$.a["0"].b`}}, {Paths: []string{`$["a.b"]`}},
+		{Types: map[string][]string{"t": {"$.a[0]"}}}, {Types: map[string][]string{"t": {"$.a[*]"}}},
 	} {
 		first, again := made(t, o).Fingerprint(), made(t, o).Fingerprint()
 		if first != again || seen[first] {
@@ -239,6 +242,44 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// A text that is no JSON can have dots of its own. They may stay, and go elsewhere in it; what
+// is shown for a secret may not, since outside JSON nothing tells where it belongs.
+func TestMerge_LeavesATextTheDotsThatItHad(t *testing.T) {
+	r := Default()
+	const original = "pin: S and ••••••, note=••••••#7 twice •••••• ••••••"
+	if got := string(r.Payload([]byte(original))); got != "pin: ••••••#1 and ••••••, note=••••••#7 twice •••••• ••••••" {
+		t.Fatal(got)
+	}
+	for edited, text := range map[string]string{
+		"b ••••••":           "a ••••••",
+		"•••••• a":           "a ••••••",
+		"no dots":            "a ••••••",
+		"pin: T and ••••••,": original,
+		"pin: T\nnote=••••••#7 is here, •••••• and ••••••": original,
+	} {
+		got, err := r.Merge([]byte(edited), []byte(text))
+		if err != nil || string(got) != edited {
+			t.Errorf("%q of %q: %q, %v", edited, text, got, err)
+		}
+	}
+	for edited, text := range map[string]string{
+		"pin: ••••••#1 or ••••••,":    original,               // of a secret
+		"pin: •••••• and ••••••":      original + " pin:",     // as many words, but its number is gone
+		"pin=••••••":                  original,               // likewise
+		"x••••••":                     "a ••••••",             // in another word
+		"•••••• ••••••":               "a ••••••",             // one more
+		"b ••••••":                    "a",                    // from elsewhere
+		"pin: ••••••#1, as it was":    "pin: S, as ••••••#1,", // it had the same word
+		"pin: ••••••#1 and no more #": "pin: S ••••••#1",
+		`{"a": "••••••"}`:             "a",
+	} {
+		var moved *Moved
+		if got, err := r.Merge([]byte(edited), []byte(text)); !errors.As(err, &moved) {
+			t.Errorf("%q of %q: %q, %v; want a refusal", edited, text, got, err)
+		}
+	}
+}
+
 func indented(t *testing.T, data []byte) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -266,6 +307,17 @@ func TestNew_SaysWhichOptionIsWrong(t *testing.T) {
 		var wrong *Error
 		if _, err := New(o); !errors.As(err, &wrong) || wrong.Value != value {
 			t.Errorf("%+v gave %v", o, err)
+		}
+	}
+}
+
+// Of several wrong options, the same one is named each time.
+func TestNew_NamesTheFirstWrongOption(t *testing.T) {
+	o := Options{Types: map[string][]string{"c": {"c"}, "a": {"a"}, "d": {"d"}, "b": {"b"}}}
+	for range 50 {
+		var wrong *Error
+		if _, err := New(o); !errors.As(err, &wrong) || wrong.Value != "a" {
+			t.Fatalf("%v, want an error about a", err)
 		}
 	}
 }

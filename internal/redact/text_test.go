@@ -152,8 +152,9 @@ func TestNames(t *testing.T) {
 			stripe_secret_key github_token bearerToken accesstoken tokens api-keys private_key_pem creditCardNumber credit_card_cvv cvv2 X-Api-Key
 			x.api.key authorization_code cookies password_confirmation password_reset_token pan card_pan panNumber iban_de client-secret STRASSE_x
 			user_session_id pin_code straße jwt bearer credentials awsCredential auth basic_auth passcode pw db_pw session user_session jsessionid
-			connect.sid storepass AccountKey`,
+			connect.sid storepass AccountKey posSession pos_session phpsession mobsession usersessions`,
 		false: `token_count max_tokens maxTokens total_tokens prompt_tokens tokens_used password_reset_at passwordResetAt compass bypass author authors authority secretary
+			possession Possessions self_possession inPossessionOf repossession obsession obsessions supersession
 			tokenizer tokenization csrf_token csrfToken build_token span company pinned spinning shipping cookie_consent public_key key keys card
 			passenger passport passage authorized secret_id session_count session_start auth_method authMethod auth_provider oauth_app authority power pwned password_file token_type token_expires_in password_policy api_key_name id name tok customer`,
 	} {

@@ -50,7 +50,7 @@ func (f Forecast) Of(k Kind) Outlook {
 func (l Limits) Jobs(k Kind, depths stats.Depths, atSources int64) int64 {
 	switch k {
 	case Completed:
-		return depths[job.Status(job.Completed)]
+		return depths[job.Status(job.Completed)] + depths[job.Status(job.Returned)] // they are kept for the same age
 	case Cancelled:
 		return depths[job.Status(job.Cancelled)]
 	case Trash:

@@ -110,7 +110,8 @@ func TestQueues_BeyondALoweredLimitGoOn(t *testing.T) {
 	s = open(t, Options{Database: sqlite.File{Path: path}, Limits: counters.Limits{Queues: 2, Reserved: []string{"configured"}}})
 	_, err = s.Enqueue(t.Context(), testTime, in("c", "a", "configured"))
 	check(t, err)
-	if _, err = s.Enqueue(t.Context(), testTime, in("c", "late")); !errors.As(err, new(*queues.Full)) {
+	full := new(queues.Full)
+	if _, err = s.Enqueue(t.Context(), testTime, in("c", "late")); !errors.As(err, &full) || full.Count != 5 || full.Limit != 2 {
 		t.Errorf("a new queue: %v", err)
 	}
 	claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{

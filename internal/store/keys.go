@@ -209,19 +209,23 @@ func (s *Store) keyed(t *db.Tx, j *job.Job, used map[callerKey]use) (first job.J
 	return first, err == nil, err
 }
 
+// wasOnce is the condition that a job had this queue ($2), type ($3) and payload ($4) in an
+// earlier run. A run has no payload of its own where the next run had the same body: it has
+// that of the first run behind it that has one, or else that of the job.
+const wasOnce = `EXISTS (SELECT 1 FROM earlier_runs AS e WHERE e.job_seq = jobs.seq AND e.queue = $2 AND e.type = $3
+	AND coalesce((SELECT n.payload FROM earlier_runs AS n
+		WHERE n.job_seq = e.job_seq AND n.run >= e.run AND n.payload IS NOT NULL ORDER BY n.run LIMIT 1), bodies.payload) = $4)`
+
 // began reports whether a job began as another one is now: a replay may have
 // given it another queue, type or payload since.
 func (s *Store) began(t *db.Tx, first, j *job.Job) (bool, error) {
-	// An earlier run has no payload of its own where the next run had the same body.
-	const query = `SELECT count(*) FROM earlier_runs WHERE job_seq = $1 AND queue = $2 AND type = $3 AND coalesce(payload, $4) = $5`
+	const query = `SELECT ` + wasOnce + ` FROM jobs JOIN bodies ON job_seq = seq WHERE seq = $1`
 
 	if sameContent(first, j) {
 		return true, nil
 	}
 
-	n, err := db.Value[int64](t, query, first.Seq, j.Queue, j.Type, first.Payload, j.Payload)
-
-	return n > 0, err
+	return db.Value[bool](t, query, first.Seq, j.Queue, j.Type, j.Payload)
 }
 
 // sameContent reports whether two jobs ask for the same.
@@ -304,8 +308,8 @@ func knownMessages(t *db.Tx, messages []message) (map[string]bool, error) {
 // firstMessage returns the job that answers for a repeated envelope, or
 // sql.ErrNoRows.
 func (s *Store) firstMessage(t *db.Tx, j *job.Job) (job.Job, error) {
-	const query = rows.Whole + ` WHERE message_id = $1 AND message_id <> '' AND queue = $2 AND (type = $3 AND payload = $4
-			OR EXISTS (SELECT 1 FROM earlier_runs AS e WHERE e.job_seq = seq AND e.type = $3 AND e.payload = $4))
+	const query = rows.Whole + ` WHERE message_id = $1 AND message_id <> ''
+		AND (queue = $2 AND type = $3 AND payload = $4 OR ` + wasOnce + `)
 		AND state NOT IN ('completed', 'discarded', 'cancelled') ORDER BY seq LIMIT 1`
 	return rows.One(s.policies.Whole(t, query, j.MessageID, j.Queue, j.Type, j.Payload)) // a replay may have changed it since
 }

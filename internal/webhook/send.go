@@ -36,29 +36,34 @@ type verdict struct {
 }
 
 // send tries to deliver a dead letter and returns why it could not. A shortage of this
-// machine ends it at once, since no try of a receiver was made.
+// machine ends it at once: that try was none of a receiver. A try before it may have been one.
 func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, deadLetter job.DeadLetter) (problem string, short *shortage.Error) {
 	body := encode(j, deadLetter)
 
 	key := j.ID + "/" + strconv.Itoa(deadLetter.Run)
-	said := "nothing was sent"
+	if ctx.Err() != nil {
+		return "nothing was sent: " + context.Cause(ctx).Error(), nil
+	}
+
+	said := "" // of the tries so far
 	for n := 1; ; n++ {
-		if ctx.Err() != nil {
-			return said + "; it was not tried again: " + context.Cause(ctx).Error(), nil
+		v := f.try(ctx, h, key, body)
+
+		switch {
+		case v.accepted:
+			return "", nil
+		case v.short != nil && n == 1:
+			return "it was not sent: " + v.short.Error(), v.short
+		case v.short != nil:
+			return said + "; the next try was not sent: " + v.short.Error(), v.short
 		}
 
-		v := f.try(ctx, h, key, body)
 		said = strings.TrimPrefix("it "+v.problem, "it failed: ") // who reads it knows that
 		if n > 1 {
 			said = fmt.Sprintf("%d tries, the last %s", n, v.problem)
 		}
 
-		switch {
-		case v.accepted:
-			return "", nil
-		case v.short != nil:
-			return "it was not sent: " + v.short.Error(), v.short
-		case !v.again || n >= h.Attempts:
+		if !v.again || n >= h.Attempts {
 			return said, nil
 		}
 
@@ -69,6 +74,10 @@ func (f *Forwarder) send(ctx context.Context, h hook, j job.Job, deadLetter job.
 		}
 
 		pause.For(ctx, wait)
+
+		if ctx.Err() != nil {
+			return said + "; it was not tried again: " + context.Cause(ctx).Error(), nil
+		}
 	}
 }
 

@@ -125,7 +125,7 @@ func TestDeliver_BoundsTime(t *testing.T) {
 	}{
 		{"one try", time.Second, 0, "2 tries, the last got no answer within 1s"},
 		{"all tries", time.Hour, 1, "it got no answer: the budget is used up"},
-		{"nothing", time.Hour, -1, "nothing was sent; it was not tried again: the budget is used up"},
+		{"nothing", time.Hour, -1, "nothing was sent: the budget is used up"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"redrive/internal/shortage"
 	"redrive/internal/webhook"
@@ -44,5 +45,38 @@ func TestDeliver_TellsThatDescriptorsRanOut(t *testing.T) {
 	}
 	if d.Shortage == nil || d.Shortage.Of != shortage.Descriptors || !strings.Contains(d.Problem, "it was not sent") {
 		t.Errorf("delivery = %+v", d)
+	}
+}
+
+// A try before the shortage may have arrived: that one was not sent says the last try only.
+func TestDeliver_TellsWhatCameBeforeAShortage(t *testing.T) {
+	const child = "REDRIVE_TEST_LOSING_DESCRIPTORS"
+	if os.Getenv(child) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestDeliver_TellsWhatCameBeforeAShortage$")
+		cmd.Env = append(os.Environ(), child+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	r := receive(t, silent)
+	f := toAtRandom(t, webhook.Webhook{URL: r.URL, Sending: tries(200*time.Millisecond, 3)}, func() float64 { // the first try is over
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
+			t.Error(err)
+		}
+		return 0
+	})
+	j, deadLetter := failed()
+	d := f.Deliver(t.Context(), j, deadLetter)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	const want = "it got no answer within 200ms; the next try was not sent: "
+	if d.Shortage == nil || r.got() != 1 || !strings.HasPrefix(d.Problem, want) {
+		t.Errorf("delivery = %+v after %d requests, want %s", d, r.got(), want)
 	}
 }

@@ -149,7 +149,7 @@ func (f *Forwarder) Deliver(ctx context.Context, j job.Job, deadLetter job.DeadL
 	}
 
 	problem, short := f.send(ctx, h, j, deadLetter)
-	if short != nil { // no receiver was asked: no word for each dead letter that waits
+	if short != nil { // this machine is why, and says so once, not for each dead letter that waits
 		return job.Delivery{Problem: clip.Text(problem, job.MaxNote), Shortage: short}
 	}
 

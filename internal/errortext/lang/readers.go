@@ -36,10 +36,14 @@ func Read(text string) form.Error {
 	return form.Error{}
 }
 
+// traces are asked in the order of readers. The last three read a trace alone, without what
+// their languages print before the trace of an error that ends a program.
+var traces = [...]func(string) form.Error{python, php, ruby, elixir, rust, golang, javaTrace, dotnetTrace, nodeTrace}
+
 // Trace reads a trace that a logger wrote in a field of its own. Where no language knows
 // it, its first line is the error.
 func Trace(trace string) form.Error {
-	for _, read := range [...]func(string) form.Error{python, javaTrace, dotnetTrace, nodeTrace} {
+	for _, read := range traces {
 		e := read(trace)
 		if e.Found() {
 			return e

@@ -73,6 +73,29 @@ func TestRedis_WhatIsTooMuchEndsTheConnection(t *testing.T) {
 	}
 }
 
+// The message names what was too much, and the limit that it exceeded.
+func TestRedis_SaysWhichLimitWasExceeded(t *testing.T) {
+	for answer, want := range map[string]string{
+		"$512000001\r\n":                 "a value of 512000001 bytes, and the limit is 512000000 bytes",
+		"$20000000000\r\n":               "a value of 20000 MB, and the limit is 512 MB",
+		"!100000000\r\n":                 "a value of 100 MB, and the limit is 8.0 MB",
+		"=8000001\r\n":                   "a value of 8000001 bytes, and the limit is 8000000 bytes",
+		"*1000001\r\n":                   "1000001 elements in one answer, and the limit is 1000000",
+		"*900000\r\n*900000\r\n":         "1800000 elements in one answer, and the limit is 1000000",
+		"%600000\r\n":                    "1200000 elements in one answer, and the limit is 1000000",
+		"%2000000\r\n":                   "4000000 elements in one answer, and the limit is 1000000",
+		"*9\r\n%999999\r\n":              "2000007 elements in one answer, and the limit is 1000000",
+		"*9\r\n*2305843009213693951\r\n": "2305843009213693960 elements in one answer, and the limit is 1000000",
+		"%2305843009213693951\r\n":       "4611686018427387902 elements in one answer, and the limit is 1000000",
+		"*9\r\n%9223372036854775807\r\n": "a length that is none: \"9223372036854775807\"",
+	} {
+		_, err := through(bounded.New(bounded.Redis), strings.NewReader(answer))
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", answer, err, want)
+		}
+	}
+}
+
 // TestRedis_AValueThatIsTooLargeIsLeftOutAlone says that the others of an answer still come.
 func TestRedis_AValueThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	line := bounded.New(bounded.Redis)

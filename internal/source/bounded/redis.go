@@ -132,7 +132,7 @@ func (r *redis) headed() error {
 	}
 
 	text := strings.TrimSuffix(strings.TrimSuffix(string(r.head[1:]), "\n"), "\r")
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(text, 10, 62) // twice the number, and a million more, is one too
 	if err != nil || n < -1 {
 		return r.line.exceeded("it announced a length that is none: %.40q", text)
 	}
@@ -144,7 +144,7 @@ func (r *redis) headed() error {
 		return nil
 	case kind == '$' || kind == '!' || kind == '=':
 		return r.bulk(kind, n)
-	case kind == '%' && n <= maxElements: // pairs
+	case kind == '%': // pairs
 		n *= 2
 	}
 
@@ -153,8 +153,15 @@ func (r *redis) headed() error {
 
 // bulk begins a value.
 func (r *redis) bulk(kind byte, n int64) error {
-	if n > maxBulk || kind != '$' && n > source.MaxRecord {
-		return r.line.exceeded("it announced a value of %d bytes, and the limit is %s", n, source.Size(maxBulk))
+	// Only a plain value can be left out, so no other may be larger than a record.
+	limit := int64(maxBulk)
+	if kind != '$' {
+		limit = source.MaxRecord
+	}
+
+	if n > limit {
+		size, most := source.Sizes(n, limit)
+		return r.line.exceeded("it announced a value of %s, and the limit is %s", size, most)
 	}
 
 	// Values are left out one by one, so that the others of the answer still come.
@@ -176,11 +183,11 @@ func (r *redis) bulk(kind byte, n int64) error {
 
 // array begins an array of so many elements.
 func (r *redis) array(n int64) error {
-	if n > maxElements || r.elements+n > maxElements {
-		return r.line.exceeded("it announced %d elements in one answer, and the limit is %d", n, maxElements)
+	r.elements += n
+	if r.elements > maxElements {
+		return r.line.exceeded("it announced %d elements in one answer, and the limit is %d", r.elements, maxElements)
 	}
 
-	r.elements += n
 	if len(r.open) == maxNesting {
 		return r.line.exceeded("it nested its answer more than %d levels deep", maxNesting)
 	}

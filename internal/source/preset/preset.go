@@ -152,7 +152,7 @@ type Settings struct {
 // what the settings say of an own table. What the preset does not know is an error.
 func (p *Preset) Complete(s Settings) (*Preset, Settings, error) {
 	for _, pair := range []struct{ given, known map[string]string }{{s.Names, p.Names}, {s.Values, p.Values}} {
-		for name := range pair.given {
+		for _, name := range slices.Sorted(maps.Keys(pair.given)) {
 			if _, ok := pair.known[name]; !ok {
 				return nil, s, fmt.Errorf("the preset %s has no field %q; it has %s", p.Name, name, strings.Join(p.options(), ", "))
 			}
@@ -266,7 +266,7 @@ func (p *Preset) Check() error {
 		}
 	}
 
-	for _, mode := range []source.Mode{source.Once, source.Fresh} {
+	for _, mode := range slices.Sorted(maps.Keys(p.Replay)) {
 		if err := p.checkAct("replay", p.Replay[mode]); err != nil {
 			return err
 		}

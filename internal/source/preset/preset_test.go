@@ -125,6 +125,26 @@ func TestPresets_ActsFindOnlyWhatWasSeen(t *testing.T) {
 	})
 }
 
+// Every way of a replay is held to that rule, also one that only some systems have.
+func TestCheck_LooksAtEveryReplay(t *testing.T) {
+	safe := []string{"DELETE FROM {table} WHERE id = :key AND id = :witness"}
+	for _, mode := range []source.Mode{source.Once, source.Fresh, source.New} {
+		p := preset.Preset{Family: "sql", Names: map[string]string{"table": "jobs"}, Replay: map[source.Mode][]string{}}
+		for _, other := range []source.Mode{source.Once, source.Fresh, source.New} {
+			p.Replay[other] = safe
+		}
+
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+
+		p.Replay[mode] = []string{"DELETE FROM {table} WHERE id = :key"}
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), "must compare :witness") {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+}
+
 // TestPresets_OfAMQPLookSeldom holds what a look at a queue needs: queues that are named,
 // and a pause that is long unless someone chose another one.
 func TestPresets_OfAMQPLookSeldom(t *testing.T) {
@@ -170,6 +190,17 @@ func TestComplete_OwnTable(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// Of several fields that a preset does not have, the same one is named each time.
+func TestComplete_NamesTheFirstUnknownField(t *testing.T) {
+	p := preset.All()["initphp"]
+	for range 50 {
+		_, _, err := p.Complete(preset.Settings{Names: map[string]string{"c": "", "a": "", "d": "", "b": ""}})
+		if err == nil || !strings.Contains(err.Error(), `no field "a"`) {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -53,7 +53,9 @@ func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 		return r, err
 	}
 
-	return r, o.may(ctx, &r, facts["role"], source.Replay, source.Discard)
+	err = o.may(ctx, &r, facts["role"], source.Replay, source.Discard) // before r is returned
+
+	return r, err
 }
 
 // older reports whether a version comes before another one.

@@ -28,14 +28,14 @@ func (o *Origin) Check(ctx context.Context) (r source.Report, err error) {
 
 	// The steps in the order in which their warnings are shown.
 	for _, step := range []func(context.Context, *source.Report) error{
-		o.checkKeys, o.warnOfOtherRows, o.checkRights, o.checkTargetQueue, o.checkSucceeded,
+		o.checkKeys, o.warnOfOtherRows, o.checkRights, o.checkTargetQueue, o.checkSucceeded, o.plan,
 	} {
 		if err := step(ctx, &r); err != nil {
 			return r, err
 		}
 	}
 
-	return r, o.plan(ctx, &r)
+	return r, nil
 }
 
 // describe checks whether the tables are those of the preset, and reads which version wrote them.
@@ -80,17 +80,23 @@ func (o *Origin) checkKeys(ctx context.Context, r *source.Report) error {
 	}
 
 	// Count the rows without a key, and the rows whose key other rows have as well.
-	const query = `SELECT coalesce(sum(CASE WHEN k IS NULL THEN n ELSE 0 END), 0),
+	const query = `SELECT coalesce(sum(n), 0), coalesce(sum(CASE WHEN k IS NULL THEN n ELSE 0 END), 0),
 		coalesce(sum(CASE WHEN k IS NOT NULL AND n > 1 THEN n ELSE 0 END), 0)
 		FROM (SELECT k, count(*) AS n FROM (SELECT %s AS k FROM %s WHERE %s LIMIT %d) AS looked GROUP BY k) AS counted`
-	var nameless, shared int64
+	var looked, nameless, shared int64
 
 	err := o.reading(ctx, func(t *sql.Tx) error {
-		query, args := o.bind(fmt.Sprintf(query, u.By, o.preset.From, o.preset.Where, countedRows), nil)
-		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&nameless, &shared)
+		query, args := o.bind(fmt.Sprintf(query, u.By, o.preset.From, o.preset.Where, countedRows+1), nil)
+		return t.QueryRowContext(ctx, o.engine.bounded+query, args...).Scan(&looked, &nameless, &shared)
 	})
 	if err != nil {
 		return err
+	}
+
+	// Of a larger table, not all rows were looked at.
+	atLeast := ""
+	if looked > countedRows {
+		atLeast = "At least "
 	}
 
 	// Warn of the rows without a key. If the key of a record is another column, such rows can still
@@ -106,8 +112,8 @@ func (o *Origin) checkKeys(ctx context.Context, r *source.Report) error {
 			}
 		}
 
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have no %s. %s To give each row one: %s",
-			nameless, o.listTable, u.Column, u.Nameless, mend))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s%d rows of %s have no %s. %s To give each row one: %s",
+			atLeast, nameless, o.listTable, u.Column, u.Nameless, mend))
 	}
 
 	// Warn of the rows that share a key.
@@ -119,7 +125,8 @@ func (o *Origin) checkKeys(ctx context.Context, r *source.Report) error {
 			r.Shared = fmt.Sprintf("A newer row of %s has the same %s. This one is shown when that has left.", o.listTable, u.Column)
 		}
 
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d rows of %s have the same %s as another row. %s", shared, o.listTable, u.Column, how))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s%d rows of %s have the same %s as another row. %s",
+			atLeast, shared, o.listTable, u.Column, how))
 	}
 
 	return nil

@@ -196,6 +196,20 @@ func TestCheck_SaysHowManyRowsHaveNoKeyOfTheirOwn(t *testing.T) {
 	}
 }
 
+// Of a large table, the check looks at some rows only, so there can be more of them.
+func TestCheck_OfALargeTableCountsAtLeast(t *testing.T) {
+	address, s := looseTable(t, "sqlite")
+	o := s.origin(t, address)
+	const more = `WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i+1 FROM n WHERE i < %d) INSERT INTO dead SELECT i, '{}', '11:00' FROM n`
+
+	execute(t, address, fmt.Sprintf(more, 100_004)) // 100,000 rows with the five
+	mendOf(t, o, "2 rows of dead have the same id as another row. ")
+
+	execute(t, address, "INSERT INTO dead VALUES (NULL, '{}', '12:00')")
+	mendOf(t, o, "At least 3 rows of dead have no id. ")
+	mendOf(t, o, "At least 2 rows of dead have the same id as another row. ")
+}
+
 // refusedBy are the names of the records of a source that are refused, and each with its
 // reason.
 func refusedBy(t *testing.T, o *sqlsource.Origin, limit int) (keys []string, why map[string]string) {

@@ -80,8 +80,8 @@ func (p *Projection) Admit(t *db.Tx, names iter.Seq[string]) error {
 		}
 
 		fresh[name] = true
-		if p.places(g)+len(fresh) > p.limits.Queues {
-			return &queues.Full{Queue: name, Limit: p.limits.Queues}
+		if count := p.places(g) + len(fresh); count > p.limits.Queues {
+			return &queues.Full{Queue: name, Count: count, Limit: p.limits.Queues}
 		}
 	}
 

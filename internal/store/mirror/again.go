@@ -54,11 +54,7 @@ func (m *Mirror) diedAgain(t *db.Tx, d *deaths, seq int64, r *mirrored) error {
 		return err
 	}
 
-	if err := m.die(t, d, &from, &to, r); err != nil {
-		return err
-	}
-
-	return d.flush(t) // the next record can be of the same job
+	return m.die(t, d, &from, &to, r)
 }
 
 // underWay reports whether a replay has begun the run of a job that its source has, or is to

@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -36,12 +35,10 @@ func newDeaths(now time.Time, name string) *deaths {
 
 func (d *deaths) flush(t *db.Tx) error { return db.Steps(t, d.jobs.Flush, d.notes.Flush) }
 
-// appear makes the jobs of new records. It inserts all jobs first, because statements in
-// between would split the batch. What failed first comes first, so that lists
-// in the order of arrival have it in that order, too.
+// appear makes the jobs of new records, in the order in which they failed: lists in the order
+// of arrival have them in that order, too. It inserts all jobs first, because statements in
+// between would split the batch.
 func (m *Mirror) appear(t *db.Tx, d *deaths, fresh []*mirrored) error {
-	slices.SortStableFunc(fresh, func(a, b *mirrored) int { return a.job.ChangedAt.Compare(b.job.ChangedAt) })
-
 	for _, r := range fresh {
 		policy, err := m.policies.ID(t, r.policy)
 		if err != nil {

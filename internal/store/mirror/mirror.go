@@ -7,6 +7,7 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"redrive/internal/fingerprint"
@@ -53,7 +54,9 @@ type mirrored struct {
 //     letters, brings the job back: the source did not do it, or was never told.
 //   - A record on which an act is under way is left alone until the act has ended.
 //
-// Two records with one key are one record. Update returns how many jobs came or changed.
+// What failed first comes first, as if each record had been read when it died: of several
+// records that can be the next run of one job, the first is that run, and the others are other
+// jobs. Two records with one key are one record. Update returns how many jobs came or changed.
 func (m *Mirror) Update(ctx context.Context, now time.Time, name string, records []source.Record) (int, error) {
 	all, size := m.prepare(now, name, records)
 
@@ -69,20 +72,13 @@ func (m *Mirror) Update(ctx context.Context, now time.Time, name string, records
 		var fresh []*mirrored
 		changed := 0
 
-		met := make(map[string]bool, len(all))
+		updated := make(map[int64]bool, len(all)) // by the numbers of jobs
 		deaths := newDeaths(now, name)
-		for i := range all {
-			r := &all[i]
-
-			key := db.Clean(r.Key)
-			if met[key] {
-				continue
-			}
-
-			met[key] = true
-
+		for _, r := range all {
+			// The job of a lineage goes on in one record: that is where it is from then on. Another
+			// record of the lineage is another job.
 			known, ok := recognised(r, byKey, byLineage)
-			if !ok {
+			if !ok || updated[known.Seq] {
 				fresh = append(fresh, r)
 				continue
 			}
@@ -93,6 +89,7 @@ func (m *Mirror) Update(ctx context.Context, now time.Time, name string, records
 			}
 
 			if did {
+				updated[known.Seq] = true
 				changed++
 			}
 		}
@@ -107,15 +104,26 @@ func (m *Mirror) Update(ctx context.Context, now time.Time, name string, records
 	})
 }
 
-// prepare makes the jobs of records, as far as that can be done before the transaction.
-func (m *Mirror) prepare(now time.Time, name string, records []source.Record) ([]mirrored, db.Size) {
-	all := make([]mirrored, len(records))
+// prepare makes the jobs of records, as far as that can be done before the transaction. What
+// failed first comes first.
+func (m *Mirror) prepare(now time.Time, name string, records []source.Record) ([]*mirrored, db.Size) {
+	all := make([]*mirrored, 0, len(records))
 
-	jobs := make([]job.Job, len(records))
-	size := db.Size{Rows: rowsOfRecord * len(records), Account: name}
+	met := make(map[string]bool, len(records))
 	for i := range records {
-		all[i] = newMirrored(now, name, &records[i])
-		jobs[i] = all[i].job
+		key := db.Clean(records[i].Key)
+		if !met[key] {
+			met[key] = true
+			all = append(all, newMirrored(now, name, &records[i]))
+		}
+	}
+
+	slices.SortStableFunc(all, func(a, b *mirrored) int { return a.job.ChangedAt.Compare(b.job.ChangedAt) })
+
+	jobs := make([]job.Job, len(all))
+	size := db.Size{Rows: rowsOfRecord * len(all), Account: name}
+	for i, r := range all {
+		jobs[i] = r.job
 		size.Bytes += len(jobs[i].Payload) + len(jobs[i].Meta)
 	}
 
@@ -163,16 +171,15 @@ func recognised(r *mirrored, byKey, byLineage map[string]sources.Known) (known s
 // place puts the jobs of records into the queues for which their source has places. All
 // others share one queue. Where a record belongs stays in its metadata when its job is in a
 // queue of another name, and at the source, which is where a replay takes it from.
-func (m *Mirror) place(t *db.Tx, name string, all []mirrored) {
+func (m *Mirror) place(t *db.Tx, name string, all []*mirrored) {
 	wanted := make([]string, len(all))
-	for i := range all {
-		wanted[i] = source.Queue(name, all[i].Record.Queue)
+	for i, r := range all {
+		wanted[i] = source.Queue(name, r.Record.Queue)
 	}
 
 	refused := m.counters.Claim(t, name, wanted)
 
-	for i := range all {
-		r := &all[i]
+	for i, r := range all {
 		r.job.Queue = wanted[i]
 		if refused[wanted[i]] {
 			r.job.Queue = source.Overflow(name)

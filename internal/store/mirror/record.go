@@ -13,7 +13,7 @@ import (
 // is zero, a number of attempts too, and no policy or time limit of Redrive is made up for a
 // job that Redrive never runs. Only ChangedAt must be set: to when the job failed, or to
 // now, when Redrive saw it first. A time in the future becomes now.
-func newMirrored(now time.Time, name string, r *source.Record) mirrored {
+func newMirrored(now time.Time, name string, r *source.Record) *mirrored {
 	now = now.UTC().Truncate(time.Microsecond)
 
 	failed := plausible(now, r.FailedAt)
@@ -49,7 +49,7 @@ func newMirrored(now time.Time, name string, r *source.Record) mirrored {
 		j.Payload = []byte{}
 	}
 
-	return mirrored{Record: r, job: j, cause: fingerprint.Of(j.Type, j.Error.Type, j.Error.Message, r.Trace)}
+	return &mirrored{Record: r, job: j, cause: fingerprint.Of(j.Type, j.Error.Type, j.Error.Message, r.Trace)}
 }
 
 // endOfTime is the first second after the year 9999, since 1970.

@@ -18,7 +18,7 @@ var enqueueing = []func(*kit){
 	EnqueueBatchIsAllOrNothing, EnqueueOfATakenIDIsAConflict, EnqueueAfterCallerLeftIsWholeOrAbsent,
 	EnqueueOfAKeyUsedForAnotherJobIsRefused, EnqueueOfAKeyUsedTwiceInOneRequestIsRefused, EnqueueKeyBelongsToItsCaller,
 	EnqueueKeyIsForWhatWasAskedFor, EnqueueKeyIsFreeOnceItsJobIsGone, EnqueueOfAMessageIDWithOtherContentIsAJobOfItsOwn,
-	EnqueueNumbersNoTwoJobsAlike, EnqueueOfUnlikeJobsKeepsEach, EnqueueParallelMessagesMakeOneJobOfEach,
+	EnqueueRepeatsWhatAJobBeganAs, EnqueueNumbersNoTwoJobsAlike, EnqueueOfUnlikeJobsKeepsEach, EnqueueParallelMessagesMakeOneJobOfEach,
 }
 
 // EnqueueKeepsEveryField: a job is read back as it was handed in, times to the

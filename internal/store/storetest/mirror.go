@@ -19,7 +19,7 @@ var mirroring = []func(*kit){
 	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordChangesNothing,
 	Mirror_KnowsWhatASourceDoesNotCount, Mirror_WhatASourceDoesNotSayStaysUnknown,
 	Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo, Mirror_AnUnknownNumberOfAttemptsMatchesNone, Mirror_ListsInTheOrderOfFailure,
-	Mirror_DyingElsewhereIsTheNextRun, Mirror_ALineageIsOneJob, Mirror_APageIsTakenOverTogether,
+	Mirror_DyingElsewhereIsTheNextRun, Mirror_ALineageIsOneJob, Mirror_ALineageGoesOnInOneRecordOfAPage, Mirror_APageIsTakenOverTogether,
 	Mirror_WhatVanishedIsGoneUntilItIsThereAgain, Mirror_IsListedBySource, Mirror_ATimeOutOfBoundsIsUnknown,
 }
 
@@ -255,6 +255,30 @@ func Mirror_ALineageIsOneJob(k *kit) {
 	r.Key, r.VersionToken, r.FailedAt = "23", "23", k.now
 	all = k.mirror(1, r)
 	k.same("jobs of two records", []any{len(all), all[0].Run, all[1].ID, all[1].Run}, []any{2, 1, first.ID, 2})
+}
+
+// Mirror_ALineageGoesOnInOneRecordOfAPage: of two records that a job has left behind, the one
+// that failed first is its next run, and the other one is another job. That is what becomes of
+// them when each is read as it dies. A page has the newest first.
+func Mirror_ALineageGoesOnInOneRecordOfAPage(k *kit) {
+	r := k.deadAt("7")
+	first := k.mirror(1, r)[0]
+	_, err := k.Mirror.Vanished(k.ctx, k.now, "shop", []int64{first.Seq})
+	k.check(err)
+	k.pass(time.Hour)
+
+	older, newer := r, r
+	older.Key, older.VersionToken, older.FailedAt = "19", "19", k.now.Add(-2*time.Minute)
+	newer.Key, newer.VersionToken, newer.FailedAt = "23", "23", k.now.Add(-time.Minute)
+	all := k.mirror(2, newer, older)
+	if len(all) != 2 {
+		k.Fatalf("%d jobs, want 2", len(all))
+	}
+
+	k.same("which of them goes on", []any{all[1].ID, all[1].Run, all[0].Run}, []any{first.ID, 2, 1})
+	k.same("their records", []string{k.detail(all[1].ID).Mirrored.Key, k.detail(all[0].ID).Mirrored.Key}, []string{"19", "23"})
+	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(2))
+	k.same("jobs after another scan", len(k.mirror(0, newer, older)), 2)
 }
 
 // Mirror_APageIsTakenOverTogether: of more records than one statement writes, those that

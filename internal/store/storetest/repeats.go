@@ -115,6 +115,30 @@ func EnqueueKeyIsForWhatWasAskedFor(k *kit) {
 	k.reusedFor(id, func() error { _, err := k.Enqueue(k.ctx, k.now, []job.Job{j}); return err })
 }
 
+// EnqueueRepeatsWhatAJobBeganAs: a job answers for the key and for the envelope that it came
+// with, whatever replays have changed of it since, one after the other.
+func EnqueueRepeatsWhatAJobBeganAs(k *kit) {
+	body := func(n int, message string) *job.Body {
+		return &job.Body{Type: "email.resend", MessageID: message, Payload: []byte(strconv.Itoa(n))}
+	}
+	for name, first := range map[string]job.Job{"key": {Key: "k", Caller: "a"}, "message": {MessageID: "m"}} {
+		first.Queue, first.Type, first.Policy, first.Timeout, first.Payload = "orders", "email.send", policy(1), time.Minute, []byte("1")
+		id := k.settle(k.begin(first), job.Failed).ID
+
+		for run, edit := range []job.Edit{{Queue: "mail"}, {Body: body(2, first.MessageID)}, {}, {Queue: "orders", Body: body(3, first.MessageID)}} {
+			_, err := k.ReplayWith(k.ctx, k.now, id, run+1, edit, eve)
+			k.check(err)
+
+			done, err := k.Enqueue(k.ctx, k.now, []job.Job{first})
+			if err != nil || !done[0].Repeat || done[0].Job.ID != id {
+				k.Fatalf("the repeat of a %s in run %d gave %+v, %v", name, run+2, done, err)
+			}
+
+			k.settle(k.claim(k.job(id).Queue, 1)[0], job.Failed)
+		}
+	}
+}
+
 // EnqueueKeyIsFreeOnceItsJobIsGone: a key is kept as long as its job.
 func EnqueueKeyIsFreeOnceItsJobIsGone(k *kit) {
 	j := simple()

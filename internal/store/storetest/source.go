@@ -168,6 +168,9 @@ func Source_WhatIsNotBackIsReturnedAndKeptAsCompleted(k *kit) {
 	k.same("not back", []any{source.Returned(k.job(j.ID), k.now), k.job(j.ID).State}, []any{true, job.Returned})
 
 	limits := retention.Limits{Ages: retention.Ages{retention.Completed: day, retention.Discarded: time.Hour, retention.DeadLetters: time.Hour}}
+	k.same("foreseen", k.foresee(limits, retention.Completed), retention.Outlook{
+		Kind: retention.Completed, Jobs: 1, Oldest: k.now.Add(-source.ReturnedAfter), Soon: 1,
+	})
 	k.pass(day - source.ReturnedAfter)
 	k.same("removed after a day", k.sweep(limits), removed("", 0))
 	k.pass(time.Millisecond)

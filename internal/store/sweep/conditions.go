@@ -1,6 +1,16 @@
 package sweep
 
-import "redrive/internal/retention"
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"redrive/internal/retention"
+)
 
 // The constants of this file are conditions on rows of the table jobs, for the WHERE clause
 // of a query.
@@ -42,4 +52,42 @@ func ended(k retention.Kind) (where, at string) {
 	}
 
 	return ownDeadLetter, `changed_at`
+}
+
+// keptFor is the condition that jobs of a kind are kept for an age, which is one that all jobs,
+// a queue or a type has. It decides as [retention.Limits.Age] does: by the exact type, then by
+// the longest prefix of the type, then by the queue. The names are the arguments of the
+// condition, behind those that there are already.
+func keptFor(l retention.Limits, k retention.Kind, age time.Duration, before int) (condition string, names []any) {
+	var cases strings.Builder
+	add := func(name string, ages retention.Ages, test string) {
+		own, ok := ages[k]
+		if ok {
+			names = append(names, name)
+			fmt.Fprintf(&cases, " WHEN "+test+" THEN %[2]t", before+len(names), own == age, utf8.RuneCountInString(name))
+		}
+	}
+
+	// A longer prefix comes first.
+	types := slices.SortedFunc(maps.Keys(l.Types), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	for _, name := range types {
+		add(name, l.Types[name], "type = $%[1]d")
+	}
+
+	for _, pattern := range types {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+			add(prefix, l.Types[pattern], "substr(type, 1, %[3]d) = $%[1]d AND type <> $%[1]d")
+		}
+	}
+
+	for _, queue := range slices.Sorted(maps.Keys(l.Queues)) {
+		add(queue, l.Queues[queue], "queue = $%[1]d")
+	}
+
+	// Most databases have one age for all.
+	if len(names) == 0 {
+		return "", nil
+	}
+
+	return fmt.Sprintf(" AND CASE%s ELSE %t END", cases.String(), l.Ages[k] == age), names
 }

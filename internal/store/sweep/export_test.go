@@ -15,3 +15,6 @@ func (s *Sweeper) RemoveDue(
 	err := p.removeDue(ctx, kind, seqs)
 	return p.done, err
 }
+
+// CountAtMost bounds how many jobs of a kind a forecast counts that will be removed soon.
+func (s *Sweeper) CountAtMost(n int64) { s.maxSoon = n }

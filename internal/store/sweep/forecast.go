@@ -100,7 +100,7 @@ func (s *Sweeper) countOverCount(ctx context.Context, o *retention.Outlook) (las
 		FROM jobs WHERE ` + ownDeadLetter + ` AND ` + notHeld + ` AND ` + notNewest + `
 		ORDER BY changed_at, seq LIMIT $1 + 0) AS found ORDER BY n DESC LIMIT 1`
 
-	most := min(o.Jobs, retention.MaxSoon)
+	most := min(o.Jobs, s.maxSoon)
 	if most == 0 {
 		return last, nil
 	}
@@ -157,8 +157,8 @@ func (s *Sweeper) soon(
 
 	where += ` AND ` + notAtSource
 
-	// One job more than MaxSoon, over all ages, shows that there are more.
-	args := []any{db.Micros(before), retention.MaxSoon + 1 - o.Soon}
+	// One job more than maxSoon, over all ages, shows that there are more.
+	args := []any{db.Micros(before), s.maxSoon + 1 - o.Soon}
 	switch o.Kind {
 	// Completed jobs have no index by their end. One that ended before a time was enqueued
 	// before it, so the search is bounded by its number.
@@ -175,24 +175,17 @@ func (s *Sweeper) soon(
 		where, args = where+` AND (changed_at, seq) > ($3, $4)`, append(args, after.at, after.seq)
 	}
 
-	query := `SELECT queue, type, count(*) FROM (SELECT queue, type FROM jobs WHERE ` + where + ` AND ` + at + ` < $1 LIMIT $2 + 0) AS found
-		GROUP BY queue, type`
-
-	type row struct {
-		queue, typ string
-		n          int64
-	}
-	all, err := db.All(s.reader.In(ctx), query, func(r *row) []any { return []any{&r.queue, &r.typ, &r.n} }, args...)
-
 	// The jobs of another age are counted when it is the turn of that age.
-	for _, r := range all {
-		if limits.Age(o.Kind, r.queue, r.typ) == age {
-			o.Soon += r.n
-		}
-	}
+	kept, names := keptFor(limits, o.Kind, age, len(args))
+	args = append(args, names...)
 
-	if o.Soon > retention.MaxSoon {
-		o.Soon, o.More = retention.MaxSoon, true
+	query := `SELECT count(*) FROM (SELECT 1 FROM jobs WHERE ` + where + ` AND ` + at + ` < $1` + kept + ` LIMIT $2 + 0) AS found`
+
+	n, err := db.Value[int64](s.reader.In(ctx), query, args...)
+
+	o.Soon += n
+	if o.Soon > s.maxSoon {
+		o.Soon, o.More = s.maxSoon, true
 	}
 
 	return err

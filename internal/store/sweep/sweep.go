@@ -63,6 +63,7 @@ type Sweeper struct {
 	arrived  *db.Slot[place]
 	forecast atomic.Pointer[retention.Forecast]
 	clock    atomic.Pointer[retention.Clock]
+	maxSoon  int64 // retention.MaxSoon
 }
 
 // New returns the sweeper of a store.
@@ -70,7 +71,7 @@ func New(o Options) *Sweeper {
 	return &Sweeper{
 		core: o.Core, writer: o.Writer, reader: o.Reader, policies: o.Policies,
 		counters: o.Counters, groups: o.Groups, operations: o.Operations, audit: o.Accounts, depths: o.Depths,
-		arrived: db.NewSlot(func() *place { return new(farthest) }),
+		arrived: db.NewSlot(func() *place { return new(farthest) }), maxSoon: retention.MaxSoon,
 	}
 }
 

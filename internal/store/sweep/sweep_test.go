@@ -155,3 +155,71 @@ func TestForecast_OfADatabaseThatRefusesWritesIsComplete(t *testing.T) {
 		t.Errorf("removed without a notice: %s", done)
 	}
 }
+
+// severalAges are ages of cancelled jobs by queue and type, with those for all.
+func severalAges() retention.Limits {
+	kept := func(age time.Duration) retention.Ages { return retention.Ages{retention.Cancelled: age} }
+	return retention.Limits{
+		Ages:   kept(48 * time.Hour),
+		Queues: map[string]retention.Ages{"short": kept(time.Hour), "always": kept(0), "other": {retention.Completed: time.Hour}},
+		Types: map[string]retention.Ages{
+			"mail.send": kept(100 * time.Hour), "mail.*": kept(2 * time.Hour), "mail.bulk.*": kept(0), "école.*": kept(30 * time.Hour),
+		},
+		Said: map[retention.Kind]bool{retention.Cancelled: true},
+	}
+}
+
+// cancelledIn are cancelled jobs of a queue and a type.
+func cancelledIn(t *testing.T, s *store.Store, queue, typ string, n int) {
+	t.Helper()
+	for range n {
+		done, err := s.Enqueue(t.Context(), testTime, []job.Job{{Queue: queue, Type: typ}})
+		check(t, err)
+		_, err = s.Cancel(t.Context(), testTime, done[0].Job.ID, 1, audit.Actor{Name: "eve"})
+		check(t, err)
+	}
+}
+
+// What a forecast counts is what a sweep removes a day later, whatever ages there are.
+func TestForecast_CountsWhatTheSweepRemovesByEachAge(t *testing.T) {
+	for _, after := range []time.Duration{0, 5 * time.Hour, 10 * time.Hour, 30 * time.Hour, 90 * time.Hour, 1000 * time.Hour} {
+		s := open(t)
+		for _, queue := range []string{"short", "always", "other", "shorter"} {
+			for _, typ := range []string{"mail.send", "mail.sends", "mail.", "mail", "mail.bulk.now", "mail.bulk", "école.a", "écolé.a", "x"} {
+				cancelledIn(t, s, queue, typ, 1)
+			}
+		}
+
+		f, err := s.Sweep.Forecast(t.Context(), testTime.Add(after), severalAges())
+		check(t, err)
+		done, err := s.Sweep.Prune(t.Context(), testTime.Add(after+retention.Soon), severalAges())
+		check(t, err)
+		if soon := f.Of(retention.Cancelled).Soon; soon != done.Of(retention.Cancelled) || soon == 0 {
+			t.Errorf("after %v, %d jobs were foreseen and %d removed", after, soon, done.Of(retention.Cancelled))
+		}
+	}
+}
+
+// Jobs that stay do not use up what a forecast counts.
+func TestForecast_CountsUpToItsBoundOfThoseThatGo(t *testing.T) {
+	s := open(t)
+	s.Sweep.CountAtMost(4)
+	cancelledIn(t, s, "always", "x", 9)
+
+	foreseen := func(soon int64, more bool) {
+		t.Helper()
+		f, err := s.Sweep.Forecast(t.Context(), testTime, severalAges())
+		check(t, err)
+		if o := f.Of(retention.Cancelled); o.Soon != soon || o.More != more {
+			t.Errorf("%d jobs go soon, and more: %v; want %d, %v", o.Soon, o.More, soon, more)
+		}
+	}
+	cancelledIn(t, s, "short", "x", 1)
+	cancelledIn(t, s, "other", "x", 9) // after two days
+	cancelledIn(t, s, "other", "mail.x", 2)
+	foreseen(3, false)
+	cancelledIn(t, s, "short", "x", 1)
+	foreseen(4, false)
+	cancelledIn(t, s, "short", "x", 1)
+	foreseen(4, true)
+}

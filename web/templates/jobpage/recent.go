@@ -35,7 +35,7 @@ const (
 // The longest of them fills the height.
 func recentOf(jobs []job.Job, now time.Time) recent {
 	var r recent
-	var succeeded, failed, waiting int
+	var succeeded, failed, cancelled, waiting int
 
 	// Never zero, because the heights are divided by it.
 	longest := time.Duration(1)
@@ -59,6 +59,8 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 		case job.Retryable, job.Discarded:
 			failed++
 			b.failed, b.class = true, "is-failed"
+		case job.Cancelled:
+			cancelled++
 		default:
 			waiting++
 			b.open = true
@@ -73,7 +75,12 @@ func recentOf(jobs []job.Job, now time.Time) recent {
 		r.bars = append(r.bars, b)
 	}
 
-	r.words = fmt.Sprintf("%s succeeded, %s failed, %s not finished", format.Number(succeeded), format.Number(failed), format.Number(waiting))
+	r.words = fmt.Sprintf("%s succeeded, %s failed, ", format.Number(succeeded), format.Number(failed))
+	if cancelled > 0 {
+		r.words += format.Number(cancelled) + " cancelled, "
+	}
+
+	r.words += format.Number(waiting) + " not finished"
 
 	return r
 }

@@ -57,7 +57,7 @@ func (t tree) partial() bool { return t.shown < t.total }
 // treeOf reads the first preview bytes of a payload. A payload that is not JSON, or
 // not even text, is shown as it is, and why it has no tree.
 func treeOf(payload []byte, preview int) tree {
-	t := tree{shown: min(max(preview, 0), len(payload)), total: len(payload)}
+	t := tree{shown: betweenCharacters(payload, preview), total: len(payload)}
 	switch {
 	case len(payload) == 0:
 		t.why = "The payload is empty."
@@ -67,11 +67,6 @@ func treeOf(payload []byte, preview int) tree {
 	case !rawjson.Valid(payload):
 		t.why = "The payload is not JSON."
 	default:
-		// The preview ends between two characters.
-		for t.shown < len(payload) && t.shown > 0 && !utf8.RuneStart(payload[t.shown]) {
-			t.shown--
-		}
-
 		root, shown := readTree(payload[:t.shown], t.partial())
 		t.root = &root
 
@@ -88,6 +83,27 @@ func treeOf(payload []byte, preview int) tree {
 	t.text = string(payload[:t.shown])
 
 	return t
+}
+
+// betweenCharacters is the last place up to a limit where no character is cut. Bytes that are
+// no UTF-8 can be cut anywhere.
+func betweenCharacters(text []byte, limit int) int {
+	end := min(max(limit, 0), len(text))
+
+	for from := end - 1; from >= max(0, end-utf8.UTFMax+1); from-- {
+		if !utf8.RuneStart(text[from]) {
+			continue
+		}
+
+		// This character is the last that begins before the end.
+		if _, n := utf8.DecodeRune(text[from:]); from+n > end {
+			return from
+		}
+
+		break
+	}
+
+	return end
 }
 
 // treeReader unfolds the beginning of a JSON text.

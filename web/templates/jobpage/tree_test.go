@@ -113,6 +113,25 @@ func TestTree_ShowsWhatIsNotJSONAsText(t *testing.T) {
 	}
 }
 
+// The preview of a text ends between two characters, and that of other bytes where it is told.
+func TestTree_CutsNoCharacter(t *testing.T) {
+	for _, test := range []struct {
+		payload string
+		preview int
+		text    string
+	}{
+		{"müller", 1, "m"}, {"müller", 2, "m"}, {"müller", 3, "mü"}, {"müller", 9, "müller"},
+		{"a😀b", 2, "a"}, {"a😀b", 4, "a"}, {"a😀b", 5, "a😀"}, {"😀", 3, ""},
+		{"a😀b\xff", 4, "a"},
+		{"\xff\xe2\x82x", 3, "\xff\xe2\x82"}, {"a\x80\x80\x80\x80", 3, "a\x80\x80"}, {"\xf0\x9f\x98", 2, "\xf0\x9f"},
+	} {
+		got := treeOf([]byte(test.payload), test.preview)
+		if got.text != test.text || got.shown != len(test.text) {
+			t.Errorf("%q cut at %d shows %q, %d bytes; want %q", test.payload, test.preview, got.text, got.shown, test.text)
+		}
+	}
+}
+
 func TestTree_KeyKeepsItsQuotesWhereItWouldBeMisread(t *testing.T) {
 	for key, want := range map[string]string{
 		`"order_id"`: "order_id", `"größe"`: "größe", `"a b"`: `"a b"`, `""`: `""`, `"a:"`: `"a:"`, `"1"`: `"1"`,
