@@ -20,9 +20,10 @@ version: ## Print the version that is built
 OUT = bin/dashboard
 
 # Lint, benchmarks and releases compile everything with the flags of the program, so that
-# each package is compiled once for all of them.
+# each package is compiled once for all of them. The tests add flags of .ci/env, with which
+# the program that they start is compiled sooner.
 export CGO_ENABLED = 0
-export GOFLAGS = -trimpath -buildvcs=false
+export GOFLAGS = -trimpath -buildvcs=false $(REDRIVE_TEST_BUILD)
 
 build: ## Build the one static binary, bin/dashboard
 	GOGC=400 go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(OUT) ./cmd/dashboard
@@ -51,7 +52,7 @@ LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=workers
 
 test: ## Run the tests that every change needs, with the race detector, browser tests included
 	@.ci/prepare
-	@. .ci/env && tests -skip '^TestLong' ./test/browser ./test/process ./internal/store ./internal/server ./...
+	@. .ci/env && tests -skip '^TestLong' ./test/browser ./test/process ./internal/store ./internal/server ./internal/source/... ./...
 	@.ci/skipped
 
 test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, the workers of other systems, then fuzz

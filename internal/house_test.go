@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -40,9 +41,17 @@ func (s source) path() string { return s.dir + "/" + s.name }
 // line is where a node begins.
 func (s source) line(n ast.Node) int { return s.files.Position(n.Pos()).Line }
 
-// sources are all files that ship.
-func sources(t *testing.T) (all []source) {
+// sources are all files that ship. They are read and parsed once for all tests.
+func sources(t *testing.T) []source {
 	t.Helper()
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var parsed = sync.OnceValues(func() (all []source, err error) {
 	for _, top := range []string{"../cmd", "../internal", "../web"} {
 		err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !ships(path) {
@@ -61,11 +70,11 @@ func sources(t *testing.T) (all []source) {
 			return err
 		})
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	return all
-}
+	return all, nil
+})
 
 func ships(path string) bool {
 	for _, part := range []string{"_test.go", "_templ.go", "test/"} {

@@ -5,10 +5,12 @@ package internal_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -166,26 +168,36 @@ type pkg struct {
 	Imports    []string
 }
 
-// packages are those of the house.
+// packages are those of the house. They are listed once for all tests.
 func packages(t *testing.T) []pkg {
 	t.Helper()
+	all, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var listed = sync.OnceValues(func() ([]pkg, error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "redrive/...")
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	var all []pkg
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p pkg
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, p)
 	}
-}
+})
 
 // room is the name of a package in the lists above.
 func room(path string) string {

@@ -43,10 +43,10 @@ type world struct {
 	operation   int64  // on the dead letter
 }
 
-// newWorld makes a world that is seen through a redactor of the keys.
-func newWorld(t *testing.T, keys ...string) *world {
+// newWorld makes a world that is seen through a redactor of the usual keys.
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	r, err := redact.New(redact.Options{Keys: keys})
+	r, err := redact.New(redact.Options{})
 	must(t, err)
 	s, err := store.Open(t.Context(), store.Options{Database: databasetest.Database(t), OnCommit: func([]job.Change) {}})
 	must(t, err)
@@ -67,6 +67,16 @@ func newWorld(t *testing.T, keys ...string) *world {
 	must(t, err)
 	must(t, s.Accounts.Record(t.Context(), audit.Entry{At: w.now, Actor: by, Action: audit.Export, Subject: w.dead, Filter: `error:"` + hides + `"`}))
 	return w
+}
+
+// showing is the same world through a view that redacts by other keys.
+func (w *world) showing(t *testing.T, keys ...string) *world {
+	t.Helper()
+	r, err := redact.New(redact.Options{Keys: keys})
+	must(t, err)
+	other := *w
+	other.view = New(w.store, r)
+	return &other
 }
 
 func must(t *testing.T, err error) {
@@ -341,14 +351,18 @@ func tell(b *strings.Builder, v reflect.Value) {
 // Whatever a method returns that may hold what a job brought along, the secret is
 // not in it; and where nothing is to be hidden it is, so that the test would see it.
 func TestView_HidesWhateverItReturns(t *testing.T) {
-	brief := []string{"Recent", "GroupsOf"} // the store reads no texts for these today
+	brief := []string{"Recent", "GroupsOf"}                            // the store reads no texts for these today
+	once := []string{"Breakdown", "PauseOperation", "ResumeOperation"} // these cannot be called twice in one world
 	for name, call := range calls() {
 		t.Run(name, func(t *testing.T) {
-			open := newWorld(t, "-password")
+			w := newWorld(t)
+			open := w.showing(t, "-password")
+			if slices.Contains(once, name) {
+				open = newWorld(t).showing(t, "-password")
+			}
 			if text := told(call(open, t.Context())); !strings.Contains(text, secret) && !slices.Contains(brief, name) {
 				t.Errorf("the call tells no secret, so it proves nothing: %s", text)
 			}
-			w := newWorld(t)
 			if text := told(call(w, t.Context())); strings.Contains(text, secret) {
 				t.Errorf("it tells the secret: %s", text)
 			}
