@@ -85,3 +85,20 @@ func TestOpen_WorksWhereItCan(t *testing.T) {
 		})
 	}
 }
+
+// A role that owns the database needs no other right.
+func TestOpen_WorksForTheOwnerOfTheDatabase(t *testing.T) {
+	dsn, run := postgrestest.Bare(t, `ENCODING 'UTF8' TEMPLATE template0`)
+	run(`CREATE ROLE owner LOGIN`)
+	t.Cleanup(func() { run(`REASSIGN OWNED BY owner TO postgres; DROP OWNED BY owner; DROP ROLE owner`) })
+	run(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I OWNER TO owner', current_database()); END $$`)
+
+	s := mustOpen(t, strings.Replace(dsn, "postgres@", "owner@", 1))
+	check(t, add(t.Context(), s))
+
+	if _, err := s.Identity(); err != nil {
+		t.Error(err)
+	}
+
+	check(t, s.Close())
+}
