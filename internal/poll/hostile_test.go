@@ -140,8 +140,8 @@ func TestSource_AHostileServerEndsNothingButItsOwnConnection(t *testing.T) {
 		answer func(io.Writer) error
 		says   string // of the problem
 	}{
-		{"a length that no memory has", redis, "", silent, says("$9223372036854775000\r\n"), "announced a value of 9223372036854775000 bytes"},
-		{"20 GB", redis, "", silent, says("$20000000000\r\n"), "announced a value of 20000000000 bytes"},
+		{"a length that no memory has", redis, "", silent, says("$9223372036854775000\r\n"), "announced a length that is none"},
+		{"20 GB", redis, "", silent, says("$20000000000\r\n"), "announced a value of 20000 MB"},
 		{"two thousand million elements", redis, "", silent, says("*2000000000\r\n"), "announced 2000000000 elements"},
 		{"arrays within arrays", redis, "", silent, repeats("", strings.Repeat("*1\r\n", 100)), "levels deep"},
 		{"a line without an end", redis, "", silent, repeats("+", strings.Repeat("a", 10_000)), "sent a line of more than 64 kB"},

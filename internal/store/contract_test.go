@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"flag"
 	"testing"
 
 	"redrive/internal/store"
@@ -12,16 +11,7 @@ import (
 
 // Here with a tenth of the random histories.
 func TestContract(t *testing.T) {
-	checks := flag.Lookup("rapid.checks")
-	if all := checks.Value.String(); all == checks.DefValue {
-		set := func(n string) {
-			if err := checks.Value.Set(n); err != nil {
-				t.Fatal(err)
-			}
-		}
-		set("10")
-		t.Cleanup(func() { set(all) })
-	}
+	storetest.FewHistories(t)
 	storetest.Run(t, relaxed)
 }
 

@@ -323,7 +323,9 @@ func TestDemo_SignalEndsTheHistory(t *testing.T) {
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	p := &rig.Process{T: t, Cmd: cmd, Stderr: rig.NewTranscript()}
 	var stdout strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, p.Stderr
+	person, terminal := rig.Terminal(t) // where alone the progress is drawn
+	cmd.Stdout, cmd.Stderr = &stdout, terminal
+	go io.Copy(p.Stderr, person)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,13 @@ func TestMain(m *testing.M) {
 	postgrestest.Run(m)
 }
 
-func TestContract(t *testing.T) { storetest.Run(t, empty) }
+// Here with a tenth of the random histories.
+func TestContract(t *testing.T) {
+	storetest.FewHistories(t)
+	storetest.Run(t, empty)
+}
+
+func TestLong_ContractOfRandomHistories(t *testing.T) { storetest.RunRandom(t, empty) }
 
 // empty is a new database.
 func empty(t *testing.T) func() *store.Store {

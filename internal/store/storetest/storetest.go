@@ -12,6 +12,7 @@ package storetest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -36,6 +37,23 @@ func Run(t *testing.T, db Database) {
 		listing, searching, whole, counting, grouping, histories,
 		naming, editing, drawing, operating, scoping, outcomes, byCause, progressing, accessing, mirroring,
 		asking, ownNames, succeeding, apart, doubting, unattaching, renewing)
+}
+
+// FewHistories lets Run try a tenth of the random histories, unless a flag says how many.
+func FewHistories(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	all := checks.Value.String()
+	if all != checks.DefValue {
+		return
+	}
+
+	set := func(n string) {
+		if err := checks.Value.Set(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("10")
+	t.Cleanup(func() { set(all) })
 }
 
 // RunRandom runs the part of the suite that tries long random histories.

@@ -251,7 +251,7 @@ func start() (*server, error) {
 	host, port, _ := net.SplitHostPort(address)
 	process := exec.Command(filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data)
 	for _, option := range []string{
-		"listen_addresses=" + host, "port=" + port, "unix_socket_directories=", "max_connections=200",
+		"listen_addresses=" + host, "port=" + port, "unix_socket_directories=", "max_connections=500",
 		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "wal_level=minimal", "max_wal_senders=0", "autovacuum=off",
 	} {
 		process.Args = append(process.Args, "-c", option)
