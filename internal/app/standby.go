@@ -7,9 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"redrive/internal/fault"
 	"redrive/internal/pause"
 	"redrive/internal/store"
 	"redrive/internal/store/health"
@@ -31,21 +33,20 @@ func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) 
 
 		held, locked := errors.AsType[*health.LockedError](err)
 		switch {
-		case !locked:
-			return err
-		case held.Holder == "":
+		case locked && held.Holder == "":
 			return usage.Of(err)
-		}
-
-		if waiting == nil {
+		case locked && waiting == nil:
 			waiting, err = a.standBy(ctx, held)
 			if err != nil {
 				return err
 			}
+		case locked:
+			waiting.holder.Store(held)
+		case waiting == nil || !errors.Is(err, fault.ErrBusy):
+			return err
 		}
 
-		waiting.holder.Store(held)
-
+		// A server that is away for a moment is what a standby is there for.
 		if !pause.For(ctx, takeOverEvery) {
 			return ctx.Err()
 		}
@@ -95,7 +96,7 @@ func (s *standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 
-	if r.URL.Path == "/healthz" {
+	if strings.HasSuffix(r.URL.Path, "/healthz") { // below any path
 		_, _ = io.WriteString(w, "ok\n")
 		return
 	}

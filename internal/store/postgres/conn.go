@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,6 +23,10 @@ type conn struct {
 
 	options
 	commits int64 // of this connection, if they are numbered
+
+	// Why the transaction under way cannot be committed: a statement that had waited failed. The
+	// caller who hears of it first may be another one than the one who sent the statement.
+	failed error
 }
 
 // options are how a connection commits.
@@ -88,7 +93,7 @@ func (c *conn) Begin(ctx context.Context) error {
 		}
 	}
 
-	c.wire.waiting = nil
+	c.failed, c.wire.waiting = nil, nil
 	c.wire.later(control("BEGIN"))
 	c.wire.later(statement{text: begin, want: db.AnyNumber})
 	if c.relaxed {
@@ -100,21 +105,46 @@ func (c *conn) Begin(ctx context.Context) error {
 
 // Query runs a query, together with what was sent before it.
 func (c *conn) Query(query string, each func(*sql.Rows) error, args ...any) error {
-	return db.Scan(c.conn.QueryContext(context.Background(), c.text(query), args...))(each)
+	if c.failed != nil {
+		return c.failed
+	}
+
+	return c.remember(db.Scan(c.conn.QueryContext(context.Background(), c.text(query), args...))(each))
+}
+
+// remember keeps an error of a statement that had waited, after which nothing more of the
+// transaction counts, and returns the error.
+func (c *conn) remember(err error) error {
+	if early, ok := errors.AsType[*earlier](err); ok {
+		c.failed = early.error
+		return early.error
+	}
+
+	return err
 }
 
 // Exec runs a statement, together with what was sent before it.
 func (c *conn) Exec(query string, args ...any) (int64, error) {
+	if c.failed != nil {
+		return 0, c.failed
+	}
+
 	s, err := newStatement(db.AnyNumber, c.text(query), args)
 	if err != nil {
 		return 0, err
 	}
 
-	return c.wire.exec(context.Background(), s)
+	changed, err := c.wire.exec(context.Background(), s)
+
+	return changed, c.remember(err)
 }
 
 // Send lets a statement wait for the next trip.
 func (c *conn) Send(want int, query string, args ...any) error {
+	if c.failed != nil {
+		return c.failed
+	}
+
 	s, err := newStatement(want, c.text(query), args)
 	if err == nil {
 		c.wire.later(s)
@@ -137,6 +167,7 @@ func (c *conn) Commit() error {
 	}
 
 	_, err = c.wire.exec(context.Background(), control("COMMIT"))
+	err = c.remember(err)
 	if isLost(err) && c.numbered {
 		err = c.lost(err)
 	}

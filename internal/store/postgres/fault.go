@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -51,8 +52,13 @@ func isServerGone(code string) bool {
 	return strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08")
 }
 
-// isBrokenOff reports whether an error is one of the network, and not of a caller that left.
+// isBrokenOff reports whether an error is one of the network, and not of a caller that left or
+// whose time was up.
 func isBrokenOff(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+
 	return errors.As(err, new(*pgconn.ConnectError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }

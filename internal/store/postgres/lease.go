@@ -90,7 +90,8 @@ func (l *lease) held(ctx context.Context) error {
 		return fmt.Errorf("read who has it: %w", err)
 	}
 
-	locked := &health.LockedError{Path: l.desk.config.Database}
+	// The holder may have given the lease back since.
+	locked := &health.LockedError{Path: l.desk.config.Database, Holder: "that is about to stop"}
 	if len(found.rows) > 0 {
 		locked.Holder, locked.URL = string(found.rows[0][0]), string(found.rows[0][1])
 	}

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
 	"redrive/internal/store/health"
 	"redrive/internal/store/postgres"
 	"redrive/internal/store/postgres/postgrestest"
@@ -137,6 +139,41 @@ func TestConn_ComesBack(t *testing.T) {
 	}
 
 	check(t, s.Close())
+}
+
+// A statement that waited and failed ends its transaction, whoever sends the next one: nothing of
+// the transaction is committed.
+func TestConn_WhatFailedOnTheWayStaysFailed(t *testing.T) {
+	dsn := postgrestest.New(t)
+	engine, err := postgres.Server{DSN: dsn}.Open(t.Context(), health.New(slog.New(slog.DiscardHandler)))
+	check(t, err)
+	conn, err := engine.Writer(t.Context())
+	check(t, err)
+
+	err = db.Transact(t.Context(), conn, func(tx *db.Tx) error {
+		check(t, tx.Run(`INSERT INTO queues (name, paused_at, paused_by) VALUES ('a', 0, '')`))
+		check(t, tx.ExecExactly(1, `UPDATE queues SET paused_at = 1 WHERE name = 'none'`)) // it waits
+
+		// Another part of the transaction meets the error, and takes it for its own.
+		check(t, tx.Run(`SAVEPOINT part`))
+		if _, err := db.Value[int](tx, `SELECT 1`); err == nil {
+			t.Error("the query succeeds")
+		}
+
+		_ = tx.Run(`ROLLBACK TO SAVEPOINT part`)
+
+		return nil
+	})
+	if !errors.Is(engine.Fault(err), fault.ErrBroken) {
+		t.Errorf("the commit says %v", err)
+	}
+
+	if n := sql(t, dsn, `SELECT count(*) FROM queues`); n != "0" {
+		t.Errorf("%s rows are there", n)
+	}
+
+	check(t, conn.Close())
+	check(t, engine.Close())
 }
 
 // What became of a commit whose answer was lost is found out: one that took place is not run

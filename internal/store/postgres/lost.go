@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -15,7 +16,7 @@ import (
 // isLost reports whether an error says that a connection is lost. What the server says in an
 // error of its own is known, unless it ends the connection with it.
 func isLost(err error) bool {
-	if err == nil {
+	if err == nil || errors.Is(err, errMissed) || errors.Is(err, sql.ErrNoRows) {
 		return false
 	}
 

@@ -153,6 +153,7 @@ func (w *wire) travel(ctx context.Context, last statement) (*trip, error) {
 
 	err := t.pipeline.Sync()
 	if err != nil {
+		w.forget(all, fresh, 0)
 		return nil, errors.Join(err, t.end())
 	}
 
@@ -170,12 +171,21 @@ func (w *wire) travel(ctx context.Context, last statement) (*trip, error) {
 			w.forget(all, fresh, i)
 			_ = t.end() // it says again what went wrong
 
+			if i < len(all)-1 {
+				err = &earlier{err}
+			}
+
 			return nil, err
 		}
 	}
 
 	return t, nil
 }
+
+// earlier is the error of a statement that had waited, met by one that came later.
+type earlier struct{ error }
+
+func (e *earlier) Unwrap() error { return e.error }
 
 // receive takes the result of a statement: the last one is left to be read.
 func (t *trip) receive(s *statement, last bool) error {

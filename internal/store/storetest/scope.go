@@ -140,7 +140,9 @@ func Operation_RefusesWhatDoesNotFit(k *kit) {
 // before: forwarded once more, restored, replayed in another queue.
 func Operation_ScopeIsTheList(k *kit) {
 	rapid.Check(k.T, func(t *rapid.T) {
-		p := &past{newKit(k.T, k.db), nil}
+		p := &past{openKit(k.T, k.db), nil}
+		defer func() { p.check(p.Close()) }() // a hundred open databases are more than a server takes
+
 		for range rapid.IntRange(4, 16).Draw(t, "steps") {
 			p.step(t)
 		}
