@@ -141,7 +141,7 @@ func TestConn_ComesBack(t *testing.T) {
 	check(t, s.Close())
 }
 
-// A statement that waited and failed ends its transaction, whoever sends the next one: nothing of
+// A statement that waited and failed ends its transaction, also if another part sends the next one: nothing of
 // the transaction is committed.
 func TestConn_WhatFailedOnTheWayStaysFailed(t *testing.T) {
 	dsn := postgrestest.New(t)
