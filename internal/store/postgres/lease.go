@@ -100,7 +100,8 @@ func (l *lease) held(ctx context.Context) error {
 }
 
 // renew renews the lease until the context ends. Another process that has the lease ends this
-// one. While the server does not answer, no other process can take the lease either.
+// one. A process that is cut off from the server learns of the other one when it reaches the
+// server again: until then, it can write nothing, but its handlers go on.
 func (l *lease) renew(ctx context.Context) {
 	const renew = `UPDATE leases SET until = now() + make_interval(secs => $2) WHERE name = 'main' AND holder = $1`
 
