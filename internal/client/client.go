@@ -106,7 +106,7 @@ func (e *Error) Error() string {
 
 // promises are the codes of the failures that promise that nothing was changed. After any
 // other failure, for example too_slow, it is unknown whether something was changed.
-var promises = []string{"busy", "overloaded", "read_only", "rules_too_slow", "storage_full", "storage_unsafe"}
+var promises = []string{"busy", "overloaded", "read_only", "rules_too_slow", "storage_full", "storage_unreachable", "storage_unsafe"}
 
 // Unchanged reports whether a request that failed certainly changed nothing: the
 // dashboard refused it or promises that, or was never reached.
@@ -122,7 +122,7 @@ func Unchanged(err error) bool {
 // Again reports whether the same request may succeed a little later, and after what time.
 // Nothing was changed then.
 func (e *Error) Again() (after time.Duration, ok bool) {
-	return e.again, e.again > 0 && slices.Contains([]string{"busy", "overloaded", "too_many"}, e.Code)
+	return e.again, e.again > 0 && slices.Contains([]string{"busy", "overloaded", "storage_unreachable", "too_many"}, e.Code)
 }
 
 // unreached reports whether there was no connection on which to send a request.

@@ -59,6 +59,7 @@ var (
 	tooSlow       = Kind{"too_slow", http.StatusServiceUnavailable, "This took too long"}
 	RulesTooSlow  = Kind{"rules_too_slow", http.StatusServiceUnavailable, "The rules took too long"} // unlike tooSlow, nothing was changed
 	ReadOnly      = Kind{"read_only", http.StatusServiceUnavailable, "The database is read-only"}
+	Unreachable   = Kind{"storage_unreachable", http.StatusServiceUnavailable, "The database does not answer"}
 	Unsafe        = Kind{"storage_unsafe", http.StatusServiceUnavailable, "The database files are not safe to use"}
 	Broken        = Kind{"storage_failed", http.StatusServiceUnavailable, "The database has failed"}
 	Corrupt       = Kind{"storage_damaged", http.StatusServiceUnavailable, "The database is damaged"}
@@ -135,14 +136,16 @@ func Of(err error) *Problem {
 		return New(removed, gone.Error())
 	case errors.Is(err, job.ErrNotFound):
 		return New(NotFound, "there is no such job, queue, error group or operation; it may have been removed")
-	// Faults of the database. A special one comes before the one that it wraps: ErrOverloaded
-	// and ErrStarved are ErrBusy too, and ErrCorrupt is ErrBroken.
+	// Faults of the database. A special one comes before the one that it wraps: ErrOverloaded,
+	// ErrStarved and ErrUnreachable are ErrBusy too, and ErrCorrupt is ErrBroken.
 	case errors.Is(err, fault.ErrOverloaded):
 		return New(Busy, "the disk cannot keep up with the writes; nothing was changed, try again")
 	case errors.Is(err, fault.ErrStarved):
 		return New(Busy, advice("the database lacks memory or file descriptors; try again")+"; nothing was changed")
+	case errors.Is(err, fault.ErrUnreachable):
+		return New(Unreachable, advice("the database cannot be reached; try again")+"; nothing was changed")
 	case errors.Is(err, fault.ErrBusy):
-		return New(Busy, "another process is keeping the database busy; nothing was changed, try again")
+		return New(Busy, advice("another process is keeping the database busy; try again")+"; nothing was changed")
 	case errors.Is(err, fault.ErrStorageFull):
 		return New(StorageFull, advice("the disk is full; make room and try again")+"; nothing was changed")
 	case errors.Is(err, fault.ErrReadOnly):

@@ -41,13 +41,14 @@ func (l Location) String() string {
 		return l.text
 	}
 
+	// Parameters can have a password, too. So can what follows the host when the password has
+	// marks in it that are not escaped: a part of it is taken for a path, or for parameters.
 	address, err := url.Parse(l.text)
-	if err != nil {
+	if err != nil || strings.Contains(l.text, "@") && address.User == nil {
 		return "the database at an address that cannot be read"
 	}
 
-	// Parameters can have a password, too.
-	address.RawQuery = ""
+	address.RawQuery, address.Fragment = "", ""
 
 	return address.Redacted()
 }

@@ -14,7 +14,9 @@ func TestOf_TellsServersFromFiles(t *testing.T) {
 	for text, server := range map[string]bool{
 		"redrive.db": false, "./postgres/redrive.db": false, "/data/postgres:.db": false, "postgres.db": false,
 		"postgres://me:hidden@db/jobs": true, "postgresql://db/jobs?password=hidden": true, "POSTGRES://me:hidden@db/jobs": true,
-		"postgres://me:hidden@[::1/jobs": true,
+		"postgres://me:hidden@[::1/jobs":  true,
+		"postgres://me:12/hidden@db/jobs": true, "postgres://me:12?hidden@db/jobs": true, "postgres://me:12#hidden@db/jobs": true,
+		"postgres://db/jobs#hidden": true,
 	} {
 		l := location.Of(text)
 

@@ -20,6 +20,7 @@ type conn struct {
 	conn    *sql.Conn
 	wire    *wire  // of the connection, which package sql holds
 	backend string // which process of the server serves it, and since when
+	demoted bool   // the server takes no writes any more: another one may have become the primary
 
 	options
 	commits int64 // of this connection, if they are numbered
@@ -46,7 +47,8 @@ func (c *conn) connect(ctx context.Context) error {
 	const backend = `SELECT concat(pid, ' since ', backend_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()`
 
 	if c.conn != nil {
-		_ = c.conn.Close() // it is lost
+		c.wire.endpoint.giveUp() // those that read may be to a server that no longer takes writes
+		_ = c.conn.Close()
 		c.conn = nil
 	}
 
@@ -56,6 +58,7 @@ func (c *conn) connect(ctx context.Context) error {
 	}
 
 	c.conn = taken
+	c.demoted = false
 
 	err = taken.Raw(func(l any) error {
 		c.wire = l.(*link).wire
@@ -86,7 +89,7 @@ const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('state
 
 // Begin waits for the first statement of the transaction, with which it travels.
 func (c *conn) Begin(ctx context.Context) error {
-	if c.conn == nil || c.wire.server.IsClosed() {
+	if c.conn == nil || c.wire.server.IsClosed() || c.demoted {
 		err := c.connect(ctx)
 		if err != nil {
 			return err
@@ -94,7 +97,7 @@ func (c *conn) Begin(ctx context.Context) error {
 	}
 
 	c.failed, c.wire.waiting = nil, nil
-	c.wire.later(control("BEGIN"))
+	c.wire.later(control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")) // whatever the default of the role is
 	c.wire.later(statement{text: begin, want: db.AnyNumber})
 	if c.relaxed {
 		c.wire.later(statement{text: `SELECT set_config('synchronous_commit', 'off', true)`, want: db.AnyNumber})
@@ -115,6 +118,10 @@ func (c *conn) Query(query string, each func(*sql.Rows) error, args ...any) erro
 // remember keeps an error of a statement that had waited, after which nothing more of the
 // transaction counts, and returns the error.
 func (c *conn) remember(err error) error {
+	if codeOf(err) == readOnly {
+		c.demoted = true
+	}
+
 	if early, ok := errors.AsType[*earlier](err); ok {
 		c.failed = early.error
 		return early.error
@@ -195,14 +202,20 @@ func (c *conn) sendFence() error {
 }
 
 // checkItself lets the statement fail when it changes another number of rows than it has to.
-// One that inserts rows changes as many as it has, or fails anyway.
 func (s *statement) checkItself() {
-	if s.want == db.AnyNumber || strings.HasPrefix(s.text, "INSERT") {
+	if s.want == db.AnyNumber || s.insertsAll() {
 		return
 	}
 
 	s.text = fmt.Sprintf(`WITH changed AS (%s RETURNING 1) SELECT expect(count(*), %d) FROM changed`, s.text, s.want)
 	s.want = db.AnyNumber
+}
+
+// insertsAll reports whether the statement inserts as many rows as are listed in it, or fails: no
+// condition leaves any of them out.
+func (s *statement) insertsAll() bool {
+	return strings.HasPrefix(s.text, "INSERT") && strings.Contains(s.text, "VALUES") &&
+		!strings.Contains(s.text, "DO NOTHING") && !strings.Contains(s.text, "WHERE")
 }
 
 // Rollback undoes a transaction. The server itself has undone one whose connection was lost.

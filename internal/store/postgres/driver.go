@@ -6,22 +6,19 @@ import (
 	"database/sql/driver"
 	"errors"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"redrive/internal/store/db"
 )
 
 // connector opens connections for package sql.
-type connector struct{ config *pgconn.Config }
+type connector struct {
+	endpoint *endpoint
+	reads    bool // see [link.again]
+}
 
 // Connect opens a connection.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	server, err := pgconn.ConnectConfig(ctx, c.config)
-	if err != nil {
-		return nil, err
-	}
-
-	return &link{wire: &wire{server: server, prepared: map[string]string{}}}, nil
+	l := &link{endpoint: c.endpoint, reads: c.reads}
+	return l, l.connect(ctx)
 }
 
 // Driver is not used: connections come from the connector.
@@ -30,7 +27,24 @@ func (connector) Driver() driver.Driver { return nil }
 // link is a connection as package sql drives it. The methods that package sql wants and does
 // not call are those of driver.Conn.
 type link struct {
-	wire *wire
+	endpoint *endpoint
+	reads    bool
+
+	wire       *wire
+	generation int64 // of the endpoint when it was connected
+}
+
+func (l *link) connect(ctx context.Context) error {
+	l.generation = l.endpoint.generation.Load()
+
+	server, err := l.endpoint.connect(ctx)
+	if err != nil {
+		return err
+	}
+
+	l.wire = &wire{endpoint: l.endpoint, server: server, prepared: map[string]string{}}
+
+	return nil
 }
 
 // Prepare prepares nothing yet: the wire does so when the statement runs.
@@ -43,7 +57,18 @@ func (l *link) Begin() (driver.Tx, error) { return l.BeginTx(context.Background(
 func (l *link) Close() error { return l.wire.server.Close(context.Background()) }
 
 // IsValid reports whether the connection can be used again.
-func (l *link) IsValid() bool { return !l.wire.server.IsClosed() }
+func (l *link) IsValid() bool {
+	return !l.wire.server.IsClosed() && l.generation == l.endpoint.generation.Load()
+}
+
+// ResetSession refuses a connection that cannot be used again.
+func (l *link) ResetSession(context.Context) error {
+	if !l.IsValid() {
+		return driver.ErrBadConn
+	}
+
+	return nil
+}
 
 // BeginTx begins a transaction with its first statement. One that reads sees one state of the
 // database throughout.
@@ -55,7 +80,7 @@ func (l *link) BeginTx(_ context.Context, o driver.TxOptions) (driver.Tx, error)
 
 	l.wire.later(control(text))
 
-	return transaction{l.wire}, nil
+	return transaction{l}, nil
 }
 
 // CheckNamedValue lets every argument through: encode reads them.
@@ -67,6 +92,37 @@ func (l *link) QueryContext(ctx context.Context, text string, args []driver.Name
 	if err != nil {
 		return nil, err
 	}
+
+	begins := l.wire.isIdle()
+	before := l.wire.waiting
+
+	rows, err := l.wire.query(ctx, s)
+	if err != nil && l.reads && begins && ctx.Err() == nil {
+		return l.again(ctx, before, s, err)
+	}
+
+	return rows, err
+}
+
+// again runs a query again that has failed because of its connection. That the server has ended a
+// connection is only seen when it is used, and what reads does no harm when it runs twice. The
+// query is the first one of its transaction, if it has any: before are the statements that wait.
+func (l *link) again(ctx context.Context, before []statement, s statement, cause error) (driver.Rows, error) {
+	var err error
+	switch {
+	case isLost(cause):
+		err = l.connect(ctx)
+	case !isUnprepared(cause):
+		return nil, cause
+	case !l.wire.isIdle():
+		_, err = l.wire.exec(ctx, control("ROLLBACK"))
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	l.wire.waiting = before
 
 	return l.wire.query(ctx, s)
 }
@@ -97,13 +153,13 @@ func values(args []driver.NamedValue) []any {
 }
 
 // transaction is one that package sql began.
-type transaction struct{ wire *wire }
+type transaction struct{ link *link }
 
 // Commit ends the transaction.
-func (t transaction) Commit() error { return t.wire.finish("COMMIT") }
+func (t transaction) Commit() error { return t.link.wire.finish("COMMIT") }
 
 // Rollback ends the transaction, which leaves nothing behind.
-func (t transaction) Rollback() error { return t.wire.finish("ROLLBACK") }
+func (t transaction) Rollback() error { return t.link.wire.finish("ROLLBACK") }
 
 // prepared is a statement of package sql.
 type prepared struct {
@@ -134,8 +190,8 @@ func (p *prepared) ExecContext(ctx context.Context, args []driver.NamedValue) (d
 }
 
 // pool returns connections for package sql, at most so many.
-func pool(config *pgconn.Config, most int) *sql.DB {
-	pool := sql.OpenDB(connector{config})
+func pool(c connector, most int) *sql.DB {
+	pool := sql.OpenDB(c)
 	pool.SetMaxOpenConns(most)
 	pool.SetMaxIdleConns(most)
 

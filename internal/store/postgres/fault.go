@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -23,33 +22,54 @@ func codeOf(err error) string {
 	return ""
 }
 
-// kindOf is the kind of an error of the database, nil for any other. The codes are those of
-// appendix A of PostgreSQL's manual.
+// kindOf is the kind of an error of the database, nil for any other.
 func kindOf(err error) error {
 	code := codeOf(err)
+
+	kind, known := kinds[code]
+	if !known {
+		kind = kindsOfClasses[code[:min(2, len(code))]]
+	}
+
 	switch {
-	case errors.Is(err, fault.ErrBroken) || errors.Is(err, errMissed) || code == codeMissed || code == codeTaken:
+	case errors.Is(err, fault.ErrBroken) || errors.Is(err, errMissed):
 		return fault.ErrBroken
-	case code == "53100":
-		return fault.ErrStorageFull
-	case code == "53200" || code == "53300":
-		return fault.ErrStarved
-	case code == "25006":
-		return fault.ErrReadOnly
-	case code == "XX001" || code == "XX002":
-		return fault.ErrCorrupt
-	case code == "40001" || code == "40P01" || code == "55P03":
-		return fault.ErrBusy
-	case isServerGone(code) || code == "" && isBrokenOff(err):
+	case code == "" && isBrokenOff(err):
 		return fault.ErrUnreachable
 	}
 
-	return nil
+	return kind
 }
 
-// isServerGone reports whether a code says that the server stops, starts, or ends the connection.
-func isServerGone(code string) bool {
-	return strings.HasPrefix(code, "57P") || strings.HasPrefix(code, "08")
+// kinds are those of the server's codes, as appendix A of PostgreSQL's manual lists them.
+var kinds = map[string]error{
+	codeMissed: fault.ErrBroken,
+	codeTaken:  fault.ErrBroken,
+	"XX001":    fault.ErrCorrupt, // data_corrupted
+	"XX002":    fault.ErrCorrupt, // index_corrupted
+
+	"53100":  fault.ErrStorageFull, // disk_full
+	readOnly: fault.ErrReadOnly,
+
+	"40001": fault.ErrBusy, // serialization_failure
+	"40P01": fault.ErrBusy, // deadlock_detected
+	"55P03": fault.ErrBusy, // lock_not_available
+	"25P03": fault.ErrBusy, // idle_in_transaction_session_timeout: this process was slow
+	"25P04": fault.ErrBusy, // transaction_timeout
+	"57014": fault.ErrBusy, // query_canceled, because it took too long
+	"42P05": fault.ErrBusy, // duplicate_prepared_statement: see isUnprepared
+	"26000": fault.ErrBusy, // invalid_sql_statement_name
+
+	"3D000": fault.ErrUnreachable, // invalid_catalog_name: the database is gone
+	"58030": fault.ErrUnreachable, // io_error: the server cannot use its own disk
+}
+
+// kindsOfClasses are those of codes that begin alike.
+var kindsOfClasses = map[string]error{
+	"08": fault.ErrUnreachable, // connection exception
+	"28": fault.ErrUnreachable, // invalid authorization
+	"53": fault.ErrStarved,     // insufficient resources
+	"57": fault.ErrUnreachable, // operator intervention: the server stops, or starts
 }
 
 // isBrokenOff reports whether an error is one of the network, and not of a caller that left or
@@ -62,6 +82,9 @@ func isBrokenOff(err error) bool {
 	return errors.As(err, new(*pgconn.ConnectError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.As(err, new(net.Error)) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err)
 }
+
+// readOnly is the code of the error about a write on a server, or by a role, that can only read.
+const readOnly = "25006"
 
 // What the functions expect and check_lease of the schema raise.
 const (
@@ -92,6 +115,11 @@ func (e *engine) advice(kind, err error) string {
 	case fault.ErrBusy:
 		return fmt.Sprintf("the database %s is busy; try again", e.name)
 	case fault.ErrUnreachable:
+		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+			return fmt.Sprintf("the server of the database %s refuses to work: %s; work continues as soon as it no longer does",
+				e.name, refused.Message)
+		}
+
 		return fmt.Sprintf("the server of the database %s does not answer; work continues as soon as it does", e.name)
 	case fault.ErrStarved:
 		return fmt.Sprintf("the server of the database %s has no connection or memory left; raise its limits, "+
@@ -99,7 +127,7 @@ func (e *engine) advice(kind, err error) string {
 	case fault.ErrStorageFull:
 		return fmt.Sprintf("the disk of the database %s is full; make room, and writing resumes automatically", e.name)
 	case fault.ErrReadOnly:
-		return fmt.Sprintf("the database %s is read-only; make it writable, then restart the program", e.name)
+		return fmt.Sprintf("the database %s is read-only, as on a replica; let it be written, and writing resumes automatically", e.name)
 	case fault.ErrCorrupt:
 		return fmt.Sprintf("the database %s is damaged; restore a backup", e.name)
 	}
@@ -112,7 +140,11 @@ func (e *engine) advice(kind, err error) string {
 // lost before the commit. A commit whose answer was lost is settled by then (see lost.go).
 func (e *engine) Again(err error) bool {
 	found, ok := errors.AsType[*health.Fault](err)
-	return ok && (found.Kind == fault.ErrBusy || found.Kind == fault.ErrUnreachable)
+	if !ok || codeOf(err) == queryCancelled { // what took too long does so again
+		return false
+	}
+
+	return found.Kind == fault.ErrBusy || found.Kind == fault.ErrUnreachable || found.Kind == fault.ErrStarved
 }
 
 // Taken names the unique value because of which a row was refused.

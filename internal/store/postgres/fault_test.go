@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"redrive/internal/fault"
@@ -19,12 +20,22 @@ func TestFault_HasTheKindOfTheServersCode(t *testing.T) {
 		again bool
 	}{
 		"53100": {fault.ErrStorageFull, false},
-		"53200": {fault.ErrStarved, false},
-		"53300": {fault.ErrStarved, false},
+		"53200": {fault.ErrStarved, true},
+		"53300": {fault.ErrStarved, true},
+		"53400": {fault.ErrStarved, true},
 		"25006": {fault.ErrReadOnly, false},
 		"40001": {fault.ErrBusy, true},
 		"40P01": {fault.ErrBusy, true},
 		"55P03": {fault.ErrBusy, true},
+		"25P03": {fault.ErrBusy, true},
+		"25P04": {fault.ErrBusy, true},
+		"57014": {fault.ErrBusy, false},
+		"42P05": {fault.ErrBusy, true},
+		"26000": {fault.ErrBusy, true},
+		"3D000": {fault.ErrUnreachable, true},
+		"28P01": {fault.ErrUnreachable, true},
+		"28000": {fault.ErrUnreachable, true},
+		"58030": {fault.ErrUnreachable, true},
 		"57P01": {fault.ErrUnreachable, true},
 		"57P03": {fault.ErrUnreachable, true},
 		"08006": {fault.ErrUnreachable, true},
@@ -55,5 +66,16 @@ func TestFault_HasTheKindOfTheServersCode(t *testing.T) {
 			check(t, conn.Close())
 			check(t, engine.Close())
 		})
+	}
+}
+
+// A server that refuses to work is told from one that does not answer, in its own words.
+func TestFault_SaysWhyTheServerRefuses(t *testing.T) {
+	dsn := postgrestest.New(t)
+
+	_, err := openAt(t, strings.Replace(dsn, "postgres@", "nobody-of-this-name@", 1))
+	if !errors.Is(err, fault.ErrUnreachable) || !strings.Contains(err.Error(), `role "nobody-of-this-name" does not exist`) ||
+		strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("it is opened with %v", err)
 	}
 }

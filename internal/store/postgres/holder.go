@@ -12,12 +12,13 @@ import (
 func (s Server) Holder(ctx context.Context) (*health.LockedError, error) {
 	const query = `SELECT n.name, n.url FROM leases AS l JOIN nodes AS n ON n.id = l.holder WHERE l.name = 'main' AND l.until > now()`
 
-	config, err := parse(s.DSN)
+	endpoint, err := parse(s.DSN)
 	if err != nil {
 		return nil, err
 	}
 
 	// A database without a schema has never been worked on.
+	config := endpoint.config
 	d := desk{config: config}
 
 	found, err := d.run(ctx, query)

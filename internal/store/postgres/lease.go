@@ -43,7 +43,7 @@ func take(ctx context.Context, e *engine) (*lease, error) {
 		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 		WHERE leases.holder IN ('', excluded.holder) OR leases.until < now()`
 
-	l := &lease{health: e.health, fault: e.Fault, node: job.NewID(), desk: desk{config: e.config}}
+	l := &lease{health: e.health, fault: e.Fault, node: job.NewID(), desk: desk{config: e.endpoint.config}}
 
 	machine, err := os.Hostname()
 	if err != nil {

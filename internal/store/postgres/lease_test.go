@@ -205,6 +205,7 @@ type proxy struct {
 	dsn    string
 	server string
 	cut    atomic.Int32 // 1: cut before the next commit, 2: after it
+	sent   atomic.Int64 // bytes that the server has sent
 }
 
 func proxyTo(t *testing.T, dsn string) *proxy {
@@ -285,6 +286,7 @@ func (p *proxy) answers(server, client net.Conn, silent *atomic.Bool) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := server.Read(buffer)
+		p.sent.Add(int64(n))
 		if err != nil || silent.Load() {
 			return
 		}

@@ -22,7 +22,7 @@ var FirstRows string
 // migrate brings the schema up to date in one transaction, and reports whether there was none
 // before. Processes that start at the same time do so one after the other.
 func (e *engine) migrate(ctx context.Context) (made bool, err error) {
-	server, err := pgconn.ConnectConfig(ctx, e.config)
+	server, err := e.endpoint.connect(ctx)
 	if err != nil {
 		return false, err
 	}

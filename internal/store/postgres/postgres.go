@@ -12,9 +12,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
@@ -28,13 +25,14 @@ type Server struct {
 
 // Open connects to the database and brings its schema up to date.
 func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, error) {
-	config, err := parse(s.DSN)
+	endpoint, err := parse(s.DSN)
 	if err != nil {
 		return nil, err
 	}
 
 	e := &engine{
-		name: config.Database, config: config, relaxed: s.Relaxed, health: health, writes: pool(config, writers), reads: pool(config, readers),
+		name: endpoint.config.Database, endpoint: endpoint, relaxed: s.Relaxed, health: health,
+		writes: pool(connector{endpoint: endpoint}, writers), reads: pool(connector{endpoint: endpoint, reads: true}, readers),
 	}
 
 	err = e.open(ctx)
@@ -43,21 +41,6 @@ func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, err
 	}
 
 	return e, nil
-}
-
-// parse reads the address of a database. No error has its password.
-func parse(dsn string) (*pgconn.Config, error) {
-	config, err := pgconn.ParseConfig(dsn)
-	if err != nil {
-		return nil, fmt.Errorf("read the address of the database: %w", err)
-	}
-
-	// The sessions of this program can be told from others in the lists of the server.
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "redrive"
-	}
-
-	return config, nil
 }
 
 // The connections of a process: those that write, one for jobs and one for the index, and the
@@ -69,11 +52,11 @@ const (
 
 // engine is an open database.
 type engine struct {
-	name    string // of the database
-	config  *pgconn.Config
-	relaxed bool // commits do not wait for the disk
-	health  *health.Health
-	made    bool // there were no tables before
+	name     string // of the database
+	endpoint *endpoint
+	relaxed  bool // commits do not wait for the disk
+	health   *health.Health
+	made     bool // there were no tables before
 
 	writes *sql.DB
 	reads  *sql.DB

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"redrive/internal/fault"
+	"redrive/internal/store/db"
 	"redrive/internal/store/postgres/postgrestest"
 )
 
@@ -69,7 +70,12 @@ func TestOpen_WorksWhereItCan(t *testing.T) {
 	for name, test := range map[string]struct{ options, before, parameter string }{
 		"the extension elsewhere": {before: `CREATE SCHEMA tools; CREATE EXTENSION pg_trgm SCHEMA tools`},
 		"locale C":                {options: `LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`},
-		"a schema of its own":     {before: `CREATE TABLE jobs (id text); CREATE SCHEMA redrive`, parameter: "&search_path=redrive"},
+		"settings of the role": {before: `DO $$ DECLARE setting text; BEGIN
+			FOREACH setting IN ARRAY ARRAY['bytea_output = escape', 'standard_conforming_strings = off', 'client_encoding = latin1',
+				'default_transaction_isolation = serializable', 'DateStyle = German'] LOOP
+				EXECUTE format('ALTER DATABASE %I SET ', current_database()) || setting;
+			END LOOP; END $$`},
+		"a schema of its own": {before: `CREATE TABLE jobs (id text); CREATE SCHEMA redrive`, parameter: "&search_path=redrive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn, run := postgrestest.Bare(t, test.options)
@@ -82,8 +88,46 @@ func TestOpen_WorksWhereItCan(t *testing.T) {
 				check(t, add(t.Context(), s))
 				check(t, s.Close())
 			}
+
+			keepsBytes(t, dsn+test.parameter)
 		})
 	}
+}
+
+// keepsBytes checks that a database gives back what it was given, whatever its bytes are, and
+// that texts are found in it.
+func keepsBytes(t *testing.T, dsn string) {
+	t.Helper()
+
+	every := make([]byte, 256)
+	for i := range every {
+		every[i] = byte(i)
+	}
+
+	engine := openEngine(t, dsn)
+	conn, err := engine.Writer(t.Context())
+	check(t, err)
+
+	var bytes []byte
+	var text, isolation string
+	check(t, db.Transact(t.Context(), conn, func(tx *db.Tx) error {
+		_, err := db.Row(tx, `SELECT $1, $2, current_setting('transaction_isolation')`, []any{&bytes, &text, &isolation}, every, `é\x%`)
+		return err
+	}))
+
+	if string(bytes) != string(every) || text != `é\x%` || isolation != "read committed" {
+		t.Errorf("it gives %x and %q, its transactions are %s", bytes, text, isolation)
+	}
+
+	var found int
+	check(t, engine.Reads().QueryRowContext(t.Context(), `SELECT count(*) WHERE $1 LIKE $2 ESCAPE '\'`, `50% of é`, `50\%%é`).Scan(&found))
+
+	if found != 1 {
+		t.Error("a text is not found")
+	}
+
+	check(t, conn.Close())
+	check(t, engine.Close())
 }
 
 // A role that owns the database needs no other right.

@@ -130,8 +130,44 @@ func (c column) decode(value []byte) (driver.Value, error) {
 	case typeFloat8, typeFloat4:
 		return strconv.ParseFloat(text, 64)
 	case typeBytes:
-		return hex.DecodeString(strings.TrimPrefix(text, `\x`))
+		return bytesOf(text)
 	}
 
 	return text, nil
+}
+
+// bytesOf reads bytes in either of the two formats in which the server writes them: in which one
+// is a setting of the role (bytea_output).
+func bytesOf(text string) ([]byte, error) {
+	digits, inHex := strings.CutPrefix(text, `\x`)
+	if inHex {
+		return hex.DecodeString(digits)
+	}
+
+	// A backslash stands before another one, or before three octal digits.
+	all := make([]byte, 0, len(text))
+	for text != "" {
+		plain, escaped, found := strings.Cut(text, `\`)
+		all = append(all, plain...)
+
+		switch {
+		case !found:
+			return all, nil
+		case strings.HasPrefix(escaped, `\`):
+			all = append(all, '\\')
+			text = escaped[1:]
+		case len(escaped) < 3:
+			return nil, fmt.Errorf("%q ends within an escaped byte", escaped)
+		default:
+			b, err := strconv.ParseUint(escaped[:3], 8, 8)
+			if err != nil {
+				return nil, err
+			}
+
+			all = append(all, byte(b))
+			text = escaped[3:]
+		}
+	}
+
+	return all, nil
 }

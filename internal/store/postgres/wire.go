@@ -5,7 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,12 +16,19 @@ import (
 // wire is a connection to the server. Statements whose results are not needed at once wait, and
 // travel together with the next one that is: one trip for all of them. One goroutine uses it.
 type wire struct {
+	endpoint *endpoint
 	server   *pgconn.PgConn
+
 	prepared map[string]string // names of the prepared statements, by their texts and types
 	named    int               // names given so far
-	waiting  []statement
-	trips    int64 // round trips so far
+
+	waiting []statement
+	trips   int64 // round trips so far
 }
+
+// mostPrepared is how many statements a connection keeps prepared. The server holds a plan of
+// each in its memory, and batches of each size are texts of their own.
+const mostPrepared = 400
 
 // statement is one with its arguments, as they travel.
 type statement struct {
@@ -32,7 +39,7 @@ type statement struct {
 	plain bool     // it is parsed each time, as what has no plan
 }
 
-// control is a statement that begins or ends a transaction.
+// control is a statement of the connection, such as one that begins or ends a transaction.
 func control(text string) statement { return statement{text: text, want: db.AnyNumber, plain: true} }
 
 // key names the statement among those that are prepared: a text is prepared again for
@@ -89,12 +96,25 @@ func (w *wire) exec(ctx context.Context, s statement) (int64, error) {
 // query sends everything that waits, followed by a query, whose rows are read one by one: no
 // other statement can travel until they are closed.
 func (w *wire) query(ctx context.Context, s statement) (driver.Rows, error) {
+	alone := w.isIdle() && len(w.waiting) == 0
+
 	t, err := w.travel(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 
-	return &rows{trip: t, fields: columnsOf(t.result)}, nil
+	// What is wrong with the query, or with the connection, often comes in place of the first row.
+	r := &rows{wire: w, trip: t, fields: columnsOf(t.result), alone: alone}
+	r.step()
+
+	if r.ended {
+		err = r.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	return r, nil
 }
 
 // flush sends everything that waits.
@@ -130,26 +150,13 @@ func (w *wire) travel(ctx context.Context, last statement) (*trip, error) {
 	w.waiting = nil
 	w.trips++
 
-	// Send. A statement is prepared the first time.
-	t := &trip{pipeline: w.server.StartPipeline(ctx)}
-	fresh := make([]bool, len(all))
-	for i := range all {
-		s := &all[i]
-		if s.plain {
-			t.pipeline.SendQueryParams(s.text, nil, nil, nil, nil)
-			continue
-		}
-
-		name, known := w.prepared[s.key()]
-		if !known {
-			w.named++
-			name = "s" + strconv.Itoa(w.named)
-			w.prepared[s.key()], fresh[i] = name, true
-			t.pipeline.SendPrepare(name, s.text, s.types)
-		}
-
-		t.pipeline.SendQueryPrepared(name, s.args, s.formats(), nil)
+	if len(w.prepared) >= mostPrepared {
+		clear(w.prepared)
+		all = slices.Insert(all, 0, control("DEALLOCATE ALL"))
 	}
+
+	t := &trip{pipeline: w.server.StartPipeline(ctx)}
+	fresh := w.send(t.pipeline, all)
 
 	err := t.pipeline.Sync()
 	if err != nil {
@@ -157,29 +164,49 @@ func (w *wire) travel(ctx context.Context, last statement) (*trip, error) {
 		return nil, errors.Join(err, t.end())
 	}
 
-	// Receive.
 	for i := range all {
-		if fresh[i] {
-			_, err = t.pipeline.GetResults()
-		}
-
+		err = t.receive(&all[i], fresh[i], i == len(all)-1)
 		if err == nil {
-			err = t.receive(&all[i], i == len(all)-1)
+			continue
 		}
 
-		if err != nil {
-			w.forget(all, fresh, i)
-			_ = t.end() // it says again what went wrong
+		w.forget(all, fresh, i)
+		w.endpoint.learn(err)
+		_ = t.end() // it says again what went wrong
 
-			if i < len(all)-1 {
-				err = &earlier{err}
-			}
-
-			return nil, err
+		if i < len(all)-1 {
+			err = &earlier{err}
 		}
+
+		return nil, err
 	}
 
 	return t, nil
+}
+
+// send puts statements into the pipeline, and reports which of them are to be prepared first.
+func (w *wire) send(to *pgconn.Pipeline, all []statement) (fresh []bool) {
+	fresh = make([]bool, len(all))
+	for i := range all {
+		s := &all[i]
+		if s.plain || w.endpoint.parses.Load() {
+			to.SendQueryParams(s.text, s.args, s.types, s.formats(), nil)
+			continue
+		}
+
+		name, known := w.prepared[s.key()]
+		if !known {
+			w.named++
+			name = "s" + strconv.Itoa(w.named)
+			w.prepared[s.key()] = name
+			fresh[i] = true
+			to.SendPrepare(name, s.text, s.types)
+		}
+
+		to.SendQueryPrepared(name, s.args, s.formats(), nil)
+	}
+
+	return fresh
 }
 
 // earlier is the error of a statement that had waited, met by one that came later.
@@ -187,8 +214,16 @@ type earlier struct{ error }
 
 func (e *earlier) Unwrap() error { return e.error }
 
-// receive takes the result of a statement: the last one is left to be read.
-func (t *trip) receive(s *statement, last bool) error {
+// receive takes the result of a statement, and before it the answer to its preparation if it is
+// fresh. The result of the last one is left to be read.
+func (t *trip) receive(s *statement, fresh, last bool) error {
+	if fresh {
+		_, err := t.pipeline.GetResults()
+		if err != nil {
+			return err
+		}
+	}
+
 	got, err := t.pipeline.GetResults()
 	if err != nil {
 		return err
@@ -235,63 +270,6 @@ func (s *statement) check(changed int64) error {
 // is not as this process knows it.
 var errMissed = errors.New("another program wrote to the database")
 
-// rows are the rows of a query.
-type rows struct {
-	trip   *trip
-	fields []column
-	closed bool
-}
-
-// Columns are the names of the columns.
-func (r *rows) Columns() []string {
-	names := make([]string, len(r.fields))
-	for i, f := range r.fields {
-		names[i] = f.name
-	}
-
-	return names
-}
-
-// Next reads a row, or returns io.EOF.
-func (r *rows) Next(to []driver.Value) error {
-	if !r.trip.result.NextRow() {
-		err := r.Close()
-		if err == nil {
-			err = io.EOF
-		}
-
-		return err
-	}
-
-	for i, value := range r.trip.result.Values() {
-		var err error
-
-		to[i], err = r.fields[i].decode(value)
-		if err != nil {
-			return fmt.Errorf("column %s: %w", r.fields[i].name, err)
-		}
-	}
-
-	return nil
-}
-
-// Close reads past the rows that are left.
-func (r *rows) Close() error {
-	if r.closed {
-		return nil
-	}
-
-	r.closed = true
-
-	_, err := r.trip.result.Close()
-	if err != nil {
-		_ = r.trip.end() // it says again what went wrong
-		return err
-	}
-
-	return r.trip.end()
-}
-
 // script runs statements without arguments, which are sent as they are.
 func (w *wire) script(ctx context.Context, text string) error {
 	err := w.flush(ctx)
@@ -304,9 +282,12 @@ func (w *wire) script(ctx context.Context, text string) error {
 	return script(ctx, w.server, text)
 }
 
+// isIdle reports whether no transaction has begun on the server.
+func (w *wire) isIdle() bool { return w.server.TxStatus() == 'I' }
+
 // finish ends a transaction of package sql. One that has not begun yet never does.
 func (w *wire) finish(text string) error {
-	if w.server.TxStatus() == 'I' {
+	if w.isIdle() {
 		w.waiting = nil
 		return nil
 	}

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// endpoint is what the connections to a database have in common.
+type endpoint struct {
+	config *pgconn.Config
+
+	// parses tells that statements have no names, and are parsed each time they run, which takes
+	// twice as long: a pooler in between gives each transaction another session.
+	parses atomic.Bool
+
+	// generation counts how often all connections were given up: those of an older generation are
+	// not used again.
+	generation atomic.Int64
+}
+
+// parse reads the address of a database. No error has its password.
+func parse(dsn string) (*endpoint, error) {
+	// The scheme of an address is the same in capitals.
+	scheme, rest, found := strings.Cut(dsn, "://")
+	if found {
+		dsn = strings.ToLower(scheme) + "://" + rest
+	}
+
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the database: %w", err)
+	}
+
+	// The sessions of this program can be told from others in the lists of the server.
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "redrive"
+	}
+
+	// Of several hosts, one is the primary.
+	elsewhere := func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port }
+	if config.ValidateConnect == nil && slices.ContainsFunc(config.Fallbacks, elsewhere) {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+
+	e := &endpoint{config: config}
+
+	return e, e.readMode()
+}
+
+// readMode reads how statements are to run from a parameter of the address, which other programs
+// with the same driver know by this name, too.
+func (e *endpoint) readMode() error {
+	const parameter = "default_query_exec_mode"
+
+	mode := e.config.RuntimeParams[parameter]
+	delete(e.config.RuntimeParams, parameter) // the server does not know it
+
+	switch mode {
+	case "", "cache_statement":
+	case "exec":
+		e.parses.Store(true)
+	default:
+		return fmt.Errorf("read the address of the database: %s=%s is not supported; "+
+			"use exec behind a pooler whose transactions have no sessions of their own, and leave it out otherwise", parameter, mode)
+	}
+
+	return nil
+}
+
+// connect opens a connection.
+func (e *endpoint) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	server, err := pgconn.ConnectConfig(ctx, e.config)
+	if err != nil {
+		return nil, err
+	}
+
+	err = prepareSession(ctx, server)
+	if err != nil {
+		return nil, errors.Join(err, server.Close(context.Background()))
+	}
+
+	return server, nil
+}
+
+// prepareSession undoes settings of the role or of the database with which statements would
+// mean something else.
+func prepareSession(ctx context.Context, server *pgconn.PgConn) error {
+	var wrong []string
+	for setting, want := range map[string]string{"client_encoding": "UTF8", "standard_conforming_strings": "on"} {
+		if server.ParameterStatus(setting) != want {
+			wrong = append(wrong, fmt.Sprintf("SET %s = '%s'", setting, want))
+		}
+	}
+
+	if len(wrong) == 0 {
+		return nil
+	}
+
+	return script(ctx, server, strings.Join(wrong, "; "))
+}
+
+// giveUp lets no connection be used again: all that are open may be to a server that is no
+// longer the one that takes writes.
+func (e *endpoint) giveUp() { e.generation.Add(1) }
+
+// learn looks at an error for what it says of the endpoint.
+func (e *endpoint) learn(err error) {
+	if isUnprepared(err) {
+		e.parses.Store(true)
+	}
+}
+
+// isUnprepared reports whether a statement failed because its name means another one, or none,
+// to the session: behind a pooler, that is a session of another connection.
+func isUnprepared(err error) bool {
+	const duplicate, unknown = "42P05", "26000"
+
+	code := codeOf(err)
+
+	return code == duplicate || code == unknown
+}
