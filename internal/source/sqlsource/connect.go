@@ -23,12 +23,17 @@ import (
 const dialTimeout = 10 * time.Second
 
 // postgres connects with the PostgreSQL that a URL names. The line reads above the
-// encryption.
+// encryption. Statements have no names on the server: behind a pooler that gives each
+// transaction another session, these would mean nothing.
 func postgres(address string) func(*bounded.Line) (driver.Connector, error) {
 	return func(line *bounded.Line) (driver.Connector, error) {
 		c, err := pgx.ParseConfig(address)
 		if err != nil {
 			return nil, err
+		}
+
+		if c.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+			c.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		}
 
 		c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

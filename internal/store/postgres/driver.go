@@ -12,7 +12,7 @@ import (
 // connector opens connections for package sql.
 type connector struct {
 	endpoint *endpoint
-	reads    bool // see [link.again]
+	reads    bool // all that runs on them reads
 }
 
 // Connect opens a connection.
@@ -97,27 +97,13 @@ func (l *link) QueryContext(ctx context.Context, text string, args []driver.Name
 	before := l.wire.waiting
 
 	rows, err := l.wire.query(ctx, s)
-	if err != nil && l.reads && begins && ctx.Err() == nil {
-		return l.again(ctx, before, s, err)
+	if err == nil || !l.reads || !begins || !isLost(err) || ctx.Err() != nil {
+		return rows, err
 	}
 
-	return rows, err
-}
-
-// again runs a query again that has failed because of its connection. That the server has ended a
-// connection is only seen when it is used, and what reads does no harm when it runs twice. The
-// query is the first one of its transaction, if it has any: before are the statements that wait.
-func (l *link) again(ctx context.Context, before []statement, s statement, cause error) (driver.Rows, error) {
-	var err error
-	switch {
-	case isLost(cause):
-		err = l.connect(ctx)
-	case !isUnprepared(cause):
-		return nil, cause
-	case !l.wire.isIdle():
-		_, err = l.wire.exec(ctx, control("ROLLBACK"))
-	}
-
+	// That the server has ended a connection is only seen when it is used. What reads does no harm
+	// when it runs again, as long as it is the first query of its transaction.
+	err = l.connect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -109,13 +109,6 @@ func prepareSession(ctx context.Context, server *pgconn.PgConn) error {
 // longer the one that takes writes.
 func (e *endpoint) giveUp() { e.generation.Add(1) }
 
-// learn looks at an error for what it says of the endpoint.
-func (e *endpoint) learn(err error) {
-	if isUnprepared(err) {
-		e.parses.Store(true)
-	}
-}
-
 // isUnprepared reports whether a statement failed because its name means another one, or none,
 // to the session: behind a pooler, that is a session of another connection.
 func isUnprepared(err error) bool {

@@ -78,43 +78,82 @@ func (w *wire) later(s statement) { w.waiting = append(w.waiting, s) }
 
 // exec sends everything that waits, followed by a statement, and returns how many rows that
 // one changed.
-func (w *wire) exec(ctx context.Context, s statement) (int64, error) {
-	t, err := w.travel(ctx, s)
-	if err != nil {
-		return 0, err
-	}
+func (w *wire) exec(ctx context.Context, s statement) (changed int64, err error) {
+	err = w.run(s, func(all []statement) error {
+		t, err := w.travel(ctx, all)
+		if err != nil {
+			return err
+		}
 
-	tag, err := t.result.Close()
-	if err != nil {
-		_ = t.end() // it says again what went wrong
-		return 0, err
-	}
+		tag, err := t.result.Close()
+		if err != nil {
+			_ = t.end() // it says again what went wrong
+			return err
+		}
 
-	return tag.RowsAffected(), t.end()
+		changed = tag.RowsAffected()
+
+		return t.end()
+	})
+
+	return changed, err
 }
 
 // query sends everything that waits, followed by a query, whose rows are read one by one: no
 // other statement can travel until they are closed.
-func (w *wire) query(ctx context.Context, s statement) (driver.Rows, error) {
+func (w *wire) query(ctx context.Context, s statement) (found driver.Rows, err error) {
 	alone := w.isIdle() && len(w.waiting) == 0
 
-	t, err := w.travel(ctx, s)
+	err = w.run(s, func(all []statement) error {
+		t, err := w.travel(ctx, all)
+		if err != nil {
+			return err
+		}
+
+		// What is wrong with the query, or with the connection, often comes in place of the first row.
+		r := &rows{wire: w, trip: t, fields: columnsOf(t.result), alone: alone}
+		found = r
+		r.step()
+
+		if r.ended {
+			return r.Close()
+		}
+
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 
-	// What is wrong with the query, or with the connection, often comes in place of the first row.
-	r := &rows{wire: w, trip: t, fields: columnsOf(t.result), alone: alone}
-	r.step()
+	return found, nil
+}
 
-	if r.ended {
-		err = r.Close()
+// run lets a trip of everything that waits and of a statement take place. When it turns out that
+// the names of statements mean nothing here, the trip is made again without names, unless a
+// transaction had begun before, which is lost.
+func (w *wire) run(last statement, trip func(all []statement) error) error {
+	all := append(w.waiting, last)
+	w.waiting = nil
+	began := !w.isIdle()
+
+	err := trip(all)
+	if !isUnprepared(err) {
+		return err
+	}
+
+	w.endpoint.parses.Store(true)
+	if began {
+		return err
+	}
+
+	if !w.isIdle() {
+		_, err = w.exec(context.Background(), control("ROLLBACK"))
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 
-	return r, nil
+	return trip(all)
 }
 
 // flush sends everything that waits.
@@ -143,11 +182,9 @@ type trip struct {
 // end ends the trip when its last result was read.
 func (t *trip) end() error { return t.pipeline.Close() }
 
-// travel sends everything that waits, followed by a statement, and reads all results but the
-// last. The statements after one that failed are not run.
-func (w *wire) travel(ctx context.Context, last statement) (*trip, error) {
-	all := append(w.waiting, last)
-	w.waiting = nil
+// travel sends statements, and reads all results but the last. The statements after one that
+// failed are not run.
+func (w *wire) travel(ctx context.Context, all []statement) (*trip, error) {
 	w.trips++
 
 	if len(w.prepared) >= mostPrepared {
@@ -171,7 +208,6 @@ func (w *wire) travel(ctx context.Context, last statement) (*trip, error) {
 		}
 
 		w.forget(all, fresh, i)
-		w.endpoint.learn(err)
 		_ = t.end() // it says again what went wrong
 
 		if i < len(all)-1 {

@@ -282,10 +282,8 @@ func (s *server) makeTemplate() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	err := s.admin(ctx, `CREATE DATABASE `+template)
-	for err != nil && ctx.Err() == nil {
-		time.Sleep(20 * time.Millisecond)
-
+	err := answers(ctx, s.dsn("postgres"))
+	if err == nil {
 		err = s.admin(ctx, `CREATE DATABASE `+template)
 	}
 
