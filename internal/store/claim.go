@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -111,50 +109,6 @@ func (s *Store) claimQueue(t *db.Tx, c job.Claim, queue string) ([]job.Job, erro
 	}
 
 	return known, s.start(t, c, known[free:], true)
-}
-
-// candidates returns the next n jobs of a queue: of the available ones those
-// with the highest priority, of the others those that have been due for the
-// longest, and of all these again those with the highest priority. (SQLite
-// would prepare the statement again for each value of a bare LIMIT $2.)
-func (s *Store) candidates(t *db.Tx, queue string, now time.Time, n int) ([]job.Job, error) {
-	const from = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
-	const available = from + `state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
-
-	const due = from + `list_state IN ('scheduled', 'retryable') AND run_at <= $3 AND list_state = $4 ORDER BY run_at, seq LIMIT $2 + 0`
-	var jobs []job.Job
-	for _, state := range []job.State{job.Available, job.Scheduled, job.Retryable} {
-		waits, err := s.depths.mayWait(t, queue, state)
-		if err != nil {
-			return nil, err
-		}
-
-		if waits == 0 {
-			continue
-		}
-
-		query, args := due, []any{queue, n, db.Micros(now), string(state)}
-		if state == job.Available {
-			query, args = available, args[:2]
-		}
-
-		found := rows.FoundFor(int(min(int64(n), waits)))
-		err = t.Query(query, func(row *sql.Rows) error { return found.ScanNext(row, job.Job{Queue: queue, State: state}) }, args...)
-
-		next, err := s.policies.Complete(t, found, err)
-		if err != nil {
-			return nil, err
-		}
-
-		jobs = joined(jobs, next)
-	}
-
-	// Up to n jobs of each state were found. The next n are the first of them all.
-	slices.SortStableFunc(jobs, func(a, b job.Job) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.RunAt.Compare(b.RunAt), cmp.Compare(a.Seq, b.Seq))
-	})
-
-	return jobs[:min(n, len(jobs))], nil
 }
 
 // sortOut tells the jobs that have a handler from the others.

@@ -50,6 +50,7 @@ import (
 	"redrive/internal/source"
 	"redrive/internal/stats"
 	"redrive/internal/store/accounts"
+	"redrive/internal/store/bookmark"
 	"redrive/internal/store/core"
 	"redrive/internal/store/counters"
 	"redrive/internal/store/db"
@@ -112,6 +113,9 @@ type Store struct {
 	pauses  pauses
 	depths  depths
 	numbers core.Numbers
+
+	// Where claims begin.
+	bookmarks *bookmark.Bookmarks
 
 	// What one transaction gathers on its way.
 	settled  *db.Slot[settlements]
@@ -185,6 +189,7 @@ func (s *Store) register(o Options) {
 	s.local = newLocal(s.Counters)
 	s.leases, s.pauses = s.local, s.local
 	s.depths, s.numbers = s.local, s.local
+	s.bookmarks = bookmark.New(s.engine.KeepsDeadRows())
 	s.core = core.New(s.policies, s.numbers)
 	s.dispatch = newCommitDispatch(s)
 	s.Mirror = mirror.New(s.core, s.writer, s.policies, s.Counters)
@@ -197,7 +202,8 @@ func (s *Store) register(o Options) {
 	// Each part takes part in the writer's commits, and hears from the core what happens to
 	// jobs.
 	for _, part := range []db.Participant{
-		s.policies, s.dispatch, s.core, s.local, s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.Sweep, &publisher{s},
+		s.policies, s.dispatch, s.core, s.local, s.bookmarks,
+		s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.Sweep, &publisher{s},
 	} {
 		s.writer.Register(part)
 		s.core.Register(part)

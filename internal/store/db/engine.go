@@ -46,6 +46,10 @@ type Dialect interface {
 	// of two values, json_extract. Each text is asked for once.
 	Text(query string) string
 
+	// KeepsDeadRows reports whether queries walk over rows that were changed or removed, until
+	// the engine has cleaned up.
+	KeepsDeadRows() bool
+
 	// Fault gives an error of the database its kind and the words of this engine: a *health.Fault
 	// with one of the kinds of package fault. Other errors come back as they are.
 	Fault(err error) error

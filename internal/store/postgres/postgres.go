@@ -96,6 +96,10 @@ func (e *engine) Reads() *sql.DB { return e.reads }
 // Text is a statement as PostgreSQL reads it.
 func (*engine) Text(query string) string { return translate(query) }
 
+// KeepsDeadRows is true: the entries of an index stay until no transaction can see them and the
+// server has found time to remove them.
+func (*engine) KeepsDeadRows() bool { return true }
+
 // Search is the index of texts.
 func (e *engine) Search() db.Search { return e.index }
 

@@ -227,6 +227,9 @@ func (e *engine) Reads() *sql.DB { return e.reads }
 // engines differ.
 func (e *engine) Text(query string) string { return query }
 
+// KeepsDeadRows is false: a commit leaves nothing behind.
+func (*engine) KeepsDeadRows() bool { return false }
+
 func (e *engine) Fault(err error) error { return classify(e.path, err) }
 
 // Again is false: Begin waits for a database that another process keeps busy.

@@ -13,8 +13,8 @@ import (
 )
 
 var claiming = []func(*kit){
-	ClaimStartsAnExecution, ClaimReadsEachJobAsItIs, ClaimTakesPriorityThenAge, ClaimTakesDueJobsDirectly, ClaimLeavesPausedQueues,
-	ClaimTakesNoMoreThanFree, ClaimHoldsUnknownTypes, UnholdLetsKnownTypesGo, ClaimNeverGivesAJobTwice,
+	ClaimStartsAnExecution, ClaimReadsEachJobAsItIs, ClaimTakesPriorityThenAge, ClaimMeetsWhatComesBefore, ClaimTakesDueJobsDirectly,
+	ClaimLeavesPausedQueues, ClaimTakesNoMoreThanFree, ClaimHoldsUnknownTypes, UnholdLetsKnownTypesGo, ClaimNeverGivesAJobTwice,
 	NextDueIsTheEarliest, LeasesEndByTime, ExtendMovesTheLease,
 }
 
@@ -61,6 +61,37 @@ func ClaimTakesPriorityThenAge(k *kit) {
 
 	got := append(ids(k.claim("orders", 2)), ids(k.claim("orders", 10))...)
 	k.same("the order", got, want)
+}
+
+// ClaimMeetsWhatComesBefore: a job that comes before those that were claimed is the next one,
+// whether it is new, was restored, or is let go after it was held.
+func ClaimMeetsWhatComesBefore(k *kit) {
+	urgent := func(typ string, priority int) job.Job {
+		j := simple()
+		j.Type, j.Priority = typ, priority
+		return j
+	}
+
+	stored := k.add(many(6)...)
+	gone := k.discard(stored[0].ID)
+	held := k.add(urgent("report.make", 7))[0]
+	emails := func(typ string) bool { return typ != held.Type }
+
+	claim := job.Claim{Worker: "w", Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 2}, Knows: emails}
+	claimed, _, err := k.Exchange(k.ctx, nil, claim)
+	k.check(err)
+	k.same("at first", ids(claimed), []string{stored[1].ID, stored[2].ID})
+
+	first := k.add(urgent("email.send", 9))[0]
+	k.same("with a new one", ids(k.claim("orders", 1)), []string{first.ID})
+
+	_, err = k.Restore(k.ctx, k.now, gone.ID, gone.Run, eve)
+	k.check(err)
+	_, err = k.Unhold(k.ctx, func(string) bool { return true })
+	k.check(err)
+
+	k.same("with those that came back", ids(k.claim("orders", 10)), []string{held.ID, gone.ID, stored[3].ID, stored[4].ID, stored[5].ID})
+	k.same("at last", ids(k.claim("orders", 10)), []string{})
 }
 
 // ClaimTakesDueJobsDirectly: scheduled and retryable jobs are claimed when
