@@ -100,7 +100,7 @@ var rooms = map[string]string{
 	"web/static/bundle":           "",
 	"redact/redacttest":           "",
 	"store/sqlite/sqlitetest":     "store/db store/sqlite store/health",
-	"store/postgres/postgrestest": "store/postgres store/health",
+	"store/postgres/postgrestest": "store/db store/postgres store/health",
 	"store/databasetest":          "store/db store/location store/postgres/postgrestest store/sqlite/sqlitetest",
 	"web/templates/format":        "",
 	"web/templates/link":          "web/static",

@@ -142,9 +142,9 @@ func (c recordedConn) Exec(query string, args ...any) (int64, error) {
 	return c.Conn.Exec(query, args...)
 }
 
-func (c recordedConn) Send(want int, query string, args ...any) error {
-	c.r.note(query)
-	return c.Conn.Send(want, query, args...)
+func (c recordedConn) Send(s db.Statement) error {
+	c.r.note(s.Query)
+	return c.Conn.Send(s)
 }
 
 func (c recordedConn) Query(query string, each func(*sql.Rows) error, args ...any) error {

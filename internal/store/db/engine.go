@@ -108,18 +108,31 @@ type Conn interface {
 	Begin(ctx context.Context) error
 	// Exec runs a statement at once and returns the number of rows that it changed.
 	Exec(query string, args ...any) (int64, error)
-	// Send runs a statement that has to change exactly so many rows, or [AnyNumber]. An
-	// engine may let it wait, and send it to the database together with what comes next,
-	// in the same order: its error can come with a later statement or with Commit, which
-	// then fails. A query sees what was sent before it. What is wrong with another number
-	// of rows is for the engine to say. The caller uses args again afterwards: an engine
-	// that lets the statement wait keeps a copy.
-	Send(want int, query string, args ...any) error
+	// Send runs a statement. An engine may let it wait, and send it to the database together
+	// with what comes next, in the same order: its error, and its numbers, can come with a
+	// later statement or with Commit, which then fails. A query sees what was sent before it.
+	// The caller uses the arguments again afterwards: an engine that lets the statement wait
+	// keeps a copy.
+	Send(s Statement) error
 	Commit() error
 	// Rollback undoes a transaction that failed for a cause. Its error means
 	// that the connection can no longer be used: it is fault.ErrBroken.
 	Rollback(cause error) error
 	Close() error
+}
+
+// Statement is one that is sent.
+type Statement struct {
+	Query string
+	Args  []any
+
+	// Want is how many rows it has to change, or [AnyNumber]. What is wrong with another
+	// number is for the engine to say.
+	Want int
+
+	// Numbers is called for each row of a query, which has one column. When it is called more
+	// than once for a row, because an answer was lost, the last answer counts.
+	Numbers func(n int64)
 }
 
 // AnyNumber of rows may be changed by a statement that is sent.

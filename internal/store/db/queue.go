@@ -13,7 +13,7 @@ import (
 const (
 	maxOps    = 256
 	maxWeight = 2000 // rows that the operations write, roughly
-	heavy     = 250  // an operation that writes so many has a transaction of its own
+	heavy     = 250  // an operation that writes so many has a transaction of its own (see [Size])
 )
 
 // maxBytes is what waits at most while the disk is slow: as much as one of the
@@ -36,6 +36,7 @@ type Size struct {
 	Rows  int
 	Bytes int // of the texts that it holds while it waits; zero: too few to be counted
 
+	Alone   bool   // it has a transaction of its own, however few rows these are
 	Account string // whose bytes these are; each account has the whole bound for itself
 }
 
@@ -117,7 +118,7 @@ func (q *queue) next() (batch []*op, closed bool) {
 	return taken, false
 }
 
-func isHeavy(o *op) bool { return o.size.Rows >= heavy }
+func isHeavy(o *op) bool { return o.size.Alone || o.size.Rows >= heavy }
 
 func isLight(o *op) bool { return !isHeavy(o) }
 

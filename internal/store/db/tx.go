@@ -122,17 +122,31 @@ func (w written) Query(query string, each func(*sql.Rows) error, args ...any) er
 
 // Run runs a statement, however many rows it changes. It may run later, as [Conn.Send]
 // says.
-func (t *Tx) Run(query string, args ...any) error { return t.send(AnyNumber, query, args) }
+func (t *Tx) Run(query string, args ...any) error {
+	return t.send(Statement{Query: query, Args: args, Want: AnyNumber})
+}
 
 // ExecExactly runs a statement that has to change exactly n rows. It may run later, as
 // [Conn.Send] says.
-func (t *Tx) ExecExactly(n int, query string, args ...any) error { return t.send(n, query, args) }
+func (t *Tx) ExecExactly(n int, query string, args ...any) error {
+	return t.send(Statement{Query: query, Args: args, Want: n})
+}
 
-func (t *Tx) send(want int, query string, args []any) error {
+// Ask calls each for the number in every row of a query, not later than the commit: only what
+// becomes known after the commit (see [Participant]) can depend on it. Nothing waits for the
+// answer, unlike that of Query.
+func (t *Tx) Ask(query string, each func(n int64), args ...any) error {
+	return t.send(Statement{Query: query, Args: args, Want: AnyNumber, Numbers: each})
+}
+
+func (t *Tx) send(s Statement) error {
 	if err := t.writeWaiting(); err != nil {
 		return err
 	}
-	return t.conn.Send(want, query, clean(args)...)
+
+	s.Args = clean(s.Args)
+
+	return t.conn.Send(s)
 }
 
 // Grew notes that an operation writes so many rows more than it said, roughly.

@@ -8,7 +8,7 @@
 //
 // After the sums, a statement decides from the stored row whether the failures open their
 // group: so the decision is right even if another process wrote part of the row. An act of a
-// person writes the sums first, so that only failures after the act open the group.
+// person has a transaction of its own, so that only failures after the act open the group.
 //
 // What is in memory changes only after the commit of a transaction, so one that is rolled back
 // leaves nothing behind.
@@ -18,7 +18,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"redrive/internal/failures"
@@ -125,11 +124,7 @@ func (p *Projection) Moved(t *db.Tx, m projection.Move) {
 func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 	at := db.Micros(f.Job.ChangedAt)
 
-	id, err := p.groupOf(t, f.Cause, f.Job, at)
-	if err != nil {
-		return fmt.Errorf("count a failure in group %s: %w", f.Cause.Fingerprint, err)
-	}
-
+	id := p.groupOf(t, f.Cause, f.Job, at)
 	p.gathered.In(t).failure(id, f, at)
 	f.Job.Group = id
 
@@ -139,10 +134,10 @@ func (p *Projection) Failed(t *db.Tx, f projection.Failure) error {
 // groupOf returns the number of the group of a cause. A cause that was never seen gets a new
 // group, or the group "other" if the bound is reached. Each source has a bound of its own, so
 // that its causes cannot use up the groups of others.
-func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) (int64, error) {
+func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64) int64 {
 	in := p.gathered.In(t)
 	if g, known := p.group(in, c.Fingerprint); known {
-		return g.id, nil
+		return g.id
 	}
 
 	// The cause is new. Without room for another group, it belongs to the group "other".
@@ -155,24 +150,19 @@ func (p *Projection) groupOf(t *db.Tx, c fingerprint.Cause, j *job.Job, at int64
 		typ, source = "", ""
 
 		if other, known := p.group(in, c.Fingerprint); known {
-			return other.id, nil
+			return other.id
 		}
 	}
 
-	// Make the group.
-	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
-			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed, source)
-		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0, $8)`
+	// Make the group. Its row is written with the sums.
 	g := group{id: in.newest + 1, source: source}
-	if err := t.Run(insert, g.id, c.Fingerprint, typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), at, source); err != nil {
-		return 0, err
-	}
+	in.rows = append(in.rows, groupRow{group: g, typ: typ, cause: c, at: at})
 
 	in.newest = g.id
 	in.made[c.Fingerprint] = g
 	in.sizes[source]++
 
-	return g.id, nil
+	return g.id
 }
 
 // group returns the group of a fingerprint as the transaction sees it, and whether it exists.

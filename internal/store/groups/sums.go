@@ -3,8 +3,10 @@ package groups
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"redrive/internal/failures"
+	"redrive/internal/fingerprint"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/store/db"
@@ -13,9 +15,18 @@ import (
 
 // sums is what one transaction counts for error groups.
 type sums struct {
+	rows   []groupRow // of new groups, in the order of their numbers
 	groups map[int64]*sum
 	hours  map[hourKey]hourSum
 	queues map[queueKey]int64
+}
+
+// groupRow is what the row of a new group begins with.
+type groupRow struct {
+	group
+	typ   string // of the job that failed first
+	cause fingerprint.Cause
+	at    int64 // when it failed, in microseconds
 }
 
 // sum is what one transaction counts for a group.
@@ -41,7 +52,9 @@ type queueKey struct {
 	source string // the source that has the queue; "": it is a queue of our own
 }
 
-func newSums() sums { return sums{map[int64]*sum{}, map[hourKey]hourSum{}, map[queueKey]int64{}} }
+func newSums() sums {
+	return sums{groups: map[int64]*sum{}, hours: map[hourKey]hourSum{}, queues: map[queueKey]int64{}}
+}
 
 // of returns the sum of a group, a new one if the transaction has counted nothing for it yet.
 func (s *sums) of(id int64) *sum {
@@ -128,11 +141,29 @@ func (p *Projection) Flush(t *db.Tx) error {
 		return nil
 	}
 
-	err := db.Steps(t, p.flushGroups, p.flushHours, p.flushQueues, p.flushFailures, p.learnOpened)
+	err := db.Steps(t, p.flushNew, p.flushGroups, p.flushHours, p.flushQueues, p.flushFailures, p.learnOpened)
 
 	in.sums = newSums() // so that the next call does not write the same once more
 
 	return db.Wrap(err, "write the error groups")
+}
+
+// flushNew writes the rows of new groups.
+func (p *Projection) flushNew(t *db.Tx) error {
+	const insert = `INSERT INTO groups (id, fingerprint, type, class, message, frames, state, first_seen, last_seen,
+			sample_seq, sample_execution, failures, dead, refused, retrying, replayed, recovered, relapsed, source)
+		VALUES ($1, $2, $3, $4, $5, $6, 'open', $7, $7, 0, 0, 0, 0, 0, 0, 0, 0, 0, $8)`
+
+	for _, r := range p.gathered.In(t).rows {
+		c := r.cause
+
+		err := t.Run(insert, r.id, c.Fingerprint, r.typ, c.Class, c.Message, strings.Join(c.Frames, "\n"), r.at, r.source)
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // flushGroups adds the sums to the rows of their groups. There are two statements, because one
@@ -253,7 +284,7 @@ const reopen = `UPDATE groups SET state = 'open',
 		OR until_rate > 0 AND EXISTS (SELECT 1 FROM group_hours AS h WHERE h.group_id = $1
 			AND h.hour IN (SELECT value FROM json_each($4)) AND h.hour >= last_seen / $5 AND h.failures >= until_rate)))`
 
-// learnOpened reads which groups flushFailures has opened, so that memory counts them as open.
+// learnOpened asks which groups flushFailures has opened, so that memory counts them as open.
 // Only groups that were resolved or ignored and had failures can be among them.
 func (p *Projection) learnOpened(t *db.Tx) error {
 	const query = `SELECT id FROM groups WHERE id IN (SELECT value FROM json_each($1)) AND state = 'open'`
@@ -276,10 +307,5 @@ func (p *Projection) learnOpened(t *db.Tx) error {
 		return nil
 	}
 
-	opened, err := db.All(t, query, func(id *int64) []any { return []any{id} }, db.Numbers(candidates))
-	for _, id := range opened {
-		in.decided[id] = false
-	}
-
-	return err
+	return t.Ask(query, func(id int64) { in.decided[id] = false }, db.Numbers(candidates))
 }

@@ -147,13 +147,14 @@ func (c *conn) Exec(query string, args ...any) (int64, error) {
 }
 
 // Send lets a statement wait for the next trip.
-func (c *conn) Send(want int, query string, args ...any) error {
+func (c *conn) Send(sent db.Statement) error {
 	if c.failed != nil {
 		return c.failed
 	}
 
-	s, err := newStatement(want, c.text(query), args)
+	s, err := newStatement(sent.Want, c.text(sent.Query), sent.Args)
 	if err == nil {
+		s.numbers = sent.Numbers
 		c.wire.later(s)
 	}
 
@@ -169,14 +170,23 @@ func (c *conn) Commit() error {
 		return err
 	}
 
+	var asked []statement
 	for i := range c.wire.waiting {
-		c.wire.waiting[i].checkItself()
+		s := &c.wire.waiting[i]
+		s.checkItself()
+
+		if s.numbers != nil {
+			asked = append(asked, *s)
+		}
 	}
 
 	_, err = c.wire.exec(context.Background(), control("COMMIT"))
 	err = c.remember(err)
 	if isLost(err) && c.numbered {
 		err = c.lost(err)
+		if err == nil {
+			err = c.askAgain(asked)
+		}
 	}
 
 	if err == nil {
@@ -186,6 +196,19 @@ func (c *conn) Commit() error {
 	return err
 }
 
+// askAgain asks what a commit asked whose answer was lost. The commit took place, so that the
+// answer is the same.
+func (c *conn) askAgain(asked []statement) error {
+	for _, s := range asked {
+		_, err := c.wire.exec(context.Background(), s)
+		if err != nil {
+			return fmt.Errorf("%w: ask again after a lost answer: %w", fault.ErrBroken, err)
+		}
+	}
+
+	return nil
+}
+
 // sendFence lets the commit fail unless this process has the lease, and notes the number of the
 // commit. The row of the lease is locked until the end of the transaction, so that another
 // process that takes the lease sees everything that was written under it.
@@ -193,12 +216,12 @@ func (c *conn) sendFence() error {
 	const held = `SELECT check_lease($1)`
 	const number = `UPDATE nodes SET commits = $2 WHERE id = $1`
 
-	err := c.Send(db.AnyNumber, held, c.lease.node)
+	err := c.Send(db.Statement{Query: held, Args: []any{c.lease.node}, Want: db.AnyNumber})
 	if err != nil || !c.numbered {
 		return err
 	}
 
-	return c.Send(1, number, c.lease.node, c.commits+1)
+	return c.Send(db.Statement{Query: number, Args: []any{c.lease.node, c.commits + 1}, Want: 1})
 }
 
 // checkItself lets the statement fail when it changes another number of rows than it has to.

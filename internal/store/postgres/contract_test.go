@@ -33,3 +33,23 @@ func empty(t *testing.T) func() *store.Store {
 		return s
 	}
 }
+
+// No behaviour of the store holds a row that others need while it waits for an answer.
+func TestLong_ContractHoldsNoSharedRowOverATrip(t *testing.T) {
+	storetest.FewHistories(t)
+	storetest.Run(t, func(t *testing.T) func() *store.Store {
+		r := recorderTo(t, postgrestest.New(t))
+		t.Cleanup(func() {
+			for _, fault := range r.faults() {
+				t.Errorf("shared rows are locked over a trip:\n%s", fault)
+			}
+		})
+
+		return func() *store.Store {
+			s, err := store.Open(t.Context(), store.Options{Database: postgres.Server{DSN: r.dsn}, Attached: storetest.Attached})
+			check(t, err)
+
+			return s
+		}
+	})
+}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"redrive/internal/audit"
+	"redrive/internal/failures"
 	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/retry"
@@ -200,12 +202,55 @@ func TestCommit_ItsLostAnswerIsFoundOut(t *testing.T) {
 	}
 }
 
+// What a transaction asked together with its commit is asked again when the answer was lost: here,
+// whether a failure has opened its group again.
+func TestCommit_WhatItAskedIsAskedAgain(t *testing.T) {
+	p := proxyTo(t, postgrestest.New(t))
+	s := mustOpen(t, p.dsn+"&default_query_exec_mode=exec") // texts travel each time
+	now := time.Now().UTC().Truncate(time.Microsecond)
+
+	failOnce := func() {
+		check(t, add(t.Context(), s))
+
+		claimed, _, err := s.Exchange(t.Context(), nil, job.Claim{Worker: "w", Now: now, Lease: time.Minute, Free: map[string]int{"orders": 1}})
+		check(t, err)
+
+		if len(claimed) != 1 {
+			t.Fatalf("%d jobs were claimed", len(claimed))
+		}
+
+		ending := job.Ending{Outcome: job.Failed, FinishedAt: now, Error: job.ErrorInfo{Type: "E", Message: "as asked"}}
+		_, _, err = s.Exchange(t.Context(), []job.Settlement{claimed[0].Settle(ending, func() float64 { return 1 })}, job.Claim{Now: now})
+		check(t, err)
+	}
+
+	failOnce()
+	groups, err := s.Groups.List(t.Context(), now, failures.Filter{}, failures.Cursor{}, 10)
+	check(t, err)
+	_, err = s.Groups.Decide(t.Context(), now, groups.Groups[0].Fingerprint, failures.Decision{State: failures.Resolved}, audit.Actor{Name: "eve"})
+	check(t, err)
+
+	if open := s.Snapshot().OpenGroups; open != 0 {
+		t.Fatalf("%d groups are open before", open)
+	}
+
+	p.cutWhen("UPDATE groups")
+	failOnce()
+
+	if open := s.Snapshot().OpenGroups; open != 1 || p.cut.Load() != 0 {
+		t.Errorf("%d groups are open after the failure, want 1; the answer was lost: %t", open, p.cut.Load() == 0)
+	}
+
+	check(t, s.Close())
+}
+
 // proxy stands between a program and its server.
 type proxy struct {
 	dsn    string
 	server string
-	cut    atomic.Int32 // 1: cut before the next commit, 2: after it
-	sent   atomic.Int64 // bytes that the server has sent
+	cut    atomic.Int32           // 1: cut before the next commit, 2: after it
+	sent   atomic.Int64           // bytes that the server has sent
+	beside atomic.Pointer[string] // only a commit together with this text is cut; nil: any
 }
 
 func proxyTo(t *testing.T, dsn string) *proxy {
@@ -231,6 +276,12 @@ func (p *proxy) cutAtCommit(reaches bool) {
 	} else {
 		p.cut.Store(1)
 	}
+}
+
+// cutWhen loses the answer to the next commit that travels together with a text.
+func (p *proxy) cutWhen(text string) {
+	p.beside.Store(&text)
+	p.cut.Store(2)
 }
 
 func (p *proxy) serve(listener net.Listener) {
@@ -265,6 +316,10 @@ func (p *proxy) requests(client, server net.Conn, silent *atomic.Bool) {
 		}
 
 		commits := strings.Contains(string(buffer[:n]), "COMMIT")
+		if beside := p.beside.Load(); beside != nil && !strings.Contains(string(buffer[:n]), *beside) {
+			commits = false
+		}
+
 		if commits && p.cut.CompareAndSwap(1, 0) {
 			return
 		}

@@ -37,6 +37,8 @@ type statement struct {
 	args  [][]byte // in the format of their types; nil: NULL
 	want  int      // rows that it has to change, or [db.AnyNumber]
 	plain bool     // it is parsed each time, as what has no plan
+
+	numbers func(int64) // gets the number in each row; nil: its rows are read by others, or it has none
 }
 
 // control is a statement of the connection, such as one that begins or ends a transaction.
@@ -85,13 +87,11 @@ func (w *wire) exec(ctx context.Context, s statement) (changed int64, err error)
 			return err
 		}
 
-		tag, err := t.result.Close()
+		changed, err = s.read(t.result)
 		if err != nil {
 			_ = t.end() // it says again what went wrong
 			return err
 		}
-
-		changed = tag.RowsAffected()
 
 		return t.end()
 	})
@@ -275,12 +275,29 @@ func (t *trip) receive(s *statement, fresh, last bool) error {
 		return nil
 	}
 
-	tag, err := result.Close()
+	changed, err := s.read(result)
 	if err != nil {
 		return err
 	}
 
-	return s.check(tag.RowsAffected())
+	return s.check(changed)
+}
+
+// read reads a result to its end, and returns how many rows the statement changed.
+func (s *statement) read(result *pgconn.ResultReader) (changed int64, err error) {
+	for s.numbers != nil && result.NextRow() {
+		n, err := strconv.ParseInt(string(result.Values()[0]), 10, 64)
+		if err != nil {
+			_, end := result.Close()
+			return 0, errors.Join(err, end)
+		}
+
+		s.numbers(n)
+	}
+
+	tag, err := result.Close()
+
+	return tag.RowsAffected(), err
 }
 
 // forget forgets the statements that were to be prepared behind one that failed, and that one:

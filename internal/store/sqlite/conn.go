@@ -76,10 +76,22 @@ func (c *session) Exec(query string, args ...any) (changed int64, err error) {
 
 // Send runs the statement at once. All that this connection does not write is there as it
 // was when it was read: another number of rows means that another program changed the database.
-func (c *session) Send(want int, query string, args ...any) error {
-	changed, err := c.Exec(query, args...)
-	if err == nil && want != db.AnyNumber && changed != int64(want) {
-		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", fault.ErrBroken, changed, want)
+func (c *session) Send(s db.Statement) error {
+	if s.Numbers != nil {
+		return c.Query(s.Query, func(rows *sql.Rows) error {
+			var n int64
+			err := rows.Scan(&n)
+			if err == nil {
+				s.Numbers(n)
+			}
+
+			return err
+		}, s.Args...)
+	}
+
+	changed, err := c.Exec(s.Query, s.Args...)
+	if err == nil && s.Want != db.AnyNumber && changed != int64(s.Want) {
+		err = fmt.Errorf("%w: %d rows changed instead of %d: another program wrote to the file", fault.ErrBroken, changed, s.Want)
 	}
 
 	return err

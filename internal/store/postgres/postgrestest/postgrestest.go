@@ -23,9 +23,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"redrive/internal/store/db"
 	"redrive/internal/store/health"
 	"redrive/internal/store/postgres"
 )
+
+// A list that takes long on a busy machine is no failure of a test.
+func init() { db.Patience = 10 * time.Minute }
 
 // template is the name of an empty database with the schema, of which others are copies: the
 // schema takes longer than most tests.

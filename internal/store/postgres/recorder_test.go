@@ -1,0 +1,145 @@
+package postgres_test
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// recorder stands between a program and its server, and reads which statements travel together.
+type recorder struct {
+	dsn    string
+	server string
+
+	mu    sync.Mutex
+	trips [][]string // texts of the statements of each trip, of all connections
+}
+
+func recorderTo(t *testing.T, dsn string) *recorder {
+	t.Helper()
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+
+	config, err := pgconn.ParseConfig(dsn)
+	check(t, err)
+
+	server := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	r := &recorder{server: server, dsn: strings.Replace(dsn, server, listener.Addr().String(), 1)}
+
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+
+			go r.carry(client)
+		}
+	}()
+
+	return r
+}
+
+// carry carries what a client and the server say to each other.
+func (r *recorder) carry(client net.Conn) {
+	defer client.Close()
+
+	server, err := net.Dial("tcp", r.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+
+	go func() {
+		defer client.Close()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil {
+				return
+			}
+
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+
+	requests := pgproto3.NewBackend(client, server)
+	start, err := requests.ReceiveStartupMessage()
+	if err != nil {
+		return
+	}
+
+	said, err := start.Encode(nil)
+	if err == nil {
+		_, err = server.Write(said)
+	}
+
+	names := map[string]string{} // of statements that were prepared
+	var trip []string
+	for err == nil {
+		var message pgproto3.FrontendMessage
+		message, err = requests.Receive()
+		if err != nil {
+			return
+		}
+
+		switch m := message.(type) {
+		case *pgproto3.Parse:
+			names[m.Name] = m.Query
+		case *pgproto3.Bind:
+			trip = append(trip, names[m.PreparedStatement])
+		case *pgproto3.Query:
+			trip = append(trip, m.String)
+			r.note(&trip)
+		case *pgproto3.Sync:
+			r.note(&trip)
+		}
+
+		said, err = message.Encode(nil)
+		if err == nil {
+			_, err = server.Write(said)
+		}
+	}
+}
+
+func (r *recorder) note(trip *[]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.trips = append(r.trips, *trip)
+	*trip = nil
+}
+
+// shared finds a change of a row that many transactions share.
+var shared = regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM) (groups|group_hours|group_queues|depths|counters|minutes|reasons|revision)\b`)
+
+// faults are the trips that break a rule. Rows that are shared travel together with the commit,
+// so that no transaction waits for a program while it holds them; and no transaction
+// that writes sends a notice, for which it would wait for all others.
+func (r *recorder) faults() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	for _, trip := range r.trips {
+		text := strings.Join(trip, ";\n")
+		if strings.Contains(strings.ToLower(text), "notify") {
+			all = append(all, text)
+		}
+
+		if shared.MatchString(text) && !strings.HasSuffix(text, "COMMIT") {
+			all = append(all, text)
+		}
+	}
+
+	return all
+}
