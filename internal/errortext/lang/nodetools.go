@@ -53,7 +53,7 @@ func prismaSaid(lines []string) (message string, rest []string) {
 	return strings.Join(said[:min(len(said), 1+form.MaxContinued)], "\n"), rest
 }
 
-var tscForm = regexp.MustCompile(`^\S+(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)
+var tscForm = regexp.MustCompile(`^\S.*(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)
 
 // typescript reads the first error of the compiler.
 func typescript(text string) form.Error {
@@ -67,15 +67,21 @@ func typescript(text string) form.Error {
 }
 
 // jest reads the first test that failed: its name, and what was expected.
+//
+//	● rates › reads XAU
+//
+//	  expect(received).toBe(expected)
+//
+// What the tests of a file printed stands above that, with "Console" in the place of a name.
 func jest(text string) form.Error {
-	_, report, ok := strings.Cut(text, "\n  ● ")
-	if !ok {
-		return form.Error{}
+	for _, report := range strings.Split(text, "\n  ● ")[1:] {
+		title, rest, _ := strings.Cut(report, "\n")
+		if title != "Console" {
+			return form.Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
+		}
 	}
 
-	title, rest, _ := strings.Cut(report, "\n")
-
-	return form.Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
+	return form.Error{}
 }
 
 // pnpm reads what pnpm says of a command that it did not start.

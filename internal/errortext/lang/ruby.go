@@ -247,28 +247,40 @@ func railsRunner(lines []string) form.Error {
 	return form.Error{}
 }
 
-// rubyLogged reads the last error that a logger wrote: above the frames, or as Delayed Job
-// and GoodJob say it.
+// rubyLogged reads the last error that a logger wrote: above the frames, or in a sentence.
+//
+//	F, [2026-11-28T12:00:00 #7] FATAL -- : [4f1c] RuntimeError (no rate for XAU):
+//	[4f1c]
+//	[4f1c] app/rates.rb:3:in 'RatesController#show'
 func rubyLogged(lines []string) form.Error {
 	var c form.Chain
+	causes := false // in a list of causes, of which the last one stands above the frames
 	for i, line := range lines {
-		// Delayed Job: "… FAILED (2 prior attempts) with RuntimeError: no route"
-		_, said, ok := strings.Cut(line, " prior attempts) with ")
-		if ok {
-			e := classAndMessage(said)
+		e := gaveUp(line)
+		if e.Found() {
 			c = form.Chain{Last: e, First: e}
 			continue
 		}
 
+		// Rails lists the causes of an error between it and its frames.
+		if i > 1 && withoutTags(strings.TrimSpace(line)) == "Causes:" && isEmptyLogged(lines[i-1]) {
+			e = loggedSaid(lines[i-2])
+			c, causes = form.Chain{Last: e, First: e}, e.Found()
+
+			continue
+		}
+
 		// Any other error is the line above the first line of a backtrace.
-		if i+1 == len(lines) || isRubyFrame(line) || !isRubyBacktrace(lines[i+1:]) {
+		if i+1 == len(lines) || isRubyFrame(line) || isTemplateCode(line) || !isRubyBacktrace(lines[i+1:]) {
 			continue
 		}
 
 		cause, isCause := strings.CutPrefix(line, "Caused by: ")
 
-		isCause = isCause || i > 0 && strings.TrimSpace(lines[i-1]) == "Caused by:"
-		e := loggedSaid(cause)
+		isCause = isCause || causes || i > 0 && strings.TrimSpace(lines[i-1]) == "Caused by:"
+		causes = false
+
+		e = loggedSaid(cause)
 		switch {
 		case !e.Found():
 		case isCause && c.Last.Found():
@@ -281,10 +293,43 @@ func rubyLogged(lines []string) form.Error {
 	return c.Joined()
 }
 
-// isRubyBacktrace reports whether some lines begin with a frame, after an empty line or two.
+// gaveUpForm is the sentence in which Active Job says that it does not retry a job.
+var gaveUpForm = regexp.MustCompile(
+	`(?:Discarded|Stopped retrying) \S+ \(Job ID: [^)]*\) due to an? ([A-Z]\w*(?:::\w+)*) \((.*)\)(?:\.$|, which reoccurred on )`)
+
+// gaveUp reads a sentence in which a queue says why it does not retry a job:
+//
+//	Charge FAILED (2 prior attempts) with RuntimeError: no route
+//	Discarded Charge (Job ID: b4) due to a RuntimeError (no route).
+func gaveUp(line string) form.Error {
+	_, said, ok := strings.Cut(line, " prior attempts) with ") // Delayed Job
+	if ok {
+		return classAndMessage(said)
+	}
+
+	if !strings.Contains(line, " due to a") { // which costs less than the form
+		return form.Error{}
+	}
+
+	m := gaveUpForm.FindStringSubmatch(line)
+	if m == nil {
+		return form.Error{}
+	}
+
+	return form.Error{Class: m[1], Message: m[2]}
+}
+
+// isRubyBacktrace reports whether some lines begin with a frame, after the code of a template
+// and an empty line or two.
 func isRubyBacktrace(lines []string) bool {
-	const empty = 2
-	for _, line := range lines[:min(len(lines), empty+1)] {
+	const empty, code = 2, 8
+
+	first := 0
+	for first < min(len(lines), code) && isTemplateCode(lines[first]) {
+		first++
+	}
+
+	for _, line := range lines[first:min(len(lines), first+empty+1)] {
 		if !isEmptyLogged(line) {
 			return isRubyFrame(line)
 		}
@@ -293,11 +338,35 @@ func isRubyBacktrace(lines []string) bool {
 	return false
 }
 
+// templateCode is a line of a template with its number: "    2: <%= metal.rate %>".
+var templateCode = regexp.MustCompile(`^\s*\d+: `)
+
+// isTemplateCode reports whether a line shows the code of a template, which Rails writes below an
+// error.
+func isTemplateCode(line string) bool { return templateCode.MatchString(withoutTags(line)) }
+
 // isEmptyLogged reports whether a line is empty, behind what a log writes before it.
 func isEmptyLogged(line string) bool {
-	line = strings.TrimSpace(line)
 	_, said, logged := strings.Cut(line, " -- :")
-	return line == "" || logged && (said == "" || strings.HasSuffix(said, "]"))
+	if !logged {
+		said = line
+	}
+
+	return withoutTags(strings.TrimSpace(said)) == ""
+}
+
+// withoutTags is what a line says behind its tags: "[4f1c] [mail] no route".
+func withoutTags(said string) string {
+	for strings.HasPrefix(said, "[") {
+		_, rest, ok := strings.Cut(said, "] ")
+		if !ok && !strings.HasSuffix(said, "]") {
+			break
+		}
+
+		said = rest // empty behind the last tag of a line that has nothing else
+	}
+
+	return said
 }
 
 // isRubyFrame reports whether a line is a frame and no more, behind what a log writes
@@ -340,14 +409,7 @@ func loggedSaid(line string) form.Error {
 
 // errorOfLogger is an error in one of those formats, without what stands before it.
 func errorOfLogger(said string) form.Error {
-	for strings.HasPrefix(said, "[") { // tags
-		_, rest, ok := strings.Cut(said, "] ")
-		if !ok {
-			break
-		}
-
-		said = rest
-	}
+	said = withoutTags(said)
 
 	// The class stands in parentheses at the end: "no route (RuntimeError)"
 	m := rubyClass.FindAllStringSubmatchIndex(said, -1)

@@ -19,8 +19,8 @@ func rust(text string) form.Error {
 
 var (
 	rustThread = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (.*)$`)
-	rustPlace  = regexp.MustCompile(`^\S+:\d+:\d+:$`)
-	oldEnd     = regexp.MustCompile(`', \S+:\d+(?::\d+)?$`)
+	rustPlace  = regexp.MustCompile(`^[^'].*:\d+:\d+:$`)
+	oldEnd     = regexp.MustCompile(`', \S[^']*:\d+(?::\d+)?$`)
 )
 
 // rustPanic reads the last panic. That of a thread which waited for another one, or of
