@@ -1,14 +1,15 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"slices"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
-// phpForms are tried in this order. They never change.
-var phpForms = [...]func(lines []string) form.Error{
+// phpReaders are asked in this order. They never change.
+var phpReaders = [...]func(lines []string) form.Error{
 	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer, wordPress,
 	phpPrinted,
 }
@@ -20,7 +21,7 @@ func php(text string) form.Error {
 	}
 
 	lines := strings.Split(text, "\n")
-	for _, read := range phpForms {
+	for _, read := range phpReaders {
 		e := read(lines)
 		if e.Found() {
 			return e
