@@ -84,7 +84,8 @@ func elixirThrown(lines []string) form.Error {
 	return joined(c)
 }
 
-// wasRaised is what a process says that an exception has ended. The exception is in the next line.
+// wasRaised is what a process says that an exception has ended, at the end of its line. The
+// exception is in the next one.
 const wasRaised = "an exception was raised:"
 
 // joined is an error of Elixir with its innermost cause. A process that an exception ended has
@@ -94,7 +95,7 @@ func joined(c form.Chain) form.Error {
 		return c.Last
 	}
 
-	if c.Last.Message == wasRaised || c.Last.Message == "" {
+	if strings.HasSuffix(c.Last.Message, wasRaised) || c.Last.Message == "" {
 		return c.First
 	}
 
@@ -194,12 +195,13 @@ func changesetErrors(lines []string) string {
 // elixirFrame is a frame of a trace:
 //
 //	(ecto 3.11.2) lib/ecto/repo.ex:42: Ecto.Repo.get!/3
+//	nofile:1: (file)
 //	(stdlib 5.2) :lists.foreach/2
 //	:erlang.binary_to_integer("x")
 //	:gen_server.call/3
 //	Shop.Orders.charge/1
 var elixirFrame = regexp.MustCompile(
-	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?\S+\.(?:exs?|erl|eex|heex):\d+: |` +
+	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?(?:\S+\.(?:exs?|erl|eex|heex)|nofile|iex):\d+: |` +
 		`^\s+\(\w+ [\w.+-]+\) |^\s+:?[\w.]+\(.*\)$|^\s+:\w+\.|^\s+[A-Z]\w*(?:\.[A-Z]\w*)*\.\w+[(/]`)
 
 // isElixirEnd reports whether a line is no part of the message above it: a frame, the cause,

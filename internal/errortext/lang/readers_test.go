@@ -142,3 +142,26 @@ FAIL ./rates.test.js
     no rate`: "rates › reads XAU: no rate",
 	})
 }
+
+// A place on Windows ends a message as any other does.
+func TestRead_EndsTheMessageOfMonologBeforeItsPlace(t *testing.T) {
+	const trace = "\n[stacktrace]\n#0 {main}\n\"} "
+	reads(t, map[string]string{
+		`[2026-11-28 12:00:00] local.ERROR: no rate {"exception":"[object] (RuntimeException(code: 0): no rate at C:\\app\\Charge.php:30)` + trace:   "RuntimeException: no rate",
+		`[2026-11-28 12:00:00] local.ERROR: no rate {"exception":"[object] (RuntimeException(code: 0): no rate at /app/Charge.php:30)` + trace:       "RuntimeException: no rate",
+		`[2026-11-28 12:00:00] local.ERROR: no rate {"exception":"[object] (RuntimeException(code: 0): open at C: no at /app/Charge.php:30)` + trace: "RuntimeException: open at C: no",
+	})
+}
+
+// Code without a file has a place of its own, and a shell says with more words that a process
+// has ended by an exception.
+func TestRead_ReadsWhatTheShellOfElixirSays(t *testing.T) {
+	reads(t, map[string]string{
+		"** (RuntimeError) no rate\n    nofile:1: (file)": "RuntimeError: no rate",
+		"** (RuntimeError) no rate\n    iex:3: (file)":    "RuntimeError: no rate",
+		`
+** (EXIT from #PID<0.95.0>) shell process exited with reason: an exception was raised:
+    ** (RuntimeError) no rate
+        (shop 0.1.0) lib/shop.ex:3: Shop.run/1`: "RuntimeError: no rate",
+	})
+}
