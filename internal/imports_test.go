@@ -117,8 +117,10 @@ var rooms = map[string]string{
 		"source/amqpsource poll source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/health store/location store/search web/templates webhook",
 	"app/apptest":   "app config store/databasetest",
-	"cli":           "access apitype apitype/admin apitype/work app client config demo handler seed source/preset store store/db store/location store/postgres store/sqlite web/templates/policypage store/health",
-	"cmd/dashboard": "cli",
+	"cli/console":   "access",
+	"cli/reach":     "access cli/console client store store/health store/location store/postgres store/sqlite",
+	"cli":           "access apitype apitype/admin apitype/work app cli/console cli/reach client config demo seed source/preset store store/health store/location store/sqlite web/templates/policypage",
+	"cmd/dashboard": "cli cli/console",
 	"test/rig":      "",
 	"test/mill":     "app app/apptest config engine test/rig",
 	"test/site":     "app app/apptest config demo store store/sqlite test/rig",
@@ -159,7 +161,7 @@ var owners = map[string]string{
 	"golang.org/x/net":                   "errortext test/site",
 	"golang.org/x/text":                  "plaintext",
 	"golang.org/x/sys":                   "store/sqlite test/rig",
-	"golang.org/x/term":                  "cli",
+	"golang.org/x/term":                  "cli/console",
 	"golang.org/x/sync":                  "poll server server/web server/api server/pages",
 	"pgregory.net/rapid":                 "store/storetest",
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"redrive/internal/cli"
+	"redrive/internal/cli/console"
 )
 
 // version is set by the linker.
@@ -29,7 +30,7 @@ func main() {
 	// A file that may not grow is an error of the database, not a crash.
 	signal.Ignore(syscall.SIGXFSZ)
 
-	os.Exit(cli.Run(os.Args[1:], cli.Console{
+	os.Exit(cli.Execute(os.Args[1:], console.Console{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals, Version: version,
 	}))
 }

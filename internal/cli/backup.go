@@ -8,8 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/store/health"
-	"redrive/internal/store/location"
 	"redrive/internal/store/sqlite"
 	"redrive/internal/usage"
 )
@@ -23,18 +24,18 @@ type backupCommand struct {
 }
 
 // Run writes the copy.
-func (b *backupCommand) Run(c Console) error {
-	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
+func (b *backupCommand) Run(c console.Console) error {
+	ctx, stop := c.Until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	file, err := fileOf(b.DB, "Back it up with the tools of PostgreSQL: pg_basebackup, or pg_dump from a replica (docs/postgres.md)")
+	file, err := reach.File(b.DB, "Back it up with the tools of PostgreSQL: pg_basebackup, or pg_dump from a replica (docs/postgres.md)")
 	if err != nil {
 		return err
 	}
 
 	began := time.Now()
-	err = file.Backup(ctx, b.File, b.Force, c.percent("Copying"))
-	c.clear()
+	err = file.Backup(ctx, b.File, b.Force, c.Percent("Copying"))
+	c.Clear()
 
 	if errors.Is(err, fs.ErrExist) {
 		return usage.Errorf("%s exists; name a new file, or add --force to replace it", b.File)
@@ -61,16 +62,6 @@ func (b *backupCommand) Run(c Console) error {
 	return nil
 }
 
-// fileOf is the database in a file. advice says what to do with one on a server.
-func fileOf(text, advice string) (sqlite.File, error) {
-	file, err := location.Of(text).File()
-	if err != nil {
-		return file, usage.Errorf("--db %s: %w. %s", location.Of(text), err, advice)
-	}
-
-	return file, nil
-}
-
 // restoreCommand is dashboard restore: it puts a copy in the place of a database.
 type restoreCommand struct {
 	File  string `arg:"" help:"The backup."`
@@ -79,17 +70,17 @@ type restoreCommand struct {
 }
 
 // Run restores the copy.
-func (r *restoreCommand) Run(c Console) error {
-	ctx, stop := c.until(os.Interrupt, syscall.SIGTERM)
+func (r *restoreCommand) Run(c console.Console) error {
+	ctx, stop := c.Until(os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	file, err := fileOf(r.DB, "Restore it with the tools of PostgreSQL (docs/postgres.md)")
+	file, err := reach.File(r.DB, "Restore it with the tools of PostgreSQL (docs/postgres.md)")
 	if err != nil {
 		return err
 	}
 
-	kept, err := file.Restore(ctx, r.File, r.Force, c.percent("Copying"))
-	c.clear()
+	kept, err := file.Restore(ctx, r.File, r.Force, c.Percent("Copying"))
+	c.Clear()
 
 	switch {
 	case errors.Is(err, fs.ErrExist):

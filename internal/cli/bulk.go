@@ -10,6 +10,8 @@ import (
 
 	"redrive/internal/apitype"
 	"redrive/internal/apitype/work"
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/filter"
 	"redrive/internal/operation"
 	"redrive/internal/usage"
@@ -26,18 +28,18 @@ type bulkFlags struct {
 	NoGuard bool   `help:"Do not pause automatically when replays fail again with the same error."`
 	DryRun  bool   `help:"Show the preview without starting the operation."`
 	Yes     bool   `help:"Do not ask for confirmation."`
-	dashboardFlags
+	reach.Dashboard
 }
 
 // discardCommand is dashboard discard: it discards the jobs that a filter selects.
 type discardCommand struct{ bulkFlags }
 
 // Run discards through a running dashboard.
-func (d *discardCommand) Run(c Console) error { return d.act(c, operation.Discard) }
+func (d *discardCommand) Run(c console.Console) error { return d.act(c, operation.Discard) }
 
 // act begins an operation, which first collects its jobs, shows the preview, and
 // after a yes starts the operation and follows it to its end.
-func (b *bulkFlags) act(c Console, kind operation.Kind) error {
+func (b *bulkFlags) act(c console.Console, kind operation.Kind) error {
 	pace, err := b.pace()
 	if err != nil {
 		return err
@@ -49,15 +51,15 @@ func (b *bulkFlags) act(c Console, kind operation.Kind) error {
 		return usage.Errorf("--filter is empty, which would select every job; use state:dead_letter for all dead letters")
 	}
 
-	dashboard, err := b.connect()
+	dashboard, err := b.Connect()
 	if err != nil {
 		return err
 	}
 
-	ctx, stop := c.until(os.Interrupt)
+	ctx, stop := c.Until(os.Interrupt)
 	defer stop()
 	// The first interrupt ends the command; what it began is aborted or goes on.
-	w := &watcher{Console: c, dashboard: dashboard, kind: kind, live: isTerminal(c.Stdout)}
+	w := &watcher{Console: c, dashboard: dashboard, kind: kind, live: console.IsTerminal(c.Stdout)}
 	if err := w.begin(ctx, b.Filter); err != nil {
 		return err
 	}

@@ -1,15 +1,22 @@
 // Package cli is the command line. Each command is a struct whose fields are its flags and
-// arguments and whose Run method carries it out; [Run] finds the command and returns the
+// arguments and whose Run method carries it out; [Execute] finds the command and returns the
 // exit status of the process: 0 for what was done, 1 for what failed, 2 for what was asked
 // wrongly, 3 for a database that another start does not help.
 //
 // The commands are grouped by what they need. Two run the program itself, by internal/app:
 // serve.go and demo.go, the latter in a made-up world. Those in local.go and backup.go read
-// files and open a database themselves. Those in remote.go, replay.go, jobs.go and enqueue.go
-// ask a running dashboard through its API; connect.go finds it. Those in accounts.go do either,
-// depending on whether a dashboard has the database open. source.go looks at the queues of
-// other programs. A command reads and writes through a [Console], which also has the signals
-// for those that ask for them and hides the passwords of the command line (credentials.go).
+// files and open a database themselves. source.go and discover.go look at the queues of other
+// programs, by look.go.
+//
+// The others ask a running dashboard through its API; package reach finds it. enqueue.go sends
+// jobs (jobflags.go describes one, lines.go reads many). list.go and show.go print jobs, in the
+// words of jobs.go. bulk.go and replay.go act on many jobs: operation.go begins such an
+// operation, preview.go shows what it would do, watch.go follows it. dashboard.go is about the
+// dashboard itself. Those in users.go and tokens.go do without it unless it has the database
+// open.
+//
+// A command reads and writes through a [console.Console], which also has the signals for those
+// that ask for them.
 package cli
 
 import (
@@ -21,6 +28,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/client"
 	"redrive/internal/clip"
 	"redrive/internal/config"
@@ -34,28 +43,28 @@ import (
 // commands is the command line: each field is a command, each field of a command
 // a flag or an argument. The parser calls the Run method of the command.
 type commands struct {
-	Serve   serve          `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
+	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the dashboard and the worker engine (the default)."`
 	Demo    demoCommand    `cmd:"" help:"Run a made-up shop whose jobs fail, on a temporary database."`
-	Enqueue enqueue        `cmd:"" help:"Send jobs to a running dashboard."`
+	Enqueue enqueueCommand `cmd:"" help:"Send jobs to a running dashboard."`
 	List    listCommand    `cmd:"" help:"List the jobs that match a filter."`
 	Show    showCommand    `cmd:"" help:"Show a job with its attempts and errors."`
 	Replay  replayCommand  `cmd:"" help:"Replay one job, or the jobs that match a filter, through a running dashboard."`
 	Discard discardCommand `cmd:"" help:"Discard the jobs that match a filter, through a running dashboard."`
-	Check   check          `cmd:"" help:"Check a configuration file."`
+	Check   checkCommand   `cmd:"" help:"Check a configuration file."`
 	Source  sourceCommand  `cmd:"" help:"Look at queues of other programs whose dead letters Redrive can show."`
 	User    userCommand    `cmd:"" help:"Add, list, change and remove users."`
 	Token   tokenCommand   `cmd:"" help:"Create, list and revoke tokens for programs."`
 	Reload  reloadCommand  `cmd:"" help:"Reload the configuration of a running dashboard."`
 	Health  healthCommand  `cmd:"" help:"Check whether a running dashboard is ready; exit status 0 or 1."`
-	Policy  policy         `cmd:"" help:"Show the delays of a retry policy and their total."`
+	Policy  policyCommand  `cmd:"" help:"Show the delays of a retry policy and their total."`
 	Seed    seedCommand    `cmd:"" help:"Write a large database for benchmarks."`
 	Backup  backupCommand  `cmd:"" help:"Back up a database, even while a dashboard has it open."`
 	Restore restoreCommand `cmd:"" help:"Restore a database from a backup."`
-	Doctor  doctor         `cmd:"" help:"Check a database without changing it: the file, the counts, the audit log."`
-	Version show           `cmd:"" help:"Print the version."`
+	Doctor  doctorCommand  `cmd:"" help:"Check a database without changing it: the file, the counts, the audit log."`
+	Version versionCommand `cmd:"" help:"Print the version."`
 
-	Completion completion `cmd:"" help:"Print a script that completes commands and flags in bash, zsh or fish."`
-	Suggest    suggest    `cmd:"" hidden:"" help:"Print completions for the last word."`
+	Completion completionCommand `cmd:"" help:"Print a script that completes commands and flags in bash, zsh or fish."`
+	Suggest    suggestCommand    `cmd:"" hidden:"" help:"Print completions for the last word."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
@@ -72,16 +81,16 @@ func helpParts(version string) kong.Vars {
 		"level":  "debug, info, warn or error",
 		"levels": "debug,info,warn,error",
 		"policy": "A preset (for example sidekiq), a policy from the configuration, default, queue:NAME, type:NAME, or a file with a policy.",
-		"server": usualServer,
+		"server": reach.UsualServer,
 		"token":  "Reads the token from REDRIVE_TOKEN.",
 
 		"version": "redrive " + version,
 	}
 }
 
-// Run executes one command line and returns the exit code.
-func Run(args []string, c Console) int {
-	c = c.hiding(args)
+// Execute runs one command line and returns the exit code.
+func Execute(args []string, c console.Console) int {
+	c = c.Hiding(args)
 	answered := false // by --help
 
 	parser, err := kong.New(&commands{},
@@ -115,6 +124,20 @@ func Run(args []string, c Console) int {
 	}
 
 	return 0
+}
+
+// checkDatabases refuses a URL of a database that is not Redrive's own, where a flag names a
+// database.
+func checkDatabases(flags []*kong.Flag) error {
+	for _, f := range flags {
+		if f.Name == "db" {
+			if err := reach.CheckDatabase(f.Target.String()); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
 }
 
 // misused is the error of a wrong command line, with advice. The parser takes what
@@ -157,7 +180,7 @@ func misused(err error, args []string, known []*kong.Node) error {
 
 // fail prints what went wrong, each error in one line, because the logs of a service
 // are read line by line, and returns the exit code.
-func fail(c Console, err error) int {
+func fail(c console.Console, err error) int {
 	var wrong config.Errors
 
 	var refused wrongFile
@@ -167,20 +190,20 @@ func fail(c Console, err error) int {
 	// A file can have several faults, each of which has a line of its own.
 	case errors.As(err, &wrong):
 		for _, e := range wrong {
-			fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(e.Error()))
+			fmt.Fprintf(c.Stderr, "dashboard: %s\n", console.Printable(e.Error()))
 		}
 	case errors.As(err, &refused):
 		for line := range strings.SplitSeq(refused.Error(), "\n") {
-			fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(line))
+			fmt.Fprintf(c.Stderr, "dashboard: %s\n", console.Printable(line))
 		}
 	case errors.As(err, &paused):
-		fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(clip.Line(paused.why)))
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", console.Printable(clip.Line(paused.why)))
 
 		for _, step := range paused.steps {
-			fmt.Fprintf(c.Stderr, "  %s\n", printable(step))
+			fmt.Fprintf(c.Stderr, "  %s\n", console.Printable(step))
 		}
 	default:
-		fmt.Fprintf(c.Stderr, "dashboard: %s\n", printable(clip.Line(err.Error())))
+		fmt.Fprintf(c.Stderr, "dashboard: %s\n", console.Printable(clip.Line(err.Error())))
 	}
 
 	// The exit code is 2 if what was asked for is wrong.

@@ -5,23 +5,25 @@ import (
 	"slices"
 	"strings"
 
+	"redrive/internal/cli/console"
+
 	"github.com/alecthomas/kong"
 )
 
-// completion is dashboard completion: it prints a script for a shell. The scripts
-// know nothing of the commands: they ask the program itself, through [suggest].
-type completion struct {
+// completionCommand is dashboard completion: it prints a script for a shell. The scripts
+// know nothing of the commands: they ask the program itself, through [suggestCommand].
+type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
 // Run prints the script.
-func (k *completion) Run(c Console) error {
+func (k *completionCommand) Run(c console.Console) error {
 	_, err := fmt.Fprint(c.Stdout, completionScripts[k.Shell])
 	return err
 }
 
 // Help says how the script is used.
-func (*completion) Help() string {
+func (*completionCommand) Help() string {
 	return `To try it: source <(dashboard completion bash), or dashboard completion fish | source.
 
 To keep it:
@@ -66,15 +68,15 @@ complete -c dashboard -f -a '(__dashboard_suggest)'
 `,
 }
 
-// suggest is what the scripts of completion call, with the words of the command line
+// suggestCommand is what the scripts of completion call, with the words of the command line
 // so far; the last one is still being written, and may be empty.
-type suggest struct {
+type suggestCommand struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
 // Run prints the words that can stand in the place of the last one, each with its
 // help after a tab.
-func (s *suggest) Run(c Console, k *kong.Context) error {
+func (s *suggestCommand) Run(c console.Console, k *kong.Context) error {
 	words := s.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"redrive/internal/app"
+	"redrive/internal/cli/console"
 	"redrive/internal/config"
 	"redrive/internal/demo"
 	"redrive/internal/usage"
@@ -34,7 +35,7 @@ const (
 
 // Run runs the demo until a signal, and from the start again after each reset. The
 // socket stays open during a reset: a browser that connects meanwhile waits.
-func (d *demoCommand) Run(c Console) error {
+func (d *demoCommand) Run(c console.Console) error {
 	if !app.IsLoopback(d.Listen) {
 		return usage.Errorf("--listen %s: the demo listens only on this machine, for example on 127.0.0.1:8080", d.Listen)
 	}
@@ -43,7 +44,7 @@ func (d *demoCommand) Run(c Console) error {
 		return usage.Errorf("--jobs %d: must be from %d to %d", d.Jobs, fewestJobs, mostJobs)
 	}
 
-	log, err := newLog(c.Stderr, d.LogLevel, "text")
+	log, err := c.Log(d.LogLevel, "text")
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (d *demoCommand) Run(c Console) error {
 	}
 	defer socket.Close()
 
-	ctx, signals, release := c.interrupts()
+	ctx, signals, release := c.Interrupts()
 	defer release()
 
 	// Every round is a world from its history to a reset or the end.
@@ -81,7 +82,7 @@ func listenOnce(address string) (*os.File, error) {
 // tell runs one world, from its history to its end, and deletes its databases. again
 // is true after a reset.
 func (d *demoCommand) tell(
-	ctx context.Context, c Console, socket *os.File, signals <-chan os.Signal, log *slog.Logger,
+	ctx context.Context, c console.Console, socket *os.File, signals <-chan os.Signal, log *slog.Logger,
 ) (again bool, err error) {
 	dir, err := os.MkdirTemp("", "redrive-demo-")
 	if err != nil {
@@ -137,11 +138,11 @@ func (d *demoCommand) tell(
 }
 
 // writeHistory writes what happened in the day before the start, and shows the progress.
-func (d *demoCommand) writeHistory(ctx context.Context, c Console, w app.World, db string) error {
+func (d *demoCommand) writeHistory(ctx context.Context, c console.Console, w app.World, db string) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many small things are made and forgotten within seconds
 
-	err := w.WriteHistory(ctx, db, d.Jobs, c.progress("Writing a day of history:"))
-	c.clear()
+	err := w.WriteHistory(ctx, db, d.Jobs, c.Progress("Writing a day of history:"))
+	c.Clear()
 
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"redrive/internal/cli/console"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 	"redrive/internal/usage"
@@ -23,7 +24,7 @@ type sourceDiscover struct {
 }
 
 // Run prints the presets that fit, and fails when none does.
-func (d *sourceDiscover) Run(c Console) error {
+func (d *sourceDiscover) Run(c console.Console) error {
 	queues := queuesOf(d.URL)
 	if scheme, _, _ := strings.Cut(d.URL, "://"); families[scheme] == "amqp" && len(queues) == 0 {
 		return usage.Errorf("name the dead-letter queues in the URL, for example amqp://host/vhost?queues=orders.dlq,mail.dlq. " +

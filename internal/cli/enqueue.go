@@ -8,19 +8,18 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 	"unicode"
 
-	"redrive/internal/apitype"
 	"redrive/internal/apitype/work"
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/client"
 	"redrive/internal/job"
 	"redrive/internal/usage"
-	"redrive/internal/wire"
 )
 
-// enqueue is dashboard enqueue: it sends jobs to a running dashboard.
-type enqueue struct {
+// enqueueCommand is dashboard enqueue: it sends jobs to a running dashboard.
+type enqueueCommand struct {
 	Type    string  `arg:"" optional:"" help:"The job's type, for example email.send."`
 	Payload *string `arg:"" optional:"" help:"The payload, any JSON. If left out, it is read from standard input, unless that is a terminal."`
 	Key     string  `help:"Idempotency key: the same job is enqueued once; another job with the same key is refused." placeholder:"TEXT"`
@@ -28,21 +27,11 @@ type enqueue struct {
 	NDJSON  bool    `name:"ndjson" help:"Read jobs from standard input, one per line, for example {\"type\": \"email.send\"}."`
 	Batch   *int    `name:"batch-size" help:"With --ndjson: send at most this many jobs in a request (10000)." placeholder:"N"`
 	jobFlags
-	dashboardFlags
-}
-
-// jobFlags are the flags that describe one job.
-type jobFlags struct {
-	Queue    string `help:"The queue (default)." placeholder:"NAME"`
-	Delay    string `help:"Run the job after this time, for example 90s or PT1M30S." placeholder:"DURATION"`
-	RunAt    string `help:"Run the job at this time, for example 2026-01-31T15:04:05Z, or after a duration." placeholder:"TIME"`
-	TTR      string `name:"ttr" help:"How long an attempt may run, for example 30s or PT30S." placeholder:"DURATION"`
-	Policy   string `help:"Retry policy: a name, for example sidekiq, or fields as JSON." placeholder:"NAME|JSON"`
-	Priority int    `help:"Jobs with a higher priority run first." placeholder:"N"`
+	reach.Dashboard
 }
 
 // Run sends the jobs, and prints the id and the state of each.
-func (e *enqueue) Run(c Console) error {
+func (e *enqueueCommand) Run(c console.Console) error {
 	if strings.ContainsFunc(e.Key, unicode.IsControl) {
 		return usage.Errorf("--key %q must not contain line breaks or other control characters", e.Key)
 	}
@@ -60,7 +49,7 @@ func (e *enqueue) Run(c Console) error {
 		return err
 	}
 
-	dashboard, err := e.connect()
+	dashboard, err := e.Connect()
 	if err != nil {
 		return err
 	}
@@ -102,7 +91,7 @@ func notEnqueued(err error, what string) error {
 
 // perhaps says that jobs may have been enqueued, and what to do: sending them again
 // could make doubles.
-func (e *enqueue) perhaps(jobs, them string) string {
+func (e *enqueueCommand) perhaps(jobs, them string) string {
 	remedy := fmt.Sprintf(`run "dashboard list" to check before you send %s again`, them)
 	if e.Key != "" {
 		remedy = "run the same command again, the key prevents doubles"
@@ -112,10 +101,10 @@ func (e *enqueue) perhaps(jobs, them string) string {
 }
 
 // print prints what became of the jobs.
-func (e *enqueue) print(c Console, made client.Enqueued) error {
+func (e *enqueueCommand) print(c console.Console, made client.Enqueued) error {
 	for _, raw := range made.Jobs {
 		if e.JSON {
-			if err := printLine(c, raw); err != nil {
+			if err := c.PrintJSON(raw); err != nil {
 				return err
 			}
 			continue
@@ -138,28 +127,15 @@ func (e *enqueue) print(c Console, made client.Enqueued) error {
 
 	// The warning goes to stderr, so that a program can read stdout.
 	if made.Warning != "" {
-		fmt.Fprintln(c.Stderr, "warning: "+printable(made.Warning))
+		fmt.Fprintln(c.Stderr, "warning: "+console.Printable(made.Warning))
 	}
 
 	return nil
 }
 
-// printLine prints a JSON document on one line.
-func printLine(c Console, raw json.RawMessage) error {
-	var line bytes.Buffer
-	if err := json.Compact(&line, raw); err != nil {
-		return fmt.Errorf("read the dashboard's answer: %w", err)
-	}
-
-	line.WriteByte('\n')
-	_, err := c.Stdout.Write(line.Bytes())
-
-	return err
-}
-
 // body is the JSON text of the request. The payload is put into it byte for byte,
 // so that numbers and spaces stay as they were written.
-func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
+func (e *enqueueCommand) body(stdin io.Reader) ([]byte, error) {
 	if e.Type == "" {
 		return nil, usage.Errorf(`enqueue needs the job's <type>, for example: dashboard enqueue email.send '{"to": "ana"}'`)
 	}
@@ -188,12 +164,12 @@ func (e *enqueue) body(stdin io.Reader) ([]byte, error) {
 
 // payload is the payload of the command line or of the standard input; empty when
 // there is none. A dash asks for the standard input even if that is a terminal.
-func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
+func (e *enqueueCommand) payload(stdin io.Reader) ([]byte, error) {
 	var payload []byte
 	asked := e.Payload != nil && *e.Payload == "-"
 
 	// One byte more than allowed is read, so that a payload that is too large is noticed.
-	if asked || e.Payload == nil && !isTerminal(stdin) {
+	if asked || e.Payload == nil && !console.IsTerminal(stdin) {
 		var err error
 
 		payload, err = io.ReadAll(io.LimitReader(stdin, job.MaxPayload+1))
@@ -218,73 +194,74 @@ func (e *enqueue) payload(stdin io.Reader) ([]byte, error) {
 	return payload, nil
 }
 
-// describe is the JSON text of a job without its payload.
-func (f *jobFlags) describe(typ string) ([]byte, error) {
-	request := work.NewJob{Type: typ, Queue: f.Queue, Priority: f.Priority}
-
-	// --run-at also takes a duration, which is then a delay.
-	delay := f.Delay
-	if at, err := time.Parse(time.RFC3339, f.RunAt); err == nil {
-		request.RunAt = &apitype.Time{Time: at}
-	} else if f.RunAt != "" {
-		delay = f.RunAt
+// sendLines sends the jobs of the standard input, in batches. A batch is read and
+// checked as a whole before it is sent.
+func (e *enqueueCommand) sendLines(c console.Console) error {
+	if e.Type != "" || e.jobFlags != (jobFlags{}) {
+		return usage.Errorf("with --ndjson each line describes a whole job; leave out the type and all job flags")
 	}
 
-	policy, err := policyText(f.Policy)
-	if err == nil {
-		err = f.check(delay)
+	size := job.MaxBatch
+	if e.Batch != nil {
+		size = *e.Batch
 	}
 
+	if size < 1 || size > job.MaxBatch {
+		return usage.Errorf("--batch-size %d is out of range; use 1 to %d", size, job.MaxBatch)
+	}
+
+	dashboard, err := e.Connect()
 	if err != nil {
-		return nil, err
+		return err
 	}
 
-	request.Policy = apitype.PolicyPatch(policy)
-	request.Delay, request.TTR = lengthOf(delay), lengthOf(f.TTR)
+	in := newLineReader(c.Stdin, size)
+	last := 0 // the number of the last line that is enqueued
+	for {
+		b, end := in.next()
 
-	return json.Marshal(request)
+		// A line that is wrong stops the input before its batch is sent.
+		if end != nil && !errors.Is(end, io.EOF) {
+			return fmt.Errorf("%w; %s", end, upTo(last))
+		}
+
+		if len(b.lines) > 0 {
+			made, err := b.send(c, dashboard, e.Key)
+			if err != nil {
+				return e.failed(b, last, b.locate(err))
+			}
+
+			last = b.numbers[len(b.numbers)-1] // also when the jobs cannot be printed
+			if err := e.print(c, made); err != nil {
+				return fmt.Errorf("%w; %s", err, upTo(last))
+			}
+		}
+
+		if end != nil {
+			return nil
+		}
+	}
 }
 
-// lengthOf is a duration that was checked; nil when there is none.
-func lengthOf(text string) *apitype.Duration {
-	d, err := wire.ParseDuration(text)
-	if err != nil {
-		return nil
+// upTo says what of the input is enqueued.
+func upTo(last int) string {
+	if last == 0 {
+		return "nothing was enqueued"
 	}
-
-	return (*apitype.Duration)(&d)
+	return fmt.Sprintf("lines 1 to %d were enqueued, and nothing after them: continue with line %d", last, last+1)
 }
 
-// check refuses durations and times that cannot be read. delay is what says how long
-// the job waits.
-func (f *jobFlags) check(delay string) error {
-	if f.Delay != "" && f.RunAt != "" {
-		return usage.Errorf("--delay and --run-at cannot be used together")
+// failed is the error of a batch, with what of the input is enqueued. Unless the error
+// rules it out, that may be the batch, too.
+func (e *enqueueCommand) failed(b batch, last int, err error) error {
+	if client.Unchanged(err) {
+		return fmt.Errorf("%w; %s", notEnqueued(err, b.name()+" were"), upTo(last))
 	}
 
-	if _, err := wire.ParseDuration(delay); err != nil && f.RunAt != "" && delay != "" {
-		return usage.Errorf("--run-at %q is neither a time, for example 2026-01-31T15:04:05Z, nor a duration, for example 90s", f.RunAt)
-	} else if err != nil && delay != "" {
-		return usage.Errorf("--delay: %w", err)
+	before := ""
+	if last > 0 {
+		before = fmt.Sprintf("lines 1 to %d were enqueued, and ", last)
 	}
 
-	if _, err := wire.ParseDuration(f.TTR); err != nil && f.TTR != "" {
-		return usage.Errorf("--ttr: %w", err)
-	}
-
-	return nil
-}
-
-// policyText is a policy as the API reads it: an object, or the name of one.
-func policyText(text string) (json.RawMessage, error) {
-	switch {
-	case text == "":
-		return nil, nil
-	case json.Valid([]byte(text)):
-		return json.RawMessage(text), nil
-	case job.CheckQueue(text) != nil: // names of policies are like those of queues
-		return nil, usage.Errorf(`--policy is neither the name of a policy, for example sidekiq, nor JSON, for example {"max_attempts": 5}`)
-	}
-
-	return json.Marshal(text)
+	return fmt.Errorf("%w; %s%s", err, before, e.perhaps(b.name(), "them"))
 }

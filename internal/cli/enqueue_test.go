@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/server/problem"
@@ -25,7 +27,7 @@ import (
 )
 
 func TestEnqueue_RefusesAKeyWithALineBreak(t *testing.T) {
-	if err := (&enqueue{Type: "t", Key: "a\nb", dashboardFlags: dashboardFlags{Server: "http://127.0.0.1:1"}}).Run(Console{}); !errors.As(err, new(usage.Error)) {
+	if err := (&enqueueCommand{Type: "t", Key: "a\nb", Dashboard: reach.Dashboard{Server: "http://127.0.0.1:1"}}).Run(console.Console{}); !errors.As(err, new(usage.Error)) {
 		t.Errorf("got %v, want a usage error", err)
 	}
 }
@@ -68,11 +70,11 @@ func TestEnqueue_FromTheCommandLine(t *testing.T) {
 
 func TestEnqueue_TellsThatAPayloadIsTooLarge(t *testing.T) {
 	large := `"` + strings.Repeat("x", job.MaxPayload) + `"`
-	_, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large))
+	_, err := (&enqueueCommand{Type: "t", Payload: new("-")}).body(strings.NewReader(large))
 	if !errors.As(err, new(usage.Error)) || !strings.Contains(err.Error(), "the payload is larger than 1048576 bytes") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (&enqueue{Type: "t", Payload: new("-")}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
+	if _, err := (&enqueueCommand{Type: "t", Payload: new("-")}).body(strings.NewReader(large[2:])); err == nil || !strings.Contains(err.Error(), "not JSON") {
 		t.Errorf("a broken payload of the right size: %v", err)
 	}
 }
@@ -260,20 +262,20 @@ func TestEnqueue_ClaimsNoMoreThanTheAnswerPromises(t *testing.T) {
 		address := answering(t, f.Kind.Status, f.Encode())
 		promised := strings.Contains(f.Text, "nothing was")
 		for _, test := range []struct {
-			enqueue
+			enqueueCommand
 			none, perhaps string
 		}{
-			{enqueue{Type: "t"}, "the job was ", `the job may have been enqueued: run "dashboard list" to check before you send it again`},
-			{enqueue{Type: "t", Key: "k"}, "the job was ", "the job may have been enqueued: run the same command again, the key prevents doubles"},
-			{enqueue{NDJSON: true}, "; nothing was enqueued", `; lines 1 to 5 may have been enqueued: run "dashboard list" to check before you send them again`},
-			{enqueue{NDJSON: true, Key: "k"}, "; nothing was enqueued", "; lines 1 to 5 may have been enqueued: run the same command again, the key prevents doubles"},
+			{enqueueCommand{Type: "t"}, "the job was ", `the job may have been enqueued: run "dashboard list" to check before you send it again`},
+			{enqueueCommand{Type: "t", Key: "k"}, "the job was ", "the job may have been enqueued: run the same command again, the key prevents doubles"},
+			{enqueueCommand{NDJSON: true}, "; nothing was enqueued", `; lines 1 to 5 may have been enqueued: run "dashboard list" to check before you send them again`},
+			{enqueueCommand{NDJSON: true, Key: "k"}, "; nothing was enqueued", "; lines 1 to 5 may have been enqueued: run the same command again, the key prevents doubles"},
 		} {
 			input := ""
 			if test.NDJSON {
 				input = lines(3)
 			}
 			test.Server = address
-			err := test.Run(Console{Stdin: strings.NewReader(input)})
+			err := test.Run(console.Console{Stdin: strings.NewReader(input)})
 			want, not := test.none, "may have been enqueued"
 			if !promised {
 				want, not = test.perhaps, test.none
@@ -403,8 +405,8 @@ func TestEnqueue_DoesNotTryForever(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprintf(w, `{"error": {"code": %q, "message": "no"}}`, test.code)
 		}))
-		e := enqueue{NDJSON: true, dashboardFlags: dashboardFlags{Server: s.URL}}
-		err := e.Run(Console{Stdin: strings.NewReader(lines(3))})
+		e := enqueueCommand{NDJSON: true, Dashboard: reach.Dashboard{Server: s.URL}}
+		err := e.Run(console.Console{Stdin: strings.NewReader(lines(3))})
 		s.Close()
 		if err == nil || asked != test.asked {
 			t.Errorf("%s: asked %d times, want %d: %v", test.code, asked, test.asked, err)
@@ -532,12 +534,12 @@ func TestEnqueue_SaysWhatToDo(t *testing.T) {
 	} {
 		for subject, args := range map[string][]string{"the job was": {"t"}, "lines 1 to 5 were": {"--ndjson"}} {
 			var out bytes.Buffer
-			c := Console{Stdin: strings.NewReader(lines(3)), Stdout: &out, Stderr: &out, Signals: noSignals}
+			c := console.Console{Stdin: strings.NewReader(lines(3)), Stdout: &out, Stderr: &out, Signals: noSignals}
 			if len(args) == 1 && args[0] == "t" {
 				c.Stdin = strings.NewReader("{}")
 			}
 
-			code := Run(append([]string{"enqueue", "--server", test.address}, args...), c)
+			code := Execute(append([]string{"enqueue", "--server", test.address}, args...), c)
 			if test.address == closedAt {
 				subject = strings.Replace(subject, "lines 1 to 5", "the jobs", 1)
 			}
@@ -552,7 +554,7 @@ func TestEnqueue_SaysWhatToDo(t *testing.T) {
 func TestRun_OfALimitEndsWithOne(t *testing.T) {
 	var out bytes.Buffer
 	address := answering(t, 429, []byte(`{"error": {"code": "too_many", "message": "your address has reached a limit"}}`))
-	code := Run([]string{"list", "--server", address}, Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
+	code := Execute([]string{"list", "--server", address}, console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
 	if code != 1 || !strings.Contains(out.String(), "refused: your address has reached a limit") {
 		t.Errorf("exit %d, %s", code, &out)
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"redrive/internal/cli/console"
 	"redrive/internal/client"
-	"redrive/internal/job"
 	"redrive/internal/usage"
 )
 
@@ -23,78 +23,6 @@ const batchBytes = 64 << 20
 
 // patience is how long a batch may be refused for want of a place before that is an error.
 const patience = 2 * time.Minute
-
-// sendLines sends the jobs of the standard input, in batches. A batch is read and
-// checked as a whole before it is sent.
-func (e *enqueue) sendLines(c Console) error {
-	if e.Type != "" || e.jobFlags != (jobFlags{}) {
-		return usage.Errorf("with --ndjson each line describes a whole job; leave out the type and all job flags")
-	}
-
-	size := job.MaxBatch
-	if e.Batch != nil {
-		size = *e.Batch
-	}
-
-	if size < 1 || size > job.MaxBatch {
-		return usage.Errorf("--batch-size %d is out of range; use 1 to %d", size, job.MaxBatch)
-	}
-
-	dashboard, err := e.connect()
-	if err != nil {
-		return err
-	}
-
-	in := newLineReader(c.Stdin, size)
-	last := 0 // the number of the last line that is enqueued
-	for {
-		b, end := in.next()
-
-		// A line that is wrong stops the input before its batch is sent.
-		if end != nil && !errors.Is(end, io.EOF) {
-			return fmt.Errorf("%w; %s", end, upTo(last))
-		}
-
-		if len(b.lines) > 0 {
-			made, err := b.send(c, dashboard, e.Key)
-			if err != nil {
-				return e.failed(b, last, b.locate(err))
-			}
-
-			last = b.numbers[len(b.numbers)-1] // also when the jobs cannot be printed
-			if err := e.print(c, made); err != nil {
-				return fmt.Errorf("%w; %s", err, upTo(last))
-			}
-		}
-
-		if end != nil {
-			return nil
-		}
-	}
-}
-
-// upTo says what of the input is enqueued.
-func upTo(last int) string {
-	if last == 0 {
-		return "nothing was enqueued"
-	}
-	return fmt.Sprintf("lines 1 to %d were enqueued, and nothing after them: continue with line %d", last, last+1)
-}
-
-// failed is the error of a batch, with what of the input is enqueued. Unless the error
-// rules it out, that may be the batch, too.
-func (e *enqueue) failed(b batch, last int, err error) error {
-	if client.Unchanged(err) {
-		return fmt.Errorf("%w; %s", notEnqueued(err, b.name()+" were"), upTo(last))
-	}
-
-	before := ""
-	if last > 0 {
-		before = fmt.Sprintf("lines 1 to %d were enqueued, and ", last)
-	}
-
-	return fmt.Errorf("%w; %s%s", err, before, e.perhaps(b.name(), "them"))
-}
 
 // lineReader reads batches of jobs, one on each line.
 type lineReader struct {
@@ -171,8 +99,8 @@ func (b batch) name() string {
 
 // send sends the batch, and sends it again while the dashboard has no place for it. A
 // person at a terminal is told what takes longer than a second.
-func (b batch) send(c Console, dashboard *client.Client, key string) (client.Enqueued, error) {
-	done := c.waiting("sending " + b.name())
+func (b batch) send(c console.Console, dashboard *client.Client, key string) (client.Enqueued, error) {
+	done := c.Waiting("sending " + b.name())
 	defer func() { done() }()
 
 	until := time.Now().Add(patience)
@@ -189,7 +117,7 @@ func (b batch) send(c Console, dashboard *client.Client, key string) (client.Enq
 		}
 
 		done()
-		done = c.waiting("waiting to send " + b.name() + ": the dashboard is busy")
+		done = c.Waiting("waiting to send " + b.name() + ": the dashboard is busy")
 
 		time.Sleep(after)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"redrive/internal/app"
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/config"
 	"redrive/internal/seed"
 	"redrive/internal/store"
@@ -22,23 +24,23 @@ import (
 	"redrive/web/templates/policypage"
 )
 
-// show is dashboard version.
-type show struct{}
+// versionCommand is dashboard version.
+type versionCommand struct{}
 
 // Run prints the version.
-func (*show) Run(c Console) error {
+func (*versionCommand) Run(c console.Console) error {
 	fmt.Fprintln(c.Stdout, "redrive "+c.Version)
 	return nil
 }
 
-// check is dashboard check: it reads a configuration file as serve would, and
+// checkCommand is dashboard check: it reads a configuration file as serve would, and
 // tries the examples of its rules.
-type check struct {
+type checkCommand struct {
 	File string `arg:"" optional:"" help:"The file (redrive.yaml)." default:"redrive.yaml"`
 }
 
 // Run prints what the file holds, or what is wrong with it.
-func (k *check) Run(c Console) error {
+func (k *checkCommand) Run(c console.Console) error {
 	settings, err := loadConfig(k.File)
 	if err != nil {
 		return err
@@ -58,31 +60,23 @@ func (k *check) Run(c Console) error {
 	}
 
 	fmt.Fprintf(c.Stdout, "%s is valid. It configures %s and %s.\n",
-		k.File, counted(len(settings.Queues()), "queue"), counted(len(settings.Handlers), "handler"))
+		k.File, console.Counted(len(settings.Queues()), "queue"), console.Counted(len(settings.Handlers), "handler"))
 
 	if n := settings.Rules().Len(); n+passed > 0 {
-		fmt.Fprintf(c.Stdout, "It has %s, and %s passed.\n", counted(n, "rule"), counted(passed, "example"))
+		fmt.Fprintf(c.Stdout, "It has %s, and %s passed.\n", console.Counted(n, "rule"), console.Counted(passed, "example"))
 	}
 
 	return nil
 }
 
-// counted is a number with its noun.
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
-// policy is dashboard policy: it shows what a retry policy does.
-type policy struct {
+// policyCommand is dashboard policy: it shows what a retry policy does.
+type policyCommand struct {
 	Name   string `arg:"" help:"${policy}"`
 	Config string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
 }
 
 // Run prints the delays of the policy, and what they add up to.
-func (p *policy) Run(c Console) error {
+func (p *policyCommand) Run(c console.Console) error {
 	settings, err := loadConfigBy(config.LoadPolicies, p.Config)
 	if err != nil {
 		return err
@@ -100,7 +94,7 @@ func (p *policy) Run(c Console) error {
 
 // find looks for a policy of that name in the configuration first, and then for a
 // file.
-func (p *policy) find(settings *config.Config) (policypage.Entry, error) {
+func (p *policyCommand) find(settings *config.Config) (policypage.Entry, error) {
 	named, ttr, err := settings.Find(p.Name)
 	if err == nil {
 		return policypage.Entry{Name: p.Name, Policy: named, TTR: ttr}, nil
@@ -121,15 +115,15 @@ func isFileName(name string) bool {
 	return strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// doctor is dashboard doctor: it examines a database without changing it. A
+// doctorCommand is dashboard doctor: it examines a database without changing it. A
 // dashboard may have the database open. Each check is an invariant that the store
 // keeps in every commit, so a problem means damage or a bug.
-type doctor struct {
+type doctorCommand struct {
 	DB string `name:"db" help:"${database} (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"DATABASE"`
 }
 
 // Run prints a line for each check; a problem makes the command fail.
-func (d *doctor) Run(c Console) error {
+func (d *doctorCommand) Run(c console.Console) error {
 	where := location.Of(d.DB)
 
 	found, err := store.Examine(context.Background(), where.Database(false))
@@ -168,12 +162,12 @@ type seedCommand struct {
 
 // Run writes the jobs and shows the progress. It deletes a database that a signal cut
 // short, so that no one measures half of one.
-func (s *seedCommand) Run(c Console) error {
+func (s *seedCommand) Run(c console.Console) error {
 	if s.Jobs < 1 || s.Dead < 0 || s.Dead > s.Jobs {
 		return usage.Errorf("--jobs %d --dead %d: at least one job, and no more dead ones than jobs", s.Jobs, s.Dead)
 	}
 
-	if _, err := fileOf(s.DB, "Name a new file; the large database is for measuring"); err != nil {
+	if _, err := reach.File(s.DB, "Name a new file; the large database is for measuring"); err != nil {
 		return err
 	}
 
@@ -183,12 +177,12 @@ func (s *seedCommand) Run(c Console) error {
 		}
 	}
 
-	ctx, release := c.until(syscall.SIGINT, syscall.SIGTERM)
+	ctx, release := c.Until(syscall.SIGINT, syscall.SIGTERM)
 	defer release()
 
 	begin := time.Now()
 	err := s.write(ctx, c, begin)
-	c.clear()
+	c.Clear()
 
 	if err != nil {
 		for _, file := range s.files() {
@@ -219,14 +213,14 @@ func (s *seedCommand) files() []string {
 
 // write writes the whole database. Its search index hides what the built-in
 // configuration hides.
-func (s *seedCommand) write(ctx context.Context, c Console, begin time.Time) error {
+func (s *seedCommand) write(ctx context.Context, c console.Console, begin time.Time) error {
 	large, err := store.Open(ctx, store.Options{Database: location.Of(s.DB).Database(true), Redact: app.Redaction(config.Default())})
 	if err != nil {
 		return err
 	}
 
 	plan := seed.Plan{Jobs: s.Jobs, Dead: s.Dead, Seed: s.Seed, Now: begin}
-	err = plan.Write(ctx, large, large.Search, c.progress("Writing"))
+	err = plan.Write(ctx, large, large.Search, c.Progress("Writing"))
 
 	return errors.Join(err, large.Close())
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"redrive/internal/apitype/work"
+	"redrive/internal/cli/console"
 	"redrive/internal/operation"
 	"redrive/internal/usage"
 )
@@ -22,7 +22,7 @@ func (w *watcher) preview(pace work.PaceRequest) {
 	fmt.Fprintf(w.Stdout, "%8d eligible\n", o.Pending)
 
 	for _, p := range b.Scope {
-		fmt.Fprintf(w.Stdout, "%16d %s, %s\n", p.Count, printable(p.Queue), printable(p.Type))
+		fmt.Fprintf(w.Stdout, "%16d %s, %s\n", p.Count, console.Printable(p.Queue), console.Printable(p.Type))
 	}
 
 	// A single cause needs no list.
@@ -53,30 +53,6 @@ func (w *watcher) preview(pace work.PaceRequest) {
 	}
 }
 
-// causeName is the class of a cause and the type of its jobs.
-func causeName(c work.Cause) string {
-	if c.Class == "" {
-		return printable(cmp.Or(c.Type, "a job that was removed"))
-	}
-	return printable(c.Class) + ", " + printable(c.Type)
-}
-
-// causes prints how the canary fared by cause, where there are several.
-func (w *watcher) causes() {
-	all := w.now.Progress.CanaryCauses
-	if w.now.Operation.Causes < 2 {
-		return
-	}
-
-	for _, c := range all {
-		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, canaryJobs(c)), causeName(c.Cause))
-	}
-
-	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
-		fmt.Fprintf(w.Stdout, "%16d causes untested\n", untested)
-	}
-}
-
 // warnOfSources says what a discard does at the sources of the jobs.
 func (w *watcher) warnOfSources() {
 	if w.kind != operation.Discard || w.now.Operation.Pending == 0 {
@@ -90,14 +66,14 @@ func (w *watcher) warnOfSources() {
 		}
 
 		part := operation.SourcePart{Name: p.Name, Count: p.Count, Attached: p.Attached}
-		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, printable(part.Discarded()))
+		fmt.Fprintf(w.Stdout, "Of these, %d %s %s.\n", p.Count, are, console.Printable(part.Discarded()))
 	}
 }
 
 // confirm asks the person at the terminal, who types y or yes, or above a thousand
 // jobs their number. An interrupt means no.
 func (w *watcher) confirm(ctx context.Context) error {
-	if !isTerminal(w.Stdin) {
+	if !console.IsTerminal(w.Stdin) {
 		return usage.Errorf("standard input is not a terminal, so you cannot be asked to confirm; " +
 			"add --yes to continue, or --dry-run for a preview")
 	}

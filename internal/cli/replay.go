@@ -9,6 +9,7 @@ import (
 
 	"redrive/internal/apitype"
 	"redrive/internal/apitype/work"
+	"redrive/internal/cli/console"
 	"redrive/internal/job"
 	"redrive/internal/operation"
 	"redrive/internal/source"
@@ -25,7 +26,7 @@ type replayCommand struct {
 }
 
 // Run replays through a running dashboard.
-func (r *replayCommand) Run(c Console) error {
+func (r *replayCommand) Run(c console.Console) error {
 	if r.ID != "" {
 		return r.one(c)
 	}
@@ -41,7 +42,7 @@ func (r *replayCommand) Run(c Console) error {
 }
 
 // one replays a job, in the run that is the newest now.
-func (r *replayCommand) one(c Console) error {
+func (r *replayCommand) one(c console.Console) error {
 	id, err := job.ParseID(r.ID)
 	switch {
 	case err != nil:
@@ -54,7 +55,7 @@ func (r *replayCommand) one(c Console) error {
 		return usage.Errorf("--in must not be negative")
 	}
 
-	dashboard, err := r.connect()
+	dashboard, err := r.Connect()
 	if err != nil {
 		return err
 	}

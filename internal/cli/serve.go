@@ -2,12 +2,9 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,13 +12,14 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"redrive/internal/app"
+	"redrive/internal/cli/console"
 	"redrive/internal/config"
 	"redrive/internal/store/location"
 	"redrive/internal/usage"
 )
 
-// serve is the command that runs everything.
-type serve struct {
+// serveCommand is the command that runs everything.
+type serveCommand struct {
 	Listen    string `help:"Address to listen on (${default})." default:"127.0.0.1:8080" env:"REDRIVE_LISTEN" placeholder:"HOST:PORT"`
 	DB        string `name:"db" help:"${database} (${default})." default:"redrive.db" env:"REDRIVE_DB" placeholder:"DATABASE"`
 	Config    string `help:"Configuration file (redrive.yaml, where it exists)." env:"REDRIVE_CONFIG" placeholder:"FILE"`
@@ -36,8 +34,8 @@ type serve struct {
 
 // Run serves until a signal or a failure. Who reads the log as JSON finds nothing in
 // another format: the failure is the last line of the log then.
-func (s *serve) Run(c Console) error {
-	log, err := newLog(c.Stderr, s.LogLevel, s.LogFormat)
+func (s *serveCommand) Run(c console.Console) error {
+	log, err := c.Log(s.LogLevel, s.LogFormat)
 	if err != nil {
 		return err
 	}
@@ -58,7 +56,7 @@ func (e loggedError) Unwrap() error { return e.error }
 
 // run is Run with a log. What is wrong with the flags and the configuration is said
 // before anything is opened.
-func (s *serve) run(c Console, log *slog.Logger) error {
+func (s *serveCommand) run(c console.Console, log *slog.Logger) error {
 	if err := app.CheckListen(s.Listen, true); err != nil {
 		return err
 	}
@@ -81,7 +79,7 @@ func (s *serve) run(c Console, log *slog.Logger) error {
 		log.Warn("Relaxed: a power cut may lose the last moments.")
 	}
 
-	ctx, signals, release := c.interrupts()
+	ctx, signals, release := c.Interrupts()
 	defer release()
 	defer app.OccupyProcess(settings, log)()
 
@@ -127,35 +125,11 @@ func tellSystemd(log *slog.Logger) {
 
 // standby says that another process works on the database. A start that waits for it is over as
 // far as systemd has to know.
-func (s *serve) standby(c Console, log *slog.Logger, holder string) {
+func (s *serveCommand) standby(c console.Console, log *slog.Logger, holder string) {
 	tellSystemd(log)
 
 	if s.LogFormat != "json" {
 		fmt.Fprintf(c.Stdout, "Redrive stands by: the process %s works on %s. This one takes over when that stops or dies.\n",
 			holder, location.Of(s.DB))
 	}
-}
-
-// usualConfig is the configuration file that is read where it exists.
-const usualConfig = "redrive.yaml"
-
-// loadConfig reads the named file. Without a name it reads the usual one where that
-// exists, and takes the built-in configuration otherwise.
-func loadConfig(path string) (*config.Config, error) { return loadConfigBy(config.Load, path) }
-
-func loadConfigBy(load func(path string) (*config.Config, error), path string) (*config.Config, error) {
-	if path == "" {
-		if _, err := os.Stat(usualConfig); errors.Is(err, fs.ErrNotExist) {
-			return config.Default(), nil
-		}
-
-		path = usualConfig
-	}
-
-	c, err := load(path)
-	if err != nil {
-		return nil, usage.Of(err)
-	}
-
-	return c, nil
 }

@@ -11,28 +11,28 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"redrive/internal/apitype"
 	"redrive/internal/apitype/work"
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/job"
 	"redrive/internal/usage"
-	"redrive/internal/wire"
 )
 
 // showCommand is dashboard show: it shows one job with its attempts.
 type showCommand struct {
 	ID   string `arg:"" help:"The job's id."`
 	JSON bool   `name:"json" help:"Print everything about the job as JSON, on one line."`
-	dashboardFlags
+	reach.Dashboard
 }
 
 // Run shows the job.
-func (s *showCommand) Run(c Console) error {
+func (s *showCommand) Run(c console.Console) error {
 	id, err := job.ParseID(s.ID)
 	if err != nil {
 		return usage.Of(err)
 	}
 
-	dashboard, err := s.connect()
+	dashboard, err := s.Connect()
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *showCommand) Run(c Console) error {
 	}
 
 	if s.JSON {
-		return printLine(c, raw)
+		return c.PrintJSON(raw)
 	}
 
 	var d work.JobDetail
@@ -52,38 +52,6 @@ func (s *showCommand) Run(c Console) error {
 	}
 
 	return printJob(c.Stdout, d)
-}
-
-// policy says how the job is retried; of a job of a source, Redrive has no policy.
-func (j shownJob) policy() string {
-	if j.Policy == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%s, at most %d attempts of %s", j.Policy.Strategy, j.Policy.MaxAttempts, j.limit())
-}
-
-// limit is the longest that an attempt may take.
-func (j shownJob) limit() string {
-	if j.TTR == nil {
-		return ""
-	}
-	return wire.FormatDuration(time.Duration(*j.TTR))
-}
-
-// time is a time that the source of the job may not say.
-func (j shownJob) time(t apitype.Time) string {
-	if j.foreign() && t.IsZero() {
-		return "unknown"
-	}
-	return toTheSecond(t.Time)
-}
-
-// ended is when the run of the job ended, if it has.
-func (j shownJob) ended() string {
-	if j.Status == job.Status(job.Returning) || j.Status == job.Status(job.Returned) {
-		return toTheSecond(j.FinishedAt.Time)
-	}
-	return j.time(j.FinishedAt)
 }
 
 // printJob prints the job, what was decided about it, and its attempts.
@@ -101,11 +69,11 @@ func printJob(out io.Writer, d work.JobDetail) error {
 	for _, line := range [][2]string{
 		{"Job", j.ID}, {"Type", j.Type}, {"Queue", j.Queue}, {"State", state}, {"Handed over", j.heldBySource(d.SourceReports)},
 		{"Run", fmt.Sprintf("%d, attempts %s", j.Run, j.tries(" of "))}, {"Policy", j.policy()},
-		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", toTheSecond(j.RunAt.Time)}, {"Finished", j.ended()},
+		{"Enqueued", j.time(j.EnqueuedAt)}, {"Runs at", console.ToTheSecond(j.RunAt.Time)}, {"Finished", j.ended()},
 		{"Error", errorLine(j.Error, 1000)}, {"Payload", string(j.Payload)},
 	} {
 		if line[1] != "-" {
-			fmt.Fprintf(w, "%s\t%s\n", line[0], printable(line[1]))
+			fmt.Fprintf(w, "%s\t%s\n", line[0], console.Printable(line[1]))
 		}
 	}
 
@@ -122,7 +90,7 @@ func printJob(out io.Writer, d work.JobDetail) error {
 	fmt.Fprintln(w, "\nRUN\tATTEMPT\t"+when+"\tTOOK\tOUTCOME\tDECISION\tERROR")
 
 	for _, a := range d.Attempts {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, attemptNumber(a), toTheSecond(at(a)), took(a),
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Run, attemptNumber(a), console.ToTheSecond(at(a)), took(a),
 			cmp.Or(a.Outcome, "running"), decision(a), errorLine(a.Error, 80))
 	}
 
@@ -163,5 +131,5 @@ func decision(a work.Attempt) string {
 		text += " in " + (time.Duration(*a.DelayMS * float64(time.Millisecond))).Round(time.Millisecond).String()
 	}
 
-	return printable(text + " (" + a.DecidedBy + ")")
+	return console.Printable(text + " (" + a.DecidedBy + ")")
 }

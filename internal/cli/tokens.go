@@ -11,6 +11,8 @@ import (
 	"redrive/internal/access"
 	"redrive/internal/apitype"
 	"redrive/internal/apitype/admin"
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/store"
 	"redrive/internal/usage"
 	"redrive/internal/wire"
@@ -28,12 +30,12 @@ type tokenCreate struct {
 	Name    string      `required:"" help:"What the token is for, for example deploy. Shown in the audit log." placeholder:"NAME"`
 	Role    access.Role `required:"" help:"producer (enqueues only), viewer, operator or admin." placeholder:"ROLE"`
 	Expires string      `help:"How long the token is valid (${default})." default:"90d" placeholder:"DURATION"`
-	accountFlags
+	reach.Accounts
 }
 
 // Run creates the token and prints it, alone on the standard output, so that a
 // script can keep it.
-func (t *tokenCreate) Run(c Console) error {
+func (t *tokenCreate) Run(c console.Console) error {
 	if err := errors.Join(access.CheckToken(t.Name), access.CheckTokenRole(t.Role)); err != nil {
 		return usage.Of(err)
 	}
@@ -49,12 +51,12 @@ func (t *tokenCreate) Run(c Console) error {
 
 	var made admin.TokenMade
 
-	err = t.do(c, accountRequest{
-		method: http.MethodPost, path: "tokens", into: &made, create: true,
-		send: admin.NewToken{Name: t.Name, Role: t.Role, Expires: wire.FormatDuration(lasts)},
-		local: func(ctx context.Context, s *store.Store) error {
+	err = t.Do(c, reach.Request{
+		Method: http.MethodPost, Path: "tokens", Into: &made, Create: true,
+		Send: admin.NewToken{Name: t.Name, Role: t.Role, Expires: wire.FormatDuration(lasts)},
+		Local: func(ctx context.Context, s *store.Store) error {
 			// Before there is a user, anyone may create tokens; the audit log says so.
-			now, by := time.Now(), commandLine()
+			now, by := time.Now(), reach.CommandLine()
 			by.Open = !s.Accounts.Guarded()
 			n := access.Token{Name: t.Name, Role: t.Role, CreatedBy: by.Name, Expires: now.Add(lasts)}
 			n.ID, made.Secret, n.Hash = access.NewToken()
@@ -74,15 +76,15 @@ func (t *tokenCreate) Run(c Console) error {
 
 // tokenList is dashboard token list. It shows no secret: the database has only
 // their hashes.
-type tokenList struct{ accountFlags }
+type tokenList struct{ reach.Accounts }
 
 // Run lists the tokens.
-func (t *tokenList) Run(c Console) error {
+func (t *tokenList) Run(c console.Console) error {
 	var found admin.TokenList
 
-	err := t.do(c, accountRequest{
-		method: http.MethodGet, path: "tokens", into: &found,
-		local: func(ctx context.Context, s *store.Store) error {
+	err := t.Do(c, reach.Request{
+		Method: http.MethodGet, Path: "tokens", Into: &found,
+		Local: func(ctx context.Context, s *store.Store) error {
 			tokens, err := s.Accounts.Tokens(ctx)
 			for _, t := range tokens {
 				found.Tokens = append(found.Tokens, admin.Token{
@@ -112,25 +114,26 @@ func (t *tokenList) Run(c Console) error {
 			state = "expired"
 		}
 
-		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, toTheDay(t.ExpiresAt.Time), toTheDay(t.UsedAt.Time), state)
+		expires, used := console.ToTheDay(t.ExpiresAt.Time), console.ToTheDay(t.UsedAt.Time)
+		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Name, t.Role, expires, used, state)
 	}
 
-	return printTable(c, rows)
+	return c.PrintTable(rows)
 }
 
 // tokenRevoke is dashboard token revoke. The id is a part of the token, so that it
 // can be found for a token that leaked.
 type tokenRevoke struct {
 	ID string `arg:"" help:"The id, shown by token list and part of the token."`
-	accountFlags
+	reach.Accounts
 }
 
 // Run revokes the token.
-func (t *tokenRevoke) Run(c Console) error {
-	return t.change(c, accountRequest{
-		path: "tokens/" + url.PathEscape(t.ID) + "/revoke",
-		local: func(ctx context.Context, s *store.Store) error {
-			return s.Accounts.RevokeToken(ctx, time.Now(), t.ID, commandLine())
+func (t *tokenRevoke) Run(c console.Console) error {
+	return t.Change(c, reach.Request{
+		Path: "tokens/" + url.PathEscape(t.ID) + "/revoke",
+		Local: func(ctx context.Context, s *store.Store) error {
+			return s.Accounts.RevokeToken(ctx, time.Now(), t.ID, reach.CommandLine())
 		},
 	}, "Revoked the token %s.", t.ID)
 }

@@ -3,84 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"redrive/internal/apitype/work"
-	"redrive/internal/client"
+	"redrive/internal/cli/console"
 	"redrive/internal/operation"
 )
-
-// canaryJobs is how many jobs of a cause were in the canary.
-func canaryJobs(c work.CanaryCause) int64 {
-	return c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Unsettled
-}
-
-// passed reports whether all of them succeeded.
-func passed(c work.CanaryCause) bool { return canaryJobs(c) > 0 && c.Succeeded == canaryJobs(c) }
-
-// open reports whether more is expected of the canary soon: runs of Redrive's own end, and
-// some sources say how theirs did. Others say nothing unless a run fails.
-func open(p work.Progress) bool {
-	if p.CanaryUnsettled > p.CanaryAtSource {
-		return true
-	}
-	return p.CanaryAtSource > p.CanaryReturned && p.SourceReports != "failures"
-}
-
-// watcher is a command that has begun an operation and watches it. Each answer of
-// the dashboard replaces what it knows.
-type watcher struct {
-	Console
-	dashboard *client.Client
-	kind      operation.Kind
-	live      bool // the output is a terminal, on which a line can be drawn again
-	now       work.OperationDetail
-	printed   string // the newest line of progress
-}
-
-// begin makes the operation and waits for its preview.
-func (w *watcher) begin(ctx context.Context, filter string) error {
-	ask := work.NewOperation{Kind: w.kind, Filter: &filter}
-	if err := w.dashboard.Call(ctx, http.MethodPost, "operations", ask, &w.now); err != nil {
-		return err
-	}
-
-	for w.now.Operation.State == operation.Collecting {
-		switch err := w.look(ctx, 200*time.Millisecond); {
-		case err != nil && ctx.Err() != nil:
-			return errors.Join(errors.New("interrupted before the preview; nothing was done"), w.post("abort", nil))
-		case err != nil:
-			return err
-		}
-	}
-
-	return nil
-}
-
-// look waits, and then asks the dashboard how far the operation is.
-func (w *watcher) look(ctx context.Context, wait time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(wait):
-	}
-
-	return w.dashboard.Call(ctx, http.MethodGet, w.path(""), nil, &w.now)
-}
-
-// path is the path of the operation in the API, or of an act on it.
-func (w *watcher) path(act string) string {
-	return strings.TrimSuffix(fmt.Sprintf("operations/%d/%s", w.now.Operation.ID, act), "/")
-}
-
-// post acts on the operation, whether or not the user has interrupted the command.
-func (w *watcher) post(act string, body any) error {
-	return w.dashboard.Call(context.Background(), http.MethodPost, w.path(act), body, &w.now)
-}
 
 // follow shows the progress until the operation ends or pauses, and until the runs of
 // its canary have ended. An interrupt ends the command only.
@@ -94,7 +24,7 @@ func (w *watcher) follow(ctx context.Context) error {
 		w.progress()
 
 		o := w.now.Operation
-		if o.State != operation.Running && !(o.State == operation.Paused && open(w.now.Progress)) {
+		if o.State != operation.Running && !(o.State == operation.Paused && awaitsCanary(w.now.Progress)) {
 			return w.end()
 		}
 
@@ -240,7 +170,7 @@ func (w *watcher) atSource(canary int64) string {
 	case c.CanaryReturned > 0 && c.CanaryReturned == c.CanaryAtSource:
 		text += " None came back within 10 minutes."
 	case c.CanaryAtSource > 0:
-		text += " What is not back by " + toTheSecond(c.ReturnedUntil.Time) + " counts as returned."
+		text += " What is not back by " + console.ToTheSecond(c.ReturnedUntil.Time) + " counts as returned."
 	}
 
 	if c.CanaryUnknown > 0 {
@@ -252,4 +182,37 @@ func (w *watcher) atSource(canary int64) string {
 	}
 
 	return strings.TrimSpace(text)
+}
+
+// causes prints how the canary fared by cause, where there are several.
+func (w *watcher) causes() {
+	all := w.now.Progress.CanaryCauses
+	if w.now.Operation.Causes < 2 {
+		return
+	}
+
+	for _, c := range all {
+		fmt.Fprintf(w.Stdout, "%16s %s\n", fmt.Sprintf("%d of %d", c.Succeeded, canaryJobs(c)), causeName(c.Cause))
+	}
+
+	if untested := w.now.Operation.Causes - int64(len(all)); untested > 0 {
+		fmt.Fprintf(w.Stdout, "%16d causes untested\n", untested)
+	}
+}
+
+// canaryJobs is how many jobs of a cause were in the canary.
+func canaryJobs(c work.CanaryCause) int64 {
+	return c.Succeeded + c.Relapsed + c.Dropped + c.Unknown + c.Unsettled
+}
+
+// passed reports whether all of them succeeded.
+func passed(c work.CanaryCause) bool { return canaryJobs(c) > 0 && c.Succeeded == canaryJobs(c) }
+
+// awaitsCanary reports whether more is expected of the canary soon: runs of Redrive's own end, and
+// some sources say how theirs did. Others say nothing unless a run fails.
+func awaitsCanary(p work.Progress) bool {
+	if p.CanaryUnsettled > p.CanaryAtSource {
+		return true
+	}
+	return p.CanaryAtSource > p.CanaryReturned && p.SourceReports != "failures"
 }

@@ -84,7 +84,8 @@ func elixirThrown(lines []string) form.Error {
 	return joined(c)
 }
 
-// wasRaised is what a process says that an exception has ended. The exception is in the next line.
+// wasRaised is what a process says that an exception has ended, at the end of its line. The
+// exception is in the next one.
 const wasRaised = "an exception was raised:"
 
 // joined is an error of Elixir with its innermost cause. A process that an exception ended has
@@ -94,7 +95,7 @@ func joined(c form.Chain) form.Error {
 		return c.Last
 	}
 
-	if c.Last.Message == wasRaised || c.Last.Message == "" {
+	if strings.HasSuffix(c.Last.Message, wasRaised) || c.Last.Message == "" {
 		return c.First
 	}
 
@@ -134,6 +135,9 @@ func elixirMessage(first string, rest []string) string {
 		return first + form.ContinuedUntil(rest[1:], isElixirEnd)
 	case strings.HasSuffix(first, ":") && isElixirList(rest):
 		return first + form.ContinuedUntil(rest[1:], isElixirEnd)
+	case strings.HasSuffix(first, ":") && isElixirValue(rest):
+		value := form.ContinuedUntil(rest[1:], isElixirEnd)
+		return first + "\n" + form.Unindented(strings.TrimPrefix(value, "\n"), 1)
 	}
 
 	return first + form.ContinuedUntil(rest, isElixirEnd)
@@ -142,6 +146,16 @@ func elixirMessage(first string, rest []string) string {
 // isElixirList reports whether some lines begin with a list, below an empty line.
 func isElixirList(lines []string) bool {
 	return len(lines) > 1 && strings.TrimSpace(lines[0]) == "" && strings.HasPrefix(strings.TrimSpace(lines[1]), "* ")
+}
+
+// isElixirValue reports whether some lines begin with a value that stands below an empty line, as
+// Elixir writes it from 1.18 on:
+//
+//	** (MatchError) no match of right hand side value:
+//
+//	    {:error, :econnrefused}
+func isElixirValue(lines []string) bool {
+	return len(lines) > 1 && strings.TrimSpace(lines[0]) == "" && strings.HasPrefix(lines[1], "    ") && !isElixirEnd(lines[1])
 }
 
 // firstWith is the first line that begins with some words, without the mark of an error.
@@ -181,12 +195,13 @@ func changesetErrors(lines []string) string {
 // elixirFrame is a frame of a trace:
 //
 //	(ecto 3.11.2) lib/ecto/repo.ex:42: Ecto.Repo.get!/3
+//	nofile:1: (file)
 //	(stdlib 5.2) :lists.foreach/2
 //	:erlang.binary_to_integer("x")
 //	:gen_server.call/3
 //	Shop.Orders.charge/1
 var elixirFrame = regexp.MustCompile(
-	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?\S+\.(?:exs?|erl|eex|heex):\d+: |` +
+	`^\s+(?:\([a-z]\w* [\w.+-]+\) |\(\w+\) )?(?:\S+\.(?:exs?|erl|eex|heex)|nofile|iex):\d+: |` +
 		`^\s+\(\w+ [\w.+-]+\) |^\s+:?[\w.]+\(.*\)$|^\s+:\w+\.|^\s+[A-Z]\w*(?:\.[A-Z]\w*)*\.\w+[(/]`)
 
 // isElixirEnd reports whether a line is no part of the message above it: a frame, the cause,
@@ -274,15 +289,23 @@ func withoutErlangStack(reason string) string {
 	return inner
 }
 
-// erlangReason reads the last reason for which a process says that it terminates.
+// erlangReason reads the last reason for which a process says that it terminates, or that the
+// runtime gives for its end. It stands behind these words or in the next line:
+//
+//	** Reason for termination == {badarg,[{shop,rate,…
+//	Error in process <0.9.0> with exit value:
+//	{badarith,[{shop,rate,…
 func erlangReason(lines []string) (found form.Error) {
 	for i, line := range lines {
 		_, reason, ok := strings.Cut(line, "** Reason for termination =")
+		if !ok && strings.Contains(line, "Error in process <") {
+			_, reason, ok = strings.Cut(line, " with exit value:")
+		}
+
 		if !ok {
 			continue
 		}
 
-		// Newer releases write "== {badarg,…"; older ones "= " and the reason in the next line.
 		reason = strings.TrimSpace(strings.TrimPrefix(reason, "="))
 		if reason == "" && i+1 < len(lines) {
 			reason = strings.TrimPrefix(strings.TrimSpace(lines[i+1]), "** ")

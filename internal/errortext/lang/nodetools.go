@@ -1,13 +1,21 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
 // prisma reads the error of a query. It shows the code that made the query, and says below
-// what was wrong.
+// what was wrong:
+//
+//	PrismaClientKnownRequestError:
+//	Invalid `prisma.user.create()` invocation in
+//	/app/users.js:3:20
+//
+//	→ 3 await prisma.user.create(
+//	Unique constraint failed on the fields: (`email`)
 func prisma(text string) form.Error {
 	i := strings.LastIndex(text, "Invalid `")
 	if i < 0 {
@@ -53,12 +61,16 @@ func prismaSaid(lines []string) (message string, rest []string) {
 	return strings.Join(said[:min(len(said), 1+form.MaxContinued)], "\n"), rest
 }
 
-var tscForm = regexp.MustCompile(`^\S+(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)
+var tscForm = regexp.MustCompile(`^\S.*(?:\(\d+,\d+\):|:\d+:\d+ -) error (TS\d+): (.+)$`)
 
-// typescript reads the first error of the compiler.
+// typescript reads the first error of the compiler:
+//
+//	src/rates.ts(3,5): error TS2304: Cannot find name 'rate'.
+//	src/rates.ts:3:5 - error TS2304: Cannot find name 'rate'.
 func typescript(text string) form.Error {
 	for line := range strings.SplitSeq(text, "\n") {
-		if m := tscForm.FindStringSubmatch(line); m != nil {
+		m := tscForm.FindStringSubmatch(line)
+		if m != nil {
 			return form.Error{Class: m[1], Message: m[2]}
 		}
 	}
@@ -67,18 +79,26 @@ func typescript(text string) form.Error {
 }
 
 // jest reads the first test that failed: its name, and what was expected.
+//
+//	● rates › reads XAU
+//
+//	  expect(received).toBe(expected)
+//
+// What the tests of a file printed stands above that, with "Console" in the place of a name.
 func jest(text string) form.Error {
-	_, report, ok := strings.Cut(text, "\n  ● ")
-	if !ok {
-		return form.Error{}
+	for _, report := range strings.Split(text, "\n  ● ")[1:] {
+		title, rest, _ := strings.Cut(report, "\n")
+		if title != "Console" {
+			return form.Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
+		}
 	}
 
-	title, rest, _ := strings.Cut(report, "\n")
-
-	return form.Error{Message: title + ": " + firstLine(strings.TrimLeft(rest, " \n"))}
+	return form.Error{}
 }
 
-// pnpm reads what pnpm says of a command that it did not start.
+// pnpm reads what pnpm says of a command that it did not start:
+//
+//	ERR_PNPM_NO_MATCHING_VERSION  No matching version found for feeds@9
 func pnpm(text string) form.Error {
 	for line := range strings.SplitSeq(text, "\n") {
 		code, said, ok := strings.Cut(strings.TrimSpace(line), "  ")
@@ -90,7 +110,10 @@ func pnpm(text string) form.Error {
 	return form.Error{}
 }
 
-// oclif reads an error that stands behind a bar, as tools made with oclif print it.
+// oclif reads an error that stands behind a bar, as tools made with oclif print it:
+//
+//	›   Error: Missing 1 required arg:
+//	›   feed  the feed
 func oclif(text string) form.Error {
 	const bar = "›   "
 	var said []string

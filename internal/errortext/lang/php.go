@@ -1,14 +1,15 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"slices"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
-// phpForms are tried in this order. They never change.
-var phpForms = [...]func(lines []string) form.Error{
+// phpReaders are asked in this order. They never change.
+var phpReaders = [...]func(lines []string) form.Error{
 	phpEnded, yiiConsole, phpLogged, boxInFile, boxOfClass, bareBox, messenger, collision, laravelLine, symfonyBlock, composer, wordPress,
 	phpPrinted,
 }
@@ -20,7 +21,7 @@ func php(text string) form.Error {
 	}
 
 	lines := strings.Split(text, "\n")
-	for _, read := range phpForms {
+	for _, read := range phpReaders {
 		e := read(lines)
 		if e.Found() {
 			return e
@@ -196,9 +197,17 @@ var phpObject = regexp.MustCompile(`\[object\] \(([\w\\]+)\(code: [^)]*\): (.*)$
 // string.
 var fromMonolog = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 
-// phpLogged reads the last exception that Monolog wrote, and the one that led to it.
+// thrownAt is where an exception was thrown, behind its message: " at /app/a.php:3)", or on
+// Windows ` at C:\\app\\a.php:3)`.
+var thrownAt = regexp.MustCompile(` at (?:/|[A-Za-z]:\\)`)
+
+// phpLogged reads the last exception that Monolog wrote, and the one that led to it:
+//
+//	[2026-11-28 12:00:00] local.ERROR: no rate {"exception":"[object] (App\\RateException(code: 0): no rate at /app/a.php:3)
+//	[stacktrace]
+//	…
+//	[previous exception] [object] (RuntimeException(code: 0): connection refused at /app/b.php:9)
 func phpLogged(lines []string) form.Error {
-	const placeAfter = " at /" // where the exception was thrown
 	var c form.Chain
 	for i, line := range lines {
 		if !strings.Contains(line, "[object] (") {
@@ -212,13 +221,13 @@ func phpLogged(lines []string) form.Error {
 
 		// A message of several lines goes on below, up to its place or the trace.
 		message := m[2]
-		if !strings.Contains(message, placeAfter) {
+		if !thrownAt.MatchString(message) {
 			message += form.ContinuedUntil(lines[i+1:], func(line string) bool { return strings.HasPrefix(line, "[stacktrace]") })
 		}
 
-		at := strings.LastIndex(message, placeAfter)
-		if at >= 0 {
-			message = message[:at]
+		places := thrownAt.FindAllStringIndex(message, -1)
+		if places != nil {
+			message = message[:places[len(places)-1][0]]
 		}
 
 		e := form.Error{Class: fromMonolog.Replace(m[1]), Message: fromMonolog.Replace(message)}

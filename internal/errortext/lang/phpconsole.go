@@ -1,15 +1,23 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
+// boxFile is the line above a box: "In ImportCommand.php line 21:".
 var boxFile = regexp.MustCompile(`^\s*In \S.* line \d+:$`)
 
 // boxInFile reads the boxes that the consoles of Symfony and Laravel draw below the file of
-// an error and of each one that led to it.
+// an error and of each one that led to it. Blanks fill a box, and the class is there only if the
+// user has asked for more words:
+//
+//	In ImportCommand.php line 21:
+//
+//	  [App\RateException]
+//	  no rate for "XAU"
 func boxInFile(lines []string) form.Error {
 	var c form.Chain
 	for i, line := range lines {
@@ -109,6 +117,10 @@ func classInBrackets(line string) (string, bool) {
 
 // boxOfClass reads what CodeIgniter and older consoles of Symfony write below a class in
 // brackets. The last of several led to the first.
+//
+//	[App\RateException]
+//	no rate for "XAU"
+//	at APPPATH/Commands/Import.php:21
 func boxOfClass(lines []string) form.Error {
 	var c form.Chain
 	for i, line := range lines {
@@ -159,7 +171,11 @@ var refusals = [...]string{
 	"There are no commands defined in the ",
 }
 
-// bareBox reads such a refusal. What the command expects stands below it.
+// bareBox reads such a refusal. What the command expects stands below it:
+//
+//	  Not enough arguments (missing: "feed").
+//
+//	import <feed>
 func bareBox(lines []string) form.Error {
 	for i, line := range lines[:len(lines)-1] {
 		if strings.TrimSpace(line) != "" {
@@ -175,7 +191,9 @@ func bareBox(lines []string) form.Error {
 	return form.Error{}
 }
 
-// messenger reads why a worker of Symfony could not handle a message.
+// messenger reads why a worker of Symfony could not handle a message:
+//
+//	… Error thrown while handling message App\Mail. Removing from transport after 3 retries. Error: "no such user" ["class" => …
 func messenger(lines []string) (found form.Error) {
 	for _, line := range lines {
 		_, said, ok := strings.Cut(line, "Error thrown while handling message ")
@@ -194,10 +212,17 @@ func messenger(lines []string) (found form.Error) {
 	return found
 }
 
+// collisionPlace is the place below the message: "  at app/Jobs/Charge.php:30".
 var collisionPlace = regexp.MustCompile(`^  at \S.*:\d+(?: in \S+)?$`)
 
 // collision reads the last error as Laravel's console, and Poetry's, draw it: the class, the
 // message and the place, each in a paragraph.
+//
+//	 App\CardException
+//
+//	the card was declined
+//
+//	at app/Jobs/Charge.php:30
 func collision(lines []string) (found form.Error) {
 	const longest = form.MaxContinued + 6 // lines from the class to the place
 	for i, line := range lines {
@@ -225,7 +250,9 @@ func collision(lines []string) (found form.Error) {
 	return found
 }
 
-// laravelLine reads the last line that Laravel's console marks as an error.
+// laravelLine reads the last line that Laravel's console marks as an error:
+//
+//	ERROR  There are no commands defined in the "feeds" namespace.
 func laravelLine(lines []string) (found form.Error) {
 	for _, line := range lines {
 		message, ok := strings.CutPrefix(line, "   ERROR  ")
@@ -238,7 +265,10 @@ func laravelLine(lines []string) (found form.Error) {
 }
 
 // symfonyBlock reads the last block that a command of Symfony marks as an error. Its lines
-// are broken between words.
+// are broken between words:
+//
+//	[ERROR] The feed of the shop could not be loaded, because the shop did not
+//	        answer
 func symfonyBlock(lines []string) (found form.Error) {
 	for i, line := range lines {
 		mark, message, ok := strings.Cut(strings.TrimSpace(line), " ")

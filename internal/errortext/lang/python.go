@@ -1,9 +1,10 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
 var djangoForm = regexp.MustCompile(`(?m)^Exception Type: (\S+).*\nException Value: (.*)$`)
@@ -28,15 +29,15 @@ func django(text string) form.Error {
 	return form.Error{Class: m[1], Message: m[2], Trace: trace}
 }
 
-// pythonForms are tried in this order. They never change.
-var pythonForms = [...]func(lines []string) form.Error{
+// pythonReaders are asked in this order. They never change.
+var pythonReaders = [...]func(lines []string) form.Error{
 	fatalPython, tracebacks, cutTraceback, argparse, clickBox, djangoCommand, pip,
 }
 
 // python reads what the interpreter, the libraries of command lines and pip write.
 func python(text string) form.Error {
 	lines := strings.Split(text, "\n")
-	for _, read := range pythonForms {
+	for _, read := range pythonReaders {
 		e := read(lines)
 		if e.Found() {
 			return e

@@ -1,12 +1,18 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
 // cutTraceback reads a traceback without a head: that of a file that cannot be parsed, and
 // one whose beginning is missing.
+//
+//	  File "/app/job.py", line 3
+//	    def rate(:
+//	             ^
+//	SyntaxError: invalid syntax
 func cutTraceback(lines []string) (found form.Error) {
 	i := 0
 	for i < len(lines) {
@@ -29,7 +35,14 @@ func cutTraceback(lines []string) (found form.Error) {
 	return found
 }
 
-// argparse reads what a parser of arguments, or Click, says below its usage.
+// argparse reads what a parser of arguments, or Click, says below its usage:
+//
+//	usage: job [-h] --feed FEED
+//	job: error: the following arguments are required: --feed
+//
+//	Try 'job --help' for help.
+//
+//	Error: Missing argument 'FEED'.
 func argparse(lines []string) (found form.Error) {
 	usage, click := false, false
 	for i, line := range lines {
@@ -50,7 +63,11 @@ func argparse(lines []string) (found form.Error) {
 	return found
 }
 
-// clickBox reads the box that Click draws around an error when it is dressed up by Rich.
+// clickBox reads the box that Rich draws around an error of Click:
+//
+//	╭─ Error ──────────────────────────╮
+//	│ Missing argument 'FEED'.         │
+//	╰──────────────────────────────────╯
 func clickBox(lines []string) form.Error {
 	for i, line := range lines {
 		if !strings.HasPrefix(line, "╭─ Error ─") {

@@ -1,20 +1,21 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
 
-// rubyForms are asked in this order. They never change.
-var rubyForms = [...]func(lines []string) form.Error{
+// rubyReaders are asked in this order. They never change.
+var rubyReaders = [...]func(lines []string) form.Error{
 	rake, rubyUncaught, rubySyntax, railsRunner, rubyLogged, bundler,
 }
 
 // ruby reads what the interpreter, rake, Rails, Bundler and the loggers of jobs write.
 func ruby(text string) form.Error {
 	lines := strings.Split(text, "\n")
-	for _, read := range rubyForms {
+	for _, read := range rubyReaders {
 		e := read(lines)
 		if e.Found() {
 			return e
@@ -25,18 +26,23 @@ func ruby(text string) form.Error {
 }
 
 var (
-	rubyPlace     = regexp.MustCompile("^\\S.*?:\\d+:in [`'\"][^'\"]*['\"]")
-	rubyFrom      = regexp.MustCompile(`^\s+(?:\d+: )?from \S`)
-	rubyJavaFrame = regexp.MustCompile(`^\s+\S.* at \S+\.rb:\d+$`)
-	rubyMain      = regexp.MustCompile("in [`']<main>'")
-	rubyClass     = regexp.MustCompile(` \(([A-Z]\w*(?:::\w+)*)\)`)
+	rubyPlace = regexp.MustCompile("^\\S.*?:\\d+:in [`'\"][^'\"]*['\"]") // /app/job.rb:3:in 'Integer#/'
+	rubyFrom  = regexp.MustCompile(`^\s+(?:\d+: )?from \S`)              // a frame, with its number where the trace is turned around
+	rubyMain  = regexp.MustCompile("in [`']<main>'")                     // the file with which the program began
+	rubyClass = regexp.MustCompile(` \(([A-Z]\w*(?:::\w+)*)\)`)          // divided by 0 (ZeroDivisionError)
 )
 
 // rubyUncaught reads an error that ended the program: its place, its message and its class
-// on one line. What caused it stands below its frames. Ruby 2.5 to 2.7 turns all this
-// around on a terminal.
+// on one line. What caused it stands below its frames:
+//
+//	/app/job.rb:5:in 'rescue in run': charge failed (ChargeError)
+//		from /app/job.rb:9:in '<main>'
+//	/app/job.rb:3:in 'run': connection refused (Errno::ECONNREFUSED)
+//		from /app/job.rb:9:in '<main>'
+//
+// Ruby 2.5 to 2.7 turns all this around on a terminal.
 func rubyUncaught(lines []string) form.Error {
-	var r rubyReader
+	var r rubyTrace
 	for i, line := range lines {
 		e, ok := rubyHead(lines, i)
 		switch {
@@ -46,9 +52,9 @@ func rubyUncaught(lines []string) form.Error {
 			r.frames = true
 			r.reversed = r.reversed || strings.Contains(line, ": from ")
 		case strings.Contains(line, "terminated with exception (report_on_exception is true)"):
-			r = rubyReader{thread: true}
+			r = rubyTrace{thread: true}
 		case line == tracebackHead+":":
-			r = rubyReader{}
+			r = rubyTrace{}
 		case form.IsLogged(line):
 			r.frames = false
 		}
@@ -57,8 +63,8 @@ func rubyUncaught(lines []string) form.Error {
 	return r.chain.Joined()
 }
 
-// rubyReader gathers an error and what caused it.
-type rubyReader struct {
+// rubyTrace is what rubyUncaught has read so far: an error and what caused it.
+type rubyTrace struct {
 	chain    form.Chain
 	thread   bool // the chain is that of a thread, and the program went on
 	frames   bool // frames stand above the line
@@ -66,7 +72,7 @@ type rubyReader struct {
 }
 
 // add takes over the error of a line: the next in the chain if frames stand between the two.
-func (r *rubyReader) add(e form.Error, main bool) {
+func (r *rubyTrace) add(e form.Error, main bool) {
 	joined := r.chain.Last.Found() && r.frames && !(r.thread && main)
 	switch {
 	case !joined:
@@ -132,6 +138,9 @@ func rubyHead(lines []string, i int) (form.Error, bool) {
 
 // withoutRubyMethod is what a line says whose place names no method: the interpreter cannot
 // read a file, or cannot find it.
+//
+//	job.rb:1: syntax errors found (SyntaxError)
+//	ruby: No such file or directory -- job.rb (LoadError)
 func withoutRubyMethod(line string) (said string, ok bool) {
 	said, ok = strings.CutPrefix(line, "ruby: ")
 	if ok {
@@ -178,208 +187,16 @@ func isRubyEnd(line string) bool {
 		form.BeginsWithAny(line, []string{"Did you mean?", "Tasks: TOP => ", "(See full trace "})
 }
 
-// rake reads what rake and the commands of Rails say of an error that aborted them, and the
-// last of those that caused it.
-func rake(lines []string) form.Error {
-	var c form.Chain
-	for i, line := range lines[:len(lines)-1] {
-		switch {
-		case strings.HasSuffix(line, " aborted!") && strings.Count(line, " ") == 1:
-			e := rakeSaid(lines[i+1:])
-			c = form.Chain{Last: e, First: e}
-			if i > 0 && strings.HasPrefix(e.Message, "Command failed with status (") {
-				c.First = form.Error{Message: lines[i-1]}
-			}
-		case c.Last.Found() && line == "Caused by:":
-			c.First = rakeSaid(lines[i+1:])
-		}
-	}
-
-	return c.Joined()
-}
-
-// rakeSaid is the error at the beginning of some lines: of a RuntimeError rake leaves out
-// the class. That of a migration announces what follows.
-func rakeSaid(lines []string) form.Error {
-	e := classAndMessage(lines[0])
-	e.Message, _, _ = strings.Cut(e.Message, " (See the list of available tasks with ")
-	e.Message = strings.TrimSuffix(e.Message, " ("+e.Class+")") // once more, from Ruby 3.4 on
-	e.Message = strings.TrimSuffix(e.Message, ":")
-	e.Message += form.ContinuedUntil(lines[1:], isRubyEnd)
-
-	return e
-}
-
-// classAndMessage is a line that begins with a class, or that is a message as a whole.
-func classAndMessage(line string) form.Error {
-	class, message, _ := strings.Cut(line, ": ")
-	class = strings.TrimSuffix(class, ":")
-	if form.IsClass(class) {
-		return form.Error{Class: class, Message: message}
-	}
-
-	return form.Error{Message: line}
-}
-
 var rubySyntaxForm = regexp.MustCompile(`^\S+:\d+: (syntax error.*?)(?: \(SyntaxError\))?$`)
 
-// rubySyntax reads the first error of a file that cannot be parsed.
+// rubySyntax reads the first error of a file that cannot be parsed:
+//
+//	job.rb:3: syntax error, unexpected end-of-input (SyntaxError)
 func rubySyntax(lines []string) form.Error {
 	for _, line := range lines {
 		m := rubySyntaxForm.FindStringSubmatch(line)
 		if m != nil {
 			return form.Error{Class: "SyntaxError", Message: m[1]}
-		}
-	}
-
-	return form.Error{}
-}
-
-// railsRunner reads what "rails runner" says of code that it cannot run, below its advice.
-func railsRunner(lines []string) form.Error {
-	for i, line := range lines {
-		advice := strings.HasPrefix(line, "Please specify a valid ruby command or the path of a script to run")
-		if advice && i+3 < len(lines) {
-			return form.Error{Message: lines[i+3] + form.ContinuedUntil(lines[i+4:], isRubyEnd)}
-		}
-	}
-
-	return form.Error{}
-}
-
-// rubyLogged reads the last error that a logger wrote: above the frames, or as Delayed Job
-// and GoodJob say it.
-func rubyLogged(lines []string) form.Error {
-	var c form.Chain
-	for i, line := range lines {
-		// Delayed Job: "… FAILED (2 prior attempts) with RuntimeError: no route"
-		_, said, ok := strings.Cut(line, " prior attempts) with ")
-		if ok {
-			e := classAndMessage(said)
-			c = form.Chain{Last: e, First: e}
-			continue
-		}
-
-		// Any other error is the line above the first line of a backtrace.
-		if i+1 == len(lines) || isRubyFrame(line) || !isRubyBacktrace(lines[i+1:]) {
-			continue
-		}
-
-		cause, isCause := strings.CutPrefix(line, "Caused by: ")
-
-		isCause = isCause || i > 0 && strings.TrimSpace(lines[i-1]) == "Caused by:"
-		e := loggedSaid(cause)
-		switch {
-		case !e.Found():
-		case isCause && c.Last.Found():
-			c.First = e
-		default:
-			c = form.Chain{Last: e, First: e}
-		}
-	}
-
-	return c.Joined()
-}
-
-// isRubyBacktrace reports whether some lines begin with a frame, after an empty line or two.
-func isRubyBacktrace(lines []string) bool {
-	const empty = 2
-	for _, line := range lines[:min(len(lines), empty+1)] {
-		if !isEmptyLogged(line) {
-			return isRubyFrame(line)
-		}
-	}
-
-	return false
-}
-
-// isEmptyLogged reports whether a line is empty, behind what a log writes before it.
-func isEmptyLogged(line string) bool {
-	line = strings.TrimSpace(line)
-	_, said, logged := strings.Cut(line, " -- :")
-	return line == "" || logged && (said == "" || strings.HasSuffix(said, "]"))
-}
-
-// isRubyFrame reports whether a line is a frame and no more, behind what a log writes
-// before it.
-func isRubyFrame(line string) bool {
-	if rubyJavaFrame.MatchString(line) {
-		return true
-	}
-
-	i := strings.LastIndex(line, ":in ")
-	if i <= 0 || line[i-1] < '0' || line[i-1] > '9' {
-		return false
-	}
-
-	name := line[i+len(":in "):]
-
-	return name != "" && (name[0] == '`' || name[0] == '\'') && (name[len(name)-1] == '\'')
-}
-
-// rubyMarks stand before an error in a line of a log.
-var rubyMarks = [...]string{" -- : ", "WARN: ", "ERROR: ", "FATAL: ", "ms: ", "] "}
-
-// loggedSaid reads an error as loggers format it: "message (Class)", "Class (message):" or
-// "Class: message".
-func loggedSaid(line string) form.Error {
-	for _, mark := range rubyMarks {
-		i := strings.Index(line, mark)
-		if i < 0 {
-			continue
-		}
-
-		e := errorOfLogger(strings.TrimSpace(line[i+len(mark):]))
-		if e.Found() {
-			return e
-		}
-	}
-
-	return errorOfLogger(strings.TrimSpace(line))
-}
-
-// errorOfLogger is an error in one of those formats, without what stands before it.
-func errorOfLogger(said string) form.Error {
-	for strings.HasPrefix(said, "[") { // tags
-		_, rest, ok := strings.Cut(said, "] ")
-		if !ok {
-			break
-		}
-
-		said = rest
-	}
-
-	// The class stands in parentheses at the end: "no route (RuntimeError)"
-	m := rubyClass.FindAllStringSubmatchIndex(said, -1)
-	if m != nil && m[len(m)-1][1] == len(said) {
-		return rubySaid(said)
-	}
-
-	// The message stands in parentheses: "RuntimeError (no route):"
-	class, rest, ok := strings.Cut(said, " (")
-	message, closed := strings.CutSuffix(strings.TrimSuffix(rest, ":"), ")")
-	if ok && closed && form.IsClass(class) {
-		return form.Error{Class: class, Message: message}
-	}
-
-	e := classAndMessage(said)
-	if e.Class == "" {
-		return form.Error{}
-	}
-
-	return e
-}
-
-// bundlerAdvice stands below what is missing.
-var bundlerAdvice = [...]string{
-	"Run `bundle install` to install missing gems", "Install missing gem executables with `bundle install`",
-}
-
-// bundler reads which gem is missing, above the advice to install it.
-func bundler(lines []string) form.Error {
-	for i, line := range lines {
-		if i > 0 && form.BeginsWithAny(line, bundlerAdvice[:]) {
-			return form.Error{Message: lines[i-1]}
 		}
 	}
 

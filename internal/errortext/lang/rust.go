@@ -1,15 +1,20 @@
 package lang
 
 import (
-	"redrive/internal/errortext/form"
 	"regexp"
 	"strings"
+
+	"redrive/internal/errortext/form"
 )
+
+// rustReaders are asked in this order. They never change.
+var rustReaders = [...]func(text string) form.Error{rustPanic, eyreReport, rustReport, drawnReport, rustMain, rustAbort, rustc}
 
 // rust reads what programs in Rust write, and those that build them.
 func rust(text string) form.Error {
-	for _, read := range [...]func(string) form.Error{rustPanic, eyreReport, rustReport, drawnReport, rustMain, rustAbort, rustc} {
-		if e := read(text); e.Found() {
+	for _, read := range rustReaders {
+		e := read(text)
+		if e.Found() {
 			return e
 		}
 	}
@@ -19,12 +24,18 @@ func rust(text string) form.Error {
 
 var (
 	rustThread = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (.*)$`)
-	rustPlace  = regexp.MustCompile(`^\S+:\d+:\d+:$`)
-	oldEnd     = regexp.MustCompile(`', \S+:\d+(?::\d+)?$`)
+	rustPlace  = regexp.MustCompile(`^[^'].*:\d+:\d+:$`)        // src/main.rs:4:5:
+	oldEnd     = regexp.MustCompile(`', \S[^']*:\d+(?::\d+)?$`) // the end of 'no rate', src/main.rs:4:5
 )
 
-// rustPanic reads the last panic. That of a thread which waited for another one, or of
-// a value that was dropped because of a panic, was caused by the panic before it.
+// rustPanic reads the last panic:
+//
+//	thread 'main' panicked at src/main.rs:4:5:
+//	index out of bounds: the len is 3 but the index is 7
+//	note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+//
+// That of a thread which waited for another one, or of a value that was dropped because of a
+// panic, was caused by the panic before it.
 func rustPanic(text string) form.Error {
 	var last, before string
 	var rest []string // below the last panic
@@ -77,7 +88,8 @@ func returned(lines []string) bool {
 // before its place, or since Rust 1.73 below it.
 func panicked(line string, below []string) (said string, ok bool) {
 	// color-eyre writes "Message:" with "Location:" below it.
-	if said, ok := strings.CutPrefix(line, "Message:  "); ok && len(below) > 0 && strings.HasPrefix(below[0], "Location: ") {
+	said, ok = strings.CutPrefix(line, "Message:  ")
+	if ok && len(below) > 0 && strings.HasPrefix(below[0], "Location: ") {
 		return said, true
 	}
 
@@ -99,7 +111,8 @@ func panicked(line string, below []string) (said string, ok bool) {
 
 	lines := append([]string{first}, below[:min(len(below), form.MaxContinued)]...)
 	for i, line := range lines {
-		if end := oldEnd.FindStringIndex(line); end != nil {
+		end := oldEnd.FindStringIndex(line)
+		if end != nil {
 			lines[i] = line[:end[0]]
 			return strings.Join(lines[:i+1], "\n"), true
 		}
@@ -121,7 +134,13 @@ func untilNote(lines []string) []string {
 	return lines
 }
 
-// rustReport reads the last error with its causes, as anyhow, eyre and Cargo write them.
+// rustReport reads the last error with its causes, as anyhow, eyre and Cargo write them:
+//
+//	Error: could not load the feed
+//
+//	Caused by:
+//	    0: could not ask the shop
+//	    1: Connection refused (os error 111)
 func rustReport(text string) form.Error {
 	said, cause := rustCauses(strings.Split(text, "\n"))
 	if said == "" {
@@ -171,7 +190,8 @@ func rustCauses(lines []string) (said, cause string) {
 
 // withoutOrdinal is a cause without its place in the list.
 func withoutOrdinal(line string) string {
-	if m := numbered.FindStringSubmatch(line); m != nil {
+	m := numbered.FindStringSubmatch(line)
+	if m != nil {
 		return m[1]
 	}
 	return strings.TrimSpace(line)
@@ -196,7 +216,11 @@ func paragraphBefore(lines []string) string {
 	return strings.Join(lines[start:end], "\n")
 }
 
-// eyreReport reads a list of errors below "Error:", of which the last is the cause.
+// eyreReport reads a list of errors below "Error:", of which the last is the cause:
+//
+//	Error:
+//	   0: could not load the feed
+//	   1: Connection refused (os error 111)
 func eyreReport(text string) form.Error {
 	i := strings.LastIndex("\n"+text, "\nError:")
 	if i < 0 {
@@ -226,7 +250,11 @@ func eyreReport(text string) form.Error {
 }
 
 // drawnReport reads an error and its causes behind drawn arrows, as miette and error-stack
-// write them.
+// write them:
+//
+//	× could not load the feed            Error: could not load the feed
+//	├─▶ could not ask the shop           ├╴at src/main.rs:3:4
+//	╰─▶ Connection refused               ╰─▶ Connection refused
 func drawnReport(text string) form.Error {
 	var e form.Error
 	cause, before := "", ""
@@ -244,7 +272,8 @@ func drawnReport(text string) form.Error {
 		}
 
 		for _, arrow := range [...]string{"├─▶ ", "╰─▶ "} {
-			if said, ok := strings.CutPrefix(trimmed, arrow); ok {
+			said, ok := strings.CutPrefix(trimmed, arrow)
+			if ok {
 				cause = said
 			}
 		}
@@ -292,12 +321,16 @@ func rustAbort(text string) form.Error {
 
 var rustcForm = regexp.MustCompile(`^error(?:\[(E\d+)\])?: (.+)$`)
 
-// rustc reads the first error of the compiler. A place follows it.
+// rustc reads the first error of the compiler. A place follows it:
+//
+//	error[E0425]: cannot find value `rate` in this scope
+//	 --> src/main.rs:2:5
 func rustc(text string) form.Error {
 	var before string
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(strings.TrimLeft(line, " "), "--> ") {
-			if m := rustcForm.FindStringSubmatch(before); m != nil {
+			m := rustcForm.FindStringSubmatch(before)
+			if m != nil {
 				return form.Error{Class: m[1], Message: m[2]}
 			}
 		}

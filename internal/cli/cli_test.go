@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,21 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 	"unicode"
-)
 
-// onTerminal is a console whose standard error is a terminal.
-func onTerminal(t *testing.T) Console {
-	t.Helper()
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil || !isTerminal(terminal) {
-		t.Skipf("there are no terminals: %v", err)
-	}
-	t.Cleanup(func() { terminal.Close() })
-	return Console{Stderr: terminal}
-}
+	"redrive/internal/cli/console"
+)
 
 // What a command prints about an argument, a file or an answer has no character that a terminal
 // obeys.
@@ -49,7 +37,7 @@ func TestRun_PrintsNoControlCharacters(t *testing.T) {
 		"what a file says":     {"check", file},
 	} {
 		var out bytes.Buffer
-		code := Run(args, Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
+		code := Execute(args, console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
 		text := strings.ReplaceAll(out.String(), "\n", "")
 		if code == 0 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || !strings.Contains(text, "[2J") {
 			t.Errorf("%s: exit %d, %q", name, code, out.String())
@@ -57,44 +45,12 @@ func TestRun_PrintsNoControlCharacters(t *testing.T) {
 	}
 }
 
-// What is drawn over one line is for a person: a file or a log gets none of it.
-func TestConsole_DrawsOnTerminalsOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		c := Console{Stderr: &out}
-		progress, percent, done := c.progress("Writing"), c.percent("Copying"), c.waiting("sending")
-		time.Sleep(2 * time.Second)
-		progress(1, 2)
-		percent(1, 2)
-		done()
-		c.clear()
-		if out.Len() > 0 {
-			t.Errorf("%q was drawn", out.String())
-		}
-	})
-}
-
 func TestSeed_DrawsOnTerminalsOnly(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	args := []string{"seed", "--db", filepath.Join(t.TempDir(), "a.db"), "--jobs", "10", "--dead", "1"}
-	code := Run(args, Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Signals: noSignals})
+	code := Execute(args, console.Console{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Signals: noSignals})
 	if code != 0 || stderr.Len() > 0 {
 		t.Errorf("exit %d, %q", code, stderr.String())
-	}
-}
-
-// A command can stop waiting before anything is said, after that, and more than once.
-func TestWaiting_EndsHoweverOften(t *testing.T) {
-	for _, after := range []time.Duration{0, 2 * time.Second} {
-		t.Run(fmt.Sprint(after), func(t *testing.T) {
-			c := onTerminal(t)
-			synctest.Test(t, func(t *testing.T) {
-				done := c.waiting("sending")
-				time.Sleep(after)
-				done()
-				done()
-			})
-		})
 	}
 }
 
@@ -121,7 +77,7 @@ func TestMisused_AdvisesOnWhatWasWrong(t *testing.T) {
 		"enqueue t --bogus --delay -5s":        help,
 	} {
 		var out bytes.Buffer
-		code := Run(strings.Fields(line), Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
+		code := Execute(strings.Fields(line), console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
 		if code != 2 || !strings.Contains(out.String(), want) || want == help && strings.Contains(out.String(), dash) {
 			t.Errorf("%s: exit %d, %s, want %s", line, code, &out, want)
 		}

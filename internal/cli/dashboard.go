@@ -8,17 +8,41 @@ import (
 	"strings"
 
 	"redrive/internal/apitype/admin"
+	"redrive/internal/cli/console"
+	"redrive/internal/cli/reach"
 	"redrive/internal/client"
 )
 
+// healthCommand is dashboard health: the health check of a container, or of a script
+// that waits for a start.
+type healthCommand struct{ reach.Dashboard }
+
+// Run fails unless the dashboard takes and runs jobs. A dashboard that is not there is
+// a failure like any other, and no wrong command line: container runtimes reserve the
+// status 2.
+func (h *healthCommand) Run(c console.Console) error {
+	dashboard, err := h.Connect()
+	if err == nil {
+		err = dashboard.Ready(context.Background())
+	}
+
+	if err != nil {
+		return errors.New(err.Error())
+	}
+
+	fmt.Fprintln(c.Stdout, "ready")
+
+	return nil
+}
+
 // reloadCommand is dashboard reload: it asks the dashboard that has the database open.
-type reloadCommand struct{ accountFlags }
+type reloadCommand struct{ reach.Accounts }
 
 // Run prints what changed.
-func (r *reloadCommand) Run(c Console) error {
+func (r *reloadCommand) Run(c console.Console) error {
 	var done admin.Reloaded
 
-	dashboard, err := r.connect()
+	dashboard, err := r.Connect()
 	if err == nil {
 		err = dashboard.Call(context.Background(), http.MethodPost, "reload", nil, &done)
 	}

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"bytes"
@@ -8,21 +8,15 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/alecthomas/kong"
-
-	"redrive/internal/store/location"
-	"redrive/internal/usage"
 )
 
 // What is written on a command line, or in a variable that stands for a flag, can be a URL
 // with a password. The program has a use for it in few places, and prints it in none: all
-// that a command writes passes through [Console.hiding], which knows the passwords of its
+// that a command writes passes through [Console.Hiding], which knows the passwords of its
 // command line.
 
 // credentialForms are the ways to write a password between a name and a host. A password can
@@ -128,32 +122,6 @@ func spellings(password string) []string {
 	return all
 }
 
-// hiding is a console that prints no password of the command line and the environment.
-// A password alone is hidden in messages and the log only: in what a command was asked for,
-// the same word can be the name of a queue or a member of JSON. Without passwords, the console
-// stays as it is, so that a terminal is still seen as one.
-func (c Console) hiding(args []string) Console {
-	texts := slices.Clone(args)
-	for _, variable := range os.Environ() {
-		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "REDRIVE_") {
-			texts = append(texts, value)
-		}
-	}
-
-	found := credentialsIn(texts)
-	if len(found.forms) == 0 {
-		return c
-	}
-
-	inOutput := replacer(found.forms)
-	inMessages := replacer(found.bare, found.forms)
-
-	c.Stdout = &hider{c.Stdout, inOutput}
-	c.Stderr = &hider{c.Stderr, inMessages}
-
-	return c
-}
-
 // hider replaces passwords in what is written. Commands write a line at once. The log hides
 // them by [hider.attribute] instead.
 type hider struct {
@@ -204,29 +172,4 @@ func (h *hider) attribute(_ []string, a slog.Attr) slog.Attr {
 	}
 
 	return a
-}
-
-// checkDatabases refuses a URL of a database that is not Redrive's own, where a flag names a
-// database.
-func checkDatabases(flags []*kong.Flag) error {
-	for _, f := range flags {
-		if f.Name == "db" {
-			if err := checkDatabase(f.Target.String()); err != nil {
-				return err
-			}
-		}
-	}
-
-	return nil
-}
-
-// checkDatabase refuses a URL of a database in which Redrive cannot keep its jobs.
-func checkDatabase(text string) error {
-	scheme, _, isURL := strings.Cut(text, "://")
-	if !isURL || location.Of(text).IsServer() {
-		return nil
-	}
-
-	return usage.Errorf("--db %s is a URL of %s, and Redrive keeps its jobs in a file or on PostgreSQL: name one of them. "+
-		"To see dead letters that are in another database, add it to sources in the configuration (docs/sources.md)", text, scheme)
 }
