@@ -20,10 +20,9 @@ version: ## Print the version that is built
 OUT = bin/dashboard
 
 # Lint, benchmarks and releases compile everything with the flags of the program, so that
-# each package is compiled once for all of them. The tests add flags of .ci/env, with which
-# the program that they start is compiled sooner.
+# each package is compiled once for all of them. The tests have those of .ci/env.
 export CGO_ENABLED = 0
-export GOFLAGS = -trimpath -buildvcs=false $(REDRIVE_TEST_BUILD)
+export GOFLAGS = -trimpath -buildvcs=false
 
 build: ## Build the one static binary, bin/dashboard
 	GOGC=400 go build -ldflags '-s -w -X main.version=$(VERSION)' -o $(OUT) ./cmd/dashboard

@@ -69,7 +69,7 @@ func (v violation) String() string {
 // and their lists need no scrolling sideways.
 func TestBrowser_AxeFindsNothing(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startDemoIn(t, t.TempDir(), fullPages)
 	b := openBrowser(t)
 	axe := findAxe(t)
 	for n, path := range mainPages(site.DeadLetter(t, url)) {
@@ -84,7 +84,7 @@ func TestBrowser_AxeFindsNothing(t *testing.T) {
 // narrow, nor with more contrast or forced colours.
 func TestLong_BrowserAxeFindsNothingInAnyView(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startDemoIn(t, t.TempDir(), fullPages)
 	more := append(site.EveryState(t, url), "/jobs?queue=nowhere", "/jobs?state=wrong", "/dead-letters?queue=nowhere", "/nowhere")
 	var paths []string
 	site.Walk(t, url, site.Reach{Addresses: 1, Kinds: 2}, more, func(p site.Page) { paths = append(paths, p.Path) })

@@ -105,7 +105,7 @@ func (b *browser) firstPaint(w *traffic, url string) (requests []string, size fl
 // with a day of jobs, so that its lists are full.
 func TestBrowser_FirstPaintIsSmall(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startDemoIn(t, t.TempDir(), fullPages)
 	firstPaintIsSmall(t, url, append(fullLists(t, url), "/", site.DeadLetter(t, url), enqueueLong(t, url)), "gzip")
 }
 
@@ -115,7 +115,7 @@ func TestLong_BrowserFirstPaintIsSmallEverywhere(t *testing.T) {
 	for _, coding := range []string{"gzip", "br"} {
 		t.Run(coding, func(t *testing.T) {
 			t.Parallel()
-			url := startDemo(t)
+			url := startDemoIn(t, t.TempDir(), fullPages)
 			var paths []string
 			more := slices.Concat(site.EveryState(t, url), fullLists(t, url), []string{"/nowhere", enqueueLong(t, url)})
 			site.Walk(t, url, site.Reach{Addresses: 1, Kinds: 2}, more, func(p site.Page) {

@@ -57,7 +57,7 @@ func uuidOf(t *testing.T, url, id string) string {
 func TestSource_FromItsFailuresToARepairedQueue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	url := startDemoIn(t, dir, shortHistory)
+	url := startDemoIn(t, dir, shortestHistory)
 	outlet := outletOf(t, dir)
 	b := openBrowser(t)
 	first := 0

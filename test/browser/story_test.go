@@ -38,7 +38,7 @@ func (b *browser) says(state string) {
 // group is resolved. The page of the operation follows automatically.
 func TestStory_FromABurstOfFailuresToARepairedQueue(t *testing.T) {
 	t.Parallel()
-	url := startDemo(t)
+	url := startDemoIn(t, t.TempDir(), fullPages)
 	b := openBrowser(t)
 	b.run(chromedp.Navigate(url + "/failures"))
 	group := eval[string](b, `[...document.querySelectorAll("tbody tr")].find((r) => r.innerText.includes("payments.capture")).querySelector("th a").getAttribute("href")`)

@@ -15,61 +15,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"redrive/internal/operation"
 )
-
-// Binary is the path of the program as it is released. All packages of tests share one, which
-// is built again only when something has changed.
-func Binary() (path string, err error) { return built() }
-
-var built = sync.OnceValues(func() (string, error) {
-	path, err := filepath.Abs("../../bin/tests/dashboard")
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-
-	// One package after the other: the first one builds it.
-	lock, err := os.Create(path + ".lock")
-	if err != nil {
-		return "", err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", err
-	}
-
-	out, err := exec.Command("make", "-s", "-C", "../..", "build", "VERSION=v9", "OUT="+path).CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("make build: %w: %s", err, out)
-	}
-	return path, err
-})
-
-// Command is the built program in a directory of its own, without the
-// environment's REDRIVE_*.
-func Command(t testing.TB, dir string, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, args...)
-	cmd.Dir = dir
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "REDRIVE_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	return cmd
-}
 
 // Finish runs the program to its end.
 func Finish(t *testing.T, cmd *exec.Cmd) (code int, stdout, stderr string) {
