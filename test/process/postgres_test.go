@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -152,4 +153,60 @@ func TestPostgres_CommandsTakeItsAddress(t *testing.T) {
 	run(0, "mail.send", "list", "state:available", "--db", dsn)
 	run(0, "ok", "doctor", "--db", dsn)
 	p.Stop(syscall.SIGTERM)
+}
+
+// The address that a dashboard has left in the database is an address of its own machine. A command
+// elsewhere does not take it for one of its own, and sends its token only where a person
+// says, or encrypted.
+func TestPostgres_CommandsElsewhereAskNoOneElse(t *testing.T) {
+	dsn, run := bareWithSchema(t)
+
+	var asked atomic.Int32
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked.Add(1) }))
+	defer stranger.Close()
+
+	here, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, test := range map[string]struct {
+		node, url, token, says string
+	}{
+		"its own machine is another one":    {"web-1:4711", stranger.URL, "secret", "answers on that machine only"},
+		"another port of this machine":      {"web-1:4711", strings.Replace(stranger.URL, "127.0.0.1", "localhost", 1), "", "answers on that machine only"},
+		"the token would not be encrypted":  {here + ":4711", "http://192.0.2.1:8080", "secret", "would not be encrypted"},
+		"the token would not be encrypted ": {"web-1:4711", "http://db.example:8080", "secret", "would not be encrypted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(fmt.Sprintf(`DELETE FROM nodes; INSERT INTO nodes (id, name, url, started_at, commits) VALUES ('n', '%s', '%s', now(), 0);
+				INSERT INTO leases (name, holder, until) VALUES ('main', 'n', now() + interval '1 hour')
+					ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`, test.node, test.url))
+
+			cmd := rig.Command(t, t.TempDir(), "list", "--db", dsn)
+			if test.token != "" {
+				cmd.Env = append(cmd.Env, "REDRIVE_TOKEN="+test.token)
+			}
+
+			code, stdout, stderr := rig.Finish(t, cmd)
+			if code != 2 || !strings.Contains(stderr, test.says) || !strings.Contains(stderr, "--server") {
+				t.Errorf("exit %d: %s%s", code, stdout, stderr)
+			}
+		})
+	}
+
+	if n := asked.Load(); n > 0 {
+		t.Errorf("another program was asked %d times", n)
+	}
+}
+
+// bareWithSchema is an empty database with its schema, and a function that runs statements in it.
+func bareWithSchema(t *testing.T) (dsn string, run func(text string)) {
+	t.Helper()
+
+	dsn, run = postgrestest.Bare(t, "")
+	p := rig.Start(t, t.TempDir(), "--db", dsn)
+	p.Stop(syscall.SIGTERM)
+
+	return dsn, run
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"strings"
 
 	"redrive/internal/client"
+	"redrive/internal/store/health"
 	"redrive/internal/store/location"
 	"redrive/internal/store/postgres"
 	"redrive/internal/store/sqlite"
@@ -61,7 +64,42 @@ func clientOfServer(server postgres.Server, name location.Location) (*client.Cli
 		return nil, fmt.Errorf("the process %s works on %s and answers no requests yet; try again in a moment", holder.Holder, name)
 	}
 
+	err = mayAsk(holder)
+	if err != nil {
+		return nil, err
+	}
+
 	return clientOf(holder.URL, "")
+}
+
+// mayAsk refuses the address that a dashboard has left in its database where it would lead to
+// another program, or a token over the network for all to read. A person can name any address.
+func mayAsk(holder *health.LockedError) error {
+	at, err := url.Parse(holder.URL)
+	if err != nil {
+		return fmt.Errorf("the address of the process %s cannot be read: %w", holder.Holder, err)
+	}
+
+	here, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("read the name of this machine: %w", err)
+	}
+
+	machine, _, _ := strings.Cut(holder.Holder, ":")
+	host := at.Hostname()
+	ip := net.ParseIP(host)
+	local := host == "localhost" || ip != nil && ip.IsLoopback()
+
+	switch {
+	case local && machine != here:
+		return usage.Errorf("the process %s works on the database %s, and its address %s answers on that machine only; "+
+			"run this there, or name its address with --server", holder.Holder, holder.Path, holder.URL)
+	case !local && at.Scheme != "https" && os.Getenv("REDRIVE_TOKEN") != "":
+		return usage.Errorf("the process %s answers at %s, where the token would not be encrypted; name an address with --server",
+			holder.Holder, holder.URL)
+	}
+
+	return nil
 }
 
 // clientOf returns a client of the dashboard at an address. It sends the token of the
