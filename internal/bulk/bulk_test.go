@@ -48,7 +48,10 @@ func bubble(t *testing.T, test func(r *rig)) {
 
 func (r *rig) open() {
 	r.Helper()
-	s, err := store.Open(r.Context(), store.Options{Database: sqlite.File{Path: r.path, Relaxed: true}})
+	s, err := store.Open(r.Context(), store.Options{
+		Database:   sqlite.File{Path: r.path, Relaxed: true},
+		CheckEvery: time.Hour, // hours pass in a moment here
+	})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -64,11 +64,15 @@ func newRigAt(t *testing.T, path string) *rig {
 	t.Helper()
 	r := &rig{T: t, path: path, handlers: map[string]engine.Handler{}}
 	r.all.Store(&[]*engine.Engine{})
-	s, err := store.Open(t.Context(), store.Options{Database: sqlite.File{Path: path}, OnCommit: func(changes []job.Change) {
+	changed := func(changes []job.Change) {
 		for _, e := range *r.all.Load() {
 			e.Changed(changes)
 		}
-	}})
+	}
+	s, err := store.Open(t.Context(), store.Options{
+		Database: sqlite.File{Path: path, Relaxed: true}, OnCommit: changed,
+		CheckEvery: time.Hour, // hours pass in a moment here
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,16 +27,56 @@ import (
 	"redrive/internal/wire"
 )
 
+// schemas are the files of empty databases by the versions of their schemas, the first at 0, made
+// as earlier programs made them. They are made together, because goose takes longer to read the
+// migrations than to run them.
+var schemas = sync.OnceValues(func() (files [][]byte, err error) {
+	dir, err := os.MkdirTemp("", "redrive-schemas")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	path := filepath.Join(dir, "jobs.db")
+	pool, err := sql.Open("sqlite", "file:"+path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+
+	steps, err := goose.NewProvider(goose.DialectSQLite3, pool, os.DirFS("sqlite/migrations"), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return nil, err
+	}
+
+	for {
+		_, err := steps.UpByOne(context.Background())
+		if errors.Is(err, goose.ErrNoNextVersion) {
+			return files, nil
+		}
+
+		if err != nil {
+			return nil, err
+		}
+
+		file, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+
+		files = append(files, file)
+	}
+})
+
 // databaseOf makes a database whose schema has a version, with one job that waits
 // to be tried again.
 func databaseOf(t *testing.T, version int64) (path string) {
 	t.Helper()
+	files, err := schemas()
+	check(t, err)
 	path = filepath.Join(t.TempDir(), "jobs.db")
+	check(t, os.WriteFile(path, files[version-1], 0o600))
 	pool, err := sql.Open("sqlite", "file:"+path)
-	check(t, err)
-	steps, err := goose.NewProvider(goose.DialectSQLite3, pool, os.DirFS("sqlite/migrations"), goose.WithLogger(goose.NopLogger()))
-	check(t, err)
-	_, err = steps.UpTo(t.Context(), version)
 	check(t, err)
 	shelf := "list_state"
 	if version < 8 {

@@ -205,9 +205,9 @@ func TestComplete_NamesTheFirstUnknownField(t *testing.T) {
 }
 
 func TestExpand_LeavesTextsAlone(t *testing.T) {
-	const statement = `SELECT a::text, '{x} :y', "c:d", {t} FROM {t} WHERE k = :key AND j->>'q' = :v`
+	const statement = `SELECT a::text, '{x} :y', "c:d", {t} FROM {t} WHERE k = :key AND j->>'q' = :v AND {} : {t {T} it's`
 	got := preset.Expand(statement, strings.ToUpper, func(v string) string { return "<" + v + ">" })
-	const want = `SELECT a::text, '{x} :y', "c:d", T FROM T WHERE k = <key> AND j->>'q' = <v>`
+	const want = `SELECT a::text, '{x} :y', "c:d", T FROM T WHERE k = <key> AND j->>'q' = <v> AND {} : {t {T} it's`
 	if got != want {
 		t.Errorf("%s", got)
 	}

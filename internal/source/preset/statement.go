@@ -2,28 +2,68 @@ package preset
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// token is a placeholder of a statement, or what must not be taken for one: a text, a
-// quoted name, a cast of PostgreSQL.
-var token = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`|::|\\{[a-z_]+\\}|:[a-z_]+")
-
 // Expand puts the names and values of a statement in: what name makes of each name in
 // braces, and what value makes of each value with a colon.
 func Expand(statement string, name, value func(string) string) string {
-	return token.ReplaceAllStringFunc(statement, func(t string) string {
+	var text strings.Builder
+	for statement != "" {
+		t := token(statement)
+		statement = statement[len(t):]
+
 		switch {
-		case t[0] == '{':
-			return name(t[1 : len(t)-1])
-		case t[0] == ':' && t != "::":
-			return value(t[1:])
+		case t[0] == '{' && len(t) > 1:
+			text.WriteString(name(t[1 : len(t)-1]))
+		case t[0] == ':' && len(t) > 1 && t != "::":
+			text.WriteString(value(t[1:]))
+		default:
+			text.WriteString(t)
+		}
+	}
+
+	return text.String()
+}
+
+// token is what a statement begins with: a placeholder, what must not be taken for one (a text, a
+// quoted name, a cast of PostgreSQL), or all that stands before the next of these. A regular
+// expression would take longer than some databases take for the statement.
+func token(statement string) string {
+	switch first := statement[0]; first {
+	case '\'', '"', '`':
+		end := strings.IndexByte(statement[1:], first)
+		if end >= 0 {
+			return statement[:end+2]
+		}
+	case '{':
+		end := 1 + nameLength(statement[1:])
+		if end > 1 && strings.HasPrefix(statement[end:], "}") {
+			return statement[:end+1]
+		}
+	case ':':
+		if strings.HasPrefix(statement, "::") {
+			return "::"
 		}
 
-		return t
-	})
+		return statement[:1+nameLength(statement[1:])]
+	default:
+		next := strings.IndexAny(statement, "'\"`{:")
+		if next > 0 {
+			return statement[:next]
+		}
+
+		return statement
+	}
+
+	return statement[:1] // a quote or a brace without its other half
+}
+
+// nameLength is how long the name is with which a text begins.
+func nameLength(text string) int {
+	rest := strings.TrimLeft(text, "abcdefghijklmnopqrstuvwxyz_")
+	return len(text) - len(rest)
 }
 
 // placeholders are the names and the values of a statement.

@@ -9,6 +9,7 @@ import (
 
 // change replaces a word of SQLite's by PostgreSQL's.
 type change struct {
+	word string // a part of all that is changed: most statements have none, which is quickly seen
 	what *regexp.Regexp
 	by   string
 }
@@ -16,24 +17,24 @@ type change struct {
 // changes are made in this order. The store writes SQL that both read but for these words.
 var changes = []change{
 	// A list that is one argument: an array.
-	{regexp.MustCompile(`NOT IN \(SELECT value FROM json_each\((\$\d+)\)\)`), `<> ALL ($1)`},
-	{regexp.MustCompile(`IN \(SELECT value FROM json_each\((\$\d+)\)\)`), `= ANY ($1)`},
+	{`NOT IN (SELECT value`, regexp.MustCompile(`NOT IN \(SELECT value FROM json_each\((\$\d+)\)\)`), `<> ALL ($1)`},
+	{`IN (SELECT value`, regexp.MustCompile(`IN \(SELECT value FROM json_each\((\$\d+)\)\)`), `= ANY ($1)`},
 
 	// What tells SQLite how to find rows: PostgreSQL has statistics.
-	{regexp.MustCompile(` INDEXED BY \w+`), ``},
-	{regexp.MustCompile(`CROSS JOIN (\w+(?: AS \w+)?) ON`), `JOIN $1 ON`},
+	{`INDEXED BY`, regexp.MustCompile(` INDEXED BY \w+`), ``},
+	{`CROSS JOIN`, regexp.MustCompile(`CROSS JOIN (\w+(?: AS \w+)?) ON`), `JOIN $1 ON`},
 
 	// A statement that fails halfway leaves nothing behind anyway.
-	{regexp.MustCompile(`\b(INSERT|UPDATE) OR FAIL\b`), `$1`},
+	{`OR FAIL`, regexp.MustCompile(`\b(INSERT|UPDATE) OR FAIL\b`), `$1`},
 
 	// The largest of several values is no aggregate.
-	{regexp.MustCompile(`\bmax\(([^(),]+(?:, [^(),]+)+)\)`), `greatest($1)`},
-	{regexp.MustCompile(`\bmin\(([^(),]+(?:, [^(),]+)+)\)`), `least($1)`},
+	{`max(`, regexp.MustCompile(`\bmax\(([^(),]+(?:, [^(),]+)+)\)`), `greatest($1)`},
+	{`min(`, regexp.MustCompile(`\bmin\(([^(),]+(?:, [^(),]+)+)\)`), `least($1)`},
 
-	{regexp.MustCompile(`\binstr\(`), `strpos(`},
-	{regexp.MustCompile(`\bLIKE\b`), `ILIKE`},
-	{regexp.MustCompile(`([\w.]+) GLOB ([\w.]+)`), `$1 LIKE replace($2, '*', '%')`},
-	{regexp.MustCompile(`json_extract\(([\w.]+), '\$\.(\w+)'\)`), `CAST(CAST($1 AS jsonb) ->> '$2' AS BIGINT)`},
+	{`instr(`, regexp.MustCompile(`\binstr\(`), `strpos(`},
+	{`LIKE`, regexp.MustCompile(`\bLIKE\b`), `ILIKE`},
+	{`GLOB`, regexp.MustCompile(`([\w.]+) GLOB ([\w.]+)`), `$1 LIKE replace($2, '*', '%')`},
+	{`json_extract(`, regexp.MustCompile(`json_extract\(([\w.]+), '\$\.(\w+)'\)`), `CAST(CAST($1 AS jsonb) ->> '$2' AS BIGINT)`},
 }
 
 // each is a list that is the source of a query: of rows when the query takes values out of
@@ -43,7 +44,9 @@ var each = regexp.MustCompile(`json_each\((\$\d+)\)(?: AS (\w+))?`)
 // translate writes a statement of the store as PostgreSQL reads it.
 func translate(query string) string {
 	for _, c := range changes {
-		query = c.what.ReplaceAllString(query, c.by)
+		if strings.Contains(query, c.word) {
+			query = c.what.ReplaceAllString(query, c.by)
+		}
 	}
 
 	rows := strings.Contains(query, "value ->>")
