@@ -9,7 +9,7 @@ VERSION = $(shell git describe --tags --exact-match --match 'v[0-9]*' 2>/dev/nul
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help version build run demo release image generate test test-long test-postgres test-workers fuzz chaos lint verify bench bench-peers bench-replay bench-growth bench-sources seed-large bench-pages screenshots
+.PHONY: help version build run demo release image generate test test-long test-postgres test-workers fuzz chaos lint verify bench bench-peers bench-postgres bench-replay bench-growth bench-sources seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -110,7 +110,7 @@ verify: generate ## Fail unless the generated files are current
 	@test -z "$$(git status --porcelain -- '*_templ.go' web/static/sent internal/server/api/openapi.json)" || { echo "Generated files are stale: run make generate and commit."; exit 1; }
 
 # As the product sets it.
-bench bench-pages bench-growth bench-replay bench-peers: export GOGC = 200
+bench bench-pages bench-growth bench-replay bench-peers bench-postgres: export GOGC = 200
 
 bench: ## Measure the targets as ratios against raw SQLite, in one run
 	go test -run '^$$' -bench '^BenchmarkProduct$$' -benchtime 1x -timeout 30m ./test/bench
@@ -125,6 +125,9 @@ ROUNDS = 5
 
 bench-peers: ## Measure Redrive beside other Go queues, in 10 minutes, and write docs/benchmarks.md
 	cd bench/peers && go run . -rounds $(ROUNDS) -write $(abspath docs/benchmarks.md)
+
+bench-postgres: ## Measure Redrive on PostgreSQL beside River on the same server, and beside Redrive on SQLite
+	cd bench/peers && go run . -rounds $(ROUNDS) -base redrive-postgres -only redrive,river-postgres
 
 REDRIVE_BENCH_LETTERS ?= 1000000
 

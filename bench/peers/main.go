@@ -22,13 +22,10 @@ import (
 	"syscall"
 )
 
-// systems are the columns of the table, the first of which the others are
-// compared with. Each is made with a folder for a server's data.
-var systems = []struct {
-	name string // for -only
-	make func(ctx context.Context, dir string) (System, error)
-}{
+// systems are the columns of the table. Each is made with a folder for a server's data.
+var systems = []system{
 	{"redrive", newRedrive},
+	{"redrive-postgres", newRedrivePostgres},
 	{"goqite", newGoqite},
 	{"backlite", newBacklite},
 	{"river-sqlite", newRiverSQLite},
@@ -36,9 +33,16 @@ var systems = []struct {
 	{"asynq", newAsynq},
 }
 
+// system is a queue that can be measured.
+type system struct {
+	name string // for -base and -only
+	make func(ctx context.Context, dir string) (System, error)
+}
+
 func main() {
+	base := flag.String("base", "redrive", "the queue with which the others are compared")
 	rounds := flag.Int("rounds", 5, "how often every workload is run on every queue")
-	only := flag.String("only", "", "names of queues, with commas between them, to compare Redrive with: "+strings.Join(names(), ", "))
+	only := flag.String("only", "", "names of queues, with commas between them, to compare it with: "+strings.Join(names(), ", "))
 	rows := flag.String("workloads", "", "a part of the names of the workloads to run; default all")
 	document := flag.String("write", "", "the document whose table to replace")
 
@@ -47,7 +51,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	if err := run(ctx, *rounds, *only, *rows, *document); err != nil {
+	if err := run(ctx, *rounds, *base, *only, *rows, *document); err != nil {
 		stop()
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
@@ -55,13 +59,30 @@ func main() {
 }
 
 func names() (all []string) {
-	for _, s := range systems[1:] {
+	for _, s := range systems {
 		all = append(all, s.name)
 	}
 	return all
 }
 
-func run(ctx context.Context, rounds int, only, rows, document string) (err error) {
+// chosen are the systems to be measured, the base first. Without a choice these are all.
+func chosen(base, only string) ([]system, error) {
+	at := slices.IndexFunc(systems, func(s system) bool { return s.name == base })
+	if at < 0 {
+		return nil, fmt.Errorf("-base %s is none of %s", base, strings.Join(names(), ", "))
+	}
+
+	all := []system{systems[at]}
+	for i, s := range systems {
+		if i != at && (only == "" || slices.Contains(strings.Split(only, ","), s.name)) {
+			all = append(all, s)
+		}
+	}
+
+	return all, nil
+}
+
+func run(ctx context.Context, rounds int, base, only, rows, document string) (err error) {
 	if document != "" && only+rows != "" {
 		return errors.New("the document takes the whole table: leave out -only and -workloads")
 	}
@@ -80,12 +101,12 @@ func run(ctx context.Context, rounds int, only, rows, document string) (err erro
 
 	defer func() { err = errors.Join(err, b.close()) }()
 
-	// Redrive is always one of them.
-	for i, s := range systems {
-		if i > 0 && only != "" && !slices.Contains(strings.Split(only, ","), s.name) {
-			continue
-		}
+	all, err := chosen(base, only)
+	if err != nil {
+		return err
+	}
 
+	for _, s := range all {
 		if err := b.add(ctx, s.make); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -15,6 +16,8 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/server"
 	"redrive/internal/store"
+	"redrive/internal/store/db"
+	pgstore "redrive/internal/store/postgres"
 	"redrive/internal/store/sqlite"
 )
 
@@ -38,6 +41,8 @@ type redriveQueue struct {
 	searching  sync.WaitGroup
 	searchErr  error // read when searching is over
 	failed     chan struct{}
+
+	drop func() error // removes the database
 }
 
 func newRedrive(context.Context, string) (System, error) {
@@ -45,14 +50,45 @@ func newRedrive(context.Context, string) (System, error) {
 		Name: "Redrive",
 		Settings: "`modernc.org/sqlite`, `synchronous=FULL`, the store with groups, counters and search index, live updates and metrics on, " +
 			"as the program puts them together. 1,000 at once are one `Enqueue`. Jobs and the history of their attempts are kept.",
-		Open: openRedrive,
+		Open: func(ctx context.Context, dir string) (Queue, error) {
+			return openRedrive(ctx, sqlite.File{Path: filepath.Join(dir, "redrive.db")}, func() error { return nil })
+		},
 	}, nil
 }
 
-func openRedrive(ctx context.Context, dir string) (Queue, error) {
-	r := &redriveQueue{failed: make(chan struct{}, 1)}
+// newRedrivePostgres is the same on the server on which River is measured.
+func newRedrivePostgres(ctx context.Context, dir string) (System, error) {
+	server, err := sharedPostgres(ctx, dir)
+	if err != nil {
+		return System{}, err
+	}
 
-	opened, err := store.Open(ctx, store.Options{Database: sqlite.File{Path: filepath.Join(dir, "redrive.db")}, OnCommit: r.committed})
+	return System{
+		Name:     "Redrive on PostgreSQL",
+		Settings: fmt.Sprintf("as Redrive, on %s on loopback, %s.", server.version, postgresWords),
+		Open: func(ctx context.Context, _ string) (Queue, error) {
+			const name = "redrive"
+			if err := server.exec(ctx, "CREATE DATABASE "+name+" ENCODING 'UTF8' TEMPLATE template0"); err != nil {
+				return nil, err
+			}
+
+			drop := func() error { return server.exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)") }
+			q, err := openRedrive(ctx, pgstore.Server{DSN: server.url(name)}, drop)
+			if err != nil {
+				return nil, errors.Join(err, drop())
+			}
+
+			return q, nil
+		},
+		Close: server.release,
+	}, nil
+}
+
+// openRedrive opens a store. drop removes its database after it was closed.
+func openRedrive(ctx context.Context, database db.Database, drop func() error) (Queue, error) {
+	r := &redriveQueue{failed: make(chan struct{}, 1), drop: drop}
+
+	opened, err := store.Open(ctx, store.Options{Database: database, OnCommit: r.committed})
 	if err != nil {
 		return nil, err
 	}
@@ -166,5 +202,5 @@ func (r *redriveQueue) Close() error {
 	r.stopSearch()
 	r.searching.Wait()
 	r.hub.Close()
-	return errors.Join(r.searchErr, r.store.Close())
+	return errors.Join(r.searchErr, r.store.Close(), r.drop())
 }

@@ -42,7 +42,7 @@ func (s sample) print(format func(float64) string) string {
 	return fmt.Sprintf("%s (%s–%s)", format(s.median), format(s.least), format(s.most))
 }
 
-// ratios are Redrive's rates divided by a peer's, round by round.
+// ratios are the rates of the first system divided by a peer's, round by round.
 func (b *bench) ratios(workload, peer int) (all []float64) {
 	own := b.rates[cell{workload, 0}]
 	for round, rate := range b.rates[cell{workload, peer}] {
@@ -56,8 +56,8 @@ func (b *bench) ratios(workload, peer int) (all []float64) {
 // the settings.
 func (b *bench) report() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "Redrive : peer, above 1 where Redrive is faster, **bold** where the peer is. "+
-		"Median of %d rounds, and the range.\n\n", b.rounds)
+	fmt.Fprintf(&s, "%[1]s : peer, above 1 where %[1]s is faster, **bold** where the peer is. "+
+		"Median of %[2]d rounds, and the range.\n\n", b.systems[0].Name, b.rounds)
 	b.table(&s, b.systems[1:], func(w, system int) string {
 		all := b.ratios(w, system+1)
 		if len(all) == 0 {

@@ -70,13 +70,13 @@ func newRiverSQLite(context.Context, string) (System, error) {
 }
 
 func newRiverPostgres(ctx context.Context, dir string) (System, error) {
-	server, err := startPostgres(ctx, dir)
+	server, err := sharedPostgres(ctx, dir)
 	if err != nil {
 		return System{}, err
 	}
 
 	if err := server.makeTemplate(ctx); err != nil {
-		return System{}, errors.Join(err, server.stop())
+		return System{}, errors.Join(err, server.release())
 	}
 
 	return System{
@@ -96,7 +96,7 @@ func newRiverPostgres(ctx context.Context, dir string) (System, error) {
 				},
 			})
 		},
-		Close: server.stop,
+		Close: server.release,
 	}, nil
 }
 

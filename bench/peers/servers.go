@@ -120,7 +120,41 @@ func startRedis(ctx context.Context, dir string) (*daemon, error) {
 }
 
 // postgres is a running PostgreSQL.
-type postgres struct{ *daemon }
+type postgres struct {
+	*daemon
+	users int // systems that are measured on it
+}
+
+// running is the PostgreSQL on which all that need one are measured; nil: there is none yet.
+var running *postgres
+
+// sharedPostgres is that server, which is started in dir for the first of its users.
+func sharedPostgres(ctx context.Context, dir string) (*postgres, error) {
+	if running == nil {
+		started, err := startPostgres(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+
+		running = started
+	}
+
+	running.users++
+
+	return running, nil
+}
+
+// release stops the server after the last of its users.
+func (p *postgres) release() error {
+	p.users--
+	if p.users > 0 {
+		return nil
+	}
+
+	running = nil
+
+	return p.stop()
+}
 
 // postgresSettings differ from PostgreSQL's own: more memory, and fewer
 // checkpoints in the middle of a measurement.
@@ -161,7 +195,7 @@ func startPostgres(ctx context.Context, dir string) (*postgres, error) {
 		args = append(args, "-c", setting)
 	}
 
-	p := &postgres{&daemon{address: net.JoinHostPort(host, port), end: syscall.SIGINT}} // SIGINT is its fast stop
+	p := &postgres{daemon: &daemon{address: net.JoinHostPort(host, port), end: syscall.SIGINT}} // SIGINT is its fast stop
 	p.cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
 	p.cmd.SysProcAttr, p.cmd.Dir = attr, dir
 
