@@ -243,3 +243,14 @@ func session(t *testing.T, dsn, name, text string) *pgconn.PgConn {
 
 	return conn
 }
+
+// A start does not wait for a server that takes connections and answers nothing.
+func TestOpen_DoesNotWaitForASilentServer(t *testing.T) {
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	p.Freeze(t)
+
+	_, err := openAt(t, p.DSN)
+	if !errors.Is(err, fault.ErrUnreachable) {
+		t.Errorf("the start says %v", err)
+	}
+}

@@ -56,8 +56,8 @@ func TestMigrate_RefusesANewerSchema(t *testing.T) {
 	check(t, first.Close())
 }
 
-// A process that was frozen while it made the tables blocks no other one for ever.
-func TestMigrate_DoesNotWaitForEver(t *testing.T) {
+// A process that was frozen while it made the tables does not block another one.
+func TestMigrate_DoesNotWaitForAFrozenProcess(t *testing.T) {
 	dsn, _ := postgrestest.Bare(t, "")
 	session(t, dsn, "another", `BEGIN; SELECT pg_advisory_xact_lock(7310576482401)`)
 
