@@ -130,35 +130,43 @@ func TestPostgres_AKillLosesNothing(t *testing.T) {
 // A process that is cut off from its server has ended what it began while its lease still lasts:
 // the next one begins the same job. Then it ends.
 func TestPostgres_AProcessThatIsCutOffEndsItsHandlers(t *testing.T) {
-	first, second := newCall(), newCall()
-	calls := make(chan *call, 2)
-	calls <- first
-	calls <- second
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (<-calls).serve(w, r) }))
-	defer web.Close()
+	for name, stops := range map[string]bool{"while it works": false, "while it stops": true} {
+		t.Run(name, func(t *testing.T) {
+			first, second := newCall(), newCall()
+			calls := make(chan *call, 2)
+			calls <- first
+			calls <- second
+			web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { (<-calls).serve(r) }))
+			defer web.Close()
 
-	dsn, dir := postgrestest.New(t), t.TempDir()
-	proxy := postgrestest.NewProxy(t, dsn)
-	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
-	cutOff := rig.Start(t, dir, "--db", proxy.DSN)
-	next, _ := standingBy(t, dir, dsn)
-	holder := postgrestest.Query(t, dsn, `SELECT holder FROM leases`)
+			dsn, dir := postgrestest.New(t), t.TempDir()
+			proxy := postgrestest.NewProxy(t, dsn)
+			rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
+			cutOff := rig.Start(t, dir, "--db", proxy.DSN)
+			next, _ := standingBy(t, dir, dsn)
+			holder := postgrestest.Query(t, dsn, `SELECT holder FROM leases`)
 
-	cutOff.Post(`{"type":"work.do","queue":"work"}`)
-	<-first.begun
-	proxy.Freeze(t)
+			cutOff.Post(`{"type":"work.do","queue":"work"}`)
+			<-first.begun
+			if stops {
+				_ = cutOff.Cmd.Process.Signal(syscall.SIGTERM)
+				cutOff.Says("Stopping; ")
+			}
+			proxy.Freeze(t)
 
-	<-first.ended
-	if lasts := postgrestest.Query(t, dsn, `SELECT until > now() AND holder = '`+holder+`' FROM leases`); lasts != "t" {
-		t.Error("the handler was ended when the lease was over")
+			<-first.ended
+			if lasts := postgrestest.Query(t, dsn, `SELECT until > now() AND holder = '`+holder+`' FROM leases`); lasts != "t" {
+				t.Error("the handler was ended when the lease was over")
+			}
+			<-second.begun
+			close(second.answer)
+
+			if cutOff.Wait(); cutOff.Code() != 1 || !strings.Contains(cutOff.Stderr.String(), "another process may work on it by now") {
+				t.Errorf("exit %d: %s", cutOff.Code(), cutOff.Stderr)
+			}
+			next.Stop(syscall.SIGTERM)
+		})
 	}
-	<-second.begun
-	close(second.answer)
-
-	if cutOff.Wait(); cutOff.Code() != 1 || !strings.Contains(cutOff.Stderr.String(), "another process may work on it by now") {
-		t.Errorf("exit %d: %s", cutOff.Code(), cutOff.Stderr)
-	}
-	next.Stop(syscall.SIGTERM)
 }
 
 // call is one that a handler makes.
@@ -169,7 +177,7 @@ type call struct {
 func newCall() *call { return &call{make(chan struct{}), make(chan struct{}), make(chan struct{})} }
 
 // serve waits for its answer, or for the end of the call.
-func (c *call) serve(_ http.ResponseWriter, r *http.Request) {
+func (c *call) serve(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // the server watches the connection from then on
 
 	close(c.begun)

@@ -46,7 +46,8 @@ type lease struct {
 	acknowledged atomic.Int64
 
 	begun   time.Time
-	renewed atomic.Int64 // after begun: when the newest renewal was sent that succeeded
+	renewed atomic.Int64          // after begun: when the newest renewal was sent that succeeded
+	trouble atomic.Pointer[error] // of the newest renewal that failed
 
 	running context.Context // until the lease is given back
 	stop    context.CancelFunc
@@ -98,6 +99,7 @@ func (l *lease) renewOnce() {
 
 	got, err := l.desk.run(l.running, renew, l.node, leaseLength.Seconds())
 	if err != nil {
+		l.trouble.Store(&err)
 		return // the watch looks for how long
 	}
 
@@ -135,9 +137,13 @@ func (l *lease) check() error {
 		return nil
 	}
 
-	return l.lose(fault.ErrTakenOver, fmt.Errorf("its lease was not renewed for %s", longestApart.Round(time.Second/10)),
-		"the server of the database %s has not answered for so long that another process may work on it by now; "+
-			"restart the program, which then waits for its turn")
+	why := errors.New("this process was frozen, or its server is silent")
+	if trouble := l.trouble.Load(); trouble != nil {
+		why = *trouble
+	}
+
+	return l.lose(fault.ErrTakenOver, why, "the lease of the database %s could not be renewed for so long that "+
+		"another process may work on it by now; restart the program, which then waits for its turn")
 }
 
 // taken ends this process because another one has the lease.
