@@ -189,6 +189,7 @@ func (a *App) startEngine(ctx context.Context) error {
 	}
 
 	a.running.Store(true)
+	a.inBackground("watch of the lease", a.watchLease) // until the engine has ended
 	a.onStop("engine", a.engine.Stop)
 	a.inBackground("observer of the engine", func(ctx context.Context) {
 		defer a.running.Store(false)

@@ -15,6 +15,7 @@ import (
 	"redrive/internal/pause"
 	"redrive/internal/store"
 	"redrive/internal/store/health"
+	"redrive/internal/store/location"
 	"redrive/internal/usage"
 )
 
@@ -47,21 +48,58 @@ func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) 
 		}
 
 		// A server that is away for a moment is what a standby is there for.
-		if !pause.For(ctx, takeOverEvery) {
-			return ctx.Err()
+		err = waiting.untilFree(ctx)
+		if err != nil {
+			return err
 		}
+	}
+}
+
+// watchLease ends what the app has begun, as soon as another process may work on the database:
+// that one begins the same jobs. A stop of the app takes longer.
+func (a *App) watchLease(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.store.Failed():
+	}
+
+	if !errors.Is(a.store.Problem(), fault.ErrTakenOver) {
+		return
+	}
+
+	atOnce, cancel := context.WithCancel(ctx)
+	cancel()
+
+	err := a.engine.Stop(atOnce)
+	if err != nil {
+		a.Log.Warn("Jobs were interrupted, because another process may run them by now.", "error", err)
 	}
 }
 
 // standby answers requests while another process works on the database.
 type standby struct {
+	watch  watch
 	holder atomic.Pointer[health.LockedError]
 	server *http.Server
 	served chan struct{}
 }
 
+// watch looks who works on a database.
+type watch interface {
+	Holder(context.Context) (*health.LockedError, error)
+	Close() error
+}
+
 // standBy begins to answer requests. The port is given back before the dashboard takes it.
 func (a *App) standBy(ctx context.Context, held *health.LockedError) (*standby, error) {
+	server, _ := location.Of(a.DB).Server() // a file has no holder with a name
+
+	watch, err := server.Watch()
+	if err != nil {
+		return nil, err
+	}
+
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; choose another address with --listen", a.Listen, err)
@@ -75,7 +113,7 @@ func (a *App) standBy(ctx context.Context, held *health.LockedError) (*standby, 
 		a.Standby(held.Holder)
 	}
 
-	s := &standby{served: make(chan struct{})}
+	s := &standby{watch: watch, served: make(chan struct{})}
 	s.holder.Store(held)
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: httpGrace, ReadTimeout: httpGrace, WriteTimeout: httpGrace}
 
@@ -89,6 +127,25 @@ func (a *App) standBy(ctx context.Context, held *health.LockedError) (*standby, 
 	}()
 
 	return s, nil
+}
+
+// untilFree waits until no process works on the database, or until looking for it fails in a way
+// that opening the database has to explain.
+func (s *standby) untilFree(ctx context.Context) error {
+	for {
+		if !pause.For(ctx, takeOverEvery) {
+			return ctx.Err()
+		}
+
+		held, err := s.watch.Holder(ctx)
+		switch {
+		case errors.Is(err, fault.ErrBusy):
+		case err != nil || held == nil:
+			return nil
+		default:
+			s.holder.Store(held)
+		}
+	}
 }
 
 // ServeHTTP says that this process lives, and that it takes no requests.
@@ -119,7 +176,7 @@ func (s *standby) close() error {
 		return nil
 	}
 
-	err := s.server.Close()
+	err := errors.Join(s.server.Close(), s.watch.Close())
 	<-s.served
 
 	return err

@@ -31,6 +31,10 @@ var (
 	// ErrBroken: stop and start again. For ErrCorrupt, which is one of them, that does not help.
 	ErrBroken  = errors.New("the database failed; the last writes may be lost")
 	ErrCorrupt = fmt.Errorf("the database file is damaged: %w", ErrBroken)
+
+	// ErrTakenOver is an ErrBroken: another process works on the database by now, or may do so in a
+	// moment. What this one has begun must not go on.
+	ErrTakenOver = fmt.Errorf("another process works on the database: %w", ErrBroken)
 )
 
 // busyError is an ErrBusy for another reason than another process: it says only its own.

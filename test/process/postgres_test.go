@@ -110,6 +110,7 @@ func TestPostgres_AKillLosesNothing(t *testing.T) {
 
 	acknowledged := busily(first, service)
 	close(service.Open)
+	postgrestest.ExpireLease(t, dsn)
 	second.Says("Redrive is ready.")
 
 	second.URL = url
@@ -124,6 +125,113 @@ func TestPostgres_AKillLosesNothing(t *testing.T) {
 		if want := 1 + map[bool]int{true: 1}[service.Held[id]]; n != want {
 			t.Errorf("job %s was run %d times, want %d", id, n, want)
 		}
+	}
+}
+
+// A process that is cut off from its server has ended what it began while its lease still lasts:
+// the next one begins the same job. Then it ends.
+func TestPostgres_AProcessThatIsCutOffEndsItsHandlers(t *testing.T) {
+	for name, stops := range map[string]bool{"while it works": false, "while it stops": true} {
+		t.Run(name, func(t *testing.T) {
+			first, second := newCall(), newCall()
+			calls := make(chan *call, 2)
+			calls <- first
+			calls <- second
+			web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { (<-calls).serve(r) }))
+			defer web.Close()
+
+			dsn, dir := postgrestest.New(t), t.TempDir()
+			proxy := postgrestest.NewProxy(t, dsn)
+			rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
+			cutOff := rig.Start(t, dir, "--db", proxy.DSN)
+			next, _ := standingBy(t, dir, dsn)
+			holder := postgrestest.Query(t, dsn, `SELECT holder FROM leases`)
+
+			cutOff.Post(`{"type":"work.do","queue":"work"}`)
+			<-first.begun
+			if stops {
+				_ = cutOff.Cmd.Process.Signal(syscall.SIGTERM)
+				cutOff.Says("Stopping; ")
+			}
+			proxy.Freeze(t)
+
+			<-first.ended
+			if lasts := postgrestest.Query(t, dsn, `SELECT until > now() AND holder = '`+holder+`' FROM leases`); lasts != "t" {
+				t.Error("the handler was ended when the lease was over")
+			}
+			<-second.begun
+			close(second.answer)
+
+			if cutOff.Wait(); cutOff.Code() != 1 || !strings.Contains(cutOff.Stderr.String(), "another process may work on it by now") {
+				t.Errorf("exit %d: %s", cutOff.Code(), cutOff.Stderr)
+			}
+			next.Stop(syscall.SIGTERM)
+		})
+	}
+}
+
+// call is one that a handler makes.
+type call struct {
+	begun, answer, ended chan struct{}
+}
+
+func newCall() *call { return &call{make(chan struct{}), make(chan struct{}), make(chan struct{})} }
+
+// serve waits for its answer, or for the end of the call.
+func (c *call) serve(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // the server watches the connection from then on
+
+	close(c.begun)
+	defer close(c.ended)
+
+	select {
+	case <-c.answer:
+	case <-r.Context().Done():
+	}
+}
+
+// A process that was frozen while another one took over writes nothing when it wakes, and ends.
+func TestPostgres_AProcessThatWakesEnds(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	frozen := rig.Start(t, dir, "--db", dsn)
+	next, url := standingBy(t, dir, dsn)
+	frozen.Post(`{"type":"t"}`)
+
+	if err := frozen.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	postgrestest.ExpireLease(t, dsn)
+	next.Says("Redrive is ready.")
+	if err := frozen.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+
+	if frozen.Wait(); frozen.Code() != 1 || !strings.Contains(frozen.Stderr.String(), "another process") {
+		t.Errorf("exit %d: %s", frozen.Code(), frozen.Stderr)
+	}
+
+	next.URL = url
+	next.Post(`{"type":"t"}`)
+	if n := postgrestest.Query(t, dsn, `SELECT count(*) FROM jobs`); n != "2" {
+		t.Errorf("%s jobs are there, want 2", n)
+	}
+	next.Stop(syscall.SIGTERM)
+}
+
+// A process can be stopped while its server is silent, and so can one that stands by.
+func TestPostgres_AStopDoesNotWaitForASilentServer(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	proxy := postgrestest.NewProxy(t, dsn)
+	first := rig.Start(t, dir, "--db", proxy.DSN)
+	second, _ := standingBy(t, dir, proxy.DSN)
+	proxy.Freeze(t)
+
+	if second.Stop(syscall.SIGTERM); second.Code() != 0 {
+		t.Errorf("exit %d: %s", second.Code(), second.Stderr)
+	}
+	first.Stop(syscall.SIGTERM)
+	if !strings.Contains(first.Stderr.String(), "give the lease of the database back") {
+		t.Errorf("it says: %s", first.Stderr)
 	}
 }
 

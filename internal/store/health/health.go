@@ -15,7 +15,7 @@ import (
 
 // Fault is what is wrong with the database, in the words of its engine.
 type Fault struct {
-	Kind  error     // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken or ErrCorrupt
+	Kind  error     // fault.ErrBusy, ErrStarved, ErrStorageFull, ErrReadOnly, ErrUnsafe, ErrBroken, ErrTakenOver or ErrCorrupt
 	Words string    // what happened to which database, and what to do
 	Err   error     // what the engine said; of fault.ErrUnsafe, the words have it
 	Where slog.Attr // which database, for the log; never with a password

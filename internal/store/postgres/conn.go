@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"redrive/internal/fault"
 	"redrive/internal/store/db"
@@ -21,9 +23,10 @@ type conn struct {
 	wire    *wire  // of the connection, which package sql holds
 	backend string // which process of the server serves it, and since when
 	demoted bool   // the server takes no writes any more: another one may have become the primary
+	former  string // the process that served the connection that was lost, until it has ended
 
 	options
-	commits int64 // of this connection, if they are numbered
+	asked context.Context // of the transaction under way: whose end asks to make haste
 
 	// Why the transaction under way cannot be committed: a statement that had waited failed. The
 	// caller who hears of it first may be another one than the one who sent the statement.
@@ -42,7 +45,8 @@ func newConn(ctx context.Context, from *sql.DB, held *lease, o options) (*conn, 
 	return c, c.connect(ctx)
 }
 
-// connect takes a connection out of the pool, in place of one that was lost.
+// connect takes a connection out of the pool, in place of one that was lost, whose session on the
+// server it ends.
 func (c *conn) connect(ctx context.Context) error {
 	const backend = `SELECT concat(pid, ' since ', backend_start) FROM pg_stat_activity WHERE pid = pg_backend_pid()`
 
@@ -50,11 +54,14 @@ func (c *conn) connect(ctx context.Context) error {
 		c.wire.endpoint.giveUp() // those that read may be to a server that no longer takes writes
 		_ = c.conn.Close()
 		c.conn = nil
+
+		// What an attempt has opened that failed on its way has no locks.
+		c.former = cmp.Or(c.former, c.backend)
 	}
 
 	taken, err := c.from.Conn(ctx)
 	if err != nil {
-		return err
+		return silentOf(ctx, err)
 	}
 
 	c.conn = taken
@@ -64,11 +71,19 @@ func (c *conn) connect(ctx context.Context) error {
 		c.wire = l.(*link).wire
 		return nil
 	})
-	if err == nil {
-		err = taken.QueryRowContext(ctx, backend).Scan(&c.backend)
+	if err != nil {
+		return err
 	}
 
-	return err
+	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
+	defer cancel()
+
+	err = taken.QueryRowContext(asked, backend).Scan(&c.backend)
+	if err == nil && c.former != "" {
+		err = c.endFormer(asked)
+	}
+
+	return silentOf(ctx, err)
 }
 
 // text is a statement as PostgreSQL reads it.
@@ -87,13 +102,23 @@ func (c *conn) text(query string) string {
 const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('statement_timeout', '60s', true),
 	set_config('idle_in_transaction_session_timeout', '60s', true)`
 
+// statementsRun is how long the server lets a statement run.
+const statementsRun = 60 * time.Second
+
 // Begin waits for the first statement of the transaction, with which it travels.
 func (c *conn) Begin(ctx context.Context) error {
-	if c.conn == nil || c.wire.server.IsClosed() || c.demoted {
-		err := c.connect(ctx)
-		if err != nil {
-			return err
-		}
+	err := c.lease.check()
+	if err == nil && (c.conn == nil || c.wire.server.IsClosed() || c.demoted) {
+		err = c.reconnect(ctx)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	c.asked = ctx
+	if c.numbered {
+		c.lease.endsWith(ctx)
 	}
 
 	c.failed, c.wire.waiting = nil, nil
@@ -165,7 +190,11 @@ func (c *conn) Send(sent db.Statement) error {
 // change so many rows checks that itself: the answer would come after the commit. So does the
 // lease.
 func (c *conn) Commit() error {
-	err := c.sendFence()
+	err := c.lease.check()
+	if err == nil {
+		err = c.sendFence()
+	}
+
 	if err != nil {
 		return err
 	}
@@ -189,8 +218,11 @@ func (c *conn) Commit() error {
 		}
 	}
 
-	if err == nil {
-		c.commits++
+	switch {
+	case err == nil && c.numbered:
+		c.lease.acknowledged.Add(1)
+	case codeOf(err) == codeTaken:
+		err = c.lease.taken()
 	}
 
 	return err
@@ -221,7 +253,7 @@ func (c *conn) sendFence() error {
 		return err
 	}
 
-	return c.Send(db.Statement{Query: number, Args: []any{c.lease.node, c.commits + 1}, Want: 1})
+	return c.Send(db.Statement{Query: number, Args: []any{c.lease.node, c.lease.acknowledged.Load() + 1}, Want: 1})
 }
 
 // checkItself lets the statement fail when it changes another number of rows than it has to.

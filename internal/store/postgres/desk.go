@@ -17,14 +17,30 @@ type desk struct {
 	server *pgconn.PgConn
 }
 
-// patience is how long a statement at the desk takes at most.
-const patience = 10 * time.Second
+// tryFor is how long a statement at the desk is tried. Several tries have to find room in the
+// time for which a lease lasts.
+const tryFor = leaseLength / 4
+
+// shortestDial is how long a try waits for one of several hosts at least.
+const shortestDial = 500 * time.Millisecond
+
+// newDesk returns a desk that connects in the time of one try, also when the first of several
+// hosts is silent.
+func newDesk(config *pgconn.Config) *desk {
+	config = config.Copy()
+	config.ConnectTimeout = min(config.ConnectTimeout, max(tryFor/time.Duration(1+len(config.Fallbacks)), shortestDial))
+
+	return &desk{config: config}
+}
 
 // answer is what a statement gave.
 type answer struct {
 	changed int64 // rows
 	rows    [][][]byte
 }
+
+// text is a value of the first row.
+func (a answer) text(column int) string { return string(a.rows[0][column]) }
 
 // run runs a statement, which does no harm when it runs twice.
 func (d *desk) run(ctx context.Context, text string, args ...any) (a answer, err error) {
@@ -33,36 +49,41 @@ func (d *desk) run(ctx context.Context, text string, args ...any) (a answer, err
 		return a, err
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	// That the server has ended a connection is only seen when it is used again.
 	reused := d.server != nil && !d.server.IsClosed()
 
-	got, err := d.once(ctx, s)
+	got, err := d.try(ctx, s)
 	if reused && isLost(err) {
-		got, err = d.once(ctx, s)
+		got, err = d.try(ctx, s)
 	}
 
 	return got, err
 }
 
-// once runs a statement, on a new connection where none is open. The caller holds the mutex.
-func (d *desk) once(ctx context.Context, s statement) (a answer, err error) {
+// try runs a statement, on a new connection where none is open. The caller holds the mutex.
+func (d *desk) try(caller context.Context, s statement) (a answer, err error) {
+	ctx, cancel := context.WithTimeout(caller, tryFor)
+	defer cancel()
+
 	if d.server == nil || d.server.IsClosed() {
 		d.server, err = pgconn.ConnectConfig(ctx, d.config)
 		if err != nil {
 			d.server = nil
-			return a, err
+			return a, silentOf(caller, err)
 		}
 	}
 
 	got := d.server.ExecParams(ctx, s.text, s.args, s.types, s.formats(), nil).Read()
 
-	return answer{got.CommandTag.RowsAffected(), got.Rows}, got.Err
+	// After any error the next try connects again: the server may have become a replica.
+	if got.Err != nil {
+		_ = d.server.Close(ctx)
+	}
+
+	return answer{got.CommandTag.RowsAffected(), got.Rows}, silentOf(caller, got.Err)
 }
 
 // close ends the connection.
@@ -74,5 +95,8 @@ func (d *desk) close() error {
 		return nil
 	}
 
-	return d.server.Close(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
+	defer cancel()
+
+	return d.server.Close(ctx)
 }

@@ -18,7 +18,13 @@ type connector struct {
 // Connect opens a connection.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	l := &link{endpoint: c.endpoint, reads: c.reads}
-	return l, l.connect(ctx)
+
+	err := l.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return l, nil
 }
 
 // Driver is not used: connections come from the connector.
@@ -54,7 +60,12 @@ func (l *link) Prepare(text string) (driver.Stmt, error) { return &prepared{l, t
 func (l *link) Begin() (driver.Tx, error) { return l.BeginTx(context.Background(), driver.TxOptions{}) }
 
 // Close ends the connection.
-func (l *link) Close() error { return l.wire.server.Close(context.Background()) }
+func (l *link) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
+	defer cancel()
+
+	return l.wire.server.Close(ctx)
+}
 
 // IsValid reports whether the connection can be used again.
 func (l *link) IsValid() bool {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,17 +25,18 @@ type endpoint struct {
 	generation atomic.Int64
 }
 
-// parse reads the address of a database. No error has its password.
-func parse(dsn string) (*endpoint, error) {
+// parse reads the address of a database, and whether statements are to be parsed each time they
+// run. No error has its password.
+func parse(dsn string) (config *pgconn.Config, parses bool, err error) {
 	// The scheme of an address is the same in capitals.
 	scheme, rest, found := strings.Cut(dsn, "://")
 	if found {
 		dsn = strings.ToLower(scheme) + "://" + rest
 	}
 
-	config, err := pgconn.ParseConfig(dsn)
+	config, err = pgconn.ParseConfig(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("read the address of the database: %w", err)
+		return nil, false, fmt.Errorf("read the address of the database: %w", err)
 	}
 
 	// The sessions of this program can be told from others in the lists of the server.
@@ -42,47 +44,63 @@ func parse(dsn string) (*endpoint, error) {
 		config.RuntimeParams["application_name"] = "redrive"
 	}
 
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectWithin)
+	config.DialFunc = dial
+
 	// Of several hosts, one is the primary.
 	elsewhere := func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port }
 	if config.ValidateConnect == nil && slices.ContainsFunc(config.Fallbacks, elsewhere) {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 
-	e := &endpoint{config: config}
+	parses, err = takeMode(config)
 
-	return e, e.readMode()
+	return config, parses, err
 }
 
-// readMode reads how statements are to run from a parameter of the address, which other programs
-// with the same driver know by this name, too.
-func (e *endpoint) readMode() error {
+// takeMode takes the parameter of an address that says how statements run, which the server does
+// not know. Other programs with the same driver know it by this name, too.
+func takeMode(config *pgconn.Config) (parses bool, err error) {
 	const parameter = "default_query_exec_mode"
 
-	mode := e.config.RuntimeParams[parameter]
-	delete(e.config.RuntimeParams, parameter) // the server does not know it
+	mode := config.RuntimeParams[parameter]
+	delete(config.RuntimeParams, parameter)
 
 	switch mode {
 	case "", "cache_statement":
+		return false, nil
 	case "exec":
-		e.parses.Store(true)
-	default:
-		return fmt.Errorf("read the address of the database: %s=%s is not supported; "+
-			"use exec behind a pooler whose transactions have no sessions of their own, and leave it out otherwise", parameter, mode)
+		return true, nil
 	}
 
-	return nil
+	return false, fmt.Errorf("read the address of the database: %s=%s is not supported; "+
+		"use exec behind a pooler whose transactions have no sessions of their own, and leave it out otherwise", parameter, mode)
+}
+
+// newEndpoint is the endpoint of an address that was parsed.
+func newEndpoint(config *pgconn.Config, parses bool) *endpoint {
+	e := &endpoint{config: config}
+	e.parses.Store(parses)
+
+	return e
 }
 
 // connect opens a connection.
 func (e *endpoint) connect(ctx context.Context) (*pgconn.PgConn, error) {
-	server, err := pgconn.ConnectConfig(ctx, e.config)
+	server, err := connect(ctx, e.config)
+	return server, silentOf(ctx, err)
+}
+
+// connect opens a connection, in whose session statements mean what they mean elsewhere.
+func connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
+	server, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 
 	err = prepareSession(ctx, server)
 	if err != nil {
-		return nil, errors.Join(err, server.Close(context.Background()))
+		return nil, errors.Join(err, server.Close(ctx))
 	}
 
 	return server, nil

@@ -44,7 +44,7 @@ func kindOf(err error) error {
 // kinds are those of the server's codes, as appendix A of PostgreSQL's manual lists them.
 var kinds = map[string]error{
 	codeMissed: fault.ErrBroken,
-	codeTaken:  fault.ErrBroken,
+	codeTaken:  fault.ErrTakenOver,
 	"XX001":    fault.ErrCorrupt, // data_corrupted
 	"XX002":    fault.ErrCorrupt, // index_corrupted
 

@@ -42,7 +42,7 @@ func TestFault_HasTheKindOfTheServersCode(t *testing.T) {
 		"XX001": {fault.ErrCorrupt, false},
 		"XX002": {fault.ErrCorrupt, false},
 		"RD001": {fault.ErrBroken, false},
-		"RD002": {fault.ErrBroken, false},
+		"RD002": {fault.ErrTakenOver, false},
 		"22012": {nil, false},
 		"23505": {nil, false},
 	} {

@@ -10,33 +10,57 @@ import (
 
 // Holder says which process works on the database, nil when none does. It changes nothing.
 func (s Server) Holder(ctx context.Context) (*health.LockedError, error) {
-	const query = `SELECT n.name, n.url FROM leases AS l JOIN nodes AS n ON n.id = l.holder WHERE l.name = 'main' AND l.until > now()`
-
-	endpoint, err := parse(s.DSN)
+	watch, err := s.Watch()
 	if err != nil {
 		return nil, err
 	}
 
-	// A database without a schema has never been worked on.
-	config := endpoint.config
-	d := desk{config: config}
-
-	found, err := d.run(ctx, query)
-	if codeOf(err) == undefinedTable {
-		return nil, d.close()
+	held, err := watch.Holder(ctx)
+	err = errors.Join(err, watch.Close())
+	if err != nil {
+		return nil, err
 	}
 
-	err = errors.Join(err, d.close())
+	return held, nil
+}
+
+// Watch looks again and again who works on a database, on one connection.
+type Watch struct{ desk *desk }
+
+// Watch returns a watch on the database, which connects when it first looks.
+func (s Server) Watch() (*Watch, error) {
+	config, _, err := parse(s.DSN)
 	if err != nil {
-		return nil, fmt.Errorf("read who works on the database %s: %w", config.Database, err)
+		return nil, err
+	}
+
+	return &Watch{newDesk(config)}, nil
+}
+
+// Holder says which process works on the database now, nil when none does. While the server
+// cannot be reached, the error is a fault.ErrUnreachable.
+func (w *Watch) Holder(ctx context.Context) (*health.LockedError, error) {
+	const query = `SELECT n.name, n.url FROM leases AS l JOIN nodes AS n ON n.id = l.holder WHERE l.name = 'main' AND l.until > now()`
+
+	found, err := w.desk.run(ctx, query)
+	if codeOf(err) == undefinedTable {
+		return nil, nil // a database without a schema has never been worked on
+	}
+
+	database := w.desk.config.Database
+	if err != nil {
+		return nil, fmt.Errorf("read who works on the database %s: %w", database, errors.Join(kindOf(err), err))
 	}
 
 	if len(found.rows) == 0 {
 		return nil, nil
 	}
 
-	return &health.LockedError{Path: config.Database, Holder: string(found.rows[0][0]), URL: string(found.rows[0][1])}, nil
+	return &health.LockedError{Path: database, Holder: found.text(0), URL: found.text(1)}, nil
 }
+
+// Close ends the connection.
+func (w *Watch) Close() error { return w.desk.close() }
 
 // undefinedTable is the code of the error about a table that does not exist.
 const undefinedTable = "42P01"

@@ -13,13 +13,12 @@ import (
 // Inspect runs do on one state of the database, also while a program works on it. A database
 // without Redrive's tables is an fs.ErrNotExist.
 func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
-	endpoint, err := parse(s.DSN)
+	config, parses, err := parse(s.DSN)
 	if err != nil {
 		return err
 	}
 
-	config := endpoint.config
-	reads := pool(connector{endpoint: endpoint, reads: true}, 1)
+	reads := pool(connector{endpoint: newEndpoint(config, parses), reads: true}, 1)
 	defer func() { err = errors.Join(err, reads.Close()) }()
 
 	tx, err := reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})

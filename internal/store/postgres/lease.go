@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"redrive/internal/fault"
-	"redrive/internal/job"
+	"redrive/internal/pause"
 	"redrive/internal/store/health"
 )
 
@@ -17,113 +19,169 @@ import (
 // another one after at most leaseLength; one that stops gives the lease back.
 const (
 	leaseLength = 8 * time.Second
-	renewEvery  = 2 * time.Second
+	renewEvery  = leaseLength / 4
+
+	// A process ends when it was not able to renew its lease for so long: what it has begun has to
+	// have ended when another process can take the lease.
+	longestApart = leaseLength - leaseLength/6
 )
 
 // lease lets one process at a time work on the database. Every commit checks it (see [conn]), so
 // that a process which slept through the end of its lease writes nothing.
+//
+// The server says until when a lease lasts, and the process measures by its own clock how long
+// ago it was renewed: from before the renewal was sent, so that it never takes its lease for
+// longer than the server does. The two clocks are not compared.
 type lease struct {
-	health *health.Health
-	fault  func(error) error
-	node   string // the id of this start of the program
+	database string
+	node     string // the id of this start of the program
+	health   *health.Health
+	fault    func(error) error
+	end      func() // ends the connections with which this process works
 
-	desk desk
+	desk *desk
+
+	// Commits that the server has acknowledged. A server that knows of fewer has lost some: it is a
+	// replica that lagged behind and has taken over, or it failed without having flushed its log.
+	acknowledged atomic.Int64
+
+	begun   time.Time
+	renewed atomic.Int64          // after begun: when the newest renewal was sent that succeeded
+	trouble atomic.Pointer[error] // of the newest renewal that failed
 
 	running context.Context // until the lease is given back
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
+	closing sync.Once
 }
 
-// take takes the lease and begins to renew it. It returns a *health.LockedError while another
-// process has it.
-func take(ctx context.Context, e *engine) (*lease, error) {
-	const old = `DELETE FROM nodes WHERE started_at < now() - interval '30 days' AND id NOT IN (SELECT holder FROM leases)`
-	const node = `INSERT INTO nodes (id, name, url, started_at, commits) VALUES ($1, $2, '', now(), 0) ON CONFLICT DO NOTHING`
-	const take = `INSERT INTO leases (name, holder, until) VALUES ('main', $1, now() + make_interval(secs => $2))
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-		WHERE leases.holder IN ('', excluded.holder) OR leases.until < now()`
-
-	l := &lease{health: e.health, fault: e.Fault, node: job.NewID(), desk: desk{config: e.endpoint.config}}
-
-	machine, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("read the name of this machine: %w", err)
+func newLease(e *engine) *lease {
+	l := &lease{
+		database: e.name, node: e.node, health: e.health, fault: e.Fault, end: e.sockets.end, desk: newDesk(e.config), begun: time.Now(),
 	}
-
-	_, err = l.desk.run(ctx, old)
-	if err == nil {
-		_, err = l.desk.run(ctx, node, l.node, fmt.Sprintf("%s:%d", machine, os.Getpid()))
-	}
-
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("write down that this process has started: %w", err), l.desk.close())
-	}
-
-	taken, err := l.desk.run(ctx, take, l.node, leaseLength.Seconds())
-	if err == nil && taken.changed == 0 {
-		err = l.held(ctx)
-	}
-
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("take the lease of the database: %w", err), l.desk.close())
-	}
-
 	l.running, l.stop = context.WithCancel(context.Background())
-	l.ended.Go(func() { l.renew(l.running) })
 
-	return l, nil
+	return l
 }
 
-// forgetNode removes this start of the program from those that are known.
-const forgetNode = `DELETE FROM nodes WHERE id = $1`
-
-// held says who has the lease.
-func (l *lease) held(ctx context.Context) error {
-	const holder = `SELECT n.name, n.url FROM leases AS l JOIN nodes AS n ON n.id = l.holder WHERE l.name = 'main'`
-
-	found, err := l.desk.run(ctx, holder)
-	if err == nil {
-		_, err = l.desk.run(ctx, forgetNode, l.node)
-	}
-
-	if err != nil {
-		return fmt.Errorf("read who has it: %w", err)
-	}
-
-	// The holder may have given the lease back since.
-	locked := &health.LockedError{Path: l.desk.config.Database, Holder: "that is about to stop"}
-	if len(found.rows) > 0 {
-		locked.Holder, locked.URL = string(found.rows[0][0]), string(found.rows[0][1])
-	}
-
-	return locked
+// begin renews the lease from now on, and watches whether that succeeds.
+func (l *lease) begin() {
+	l.ended.Go(l.renew)
+	l.ended.Go(l.watch)
 }
 
-// renew renews the lease until the context ends. Another process that has the lease ends this
-// one. A process that is cut off from the server learns of the other one when it reaches the
-// server again: until then, it can write nothing, but its handlers go on.
-func (l *lease) renew(ctx context.Context) {
-	const renew = `UPDATE leases SET until = now() + make_interval(secs => $2) WHERE name = 'main' AND holder = $1`
-
+// renew renews the lease until it is given back.
+func (l *lease) renew() {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 
 	for {
 		select {
-		case <-ctx.Done():
+		case <-l.running.Done():
 			return
 		case <-tick.C:
-		}
-
-		renewed, err := l.desk.run(ctx, renew, l.node, leaseLength.Seconds())
-		if err == nil && renewed.changed == 0 {
-			_ = l.health.Report(l.fault(errLeaseLost))
+			l.renewOnce()
 		}
 	}
 }
 
-// errLeaseLost says that another process works on the database by now.
-var errLeaseLost = fmt.Errorf("%w: another process has taken over, because this one did not answer for a while", fault.ErrBroken)
+// renewOnce renews the lease, unless it is over. It ends this process if another one has the
+// lease, or if the server has lost commits.
+func (l *lease) renewOnce() {
+	const renew = `WITH renewed AS (
+			UPDATE leases SET until = now() + make_interval(secs => $2) WHERE name = 'main' AND holder = $1 RETURNING 1
+		) SELECT (SELECT count(*) FROM renewed), coalesce((SELECT commits FROM nodes WHERE id = $1), 0)`
+
+	sent, acknowledged := l.now(), l.acknowledged.Load()
+	if l.check() != nil {
+		return
+	}
+
+	got, err := l.desk.run(l.running, renew, l.node, leaseLength.Seconds())
+	if err != nil {
+		l.trouble.Store(&err)
+		return // the watch looks for how long
+	}
+
+	commits, _ := strconv.ParseInt(got.text(1), 10, 64) // a BIGINT
+
+	switch {
+	case got.text(0) == "0":
+		_ = l.taken()
+	case commits < acknowledged:
+		_ = l.forgotten(acknowledged, commits)
+	default:
+		l.renewed.Store(int64(sent))
+	}
+}
+
+// now is how long the lease has been looked after.
+func (l *lease) now() time.Duration { return time.Since(l.begun) }
+
+// left is how long this process may still work unless the lease is renewed.
+func (l *lease) left() time.Duration { return time.Duration(l.renewed.Load()) + longestApart - l.now() }
+
+// watch ends this process when the lease was not renewed for too long.
+func (l *lease) watch() {
+	for l.check() == nil {
+		if !pause.For(l.running, l.left()) {
+			return
+		}
+	}
+}
+
+// check returns why this process must not go on, if its lease is over. Everything that writes
+// asks first: a process that was frozen can be woken here before the watch is.
+func (l *lease) check() error {
+	if l.left() > 0 {
+		return nil
+	}
+
+	why := errors.New("this process was frozen, or its server is silent")
+	if trouble := l.trouble.Load(); trouble != nil {
+		why = *trouble
+	}
+
+	return l.lose(fault.ErrTakenOver, why, "the lease of the database %s could not be renewed for so long that "+
+		"another process may work on it by now; restart the program, which then waits for its turn")
+}
+
+// taken ends this process because another one has the lease.
+func (l *lease) taken() error {
+	return l.lose(fault.ErrTakenOver, errors.New("this one did not renew its lease for a while"),
+		"another process works on the database %s by now; restart the program, which then waits for its turn")
+}
+
+// forgotten ends this process because what it remembers is not in the database.
+func (l *lease) forgotten(acknowledged, commits int64) error {
+	return l.lose(fault.ErrBroken, fmt.Errorf("it acknowledged %d commits of this process and has %d", acknowledged, commits),
+		"the server of the database %s has lost commits that it had acknowledged; restart the program, which remembers what is not there")
+}
+
+// lose reports that this process must not go on, and ends what waits for the server.
+func (l *lease) lose(kind, why error, words string) error {
+	err := l.health.Report(&health.Fault{
+		Kind: kind, Words: fmt.Sprintf(words, l.database), Err: why, Where: slog.String("database", l.database),
+	})
+	l.end()
+
+	return err
+}
+
+// closePatience is how long what is under way may take once the store is being closed.
+const closePatience = 3 * time.Second
+
+// endsWith ends the connections some time after the end of a context: the writer's, which is
+// the first to end when the store is closed.
+func (l *lease) endsWith(ctx context.Context) {
+	l.closing.Do(func() {
+		context.AfterFunc(ctx, func() {
+			if pause.For(l.running, closePatience) {
+				l.end()
+			}
+		})
+	})
+}
 
 // giveBack ends the renewal, and lets another process take the lease at once.
 func (l *lease) giveBack() error {
@@ -132,9 +190,12 @@ func (l *lease) giveBack() error {
 	l.stop()
 	l.ended.Wait()
 
-	_, err := l.desk.run(context.Background(), back, l.node)
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+
+	_, err := l.desk.run(ctx, back, l.node)
 	if err == nil {
-		_, err = l.desk.run(context.Background(), forgetNode, l.node)
+		_, err = l.desk.run(ctx, forgetNode, l.node)
 	}
 
 	if err != nil {

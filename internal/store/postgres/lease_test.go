@@ -4,14 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
-	"strconv"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"redrive/internal/audit"
 	"redrive/internal/failures"
@@ -47,21 +41,10 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// sql runs a statement beside the store.
+// sql runs statements beside the store.
 func sql(t *testing.T, dsn, text string) string {
 	t.Helper()
-
-	conn, err := pgconn.Connect(t.Context(), dsn)
-	check(t, err)
-	all, err := conn.Exec(t.Context(), text).ReadAll()
-	check(t, err)
-	check(t, conn.Close(t.Context()))
-
-	if len(all) == 0 || len(all[0].Rows) == 0 {
-		return ""
-	}
-
-	return string(all[0].Rows[0][0])
+	return postgrestest.Query(t, dsn, text)
 }
 
 func add(ctx context.Context, s *store.Store) error {
@@ -94,7 +77,7 @@ func TestLease_ThatWasLostEndsTheWriter(t *testing.T) {
 	first := mustOpen(t, dsn)
 	check(t, add(t.Context(), first))
 
-	sql(t, dsn, `UPDATE leases SET until = now() - interval '1 second'`)
+	postgrestest.ExpireLease(t, dsn)
 	second := mustOpen(t, dsn)
 
 	err := add(t.Context(), first)
@@ -184,11 +167,11 @@ func TestCommit_ItsLostAnswerIsFoundOut(t *testing.T) {
 	for name, reaches := range map[string]bool{"the commit does not reach the server": false, "the answer does not reach the program": true} {
 		t.Run(name, func(t *testing.T) {
 			dsn := postgrestest.New(t)
-			p := proxyTo(t, dsn)
-			s := mustOpen(t, p.dsn)
+			p := postgrestest.NewProxy(t, dsn)
+			s := mustOpen(t, p.DSN)
 			check(t, add(t.Context(), s))
 
-			p.cutAtCommit(reaches)
+			p.CutAtCommit(reaches)
 
 			check(t, add(t.Context(), s))
 			check(t, add(t.Context(), s))
@@ -205,8 +188,8 @@ func TestCommit_ItsLostAnswerIsFoundOut(t *testing.T) {
 // What a transaction asked together with its commit is asked again when the answer was lost: here,
 // whether a failure has opened its group again.
 func TestCommit_WhatItAskedIsAskedAgain(t *testing.T) {
-	p := proxyTo(t, postgrestest.New(t))
-	s := mustOpen(t, p.dsn+"&default_query_exec_mode=exec") // texts travel each time
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	s := mustOpen(t, p.DSN+"&default_query_exec_mode=exec") // texts travel each time
 	now := time.Now().UTC().Truncate(time.Microsecond)
 
 	failOnce := func() {
@@ -234,120 +217,12 @@ func TestCommit_WhatItAskedIsAskedAgain(t *testing.T) {
 		t.Fatalf("%d groups are open before", open)
 	}
 
-	p.cutWhen("UPDATE groups")
+	p.CutBeside("UPDATE groups")
 	failOnce()
 
-	if open := s.Snapshot().OpenGroups; open != 1 || p.cut.Load() != 0 {
-		t.Errorf("%d groups are open after the failure, want 1; the answer was lost: %t", open, p.cut.Load() == 0)
+	if open := s.Snapshot().OpenGroups; open != 1 || !p.HasCut() {
+		t.Errorf("%d groups are open after the failure, want 1; the answer was lost: %t", open, p.HasCut())
 	}
 
 	check(t, s.Close())
-}
-
-// proxy stands between a program and its server.
-type proxy struct {
-	dsn    string
-	server string
-	cut    atomic.Int32           // 1: cut before the next commit, 2: after it
-	sent   atomic.Int64           // bytes that the server has sent
-	beside atomic.Pointer[string] // only a commit together with this text is cut; nil: any
-}
-
-func proxyTo(t *testing.T, dsn string) *proxy {
-	t.Helper()
-
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-
-	config, err := pgconn.ParseConfig(dsn)
-	check(t, err)
-
-	server := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
-	p := &proxy{server: server, dsn: strings.Replace(dsn, server, listener.Addr().String(), 1)}
-	go p.serve(listener)
-
-	return p
-}
-
-func (p *proxy) cutAtCommit(reaches bool) {
-	if reaches {
-		p.cut.Store(2)
-	} else {
-		p.cut.Store(1)
-	}
-}
-
-// cutWhen loses the answer to the next commit that travels together with a text.
-func (p *proxy) cutWhen(text string) {
-	p.beside.Store(&text)
-	p.cut.Store(2)
-}
-
-func (p *proxy) serve(listener net.Listener) {
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return
-		}
-
-		server, err := net.Dial("tcp", p.server)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-
-		silent := new(atomic.Bool) // the answers of this connection are lost
-		go p.requests(client, server, silent)
-		go p.answers(server, client, silent)
-	}
-}
-
-// requests carries what the program sends, and cuts the connection at a commit.
-func (p *proxy) requests(client, server net.Conn, silent *atomic.Bool) {
-	defer server.Close()
-	defer client.Close()
-
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			return
-		}
-
-		commits := strings.Contains(string(buffer[:n]), "COMMIT")
-		if beside := p.beside.Load(); beside != nil && !strings.Contains(string(buffer[:n]), *beside) {
-			commits = false
-		}
-
-		if commits && p.cut.CompareAndSwap(1, 0) {
-			return
-		}
-
-		if commits && p.cut.CompareAndSwap(2, 0) {
-			silent.Store(true)
-		}
-
-		if _, err := server.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// answers carries what the server sends.
-func (p *proxy) answers(server, client net.Conn, silent *atomic.Bool) {
-	defer client.Close()
-
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := server.Read(buffer)
-		p.sent.Add(int64(n))
-		if err != nil || silent.Load() {
-			return
-		}
-
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
 }

@@ -25,61 +25,115 @@ func isLost(err error) bool {
 	return !ok || said.SeverityUnlocalized == "FATAL" || said.SeverityUnlocalized == "PANIC"
 }
 
-// lookAgain is how long to wait between two attempts to find out what became of a commit.
-const lookAgain = 500 * time.Millisecond
+const (
+	// lookAgain is how long to wait between two attempts to find out what became of a commit.
+	lookAgain = 500 * time.Millisecond
+
+	// reconnectWithin bounds what such an attempt asks of the server, which can have fallen silent
+	// again.
+	reconnectWithin = 5 * time.Second
+)
 
 // lost finds out what became of the commit whose answer was lost: it returns nil when the commit
 // took place, and the cause when it did not and never will. It tries until it knows, or until
-// the store is closed.
+// the lease is over or the store is being closed: the commit is not known then, and the store
+// writes no more.
 func (c *conn) lost(cause error) error {
-	ctx := c.lease.running
-	before := c.backend
-
 	_ = c.lease.health.Report(c.lease.fault(cause))
 
-	for ctx.Err() == nil {
-		committed, err := c.ask(ctx, before)
+	for c.asked.Err() == nil {
+		err := c.lease.check()
+		if err != nil {
+			return err
+		}
+
+		committed, err := c.ask(c.asked)
 		switch {
 		case err == nil && committed:
 			return nil
 		case err == nil:
 			return cause
+		case errors.Is(err, fault.ErrBroken):
+			return err
 		case !isLost(err):
 			return fmt.Errorf("%w: whether the last commit took place: %w", fault.ErrBroken, err)
 		}
 
-		pause.For(ctx, lookAgain)
+		pause.For(c.asked, lookAgain)
 	}
 
 	return fmt.Errorf("%w: whether the last commit took place is not known: %w", fault.ErrBroken, cause)
 }
 
 // ask asks on a new connection whether the commit took place. The process of the server that had
-// the old connection is ended first: it could still be about to commit.
-func (c *conn) ask(ctx context.Context, before string) (committed bool, err error) {
-	const end = `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE concat(pid, ' since ', backend_start) = $1) AS ended`
-	const ask = `SELECT commits FROM nodes WHERE id = $1`
-
+// the old connection has ended by then: it could still be about to commit.
+func (c *conn) ask(ctx context.Context) (committed bool, err error) {
 	err = c.connect(ctx)
 	if err != nil {
 		return false, err
 	}
 
+	newest, err := c.newest(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	return newest > c.lease.acknowledged.Load(), nil
+}
+
+// reconnect connects again in place of a connection that was lost outside of a commit. Not one
+// of the commits may be missing.
+func (c *conn) reconnect(ctx context.Context) error {
+	err := c.connect(ctx)
+	if err == nil && c.numbered {
+		_, err = c.newest(ctx)
+	}
+
+	return err
+}
+
+// newest is the number of this process's newest commit that the server has. A server that has
+// fewer than it acknowledged ends this process.
+func (c *conn) newest(ctx context.Context) (int64, error) {
+	const ask = `SELECT coalesce((SELECT commits FROM nodes WHERE id = $1), 0)`
+
+	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
+	defer cancel()
+
+	var newest int64
+	err := c.conn.QueryRowContext(asked, ask, c.lease.node).Scan(&newest)
+	if err != nil {
+		return 0, silentOf(ctx, err)
+	}
+
+	acknowledged := c.lease.acknowledged.Load()
+	if newest < acknowledged {
+		return 0, c.lease.forgotten(acknowledged, newest)
+	}
+
+	return newest, nil
+}
+
+// endFormer ends the session of the connection that was lost, which can have locks, and waits
+// until it has ended. Behind a pooler the session can serve another program by now, whose name it
+// has then.
+func (c *conn) endFormer(ctx context.Context) error {
+	const end = `SELECT count(*) FROM (SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE concat(pid, ' since ', backend_start) = $1 AND application_name = current_setting('application_name')) AS ended`
+
 	left := int64(1)
 	for left > 0 {
-		err = c.conn.QueryRowContext(ctx, end, before).Scan(&left)
+		err := c.conn.QueryRowContext(ctx, end, c.former).Scan(&left)
 		if err != nil {
-			return false, err
+			return err
 		}
 
 		if left > 0 && !pause.For(ctx, lookAgain/50) {
-			return false, ctx.Err()
+			return ctx.Err()
 		}
 	}
 
-	var newest int64
-	err = c.conn.QueryRowContext(ctx, ask, c.lease.node).Scan(&newest)
+	c.former = ""
 
-	return newest > c.commits, err
+	return nil
 }

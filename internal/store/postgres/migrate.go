@@ -5,10 +5,15 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/fault"
+	"redrive/internal/store/health"
 )
 
 //go:embed migrations/*.sql
@@ -19,76 +24,176 @@ var migrations embed.FS
 //go:embed first.sql
 var FirstRows string
 
-// migrate brings the schema up to date in one transaction, and reports whether there was none
-// before. Processes that start at the same time do so one after the other.
-func (e *engine) migrate(ctx context.Context) (made bool, err error) {
-	server, err := e.endpoint.connect(ctx)
+// lookWithin is how long it may take to find out what the database is.
+const lookWithin = 10 * time.Second
+
+// prepare refuses a database that does not suit, and makes the schema where there is none. It
+// leaves an older schema alone, on which another process can be at work.
+func (e *engine) prepare(ctx context.Context) (made bool, err error) {
+	server, err := e.alone(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, server.Close(context.Background())) }() // which also ends a transaction
+	defer func() { err = errors.Join(err, closeSoon(server)) }()
 
-	err = e.suits(ctx, server)
+	look, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+
+	version := 0
+	err = e.suits(look, server)
 	if err == nil {
-		err = script(ctx, server, "BEGIN")
+		version, err = schemaVersion(look, server)
+	}
+
+	if err == nil && version > 0 {
+		_, err = e.steps(version)
+	}
+
+	if err != nil || version > 0 {
+		return false, silentOf(ctx, err)
+	}
+
+	version, err = e.migrate(ctx, server, `SELECT`)
+
+	return version == 0 && err == nil, err
+}
+
+// update brings an older schema up to date. This process has the lease.
+func (e *engine) update(ctx context.Context) error {
+	found, err := e.lease.desk.run(ctx, readVersion)
+	if err != nil {
+		return fmt.Errorf("read the version of the schema: %w", err)
+	}
+
+	version, err := strconv.Atoi(found.text(0))
+	if err != nil {
+		return err
+	}
+
+	text, err := e.steps(version)
+	if err != nil || text == "" {
+		return err
+	}
+
+	server, err := e.alone(ctx)
+	if err != nil {
+		return err
+	}
+
+	_, err = e.migrate(ctx, server, fmt.Sprintf(`SELECT check_lease('%s')`, e.node))
+
+	return errors.Join(err, closeSoon(server))
+}
+
+// alone is a connection beside those of the pools. Its statements may take long.
+func (e *engine) alone(ctx context.Context) (*pgconn.PgConn, error) {
+	server, err := connect(ctx, e.config)
+	return server, silentOf(ctx, err)
+}
+
+// closeSoon ends a connection, and with it a transaction, also when the server is silent.
+func closeSoon(server *pgconn.PgConn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
+	defer cancel()
+
+	return server.Close(ctx)
+}
+
+// migrate brings the schema up to date in one transaction, which runs the fence before its end.
+// It returns the version that it found.
+func (e *engine) migrate(ctx context.Context, server *pgconn.PgConn, fence string) (from int, err error) {
+	const begin = `BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '30s';
+		SELECT pg_advisory_xact_lock(7310576482401);
+		CREATE TABLE IF NOT EXISTS schema_version (one BIGINT PRIMARY KEY CHECK (one = 1), n BIGINT NOT NULL);
+		INSERT INTO schema_version (one, n) VALUES (1, 0) ON CONFLICT DO NOTHING`
+
+	err = script(ctx, server, begin)
+	if err == nil {
+		from, err = schemaVersion(ctx, server)
 	}
 
 	if err != nil {
-		return false, err
+		return 0, e.whyNotYet(err)
 	}
 
-	version, err := schemaVersion(ctx, server)
-	if err != nil {
-		return false, e.whyNot(err)
-	}
-
-	text, newest, err := stepsFrom(version)
-	if err != nil {
-		return false, err
-	}
-
-	if version > newest {
-		return false, e.unsuitable("its schema has version %d, and this program knows none after %d; use a newer version of Redrive",
-			version, newest)
+	text, err := e.steps(from)
+	if err != nil || text == "" {
+		return from, err
 	}
 
 	// Where the extension is was decided by who made it.
 	schema, err := trigrams(ctx, server)
 	if err != nil {
-		return false, e.whyNot(err)
+		return from, e.whyNot(err)
 	}
 
 	text = strings.ReplaceAll(text, "gin_trgm_ops", schema+".gin_trgm_ops")
-	if version == 0 {
-		text += FirstRows
+	if from == 0 {
+		text += ";" + FirstRows
 	}
 
-	err = script(ctx, server, fmt.Sprintf("%s; UPDATE schema_version SET n = %d; COMMIT", text, newest))
+	err = script(ctx, server, text+";"+fence+"; COMMIT")
 	if err != nil {
-		return false, fmt.Errorf("bring the schema from version %d to %d: %w", version, newest, e.whyNot(err))
+		return from, fmt.Errorf("bring the schema up to date from version %d: %w", from, e.whyNotYet(err))
 	}
 
-	return version == 0, nil
+	return from, nil
 }
 
-// schemaVersion is the version of the schema, 0 when there is none. It waits for other processes
-// that are looking for it, until their transactions end.
-func schemaVersion(ctx context.Context, server *pgconn.PgConn) (int, error) {
-	const prepare = `SELECT pg_advisory_xact_lock(7310576482401);
-		CREATE TABLE IF NOT EXISTS schema_version (one BIGINT PRIMARY KEY CHECK (one = 1), n BIGINT NOT NULL);
-		INSERT INTO schema_version (one, n) VALUES (1, 0) ON CONFLICT DO NOTHING`
+// whyNotYet says what to do when another process is in the way of a migration.
+func (e *engine) whyNotYet(err error) error {
+	const lockNotAvailable = "55P03"
 
-	err := script(ctx, server, prepare)
-	if err != nil {
-		return 0, fmt.Errorf("make the table of the version of the schema: %w", err)
+	if codeOf(err) != lockNotAvailable {
+		return e.whyNot(err)
 	}
 
-	read := server.ExecParams(ctx, `SELECT n FROM schema_version`, nil, nil, nil, nil).Read()
+	return &health.Fault{
+		Kind: fault.ErrBusy, Err: err, Where: slog.String("database", e.name),
+		Words: fmt.Sprintf("another process is changing the tables of the database %s, or has locked them; try again in a minute, "+
+			"and look at pg_stat_activity for what keeps a transaction open", e.name),
+	}
+}
+
+// readVersion reads the version of the schema.
+const readVersion = `SELECT n FROM schema_version`
+
+// schemaVersion is the version of the schema, 0 when there is none.
+func schemaVersion(ctx context.Context, server *pgconn.PgConn) (int, error) {
+	read := server.ExecParams(ctx, readVersion, nil, nil, nil, nil).Read()
+	if codeOf(read.Err) == undefinedTable {
+		return 0, nil
+	}
+
 	if read.Err != nil {
 		return 0, fmt.Errorf("read the version of the schema: %w", read.Err)
 	}
 
+	if len(read.Rows) == 0 {
+		return 0, nil
+	}
+
 	return strconv.Atoi(string(read.Rows[0][0]))
+}
+
+// steps are the statements that bring a schema of some version up to date, none when it is.
+// A schema that is newer than this program is refused.
+func (e *engine) steps(version int) (text string, err error) {
+	text, newest, err := stepsFrom(version)
+	if err != nil {
+		return "", err
+	}
+
+	if version > newest {
+		return "", e.unsuitable("its schema has version %d, and this program knows none after %d; use a newer version of Redrive",
+			version, newest)
+	}
+
+	if text != "" {
+		text += fmt.Sprintf("; UPDATE schema_version SET n = %d", newest)
+	}
+
+	return text, nil
 }
 
 // stepsFrom are the statements of the steps after a version, and the newest version.

@@ -6,13 +6,41 @@
 // rows wait, and travel together with the next query, or with the commit (see [wire]). The
 // store writes its statements in SQL that both databases read but for a few words, which
 // translate replaces.
+//
+// # Who works on the database
+//
+// One process works at a time: the one that has the lease (see [lease]). Everything that a start
+// does to the database happens in this order:
+//
+//  1. A database without tables gets them. Processes that start at the same time do so one after
+//     the other, behind an advisory lock.
+//  2. The process takes the lease, or learns who has it.
+//  3. It brings an older schema up to date, while it renews the lease. So a newer version of the
+//     program that stands by leaves the schema alone under the older one at work. A process that
+//     was frozen meanwhile cannot commit: the migration ends with the same fence as any commit.
+//
+// The second step runs on the schema of an older version of the program. The tables leases and
+// nodes and the function check_lease therefore only ever change in ways that every version can
+// read.
+//
+// # A server that is silent
+//
+// No wait for the server is without an end. A connection that is silent for longer than the
+// server lets a statement run is ended (see [socket]), and what became of its commit is found
+// out as after any lost answer. A try of the lease is much shorter. When the lease could not be
+// renewed for nearly its length, or when the store is being closed and has had some seconds, all
+// connections are ended at once, and with them whatever still waits.
 package postgres
 
 import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
 )
@@ -25,15 +53,12 @@ type Server struct {
 
 // Open connects to the database and brings its schema up to date.
 func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, error) {
-	endpoint, err := parse(s.DSN)
+	config, parses, err := parse(s.DSN)
 	if err != nil {
 		return nil, err
 	}
 
-	e := &engine{
-		name: endpoint.config.Database, endpoint: endpoint, relaxed: s.Relaxed, health: health,
-		writes: pool(connector{endpoint: endpoint}, writers), reads: pool(connector{endpoint: endpoint, reads: true}, readers),
-	}
+	e := newEngine(s, config, parses, health)
 
 	err = e.open(ctx)
 	if err != nil {
@@ -41,6 +66,38 @@ func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, err
 	}
 
 	return e, nil
+}
+
+func newEngine(s Server, config *pgconn.Config, parses bool, health *health.Health) *engine {
+	e := &engine{
+		name: config.Database, config: config, relaxed: s.Relaxed, health: health, node: job.NewID(),
+		sockets: &sockets{silence: silence, open: map[*socket]bool{}},
+	}
+	config.RuntimeParams["application_name"] = sessionName(config.RuntimeParams["application_name"], e.node)
+
+	pooled := config.Copy()
+	pooled.DialFunc = e.sockets.dial
+	endpoint := newEndpoint(pooled, parses)
+	e.writes = pool(connector{endpoint: endpoint}, writers)
+	e.reads = pool(connector{endpoint: endpoint, reads: true}, readers)
+
+	return e
+}
+
+// longestName is what the server keeps of the name of a session.
+const longestName = 63
+
+// sessionName names the sessions of a start of the program, which the next process ends when
+// this one has died. The server keeps printable ASCII characters only.
+func sessionName(name, node string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, name)
+
+	return plain[:min(len(plain), longestName-1-len(node))] + " " + node
 }
 
 // The connections of a process: those that write, one for jobs and one for the index, and the
@@ -52,25 +109,31 @@ const (
 
 // engine is an open database.
 type engine struct {
-	name     string // of the database
-	endpoint *endpoint
-	relaxed  bool // commits do not wait for the disk
-	health   *health.Health
-	made     bool // there were no tables before
+	name    string // of the database
+	node    string // the id of this start of the program
+	config  *pgconn.Config
+	relaxed bool // commits do not wait for the disk
+	health  *health.Health
+	made    bool // there were no tables before
 
-	writes *sql.DB
-	reads  *sql.DB
-	index  *index
-	lease  *lease
+	sockets *sockets // of the two pools
+	writes  *sql.DB
+	reads   *sql.DB
+	index   *index
+	lease   *lease
 }
 
 func (e *engine) open(ctx context.Context) (err error) {
-	e.made, err = e.migrate(ctx)
+	e.made, err = e.prepare(ctx)
 	if err != nil {
 		return err
 	}
 
 	e.lease, err = take(ctx, e)
+	if err == nil {
+		err = e.update(ctx)
+	}
+
 	if err != nil {
 		return err
 	}

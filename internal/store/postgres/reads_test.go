@@ -124,8 +124,8 @@ func TestRows_EndEarly(t *testing.T) {
 	const rows, size = 500, 1 << 20
 	large := fmt.Sprintf(`SELECT repeat('x', %d) FROM generate_series(1, %d)`, size, rows)
 
-	p := proxyTo(t, postgrestest.New(t))
-	engine := openEngine(t, p.dsn)
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	engine := openEngine(t, p.DSN)
 	reads := engine.Reads()
 	reads.SetMaxOpenConns(1) // what comes next meets the same connection
 
@@ -137,10 +137,10 @@ func TestRows_EndEarly(t *testing.T) {
 	}
 
 	for range 5 {
-		before := p.sent.Load()
+		before := p.Sent()
 		check(t, db.Scan(reads.QueryContext(t.Context(), large))(first))
 
-		if sent := p.sent.Load() - before; sent > rows*size/2 {
+		if sent := p.Sent() - before; sent > rows*size/2 {
 			t.Errorf("%d bytes were sent", sent)
 		}
 

@@ -97,7 +97,7 @@ const fewRows = 20
 // cancel asks the server to stop sending. The request has reached the process of the server when
 // CancelRequest returns, so that it cannot meet a later query.
 func (r *rows) cancel() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
 	defer cancel()
 
 	return r.wire.server.CancelRequest(ctx) == nil

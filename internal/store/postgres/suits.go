@@ -48,7 +48,7 @@ func (e *engine) suits(ctx context.Context, server *pgconn.PgConn) error {
 		return e.unsuitable("the transactions of this role can only read; set default_transaction_read_only to off for it")
 	case schema == "":
 		return e.unsuitable("none of the schemas of search_path exists for this role; "+
-			"create one: CREATE SCHEMA redrive AUTHORIZATION %s", e.endpoint.config.User)
+			"create one: CREATE SCHEMA redrive AUTHORIZATION %s", e.config.User)
 	}
 
 	return nil
@@ -69,7 +69,7 @@ func (e *engine) whyNot(err error) error {
 	switch refused.Code {
 	case "42501": // insufficient_privilege
 		return e.unsuitable("the role %s may not do this: %s; let the owner of the database grant it CREATE on the schema, "+
-			"and run CREATE EXTENSION pg_trgm", e.endpoint.config.User, refused.Message)
+			"and run CREATE EXTENSION pg_trgm", e.config.User, refused.Message)
 	case "58P01", "0A000": // undefined_file, feature_not_supported: of an extension
 		return e.unsuitable("its server lacks the extension pg_trgm (%s); install PostgreSQL's contrib modules", refused.Message)
 	case "42P07", "42723": // duplicate_table, duplicate_function

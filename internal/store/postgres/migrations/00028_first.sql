@@ -580,7 +580,7 @@ CREATE TABLE nodes (
 -- that another process takes the lease after this commit, and sees it.
 CREATE FUNCTION check_lease(node TEXT) RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM 1 FROM leases WHERE name = 'main' AND holder = node FOR SHARE;
+    PERFORM 1 FROM leases WHERE name = 'main' AND holder = node FOR KEY SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'another process has the lease' USING ERRCODE = 'RD002';
     END IF;

@@ -64,6 +64,30 @@ func Bare(tb testing.TB, options string) (dsn string, run func(text string)) {
 	}
 }
 
+// Query runs statements in a database beside the program under test, and returns the first value
+// of the first one.
+func Query(tb testing.TB, dsn, text string) string {
+	tb.Helper()
+
+	conn, err := pgconn.Connect(tb.Context(), dsn)
+	check(tb, err)
+	all, err := conn.Exec(tb.Context(), text).ReadAll()
+	check(tb, errors.Join(err, conn.Close(context.Background())))
+
+	if len(all) == 0 || len(all[0].Rows) == 0 {
+		return ""
+	}
+
+	return string(all[0].Rows[0][0])
+}
+
+// ExpireLease lets another process take over from the one that works on a database, without the
+// time that the lease of a dead one lasts.
+func ExpireLease(tb testing.TB, dsn string) {
+	tb.Helper()
+	Query(tb, dsn, `UPDATE leases SET until = now() - interval '1 second'`)
+}
+
 // empty takes a database that an earlier test has left, or makes one.
 func (s *server) empty(ctx context.Context) (name string, err error) {
 	select {

@@ -1,0 +1,256 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/fault"
+	"redrive/internal/job"
+	"redrive/internal/store"
+	"redrive/internal/store/postgres"
+	"redrive/internal/store/postgres/postgrestest"
+)
+
+// endSessions ends the connections of all programs.
+const endSessions = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+
+// within ends a test whose step hangs.
+func within(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: still waiting after a minute", what)
+	}
+}
+
+// inBackground runs a step whose end is waited for.
+func inBackground(do func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+
+		do()
+	}()
+
+	return done
+}
+
+// A server that lost commits which it had acknowledged is behind the memory of the process: it
+// writes nothing more, and says why.
+func TestServer_ThatLostCommitsEndsTheWriter(t *testing.T) {
+	dsn := postgrestest.New(t)
+	s := mustOpen(t, dsn)
+	check(t, add(t.Context(), s))
+	check(t, add(t.Context(), s))
+
+	sql(t, dsn, `UPDATE nodes SET commits = commits - 1`)
+	sql(t, dsn, endSessions)
+
+	err := add(t.Context(), s)
+	if !errors.Is(err, fault.ErrBroken) || !strings.Contains(err.Error(), "lost") || !strings.Contains(err.Error(), "restart") {
+		t.Errorf("the next job says %v", err)
+	}
+
+	check(t, s.Close())
+}
+
+// A process that writes nothing learns of it, too: pages would show what is not there.
+func TestServer_ThatLostCommitsIsNoticedWithoutAWrite(t *testing.T) {
+	dsn := postgrestest.New(t)
+	s := mustOpen(t, dsn)
+	check(t, add(t.Context(), s))
+
+	sql(t, dsn, `UPDATE nodes SET commits = commits - 1`)
+
+	within(t, "the process notices", s.Failed())
+	check(t, s.Close())
+}
+
+// A store whose server has gone silent can be closed, also while a commit is under way.
+func TestClose_EndsWhileTheServerIsSilent(t *testing.T) {
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	s := mustOpen(t, p.DSN)
+	check(t, add(t.Context(), s))
+
+	p.Freeze(t)
+
+	written := inBackground(func() { _ = add(context.Background(), s) })
+	within(t, "the commit has begun", p.Held)
+
+	closed := inBackground(func() { _ = s.Close() })
+	within(t, "the store is closed", closed)
+	within(t, "the caller is told", written)
+}
+
+// So can one whose server went away in the middle of a commit, although what became of the
+// commit is not known.
+func TestClose_EndsWhileTheServerIsAway(t *testing.T) {
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	s := mustOpen(t, p.DSN)
+	check(t, add(t.Context(), s))
+
+	p.Refuse()
+	p.CutAtCommit(false)
+
+	written := inBackground(func() { _ = add(context.Background(), s) })
+	within(t, "the commit is cut", p.Held)
+
+	closed := inBackground(func() { _ = s.Close() })
+
+	within(t, "the store is closed", closed)
+	within(t, "the caller is told", written)
+}
+
+// A process that is cut off learns by its own clock that its lease is over, before another one
+// can take it, and nothing that it began waits any longer.
+func TestLease_ThatIsOverEndsTheWriter(t *testing.T) {
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	s := mustOpen(t, p.DSN)
+	check(t, add(t.Context(), s))
+
+	p.Freeze(t)
+
+	written := inBackground(func() {
+		err := add(context.Background(), s)
+		if err == nil {
+			t.Error("a job was written through a frozen connection")
+		}
+	})
+
+	within(t, "the store fails", s.Failed())
+	within(t, "the caller is told", written)
+
+	if problem := s.Problem(); !errors.Is(problem, fault.ErrTakenOver) {
+		t.Errorf("the problem is %v", problem)
+	}
+
+	err := add(t.Context(), s)
+	if !errors.Is(err, fault.ErrTakenOver) {
+		t.Errorf("the next job says %v", err)
+	}
+
+	within(t, "the store is closed", inBackground(func() { _ = s.Close() }))
+}
+
+// What a process that died or was frozen has locked is free for the next one at once.
+func TestLease_EndsTheSessionsOfItsFormerHolder(t *testing.T) {
+	dsn := postgrestest.New(t)
+	first := mustOpen(t, dsn)
+	holder := sql(t, dsn, `SELECT holder FROM leases`)
+
+	// A session of the first process is in the middle of a transaction, and so is one of another
+	// program.
+	postgrestest.ExpireLease(t, dsn)
+	frozen := session(t, dsn, "redrive "+holder, `BEGIN; SELECT 1 FROM leases FOR SHARE; SELECT 1 FROM revision FOR UPDATE`)
+	other := session(t, dsn, "redrive", `BEGIN; SELECT 1`)
+
+	second := mustOpen(t, dsn)
+	check(t, add(t.Context(), second))
+
+	if _, err := frozen.Exec(t.Context(), `SELECT 1`).ReadAll(); err == nil {
+		t.Error("the session of the former holder goes on")
+	}
+
+	if _, err := other.Exec(t.Context(), `SELECT 1`).ReadAll(); err != nil {
+		t.Errorf("another program lost its session: %v", err)
+	}
+
+	check(t, first.Close())
+	check(t, second.Close())
+}
+
+// A commit that waits, as for a replica, does not keep the lease from being renewed.
+func TestLease_IsRenewedWhileACommitWaits(t *testing.T) {
+	dsn := postgrestest.New(t)
+	s := mustOpen(t, dsn)
+	holder := sql(t, dsn, `SELECT holder FROM leases`)
+
+	waiting := session(t, dsn, "a commit", `BEGIN; SELECT check_lease('`+holder+`')`)
+	sql(t, dsn, `SET lock_timeout = '10s'; UPDATE leases SET until = now() + interval '8 seconds' WHERE name = 'main'`)
+
+	// Another process that wants the lease waits for the commit, which it has to see.
+	_, err := waiting.Exec(t.Context(), `COMMIT`).ReadAll()
+	check(t, err)
+	check(t, s.Close())
+}
+
+// What this process left on the server when its connection was lost is ended: it could hold locks.
+func TestConn_EndsItsLostSession(t *testing.T) {
+	const writers = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query = 'COMMIT'`
+
+	dsn := postgrestest.New(t)
+	p := postgrestest.NewProxy(t, dsn)
+	s := mustOpen(t, p.DSN)
+	check(t, add(t.Context(), s))
+
+	p.LoseClients()
+
+	claim := job.Claim{Worker: "w", Now: time.Now(), Lease: time.Minute, Free: map[string]int{"orders": 1}}
+	claimed, _, err := s.Exchange(t.Context(), nil, claim)
+	if err != nil || len(claimed) != 1 {
+		t.Errorf("%d jobs are claimed: %v", len(claimed), err)
+	}
+
+	if n := sql(t, dsn, writers); n != "1" {
+		t.Errorf("the server has %s sessions that commit, want 1", n)
+	}
+
+	check(t, s.Close())
+}
+
+// A connection that is silent and does not end, as one whose other side is frozen, is given up,
+// and what was under way is run on another one.
+func TestConn_ThatIsSilentIsGivenUp(t *testing.T) {
+	dsn := postgrestest.New(t)
+	p := postgrestest.NewProxy(t, dsn)
+	s, err := store.Open(t.Context(), store.Options{Database: postgres.Impatient{Server: postgres.Server{DSN: p.DSN}}})
+	check(t, err)
+	check(t, add(t.Context(), s))
+
+	p.FreezeOpen(t)
+	check(t, add(t.Context(), s))
+	check(t, add(t.Context(), s))
+
+	if n := sql(t, dsn, `SELECT count(*) FROM jobs`); n != "3" {
+		t.Errorf("%s jobs are there, want 3", n)
+	}
+
+	check(t, s.Close())
+}
+
+// session is one of another program, in which some statements were run.
+func session(t *testing.T, dsn, name, text string) *pgconn.PgConn {
+	t.Helper()
+
+	config, err := pgconn.ParseConfig(dsn)
+	check(t, err)
+
+	config.RuntimeParams["application_name"] = name
+
+	conn, err := pgconn.ConnectConfig(t.Context(), config)
+	check(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+
+	_, err = conn.Exec(t.Context(), text).ReadAll()
+	check(t, err)
+
+	return conn
+}
+
+// A start does not wait for a server that takes connections and answers nothing.
+func TestOpen_DoesNotWaitForASilentServer(t *testing.T) {
+	p := postgrestest.NewProxy(t, postgrestest.New(t))
+	p.Freeze(t)
+
+	_, err := openAt(t, p.DSN)
+	if !errors.Is(err, fault.ErrUnreachable) {
+		t.Errorf("the start says %v", err)
+	}
+}
