@@ -67,6 +67,12 @@ func names() (all []string) {
 
 // chosen are the systems to be measured, the base first. Without a choice these are all.
 func chosen(base, only string) ([]system, error) {
+	for _, name := range strings.Split(only, ",") {
+		if only != "" && !slices.Contains(names(), name) {
+			return nil, fmt.Errorf("-only %s: %s is none of %s", only, name, strings.Join(names(), ", "))
+		}
+	}
+
 	at := slices.IndexFunc(systems, func(s system) bool { return s.name == base })
 	if at < 0 {
 		return nil, fmt.Errorf("-base %s is none of %s", base, strings.Join(names(), ", "))
@@ -83,8 +89,8 @@ func chosen(base, only string) ([]system, error) {
 }
 
 func run(ctx context.Context, rounds int, base, only, rows, document string) (err error) {
-	if document != "" && only+rows != "" {
-		return errors.New("the document takes the whole table: leave out -only and -workloads")
+	if document != "" && (only+rows != "" || base != systems[0].name) {
+		return errors.New("the document takes the whole table: leave out -base, -only and -workloads")
 	}
 
 	b := &bench{rounds: rounds, size: FullSize}

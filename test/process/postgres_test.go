@@ -291,14 +291,16 @@ func TestPostgres_CommandsElsewhereAskNoOneElse(t *testing.T) {
 				INSERT INTO leases (name, holder, until) VALUES ('main', 'n', now() + interval '1 hour')
 					ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`, test.node, test.url))
 
-			cmd := rig.Command(t, t.TempDir(), "list", "--db", dsn)
-			if test.token != "" {
-				cmd.Env = append(cmd.Env, "REDRIVE_TOKEN="+test.token)
-			}
+			for _, command := range []string{"list", "user list", "token list"} {
+				cmd := rig.Command(t, t.TempDir(), append(strings.Fields(command), "--db", dsn)...)
+				if test.token != "" {
+					cmd.Env = append(cmd.Env, "REDRIVE_TOKEN="+test.token)
+				}
 
-			code, stdout, stderr := rig.Finish(t, cmd)
-			if code != 2 || !strings.Contains(stderr, test.says) || !strings.Contains(stderr, "--server") {
-				t.Errorf("exit %d: %s%s", code, stdout, stderr)
+				code, stdout, stderr := rig.Finish(t, cmd)
+				if code != 2 || !strings.Contains(stderr, test.says) || !strings.Contains(stderr, "--server") {
+					t.Errorf("%s: exit %d: %s%s", command, code, stdout, stderr)
+				}
 			}
 		})
 	}

@@ -61,6 +61,12 @@ func (a Accounts) Do(c console.Console, r Request) error {
 	s, err := store.Open(ctx, store.Options{Database: where.Database(false)})
 	var locked *health.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
+		if where.IsServer() {
+			if err := mayAsk(locked); err != nil {
+				return err
+			}
+		}
+
 		fmt.Fprintf(c.Stderr, "%s is open in process %s; sending the command to %s.\n",
 			where, cmp.Or(locked.Holder, strconv.Itoa(locked.PID)), locked.URL)
 		return r.ask(locked.URL, locked.Key)

@@ -35,7 +35,7 @@ func (p *Projection) Decide(
 
 		at := db.Micros(now)
 		until := db.Micros(patience.Until)
-		g.State, g.StateAt, g.StateBy = to.State, db.FromMicros(at), by.Name
+		g.State, g.StateAt, g.StateBy = to.State, db.FromMicros(at), db.Clean(by.Name)
 		g.ReopenedAt, g.ReopenedBy = time.Time{}, ""
 		g.Patience = patience
 		g.Until = db.FromMicros(until)
@@ -66,7 +66,7 @@ func (p *Projection) Note(ctx context.Context, now time.Time, fingerprint, note 
 
 	return p.act(ctx, fingerprint, func(t *db.Tx, g *failures.Group) (audit.Entry, error) {
 		e := audit.Entry{At: now, Actor: by, Action: "group.note", Before: g.Note, After: note}
-		g.Note = note
+		g.Note = db.Clean(note)
 
 		return e, t.ExecExactly(1, update, g.Number, note)
 	})
@@ -112,7 +112,7 @@ func (p *Projection) ReopenDue(ctx context.Context, now time.Time) (int, error) 
 	const open = `UPDATE groups SET state = 'open', reopened_at = until, reopened_by = $2
 		WHERE id IN (SELECT value FROM json_each($1))`
 
-	return db.Write(ctx, p.writer, 1, func(t *db.Tx) (int, error) {
+	return db.WriteLarge(ctx, p.writer, db.Size{Rows: 1, Alone: true}, func(t *db.Tx) (int, error) {
 		opened, err := db.All(t, due, func(id *int64) []any { return []any{id} }, db.Micros(now))
 		if err == nil && len(opened) > 0 {
 			err = t.ExecExactly(len(opened), open, db.Numbers(opened), string(failures.ByDate))

@@ -45,7 +45,7 @@ func (l Location) String() string {
 	// marks in it that are not escaped: a part of it is taken for a path, or for parameters.
 	address, err := url.Parse(l.text)
 	if err != nil || strings.Contains(l.text, "@") && address.User == nil {
-		return "the database at an address that cannot be read"
+		return "the database at an address that may have a password where none belongs"
 	}
 
 	address.RawQuery, address.Fragment = "", ""

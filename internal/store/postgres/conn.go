@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"redrive/internal/fault"
+	"redrive/internal/pause"
 	"redrive/internal/store/db"
 )
 
@@ -231,10 +232,16 @@ func (c *conn) Commit() error {
 // askAgain asks what a commit asked whose answer was lost. The commit took place, so that the
 // answer is the same.
 func (c *conn) askAgain(asked []statement) error {
-	for _, s := range asked {
-		_, err := c.wire.exec(context.Background(), s)
-		if err != nil {
+	for len(asked) > 0 {
+		_, err := c.wire.exec(context.Background(), asked[0])
+		switch {
+		case err == nil:
+			asked = asked[1:]
+		case !isLost(err) || c.asked.Err() != nil || c.lease.check() != nil:
 			return fmt.Errorf("%w: ask again after a lost answer: %w", fault.ErrBroken, err)
+		default:
+			pause.For(c.asked, lookAgain)
+			_ = c.connect(c.asked) // if it fails, so does the next try
 		}
 	}
 
@@ -242,11 +249,12 @@ func (c *conn) askAgain(asked []statement) error {
 }
 
 // sendFence lets the commit fail unless this process has the lease, and notes the number of the
-// commit. The row of the lease is locked until the end of the transaction, so that another
+// commit, which has to follow the one before: a commit that was thought lost and takes place all the
+// same lets this one fail. The row of the lease is locked until the end of the transaction, so that another
 // process that takes the lease sees everything that was written under it.
 func (c *conn) sendFence() error {
 	const held = `SELECT check_lease($1)`
-	const number = `UPDATE nodes SET commits = $2 WHERE id = $1`
+	const number = `UPDATE nodes SET commits = $2 WHERE id = $1 AND commits = $2 - 1`
 
 	err := c.Send(db.Statement{Query: held, Args: []any{c.lease.node}, Want: db.AnyNumber})
 	if err != nil || !c.numbered {

@@ -104,7 +104,7 @@ func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int) {
 func blocksOfJobs(t *testing.T, dsn string) int64 {
 	t.Helper()
 
-	const ended = `DO $$ BEGIN
+	const ended = `SET statement_timeout = '2min'; DO $$ BEGIN
 		WHILE EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'redrive%') LOOP
 			PERFORM pg_sleep(0.01);
 			PERFORM pg_stat_clear_snapshot();

@@ -153,6 +153,12 @@ func (s *socket) SetDeadline(at time.Time) error {
 	return s.Conn.SetDeadline(at)
 }
 
+// SetReadDeadline is SetDeadline: none of its users waits for longer than for both.
+func (s *socket) SetReadDeadline(at time.Time) error { return s.SetDeadline(at) }
+
+// SetWriteDeadline is SetDeadline, too.
+func (s *socket) SetWriteDeadline(at time.Time) error { return s.SetDeadline(at) }
+
 // Close ends the connection, unless it has ended.
 func (s *socket) Close() error {
 	s.of.mu.Lock()

@@ -108,7 +108,7 @@ func (l *link) QueryContext(ctx context.Context, text string, args []driver.Name
 	before := l.wire.waiting
 
 	rows, err := l.wire.query(ctx, s)
-	if err == nil || !l.reads || !begins || !isLost(err) || ctx.Err() != nil {
+	if err == nil || !l.reads || !begins || !l.wire.server.IsClosed() || ctx.Err() != nil {
 		return rows, err
 	}
 

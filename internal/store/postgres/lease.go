@@ -168,17 +168,25 @@ func (l *lease) lose(kind, why error, words string) error {
 	return err
 }
 
-// closePatience is how long what is under way may take once the store is being closed.
+// closePatience is how long the server may be silent once the store is being closed.
 const closePatience = 3 * time.Second
 
-// endsWith ends the connections some time after the end of a context: the writer's, which is
-// the first to end when the store is closed.
+// endsWith ends the connections of a silent server after the end of a context: the writer's,
+// which is the first to end when the store is closed. While the lease is renewed, the server
+// answers, and what is under way may take its time.
 func (l *lease) endsWith(ctx context.Context) {
 	l.closing.Do(func() {
 		context.AfterFunc(ctx, func() {
-			if pause.For(l.running, closePatience) {
-				l.end()
+			before := int64(-1)
+			for before != l.renewed.Load() {
+				before = l.renewed.Load()
+
+				if !pause.For(l.running, closePatience) {
+					return
+				}
 			}
+
+			l.end()
 		})
 	})
 }

@@ -36,18 +36,18 @@ const (
 
 // lost finds out what became of the commit whose answer was lost: it returns nil when the commit
 // took place, and the cause when it did not and never will. It tries until it knows, or until
-// the lease is over or the store is being closed: the commit is not known then, and the store
-// writes no more.
+// the lease is over, or the store is being closed, when it looks only once: the commit is not
+// known then, and the store writes no more.
 func (c *conn) lost(cause error) error {
 	_ = c.lease.health.Report(c.lease.fault(cause))
 
-	for c.asked.Err() == nil {
+	for looked := false; !looked || c.asked.Err() == nil; looked = true {
 		err := c.lease.check()
 		if err != nil {
 			return err
 		}
 
-		committed, err := c.ask(c.asked)
+		committed, err := c.ask(context.WithoutCancel(c.asked))
 		switch {
 		case err == nil && committed:
 			return nil

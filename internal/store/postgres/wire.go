@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,6 +19,7 @@ type wire struct {
 	server   *pgconn.PgConn
 
 	prepared map[string]string // names of the prepared statements, by their texts and types
+	order    []string          // in which they were prepared, also those that were not in the end
 	named    int               // names given so far
 
 	waiting []statement
@@ -187,27 +187,22 @@ func (t *trip) end() error { return t.pipeline.Close() }
 func (w *wire) travel(ctx context.Context, all []statement) (*trip, error) {
 	w.trips++
 
-	if len(w.prepared) >= mostPrepared {
-		clear(w.prepared)
-		all = slices.Insert(all, 0, control("DEALLOCATE ALL"))
-	}
-
 	t := &trip{pipeline: w.server.StartPipeline(ctx)}
-	fresh := w.send(t.pipeline, all)
+	asked := w.send(t.pipeline, all)
 
 	err := t.pipeline.Sync()
 	if err != nil {
-		w.forget(all, fresh, 0)
+		w.forget(asked)
 		return nil, errors.Join(err, t.end())
 	}
 
 	for i := range all {
-		err = t.receive(&all[i], fresh[i], i == len(all)-1)
+		err = t.receive(&all[i], &asked[i], i == len(all)-1)
 		if err == nil {
 			continue
 		}
 
-		w.forget(all, fresh, i)
+		w.forget(asked)
 		_ = t.end() // it says again what went wrong
 
 		if i < len(all)-1 {
@@ -220,9 +215,15 @@ func (w *wire) travel(ctx context.Context, all []statement) (*trip, error) {
 	return t, nil
 }
 
-// send puts statements into the pipeline, and reports which of them are to be prepared first.
-func (w *wire) send(to *pgconn.Pipeline, all []statement) (fresh []bool) {
-	fresh = make([]bool, len(all))
+// preparation is what has to be answered before the result of a statement.
+type preparation struct {
+	key     string // of the statement that is prepared; empty: it is not, or that was answered
+	forgets bool   // the server is told to forget another one before
+}
+
+// send puts statements into the pipeline, and returns what is asked before each of them.
+func (w *wire) send(to *pgconn.Pipeline, all []statement) []preparation {
+	asked := make([]preparation, len(all))
 	for i := range all {
 		s := &all[i]
 		if s.plain || w.endpoint.parses.Load() {
@@ -230,19 +231,44 @@ func (w *wire) send(to *pgconn.Pipeline, all []statement) (fresh []bool) {
 			continue
 		}
 
-		name, known := w.prepared[s.key()]
+		key := s.key()
+		name, known := w.prepared[key]
 		if !known {
+			asked[i].forgets = w.forgetOldest(to)
+			asked[i].key = key
+
 			w.named++
 			name = "s" + strconv.Itoa(w.named)
-			w.prepared[s.key()] = name
-			fresh[i] = true
+			w.prepared[key] = name
+			w.order = append(w.order, key)
 			to.SendPrepare(name, s.text, s.types)
 		}
 
 		to.SendQueryPrepared(name, s.args, s.formats(), nil)
 	}
 
-	return fresh
+	return asked
+}
+
+// forgetOldest makes room for another statement. It reports whether the server is told to forget
+// one for that.
+func (w *wire) forgetOldest(to *pgconn.Pipeline) bool {
+	for len(w.prepared) >= mostPrepared {
+		oldest := w.order[0]
+		w.order = w.order[1:]
+
+		name, known := w.prepared[oldest]
+		if !known { // it was never prepared
+			continue
+		}
+
+		delete(w.prepared, oldest)
+		to.SendDeallocate(name)
+
+		return true
+	}
+
+	return false
 }
 
 // earlier is the error of a statement that had waited, met by one that came later.
@@ -250,15 +276,21 @@ type earlier struct{ error }
 
 func (e *earlier) Unwrap() error { return e.error }
 
-// receive takes the result of a statement, and before it the answer to its preparation if it is
-// fresh. The result of the last one is left to be read.
-func (t *trip) receive(s *statement, fresh, last bool) error {
-	if fresh {
+// receive takes what was asked before a statement, and its result. The result of the last one is
+// left to be read.
+func (t *trip) receive(s *statement, asked *preparation, last bool) error {
+	for _, waits := range []bool{asked.forgets, asked.key != ""} {
+		if !waits {
+			continue
+		}
+
 		_, err := t.pipeline.GetResults()
 		if err != nil {
 			return err
 		}
 	}
+
+	asked.key = ""
 
 	got, err := t.pipeline.GetResults()
 	if err != nil {
@@ -300,13 +332,10 @@ func (s *statement) read(result *pgconn.ResultReader) (changed int64, err error)
 	return tag.RowsAffected(), err
 }
 
-// forget forgets the statements that were to be prepared behind one that failed, and that one:
-// the server has skipped them.
-func (w *wire) forget(all []statement, fresh []bool, failed int) {
-	for i := failed; i < len(all); i++ {
-		if fresh[i] {
-			delete(w.prepared, all[i].key())
-		}
+// forget forgets the statements that were not prepared: the server has skipped them.
+func (w *wire) forget(asked []preparation) {
+	for _, p := range asked {
+		delete(w.prepared, p.key)
 	}
 }
 

@@ -166,7 +166,7 @@ func (f *Found) ScanNext(rows *sql.Rows, known job.Job) error {
 
 // ActColumns are what has to be known of a job to act on it together with many
 // others, in the order in which scanAct reads them.
-const ActColumns = `seq, id, queue, source, type, state, letter, held, run, attempts, execution, policy_id,
+const ActColumns = `seq, id, queue, source, type, state, letter, held, run, attempts, execution, priority, policy_id,
 	run_at, changed_at, reason, group_id`
 
 // scanAct appends the job of a row that has ActColumns.
@@ -174,7 +174,7 @@ func (f *Found) scanAct(rows *sql.Rows) error {
 	j, policy := f.grow(job.Job{})
 	var runAt, changed int64
 	err := rows.Scan(&j.Seq, &j.ID, &j.Queue, &j.Source, &j.Type, (*string)(&j.State), (*string)(&j.DeadLetter), &j.Held,
-		&j.Run, &j.Attempts, &j.Execution, policy, &runAt, &changed, (*string)(&j.Reason), &j.Group)
+		&j.Run, &j.Attempts, &j.Execution, &j.Priority, policy, &runAt, &changed, (*string)(&j.Reason), &j.Group)
 	j.RunAt, j.ChangedAt = db.FromMicros(runAt), db.FromMicros(changed)
 
 	return err

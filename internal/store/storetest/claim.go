@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"redrive/internal/audit"
+	"redrive/internal/filter"
 	"redrive/internal/job"
+	"redrive/internal/operation"
 	"redrive/internal/queues"
 )
 
@@ -64,34 +66,84 @@ func ClaimTakesPriorityThenAge(k *kit) {
 }
 
 // ClaimMeetsWhatComesBefore: a job that comes before those that were claimed is the next one,
-// whether it is new, was restored, or is let go after it was held.
+// however it came there, and however many wait behind it.
 func ClaimMeetsWhatComesBefore(k *kit) {
-	urgent := func(typ string, priority int) job.Job {
+	urgent := func() job.Job {
 		j := simple()
-		j.Type, j.Priority = typ, priority
+		j.Priority = 9
 		return j
 	}
+	emails := func(typ string) bool { return strings.HasPrefix(typ, "email.") }
 
-	stored := k.add(many(6)...)
-	gone := k.discard(stored[0].ID)
-	held := k.add(urgent("report.make", 7))[0]
-	emails := func(typ string) bool { return typ != held.Type }
+	// Each prepares an urgent job, and returns what lets it wait in the queue.
+	for _, way := range []struct {
+		name    string
+		prepare func() (id string, comes func())
+	}{
+		{"new", func() (string, func()) {
+			j := urgent()
+			j.ID = job.NewID()
+			return j.ID, func() { k.add(j) }
+		}},
+		{"restored", func() (string, func()) {
+			gone := k.discard(k.add(urgent())[0].ID)
+			return gone.ID, func() {
+				_, err := k.Restore(k.ctx, k.now, gone.ID, gone.Run, eve)
+				k.check(err)
+			}
+		}},
+		{"replayed", func() (string, func()) {
+			dead := k.dead(urgent())
+			return dead.ID, func() {
+				_, err := k.Replay(k.ctx, k.now, dead.ID, dead.Run, eve)
+				k.check(err)
+			}
+		}},
+		{"replayed with others", func() (string, func()) {
+			dead := k.dead(urgent())
+			return dead.ID, func() {
+				all := k.operate(operation.Replay, filter.Filter{Status: job.StatusDeadLetter})
+				k.run(all.ID, operation.Pace{})
+				k.workAll(all.ID)
+			}
+		}},
+		{"let go", func() (string, func()) {
+			j := urgent()
+			j.Type = "report.make"
+			held := k.add(j)[0]
+			_, _, err := k.Exchange(k.ctx, nil, job.Claim{Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 1}, Knows: emails})
+			k.check(err)
 
-	claim := job.Claim{Worker: "w", Now: k.now, Lease: time.Minute, Free: map[string]int{"orders": 2}, Knows: emails}
-	claimed, _, err := k.Exchange(k.ctx, nil, claim)
-	k.check(err)
-	k.same("at first", ids(claimed), []string{stored[1].ID, stored[2].ID})
+			return held.ID, func() {
+				_, err := k.Unhold(k.ctx, func(string) bool { return true })
+				k.check(err)
+			}
+		}},
+		{"given back", func() (string, func()) {
+			begun := k.begin(urgent())
+			return begun.ID, func() { k.settleAs(begun.GiveBack()) }
+		}},
+		{"to run now", func() (string, func()) {
+			j := urgent()
+			j.RunAt = k.now.Add(time.Hour)
+			later := k.add(j)[0]
 
-	first := k.add(urgent("email.send", 9))[0]
-	k.same("with a new one", ids(k.claim("orders", 1)), []string{first.ID})
+			return later.ID, func() { k.reschedule(later, k.now) }
+		}},
+	} {
+		id, comes := way.prepare()
 
-	_, err = k.Restore(k.ctx, k.now, gone.ID, gone.Run, eve)
-	k.check(err)
-	_, err = k.Unhold(k.ctx, func(string) bool { return true })
-	k.check(err)
+		// Claims have come as far as the first of a backlog.
+		k.add(many(12)...)
+		k.same("claimed before", len(k.claim("orders", 2)), 2)
+		k.same("claimed before", len(k.claim("orders", 2)), 2)
 
-	k.same("with those that came back", ids(k.claim("orders", 10)), []string{held.ID, gone.ID, stored[3].ID, stored[4].ID, stored[5].ID})
-	k.same("at last", ids(k.claim("orders", 10)), []string{})
+		k.pass(time.Second)
+		comes()
+		k.same("next when one is "+way.name, ids(k.claim("orders", 1)), []string{id})
+
+		k.claim("orders", 100)
+	}
 }
 
 // ClaimTakesDueJobsDirectly: scheduled and retryable jobs are claimed when

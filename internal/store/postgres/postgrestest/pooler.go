@@ -66,7 +66,7 @@ func Pooler(tb testing.TB, dsn string) (through string) {
 	process.Dir, process.SysProcAttr, process.Stdout, process.Stderr = dir, as, log, log
 	check(tb, process.Start())
 	tb.Cleanup(func() {
-		_ = process.Process.Signal(syscall.SIGINT)
+		_ = process.Process.Signal(syscall.SIGTERM)
 		_ = process.Wait()
 	})
 

@@ -160,7 +160,7 @@ func (p *Proxy) requests(client, server net.Conn, gate *sync.RWMutex, silent *at
 			return
 		}
 
-		commits := strings.Contains(string(buffer[:n]), "COMMIT")
+		commits := strings.Contains(string(buffer[:n]), "COMMIT\x00")
 		if beside := p.beside.Load(); beside != nil && !strings.Contains(string(buffer[:n]), *beside) {
 			commits = false
 		}
