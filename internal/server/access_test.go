@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +17,11 @@ import (
 
 const password = "correct horse battery"
 
+// passwordHash is of the password of every user: to hash it is slow on purpose.
+var passwordHash = sync.OnceValues(func() (string, error) {
+	return access.NewPasswords().Hash(context.Background(), password)
+})
+
 var tester = audit.Actor{Name: "test"}
 
 func (h *house) server() *Server { return h.http.Config.Handler.(*Server) }
@@ -22,7 +29,7 @@ func (h *house) server() *Server { return h.http.Config.Handler.(*Server) }
 // user adds a user, by default after an admin.
 func (h *house) user(name string, role access.Role) {
 	h.t.Helper()
-	hash, err := h.server().passwords.Hash(h.t.Context(), password)
+	hash, err := passwordHash()
 	if err == nil {
 		err = h.store.Accounts.AddUser(h.t.Context(), time.Now(), access.User{Name: name, Role: role, Password: hash}, tester)
 	}

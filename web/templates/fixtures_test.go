@@ -2,7 +2,9 @@ package templates_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"sync"
 	"time"
 
 	"redrive/internal/failures"
@@ -286,7 +288,11 @@ func retained(f templates.Frame) queuepage.Retention {
 }
 
 // pages is every state that a page can be in, by the name of its golden file.
-func pages() map[string]page {
+func pages() map[string]page { return maps.Clone(madePages()) }
+
+// madePages are made once: many tests look at one or two of them. A test that changes what a
+// page points to copies that before.
+var madePages = sync.OnceValue(func() map[string]page {
 	all := map[string]page{}
 	overviewStates(all)
 	jobsStates(all)
@@ -304,7 +310,7 @@ func pages() map[string]page {
 	operationStates(all)
 	sourceStates(all)
 	return all
-}
+})
 
 func overview(f templates.Frame) templates.Overview {
 	f.UnderWay = []templates.OpenOperation{openOperation("operation-running"), openOperation("operation-canary")}

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/a-h/templ"
@@ -27,7 +26,8 @@ func render(t *testing.T, p page) []byte {
 		t.Fatalf("render: %v", err)
 	}
 	// The addresses of stylesheet and script change with their content; the page does not.
-	return []byte(strings.NewReplacer(static.Stylesheet().Path, "/static/app.css", static.Script().Path, "/static/app.js").Replace(b.String()))
+	drawn := bytes.ReplaceAll(b.Bytes(), []byte(static.Stylesheet().Path), []byte("/static/app.css"))
+	return bytes.ReplaceAll(drawn, []byte(static.Script().Path), []byte("/static/app.js"))
 }
 
 // Every state of every page, byte by byte. A change of the pages is reviewed

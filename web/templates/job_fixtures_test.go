@@ -3,7 +3,9 @@ package templates_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"redrive/internal/history"
@@ -179,18 +181,17 @@ func exhausted(deadLetters bool, change func(*job.Job)) *life {
 
 func same(*job.Job) {}
 
-func jobPages() map[string]jobpage.View {
+func jobPages() map[string]jobpage.View { return maps.Clone(madeJobPages()) }
+
+// madeJobPages are made once, as madePages.
+var madeJobPages = sync.OnceValue(func() map[string]jobpage.View {
 	all := waitingPages()
-	for name, v := range overPages() {
-		all[name] = v
-	}
-	for name, v := range ruledPages() {
-		all[name] = v
-	}
+	maps.Copy(all, overPages())
+	maps.Copy(all, ruledPages())
 	all["job-edited"] = editedPage()
 	all["job-recent"] = recentPage()
 	return all
-}
+})
 
 // waitingPages are jobs that have not ended.
 func waitingPages() map[string]jobpage.View {

@@ -186,7 +186,7 @@ func TestRows_CarryWhatTheScriptsPatch(t *testing.T) {
 // A rule can add attempts to those of the policy: the number of both is one everywhere.
 func TestAttempts_AreNeverMoreThanAllowed(t *testing.T) {
 	v := pages()["jobs"].(listpage.Jobs)
-	v.List.Jobs = v.List.Jobs[:1]
+	v.List.Jobs = slices.Clone(v.List.Jobs[:1])
 	v.List.Jobs[0].Policy.MaxAttempts, v.List.Jobs[0].Attempts = 3, 4
 	if got := text(cell(parse(t, v).nodes(func(n *html.Node) bool { return value(n, "data-job") != "" })[0], "attempts")); got != "4/4" {
 		t.Errorf("a row says %q", got)
