@@ -298,6 +298,7 @@ func pages() map[string]page {
 	auditStates(all)
 	editStates(all)
 	workersStates(all)
+	hinderedStates(all)
 	queueStates(all)
 	failureStates(all)
 	accessStates(all)

@@ -63,6 +63,8 @@ type Health struct {
 	mu      sync.Mutex // held while problem changes
 	problem atomic.Pointer[Fault]
 	failed  chan struct{} // closed when the database can no longer be trusted
+
+	hindrances atomic.Pointer[[]Hindrance]
 }
 
 // New is the health of a database that has just been opened.

@@ -62,6 +62,7 @@ type engine struct {
 	reads  *sql.DB
 	index  *index
 	lease  *lease
+	watch  *watch
 }
 
 func (e *engine) open(ctx context.Context) (err error) {
@@ -81,6 +82,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 	}
 
 	e.index = &index{conn: writer}
+	e.watch = newWatch(e.reads, e.health)
 
 	return nil
 }
@@ -131,6 +133,8 @@ func (e *engine) Announce(url, _ string) error { return e.lease.announce(url) }
 
 // Close ends all connections.
 func (e *engine) Close() error {
+	e.watch.close()
+
 	var err error
 	if e.index != nil {
 		err = e.index.conn.Close()
