@@ -77,6 +77,15 @@ type Hindrance struct {
 	Statements []string // any of which does it
 }
 
+// othersHinder says in a sentence about one hindrance that there are others, if there are.
+func othersHinder(n int) string {
+	if n == 0 {
+		return ""
+	}
+
+	return ", and " + format.InWords(n, "other does so, too", "others do so, too")
+}
+
 // SearchBox is the search field of a page: of all jobs, or of the list that the page
 // shows.
 type SearchBox struct {

@@ -2532,7 +2532,7 @@ func pauseBanner(f Frame) templ.Component {
 }
 
 // hindranceBanner is on every page while the server of the database cannot clean up. It names the
-// oldest of what hinders it, because the others matter only when that is gone.
+// oldest of what hinders it: the others matter only when that is gone.
 func hindranceBanner(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -2555,7 +2555,7 @@ func hindranceBanner(f Frame) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if len(f.Hindrances) > 0 {
-			oldest, others := f.Hindrances[0], len(f.Hindrances)-1
+			oldest := f.Hindrances[0]
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 166, "<div class=\"banner is-warn\" role=\"status\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -2577,8 +2577,8 @@ func hindranceBanner(f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Say(f.Now, "%v has kept the server from removing old versions of rows since %v. Nothing is lost, but the tables grow, and the longer this lasts, the slower jobs are claimed. %v",
-				oldest.Name, oldest.Since, oldest.Remedy).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Say(f.Now, "%v has kept the server from removing old versions of rows since %v"+othersHinder(len(f.Hindrances)-1)+
+				". Nothing is lost, but the tables grow, and jobs are claimed ever more slowly. %v", oldest.Name, oldest.Since, oldest.Remedy).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2620,18 +2620,7 @@ func hindranceBanner(f Frame) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 170, "</code> ")
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
-			}
-			if others > 0 {
-				var templ_7745c5c3_Var111 string
-				templ_7745c5c3_Var111, templ_7745c5c3_Err = templ.JoinStringErrs(" " + format.Counted(others, "other does", "others do") + " the same and will be named next.")
-				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `layout.templ`, Line: 521, Col: 100}
-				}
-				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var111))
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 170, "</code>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

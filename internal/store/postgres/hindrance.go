@@ -21,6 +21,9 @@ var (
 	Lasting   = time.Minute
 )
 
+// lookTakes is how long a look takes at most.
+const lookTakes = 10 * time.Second
+
 // watch looks for what keeps the server from removing dead rows: the oldest transaction that a
 // session, a prepared transaction or a replica may still want to see.
 type watch struct {
@@ -86,11 +89,11 @@ func (w *watch) run(ctx context.Context, tick <-chan time.Time) {
 
 // look reads what is there now. What was known stays when that fails.
 func (w *watch) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, lookTakes)
 	defer cancel()
 
 	var found []sighting
-	for _, read := range []func(context.Context, *sql.DB, time.Time) ([]sighting, error){sessions, slots, preparedTransactions} {
+	for _, read := range []reader{sessions, slots, preparedTransactions} {
 		some, err := read(ctx, w.reads, time.Now().UTC())
 		if err != nil {
 			return err
@@ -104,6 +107,9 @@ func (w *watch) look(ctx context.Context) error {
 
 	return nil
 }
+
+// reader reads the hindrances of one kind.
+type reader func(ctx context.Context, reads *sql.DB, now time.Time) ([]sighting, error)
 
 // sighting is a hindrance as one look shows it.
 type sighting struct {
@@ -207,7 +213,7 @@ func (s session) hindrance() health.Hindrance {
 		return health.Hindrance{
 			Kind:   health.BySession,
 			Name:   fmt.Sprintf("The replica %s (user %s, from %s)", s.application, s.user, from),
-			Remedy: "A query takes long on it: end it there, or set hot_standby_feedback to off there.",
+			Remedy: "A query takes long on the replica: end it there, or set hot_standby_feedback to off there.",
 		}
 	}
 
@@ -221,7 +227,7 @@ func (s session) hindrance() health.Hindrance {
 	return health.Hindrance{
 		Kind:       health.BySession,
 		Name:       fmt.Sprintf("Session %d (%s)", s.pid, strings.Join(about, ", ")),
-		Remedy:     "If it is not needed, end it:",
+		Remedy:     "If the session is not needed, end it:",
 		Statements: []string{fmt.Sprintf("SELECT pg_terminate_backend(%d)", s.pid)},
 	}
 }
@@ -273,7 +279,7 @@ func preparedTransactions(ctx context.Context, reads *sql.DB, now time.Time) (al
 			Kind:       health.ByPrepared,
 			Name:       fmt.Sprintf("The prepared transaction %s of the user %s", name, owner),
 			Since:      ago(now, age),
-			Remedy:     "It waits for the program that prepared it. If that is gone, end it in this database, as this user:",
+			Remedy:     "The transaction waits for the program that prepared it. If that is gone, end it in this database, as this user:",
 			Statements: []string{"COMMIT PREPARED " + quoted, "ROLLBACK PREPARED " + quoted},
 		}
 		all = append(all, sighting{key: health.ByPrepared + " " + name, own: transaction, Hindrance: h})

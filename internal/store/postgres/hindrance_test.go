@@ -269,13 +269,13 @@ func TestHindrance_OfOtherRolesNeedsARight(t *testing.T) {
 // A role that may not look works all the same. The log says so once.
 func TestHindrance_ThatCannotBeReadIsNoFault(t *testing.T) {
 	_, own, run := ofRole(t, "blind")
-	run(`REVOKE SELECT ON pg_stat_activity FROM PUBLIC`)
+	run(`REVOKE SELECT ON pg_replication_slots FROM PUBLIC`)
 
 	log := new(transcript)
 	h := watchingWith(t, own, slog.New(slog.NewTextHandler(log, nil)))
 	until(t, "the log says so", func() bool { return log.count("cannot be read") > 0 })
 
-	run(`GRANT SELECT ON pg_stat_activity TO PUBLIC`)
+	run(`GRANT SELECT ON pg_replication_slots TO PUBLIC`)
 	_, pid := session(t, own, "own", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 	named(t, h, health.BySession, "Session "+pid+" ")
 
