@@ -1,6 +1,10 @@
 package postgres
 
 import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,5 +61,30 @@ func TestFollow_TellsWhatLasts(t *testing.T) {
 	seen = follow(seen, []sighting{sighted("middle", time.Minute)})
 	if got := told(seen); got != "middle " {
 		t.Errorf("then it tells of %q", got)
+	}
+}
+
+// However often a look fails, the log says so once.
+func TestWatch_LogsAnErrorOnce(t *testing.T) {
+	reads := pool(connector{}, 1)
+	if err := reads.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	log := new(bytes.Buffer)
+	w := &watch{reads: reads, health: health.New(slog.New(slog.NewTextHandler(log, nil)))}
+	ctx, stop := context.WithCancel(t.Context())
+	tick := make(chan time.Time)
+	w.stop = stop
+	w.ended.Go(func() { w.run(ctx, tick) })
+
+	for range 3 { // each is taken when the look before has failed
+		tick <- time.Now()
+	}
+
+	w.close()
+
+	if n := strings.Count(log.String(), "cannot be read"); n != 1 {
+		t.Errorf("the log says so %d times: %s", n, log)
 	}
 }
