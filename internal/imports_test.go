@@ -87,7 +87,7 @@ var rooms = map[string]string{
 	"store":                        "store/bookmark store/core store/mirror store/sweep store/accounts store/projection store/counters store/db store/groups store/operations store/rows store/search store/sources store/health",
 	"store/storetest":              "access store store/db",
 	"store/rawtest":                "",
-	"server/view":                  "access envelope rawjson redact store store/db",
+	"server/view":                  "access envelope rawjson redact store store/db store/health",
 	"server/limit":                 "",
 	"server/compress":              "",
 	"server/problem":               "access apitype rules",
@@ -95,7 +95,7 @@ var rooms = map[string]string{
 	"server/api":                   "access apitype apitype/admin apitype/work envelope rawjson rules server/limit server/problem server/web webhook",
 	"server/pages": "access apitype redact server/api server/compress server/problem server/view server/web web/static web/templates " +
 		"web/templates/adminpage web/templates/failurepage web/templates/jobpage web/templates/listpage web/templates/operationpage web/templates/policypage web/templates/queuepage web/templates/sourcepage",
-	"server":                      "access apitype config live loglimit server/api server/limit server/pages server/problem server/view server/web",
+	"server":                      "access apitype config live loglimit server/api server/limit server/pages server/problem server/view server/web store/health",
 	"web/static":                  "",
 	"web/static/bundle":           "",
 	"redact/redacttest":           "",

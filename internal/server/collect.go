@@ -15,6 +15,7 @@ import (
 	"redrive/internal/server/web"
 	"redrive/internal/shortage"
 	"redrive/internal/stats"
+	"redrive/internal/store/health"
 )
 
 // collector reads the numbers that are in the database and the engine.
@@ -74,6 +75,8 @@ func newCollector(s *web.Site) *collector {
 	add("redrive_retention_held", "1 while retention removes nothing because the clock of the machine moved forward, otherwise 0.")
 	add("redrive_retention_removed_within_day_jobs", "Jobs that retention will remove within 24 hours.", "kind")
 	add("redrive_retention_removed_total", "Jobs that retention removed.", "kind", "queue")
+	add("redrive_database_cleanup_held_seconds",
+		"How long the server of the database has been kept from removing old versions of rows; 0 when nothing has for a minute.", "kind")
 	add("redrive_search_lag_jobs", "Jobs whose newest failure cannot be searched yet.")
 
 	return c
@@ -134,6 +137,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 
 	s.gauge("redrive_ready", ready)
 	s.shortages()
+	s.hindrances(now)
 }
 
 // collection is one scrape.
@@ -206,6 +210,18 @@ func (s collection) shortages() {
 		s.gauge("redrive_held", now, string(of))
 		count("redrive_holds_total", counts[of].Openings, of)
 		count("redrive_given_back_total", counts[of].GivenBack, of)
+	}
+}
+
+// hindrances reports for each kind how long the oldest has kept the database from cleaning up.
+func (s collection) hindrances(now time.Time) {
+	held := map[string]float64{}
+	for _, h := range s.View.Hindrances() {
+		held[h.Kind] = max(held[h.Kind], now.Sub(h.Since).Seconds())
+	}
+
+	for _, kind := range health.HindranceKinds() {
+		s.gauge("redrive_database_cleanup_held_seconds", held[kind], kind)
 	}
 }
 

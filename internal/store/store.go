@@ -244,6 +244,10 @@ func (s *Store) Abandon() error { return s.abandon() }
 // or nil. It costs nothing.
 func (s *Store) Problem() *health.Fault { return s.health.Problem() }
 
+// Hindrances are what keeps the server of the database from removing old versions of rows for a
+// while, the oldest first. It costs nothing, and a file has none.
+func (s *Store) Hindrances() []health.Hindrance { return s.health.Hindrances() }
+
 // Failed is closed after an I/O failure, or when the database was found damaged;
 // Problem says which. The store writes nothing any more: stop claiming and exit.
 func (s *Store) Failed() <-chan struct{} { return s.health.Failed() }

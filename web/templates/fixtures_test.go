@@ -304,6 +304,7 @@ var madePages = sync.OnceValue(func() map[string]page {
 	auditStates(all)
 	editStates(all)
 	workersStates(all)
+	hinderedStates(all)
 	queueStates(all)
 	failureStates(all)
 	accessStates(all)

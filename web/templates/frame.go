@@ -58,6 +58,7 @@ type Frame struct {
 	Paused      *WorkerPause          // since when the worker claims nothing, or nil
 	Breaker     *shortage.OpenBreaker // since when nothing is claimed for want of something, or nil
 	Outdated    []source.Health       // sources of which nothing new is known, by their names
+	Hindrances  []Hindrance           // what keeps the server of the database from cleaning up; the oldest first
 	AboutSource string                // the source that the page is about, which says itself what is wrong with it
 	User        string                // who is logged in, or empty
 	Role        access.Role           // what they may do; empty where there is no login: everything
@@ -65,6 +66,24 @@ type Frame struct {
 	Stranger    bool                  // it is unknown who reads the page: nothing of the product is shown
 	Pause       time.Duration         // between two times at which the page is redrawn, at least
 	Still       bool                  // what the page shows is not redrawn while the user reads it
+}
+
+// Hindrance is what keeps the server of the database from removing old versions of rows.
+type Hindrance struct {
+	Name  string // as a sentence begins with it
+	Since time.Time
+
+	Remedy     string   // what to do, in words
+	Statements []string // any of which does it
+}
+
+// othersHinder says in a sentence about one hindrance that there are others, if there are.
+func othersHinder(n int) string {
+	if n == 0 {
+		return ""
+	}
+
+	return ", and " + format.InWords(n, "other does so, too", "others do so, too")
 }
 
 // SearchBox is the search field of a page: of all jobs, or of the list that the page

@@ -32,6 +32,7 @@ func (p *Pages) frame(c echo.Context, title, section string) templates.Frame {
 	f.Breaker, f.Origin = p.openBreaker(f.Problem), p.origin(c.Request())
 
 	f.Outdated = templates.Outdated(p.Engine.Sources())
+	f.Hindrances = p.hindrances()
 
 	var err error
 	f.UnderWay, err = p.underWay(c.Request().Context())
@@ -116,6 +117,17 @@ func (p *Pages) openBreaker(problem string) *shortage.OpenBreaker {
 	return &breaker
 }
 
+// hindrances are what keeps the server of the database from cleaning up.
+func (p *Pages) hindrances() []templates.Hindrance {
+	found := p.View.Hindrances()
+	all := make([]templates.Hindrance, len(found))
+	for i, h := range found {
+		all[i] = templates.Hindrance{Name: h.Name, Since: h.Since, Remedy: h.Remedy, Statements: h.Statements}
+	}
+
+	return all
+}
+
 // Notices is what every page says about the whole program. When it differs, the
 // pages that are open have to be drawn again.
 func (p *Pages) Notices() string {
@@ -133,7 +145,7 @@ func (p *Pages) Notices() string {
 		text += fmt.Sprint(h.Name, h.Moved, h.Own, h.Since)
 	}
 
-	return text
+	return text + fmt.Sprint(p.hindrances())
 }
 
 // acted is the present state of the job that a form has just acted on. It is

@@ -21,6 +21,7 @@ import (
 	"redrive/internal/history"
 	"redrive/internal/redact"
 	"redrive/internal/store"
+	"redrive/internal/store/health"
 )
 
 // View reads from the store and acts on it, and redacts what it returns.
@@ -61,3 +62,6 @@ func (v *View) Problem() (text string, since time.Time) {
 	}
 	return "", time.Time{}
 }
+
+// Hindrances are what keeps the server of the database from cleaning up, the oldest first.
+func (v *View) Hindrances() []health.Hindrance { return v.store.Hindrances() }

@@ -1,5 +1,6 @@
 // Package health says what is wrong with a database: the fault that keeps the program from writing, in the
-// words of the engine that met it, and whether the database can still be trusted.
+// words of the engine that met it, whether the database can still be trusted, and what keeps its server
+// from cleaning up.
 package health
 
 import (
@@ -63,6 +64,8 @@ type Health struct {
 	mu      sync.Mutex // held while problem changes
 	problem atomic.Pointer[Fault]
 	failed  chan struct{} // closed when the database can no longer be trusted
+
+	hindrances atomic.Pointer[[]Hindrance]
 }
 
 // New is the health of a database that has just been opened.

@@ -121,6 +121,7 @@ type engine struct {
 	reads   *sql.DB
 	index   *index
 	lease   *lease
+	watch   *watch
 }
 
 func (e *engine) open(ctx context.Context) (err error) {
@@ -144,6 +145,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 	}
 
 	e.index = &index{conn: writer}
+	e.watch = newWatch(e.reads, e.health)
 
 	return nil
 }
@@ -194,6 +196,8 @@ func (e *engine) Announce(url, _ string) error { return e.lease.announce(url) }
 
 // Close ends all connections.
 func (e *engine) Close() error {
+	e.watch.close()
+
 	var err error
 	if e.index != nil {
 		err = e.index.conn.Close()

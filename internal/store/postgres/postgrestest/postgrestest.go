@@ -280,7 +280,8 @@ func start() (*server, error) {
 	process := exec.Command(filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data)
 	for _, option := range []string{
 		"listen_addresses=" + host, "port=" + port, "unix_socket_directories=", "max_connections=500",
-		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "wal_level=minimal", "max_wal_senders=0", "autovacuum=off",
+		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "autovacuum=off",
+		"max_prepared_transactions=10", "max_wal_senders=10",
 	} {
 		process.Args = append(process.Args, "-c", option)
 	}
