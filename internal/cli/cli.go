@@ -4,8 +4,8 @@
 // wrongly, 3 for a database that another start does not help.
 //
 // The commands are grouped by what they need. Two run the program itself, by internal/app:
-// serve.go and demo.go, the latter in a made-up world. Those in local.go and backup.go read
-// files and open a database themselves. source.go and discover.go look at the queues of other
+// serve.go and demo.go, the latter in a made-up world. Those in local.go, backup.go and
+// migrate.go read files and open a database themselves. source.go and discover.go look at the queues of other
 // programs, by look.go.
 //
 // The others ask a running dashboard through its API; package reach finds it. enqueue.go sends
@@ -60,6 +60,7 @@ type commands struct {
 	Seed    seedCommand    `cmd:"" help:"Write a large database for benchmarks."`
 	Backup  backupCommand  `cmd:"" help:"Back up a database, even while a dashboard has it open."`
 	Restore restoreCommand `cmd:"" help:"Restore a database from a backup."`
+	Migrate migrateCommand `cmd:"" help:"Copy a database into another one: from a file to PostgreSQL, or back."`
 	Doctor  doctorCommand  `cmd:"" help:"Check a database without changing it: the file, the counts, the audit log."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
@@ -130,8 +131,8 @@ func Execute(args []string, c console.Console) int {
 // database.
 func checkDatabases(flags []*kong.Flag) error {
 	for _, f := range flags {
-		if f.Name == "db" {
-			if err := reach.CheckDatabase(f.Target.String()); err != nil {
+		if slices.Contains([]string{"db", "from", "to"}, f.Name) {
+			if err := reach.CheckDatabase(f.Name, f.Target.String()); err != nil {
 				return err
 			}
 		}

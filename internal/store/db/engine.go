@@ -22,6 +22,7 @@ type Engine interface {
 	Connections
 	Dialect
 	Storage
+	Tables
 	Life
 
 	// Search is the index of texts.

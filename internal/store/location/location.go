@@ -62,6 +62,15 @@ func (l Location) Database(relaxed bool) db.Database {
 	return sqlite.File{Path: l.text, Relaxed: relaxed}
 }
 
+// For is the database there, for a purpose.
+func (l Location) For(purpose db.Purpose) db.Database {
+	if l.server {
+		return postgres.Server{DSN: l.text, For: purpose}
+	}
+
+	return sqlite.File{Path: l.text, For: purpose}
+}
+
 // ErrNoFile says that a database is on a server.
 var ErrNoFile = errors.New("the database is on a server of PostgreSQL and not in a file")
 

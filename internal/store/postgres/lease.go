@@ -26,6 +26,7 @@ type lease struct {
 	health *health.Health
 	fault  func(error) error
 	node   string // the id of this start of the program
+	name   string // machine and process
 
 	desk desk
 
@@ -50,9 +51,11 @@ func take(ctx context.Context, e *engine) (*lease, error) {
 		return nil, fmt.Errorf("read the name of this machine: %w", err)
 	}
 
+	l.name = fmt.Sprintf("%s:%d", machine, os.Getpid())
+
 	_, err = l.desk.run(ctx, old)
 	if err == nil {
-		_, err = l.desk.run(ctx, node, l.node, fmt.Sprintf("%s:%d", machine, os.Getpid()))
+		_, err = l.desk.run(ctx, node, l.node, l.name)
 	}
 
 	if err != nil {
@@ -94,6 +97,10 @@ func (l *lease) held(ctx context.Context) error {
 	locked := &health.LockedError{Path: l.desk.config.Database, Holder: "that is about to stop"}
 	if len(found.rows) > 0 {
 		locked.Holder, locked.URL = string(found.rows[0][0]), string(found.rows[0][1])
+	}
+
+	if locked.Holder == l.name {
+		locked.PID = os.Getpid()
 	}
 
 	return locked

@@ -52,6 +52,11 @@ func (e *engine) migrate(ctx context.Context) (made bool, err error) {
 			version, newest)
 	}
 
+	err = e.purpose.CheckSchema(int64(version), int64(newest))
+	if err != nil {
+		return false, fmt.Errorf("the database %s cannot be copied: %w", e.name, err)
+	}
+
 	// Where the extension is was decided by who made it.
 	schema, err := trigrams(ctx, server)
 	if err != nil {

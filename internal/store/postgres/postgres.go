@@ -21,6 +21,7 @@ import (
 type Server struct {
 	DSN     string // as postgres://user:password@host:port/database
 	Relaxed bool   // faster, but when the server fails, it may lose the last moments
+	For     db.Purpose
 }
 
 // Open connects to the database and brings its schema up to date.
@@ -31,7 +32,7 @@ func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, err
 	}
 
 	e := &engine{
-		name: endpoint.config.Database, endpoint: endpoint, relaxed: s.Relaxed, health: health,
+		name: endpoint.config.Database, endpoint: endpoint, relaxed: s.Relaxed, purpose: s.For, health: health,
 		writes: pool(connector{endpoint: endpoint}, writers), reads: pool(connector{endpoint: endpoint, reads: true}, readers),
 	}
 
@@ -55,6 +56,7 @@ type engine struct {
 	name     string // of the database
 	endpoint *endpoint
 	relaxed  bool // commits do not wait for the disk
+	purpose  db.Purpose
 	health   *health.Health
 	made     bool // there were no tables before
 
@@ -71,6 +73,16 @@ func (e *engine) open(ctx context.Context) (err error) {
 	}
 
 	e.lease, err = take(ctx, e)
+	if err != nil {
+		return err
+	}
+
+	// The process that made a copy has left it as it is, now that the lease is this one's.
+	err = e.purpose.CheckWhole(ctx, e.reads)
+	if errors.Is(err, db.ErrUnfinished) {
+		return e.unsuitable("%w", err)
+	}
+
 	if err != nil {
 		return err
 	}
