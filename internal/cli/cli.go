@@ -4,8 +4,8 @@
 // wrongly, 3 for a database that another start does not help.
 //
 // The commands are grouped by what they need. Two run the program itself, by internal/app:
-// serve.go and demo.go, the latter in a made-up world. Those in local.go, backup.go and
-// migrate.go read files and open a database themselves. source.go and discover.go look at the queues of other
+// serve.go and demo.go, the latter in a made-up world. Those in local.go and backup.go read
+// files and open a database themselves. source.go and discover.go look at the queues of other
 // programs, by look.go.
 //
 // The others ask a running dashboard through its API; package reach finds it. enqueue.go sends

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"redrive/internal/store/db"
+	"redrive/internal/store/moving"
 	"redrive/internal/store/postgres"
 	"redrive/internal/store/sqlite"
 )
@@ -63,7 +64,7 @@ func (l Location) Database(relaxed bool) db.Database {
 }
 
 // For is the database there, for a purpose.
-func (l Location) For(purpose db.Purpose) db.Database {
+func (l Location) For(purpose moving.Purpose) db.Database {
 	if l.server {
 		return postgres.Server{DSN: l.text, For: purpose}
 	}

@@ -15,13 +15,14 @@ import (
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
+	"redrive/internal/store/moving"
 )
 
 // Server is a database on a server.
 type Server struct {
 	DSN     string // as postgres://user:password@host:port/database
 	Relaxed bool   // faster, but when the server fails, it may lose the last moments
-	For     db.Purpose
+	For     moving.Purpose
 }
 
 // Open connects to the database and brings its schema up to date.
@@ -56,7 +57,7 @@ type engine struct {
 	name     string // of the database
 	endpoint *endpoint
 	relaxed  bool // commits do not wait for the disk
-	purpose  db.Purpose
+	purpose  moving.Purpose
 	health   *health.Health
 	made     bool // there were no tables before
 
@@ -79,7 +80,7 @@ func (e *engine) open(ctx context.Context) (err error) {
 
 	// The process that made a copy has left it as it is, now that the lease is this one's.
 	err = e.purpose.CheckWhole(ctx, e.reads)
-	if errors.Is(err, db.ErrUnfinished) {
+	if errors.Is(err, moving.ErrUnfinished) {
 		return e.unsuitable("%w", err)
 	}
 

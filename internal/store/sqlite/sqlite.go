@@ -22,13 +22,14 @@ import (
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
+	"redrive/internal/store/moving"
 )
 
 // File is a database in a file.
 type File struct {
 	Path    string // it is created when there is none
 	Relaxed bool   // faster, but a power cut may lose the last moments
-	For     db.Purpose
+	For     moving.Purpose
 }
 
 // Open opens the file, makes it when there is none, and brings its schema up to
@@ -43,7 +44,7 @@ func (f File) Open(ctx context.Context, health *health.Health) (db.Engine, error
 	}
 
 	// To lock it would make it.
-	if _, missing := os.Stat(path); f.For == db.ToCopy && missing != nil {
+	if _, missing := os.Stat(path); f.For == moving.ToCopy && missing != nil {
 		return nil, openingError(path, missing)
 	}
 
@@ -78,7 +79,7 @@ func openingError(path string, err error) error {
 type engine struct {
 	path    string
 	locks   *locks
-	purpose db.Purpose
+	purpose moving.Purpose
 	health  *health.Health
 	made    bool // there was no database before
 

@@ -5,13 +5,13 @@ import (
 	"database/sql"
 	"errors"
 
-	"redrive/internal/store/db"
+	"redrive/internal/store/moving"
 )
 
 // whole says why a database cannot be used for a purpose: it is a copy that is not finished.
-func whole(ctx context.Context, src db.Asked, path string, purpose db.Purpose) error {
+func whole(ctx context.Context, src moving.Asked, path string, purpose moving.Purpose) error {
 	err := purpose.CheckWhole(ctx, src)
-	if errors.Is(err, db.ErrUnfinished) {
+	if errors.Is(err, moving.ErrUnfinished) {
 		return unsafe(path, "the database %s cannot be used: %w", path, err)
 	}
 
@@ -25,23 +25,23 @@ func wholeOrOlder(ctx context.Context, src *sql.DB, path string) error {
 
 	err := src.QueryRowContext(ctx, query).Scan(&there)
 	if err == nil && there > 0 {
-		err = whole(ctx, src, path, db.ToCopy)
+		err = whole(ctx, src, path, moving.ToCopy)
 	}
 
 	return err
 }
 
 // Tables are those of the main file. The index has a file of its own.
-func (e *engine) Tables(ctx context.Context) (all []db.Table, err error) {
+func (e *engine) Tables(ctx context.Context) (all []moving.Table, err error) {
 	const query = `SELECT t.name, c.name, c.pk FROM pragma_table_list AS t, pragma_table_info(t.name) AS c
 		WHERE t.schema = 'main' AND t.type = 'table' AND t.name NOT LIKE 'sqlite\_%' ESCAPE '\' AND t.name NOT LIKE 'goose\_%' ESCAPE '\'
 		ORDER BY t.name, c.cid`
 
 	rows, err := e.reads.QueryContext(ctx, query)
 
-	return db.ReadTables(rows, err)
+	return moving.Read(rows, err)
 }
 
 // Filled has nothing to do: the next number follows the largest one, and queries say themselves
 // how they find their rows.
-func (*engine) Filled(context.Context) error { return nil }
+func (*engine) Filled(context.Context, []moving.Table) error { return nil }

@@ -10,11 +10,12 @@ import (
 	"math"
 
 	"redrive/internal/store/db"
+	"redrive/internal/store/moving"
 )
 
 // finish looks whether the copy is what it has to be, and lets stores open it.
 func (m *move) finish(ctx context.Context) error {
-	err := m.target.engine.Filled(ctx)
+	err := m.target.engine.Filled(ctx, m.tables)
 	if err == nil {
 		err = m.compare(ctx)
 	}
@@ -98,7 +99,7 @@ type sum struct {
 }
 
 // sum adds up the rows of a table, with their texts as every database can keep them.
-func (e *end) sum(ctx context.Context, t db.Table, each func()) (all sum, err error) {
+func (e *end) sum(ctx context.Context, t moving.Table, each func()) (all sum, err error) {
 	h := sha256.New()
 	err = e.read(ctx, t, 0, func(row []any) error {
 		h.Reset()

@@ -16,6 +16,7 @@ import (
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
 	"redrive/internal/store/location"
+	"redrive/internal/store/moving"
 	"redrive/internal/store/postgres/postgrestest"
 	"redrive/internal/store/sqlite/sqlitetest"
 	"redrive/internal/store/storetest"
@@ -87,7 +88,7 @@ func sound(tb testing.TB, where string) {
 func contents(tb testing.TB, where string) map[string][]string {
 	tb.Helper()
 
-	e, err := location.Of(where).For(db.ToCopy).Open(context.Background(), health.New(slog.New(slog.DiscardHandler)))
+	e, err := location.Of(where).For(moving.ToCopy).Open(context.Background(), health.New(slog.New(slog.DiscardHandler)))
 	check(tb, err)
 	defer func() { check(tb, e.Close()) }()
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"redrive/internal/store/db"
+	"redrive/internal/store/moving"
 )
 
 // The bounds of one transaction. Payloads can be of a megabyte each.
@@ -28,7 +29,7 @@ func (m *move) copy(ctx context.Context) error {
 	return nil
 }
 
-func (m *move) copyTable(ctx context.Context, t db.Table) error {
+func (m *move) copyTable(ctx context.Context, t moving.Table) error {
 	var waiting batch
 	err := m.source.read(ctx, t, m.states[t.Name].copied, func(row []any) error {
 		err := waiting.add(t, row)
@@ -56,7 +57,7 @@ type batch struct {
 }
 
 // add adds a row, with texts that every database can keep.
-func (b *batch) add(t db.Table, row []any) error {
+func (b *batch) add(t moving.Table, row []any) error {
 	for i, value := range row {
 		switch value := value.(type) {
 		case string:
@@ -82,7 +83,7 @@ func (b *batch) add(t db.Table, row []any) error {
 }
 
 // write writes a batch and how far the table has come with it.
-func (m *move) write(ctx context.Context, t db.Table, b batch) error {
+func (m *move) write(ctx context.Context, t moving.Table, b batch) error {
 	const note = `UPDATE migration SET copied = $1, mended = $2 WHERE name = $3`
 
 	err := m.source.lost()

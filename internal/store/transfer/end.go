@@ -13,13 +13,14 @@ import (
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
 	"redrive/internal/store/location"
+	"redrive/internal/store/moving"
 	"redrive/internal/usage"
 )
 
 // end is one of the two databases, locked for this process.
 type end struct {
 	where   location.Location
-	purpose db.Purpose
+	purpose moving.Purpose
 
 	health *health.Health
 	engine db.Engine
@@ -32,18 +33,20 @@ type end struct {
 const statements = 16
 
 // open opens and locks a database.
-func open(ctx context.Context, where location.Location, purpose db.Purpose) (e *end, err error) {
+func open(ctx context.Context, where location.Location, purpose moving.Purpose) (e *end, err error) {
 	e = &end{where: where, purpose: purpose, health: health.New(slog.New(slog.DiscardHandler))}
 
 	e.engine, err = where.For(purpose).Open(ctx, e.health)
 
 	locked, inUse := errors.AsType[*health.LockedError](err)
 	switch {
-	case inUse && purpose == db.ToFill && locked.PID == os.Getpid():
+	case inUse && purpose == moving.ToFill && locked.PID == os.Getpid():
 		return nil, usage.Errorf("--from and --to name the same database; name a new one after --to")
+	case inUse && locked.Holder == "":
+		return nil, usage.Of(err)
 	case inUse:
 		return nil, usage.Errorf("%w; stop it, and what stands by for it, and run this command again", err)
-	case errors.Is(err, fs.ErrNotExist) && purpose == db.ToCopy:
+	case errors.Is(err, fs.ErrNotExist) && purpose == moving.ToCopy:
 		return nil, usage.Errorf("there is no database at %s; name one after --from: %w", where, err)
 	case err != nil:
 		return nil, err
@@ -56,7 +59,7 @@ func open(ctx context.Context, where location.Location, purpose db.Purpose) (e *
 
 // openSource opens the database to copy. What doctor finds in it has to be solved there.
 func openSource(ctx context.Context, where location.Location) (*end, error) {
-	e, err := open(ctx, where, db.ToCopy)
+	e, err := open(ctx, where, moving.ToCopy)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +79,7 @@ func openSource(ctx context.Context, where location.Location) (*end, error) {
 
 // openTarget opens the database to fill.
 func openTarget(ctx context.Context, where location.Location) (*end, error) {
-	e, err := open(ctx, where, db.ToFill)
+	e, err := open(ctx, where, moving.ToFill)
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +161,14 @@ func (e *end) mark(ctx context.Context) (string, error) {
 }
 
 // count is how many rows a table has.
-func (e *end) count(ctx context.Context, t db.Table) (int64, error) {
+func (e *end) count(ctx context.Context, t moving.Table) (int64, error) {
 	n, err := db.Value[int64](e.reader.In(ctx), "SELECT count(*) FROM "+quoted(t.Name))
 	return n, db.Wrap(err, "count the rows of %s in %s", t.Name, e.where)
 }
 
 // read gives each row of a table to a function, in the order of its key, from one on. The values
 // belong to the function.
-func (e *end) read(ctx context.Context, t db.Table, from int64, each func([]any) error) error {
+func (e *end) read(ctx context.Context, t moving.Table, from int64, each func([]any) error) error {
 	err := e.reader.In(ctx).Query(rowsOf(t), func(rows *sql.Rows) error {
 		row := make([]any, len(t.Columns))
 		into := make([]any, len(row))

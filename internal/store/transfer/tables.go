@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"redrive/internal/store/db"
+	"redrive/internal/store/moving"
 	"redrive/internal/usage"
 )
 
@@ -41,8 +41,8 @@ var unmended = []string{"audit"}
 
 // common are the tables to copy, as the source has them. On a server, other programs can have
 // tables beside those of Redrive.
-func common(source, target []db.Table) (all []db.Table, err error) {
-	there := map[string]db.Table{}
+func common(source, target []moving.Table) (all []moving.Table, err error) {
+	there := map[string]moving.Table{}
 	for _, t := range target {
 		there[t.Name] = t
 	}
@@ -104,7 +104,7 @@ func list(names []string) string {
 
 // rowsOf reads the rows of a table in the order of its key, from one on. Both databases order
 // texts by their bytes.
-func rowsOf(t db.Table) string {
+func rowsOf(t moving.Table) string {
 	query := "SELECT " + list(t.Columns) + " FROM " + quoted(t.Name)
 	if len(t.Key) > 0 {
 		query += " ORDER BY " + list(t.Key)

@@ -8,7 +8,7 @@
 // The source is locked for as long as it takes, and is left as it is. Each table is read once,
 // in the order of its key, and written in batches. A batch is one transaction, which also notes
 // how far the table has come (table migration). A run that was cut short therefore goes on where
-// it was, and until the copy is complete no store opens it (db.ErrUnfinished). It is complete
+// it was, and until the copy is complete no store opens it (moving.ErrUnfinished). It is complete
 // once the rows of all tables are the same on both sides, and the checks of doctor pass there.
 package transfer
 
@@ -19,6 +19,7 @@ import (
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/location"
+	"redrive/internal/store/moving"
 	"redrive/internal/usage"
 )
 
@@ -92,7 +93,7 @@ type move struct {
 	source, target *end
 	tell           Progress
 
-	tables []db.Table          // in the order in which they are copied
+	tables []moving.Table      // in the order in which they are copied
 	states map[string]progress // by the names of the tables
 	all    int64               // rows of the source
 }

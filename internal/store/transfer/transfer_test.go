@@ -22,10 +22,10 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/seed"
 	"redrive/internal/store"
-	"redrive/internal/store/db"
 	"redrive/internal/store/location"
 	"redrive/internal/store/postgres/postgrestest"
 
+	"redrive/internal/store/moving"
 	"redrive/internal/store/sqlite/sqlitetest"
 	"redrive/internal/usage"
 )
@@ -188,17 +188,17 @@ func refusesUnfinished(t *testing.T, from, to, other string) {
 		t.Errorf("a store opens it: %v", err)
 	}
 	_, err = store.Examine(t.Context(), location.Of(to).Database(false))
-	if !errors.Is(err, db.ErrUnfinished) || !strings.Contains(err.Error(), unfinished) {
+	if !errors.Is(err, moving.ErrUnfinished) || !errors.Is(err, fault.ErrUnsafe) || !strings.Contains(err.Error(), unfinished) {
 		t.Errorf("doctor looks at it: %v", err)
 	}
 	_, err = run(to, filepath.Join(t.TempDir(), "next.db"))
-	if !errors.Is(err, db.ErrUnfinished) {
+	if !errors.Is(err, moving.ErrUnfinished) {
 		t.Errorf("it is copied: %v", err)
 	}
 	refused(t, "another source", other, to, "is to become a copy of "+from+", and not of "+other)
 	if file, err := location.Of(to).File(); err == nil {
 		err := file.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.bak"), false, func(int64, int64) {})
-		if !errors.Is(err, db.ErrUnfinished) {
+		if !errors.Is(err, moving.ErrUnfinished) {
 			t.Errorf("it is backed up: %v", err)
 		}
 	}
@@ -242,16 +242,16 @@ func TestRun_RefusesWhatCannotBeCopied(t *testing.T) {
 	refused(t, "the same file", file, file, "name the same database")
 	refused(t, "the same server", server, server, "name the same database")
 
-	for _, held := range []string{server, sqlitetest.New(t)} {
+	for held, says := range map[string]string{server: "; stop it, and what stands by for it", sqlitetest.New(t): "is in use by the process with pid"} {
 		s := openStore(t, held)
-		refused(t, "a source in use", held, fresh(), "run this command again")
+		refused(t, "a source in use", held, fresh(), says)
 		check(t, s.Close())
 	}
 	for _, filled := range []string{postgrestest.New(t), sqlitetest.New(t)} {
 		s := openStore(t, filled)
 		enqueue(t, s)
 		check(t, s.Close())
-		refused(t, "a target with jobs", file, filled, filled0(filled)+" is not empty, and was left as it is: it has rows in bodies (1), depths (1)")
+		refused(t, "a target with jobs", file, filled, location.Of(filled).String()+" is not empty, and was left as it is: it has rows in bodies (1), depths (1)")
 	}
 
 	old := sqlitetest.New(t)
@@ -274,8 +274,6 @@ func TestRun_RefusesWhatCannotBeCopied(t *testing.T) {
 	}
 }
 
-func filled0(where string) string { return location.Of(where).String() }
-
 // A file of an older version can have any bytes in its texts. In the audit log, each entry has a
 // hash of them.
 func TestRun_MendsTextsThatNotEveryDatabaseKeeps(t *testing.T) {
@@ -295,14 +293,14 @@ func TestRun_MendsTextsThatNotEveryDatabaseKeeps(t *testing.T) {
 // What a later version adds is copied, or it is said here why not.
 func TestTables_AreCopiedOrLeftOutForAReason(t *testing.T) {
 	known := map[string]bool{}
-	sides := [2]map[string]db.Table{}
+	sides := [2]map[string]moving.Table{}
 	for i, where := range []string{sqlitetest.New(t), postgrestest.New(t)} {
-		e, err := open(t.Context(), location.Of(where), db.ToCopy)
+		e, err := open(t.Context(), location.Of(where), moving.ToCopy)
 		check(t, err)
 		tables, err := e.engine.Tables(t.Context())
 		check(t, err)
 
-		sides[i] = map[string]db.Table{}
+		sides[i] = map[string]moving.Table{}
 		for _, table := range tables {
 			sides[i][table.Name], known[table.Name] = table, true
 			n, err := e.count(t.Context(), table)
@@ -327,7 +325,22 @@ func TestTables_AreCopiedOrLeftOutForAReason(t *testing.T) {
 			t.Errorf("%s is left out and is no table", name)
 		}
 	}
-	if _, err := common([]db.Table{{Name: "t", Columns: []string{"a"}}}, []db.Table{{Name: "t", Columns: []string{"a", "b"}}}); err == nil {
+	if _, err := common([]moving.Table{{Name: "t", Columns: []string{"a"}}}, []moving.Table{{Name: "t", Columns: []string{"a", "b"}}}); err == nil {
 		t.Error("a table with other columns is copied")
 	}
+}
+
+// Another program can have tables in the schema in which Redrive works. What it has numbered and
+// removed again stays numbered.
+func TestRun_LeavesTablesOfOtherProgramsAlone(t *testing.T) {
+	server, statement := postgrestest.Bare(t, "")
+	statement(`CREATE TABLE theirs (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, text TEXT);
+		INSERT INTO theirs (text) VALUES ('a'), ('b'), ('c'); DELETE FROM theirs`)
+	_, err := run(sqlitetest.New(t), server)
+	check(t, err)
+	statement(`INSERT INTO theirs (text) VALUES ('d');
+		DO $$ BEGIN ASSERT (SELECT id FROM theirs) = 4, 'their numbers begin again'; END $$`)
+
+	_, err = run(server, filepath.Join(t.TempDir(), "back.db"))
+	check(t, err)
 }

@@ -1,4 +1,6 @@
-package db
+// Package moving is what a database has to know when it is copied into another one, or becomes
+// the copy: what it is opened for, whether it is complete, and of which tables it is made.
+package moving
 
 import (
 	"cmp"
@@ -8,6 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"redrive/internal/fault"
 )
 
 // Purpose is what a database is opened or looked at for.
@@ -47,7 +51,7 @@ type Asked interface {
 }
 
 // CheckWhole says why a database cannot be used: it is to become a copy of another one, and that
-// is not finished. For whoever makes the copy, that is no reason.
+// is not finished. The one who makes the copy may use it.
 func (p Purpose) CheckWhole(ctx context.Context, src Asked) error {
 	const query = `SELECT coalesce(max(source), '') FROM migration`
 
@@ -70,8 +74,16 @@ func (p Purpose) CheckWhole(ctx context.Context, src Asked) error {
 	return nil
 }
 
-// ErrUnfinished says that a database is a copy of another one that is not finished.
-var ErrUnfinished = errors.New("a migration into it is not finished")
+// ErrUnfinished says that a database is a copy of another one that is not finished. It is a
+// fault.ErrUnsafe: another start does not help.
+var ErrUnfinished = error(unfinished{})
+
+type unfinished struct{}
+
+func (unfinished) Error() string { return "a migration into it is not finished" }
+
+// Unwrap gives the kind.
+func (unfinished) Unwrap() error { return fault.ErrUnsafe }
 
 // Table is one of the tables of a database.
 type Table struct {
@@ -85,23 +97,28 @@ type Tables interface {
 	// Tables are those of the database itself, but for those that belong to the engine.
 	Tables(ctx context.Context) ([]Table, error)
 
-	// Filled is called when tables were filled whose rows have brought their numbers along: rows
-	// that come later get others. Queries are planned by what the tables hold now.
-	Filled(ctx context.Context) error
+	// Filled is called when these tables were filled with rows that have brought their numbers
+	// along: rows that come later get others. Queries are planned by what the tables hold now.
+	Filled(ctx context.Context, tables []Table) error
 }
 
-// ReadTables reads tables from the answer of an engine, which has a row for each column: the
-// name of its table, its own, and its place in the key, 0 when it is no part of it. The columns
-// of a table come one after the other.
-func ReadTables(rows *sql.Rows, err error) (all []Table, failed error) {
-	places := map[string]int{}
+// Read reads tables from the answer of an engine, which has a row for each column: the name of
+// its table, its own, and its place in the key, 0 when it is no part of it. The columns of a
+// table come one after the other.
+func Read(rows *sql.Rows, err error) (all []Table, failed error) {
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of the database: %w", err)
+	}
 
-	err = Scan(rows, err)(func(rows *sql.Rows) error {
+	defer rows.Close() // closing it again does nothing
+
+	places := map[string]int{} // of the columns of the last table
+	for rows.Next() {
 		var table, column string
 		var place int
 		err := rows.Scan(&table, &column, &place)
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("read the tables of the database: %w", err)
 		}
 
 		if len(all) == 0 || all[len(all)-1].Name != table {
@@ -117,9 +134,7 @@ func ReadTables(rows *sql.Rows, err error) (all []Table, failed error) {
 			t.Key = append(t.Key, column)
 			slices.SortFunc(t.Key, func(a, b string) int { return cmp.Compare(places[a], places[b]) })
 		}
+	}
 
-		return nil
-	})
-
-	return all, Wrap(err, "read the tables of the database")
+	return all, errors.Join(rows.Err(), rows.Close())
 }
