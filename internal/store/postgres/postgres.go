@@ -20,9 +20,9 @@ import (
 
 // Server is a database on a server.
 type Server struct {
-	DSN     string // as postgres://user:password@host:port/database
-	Relaxed bool   // faster, but when the server fails, it may lose the last moments
-	For     moving.Purpose
+	DSN     string         // as postgres://user:password@host:port/database
+	Relaxed bool           // faster, but when the server fails, it may lose the last moments
+	For     moving.Purpose // what it is opened for; zero: to work on it
 }
 
 // Open connects to the database and brings its schema up to date.

@@ -27,9 +27,9 @@ import (
 
 // File is a database in a file.
 type File struct {
-	Path    string // it is created when there is none
-	Relaxed bool   // faster, but a power cut may lose the last moments
-	For     moving.Purpose
+	Path    string         // it is created when there is none
+	Relaxed bool           // faster, but a power cut may lose the last moments
+	For     moving.Purpose // what it is opened for; zero: to work on it
 }
 
 // Open opens the file, makes it when there is none, and brings its schema up to

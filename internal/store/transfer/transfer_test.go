@@ -290,6 +290,16 @@ func TestRun_MendsTextsThatNotEveryDatabaseKeeps(t *testing.T) {
 	}
 }
 
+// An entry of the audit log that another database cannot keep would break the chain there.
+func TestBatch_ChangesNoEntryOfTheAuditLog(t *testing.T) {
+	var b batch
+	check(t, b.add(moving.Table{Name: "audit"}, []any{int64(1), "fine"}))
+	if err := b.add(moving.Table{Name: "audit"}, []any{int64(2), "a\x00b"}); err == nil || !strings.Contains(err.Error(), "it must not be changed") {
+		t.Errorf("an entry with a NUL: %v", err)
+	}
+	check(t, b.add(moving.Table{Name: "jobs"}, []any{int64(1), "a\xffb"}))
+}
+
 // What a later version adds is copied, or it is said here why not.
 func TestTables_AreCopiedOrLeftOutForAReason(t *testing.T) {
 	known := map[string]bool{}
