@@ -60,6 +60,7 @@ type commands struct {
 	Seed    seedCommand    `cmd:"" help:"Write a large database for benchmarks."`
 	Backup  backupCommand  `cmd:"" help:"Back up a database, even while a dashboard has it open."`
 	Restore restoreCommand `cmd:"" help:"Restore a database from a backup."`
+	Migrate migrateCommand `cmd:"" help:"Copy a database into another one: from a file to PostgreSQL, or back."`
 	Doctor  doctorCommand  `cmd:"" help:"Check a database without changing it: the file, the counts, the audit log."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
@@ -130,8 +131,8 @@ func Execute(args []string, c console.Console) int {
 // database.
 func checkDatabases(flags []*kong.Flag) error {
 	for _, f := range flags {
-		if f.Name == "db" {
-			if err := reach.CheckDatabase(f.Target.String()); err != nil {
+		if slices.Contains([]string{"db", "from", "to"}, f.Name) {
+			if err := reach.CheckDatabase(f.Name, f.Target.String()); err != nil {
 				return err
 			}
 		}

@@ -36,6 +36,42 @@ func (c Console) Percent(doing string) func(done, all int64) {
 	}
 }
 
+// Steps returns a function that draws, on a terminal and a few times a second, how much of a step
+// is done and how long the rest of it will take at this pace. The caller clears the line in the end.
+func (c Console) Steps() func(doing string, done, all int64) {
+	live := IsTerminal(c.Stderr)
+	var step string
+	var began, drawn time.Time
+	var first int64
+
+	return func(doing string, done, all int64) {
+		now := time.Now()
+		if doing != step {
+			step, began, first = doing, now, done
+		}
+
+		if !live || all == 0 || now.Sub(drawn) < 200*time.Millisecond {
+			return
+		}
+
+		drawn = now
+
+		c.Clear()
+		fmt.Fprintf(c.Stderr, "%s: row %d of %d, %d %%%s ", doing, done, all, 100*done/all, remaining(now.Sub(began), done-first, all-done))
+	}
+}
+
+// remaining says how long the rest takes at the pace of what was done.
+func remaining(took time.Duration, done, rest int64) string {
+	if done <= 0 || took < time.Second {
+		return ""
+	}
+
+	left := time.Duration(float64(took) / float64(done) * float64(rest))
+
+	return fmt.Sprintf(", about %v left", left.Round(time.Second))
+}
+
 // Waiting says on a terminal what the command waits for, once that has taken a second,
 // until done is called. Further calls of done do nothing.
 func (c Console) Waiting(what string) (done func()) {

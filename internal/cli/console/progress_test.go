@@ -26,9 +26,11 @@ func TestConsole_DrawsOnTerminalsOnly(t *testing.T) {
 		var out bytes.Buffer
 		c := Console{Stderr: &out}
 		progress, percent, done := c.Progress("Writing"), c.Percent("Copying"), c.Waiting("sending")
+		steps := c.Steps()
 		time.Sleep(2 * time.Second)
 		progress(1, 2)
 		percent(1, 2)
+		steps("Copying", 1, 2)
 		done()
 		c.Clear()
 		if out.Len() > 0 {
@@ -49,5 +51,23 @@ func TestWaiting_EndsHoweverOften(t *testing.T) {
 				done()
 			})
 		})
+	}
+}
+
+// What an earlier run had done says nothing of the pace of this one.
+func TestSteps_SayHowLongTheRestTakes(t *testing.T) {
+	for _, test := range []struct {
+		took       time.Duration
+		done, rest int64
+		want       string
+	}{
+		{took: time.Minute, done: 0, rest: 100, want: ""},
+		{took: time.Millisecond, done: 50, rest: 100, want: ""},
+		{took: time.Minute, done: 50, rest: 100, want: ", about 2m0s left"},
+		{took: 10 * time.Second, done: 100, rest: 0, want: ", about 0s left"},
+	} {
+		if got := remaining(test.took, test.done, test.rest); got != test.want {
+			t.Errorf("after %v, with %d done and %d left: %q, want %q", test.took, test.done, test.rest, got, test.want)
+		}
 	}
 }

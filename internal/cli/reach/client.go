@@ -22,7 +22,7 @@ import (
 // clientByDB returns a client of the dashboard that has a database open. That needs
 // no token: the lock file has a key that only the user who runs the dashboard reads.
 func clientByDB(path string) (*client.Client, error) {
-	if err := CheckDatabase(path); err != nil {
+	if err := CheckDatabase("db", path); err != nil {
 		return nil, err
 	}
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"redrive/internal/store/health"
+	"redrive/internal/store/moving"
 )
 
 // Database says where the data is. A database that is opened twice at the same
@@ -22,6 +23,7 @@ type Engine interface {
 	Connections
 	Dialect
 	Storage
+	moving.Tables
 	Life
 
 	// Search is the index of texts.

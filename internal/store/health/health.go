@@ -41,7 +41,7 @@ func (f *Fault) Unwrap() []error { return []error{f.Kind, f.Err} }
 type LockedError struct {
 	Path string // the database
 
-	PID    int    // the holder, on this machine; 0 when it could not be told
+	PID    int    // the holder, on this machine; 0 when it could not be told, or is on another one
 	Holder string // the holder on a machine of its own: its name and process, or empty
 	URL    string // where it answers requests, as it announced; may be empty
 	Key    string // what it takes for the word of its own user; may be empty

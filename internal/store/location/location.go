@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"redrive/internal/store/db"
+	"redrive/internal/store/moving"
 	"redrive/internal/store/postgres"
 	"redrive/internal/store/sqlite"
 )
@@ -60,6 +61,15 @@ func (l Location) Database(relaxed bool) db.Database {
 	}
 
 	return sqlite.File{Path: l.text, Relaxed: relaxed}
+}
+
+// For is the database there, for a purpose.
+func (l Location) For(purpose moving.Purpose) db.Database {
+	if l.server {
+		return postgres.Server{DSN: l.text, For: purpose}
+	}
+
+	return sqlite.File{Path: l.text, For: purpose}
 }
 
 // ErrNoFile says that a database is on a server.

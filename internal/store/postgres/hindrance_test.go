@@ -94,8 +94,8 @@ func gone(t *testing.T, h *health.Health, text string) {
 	until(t, text+" is gone", func() bool { _, ok := find(h, text); return !ok })
 }
 
-// session connects as another program.
-func session(t *testing.T, dsn, name string, texts ...string) (conn *pgconn.PgConn, pid string) {
+// sessionOf connects as another program.
+func sessionOf(t *testing.T, dsn, name string, texts ...string) (conn *pgconn.PgConn, pid string) {
 	t.Helper()
 
 	conn, err := pgconn.Connect(t.Context(), dsn+"&application_name="+name)
@@ -133,7 +133,7 @@ func TestHindrance_NamesASession(t *testing.T) {
 		"writes": {`BEGIN`, `INSERT INTO queues (name, paused_at, paused_by) VALUES ('a', 0, '')`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, pid := session(t, dsn, "report-"+name, texts...)
+			conn, pid := sessionOf(t, dsn, "report-"+name, texts...)
 			end := "SELECT pg_terminate_backend(" + pid + ")"
 			who := "Session " + pid + " (application report-" + name + ", user postgres, from 127.0.0.1, idle in transaction)"
 			found := named(t, h, health.BySession, who, end)
@@ -150,9 +150,9 @@ func TestHindrance_NamesNoOther(t *testing.T) {
 	dsn, other := postgrestest.New(t), postgrestest.New(t)
 	h := watching(t, dsn)
 
-	_, idle := session(t, dsn, "idle", `BEGIN`, `SELECT 1`)
-	_, elsewhere := session(t, other, "elsewhere", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
-	_, old := session(t, dsn, "old", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
+	_, idle := sessionOf(t, dsn, "idle", `BEGIN`, `SELECT 1`)
+	_, elsewhere := sessionOf(t, other, "elsewhere", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
+	_, old := sessionOf(t, dsn, "old", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 
 	named(t, h, health.BySession, "Session "+old+" ")
 	for _, pid := range []string{idle, elsewhere} {
@@ -213,7 +213,7 @@ func replicate(t *testing.T, dsn, slot string) *pgconn.PgConn {
 	at := sql(t, dsn, `SELECT pg_current_wal_flush_lsn()`)
 	xid, err := strconv.ParseUint(sql(t, dsn, `SELECT pg_current_xact_id()`), 10, 64)
 	check(t, err)
-	conn, _ := session(t, dsn+"&replication=true", "standby")
+	conn, _ := sessionOf(t, dsn+"&replication=true", "standby")
 
 	conn.Frontend().SendQuery(&pgproto3.Query{String: "START_REPLICATION " + slot + " PHYSICAL " + at})
 	check(t, conn.Frontend().Flush())
@@ -254,8 +254,8 @@ func ofRole(t *testing.T, role string) (dsn, own string, run func(text string)) 
 func TestHindrance_OfOtherRolesNeedsARight(t *testing.T) {
 	dsn, own, run := ofRole(t, "worker")
 	h := watching(t, own)
-	_, foreign := session(t, dsn, "foreign", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
-	_, pid := session(t, own, "own", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
+	_, foreign := sessionOf(t, dsn, "foreign", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
+	_, pid := sessionOf(t, own, "own", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 
 	named(t, h, health.BySession, "Session "+pid+" ")
 	if found, ok := find(h, "Session "+foreign+" "); ok {
@@ -276,7 +276,7 @@ func TestHindrance_ThatCannotBeReadIsNoFault(t *testing.T) {
 	until(t, "the log says so", func() bool { return log.count("cannot be read") > 0 })
 
 	run(`GRANT SELECT ON pg_replication_slots TO PUBLIC`)
-	_, pid := session(t, own, "own", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
+	_, pid := sessionOf(t, own, "own", `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 	named(t, h, health.BySession, "Session "+pid+" ")
 
 	if n := log.count("level="); n != 1 || h.Problem() != nil {

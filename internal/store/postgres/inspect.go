@@ -46,6 +46,11 @@ func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.F
 			"use the version of Redrive that works on it", config.Database, version, newest)
 	}
 
+	err = s.For.CheckWhole(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("the database %s cannot be examined: %w", config.Database, err)
+	}
+
 	do(inspected{ctx, tx}, nil)
 
 	return nil

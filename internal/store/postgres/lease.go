@@ -35,6 +35,7 @@ const (
 type lease struct {
 	database string
 	node     string // the id of this start of the program
+	name     string // machine and process
 	health   *health.Health
 	fault    func(error) error
 	end      func() // ends the connections with which this process works
@@ -51,6 +52,8 @@ type lease struct {
 
 	running context.Context // until the lease is given back
 	stop    context.CancelFunc
+	over    context.Context // until this process must not go on
+	endOver context.CancelFunc
 	ended   sync.WaitGroup
 	closing sync.Once
 }
@@ -60,6 +63,7 @@ func newLease(e *engine) *lease {
 		database: e.name, node: e.node, health: e.health, fault: e.Fault, end: e.sockets.end, desk: newDesk(e.config), begun: time.Now(),
 	}
 	l.running, l.stop = context.WithCancel(context.Background())
+	l.over, l.endOver = context.WithCancel(context.Background())
 
 	return l
 }
@@ -164,6 +168,7 @@ func (l *lease) lose(kind, why error, words string) error {
 		Kind: kind, Words: fmt.Sprintf(words, l.database), Err: why, Where: slog.String("database", l.database),
 	})
 	l.end()
+	l.endOver()
 
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"redrive/internal/fault"
+	"redrive/internal/store/db"
 	"redrive/internal/store/health"
 )
 
@@ -26,6 +27,9 @@ var FirstRows string
 
 // lookWithin is how long it may take to find out what the database is.
 const lookWithin = 10 * time.Second
+
+// makeWithin is how long it may take to make the tables of a new database.
+const makeWithin = time.Minute
 
 // prepare refuses a database that does not suit, and makes the schema where there is none. It
 // leaves an older schema alone, on which another process can be at work.
@@ -49,13 +53,31 @@ func (e *engine) prepare(ctx context.Context) (made bool, err error) {
 		_, err = e.steps(version)
 	}
 
+	if err == nil {
+		err = e.checkPurpose(version)
+	}
+
 	if err != nil || version > 0 {
 		return false, silentOf(ctx, err)
 	}
 
-	version, err = e.migrate(ctx, server, `SELECT`)
+	within, cancelMaking := context.WithTimeout(ctx, makeWithin)
+	defer cancelMaking()
+
+	version, err = e.migrate(within, server, `SELECT`)
+	err = silentOf(ctx, err)
 
 	return version == 0 && err == nil, err
+}
+
+// checkPurpose refuses a schema with which the database cannot be used for what it is opened for.
+func (e *engine) checkPurpose(version int) error {
+	_, newest, err := stepsFrom(version)
+	if err == nil {
+		err = e.purpose.CheckSchema(int64(version), int64(newest))
+	}
+
+	return db.Wrap(err, "the database %s cannot be copied", e.name)
 }
 
 // update brings an older schema up to date. This process has the lease.
@@ -74,6 +96,11 @@ func (e *engine) update(ctx context.Context) error {
 	if err != nil || text == "" {
 		return err
 	}
+
+	// When the lease is over, nothing more is to be waited for.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.lease.over, cancel)()
 
 	server, err := e.alone(ctx)
 	if err != nil {

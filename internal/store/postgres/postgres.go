@@ -43,12 +43,14 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
+	"redrive/internal/store/moving"
 )
 
 // Server is a database on a server.
 type Server struct {
-	DSN     string // as postgres://user:password@host:port/database
-	Relaxed bool   // faster, but when the server fails, it may lose the last moments
+	DSN     string         // as postgres://user:password@host:port/database
+	Relaxed bool           // faster, but when the server fails, it may lose the last moments
+	For     moving.Purpose // what it is opened for; zero: to work on it
 }
 
 // Open connects to the database and brings its schema up to date.
@@ -70,7 +72,7 @@ func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, err
 
 func newEngine(s Server, config *pgconn.Config, parses bool, health *health.Health) *engine {
 	e := &engine{
-		name: config.Database, config: config, relaxed: s.Relaxed, health: health, node: job.NewID(),
+		name: config.Database, config: config, relaxed: s.Relaxed, purpose: s.For, health: health, node: job.NewID(),
 		sockets: &sockets{silence: silence, open: map[*socket]bool{}},
 	}
 	config.RuntimeParams["application_name"] = sessionName(config.RuntimeParams["application_name"], e.node)
@@ -113,6 +115,7 @@ type engine struct {
 	node    string // the id of this start of the program
 	config  *pgconn.Config
 	relaxed bool // commits do not wait for the disk
+	purpose moving.Purpose
 	health  *health.Health
 	made    bool // there were no tables before
 
@@ -133,6 +136,16 @@ func (e *engine) open(ctx context.Context) (err error) {
 	e.lease, err = take(ctx, e)
 	if err == nil {
 		err = e.update(ctx)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	// The process that made a copy has left it as it is, now that the lease is this one's.
+	err = e.purpose.CheckWhole(ctx, e.reads)
+	if errors.Is(err, moving.ErrUnfinished) {
+		return e.unsuitable("%w", err)
 	}
 
 	if err != nil {

@@ -41,9 +41,11 @@ func (l *lease) enter(ctx context.Context) error {
 		return fmt.Errorf("read the name of this machine: %w", err)
 	}
 
+	l.name = fmt.Sprintf("%s:%d", machine, os.Getpid())
+
 	_, err = l.desk.run(ctx, old)
 	if err == nil {
-		_, err = l.desk.run(ctx, node, l.node, fmt.Sprintf("%s:%d", machine, os.Getpid()))
+		_, err = l.desk.run(ctx, node, l.node, l.name)
 	}
 
 	if err == nil {
@@ -116,6 +118,10 @@ func (l *lease) held(ctx context.Context) error {
 	locked := &health.LockedError{Path: l.database, Holder: "that is about to stop"}
 	if len(found.rows) > 0 {
 		locked.Holder, locked.URL = found.text(0), found.text(1)
+	}
+
+	if locked.Holder == l.name {
+		locked.PID = os.Getpid()
 	}
 
 	return locked

@@ -132,7 +132,11 @@ func copyTo(ctx context.Context, from, dir string, tell Progress) (copied string
 	}
 
 	// One transaction reads it all, so that the copy is one state of the database.
-	err = vacuum(ctx, pool, f, tell)
+	err = wholeOrOlder(ctx, pool, from)
+	if err == nil {
+		err = vacuum(ctx, pool, f, tell)
+	}
+
 	if err == nil {
 		err = soundCopy(ctx, pool, from, f.Name())
 	} else {

@@ -38,16 +38,16 @@ func (f File) Inspect(ctx context.Context, do func(src db.Source, found []db.Fin
 
 	// A database at rest is read as it is. When a program opens it meanwhile, all is read again.
 	before := restOf(path)
-	err = look(ctx, path, before.mode(), do)
+	err = f.look(ctx, path, before.mode(), do)
 	if before.what != nil && !before.lasts() {
-		return look(ctx, path, rest{}.mode(), do)
+		return f.look(ctx, path, rest{}.mode(), do)
 	}
 
 	return err
 }
 
 // look is Inspect of a file that can be examined.
-func look(ctx context.Context, path string, mode []string, do func(src db.Source, found []db.Finding)) (err error) {
+func (f File) look(ctx context.Context, path string, mode []string, do func(src db.Source, found []db.Finding)) (err error) {
 	pool, err := sql.Open("sqlite", dsn(path, append(safety(), append(mode, pragma("busy_timeout", "2000"), pragma("query_only", "1"))...)...))
 	if err != nil {
 		return err
@@ -60,6 +60,10 @@ func look(ctx context.Context, path string, mode []string, do func(src db.Source
 	}
 
 	defer func() { err = errors.Join(err, src.close()) }()
+
+	if err := whole(ctx, src.tx, path, f.For); err != nil {
+		return err
+	}
 
 	// What SQLite and the schema say of it comes first, and then what its rows say.
 	whole := integrity(src, "main", "the database file is intact")

@@ -15,7 +15,7 @@ var migrations embed.FS
 // schemaVersion is the newest version that this program knows. Each migration
 // ends by writing its number to user_version, which can be read without knowing
 // any table.
-const schemaVersion = 28
+const schemaVersion = 29
 
 // patience is after how long a step that is under way is logged again.
 const patience = 5 * time.Second

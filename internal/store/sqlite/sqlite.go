@@ -22,12 +22,14 @@ import (
 
 	"redrive/internal/store/db"
 	"redrive/internal/store/health"
+	"redrive/internal/store/moving"
 )
 
 // File is a database in a file.
 type File struct {
-	Path    string // it is created when there is none
-	Relaxed bool   // faster, but a power cut may lose the last moments
+	Path    string         // it is created when there is none
+	Relaxed bool           // faster, but a power cut may lose the last moments
+	For     moving.Purpose // what it is opened for; zero: to work on it
 }
 
 // Open opens the file, makes it when there is none, and brings its schema up to
@@ -41,12 +43,17 @@ func (f File) Open(ctx context.Context, health *health.Health) (db.Engine, error
 		return nil, openingError(f.Path, err)
 	}
 
+	// To lock it would make it.
+	if _, missing := os.Stat(path); f.For == moving.ToCopy && missing != nil {
+		return nil, openingError(path, missing)
+	}
+
 	held, err := lock(ctx, path)
 	if err != nil {
 		return nil, openingError(path, err)
 	}
 
-	e := &engine{path: path, locks: held, health: health, dsn: writerDSN(path, f.Relaxed)}
+	e := &engine{path: path, locks: held, purpose: f.For, health: health, dsn: writerDSN(path, f.Relaxed)}
 	if err := e.open(ctx); err != nil {
 		return nil, errors.Join(openingError(path, e.Fault(err)), held.abandon())
 	}
@@ -70,10 +77,11 @@ func openingError(path string, err error) error {
 
 // engine is an open file.
 type engine struct {
-	path   string
-	locks  *locks
-	health *health.Health
-	made   bool // there was no database before
+	path    string
+	locks   *locks
+	purpose moving.Purpose
+	health  *health.Health
+	made    bool // there was no database before
 
 	// The connections: one that writes, a pool that reads, and those of the index and the
 	// checkpoints.
@@ -112,6 +120,10 @@ func (e *engine) open(ctx context.Context) (err error) {
 		return err
 	}
 
+	if wrong := e.purpose.CheckSchema(version, schemaVersion); wrong != nil {
+		return fmt.Errorf("%s cannot be copied: %w", e.path, wrong)
+	}
+
 	e.writes = pool(connector{main: e.locks.main, dsn: e.dsn}, 1)
 	if version < schemaVersion {
 		err = e.migrate(ctx, version)
@@ -124,6 +136,10 @@ func (e *engine) open(ctx context.Context) (err error) {
 
 	if err == nil {
 		err = e.locks.noteMade()
+	}
+
+	if err == nil {
+		err = whole(ctx, e.writes, e.path, e.purpose)
 	}
 
 	if err != nil {

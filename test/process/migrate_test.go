@@ -1,0 +1,72 @@
+package process_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"redrive/internal/store/postgres/postgrestest"
+	"redrive/test/rig"
+)
+
+// A dashboard goes on with its jobs on a server, and later in a file again.
+func TestMigrate_MovesADashboardThereAndBack(t *testing.T) {
+	dir, dsn := t.TempDir(), postgrestest.New(t)
+	p := rig.Start(t, dir)
+	first := p.Post(`{"type":"t"}`)
+
+	migrate := func(from, to string) (code int, stdout, stderr string) {
+		t.Helper()
+		return rig.Finish(t, rig.Command(t, dir, "migrate", "--from", from, "--to", to))
+	}
+	if code, _, stderr := migrate("redrive.db", dsn); code != 2 || !strings.Contains(stderr, "is in use by the process with pid") {
+		t.Errorf("while it runs: exit %d, %s", code, stderr)
+	}
+	p.Stop(syscall.SIGTERM)
+
+	code, stdout, stderr := migrate("redrive.db", dsn)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	for _, said := range []string{"is a complete, verified copy of redrive.db: ", "Not copied: sessions (everyone logs in again) and the search index",
+		"dashboard serve --db 'postgres://", "Keep redrive.db, which is as it was"} {
+		if !strings.Contains(stdout, said) {
+			t.Errorf("it says\n%s\nwithout %q", stdout, said)
+		}
+	}
+	if code, _, stderr := migrate("redrive.db", dsn); code != 2 || !strings.Contains(stderr, "is not empty, and was left as it is") {
+		t.Errorf("a second time: exit %d, %s", code, stderr)
+	}
+
+	p = rig.Start(t, dir, "--db", dsn)
+	second := p.Post(`{"type":"t"}`)
+	p.Stop(syscall.SIGTERM)
+
+	if code, stdout, stderr := migrate(dsn, "back.db"); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, stdout, stderr)
+	}
+	p = rig.Start(t, dir, "--db", "back.db")
+	_, list, _ := rig.Finish(t, rig.Command(t, dir, "list", "--json", "--server", p.URL))
+	if strings.Count(list, "\n") != 2 || !strings.Contains(list, first) || !strings.Contains(list, second) {
+		t.Errorf("at the end there are\n%s", list)
+	}
+}
+
+// A command line that makes no sense changes nothing.
+func TestMigrate_RefusesWhatIsNoDatabase(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct{ from, to, says string }{
+		{"redrive.db", "mysql://ana:secret@host/db", "--to mysql://ana:***@host/db is a URL of mysql"},
+		{"none.db", "new.db", "there is no database at none.db"},
+	} {
+		code, _, stderr := rig.Finish(t, rig.Command(t, dir, "migrate", "--from", test.from, "--to", test.to))
+		if code != 2 || !strings.Contains(stderr, test.says) {
+			t.Errorf("%s: exit %d, %s", test.to, code, stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new.db")); err == nil {
+		t.Error("a database was made")
+	}
+}
