@@ -123,6 +123,7 @@ func (m *Mirror) prepare(now time.Time, name string, records []source.Record) ([
 	jobs := make([]job.Job, len(all))
 	size := db.Size{Rows: rowsOfRecord * len(all), Account: name}
 	for i, r := range all {
+		r.job.ID = job.NewID() // from now on: ids tell when a job was added, in the order of the numbers
 		jobs[i] = r.job
 		size.Bytes += len(jobs[i].Payload) + len(jobs[i].Meta)
 	}

@@ -12,7 +12,7 @@ import (
 // newMirrored makes the job of a record. What the source does not say stays unknown: a time
 // is zero, a number of attempts too, and no policy or time limit of Redrive is made up for a
 // job that Redrive never runs. Only ChangedAt must be set: to when the job failed, or to
-// now, when Redrive saw it first. A time in the future becomes now.
+// now, when Redrive saw it first. A time in the future becomes now. The job has no id yet.
 func newMirrored(now time.Time, name string, r *source.Record) *mirrored {
 	now = now.UTC().Truncate(time.Microsecond)
 
@@ -30,7 +30,7 @@ func newMirrored(now time.Time, name string, r *source.Record) *mirrored {
 	}
 
 	j := job.Job{
-		Token: job.Token{ID: job.NewID(), Run: 1}, Queue: source.Queue(name, r.Queue), Source: name, Type: r.Type, State: job.Discarded,
+		Token: job.Token{Run: 1}, Queue: source.Queue(name, r.Queue), Source: name, Type: r.Type, State: job.Discarded,
 		Payload: r.Payload, Meta: r.Meta, RunAt: made, EnqueuedAt: made, ChangedAt: since, FinishedAt: failed,
 		DeadLetter: job.DeadLetterStored, Attempts: r.Attempts, Reason: source.ReasonOf(r), Error: r.Error,
 	}

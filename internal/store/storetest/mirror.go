@@ -19,7 +19,7 @@ var mirroring = []func(*kit){
 	Mirror_ARecordIsADeadLetter, Mirror_AKeyThatIsNoTextIsOneRecord, Mirror_TheSameRecordChangesNothing,
 	Mirror_KnowsWhatASourceDoesNotCount, Mirror_WhatASourceDoesNotSayStaysUnknown,
 	Mirror_AttemptsAreExhaustedWhereTheSourceSaysSo, Mirror_AnUnknownNumberOfAttemptsMatchesNone, Mirror_ListsInTheOrderOfFailure,
-	Mirror_DyingElsewhereIsTheNextRun, Mirror_ALineageIsOneJob, Mirror_ALineageGoesOnInOneRecordOfAPage, Mirror_APageIsTakenOverTogether,
+	Mirror_DyingElsewhereIsTheNextRun, Mirror_ALineageIsOneJob, Mirror_ALineageGoesOnInOneRecordOfAPage, Mirror_APageIsTakenOverTogether, Mirror_IsAddedInTheOrderOfItsNumbers,
 	Mirror_WhatVanishedIsGoneUntilItIsThereAgain, Mirror_IsListedBySource, Mirror_ATimeOutOfBoundsIsUnknown,
 }
 
@@ -279,6 +279,22 @@ func Mirror_ALineageGoesOnInOneRecordOfAPage(k *kit) {
 	k.same("their records", []string{k.detail(all[1].ID).Mirrored.Key, k.detail(all[0].ID).Mirrored.Key}, []string{"19", "23"})
 	k.same("dead letters", k.Snapshot().Depths[job.StatusDeadLetter], int64(2))
 	k.same("jobs after another scan", len(k.mirror(0, newer, older)), 2)
+}
+
+// Mirror_IsAddedInTheOrderOfItsNumbers: of records that are read together, whatever their
+// order, the id of a job that comes before another one is older, too: when a job was added is read
+// from its id, and lists are in the order of the numbers.
+func Mirror_IsAddedInTheOrderOfItsNumbers(k *kit) {
+	var page []source.Record
+	for i := range 50 { // the newest first
+		r := k.deadAt(strconv.Itoa(i))
+		r.FailedAt = k.now.Add(-time.Duration(i) * time.Minute)
+		page = append(page, r)
+	}
+
+	all := ids(k.mirror(50, page...))
+	slices.Reverse(all)
+	k.same("ids by their numbers", all, slices.Sorted(slices.Values(all)))
 }
 
 // Mirror_APageIsTakenOverTogether: of more records than one statement writes, those that
