@@ -12,12 +12,13 @@ import (
 type Impatient struct{ Server }
 
 func (i Impatient) Open(ctx context.Context, h *health.Health) (db.Engine, error) {
-	e, err := i.Server.Open(ctx, h)
+	config, parses, err := parse(i.DSN)
 	if err != nil {
 		return nil, err
 	}
 
-	e.(*engine).sockets.silence = time.Second
+	e := newEngine(i.Server, config, parses, h)
+	e.sockets.silence = time.Second
 
-	return e, nil
+	return e, e.open(ctx)
 }
