@@ -16,8 +16,8 @@ import (
 type endpoint struct {
 	config *pgconn.Config
 
-	// parses tells that statements have no names, and are parsed each time they run, which takes
-	// twice as long: a pooler in between gives each transaction another session.
+	// parses tells that statements have no names, and are parsed each time they run: a pooler in
+	// between gives each transaction another session.
 	parses atomic.Bool
 
 	// generation counts how often all connections were given up: those of an older generation are
