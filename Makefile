@@ -63,8 +63,8 @@ test-long: ## Run all other tests: every variant, every seed, the peers of bench
 	@$(MAKE) --no-print-directory fuzz
 	@.ci/skipped
 
-test-postgres: ## Run the tests of the app, the pages and the API on PostgreSQL instead of SQLite
-	@go run ./test/onpostgres sh -c '. .ci/env && tests -skip "^TestLong" ./internal/app ./internal/server/...'
+test-postgres: ## Run the tests of the app, the engine, the pages and the API on PostgreSQL instead of SQLite, in a browser too
+	@go run ./test/onpostgres sh -c '. .ci/env && tests -skip "^TestLong" ./test/browser ./internal/engine ./internal/app ./internal/server/... ./internal/bulk ./internal/poll'
 
 test-workers: ## Let the real workers of ten systems run what is replayed at a source, in about two minutes
 	@. .ci/env && cd test/workers && tests -parallel 4 ./...

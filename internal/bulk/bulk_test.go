@@ -2,7 +2,6 @@ package bulk_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -19,8 +18,8 @@ import (
 	"redrive/internal/operation"
 	"redrive/internal/retry"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
+	"redrive/internal/store/location"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,15 +30,18 @@ var ana = audit.Actor{Name: "ana"}
 // milliseconds.
 type rig struct {
 	*testing.T
-	path   string
+	path   string // of the database, or its address
 	store  *store.Store
 	runner *bulk.Runner
 }
 
+// bubble runs a test in a synctest bubble. The database is made outside: those of a server are
+// handed from test to test.
 func bubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
+	database := databasetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, path: sqlitetest.New(t)}
+		r := &rig{T: t, path: database}
 		r.open()
 		t.Cleanup(func() { r.close() })
 		test(r)
@@ -49,7 +51,7 @@ func bubble(t *testing.T, test func(r *rig)) {
 func (r *rig) open() {
 	r.Helper()
 	s, err := store.Open(r.Context(), store.Options{
-		Database:   sqlite.File{Path: r.path, Relaxed: true},
+		Database:   location.Of(r.path).Database(true),
 		CheckEvery: time.Hour, // hours pass in a moment here
 	})
 	if err != nil {
@@ -244,27 +246,10 @@ func TestRunner_EndsPreviewsThatAreNotStarted(t *testing.T) {
 	})
 }
 
-// other is another program that has the database open.
-func (r *rig) other(statements ...string) {
-	r.Helper()
-	db, err := sql.Open("sqlite", "file:"+r.path)
-	if err != nil {
-		r.Fatal(err)
-	}
-	for _, s := range statements {
-		if _, err := db.ExecContext(r.Context(), s); err != nil {
-			r.Errorf("%s: %v", s, err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		r.Error(err)
-	}
-}
-
 func TestRunner_OneBadItemDoesNotStopTheOthers(t *testing.T) {
 	bubble(t, func(r *rig) {
 		bad := r.dead("a", 20)[7]
-		r.other(fmt.Sprintf(`CREATE TRIGGER spoil BEFORE INSERT ON replays WHEN new.job_seq = %d BEGIN SELECT raise(ABORT, 'no'); END`, bad.Seq))
+		defer databasetest.Spoil(r, r.path, "replays", "job_seq", bad.Seq)()
 		id := r.operate("a", operation.Pace{})
 		r.after(time.Second, id, 19)
 		o := r.operation(id)

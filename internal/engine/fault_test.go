@@ -14,6 +14,7 @@ import (
 	"redrive/internal/fault"
 	"redrive/internal/job"
 	"redrive/internal/store"
+	"redrive/internal/store/databasetest"
 )
 
 // locker is another program that has the database open.
@@ -24,6 +25,7 @@ type locker struct {
 
 func lockDatabase(r *rig) *locker {
 	r.Helper()
+	databasetest.NeedsFile(r, "a server has no lock that stops all writers")
 	db, err := sql.Open("sqlite", "file:"+r.path)
 	if err != nil {
 		r.Fatal(err)

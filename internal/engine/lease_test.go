@@ -2,13 +2,13 @@ package engine_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"redrive/internal/job"
+	"redrive/internal/store/databasetest"
 	"redrive/internal/wire"
 )
 
@@ -165,7 +165,7 @@ func TestEngine_SparesItsOwnJobsAfterASleep(t *testing.T) {
 }
 
 func TestEngine_TwoProcessesInTurnLoseNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "q.db")
+	path := databasetest.New(t)
 	var id string
 	synctest.Test(t, func(t *testing.T) {
 		r := newRigAt(t, path)

@@ -17,6 +17,8 @@ import (
 	"redrive/internal/engine"
 	"redrive/internal/job"
 	"redrive/internal/store"
+	"redrive/internal/store/databasetest"
+	"redrive/internal/store/location"
 )
 
 // dyingWorkers is how many workers the dying process has.
@@ -83,6 +85,7 @@ func (r *rig) restartAfter(do func()) {
 		r.Fatal(err)
 	}
 	do()
+	databasetest.Died(r, r.path)
 	*r = *newRigAt(r.T, r.path)
 }
 
@@ -113,7 +116,7 @@ func (r *rig) die() {
 // that they were given back, and everything starts again from the beginning.
 func dying(path string) error {
 	r := &mortal{gate: make(chan struct{})}
-	s, err := store.Open(context.Background(), store.Options{Database: databaseAt(path), OnCommit: func(changes []job.Change) {
+	s, err := store.Open(context.Background(), store.Options{Database: location.Of(path).Database(false), OnCommit: func(changes []job.Change) {
 		if e := r.engine.Load(); e != nil {
 			e.Changed(changes)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/retry"
+	"redrive/internal/store/databasetest"
 )
 
 const sec = time.Second
@@ -38,6 +39,7 @@ func delaysOf(r *rig, policy retry.Policy) []time.Duration {
 }
 
 func TestEngine_WaitsExactlyAsThePolicySays(t *testing.T) {
+	databasetest.NeedsFile(t, "in its hour, the lease of a server is renewed thousands of times")
 	tests := []struct {
 		name   string
 		policy retry.Policy

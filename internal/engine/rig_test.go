@@ -19,8 +19,8 @@ import (
 	"redrive/internal/job"
 	"redrive/internal/retry"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
+	"redrive/internal/store/location"
 )
 
 // options keeps test tables short.
@@ -34,13 +34,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func databaseAt(path string) sqlite.File { return sqlite.File{Path: path} }
-
 // rig is an engine on a real database. Inside a synctest bubble its hours take
 // milliseconds.
 type rig struct {
 	*testing.T
-	path   string
+	path   string // of the database, or its address
 	store  *store.Store
 	engine *engine.Engine
 	all    atomic.Pointer[[]*engine.Engine] // that get to know commits
@@ -50,14 +48,16 @@ type rig struct {
 	settled  []job.Settlement
 }
 
-// bubble runs a test in a synctest bubble.
+// bubble runs a test in a synctest bubble. The database is made outside: those of a server are
+// handed from test to test.
 func bubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(newRig(t)) })
+	database := databasetest.New(t)
+	synctest.Test(t, func(t *testing.T) { test(newRigAt(t, database)) })
 }
 
 func newRig(t *testing.T) *rig {
-	return newRigAt(t, sqlitetest.New(t))
+	return newRigAt(t, databasetest.New(t))
 }
 
 func newRigAt(t *testing.T, path string) *rig {
@@ -70,7 +70,7 @@ func newRigAt(t *testing.T, path string) *rig {
 		}
 	}
 	s, err := store.Open(t.Context(), store.Options{
-		Database: sqlite.File{Path: path, Relaxed: true}, OnCommit: changed,
+		Database: location.Of(path).Database(true), OnCommit: changed,
 		CheckEvery: time.Hour, // hours pass in a moment here
 	})
 	if err != nil {

@@ -23,9 +23,8 @@ import (
 	"redrive/internal/source/preset"
 	"redrive/internal/source/sqlsource"
 	"redrive/internal/store"
+	"redrive/internal/store/databasetest"
 	"redrive/internal/store/mirror"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
 )
 
 var ana = audit.Actor{Name: "ana"}
@@ -79,10 +78,10 @@ func benchOf(t *testing.T, path string, db *sql.DB, name string, s preset.Settin
 	b := &bench{T: t, db: db, path: path, settings: s}
 	p := preset.All()[name]
 	var err error
-	file := sqlite.File{Path: sqlitetest.New(t), Relaxed: true}
+	database := databasetest.Database(t)
 	b.attach(path, p)
 	b.store, err = store.Open(t.Context(), store.Options{
-		Database: file,
+		Database: database,
 		OnCommit: func(changes []job.Change) {
 			b.sources.Changed(changes)
 		},
@@ -91,7 +90,7 @@ func benchOf(t *testing.T, path string, db *sql.DB, name string, s preset.Settin
 	check(t, err)
 	t.Cleanup(func() {
 		check(t, b.store.Close())
-		found, err := store.Examine(context.Background(), file)
+		found, err := store.Examine(context.Background(), database)
 		check(t, err)
 		for _, f := range found {
 			if f.Problem != "" {
@@ -291,8 +290,7 @@ func TestSources_TwoDashboardsReplayARecordOnce(t *testing.T) {
 }
 
 func TestMirror_TwoRecordsOfOneLineageAreTwoJobs(t *testing.T) {
-	file := sqlite.File{Path: sqlitetest.New(t), Relaxed: true}
-	s, err := store.Open(t.Context(), store.Options{Database: file})
+	s, err := store.Open(t.Context(), store.Options{Database: databasetest.Database(t)})
 	check(t, err)
 	defer s.Close()
 	record := func(key string) source.Record {

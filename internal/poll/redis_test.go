@@ -18,8 +18,7 @@ import (
 	"redrive/internal/source/redissource"
 	"redrive/internal/source/redissource/redistest"
 	"redrive/internal/store"
-	"redrive/internal/store/sqlite"
-	"redrive/internal/store/sqlite/sqlitetest"
+	"redrive/internal/store/databasetest"
 )
 
 // newRedisBench attaches a Redis with the records of a file below testdata.
@@ -41,16 +40,16 @@ func newBenchOf(t *testing.T, p *preset.Preset, open func(context.Context) (sour
 		Name: "shop", Preset: p, Profile: p.Profile, Allow: []source.Kind{source.Replay, source.Discard}, Every: 20 * time.Millisecond, Open: open,
 	}}, func(s string) string { return s }, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	var err error
-	file := sqlitetest.New(t)
+	database := databasetest.Database(t)
 	b.store, err = store.Open(t.Context(), store.Options{
-		Database:    sqlite.File{Path: file, Relaxed: true},
+		Database:    database,
 		OnCommit:    func(changes []job.Change) { b.sources.Changed(changes) },
 		CheckSource: func(name string, w source.Request) string { return b.sources.Check(name, w) },
 	})
 	check(t, err)
 	t.Cleanup(func() {
 		check(t, b.store.Close())
-		found, err := store.Examine(context.Background(), sqlite.File{Path: file, Relaxed: true})
+		found, err := store.Examine(context.Background(), database)
 		check(t, err)
 		for _, f := range found {
 			if f.Problem != "" {

@@ -5,8 +5,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -18,19 +16,13 @@ import (
 // replayed by a click, the page is live, and the logout ends it.
 func TestBrowser_BelowAPathWithALogin(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/redrive.yaml", []byte("unknown_type: dead_letter\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, user := range [][]string{{"ana", "admin", rig.AnaPassword}, {"bo", "viewer", rig.BoPassword}} {
-		if code, _, stderr := rig.WithInput(t, dir, user[2], nil, "user", "add", user[0], "--role", user[1]); code != 0 {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
-	}
-	_, token, _ := rig.WithInput(t, dir, "", nil, "token", "create", "--name", "shop", "--role", "producer")
-	p := rig.Start(t, dir, "--base-path", "/redrive")
+	home := newHome(t, "unknown_type: dead_letter")
+	home.addUser("ana", "admin", rig.AnaPassword)
+	home.addUser("bo", "viewer", rig.BoPassword)
+	token := home.newToken("shop", "producer")
+	p := home.start("--base-path", "/redrive")
 	send := func() {
-		code, _, stderr := rig.WithInput(t, dir, "", []string{"REDRIVE_TOKEN=" + strings.TrimSpace(token)}, "enqueue", "order.ship", `{"n":1}`, "--server", p.URL)
+		code, _, stderr := rig.WithInput(t, home.dir, "", []string{"REDRIVE_TOKEN=" + token}, "enqueue", "order.ship", `{"n":1}`, "--server", p.URL)
 		if code != 0 {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}

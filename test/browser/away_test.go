@@ -85,9 +85,8 @@ func TestLive_HiddenTabRests(t *testing.T) {
 // ticks are where they were.
 func TestLive_ComesBackAfterARestart(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	rig.Write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
-	p := rig.Start(t, dir)
+	home := newHome(t, "policy: {max_attempts: 1}", "unknown_type: dead_letter")
+	p := home.start()
 	ids := []string{p.Post(`{"type":"corn.ground"}`), p.Post(`{"type":"corn.ground"}`)}
 	p.Until(func(now rig.Totals) bool { return now.States["dead_letter"] == 2 })
 	b := openBrowser(t)
@@ -98,7 +97,7 @@ func TestLive_ComesBackAfterARestart(t *testing.T) {
 		t.Fatalf("it ended with %d", code)
 	}
 	b.wait("the dot says so", `document.querySelector("[data-live-status]").innerText.includes("Connecting") || document.querySelector("[data-live-status]").innerText.includes("Offline since")`)
-	p = rig.Await(t, rig.Command(t, dir, "--listen", strings.TrimPrefix(p.URL, "http://")))
+	p = home.startAt(p.URL)
 	response, err := http.Post(p.URL+"/api/v1/jobs/"+ids[0]+"/discard", "application/json", strings.NewReader(`{"run":1}`))
 	if err != nil {
 		t.Fatal(err)
@@ -119,13 +118,9 @@ func TestLive_ComesBackAfterARestart(t *testing.T) {
 // its states and counts nothing down; all of that ends when the server is back.
 func TestLive_SaysThatItIsNotUpdated(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	rig.Write(t, dir, "redrive.yaml", `
-policy: {max_attempts: 2, strategy: constant, initial_interval: 99s, jitter: false}
-unknown_type: dead_letter
-handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
-`)
-	p := rig.Start(t, dir)
+	home := newHome(t, "policy: {max_attempts: 2, strategy: constant, initial_interval: 99s, jitter: false}", "unknown_type: dead_letter",
+		`handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}`)
+	p := home.start()
 	waiting := p.Post(`{"type":"corn.rests"}`)
 	p.Post(`{"type":"corn.ground"}`)
 	p.Post(`{"type":"corn.ground"}`)
@@ -161,7 +156,7 @@ handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
 		t.Error("the next attempt is counted down while it is unknown whether it will be")
 	}
 
-	rig.Await(t, rig.Command(t, dir, "--listen", strings.TrimPrefix(p.URL, "http://")))
+	home.startAt(p.URL)
 	for path, b := range pages {
 		b.wait(path+" is live again", isLive+` && `+says+` === null && !(`+grey+`)`)
 		b.quiet("ERR_CONNECTION_REFUSED")
@@ -174,8 +169,8 @@ handlers: {corn.rests: {exec: {command: ["/bin/false"]}}}
 // up to date.
 func TestLive_IsLiveAlthoughAPollIsAnsweredLate(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	p := rig.Start(t, dir)
+	home := newHome(t)
+	p := home.start()
 	b := openBrowser(t)
 	b.open(p.URL + "/")
 	b.wait("the page is live", isLive)
@@ -186,7 +181,7 @@ func TestLive_IsLiveAlthoughAPollIsAnsweredLate(t *testing.T) {
 	}
 	b.wait("it polls", `"answerLate" in window`)
 
-	rig.Await(t, rig.Command(t, dir, "--listen", strings.TrimPrefix(p.URL, "http://")))
+	home.startAt(p.URL)
 	b.wait("the page is live again", isLive)
 	eval[chromedp.Void](b, `window.answerLate(); setTimeout(() => window.answered = true)`)
 	b.wait("the late answer is read", `window.answered === true`)
@@ -201,9 +196,8 @@ func TestLive_IsLiveAlthoughAPollIsAnsweredLate(t *testing.T) {
 // Rule 1: what failed while there was no connection is newer than the page, too.
 func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	rig.Write(t, dir, "redrive.yaml", "policy: {max_attempts: 1}\nunknown_type: dead_letter\n")
-	p := rig.Start(t, dir)
+	home := newHome(t, "policy: {max_attempts: 1}", "unknown_type: dead_letter")
+	p := home.start()
 	fail := func(count, all int) {
 		for range count {
 			p.Post(`{"type":"corn.ground"}`)
@@ -213,14 +207,14 @@ func TestLive_CountsWhatCameWhileItWasAway(t *testing.T) {
 	fail(2, 2)
 	b := openBrowser(t)
 	b.open(p.URL + "/dead-letters")
-	home := strings.TrimPrefix(p.URL, "http://")
+	url := p.URL
 	fail(1, 3)
 	b.wait("the stream tells of one", newerSays+` === "1 newer dead letter: show"`)
 	p.Stop(syscall.SIGTERM).Code()
-	p = rig.Start(t, dir) // elsewhere
+	p = home.start() // elsewhere
 	fail(3, 6)
 	p.Stop(syscall.SIGTERM).Code()
-	p = rig.Await(t, rig.Command(t, dir, "--listen", home))
+	p = home.startAt(url)
 	b.wait("the page is live again", isLive)
 	b.wait("all are counted, each once", newerSays+` === "4 newer dead letters: show"`)
 	fail(2, 8)

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"redrive/internal/store/databasetest"
 	"redrive/test/rig"
 	"redrive/test/site"
 )
@@ -258,6 +259,7 @@ const (
 // before its start.
 func startDemoIn(t *testing.T, dir string, jobs int) string {
 	t.Helper()
+	databasetest.NeedsFile(t, "the demo keeps its jobs in a file")
 	cmd := rig.Command(t, dir, "demo", "--listen", "127.0.0.1:0", "--jobs", strconv.Itoa(jobs))
 	cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 	stdout, err := cmd.StdoutPipe()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"redrive/internal/store/databasetest"
 	"redrive/test/mill"
 	"redrive/test/rig"
 )
@@ -32,6 +33,7 @@ func TestBrowser_CopyMarksItsButton(t *testing.T) {
 // has a handler.
 func TestFirstRun_CanBeFollowed(t *testing.T) {
 	t.Parallel()
+	databasetest.NeedsFile(t, "its commands find the file in this directory")
 	dir := t.TempDir()
 	p := rig.Start(t, dir)
 	b := openBrowser(t)

@@ -34,18 +34,15 @@ type plain struct {
 
 func startPlain(t *testing.T, settings ...string) plain {
 	t.Helper()
-	dir := t.TempDir()
-	rig.Write(t, dir, "redrive.yaml", strings.Join(append(settings, "hosts: [redrive.example]", "unknown_type: dead_letter", ""), "\n"))
-	if code, _, stderr := rig.WithInput(t, dir, rig.AnaPassword, nil, "user", "add", "ana", "--role", "admin"); code != 0 {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
-	_, token, _ := rig.WithInput(t, dir, "", nil, "token", "create", "--name", "setup", "--role", "admin")
-	p := rig.Await(t, rig.Command(t, dir, "--listen", "0.0.0.0:0"))
+	home := newHome(t, append(settings, "hosts: [redrive.example]", "unknown_type: dead_letter")...)
+	home.addUser("ana", "admin", rig.AnaPassword)
+	token := home.newToken("setup", "admin")
+	p := rig.Await(t, home.command("--listen", "0.0.0.0:0"))
 	address, err := url.Parse(p.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plain{t, "http://127.0.0.1:" + address.Port() + address.Path, address.Port(), strings.TrimSpace(token), p}
+	return plain{t, "http://127.0.0.1:" + address.Port() + address.Path, address.Port(), token, p}
 }
 
 // api asks the dashboard with the token, from this machine.

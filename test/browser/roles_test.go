@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,18 +22,12 @@ type guarded struct {
 
 func startGuarded(t *testing.T) guarded {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/redrive.yaml", []byte("unknown_type: dead_letter\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, user := range [][]string{{"ana", "admin", rig.AnaPassword}, {"bo", "viewer", rig.BoPassword}, {"cy", "operator", rig.BoPassword}} {
-		if code, _, stderr := rig.WithInput(t, dir, user[2], nil, "user", "add", user[0], "--role", user[1]); code != 0 {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
-	}
-	_, token, _ := rig.WithInput(t, dir, "", nil, "token", "create", "--name", "setup", "--role", "admin")
-	p := rig.Start(t, dir)
-	token = strings.TrimSpace(token)
+	home := newHome(t, "unknown_type: dead_letter")
+	home.addUser("ana", "admin", rig.AnaPassword)
+	home.addUser("bo", "viewer", rig.BoPassword)
+	home.addUser("cy", "operator", rig.BoPassword)
+	token := home.newToken("setup", "admin")
+	p := home.start()
 	var made struct{ Job struct{ ID string } }
 	call := func(path, body string, into any) {
 		r, err := http.NewRequest(http.MethodPost, p.URL+"/api/v1"+path, bytes.NewBufferString(body))

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"redrive/internal/source/redissource/redistest"
+	"redrive/internal/store/databasetest"
 	"redrive/test/rig"
 )
 
@@ -148,9 +149,7 @@ func startWithShop(t *testing.T) (p *rig.Process, goAway func() (comeBack func()
 		t.Fatal(err)
 	}
 
-	dir := t.TempDir()
-	rig.Write(t, dir, "redrive.yaml", "sources: {shop: {preset: sidekiq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}\n")
-	p = rig.Start(t, dir)
+	p = newHome(t, "sources: {shop: {preset: sidekiq, url: '"+redistest.URL(client)+"', allow: [replay], every: 1s}}").start()
 	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 3 })
 
 	return p, func() func() {
@@ -200,19 +199,18 @@ func TestSource_OverviewTellsLiveThatOneIsAway(t *testing.T) {
 // also when the page was told of the job since.
 func TestSource_ALiveRowKeepsADoubt(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	rig.Write(t, dir, "redrive.yaml", rig.AttachedShop(t, dir, "shop", []rig.FailedJob{{
+	home := newHome(t, rig.AttachedShop(t, t.TempDir(), "shop", []rig.FailedJob{{
 		UUID: "71d9e4b0-7f0e-4a6c-9a57-1f0d7d1c0001", Connection: "database", Queue: "orders", Exception: "App\\Declined: no",
 		Payload: `{"uuid":"71d9e4b0-7f0e-4a6c-9a57-1f0d7d1c0001","displayName":"App\\Jobs\\Charge","maxTries":1,"attempts":1}`,
 	}}))
-	p := rig.Start(t, dir)
+	p := home.start()
 	rig.UntilSource(t, p.URL, "shop", "everything was read", func(s rig.ShownSource) bool { return s.Ready && s.Dead() == 1 })
 	id := rig.DeadLettersOf(t, p.URL, "shop")[0]
 	rig.ActAtSource(t, p.URL, "shop", id, "replay")
 	p.Stop(os.Interrupt)
-	rig.Statement(t, filepath.Join(dir, "redrive.db"), `UPDATE jobs SET unbegun = 1 WHERE state = 'returned'`)
+	databasetest.Run(t, home.db, `UPDATE jobs SET unbegun = 1 WHERE state = 'returned'`)
 
-	p = rig.Start(t, dir)
+	p = home.start()
 	b := openBrowser(t)
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
 		window.heard = 0;

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -261,6 +263,34 @@ func TestPostgres_CommandsTakeItsAddress(t *testing.T) {
 	run(0, "mail.send", "list", "state:available", "--db", dsn)
 	run(0, "ok", "doctor", "--db", dsn)
 	p.Stop(syscall.SIGTERM)
+}
+
+// A dump that was made while a dashboard worked is a whole database when it is restored.
+func TestPostgres_ADumpCanBeRestored(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	restored, _ := postgrestest.Bare(t, `ENCODING 'UTF8' TEMPLATE template0`)
+	run := func(cmd *exec.Cmd, says string) {
+		t.Helper()
+		code, stdout, stderr := rig.Finish(t, cmd)
+		if code != 0 || !strings.Contains(stdout, says) {
+			t.Errorf("%q: exit %d: %s%s", cmd.Args, code, stdout, stderr)
+		}
+	}
+
+	p := rig.Start(t, dir, "--db", dsn)
+	id := p.Post(`{"type":"t","payload":{"n":1}}`)
+	dump := filepath.Join(dir, "redrive.dump")
+	run(exec.Command("pg_dump", "-Fc", "--file", dump, dsn), "")
+	p.Stop(syscall.SIGTERM)
+
+	run(exec.Command("pg_restore", "--exit-on-error", "--dbname", restored, dump), "")
+	run(rig.Command(t, dir, "doctor", "--db", restored), "ok")
+
+	postgrestest.ExpireLease(t, restored) // the dump has the lease of the dashboard
+	p = rig.Start(t, dir, "--db", restored)
+	if got := rig.Get[rig.Detail](t, p.URL+"/api/v1/jobs/"+id).Job.State; got != "available" {
+		t.Errorf("the job is %s", got)
+	}
 }
 
 // The address that a dashboard has left in the database is an address of its own machine. A command

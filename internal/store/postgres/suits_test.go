@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -145,4 +146,50 @@ func TestOpen_WorksForTheOwnerOfTheDatabase(t *testing.T) {
 	}
 
 	check(t, s.Close())
+}
+
+// The statements of docs/postgres.md give one role what makes the schema, and the role of the
+// dashboard what works on it, and no more.
+func TestOpen_WorksWithTheLeastRights(t *testing.T) {
+	document, err := os.ReadFile("../../../docs/postgres.md")
+	check(t, err)
+
+	_, statements, found := strings.Cut(string(document), "```sql\nCREATE ROLE redrive_owner")
+	statements, _, ended := strings.Cut("CREATE ROLE redrive_owner"+statements, "```")
+	if !found || !ended {
+		t.Fatal("the document has no such statements")
+	}
+
+	dsn, run := postgrestest.Bare(t, `ENCODING 'UTF8' TEMPLATE template0`)
+	run(statements)
+	t.Cleanup(func() {
+		run(`DROP OWNED BY redrive, redrive_owner`)
+		run(`DROP ROLE redrive, redrive_owner`)
+	})
+	owner, worker := strings.Replace(dsn, "postgres@", "redrive_owner@", 1), strings.Replace(dsn, "postgres@", "redrive@", 1)
+
+	if _, err := openAt(t, worker); !errors.Is(err, fault.ErrUnsafe) {
+		t.Errorf("without a schema it is opened with %v", err)
+	}
+
+	check(t, mustOpen(t, owner).Close())
+
+	s := mustOpen(t, worker)
+	check(t, add(t.Context(), s))
+	check(t, s.Close())
+	keepsBytes(t, worker)
+
+	const lacks = `SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'redrive'::regnamespace AND
+		CASE relkind WHEN 'r' THEN NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT') AND
+				has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')) OR has_table_privilege(oid, 'TRUNCATE')
+			WHEN 'S' THEN NOT has_sequence_privilege(oid, 'USAGE') ELSE false END`
+	if tables := postgrestest.Query(t, worker, lacks); tables != "" {
+		t.Errorf("it has other rights on %s", tables)
+	}
+
+	const more = `SELECT has_schema_privilege('redrive', 'CREATE') OR has_schema_privilege('public', 'CREATE')
+		OR has_database_privilege(current_database(), 'CREATE') OR pg_has_role('redrive_owner', 'MEMBER')`
+	if postgrestest.Query(t, worker, more) == "t" {
+		t.Error("it could make tables")
+	}
 }
