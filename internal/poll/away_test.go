@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"redrive/internal/filter"
@@ -20,6 +19,7 @@ import (
 	"redrive/internal/retry"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
+	"redrive/internal/store/db"
 )
 
 var errAway = errors.New("connection refused")
@@ -105,8 +105,8 @@ func (g *guest) Find(ctx context.Context, acts []source.Act) ([]source.Result, e
 // visited runs a test in fake time whose source is a guest.
 func visited(t *testing.T, test func(t *testing.T, l *life, g *guest, now *poll.Sources)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		g := &guest{queue: l.queue}
 		l.open = g.open
@@ -251,8 +251,8 @@ func TestSources_ASlowOneIsAskedSeldomAndDisturbsNoOther(t *testing.T) {
 		{time.Hour, 14, 27, context.DeadlineExceeded.Error()},
 	} {
 		t.Run(c.slow.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, true)
+			bubble(t, func(t *testing.T, database db.Database) {
+				l := newLife(t, database, true)
 				defer func() { check(t, l.store.Close()) }()
 				slow, quick := &guest{queue: l.queue, slow: c.slow}, &guest{queue: newQueue(true)}
 				all := poll.New([]poll.Attached{
@@ -345,8 +345,8 @@ func (f *flood) Find(_ context.Context, acts []source.Act) (results []source.Res
 // while, and in the end each record has one job, and those that left have none.
 func TestSources_AQueueThatGrowsQuicklyIsFollowed(t *testing.T) {
 	const before, seconds, died, replayed = 2000, 4, floodDied, 120
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		f := &flood{queue: l.queue, end: before}
 		l.open = func(context.Context) (source.Origin, error) { return f, nil }
@@ -382,8 +382,8 @@ func TestSources_AQueueThatGrowsQuicklyIsFollowed(t *testing.T) {
 // turn, so that all are read after a while.
 func TestSources_AQuietLookReadsLittle(t *testing.T) {
 	const present, looks = 3000, 6
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		f := &flood{queue: l.queue, end: present}
 		l.open = func(context.Context) (source.Origin, error) { return f, nil }

@@ -19,6 +19,7 @@ import (
 	"redrive/internal/source/preset"
 	"redrive/internal/store"
 	"redrive/internal/store/databasetest"
+	"redrive/internal/store/db"
 	"redrive/internal/store/mirror"
 	"redrive/internal/store/sources"
 )
@@ -216,12 +217,20 @@ type life struct {
 	every time.Duration
 }
 
-func newLife(t *testing.T, tells bool) *life {
+// bubble runs a test in a synctest bubble. The database is made outside: those of a server are
+// handed from test to test.
+func bubble(t *testing.T, test func(t *testing.T, database db.Database)) {
+	t.Helper()
+	database := databasetest.Database(t)
+	synctest.Test(t, func(t *testing.T) { test(t, database) })
+}
+
+func newLife(t *testing.T, database db.Database, tells bool) *life {
 	l := &life{T: t, queue: newQueue(tells), every: time.Second}
 	l.open = func(context.Context) (source.Origin, error) { return l.queue, nil }
 	var err error
 	l.store, err = store.Open(t.Context(), store.Options{
-		Database: databasetest.Database(t),
+		Database: database,
 		OnCommit: func(changes []job.Change) {
 			if now := l.now.Load(); now != nil {
 				now.Changed(changes)
@@ -296,8 +305,8 @@ func (l *life) ask() {
 
 // tell lives one life with a crash at a step, and reports whether there was one. A new
 // process follows, which can reach the source.
-func tell(t *testing.T, tells bool, at int) (crashed bool) {
-	l, c := newLife(t, tells), &crash{at: at}
+func tell(t *testing.T, database db.Database, tells bool, at int) (crashed bool) {
+	l, c := newLife(t, database, tells), &crash{at: at}
 	defer func() { check(t, l.store.Close()) }()
 	first := l.process(c)
 	early := c.happened() // before a user could see the record and ask
@@ -344,8 +353,8 @@ func (l *life) settled() {
 // What had begun when a process ended and did not happen is not said to be done: the
 // record has died again meanwhile, or another program replayed it.
 func TestSources_WhatDidNotHappenIsNotDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		l.process(&crash{}).Close()
 		for _, key := range []string{"k0", "k1"} {
@@ -385,7 +394,7 @@ func crashes(t *testing.T, stride int) {
 		crashes := 0
 		for at, crashed := 2, true; crashed && !t.Failed(); at += stride {
 			t.Run(fmt.Sprintf("tells %v, step %d", tells, at), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { crashed = tell(t, tells, at) })
+				bubble(t, func(t *testing.T, database db.Database) { crashed = tell(t, database, tells, at) })
 			})
 			if crashed {
 				crashes++

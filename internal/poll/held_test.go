@@ -5,11 +5,11 @@ import (
 	"maps"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"redrive/internal/job"
 	"redrive/internal/source"
+	"redrive/internal/store/db"
 )
 
 // broker is a queue whose records are with a connection that has broken, until the system
@@ -57,8 +57,8 @@ func (b *broker) Find(ctx context.Context, acts []source.Act) ([]source.Result, 
 // brokered runs a test in fake time whose source is a broker that is looked at every minute.
 func brokered(t *testing.T, test func(t *testing.T, l *life, b *broker)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, false)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, false)
 		defer func() { check(t, l.store.Close()) }()
 		b := &broker{queue: l.queue}
 		l.every, l.open = time.Minute, func(context.Context) (source.Origin, error) { return b, nil }

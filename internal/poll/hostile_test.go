@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"redrive/internal/poll"
@@ -21,6 +20,7 @@ import (
 	"redrive/internal/source/preset"
 	"redrive/internal/source/redissource"
 	"redrive/internal/source/sqlsource"
+	"redrive/internal/store/db"
 )
 
 // hostile is a server that greets each client as its protocol wants, and answers everything
@@ -218,8 +218,8 @@ func (o talkative) Act(ctx context.Context, acts []source.Act) ([]source.Result,
 // TestSource_WhatItSaysOfItselfIsCutAndHidden says the same of what a source answers without an
 // error: to a check, and to an act.
 func TestSource_WhatItSaysOfItselfIsCutAndHidden(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		l.queue.crash = &crash{}
 		long := "hunter2 " + strings.Repeat("0123456789", 1000)
@@ -264,8 +264,8 @@ func TestSource_APanicOfThisSideIsAnErrorOfThatSource(t *testing.T) {
 		"while an act is carried out":  {why: odd},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, true)
+			bubble(t, func(t *testing.T, database db.Database) {
+				l := newLife(t, database, true)
 				defer func() { check(t, l.store.Close()) }()
 				l.queue.crash = &crash{}
 				kept := &picky{Store: l.store.Mirror}

@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/poll"
 	"redrive/internal/source"
+	"redrive/internal/store/db"
 )
 
 // world is a system that others use, too: workers run what is replayed, people replay and
@@ -306,8 +306,8 @@ func lives(t *testing.T, many int) (met map[string]int) {
 	}
 	for seed := first; seed < first+uint64(many) && !t.Failed(); seed++ {
 		t.Run(fmt.Sprintf("REDRIVE_SOURCES_SEED=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := &play{life: newLife(t, true), world: newWorld(seed%3 > 0), random: rand.New(rand.NewPCG(seed, 0)), met: met}
+			bubble(t, func(t *testing.T, database db.Database) {
+				p := &play{life: newLife(t, database, true), world: newWorld(seed%3 > 0), random: rand.New(rand.NewPCG(seed, 0)), met: met}
 				defer func() { check(t, p.store.Close()) }()
 				p.world.crash, p.life.open = &crash{}, p.world.open
 				p.now = p.process(p.world.crash)

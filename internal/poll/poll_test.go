@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"redrive/internal/audit"
@@ -24,6 +23,7 @@ import (
 	"redrive/internal/source/sqlsource"
 	"redrive/internal/store"
 	"redrive/internal/store/databasetest"
+	"redrive/internal/store/db"
 	"redrive/internal/store/mirror"
 )
 
@@ -422,8 +422,8 @@ func (l *listed) Scan(_ context.Context, after string, limit int) (page source.P
 // A scan takes several rounds, and the newest records are read before each. Of the records that
 // share a key, the first one counts, wherever the others are and whatever comes meanwhile.
 func TestSources_OfTwoRecordsOfOneKeyOnOtherPagesNoneHasDiedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		life := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		life := newLife(t, database, true)
 		defer func() { check(t, life.store.Close()) }()
 		l := &listed{queue: life.queue}
 		for n := range 1600 {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +23,7 @@ import (
 	"redrive/internal/poll"
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
+	"redrive/internal/store/db"
 )
 
 // quarantined are the keys of the records in quarantine.
@@ -144,8 +144,8 @@ func (c *manyRecords) Find(_ context.Context, acts []source.Act) (all []source.R
 // TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone refuses three of fifty records,
 // each for another reason, and lets them be well again one after the other.
 func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		l.every = 10 * time.Second
 		defer func() { check(t, l.store.Close()) }()
 		c := &manyRecords{queue: l.queue, panics: map[string]bool{"k-20": true}, refuses: []source.Refusal{source.TooLarge("huge", 20_000_000)}}
@@ -190,8 +190,8 @@ func TestSource_ARecordThatCannotBeTakenOverIsQuarantinedAlone(t *testing.T) {
 
 // TestSource_ARecordThatNoStoreCouldKeepIsQuarantined has one of each kind, beside others.
 func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		long := strings.Repeat("x", 3000)
 		records := map[string]source.Record{}
@@ -259,8 +259,8 @@ func TestSource_ARecordThatNoStoreCouldKeepIsQuarantined(t *testing.T) {
 
 // TestSource_ItsQuarantineIsBounded counts what it does not list.
 func TestSource_ItsQuarantineIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		c := &manyRecords{queue: l.queue}
 		for i := range 1500 {
@@ -317,8 +317,8 @@ func refusals(n, many int) (page source.Page) {
 // read that has little but records that cannot be taken over.
 func TestSource_ActsWaitForNoMoreThanASliceOfRefusedRecords(t *testing.T) {
 	const pages = 40
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		early, first := false, true // the discard took place before the last page was read first
 		p := &paged{queue: l.queue, pages: pages}
@@ -350,8 +350,8 @@ func TestSource_ActsWaitForNoMoreThanASliceOfRefusedRecords(t *testing.T) {
 // more are refused than are listed: the newest are read at every look.
 func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
 	const many = 300
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		p := &paged{queue: l.queue, pages: 4, before: func(int) {}}
 		p.page = func(n int) source.Page { return refusals(p.pages-n, many) }
@@ -376,8 +376,8 @@ func TestSource_TheCountOfItsQuarantineStaysTheSame(t *testing.T) {
 // TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater is about those, too, that are too
 // many to be listed.
 func TestSource_ARecordThatTheStoreRefusedIsTriedAgainLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		l.every = 15 * time.Second
 		defer func() { check(t, l.store.Close()) }()
 		c := &manyRecords{queue: l.queue, refuses: refusals(0, 1000).Refused}
@@ -444,8 +444,8 @@ func (h heavy) Scan(ctx context.Context, after string, limit int) (source.Page, 
 
 // TestSource_APageOfLargeRecordsGoesToTheStoreInSteps: others write in between.
 func TestSource_APageOfLargeRecordsGoesToTheStoreInSteps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		for i := range 4 {
 			l.queue.die(fmt.Sprint("more", i), "1")
@@ -470,8 +470,8 @@ func (full) Update(context.Context, time.Time, string, []source.Record) (int, er
 
 // TestSource_AFaultOfThisSideIsNotTheSources: it answers, and the disk here is full.
 func TestSource_AFaultOfThisSideIsNotTheSources(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		sources := l.attached(&manyRecords{queue: l.queue, keys: []string{"a", "b"}})
 		sources.Start(full{l.store.Mirror}, l.store.Sources, l.store.Sources)
@@ -487,8 +487,8 @@ func TestSource_AFaultOfThisSideIsNotTheSources(t *testing.T) {
 // TestSource_OneSlowLookMakesItLateAndNothingElse: the next look is not put off for it, and
 // what is shown meanwhile is not called current.
 func TestSource_OneSlowLookMakesItLateAndNothingElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		l.every = 10 * time.Second
 		defer func() { check(t, l.store.Close()) }()
 		g := &guest{queue: l.queue}
@@ -563,8 +563,8 @@ func (s sharing) Check(context.Context) (source.Report, error) {
 // one of a pair on a later page is no run of the newer one that died again.
 func TestSource_OfTwoRecordsOfOneKeyOnTwoPagesTheFirstIsShown(t *testing.T) {
 	const many = 300
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, true)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l := newLife(t, database, true)
 		defer func() { check(t, l.store.Close()) }()
 		p := &paged{queue: l.queue, pages: 5}
 		p.page = func(n int) (page source.Page) {

@@ -17,6 +17,8 @@ import (
 	"redrive/internal/source"
 	"redrive/internal/source/preset"
 	"redrive/internal/source/sqlsource"
+	"redrive/internal/store/databasetest"
+	"redrive/internal/store/db"
 )
 
 // doors count who is connected with each source. Two at the same time fail the test.
@@ -154,8 +156,8 @@ func (l *life) named(d *doors, origin source.Origin, fingerprint string, names .
 func TestReplace_OnlyTheNextOneWaitsForASourceThatEnds(t *testing.T) {
 	for _, between := range [][]string{{"shop"}, {}} {
 		t.Run(fmt.Sprintf("by way of %v", between), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l, d := newLife(t, true), newDoors(t)
+			bubble(t, func(t *testing.T, database db.Database) {
+				l, d := newLife(t, database, true), newDoors(t)
 				defer func() { check(t, l.store.Close()) }()
 				l.queue.crash = &crash{}
 				p := &patient{l.queue, make(chan struct{})}
@@ -205,8 +207,8 @@ func TestReplace_OnlyTheNextOneWaitsForASourceThatEnds(t *testing.T) {
 
 // Before the start and after the end, the list changes and nothing begins.
 func TestReplace_StartsNothingThatDoesNotWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, d := newLife(t, true), newDoors(t)
+	bubble(t, func(t *testing.T, database db.Database) {
+		l, d := newLife(t, database, true), newDoors(t)
 		defer func() { check(t, l.store.Close()) }()
 		is := func(when, name string, opened, closed int) {
 			t.Helper()
@@ -252,7 +254,7 @@ func (l *life) untilReady(s *poll.Sources) {
 func TestReplace_BesideEverythingElse(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	l, d := newLife(t, true), newDoors(t)
+	l, d := newLife(t, databasetest.Database(t), true), newDoors(t)
 	defer func() { check(t, l.store.Close()) }()
 	sources := poll.New(nil, func(s string) string { return s }, slog.New(slog.DiscardHandler))
 	l.now.Store(sources)
