@@ -41,13 +41,12 @@ type composition struct {
 }
 
 type service struct {
-	Image, Build, Hostname string
-	Command                []string
-	Environment            map[string]string
-	Volumes, Ports, Tmpfs  []string
-	Networks               any
-	DependsOn              any `yaml:"depends_on"`
-	Healthcheck            struct {
+	Image, Hostname       string
+	Command               []string
+	Environment           map[string]string
+	Volumes, Ports, Tmpfs []string
+	Networks              any
+	Healthcheck           struct {
 		Test    []string
 		Disable bool
 	}

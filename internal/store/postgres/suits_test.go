@@ -179,11 +179,11 @@ func TestOpen_WorksWithTheLeastRights(t *testing.T) {
 	check(t, s.Close())
 	keepsBytes(t, worker)
 
-	const lacks = `SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'redrive'::regnamespace AND
+	const unlike = `SELECT string_agg(relname, ' ') FROM pg_class WHERE relnamespace = 'redrive'::regnamespace AND
 		CASE relkind WHEN 'r' THEN NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT') AND
 				has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')) OR has_table_privilege(oid, 'TRUNCATE')
 			WHEN 'S' THEN NOT has_sequence_privilege(oid, 'USAGE') ELSE false END`
-	if tables := postgrestest.Query(t, worker, lacks); tables != "" {
+	if tables := postgrestest.Query(t, worker, unlike); tables != "" {
 		t.Errorf("it has other rights on %s", tables)
 	}
 
