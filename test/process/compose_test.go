@@ -163,6 +163,14 @@ func newPair(t *testing.T, handlers string) *pair {
 		t.Fatalf("%v: %s", err, out)
 	}
 
+	health := p.file.Services["database"].Healthcheck.Test
+	isReady := exec.Command(health[1], health[2:]...)
+	isReady.Env = append(isReady.Environ(), "PGPORT="+server.Port())
+	out, err = isReady.CombinedOutput()
+	if err != nil {
+		t.Errorf("the database is not healthy: %v: %s", err, out)
+	}
+
 	first, next, balancer := freePort(t), freePort(t), freePort(t)
 	p.url = "http://127.0.0.1:" + balancer
 	p.elsewhere = strings.NewReplacer("@database/", "@"+server.Host+"/", "redrive-1:8080", "127.0.0.1:"+first, "redrive-2:8080", "127.0.0.1:"+next,
@@ -396,6 +404,7 @@ func TestCompose_TheBalancerFollowsTheProcessThatWorks(t *testing.T) {
 	page := p.open()
 	p.until(page, func(rig.Totals) bool { return true })
 	p.believesTheBalancer()
+	p.logsIn()
 
 	acknowledged := p.enqueueUntil(func() {
 		<-worker.Full
@@ -478,6 +487,28 @@ func (p *pair) believesTheBalancer() {
 	status, body, err = p.do(http.MethodGet, "/audit", "")
 	if err != nil || status != http.StatusOK || !strings.Contains(body, peoplesAddress) || strings.Contains(body, "192.0.2.1") || strings.Contains(body, "mallory") {
 		p.t.Errorf("the page of the audit log: %d, %v: %s", status, err, body)
+	}
+}
+
+// logsIn logs in as a browser does.
+func (p *pair) logsIn() {
+	p.t.Helper()
+
+	form := url.Values{"name": {"ana"}, "password": {rig.AnaPassword}}.Encode()
+	request, err := http.NewRequest(http.MethodPost, p.url+"/login", strings.NewReader(form))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {p.url}, "Sec-Fetch-Site": {"same-origin"}}
+
+	response, err := people.Transport.RoundTrip(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_ = response.Body.Close()
+
+	if response.StatusCode != http.StatusSeeOther || len(response.Cookies()) != 1 || response.Cookies()[0].Secure {
+		p.t.Errorf("a login over plain HTTP gets %s, %v", response.Status, response.Cookies())
 	}
 }
 
