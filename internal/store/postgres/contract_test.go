@@ -14,12 +14,6 @@ func TestMain(m *testing.M) {
 	postgrestest.Run(m)
 }
 
-// Here with a tenth of the random histories.
-func TestContract(t *testing.T) {
-	storetest.FewHistories(t)
-	storetest.Run(t, empty)
-}
-
 func TestLong_ContractOfRandomHistories(t *testing.T) { storetest.RunRandom(t, empty) }
 
 // empty is a new database.
@@ -34,7 +28,9 @@ func empty(t *testing.T) func() *store.Store {
 	}
 }
 
-// No behaviour of the store holds a row that others need while it waits for an answer.
+// Every behaviour of the store, with a tenth of the random histories. None holds a row that
+// others need while it waits for an answer. It takes longer than the other tests of this package
+// together.
 func TestLong_ContractHoldsNoSharedRowOverATrip(t *testing.T) {
 	storetest.FewHistories(t)
 	storetest.Run(t, func(t *testing.T) func() *store.Store {

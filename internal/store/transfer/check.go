@@ -69,7 +69,7 @@ func (m *move) compare(ctx context.Context) error {
 
 		here, err := m.source.sum(ctx, t, func() {
 			done++
-			if done%batchRows == 0 {
+			if done%int64(batchRows) == 0 {
 				m.tell(Checking, done, m.all)
 			}
 		})

@@ -22,7 +22,10 @@ import (
 	"redrive/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { postgrestest.Run(m) }
+func TestMain(m *testing.M) {
+	batchRows = 400
+	postgrestest.Run(m)
+}
 
 // Whatever a store can be asked for: what it leaves in its file goes to a server and back.
 func TestLong_WhatEveryBehaviourLeavesGoesThereAndBack(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"redrive/internal/store/moving"
 )
 
-// The bounds of one transaction. Payloads can be of a megabyte each.
-const (
+// The bounds of one transaction. Payloads can be of a megabyte each. Tests have more transactions
+// of fewer rows.
+var (
 	batchRows  = 5000
 	batchBytes = 4 << 20
 )

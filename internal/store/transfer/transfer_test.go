@@ -41,7 +41,7 @@ func day(t *testing.T) (path string) {
 	now := time.Now()
 	settings := config.Default()
 	desk := demo.Desk{Operations: s.Operations, Groups: s.Groups, Hide: settings.Redactor().Text}
-	check(t, demo.New(1, settings).History(t.Context(), s, desk, demo.Day{End: now, Jobs: 2000}, func(int, int) {}))
+	check(t, demo.New(1, settings).History(t.Context(), s, desk, demo.Day{End: now, Jobs: 500}, func(int, int) {}))
 
 	check(t, s.Accounts.AddUser(t.Context(), now, access.User{Name: "ana", Role: access.Admin, Password: "$argon2id$"}, ana))
 	user, err := s.Accounts.User(t.Context(), "ana")
@@ -131,7 +131,7 @@ func worksOn(t *testing.T, s *store.Store) {
 func TestRun_GoesOnWhereItWasCutShort(t *testing.T) {
 	path := sqlitetest.New(t)
 	s := openStore(t, path)
-	check(t, seed.Plan{Jobs: 6000, Dead: 600, Seed: 1, Now: time.Now()}.Write(t.Context(), s, s.Search, func(int, int) {}))
+	check(t, seed.Plan{Jobs: 600, Dead: 100, Seed: 1, Now: time.Now()}.Write(t.Context(), s, s.Search, func(int, int) {}))
 	check(t, s.Close())
 	other := sqlitetest.New(t)
 	before := contents(t, path)
