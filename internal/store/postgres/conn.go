@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type conn struct {
 	from  *sql.DB
 	lease *lease // that every commit has to have
 	texts map[string]string
+	lists map[string]list
 
 	conn    *sql.Conn
 	wire    *wire  // of the connection, which package sql holds
@@ -42,7 +44,7 @@ type options struct {
 
 // newConn takes a connection out of a pool.
 func newConn(ctx context.Context, from *sql.DB, held *lease, o options) (*conn, error) {
-	c := &conn{from: from, lease: held, texts: map[string]string{}, options: o}
+	c := &conn{from: from, lease: held, texts: map[string]string{}, lists: map[string]list{}, options: o}
 	return c, c.connect(ctx)
 }
 
@@ -185,13 +187,20 @@ func (c *conn) Send(sent db.Statement) error {
 		return c.failed
 	}
 
-	s, err := newStatement(sent.Want, c.text(sent.Query), sent.Args)
-	if err == nil {
-		s.numbers = sent.Numbers
-		c.wire.later(s)
+	s, listed := c.inColumns(sent)
+	if !listed {
+		var err error
+
+		s, err = newStatement(sent.Want, c.text(sent.Query), sent.Args)
+		if err != nil {
+			return err
+		}
 	}
 
-	return err
+	s.numbers = sent.Numbers
+	c.wire.later(s)
+
+	return nil
 }
 
 // Commit travels together with what was sent before it. A statement among that which has to
@@ -277,14 +286,16 @@ func (s *statement) checkItself() {
 		return
 	}
 
-	s.text = fmt.Sprintf(`WITH changed AS (%s RETURNING 1) SELECT expect(count(*), %d) FROM changed`, s.text, s.want)
+	s.text = fmt.Sprintf(`WITH changed AS (%s RETURNING 1) SELECT expect(count(*), $%d) FROM changed`, s.text, len(s.args)+1)
+	s.types = append(s.types, typeInt8)
+	s.args = append(s.args, strconv.AppendInt(nil, int64(s.want), 10))
 	s.want = db.AnyNumber
 }
 
 // insertsAll reports whether the statement inserts as many rows as are listed in it, or fails: no
 // condition leaves any of them out.
 func (s *statement) insertsAll() bool {
-	return strings.HasPrefix(s.text, "INSERT") && strings.Contains(s.text, "VALUES") &&
+	return strings.HasPrefix(s.text, "INSERT") && (s.listed || strings.Contains(s.text, "VALUES")) &&
 		!strings.Contains(s.text, "DO NOTHING") && !strings.Contains(s.text, "WHERE")
 }
 
