@@ -54,15 +54,15 @@ func connect(client net.Conn, address string, each time.Duration) {
 	both.Wait()
 }
 
-// letter is what was sent at once.
-type letter struct {
+// sent is what was sent at once.
+type sent struct {
 	text    []byte
 	arrives time.Time
 }
 
 // carry delivers everything after a time, and closes both ends after the last of it.
 func carry(to, from net.Conn, each time.Duration) {
-	under := make(chan letter, 1000)
+	under := make(chan sent, 1000)
 
 	go func() {
 		defer close(under)
@@ -74,14 +74,14 @@ func carry(to, from net.Conn, each time.Duration) {
 				return
 			}
 
-			under <- letter{buffer[:n], time.Now().Add(each)}
+			under <- sent{buffer[:n], time.Now().Add(each)}
 		}
 	}()
 
-	for l := range under {
-		time.Sleep(time.Until(l.arrives))
+	for one := range under {
+		time.Sleep(time.Until(one.arrives))
 
-		_, err := to.Write(l.text)
+		_, err := to.Write(one.text)
 		if err != nil {
 			break
 		}
