@@ -18,9 +18,9 @@ import (
 // conn is a connection that writes. It is opened again when it was lost.
 type conn struct {
 	from  *sql.DB
-	lease *lease // that every commit has to have
-	texts map[string]string
-	lists map[string]list
+	lease *lease            // that every commit has to have
+	texts map[string]string // statements as PostgreSQL reads them, by their texts
+	lists map[string]list   // those with a list of rows, as they are sent
 
 	conn    *sql.Conn
 	wire    *wire  // of the connection, which package sql holds
