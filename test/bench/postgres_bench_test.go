@@ -99,7 +99,7 @@ func compare(b *testing.B, n int, unit string, ours, theirs side) {
 			ratios = append(ratios, two.Seconds()/one.Seconds())
 		}
 
-		b.ReportMetric(median(ratios), unit)
+		b.ReportMetric(median(ratios), unit) // which sorts them
 		b.ReportMetric(ratios[0], "least")
 		b.ReportMetric(ratios[rounds-1], "most")
 		b.ReportMetric(median(rates), "jobs/s")
