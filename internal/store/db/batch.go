@@ -53,7 +53,7 @@ func (b *Batch) Flush(t *Tx) error {
 	}
 
 	query := b.head + strings.Repeat(b.row+", ", waiting-1) + b.row + b.tail
-	err := t.ExecExactly(waiting, query, b.args...)
+	err := t.send(Statement{Query: query, Args: b.args, Rows: waiting, Want: waiting})
 	b.cut(b.common)
 
 	return err

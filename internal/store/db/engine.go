@@ -128,6 +128,11 @@ type Statement struct {
 	Query string
 	Args  []any
 
+	// Rows is how many rows a list of VALUES in the query has. Their values are the last
+	// arguments, row by row. An engine may let them travel in another way. Zero: there is no
+	// such list.
+	Rows int
+
 	// Want is how many rows it has to change, or [AnyNumber]. What is wrong with another
 	// number is for the engine to say.
 	Want int

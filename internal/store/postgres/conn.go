@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 // conn is a connection that writes. It is opened again when it was lost.
 type conn struct {
 	from  *sql.DB
-	lease *lease // that every commit has to have
-	texts map[string]string
+	lease *lease            // that every commit has to have
+	texts map[string]string // statements as PostgreSQL reads them, by their texts
+	lists map[string]list   // those with a list of rows, as they are sent
 
 	conn    *sql.Conn
 	wire    *wire  // of the connection, which package sql holds
@@ -42,7 +44,7 @@ type options struct {
 
 // newConn takes a connection out of a pool.
 func newConn(ctx context.Context, from *sql.DB, held *lease, o options) (*conn, error) {
-	c := &conn{from: from, lease: held, texts: map[string]string{}, options: o}
+	c := &conn{from: from, lease: held, texts: map[string]string{}, lists: map[string]list{}, options: o}
 	return c, c.connect(ctx)
 }
 
@@ -100,8 +102,15 @@ func (c *conn) text(query string) string {
 
 // begin starts a transaction, and bounds how long its statements wait for locks and run. These
 // bounds end with the transaction: a pooler in between gives the session to others.
+//
+// It also keeps the server from plans that read a whole table. The statements of the store find
+// each row by an index, as they have to on SQLite. The server would read a table instead that is
+// small when it plans a statement, and go on to do so while the table grows: it keeps a plan until
+// it looks at the tables again, which can take a minute. The cost that it gives to plans that it is
+// kept from, where there is no other, would also make it compile them (jit).
 const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('statement_timeout', '60s', true),
-	set_config('idle_in_transaction_session_timeout', '60s', true)`
+	set_config('idle_in_transaction_session_timeout', '60s', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`
 
 // statementsRun is how long the server lets a statement run.
 const statementsRun = 60 * time.Second
@@ -178,13 +187,20 @@ func (c *conn) Send(sent db.Statement) error {
 		return c.failed
 	}
 
-	s, err := newStatement(sent.Want, c.text(sent.Query), sent.Args)
-	if err == nil {
-		s.numbers = sent.Numbers
-		c.wire.later(s)
+	s, listed := c.inColumns(sent)
+	if !listed {
+		var err error
+
+		s, err = newStatement(sent.Want, c.text(sent.Query), sent.Args)
+		if err != nil {
+			return err
+		}
 	}
 
-	return err
+	s.numbers = sent.Numbers
+	c.wire.later(s)
+
+	return nil
 }
 
 // Commit travels together with what was sent before it. A statement among that which has to
@@ -270,14 +286,16 @@ func (s *statement) checkItself() {
 		return
 	}
 
-	s.text = fmt.Sprintf(`WITH changed AS (%s RETURNING 1) SELECT expect(count(*), %d) FROM changed`, s.text, s.want)
+	s.text = fmt.Sprintf(`WITH changed AS (%s RETURNING 1) SELECT expect(count(*), $%d) FROM changed`, s.text, len(s.args)+1)
+	s.types = append(s.types, typeInt8)
+	s.args = append(s.args, strconv.AppendInt(nil, int64(s.want), 10))
 	s.want = db.AnyNumber
 }
 
 // insertsAll reports whether the statement inserts as many rows as are listed in it, or fails: no
 // condition leaves any of them out.
 func (s *statement) insertsAll() bool {
-	return strings.HasPrefix(s.text, "INSERT") && strings.Contains(s.text, "VALUES") &&
+	return strings.HasPrefix(s.text, "INSERT") && (s.listed || strings.Contains(s.text, "VALUES")) &&
 		!strings.Contains(s.text, "DO NOTHING") && !strings.Contains(s.text, "WHERE")
 }
 

@@ -99,19 +99,13 @@ func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int) {
 	}
 }
 
-// blocksOfJobs is how many of these blocks were looked at so far. The process of the server that
-// serves a connection writes its statistics when it ends.
+// blocksOfJobs is how many of these blocks were looked at so far.
 func blocksOfJobs(t *testing.T, dsn string) int64 {
 	t.Helper()
 
-	const ended = `SET statement_timeout = '2min'; DO $$ BEGIN
-		WHILE EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'redrive%') LOOP
-			PERFORM pg_sleep(0.01);
-			PERFORM pg_stat_clear_snapshot();
-		END LOOP; END $$`
-	sql(t, dsn, ended)
-
 	const query = `SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relname = 'jobs'`
+
+	waitForStatistics(t, dsn)
 
 	text := sql(t, dsn, query)
 	blocks, err := strconv.ParseInt(text, 10, 64)
@@ -120,4 +114,15 @@ func blocksOfJobs(t *testing.T, dsn string) int64 {
 	}
 
 	return blocks
+}
+
+// waitForStatistics waits until the processes of the server that served connections of a store have
+// written their statistics, which they do when they end.
+func waitForStatistics(t *testing.T, dsn string) {
+	t.Helper()
+	sql(t, dsn, `SET statement_timeout = '2min'; DO $$ BEGIN
+		WHILE EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'redrive%') LOOP
+			PERFORM pg_sleep(0.01);
+			PERFORM pg_stat_clear_snapshot();
+		END LOOP; END $$`)
 }

@@ -23,13 +23,28 @@ const (
 	typeFloat4  = 700
 	typeFloat8  = 701
 	typeNumeric = 1700
-	typeTexts   = 1009 // text[]
-	typeNumbers = 1016 // int8[]
 	typeUnknown = 0
 )
 
-// binary is the format of bytes; all others travel as text.
-const binary = 1
+// arraysOf are the types of arrays, by the type of their elements.
+var arraysOf = map[uint32]uint32{typeInt8: 1016, typeText: 1009, typeBytes: 1001, typeFloat8: 1022}
+
+// The formats in which arguments travel: bytes and arrays in that of the server, and all others
+// as text.
+const (
+	asText   = 0
+	asStored = 1
+)
+
+// formatOf is the format in which arguments of a type travel.
+func formatOf(oid uint32) int16 {
+	switch oid {
+	case typeBytes, arraysOf[typeInt8], arraysOf[typeText], arraysOf[typeBytes], arraysOf[typeFloat8]:
+		return asStored
+	}
+
+	return asText
+}
 
 // encode says in which type an argument travels, and how. The type follows from what it is in
 // Go alone, so that PostgreSQL has nothing to guess. A bool is a number, as in all tables.
@@ -51,9 +66,17 @@ func encode(arg any) (oid uint32, value []byte, err error) {
 	case float64:
 		return typeFloat8, strconv.AppendFloat(nil, arg, 'g', -1, 64), nil
 	case db.Numbers:
-		return typeNumbers, arrayOf(arg, func(text []byte, n int64) []byte { return strconv.AppendInt(text, n, 10) }), nil
+		array := newArray(len(arg))
+		for _, n := range arg {
+			array.number(n)
+		}
+		return arraysOf[typeInt8], array.of(typeInt8), nil
 	case db.Texts:
-		return typeTexts, arrayOf(arg, appendQuoted), nil
+		array := newArray(len(arg))
+		for _, text := range arg {
+			array.text(text)
+		}
+		return arraysOf[typeText], array.of(typeText), nil
 	}
 
 	// Another kind of number or text, or what makes one of itself.
@@ -68,30 +91,6 @@ func encode(arg any) (oid uint32, value []byte, err error) {
 	}
 
 	return 0, nil, fmt.Errorf("%T cannot be sent", arg)
-}
-
-// arrayOf writes an array as PostgreSQL reads it.
-func arrayOf[T any](all []T, add func([]byte, T) []byte) []byte {
-	text := []byte{'{'}
-	for i, one := range all {
-		if i > 0 {
-			text = append(text, ',')
-		}
-
-		text = add(text, one)
-	}
-
-	return append(text, '}')
-}
-
-var inArray = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
-// appendQuoted adds a text as it stands in an array.
-func appendQuoted(to []byte, text string) []byte {
-	to = append(to, '"')
-	to = append(to, inArray.Replace(text)...)
-
-	return append(to, '"')
 }
 
 // column is one of a result.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql/driver"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -38,6 +39,8 @@ type statement struct {
 	want  int      // rows that it has to change, or [db.AnyNumber]
 	plain bool     // it is parsed each time, as what has no plan
 
+	listed bool // its arguments are the columns of a list of rows
+
 	numbers func(int64) // gets the number in each row; nil: its rows are read by others, or it has none
 }
 
@@ -46,15 +49,23 @@ func control(text string) statement { return statement{text: text, want: db.AnyN
 
 // key names the statement among those that are prepared: a text is prepared again for
 // arguments of other types.
-func (s *statement) key() string { return s.text + "\x00" + fmt.Sprint(s.types) }
+func (s *statement) key() string {
+	key := make([]byte, 0, len(s.text)+1+4*len(s.types))
+	key = append(key, s.text...)
+	key = append(key, 0)
+
+	for _, t := range s.types {
+		key = binary.BigEndian.AppendUint32(key, t)
+	}
+
+	return string(key)
+}
 
 // formats are those in which the arguments travel.
 func (s *statement) formats() []int16 {
 	formats := make([]int16, len(s.types))
 	for i, t := range s.types {
-		if t == typeBytes {
-			formats[i] = binary
-		}
+		formats[i] = formatOf(t)
 	}
 
 	return formats

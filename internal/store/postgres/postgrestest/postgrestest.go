@@ -154,7 +154,7 @@ const shared = "REDRIVE_TEST_POSTGRES"
 
 // Serve runs a command beside a server, which its tests share, and ends the server after it.
 func Serve(command *exec.Cmd) error {
-	s, err := start()
+	s, err := start(careless)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func Serve(command *exec.Cmd) error {
 func use() (*server, error) {
 	address := os.Getenv(shared)
 	if address == "" {
-		return start()
+		return start(careless)
 	}
 
 	return newServer(address), nil
@@ -244,8 +244,41 @@ func (s *server) run(ctx context.Context, name, text string) error {
 	return errors.Join(err, conn.Close(context.Background()))
 }
 
-// start makes a cluster in a folder of its own, starts its server, and makes the template.
-func start() (*server, error) {
+// careless are the settings of a server from which nothing has to outlive a test.
+var careless = []string{"fsync=off", "full_page_writes=off", "synchronous_commit=off", "autovacuum=off"}
+
+// durable are those of a server that has on the disk what it has confirmed, and cleans up.
+var durable = []string{
+	"fsync=on", "full_page_writes=on", "synchronous_commit=on", "autovacuum=on", "shared_buffers=512MB", "max_wal_size=4GB",
+}
+
+// Durable starts a server on which the program is as fast as on one that people use, and returns
+// a function that makes an empty database there. On a machine without PostgreSQL the benchmark is
+// skipped, and in CI it fails.
+func Durable(tb testing.TB) (empty func() (dsn string)) {
+	tb.Helper()
+
+	s, err := start(durable)
+	if errors.Is(err, errMissing) && os.Getenv("CI") == "" {
+		tb.Skip(err)
+	}
+
+	check(tb, err)
+	tb.Cleanup(s.stop)
+
+	return func() string {
+		tb.Helper()
+
+		name, err := s.empty(tb.Context())
+		check(tb, err)
+
+		return s.dsn(name)
+	}
+}
+
+// start makes a cluster in a folder of its own, starts its server with such settings, and makes
+// the template.
+func start(settings []string) (*server, error) {
 	initdb, err := installed()
 	if err != nil {
 		return nil, err
@@ -275,14 +308,12 @@ func start() (*server, error) {
 		return nil, fmt.Errorf("make a cluster: %w: %s", err, out)
 	}
 
-	// Nothing has to outlive the server.
 	host, port, _ := net.SplitHostPort(address)
 	process := exec.Command(filepath.Join(filepath.Dir(initdb), "postgres"), "-D", data)
-	for _, option := range []string{
+	for _, option := range append([]string{
 		"listen_addresses=" + host, "port=" + port, "unix_socket_directories=", "max_connections=500",
-		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "autovacuum=off",
 		"max_prepared_transactions=10", "max_wal_senders=10",
-	} {
+	}, settings...) {
 		process.Args = append(process.Args, "-c", option)
 	}
 
