@@ -17,25 +17,52 @@ import (
 // Beside a transaction that could see them, the entries of claimed jobs stay in the indexes.
 // Claims do not walk over them: they read about as many blocks as without it. If they did, these
 // would be three times as many.
-func TestClaim_DoesNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available) }
+func TestClaim_DoesNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, nothing) }
 
 func TestLong_ClaimOfDueJobsDoesNotWalkOverDeadRows(t *testing.T) {
-	walksOverNoDeadRows(t, job.Scheduled)
+	walksOverNoDeadRows(t, job.Scheduled, nothing)
 }
 
-func walksOverNoDeadRows(t *testing.T, state job.State) {
-	alone := blocksOfClaims(t, state, false)
-	beside := blocksOfClaims(t, state, true)
+// Neither do pages that show for how long the next job of a queue has waited.
+func TestQueues_DoNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, queues) }
+
+func TestLong_QueuesOfDueJobsDoNotWalkOverDeadRows(t *testing.T) {
+	walksOverNoDeadRows(t, job.Scheduled, queues)
+}
+
+// Neither does the search for leases that have ended.
+func TestLeases_DoNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, leases) }
+
+func nothing(*testing.T, *store.Store, time.Time) {}
+
+func queues(t *testing.T, s *store.Store, now time.Time) {
+	for range 5 {
+		_, err := s.Counters.Queues(t.Context(), now, []string{"orders"})
+		check(t, err)
+	}
+}
+
+func leases(t *testing.T, s *store.Store, now time.Time) {
+	_, err := s.Leases(t.Context(), now)
+	check(t, err)
+}
+
+// look reads something beside the claims.
+type look func(t *testing.T, s *store.Store, now time.Time)
+
+func walksOverNoDeadRows(t *testing.T, state job.State, and look) {
+	alone := blocksOfClaims(t, state, false, and)
+	beside := blocksOfClaims(t, state, true, and)
 	t.Logf("%d blocks, and %d beside an old transaction", alone, beside)
 
 	if beside > alone*3/2 {
-		t.Errorf("claims read %d blocks, and %d beside an old transaction", alone, beside)
+		t.Errorf("%d blocks are read, and %d beside an old transaction", alone, beside)
 	}
 }
 
 // blocksOfClaims is how many blocks of the table of jobs and its indexes were looked at while all
-// jobs of a queue were claimed and completed.
-func blocksOfClaims(t *testing.T, state job.State, beside bool) (blocks int64) {
+// jobs of a queue were claimed and completed, with a look after each claim.
+func blocksOfClaims(t *testing.T, state job.State, beside bool, and look) (blocks int64) {
 	t.Helper()
 
 	const jobs, batch = 6000, 100
@@ -70,14 +97,14 @@ func blocksOfClaims(t *testing.T, state job.State, beside bool) (blocks int64) {
 	}
 
 	s = mustOpen(t, dsn)
-	workOff(t, s, job.Claim{Worker: "w", Now: now.Add(time.Hour), Lease: time.Hour, Free: map[string]int{"orders": batch}}, jobs)
+	workOff(t, s, job.Claim{Worker: "w", Now: now.Add(time.Hour), Lease: time.Hour, Free: map[string]int{"orders": batch}}, jobs, and)
 	check(t, s.Close())
 
 	return blocksOfJobs(t, dsn) - before
 }
 
-// workOff claims and completes as many jobs as there are.
-func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int) {
+// workOff claims and completes as many jobs as there are, with a look after each claim.
+func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int, and look) {
 	t.Helper()
 
 	var settle []job.Settlement
@@ -96,6 +123,8 @@ func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int) {
 		}
 
 		done += len(claimed)
+		and(t, s, claim.Now)
+		claim.Now = claim.Now.Add(time.Millisecond)
 	}
 }
 
