@@ -85,7 +85,7 @@ func blocksOfClaims(t *testing.T, state job.State, beside bool, and look) (block
 
 	check(t, s.Close())
 	sql(t, dsn, `VACUUM ANALYZE`)
-	before := blocksOfJobs(t, dsn)
+	before := blocksOf(t, dsn, "jobs")
 
 	if beside {
 		old, err := pgconn.Connect(t.Context(), dsn)
@@ -100,7 +100,7 @@ func blocksOfClaims(t *testing.T, state job.State, beside bool, and look) (block
 	workOff(t, s, job.Claim{Worker: "w", Now: now.Add(time.Hour), Lease: time.Hour, Free: map[string]int{"orders": batch}}, jobs, and)
 	check(t, s.Close())
 
-	return blocksOfJobs(t, dsn) - before
+	return blocksOf(t, dsn, "jobs") - before
 }
 
 // workOff claims and completes as many jobs as there are, with a look after each claim.
@@ -128,9 +128,9 @@ func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int, and look) 
 	}
 }
 
-// blocksOfJobs is how many of these blocks were looked at so far. The process of the server that
+// blocksOf is how many blocks of a table and its indexes were looked at so far. The process of the server that
 // serves a connection writes its statistics when it ends.
-func blocksOfJobs(t *testing.T, dsn string) int64 {
+func blocksOf(t *testing.T, dsn, table string) int64 {
 	t.Helper()
 
 	const ended = `SET statement_timeout = '2min'; DO $$ BEGIN
@@ -140,13 +140,63 @@ func blocksOfJobs(t *testing.T, dsn string) int64 {
 		END LOOP; END $$`
 	sql(t, dsn, ended)
 
-	const query = `SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relname = 'jobs'`
+	const query = `SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relname = '`
 
-	text := sql(t, dsn, query)
+	text := sql(t, dsn, query+table+`'`)
 	blocks, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%q: %w", text, err))
 	}
 
 	return blocks
+}
+
+// The server keeps the plan of a claim. One that was made while few jobs waited, as far as it had
+// counted, does not read and sort all that wait later.
+func TestClaim_FollowsItsIndexInAFlood(t *testing.T) {
+	const jobs, claims, batch = 6000, 20, 10
+
+	dsn := postgrestest.New(t)
+	sql(t, dsn, filled)
+	sql(t, dsn, `DELETE FROM jobs WHERE state = 'available'; UPDATE depths SET n = 0 WHERE status = 'available'`)
+	sql(t, dsn, `VACUUM ANALYZE`)
+
+	s := mustOpen(t, dsn)
+	claim := job.Claim{Worker: "w", Now: filledAt, Lease: time.Hour, Free: map[string]int{"mail": batch}}
+	add := func(n int) {
+		all := make([]job.Job, n)
+		for i := range all {
+			all[i] = job.Job{
+				Queue: "mail", Type: "email.send", Priority: i % 3, Policy: retry.Default(), Timeout: time.Minute, Payload: []byte("1"),
+			}
+		}
+
+		_, err := s.Enqueue(t.Context(), filledAt, all)
+		check(t, err)
+	}
+
+	for range 20 {
+		add(3)
+		workOff(t, s, claim, 3, nothing)
+	}
+
+	check(t, s.Close())
+	few := blocksOf(t, dsn, "bodies")
+
+	s = mustOpen(t, dsn)
+	for range 20 {
+		add(3)
+		workOff(t, s, claim, 3, nothing)
+	}
+
+	add(jobs)
+	workOff(t, s, claim, claims*batch, nothing)
+	check(t, s.Close())
+
+	// Each job has a body, to which a few blocks of the index lead.
+	blocks := blocksOf(t, dsn, "bodies") - few
+	t.Logf("%d blocks", blocks)
+	if blocks > 10*jobs {
+		t.Errorf("%d blocks with bodies are read to add %d jobs and claim %d", blocks, jobs, claims*batch)
+	}
 }
