@@ -55,7 +55,7 @@ type list struct {
 const (
 	fromQueue = `SELECT ` + rows.NextColumns + ` FROM jobs JOIN bodies ON job_seq = seq WHERE queue = $1 AND `
 	available = fromQueue + `state = 'available' AND held = 0`
-	due       = fromQueue + `list_state IN ('scheduled', 'retryable') AND list_state = $3 AND run_at <= $4`
+	due       = fromQueue + `run_at <= $3 AND list_state IN ('scheduled', 'retryable') AND list_state = `
 
 	byPriority = ` ORDER BY priority DESC, run_at, seq LIMIT $2 + 0`
 	byTime     = ` ORDER BY run_at, seq LIMIT $2 + 0`
@@ -64,12 +64,13 @@ const (
 // first returns the first n jobs of a list, fewer if it has fewer, and sets its bookmark.
 func (s *Store) first(t *db.Tx, l list, n int) (jobs []job.Job, err error) {
 	from, marked := s.bookmarks.At(t, l.queue, l.state)
+	dueState := `'` + string(l.state) + `'` // a state of ours, and not an argument: the statistics of each differ
 
 	switch {
 	case l.state != job.Available && !marked:
-		jobs, err = s.read(t, l, n, due+byTime, string(l.state), db.Micros(l.now))
+		jobs, err = s.read(t, l, n, due+dueState+byTime, db.Micros(l.now))
 	case l.state != job.Available:
-		jobs, err = s.read(t, l, n, due+` AND (run_at, seq) >= ($5, $6)`+byTime, string(l.state), db.Micros(l.now), from.RunAt, from.Seq)
+		jobs, err = s.read(t, l, n, due+dueState+` AND (run_at, seq) >= ($4, $5)`+byTime, db.Micros(l.now), from.RunAt, from.Seq)
 	case marked:
 		jobs, err = s.availableFrom(t, l, n, from)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"redrive/internal/job"
 	"redrive/internal/stats"
+	"redrive/internal/store/bookmark"
 	"redrive/internal/store/db"
 	"redrive/internal/store/rows"
 )
@@ -189,8 +190,24 @@ func (s *Store) noteBegun(t *db.Tx, all []job.Token) error {
 // active jobs for the zero time. They come with their payloads: what one process
 // had in memory, the next one can hold.
 func (s *Store) Leases(ctx context.Context, endedBy time.Time) ([]job.Job, error) {
-	const query = rows.Whole + ` WHERE state = 'active' AND (CAST($1 AS BIGINT) = 0 OR lease_until <= $1) ORDER BY started_at, seq`
-	return s.policies.Whole(s.reader.In(ctx), query, db.Micros(endedBy))
+	const all = rows.Whole + ` WHERE state = 'active' ORDER BY started_at, seq`
+	const ended = rows.Whole + ` WHERE state = 'active' AND (started_at, seq) >= ($1, $2) AND lease_until <= $3 ORDER BY started_at, seq`
+	const first = `SELECT started_at, seq FROM jobs WHERE state = 'active' AND (started_at, seq) >= ($1, $2) ORDER BY started_at, seq LIMIT 1`
+
+	src := s.reader.In(ctx)
+	if endedBy.IsZero() {
+		return s.policies.Whole(src, all)
+	}
+
+	from, err := s.running.Find(func(from bookmark.Place) (p bookmark.Place, ok bool, err error) {
+		ok, err = db.Row(src, first, []any{&p.RunAt, &p.Seq}, from.RunAt, from.Seq)
+		return p, ok, err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return s.policies.Whole(src, ended, from.RunAt, from.Seq, db.Micros(endedBy))
 }
 
 // active returns the active jobs without what their workers alone need: a start

@@ -114,8 +114,9 @@ type Store struct {
 	depths  depths
 	numbers core.Numbers
 
-	// Where claims begin.
+	// Where claims begin, and where the search for leases that have ended does.
 	bookmarks *bookmark.Bookmarks
+	running   *bookmark.Running
 
 	// What one transaction gathers on its way.
 	settled  *db.Slot[settlements]
@@ -180,8 +181,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // write in this order; what shares rows with every transaction comes last.
 func (s *Store) register(o Options) {
 	redact := o.Redact.Complete()
+	s.bookmarks = bookmark.New(s.engine.KeepsDeadRows())
+	s.running = bookmark.NewRunning(s.engine.KeepsDeadRows())
 	s.Accounts = accounts.New(s.writer, s.reader)
-	s.Counters = counters.New(s.reader, o.Limits)
+	s.Counters = counters.New(s.reader, s.bookmarks, o.Limits)
 	s.Groups = groups.New(s.writer, s.reader, s.policies, s.Accounts, redact.Text, o.Groups)
 	s.Search = search.New(s.writer, s.reader, s.engine.Search(), redact, s.health.Log())
 	s.Operations = operations.New(s.writer, s.reader, s.policies, s.Accounts, s, s.Search)
@@ -189,7 +192,6 @@ func (s *Store) register(o Options) {
 	s.local = newLocal(s.Counters)
 	s.leases, s.pauses = s.local, s.local
 	s.depths, s.numbers = s.local, s.local
-	s.bookmarks = bookmark.New(s.engine.KeepsDeadRows())
 	s.core = core.New(s.policies, s.numbers)
 	s.dispatch = newCommitDispatch(s)
 	s.Mirror = mirror.New(s.core, s.writer, s.policies, s.Counters)
@@ -202,7 +204,7 @@ func (s *Store) register(o Options) {
 	// Each part takes part in the writer's commits, and hears from the core what happens to
 	// jobs.
 	for _, part := range []db.Participant{
-		s.policies, s.dispatch, s.core, s.local, s.bookmarks,
+		s.policies, s.dispatch, s.core, s.local, s.bookmarks, s.running,
 		s.Search, s.Operations, s.Accounts, s.Sources, s.Groups, s.Counters, s.Sweep, &publisher{s},
 	} {
 		s.writer.Register(part)
@@ -334,7 +336,7 @@ func invariants() []db.Invariant {
 			UNION SELECT job_seq FROM attempts UNION SELECT job_seq FROM dead_letters UNION SELECT job_seq FROM replays
 			UNION SELECT job_seq FROM trash UNION SELECT job_seq FROM earlier_runs UNION SELECT job_seq FROM job_keys
 			UNION SELECT job_seq FROM search_backlog WHERE execution <> -1) AS kept
-			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
+			WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE seq = job_seq)`},
 	}
 
 	return slices.Concat(core,

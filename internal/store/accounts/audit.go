@@ -63,7 +63,7 @@ func entryFields(e *audit.Entry) []any {
 
 // Verify holds every entry against the hash before it, and the last one
 // against the head that is kept beside the log. It reads in pieces, so that
-// entries of any number fit into memory.
+// entries of any number fit into memory, each of which can see a later state of the log.
 func Verify(src db.Source) (n int64, err error) {
 	const query = auditColumns + ` WHERE seq > $1 ORDER BY seq LIMIT 1000 + 0`
 	const newest = `SELECT seq, hash FROM audit_head`
@@ -75,8 +75,18 @@ func Verify(src db.Source) (n int64, err error) {
 			return last.seq, err
 		}
 
+		// The end: the head beside the log tells whether entries were cut off, or added. Where it has
+		// moved on, entries may have come that were not read.
 		if len(entries) == 0 {
-			break
+			before := top.seq
+			_, err := db.Row(src, newest, []any{&top.seq, &top.hash})
+			if err != nil {
+				return last.seq, err
+			}
+
+			if top.seq == before {
+				break
+			}
 		}
 
 		// Numbers have no gap, and each hash follows from the one before.
@@ -91,11 +101,6 @@ func Verify(src db.Source) (n int64, err error) {
 
 			last = head{e.Seq, e.Hash}
 		}
-	}
-
-	// The end: the head beside the log tells whether entries were cut off, or added.
-	if _, err := db.Row(src, newest, []any{&top.seq, &top.hash}); err != nil {
-		return last.seq, err
 	}
 
 	switch {

@@ -1,4 +1,5 @@
-// Package bookmark remembers how far claims have come in the lists of jobs that wait.
+// Package bookmark remembers how far claims have come in the lists of jobs that wait, and where
+// the oldest job that runs stands among those that run.
 //
 // A database that keeps several versions of a row leaves the entries of claimed jobs in its
 // indexes until they are cleaned up, which takes as long as any transaction is open that could
@@ -11,6 +12,8 @@ package bookmark
 import (
 	"cmp"
 	"maps"
+	"math"
+	"sync"
 
 	"redrive/internal/job"
 	"redrive/internal/store/db"
@@ -35,6 +38,12 @@ func PlaceOf(j *job.Job) Place {
 	return p
 }
 
+// front is before all jobs, and end is behind all of them.
+var (
+	front = Place{Priority: math.MaxInt, RunAt: math.MinInt64}
+	end   = Place{Priority: math.MinInt, RunAt: math.MaxInt64, Seq: math.MaxInt64}
+)
+
 func (p Place) isBefore(other Place) bool {
 	return cmp.Or(cmp.Compare(other.Priority, p.Priority), cmp.Compare(p.RunAt, other.RunAt), cmp.Compare(p.Seq, other.Seq)) < 0
 }
@@ -48,8 +57,10 @@ type list struct {
 // Bookmarks are those of all lists. It is a projection, which is told of each job that moves.
 type Bookmarks struct {
 	on      bool
-	places  map[list]Place // as of the last commit
 	changed *db.Slot[map[list]Place]
+
+	mu     sync.RWMutex
+	places map[list]Place // as of the last commit
 }
 
 // New returns bookmarks. Those that are off are never set.
@@ -68,10 +79,31 @@ func (b *Bookmarks) At(t *db.Tx, queue string, state job.State) (p Place, ok boo
 
 	p, ok = (*b.changed.In(t))[of]
 	if !ok {
-		p, ok = b.places[of]
+		p, ok = b.committed(of)
 	}
 
 	return p, ok
+}
+
+// committed is the place of a list as of the last commit.
+func (b *Bookmarks) committed(of list) (p Place, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+
+	p, ok = b.places[of]
+
+	return p, ok
+}
+
+// Front returns the place before which no job of a list waited at the last commit. It is before all
+// jobs as long as no claim has come there.
+func (b *Bookmarks) Front(queue string, state job.State) (priority int, runAt, seq int64) {
+	p, ok := b.committed(list{queue, state})
+	if !ok {
+		p = front
+	}
+
+	return p.Priority, p.RunAt, p.Seq
 }
 
 // Set notes the first job that a claim found, in the state in which it still is.
@@ -99,7 +131,12 @@ func (b *Bookmarks) Flush(*db.Tx) error { return nil }
 // Committed takes over what the transaction has set. A transaction that was undone leaves
 // the bookmarks where they were.
 func (b *Bookmarks) Committed(t *db.Tx) {
-	if b.on {
-		maps.Copy(b.places, *b.changed.In(t))
+	if !b.on {
+		return
 	}
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	maps.Copy(b.places, *b.changed.In(t))
 }

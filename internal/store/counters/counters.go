@@ -22,6 +22,7 @@ import (
 // Projection keeps the counters.
 type Projection struct {
 	reader   *db.Reader
+	waiting  fronts
 	gathered *db.Slot[gathered]
 
 	// Only code that the writer runs uses these.
@@ -46,12 +47,17 @@ type Projection struct {
 	names atomic.Pointer[[]string] // the names of all known queues, sorted
 }
 
+// fronts knows where lists of jobs that wait begin: no job of the list is before that place.
+type fronts interface {
+	Front(queue string, state job.State) (priority int, runAt, seq int64)
+}
+
 // New returns a projection without counts, which Load reads from the database.
-func New(reader *db.Reader, limits Limits) *Projection {
+func New(reader *db.Reader, waiting fronts, limits Limits) *Projection {
 	limits.Queues, limits.Types = cmp.Or(limits.Queues, defaultQueues), cmp.Or(limits.Types, defaultTypes)
 
 	p := &Projection{
-		reader: reader, gathered: db.NewReusedSlot(newGathered, (*gathered).clear),
+		reader: reader, waiting: waiting, gathered: db.NewReusedSlot(newGathered, (*gathered).clear),
 		limits: limits, depths: stats.Depths{}, queues: map[string]bool{},
 		queueLabels: newLabels("queue", "", maxQueueLabels), typeLabels: newLabels("type", "", limits.Types), sourceTypes: map[string]*labels{},
 	}

@@ -3,6 +3,7 @@ package counters
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"redrive/internal/job"
@@ -44,7 +45,7 @@ func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) 
 	err := p.reader.Consistently(ctx, func(src db.Source) (err error) {
 		these := db.Texts(names)
 
-		all, err = queueInfos(src, now, these)
+		all, err = queueInfos(src, now, p.fronts(names))
 		if err != nil {
 			return err
 		}
@@ -61,22 +62,51 @@ func (p *Projection) Queues(ctx context.Context, now time.Time, names []string) 
 	return all, err
 }
 
-// queueInfos returns the queues with these names that are known, each with its pause, and with
-// the time from which on its next job could have run. That is the available job that a claim
-// takes next, or else a scheduled or retryable job that has come due.
-func queueInfos(src db.Source, now time.Time, names db.Texts) ([]queues.Info, error) {
-	const due = `(SELECT min(run_at) FROM jobs
-			WHERE queue = name AND list_state IN ('scheduled', 'retryable') AND run_at <= $2 AND list_state = `
+// fronts are the names of queues, each with the places before which none of its jobs wait: a row
+// of eight values for each queue.
+func (p *Projection) fronts(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+
+	rows := [][]any{}
+	for _, name := range slices.Compact(names) {
+		priority, at, seq := p.waiting.Front(name, job.Available)
+		row := []any{name, priority, at, seq}
+
+		for _, state := range []job.State{job.Scheduled, job.Retryable} {
+			_, at, seq := p.waiting.Front(name, state)
+			row = append(row, at, seq)
+		}
+
+		rows = append(rows, row)
+	}
+
+	return db.Rows(rows)
+}
+
+// queueInfos returns those of the queues that are known, each with its pause, and with the time
+// from which on its next job could have run. That is the available job that a claim takes next, or
+// else a scheduled or retryable job that has come due. Each is looked for from the front of its
+// list on: first with the priority that is in front, then with lower ones.
+func queueInfos(src db.Source, now time.Time, fronts string) ([]queues.Info, error) {
+	const available = `(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 AND `
+	const due = `(SELECT run_at FROM jobs WHERE queue = name AND run_at <= $2 AND list_state IN ('scheduled', 'retryable') AND list_state = `
 	const query = `SELECT name, coalesce(q.paused_at, 0), coalesce(q.paused_by, ''), coalesce(
-			(SELECT run_at FROM jobs WHERE queue = name AND state = 'available' AND held = 0 ORDER BY priority DESC, run_at, seq LIMIT 1),
-			` + due + `'scheduled'), ` + due + `'retryable'), 0)
-		FROM (SELECT DISTINCT value AS name FROM json_each($1)) AS these LEFT JOIN queues AS q USING (name)
+			` + available + `priority = front AND (run_at, seq) >= (front_at, front_seq) ORDER BY run_at, seq LIMIT 1),
+			` + available + `priority < front ORDER BY priority DESC, run_at, seq LIMIT 1),
+			` + due + `'scheduled' AND (run_at, seq) >= (scheduled_at, scheduled_seq) ORDER BY run_at, seq LIMIT 1),
+			` + due + `'retryable' AND (run_at, seq) >= (retryable_at, retryable_seq) ORDER BY run_at, seq LIMIT 1), 0)
+		FROM (SELECT value ->> 0 AS name, CAST(value ->> 1 AS BIGINT) AS front,
+			CAST(value ->> 2 AS BIGINT) AS front_at, CAST(value ->> 3 AS BIGINT) AS front_seq,
+			CAST(value ->> 4 AS BIGINT) AS scheduled_at, CAST(value ->> 5 AS BIGINT) AS scheduled_seq,
+			CAST(value ->> 6 AS BIGINT) AS retryable_at, CAST(value ->> 7 AS BIGINT) AS retryable_seq
+			FROM json_each($1)) AS these LEFT JOIN queues AS q USING (name)
 		WHERE q.name IS NOT NULL OR EXISTS (SELECT 1 FROM depths WHERE queue = these.name) ORDER BY name`
 
 	return db.All(src, query, func(q *queues.Info) []any {
 		q.Depths, q.LastHour = stats.Depths{}, make([]stats.Totals, lastHour)
 		return []any{&q.Name, db.Time(&q.PausedAt), &q.PausedBy, db.Time(&q.Oldest)}
-	}, names, db.Micros(now))
+	}, fronts, db.Micros(now))
 }
 
 // addCounts fills in how many jobs queues have, and their counters.

@@ -15,6 +15,6 @@ func (*Projection) Invariants() []db.Invariant {
 				FROM jobs WHERE group_id <> 0 GROUP BY group_id) AS found ON found.group_id = groups.id
 			WHERE dead <> coalesce(dead_letters, 0) OR refused <> coalesce(refused_letters, 0) OR retrying <> coalesce(waiting, 0)`},
 		{What: "the error group of every job exists",
-			Query: `SELECT id FROM jobs WHERE group_id <> 0 AND group_id NOT IN (SELECT id FROM groups)`},
+			Query: `SELECT id FROM jobs AS j WHERE group_id <> 0 AND NOT EXISTS (SELECT 1 FROM groups WHERE id = j.group_id)`},
 	}
 }

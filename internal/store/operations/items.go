@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"redrive/internal/job"
@@ -114,17 +115,33 @@ func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 	return nil
 }
 
-// pruneQuery deletes items of operations that ended before $1. CROSS JOIN makes SQLite begin with
-// the operations, which are few, and not with the items.
-const pruneQuery = `DELETE FROM operation_items WHERE (operation_id, n) IN (
-	SELECT i.operation_id, i.n FROM operations AS o CROSS JOIN operation_items AS i ON i.operation_id = o.id
-	WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1 LIMIT $2 + 0)`
+// endedQuery finds the first operation that ended before a time and still has items.
+const endedQuery = `SELECT o.id FROM operations AS o WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1
+	AND EXISTS (SELECT 1 FROM operation_items AS i WHERE i.operation_id = o.id) ORDER BY o.id LIMIT 1`
+
+// pruneQuery deletes the first items of an operation.
+const pruneQuery = `DELETE FROM operation_items WHERE operation_id = $1 AND n IN (
+	SELECT n FROM operation_items WHERE operation_id = $1 ORDER BY n LIMIT $2 + 0)`
 
 // PruneItems removes at most limit items of operations that ended before a time, and returns how
 // many it removed. The counts of an operation and of its scope are stored apart, and stay.
 func (p *Projection) PruneItems(t *db.Tx, before time.Time, limit int64) (int, error) {
-	n, err := t.Exec(pruneQuery, db.Micros(before), limit)
-	return int(n), db.Wrap(err, "remove the items of old operations")
+	removed := int64(0)
+	for removed < limit {
+		id, err := db.Value[int64](t, endedQuery, db.Micros(before))
+		if err != nil || id == 0 {
+			return int(removed), db.Wrap(err, "find the items of old operations")
+		}
+
+		n, err := t.Exec(pruneQuery, id, limit-removed)
+		if err != nil {
+			return int(removed), fmt.Errorf("remove the items of operation %d: %w", id, err)
+		}
+
+		removed += n
+	}
+
+	return int(removed), nil
 }
 
 // Breakdown returns what the scope of an operation consists of: its largest parts, its causes,

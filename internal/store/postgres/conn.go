@@ -100,17 +100,19 @@ func (c *conn) text(query string) string {
 	return text
 }
 
-// begin starts a transaction, and bounds how long its statements wait for locks and run. These
-// bounds end with the transaction: a pooler in between gives the session to others.
+// begin starts a transaction, and bounds how long its statements wait for locks and run. What it sets
+// ends with the transaction: a pooler in between gives the session to others.
 //
-// It also keeps the server from plans that read a whole table. The statements of the store find
-// each row by an index, as they have to on SQLite. The server would read a table instead that is
-// small when it plans a statement, and go on to do so while the table grows: it keeps a plan until
-// it looks at the tables again, which can take a minute. The cost that it gives to plans that it is
-// kept from, where there is no other, would also make it compile them (jit).
+// It also keeps the server from plans that read a whole table, or sort all jobs that wait. The
+// statements of the store find each row by an index and claim in the order of one, as they have to on
+// SQLite. The server would read a table instead that is small when it plans a statement, and go on to
+// do so while the table grows: it keeps a plan until it looks at the tables again, which can take a
+// minute. The cost that it gives to plans that it is kept from, where there is no other, would also
+// make it compile them (jit).
 const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('statement_timeout', '60s', true),
-	set_config('idle_in_transaction_session_timeout', '60s', true), set_config('enable_seqscan', 'off', true),
-	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`
+	set_config('idle_in_transaction_session_timeout', '60s', true), set_config('jit', 'off', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
 // statementsRun is how long the server lets a statement run.
 const statementsRun = 60 * time.Second

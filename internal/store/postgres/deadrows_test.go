@@ -17,25 +17,52 @@ import (
 // Beside a transaction that could see them, the entries of claimed jobs stay in the indexes.
 // Claims do not walk over them: they read about as many blocks as without it. If they did, these
 // would be three times as many.
-func TestClaim_DoesNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available) }
+func TestClaim_DoesNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, nothing) }
 
 func TestLong_ClaimOfDueJobsDoesNotWalkOverDeadRows(t *testing.T) {
-	walksOverNoDeadRows(t, job.Scheduled)
+	walksOverNoDeadRows(t, job.Scheduled, nothing)
 }
 
-func walksOverNoDeadRows(t *testing.T, state job.State) {
-	alone := blocksOfClaims(t, state, false)
-	beside := blocksOfClaims(t, state, true)
+// Neither do pages that show for how long the next job of a queue has waited.
+func TestQueues_DoNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, queues) }
+
+func TestLong_QueuesOfDueJobsDoNotWalkOverDeadRows(t *testing.T) {
+	walksOverNoDeadRows(t, job.Scheduled, queues)
+}
+
+// Neither does the search for leases that have ended.
+func TestLeases_DoNotWalkOverDeadRows(t *testing.T) { walksOverNoDeadRows(t, job.Available, leases) }
+
+func nothing(*testing.T, *store.Store, time.Time) {}
+
+func queues(t *testing.T, s *store.Store, now time.Time) {
+	for range 5 {
+		_, err := s.Counters.Queues(t.Context(), now, []string{"orders"})
+		check(t, err)
+	}
+}
+
+func leases(t *testing.T, s *store.Store, now time.Time) {
+	_, err := s.Leases(t.Context(), now)
+	check(t, err)
+}
+
+// look reads something beside the claims.
+type look func(t *testing.T, s *store.Store, now time.Time)
+
+func walksOverNoDeadRows(t *testing.T, state job.State, and look) {
+	alone := blocksOfClaims(t, state, false, and)
+	beside := blocksOfClaims(t, state, true, and)
 	t.Logf("%d blocks, and %d beside an old transaction", alone, beside)
 
 	if beside > alone*3/2 {
-		t.Errorf("claims read %d blocks, and %d beside an old transaction", alone, beside)
+		t.Errorf("%d blocks are read, and %d beside an old transaction", alone, beside)
 	}
 }
 
 // blocksOfClaims is how many blocks of the table of jobs and its indexes were looked at while all
-// jobs of a queue were claimed and completed.
-func blocksOfClaims(t *testing.T, state job.State, beside bool) (blocks int64) {
+// jobs of a queue were claimed and completed, with a look after each claim.
+func blocksOfClaims(t *testing.T, state job.State, beside bool, and look) (blocks int64) {
 	t.Helper()
 
 	const jobs, batch = 6000, 100
@@ -58,7 +85,7 @@ func blocksOfClaims(t *testing.T, state job.State, beside bool) (blocks int64) {
 
 	check(t, s.Close())
 	sql(t, dsn, `VACUUM ANALYZE`)
-	before := blocksOfJobs(t, dsn)
+	before := blocksOf(t, dsn, "jobs")
 
 	if beside {
 		old, err := pgconn.Connect(t.Context(), dsn)
@@ -70,14 +97,14 @@ func blocksOfClaims(t *testing.T, state job.State, beside bool) (blocks int64) {
 	}
 
 	s = mustOpen(t, dsn)
-	workOff(t, s, job.Claim{Worker: "w", Now: now.Add(time.Hour), Lease: time.Hour, Free: map[string]int{"orders": batch}}, jobs)
+	workOff(t, s, job.Claim{Worker: "w", Now: now.Add(time.Hour), Lease: time.Hour, Free: map[string]int{"orders": batch}}, jobs, and)
 	check(t, s.Close())
 
-	return blocksOfJobs(t, dsn) - before
+	return blocksOf(t, dsn, "jobs") - before
 }
 
-// workOff claims and completes as many jobs as there are.
-func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int) {
+// workOff claims and completes as many jobs as there are, with a look after each claim.
+func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int, and look) {
 	t.Helper()
 
 	var settle []job.Settlement
@@ -96,18 +123,20 @@ func workOff(t *testing.T, s *store.Store, claim job.Claim, jobs int) {
 		}
 
 		done += len(claimed)
+		and(t, s, claim.Now)
+		claim.Now = claim.Now.Add(time.Millisecond)
 	}
 }
 
-// blocksOfJobs is how many of these blocks were looked at so far.
-func blocksOfJobs(t *testing.T, dsn string) int64 {
+// blocksOf is how many blocks of a table and its indexes were looked at so far.
+func blocksOf(t *testing.T, dsn, table string) int64 {
 	t.Helper()
-
-	const query = `SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relname = 'jobs'`
 
 	waitForStatistics(t, dsn)
 
-	text := sql(t, dsn, query)
+	const query = `SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM pg_statio_user_tables WHERE relname = '`
+
+	text := sql(t, dsn, query+table+`'`)
 	blocks, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		t.Fatal(fmt.Errorf("%q: %w", text, err))
@@ -125,4 +154,54 @@ func waitForStatistics(t *testing.T, dsn string) {
 			PERFORM pg_sleep(0.01);
 			PERFORM pg_stat_clear_snapshot();
 		END LOOP; END $$`)
+}
+
+// The server keeps the plan of a claim. One that was made while few jobs waited, as far as it had
+// counted, does not read and sort all that wait later.
+func TestClaim_FollowsItsIndexInAFlood(t *testing.T) {
+	const jobs, claims, batch = 6000, 20, 10
+
+	dsn := postgrestest.New(t)
+	sql(t, dsn, filled)
+	sql(t, dsn, `DELETE FROM jobs WHERE state = 'available'; UPDATE depths SET n = 0 WHERE status = 'available'`)
+	sql(t, dsn, `VACUUM ANALYZE`)
+
+	s := mustOpen(t, dsn)
+	claim := job.Claim{Worker: "w", Now: filledAt, Lease: time.Hour, Free: map[string]int{"mail": batch}}
+	add := func(n int) {
+		all := make([]job.Job, n)
+		for i := range all {
+			all[i] = job.Job{
+				Queue: "mail", Type: "email.send", Priority: i % 3, Policy: retry.Default(), Timeout: time.Minute, Payload: []byte("1"),
+			}
+		}
+
+		_, err := s.Enqueue(t.Context(), filledAt, all)
+		check(t, err)
+	}
+
+	for range 20 {
+		add(3)
+		workOff(t, s, claim, 3, nothing)
+	}
+
+	check(t, s.Close())
+	few := blocksOf(t, dsn, "bodies")
+
+	s = mustOpen(t, dsn)
+	for range 20 {
+		add(3)
+		workOff(t, s, claim, 3, nothing)
+	}
+
+	add(jobs)
+	workOff(t, s, claim, claims*batch, nothing)
+	check(t, s.Close())
+
+	// Each job has a body, to which a few blocks of the index lead.
+	blocks := blocksOf(t, dsn, "bodies") - few
+	t.Logf("%d blocks", blocks)
+	if blocks > 10*jobs {
+		t.Errorf("%d blocks with bodies are read to add %d jobs and claim %d", blocks, jobs, claims*batch)
+	}
 }

@@ -10,8 +10,10 @@ import (
 	"redrive/internal/store/db"
 )
 
-// Inspect runs do on one state of the database, also while a program works on it. A database
-// without Redrive's tables is an fs.ErrNotExist.
+// Inspect runs do on the database, also while a program works on it. Each query sees one state of
+// the database, and a later query can see a later one: one state for all of them would keep the
+// server from cleaning up until the last has ended. A database without Redrive's tables is an
+// fs.ErrNotExist.
 func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.Finding)) (err error) {
 	config, parses, err := parse(s.DSN)
 	if err != nil {
@@ -21,14 +23,8 @@ func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.F
 	reads := pool(connector{endpoint: newEndpoint(config, parses), reads: true}, 1)
 	defer func() { err = errors.Join(err, reads.Close()) }()
 
-	tx, err := reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, tx.Rollback()) }()
-
 	var version, newest int
-	err = tx.QueryRowContext(ctx, `SELECT n FROM schema_version`).Scan(&version)
+	err = reads.QueryRowContext(ctx, `SELECT n FROM schema_version`).Scan(&version)
 	if codeOf(err) == undefinedTable {
 		return fmt.Errorf("%w: the database %s has no tables of Redrive", fs.ErrNotExist, config.Database)
 	}
@@ -46,36 +42,23 @@ func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.F
 			"use the version of Redrive that works on it", config.Database, version, newest)
 	}
 
-	err = s.For.CheckWhole(ctx, tx)
+	err = s.For.CheckWhole(ctx, reads)
 	if err != nil {
 		return fmt.Errorf("the database %s cannot be examined: %w", config.Database, err)
 	}
 
-	do(inspected{ctx, tx}, nil)
+	do(inspected{ctx, reads}, nil)
 
 	return nil
 }
 
-// inspected is one state of a database.
+// inspected is a database that is only read.
 type inspected struct {
-	ctx context.Context
-	tx  *sql.Tx
+	ctx   context.Context
+	reads *sql.DB
 }
 
-// Query calls each for every row. A query that fails leaves the others alone.
+// Query calls each for every row.
 func (i inspected) Query(query string, each func(*sql.Rows) error, args ...any) error {
-	_, err := i.tx.ExecContext(i.ctx, `SAVEPOINT query`)
-	if err != nil {
-		return err
-	}
-
-	err = db.Scan(i.tx.QueryContext(i.ctx, translate(query), args...))(each)
-	if err != nil {
-		_, back := i.tx.ExecContext(i.ctx, `ROLLBACK TO SAVEPOINT query`)
-		return errors.Join(err, back)
-	}
-
-	_, err = i.tx.ExecContext(i.ctx, `RELEASE SAVEPOINT query`)
-
-	return err
+	return db.Scan(i.reads.QueryContext(i.ctx, translate(query), args...))(each)
 }

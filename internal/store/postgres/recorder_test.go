@@ -1,8 +1,10 @@
 package postgres_test
 
 import (
+	"bytes"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,8 +19,16 @@ type recorder struct {
 	dsn    string
 	server string
 
-	mu    sync.Mutex
-	trips [][]string // texts of the statements of each trip, of all connections
+	mu       sync.Mutex
+	trips    [][]string         // texts of the statements of each trip, of all connections
+	examples map[string]example // of each text that was run, by the text
+}
+
+// example is a statement with the arguments of one time when it was run.
+type example struct {
+	types   []uint32
+	formats []int16
+	args    [][]byte
 }
 
 func recorderTo(t *testing.T, dsn string) *recorder {
@@ -32,7 +42,7 @@ func recorderTo(t *testing.T, dsn string) *recorder {
 	check(t, err)
 
 	server := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
-	r := &recorder{server: server, dsn: strings.Replace(dsn, server, listener.Addr().String(), 1)}
+	r := &recorder{server: server, dsn: strings.Replace(dsn, server, listener.Addr().String(), 1), examples: map[string]example{}}
 
 	go func() {
 		for {
@@ -85,6 +95,7 @@ func (r *recorder) carry(client net.Conn) {
 	}
 
 	names := map[string]string{} // of statements that were prepared
+	types := map[string][]uint32{}
 	var trip []string
 	for err == nil {
 		var message pgproto3.FrontendMessage
@@ -95,9 +106,10 @@ func (r *recorder) carry(client net.Conn) {
 
 		switch m := message.(type) {
 		case *pgproto3.Parse:
-			names[m.Name] = m.Query
+			names[m.Name], types[m.Name] = m.Query, m.ParameterOIDs
 		case *pgproto3.Bind:
 			trip = append(trip, names[m.PreparedStatement])
+			r.learn(names[m.PreparedStatement], types[m.PreparedStatement], m)
 		case *pgproto3.Query:
 			trip = append(trip, m.String)
 			r.note(&trip)
@@ -110,6 +122,24 @@ func (r *recorder) carry(client net.Conn) {
 			_, err = server.Write(said)
 		}
 	}
+}
+
+// learn keeps the arguments with which a statement is run for the first time.
+func (r *recorder) learn(text string, types []uint32, m *pgproto3.Bind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	_, known := r.examples[text]
+	if known {
+		return
+	}
+
+	e := example{types: types, formats: slices.Clone(m.ParameterFormatCodes)}
+	for _, arg := range m.Parameters {
+		e.args = append(e.args, bytes.Clone(arg))
+	}
+
+	r.examples[text] = e
 }
 
 func (r *recorder) note(trip *[]string) {

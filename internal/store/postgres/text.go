@@ -24,6 +24,27 @@ var changes = []change{
 	{`INDEXED BY`, regexp.MustCompile(` INDEXED BY \w+`), ``},
 	{`CROSS JOIN`, regexp.MustCompile(`CROSS JOIN (\w+(?: AS \w+)?) ON`), `JOIN $1 ON`},
 
+	// The first rows of each of several lists: PostgreSQL does not see that each row of a list is one of them.
+	{`j.seq IN (SELECT j.seq`, regexp.MustCompile(`JOIN jobs AS j(.*) WHERE j\.seq IN \(SELECT j\.seq FROM (jobs AS j .*)\) ORDER BY`),
+		`JOIN LATERAL (SELECT j.* FROM $2) AS j$1 ORDER BY`},
+
+	// What repeats the condition of an index. PostgreSQL sees that it holds, and would take it for one
+	// condition more, which fewer rows fulfil: it would rather sort these few than follow an index.
+	{`j.letter <> ''`, regexp.MustCompile(` AND j\.letter <> ''`), ``},
+	{`j.list_state <> ''`, regexp.MustCompile(` AND j\.list_state <> ''`), ``},
+	{`list_state IN`, regexp.MustCompile(`(j\.list_state = '\w+') AND j\.list_state IN \('\w+', '\w+'\)`), `$1`},
+	{`list_state IN`, regexp.MustCompile(`list_state IN \('\w+', '\w+'\) AND (list_state = '\w+')`), `$1`},
+
+	// A few rows that are looked up: PostgreSQL would read the whole table for as many as it fears.
+	{`+ 0)`, regexp.MustCompile(`(\w+) IN \((SELECT [^()]+ LIMIT \$\d+ \+ 0)\)`), `$1 = ANY (ARRAY($2))`},
+
+	// What else is read of each job of a page: PostgreSQL fears that there is nothing for most jobs, so
+	// that it would have to look through the whole list.
+	{`FROM jobs AS j JOIN`, regexp.MustCompile(
+		`(?s)FROM jobs AS j( JOIN (?:dead_letters AS l ON l\.job_seq = j\.seq AND l\.run = j\.run JOIN )?bodies AS b ON b\.job_seq = j\.seq)` +
+			`( WHERE .+ ORDER BY (.+) LIMIT \$\d+ \+ 0)$`),
+		`FROM (SELECT j.* FROM jobs AS j$2) AS j$1 ORDER BY $3`},
+
 	// A statement that fails halfway leaves nothing behind anyway.
 	{`OR FAIL`, regexp.MustCompile(`\b(INSERT|UPDATE) OR FAIL\b`), `$1`},
 

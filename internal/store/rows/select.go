@@ -24,11 +24,16 @@ func ListState(s job.State) string {
 
 // statusTerm is the condition for a status. It repeats the conditions of the
 // partial indexes word for word, without which they could not be used.
-func statusTerm(s job.Status) string {
+func statusTerm(f filter.Filter) string {
 	const discarded = "j.list_state = 'discarded' AND j.list_state <> '' AND j.list_state IN ('discarded', 'retryable')"
+	s := f.Status
 	switch s {
+	// Every dead letter is discarded, which only the indexes of groups and types have to be told.
 	case job.StatusDeadLetter:
-		return "j.letter = 'stored' AND j.letter <> '' AND " + discarded
+		if f.Group != "" || exact(f.Type) {
+			return "j.letter = 'stored' AND j.letter <> '' AND " + discarded
+		}
+		return "j.letter = 'stored' AND j.letter <> ''"
 	case job.StatusDLQFailed:
 		return "j.letter = 'refused' AND j.letter <> ''"
 	case job.StatusTrashed:
@@ -111,7 +116,7 @@ func Select(search db.Finder, columns, join string, f filter.Filter, after filte
 	}
 
 	if f.Status != "" {
-		where.Add(statusTerm(f.Status))
+		where.Add(statusTerm(f))
 	}
 
 	changed := changedAt(f.Status)

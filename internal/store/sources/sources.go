@@ -116,8 +116,8 @@ func (*Projection) Invariants() []db.Invariant {
 			WHERE (j.source <> '') <> EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = j.seq AND m.source = j.source)`},
 		{What: "only jobs of a source are with it, or on their way there", Query: `SELECT id FROM jobs
 			WHERE state IN ('returning', 'returned') AND source = ''`},
-		{What: "each act on a source belongs to a job", Query: `SELECT 'act ' || id AS id FROM source_acts
-			WHERE job_seq NOT IN (SELECT seq FROM jobs)`},
+		{What: "each act on a source belongs to a job", Query: `SELECT 'act ' || a.id AS id FROM source_acts AS a
+			WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE seq = job_seq)`},
 		{What: "each open dead letter of a source is there, or an act on it is under way", Query: `SELECT j.id AS id FROM jobs AS j
 			JOIN mirrored AS m ON m.job_seq = j.seq WHERE m.present = 0 AND j.letter = 'stored'`},
 	}

@@ -15,10 +15,14 @@ import (
 // The constants of this file are conditions on rows of the table jobs, for the WHERE clause
 // of a query.
 
+// lookedUp ends a query that is run for each job. PostgreSQL would otherwise read all the rows of the
+// other table first, which can be many more than the jobs of a page.
+const lookedUp = ` LIMIT 1 OFFSET 0`
+
 // notHeld holds for a job that no operation under way has among its items. (A job that waits
 // for a handler is "held" in another sense.)
 const notHeld = `NOT EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
-	WHERE i.job_seq = jobs.seq AND o.state IN ('running', 'paused'))`
+	WHERE i.job_seq = jobs.seq AND o.state IN ('running', 'paused')` + lookedUp + `)`
 
 // ownDeadLetter holds for a dead letter that is stored here and nowhere else. A dead letter
 // of a source is also in that source, which alone decides how long it stays: retention
@@ -32,8 +36,8 @@ const notNewest = `seq <> (SELECT seq FROM jobs WHERE ` + ownDeadLetter + ` ORDE
 // it: its record has left the source, and no act on it is still to be carried out there. If
 // retention removed another job of a source, the next scan would bring it back as a new job,
 // or an act that a person asked for would be forgotten.
-const notAtSource = `(source = '' OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.present <> 0)
-	AND NOT EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = jobs.seq AND a.state IN ('asked', 'begun')))`
+const notAtSource = `(source = '' OR NOT EXISTS (SELECT 1 FROM mirrored AS m WHERE m.job_seq = jobs.seq AND m.present <> 0` + lookedUp + `)
+	AND NOT EXISTS (SELECT 1 FROM source_acts AS a WHERE a.job_seq = jobs.seq AND a.state IN ('asked', 'begun')` + lookedUp + `))`
 
 // ended returns two SQL expressions for a kind of retention: the condition that a job is of
 // that kind, and the time from which on its age counts. Each condition is written as in the

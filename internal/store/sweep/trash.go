@@ -94,7 +94,8 @@ func (p *pass) purge(t *db.Tx, previous purgeStep) (purgeStep, error) {
 // would bring the record back as a dead letter.
 func oldTrash(t *db.Tx, before time.Time, previous purgeStep) (step purgeStep, old []int64, err error) {
 	const query = `SELECT at, job_seq, EXISTS (SELECT 1 FROM operation_items AS i JOIN operations AS o ON o.id = i.operation_id
-			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay') AND o.state IN ('running', 'paused'))
+			WHERE i.job_seq = trash.job_seq AND i.state = 'pending' AND o.kind IN ('restore', 'replay')
+				AND o.state IN ('running', 'paused')` + lookedUp + `)
 			OR NOT ` + notAtSource + `
 		FROM trash JOIN jobs ON jobs.seq = trash.job_seq WHERE at < $1 AND (at, job_seq) > ($2, $3) ORDER BY at, job_seq LIMIT $4 + 0`
 	step = purgeStep{at: previous.at, seq: previous.seq}
