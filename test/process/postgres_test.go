@@ -57,17 +57,20 @@ func statusOf(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// A standby says to load balancers that it takes no requests, and for whom it waits. It takes
-// over when the other process stops, and finds its jobs.
+// A standby says to load balancers that it takes no requests. Who works meanwhile, and where, is
+// for those who read its log. It takes over when the other process stops, and finds its jobs.
 func TestPostgres_AStandbyTakesOver(t *testing.T) {
 	dsn, dir := postgrestest.New(t), t.TempDir()
 	first := rig.Start(t, dir, "--db", dsn)
 	id := first.Post(`{"type":"t","payload":{"n":1}}`)
 
 	second, url := standingBy(t, dir, dsn)
-	if status, body := statusOf(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "standby: ") ||
-		!strings.Contains(body, first.URL) {
+	says := "standby: another process works on the database " + postgrestest.Query(t, dsn, `SELECT current_database()`) + ", and this one stands by\n"
+	if status, body := statusOf(t, url+"/readyz"); status != http.StatusServiceUnavailable || body != says {
 		t.Errorf("the standby answers %d: %s", status, body)
+	}
+	if !strings.Contains(second.Stderr.String(), "url="+first.URL) {
+		t.Errorf("the log of the standby says: %s", second.Stderr)
 	}
 	if status, _ := statusOf(t, url+"/healthz"); status != http.StatusOK {
 		t.Errorf("the standby is not healthy: %d", status)
@@ -254,6 +257,17 @@ func TestPostgres_CommandsTakeItsAddress(t *testing.T) {
 
 	bare, _ := postgrestest.Bare(t, "")
 	run(2, "has no tables of Redrive", "doctor", "--db", bare)
+	run(2, "no dashboard works on", "list", "--db", bare)
+
+	for _, command := range []string{"user list", "user remove ana", "user role ana --role viewer", "token list", "token revoke x"} {
+		run(2, "there is no database of Redrive", append(strings.Fields(command), "--db", bare)...)
+	}
+
+	if n := postgrestest.Query(t, bare, `SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace`); n != "0" {
+		t.Errorf("the commands have made %s tables and indexes", n)
+	}
+
+	run(0, "it won't be shown again", "token", "create", "--name", "t", "--role", "admin", "--db", bare)
 
 	p := rig.Start(t, dir, "--db", dsn)
 	run(0, "ready", "health", "--db", dsn)

@@ -21,6 +21,7 @@ type Proxy struct {
 	cut      atomic.Int32           // 1: cut before the next commit, 2: after it
 	beside   atomic.Pointer[string] // only a commit together with this text is cut; nil: any
 	sent     atomic.Int64           // bytes that the server has sent
+	taken    atomic.Int64           // connections
 	holds    sync.Once
 	keeps    atomic.Bool // the connections to the server outlive those of the program
 
@@ -47,7 +48,7 @@ func NewProxy(tb testing.TB, dsn string) *Proxy {
 	}
 	tb.Cleanup(p.Leave)
 
-	go p.serve()
+	go p.serve(listener)
 
 	return p
 }
@@ -72,6 +73,9 @@ func (p *Proxy) HasCut() bool { return p.cut.Load() == 0 }
 
 // Sent is how many bytes the server has sent.
 func (p *Proxy) Sent() int64 { return p.sent.Load() }
+
+// Taken is how many connections it has taken.
+func (p *Proxy) Taken() int64 { return p.taken.Load() }
 
 // Freeze lets nothing through any more, in either direction, and ends no connection. New ones
 // are taken, and are silent too.
@@ -108,6 +112,18 @@ func (p *Proxy) LoseClients() {
 // Refuse takes no more connections.
 func (p *Proxy) Refuse() { _ = p.listener.Close() }
 
+// Return takes connections again, at the same address.
+func (p *Proxy) Return(tb testing.TB) {
+	tb.Helper()
+
+	listener, err := net.Listen("tcp", p.listener.Addr().String())
+	check(tb, err)
+
+	p.listener = listener
+
+	go p.serve(listener)
+}
+
 // Leave ends all connections and takes no more.
 func (p *Proxy) Leave() {
 	p.Refuse()
@@ -120,12 +136,14 @@ func (p *Proxy) Leave() {
 	}
 }
 
-func (p *Proxy) serve() {
+func (p *Proxy) serve(listener net.Listener) {
 	for {
-		client, err := p.listener.Accept()
+		client, err := listener.Accept()
 		if err != nil {
 			return
 		}
+
+		p.taken.Add(1)
 
 		server, err := net.Dial("tcp", p.server)
 		if err != nil {
