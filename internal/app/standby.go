@@ -103,7 +103,7 @@ type standby struct {
 	watch  watch
 	log    *slog.Logger
 	listen string
-	told   func(why error) // whoever started the app
+	told   func(why error) // the caller who started the app
 
 	reason atomic.Pointer[reason]
 	server *http.Server

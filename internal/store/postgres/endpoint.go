@@ -133,7 +133,8 @@ func eachHost(config *pgconn.Config) (all []*pgconn.Config) {
 		}
 
 		only := config.Copy()
-		only.Host, only.Port, only.TLSConfig, only.Fallbacks = way.Host, way.Port, way.TLSConfig, nil
+		only.Host, only.Port, only.TLSConfig = way.Host, way.Port, way.TLSConfig
+		only.Fallbacks = nil
 		all = append(all, only)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -22,6 +23,7 @@ type Proxy struct {
 	beside   atomic.Pointer[string] // only a commit together with this text is cut; nil: any
 	sent     atomic.Int64           // bytes that the server has sent
 	taken    atomic.Int64           // connections
+	slow     atomic.Int64           // seconds that an answer takes
 	holds    sync.Once
 	keeps    atomic.Bool // the connections to the server outlive those of the program
 
@@ -108,6 +110,9 @@ func (p *Proxy) LoseClients() {
 		_ = c.Close()
 	}
 }
+
+// Slow lets each answer take so many seconds.
+func (p *Proxy) Slow(seconds int64) { p.slow.Store(seconds) }
 
 // Refuse takes no more connections.
 func (p *Proxy) Refuse() { _ = p.listener.Close() }
@@ -210,6 +215,8 @@ func (p *Proxy) answers(server, client net.Conn, gate *sync.RWMutex, silent *ato
 		if err != nil || silent.Load() {
 			return
 		}
+
+		time.Sleep(time.Duration(p.slow.Load()) * time.Second)
 
 		err = p.send(client, buffer[:n], gate)
 		if err != nil {
