@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,6 +279,42 @@ func session(t *testing.T, dsn, name, text string) *pgconn.PgConn {
 	check(t, err)
 
 	return conn
+}
+
+// A commit that waits for a replica is not acknowledged because its connection was lost: the server
+// that gives up the wait has it, and the replica does not.
+func TestCommit_ThatAReplicaLacksIsNotAcknowledged(t *testing.T) {
+	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
+
+	server := postgrestest.NewCluster(t)
+	dsn := server.DSN("postgres")
+	p := postgrestest.NewProxy(t, dsn)
+	s := mustOpen(t, p.DSN)
+	check(t, add(t.Context(), s))
+
+	var acknowledged atomic.Int64
+	written := inBackground(func() {
+		for add(context.Background(), s) == nil {
+			acknowledged.Add(1)
+		}
+	})
+
+	// From some moment on, a replica has to have each commit, and is away.
+	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+	within(t, "a commit waits", inBackground(func() {
+		for sql(t, dsn, waiting) == "0" {
+		}
+	}))
+	before := acknowledged.Load()
+	p.LoseClients()
+	within(t, "the caller is told", written)
+
+	if n := acknowledged.Load(); n != before {
+		t.Errorf("%d commits are acknowledged that no replica has", n-before)
+	}
+
+	_ = s.Close() // its lease is over
 }
 
 // The host that answered last is tried first: a silent one costs one connection its time, and not
