@@ -5,8 +5,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"redrive/internal/store/postgres/postgrestest"
+	"redrive/test/rig"
 )
 
 // A server that is restarted under load, or crashes, loses nothing.
@@ -159,3 +161,39 @@ func TestLong_PostgresIsSlow(t *testing.T) {
 
 	l.end()
 }
+
+// A stop ends within the time that systemd gives it, also while a connection is frozen in the middle
+// of a request.
+func TestLong_PostgresStopsWithAFrozenConnection(t *testing.T) {
+	dsn := postgrestest.New(t)
+	proxy := postgrestest.NewProxy(t, dsn)
+	p := rig.Start(t, t.TempDir(), "--db", proxy.DSN)
+	p.Post(`{"type":"t"}`)
+
+	proxy.FreezeOpen(t)
+	answered := make(chan string)
+	go func() { answered <- p.Post(`{"type":"t"}`) }()
+	<-proxy.Held
+
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+
+	killed := time.AfterFunc(unitTimeout, func() { _ = p.Cmd.Process.Kill() })
+	p.Wait()
+	killed.Stop()
+	if p.Code() != 0 {
+		t.Errorf("exit %d: %s", p.Code(), p.Stderr)
+	}
+
+	want := "1"
+	if <-answered != "" {
+		want = "2"
+	}
+	if n := postgrestest.Query(t, dsn, `SELECT count(*) FROM jobs`); n != want {
+		t.Errorf("%s jobs are there, want %s", n, want)
+	}
+}
+
+// unitTimeout is TimeoutStopSec of deploy/redrive.service.
+const unitTimeout = 45 * time.Second

@@ -250,10 +250,7 @@ func (l *load) end() {
 
 	l.stop()
 
-	code, stdout, stderr := rig.Finish(l.t, rig.Command(l.t, l.dir, "doctor", "--db", l.dsn))
-	if code != 0 {
-		l.t.Errorf("doctor: exit %d: %s%s", code, stdout, stderr)
-	}
+	examine(l.t, l.dir, l.dsn)
 }
 
 // check checks the history of a job.

@@ -129,6 +129,19 @@ func TestPostgres_AKillLosesNothing(t *testing.T) {
 			t.Errorf("job %s was run %d times, want %d", id, n, want)
 		}
 	}
+
+	second.Stop(syscall.SIGTERM)
+	examine(t, dir, dsn)
+}
+
+// examine wants doctor to find nothing.
+func examine(t *testing.T, dir, dsn string) {
+	t.Helper()
+
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "doctor", "--db", dsn))
+	if code != 0 {
+		t.Errorf("doctor: exit %d: %s%s", code, stdout, stderr)
+	}
 }
 
 // A process that is cut off from its server has ended what it began while its lease still lasts:
@@ -193,18 +206,30 @@ func (c *call) serve(r *http.Request) {
 	}
 }
 
-// A process that was frozen while another one took over writes nothing when it wakes, and ends.
+// A process that was frozen while another one took over writes nothing when it wakes, and ends: the
+// job that it was running has been run again.
 func TestPostgres_AProcessThatWakesEnds(t *testing.T) {
+	first, second := newCall(), newCall()
+	calls := make(chan *call, 2)
+	calls <- first
+	calls <- second
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { (<-calls).serve(r) }))
+	defer web.Close()
+
 	dsn, dir := postgrestest.New(t), t.TempDir()
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
 	frozen := rig.Start(t, dir, "--db", dsn)
 	next, url := standingBy(t, dir, dsn)
-	frozen.Post(`{"type":"t"}`)
+	id := frozen.Post(`{"type":"work.do","queue":"work"}`)
+	<-first.begun
 
 	if err := frozen.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	postgrestest.ExpireLease(t, dsn)
 	next.Says("Redrive is ready.")
+	<-second.begun
+	close(first.answer) // it has this answer when it wakes
 	if err := frozen.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +243,12 @@ func TestPostgres_AProcessThatWakesEnds(t *testing.T) {
 	if n := postgrestest.Query(t, dsn, `SELECT count(*) FROM jobs`); n != "2" {
 		t.Errorf("%s jobs are there, want 2", n)
 	}
+
+	close(second.answer)
+	next.Until(func(now rig.Totals) bool { return now.Succeeded == 1 })
+	checkHistory(t, rig.Get[rig.Detail](t, url+"/api/v1/jobs/"+id), id, true)
 	next.Stop(syscall.SIGTERM)
+	examine(t, dir, dsn)
 }
 
 // A process can be stopped while its server is silent, and so can one that stands by.

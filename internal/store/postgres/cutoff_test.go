@@ -283,7 +283,7 @@ func session(t *testing.T, dsn, name, text string) *pgconn.PgConn {
 
 // A commit that waits for a replica is not acknowledged because its connection was lost: the server
 // that gives up the wait has it, and the replica does not.
-func TestCommit_ThatAReplicaLacksIsNotAcknowledged(t *testing.T) {
+func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
 	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
 
 	server := postgrestest.NewCluster(t)

@@ -60,7 +60,8 @@ type lease struct {
 
 func newLease(e *engine) *lease {
 	l := &lease{
-		database: e.name, node: e.node, health: e.health, fault: e.Fault, sockets: e.sockets, desk: newDesk(e.config, &e.hosts), begun: time.Now(),
+		database: e.name, node: e.node, health: e.health, fault: e.Fault, sockets: e.sockets,
+		desk: newDesk(e.config, &e.hosts), begun: time.Now(),
 	}
 	l.running, l.stop = context.WithCancel(context.Background())
 	l.over, l.endOver = context.WithCancel(context.Background())
@@ -148,6 +149,15 @@ func (l *lease) check() error {
 
 	return l.lose(fault.ErrTakenOver, why, "the lease of the database %s could not be renewed for so long that "+
 		"another process may work on it by now; restart the program, which then waits for its turn")
+}
+
+// isTaken reports whether another process has the lease, as far as the server says.
+func (l *lease) isTaken() bool {
+	const held = `SELECT count(*) FROM leases WHERE name = 'main' AND holder = $1`
+
+	got, err := l.desk.run(l.running, held, l.node)
+
+	return err == nil && got.text(0) == "0"
 }
 
 // taken ends this process because another one has the lease.
