@@ -149,9 +149,6 @@ func TestLong_PostgresIsSlow(t *testing.T) {
 
 	proxy.Slow(1)
 	l.untilMore(10)
-	if l.restarted > 0 {
-		t.Errorf("the process ended: %s", l.log)
-	}
 
 	proxy.Slow(3)
 	l.log.Await(t, "another process may work on it by now")

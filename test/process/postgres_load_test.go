@@ -19,16 +19,17 @@ import (
 
 // supervised is the program as systemd runs it: it is started again when it ends with status 1.
 type supervised struct {
-	t         *testing.T
-	dir, dsn  string
-	listen    string
-	log       *rig.Transcript // of all its starts
-	ended     chan struct{}
-	mu        sync.Mutex
-	running   *exec.Cmd
-	stopping  bool
-	lastCode  int
-	restarted int
+	t      *testing.T
+	dir    string
+	dsn    string
+	listen string
+	log    *rig.Transcript // of all its starts
+	ended  chan struct{}
+
+	mu       sync.Mutex
+	running  *exec.Cmd
+	stopping bool
+	lastCode int
 }
 
 // supervise starts the program, and returns once it works.
@@ -72,7 +73,6 @@ func (s *supervised) attend() {
 		s.lastCode = s.running.ProcessState.ExitCode()
 		again := !s.stopping && s.lastCode == 1
 		if again {
-			s.restarted++
 			s.start()
 		}
 		s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *supervised) saysOnReady(text string) {
 // load is jobs that are sent from several sides, until it ends.
 type load struct {
 	*supervised
-	dsn     string // of the server itself
+	direct  string // the address of the server itself
 	handler *rig.Holding
 	over    chan struct{}
 	senders sync.WaitGroup
@@ -132,10 +132,10 @@ type load struct {
 
 // underLoad starts the program on a database, and sends it jobs whose handler counts its calls.
 // through is the address by which the program reaches the database.
-func underLoad(t *testing.T, through, dsn, payload string) *load {
+func underLoad(t *testing.T, through, direct, payload string) *load {
 	t.Helper()
 
-	l := &load{dsn: dsn, handler: rig.NewHolding(1), over: make(chan struct{}), refused: map[string]int{}}
+	l := &load{direct: direct, handler: rig.NewHolding(1), over: make(chan struct{}), refused: map[string]int{}}
 	close(l.handler.Open)
 
 	web := httptest.NewServer(l.handler)
@@ -235,7 +235,7 @@ func (l *load) end() {
 	l.senders.Wait()
 	l.saysOnReady("ready")
 	rig.Eventually(l.t, "all jobs are done", func() bool {
-		return postgrestest.Query(l.t, l.dsn, `SELECT count(*) FROM jobs WHERE state <> 'completed'`) == "0"
+		return postgrestest.Query(l.t, l.direct, `SELECT count(*) FROM jobs WHERE state <> 'completed'`) == "0"
 	})
 
 	seen := map[string]bool{}
@@ -250,7 +250,7 @@ func (l *load) end() {
 
 	l.stop()
 
-	examine(l.t, l.dir, l.dsn)
+	examine(l.t, l.dir, l.direct)
 }
 
 // check checks the history of a job.
