@@ -115,12 +115,12 @@ var rooms = map[string]string{
 	"web/templates/policypage":    "access web/templates web/templates/format web/templates/link",
 	"web/templates/queuepage":     "access web/templates web/templates/format web/templates/link",
 	"web/templates/sourcepage":    "access web/templates web/templates/format web/templates/link",
-	"app": "access bulk config demo engine handler live loglimit resource server server/pages server/view server/web " +
+	"app": "access bulk config demo engine handler live loglimit resource server server/pages server/problem server/view server/web " +
 		"source/amqpsource poll source/preset source/redissource source/sqlsource " +
 		"store store/counters store/db store/health store/location store/search web/templates webhook",
 	"app/apptest":   "app config store/databasetest",
 	"cli/console":   "access",
-	"cli/reach":     "access cli/console client store store/health store/location store/postgres store/sqlite",
+	"cli/reach":     "access cli/console client store store/health store/location store/moving store/postgres store/sqlite",
 	"cli":           "access apitype apitype/admin apitype/work app cli/console cli/reach client config demo seed source/preset store store/health store/location store/sqlite store/transfer web/templates/policypage",
 	"cmd/dashboard": "cli cli/console",
 	"test/rig":      "",

@@ -59,9 +59,9 @@ type Parts struct {
 	Demo     pages.Demo                              // default: none
 	Worker   string                                  // the worker's name, default: machine and process
 
-	// Standby is called when the app begins to wait for another process that works on the
-	// database; default: none is told.
-	Standby func(holder string)
+	// Standby is called when the app begins to wait for its database, and when that is for another
+	// reason: a *health.LockedError while another process works on it. Default: none is told.
+	Standby func(why error)
 }
 
 // DeadLetterSender knows which queues keep their dead letters and which send them
@@ -142,6 +142,10 @@ func (a *App) onClose(name string, stop func()) {
 func (a *App) Stop(ctx context.Context) error {
 	undo := a.undo
 	a.undo = nil
+
+	if a.store != nil {
+		a.store.Hasten()
+	}
 
 	var all error
 	for _, s := range slices.Backward(undo) {

@@ -80,18 +80,25 @@ func (a *App) openStore(ctx context.Context) (err error) {
 }
 
 // closeStore leaves no new database behind after a start that failed before a client
-// could send a request.
+// could send a request. What was made on a server stays there.
 func (a *App) closeStore() error {
 	if a.address != nil || !a.store.Made() {
 		return a.store.Close()
 	}
 
 	err := a.store.Abandon()
-	if err == nil {
-		a.Log.Info("Removed the new database, because Redrive did not start.", "path", location.Of(a.DB))
+	if err != nil {
+		return err
 	}
 
-	return err
+	where := location.Of(a.DB)
+	if where.IsServer() {
+		a.Log.Info("Left the new tables in the database, which have no jobs, because Redrive did not start.", "database", where)
+	} else {
+		a.Log.Info("Removed the new database, because Redrive did not start.", "path", where)
+	}
+
+	return nil
 }
 
 // Redaction removes what the configuration hides from the texts of the search.

@@ -5,18 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"redrive/internal/fault"
 	"redrive/internal/pause"
+	"redrive/internal/server/problem"
 	"redrive/internal/store"
 	"redrive/internal/store/health"
 	"redrive/internal/store/location"
 	"redrive/internal/usage"
+	"redrive/internal/wire"
 )
 
 // takeOverEvery is how often an app that stands by looks whether the database is free.
@@ -24,7 +28,8 @@ const takeOverEvery = 500 * time.Millisecond
 
 // waitForDatabase opens the database. While a process on another machine, or another one here,
 // works on a database on a server, the app stands by: it says so to load balancers, and takes
-// over when that process stops or dies. A file that is in use has to be solved by a person.
+// over when that process stops or dies. It waits in the same way for a server that cannot be used
+// yet. A file that is in use has to be solved by a person.
 func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) {
 	var waiting *standby
 	defer func() { err = errors.Join(err, waiting.close()) }()
@@ -36,23 +41,39 @@ func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) 
 		switch {
 		case locked && held.Holder == "":
 			return usage.Of(err)
-		case locked && waiting == nil:
-			waiting, err = a.standBy(ctx, held)
-			if err != nil {
-				return err
-			}
-		case locked:
-			waiting.holder.Store(held)
-		case waiting == nil || !errors.Is(err, fault.ErrBusy):
+		case err == nil || !locked && !a.mayPass(err, waiting != nil):
 			return err
 		}
 
-		// A server that is away for a moment is what a standby is there for.
+		why := err
+		if waiting == nil {
+			waiting, err = a.standBy(ctx)
+			if err != nil {
+				return err
+			}
+		}
+
+		waiting.tell(why)
+
 		err = waiting.untilFree(ctx)
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// mayPass reports whether what keeps the app from its database can end without a person who
+// changes how the app is started. A server that refuses this program at its start was named
+// wrongly; one that begins to while the app stands by is being changed.
+func (a *App) mayPass(err error, waits bool) bool {
+	switch {
+	case !location.Of(a.DB).IsServer():
+		return false
+	case errors.Is(err, fault.ErrRefused):
+		return waits
+	}
+
+	return errors.Is(err, fault.ErrBusy) || errors.Is(err, fault.ErrStorageFull) || errors.Is(err, fault.ErrReadOnly)
 }
 
 // watchLease ends what the app has begun, as soon as another process may work on the database:
@@ -77,12 +98,24 @@ func (a *App) watchLease(ctx context.Context) {
 	}
 }
 
-// standby answers requests while another process works on the database.
+// standby answers requests while the app cannot work on the database.
 type standby struct {
 	watch  watch
-	holder atomic.Pointer[health.LockedError]
+	log    *slog.Logger
+	listen string
+	told   func(why error) // the caller who started the app
+
+	reason atomic.Pointer[reason]
 	server *http.Server
 	served chan struct{}
+}
+
+// reason is why an app stands by.
+type reason struct {
+	holder string // the process that works on the database; empty: the database cannot be used
+	kind   problem.Kind
+	words  string // for everyone
+	since  time.Time
 }
 
 // watch looks who works on a database.
@@ -92,8 +125,8 @@ type watch interface {
 }
 
 // standBy begins to answer requests. The port is given back before the dashboard takes it.
-func (a *App) standBy(ctx context.Context, held *health.LockedError) (*standby, error) {
-	server, _ := location.Of(a.DB).Server() // a file has no holder with a name
+func (a *App) standBy(ctx context.Context) (*standby, error) {
+	server, _ := location.Of(a.DB).Server() // what is in a file is not waited for
 
 	watch, err := server.Watch()
 	if err != nil {
@@ -106,15 +139,9 @@ func (a *App) standBy(ctx context.Context, held *health.LockedError) (*standby, 
 	}
 
 	a.Listen = listener.Addr().String() // also where any free port was asked for
-	a.Log.Info("Standing by: another process works on the database. This one takes over when that stops or dies.",
-		"process", held.Holder, "url", held.URL, "listen", a.Listen)
 
-	if a.Standby != nil {
-		a.Standby(held.Holder)
-	}
-
-	s := &standby{watch: watch, served: make(chan struct{})}
-	s.holder.Store(held)
+	s := &standby{watch: watch, log: a.Log, listen: a.Listen, told: a.Standby, served: make(chan struct{})}
+	s.reason.Store(&reason{kind: problem.Busy, words: "this process is starting"})
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: httpGrace, ReadTimeout: httpGrace, WriteTimeout: httpGrace}
 
 	go func() {
@@ -129,6 +156,62 @@ func (a *App) standBy(ctx context.Context, held *health.LockedError) (*standby, 
 	return s, nil
 }
 
+// tell says why the app stands by, when that is something new.
+func (s *standby) tell(why error) {
+	now := reasonOf(why)
+
+	before := s.reason.Load()
+	if before.holder == now.holder && before.words == now.words {
+		return
+	}
+
+	s.reason.Store(&now)
+
+	held, ok := errors.AsType[*health.LockedError](why)
+	if ok {
+		s.log.Info("Standing by: another process works on the database. This one takes over when that stops or dies.",
+			"process", held.Holder, "url", addressOf(held), "listen", s.listen)
+	} else {
+		s.log.Warn("Standing by: the database cannot be used. This process begins to work as soon as it can.",
+			"error", why, "listen", s.listen)
+	}
+
+	if s.told != nil {
+		s.told(why)
+	}
+}
+
+// reasonOf is why an app stands by, in words for everyone who can reach it: neither the name of
+// another machine nor the address at which that one answers.
+func reasonOf(why error) reason {
+	now := reason{since: time.Now().UTC()}
+
+	held, ok := errors.AsType[*health.LockedError](why)
+	if ok {
+		now.holder, now.kind = held.Holder, problem.Busy
+		now.words = fmt.Sprintf("another process works on the database %s, and this one stands by", held.Path)
+
+		return now
+	}
+
+	now.kind, now.words = problem.Of(why).Kind, why.Error()
+	if known, ok := errors.AsType[*health.Fault](why); ok {
+		now.words = known.Words
+	}
+
+	return now
+}
+
+// addressOf is where the process that works answers, empty where that is of no use here.
+func addressOf(held *health.LockedError) string {
+	here, err := os.Hostname()
+	if err != nil || !held.AnswersOn(here) {
+		return ""
+	}
+
+	return held.URL
+}
+
 // untilFree waits until no process works on the database, or until looking for it fails in a way
 // that opening the database has to explain.
 func (s *standby) untilFree(ctx context.Context) error {
@@ -140,15 +223,17 @@ func (s *standby) untilFree(ctx context.Context) error {
 		held, err := s.watch.Holder(ctx)
 		switch {
 		case errors.Is(err, fault.ErrBusy):
+			s.tell(err)
 		case err != nil || held == nil:
 			return nil
 		default:
-			s.holder.Store(held)
+			s.tell(held)
 		}
 	}
 }
 
-// ServeHTTP says that this process lives, and that it takes no requests.
+// ServeHTTP says that this process lives, and that it takes no requests: to programs in the form
+// of the API.
 func (s *standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -158,16 +243,28 @@ func (s *standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	held := s.holder.Load()
+	why := s.reason.Load()
 	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(http.StatusServiceUnavailable)
 
-	where := ""
-	if held.URL != "" {
-		where = ", and answers at " + held.URL
+	if strings.Contains(r.URL.Path, "/api/") {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write(problem.New(why.kind, why.words).Encode())
+
+		return
 	}
 
-	_, _ = fmt.Fprintf(w, "standby: the process %s works on the database %s%s\n", held.Holder, held.Path, where)
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, why.String()+"\n")
+}
+
+// String is a line for load balancers and people.
+func (r reason) String() string {
+	if r.holder != "" {
+		return "standby: " + r.words
+	}
+
+	return fmt.Sprintf("%s: %s; that began at %s", r.kind.Code, r.words, wire.FormatTime(r.since))
 }
 
 // close ends the answers. The nil standby never began any.

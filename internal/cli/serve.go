@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"redrive/internal/app"
 	"redrive/internal/cli/console"
 	"redrive/internal/config"
+	"redrive/internal/store/health"
 	"redrive/internal/store/location"
 	"redrive/internal/usage"
 )
@@ -85,7 +87,7 @@ func (s *serveCommand) run(c console.Console, log *slog.Logger) error {
 
 	a, err := app.Start(ctx, app.Parts{
 		Listen: s.Listen, DB: s.DB, Relaxed: s.Relaxed, Open: s.InsecureNoAuth, BasePath: base, Config: settings, Log: log,
-		Reload: cmp.Or(settings.File(), usualConfig), Standby: func(holder string) { s.standby(c, log, holder) },
+		Reload: cmp.Or(settings.File(), usualConfig), Standby: func(why error) { s.standby(c, log, why) },
 	})
 	if err != nil {
 		return app.UnlessInterrupted(ctx, log, err)
@@ -123,13 +125,20 @@ func tellSystemd(log *slog.Logger) {
 	}
 }
 
-// standby says that another process works on the database. A start that waits for it is over as
-// far as systemd has to know.
-func (s *serveCommand) standby(c console.Console, log *slog.Logger, holder string) {
+// standby says that another process works on the database, or what is wrong with that. A start
+// that waits is over as far as systemd has to know: other units must not wait with it.
+func (s *serveCommand) standby(c console.Console, log *slog.Logger, why error) {
 	tellSystemd(log)
 
-	if s.LogFormat != "json" {
-		fmt.Fprintf(c.Stdout, "Redrive stands by: the process %s works on %s. This one takes over when that stops or dies.\n",
-			holder, location.Of(s.DB))
+	if s.LogFormat == "json" {
+		return
 	}
+
+	if held, ok := errors.AsType[*health.LockedError](why); ok {
+		fmt.Fprintf(c.Stdout, "Redrive stands by: the process %s works on %s. This one takes over when that stops or dies.\n",
+			held.Holder, location.Of(s.DB))
+		return
+	}
+
+	fmt.Fprintf(c.Stdout, "Redrive waits for its database: %v.\n", why)
 }

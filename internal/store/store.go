@@ -234,6 +234,10 @@ func (s *Store) load(ctx context.Context) error {
 // Made reports whether there was no database before the store was opened.
 func (s *Store) Made() bool { return s.engine.Made() }
 
+// Hasten bounds all waits for the database, because the process is about to stop. What is under
+// way is still finished, on another connection where one is dead.
+func (s *Store) Hasten() { s.engine.Hasten() }
+
 // Close finishes what has queued, stops the writer and closes the database.
 // Closing again does nothing.
 func (s *Store) Close() error { return s.close() }

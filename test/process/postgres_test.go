@@ -59,17 +59,20 @@ func statusOf(t *testing.T, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// A standby says to load balancers that it takes no requests, and for whom it waits. It takes
-// over when the other process stops, and finds its jobs.
+// A standby says to load balancers that it takes no requests. Who works meanwhile, and where, is
+// for those who read its log. It takes over when the other process stops, and finds its jobs.
 func TestPostgres_AStandbyTakesOver(t *testing.T) {
 	dsn, dir := postgrestest.New(t), t.TempDir()
 	first := rig.Start(t, dir, "--db", dsn)
 	id := first.Post(`{"type":"t","payload":{"n":1}}`)
 
 	second, url := standingBy(t, dir, dsn)
-	if status, body := statusOf(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "standby: ") ||
-		!strings.Contains(body, first.URL) {
+	says := "standby: another process works on the database " + postgrestest.Query(t, dsn, `SELECT current_database()`) + ", and this one stands by\n"
+	if status, body := statusOf(t, url+"/readyz"); status != http.StatusServiceUnavailable || body != says {
 		t.Errorf("the standby answers %d: %s", status, body)
+	}
+	if !strings.Contains(second.Stderr.String(), "url="+first.URL) {
+		t.Errorf("the log of the standby says: %s", second.Stderr)
 	}
 	if status, _ := statusOf(t, url+"/healthz"); status != http.StatusOK {
 		t.Errorf("the standby is not healthy: %d", status)
@@ -127,6 +130,19 @@ func TestPostgres_AKillLosesNothing(t *testing.T) {
 		if want := 1 + map[bool]int{true: 1}[service.Held[id]]; n != want {
 			t.Errorf("job %s was run %d times, want %d", id, n, want)
 		}
+	}
+
+	second.Stop(syscall.SIGTERM)
+	examine(t, dir, dsn)
+}
+
+// examine wants doctor to find nothing.
+func examine(t *testing.T, dir, dsn string) {
+	t.Helper()
+
+	code, stdout, stderr := rig.Finish(t, rig.Command(t, dir, "doctor", "--db", dsn))
+	if code != 0 {
+		t.Errorf("doctor: exit %d: %s%s", code, stdout, stderr)
 	}
 }
 
@@ -192,18 +208,30 @@ func (c *call) serve(r *http.Request) {
 	}
 }
 
-// A process that was frozen while another one took over writes nothing when it wakes, and ends.
+// A process that was frozen while another one took over writes nothing when it wakes, and ends: the
+// job that it was running has been run again.
 func TestPostgres_AProcessThatWakesEnds(t *testing.T) {
+	first, second := newCall(), newCall()
+	calls := make(chan *call, 2)
+	calls <- first
+	calls <- second
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { (<-calls).serve(r) }))
+	defer web.Close()
+
 	dsn, dir := postgrestest.New(t), t.TempDir()
+	rig.Write(t, dir, "redrive.yaml", fmt.Sprintf(working, web.URL))
 	frozen := rig.Start(t, dir, "--db", dsn)
 	next, url := standingBy(t, dir, dsn)
-	frozen.Post(`{"type":"t"}`)
+	id := frozen.Post(`{"type":"work.do","queue":"work"}`)
+	<-first.begun
 
 	if err := frozen.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	postgrestest.ExpireLease(t, dsn)
 	next.Says("Redrive is ready.")
+	<-second.begun
+	close(first.answer) // it has this answer when it wakes
 	if err := frozen.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +245,12 @@ func TestPostgres_AProcessThatWakesEnds(t *testing.T) {
 	if n := postgrestest.Query(t, dsn, `SELECT count(*) FROM jobs`); n != "2" {
 		t.Errorf("%s jobs are there, want 2", n)
 	}
+
+	close(second.answer)
+	next.Until(func(now rig.Totals) bool { return now.Succeeded == 1 })
+	checkHistory(t, rig.Get[rig.Detail](t, url+"/api/v1/jobs/"+id), id, true)
 	next.Stop(syscall.SIGTERM)
+	examine(t, dir, dsn)
 }
 
 // A process can be stopped while its server is silent, and so can one that stands by.
@@ -256,6 +289,17 @@ func TestPostgres_CommandsTakeItsAddress(t *testing.T) {
 
 	bare, _ := postgrestest.Bare(t, "")
 	run(2, "has no tables of Redrive", "doctor", "--db", bare)
+	run(2, "no dashboard works on", "list", "--db", bare)
+
+	for _, command := range []string{"user list", "user remove ana", "user role ana --role viewer", "token list", "token revoke x"} {
+		run(2, "there is no database of Redrive", append(strings.Fields(command), "--db", bare)...)
+	}
+
+	if n := postgrestest.Query(t, bare, `SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace`); n != "0" {
+		t.Errorf("the commands have made %s tables and indexes", n)
+	}
+
+	run(0, "it won't be shown again", "token", "create", "--name", "t", "--role", "admin", "--db", bare)
 
 	p := rig.Start(t, dir, "--db", dsn)
 	run(0, "ready", "health", "--db", dsn)

@@ -17,6 +17,7 @@ import (
 	"redrive/internal/store"
 	"redrive/internal/store/health"
 	"redrive/internal/store/location"
+	"redrive/internal/store/moving"
 	"redrive/internal/usage"
 )
 
@@ -58,7 +59,12 @@ func (a Accounts) Do(c console.Console, r Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), client.Timeout)
 	defer cancel()
 
-	s, err := store.Open(ctx, store.Options{Database: where.Database(false)})
+	purpose := moving.ToChange
+	if r.Create {
+		purpose = moving.ToWork
+	}
+
+	s, err := store.Open(ctx, store.Options{Database: where.For(purpose)})
 	var locked *health.LockedError
 	if errors.As(err, &locked) && locked.URL != "" {
 		if where.IsServer() {
@@ -72,7 +78,10 @@ func (a Accounts) Do(c console.Console, r Request) error {
 		return r.ask(locked.URL, locked.Key)
 	}
 
-	if err != nil {
+	switch {
+	case !r.Create && errors.Is(err, fs.ErrNotExist):
+		return usage.Errorf("--db %s: there is no database of Redrive; name another one, or start a dashboard with it", where)
+	case err != nil:
 		return refusalOr(err)
 	}
 

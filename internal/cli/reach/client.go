@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -85,16 +84,11 @@ func mayAsk(holder *health.LockedError) error {
 		return fmt.Errorf("read the name of this machine: %w", err)
 	}
 
-	machine, _, _ := strings.Cut(holder.Holder, ":")
-	host := at.Hostname()
-	ip := net.ParseIP(host)
-	local := host == "localhost" || ip != nil && ip.IsLoopback()
-
 	switch {
-	case local && machine != here:
+	case !holder.AnswersOn(here):
 		return usage.Errorf("the process %s works on the database %s, and its address %s answers on that machine only; "+
 			"run this there, or name its address with --server", holder.Holder, holder.Path, holder.URL)
-	case !local && at.Scheme != "https" && os.Getenv("REDRIVE_TOKEN") != "":
+	case !holder.IsLoopback() && at.Scheme != "https" && os.Getenv("REDRIVE_TOKEN") != "":
 		return usage.Errorf("the process %s answers at %s, where the token would not be encrypted; name an address with --server",
 			holder.Holder, holder.URL)
 	}

@@ -95,6 +95,10 @@ type Life interface {
 	// belongs to the user who runs it: no other user must be able to read it.
 	Announce(url, key string) error
 
+	// Hasten is called when the process begins to stop: from then on, an answer is not waited for
+	// any longer than a stop may take.
+	Hasten()
+
 	// Close is called after the writer's connection was closed.
 	Close() error
 

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +48,25 @@ type LockedError struct {
 	Holder string // the holder on a machine of its own: its name and process, or empty
 	URL    string // where it answers requests, as it announced; may be empty
 	Key    string // what it takes for the word of its own user; may be empty
+}
+
+// AnswersOn reports whether programs on a machine of that name can use the address of the holder. A
+// loopback address is one of the holder's own machine.
+func (e *LockedError) AnswersOn(machine string) bool {
+	its, _, _ := strings.Cut(e.Holder, ":")
+	return !e.IsLoopback() || its == machine
+}
+
+// IsLoopback reports whether the holder answers on its own machine only.
+func (e *LockedError) IsLoopback() bool {
+	at, err := url.Parse(e.URL)
+	if err != nil {
+		return false
+	}
+
+	ip := net.ParseIP(at.Hostname())
+
+	return at.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (e *LockedError) Error() string {

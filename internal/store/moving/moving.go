@@ -22,6 +22,10 @@ const (
 	// is brought up to date, and a copy that is not finished is refused.
 	ToWork Purpose = iota
 
+	// ToChange is how a command opens a database that has to be there: it is made by no mistyped
+	// name. Apart from that it is ToWork.
+	ToChange
+
 	// ToCopy leaves a database as it is, to make a copy of it: it has to be there, with the newest
 	// schema, and to be no unfinished copy itself.
 	ToCopy
@@ -35,7 +39,7 @@ const (
 // 0 when there is none. A database that is not there is an fs.ErrNotExist.
 func (p Purpose) CheckSchema(version, newest int64) error {
 	switch {
-	case p == ToWork || version == newest || p == ToFill && version == 0:
+	case p == ToWork || p == ToChange && version > 0 || version == newest || p == ToFill && version == 0:
 		return nil
 	case version == 0:
 		return fmt.Errorf("there is no database of Redrive: %w", fs.ErrNotExist)

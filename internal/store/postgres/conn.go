@@ -161,7 +161,13 @@ func (c *conn) remember(err error) error {
 
 	if early, ok := errors.AsType[*earlier](err); ok {
 		c.failed = early.error
-		return early.error
+		err = early.error
+	}
+
+	// What this process expects is no longer there when another one works on the database.
+	if kindOf(err) == fault.ErrBroken && c.lease.isTaken() {
+		c.failed = c.lease.taken()
+		return c.failed
 	}
 
 	return err

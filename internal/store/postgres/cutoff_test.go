@@ -3,7 +3,9 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,7 +212,9 @@ func TestConn_EndsItsLostSession(t *testing.T) {
 func TestConn_ThatIsSilentIsGivenUp(t *testing.T) {
 	dsn := postgrestest.New(t)
 	p := postgrestest.NewProxy(t, dsn)
-	s, err := store.Open(t.Context(), store.Options{Database: postgres.Impatient{Server: postgres.Server{DSN: p.DSN}}})
+	s, err := store.Open(t.Context(), store.Options{Database: postgres.Impatient{
+		Server: postgres.Server{DSN: p.DSN}, Silence: time.Second, AtStop: time.Second,
+	}})
 	check(t, err)
 	check(t, add(t.Context(), s))
 
@@ -223,6 +227,39 @@ func TestConn_ThatIsSilentIsGivenUp(t *testing.T) {
 	}
 
 	check(t, s.Close())
+}
+
+// A connection that is silent is given up much earlier while the process stops, and what was under
+// way is run on another one.
+func TestHasten_GivesUpASilentConnection(t *testing.T) {
+	for name, hasten := range map[string]func(*store.Store){
+		"the process stops":   func(s *store.Store) { s.Hasten() },
+		"the store is closed": func(s *store.Store) { _ = s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := postgrestest.New(t)
+			p := postgrestest.NewProxy(t, dsn)
+			s, err := store.Open(t.Context(), store.Options{Database: postgres.Impatient{
+				Server: postgres.Server{DSN: p.DSN}, Silence: time.Hour, AtStop: time.Second,
+			}})
+			check(t, err)
+			check(t, add(t.Context(), s))
+
+			p.FreezeOpen(t)
+
+			written := inBackground(func() { err = add(context.Background(), s) })
+			within(t, "the commit has begun", p.Held)
+			hasten(s)
+			within(t, "the caller is told", written)
+
+			n := sql(t, dsn, `SELECT count(*) FROM jobs`)
+			if err == nil && n != "2" || err != nil && n != "1" {
+				t.Errorf("%s jobs are there, and the caller is told %v", n, err)
+			}
+
+			check(t, s.Close())
+		})
+	}
 }
 
 // session is one of another program, in which some statements were run.
@@ -242,6 +279,74 @@ func session(t *testing.T, dsn, name, text string) *pgconn.PgConn {
 	check(t, err)
 
 	return conn
+}
+
+// A commit that waits for a replica is not acknowledged because its connection was lost: the server
+// that gives up the wait has it, and the replica does not.
+func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
+	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
+
+	server := postgrestest.NewCluster(t)
+	dsn := server.DSN("postgres")
+	p := postgrestest.NewProxy(t, dsn)
+	s := mustOpen(t, p.DSN)
+	check(t, add(t.Context(), s))
+
+	var acknowledged atomic.Int64
+	written := inBackground(func() {
+		for add(context.Background(), s) == nil {
+			acknowledged.Add(1)
+		}
+	})
+
+	// From some moment on, a replica has to have each commit, and is away.
+	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+	within(t, "a commit waits", inBackground(func() {
+		for sql(t, dsn, waiting) == "0" {
+		}
+	}))
+	before := acknowledged.Load()
+	p.LoseClients()
+	within(t, "the caller is told", written)
+
+	if n := acknowledged.Load(); n != before {
+		t.Errorf("%d commits are acknowledged that no replica has", n-before)
+	}
+
+	_ = s.Close() // its lease is over
+}
+
+// The host that answered last is tried first: a silent one costs one connection its time, and not
+// each.
+func TestHosts_TheOneThatAnsweredIsTriedFirst(t *testing.T) {
+	dsn := postgrestest.New(t)
+	silent, other := postgrestest.NewProxy(t, dsn), postgrestest.NewProxy(t, dsn)
+	silent.Freeze(t)
+
+	s := mustOpen(t, bothHosts(t, silent.DSN, other.DSN)+"&connect_timeout=1")
+	check(t, add(t.Context(), s))
+	sql(t, dsn, endSessions)
+	check(t, add(t.Context(), s))
+	check(t, s.Close())
+
+	if n := silent.Taken(); n != 1 {
+		t.Errorf("the silent host was tried %d times, want once", n)
+	}
+}
+
+// bothHosts is an address that names the hosts of two.
+func bothHosts(t *testing.T, one, two string) string {
+	t.Helper()
+
+	first, err := pgconn.ParseConfig(one)
+	check(t, err)
+	second, err := pgconn.ParseConfig(two)
+	check(t, err)
+
+	name := func(c *pgconn.Config) string { return fmt.Sprintf("%s:%d", c.Host, c.Port) }
+
+	return strings.Replace(one, name(first), name(first)+","+name(second), 1)
 }
 
 // A start does not wait for a server that takes connections and answers nothing.

@@ -12,6 +12,7 @@ import (
 // it is needed, and again when it was lost.
 type desk struct {
 	config *pgconn.Config
+	hosts  *hosts
 
 	mu     sync.Mutex // held while a statement runs
 	server *pgconn.PgConn
@@ -26,11 +27,11 @@ const shortestDial = 500 * time.Millisecond
 
 // newDesk returns a desk that connects in the time of one try, also when the first of several
 // hosts is silent.
-func newDesk(config *pgconn.Config) *desk {
+func newDesk(config *pgconn.Config, of *hosts) *desk {
 	config = config.Copy()
 	config.ConnectTimeout = min(config.ConnectTimeout, max(tryFor/time.Duration(1+len(config.Fallbacks)), shortestDial))
 
-	return &desk{config: config}
+	return &desk{config: config, hosts: of}
 }
 
 // answer is what a statement gave.
@@ -69,7 +70,7 @@ func (d *desk) try(caller context.Context, s statement) (a answer, err error) {
 	defer cancel()
 
 	if d.server == nil || d.server.IsClosed() {
-		d.server, err = pgconn.ConnectConfig(ctx, d.config)
+		d.server, err = d.hosts.dial(ctx, d.config)
 		if err != nil {
 			d.server = nil
 			return a, silentOf(caller, err)

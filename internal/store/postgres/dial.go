@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -53,14 +54,36 @@ func silentOf(caller context.Context, err error) error {
 // program a connection that is dead: one whose peer is frozen, which keepalive does not see.
 const silence = statementsRun + 15*time.Second
 
+// silenceAtStop is the same while the process stops, whose time is short.
+const silenceAtStop = 10 * time.Second
+
 // sockets are the connections with which a process works. They can be ended all at once, when
 // nothing must wait for the server any longer.
 type sockets struct {
-	silence time.Duration
+	silence atomic.Int64  // how long the server may be silent, as a time.Duration
+	atStop  time.Duration // how long while the process stops
 
 	mu    sync.Mutex
 	open  map[*socket]bool
 	ended bool
+}
+
+func newSockets(silence, atStop time.Duration) *sockets {
+	s := &sockets{atStop: atStop, open: map[*socket]bool{}}
+	s.silence.Store(int64(silence))
+
+	return s
+}
+
+// hasten bounds more tightly how long the server may be silent, also in what waits already.
+func (s *sockets) hasten() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.silence.Store(int64(s.atStop))
+	for opened := range s.open {
+		opened.wait()
+	}
 }
 
 // dial connects to a host, unless the connections have been ended.
@@ -127,7 +150,7 @@ func (s *socket) wait() {
 	defer s.mu.Unlock()
 
 	if !s.theirs {
-		_ = s.Conn.SetDeadline(time.Now().Add(s.of.silence)) // of a connection that is closed: reading says so
+		_ = s.Conn.SetDeadline(time.Now().Add(time.Duration(s.of.silence.Load()))) // of a connection that is closed: reading says so
 	}
 }
 

@@ -40,7 +40,7 @@ func TestDesk_ReachesEachHost(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if got := newDesk(config).config.ConnectTimeout; got != want {
+		if got := newDesk(config, new(hosts)).config.ConnectTimeout; got != want {
 			t.Errorf("%s: a host has %v, want %v", dsn, got, want)
 		}
 	}

@@ -10,11 +10,14 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"redrive/internal/fault"
 )
 
 // endpoint is what the connections to a database have in common.
 type endpoint struct {
 	config *pgconn.Config
+	hosts  *hosts
 
 	// parses tells that statements have no names, and are parsed each time they run: a pooler in
 	// between gives each transaction another session.
@@ -48,14 +51,28 @@ func parse(dsn string) (config *pgconn.Config, parses bool, err error) {
 	config.DialFunc = dial
 
 	// Of several hosts, one is the primary.
-	elsewhere := func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port }
-	if config.ValidateConnect == nil && slices.ContainsFunc(config.Fallbacks, elsewhere) {
-		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	if config.ValidateConnect == nil && len(eachHost(config)) > 1 {
+		config.ValidateConnect = takesWrites
 	}
 
 	parses, err = takeMode(config)
 
 	return config, parses, err
+}
+
+// errNotPrimary says that a host takes no writes.
+var errNotPrimary = errors.New("this host takes no writes")
+
+// takesWrites refuses a server that takes no writes.
+func takesWrites(ctx context.Context, server *pgconn.PgConn) error {
+	const query = `SHOW transaction_read_only`
+
+	got := server.ExecParams(ctx, query, nil, nil, nil, nil).Read()
+	if got.Err == nil && string(got.Rows[0][0]) != "off" {
+		return errNotPrimary
+	}
+
+	return got.Err
 }
 
 // takeMode takes the parameter of an address that says how statements run, which the server does
@@ -78,8 +95,8 @@ func takeMode(config *pgconn.Config) (parses bool, err error) {
 }
 
 // newEndpoint is the endpoint of an address that was parsed.
-func newEndpoint(config *pgconn.Config, parses bool) *endpoint {
-	e := &endpoint{config: config}
+func newEndpoint(config *pgconn.Config, of *hosts, parses bool) *endpoint {
+	e := &endpoint{config: config, hosts: of}
 	e.parses.Store(parses)
 
 	return e
@@ -87,13 +104,79 @@ func newEndpoint(config *pgconn.Config, parses bool) *endpoint {
 
 // connect opens a connection.
 func (e *endpoint) connect(ctx context.Context) (*pgconn.PgConn, error) {
-	server, err := connect(ctx, e.config)
+	server, err := e.hosts.connect(ctx, e.config)
 	return server, silentOf(ctx, err)
 }
 
+// hosts remembers which host of an address has answered last. It is tried first: one that is silent
+// takes all the time that connecting may take.
+type hosts struct {
+	last atomic.Pointer[host]
+}
+
+// host is one of those that an address names.
+type host struct {
+	name string
+	port uint16
+}
+
+// eachHost gives each host of an address a configuration of its own, which can have several ways
+// to connect to it, with and without TLS.
+func eachHost(config *pgconn.Config) (all []*pgconn.Config) {
+	ways := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+
+	for _, way := range ways {
+		known := slices.IndexFunc(all, func(c *pgconn.Config) bool { return hostOf(c) == host{way.Host, way.Port} })
+		if known >= 0 {
+			all[known].Fallbacks = append(all[known].Fallbacks, way)
+			continue
+		}
+
+		only := config.Copy()
+		only.Host, only.Port, only.TLSConfig = way.Host, way.Port, way.TLSConfig
+		only.Fallbacks = nil
+		all = append(all, only)
+	}
+
+	return all
+}
+
+// hostOf is the host of a configuration that names only one.
+func hostOf(config *pgconn.Config) host { return host{config.Host, config.Port} }
+
+// dial connects to the first host that answers and suits, beginning with the one that did so last.
+func (h *hosts) dial(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
+	all := eachHost(config)
+
+	last := h.last.Load()
+	known := slices.IndexFunc(all, func(c *pgconn.Config) bool { return last != nil && hostOf(c) == *last })
+	if known > 0 {
+		all = slices.Concat(all[known:], all[:known])
+	}
+
+	var failed []error
+	for _, c := range all {
+		server, err := pgconn.ConnectConfig(ctx, c)
+		if err == nil {
+			answered := hostOf(c)
+			h.last.Store(&answered)
+
+			return server, nil
+		}
+
+		failed = append(failed, err)
+
+		if errors.Is(kindOf(err), fault.ErrRefused) {
+			break
+		}
+	}
+
+	return nil, errors.Join(failed...)
+}
+
 // connect opens a connection, in whose session statements mean what they mean elsewhere.
-func connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
-	server, err := pgconn.ConnectConfig(ctx, config)
+func (h *hosts) connect(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn, error) {
+	server, err := h.dial(ctx, config)
 	if err != nil {
 		return nil, err
 	}

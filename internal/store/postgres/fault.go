@@ -60,14 +60,14 @@ var kinds = map[string]error{
 	"42P05": fault.ErrBusy, // duplicate_prepared_statement: see isUnprepared
 	"26000": fault.ErrBusy, // invalid_sql_statement_name
 
-	"3D000": fault.ErrUnreachable, // invalid_catalog_name: the database is gone
+	"3D000": fault.ErrRefused,     // invalid_catalog_name: there is no such database
 	"58030": fault.ErrUnreachable, // io_error: the server cannot use its own disk
 }
 
 // kindsOfClasses are those of codes that begin alike.
 var kindsOfClasses = map[string]error{
 	"08": fault.ErrUnreachable, // connection exception
-	"28": fault.ErrUnreachable, // invalid authorization
+	"28": fault.ErrRefused,     // invalid authorization
 	"53": fault.ErrStarved,     // insufficient resources
 	"57": fault.ErrUnreachable, // operator intervention: the server stops, or starts
 }
@@ -94,46 +94,60 @@ const (
 
 // Fault gives an error of the database its kind and its words.
 func (e *engine) Fault(err error) error {
+	return faultOf(e.name, err)
+}
+
+// faultOf gives an error of a database its kind and its words.
+func faultOf(database string, err error) error {
 	kind := kindOf(err)
 	if kind == nil || errors.As(err, new(*health.Fault)) {
 		return err
 	}
 
-	return e.faultOf(kind, err)
+	return newFault(database, kind, err)
 }
 
-// faultOf is a fault of the database, in words for people.
-func (e *engine) faultOf(kind, err error) *health.Fault {
-	return &health.Fault{Kind: kind, Words: e.advice(kind, err), Err: err, Where: slog.String("database", e.name)}
+// newFault is a fault of a database, in words for people.
+func newFault(database string, kind, err error) *health.Fault {
+	return &health.Fault{Kind: kind, Words: advice(database, kind, err), Err: err, Where: slog.String("database", database)}
 }
 
-// advice says what happened to the database, and what to do.
-func (e *engine) advice(kind, err error) string {
+// advice says what happened to a database, and what to do.
+func advice(database string, kind, err error) string {
 	switch kind {
 	case fault.ErrUnsafe:
 		return err.Error()
 	case fault.ErrBusy:
-		return fmt.Sprintf("the database %s is busy; try again", e.name)
+		return fmt.Sprintf("the database %s is busy; try again", database)
+	case fault.ErrRefused:
+		said, _ := errors.AsType[*pgconn.PgError](err) // the kind is that of its code
+
+		return fmt.Sprintf("the server of the database %s refuses this program: %s; correct the address of the database, "+
+			"or what the server allows", database, said.Message)
 	case fault.ErrUnreachable:
 		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 			return fmt.Sprintf("the server of the database %s refuses to work: %s; work continues as soon as it no longer does",
-				e.name, refused.Message)
+				database, refused.Message)
 		}
 
-		return fmt.Sprintf("the server of the database %s does not answer; work continues as soon as it does", e.name)
+		if errors.Is(err, errNotPrimary) {
+			return fmt.Sprintf("no host of the database %s that answers takes writes; work continues as soon as one does", database)
+		}
+
+		return fmt.Sprintf("the server of the database %s does not answer; work continues as soon as it does", database)
 	case fault.ErrStarved:
 		return fmt.Sprintf("the server of the database %s has no connection or memory left; raise its limits, "+
-			"and writing resumes automatically", e.name)
+			"and writing resumes automatically", database)
 	case fault.ErrStorageFull:
-		return fmt.Sprintf("the disk of the database %s is full; make room, and writing resumes automatically", e.name)
+		return fmt.Sprintf("the disk of the database %s is full; make room, and writing resumes automatically", database)
 	case fault.ErrReadOnly:
-		return fmt.Sprintf("the database %s is read-only, as on a replica; let it be written, and writing resumes automatically", e.name)
+		return fmt.Sprintf("the database %s is read-only, as on a replica; let it be written, and writing resumes automatically", database)
 	case fault.ErrCorrupt:
-		return fmt.Sprintf("the database %s is damaged; restore a backup", e.name)
+		return fmt.Sprintf("the database %s is damaged; restore a backup", database)
 	}
 
 	return fmt.Sprintf("the database %s is not as this program left it; check what else writes to it, "+
-		"then restart the program", e.name)
+		"then restart the program", database)
 }
 
 // Again reports whether another transaction was in the way of this one, or the connection was
@@ -144,7 +158,7 @@ func (e *engine) Again(err error) bool {
 		return false
 	}
 
-	return found.Kind == fault.ErrBusy || found.Kind == fault.ErrUnreachable || found.Kind == fault.ErrStarved
+	return found.Kind == fault.ErrBusy || found.Kind == fault.ErrStarved || errors.Is(found.Kind, fault.ErrUnreachable)
 }
 
 // Taken names the unique value because of which a row was refused.

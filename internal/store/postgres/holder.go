@@ -34,7 +34,7 @@ func (s Server) Watch() (*Watch, error) {
 		return nil, err
 	}
 
-	return &Watch{newDesk(config)}, nil
+	return &Watch{newDesk(config, new(hosts))}, nil
 }
 
 // Holder says which process works on the database now, nil when none does. While the server
@@ -49,7 +49,7 @@ func (w *Watch) Holder(ctx context.Context) (*health.LockedError, error) {
 
 	database := w.desk.config.Database
 	if err != nil {
-		return nil, fmt.Errorf("read who works on the database %s: %w", database, errors.Join(kindOf(err), err))
+		return nil, fmt.Errorf("read who works on the database %s: %w", database, faultOf(database, err))
 	}
 
 	if len(found.rows) == 0 {

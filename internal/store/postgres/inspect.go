@@ -20,7 +20,7 @@ func (s Server) Inspect(ctx context.Context, do func(src db.Source, found []db.F
 		return err
 	}
 
-	reads := pool(connector{endpoint: newEndpoint(config, parses), reads: true}, 1)
+	reads := pool(connector{endpoint: newEndpoint(config, new(hosts), parses), reads: true}, 1)
 	defer func() { err = errors.Join(err, reads.Close()) }()
 
 	var version, newest int

@@ -38,7 +38,7 @@ type lease struct {
 	name     string // machine and process
 	health   *health.Health
 	fault    func(error) error
-	end      func() // ends the connections with which this process works
+	sockets  *sockets // of the connections with which this process works
 
 	desk *desk
 
@@ -60,7 +60,8 @@ type lease struct {
 
 func newLease(e *engine) *lease {
 	l := &lease{
-		database: e.name, node: e.node, health: e.health, fault: e.Fault, end: e.sockets.end, desk: newDesk(e.config), begun: time.Now(),
+		database: e.name, node: e.node, health: e.health, fault: e.Fault, sockets: e.sockets,
+		desk: newDesk(e.config, &e.hosts), begun: time.Now(),
 	}
 	l.running, l.stop = context.WithCancel(context.Background())
 	l.over, l.endOver = context.WithCancel(context.Background())
@@ -150,6 +151,15 @@ func (l *lease) check() error {
 		"another process may work on it by now; restart the program, which then waits for its turn")
 }
 
+// isTaken reports whether another process has the lease, as far as the server says.
+func (l *lease) isTaken() bool {
+	const held = `SELECT count(*) FROM leases WHERE name = 'main' AND holder = $1`
+
+	got, err := l.desk.run(l.running, held, l.node)
+
+	return err == nil && got.text(0) == "0"
+}
+
 // taken ends this process because another one has the lease.
 func (l *lease) taken() error {
 	return l.lose(fault.ErrTakenOver, errors.New("this one did not renew its lease for a while"),
@@ -167,7 +177,7 @@ func (l *lease) lose(kind, why error, words string) error {
 	err := l.health.Report(&health.Fault{
 		Kind: kind, Words: fmt.Sprintf(words, l.database), Err: why, Where: slog.String("database", l.database),
 	})
-	l.end()
+	l.sockets.end()
 	l.endOver()
 
 	return err
@@ -178,10 +188,12 @@ const closePatience = 3 * time.Second
 
 // endsWith ends the connections of a silent server after the end of a context: the writer's,
 // which is the first to end when the store is closed. While the lease is renewed, the server
-// answers, and what is under way may take its time.
+// answers, and what is under way may take the time of a stop.
 func (l *lease) endsWith(ctx context.Context) {
 	l.closing.Do(func() {
 		context.AfterFunc(ctx, func() {
+			l.sockets.hasten()
+
 			before := int64(-1)
 			for before != l.renewed.Load() {
 				before = l.renewed.Load()
@@ -191,7 +203,7 @@ func (l *lease) endsWith(ctx context.Context) {
 				}
 			}
 
-			l.end()
+			l.sockets.end()
 		})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -181,6 +182,55 @@ func TestCommit_ItsLostAnswerIsFoundOut(t *testing.T) {
 			}
 
 			check(t, s.Close())
+		})
+	}
+}
+
+// A connection can end at any byte of a commit, and of its answer: the job is there once.
+func TestCommit_EndsAtSomeBytes(t *testing.T) { cutCommits(t, 61) }
+
+func TestLong_CommitEndsAtEachByte(t *testing.T) { cutCommits(t, 1) }
+
+// cutCommits cuts the connection of a commit each time after so many bytes more.
+func cutCommits(t *testing.T, step int) {
+	for name, answer := range map[string]bool{"of the commit": false, "of its answer": true} {
+		t.Run(name, func(t *testing.T) {
+			dsn := postgrestest.New(t)
+			p := postgrestest.NewProxy(t, dsn)
+			s := mustOpen(t, p.DSN)
+			check(t, add(t.Context(), s))
+
+			jobs, cut := 1, 0
+			for after := 0; ; after += step {
+				check(t, add(t.Context(), s)) // from here on, its statements are prepared
+				p.CutAfter(after, answer)
+				check(t, add(t.Context(), s))
+
+				jobs += 2
+				if n := sql(t, dsn, `SELECT count(*) FROM jobs`); n != strconv.Itoa(jobs) {
+					t.Fatalf("%s jobs are there after %d bytes, want %d", n, after, jobs)
+				}
+
+				if !p.HasCut() {
+					break
+				}
+				cut++
+			}
+
+			t.Logf("cut %d times", cut)
+			if cut == 0 {
+				t.Error("nothing was cut")
+			}
+
+			check(t, s.Close())
+
+			found, err := store.Examine(t.Context(), postgres.Server{DSN: dsn})
+			check(t, err)
+			for _, f := range found {
+				if f.Problem != "" {
+					t.Errorf("%s: %s", f.What, f.Problem)
+				}
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"redrive/internal/fault"
 	"redrive/internal/pause"
+	"redrive/internal/store/db"
 )
 
 // isLost reports whether an error says that a connection is lost. What the server says in an
@@ -55,7 +56,7 @@ func (c *conn) lost(cause error) error {
 			return cause
 		case errors.Is(err, fault.ErrBroken):
 			return err
-		case !isLost(err):
+		case !isLost(err) && codeOf(err) != readOnly: // a server that takes no writes can begin to again
 			return fmt.Errorf("%w: whether the last commit took place: %w", fault.ErrBroken, err)
 		}
 
@@ -74,11 +75,30 @@ func (c *conn) ask(ctx context.Context) (committed bool, err error) {
 	}
 
 	newest, err := c.newest(ctx)
-	if err != nil {
+	if err != nil || newest == c.lease.acknowledged.Load() {
 		return false, err
 	}
 
-	return newest > c.lease.acknowledged.Load(), nil
+	return true, c.awaitReplica(ctx)
+}
+
+// awaitReplica waits until a replica has what the server has committed, where commits wait for one:
+// the end of a connection ends that wait, and the commit is on the server alone. The commit of
+// this statement waits for all that was committed before it.
+func (c *conn) awaitReplica(ctx context.Context) error {
+	const touch = `UPDATE nodes SET commits = commits WHERE id = $1`
+
+	s, err := newStatement(db.AnyNumber, touch, []any{c.lease.node})
+	if err != nil {
+		return err
+	}
+
+	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
+	defer cancel()
+
+	_, err = c.wire.exec(asked, s)
+
+	return silentOf(ctx, err)
 }
 
 // reconnect connects again in place of a connection that was lost outside of a commit. Not one

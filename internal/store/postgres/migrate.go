@@ -70,14 +70,14 @@ func (e *engine) prepare(ctx context.Context) (made bool, err error) {
 	return version == 0 && err == nil, err
 }
 
-// checkPurpose refuses a schema with which the database cannot be used for what it is opened for.
+// checkPurpose refuses a database whose schema does not suit what it is opened for.
 func (e *engine) checkPurpose(version int) error {
 	_, newest, err := stepsFrom(version)
 	if err == nil {
 		err = e.purpose.CheckSchema(int64(version), int64(newest))
 	}
 
-	return db.Wrap(err, "the database %s cannot be copied", e.name)
+	return db.Wrap(err, "the database %s cannot be used", e.name)
 }
 
 // update brings an older schema up to date. This process has the lease.
@@ -114,7 +114,7 @@ func (e *engine) update(ctx context.Context) error {
 
 // alone is a connection beside those of the pools. Its statements may take long.
 func (e *engine) alone(ctx context.Context) (*pgconn.PgConn, error) {
-	server, err := connect(ctx, e.config)
+	server, err := e.hosts.connect(ctx, e.config)
 	return server, silentOf(ctx, err)
 }
 

@@ -73,13 +73,13 @@ func (s Server) Open(ctx context.Context, health *health.Health) (db.Engine, err
 func newEngine(s Server, config *pgconn.Config, parses bool, health *health.Health) *engine {
 	e := &engine{
 		name: config.Database, config: config, relaxed: s.Relaxed, purpose: s.For, health: health, node: job.NewID(),
-		sockets: &sockets{silence: silence, open: map[*socket]bool{}},
+		sockets: newSockets(silence, silenceAtStop),
 	}
 	config.RuntimeParams["application_name"] = sessionName(config.RuntimeParams["application_name"], e.node)
 
 	pooled := config.Copy()
 	pooled.DialFunc = e.sockets.dial
-	endpoint := newEndpoint(pooled, parses)
+	endpoint := newEndpoint(pooled, &e.hosts, parses)
 	e.writes = pool(connector{endpoint: endpoint}, writers)
 	e.reads = pool(connector{endpoint: endpoint, reads: true}, readers)
 
@@ -119,6 +119,7 @@ type engine struct {
 	health  *health.Health
 	made    bool // there were no tables before
 
+	hosts   hosts
 	sockets *sockets // of the two pools
 	writes  *sql.DB
 	reads   *sql.DB
@@ -206,6 +207,9 @@ func (*engine) Committed(int) {}
 // Announce leaves word of where this process answers requests. Other programs come without its
 // key: the rights of a user of the database say nothing of the rights here.
 func (e *engine) Announce(url, _ string) error { return e.lease.announce(url) }
+
+// Hasten ends connections that are silent much earlier. A statement that takes longer is run again.
+func (e *engine) Hasten() { e.sockets.hasten() }
 
 // Close ends all connections.
 func (e *engine) Close() error {

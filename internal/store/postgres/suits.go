@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"redrive/internal/fault"
 	"redrive/internal/store/db"
+	"redrive/internal/store/health"
 )
 
 // oldest is the oldest version of PostgreSQL that is supported, as the server writes it.
@@ -42,8 +44,7 @@ func (e *engine) suits(ctx context.Context, server *pgconn.PgConn) error {
 	case encoding != "UTF8":
 		return e.unsuitable("its encoding is %s; create a database for Redrive with ENCODING 'UTF8' TEMPLATE template0", encoding)
 	case replica:
-		return e.unsuitable("its server is a replica, which can only be read; name the primary, " +
-			"or several hosts with target_session_attrs=primary")
+		return e.onReplica()
 	case readOnly:
 		return e.unsuitable("the transactions of this role can only read; set default_transaction_read_only to off for it")
 	case schema == "":
@@ -54,9 +55,18 @@ func (e *engine) suits(ctx context.Context, server *pgconn.PgConn) error {
 	return nil
 }
 
+// onReplica is the error about a replica. After a failover, a name can lead to one for a while.
+func (e *engine) onReplica() error {
+	return &health.Fault{
+		Kind: fault.ErrReadOnly, Err: errNotPrimary, Where: slog.String("database", e.name),
+		Words: fmt.Sprintf("the server of the database %s is a replica, which can only be read; name the primary or all hosts; "+
+			"work begins when it becomes the primary", e.name),
+	}
+}
+
 // unsuitable is the error about a database on which Redrive cannot work.
 func (e *engine) unsuitable(why string, about ...any) error {
-	return e.faultOf(fault.ErrUnsafe, fmt.Errorf("the database %s cannot be used: "+why, append([]any{e.name}, about...)...))
+	return newFault(e.name, fault.ErrUnsafe, fmt.Errorf("the database %s cannot be used: "+why, append([]any{e.name}, about...)...))
 }
 
 // whyNot says what to do when the schema cannot be made.

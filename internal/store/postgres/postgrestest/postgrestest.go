@@ -15,6 +15,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -62,6 +63,38 @@ func Bare(tb testing.TB, options string) (dsn string, run func(text string)) {
 		tb.Helper()
 		check(tb, s.run(context.Background(), name, text)) // also after the test
 	}
+}
+
+// NewRole returns the address of an empty database for a role of its own that is no superuser, and
+// the name of the role.
+func NewRole(tb testing.TB) (dsn, role string) {
+	tb.Helper()
+
+	dsn = New(tb)
+	role = need(tb).newName()
+	Query(tb, dsn, `CREATE ROLE `+role+` LOGIN; GRANT ALL ON SCHEMA public TO `+role+`;
+		GRANT ALL ON ALL TABLES IN SCHEMA public TO `+role+`; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO `+role)
+	tb.Cleanup(func() {
+		check(tb, need(tb).run(context.Background(), nameOf(dsn), `DROP OWNED BY `+role+`; DROP ROLE `+role))
+	})
+
+	return strings.Replace(dsn, "postgres@", role+"@", 1), role
+}
+
+// nameOf is the name of the database at an address.
+func nameOf(dsn string) string {
+	config, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return ""
+	}
+
+	return config.Database
+}
+
+// Admin runs statements on the server that the tests share, as the superuser.
+func Admin(tb testing.TB, text string) {
+	tb.Helper()
+	check(tb, need(tb).run(tb.Context(), "postgres", text))
 }
 
 // Query runs statements in a database beside the program under test, and returns the first value

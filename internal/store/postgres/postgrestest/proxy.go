@@ -1,6 +1,7 @@
 package postgrestest
 
 import (
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -18,9 +20,12 @@ type Proxy struct {
 	Held     chan struct{} // closed when something was kept from getting through
 	server   string
 	listener net.Listener
-	cut      atomic.Int32           // 1: cut before the next commit, 2: after it
+	cut      atomic.Int32           // where to cut at the next commit
+	after    atomic.Int64           // so many bytes of it, or of its answer
 	beside   atomic.Pointer[string] // only a commit together with this text is cut; nil: any
 	sent     atomic.Int64           // bytes that the server has sent
+	taken    atomic.Int64           // connections
+	slow     atomic.Int64           // seconds that an answer takes
 	holds    sync.Once
 	keeps    atomic.Bool // the connections to the server outlive those of the program
 
@@ -47,31 +52,55 @@ func NewProxy(tb testing.TB, dsn string) *Proxy {
 	}
 	tb.Cleanup(p.Leave)
 
-	go p.serve()
+	go p.serve(listener)
 
 	return p
 }
 
+// Where a proxy cuts a connection.
+const (
+	nowhere      = iota
+	beforeCommit // nothing of it reaches the server
+	afterCommit  // its answer is lost
+	inCommit     // a part of it reaches the server
+	inAnswer     // a part of its answer reaches the program
+	passing      // the commit, or the answer, that was to be cut is on its way
+)
+
 // CutAtCommit cuts the connection at the next commit.
 func (p *Proxy) CutAtCommit(reaches bool) {
 	if reaches {
-		p.cut.Store(2)
+		p.cut.Store(afterCommit)
 	} else {
-		p.cut.Store(1)
+		p.cut.Store(beforeCommit)
+	}
+}
+
+// CutAfter cuts the connection after so many bytes of the next commit, with what travels together
+// with it, or of the answer. Where these are fewer, nothing is cut.
+func (p *Proxy) CutAfter(bytes int, answer bool) {
+	p.after.Store(int64(bytes))
+	if answer {
+		p.cut.Store(inAnswer)
+	} else {
+		p.cut.Store(inCommit)
 	}
 }
 
 // CutBeside loses the answer to the next commit that travels together with a text.
 func (p *Proxy) CutBeside(text string) {
 	p.beside.Store(&text)
-	p.cut.Store(2)
+	p.cut.Store(afterCommit)
 }
 
 // HasCut reports whether the connection that was to be cut was.
-func (p *Proxy) HasCut() bool { return p.cut.Load() == 0 }
+func (p *Proxy) HasCut() bool { return p.cut.Load() == nowhere }
 
 // Sent is how many bytes the server has sent.
 func (p *Proxy) Sent() int64 { return p.sent.Load() }
+
+// Taken is how many connections it has taken.
+func (p *Proxy) Taken() int64 { return p.taken.Load() }
 
 // Freeze lets nothing through any more, in either direction, and ends no connection. New ones
 // are taken, and are silent too.
@@ -105,8 +134,23 @@ func (p *Proxy) LoseClients() {
 	}
 }
 
+// Slow lets each answer take so many seconds.
+func (p *Proxy) Slow(seconds int64) { p.slow.Store(seconds) }
+
 // Refuse takes no more connections.
 func (p *Proxy) Refuse() { _ = p.listener.Close() }
+
+// Return takes connections again, at the same address.
+func (p *Proxy) Return(tb testing.TB) {
+	tb.Helper()
+
+	listener, err := net.Listen("tcp", p.listener.Addr().String())
+	check(tb, err)
+
+	p.listener = listener
+
+	go p.serve(listener)
+}
 
 // Leave ends all connections and takes no more.
 func (p *Proxy) Leave() {
@@ -120,12 +164,14 @@ func (p *Proxy) Leave() {
 	}
 }
 
-func (p *Proxy) serve() {
+func (p *Proxy) serve(listener net.Listener) {
 	for {
-		client, err := p.listener.Accept()
+		client, err := listener.Accept()
 		if err != nil {
 			return
 		}
+
+		p.taken.Add(1)
 
 		server, err := net.Dial("tcp", p.server)
 		if err != nil {
@@ -138,14 +184,15 @@ func (p *Proxy) serve() {
 		p.clients, p.servers = append(p.clients, client), append(p.servers, server)
 		p.mu.Unlock()
 
-		silent := new(atomic.Bool) // the answers of this connection are lost
-		go p.requests(client, server, gate, silent)
-		go p.answers(server, client, gate, silent)
+		answered := new(atomic.Int64) // so many bytes of answers still reach the program
+		answered.Store(math.MaxInt64)
+		go p.requests(client, server, gate, answered)
+		go p.answers(server, client, gate, answered)
 	}
 }
 
 // requests carries what the program sends, and cuts the connection at a commit.
-func (p *Proxy) requests(client, server net.Conn, gate *sync.RWMutex, silent *atomic.Bool) {
+func (p *Proxy) requests(client, server net.Conn, gate *sync.RWMutex, answered *atomic.Int64) {
 	defer func() {
 		_ = client.Close()
 		if !p.keeps.Load() {
@@ -165,36 +212,60 @@ func (p *Proxy) requests(client, server net.Conn, gate *sync.RWMutex, silent *at
 			commits = false
 		}
 
-		if commits && p.cut.CompareAndSwap(1, 0) {
-			p.hold()
+		passes := n
+		switch {
+		case !commits:
+		case p.cut.CompareAndSwap(beforeCommit, nowhere):
+			passes = 0
+		case p.cut.CompareAndSwap(afterCommit, nowhere):
+			answered.Store(0)
+		case p.cut.CompareAndSwap(inCommit, passing):
+			passes = min(n, int(p.after.Load()))
+		case p.cut.CompareAndSwap(inAnswer, passing):
+			answered.Store(p.after.Load())
+		}
+
+		err = p.send(server, buffer[:passes], gate)
+		if err != nil {
 			return
 		}
 
-		if commits && p.cut.CompareAndSwap(2, 0) {
-			silent.Store(true)
-		}
+		if passes < n {
+			p.cut.Store(nowhere)
+			p.hold()
 
-		err = p.send(server, buffer[:n], gate)
-		if err != nil {
 			return
 		}
 	}
 }
 
 // answers carries what the server sends.
-func (p *Proxy) answers(server, client net.Conn, gate *sync.RWMutex, silent *atomic.Bool) {
+func (p *Proxy) answers(server, client net.Conn, gate *sync.RWMutex, answered *atomic.Int64) {
 	defer client.Close()
 
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := server.Read(buffer)
 		p.sent.Add(int64(n))
-		if err != nil || silent.Load() {
+		if err != nil {
 			return
 		}
 
-		err = p.send(client, buffer[:n], gate)
+		left := answered.Load()
+		passes := min(int64(n), left)
+		if left < math.MaxInt64 {
+			answered.Add(-passes)
+		}
+
+		time.Sleep(time.Duration(p.slow.Load()) * time.Second)
+
+		err = p.send(client, buffer[:passes], gate)
 		if err != nil {
+			return
+		}
+
+		if passes < int64(n) {
+			p.cut.Store(nowhere)
 			return
 		}
 	}
