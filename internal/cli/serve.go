@@ -83,6 +83,11 @@ func (s *serveCommand) run(c console.Console, log *slog.Logger) error {
 
 	ctx, signals, release := c.Interrupts()
 	defer release()
+
+	// One that comes while this process stands by counts when that takes over.
+	hangups, ignore := c.Signals(syscall.SIGHUP)
+	defer ignore()
+
 	defer app.OccupyProcess(settings, log)()
 
 	a, err := app.Start(ctx, app.Parts{
@@ -105,9 +110,6 @@ func (s *serveCommand) run(c console.Console, log *slog.Logger) error {
 
 		fmt.Fprintf(c.Stdout, "Redrive is at %s, its database is %s%s.\n", a.URL(), where, state)
 	}
-
-	hangups, ignore := c.Signals(syscall.SIGHUP)
-	defer ignore()
 
 	a.ReloadOn(hangups)
 

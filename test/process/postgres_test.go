@@ -89,6 +89,27 @@ func TestPostgres_AStandbyTakesOver(t *testing.T) {
 	}
 }
 
+// A standby that is told to reload goes on standing by, and works with the new configuration.
+func TestPostgres_AStandbyReloadsWhenItTakesOver(t *testing.T) {
+	dsn, dir := postgrestest.New(t), t.TempDir()
+	rig.Write(t, dir, "redrive.yaml", beforeReload)
+	first := rig.Start(t, dir, "--db", dsn)
+	second, _ := standingBy(t, dir, dsn)
+
+	rig.Write(t, dir, "redrive.yaml", afterReload)
+	if err := second.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+
+	first.Stop(syscall.SIGTERM)
+	second.Says("Redrive is ready.")
+	second.Says(`changed="[handlers policy]" needs_restart=[hosts]`)
+
+	if second.Stop(syscall.SIGTERM); second.Code() != 0 {
+		t.Errorf("exit %d: %s", second.Code(), second.Stderr)
+	}
+}
+
 // A standby that is stopped has done nothing.
 func TestPostgres_AStandbyCanBeStopped(t *testing.T) {
 	dsn, dir := postgrestest.New(t), t.TempDir()
