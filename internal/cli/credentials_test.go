@@ -3,7 +3,10 @@ package cli
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"redrive/internal/cli/console"
@@ -60,16 +63,49 @@ func otherCommands(url string) [][]string {
 	}
 }
 
-// runWithPassword runs commands that must fail without a word of the password.
+// runWithPassword runs commands that must fail without a word of the password, or wait for their
+// database without one.
 func runWithPassword(t *testing.T, commands [][]string) {
 	t.Helper()
 	for _, args := range commands {
-		var out bytes.Buffer
-		code := Execute(args, console.Console{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Signals: noSignals})
-		if code == 0 || strings.Contains(out.String(), "s3cr") || strings.Contains(out.String(), "hush") {
-			t.Errorf("%q: exit %d\n%s", args, code, &out)
+		out := &untilWaiting{stop: make(chan os.Signal, 1)}
+		code := Execute(args, console.Console{Stdin: strings.NewReader(""), Stdout: out, Stderr: out, Signals: out.signals})
+
+		said := out.said.String()
+		if code == 0 && !out.waited || strings.Contains(said, "s3cr") || strings.Contains(said, "hush") {
+			t.Errorf("%q: exit %d\n%s", args, code, said)
 		}
 	}
+}
+
+// untilWaiting is what a command says. It stops one that says that it waits for its database.
+type untilWaiting struct {
+	mu     sync.Mutex
+	said   bytes.Buffer
+	waited bool
+	stop   chan os.Signal
+}
+
+func (u *untilWaiting) Write(text []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	n, err := u.said.Write(text)
+	if !u.waited && strings.Contains(u.said.String(), "the database cannot be used") {
+		u.waited = true
+		u.stop <- syscall.SIGTERM
+	}
+
+	return n, err
+}
+
+// signals are the interrupts of the command, and nothing else.
+func (u *untilWaiting) signals(which ...os.Signal) (<-chan os.Signal, func()) {
+	if !slices.Contains(which, os.Signal(syscall.SIGTERM)) {
+		return nil, func() {}
+	}
+
+	return u.stop, func() {}
 }
 
 // noSignals is a process that gets no signal.
@@ -79,9 +115,14 @@ func noSignals(...os.Signal) (<-chan os.Signal, func()) { return nil, func() {} 
 func TestCommands_PrintNoCredentialsOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, variable := range []string{"REDRIVE_DB", "REDRIVE_SERVER", "REDRIVE_CONFIG", "REDRIVE_LISTEN", "REDRIVE_BASE_PATH"} {
+		value := "postgres://ana:s3cr-hush@127.0.0.1:1/db"
+		if variable == "REDRIVE_DB" {
+			value += "?sslmode=nonsense" // serve would wait for the server
+		}
+
 		for _, name := range []string{"serve", "list"} {
 			cmd := rig.Command(t, t.TempDir(), name)
-			cmd.Env = append(cmd.Env, variable+"=postgres://ana:s3cr-hush@127.0.0.1:1/db", "REDRIVE_TOKEN=x")
+			cmd.Env = append(cmd.Env, variable+"="+value, "REDRIVE_TOKEN=x")
 			if name == "serve" && variable == "REDRIVE_SERVER" {
 				continue // which only other commands read
 			}

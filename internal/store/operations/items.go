@@ -115,8 +115,8 @@ func (p *Projection) withJobs(src db.Source, items []operation.Item) error {
 	return nil
 }
 
-// endedQuery finds the first operation that ended before a time and still has items.
-const endedQuery = `SELECT o.id FROM operations AS o WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1
+// endedQuery finds the first operation after another one that ended before a time and still has items.
+const endedQuery = `SELECT o.id FROM operations AS o WHERE o.state IN ('finished', 'aborted') AND o.finished_at < $1 AND o.id > $2
 	AND EXISTS (SELECT 1 FROM operation_items AS i WHERE i.operation_id = o.id) ORDER BY o.id LIMIT 1`
 
 // pruneQuery deletes the first items of an operation.
@@ -126,9 +126,11 @@ const pruneQuery = `DELETE FROM operation_items WHERE operation_id = $1 AND n IN
 // PruneItems removes at most limit items of operations that ended before a time, and returns how
 // many it removed. The counts of an operation and of its scope are stored apart, and stay.
 func (p *Projection) PruneItems(t *db.Tx, before time.Time, limit int64) (int, error) {
-	removed := int64(0)
+	removed, id := int64(0), int64(0)
 	for removed < limit {
-		id, err := db.Value[int64](t, endedQuery, db.Micros(before))
+		var err error
+
+		id, err = db.Value[int64](t, endedQuery, db.Micros(before), id)
 		if err != nil || id == 0 {
 			return int(removed), db.Wrap(err, "find the items of old operations")
 		}
