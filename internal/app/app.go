@@ -91,6 +91,7 @@ type App struct {
 
 	forwarder *webhook.Forwarder
 	reloading sync.Mutex // held while the configuration is read again
+	stoodBy   bool       // before the app began to work
 
 	metrics *server.Metrics
 	address net.Addr

@@ -107,19 +107,30 @@ func refusedFile(err error) error {
 	return invalid.Errorf("config", "%s", text)
 }
 
-// ReloadOn reloads on each signal of the channel, until the app is stopped.
+// ReloadOn reloads on each signal of the channel, until the app is stopped. An app that stood by
+// reloads at once: its configuration is that of its start, perhaps weeks ago.
 func (a *App) ReloadOn(hangups <-chan os.Signal) {
 	a.inBackground("reload", func(ctx context.Context) {
+		if a.stoodBy && a.Config.File() != "" {
+			a.reload(ctx)
+		}
+
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-hangups:
-				if _, _, err := a.readAgain(ctx); err != nil {
-					a.Log.Error("The configuration was not reloaded. The dashboard keeps the previous one.",
-						"error", strings.ReplaceAll(err.Error(), "\n", "; "))
-				}
+				a.reload(ctx)
 			}
 		}
 	})
+}
+
+// reload reads the configuration again, where no caller hears of an error.
+func (a *App) reload(ctx context.Context) {
+	_, _, err := a.readAgain(ctx)
+	if err != nil {
+		a.Log.Error("The configuration was not reloaded. The dashboard keeps the previous one.",
+			"error", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
 }

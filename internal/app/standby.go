@@ -51,6 +51,8 @@ func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) 
 			if err != nil {
 				return err
 			}
+
+			a.stoodBy = true
 		}
 
 		waiting.tell(why)
