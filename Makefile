@@ -51,7 +51,7 @@ LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=workers
 
 test: ## Run the tests that every change needs, with the race detector, browser tests included
 	@.ci/prepare
-	@. .ci/env && tests -skip '^TestLong' ./test/browser ./test/process ./internal/store ./internal/server ./internal/source/... ./...
+	@. .ci/env && tests -skip '^TestLong' ./test/browser ./test/process ./internal/store ./internal/server ./internal/store/postgres ./internal/source/... ./...
 	@.ci/skipped
 
 test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, the workers of other systems, then fuzz
