@@ -35,7 +35,12 @@ const deployed = "../../deploy/postgres/"
 type composition struct {
 	Services map[string]service
 	Networks map[string]struct {
-		IPAM struct{ Config []struct{ Subnet string } }
+		IPAM struct {
+			Config []struct {
+				Subnet, Gateway string
+				Range           string `yaml:"ip_range"`
+			}
+		}
 	}
 	Volumes map[string]any
 }
@@ -554,11 +559,27 @@ func TestCompose_AgreesWithTheImage(t *testing.T) {
 		t.Errorf("the balancer does not listen at %s", inside)
 	}
 
-	// The address of the balancer, which redrive.yaml trusts, is one of the network.
-	fixed := regexp.MustCompile(`ipv4_address:([\d.]+)`).FindStringSubmatch(fmt.Sprint(balancer.Networks))
-	subnet := netip.MustParsePrefix(c.Networks["inside"].IPAM.Config[0].Subnet)
-	if fixed == nil || !subnet.Contains(netip.MustParseAddr(fixed[1])) || !strings.Contains(textOf(t, deployed+"redrive.yaml"), "["+fixed[1]+"]") {
-		t.Errorf("the balancer has the address %v in %s", fixed, subnet)
+}
+
+// The address of the balancer, which redrive.yaml trusts, is one of the network, and none that
+// Docker gives to a container that starts before the balancer.
+func TestCompose_KeepsTheAddressOfTheBalancer(t *testing.T) {
+	c := readComposition(t, deployed+"compose.yaml")
+	fixed := regexp.MustCompile(`ipv4_address:([\d.]+)`).FindStringSubmatch(fmt.Sprint(c.Services["balancer"].Networks))
+	if fixed == nil || !strings.Contains(textOf(t, deployed+"redrive.yaml"), "["+fixed[1]+"]") {
+		t.Fatalf("the balancer has the address %v, and redrive.yaml trusts another one", fixed)
+	}
+
+	network := c.Networks["inside"].IPAM.Config[0]
+	subnet := netip.MustParsePrefix(network.Subnet)
+	address := netip.MustParseAddr(fixed[1])
+	if !subnet.Contains(address) || network.Gateway == fixed[1] {
+		t.Errorf("%s is no free address of %+v", address, network)
+	}
+
+	given, err := netip.ParsePrefix(network.Range)
+	if err != nil || !subnet.Contains(given.Addr()) || given.Contains(address) {
+		t.Errorf("another container can get %s: Docker gives addresses of %q: %v", address, network.Range, err)
 	}
 }
 
