@@ -184,7 +184,7 @@ func (s *standby) tell(why error) {
 }
 
 // reasonOf is why an app stands by, in words for everyone who can reach it: neither the name of
-// another machine nor the address at which that one answers.
+// another machine, nor the address at which that one answers, nor what the server said.
 func reasonOf(why error) reason {
 	now := reason{since: time.Now().UTC()}
 
@@ -196,7 +196,8 @@ func reasonOf(why error) reason {
 		return now
 	}
 
-	now.kind, now.words = problem.Of(why).Kind, why.Error()
+	answer := problem.Of(why)
+	now.kind, now.words = answer.Kind, answer.Text
 	if known, ok := errors.AsType[*health.Fault](why); ok {
 		now.words = known.Words
 	}
@@ -235,13 +236,14 @@ func (s *standby) untilFree(ctx context.Context) error {
 }
 
 // ServeHTTP says that this process lives, and that it takes no requests: to programs in the form
-// of the API.
+// of the API. A load balancer that asks /healthz tells it from a process that works by its word,
+// also while that one is short of something and not ready.
 func (s *standby) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 
 	if strings.HasSuffix(r.URL.Path, "/healthz") { // below any path
-		_, _ = io.WriteString(w, "ok\n")
+		_, _ = io.WriteString(w, "standby\n") // a process that works says ok
 		return
 	}
 

@@ -35,7 +35,12 @@ const deployed = "../../deploy/postgres/"
 type composition struct {
 	Services map[string]service
 	Networks map[string]struct {
-		IPAM struct{ Config []struct{ Subnet string } }
+		IPAM struct {
+			Config []struct {
+				Subnet, Gateway string
+				Range           string `yaml:"ip_range"`
+			}
+		}
 	}
 	Volumes map[string]any
 }
@@ -147,14 +152,21 @@ func newPair(t *testing.T, handlers string) *pair {
 
 	p := &pair{t: t, file: readComposition(t, deployed+"compose.yaml"), image: readImage(t)}
 	bare, run := postgrestest.Bare(t, "")
+	psql := psqlOf(t)
 	server, err := url.Parse(bare)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	sql := exec.Command("psql", "--no-psqlrc", "--quiet", "--file", deployed+"database.sql", bare)
+	// As after a first start whose database.sql failed.
+	out, err := p.databaseIsHealthy(psql, server.Port())
+	if err == nil {
+		t.Errorf("the database is healthy without the role and the database of Redrive: %s", out)
+	}
+
+	sql := exec.Command(psql, "--no-psqlrc", "--quiet", "--file", deployed+"database.sql", bare)
 	sql.Env = append(sql.Environ(), environment(p.file.Services["database"], strings.NewReplacer())...)
-	out, err := sql.CombinedOutput()
+	out, err = sql.CombinedOutput()
 	t.Cleanup(func() {
 		run(`DROP DATABASE IF EXISTS redrive WITH (FORCE)`)
 		run(`DROP ROLE IF EXISTS redrive`)
@@ -163,10 +175,7 @@ func newPair(t *testing.T, handlers string) *pair {
 		t.Fatalf("%v: %s", err, out)
 	}
 
-	health := p.file.Services["database"].Healthcheck.Test
-	isReady := exec.Command(health[1], health[2:]...)
-	isReady.Env = append(isReady.Environ(), "PGPORT="+server.Port())
-	out, err = isReady.CombinedOutput()
+	out, err = p.databaseIsHealthy(psql, server.Port())
 	if err != nil {
 		t.Errorf("the database is not healthy: %v: %s", err, out)
 	}
@@ -180,6 +189,46 @@ func newPair(t *testing.T, handlers string) *pair {
 	p.first, p.next = p.process("redrive-1", first, handlers), p.process("redrive-2", next, handlers)
 
 	return p
+}
+
+// databaseIsHealthy runs the health check of the database.
+func (p *pair) databaseIsHealthy(psql, port string) (out []byte, err error) {
+	p.t.Helper()
+
+	database := p.file.Services["database"]
+	how, command := database.Healthcheck.Test[0], database.Healthcheck.Test[1]
+	if how != "CMD-SHELL" {
+		p.t.Fatalf("the health check of the database is %s, and needs a shell that knows the password", how)
+	}
+
+	check := exec.Command("sh", "-c", strings.ReplaceAll(command, "$$", "$"))
+	check.Env = append(check.Environ(), environment(database, strings.NewReplacer())...)
+	check.Env = append(check.Env, "PGPORT="+port, "PATH="+filepath.Dir(psql)+":"+os.Getenv("PATH"))
+
+	return check.CombinedOutput()
+}
+
+// psqlOf finds the newest psql. On a machine without it the test is skipped, and in CI it fails.
+func psqlOf(t *testing.T) (path string) {
+	t.Helper()
+
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/psql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) > 0 {
+		return found[len(found)-1]
+	}
+
+	path, err = exec.LookPath("psql")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("psql is not installed")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return path
 }
 
 // freePort is a port of this machine at which no program listens.
@@ -326,32 +375,36 @@ var people = &http.Client{Transport: &http.Transport{
 	DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(peoplesAddress)}}).DialContext,
 }}
 
-// open opens the websocket of a page through the balancer.
-func (p *pair) open() *websocket.Conn {
+// hang is how long a page waits for the next message before the test is given up. Redrive sends
+// something every 30 seconds.
+const hang = 3 * time.Minute
+
+// pageThatShows opens the websocket of a page through the balancer, and follows its totals until they
+// are as wanted. As a browser does, it connects again when the balancer has closed it.
+func (p *pair) pageThatShows(wanted func(rig.Totals) bool) (page *websocket.Conn) {
 	p.t.Helper()
 
-	page, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.url, "http")+"/live", p.header())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { _ = page.Close() })
+	rig.Eventually(p.t, "a page shows the totals", func() bool {
+		var err error
+		page, _, err = websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(p.url, "http")+"/live", p.header())
+		if err != nil {
+			return false
+		}
+		p.t.Cleanup(func() { _ = page.Close() })
+
+		var now rig.Totals
+		for err == nil && !wanted(now) {
+			_ = page.SetReadDeadline(time.Now().Add(hang))
+			err = page.ReadJSON(&now)
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			p.t.Fatalf("the page shows nothing more after %+v", now)
+		}
+
+		return err == nil
+	})
 
 	return page
-}
-
-// until follows the totals of a page until they are as wanted.
-func (p *pair) until(page *websocket.Conn, wanted func(rig.Totals) bool) {
-	p.t.Helper()
-
-	for {
-		var now rig.Totals
-		if err := page.ReadJSON(&now); err != nil {
-			p.t.Fatalf("the totals ended: %v", err)
-		}
-		if wanted(now) {
-			return
-		}
-	}
 }
 
 // enqueueUntil sends jobs through the balancer until no process takes them any more, and returns
@@ -401,11 +454,11 @@ func TestCompose_TheBalancerFollowsTheProcessThatWorks(t *testing.T) {
 	start(t, p.next, "Standing by")
 	rig.Eventually(t, "the balancer is healthy", p.ready)
 
-	page := p.open()
-	p.until(page, func(rig.Totals) bool { return true })
+	page := p.pageThatShows(func(now rig.Totals) bool { return now.States != nil })
 	p.believesTheBalancer()
 	p.logsIn()
 
+	missed := p.missed("redrive-1")
 	acknowledged := p.enqueueUntil(func() {
 		<-worker.Full
 		_ = p.first.Cmd.Process.Kill()
@@ -418,12 +471,11 @@ func TestCompose_TheBalancerFollowsTheProcessThatWorks(t *testing.T) {
 	p.next.Says("Redrive is ready.")
 	rig.Eventually(t, "the balancer has found the other one", p.ready)
 
-	page = p.open()
-	p.until(page, func(now rig.Totals) bool { return now.States["completed"] >= len(acknowledged) })
+	page = p.pageThatShows(func(now rig.Totals) bool { return now.States["completed"] >= len(acknowledged) })
 	p.completed(acknowledged)
 
 	// The one that was killed is started again, and stands by. It gets no requests.
-	rig.Eventually(t, "the balancer has missed it", func() bool { return strings.Count(p.said.String(), "redrive-1 is DOWN") == 2 })
+	rig.Eventually(t, "the balancer has missed it", func() bool { return p.missed("redrive-1") > missed })
 	again := p.process("redrive-1", strings.TrimPrefix(p.elsewhere.Replace("redrive-1:8080"), "127.0.0.1:"), "")
 	start(t, again, "Standing by")
 	for range 10 {
@@ -431,6 +483,8 @@ func TestCompose_TheBalancerFollowsTheProcessThatWorks(t *testing.T) {
 			t.Error("the balancer sends requests to a process that stands by")
 		}
 	}
+
+	p.worksWithAFullDisk()
 
 	// One that is frozen ends no connection: the balancer does.
 	if err := p.next.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -440,6 +494,38 @@ func TestCompose_TheBalancerFollowsTheProcessThatWorks(t *testing.T) {
 	postgrestest.ExpireLease(t, p.dsn)
 	again.Says("Redrive is ready.")
 	rig.Eventually(t, "the balancer has found the first one again", p.ready)
+}
+
+// worksWithAFullDisk lets the database refuse each write. The process that works is not ready then, and
+// people and clients reach it all the same.
+func (p *pair) worksWithAFullDisk() {
+	p.t.Helper()
+
+	postgrestest.Query(p.t, p.dsn, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = 'disk_full'; END $$`)
+	postgrestest.Query(p.t, p.dsn, `CREATE TRIGGER refuse BEFORE UPDATE ON revision FOR EACH STATEMENT EXECUTE FUNCTION refuse()`)
+	_, body, err := p.do(http.MethodPost, "/api/v1/jobs", `{"type":"work.do","queue":"work"}`)
+	if err != nil || !strings.Contains(body, "storage_full") {
+		p.t.Errorf("a job that the disk has no room for: %v: %s", err, body)
+	}
+
+	for range 200 {
+		status, body, err := p.do(http.MethodGet, "/api/v1/jobs", "")
+		if err != nil || status != http.StatusOK {
+			p.t.Fatalf("while the disk is full, a client gets %d, %v: %s", status, err, body)
+		}
+	}
+	status, body, err := p.do(http.MethodGet, "/readyz", "")
+	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(body, "is full") {
+		p.t.Errorf("while the disk is full, /readyz answers %d, %v: %s", status, err, body)
+	}
+
+	postgrestest.Query(p.t, p.dsn, `DROP TRIGGER refuse ON revision`)
+}
+
+// missed is how often the balancer has found a process gone.
+func (p *pair) missed(name string) int {
+	return strings.Count(p.said.String(), name+" is DOWN")
 }
 
 func start(t *testing.T, p *rig.Process, says string) {
@@ -456,7 +542,7 @@ func start(t *testing.T, p *rig.Process, says string) {
 func untilClosed(t *testing.T, page *websocket.Conn) {
 	t.Helper()
 
-	err := page.SetReadDeadline(time.Now().Add(3 * time.Minute))
+	err := page.SetReadDeadline(time.Now().Add(hang))
 	for err == nil {
 		_, _, err = page.ReadMessage()
 	}
@@ -554,11 +640,27 @@ func TestCompose_AgreesWithTheImage(t *testing.T) {
 		t.Errorf("the balancer does not listen at %s", inside)
 	}
 
-	// The address of the balancer, which redrive.yaml trusts, is one of the network.
-	fixed := regexp.MustCompile(`ipv4_address:([\d.]+)`).FindStringSubmatch(fmt.Sprint(balancer.Networks))
-	subnet := netip.MustParsePrefix(c.Networks["inside"].IPAM.Config[0].Subnet)
-	if fixed == nil || !subnet.Contains(netip.MustParseAddr(fixed[1])) || !strings.Contains(textOf(t, deployed+"redrive.yaml"), "["+fixed[1]+"]") {
-		t.Errorf("the balancer has the address %v in %s", fixed, subnet)
+}
+
+// The address of the balancer, which redrive.yaml trusts, is one of the network, and none that
+// Docker gives to a container that starts before the balancer.
+func TestCompose_KeepsTheAddressOfTheBalancer(t *testing.T) {
+	c := readComposition(t, deployed+"compose.yaml")
+	fixed := regexp.MustCompile(`ipv4_address:([\d.]+)`).FindStringSubmatch(fmt.Sprint(c.Services["balancer"].Networks))
+	if fixed == nil || !strings.Contains(textOf(t, deployed+"redrive.yaml"), "["+fixed[1]+"]") {
+		t.Fatalf("the balancer has the address %v, and redrive.yaml trusts another one", fixed)
+	}
+
+	network := c.Networks["inside"].IPAM.Config[0]
+	subnet := netip.MustParsePrefix(network.Subnet)
+	address := netip.MustParseAddr(fixed[1])
+	if !subnet.Contains(address) || network.Gateway == fixed[1] {
+		t.Errorf("%s is no free address of %+v", address, network)
+	}
+
+	given, err := netip.ParsePrefix(network.Range)
+	if err != nil || !subnet.Contains(given.Addr()) || given.Contains(address) {
+		t.Errorf("another container can get %s: Docker gives addresses of %q: %v", address, network.Range, err)
 	}
 }
 
@@ -578,7 +680,9 @@ func TestCompose_NamesFilesAndNoSecrets(t *testing.T) {
 				t.Errorf("%s: %s is not taken from .env, or may be missing there", name, variable)
 			}
 		}
-		if all := fmt.Sprint(s.Command, s.Healthcheck.Test); strings.Contains(all, "PASSWORD") {
+		// A variable with two dollar signs is one of the shell inside.
+		all := fmt.Sprint(s.Command, s.Healthcheck.Test)
+		if regexp.MustCompile(`\$\{?\w*PASSWORD`).MatchString(regexp.MustCompile(`\$\$\w+`).ReplaceAllString(all, "")) {
 			t.Errorf("%s: every user of the machine can read %s", name, all)
 		}
 		if !s.Healthcheck.Disable && len(s.Healthcheck.Test) == 0 {

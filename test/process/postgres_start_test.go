@@ -44,7 +44,7 @@ func TestPostgres_AStartWaitsForItsServer(t *testing.T) {
 				t.Errorf("it answers %d: %s", status, body)
 			}
 
-			if status, body := statusOf(t, url+"/healthz"); status != http.StatusOK {
+			if status, body := statusOf(t, url+"/healthz"); status != http.StatusOK || body != "standby\n" {
 				t.Errorf("it is not healthy: %d: %s", status, body)
 			}
 
@@ -97,6 +97,33 @@ func TestPostgres_AStartThatIsRefusedEnds(t *testing.T) {
 				t.Errorf("exit %d: %s%s", code, stdout, stderr)
 			}
 		})
+	}
+}
+
+// A server that begins to refuse a process that waits is waited for. What the server says is for
+// those who read the log: pages need no login meanwhile.
+func TestPostgres_AStartThatIsRefusedWhileItWaitsSaysWhyInItsLog(t *testing.T) {
+	dsn, role := postgrestest.NewRole(t)
+	postgrestest.Admin(t, "ALTER ROLE "+role+" CONNECTION LIMIT 0")
+	p, url := standingBy(t, t.TempDir(), dsn)
+	p.Says("has no connection or memory left")
+
+	postgrestest.Admin(t, "ALTER ROLE "+role+" NOLOGIN CONNECTION LIMIT -1")
+	said := `role "` + role + `" is not permitted to log in`
+	p.Says(strings.ReplaceAll(said, `"`, `\"`))
+
+	for _, path := range []string{"/readyz", "/", "/api/v1/jobs"} {
+		status, body := statusOf(t, url+path)
+		if status != http.StatusServiceUnavailable || !strings.Contains(body, "refuses this program; correct the address") ||
+			strings.Contains(body, role) || strings.Contains(body, "log in") {
+			t.Errorf("%s answers %d: %s", path, status, body)
+		}
+	}
+
+	postgrestest.Admin(t, "ALTER ROLE "+role+" LOGIN")
+	p.Says("Redrive is ready.")
+	if p.Stop(syscall.SIGTERM); p.Code() != 0 {
+		t.Errorf("exit %d: %s", p.Code(), p.Stderr)
 	}
 }
 

@@ -120,10 +120,8 @@ func advice(database string, kind, err error) string {
 	case fault.ErrBusy:
 		return fmt.Sprintf("the database %s is busy; try again", database)
 	case fault.ErrRefused:
-		said, _ := errors.AsType[*pgconn.PgError](err) // the kind is that of its code
-
-		return fmt.Sprintf("the server of the database %s refuses this program: %s; correct the address of the database, "+
-			"or what the server allows", database, said.Message)
+		return fmt.Sprintf("the server of the database %s refuses this program; correct the address of the database, "+
+			"or what the server allows", database)
 	case fault.ErrUnreachable:
 		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 			return fmt.Sprintf("the server of the database %s refuses to work: %s; work continues as soon as it no longer does",
