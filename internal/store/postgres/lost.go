@@ -56,7 +56,7 @@ func (c *conn) lost(cause error) error {
 			return cause
 		case errors.Is(err, fault.ErrBroken):
 			return err
-		case !isLost(err) && codeOf(err) != readOnly: // a server that takes no writes can begin to again
+		case !isLost(err) && !passes(err):
 			return fmt.Errorf("%w: whether the last commit took place: %w", fault.ErrBroken, err)
 		}
 
@@ -64,6 +64,16 @@ func (c *conn) lost(cause error) error {
 	}
 
 	return fmt.Errorf("%w: whether the last commit took place is not known: %w", fault.ErrBroken, cause)
+}
+
+// passes reports whether a server that cannot write now may be able to in a while.
+func passes(err error) bool {
+	switch kindOf(err) {
+	case fault.ErrReadOnly, fault.ErrStorageFull, fault.ErrStarved, fault.ErrBusy, fault.ErrUnreachable:
+		return true
+	}
+
+	return false
 }
 
 // ask asks on a new connection whether the commit took place. The process of the server that had
@@ -75,30 +85,8 @@ func (c *conn) ask(ctx context.Context) (committed bool, err error) {
 	}
 
 	newest, err := c.newest(ctx)
-	if err != nil || newest == c.lease.acknowledged.Load() {
-		return false, err
-	}
 
-	return true, c.awaitReplica(ctx)
-}
-
-// awaitReplica waits until a replica has what the server has committed, where commits wait for one:
-// the end of a connection ends that wait, and the commit is on the server alone. The commit of
-// this statement waits for all that was committed before it.
-func (c *conn) awaitReplica(ctx context.Context) error {
-	const touch = `UPDATE nodes SET commits = commits WHERE id = $1`
-
-	s, err := newStatement(db.AnyNumber, touch, []any{c.lease.node})
-	if err != nil {
-		return err
-	}
-
-	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
-	defer cancel()
-
-	_, err = c.wire.exec(asked, s)
-
-	return silentOf(ctx, err)
+	return newest != c.lease.acknowledged.Load(), err
 }
 
 // reconnect connects again in place of a connection that was lost outside of a commit. Not one
@@ -114,16 +102,27 @@ func (c *conn) reconnect(ctx context.Context) error {
 
 // newest is the number of this process's newest commit that the server has. A server that has
 // fewer than it acknowledged ends this process.
-func (c *conn) newest(ctx context.Context) (int64, error) {
-	const ask = `SELECT coalesce((SELECT commits FROM nodes WHERE id = $1), 0)`
+//
+// It asks by a write. A server that takes no writes does not answer: it can be a replica that has
+// yet to learn of the commit. And where commits wait for a replica, this one waits until the replica
+// has everything that was committed before it: the end of a connection ends that wait, and the commit
+// is on the server alone.
+func (c *conn) newest(ctx context.Context) (newest int64, err error) {
+	const touch = `UPDATE nodes SET commits = commits WHERE id = $1 RETURNING commits`
+
+	s, err := newStatement(db.AnyNumber, touch, []any{c.lease.node})
+	if err != nil {
+		return 0, err
+	}
+
+	s.numbers = func(n int64) { newest = n } // without a row, this process has committed nothing
 
 	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
 	defer cancel()
 
-	var newest int64
-	err := c.conn.QueryRowContext(asked, ask, c.lease.node).Scan(&newest)
+	_, err = c.wire.exec(asked, s)
 	if err != nil {
-		return 0, silentOf(ctx, err)
+		return 0, silentOf(ctx, c.remember(err))
 	}
 
 	acknowledged := c.lease.acknowledged.Load()
