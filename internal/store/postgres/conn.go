@@ -117,6 +117,9 @@ const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('state
 // beginWriting begins a transaction that writes, whatever the default of the role is.
 const beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 
+// locksWait is how long the server lets a statement wait for a lock.
+const locksWait = 10 * time.Second
+
 // statementsRun is how long the server lets a statement run.
 const statementsRun = 60 * time.Second
 

@@ -208,7 +208,8 @@ func (*engine) Committed(int) {}
 // key: the rights of a user of the database say nothing of the rights here.
 func (e *engine) Announce(url, _ string) error { return e.lease.announce(url) }
 
-// Hasten ends connections that are silent much earlier. A statement that takes longer is run again.
+// Hasten ends connections that are silent much earlier. A statement that takes longer is run again,
+// and has no more time then.
 func (e *engine) Hasten() { e.sockets.hasten() }
 
 // Close ends all connections.
