@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -332,6 +333,46 @@ func TestHosts_TheOneThatAnsweredIsTriedFirst(t *testing.T) {
 
 	if n := silent.Taken(); n != 1 {
 		t.Errorf("the silent host was tried %d times, want once", n)
+	}
+}
+
+// A host that lets this program in from nowhere says nothing of the others. The database refuses it
+// only if all that answer do.
+func TestHosts_OneThatRefusesIsPassed(t *testing.T) {
+	refusing := postgrestest.NewCluster(t)
+	dsn := refusing.DSN("postgres")
+	other := postgrestest.NewCluster(t)
+	silent := postgrestest.NewProxy(t, other.DSN("postgres"))
+	silent.Freeze(t)
+
+	file := sql(t, dsn, `SHOW hba_file`)
+	sql(t, dsn, `COPY (SELECT 'local all all trust') TO '`+file+`'`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+	within(t, "the host refuses", inBackground(func() {
+		for {
+			conn, err := pgconn.Connect(context.Background(), dsn)
+			if err != nil {
+				return
+			}
+
+			_ = conn.Close(context.Background())
+		}
+	}))
+
+	check(t, mustOpen(t, bothHosts(t, dsn, other.DSN("postgres"))).Close())
+
+	_, err := openAt(t, bothHosts(t, silent.DSN, dsn)+"&connect_timeout=1")
+	if !errors.Is(err, fault.ErrRefused) {
+		t.Errorf("beside a silent host, the start says %v", err)
+	}
+
+	other.Stop(syscall.SIGINT)
+	other.Demote()
+	other.Start()
+
+	_, err = openAt(t, bothHosts(t, dsn, other.DSN("postgres")))
+	if !errors.Is(err, fault.ErrUnreachable) || errors.Is(err, fault.ErrRefused) {
+		t.Errorf("beside a replica, the start says %v", err)
 	}
 }
 
