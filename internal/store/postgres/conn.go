@@ -241,6 +241,10 @@ func (c *conn) Commit() error {
 	}
 
 	_, err = c.wire.exec(context.Background(), control("COMMIT"))
+	if err == nil && c.numbered {
+		err = c.wire.unreplicated() // as if its answer was lost
+	}
+
 	err = c.remember(err)
 	if isLost(err) && c.numbered {
 		err = c.lost(err)

@@ -318,6 +318,51 @@ func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
 	_ = s.Close() // its lease is over
 }
 
+// Neither is one whose wait a person cancels, which the server acknowledges with a warning: it is
+// waited for on another connection.
+func TestCommit_WhoseWaitIsCancelledIsNotAcknowledged(t *testing.T) {
+	const waiting = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
+
+	dsn := postgrestest.NewCluster(t).DSN("postgres")
+	s := mustOpen(t, dsn)
+	check(t, add(t.Context(), s))
+
+	var acknowledged atomic.Int64
+	written := inBackground(func() {
+		for add(context.Background(), s) == nil {
+			acknowledged.Add(1)
+		}
+	})
+
+	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+	within(t, "a commit waits", inBackground(func() {
+		for sql(t, dsn, `SELECT count(*) `+waiting) == "0" {
+		}
+	}))
+	before := acknowledged.Load()
+	cancelled := sql(t, dsn, `SELECT string_agg(pid::text, ',') `+waiting)
+	sql(t, dsn, `SELECT count(pg_cancel_backend(pid)) FROM unnest(ARRAY[`+cancelled+`]) AS pid`)
+
+	// The writer asks for its commit on a connection of its own, or its lease is over.
+	within(t, "the commit is asked for", inBackground(func() {
+		for acknowledged.Load() == before && sql(t, dsn, `SELECT count(*) FROM pg_stat_activity
+			WHERE wait_event = 'SyncRep' AND query LIKE 'UPDATE nodes%' AND pid NOT IN (`+cancelled+`)`) == "0" {
+			select {
+			case <-written:
+				return
+			default:
+			}
+		}
+	}))
+
+	if n := acknowledged.Load(); n != before {
+		t.Errorf("%d commits are acknowledged that no replica has", n-before)
+	}
+
+	_ = s.Close() // its lease is over
+}
+
 // The host that answered last is tried first: a silent one costs one connection its time, and not
 // each.
 func TestHosts_TheOneThatAnsweredIsTriedFirst(t *testing.T) {

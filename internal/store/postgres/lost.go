@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -89,6 +90,30 @@ func (c *conn) ask(ctx context.Context) (committed bool, err error) {
 	return newest != c.lease.acknowledged.Load(), err
 }
 
+// endsWait notes the notice with which a server gives up its wait for a replica, as when a person
+// cancels it: the commit that it acknowledges then is on the server alone.
+func endsWait(server *pgconn.PgConn, said *pgconn.Notice) {
+	const routine, words = "SyncRepWaitForLSN", "canceling wait for synchronous replication"
+
+	if said.Routine == routine || strings.HasPrefix(said.Message, words) {
+		server.CustomData()[unreplicated] = said.Message
+	}
+}
+
+// unreplicated names what endsWait notes.
+const unreplicated = "unreplicated"
+
+// unreplicated is the error about a commit that was acknowledged although a replica that has to have
+// it may not. What was noted on a connection stays: it is given up for it.
+func (w *wire) unreplicated() error {
+	said, noted := w.server.CustomData()[unreplicated]
+	if !noted {
+		return nil
+	}
+
+	return &silent{fmt.Errorf("the server gave up its wait for a replica: %s", said)}
+}
+
 // reconnect connects again in place of a connection that was lost outside of a commit. Not one
 // of the commits may be missing.
 func (c *conn) reconnect(ctx context.Context) error {
@@ -121,6 +146,10 @@ func (c *conn) newest(ctx context.Context) (newest int64, err error) {
 	defer cancel()
 
 	_, err = c.wire.exec(asked, s)
+	if err == nil {
+		err = c.wire.unreplicated()
+	}
+
 	if err != nil {
 		return 0, silentOf(ctx, c.remember(err))
 	}

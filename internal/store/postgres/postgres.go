@@ -79,6 +79,7 @@ func newEngine(s Server, config *pgconn.Config, parses bool, health *health.Heal
 
 	pooled := config.Copy()
 	pooled.DialFunc = e.sockets.dial
+	pooled.OnNotice = endsWait
 	endpoint := newEndpoint(pooled, &e.hosts, parses)
 	e.writes = pool(connector{endpoint: endpoint}, writers)
 	e.reads = pool(connector{endpoint: endpoint, reads: true}, readers)
