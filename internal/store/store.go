@@ -235,7 +235,8 @@ func (s *Store) load(ctx context.Context) error {
 func (s *Store) Made() bool { return s.engine.Made() }
 
 // Hasten bounds all waits for the database, because the process is about to stop. What is under
-// way is still finished, on another connection where one is dead.
+// way is still finished, on another connection where one is dead, unless one of its statements takes
+// longer than that bound.
 func (s *Store) Hasten() { s.engine.Hasten() }
 
 // Close finishes what has queued, stops the writer and closes the database.

@@ -114,6 +114,12 @@ const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('state
 	set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
 	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
+// beginWriting begins a transaction that writes, whatever the default of the role is.
+const beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+
+// locksWait is how long the server lets a statement wait for a lock.
+const locksWait = 10 * time.Second
+
 // statementsRun is how long the server lets a statement run.
 const statementsRun = 60 * time.Second
 
@@ -134,7 +140,7 @@ func (c *conn) Begin(ctx context.Context) error {
 	}
 
 	c.failed, c.wire.waiting = nil, nil
-	c.wire.later(control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")) // whatever the default of the role is
+	c.wire.later(control(beginWriting))
 	c.wire.later(statement{text: begin, want: db.AnyNumber})
 	if c.relaxed {
 		c.wire.later(statement{text: `SELECT set_config('synchronous_commit', 'off', true)`, want: db.AnyNumber})
@@ -235,6 +241,10 @@ func (c *conn) Commit() error {
 	}
 
 	_, err = c.wire.exec(context.Background(), control("COMMIT"))
+	if err == nil && c.numbered {
+		err = c.wire.unreplicated() // as if its answer was lost
+	}
+
 	err = c.remember(err)
 	if isLost(err) && c.numbered {
 		err = c.lost(err)

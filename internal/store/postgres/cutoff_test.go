@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -317,6 +318,51 @@ func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
 	_ = s.Close() // its lease is over
 }
 
+// Neither is one whose wait a person cancels, which the server acknowledges with a warning: it is
+// waited for on another connection.
+func TestCommit_WhoseWaitIsCancelledIsNotAcknowledged(t *testing.T) {
+	const waiting = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
+
+	dsn := postgrestest.NewCluster(t).DSN("postgres")
+	s := mustOpen(t, dsn)
+	check(t, add(t.Context(), s))
+
+	var acknowledged atomic.Int64
+	written := inBackground(func() {
+		for add(context.Background(), s) == nil {
+			acknowledged.Add(1)
+		}
+	})
+
+	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+	within(t, "a commit waits", inBackground(func() {
+		for sql(t, dsn, `SELECT count(*) `+waiting) == "0" {
+		}
+	}))
+	before := acknowledged.Load()
+	cancelled := sql(t, dsn, `SELECT string_agg(pid::text, ',') `+waiting)
+	sql(t, dsn, `SELECT count(pg_cancel_backend(pid)) FROM unnest(ARRAY[`+cancelled+`]) AS pid`)
+
+	// The writer asks for its commit on a connection of its own, or its lease is over.
+	within(t, "the commit is asked for", inBackground(func() {
+		for acknowledged.Load() == before && sql(t, dsn, `SELECT count(*) FROM pg_stat_activity
+			WHERE wait_event = 'SyncRep' AND query LIKE 'UPDATE nodes%' AND pid NOT IN (`+cancelled+`)`) == "0" {
+			select {
+			case <-written:
+				return
+			default:
+			}
+		}
+	}))
+
+	if n := acknowledged.Load(); n != before {
+		t.Errorf("%d commits are acknowledged that no replica has", n-before)
+	}
+
+	_ = s.Close() // its lease is over
+}
+
 // The host that answered last is tried first: a silent one costs one connection its time, and not
 // each.
 func TestHosts_TheOneThatAnsweredIsTriedFirst(t *testing.T) {
@@ -332,6 +378,46 @@ func TestHosts_TheOneThatAnsweredIsTriedFirst(t *testing.T) {
 
 	if n := silent.Taken(); n != 1 {
 		t.Errorf("the silent host was tried %d times, want once", n)
+	}
+}
+
+// A host that lets this program in from nowhere says nothing of the others. The database refuses it
+// only if all that answer do.
+func TestHosts_OneThatRefusesIsPassed(t *testing.T) {
+	refusing := postgrestest.NewCluster(t)
+	dsn := refusing.DSN("postgres")
+	other := postgrestest.NewCluster(t)
+	silent := postgrestest.NewProxy(t, other.DSN("postgres"))
+	silent.Freeze(t)
+
+	file := sql(t, dsn, `SHOW hba_file`)
+	sql(t, dsn, `COPY (SELECT 'local all all trust') TO '`+file+`'`)
+	sql(t, dsn, `SELECT pg_reload_conf()`)
+	within(t, "the host refuses", inBackground(func() {
+		for {
+			conn, err := pgconn.Connect(context.Background(), dsn)
+			if err != nil {
+				return
+			}
+
+			_ = conn.Close(context.Background())
+		}
+	}))
+
+	check(t, mustOpen(t, bothHosts(t, dsn, other.DSN("postgres"))).Close())
+
+	_, err := openAt(t, bothHosts(t, silent.DSN, dsn)+"&connect_timeout=1")
+	if !errors.Is(err, fault.ErrRefused) {
+		t.Errorf("beside a silent host, the start says %v", err)
+	}
+
+	other.Stop(syscall.SIGINT)
+	other.Demote()
+	other.Start()
+
+	_, err = openAt(t, bothHosts(t, dsn, other.DSN("postgres")))
+	if !errors.Is(err, fault.ErrUnreachable) || errors.Is(err, fault.ErrRefused) {
+		t.Errorf("beside a replica, the start says %v", err)
 	}
 }
 

@@ -54,8 +54,9 @@ func silentOf(caller context.Context, err error) error {
 // program a connection that is dead: one whose peer is frozen, which keepalive does not see.
 const silence = statementsRun + 15*time.Second
 
-// silenceAtStop is the same while the process stops, whose time is short.
-const silenceAtStop = 10 * time.Second
+// silenceAtStop is the same while the process stops, whose time is short. It is longer than a
+// statement waits for a lock, so that the server ends that wait, but not than a statement may run.
+const silenceAtStop = locksWait + 5*time.Second
 
 // sockets are the connections with which a process works. They can be ended all at once, when
 // nothing must wait for the server any longer.
@@ -75,12 +76,17 @@ func newSockets(silence, atStop time.Duration) *sockets {
 	return s
 }
 
-// hasten bounds more tightly how long the server may be silent, also in what waits already.
+// hasten bounds more tightly how long the server may be silent, also in what waits already. What it
+// has bounded before is not given more time.
 func (s *sockets) hasten() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.silence.Store(int64(s.atStop))
+	before := s.silence.Swap(int64(s.atStop))
+	if before == int64(s.atStop) {
+		return
+	}
+
 	for opened := range s.open {
 		opened.wait()
 	}

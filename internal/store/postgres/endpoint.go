@@ -164,14 +164,42 @@ func (h *hosts) dial(ctx context.Context, config *pgconn.Config) (*pgconn.PgConn
 			return server, nil
 		}
 
-		failed = append(failed, err)
+		// That one host was silent does not hide what another one says.
+		failed = append(failed, silentOf(ctx, err))
 
-		if errors.Is(kindOf(err), fault.ErrRefused) {
+		if isRefusedByAll(err) {
 			break
 		}
 	}
 
-	return nil, errors.Join(failed...)
+	return nil, joined(failed)
+}
+
+// isRefusedByAll reports whether a host refuses what every host would: they have the same roles and
+// databases, while each says for itself from where it lets them in.
+func isRefusedByAll(err error) bool {
+	const wrongPassword, noDatabase = "28P01", "3D000"
+
+	code := codeOf(err)
+
+	return code == wrongPassword || code == noDatabase
+}
+
+// joined joins the errors of hosts. Together they are a refusal only if every host that answered
+// refuses: where another one does not take writes yet, or starts, waiting for it helps.
+func joined(failed []error) error {
+	refuses := func(err error) bool { return errors.Is(kindOf(err), fault.ErrRefused) }
+	waits := func(err error) bool { return !refuses(err) && (codeOf(err) != "" || errors.Is(err, errNotPrimary)) }
+
+	if slices.ContainsFunc(failed, waits) {
+		for i, err := range failed {
+			if refuses(err) {
+				failed[i] = errors.New(err.Error()) // its words without its kind
+			}
+		}
+	}
+
+	return errors.Join(failed...)
 }
 
 // connect opens a connection, in whose session statements mean what they mean elsewhere.

@@ -86,6 +86,22 @@ func isBrokenOff(err error) bool {
 // readOnly is the code of the error about a write on a server, or by a role, that can only read.
 const readOnly = "25006"
 
+// asReadOnly gives the error about a transaction that cannot begin to write the code of one about a
+// write. A replica says only that it does not support such a beginning.
+func asReadOnly(err error) error {
+	const unsupported = "0A000"
+
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || said.Code != unsupported {
+		return err
+	}
+
+	known := *said
+	known.Code = readOnly
+
+	return &known
+}
+
 // What the functions expect and check_lease of the schema raise.
 const (
 	codeMissed = "RD001"
@@ -123,9 +139,8 @@ func advice(database string, kind, err error) string {
 		return fmt.Sprintf("the server of the database %s refuses this program; correct the address of the database, "+
 			"or what the server allows", database)
 	case fault.ErrUnreachable:
-		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-			return fmt.Sprintf("the server of the database %s refuses to work: %s; work continues as soon as it no longer does",
-				database, refused.Message)
+		if codeOf(err) != "" {
+			return fmt.Sprintf("the server of the database %s refuses to work; work continues as soon as it no longer does", database)
 		}
 
 		if errors.Is(err, errNotPrimary) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -56,7 +57,7 @@ func (c *conn) lost(cause error) error {
 			return cause
 		case errors.Is(err, fault.ErrBroken):
 			return err
-		case !isLost(err) && codeOf(err) != readOnly: // a server that takes no writes can begin to again
+		case !isLost(err) && !passes(err):
 			return fmt.Errorf("%w: whether the last commit took place: %w", fault.ErrBroken, err)
 		}
 
@@ -64,6 +65,16 @@ func (c *conn) lost(cause error) error {
 	}
 
 	return fmt.Errorf("%w: whether the last commit took place is not known: %w", fault.ErrBroken, cause)
+}
+
+// passes reports whether a server that cannot write now may be able to in a while.
+func passes(err error) bool {
+	switch kindOf(err) {
+	case fault.ErrReadOnly, fault.ErrStorageFull, fault.ErrStarved, fault.ErrBusy, fault.ErrUnreachable:
+		return true
+	}
+
+	return false
 }
 
 // ask asks on a new connection whether the commit took place. The process of the server that had
@@ -75,30 +86,32 @@ func (c *conn) ask(ctx context.Context) (committed bool, err error) {
 	}
 
 	newest, err := c.newest(ctx)
-	if err != nil || newest == c.lease.acknowledged.Load() {
-		return false, err
-	}
 
-	return true, c.awaitReplica(ctx)
+	return newest != c.lease.acknowledged.Load(), err
 }
 
-// awaitReplica waits until a replica has what the server has committed, where commits wait for one:
-// the end of a connection ends that wait, and the commit is on the server alone. The commit of
-// this statement waits for all that was committed before it.
-func (c *conn) awaitReplica(ctx context.Context) error {
-	const touch = `UPDATE nodes SET commits = commits WHERE id = $1`
+// endsWait notes the notice with which a server gives up its wait for a replica, as when a person
+// cancels it: the commit that it acknowledges then is on the server alone.
+func endsWait(server *pgconn.PgConn, said *pgconn.Notice) {
+	const routine, words = "SyncRepWaitForLSN", "canceling wait for synchronous replication"
 
-	s, err := newStatement(db.AnyNumber, touch, []any{c.lease.node})
-	if err != nil {
-		return err
+	if said.Routine == routine || strings.HasPrefix(said.Message, words) {
+		server.CustomData()[unreplicated] = said.Message
+	}
+}
+
+// unreplicated names what endsWait notes.
+const unreplicated = "unreplicated"
+
+// unreplicated is the error about a commit that was acknowledged although a replica that has to have
+// it may not. What was noted on a connection stays: it is given up for it.
+func (w *wire) unreplicated() error {
+	said, noted := w.server.CustomData()[unreplicated]
+	if !noted {
+		return nil
 	}
 
-	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
-	defer cancel()
-
-	_, err = c.wire.exec(asked, s)
-
-	return silentOf(ctx, err)
+	return &silent{fmt.Errorf("the server gave up its wait for a replica: %s", said)}
 }
 
 // reconnect connects again in place of a connection that was lost outside of a commit. Not one
@@ -114,16 +127,31 @@ func (c *conn) reconnect(ctx context.Context) error {
 
 // newest is the number of this process's newest commit that the server has. A server that has
 // fewer than it acknowledged ends this process.
-func (c *conn) newest(ctx context.Context) (int64, error) {
-	const ask = `SELECT coalesce((SELECT commits FROM nodes WHERE id = $1), 0)`
+//
+// It asks by a write. A server that takes no writes does not answer: it can be a replica that has
+// yet to learn of the commit. And where commits wait for a replica, this one waits until the replica
+// has everything that was committed before it: the end of a connection ends that wait, and the commit
+// is on the server alone.
+func (c *conn) newest(ctx context.Context) (newest int64, err error) {
+	const touch = `UPDATE nodes SET commits = commits WHERE id = $1 RETURNING commits`
+
+	s, err := newStatement(db.AnyNumber, touch, []any{c.lease.node})
+	if err != nil {
+		return 0, err
+	}
+
+	s.numbers = func(n int64) { newest = n } // without a row, this process has committed nothing
 
 	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
 	defer cancel()
 
-	var newest int64
-	err := c.conn.QueryRowContext(asked, ask, c.lease.node).Scan(&newest)
+	_, err = c.wire.exec(asked, s)
+	if err == nil {
+		err = c.wire.unreplicated()
+	}
+
 	if err != nil {
-		return 0, silentOf(ctx, err)
+		return 0, silentOf(ctx, c.remember(err))
 	}
 
 	acknowledged := c.lease.acknowledged.Load()

@@ -79,6 +79,7 @@ func newEngine(s Server, config *pgconn.Config, parses bool, health *health.Heal
 
 	pooled := config.Copy()
 	pooled.DialFunc = e.sockets.dial
+	pooled.OnNotice = endsWait
 	endpoint := newEndpoint(pooled, &e.hosts, parses)
 	e.writes = pool(connector{endpoint: endpoint}, writers)
 	e.reads = pool(connector{endpoint: endpoint, reads: true}, readers)
@@ -208,7 +209,8 @@ func (*engine) Committed(int) {}
 // key: the rights of a user of the database say nothing of the rights here.
 func (e *engine) Announce(url, _ string) error { return e.lease.announce(url) }
 
-// Hasten ends connections that are silent much earlier. A statement that takes longer is run again.
+// Hasten ends connections that are silent much earlier. A statement that takes longer is run again,
+// and has no more time then.
 func (e *engine) Hasten() { e.sockets.hasten() }
 
 // Close ends all connections.

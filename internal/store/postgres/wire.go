@@ -216,6 +216,10 @@ func (w *wire) travel(ctx context.Context, all []statement) (*trip, error) {
 		w.forget(asked)
 		_ = t.end() // it says again what went wrong
 
+		if all[i].text == beginWriting {
+			err = asReadOnly(err)
+		}
+
 		if i < len(all)-1 {
 			err = &earlier{err}
 		}
