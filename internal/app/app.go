@@ -115,7 +115,7 @@ func Start(ctx context.Context, p Parts) (*App, error) {
 	for _, start := range []func(context.Context) error{
 		a.divideDescriptors, a.readHandlers, a.openStore, a.checkReach, a.openHub,
 		a.buildForwarder, a.buildEngine, a.startBulk, a.buildServer,
-		a.dropStartup, a.listenAndServe, a.takeOver, a.startEngine, a.startSources, a.startBackground,
+		a.dropStartup, a.listenAndServe, a.readAfterStandby, a.takeOver, a.startEngine, a.startSources, a.startBackground,
 	} {
 		if err := start(ctx); err != nil {
 			// What was started until then stops at once.

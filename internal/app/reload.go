@@ -107,14 +107,24 @@ func refusedFile(err error) error {
 	return invalid.Errorf("config", "%s", text)
 }
 
-// ReloadOn reloads on each signal of the channel, until the app is stopped. An app that stood by
-// reloads at once: its configuration is that of its start, perhaps weeks ago.
+// readAfterStandby reloads before the first job runs, in an app that stood by: its configuration is
+// that of its start, perhaps weeks ago. Without a file that can be read again, it stays as it was.
+func (a *App) readAfterStandby(ctx context.Context) error {
+	if !a.stoodBy || a.Reload == "" {
+		return nil
+	}
+
+	what, err := os.Stat(a.Reload)
+	if err == nil && what.Mode().IsRegular() {
+		a.reload(ctx)
+	}
+
+	return nil
+}
+
+// ReloadOn reloads on each signal of the channel, until the app is stopped.
 func (a *App) ReloadOn(hangups <-chan os.Signal) {
 	a.inBackground("reload", func(ctx context.Context) {
-		if a.stoodBy && a.Config.File() != "" {
-			a.reload(ctx)
-		}
-
 		for {
 			select {
 			case <-ctx.Done():

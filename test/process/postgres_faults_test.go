@@ -193,4 +193,4 @@ func TestLong_PostgresStopsWithAFrozenConnection(t *testing.T) {
 }
 
 // unitTimeout is TimeoutStopSec of deploy/redrive.service.
-const unitTimeout = 45 * time.Second
+const unitTimeout = time.Minute

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"redrive/internal/store/db"
 )
@@ -9,9 +10,14 @@ import (
 // Asking is a connection that writes and can be asked what became of its last commit.
 type Asking struct{ *conn }
 
-// NewAsking opens a connection, whose commits can be counted.
+// NewAsking opens a connection, whose commits can be counted. The lease of its engine lasts for an
+// hour without a renewal: a busy machine takes its time to start a server again.
 func NewAsking(ctx context.Context, of db.Engine, numbered bool) (Asking, error) {
 	e := of.(*engine)
+	e.lease.stop()
+	e.lease.ended.Wait()
+	e.lease.renewed.Store(int64(time.Hour))
+
 	c, err := newConn(ctx, e.writes, e.lease, options{numbered: numbered})
 
 	return Asking{c}, err

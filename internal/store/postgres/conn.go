@@ -109,10 +109,13 @@ func (c *conn) text(query string) string {
 // do so while the table grows: it keeps a plan until it looks at the tables again, which can take a
 // minute. The cost that it gives to plans that it is kept from, where there is no other, would also
 // make it compile them (jit).
+//
+// And it lets the server say when it gives up its wait for a replica: see endsWait.
 const begin = `SELECT set_config('lock_timeout', '10s', true), set_config('statement_timeout', '60s', true),
 	set_config('idle_in_transaction_session_timeout', '60s', true), set_config('jit', 'off', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
-	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+	set_config('client_min_messages', 'warning', true)`
 
 // beginWriting begins a transaction that writes, whatever the default of the role is.
 const beginWriting = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
@@ -140,13 +143,18 @@ func (c *conn) Begin(ctx context.Context) error {
 	}
 
 	c.failed, c.wire.waiting = nil, nil
-	c.wire.later(control(beginWriting))
-	c.wire.later(statement{text: begin, want: db.AnyNumber})
+	c.laterBegin()
 	if c.relaxed {
 		c.wire.later(statement{text: `SELECT set_config('synchronous_commit', 'off', true)`, want: db.AnyNumber})
 	}
 
 	return nil
+}
+
+// laterBegin lets the begin of a transaction wait for the next trip.
+func (c *conn) laterBegin() {
+	c.wire.later(control(beginWriting))
+	c.wire.later(statement{text: begin, want: db.AnyNumber})
 }
 
 // Query runs a query, together with what was sent before it.

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -124,6 +125,24 @@ func TestConn_ComesBack(t *testing.T) {
 		t.Errorf("the problem stays: %v", problem)
 	}
 
+	check(t, s.Close())
+}
+
+// It is opened again also where transactions of the database are read-only by default by then, as
+// some providers make them while the disk is nearly full: those of the store say that they write.
+func TestConn_ComesBackWhereItMayWrite(t *testing.T) {
+	const alter = `SET default_transaction_read_only = off; DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %%I %s', current_database()); END $$`
+
+	dsn := postgrestest.New(t)
+	s := mustOpen(t, dsn)
+	check(t, add(t.Context(), s))
+
+	sql(t, dsn, fmt.Sprintf(alter, `SET default_transaction_read_only = on`))
+	t.Cleanup(func() { sql(t, dsn, fmt.Sprintf(alter, `RESET default_transaction_read_only`)) })
+	sql(t, dsn, endSessions+` AND query = 'COMMIT'`) // not that of the lease
+
+	check(t, add(t.Context(), s))
 	check(t, s.Close())
 }
 

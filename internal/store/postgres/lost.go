@@ -61,6 +61,7 @@ func (c *conn) lost(cause error) error {
 			return fmt.Errorf("%w: whether the last commit took place: %w", fault.ErrBroken, err)
 		}
 
+		_ = c.lease.health.Report(c.lease.fault(err)) // it can be another reason than the first one
 		pause.For(c.asked, lookAgain)
 	}
 
@@ -128,8 +129,8 @@ func (c *conn) reconnect(ctx context.Context) error {
 // newest is the number of this process's newest commit that the server has. A server that has
 // fewer than it acknowledged ends this process.
 //
-// It asks by a write. A server that takes no writes does not answer: it can be a replica that has
-// yet to learn of the commit. And where commits wait for a replica, this one waits until the replica
+// It asks by a write, in a transaction like all others. A server that takes no writes does not answer:
+// it can be a replica that has yet to learn of the commit. And where commits wait for a replica, this one waits until the replica
 // has everything that was committed before it: the end of a connection ends that wait, and the commit
 // is on the server alone.
 func (c *conn) newest(ctx context.Context) (newest int64, err error) {
@@ -145,13 +146,19 @@ func (c *conn) newest(ctx context.Context) (newest int64, err error) {
 	asked, cancel := context.WithTimeout(ctx, reconnectWithin)
 	defer cancel()
 
-	_, err = c.wire.exec(asked, s)
+	c.laterBegin()
+	c.wire.later(s)
+
+	_, err = c.wire.exec(asked, control("COMMIT"))
 	if err == nil {
 		err = c.wire.unreplicated()
 	}
 
 	if err != nil {
-		return 0, silentOf(ctx, c.remember(err))
+		err = silentOf(ctx, c.remember(err))
+		c.failed = nil // that was no statement of a caller
+
+		return 0, errors.Join(err, c.Rollback(err))
 	}
 
 	acknowledged := c.lease.acknowledged.Load()
