@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func TestPlans_OfListsFollowIndexes(t *testing.T) {
 	check(t, err)
 	check(t, s.Close())
 
-	looksAtPlans(t, dsn, r.examples)
+	looksAtPlans(t, dsn, r.asked())
 }
 
 // indexedLists are the lists that have an index.
@@ -108,33 +109,39 @@ func indexedLists() (all []filter.Filter) {
 // Every statement that any behaviour of the store runs finds its rows by an index, too. Lists are
 // left out: what a person asks for need not have an index, and a search ends in time.
 func TestLong_PlansOfTheContractFollowIndexes(t *testing.T) {
-	asked := map[string]example{}
+	asked := &askedFor{examples: map[string]example{}}
 
 	// The behaviours run beside each other, and have all ended when this has.
 	t.Run("contract", func(t *testing.T) {
 		storetest.FewHistories(t)
-		storetest.Run(t, recorded(t, asked))
+		storetest.Run(t, recorded(asked))
 	})
 
-	maps.DeleteFunc(asked, func(text string, _ example) bool { return isList.MatchString(text) })
+	maps.DeleteFunc(asked.examples, func(text string, _ example) bool { return isList.MatchString(text) })
 
 	dsn := postgrestest.New(t)
 	sql(t, dsn, filled)
-	looksAtPlans(t, dsn, asked)
+	looksAtPlans(t, dsn, asked.examples)
+}
+
+// askedFor are the statements that behaviours asked for, which run beside each other.
+type askedFor struct {
+	mu       sync.Mutex
+	examples map[string]example
+}
+
+func (a *askedFor) add(r *recorder) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	maps.Copy(a.examples, r.asked())
 }
 
 // recorded makes databases whose statements are kept.
-func recorded(t *testing.T, asked map[string]example) storetest.Database {
-	var all []*recorder
-	t.Cleanup(func() {
-		for _, r := range all {
-			maps.Copy(asked, r.examples)
-		}
-	})
-
+func recorded(asked *askedFor) storetest.Database {
 	return func(t *testing.T) func() *store.Store {
 		r := recorderTo(t, postgrestest.New(t))
-		all = append(all, r)
+		t.Cleanup(func() { asked.add(r) })
 
 		return func() *store.Store {
 			s, err := store.Open(t.Context(), store.Options{Database: postgres.Server{DSN: r.dsn}, Attached: storetest.Attached})

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"maps"
 	"net"
 	"regexp"
 	"slices"
@@ -140,6 +141,14 @@ func (r *recorder) learn(text string, types []uint32, m *pgproto3.Bind) {
 	}
 
 	r.examples[text] = e
+}
+
+// asked are the statements that were run so far.
+func (r *recorder) asked() map[string]example {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return maps.Clone(r.examples)
 }
 
 func (r *recorder) note(trip *[]string) {
