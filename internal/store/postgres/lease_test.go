@@ -139,7 +139,7 @@ func TestConn_ComesBackWhereItMayWrite(t *testing.T) {
 	check(t, add(t.Context(), s))
 
 	sql(t, dsn, fmt.Sprintf(alter, `SET default_transaction_read_only = on`))
-	t.Cleanup(func() { sql(t, dsn, fmt.Sprintf(alter, `RESET default_transaction_read_only`)) })
+	defer sql(t, dsn, fmt.Sprintf(alter, `RESET default_transaction_read_only`))
 	sql(t, dsn, endSessions+` AND query = 'COMMIT'`) // not that of the lease
 
 	check(t, add(t.Context(), s))
