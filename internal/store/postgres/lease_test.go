@@ -131,8 +131,7 @@ func TestConn_ComesBack(t *testing.T) {
 // It is opened again also where transactions of the database are read-only by default by then, as
 // some providers make them while the disk is nearly full: those of the store say that they write.
 func TestConn_ComesBackWhereItMayWrite(t *testing.T) {
-	const alter = `SET default_transaction_read_only = off; DO $$ BEGIN
-		EXECUTE format('ALTER DATABASE %%I %s', current_database()); END $$`
+	const alter = `BEGIN READ WRITE; DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I %s', current_database()); END $$; COMMIT`
 
 	dsn := postgrestest.New(t)
 	s := mustOpen(t, dsn)
