@@ -28,24 +28,39 @@ func empty(t *testing.T) func() *store.Store {
 	}
 }
 
-// Every behaviour of the store, with a tenth of the random histories. None holds a row that
-// others need while it waits for an answer. It takes longer than the other tests of this package
-// together.
-func TestLong_ContractHoldsNoSharedRowOverATrip(t *testing.T) {
-	storetest.FewHistories(t)
-	storetest.Run(t, func(t *testing.T) func() *store.Store {
-		r := recorderTo(t, postgrestest.New(t))
-		t.Cleanup(func() {
-			for _, fault := range r.faults() {
-				t.Errorf("shared rows are locked over a trip:\n%s", fault)
-			}
-		})
+// Every behaviour of the store, with a tenth of the random histories. None holds a row that others
+// need while it waits for an answer, and what they ask for follows indexes in a large database. It
+// takes longer than the other tests of this package together.
+func TestLong_Contract(t *testing.T) {
+	asked := &askedFor{examples: map[string]example{}}
 
-		return func() *store.Store {
-			s, err := store.Open(t.Context(), store.Options{Database: postgres.Server{DSN: r.dsn}, Attached: storetest.Attached})
-			check(t, err)
+	// The behaviours run beside each other, and have all ended when this has.
+	t.Run("behaviours", func(t *testing.T) {
+		storetest.FewHistories(t)
+		storetest.Run(t, func(t *testing.T) func() *store.Store { return recorded(t, asked) })
+	})
 
-			return s
+	t.Run("plans", func(t *testing.T) {
+		dsn := postgrestest.New(t)
+		sql(t, dsn, filled)
+		looksAtPlans(t, dsn, asked.withoutLists())
+	})
+}
+
+// recorded is a new database whose statements are kept, and read when the behaviour has ended.
+func recorded(t *testing.T, asked *askedFor) func() *store.Store {
+	r := recorderTo(t, postgrestest.New(t))
+	t.Cleanup(func() {
+		asked.add(r)
+		for _, fault := range r.faults() {
+			t.Errorf("shared rows are locked over a trip:\n%s", fault)
 		}
 	})
+
+	return func() *store.Store {
+		s, err := store.Open(t.Context(), store.Options{Database: postgres.Server{DSN: r.dsn}, Attached: storetest.Attached})
+		check(t, err)
+
+		return s
+	}
 }

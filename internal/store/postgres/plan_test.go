@@ -19,10 +19,7 @@ import (
 	"redrive/internal/filter"
 	"redrive/internal/job"
 	"redrive/internal/retention"
-	"redrive/internal/store"
-	"redrive/internal/store/postgres"
 	"redrive/internal/store/postgres/postgrestest"
-	"redrive/internal/store/storetest"
 )
 
 // filled fills the tables that grow.
@@ -106,25 +103,7 @@ func indexedLists() (all []filter.Filter) {
 	return append(all, filter.Filter{}, filter.Filter{Status: job.StatusDeadLetter, Sort: filter.Oldest}, filter.Filter{Source: "shop"})
 }
 
-// Every statement that any behaviour of the store runs finds its rows by an index, too. Lists are
-// left out: what a person asks for need not have an index, and a search ends in time.
-func TestLong_PlansOfTheContractFollowIndexes(t *testing.T) {
-	asked := &askedFor{examples: map[string]example{}}
-
-	// The behaviours run beside each other, and have all ended when this has.
-	t.Run("contract", func(t *testing.T) {
-		storetest.FewHistories(t)
-		storetest.Run(t, recorded(asked))
-	})
-
-	maps.DeleteFunc(asked.examples, func(text string, _ example) bool { return isList.MatchString(text) })
-
-	dsn := postgrestest.New(t)
-	sql(t, dsn, filled)
-	looksAtPlans(t, dsn, asked.examples)
-}
-
-// askedFor are the statements that behaviours asked for, which run beside each other.
+// askedFor are the statements that behaviours ask for, which run beside each other.
 type askedFor struct {
 	mu       sync.Mutex
 	examples map[string]example
@@ -137,19 +116,16 @@ func (a *askedFor) add(r *recorder) {
 	maps.Copy(a.examples, r.asked())
 }
 
-// recorded makes databases whose statements are kept.
-func recorded(asked *askedFor) storetest.Database {
-	return func(t *testing.T) func() *store.Store {
-		r := recorderTo(t, postgrestest.New(t))
-		t.Cleanup(func() { asked.add(r) })
+// withoutLists are these statements without lists of jobs: what a person asks for need not have an
+// index, and a search ends in time.
+func (a *askedFor) withoutLists() map[string]example {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 
-		return func() *store.Store {
-			s, err := store.Open(t.Context(), store.Options{Database: postgres.Server{DSN: r.dsn}, Attached: storetest.Attached})
-			check(t, err)
+	all := maps.Clone(a.examples)
+	maps.DeleteFunc(all, func(text string, _ example) bool { return isList.MatchString(text) })
 
-			return s
-		}
-	}
+	return all
 }
 
 // isList finds the lists of jobs.
