@@ -32,7 +32,7 @@ const takeOverEvery = 500 * time.Millisecond
 // yet. A file that is in use has to be solved by a person.
 func (a *App) waitForDatabase(ctx context.Context, o store.Options) (err error) {
 	var waiting *standby
-	defer func() { err = errors.Join(err, waiting.close()) }()
+	defer func() { waiting.close() }()
 
 	for {
 		a.store, err = store.Open(ctx, o)
@@ -271,14 +271,18 @@ func (r reason) String() string {
 	return fmt.Sprintf("%s: %s; that began at %s", r.kind.Code, r.words, wire.FormatTime(r.since))
 }
 
-// close ends the answers. The nil standby never began any.
-func (s *standby) close() error {
+// close ends the answers. An error is told and no more: the connection of the watch often ends with
+// one when its server has died, which is when this process takes over. The nil standby never began
+// any answers.
+func (s *standby) close() {
 	if s == nil {
-		return nil
+		return
 	}
 
 	err := errors.Join(s.server.Close(), s.watch.Close())
 	<-s.served
 
-	return err
+	if err != nil {
+		s.log.Warn("What a standby leaves behind did not end in order.", "error", err)
+	}
 }
