@@ -142,5 +142,11 @@ func (s *serveCommand) standby(c console.Console, log *slog.Logger, why error) {
 		return
 	}
 
-	fmt.Fprintf(c.Stdout, "Redrive waits for its database: %v.\n", why)
+	// The log has what the driver says, on many lines.
+	words := why.Error()
+	if known, ok := errors.AsType[*health.Fault](why); ok {
+		words = known.Words
+	}
+
+	fmt.Fprintf(c.Stdout, "Redrive waits for its database: %s.\n", words)
 }
