@@ -207,7 +207,8 @@ func (c *Cluster) TakeConnections() (leave func()) {
 
 	takeAll()
 
-	for left := "1"; left != "0"; {
+	left := "1"
+	for left != "0" {
 		all, err := taken[0].Exec(c.tb.Context(), end).ReadAll()
 		check(c.tb, err)
 
