@@ -282,31 +282,40 @@ func session(t *testing.T, dsn, name, text string) *pgconn.PgConn {
 	return conn
 }
 
-// A commit that waits for a replica is not acknowledged because its connection was lost: the server
-// that gives up the wait has it, and the replica does not.
-func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
-	const waiting = `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
+// waitingCommits are the sessions whose commit waits for a replica.
+const waitingCommits = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
 
-	server := postgrestest.NewCluster(t)
-	dsn := server.DSN("postgres")
-	p := postgrestest.NewProxy(t, dsn)
-	s := mustOpen(t, p.DSN)
-	check(t, add(t.Context(), s))
+// commitUntilOneWaits adds jobs, one in each commit, until it fails, which ends written. It returns
+// when a commit waits: from some moment on, a replica has to have each of them, and is away.
+func commitUntilOneWaits(t *testing.T, s *store.Store, dsn string) (acknowledged *atomic.Int64, written <-chan struct{}) {
+	t.Helper()
 
-	var acknowledged atomic.Int64
-	written := inBackground(func() {
+	acknowledged = new(atomic.Int64)
+	written = inBackground(func() {
 		for add(context.Background(), s) == nil {
 			acknowledged.Add(1)
 		}
 	})
 
-	// From some moment on, a replica has to have each commit, and is away.
 	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
 	sql(t, dsn, `SELECT pg_reload_conf()`)
 	within(t, "a commit waits", inBackground(func() {
-		for sql(t, dsn, waiting) == "0" {
+		for sql(t, dsn, `SELECT count(*) `+waitingCommits) == "0" {
 		}
 	}))
+
+	return acknowledged, written
+}
+
+// A commit that waits for a replica is not acknowledged because its connection was lost: the server
+// that gives up the wait has it, and the replica does not.
+func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
+	dsn := postgrestest.NewCluster(t).DSN("postgres")
+	p := postgrestest.NewProxy(t, dsn)
+	s := mustOpen(t, p.DSN)
+	check(t, add(t.Context(), s))
+
+	acknowledged, written := commitUntilOneWaits(t, s, dsn)
 	before := acknowledged.Load()
 	p.LoseClients()
 	within(t, "the caller is told", written)
@@ -321,34 +330,19 @@ func TestCommit_WithoutItsReplicaIsNotAcknowledged(t *testing.T) {
 // Neither is one whose wait a person cancels, which the server acknowledges with a warning: it is
 // waited for on another connection. The role wants to hear of no warnings.
 func TestCommit_WhoseWaitIsCancelledIsNotAcknowledged(t *testing.T) {
-	const waiting = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`
-
 	dsn := postgrestest.NewCluster(t).DSN("postgres")
 	sql(t, dsn, `ALTER ROLE postgres SET client_min_messages = 'error'`)
 	s := mustOpen(t, dsn)
 	check(t, add(t.Context(), s))
 
-	var acknowledged atomic.Int64
-	written := inBackground(func() {
-		for add(context.Background(), s) == nil {
-			acknowledged.Add(1)
-		}
-	})
-
-	sql(t, dsn, `ALTER SYSTEM SET synchronous_standby_names = 'away'`)
-	sql(t, dsn, `SELECT pg_reload_conf()`)
-	within(t, "a commit waits", inBackground(func() {
-		for sql(t, dsn, `SELECT count(*) `+waiting) == "0" {
-		}
-	}))
+	acknowledged, written := commitUntilOneWaits(t, s, dsn)
 	before := acknowledged.Load()
-	cancelled := sql(t, dsn, `SELECT string_agg(pid::text, ',') `+waiting)
+	cancelled := sql(t, dsn, `SELECT string_agg(pid::text, ',') `+waitingCommits)
 	sql(t, dsn, `SELECT count(pg_cancel_backend(pid)) FROM unnest(ARRAY[`+cancelled+`]) AS pid`)
 
 	// The writer asks for its commit on a connection of its own, or its lease is over.
 	within(t, "the commit is asked for", inBackground(func() {
-		for acknowledged.Load() == before && sql(t, dsn, `SELECT count(*) FROM pg_stat_activity
-			WHERE wait_event = 'SyncRep' AND query = 'COMMIT' AND pid NOT IN (`+cancelled+`)`) == "0" {
+		for acknowledged.Load() == before && sql(t, dsn, `SELECT count(*) `+waitingCommits+` AND pid NOT IN (`+cancelled+`)`) == "0" {
 			select {
 			case <-written:
 				return
