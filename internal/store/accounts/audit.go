@@ -63,7 +63,7 @@ func entryFields(e *audit.Entry) []any {
 
 // Verify holds every entry against the hash before it, and the last one
 // against the head that is kept beside the log. It reads in pieces, so that
-// entries of any number fit into memory, each of which can see a later state of the log.
+// entries of any number fit into memory. A later piece can see a later state of the log.
 func Verify(src db.Source) (n int64, err error) {
 	const query = auditColumns + ` WHERE seq > $1 ORDER BY seq LIMIT 1000 + 0`
 	const newest = `SELECT seq, hash FROM audit_head`

@@ -95,8 +95,8 @@ func (b *Bookmarks) committed(of list) (p Place, ok bool) {
 	return p, ok
 }
 
-// Front returns the place before which no job of a list waited at the last commit. It is before all
-// jobs as long as no claim has come there.
+// Front returns the place before which no job of a list waited, as of the last commit that was made
+// known here. It is before all jobs as long as no claim has looked at the list.
 func (b *Bookmarks) Front(queue string, state job.State) (priority int, runAt, seq int64) {
 	p, ok := b.committed(list{queue, state})
 	if !ok {

@@ -20,7 +20,7 @@ var changes = []change{
 	{`NOT IN (SELECT value`, regexp.MustCompile(`NOT IN \(SELECT value FROM json_each\((\$\d+)\)\)`), `<> ALL ($1)`},
 	{`IN (SELECT value`, regexp.MustCompile(`IN \(SELECT value FROM json_each\((\$\d+)\)\)`), `= ANY ($1)`},
 
-	// What tells SQLite how to find rows: PostgreSQL has statistics.
+	// What tells SQLite how to find rows: PostgreSQL has statistics, and [begin] where they mislead.
 	{`INDEXED BY`, regexp.MustCompile(` INDEXED BY \w+`), ``},
 	{`CROSS JOIN`, regexp.MustCompile(`CROSS JOIN (\w+(?: AS \w+)?) ON`), `JOIN $1 ON`},
 

@@ -28,7 +28,8 @@ type wire struct {
 }
 
 // mostPrepared is how many statements a connection keeps prepared. The server holds a plan of
-// each in its memory, and batches of each size are texts of their own.
+// each in its memory, and lists whose columns are not of one type are a text of their own for each
+// number of rows.
 const mostPrepared = 400
 
 // statement is one with its arguments, as they travel.
