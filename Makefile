@@ -9,7 +9,7 @@ VERSION = $(shell git describe --tags --exact-match --match 'v[0-9]*' 2>/dev/nul
 TEMPL = go run github.com/a-h/templ/cmd/templ@$(shell go list -m -f '{{.Version}}' github.com/a-h/templ)
 STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help version build run demo release image generate test test-long test-postgres test-workers fuzz chaos lint verify bench bench-peers bench-postgres bench-replay bench-growth bench-sources seed-large bench-pages screenshots
+.PHONY: help version build run demo release image generate test test-browser test-postgres test-workers test-long fuzz chaos lint verify bench bench-peers bench-postgres bench-replay bench-growth bench-sources seed-large bench-pages screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,22 +49,29 @@ generate: ## Generate the Go code of the templ pages, the script and stylesheet 
 # shorter one beside it in the same file, or a word that says what covers it meanwhile.
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=workers '^func TestLong' internal web test)))
 
-test: ## Run the tests that every change needs, with the race detector, browser tests included
+# The largest packages start first, so that no other waits for them at the end.
+test: ## Run the tests that every change needs, with the race detector
 	@.ci/prepare
-	@. .ci/env && tests -skip '^TestLong' ./test/browser ./test/process ./internal/store ./internal/server ./internal/store/postgres ./internal/source/... ./...
+	@. .ci/env && tests -skip '^TestLong' ./test/process ./internal/store ./internal/server ./internal/source/... $$(go list ./... | grep -v -x -e redrive/test/browser -e redrive/internal/store/postgres)
 	@.ci/skipped
 
-test-long: ## Run all other tests: every variant, every seed, the peers of bench/peers, the workers of other systems, then fuzz
-	@.ci/prepare
+test-browser: ## Run the tests of the pages in a real Chromium
+	@.ci/prepare browser
+	@. .ci/env && tests -skip '^TestLong' ./test/browser
+	@.ci/skipped browser
+
+test-postgres: ## Run the tests of the store on PostgreSQL, and there those of the app, the engine, the API and the pages again
+	@.ci/prepare browser
+	@go run ./test/onpostgres sh -c '. .ci/env && tests -skip "^TestLong" ./test/browser ./internal/store/postgres ./internal/engine ./internal/app ./internal/server/... ./internal/bulk ./internal/poll'
+
+test-long: ## Run all other tests: every variant, every seed, PostgreSQL, the peers of bench/peers, the workers of other systems, then fuzz
+	@.ci/prepare browser
 	@. .ci/env && tests -run '^TestLong' ./test/browser ./test/pages ./internal/store $(LONG:%=./%)
 	@. .ci/env && cd bench/peers && tests ./...
 	@$(MAKE) --no-print-directory test-postgres
 	@$(MAKE) --no-print-directory test-workers
 	@$(MAKE) --no-print-directory fuzz
-	@.ci/skipped
-
-test-postgres: ## Run the tests of the app, the engine, the pages and the API on PostgreSQL instead of SQLite, in a browser too
-	@go run ./test/onpostgres sh -c '. .ci/env && tests -skip "^TestLong" ./test/browser ./internal/engine ./internal/app ./internal/server/... ./internal/bulk ./internal/poll'
+	@.ci/skipped browser
 
 test-workers: ## Let the real workers of ten systems run what is replayed at a source, in about two minutes
 	@. .ci/env && cd test/workers && tests -parallel 4 ./...
