@@ -36,6 +36,7 @@ var changes = []change{
 	{`list_state IN`, regexp.MustCompile(`list_state IN \('\w+', '\w+'\) AND (list_state = '\w+')`), `$1`},
 
 	// A few rows that are looked up: PostgreSQL would read the whole table for as many as it fears.
+	{`+ 0)`, regexp.MustCompile(`([\w.]+) NOT IN \((SELECT [^()]+ LIMIT \$\d+ \+ 0)\)`), `$1 <> ALL (ARRAY($2))`},
 	{`+ 0)`, regexp.MustCompile(`(\w+) IN \((SELECT [^()]+ LIMIT \$\d+ \+ 0)\)`), `$1 = ANY (ARRAY($2))`},
 
 	// What else is read of each job of a page: PostgreSQL fears that there is nothing for most jobs, so

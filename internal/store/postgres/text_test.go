@@ -27,6 +27,7 @@ func TestTranslate_WritesWhatPostgreSQLReads(t *testing.T) {
 			`JOIN bodies AS b ON b.job_seq = j.seq ORDER BY j.changed_at DESC, j.seq DESC`,
 		`WHERE run_at < $1 AND list_state IN ('scheduled', 'retryable') AND list_state = 'retryable'`:                                               `WHERE run_at < $1 AND list_state = 'retryable'`,
 		`DELETE FROM t WHERE id IN (SELECT id FROM t WHERE a < $1 ORDER BY a LIMIT $2 + 0)`:                                                         `DELETE FROM t WHERE id = ANY (ARRAY(SELECT id FROM t WHERE a < $1 ORDER BY a LIMIT $2 + 0))`,
+		`DELETE FROM t WHERE id NOT IN (SELECT id FROM t ORDER BY a LIMIT $1 + 0)`:                                                                  `DELETE FROM t WHERE id <> ALL (ARRAY(SELECT id FROM t ORDER BY a LIMIT $1 + 0))`,
 		`FROM q CROSS JOIN jobs AS j JOIN b ON b.seq = j.seq WHERE j.seq IN (SELECT j.seq FROM jobs AS j WHERE a IN (1) LIMIT 2) ORDER BY j.run_at`: `FROM q CROSS JOIN LATERAL (SELECT j.* FROM jobs AS j WHERE a IN (1) LIMIT 2) AS j JOIN b ON b.seq = j.seq ORDER BY j.run_at`,
 	} {
 		if got := translate(query); got != want {
