@@ -13,6 +13,7 @@ import (
 type desk struct {
 	config *pgconn.Config
 	hosts  *hosts
+	writes bool // its statements may write, whatever the default of the role is
 
 	mu     sync.Mutex // held while a statement runs
 	server *pgconn.PgConn
@@ -77,14 +78,36 @@ func (d *desk) try(caller context.Context, s statement) (a answer, err error) {
 		}
 	}
 
-	got := d.server.ExecParams(ctx, s.text, s.args, s.types, s.formats(), nil).Read()
+	a, err = d.send(ctx, s)
 
 	// After any error the next try connects again: the server may have become a replica.
-	if got.Err != nil {
+	if err != nil {
 		_ = d.server.Close(ctx)
 	}
 
-	return answer{got.CommandTag.RowsAffected(), got.Rows}, silentOf(caller, got.Err)
+	return a, silentOf(caller, err)
+}
+
+// mayWrite lets the transaction write in which it travels. What is sent together is one.
+const mayWrite = `SET transaction_read_only = off`
+
+// send makes one trip to the server.
+func (d *desk) send(ctx context.Context, s statement) (a answer, err error) {
+	all := new(pgconn.Batch)
+	if d.writes {
+		all.ExecParams(mayWrite, nil, nil, nil, nil)
+	}
+
+	all.ExecParams(s.text, s.args, s.types, s.formats(), nil)
+
+	got, err := d.server.ExecBatch(ctx, all).ReadAll()
+	if err != nil {
+		return a, asReadOnly(err)
+	}
+
+	last := got[len(got)-1]
+
+	return answer{last.CommandTag.RowsAffected(), last.Rows}, nil
 }
 
 // close ends the connection.

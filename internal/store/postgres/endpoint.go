@@ -63,12 +63,13 @@ func parse(dsn string) (config *pgconn.Config, parses bool, err error) {
 // errNotPrimary says that a host takes no writes.
 var errNotPrimary = errors.New("this host takes no writes")
 
-// takesWrites refuses a server that takes no writes.
+// takesWrites refuses a replica. That transactions of a role only read by default says nothing of the
+// server: those of this program say that they write.
 func takesWrites(ctx context.Context, server *pgconn.PgConn) error {
-	const query = `SHOW transaction_read_only`
+	const query = `SELECT pg_is_in_recovery()`
 
 	got := server.ExecParams(ctx, query, nil, nil, nil, nil).Read()
-	if got.Err == nil && string(got.Rows[0][0]) != "off" {
+	if got.Err == nil && string(got.Rows[0][0]) != "f" {
 		return errNotPrimary
 	}
 

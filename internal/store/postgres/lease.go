@@ -63,6 +63,7 @@ func newLease(e *engine) *lease {
 		database: e.name, node: e.node, health: e.health, fault: e.Fault, sockets: e.sockets,
 		desk: newDesk(e.config, &e.hosts), begun: time.Now(),
 	}
+	l.desk.writes = true
 	l.running, l.stop = context.WithCancel(context.Background())
 	l.over, l.endOver = context.WithCancel(context.Background())
 

@@ -44,9 +44,11 @@ func (e *engine) suits(ctx context.Context, server *pgconn.PgConn) error {
 	case encoding != "UTF8":
 		return e.unsuitable("its encoding is %s; create a database for Redrive with ENCODING 'UTF8' TEMPLATE template0", encoding)
 	case replica:
-		return e.onReplica()
+		return e.onlyReads(errNotPrimary, "its server is a replica, which can only be read; name the primary or all hosts; "+
+			"work begins when it becomes the primary")
 	case readOnly:
-		return e.unsuitable("the transactions of this role can only read; set default_transaction_read_only to off for it")
+		return e.onlyReads(errReads, "the transactions of its role can only read; set default_transaction_read_only to off for it; "+
+			"work begins when they can write")
 	case schema == "":
 		return e.unsuitable("none of the schemas of search_path exists for this role; "+
 			"create one: CREATE SCHEMA redrive AUTHORIZATION %s", e.config.User)
@@ -55,12 +57,15 @@ func (e *engine) suits(ctx context.Context, server *pgconn.PgConn) error {
 	return nil
 }
 
-// onReplica is the error about a replica. After a failover, a name can lead to one for a while.
-func (e *engine) onReplica() error {
+// errReads says that transactions of a role only read by default.
+var errReads = errors.New("default_transaction_read_only is on")
+
+// onlyReads is the error about a database that can only be read, which may pass: after a failover, a name
+// can lead to a replica for a while, and some providers let transactions only read while a disk is full.
+func (e *engine) onlyReads(err error, why string) error {
 	return &health.Fault{
-		Kind: fault.ErrReadOnly, Err: errNotPrimary, Where: slog.String("database", e.name),
-		Words: fmt.Sprintf("the server of the database %s is a replica, which can only be read; name the primary or all hosts; "+
-			"work begins when it becomes the primary", e.name),
+		Kind: fault.ErrReadOnly, Err: err, Where: slog.String("database", e.name),
+		Words: fmt.Sprintf("the database %s cannot be written: %s", e.name, why),
 	}
 }
 

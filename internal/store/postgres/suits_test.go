@@ -19,7 +19,6 @@ func TestOpen_RefusesWhatItCannotWorkOn(t *testing.T) {
 		want            string
 	}{
 		"another encoding":   {options: `ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`, want: "its encoding is SQL_ASCII"},
-		"a read-only role":   {before: `ALTER ROLE reader SET default_transaction_read_only = on`, role: "reader", want: "can only read"},
 		"no right to create": {before: `CREATE EXTENSION pg_trgm; REVOKE CREATE ON SCHEMA public FROM PUBLIC`, role: "guest", want: "the role guest may not do this"},
 		"no extension":       {before: `GRANT ALL ON SCHEMA public TO guest`, role: "guest", want: "CREATE EXTENSION pg_trgm"},
 		"another's tables":   {before: `CREATE TABLE jobs (id text)`, want: "tables of another program"},
@@ -47,6 +46,20 @@ func TestOpen_RefusesWhatItCannotWorkOn(t *testing.T) {
 				t.Errorf("it is opened with %v", err)
 			}
 		})
+	}
+}
+
+// A start under a role whose transactions only read by default waits, as on a replica: its error says
+// what to set, also where several hosts are named.
+func TestOpen_WaitsUntilItsRoleWrites(t *testing.T) {
+	dsn, role := postgrestest.NewRole(t)
+	postgrestest.Admin(t, `ALTER ROLE `+role+` SET default_transaction_read_only = on`)
+
+	for _, address := range []string{dsn, bothHosts(t, dsn, postgrestest.NewProxy(t, dsn).DSN)} {
+		_, err := openAt(t, address)
+		if !errors.Is(err, fault.ErrReadOnly) || !strings.Contains(err.Error(), "default_transaction_read_only") {
+			t.Errorf("it is opened with %v", err)
+		}
 	}
 }
 
